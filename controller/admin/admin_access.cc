@@ -41,7 +41,7 @@ Attributes AdminAttributes(const rest::Request& head) {
     if (path == "/v1/gangs") {
       return {.verb = "list", .group = std::string(kGroup), .resource = "gangs"};
     }
-    if (path == "/v1/capacityblocks") {
+    if (path == "/v1/capacityblocks" || path == "/v1/clock") {
       return {.verb = "list", .group = std::string(kGroup), .resource = "capacityblocks"};
     }
     if (path == "/v1/capacityblockofferings") {

@@ -2,7 +2,8 @@
 //
 //   const auto take = [&] { return loop.snapshot(); };
 //   const auto order = [&](auto one) { return loop.Order(std::move(one)); };
-//   Ec2Front ec2(take, order, {.keys = callers->access_keys(), .audit = sink}, clock);
+//   const ec2::Ec2Options options{.keys = callers->access_keys(), .audit = sink};
+//   Ec2Front ec2(take, order, options, clock, block_clock);
 //   ec2.AddTo(server, gate);           // beside the admin API, whose gate that is
 //
 // Thread safety: AddTo before the server starts; everything else is done by its threads.
@@ -31,8 +32,9 @@ class Ec2Front {
   using SendOrder = std::function<absl::StatusOr<std::shared_ptr<const Block>>(
       std::variant<PurchaseOrder, ExtensionOrder>)>;
 
-  // `clock` must outlive it.
-  Ec2Front(TakeSnapshot take, SendOrder order, ec2::Ec2Options options, const Clock& clock);
+  // `clock`, for signatures, and `block_clock`, by which blocks are sold, must outlive it.
+  Ec2Front(TakeSnapshot take, SendOrder order, ec2::Ec2Options options, const Clock& clock,
+           const Clock& block_clock);
   Ec2Front(const Ec2Front&) = delete;
   Ec2Front& operator=(const Ec2Front&) = delete;
 

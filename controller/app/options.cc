@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/reserve/block_time.h"
 #include "lib/base/status.h"
 #include "lib/kube/name.h"
 #include "lib/rest/site_check.h"
@@ -71,6 +72,11 @@ config::Spec DeclareOptions(Options& options) {
   spec.Int("watchHistoryBytes", &options.watch_history_bytes,
            {.min = 64 << 10, .max = std::int64_t{4} << 30},
            "standalone: memory for the newest changes of each resource, from which watches resume");
+  spec.Section("capacityBlocks", "Capacity Blocks (docs/formats/config.md)",
+               [&](config::Fields& fields) { DeclareBlockOptions(fields, options.blocks); });
+  spec.Int("timeScale", &options.time_scale, {.min = 1, .max = BlockTime::kScaleMost},
+           "standalone, for tests: how fast the time of Capacity Blocks passes; 1440: a day in a "
+           "minute. Only with a dataDir that was created with it (docs/formats/config.md)");
   spec.Strings("schedulerNames", &options.scheduler_names,
                "pods with one of these in spec.schedulerName are placed; none: tahoma, and "
                "default-scheduler when standalone");
@@ -106,7 +112,13 @@ absl::Status CheckOptions(const Options& options) {
   if (!options.standalone && !options.write_kubeconfig.empty()) {
     return InvalidArgument("writeKubeconfig is for standalone: a cluster has its own kubeconfig");
   }
+  if (!options.standalone && options.time_scale != 1) {
+    return InvalidArgument(
+        "timeScale is for standalone: a stand-by that takes a cluster's blocks over has no store "
+        "that says since when they live faster");
+  }
   TAHOMA_RETURN_IF_ERROR(Annotate(rest::CheckAllowedHosts(options.allowed_hosts), "allowedHosts"));
+  TAHOMA_RETURN_IF_ERROR(BookOptionsOf(options.blocks).status());
   return CheckSchedulerNames(options.scheduler_names);
 }
 

@@ -7,9 +7,11 @@
 #include <absl/status/status.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "controller/app/block_options.h"
 #include "lib/config/spec.h"
 
 namespace tahoma::controller {
@@ -35,7 +37,9 @@ struct Options {
   std::string client_ca_file;
   std::vector<std::string> allowed_hosts;
   std::size_t watch_history_bytes = 64UL << 20U;  // standalone; for each resource
-  std::vector<std::string> scheduler_names;       // empty: SchedulerNames() chooses
+  BlockOptions blocks;
+  std::int64_t time_scale = 1;               // of Capacity Blocks; standalone
+  std::vector<std::string> scheduler_names;  // empty: SchedulerNames() chooses
 };
 
 config::Spec DeclareOptions(Options& options);

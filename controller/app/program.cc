@@ -15,6 +15,7 @@
 #include "controller/admin/admin.h"
 #include "controller/admin/admin_access.h"
 #include "controller/admin/block_routes.h"
+#include "controller/admin/clock_route.h"
 #include "controller/app/backup_command.h"
 #include "controller/app/callers.h"
 #include "controller/app/cluster_loop.h"
@@ -24,6 +25,7 @@
 #include "controller/app/identity.h"
 #include "controller/app/leadership.h"
 #include "controller/app/standalone.h"
+#include "controller/app/test_clock.h"
 #include "controller/store/rocks_journal.h"
 #include "controller/store/store.h"
 #include "lib/base/clock.h"
@@ -165,11 +167,13 @@ rest::ServerOptions AdminOptions(const Options& options, std::shared_ptr<rest::P
 }
 
 template <typename Loop>
-std::unique_ptr<Ec2Front> MakeEc2(Loop& loop, Callers& callers, const Clock& clock) {
+std::unique_ptr<Ec2Front> MakeEc2(Loop& loop, Callers& callers, const Clock& clock,
+                                  const Clock& block_clock) {
   return std::make_unique<Ec2Front>(
       [&loop] { return loop.snapshot(); },
       [&loop](auto order) { return loop.Order(std::move(order)); },
-      ec2::Ec2Options{.keys = callers.access_keys(), .audit = callers.audit(), .log = Warn}, clock);
+      ec2::Ec2Options{.keys = callers.access_keys(), .audit = callers.audit(), .log = Warn}, clock,
+      block_clock);
 }
 
 absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metrics& metrics) {
@@ -180,7 +184,12 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   front.log = Warn;
   TAHOMA_ASSIGN_OR_RETURN(const auto api,
                           StandaloneApi::Open(options, std::move(front), clock, metrics, Log));
+  const BlockTime& block_time = api->block_time();
+  if (block_time.test()) Warn(TestClockLine(block_time, clock.WallNow()));
+  const BlockClock block_clock(clock, block_time);
   CoreLoopOptions loop_options = StandaloneApi::LoopOptions();
+  TAHOMA_ASSIGN_OR_RETURN(loop_options.core.blocks, BookOptionsOf(options.blocks));
+  loop_options.core.block_time = block_time;
   loop_options.scheduler_names = SchedulerNames(options);
   loop_options.log = Log;
   CoreLoop loop(api->transport(), api->journal(), clock, std::move(loop_options));
@@ -188,14 +197,15 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   AddStoreMetrics(metrics, api->store());
   Admin admin([&loop] { return loop.snapshot(); });
   BlockRoutes blocks([&loop] { return loop.snapshot(); },
-                     [&loop](auto order) { return loop.Order(std::move(order)); }, clock);
-  const auto ec2 = MakeEc2(loop, callers, clock);
+                     [&loop](auto order) { return loop.Order(std::move(order)); }, block_clock);
+  const auto ec2 = MakeEc2(loop, callers, clock, block_clock);
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
   const std::shared_ptr<rest::Probes>& probes = api->server().probes();
   rest::Server server(AdminOptions(options, probes), metrics);
   ec2->AddTo(server, [&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
   blocks.AddRoutes(server);
+  AddClockRoute(server, clock, block_time);
   AddBackupRoute(server, api->store(), admin_access);
   AddChecks(*probes, loop, api->store());
   // The API's probes ask the loop, which ends before the API does.
@@ -227,6 +237,23 @@ absl::StatusOr<kube::ServerAccess> AccessOf(const Options& options) {
                                FromEnvironment("KUBERNETES_SERVICE_PORT"));
 }
 
+absl::StatusOr<std::unique_ptr<Store>> OpenClusterStore(const Options& options,
+                                                        const Clock& clock) {
+  TAHOMA_ASSIGN_OR_RETURN(auto store, Store::Open({.dir = options.data_dir, .log = Log}));
+  // A test's store is no cluster's.
+  TAHOMA_RETURN_IF_ERROR(
+      BlockTimeOf(*store, options.data_dir, options.time_scale, clock.WallNow()).status());
+  return store;
+}
+
+absl::StatusOr<CoreLoopOptions> ClusterLoopOptions(const Options& options) {
+  CoreLoopOptions loop{.publisher = {.threads = kClusterPublishers},
+                       .scheduler_names = SchedulerNames(options),
+                       .log = Log};
+  TAHOMA_ASSIGN_OR_RETURN(loop.core.blocks, BookOptionsOf(options.blocks));
+  return loop;
+}
+
 absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics& metrics) {
   const SystemClock clock;
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, AccessOf(options));
@@ -237,12 +264,10 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
                           kube::HttpTransport::Create(access, {}, Warn));
   TAHOMA_ASSIGN_OR_RETURN(const auto review_transport,
                           kube::HttpTransport::Create(access, kReviewLimits));
-  TAHOMA_ASSIGN_OR_RETURN(const auto store, Store::Open({.dir = options.data_dir, .log = Log}));
+  TAHOMA_ASSIGN_OR_RETURN(const auto store, OpenClusterStore(options, clock));
   RocksJournal journal(*store);
   std::unique_ptr<Leadership> leadership;
-  CoreLoopOptions loop_options{.publisher = {.threads = kClusterPublishers},
-                               .scheduler_names = SchedulerNames(options),
-                               .log = Log};
+  TAHOMA_ASSIGN_OR_RETURN(CoreLoopOptions loop_options, ClusterLoopOptions(options));
   loop_options.publisher.may_send = [&leadership] { return leadership->leading(); };
   ClusterLoop loop(std::move(access), journal, clock, std::move(loop_options));
   AddMetrics(metrics, [&loop] { return loop.snapshot(); });
@@ -250,7 +275,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   Admin admin([&loop] { return loop.snapshot(); });
   BlockRoutes blocks([&loop] { return loop.snapshot(); },
                      [&loop](auto order) { return loop.Order(std::move(order)); }, clock);
-  const auto ec2 = MakeEc2(loop, callers, clock);
+  const auto ec2 = MakeEc2(loop, callers, clock, clock);
   std::optional<ClusterAccess> cluster;
   if (options.admin_asks_cluster) cluster.emplace(*review_transport, clock);
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine(),
@@ -260,6 +285,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   ec2->AddTo(server, [&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddRoutes(server);
   blocks.AddRoutes(server);
+  AddClockRoute(server, clock, BlockTime());
   AddChecks(*probes, loop, *store);
   server.SetReady("standing by");
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "controller/apiserver/verbs/node_fetch.h"
+#include "controller/app/test_clock.h"
 #include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
@@ -63,7 +64,12 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<CrdFile> crds, ReadCrds(options.crd_dir));
   std::unique_ptr<StandaloneApi> api(new StandaloneApi());
   TAHOMA_ASSIGN_OR_RETURN(api->store_,
-                          Store::Open({.dir = options.data_dir, .only_copy = true, .log = log}));
+                          Store::Open({.dir = options.data_dir,
+                                       .only_copy = true,
+                                       .first = TestClockEntry(options.time_scale, clock.WallNow()),
+                                       .log = log}));
+  TAHOMA_ASSIGN_OR_RETURN(api->block_time_, BlockTimeOf(*api->store_, options.data_dir,
+                                                        options.time_scale, clock.WallNow()));
   if (api->store_->unmarked()) {
     TAHOMA_RETURN_IF_ERROR(apiserver::ObjectStore::RaiseVersion(*api->store_));
   }

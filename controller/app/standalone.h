@@ -51,6 +51,7 @@ class StandaloneApi {
   kube::Transport& transport() { return *transport_; }
   Journal& journal() { return *journal_; }
   Store& store() { return *store_; }
+  const BlockTime& block_time() const { return block_time_; }
   apiserver::HttpFront& front() { return *front_; }
   std::string url() const { return front_->url(); }
   std::string address() const { return front_->address(); }
@@ -72,6 +73,7 @@ class StandaloneApi {
   absl::Status InstallDeviceClass(const std::string& name, const std::string& expression);
 
   std::unique_ptr<Store> store_;
+  BlockTime block_time_;
   std::unique_ptr<RocksJournal> journal_;
   std::unique_ptr<apiserver::ApiServer> server_;
   std::unique_ptr<apiserver::InProcessTransport> transport_;

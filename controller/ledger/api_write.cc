@@ -22,6 +22,7 @@ WriteTarget TargetOf(WriteKind kind) {
       return WriteTarget::kBlock;
     case WriteKind::kGangStatus:
     case WriteKind::kPodCondition:
+    case WriteKind::kPodReclaim:
     case WriteKind::kEvent:
       return WriteTarget::kPeople;
   }

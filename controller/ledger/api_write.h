@@ -50,6 +50,7 @@ enum class WriteKind : std::uint8_t {
   // Messages to people; nothing depends on them.
   kGangStatus,
   kPodCondition,
+  kPodReclaim,  // the annotation of when the pod's Capacity Block takes the hardware back
   kEvent,
 };
 
@@ -81,15 +82,17 @@ struct ApiWrite {
   std::shared_ptr<const GangDecision> decision;
   std::shared_ptr<const ClaimFact> base;  // the claim's state that the write is made for
   std::shared_ptr<const BlockView> block;
-  std::shared_ptr<const BlockFact> block_base;  // kBlockFinalizer: the object as it is
+  std::shared_ptr<const BlockFact> block_base;     // kBlockFinalizer: the object as it is
+  std::optional<WallTime> by = {};                 // kDeletePod: when the pod must have ended
+  std::optional<std::int64_t> grace_seconds = {};  // kDeletePod: nullopt: the pod's own
   // The object of a write for people or about a block: the Gang of kGangStatus, the pod of
-  // kPodCondition.
+  // kPodCondition and kPodReclaim.
   std::string ns;
   std::string name;
   std::string uid;
   std::shared_ptr<const GangStatus> status;
   std::string message;  // kPodCondition
-  WallTime when;        // kPodCondition: transition time
+  WallTime when;        // kPodCondition: transition time; kPodReclaim: the annotation
   std::shared_ptr<const EventNote> event;
 };
 

@@ -69,8 +69,8 @@ std::optional<HostState> HostOf(const ClusterState& cluster, DomainId id) {
   return host;
 }
 
-std::set<std::string> BlockHosts::Update(const ClusterState& cluster, BlockBook& book,
-                                         WallTime now) {
+std::set<std::string> BlockHosts::Update(const ClusterState& cluster, BlockBook& book, WallTime now,
+                                         const BlockTime& time) {
   std::set<std::string> touched;
   names_.resize(std::max(names_.size(), cluster.domain_count()));
   ClusterState::ForEachChangedDomain(seen_, cluster, [&](DomainId id) {
@@ -79,6 +79,7 @@ std::set<std::string> BlockHosts::Update(const ClusterState& cluster, BlockBook&
     std::string& name = names_[id.value()];
     if (!name.empty() && (!host || host->name != name)) book.RemoveHost(name, now);
     name = host ? host->name : "";
+    if (host && host->held_until) host->held_until = time.ToBlock(*host->held_until);
     if (host) book.PutHost(*std::move(host), now);
     for (const HostBinding& binding : book.hosts().BindingsOf(name)) {
       touched.insert(binding.reservation);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "controller/model/cluster.h"
+#include "controller/reserve/block_time.h"
 #include "controller/reserve/book.h"
 #include "lib/base/clock.h"
 
@@ -32,8 +33,10 @@ std::optional<HostState> HostOf(const ClusterState& cluster, DomainId id);
 
 class BlockHosts {
  public:
-  // Returns the reservations of blocks that have one of the hosts that changed.
-  std::set<std::string> Update(const ClusterState& cluster, BlockBook& book, WallTime now);
+  // Returns the reservations of blocks that have one of the hosts that changed. `now` is the book's
+  // time; the cluster's is wall time.
+  std::set<std::string> Update(const ClusterState& cluster, BlockBook& book, WallTime now,
+                               const BlockTime& time = {});
 
  private:
   ClusterState seen_;

@@ -28,6 +28,7 @@ struct BlockView {
   int available = 0;                        // instances that are healthy and unused
   int unavailable = 0;                      // instances that failed
   Interconnect interconnect = Interconnect::kInsufficientData;
+  std::int64_t time_scale = 1;  // of the clock that it lives by
   std::int64_t generation = 0;  // of the spec that was looked at
   std::string refusal = {};     // EC2's code for why it was not bought; empty when it was
   std::string message = {};     // … as a sentence

@@ -25,7 +25,7 @@ bool IsWarning(BlockNews news) {
   }
 }
 
-ApiWrite EventOf(const BlockChange& change, std::uint64_t attempt) {
+ApiWrite EventOf(const BlockChange& change, WallTime when, std::uint64_t attempt) {
   ApiWrite write;
   write.kind = WriteKind::kEvent;
   write.attempt = attempt;
@@ -38,7 +38,7 @@ ApiWrite EventOf(const BlockChange& change, std::uint64_t attempt) {
                                                             .warning = IsWarning(change.news),
                                                             .reason = NewsName(change.news),
                                                             .message = change.message,
-                                                            .when = change.when});
+                                                            .when = when});
   return write;
 }
 
@@ -74,23 +74,26 @@ void CapacityBlocks::OnBlockGone(const BlockKey& key, const std::string& uid) {
 void CapacityBlocks::OnSynced() {
   book_.blocks().ForEach([&](const std::string&, const auto& block) {
     if (facts_.Find(block->key) == nullptr) gone_.insert(block->key);
+    NoteTime(*block, BlockNews::kDelivered);
   });
 }
 
 void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
                           std::vector<ApiWrite>& writes) {
-  for (const std::string& reservation : hosts_.Update(cluster, book_, now.wall)) {
+  const WallTime at = time_.ToBlock(now.wall);
+  for (const std::string& reservation : hosts_.Update(cluster, book_, at, time_)) {
     if (const auto block = book_.Find(reservation)) Show(block->key, ViewOf(block, book_.hosts()));
   }
-  book_.Advance(now.wall);
+  book_.Advance(at);
   for (const BlockKey& key : std::exchange(gone_, {})) TakeGone(key);
   for (const BlockKey& key : std::exchange(changed_facts_, {})) {
-    if (const auto fact = facts_.Find(key)) TakeFact(*fact, now.wall);
+    if (const auto fact = facts_.Find(key)) TakeFact(*fact, at);
   }
-  for (const BlockOrder& order : std::exchange(orders_, {})) TakeOrder(order, now.wall);
-  book_.Advance(now.wall);
+  for (const BlockOrder& order : std::exchange(orders_, {})) TakeOrder(order, at);
+  book_.Advance(at);
   TakeChanges(writes, attempts);
-  for (const auto& [host, use] : book_.TakeUses()) {
+  for (auto& [host, use] : book_.TakeUses()) {
+    if (use.kept_from) use.kept_from = time_.ToWall(*use.kept_from);
     cluster.SetBlockUse(host, use);
     capacity_freed_ = true;
   }
@@ -106,8 +109,11 @@ void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& 
 // Journals what the book has changed, and tells people.
 void CapacityBlocks::TakeChanges(std::vector<ApiWrite>& writes, std::uint64_t& attempts) {
   for (const BlockChange& change : book_.TakeChanges()) {
-    if (!change.message.empty()) writes.push_back(EventOf(change, ++attempts));
+    if (!change.message.empty()) {
+      writes.push_back(EventOf(change, time_.ToWall(change.when), ++attempts));
+    }
     if (change.news == BlockNews::kReclaimed) NoteReclaimed(*change.block);
+    NoteTime(*change.block, change.news);
     if (const auto gangs = gangs_of_block_.find(change.block->key);
         gangs != gangs_of_block_.end()) {
       touched_gangs_.insert(touched_gangs_.end(), gangs->second.begin(), gangs->second.end());
@@ -138,6 +144,21 @@ void CapacityBlocks::Forget(const Block& block) {
   Unpublish(key);
 }
 
+// Lets gangs in the block know when it takes its hardware back, once that is known or another.
+void CapacityBlocks::NoteTime(const Block& block, BlockNews news) {
+  const bool news_of_time = news == BlockNews::kDelivered || news == BlockNews::kExtended ||
+                            news == BlockNews::kReplaced || news == BlockNews::kWarned;
+  if (!news_of_time || !IsDelivered(block.state)) return;
+  BlockNotice notice{.hosts = block.hosts, .reclaim = time_.ToWall(block.reclaim()), .warning = {}};
+  if (news == BlockNews::kWarned) {
+    notice.warning = fmt::format(
+        "Capacity Block {} takes its hardware back at {}; pods end then, unless its owner's next "
+        "block goes on with them",
+        ToString(block.key), FormatTime(notice.reclaim));
+  }
+  notices_.push_back(std::move(notice));
+}
+
 // What runs on a host that the owner's next block has goes on.
 void CapacityBlocks::NoteReclaimed(const Block& block) {
   for (const std::string& host : block.hosts) {
@@ -147,8 +168,10 @@ void CapacityBlocks::NoteReclaimed(const Block& block) {
           return binding.start == block.end && binding.owner == block.key.ns;
         });
     if (goes_on) continue;
-    reclaimed_.emplace_back(host, fmt::format("Capacity Block {} ends {}: {} is taken back",
-                                              ToString(block.key), FormatTime(block.end), host));
+    reclaimed_.push_back({host,
+                          fmt::format("Capacity Block {} ends {}: {} is taken back",
+                                      ToString(block.key), FormatTime(block.end), host),
+                          time_.ToWall(block.end)});
   }
 }
 
@@ -172,14 +195,15 @@ Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime no
                              block->trouble));
   }
   if (block->reclaiming) return waits(fmt::format("{} is being taken back", name));
-  if (const auto& runtime = ready.spec->max_runtime; runtime && now + *runtime > block->reclaim()) {
+  const WallTime reclaim = time_.ToWall(block->reclaim());
+  if (const auto& runtime = ready.spec->max_runtime; runtime && now + *runtime > reclaim) {
     return waits(fmt::format("{} is taken back from {} on, before the gang's maxRuntime is over",
                              name, FormatTime(block->reclaim())));
   }
   auto spec = std::make_shared<GangSpec>(*ready.spec);
   spec->reservation = block->reservation;
   spec->block_hosts = block->hosts;
-  spec->reclaim = block->reclaim();
+  spec->reclaim = reclaim;
   ready.spec = std::move(spec);
   return ready;
 }
@@ -278,6 +302,7 @@ void CapacityBlocks::TakeOrder(const BlockOrder& order, WallTime now) {
 
 void CapacityBlocks::Show(const BlockKey& key, BlockView view) {
   if (const auto fact = facts_.Find(key)) view.generation = fact->generation;
+  view.time_scale = time_.scale();
   views_.Put(key, std::make_shared<const BlockView>(std::move(view)));
   to_publish_.insert(key);
 }
@@ -400,8 +425,9 @@ std::optional<MonotonicTime> CapacityBlocks::wake(const Now& now) const {
   if (!retries_.empty()) wake = retries_.begin()->first;
   if (!to_publish_.empty()) wake = now.monotonic;
   if (const auto due = book_.wake()) {
-    const MonotonicTime when = now.monotonic + std::max<std::chrono::nanoseconds>(
-                                                   *due - now.wall, std::chrono::nanoseconds(0));
+    const MonotonicTime when =
+        now.monotonic + std::max<std::chrono::nanoseconds>(time_.ToWall(*due) - now.wall,
+                                                           std::chrono::nanoseconds(0));
     if (!wake || when < *wake) wake = when;
   }
   return wake;

@@ -43,6 +43,7 @@
 #include "controller/ledger/journal_buffer.h"
 #include "controller/ledger/status_outbox.h"
 #include "controller/model/cluster.h"
+#include "controller/reserve/block_time.h"
 #include "controller/reserve/book.h"
 #include "lib/base/clock.h"
 
@@ -59,6 +60,24 @@ struct OrderAnswer {
   absl::StatusOr<std::shared_ptr<const Block>> block;  // refused with EC2's codes
 };
 
+// A host whose block takes it back.
+struct ReclaimedHost {
+  std::string host;
+  std::string reason;
+  WallTime by;  // when what runs there must have ended, in wall time
+
+  friend bool operator==(const ReclaimedHost&, const ReclaimedHost&) = default;
+};
+
+// What those who run on the hosts of a block must know of it.
+struct BlockNotice {
+  std::vector<std::string> hosts;
+  WallTime reclaim;     // in wall time
+  std::string warning;  // empty: it only is so
+
+  friend bool operator==(const BlockNotice&, const BlockNotice&) = default;
+};
+
 class CapacityBlocks {
  public:
   // A write that has no answer, or is refused, is sent again after this time.
@@ -68,8 +87,9 @@ class CapacityBlocks {
 
   using Views = PersistentMap<BlockKey, std::shared_ptr<const BlockView>>;
 
-  CapacityBlocks(BookOptions options, JournalBuffer& journal)
-      : book_(std::move(options), WallTime{}), journal_(journal) {}
+  // `time` is what the book lives by. What is given to it and taken from it is in wall time.
+  CapacityBlocks(BookOptions options, JournalBuffer& journal, BlockTime time = {})
+      : time_(time), book_(std::move(options), WallTime{}), journal_(journal) {}
 
   // Takes one entry of the journal, before anything else. kDataLoss when it contradicts others.
   absl::Status Restore(Sequence sequence, Block block);
@@ -92,16 +112,18 @@ class CapacityBlocks {
   std::vector<GangRef> TakeTouched() { return std::exchange(touched_gangs_, {}); }
   // Returns whether hosts were kept for blocks that no longer are.
   bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
-  // Takes the hosts on which everything is to end now, each with the reason.
-  std::vector<std::pair<std::string, std::string>> TakeReclaimed() {
-    return std::exchange(reclaimed_, {});
-  }
+  // Takes the hosts on which everything is to end now.
+  std::vector<ReclaimedHost> TakeReclaimed() { return std::exchange(reclaimed_, {}); }
+  // Takes what gangs in blocks are to be told: of every delivered block at a start, and then of
+  // those whose reclaim is another, or near.
+  std::vector<BlockNotice> TakeNotices() { return std::exchange(notices_, {}); }
   // Returns the answers to orders whose blocks are published. They may be given at once.
   std::vector<OrderAnswer> TakeAnswers() { return std::exchange(answers_, {}); }
   // The time at which Step has something to do without any news.
   std::optional<MonotonicTime> wake(const Now& now) const;
 
   const BlockBook& book() const { return book_; }
+  const BlockTime& time() const { return time_; }
   // What is shown of each block, and of each CapacityBlock that was refused.
   const Views& views() const { return views_; }
 
@@ -122,6 +144,7 @@ class CapacityBlocks {
   void TakeOrder(const BlockOrder& order, WallTime now);
   void TakeGone(const BlockKey& key);
   void TakeChanges(std::vector<ApiWrite>& writes, std::uint64_t& attempts);
+  void NoteTime(const Block& block, BlockNews news);
   void NoteReclaimed(const Block& block);
   void Show(const BlockKey& key, BlockView view);
   void Store(const Block& block);
@@ -134,7 +157,8 @@ class CapacityBlocks {
   void Withdraw(const BlockKey& key, Publication& publication, const std::string& why);
   void AnswerTickets(const BlockKey& key, Publication& publication);
 
-  BlockBook book_;
+  const BlockTime time_;
+  BlockBook book_;  // in block time, as its changes and views are
   BlockHosts hosts_;
   JournalBuffer& journal_;
   absl::flat_hash_map<std::string, Sequence> entries_;  // in the journal, by reservation
@@ -147,7 +171,8 @@ class CapacityBlocks {
 
   absl::flat_hash_map<BlockKey, std::set<GangRef>> gangs_of_block_;  // that have asked for it
   std::vector<GangRef> touched_gangs_;
-  std::vector<std::pair<std::string, std::string>> reclaimed_;
+  std::vector<ReclaimedHost> reclaimed_;
+  std::vector<BlockNotice> notices_;
   bool capacity_freed_ = false;
 
   Views views_;

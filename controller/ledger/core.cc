@@ -1,10 +1,12 @@
 #include "controller/ledger/core.h"
 
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "controller/ledger/block_record.h"
+#include "controller/ledger/pod_grace.h"
 #include "controller/ledger/record.h"
 #include "lib/base/status.h"
 
@@ -12,7 +14,7 @@ namespace tahoma::controller {
 
 Core::Core(PlanFunction plan, CoreOptions options)
     : runs_(facts_, cluster_, journal_, {.journal_beside_api = options.journal_beside_api}),
-      blocks_(std::move(options.blocks), journal_),
+      blocks_(std::move(options.blocks), journal_, options.block_time),
       queue_(std::move(plan)),
       status_({.facts = facts_,
                .membership = membership_,
@@ -52,7 +54,9 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   for (const GangRef& ref : queue_.TakeTouched(now_.monotonic)) Assess(ref);
   PlanSome();
   runs_.Advance(now_.monotonic, attempts_, out.writes);
+  for (ApiWrite& write : out.writes) LimitGrace(write);
   TakeNews();
+  notices_.Flush(facts_, now_, attempts_, out.writes);
   status_.Flush(now_, attempts_, out.writes);
   counters_.api_writes += out.writes.size();
   out.journal = journal_.Take();
@@ -148,6 +152,7 @@ void Core::Take(const WatchesSynced&) {
 void Core::Take(const ApiResult& command) {
   switch (TargetOf(command.kind)) {
     case WriteTarget::kPeople:
+      if (command.kind == WriteKind::kPodReclaim) return notices_.OnResult(command, now_);
       return status_.OnResult(command, now_);
     case WriteTarget::kBlock:
       return blocks_.OnResult(command, now_);
@@ -186,14 +191,46 @@ void Core::TakeNews() {
   }
 }
 
-void Core::TakeBlockNews() {
-  for (const GangRef& ref : blocks_.TakeTouched()) queue_.Touch(ref);
-  if (blocks_.TakeCapacityFreed()) capacity_freed_ = true;
-  for (const auto& [host, reason] : blocks_.TakeReclaimed()) {
+// Tells the gangs of a block that run on its hosts. What was lent to others ends without it.
+void Core::TakeNotice(const BlockNotice& notice) {
+  std::map<RunId, const GangRun*> runs;
+  for (const std::string& host : notice.hosts) {
     const std::optional<DomainId> domain = cluster_.FindDomain(host);
     if (!domain) continue;
     for (const NodeId node : cluster_.domain(*domain).nodes) {
-      if (node.valid()) runs_.EndOn(node, reason);
+      if (!node.valid()) continue;
+      runs_.ForEachOn(node, [&](const GangRun& run) {
+        if (run.decision().reclaim) runs[run.id()] = &run;
+      });
+    }
+  }
+  for (const auto& [id, run] : runs) {
+    const GangDecision& decision = run->decision();
+    for (const DecidedPod& pod : decision.pods) {
+      notices_.Tell({decision.key.ns, pod.name}, pod.uid, notice.reclaim);
+    }
+    if (!notice.warning.empty()) status_.TellReclaim(decision, notice.warning, now_.wall);
+  }
+}
+
+// Gives a pod that must have ended by some time no more grace than that allows.
+void Core::LimitGrace(ApiWrite& write) const {
+  if (write.kind != WriteKind::kDeletePod || !write.by) return;
+  const DecidedPod& pod = write.decision->pods[write.index];
+  const auto fact = facts_.pods.Find(PodKey{write.decision->key.ns, pod.name});
+  if (fact == nullptr) return;
+  write.grace_seconds = GraceUntil(*write.by, now_.wall, fact->grace_seconds);
+}
+
+void Core::TakeBlockNews() {
+  for (const GangRef& ref : blocks_.TakeTouched()) queue_.Touch(ref);
+  if (blocks_.TakeCapacityFreed()) capacity_freed_ = true;
+  for (const BlockNotice& notice : blocks_.TakeNotices()) TakeNotice(notice);
+  for (const ReclaimedHost& reclaimed : blocks_.TakeReclaimed()) {
+    const std::optional<DomainId> domain = cluster_.FindDomain(reclaimed.host);
+    if (!domain) continue;
+    for (const NodeId node : cluster_.domain(*domain).nodes) {
+      if (node.valid()) runs_.EndOn(node, reclaimed.reason, reclaimed.by);
     }
   }
 }
@@ -252,6 +289,7 @@ std::optional<MonotonicTime> Core::Wake() const {
   consider(queue_.wake());
   consider(status_.wake());
   consider(blocks_.wake(now_));
+  consider(notices_.wake());
   if (queue_.has_active() && runs_.room() > 0) consider(now_.monotonic);
   return wake;
 }
@@ -270,6 +308,7 @@ void Core::TakeSnapshot() {
   snapshot->block_list = blocks_.book().blocks();
   snapshot->profile = blocks_.book().profile();
   snapshot->prices = blocks_.book().prices();
+  snapshot->block_time = blocks_.time();
   snapshot_ = std::move(snapshot);
 }
 

@@ -22,6 +22,7 @@
 //   GangRuns         the gangs that have a place: the commit protocol, its records and its writes
 //   StatusReporter   what people are shown of both
 //   CapacityBlocks   the Capacity Blocks: orders, the book, its records and what is published
+//   BlockNotices     what pods in them are told while they run
 //
 // A placement goes from the queue to the runs as a GangDecision, and what became of it comes back
 // as RunNews: the two know nothing else of each other.
@@ -41,6 +42,7 @@
 #include <vector>
 
 #include "controller/ledger/api_write.h"
+#include "controller/ledger/block_notices.h"
 #include "controller/ledger/capacity_blocks.h"
 #include "controller/ledger/command.h"
 #include "controller/ledger/facts.h"
@@ -62,6 +64,7 @@ struct CoreOptions {
   // otherwise every such gang is undone at a start.
   bool journal_beside_api = false;
   BookOptions blocks = {};
+  BlockTime block_time = {};  // what the blocks live by
 };
 
 struct StepOutput {
@@ -108,6 +111,8 @@ class Core {
 
   void TakeNews();
   void TakeBlockNews();
+  void TakeNotice(const BlockNotice& notice);
+  void LimitGrace(ApiWrite& write) const;
   void Assess(const GangRef& ref);
   void PlanSome();
   std::optional<MonotonicTime> Wake() const;
@@ -119,6 +124,7 @@ class Core {
   JournalBuffer journal_;
   GangRuns runs_;
   CapacityBlocks blocks_;
+  BlockNotices notices_;
   SchedulingQueue queue_;
   StatusReporter status_;
 

@@ -51,6 +51,7 @@ struct PodFact {
   bool gated = false;      // has spec.schedulingGates
   WallTime created;
   std::int32_t priority = 0;
+  std::int64_t grace_seconds = 30;  // spec.terminationGracePeriodSeconds
   NodeDemand demand;
   std::vector<PodClaim> claims;
   // Annotations of a Binding of ours (docs/design/0001-seams.md); empty or 0 before.
@@ -58,6 +59,7 @@ struct PodFact {
   std::uint32_t bound_rank = 0;
   std::uint32_t bound_slice = 0;
   std::string bound_placement;
+  std::optional<WallTime> bound_reclaim = {};
   // The message of its condition PodScheduled=False, so that it is not written twice.
   std::string unschedulable_message;
 

@@ -3,13 +3,30 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "controller/model/gang.h"
 #include "controller/plan/decision.h"
 #include "lib/base/check.h"
+#include "lib/hw/block_config.h"
 
 namespace tahoma::controller {
+
+namespace {
+
+// Lets the node's driver tell the pods' programs when the hardware is taken back.
+void SayReclaim(WallTime reclaim, Allocation& allocation) {
+  constexpr std::size_t kConfigsMost = 64;  // resource/v1: 2 * DeviceConfigMaxSize
+  // A claim with so many configurations of its own goes without: it would be refused.
+  if (allocation.configs.size() >= kConfigsMost) return;
+  DeviceConfig config;
+  config.driver = hw::kBlockConfigDriver;
+  config.parameters = hw::EncodeBlockConfig({.reclaim_timestamp = ReclaimTimestamp(reclaim)});
+  allocation.configs.push_back(std::move(config));
+}
+
+}  // namespace
 
 GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTime now) {
   TAHOMA_CHECK(placement.members.size() == spec.members.size());  // a gang is placed whole
@@ -40,6 +57,7 @@ GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTi
       decided.name = claim.claim.name;
       decided.uid = claim.uid;
       decided.allocation = claim.allocation;
+      if (spec.reclaim) SayReclaim(*spec.reclaim, decided.allocation);
       decision.claims.push_back(std::move(decided));
     }
   }

@@ -14,6 +14,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +29,13 @@ namespace tahoma::controller {
 
 struct GangSpec;   // controller/model/gang.h
 struct Placement;  // controller/plan/decision.h
+
+// The annotation of a bound pod that says when its Capacity Block takes the hardware back.
+inline constexpr const char* kReclaimAnnotation = "tahoma.dev/reclaim-timestamp";
+// Returns the moment as it has it, in milliseconds since 1970.
+inline std::int64_t ReclaimTimestamp(WallTime reclaim) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(reclaim.time_since_epoch()).count();
+}
 
 struct DecidedClaim {
   std::string name;  // in the gang's namespace

@@ -84,6 +84,7 @@ void GangRun::Apply(const Record& record) {
   } else if (const auto* undoing = std::get_if<GangUndoing>(&record)) {
     phase_ = RunPhase::kUndoing;
     failure_ = undoing->reason;
+    by_ = undoing->by;
     for (ClaimTrack& claim : claims_) {
       claim.settled = claim.released;
       claim.retry_at = {};
@@ -147,6 +148,14 @@ void GangRun::OnNodeGone(const std::string& node) {
       return;
     }
   }
+}
+
+void GangRun::End(const std::string& reason, std::optional<WallTime> by) {
+  Fail(reason);
+  if (!by || (by_ && *by_ <= *by)) return;
+  by_ = by;
+  // Pods that are being deleted already may have been given more.
+  for (PodTrack& pod : pods_) pod.evicted = false;
 }
 
 void GangRun::OnResult(const ApiResult& result, MonotonicTime now) {
@@ -304,7 +313,7 @@ std::optional<Record> GangRun::NextPrepared(MonotonicTime now) {
     if (phase_ == RunPhase::kPrepared) return GangAllocated{run_};
     if (BindAll(now)) return GangBound{run_};
   }
-  if (!failure_.empty()) return GangUndoing{run_, failure_};
+  if (!failure_.empty()) return GangUndoing{run_, failure_, by_};
   WakeAt(*deadline_);
   return std::nullopt;
 }
@@ -326,7 +335,7 @@ std::optional<Record> GangRun::NextBound(MonotonicTime now) {
     if (pod.lost && !pod.bound && !pod.dead) Fail(pod.lost_why);
   }
   if (AllocateAll(now)) BindAll(now);
-  if (!failure_.empty()) return GangUndoing{run_, failure_};
+  if (!failure_.empty()) return GangUndoing{run_, failure_, by_};
   return std::nullopt;
 }
 
@@ -522,6 +531,7 @@ void GangRun::Issue(Track& track, WriteKind kind, std::size_t index,
   write.attempt = track.in_flight;
   write.decision = decision_;
   write.base = std::move(base);
+  if (kind == WriteKind::kDeletePod) write.by = by_;
   writes_->push_back(std::move(write));
 }
 

@@ -77,8 +77,8 @@ class GangRun {
   void OnPod(std::size_t pod, const PodFact* fact);
   void OnClaim(std::size_t claim, const std::shared_ptr<const ClaimFact>& fact);
   void OnNodeGone(const std::string& node);
-  // Undoes the run, whatever its phase.
-  void End(const std::string& reason) { Fail(reason); }
+  // Undoes the run, whatever its phase. Its pods get no more grace than there is until `by`.
+  void End(const std::string& reason, std::optional<WallTime> by = std::nullopt);
   void OnResult(const ApiResult& result, MonotonicTime now);
   // Allocates none of its claims while `held_back`: other claims have devices of this run in the
   // API, which was restored from a backup.
@@ -153,6 +153,7 @@ class GangRun {
   bool restored_ = false;
   bool held_back_ = false;
   std::string failure_;
+  std::optional<WallTime> by_;  // when its pods must have ended
   std::optional<MonotonicTime> deadline_;
   std::optional<MonotonicTime> wake_;
   std::vector<ClaimTrack> claims_;

@@ -106,14 +106,22 @@ void GangRuns::OnNodeGone(const std::string& node) {
   }
 }
 
-void GangRuns::EndOn(NodeId node, const std::string& reason) {
+void GangRuns::EndOn(NodeId node, const std::string& reason, std::optional<WallTime> by) {
   for (const auto& holding : cluster_.node(node).holdings) {
     const auto runs = runs_of_claim_.find(holding->claim);
     if (runs == runs_of_claim_.end()) continue;
     for (const auto& [run, claim] : runs->second) {
-      At(run).run.End(reason);
+      At(run).run.End(reason, by);
       touched_.insert(run);
     }
+  }
+}
+
+void GangRuns::ForEachOn(NodeId node, absl::FunctionRef<void(const GangRun&)> visit) const {
+  for (const auto& holding : cluster_.node(node).holdings) {
+    const auto runs = runs_of_claim_.find(holding->claim);
+    if (runs == runs_of_claim_.end()) continue;
+    for (const auto& [run, claim] : runs->second) visit(runs_.at(run).run);
   }
 }
 

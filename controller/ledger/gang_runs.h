@@ -86,8 +86,11 @@ class GangRuns {
   void OnClaim(const ClaimKey& key);
   void OnClaimGone(const ClaimFact& claim);
   void OnNodeGone(const std::string& node);
-  // Ends the runs that hold devices of the node: their pods are deleted, with their grace.
-  void EndOn(NodeId node, const std::string& reason);
+  // Ends the runs that hold devices of the node: their pods are deleted, with their grace but so
+  // that they have ended by then.
+  void EndOn(NodeId node, const std::string& reason, std::optional<WallTime> by = std::nullopt);
+  // Visits the runs that hold devices of the node, one that has several claims there several times.
+  void ForEachOn(NodeId node, absl::FunctionRef<void(const GangRun&)> visit) const;
   void OnResult(const ApiResult& result, MonotonicTime now);
   // Says that facts and cluster are complete. Each run compares its pods, claims and nodes with
   // them once more: they may have gone while no controller ran.

@@ -83,6 +83,8 @@ std::string_view ToString(EventReason reason) {
       return "GangBlocked";
     case EventReason::kGangUndone:
       return "GangUndone";
+    case EventReason::kReclaimIsNear:
+      return "ReclaimIsNear";
   }
   TAHOMA_CHECK(false);
   return "";

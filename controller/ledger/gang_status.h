@@ -62,6 +62,7 @@ enum class EventReason : std::uint8_t {
   kGangPlaced,
   kGangBlocked,
   kGangUndone,
+  kReclaimIsNear,
 };
 
 enum class ConditionType : std::uint8_t { kPodsReady, kPlaced, kBound };

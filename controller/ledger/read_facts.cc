@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "controller/ledger/gang_decision.h"
 #include "controller/model/gang_rules.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -31,6 +36,16 @@ void TakeIdentity(kube::ObjectMeta& metadata, Fact& fact) {
   fact.deleting = metadata.deleting;
 }
 
+// Reads milliseconds since 1970; nullopt for any other text, since anybody may write it.
+std::optional<WallTime> Milliseconds(std::string_view text) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 1'000'000;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (number < 0 || number > kMost) return std::nullopt;
+  return WallTime(std::chrono::milliseconds(number));
+}
+
 // Annotations of a Binding of ours (docs/design/0001-seams.md).
 void ReadBinding(Field annotations, PodFact& pod) {
   if (!annotations.has_value()) return;
@@ -38,6 +53,7 @@ void ReadBinding(Field annotations, PodFact& pod) {
   pod.bound_rank = Number(annotations.At("tahoma.dev/rank").Text());
   pod.bound_slice = Number(annotations.At("tahoma.dev/slice").Text());
   pod.bound_placement = annotations.At("tahoma.dev/placement").Text();
+  pod.bound_reclaim = Milliseconds(annotations.At(kReclaimAnnotation).Text());
 }
 
 void TakeFinalizers(Field metadata, BlockFact& block) {
@@ -107,6 +123,7 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->gated = pod.gated;
   fact->created = pod.metadata.created;
   fact->priority = pod.priority;
+  fact->grace_seconds = pod.grace_seconds;
   fact->demand = {std::move(pod.selection)};
   fact->claims = std::move(pod.claims);
   ReadBinding(metadata.At("annotations"), *fact);

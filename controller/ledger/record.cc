@@ -145,6 +145,13 @@ DecidedClaim DecodeClaim(const json& body, std::size_t pods) {
   return claim;
 }
 
+// Records of earlier versions have no such field.
+std::optional<WallTime> TimeIfAny(const json& body, const char* field) {
+  const auto time = body.find(field);
+  if (time == body.end() || time->is_null()) return std::nullopt;
+  return WallTime(std::chrono::nanoseconds(time->get<std::int64_t>()));
+}
+
 GangDecision DecodeDecision(const json& body) {
   GangDecision decision;
   body.at("ns").get_to(decision.key.ns);
@@ -154,10 +161,7 @@ GangDecision DecodeDecision(const json& body) {
   if (!body.at("end").is_null()) {
     decision.end = WallTime(std::chrono::nanoseconds(body.at("end").get<std::int64_t>()));
   }
-  // Records of earlier versions have none.
-  if (const auto reclaim = body.find("reclaim"); reclaim != body.end() && !reclaim->is_null()) {
-    decision.reclaim = WallTime(std::chrono::nanoseconds(reclaim->get<std::int64_t>()));
-  }
+  decision.reclaim = TimeIfAny(body, "reclaim");
   for (const json& pod : body.at("pods")) {
     decision.pods.push_back({pod.at(0), pod.at(1), pod.at(2), pod.at(3), pod.at(4)});
   }
@@ -184,7 +188,10 @@ struct Encoder {
     return {EntryType::kClaimReleased, {{"run", record.run}, {"claim", record.claim}}};
   }
   std::pair<EntryType, json> operator()(const GangUndoing& record) const {
-    return {EntryType::kGangUndoing, {{"run", record.run}, {"reason", record.reason}}};
+    return {EntryType::kGangUndoing,
+            {{"run", record.run},
+             {"reason", record.reason},
+             {"by", record.by ? json(record.by->time_since_epoch().count()) : json()}}};
   }
   std::pair<EntryType, json> operator()(const GangReleased&) const {
     TAHOMA_CHECK(false);
@@ -203,7 +210,7 @@ absl::StatusOr<Record> DecodeBody(EntryType type, const json& body) {
     case EntryType::kClaimReleased:
       return ClaimReleased{body.at("run"), body.at("claim")};
     case EntryType::kGangUndoing:
-      return GangUndoing{body.at("run"), body.at("reason")};
+      return GangUndoing{body.at("run"), body.at("reason"), TimeIfAny(body, "by")};
     case EntryType::kBlockChanged:
       break;
   }

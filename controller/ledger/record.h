@@ -22,12 +22,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
 #include "controller/ledger/gang_decision.h"
 #include "controller/ledger/journal.h"
+#include "lib/base/clock.h"
 
 namespace tahoma::controller {
 
@@ -50,6 +52,7 @@ struct ClaimReleased {
 struct GangUndoing {
   RunId run = 0;
   std::string reason;
+  std::optional<WallTime> by = {};  // when its pods must have ended; nullopt: as their grace says
 };
 struct GangReleased {
   RunId run = 0;

@@ -18,6 +18,7 @@
 #include "controller/ledger/gang_status.h"
 #include "controller/model/cluster.h"
 #include "controller/model/persistent.h"
+#include "controller/reserve/block_time.h"
 #include "controller/reserve/offering.h"
 #include "controller/reserve/time_profile.h"
 
@@ -56,6 +57,7 @@ struct Snapshot {
   PersistentMap<std::string, std::shared_ptr<const Block>> block_list;  // by reservation
   TimeProfile profile{0};
   PriceList prices;
+  BlockTime block_time;  // the times of blocks and profile are in it
 };
 
 }  // namespace tahoma::controller

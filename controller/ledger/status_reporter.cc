@@ -50,7 +50,8 @@ GangCondition Condition(ConditionType type, bool holds, GangReason reason, std::
 // Makes an event that lacks only its object.
 EventNote Note(EventReason reason, std::string message, WallTime when) {
   EventNote note;
-  note.warning = reason == EventReason::kGangUndone || reason == EventReason::kGangBlocked;
+  note.warning = reason == EventReason::kGangUndone || reason == EventReason::kGangBlocked ||
+                 reason == EventReason::kReclaimIsNear;
   note.reason = ToString(reason);
   note.message = std::move(message);
   note.when = when;
@@ -231,6 +232,11 @@ void StatusReporter::TellPlaced(const GangDecision& decision, WallTime now) {
   if (decision.single) return;
   TellGang({decision.key, false},
            Note(EventReason::kGangPlaced, "Placed on " + PlacementOf(decision), now));
+}
+
+void StatusReporter::TellReclaim(const GangDecision& decision, const std::string& message,
+                                 WallTime now) {
+  TellGang({decision.key, decision.single}, Note(EventReason::kReclaimIsNear, message, now));
 }
 
 void StatusReporter::TellBlocked(const GangRef& ref, const std::string& message, WallTime now) {

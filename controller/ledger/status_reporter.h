@@ -59,6 +59,7 @@ class StatusReporter {
   // Queue events.
   void TellRun(const RunNews& news, WallTime now);
   void TellPlaced(const GangDecision& decision, WallTime now);
+  void TellReclaim(const GangDecision& decision, const std::string& message, WallTime now);
   void TellBlocked(const GangRef& ref, const std::string& message, WallTime now);
 
   // Takes the answer to a write of Flush().

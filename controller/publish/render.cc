@@ -95,10 +95,7 @@ kube::Request RenderBind(const ApiWrite& write) {
                       {"tahoma.dev/world-size", std::to_string(decision.pods.size())},
                       {"tahoma.dev/slice", std::to_string(pod.slice)}};
   if (decision.reclaim) {
-    annotations["tahoma.dev/reclaim-timestamp"] = fmt::format(
-        "{}", std::chrono::duration_cast<std::chrono::milliseconds>(
-                  decision.reclaim->time_since_epoch())
-                  .count());
+    annotations[kReclaimAnnotation] = std::to_string(ReclaimTimestamp(*decision.reclaim));
   }
   if (pod.slice < decision.slices.size()) {
     annotations["tahoma.dev/placement"] = PlacementText(decision.slices[pod.slice]);
@@ -108,7 +105,8 @@ kube::Request RenderBind(const ApiWrite& write) {
 
 kube::Request RenderDeletePod(const ApiWrite& write) {
   const DecidedPod& pod = write.decision->pods[write.index];
-  return kube::DeleteRequest(kube::kPods, {write.decision->key.ns, pod.name}, {.uid = pod.uid});
+  return kube::DeleteRequest(kube::kPods, {write.decision->key.ns, pod.name},
+                             {.uid = pod.uid, .grace_period_seconds = write.grace_seconds});
 }
 
 kube::Request RenderGangStatus(const ApiWrite& write) {
@@ -153,6 +151,12 @@ kube::Request RenderPodCondition(const ApiWrite& write) {
                {"status", {{"conditions", json::array({condition})}}}};
   return kube::PatchRequest(kube::kPods, {write.ns, write.name}, kube::PatchType::kStrategicMerge,
                             std::move(body), {.subresource = "status"});
+}
+
+kube::Request RenderPodReclaim(const ApiWrite& write) {
+  const json annotations = {{kReclaimAnnotation, std::to_string(ReclaimTimestamp(write.when))}};
+  return MergePatch(kube::kPods, {write.ns, write.name},
+                    {{"metadata", {{"uid", write.uid}, {"annotations", annotations}}}});
 }
 
 std::pair<std::string_view, std::string_view> KindOf(EventSubject subject) {
@@ -218,6 +222,8 @@ kube::Request Render(const ApiWrite& write) {
       return RenderGangStatus(write);
     case WriteKind::kPodCondition:
       return RenderPodCondition(write);
+    case WriteKind::kPodReclaim:
+      return RenderPodReclaim(write);
     case WriteKind::kEvent:
       break;
   }

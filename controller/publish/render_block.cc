@@ -140,6 +140,8 @@ json BoughtStatus(const Block& block, const BlockView& view) {
 json BlockStatusJson(const BlockView& view) {
   json status = view.block != nullptr ? BoughtStatus(*view.block, view) : json::object();
   status["observedGeneration"] = view.generation;
+  // Only on a test clock: nobody else is to wonder about it.
+  status["timeScale"] = view.time_scale == 1 ? json() : json(view.time_scale);
   status["reason"] = view.refusal.empty() ? json() : json(view.refusal);
   status["message"] = view.message.empty() ? json() : json(view.message);
   return status;

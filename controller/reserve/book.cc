@@ -109,7 +109,7 @@ BlockBook::BlockBook(BookOptions options, WallTime now)
       now_(now),
       profile_(SlotOf(now)),
       hosts_(profile_, options_.hosts),
-      quotas_(SlotOf(now)) {}
+      quotas_(SlotOf(now), options_.quota) {}
 
 absl::Status BlockBook::Restore(Block block) {
   TAHOMA_RETURN_IF_ERROR(CheckConsistency(block));

@@ -58,6 +58,7 @@ struct BookOptions {
   PriceList prices;
   PaymentOptions payment;
   HostTableOptions hosts;
+  Quota quota = {};  // of an owner for whom none is set
 };
 
 struct PurchaseOrder {

@@ -40,7 +40,7 @@ void QuotaTable::Set(const std::string& owner, std::optional<Quota> quota) {
 
 Quota QuotaTable::QuotaOf(std::string_view owner) const {
   const auto found = quotas_.find(owner);
-  return found == quotas_.end() ? Quota{} : found->second;
+  return found == quotas_.end() ? usual_ : found->second;
 }
 
 void QuotaTable::Add(const std::string& owner, SlotRange slots, int instances) {

@@ -6,8 +6,8 @@
 //   quotas.Add("team-a", slots, 16);
 //
 // EC2 allows 256 instances across all blocks of an account on any date
-// (docs/reference/capacity-blocks.md#limits); that is the quota of an owner for whom none is set.
-// An average over a window is an addition, for owners who may have much now and then.
+// (docs/reference/capacity-blocks.md#limits); that is the usual quota, of an owner for whom none is
+// set. An average over a window is an addition, for owners who may have much now and then.
 //
 // Scope: counting. An owner is a namespace.
 //
@@ -38,10 +38,11 @@ struct Quota {
 
 class QuotaTable {
  public:
-  explicit QuotaTable(Slot today) : today_(today) {}
+  // `usual` is the quota of an owner for whom none is set.
+  explicit QuotaTable(Slot today, Quota usual = {}) : usual_(usual), today_(today) {}
 
   void AdvanceTo(Slot today);
-  // nullopt: the owner's quota is EC2's again.
+  // nullopt: the owner's quota is the usual one again.
   void Set(const std::string& owner, std::optional<Quota> quota);
   Quota QuotaOf(std::string_view owner) const;
 
@@ -54,6 +55,7 @@ class QuotaTable {
   absl::Status Check(const std::string& owner, SlotRange slots, int instances) const;
 
  private:
+  Quota usual_;
   Slot today_;
   std::map<std::string, Quota, std::less<>> quotas_;
   std::map<std::string, SlotCounts, std::less<>> held_;

@@ -183,9 +183,13 @@ absl::Status Store::CheckFormat(Database& database) const {
           options_.dir);
     }
   }
-  WriteBatch first;
+  WriteBatch first = options_.first;
   first.Put(Keyspace::kMeta, std::string(kFormatKey), std::string(kFormat));
-  return Explain(database.Write({first.operations().data()}));
+  Database::Operations operations;
+  for (const WriteBatch::Operation& operation : first.operations()) {
+    operations.push_back(&operation);
+  }
+  return Explain(database.Write(operations));
 }
 
 Store::~Store() {

@@ -58,6 +58,9 @@ struct StoreOptions {
   bool only_copy = false;
   // The time from a failure, or an attempt to recover, to the next attempt.
   std::chrono::milliseconds retry_every = std::chrono::seconds(1);
+  // What a new store begins with, in the commit that creates it. Nothing is done with it where
+  // there is a store already.
+  WriteBatch first = {};
   // Called with lines for the administrator, from any thread.
   std::function<void(const std::string& line)> log = nullptr;
 };

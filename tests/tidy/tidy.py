@@ -63,7 +63,7 @@ LAYERS = {
     "controller/model": ["lib/collective", "lib/torus", "lib/hw", "lib/kube", "lib/kube/objects"],
     "controller/plan": ["controller/model", "lib/collective", "lib/torus", "lib/hw", "lib/kube/cel"],
     "controller/reserve": ["controller/model", "lib/kube"],
-    "controller/ledger": ["controller/plan", "controller/reserve", "controller/model", "lib/kube", "lib/kube/objects"],
+    "controller/ledger": ["controller/plan", "controller/reserve", "controller/model", "lib/hw", "lib/kube", "lib/kube/objects"],
     "controller/store": ["controller/ledger"],
     "controller/ingest": ["controller/ledger", "controller/reserve", "controller/model", "controller/plan", "lib/kube", "lib/kube/cel", "lib/kube/objects"],
     "controller/publish": ["controller/ledger", "controller/reserve", "controller/model", "lib/kube", "lib/kube/objects"],

@@ -79,6 +79,7 @@ Pod ParsePod(Field object) {
   const Field spec = object.At("spec");
   pod.node = spec.At("nodeName").Text();
   pod.priority = spec.At("priority").Int32();
+  pod.grace_seconds = spec.At("terminationGracePeriodSeconds").Int(pod.grace_seconds);
   pod.gated = spec.At("schedulingGates").size() > 0;
   pod.selection = ParseSelection(spec);
   pod.claims = ParsePodClaims(object);

@@ -48,7 +48,8 @@ struct Pod {
   std::string node;  // spec.nodeName; empty until bound
   std::string phase;
   std::int32_t priority = 0;
-  bool gated = false;  // has spec.schedulingGates
+  std::int64_t grace_seconds = 30;  // spec.terminationGracePeriodSeconds
+  bool gated = false;               // has spec.schedulingGates
   NodeSelection selection;
   std::vector<PodClaim> claims;
   // Message of its condition PodScheduled=False.

@@ -31,6 +31,18 @@ TEST(OptionsTest, DefaultsAreUsableAsTheyAre) {
   EXPECT_EQ(options.admin_address, "127.0.0.1:8002");
 }
 
+TEST(OptionsTest, ATimeScaleIsForStandalone) {
+  Options options;
+  ASSERT_TRUE(Parse(options, {"--standalone", "--time-scale", "1440"}).ok());
+  EXPECT_EQ(options.time_scale, 1440);
+  EXPECT_TRUE(CheckOptions(options).ok());
+  options.standalone = false;
+  EXPECT_THAT(Message(CheckOptions(options)), HasSubstr("timeScale is for standalone"));
+  for (const char* wrong : {"0", "-1", "100001", "1.5", "fast"}) {
+    EXPECT_FALSE(Parse(options, {"--time-scale", wrong}).ok()) << wrong;
+  }
+}
+
 TEST(OptionsTest, EveryOptionIsAFlagAndAKeyOfTheSameName) {
   Options flags;
   ASSERT_TRUE(Parse(flags, {"--standalone",

@@ -40,7 +40,7 @@ class CapacityBlocksTest : public ::testing::Test {
   // Begins a controller, which reads the journal and then the objects.
   void Start() {
     buffer_ = JournalBuffer();
-    blocks_ = std::make_unique<CapacityBlocks>(BookOptions{}, buffer_);
+    blocks_ = std::make_unique<CapacityBlocks>(BookOptions{}, buffer_, time_);
     results_.clear();
     TAHOMA_CHECK_OK(journal_.Load([&](Sequence sequence, std::string_view bytes) {
       const absl::Status known = buffer_.Restore(sequence);
@@ -78,6 +78,7 @@ class CapacityBlocksTest : public ::testing::Test {
   void Execute(const ApiWrite& write) {
     if (write.kind == WriteKind::kEvent) {
       events_.emplace_back(write.event->reason);
+      last_event_ = write.event->when;
       return;
     }
     const BlockKey key{write.ns, write.name};
@@ -152,14 +153,15 @@ class CapacityBlocksTest : public ::testing::Test {
   }
 
   std::string Offering(int days = 1) {
+    const WallTime now = time_.ToBlock(wall_);
     const auto search = CheckQuery({.ultraserver_type = "u-trn2x64",
                                     .ultraserver_count = 1,
                                     .duration_hours = days * 24,
-                                    .start_date_range = StartOf(SlotOf(wall_) + 1),
+                                    .start_date_range = StartOf(SlotOf(now) + 1),
                                     .order = OfferingOrder::kStart},
-                                   wall_);
+                                   now);
     const SearchAnswer answer =
-        SearchOfferings(blocks_->book().profile(), blocks_->book().prices(), *search, wall_);
+        SearchOfferings(blocks_->book().profile(), blocks_->book().prices(), *search, now);
     TAHOMA_CHECK(!answer.offerings.empty());
     return OfferingId(answer.offerings.front());
   }
@@ -183,6 +185,7 @@ class CapacityBlocksTest : public ::testing::Test {
 
   bool reachable = true;
   WallTime wall_ = *ParseTime("2026-11-23T09:00:00Z");
+  BlockTime time_;
   ClusterState cluster_;
   MemoryJournal journal_;
   JournalBuffer buffer_;
@@ -192,6 +195,7 @@ class CapacityBlocksTest : public ::testing::Test {
   std::vector<ApiResult> results_;
   std::vector<OrderAnswer> answers_;
   std::vector<std::string> events_;
+  WallTime last_event_;
   std::uint64_t attempts_ = 0;
   int uids_ = 0, versions_ = 100, status_writes_ = 0;
 };
@@ -217,6 +221,110 @@ TEST_F(CapacityBlocksTest, AnObjectIsAPurchase) {
                                    "CapacityBlockHardwareBound", "CapacityBlockDelivered",
                                    "CapacityBlockExpirationWarning", "CapacityBlockReclaimed",
                                    "CapacityBlockExpired"));
+}
+
+// A controller whose blocks live 1440 times as fast since nine o'clock.
+class TestClockBlocksTest : public CapacityBlocksTest {
+ protected:
+  TestClockBlocksTest() {
+    time_ = BlockTime(wall_, 1440);
+    Start();
+  }
+};
+
+TEST_F(TestClockBlocksTest, ABlockLivesItsDayInAMinute) {
+  Settle();
+  Apply(Offering());  // begins at 11:30, 150 minutes from now
+  Settle();
+  EXPECT_EQ(FormatTime(Find(kTrain)->start()), "2026-11-23T11:30:00Z");
+  EXPECT_EQ((*blocks_->views().Find(kTrain))->time_scale, 1440);
+  const WallTime start = wall_ + std::chrono::milliseconds(6250);
+  MoveTo(start - std::chrono::nanoseconds(1));
+  EXPECT_EQ(StateName(Find(kTrain)->state), "scheduled");
+  MoveTo(start);
+  EXPECT_EQ(StateName(Find(kTrain)->state), "active");
+  MoveTo(start + std::chrono::minutes(1) - std::chrono::nanoseconds(1));
+  EXPECT_EQ(StateName(Find(kTrain)->state), "active");
+  EXPECT_TRUE(Find(kTrain)->reclaiming);
+  MoveTo(start + std::chrono::minutes(1));
+  EXPECT_EQ(StateName(Find(kTrain)->state), "expired");
+}
+
+TEST_F(TestClockBlocksTest, ItWakesInRealTime) {
+  Settle();
+  Apply(Offering());
+  Settle();
+  // Its hardware is bound ten minutes before the start, 140 minutes from now.
+  const std::optional<MonotonicTime> wake = blocks_->wake(now());
+  ASSERT_TRUE(wake.has_value());
+  const std::chrono::nanoseconds until = *wake - now().monotonic;
+  EXPECT_EQ(until, std::chrono::nanoseconds(140LL * 60'000'000'000 / 1440 + 1));
+}
+
+TEST_F(TestClockBlocksTest, WhatGangsAndPeopleAreToldIsRealTime) {
+  Settle();
+  Apply(Offering());
+  Settle();
+  const WallTime start = time_.ToWall(Find(kTrain)->start());
+  const DomainId host = *cluster_.FindDomain("us-0");
+  EXPECT_EQ(cluster_.domain(host).block.kept_from, start);
+  MoveTo(start);
+  auto spec = std::make_shared<GangSpec>();
+  spec->block = "train";
+  spec->max_runtime = std::chrono::seconds(57);  // the block lasts 57.5 s until it is taken back
+  const GangRef gang{{"team-a", "g"}, false};
+  const auto admit = [&] {
+    Readiness ready;
+    ready.spec = spec;
+    return blocks_->Admit(gang, ready, wall_);
+  };
+  const Readiness ready = admit();
+  ASSERT_NE(ready.spec, nullptr);
+  EXPECT_EQ(ready.spec->reclaim, start + std::chrono::milliseconds(57'500));
+  spec->max_runtime = std::chrono::seconds(58);
+  const Readiness late = admit();
+  EXPECT_EQ(late.reason, GangReason::kWaitingForBlock);
+  EXPECT_EQ(last_event_, start);
+}
+
+TEST_F(CapacityBlocksTest, AClockThatIsSetBackDelaysAndUndoesNothing) {
+  Settle();
+  Apply(Offering());
+  Settle();
+  const WallTime start = Find(kTrain)->start();
+  MoveTo(start);
+  MoveTo(start - std::chrono::hours(5));
+  EXPECT_EQ(StateName(Find(kTrain)->state), "active");
+  MoveTo(Find(kTrain)->end - std::chrono::hours(1) - std::chrono::nanoseconds(1));
+  EXPECT_FALSE(Find(kTrain)->reclaiming);
+  MoveTo(Find(kTrain)->end);
+  EXPECT_EQ(StateName(Find(kTrain)->state), "expired");
+}
+
+TEST_F(CapacityBlocksTest, AClockThatIsSetForwardSkipsNothing) {
+  Settle();
+  Apply(Offering());
+  Settle();
+  MoveTo(Find(kTrain)->end + std::chrono::hours(100));
+  EXPECT_THAT(events_, ElementsAre("CapacityBlockPurchased", "CapacityBlockScheduled",
+                                   "CapacityBlockHardwareBound", "CapacityBlockDelivered",
+                                   "CapacityBlockExpirationWarning", "CapacityBlockReclaimed",
+                                   "CapacityBlockExpired"));
+}
+
+TEST_F(TestClockBlocksTest, AClockThatIsSetBackDelaysAndUndoesNothing) {
+  Settle();
+  Apply(Offering());
+  Settle();
+  const WallTime origin = wall_;
+  MoveTo(time_.ToWall(Find(kTrain)->start()));
+  MoveTo(origin - std::chrono::hours(24));  // before the store was created
+  EXPECT_EQ(StateName(Find(kTrain)->state), "active");
+  const std::optional<MonotonicTime> wake = blocks_->wake(now());
+  ASSERT_TRUE(wake.has_value());
+  EXPECT_GT(*wake - now().monotonic, std::chrono::hours(24));
+  MoveTo(time_.ToWall(Find(kTrain)->end));
+  EXPECT_EQ(StateName(Find(kTrain)->state), "expired");
 }
 
 TEST_F(CapacityBlocksTest, NothingIsWrittenWhenNothingChanges) {
@@ -430,10 +538,11 @@ TEST_F(CapacityBlocksTest, AGangWaitsForItsBlockAndGetsItsHosts) {
             "gang's maxRuntime is over");
   MoveTo(Find(kTrain)->reclaim());
   EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is being taken back");
-  EXPECT_THAT(blocks_->TakeReclaimed(),
-              ElementsAre(std::pair(std::string("us-0"),
-                                    std::string("Capacity Block team-a/train ends "
-                                                "2026-11-24T11:30:00Z: us-0 is taken back"))));
+  EXPECT_THAT(
+      blocks_->TakeReclaimed(),
+      ElementsAre(ReclaimedHost{
+          "us-0", "Capacity Block team-a/train ends 2026-11-24T11:30:00Z: us-0 is taken back",
+          Find(kTrain)->end}));
   MoveTo(Find(kTrain)->end);
   EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is expired");
 }

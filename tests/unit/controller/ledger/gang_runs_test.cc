@@ -286,6 +286,38 @@ TEST_F(GangRunsTest, ARunThatIsEndedOnANodeLosesAllOfItsPodsAndItsDevices) {
   EXPECT_EQ(Busy("node-1"), 0);
 }
 
+TEST_F(GangRunsTest, PodsOfAnEndedRunMustBeGoneByThenAlsoAfterARestart) {
+  const auto deletions = [&] {
+    std::vector<ApiWrite> writes;
+    runs_->Advance(now_, attempts_, writes);
+    TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
+    std::vector<std::optional<WallTime>> by;
+    for (const ApiWrite& write : writes) {
+      if (write.kind == WriteKind::kDeletePod) by.push_back(write.by);
+      runs_->OnResult(api_.Execute(write), now_);
+    }
+    Hear();
+    return by;
+  };
+  const WallTime by = *ParseTime("2026-11-24T11:30:00Z");
+  runs_->Begin(DecisionFor(api_, "train"));
+  GoOn();
+  runs_->EndOn(*cluster_.FindNode("node-0"), "Capacity Block a/b ends", by);
+  EXPECT_THAT(deletions(), ElementsAre(by, by));
+  EXPECT_THAT(deletions(), IsEmpty()) << "they are being deleted";
+  Start();
+  EXPECT_THAT(deletions(), ElementsAre(by, by));
+  // Somebody needs the hardware earlier.
+  runs_->EndOn(*cluster_.FindNode("node-0"), "another", by - std::chrono::hours(1));
+  EXPECT_THAT(deletions(), ElementsAre(by - std::chrono::hours(1), by - std::chrono::hours(1)));
+  runs_->EndOn(*cluster_.FindNode("node-0"), "a third", by);
+  EXPECT_THAT(deletions(), IsEmpty());
+  api_.RunControllers();
+  Hear();
+  GoOn();
+  EXPECT_EQ(runs_->Find(kTrain), nullptr);
+}
+
 TEST_F(GangRunsTest, ASecondRunOfAGangIsAMistakeOfOurs) {
   runs_->Begin(DecisionFor(api_, "train"));
   EXPECT_DEATH(runs_->Begin(DecisionFor(api_, "train")), "CHECK failed: !run_of_gang_.contains");

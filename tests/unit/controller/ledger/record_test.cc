@@ -62,6 +62,11 @@ TEST(RecordTest, EveryOtherRecordComesBackToo) {
   EXPECT_EQ(released.claim, 3U);
   const auto undoing = std::get<GangUndoing>(*DecodeRecord(EncodeRecord(GangUndoing{7, "why"})));
   EXPECT_EQ(undoing.reason, "why");
+  EXPECT_EQ(undoing.by, std::nullopt);
+  const WallTime by(std::chrono::nanoseconds(1764095485000000001));
+  const auto hurried =
+      std::get<GangUndoing>(*DecodeRecord(EncodeRecord(GangUndoing{7, "why", by})));
+  EXPECT_EQ(hurried.by, by);
 }
 
 TEST(RecordTest, EnumeratorsHaveTheNumbersOfTheFormat) {

@@ -111,6 +111,29 @@ TEST(RenderTest, ABindingCarriesUidAndRank) {
   EXPECT_EQ(body["target"]["name"], "node-a");
 }
 
+TEST(RenderTest, APodIsDeletedWithItsOwnGraceOrWhatIsLeft) {
+  ApiWrite write = Write(WriteKind::kDeletePod);
+  EXPECT_FALSE(json::parse(Render(write).Text()).contains("gracePeriodSeconds"));
+  write.grace_seconds = 2;
+  const json body = json::parse(Render(write).Text());
+  EXPECT_EQ(body["gracePeriodSeconds"], 2);
+  EXPECT_EQ(body["preconditions"], (json{{"uid", "u0"}}));
+}
+
+TEST(RenderTest, APodIsToldWhenItsBlockTakesTheHardwareBack) {
+  ApiWrite write;
+  write.kind = WriteKind::kPodReclaim;
+  write.ns = "ns";
+  write.name = "p0";
+  write.uid = "u0";
+  write.when = WallTime(std::chrono::milliseconds(1764095485123) + std::chrono::nanoseconds(9));
+  const kube::Request request = Render(write);
+  EXPECT_EQ(request.method, "PATCH");
+  EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p0");
+  EXPECT_EQ(json::parse(request.Text()), json::parse(R"({"metadata": {"uid": "u0", "annotations":
+      {"tahoma.dev/reclaim-timestamp": "1764095485123"}}})"));
+}
+
 kube::Response Status(int code, const std::string& body = R"({"metadata": {"name": "c0"}})") {
   kube::Response response;
   response.status = code;
