@@ -2,6 +2,7 @@
 """Writes a gang: the Gang, one claim template, and its pods, ready for `kubectl apply -f -`.
 
     make_gang.py NAME SHAPE MEMBERS [--command 'nccom-test allr …'] [--instance-type trn2u.48xlarge]
+        [--block CAPACITY_BLOCK]
 
 Each pod asks for an equal share of the shape's chips.
 """
@@ -16,6 +17,7 @@ PARSER.add_argument("shape", help="AxB or AxBxC")
 PARSER.add_argument("members", type=int)
 PARSER.add_argument("--command", default="nccom-test allr -b 1K -e 4M -f 16 -d fp32 -c")
 PARSER.add_argument("--instance-type", default="trn2u.48xlarge")
+PARSER.add_argument("--block", help="the Capacity Block in which it runs")
 
 GANG = """\
 apiVersion: tahoma.dev/v1alpha1
@@ -24,7 +26,7 @@ metadata:
   name: {name}
 spec:
   members: {members}
-  shape: {shape}
+  shape: {shape}{block}
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -80,7 +82,8 @@ def main():
     if rest:
         PARSER.error(f"the chips of {args.shape} cannot be shared equally by {args.members} pods")
     print(GANG.format(name=args.name, members=args.members, shape=args.shape, chips=chips,
-                      instance_type=args.instance_type), end="")
+                      instance_type=args.instance_type,
+                      block=f"\n  capacityBlock: {args.block}" if args.block else ""), end="")
     command = ", ".join(f'"{word}"' for word in shlex.split(args.command))
     for index in range(args.members):
         print(POD.format(name=args.name, index=index, command=command), end="")

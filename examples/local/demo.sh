@@ -1,7 +1,7 @@
 #!/bin/bash
 # The main job, end to end, on this machine (`make demo`): six simulated nodes, AWS's claim templates,
 # gangs on the torus, an all-reduce whose data moves between processes, a gang that cannot fit, a chip
-# that breaks. Every command is printed before it runs; nothing stays running at the end.
+# that breaks, and the life of a Capacity Block. Every command is printed before it runs; nothing stays running at the end.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -115,3 +115,7 @@ await --for=condition=Bound gang/torus
 run "kubectl get gang torus"
 finished pod -l tahoma.dev/gang=torus
 forget -f examples/gangs/ultraserver.yaml
+
+# Capacity Blocks have a controller of their own, whose clock runs 1440 times as fast.
+examples/local/down.py "$state"
+examples/blocks/demo.sh

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""The life of a Capacity Block through all programs, on a test's clock where a day takes a minute.
+
+    block_life_test.py             in the repository's root, with KUBECTL set
+
+Two adjoining blocks of one owner are bought. A gang waits for the first with a known start, begins with it, goes on at
+the boundary, is warned, gets SIGTERM, writes its checkpoint and is gone before the second ends. A gang without a block
+runs on the hardware before and after, and never meanwhile.
+"""
+
+import datetime
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PATIENCE_SECONDS = 150  # two days of blocks, and a slow machine
+SCALE = 1440
+PODS = [f"pretrain-{rank}" for rank in range(4)]
+
+
+def run(*command, **options):
+    done = subprocess.run([str(c) for c in command], cwd=ROOT, text=True, check=False, stdin=options.pop("stdin", subprocess.DEVNULL),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{command} ended with status {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def milliseconds(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000
+
+
+class BlockLifeTest(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory(prefix="tb")
+        self.addCleanup(self.scratch.cleanup)
+        self.folder = pathlib.Path(self.scratch.name, "t")
+        bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
+        self.addCleanup(self.down)
+        run("examples/local/up.py", self.folder, "--bin", bin_dir, "--topology", "examples/blocks/topology.json",
+            "--time-scale", SCALE, "--quiet")
+        self.environment = {**os.environ, "KUBECONFIG": str(self.folder / "kubeconfig")}
+        self.admin = "https://" + re.search(r"adminAddress: (\S+)", (self.folder / "ports.yaml").read_text())[1]
+        self.ask = ["--token-file", self.folder / "admin.token", "--ca", self.folder / "tls.crt"]
+        self.work = pathlib.Path((self.folder / "pods-folder").read_text().strip(), "work")
+        self.work.mkdir()
+        self.work.chmod(0o1777)  # pods have users of their own
+        script = self.work / "train.sh"
+        script.write_bytes((ROOT / "examples/blocks/train.sh").read_bytes())
+        script.chmod(0o755)
+
+    def down(self):
+        """Says where the logs are kept of a run that failed."""
+        keep = os.environ.get("KEEP_LOGS")
+        if keep:
+            subprocess.call(["cp", "-r", self.folder / "log", keep])
+        run("examples/local/down.py", self.folder)
+
+    def kubectl(self, *arguments, text=None):
+        done = subprocess.run([os.environ.get("KUBECTL", "kubectl"), *map(str, arguments)], env=self.environment, text=True,
+                              input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"kubectl {arguments}: {done.stdout}")
+        return done.stdout
+
+    def get(self, kind, name):
+        return json.loads(self.kubectl("get", kind, name, "-o", "json"))
+
+    def until(self, what, condition):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            result = condition()
+            if result:
+                return result
+            if time.monotonic() > deadline:
+                self.fail(f"{what} did not happen; events:\n{self.kubectl('get', 'events')}\n{self.kubectl('get', 'cb,gangs,pods')}")
+
+    def state(self, block):
+        return self.get("cb", block).get("status", {}).get("state")
+
+    def search(self, *arguments):
+        return run("examples/blocks/search_and_buy.py", self.admin, *arguments, *self.ask)
+
+    def gang(self, name, shape, members, command, *more):
+        manifest = run("examples/gangs/make_gang.py", name, shape, members, "--command", command, *more)
+        self.kubectl("apply", "-f", "-", text=manifest)
+
+    def buy(self, name, *arguments):
+        self.kubectl("apply", "-f", "-", text=self.search(name, "--manifest", *arguments))
+        self.until(f"the purchase of {name}", lambda: self.state(name) == "scheduled")
+        return self.get("cb", name)["status"]
+
+    def clock(self):
+        """Returns a function from block time, as text, to milliseconds of real time."""
+        answer = run("curl", "-sS", "--cacert", self.folder / "tls.crt", "-H",
+                     "Authorization: Bearer " + (self.folder / "admin.token").read_text().strip(), self.admin + "/v1/clock")
+        clock = json.loads(answer)
+        self.assertTrue(clock["testClock"])
+        self.assertEqual(clock["timeScale"], SCALE)
+        wall, block = milliseconds(clock["wallTime"]), milliseconds(clock["blockTime"])
+        return lambda text: wall + (milliseconds(text) - block) / SCALE
+
+    def events(self, name):
+        listed = json.loads(self.kubectl("get", "events", "--field-selector", f"involvedObject.name={name}", "-o", "json"))
+        return {event["reason"]: event["message"] for event in listed["items"]}
+
+    def test_a_gang_lives_its_blocks_from_the_wait_to_the_checkpoint(self):
+        self.gang("pretrain", "4x4x4", 4, f"bash {self.work}/train.sh {self.work}", "--block", "first")
+        self.until("the wait for a block", lambda: "Capacity Block default/first is not bought" in str(self.get("gang", "pretrain")))
+        to_wall = self.clock()
+        first = self.buy("first", "--start", "+2")
+        self.assertEqual(first["timeScale"], SCALE)
+        second = self.buy("second", "--start", "+2")
+        self.assertEqual(second["startDate"], first["endDate"], "the second adjoins the first")
+        self.assertEqual(self.get("cb", "second")["metadata"]["finalizers"], ["tahoma.dev/no-cancel"])
+        self.until("the wait with a known start", lambda: f"begins {first['startDate']}" in str(self.get("gang", "pretrain")))
+        # A gang that ends nobody knows when has no place on hardware that is kept for a block.
+        self.gang("rival", "4x4x4", 4, "sleep 600")
+
+        self.until("the start", lambda: self.state("first") == "active")
+        self.until("the gang's start", lambda: self.get("gang", "pretrain")["status"]["phase"] == "Running")
+        uids = [self.get("pod", pod)["metadata"]["uid"] for pod in PODS]
+        self.until("the program's start", lambda: "begins with step 0" in self.kubectl("logs", "pretrain-0"))
+        told = int(re.search(r"RECLAIM_TIMESTAMP=(\d+)", self.kubectl("logs", "pretrain-0"))[1])
+        self.assertAlmostEqual(told, to_wall(first["reclaimDate"]), delta=20)
+        self.assertEqual(self.get("gang", "rival")["status"]["phase"], "Pending")
+
+        self.until("the boundary", lambda: self.state("first") == "expired")
+        self.assertEqual(self.state("second"), "active")
+        self.assertEqual([self.get("pod", pod)["metadata"]["uid"] for pod in PODS], uids, "the gang goes on")
+        moved = to_wall(second["reclaimDate"])
+        self.until("the annotation of the second block", lambda: abs(int(self.get("pod", "pretrain-0")["metadata"]["annotations"][
+            "tahoma.dev/reclaim-timestamp"]) - moved) < 20)
+        self.assertEqual(self.get("gang", "rival")["status"]["phase"], "Pending")
+
+        self.until("the drain", lambda: "pretrain" not in self.kubectl("get", "pods", "-o", "name"))
+        gone = time.time() * 1000
+        self.assertLess(gone, to_wall(second["endDate"]), "they are gone before the end")
+        for rank in range(4):
+            step, saved = re.match(r"step (\d+)\nsaved (\d+)\n", (self.work / f"rank-{rank}").read_text()).groups()
+            self.assertGreater(int(step), 100, "a tenth of a second each, for more than a minute")
+            self.assertGreaterEqual(int(saved), moved - 20)
+            self.assertLess(int(saved), to_wall(second["endDate"]))
+
+        self.until("the end", lambda: self.state("second") == "expired")
+        self.until("the rival's start", lambda: self.get("gang", "rival")["status"]["phase"] == "Running")
+        bound = self.get("gang", "rival")["status"]["conditions"]
+        placed = next(c["lastTransitionTime"] for c in bound if c["type"] == "Bound" and c["status"] == "True")
+        self.assertGreaterEqual(milliseconds(placed), to_wall(second["endDate"]) - 1000, "times are whole seconds")
+        events = self.events("second")
+        for reason in ("Purchased", "Scheduled", "HardwareBound", "Delivered", "ExpirationWarning", "Reclaimed", "Expired"):
+            self.assertIn("CapacityBlock" + reason, events)
+        self.assertIn("takes its hardware back at", self.events("pretrain")["ReclaimIsNear"])
+        self.assertIn("Capacity Block default/second ends", self.events("pretrain")["GangUndone"])
+
+
+if __name__ == "__main__":
+    unittest.main()
