@@ -2,25 +2,85 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
-#include <map>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "controller/admin/answer.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
 
-using json = Json;
 using nlohmann::ordered_json;
 
-// Rows of one answer; a fleet is read in pages by ?from=.
-constexpr std::size_t kRowsMost = 1000;
+const Permission kListNodes{.verb = "list", .resource = "nodes"};
+const Permission kListGangs{.verb = "list", .group = "tahoma.dev", .resource = "gangs"};
+const Permission kGetGang{.verb = "get", .group = "tahoma.dev", .resource = "gangs"};
 
-rest::Response Answer(const ordered_json& body) {
-  return rest::Response::Json(200, body.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+Schema ChipSchema() {
+  return ObjectOf({{"chip", Integer(0, 15, "Its number on the node.")},
+                   {"x", Integer(0, 3, "Its column on the node.")},
+                   {"y", Integer(0, 3, "Its row on the node.")},
+                   {"healthy", Flag("It works, and is not cordoned.")},
+                   {"linksDown?", Text("Links that do not work, such as x+,y-.")},
+                   {"busyCores?", Integer(1, 255, "A bit for each physical core in use.")},
+                   {"holder?", Text("Who uses it.", kLongTextMost)}},
+                  "A chip of a node.");
+}
+
+Schema NodeSchema() {
+  return ObjectOf({{"name", Text("The Node's name.")},
+                   {"instanceType", Text("Empty when it is not published.")},
+                   {"schedulable", Flag("It is ready, and not cordoned.")},
+                   {"z", Integer(0, 3, "Its place in the UltraServer.")},
+                   {"busyChips", Integer(0, 65535, "A bit for each chip that is in use.")},
+                   {"ultraServerModes?", ListOf(Text("Such as X4."), "Modes that were elected.")},
+                   {"ultraServerMode?", Text("The mode that is chosen.")},
+                   {"chips", ListOf(Named("Chip"), "Its chips.")}},
+                  "An instance.");
+}
+
+Schema DomainSchema() {
+  return ObjectOf({{"name", Text("The UltraServer's or the node's.")},
+                   {"ultraServer", Flag("It is one, not a lone node.")},
+                   {"shape", Text("Such as 4x4x4; empty when it is not known.")},
+                   {"freeChips", Integer(0, 64, "Chips that nobody uses.")},
+                   {"brokenChips", Integer(0, 64, "Chips that do not work or are cordoned.")},
+                   {"nodes", ListOf(Named("Node"), "Its nodes.")}},
+                  "A topology domain: an UltraServer or a lone instance.");
+}
+
+std::vector<Field> WhyFields() {
+  return {{"namespace", Text("Its namespace.")},
+          {"name", Text("Its name.")},
+          {"kind", Word({"Gang", "Pod"}, "A pod without a Gang is one of its own.")},
+          {"phase", Word({"Pending", "Placed", "Running", "Finished", "Failed"}, "Where it is.")},
+          {"reason", Text("Why, in one word; empty when it has just come.")},
+          {"message", Text("Why, as a sentence.", kLongTextMost)}};
+}
+
+Schema SliceSchema() {
+  return ObjectOf({{"domain", Text("The UltraServer or the node; empty: several.")},
+                   {"shape", Text("As placed, such as 4x4x2; empty: no box.")},
+                   {"origin", Text("The lowest corner, x,y,z.")},
+                   {"nodes", ListOf(Text("A node."), "Its nodes.")}},
+                  "One of a gang's equal pieces of the torus.");
+}
+
+Schema GangSchema() {
+  std::vector<Field> fields = WhyFields();
+  fields.push_back({"boundPods?", Integer(0, 65536, "Pods that are bound.")});
+  fields.push_back({"predictedAllReduce?", Text("Of 256 MiB in each chip, such as 832.1us.")});
+  fields.push_back({"pods?", ListOf(ObjectOf({{"name", Text("The pod's name.")},
+                                              {"node", Text("Where it runs.")},
+                                              {"rank", Integer(0, 65535, "Its rank.")},
+                                              {"slice", Integer(0, 65535, "Its slice.")}}),
+                                    "Its pods, once they have places.")});
+  fields.push_back({"slices?", ListOf(Named("Slice"), "Its places on the torus.")});
+  return ObjectOf(fields, "A gang, or a pod that is a gang of one.");
 }
 
 std::string HolderOfChip(const NodeState& node, std::size_t chip) {
@@ -115,35 +175,84 @@ rest::Response Unknown(const rest::Request& request) {
                        request.param("name")));
 }
 
-// Returns the first item of the page, from ?from=NUMBER.
-absl::StatusOr<std::size_t> From(const rest::Request& request) {
-  const auto text = request.query_value("from");
-  if (!text) return std::size_t{0};
-  if (text->empty() || text->size() > 9 ||
-      !std::all_of(text->begin(), text->end(), [](char c) { return c >= '0' && c <= '9'; })) {
-    return InvalidArgument("from is \"{}\"; expected a number", *text);
-  }
-  return static_cast<std::size_t>(std::stoul(*text));
+// The first item of a page of a list by number.
+Field FromNumber() { return {"from?", Integer(0, 999'999'999, "The `next` of the page before.")}; }
+
+std::size_t From(const rest::Request& request) {
+  return static_cast<std::size_t>(ParseInteger(request.query_value("from").value_or("0")).value());
+}
+
+// A gang's place in the list: a pod of the same name comes after it.
+using GangPlace = std::pair<GangKey, bool>;
+
+std::string TextOfPlace(const GangPlace& place) {
+  return ToString(place.first) + (place.second ? "/pod" : "");
+}
+
+GangPlace ParsePlace(std::string_view text) {
+  const bool single = text.ends_with("/pod");
+  if (single) text.remove_suffix(4);
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  return {GangKey{std::string(text.substr(0, slash)),
+                  std::string(text.substr(std::min(slash + 1, text.size())))},
+          single};
 }
 
 }  // namespace
 
-void Admin::AddRoutes(rest::Server& server) {
-  server.Route("GET", "/v1/topology", [this](const auto& r) { return Topology(r); });
-  server.Route("GET", "/v1/nodes", [this](const auto& r) { return Nodes(r); });
-  server.Route("GET", "/v1/gangs", [this](const auto& r) { return Gangs(r); });
-  server.Route("GET", "/v1/gangs/{namespace}/{name}", [this](const auto& r) { return Gang(r); });
-  server.Route("GET", "/v1/why/{namespace}/{name}", [this](const auto& r) { return Why(r); });
+void Admin::AddRoutes(RouteTable& routes) {
+  routes.Name("Chip", ChipSchema());
+  routes.Name("Node", NodeSchema());
+  routes.Name("Domain", DomainSchema());
+  routes.Name("Slice", SliceSchema());
+  routes.Name("Gang", GangSchema());
+  routes.Name("Why", ObjectOf(WhyFields(), "Why a gang waits, or where it is."));
+  const Field next{"next?", Integer(0, INT32_MAX, "Where the next page begins.")};
+  routes.Add({.path = "/v1/topology",
+              .id = "listDomains",
+              .summary = "The topology domains with their nodes and chips.",
+              .needs = kListNodes,
+              .query = {FromNumber()},
+              .answer = ObjectOf({{"synced", Flag("The fleet is known.")},
+                                  {"domains", ListOf(Named("Domain"), "In no order.")},
+                                  next}),
+              .handler = [this](const auto& r) { return Topology(r); }});
+  routes.Add({.path = "/v1/nodes",
+              .id = "listNodes",
+              .summary = "The nodes with their chips, and who uses them.",
+              .needs = kListNodes,
+              .query = {FromNumber()},
+              .answer = ObjectOf({{"nodes", ListOf(Named("Node"), "In no order.")}, next}),
+              .handler = [this](const auto& r) { return Nodes(r); }});
+  routes.Add({.path = "/v1/gangs",
+              .id = "listGangs",
+              .summary = "The gangs by namespace and name.",
+              .needs = kListGangs,
+              .query = {{"from?", Text("The `next` of the page before.")}},
+              .answer = ObjectOf({{"total", Integer(0, INT32_MAX, "Of all pages.")},
+                                  {"gangs", ListOf(Named("Gang"), "A page of them.")},
+                                  {"next?", Text("Where the next page begins.")}}),
+              .handler = [this](const auto& r) { return Gangs(r); }});
+  routes.Add({.path = "/v1/gangs/{namespace}/{name}",
+              .id = "getGang",
+              .summary = "One gang; for a pod without a Gang the pod's own name.",
+              .needs = kGetGang,
+              .answer = Named("Gang"),
+              .handler = [this](const auto& r) { return Gang(r); }});
+  routes.Add({.path = "/v1/why/{namespace}/{name}",
+              .id = "getWhy",
+              .summary = "Why a gang waits, or where it is.",
+              .needs = kGetGang,
+              .answer = Named("Why"),
+              .handler = [this](const auto& r) { return Why(r); }});
 }
 
 rest::Response Admin::Topology(const rest::Request& request) const {
-  const auto from = From(request);
-  if (!from.ok()) return rest::Response::FromStatus(from.status());
   const auto snapshot = take_();
   const ClusterView& cluster = snapshot->cluster;
   ordered_json domains = ordered_json::array();
   ordered_json body = {{"synced", snapshot->synced}};
-  std::size_t id = *from;
+  std::size_t id = From(request);
   const std::size_t count = cluster == nullptr ? 0 : cluster->domain_count();
   for (; id < count && domains.size() < kRowsMost; ++id) {
     const DomainState& domain = cluster->domain(DomainId(id));
@@ -162,16 +271,14 @@ rest::Response Admin::Topology(const rest::Request& request) const {
   }
   body["domains"] = std::move(domains);
   if (id < count) body["next"] = id;
-  return Answer(body);
+  return Answer(200, body);
 }
 
 rest::Response Admin::Nodes(const rest::Request& request) const {
-  const auto from = From(request);
-  if (!from.ok()) return rest::Response::FromStatus(from.status());
   const auto snapshot = take_();
   const ClusterView& cluster = snapshot->cluster;
   ordered_json nodes = ordered_json::array();
-  std::size_t id = *from;
+  std::size_t id = From(request);
   const std::size_t count = cluster == nullptr ? 0 : cluster->node_count();
   for (; id < count && nodes.size() < kRowsMost; ++id) {
     const NodeState& node = cluster->node(NodeId(id));
@@ -179,37 +286,36 @@ rest::Response Admin::Nodes(const rest::Request& request) const {
   }
   ordered_json body = {{"nodes", std::move(nodes)}};
   if (id < count) body["next"] = id;
-  return Answer(body);
+  return Answer(200, body);
 }
 
-rest::Response Admin::Gangs(const rest::Request&) const {
+rest::Response Admin::Gangs(const rest::Request& request) const {
   const auto snapshot = take_();
-  std::map<std::pair<GangKey, bool>, std::shared_ptr<const GangView>> sorted;
-  snapshot->gangs.ForEach([&](const GangRef& ref, const auto& view) {
-    sorted[{ref.key, ref.single}] = view;
-    if (sorted.size() > kRowsMost) sorted.erase(std::prev(sorted.end()));
-  });
+  const auto page = PageOf(snapshot->gangs, ParsePlace(request.query_value("from").value_or("")),
+                           [](const GangRef& ref) { return GangPlace(ref.key, ref.single); });
   ordered_json gangs = ordered_json::array();
-  for (const auto& [key, view] : sorted) gangs.push_back(GangRow(*view));
-  return Answer({{"total", snapshot->gangs.size()}, {"gangs", std::move(gangs)}});
+  for (const auto& [place, view] : page.rows) gangs.push_back(GangRow(*view));
+  ordered_json body = {{"total", snapshot->gangs.size()}, {"gangs", std::move(gangs)}};
+  if (page.next) body["next"] = TextOfPlace(*page.next);
+  return Answer(200, body);
 }
 
 rest::Response Admin::Gang(const rest::Request& request) const {
   const auto snapshot = take_();
   const auto view = Find(*snapshot, request);
-  return view == nullptr ? Unknown(request) : Answer(GangRow(*view));
+  return view == nullptr ? Unknown(request) : Answer(200, GangRow(*view));
 }
 
 rest::Response Admin::Why(const rest::Request& request) const {
   const auto snapshot = take_();
   const auto view = Find(*snapshot, request);
   if (view == nullptr) return Unknown(request);
-  return Answer({{"namespace", view->ref.key.ns},
-                 {"name", view->ref.key.name},
-                 {"kind", view->ref.single ? "Pod" : "Gang"},
-                 {"phase", ToString(view->phase)},
-                 {"reason", ToString(view->reason)},
-                 {"message", view->message}});
+  return Answer(200, {{"namespace", view->ref.key.ns},
+                      {"name", view->ref.key.name},
+                      {"kind", view->ref.single ? "Pod" : "Gang"},
+                      {"phase", ToString(view->phase)},
+                      {"reason", ToString(view->reason)},
+                      {"message", view->message}});
 }
 
 }  // namespace tahoma::controller

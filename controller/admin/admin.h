@@ -1,11 +1,11 @@
-// The REST admin API: the controller's view and decisions, read from snapshots.
+// The routes of the admin API that show the fleet and the gangs on it, read from snapshots.
 //
 //   Admin admin([&] { return loop.snapshot(); });  // of a CoreLoop
-//   admin.AddRoutes(server);                       // GET /v1/topology, /v1/gangs, /v1/why/…
+//   admin.AddRoutes(routes);                       // GET /v1/topology, /v1/gangs, /v1/why/…
 //
 // docs/formats/admin-api.md describes every route and field.
 //
-// Scope: reading. Intents go through the Kubernetes API.
+// Scope: reading.
 //
 // Thread safety: any thread.
 
@@ -15,9 +15,9 @@
 #include <memory>
 #include <string>
 
+#include "controller/admin/route_table.h"
 #include "controller/ledger/snapshot.h"
 #include "lib/rest/message.h"
-#include "lib/rest/server.h"
 
 namespace tahoma::controller {
 
@@ -27,8 +27,8 @@ class Admin {
 
   explicit Admin(TakeSnapshot take) : take_(std::move(take)) {}
 
-  // Before the server starts; `this` must outlive the server.
-  void AddRoutes(rest::Server& server);
+  // `this` must outlive the routes.
+  void AddRoutes(RouteTable& routes);
 
   rest::Response Topology(const rest::Request& request) const;
   rest::Response Nodes(const rest::Request& request) const;

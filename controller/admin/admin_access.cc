@@ -10,22 +10,6 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr std::string_view kGroup = "tahoma.dev";
-constexpr std::string_view kBlocksPath = "/v1/capacityblocks/";
-
-// The namespace and name after `prefix`, as /v1/gangs/a/b has them.
-std::optional<std::pair<std::string, std::string>> NamesAfter(std::string_view prefix,
-                                                              std::string_view path) {
-  if (!path.starts_with(prefix)) return std::nullopt;
-  path.remove_prefix(prefix.size());
-  const std::size_t slash = path.find('/');
-  if (slash == std::string_view::npos) return std::nullopt;
-  auto name_space = rest::PercentDecode(path.substr(0, slash));
-  auto name = rest::PercentDecode(path.substr(slash + 1));
-  if (!name_space || !name || name_space->empty()) return std::nullopt;
-  return std::pair(*std::move(name_space), *std::move(name));
-}
-
 // Whether the audit records the request: it records changes, and reads that only admins may make,
 // since a backup holds every Secret.
 bool LeavesALine(const Attributes& wanted) {
@@ -33,51 +17,6 @@ bool LeavesALine(const Attributes& wanted) {
 }
 
 }  // namespace
-
-Attributes AdminAttributes(const rest::Request& head) {
-  const std::string_view path = head.path;
-  if (head.method == "GET" || head.method == "HEAD") {
-    if (path == "/v1/topology" || path == "/v1/nodes") return {.verb = "list", .resource = "nodes"};
-    if (path == "/v1/gangs") {
-      return {.verb = "list", .group = std::string(kGroup), .resource = "gangs"};
-    }
-    if (path == "/v1/capacityblocks" || path == "/v1/clock") {
-      return {.verb = "list", .group = std::string(kGroup), .resource = "capacityblocks"};
-    }
-    if (path == "/v1/capacityblockofferings") {
-      // Whoever may see the blocks of some namespace may see what is for sale; he names it.
-      return {.verb = "get",
-              .group = std::string(kGroup),
-              .resource = "capacityblockofferings",
-              .name_space = head.query_value("namespace").value_or("")};
-    }
-    if (auto names = NamesAfter(kBlocksPath, path)) {
-      return {.verb = "get",
-              .group = std::string(kGroup),
-              .resource = "capacityblocks",
-              .name_space = std::move(names->first),
-              .name = std::move(names->second)};
-    }
-    for (const std::string_view prefix : {"/v1/gangs/", "/v1/why/"}) {
-      if (auto names = NamesAfter(prefix, path)) {
-        return {.verb = "get",
-                .group = std::string(kGroup),
-                .resource = "gangs",
-                .name_space = std::move(names->first),
-                .name = std::move(names->second)};
-      }
-    }
-  }
-  if (head.method == "POST" && path.starts_with(kBlocksPath)) {
-    // To buy is to create a CapacityBlock, and so is to extend one.
-    const std::string_view after = path.substr(kBlocksPath.size());
-    return {.verb = "create",
-            .group = std::string(kGroup),
-            .resource = "capacityblocks",
-            .name_space = rest::PercentDecode(after.substr(0, after.find('/'))).value_or("")};
-  }
-  return PathAttributes(head.method, head.path);
-}
 
 std::optional<rest::Response> AdminAccess::Admit(rest::Request& head) {
   const auto table = access_->table();
@@ -88,7 +27,7 @@ std::optional<rest::Response> AdminAccess::Admit(rest::Request& head) {
     return cluster_ == nullptr ? rest::TokenRefusal(head) : AdmitByCluster(head);
   }
   if (open) return std::nullopt;
-  const Attributes wanted = AdminAttributes(head);
+  const Attributes wanted = routes_.AttributesOf(head);
   if (table->Authorize(*head.identity, wanted, NoObjects()).allowed) return std::nullopt;
   return Forbid(head, wanted);
 }
@@ -114,17 +53,28 @@ std::optional<rest::Response> AdminAccess::AdmitByCluster(rest::Request& head) {
 
 rest::Response AdminAccess::Forbid(const rest::Request& head, const Attributes& denied) {
   rest::Response refusal = rest::Response::Problem(403, DenialOf(*head.identity, denied));
-  const Attributes wanted = AdminAttributes(head);
+  const Attributes wanted = routes_.AttributesOf(head);
   if (LeavesALine(wanted)) auditor_.Record(head, wanted, {}, refusal, auditor_.Now());
   return refusal;
+}
+
+AccessDecision AdminAccess::Authorize(const rest::Request& request, const Attributes& wanted) {
+  const auto table = access_->table();
+  if (cluster_ == nullptr || (!table->open() && table->Authenticate(request) != nullptr)) {
+    return table->Authorize(*request.identity, wanted, NoObjects());
+  }
+  const std::optional<std::string_view> token = rest::BearerToken(request.header("Authorization"));
+  if (!token || token->empty()) return {};
+  const auto verdict = cluster_->Ask(*token, PathAttributes(request.method, request.path));
+  if (verdict.answer != ClusterAccess::Answer::kAllowed) return {};
+  return {.allowed = true, .reason = "the cluster allows it"};
 }
 
 rest::Handler AdminAccess::Audited(rest::Handler handler) {
   return [this, handler = std::move(handler)](const rest::Request& request) {
     const WallTime received = auditor_.Now();
-    const Attributes wanted = AdminAttributes(request);
-    const AccessDecision decision =
-        access_->table()->Authorize(*request.identity, wanted, NoObjects());
+    const Attributes wanted = routes_.AttributesOf(request);
+    const AccessDecision decision = Authorize(request, wanted);
     if (!auditor_.MayChange()) {
       return rest::Response::Problem(503, "the audit file cannot be written; nothing is done");
     }

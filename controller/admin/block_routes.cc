@@ -1,15 +1,15 @@
 #include "controller/admin/block_routes.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <map>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "controller/admin/answer.h"
+#include "controller/reserve/extension.h"
 #include "controller/reserve/refusal.h"
 #include "controller/reserve/search.h"
 #include "lib/base/json.h"
@@ -18,91 +18,113 @@
 namespace tahoma::controller {
 namespace {
 
-using json = Json;
 using nlohmann::ordered_json;
 
-constexpr std::size_t kRowsMost = 1000;
 constexpr std::size_t kOfferingsMost = 1000;
 // As many as EC2 answers with unless it is asked for more.
-constexpr std::size_t kOfferingsUsual = 6;
-constexpr std::size_t kTokenMost = 128;
+constexpr std::int64_t kOfferingsUsual = 6;
 
-rest::Response Answer(int status, const ordered_json& body) {
-  return rest::Response::Json(status,
-                              body.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+const Permission kBuy{.verb = "create", .group = "tahoma.dev", .resource = "capacityblocks"};
+
+// Whoever may see the blocks of some namespace may see what is for sale; he names it.
+const Permission kSearch{
+    .verb = "get", .group = "tahoma.dev", .resource = "capacityblockofferings"};
+
+Schema OfferingSchema() {
+  return ObjectOf({{"capacityBlockOfferingId", Text("By which it is bought.")},
+                   {"ultraserverType?", Text("Of a block of UltraServers.")},
+                   {"ultraserverCount?", Integer(1, kHostsMost, "How many of them.")},
+                   {"instanceType", Text("Of its instances.")},
+                   {"instanceCount", Integer(1, 4L * kHostsMost, "How many instances.")},
+                   {"availabilityZone", Text("Where it is.")},
+                   {"startDate", Time("When it begins.")},
+                   {"endDate", Time("When it ends.")},
+                   {"capacityBlockDurationHours", Integer(0, 24L * kDaysMost, "Whole hours.")},
+                   {"capacityBlockDurationMinutes", Integer(0, 59, "The minutes that remain.")},
+                   {"upfrontFee", Text("The price of all of it, such as 1234.50.")},
+                   {"currencyCode", Word({"USD"}, "Of the price.")},
+                   {"tenancy", Word({"default"}, "As EC2 has it.")}},
+                  "Time on hardware that can be bought.");
 }
 
-// A problem with EC2's code for it.
-rest::Response Refused(const absl::Status& status) {
-  rest::Response problem = rest::Response::FromStatus(status);
-  if (!IsRefusal(status)) return problem;
-  ordered_json body = ordered_json::parse(problem.body);
-  body["code"] = Ec2CodeOf(status);
-  problem.body = body.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-  return problem;
+std::vector<std::string> StateNames() {
+  std::vector<std::string> names;
+  for (const BlockState state :
+       {BlockState::kPaymentPending, BlockState::kPaymentFailed, BlockState::kScheduled,
+        BlockState::kActive, BlockState::kUnavailable, BlockState::kExpired, BlockState::kFailed}) {
+    names.emplace_back(StateName(state));
+  }
+  return names;
 }
 
-// Reads the query of a search, one parameter after the other; the first error is kept.
-class QueryReader {
- public:
-  explicit QueryReader(const rest::Request& request) : request_(request) {}
+Schema BlockSchema() {
+  return ObjectOf(
+      {{"namespace", Text("Its owner.")},
+       {"name", Text("The CapacityBlock's name.")},
+       {"reason?", Text("EC2's code, when it was not bought.")},
+       {"message?", Text("Why it was not bought, or is not as it was promised.", kLongTextMost)},
+       {"state?", Word(StateNames(), "What has become of it.")},
+       {"capacityReservationId?", Text("By which it is used.")},
+       {"capacityBlockIds?", ListOf(Text("An id."), "One, or one for each UltraServer.")},
+       {"ultraserverType?", Text("Of a block of UltraServers.")},
+       {"instanceType?", Text("Of its instances.")},
+       {"count?", Integer(1, kHostsMost, "Instances, or UltraServers.")},
+       {"totalInstanceCount?", Integer(1, 4L * kHostsMost, "Instances that were bought.")},
+       {"availableInstanceCount?", Integer(0, 4L * kHostsMost, "Those that are free.")},
+       {"unavailableInstanceCount?", Integer(0, 4L * kHostsMost, "Those that do not work.")},
+       {"interconnectStatus?", Word({"ok", "impaired", "insufficient-data"}, "Of its links.")},
+       {"availabilityZone?", Text("Where it is.")},
+       {"createDate?", Time("When it was bought.")},
+       {"startDate?", Time("When it begins.")},
+       {"endDate?", Time("When it ends.")},
+       {"reclaimDate?", Time("When its hardware is taken back.")},
+       {"upfrontFee?", Text("The price, with extensions.")},
+       {"currencyCode?", Word({"USD"}, "Of the price.")},
+       {"hosts?", ListOf(Text("A host."), "Its hardware, while it has any.")}},
+      "A Capacity Block, or a CapacityBlock that was not bought: then only the first four.");
+}
 
-  std::string Text(const char* name) { return request_.query_value(name).value_or(""); }
+Schema ShortageSchema() {
+  return ObjectOf({{"code", Word({"NoCapacity"}, "The reason.")},
+                   {"availabilityZone", Text("Where.")},
+                   {"most", Integer(0, INT32_MAX, "Hosts that can be had.")},
+                   {"missing", Integer(0, INT32_MAX, "Hosts that are missing.")},
+                   {"message", Text("The same as a sentence.", kLongTextMost)}},
+                  "Why nothing is offered in a zone.");
+}
 
-  std::optional<std::int64_t> Number(const char* name) {
-    const std::optional<std::string> text = request_.query_value(name);
-    if (!text) return std::nullopt;
-    std::int64_t number = 0;
-    const char* end = text->data() + text->size();
-    const auto [rest, error] = std::from_chars(text->data(), end, number);
-    if (text->empty() || error != std::errc() || rest != end) {
-      Fail(Refuse(kInvalidParameterValue, "{} {}: must be a whole number", name, *text));
-      return std::nullopt;
-    }
-    return number;
-  }
+std::vector<Field> SearchFields() {
+  constexpr std::int64_t kAnyNumber = 1'000'000;
+  return {{"instanceType?", Text("With instanceCount.")},
+          {"instanceCount?", Integer(1, kAnyNumber, "At most 64.")},
+          {"ultraserverType?", Text("With ultraserverCount.")},
+          {"ultraserverCount?", Integer(1, kAnyNumber, "At most 64.")},
+          {"capacityDurationHours?", Integer(1, kAnyNumber, LegalHoursText())},
+          {"maxDurationHours?", Integer(1, kAnyNumber, "The longest that will do as well.")},
+          {"startDateRange?", Time("The earliest start.")},
+          {"endDateRange?", Time("The latest end.")},
+          {"availabilityZone?", Text("Empty: all zones.")},
+          {"anyCell?", Flag("Hosts of several cells will do.")},
+          {"orderBy?", Word({"Price", "Start", "End"}, "The order of the offerings.")},
+          {"maxResults?",
+           Integer(1, static_cast<std::int64_t>(kOfferingsMost), "6 unless it is said.")},
+          {"namespace?", Text("Whose permission counts.", 63)}};
+}
 
-  std::optional<WallTime> Time(const char* name) {
-    const std::optional<std::string> text = request_.query_value(name);
-    if (!text) return std::nullopt;
-    const absl::StatusOr<WallTime> time = ParseTime(*text);
-    if (time.ok()) return *time;
-    Fail(Refuse(kInvalidParameterValue, "{} {}: must be a time in UTC, such as {}", name, *text,
-                "2026-12-01T11:30:00Z"));
-    return std::nullopt;
-  }
+std::optional<std::int64_t> NumberIn(const rest::Request& request, const char* name) {
+  return ParseInteger(request.query_value(name).value_or(""));
+}
 
-  bool Flag(const char* name) {
-    const std::string text = Text(name);
-    if (!text.empty() && text != "true" && text != "false") {
-      Fail(Refuse(kInvalidParameterValue, "{} {}: must be true or false", name, text));
-    }
-    return text == "true";
-  }
+std::optional<WallTime> TimeIn(const rest::Request& request, const char* name) {
+  const auto time = ParseTime(request.query_value(name).value_or(""));
+  return time.ok() ? std::optional(*time) : std::nullopt;
+}
 
-  OfferingOrder Order(const char* name) {
-    constexpr std::array<std::pair<std::string_view, OfferingOrder>, 3> kOrders = {
-        {{"Price", OfferingOrder::kPrice},
-         {"Start", OfferingOrder::kStart},
-         {"End", OfferingOrder::kEnd}}};
-    const std::string text = Text(name);
-    for (const auto& [word, order] : kOrders) {
-      if (text.empty() || text == word) return order;
-    }
-    Fail(Refuse(kInvalidParameterValue, "{} {}: must be Price, Start or End", name, text));
-    return OfferingOrder::kPrice;
-  }
-
-  const absl::Status& status() const { return status_; }
-
- private:
-  void Fail(absl::Status status) {
-    if (status_.ok()) status_ = std::move(status);
-  }
-
-  const rest::Request& request_;
-  absl::Status status_;
-};
+OfferingOrder OrderIn(const rest::Request& request) {
+  const std::string word = request.query_value("orderBy").value_or("");
+  if (word == "Start") return OfferingOrder::kStart;
+  return word == "End" ? OfferingOrder::kEnd : OfferingOrder::kPrice;
+}
 
 ordered_json OfferingJson(const Offering& offering) {
   ordered_json row = {{"capacityBlockOfferingId", OfferingId(offering)}};
@@ -161,112 +183,134 @@ ordered_json BlockJson(const BlockKey& key, const BlockView& view) {
   return row;
 }
 
-// Reads a member of a body that must be text when it is there.
-absl::StatusOr<std::string> TextOf(const json& body, const char* name, std::string otherwise) {
-  const auto found = body.find(name);
-  if (found == body.end() || found->is_null()) return otherwise;
-  if (!found->is_string()) return Refuse(kInvalidParameterValue, "{}: must be text", name);
-  return found->get<std::string>();
-}
-
-absl::StatusOr<json> BodyOf(const rest::Request& request) {
-  json body = json::parse(request.body, nullptr, false);
-  if (!body.is_object()) return InvalidArgument("the body must be a JSON object");
-  return body;
-}
-
-absl::StatusOr<Tags> TagsOf(const json& body) {
+Tags TagsOf(const Json& body) {
   Tags tags;
-  const auto found = body.find("tags");
-  if (found == body.end() || found->is_null()) return tags;
-  if (!found->is_object() || found->size() > 50) {
-    return Refuse(kInvalidParameterValue, "tags: must be an object with at most 50 members");
-  }
-  for (const auto& [key, value] : found->items()) {
-    if (!value.is_string() || key.empty() || key.size() > 128) {
-      return Refuse(kInvalidParameterValue,
-                    "tags: keys must have 1 to 128 characters, and values must be text");
+  if (const Json* given = FindMember(body, "tags")) {
+    for (const auto& [key, value] : MembersOf(*given)) {
+      tags.emplace_back(key, value.get<std::string>());
     }
-    tags.emplace_back(key, value.get<std::string>());
   }
   return tags;
 }
 
-absl::StatusOr<PurchaseOrder> PurchaseOf(const rest::Request& request) {
+PurchaseOrder PurchaseOf(const rest::Request& request) {
+  const Json& body = *request.parsed;
   PurchaseOrder order;
-  order.key.ns = request.param("namespace");
-  TAHOMA_ASSIGN_OR_RETURN(const json body, BodyOf(request));
-  TAHOMA_ASSIGN_OR_RETURN(order.key.name, TextOf(body, "name", ""));
-  TAHOMA_ASSIGN_OR_RETURN(order.offering_id, TextOf(body, "capacityBlockOfferingId", ""));
-  TAHOMA_ASSIGN_OR_RETURN(order.platform, TextOf(body, "instancePlatform", order.platform));
-  TAHOMA_ASSIGN_OR_RETURN(order.token, TextOf(body, "clientToken", ""));
-  TAHOMA_ASSIGN_OR_RETURN(order.tags, TagsOf(body));
-  if (order.offering_id.empty()) {
-    return Refuse(kMissingParameter, "capacityBlockOfferingId is missing");
+  order.key = {std::string(request.param("namespace")), TextOf(body, "name")};
+  order.offering_id = TextOf(body, "capacityBlockOfferingId");
+  if (std::string platform = TextOf(body, "instancePlatform"); !platform.empty()) {
+    order.platform = std::move(platform);
   }
-  if (order.token.size() > kTokenMost) {
-    return Refuse(kInvalidParameterValue, "clientToken: must have at most {} characters",
-                  kTokenMost);
-  }
+  order.token = TextOf(body, "clientToken");
+  order.tags = TagsOf(body);
   return order;
 }
 
-absl::StatusOr<ExtensionOrder> ExtensionOf(const rest::Request& request, const Block& block,
-                                           const PriceList& prices) {
-  ExtensionOrder order;
-  order.reservation = block.reservation;
-  TAHOMA_ASSIGN_OR_RETURN(const json body, BodyOf(request));
-  TAHOMA_ASSIGN_OR_RETURN(order.token, TextOf(body, "clientToken", ""));
-  const auto hours = body.find("capacityBlockExtensionDurationHours");
-  if (hours == body.end() || !hours->is_number_integer() ||
-      !IsLegalDuration(hours->get<std::int64_t>())) {
-    return Refuse(kInvalidParameterValue, "capacityBlockExtensionDurationHours: must be {}",
-                  LegalHoursText());
+// Returns the order of an extension. One that repeats another, by its token, asks for the same
+// again, however late the block ends by now.
+absl::StatusOr<ExtensionOrder> ExtensionOf(const Json& body, const Block& block,
+                                           const Snapshot& snapshot, WallTime now) {
+  const std::int64_t hours = IntegerOf(body, "capacityBlockExtensionDurationHours").value();
+  ExtensionOrder order{
+      .reservation = block.reservation, .offering_id = "", .token = TextOf(body, "clientToken")};
+  for (const Extension& extension : block.extensions) {
+    if (order.token.empty() || extension.token != order.token) continue;
+    if (extension.end - extension.start != std::chrono::hours(hours)) {
+      return Refuse(kIdempotentMismatch, "the token \"{}\" has bought another extension before",
+                    order.token);
+    }
+    order.offering_id = extension.offering_id;
+    return order;
   }
-  // The book checks the rest, as it does for an offering that a search has answered with.
-  order.offering_id =
-      ExtensionOfferingId({.reservation = block.reservation,
-                           .start = block.end,
-                           .end = block.end + std::chrono::hours(hours->get<std::int64_t>()),
-                           .rate = prices.RateOf(block.product()),
-                           .count = block.bought.count});
+  TAHOMA_ASSIGN_OR_RETURN(const ExtensionOffering offering,
+                          OfferExtension(snapshot.profile, snapshot.prices, block, hours, now));
+  order.offering_id = ExtensionOfferingId(offering);
   return order;
+}
+
+const Field& TokenField() {
+  static const Field field = {"clientToken?",
+                              Text("Repeating a request with the same changes nothing.", 128)};
+  return field;
 }
 
 }  // namespace
 
-void BlockRoutes::AddRoutes(rest::Server& server) {
-  server.Route("GET", "/v1/capacityblocks", [this](const auto& r) { return List(r); });
-  server.Route("GET", "/v1/capacityblockofferings", [this](const auto& r) { return Offerings(r); });
-  server.Route("GET", "/v1/capacityblocks/{namespace}/{name}",
-               [this](const auto& r) { return Show(r); });
-  server.Route("POST", "/v1/capacityblocks/{namespace}", [this](const auto& r) { return Buy(r); });
-  server.Route("POST", "/v1/capacityblocks/{namespace}/{name}/extensions",
-               [this](const auto& r) { return Extend(r); });
+void BlockRoutes::AddRoutes(RouteTable& routes) {
+  routes.Name("Offering", OfferingSchema());
+  routes.Name("CapacityBlock", BlockSchema());
+  routes.Name("Shortage", ShortageSchema());
+  routes.Add({.path = "/v1/capacityblockofferings",
+              .id = "searchOfferings",
+              .summary = "What can be bought; when nothing can, why, and what is nearest.",
+              .needs = kSearch,
+              .query = SearchFields(),
+              .answer = ObjectOf(
+                  {{"capacityBlockOfferings", ListOf(Named("Offering"), "In the order asked for.")},
+                   {"reasons?", ListOf(Named("Shortage"), "By zone, when nothing is offered.")},
+                   {"nearest?", ListOf(Named("Offering"), "That ask for one thing less.")}}),
+              .handler = [this](const auto& r) { return Offerings(r); }});
+  AddReadingRoutes(routes);
+  routes.Add({.method = "POST",
+              .path = "/v1/capacityblocks/{namespace}",
+              .id = "buyCapacityBlock",
+              .summary = "Buys an offering; answered once the block cannot be lost.",
+              .needs = kBuy,
+              .body = BodyOf({{"capacityBlockOfferingId", Text("Of a search.")},
+                              {"name?", Text("Of the CapacityBlock; empty: one is made up.", 253)},
+                              {"instancePlatform?", Text("Linux/UNIX unless it is said.")},
+                              TokenField(),
+                              {"tags?", MapOf(Text("A value.", 256), "At most 50.", 50)}}),
+              .status = 201,
+              .answer = Named("CapacityBlock"),
+              .handler = [this](const auto& r) { return Buy(r); }});
+  routes.Add({.method = "POST",
+              .path = "/v1/capacityblocks/{namespace}/{name}/extensions",
+              .id = "extendCapacityBlock",
+              .summary = "Lets a block end later; answered once that cannot be lost.",
+              .needs = kBuy,
+              .body = BodyOf(
+                  {{"capacityBlockExtensionDurationHours", Integer(1, 1'000'000, LegalHoursText())},
+                   TokenField()}),
+              .status = 201,
+              .answer = Named("CapacityBlock"),
+              .handler = [this](const auto& r) { return Extend(r); }});
+}
+
+void BlockRoutes::AddReadingRoutes(RouteTable& routes) {
+  routes.Add({.path = "/v1/capacityblocks",
+              .id = "listCapacityBlocks",
+              .summary = "The Capacity Blocks by namespace and name.",
+              .needs = {.verb = "list", .group = "tahoma.dev", .resource = "capacityblocks"},
+              .query = {{"from?", Text("The `next` of the page before.")}},
+              .answer = ObjectOf({{"total", Integer(0, INT32_MAX, "Of all pages.")},
+                                  {"capacityBlocks", ListOf(Named("CapacityBlock"), "A page.")},
+                                  {"next?", Text("Where the next page begins.")}}),
+              .handler = [this](const auto& r) { return List(r); }});
+  routes.Add({.path = "/v1/capacityblocks/{namespace}/{name}",
+              .id = "getCapacityBlock",
+              .summary = "One Capacity Block.",
+              .needs = {.verb = "get", .group = "tahoma.dev", .resource = "capacityblocks"},
+              .answer = Named("CapacityBlock"),
+              .handler = [this](const auto& r) { return Show(r); }});
 }
 
 rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
-  QueryReader reader(request);
   OfferingQuery query;
-  query.instance_type = reader.Text("instanceType");
-  query.instance_count = reader.Number("instanceCount");
-  query.ultraserver_type = reader.Text("ultraserverType");
-  query.ultraserver_count = reader.Number("ultraserverCount");
-  query.duration_hours = reader.Number("capacityDurationHours");
-  query.max_duration_hours = reader.Number("maxDurationHours");
-  query.start_date_range = reader.Time("startDateRange");
-  query.end_date_range = reader.Time("endDateRange");
-  query.any_cell = reader.Flag("anyCell");
-  query.order = reader.Order("orderBy");
-  if (const std::string zone = reader.Text("availabilityZone"); !zone.empty()) {
-    query.zones.push_back(zone);
+  query.instance_type = request.query_value("instanceType").value_or("");
+  query.instance_count = NumberIn(request, "instanceCount");
+  query.ultraserver_type = request.query_value("ultraserverType").value_or("");
+  query.ultraserver_count = NumberIn(request, "ultraserverCount");
+  query.duration_hours = NumberIn(request, "capacityDurationHours");
+  query.max_duration_hours = NumberIn(request, "maxDurationHours");
+  query.start_date_range = TimeIn(request, "startDateRange");
+  query.end_date_range = TimeIn(request, "endDateRange");
+  query.any_cell = request.query_value("anyCell") == "true";
+  query.order = OrderIn(request);
+  if (std::string zone = request.query_value("availabilityZone").value_or(""); !zone.empty()) {
+    query.zones.push_back(std::move(zone));
   }
-  const std::int64_t most = reader.Number("maxResults").value_or(kOfferingsUsual);
-  if (!reader.status().ok()) return Refused(reader.status());
-  if (most < 1 || most > static_cast<std::int64_t>(kOfferingsMost)) {
-    return Refused(
-        Refuse(kInvalidParameterValue, "maxResults {}: must be 1 to {}", most, kOfferingsMost));
-  }
+  const std::int64_t most = NumberIn(request, "maxResults").value_or(kOfferingsUsual);
   const WallTime now = clock_.WallNow();
   const absl::StatusOr<OfferingSearch> search = CheckQuery(query, now);
   if (!search.ok()) return Refused(search.status());
@@ -288,16 +332,17 @@ rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
   return Answer(200, body);
 }
 
-rest::Response BlockRoutes::List(const rest::Request&) const {
+rest::Response BlockRoutes::List(const rest::Request& request) const {
   const auto snapshot = take_();
-  std::map<BlockKey, std::shared_ptr<const BlockView>> sorted;
-  snapshot->blocks.ForEach([&](const BlockKey& key, const auto& view) {
-    sorted[key] = view;
-    if (sorted.size() > kRowsMost) sorted.erase(std::prev(sorted.end()));
-  });
+  const std::string from = request.query_value("from").value_or("");
+  const std::size_t slash = std::min(from.find('/'), from.size());
+  const BlockKey first{from.substr(0, slash), from.substr(std::min(slash + 1, from.size()))};
+  const auto page = PageOf(snapshot->blocks, first, [](const BlockKey& key) { return key; });
   ordered_json rows = ordered_json::array();
-  for (const auto& [key, view] : sorted) rows.push_back(BlockJson(key, *view));
-  return Answer(200, {{"total", snapshot->blocks.size()}, {"capacityBlocks", std::move(rows)}});
+  for (const auto& [key, view] : page.rows) rows.push_back(BlockJson(key, *view));
+  ordered_json body = {{"total", snapshot->blocks.size()}, {"capacityBlocks", std::move(rows)}};
+  if (page.next) body["next"] = ToString(*page.next);
+  return Answer(200, body);
 }
 
 rest::Response BlockRoutes::Show(const rest::Request& request) const {
@@ -311,11 +356,11 @@ rest::Response BlockRoutes::Show(const rest::Request& request) const {
 }
 
 rest::Response BlockRoutes::Buy(const rest::Request& request) const {
-  const absl::StatusOr<PurchaseOrder> order = PurchaseOf(request);
-  if (!order.ok()) return Refused(order.status());
-  const auto block = order_(*order);
+  const auto block = order_(PurchaseOf(request));
   if (!block.ok()) return Refused(block.status());
-  return Answer(201, BlockJson((*block)->key, {.block = *block}));
+  rest::Response answer = Answer(201, BlockJson((*block)->key, {.block = *block}));
+  answer.object_name = (*block)->key.name;
+  return answer;
 }
 
 rest::Response BlockRoutes::Extend(const rest::Request& request) const {
@@ -326,7 +371,7 @@ rest::Response BlockRoutes::Extend(const rest::Request& request) const {
     return rest::Response::Problem(404, fmt::format("no Capacity Block {}", ToString(key)));
   }
   const absl::StatusOr<ExtensionOrder> order =
-      ExtensionOf(request, *(*view)->block, snapshot->prices);
+      ExtensionOf(*request.parsed, *(*view)->block, *snapshot, clock_.WallNow());
   if (!order.ok()) return Refused(order.status());
   const auto extended = order_(*order);
   if (!extended.ok()) return Refused(extended.status());

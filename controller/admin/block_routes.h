@@ -2,7 +2,7 @@
 //
 //   BlockRoutes blocks([&] { return loop.snapshot(); },
 //                      [&](auto order) { return loop.Order(std::move(order)); }, clock);
-//   blocks.AddRoutes(server);       // GET /v1/capacityblockofferings?instanceType=trn2.48xlarge&…
+//   blocks.AddRoutes(routes);       // GET /v1/capacityblockofferings?instanceType=trn2.48xlarge&…
 //
 // Names and values are EC2's (docs/formats/admin-api.md#capacity-blocks). A refusal is a problem
 // whose `code` is EC2's.
@@ -21,11 +21,11 @@
 #include <utility>
 #include <variant>
 
+#include "controller/admin/route_table.h"
 #include "controller/ledger/snapshot.h"
 #include "controller/reserve/book.h"
 #include "lib/base/clock.h"
 #include "lib/rest/message.h"
-#include "lib/rest/server.h"
 
 namespace tahoma::controller {
 
@@ -39,8 +39,8 @@ class BlockRoutes {
   BlockRoutes(TakeSnapshot take, SendOrder order, const Clock& clock)
       : take_(std::move(take)), order_(std::move(order)), clock_(clock) {}
 
-  // Before the server starts; `this` must outlive the server.
-  void AddRoutes(rest::Server& server);
+  // `this` must outlive the routes.
+  void AddRoutes(RouteTable& routes);
 
   rest::Response Offerings(const rest::Request& request) const;
   rest::Response List(const rest::Request& request) const;
@@ -49,6 +49,8 @@ class BlockRoutes {
   rest::Response Extend(const rest::Request& request) const;
 
  private:
+  void AddReadingRoutes(RouteTable& routes);
+
   const TakeSnapshot take_;
   const SendOrder order_;
   const Clock& clock_;

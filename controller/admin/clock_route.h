@@ -1,6 +1,6 @@
 // The route that tells by which clock Capacity Blocks live.
 //
-//   AddClockRoute(server, clock, BlockTime(origin, 1440));   // GET /v1/clock
+//   routes.Add(ClockRoute(clock, BlockTime(origin, 1440)));   // GET /v1/clock
 //
 // Whoever reads blocks of a test needs to know how far away their times really are.
 //
@@ -10,13 +10,13 @@
 
 #pragma once
 
+#include "controller/admin/route_table.h"
 #include "controller/reserve/block_time.h"
 #include "lib/base/clock.h"
-#include "lib/rest/server.h"
 
 namespace tahoma::controller {
 
-// Before the server starts; `clock`, the wall's, must outlive it.
-void AddClockRoute(rest::Server& server, const Clock& clock, const BlockTime& time);
+// `clock`, the wall's, must outlive the route.
+Route ClockRoute(const Clock& clock, const BlockTime& time);
 
 }  // namespace tahoma::controller

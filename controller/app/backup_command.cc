@@ -128,7 +128,7 @@ std::optional<int> RunBackupCommand(int argc, const char* const* argv) {
   return absl::IsInvalidArgument(status) ? 2 : 1;
 }
 
-void AddBackupRoute(rest::Server& server, const Store& store, AdminAccess& access) {
+Route BackupRoute(const Store& store) {
   const auto read = [&store](const rest::Request& /*request*/) {
     auto moment = store.Freeze();
     if (!moment.ok()) return rest::Response::FromStatus(moment.status());
@@ -140,7 +140,12 @@ void AddBackupRoute(rest::Server& server, const Store& store, AdminAccess& acces
                                     return more.ok() && *more;
                                   });
   };
-  server.Route("GET", std::string(kTarget), access.Audited(read));
+  return {.path = std::string(kTarget),
+          .id = "getBackup",
+          .summary = "The content of the store as of now, line by line; standalone only.",
+          .answer = R"({"type":"string"})",
+          .answer_type = "application/x-ndjson",
+          .handler = read};
 }
 
 }  // namespace tahoma::controller

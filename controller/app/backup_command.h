@@ -14,9 +14,8 @@
 #include <memory>
 #include <optional>
 
-#include "controller/admin/admin_access.h"
+#include "controller/admin/route_table.h"
 #include "controller/store/store.h"
-#include "lib/rest/server.h"
 
 namespace tahoma::controller {
 
@@ -24,8 +23,7 @@ namespace tahoma::controller {
 std::optional<int> RunBackupCommand(int argc, const char* const* argv);
 
 // GET /v1/backup: the backup as it is made, line by line. It holds every Secret, so each call has a
-// line in the audit, written before the first byte goes. `store` and `access` must outlive the
-// server.
-void AddBackupRoute(rest::Server& server, const Store& store, AdminAccess& access);
+// line in the audit, written before the first byte goes. `store` must outlive it.
+Route BackupRoute(const Store& store);
 
 }  // namespace tahoma::controller

@@ -12,10 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "controller/admin/admin.h"
 #include "controller/admin/admin_access.h"
-#include "controller/admin/block_routes.h"
-#include "controller/admin/clock_route.h"
+#include "controller/admin/admin_api.h"
 #include "controller/app/backup_command.h"
 #include "controller/app/callers.h"
 #include "controller/app/cluster_loop.h"
@@ -47,6 +45,9 @@ constexpr int kClusterPublishers = 32;
 // kEndingMost.
 constexpr kube::HttpLimits kReviewLimits{.connect_timeout = std::chrono::seconds(2),
                                          .request_timeout = std::chrono::seconds(2)};
+// A change by the admin API is at most some requests, one after the other.
+constexpr kube::HttpLimits kChangeLimits{.connect_timeout = std::chrono::seconds(2),
+                                         .request_timeout = std::chrono::seconds(5)};
 
 void Log(const std::string& line) { spdlog::info("{}", line); }
 void Warn(const std::string& line) { spdlog::warn("{}", line); }
@@ -176,6 +177,16 @@ std::unique_ptr<Ec2Front> MakeEc2(Loop& loop, Callers& callers, const Clock& clo
       block_clock);
 }
 
+template <typename Loop>
+AdminApi AdminOf(Loop& loop, kube::Transport& objects, const Clock& clock,
+                 const BlockTime& block_time) {
+  return AdminApi({.snapshot = [&loop] { return loop.snapshot(); },
+                   .order = [&loop](auto order) { return loop.Order(std::move(order)); },
+                   .objects = objects,
+                   .block_time = block_time},
+                  clock);
+}
+
 absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metrics& metrics) {
   const SystemClock clock;
   apiserver::HttpFrontOptions front;
@@ -195,18 +206,15 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   CoreLoop loop(api->transport(), api->journal(), clock, std::move(loop_options));
   AddMetrics(metrics, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, api->store());
-  Admin admin([&loop] { return loop.snapshot(); });
-  BlockRoutes blocks([&loop] { return loop.snapshot(); },
-                     [&loop](auto order) { return loop.Order(std::move(order)); }, block_clock);
+  AdminApi admin = AdminOf(loop, api->transport(), clock, block_time);
   const auto ec2 = MakeEc2(loop, callers, clock, block_clock);
-  AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine());
+  admin.routes().Add(BackupRoute(api->store()));
+  AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine(),
+                           admin.routes());
   const std::shared_ptr<rest::Probes>& probes = api->server().probes();
   rest::Server server(AdminOptions(options, probes), metrics);
   ec2->AddTo(server, [&](rest::Request& head) { return admin_access.Admit(head); });
-  admin.AddRoutes(server);
-  blocks.AddRoutes(server);
-  AddClockRoute(server, clock, block_time);
-  AddBackupRoute(server, api->store(), admin_access);
+  admin.AddTo(server, admin_access);
   AddChecks(*probes, loop, api->store());
   // The API's probes ask the loop, which ends before the API does.
   const StopAtEnd<apiserver::HttpFront> stop_front{api->front()};
@@ -264,6 +272,8 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
                           kube::HttpTransport::Create(access, {}, Warn));
   TAHOMA_ASSIGN_OR_RETURN(const auto review_transport,
                           kube::HttpTransport::Create(access, kReviewLimits));
+  TAHOMA_ASSIGN_OR_RETURN(const auto objects_transport,
+                          kube::HttpTransport::Create(access, kChangeLimits));
   TAHOMA_ASSIGN_OR_RETURN(const auto store, OpenClusterStore(options, clock));
   RocksJournal journal(*store);
   std::unique_ptr<Leadership> leadership;
@@ -272,20 +282,16 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   ClusterLoop loop(std::move(access), journal, clock, std::move(loop_options));
   AddMetrics(metrics, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, *store);
-  Admin admin([&loop] { return loop.snapshot(); });
-  BlockRoutes blocks([&loop] { return loop.snapshot(); },
-                     [&loop](auto order) { return loop.Order(std::move(order)); }, clock);
+  AdminApi admin = AdminOf(loop, *objects_transport, clock, BlockTime());
   const auto ec2 = MakeEc2(loop, callers, clock, clock);
   std::optional<ClusterAccess> cluster;
   if (options.admin_asks_cluster) cluster.emplace(*review_transport, clock);
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine(),
-                           cluster ? &*cluster : nullptr);
+                           admin.routes(), cluster ? &*cluster : nullptr);
   const auto probes = std::make_shared<rest::Probes>();
   rest::Server server(AdminOptions(options, probes), metrics);
   ec2->AddTo(server, [&](rest::Request& head) { return admin_access.Admit(head); });
-  admin.AddRoutes(server);
-  blocks.AddRoutes(server);
-  AddClockRoute(server, clock, BlockTime());
+  admin.AddTo(server, admin_access);
   AddChecks(*probes, loop, *store);
   server.SetReady("standing by");
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));

@@ -68,7 +68,7 @@ LAYERS = {
     "controller/ingest": ["controller/ledger", "controller/reserve", "controller/model", "controller/plan", "lib/kube", "lib/kube/cel", "lib/kube/objects"],
     "controller/publish": ["controller/ledger", "controller/reserve", "controller/model", "lib/kube", "lib/kube/objects"],
     "controller/access": ["lib/config", "lib/kube", "lib/rest"],
-    "controller/admin": ["controller/access", "controller/ledger", "controller/reserve", "controller/model", "controller/plan", "lib/rest"],
+    "controller/admin": ["controller/access", "lib/kube", "controller/ledger", "controller/reserve", "controller/model", "controller/plan", "lib/rest"],
     "controller/ec2": ["controller/access", "controller/reserve", "controller/model", "lib/config", "lib/kube", "lib/rest"],
     "controller/apiserver/schema": ["lib/kube"],
     "controller/apiserver/validation": ["controller/apiserver/schema", "controller/reserve", "controller/model", "lib/kube"],

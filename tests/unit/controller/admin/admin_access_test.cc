@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "controller/access/identity_file.h"
+#include "controller/admin/admin_api.h"
 #include "lib/base/json.h"
+#include "tests/unit/lib/kube/scripted_transport.h"
 
 namespace tahoma::controller {
 namespace {
@@ -30,8 +32,8 @@ class AdminAccessTest : public ::testing::Test {
                       .groups = {},
                       .namespaces = {"a"}}},
                     false)),
-                {.append = [this](const std::string& line) { audit_.push_back(line); }}, clock_,
-                1) {}
+                {.append = [this](const std::string& line) { audit_.push_back(line); }}, clock_, 1,
+                admin_.routes()) {}
 
   static rest::Request RequestOf(const std::string& token, const std::string& method,
                                  const std::string& path) {
@@ -50,6 +52,8 @@ class AdminAccessTest : public ::testing::Test {
   }
 
   ManualClock clock_;
+  testing::ScriptedTransport nowhere_;
+  AdminApi admin_{{.snapshot = nullptr, .order = nullptr, .objects = nowhere_}, clock_};
   std::vector<std::string> audit_;
   AdminAccess access_;
 };
@@ -92,8 +96,9 @@ TEST_F(AdminAccessTest, WhatIsForAdminsOnlyLeavesALineAlsoWhenItIsRefused) {
 TEST_F(AdminAccessTest, ARightThatWentAfterTheGateIsGoneBeforeTheHandler) {
   const auto control =
       std::make_shared<AccessControl>(*AccessTable::Make({AdminOfToken("ops")}, false));
-  AdminAccess access(
-      control, {.append = [this](const std::string& line) { audit_.push_back(line); }}, clock_, 1);
+  AdminAccess access(control,
+                     {.append = [this](const std::string& line) { audit_.push_back(line); }},
+                     clock_, 1, admin_.routes());
   const rest::Handler handler =
       access.Audited([](const rest::Request&) { return rest::Response::Text(200, "everything"); });
   rest::Request request = RequestOf("ops", "GET", "/v1/backup");

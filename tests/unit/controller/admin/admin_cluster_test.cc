@@ -13,6 +13,7 @@
 
 #include "controller/access/identity_file.h"
 #include "controller/admin/admin_access.h"
+#include "controller/admin/admin_api.h"
 #include "controller/apiserver/http/http_front.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
@@ -60,6 +61,8 @@ class AdminClusterTest : public testing::ApiFixture {
     transport_ = *kube::HttpTransport::Create({.server = front_->url(), .token = "t"});
     tokens_.emplace(*transport_);
     cluster_.emplace(*tokens_, clock_);
+    admin_.emplace(AdminApi::Sources{.snapshot = nullptr, .order = nullptr, .objects = *transport_},
+                   clock_);
     Identities({AdminOfToken("file")});
   }
   ~AdminClusterTest() override { front_->Stop(); }
@@ -69,7 +72,7 @@ class AdminClusterTest : public testing::ApiFixture {
     access_.emplace(
         std::make_shared<const AccessControl>(*AccessTable::Make(entries, false)),
         AuditSink{.append = [this](const std::string& line) { audit_.push_back(line); }}, clock_, 1,
-        &*cluster_);
+        admin_->routes(), &*cluster_);
   }
   struct Outcome {
     int status = 200;  // when the handler would be called
@@ -95,6 +98,7 @@ class AdminClusterTest : public testing::ApiFixture {
   std::unique_ptr<kube::HttpTransport> transport_;
   std::optional<WithTokens> tokens_;
   std::optional<ClusterAccess> cluster_;
+  std::optional<AdminApi> admin_;
   std::optional<AdminAccess> access_;
   std::vector<std::string> audit_;
 };

@@ -61,7 +61,8 @@ class AdminTest : public ::testing::Test {
   void Start(const std::string& token = "") {
     server_ = std::make_unique<rest::Server>(rest::ServerOptions{}, metrics_);
     if (!token.empty()) server_->SetGate(rest::TokenGate(token));
-    admin_.AddRoutes(*server_);
+    admin_.AddRoutes(routes_);
+    routes_.AddTo(*server_, [](rest::Handler handler) { return handler; });
     ASSERT_EQ(server_->Start(), absl::OkStatus());
   }
 
@@ -70,6 +71,7 @@ class AdminTest : public ::testing::Test {
   std::string more_;  // header lines of every request
   rest::Metrics metrics_;
   Admin admin_;
+  RouteTable routes_;
   std::unique_ptr<rest::Server> server_;
 };
 
@@ -232,7 +234,8 @@ TEST_F(AdminTest, APageThatIsNoNumberIsRefused) {
       const Answer answer = Get(path + "?from=" + from);
       EXPECT_EQ(answer.status, 400) << from;
       EXPECT_THAT(answer.head, HasSubstr("application/problem+json"));
-      EXPECT_THAT(answer.body["detail"].get<std::string>(), HasSubstr("expected a number"));
+      EXPECT_THAT(answer.body["detail"].get<std::string>(),
+                  HasSubstr("must be a whole number, 0 to 999999999"));
     }
   }
 }
@@ -293,6 +296,34 @@ TEST_F(AdminTest, GangsAreListedByNamespaceAndNameAndTheListIsBounded) {
   ASSERT_EQ(many["gangs"].size(), 1000U);
   EXPECT_EQ(many["gangs"][0]["name"], "b");
   EXPECT_EQ(many["gangs"][999]["name"], "10996") << "the first thousand";
+  ASSERT_EQ(many["next"], "c/10997");
+  const json rest = Get("/v1/gangs?from=c/10997").body;
+  ASSERT_EQ(rest["gangs"].size(), 203U);
+  EXPECT_EQ(rest["gangs"][0]["name"], "10997");
+  EXPECT_EQ(rest["gangs"][202]["name"], "11199");
+  EXPECT_FALSE(rest.contains("next"));
+}
+
+TEST_F(AdminTest, APageMayBeginWithAPodThatHasAGangsName) {
+  for (int i = 0; i < 999; ++i) AddGang("a", std::to_string(10'000 + i), false);
+  AddGang("b", "x", false);
+  AddGang("b", "x", true);
+  const json first = Get("/v1/gangs").body;
+  EXPECT_EQ(first["gangs"][999]["kind"], "Gang");
+  ASSERT_EQ(first["next"], "b/x/pod");
+  const json second = Get("/v1/gangs?from=b/x/pod").body;
+  ASSERT_EQ(second["gangs"].size(), 1U);
+  EXPECT_EQ(second["gangs"][0]["kind"], "Pod");
+}
+
+TEST_F(AdminTest, WhatNoRouteDescribesIsRefused) {
+  for (const std::string target :
+       {"/v1/nodes?form=1", "/v1/gangs?from=a&from=b", "/v1/gangs/default/a?x",
+        "/v1/gangs/De_fault/a", "/v1/gangs/default/-a", "/v1/gangs/default/%c3%a9"}) {
+    const Answer answer = Get(target);
+    EXPECT_EQ(answer.status, 400) << target;
+    EXPECT_EQ(answer.body.value("code", ""), "InvalidParameterValue") << target << answer.body;
+  }
 }
 
 TEST_F(AdminTest, AnUnknownGangIsNotFoundByName) {

@@ -5,22 +5,16 @@
 #include <gtest/gtest.h>
 
 #include "lib/base/json.h"
-#include "tests/unit/lib/rest/raw_client.h"
 
 namespace tahoma::controller {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::RawClient;
 
 Json Ask(const Clock& clock, const BlockTime& time) {
-  rest::Metrics metrics;
-  rest::Server server(rest::ServerOptions{}, metrics);
-  AddClockRoute(server, clock, time);
-  EXPECT_EQ(server.Start(), absl::OkStatus());
-  const std::string text =
-      RawClient(server.port()).Ask("GET /v1/clock HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  return Json::parse(text.substr(text.find("\r\n\r\n") + 4), nullptr, false);
+  const rest::Response answer = ClockRoute(clock, time).handler(rest::Request{});
+  EXPECT_EQ(answer.status, 200);
+  return Json::parse(answer.body, nullptr, false);
 }
 
 TEST(ClockRouteTest, SaysBothTimesOfATest) {

@@ -1,0 +1,25 @@
+#include "controller/admin/admin_api.h"
+
+#include <utility>
+
+#include "controller/admin/clock_route.h"
+#include "controller/admin/open_api.h"
+
+namespace tahoma::controller {
+
+AdminApi::AdminApi(Sources sources, const Clock& clock)
+    : block_clock_(clock, sources.block_time),
+      fleet_(sources.snapshot),
+      blocks_(sources.snapshot, std::move(sources.order), block_clock_) {
+  fleet_.AddRoutes(routes_);
+  blocks_.AddRoutes(routes_);
+  routes_.Add(ClockRoute(clock, sources.block_time));
+  routes_.Add(OpenApiRoute(routes_));
+}
+
+void AdminApi::AddTo(rest::Server& server, AdminAccess& access) const {
+  routes_.AddTo(server,
+                [&access](rest::Handler handler) { return access.Audited(std::move(handler)); });
+}
+
+}  // namespace tahoma::controller
