@@ -9,11 +9,15 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/access/identity_file.h"
+#include "controller/admin/admin_access.h"
+#include "controller/admin/route_table.h"
 #include "controller/app/backup.h"
 #include "lib/base/check.h"
+#include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
@@ -48,10 +52,11 @@ class BackupRouteTest : public ::testing::Test {
                                     lines_.push_back(line);
                                   },
                               .writable = [this] { return audit_works_; }},
-                    clock_, 1);
+                    clock_, 1, routes_);
     server_.emplace(rest::ServerOptions{}, metrics_);
     server_->SetGate([this](rest::Request& head) { return access_->Admit(head); });
-    AddBackupRoute(*server_, *store_, *access_);
+    routes_.Add(BackupRoute(*store_));
+    routes_.AddTo(*server_, [this](auto handler) { return access_->Audited(std::move(handler)); });
     ASSERT_EQ(server_->Start(), absl::OkStatus());
   }
   kube::Response Ask(const std::string& token, const std::string& target = "/v1/backup") {
@@ -74,6 +79,7 @@ class BackupRouteTest : public ::testing::Test {
   std::mutex mutex_;
   std::vector<std::string> lines_;
   bool audit_works_ = true;
+  RouteTable routes_;
   std::optional<AdminAccess> access_;
   std::optional<rest::Server> server_;
 };
