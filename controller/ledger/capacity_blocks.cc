@@ -74,7 +74,6 @@ void CapacityBlocks::OnBlockGone(const BlockKey& key, const std::string& uid) {
 void CapacityBlocks::OnSynced() {
   book_.blocks().ForEach([&](const std::string&, const auto& block) {
     if (facts_.Find(block->key) == nullptr) gone_.insert(block->key);
-    NoteTime(*block, BlockNews::kDelivered);
   });
 }
 
@@ -92,6 +91,7 @@ void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& 
   for (const BlockOrder& order : std::exchange(orders_, {})) TakeOrder(order, at);
   book_.Advance(at);
   TakeChanges(writes, attempts);
+  if (!std::exchange(resumed_, true)) Resume();
   for (auto& [host, use] : book_.TakeUses()) {
     if (use.kept_from) use.kept_from = time_.ToWall(*use.kept_from);
     cluster.SetBlockUse(host, use);
@@ -157,6 +157,14 @@ void CapacityBlocks::NoteTime(const Block& block, BlockNews news) {
         ToString(block.key), FormatTime(notice.reclaim));
   }
   notices_.push_back(std::move(notice));
+}
+
+// Says of every delivered block what an earlier controller may not have said to the end.
+void CapacityBlocks::Resume() {
+  book_.blocks().ForEach([&](const std::string&, const auto& block) {
+    NoteTime(*block, BlockNews::kDelivered);
+    if (block->reclaiming && IsDelivered(block->state)) NoteReclaimed(*block);
+  });
 }
 
 // What runs on a host that the owner's next block has goes on.

@@ -144,6 +144,7 @@ class CapacityBlocks {
   void TakeOrder(const BlockOrder& order, WallTime now);
   void TakeGone(const BlockKey& key);
   void TakeChanges(std::vector<ApiWrite>& writes, std::uint64_t& attempts);
+  void Resume();
   void NoteTime(const Block& block, BlockNews news);
   void NoteReclaimed(const Block& block);
   void Show(const BlockKey& key, BlockView view);
@@ -173,6 +174,7 @@ class CapacityBlocks {
   std::vector<GangRef> touched_gangs_;
   std::vector<ReclaimedHost> reclaimed_;
   std::vector<BlockNotice> notices_;
+  bool resumed_ = false;  // the first step is done
   bool capacity_freed_ = false;
 
   Views views_;

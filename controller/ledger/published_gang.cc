@@ -77,6 +77,7 @@ std::optional<PublishedGang> ReadPublished(const GangRef& ref,
                        .slice = pod->bound_slice};
     bound.push_back(!pod->node.empty() && !pod->bound_gang_uid.empty());
     if (bound.back()) decision->uid = pod->bound_gang_uid;
+    if (bound.back() && pod->bound_reclaim) decision->reclaim = pod->bound_reclaim;
     for (const PodClaim& entry : pod->claims) {
       const auto claim = facts.claims.Find(ClaimKey{pod->key.ns, entry.claim});
       const bool allocated = claim != nullptr && claim->allocation != nullptr;

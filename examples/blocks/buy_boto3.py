@@ -13,6 +13,23 @@ import boto3
 import botocore.exceptions
 
 
+def buy(ec2, args):
+    """Buys the first offering; one that has expired since the search, as others buy too, is searched for again."""
+    for tries_left in reversed(range(5)):
+        found = ec2.describe_capacity_block_offerings(InstanceType=args.type, InstanceCount=args.count,
+                                                      CapacityDurationHours=args.hours)["CapacityBlockOfferings"]
+        if not found:
+            return None, None
+        try:
+            return found[0], ec2.purchase_capacity_block(CapacityBlockOfferingId=found[0]["CapacityBlockOfferingId"],
+                                                         InstancePlatform="Linux/UNIX")
+        except botocore.exceptions.ClientError as error:
+            expired = error.response["Error"]["Code"] == "InvalidCapacityBlockOfferingIdExpired"
+            if not expired or tries_left == 0:
+                raise
+    return None, None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--type", default="trn2.48xlarge")
@@ -21,19 +38,16 @@ def main():
     args = parser.parse_args()
     ec2 = boto3.client("ec2")
     try:
-        found = ec2.describe_capacity_block_offerings(InstanceType=args.type, InstanceCount=args.count,
-                                                      CapacityDurationHours=args.hours)["CapacityBlockOfferings"]
-        if not found:
-            print(f"no offering of {args.count} x {args.type} for {args.hours} h")
-            return 1
-        bought = ec2.purchase_capacity_block(CapacityBlockOfferingId=found[0]["CapacityBlockOfferingId"],
-                                             InstancePlatform="Linux/UNIX")
+        offering, bought = buy(ec2, args)
     except botocore.exceptions.ClientError as error:
         sys.exit(str(error))
+    if offering is None:
+        print(f"no offering of {args.count} x {args.type} for {args.hours} h")
+        return 1
     reservation = bought["CapacityReservation"]
     print(f"bought {reservation['CapacityReservationId']}: {reservation['TotalInstanceCount']} x "
           f"{reservation['InstanceType']} from {reservation['StartDate']:%Y-%m-%d %H:%M} to "
-          f"{reservation['EndDate']:%Y-%m-%d %H:%M} UTC for {found[0]['UpfrontFee']} {found[0]['CurrencyCode']}")
+          f"{reservation['EndDate']:%Y-%m-%d %H:%M} UTC for {offering['UpfrontFee']} {offering['CurrencyCode']}")
     return 0
 
 

@@ -50,7 +50,7 @@ kubectl wait --for=condition=Placed=False gang/pretrain --timeout=30s >/dev/null
 run "kubectl tahoma why pretrain"
 
 title "A purchase by kubectl: an object with the id of an offering"
-run 'examples/blocks/search_and_buy.py $ADMIN pretrain $ASK --start +2 --manifest | kubectl apply -f -'
+run 'examples/blocks/search_and_buy.py $ADMIN pretrain $ASK --start +8 --manifest | kubectl apply -f -'
 kubectl wait --for=jsonpath='{.status.state}'=scheduled capacityblock/pretrain --timeout=30s >/dev/null
 run "kubectl get capacityblocks"
 
@@ -66,7 +66,15 @@ fi
 title "The gang knows when it begins"
 until kubectl tahoma why pretrain | grep -q begins; do :; done
 run "kubectl tahoma why pretrain"
-say "that is a minute away at most; until then nothing is placed there that would be in its way"
+say "that is a minute away at most"
+
+# What else may use the hours until then: gangs that have ended before, by their maxRuntime.
+title "Until then its hardware is idle: a gang with a maxRuntime that is over before has a place, one without has not"
+run "examples/gangs/make_gang.py short 4x4x2 2 --max-runtime 3s --command 'sleep 1' | kubectl apply -f -"
+run "examples/gangs/make_gang.py endless 4x4x2 2 --command 'sleep 600' | kubectl apply -f -"
+kubectl wait --for=condition=Placed=False gang/endless --timeout=30s >/dev/null
+run "kubectl tahoma why short; kubectl tahoma why endless"
+kubectl delete gang/short gang/endless pod/short-0 pod/short-1 pod/endless-0 pod/endless-1 --wait=false >/dev/null
 
 title "The block begins, and the gang with it: AVAIL is what of it nobody uses"
 kubectl wait --for=condition=Bound gang/pretrain --timeout=90s >/dev/null

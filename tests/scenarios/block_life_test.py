@@ -5,7 +5,7 @@
 
 Two adjoining blocks of one owner are bought. A gang waits for the first with a known start, begins with it, goes on at
 the boundary, is warned, gets SIGTERM, writes its checkpoint and is gone before the second ends. A gang without a block
-runs on the hardware before and after, and never meanwhile.
+runs on the hardware afterwards, and never meanwhile. In a third block, one that ignores SIGTERM is killed.
 """
 
 import datetime
@@ -111,6 +111,29 @@ class BlockLifeTest(unittest.TestCase):
         listed = json.loads(self.kubectl("get", "events", "--field-selector", f"involvedObject.name={name}", "-o", "json"))
         return {event["reason"]: event["message"] for event in listed["items"]}
 
+    def begin_stubborn_gang(self):
+        """An instance's block and a gang of one pod in it, whose every state is kept."""
+        self.buy("instance", "--type", "trn2.48xlarge", "--start", "+2")
+        self.gang("stubborn", "4x4", 1, """bash -c "trap '' TERM; while :; do sleep 1; done" """, "--instance-type",
+                  "trn2.48xlarge", "--block", "instance")
+        self.states = open(self.work / "states", "w+", encoding="utf-8")
+        self.addCleanup(self.states.close)
+        watch = subprocess.Popen([os.environ.get("KUBECTL", "kubectl"), "get", "pod", "stubborn-0", "--watch", "-o", "json"],
+                                 env=self.environment, stdout=self.states)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.terminate)
+
+    def check_stubborn_gang(self):
+        """30 minutes before the end are 1.25 s here: it has got a second, and not the 30 of its own."""
+        self.until("the kill", lambda: "stubborn" not in self.kubectl("get", "pods", "-o", "name"))
+        self.states.seek(0)
+        text, decoder, graces = self.states.read(), json.JSONDecoder(), []
+        while text.strip():
+            pod, end = decoder.raw_decode(text)
+            text = text[end:].lstrip()
+            graces.append(pod["metadata"].get("deletionGracePeriodSeconds"))
+        self.assertEqual({grace for grace in graces if grace is not None} - {0}, {1})
+
     def test_a_gang_lives_its_blocks_from_the_wait_to_the_checkpoint(self):
         self.gang("pretrain", "4x4x4", 4, f"bash {self.work}/train.sh {self.work}", "--block", "first")
         self.until("the wait for a block", lambda: "Capacity Block default/first is not bought" in str(self.get("gang", "pretrain")))
@@ -124,6 +147,8 @@ class BlockLifeTest(unittest.TestCase):
         # A gang that ends nobody knows when has no place on hardware that is kept for a block.
         self.gang("rival", "4x4x4", 4, "sleep 600")
 
+        self.begin_stubborn_gang()
+
         self.until("the start", lambda: self.state("first") == "active")
         self.until("the gang's start", lambda: self.get("gang", "pretrain")["status"]["phase"] == "Running")
         uids = [self.get("pod", pod)["metadata"]["uid"] for pod in PODS]
@@ -133,6 +158,7 @@ class BlockLifeTest(unittest.TestCase):
         self.assertEqual(self.get("gang", "rival")["status"]["phase"], "Pending")
 
         self.until("the boundary", lambda: self.state("first") == "expired")
+        self.check_stubborn_gang()
         self.assertEqual(self.state("second"), "active")
         self.assertEqual([self.get("pod", pod)["metadata"]["uid"] for pod in PODS], uids, "the gang goes on")
         moved = to_wall(second["reclaimDate"])

@@ -60,7 +60,7 @@ class AdminAccessTest : public ::testing::Test {
 
 TEST_F(AdminAccessTest, ReadingNeedsViewAndInNamespacesOnlyThere) {
   for (const char* path : {"/v1/topology", "/v1/nodes", "/v1/gangs", "/v1/gangs/b/train",
-                           "/v1/why/b/train", "/metrics"}) {
+                           "/v1/clock", "/v1/why/b/train", "/metrics"}) {
     EXPECT_EQ(Ask("ops", "GET", path), 200) << path;
     EXPECT_EQ(Ask("vera", "GET", path), 200) << path;
     EXPECT_EQ(Ask("team", "GET", path), 403) << path;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "controller/app/options.h"
+#include "lib/base/files.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
 
@@ -70,7 +71,40 @@ TEST(BlockOptionsTest, WhatIsWrongIsSaid) {
   EXPECT_THAT(why("--capacity-blocks.quota.instances", "-1"), HasSubstr("-1"));
 }
 
-TEST(BlockOptionsTest, AFileThatNamesAnUnknownKeyIsToldTheNearest) {
+TEST(BlockOptionsTest, TheExampleIsRead) {
+  Options options;
+  const config::Spec spec = DeclareOptions(options);
+  ASSERT_EQ(
+      config::ParseFile(*ReadFile("examples/blocks/controller.yaml"), "controller.yaml", spec),
+      absl::OkStatus());
+  EXPECT_EQ(CheckOptions(options), absl::OkStatus());
+  EXPECT_EQ(options.time_scale, 1440);
+  const auto book = BookOptionsOf(options.blocks);
+  ASSERT_TRUE(book.ok()) << book.status();
+  EXPECT_EQ(book->prices.RateOf(*FindProduct("u-trn2x64")).ToExactString(), "110.50");
+  EXPECT_EQ(book->payment.delay, std::chrono::minutes(5));
+  EXPECT_EQ(book->hosts.one_spare_in, 8);
+  EXPECT_EQ(book->quota, (Quota{.instances = 128, .average = 64, .window_days = 28}));
+}
+
+TEST(BlockOptionsTest, AMistakeInAFileIsToldWithItsPlace) {
+  const auto why = [](const std::string& section) {
+    Options options;
+    const config::Spec spec = DeclareOptions(options);
+    return std::string(
+        Message(config::ParseFile("apiVersion: tahoma.dev/v1alpha1\nkind: ControllerConfig\n"
+                                  "capacityBlocks:\n" +
+                                      section,
+                                  "c.yaml", spec)));
+  };
+  EXPECT_THAT(why("  price: {u-trn2x64: 1}\n"), HasSubstr("c.yaml:4: capacityBlocks.price"));
+  EXPECT_THAT(why("  price: {u-trn2x64: 1}\n"), HasSubstr("prices"));
+  EXPECT_THAT(why("  quota: {windowDays: 400}\n"), HasSubstr("capacityBlocks.quota.windowDays"));
+  EXPECT_THAT(why("  paymentDelay: soon\n"), HasSubstr("c.yaml:4: capacityBlocks.paymentDelay"));
+  EXPECT_THAT(why("  oneSpareIn: -1\n"), HasSubstr("c.yaml:4: capacityBlocks.oneSpareIn"));
+}
+
+TEST(BlockOptionsTest, AFlagThatNamesAnUnknownKeyIsToldTheNearest) {
   Options options;
   const config::Spec spec = DeclareOptions(options);
   EXPECT_FALSE(config::ParseArguments({"--capacity-blocks.pricess", "a=1"}, spec).ok());

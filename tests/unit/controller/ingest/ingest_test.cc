@@ -64,6 +64,22 @@ TEST(ParsePodTest, ReadsWhatTheCoreNeeds) {
   EXPECT_FALSE(IsFor({"other"}, PodJson()));
 }
 
+TEST(ParsePodTest, KnowsHowLongThePodMayTakeToEndAndWhatItWasTold) {
+  json object = PodJson();
+  EXPECT_EQ((*ParsePod(object))->grace_seconds, 30);
+  EXPECT_EQ((*ParsePod(object))->bound_reclaim, std::nullopt);
+  object["spec"]["terminationGracePeriodSeconds"] = 600;
+  EXPECT_EQ((*ParsePod(object))->grace_seconds, 600);
+  json& told = object["metadata"]["annotations"]["tahoma.dev/reclaim-timestamp"];
+  told = "1764095485123";
+  EXPECT_EQ((*ParsePod(object))->bound_reclaim, WallTime(std::chrono::milliseconds(1764095485123)));
+  for (const char* forged :
+       {"", "soon", "-1", "12x", "9223372036854775807", "99999999999999999999"}) {
+    told = forged;
+    EXPECT_EQ((*ParsePod(object))->bound_reclaim, std::nullopt) << forged;
+  }
+}
+
 TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {
   json bad = PodJson();
   bad["spec"]["nodeName"] = 7;

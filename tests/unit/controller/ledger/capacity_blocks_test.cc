@@ -547,6 +547,59 @@ TEST_F(CapacityBlocksTest, AGangWaitsForItsBlockAndGetsItsHosts) {
   EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is expired");
 }
 
+TEST_F(CapacityBlocksTest, WhatIsBeingTakenBackIsEndedAgainAfterARestartAndAfterAFailOver) {
+  Settle();
+  Apply(Offering());
+  Settle();
+  MoveTo(Find(kTrain)->start());
+  (void)blocks_->TakeNotices();
+  Start();
+  Settle();
+  EXPECT_THAT(blocks_->TakeReclaimed(), IsEmpty());
+  EXPECT_THAT(blocks_->TakeNotices(),
+              ElementsAre(BlockNotice{
+                  .hosts = {"us-0"}, .reclaim = Find(kTrain)->reclaim(), .warning = ""}));
+  MoveTo(Find(kTrain)->reclaim());
+  EXPECT_EQ(blocks_->TakeReclaimed().size(), 1U);
+  for (const bool journal_is_lost : {false, true}) {
+    if (journal_is_lost) journal_ = MemoryJournal();
+    Start();
+    Settle();
+    const auto reclaimed = blocks_->TakeReclaimed();
+    ASSERT_EQ(reclaimed.size(), 1U);
+    EXPECT_EQ(reclaimed[0].host, "us-0");
+    EXPECT_EQ(reclaimed[0].by, Find(kTrain)->end);
+    Settle();
+    EXPECT_THAT(blocks_->TakeReclaimed(), IsEmpty());
+  }
+}
+
+TEST_F(CapacityBlocksTest, GangsAreToldOfTheStartTheWarningAndAnExtension) {
+  Settle();
+  Apply(Offering());
+  Settle();
+  (void)blocks_->TakeNotices();
+  MoveTo(Find(kTrain)->start());
+  const WallTime reclaim = Find(kTrain)->reclaim();
+  EXPECT_THAT(blocks_->TakeNotices(), ElementsAre(BlockNotice{{"us-0"}, reclaim, ""}));
+  MoveTo(reclaim - kWarningLead);
+  EXPECT_THAT(
+      blocks_->TakeNotices(),
+      ElementsAre(BlockNotice{{"us-0"},
+                              reclaim,
+                              "Capacity Block team-a/train takes its hardware back at "
+                              "2026-11-24T10:30:00Z; pods end then, unless its owner's next block "
+                              "goes on with them"}));
+  const auto& book = blocks_->book();
+  const auto offering = book.OfferExtension(Find(kTrain)->reservation, 24, wall_);
+  ASSERT_TRUE(offering.ok()) << offering.status();
+  blocks_->OnOrder({9, ExtensionOrder{.reservation = Find(kTrain)->reservation,
+                                      .offering_id = ExtensionOfferingId(*offering)}});
+  Settle();
+  EXPECT_THAT(blocks_->TakeNotices(),
+              ElementsAre(BlockNotice{{"us-0"}, reclaim + std::chrono::hours(24), ""}));
+}
+
 TEST_F(CapacityBlocksTest, TheFleetKnowsWhatBlocksHaveAndKeep) {
   const auto use = [&] { return cluster_.domain(*cluster_.FindDomain("us-0")).block; };
   Settle();

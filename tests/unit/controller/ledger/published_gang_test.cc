@@ -92,6 +92,15 @@ TEST_F(PublishedGangTest, AGangThatIsWholeIsReadAsItWasDecided) {
   EXPECT_THAT(decision.slices[0].nodes, ElementsAre("node-0", "node-1", "node-2"));
 }
 
+TEST_F(PublishedGangTest, AGangOfABlockIsReadAsOne) {
+  Bind(0, 0);
+  EXPECT_EQ(Read()->decision->reclaim, std::nullopt);
+  pods_[0].bound_reclaim = *ParseTime("2026-11-24T10:30:00Z");
+  EXPECT_EQ(Read()->decision->reclaim, pods_[0].bound_reclaim);
+  // Anybody may write the annotation: nobody relies on an end that it says.
+  EXPECT_EQ(Read()->decision->end, std::nullopt);
+}
+
 TEST_F(PublishedGangTest, WhoIsNotBoundGetsARankThatIsLeft) {
   Bind(1, 0);
   const auto gang = Read();
