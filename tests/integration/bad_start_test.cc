@@ -267,6 +267,23 @@ TEST_F(BadController, AStoreOfAnotherFormatIsRefused) {
                                     data())));
 }
 
+TEST_F(BadController, AStoreThatIsNoTestsIsRefusedATimeScale) {
+  {
+    Standalone first(dir_.path(), testing::RealController);
+    ASSERT_TRUE(first.started()) << first.program().log();
+    first.program().Kill(SIGTERM);
+    ASSERT_EQ(first.program().Wait(), 0);
+  }
+  const End end = Run({"--time-scale", "1440"});
+  EXPECT_EQ(end.status, 1);
+  EXPECT_THAT(end.said, HasSubstr(fmt::format("timeScale: the store in {} was created without it, "
+                                              "and its Capacity Blocks are no test; leave "
+                                              "timeScale out, or begin in another dataDir",
+                                              data())));
+  const Standalone again(dir_.path(), testing::RealController);
+  EXPECT_TRUE(again.started()) << "as before the attempt";
+}
+
 TEST_F(BadController, ACrdThatIsNoneIsNamed) {
   Write(dir_.path() + "/crds/bad.yaml", "kind: ConfigMap\napiVersion: v1\n");
   const End end = Run({"--crd-dir", dir_.path() + "/crds"});
