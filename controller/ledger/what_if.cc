@@ -97,8 +97,11 @@ absl::StatusOr<std::shared_ptr<const GangSpec>> GangOfRequest(GangRequest reques
 class WhatIf::Future {
  public:
   Future(const Snapshot& snapshot, const GangSpec& gang, WallTime now)
-      : snapshot_(snapshot), profile_(snapshot.profile), runtime_(gang.max_runtime) {
-    profile_.AdvanceTo(SlotOf(now));
+      : snapshot_(snapshot),
+        time_(snapshot.block_time),
+        profile_(snapshot.profile),
+        runtime_(gang.max_runtime) {
+    profile_.AdvanceTo(SlotOf(time_.ToBlock(now)));
     FindEnds(now);
     FindHosts();
   }
@@ -113,7 +116,7 @@ class WhatIf::Future {
       state.Release(claim);
     }
     for (const auto& block : blocks_) {
-      if (block->end <= when) Vacate(*block, state);
+      if (time_.ToWall(block->end) <= when) Vacate(*block, state);
     }
     for (const auto& [pool, hosts] : hosts_) KeepHosts(pool, hosts, when, state);
     return state;
@@ -131,7 +134,7 @@ class WhatIf::Future {
     snapshot_.block_list.ForEach([&](const std::string&, const auto& block) {
       if (!HoldsCapacity(block->state)) return;
       blocks_.push_back(block);
-      if (block->end > now) moments.insert(block->end);
+      if (const WallTime end = time_.ToWall(block->end); end > now) moments.insert(end);
     });
     moments_.assign(moments.begin(), moments.end());
   }
@@ -161,15 +164,16 @@ class WhatIf::Future {
 
   // Whether the block has its hardware at some time while the gang would run.
   bool Meets(const Block& block, WallTime when) const {
-    return block.end > when && (!runtime_ || block.start() < EndOf(when, *runtime_));
+    if (time_.ToWall(block.end) <= when) return false;
+    return !runtime_ || time_.ToWall(block.start()) < EndOf(when, *runtime_);
   }
 
   int BookedFrom(PoolId pool, WallTime when) const {
     const Slot beyond = profile_.today() + kSlotsAhead;
     Slot last = beyond;
-    if (runtime_) last = std::min(beyond, SlotOf(EndOf(when, *runtime_)) + 1);
+    if (runtime_) last = std::min(beyond, SlotOf(time_.ToBlock(EndOf(when, *runtime_))) + 1);
     int most = 0;
-    for (Slot slot = SlotOf(when); slot < last; ++slot) {
+    for (Slot slot = SlotOf(time_.ToBlock(when)); slot < last; ++slot) {
       most = std::max(most, profile_.Booked(pool, slot));
     }
     return most;
@@ -200,6 +204,7 @@ class WhatIf::Future {
   }
 
   const Snapshot& snapshot_;
+  const BlockTime time_;  // of profile and blocks; all else here is by the wall's clock
   TimeProfile profile_;
   const std::optional<std::chrono::seconds> runtime_;
   std::vector<std::pair<WallTime, std::string>> ends_;  // of holdings, by their claims
@@ -266,8 +271,9 @@ Forecast WhatIf::AskInBlock(const Snapshot& snapshot, const GangSpec& gang, Wall
   if (!HoldsCapacity(block.state)) {
     return Waits(fmt::format("{} is {}", name, StateName(block.state)));
   }
-  const WallTime start = std::max(now, block.start());
-  if (block.reclaiming || (gang.max_runtime && EndOf(start, *gang.max_runtime) > block.reclaim())) {
+  const WallTime start = std::max(now, snapshot.block_time.ToWall(block.start()));
+  const WallTime reclaim = snapshot.block_time.ToWall(block.reclaim());
+  if (block.reclaiming || (gang.max_runtime && EndOf(start, *gang.max_runtime) > reclaim)) {
     return Waits(fmt::format("{} is taken back from {} on, before the gang would have ended", name,
                              FormatTime(block.reclaim())));
   }
@@ -288,7 +294,7 @@ Forecast WhatIf::AskInBlock(const Snapshot& snapshot, const GangSpec& gang, Wall
   auto inside = std::make_shared<GangSpec>(gang);
   inside->reservation = block.reservation;
   inside->block_hosts = block.hosts;
-  inside->reclaim = block.reclaim();
+  inside->reclaim = reclaim;
   Forecast forecast;
   forecast.now = PlaceIn(*snapshot.cluster, inside, now, &forecast.blocked);
   return forecast;
