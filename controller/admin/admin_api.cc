@@ -10,9 +10,19 @@ namespace tahoma::controller {
 AdminApi::AdminApi(Sources sources, const Clock& clock)
     : block_clock_(clock, sources.block_time),
       fleet_(sources.snapshot),
-      blocks_(sources.snapshot, std::move(sources.order), block_clock_) {
+      blocks_(sources.snapshot, std::move(sources.order), block_clock_),
+      calendar_(sources.snapshot, block_clock_),
+      decisions_(sources.snapshot),
+      placements_(sources.snapshot, clock),
+      gang_changes_(sources.objects),
+      cordons_(sources.snapshot, sources.objects, block_clock_) {
   fleet_.AddRoutes(routes_);
   blocks_.AddRoutes(routes_);
+  calendar_.AddRoutes(routes_);
+  decisions_.AddRoutes(routes_);
+  placements_.AddRoutes(routes_);
+  gang_changes_.AddRoutes(routes_);
+  cordons_.AddRoutes(routes_);
   routes_.Add(ClockRoute(clock, sources.block_time));
   routes_.Add(OpenApiRoute(routes_));
 }

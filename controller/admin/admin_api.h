@@ -18,6 +18,11 @@
 #include "controller/admin/admin.h"
 #include "controller/admin/admin_access.h"
 #include "controller/admin/block_routes.h"
+#include "controller/admin/calendar_routes.h"
+#include "controller/admin/cordon_routes.h"
+#include "controller/admin/decision_routes.h"
+#include "controller/admin/gang_changes.h"
+#include "controller/admin/placement_routes.h"
 #include "controller/admin/route_table.h"
 #include "controller/reserve/block_time.h"
 #include "lib/base/clock.h"
@@ -51,6 +56,11 @@ class AdminApi {
   RouteTable routes_;
   Admin fleet_;
   BlockRoutes blocks_;
+  CalendarRoutes calendar_;
+  DecisionRoutes decisions_;
+  PlacementRoutes placements_;
+  GangChanges gang_changes_;
+  CordonRoutes cordons_;
 };
 
 }  // namespace tahoma::controller

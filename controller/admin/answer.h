@@ -41,15 +41,17 @@ struct PageOfRows {
 };
 
 // Returns the rows of a map without order, from `from` on. `place_of` makes the place by which rows
-// are sorted of the map's own key. Looks at every row once: 100,000 take a few milliseconds.
-template <typename Place, typename K, typename V, typename PlaceOf>
+// are sorted of the map's own key, `keep` says which rows there are. Looks at every row once:
+// 100,000 take a few milliseconds.
+template <typename Place, typename K, typename V, typename PlaceOf, typename Keep>
 PageOfRows<Place, V> PageOf(const PersistentMap<K, V>& map, const Place& from,
-                            const PlaceOf& place_of) {
+                            const PlaceOf& place_of, const Keep& keep) {
   PageOfRows<Place, V> page;
   auto& rows = page.rows;
   map.ForEach([&](const K& key, const V& value) {
     Place place = place_of(key);
     if (place < from || (rows.size() > kRowsMost && std::prev(rows.end())->first < place)) return;
+    if (!keep(value)) return;
     rows.insert_or_assign(std::move(place), value);
     if (rows.size() > kRowsMost + 1) rows.erase(std::prev(rows.end()));
   });
@@ -58,6 +60,11 @@ PageOfRows<Place, V> PageOf(const PersistentMap<K, V>& map, const Place& from,
     rows.erase(std::prev(rows.end()));
   }
   return page;
+}
+template <typename Place, typename K, typename V, typename PlaceOf>
+PageOfRows<Place, V> PageOf(const PersistentMap<K, V>& map, const Place& from,
+                            const PlaceOf& place_of) {
+  return PageOf(map, from, place_of, [](const V&) { return true; });
 }
 
 }  // namespace tahoma::controller

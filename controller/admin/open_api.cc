@@ -21,7 +21,8 @@ Schema ProblemSchema() {
                    {"title", Text("The status in words.")},
                    {"status", Integer(400, 599, "The HTTP status.")},
                    {"detail", Text("What is wrong, and what would be right.", 1 << 16)},
-                   {"code?", Text("EC2's code for it.")}},
+                   {"code?", Text("EC2's code for it.")},
+                   {"blocks?", ListOf(Named("HurtBlock"), "Capacity Blocks that would suffer.")}},
                   "A request that was refused.");
 }
 

@@ -10,6 +10,7 @@
 #include "controller/ledger/facts.h"
 #include "controller/ledger/gang_membership.h"
 #include "controller/ledger/read_facts.h"
+#include "controller/model/cordoned_chips.h"
 #include "lib/base/json.h"
 
 namespace tahoma::controller {
@@ -20,7 +21,8 @@ void FleetBuilder::Put(const std::optional<Command>& command) {
 }
 
 void FleetBuilder::AddNode(const Json& object) {
-  if (auto node = kube::ParseNode(object); node.ok()) Put(join_.OnNode(*std::move(node)));
+  auto node = kube::ParseNode(object, std::string(kCordonedChips));
+  if (node.ok()) Put(join_.OnNode(*std::move(node)));
 }
 
 void FleetBuilder::AddSlice(const Json& object) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "controller/model/cordoned_chips.h"
+
 namespace tahoma::controller {
 
 std::optional<Command> FleetJoin::OnNode(kube::Node node) {
@@ -80,6 +82,7 @@ std::optional<Command> FleetJoin::CommandFor(const std::string& name, Entry& ent
   facts->schedulable = entry.node->schedulable;
   facts->ready = entry.node->ready;
   facts->devices = entry.devices;
+  AddCordonTaints(ParseCordonedChips(entry.node->annotation), facts->devices);
   return NodeSeen{std::move(facts)};
 }
 

@@ -5,8 +5,9 @@
 //
 // A node is known when its Node object exists. Its devices are those of the newest complete
 // generation of its pool. While a newer generation is being published the earlier devices stay,
-// because devices that are prepared on the node do not vanish by publishing. Seeing the same again
-// gives nothing.
+// because devices that are prepared on the node do not vanish by publishing. Devices of chips that
+// the Node says are cordoned get a taint (model/cordoned_chips.h). Seeing the same again gives
+// nothing.
 //
 // Thread safety: one thread at a time. A caller with several threads must hand the commands on in
 // the order of the calls.
@@ -30,6 +31,7 @@ namespace tahoma::controller {
 
 class FleetJoin {
  public:
+  // `node` was read with the annotation kCordonedChips.
   std::optional<Command> OnNode(kube::Node node);
   std::optional<Command> OnNodeGone(const std::string& name);
   // Slices of other drivers, and slices that are not of a single node, are ignored.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "controller/ledger/read_facts.h"
+#include "controller/model/cordoned_chips.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
@@ -103,7 +104,7 @@ void Ingest::FollowNodes() {
   Follow(
       kube::kNodes, "",
       [this](const json& object) -> absl::Status {
-        TAHOMA_ASSIGN_OR_RETURN(auto node, kube::ParseNode(object));
+        TAHOMA_ASSIGN_OR_RETURN(auto node, kube::ParseNode(object, std::string(kCordonedChips)));
         PushJoined([&](FleetJoin& fleet) { return fleet.OnNode(std::move(node)); });
         return absl::OkStatus();
       },

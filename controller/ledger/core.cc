@@ -180,9 +180,11 @@ void Core::TakeNews() {
       case RunNews::Kind::kBound:
         ++counters_.gangs_bound;
         counters_.pods_bound += news.decision->pods.size();
+        decisions_.Add(DecisionKind::kBound, *news.decision, "all pods are bound", now_.wall);
         break;
       case RunNews::Kind::kUndoing:
         ++counters_.gangs_undone;
+        decisions_.Add(DecisionKind::kUndone, *news.decision, news.reason, now_.wall);
         break;
       case RunNews::Kind::kUndone:
         queue_.BackOff(news.gang, now_.monotonic);
@@ -273,8 +275,12 @@ void Core::PlanSome() {
       ++counters_.gangs_prepared;
       runs_.Begin(decision);
       status_.TellPlaced(*decision, now_.wall);
+      decisions_.Add(DecisionKind::kPlaced, *decision, "", now_.wall);
     } else if (planned.news) {
-      status_.TellBlocked(ref, queue_.Find(ref)->message, now_.wall);
+      const std::string& why = queue_.Find(ref)->message;
+      status_.TellBlocked(ref, why, now_.wall);
+      decisions_.Add(
+          {.when = now_.wall, .gang = ref, .kind = DecisionKind::kBlocked, .message = why});
     }
     status_.Show(ref, now_);
   }
@@ -304,6 +310,7 @@ void Core::TakeSnapshot() {
   snapshot->runs_in_flight = runs_.in_flight();
   snapshot->gangs_waiting = queue_.size();
   snapshot->counters = counters_;
+  snapshot->decisions = decisions_;
   snapshot->blocks = blocks_.views();
   snapshot->block_list = blocks_.book().blocks();
   snapshot->profile = blocks_.book().profile();

@@ -45,6 +45,7 @@
 #include "controller/ledger/block_notices.h"
 #include "controller/ledger/capacity_blocks.h"
 #include "controller/ledger/command.h"
+#include "controller/ledger/decision_log.h"
 #include "controller/ledger/facts.h"
 #include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_runs.h"
@@ -127,6 +128,7 @@ class Core {
   BlockNotices notices_;
   SchedulingQueue queue_;
   StatusReporter status_;
+  DecisionLog decisions_;
 
   bool synced_ = false;
   bool just_synced_ = false;

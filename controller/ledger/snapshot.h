@@ -13,6 +13,7 @@
 #include <string>
 
 #include "controller/ledger/block_view.h"
+#include "controller/ledger/decision_log.h"
 #include "controller/ledger/gang_decision.h"
 #include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_status.h"
@@ -52,6 +53,7 @@ struct Snapshot {
   std::size_t runs_in_flight = 0;
   std::size_t gangs_waiting = 0;
   Counters counters;
+  DecisionLog decisions;
   // Each Capacity Block, and each CapacityBlock that was refused.
   PersistentMap<BlockKey, std::shared_ptr<const BlockView>> blocks;
   PersistentMap<std::string, std::shared_ptr<const Block>> block_list;  // by reservation

@@ -151,12 +151,16 @@ std::string_view ReasonPhrase(int status) {
       return "Content Too Large";
     case 414:
       return "URI Too Long";
+    case 412:
+      return "Precondition Failed";
     case 415:
       return "Unsupported Media Type";
     case 417:
       return "Expectation Failed";
     case 422:
       return "Unprocessable Content";
+    case 428:
+      return "Precondition Required";
     case 429:
       return "Too Many Requests";
     case 431:

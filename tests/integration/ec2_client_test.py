@@ -40,6 +40,8 @@ import botocore.credentials
 import botocore.exceptions
 import botocore.session
 
+from standalone_controller import StandaloneController, ask
+
 REGION = "us-east-2"
 VERSION = "2016-11-15"
 UTC = datetime.timezone.utc
@@ -110,43 +112,17 @@ class Server:
         return self.process.wait()
 
 
-class ControllerServer(Server):
+class ControllerServer(StandaloneController):
     """The standalone controller, with one node."""
 
+    client = Server.client
+
     def __init__(self, folder, keys):
-        port_file = pathlib.Path(folder, "ports")
         keys.chmod(0o600)
-        self.process = subprocess.Popen([
-            os.path.join(os.environ["TAHOMA_BIN"], "controller"), "--standalone", "--data-dir", f"{folder}/data",
-            "--listen-address", "127.0.0.1:0", "--admin-address", "127.0.0.1:0", "--crd-dir", "charts/tahoma/crds",
-            "--access-key-file", str(keys), "--port-file", str(port_file)])
-        waiting = threading.Event()
-        while not port_file.exists():
-            if self.process.poll() is not None:
-                raise RuntimeError(f"the controller ended with status {self.process.returncode}")
-            waiting.wait(0.02)
-        ports = dict(line.split(": ") for line in port_file.read_text().splitlines())
-        self.url = f"http://{ports['adminAddress']}"
-        self.api = f"http://{ports['listenAddress']}"
+        super().__init__(folder, "--access-key-file", str(keys))
         for owner in ("team-a", "team-c"):
             self.send("POST", "/api/v1/namespaces", {"metadata": {"name": owner}})
         self.make_node("node-a")
-
-    def send(self, method, path, body):
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        status, text = ask(method, self.api + path, json.dumps(body), {"Content-Type": kind})
-        if status not in (200, 201):
-            raise RuntimeError(f"{method} {path}: {status} {text}")
-        return json.loads(text)
-
-    def make_node(self, name):
-        node = self.send("POST", "/api/v1/nodes", {"metadata": {"name": name}})
-        self.send("PATCH", f"/api/v1/nodes/{name}/status",
-                  {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
-        published = json.loads(pathlib.Path("tests/golden/dra-plugin/slices-trn2.48xlarge-chips.json").read_text())
-        published["metadata"]["ownerReferences"][0].update(name=name, uid=node["metadata"]["uid"])
-        published["spec"]["nodeName"] = published["spec"]["pool"]["name"] = name
-        self.send("POST", "/apis/resource.k8s.io/v1/resourceslices", published)
 
 
 def call(client, action, **arguments):
@@ -685,16 +661,6 @@ def plain(headers):
     """Headers as urllib takes them."""
     return {name: value.decode() if isinstance(value, bytes) else value for name, value in headers.items()
             if name.lower() != "content-length"}
-
-
-def ask(method, url, body=None, headers=None):
-    """(status, text) without boto3."""
-    request = urllib.request.Request(url, data=body.encode() if body else None, headers=headers or {}, method=method)
-    try:
-        with urllib.request.urlopen(request) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 
 namespace tahoma::kube {
 
-absl::StatusOr<Node> ParseNode(const Json& object) {
+absl::StatusOr<Node> ParseNode(const Json& object, const std::string& annotation) {
   Reading reading(object);
   Node node;
   const Field metadata = reading.root().Required("metadata");
@@ -15,6 +15,7 @@ absl::StatusOr<Node> ParseNode(const Json& object) {
   metadata.At("labels").Entries(
       [&](const std::string& key, Field value) { node.labels.emplace_back(key, value.Text()); });
   std::sort(node.labels.begin(), node.labels.end());
+  if (!annotation.empty()) node.annotation = metadata.At("annotations").At(annotation).Text();
   const Field spec = reading.root().At("spec");
   for (const Field taint : spec.At("taints").Items()) node.taints.push_back(ParseTaint(taint));
   node.schedulable = !spec.At("unschedulable").Bool();

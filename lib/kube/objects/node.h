@@ -23,10 +23,12 @@ struct Node {
   std::vector<Taint> taints;
   bool schedulable = true;  // not cordoned: spec.unschedulable is not set
   bool ready = true;        // has no condition Ready that is not True
+  std::string annotation;   // the value of the one that the reader asked for; empty without it
 
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-absl::StatusOr<Node> ParseNode(const Json& object);
+// `annotation` is the key of the one that the reader wants: a node has many, which change often.
+absl::StatusOr<Node> ParseNode(const Json& object, const std::string& annotation = "");
 
 }  // namespace tahoma::kube

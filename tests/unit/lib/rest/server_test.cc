@@ -61,9 +61,12 @@ TEST_F(ServerTest, WhatIsNotThereIsAProblem) {
   Start();
   EXPECT_TRUE(Get("/v1/none").starts_with("HTTP/1.1 404 Not Found\r\n"));
   EXPECT_TRUE(Has(Get("/v1/none"), "application/problem+json"));
-  const std::string answer = Ask("DELETE /v1/gangs/a HTTP/1.1\r\n\r\n");
-  EXPECT_TRUE(answer.starts_with("HTTP/1.1 405 ")) << answer;
-  EXPECT_TRUE(Has(answer, "Allow: GET\r\n"));
+  for (const std::string method : {"DELETE", "TRACE"}) {
+    const std::string answer = Ask(method + " /v1/gangs/a HTTP/1.1\r\nX-Secret: s\r\n\r\n");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 405 ")) << answer;
+    EXPECT_TRUE(Has(answer, "Allow: GET\r\n"));
+    EXPECT_FALSE(Has(answer, "X-Secret")) << "nothing is echoed";
+  }
 }
 
 TEST_F(ServerTest, AnEncodedSlashIsRefusedByRoutesAndLeftToTheRawHandler) {

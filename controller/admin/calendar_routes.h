@@ -1,0 +1,41 @@
+// The route of the calendar: what is sold and what is free in each day of each pool, and who holds
+// what when.
+//
+//   CalendarRoutes calendar([&] { return loop.snapshot(); }, clock);
+//   calendar.AddRoutes(routes);      // GET /v1/calendar?from=…&to=…&zone=tahoma-1a
+//
+// Scope: showing the profile of time (reserve/time_profile.h) and the blocks.
+//
+// Thread safety: any thread.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "controller/admin/route_table.h"
+#include "controller/ledger/snapshot.h"
+#include "lib/base/clock.h"
+#include "lib/rest/message.h"
+
+namespace tahoma::controller {
+
+class CalendarRoutes {
+ public:
+  using TakeSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
+
+  // `clock`, that of Capacity Blocks, must outlive it.
+  CalendarRoutes(TakeSnapshot take, const Clock& clock) : take_(std::move(take)), clock_(clock) {}
+
+  // `this` must outlive the routes.
+  void AddRoutes(RouteTable& routes);
+
+  rest::Response Show(const rest::Request& request) const;
+
+ private:
+  const TakeSnapshot take_;
+  const Clock& clock_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,314 @@
+#include "controller/ledger/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "controller/ledger/block_hosts.h"
+#include "controller/plan/score.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+// The chips that AWS's DeviceClass selects.
+constexpr const char* kChipSelector =
+    "device.driver == \"neuron.aws.com\" && device.attributes[\"neuron.aws.com\"].resourceType == "
+    "\"neuron_device\"";
+// Moments that are looked at one after the other, before the rest is searched by halves.
+constexpr int kInOrderMost = 10;
+
+int PodsOfBox(const GangRequest& request, const torus::Shape& box) {
+  // A pod lies within one node: one layer of the box in the rotation that has the fewest.
+  if (!request.shape.empty()) return box.Sorted().extent(torus::Axis::kX);
+  return std::max(1, box.chip_count() / kChipsPerNode);
+}
+
+MemberSpec MemberOf(const GangKey& gang, int number, int chips) {
+  MemberSpec member;
+  const std::string name = fmt::format("{}-{}", gang.name, number);
+  member.pod = {gang.ns, name};
+  member.uid = name;
+  ClaimSpec claim;
+  claim.key = {gang.ns, name};
+  claim.uid = name;
+  DeviceRequest chips_wanted;
+  chips_wanted.device_class = std::string(kNeuronDriver);
+  chips_wanted.class_selectors = {kChipSelector};
+  chips_wanted.count = chips;
+  claim.requests.push_back({.name = "chips", .alternatives = {std::move(chips_wanted)}});
+  member.claims.push_back(std::move(claim));
+  return member;
+}
+
+Forecast Waits(std::string message) {
+  Forecast forecast;
+  forecast.blocked.emplace();
+  forecast.blocked->message = std::move(message);
+  return forecast;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const GangSpec>> GangOfRequest(GangRequest request,
+                                                              const GangKey& key,
+                                                              const std::string& block) {
+  if (request.shape.empty() && !request.chips) {
+    return InvalidArgument("shape or chips must say what is wanted");
+  }
+  const bool counted = request.members > 0;
+  // The rules are told of a number of pods that fits every request.
+  GangRequest checked = request;
+  if (!counted)
+    checked.members = request.slices * std::max<std::int64_t>(1, request.chips.value_or(0) / 64);
+  if (const auto faults = FaultsOf(checked); !faults.empty()) {
+    return InvalidArgument("{}", Describe(faults));
+  }
+  const GangBoxes boxes = BoxesOf(checked);
+  const torus::Shape& box = boxes.shapes.front();
+  const std::int64_t count = request.slices * boxes.per_slice;
+  if (!counted) request.members = count * PodsOfBox(request, box);
+  if (const auto faults = FaultsOf(request); !faults.empty()) {
+    return InvalidArgument("{}", Describe(faults));
+  }
+  const std::int64_t chips = count * box.chip_count();
+  if (chips % request.members != 0) {
+    return InvalidArgument("members {}: must divide the {} chips", request.members, chips);
+  }
+  auto gang = std::make_shared<GangSpec>();
+  gang->key = key;
+  gang->uid = key.name;
+  gang->shape_text = request.shape;
+  gang->chips = request.chips;
+  gang->slices = static_cast<int>(request.slices);
+  gang->max_runtime = ParseRuntime(request.max_runtime);
+  gang->block = block;
+  for (int i = 0; i < request.members; ++i) {
+    gang->members.push_back(MemberOf(key, i, static_cast<int>(chips / request.members)));
+  }
+  return gang;
+}
+
+// The fleet as it will be at later moments.
+class WhatIf::Future {
+ public:
+  Future(const Snapshot& snapshot, const GangSpec& gang, WallTime now)
+      : snapshot_(snapshot),
+        time_(snapshot.block_time),
+        profile_(snapshot.profile),
+        runtime_(gang.max_runtime) {
+    profile_.AdvanceTo(SlotOf(time_.ToBlock(now)));
+    FindEnds(now);
+    FindHosts();
+  }
+
+  // The moments after now at which something ends, ascending.
+  const std::vector<WallTime>& moments() const { return moments_; }
+
+  ClusterState At(WallTime when) const {
+    ClusterState state = *snapshot_.cluster;
+    for (const auto& [end, claim] : ends_) {
+      if (end > when) break;
+      state.Release(claim);
+    }
+    for (const auto& block : blocks_) {
+      if (time_.ToWall(block->end) <= when) Vacate(*block, state);
+    }
+    for (const auto& [pool, hosts] : hosts_) KeepHosts(pool, hosts, when, state);
+    return state;
+  }
+
+ private:
+  void FindEnds(WallTime now) {
+    std::set<WallTime> moments;
+    snapshot_.cluster->ForEachHolding([&](const Holding& holding) {
+      if (!holding.end || *holding.end <= now) return;
+      ends_.emplace_back(*holding.end, holding.claim_uid);
+      moments.insert(*holding.end);
+    });
+    std::sort(ends_.begin(), ends_.end());
+    snapshot_.block_list.ForEach([&](const std::string&, const auto& block) {
+      if (!HoldsCapacity(block->state)) return;
+      blocks_.push_back(block);
+      if (const WallTime end = time_.ToWall(block->end); end > now) moments.insert(end);
+    });
+    moments_.assign(moments.begin(), moments.end());
+  }
+
+  // Notes the healthy hosts of each pool in which something is booked.
+  void FindHosts() {
+    const ClusterState& cluster = *snapshot_.cluster;
+    for (std::size_t i = 0; i < cluster.domain_count() && !blocks_.empty(); ++i) {
+      const auto host = HostOf(cluster, DomainId(i));
+      if (!host || !host->healthy) continue;
+      if (const auto pool = profile_.Find(host->pool)) hosts_[*pool].push_back(DomainId(i));
+    }
+  }
+
+  // What runs in a block has ended when the block does.
+  static void Vacate(const Block& block, ClusterState& state) {
+    for (const std::string& host : block.hosts) {
+      const auto domain = state.FindDomain(host);
+      if (!domain) continue;
+      for (const NodeId node : state.domain(*domain).nodes) {
+        if (!node.valid()) continue;
+        const auto holdings = state.node(node).holdings;
+        for (const auto& holding : holdings) state.Release(holding->claim_uid);
+      }
+    }
+  }
+
+  // Whether the block has its hardware at some time while the gang would run.
+  bool Meets(const Block& block, WallTime when) const {
+    if (time_.ToWall(block.end) <= when) return false;
+    return !runtime_ || time_.ToWall(block.start()) < EndOf(when, *runtime_);
+  }
+
+  int BookedFrom(PoolId pool, WallTime when) const {
+    const Slot beyond = profile_.today() + kSlotsAhead;
+    Slot last = beyond;
+    if (runtime_) last = std::min(beyond, SlotOf(time_.ToBlock(EndOf(when, *runtime_))) + 1);
+    int most = 0;
+    for (Slot slot = SlotOf(time_.ToBlock(when)); slot < last; ++slot) {
+      most = std::max(most, profile_.Booked(pool, slot));
+    }
+    return most;
+  }
+
+  // Keeps as many hosts as are booked: first those that blocks have chosen, then those that are in
+  // use, then others.
+  void KeepHosts(PoolId pool, const std::vector<DomainId>& hosts, WallTime when,
+                 ClusterState& state) const {
+    std::set<std::string> bound;
+    for (const auto& block : blocks_) {
+      if (Meets(*block, when)) bound.insert(block->hosts.begin(), block->hosts.end());
+    }
+    using Rank = std::tuple<bool, bool, std::string>;
+    std::vector<Rank> ranked;
+    for (const DomainId id : hosts) {
+      const DomainState& domain = state.domain(id);
+      ranked.emplace_back(!bound.contains(domain.name), domain.free == domain.present, domain.name);
+    }
+    std::sort(ranked.begin(), ranked.end());
+    int left = BookedFrom(pool, when);
+    for (const auto& [chosen_not, idle, name] : ranked) {
+      BlockUse use;
+      if (!chosen_not || left > 0) use.kept_from = when;
+      --left;
+      state.SetBlockUse(name, use);
+    }
+  }
+
+  const Snapshot& snapshot_;
+  const BlockTime time_;  // of profile and blocks; all else here is by the wall's clock
+  TimeProfile profile_;
+  const std::optional<std::chrono::seconds> runtime_;
+  std::vector<std::pair<WallTime, std::string>> ends_;  // of holdings, by their claims
+  std::vector<std::shared_ptr<const Block>> blocks_;    // that hold capacity
+  std::map<PoolId, std::vector<DomainId>> hosts_;
+  std::vector<WallTime> moments_;
+};
+
+std::optional<ForeseenPlace> WhatIf::PlaceIn(const ClusterState& state,
+                                             const std::shared_ptr<const GangSpec>& gang,
+                                             WallTime when, std::optional<Blocked>* blocked) {
+  std::vector<Decision> decisions = planner_.Plan(state, {gang}, when);
+  Decision& decision = decisions.front();
+  if (!decision.placement) {
+    if (blocked != nullptr) *blocked = std::move(decision.blocked);
+    return std::nullopt;
+  }
+  ForeseenPlace place{.decision = DecisionOf(*gang, *decision.placement, when),
+                      .predicted_all_reduce = ""};
+  const auto held = decision.placement->Holdings(*gang, when);
+  std::vector<const Holding*> holdings;
+  for (const auto& holding : held) holdings.push_back(holding.get());
+  if (const auto time = PredictAllReduce(state, holdings)) {
+    place.predicted_all_reduce = TimeText(*time);
+  }
+  return place;
+}
+
+std::optional<Earliest> WhatIf::FindEarliest(Future& future,
+                                             const std::shared_ptr<const GangSpec>& gang) {
+  const std::vector<WallTime>& moments = future.moments();
+  const auto try_at = [&](std::size_t i, bool exact) -> std::optional<Earliest> {
+    auto place = PlaceIn(future.At(moments[i]), gang, moments[i], nullptr);
+    if (!place) return std::nullopt;
+    return Earliest{.when = moments[i], .exact = exact, .place = std::move(place)};
+  };
+  const std::size_t in_order = std::min<std::size_t>(moments.size(), kInOrderMost);
+  for (std::size_t i = 0; i < in_order; ++i) {
+    if (auto found = try_at(i, true)) return found;
+  }
+  if (in_order == moments.size()) return std::nullopt;
+  std::size_t below = in_order, above = moments.size() - 1;
+  std::optional<Earliest> found = try_at(above, false);
+  int looks = kInOrderMost + 1;
+  while (found && below < above && looks < kMomentsMost) {
+    const std::size_t middle = below + (above - below) / 2;
+    ++looks;
+    if (auto earlier = try_at(middle, false)) {
+      found = std::move(earlier);
+      above = middle;
+    } else {
+      below = middle + 1;
+    }
+  }
+  return found;
+}
+
+Forecast WhatIf::AskInBlock(const Snapshot& snapshot, const GangSpec& gang, WallTime now) {
+  const BlockKey key{gang.key.ns, gang.block};
+  const std::string name = fmt::format("Capacity Block {}", ToString(key));
+  const auto* view = snapshot.blocks.Find(key);
+  if (view == nullptr || (*view)->block == nullptr) return Waits(name + " is not bought");
+  const Block& block = *(*view)->block;
+  if (!HoldsCapacity(block.state)) {
+    return Waits(fmt::format("{} is {}", name, StateName(block.state)));
+  }
+  const WallTime start = std::max(now, snapshot.block_time.ToWall(block.start()));
+  const WallTime reclaim = snapshot.block_time.ToWall(block.reclaim());
+  if (block.reclaiming || (gang.max_runtime && EndOf(start, *gang.max_runtime) > reclaim)) {
+    return Waits(fmt::format("{} is taken back from {} on, before the gang would have ended", name,
+                             FormatTime(block.reclaim())));
+  }
+  if (block.state != BlockState::kActive) {
+    Forecast forecast = Waits(fmt::format("{} is {} and begins {}", name, StateName(block.state),
+                                          FormatTime(block.start())));
+    std::int64_t chips = 0;
+    for (const MemberSpec& member : gang.members) {
+      chips += member.claims.front().requests.front().alternatives.front().count;
+    }
+    if (chips > std::int64_t{block.bought.instances()} * kChipsPerNode) {
+      return Waits(fmt::format("{} has {} chips, the gang asks for {}", name,
+                               block.bought.instances() * kChipsPerNode, chips));
+    }
+    forecast.earliest = Earliest{.when = start, .exact = true, .place = std::nullopt};
+    return forecast;
+  }
+  auto inside = std::make_shared<GangSpec>(gang);
+  inside->reservation = block.reservation;
+  inside->block_hosts = block.hosts;
+  inside->reclaim = reclaim;
+  Forecast forecast;
+  forecast.now = PlaceIn(*snapshot.cluster, inside, now, &forecast.blocked);
+  return forecast;
+}
+
+Forecast WhatIf::Ask(const Snapshot& snapshot, const std::shared_ptr<const GangSpec>& gang,
+                     WallTime now) {
+  if (!gang->block.empty()) return AskInBlock(snapshot, *gang, now);
+  Forecast forecast;
+  forecast.now = PlaceIn(*snapshot.cluster, gang, now, &forecast.blocked);
+  if (forecast.now || forecast.blocked->reason != BlockedReason::kWaitsForCapacity) return forecast;
+  Future future(snapshot, *gang, now);
+  forecast.earliest = FindEarliest(future, gang);
+  return forecast;
+}
+
+}  // namespace tahoma::controller
