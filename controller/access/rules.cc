@@ -40,7 +40,9 @@ std::vector<Rule> ViewRules() {
       {Read(),
        {"tahoma.dev"},
        {"gangs", "gangs/status", "capacityblocks", "capacityblocks/status",
-        "capacityblockofferings"}},
+        "capacityblockofferings", "capacityblockextensions", "capacityblockextensions/status",
+        "capacityblockseries", "capacityblockseries/status", "capacityblockwaitlistentries",
+        "capacityblockwaitlistentries/status", "capacityreservations"}},
   };
 }
 
@@ -53,7 +55,10 @@ std::vector<Rule> EditRules() {
   rules.push_back({Write(), {"events.k8s.io"}, {"events"}});
   rules.push_back({Write(), {"coordination.k8s.io"}, {"leases"}});
   rules.push_back({Write(), {"resource.k8s.io"}, {"resourceclaims", "resourceclaimtemplates"}});
-  rules.push_back({Write(), {"tahoma.dev"}, {"gangs", "capacityblocks"}});
+  rules.push_back({Write(),
+                   {"tahoma.dev"},
+                   {"gangs", "capacityblocks", "capacityblockextensions", "capacityblockseries",
+                    "capacityblockwaitlistentries"}});
   return rules;
 }
 
@@ -69,6 +74,9 @@ std::vector<Rule> ClusterReaderRules() {
   return {
       {Read(), {""}, {"nodes", "nodes/status"}},
       {Read(), {"resource.k8s.io"}, {"deviceclasses", "resourceslices"}},
+      {Read(),
+       {"tahoma.dev"},
+       {"capacityblockquotas", "capacityblockquotas/status", "ultraservers"}},
       {{"get"}, {}, {}, {"/metrics"}},
   };
 }

@@ -58,6 +58,12 @@ absl::Status CoreLoop::Start() {
                                .may_send = options_.publisher.may_send,
                                .log = options_.log});
   topology_->Start();
+  projections_ = std::make_unique<BlockProjections>(
+      transport_, sleeper_, Rng(SeedFromMachine()),
+      BlockProjectionsOptions{.snapshot = [this] { return snapshot(); },
+                              .may_send = options_.publisher.may_send,
+                              .log = options_.log});
+  projections_->Start();
   return absl::OkStatus();
 }
 
@@ -73,6 +79,7 @@ void CoreLoop::Stop() {
   topology_.reset();
   if (thread_.joinable()) thread_.join();
   if (ingest_ != nullptr) ingest_->Stop();
+  projections_.reset();
   publisher_.reset();
 }
 

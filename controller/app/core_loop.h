@@ -37,6 +37,7 @@
 #include "controller/ledger/journal.h"
 #include "controller/ledger/snapshot.h"
 #include "controller/plan/planner.h"
+#include "controller/publish/block_projections.h"
 #include "controller/publish/publisher.h"
 #include "controller/publish/topology_publisher.h"
 #include "lib/base/bounded_queue.h"
@@ -117,6 +118,7 @@ class CoreLoop {
   kube::InterruptibleSleeper sleeper_;
   std::unique_ptr<Ingest> ingest_;
   std::unique_ptr<TopologyPublisher> topology_;
+  std::unique_ptr<BlockProjections> projections_;
   std::thread thread_;
 };
 

@@ -137,11 +137,12 @@ void AddMetrics(rest::Metrics& metrics, const ReadSnapshot& snapshot) {
 absl::Status WriteFiles(const Options& options, const StandaloneApi& api,
                         const rest::Server& admin) {
   if (!options.write_kubeconfig.empty()) {
-    TAHOMA_RETURN_IF_ERROR(WriteAtomically(
-        options.write_kubeconfig,
-        KubeconfigText(
-            {.url = api.url(), .ca_file = options.tls_cert_file, .token_file = options.token_file}),
-        0600));
+    TAHOMA_RETURN_IF_ERROR(WriteAtomically(options.write_kubeconfig,
+                                           KubeconfigText({.url = api.url(),
+                                                           .ca_file = options.tls_cert_file,
+                                                           .token_file = options.token_file,
+                                                           .admin_url = admin.url()}),
+                                           0600));
   }
   if (!options.port_file.empty()) {
     TAHOMA_RETURN_IF_ERROR(WriteAtomically(

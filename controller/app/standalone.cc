@@ -8,6 +8,7 @@
 
 #include "controller/apiserver/verbs/node_fetch.h"
 #include "controller/app/test_clock.h"
+#include "controller/model/admin_address.h"
 #include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
@@ -135,6 +136,10 @@ std::string KubeconfigText(const KubeconfigParts& parts) {
   json cluster = {{"server", parts.url}};
   if (!parts.ca_file.empty()) {
     cluster["certificate-authority"] = std::filesystem::absolute(parts.ca_file).string();
+  }
+  if (!parts.admin_url.empty()) {
+    cluster["extensions"] = json::array({json{
+        {"name", kAdminExtension}, {"extension", {{kAdminExtensionServer, parts.admin_url}}}}});
   }
   json user = json::object();
   if (!parts.token_file.empty()) {

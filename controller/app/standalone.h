@@ -83,11 +83,12 @@ class StandaloneApi {
   std::unique_ptr<apiserver::ControllerThreads> controller_threads_;
 };
 
-// A kubeconfig with one context, "tahoma". `ca_file` and `token_file` may be empty.
+// A kubeconfig with one context, "tahoma". All but the URL may be empty.
 struct KubeconfigParts {
-  std::string url;
-  std::string ca_file;
-  std::string token_file;
+  std::string url = {};
+  std::string ca_file = {};
+  std::string token_file = {};
+  std::string admin_url = {};  // for kubectl tahoma, which reads it as kAdminExtension
 };
 std::string KubeconfigText(const KubeconfigParts& parts);
 

@@ -3,11 +3,11 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "controller/ctl/table.h"
 #include "controller/model/gang.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -101,7 +101,7 @@ absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport) {
 }
 
 absl::StatusOr<std::string> ReadGangs(kube::Transport& transport) {
-  std::vector<std::array<std::string, 7>> rows = {
+  std::vector<std::vector<std::string>> rows = {
       {"NAMESPACE", "NAME", "MEMBERS", "SHAPE", "PHASE", "ALLREDUCE", "PLACEMENT"}};
   TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kGangs, [&](const json& gang) {
     const auto text = [&](const char* part, const char* field) {
@@ -112,19 +112,7 @@ absl::StatusOr<std::string> ReadGangs(kube::Transport& transport) {
                     text("status", "phase"), text("status", "predictedAllReduce"),
                     text("status", "placement")});
   }));
-  std::array<std::size_t, 7> widths{};
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i)
-      line += fmt::format("{:<{}}", row[i], widths[i] + 3);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
+  return TableText(rows);
 }
 
 absl::StatusOr<std::string> ReadWhy(kube::Transport& transport, const std::string& ns,

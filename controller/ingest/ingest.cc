@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "controller/ledger/read_facts.h"
+#include "controller/ledger/read_request.h"
 #include "controller/model/cordoned_chips.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -46,6 +47,7 @@ std::size_t Ingest::StartStepping() {
   FollowClaims();
   FollowGangs();
   FollowBlocks();
+  for (const RequestKind kind : kRequestKinds) FollowRequests(kind);
   FollowPods();
   unlisted_ = static_cast<int>(watches_.size());
   return watches_.size();
@@ -170,6 +172,20 @@ void Ingest::FollowBlocks() {
       },
       [this](const kube::ObjectKey& key, const std::string& uid) {
         sink_(BlockGone{{key.ns, key.name}, uid});
+      },
+      nullptr, Presence::kOptional);
+}
+
+void Ingest::FollowRequests(RequestKind kind) {
+  Follow(
+      ResourceOf(kind), "",
+      [this, kind](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto request, ParseRequest(kind, object));
+        sink_(RequestSeen{std::move(request)});
+        return absl::OkStatus();
+      },
+      [this, kind](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(RequestGone{{kind, key.ns, key.name}, uid});
       },
       nullptr, Presence::kOptional);
 }

@@ -4,8 +4,8 @@
 //                 sleeper, Rng(seed), log);
 //   ingest.Start();
 //
-// One thread per kind: nodes, slices, device classes, claims, gangs,
-// Capacity Blocks, pods. When each has given its
+// One thread per kind: nodes, slices, device classes, claims, gangs, Capacity Blocks and what is
+// asked about them, pods. When each has given its
 // first list, WatchesSynced is pushed. Objects that cannot be read are left out; one line says
 // which and why, not again with every list. Only the pods for a scheduler of one of the given names
 // (pod.spec.schedulerName) are followed.
@@ -86,6 +86,7 @@ class Ingest {
   void FollowPods();
   void FollowGangs();
   void FollowBlocks();
+  void FollowRequests(RequestKind kind);
   void FollowClasses();
 
   kube::Transport& transport_;

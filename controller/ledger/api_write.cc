@@ -20,6 +20,8 @@ WriteTarget TargetOf(WriteKind kind) {
     case WriteKind::kBlockFinalizer:
     case WriteKind::kBlockStatus:
       return WriteTarget::kBlock;
+    case WriteKind::kRequestStatus:
+      return WriteTarget::kRequest;
     case WriteKind::kGangStatus:
     case WriteKind::kPodCondition:
     case WriteKind::kPodReclaim:
@@ -30,12 +32,28 @@ WriteTarget TargetOf(WriteKind kind) {
   return WriteTarget::kPeople;
 }
 
+EventSubject SubjectOf(RequestKind kind) {
+  switch (kind) {
+    case RequestKind::kQuota:
+      return EventSubject::kCapacityBlockQuota;
+    case RequestKind::kSeries:
+      return EventSubject::kCapacityBlockSeries;
+    case RequestKind::kWaitlistEntry:
+      return EventSubject::kCapacityBlockWaitlistEntry;
+    case RequestKind::kExtension:
+      return EventSubject::kCapacityBlockExtension;
+  }
+  TAHOMA_CHECK(false);
+  return EventSubject::kCapacityBlock;
+}
+
 ApiResult ResultOf(const ApiWrite& write) {
   ApiResult result;
   result.run = write.run;
   result.kind = write.kind;
   result.index = write.index;
   result.attempt = write.attempt;
+  result.request_kind = write.request_kind;
   result.ns = write.ns;
   result.name = write.name;
   return result;

@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 
+#include "controller/ledger/block_request.h"
 #include "controller/ledger/block_view.h"
 #include "controller/ledger/facts.h"
 #include "controller/ledger/gang_decision.h"
@@ -47,6 +48,7 @@ enum class WriteKind : std::uint8_t {
   kCreateBlock,
   kBlockFinalizer,  // adds it to a block that holds capacity, or takes it from one that does not
   kBlockStatus,
+  kRequestStatus,  // of an object of block_request.h
   // Messages to people; nothing depends on them.
   kGangStatus,
   kPodCondition,
@@ -54,13 +56,22 @@ enum class WriteKind : std::uint8_t {
   kEvent,
 };
 
-// The target of a write: claim `index` of its decision, pod `index`, a CapacityBlock, or the people
-// who read it.
-enum class WriteTarget : std::uint8_t { kClaim, kPod, kBlock, kPeople };
+// The target of a write: claim `index` of its decision, pod `index`, a CapacityBlock, a request
+// about some, or the people who read it.
+enum class WriteTarget : std::uint8_t { kClaim, kPod, kBlock, kRequest, kPeople };
 WriteTarget TargetOf(WriteKind kind);
 
 // The kind of object that an event is about.
-enum class EventSubject : std::uint8_t { kPod, kGang, kCapacityBlock };
+enum class EventSubject : std::uint8_t {
+  kPod,
+  kGang,
+  kCapacityBlock,
+  kCapacityBlockExtension,
+  kCapacityBlockQuota,
+  kCapacityBlockSeries,
+  kCapacityBlockWaitlistEntry,
+};
+EventSubject SubjectOf(RequestKind kind);
 
 // A core/v1 Event.
 struct EventNote {
@@ -85,6 +96,8 @@ struct ApiWrite {
   std::shared_ptr<const BlockFact> block_base;     // kBlockFinalizer: the object as it is
   std::optional<WallTime> by = {};                 // kDeletePod: when the pod must have ended
   std::optional<std::int64_t> grace_seconds = {};  // kDeletePod: nullopt: the pod's own
+  std::optional<RequestKind> request_kind;         // kRequestStatus
+  std::shared_ptr<const RequestStatus> request_status;
   // The object of a write for people or about a block: the Gang of kGangStatus, the pod of
   // kPodCondition and kPodReclaim.
   std::string ns;
@@ -109,7 +122,8 @@ struct ApiResult {
   WriteKind kind = WriteKind::kReadClaim;
   std::uint32_t index = 0;
   std::uint64_t attempt = 0;
-  std::string ns;  // set for kGangStatus, kPodCondition and writes about blocks
+  std::optional<RequestKind> request_kind;
+  std::string ns;  // set for kGangStatus, kPodCondition and writes about blocks and requests
   std::string name;
   WriteOutcome outcome = WriteOutcome::kDone;
   std::string message;                     // the reason, when the outcome is not kDone

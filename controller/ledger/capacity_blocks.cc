@@ -262,12 +262,7 @@ void CapacityBlocks::TakeOver(const BlockFact& fact) {
   if (!block.ok()) return refuse(block.status());
   if (block->key != fact.key) return refuse(DataLoss("it is of {}", ToString(block->key)));
   block->uid = fact.uid;
-  const Block taken = *block;
-  if (const absl::Status restored = book_.Restore(*std::move(block)); !restored.ok()) {
-    return refuse(restored);
-  }
-  Store(taken);
-  Show(fact.key, ViewOf(book_.Find(taken.reservation), book_.hosts()));
+  if (const absl::Status taken = TakeOver(*std::move(block)); !taken.ok()) refuse(taken);
 }
 
 void CapacityBlocks::Buy(const BlockFact& fact, WallTime now) {
@@ -313,6 +308,7 @@ void CapacityBlocks::Show(const BlockKey& key, BlockView view) {
   view.time_scale = time_.scale();
   views_.Put(key, std::make_shared<const BlockView>(std::move(view)));
   to_publish_.insert(key);
+  shown_.insert(key);
 }
 
 // Returns what is to be written next; nullopt when all is as it should be, or nothing can be done
@@ -338,10 +334,14 @@ std::optional<WriteKind> CapacityBlocks::NextWrite(const BlockKey& key,
 void CapacityBlocks::Publish(const BlockKey& key, std::uint64_t& attempts,
                              std::vector<ApiWrite>& writes) {
   if (views_.Find(key) == nullptr && facts_.Find(key) == nullptr) return;
+  if (held_.contains(key)) return;
   Publication& publication = publications_[key];
   if (publication.in_flight != 0 || publication.retry) return;
   const std::optional<WriteKind> kind = NextWrite(key, publication);
-  if (!kind) return AnswerTickets(key, publication);
+  if (!kind) {
+    shown_.insert(key);
+    return AnswerTickets(key, publication);
+  }
   const auto fact = facts_.Find(key);
   const auto* view = views_.Find(key);
   ApiWrite write;
@@ -370,8 +370,27 @@ void CapacityBlocks::StopRetry(const BlockKey& key, Publication& publication) {
   publication.retry.reset();
 }
 
+absl::Status CapacityBlocks::TakeOver(Block block) {
+  const Block taken = block;
+  TAHOMA_RETURN_IF_ERROR(book_.Restore(std::move(block)));
+  Store(taken);
+  Show(taken.key, ViewOf(book_.Find(taken.reservation), book_.hosts()));
+  return absl::OkStatus();
+}
+
+void CapacityBlocks::Release(const BlockKey& key) {
+  if (held_.erase(key) != 0) to_publish_.insert(key);
+}
+
+bool CapacityBlocks::IsPublished(const BlockKey& key) const {
+  const auto publication = publications_.find(key);
+  return publication != publications_.end() && publication->second.in_flight == 0 &&
+         !publication->second.retry && !NextWrite(key, publication->second);
+}
+
 void CapacityBlocks::Unpublish(const BlockKey& key) {
   views_.Erase(key);
+  shown_.insert(key);
   const auto publication = publications_.find(key);
   if (publication == publications_.end()) return;
   StopRetry(key, publication->second);

@@ -110,6 +110,33 @@ class CapacityBlocks {
   // may have changed.
   Readiness Admit(const GangRef& ref, Readiness ready, WallTime now);
   std::vector<GangRef> TakeTouched() { return std::exchange(touched_gangs_, {}); }
+  // Extends a block. It is journalled and published by the next Step.
+  absl::StatusOr<std::shared_ptr<const Block>> Extend(const ExtensionOrder& order, WallTime now) {
+    return book_.Extend(order, now);
+  }
+  // Buys a block whose object is to be made, likewise.
+  absl::StatusOr<std::shared_ptr<const Block>> Purchase(const PurchaseOrder& order, WallTime now) {
+    return book_.Purchase(order, now);
+  }
+  absl::Status AllOrNothing(absl::FunctionRef<absl::Status()> purchases) {
+    return book_.AllOrNothing(purchases);
+  }
+  // Takes a block from a record that somebody else has published; it holds capacity.
+  absl::Status TakeOver(Block block);
+  // Publishes nothing of a block of that name until it is released.
+  void Hold(const BlockKey& key) { held_.insert(key); }
+  void Release(const BlockKey& key);
+  // Returns whether there is an object of that name.
+  bool HasObject(const BlockKey& key) const { return facts_.Find(key) != nullptr; }
+  void SetQuota(const std::string& owner, std::optional<Quota> quota) {
+    book_.SetQuota(owner, quota);
+  }
+  // Returns whether the book has changes that the next Step journals.
+  bool has_changes() const { return book_.has_changes(); }
+  // Returns whether the object of the block shows it as it is.
+  bool IsPublished(const BlockKey& key) const;
+  // Takes the blocks that have changed, or are published as they are, since the last call.
+  std::set<BlockKey> TakeShown() { return std::exchange(shown_, {}); }
   // Returns whether hosts were kept for blocks that no longer are.
   bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
   // Takes the hosts on which everything is to end now.
@@ -182,6 +209,8 @@ class CapacityBlocks {
   // Blocks that were ordered and whose object was never seen: nobody was told of them.
   std::set<BlockKey> unseen_;
   std::set<BlockKey> to_publish_;
+  std::set<BlockKey> shown_;
+  std::set<BlockKey> held_;
   std::set<std::pair<MonotonicTime, BlockKey>> retries_;
 };
 

@@ -64,12 +64,20 @@ struct BlockGone {
   BlockKey key;
   std::string uid;
 };
+// An object of block_request.h.
+struct RequestSeen {
+  std::shared_ptr<const RequestFact> request;
+};
+struct RequestGone {
+  RequestKey key;
+  std::string uid;
+};
 // Says that every watch has reported everything that existed when it began. Until then the core
 // decides nothing and writes nothing.
 struct WatchesSynced {};
 
-using Command =
-    std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen, NodeGone,
-                 ClassSeen, ClassGone, BlockSeen, BlockGone, BlockOrder, WatchesSynced, ApiResult>;
+using Command = std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen,
+                             NodeGone, ClassSeen, ClassGone, BlockSeen, BlockGone, RequestSeen,
+                             RequestGone, BlockOrder, WatchesSynced, ApiResult>;
 
 }  // namespace tahoma::controller

@@ -15,6 +15,7 @@ namespace tahoma::controller {
 Core::Core(PlanFunction plan, CoreOptions options)
     : runs_(facts_, cluster_, journal_, {.journal_beside_api = options.journal_beside_api}),
       blocks_(std::move(options.blocks), journal_, options.block_time),
+      requests_(blocks_),
       queue_(std::move(plan)),
       status_({.facts = facts_,
                .membership = membership_,
@@ -50,6 +51,9 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   runs_.TakeOverSuccessors(membership_);
   TakeNews();
   blocks_.Step(cluster_, now_, attempts_, out.writes);
+  if (requests_.Step(now_, attempts_, out.writes)) {
+    blocks_.Step(cluster_, now_, attempts_, out.writes);
+  }
   TakeBlockNews();
   for (const GangRef& ref : queue_.TakeTouched(now_.monotonic)) Assess(ref);
   PlanSome();
@@ -139,6 +143,10 @@ void Core::Take(const BlockSeen& command) { blocks_.OnBlock(command.block); }
 
 void Core::Take(const BlockGone& command) { blocks_.OnBlockGone(command.key, command.uid); }
 
+void Core::Take(const RequestSeen& command) { requests_.OnRequest(command.request); }
+
+void Core::Take(const RequestGone& command) { requests_.OnRequestGone(command.key, command.uid); }
+
 void Core::Take(const BlockOrder& command) { blocks_.OnOrder(command); }
 
 void Core::Take(const WatchesSynced&) {
@@ -156,6 +164,8 @@ void Core::Take(const ApiResult& command) {
       return status_.OnResult(command, now_);
     case WriteTarget::kBlock:
       return blocks_.OnResult(command, now_);
+    case WriteTarget::kRequest:
+      return requests_.OnResult(command, now_);
     case WriteTarget::kClaim:
     case WriteTarget::kPod:
       return runs_.OnResult(command, now_.monotonic);
@@ -296,6 +306,7 @@ std::optional<MonotonicTime> Core::Wake() const {
   consider(status_.wake());
   consider(blocks_.wake(now_));
   consider(notices_.wake());
+  consider(requests_.wake(now_));
   if (queue_.has_active() && runs_.room() > 0) consider(now_.monotonic);
   return wake;
 }

@@ -23,6 +23,7 @@
 //   StatusReporter   what people are shown of both
 //   CapacityBlocks   the Capacity Blocks: orders, the book, its records and what is published
 //   BlockNotices     what pods in them are told while they run
+//   BlockRequests    extensions, quotas, series and waitlist of them that people ask for by objects
 //
 // A placement goes from the queue to the runs as a GangDecision, and what became of it comes back
 // as RunNews: the two know nothing else of each other.
@@ -43,6 +44,7 @@
 
 #include "controller/ledger/api_write.h"
 #include "controller/ledger/block_notices.h"
+#include "controller/ledger/block_requests.h"
 #include "controller/ledger/capacity_blocks.h"
 #include "controller/ledger/command.h"
 #include "controller/ledger/decision_log.h"
@@ -105,6 +107,8 @@ class Core {
   void Take(const ClassGone& command);
   void Take(const BlockSeen& command);
   void Take(const BlockGone& command);
+  void Take(const RequestSeen& command);
+  void Take(const RequestGone& command);
   void Take(const BlockOrder& command);
   void Take(const WatchesSynced& command);
   void Take(const ApiResult& command);
@@ -126,6 +130,7 @@ class Core {
   GangRuns runs_;
   CapacityBlocks blocks_;
   BlockNotices notices_;
+  BlockRequests requests_;
   SchedulingQueue queue_;
   StatusReporter status_;
   DecisionLog decisions_;

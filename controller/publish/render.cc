@@ -8,6 +8,7 @@
 #include "controller/ledger/read_facts.h"
 #include "controller/model/gang.h"
 #include "controller/publish/render_block.h"
+#include "controller/publish/render_request.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
@@ -167,10 +168,21 @@ std::pair<std::string_view, std::string_view> KindOf(EventSubject subject) {
       return {"Gang", "tahoma.dev/v1alpha1"};
     case EventSubject::kCapacityBlock:
       return {"CapacityBlock", "tahoma.dev/v1alpha1"};
+    case EventSubject::kCapacityBlockExtension:
+      return {KindName(RequestKind::kExtension), "tahoma.dev/v1alpha1"};
+    case EventSubject::kCapacityBlockSeries:
+      return {KindName(RequestKind::kSeries), "tahoma.dev/v1alpha1"};
+    case EventSubject::kCapacityBlockWaitlistEntry:
+      return {KindName(RequestKind::kWaitlistEntry), "tahoma.dev/v1alpha1"};
+    case EventSubject::kCapacityBlockQuota:
+      return {KindName(RequestKind::kQuota), "tahoma.dev/v1alpha1"};
   }
   TAHOMA_CHECK(false);
   return {};
 }
+
+// Events about objects of the cluster are in the namespace default.
+std::string NamespaceOf(const EventNote& event) { return event.ns.empty() ? "default" : event.ns; }
 
 WriteOutcome OutcomeOf(const absl::Status& status) {
   switch (kube::OutcomeOf(status)) {
@@ -218,6 +230,8 @@ kube::Request Render(const ApiWrite& write) {
       return RenderBlockFinalizer(write);
     case WriteKind::kBlockStatus:
       return RenderBlockStatus(write);
+    case WriteKind::kRequestStatus:
+      return RenderRequestStatus(write);
     case WriteKind::kGangStatus:
       return RenderGangStatus(write);
     case WriteKind::kPodCondition:
@@ -244,15 +258,12 @@ std::string EventName(const EventNote& event) {
 
 kube::Request RenderEvent(const EventNote& event, const std::string& name, int count) {
   const auto [kind, version] = KindOf(event.about);
-  json object = {{"kind", kind},
-                 {"apiVersion", version},
-                 {"namespace", event.ns},
-                 {"name", event.name},
-                 {"uid", event.uid}};
+  json object = {{"kind", kind}, {"apiVersion", version}, {"name", event.name}, {"uid", event.uid}};
+  if (!event.ns.empty()) object["namespace"] = event.ns;
   const std::string when = FormatTime(event.when);
   json body = {{"apiVersion", "v1"},
                {"kind", "Event"},
-               {"metadata", {{"name", name}, {"namespace", event.ns}}},
+               {"metadata", {{"name", name}, {"namespace", NamespaceOf(event)}}},
                {"involvedObject", std::move(object)},
                {"reason", event.reason},
                {"message", event.message},
@@ -263,11 +274,11 @@ kube::Request RenderEvent(const EventNote& event, const std::string& name, int c
                {"source", {{"component", kComponent}}},
                {"reportingComponent", kComponent},
                {"reportingInstance", kComponent}};
-  return kube::CreateRequest(kube::kEvents, event.ns, std::move(body));
+  return kube::CreateRequest(kube::kEvents, NamespaceOf(event), std::move(body));
 }
 
 kube::Request RenderEventRepeat(const EventNote& event, const std::string& name, int count) {
-  return MergePatch(kube::kEvents, {event.ns, name},
+  return MergePatch(kube::kEvents, {NamespaceOf(event), name},
                     {{"count", count}, {"lastTimestamp", FormatTime(event.when)}});
 }
 

@@ -334,6 +334,20 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Purchase(const PurchaseO
   return changes_.back().block;
 }
 
+absl::Status BlockBook::AllOrNothing(absl::FunctionRef<absl::Status()> purchases) {
+  const std::size_t before = changes_.size();
+  absl::Status status = purchases();
+  if (status.ok()) return status;
+  while (changes_.size() > before) {
+    TAHOMA_CHECK(changes_.back().news == BlockNews::kPurchased);
+    const std::string reservation = changes_.back().block->reservation;
+    changes_.pop_back();
+    Withdraw(reservation);
+    Forget(reservation);
+  }
+  return status;
+}
+
 absl::Status BlockBook::CheckExtension(const Block& block, WallTime end, WallTime now) const {
   TAHOMA_RETURN_IF_ERROR(controller::CheckExtension(profile_, block, end, now));
   if (!MayKeepHosts(block, end)) {

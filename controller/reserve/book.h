@@ -22,6 +22,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/functional/function_ref.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
@@ -120,9 +121,13 @@ class BlockBook {
   void PutHost(HostState host, WallTime now);
   void RemoveHost(const std::string& name, WallTime now);
   void SetQuota(const std::string& owner, std::optional<Quota> quota) { quotas_.Set(owner, quota); }
+  QuotaUse UseOf(std::string_view owner) const { return quotas_.UseOf(owner); }
 
   // Sells an offering. Refused with one of EC2's codes (refusal.h); nothing has changed then.
   absl::StatusOr<std::shared_ptr<const Block>> Purchase(const PurchaseOrder& order, WallTime now);
+  // Lets `purchases` buy several; when it fails, nothing of what it bought has happened. Nobody may
+  // have been told of these blocks: they have no CapacityBlocks yet.
+  absl::Status AllOrNothing(absl::FunctionRef<absl::Status()> purchases);
   absl::StatusOr<ExtensionOffering> OfferExtension(const std::string& reservation,
                                                    std::int64_t hours, WallTime now) const;
   absl::StatusOr<std::shared_ptr<const Block>> Extend(const ExtensionOrder& order, WallTime now);
@@ -147,6 +152,7 @@ class BlockBook {
   std::map<std::string, BlockUse> TakeUses();
   // Takes what has changed since the last call, in order.
   std::vector<BlockChange> TakeChanges();
+  bool has_changes() const { return !changes_.empty(); }
 
   std::shared_ptr<const Block> Find(const std::string& reservation) const;
   std::shared_ptr<const Block> FindByKey(const BlockKey& key) const;

@@ -53,6 +53,23 @@ int QuotaTable::Most(std::string_view owner, SlotRange slots) const {
   return found == held_.end() ? 0 : found->second.Most(slots);
 }
 
+QuotaUse QuotaTable::UseOf(std::string_view owner) const {
+  QuotaUse use{.limits = QuotaOf(owner)};
+  const auto found = held_.find(owner);
+  if (found == held_.end()) return use;
+  use.today = found->second.at(today_);
+  std::vector<std::int64_t> counts;
+  for (Slot slot = today_; slot < today_ + kSlotsAhead; ++slot) {
+    const int held = found->second.at(slot);
+    counts.push_back(held);
+    if (held <= use.peak) continue;
+    use.peak = held;
+    use.peak_at = StartOf(slot);
+  }
+  use.instance_days = MostInWindow(counts, static_cast<std::size_t>(use.limits.window_days));
+  return use;
+}
+
 absl::Status QuotaTable::Check(const std::string& owner, SlotRange slots, int instances) const {
   const Quota quota = QuotaOf(owner);
   const int most = Most(owner, slots);

@@ -17,6 +17,7 @@
 
 #include <absl/status/status.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -36,6 +37,21 @@ struct Quota {
   friend bool operator==(const Quota&, const Quota&) = default;
 };
 
+// What an owner has, from today on.
+struct QuotaUse {
+  Quota limits = {};               // as they apply
+  int today = 0;                   // instances in the slot that is under way
+  int peak = 0;                    // the most instances in a slot
+  WallTime peak_at = {};           // when the first such slot begins
+  std::int64_t instance_days = 0;  // the most in `limits.window_days` slots in a row
+
+  bool over() const { return peak > limits.instances; }
+  bool over_average() const {
+    return limits.average && instance_days > std::int64_t{*limits.average} * limits.window_days;
+  }
+  friend bool operator==(const QuotaUse&, const QuotaUse&) = default;
+};
+
 class QuotaTable {
  public:
   // `usual` is the quota of an owner for whom none is set.
@@ -50,6 +66,7 @@ class QuotaTable {
   void Add(const std::string& owner, SlotRange slots, int instances);
   // Returns the most instances that the owner has in a slot of the range.
   int Most(std::string_view owner, SlotRange slots) const;
+  QuotaUse UseOf(std::string_view owner) const;
   // Returns whether the owner may have so many more in each slot. Refused with
   // InstanceLimitExceeded.
   absl::Status Check(const std::string& owner, SlotRange slots, int instances) const;

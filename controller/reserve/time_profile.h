@@ -22,6 +22,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -84,6 +85,15 @@ class TimeProfile {
   std::vector<int> FreeIn(PoolId id, SlotRange range) const;
   // Returns the least of Free over a range, which may not be empty.
   int LeastFree(PoolId id, SlotRange range) const;
+
+  // Calls f(PoolId) for each pool of `b` that the two do not share. Pools that differ are among
+  // them; a few that are equal may be too.
+  template <typename F>
+  static void ForEachChangedPool(const TimeProfile& a, const TimeProfile& b, F&& f) {
+    ForEachDifference(a.pools_, b.pools_, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < std::min(last, b.pools_.size()); ++i) f(PoolId(i));
+    });
+  }
 
  private:
   struct Row {

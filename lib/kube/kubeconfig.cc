@@ -155,21 +155,47 @@ absl::Status AddUser(const Entry& user, std::string_view name, ServerAccess& acc
   return absl::OkStatus();
 }
 
-}  // namespace
+struct Chosen {
+  Entry context;
+  Entry cluster;
+  std::string cluster_name;
+};
 
-absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_view context) {
-  TAHOMA_ASSIGN_OR_RETURN(const std::vector<ConfigFile> files, ReadFiles(paths));
+// Finds the context of that name, or the current one when it is empty, and its cluster.
+absl::StatusOr<Chosen> Choose(const std::vector<ConfigFile>& files, std::string_view context) {
   std::string name(context);
   for (const ConfigFile& file : files) {
     if (name.empty()) name = std::string(StringAt(file.content, {"current-context"}));
   }
   if (name.empty()) return NotFound("kubeconfig {}: no current-context", files.front().path);
   TAHOMA_ASSIGN_OR_RETURN(const Entry chosen, Find(files, "contexts", "context", name));
-  const std::string cluster_name = chosen.Text("cluster"), user_name = chosen.Text("user");
+  std::string cluster_name = chosen.Text("cluster");
   if (cluster_name.empty()) {
     return InvalidArgument("{}: the context \"{}\" names no cluster", chosen.file->path, name);
   }
   TAHOMA_ASSIGN_OR_RETURN(const Entry cluster, Find(files, "clusters", "cluster", cluster_name));
+  return Chosen{chosen, cluster, std::move(cluster_name)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> KubeconfigExtension(std::string_view paths, std::string_view context,
+                                                std::string_view name, std::string_view field) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<ConfigFile> files, ReadFiles(paths));
+  TAHOMA_ASSIGN_OR_RETURN(const Chosen chosen, Choose(files, context));
+  for (const json& extension : ListAt(*chosen.cluster.value, {"extensions"})) {
+    if (StringAt(extension, {"name"}) == name) {
+      return std::string(StringAt(extension, {"extension", field}));
+    }
+  }
+  return std::string();
+}
+
+absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_view context) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<ConfigFile> files, ReadFiles(paths));
+  TAHOMA_ASSIGN_OR_RETURN(const Chosen found, Choose(files, context));
+  const Entry &chosen = found.context, &cluster = found.cluster;
+  const std::string &cluster_name = found.cluster_name, user_name = chosen.Text("user");
 
   ServerAccess access{.server = cluster.Text("server")};
   if (access.server.empty()) {

@@ -29,6 +29,11 @@ namespace tahoma::kube {
 // password or act in the name of another, and for clusters behind a proxy.
 absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_view context = "");
 
+// Returns the text of `field` in the extension `name` of the context's cluster, where programs
+// beside kubectl keep what is theirs; empty when there is none. Fails as LoadKubeconfig does.
+absl::StatusOr<std::string> KubeconfigExtension(std::string_view paths, std::string_view context,
+                                                std::string_view name, std::string_view field);
+
 inline constexpr std::string_view kServiceAccountFolder =
     "/var/run/secrets/kubernetes.io/serviceaccount";
 

@@ -16,6 +16,12 @@ namespace {
 using json = Json;
 
 constexpr std::array kCrds = {"charts/tahoma/crds/tahoma.dev_gangs.yaml",
+                              "charts/tahoma/crds/tahoma.dev_capacityblockextensions.yaml",
+                              "charts/tahoma/crds/tahoma.dev_capacityblockquotas.yaml",
+                              "charts/tahoma/crds/tahoma.dev_capacityblockseries.yaml",
+                              "charts/tahoma/crds/tahoma.dev_capacityblockwaitlistentries.yaml",
+                              "charts/tahoma/crds/tahoma.dev_capacityreservations.yaml",
+                              "charts/tahoma/crds/tahoma.dev_ultraservers.yaml",
                               "charts/tahoma/crds/tahoma.dev_capacityblocks.yaml"};
 constexpr char kClasses[] = "/apis/resource.k8s.io/v1/deviceclasses";
 constexpr std::chrono::milliseconds kNoWait{0};

@@ -87,7 +87,7 @@ LAYERS = {
                                   "controller/apiserver/schema", "controller/apiserver/storage", "controller/access",
                                   "controller/store", "lib/kube", "lib/rest"],
     "controller/apiserver/controllers": ["controller/apiserver/schema", "controller/apiserver/storage", "lib/kube", "lib/kube/objects"],
-    "controller/ctl": ["controller/ingest", "controller/ledger", "controller/model", "lib/kube", "lib/kube/objects"],
+    "controller/ctl": ["controller/ingest", "controller/ledger", "controller/model", "controller/reserve", "lib/kube", "lib/kube/objects"],
 }
 
 # Third-party header (regex on the include) -> folders that may name it; .cc only where marked.

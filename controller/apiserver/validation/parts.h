@@ -41,5 +41,9 @@ void CheckClassSpec(const Json& spec, Causes& causes);
 
 // Our own kind, by the rules of controller/model/gang_rules.h.
 void CheckGang(const Json& gang, Causes& causes);
+// Our own kind CapacityBlockExtension.
+void CheckExtension(const Json& extension, Causes& causes);
+// What CapacityBlockSeries and CapacityBlockWaitlistEntry search for.
+void CheckSearch(const Json& object, Causes& causes);
 
 }  // namespace tahoma::controller::apiserver

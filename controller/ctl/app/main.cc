@@ -1,7 +1,8 @@
 // kubectl-tahoma: what kubectl cannot draw. Install it in PATH and call `kubectl tahoma topology`.
 //
 // Ends with status 0, 1 when the cluster cannot be read or has no such gang, 2 for a wrong command
-// line.
+// line; offerings and book with 3 when there is nothing to buy, or it was not sold, and book with 4
+// when that was not known in time.
 
 #include <array>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "controller/ctl/app/block_commands.h"
 #include "controller/ctl/domain_reader.h"
 #include "controller/ctl/draw.h"
 #include "controller/ctl/fleet_reader.h"
@@ -31,6 +33,7 @@ struct CtlOptions {
   std::string context;
   std::string ns;
   bool all = false;
+  BlockCommandOptions blocks;
 };
 
 std::string FromEnvironment(const char* name) {
@@ -79,8 +82,14 @@ std::string Mistake(const CtlOptions& options) {
            : options.all        ? "--all is for topology"
                                 : "";
   }
+  if (IsBlockCommand(options.command)) {
+    return options.all ? "--all is for topology"
+                       : MistakeIn(options.command, options.name, options.blocks);
+  }
   if (!topology && options.command != "gangs") {
-    return fmt::format("unknown command \"{}\"; there are topology, gangs, why", options.command);
+    return fmt::format(
+        "unknown command \"{}\"; there are topology, gangs, why, offerings, book, calendar",
+        options.command);
   }
   if (!topology && !options.name.empty()) return options.command + " takes no name";
   if (!topology && options.all) return "--all is for topology";
@@ -93,15 +102,19 @@ int Main(int argc, char** argv) {
   config::Spec spec({.program = "kubectl-tahoma",
                      .kind = "",
                      .version = "0.1.0",
-                     .summary = "Shows the torus and why gangs wait."});
+                     .summary = "Shows the torus, why gangs wait, and sells Capacity Blocks."});
   spec.String("kubeconfig", &options.kubeconfig, "kubeconfig; empty: KUBECONFIG, ~/.kube/config");
   spec.String("context", &options.context, "context of the kubeconfig; empty: the current one");
-  spec.String("namespace", &options.ns, "namespace; empty: the context's");
+  spec.String("namespace", &options.ns,
+              "namespace; empty: the context's, and for calendar all of them");
   spec.Bool("all", &options.all, "for topology: draw every UltraServer and instance");
   spec.Alias("-n", "namespace");
   using Need = config::Spec::Need;
-  spec.Word("command", &options.command, "topology, gangs or why", Need::kRequired);
-  spec.Word("name", &options.name, "for why: a gang or a pod; for topology: an UltraServer or node",
+  DeclareBlockOptions(spec, options.blocks);
+  spec.Word("command", &options.command, "topology, gangs, why, offerings, book or calendar",
+            Need::kRequired);
+  spec.Word("name", &options.name,
+            "for why: a gang or a pod; for topology: an UltraServer or node; for book: an offering",
             Need::kOptional);
   // Called alone it says what it can do, as kubectl and its plugins do.
   std::string program = "kubectl-tahoma";
@@ -115,6 +128,10 @@ int Main(int argc, char** argv) {
   if (const std::string mistake = Mistake(options); !mistake.empty()) {
     fmt::print(stderr, "kubectl-tahoma: {}\n", mistake);
     return 2;
+  }
+  if (IsBlockCommand(options.command)) {
+    return RunBlockCommand(options.command, options.name, options.blocks,
+                           {KubeconfigPaths(options), options.context, options.ns});
   }
   const absl::StatusOr<std::string> text = RunCommand(options);
   if (!text.ok()) {

@@ -246,7 +246,10 @@ TEST_F(AccessOverHttpTest, WhoAmIAndWhatMayIDo) {
   const json listed = rules.body.at("status").at("resourceRules");
   EXPECT_THAT(listed, Contains(json::parse(R"({"verbs": ["get", "list", "watch"],
     "apiGroups": ["tahoma.dev"], "resources": ["gangs", "gangs/status", "capacityblocks",
-      "capacityblocks/status", "capacityblockofferings"]})")));
+      "capacityblocks/status", "capacityblockofferings", "capacityblockextensions",
+      "capacityblockextensions/status", "capacityblockseries", "capacityblockseries/status",
+      "capacityblockwaitlistentries", "capacityblockwaitlistentries/status",
+      "capacityreservations"]})")));
   EXPECT_EQ(As("vera", "GET", kReview).status, 403) << "there is nothing to list";
 }
 

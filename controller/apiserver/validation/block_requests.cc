@@ -1,0 +1,31 @@
+// Requests about Capacity Blocks by objects of their own. Their CustomResourceDefinitions say the
+// same, in CEL.
+
+#include "controller/apiserver/validation/parts.h"
+#include "lib/base/json.h"
+
+namespace tahoma::controller::apiserver {
+namespace {
+
+// Adds unless exactly one of the two fields is there.
+void CheckEither(const Json& spec, const char* one, const char* other, Causes& causes) {
+  if (ValueAt(spec, {one}).is_null() != ValueAt(spec, {other}).is_null()) return;
+  causes.push_back(Invalid("spec", "object", fmt::format("must have either {} or {}", one, other)));
+}
+
+}  // namespace
+
+void CheckExtension(const Json& extension, Causes& causes) {
+  const Json& spec = ValueAt(extension, {"spec"});
+  CheckEither(spec, "capacityBlockName", "capacityReservationId", causes);
+  CheckEither(spec, "capacityBlockExtensionOfferingId", "capacityBlockExtensionDurationHours",
+              causes);
+}
+
+void CheckSearch(const Json& object, Causes& causes) {
+  const Json& spec = ValueAt(object, {"spec"});
+  CheckEither(spec, "instanceType", "ultraserverType", causes);
+  CheckEither(spec, "instanceCount", "ultraserverCount", causes);
+}
+
+}  // namespace tahoma::controller::apiserver

@@ -1,0 +1,104 @@
+// Keeps a CapacityReservation for each block that was bought, and an UltraServer for each of the
+// fleet, as the newest snapshot has them.
+//
+//   BlockProjections projections(transport, sleeper, Rng(1), {.snapshot = [&] { return now(); }});
+//   projections.Start();
+//
+// It reads snapshots on a thread of its own: the core does nothing for it. A look compares what has
+// changed since the last one (for blocks one pointer each), and writes at most
+// kProjectionsTogether objects, a look every kProjectionPause: an object that changes often is
+// written with its newest state only, and 15,625 UltraServers take minutes when all of them are
+// new. Where the kinds are not defined nothing is written.
+//
+// Thread safety: Start and Stop from one thread. Without Start, Step and Look may be called from
+// one thread instead, for tests.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "controller/ledger/snapshot.h"
+#include "controller/publish/projected.h"
+#include "controller/publish/projection.h"
+#include "lib/base/clock.h"
+#include "lib/base/mutex.h"
+#include "lib/kube/reflector.h"
+#include "lib/kube/sleeper.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller {
+
+inline constexpr std::chrono::milliseconds kProjectionPause{500};
+inline constexpr std::size_t kProjectionsTogether = 25;
+
+struct BlockProjectionsOptions {
+  std::function<std::shared_ptr<const Snapshot>()> snapshot;
+  // As PublisherOptions::may_send.
+  std::function<bool()> may_send = nullptr;
+  std::function<void(const std::string& line)> log = [](const std::string&) {};
+};
+
+class BlockProjections {
+ public:
+  // Transport and sleeper must outlive it. Whoever interrupts the sleeper and ends the transport's
+  // streams ends its threads.
+  BlockProjections(kube::Transport& transport, kube::Sleeper& sleeper, Rng rng,
+                   BlockProjectionsOptions options);
+  ~BlockProjections() { Stop(); }
+  BlockProjections(const BlockProjections&) = delete;
+  BlockProjections& operator=(const BlockProjections&) = delete;
+
+  void Start();
+  void Stop();
+
+  // Lists or watches the objects once.
+  void Step();
+  // Compares the newest snapshot with the last one, and writes. Returns how many writes are due.
+  std::size_t Look();
+
+ private:
+  using HostUse = std::pair<WallTime, std::string>;  // a block's start and its reservation
+  struct Kind {
+    kube::Resource resource;
+    std::string name;
+    Projection objects;
+    std::unique_ptr<kube::Reflector> reflector;
+    std::string trouble;  // as it was logged
+  };
+
+  void Follow(Kind& kind);
+  void LookAtBlocks(const Snapshot& now);
+  void LookAtHosts(const Snapshot& now);
+  void NoteHosts(const Block* before, const Block* after);
+  void ProjectHost(const Snapshot& now, DomainId id);
+  void Write(Kind& kind);
+  kube::Request RequestOf(const Kind& kind, const Projection::Write& write) const;
+
+  kube::Transport& transport_;
+  kube::Sleeper& sleeper_;
+  Rng rng_;
+  const BlockProjectionsOptions options_;
+
+  Mutex mutex_;  // guards the objects of both kinds, of which the watches tell
+  Kind reservations_;
+  Kind ultra_servers_;
+
+  // What the last look saw.
+  absl::flat_hash_map<BlockKey, std::shared_ptr<const BlockView>> blocks_;
+  ClusterState cluster_;
+  std::vector<std::string> names_;                            // of the UltraServers, by domain
+  absl::flat_hash_map<std::string, std::set<HostUse>> uses_;  // by host
+  std::set<std::string> touched_;                             // hosts whose blocks have changed
+  std::thread thread_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,48 @@
+// What CapacityReservations and UltraServers show: a block's reservation in EC2's words, and the
+// hardware with whose it is.
+//
+//   const Json status = ReservationStatus(*view);
+//   const Json hardware = UltraServerStatus(cluster, domain, owners);
+//
+// Members without a value are null.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "controller/ledger/block_view.h"
+#include "controller/model/cluster.h"
+#include "controller/reserve/block.h"
+#include "controller/reserve/block_time.h"
+#include "lib/base/json_fwd.h"
+#include "lib/kube/resource.h"
+
+namespace tahoma::controller {
+
+inline const kube::Resource kCapacityReservations{
+    .group = "tahoma.dev", .version = "v1alpha1", .plural = "capacityreservations"};
+inline const kube::Resource kUltraServers{
+    .group = "tahoma.dev", .version = "v1alpha1", .plural = "ultraservers", .namespaced = false};
+
+// `view.block` must be there.
+Json ReservationStatus(const BlockView& view);
+
+// The blocks that have an UltraServer's hardware; nullptr where none is known.
+struct Owners {
+  const Block* now = nullptr;
+  const Block* next = nullptr;  // among those whose hosts are chosen
+};
+// The times are those of blocks, also that from which on it is kept.
+Json UltraServerStatus(const ClusterState& cluster, DomainId id, const Owners& owners,
+                       const BlockTime& time = {});
+
+// Returns the name of an UltraServer's object: its id, or what Kubernetes allows of it with a
+// digest.
+std::string UltraServerName(const std::string& id);
+
+}  // namespace tahoma::controller

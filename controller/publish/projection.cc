@@ -1,0 +1,94 @@
+#include "controller/publish/projection.h"
+
+#include <utility>
+
+#include "lib/base/json.h"
+#include "lib/kube/object.h"
+#include "lib/kube/patch.h"
+
+namespace tahoma::controller {
+namespace {
+
+// Null members are as absent ones; those of objects come in the order of their names.
+std::string TextOf(const Json& status) {
+  return kube::MergePatch(Json::object(), status)
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+void Projection::Want(const kube::ObjectKey& key, const Json& status) {
+  Entry& entry = entries_[key];
+  entry.wanted = TextOf(status);
+  Queue(key, entry);
+}
+
+void Projection::Unwant(const kube::ObjectKey& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  found->second.wanted.reset();
+  Queue(key, found->second);
+}
+
+void Projection::OnSeen(const kube::ObjectKey& key, const Json& object) {
+  Entry& entry = entries_[key];
+  const Json* status = kube::ValueAt(object, {"status"});
+  entry.seen = status == nullptr ? "" : TextOf(*status);
+  entry.news = entry.in_flight;
+  Queue(key, entry);
+}
+
+void Projection::OnGone(const kube::ObjectKey& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  found->second.seen.reset();
+  found->second.news = found->second.in_flight;
+  Queue(key, found->second);
+}
+
+// An object that is looked at while a write is under way is looked at again with its answer.
+void Projection::Queue(const kube::ObjectKey& key, Entry& entry) {
+  if (entry.queued || entry.in_flight) return;
+  if (entry.wanted == entry.seen) {
+    if (!entry.wanted) entries_.erase(key);
+    return;
+  }
+  entry.queued = true;
+  queue_.push_back(key);
+}
+
+std::vector<Projection::Write> Projection::Take(std::size_t most) {
+  std::vector<Write> writes;
+  while (listed_ && !queue_.empty() && writes.size() < most) {
+    const kube::ObjectKey key = std::move(queue_.front());
+    queue_.pop_front();
+    const auto found = entries_.find(key);
+    Entry& entry = found->second;
+    entry.queued = false;
+    if (entry.wanted == entry.seen) {
+      if (!entry.wanted) entries_.erase(found);
+      continue;
+    }
+    entry.in_flight = true;
+    entry.news = false;
+    writes.push_back({.kind = !entry.wanted ? Kind::kDelete
+                              : entry.seen  ? Kind::kReplace
+                                            : Kind::kCreate,
+                      .key = key,
+                      .status = entry.wanted.value_or("")});
+    entry.sent = entry.wanted;
+  }
+  return writes;
+}
+
+void Projection::OnAnswer(const kube::ObjectKey& key, bool done) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  entry.in_flight = false;
+  // What a watch told meanwhile is newer than the write, or will be followed by it.
+  if (done && !entry.news) entry.seen = entry.sent;
+  Queue(key, entry);
+}
+
+}  // namespace tahoma::controller

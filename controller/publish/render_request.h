@@ -1,0 +1,23 @@
+// The status of a request about Capacity Blocks as JSON and as a request to the API.
+//
+//   kube::Request request = RenderRequestStatus(write);
+//
+// What is written reads as the same status again (ledger/read_request.h).
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include "controller/ledger/api_write.h"
+#include "controller/ledger/block_request.h"
+#include "lib/base/json_fwd.h"
+#include "lib/kube/transport.h"
+
+namespace tahoma::controller {
+
+kube::Request RenderRequestStatus(const ApiWrite& write);
+
+// Returns the status; members without a value are null, so that a merge takes them away.
+Json RequestStatusJson(RequestKind kind, const RequestStatus& status);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,57 @@
+// Objects about Capacity Blocks as a watch gives them; the first byte is the kind. A status that is
+// read is written as one that reads as the same, and the calendar is drawn of any block.
+
+#include <string>
+#include <string_view>
+
+#include "controller/ctl/calendar_reader.h"
+#include "controller/ctl/calendar_svg.h"
+#include "controller/ledger/read_facts.h"
+#include "controller/ledger/read_request.h"
+#include "controller/publish/render_request.h"
+#include "lib/base/check.h"
+#include "lib/base/json.h"
+#include "lib/kube/patch.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace {
+
+using namespace tahoma::controller;
+using tahoma::Json;
+
+void FuzzRequest(RequestKind kind, const Json& object) {
+  const auto fact = ParseRequest(kind, object);
+  if (!fact.ok() || !(*fact)->status) return;
+  const RequestStatus& status = *(*fact)->status;
+  Json again = object;
+  again["status"] = tahoma::kube::MergePatch(Json::object(), RequestStatusJson(kind, status));
+  const auto same = ParseRequest(kind, again);
+  TAHOMA_CHECK_OK(same.status());
+  Json third = object;
+  third["status"] =
+      tahoma::kube::MergePatch(Json::object(), RequestStatusJson(kind, *(*same)->status));
+  TAHOMA_CHECK(third["status"] == again["status"]);
+}
+
+void FuzzBlock(const Json& object) {
+  (void)ParseBlock(object).ok();
+  const auto block = CalendarBlockOf(object);
+  if (!block) return;
+  for (const auto by : {CalendarBy::kBlock, CalendarBy::kHost, CalendarBy::kCell}) {
+    const Calendar calendar = MakeCalendar({*block, *block}, {.now = block->start, .by = by});
+    TAHOMA_CHECK(!DrawCalendarText(calendar, 80).empty());
+    TAHOMA_CHECK(DrawCalendarSvg(calendar).ends_with("</svg>\n"));
+  }
+}
+
+}  // namespace
+
+void FuzzOne(std::string_view input) {
+  if (input.empty()) return;
+  const Json object = Json::parse(input.substr(1), nullptr, false);
+  if (object.is_discarded()) return;
+  constexpr std::size_t kKinds = std::size(kRequestKinds);
+  const auto kind = static_cast<std::size_t>(static_cast<unsigned char>(input[0])) % (kKinds + 1);
+  if (kind == kKinds) return FuzzBlock(object);
+  FuzzRequest(kRequestKinds[kind], object);
+}
