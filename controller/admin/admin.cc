@@ -190,12 +190,11 @@ std::string TextOfPlace(const GangPlace& place) {
 }
 
 GangPlace ParsePlace(std::string_view text) {
-  const bool single = text.ends_with("/pod");
-  if (single) text.remove_suffix(4);
-  const std::size_t slash = std::min(text.find('/'), text.size());
-  return {GangKey{std::string(text.substr(0, slash)),
-                  std::string(text.substr(std::min(slash + 1, text.size())))},
-          single};
+  const std::size_t first = std::min(text.find('/'), text.size());
+  const std::string_view after = text.substr(std::min(first + 1, text.size()));
+  const std::size_t second = std::min(after.find('/'), after.size());
+  return {GangKey{std::string(text.substr(0, first)), std::string(after.substr(0, second))},
+          after.substr(second) == "/pod"};
 }
 
 }  // namespace

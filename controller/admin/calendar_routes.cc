@@ -176,6 +176,7 @@ rest::Response CalendarRoutes::Show(const rest::Request& request) const {
   const auto window = WindowOf(request, now);
   if (!window.ok()) return Refused(window.status());
   const auto snapshot = take_();
+  if (!snapshot->synced) return Refused(Unavailable("the fleet is not known yet"));
   TimeProfile profile = snapshot->profile;
   profile.AdvanceTo(SlotOf(now));
   ordered_json body = {{"from", FormatTime(StartOf(window->slots.first))},

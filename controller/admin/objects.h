@@ -1,7 +1,7 @@
 // Reads and changes objects of the Kubernetes API for the admin API's callers.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const auto gang, Send(api, kube::GetRequest(kGangs, key)));
-//   const EvictedPods evicted = Evict(api, pods);
+//   const EndedPods ended = Evict(api, pods);
 //
 // Everything that the admin API changes besides Capacity Blocks is an object there: kubectl sees
 // it, and whoever leads next knows it. It is done with the controller's own rights; the caller's

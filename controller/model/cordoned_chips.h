@@ -1,6 +1,8 @@
-// Single chips that are out of service: written on their Node, where kubectl shows them.
+// Single chips that are out of service: written on their Node, where kubectl shows and writes them:
 //
 //   kubectl annotate node trn2-0 tahoma.dev/cordoned-chips=3,5
+//
+// In the controller it is read and applied.
 //
 //   const std::uint16_t chips = ParseCordonedChips("3,5");   // bits 3 and 5
 //   AddCordonTaints(chips, devices);                         // nothing more is placed on them

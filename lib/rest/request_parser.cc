@@ -25,9 +25,9 @@ constexpr std::size_t kFramingBytes = 64 << 10;
 constexpr std::string_view kMalformed =
     "the request is not well-formed HTTP/1.1, or its method is unknown";
 constexpr std::string_view kMalformedChunks = "the body is not in well-formed chunks";
-// TRACE is known so that it is answered as a method that nothing here has (405); no body is echoed.
-constexpr std::array<std::string_view, 8> kMethods = {"GET",   "HEAD",   "POST",    "PUT",
-                                                      "PATCH", "DELETE", "OPTIONS", "TRACE"};
+// TRACE and QUERY are known so that they are answered as methods that a path does not have (405).
+constexpr std::array<std::string_view, 9> kMethods = {"GET",    "HEAD",    "POST",  "PUT",  "PATCH",
+                                                      "DELETE", "OPTIONS", "TRACE", "QUERY"};
 
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
@@ -39,7 +39,7 @@ bool IsTokenByte(char c) {
 
 bool TakesBody(std::string_view method) {
   return method == "POST" || method == "PUT" || method == "PATCH" || method == "DELETE" ||
-         method == "TRACE";
+         method == "TRACE" || method == "QUERY";
 }
 
 // Text that can go on into names, logs and stored objects.

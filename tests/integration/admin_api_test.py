@@ -127,6 +127,15 @@ class Document(AdminCase):
             self.assertEqual(self.call("GET", "/v1/openapi.json", role=role)[0], 200)
         self.assertEqual(ask("GET", CONTROLLER.url + "/v1/openapi.json")[0], 401)
 
+    def test_a_method_that_a_path_does_not_have_is_refused_as_such(self):
+        for path, operations in self.document["paths"].items():
+            target = CONTROLLER.url + re.sub(r"{\w+}", "1", path)
+            for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"):
+                if method.lower() in operations:
+                    continue
+                status, text = ask(method, target, headers=CONTROLLER.headers)
+                self.assertEqual((status, json.loads(text)["status"]), (405, 405), f"{method} {target}")
+
     def test_every_reading_route_answers_as_it_is_described(self):
         self.offering()
         for path, operations in self.document["paths"].items():
@@ -220,6 +229,13 @@ class Fleet(AdminCase):
         self.assertEqual(told, [("vera", 403, "none"), ("ops", 404, "none")])
 
 
+# The server's own refusals beside the routes': 414 for a long line, 431 for long headers.
+CONFIG = """\
+[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 406, 409, 412, 413, 414, 415, 422, 428, 429, 431, "5xx"]
+"""
+
+
 class Fuzz(AdminCase):
     def test_a_public_fuzzer_finds_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -227,16 +243,19 @@ class Fuzz(AdminCase):
             document = copy.deepcopy(self.document)
             del document["paths"]["/v1/backup"]  # as large as the store
             path.write_text(json.dumps(document))
-            # Which well-formed requests make sense is not in the document: positive_data_acceptance is left out.
+            # Left out: positive_data_acceptance, for which well-formed requests make sense is not in the document, and
+            # unsupported_method, which sends GET with a body (400); Document has a test of methods.
+            pathlib.Path(folder, "schemathesis.toml").write_text(CONFIG)
             ran = subprocess.run(
-                [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run", str(path),
+                [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()",
+                 "--config-file", str(pathlib.Path(folder, "schemathesis.toml")), "run", str(path),
                  "--url", CONTROLLER.url, "--header", f"Authorization: Bearer {TOKENS['admin']}",
-                 "--exclude-checks", "positive_data_acceptance", "--mode", "all",
+                 "--exclude-checks", "positive_data_acceptance,unsupported_method", "--mode", "all",
                  "--max-examples", os.environ.get("ADMIN_API_EXAMPLES", "15"),
                  "--seed", os.environ.get("ADMIN_API_SEED", "1"), "--generation-database", "none",
                  "--phases", "examples,coverage,fuzzing", "--no-color"],
                 cwd=folder, capture_output=True, text=True)
-        self.assertEqual(ran.returncode, 0, ran.stdout[-8000:] + ran.stderr[-2000:])
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
 
 class Client(AdminCase):

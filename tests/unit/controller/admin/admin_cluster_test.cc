@@ -137,6 +137,26 @@ TEST_F(AdminClusterTest, WithoutFilesNothingIsOpen) {
   EXPECT_EQ(Ask("of-ana", "/metrics").status, 200);
 }
 
+TEST_F(AdminClusterTest, AChangeByACallerOfTheClusterHasALineWithHisName) {
+  const rest::Handler handler =
+      access_->Audited([](const rest::Request&) { return rest::Response::Json(200, "{}"); });
+  rest::Request request;
+  request.method = "POST";
+  request.target = request.path = "/v1/nodes/n/cordon";
+  request.headers = {{"Authorization", "Bearer of-ana"}};
+  ASSERT_FALSE(access_->Admit(request));
+  EXPECT_EQ(handler(request).status, 200);
+  EXPECT_EQ(Ask("of-vera", "/v1/nodes/n/cordon", "POST").status, 403);
+  ASSERT_THAT(audit_, SizeIs(2));
+  const Json done = Json::parse(audit_[0]), refused = Json::parse(audit_[1]);
+  EXPECT_EQ(done["user"]["username"], "ana");
+  EXPECT_EQ(done["verb"], "patch");
+  EXPECT_EQ(done["objectRef"]["name"], "n");
+  EXPECT_EQ(done["annotations"]["authorization.k8s.io/decision"], "allow");
+  EXPECT_EQ(refused["user"]["username"], "vera");
+  EXPECT_EQ(refused["responseStatus"]["code"], 403);
+}
+
 TEST_F(AdminClusterTest, ACallerIsToldThatTheClusterDoesNotAnswer) {
   front_->Stop();
   const Outcome outcome = Ask("of-ana", "/metrics");

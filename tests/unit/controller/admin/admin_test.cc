@@ -316,6 +316,14 @@ TEST_F(AdminTest, APageMayBeginWithAPodThatHasAGangsName) {
   EXPECT_EQ(second["gangs"][0]["kind"], "Pod");
 }
 
+TEST_F(AdminTest, APageMayBeginWithAGangThatIsNamedPod) {
+  for (int i = 0; i < 1000; ++i) AddGang("a", std::to_string(10'000 + i), false);
+  AddGang("a", "pod", false);
+  const json first = Get("/v1/gangs").body;
+  ASSERT_EQ(first["next"], "a/pod");
+  EXPECT_EQ(NamesOf(Get("/v1/gangs?from=a/pod").body["gangs"]), (std::vector<std::string>{"pod"}));
+}
+
 TEST_F(AdminTest, WhatNoRouteDescribesIsRefused) {
   for (const std::string target :
        {"/v1/nodes?form=1", "/v1/gangs?from=a&from=b", "/v1/gangs/default/a?x",

@@ -121,6 +121,11 @@ TEST_F(CalendarTest, DaysThatAreNotSoldAreRefusedOrLeftOut) {
   EXPECT_THAT(Get("/v1/calendar?page=999999999").body["pools"], IsEmpty());
 }
 
+TEST_F(CalendarTest, WhoDoesNotKnowTheFleetDoesNotSayThatItIsEmpty) {
+  snapshot_.synced = false;
+  EXPECT_EQ(Get("/v1/calendar").status, 503);
+}
+
 TEST_F(CalendarTest, ASnapshotOfYesterdayShowsTodaysNumbers) {
   const PoolId pool = AddPool("z", "c", 8);
   snapshot_.profile.Book(pool, {today_ + 1, today_ + 2}, 3);

@@ -61,7 +61,7 @@ TEST_F(ServerTest, WhatIsNotThereIsAProblem) {
   Start();
   EXPECT_TRUE(Get("/v1/none").starts_with("HTTP/1.1 404 Not Found\r\n"));
   EXPECT_TRUE(Has(Get("/v1/none"), "application/problem+json"));
-  for (const std::string method : {"DELETE", "TRACE"}) {
+  for (const std::string method : {"DELETE", "TRACE", "QUERY"}) {
     const std::string answer = Ask(method + " /v1/gangs/a HTTP/1.1\r\nX-Secret: s\r\n\r\n");
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 405 ")) << answer;
     EXPECT_TRUE(Has(answer, "Allow: GET\r\n"));
