@@ -23,6 +23,7 @@
 //   StatusReporter   what people are shown of both
 //   CapacityBlocks   the Capacity Blocks: orders, the book, its records and what is published
 //   BlockNotices     what pods in them are told while they run
+//   Lending          ends gangs that have borrowed hardware which a block needs
 //
 // A placement goes from the queue to the runs as a GangDecision, and what became of it comes back
 // as RunNews: the two know nothing else of each other.
@@ -50,6 +51,7 @@
 #include "controller/ledger/gang_runs.h"
 #include "controller/ledger/journal.h"
 #include "controller/ledger/journal_buffer.h"
+#include "controller/ledger/lending.h"
 #include "controller/ledger/scheduling_queue.h"
 #include "controller/ledger/snapshot.h"
 #include "controller/ledger/status_reporter.h"
@@ -125,6 +127,7 @@ class Core {
   GangRuns runs_;
   CapacityBlocks blocks_;
   BlockNotices notices_;
+  Lending lending_;
   SchedulingQueue queue_;
   StatusReporter status_;
 
