@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "controller/admin/answer.h"
+#include "controller/admin/usage_report.h"
 #include "controller/reserve/extension.h"
 #include "controller/reserve/refusal.h"
 #include "controller/reserve/search.h"
@@ -293,6 +294,13 @@ void BlockRoutes::AddReadingRoutes(RouteTable& routes) {
               .needs = {.verb = "get", .group = "tahoma.dev", .resource = "capacityblocks"},
               .answer = Named("CapacityBlock"),
               .handler = [this](const auto& r) { return Show(r); }});
+  routes.Add(
+      {.path = "/v1/capacityblocks/{namespace}/{name}/usage",
+       .id = "getCapacityBlockUsage",
+       .summary = "What the chips of a block were used for, up to now.",
+       .needs = {.verb = "get", .group = "tahoma.dev", .resource = "capacityblocks"},
+       .answer = UsageSchema(),
+       .handler = [this](const auto& r) { return ShowUsage(*take_(), r, clock_.WallNow()); }});
 }
 
 rest::Response BlockRoutes::Offerings(const rest::Request& request) const {

@@ -14,6 +14,7 @@
 
 #include "controller/admin/admin_access.h"
 #include "controller/admin/admin_api.h"
+#include "controller/admin/usage_report.h"
 #include "controller/app/backup_command.h"
 #include "controller/app/callers.h"
 #include "controller/app/cluster_loop.h"
@@ -112,7 +113,7 @@ void AddStoreMetrics(rest::Metrics& metrics, const Store& store) {
 
 using ReadSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
 
-void AddMetrics(rest::Metrics& metrics, const ReadSnapshot& snapshot) {
+void AddMetrics(rest::Metrics& metrics, const Clock& clock, const ReadSnapshot& snapshot) {
   const auto of = [&](auto read) {
     return [snapshot, read] { return static_cast<double>(read(*snapshot())); };
   };
@@ -132,6 +133,7 @@ void AddMetrics(rest::Metrics& metrics, const ReadSnapshot& snapshot) {
                              of([](const Snapshot& s) { return s.counters.journal_records; }));
   metrics.AddCounterCallback("tahoma_api_writes_total", "Requests to the Kubernetes API.",
                              of([](const Snapshot& s) { return s.counters.api_writes; }));
+  AddUsageMetrics(metrics, snapshot, clock);
 }
 
 absl::Status WriteFiles(const Options& options, const StandaloneApi& api,
@@ -205,7 +207,7 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   loop_options.scheduler_names = SchedulerNames(options);
   loop_options.log = Log;
   CoreLoop loop(api->transport(), api->journal(), clock, std::move(loop_options));
-  AddMetrics(metrics, [&loop] { return loop.snapshot(); });
+  AddMetrics(metrics, clock, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, api->store());
   AdminApi admin = AdminOf(loop, api->transport(), clock, block_time);
   const auto ec2 = MakeEc2(loop, callers, clock, block_clock);
@@ -281,7 +283,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   TAHOMA_ASSIGN_OR_RETURN(CoreLoopOptions loop_options, ClusterLoopOptions(options));
   loop_options.publisher.may_send = [&leadership] { return leadership->leading(); };
   ClusterLoop loop(std::move(access), journal, clock, std::move(loop_options));
-  AddMetrics(metrics, [&loop] { return loop.snapshot(); });
+  AddMetrics(metrics, clock, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, *store);
   AdminApi admin = AdminOf(loop, *objects_transport, clock, BlockTime());
   const auto ec2 = MakeEc2(loop, callers, clock, clock);

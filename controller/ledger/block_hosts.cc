@@ -28,8 +28,16 @@ std::string CellOf(const Node& node) {
 }
 
 // Adds who uses the node to the host.
-void AddHolders(const NodeState& node, HostState& host) {
+void AddHolders(const NodeState& node, HostState& host, bool& end_known) {
   for (const auto& holding : node.holdings) {
+    if (holding->borrows()) {
+      host.lent = true;
+      continue;
+    }
+    if (!holding->end) end_known = false;
+    if (holding->end) {
+      host.held_until = std::max(host.held_until.value_or(*holding->end), *holding->end);
+    }
     if (!host.held) {
       host.held_by = holding->claim.ns;
     } else if (host.held_by != holding->claim.ns) {
@@ -47,6 +55,7 @@ std::optional<HostState> HostOf(const ClusterState& cluster, DomainId id) {
   HostState host{.name = domain.name};
   const Node* first = nullptr;
   int nodes = 0, chips = 0;
+  bool end_known = true;
   for (const NodeId node_id : domain.nodes) {
     if (!node_id.valid()) continue;
     const NodeState& node = cluster.node(node_id);
@@ -54,7 +63,7 @@ std::optional<HostState> HostOf(const ClusterState& cluster, DomainId id) {
     if (first == nullptr) first = node.node.get();
     ++nodes;
     chips += std::popcount(node.node->family->devices->chip_mask);
-    AddHolders(node, host);
+    AddHolders(node, host, end_known);
   }
   if (first == nullptr) return std::nullopt;
   const Product* product = ProductOf(*first, domain.ultra);
@@ -65,7 +74,7 @@ std::optional<HostState> HostOf(const ClusterState& cluster, DomainId id) {
                  chips == type->chip_count() * product->instances &&
                  std::popcount(domain.present) == chips;
   host.links_ok = domain.down == torus::LinkMask{};
-  if (host.held && !domain.end_unknown) host.held_until = domain.end;
+  if (!end_known) host.held_until.reset();
   return host;
 }
 

@@ -1,6 +1,8 @@
 #include "controller/ledger/block_record.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -17,6 +19,7 @@ using json = Json;
 // Beyond all that is sold, and small enough to be multiplied (money.h).
 constexpr int kCountMost = 1'000'000;
 constexpr Money kRateMost{1'000'000'000};
+constexpr std::int64_t kChipMillisecondsMost = std::int64_t{1} << 50;
 
 json Encode(WallTime time) { return time.time_since_epoch().count(); }
 
@@ -94,14 +97,40 @@ Offering DecodeOffering(const json& body) {
 
 json Encode(const BlockTerms& terms) {
   return {static_cast<int>(terms.replace), static_cast<int>(terms.binding), terms.lend_idle,
-          terms.magnetic};
+          terms.magnetic, terms.access};
 }
 
 BlockTerms DecodeTerms(const json& body) {
-  return {.replace = DecodeEnum(body.at(0), ReplacePolicy::kAutomatic),
-          .binding = DecodeEnum(body.at(1), BindingMode::kAtPurchase),
-          .lend_idle = body.at(2),
-          .magnetic = body.at(3)};
+  BlockTerms terms{.replace = DecodeEnum(body.at(0), ReplacePolicy::kAutomatic),
+                   .binding = DecodeEnum(body.at(1), BindingMode::kAtPurchase),
+                   .lend_idle = body.at(2),
+                   .magnetic = body.at(3)};
+  // Records of earlier versions have none.
+  if (body.size() > 4) body.at(4).get_to(terms.access);
+  std::sort(terms.access.begin(), terms.access.end());
+  return terms;
+}
+
+json Encode(const BlockUsage& usage) {
+  const ChipTally& sums = usage.chip_ms;
+  return {Encode(usage.as_of), sums.used, sums.lent, sums.idle, sums.lost};
+}
+
+BlockUsage DecodeUsage(const json& body) {
+  BlockUsage usage{.as_of = DecodeTime(body.at(0))};
+  ChipTally& sums = usage.chip_ms;
+  for (std::int64_t* sum : {&sums.used, &sums.lent, &sums.idle, &sums.lost}) {
+    *sum = body.at(static_cast<std::size_t>(sum - &sums.used) + 1).get<std::int64_t>();
+    if (*sum < 0 || *sum > kChipMillisecondsMost) {
+      throw std::out_of_range("more use than a block has");
+    }
+  }
+  return usage;
+}
+
+void DecodeReplacement(const json& body, Block& block) {
+  body.at(0).get_to(block.replace_request);
+  body.at(1).get_to(block.replacing);
 }
 
 // Returns whether a block that was bought then may end at that time, with any extension.
@@ -148,6 +177,14 @@ Block DecodeBody(const json& body) {
   body.at("warned").get_to(block.warned);
   body.at("reclaiming").get_to(block.reclaiming);
   body.at("trouble").get_to(block.trouble);
+  // Records of earlier versions have neither: nothing is known of what it was used for.
+  block.usage.as_of = block.delivered.value_or(block.start());
+  if (const auto usage = body.find("usage"); usage != body.end()) {
+    block.usage = DecodeUsage(*usage);
+  }
+  if (const auto replace = body.find("replace"); replace != body.end()) {
+    DecodeReplacement(*replace, block);
+  }
   return block;
 }
 
@@ -160,29 +197,32 @@ std::string EncodeBlock(const Block& block) {
   for (const CellShare& share : block.cells) cells.push_back({share.cell, share.hosts});
   json extensions = json::array();
   for (const Extension& extension : block.extensions) extensions.push_back(Encode(extension));
-  return EncodeEntry(EntryType::kBlockChanged, {{"reservation", block.reservation},
-                                                {"ids", block.block_ids},
-                                                {"ns", block.key.ns},
-                                                {"name", block.key.name},
-                                                {"uid", block.uid},
-                                                {"token", block.token},
-                                                {"offering", block.offering_id},
-                                                {"platform", block.platform},
-                                                {"tags", std::move(tags)},
-                                                {"terms", Encode(block.terms)},
-                                                {"bought", Encode(block.bought)},
-                                                {"cells", std::move(cells)},
-                                                {"created", Encode(block.created)},
-                                                {"end", Encode(block.end)},
-                                                {"state", static_cast<int>(block.state)},
-                                                {"payment", Encode(block.payment)},
-                                                {"extensions", std::move(extensions)},
-                                                {"hosts", block.hosts},
-                                                {"bound", Encode(block.bound)},
-                                                {"delivered", Encode(block.delivered)},
-                                                {"warned", block.warned},
-                                                {"reclaiming", block.reclaiming},
-                                                {"trouble", block.trouble}});
+  return EncodeEntry(EntryType::kBlockChanged,
+                     {{"reservation", block.reservation},
+                      {"ids", block.block_ids},
+                      {"ns", block.key.ns},
+                      {"name", block.key.name},
+                      {"uid", block.uid},
+                      {"token", block.token},
+                      {"offering", block.offering_id},
+                      {"platform", block.platform},
+                      {"tags", std::move(tags)},
+                      {"terms", Encode(block.terms)},
+                      {"bought", Encode(block.bought)},
+                      {"cells", std::move(cells)},
+                      {"created", Encode(block.created)},
+                      {"end", Encode(block.end)},
+                      {"state", static_cast<int>(block.state)},
+                      {"payment", Encode(block.payment)},
+                      {"extensions", std::move(extensions)},
+                      {"hosts", block.hosts},
+                      {"bound", Encode(block.bound)},
+                      {"delivered", Encode(block.delivered)},
+                      {"warned", block.warned},
+                      {"reclaiming", block.reclaiming},
+                      {"trouble", block.trouble},
+                      {"usage", Encode(block.usage)},
+                      {"replace", {block.replace_request, block.replacing}}});
 }
 
 bool IsBlockEntry(std::string_view bytes) {

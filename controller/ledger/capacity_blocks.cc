@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/ledger/block_record.h"
+#include "controller/plan/decision.h"
 #include "controller/reserve/refusal.h"
 #include "lib/base/check.h"
 #include "lib/base/hex.h"
@@ -42,6 +43,13 @@ ApiWrite EventOf(const BlockChange& change, WallTime when, std::uint64_t attempt
   return write;
 }
 
+// Returns the block that a gang names as "name" or "owner/name".
+BlockKey KeyOfBlock(const GangRef& ref, const std::string& named) {
+  const std::size_t slash = named.find('/');
+  if (slash == std::string::npos) return {ref.key.ns, named};
+  return {named.substr(0, slash), named.substr(slash + 1)};
+}
+
 }  // namespace
 
 absl::Status CapacityBlocks::Restore(Sequence sequence, Block block) {
@@ -54,6 +62,8 @@ absl::Status CapacityBlocks::Restore(Sequence sequence, Block block) {
   }
   TAHOMA_RETURN_IF_ERROR(book_.Restore(std::move(block)));
   entries_[reservation] = sequence;
+  magnets_.OnChange(*book_.Find(reservation));
+  meter_.Restore(*book_.Find(reservation));
   Show(key, ViewOf(book_.Find(reservation), book_.hosts()));
   return absl::OkStatus();
 }
@@ -90,10 +100,12 @@ void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& 
   }
   for (const BlockOrder& order : std::exchange(orders_, {})) TakeOrder(order, at);
   book_.Advance(at);
-  TakeChanges(writes, attempts);
+  TakeChanges(MeterChanges(cluster, at), writes, attempts);
   if (!std::exchange(resumed_, true)) Resume();
   for (auto& [host, use] : book_.TakeUses()) {
+    use.scale = time_.scale();
     if (use.kept_from) use.kept_from = time_.ToWall(*use.kept_from);
+    if (use.lent_until) use.lent_until = time_.ToWall(*use.lent_until);
     cluster.SetBlockUse(host, use);
     capacity_freed_ = true;
   }
@@ -106,14 +118,29 @@ void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& 
   for (const BlockKey& key : std::exchange(to_publish_, {})) Publish(key, attempts, writes);
 }
 
+// Takes what the book has changed, and lets each of these blocks, and those whose turn it is, say
+// what it was used for.
+std::vector<BlockChange> CapacityBlocks::MeterChanges(const ClusterState& cluster, WallTime now) {
+  std::vector<BlockChange> changes = book_.TakeChanges();
+  for (const BlockChange& change : changes) meter_.Follow(*change.block, cluster, change.when);
+  meter_.Update(cluster, now);
+  for (const auto& [reservation, usage] : meter_.TakeRecords(now)) {
+    book_.SetUsage(reservation, usage);
+  }
+  for (BlockChange& change : book_.TakeChanges()) changes.push_back(std::move(change));
+  return changes;
+}
+
 // Journals what the book has changed, and tells people.
-void CapacityBlocks::TakeChanges(std::vector<ApiWrite>& writes, std::uint64_t& attempts) {
-  for (const BlockChange& change : book_.TakeChanges()) {
+void CapacityBlocks::TakeChanges(const std::vector<BlockChange>& changes,
+                                 std::vector<ApiWrite>& writes, std::uint64_t& attempts) {
+  for (const BlockChange& change : changes) {
     if (!change.message.empty()) {
       writes.push_back(EventOf(change, time_.ToWall(change.when), ++attempts));
     }
     if (change.news == BlockNews::kReclaimed) NoteReclaimed(*change.block);
     NoteTime(*change.block, change.news);
+    magnets_.OnChange(*change.block);
     if (const auto gangs = gangs_of_block_.find(change.block->key);
         gangs != gangs_of_block_.end()) {
       touched_gangs_.insert(touched_gangs_.end(), gangs->second.begin(), gangs->second.end());
@@ -141,6 +168,7 @@ void CapacityBlocks::Forget(const Block& block) {
     journal_.Drop(entry->second);
     entries_.erase(entry);
   }
+  meter_.Forget(reservation);
   Unpublish(key);
 }
 
@@ -183,9 +211,31 @@ void CapacityBlocks::NoteReclaimed(const Block& block) {
   }
 }
 
+std::vector<GangRef> CapacityBlocks::TakeTouched() {
+  std::vector<GangRef> touched = magnets_.TakeTouched();
+  touched.insert(touched.end(), touched_gangs_.begin(), touched_gangs_.end());
+  touched_gangs_.clear();
+  return touched;
+}
+
 Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime now) {
-  const BlockKey key{ref.key.ns, ready.spec->block};
-  gangs_of_block_[key].insert(ref);
+  if (!ready.spec->block.empty()) {
+    const BlockKey key = KeyOfBlock(ref, ready.spec->block);
+    gangs_of_block_[key].insert(ref);
+    return AdmitTo(key, ref, std::move(ready), now);
+  }
+  magnets_.NoteAsked(ref);
+  auto spec = std::make_shared<GangSpec>(*ready.spec);
+  for (const std::string& reservation : magnets_.DrawingFor(ref.key.ns)) {
+    const Readiness drawn = AdmitTo(book_.Find(reservation)->key, ref, ready, now);
+    if (drawn.spec != nullptr) spec->drawn.push_back(drawn.spec);
+  }
+  if (!spec->drawn.empty()) ready.spec = std::move(spec);
+  return ready;
+}
+
+Readiness CapacityBlocks::AdmitTo(const BlockKey& key, const GangRef& ref, Readiness ready,
+                                  WallTime now) const {
   const auto waits = [](std::string message) {
     Readiness waiting;
     waiting.reason = GangReason::kWaitingForBlock;
@@ -193,8 +243,12 @@ Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime no
     return waiting;
   };
   const auto block = book_.FindByKey(key);
-  if (block == nullptr) return waits(fmt::format("Capacity Block {} is not bought", ToString(key)));
   const std::string name = fmt::format("Capacity Block {}", ToString(key));
+  if (block == nullptr) return waits(name + " is not bought");
+  if (!block->admits(ref.key.ns)) {
+    return waits(fmt::format("{} admits no gang of namespace {}: its spec.access does not name it",
+                             name, ref.key.ns));
+  }
   if (!HoldsCapacity(block->state))
     return waits(name + " is " + std::string(StateName(block->state)));
   if (block->state != BlockState::kActive) {
@@ -203,10 +257,17 @@ Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime no
                              block->trouble));
   }
   if (block->reclaiming) return waits(fmt::format("{} is being taken back", name));
+  const auto& runtime = ready.spec->max_runtime;
   const WallTime reclaim = time_.ToWall(block->reclaim());
-  if (const auto& runtime = ready.spec->max_runtime; runtime && now + *runtime > reclaim) {
+  if (runtime && EndOf(now, *runtime) > reclaim) {
     return waits(fmt::format("{} is taken back from {} on, before the gang's maxRuntime is over",
                              name, FormatTime(block->reclaim())));
+  }
+  if (!runtime && !ready.spec->checkpointable) {
+    return waits(
+        fmt::format("{} is taken back from {} on: a gang that is not checkpointable needs "
+                    "a maxRuntime to run in it",
+                    name, FormatTime(block->reclaim())));
   }
   auto spec = std::make_shared<GangSpec>(*ready.spec);
   spec->reservation = block->reservation;
@@ -235,6 +296,7 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
   book_.SetUid(block->reservation, fact.uid);
   if (fact.spec_error.empty()) {
     book_.SetTerms(block->reservation, fact.order.terms, fact.order.tags, now);
+    book_.AskReplacement(block->reservation, fact.replace, now);
   }
   // What is there is compared with what should be, and written if it is something else.
   Publication& publication = publications_[fact.key];
@@ -374,6 +436,8 @@ absl::Status CapacityBlocks::TakeOver(Block block) {
   const Block taken = block;
   TAHOMA_RETURN_IF_ERROR(book_.Restore(std::move(block)));
   Store(taken);
+  magnets_.OnChange(taken);
+  meter_.Restore(taken);
   Show(taken.key, ViewOf(book_.Find(taken.reservation), book_.hosts()));
   return absl::OkStatus();
 }
@@ -451,7 +515,8 @@ std::optional<MonotonicTime> CapacityBlocks::wake(const Now& now) const {
   std::optional<MonotonicTime> wake;
   if (!retries_.empty()) wake = retries_.begin()->first;
   if (!to_publish_.empty()) wake = now.monotonic;
-  if (const auto due = book_.wake()) {
+  for (const auto& due : {book_.wake(), meter_.wake()}) {
+    if (!due) continue;
     const MonotonicTime when =
         now.monotonic + std::max<std::chrono::nanoseconds>(time_.ToWall(*due) - now.wall,
                                                            std::chrono::nanoseconds(0));

@@ -41,7 +41,9 @@
 #include "controller/ledger/facts.h"
 #include "controller/ledger/gang_membership.h"
 #include "controller/ledger/journal_buffer.h"
+#include "controller/ledger/magnetic_blocks.h"
 #include "controller/ledger/status_outbox.h"
+#include "controller/ledger/usage_meter.h"
 #include "controller/model/cluster.h"
 #include "controller/reserve/block_time.h"
 #include "controller/reserve/book.h"
@@ -89,7 +91,7 @@ class CapacityBlocks {
 
   // `time` is what the book lives by. What is given to it and taken from it is in wall time.
   CapacityBlocks(BookOptions options, JournalBuffer& journal, BlockTime time = {})
-      : time_(time), book_(std::move(options), WallTime{}), journal_(journal) {}
+      : time_(time), book_(std::move(options), WallTime{}), meter_(time), journal_(journal) {}
 
   // Takes one entry of the journal, before anything else. kDataLoss when it contradicts others.
   absl::Status Restore(Sequence sequence, Block block);
@@ -105,11 +107,17 @@ class CapacityBlocks {
   // Does whatever is due, and appends the writes that can be issued when the journal is durable.
   void Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
             std::vector<ApiWrite>& writes);
+  // Counts what hardware of blocks is used for from now on, after the gangs have changed.
+  void Meter(const ClusterState& cluster, WallTime now) {
+    meter_.Update(cluster, time_.ToBlock(now));
+  }
   // Returns the gang as it may be planned now: with the hosts of the block that it names, when that
-  // is active, or with the reason why it waits for it. The gang is among TakeTouched() when that
-  // may have changed.
+  // is active, or with the reason why it waits for it; one that names none with those that draw it.
+  // The gang is among TakeTouched() when that may have changed.
   Readiness Admit(const GangRef& ref, Readiness ready, WallTime now);
-  std::vector<GangRef> TakeTouched() { return std::exchange(touched_gangs_, {}); }
+  std::vector<GangRef> TakeTouched();
+  // Forgets a gang that waits no more.
+  void ForgetGang(const GangRef& ref) { magnets_.ForgetAsked(ref); }
   // Extends a block. It is journalled and published by the next Step.
   absl::StatusOr<std::shared_ptr<const Block>> Extend(const ExtensionOrder& order, WallTime now) {
     return book_.Extend(order, now);
@@ -153,6 +161,8 @@ class CapacityBlocks {
   const BlockTime& time() const { return time_; }
   // What is shown of each block, and of each CapacityBlock that was refused.
   const Views& views() const { return views_; }
+  // What each block that has begun was used for.
+  const UsageMeter::Live& usage() const { return meter_.live(); }
 
  private:
   // What of a block, or a refusal, is in the API.
@@ -170,10 +180,13 @@ class CapacityBlocks {
   void Buy(const BlockFact& fact, WallTime now);
   void TakeOrder(const BlockOrder& order, WallTime now);
   void TakeGone(const BlockKey& key);
-  void TakeChanges(std::vector<ApiWrite>& writes, std::uint64_t& attempts);
+  std::vector<BlockChange> MeterChanges(const ClusterState& cluster, WallTime now);
+  void TakeChanges(const std::vector<BlockChange>& changes, std::vector<ApiWrite>& writes,
+                   std::uint64_t& attempts);
   void Resume();
   void NoteTime(const Block& block, BlockNews news);
   void NoteReclaimed(const Block& block);
+  Readiness AdmitTo(const BlockKey& key, const GangRef& ref, Readiness ready, WallTime now) const;
   void Show(const BlockKey& key, BlockView view);
   void Store(const Block& block);
   void Forget(const Block& block);
@@ -188,6 +201,7 @@ class CapacityBlocks {
   const BlockTime time_;
   BlockBook book_;  // in block time, as its changes and views are
   BlockHosts hosts_;
+  UsageMeter meter_;
   JournalBuffer& journal_;
   absl::flat_hash_map<std::string, Sequence> entries_;  // in the journal, by reservation
 
@@ -202,6 +216,7 @@ class CapacityBlocks {
   std::vector<ReclaimedHost> reclaimed_;
   std::vector<BlockNotice> notices_;
   bool resumed_ = false;  // the first step is done
+  MagneticBlocks magnets_;
   bool capacity_freed_ = false;
 
   Views views_;

@@ -1,5 +1,6 @@
 #include "controller/ledger/core.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -11,11 +12,18 @@
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
+namespace {
+
+// A later time of a wall clock is looked at again then: the clock may be set.
+constexpr std::chrono::hours kWakeMost{24};
+
+}  // namespace
 
 Core::Core(PlanFunction plan, CoreOptions options)
     : runs_(facts_, cluster_, journal_, {.journal_beside_api = options.journal_beside_api}),
       blocks_(std::move(options.blocks), journal_, options.block_time),
       requests_(blocks_),
+      lending_(runs_, plan),
       queue_(std::move(plan)),
       status_({.facts = facts_,
                .membership = membership_,
@@ -44,6 +52,7 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   }
   StepOutput out;
   if (!synced_) return out;
+  runs_.MoveTo(now_.wall);
   if (std::exchange(just_synced_, false)) {
     runs_.TakeOverPublished(now_.monotonic, attempts_, out.writes);
   }
@@ -55,11 +64,13 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
     blocks_.Step(cluster_, now_, attempts_, out.writes);
   }
   TakeBlockNews();
+  lending_.EndDue(cluster_, now_.wall);
   for (const GangRef& ref : queue_.TakeTouched(now_.monotonic)) Assess(ref);
   PlanSome();
   runs_.Advance(now_.monotonic, attempts_, out.writes);
   for (ApiWrite& write : out.writes) LimitGrace(write);
   TakeNews();
+  blocks_.Meter(cluster_, now_.wall);
   notices_.Flush(facts_, now_, attempts_, out.writes);
   status_.Flush(now_, attempts_, out.writes);
   counters_.api_writes += out.writes.size();
@@ -237,12 +248,15 @@ void Core::LimitGrace(ApiWrite& write) const {
 void Core::TakeBlockNews() {
   for (const GangRef& ref : blocks_.TakeTouched()) queue_.Touch(ref);
   if (blocks_.TakeCapacityFreed()) capacity_freed_ = true;
+  if (lending_.TakeCapacityFreed()) capacity_freed_ = true;
   for (const BlockNotice& notice : blocks_.TakeNotices()) TakeNotice(notice);
   for (const ReclaimedHost& reclaimed : blocks_.TakeReclaimed()) {
     const std::optional<DomainId> domain = cluster_.FindDomain(reclaimed.host);
     if (!domain) continue;
     for (const NodeId node : cluster_.domain(*domain).nodes) {
-      if (node.valid()) runs_.EndOn(node, reclaimed.reason, reclaimed.by);
+      if (node.valid()) {
+        runs_.EndOn(node, EndCause::kReclaimed, reclaimed.reason, reclaimed.by);
+      }
     }
   }
 }
@@ -250,6 +264,8 @@ void Core::TakeBlockNews() {
 // Finds again whether the gang has a run, waits, or is gone.
 void Core::Assess(const GangRef& ref) {
   if (runs_.Find(ref) != nullptr) {
+    lending_.OnSettled(ref, cluster_);
+    blocks_.ForgetGang(ref);
     queue_.Remove(ref);
     status_.Show(ref, now_);
     return;
@@ -261,11 +277,11 @@ void Core::Assess(const GangRef& ref) {
   if (exists) {
     ready = membership_.Assess(ref, facts_,
                                [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
-    if (ready.spec != nullptr && !ready.spec->block.empty()) {
-      ready = blocks_.Admit(ref, std::move(ready), now_.wall);
-    }
+    if (ready.spec != nullptr) ready = blocks_.Admit(ref, std::move(ready), now_.wall);
   }
+  if (ready.spec == nullptr) lending_.OnSettled(ref, cluster_);
   if (!exists || (ref.single && ready.reason == GangReason::kFinished)) {
+    blocks_.ForgetGang(ref);
     queue_.Remove(ref);
     status_.Forget(ref);
     return;
@@ -277,7 +293,8 @@ void Core::Assess(const GangRef& ref) {
 void Core::PlanSome() {
   const bool freed_by_runs = runs_.TakeCapacityFreed();
   if (std::exchange(capacity_freed_, false) || freed_by_runs) queue_.OnCapacityFreed();
-  for (const Planned& planned : queue_.Plan(cluster_, runs_.room(), now_.wall)) {
+  const std::vector<Planned> all = queue_.Plan(cluster_, runs_.room(), now_.wall);
+  for (const Planned& planned : all) {
     const GangRef ref{planned.gang->key, planned.gang->single_pod};
     if (planned.placement) {
       const auto decision = std::make_shared<const GangDecision>(
@@ -294,6 +311,13 @@ void Core::PlanSome() {
     }
     status_.Show(ref, now_);
   }
+  for (const Planned& planned : all) {
+    const GangRef ref{planned.gang->key, planned.gang->single_pod};
+    const WaitingGang* waits = queue_.Find(ref);
+    if (waits != nullptr && waits->reason == GangReason::kWaitsForCapacity) {
+      lending_.OnBlocked(*planned.gang, cluster_, now_.wall);
+    }
+  }
 }
 
 std::optional<MonotonicTime> Core::Wake() const {
@@ -307,6 +331,13 @@ std::optional<MonotonicTime> Core::Wake() const {
   consider(blocks_.wake(now_));
   consider(notices_.wake());
   consider(requests_.wake(now_));
+  for (const auto& wall : {runs_.wake_wall(), lending_.wake()}) {
+    if (!wall) continue;
+    consider(now_.monotonic +
+             std::clamp<std::chrono::nanoseconds>(
+                 *wall <= now_.wall ? std::chrono::nanoseconds(0) : *wall - now_.wall,
+                 std::chrono::nanoseconds(0), kWakeMost));
+  }
   if (queue_.has_active() && runs_.room() > 0) consider(now_.monotonic);
   return wake;
 }
@@ -324,6 +355,7 @@ void Core::TakeSnapshot() {
   snapshot->decisions = decisions_;
   snapshot->blocks = blocks_.views();
   snapshot->block_list = blocks_.book().blocks();
+  snapshot->usage = blocks_.usage();
   snapshot->profile = blocks_.book().profile();
   snapshot->prices = blocks_.book().prices();
   snapshot->block_time = blocks_.time();

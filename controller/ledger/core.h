@@ -24,6 +24,7 @@
 //   CapacityBlocks   the Capacity Blocks: orders, the book, its records and what is published
 //   BlockNotices     what pods in them are told while they run
 //   BlockRequests    extensions, quotas, series and waitlist of them that people ask for by objects
+//   Lending          ends gangs that have borrowed hardware which a block needs
 //
 // A placement goes from the queue to the runs as a GangDecision, and what became of it comes back
 // as RunNews: the two know nothing else of each other.
@@ -53,6 +54,7 @@
 #include "controller/ledger/gang_runs.h"
 #include "controller/ledger/journal.h"
 #include "controller/ledger/journal_buffer.h"
+#include "controller/ledger/lending.h"
 #include "controller/ledger/scheduling_queue.h"
 #include "controller/ledger/snapshot.h"
 #include "controller/ledger/status_reporter.h"
@@ -131,6 +133,7 @@ class Core {
   CapacityBlocks blocks_;
   BlockNotices notices_;
   BlockRequests requests_;
+  Lending lending_;
   SchedulingQueue queue_;
   StatusReporter status_;
   DecisionLog decisions_;

@@ -14,6 +14,7 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -52,6 +53,12 @@ struct PodFact {
   WallTime created;
   std::int32_t priority = 0;
   std::int64_t grace_seconds = 30;  // spec.terminationGracePeriodSeconds
+  // Of a pod without a Gang, by its annotations: as the fields of a Gang's spec.
+  std::optional<std::chrono::seconds> max_runtime;
+  bool preemptible = false;
+  bool checkpointable = true;
+  std::string block;
+  std::string spec_error;  // why these cannot be used; empty when they can
   NodeDemand demand;
   std::vector<PodClaim> claims;
   // Annotations of a Binding of ours (docs/design/0001-seams.md); empty or 0 before.
@@ -60,10 +67,17 @@ struct PodFact {
   std::uint32_t bound_slice = 0;
   std::string bound_placement;
   std::optional<WallTime> bound_reclaim = {};
+  std::string bound_reservation;         // of the Capacity Block in which it runs
+  std::optional<WallTime> scheduled_at;  // since when its condition PodScheduled is True
   // The message of its condition PodScheduled=False, so that it is not written twice.
   std::string unschedulable_message;
 
   bool alive() const { return !deleting && !finished; }
+  // Returns its grace as a time that can be added to others: a year at most.
+  std::chrono::seconds grace() const {
+    constexpr std::chrono::seconds kMost = std::chrono::hours(24 * 365);
+    return std::chrono::seconds(std::clamp<std::int64_t>(grace_seconds, 0, kMost.count()));
+  }
 };
 
 struct ClaimFact {
@@ -95,6 +109,8 @@ struct GangFact {
   std::string queue = "default";
   std::int32_t priority = 0;
   std::optional<std::chrono::seconds> max_runtime;
+  bool preemptible = false;
+  bool checkpointable = true;
   std::string block;  // spec.capacityBlock
   WallTime created;
   std::string spec_error;  // why the spec cannot be used; empty when it can
@@ -111,6 +127,7 @@ struct BlockFact {
   std::vector<std::string> other_finalizers = {};
   PurchaseOrder order = {};     // as its spec asks for it
   std::string spec_error = {};  // why the spec cannot be used; empty when it can
+  std::string replace = {};     // annotation tahoma.dev/replace: asks for healthy hardware
   std::string record = {};      // status.record; empty before it was bought
   bool refused = false;         // its purchase was refused
 };

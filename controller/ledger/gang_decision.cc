@@ -34,7 +34,12 @@ GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTi
   decision.key = spec.key;
   decision.uid = spec.uid;
   decision.single = spec.single_pod;
-  if (spec.max_runtime) decision.end = now + *spec.max_runtime;
+  if (spec.max_runtime) decision.end = EndOf(now, *spec.max_runtime);
+  decision.reservation = spec.reservation;
+  decision.placed = now;
+  decision.max_runtime = spec.max_runtime;
+  decision.preemptible = spec.preemptible;
+  decision.grace = spec.grace;
   decision.reclaim = spec.reclaim;
   if (spec.reclaim) decision.end = std::min(decision.end.value_or(*spec.reclaim), *spec.reclaim);
   for (const SlicePlacement& slice : placement.slices) {

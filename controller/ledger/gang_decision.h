@@ -74,6 +74,12 @@ struct GangDecision {
   bool single = false;              // a pod without a Gang
   std::optional<WallTime> end;      // the latest time at which it has ended, if that is known
   std::optional<WallTime> reclaim;  // when its Capacity Block takes the hardware back
+  std::string reservation;          // of that block; empty: it runs in none
+  std::optional<WallTime> placed;   // when it was decided; nullopt in records of earlier versions
+  // How long it may run after its last pod was bound; nullopt: for ever.
+  std::optional<std::chrono::seconds> max_runtime;
+  bool preemptible = false;        // may be ended when others need its hardware
+  std::chrono::seconds grace{30};  // the longest of its pods' termination grace periods
   std::vector<DecidedPod> pods;
   std::vector<DecidedClaim> claims;
   std::vector<DecidedSlice> slices;

@@ -79,6 +79,7 @@ std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
   member.pod = pod.key;
   member.uid = pod.uid;
   member.node = pod.demand;
+  spec.grace = std::max(spec.grace, pod.grace());
   if (auto waits = AddClaims(pod, facts, busy, member)) return waits;
   spec.members.push_back(std::move(member));
   return std::nullopt;
@@ -93,10 +94,15 @@ Readiness AssessPod(const GangRef& ref, const Facts& facts, const GangMembership
     ended.succeeded = pod->succeeded;
     return ended;
   }
+  if (!pod->spec_error.empty()) return Waits(GangReason::kInvalid, pod->spec_error);
   auto spec = std::make_shared<GangSpec>();
   spec->key = ref.key;
   spec->uid = pod->uid;
   spec->single_pod = true;
+  spec->max_runtime = pod->max_runtime;
+  spec->preemptible = pod->preemptible;
+  spec->checkpointable = pod->checkpointable;
+  spec->block = pod->block;
   spec->priority = pod->priority;
   spec->created = pod->created;
   if (auto waits = AddMember(*pod, facts, busy, *spec)) return *std::move(waits);
@@ -115,6 +121,8 @@ std::shared_ptr<GangSpec> SpecOf(const GangFact& gang) {
   spec->queue = gang.queue;
   spec->priority = gang.priority;
   spec->max_runtime = gang.max_runtime;
+  spec->preemptible = gang.preemptible;
+  spec->checkpointable = gang.checkpointable;
   spec->block = gang.block;
   spec->created = gang.created;
   return spec;

@@ -72,8 +72,9 @@ void GangRun::Apply(const Record& record) {
     phase_ = RunPhase::kAllocated;
     // Binds are sent from here on. Those that an earlier process has sent may arrive at any time.
     for (PodTrack& pod : pods_) pod.bind_unknown = restored_;
-  } else if (std::holds_alternative<GangBound>(record)) {
+  } else if (const auto* bound = std::get_if<GangBound>(&record)) {
     phase_ = RunPhase::kBound;
+    bound_at_ = bound->at;
     for (ClaimTrack& claim : claims_) {
       claim.settled = true;
       claim.seen = nullptr;  // nobody needs it until the gang ends
@@ -85,6 +86,7 @@ void GangRun::Apply(const Record& record) {
     phase_ = RunPhase::kUndoing;
     failure_ = undoing->reason;
     by_ = undoing->by;
+    cause_ = undoing->cause;
     for (ClaimTrack& claim : claims_) {
       claim.settled = claim.released;
       claim.retry_at = {};
@@ -150,7 +152,8 @@ void GangRun::OnNodeGone(const std::string& node) {
   }
 }
 
-void GangRun::End(const std::string& reason, std::optional<WallTime> by) {
+void GangRun::End(EndCause cause, const std::string& reason, std::optional<WallTime> by) {
+  if (failure_.empty()) cause_ = cause;
   Fail(reason);
   if (!by || (by_ && *by_ <= *by)) return;
   by_ = by;
@@ -313,7 +316,7 @@ std::optional<Record> GangRun::NextPrepared(MonotonicTime now) {
     if (phase_ == RunPhase::kPrepared) return GangAllocated{run_};
     if (BindAll(now)) return GangBound{run_};
   }
-  if (!failure_.empty()) return GangUndoing{run_, failure_, by_};
+  if (!failure_.empty()) return GangUndoing{run_, failure_, by_, cause_};
   WakeAt(*deadline_);
   return std::nullopt;
 }
@@ -335,7 +338,7 @@ std::optional<Record> GangRun::NextBound(MonotonicTime now) {
     if (pod.lost && !pod.bound && !pod.dead) Fail(pod.lost_why);
   }
   if (AllocateAll(now)) BindAll(now);
-  if (!failure_.empty()) return GangUndoing{run_, failure_, by_};
+  if (!failure_.empty()) return GangUndoing{run_, failure_, by_, cause_};
   return std::nullopt;
 }
 
@@ -394,11 +397,16 @@ bool GangRun::BindAll(MonotonicTime now) {
 // Deletes the pods that may be bound. Returns whether no pod of the gang runs or may come to run.
 bool GangRun::EvictAll(MonotonicTime now) {
   bool all = true;
+  starved_ = false;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     PodTrack& track = pods_[i];
     if (!track.maybe_bound() || track.dead) continue;
     all = false;
-    if (!track.evicted && Ready(track, now)) Issue(track, WriteKind::kDeletePod, i);
+    if (track.evicted || !Ready(track, now)) continue;
+    starved_ = deletions_left_ != nullptr && *deletions_left_ == 0;
+    if (starved_) break;
+    if (deletions_left_ != nullptr) --*deletions_left_;
+    Issue(track, WriteKind::kDeletePod, i);
   }
   return all;
 }

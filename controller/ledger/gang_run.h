@@ -56,6 +56,9 @@ class GangRun {
   const GangDecision& decision() const { return *decision_; }
   const std::shared_ptr<const GangDecision>& shared_decision() const { return decision_; }
   const std::string& undo_reason() const { return failure_; }
+  EndCause end_cause() const { return cause_; }
+  // Returns when its last pod was bound; nullopt before that, or when it is not known.
+  std::optional<WallTime> bound_at() const { return bound_at_; }
   bool claim_released(std::size_t claim) const { return claims_[claim].released; }
   // Returns how many pods are known to be bound to their nodes.
   int bound_pods() const;
@@ -78,8 +81,13 @@ class GangRun {
   void OnClaim(std::size_t claim, const std::shared_ptr<const ClaimFact>& fact);
   void OnNodeGone(const std::string& node);
   // Undoes the run, whatever its phase. Its pods get no more grace than there is until `by`.
-  void End(const std::string& reason, std::optional<WallTime> by = std::nullopt);
+  void End(EndCause cause, const std::string& reason, std::optional<WallTime> by = std::nullopt);
   void OnResult(const ApiResult& result, MonotonicTime now);
+  // Lets the run send a deletion of a pod only while `left`, which it counts down, is not 0.
+  // Without it there is no limit. `left` must outlive the run.
+  void LimitDeletions(std::size_t* left) { deletions_left_ = left; }
+  // Returns whether Next() could not send a deletion because of that.
+  bool starved() const { return starved_; }
   // Allocates none of its claims while `held_back`: other claims have devices of this run in the
   // API, which was restored from a backup.
   void HoldBack(bool held_back) { held_back_ = held_back; }
@@ -154,10 +162,14 @@ class GangRun {
   bool held_back_ = false;
   std::string failure_;
   std::optional<WallTime> by_;  // when its pods must have ended
+  EndCause cause_ = EndCause::kFailed;
+  std::optional<WallTime> bound_at_;
   std::optional<MonotonicTime> deadline_;
   std::optional<MonotonicTime> wake_;
   std::vector<ClaimTrack> claims_;
   std::vector<PodTrack> pods_;
+  std::size_t* deletions_left_ = nullptr;
+  bool starved_ = false;
   // Set while Next() runs.
   std::uint64_t* attempts_ = nullptr;
   std::vector<ApiWrite>* writes_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/plan/decision.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 
@@ -29,6 +30,10 @@ std::shared_ptr<const Holding> HoldingOf(const GangDecision& decision, const Dec
   holding->holder = Describe({decision.key, decision.single});
   holding->devices = HeldDevices(claim.allocation);
   holding->end = decision.end;
+  holding->since = decision.placed;
+  holding->preemptible = decision.preemptible;
+  holding->grace = decision.grace;
+  holding->reservation = decision.reservation;
   return holding;
 }
 
@@ -106,15 +111,9 @@ void GangRuns::OnNodeGone(const std::string& node) {
   }
 }
 
-void GangRuns::EndOn(NodeId node, const std::string& reason, std::optional<WallTime> by) {
-  for (const auto& holding : cluster_.node(node).holdings) {
-    const auto runs = runs_of_claim_.find(holding->claim);
-    if (runs == runs_of_claim_.end()) continue;
-    for (const auto& [run, claim] : runs->second) {
-      At(run).run.End(reason, by);
-      touched_.insert(run);
-    }
-  }
+void GangRuns::EndOn(NodeId node, EndCause cause, const std::string& reason,
+                     std::optional<WallTime> by) {
+  ForEachOn(node, [&](const GangRun& run) { End(run.id(), cause, reason, by); });
 }
 
 void GangRuns::ForEachOn(NodeId node, absl::FunctionRef<void(const GangRun&)> visit) const {
@@ -125,7 +124,46 @@ void GangRuns::ForEachOn(NodeId node, absl::FunctionRef<void(const GangRun&)> vi
   }
 }
 
+void GangRuns::EndHolder(const ClaimKey& claim, EndCause cause, const std::string& reason) {
+  const auto runs = runs_of_claim_.find(claim);
+  if (runs == runs_of_claim_.end()) return;
+  for (const auto& [run, index] : runs->second) End(run, cause, reason);
+}
+
+void GangRuns::End(RunId run, EndCause cause, const std::string& reason,
+                   std::optional<WallTime> by) {
+  At(run).run.End(cause, reason, by);
+  touched_.insert(run);
+}
+
+void GangRuns::MoveTo(WallTime now) {
+  now_ = std::max(now_, now);
+  while (!runtime_ends_.empty() && runtime_ends_.begin()->first <= now_) {
+    const RunId id = runtime_ends_.begin()->second;
+    runtime_ends_.erase(runtime_ends_.begin());
+    const GangRun& run = At(id).run;
+    End(id, EndCause::kRuntimeOver,
+        fmt::format("its maxRuntime of {} s, counted from {}, is over",
+                    run.decision().max_runtime->count(), FormatTime(*run.bound_at())));
+  }
+}
+
+std::optional<WallTime> GangRuns::wake_wall() const {
+  if (runtime_ends_.empty()) return std::nullopt;
+  return runtime_ends_.begin()->first;
+}
+
+// Lets the run's maxRuntime count while it is bound, or not any more.
+void GangRuns::CountRuntime(const GangRun& run, bool counts) {
+  const auto& runtime = run.decision().max_runtime;
+  if (!runtime || !run.bound_at()) return;
+  const std::pair end(EndOf(*run.bound_at(), *runtime), run.id());
+  if (counts) runtime_ends_.insert(end);
+  if (!counts) runtime_ends_.erase(end);
+}
+
 void GangRuns::OnResult(const ApiResult& result, MonotonicTime now) {
+  if (result.kind == WriteKind::kDeletePod && deletions_left_ < kDeletionsMost) ++deletions_left_;
   const auto found = runs_.find(result.run);
   if (found == runs_.end()) return;
   found->second.run.OnResult(result, now);
@@ -193,6 +231,7 @@ void GangRuns::ApplyPrepared(Sequence sequence, const GangPrepared& record) {
                                 .gang = ref,
                                 .records = {sequence},
                                 .wake = std::nullopt});
+  runs_.at(sequence).run.LimitDeletions(&deletions_left_);
   ++in_flight_;
   run_of_gang_[ref] = sequence;
   for (std::uint32_t i = 0; i < decision.pods.size(); ++i) {
@@ -212,6 +251,7 @@ void GangRuns::ApplyStep(Sequence sequence, RunId id, const Record& record) {
   entry.records.push_back(sequence);
   const bool is_bound = entry.run.phase() == RunPhase::kBound;
   TAHOMA_CHECK(in_flight_ > 0 || was_bound);  // below 0 it would leave no room for ever
+  if (was_bound != is_bound) CountRuntime(entry.run, is_bound);
   if (!was_bound && is_bound) --in_flight_;
   if (was_bound && !is_bound) ++in_flight_;
   if (const auto* released = std::get_if<ClaimReleased>(&record)) {
@@ -234,6 +274,7 @@ void GangRuns::ApplyReleased(RunId id) {
   }
   for (const Sequence sequence : entry.records) journal_.Drop(sequence);
   if (entry.wake) wakes_.erase({*entry.wake, id});
+  CountRuntime(entry.run, false);
   ForgetMembers(id, *decision);
   for (std::uint32_t i = 0; i < decision->claims.size(); ++i) {
     const DecidedClaim& claim = decision->claims[i];
@@ -250,6 +291,7 @@ void GangRuns::ApplyReleased(RunId id) {
   runs_.erase(id);
   touched_.erase(id);
   held_back_.erase(id);
+  starved_.erase(id);
   for (const DecidedClaim& claim : decision->claims) {
     HoldAsPublished({decision->key.ns, claim.name});
   }
@@ -282,6 +324,10 @@ void GangRuns::Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<A
     touched_.insert(id);
   }
   touched_.insert(held_back_.begin(), held_back_.end());
+  auto starved = starved_.begin();
+  for (std::size_t left = deletions_left_; left > 0 && starved != starved_.end(); --left) {
+    touched_.insert(*starved++);
+  }
   for (const RunId id : std::exchange(touched_, {})) AdvanceOne(id, now, attempts, writes);
 }
 
@@ -297,9 +343,15 @@ void GangRuns::AdvanceOne(RunId id, MonotonicTime now, std::uint64_t& attempts,
     if (!held_back) held_back_.erase(id);
   }
   while (std::optional<Record> record = entry.run.Next(now, attempts, writes)) {
+    if (auto* bound = std::get_if<GangBound>(&*record)) bound->at = now_;
     AddNews(entry, *record);
     Commit(*record);
     if (std::holds_alternative<GangReleased>(*record)) return;  // the entry is gone
+  }
+  if (entry.run.starved()) {
+    starved_.insert(id);
+  } else {
+    starved_.erase(id);
   }
   if (entry.wake == entry.run.wake()) return;
   if (entry.wake) wakes_.erase({*entry.wake, id});
@@ -318,6 +370,7 @@ void GangRuns::AddNews(const Entry& entry, const Record& record) {
   } else if (const auto* undoing = std::get_if<GangUndoing>(&record)) {
     news.kind = RunNews::Kind::kUndoing;
     news.reason = undoing->reason;
+    news.cause = undoing->cause;
   } else if (std::holds_alternative<GangReleased>(record) &&
              entry.run.phase() == RunPhase::kUndoing) {
     news.kind = RunNews::Kind::kUndone;
@@ -387,6 +440,16 @@ void GangRuns::HoldAsPublished(const ClaimKey& key) {
     cluster_.Release(claim->uid);
     capacity_freed_ = true;
   }
+}
+
+const GangRun* GangRuns::FindHolder(const ClaimKey& claim) const {
+  const auto found = runs_of_claim_.find(claim);
+  if (found == runs_of_claim_.end()) return nullptr;
+  for (const auto& [id, index] : found->second) {
+    const GangRun& run = runs_.at(id).run;
+    if (!run.decision().claims[index].allocated_before) return &run;
+  }
+  return nullptr;
 }
 
 const GangRun* GangRuns::Find(const GangRef& ref) const {
@@ -483,7 +546,7 @@ void GangRuns::TakeOver(const GangRef& ref,
   } else if (!gang->any_bound || !gang->all_held || !gang->all_placed) {
     undo("the controller's journal was lost before the gang was whole");
   } else if (gang->all_bound) {
-    Commit(GangBound{run});
+    Commit(GangBound{run, gang->bound_at.value_or(now_)});
   }
   news_.push_back(
       {.kind = RunNews::Kind::kMoved, .gang = ref, .decision = gang->decision, .reason = ""});

@@ -61,6 +61,7 @@ struct RunNews {
   GangRef gang;
   std::shared_ptr<const GangDecision> decision;
   std::string reason;  // kUndoing: why
+  EndCause cause = EndCause::kFailed;
 };
 
 class GangRuns {
@@ -68,10 +69,15 @@ class GangRuns {
   // The most runs between their decision and their last bind. Bounds what a slow API server can
   // pile up.
   static constexpr std::size_t kInFlightMost = 1024;
+  // The most deletions of pods that wait for their answers: when many Capacity Blocks end at one
+  // moment, other writes go in between.
+  static constexpr std::size_t kDeletionsMost = 256;
   // The reason for undoing a gang that only a restored backup shows.
   static constexpr const char* kGivenToOthers =
       "its devices were given to others before the API was restored";
 
+  GangRuns(const GangRuns&) = delete;  // the runs count down a number of it
+  GangRuns& operator=(const GangRuns&) = delete;
   // All outlive the runs. After a change of `facts` its owner calls the matching On…().
   GangRuns(const Facts& facts, ClusterState& cluster, JournalBuffer& journal,
            ReadPublishedOptions options)
@@ -86,9 +92,15 @@ class GangRuns {
   void OnClaim(const ClaimKey& key);
   void OnClaimGone(const ClaimFact& claim);
   void OnNodeGone(const std::string& node);
-  // Ends the runs that hold devices of the node: their pods are deleted, with their grace but so
-  // that they have ended by then.
-  void EndOn(NodeId node, const std::string& reason, std::optional<WallTime> by = std::nullopt);
+  // Moves the time on and ends the runs whose maxRuntime is over. Earlier times are ignored.
+  void MoveTo(WallTime now);
+  // End the runs that hold devices of the node, or the claim's, or this one: their pods are
+  // deleted, with their grace but so that they have ended by then.
+  void EndOn(NodeId node, EndCause cause, const std::string& reason,
+             std::optional<WallTime> by = std::nullopt);
+  void EndHolder(const ClaimKey& claim, EndCause cause, const std::string& reason);
+  void End(RunId run, EndCause cause, const std::string& reason,
+           std::optional<WallTime> by = std::nullopt);
   // Visits the runs that hold devices of the node, one that has several claims there several times.
   void ForEachOn(NodeId node, absl::FunctionRef<void(const GangRun&)> visit) const;
   void OnResult(const ApiResult& result, MonotonicTime now);
@@ -125,6 +137,10 @@ class GangRuns {
   std::size_t room() const { return in_flight_ < kInFlightMost ? kInFlightMost - in_flight_ : 0; }
   // The time at which Advance has something to do without any news.
   std::optional<MonotonicTime> wake() const;
+  // The time to which MoveTo must move it then.
+  std::optional<WallTime> wake_wall() const;
+  // Returns the run that has decided the claim's devices; nullptr when none has.
+  const GangRun* FindHolder(const ClaimKey& claim) const;
 
  private:
   struct Entry {
@@ -143,6 +159,7 @@ class GangRuns {
   void ApplyStep(Sequence sequence, RunId id, const Record& record);
   void ApplyReleased(RunId id);
   void ForgetMembers(RunId id, const GangDecision& decision);
+  void CountRuntime(const GangRun& run, bool counts);
   void TellClaim(const ClaimKey& key);
   void TellAll(RunId id);
   void AdvanceOne(RunId id, MonotonicTime now, std::uint64_t& attempts,
@@ -168,9 +185,13 @@ class GangRuns {
   absl::flat_hash_map<ClaimKey, std::vector<Member>> runs_of_claim_;
   std::set<RunId> touched_;
   std::set<RunId> held_back_;
+  std::size_t deletions_left_ = kDeletionsMost;
+  std::set<RunId> starved_;  // those that wait for a deletion to be answered
   // Gangs whose run has ended while pods of theirs are bound that it did not have.
   std::set<GangRef> left_behind_;
   std::set<std::pair<MonotonicTime, RunId>> wakes_;
+  std::set<std::pair<WallTime, RunId>> runtime_ends_;  // of bound runs with a maxRuntime
+  WallTime now_;
   std::size_t in_flight_ = 0;
 
   std::vector<RunNews> news_;

@@ -52,6 +52,12 @@ std::string_view ToString(GangReason reason) {
       return "Bound";
     case GangReason::kUndone:
       return "Undone";
+    case GangReason::kReclaimed:
+      return "Reclaimed";
+    case GangReason::kPreempted:
+      return "Preempted";
+    case GangReason::kMaxRuntimeOver:
+      return "MaxRuntimeOver";
     case GangReason::kPodFailed:
       return "PodFailed";
     case GangReason::kPodsEnded:
@@ -85,6 +91,12 @@ std::string_view ToString(EventReason reason) {
       return "GangUndone";
     case EventReason::kReclaimIsNear:
       return "ReclaimIsNear";
+    case EventReason::kGangReclaimed:
+      return "GangReclaimed";
+    case EventReason::kGangPreempted:
+      return "GangPreempted";
+    case EventReason::kGangMaxRuntimeOver:
+      return "GangMaxRuntimeOver";
   }
   TAHOMA_CHECK(false);
   return "";

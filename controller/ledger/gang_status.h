@@ -45,6 +45,9 @@ enum class GangReason : std::uint8_t {
   kCommitting,
   kBound,
   kUndone,
+  kReclaimed,       // its Capacity Block ends
+  kPreempted,       // a Capacity Block needs what it had borrowed
+  kMaxRuntimeOver,  // it has run for its maxRuntime
   kPodFailed,
   kPodsEnded,
   // Reasons of conditions alone.
@@ -63,6 +66,9 @@ enum class EventReason : std::uint8_t {
   kGangBlocked,
   kGangUndone,
   kReclaimIsNear,
+  kGangReclaimed,
+  kGangPreempted,
+  kGangMaxRuntimeOver,
 };
 
 enum class ConditionType : std::uint8_t { kPodsReady, kPlaced, kBound };

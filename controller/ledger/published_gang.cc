@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "controller/plan/decision.h"
 #include "lib/base/check.h"
 
 namespace tahoma::controller {
@@ -54,6 +55,25 @@ void PublishedSlices(const std::vector<std::shared_ptr<const PodFact>>& pods,
   }
 }
 
+// Reads from the gang as it is now, and from its pods, how long it may run and where.
+void TakeTerms(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods,
+               const Facts& facts, GangDecision& decision) {
+  const PodFact& first = *pods.front();
+  const auto gang = ref.single ? nullptr : facts.gangs.Find(ref.key);
+  decision.max_runtime = gang != nullptr ? gang->max_runtime : first.max_runtime;
+  decision.preemptible = gang != nullptr ? gang->preemptible : first.preemptible;
+  decision.grace = {};
+  for (const auto& pod : pods) {
+    decision.grace = std::max(decision.grace, pod->grace());
+    if (decision.reservation.empty()) decision.reservation = pod->bound_reservation;
+    if (!pod->scheduled_at) continue;
+    decision.placed = std::min(decision.placed.value_or(*pod->scheduled_at), *pod->scheduled_at);
+  }
+  if (decision.placed && decision.max_runtime) {
+    decision.end = EndOf(*decision.placed, *decision.max_runtime);
+  }
+}
+
 }  // namespace
 
 std::optional<PublishedGang> ReadPublished(const GangRef& ref,
@@ -76,6 +96,9 @@ std::optional<PublishedGang> ReadPublished(const GangRef& ref,
                        .rank = pod->bound_rank,
                        .slice = pod->bound_slice};
     bound.push_back(!pod->node.empty() && !pod->bound_gang_uid.empty());
+    if (pod->scheduled_at) {
+      gang.bound_at = std::max(gang.bound_at.value_or(*pod->scheduled_at), *pod->scheduled_at);
+    }
     if (bound.back()) decision->uid = pod->bound_gang_uid;
     if (bound.back() && pod->bound_reclaim) decision->reclaim = pod->bound_reclaim;
     for (const PodClaim& entry : pod->claims) {
@@ -118,6 +141,7 @@ std::optional<PublishedGang> ReadPublished(const GangRef& ref,
   AssignRanks(decision->pods, bound);
   if (!ref.single) AssignSlices(facts.gangs.Find(ref.key).get(), bound, decision->pods);
   if (decision->uid.empty()) decision->uid = pods.front()->uid;
+  TakeTerms(ref, pods, facts, *decision);
   PublishedSlices(pods, bound, *decision);
   return gang;
 }

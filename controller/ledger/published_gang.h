@@ -27,8 +27,9 @@ struct PublishedGang {
   std::shared_ptr<const GangDecision> decision;  // as far as the API shows it
   bool any_bound = false;                        // some pod is bound by us
   bool all_bound = false;                        // each pod is
-  bool all_held = false;    // every claim is allocated and reserved for its pod
-  bool all_placed = false;  // the node of every pod is known
+  bool all_held = false;                  // every claim is allocated and reserved for its pod
+  bool all_placed = false;                // the node of every pod is known
+  std::optional<WallTime> bound_at = {};  // when the last pod was, as far as pods say it
 };
 
 struct ReadPublishedOptions {

@@ -54,6 +54,31 @@ void ReadBinding(Field annotations, PodFact& pod) {
   pod.bound_slice = Number(annotations.At("tahoma.dev/slice").Text());
   pod.bound_placement = annotations.At("tahoma.dev/placement").Text();
   pod.bound_reclaim = Milliseconds(annotations.At(kReclaimAnnotation).Text());
+  pod.bound_reservation = annotations.At("tahoma.dev/capacity-reservation").Text();
+}
+
+// Reads what a Gang has fields for, of a pod without one.
+void ReadGangOfOne(Field annotations, PodFact& pod) {
+  if (!annotations.has_value()) return;
+  pod.block = annotations.At("tahoma.dev/capacity-block").Text();
+  const auto flag = [&](const char* name, bool usual) {
+    const std::string_view text = annotations.At(name).Text();
+    if (!text.empty() && text != "true" && text != "false") {
+      pod.spec_error =
+          fmt::format("annotation {} is {}, must be true or false", name, text.substr(0, 64));
+    }
+    return text.empty() ? usual : text == "true";
+  };
+  pod.preemptible = flag("tahoma.dev/preemptible", false);
+  pod.checkpointable = flag("tahoma.dev/checkpointable", true);
+  const std::string runtime(annotations.At("tahoma.dev/max-runtime").Text());
+  if (runtime.empty()) return;
+  pod.max_runtime = ParseRuntime(runtime);
+  const auto faults = FaultsOf({.max_runtime = runtime});
+  if (!faults.empty()) {
+    pod.spec_error = fmt::format("annotation tahoma.dev/max-runtime {}: {}",
+                                 std::string_view(runtime).substr(0, 64), faults.front().why);
+  }
 }
 
 void TakeFinalizers(Field metadata, BlockFact& block) {
@@ -92,6 +117,8 @@ PurchaseOrder ParseOrder(Field spec) {
   order.terms.binding = Word(spec.At("bindingMode"), kBindingModes);
   order.terms.lend_idle = spec.At("lendIdle").Bool();
   order.terms.magnetic = spec.At("magnetic").Bool();
+  order.terms.access = spec.At("access").At("namespaces").Texts();
+  std::sort(order.terms.access.begin(), order.terms.access.end());
   return order;
 }
 
@@ -124,9 +151,11 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->created = pod.metadata.created;
   fact->priority = pod.priority;
   fact->grace_seconds = pod.grace_seconds;
+  fact->scheduled_at = pod.scheduled_at;
   fact->demand = {std::move(pod.selection)};
   fact->claims = std::move(pod.claims);
   ReadBinding(metadata.At("annotations"), *fact);
+  if (fact->gang.empty()) ReadGangOfOne(metadata.At("annotations"), *fact);
   fact->unschedulable_message = std::move(pod.unschedulable_message);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("pod"));
   return fact;
@@ -171,6 +200,9 @@ absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const json& object) {
   if (const Field queue = spec.At("queue"); !queue.Text().empty()) gang->queue = queue.Text();
   gang->priority = spec.At("priority").Int32();
   gang->block = spec.At("capacityBlock").Text();
+  gang->preemptible = spec.At("preemptible").Bool();
+  const Field checkpointable = spec.At("checkpointable");
+  gang->checkpointable = !checkpointable.has_value() || checkpointable.Bool();
   if (!request.max_runtime.empty()) gang->max_runtime = ParseRuntime(request.max_runtime);
   gang->spec_error = Describe(FaultsOf(request));
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("gang"));
@@ -184,6 +216,7 @@ absl::StatusOr<std::shared_ptr<const BlockFact>> ParseBlock(const json& object) 
   block->generation = metadata.generation;
   TakeIdentity(metadata, *block);
   TakeFinalizers(reading.root().At("metadata"), *block);
+  block->replace = reading.root().At("metadata").At("annotations").At(kReplaceAnnotation).Text();
   const Field status = reading.root().At("status");
   block->record = status.At("record").Text();
   block->refused = block->record.empty() && !status.At("reason").Text().empty();

@@ -24,6 +24,10 @@ constexpr Numbers<TolerationOperator, 2> kOperators = {
     {{0, TolerationOperator::kEqual}, {1, TolerationOperator::kExists}}};
 constexpr Numbers<TaintEffect, 3> kEffects = {
     {{0, TaintEffect::kNone}, {1, TaintEffect::kNoSchedule}, {2, TaintEffect::kNoExecute}}};
+constexpr Numbers<EndCause, 4> kCauses = {{{0, EndCause::kFailed},
+                                           {1, EndCause::kReclaimed},
+                                           {2, EndCause::kPreempted},
+                                           {3, EndCause::kRuntimeOver}}};
 constexpr Numbers<ConfigSource, 2> kSources = {
     {{0, ConfigSource::kClass}, {1, ConfigSource::kClaim}}};
 
@@ -44,6 +48,23 @@ Enum ValueOf(const Numbers<Enum, n>& numbers, const json& body) {
   }
   throw std::out_of_range(
       fmt::format("enumerator {} is not among 0..{}", value, numbers.back().first));
+}
+
+json Encode(const std::optional<WallTime>& time) {
+  return time ? json(time->time_since_epoch().count()) : json();
+}
+
+std::optional<std::chrono::seconds> DecodeSeconds(const json& body) {
+  if (body.is_null()) return std::nullopt;
+  const auto seconds = body.get<std::int64_t>();
+  if (seconds < 0) throw std::out_of_range(fmt::format("{} seconds", seconds));
+  return std::chrono::seconds(seconds);
+}
+
+// Returns a member that records of earlier versions lack; null there.
+json MemberOf(const json& body, const char* name) {
+  const auto found = body.find(name);
+  return found == body.end() ? json() : *found;
 }
 
 json Encode(const Toleration& toleration) {
@@ -85,16 +106,20 @@ json Encode(const GangDecision& decision) {
   for (const DecidedSlice& slice : decision.slices) {
     slices.push_back({slice.domain, slice.shape, slice.origin, slice.nodes});
   }
-  return {
-      {"ns", decision.key.ns},
-      {"name", decision.key.name},
-      {"uid", decision.uid},
-      {"single", decision.single},
-      {"end", decision.end ? json(decision.end->time_since_epoch().count()) : json()},
-      {"reclaim", decision.reclaim ? json(decision.reclaim->time_since_epoch().count()) : json()},
-      {"pods", std::move(pods)},
-      {"claims", std::move(claims)},
-      {"slices", std::move(slices)}};
+  return {{"ns", decision.key.ns},
+          {"name", decision.key.name},
+          {"uid", decision.uid},
+          {"single", decision.single},
+          {"end", Encode(decision.end)},
+          {"reclaim", Encode(decision.reclaim)},
+          {"reservation", decision.reservation},
+          {"placed", Encode(decision.placed)},
+          {"runtime", decision.max_runtime ? json(decision.max_runtime->count()) : json()},
+          {"preemptible", decision.preemptible},
+          {"grace", decision.grace.count()},
+          {"pods", std::move(pods)},
+          {"claims", std::move(claims)},
+          {"slices", std::move(slices)}};
 }
 
 Toleration DecodeToleration(const json& body) {
@@ -161,7 +186,13 @@ GangDecision DecodeDecision(const json& body) {
   if (!body.at("end").is_null()) {
     decision.end = WallTime(std::chrono::nanoseconds(body.at("end").get<std::int64_t>()));
   }
+  // Records of earlier versions have none.
   decision.reclaim = TimeIfAny(body, "reclaim");
+  if (body.contains("reservation")) body.at("reservation").get_to(decision.reservation);
+  decision.placed = TimeIfAny(body, "placed");
+  decision.max_runtime = DecodeSeconds(MemberOf(body, "runtime"));
+  if (body.contains("preemptible")) body.at("preemptible").get_to(decision.preemptible);
+  decision.grace = DecodeSeconds(MemberOf(body, "grace")).value_or(decision.grace);
   for (const json& pod : body.at("pods")) {
     decision.pods.push_back({pod.at(0), pod.at(1), pod.at(2), pod.at(3), pod.at(4)});
   }
@@ -182,7 +213,7 @@ struct Encoder {
     return {EntryType::kGangAllocated, {{"run", record.run}}};
   }
   std::pair<EntryType, json> operator()(const GangBound& record) const {
-    return {EntryType::kGangBound, {{"run", record.run}}};
+    return {EntryType::kGangBound, {{"run", record.run}, {"at", Encode(record.at)}}};
   }
   std::pair<EntryType, json> operator()(const ClaimReleased& record) const {
     return {EntryType::kClaimReleased, {{"run", record.run}, {"claim", record.claim}}};
@@ -191,7 +222,8 @@ struct Encoder {
     return {EntryType::kGangUndoing,
             {{"run", record.run},
              {"reason", record.reason},
-             {"by", record.by ? json(record.by->time_since_epoch().count()) : json()}}};
+             {"by", Encode(record.by)},
+             {"cause", NumberOf(kCauses, record.cause)}}};
   }
   std::pair<EntryType, json> operator()(const GangReleased&) const {
     TAHOMA_CHECK(false);
@@ -206,11 +238,13 @@ absl::StatusOr<Record> DecodeBody(EntryType type, const json& body) {
     case EntryType::kGangAllocated:
       return GangAllocated{body.at("run")};
     case EntryType::kGangBound:
-      return GangBound{body.at("run")};
+      return GangBound{body.at("run"), TimeIfAny(body, "at")};
     case EntryType::kClaimReleased:
       return ClaimReleased{body.at("run"), body.at("claim")};
     case EntryType::kGangUndoing:
-      return GangUndoing{body.at("run"), body.at("reason"), TimeIfAny(body, "by")};
+      return GangUndoing{
+          body.at("run"), body.at("reason"), TimeIfAny(body, "by"),
+          body.contains("cause") ? ValueOf(kCauses, body.at("cause")) : EndCause::kFailed};
     case EntryType::kBlockChanged:
       break;
   }

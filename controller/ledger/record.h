@@ -44,15 +44,25 @@ struct GangAllocated {
 };
 struct GangBound {
   RunId run = 0;
+  std::optional<WallTime> at = {};  // when the last pod was; nullopt in records of earlier versions
 };
 struct ClaimReleased {
   RunId run = 0;
   std::uint32_t claim = 0;  // index into GangDecision::claims
 };
+// Why a run is taken back.
+enum class EndCause : std::uint8_t {
+  kFailed,       // it could not be carried out
+  kReclaimed,    // its Capacity Block ends
+  kPreempted,    // a Capacity Block needs hardware that it had borrowed
+  kRuntimeOver,  // it has run for its maxRuntime
+};
+
 struct GangUndoing {
   RunId run = 0;
   std::string reason;
   std::optional<WallTime> by = {};  // when its pods must have ended; nullopt: as their grace says
+  EndCause cause = EndCause::kFailed;
 };
 struct GangReleased {
   RunId run = 0;

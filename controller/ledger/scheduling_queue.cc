@@ -34,7 +34,10 @@ bool AnyClaimOf(const GangSpec& gang, const absl::flat_hash_set<std::string>& ta
 }  // namespace
 
 ServicePlace PlaceOf(const GangRef& ref, const GangSpec& spec) {
-  return {.behind = -std::int64_t{spec.priority}, .created = spec.created, .gang = ref};
+  return {.preemptible = spec.preemptible,
+          .behind = -std::int64_t{spec.priority},
+          .created = spec.created,
+          .gang = ref};
 }
 
 void SchedulingQueue::TouchAllWaiting() {
@@ -102,6 +105,7 @@ Queue SchedulingQueue::TakeActive(std::size_t most) {
   while (!active_.empty() && queue.size() < most) {
     const WaitingGang* gang = Find(active_.begin()->gang);
     TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // a gang that waits and is ready
+    if (!queue.empty() && queue.back()->preemptible != gang->spec->preemptible) break;
     queue.push_back(gang->spec);
     active_.erase(active_.begin());
   }
@@ -130,7 +134,8 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
         for (const ClaimPlacement& claim : member.claims) taken.insert(claim.uid);
       }
       Remove(ref);
-      all.push_back({.gang = decision.gang, .placement = std::move(decision.placement)});
+      all.push_back({.gang = decision.drawn != nullptr ? decision.drawn : decision.gang,
+                     .placement = std::move(decision.placement)});
     } else {
       const bool news = Block(ref, *decision.blocked);
       all.push_back({.gang = decision.gang, .placement = std::nullopt, .news = news});

@@ -57,8 +57,10 @@ struct WaitingGang {
   bool succeeded = false;  // … each with success
 };
 
-// A gang's place in the order of service: higher priority first, then older, then by name.
+// A gang's place in the order of service: preemptible ones last, for they take what others leave;
+// then higher priority first, then older, then by name.
 struct ServicePlace {
+  bool preemptible = false;
   std::int64_t behind = 0;  // the priority, negated
   WallTime created;
   GangRef gang;
@@ -98,7 +100,9 @@ class SchedulingQueue {
   // Makes blocked gangs active again.
   void OnCapacityFreed();
 
-  // Plans at most `most` active gangs. Those with a placement wait no more, the others are blocked.
+  // Plans at most `most` active gangs, preemptible ones in calls of their own: what was blocked
+  // before them may have something kept from them. Those with a placement wait no more, the others
+  // are blocked.
   // A gang that shares a claim with one placed before it in the same call is touched instead.
   std::vector<Planned> Plan(const ClusterState& cluster, std::size_t most, WallTime now);
 

@@ -17,6 +17,7 @@
 #include "controller/ledger/gang_decision.h"
 #include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_status.h"
+#include "controller/ledger/usage_meter.h"
 #include "controller/model/cluster.h"
 #include "controller/model/persistent.h"
 #include "controller/reserve/block_time.h"
@@ -57,6 +58,7 @@ struct Snapshot {
   // Each Capacity Block, and each CapacityBlock that was refused.
   PersistentMap<BlockKey, std::shared_ptr<const BlockView>> blocks;
   PersistentMap<std::string, std::shared_ptr<const Block>> block_list;  // by reservation
+  UsageMeter::Live usage;  // of blocks that have begun, by reservation
   TimeProfile profile{0};
   PriceList prices;
   BlockTime block_time;  // the times of blocks and profile are in it

@@ -47,11 +47,40 @@ GangCondition Condition(ConditionType type, bool holds, GangReason reason, std::
           .since = {}};
 }
 
+GangReason ReasonOf(EndCause cause) {
+  switch (cause) {
+    case EndCause::kFailed:
+      return GangReason::kUndone;
+    case EndCause::kReclaimed:
+      return GangReason::kReclaimed;
+    case EndCause::kPreempted:
+      return GangReason::kPreempted;
+    case EndCause::kRuntimeOver:
+      return GangReason::kMaxRuntimeOver;
+  }
+  TAHOMA_CHECK(false);
+  return GangReason::kNone;
+}
+
+EventReason EventOf(EndCause cause) {
+  switch (cause) {
+    case EndCause::kFailed:
+      return EventReason::kGangUndone;
+    case EndCause::kReclaimed:
+      return EventReason::kGangReclaimed;
+    case EndCause::kPreempted:
+      return EventReason::kGangPreempted;
+    case EndCause::kRuntimeOver:
+      return EventReason::kGangMaxRuntimeOver;
+  }
+  TAHOMA_CHECK(false);
+  return EventReason::kGangUndone;
+}
+
 // Makes an event that lacks only its object.
 EventNote Note(EventReason reason, std::string message, WallTime when) {
   EventNote note;
-  note.warning = reason == EventReason::kGangUndone || reason == EventReason::kGangBlocked ||
-                 reason == EventReason::kReclaimIsNear;
+  note.warning = reason != EventReason::kScheduled && reason != EventReason::kGangPlaced;
   note.reason = ToString(reason);
   note.message = std::move(message);
   note.when = when;
@@ -82,7 +111,7 @@ StatusReporter::Standing StatusReporter::Standing::Of(const WaitingGang& waiting
 StatusReporter::Standing StatusReporter::StandingOf(const GangRun& run) const {
   const GangDecision& decision = run.decision();
   if (run.phase() == RunPhase::kUndoing) {
-    return {GangPhase::kPending, GangReason::kUndone, run.undo_reason(), &run, nullptr};
+    return {GangPhase::kPending, ReasonOf(run.end_cause()), run.undo_reason(), &run, nullptr};
   }
   Standing standing{GangPhase::kPlaced, GangReason::kCommitting, PlacementOf(decision), &run,
                     nullptr};
@@ -209,7 +238,7 @@ GangStatus StatusReporter::StatusOf(const GangRef& ref, const Standing& standing
   status.slices = run.decision().slices;
   status.bound_members = bound ? static_cast<std::int32_t>(run.decision().pods.size()) : 0;
   add(ConditionType::kPodsReady, true, GangReason::kAllPodsExist, "");
-  add(ConditionType::kPlaced, !undoing, undoing ? GangReason::kUndone : GangReason::kPlaced,
+  add(ConditionType::kPlaced, !undoing, undoing ? standing.reason : GangReason::kPlaced,
       standing.message);
   add(ConditionType::kBound, bound, bound ? GangReason::kAllPodsBound : standing.reason, "");
   return status;
@@ -217,7 +246,7 @@ GangStatus StatusReporter::StatusOf(const GangRef& ref, const Standing& standing
 
 void StatusReporter::TellRun(const RunNews& news, WallTime now) {
   if (news.kind == RunNews::Kind::kUndoing) {
-    TellGang(news.gang, Note(EventReason::kGangUndone, news.reason, now));
+    TellGang(news.gang, Note(EventOf(news.cause), news.reason, now));
   }
   if (news.kind != RunNews::Kind::kBound) return;
   const std::string& ns = news.decision->key.ns;

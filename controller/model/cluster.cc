@@ -92,6 +92,12 @@ hw::UltraServerMode PairMode(int z) {
 
 }  // namespace
 
+std::uint16_t ChipsOf(const Holding& holding, const Node& node) {
+  NodeState state;
+  Occupy(node, holding, state);
+  return state.BusyChips();
+}
+
 std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation) {
   std::vector<Holding::HeldDevice> held;
   for (const DeviceResult& result : allocation.results) {
@@ -297,10 +303,17 @@ void ClusterState::RecountDomain(DomainId id) {
   }
 }
 
-void ClusterState::SetBlockUse(const std::string& domain, const BlockUse& use) {
+void ClusterState::SetBlockUse(const std::string& domain, BlockUse use) {
   const std::optional<DomainId> id = FindDomain(domain);
-  if (!id || domains_[id->value()].block == use) return;
-  domains_.Mutable(id->value()).block = use;
+  if (!id) return;
+  const BlockUse& before = domains_[id->value()].block;
+  use.wanted = before.wanted && before.reservation == use.reservation;
+  if (before != use) domains_.Mutable(id->value()).block = std::move(use);
+}
+
+void ClusterState::SetWanted(DomainId id, bool wanted) {
+  if (domains_[id.value()].block.wanted == wanted) return;
+  domains_.Mutable(id.value()).block.wanted = wanted;
 }
 
 void ClusterState::Hold(std::shared_ptr<const Holding> holding) {

@@ -21,12 +21,14 @@
 #include <absl/functional/function_ref.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "controller/model/block_use.h"
 #include "controller/model/claim.h"
 #include "controller/model/ids.h"
 #include "controller/model/inventory.h"
@@ -48,8 +50,18 @@ struct Holding {
   std::string claim_uid;
   std::string holder;  // for people: "gang default/train" or "pod default/p"
   std::vector<HeldDevice> devices;
-  std::optional<WallTime> end;  // the latest time at which it ends, if that is known
+  std::optional<WallTime> end;     // the latest time at which it ends, if that is known
+  std::optional<WallTime> since;   // when it was decided, if that is known
+  bool preemptible = false;        // its gang may be ended when others need the devices
+  std::chrono::seconds grace{30};  // … and its pods take this long at most
+  std::string reservation;         // of the Capacity Block in which it runs; empty: in none
+
+  // Returns whether it uses hardware that it must give back when a Capacity Block needs it.
+  bool borrows() const { return preemptible && reservation.empty(); }
 };
+
+// Returns the chips of a node that the holding occupies, wholly or in part: bit n is chip n.
+std::uint16_t ChipsOf(const Holding& holding, const Node& node);
 
 // Returns the devices of our driver that an allocation gives.
 std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation);
@@ -92,18 +104,6 @@ struct DomainModes {
 // Narrows `modes` to those that the node at that place has elected. A chosen mode is the only one.
 void AddModes(int z, const ElectedModes& elected, DomainModes& modes);
 
-// What Capacity Blocks have to do with a domain.
-struct BlockUse {
-  // The Capacity Reservation whose hardware it is now: only gangs of that block may be placed on
-  // it. Empty: nobody's.
-  std::string reservation;
-  // When a block will have it: what is placed on it must have ended by then. nullopt: none will, as
-  // far as is known.
-  std::optional<WallTime> kept_from;
-
-  friend bool operator==(const BlockUse&, const BlockUse&) = default;
-};
-
 struct DomainState {
   std::string name;  // UltraServer id, or the node's name; empty when the id is unused
   bool ultra = false;
@@ -135,7 +135,10 @@ class ClusterState {
   void RemoveNode(const std::string& name);
 
   // Sets what Capacity Blocks have to do with the domain of that name. Unknown names are ignored.
-  void SetBlockUse(const std::string& domain, const BlockUse& use);
+  // It stays wanted while it is the same block's.
+  void SetBlockUse(const std::string& domain, BlockUse use);
+  // Sets whether a gang of the block that has the domain is about to get it.
+  void SetWanted(DomainId id, bool wanted);
 
   // Occupies the devices of an allocated claim; replaces what the same claim uid held before.
   void Hold(std::shared_ptr<const Holding> holding);

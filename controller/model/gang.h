@@ -61,11 +61,17 @@ struct GangSpec {
   std::string queue = "default";
   std::int32_t priority = 0;
   std::optional<std::chrono::seconds> max_runtime;
-  std::string block;  // the CapacityBlock in which it runs, by name; empty: in none
+  bool preemptible = false;       // may be ended when others need its hardware
+  bool checkpointable = true;     // loses little when it is ended at any moment
+  std::chrono::seconds grace{0};  // the longest of its pods' termination grace periods
+  // The CapacityBlock in which it runs, "name" or "owner/name"; empty: in none that it names.
+  std::string block;
   // Of an active block: its Capacity Reservation, its hosts, and when they are taken back.
   std::string reservation;
   std::vector<std::string> block_hosts;
   std::optional<WallTime> reclaim;
+  // The same gang in each magnetic block that draws it, the one to be tried first first.
+  std::vector<std::shared_ptr<const GangSpec>> drawn;
   WallTime created;
   std::vector<MemberSpec> members;  // all of them, in the order of their ranks
 

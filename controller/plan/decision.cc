@@ -13,11 +13,33 @@ WallTime EndOf(WallTime now, std::chrono::seconds runtime) {
   return runtime < left ? now + runtime : WallTime::max();
 }
 
+namespace {
+
+// The time that is counted as a gang's maxRuntime begins this long after it is placed, at the most
+// (GangRun::kCommitTimeout).
+constexpr std::chrono::seconds kBindingMost{60};
+
+// Returns by when the last pod of a gang with a maxRuntime has gone.
+WallTime GoneBy(const GangSpec& gang, WallTime now) {
+  return EndOf(now, *gang.max_runtime + kBindingMost + gang.grace);
+}
+
+// Returns whether the hardware may be lent to the gang for long enough.
+bool MayBorrow(const BlockUse& use, const GangSpec& gang, WallTime now) {
+  const auto end = LoanEnd(use, gang.grace);
+  return !use.wanted && (!end || *end >= now + std::chrono::nanoseconds(kLoanLeast) / use.scale);
+}
+
+}  // namespace
+
 bool BlocksAdmit(const DomainState& domain, const GangSpec& gang, WallTime now) {
   const BlockUse& use = domain.block;
-  if (use.reservation != gang.reservation) return false;
-  if (!use.kept_from || !gang.reservation.empty()) return true;
-  return gang.max_runtime && EndOf(now, *gang.max_runtime) <= *use.kept_from;
+  if (!gang.reservation.empty()) return use.reservation == gang.reservation;
+  if (gang.preemptible && MayBorrow(use, gang, now)) return true;
+  if (!use.reservation.empty()) return false;
+  if (use.spare && !gang.max_runtime) return false;
+  if (!use.kept_from) return true;
+  return gang.max_runtime && GoneBy(gang, now) <= *use.kept_from;
 }
 
 std::optional<std::vector<DomainId>> DomainsOfBlock(const ClusterState& state,

@@ -31,7 +31,8 @@ namespace tahoma::controller {
 WallTime EndOf(WallTime now, std::chrono::seconds runtime);
 
 // Returns whether Capacity Blocks let the gang be placed on the domain at `now`: on hardware of its
-// own block, or where nothing is kept for others before it ends.
+// own block, where nothing is kept for others before it ends, or as a preemptible gang on hardware
+// that is lent.
 bool BlocksAdmit(const DomainState& domain, const GangSpec& gang, WallTime now);
 // Returns the domains of the gang's block; nullopt when it runs in none.
 std::optional<std::vector<DomainId>> DomainsOfBlock(const ClusterState& state,
@@ -101,6 +102,8 @@ struct Decision {
   std::shared_ptr<const GangSpec> gang;
   std::optional<Placement> placement;
   std::optional<Blocked> blocked;  // exactly one of the two is set
+  // One of gang->drawn, when the placement is in the magnetic Capacity Block of that.
+  std::shared_ptr<const GangSpec> drawn = {};
 };
 
 }  // namespace tahoma::controller

@@ -45,18 +45,24 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
     }
     // A gang that holds devices already differs from others with the same request.
     const bool holds_some = search.HoldsSome(*gang);
-    const auto known = holds_some ? blocked.end() : blocked.find(gang->signature);
+    const bool alone = holds_some || !spec->drawn.empty();
+    const auto known = alone ? blocked.end() : blocked.find(gang->signature);
     if (known != blocked.end()) {
       decision.blocked = known->second;
       continue;
     }
-    decision.placement = search.Place(*gang, now);
+    for (const auto& drawn : spec->drawn) {
+      decision.placement = search.Place(*memory_->compiler.Compile(drawn), now);
+      if (decision.placement) decision.drawn = drawn;
+      if (decision.placement) break;
+    }
+    if (!decision.placement) decision.placement = search.Place(*gang, now);
     if (decision.placement) {
       TAHOMA_CHECK(decision.placement->members.size() == spec->members.size());  // whole or absent
       continue;
     }
     decision.blocked = Explain(*gang, search, fitter, state);
-    if (!holds_some) blocked.emplace(gang->signature, *decision.blocked);
+    if (!alone) blocked.emplace(gang->signature, *decision.blocked);
   }
   return decisions;
 }

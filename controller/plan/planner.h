@@ -35,6 +35,8 @@ class Planner {
   Planner(Planner&&) noexcept;
   Planner& operator=(Planner&&) noexcept;
 
+  // A gang that magnetic Capacity Blocks draw is placed in the first of them in which it fits, else
+  // where it would be without them.
   // Returns one decision for each gang of the queue, in its order. Every gang must be complete: as
   // many MemberSpecs as members.
   std::vector<Decision> Plan(const ClusterState& view, const Queue& queue, WallTime now);

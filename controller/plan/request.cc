@@ -317,8 +317,9 @@ std::shared_ptr<const CompiledGang> Compiler::Compile(std::shared_ptr<const Gang
     if (made->valid.ok()) made->valid = CompileMember(member, *made);
   }
   if (made->valid.ok()) made->valid = ShareClaims(*made);
-  made->signature = fmt::format("{}|{}|{}|{}|", gang.shape_text, gang.chips.value_or(0),
-                                gang.slices, gang.max_runtime.has_value());
+  made->signature = fmt::format("{}|{}|{}|{}|{}|{}|", gang.shape_text, gang.chips.value_or(0),
+                                gang.slices, gang.max_runtime ? gang.max_runtime->count() : -1,
+                                gang.preemptible ? gang.grace.count() : -1, gang.reservation);
   absl::flat_hash_map<std::string, std::size_t> first;
   for (std::size_t i = 0; i < made->members.size(); ++i) {
     const std::string text = MemberText(made->members[i]);

@@ -682,7 +682,7 @@ Blocked WithBlocks(const CompiledGang& gang, const ClusterState& state, Blocked 
   std::size_t kept = 0;
   for (std::size_t i = 0; i < state.domain_count(); ++i) {
     const BlockUse& use = state.domain(DomainId(i)).block;
-    if (!use.reservation.empty() || use.kept_from) ++kept;
+    if (!use.reservation.empty() || use.kept_from || use.spare) ++kept;
   }
   if (kept > 0) {
     blocked.message += fmt::format("; {} topology domain{} {} kept for Capacity Blocks{}", kept,

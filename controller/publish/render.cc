@@ -95,6 +95,9 @@ kube::Request RenderBind(const ApiWrite& write) {
                       {"tahoma.dev/rank", std::to_string(pod.rank)},
                       {"tahoma.dev/world-size", std::to_string(decision.pods.size())},
                       {"tahoma.dev/slice", std::to_string(pod.slice)}};
+  if (!decision.reservation.empty()) {
+    annotations["tahoma.dev/capacity-reservation"] = decision.reservation;
+  }
   if (decision.reclaim) {
     annotations[kReclaimAnnotation] = std::to_string(ReclaimTimestamp(*decision.reclaim));
   }

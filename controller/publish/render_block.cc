@@ -106,6 +106,21 @@ json Binding(const Block& block) {
   return {{"cells", std::move(cells)}, {"hosts", block.hosts}, {"boundAt", TimeIfAny(block.bound)}};
 }
 
+// What its chips were used for, as of the last record (docs/formats/capacity-blocks.md#usage).
+json Usage(const Block& block) {
+  const ChipTally& sums = block.usage.chip_ms;
+  const std::int64_t bought =
+      block.chips() * (MillisecondsOf(block.end) - MillisecondsOf(block.start()));
+  return {{"asOf", FormatTime(block.usage.as_of)},
+          {"chipHours",
+           {{"bought", HoursText(bought)},
+            {"used", HoursText(sums.used)},
+            {"lent", HoursText(sums.lent)},
+            {"idle", HoursText(sums.idle)},
+            {"lost", HoursText(sums.lost)}}},
+          {"utilization", UtilizationText(block.usage)}};
+}
+
 json BoughtStatus(const Block& block, const BlockView& view) {
   const bool ultra = block.product().ultra_server;
   const int instances = block.bought.instances();
@@ -129,6 +144,7 @@ json BoughtStatus(const Block& block, const BlockView& view) {
             {"totalCapacity", instances},
             {"totalAvailableCapacity", view.available},
             {"totalUnavailableCapacity", view.unavailable}}},
+          {"usage", block.usage.total() > 0 ? Usage(block) : json()},
           {"binding", Binding(block)},
           {"extensions", Extensions(block)},
           {"conditions", Conditions(block, view)},
@@ -159,6 +175,7 @@ kube::Request RenderBlockCreation(const ApiWrite& write) {
                {"bindingMode", WordOf(kBindingModes, block.terms.binding)},
                {"lendIdle", block.terms.lend_idle},
                {"magnetic", block.terms.magnetic}};
+  if (!block.terms.access.empty()) spec["access"] = {{"namespaces", block.terms.access}};
   return kube::CreateRequest(kCapacityBlocks, block.key.ns,
                              {{"apiVersion", "tahoma.dev/v1alpha1"},
                               {"kind", "CapacityBlock"},

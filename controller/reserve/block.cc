@@ -136,6 +136,7 @@ WallTime LatestMoment(const Block& block) {
   WallTime latest = std::max(block.created, block.bound.value_or(block.created));
   if (block.delivered) latest = std::max(latest, *block.delivered);
   if (block.state == BlockState::kExpired) latest = std::max(latest, block.end);
+  if (block.usage.total() > 0) latest = std::max(latest, block.usage.as_of);
   for (const Extension& extension : block.extensions) {
     latest = std::max(latest, extension.purchased);
   }

@@ -32,6 +32,7 @@
 #include "controller/reserve/capacity.h"
 #include "controller/reserve/offering.h"
 #include "controller/reserve/search.h"
+#include "controller/reserve/usage.h"
 #include "lib/base/clock.h"
 #include "lib/kube/resource.h"
 
@@ -41,6 +42,8 @@ using BlockKey = Key<struct BlockTag>;  // of the CapacityBlock
 
 inline const kube::Resource kCapacityBlocks{
     .group = "tahoma.dev", .version = "v1alpha1", .plural = "capacityblocks"};
+// Asks for healthy hosts in the place of those that failed: each new value is a request.
+inline constexpr const char* kReplaceAnnotation = "tahoma.dev/replace";
 // Keeps the object of a block that holds capacity: it cannot be cancelled.
 inline constexpr std::string_view kNoCancelFinalizer = "tahoma.dev/no-cancel";
 
@@ -105,6 +108,8 @@ struct BlockTerms {
   BindingMode binding = BindingMode::kBeforeStart;
   bool lend_idle = false;  // preemptible gangs of others may use its idle hosts
   bool magnetic = false;   // gangs of its namespaces are drawn to it without naming it
+  // The namespaces whose gangs may run in it, beside its owner's; sorted.
+  std::vector<std::string> access = {};
 
   friend bool operator==(const BlockTerms&, const BlockTerms&) = default;
 };
@@ -137,6 +142,10 @@ struct Block {
   bool warned = false;       // its owner was told that it will be reclaimed
   bool reclaiming = false;   // its hardware is being taken back: nothing may begin on it
   std::string trouble = {};  // why it is not as it was promised; empty when it is
+  // The last request to replace failed hosts, as its owner named it; whether it waits for hosts.
+  std::string replace_request = {};
+  bool replacing = false;
+  BlockUsage usage = {};  // what its chips were used for, as of the last record
 
   const Product& product() const { return *bought.product; }
   WallTime start() const { return bought.start; }
@@ -148,9 +157,15 @@ struct Block {
   bool waits() const { return state == BlockState::kScheduled && !trouble.empty(); }
   // Returns whether any host that becomes free may help it.
   bool wants_hosts() const {
-    return waits() ||
-           (HoldsCapacity(state) && !trouble.empty() && terms.replace == ReplacePolicy::kAutomatic);
+    return waits() || (HoldsCapacity(state) && !trouble.empty() && replaces());
   }
+  // Returns whether healthy hosts take the place of those that fail.
+  bool replaces() const { return terms.replace == ReplacePolicy::kAutomatic || replacing; }
+  // Returns whether gangs of the namespace may run in it.
+  bool admits(const std::string& ns) const {
+    return ns == key.ns || std::binary_search(terms.access.begin(), terms.access.end(), ns);
+  }
+  int chips() const { return bought.instances() * product().chips; }
   Money fee() const;  // with its paid extensions
 
   friend bool operator==(const Block&, const Block&) = default;

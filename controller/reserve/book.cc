@@ -282,7 +282,8 @@ Block BlockBook::MakeBlock(const PurchaseOrder& order, const Offering& offering,
               .bought = offering,
               .cells = std::move(cells),
               .created = now,
-              .end = offering.end};
+              .end = offering.end,
+              .usage = {.chip_ms = {}, .as_of = offering.start}};
   // An id is a digest of what was bought, when and by whom; the number makes it another one.
   for (int number = 0; block.reservation.empty() || Find(block.reservation) != nullptr; ++number) {
     block.reservation =
@@ -310,6 +311,13 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Purchase(const PurchaseO
   TAHOMA_RETURN_IF_ERROR(quotas_.Check(order.key.ns, offering.slots(), offering.instances()));
   SlotRange slots = offering.slots();
   if (order.terms.binding == BindingMode::kAtPurchase) slots.first = SlotOf(now);
+  if (!order.terms.access.empty() &&
+      Allowed(order.terms, *offering.product).access != order.terms.access) {
+    return Refuse(kUnsupportedInstanceType,
+                  "access: UltraServer blocks cannot be shared with other namespaces; only gangs "
+                  "of {} may run in it",
+                  order.key.ns);
+  }
   std::vector<CellShare> cells = ChooseCells(profile_, *offering.product, offering.zone, slots,
                                              offering.count, offering.any_cell);
   if (cells.empty()) {
@@ -436,12 +444,46 @@ void BlockBook::SetUid(const std::string& reservation, const std::string& uid) {
   Change(std::move(block), BlockNews::kChanged, "", now_);
 }
 
+void BlockBook::AskReplacement(const std::string& reservation, const std::string& request,
+                               WallTime now) {
+  const auto before = Find(reservation);
+  if (before == nullptr || request.empty() || before->replace_request == request) return;
+  Block block = *before;
+  block.replace_request = request;
+  const bool allowed = block.terms.replace != ReplacePolicy::kNone;
+  block.replacing = allowed && IsDelivered(block.state) && !block.trouble.empty();
+  std::string message =
+      block.replacing ? fmt::format("replacement \"{}\" of failed hosts was asked for", request)
+      : !allowed      ? fmt::format(
+                            "replacement \"{}\" is not done: its "
+                                 "replacePolicy is None",
+                            request)
+                 : fmt::format("replacement \"{}\": no host of it has failed", request);
+  Change(std::move(block), BlockNews::kChanged, std::move(message), std::max(now, now_));
+  touched_.insert(reservation);
+}
+
+void BlockBook::SetUsage(const std::string& reservation, const BlockUsage& usage) {
+  const auto before = Find(reservation);
+  if (before == nullptr || before->usage == usage) return;
+  auto block = std::make_shared<Block>(*before);
+  block->usage = usage;
+  blocks_.Put(reservation, block);  // nothing is counted by it
+  changes_.push_back({std::move(block), BlockNews::kChanged, "", now_});
+}
+
+// Returns the terms as they may be: hardware of UltraServers is its owner's alone.
+BlockTerms BlockBook::Allowed(BlockTerms terms, const Product& product) const {
+  if (product.ultra_server && !options_.share_ultra_servers) terms.access.clear();
+  return terms;
+}
+
 void BlockBook::SetTerms(const std::string& reservation, const BlockTerms& terms, const Tags& tags,
                          WallTime now) {
   const auto before = Find(reservation);
   if (before == nullptr) return;
   Block block = *before;
-  block.terms = terms;
+  block.terms = Allowed(terms, block.product());
   block.terms.binding = before->terms.binding;  // was carried out at the purchase
   block.tags = tags;
   if (block == *before) return;

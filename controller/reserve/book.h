@@ -60,6 +60,9 @@ struct BookOptions {
   PaymentOptions payment;
   HostTableOptions hosts;
   Quota quota = {};  // of an owner for whom none is set
+  // Whether the owner of UltraServers may let other namespaces in; EC2 does not allow it
+  // (docs/reference/capacity-blocks.md#sharing).
+  bool share_ultra_servers = false;
 };
 
 struct PurchaseOrder {
@@ -135,6 +138,11 @@ class BlockBook {
   void SetUid(const std::string& reservation, const std::string& uid);
   void SetTerms(const std::string& reservation, const BlockTerms& terms, const Tags& tags,
                 WallTime now);
+  // Asks once for healthy hosts in the place of those that failed. A request of the same name as
+  // the last one changes nothing.
+  void AskReplacement(const std::string& reservation, const std::string& request, WallTime now);
+  // Notes what the block was used for so far.
+  void SetUsage(const std::string& reservation, const BlockUsage& usage);
   // Takes back a purchase of which nobody was told yet.
   void Withdraw(const std::string& reservation);
   // Forgets a block that holds no capacity. Returns whether it was there.
@@ -175,6 +183,7 @@ class BlockBook {
                   std::vector<CellShare> cells, WallTime now) const;
   absl::Status CheckExtension(const Block& block, WallTime end, WallTime now) const;
   bool MayKeepHosts(const Block& block, WallTime end) const;
+  BlockTerms Allowed(BlockTerms terms, const Product& product) const;
 
   void Do(const Due& due, const Block& block);
   void SettlePayment(Block block, WallTime when);

@@ -182,7 +182,8 @@ std::map<std::string, BlockUse> BlockBook::TakeUses() {
     if (in_pool == in_pool_.end()) continue;  // nothing was ever sold in it
     std::vector<std::shared_ptr<const Block>> blocks;
     for (const std::string& reservation : in_pool->second) blocks.push_back(Find(reservation));
-    uses.merge(PlanUses(hosts_, profile_.pool(pool), std::move(blocks)));
+    uses.merge(
+        PlanUses(hosts_, profile_.pool(pool), std::move(blocks), profile_.supply(pool).spare));
     if (in_pool->second.empty()) in_pool_.erase(in_pool);
   }
   return uses;
@@ -264,9 +265,16 @@ void BlockBook::Fill(Block block, WallTime when) {
   const bool at_purchase = block.terms.binding == BindingMode::kAtPurchase;
   std::vector<std::string> hosts = AddHosts(block, SortHosts(block, when).fit,
                                             begun || at_purchase ? when : block.start(), when);
-  if (std::ssize(hosts) < block.bought.count) {
-    std::string trouble =
-        fmt::format("{} of {} hosts are free and healthy", hosts.size(), block.bought.count);
+  const auto lent = std::count_if(hosts.begin(), hosts.end(), [&](const std::string& host) {
+    return begun && hosts_.Find(host)->lent;
+  });
+  if (std::ssize(hosts) - lent < block.bought.count) {
+    std::string trouble = fmt::format("{} of {} hosts are free and healthy",
+                                      std::ssize(hosts) - lent, block.bought.count);
+    if (lent > 0) {
+      trouble += fmt::format("; {} more {} lent to preemptible gangs, which are being ended", lent,
+                             lent == 1 ? "is" : "are");
+    }
     if (trouble == block.trouble && hosts == block.hosts) return;
     block.trouble = trouble;
     block.hosts = std::move(hosts);
@@ -322,7 +330,7 @@ void BlockBook::Recheck(Block block, WallTime when) {
   Sorted sorted = SortHosts(block, when);
   std::vector<std::string> gone = sorted.unfit;
   std::vector<std::string> added;
-  if (!gone.empty() && block.terms.replace == ReplacePolicy::kAutomatic) {
+  if (!gone.empty() && block.replaces()) {
     added = ReplaceFailed(block, sorted, when);
   }
   std::string trouble;
@@ -330,7 +338,9 @@ void BlockBook::Recheck(Block block, WallTime when) {
     trouble = fmt::format("{} of {} hosts failed: {}", sorted.unfit.size(), block.hosts.size(),
                           fmt::join(sorted.unfit, ", "));
   }
-  if (trouble == block.trouble && added.empty()) return;
+  const bool asks = block.replacing && !sorted.unfit.empty();
+  if (trouble == block.trouble && added.empty() && asks == block.replacing) return;
+  block.replacing = asks;
   block.trouble = trouble;
   block.state = sorted.fit.empty() ? BlockState::kUnavailable : BlockState::kActive;
   if (!added.empty()) {

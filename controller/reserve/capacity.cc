@@ -10,6 +10,7 @@ constexpr Money kTrn2Hour{35'760'800};
 constexpr std::array kProducts = {
     Product{.name = "trn2.3xlarge",
             .instance_type = "trn2.3xlarge",
+            .chips = 1,
             .rate = {kTrn2Hour.millionths / 16}},
     Product{.name = "trn2.48xlarge", .instance_type = "trn2.48xlarge", .rate = kTrn2Hour},
     Product{.name = "u-trn2x64",

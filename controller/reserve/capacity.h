@@ -30,6 +30,7 @@ struct Product {
   std::string_view instance_type;  // of its instances
   bool ultra_server = false;
   int instances = 1;  // of one host
+  int chips = 16;     // of one instance
   // docs/reference/capacity-blocks.md#prices; an UltraServer at the price of its instances, because
   // nothing published says it.
   Money rate;  // of one host and hour, unless the price list says otherwise

@@ -10,7 +10,8 @@ namespace {
 constexpr int kOwners = 0;
 constexpr int kOthers = 1;
 constexpr int kIdle = 2;
-constexpr int kUnfit = 3;
+constexpr int kLent = 3;
+constexpr int kUnfit = 4;
 
 bool IsBoundAt(const std::vector<HostBinding>& bindings, WallTime time) {
   return std::any_of(bindings.begin(), bindings.end(), [&](const HostBinding& binding) {
@@ -116,7 +117,7 @@ int HostTable::RankOf(const Entry& entry, const HostBinding& binding, WallTime n
   if (!state.healthy) return kUnfit;
   // Whatever runs there was to have ended by the start.
   if (binding.start <= now && state.held && state.held_by != binding.owner) return kUnfit;
-  int rank = entry.occupied_until ? kOthers : kIdle;
+  int rank = entry.occupied_until ? kOthers : state.lent ? kLent : kIdle;
   for (const HostBinding& other : entry.bindings) {
     if (other.reservation == binding.reservation) return kUnfit;
     if (other.start < binding.end && binding.start < other.end) return kUnfit;

@@ -38,6 +38,9 @@ struct HostState {
   bool held = false;         // some of its chips are in use
   std::string held_by = {};  // the namespace of all that uses them; empty: several, or nothing
   std::optional<WallTime> held_until = {};  // when all that is held has ended; nullopt: not known
+  // Some of its chips are lent to preemptible gangs. They count as unused, for they are ended when
+  // a block needs them, but no block begins beside them.
+  bool lent = false;
 
   friend bool operator==(const HostState&, const HostState&) = default;
 };
@@ -77,9 +80,9 @@ class HostTable {
   // Chooses hosts for a block: healthy, bound to nobody in that time, and not held outside of
   // blocks at its start; from the start on, held by nobody but its owner. First those that
   // `binding.owner` has until the start, then those that are in use by others until then, then
-  // those that are idle; each by name. So idle hosts remain for blocks that begin sooner and are
-  // bought at the last minute, which need no others by the counts. Fewer than `count` when the pool
-  // has no more.
+  // those that are idle, then those that are lent; each by name. So idle hosts remain for blocks
+  // that begin sooner and are bought at the last minute, which need no others by the counts. Fewer
+  // than `count` when the pool has no more.
   std::vector<std::string> Choose(const Pool& pool, int count, const HostBinding& binding,
                                   WallTime now) const;
 
@@ -88,8 +91,8 @@ class HostTable {
   void Unbind(const std::string& name, std::string_view reservation, WallTime now);
   // Returns the bindings of a host in the order of their starts.
   const std::vector<HostBinding>& BindingsOf(const std::string& name) const;
-  // Returns whether a block can be delivered on the host: it is healthy, no other block has it at
-  // `now`, and nothing runs there that is not its owner's.
+  // Returns whether a block can be delivered on the host as soon as nothing of it is lent: it is
+  // healthy, no other block has it at `now`, and nothing runs there that is not its owner's.
   bool IsReady(const std::string& name, const HostBinding& binding, WallTime now) const;
 
  private:

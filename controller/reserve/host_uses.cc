@@ -1,7 +1,12 @@
 #include "controller/reserve/host_uses.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <optional>
+#include <queue>
+#include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -10,6 +15,7 @@ namespace {
 
 // A host while hosts are kept for blocks.
 struct Candidate {
+  std::string_view name;
   const HostState* state = nullptr;
   std::vector<std::pair<WallTime, WallTime>> taken;  // by blocks
   BlockUse use;
@@ -23,75 +29,175 @@ struct Candidate {
       return other.first < end && start < other.second;
     });
   }
-  // Returns when the last block before `start` ends; nullopt when there is none.
-  std::optional<WallTime> LastEnd(WallTime start) const {
+  // Returns when the last block that is known ends; nullopt without any.
+  std::optional<WallTime> LastEnd() const {
     std::optional<WallTime> last;
-    for (const auto& [from, to] : taken) {
-      if (to <= start) last = std::max(last.value_or(to), to);
-    }
+    for (const auto& [from, to] : taken) last = std::max(last.value_or(to), to);
     return last;
+  }
+  WallTime LastStart() const {
+    WallTime last = WallTime::min();
+    for (const auto& [from, to] : taken) last = std::max(last, from);
+    return last;
+  }
+  // Returns from when on nothing is in its way but blocks; nullopt when that is not known. What
+  // runs in a block has ended when that ends.
+  std::optional<WallTime> FreeFrom() const {
+    if (!state->held || !use.reservation.empty()) return WallTime::min();
+    return state->held_until;
   }
 };
 
-// Returns whether the host can be kept for a block, as it looks now. What runs in a block has ended
-// when that ends.
-bool CanServe(const Candidate& host, const Block& block) {
-  if (!host.state->healthy || host.Overlaps(block.start(), block.end)) return false;
-  if (!host.state->held || !host.use.reservation.empty()) return true;
-  return host.state->held_until && *host.state->held_until <= block.start();
+// The hosts of a pool while they are kept, block by block in the order of their starts.
+//
+// A host is found without looking at the others: those that had a block before are sorted by its
+// end, the others by name. Hosts that cannot serve yet wait until a block begins late enough.
+class Keeper {
+ public:
+  explicit Keeper(std::vector<Candidate>& hosts) : hosts_(hosts) {
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+      const Candidate& host = hosts_[i];
+      const std::optional<WallTime> free = host.FreeFrom();
+      if (!host.state->healthy || !free) continue;
+      waiting_.push({std::max(*free, host.LastStart()), i});
+      if (host.use.kept_from) early_.push_back(i);
+    }
+  }
+
+  void KeepFor(const Block& block, int share) {
+    while (!waiting_.empty() && waiting_.top().first <= block.start()) {
+      Add(waiting_.top().second);
+      waiting_.pop();
+    }
+    for (; share > 0; --share) {
+      const std::optional<std::size_t> found = Find(block.start());
+      if (!found) break;
+      hosts_[*found].Keep(block.start(), block.end);
+      Add(*found);
+    }
+    if (share > 0) KeepBetween(block, share);
+  }
+
+ private:
+  // Of a host that had a block before: the shorter the gap after it, the better; then those that
+  // are not lent, those that are in use, and by name.
+  using Place = std::tuple<std::chrono::nanoseconds, bool, bool, std::size_t>;
+  using Fresh = std::tuple<bool, bool, std::size_t>;
+
+  void Add(std::size_t index) {
+    const Candidate& host = hosts_[index];
+    const Fresh fresh{host.state->lent, !host.state->held, index};
+    if (const auto last = host.LastEnd()) {
+      ended_.insert(std::tuple_cat(std::tuple(-last->time_since_epoch()), fresh));
+    } else {
+      fresh_.insert(fresh);
+    }
+  }
+
+  // Takes the best host for a block that begins then out of the order.
+  std::optional<std::size_t> Find(WallTime start) {
+    const auto ended = ended_.lower_bound({-start.time_since_epoch(), false, false, 0});
+    std::size_t found = 0;
+    if (ended != ended_.end()) {
+      found = std::get<std::size_t>(*ended);
+      ended_.erase(ended);
+    } else if (!fresh_.empty()) {
+      found = std::get<std::size_t>(*fresh_.begin());
+      fresh_.erase(fresh_.begin());
+    } else {
+      return std::nullopt;
+    }
+    return found;
+  }
+
+  // Those that have a block later on, which was bound early, may have room before it.
+  void KeepBetween(const Block& block, int share) {
+    for (const std::size_t index : early_) {
+      if (share == 0) return;
+      Candidate& host = hosts_[index];
+      if (host.LastStart() <= block.start() || *host.FreeFrom() > block.start() ||
+          host.Overlaps(block.start(), block.end)) {
+        continue;
+      }
+      host.Keep(block.start(), block.end);
+      --share;
+    }
+  }
+
+  using Waiting = std::pair<WallTime, std::size_t>;
+
+  std::vector<Candidate>& hosts_;
+  std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;
+  std::vector<std::size_t> early_;  // hosts that are bound to a block which has not begun
+  std::set<Place> ended_;
+  std::set<Fresh> fresh_;
+};
+
+// Keeps spares for blocks that were sold, as many as there are idle hosts: first those that nobody
+// has borrowed.
+void KeepSpares(std::vector<Candidate>& hosts, int spares) {
+  for (const bool lent : {false, true}) {
+    for (auto host = hosts.rbegin(); host != hosts.rend() && spares > 0; ++host) {
+      const HostState& state = *host->state;
+      if (!state.healthy || state.held || state.lent != lent || host->use != BlockUse{}) continue;
+      host->use.spare = true;
+      --spares;
+    }
+  }
 }
 
-// Keeps hosts for the block's share in the pool.
-void KeepFor(const Block& block, int share, std::map<std::string, Candidate>& hosts) {
-  using Rank = std::tuple<bool, WallTime, bool, std::string_view>;
-  std::vector<std::pair<Rank, Candidate*>> ranked;
-  for (auto& [name, host] : hosts) {
-    if (!CanServe(host, block)) continue;
-    const std::optional<WallTime> last = host.LastEnd(block.start());
-    // The shorter the gap after the block before, the better.
-    const WallTime gap(last ? block.start() - *last : std::chrono::nanoseconds(0));
-    ranked.push_back({Rank{!last.has_value(), gap, !host.state->held, name}, &host});
+// Returns the hosts of the pool that each block has, by reservation, and notes what it has.
+std::map<std::string_view, int> TakeBound(const std::vector<std::shared_ptr<const Block>>& blocks,
+                                          std::vector<Candidate>& hosts) {
+  std::map<std::string_view, int> bound;
+  for (const auto& block : blocks) {
+    for (const std::string& name : block->hosts) {
+      const auto host = std::lower_bound(
+          hosts.begin(), hosts.end(), name,
+          [](const Candidate& candidate, const std::string& key) { return candidate.name < key; });
+      if (host == hosts.end() || host->name != name) continue;
+      ++bound[block->reservation];
+      if (!IsDelivered(block->state)) {
+        host->Keep(block->start(), block->end);
+        continue;
+      }
+      host->taken.emplace_back(block->start(), block->end);
+      host->use.reservation = block->reservation;
+      if (block->terms.lend_idle && !block->reclaiming) host->use.lent_until = block->reclaim();
+    }
   }
-  const auto wanted = std::min<std::size_t>(ranked.size(), static_cast<std::size_t>(share));
-  std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(wanted),
-                    ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < wanted; ++i) ranked[i].second->Keep(block.start(), block.end);
+  return bound;
 }
 
 }  // namespace
 
 std::map<std::string, BlockUse> PlanUses(const HostTable& hosts, const Pool& pool,
-                                         std::vector<std::shared_ptr<const Block>> blocks) {
-  std::map<std::string, Candidate> candidates;
+                                         std::vector<std::shared_ptr<const Block>> blocks,
+                                         int spares) {
+  std::vector<Candidate> candidates;
   for (const std::string& name : hosts.NamesIn(pool)) {
-    candidates[name].state = hosts.Find(name);
+    candidates.push_back({.name = name, .state = hosts.Find(name), .taken = {}, .use = {}});
   }
   std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) {
     return std::tie(a->bought.start, a->reservation) < std::tie(b->bought.start, b->reservation);
   });
-  std::map<std::string, int> bound;  // hosts of the pool that a block has, by reservation
-  for (const auto& block : blocks) {
-    for (const std::string& name : block->hosts) {
-      const auto host = candidates.find(name);
-      if (host == candidates.end()) continue;
-      ++bound[block->reservation];
-      if (IsDelivered(block->state)) {
-        host->second.use.reservation = block->reservation;
-        host->second.taken.emplace_back(block->start(), block->end);
-      } else {
-        host->second.Keep(block->start(), block->end);
-      }
-    }
-  }
+  const std::map<std::string_view, int> bound = TakeBound(blocks, candidates);
+  Keeper keeper(candidates);
+  int sold = 0;
   for (const auto& block : blocks) {
     for (const CellShare& share : block->cells) {
-      const int missing = share.hosts - bound[block->reservation];
-      if (share.cell != pool.cell || IsDelivered(block->state) || missing <= 0) continue;
-      KeepFor(*block, missing, candidates);
+      if (share.cell != pool.cell) continue;
+      sold += share.hosts;
+      const auto has = bound.find(block->reservation);
+      const int missing = share.hosts - (has == bound.end() ? 0 : has->second);
+      if (!IsDelivered(block->state) && missing > 0) keeper.KeepFor(*block, missing);
     }
   }
+  KeepSpares(candidates, std::min(spares, sold));
   std::map<std::string, BlockUse> uses;
-  for (auto& [name, host] : candidates) uses[name] = std::move(host.use);
+  for (Candidate& host : candidates) {
+    uses.emplace_hint(uses.end(), host.name, std::move(host.use));
+  }
   return uses;
 }
 

@@ -2,7 +2,7 @@
 """Writes a gang: the Gang, one claim template, and its pods, ready for `kubectl apply -f -`.
 
     make_gang.py NAME SHAPE MEMBERS [--command 'nccom-test allr …'] [--instance-type trn2u.48xlarge]
-        [--block CAPACITY_BLOCK] [--max-runtime 90m]
+        [--block CAPACITY_BLOCK] [--preemptible] [--max-runtime 90m]
 
 Each pod asks for an equal share of the shape's chips.
 """
@@ -18,7 +18,8 @@ PARSER.add_argument("members", type=int)
 PARSER.add_argument("--command", default="nccom-test allr -b 1K -e 4M -f 16 -d fp32 -c")
 PARSER.add_argument("--instance-type", default="trn2u.48xlarge")
 PARSER.add_argument("--block", help="the Capacity Block in which it runs")
-PARSER.add_argument("--max-runtime", help="how long it runs at most")
+PARSER.add_argument("--preemptible", action="store_true", help="may use what is kept for blocks, or lent by them")
+PARSER.add_argument("--max-runtime", help="after which it is ended, as 90m")
 
 GANG = """\
 apiVersion: tahoma.dev/v1alpha1
@@ -82,10 +83,12 @@ def main():
     chips, rest = divmod(math.prod(int(side) for side in args.shape.split("x")), args.members)
     if rest:
         PARSER.error(f"the chips of {args.shape} cannot be shared equally by {args.members} pods")
+    more = f"\n  capacityBlock: {args.block}" if args.block else ""
+    more += "\n  preemptible: true" if args.preemptible else ""
+    more += f"\n  maxRuntime: {args.max_runtime}" if args.max_runtime else ""
     print(GANG.format(name=args.name, members=args.members, shape=args.shape, chips=chips,
                       instance_type=args.instance_type,
-                      more=(f"\n  capacityBlock: {args.block}" if args.block else "") +
-                      (f"\n  maxRuntime: {args.max_runtime}" if args.max_runtime else "")), end="")
+                      more=more), end="")
     command = ", ".join(f'"{word}"' for word in shlex.split(args.command))
     for index in range(args.members):
         print(POD.format(name=args.name, index=index, command=command), end="")

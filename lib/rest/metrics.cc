@@ -10,15 +10,27 @@
 namespace tahoma::rest {
 namespace {
 
-prometheus::MetricFamily SampleOf(const std::string& name, const std::string& help, bool counter,
-                                  double value) {
-  prometheus::ClientMetric metric;
-  metric.counter.value = value;
-  metric.gauge.value = value;
-  return {.name = name,
-          .help = help,
-          .type = counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge,
-          .metric = {std::move(metric)}};
+prometheus::MetricFamily SamplesOf(const std::string& name, const std::string& help, bool counter,
+                                   const std::vector<std::pair<Labels, double>>& values) {
+  prometheus::MetricFamily family{
+      .name = name,
+      .help = help,
+      .type = counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge,
+      .metric = {}};
+  for (const auto& [labels, value] : values) {
+    prometheus::ClientMetric& metric = family.metric.emplace_back();
+    for (const auto& [label, text] : labels) metric.label.push_back({label, text});
+    metric.counter.value = value;
+    metric.gauge.value = value;
+  }
+  return family;
+}
+
+// Returns what reads the value of a metric without labels.
+Metrics::ReadAll WithoutLabels(Metrics::Read read) {
+  return [read = std::move(read)] {
+    return std::vector<std::pair<Labels, double>>{{Labels{}, read()}};
+  };
 }
 
 }  // namespace
@@ -47,12 +59,17 @@ Histogram& Metrics::AddHistogram(const std::string& name, const std::string& hel
 
 void Metrics::AddGaugeCallback(const std::string& name, const std::string& help, Read read) {
   const MutexLock lock(mutex_);
-  callbacks_[name] = {.help = help, .counter = false, .read = std::move(read)};
+  callbacks_[name] = {.help = help, .counter = false, .read = WithoutLabels(std::move(read))};
 }
 
 void Metrics::AddCounterCallback(const std::string& name, const std::string& help, Read read) {
   const MutexLock lock(mutex_);
-  callbacks_[name] = {.help = help, .counter = true, .read = std::move(read)};
+  callbacks_[name] = {.help = help, .counter = true, .read = WithoutLabels(std::move(read))};
+}
+
+void Metrics::AddGaugeFamily(const std::string& name, const std::string& help, ReadAll read) {
+  const MutexLock lock(mutex_);
+  callbacks_[name] = {.help = help, .counter = false, .read = std::move(read)};
 }
 
 std::string Metrics::Text() const {
@@ -60,7 +77,7 @@ std::string Metrics::Text() const {
   {
     const MutexLock lock(mutex_);
     for (const auto& [name, callback] : callbacks_) {
-      families.push_back(SampleOf(name, callback.help, callback.counter, callback.read()));
+      families.push_back(SamplesOf(name, callback.help, callback.counter, callback.read()));
     }
   }
   std::ranges::sort(families, {}, &prometheus::MetricFamily::name);

@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/mutex.h"
@@ -63,6 +64,10 @@ class Metrics {
   // `read` never gives less than before.
   void AddCounterCallback(const std::string& name, const std::string& help, Read read);
 
+  // A gauge with labels, all of whose values are asked for at every scrape. There must be few.
+  using ReadAll = std::function<std::vector<std::pair<Labels, double>>()>;
+  void AddGaugeFamily(const std::string& name, const std::string& help, ReadAll read);
+
   // Prometheus text exposition format 0.0.4, in the order of names and labels.
   std::string Text() const;
 
@@ -70,7 +75,7 @@ class Metrics {
   struct Callback {
     std::string help;
     bool counter = false;
-    Read read;
+    ReadAll read;
   };
 
   const std::unique_ptr<prometheus::Registry> registry_;

@@ -131,6 +131,40 @@ void Purchase(benchmark::State& run) {
 }
 BENCHMARK(Purchase)->Name("block_purchase_p99_ms")->Unit(benchmark::kMillisecond)->Iterations(4);
 
+// The uses of 60,000 hosts of one pool after a purchase in it, when 10,000 blocks are sold there.
+void PlanUsesOfOnePool(benchmark::State& run) {
+  constexpr int kHosts = 60'000;
+  constexpr int kSold = 10'000;
+  const auto book = EmptyBook(Morning());
+  for (int i = 0; i < kHosts; ++i) {
+    book->PutHost({.name = fmt::format("us-{:05}", i),
+                   .pool = {.product = FindProduct("u-trn2x64"), .zone = "tahoma-1a", .cell = ""},
+                   .healthy = true},
+                  Morning());
+  }
+  Rng rng(4);
+  const auto buy = [&](std::uint64_t owner) {
+    const Slot start = SlotOf(Morning()) + 1 + static_cast<Slot>(rng.Below(56));
+    TAHOMA_CHECK_OK(book->Purchase(Order(start, LegalDays()[rng.Below(14)],
+                                         1 + static_cast<int>(rng.Below(16)), owner),
+                                   Morning())
+                        .status());
+  };
+  std::uint64_t owner = 0;
+  while (owner < kSold) buy(++owner);
+  book->TakeUses();
+  for (auto unused : run) {
+    run.PauseTiming();
+    buy(++owner);
+    run.ResumeTiming();
+    benchmark::DoNotOptimize(book->TakeUses());
+  }
+}
+BENCHMARK(PlanUsesOfOnePool)
+    ->Name("plan_uses_60k_hosts_ms")
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(5);
+
 // 2,232 UltraServers of one owner each go to the next, each of which is still in use until its
 // gang has ended, one after the other.
 void HandOver(benchmark::State& run) {

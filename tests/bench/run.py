@@ -209,6 +209,7 @@ ROWS = [
     ("place_fleet_unique_devices_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("offering_search_p99_ms", "ms", 5, "lower", google_benchmark("reserve_bench", "p99_ms")),
     ("block_purchase_p99_ms", "ms", 20, "lower", google_benchmark("reserve_bench", "p99_ms")),
+    ("plan_uses_60k_hosts_ms", "ms", 200, "lower", google_benchmark("reserve_bench", None)),
     ("handover_2232_ultraservers_ms", "ms", 5000, "lower", google_benchmark("reserve_bench", None)),
     ("blocks_100k_restart_ms", "ms", 2000, "lower", google_benchmark("reserve_bench", None)),
     ("strategic_merge_533kb_ms", "ms", 200, "lower", google_benchmark("api_server_bench", None)),

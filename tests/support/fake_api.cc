@@ -5,9 +5,89 @@
 #include <algorithm>
 #include <set>
 
+#include "controller/ledger/block_record.h"
 #include "controller/plan/decision.h"
+#include "lib/base/hex.h"
+#include "tests/support/fleet.h"
 
 namespace tahoma::controller {
+
+namespace {
+
+std::shared_ptr<const ClassFact> ChipClass() {
+  auto made = std::make_shared<ClassFact>();
+  made->name = std::string(kNeuronDriver);
+  made->selectors.push_back(kNeuronClassSelector);
+  return made;
+}
+
+}  // namespace
+
+void FakeApi::AddClass() {
+  has_class_ = true;
+  events_.push_back(ClassSeen{ChipClass()});
+}
+
+void FakeApi::AddNode(NodeFacts node) {
+  nodes_[node.name] = node;
+  events_.push_back(NodeSeen{std::make_shared<const NodeFacts>(std::move(node))});
+}
+
+void FakeApi::ChangeGang(const std::string& name, const std::function<void(GangFact&)>& change) {
+  GangFact& gang = gangs_.at(name);
+  change(gang);
+  ++gang.generation;
+  events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
+}
+
+void FakeApi::ChangePod(const std::string& name, const std::function<void(PodFact&)>& change) {
+  change(pods_.at(name));
+  Touch(pods_.at(name));
+}
+
+void FakeApi::AddBlock(const std::string& name, const std::string& offering,
+                       const BlockTerms& terms, const std::string& owner) {
+  BlockFact block{.key = {owner, name}, .uid = fmt::format("block-{}", ++uids_)};
+  block.order = {.offering_id = offering,
+                 .key = block.key,
+                 .uid = block.uid,
+                 .token = block.uid,
+                 .terms = terms};
+  Touch(blocks_[name] = block);
+}
+
+void FakeApi::ChangeBlock(const std::string& name, const std::function<void(BlockFact&)>& change) {
+  change(blocks_.at(name));
+  Touch(blocks_.at(name));
+}
+
+std::shared_ptr<const BlockView> FakeApi::BlockStatus(const std::string& name) const {
+  const auto found = block_status_.find(name);
+  return found == block_status_.end() ? nullptr : found->second;
+}
+
+void FakeApi::Touch(BlockFact& block) {
+  block.resource_version = std::to_string(++version_);
+  events_.push_back(BlockSeen{std::make_shared<const BlockFact>(block)});
+}
+
+ApiResult FakeApi::OnBlock(const ApiWrite& write, ApiResult result) {
+  const auto found = blocks_.find(write.name);
+  if (write.kind == WriteKind::kCreateBlock || found == blocks_.end()) {
+    result.outcome = WriteOutcome::kRefused;
+    return result;
+  }
+  BlockFact& block = found->second;
+  const Block* shown = write.block->block.get();
+  if (write.kind == WriteKind::kBlockFinalizer) {
+    block.protected_by_finalizer = shown != nullptr && HoldsCapacity(shown->state);
+  } else {
+    block.record = shown == nullptr ? "" : Hex(EncodeBlock(*shown));
+    block_status_[write.name] = write.block;
+  }
+  Touch(block);
+  return result;
+}
 
 void FakeApi::AddNode(const std::string& name, int chips) {
   NodeFacts node;
@@ -157,6 +237,7 @@ ApiResult FakeApi::Execute(const ApiWrite& write) {
   const WriteTarget target = TargetOf(write.kind);
   if (target == WriteTarget::kClaim) return OnClaim(write, std::move(result));
   if (target == WriteTarget::kPod) return OnPod(write, std::move(result));
+  if (target == WriteTarget::kBlock) return OnBlock(write, std::move(result));
   if (write.kind == WriteKind::kGangStatus) statuses_[write.name] = *write.status;
   if (write.kind == WriteKind::kPodCondition) conditions_[write.name] = write.message;
   if (write.kind == WriteKind::kEvent) notes_.push_back(*write.event);
@@ -244,6 +325,8 @@ ApiResult FakeApi::OnPod(const ApiWrite& write, ApiResult result) {
     pod.bound_gang_uid = write.decision->uid;
     pod.bound_rank = decided.rank;
     pod.bound_slice = decided.slice;
+    pod.bound_reservation = write.decision->reservation;
+    pod.scheduled_at = now;
     if (decided.slice < write.decision->slices.size()) {
       pod.bound_placement = PlacementText(write.decision->slices[decided.slice]);
     }
@@ -261,6 +344,10 @@ void FakeApi::Relist() {
   }
   for (const auto& [name, gang] : gangs_) {
     events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
+  }
+  if (has_class_) events_.push_back(ClassSeen{ChipClass()});
+  for (const auto& [name, block] : blocks_) {
+    events_.push_back(BlockSeen{std::make_shared<const BlockFact>(block)});
   }
   for (const auto& [name, claim] : claims_) {
     events_.push_back(ClaimSeen{std::make_shared<const ClaimFact>(claim)});

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,8 +33,17 @@ class FakeApi {
  public:
   // A node with `chips` chips named neuron-device-0, 1, …
   void AddNode(const std::string& name, int chips = 16);
+  void AddNode(NodeFacts node);
   void RemoveNode(const std::string& name);
+  // The DeviceClass of whole chips, which a real planner asks for.
+  void AddClass();
   void AddGang(const std::string& name, int members);
+  void ChangeGang(const std::string& name, const std::function<void(GangFact&)>& change);
+  void ChangePod(const std::string& name, const std::function<void(PodFact&)>& change);
+  // A CapacityBlock that buys the offering.
+  void AddBlock(const std::string& name, const std::string& offering, const BlockTerms& terms,
+                const std::string& owner = "default");
+  void ChangeBlock(const std::string& name, const std::function<void(BlockFact&)>& change);
   void AddPod(const std::string& name, const std::string& gang,
               const std::vector<std::string>& claims);
   void AddClaim(const std::string& name, int chips);
@@ -48,6 +58,8 @@ class FakeApi {
 
   // Claims are made with their finalizer, as those from templates are in standalone mode.
   bool protects_claims = false;
+  // The time by which pods are bound.
+  WallTime now;
 
   // Acts as kube-controller-manager and kubelets: ends deleted pods, takes back reservations of
   // ended pods, clears claims nobody uses, removes their finalizer.
@@ -71,6 +83,9 @@ class FakeApi {
   const std::map<std::string, GangStatus>& statuses() const { return statuses_; }
   const std::map<std::string, std::string>& conditions() const { return conditions_; }
   const std::vector<EventNote>& events() const { return notes_; }
+  const std::map<std::string, BlockFact>& blocks() const { return blocks_; }
+  // What is published of a block; nullptr before it is bought.
+  std::shared_ptr<const BlockView> BlockStatus(const std::string& name) const;
 
   // Every mistake that a real API would suffer from: double allocation, a partial gang at rest, …
   std::vector<std::string> faults;
@@ -83,6 +98,8 @@ class FakeApi {
  private:
   ApiResult OnClaim(const ApiWrite& write, ApiResult result);
   ApiResult OnPod(const ApiWrite& write, ApiResult result);
+  ApiResult OnBlock(const ApiWrite& write, ApiResult result);
+  void Touch(BlockFact& block);
   void Touch(PodFact& pod);
   void Touch(ClaimFact& claim);
   void RemovePod(const std::string& name);
@@ -96,6 +113,9 @@ class FakeApi {
   std::map<std::string, GangStatus> statuses_;
   std::map<std::string, std::string> conditions_;
   std::vector<EventNote> notes_;
+  std::map<std::string, BlockFact> blocks_;
+  std::map<std::string, std::shared_ptr<const BlockView>> block_status_;
+  bool has_class_ = false;
   std::vector<Command> events_;
 };
 

@@ -51,6 +51,16 @@ std::string UnschedulableMessage(Field status) {
   return "";
 }
 
+std::optional<WallTime> ScheduledAt(Field status) {
+  for (const Field condition : status.At("conditions").Items()) {
+    if (condition.At("type").Text() == "PodScheduled" && condition.At("status").Text() == "True") {
+      const auto since = ParseTime(condition.At("lastTransitionTime").Text());
+      return since.ok() ? std::optional(*since) : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<PodClaim> ParsePodClaims(Field object) {
@@ -86,6 +96,7 @@ Pod ParsePod(Field object) {
   const Field status = object.At("status");
   pod.phase = status.At("phase").Text();
   pod.unschedulable_message = UnschedulableMessage(status);
+  pod.scheduled_at = ScheduledAt(status);
   return pod;
 }
 

@@ -8,10 +8,13 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/base/clock.h"
 #include "lib/kube/field.h"
 #include "lib/kube/objects/metadata.h"
 #include "lib/kube/objects/taint.h"
@@ -54,6 +57,8 @@ struct Pod {
   std::vector<PodClaim> claims;
   // Message of its condition PodScheduled=False.
   std::string unschedulable_message;
+  // Since when its condition PodScheduled is True.
+  std::optional<WallTime> scheduled_at;
 };
 
 Pod ParsePod(Field object);

@@ -80,6 +80,31 @@ TEST(ParsePodTest, KnowsHowLongThePodMayTakeToEndAndWhatItWasTold) {
   }
 }
 
+TEST(ParsePodTest, AnnotationsOfAPodWithoutAGangSayWhatAGangsSpecSays) {
+  json object = PodJson();
+  object["metadata"]["annotations"] = {{"tahoma.dev/preemptible", "true"},
+                                       {"tahoma.dev/checkpointable", "false"},
+                                       {"tahoma.dev/max-runtime", "1h30m"},
+                                       {"tahoma.dev/capacity-block", "team-a/train"}};
+  object["spec"]["terminationGracePeriodSeconds"] = 90;
+  EXPECT_FALSE((*ParsePod(object))->preemptible) << "its Gang says it";
+  object["metadata"]["labels"].erase("tahoma.dev/gang");
+  const auto pod = *ParsePod(object);
+  EXPECT_TRUE(pod->preemptible);
+  EXPECT_FALSE(pod->checkpointable);
+  EXPECT_EQ(pod->max_runtime, std::chrono::minutes(90));
+  EXPECT_EQ(pod->block, "team-a/train");
+  EXPECT_EQ(pod->grace(), std::chrono::seconds(90));
+  EXPECT_EQ(pod->spec_error, "");
+  object["metadata"]["annotations"]["tahoma.dev/max-runtime"] = "soon";
+  EXPECT_EQ((*ParsePod(object))->spec_error,
+            "annotation tahoma.dev/max-runtime soon: must be numbers of at most nine digits, each "
+            "with h, m or s, such as 90m or 1h30m");
+  object["metadata"]["annotations"] = {{"tahoma.dev/preemptible", "yes"}};
+  EXPECT_EQ((*ParsePod(object))->spec_error,
+            "annotation tahoma.dev/preemptible is yes, must be true or false");
+}
+
 TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {
   json bad = PodJson();
   bad["spec"]["nodeName"] = 7;

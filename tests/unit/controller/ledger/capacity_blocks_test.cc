@@ -8,12 +8,15 @@
 #include <deque>
 
 #include "controller/ledger/block_record.h"
+#include "controller/ledger/entry_form.h"
 #include "controller/reserve/refusal.h"
 #include "controller/reserve/search.h"
 #include "lib/base/check.h"
 #include "lib/base/hex.h"
+#include "lib/base/json.h"
 #include "tests/support/fleet.h"
 #include "tests/support/memory_journal.h"
+#include "tests/unit/controller/ledger/block_story.h"
 
 namespace tahoma::controller {
 namespace {
@@ -29,10 +32,10 @@ class CapacityBlocksTest : public ::testing::Test {
  protected:
   CapacityBlocksTest() {
     for (int z = 0; z < 4; ++z) {
-      cluster_.PutNode(NodeFactsOf({.name = "n" + std::to_string(z),
-                                    .type = "trn2u.48xlarge",
-                                    .ultra_server = "us-0",
-                                    .z = z}));
+      cluster_.PutNode(InOneCell(NodeFactsOf({.name = "n" + std::to_string(z),
+                                              .type = "trn2u.48xlarge",
+                                              .ultra_server = "us-0",
+                                              .z = z})));
     }
     Start();
   }
@@ -152,14 +155,19 @@ class CapacityBlocksTest : public ::testing::Test {
     blocks_->OnBlock(std::make_shared<const BlockFact>(objects_.at(key)));
   }
 
-  std::string Offering(int days = 1) {
+  std::string Offering(int days = 1, const std::string& instance_type = "") {
     const WallTime now = time_.ToBlock(wall_);
-    const auto search = CheckQuery({.ultraserver_type = "u-trn2x64",
-                                    .ultraserver_count = 1,
-                                    .duration_hours = days * 24,
-                                    .start_date_range = StartOf(SlotOf(now) + 1),
-                                    .order = OfferingOrder::kStart},
-                                   now);
+    OfferingQuery query{.duration_hours = days * 24,
+                        .start_date_range = StartOf(SlotOf(now) + 1),
+                        .order = OfferingOrder::kStart};
+    if (instance_type.empty()) {
+      query.ultraserver_type = "u-trn2x64";
+      query.ultraserver_count = 1;
+    } else {
+      query.instance_type = instance_type;
+      query.instance_count = 1;
+    }
+    const auto search = CheckQuery(query, now);
     const SearchAnswer answer =
         SearchOfferings(blocks_->book().profile(), blocks_->book().prices(), *search, now);
     TAHOMA_CHECK(!answer.offerings.empty());
@@ -628,6 +636,127 @@ TEST_F(CapacityBlocksTest, WhatRunsInAnAdjoiningBlockOfTheOwnerGoesOn) {
   EXPECT_EQ(Find((*answers_[0].block)->key)->hosts, (std::vector<std::string>{"us-0"}));
 }
 
+TEST_F(CapacityBlocksTest, GangsOfNamespacesWithAccessRunInIt) {
+  for (int i = 0; i < 2; ++i) {
+    cluster_.PutNode(NodeFactsOf({.name = "lone-" + std::to_string(i), .type = "trn2.48xlarge"}));
+  }
+  Settle();
+  BlockFact fact{.key = kTrain};
+  fact.order.offering_id = Offering(1, "trn2.48xlarge");
+  fact.order.terms.access = {"team-b"};
+  fact.order.terms.magnetic = true;
+  Put(fact);
+  Settle();
+  MoveTo(Find(kTrain)->start());
+  const auto admit = [&](const std::string& ns, const std::string& block) {
+    auto spec = std::make_shared<GangSpec>();
+    spec->block = block;
+    Readiness ready;
+    ready.spec = std::move(spec);
+    return blocks_->Admit({{ns, "g"}, false}, std::move(ready), wall_);
+  };
+  EXPECT_EQ(admit("team-b", "team-a/train").spec->reservation, Find(kTrain)->reservation);
+  EXPECT_EQ(admit("team-a", "team-a/train").spec->reservation, Find(kTrain)->reservation);
+  EXPECT_EQ(admit("team-c", "team-a/train").message,
+            "Capacity Block team-a/train admits no gang of namespace team-c: its spec.access does "
+            "not name it");
+  // … and are drawn to it when they name none.
+  EXPECT_EQ(admit("team-b", "").spec->drawn.size(), 1U);
+  EXPECT_EQ(admit("team-c", "").spec->drawn.size(), 0U);
+  BlockFact changed = objects_.at(kTrain);
+  changed.order.terms.access.clear();
+  objects_[kTrain] = changed;
+  Changed(kTrain);
+  Settle();
+  EXPECT_EQ(admit("team-b", "team-a/train").spec, nullptr);
+  EXPECT_EQ(admit("team-b", "").spec->drawn.size(), 0U);
+}
+
+TEST_F(CapacityBlocksTest, UltraServersAreNotShared) {
+  Settle();
+  BlockFact fact{.key = kTrain};
+  fact.order.offering_id = Offering();
+  fact.order.terms.access = {"team-b"};
+  Put(std::move(fact));
+  Settle();
+  EXPECT_EQ(refusals_.at(kTrain),
+            "Unsupported: access: UltraServer blocks cannot be shared with other namespaces; only "
+            "gangs of team-a may run in it");
+}
+
+TEST_F(CapacityBlocksTest, AGangThatIsNotCheckpointableNeedsAMaxRuntime) {
+  Settle();
+  Apply(Offering());
+  Settle();
+  MoveTo(Find(kTrain)->start());
+  auto spec = std::make_shared<GangSpec>();
+  spec->block = "train";
+  spec->checkpointable = false;
+  Readiness ready;
+  ready.spec = spec;
+  const GangRef ref{{"team-a", "g"}, false};
+  EXPECT_THAT(blocks_->Admit(ref, ready, wall_).message,
+              HasSubstr("a gang that is not checkpointable needs a maxRuntime to run in it"));
+  spec->max_runtime = std::chrono::hours(2);
+  EXPECT_NE(blocks_->Admit(ref, ready, wall_).spec, nullptr);
+}
+
+TEST_F(CapacityBlocksTest, FailedHostsAreReplacedOnRequest) {
+  for (int z = 0; z < 4; ++z) {
+    cluster_.PutNode(InOneCell(NodeFactsOf({.name = "m" + std::to_string(z),
+                                            .type = "trn2u.48xlarge",
+                                            .ultra_server = "us-1",
+                                            .z = z})));
+  }
+  Settle();
+  Apply(Offering());
+  Settle();
+  MoveTo(Find(kTrain)->start());
+  const std::string first = Find(kTrain)->hosts.front();
+  const auto ask = [&](const std::string& request) {
+    objects_.at(kTrain).replace = request;
+    Changed(kTrain);
+    Settle();
+  };
+  ask("1");
+  EXPECT_THAT(Find(kTrain)->hosts, ElementsAre(first)) << "nothing has failed";
+  for (int z = 0; z < 4; ++z) {
+    cluster_.RemoveNode((first == "us-0" ? "n" : "m") + std::to_string(z));
+  }
+  Settle();
+  EXPECT_THAT(Find(kTrain)->hosts, ElementsAre(first)) << "nobody has asked since";
+  ask("1");
+  EXPECT_THAT(Find(kTrain)->hosts, ElementsAre(first)) << "that was answered";
+  ask("2");
+  EXPECT_THAT(Find(kTrain)->hosts, ElementsAre(first == "us-0" ? "us-1" : "us-0"));
+  EXPECT_FALSE(Find(kTrain)->replacing);
+  EXPECT_EQ(StateName(Find(kTrain)->state), "active");
+}
+
+TEST_F(CapacityBlocksTest, ARequestWaitsForHostsThroughARestart) {
+  Settle();
+  Apply(Offering());
+  Settle();
+  MoveTo(Find(kTrain)->start());
+  for (int z = 0; z < 4; ++z) cluster_.RemoveNode("n" + std::to_string(z));
+  objects_.at(kTrain).replace = "now";
+  Settle();
+  Changed(kTrain);
+  Settle();
+  EXPECT_TRUE(Find(kTrain)->replacing);
+  Start();
+  Settle();
+  EXPECT_TRUE(Find(kTrain)->replacing);
+  for (int z = 0; z < 4; ++z) {
+    cluster_.PutNode(InOneCell(NodeFactsOf({.name = "m" + std::to_string(z),
+                                            .type = "trn2u.48xlarge",
+                                            .ultra_server = "us-1",
+                                            .z = z})));
+  }
+  Settle();
+  EXPECT_THAT(Find(kTrain)->hosts, ElementsAre("us-1"));
+}
+
 TEST_F(CapacityBlocksTest, ManyChangesInOneStepAreOneEntry) {
   Settle();
   Apply(Offering());
@@ -654,7 +783,8 @@ TEST(BlockRecordTest, ABlockIsReadAsItWasWritten) {
   block.terms = {.replace = ReplacePolicy::kAutomatic,
                  .binding = BindingMode::kAtPurchase,
                  .lend_idle = true,
-                 .magnetic = true};
+                 .magnetic = true,
+                 .access = {"team-b", "team-c"}};
   block.payment = {.settles = block.created, .succeeds = false, .deadline = block.end};
   block.extensions = {{.offering_id = "cbe-1",
                        .token = "t",
@@ -668,6 +798,9 @@ TEST(BlockRecordTest, ABlockIsReadAsItWasWritten) {
   block.bound = block.created;
   block.warned = true;
   block.trouble = "why";
+  block.replace_request = "today";
+  block.replacing = true;
+  block.usage = {.chip_ms = {.used = 1, .lent = 2, .idle = 3, .lost = 4}, .as_of = block.start()};
   const std::string bytes = EncodeBlock(block);
   EXPECT_TRUE(IsBlockEntry(bytes));
   const auto read = DecodeBlock(bytes);
@@ -678,6 +811,30 @@ TEST(BlockRecordTest, ABlockIsReadAsItWasWritten) {
     other[i] = static_cast<char>(other[i] ^ 1);
     EXPECT_TRUE(absl::IsDataLoss(DecodeBlock(other).status())) << i;
   }
+}
+
+TEST(BlockRecordTest, ABlockOfAnEarlierVersionIsRead) {
+  Block block{.reservation = "cr-1", .key = kTrain};
+  block.bought = {.product = FindProduct("u-trn2x64"),
+                  .count = 1,
+                  .zone = "z",
+                  .start = StartOf(20'000),
+                  .end = StartOf(20'007),
+                  .rate = {5}};
+  block.cells = {{"a", 1}};
+  block.created = block.start() - std::chrono::hours(3);
+  block.end = block.bought.end;
+  Json body;
+  ASSERT_TRUE(DecodeEntry(EncodeBlock(block), [&](EntryType, const Json& read) {
+                body = read;
+                return absl::OkStatus();
+              }).ok());
+  EXPECT_EQ(body.erase("usage") + body.erase("replace"), 2U);
+  body["terms"] = {1, 0, false, false};
+  const auto read = DecodeBlock(EncodeEntry(EntryType::kBlockChanged, body));
+  ASSERT_TRUE(read.ok()) << read.status();
+  block.usage.as_of = block.start();
+  EXPECT_EQ(*read, block);
 }
 
 }  // namespace

@@ -42,16 +42,19 @@ class World {
   // Whether the events of the claims' watch are held back. Afterwards they come one by one,
   // whenever nothing else is left to do.
   bool claims_lag = false;
+  // Sees the writes of each step.
+  std::function<void(const std::vector<ApiWrite>&)> on_writes;
 
   World() { Start(); }
   // In standalone mode claims are made with their finalizer.
-  explicit World(CoreOptions options) : options_(options) {
+  explicit World(CoreOptions options, PlanFunction plan = FirstFit)
+      : options_(options), plan_(std::move(plan)) {
     api.protects_claims = options.journal_beside_api;
     Start();
   }
 
   void Start() {
-    core_ = std::make_unique<Core>(FirstFit, options_);
+    core_ = std::make_unique<Core>(plan_, options_);
     results_.clear();
     TAHOMA_CHECK_OK(journal.Load([&](Sequence sequence, std::string_view bytes) {
       return core_->Restore(sequence, bytes);
@@ -71,11 +74,13 @@ class World {
         lagging_.pop_front();
       }
       const bool quiet = commands.empty();
+      api.now = Time().wall;
       StepOutput out = core_->Step(std::move(commands), Time());
       if (!out.journal.empty()) {
         if (Crashes()) return false;
         TAHOMA_CHECK_OK(journal.Write(out.journal));
       }
+      if (on_writes) on_writes(out.writes);
       for (const ApiWrite& write : out.writes) {
         if (Crashes()) return false;
         results_.push_back(Carry(write));
@@ -88,12 +93,18 @@ class World {
     return true;
   }
 
-  Core& core() { return *core_; }
-  Now Time() const {
-    return {WallTime(std::chrono::seconds(1'700'000'000)) + clock_, MonotonicTime(clock_)};
+  // Lets all of the time until then pass at once.
+  void MoveTo(WallTime time) {
+    clock_ = std::max(clock_, time - kBegin);
+    Settle();
   }
 
+  Core& core() { return *core_; }
+  Now Time() const { return {kBegin + clock_, MonotonicTime(clock_)}; }
+
  private:
+  static constexpr WallTime kBegin{std::chrono::seconds(1'700'000'000)};  // 2023-11-14T22:13:20Z
+
   bool Crashes() {
     ++steps_;
     return crash_after != 0 && steps_ >= crash_after;
@@ -137,6 +148,7 @@ class World {
   }
 
   const CoreOptions options_;
+  const PlanFunction plan_ = FirstFit;
   std::unique_ptr<Core> core_;
   std::deque<ApiWrite> late_;
   std::deque<Command> lagging_;

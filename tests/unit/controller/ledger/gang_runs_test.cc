@@ -273,7 +273,8 @@ TEST_F(GangRunsTest, ARunThatIsEndedOnANodeLosesAllOfItsPodsAndItsDevices) {
   GoOn();
   ASSERT_EQ(runs_->Find(kTrain)->phase(), RunPhase::kBound);
   EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kBound));
-  runs_->EndOn(*cluster_.FindNode("node-0"), "Capacity Block a/b ends: us-0 is taken back");
+  runs_->EndOn(*cluster_.FindNode("node-0"), EndCause::kReclaimed,
+               "Capacity Block a/b ends: us-0 is taken back");
   for (int i = 0; i < 3; ++i) {
     GoOn();
     api_.RunControllers();
@@ -302,15 +303,16 @@ TEST_F(GangRunsTest, PodsOfAnEndedRunMustBeGoneByThenAlsoAfterARestart) {
   const WallTime by = *ParseTime("2026-11-24T11:30:00Z");
   runs_->Begin(DecisionFor(api_, "train"));
   GoOn();
-  runs_->EndOn(*cluster_.FindNode("node-0"), "Capacity Block a/b ends", by);
+  runs_->EndOn(*cluster_.FindNode("node-0"), EndCause::kReclaimed, "Capacity Block a/b ends", by);
   EXPECT_THAT(deletions(), ElementsAre(by, by));
   EXPECT_THAT(deletions(), IsEmpty()) << "they are being deleted";
   Start();
   EXPECT_THAT(deletions(), ElementsAre(by, by));
   // Somebody needs the hardware earlier.
-  runs_->EndOn(*cluster_.FindNode("node-0"), "another", by - std::chrono::hours(1));
+  runs_->EndOn(*cluster_.FindNode("node-0"), EndCause::kReclaimed, "another",
+               by - std::chrono::hours(1));
   EXPECT_THAT(deletions(), ElementsAre(by - std::chrono::hours(1), by - std::chrono::hours(1)));
-  runs_->EndOn(*cluster_.FindNode("node-0"), "a third", by);
+  runs_->EndOn(*cluster_.FindNode("node-0"), EndCause::kReclaimed, "a third", by);
   EXPECT_THAT(deletions(), IsEmpty());
   api_.RunControllers();
   Hear();

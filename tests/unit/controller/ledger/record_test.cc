@@ -22,6 +22,11 @@ GangDecision Example() {
   decision.key = {"default", "train"};
   decision.uid = "gang-uid";
   decision.end = WallTime(std::chrono::seconds(1'800'000'000));
+  decision.reservation = "cr-1";
+  decision.placed = WallTime(std::chrono::seconds(1'700'000'000));
+  decision.max_runtime = std::chrono::seconds(std::int64_t{999'999'999} * 3600);
+  decision.preemptible = true;
+  decision.grace = std::chrono::seconds(90);
   decision.pods = {{.name = "train-0", .uid = "u0", .node = "node-a", .rank = 0, .slice = 0}};
   DecidedClaim claim;
   claim.name = "train-0-chips";
@@ -54,6 +59,33 @@ TEST(RecordTest, ADecisionComesBackAsItWas) {
   EXPECT_EQ(*std::get<GangPrepared>(*record).decision, *decision);
 }
 
+TEST(RecordTest, RecordsOfEarlierVersionsAreRead) {
+  Json body;
+  const std::string bytes = EncodeRecord(GangPrepared{std::make_shared<GangDecision>(Example())});
+  ASSERT_TRUE(DecodeEntry(bytes, [&](EntryType, const Json& read) {
+                body = read;
+                return absl::OkStatus();
+              }).ok());
+  for (const char* added :
+       {"reclaim", "reservation", "placed", "runtime", "preemptible", "grace"}) {
+    EXPECT_EQ(body.erase(added), 1U) << added;
+  }
+  GangDecision earlier = Example();
+  earlier.reservation = "";
+  earlier.placed.reset();
+  earlier.max_runtime.reset();
+  earlier.preemptible = false;
+  earlier.grace = std::chrono::seconds(30);
+  const auto prepared = DecodeRecord(EncodeEntry(EntryType::kGangPrepared, body));
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  EXPECT_EQ(*std::get<GangPrepared>(*prepared).decision, earlier);
+  const auto bound = DecodeRecord(EncodeEntry(EntryType::kGangBound, {{"run", 7}}));
+  EXPECT_EQ(std::get<GangBound>(*bound).at, std::nullopt);
+  const auto undoing =
+      DecodeRecord(EncodeEntry(EntryType::kGangUndoing, {{"run", 7}, {"reason", "why"}}));
+  EXPECT_EQ(std::get<GangUndoing>(*undoing).cause, EndCause::kFailed);
+}
+
 TEST(RecordTest, EveryOtherRecordComesBackToo) {
   EXPECT_EQ(std::get<GangAllocated>(*DecodeRecord(EncodeRecord(GangAllocated{7}))).run, 7U);
   EXPECT_EQ(std::get<GangBound>(*DecodeRecord(EncodeRecord(GangBound{1ULL << 60U}))).run,
@@ -67,6 +99,15 @@ TEST(RecordTest, EveryOtherRecordComesBackToo) {
   const auto hurried =
       std::get<GangUndoing>(*DecodeRecord(EncodeRecord(GangUndoing{7, "why", by})));
   EXPECT_EQ(hurried.by, by);
+  const WallTime when(std::chrono::nanoseconds(1'800'000'000'000'000'001));
+  EXPECT_EQ(std::get<GangBound>(*DecodeRecord(EncodeRecord(GangBound{7, when}))).at, when);
+  for (const EndCause cause :
+       {EndCause::kFailed, EndCause::kReclaimed, EndCause::kPreempted, EndCause::kRuntimeOver}) {
+    const auto ended =
+        std::get<GangUndoing>(*DecodeRecord(EncodeRecord(GangUndoing{7, "why", by, cause})));
+    EXPECT_EQ(ended.by, by);
+    EXPECT_EQ(ended.cause, cause);
+  }
 }
 
 TEST(RecordTest, EnumeratorsHaveTheNumbersOfTheFormat) {

@@ -84,12 +84,66 @@ TEST_F(PlannerBlocksTest, AHostThatIsKeptIsForGangsThatEndBefore) {
   state_.SetBlockUse("us-1", {.reservation = "", .kept_from = now_ + hours(20)});
   GangSpec gang = Plain("a");
   EXPECT_THAT(Where(gang), HasSubstr("kept for Capacity Blocks"));
-  gang.max_runtime = hours(20);
+  // A minute for its binding, and the grace of its pods.
+  gang.grace = std::chrono::seconds(30);
+  gang.max_runtime = hours(20) - std::chrono::seconds(90);
   EXPECT_EQ(Where(gang), "us-1");
-  gang.max_runtime = hours(10);
+  gang.max_runtime = hours(10) - std::chrono::seconds(90);
   EXPECT_EQ(Where(gang), "us-0");
-  gang.max_runtime = hours(21);
+  gang.max_runtime = hours(20) - std::chrono::seconds(89);
   EXPECT_THAT(Where(gang), HasSubstr("2 topology domains are kept for Capacity Blocks"));
+}
+
+TEST_F(PlannerBlocksTest, APreemptibleGangBorrowsWhereItMayStayForAWhile) {
+  state_.SetBlockUse("us-0", {.kept_from = now_ + kLoanLead + kLoanLeast});
+  state_.SetBlockUse("us-1", {.reservation = "cr-2"});
+  GangSpec gang = Plain("a");
+  gang.preemptible = true;
+  EXPECT_EQ(Where(gang), "us-0");
+  gang.grace = kLoanLead + std::chrono::seconds(1);
+  EXPECT_THAT(Where(gang), HasSubstr("2 topology domains are kept for Capacity Blocks"));
+  state_.SetBlockUse("us-1", {.reservation = "cr-2", .lent_until = now_ + hours(2)});
+  EXPECT_EQ(Where(gang), "us-1");
+  state_.SetWanted(*state_.FindDomain("us-1"), true);
+  EXPECT_THAT(Where(gang), HasSubstr("kept for Capacity Blocks"));
+  state_.SetBlockUse("us-1", {.reservation = "cr-2", .lent_until = now_ + hours(2)});
+  EXPECT_THAT(Where(gang), HasSubstr("kept for Capacity Blocks")) << "it stays wanted";
+  state_.SetBlockUse("us-1", {.reservation = "cr-3", .lent_until = now_ + hours(2)});
+  EXPECT_EQ(Where(gang), "us-1");
+}
+
+TEST_F(PlannerBlocksTest, SparesAreForThoseWhoCanBeEndedOrEndThemselves) {
+  state_.SetBlockUse("us-0", {.spare = true});
+  state_.SetBlockUse("us-1", {.spare = true});
+  GangSpec gang = Plain("a");
+  EXPECT_THAT(Where(gang), HasSubstr("2 topology domains are kept for Capacity Blocks"));
+  gang.preemptible = true;
+  EXPECT_EQ(Where(gang), "us-0");
+  gang.preemptible = false;
+  gang.max_runtime = hours(1000);
+  EXPECT_EQ(Where(gang), "us-0");
+}
+
+// Gangs with the same request that differ in where they may run do not answer for each other.
+TEST_F(PlannerBlocksTest, AGangThatWaitsInItsBlockSaysNothingOfOthers) {
+  state_.SetBlockUse("us-0", {.reservation = "cr-1"});
+  const auto lost = std::make_shared<const GangSpec>(In(Plain("lost"), "cr-9", "us-0"));
+  const auto plain = std::make_shared<const GangSpec>(Plain("plain"));
+  const auto decisions = planner_.Plan(state_, {lost, plain}, now_);
+  EXPECT_FALSE(decisions[0].placement);
+  EXPECT_TRUE(decisions[1].placement);
+}
+
+TEST_F(PlannerBlocksTest, AMagneticBlockDrawsAGangThatFits) {
+  state_.SetBlockUse("us-1", {.reservation = "cr-1"});
+  GangSpec gang = Shaped("a", "4x4", 16);
+  gang.drawn.push_back(std::make_shared<const GangSpec>(In(gang, "cr-1", "us-1")));
+  EXPECT_EQ(Where(gang), "us-1");
+  GangSpec big = GangOf("big", 4, [](const std::string& pod) { return ChipClaim(pod, 16); });
+  const GangSpec in_block = In(big, "cr-1", "us-1");
+  const auto held = planner_.Plan(state_, {std::make_shared<const GangSpec>(in_block)}, now_)[0];
+  for (auto& holding : held.placement->Holdings(in_block, now_)) state_.Hold(holding);
+  EXPECT_EQ(Where(gang), "us-0") << "it is full";
 }
 
 TEST_F(PlannerBlocksTest, APodWithoutDevicesRunsAnywhere) {

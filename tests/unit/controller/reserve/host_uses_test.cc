@@ -5,6 +5,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "lib/base/rng.h"
 #include "tests/unit/controller/reserve/block_world.h"
 
 namespace tahoma::controller {
@@ -65,6 +70,75 @@ TEST(HostUsesTest, AHostInUseIsKeptWhereItIsFreeInTime) {
   world.Buy({.days = 1, .count = 1, .start_in_days = 2});
   EXPECT_EQ(Text(world.book().TakeUses(), first),
             "us-00: free, us-01: free, us-02: kept from day 2");
+}
+
+TEST(HostUsesTest, WhatIsLentIsKeptLast) {
+  BlockWorld world({.hosts = 3});
+  const WallTime first = world.next_boundary();
+  world.host(0).lent = true;
+  world.Tell(0);
+  world.Buy({.days = 1, .count = 2, .start_in_days = 2});
+  EXPECT_EQ(Text(world.book().TakeUses(), first),
+            "us-00: free, us-01: kept from day 2, us-02: kept from day 2");
+}
+
+TEST(HostUsesTest, AnActiveBlockThatLendsSaysUntilWhen) {
+  BlockWorld world({.hosts = 1});
+  const auto block = world.Buy({.days = 1, .terms = {.lend_idle = true}});
+  world.MoveTo(block->start());
+  EXPECT_EQ(world.book().TakeUses().at("us-00").lent_until, block->reclaim());
+  world.MoveTo(block->reclaim());
+  EXPECT_EQ(world.book().TakeUses().at("us-00").lent_until, std::nullopt);
+}
+
+int Spares(const std::map<std::string, BlockUse>& uses) {
+  return static_cast<int>(
+      std::count_if(uses.begin(), uses.end(), [](const auto& use) { return use.second.spare; }));
+}
+
+TEST(HostUsesTest, SparesAreKeptAsFarAsBlocksAreSold) {
+  BlockWorld world({.hosts = 64});
+  world.Buy({.days = 1, .start_in_days = 1});
+  EXPECT_EQ(Spares(world.book().TakeUses()), 1) << "one host is sold";
+  world.Buy({.days = 1, .count = 3, .start_in_days = 1});
+  auto uses = world.book().TakeUses();
+  EXPECT_EQ(Spares(uses), 2) << "one host in 32";
+  EXPECT_TRUE(uses.at("us-63").spare);
+  world.SetHeld(63, "team-b", world.now() + kHour);
+  uses = world.book().TakeUses();
+  EXPECT_FALSE(uses.at("us-63").spare) << "it is in use";
+  EXPECT_EQ(Spares(uses), 2);
+}
+
+// Intervals need as many hosts as the densest moment has: no proposal needs fewer, ours no more.
+TEST(HostUsesTest, NoMoreHostsAreKeptThanTheDensestDayNeeds) {
+  Rng rng(5);
+  for (int round = 0; round < 40; ++round) {
+    BookOptions options;
+    options.hosts.one_spare_in = 0;
+    BlockWorld world({.hosts = 12, .book = options});
+    std::map<Slot, int> booked;
+    for (int i = 0; i < 25; ++i) {
+      const int days = static_cast<int>(rng.Below(4)) + 1;
+      const Slot start = SlotOf(world.now()) + 1 + static_cast<Slot>(rng.Below(12));
+      const Product& product = world.product();
+      const Wish wish{.owner = fmt::format("team-{}", i)};
+      const auto bought = world.TryToBuy({.product = &product,
+                                          .count = static_cast<int>(rng.Below(4)) + 1,
+                                          .zone = world.host(0).pool.zone,
+                                          .start = StartOf(start),
+                                          .end = StartOf(start + days),
+                                          .rate = product.rate},
+                                         wish);
+      if (!bought.ok()) continue;
+      for (Slot slot = start; slot < start + days; ++slot) booked[slot] += (*bought)->bought.count;
+    }
+    int densest = 0;
+    for (const auto& [slot, count] : booked) densest = std::max(densest, count);
+    int kept = 0;
+    for (const auto& [host, use] : world.book().TakeUses()) kept += use.kept_from ? 1 : 0;
+    EXPECT_EQ(kept, densest) << round;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+// What Capacity Blocks were used for, over REST and as metrics.
+//
+//   const rest::Response answer = ShowUsage(*loop.snapshot(), request, block_clock.WallNow());
+//   // tahoma_capacity_block_chip_hours{owner="team-a",use="lent"}
+//   AddUsageMetrics(metrics, [&] { return loop.snapshot(); }, clock);
+//
+// Scope: showing. What is counted: ledger/usage_meter.h.
+//
+// Thread safety: any thread.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "controller/admin/schema.h"
+#include "controller/ledger/snapshot.h"
+#include "lib/base/clock.h"
+#include "lib/rest/message.h"
+#include "lib/rest/metrics.h"
+
+namespace tahoma::controller {
+
+// Answers for the block of the request's parameters `namespace` and `name`, up to `now` in block
+// time.
+rest::Response ShowUsage(const Snapshot& snapshot, const rest::Request& request, WallTime now);
+
+// Describes that answer.
+Schema UsageSchema();
+
+// `clock`, the wall clock, must outlive the metrics.
+void AddUsageMetrics(rest::Metrics& metrics, std::function<std::shared_ptr<const Snapshot>()> take,
+                     const Clock& clock);
+
+}  // namespace tahoma::controller

@@ -1,0 +1,73 @@
+// What the chips of a Capacity Block were used for, counted from its start on.
+//
+//   BlockUsage usage{.as_of = block.start()};
+//   usage.Add({.used = 48, .lent = 0, .idle = 16, .lost = 0}, now);
+//   usage.total() / 3'600'000;                                   // chip-hours
+//
+// At each moment every chip that was bought is one of: used by a gang of the block, lent to a
+// preemptible gang, idle, or lost (it failed, its node is away, or it was not delivered yet). The
+// sums of the four are therefore the chips times the time, exactly. A sum holds as long as all of
+// these stay as they are, so that it is touched only when they change.
+//
+// Scope: counting. ledger/usage_meter.h follows the fleet.
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+// Chips by what they are used for.
+struct ChipTally {
+  std::int64_t used = 0;
+  std::int64_t lent = 0;
+  std::int64_t idle = 0;
+  std::int64_t lost = 0;
+
+  std::int64_t total() const { return used + lent + idle + lost; }
+  ChipTally& operator+=(const ChipTally& other) {
+    used += other.used;
+    lent += other.lent;
+    idle += other.idle;
+    lost += other.lost;
+    return *this;
+  }
+  ChipTally operator-() const { return {-used, -lent, -idle, -lost}; }
+  friend bool operator==(const ChipTally&, const ChipTally&) = default;
+};
+
+// Whole milliseconds since 1970: what is counted in, so that sums are exact and do not depend on
+// when they are taken. All of the chips of the largest block, for its longest time, are 2^46.
+inline std::int64_t MillisecondsOf(WallTime time) {
+  return std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
+struct BlockUsage {
+  ChipTally chip_ms = {};  // chip-milliseconds
+  WallTime as_of = {};     // up to when
+
+  // Adds the time from `as_of` to `now`, in which the chips were used like that. Time does not go
+  // back: nothing is added before `as_of`.
+  void Add(const ChipTally& chips, WallTime now) {
+    if (now <= as_of) return;
+    const std::int64_t time = MillisecondsOf(now) - MillisecondsOf(as_of);
+    chip_ms += {chips.used * time, chips.lent * time, chips.idle * time, chips.lost * time};
+    as_of = now;
+  }
+  std::int64_t total() const { return chip_ms.total(); }
+
+  friend bool operator==(const BlockUsage&, const BlockUsage&) = default;
+};
+
+// Returns chip-hours as a decimal text with two digits: "1536.00".
+std::string HoursText(std::int64_t chip_ms);
+// Returns the part of the time so far in which chips were used or lent: "83%"; "" without any time.
+std::string UtilizationText(const BlockUsage& usage);
+
+}  // namespace tahoma::controller
