@@ -45,6 +45,14 @@ MemberSpec MemberOf(const GangKey& gang, int number, int chips) {
   return member;
 }
 
+std::int64_t ChipsOf(const GangSpec& gang) {
+  std::int64_t chips = 0;
+  for (const MemberSpec& member : gang.members) {
+    chips += member.claims.front().requests.front().alternatives.front().count;
+  }
+  return chips;
+}
+
 Forecast Waits(std::string message) {
   Forecast forecast;
   forecast.blocked.emplace();
@@ -118,7 +126,11 @@ class WhatIf::Future {
     for (const auto& block : blocks_) {
       if (time_.ToWall(block->end) <= when) Vacate(*block, state);
     }
-    for (const auto& [pool, hosts] : hosts_) KeepHosts(pool, hosts, when, state);
+    std::set<std::string> bound;
+    for (const auto& block : blocks_) {
+      if (Meets(*block, when)) bound.insert(block->hosts.begin(), block->hosts.end());
+    }
+    for (const auto& [pool, hosts] : hosts_) KeepHosts(pool, hosts, bound, when, state);
     return state;
   }
 
@@ -181,12 +193,8 @@ class WhatIf::Future {
 
   // Keeps as many hosts as are booked: first those that blocks have chosen, then those that are in
   // use, then others.
-  void KeepHosts(PoolId pool, const std::vector<DomainId>& hosts, WallTime when,
-                 ClusterState& state) const {
-    std::set<std::string> bound;
-    for (const auto& block : blocks_) {
-      if (Meets(*block, when)) bound.insert(block->hosts.begin(), block->hosts.end());
-    }
+  void KeepHosts(PoolId pool, const std::vector<DomainId>& hosts,
+                 const std::set<std::string>& bound, WallTime when, ClusterState& state) const {
     using Rank = std::tuple<bool, bool, std::string>;
     std::vector<Rank> ranked;
     for (const DomainId id : hosts) {
@@ -236,8 +244,12 @@ std::optional<ForeseenPlace> WhatIf::PlaceIn(const ClusterState& state,
 std::optional<Earliest> WhatIf::FindEarliest(Future& future,
                                              const std::shared_ptr<const GangSpec>& gang) {
   const std::vector<WallTime>& moments = future.moments();
+  const std::int64_t chips = ChipsOf(*gang);
   const auto try_at = [&](std::size_t i, bool exact) -> std::optional<Earliest> {
-    auto place = PlaceIn(future.At(moments[i]), gang, moments[i], nullptr);
+    const ClusterState state = future.At(moments[i]);
+    // Counting is far cheaper than a plan that fails.
+    if (static_cast<std::int64_t>(state.Count().free) < chips) return std::nullopt;
+    auto place = PlaceIn(state, gang, moments[i], nullptr);
     if (!place) return std::nullopt;
     return Earliest{.when = moments[i], .exact = exact, .place = std::move(place)};
   };
@@ -280,10 +292,7 @@ Forecast WhatIf::AskInBlock(const Snapshot& snapshot, const GangSpec& gang, Wall
   if (block.state != BlockState::kActive) {
     Forecast forecast = Waits(fmt::format("{} is {} and begins {}", name, StateName(block.state),
                                           FormatTime(block.start())));
-    std::int64_t chips = 0;
-    for (const MemberSpec& member : gang.members) {
-      chips += member.claims.front().requests.front().alternatives.front().count;
-    }
+    const std::int64_t chips = ChipsOf(gang);
     if (chips > std::int64_t{block.bought.instances()} * kChipsPerNode) {
       return Waits(fmt::format("{} has {} chips, the gang asks for {}", name,
                                block.bought.instances() * kChipsPerNode, chips));
