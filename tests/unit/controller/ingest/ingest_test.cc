@@ -455,11 +455,11 @@ TEST(IngestTest, AnObjectThatCannotBeReadIsLeftOutWithOneLineAndTheRestGoesOn) {
           HasSubstr("watch: /api/v1/pods: an object is left out: it has no name")));
 }
 
-// Answers every list with nothing, and knows no Capacity Blocks.
+// Answers every list with nothing, and knows no Capacity Blocks and nothing about them.
 class NoBlocksTransport final : public kube::Transport {
  public:
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
-    if (request.target.find("/capacityblocks") == std::string::npos) return List("1", {});
+    if (request.target.find("/capacityblock") == std::string::npos) return List("1", {});
     kube::Response answer;
     answer.status = 404;
     answer.body = R"({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})";

@@ -190,6 +190,20 @@ TEST_F(ExtensionTest, ABlockThatIsNotThereIsWaitedForAWhile) {
             "bought in namespace team-a");
 }
 
+TEST_F(ExtensionTest, OnATestClockABlockThatIsNotThereIsWaitedForAsLong) {
+  RequestWorld fast;
+  fast.options.block_time = BlockTime(fast.wall, 1440);
+  fast.Start();
+  fast.Settle();
+  fast.Pass(std::chrono::minutes(1));
+  fast.Apply(kKind, "team-a", "more", day);
+  fast.Settle();
+  fast.Pass(std::chrono::seconds(20));
+  EXPECT_EQ(fast.Status(kKind, "team-a", "more"), Json::object());
+  fast.Buy("train");
+  EXPECT_EQ(fast.State(kKind, "more"), "payment-succeeded");
+}
+
 TEST_F(ExtensionTest, ABlockOfAnotherNamespaceIsNone) {
   world.Apply(kKind, "team-b", "steal",
               {{"capacityReservationId", world.BlockOf("train").reservation},

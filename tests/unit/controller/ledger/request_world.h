@@ -148,15 +148,16 @@ class RequestWorld {
 
   // Returns an offering of one UltraServer (or more) from tomorrow (or later) on.
   std::string Offering(int days = 1, int count = 1, int from = 1) const {
+    const auto snapshot = core_->snapshot();
+    const WallTime at = snapshot->block_time.ToBlock(wall);
     const auto search = CheckQuery({.ultraserver_type = "u-trn2x64",
                                     .ultraserver_count = count,
                                     .duration_hours = days * 24,
-                                    .start_date_range = StartOf(SlotOf(wall) + from),
+                                    .start_date_range = StartOf(SlotOf(at) + from),
                                     .any_cell = count > 1,
                                     .order = OfferingOrder::kStart},
-                                   wall);
-    const auto snapshot = core_->snapshot();
-    const SearchAnswer answer = SearchOfferings(snapshot->profile, snapshot->prices, *search, wall);
+                                   at);
+    const SearchAnswer answer = SearchOfferings(snapshot->profile, snapshot->prices, *search, at);
     TAHOMA_CHECK(!answer.offerings.empty());
     return OfferingId(answer.offerings.front());
   }

@@ -140,6 +140,27 @@ TEST_F(WaitlistTest, TheWindowEnds) {
   EXPECT_EQ(world.View("one"), nullptr);
 }
 
+// A day of blocks passes in a minute.
+TEST_F(WaitlistTest, OnATestClockTheWindowIsThatOfBlocks) {
+  RequestWorld fast{1};
+  fast.options.block_time = BlockTime(fast.wall, 1440);
+  fast.Start();
+  fast.Settle();
+  fast.Pass(std::chrono::minutes(10));  // ten days
+  fast.Apply(kBlocks, "team-b", "all", {{"capacityBlockOfferingId", fast.Offering(63)}});
+  fast.Settle();
+  ASSERT_EQ(fast.Status(kBlocks, "team-b", "all").value("state", ""), "scheduled");
+  Json spec = Spec();
+  spec["startDateRange"] = "2026-12-04T00:00:00Z";
+  fast.Apply(kKind, "team-a", "one", spec);  // until 2026-12-20
+  fast.Settle();
+  EXPECT_EQ(fast.State(kKind, "one"), "waiting");
+  fast.Pass(std::chrono::minutes(16));
+  EXPECT_EQ(fast.State(kKind, "one"), "waiting");
+  fast.Pass(std::chrono::minutes(2));
+  EXPECT_EQ(fast.State(kKind, "one"), "expired");
+}
+
 TEST_F(WaitlistTest, AWindowBeyondTheHorizonIsSoldWhenItMayBe) {
   Json spec = Spec();
   spec["startDateRange"] = "2027-02-01T11:30:00Z";

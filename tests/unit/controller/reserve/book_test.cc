@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/reserve/refusal.h"
+#include "lib/base/status.h"
 #include "tests/unit/controller/reserve/block_world.h"
 
 namespace tahoma::controller {
@@ -51,6 +52,35 @@ TEST(BookTest, InstancesAreTakenBackHalfAnHourBeforeTheEnd) {
   world.MoveTo(block->end - kMinute * 40);
   EXPECT_TRUE(world.Now(*block)->warned);
   EXPECT_EQ(block->reclaim(), block->end - kMinute * 30);
+}
+
+TEST(BookTest, OfSeveralPurchasesAllHappenOrNone) {
+  BlockWorld world({.hosts = 1});
+  BlockBook& book = world.book();
+  const Offering first = world.Find({.days = 1});
+  const Offering second = world.Find({.days = 1, .start_in_days = 7});
+  const auto buy = [&](const Offering& offering) {
+    return book.Purchase({.offering_id = OfferingId(offering), .key = {"team-a", ""}}, world.now())
+        .status();
+  };
+  const auto refused = book.AllOrNothing([&]() -> absl::Status {
+    TAHOMA_RETURN_IF_ERROR(buy(first));
+    TAHOMA_RETURN_IF_ERROR(buy(second));
+    return buy(second);  // the only host is sold
+  });
+  EXPECT_EQ(Ec2CodeOf(refused), "InvalidCapacityBlockOfferingIdExpired");
+  EXPECT_EQ(book.blocks().size(), 0U);
+  EXPECT_TRUE(book.TakeChanges().empty());
+  EXPECT_EQ(book.UseOf("team-a").peak, 0);
+  EXPECT_EQ(world.Find({.days = 1}), first);
+  world.Audit();
+  EXPECT_TRUE(book.AllOrNothing([&]() -> absl::Status {
+                    TAHOMA_RETURN_IF_ERROR(buy(first));
+                    return buy(second);
+                  })
+                  .ok());
+  EXPECT_EQ(book.blocks().size(), 2U);
+  world.Audit();
 }
 
 TEST(BookTest, ABlockThatIsNotPaidIsForSaleAgain) {

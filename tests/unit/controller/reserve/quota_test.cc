@@ -58,5 +58,27 @@ TEST(QuotaTest, AnAverageAllowsMuchForShortAndLittleForLong) {
   EXPECT_TRUE(quotas.Check("a", {kToday + 28, kToday + 35}, 64).ok());
 }
 
+TEST(QuotaTest, TheUseIsThatOfTodayAndLater) {
+  QuotaTable quotas(kToday);
+  EXPECT_EQ(quotas.UseOf("a"), QuotaUse{});
+  const Quota quota{.instances = 8, .average = 4, .window_days = 7};
+  quotas.Set("a", quota);
+  quotas.Add("a", {kToday, kToday + 2}, 4);
+  quotas.Add("a", {kToday + 1, kToday + 3}, 8);
+  EXPECT_EQ(quotas.UseOf("a"), (QuotaUse{.limits = quota,
+                                         .today = 4,
+                                         .peak = 12,
+                                         .peak_at = StartOf(kToday + 1),
+                                         .instance_days = 24}));
+  EXPECT_TRUE(quotas.UseOf("a").over());
+  EXPECT_FALSE(quotas.UseOf("a").over_average());  // 24 of 28
+  quotas.Add("a", {kToday + 5, kToday + 6}, 5);
+  EXPECT_TRUE(quotas.UseOf("a").over_average());
+  quotas.AdvanceTo(kToday + 3);
+  EXPECT_EQ(quotas.UseOf("a").peak, 5);
+  EXPECT_EQ(quotas.UseOf("a").peak_at, StartOf(kToday + 5));
+  EXPECT_EQ(quotas.UseOf("a").today, 0);
+}
+
 }  // namespace
 }  // namespace tahoma::controller
