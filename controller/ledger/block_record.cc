@@ -1,5 +1,6 @@
 #include "controller/ledger/block_record.h"
 
+#include <charconv>
 #include <chrono>
 #include <optional>
 #include <stdexcept>
@@ -104,6 +105,8 @@ BlockTerms DecodeTerms(const json& body) {
           .magnetic = body.at(3)};
 }
 
+json Encode(const BlockVersion& version) { return {version.term, version.number}; }
+
 // Returns whether a block that was bought then may end at that time, with any extension.
 bool IsEndOf(const Block& block, WallTime end) {
   return IsBoundary(end) && block.created < end && block.start() < end &&
@@ -148,6 +151,7 @@ Block DecodeBody(const json& body) {
   body.at("warned").get_to(block.warned);
   body.at("reclaiming").get_to(block.reclaiming);
   body.at("trouble").get_to(block.trouble);
+  block.version = {.term = body.at("version").at(0), .number = body.at("version").at(1)};
   return block;
 }
 
@@ -182,7 +186,22 @@ std::string EncodeBlock(const Block& block) {
                                                 {"delivered", Encode(block.delivered)},
                                                 {"warned", block.warned},
                                                 {"reclaiming", block.reclaiming},
-                                                {"trouble", block.trouble}});
+                                                {"trouble", block.trouble},
+                                                {"version", Encode(block.version)}});
+}
+
+std::string VersionText(const BlockVersion& version) {
+  return fmt::format("{}.{}", version.term, version.number);
+}
+
+std::optional<BlockVersion> ParseVersion(std::string_view text) {
+  BlockVersion version;
+  const char* const end = text.data() + text.size();
+  const auto [dot, term_error] = std::from_chars(text.data(), end, version.term);
+  if (term_error != std::errc() || dot == end || *dot != '.') return std::nullopt;
+  const auto [rest, number_error] = std::from_chars(dot + 1, end, version.number);
+  if (number_error != std::errc() || rest != end) return std::nullopt;
+  return version;
 }
 
 bool IsBlockEntry(std::string_view bytes) {

@@ -14,7 +14,7 @@ namespace tahoma::controller {
 
 Core::Core(PlanFunction plan, CoreOptions options)
     : runs_(facts_, cluster_, journal_, {.journal_beside_api = options.journal_beside_api}),
-      blocks_(std::move(options.blocks), journal_, options.block_time),
+      blocks_(std::move(options.blocks), journal_, options.block_time, options.term),
       requests_(blocks_),
       queue_(std::move(plan)),
       status_({.facts = facts_,
@@ -324,6 +324,7 @@ void Core::TakeSnapshot() {
   snapshot->decisions = decisions_;
   snapshot->blocks = blocks_.views();
   snapshot->block_list = blocks_.book().blocks();
+  snapshot->block_now = blocks_.book().now();
   snapshot->profile = blocks_.book().profile();
   snapshot->prices = blocks_.book().prices();
   snapshot->block_time = blocks_.time();

@@ -112,7 +112,8 @@ struct BlockFact {
   PurchaseOrder order = {};     // as its spec asks for it
   std::string spec_error = {};  // why the spec cannot be used; empty when it can
   std::string record = {};      // status.record; empty before it was bought
-  bool refused = false;         // its purchase was refused
+  BlockVersion record_version = {};
+  bool refused = false;  // its purchase was refused
 };
 
 template <typename Fact, typename KeyType>

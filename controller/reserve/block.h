@@ -111,6 +111,15 @@ struct BlockTerms {
 
 using Tags = std::vector<std::pair<std::string, std::string>>;  // sorted by key
 
+// Which of two records came later: every leadership has a larger term than those before it, and
+// numbers the changes of all its blocks.
+struct BlockVersion {
+  std::int64_t term = 0;
+  std::int64_t number = 0;
+
+  friend auto operator<=>(const BlockVersion&, const BlockVersion&) = default;
+};
+
 struct Block {
   // "cr-…": the Capacity Reservation, the id by which a block is extended and used.
   std::string reservation = {};
@@ -137,6 +146,7 @@ struct Block {
   bool warned = false;       // its owner was told that it will be reclaimed
   bool reclaiming = false;   // its hardware is being taken back: nothing may begin on it
   std::string trouble = {};  // why it is not as it was promised; empty when it is
+  BlockVersion version = {};
 
   const Product& product() const { return *bought.product; }
   WallTime start() const { return bought.start; }
