@@ -24,6 +24,7 @@ using nlohmann::ordered_json;
 constexpr std::size_t kOfferingsMost = 1000;
 // As many as EC2 answers with unless it is asked for more.
 constexpr std::int64_t kOfferingsUsual = 6;
+constexpr char kNotKnownYet[] = "the fleet is not known yet; ask again";
 
 const Permission kBuy{.verb = "create", .group = "tahoma.dev", .resource = "capacityblocks"};
 
@@ -319,11 +320,11 @@ rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
     query.zones.push_back(std::move(zone));
   }
   const std::int64_t most = NumberIn(request, "maxResults").value_or(kOfferingsUsual);
-  const WallTime now = clock_.WallNow();
+  const auto snapshot = take_();
+  const WallTime now = std::max(clock_.WallNow(), snapshot->block_now);
   const absl::StatusOr<OfferingSearch> search = CheckQuery(query, now);
   if (!search.ok()) return Refused(search.status());
-  const auto snapshot = take_();
-  if (!snapshot->synced) return Refused(Unavailable("the fleet is not known yet"));
+  if (!snapshot->synced) return Refused(Unavailable(kNotKnownYet));
   const SearchAnswer found = SearchOfferings(snapshot->profile, snapshot->prices, *search, now);
   ordered_json body = {
       {"capacityBlockOfferings", OfferingsJson(found.offerings, static_cast<std::size_t>(most))}};
@@ -342,6 +343,8 @@ rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
 
 rest::Response BlockRoutes::List(const rest::Request& request) const {
   const auto snapshot = take_();
+  // A list of nothing would say that everything is lost.
+  if (!snapshot->synced) return Refused(Unavailable(kNotKnownYet));
   const std::string from = request.query_value("from").value_or("");
   const std::size_t slash = std::min(from.find('/'), from.size());
   const BlockKey first{from.substr(0, slash), from.substr(std::min(slash + 1, from.size()))};
@@ -356,6 +359,7 @@ rest::Response BlockRoutes::List(const rest::Request& request) const {
 rest::Response BlockRoutes::Show(const rest::Request& request) const {
   const BlockKey key{std::string(request.param("namespace")), std::string(request.param("name"))};
   const auto snapshot = take_();
+  if (!snapshot->synced) return Refused(Unavailable(kNotKnownYet));
   const auto* view = snapshot->blocks.Find(key);
   if (view == nullptr) {
     return rest::Response::Problem(404, fmt::format("no Capacity Block {}", ToString(key)));
@@ -374,6 +378,7 @@ rest::Response BlockRoutes::Buy(const rest::Request& request) const {
 rest::Response BlockRoutes::Extend(const rest::Request& request) const {
   const BlockKey key{std::string(request.param("namespace")), std::string(request.param("name"))};
   const auto snapshot = take_();
+  if (!snapshot->synced) return Refused(Unavailable(kNotKnownYet));
   const auto* view = snapshot->blocks.Find(key);
   if (view == nullptr || (*view)->block == nullptr) {
     return rest::Response::Problem(404, fmt::format("no Capacity Block {}", ToString(key)));

@@ -20,6 +20,12 @@ constexpr std::chrono::seconds kCoreStillMost{60};
 constexpr std::chrono::seconds kRequestMost{90};
 constexpr std::chrono::seconds kOrderMost{30};
 
+CoreOptions CoreOptionsOf(const CoreLoopOptions& options) {
+  CoreOptions core = options.core;
+  if (options.term) core.term = options.term();
+  return core;
+}
+
 }  // namespace
 
 CoreLoop::CoreLoop(kube::Transport& transport, Journal& journal, const Clock& clock,
@@ -30,7 +36,7 @@ CoreLoop::CoreLoop(kube::Transport& transport, Journal& journal, const Clock& cl
       options_(std::move(options)),
       core_([this](const ClusterState& view, const Queue& queue,
                    WallTime now) { return planner_.Plan(view, queue, now); },
-            options_.core),
+            CoreOptionsOf(options_)),
       queue_(kQueueMost),
       snapshot_(core_.snapshot()) {}
 
@@ -141,6 +147,13 @@ absl::StatusOr<std::shared_ptr<const Block>> CoreLoop::Order(
 
 void CoreLoop::Give(std::vector<OrderAnswer> answers) {
   if (answers.empty()) return;
+  if (options_.publisher.may_send && !options_.publisher.may_send()) {
+    // The next leader may have decided something else by now.
+    const absl::Status unknown = Unavailable(
+        "the controller leads no more: the order may have been carried out, and repeating it with "
+        "the same token is safe");
+    for (OrderAnswer& answer : answers) answer.block = unknown;
+  }
   const MutexLock lock(mutex_);
   for (OrderAnswer& answer : answers) {
     const auto waiting = orders_.find(answer.ticket);

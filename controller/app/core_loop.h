@@ -24,6 +24,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -52,6 +53,8 @@ struct CoreLoopOptions {
   CoreOptions core = {};
   PublisherOptions publisher = {.threads = 16};
   std::vector<std::string> scheduler_names = {"tahoma"};  // whose pods are placed
+  // The number of the leadership when the loop begins (ledger/core.h); null: nobody else can lead.
+  std::function<std::int64_t()> term = nullptr;
   // A journal that cannot be written for now (kUnavailable) is waited for, as when the store comes
   // back by itself; otherwise health() fails at once, so that another controller can lead.
   bool wait_for_journal = false;

@@ -17,6 +17,7 @@ std::shared_ptr<const ec2::BookView> ViewOf(const std::shared_ptr<const Snapshot
     return domain ? HostOf(*snapshot->cluster, *domain) : std::nullopt;
   };
   return std::make_shared<const ec2::BookView>(ec2::BookView{.blocks = snapshot->block_list,
+                                                             .now = snapshot->block_now,
                                                              .profile = snapshot->profile,
                                                              .prices = snapshot->prices,
                                                              .find_host = find_host,

@@ -65,6 +65,7 @@ void Leadership::Run() {
     // Said before `leading` ends, and taken back after the write has been answered: whoever asks
     // `lost` between the two must not end.
     if (history_lost && election_.holder().empty()) regaining_ = true;
+    term_ = election_.term();
     leads_until_ = election_.leads_until().value_or(MonotonicTime::min());
     if (IsWrite(step)) regaining_ = false;
     if (history_lost && history_lost_) history_lost_();

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <thread>
@@ -40,6 +41,8 @@ class Leadership {
 
   // Waits at most `timeout`; whether we lead.
   bool Wait(std::chrono::milliseconds timeout);
+  // The number of the leadership; 0 before the first.
+  std::int64_t term() const { return term_.load(); }
   bool leading() const { return clock_.MonotonicNow() < leads_until_.load(); }
   // Whether who led must end: it leads no more, and not only until a lease that nobody holds, of an
   // API restored from a backup, is written again.
@@ -59,6 +62,7 @@ class Leadership {
   kube::LeaderElection election_;
   std::atomic<MonotonicTime> leads_until_ = MonotonicTime::min();
   std::atomic<bool> regaining_ = false;
+  std::atomic<std::int64_t> term_ = 0;
   Mutex mutex_;
   CondVar changed_;
   bool led_ ABSL_GUARDED_BY(mutex_) = false;  // as it was logged

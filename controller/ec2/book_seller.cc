@@ -93,8 +93,8 @@ absl::StatusOr<std::shared_ptr<const BookView>> BookSeller::View() const {
 
 absl::StatusOr<std::vector<Offering>> BookSeller::FindOfferings(const Caller&,
                                                                 const OfferingSearch& search) {
-  const WallTime now = clock_.WallNow();
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
+  const WallTime now = NowOf(*view);
   std::vector<Offering> offerings;
   for (const OfferingQuery& query : QueriesOf(search)) {
     TAHOMA_ASSIGN_OR_RETURN(const controller::OfferingSearch checked, CheckQuery(query, now));
@@ -127,7 +127,7 @@ absl::StatusOr<std::vector<ExtensionOffering>> BookSeller::FindExtensionOffering
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
                           FindBlock(*view, caller, search.reservation_id));
   const auto offering =
-      OfferExtension(view->profile, view->prices, *block, search.duration_hours, clock_.WallNow());
+      OfferExtension(view->profile, view->prices, *block, search.duration_hours, NowOf(*view));
   if (offering.ok()) {
     return std::vector<ExtensionOffering>{ExtensionOfferingOf(*offering, *block)};
   }

@@ -17,6 +17,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,6 +37,7 @@ namespace tahoma::controller::ec2 {
 // One moment.
 struct BookView {
   BlockBook::Blocks blocks;
+  WallTime now;  // the book's: its time does not go back with a clock
   TimeProfile profile;
   PriceList prices;
   FindHost find_host;
@@ -80,6 +82,8 @@ class BookSeller final : public Ec2Service {
 
  private:
   absl::StatusOr<std::shared_ptr<const BookView>> View() const;
+
+  WallTime NowOf(const BookView& view) const { return std::max(clock_.WallNow(), view.now); }
 
   const BookOwner owner_;
   const Clock& clock_;

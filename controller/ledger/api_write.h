@@ -43,8 +43,8 @@ enum class WriteKind : std::uint8_t {
   kReadPod,
   kBind,       // with the pod's uid as precondition
   kDeletePod,  // with the pod's uid as precondition
-  // Writes about the block of `block`, with the uid of its CapacityBlock as precondition but for
-  // the first, which makes it.
+  // Writes about the block of `block`, with uid and resourceVersion of its CapacityBlock as
+  // precondition but for the first, which makes it.
   kCreateBlock,
   kBlockFinalizer,  // adds it to a block that holds capacity, or takes it from one that does not
   kBlockStatus,
@@ -94,6 +94,7 @@ struct ApiWrite {
   std::shared_ptr<const ClaimFact> base;  // the claim's state that the write is made for
   std::shared_ptr<const BlockView> block;
   std::shared_ptr<const BlockFact> block_base;     // kBlockFinalizer: the object as it is
+  std::string base_version;                        // kBlockStatus: what the object's must be
   std::optional<WallTime> by = {};                 // kDeletePod: when the pod must have ended
   std::optional<std::int64_t> grace_seconds = {};  // kDeletePod: nullopt: the pod's own
   std::optional<RequestKind> request_kind;         // kRequestStatus
@@ -127,6 +128,7 @@ struct ApiResult {
   std::string name;
   WriteOutcome outcome = WriteOutcome::kDone;
   std::string message;                     // the reason, when the outcome is not kDone
+  std::string resource_version;            // of a CapacityBlock, as it was written
   std::shared_ptr<const ClaimFact> claim;  // as answered, without its spec
   std::shared_ptr<const PodFact> pod;      // as answered by kReadPod
 };

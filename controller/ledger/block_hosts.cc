@@ -82,18 +82,29 @@ std::set<std::string> BlockHosts::Update(const ClusterState& cluster, BlockBook&
                                          const BlockTime& time) {
   std::set<std::string> touched;
   names_.resize(std::max(names_.size(), cluster.domain_count()));
+  std::vector<DomainId> changed;
   ClusterState::ForEachChangedDomain(seen_, cluster, [&](DomainId id) {
-    if (id.value() >= cluster.domain_count()) return;
+    if (id.value() < cluster.domain_count()) changed.push_back(id);
+  });
+  // Domains that went and came back may have one another's numbers now: all leave before any comes.
+  for (const DomainId id : changed) {
+    std::string& name = names_[id.value()];
+    if (!name.empty() && cluster.domain(id).name != name) book.RemoveHost(name, now);
+  }
+  for (const DomainId id : changed) {
     std::optional<HostState> host = HostOf(cluster, id);
     std::string& name = names_[id.value()];
-    if (!name.empty() && (!host || host->name != name)) book.RemoveHost(name, now);
+    if (!host && cluster.domain(id).name == name) book.RemoveHost(name, now);
     name = host ? host->name : "";
     if (host && host->held_until) host->held_until = time.ToBlock(*host->held_until);
     if (host) book.PutHost(*std::move(host), now);
+    // One that went and came back with the same number, since the last look, has forgotten it.
+    const bool had_use = id.value() < seen_.domain_count() && seen_.domain(id).block != BlockUse{};
+    if (had_use && cluster.domain(id).block == BlockUse{}) book.PlanUsesAgain(name);
     for (const HostBinding& binding : book.hosts().BindingsOf(name)) {
       touched.insert(binding.reservation);
     }
-  });
+  }
   seen_ = cluster;
   return touched;
 }

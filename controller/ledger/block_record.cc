@@ -1,6 +1,7 @@
 #include "controller/ledger/block_record.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -133,6 +134,8 @@ void DecodeReplacement(const json& body, Block& block) {
   body.at(1).get_to(block.replacing);
 }
 
+json Encode(const BlockVersion& version) { return {version.term, version.number}; }
+
 // Returns whether a block that was bought then may end at that time, with any extension.
 bool IsEndOf(const Block& block, WallTime end) {
   return IsBoundary(end) && block.created < end && block.start() < end &&
@@ -177,13 +180,16 @@ Block DecodeBody(const json& body) {
   body.at("warned").get_to(block.warned);
   body.at("reclaiming").get_to(block.reclaiming);
   body.at("trouble").get_to(block.trouble);
-  // Records of earlier versions have neither: nothing is known of what it was used for.
+  // Records of earlier versions have none of these: nothing is known of what it was used for.
   block.usage.as_of = block.delivered.value_or(block.start());
   if (const auto usage = body.find("usage"); usage != body.end()) {
     block.usage = DecodeUsage(*usage);
   }
   if (const auto replace = body.find("replace"); replace != body.end()) {
     DecodeReplacement(*replace, block);
+  }
+  if (const auto version = body.find("version"); version != body.end()) {
+    block.version = {.term = version->at(0), .number = version->at(1)};
   }
   return block;
 }
@@ -222,7 +228,22 @@ std::string EncodeBlock(const Block& block) {
                       {"reclaiming", block.reclaiming},
                       {"trouble", block.trouble},
                       {"usage", Encode(block.usage)},
-                      {"replace", {block.replace_request, block.replacing}}});
+                      {"replace", {block.replace_request, block.replacing}},
+                      {"version", Encode(block.version)}});
+}
+
+std::string VersionText(const BlockVersion& version) {
+  return fmt::format("{}.{}", version.term, version.number);
+}
+
+std::optional<BlockVersion> ParseVersion(std::string_view text) {
+  BlockVersion version;
+  const char* const end = text.data() + text.size();
+  const auto [dot, term_error] = std::from_chars(text.data(), end, version.term);
+  if (term_error != std::errc() || dot == end || *dot != '.') return std::nullopt;
+  const auto [rest, number_error] = std::from_chars(dot + 1, end, version.number);
+  if (number_error != std::errc() || rest != end) return std::nullopt;
+  return version;
 }
 
 bool IsBlockEntry(std::string_view bytes) {

@@ -15,6 +15,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,10 @@
 namespace tahoma::controller {
 
 std::string EncodeBlock(const Block& block);
+
+// Returns the version as text, by which records can be compared that need not be read: "3.1017".
+std::string VersionText(const BlockVersion& version);
+std::optional<BlockVersion> ParseVersion(std::string_view text);
 
 // Returns whether the entry is of this kind, not a record of a gang (record.h).
 bool IsBlockEntry(std::string_view bytes);

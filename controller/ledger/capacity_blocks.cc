@@ -8,6 +8,7 @@
 #include "lib/base/check.h"
 #include "lib/base/hex.h"
 #include "lib/base/status.h"
+#include "lib/kube/resource_version.h"
 
 namespace tahoma::controller {
 namespace {
@@ -89,6 +90,7 @@ void CapacityBlocks::OnSynced() {
 
 void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
                           std::vector<ApiWrite>& writes) {
+  TakeOverPublished();
   const WallTime at = time_.ToBlock(now.wall);
   for (const std::string& reservation : hosts_.Update(cluster, book_, at, time_)) {
     if (const auto block = book_.Find(reservation)) Show(block->key, ViewOf(block, book_.hosts()));
@@ -280,15 +282,24 @@ Readiness CapacityBlocks::AdmitTo(const BlockKey& key, const GangRef& ref, Readi
 // ---- What the objects say ----------------------------------------------------------------------
 
 void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
-  unseen_.erase(fact.key);
   auto block = book_.FindByKey(fact.key);
-  if (block != nullptr && block->uid != fact.uid && !HoldsCapacity(block->state) &&
+  if (block != nullptr && unseen_.contains(fact.key) &&
+      block->offering_id != fact.order.offering_id) {
+    // Somebody has made an object of that name meanwhile, which is not the one of the order.
+    Withdraw(fact.key, publications_[fact.key], "there is another of that name");
+    block = nullptr;
+  }
+  const bool made_here = unseen_.erase(fact.key) > 0;
+  if (block != nullptr && !made_here && block->uid != fact.uid && !HoldsCapacity(block->state) &&
       fact.record.empty()) {
     Forget(*block);  // another object has the name now
     block = nullptr;
   }
   if (block == nullptr) {
-    if (!fact.record.empty()) return TakeOver(fact);
+    if (!fact.record.empty()) {
+      to_publish_.insert(fact.key);
+      return;
+    }
     if (!fact.refused && !fact.deleting) return Buy(fact, now);
     to_publish_.insert(fact.key);
     return;
@@ -302,29 +313,75 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
   Publication& publication = publications_[fact.key];
   StopRetry(fact.key, publication);
   const auto wanted = views_.Find(fact.key);
-  if (publication.written == nullptr && wanted != nullptr &&
-      fact.record == Hex(EncodeBlock(*block))) {
+  const bool same = !fact.record.empty() && fact.record_version == block->version;
+  if (same && publication.written == nullptr && wanted != nullptr) {
     publication.written = *wanted;
-  } else if (fact.record.empty()) {
-    publication.written = nullptr;
+  } else if (!same && !kube::IsOlderVersion(fact.resource_version, publication.version)) {
+    publication.written = nullptr;  // somebody else has written it, or it is that of a backup
   }
   to_publish_.insert(fact.key);
 }
 
-// Takes a block that this journal does not know from its object.
-void CapacityBlocks::TakeOver(const BlockFact& fact) {
-  const auto refuse = [&](const absl::Status& why) {
-    Show(fact.key, {.generation = fact.generation,
-                    .refusal = "InternalError",
-                    .message = fmt::format("status.record cannot be used: {}", Message(why))});
-  };
-  const auto bytes = Unhex(fact.record);
-  if (!bytes) return refuse(DataLoss("it is not hexadecimal"));
-  auto block = DecodeBlock(*bytes);
-  if (!block.ok()) return refuse(block.status());
-  if (block->key != fact.key) return refuse(DataLoss("it is of {}", ToString(block->key)));
-  block->uid = fact.uid;
-  if (const absl::Status taken = TakeOver(*std::move(block)); !taken.ok()) refuse(taken);
+// Returns whether the object shows its block as a later leader has left it, or one that the journal
+// does not know.
+bool CapacityBlocks::IsNewer(const BlockFact& fact) const {
+  if (fact.record.empty()) return false;
+  const auto known = book_.FindByKey(fact.key);
+  return known == nullptr || known->version < fact.record_version;
+}
+
+// Takes what other leaders have published, before anything is decided.
+void CapacityBlocks::TakeOverPublished() {
+  std::vector<Block> newer;
+  for (const BlockKey& key : changed_facts_) {
+    const auto fact = facts_.Find(key);
+    if (fact == nullptr || !IsNewer(*fact)) continue;
+    const auto bytes = Unhex(fact->record);
+    auto block = bytes ? DecodeBlock(*bytes) : DataLoss("it is not hexadecimal");
+    if (block.ok() && block->key != key) block = DataLoss("it is of {}", ToString(block->key));
+    if (!block.ok()) {
+      RefuseRecord(*fact, block.status());
+      continue;
+    }
+    newer.push_back(*std::move(block));
+  }
+  if (!newer.empty()) {
+    std::vector<std::pair<BlockKey, std::string>> taken;
+    for (const Block& block : newer) taken.emplace_back(block.key, block.reservation);
+    book_.Adopt(std::move(newer), [&](const Block& block, const absl::Status& why) {
+      std::erase(taken, std::pair(block.key, block.reservation));
+      RefuseRecord(*facts_.Find(block.key), why);
+    });
+    ForgetReplaced();
+    for (const auto& [key, reservation] : taken) {
+      const auto block = book_.Find(reservation);
+      publications_[key].written = nullptr;
+      Store(*block);
+      magnets_.OnChange(*block);
+      meter_.Forget(reservation);
+      meter_.Restore(*block);
+      Show(key, ViewOf(block, book_.hosts()));
+    }
+  }
+  if (!std::exchange(leads_, true)) book_.Lead(term_);
+}
+
+// Drops what the journal has of blocks in whose place others were taken.
+void CapacityBlocks::ForgetReplaced() {
+  absl::erase_if(entries_, [&](const auto& entry) {
+    if (book_.Find(entry.first) != nullptr) return false;
+    magnets_.Forget(entry.first);
+    meter_.Forget(entry.first);
+    journal_.Drop(entry.second);
+    return true;
+  });
+}
+
+void CapacityBlocks::RefuseRecord(const BlockFact& fact, const absl::Status& why) {
+  if (book_.FindByKey(fact.key) != nullptr) return;  // it is written over
+  Show(fact.key, {.generation = fact.generation,
+                  .refusal = "InternalError",
+                  .message = fmt::format("status.record cannot be used: {}", Message(why))});
 }
 
 void CapacityBlocks::Buy(const BlockFact& fact, WallTime now) {
@@ -348,10 +405,21 @@ void CapacityBlocks::TakeGone(const BlockKey& key) {
   to_publish_.insert(key);
 }
 
+absl::StatusOr<std::shared_ptr<const Block>> CapacityBlocks::Carry(const BlockOrder& order,
+                                                                   WallTime now) {
+  if (const auto* extension = std::get_if<ExtensionOrder>(&order.order)) {
+    return book_.Extend(*extension, now);
+  }
+  const auto& purchase = std::get<PurchaseOrder>(order.order);
+  if (book_.FindByKey(purchase.key) == nullptr && facts_.Find(purchase.key) != nullptr) {
+    return Refuse(kIdempotentMismatch, "the name {} is that of another CapacityBlock",
+                  ToString(purchase.key));
+  }
+  return book_.Purchase(purchase, now);
+}
+
 void CapacityBlocks::TakeOrder(const BlockOrder& order, WallTime now) {
-  auto block = std::holds_alternative<PurchaseOrder>(order.order)
-                   ? book_.Purchase(std::get<PurchaseOrder>(order.order), now)
-                   : book_.Extend(std::get<ExtensionOrder>(order.order), now);
+  auto block = Carry(order, now);
   if (!block.ok()) {
     answers_.push_back({order.ticket, block.status()});
     return;
@@ -381,8 +449,9 @@ std::optional<WriteKind> CapacityBlocks::NextWrite(const BlockKey& key,
   const auto fact = facts_.Find(key);
   const Block* block = view == nullptr ? nullptr : (*view)->block.get();
   if (fact == nullptr) {
-    return block != nullptr && HoldsCapacity(block->state) ? std::optional(WriteKind::kCreateBlock)
-                                                           : std::nullopt;
+    // Who has ordered one whose payment failed at once is told so, and must find it.
+    const bool wanted = block != nullptr && (HoldsCapacity(block->state) || unseen_.contains(key));
+    return wanted ? std::optional(WriteKind::kCreateBlock) : std::nullopt;
   }
   const bool holds = block != nullptr && HoldsCapacity(block->state);
   if (fact->protected_by_finalizer != holds && !(holds && fact->deleting)) {
@@ -419,6 +488,9 @@ void CapacityBlocks::Publish(const BlockKey& key, std::uint64_t& attempts,
   publication.in_flight = write.attempt;
   publication.sent = write.block;
   publication.base = fact == nullptr ? "" : fact->resource_version;
+  write.base_version = kube::IsOlderVersion(publication.base, publication.version)
+                           ? publication.version
+                           : publication.base;
   writes.push_back(std::move(write));
 }
 
@@ -468,7 +540,10 @@ void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   Publication& publication = found->second;
   publication.in_flight = 0;
   const bool done = result.outcome == WriteOutcome::kDone;
-  if (result.kind == WriteKind::kBlockStatus && done) publication.written = publication.sent;
+  if (result.kind == WriteKind::kBlockStatus && done) {
+    publication.written = publication.sent;
+    publication.version = result.resource_version;
+  }
   // The watch tells of an object that was made or changed, and may have done so already; the time
   // is for a watch that does not.
   const auto fact = facts_.Find(key);
@@ -481,7 +556,9 @@ void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   if (refused && result.kind == WriteKind::kCreateBlock && unseen_.contains(key)) {
     return Withdraw(key, publication, result.message);
   }
-  if (!done) return Retry(key, publication, now.monotonic + kRetry);
+  // Of a conflict the watch tells what is there, and may have done so already.
+  const bool seen = result.outcome == WriteOutcome::kConflict && version != publication.base;
+  if (!done && !seen) return Retry(key, publication, now.monotonic + kRetry);
   to_publish_.insert(key);
 }
 

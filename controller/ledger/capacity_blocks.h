@@ -11,8 +11,10 @@
 // that was ordered by another API gets its object from here, and the order is answered when object
 // and status are written: whoever leads next knows the block even without this journal.
 //
-// The journal wins: what it says of a block is written over what an older API shows. A block that
-// only the API shows, with its record, is taken over.
+// Of a block's records the later one wins (BlockVersion): what the journal says is written over
+// what an older API shows, and a leader whose journal is older than the API, or lost, takes over
+// what others have published. Nothing is sold before that. A write carries the resourceVersion that
+// it was made for, so that one that a former leader has sent changes nothing.
 //
 // Scope: the passage between objects, book and journal. What is decided: reserve/book.h.
 //
@@ -89,9 +91,15 @@ class CapacityBlocks {
 
   using Views = PersistentMap<BlockKey, std::shared_ptr<const BlockView>>;
 
-  // `time` is what the book lives by. What is given to it and taken from it is in wall time.
-  CapacityBlocks(BookOptions options, JournalBuffer& journal, BlockTime time = {})
-      : time_(time), book_(std::move(options), WallTime{}), meter_(time), journal_(journal) {}
+  // `time` is what the book lives by. What is given to it and taken from it is in wall time. `term`
+  // is the number of this leadership, larger than those before it.
+  CapacityBlocks(BookOptions options, JournalBuffer& journal, BlockTime time = {},
+                 std::int64_t term = 0)
+      : time_(time),
+        term_(term),
+        book_(std::move(options), WallTime{}),
+        meter_(time),
+        journal_(journal) {}
 
   // Takes one entry of the journal, before anything else. kDataLoss when it contradicts others.
   absl::Status Restore(Sequence sequence, Block block);
@@ -170,14 +178,19 @@ class CapacityBlocks {
     std::shared_ptr<const BlockView> written;
     std::shared_ptr<const BlockView> sent;
     std::uint64_t in_flight = 0;
-    std::string base;  // the object's resourceVersion when it was sent; empty: there was none
+    std::string base;     // the object's resourceVersion when it was sent; empty: there was none
+    std::string version;  // … after the last write that was answered
     std::optional<MonotonicTime> retry;
     std::vector<std::uint64_t> tickets;  // of orders that are answered when it is written
   };
 
+  void TakeOverPublished();
+  bool IsNewer(const BlockFact& fact) const;
+  void ForgetReplaced();
   void TakeFact(const BlockFact& fact, WallTime now);
-  void TakeOver(const BlockFact& fact);
+  void RefuseRecord(const BlockFact& fact, const absl::Status& why);
   void Buy(const BlockFact& fact, WallTime now);
+  absl::StatusOr<std::shared_ptr<const Block>> Carry(const BlockOrder& order, WallTime now);
   void TakeOrder(const BlockOrder& order, WallTime now);
   void TakeGone(const BlockKey& key);
   std::vector<BlockChange> MeterChanges(const ClusterState& cluster, WallTime now);
@@ -199,7 +212,9 @@ class CapacityBlocks {
   void AnswerTickets(const BlockKey& key, Publication& publication);
 
   const BlockTime time_;
-  BlockBook book_;  // in block time, as its changes and views are
+  const std::int64_t term_;
+  bool leads_ = false;  // what was published before has been taken over
+  BlockBook book_;      // in block time, as its changes and views are
   BlockHosts hosts_;
   UsageMeter meter_;
   JournalBuffer& journal_;

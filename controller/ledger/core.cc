@@ -21,7 +21,7 @@ constexpr std::chrono::hours kWakeMost{24};
 
 Core::Core(PlanFunction plan, CoreOptions options)
     : runs_(facts_, cluster_, journal_, {.journal_beside_api = options.journal_beside_api}),
-      blocks_(std::move(options.blocks), journal_, options.block_time),
+      blocks_(std::move(options.blocks), journal_, options.block_time, options.term),
       requests_(blocks_),
       lending_(runs_, plan),
       queue_(std::move(plan)),
@@ -356,6 +356,7 @@ void Core::TakeSnapshot() {
   snapshot->blocks = blocks_.views();
   snapshot->block_list = blocks_.book().blocks();
   snapshot->usage = blocks_.usage();
+  snapshot->block_now = blocks_.book().now();
   snapshot->profile = blocks_.book().profile();
   snapshot->prices = blocks_.book().prices();
   snapshot->block_time = blocks_.time();

@@ -70,6 +70,9 @@ struct CoreOptions {
   bool journal_beside_api = false;
   BookOptions blocks = {};
   BlockTime block_time = {};  // what the blocks live by
+  // The number of this leadership, larger than those before it (kube::LeaderElection::term); 0
+  // where nobody else can lead.
+  std::int64_t term = 0;
 };
 
 struct StepOutput {

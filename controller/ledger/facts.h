@@ -129,7 +129,8 @@ struct BlockFact {
   std::string spec_error = {};  // why the spec cannot be used; empty when it can
   std::string replace = {};     // annotation tahoma.dev/replace: asks for healthy hardware
   std::string record = {};      // status.record; empty before it was bought
-  bool refused = false;         // its purchase was refused
+  BlockVersion record_version = {};
+  bool refused = false;  // its purchase was refused
 };
 
 template <typename Fact, typename KeyType>

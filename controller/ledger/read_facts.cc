@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "controller/ledger/block_record.h"
 #include "controller/ledger/gang_decision.h"
 #include "controller/model/gang_rules.h"
 #include "lib/base/json.h"
@@ -219,6 +220,7 @@ absl::StatusOr<std::shared_ptr<const BlockFact>> ParseBlock(const json& object) 
   block->replace = reading.root().At("metadata").At("annotations").At(kReplaceAnnotation).Text();
   const Field status = reading.root().At("status");
   block->record = status.At("record").Text();
+  block->record_version = ParseVersion(status.At("recordVersion").Text()).value_or(BlockVersion{});
   block->refused = block->record.empty() && !status.At("reason").Text().empty();
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("capacityblock"));
   kube::Reading spec_reading(object);

@@ -59,6 +59,8 @@ struct Snapshot {
   PersistentMap<BlockKey, std::shared_ptr<const BlockView>> blocks;
   PersistentMap<std::string, std::shared_ptr<const Block>> block_list;  // by reservation
   UsageMeter::Live usage;  // of blocks that have begun, by reservation
+  // The latest time that the book of blocks has seen: it does not go back with a clock.
+  WallTime block_now{};
   TimeProfile profile{0};
   PriceList prices;
   BlockTime block_time;  // the times of blocks and profile are in it

@@ -293,10 +293,13 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
     return result;
   }
   const bool claim = TargetOf(write.kind) == WriteTarget::kClaim;
-  if (!claim && write.kind != WriteKind::kReadPod) return result;
+  const bool block = TargetOf(write.kind) == WriteTarget::kBlock;
+  if (!claim && !block && write.kind != WriteKind::kReadPod) return result;
   const auto body = answer->Json();
   absl::Status status;
-  if (claim) {
+  if (block) {
+    result.resource_version = kube::ResourceVersionOf(*body);
+  } else if (claim) {
     auto parsed = ParseClaimState(*body);
     status = parsed.status();
     if (parsed.ok()) result.claim = *std::move(parsed);

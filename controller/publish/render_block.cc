@@ -148,7 +148,8 @@ json BoughtStatus(const Block& block, const BlockView& view) {
           {"binding", Binding(block)},
           {"extensions", Extensions(block)},
           {"conditions", Conditions(block, view)},
-          {"record", Hex(EncodeBlock(block))}};
+          {"record", Hex(EncodeBlock(block))},
+          {"recordVersion", VersionText(block.version)}};
 }
 
 }  // namespace
@@ -176,13 +177,12 @@ kube::Request RenderBlockCreation(const ApiWrite& write) {
                {"lendIdle", block.terms.lend_idle},
                {"magnetic", block.terms.magnetic}};
   if (!block.terms.access.empty()) spec["access"] = {{"namespaces", block.terms.access}};
+  json metadata = {{"name", block.key.name}, {"namespace", block.key.ns}};
+  if (HoldsCapacity(block.state)) metadata["finalizers"] = json::array({kNoCancelFinalizer});
   return kube::CreateRequest(kCapacityBlocks, block.key.ns,
                              {{"apiVersion", "tahoma.dev/v1alpha1"},
                               {"kind", "CapacityBlock"},
-                              {"metadata",
-                               {{"name", block.key.name},
-                                {"namespace", block.key.ns},
-                                {"finalizers", json::array({kNoCancelFinalizer})}}},
+                              {"metadata", std::move(metadata)},
                               {"spec", std::move(spec)}});
 }
 
@@ -205,7 +205,8 @@ kube::Request RenderBlockFinalizer(const ApiWrite& write) {
 kube::Request RenderBlockStatus(const ApiWrite& write) {
   return kube::PatchRequest(
       kCapacityBlocks, {write.ns, write.name}, kube::PatchType::kMerge,
-      {{"metadata", {{"uid", write.uid}}}, {"status", BlockStatusJson(*write.block)}},
+      {{"metadata", {{"uid", write.uid}, {"resourceVersion", write.base_version}}},
+       {"status", BlockStatusJson(*write.block)}},
       {.subresource = "status"});
 }
 

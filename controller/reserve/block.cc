@@ -182,7 +182,7 @@ absl::Status CheckConsistency(const Block& block) {
   const std::set<std::string_view> hosts(block.hosts.begin(), block.hosts.end());
   const bool delivered = IsDelivered(block.state);
   if (hosts.size() != block.hosts.size() || std::ssize(hosts) > count ||
-      (delivered && std::ssize(hosts) != count) ||
+      (delivered && std::ssize(hosts) != count && block.trouble.empty()) ||
       (!HoldsCapacity(block.state) && !hosts.empty())) {
     return lost("its hosts are not those of such a block");
   }

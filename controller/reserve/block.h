@@ -116,6 +116,15 @@ struct BlockTerms {
 
 using Tags = std::vector<std::pair<std::string, std::string>>;  // sorted by key
 
+// Which of two records came later: every leadership has a larger term than those before it, and
+// numbers the changes of all its blocks.
+struct BlockVersion {
+  std::int64_t term = 0;
+  std::int64_t number = 0;
+
+  friend auto operator<=>(const BlockVersion&, const BlockVersion&) = default;
+};
+
 struct Block {
   // "cr-…": the Capacity Reservation, the id by which a block is extended and used.
   std::string reservation = {};
@@ -146,6 +155,7 @@ struct Block {
   std::string replace_request = {};
   bool replacing = false;
   BlockUsage usage = {};  // what its chips were used for, as of the last record
+  BlockVersion version = {};
 
   const Product& product() const { return *bought.product; }
   WallTime start() const { return bought.start; }

@@ -25,18 +25,6 @@ constexpr std::chrono::minutes kPaymentLead{5};
 constexpr std::chrono::minutes kExtensionPaymentLead{35};
 constexpr std::size_t kIdDigits = 17;
 
-std::string TokenKey(std::string_view owner, std::string_view token) {
-  return fmt::format("{}\n{}", owner, token);
-}
-
-HostBinding BindingOf(const Block& block) {
-  const bool early = block.terms.binding == BindingMode::kAtPurchase;
-  return {.reservation = block.reservation,
-          .owner = block.key.ns,
-          .start = early ? block.created : block.start(),
-          .end = block.end};
-}
-
 // The slots whose capacity is booked. A host that was chosen at the purchase can be nobody else's
 // before the block begins.
 SlotRange BookedSlots(const Block& block) {
@@ -104,6 +92,18 @@ std::string_view NewsName(BlockNews news) {
   return "";
 }
 
+std::string BlockBook::TokenKey(std::string_view owner, std::string_view token) {
+  return fmt::format("{}\n{}", owner, token);
+}
+
+HostBinding BlockBook::BindingOf(const Block& block) {
+  const bool early = block.terms.binding == BindingMode::kAtPurchase;
+  return {.reservation = block.reservation,
+          .owner = block.key.ns,
+          .start = early ? block.created : block.start(),
+          .end = block.end};
+}
+
 BlockBook::BlockBook(BookOptions options, WallTime now)
     : options_(std::move(options)),
       now_(now),
@@ -113,8 +113,7 @@ BlockBook::BlockBook(BookOptions options, WallTime now)
 
 absl::Status BlockBook::Restore(Block block) {
   TAHOMA_RETURN_IF_ERROR(CheckConsistency(block));
-  if (Find(block.reservation) != nullptr || FindByKey(block.key) != nullptr ||
-      (!block.token.empty() && by_token_.contains(TokenKey(block.key.ns, block.token)))) {
+  if (!Rivals(block).empty()) {
     return DataLoss("Capacity Block {} of {} is there twice", block.reservation,
                     ToString(block.key));
   }
@@ -129,6 +128,7 @@ absl::Status BlockBook::Restore(Block block) {
   }
   // The clock may have been set back meanwhile.
   MoveTimeTo(LatestMoment(block));
+  version_ = std::max(version_, block.version);
   // A host may have gone meanwhile, of which nobody will tell.
   if (!block.hosts.empty()) touched_.insert(block.reservation);
   Put(std::make_shared<const Block>(std::move(block)));
@@ -152,6 +152,10 @@ void BlockBook::RemoveHost(const std::string& name, WallTime now) {
     changed_pools_.insert(profile_.IdOf(host->pool));
   }
   hosts_.Remove(name, std::max(now, now_));
+}
+
+void BlockBook::PlanUsesAgain(const std::string& host) {
+  if (const HostState* state = hosts_.Find(host)) unplanned_.insert(profile_.IdOf(state->pool));
 }
 
 std::shared_ptr<const Block> BlockBook::Find(const std::string& reservation) const {
@@ -199,6 +203,8 @@ void BlockBook::Put(const std::shared_ptr<const Block>& block) {
 }
 
 void BlockBook::Change(Block block, BlockNews news, std::string message, WallTime when) {
+  ++version_.number;
+  block.version = version_;
   auto changed = std::make_shared<const Block>(std::move(block));
   Put(changed);
   changes_.push_back({std::move(changed), news, std::move(message), when});
@@ -217,10 +223,15 @@ void BlockBook::Withdraw(const std::string& reservation) {
 bool BlockBook::Forget(const std::string& reservation) {
   const auto block = Find(reservation);
   if (block == nullptr || HoldsCapacity(block->state)) return false;
-  Count(*block, -1);
-  by_key_.erase(block->key);
-  by_token_.erase(TokenKey(block->key.ns, block->token));
-  return blocks_.Erase(reservation);
+  Erase(*block);
+  return true;
+}
+
+void BlockBook::Erase(const Block& block) {
+  Count(block, -1);
+  by_key_.erase(block.key);
+  by_token_.erase(TokenKey(block.key.ns, block.token));
+  blocks_.Erase(std::string(block.reservation));
 }
 
 std::vector<BlockChange> BlockBook::TakeChanges() { return std::exchange(changes_, {}); }

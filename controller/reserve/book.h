@@ -28,6 +28,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -120,9 +121,19 @@ class BlockBook {
 
   // Takes a block of an earlier process. kDataLoss when it contradicts itself, or is there already.
   absl::Status Restore(Block block);
+  // Takes blocks as other leaders have published them, in the place of older records. They may be
+  // of different moments: of two that have one host the later record keeps it. `refused` is called
+  // for those that contradict themselves, or are older than what is there.
+  using Refused = std::function<void(const Block& block, const absl::Status& why)>;
+  void Adopt(std::vector<Block> blocks, const Refused& refused);
+  // Says that a leadership of that term begins. A term that is less than one that has been seen is
+  // not believed.
+  void Lead(std::int64_t term);
 
   void PutHost(HostState host, WallTime now);
   void RemoveHost(const std::string& name, WallTime now);
+  // The fleet has forgotten what blocks have to do with the host: TakeUses says it again.
+  void PlanUsesAgain(const std::string& host);
   void SetQuota(const std::string& owner, std::optional<Quota> quota) { quotas_.Set(owner, quota); }
   QuotaUse UseOf(std::string_view owner) const { return quotas_.UseOf(owner); }
 
@@ -172,6 +183,11 @@ class BlockBook {
  private:
   using Timer = std::tuple<Due, std::string>;
 
+  static std::string TokenKey(std::string_view owner, std::string_view token);
+  static HostBinding BindingOf(const Block& block);
+  // The reservations of blocks that are the same as this one, by id, name or token.
+  std::set<std::string> Rivals(const Block& block) const;
+  void Erase(const Block& block);
   // The only way in which a block changes.
   void Put(const std::shared_ptr<const Block>& block);
   void Count(const Block& block, int sign);
@@ -201,6 +217,9 @@ class BlockBook {
     std::vector<std::string> unfit;
   };
   Sorted SortHosts(const Block& block, WallTime when) const;
+  absl::Status MakeRoomFor(const Block& block);
+  void TakeHost(const std::string& host, const Block& block);
+  void ResolveHosts(Block& block);
   std::vector<std::string> AddHosts(const Block& block, std::vector<std::string> kept,
                                     WallTime from, WallTime now) const;
   std::vector<std::string> ReplaceFailed(Block& block, Sorted& sorted, WallTime when) const;
@@ -214,6 +233,7 @@ class BlockBook {
 
   const BookOptions options_;
   WallTime now_;
+  BlockVersion version_;  // of the latest change
   TimeProfile profile_;
   HostTable hosts_;
   QuotaTable quotas_;

@@ -330,15 +330,18 @@ void BlockBook::Recheck(Block block, WallTime when) {
   Sorted sorted = SortHosts(block, when);
   std::vector<std::string> gone = sorted.unfit;
   std::vector<std::string> added;
-  if (!gone.empty() && block.replaces()) {
+  const auto lacks = [&block] { return block.bought.count - std::ssize(block.hosts); };
+  if ((!gone.empty() || lacks() > 0) && block.replaces()) {
     added = ReplaceFailed(block, sorted, when);
   }
   std::string trouble;
   if (!sorted.unfit.empty()) {
-    trouble = fmt::format("{} of {} hosts failed: {}", sorted.unfit.size(), block.hosts.size(),
+    trouble = fmt::format("{} of {} hosts failed: {}", sorted.unfit.size(), block.bought.count,
                           fmt::join(sorted.unfit, ", "));
+  } else if (lacks() > 0) {
+    trouble = fmt::format("it lacks {} of {} hosts", lacks(), block.bought.count);
   }
-  const bool asks = block.replacing && !sorted.unfit.empty();
+  const bool asks = block.replacing && !trouble.empty();
   if (trouble == block.trouble && added.empty() && asks == block.replacing) return;
   block.replacing = asks;
   block.trouble = trouble;
@@ -348,7 +351,8 @@ void BlockBook::Recheck(Block block, WallTime when) {
       return std::find(sorted.unfit.begin(), sorted.unfit.end(), host) != sorted.unfit.end();
     });
     std::string message =
-        fmt::format("{} took the place of {}", fmt::join(added, ", "), fmt::join(gone, ", "));
+        fmt::format("{} took the place of {}", fmt::join(added, ", "),
+                    gone.empty() ? "what it lacked" : fmt::format("{}", fmt::join(gone, ", ")));
     return Change(std::move(block), BlockNews::kReplaced, std::move(message), when);
   }
   if (trouble.empty()) {

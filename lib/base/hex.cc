@@ -6,12 +6,12 @@ namespace tahoma {
 
 std::string Hex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string digits;
-  digits.reserve(2 * bytes.size());
+  std::string digits(2 * bytes.size(), '0');
+  char* next = digits.data();
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
-    digits += kDigits[byte >> 4U];
-    digits += kDigits[byte & 15U];
+    *next++ = kDigits[byte >> 4U];
+    *next++ = kDigits[byte & 15U];
   }
   return digits;
 }

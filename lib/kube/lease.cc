@@ -16,6 +16,14 @@ using json = Json;
 namespace {
 // A mistyped duration must not lock the lease for years.
 constexpr std::int64_t kLongestSeconds = 3600;
+
+// The field has 32 bits in the API; an absurd number must not keep us from leading.
+std::int64_t TransitionsOf(const json& lease) {
+  const json* transitions = ValueAt(lease, {"spec", "leaseTransitions"});
+  if (transitions == nullptr || !transitions->is_number_integer()) return 0;
+  const auto number = transitions->get<std::int64_t>();
+  return number >= 0 && number < std::numeric_limits<std::int32_t>::max() ? number : 0;
+}
 }  // namespace
 
 std::string LeaderElection::Desired(WallTime wall) const {
@@ -28,12 +36,7 @@ std::string LeaderElection::Desired(WallTime wall) const {
   json& spec = lease["spec"];
   if (!spec.is_object()) spec = json::object();
   if (holder_ != options_.identity) {
-    const json* transitions = ValueAt(lease, {"spec", "leaseTransitions"});
-    const bool counted = transitions != nullptr && transitions->is_number_integer();
-    const std::int64_t before = counted ? transitions->get<std::int64_t>() : 0;
-    // The field has 32 bits in the API; an absurd number must not keep us from leading.
-    const bool is_sound = before >= 0 && before < std::numeric_limits<std::int32_t>::max();
-    spec["leaseTransitions"] = exists_ ? (is_sound ? before : 0) + 1 : 0;
+    spec["leaseTransitions"] = exists_ ? term_ + 1 : 0;
     spec["acquireTime"] = FormatMicroTime(wall);
   }
   spec["holderIdentity"] = options_.identity;
@@ -82,6 +85,7 @@ void LeaderElection::Observe(const json& lease, MonotonicTime now) {
     exists_ = false;
     observed_.clear();
     holder_.clear();
+    term_ = 0;
     renewed_.reset();
     return;
   }
@@ -92,6 +96,7 @@ void LeaderElection::Observe(const json& lease, MonotonicTime now) {
   version_ = version;
   observed_ = lease.dump(-1, ' ', false, json::error_handler_t::replace);
   holder_ = std::string(StringAt(lease, {"spec", "holderIdentity"}));
+  term_ = TransitionsOf(lease);
   const json* seconds = ValueAt(lease, {"spec", "leaseDurationSeconds"});
   const bool is_number = seconds != nullptr && seconds->is_number_integer();
   their_duration_ = is_number ? std::chrono::seconds(std::clamp<std::int64_t>(

@@ -30,6 +30,7 @@
 #include <absl/status/statusor.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -75,6 +76,9 @@ class LeaderElection {
   bool IsLeader(MonotonicTime now) const;
   // The holder as last seen; empty when nobody holds the lease.
   const std::string& holder() const { return holder_; }
+  // Returns the number of the leadership as last seen (leaseTransitions): each holder's is larger
+  // than those before it, unless the lease was deleted or restored from a backup.
+  std::int64_t term() const { return term_; }
   // The time at which IsLeader ends unless there is another renewal; nullopt when not leading.
   std::optional<MonotonicTime> leads_until() const;
   // Returns whether, since the last call, the lease was found in a state before our own last
@@ -100,6 +104,7 @@ class LeaderElection {
   std::string observed_;  // its JSON text
   std::string version_;   // its resourceVersion
   std::string holder_;
+  std::int64_t term_ = 0;
   std::chrono::seconds their_duration_{};
   MonotonicTime changed_{};              // when its resourceVersion was first seen
   std::optional<MonotonicTime> looked_;  // when the last look was answered

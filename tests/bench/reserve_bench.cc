@@ -1,5 +1,5 @@
-// A book of 100,000 Capacity Blocks on 15,625 UltraServers in cells of 32: searches, purchases, the
-// hand-over of 2,232 UltraServers at 11:30 UTC, and a restart.
+// A book of 100,000 Capacity Blocks on 15,625 UltraServers in cells of 32: searches, and the
+// hand-over of 2,232 UltraServers at 11:30 UTC. With a journal: block_journal_bench.cc.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -110,27 +110,6 @@ void SearchOfferings(benchmark::State& run) {
 }
 BENCHMARK(SearchOfferings)->Name("offering_search_p99_ms")->Unit(benchmark::kMillisecond);
 
-// Purchases that are carried out or refused, without a journal.
-void Purchase(benchmark::State& run) {
-  BlockBook& book = FullBook();
-  Rng rng(3);
-  std::vector<double> times;
-  for (auto unused : run) {
-    for (int i = 0; i < 500; ++i) {
-      const PurchaseOrder order =
-          Order(SlotOf(Morning()) + 1 + static_cast<Slot>(rng.Below(56)),
-                LegalDays()[rng.Below(20)], 1 + static_cast<int>(rng.Below(4)), rng.Below(1'000));
-      const auto start = SteadyClock::now();
-      benchmark::DoNotOptimize(book.Purchase(order, Morning()));
-      times.push_back(MsSince(start));
-    }
-  }
-  book.Advance(Morning());
-  book.TakeChanges();
-  run.counters["p99_ms"] = Percentile99(times);
-}
-BENCHMARK(Purchase)->Name("block_purchase_p99_ms")->Unit(benchmark::kMillisecond)->Iterations(4);
-
 // The uses of 60,000 hosts of one pool after a purchase in it, when 10,000 blocks are sold there.
 void PlanUsesOfOnePool(benchmark::State& run) {
   constexpr int kHosts = 60'000;
@@ -213,23 +192,6 @@ BENCHMARK(HandOver)
     ->Name("handover_2232_ultraservers_ms")
     ->Unit(benchmark::kMillisecond)
     ->Iterations(1);
-
-// Blocks of a journal become a book, its hosts are told, and all that is due is done.
-void Restart(benchmark::State& run) {
-  std::vector<std::shared_ptr<const Block>> blocks;
-  FullBook().blocks().ForEach(
-      [&](const std::string&, const auto& block) { blocks.push_back(block); });
-  for (auto unused : run) {
-    auto book = EmptyBook(Morning());
-    for (const auto& block : blocks) TAHOMA_CHECK(book->Restore(*block).ok());
-    PutHosts(*book, Morning());
-    book->Advance(Morning());
-    run.PauseTiming();
-    book.reset();
-    run.ResumeTiming();
-  }
-}
-BENCHMARK(Restart)->Name("blocks_100k_restart_ms")->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace tahoma::controller

@@ -1,6 +1,6 @@
-// The controller is killed with SIGKILL at every write of a gang's commit, and started again on
-// what that left behind: the gang is bound as a whole or not at all, and no chip stays allocated
-// to nobody.
+// The controller is killed with SIGKILL at every write of a gang's commit, and of a sale of a
+// Capacity Block, and started again on what that left behind: the gang is bound as a whole or not
+// at all, no chip stays allocated to nobody, and the block is sold once, to who was told so.
 //
 // In half of the cases a pod goes while nothing runs: then the gang that was not whole must be
 // taken back. Taking back is killed at every write, too.
@@ -21,7 +21,9 @@
 
 #include "controller/apiserver/http/api_server.h"
 #include "controller/apiserver/http/in_process_transport.h"
+#include "controller/ledger/block_record.h"
 #include "controller/ledger/record.h"
+#include "controller/reserve/offering.h"
 #include "controller/store/rocks_journal.h"
 #include "controller/store/store.h"
 #include "lib/base/check.h"
@@ -81,6 +83,7 @@ class Remains {
     bool found = false;
     controller::RocksJournal journal(*store_);
     TAHOMA_CHECK_OK(journal.Load([&](controller::Sequence, std::string_view bytes) {
+      if (controller::IsBlockEntry(bytes)) return absl::OkStatus();
       const auto record = controller::DecodeRecord(bytes);
       found = found || (record.ok() && std::holds_alternative<Record>(*record));
       return record.status();
@@ -105,6 +108,7 @@ std::string KindOfWrite(const std::string& log) {
   if (has("/binding")) return "bind";
   if (has("/resourceclaims/")) return has("/status") ? "allocate" : "finalizer";
   if (has("/gangs/")) return "gang status";
+  if (has("/capacityblocks/")) return has("/status") ? "block status" : "block finalizer";
   if (has("/events")) return "event";
   return line;
 }
@@ -323,6 +327,97 @@ TEST_P(CrashInUndoTest, AGangThatIsTakenBackHoldsNothingAfterAKillAtAnyWrite) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CrashInUndoTest, ::testing::Values("before", "after"),
+                         [](const auto& when) { return std::string(when.param); });
+
+constexpr const char* kBlocks = "/apis/tahoma.dev/v1alpha1/namespaces/default/capacityblocks";
+
+class CrashInSaleTest : public CrashFixture, public ::testing::WithParamInterface<const char*> {
+ protected:
+  // The only node of the fleet for a day.
+  static int Buy(kube::Transport& api, const std::string& name) {
+    using std::chrono::hours;
+    const controller::Slot start = controller::SlotOf(SystemClock().WallNow() + hours(48));
+    const controller::Product& product = *controller::FindProduct("trn2.48xlarge");
+    const std::string offering = controller::OfferingId({.product = &product,
+                                                         .count = 1,
+                                                         .zone = "tahoma-1a",
+                                                         .start = controller::StartOf(start),
+                                                         .end = controller::StartOf(start + 1),
+                                                         .rate = product.rate});
+    return Send(api, "POST", kBlocks,
+                {{"apiVersion", "tahoma.dev/v1alpha1"},
+                 {"kind", "CapacityBlock"},
+                 {"metadata", {{"name", name}}},
+                 {"spec", {{"capacityBlockOfferingId", offering}}}});
+  }
+  static Json StatusOf(kube::Transport& api, const std::string& name) {
+    for (const Json& block : List(api, kBlocks)) {
+      if (block.at("metadata").at("name") == name) return block.value("status", Json::object());
+    }
+    return Json::object();
+  }
+  static std::string Reservation(const Json& status) {
+    return status.contains("state") ? status.at("capacityReservationIds").at(0).get<std::string>()
+                                    : "";
+  }
+
+  // One sale that ends at the n-th write; the kind of that write, or nothing when it was whole
+  // before.
+  std::optional<std::string> CrashAt(const Fleet& fleet, int n) const {
+    TempDir dir;
+    fleet.CopyTo(dir.path());
+    std::string last;
+    {
+      Standalone crashing(dir.path(), CrashingController(n, GetParam(), "commit"));
+      EXPECT_TRUE(crashing.started()) << crashing.program().log();
+      if (!crashing.started()) return std::nullopt;
+      EXPECT_EQ(Buy(crashing.api(), "mine"), 201);
+      // What may still be written is written at once.
+      const bool ended = crashing.Eventually([&] {
+        return crashing.program().WaitEnd(std::chrono::milliseconds(0)) ||
+               (!Reservation(StatusOf(crashing.api(), "mine")).empty() &&
+                crashing.program().WaitEnd(std::chrono::milliseconds(500)));
+      });
+      const bool whole = !ended && !Reservation(StatusOf(crashing.api(), "mine")).empty();
+      if (whole) return std::nullopt;
+      EXPECT_EQ(crashing.program().Wait(), std::nullopt) << crashing.program().log();
+      last = KindOfWrite(crashing.program().log());
+    }
+    SCOPED_TRACE(fmt::format("killed {} write {}: {}", GetParam(), n, last));
+    const std::string shown = [&] {
+      Remains remains(dir.path() + "/data");
+      return Reservation(StatusOf(remains.api(), "mine"));
+    }();
+    Standalone controller(dir.path(), RealController);
+    EXPECT_TRUE(controller.started()) << controller.program().log();
+    if (!controller.started()) return std::nullopt;
+    EXPECT_EQ(Buy(controller.api(), "another"), 201);
+    EXPECT_TRUE(controller.Eventually([&] {
+      return !Reservation(StatusOf(controller.api(), "mine")).empty() &&
+             StatusOf(controller.api(), "another").contains("reason");
+    })) << controller.program().log()
+        << List(controller.api(), kBlocks).dump(1);
+    EXPECT_TRUE(shown.empty() || Reservation(StatusOf(controller.api(), "mine")) == shown);
+    return last;
+  }
+};
+
+TEST_P(CrashInSaleTest, ABlockIsSoldOnceAfterAKillAtAnyWrite) {
+  const Fleet fleet(1);
+  std::multiset<std::string> seen;
+  for (int n = 1; !HasFailure(); ++n) {
+    const std::optional<std::string> last = CrashAt(fleet, n);
+    if (!last) break;
+    fmt::print("killed {} write {}: {}\n", GetParam(), n, *last);
+    seen.insert(*last);
+    ASSERT_LT(n, 20) << "the sale does not end";
+  }
+  EXPECT_TRUE(seen.contains("journal BlockChanged"));
+  EXPECT_TRUE(seen.contains("block finalizer"));
+  EXPECT_TRUE(seen.contains("block status"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CrashInSaleTest, ::testing::Values("before", "after"),
                          [](const auto& when) { return std::string(when.param); });
 
 // Reads the pods' watch until `events` of them have come, or no more come because all pods were

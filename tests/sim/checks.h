@@ -21,6 +21,7 @@
 
 #include "lib/base/json_fwd.h"
 #include "tests/sim/api_host.h"
+#include "tests/sim/block_checks.h"
 #include "tests/sim/controller_host.h"
 #include "tests/sim/fit_oracle.h"
 #include "tests/sim/virtual_node.h"
@@ -33,11 +34,21 @@ using Nodes = std::vector<std::unique_ptr<VirtualNode>>;
 class Checks final : public DecisionWatcher {
  public:
   Checks(World& world, ApiHost& api, const Nodes& nodes)
-      : world_(world), api_(api), nodes_(nodes) {}
+      : world_(world), api_(api), nodes_(nodes), blocks_(world, api) {}
 
   void AfterStep();
   void OnDecided(const controller::GangDecision& decision,
                  const controller::ClusterState& view) override;
+  void OnBegin(const std::string& controller) override { blocks_.OnBegin(controller); }
+  void OnStep(const std::string& controller, const controller::Snapshot& snapshot) override {
+    blocks_.OnStep(controller, snapshot);
+  }
+  void OnPlaced(const controller::GangDecision& decision,
+                const controller::Snapshot& snapshot) override {
+    blocks_.OnDecided(decision, snapshot);
+  }
+  void OnBlockDeleted(const std::string& name) override { blocks_.OnDeleted(name); }
+  BlockChecks& blocks() { return blocks_; }
   void OnBound(const controller::GangDecision& decision, std::size_t pod) override;
 
   void AtRest(const controller::Snapshot& snapshot, controller::Journal& journal);
@@ -82,6 +93,7 @@ class Checks final : public DecisionWatcher {
   World& world_;
   ApiHost& api_;
   const Nodes& nodes_;
+  BlockChecks blocks_;
   int life_ = 0;
   std::int64_t version_ = 0;
   std::map<std::string, std::vector<Core>> cores_of_claim_;  // by key "ns/name"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/ledger/block_record.h"
 #include "controller/ledger/record.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
@@ -57,6 +58,7 @@ std::set<std::string> DevicesOf(const json& claim) {
 std::map<controller::RunId, Checks::Run> Checks::ReadJournal(controller::Journal& journal) {
   std::map<controller::RunId, Run> runs;
   const absl::Status loaded = journal.Load([&](controller::Sequence at, std::string_view bytes) {
+    if (controller::IsBlockEntry(bytes)) return absl::OkStatus();
     const auto record = controller::DecodeRecord(bytes);
     if (!record.ok()) return record.status();
     if (const auto* prepared = std::get_if<controller::GangPrepared>(&*record)) {
@@ -81,6 +83,7 @@ void Checks::AtRest(const controller::Snapshot& snapshot, controller::Journal& j
   CheckPods(runs);
   CheckNodes(snapshot);
   CheckWaiting(snapshot);
+  blocks_.AtRest(snapshot);
 }
 
 // Every decision in the journal is whole, and published as it was decided.
@@ -318,7 +321,8 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
     return world_.Fail("gang {} has {} live pods and waits as {}: {}", name, alive,
                        ToString(view.reason), view.message);
   }
-  if (!IsForWantOfRoom(view.reason)) return;
+  // The oracle knows nothing of hosts that are kept for blocks.
+  if (!IsForWantOfRoom(view.reason) || world_.swarm.purchases > 0) return;
   const auto shape = ParseSides(Text(gang, "/spec/shape"));
   const json& per_pod = At(gang, "/metadata/annotations/sim~1chips-per-pod");
   if (!shape || !per_pod.is_string()) return;
@@ -336,7 +340,7 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
 
 void Checks::CheckPodWaits(const controller::GangView& view, const json& pod) {
   const json& chips = At(pod, "/metadata/annotations/sim~1chips-per-pod");
-  if (!chips.is_string()) return;
+  if (!chips.is_string() || world_.swarm.purchases > 0) return;
   if (!IsForWantOfRoom(view.reason)) return;
   if (SomeNodeHas(std::stoi(chips.get<std::string>()),
                   view.reason != GangReason::kWaitsForCapacity)) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "controller/ledger/block_record.h"
+
 namespace tahoma::simulation {
 
 using controller::ApiResult;
@@ -92,11 +94,16 @@ bool ControllerHost::Begin() {
   world_.Mix("controller begins");
   journal_ = std::make_unique<controller::RocksJournal>(*disk_.store());
   planner_ = std::make_unique<controller::Planner>();
+  controller::CoreOptions options{.journal_beside_api = world_.swarm.one_process};
+  options.blocks.payment.delay =
+      std::chrono::duration_cast<std::chrono::seconds>(world_.swarm.payment_delay);
+  options.term = election_ == nullptr ? 0 : election_->term();
   core_ = std::make_unique<controller::Core>(
       [this](const controller::ClusterState& view, const controller::Queue& queue, WallTime now) {
         return Plan(view, queue, now);
       },
-      controller::CoreOptions{.journal_beside_api = world_.swarm.one_process});
+      std::move(options));
+  watcher_.OnBegin(name_);
   const absl::Status loaded =
       journal_->Load([this](controller::Sequence sequence, std::string_view bytes) {
         return core_->Restore(sequence, bytes);
@@ -140,6 +147,7 @@ void ControllerHost::End() {
   planner_.reset();
   journal_.reset();
   commands_.clear();
+  orders_.clear();
   core_at_.reset();
 }
 
@@ -195,14 +203,16 @@ void ControllerHost::StepCore() {
   if (history_lost_) return;
   Death death = Death::kNo;
   if (world_.Happens(world_.swarm.crash)) death = static_cast<Death>(1 + world_.rng.Below(3));
-  const controller::Now now{world_.clock.WallNow(), world_.clock.MonotonicNow()};
+  const controller::Now now{world_.ControllersNow(), world_.clock.MonotonicNow()};
   controller::StepOutput out = core_->Step(std::exchange(commands_, {}), now);
   ShowDecisions(out.journal);
   if (death == Death::kBeforeJournal) return Die("before the journal was written");
   if (world_.plant != Plant::kForgetJournal && !journal_->Write(out.journal).ok()) {
     return Die("the journal could not be written");
   }
+  if (MaySend()) watcher_.OnStep(name_, *core_->snapshot());
   if (death == Death::kAfterJournal) return Die("after the journal was written");
+  Give(out.answers);
   std::size_t sent = out.writes.size();
   if (death == Death::kAmongWrites) sent = world_.rng.Below(sent + 1);
   for (std::size_t i = 0; i < sent; ++i) {
@@ -212,6 +222,30 @@ void ControllerHost::StepCore() {
   if (death == Death::kAmongWrites) return Die("among its writes");
   if (out.wake) {
     WakeCore(std::max<Duration>(*out.wake - now.monotonic, std::chrono::milliseconds(1)));
+  }
+}
+
+void ControllerHost::Order(
+    std::variant<controller::PurchaseOrder, controller::ExtensionOrder> order, OnAnswer answer) {
+  if (!up()) return answer(absl::UnavailableError("it does not lead"));
+  orders_[++last_ticket_] = std::move(answer);
+  commands_.push_back(controller::BlockOrder{last_ticket_, std::move(order)});
+  WakeCore(world_.Latency());
+}
+
+// As controller/app/core_loop.cc does it; an answer may be lost on its journey.
+void ControllerHost::Give(const std::vector<controller::OrderAnswer>& answers) {
+  for (const controller::OrderAnswer& answer : answers) {
+    const auto waiting = orders_.find(answer.ticket);
+    if (waiting == orders_.end()) continue;
+    const OnAnswer tell = std::move(waiting->second);
+    orders_.erase(waiting);
+    if (world_.Happens(world_.swarm.lose_answer)) continue;
+    if (!MaySend()) {
+      tell(absl::UnavailableError("it leads no more"));
+    } else {
+      tell(answer.block);
+    }
   }
 }
 
@@ -228,12 +262,17 @@ std::vector<controller::Decision> ControllerHost::Plan(const controller::Cluster
 
 void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {
   for (const controller::JournalEntry& entry : batch.put) {
+    if (controller::IsBlockEntry(entry.bytes)) {
+      world_.Mix(entry.bytes);
+      continue;
+    }
     const auto record = controller::DecodeRecord(entry.bytes);
     if (!record.ok()) return world_.Fail("a record that was just made cannot be read");
     world_.Mix(entry.bytes);
     if (const auto* prepared = std::get_if<controller::GangPrepared>(&*record)) {
       if (!MaySend()) continue;  // it does not know yet that it leads no more
       watcher_.OnDecided(*prepared->decision, *core_->snapshot()->cluster);
+      watcher_.OnPlaced(*prepared->decision, *core_->snapshot());
     } else if (const auto* undoing = std::get_if<controller::GangUndoing>(&*record)) {
       world_.Meet("gang undone");
       if (world_.verbose) fmt::print("undoing run {}: {}\n", undoing->run, undoing->reason);
@@ -250,12 +289,14 @@ void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {
 bool ControllerHost::Faked(const ApiWrite& write) {
   if (world_.plant == Plant::kNeverDeallocate) return write.kind == WriteKind::kDeallocate;
   if (world_.plant == Plant::kNoFence) return write.kind == WriteKind::kRemoveFinalizer;
+  if (world_.plant == Plant::kSkipBlockStatus) return write.kind == WriteKind::kBlockStatus;
   return world_.plant == Plant::kSkipAllocation && write.kind == WriteKind::kAllocate;
 }
 
 void ControllerHost::Fake(const ApiWrite& write) {
   ApiResult done = NoAnswer(write);
   done.outcome = controller::WriteOutcome::kDone;
+  if (write.kind == WriteKind::kBlockStatus) return Tell(std::move(done));
   auto state = std::make_shared<controller::ClaimFact>(*write.base);
   state->allocation = nullptr;
   state->reserved_for.clear();
@@ -360,6 +401,7 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
 // Somebody else changes or deletes the object just before our write arrives.
 void ControllerHost::Touch(const ApiWrite& write, bool to_delete) {
   if (IsNotice(write) || !api_.up()) return;
+  if (TargetOf(write.kind) == controller::WriteTarget::kBlock) return TouchBlock(write, to_delete);
   const bool claim = TargetOf(write.kind) == controller::WriteTarget::kClaim;
   const auto& decision = *write.decision;
   const std::string target =
@@ -376,6 +418,19 @@ void ControllerHost::Touch(const ApiWrite& write, bool to_delete) {
       "PATCH", target,
       {{"metadata", {{"annotations", {{"sim/touched", std::to_string(world_.rng.Below(1000))}}}}}},
       "application/merge-patch+json");
+}
+
+void ControllerHost::TouchBlock(const ApiWrite& write, bool to_delete) {
+  const std::string target = fmt::format(
+      "/apis/tahoma.dev/v1alpha1/namespaces/{}/capacityblocks/{}", write.ns, write.name);
+  if (!to_delete) {
+    (void)api_.Call("PATCH", target,
+                    {{"spec", {{"tags", {{"touched", std::to_string(world_.rng.Below(1000))}}}}}},
+                    "application/merge-patch+json");
+    return;
+  }
+  world_.Meet("block deleted under a write");
+  if (api_.Call("DELETE", target).status == 200) watcher_.OnBlockDeleted(write.name);
 }
 
 void ControllerHost::Tell(ApiResult result) {

@@ -16,8 +16,11 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "controller/ingest/ingest.h"
@@ -39,6 +42,13 @@ class DecisionWatcher {
   virtual ~DecisionWatcher() = default;
   virtual void OnDecided(const controller::GangDecision& decision,
                          const controller::ClusterState& view) = 0;
+  // A core begins, and has taken a step whose journal is written, as one that may write.
+  virtual void OnBegin(const std::string& controller) = 0;
+  virtual void OnStep(const std::string& controller, const controller::Snapshot& snapshot) = 0;
+  virtual void OnPlaced(const controller::GangDecision& decision,
+                        const controller::Snapshot& snapshot) = 0;
+  // Somebody's deletion of a CapacityBlock was accepted.
+  virtual void OnBlockDeleted(const std::string& name) = 0;
   virtual void OnBound(const controller::GangDecision& decision, std::size_t pod) = 0;
 };
 
@@ -64,6 +74,14 @@ class ControllerHost {
   bool up() const { return core_ != nullptr; }
   // By its own clock; also when it has not looked at it yet.
   bool Leads() const;
+
+  // Sends an order of Capacity Blocks, as the REST and EC2 APIs do. No answer when it dies.
+  using OnAnswer =
+      std::function<void(const absl::StatusOr<std::shared_ptr<const controller::Block>>& answer)>;
+  void Order(std::variant<controller::PurchaseOrder, controller::ExtensionOrder> order,
+             OnAnswer answer);
+  // Its clock was set: it looks at it within a second.
+  void Wake() { WakeCore(std::chrono::milliseconds(1)); }
 
   // Something changed in the API: the watches see it soon.
   void WakeWatches();
@@ -94,6 +112,7 @@ class ControllerHost {
   void LoseHistory(std::string_view why);
   void WakeCore(Duration delay);
   void StepCore();
+  void Give(const std::vector<controller::OrderAnswer>& answers);
   void StepWatch(std::size_t watch);
   std::vector<controller::Decision> Plan(const controller::ClusterState& view,
                                          const controller::Queue& queue, WallTime now);
@@ -104,6 +123,7 @@ class ControllerHost {
   void BindEarly(const controller::ApiWrite& allocate);
   void Carry(const controller::ApiWrite& write, Fate fate, bool tell);
   void Touch(const controller::ApiWrite& write, bool to_delete);
+  void TouchBlock(const controller::ApiWrite& write, bool to_delete);
   void Tell(controller::ApiResult result);
   bool Faked(const controller::ApiWrite& write);
   bool MaySend() const;
@@ -128,6 +148,8 @@ class ControllerHost {
   std::unique_ptr<controller::Ingest> ingest_;
   std::vector<bool> watch_waits_;
   std::vector<controller::Command> commands_;
+  std::uint64_t last_ticket_ = 0;
+  std::map<std::uint64_t, OnAnswer> orders_;
   std::optional<Duration> core_at_;
 };
 

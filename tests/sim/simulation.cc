@@ -7,6 +7,7 @@
 
 #include "lib/base/check.h"
 #include "tests/sim/api_host.h"
+#include "tests/sim/buyers.h"
 #include "tests/sim/checks.h"
 #include "tests/sim/controller_host.h"
 #include "tests/sim/users.h"
@@ -37,6 +38,8 @@ class Simulation {
     RunUntil(world_.events.elapsed() + kSettle);
     if (world_.failure) return;
     if (Leader() == nullptr) return world_.Fail("no controller decides any more");
+    if (!buyers_.AllAnswered()) return world_.Fail("an order with a token has no answer");
+    buyers_.Look();
     checks_.AtRest(*Leader()->host.snapshot(), Journal());
     for (int i = 0; i < 3 && !world_.failure && !users_.DeleteAll(); ++i) {
       RunUntil(world_.events.elapsed() + kSettle / 3);
@@ -141,6 +144,12 @@ class Simulation {
     for (int i = 0; i < swarm.submissions; ++i) {
       world_.events.After(world_.Between(Duration(0), swarm.chaos * 9 / 10), Urgency::kNormal,
                           [this] { users_.Submit(); });
+    }
+    for (int i = 0; i < swarm.purchases; ++i) {
+      world_.events.After(world_.Between(Duration(0), swarm.chaos * 9 / 10), Urgency::kNormal,
+                          [this] { buyers_.Buy(); });
+      world_.events.After(world_.Between(Duration(0), swarm.chaos * 9 / 10), Urgency::kNormal,
+                          [this] { world_.rng.Chance(1, 2) ? buyers_.Extend() : buyers_.Look(); });
     }
     NextMishap();
   }
@@ -252,6 +261,8 @@ class Simulation {
   void Mishap() {
     const Swarm& swarm = world_.swarm;
     users_.DeleteSomething();
+    if (swarm.purchases > 0 && world_.Happens(swarm.delete_block)) buyers_.DeleteSomething();
+    if (swarm.purchases > 0 && world_.Happens(swarm.move_clock)) buyers_.MoveClock();
     if (world_.Happens(swarm.disk_fault)) {
       const bool own = !swarm.one_process && world_.rng.Chance(1, 2);
       Disk& disk = own ? AnySeat().own_disk : api_disk_;
@@ -321,6 +332,10 @@ class Simulation {
   Checks checks_{world_, api_, nodes_};
   std::vector<std::unique_ptr<Seat>> seats_;
   Users users_{world_, api_};
+  Buyers buyers_{world_, api_, checks_.blocks(), [this] {
+                   Seat* leader = Leader();
+                   return leader == nullptr ? nullptr : &leader->host;
+                 }};
   std::unique_ptr<controller::RocksJournal> journal_;
   std::int64_t seen_ = 0;
   int life_ = 0;

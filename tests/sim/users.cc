@@ -129,6 +129,9 @@ void Users::SubmitGang(const std::string& name) {
   json spec = {{"members", kind.members * slices}, {"slices", slices}};
   if (*kind.shape != '\0') spec["shape"] = kind.shape;
   if (world_.rng.Chance(1, 4)) spec["priority"] = world_.rng.Below(3);
+  if (world_.swarm.purchases > 0 && world_.rng.Chance(1, 3)) {
+    spec["capacityBlock"] = fmt::format("block{}", 1 + world_.rng.Below(8));
+  }
   Object gang = Gang(name, std::move(spec));
   gang.body["metadata"]["annotations"] = {{kChipsPerPod, std::to_string(kind.chips)}};
   std::vector<Object> objects = {std::move(gang), Template(name, ChipRequest(kind.chips), nullptr)};

@@ -39,6 +39,7 @@ constexpr std::array kWorldMishaps = {
     Mishap{&Swarm::delete_pod, 400},     Mishap{&Swarm::force_pod, 200},
     Mishap{&Swarm::delete_gang, 300},    Mishap{&Swarm::delete_claim, 300},
     Mishap{&Swarm::node_forgotten, 200}, Mishap{&Swarm::node_flicker, 60},
+    Mishap{&Swarm::delete_block, 200},   Mishap{&Swarm::move_clock, 500},
 };
 // The faults of worlds in which controller and API server are separate.
 constexpr std::array kClusterMishaps = {Mishap{&Swarm::stall, 300}, Mishap{&Swarm::rollback, 150}};
@@ -65,6 +66,8 @@ std::string_view PlantName(Plant plant) {
       return "accept-overlap";
     case Plant::kIgnoreLease:
       return "ignore-lease";
+    case Plant::kSkipBlockStatus:
+      return "skip-block-status";
   }
   return "";
 }
@@ -81,10 +84,26 @@ Swarm Swarm::Draw(Rng& rng) {
   swarm.chaos = seconds(60 + UpTo(rng, 180));
   for (const Mishap& mishap : kMessageMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);
   swarm.lost_disk = rng.Chance(1, 8) ? 150 : 0;
+  if (rng.Chance(1, 2)) {
+    swarm.purchases = 4 + UpTo(rng, 20);
+    if (rng.Chance(1, 2)) swarm.payment_delay = std::chrono::minutes(UpTo(rng, 13 * 60));
+  }
   for (const Mishap& mishap : kWorldMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);
+  if (swarm.purchases > 0) {
+    // Hosts that are in use or broken are not for sale.
+    swarm.ultra_servers = 1 + UpTo(rng, 2);
+    swarm.submissions = UpTo(rng, 6);
+    swarm.break_chip /= 8;
+    swarm.node_removed /= 4;
+  }
   if (swarm.one_process) return swarm;
   swarm.controllers = 1 + static_cast<int>(rng.Below(2));
   for (const Mishap& mishap : kClusterMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);
+  // What the API loses with a backup is in one journal only: no second loss at the same time.
+  if (swarm.purchases > 0 && swarm.rollback > 0) {
+    swarm.controllers = 1;
+    swarm.lost_disk = 0;
+  }
   return swarm;
 }
 
@@ -104,6 +123,12 @@ void Swarm::Provoke(Plant plant) {
     rollback = 0;       // the other waits for longer then
     stall = 120;        // often enough, and seldom enough for the other to take over
     lose_answer = 200;  // gangs are half committed when their controller stalls
+  } else if (plant == Plant::kSkipBlockStatus) {
+    purchases = 24;
+    one_process = false;
+    rollback = 0;
+    crash = 60;
+    lost_disk = 600;
   }
 }
 

@@ -39,8 +39,9 @@ enum class Plant : std::uint8_t {
   kNoFence,          // what an undoing writes to keep late writes out is not carried out
   kAcceptOverlap,    // the plugin prepares what it should refuse
   kIgnoreLease,      // a controller writes on when its lease is over
+  kSkipBlockStatus,  // a block's status is reported as written and never is
 };
-inline constexpr int kPlants = 9;
+inline constexpr int kPlants = 10;
 std::string_view PlantName(Plant plant);
 
 // Chances are in thousandths.
@@ -52,7 +53,9 @@ struct Swarm {
   bool one_process = true;  // controller and API server die together, on one disk
   int controllers = 1;      // more only when they are not in one process with the API server
   int submissions = 12;
-  Duration chaos{};  // how long things arrive and break
+  int purchases = 0;         // of Capacity Blocks; 0: nobody buys
+  Duration payment_delay{};  // of simulated payments
+  Duration chaos{};          // how long things arrive and break
 
   int lose_request = 0;   // never carried out, no answer
   int lose_answer = 0;    // carried out, no answer
@@ -78,6 +81,8 @@ struct Swarm {
   int force_pod = 0;
   int delete_gang = 0;
   int delete_claim = 0;
+  int delete_block = 0;
+  int move_clock = 0;  // of the controllers, which Capacity Blocks live by
 
   static Swarm Draw(Rng& rng);
   // Makes what shows that mistake likely: a mistake in an undoing is not met where nothing fails.
@@ -99,6 +104,10 @@ struct World {
     return Between(std::chrono::microseconds(200), std::chrono::milliseconds(20));
   }
 
+  // The wall clock of the controllers, which is set forth and back. Nodes and API server have
+  // another: their leases are of seconds.
+  WallTime ControllersNow() const { return clock.WallNow() + wall_offset; }
+
   // Part of the trace: equal runs have equal traces.
   void Mix(std::string_view text);
   // Counts how often something rare was met.
@@ -114,6 +123,7 @@ struct World {
   ManualClock clock;
   EventQueue events{clock};
   Swarm swarm;
+  Duration wall_offset{0};
   bool chaos = true;
   std::uint64_t trace = 14695981039346656037ULL;
   std::uint64_t steps = 0;

@@ -2,9 +2,10 @@
 //
 //   crash-controller DATA CRDS PORT_FILE N before|after commit|notice
 //
-// Counted is from the moment the first gang's commit or undoing begins: with "commit" the journal's
-// appends and the core's requests that change claims and bindings, whose order is always the same
-// but for claims and pods of one gang among themselves; with "notice" its events and statuses. The
+// Counted is from the moment the first gang's commit or undoing, or the first sale of a Capacity
+// Block, begins: with "commit" the journal's appends and the core's requests that change claims,
+// bindings and CapacityBlocks, whose order is always the same but for claims and pods of one gang
+// among themselves; with "notice" its events and statuses of gangs and pods. The
 // N-th is the last, cut off before or after it is carried out.
 // It says which one that is as "crash: <write>" on stderr. Writes the API's address into PORT_FILE
 // as the controller does. Without a kill it serves until it is killed from outside.
@@ -22,6 +23,7 @@
 #include "controller/app/core_loop.h"
 #include "controller/app/options.h"
 #include "controller/app/standalone.h"
+#include "controller/ledger/block_record.h"
 #include "controller/ledger/journal.h"
 #include "controller/ledger/record.h"
 #include "lib/base/check.h"
@@ -83,6 +85,11 @@ class CrashJournal final : public Journal {
     if (batch.empty()) return journal_.Write(batch);
     std::string what = "journal";
     for (const JournalEntry& entry : batch.put) {
+      if (IsBlockEntry(entry.bytes)) {
+        fuse_.Arm();
+        what += " BlockChanged";
+        continue;
+      }
       const auto record = DecodeRecord(entry.bytes);
       TAHOMA_CHECK_OK(record.status());
       if (std::holds_alternative<GangPrepared>(*record)) fuse_.Arm();

@@ -75,6 +75,7 @@ class SharedBook {
     book_.Advance(clock_.WallNow());
     return std::make_shared<const BookView>(
         BookView{.blocks = book_.blocks(),
+                 .now = book_.now(),
                  .profile = book_.profile(),
                  .prices = book_.prices(),
                  .find_host = [this](const std::string& name) { return FindHost(name); },

@@ -26,7 +26,9 @@ Device Base(const FleetNode& node, std::string name, const char* type) {
   Put(device, "neuron.aws.com", "neuronDriverVersion", node.driver_version);
   Put(device, "neuron.aws.com", "draDriverVersion", Version{"1.0.0"});
   for (const char* layer : {"networkNodeLayer1", "networkNodeLayer2", "networkNodeLayer3"}) {
-    Put(device, "neuron.aws.com", layer, fmt::format("nn-{}-{}", layer, node.name));
+    const bool is_shared = !node.top_layer.empty() && layer == kNetworkLayers[0];
+    Put(device, "neuron.aws.com", layer,
+        is_shared ? node.top_layer : fmt::format("nn-{}-{}", layer, node.name));
   }
   if (node.aws_only) return device;
   device.taints.push_back({.key = "tahoma.dev/managed", .value = ""});

@@ -31,6 +31,7 @@ struct FleetNode {
   std::vector<std::string> links_down = {};  // by chip: "x+,z-"
   std::string modes = {};                    // elected: "X4,X2V,X1" or "busy"; empty: no election
   std::string mode = "unset";                // chosen
+  std::string top_layer = {};                // of the network; empty: the node has one of its own
 };
 
 NodeFacts NodeFactsOf(const FleetNode& node);

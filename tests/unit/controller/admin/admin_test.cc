@@ -158,13 +158,17 @@ TEST_F(AdminTest, ANodeShowsWhoHoldsWhichCores) {
               .claim_uid = "u1",
               .holder = "gang default/train",
               .devices = {{.node = "a", .device = "neuron-device-5"}},
-              .end = std::nullopt}));
+              .end = std::nullopt,
+              .since = std::nullopt,
+              .reservation = ""}));
   fleet_.Hold(std::make_shared<const Holding>(
       Holding{.claim = {"default", "d"},
               .claim_uid = "u2",
               .holder = "pod default/look",
               .devices = {{.node = "a", .device = "neuron-device-6", .admin_access = true}},
-              .end = std::nullopt}));
+              .end = std::nullopt,
+              .since = std::nullopt,
+              .reservation = ""}));
   Show();
   const Answer answer = Get("/v1/nodes");
   ASSERT_EQ(answer.status, 200);
@@ -196,7 +200,9 @@ TEST_F(AdminTest, AWholeNodesHolderIsShownOnEveryChipAndPartsOfAChipShareIt) {
                                                 .claim_uid = uid,
                                                 .holder = "pod default/" + uid,
                                                 .devices = {{.node = node, .device = device}},
-                                                .end = std::nullopt}));
+                                                .end = std::nullopt,
+                                                .since = std::nullopt,
+                                                .reservation = ""}));
   };
   hold("whole", "a", "neuron-node");
   hold("p", "b", "neuron-core-3-lnc2-0");

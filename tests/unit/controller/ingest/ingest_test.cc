@@ -206,7 +206,8 @@ std::vector<std::string> DevicesOf(const std::optional<Command>& command) {
 TEST(FleetJoinTest, ANodeHasTheDevicesOfItsNewestCompletePool) {
   FleetJoin join;
   EXPECT_FALSE(join.OnSlice(Slice("b", 1, 2, {"d1"})));  // no Node object yet
-  const kube::Node node{.name = "n", .labels = {}, .taints = {}, .schedulable = true};
+  kube::Node node;
+  node.name = "n";
   EXPECT_THAT(DevicesOf(join.OnNode(node)), ElementsAre());  // the pool is not complete
   EXPECT_FALSE(join.OnNode(node));                           // the same again
   EXPECT_THAT(DevicesOf(join.OnSlice(Slice("a", 1, 2, {"d0"}))), ElementsAre("d0", "d1"));
@@ -221,7 +222,8 @@ TEST(FleetJoinTest, ANodeHasTheDevicesOfItsNewestCompletePool) {
 
 TEST(FleetJoinTest, ANodeThatIsNoLongerReadyIsSeenSo) {
   FleetJoin join;
-  kube::Node node{.name = "n", .labels = {}, .taints = {}};
+  kube::Node node;
+  node.name = "n";
   const auto facts = [](const std::optional<Command>& command) {
     return *std::get<NodeSeen>(*command).node;
   };

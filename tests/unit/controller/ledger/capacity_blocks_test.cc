@@ -118,6 +118,8 @@ class CapacityBlocksTest : public ::testing::Test {
       ++status_writes_;
       object->second.record =
           write.block->block == nullptr ? "" : Hex(EncodeBlock(*write.block->block));
+      object->second.record_version =
+          write.block->block == nullptr ? BlockVersion{} : write.block->block->version;
       object->second.refused = !write.block->refusal.empty();
       refusals_[key] = write.block->refusal + ": " + write.block->message;
       Changed(key);

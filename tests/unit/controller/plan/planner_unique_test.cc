@@ -69,7 +69,8 @@ class UniqueFleet {
   }
 
   void Hold(const std::string& uid, int number, const std::set<int>& chips) {
-    Holding holding{.claim = {}, .claim_uid = uid, .holder = "", .devices = {}, .end = {}};
+    Holding holding;
+    holding.claim_uid = uid;
     for (const int chip : chips) {
       nodes_[number][static_cast<std::size_t>(chip)].busy = true;
       holding.devices.push_back(

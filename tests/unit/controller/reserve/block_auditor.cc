@@ -107,7 +107,10 @@ void BlockAuditor::CheckFirst(const BlockBook& book, const Block& block) {
 
 // `before` and `after` are one block, by one change.
 void BlockAuditor::CheckStep(const BlockBook& book, const Block& before, const Block& after) {
-  Check(!(before == after), after, "nothing has changed");
+  Check(before.version < after.version, after, "its version is not a later one");
+  Block same = after;
+  same.version = before.version;
+  Check(!(before == same), after, "nothing has changed");
   Check(IsLegalStep(before.state, after.state), after, "there is no such step between states");
   Check(before.key == after.key && before.token == after.token && before.bought == after.bought &&
             before.cells == after.cells && before.block_ids == after.block_ids &&

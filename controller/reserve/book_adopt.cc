@@ -1,0 +1,102 @@
+// Blocks that another leader has sold and published.
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "controller/reserve/book.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+
+void BlockBook::Lead(std::int64_t term) {
+  // The lease was made anew, or the API is that of a backup.
+  version_.term = term >= version_.term ? term : version_.term + 1;
+}
+
+void BlockBook::Adopt(std::vector<Block> blocks, const Refused& refused) {
+  // The latest first, so that the others know what is not theirs any more.
+  std::sort(blocks.begin(), blocks.end(),
+            [](const Block& a, const Block& b) { return a.version > b.version; });
+  // Before any of them is put, for hosts go from one to another.
+  std::vector<Block> sound;
+  for (Block& block : blocks) {
+    absl::Status may = CheckConsistency(block);
+    if (may.ok()) may = MakeRoomFor(block);
+    may.ok() ? sound.push_back(std::move(block)) : refused(block, may);
+  }
+  for (Block& block : sound) {
+    if (!Rivals(block).empty()) {
+      refused(block, DataLoss("Capacity Block {} is there twice", block.reservation));
+      continue;
+    }
+    MoveTimeTo(LatestMoment(block));
+    version_ = std::max(version_, block.version);
+    ResolveHosts(block);
+    if (!block.hosts.empty() || IsDelivered(block.state)) touched_.insert(block.reservation);
+    Put(std::make_shared<const Block>(std::move(block)));
+  }
+}
+
+std::set<std::string> BlockBook::Rivals(const Block& block) const {
+  std::set<std::string> rivals;
+  if (Find(block.reservation) != nullptr) rivals.insert(block.reservation);
+  if (const auto named = FindByKey(block.key)) rivals.insert(named->reservation);
+  if (block.token.empty()) return rivals;
+  const auto bought = by_token_.find(TokenKey(block.key.ns, block.token));
+  if (bought != by_token_.end()) rivals.insert(bought->second);
+  return rivals;
+}
+
+// Takes away what the block stands in the place of. Refused when that is as new as it is.
+absl::Status BlockBook::MakeRoomFor(const Block& block) {
+  const std::set<std::string> before = Rivals(block);
+  for (const std::string& reservation : before) {
+    const auto other = Find(reservation);
+    if (other->version >= block.version) {
+      return DataLoss("Capacity Block {} of {} is there already, by a later change",
+                      other->reservation, ToString(other->key));
+    }
+  }
+  for (const std::string& reservation : before) Erase(*Find(reservation));
+  return absl::OkStatus();
+}
+
+// Leaves each of the block's hosts to it, or to the block that has it by a later change.
+void BlockBook::ResolveHosts(Block& block) {
+  if (!HoldsCapacity(block.state)) return;
+  const HostBinding binding = BindingOf(block);
+  std::vector<std::string> taken;
+  std::erase_if(block.hosts, [&](const std::string& host) {
+    const std::vector<HostBinding> others = hosts_.BindingsOf(host);
+    const bool later = std::any_of(others.begin(), others.end(), [&](const HostBinding& other) {
+      return other.start < binding.end && binding.start < other.end &&
+             Find(other.reservation)->version > block.version;
+    });
+    if (later) taken.push_back(host);
+    return later;
+  });
+  for (const std::string& host : block.hosts) TakeHost(host, block);
+  if (taken.empty()) return;
+  block.trouble = fmt::format("{} went to other blocks", fmt::join(taken, ", "));
+  NotePools(block);
+}
+
+// Takes the host from blocks that are older.
+void BlockBook::TakeHost(const std::string& host, const Block& block) {
+  const HostBinding binding = BindingOf(block);
+  const std::vector<HostBinding> others = hosts_.BindingsOf(host);
+  for (const HostBinding& other : others) {
+    if (other.start >= binding.end || binding.start >= other.end) continue;
+    Block without = *Find(other.reservation);
+    std::erase(without.hosts, host);
+    without.trouble = fmt::format("{} went to {}", host, block.reservation);
+    touched_.insert(without.reservation);
+    NotePools(without);
+    std::string message = without.trouble;
+    Change(std::move(without), BlockNews::kDegraded, std::move(message), now_);
+  }
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,67 @@
+// Follows the Capacity Blocks of every leader, and says what it does with them that it may not.
+//
+//   BlockChecks blocks(world, api);
+//   blocks.OnBegin("controller-0");                  // a core begins
+//   blocks.OnStep(*core.snapshot());                 // after each of its steps that is journalled
+//   blocks.OnAcknowledged(block);                    // somebody was told that he has bought it
+//   blocks.AtRest(*core.snapshot());
+//
+// It counts by itself, by intervals of time and not by the slots of the book:
+//
+//   - what is sold is no more than the healthy hosts, at the moment of the sale;
+//   - no host has two owners at a time, and none runs what is not its owner's;
+//   - a block's state moves along docs/reference/capacity-blocks.md#states, nothing that was bought
+//     changes, and fees are rate times time;
+//   - what was acknowledged is there for good, whoever leads; a token has bought one block.
+//
+// Thread safety: one thread.
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/ledger/gang_decision.h"
+#include "controller/ledger/snapshot.h"
+#include "tests/sim/api_host.h"
+#include "tests/sim/world.h"
+
+namespace tahoma::simulation {
+
+class BlockChecks {
+ public:
+  BlockChecks(World& world, ApiHost& api) : world_(world), api_(api) {}
+
+  void OnBegin(const std::string& controller) { lives_.erase(controller); }
+  void OnStep(const std::string& controller, const controller::Snapshot& snapshot);
+  // A gang gets a place, by the core whose last snapshot this is.
+  void OnDecided(const controller::GangDecision& decision, const controller::Snapshot& snapshot);
+  void OnAcknowledged(const controller::Block& block);
+  // A user has deleted the block's object after its end.
+  void OnDeleted(const std::string& name) { deleted_[name] = true; }
+
+  void AtRest(const controller::Snapshot& snapshot);
+
+ private:
+  using Blocks = std::map<std::string, std::shared_ptr<const controller::Block>>;
+
+  void CheckBlock(const controller::Block& block, WallTime now);
+  void CheckStep(const controller::Block& before, const controller::Block& after);
+  void CheckOwners(const Blocks& blocks);
+  void CheckSale(const Blocks& blocks, const controller::Block& sold, WallTime from, WallTime to,
+                 const controller::ClusterState& fleet);
+  void CheckPublished(const Blocks& blocks);
+  void CheckAcknowledged(const Blocks& blocks);
+
+  World& world_;
+  ApiHost& api_;
+  std::map<std::string, Blocks> lives_;  // by controller: the blocks after its last step
+  Blocks firsts_;                        // each block as it was first seen
+  Blocks lasts_;                         // … last
+  Blocks acknowledged_;                  // each block as somebody was told of it last
+  std::map<std::string, bool> deleted_;  // by name of the object
+};
+
+}  // namespace tahoma::simulation
