@@ -49,6 +49,7 @@ class BookSellerTest : public ::testing::Test {
   }
   BookView View() {
     return {.blocks = world_.book().blocks(),
+            .now = world_.book().now(),
             .profile = world_.book().profile(),
             .prices = world_.book().prices(),
             .find_host = [this](const std::string& name) -> std::optional<HostState> {
