@@ -57,11 +57,11 @@ BookingView LookAtBooking(const Json& object, BookingWait wait) {
   const auto state = ParseState(kube::StringAt(object, {"status", "state"}));
   if (!state) {
     const std::string_view reason = kube::StringAt(object, {"status", "reason"});
-    if (reason.empty()) return {BookingOutcome::kWaiting, "waits for the controller"};
+    if (reason.empty()) return {BookingOutcome::kPending, "waits for the controller"};
     return {BookingOutcome::kRefused,
             fmt::format("refused: {}: {}", reason, kube::StringAt(object, {"status", "message"}))};
   }
-  BookingView view{BookingOutcome::kWaiting, BoughtLine(object)};
+  BookingView view{BookingOutcome::kPending, BoughtLine(object)};
   if (*state == BlockState::kPaymentFailed || *state == BlockState::kFailed) {
     view.outcome = BookingOutcome::kLost;
   } else if (wait == BookingWait::kBought ? *state != BlockState::kPaymentPending
@@ -113,12 +113,12 @@ absl::StatusOr<BookingOutcome> WaitForBooking(kube::Transport& transport, kube::
     const BookingView view = LookAtBooking(*object, options.wait);
     if (told != view.line) options.tell(fmt::format("{}/{} {}", booking.ns, name, view.line));
     told = view.line;
-    if (view.outcome != BookingOutcome::kWaiting) return view.outcome;
+    if (view.outcome != BookingOutcome::kPending) return view.outcome;
     const auto left = deadline - clock.MonotonicNow();
-    if (left <= left.zero()) return BookingOutcome::kWaiting;
+    if (left <= left.zero()) return BookingOutcome::kPending;
     const auto pause = kube::Backoff(kLooks, std::min(look, 10), rng);
     if (!sleeper.Sleep(std::min<std::chrono::nanoseconds>(pause, left))) {
-      return BookingOutcome::kWaiting;
+      return BookingOutcome::kPending;
     }
   }
 }

@@ -45,14 +45,14 @@ std::string BookingNameOf(const std::string& offering_id);
 enum class BookingWait : std::uint8_t { kNone, kBought, kActive };
 
 enum class BookingOutcome : std::uint8_t {
-  kWaiting,
+  kPending,
   kDone,
   kRefused,  // not bought
   kLost,     // bought, and will never be active: it was not paid, or could not be delivered
 };
 
 struct BookingView {
-  BookingOutcome outcome = BookingOutcome::kWaiting;
+  BookingOutcome outcome = BookingOutcome::kPending;
   std::string line = {};  // what there is to say now
 
   friend bool operator==(const BookingView&, const BookingView&) = default;
@@ -70,7 +70,7 @@ struct BookingWaitOptions {
 };
 
 // Reads the object again and again until something is decided, and tells each new line once.
-// kWaiting when the time is over, or the wait was interrupted.
+// kPending when the time is over, or the wait was interrupted.
 absl::StatusOr<BookingOutcome> WaitForBooking(kube::Transport& transport, kube::Sleeper& sleeper,
                                               const Clock& clock, const Booking& booking,
                                               const BookingWaitOptions& options);

@@ -8,11 +8,11 @@
 //
 // It counts by itself, by intervals of time and not by the slots of the book:
 //
-//   - what is sold is no more than the healthy hosts, at the moment of the sale;
-//   - no host has two owners at a time, and none runs what is not its owner's;
-//   - a block's state moves along docs/reference/capacity-blocks.md#states, nothing that was bought
-//     changes, and fees are rate times time;
-//   - what was acknowledged is there for good, whoever leads; a token has bought one block.
+//   - What is sold is no more than the healthy hosts, at the moment of the sale.
+//   - No host has two owners at a time, and none runs what is not its owner's.
+//   - A block's state moves along docs/reference/capacity-blocks.md#states, nothing that was bought
+//     changes, and fees are rate times time.
+//   - What was acknowledged is there for good, whoever leads. A token has bought one block.
 //
 // Thread safety: one thread.
 

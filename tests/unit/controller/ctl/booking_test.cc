@@ -38,12 +38,12 @@ TEST(BookingTest, EachStateEndsTheWaitOrGoesOnWithIt) {
     return LookAtBooking(object, wait).outcome;
   };
   EXPECT_EQ(outcome(WithStatus(nullptr), BookingWait::kNone), kDone);
-  EXPECT_EQ(outcome(WithStatus(nullptr), BookingWait::kBought), kWaiting);
+  EXPECT_EQ(outcome(WithStatus(nullptr), BookingWait::kBought), kPending);
   const struct {
     const char* state;
     BookingOutcome bought, active;
-  } kStates[] = {{"payment-pending", kWaiting, kWaiting},
-                 {"scheduled", kDone, kWaiting},
+  } kStates[] = {{"payment-pending", kPending, kPending},
+                 {"scheduled", kDone, kPending},
                  {"active", kDone, kDone},
                  {"unavailable", kDone, kDone},
                  {"expired", kDone, kDone},
@@ -154,7 +154,7 @@ TEST(BookingTest, TheWaitEndsInTime) {
       WaitForBooking(api, sleeper, clock, {.offering_id = "cb-01", .name = "train"},
                      {.wait = BookingWait::kActive, .timeout = std::chrono::minutes(1)});
   ASSERT_TRUE(outcome.ok());
-  EXPECT_EQ(*outcome, BookingOutcome::kWaiting);
+  EXPECT_EQ(*outcome, BookingOutcome::kPending);
   EXPECT_EQ(clock.MonotonicNow().time_since_epoch(), std::chrono::minutes(1));
 }
 
