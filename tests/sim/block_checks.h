@@ -2,7 +2,7 @@
 //
 //   BlockChecks blocks(world, api);
 //   blocks.OnBegin("controller-0");                  // a core begins
-//   blocks.OnStep(*core.snapshot());                 // after each of its steps that is journalled
+//   blocks.OnStep("controller-0", *core.snapshot()); // after each of its steps that is journalled
 //   blocks.OnAcknowledged(block);                    // somebody was told that he has bought it
 //   blocks.AtRest(*core.snapshot());
 //
