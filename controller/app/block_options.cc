@@ -46,6 +46,8 @@ void DeclareBlockOptions(config::Fields& fields, BlockOptions& options) {
                 "blocks that have this tag with the value \"fail\" are not paid; empty: all are");
   fields.Int("oneSpareIn", &options.one_spare_in, {.min = 0, .max = 1'000'000},
              "of so many hosts of a pool one is a spare and not for sale; 0: none is");
+  fields.Bool("shareUltraServers", &options.share_ultra_servers,
+              "whether blocks of UltraServers may let other namespaces in; EC2's may not");
   fields.Section("quota", "what a namespace may have", [&](config::Fields& quota) {
     quota.Int("instances", &options.quota_instances, {.min = 0, .max = 10'000'000},
               "instances of all its blocks on any date");
@@ -66,6 +68,7 @@ absl::StatusOr<BookOptions> BookOptionsOf(const BlockOptions& options) {
   book.payment = {.delay = std::chrono::floor<std::chrono::seconds>(options.payment_delay),
                   .failure_tag = options.payment_failure_tag};
   book.hosts.one_spare_in = options.one_spare_in;
+  book.share_ultra_servers = options.share_ultra_servers;
   book.quota = {.instances = options.quota_instances, .window_days = options.quota_window_days};
   if (options.quota_average != 0) book.quota.average = options.quota_average;
   return book;

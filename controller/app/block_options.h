@@ -27,6 +27,7 @@ struct BlockOptions {
   std::chrono::nanoseconds payment_delay{0};
   std::string payment_failure_tag = PaymentOptions{}.failure_tag;
   int one_spare_in = HostTableOptions{}.one_spare_in;
+  bool share_ultra_servers = BookOptions{}.share_ultra_servers;
   int quota_instances = Quota{}.instances;
   int quota_average = 0;  // 0: no such limit
   int quota_window_days = Quota{}.window_days;

@@ -35,6 +35,7 @@ TEST(BlockOptionsTest, WithoutAnyEverythingIsAsEc2HasIt) {
   EXPECT_EQ(book->payment.failure_tag, "tahoma.dev/simulated-payment");
   EXPECT_EQ(book->hosts.one_spare_in, 32);
   EXPECT_EQ(book->quota, Quota{});
+  EXPECT_FALSE(book->share_ultra_servers);
 }
 
 TEST(BlockOptionsTest, EachIsTheBooks) {
@@ -42,7 +43,8 @@ TEST(BlockOptionsTest, EachIsTheBooks) {
       Book({"--capacity-blocks.prices", "trn2.48xlarge=30,u-trn2x64=110.5",
             "--capacity-blocks.payment-delay", "5m", "--capacity-blocks.payment-failure-tag", "pay",
             "--capacity-blocks.one-spare-in", "0", "--capacity-blocks.quota.instances", "64",
-            "--capacity-blocks.quota.average", "32", "--capacity-blocks.quota.window-days", "14"});
+            "--capacity-blocks.quota.average", "32", "--capacity-blocks.quota.window-days", "14",
+            "--capacity-blocks.share-ultra-servers"});
   ASSERT_TRUE(book.ok()) << book.status();
   EXPECT_EQ(book->prices.RateOf(*FindProduct("trn2.48xlarge")).ToExactString(), "30.00");
   EXPECT_EQ(book->prices.RateOf(*FindProduct("u-trn2x64")).ToExactString(), "110.50");
@@ -50,6 +52,7 @@ TEST(BlockOptionsTest, EachIsTheBooks) {
   EXPECT_EQ(book->payment.delay, std::chrono::minutes(5));
   EXPECT_EQ(book->payment.failure_tag, "pay");
   EXPECT_EQ(book->hosts.one_spare_in, 0);
+  EXPECT_TRUE(book->share_ultra_servers);
   EXPECT_EQ(book->quota, (Quota{.instances = 64, .average = 32, .window_days = 14}));
 }
 
