@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,9 @@ TEST_F(AccessTableTest, ReadersOfTheWholeClusterSeeNodesAndSlices) {
 
 // A new CRD of ours must not be forgotten.
 TEST_F(AccessTableTest, EveryKindOfOursCanBeReadByViewAndWrittenByEdit) {
+  // The controller shows these, or whoever runs the cluster sets them.
+  const std::set<std::string> read_only = {"capacityreservations", "ultraservers",
+                                           "capacityblockquotas"};
   int kinds = 0;
   for (const auto& file : std::filesystem::directory_iterator("charts/tahoma/crds")) {
     const std::string name = file.path().stem().string();  // "tahoma.dev_gangs"
@@ -124,7 +128,7 @@ TEST_F(AccessTableTest, EveryKindOfOursCanBeReadByViewAndWrittenByEdit) {
     wanted.name_space = "default";
     EXPECT_TRUE(May("vera", wanted)) << name;
     wanted.verb = "create";
-    EXPECT_TRUE(May("ed", wanted)) << name;
+    EXPECT_EQ(May("ed", wanted), !read_only.contains(wanted.resource)) << name;
     ++kinds;
   }
   EXPECT_GT(kinds, 0);

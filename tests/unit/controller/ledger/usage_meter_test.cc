@@ -183,9 +183,10 @@ TEST(BlockUsageStoryTest, UsageIsPublishedAndOutlivesTheController) {
   const WallTime start = story.block("train").start();
   story.world().MoveTo(start);
   story.AddGang("own", 1, [](GangFact& gang) { gang.block = "train"; });
+  const WallTime own_began = story.now();
   story.AddGang("guest", 1, [](GangFact& gang) { gang.preemptible = true; });
-  const WallTime began = story.now();
-  story.world().MoveTo(began + hours(5));
+  const WallTime guest_began = story.now();
+  story.world().MoveTo(guest_began + hours(5));
   for (const bool disk : {true, false}) {
     disk ? story.Restart() : story.LoseTheDisk();
     story.world().MoveTo(story.now() + hours(2));
@@ -193,10 +194,11 @@ TEST(BlockUsageStoryTest, UsageIsPublishedAndOutlivesTheController) {
     const ChipTally sums =
         snapshot->usage.Find(story.block("train").reservation)->UpTo(story.now()).chip_ms;
     // The API's times of binding are a few seconds after the decision.
-    const double passed =
-        static_cast<double>(MillisecondsOf(story.now()) - MillisecondsOf(began)) * 64;
-    EXPECT_NEAR(static_cast<double>(sums.used), passed, 64 * 60'000) << disk;
-    EXPECT_NEAR(static_cast<double>(sums.lent), passed, 64 * 60'000) << disk;
+    const auto chip_ms_since = [&](WallTime began) {
+      return static_cast<double>(MillisecondsOf(story.now()) - MillisecondsOf(began)) * 64;
+    };
+    EXPECT_NEAR(static_cast<double>(sums.used), chip_ms_since(own_began), 64 * 60'000) << disk;
+    EXPECT_NEAR(static_cast<double>(sums.lent), chip_ms_since(guest_began), 64 * 60'000) << disk;
     EXPECT_EQ(sums.total(), 128 * (MillisecondsOf(story.now()) - MillisecondsOf(start)));
   }
   for (int i = 0; i < 4; ++i) story.api().FinishPod(fmt::format("own-{}", i), true);

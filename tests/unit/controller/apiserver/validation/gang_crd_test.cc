@@ -30,9 +30,10 @@ class SelfView final : public kube::DeviceView {
  public:
   explicit SelfView(const Json& spec) {
     for (const auto& [name, value] : spec.items()) {
-      fields_.emplace_back(kube::CelValue(name), value.is_string()
-                                                     ? kube::CelValue(value.get<std::string>())
-                                                     : kube::CelValue(value.get<std::int64_t>()));
+      fields_.emplace_back(kube::CelValue(name),
+                           value.is_string()    ? kube::CelValue(value.get<std::string>())
+                           : value.is_boolean() ? kube::CelValue(value.get<bool>())
+                                                : kube::CelValue(value.get<std::int64_t>()));
     }
   }
   std::string_view Driver() const override { return ""; }
