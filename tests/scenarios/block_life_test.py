@@ -184,7 +184,7 @@ class BlockLifeTest(unittest.TestCase):
         for reason in ("Purchased", "Scheduled", "HardwareBound", "Delivered", "ExpirationWarning", "Reclaimed", "Expired"):
             self.assertIn("CapacityBlock" + reason, events)
         self.assertIn("takes its hardware back at", self.events("pretrain")["ReclaimIsNear"])
-        self.assertIn("Capacity Block default/second ends", self.events("pretrain")["GangUndone"])
+        self.assertIn("Capacity Block default/second ends", self.events("pretrain")["GangReclaimed"])
 
 
 if __name__ == "__main__":

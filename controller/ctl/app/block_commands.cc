@@ -118,7 +118,7 @@ int RunBook(const std::string& offering, const BlockCommandOptions& options,
     case BookingOutcome::kRefused:
     case BookingOutcome::kLost:
       return kRefused;
-    case BookingOutcome::kWaiting:
+    case BookingOutcome::kPending:
       break;
   }
   Warn("it is not known yet; the same command goes on waiting");
