@@ -212,7 +212,7 @@ void BlockChecks::CheckSale(const Blocks& blocks, const Block& sold, WallTime fr
 
 void BlockChecks::OnDecided(const controller::GangDecision& decision,
                             const controller::Snapshot& snapshot) {
-  if (snapshot.cluster == nullptr) return;  // a core's first step takes over what others decided
+  if (!api_.up()) return;  // nobody can say which block the gang has named
   const auto gang = api_.objects().Get(
       kGangs, controller::apiserver::ObjectKey(decision.key.ns, decision.key.name));
   std::string wanted;
