@@ -10,7 +10,7 @@ namespace {
 
 bool IsPartOf(std::uint16_t chips, const DeviceRole& role) {
   if (role.kind == DeviceKind::kNode) return chips != 0;
-  return role.kind != DeviceKind::kOther && ((chips >> role.chip) & 1U) != 0;
+  return role.kind != DeviceKind::kOther && ((unsigned{chips} >> role.chip) & 1U) != 0;
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ std::uint16_t ParseCordonedChips(std::string_view text) {
 std::string CordonedChipsText(std::uint16_t chips) {
   std::string text;
   for (unsigned chip = 0; chip < kChipsPerNode; ++chip) {
-    if (((chips >> chip) & 1U) == 0) continue;
+    if (((unsigned{chips} >> chip) & 1U) == 0) continue;
     text += (text.empty() ? "" : ",") + std::to_string(chip);
   }
   return text;
