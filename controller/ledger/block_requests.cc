@@ -260,9 +260,7 @@ std::optional<MonotonicTime> BlockRequests::wake(const Now& now) const {
   if (!retries_.empty()) wake = retries_.begin()->first;
   if (waitlist_.has_due()) wake = now.monotonic;
   if (!waiting_.empty()) {
-    const auto due = now.monotonic + std::max<std::chrono::nanoseconds>(
-                                         blocks_.time().ToWall(waiting_.begin()->first) - now.wall,
-                                         std::chrono::nanoseconds(0));
+    const auto due = now.monotonic + UntilWall(blocks_.time().ToWall(waiting_.begin()->first), now);
     if (!wake || due < *wake) wake = due;
   }
   return wake;

@@ -55,7 +55,6 @@ BlockKey KeyOfBlock(const GangRef& ref, const std::string& named) {
 
 absl::Status CapacityBlocks::Restore(Sequence sequence, Block block) {
   const std::string reservation = block.reservation;
-  const BlockKey key = block.key;
   const auto before = entries_.find(reservation);
   if (before != entries_.end()) {
     return DataLoss("journal entry {} is of the Capacity Block {}, as entry {} is", sequence,
@@ -63,10 +62,15 @@ absl::Status CapacityBlocks::Restore(Sequence sequence, Block block) {
   }
   TAHOMA_RETURN_IF_ERROR(book_.Restore(std::move(block)));
   entries_[reservation] = sequence;
-  magnets_.OnChange(*book_.Find(reservation));
-  meter_.Restore(*book_.Find(reservation));
-  Show(key, ViewOf(book_.Find(reservation), book_.hosts()));
+  Follow(book_.Find(reservation));
   return absl::OkStatus();
+}
+
+void CapacityBlocks::Follow(const std::shared_ptr<const Block>& block) {
+  magnets_.OnChange(*block);
+  meter_.Forget(block->reservation);
+  meter_.Restore(*block);
+  Show(block->key, ViewOf(block, book_.hosts()));
 }
 
 void CapacityBlocks::OnBlock(std::shared_ptr<const BlockFact> fact) {
@@ -227,12 +231,15 @@ Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime no
     return AdmitTo(key, ref, std::move(ready), now);
   }
   magnets_.NoteAsked(ref);
-  auto spec = std::make_shared<GangSpec>(*ready.spec);
+  std::vector<std::shared_ptr<const GangSpec>> drawn;
   for (const std::string& reservation : magnets_.DrawingFor(ref.key.ns)) {
-    const Readiness drawn = AdmitTo(book_.Find(reservation)->key, ref, ready, now);
-    if (drawn.spec != nullptr) spec->drawn.push_back(drawn.spec);
+    Readiness admitted = AdmitTo(book_.Find(reservation)->key, ref, ready, now);
+    if (admitted.spec != nullptr) drawn.push_back(std::move(admitted.spec));
   }
-  if (!spec->drawn.empty()) ready.spec = std::move(spec);
+  if (drawn.empty()) return ready;
+  auto spec = std::make_shared<GangSpec>(*ready.spec);
+  spec->drawn = std::move(drawn);
+  ready.spec = std::move(spec);
   return ready;
 }
 
@@ -357,10 +364,7 @@ void CapacityBlocks::TakeOverPublished() {
       const auto block = book_.Find(reservation);
       publications_[key].written = nullptr;
       Store(*block);
-      magnets_.OnChange(*block);
-      meter_.Forget(reservation);
-      meter_.Restore(*block);
-      Show(key, ViewOf(block, book_.hosts()));
+      Follow(block);
     }
   }
   if (!std::exchange(leads_, true)) book_.Lead(term_);
@@ -508,9 +512,7 @@ absl::Status CapacityBlocks::TakeOver(Block block) {
   const Block taken = block;
   TAHOMA_RETURN_IF_ERROR(book_.Restore(std::move(block)));
   Store(taken);
-  magnets_.OnChange(taken);
-  meter_.Restore(taken);
-  Show(taken.key, ViewOf(book_.Find(taken.reservation), book_.hosts()));
+  Follow(book_.Find(taken.reservation));
   return absl::OkStatus();
 }
 
@@ -594,9 +596,7 @@ std::optional<MonotonicTime> CapacityBlocks::wake(const Now& now) const {
   if (!to_publish_.empty()) wake = now.monotonic;
   for (const auto& due : {book_.wake(), meter_.wake()}) {
     if (!due) continue;
-    const MonotonicTime when =
-        now.monotonic + std::max<std::chrono::nanoseconds>(time_.ToWall(*due) - now.wall,
-                                                           std::chrono::nanoseconds(0));
+    const MonotonicTime when = now.monotonic + UntilWall(time_.ToWall(*due), now);
     if (!wake || when < *wake) wake = when;
   }
   return wake;

@@ -200,6 +200,8 @@ class CapacityBlocks {
   void NoteTime(const Block& block, BlockNews news);
   void NoteReclaimed(const Block& block);
   Readiness AdmitTo(const BlockKey& key, const GangRef& ref, Readiness ready, WallTime now) const;
+  // Begins to follow and to show a block that was not sold here: of the journal, or of others.
+  void Follow(const std::shared_ptr<const Block>& block);
   void Show(const BlockKey& key, BlockView view);
   void Store(const Block& block);
   void Forget(const Block& block);

@@ -17,6 +17,17 @@ namespace {
 // A later time of a wall clock is looked at again then: the clock may be set.
 constexpr std::chrono::hours kWakeMost{24};
 
+// Returns the nodes of a host of Capacity Blocks; none when it has left the fleet.
+std::vector<NodeId> NodesOf(const std::string& host, const ClusterState& cluster) {
+  std::vector<NodeId> nodes;
+  const std::optional<DomainId> domain = cluster.FindDomain(host);
+  if (!domain) return nodes;
+  for (const NodeId node : cluster.domain(*domain).nodes) {
+    if (node.valid()) nodes.push_back(node);
+  }
+  return nodes;
+}
+
 }  // namespace
 
 Core::Core(PlanFunction plan, CoreOptions options)
@@ -218,10 +229,7 @@ void Core::TakeNews() {
 void Core::TakeNotice(const BlockNotice& notice) {
   std::map<RunId, const GangRun*> runs;
   for (const std::string& host : notice.hosts) {
-    const std::optional<DomainId> domain = cluster_.FindDomain(host);
-    if (!domain) continue;
-    for (const NodeId node : cluster_.domain(*domain).nodes) {
-      if (!node.valid()) continue;
+    for (const NodeId node : NodesOf(host, cluster_)) {
       runs_.ForEachOn(node, [&](const GangRun& run) {
         if (run.decision().reclaim) runs[run.id()] = &run;
       });
@@ -251,12 +259,8 @@ void Core::TakeBlockNews() {
   if (lending_.TakeCapacityFreed()) capacity_freed_ = true;
   for (const BlockNotice& notice : blocks_.TakeNotices()) TakeNotice(notice);
   for (const ReclaimedHost& reclaimed : blocks_.TakeReclaimed()) {
-    const std::optional<DomainId> domain = cluster_.FindDomain(reclaimed.host);
-    if (!domain) continue;
-    for (const NodeId node : cluster_.domain(*domain).nodes) {
-      if (node.valid()) {
-        runs_.EndOn(node, EndCause::kReclaimed, reclaimed.reason, reclaimed.by);
-      }
+    for (const NodeId node : NodesOf(reclaimed.host, cluster_)) {
+      runs_.EndOn(node, EndCause::kReclaimed, reclaimed.reason, reclaimed.by);
     }
   }
 }
@@ -334,9 +338,7 @@ std::optional<MonotonicTime> Core::Wake() const {
   for (const auto& wall : {runs_.wake_wall(), lending_.wake()}) {
     if (!wall) continue;
     consider(now_.monotonic +
-             std::clamp<std::chrono::nanoseconds>(
-                 *wall <= now_.wall ? std::chrono::nanoseconds(0) : *wall - now_.wall,
-                 std::chrono::nanoseconds(0), kWakeMost));
+             std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));
   }
   if (queue_.has_active() && runs_.room() > 0) consider(now_.monotonic);
   return wake;

@@ -38,6 +38,11 @@ struct Now {
   WallTime wall;
   MonotonicTime monotonic;
 };
+// Returns how long it is, for waits on the monotonic clock, until the wall clock shows `when`; 0
+// when that is over. A clock that is set meanwhile is the caller's affair.
+inline std::chrono::nanoseconds UntilWall(WallTime when, const Now& now) {
+  return when <= now.wall ? std::chrono::nanoseconds(0) : when - now.wall;
+}
 
 class StatusOutbox {
  public:
