@@ -13,6 +13,7 @@
 #include "controller/reserve/extension.h"
 #include "controller/reserve/refusal.h"
 #include "controller/reserve/search.h"
+#include "controller/reserve/segments.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 
@@ -86,6 +87,19 @@ Schema BlockSchema() {
       "A Capacity Block, or a CapacityBlock that was not bought: then only the first four.");
 }
 
+Schema SplitSchema() {
+  return ObjectOf({{"availabilityZone", Text("Where.")},
+                   {"startDate", Time("When the first segment begins.")},
+                   {"endDate", Time("When the last segment ends.")},
+                   {"capacityBlockDurationHours", Integer(0, INT32_MAX, "Of all segments.")},
+                   {"upfrontFee", Text("The price of all.")},
+                   {"currencyCode", Word({"USD"}, "Of the price.")},
+                   {"segments", ListOf(Named("Offering"),
+                                       "Each is bought by its id; a CapacityBlockSeries "
+                                       "buys all of them or none.")}},
+                  "Several pieces of time that make up what was asked for.");
+}
+
 Schema ShortageSchema() {
   return ObjectOf({{"code", Word({"NoCapacity"}, "The reason.")},
                    {"availabilityZone", Text("Where.")},
@@ -103,6 +117,8 @@ std::vector<Field> SearchFields() {
           {"ultraserverCount?", Integer(1, kAnyNumber, "At most 64.")},
           {"capacityDurationHours?", Integer(1, kAnyNumber, LegalHoursText())},
           {"maxDurationHours?", Integer(1, kAnyNumber, "The longest that will do as well.")},
+          {"segments?", Integer(1, kSegmentsMost,
+                                "So many pieces of time with gaps will do; 1 unless it is said.")},
           {"startDateRange?", Time("The earliest start.")},
           {"endDateRange?", Time("The latest end.")},
           {"availabilityZone?", Text("Empty: all zones.")},
@@ -153,6 +169,23 @@ ordered_json OfferingsJson(const std::vector<Offering>& offerings, std::size_t m
     rows.push_back(OfferingJson(offerings[i]));
   }
   return rows;
+}
+
+// Offerings that make up one in segments: as a whole, and each.
+ordered_json SplitJson(const std::vector<Offering>& segments) {
+  std::chrono::minutes duration{0};
+  Money fee;
+  for (const Offering& segment : segments) {
+    duration += segment.duration();
+    fee += segment.fee();
+  }
+  return {{"availabilityZone", segments.front().zone},
+          {"startDate", FormatTime(segments.front().start)},
+          {"endDate", FormatTime(segments.back().end)},
+          {"capacityBlockDurationHours", duration.count() / 60},
+          {"upfrontFee", fee.ToString()},
+          {"currencyCode", "USD"},
+          {"segments", OfferingsJson(segments, segments.size())}};
 }
 
 ordered_json BlockJson(const BlockKey& key, const BlockView& view) {
@@ -240,6 +273,7 @@ const Field& TokenField() {
 
 void BlockRoutes::AddRoutes(RouteTable& routes) {
   routes.Name("Offering", OfferingSchema());
+  routes.Name("SplitOffering", SplitSchema());
   routes.Name("CapacityBlock", BlockSchema());
   routes.Name("Shortage", ShortageSchema());
   routes.Add({.path = "/v1/capacityblockofferings",
@@ -249,6 +283,8 @@ void BlockRoutes::AddRoutes(RouteTable& routes) {
               .query = SearchFields(),
               .answer = ObjectOf(
                   {{"capacityBlockOfferings", ListOf(Named("Offering"), "In the order asked for.")},
+                   {"splitOfferings?",
+                    ListOf(Named("SplitOffering"), "In segments, where these end sooner.")},
                    {"reasons?", ListOf(Named("Shortage"), "By zone, when nothing is offered.")},
                    {"nearest?", ListOf(Named("Offering"), "That ask for one thing less.")}}),
               .handler = [this](const auto& r) { return Offerings(r); }});
@@ -312,6 +348,7 @@ rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
   query.ultraserver_count = NumberIn(request, "ultraserverCount");
   query.duration_hours = NumberIn(request, "capacityDurationHours");
   query.max_duration_hours = NumberIn(request, "maxDurationHours");
+  query.segments = NumberIn(request, "segments");
   query.start_date_range = TimeIn(request, "startDateRange");
   query.end_date_range = TimeIn(request, "endDateRange");
   query.any_cell = request.query_value("anyCell") == "true";
@@ -328,6 +365,9 @@ rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
   const SearchAnswer found = SearchOfferings(snapshot->profile, snapshot->prices, *search, now);
   ordered_json body = {
       {"capacityBlockOfferings", OfferingsJson(found.offerings, static_cast<std::size_t>(most))}};
+  for (const std::vector<Offering>& segments : found.split) {
+    body["splitOfferings"].push_back(SplitJson(segments));
+  }
   if (!found.offerings.empty()) return Answer(200, body);
   body["reasons"] = ordered_json::array();
   for (const Shortage& shortage : found.shortages) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "controller/ctl/calendar.h"
+#include "controller/ledger/block_request.h"
 #include "controller/reserve/block.h"
 #include "lib/base/digest.h"
 #include "lib/base/json.h"
@@ -22,9 +23,41 @@ constexpr kube::RetryOptions kLooks{
     .attempts = 0, .first = std::chrono::milliseconds(200), .longest = std::chrono::seconds(5)};
 constexpr kube::RetryOptions kOnce{.attempts = 1};
 constexpr std::size_t kNameDigits = 10;
+constexpr char kOfferingField[] = "capacityBlockOfferingId";
+constexpr char kOfferingsField[] = "capacityBlockOfferingIds";
 
 std::string NameOf(const Booking& booking) {
   return booking.name.empty() ? BookingNameOf(booking.offering_id) : booking.name;
+}
+
+// Several offerings, with commas between them, are bought by a series.
+bool IsSeries(const Booking& booking) { return booking.offering_id.find(',') != std::string::npos; }
+
+const kube::Resource& ResourceOf(const Booking& booking) {
+  return IsSeries(booking) ? ResourceOf(RequestKind::kSeries) : kCapacityBlocks;
+}
+
+std::string_view KindOf(const Booking& booking) {
+  return IsSeries(booking) ? KindName(RequestKind::kSeries) : "CapacityBlock";
+}
+
+// The offerings as the spec has them.
+Json OfferingsOf(const Booking& booking) {
+  if (!IsSeries(booking)) return {{kOfferingField, booking.offering_id}};
+  Json ids = Json::array();
+  for (std::size_t at = 0; at <= booking.offering_id.size();) {
+    const std::size_t end = std::min(booking.offering_id.find(',', at), booking.offering_id.size());
+    ids.push_back(booking.offering_id.substr(at, end - at));
+    at = end + 1;
+  }
+  return {{kOfferingsField, std::move(ids)}};
+}
+
+BookingView LookAtSeries(const Json& object, BookingWait wait) {
+  const std::string_view state = kube::StringAt(object, {"status", "state"});
+  return {state == "purchased" ? BookingOutcome::kDone : BookingOutcome::kPending,
+          fmt::format("{}: {}{}", state, kube::StringAt(object, {"status", "message"}),
+                      wait == BookingWait::kActive ? "; each block begins by itself" : "")};
 }
 
 // "2026-11-24T11:30:00Z" as people read it.
@@ -54,6 +87,10 @@ std::string BookingNameOf(const std::string& offering_id) {
 
 BookingView LookAtBooking(const Json& object, BookingWait wait) {
   if (wait == BookingWait::kNone) return {BookingOutcome::kDone, "made"};
+  if (kube::StringAt(object, {"kind"}) == KindName(RequestKind::kSeries) &&
+      !kube::StringAt(object, {"status", "state"}).empty()) {
+    return LookAtSeries(object, wait);
+  }
   const auto state = ParseState(kube::StringAt(object, {"status", "state"}));
   if (!state) {
     const std::string_view reason = kube::StringAt(object, {"status", "reason"});
@@ -72,7 +109,12 @@ BookingView LookAtBooking(const Json& object, BookingWait wait) {
 }
 
 absl::StatusOr<Json> MakeBlock(kube::Transport& transport, const Booking& booking) {
-  Json spec = {{"capacityBlockOfferingId", booking.offering_id}};
+  if (IsSeries(booking) && !(booking.replace.empty() && booking.binding.empty())) {
+    return InvalidArgument(
+        "--replacePolicy and --bindingMode are for one offering; {} buys several", KindOf(booking));
+  }
+  const Json offerings = OfferingsOf(booking);
+  Json spec = offerings;
   const auto add = [&](const char* field, const std::string& value) {
     if (!value.empty()) spec[field] = value;
   };
@@ -84,18 +126,19 @@ absl::StatusOr<Json> MakeBlock(kube::Transport& transport, const Booking& bookin
   kube::InterruptibleSleeper sleeper;
   kube::Client client(transport, sleeper, Rng(0), kOnce);
   const absl::StatusOr<Json> made =
-      client.Create(kCapacityBlocks, booking.ns,
+      client.Create(ResourceOf(booking), booking.ns,
                     {{"apiVersion", "tahoma.dev/v1alpha1"},
-                     {"kind", "CapacityBlock"},
+                     {"kind", KindOf(booking)},
                      {"metadata", {{"name", name}, {"namespace", booking.ns}}},
                      {"spec", std::move(spec)}});
   const auto error = kube::ApiErrorOf(made.status());
   if (made.ok() || !error || error->reason != "AlreadyExists") return made;
-  TAHOMA_ASSIGN_OR_RETURN(Json there, client.Get(kCapacityBlocks, {booking.ns, name}));
-  if (kube::StringAt(there, {"spec", "capacityBlockOfferingId"}) == booking.offering_id) {
-    return there;
-  }
-  return AlreadyExists("the CapacityBlock {}/{} is of another offering; give another --name",
+  TAHOMA_ASSIGN_OR_RETURN(Json there, client.Get(ResourceOf(booking), {booking.ns, name}));
+  const auto& [field, asked] = *offerings.items().begin();
+  const Json* spec_there = FindMember(there, "spec");
+  const Json* sold = spec_there == nullptr ? nullptr : FindMember(*spec_there, field);
+  if (sold != nullptr && *sold == asked) return there;
+  return AlreadyExists("the {} {}/{} is of another offering; give another --name", KindOf(booking),
                        booking.ns, name);
 }
 
@@ -108,7 +151,7 @@ absl::StatusOr<BookingOutcome> WaitForBooking(kube::Transport& transport, kube::
   std::optional<std::string> told;
   Rng rng(0);
   for (int look = 1;; ++look) {
-    const absl::StatusOr<Json> object = client.Get(kCapacityBlocks, {booking.ns, name});
+    const absl::StatusOr<Json> object = client.Get(ResourceOf(booking), {booking.ns, name});
     if (!object.ok()) return Annotate(object.status(), fmt::format("{}/{}", booking.ns, name));
     const BookingView view = LookAtBooking(*object, options.wait);
     if (told != view.line) options.tell(fmt::format("{}/{} {}", booking.ns, name, view.line));

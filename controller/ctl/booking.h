@@ -1,4 +1,5 @@
-// Buys an offering by a CapacityBlock, and tells what becomes of it.
+// Buys an offering by a CapacityBlock, or several, all or none, by a CapacityBlockSeries, and tells
+// what becomes of it.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const Json object, MakeBlock(transport, booking));
 //   const BookingView view = LookAtBooking(object, BookingWait::kActive);
@@ -30,7 +31,7 @@
 namespace tahoma::controller {
 
 struct Booking {
-  std::string offering_id = {};
+  std::string offering_id = {};  // or several, with commas between them
   std::string ns = "default";
   std::string name = {};  // empty: NameOf(offering_id)
   std::string platform = {};
@@ -60,7 +61,7 @@ struct BookingView {
 
 BookingView LookAtBooking(const Json& object, BookingWait wait);
 
-// Makes the CapacityBlock, or returns the one of that name when it is of the same offering.
+// Makes the object, or returns the one of that name when it is of the same offering.
 absl::StatusOr<Json> MakeBlock(kube::Transport& transport, const Booking& booking);
 
 struct BookingWaitOptions {

@@ -27,6 +27,7 @@ std::string TargetOf(const OfferingsAsked& asked) {
     if (!value.empty()) query.emplace_back(name, value);
   };
   if (asked.hours_most != 0) add("maxDurationHours", std::to_string(asked.hours_most));
+  if (asked.segments != 1) add("segments", std::to_string(asked.segments));
   add("startDateRange", asked.from);
   add("endDateRange", asked.to);
   add("availabilityZone", asked.zone);
@@ -46,22 +47,44 @@ std::string Duration(const Json& offering) {
   return text;
 }
 
+std::vector<std::string> RowOf(const Json& offering) {
+  const auto text = [&](const char* field) {
+    return std::string(kube::StringAt(offering, {field}));
+  };
+  const bool ultra_servers = !text("ultraserverType").empty();
+  return {
+      text(ultra_servers ? "ultraserverType" : "instanceType"),
+      std::to_string(kube::IntAt(offering, {ultra_servers ? "ultraserverCount" : "instanceCount"})),
+      text("availabilityZone"),
+      text("startDate"),
+      text("endDate"),
+      Duration(offering),
+      text("upfrontFee") + " " + text("currencyCode"),
+      text("capacityBlockOfferingId")};
+}
+
 std::string TableOf(const Json& offerings) {
   std::vector<std::vector<std::string>> rows = {
       {"TYPE", "COUNT", "ZONE", "START", "END", "DURATION", "FEE", "OFFERING"}};
-  for (const Json& offering : offerings) {
-    const auto text = [&](const char* field) {
-      return std::string(kube::StringAt(offering, {field}));
-    };
-    const bool ultra_servers = !text("ultraserverType").empty();
-    rows.push_back({ultra_servers ? text("ultraserverType") : text("instanceType"),
-                    std::to_string(kube::IntAt(
-                        offering, {ultra_servers ? "ultraserverCount" : "instanceCount"})),
-                    text("availabilityZone"), text("startDate"), text("endDate"),
-                    Duration(offering), text("upfrontFee") + " " + text("currencyCode"),
-                    text("capacityBlockOfferingId")});
-  }
+  for (const Json& offering : offerings) rows.push_back(RowOf(offering));
   return TableText(rows);
+}
+
+// A row for each segment, and after them what all of them are.
+std::string SplitText(const Json& split) {
+  std::string text;
+  for (const Json& whole : split) {
+    const Json& segments = kube::ListAt(whole, {"segments"});
+    std::string ids;
+    for (const Json& segment : segments) {
+      ids += ids.empty() ? "" : ",";
+      ids += kube::StringAt(segment, {"capacityBlockOfferingId"});
+    }
+    text += fmt::format("In {} segments, {} for {} {}:\n{}all or none: book {}\n", segments.size(),
+                        Duration(whole), kube::StringAt(whole, {"upfrontFee"}),
+                        kube::StringAt(whole, {"currencyCode"}), TableOf(segments), ids);
+  }
+  return text;
 }
 
 }  // namespace
@@ -81,18 +104,21 @@ absl::StatusOr<Json> AskForOfferings(kube::Transport& admin, const OfferingsAske
 }
 
 bool HasOfferings(const Json& answer) {
-  return !kube::ListAt(answer, {"capacityBlockOfferings"}).empty();
+  return !kube::ListAt(answer, {"capacityBlockOfferings"}).empty() ||
+         !kube::ListAt(answer, {"splitOfferings"}).empty();
 }
 
 std::string OfferingsText(const Json& answer) {
-  if (HasOfferings(answer)) return TableOf(kube::ListAt(answer, {"capacityBlockOfferings"}));
+  const Json& whole = kube::ListAt(answer, {"capacityBlockOfferings"});
+  const std::string split = SplitText(kube::ListAt(answer, {"splitOfferings"}));
+  if (!whole.empty()) return TableOf(whole) + split;
   std::string text = "No offerings.\n";
   for (const Json& reason : kube::ListAt(answer, {"reasons"})) {
     text += fmt::format("  {}\n", kube::StringAt(reason, {"message"}));
   }
   const Json& nearest = kube::ListAt(answer, {"nearest"});
   if (!nearest.empty()) text += "Nearest:\n" + TableOf(nearest);
-  return text;
+  return text + split;
 }
 
 }  // namespace tahoma::controller

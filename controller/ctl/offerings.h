@@ -24,6 +24,7 @@ struct OfferingsAsked {
   std::int64_t count = 1;
   std::int64_t hours = 24;
   std::int64_t hours_most = 0;  // 0: as `hours`
+  std::int64_t segments = 1;    // pieces of time, with gaps, that will do
   std::string from = {};
   std::string to = {};
   std::string zone = {};
@@ -37,10 +38,11 @@ struct OfferingsAsked {
 // code.
 absl::StatusOr<Json> AskForOfferings(kube::Transport& admin, const OfferingsAsked& asked);
 
-// Returns whether the answer has any offering.
+// Returns whether the answer has any offering, in one piece or in several.
 bool HasOfferings(const Json& answer);
 
-// A table of the offerings; when there are none the reasons, and what is nearest.
+// A table of the offerings, and one of those in segments, whose ids stand with commas between them
+// as `book` takes them; when there are none the reasons, and what is nearest.
 std::string OfferingsText(const Json& answer);
 
 }  // namespace tahoma::controller

@@ -69,11 +69,13 @@ struct ExtensionRequest {
 // The quota of the namespace that has the object's name.
 using QuotaRequest = Quota;
 
-// So many blocks of the same length, a number of weeks apart: all of them or none.
+// So many blocks of the same length, a number of weeks apart, or those of some offerings, such as
+// the segments of one: all of them or none.
 struct SeriesRequest {
-  OfferingQuery query = {};  // of each; its earliest start is that of the first
+  std::vector<std::string> offering_ids = {};  // empty: found by the query
+  OfferingQuery query = {};                    // of each; its earliest start is that of the first
   int every_weeks = 1;
-  int occurrences = 2;
+  int occurrences = 2;  // as many as there are offerings, where these are named
   std::string platform = "Linux/UNIX";
   Tags tags = {};
 };

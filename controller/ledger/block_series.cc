@@ -63,7 +63,7 @@ RequestAnswer BlockSeries::Look(const RequestFact& fact, bool settled, WallTime 
     return {.status = RefusedStatus(Refuse(kInvalidParameterValue, "{}", fact.spec_error))};
   }
   TakeOver(fact, now);
-  std::vector<std::shared_ptr<const Block>> bought = FindAll(fact);
+  Blocks bought = FindAll(fact);
   const auto& request = std::get<SeriesRequest>(fact.spec);
   if (bought.size() == static_cast<std::size_t>(request.occurrences)) {
     return Committed(fact, bought);
@@ -79,8 +79,8 @@ RequestAnswer BlockSeries::Look(const RequestFact& fact, bool settled, WallTime 
   return Committed(fact, bought);
 }
 
-std::vector<std::shared_ptr<const Block>> BlockSeries::FindAll(const RequestFact& fact) const {
-  std::vector<std::shared_ptr<const Block>> found;
+BlockSeries::Blocks BlockSeries::FindAll(const RequestFact& fact) const {
+  Blocks found;
   for (int number = 1; number <= std::get<SeriesRequest>(fact.spec).occurrences; ++number) {
     auto block = blocks_.book().FindByKey(KeyOf(fact, number));
     if (block == nullptr || block->token != TokenOf(fact, number)) break;
@@ -89,8 +89,12 @@ std::vector<std::shared_ptr<const Block>> BlockSeries::FindAll(const RequestFact
   return found;
 }
 
-absl::Status BlockSeries::BuyAll(const RequestFact& fact, WallTime now,
-                                 std::vector<std::shared_ptr<const Block>>& bought) {
+absl::Status BlockSeries::BuyAll(const RequestFact& fact, WallTime now, Blocks& bought) {
+  return std::get<SeriesRequest>(fact.spec).offering_ids.empty() ? BuyWeekly(fact, now, bought)
+                                                                 : BuyOfferings(fact, now, bought);
+}
+
+absl::Status BlockSeries::BuyWeekly(const RequestFact& fact, WallTime now, Blocks& bought) {
   const auto& request = std::get<SeriesRequest>(fact.spec);
   const WallTime first = FirstStart(request.query, now);
   const auto step = kSlotLength * (kDaysOfWeek * request.every_weeks);
@@ -102,37 +106,68 @@ absl::Status BlockSeries::BuyAll(const RequestFact& fact, WallTime now,
                   request.occurrences, FormatTime(first + step * (request.occurrences - 1)), most);
   }
   for (int number = 1; number <= request.occurrences; ++number) {
-    TAHOMA_RETURN_IF_ERROR(BuyOne(fact, number, first + step * (number - 1), now, bought));
+    TAHOMA_ASSIGN_OR_RETURN(auto block, FindBought(fact, number));
+    if (block != nullptr) {
+      bought.push_back(std::move(block));
+      continue;
+    }
+    TAHOMA_ASSIGN_OR_RETURN(const std::string offering,
+                            FindOffering(request, number, first + step * (number - 1), now));
+    TAHOMA_RETURN_IF_ERROR(BuyOne(fact, number, offering, now, bought));
   }
   return absl::OkStatus();
 }
 
-absl::Status BlockSeries::BuyOne(const RequestFact& fact, int number, WallTime start, WallTime now,
-                                 std::vector<std::shared_ptr<const Block>>& bought) {
+absl::Status BlockSeries::BuyOfferings(const RequestFact& fact, WallTime now, Blocks& bought) {
   const auto& request = std::get<SeriesRequest>(fact.spec);
-  const BlockKey key = KeyOf(fact, number);
-  const auto named = blocks_.book().FindByKey(key);
-  if (named != nullptr && named->token == TokenOf(fact, number)) {
-    bought.push_back(named);
-    return absl::OkStatus();
+  for (int number = 1; number <= request.occurrences; ++number) {
+    TAHOMA_ASSIGN_OR_RETURN(auto block, FindBought(fact, number));
+    if (block != nullptr) {
+      bought.push_back(std::move(block));
+      continue;
+    }
+    const absl::Status status = BuyOne(
+        fact, number, request.offering_ids[static_cast<std::size_t>(number - 1)], now, bought);
+    if (status.ok()) continue;
+    const std::string code = Ec2CodeOf(status);
+    return RefuseWith({.name = code, .status = status.code()},
+                      fmt::format("offering {} of {}: {}; none was bought", number,
+                                  request.occurrences, Message(status)));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Block>> BlockSeries::FindBought(const RequestFact& fact,
+                                                                     int number) const {
+  const BlockKey key = KeyOf(fact, number);
+  auto named = blocks_.book().FindByKey(key);
+  if (named != nullptr && named->token == TokenOf(fact, number)) return named;
   if (named != nullptr || blocks_.HasObject(key)) {
     return Refuse(kIdempotentMismatch, "there is a CapacityBlock {} already", ToString(key));
   }
+  return nullptr;
+}
+
+absl::StatusOr<std::string> BlockSeries::FindOffering(const SeriesRequest& request, int number,
+                                                      WallTime start, WallTime now) const {
   OfferingQuery query = request.query;
   query.start_date_range = start;
   query.end_date_range = start + std::chrono::hours(query.duration_hours.value_or(0));
   TAHOMA_ASSIGN_OR_RETURN(const OfferingSearch search, CheckQuery(query, now));
   const SearchAnswer answer =
       SearchOfferings(blocks_.book().profile(), blocks_.book().prices(), search, now);
-  if (answer.offerings.empty()) {
-    return Refuse(kInsufficientCapacity, "occurrence {} from {}: {}; none was bought", number,
-                  FormatTime(start),
-                  answer.shortages.empty() ? "no capacity" : answer.shortages.front().message);
-  }
-  auto block = blocks_.Purchase({.offering_id = OfferingId(answer.offerings.front()),
+  if (!answer.offerings.empty()) return OfferingId(answer.offerings.front());
+  return Refuse(kInsufficientCapacity, "occurrence {} from {}: {}; none was bought", number,
+                FormatTime(start),
+                answer.shortages.empty() ? "no capacity" : answer.shortages.front().message);
+}
+
+absl::Status BlockSeries::BuyOne(const RequestFact& fact, int number,
+                                 const std::string& offering_id, WallTime now, Blocks& bought) {
+  const auto& request = std::get<SeriesRequest>(fact.spec);
+  auto block = blocks_.Purchase({.offering_id = offering_id,
                                  .platform = request.platform,
-                                 .key = key,
+                                 .key = KeyOf(fact, number),
                                  .token = TokenOf(fact, number),
                                  .tags = request.tags},
                                 now);
@@ -142,8 +177,7 @@ absl::Status BlockSeries::BuyOne(const RequestFact& fact, int number, WallTime s
 }
 
 // Shows the blocks with their records until their own objects have these.
-RequestAnswer BlockSeries::Committed(const RequestFact& fact,
-                                     const std::vector<std::shared_ptr<const Block>>& bought) {
+RequestAnswer BlockSeries::Committed(const RequestFact& fact, const Blocks& bought) {
   const bool shown = fact.status && IsSettled(*fact.status);
   RequestStatus status{.state = std::string(kPurchased)};
   SeriesResult result;

@@ -1,5 +1,5 @@
-// Buys CapacityBlockSeries: so many blocks some weeks apart, all of them in one batch of the
-// journal or none.
+// Buys CapacityBlockSeries: so many blocks some weeks apart, or those of some offerings, all of
+// them in one batch of the journal or none.
 //
 //   BlockSeries series(blocks);
 //   series.OnFact(fact, settled);                      // before the first look
@@ -17,8 +17,11 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "controller/ledger/block_request.h"
@@ -43,13 +46,21 @@ class BlockSeries {
   const RequestKey* OfBlock(const BlockKey& key) const;
 
  private:
-  absl::Status BuyAll(const RequestFact& fact, WallTime now,
-                      std::vector<std::shared_ptr<const Block>>& bought);
-  absl::Status BuyOne(const RequestFact& fact, int number, WallTime start, WallTime now,
-                      std::vector<std::shared_ptr<const Block>>& bought);
-  std::vector<std::shared_ptr<const Block>> FindAll(const RequestFact& fact) const;
-  RequestAnswer Committed(const RequestFact& fact,
-                          const std::vector<std::shared_ptr<const Block>>& bought);
+  using Blocks = std::vector<std::shared_ptr<const Block>>;
+
+  absl::Status BuyAll(const RequestFact& fact, WallTime now, Blocks& bought);
+  absl::Status BuyWeekly(const RequestFact& fact, WallTime now, Blocks& bought);
+  absl::Status BuyOfferings(const RequestFact& fact, WallTime now, Blocks& bought);
+  // Returns the offering of an occurrence that begins then.
+  absl::StatusOr<std::string> FindOffering(const SeriesRequest& request, int number, WallTime start,
+                                           WallTime now) const;
+  // Returns the block of that number when it has been bought already.
+  absl::StatusOr<std::shared_ptr<const Block>> FindBought(const RequestFact& fact,
+                                                          int number) const;
+  absl::Status BuyOne(const RequestFact& fact, int number, const std::string& offering_id,
+                      WallTime now, Blocks& bought);
+  Blocks FindAll(const RequestFact& fact) const;
+  RequestAnswer Committed(const RequestFact& fact, const Blocks& bought);
   void TakeOver(const RequestFact& fact, WallTime now);
   static RequestAnswer WithoutRecords(const RequestFact& fact);
 

@@ -109,7 +109,26 @@ std::string PlatformOf(Field spec) {
   return platform.has_value() ? std::string(platform.Text()) : SeriesRequest{}.platform;
 }
 
+// A series of offerings that a search has answered with.
+SeriesRequest NamedSeriesOf(Field spec) {
+  SeriesRequest request{.platform = PlatformOf(spec), .tags = TagsOf(spec)};
+  for (const Field id : spec.At("capacityBlockOfferingIds").Items(kOccurrencesMost)) {
+    request.offering_ids.emplace_back(id.Text());
+  }
+  request.occurrences = static_cast<int>(request.offering_ids.size());
+  if (request.occurrences == 0) spec.At("capacityBlockOfferingIds").Fail("must name offerings");
+  for (const char* other :
+       {"occurrences", "capacityDurationHours", "instanceType", "instanceCount", "ultraserverType",
+        "ultraserverCount", "startDateRange", "availabilityZone", "anyCell"}) {
+    if (spec.At(other).has_value()) {
+      spec.At(other).Fail("must not be set with capacityBlockOfferingIds");
+    }
+  }
+  return request;
+}
+
 SeriesRequest SeriesOf(Field spec) {
+  if (spec.At("capacityBlockOfferingIds").has_value()) return NamedSeriesOf(spec);
   return {.query = QueryOf(spec),
           .every_weeks = IntIn(spec.At("everyWeeks"), 1, kWeeksMost, SeriesRequest{}.every_weeks),
           .occurrences =

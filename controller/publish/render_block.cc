@@ -81,7 +81,7 @@ json Conditions(const Block& block, const BlockView& view) {
   conditions.push_back(Condition(
       "Draining", draining, draining ? "ReclaimIsNear" : "NotDraining",
       draining ? fmt::format("hardware is taken back from {} on", FormatTime(block.reclaim())) : "",
-      draining ? std::optional(block.reclaim() - kWarningLead) : std::nullopt));
+      draining ? std::optional(WarningOf(block)) : std::nullopt));
   return conditions;
 }
 

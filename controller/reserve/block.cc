@@ -90,6 +90,13 @@ Money Block::fee() const {
   return sum;
 }
 
+WallTime WarningOf(const Block& block) {
+  constexpr auto kSpread = std::chrono::seconds(kWarningSpread);
+  std::int64_t spread = 0;  // the id's digits are those of a digest
+  for (const char c : block.reservation) spread = (spread * 31 + c) % kSpread.count();
+  return block.reclaim() - kWarningLead - std::chrono::seconds(spread);
+}
+
 std::optional<Due> NextDue(const Block& block) {
   std::optional<Due> next;
   const auto consider = [&](WallTime when, DueKind kind) {
@@ -117,7 +124,7 @@ std::optional<Due> NextDue(const Block& block) {
     case BlockState::kActive:
     case BlockState::kUnavailable:
       if (!block.warned) {
-        consider(block.reclaim() - kWarningLead, DueKind::kWarn);
+        consider(WarningOf(block), DueKind::kWarn);
       } else if (!block.reclaiming && block.pending_extension() == nullptr) {
         // An extension that is about to be paid makes it unnecessary.
         consider(block.reclaim(), DueKind::kReclaim);

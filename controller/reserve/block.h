@@ -186,8 +186,15 @@ inline Pool PoolOf(const Block& block, const std::string& cell) {
   return {.product = &block.product(), .zone = block.bought.zone, .cell = cell};
 }
 
-// The warning comes this long before the reclaim time.
+// The warning comes this long before the reclaim time, and up to kWarningSpread earlier.
 inline constexpr std::chrono::minutes kWarningLead{10};
+// Thousands of blocks end at one boundary: their warnings, upon which programs write checkpoints,
+// are spread by reservation.
+inline constexpr std::chrono::minutes kWarningSpread{10};
+
+// Returns when the block's owner is warned of its reclaim.
+WallTime WarningOf(const Block& block);
+
 // Hardware is bound this long before the start.
 inline constexpr std::chrono::minutes kBindingLead{10};
 // A block whose hardware cannot be delivered fails this long after its start, or when it would be

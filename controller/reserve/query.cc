@@ -3,6 +3,7 @@
 
 #include "controller/reserve/refusal.h"
 #include "controller/reserve/search.h"
+#include "controller/reserve/segments.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -66,6 +67,14 @@ absl::StatusOr<std::vector<int>> CheckDurations(const OfferingQuery& query) {
   return days;
 }
 
+absl::StatusOr<int> CheckSegments(const OfferingQuery& query) {
+  const std::int64_t most = query.segments.value_or(1);
+  if (most < 1 || most > kSegmentsMost) {
+    return Refuse(kInvalidParameterValue, "segments {}: must be 1 to {}", most, kSegmentsMost);
+  }
+  return static_cast<int>(most);
+}
+
 // The window of time asked for, inside that which is sold.
 absl::Status CheckDates(const OfferingQuery& query, WallTime now, OfferingSearch& search) {
   search.earliest_start = std::max(query.start_date_range.value_or(now), now);
@@ -96,6 +105,7 @@ absl::StatusOr<OfferingSearch> CheckQuery(const OfferingQuery& query, WallTime n
   TAHOMA_ASSIGN_OR_RETURN(search.product, CheckProduct(query));
   TAHOMA_ASSIGN_OR_RETURN(search.count, CheckCount(query, search.product->ultra_server));
   TAHOMA_ASSIGN_OR_RETURN(search.days, CheckDurations(query));
+  TAHOMA_ASSIGN_OR_RETURN(search.segments_most, CheckSegments(query));
   TAHOMA_RETURN_IF_ERROR(CheckDates(query, now, search));
   search.zones = query.zones;
   search.any_cell = query.any_cell;

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "controller/reserve/segments.h"
 #include "lib/base/check.h"
 
 namespace tahoma::controller {
@@ -117,6 +118,29 @@ class Searcher {
       offerings.push_back(Make(zone, search_.count, StartOf(start), start + days));
       return;
     }
+  }
+
+  // Returns the segments that end first, when these are at least two.
+  std::vector<Offering> Split(const Zone& zone) const {
+    const SplitQuery query{.days = search_.days.front(),
+                           .segments_most = search_.segments_most,
+                           .first_start = first_start_,
+                           .last_start = last_start_,
+                           .end = SlotOf(search_.latest_end)};
+    const std::vector<Segment> segments = SplitDays(query, [&](int days) {
+      const std::vector<int> hosts = zone.HostsByStart(days);
+      std::vector<bool> can_start;
+      for (Slot start = first_start_; start <= last_start_; ++start) {
+        can_start.push_back(hosts[static_cast<std::size_t>(start - today_)] >= search_.count);
+      }
+      return can_start;
+    });
+    std::vector<Offering> offerings;
+    if (segments.size() < 2) return offerings;
+    for (const Segment& segment : segments) {
+      offerings.push_back(Make(zone, search_.count, StartOf(segment.start), segment.end()));
+    }
+    return offerings;
   }
 
   Shortage ShortageOf(const Zone& zone) const {
@@ -261,6 +285,12 @@ SearchAnswer SearchOfferings(TimeProfile profile, const PriceList& prices,
     for (const int days : search.days) searcher.AddOfferings(zone, days, answer.offerings);
   }
   Sort(search.order, answer.offerings);
+  if (search.segments_most > 1) {
+    for (const Zone& zone : zones) {
+      std::vector<Offering> split = searcher.Split(zone);
+      if (!split.empty()) answer.split.push_back(std::move(split));
+    }
+  }
   if (!answer.offerings.empty()) return answer;
   for (const Zone& zone : zones) {
     answer.shortages.push_back(searcher.ShortageOf(zone));

@@ -5,6 +5,7 @@
 //   answer.offerings;     // at most three for each zone and duration, in the order asked for
 //   answer.shortages;     // when there is none: how many hosts are missing, and where
 //   answer.nearest;       // … offerings that ask for one thing less
+//   answer.split;         // offerings in several segments that end sooner, when they are asked for
 //
 // A search for D days answers, for each zone, with three forms as EC2 does: from the first boundary
 // on that has the capacity; at once, until the D-th boundary from now; and at once, until the one
@@ -40,6 +41,8 @@ struct OfferingQuery {
   std::optional<std::int64_t> duration_hours = {};
   // Beyond EC2: the longest duration that will do as well; all legal ones between are answered.
   std::optional<std::int64_t> max_duration_hours = {};
+  // Beyond EC2: so many segments at most, with gaps between them; at least 1.
+  std::optional<std::int64_t> segments = {};
   std::optional<WallTime> start_date_range = {};  // the earliest start
   std::optional<WallTime> end_date_range = {};    // the latest end
   std::vector<std::string> zones = {};            // empty: all
@@ -51,6 +54,7 @@ struct OfferingSearch {
   const Product* product = nullptr;
   int count = 1;
   std::vector<int> days = {};  // legal durations, ascending; never empty
+  int segments_most = 1;
   WallTime earliest_start = {};
   WallTime latest_end = {};
   std::vector<std::string> zones = {};
@@ -74,6 +78,10 @@ struct SearchAnswer {
   std::vector<Offering> offerings;
   std::vector<Shortage> shortages;
   std::vector<Offering> nearest;
+  // By zone, when more than one segment will do: segments of the shortest duration, together, that
+  // begin at boundaries and end sooner than any single offering of it does that begins at one. The
+  // segments are offerings of their own, in the order of their times.
+  std::vector<std::vector<Offering>> split = {};
 };
 
 // The profile may be of an earlier moment.

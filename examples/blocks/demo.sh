@@ -1,8 +1,9 @@
 #!/bin/bash
-# The life of a Capacity Block in two minutes: a controller of its own on which a day of blocks takes a minute, one
+# The life of a Capacity Block in two or three minutes: a controller of its own on which a day of blocks takes a minute, one
 # UltraServer and one instance. A search that finds nothing, a purchase by kubectl and one by boto3, a gang that waits
-# for its block, runs in it, is warned, writes its checkpoint and is gone in time. Every command is printed before it
-# runs; nothing stays running at the end. `make demo` ends with it.
+# for its block, and a preemptible one that borrows the hours before; the first runs in the block, is warned, writes its
+# checkpoint and is gone in time. Every command is printed before it runs; nothing stays running at the end. `make demo`
+# ends with it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -52,7 +53,7 @@ kubectl wait --for=condition=Placed=False gang/pretrain --timeout=30s >/dev/null
 run "kubectl tahoma why pretrain"
 
 title "A purchase by kubectl: an object with the id of an offering"
-run 'examples/blocks/search_and_buy.py $ADMIN pretrain $ASK --start +8 --manifest | kubectl apply -f -'
+run 'examples/blocks/search_and_buy.py $ADMIN pretrain $ASK --start +16 --manifest | kubectl apply -f -'
 kubectl wait --for=jsonpath='{.status.state}'=scheduled capacityblock/pretrain --timeout=30s >/dev/null
 run "kubectl get capacityblocks"
 
@@ -69,15 +70,20 @@ title "The gang knows when it begins"
 # On a slow machine it may have begun already.
 until kubectl tahoma why pretrain | grep -qE 'begins|Bound True'; do :; done
 run "kubectl tahoma why pretrain"
-say "that is a minute away at most"
+say "that is less than two minutes away"
 
 # What else may use the hours until then: gangs that have ended before, by their maxRuntime.
 title "Until then its hardware is idle: a gang with a maxRuntime that is over before has a place, one without has not"
-run "examples/gangs/make_gang.py short 4x4x2 2 --max-runtime 3s --command 'sleep 1' | kubectl apply -f -"
+run "examples/gangs/make_gang.py short 4x4x2 2 --max-runtime 3s --grace 2 --command 'sleep 1' | kubectl apply -f -"
 run "examples/gangs/make_gang.py endless 4x4x2 2 --command 'sleep 600' | kubectl apply -f -"
 kubectl wait --for=condition=Placed=False gang/endless --timeout=30s >/dev/null
 run "kubectl tahoma why short; kubectl tahoma why endless"
 kubectl delete gang/short gang/endless pod/short-0 pod/short-1 pod/endless-0 pod/endless-1 --wait=false >/dev/null
+
+title "A preemptible gang may borrow these hours: it is ended when the block needs its hardware"
+run "examples/gangs/make_gang.py night 4x4x4 4 --preemptible --grace 2 --command 'sleep 600' | kubectl apply -f -"
+kubectl wait --for=condition=Bound gang/night --timeout=60s >/dev/null
+run "kubectl tahoma why night"
 
 title "The block begins, and the gang with it: AVAIL is what of it nobody uses"
 kubectl wait --for=condition=Bound gang/pretrain --timeout=90s >/dev/null
@@ -87,6 +93,7 @@ kubectl logs -f pretrain-0 >"$state/pretrain-0.log" &
 run "kubectl get capacityblock pretrain; kubectl get pods -o wide"
 until grep -q begins "$state/pretrain-0.log"; do :; done
 run "cat $state/pretrain-0.log"
+run "kubectl get events --field-selector involvedObject.name=night -o custom-columns=ABOUT:.involvedObject.name,REASON:.reason,MESSAGE:.message"
 say "an UltraServer's block gives its hardware back 60 minutes before its end, which are 2.5 s here"
 
 title "Before the end: a warning, SIGTERM, a checkpoint, and the hardware is free"

@@ -2,7 +2,7 @@
 """Writes a gang: the Gang, one claim template, and its pods, ready for `kubectl apply -f -`.
 
     make_gang.py NAME SHAPE MEMBERS [--command 'nccom-test allr …'] [--instance-type trn2u.48xlarge]
-        [--block CAPACITY_BLOCK] [--preemptible] [--max-runtime 90m]
+        [--block CAPACITY_BLOCK] [--preemptible] [--max-runtime 90m] [--grace SECONDS]
 
 Each pod asks for an equal share of the shape's chips.
 """
@@ -20,6 +20,7 @@ PARSER.add_argument("--instance-type", default="trn2u.48xlarge")
 PARSER.add_argument("--block", help="the Capacity Block in which it runs")
 PARSER.add_argument("--preemptible", action="store_true", help="may use what is kept for blocks, or lent by them")
 PARSER.add_argument("--max-runtime", help="after which it is ended, as 90m")
+PARSER.add_argument("--grace", type=int, default=30, help="seconds between SIGTERM and SIGKILL")
 
 GANG = """\
 apiVersion: tahoma.dev/v1alpha1
@@ -61,6 +62,7 @@ metadata:
 spec:
   schedulerName: tahoma
   restartPolicy: Never
+  terminationGracePeriodSeconds: {grace}
   containers:
   - name: main
     image: tahoma.dev/workload:v1
@@ -91,7 +93,7 @@ def main():
                       more=more), end="")
     command = ", ".join(f'"{word}"' for word in shlex.split(args.command))
     for index in range(args.members):
-        print(POD.format(name=args.name, index=index, command=command), end="")
+        print(POD.format(name=args.name, index=index, grace=args.grace, command=command), end="")
 
 
 if __name__ == "__main__":

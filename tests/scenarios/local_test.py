@@ -51,7 +51,7 @@ class LocalTest(unittest.TestCase):
                       r"torus-0-neurons-\w+ +allocated,reserved", r"A A A A +A A A A", r"fp32", r"equal times",
                       r"Gang late: Pending", r"\"chip\":5,.*HBM_UNCORRECTABLE_ERROR", r"! .*",
                       r"at most 1 of 2 u-trn2x64", r"Capacity Block default/pretrain is not bought",
-                      r"is scheduled and begins", r"TAHOMA_CAPACITY_BLOCK_RECLAIM_TIMESTAMP=\d+",
+                      r"is scheduled and begins", r"GangPreempted +us-\w+ is kept for a Capacity Block", r"TAHOMA_CAPACITY_BLOCK_RECLAIM_TIMESTAMP=\d+",
                       r"SIGTERM: checkpoint of step \d+", r"CapacityBlockExpirationWarning",
                       r"the pods are gone, and the block is still active", r"nothing is left running"):
             self.assertRegex(done.stdout, shown)

@@ -68,6 +68,7 @@ int RunOfferings(const BlockCommandOptions& options, const CommandTarget& target
                                     .count = options.count,
                                     .hours = options.hours,
                                     .hours_most = options.flexible_hours,
+                                    .segments = options.segments,
                                     .from = options.from,
                                     .to = options.to,
                                     .zone = options.zone,
@@ -190,6 +191,8 @@ void DeclareBlockOptions(config::Spec& spec, BlockCommandOptions& options) {
   spec.Int("hours", &options.hours, {.min = 1}, "for offerings: the duration, whole days");
   spec.Int("flexibleHours", &options.flexible_hours, {},
            "for offerings: the longest duration that will do as well; 0: only --hours");
+  spec.Int("segments", &options.segments, {.min = 1},
+           "for offerings: so many pieces of time, with gaps, will do");
   spec.String("from", &options.from,
               "for offerings: the earliest start; for calendar: its first day; "
               "2026-12-01T00:00:00Z");
@@ -199,7 +202,7 @@ void DeclareBlockOptions(config::Spec& spec, BlockCommandOptions& options) {
   spec.String("orderBy", &options.order, "for offerings: Price, Start or End",
               {"", "Price", "Start", "End"});
   spec.Int("maxResults", &options.most, {.min = 1, .max = 1000}, "for offerings: at most so many");
-  spec.String("name", &options.name, "for book: the CapacityBlock's name; empty: by the offering");
+  spec.String("name", &options.name, "for book: the object's name; empty: by the offering");
   spec.String("platform", &options.platform, "for book: the operating system that is paid for");
   spec.String("replacePolicy", &options.replace, "for book: as of the CapacityBlock");
   spec.String("bindingMode", &options.binding, "for book: as of the CapacityBlock");
@@ -222,7 +225,10 @@ bool IsBlockCommand(std::string_view command) {
 std::string MistakeIn(std::string_view command, const std::string& word,
                       const BlockCommandOptions& options) {
   if (command == "book") {
-    return word.empty() ? "book needs the id of an offering, cb-…, as offerings shows it" : "";
+    return word.empty()
+               ? "book needs the id of an offering, cb-…, as offerings shows it; of several all "
+                 "or none, with commas between them"
+               : "";
   }
   if (!word.empty()) return fmt::format("{} takes no name", command);
   if (command == "offerings") {

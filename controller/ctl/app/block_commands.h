@@ -26,6 +26,7 @@ struct BlockCommandOptions {
   std::int64_t count = 1;
   std::int64_t hours = 24;
   std::int64_t flexible_hours = 0;
+  std::int64_t segments = 1;
   std::string from;
   std::string to;
   std::string zone;

@@ -125,6 +125,34 @@ TEST(BookingTest, TheSameBookingGoesOnAndAnotherOfTheNameDoesNot) {
             "the CapacityBlock default/train is of another offering; give another --name");
 }
 
+TEST(BookingTest, SeveralOfferingsAreOneSeries) {
+  Blocks api;
+  const Booking booking{.offering_id = "cb-01,cb-02", .ns = "team-a", .tags = {{"run", "7"}}};
+  ASSERT_TRUE(MakeBlock(api, booking).ok());
+  EXPECT_EQ(api.made[0].at("kind"), "CapacityBlockSeries");
+  EXPECT_EQ(api.made[0].at("spec"), Json::parse(R"({
+      "capacityBlockOfferingIds": ["cb-01", "cb-02"], "tags": {"run": "7"}})"));
+  EXPECT_THAT(
+      Message(MakeBlock(api, {.offering_id = "cb-01,cb-02", .binding = "AtPurchase"}).status()),
+      HasSubstr("are for one offering"));
+  Json series = {{"kind", "CapacityBlockSeries"},
+                 {"status", {{"state", "committed"}, {"message", "2 blocks for 5 USD"}}}};
+  using enum BookingOutcome;
+  EXPECT_EQ(LookAtBooking(series, BookingWait::kBought),
+            (BookingView{kPending, "committed: 2 blocks for 5 USD"}));
+  series["status"]["state"] = "purchased";
+  EXPECT_EQ(LookAtBooking(series, BookingWait::kBought).outcome, kDone);
+  series["status"] = {{"reason", "InsufficientInstanceCapacity"}, {"message", "none was bought"}};
+  EXPECT_EQ(LookAtBooking(series, BookingWait::kBought).outcome, kRefused);
+  // The same again goes on with it, others of the name do not.
+  series["spec"]["capacityBlockOfferingIds"] = {"cb-01", "cb-02"};
+  api.taken = true;
+  api.looks = {series};
+  EXPECT_TRUE(MakeBlock(api, booking).ok());
+  EXPECT_EQ(Message(MakeBlock(api, {.offering_id = "cb-01,cb-03", .name = "x"}).status()),
+            "the CapacityBlockSeries default/x is of another offering; give another --name");
+}
+
 TEST(BookingTest, EachNewLineIsToldOnceUntilItIsDecided) {
   Blocks api;
   api.looks = {WithStatus(nullptr), WithStatus(nullptr), InState("payment-pending"),

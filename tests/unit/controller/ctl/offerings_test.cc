@@ -52,6 +52,7 @@ TEST(OfferingsTest, EachOptionIsAParameterOfTheSearch) {
                                     .count = 16,
                                     .hours = 24,
                                     .hours_most = 72,
+                                    .segments = 3,
                                     .from = "2026-12-01T00:00:00Z",
                                     .to = "2026-12-31T00:00:00Z",
                                     .zone = "tahoma-1a",
@@ -62,7 +63,7 @@ TEST(OfferingsTest, EachOptionIsAParameterOfTheSearch) {
                   .ok());
   EXPECT_EQ(api.asked,
             "/v1/capacityblockofferings?instanceType=trn2.48xlarge&instanceCount=16&"
-            "capacityDurationHours=24&maxResults=10&maxDurationHours=72&"
+            "capacityDurationHours=24&maxResults=10&maxDurationHours=72&segments=3&"
             "startDateRange=2026-12-01T00%3A00%3A00Z&endDateRange=2026-12-31T00%3A00%3A00Z&"
             "availabilityZone=tahoma-1a&orderBy=Start&namespace=team-a&anyCell=true");
 }
@@ -75,6 +76,20 @@ TEST(OfferingsTest, OfferingsAreATable) {
             "DURATION   FEE           OFFERING\n"
             "u-trn2x64   2       tahoma-1a   2026-11-24T11:30:00Z   2026-11-26T18:00:00Z   "
             "2d6h30m    6866.08 USD   cb-01\n");
+}
+
+TEST(OfferingsTest, SegmentsAreATableAndTheWordThatBuysThem) {
+  Json second = kOffering;
+  second["capacityBlockOfferingId"] = "cb-02";
+  const Json answer = {{"capacityBlockOfferings", Json::array()},
+                       {"splitOfferings", Json::array({{{"capacityBlockDurationHours", 120},
+                                                        {"upfrontFee", "13732.16"},
+                                                        {"currencyCode", "USD"},
+                                                        {"segments", {kOffering, second}}}})}};
+  EXPECT_TRUE(HasOfferings(answer));
+  const std::string text = OfferingsText(answer);
+  EXPECT_THAT(text, HasSubstr("In 2 segments, 5d for 13732.16 USD:\nTYPE"));
+  EXPECT_THAT(text, HasSubstr("all or none: book cb-01,cb-02\n"));
 }
 
 TEST(OfferingsTest, WhereThereAreNoneTheReasonsAndTheNearestAreShown) {

@@ -171,6 +171,35 @@ TEST_F(SeriesTest, ABlockThatHasEndedDoesNotComeBack) {
   EXPECT_EQ(world.State(kKind, "weekly"), "purchased");
 }
 
+// The segments of an offering, bought together.
+TEST_F(SeriesTest, OfferingsAreBoughtTogetherOrNotAtAll) {
+  const std::string first = world.Offering(1, 1, 1), second = world.Offering(2, 2, 4);
+  Apply("pieces", {{"capacityBlockOfferingIds", {first, second}}});
+  EXPECT_EQ(world.State(kKind, "pieces"), "purchased");
+  EXPECT_EQ(OfferingId(world.BlockOf("pieces-1").bought), first);
+  EXPECT_EQ(OfferingId(world.BlockOf("pieces-2").bought), second);
+  EXPECT_EQ(world.State(kBlocks, "pieces-2"), "scheduled");
+  // One UltraServer is free on the first day, none on the other.
+  Apply("again", {{"capacityBlockOfferingIds", {first, second}}});
+  EXPECT_THAT(Refusal("again"),
+              ::testing::AllOf(HasSubstr("InsufficientInstanceCapacity: offering 2 of 2: "),
+                               HasSubstr("; none was bought")));
+  EXPECT_EQ(world.core().snapshot()->block_list.size(), 2U);
+}
+
+TEST_F(SeriesTest, NamedOfferingsLeaveNothingToSearchFor) {
+  const std::string offering = world.Offering(1, 1, 1);
+  Apply("both", {{"capacityBlockOfferingIds", {offering}}, {"occurrences", 2}});
+  EXPECT_THAT(Refusal("both"), HasSubstr("spec.occurrences: must not be set with "
+                                         "capacityBlockOfferingIds"));
+  Apply("none", {{"capacityBlockOfferingIds", Json::array()}});
+  EXPECT_THAT(Refusal("none"), HasSubstr("capacityBlockOfferingIds: must name offerings"));
+  Apply("odd", {{"capacityBlockOfferingIds", {offering, "cb-xyz"}}});
+  EXPECT_THAT(Refusal("odd"),
+              HasSubstr("InvalidCapacityBlockOfferingIdMalformed: offering 2 of 2"));
+  EXPECT_EQ(world.core().snapshot()->block_list.size(), 0U);
+}
+
 TEST_F(SeriesTest, ASeriesThatIsDeletedLeavesItsBlocks) {
   Apply("weekly", kWeekly);
   world.Delete(kKind, "team-a", "weekly");

@@ -47,11 +47,32 @@ TEST(BookTest, InstancesAreTakenBackHalfAnHourBeforeTheEnd) {
   BlockWorld world({.product = "trn2.48xlarge"});
   const auto block = world.Buy({.days = 1});
   EXPECT_EQ(block->block_ids.size(), 1U);
-  world.MoveTo(block->end - kMinute * 41);
+  EXPECT_EQ(block->reclaim(), block->end - kMinute * 30);
+  world.MoveTo(block->end - kMinute * 50);
   EXPECT_FALSE(world.Now(*block)->warned);
   world.MoveTo(block->end - kMinute * 40);
   EXPECT_TRUE(world.Now(*block)->warned);
-  EXPECT_EQ(block->reclaim(), block->end - kMinute * 30);
+}
+
+// At once thousands of programs would write their checkpoints.
+TEST(BookTest, WarningsOfBlocksThatEndTogetherAreSpreadOverTenMinutes) {
+  BookOptions options;
+  options.hosts.one_spare_in = 0;
+  BlockWorld world({.hosts = 128, .book = options});
+  std::vector<std::shared_ptr<const Block>> blocks;
+  while (blocks.size() < 128) {
+    blocks.push_back(world.Buy({.days = 1, .owner = fmt::format("team-{}", blocks.size())}));
+  }
+  const WallTime reclaim = blocks.front()->reclaim();
+  std::size_t before = 0;
+  for (int minute = -20; minute <= -10; ++minute) {
+    world.MoveTo(reclaim + kMinute * minute);
+    const auto warned = static_cast<std::size_t>(std::ranges::count_if(
+        blocks, [&](const auto& block) { return world.Now(*block)->warned; }));
+    EXPECT_LE(warned - before, 32U) << minute;
+    before = warned;
+  }
+  EXPECT_EQ(before, blocks.size());
 }
 
 TEST(BookTest, OfSeveralPurchasesAllHappenOrNone) {

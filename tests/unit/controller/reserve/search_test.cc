@@ -47,6 +47,11 @@ TEST(CheckQueryTest, EachWrongQueryHasEc2sCode) {
   for (const int hours : {0, 1, 25, 360, 4392}) {
     EXPECT_EQ(CodeOf(UltraServers(1, hours)), "InvalidParameterValue") << hours;
   }
+  for (const int segments : {0, -1, 6}) {
+    query = UltraServers(1, 24);
+    query.segments = segments;
+    EXPECT_EQ(CodeOf(query), "InvalidParameterValue") << segments;
+  }
   query = UltraServers(1, 48);
   query.max_duration_hours = 24;
   EXPECT_EQ(CodeOf(query), "InvalidParameterCombination");
@@ -133,6 +138,46 @@ TEST(SearchTest, SparesAreNotSold) {
   BlockWorld world({.hosts = 64});
   EXPECT_TRUE(world.Search({.count = 63}).offerings.empty());
   EXPECT_FALSE(world.Search({.count = 62}).offerings.empty());
+}
+
+// A week in between is sold: four days in a row are free after it only.
+TEST(SearchTest, SegmentsAroundWhatIsSoldEndSoonerThanOneOfferingBehindIt) {
+  BlockWorld world({.hosts = 1});
+  const auto week = world.Buy({.days = 7, .start_in_days = 2});
+  OfferingQuery query = UltraServers(1, 4 * 24);
+  const auto search = [&] {
+    return SearchOfferings(world.book().profile(), world.book().prices(),
+                           *CheckQuery(query, world.now()), world.now());
+  };
+  EXPECT_TRUE(search().split.empty()) << "nobody asked for segments";
+  query.segments = 2;
+  const SearchAnswer answer = search();
+  ASSERT_EQ(answer.offerings.size(), 1U);
+  EXPECT_EQ(answer.offerings[0].start, week->end);
+  ASSERT_EQ(answer.split.size(), 1U);
+  const std::vector<Offering>& segments = answer.split[0];
+  ASSERT_EQ(segments.size(), 2U);
+  EXPECT_EQ(segments[0].start, world.next_boundary());
+  EXPECT_LE(segments[0].end, week->start());
+  EXPECT_EQ(segments[1].start, week->end);
+  EXPECT_LT(segments[1].end, answer.offerings[0].end);
+  EXPECT_EQ(segments[0].duration() + segments[1].duration(), kDay * 4);
+  EXPECT_EQ(segments[0].fee() + segments[1].fee(), answer.offerings[0].fee());
+  for (const Offering& segment : segments) {
+    EXPECT_TRUE(world.TryToBuy(segment, {.owner = "team-b"}).ok()) << FormatTime(segment.start);
+  }
+  world.Audit();
+}
+
+TEST(SearchTest, WhereOneOfferingEndsAsSoonThereAreNoSegments) {
+  BlockWorld world({.hosts = 1});
+  OfferingQuery query = UltraServers(1, 14 * 24);
+  query.segments = 5;
+  const auto search = CheckQuery(query, world.now());
+  const SearchAnswer answer =
+      SearchOfferings(world.book().profile(), world.book().prices(), *search, world.now());
+  EXPECT_FALSE(answer.offerings.empty());
+  EXPECT_TRUE(answer.split.empty());
 }
 
 TEST(SearchTest, AFlexibleDurationAnswersEachLegalOne) {
