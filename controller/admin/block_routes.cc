@@ -87,6 +87,16 @@ Schema BlockSchema() {
       "A Capacity Block, or a CapacityBlock that was not bought: then only the first four.");
 }
 
+Schema ExtensionOfferingSchema() {
+  return ObjectOf({{"capacityBlockExtensionOfferingId", Text("By which EC2's API buys it.")},
+                   {"capacityBlockExtensionDurationHours", Integer(1, 24L * kDaysMost, "Whole.")},
+                   {"startDate", Time("The end of the block as it is.")},
+                   {"endDate", Time("Its end after that.")},
+                   {"upfrontFee", Text("The price.")},
+                   {"currencyCode", Word({"USD"}, "Of the price.")}},
+                  "More time for a block.");
+}
+
 Schema SplitSchema() {
   return ObjectOf({{"availabilityZone", Text("Where.")},
                    {"startDate", Time("When the first segment begins.")},
@@ -161,6 +171,15 @@ ordered_json OfferingJson(const Offering& offering) {
   row["currencyCode"] = "USD";
   row["tenancy"] = "default";
   return row;
+}
+
+ordered_json ExtensionOfferingJson(const ExtensionOffering& offering) {
+  return {{"capacityBlockExtensionOfferingId", ExtensionOfferingId(offering)},
+          {"capacityBlockExtensionDurationHours", offering.duration_hours()},
+          {"startDate", FormatTime(offering.start)},
+          {"endDate", FormatTime(offering.end)},
+          {"upfrontFee", offering.fee().ToString()},
+          {"currencyCode", "USD"}};
 }
 
 ordered_json OfferingsJson(const std::vector<Offering>& offerings, std::size_t most) {
@@ -274,6 +293,7 @@ const Field& TokenField() {
 void BlockRoutes::AddRoutes(RouteTable& routes) {
   routes.Name("Offering", OfferingSchema());
   routes.Name("SplitOffering", SplitSchema());
+  routes.Name("ExtensionOffering", ExtensionOfferingSchema());
   routes.Name("CapacityBlock", BlockSchema());
   routes.Name("Shortage", ShortageSchema());
   routes.Add({.path = "/v1/capacityblockofferings",
@@ -331,6 +351,17 @@ void BlockRoutes::AddReadingRoutes(RouteTable& routes) {
               .needs = {.verb = "get", .group = "tahoma.dev", .resource = "capacityblocks"},
               .answer = Named("CapacityBlock"),
               .handler = [this](const auto& r) { return Show(r); }});
+  routes.Add({.path = "/v1/capacityblocks/{namespace}/{name}/extensionofferings",
+              .id = "searchExtensionOfferings",
+              .summary = "How long a block may be extended, and for how much; why not, if not.",
+              .needs = {.verb = "get", .group = "tahoma.dev", .resource = "capacityblocks"},
+              .query = {{"capacityBlockExtensionDurationHours?",
+                         Integer(1, 1'000'000, "All that there are unless it is said.")}},
+              .answer = ObjectOf({{"capacityBlockExtensionOfferings",
+                                   ListOf(Named("ExtensionOffering"), "The shortest first.")},
+                                  {"reason?", Text("EC2's code, when there is none.")},
+                                  {"message?", Text("Why there is none.", kLongTextMost)}}),
+              .handler = [this](const auto& r) { return ExtensionOfferings(r); }});
   routes.Add(
       {.path = "/v1/capacityblocks/{namespace}/{name}/usage",
        .id = "getCapacityBlockUsage",
@@ -415,7 +446,9 @@ rest::Response BlockRoutes::Buy(const rest::Request& request) const {
   return answer;
 }
 
-rest::Response BlockRoutes::Extend(const rest::Request& request) const {
+rest::Response BlockRoutes::WithBlock(
+    const rest::Request& request,
+    absl::FunctionRef<rest::Response(const Snapshot&, const Block&)> answer) const {
   const BlockKey key{std::string(request.param("namespace")), std::string(request.param("name"))};
   const auto snapshot = take_();
   if (!snapshot->synced) return Refused(Unavailable(kNotKnownYet));
@@ -423,12 +456,47 @@ rest::Response BlockRoutes::Extend(const rest::Request& request) const {
   if (view == nullptr || (*view)->block == nullptr) {
     return rest::Response::Problem(404, fmt::format("no Capacity Block {}", ToString(key)));
   }
-  const absl::StatusOr<ExtensionOrder> order =
-      ExtensionOf(*request.parsed, *(*view)->block, *snapshot, clock_.WallNow());
-  if (!order.ok()) return Refused(order.status());
-  const auto extended = order_(*order);
-  if (!extended.ok()) return Refused(extended.status());
-  return Answer(201, BlockJson(key, {.block = *extended}));
+  return answer(*snapshot, *(*view)->block);
+}
+
+rest::Response BlockRoutes::ExtensionOfferings(const rest::Request& request) const {
+  std::vector<std::int64_t> durations;
+  if (const auto asked = NumberIn(request, "capacityBlockExtensionDurationHours")) {
+    durations = {*asked};
+  } else {
+    for (const int days : LegalDays()) durations.push_back(std::int64_t{24} * days);
+  }
+  return WithBlock(request, [&](const Snapshot& snapshot, const Block& block) {
+    ordered_json offerings = ordered_json::array();
+    absl::Status why;
+    for (const std::int64_t hours : durations) {
+      const auto offering =
+          OfferExtension(snapshot.profile, snapshot.prices, block, hours, clock_.WallNow());
+      if (offering.ok()) {
+        offerings.push_back(ExtensionOfferingJson(*offering));
+      } else if (why.ok()) {
+        why = offering.status();
+      }
+    }
+    const bool none = offerings.empty();
+    ordered_json body = {{"capacityBlockExtensionOfferings", std::move(offerings)}};
+    if (none) {
+      body["reason"] = Ec2CodeOf(why);
+      body["message"] = Message(why);
+    }
+    return Answer(200, body);
+  });
+}
+
+rest::Response BlockRoutes::Extend(const rest::Request& request) const {
+  return WithBlock(request, [&](const Snapshot& snapshot, const Block& block) {
+    const absl::StatusOr<ExtensionOrder> order =
+        ExtensionOf(*request.parsed, block, snapshot, clock_.WallNow());
+    if (!order.ok()) return Refused(order.status());
+    const auto extended = order_(*order);
+    if (!extended.ok()) return Refused(extended.status());
+    return Answer(201, BlockJson(block.key, {.block = *extended}));
+  });
 }
 
 }  // namespace tahoma::controller

@@ -14,6 +14,7 @@
 
 #pragma once
 
+#include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
 
 #include <functional>
@@ -46,10 +47,15 @@ class BlockRoutes {
   rest::Response List(const rest::Request& request) const;
   rest::Response Show(const rest::Request& request) const;
   rest::Response Buy(const rest::Request& request) const;
+  rest::Response ExtensionOfferings(const rest::Request& request) const;
   rest::Response Extend(const rest::Request& request) const;
 
  private:
   void AddReadingRoutes(RouteTable& routes);
+  // Returns the answer about the block that the path names; a problem when it was not bought.
+  rest::Response WithBlock(
+      const rest::Request& request,
+      absl::FunctionRef<rest::Response(const Snapshot&, const Block&)> answer) const;
 
   const TakeSnapshot take_;
   const SendOrder order_;

@@ -80,7 +80,7 @@ std::string SplitText(const Json& split) {
       ids += ids.empty() ? "" : ",";
       ids += kube::StringAt(segment, {"capacityBlockOfferingId"});
     }
-    text += fmt::format("In {} segments, {} for {} {}:\n{}all or none: book {}\n", segments.size(),
+    text += fmt::format("In {} segments, {} for {} {}:\n{}all or none: kubectl tahoma book {}\n", segments.size(),
                         Duration(whole), kube::StringAt(whole, {"upfrontFee"}),
                         kube::StringAt(whole, {"currencyCode"}), TableOf(segments), ids);
   }

@@ -28,4 +28,17 @@ void CheckSearch(const Json& object, Causes& causes) {
   CheckEither(spec, "instanceCount", "ultraserverCount", causes);
 }
 
+void CheckSeries(const Json& series, Causes& causes) {
+  const Json& spec = ValueAt(series, {"spec"});
+  const bool named = !ValueAt(spec, {"capacityBlockOfferingIds"}).is_null();
+  const bool searched = !ValueAt(spec, {"capacityDurationHours"}).is_null() &&
+                        !ValueAt(spec, {"occurrences"}).is_null();
+  if (named == searched) {
+    causes.push_back(Invalid("spec", "object",
+                             "must have either capacityBlockOfferingIds, or capacityDurationHours "
+                             "and occurrences"));
+  }
+  if (!named) CheckSearch(series, causes);
+}
+
 }  // namespace tahoma::controller::apiserver

@@ -45,5 +45,6 @@ void CheckGang(const Json& gang, Causes& causes);
 void CheckExtension(const Json& extension, Causes& causes);
 // What CapacityBlockSeries and CapacityBlockWaitlistEntry search for.
 void CheckSearch(const Json& object, Causes& causes);
+void CheckSeries(const Json& series, Causes& causes);
 
 }  // namespace tahoma::controller::apiserver

@@ -106,7 +106,7 @@ const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
       {"gangs.tahoma.dev", {CheckGang, {}, {}, /*only_new_spec=*/true}},
       {"capacityblocks.tahoma.dev", {{}, SamePurchase, {}}},
       {"capacityblockextensions.tahoma.dev", {CheckExtension, SameSpec, {}}},
-      {"capacityblockseries.tahoma.dev", {CheckSearch, SameSpec, {}}},
+      {"capacityblockseries.tahoma.dev", {CheckSeries, SameSpec, {}}},
       {"capacityblockwaitlistentries.tahoma.dev", {CheckSearch, SameSpec, {}}},
       {"resourceclaims.resource.k8s.io",
        {[](const Json& o, Causes& causes) { CheckClaimSpec(ValueAt(o, {"spec"}), "spec", causes); },

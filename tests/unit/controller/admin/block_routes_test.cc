@@ -126,6 +126,45 @@ TEST_F(BlockRoutesTest, RepeatingAnExtensionThatIsPaidAsksForTheSameOne) {
   EXPECT_THAT(orders_, SizeIs(2));
 }
 
+TEST_F(BlockRoutesTest, ExtensionsHaveAPriceBeforeTheyAreBought) {
+  constexpr char kQuote[] = "/v1/capacityblocks/team-a/pretrain/extensionofferings";
+  // From the fourth day after the end on there is room for one of its two UltraServers.
+  const PoolId pool = *snapshot_.profile.Find(PoolOf(block_, "c"));
+  snapshot_.profile.Book(pool, {SlotOf(block_.end) + 3, SlotOf(block_.end) + 30}, 3);
+  const Json all = Get(kQuote).body.at("capacityBlockExtensionOfferings");
+  ASSERT_THAT(all, SizeIs(3));
+  EXPECT_EQ(all[2]["capacityBlockExtensionDurationHours"], 72);
+  EXPECT_EQ(all[2]["startDate"], FormatTime(block_.end));
+  const auto offer =
+      OfferExtension(snapshot_.profile, snapshot_.prices, block_, 72, clock_.WallNow());
+  EXPECT_EQ(all[2]["capacityBlockExtensionOfferingId"], ExtensionOfferingId(*offer));
+  EXPECT_EQ(all[2]["upfrontFee"], offer->fee().ToString());
+  const Outcome one = Get(std::string(kQuote) + "?capacityBlockExtensionDurationHours=48");
+  EXPECT_THAT(one.body.at("capacityBlockExtensionOfferings"), SizeIs(1));
+  const Outcome none = Get(std::string(kQuote) + "?capacityBlockExtensionDurationHours=96");
+  EXPECT_EQ(none.status, 200);
+  EXPECT_THAT(none.body.at("capacityBlockExtensionOfferings"), IsEmpty());
+  EXPECT_EQ(none.body.at("reason"), "InsufficientInstanceCapacity");
+  EXPECT_EQ(Get("/v1/capacityblocks/team-a/other/extensionofferings").status, 404);
+  EXPECT_THAT(orders_, IsEmpty());
+}
+
+TEST_F(BlockRoutesTest, AnOfferingInSegmentsIsOneThatEndsSooner) {
+  const PoolId pool = *snapshot_.profile.Find(PoolOf(block_, "c"));
+  snapshot_.profile.Book(pool, {SlotOf(block_.end) - 4, SlotOf(block_.end) + 3}, 2);
+  const std::string search =
+      "/v1/capacityblockofferings?ultraserverType=u-trn2x64&ultraserverCount=2&"
+      "capacityDurationHours=96";
+  EXPECT_FALSE(Get(search).body.contains("splitOfferings"));
+  const Json split = Get(search + "&segments=2").body.at("splitOfferings");
+  ASSERT_THAT(split, SizeIs(1));
+  EXPECT_EQ(split[0]["capacityBlockDurationHours"], 96);
+  ASSERT_THAT(split[0]["segments"], SizeIs(2));
+  EXPECT_EQ(split[0]["startDate"], split[0]["segments"][0]["startDate"]);
+  EXPECT_EQ(split[0]["endDate"], split[0]["segments"][1]["endDate"]);
+  EXPECT_EQ(Get(search + "&segments=6").status, 400);
+}
+
 TEST_F(BlockRoutesTest, AnExtensionThatTheProfileHasNoRoomForIsRefusedBeforeAnOrderIsMade) {
   const PoolId pool = *snapshot_.profile.Find(PoolOf(block_, "c"));
   snapshot_.profile.Book(pool, SlotsOf(block_.end, block_.end + hours(24)), 3);

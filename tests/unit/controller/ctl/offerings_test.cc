@@ -89,7 +89,7 @@ TEST(OfferingsTest, SegmentsAreATableAndTheWordThatBuysThem) {
   EXPECT_TRUE(HasOfferings(answer));
   const std::string text = OfferingsText(answer);
   EXPECT_THAT(text, HasSubstr("In 2 segments, 5d for 13732.16 USD:\nTYPE"));
-  EXPECT_THAT(text, HasSubstr("all or none: book cb-01,cb-02\n"));
+  EXPECT_THAT(text, HasSubstr("all or none: kubectl tahoma book cb-01,cb-02\n"));
 }
 
 TEST(OfferingsTest, WhereThereAreNoneTheReasonsAndTheNearestAreShown) {

@@ -10,87 +10,20 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/apiserver/schema/crd.h"
 #include "controller/apiserver/schema/schema.h"
 #include "controller/apiserver/validation/defaults.h"
 #include "controller/apiserver/validation/validation.h"
 #include "controller/model/gang_rules.h"
-#include "lib/base/check.h"
-#include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
-#include "lib/kube/cel/device_selector.h"
-#include "lib/kube/yaml.h"
+#include "tests/unit/controller/apiserver/validation/crd_rules.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
 
-// `self` of a rule, as an attribute of a device: our CEL knows devices only.
-class SelfView final : public kube::DeviceView {
- public:
-  explicit SelfView(const Json& spec) {
-    for (const auto& [name, value] : spec.items()) {
-      fields_.emplace_back(kube::CelValue(name),
-                           value.is_string()    ? kube::CelValue(value.get<std::string>())
-                           : value.is_boolean() ? kube::CelValue(value.get<bool>())
-                                                : kube::CelValue(value.get<std::int64_t>()));
-    }
-  }
-  std::string_view Driver() const override { return ""; }
-  bool AllowsMultipleAllocations() const override { return false; }
-  std::optional<kube::CelValue> Attribute(std::string_view /*domain*/,
-                                          std::string_view /*id*/) const override {
-    return kube::CelValue(fields_);
-  }
-  std::optional<kube::CelValue> Capacity(std::string_view /*domain*/,
-                                         std::string_view /*id*/) const override {
-    return std::nullopt;
-  }
-  Names AttributeNames() const override { return {{"gang", "self"}}; }
-  Names CapacityNames() const override { return {}; }
-
- private:
-  kube::CelValue::Map fields_;
-};
-
-struct Rule {
-  kube::DeviceSelector holds;
-  std::string field;  // "chips"
-  std::string message;
-};
-
-struct GangDefinition {
-  std::shared_ptr<const Kind> kind;
-  std::vector<Rule> rules;
-};
-
-const GangDefinition& Definition() {
-  static const GangDefinition* const definition = [] {
-    const auto text = ReadFile("charts/tahoma/crds/tahoma.dev_gangs.yaml");
-    TAHOMA_CHECK_OK(text.status());
-    const auto crd = kube::YamlToJson(*text);
-    TAHOMA_CHECK_OK(crd.status());
-    const auto kinds = KindsOfCrd(*crd);
-    TAHOMA_CHECK_OK(kinds.status());
-    auto* made = new GangDefinition{.kind = kinds->front(), .rules = {}};
-    const Json& spec = crd->at("spec")
-                           .at("versions")
-                           .at(0)
-                           .at("schema")
-                           .at("openAPIV3Schema")
-                           .at("properties")
-                           .at("spec");
-    for (const Json& rule : spec.at("x-kubernetes-validations")) {
-      auto holds = kube::DeviceSelector::Compile(
-          fmt::format("cel.bind(self, device.attributes['gang'].self, {})",
-                      rule.at("rule").get<std::string>()));
-      TAHOMA_CHECK_OK(holds.status());
-      made->rules.push_back({.holds = *std::move(holds),
-                             .field = rule.at("fieldPath").get<std::string>().substr(1),
-                             .message = rule.at("message").get<std::string>()});
-    }
-    return made;
-  }();
+const CrdRules& Definition() {
+  static const CrdRules* const definition =
+      new CrdRules("charts/tahoma/crds/tahoma.dev_gangs.yaml");
   return *definition;
 }
 
@@ -103,44 +36,32 @@ Json GangOf(const GangRequest& request) {
                {"kind", "Gang"},
                {"metadata", {{"name", "g"}, {"namespace", "default"}}},
                {"spec", std::move(spec)}};
-  ApplyDefaults(*Definition().kind->schema, gang);
+  ApplyDefaults(*Definition().kind().schema, gang);
   return gang;
-}
-
-// The rules that do not hold; kube-apiserver asks them where the schema holds.
-std::vector<const Rule*> BrokenRules(const Json& gang) {
-  const SelfView self(gang.at("spec"));
-  std::vector<const Rule*> broken;
-  for (const Rule& rule : Definition().rules) {
-    const auto holds = rule.holds.Matches(self);
-    EXPECT_TRUE(holds.ok()) << rule.message << ": " << holds.status();
-    if (holds.ok() && !*holds) broken.push_back(&rule);
-  }
-  return broken;
 }
 
 void ExpectAgreement(const GangRequest& request, std::map<std::string, int>& seen) {
   const Json gang = GangOf(request);
   SCOPED_TRACE(gang.at("spec").dump());
   const std::vector<GangFault> faults = FaultsOf(request);
-  if (!ValidateSchema(*Definition().kind->schema, gang).empty()) {
+  if (!ValidateSchema(*Definition().kind().schema, gang).empty()) {
     EXPECT_FALSE(faults.empty()) << "the schema refuses it";
     ++seen["schema"];
     return;
   }
-  const std::vector<const Rule*> broken = BrokenRules(gang);
+  const std::vector<const CrdRule*> broken = Definition().Broken(gang);
   EXPECT_EQ(faults.empty(), broken.empty())
       << Describe(faults) << (broken.empty() ? "" : broken.front()->message);
   for (const GangFault& fault : faults) {
     EXPECT_TRUE(std::any_of(broken.begin(), broken.end(),
-                            [&](const Rule* rule) {
+                            [&](const CrdRule* rule) {
                               return rule->field == fault.field &&
                                      fault.why.starts_with(rule->message);
                             }))
         << fault.field << ": " << fault.why;
     ++seen[fault.why.substr(0, 12)];
   }
-  EXPECT_EQ(ValidateCreate(*Definition().kind, gang).size(), faults.size());
+  EXPECT_EQ(ValidateCreate(Definition().kind(), gang).size(), faults.size());
   if (faults.empty()) ++seen["valid"];
 }
 
@@ -153,9 +74,9 @@ TEST(GangCrdTest, EachRuleIsBrokenByAGangOfItsOwn) {
       {"must divide spec.members", {.members = 4, .slices = 3}},
       {"the boxes of 64 chips must divide spec.members: every box has the same number of pods",
        {.members = 3, .chips = 128}}};
-  EXPECT_EQ(breaking.size(), Definition().rules.size());
+  EXPECT_EQ(breaking.size(), Definition().size());
   for (const auto& [message, request] : breaking) {
-    const auto broken = BrokenRules(GangOf(request));
+    const auto broken = Definition().Broken(GangOf(request));
     ASSERT_EQ(broken.size(), 1U) << message;
     EXPECT_EQ(broken[0]->message, message);
   }
@@ -233,10 +154,10 @@ TEST(GangCrdTest, ASpecFromBeforeARuleMayStayAsItIs) {
   const Json before = GangOf({.chips = 12});
   Json labelled = before;
   labelled["metadata"]["labels"] = {{"a", "b"}};
-  EXPECT_TRUE(ValidateUpdate(*Definition().kind, before, labelled, "").empty());
+  EXPECT_TRUE(ValidateUpdate(Definition().kind(), before, labelled, "").empty());
   Json changed = before;
   changed["spec"]["priority"] = 5;
-  EXPECT_EQ(ValidateUpdate(*Definition().kind, before, changed, "").size(), 1U);
+  EXPECT_EQ(ValidateUpdate(Definition().kind(), before, changed, "").size(), 1U);
 }
 
 }  // namespace
