@@ -80,9 +80,10 @@ std::string SplitText(const Json& split) {
       ids += ids.empty() ? "" : ",";
       ids += kube::StringAt(segment, {"capacityBlockOfferingId"});
     }
-    text += fmt::format("In {} segments, {} for {} {}:\n{}all or none: kubectl tahoma book {}\n", segments.size(),
-                        Duration(whole), kube::StringAt(whole, {"upfrontFee"}),
-                        kube::StringAt(whole, {"currencyCode"}), TableOf(segments), ids);
+    text +=
+        fmt::format("In {} segments, {} for {} {}:\n", segments.size(), Duration(whole),
+                    kube::StringAt(whole, {"upfrontFee"}), kube::StringAt(whole, {"currencyCode"}));
+    text += TableOf(segments) + "all or none: kubectl tahoma book " + ids + "\n";
   }
   return text;
 }

@@ -278,6 +278,12 @@ Readiness CapacityBlocks::AdmitTo(const BlockKey& key, const GangRef& ref, Readi
                     "a maxRuntime to run in it",
                     name, FormatTime(block->reclaim())));
   }
+  if (!runtime && block->warned) {
+    return waits(
+        fmt::format("{} is taken back from {} on: only a gang whose maxRuntime is over before "
+                    "begins now",
+                    name, FormatTime(block->reclaim())));
+  }
   auto spec = std::make_shared<GangSpec>(*ready.spec);
   spec->reservation = block->reservation;
   spec->block_hosts = block->hosts;

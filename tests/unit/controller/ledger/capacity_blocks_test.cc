@@ -702,6 +702,34 @@ TEST_F(CapacityBlocksTest, AGangThatIsNotCheckpointableNeedsAMaxRuntime) {
   EXPECT_NE(blocks_->Admit(ref, ready, wall_).spec, nullptr);
 }
 
+TEST_F(CapacityBlocksTest, NothingWithoutAMaxRuntimeBeginsAfterTheWarning) {
+  Settle();
+  Apply(Offering());
+  Settle();
+  const GangRef ref{{"team-a", "g"}, false};
+  auto spec = std::make_shared<GangSpec>();
+  spec->block = "train";
+  Readiness ready;
+  ready.spec = spec;
+  MoveTo(Find(kTrain)->start());
+  EXPECT_NE(blocks_->Admit(ref, ready, wall_).spec, nullptr);
+  MoveTo(Find(kTrain)->reclaim() - kWarningLead);
+  EXPECT_THAT(blocks_->Admit(ref, ready, wall_).message,
+              HasSubstr("only a gang whose maxRuntime is over before begins now"));
+  spec->max_runtime = std::chrono::minutes(5);
+  EXPECT_NE(blocks_->Admit(ref, ready, wall_).spec, nullptr);
+  spec->max_runtime.reset();
+  // An extension makes time for it.
+  (void)blocks_->TakeTouched();
+  const auto offering = blocks_->book().OfferExtension(Find(kTrain)->reservation, 24, wall_);
+  ASSERT_TRUE(offering.ok()) << offering.status();
+  blocks_->OnOrder({9, ExtensionOrder{.reservation = Find(kTrain)->reservation,
+                                      .offering_id = ExtensionOfferingId(*offering)}});
+  Settle();
+  EXPECT_THAT(blocks_->TakeTouched(), ElementsAre(ref));
+  EXPECT_NE(blocks_->Admit(ref, ready, wall_).spec, nullptr);
+}
+
 TEST_F(CapacityBlocksTest, FailedHostsAreReplacedOnRequest) {
   for (int z = 0; z < 4; ++z) {
     cluster_.PutNode(InOneCell(NodeFactsOf({.name = "m" + std::to_string(z),
