@@ -3,7 +3,7 @@
 //   const auto segments = SplitDays(
 //       {.days = 14, .segments_most = 3, .first_start = today, .last_start = today + 56,
 //        .end = today + 100},
-//       [&](int days) { return hosts_free_by_start_and(days); });
+//       [&](int days) { return starts_with_room_for(days); });
 //   segments;                  // {{today + 2, 7}, {today + 12, 7}}; empty: there is none
 //
 // Scope: the choice of times. search.h knows what is free, and makes offerings of them.

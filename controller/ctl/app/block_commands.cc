@@ -14,8 +14,10 @@
 #include "controller/ctl/calendar.h"
 #include "controller/ctl/calendar_reader.h"
 #include "controller/ctl/calendar_svg.h"
+#include "controller/ctl/fleet_reader.h"
 #include "controller/ctl/offerings.h"
 #include "controller/ctl/table.h"
+#include "controller/ctl/usage_report.h"
 #include "controller/model/admin_address.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
@@ -30,7 +32,7 @@ constexpr int kUnknown = 1;
 constexpr int kRefused = 3;
 constexpr int kNotYet = 4;
 constexpr int kWidthUsual = 100;
-constexpr std::array<std::string_view, 3> kCommands = {"offerings", "book", "calendar"};
+constexpr std::array<std::string_view, 4> kCommands = {"offerings", "book", "calendar", "usage"};
 
 void Warn(const std::string& line) { fmt::print(stderr, "kubectl-tahoma: {}\n", line); }
 
@@ -175,6 +177,24 @@ int RunCalendar(const BlockCommandOptions& options, const CommandTarget& target)
   return 0;
 }
 
+int RunUsage(const BlockCommandOptions& options, const CommandTarget& target) {
+  auto access = kube::LoadKubeconfig(target.kubeconfig, target.context);
+  if (!access.ok()) return Fail(access.status());
+  const auto transport = kube::HttpTransport::Create(*std::move(access), {}, Warn);
+  if (!transport.ok()) return Fail(transport.status());
+  std::vector<UsageLine> lines;
+  const auto add = [&](const Json& object) {
+    if (auto line = UsageLineOf(object)) lines.push_back(*std::move(line));
+  };
+  const absl::Status read = ReadAll(**transport, kCapacityBlocks, add, {.ns = target.ns});
+  if (!read.ok()) return Fail(read);
+  fmt::print("{}", options.output == "csv"    ? UsageCsv(std::move(lines))
+                   : options.output == "json" ? UsageJson(std::move(lines)).dump(2) + "\n"
+                   : options.output == "yaml" ? YamlText(UsageJson(std::move(lines)))
+                                              : UsageTable(std::move(lines)));
+  return 0;
+}
+
 }  // namespace
 
 void DeclareBlockOptions(config::Spec& spec, BlockCommandOptions& options) {
@@ -182,9 +202,11 @@ void DeclareBlockOptions(config::Spec& spec, BlockCommandOptions& options) {
   spec.String("admin", &options.admin,
               "for offerings: URL of the controller's admin API; empty: TAHOMA_ADMIN, or as the "
               "kubeconfig says");
-  spec.String("output", &options.output,
-              "for offerings and calendar: json, yaml, for calendar also svg; empty: text",
-              {"", "json", "yaml", "svg"});
+  spec.String(
+      "output", &options.output,
+      "for offerings, calendar and usage: json, yaml, for calendar also svg, for usage csv; "
+      "empty: text",
+      {"", "json", "yaml", "svg", "csv"});
   spec.Alias("-o", "output");
   spec.String("type", &options.type, "for offerings: instance or UltraServer type: u-trn2x64");
   spec.Int("count", &options.count, {.min = 1}, "for offerings: how many of them");
@@ -231,9 +253,11 @@ std::string MistakeIn(std::string_view command, const std::string& word,
                : "";
   }
   if (!word.empty()) return fmt::format("{} takes no name", command);
+  if (options.output == "svg" && command != "calendar") return "-o svg is for calendar";
+  if (options.output == "csv" && command != "usage") return "-o csv is for usage";
   if (command == "offerings") {
     if (options.type.empty()) return "offerings needs a --type, such as u-trn2x64";
-    return options.output == "svg" ? "-o svg is for calendar" : "";
+    return "";
   }
   if (!options.from.empty() && !ParseTime(options.from).ok()) {
     return fmt::format("--from {}: must be a time in UTC, such as 2026-12-01T00:00:00Z",
@@ -245,6 +269,7 @@ std::string MistakeIn(std::string_view command, const std::string& word,
 int RunBlockCommand(std::string_view command, const std::string& word,
                     const BlockCommandOptions& options, const CommandTarget& target) {
   if (command == "offerings") return RunOfferings(options, target);
+  if (command == "usage") return RunUsage(options, target);
   return command == "book" ? RunBook(word, options, target) : RunCalendar(options, target);
 }
 

@@ -1,4 +1,4 @@
-// The commands of kubectl-tahoma about Capacity Blocks: offerings, book, calendar.
+// The commands of kubectl-tahoma about Capacity Blocks: offerings, book, calendar, usage.
 //
 //   BlockCommandOptions options;
 //   DeclareBlockOptions(spec, options);
@@ -51,7 +51,7 @@ struct BlockCommandOptions {
 struct CommandTarget {
   std::string kubeconfig;
   std::string context;
-  std::string ns;  // empty: the context's, and for the calendar all
+  std::string ns;  // empty: the context's, and for calendar and usage all
 };
 
 void DeclareBlockOptions(config::Spec& spec, BlockCommandOptions& options);

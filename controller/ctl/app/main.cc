@@ -88,7 +88,7 @@ std::string Mistake(const CtlOptions& options) {
   }
   if (!topology && options.command != "gangs") {
     return fmt::format(
-        "unknown command \"{}\"; there are topology, gangs, why, offerings, book, calendar",
+        "unknown command \"{}\"; there are topology, gangs, why, offerings, book, calendar, usage",
         options.command);
   }
   if (!topology && !options.name.empty()) return options.command + " takes no name";
@@ -106,12 +106,12 @@ int Main(int argc, char** argv) {
   spec.String("kubeconfig", &options.kubeconfig, "kubeconfig; empty: KUBECONFIG, ~/.kube/config");
   spec.String("context", &options.context, "context of the kubeconfig; empty: the current one");
   spec.String("namespace", &options.ns,
-              "namespace; empty: the context's, and for calendar all of them");
+              "namespace; empty: the context's, and for calendar and usage all of them");
   spec.Bool("all", &options.all, "for topology: draw every UltraServer and instance");
   spec.Alias("-n", "namespace");
   using Need = config::Spec::Need;
   DeclareBlockOptions(spec, options.blocks);
-  spec.Word("command", &options.command, "topology, gangs, why, offerings, book or calendar",
+  spec.Word("command", &options.command, "topology, gangs, why, offerings, book, calendar or usage",
             Need::kRequired);
   spec.Word("name", &options.name,
             "for why: a gang or a pod; for topology: an UltraServer or node; for book: an offering",

@@ -1,0 +1,168 @@
+#include "controller/ctl/usage_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <tuple>
+#include <utility>
+
+#include "controller/ctl/table.h"
+#include "controller/reserve/block.h"
+#include "lib/base/json.h"
+#include "lib/kube/object.h"
+
+namespace tahoma::controller {
+namespace {
+
+struct HoursField {
+  const char* name;
+  double UsageLine::*value;
+};
+constexpr std::array<HoursField, 5> kHours = {{{"bought", &UsageLine::bought},
+                                               {"used", &UsageLine::used},
+                                               {"lent", &UsageLine::lent},
+                                               {"idle", &UsageLine::idle},
+                                               {"lost", &UsageLine::lost}}};
+
+void Add(const UsageLine& line, UsageLine& sum) {
+  sum.count += 1;  // of a sum: its blocks
+  sum.fee += line.fee;
+  for (const HoursField& field : kHours) sum.*field.value += line.*field.value;
+}
+
+// "83%": the part of the chip-hours until now in which somebody had the chips.
+std::string Utilization(const UsageLine& line) {
+  const double until_now = line.used + line.lent + line.idle + line.lost;
+  if (until_now <= 0) return "";
+  return fmt::format("{:.0f}%", 100 * (line.used + line.lent) / until_now);
+}
+
+void Sort(std::vector<UsageLine>& lines) {
+  std::ranges::sort(lines, [](const UsageLine& a, const UsageLine& b) {
+    return std::tie(a.ns, a.start, a.name) < std::tie(b.ns, b.start, b.name);
+  });
+}
+
+// The cells that lines and sums have in common.
+void AddNumbers(const UsageLine& line, std::vector<std::string>& cells) {
+  cells.push_back(line.fee.ToString());
+  for (const HoursField& field : kHours) cells.push_back(fmt::format("{:.2f}", line.*field.value));
+  cells.push_back(Utilization(line));
+}
+
+std::vector<std::string> CellsOf(const UsageLine& line) {
+  std::vector<std::string> cells = {
+      line.ns, line.name, line.state, line.type, std::to_string(line.count), line.start, line.end};
+  AddNumbers(line, cells);
+  return cells;
+}
+
+std::vector<std::string> CellsOfSum(const std::string& of, const UsageLine& sum) {
+  std::vector<std::string> cells = {of, fmt::format("{} blocks", sum.count), "", "", "", "", ""};
+  AddNumbers(sum, cells);
+  return cells;
+}
+
+// A field of RFC 4180.
+std::string Quoted(const std::string& cell) {
+  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
+  std::string quoted = "\"";
+  for (const char c : cell) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+Json NumbersJson(const UsageLine& line) {
+  Json hours = Json::object();
+  for (const HoursField& field : kHours) {
+    hours[field.name] = fmt::format("{:.2f}", line.*field.value);
+  }
+  return {{"upfrontFee", line.fee.ToString()},
+          {"currencyCode", "USD"},
+          {"chipHours", std::move(hours)},
+          {"utilization", Utilization(line)}};
+}
+
+}  // namespace
+
+std::optional<UsageLine> UsageLineOf(const Json& object) {
+  const auto text = [&](const char* field) {
+    return std::string(kube::StringAt(object, {"status", field}));
+  };
+  const auto state = ParseState(text("state"));
+  if (!state || *state == BlockState::kPaymentFailed || *state == BlockState::kFailed) {
+    return std::nullopt;
+  }
+  UsageLine line{.ns = std::string(kube::StringAt(object, {"metadata", "namespace"})),
+                 .name = std::string(kube::StringAt(object, {"metadata", "name"})),
+                 .state = text("state"),
+                 .type = text("ultraserverType"),
+                 .count = kube::IntAt(object, {"status", "count"}),
+                 .start = text("startDate"),
+                 .end = text("endDate"),
+                 .fee = ParseMoney(text("upfrontFee")).value_or(Money{})};
+  if (line.type.empty()) line.type = text("instanceType");
+  for (const HoursField& field : kHours) {
+    const std::string hours(kube::StringAt(object, {"status", "usage", "chipHours", field.name}));
+    line.*field.value = std::strtod(hours.c_str(), nullptr);
+  }
+  return line;
+}
+
+std::string UsageTable(std::vector<UsageLine> lines) {
+  if (lines.empty()) return "No Capacity Blocks.\n";
+  Sort(lines);
+  std::vector<std::vector<std::string>> rows = {{"NAMESPACE", "NAME", "STATE", "TYPE", "COUNT",
+                                                 "START", "END", "FEE", "BOUGHT", "USED", "LENT",
+                                                 "IDLE", "LOST", "UTILIZATION"}};
+  UsageLine all;
+  for (auto first = lines.begin(); first != lines.end();) {
+    UsageLine sum;
+    const std::string& ns = first->ns;
+    auto line = first;
+    for (; line != lines.end() && line->ns == ns; ++line) {
+      rows.push_back(CellsOf(*line));
+      Add(*line, sum);
+      Add(*line, all);
+    }
+    if (line - first > 1) rows.push_back(CellsOfSum(ns, sum));
+    first = line;
+  }
+  if (lines.front().ns != lines.back().ns) rows.push_back(CellsOfSum("all", all));
+  return TableText(rows);
+}
+
+std::string UsageCsv(std::vector<UsageLine> lines) {
+  Sort(lines);
+  std::string text =
+      "namespace,name,state,type,count,startDate,endDate,upfrontFee,bought,used,lent,idle,lost,"
+      "utilization\r\n";
+  for (const UsageLine& line : lines) {
+    std::string row;
+    for (const std::string& cell : CellsOf(line)) row += (row.empty() ? "" : ",") + Quoted(cell);
+    text += row + "\r\n";
+  }
+  return text;
+}
+
+Json UsageJson(std::vector<UsageLine> lines) {
+  Sort(lines);
+  Json rows = Json::array();
+  UsageLine all;
+  for (const UsageLine& line : lines) {
+    Json row = NumbersJson(line);
+    row["namespace"] = line.ns;
+    row["name"] = line.name;
+    row["state"] = line.state;
+    row["type"] = line.type;
+    row["count"] = line.count;
+    row["startDate"] = line.start;
+    row["endDate"] = line.end;
+    rows.push_back(std::move(row));
+    Add(line, all);
+  }
+  return {{"capacityBlocks", std::move(rows)}, {"total", NumbersJson(all)}};
+}
+
+}  // namespace tahoma::controller

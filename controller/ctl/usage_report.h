@@ -1,0 +1,51 @@
+// What Capacity Blocks cost and what they were used for: a line for each, and sums by namespace.
+//
+//   std::vector<UsageLine> lines;                                    // UsageLineOf each object
+//   fmt::print("{}", UsageTable(lines));
+//   fmt::print("{}", UsageCsv(lines));                               // for a spreadsheet
+//
+// Scope: what the objects' status says, as of its last record. The admin API counts up to now.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/reserve/money.h"
+#include "lib/base/json_fwd.h"
+
+namespace tahoma::controller {
+
+struct UsageLine {
+  std::string ns = {};
+  std::string name = {};
+  std::string state = {};
+  std::string type = {};
+  std::int64_t count = 0;
+  std::string start = {};
+  std::string end = {};
+  Money fee = {};
+  // Chip-hours. The last four are those until now.
+  double bought = 0;
+  double used = 0;
+  double lent = 0;
+  double idle = 0;
+  double lost = 0;
+};
+
+// nullopt for an object that is no block, or one that was not paid for or never delivered.
+std::optional<UsageLine> UsageLineOf(const Json& object);
+
+// A table by namespace and start. Where a namespace has several blocks its sum follows them; where
+// there are several namespaces the sum of all is at the end.
+std::string UsageTable(std::vector<UsageLine> lines);
+// Comma-separated values with a header (RFC 4180), without sums.
+std::string UsageCsv(std::vector<UsageLine> lines);
+// {"capacityBlocks": […], "total": {…}}
+Json UsageJson(std::vector<UsageLine> lines);
+
+}  // namespace tahoma::controller
