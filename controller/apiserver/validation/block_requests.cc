@@ -7,10 +7,15 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
+// What kube-apiserver 1.36 says of an object that breaks a rule in CEL: its value is left out.
+Cause BrokenRule(std::string_view message) {
+  return {"FieldValueInvalid", fmt::format("Invalid value: {}", message), "spec"};
+}
+
 // Adds unless exactly one of the two fields is there.
 void CheckEither(const Json& spec, const char* one, const char* other, Causes& causes) {
   if (ValueAt(spec, {one}).is_null() != ValueAt(spec, {other}).is_null()) return;
-  causes.push_back(Invalid("spec", "object", fmt::format("must have either {} or {}", one, other)));
+  causes.push_back(BrokenRule(fmt::format("must have either {} or {}", one, other)));
 }
 
 }  // namespace
@@ -34,9 +39,9 @@ void CheckSeries(const Json& series, Causes& causes) {
   const bool searched = !ValueAt(spec, {"capacityDurationHours"}).is_null() &&
                         !ValueAt(spec, {"occurrences"}).is_null();
   if (named == searched) {
-    causes.push_back(Invalid("spec", "object",
-                             "must have either capacityBlockOfferingIds, or capacityDurationHours "
-                             "and occurrences"));
+    causes.push_back(
+        BrokenRule("must have either capacityBlockOfferingIds, or capacityDurationHours and "
+                   "occurrences"));
   }
   if (!named) CheckSearch(series, causes);
 }
