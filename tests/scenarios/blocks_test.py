@@ -90,6 +90,8 @@ class BlocksTest(unittest.TestCase):
         self.assertRegex(self.until("kubectl get cbq", r"default +128 +32 +\d+ +4 "), "WithinLimits")
         self.shows_hardware()
         self.draws()
+        self.splits()
+        self.reports()
         self.refuses()
 
     def shows_hardware(self):
@@ -108,6 +110,22 @@ class BlocksTest(unittest.TestCase):
         self.assertTrue(xml.etree.ElementTree.fromstring(picture).tag.endswith("svg"))
         self.assertEqual(len(json.loads(self.sh("kubectl tahoma calendar -o json"))["capacityBlocks"]), 6)
         self.assertIn("capacityBlocks:\n- cells:", self.sh("kubectl tahoma calendar -o yaml"))
+
+    def splits(self):
+        # The weekly blocks leave gaps; ten days in a row are free only behind the last of them.
+        found = self.sh("kubectl tahoma offerings --type u-trn2x64 --hours 240 --segments 5")
+        together = re.search(r"In \d segments, 10d for 34330\.37 USD:\n(?s:.*)all or none: kubectl tahoma book (\S+)", found)
+        self.assertIsNotNone(together, found)
+        bought = self.sh(f"kubectl tahoma book {together[1]} --name pieces")
+        self.assertRegex(bought, r"default/pieces purchased: \d blocks for 34330\.3\d USD")
+        self.assertIn("refused: ", self.sh(f"kubectl tahoma book {together[1]} --name others", status=3))
+        self.assertNotIn("others-1", self.sh("kubectl get cb"))
+
+    def reports(self):
+        self.assertRegex(self.sh("kubectl tahoma usage"),
+                         r"NAMESPACE +NAME .*\n(?s:.*)default +pieces-1 +scheduled (?s:.*)default +\d+ blocks ")
+        self.assertIn("default,pieces-1,scheduled,u-trn2x64,1,", self.sh("kubectl tahoma usage -o csv"))
+        self.assertIn("-o csv is for usage", self.sh("kubectl tahoma calendar -o csv", status=2))
 
     def refuses(self):
         self.assertRegex(self.sh("kubectl tahoma offerings --type u-trn2x64 --count 2 --hours 24", status=3),
