@@ -1,13 +1,16 @@
 #include "controller/ledger/block_record.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
+#include "controller/ledger/cbor_reader.h"
 #include "controller/ledger/entry_form.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -26,18 +29,35 @@ json Encode(WallTime time) { return time.time_since_epoch().count(); }
 
 json Encode(const std::optional<WallTime>& time) { return time ? Encode(*time) : json(); }
 
-WallTime DecodeTime(const json& body) {
-  return WallTime(std::chrono::nanoseconds(body.get<std::int64_t>()));
+WallTime ReadTime(CborReader& reader) {
+  return WallTime(std::chrono::nanoseconds(reader.Integer()));
 }
 
-std::optional<WallTime> DecodeTimeIfAny(const json& body) {
-  return body.is_null() ? std::nullopt : std::optional(DecodeTime(body));
+std::optional<WallTime> ReadTimeIfAny(CborReader& reader) {
+  if (reader.TakeNull()) return std::nullopt;
+  return ReadTime(reader);
+}
+
+std::string ReadText(CborReader& reader) { return std::string(reader.Text()); }
+
+std::vector<std::string> ReadTexts(CborReader& reader) {
+  std::vector<std::string> texts;
+  for (CborItems items(reader); items.more();) texts.emplace_back(items.Next().Text());
+  return texts;
+}
+
+int ReadCount(CborReader& reader) {
+  const std::int64_t count = reader.Integer();
+  if (count < 1 || count > kCountMost) {
+    throw std::out_of_range(fmt::format("a count of {}, not of 1 to {}", count, kCountMost));
+  }
+  return static_cast<int>(count);
 }
 
 // Enumerators are stored by their numbers in block.h, which therefore stay.
 template <typename Enum>
-Enum DecodeEnum(const json& body, Enum last) {
-  const int number = body.get<int>();
+Enum ReadEnum(CborReader& reader, Enum last) {
+  const std::int64_t number = reader.Integer();
   if (number < 0 || number > static_cast<int>(last)) {
     throw std::out_of_range(
         fmt::format("enumerator {} is not among 0..{}", number, static_cast<int>(last)));
@@ -49,10 +69,14 @@ json Encode(const Payment& payment) {
   return {Encode(payment.settles), payment.succeeds, Encode(payment.deadline)};
 }
 
-Payment DecodePayment(const json& body) {
-  return {.settles = DecodeTime(body.at(0)),
-          .succeeds = body.at(1),
-          .deadline = DecodeTime(body.at(2))};
+Payment ReadPayment(CborReader& reader) {
+  CborItems items(reader);
+  Payment payment;
+  payment.settles = ReadTime(items.Next());
+  payment.succeeds = items.Next().Bool();
+  payment.deadline = ReadTime(items.Next());
+  items.SkipRest();
+  return payment;
 }
 
 json Encode(const Extension& extension) {
@@ -62,15 +86,19 @@ json Encode(const Extension& extension) {
           Encode(extension.payment),   static_cast<int>(extension.state)};
 }
 
-Extension DecodeExtension(const json& body) {
-  return {.offering_id = body.at(0),
-          .token = body.at(1),
-          .purchased = DecodeTime(body.at(2)),
-          .start = DecodeTime(body.at(3)),
-          .end = DecodeTime(body.at(4)),
-          .fee = Money{body.at(5).get<std::int64_t>()},
-          .payment = DecodePayment(body.at(6)),
-          .state = DecodeEnum(body.at(7), ExtensionState::kPaymentSucceeded)};
+Extension ReadExtension(CborReader& reader) {
+  CborItems items(reader);
+  Extension extension;
+  extension.offering_id = ReadText(items.Next());
+  extension.token = ReadText(items.Next());
+  extension.purchased = ReadTime(items.Next());
+  extension.start = ReadTime(items.Next());
+  extension.end = ReadTime(items.Next());
+  extension.fee = Money{items.Next().Integer()};
+  extension.payment = ReadPayment(items.Next());
+  extension.state = ReadEnum(items.Next(), ExtensionState::kPaymentSucceeded);
+  items.SkipRest();
+  return extension;
 }
 
 json Encode(const Offering& offering) {
@@ -78,20 +106,23 @@ json Encode(const Offering& offering) {
           Encode(offering.start), Encode(offering.end), offering.rate.millionths};
 }
 
-Offering DecodeOffering(const json& body) {
-  Offering offering{.product = FindProduct(body.at(0).get<std::string>()),
-                    .count = body.at(1),
-                    .zone = body.at(2),
-                    .any_cell = body.at(3),
-                    .start = DecodeTime(body.at(4)),
-                    .end = DecodeTime(body.at(5)),
-                    .rate = Money{body.at(6).get<std::int64_t>()}};
+Offering ReadOffering(CborReader& reader) {
+  CborItems items(reader);
+  Offering offering;
+  offering.product = FindProduct(items.Next().Text());
   if (offering.product == nullptr) throw std::out_of_range("an unknown product");
-  if (offering.count > kCountMost || offering.rate < Money{0} || offering.rate > kRateMost) {
-    throw std::out_of_range("a count or a rate that nothing is sold at");
+  offering.count = ReadCount(items.Next());
+  offering.zone = ReadText(items.Next());
+  offering.any_cell = items.Next().Bool();
+  offering.start = ReadTime(items.Next());
+  offering.end = ReadTime(items.Next());
+  offering.rate = Money{items.Next().Integer()};
+  items.SkipRest();
+  if (offering.rate < Money{0} || offering.rate > kRateMost) {
+    throw std::out_of_range("a rate that nothing is sold at");
   }
-  if (offering.count < 1 || !IsBoundary(offering.end) || offering.start >= offering.end) {
-    throw std::out_of_range("a count or a time that no offering has");
+  if (!IsBoundary(offering.end) || offering.start >= offering.end) {
+    throw std::out_of_range("a time that no offering has");
   }
   return offering;
 }
@@ -101,14 +132,17 @@ json Encode(const BlockTerms& terms) {
           terms.magnetic, terms.access};
 }
 
-BlockTerms DecodeTerms(const json& body) {
-  BlockTerms terms{.replace = DecodeEnum(body.at(0), ReplacePolicy::kAutomatic),
-                   .binding = DecodeEnum(body.at(1), BindingMode::kAtPurchase),
-                   .lend_idle = body.at(2),
-                   .magnetic = body.at(3)};
+BlockTerms ReadTerms(CborReader& reader) {
+  CborItems items(reader);
+  BlockTerms terms;
+  terms.replace = ReadEnum(items.Next(), ReplacePolicy::kAutomatic);
+  terms.binding = ReadEnum(items.Next(), BindingMode::kAtPurchase);
+  terms.lend_idle = items.Next().Bool();
+  terms.magnetic = items.Next().Bool();
   // Records of earlier versions have none.
-  if (body.size() > 4) body.at(4).get_to(terms.access);
+  if (items.more()) terms.access = ReadTexts(items.Next());
   std::sort(terms.access.begin(), terms.access.end());
+  items.SkipRest();
   return terms;
 }
 
@@ -117,21 +151,18 @@ json Encode(const BlockUsage& usage) {
   return {Encode(usage.as_of), sums.used, sums.lent, sums.idle, sums.lost};
 }
 
-BlockUsage DecodeUsage(const json& body) {
-  BlockUsage usage{.as_of = DecodeTime(body.at(0))};
+BlockUsage ReadUsage(CborReader& reader) {
+  CborItems items(reader);
+  BlockUsage usage{.as_of = ReadTime(items.Next())};
   ChipTally& sums = usage.chip_ms;
   for (std::int64_t* sum : {&sums.used, &sums.lent, &sums.idle, &sums.lost}) {
-    *sum = body.at(static_cast<std::size_t>(sum - &sums.used) + 1).get<std::int64_t>();
+    *sum = items.Next().Integer();
     if (*sum < 0 || *sum > kChipMillisecondsMost) {
       throw std::out_of_range("more use than a block has");
     }
   }
+  items.SkipRest();
   return usage;
-}
-
-void DecodeReplacement(const json& body, Block& block) {
-  body.at(0).get_to(block.replace_request);
-  body.at(1).get_to(block.replacing);
 }
 
 json Encode(const BlockVersion& version) { return {version.term, version.number}; }
@@ -142,55 +173,131 @@ bool IsEndOf(const Block& block, WallTime end) {
          SlotsOf(block.created, end).size() <= static_cast<std::int64_t>(kSlotsAhead);
 }
 
-Block DecodeBody(const json& body) {
-  Block block;
-  body.at("reservation").get_to(block.reservation);
-  body.at("ids").get_to(block.block_ids);
-  block.key = {body.at("ns"), body.at("name")};
-  body.at("uid").get_to(block.uid);
-  body.at("token").get_to(block.token);
-  body.at("offering").get_to(block.offering_id);
-  body.at("platform").get_to(block.platform);
-  for (const json& tag : body.at("tags")) block.tags.emplace_back(tag.at(0), tag.at(1));
-  block.terms = DecodeTerms(body.at("terms"));
-  block.bought = DecodeOffering(body.at("bought"));
-  int hosts = 0;
-  for (const json& share : body.at("cells")) {
-    block.cells.push_back({.cell = share.at(0), .hosts = share.at(1)});
-    hosts += block.cells.back().hosts;
-    if (block.cells.back().hosts < 1) throw std::out_of_range("a cell without hosts");
+void ReadTags(CborReader& reader, Block& block) {
+  for (CborItems tags(reader); tags.more();) {
+    CborItems tag(tags.Next());
+    std::string key = ReadText(tag.Next());
+    block.tags.emplace_back(std::move(key), ReadText(tag.Next()));
+    tag.SkipRest();
   }
+}
+
+void ReadCells(CborReader& reader, Block& block) {
+  for (CborItems cells(reader); cells.more();) {
+    CborItems cell(cells.Next());
+    CellShare share{.cell = ReadText(cell.Next())};
+    share.hosts = ReadCount(cell.Next());
+    block.cells.push_back(std::move(share));
+    cell.SkipRest();
+  }
+}
+
+void ReadExtensions(CborReader& reader, Block& block) {
+  for (CborItems items(reader); items.more();) {
+    block.extensions.push_back(ReadExtension(items.Next()));
+  }
+}
+
+void ReadReplacement(CborReader& reader, Block& block) {
+  CborItems items(reader);
+  block.replace_request = ReadText(items.Next());
+  block.replacing = items.Next().Bool();
+  items.SkipRest();
+}
+
+void ReadVersion(CborReader& reader, Block& block) {
+  CborItems items(reader);
+  block.version.term = items.Next().Integer();
+  block.version.number = items.Next().Integer();
+  items.SkipRest();
+}
+
+// A member of a record, sorted by name as they are written.
+struct Member {
+  std::string_view name;
+  bool needed = true;  // false: records of earlier versions have none
+  void (*read)(CborReader& reader, Block& block);
+};
+constexpr auto kMembers = std::to_array<Member>({
+    {"bought", true, [](CborReader& r, Block& b) { b.bought = ReadOffering(r); }},
+    {"bound", true, [](CborReader& r, Block& b) { b.bound = ReadTimeIfAny(r); }},
+    {"cells", true, ReadCells},
+    {"created", true, [](CborReader& r, Block& b) { b.created = ReadTime(r); }},
+    {"delivered", true, [](CborReader& r, Block& b) { b.delivered = ReadTimeIfAny(r); }},
+    {"end", true, [](CborReader& r, Block& b) { b.end = ReadTime(r); }},
+    {"extensions", true, ReadExtensions},
+    {"hosts", true, [](CborReader& r, Block& b) { b.hosts = ReadTexts(r); }},
+    {"ids", true, [](CborReader& r, Block& b) { b.block_ids = ReadTexts(r); }},
+    {"name", true, [](CborReader& r, Block& b) { b.key.name = ReadText(r); }},
+    {"ns", true, [](CborReader& r, Block& b) { b.key.ns = ReadText(r); }},
+    {"offering", true, [](CborReader& r, Block& b) { b.offering_id = ReadText(r); }},
+    {"payment", true, [](CborReader& r, Block& b) { b.payment = ReadPayment(r); }},
+    {"platform", true, [](CborReader& r, Block& b) { b.platform = ReadText(r); }},
+    {"reclaiming", true, [](CborReader& r, Block& b) { b.reclaiming = r.Bool(); }},
+    {"replace", false, ReadReplacement},
+    {"reservation", true, [](CborReader& r, Block& b) { b.reservation = ReadText(r); }},
+    {"state", true, [](CborReader& r, Block& b) { b.state = ReadEnum(r, BlockState::kFailed); }},
+    {"tags", true, ReadTags},
+    {"terms", true, [](CborReader& r, Block& b) { b.terms = ReadTerms(r); }},
+    {"token", true, [](CborReader& r, Block& b) { b.token = ReadText(r); }},
+    {"trouble", true, [](CborReader& r, Block& b) { b.trouble = ReadText(r); }},
+    {"uid", true, [](CborReader& r, Block& b) { b.uid = ReadText(r); }},
+    {"usage", false, [](CborReader& r, Block& b) { b.usage = ReadUsage(r); }},
+    {"version", false, ReadVersion},
+    {"warned", true, [](CborReader& r, Block& b) { b.warned = r.Bool(); }},
+});
+using MembersRead = std::array<bool, kMembers.size()>;
+
+// Returns the place of a member of that name; `expected`, the one after the last, mostly is it.
+std::size_t PlaceOf(std::string_view name, std::size_t expected) {
+  if (expected < kMembers.size() && kMembers[expected].name == name) return expected;
+  const auto found = std::find_if(kMembers.begin(), kMembers.end(),
+                                  [&](const Member& member) { return member.name == name; });
+  return static_cast<std::size_t>(found - kMembers.begin());
+}
+
+MembersRead ReadMembers(CborReader& reader, Block& block) {
+  MembersRead seen{};
+  std::size_t expected = 0;
+  for (std::uint64_t left = reader.Map(); left > 0; --left) {
+    const std::string_view name = reader.Text();
+    const std::size_t place = PlaceOf(name, expected);
+    if (place == kMembers.size()) {
+      reader.Skip();  // a later version's
+      continue;
+    }
+    if (std::exchange(seen[place], true)) {
+      throw std::out_of_range(fmt::format("{} is there twice", name));
+    }
+    kMembers[place].read(reader, block);
+    expected = place + 1;
+  }
+  for (std::size_t i = 0; i < kMembers.size(); ++i) {
+    if (kMembers[i].needed && !seen[i]) {
+      throw std::out_of_range(fmt::format("it has no {}", kMembers[i].name));
+    }
+  }
+  return seen;
+}
+
+Block ReadBody(std::string_view body) {
+  Block block;
+  CborReader reader(body);
+  const MembersRead seen = ReadMembers(reader, block);
+  reader.Finish();
+  std::int64_t hosts = 0;
+  for (const CellShare& share : block.cells) hosts += share.hosts;
   if (hosts != block.bought.count) throw std::out_of_range("cells with other hosts than bought");
-  block.created = DecodeTime(body.at("created"));
-  block.end = DecodeTime(body.at("end"));
   if (!IsEndOf(block, block.end) || block.end < block.bought.end) {
     throw std::out_of_range("an end that no block has");
   }
-  block.state = DecodeEnum(body.at("state"), BlockState::kFailed);
-  block.payment = DecodePayment(body.at("payment"));
-  for (const json& extension : body.at("extensions")) {
-    block.extensions.push_back(DecodeExtension(extension));
-    if (!IsEndOf(block, block.extensions.back().end)) {
+  for (const Extension& extension : block.extensions) {
+    if (!IsEndOf(block, extension.end)) {
       throw std::out_of_range("an extension to an end that no block has");
     }
   }
-  body.at("hosts").get_to(block.hosts);
-  block.bound = DecodeTimeIfAny(body.at("bound"));
-  block.delivered = DecodeTimeIfAny(body.at("delivered"));
-  body.at("warned").get_to(block.warned);
-  body.at("reclaiming").get_to(block.reclaiming);
-  body.at("trouble").get_to(block.trouble);
-  // Records of earlier versions have none of these: nothing is known of what it was used for.
-  block.usage.as_of = block.delivered.value_or(block.start());
-  if (const auto usage = body.find("usage"); usage != body.end()) {
-    block.usage = DecodeUsage(*usage);
-  }
-  if (const auto replace = body.find("replace"); replace != body.end()) {
-    DecodeReplacement(*replace, block);
-  }
-  if (const auto version = body.find("version"); version != body.end()) {
-    block.version = {.term = version->at(0), .number = version->at(1)};
-  }
+  // Without it nothing is known of what it was used for.
+  if (!seen[PlaceOf("usage", 0)]) block.usage.as_of = block.delivered.value_or(block.start());
   return block;
 }
 
@@ -251,15 +358,15 @@ bool IsBlockEntry(std::string_view bytes) {
 }
 
 absl::StatusOr<Block> DecodeBlock(std::string_view bytes) {
-  Block block;
-  TAHOMA_RETURN_IF_ERROR(DecodeEntry(bytes, [&](EntryType type, const json& body) -> absl::Status {
-    if (type != EntryType::kBlockChanged) {
-      return DataLoss("journal record of type {} is no Capacity Block", static_cast<int>(type));
-    }
-    block = DecodeBody(body);
-    return absl::OkStatus();
-  }));
-  return block;
+  TAHOMA_ASSIGN_OR_RETURN(const EntryView entry, OpenEntry(bytes));
+  if (entry.type != EntryType::kBlockChanged) {
+    return DataLoss("journal record of type {} is no Capacity Block", static_cast<int>(entry.type));
+  }
+  try {
+    return ReadBody(entry.body);
+  } catch (const std::out_of_range& e) {
+    return BadBody(entry.type, e.what());
+  }
 }
 
 }  // namespace tahoma::controller

@@ -55,13 +55,12 @@ BlockKey KeyOfBlock(const GangRef& ref, const std::string& named) {
 
 absl::Status CapacityBlocks::Restore(Sequence sequence, Block block) {
   const std::string reservation = block.reservation;
-  const auto before = entries_.find(reservation);
-  if (before != entries_.end()) {
+  const auto [entry, is_first] = entries_.try_emplace(reservation, sequence);
+  if (!is_first) {
     return DataLoss("journal entry {} is of the Capacity Block {}, as entry {} is", sequence,
-                    reservation, before->second);
+                    reservation, entry->second);
   }
   TAHOMA_RETURN_IF_ERROR(book_.Restore(std::move(block)));
-  entries_[reservation] = sequence;
   Follow(book_.Find(reservation));
   return absl::OkStatus();
 }
@@ -77,12 +76,11 @@ void CapacityBlocks::OnBlock(std::shared_ptr<const BlockFact> fact) {
   const BlockKey key = fact->key;
   facts_.Put(std::move(fact));
   gone_.erase(key);
-  changed_facts_.insert(key);
+  changed_facts_.Add(key);
 }
 
 void CapacityBlocks::OnBlockGone(const BlockKey& key, const std::string& uid) {
   if (!facts_.Remove(key, uid)) return;
-  changed_facts_.erase(key);
   gone_.insert(key);
 }
 
@@ -94,16 +92,15 @@ void CapacityBlocks::OnSynced() {
 
 void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
                           std::vector<ApiWrite>& writes) {
-  TakeOverPublished();
+  const auto facts = TakeChangedFacts();
+  TakeOverPublished(facts);
   const WallTime at = time_.ToBlock(now.wall);
   for (const std::string& reservation : hosts_.Update(cluster, book_, at, time_)) {
     if (const auto block = book_.Find(reservation)) Show(block->key, ViewOf(block, book_.hosts()));
   }
   book_.Advance(at);
   for (const BlockKey& key : std::exchange(gone_, {})) TakeGone(key);
-  for (const BlockKey& key : std::exchange(changed_facts_, {})) {
-    if (const auto fact = facts_.Find(key)) TakeFact(*fact, at);
-  }
+  for (const auto& fact : facts) TakeFact(*fact, at);
   for (const BlockOrder& order : std::exchange(orders_, {})) TakeOrder(order, at);
   book_.Advance(at);
   TakeChanges(MeterChanges(cluster, at), writes, attempts);
@@ -119,9 +116,18 @@ void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& 
     const BlockKey key = retries_.begin()->second;
     retries_.erase(retries_.begin());
     publications_.at(key).retry.reset();
-    to_publish_.insert(key);
+    to_publish_.Add(key);
   }
-  for (const BlockKey& key : std::exchange(to_publish_, {})) Publish(key, attempts, writes);
+  for (const BlockKey& key : to_publish_.Take()) Publish(key, attempts, writes);
+}
+
+// Returns the objects that have changed and are there.
+std::vector<std::shared_ptr<const BlockFact>> CapacityBlocks::TakeChangedFacts() {
+  std::vector<std::shared_ptr<const BlockFact>> facts;
+  for (const BlockKey& key : changed_facts_.Take()) {
+    if (auto fact = facts_.Find(key)) facts.push_back(std::move(fact));
+  }
+  return facts;
 }
 
 // Takes what the book has changed, and lets each of these blocks, and those whose turn it is, say
@@ -310,11 +316,11 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
   }
   if (block == nullptr) {
     if (!fact.record.empty()) {
-      to_publish_.insert(fact.key);
+      to_publish_.Add(fact.key);
       return;
     }
     if (!fact.refused && !fact.deleting) return Buy(fact, now);
-    to_publish_.insert(fact.key);
+    to_publish_.Add(fact.key);
     return;
   }
   book_.SetUid(block->reservation, fact.uid);
@@ -332,7 +338,7 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
   } else if (!same && !kube::IsOlderVersion(fact.resource_version, publication.version)) {
     publication.written = nullptr;  // somebody else has written it, or it is that of a backup
   }
-  to_publish_.insert(fact.key);
+  to_publish_.Add(fact.key);
 }
 
 // Returns whether the object shows its block as a later leader has left it, or one that the journal
@@ -344,14 +350,14 @@ bool CapacityBlocks::IsNewer(const BlockFact& fact) const {
 }
 
 // Takes what other leaders have published, before anything is decided.
-void CapacityBlocks::TakeOverPublished() {
+void CapacityBlocks::TakeOverPublished(const std::vector<std::shared_ptr<const BlockFact>>& facts) {
   std::vector<Block> newer;
-  for (const BlockKey& key : changed_facts_) {
-    const auto fact = facts_.Find(key);
-    if (fact == nullptr || !IsNewer(*fact)) continue;
+  for (const auto& fact : facts) {
+    if (!IsNewer(*fact)) continue;
     const auto bytes = Unhex(fact->record);
     auto block = bytes ? DecodeBlock(*bytes) : DataLoss("it is not hexadecimal");
-    if (block.ok() && block->key != key) block = DataLoss("it is of {}", ToString(block->key));
+    if (block.ok() && block->key != fact->key)
+      block = DataLoss("it is of {}", ToString(block->key));
     if (!block.ok()) {
       RefuseRecord(*fact, block.status());
       continue;
@@ -412,7 +418,7 @@ void CapacityBlocks::TakeGone(const BlockKey& key) {
   book_.SetUid(block->reservation, "");
   publications_[key].written = nullptr;
   StopRetry(key, publications_[key]);
-  to_publish_.insert(key);
+  to_publish_.Add(key);
 }
 
 absl::StatusOr<std::shared_ptr<const Block>> CapacityBlocks::Carry(const BlockOrder& order,
@@ -438,7 +444,7 @@ void CapacityBlocks::TakeOrder(const BlockOrder& order, WallTime now) {
     unseen_.insert((*block)->key);
   }
   publications_[(*block)->key].tickets.push_back(order.ticket);
-  to_publish_.insert((*block)->key);
+  to_publish_.Add((*block)->key);
 }
 
 // ---- What is published -------------------------------------------------------------------------
@@ -447,8 +453,8 @@ void CapacityBlocks::Show(const BlockKey& key, BlockView view) {
   if (const auto fact = facts_.Find(key)) view.generation = fact->generation;
   view.time_scale = time_.scale();
   views_.Put(key, std::make_shared<const BlockView>(std::move(view)));
-  to_publish_.insert(key);
-  shown_.insert(key);
+  to_publish_.Add(key);
+  shown_.Add(key);
 }
 
 // Returns what is to be written next; nullopt when all is as it should be, or nothing can be done
@@ -456,8 +462,15 @@ void CapacityBlocks::Show(const BlockKey& key, BlockView view) {
 std::optional<WriteKind> CapacityBlocks::NextWrite(const BlockKey& key,
                                                    const Publication& publication) const {
   const auto* view = views_.Find(key);
-  const auto fact = facts_.Find(key);
-  const Block* block = view == nullptr ? nullptr : (*view)->block.get();
+  return NextWrite(key, publication, view == nullptr ? nullptr : view->get(),
+                   facts_.Find(key).get());
+}
+
+std::optional<WriteKind> CapacityBlocks::NextWrite(const BlockKey& key,
+                                                   const Publication& publication,
+                                                   const BlockView* view,
+                                                   const BlockFact* fact) const {
+  const Block* block = view == nullptr ? nullptr : view->block.get();
   if (fact == nullptr) {
     // Who has ordered one whose payment failed at once is told so, and must find it.
     const bool wanted = block != nullptr && (HoldsCapacity(block->state) || unseen_.contains(key));
@@ -468,23 +481,23 @@ std::optional<WriteKind> CapacityBlocks::NextWrite(const BlockKey& key,
     return WriteKind::kBlockFinalizer;
   }
   if (view == nullptr) return std::nullopt;
-  if (publication.written != nullptr && *publication.written == **view) return std::nullopt;
+  if (publication.written != nullptr && *publication.written == *view) return std::nullopt;
   return WriteKind::kBlockStatus;
 }
 
 void CapacityBlocks::Publish(const BlockKey& key, std::uint64_t& attempts,
                              std::vector<ApiWrite>& writes) {
-  if (views_.Find(key) == nullptr && facts_.Find(key) == nullptr) return;
-  if (held_.contains(key)) return;
-  Publication& publication = publications_[key];
-  if (publication.in_flight != 0 || publication.retry) return;
-  const std::optional<WriteKind> kind = NextWrite(key, publication);
-  if (!kind) {
-    shown_.insert(key);
-    return AnswerTickets(key, publication);
-  }
   const auto fact = facts_.Find(key);
   const auto* view = views_.Find(key);
+  if ((view == nullptr && fact == nullptr) || held_.contains(key)) return;
+  Publication& publication = publications_[key];
+  if (publication.in_flight != 0 || publication.retry) return;
+  const std::optional<WriteKind> kind =
+      NextWrite(key, publication, view == nullptr ? nullptr : view->get(), fact.get());
+  if (!kind) {
+    shown_.Add(key);
+    return AnswerTickets(key, publication);
+  }
   ApiWrite write;
   write.kind = *kind;
   write.attempt = ++attempts;
@@ -523,7 +536,7 @@ absl::Status CapacityBlocks::TakeOver(Block block) {
 }
 
 void CapacityBlocks::Release(const BlockKey& key) {
-  if (held_.erase(key) != 0) to_publish_.insert(key);
+  if (held_.erase(key) != 0) to_publish_.Add(key);
 }
 
 bool CapacityBlocks::IsPublished(const BlockKey& key) const {
@@ -534,7 +547,7 @@ bool CapacityBlocks::IsPublished(const BlockKey& key) const {
 
 void CapacityBlocks::Unpublish(const BlockKey& key) {
   views_.Erase(key);
-  shown_.insert(key);
+  shown_.Add(key);
   const auto publication = publications_.find(key);
   if (publication == publications_.end()) return;
   StopRetry(key, publication->second);
@@ -567,7 +580,7 @@ void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   // Of a conflict the watch tells what is there, and may have done so already.
   const bool seen = result.outcome == WriteOutcome::kConflict && version != publication.base;
   if (!done && !seen) return Retry(key, publication, now.monotonic + kRetry);
-  to_publish_.insert(key);
+  to_publish_.Add(key);
 }
 
 // The object of a block cannot be made, as in a namespace that does not exist.
@@ -586,6 +599,7 @@ void CapacityBlocks::Withdraw(const BlockKey& key, Publication& publication,
 
 // Answers the orders that wait for the publication of a block, which is as it should be.
 void CapacityBlocks::AnswerTickets(const BlockKey& key, Publication& publication) {
+  if (publication.tickets.empty()) return;
   const auto block = book_.FindByKey(key);
   for (const std::uint64_t ticket : std::exchange(publication.tickets, {})) {
     if (block != nullptr) {

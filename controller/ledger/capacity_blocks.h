@@ -44,6 +44,7 @@
 #include "controller/ledger/gang_membership.h"
 #include "controller/ledger/journal_buffer.h"
 #include "controller/ledger/magnetic_blocks.h"
+#include "controller/ledger/pending_keys.h"
 #include "controller/ledger/status_outbox.h"
 #include "controller/ledger/usage_meter.h"
 #include "controller/model/cluster.h"
@@ -152,7 +153,7 @@ class CapacityBlocks {
   // Returns whether the object of the block shows it as it is.
   bool IsPublished(const BlockKey& key) const;
   // Takes the blocks that have changed, or are published as they are, since the last call.
-  std::set<BlockKey> TakeShown() { return std::exchange(shown_, {}); }
+  std::vector<BlockKey> TakeShown() { return shown_.Take(); }
   // Returns whether hosts were kept for blocks that no longer are.
   bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
   // Takes the hosts on which everything is to end now.
@@ -184,7 +185,8 @@ class CapacityBlocks {
     std::vector<std::uint64_t> tickets;  // of orders that are answered when it is written
   };
 
-  void TakeOverPublished();
+  std::vector<std::shared_ptr<const BlockFact>> TakeChangedFacts();
+  void TakeOverPublished(const std::vector<std::shared_ptr<const BlockFact>>& facts);
   bool IsNewer(const BlockFact& fact) const;
   void ForgetReplaced();
   void TakeFact(const BlockFact& fact, WallTime now);
@@ -207,6 +209,8 @@ class CapacityBlocks {
   void Forget(const Block& block);
   void Publish(const BlockKey& key, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
   std::optional<WriteKind> NextWrite(const BlockKey& key, const Publication& publication) const;
+  std::optional<WriteKind> NextWrite(const BlockKey& key, const Publication& publication,
+                                     const BlockView* view, const BlockFact* fact) const;
   void Retry(const BlockKey& key, Publication& publication, MonotonicTime when);
   void StopRetry(const BlockKey& key, Publication& publication);
   void Unpublish(const BlockKey& key);
@@ -223,7 +227,7 @@ class CapacityBlocks {
   absl::flat_hash_map<std::string, Sequence> entries_;  // in the journal, by reservation
 
   FactTable<BlockFact, BlockKey> facts_;
-  std::set<BlockKey> changed_facts_;
+  PendingKeys<BlockKey> changed_facts_;
   std::set<BlockKey> gone_;
   std::vector<BlockOrder> orders_;
   std::vector<OrderAnswer> answers_;
@@ -240,8 +244,8 @@ class CapacityBlocks {
   absl::flat_hash_map<BlockKey, Publication> publications_;
   // Blocks that were ordered and whose object was never seen: nobody was told of them.
   std::set<BlockKey> unseen_;
-  std::set<BlockKey> to_publish_;
-  std::set<BlockKey> shown_;
+  PendingKeys<BlockKey> to_publish_;
+  PendingKeys<BlockKey> shown_;
   std::set<BlockKey> held_;
   std::set<std::pair<MonotonicTime, BlockKey>> retries_;
 };

@@ -45,14 +45,16 @@ Core::Core(PlanFunction plan, CoreOptions options)
 
 absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
   TAHOMA_RETURN_IF_ERROR(journal_.Restore(sequence));
-  const std::string where = fmt::format("journal entry {}", sequence);
+  const auto at_entry = [&](const absl::Status& status) {
+    return status.ok() ? status : Annotate(status, fmt::format("journal entry {}", sequence));
+  };
   if (IsBlockEntry(bytes)) {
     auto block = DecodeBlock(bytes);
-    if (!block.ok()) return Annotate(block.status(), where);
-    return Annotate(blocks_.Restore(sequence, *std::move(block)), where);
+    if (!block.ok()) return at_entry(block.status());
+    return at_entry(blocks_.Restore(sequence, *std::move(block)));
   }
   const auto record = DecodeRecord(bytes);
-  if (!record.ok()) return Annotate(record.status(), where);
+  if (!record.ok()) return at_entry(record.status());
   return runs_.Restore(sequence, *record);
 }
 

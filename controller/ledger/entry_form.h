@@ -12,6 +12,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <functional>
@@ -38,6 +39,16 @@ std::string EncodeEntry(EntryType type, const Json& body);
 // when `read` throws because the body is not what it expects; the message says which.
 absl::Status DecodeEntry(std::string_view bytes,
                          const std::function<absl::Status(EntryType, const Json&)>& read);
+
+// An entry whose header and checksum are in order.
+struct EntryView {
+  EntryType type = EntryType::kGangPrepared;
+  std::string_view body;  // CBOR, as part of the entry's bytes
+};
+// For who reads the body itself (cbor_reader.h). kDataLoss as of DecodeEntry.
+absl::StatusOr<EntryView> OpenEntry(std::string_view bytes);
+// Returns kDataLoss for an entry whose body is not what it should be.
+absl::Status BadBody(EntryType type, std::string_view why);
 
 // Returns the CRC-32C (Castagnoli), as RFC 3720 appendix B.4 defines it.
 std::uint32_t Crc32c(std::string_view bytes);

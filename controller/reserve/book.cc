@@ -93,7 +93,10 @@ std::string_view NewsName(BlockNews news) {
 }
 
 std::string BlockBook::TokenKey(std::string_view owner, std::string_view token) {
-  return fmt::format("{}\n{}", owner, token);
+  std::string key(owner);
+  key += '\n';
+  key += token;
+  return key;
 }
 
 HostBinding BlockBook::BindingOf(const Block& block) {
@@ -165,22 +168,34 @@ std::shared_ptr<const Block> BlockBook::Find(const std::string& reservation) con
 
 std::shared_ptr<const Block> BlockBook::FindByKey(const BlockKey& key) const {
   const auto found = by_key_.find(key);
-  return found == by_key_.end() ? nullptr : Find(found->second);
+  return found == by_key_.end() ? nullptr : found->second;
 }
 
-// Adds (or, with sign -1, takes away) everything that follows from the block.
+void BlockBook::CountDue(const Block& block, int sign) {
+  const auto due = NextDue(block);
+  if (!due) return;
+  if (sign > 0) dues_.Add(*due, block.reservation);
+  if (sign < 0) dues_.Remove(*due, block.reservation);
+  if (due->kind != DueKind::kBind || due->when != block.start() - kBindingLead) return;
+  if (!IsBoundary(block.start())) return;  // no block ends then
+  const std::pair<std::string, Slot> place{block.key.ns, SlotOf(block.start())};
+  std::set<std::string>& here = to_bind_[place];
+  if (sign > 0) here.insert(block.reservation);
+  if (sign < 0) here.erase(block.reservation);
+  if (here.empty()) to_bind_.erase(place);
+}
+
+// Adds (or, with sign -1, takes away) everything that follows from the block, which blocks_ has or
+// is about to have.
 void BlockBook::Count(const Block& block, int sign) {
-  if (const auto due = NextDue(block)) {
-    if (sign > 0) timers_.emplace(*due, block.reservation);
-    if (sign < 0) timers_.erase({*due, block.reservation});
-  }
+  CountDue(block, sign);
   if (!HoldsCapacity(block.state)) return;
   for (const CellShare& share : block.cells) {
     const PoolId pool = profile_.IdOf(PoolOf(block, share.cell));
     profile_.Book(pool, BookedSlots(block), sign * share.hosts);
     unplanned_.insert(pool);
-    if (sign > 0) in_pool_[pool].insert(block.reservation);
-    if (sign < 0) in_pool_[pool].erase(block.reservation);
+    if (sign > 0) in_pool_[pool].insert(&block);
+    if (sign < 0) in_pool_[pool].erase(&block);
     if (!block.wants_hosts()) continue;
     if (sign > 0) waiting_[pool].insert(block.reservation);
     if (sign < 0) waiting_[pool].erase(block.reservation);
@@ -195,10 +210,12 @@ void BlockBook::Count(const Block& block, int sign) {
 void BlockBook::Put(const std::shared_ptr<const Block>& block) {
   if (const auto before = Find(block->reservation)) Count(*before, -1);
   Count(*block, 1);
-  by_key_[block->key] = block->reservation;
-  if (!block->token.empty()) {
-    by_token_[TokenKey(block->key.ns, block->token)] = block->reservation;
-  }
+  Keep(block);
+}
+
+void BlockBook::Keep(const std::shared_ptr<const Block>& block) {
+  by_key_[block->key] = block;
+  if (!block->token.empty()) by_token_[TokenKey(block->key.ns, block->token)] = block;
   blocks_.Put(block->reservation, block);
 }
 
@@ -262,7 +279,7 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::FindRepeated(
   std::shared_ptr<const Block> block;
   if (!order.token.empty()) {
     const auto found = by_token_.find(TokenKey(order.key.ns, order.token));
-    if (found != by_token_.end()) block = Find(found->second);
+    if (found != by_token_.end()) block = found->second;
   }
   if (block != nullptr) {
     const bool same_name = order.key.name.empty() || order.key == block->key;
@@ -457,8 +474,9 @@ void BlockBook::SetUid(const std::string& reservation, const std::string& uid) {
 
 void BlockBook::AskReplacement(const std::string& reservation, const std::string& request,
                                WallTime now) {
+  if (request.empty()) return;
   const auto before = Find(reservation);
-  if (before == nullptr || request.empty() || before->replace_request == request) return;
+  if (before == nullptr || before->replace_request == request) return;
   Block block = *before;
   block.replace_request = request;
   const bool allowed = block.terms.replace != ReplacePolicy::kNone;
@@ -479,7 +497,15 @@ void BlockBook::SetUsage(const std::string& reservation, const BlockUsage& usage
   if (before == nullptr || before->usage == usage) return;
   auto block = std::make_shared<Block>(*before);
   block->usage = usage;
-  blocks_.Put(reservation, block);  // nothing is counted by it
+  // Nothing is counted by it.
+  if (HoldsCapacity(block->state)) {
+    for (const CellShare& share : block->cells) {
+      auto& here = in_pool_.at(profile_.IdOf(PoolOf(*block, share.cell)));
+      here.erase(before.get());
+      here.insert(block.get());
+    }
+  }
+  Keep(block);
   changes_.push_back({std::move(block), BlockNews::kChanged, "", now_});
 }
 
@@ -493,11 +519,12 @@ void BlockBook::SetTerms(const std::string& reservation, const BlockTerms& terms
                          WallTime now) {
   const auto before = Find(reservation);
   if (before == nullptr) return;
+  BlockTerms allowed = Allowed(terms, before->product());
+  allowed.binding = before->terms.binding;  // was carried out at the purchase
+  if (allowed == before->terms && tags == before->tags) return;
   Block block = *before;
-  block.terms = Allowed(terms, block.product());
-  block.terms.binding = before->terms.binding;  // was carried out at the purchase
+  block.terms = std::move(allowed);
   block.tags = tags;
-  if (block == *before) return;
   Change(std::move(block), BlockNews::kChanged, "its terms or tags were changed",
          std::max(now, now_));
   touched_.insert(reservation);

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <absl/functional/function_ref.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
@@ -35,12 +36,13 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "controller/model/cluster.h"
 #include "controller/model/persistent.h"
 #include "controller/reserve/block.h"
+#include "controller/reserve/due_queue.h"
 #include "controller/reserve/host_table.h"
 #include "controller/reserve/offering.h"
 #include "controller/reserve/quota.h"
@@ -181,16 +183,16 @@ class BlockBook {
   const PriceList& prices() const { return options_.prices; }
 
  private:
-  using Timer = std::tuple<Due, std::string>;
-
   static std::string TokenKey(std::string_view owner, std::string_view token);
   static HostBinding BindingOf(const Block& block);
   // The reservations of blocks that are the same as this one, by id, name or token.
-  std::set<std::string> Rivals(const Block& block) const;
+  std::vector<std::shared_ptr<const Block>> Rivals(const Block& block) const;
   void Erase(const Block& block);
   // The only way in which a block changes.
   void Put(const std::shared_ptr<const Block>& block);
+  void Keep(const std::shared_ptr<const Block>& block);
   void Count(const Block& block, int sign);
+  void CountDue(const Block& block, int sign);
   void Change(Block block, BlockNews news, std::string message, WallTime when);
 
   absl::StatusOr<Offering> CheckOffering(const PurchaseOrder& order, WallTime now) const;
@@ -239,12 +241,16 @@ class BlockBook {
   QuotaTable quotas_;
 
   Blocks blocks_;
-  absl::flat_hash_map<BlockKey, std::string> by_key_;
-  absl::flat_hash_map<std::string, std::string> by_token_;  // of owner and token
-  std::set<Timer> timers_;
+  absl::flat_hash_map<BlockKey, std::shared_ptr<const Block>> by_key_;
+  absl::flat_hash_map<std::string, std::shared_ptr<const Block>> by_token_;  // of owner and token
+  DueQueue dues_;
+  // Blocks that are to be bound in time, by owner and the slot with which they begin.
+  absl::flat_hash_map<std::pair<std::string, Slot>, std::set<std::string>> to_bind_;
   absl::flat_hash_map<PoolId, std::set<std::string>> waiting_;  // those that want hosts
-  absl::flat_hash_map<PoolId, std::set<std::string>> in_pool_;  // those that hold capacity
-  std::set<PoolId> unplanned_;      // something has changed in which TakeUses takes part
+  // Those that hold capacity, as blocks_ has them.
+  absl::flat_hash_map<PoolId, absl::flat_hash_set<const Block*>> in_pool_;
+  // Something has changed in which TakeUses takes part.
+  absl::flat_hash_set<PoolId> unplanned_;
   std::set<std::string> touched_;   // something happened to one of their hosts
   std::set<PoolId> changed_pools_;  // hosts of them may be free or healthy again
   std::vector<BlockChange> changes_;

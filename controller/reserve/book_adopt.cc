@@ -39,27 +39,30 @@ void BlockBook::Adopt(std::vector<Block> blocks, const Refused& refused) {
   }
 }
 
-std::set<std::string> BlockBook::Rivals(const Block& block) const {
-  std::set<std::string> rivals;
-  if (Find(block.reservation) != nullptr) rivals.insert(block.reservation);
-  if (const auto named = FindByKey(block.key)) rivals.insert(named->reservation);
+std::vector<std::shared_ptr<const Block>> BlockBook::Rivals(const Block& block) const {
+  std::vector<std::shared_ptr<const Block>> rivals;
+  const auto add = [&](std::shared_ptr<const Block> rival) {
+    if (rival == nullptr || std::find(rivals.begin(), rivals.end(), rival) != rivals.end()) return;
+    rivals.push_back(std::move(rival));
+  };
+  add(Find(block.reservation));
+  add(FindByKey(block.key));
   if (block.token.empty()) return rivals;
   const auto bought = by_token_.find(TokenKey(block.key.ns, block.token));
-  if (bought != by_token_.end()) rivals.insert(bought->second);
+  if (bought != by_token_.end()) add(bought->second);
   return rivals;
 }
 
 // Takes away what the block stands in the place of. Refused when that is as new as it is.
 absl::Status BlockBook::MakeRoomFor(const Block& block) {
-  const std::set<std::string> before = Rivals(block);
-  for (const std::string& reservation : before) {
-    const auto other = Find(reservation);
+  const auto before = Rivals(block);
+  for (const auto& other : before) {
     if (other->version >= block.version) {
       return DataLoss("Capacity Block {} of {} is there already, by a later change",
                       other->reservation, ToString(other->key));
     }
   }
-  for (const std::string& reservation : before) Erase(*Find(reservation));
+  for (const auto& other : before) Erase(*other);
   return absl::OkStatus();
 }
 

@@ -35,13 +35,14 @@ void BlockBook::Advance(WallTime now) {
 }
 
 bool BlockBook::IsDueBy(WallTime now) const {
-  return !timers_.empty() && std::get<Due>(*timers_.begin()).when <= now;
+  const std::optional<Due> first = dues_.FirstDue();
+  return first && first->when <= now;
 }
 
 void BlockBook::DoTimers(WallTime now) {
   std::optional<WallTime> moment;  // the one that is being worked on
   while (IsDueBy(now)) {
-    const auto [due, reservation] = *timers_.begin();
+    const auto [due, reservation] = dues_.First();
     // What has come back is given to those that wait before time goes on, and before any of them
     // gives up.
     if (!changed_pools_.empty() &&
@@ -52,7 +53,7 @@ void BlockBook::DoTimers(WallTime now) {
     MoveTimeTo(due.when);
     moment = due.when;
     Do(due, *Find(reservation));
-    TAHOMA_CHECK(!timers_.contains({due, reservation}));  // or it would be done for ever
+    TAHOMA_CHECK(!dues_.Has(due, reservation));  // or it would be done for ever
   }
 }
 
@@ -64,8 +65,8 @@ void BlockBook::RecheckTouched(WallTime now) {
 
 std::optional<WallTime> BlockBook::wake() const {
   if (!changed_pools_.empty() || !touched_.empty()) return now_;
-  if (timers_.empty()) return std::nullopt;
-  return std::get<Due>(*timers_.begin()).when;
+  const std::optional<Due> first = dues_.FirstDue();
+  return first ? std::optional(first->when) : std::nullopt;
 }
 
 void BlockBook::NotePools(const Block& block) {
@@ -146,19 +147,13 @@ void BlockBook::Reclaim(Block block, WallTime when) {
 // Binds the blocks of the same owner that begin when this one ends to its hosts, so that what runs
 // there may go on.
 void BlockBook::HandOver(const Block& block, WallTime when) {
-  const Due binds{block.end - kBindingLead, DueKind::kBind};
-  std::vector<std::string> heirs;
-  for (auto timer = timers_.lower_bound({binds, ""});
-       timer != timers_.end() && std::get<Due>(*timer) == binds; ++timer) {
-    heirs.push_back(std::get<std::string>(*timer));
-  }
+  const auto found = to_bind_.find(std::pair(block.key.ns, SlotOf(block.end)));
+  if (found == to_bind_.end()) return;
+  const std::set<std::string> heirs = found->second;
   std::vector<std::string> left = SortHosts(block, when).fit;
   for (const std::string& reservation : heirs) {
     Block heir = *Find(reservation);
-    if (heir.key.ns != block.key.ns || &heir.product() != &block.product() ||
-        heir.bought.zone != block.bought.zone || heir.start() != block.end) {
-      continue;
-    }
+    if (&heir.product() != &block.product() || heir.bought.zone != block.bought.zone) continue;
     for (const CellShare& share : heir.cells) {
       int wanted = share.hosts;
       std::erase_if(left, [&](const std::string& host) {
@@ -180,8 +175,7 @@ std::map<std::string, BlockUse> BlockBook::TakeUses() {
   for (const PoolId pool : std::exchange(unplanned_, {})) {
     const auto in_pool = in_pool_.find(pool);
     if (in_pool == in_pool_.end()) continue;  // nothing was ever sold in it
-    std::vector<std::shared_ptr<const Block>> blocks;
-    for (const std::string& reservation : in_pool->second) blocks.push_back(Find(reservation));
+    std::vector<const Block*> blocks(in_pool->second.begin(), in_pool->second.end());
     uses.merge(
         PlanUses(hosts_, profile_.pool(pool), std::move(blocks), profile_.supply(pool).spare));
     if (in_pool->second.empty()) in_pool_.erase(in_pool);

@@ -147,10 +147,10 @@ void KeepSpares(std::vector<Candidate>& hosts, int spares) {
 }
 
 // Returns the hosts of the pool that each block has, by reservation, and notes what it has.
-std::map<std::string_view, int> TakeBound(const std::vector<std::shared_ptr<const Block>>& blocks,
+std::map<std::string_view, int> TakeBound(const std::vector<const Block*>& blocks,
                                           std::vector<Candidate>& hosts) {
   std::map<std::string_view, int> bound;
-  for (const auto& block : blocks) {
+  for (const Block* block : blocks) {
     for (const std::string& name : block->hosts) {
       const auto host = std::lower_bound(
           hosts.begin(), hosts.end(), name,
@@ -172,19 +172,18 @@ std::map<std::string_view, int> TakeBound(const std::vector<std::shared_ptr<cons
 }  // namespace
 
 std::map<std::string, BlockUse> PlanUses(const HostTable& hosts, const Pool& pool,
-                                         std::vector<std::shared_ptr<const Block>> blocks,
-                                         int spares) {
+                                         std::vector<const Block*> blocks, int spares) {
   std::vector<Candidate> candidates;
   for (const std::string& name : hosts.NamesIn(pool)) {
     candidates.push_back({.name = name, .state = hosts.Find(name), .taken = {}, .use = {}});
   }
-  std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) {
+  std::sort(blocks.begin(), blocks.end(), [](const Block* a, const Block* b) {
     return std::tie(a->bought.start, a->reservation) < std::tie(b->bought.start, b->reservation);
   });
   const std::map<std::string_view, int> bound = TakeBound(blocks, candidates);
   Keeper keeper(candidates);
   int sold = 0;
-  for (const auto& block : blocks) {
+  for (const Block* block : blocks) {
     for (const CellShare& share : block->cells) {
       if (share.cell != pool.cell) continue;
       sold += share.hosts;

@@ -18,7 +18,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,6 @@ namespace tahoma::controller {
 // Returns the use of every host of the pool. `blocks` are those that hold capacity in it. Costs
 // O((hosts + hosts that are kept) x log hosts).
 std::map<std::string, BlockUse> PlanUses(const HostTable& hosts, const Pool& pool,
-                                         std::vector<std::shared_ptr<const Block>> blocks,
-                                         int spares);
+                                         std::vector<const Block*> blocks, int spares);
 
 }  // namespace tahoma::controller

@@ -25,7 +25,7 @@ void QuotaTable::AdvanceTo(Slot today) {
   if (today <= today_) return;
   for (auto& [owner, counts] : held_) counts.Forget(today_, today);
   today_ = today;
-  std::erase_if(held_, [&](const auto& held) {
+  absl::erase_if(held_, [&](const auto& held) {
     return held.second.Most({today, today + kSlotsAhead}) == 0;
   });
 }
@@ -49,13 +49,13 @@ void QuotaTable::Add(const std::string& owner, SlotRange slots, int instances) {
 }
 
 int QuotaTable::Most(std::string_view owner, SlotRange slots) const {
-  const auto found = held_.find(owner);
+  const auto found = held_.find(std::string(owner));
   return found == held_.end() ? 0 : found->second.Most(slots);
 }
 
 QuotaUse QuotaTable::UseOf(std::string_view owner) const {
   QuotaUse use{.limits = QuotaOf(owner)};
-  const auto found = held_.find(owner);
+  const auto found = held_.find(std::string(owner));
   if (found == held_.end()) return use;
   use.today = found->second.at(today_);
   std::vector<std::int64_t> counts;

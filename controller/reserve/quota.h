@@ -15,6 +15,7 @@
 
 #pragma once
 
+#include <absl/container/node_hash_map.h>
 #include <absl/status/status.h>
 
 #include <cstdint>
@@ -75,7 +76,7 @@ class QuotaTable {
   Quota usual_;
   Slot today_;
   std::map<std::string, Quota, std::less<>> quotas_;
-  std::map<std::string, SlotCounts, std::less<>> held_;
+  absl::node_hash_map<std::string, SlotCounts> held_;
 };
 
 }  // namespace tahoma::controller

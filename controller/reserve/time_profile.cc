@@ -24,8 +24,11 @@ std::optional<PoolId> TimeProfile::Find(const Pool& pool) const {
 
 // Rows are shared with copies of the profile; what is changed is a row of its own.
 TimeProfile::Row& TimeProfile::Change(PoolId id) {
-  auto row = std::make_shared<Row>(*pools_[id.value()]);
+  const std::shared_ptr<Row>& known = pools_[id.value()];
+  if (known->owner == right_.id()) return *known;
+  auto row = std::make_shared<Row>(*known);
   Row& changed = *row;
+  changed.owner = right_.id();
   pools_.Mutable(id.value()) = std::move(row);
   return changed;
 }

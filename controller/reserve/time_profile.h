@@ -102,6 +102,7 @@ class TimeProfile {
     SlotCounts booked;
     SlotCounts ending;          // occupations whose last slot it is
     std::int32_t occupied = 0;  // in all, with those for ever
+    std::uint64_t owner = 0;    // whose right it is to change it
   };
 
   // Returns whether a slot's count is kept.
@@ -110,7 +111,8 @@ class TimeProfile {
   void AddOccupation(PoolId id, Slot until, int count);
 
   Slot today_;
-  PersistentVector<std::shared_ptr<const Row>> pools_;
+  EditRight right_;
+  PersistentVector<std::shared_ptr<Row>> pools_;
   PersistentMap<Pool, PoolId> ids_;
 };
 

@@ -19,15 +19,14 @@ constexpr std::size_t kChecksumBytes = 4;
 
 std::string KeyOf(Sequence sequence) { return fmt::format("{}{:016x}", kPrefix, sequence); }
 
-std::string Sealed(std::string_view bytes) {
+// Returns the checksum that stands before an entry.
+std::string SealOf(std::string_view bytes) {
   const std::uint32_t checksum = Crc32c(bytes);
-  std::string value;
-  value.reserve(kChecksumBytes + bytes.size());
-  for (unsigned shift = 0; shift < 32; shift += 8) {
-    value += static_cast<char>((checksum >> shift) & 0xffU);
+  std::string seal;
+  for (unsigned shift = 0; shift < 8 * kChecksumBytes; shift += 8) {
+    seal += static_cast<char>((checksum >> shift) & 0xffU);
   }
-  value += bytes;
-  return value;
+  return seal;
 }
 
 absl::StatusOr<Sequence> SequenceOf(std::string_view key) {
@@ -51,7 +50,7 @@ absl::Status RocksJournal::Write(const JournalBatch& batch) {
     // A number that is there already would replace another gang's decision.
     TAHOMA_CHECK(entry.sequence > newest);
     newest = entry.sequence;
-    write.Put(Keyspace::kLedger, KeyOf(entry.sequence), Sealed(entry.bytes));
+    write.Put(Keyspace::kLedger, KeyOf(entry.sequence), SealOf(entry.bytes) + entry.bytes);
   }
   for (const Sequence sequence : batch.drop) write.Delete(Keyspace::kLedger, KeyOf(sequence));
   TAHOMA_RETURN_IF_ERROR(store_.Commit(std::move(write)));
@@ -68,7 +67,8 @@ absl::Status RocksJournal::Load(
         const absl::StatusOr<Sequence> sequence = SequenceOf(key);
         if (!sequence.ok()) {
           result = sequence.status();
-        } else if (value.size() < kChecksumBytes || Sealed(value.substr(kChecksumBytes)) != value) {
+        } else if (value.size() < kChecksumBytes ||
+                   SealOf(value.substr(kChecksumBytes)) != value.substr(0, kChecksumBytes)) {
           result = DataLoss("the checksum of journal record {} does not fit", *sequence);
         } else {
           newest_ = *sequence;

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "controller/ledger/entry_form.h"
@@ -61,7 +63,7 @@ TEST(BlockRecordTest, ABlockIsReadAsItWasWritten) {
   }
 }
 
-TEST(BlockRecordTest, ABlockOfAnEarlierVersionIsRead) {
+Block SmallBlock() {
   Block block{.reservation = "cr-1", .key = {"team-a", "train"}};
   block.bought = {.product = FindProduct("u-trn2x64"),
                   .count = 1,
@@ -72,17 +74,68 @@ TEST(BlockRecordTest, ABlockOfAnEarlierVersionIsRead) {
   block.cells = {{"a", 1}};
   block.created = block.start() - std::chrono::hours(3);
   block.end = block.bought.end;
+  return block;
+}
+
+Json BodyOf(const Block& block) {
   Json body;
-  ASSERT_TRUE(DecodeEntry(EncodeBlock(block), [&](EntryType, const Json& read) {
+  EXPECT_TRUE(DecodeEntry(EncodeBlock(block), [&](EntryType, const Json& read) {
                 body = read;
                 return absl::OkStatus();
               }).ok());
+  return body;
+}
+
+TEST(BlockRecordTest, ABlockOfAnEarlierVersionIsRead) {
+  Block block = SmallBlock();
+  Json body = BodyOf(block);
   EXPECT_EQ(body.erase("usage") + body.erase("replace"), 2U);
   body["terms"] = {1, 0, false, false};
   const auto read = DecodeBlock(EncodeEntry(EntryType::kBlockChanged, body));
   ASSERT_TRUE(read.ok()) << read.status();
   block.usage.as_of = block.start();
   EXPECT_EQ(*read, block);
+}
+
+TEST(BlockRecordTest, WhatALaterVersionAddsIsPassedOver) {
+  Block block = SmallBlock();
+  block.usage.as_of = block.start();
+  Json body = BodyOf(block);
+  body["added"] = {{"a", {1, 2, 3}}};
+  body["zebra"] = "z";
+  for (const char* member : {"bought", "payment", "terms", "usage", "version"}) {
+    body[member].push_back("more");
+  }
+  body["cells"][0].push_back(nullptr);
+  const auto read = DecodeBlock(EncodeEntry(EntryType::kBlockChanged, body));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, block);
+}
+
+TEST(BlockRecordTest, ARecordSaysWhatIsWrongWithIt) {
+  const auto error = [](const std::function<void(Json&)>& damage) {
+    Json body = BodyOf(SmallBlock());
+    damage(body);
+    const auto read = DecodeBlock(EncodeEntry(EntryType::kBlockChanged, body));
+    EXPECT_TRUE(absl::IsDataLoss(read.status()));
+    return std::string(read.status().message());
+  };
+  const std::string bad = "journal record of type 6 with a bad body: ";
+  EXPECT_EQ(error([](Json& body) { body.erase("platform"); }), bad + "it has no platform");
+  EXPECT_EQ(error([](Json& body) { body["state"] = 99; }), bad + "enumerator 99 is not among 0..6");
+  EXPECT_EQ(error([](Json& body) { body["cells"][0][1] = 2; }),
+            bad + "cells with other hosts than bought");
+  EXPECT_EQ(error([](Json& body) { body["bought"][0] = "x"; }), bad + "an unknown product");
+  EXPECT_EQ(error([](Json& body) { body["bought"].erase(6); }),
+            bad + "an array with too few items");
+  EXPECT_EQ(error([](Json& body) { body["uid"] = 1; }), bad + "major type 0 where a text belongs");
+  EXPECT_EQ(error([](Json& body) { body["bought"][1] = std::int64_t{1} << 40; }),
+            bad + "a count of 1099511627776, not of 1 to 1000000");
+  const Json whole = BodyOf(SmallBlock());
+  for (const auto& [name, value] : MembersOf(whole)) {
+    if (name == "usage" || name == "replace" || name == "version") continue;
+    EXPECT_EQ(error([&](Json& body) { body.erase(name); }), bad + "it has no " + name);
+  }
 }
 
 }  // namespace

@@ -141,5 +141,17 @@ TEST(HostUsesTest, NoMoreHostsAreKeptThanTheDensestDayNeeds) {
   }
 }
 
+TEST(HostUsesTest, ABlockWhoseUsageWasRecordedKeepsItsHosts) {
+  BlockWorld world({.hosts = 2});
+  const WallTime first = world.next_boundary();
+  const auto block = world.Buy({.days = 2, .start_in_days = 1});
+  world.MoveTo(block->start());
+  for (int hour = 1; hour < 5; ++hour) {
+    world.book().SetUsage(block->reservation, {.chip_ms = {.used = hour}, .as_of = block->start()});
+  }
+  world.Buy({.days = 1, .start_in_days = 1});
+  EXPECT_EQ(Text(world.book().TakeUses(), first), "us-00: taken, us-01: kept from day 2");
+}
+
 }  // namespace
 }  // namespace tahoma::controller

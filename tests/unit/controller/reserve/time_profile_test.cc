@@ -44,6 +44,22 @@ TEST(TimeProfileTest, ACopyKeepsWhatItWas) {
   EXPECT_EQ(profile.Free(pool, kToday), 1);
 }
 
+TEST(TimeProfileTest, ChangesOfEitherSideOfACopyAreItsOwn) {
+  TimeProfile profile(kToday);
+  const PoolId pool = profile.IdOf(PoolNamed("nn-1"));
+  profile.SetSupply(pool, {.healthy = 10});
+  profile.Book(pool, {kToday, kToday + 1}, 1);
+  TimeProfile other = profile;
+  other.Book(pool, {kToday, kToday + 1}, 2);
+  const TimeProfile third = other;
+  other.Book(pool, {kToday, kToday + 1}, 2);
+  profile.Book(pool, {kToday, kToday + 1}, 5);
+  profile.Book(pool, {kToday, kToday + 1}, 1);
+  EXPECT_EQ(profile.Free(pool, kToday), 3);
+  EXPECT_EQ(other.Free(pool, kToday), 5);
+  EXPECT_EQ(third.Free(pool, kToday), 7);
+}
+
 TEST(TimeProfileTest, AnOccupationWithoutEndNeverEnds) {
   TimeProfile profile(kToday);
   const PoolId pool = profile.IdOf(PoolNamed("nn-1"));
