@@ -142,7 +142,8 @@ void BlockRequests::TouchOnNewDay() {
 }
 
 bool BlockRequests::Step(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
-  for (const BlockKey& block : blocks_.TakeShown()) TouchAfter(block);
+  const std::vector<BlockKey> shown = blocks_.TakeShown();
+  for (std::size_t i = 0; i < shown.size() && !entries_.empty(); ++i) TouchAfter(shown[i]);
   TouchOnNewDay();
   const WallTime at = blocks_.time().ToBlock(now.wall);
   while (!waiting_.empty() && waiting_.begin()->first <= at) {

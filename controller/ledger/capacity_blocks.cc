@@ -69,7 +69,7 @@ void CapacityBlocks::Follow(const std::shared_ptr<const Block>& block) {
   magnets_.OnChange(*block);
   meter_.Forget(block->reservation);
   meter_.Restore(*block);
-  Show(block->key, ViewOf(block, book_.hosts()));
+  Keep(block->key, ViewOf(block, book_.hosts()));
 }
 
 void CapacityBlocks::OnBlock(std::shared_ptr<const BlockFact> fact) {
@@ -323,7 +323,7 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
     to_publish_.Add(fact.key);
     return;
   }
-  book_.SetUid(block->reservation, fact.uid);
+  if (block->uid != fact.uid) book_.SetUid(block->reservation, fact.uid);
   if (fact.spec_error.empty()) {
     book_.SetTerms(block->reservation, fact.order.terms, fact.order.tags, now);
     book_.AskReplacement(block->reservation, fact.replace, now);
@@ -449,10 +449,14 @@ void CapacityBlocks::TakeOrder(const BlockOrder& order, WallTime now) {
 
 // ---- What is published -------------------------------------------------------------------------
 
-void CapacityBlocks::Show(const BlockKey& key, BlockView view) {
+void CapacityBlocks::Keep(const BlockKey& key, BlockView view) {
   if (const auto fact = facts_.Find(key)) view.generation = fact->generation;
   view.time_scale = time_.scale();
   views_.Put(key, std::make_shared<const BlockView>(std::move(view)));
+}
+
+void CapacityBlocks::Show(const BlockKey& key, BlockView view) {
+  Keep(key, std::move(view));
   to_publish_.Add(key);
   shown_.Add(key);
 }
@@ -532,6 +536,8 @@ absl::Status CapacityBlocks::TakeOver(Block block) {
   TAHOMA_RETURN_IF_ERROR(book_.Restore(std::move(block)));
   Store(taken);
   Follow(book_.Find(taken.reservation));
+  to_publish_.Add(taken.key);
+  shown_.Add(taken.key);
   return absl::OkStatus();
 }
 

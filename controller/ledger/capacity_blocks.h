@@ -153,7 +153,8 @@ class CapacityBlocks {
   // Returns whether the object of the block shows it as it is.
   bool IsPublished(const BlockKey& key) const;
   // Takes the blocks that have changed, or are published as they are, since the last call.
-  std::vector<BlockKey> TakeShown() { return shown_.Take(); }
+  // In any order, perhaps more than once.
+  std::vector<BlockKey> TakeShown() { return shown_.TakeUnsorted(); }
   // Returns whether hosts were kept for blocks that no longer are.
   bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
   // Takes the hosts on which everything is to end now.
@@ -202,9 +203,11 @@ class CapacityBlocks {
   void NoteTime(const Block& block, BlockNews news);
   void NoteReclaimed(const Block& block);
   Readiness AdmitTo(const BlockKey& key, const GangRef& ref, Readiness ready, WallTime now) const;
-  // Begins to follow and to show a block that was not sold here: of the journal, or of others.
+  // Begins to follow a block that was not sold here: of the journal, or of others. It is published
+  // when its object was seen, or is known not to be there.
   void Follow(const std::shared_ptr<const Block>& block);
   void Show(const BlockKey& key, BlockView view);
+  void Keep(const BlockKey& key, BlockView view);
   void Store(const Block& block);
   void Forget(const Block& block);
   void Publish(const BlockKey& key, std::uint64_t& attempts, std::vector<ApiWrite>& writes);

@@ -4,8 +4,8 @@
 //   to_publish.Add(key);
 //   for (const BlockKey& next : to_publish.Take()) Publish(next);
 //
-// They are sorted when they are taken: a controller that starts notes 100,000, many of them again
-// and again, and a set would look for the place of each.
+// They are sorted when they are taken: a controller that starts notes 100,000, and a set would look
+// for the place of each.
 //
 // Thread safety: belongs to one thread.
 
@@ -29,16 +29,20 @@ class PendingKeys {
 
   std::vector<Key> Take() {
     Sort();
+    return TakeUnsorted();
+  }
+  // For whom neither order nor repetition matters.
+  std::vector<Key> TakeUnsorted() {
     sort_at_ = kSortAtLeast;
     return std::exchange(keys_, {});
   }
 
  private:
-  static constexpr std::size_t kSortAtLeast = 1024;
+  static constexpr std::size_t kSortAtLeast = 1 << 18;
 
-  // Keys that are noted again and again take no more memory than twice what they need.
+  // Keys that are noted again and again do not take memory without a bound.
   void Sort() {
-    std::sort(keys_.begin(), keys_.end());
+    if (!std::is_sorted(keys_.begin(), keys_.end())) std::sort(keys_.begin(), keys_.end());
     keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());
     sort_at_ = std::max(kSortAtLeast, 2 * keys_.size());
   }

@@ -134,7 +134,9 @@ absl::Status BlockBook::Restore(Block block) {
   version_ = std::max(version_, block.version);
   // A host may have gone meanwhile, of which nobody will tell.
   if (!block.hosts.empty()) touched_.insert(block.reservation);
-  Put(std::make_shared<const Block>(std::move(block)));
+  const auto restored = std::make_shared<const Block>(std::move(block));
+  Count(*restored, 1);
+  Keep(restored);
   return absl::OkStatus();
 }
 
