@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -19,8 +21,9 @@ namespace {
 constexpr const char* kChipSelector =
     "device.driver == \"neuron.aws.com\" && device.attributes[\"neuron.aws.com\"].resourceType == "
     "\"neuron_device\"";
-// Moments that are looked at one after the other, before the rest is searched by halves.
-constexpr int kInOrderMost = 10;
+// Moments that are looked at one after the other; from then on each is so many times further away.
+constexpr std::size_t kInOrderMost = 10;
+constexpr std::size_t kStrides = 4;
 
 int PodsOfBox(const GangRequest& request, const torus::Shape& box) {
   // A pod lies within one node: one layer of the box in the rotation that has the fewest.
@@ -51,6 +54,40 @@ std::int64_t ChipsOf(const GangSpec& gang) {
     chips += member.claims.front().requests.front().alternatives.front().count;
   }
   return chips;
+}
+
+// Returns the chips that become free when the holding ends.
+std::int64_t ChipsOf(const Holding& holding, const ClusterState& cluster) {
+  std::int64_t chips = 0;
+  std::vector<std::string_view> seen;
+  for (const Holding::HeldDevice& held : holding.devices) {
+    if (std::find(seen.begin(), seen.end(), held.node) != seen.end()) continue;
+    seen.push_back(held.node);
+    const auto id = cluster.FindNode(held.node);
+    if (!id || cluster.node(*id).node == nullptr) continue;
+    chips += std::popcount(controller::ChipsOf(holding, *cluster.node(*id).node));
+  }
+  return chips;
+}
+
+// Returns whether as many boxes, or chips, are free as the gang needs where it may run: far cheaper
+// than a plan that fails.
+bool MayHaveRoom(const ClusterState& fleet, const GangSpec& gang, WallTime when) {
+  const GangBoxes boxes = BoxesOf({.members = std::ssize(gang.members),
+                                   .shape = gang.shape_text,
+                                   .chips = gang.chips,
+                                   .slices = gang.slices});
+  std::int64_t left = ChipsOf(gang);
+  int together = 1;
+  if (!boxes.shapes.empty()) {
+    left = std::int64_t{gang.slices} * boxes.per_slice;
+    together = boxes.shapes.front().chip_count();
+  }
+  for (std::size_t i = 0; i < fleet.domain_count() && left > 0; ++i) {
+    const DomainState& domain = fleet.domain(DomainId(i));
+    if (BlocksAdmit(domain, gang, when)) left -= std::popcount(domain.free) / together;
+  }
+  return left <= 0;
 }
 
 Forecast Waits(std::string message) {
@@ -101,54 +138,93 @@ absl::StatusOr<std::shared_ptr<const GangSpec>> GangOfRequest(GangRequest reques
   return gang;
 }
 
-// The fleet as it will be at later moments.
+// The fleet as it will be at later moments, each made of the one before it.
 class WhatIf::Future {
  public:
+  // A state of the fleet, and what has ended by then.
+  struct Moment {
+    ClusterState fleet;
+    std::size_t ends = 0;    // of holdings
+    std::size_t blocks = 0;  // that have ended
+  };
+
   Future(const Snapshot& snapshot, const GangSpec& gang, WallTime now)
       : snapshot_(snapshot),
         time_(snapshot.block_time),
         profile_(snapshot.profile),
-        runtime_(gang.max_runtime) {
+        runtime_(gang.max_runtime),
+        now_(now) {
     profile_.AdvanceTo(SlotOf(time_.ToBlock(now)));
-    FindEnds(now);
+    FindEnds();
     FindHosts();
   }
 
   // The moments after now at which something ends, ascending.
   const std::vector<WallTime>& moments() const { return moments_; }
 
-  ClusterState At(WallTime when) const {
-    ClusterState state = *snapshot_.cluster;
-    for (const auto& [end, claim] : ends_) {
-      if (end > when) break;
-      state.Release(claim);
+  Moment Begin() const { return {.fleet = *snapshot_.cluster, .ends = 0, .blocks = 0}; }
+
+  // Returns the fleet at a moment that is not before `moment`.
+  Moment After(Moment moment, WallTime when) const {
+    ClusterState& fleet = moment.fleet;
+    for (; moment.ends < ends_.size() && ends_[moment.ends].first <= when; ++moment.ends) {
+      fleet.Release(ends_[moment.ends].second->claim_uid);
     }
-    for (const auto& block : blocks_) {
-      if (time_.ToWall(block->end) <= when) Vacate(*block, state);
+    for (; moment.blocks < blocks_.size() && EndsBy(*blocks_[moment.blocks], when);
+         ++moment.blocks) {
+      Vacate(*blocks_[moment.blocks], fleet);
     }
-    std::set<std::string> bound;
-    for (const auto& block : blocks_) {
-      if (Meets(*block, when)) bound.insert(block->hosts.begin(), block->hosts.end());
+    std::set<std::string_view> bound;
+    for (std::size_t i = moment.blocks; i < blocks_.size(); ++i) {
+      if (Meets(*blocks_[i], when))
+        bound.insert(blocks_[i]->hosts.begin(), blocks_[i]->hosts.end());
     }
-    for (const auto& [pool, hosts] : hosts_) KeepHosts(pool, hosts, bound, when, state);
-    return state;
+    for (const auto& [pool, hosts] : hosts_) KeepHosts(pool, hosts, bound, when, fleet);
+    return moment;
+  }
+
+  // Returns how many of the moments are certainly too early for so many chips: even if all that
+  // ends were healthy, and nothing were kept for blocks.
+  std::size_t TooEarlyFor(std::int64_t chips) const {
+    auto free = static_cast<std::int64_t>(snapshot_.cluster->Count().free);
+    std::size_t ends = 0, blocks = 0;
+    for (std::size_t i = 0; i < moments_.size(); ++i) {
+      for (; ends < ends_.size() && ends_[ends].first <= moments_[i]; ++ends) {
+        free += ChipsOf(*ends_[ends].second, *snapshot_.cluster);
+      }
+      for (; blocks < blocks_.size() && EndsBy(*blocks_[blocks], moments_[i]); ++blocks) {
+        free += std::int64_t{blocks_[blocks]->chips()};
+      }
+      if (free >= chips) return i;
+    }
+    return moments_.size();
   }
 
  private:
-  void FindEnds(WallTime now) {
-    std::set<WallTime> moments;
+  bool EndsBy(const Block& block, WallTime when) const { return time_.ToWall(block.end) <= when; }
+
+  void FindEnds() {
     snapshot_.cluster->ForEachHolding([&](const Holding& holding) {
-      if (!holding.end || *holding.end <= now) return;
-      ends_.emplace_back(*holding.end, holding.claim_uid);
-      moments.insert(*holding.end);
+      if (!holding.end || *holding.end <= now_) return;
+      ends_.emplace_back(*holding.end, &holding);
     });
-    std::sort(ends_.begin(), ends_.end());
+    std::sort(ends_.begin(), ends_.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.first, a.second->claim_uid) < std::tie(b.first, b.second->claim_uid);
+    });
     snapshot_.block_list.ForEach([&](const std::string&, const auto& block) {
       if (!HoldsCapacity(block->state)) return;
-      blocks_.push_back(block);
-      if (const WallTime end = time_.ToWall(block->end); end > now) moments.insert(end);
+      blocks_.push_back(block.get());
     });
-    moments_.assign(moments.begin(), moments.end());
+    std::sort(blocks_.begin(), blocks_.end(), [](const Block* a, const Block* b) {
+      return std::tie(a->end, a->reservation) < std::tie(b->end, b->reservation);
+    });
+    for (const auto& [end, holding] : ends_) moments_.push_back(end);
+    const auto middle = std::ssize(moments_);
+    for (const Block* block : blocks_) {
+      if (const WallTime end = time_.ToWall(block->end); end > now_) moments_.push_back(end);
+    }
+    std::inplace_merge(moments_.begin(), moments_.begin() + middle, moments_.end());
+    moments_.erase(std::unique(moments_.begin(), moments_.end()), moments_.end());
   }
 
   // Notes the healthy hosts of each pool in which something is booked.
@@ -174,9 +250,8 @@ class WhatIf::Future {
     }
   }
 
-  // Whether the block has its hardware at some time while the gang would run.
+  // Whether the block, which has not ended, has its hardware at some time while the gang would run.
   bool Meets(const Block& block, WallTime when) const {
-    if (time_.ToWall(block.end) <= when) return false;
     return !runtime_ || time_.ToWall(block.start()) < EndOf(when, *runtime_);
   }
 
@@ -192,22 +267,27 @@ class WhatIf::Future {
   }
 
   // Keeps as many hosts as are booked: first those that blocks have chosen, then those that are in
-  // use, then others.
+  // use, then others. A host that was kept before is not changed, so that little differs between
+  // two moments.
   void KeepHosts(PoolId pool, const std::vector<DomainId>& hosts,
-                 const std::set<std::string>& bound, WallTime when, ClusterState& state) const {
-    using Rank = std::tuple<bool, bool, std::string>;
+                 const std::set<std::string_view>& bound, WallTime when,
+                 ClusterState& state) const {
+    using Rank = std::tuple<bool, bool, std::string_view, DomainId>;
     std::vector<Rank> ranked;
+    ranked.reserve(hosts.size());
     for (const DomainId id : hosts) {
+      // Names stay where they are in the snapshot, while the states of the domains are copied.
       const DomainState& domain = state.domain(id);
-      ranked.emplace_back(!bound.contains(domain.name), domain.free == domain.present, domain.name);
+      const std::string_view name = snapshot_.cluster->domain(id).name;
+      ranked.emplace_back(!bound.contains(name), domain.free == domain.present, name, id);
     }
     std::sort(ranked.begin(), ranked.end());
     int left = BookedFrom(pool, when);
-    for (const auto& [chosen_not, idle, name] : ranked) {
+    for (const auto& [chosen_not, idle, name, id] : ranked) {
       BlockUse use;
-      if (!chosen_not || left > 0) use.kept_from = when;
+      if (!chosen_not || left > 0) use.kept_from = now_;
       --left;
-      state.SetBlockUse(name, use);
+      if (state.domain(id).block != use) state.SetBlockUse(std::string(name), use);
     }
   }
 
@@ -215,8 +295,9 @@ class WhatIf::Future {
   const BlockTime time_;  // of profile and blocks; all else here is by the wall's clock
   TimeProfile profile_;
   const std::optional<std::chrono::seconds> runtime_;
-  std::vector<std::pair<WallTime, std::string>> ends_;  // of holdings, by their claims
-  std::vector<std::shared_ptr<const Block>> blocks_;    // that hold capacity
+  const WallTime now_;
+  std::vector<std::pair<WallTime, const Holding*>> ends_;  // of the snapshot's holdings, ascending
+  std::vector<const Block*> blocks_;                       // that hold capacity, by their ends
   std::map<PoolId, std::vector<DomainId>> hosts_;
   std::vector<WallTime> moments_;
 };
@@ -241,29 +322,38 @@ std::optional<ForeseenPlace> WhatIf::PlaceIn(const ClusterState& state,
   return place;
 }
 
+// Looks at the first moments that are not certainly too early one after the other, then at some
+// further and further away until one does, and halves what lies before it.
 std::optional<Earliest> WhatIf::FindEarliest(Future& future,
                                              const std::shared_ptr<const GangSpec>& gang) {
   const std::vector<WallTime>& moments = future.moments();
-  const std::int64_t chips = ChipsOf(*gang);
+  Future::Moment known = future.Begin();  // the latest moment that was too early
+  int looks = 0;
   const auto try_at = [&](std::size_t i, bool exact) -> std::optional<Earliest> {
-    const ClusterState state = future.At(moments[i]);
-    // Counting is far cheaper than a plan that fails.
-    if (static_cast<std::int64_t>(state.Count().free) < chips) return std::nullopt;
-    auto place = PlaceIn(state, gang, moments[i], nullptr);
-    if (!place) return std::nullopt;
-    return Earliest{.when = moments[i], .exact = exact, .place = std::move(place)};
+    ++looks;
+    Future::Moment moment = future.After(known, moments[i]);
+    std::optional<ForeseenPlace> place;
+    if (MayHaveRoom(moment.fleet, *gang, moments[i])) {
+      place = PlaceIn(moment.fleet, gang, moments[i], nullptr);
+    }
+    if (place) return Earliest{.when = moments[i], .exact = exact, .place = std::move(place)};
+    known = std::move(moment);
+    return std::nullopt;
   };
-  const std::size_t in_order = std::min<std::size_t>(moments.size(), kInOrderMost);
-  for (std::size_t i = 0; i < in_order; ++i) {
-    if (auto found = try_at(i, true)) return found;
+  std::size_t below = future.TooEarlyFor(ChipsOf(*gang));  // moments before it are too early
+  const std::size_t in_order = std::min(moments.size(), below + kInOrderMost);
+  for (; below < in_order; ++below) {
+    if (auto found = try_at(below, true)) return found;
   }
-  if (in_order == moments.size()) return std::nullopt;
-  std::size_t below = in_order, above = moments.size() - 1;
-  std::optional<Earliest> found = try_at(above, false);
-  int looks = kInOrderMost + 1;
+  std::optional<Earliest> found;
+  std::size_t above = below;
+  for (std::size_t step = kInOrderMost; !found && below < moments.size(); step *= kStrides) {
+    above = std::min(below + step, moments.size() - 1);
+    found = try_at(above, false);
+    if (!found) below = above + 1;
+  }
   while (found && below < above && looks < kMomentsMost) {
     const std::size_t middle = below + (above - below) / 2;
-    ++looks;
     if (auto earlier = try_at(middle, false)) {
       found = std::move(earlier);
       above = middle;

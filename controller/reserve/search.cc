@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <span>
 #include <utility>
@@ -308,26 +309,23 @@ SearchAnswer SearchOfferings(TimeProfile profile, const PriceList& prices,
 std::vector<CellShare> ChooseCells(const TimeProfile& profile, const Product& product,
                                    const std::string& zone, SlotRange slots, int count,
                                    bool any_cell) {
-  std::vector<CellShare> room;
+  using Room = std::pair<int, std::string_view>;  // hosts, and the cell
+  std::vector<Room> room;
+  std::optional<Room> enough;
   for (std::size_t i = 0; i < profile.pool_count(); ++i) {
     const Pool& pool = profile.pool(PoolId(i));
     if (pool.product != &product || pool.zone != zone) continue;
-    const int least = profile.LeastFree(PoolId(i), slots);
-    if (least > 0) room.push_back({.cell = pool.cell, .hosts = least});
+    const Room here{profile.LeastFree(PoolId(i), slots), pool.cell};
+    if (here.first >= count && (!enough || here < *enough)) enough = here;
+    if (any_cell && here.first > 0) room.push_back(here);
   }
-  std::sort(room.begin(), room.end(), [](const CellShare& a, const CellShare& b) {
-    return std::pair(a.hosts, std::string_view(a.cell)) <
-           std::pair(b.hosts, std::string_view(b.cell));
-  });
-  const auto enough = std::find_if(room.begin(), room.end(),
-                                   [&](const CellShare& share) { return share.hosts >= count; });
-  if (enough != room.end()) return {{.cell = enough->cell, .hosts = count}};
+  if (enough) return {{.cell = std::string(enough->second), .hosts = count}};
+  std::sort(room.begin(), room.end(), std::greater<>());
   std::vector<CellShare> chosen;
-  if (!any_cell) return chosen;
   int left = count;
-  for (auto share = room.rbegin(); share != room.rend() && left > 0; ++share) {
-    const int hosts = std::min(left, share->hosts);
-    chosen.push_back({.cell = share->cell, .hosts = hosts});
+  for (auto share = room.begin(); share != room.end() && left > 0; ++share) {
+    const int hosts = std::min(left, share->first);
+    chosen.push_back({.cell = std::string(share->second), .hosts = hosts});
     left -= hosts;
   }
   if (left > 0) chosen.clear();

@@ -99,7 +99,7 @@ TEST_F(PlacementTest, OfManyEndsTheFirstThatSufficesIsFound) {
   }
   const Outcome answer = Post(kAsk, {{"ultraServers", 137}});
   EXPECT_EQ(answer.body["earliest"]["time"], FormatTime(In(137)));
-  EXPECT_EQ(answer.body["earliest"]["exact"], false);
+  EXPECT_EQ(answer.body["earliest"]["exact"], true) << "by counting, none before it has room";
 }
 
 TEST_F(PlacementTest, WhatCannotBeMadeRightByWaitingHasNoTime) {

@@ -55,21 +55,24 @@ void BlockAuditor::Check(bool holds, const Block& block, const char* rule) {
 
 std::size_t BlockAuditor::Follow(BlockBook& book) {
   const std::vector<BlockChange> changes = book.TakeChanges();
-  for (const BlockChange& change : changes) {
-    const Block& after = *change.block;
-    auto& before = journal_[after.reservation];
-    CheckOnce(change);
-    MoveRights(before.get(), after);
-    if (before == nullptr) {
-      CheckFirst(book, after);
-    } else {
-      CheckStep(book, *before, after);
-      CheckFee(*before, after);
-    }
-    before = change.block;
-  }
-  changes_ += changes.size();
+  for (const BlockChange& change : changes) Take(book, change);
   return changes.size();
+}
+
+void BlockAuditor::Take(const BlockBook& book, const BlockChange& change) {
+  const Block& after = *change.block;
+  auto& before = journal_[after.reservation];
+  CheckOnce(change);
+  MoveHeld(before.get(), after);
+  MoveRights(before.get(), after);
+  if (before == nullptr) {
+    CheckFirst(book, after);
+  } else {
+    CheckStep(book, *before, after);
+    CheckFee(*before, after);
+  }
+  before = change.block;
+  ++changes_;
 }
 
 // Nothing that happens once in the life of a block happens again.
@@ -179,8 +182,12 @@ void BlockAuditor::CheckFee(const Block& before, const Block& after) {
   }
 }
 
-// No host is anybody's while it is somebody else's.
-void BlockAuditor::MoveRights(const Block* before, const Block& after) {
+// What an owner has of each slot.
+void BlockAuditor::MoveHeld(const Block* before, const Block& after) {
+  const bool same = before != nullptr && before->slots().first == after.slots().first &&
+                    before->slots().last == after.slots().last &&
+                    HoldsCapacity(before->state) == HoldsCapacity(after.state);
+  if (same) return;
   const auto count = [this](const Block& block, int sign) {
     if (!HoldsCapacity(block.state)) return;
     std::map<Slot, int>& held = held_[block.key.ns];
@@ -189,14 +196,17 @@ void BlockAuditor::MoveRights(const Block* before, const Block& after) {
       if ((held[slot] += sign * block.bought.instances()) == 0) held.erase(slot);
     }
   };
-  if (before != nullptr) {
-    count(*before, -1);
-    for (const std::string& host : before->hosts) {
-      std::erase_if(rights_[host],
-                    [&](const Right& right) { return right.reservation == after.reservation; });
-    }
-  }
+  if (before != nullptr) count(*before, -1);
   count(after, 1);
+}
+
+// No host is anybody's while it is somebody else's.
+void BlockAuditor::MoveRights(const Block* before, const Block& after) {
+  if (before != nullptr && before->hosts == after.hosts && before->end == after.end) return;
+  for (std::size_t i = 0; before != nullptr && i < before->hosts.size(); ++i) {
+    std::erase_if(rights_[before->hosts[i]],
+                  [&](const Right& right) { return right.reservation == after.reservation; });
+  }
   const bool early = after.terms.binding == BindingMode::kAtPurchase;
   const Right right{after.reservation, early ? after.created : after.start(), after.end};
   for (const std::string& host : after.hosts) {

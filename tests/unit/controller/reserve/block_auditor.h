@@ -38,6 +38,8 @@ class BlockAuditor {
 
   // Takes the book's changes into the journal. Returns how many there were.
   std::size_t Follow(BlockBook& book);
+  // Takes one of them.
+  void Take(const BlockBook& book, const BlockChange& change);
   // Compares all that the book has and derives with the journal, after Advance.
   void Audit(const BlockBook& book);
 
@@ -64,6 +66,7 @@ class BlockAuditor {
   void CheckQuota(const Block& block, SlotRange slots);
   void CheckFee(const Block& before, const Block& after);
   void CheckOnce(const BlockChange& change);
+  void MoveHeld(const Block* before, const Block& after);
   void MoveRights(const Block* before, const Block& after);
   void CheckTimes(const Block& block, WallTime now);
   void CheckWake(const BlockBook& book);

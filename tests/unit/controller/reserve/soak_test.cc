@@ -1,5 +1,5 @@
-// A year of a fleet of 15,625 UltraServers that is about nine tenths sold, in virtual time: blocks
-// are bought, extended, delivered, used and reclaimed, hosts fail and are repaired, the controller
+// A year of a fleet of 15,625 UltraServers that is nine tenths sold, in virtual time: blocks of all
+// durations are bought, extended, delivered, used and reclaimed, hosts fail and are repaired, the controller
 // restarts, its clock is set back and forth. Every change is audited, and everything each day.
 //
 // The first run has a seed of its own; another has a fresh one, which is printed.
@@ -32,6 +32,8 @@ constexpr int kInCell = 32;
 constexpr std::uint64_t kFailuresADay = kUltraServers * 4 * 38 / 10'000;
 constexpr std::uint64_t kMinutesADay = 24 * 60;
 constexpr int kForgottenAfterDays = 7;
+// The share of the hosts that are for sale which buyers have together.
+constexpr double kSold = 0.92;
 
 std::size_t ResidentMib() {
   std::ifstream file("/proc/self/statm");
@@ -141,8 +143,9 @@ class Soak {
 
   // Some buy, one extends, and gangs begin and end on some hosts.
   void Visit() {
-    while (Sold() < 0.9 && rng_.Chance(9, 10)) Buy(0);
-    for (std::uint64_t i = rng_.Below(8); i > 0; --i) Buy(static_cast<int>(rng_.Below(20)));
+    if (rng_.Chance(1, 4)) Buy(static_cast<int>(rng_.Below(20)));
+    while (Sold() < kSold && Buy(0)) {
+    }
     if (auditor_.journal().empty()) return;
     Extend();
     for (int i = 0; i < 5; ++i) {
@@ -158,26 +161,35 @@ class Soak {
     }
   }
 
-  void Buy(int days_ahead) {
+  // Buys for a random time, or what is left for a shorter one. Returns whether anything was.
+  bool Buy(int days_ahead) {
     constexpr int kCounts[] = {1, 1, 2, 2, 4, 4, 8, 16};
     const Product& product = *FindProduct("u-trn2x64");
     const Slot start = SlotOf(now_ + minutes(30)) + 1 + days_ahead;
-    const int days = LegalDays()[rng_.Below(16)];
-    const Offering offering{.product = &product,
-                            .count = kCounts[rng_.Below(std::size(kCounts))],
-                            .zone = "tahoma-1a",
-                            .any_cell = rng_.Chance(1, 10),
-                            .start = StartOf(start),
-                            .end = StartOf(start + days),
-                            .rate = product.rate};
+    Offering offering{.product = &product,
+                      .count = kCounts[rng_.Below(std::size(kCounts))],
+                      .zone = "tahoma-1a",
+                      .any_cell = rng_.Chance(1, 10),
+                      .start = StartOf(start),
+                      .end = {},
+                      .rate = product.rate};
     PurchaseOrder order;
-    order.offering_id = OfferingId(offering);
     order.key.ns = fmt::format("team-{}", rng_.Below(2'000));
     order.terms.replace = rng_.Chance(1, 3) ? ReplacePolicy::kAutomatic : ReplacePolicy::kOnRequest;
     if (rng_.Chance(1, 50)) order.tags = {{"tahoma.dev/simulated-payment", "fail"}};
     if (rng_.Chance(1, 50)) order.terms.binding = BindingMode::kAtPurchase;
-    if (book_->Purchase(order, now_).ok()) ++purchases_;
+    std::size_t duration = rng_.Below(LegalDays().size());
+    while (true) {
+      offering.end = StartOf(start + LegalDays()[duration]);
+      order.offering_id = OfferingId(offering);
+      if (book_->Purchase(order, now_).ok()) break;
+      if (offering.count == 1 && duration == 0) return false;
+      offering.count = std::max(1, offering.count / 2);
+      duration /= 2;
+    }
+    ++purchases_;
     auditor_.Follow(*book_);
+    return true;
   }
 
   void Extend() {
@@ -228,15 +240,15 @@ void Live(std::uint64_t seed, int days) {
     if (day % 7 == 0) sold += soak.Sold();
     ASSERT_TRUE(soak.auditor().violations().empty())
         << "seed " << seed << ", day " << day << ": " << soak.auditor().violations().front();
-    if (day == days / 3) resident = ResidentMib();
+    if (day == days / 2) resident = ResidentMib();
   }
   sold /= days / 7;
   fmt::print(
       "seed {}: {} days, {} blocks sold, {} extensions, {} changes, at most {} blocks, {:.1f} "
-      "% sold, {} USD, {} MiB after a third and {} MiB at the end\n",
+      "% sold, {} USD, {} MiB after a half and {} MiB at the end\n",
       seed, days, soak.purchases(), soak.extensions(), soak.auditor().changes(), soak.most_blocks(),
       sold * 100, soak.auditor().turnover().ToString(), resident, ResidentMib());
-  EXPECT_GT(sold, 0.8);
+  EXPECT_GT(sold, 0.88);
   if (days >= 365) {
     EXPECT_LT(ResidentMib(), resident + resident / 4) << "it remembers what is over";
   }
