@@ -213,6 +213,8 @@ ROWS = [
     ("handover_2232_ultraservers_ms", "ms", 5000, "lower", google_benchmark("reserve_bench", None)),
     ("blocks_100k_restart_ms", "ms", 2000, "lower", google_benchmark("block_journal_bench", "restart_ms")),
     ("blocks_100k_rss_mib", "MiB", None, "lower", google_benchmark("block_journal_bench", "mib")),
+    ("what_if_512_ultraservers_ms", "ms", 200, "lower", google_benchmark("what_if_bench", "ms")),
+    ("what_if_512_beside_blocks_ms", "ms", 200, "lower", google_benchmark("what_if_bench", "ms")),
     ("strategic_merge_533kb_ms", "ms", 200, "lower", google_benchmark("api_server_bench", None)),
     ("topology_summary_62500_nodes_ms", "ms", 1000, "lower", lambda _: topology_summary_ms()),
     ("controller_start_ms", "ms", None, "lower", lambda _: controller_start_ms()),

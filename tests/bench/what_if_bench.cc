@@ -111,7 +111,7 @@ void AskAboutBlocks(benchmark::State& run) {
   Rng rng(2);
   const Product& product = *FindProduct("u-trn2x64");
   for (int i = 0; i < kUltraServers; ++i) {
-    // As the fleet shows them, but idle: what runs there has been given the host by the block.
+    // The book is told that they are idle, or nothing could be sold before they are.
     book.PutHost({.name = NameOf(i),
                   .pool = {.product = &product,
                            .zone = kDefaultZone,

@@ -1,6 +1,7 @@
 // A year of a fleet of 15,625 UltraServers that is nine tenths sold, in virtual time: blocks of all
-// durations are bought, extended, delivered, used and reclaimed, hosts fail and are repaired, the controller
-// restarts, its clock is set back and forth. Every change is audited, and everything each day.
+// durations are bought, extended, delivered, used and reclaimed, hosts fail and are repaired, the
+// controller restarts, its clock is set back and forth. Every change is audited, and everything
+// each day.
 //
 // The first run has a seed of its own; another has a fresh one, which is printed.
 
