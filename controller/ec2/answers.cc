@@ -34,6 +34,20 @@ void WriteTags(XmlWriter& xml, const std::vector<Tag>& tags) {
   });
 }
 
+void WriteSegment(XmlWriter& xml, const OfferingSegment& segment) {
+  xml.Text("instanceType", segment.instance_type);
+  xml.Text("availabilityZone", segment.availability_zone);
+  xml.TextIfAny("availabilityZoneId", segment.availability_zone_id);
+  xml.Number("instanceCount", segment.instance_count);
+  xml.Time("startDate", segment.start);
+  xml.Time("endDate", segment.end);
+  xml.Number("capacityBlockDurationHours", segment.duration_hours);
+  xml.Number("capacityBlockDurationMinutes", segment.duration_minutes);
+  xml.Text("upfrontFee", segment.upfront_fee);
+  xml.Text("currencyCode", segment.currency_code);
+  xml.TextIfAny("zoneType", segment.zone_type);
+}
+
 void WriteOffering(XmlWriter& xml, const Offering& offering) {
   xml.Text("capacityBlockOfferingId", offering.id);
   xml.Text("instanceType", offering.instance_type);
@@ -49,6 +63,9 @@ void WriteOffering(XmlWriter& xml, const Offering& offering) {
   xml.TextIfAny("ultraserverType", offering.ultraserver_type);
   if (offering.ultraserver_count) xml.Number("ultraserverCount", *offering.ultraserver_count);
   xml.TextIfAny("zoneType", offering.zone_type);
+  if (offering.segments.empty()) return;
+  xml.Items("capacityBlockOfferingSegmentSet", offering.segments,
+            [&](const OfferingSegment& segment) { WriteSegment(xml, segment); });
 }
 
 void WriteBlock(XmlWriter& xml, const Block& block) {

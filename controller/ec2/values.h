@@ -36,6 +36,21 @@ struct Tag {
   bool operator==(const Tag&) const = default;
 };
 
+// CapacityBlockOfferingSegment: one part of an offering that has several.
+struct OfferingSegment {
+  std::string instance_type;
+  std::string availability_zone;
+  std::string availability_zone_id;
+  std::int64_t instance_count = 0;
+  WallTime start;
+  WallTime end;
+  std::int64_t duration_hours = 0;
+  std::int64_t duration_minutes = 0;  // beyond the hours, 0 to 59
+  std::string upfront_fee;
+  std::string currency_code = "USD";
+  std::string zone_type = "availability-zone";
+};
+
 // CapacityBlockOffering
 struct Offering {
   std::string id;
@@ -52,6 +67,7 @@ struct Offering {
   std::string ultraserver_type = {};
   std::optional<std::int64_t> ultraserver_count = {};
   std::string zone_type = "availability-zone";
+  std::vector<OfferingSegment> segments = {};
 };
 
 // CapacityBlock
