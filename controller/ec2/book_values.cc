@@ -98,6 +98,16 @@ Offering OfferingOf(const controller::Offering& offering) {
     out.ultraserver_type = offering.product->name;
     out.ultraserver_count = offering.count;
   }
+  // EC2 may make an offering of several; one of ours is one.
+  out.segments.push_back({.instance_type = out.instance_type,
+                          .availability_zone = out.availability_zone,
+                          .availability_zone_id = "",
+                          .instance_count = out.instance_count,
+                          .start = out.start,
+                          .end = out.end,
+                          .duration_hours = out.duration_hours,
+                          .duration_minutes = out.duration_minutes,
+                          .upfront_fee = out.upfront_fee});
   return out;
 }
 

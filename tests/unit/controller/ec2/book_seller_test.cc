@@ -124,6 +124,11 @@ TEST_F(BookSellerTest, OfferingsAreThoseOfTheBook) {
     EXPECT_EQ(offering.ultraserver_count, 2);
     EXPECT_EQ(offering.instance_count, 8);
     EXPECT_EQ(offering.availability_zone, "tahoma-1a");
+    ASSERT_THAT(offering.segments, SizeIs(1));
+    EXPECT_EQ(offering.segments[0].start, offering.start);
+    EXPECT_EQ(offering.segments[0].end, offering.end);
+    EXPECT_EQ(offering.segments[0].instance_count, 8);
+    EXPECT_EQ(offering.segments[0].upfront_fee, offering.upfront_fee);
     if (!IsBoundary(offering.start)) continue;
     aligned = true;
     EXPECT_EQ(FormatTime(offering.start), "2026-11-23T11:30:00Z");

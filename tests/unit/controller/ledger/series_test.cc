@@ -181,9 +181,10 @@ TEST_F(SeriesTest, OfferingsAreBoughtTogetherOrNotAtAll) {
   EXPECT_EQ(world.State(kBlocks, "pieces-2"), "scheduled");
   // One UltraServer is free on the first day, none on the other.
   Apply("again", {{"capacityBlockOfferingIds", {first, second}}});
-  EXPECT_THAT(Refusal("again"),
-              ::testing::AllOf(HasSubstr("InsufficientInstanceCapacity: offering 2 of 2: "),
-                               HasSubstr("; none was bought")));
+  EXPECT_THAT(
+      Refusal("again"),
+      ::testing::AllOf(HasSubstr("InvalidCapacityBlockOfferingIdExpired: offering 2 of 2: "),
+                       HasSubstr("; none was bought")));
   EXPECT_EQ(world.core().snapshot()->block_list.size(), 2U);
 }
 
