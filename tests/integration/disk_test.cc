@@ -137,6 +137,114 @@ TEST_F(SmallDisk, AStartWithoutRoomSaysSoAndTheNextOneWithRoomSucceeds) {
   EXPECT_THAT(Ask(again.api(), std::string(kMaps) + "/before"), HasSubstr("200 "));
 }
 
+// People who buy Capacity Blocks by the admin API of the controller in `folder`.
+class Buyer {
+ public:
+  explicit Buyer(const std::string& folder) {
+    const std::string ports = *ReadFile(folder + "/ports");
+    const std::size_t begin = ports.find("adminAddress: ") + 14;
+    admin_ = *kube::HttpTransport::Create(
+        {.server = "http://" + ports.substr(begin, ports.find('\n', begin) - begin)});
+  }
+
+  // Returns an offering of one host for tomorrow; empty while there is none.
+  std::string Offering() {
+    const Json found = Call({.method = "GET",
+                             .target = "/v1/capacityblockofferings?instanceType=trn2.48xlarge"
+                                       "&instanceCount=1&capacityDurationHours=24"});
+    const Json& offerings = found.value("capacityBlockOfferings", Json::array());
+    return offerings.empty() ? "" : offerings[0].at("capacityBlockOfferingId").get<std::string>();
+  }
+  // Returns the answer of a purchase; null when there was none.
+  Json Buy(const std::string& offering, const std::string& token) {
+    return Call(
+        {.method = "POST",
+         .target = "/v1/capacityblocks/default",
+         .headers = {{"Content-Type", "application/json"}},
+         .body = Json{{"capacityBlockOfferingId", offering}, {"clientToken", token}}.dump()});
+  }
+  // Returns the reservations of all blocks.
+  std::vector<std::string> Blocks() {
+    std::vector<std::string> blocks;
+    const Json list = Call({.method = "GET", .target = "/v1/capacityblocks"});
+    for (const Json& block : list.value("capacityBlocks", Json::array())) {
+      blocks.push_back(block.value("capacityReservationId", "none"));
+    }
+    return blocks;
+  }
+
+ private:
+  Json Call(const kube::Request& request) {
+    const auto answer = admin_->Send(request);
+    return answer.ok() ? Json::parse(answer->body, nullptr, false) : Json();
+  }
+
+  std::unique_ptr<kube::HttpTransport> admin_;
+};
+
+// A purchase that finds no room waits for it, and is carried out; or its controller dies first, and
+// who asks again with the same token buys once.
+TEST_F(SmallDisk, APurchaseWaitsForRoomAndAfterAKillIsAskedForAgainAndMadeOnce) {
+  for (const bool killed : {false, true}) {
+    SCOPED_TRACE(killed ? "killed while it waits" : "there is room again");
+    std::string first, second;
+    {
+      Standalone controller(dir_.path(), testing::RealController);
+      ASSERT_TRUE(controller.started()) << controller.program().log();
+      for (const char* node : {"n0", "n1"}) {
+        if (!killed) testing::MakeNode(controller.api(), node);  // both are still there later
+      }
+      Buyer buyer(dir_.path());
+      std::string offering;
+      ASSERT_TRUE(controller.Eventually([&] { return !(offering = buyer.Offering()).empty(); }));
+      const std::size_t before = buyer.Blocks().size();
+      first =
+          buyer.Buy(offering, fmt::format("first-{}", killed)).value("capacityReservationId", "");
+      ASSERT_NE(first, "") << controller.program().log();
+      FillUp();
+      for (int i = 0; PutMap(controller.api(), fmt::format("m{}-{}", killed, i), 100'000) == 201;) {
+        ++i;
+      }
+      Json answer;
+      {
+        std::jthread buys(
+            [&] { answer = Buyer(dir_.path()).Buy(offering, fmt::format("second-{}", killed)); });
+        ASSERT_TRUE(controller.Eventually([&] {
+          return controller.program().log().find("decisions wait for the journal") !=
+                 std::string::npos;
+        })) << controller.program().log();
+        EXPECT_EQ(buyer.Blocks().size(), before + 1) << "it is shown before it is durable";
+        if (killed) controller.program().Kill(SIGKILL);
+        if (killed) controller.program().Wait();
+        fs::remove(filler());
+      }
+      if (killed) {
+        EXPECT_TRUE(answer.is_null()) << answer.dump();
+      } else {
+        second = answer.value("capacityReservationId", "");
+        EXPECT_NE(second, "") << answer.dump();
+        controller.program().Kill(SIGKILL);
+        controller.program().Wait();
+      }
+      Standalone again(dir_.path(), testing::RealController);
+      ASSERT_TRUE(again.started()) << again.program().log();
+      Buyer returns(dir_.path());
+      ASSERT_TRUE(again.Eventually([&] { return !returns.Blocks().empty(); }));
+      const Json repeated = returns.Buy(offering, fmt::format("second-{}", killed));
+      EXPECT_NE(repeated.value("capacityReservationId", ""), "") << repeated.dump();
+      EXPECT_TRUE(second.empty() || repeated.value("capacityReservationId", "") == second);
+      EXPECT_EQ(
+          returns.Buy(offering, fmt::format("first-{}", killed)).value("capacityReservationId", ""),
+          first);
+      EXPECT_EQ(returns.Blocks().size(), before + 2);
+      EXPECT_EQ(returns.Buy(offering, "third").value("code", ""),
+                "InvalidCapacityBlockOfferingIdExpired");
+      again.program().Kill(SIGTERM);
+      EXPECT_EQ(again.program().Wait(), 0);
+    }
+  }
+}
+
 TEST(BackupOfARunningController, IsRestoredWithEveryGangWholeAndUnderNewVersions) {
   const TempDir dir;
   const TempDir other;
