@@ -15,10 +15,13 @@
 
 #include <absl/status/status.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -52,6 +55,7 @@ class BlockApi {
     const auto object = objects.find(key);
     if (write.kind == WriteKind::kCreateBlock) {
       if (object != objects.end()) return Refused(result, WriteOutcome::kConflict);
+      if (!has_namespaces) return Refused(result, WriteOutcome::kGone);
       BlockFact fact{.key = key,
                      .protected_by_finalizer = HoldsCapacity(write.block->block->state)};
       fact.order.offering_id = write.block->block->offering_id;
@@ -91,6 +95,7 @@ class BlockApi {
     return fact;
   }
 
+  bool has_namespaces = true;
   std::map<BlockKey, BlockFact> objects;
   std::map<BlockKey, std::string> refusals;
   std::set<BlockKey> changed;
@@ -107,8 +112,13 @@ class BlockApi {
 // A controller while it leads.
 class Leader {
  public:
-  Leader(BlockApi& api, Journal& journal, std::int64_t term, WallTime wall)
-      : api_(api),
+  using Arrives = std::function<bool(const ApiWrite&)>;
+
+  Leader(
+      BlockApi& api, Journal& journal, std::int64_t term, WallTime wall,
+      Arrives which = [](const ApiWrite&) { return true; })
+      : arrives(std::move(which)),
+        api_(api),
         journal_(journal),
         wall_(wall),
         blocks_(BookOptions{}, buffer_, BlockTime(), term) {
@@ -142,7 +152,9 @@ class Leader {
     }
   }
 
+  // Sets the clock, back as well; the monotonic one goes on in any case.
   void MoveTo(WallTime wall) {
+    monotonic_ += std::max<std::chrono::nanoseconds>(wall - wall_, CapacityBlocks::kSeenAfter);
     wall_ = wall;
     Settle();
   }
@@ -198,11 +210,16 @@ class Leader {
 
   // Not OK when the journal could not be written: nothing was answered or sent since.
   const absl::Status& failure() const { return failure_; }
+  // When it has something to do, from now on.
+  std::optional<std::chrono::nanoseconds> wake() const {
+    const auto wake = blocks_.wake(now());
+    return wake ? std::optional(*wake - monotonic_) : std::nullopt;
+  }
   CapacityBlocks& blocks() { return blocks_; }
   const ClusterState& fleet() const { return cluster_; }
   std::shared_ptr<const Block> Find(const BlockKey& key) { return blocks_.book().FindByKey(key); }
 
-  std::function<bool(const ApiWrite&)> arrives = [](const ApiWrite&) { return true; };
+  Arrives arrives;
   std::vector<ApiWrite> sent;
   std::vector<OrderAnswer> answers;
 
@@ -214,7 +231,7 @@ class Leader {
                                   .z = i % 4,
                                   .top_layer = "nn-1"}));
   }
-  Now now() const { return {wall_, MonotonicTime(wall_.time_since_epoch())}; }
+  Now now() const { return {wall_, monotonic_}; }
   void See() {
     for (const BlockKey& key : std::exchange(api_.changed, {})) {
       blocks_.OnBlock(std::make_shared<const BlockFact>(api_.objects.at(key)));
@@ -224,6 +241,7 @@ class Leader {
   BlockApi& api_;
   Journal& journal_;
   WallTime wall_;
+  MonotonicTime monotonic_{};
   ClusterState cluster_;
   JournalBuffer buffer_;
   CapacityBlocks blocks_;

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "controller/reserve/refusal.h"
 #include "tests/support/memory_journal.h"
@@ -16,6 +17,7 @@ namespace {
 
 using std::chrono::hours;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 const BlockKey kTrain{"team-a", "train"};
@@ -97,6 +99,86 @@ TEST_F(BlockLeadersTest, AStatusThatAFormerLeaderHasSentChangesNothing) {
   const Block sold = api_.Published(kTrain);
   EXPECT_EQ(api_.Execute(late).outcome, WriteOutcome::kConflict);
   EXPECT_EQ(api_.Published(kTrain), sold);
+}
+
+// The defect: an extension whose write was delayed until another led, and had sold the capacity,
+// was taken over all the same.
+TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateDoesNotSellTwice) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->Buy(kTrain, 1, 2);
+  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->Extend(kTrain, "t");
+  EXPECT_THAT(leader->answers, IsEmpty());
+  ASSERT_THAT(leader->sent, SizeIs(1));
+  const ApiWrite late = leader->sent[0];
+  leader = Lead(other_, 1, morning_ + hours(1));
+  const Block before = *leader->Find(kTrain);
+  leader->Buy(kFirst);
+  ASSERT_EQ(leader->Find(kFirst)->start(), before.end);
+  ASSERT_EQ(api_.Execute(late).outcome, WriteOutcome::kDone);
+  leader->Settle();
+  EXPECT_EQ(leader->Find(kTrain)->end, before.end);
+  EXPECT_THAT(api_.Published(kTrain).extensions, IsEmpty());
+  EXPECT_EQ(api_.Published(kTrain), *leader->Find(kTrain));
+}
+
+// … where nobody has sold it, it is kept: somebody may have seen it.
+TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateIsKeptWhereThereIsRoom) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->Buy(kTrain, 1, 2);
+  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->Extend(kTrain, "t");
+  const ApiWrite late = leader->sent[0];
+  leader = Lead(other_, 1, morning_ + hours(1));
+  ASSERT_EQ(api_.Execute(late).outcome, WriteOutcome::kDone);
+  leader->Settle();
+  EXPECT_THAT(leader->Find(kTrain)->extensions, SizeIs(1));
+  EXPECT_EQ(api_.Published(kTrain), *leader->Find(kTrain));
+}
+
+// The defect: the same of a purchase, which the next leader was about to refuse.
+TEST_F(BlockLeadersTest, APurchaseThatArrivesLateDoesNotSellTwice) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  const std::string offering = leader->Offering();
+  leader->Buy(kTrain, 1, 2);
+  ASSERT_THAT(leader->sent, SizeIs(1));
+  const ApiWrite late = leader->sent[0];
+  BlockFact first{.key = kFirst};
+  first.order.offering_id = offering;
+  api_.Make(first);
+  bool arrived = false;
+  leader = std::make_unique<Leader>(api_, other_, 1, morning_, [&](const ApiWrite& write) {
+    if (write.name == "train" && !std::exchange(arrived, true)) {
+      EXPECT_EQ(api_.Execute(late).outcome, WriteOutcome::kDone);
+    }
+    return true;
+  });
+  ASSERT_TRUE(arrived);
+  EXPECT_NE(leader->Find(kFirst), nullptr);
+  EXPECT_EQ(leader->Find(kTrain), nullptr);
+  EXPECT_EQ(api_.refusals.at(kTrain), "InvalidCapacityBlockOfferingIdExpired");
+  EXPECT_EQ(api_.objects.at(kTrain).record, "");
+}
+
+// The buyer has asked the next leader meanwhile, with the same token.
+TEST_F(BlockLeadersTest, AnObjectThatIsMadeLateBuysNothingMore) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->arrives = [](const ApiWrite&) { return false; };
+  const PurchaseOrder order{.offering_id = leader->Offering(), .key = {"team-a", ""}, .token = "t"};
+  leader->Order(1, order);
+  ASSERT_THAT(leader->sent, SizeIs(1));
+  const ApiWrite late = leader->sent[0];
+  ASSERT_EQ(late.kind, WriteKind::kCreateBlock);
+  leader = Lead(other_, 1, morning_ + hours(1));
+  leader->Order(1, order);
+  ASSERT_THAT(leader->answers, SizeIs(1));
+  const Block sold = **leader->answers[0].block;
+  ASSERT_EQ(api_.Execute(late).outcome, WriteOutcome::kDone);
+  leader->Settle();
+  EXPECT_EQ(leader->blocks().book().blocks().size(), 1U);
+  EXPECT_EQ(api_.Published(sold.key), *leader->Find(sold.key));
+  EXPECT_EQ(api_.refusals.at({"team-a", late.name}), "IdempotentParameterMismatch");
 }
 
 TEST_F(BlockLeadersTest, ARecordThatSomebodyHasWrittenOverIsWrittenAgain) {
@@ -211,6 +293,63 @@ TEST_F(BlockLeadersTest, AnOrderDoesNotTakeTheNameOfAnotherObject) {
   EXPECT_THAT(std::string(leader->answers[1].block.status().message()),
               HasSubstr("there is another of that name"));
   EXPECT_EQ(api_.Published(kTrain).offering_id, other.order.offering_id);
+}
+
+// Slurm before 25.05 deleted reservations when it could not look up their users and groups. Here
+// an owner is a namespace, and it may be away, with all of its objects, at any time: its block is
+// kept, delivered, and shown again when there is where to.
+TEST_F(BlockLeadersTest, ABlockIsKeptWhileItsOwnerCannotBeFound) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->Buy(kTrain, 2);
+  const auto bought = leader->Find(kTrain);
+  api_.has_namespaces = false;
+  api_.objects.clear();
+  leader->blocks().OnBlockGone(kTrain, bought->uid);
+  leader->Settle();
+  EXPECT_EQ(StateName(leader->Find(kTrain)->state), "scheduled");
+  leader->MoveTo(bought->start() + hours(1));
+  EXPECT_EQ(StateName(leader->Find(kTrain)->state), "active");
+  EXPECT_THAT(leader->Find(kTrain)->hosts, SizeIs(1));
+  // Nor is it forgotten by who finds no object of it at his start.
+  leader = Lead(mine_, 1, bought->start() + hours(2));
+  EXPECT_EQ(StateName(leader->Find(kTrain)->state), "active");
+  EXPECT_THAT(api_.objects, IsEmpty());
+  api_.has_namespaces = true;
+  leader->MoveTo(bought->start() + hours(3));
+  ASSERT_TRUE(api_.objects.contains(kTrain));
+  EXPECT_EQ(api_.Published(kTrain), *leader->Find(kTrain));
+  EXPECT_EQ(leader->Find(kTrain)->reservation, bought->reservation);
+}
+
+// The clock is three months ahead for a minute: what ran in the block was told and is ended, and
+// the same controller, another on its disk and one without a disk leave the block as it is then.
+TEST_F(BlockLeadersTest, AClockThatLeapsByMonthsAndComesBackEndsABlockOnce) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->Buy(kTrain);
+  const WallTime running = leader->Find(kTrain)->start() + hours(1);
+  leader->MoveTo(running);
+  ASSERT_EQ(StateName(leader->Find(kTrain)->state), "active");
+  const std::string host = leader->Find(kTrain)->hosts.at(0);
+  (void)leader->blocks().TakeNotices();
+  leader->MoveTo(running + hours(24 * 90));
+  const auto warned = leader->blocks().TakeNotices();
+  ASSERT_THAT(warned, SizeIs(1));
+  EXPECT_THAT(warned[0].warning, HasSubstr("takes its hardware back"));
+  const auto ended = leader->blocks().TakeReclaimed();
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_EQ(ended[0].host, host);
+
+  const Block expired = *leader->Find(kTrain);
+  EXPECT_EQ(StateName(expired.state), "expired");
+  for (const bool has_disk : {true, true, false}) {
+    leader->MoveTo(running + std::chrono::minutes(1));
+    EXPECT_EQ(*leader->Find(kTrain), expired);
+    EXPECT_EQ(api_.Published(kTrain), expired);
+    EXPECT_THAT(leader->blocks().TakeNotices(), IsEmpty());
+    EXPECT_THAT(leader->blocks().TakeReclaimed(), IsEmpty());
+    EXPECT_EQ(leader->wake(), std::nullopt) << "there is nothing to do for three months";
+    leader = Lead(has_disk ? mine_ : other_, has_disk ? 1 : 2, running + std::chrono::minutes(2));
+  }
 }
 
 }  // namespace
