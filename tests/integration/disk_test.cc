@@ -17,6 +17,7 @@
 #include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "tests/integration/buyer.h"
 #include "tests/integration/standalone.h"
 #include "tests/support/child_program.h"
 #include "tests/support/temp_dir.h"
@@ -28,6 +29,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using testing::Bin;
+using testing::Buyer;
 using testing::ChildProgram;
 using ::testing::HasSubstr;
 using testing::Standalone;
@@ -136,51 +138,6 @@ TEST_F(SmallDisk, AStartWithoutRoomSaysSoAndTheNextOneWithRoomSucceeds) {
   ASSERT_TRUE(again.started()) << again.program().log();
   EXPECT_THAT(Ask(again.api(), std::string(kMaps) + "/before"), HasSubstr("200 "));
 }
-
-// People who buy Capacity Blocks by the admin API of the controller in `folder`.
-class Buyer {
- public:
-  explicit Buyer(const std::string& folder) {
-    const std::string ports = *ReadFile(folder + "/ports");
-    const std::size_t begin = ports.find("adminAddress: ") + 14;
-    admin_ = *kube::HttpTransport::Create(
-        {.server = "http://" + ports.substr(begin, ports.find('\n', begin) - begin)});
-  }
-
-  // Returns an offering of one host for tomorrow; empty while there is none.
-  std::string Offering() {
-    const Json found = Call({.method = "GET",
-                             .target = "/v1/capacityblockofferings?instanceType=trn2.48xlarge"
-                                       "&instanceCount=1&capacityDurationHours=24"});
-    const Json& offerings = found.value("capacityBlockOfferings", Json::array());
-    return offerings.empty() ? "" : offerings[0].at("capacityBlockOfferingId").get<std::string>();
-  }
-  // Returns the answer of a purchase; null when there was none.
-  Json Buy(const std::string& offering, const std::string& token) {
-    return Call(
-        {.method = "POST",
-         .target = "/v1/capacityblocks/default",
-         .headers = {{"Content-Type", "application/json"}},
-         .body = Json{{"capacityBlockOfferingId", offering}, {"clientToken", token}}.dump()});
-  }
-  // Returns the reservations of all blocks.
-  std::vector<std::string> Blocks() {
-    std::vector<std::string> blocks;
-    const Json list = Call({.method = "GET", .target = "/v1/capacityblocks"});
-    for (const Json& block : list.value("capacityBlocks", Json::array())) {
-      blocks.push_back(block.value("capacityReservationId", "none"));
-    }
-    return blocks;
-  }
-
- private:
-  Json Call(const kube::Request& request) {
-    const auto answer = admin_->Send(request);
-    return answer.ok() ? Json::parse(answer->body, nullptr, false) : Json();
-  }
-
-  std::unique_ptr<kube::HttpTransport> admin_;
-};
 
 // A purchase that finds no room waits for it, and is carried out; or its controller dies first, and
 // who asks again with the same token buys once.

@@ -300,7 +300,10 @@ class TornSaleTest : public ::testing::Test {
 
   std::string data() const { return dir_.path() + "/data"; }
   StoreOptions Options(bool only_copy) const {
-    return {.dir = data(), .single_threaded = true, .only_copy = only_copy};
+    return {.dir = data(),
+            .file_system = std::make_shared<FaultFileSystem>(),  // which does not sync
+            .single_threaded = true,
+            .only_copy = only_copy};
   }
   std::string LogFile() const {
     for (const auto& entry : fs::directory_iterator(data())) {
