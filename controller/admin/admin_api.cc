@@ -23,7 +23,7 @@ AdminApi::AdminApi(Sources sources, const Clock& clock)
   placements_.AddRoutes(routes_);
   gang_changes_.AddRoutes(routes_);
   cordons_.AddRoutes(routes_);
-  routes_.Add(ClockRoute(clock, sources.block_time));
+  routes_.Add(ClockRoute(clock, sources.block_time, sources.snapshot));
   routes_.Add(OpenApiRoute(routes_));
 }
 

@@ -14,13 +14,16 @@
 
 #include "controller/admin/admin_access.h"
 #include "controller/admin/admin_api.h"
+#include "controller/admin/clock_route.h"
 #include "controller/admin/usage_report.h"
+#include "controller/app/ahead_log.h"
 #include "controller/app/backup_command.h"
 #include "controller/app/callers.h"
 #include "controller/app/cluster_loop.h"
 #include "controller/app/core_loop.h"
 #include "controller/app/ec2_front.h"
 #include "controller/app/ending.h"
+#include "controller/app/guarded_clock.h"
 #include "controller/app/identity.h"
 #include "controller/app/leadership.h"
 #include "controller/app/standalone.h"
@@ -73,8 +76,10 @@ absl::Status Lasting(const absl::Status& store) {
 }
 
 // Waits until a signal comes or the loop or the store fails for good.
-absl::Status WaitForEnd(CoreLoop& loop, const Store& store) {
+absl::Status WaitForEnd(CoreLoop& loop, const Store& store, const Clock& clock) {
+  AheadLog ahead(Warn);
   while (!Ended()) {
+    ahead.Look(*loop.snapshot(), clock.WallNow());
     TAHOMA_RETURN_IF_ERROR(loop.health());
     TAHOMA_RETURN_IF_ERROR(Lasting(store.health()));
   }
@@ -113,7 +118,21 @@ void AddStoreMetrics(rest::Metrics& metrics, const Store& store) {
 
 using ReadSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
 
-void AddMetrics(rest::Metrics& metrics, const Clock& clock, const ReadSnapshot& snapshot) {
+void AddClockMetrics(rest::Metrics& metrics, const GuardedClock& clock,
+                     const ReadSnapshot& snapshot) {
+  const auto seconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  metrics.AddGaugeCallback("tahoma_clock_leap_seconds",
+                           "How far the machine's clock has leapt ahead, until it is believed.",
+                           [&clock, seconds] { return seconds(clock.leap()); });
+  metrics.AddGaugeCallback(
+      "tahoma_capacity_blocks_ahead_seconds",
+      "How far Capacity Blocks live ahead of a clock that was set back.",
+      [&clock, snapshot, seconds] { return seconds(BlocksAhead(*snapshot(), clock.WallNow())); });
+}
+
+void AddMetrics(rest::Metrics& metrics, const GuardedClock& clock, const ReadSnapshot& snapshot) {
   const auto of = [&](auto read) {
     return [snapshot, read] { return static_cast<double>(read(*snapshot())); };
   };
@@ -134,6 +153,12 @@ void AddMetrics(rest::Metrics& metrics, const Clock& clock, const ReadSnapshot& 
   metrics.AddCounterCallback("tahoma_api_writes_total", "Requests to the Kubernetes API.",
                              of([](const Snapshot& s) { return s.counters.api_writes; }));
   AddUsageMetrics(metrics, snapshot, clock);
+  AddClockMetrics(metrics, clock, snapshot);
+}
+
+absl::Status WritePorts(const Options& options, const std::string& text) {
+  if (options.port_file.empty()) return absl::OkStatus();
+  return WriteAtomically(options.port_file, text, 0600);
 }
 
 absl::Status WriteFiles(const Options& options, const StandaloneApi& api,
@@ -146,13 +171,8 @@ absl::Status WriteFiles(const Options& options, const StandaloneApi& api,
                                                            .admin_url = admin.url()}),
                                            0600));
   }
-  if (!options.port_file.empty()) {
-    TAHOMA_RETURN_IF_ERROR(WriteAtomically(
-        options.port_file,
-        fmt::format("listenAddress: {}\nadminAddress: {}\n", api.address(), admin.address()),
-        0600));
-  }
-  return absl::OkStatus();
+  return WritePorts(options, fmt::format("listenAddress: {}\nadminAddress: {}\n", api.address(),
+                                         admin.address()));
 }
 
 rest::ServerOptions AdminOptions(const Options& options, std::shared_ptr<rest::Probes> probes) {
@@ -191,7 +211,8 @@ AdminApi AdminOf(Loop& loop, kube::Transport& objects, const Clock& clock,
 }
 
 absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metrics& metrics) {
-  const SystemClock clock;
+  const SystemClock machine;
+  const GuardedClock clock(machine, Warn);
   apiserver::HttpFrontOptions front;
   front.access = callers.access();
   front.audit = callers.audit();
@@ -226,7 +247,7 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   TAHOMA_RETURN_IF_ERROR(WriteFiles(options, *api, server));
   Log(fmt::format("serving the Kubernetes API at {}, the admin API at {}, data in {}", api->url(),
                   server.url(), options.data_dir));
-  const absl::Status status = WaitForEnd(loop, api->store());
+  const absl::Status status = WaitForEnd(loop, api->store(), clock);
   EndWithin(kEndingMost);
   server.Stop();
   api->EndStreams();
@@ -266,7 +287,8 @@ absl::StatusOr<CoreLoopOptions> ClusterLoopOptions(const Options& options) {
 }
 
 absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics& metrics) {
-  const SystemClock clock;
+  const SystemClock machine;
+  const GuardedClock clock(machine, Warn);
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, AccessOf(options));
   const std::string ns = access.default_namespace;
   // The lease has a transport of its own: it is renewed beside any number of other requests, and
@@ -300,10 +322,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   server.SetReady("standing by");
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));
   Log(fmt::format("serving the admin API at {}, data in {}", server.url(), options.data_dir));
-  if (!options.port_file.empty()) {
-    TAHOMA_RETURN_IF_ERROR(WriteAtomically(
-        options.port_file, fmt::format("adminAddress: {}\n", server.address()), 0600));
-  }
+  TAHOMA_RETURN_IF_ERROR(WritePorts(options, fmt::format("adminAddress: {}\n", server.address())));
   leadership = std::make_unique<Leadership>(
       *lease_transport, clock,
       kube::LeaderElectionOptions{
@@ -321,8 +340,10 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   }
   TAHOMA_RETURN_IF_ERROR(loop.Start());
   server.SetReady("");
+  AheadLog ahead(Warn);
   absl::Status status;
   while (status.ok() && !Ended()) {
+    ahead.Look(*loop.snapshot(), clock.WallNow());
     status = loop.Tend();
     // Another controller, on another disk, does better than one that waits for its own.
     if (status.ok()) status = store->health();

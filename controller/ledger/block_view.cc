@@ -22,8 +22,8 @@ std::string_view InterconnectName(Interconnect interconnect) {
 
 bool operator==(const BlockView& a, const BlockView& b) {
   const auto rest = [](const BlockView& view) {
-    return std::tie(view.available, view.unavailable, view.interconnect, view.time_scale,
-                    view.generation, view.refusal, view.message);
+    return std::tie(view.keeps_record, view.available, view.unavailable, view.interconnect,
+                    view.time_scale, view.generation, view.refusal, view.message);
   };
   if (rest(a) != rest(b)) return false;
   if (a.block == b.block) return true;

@@ -25,6 +25,7 @@ std::string_view InterconnectName(Interconnect interconnect);
 
 struct BlockView {
   std::shared_ptr<const Block> block = {};  // nullptr: it was not bought
+  bool keeps_record = false;                // … and what the object says of one is left there
   int available = 0;                        // instances that are healthy and unused
   int unavailable = 0;                      // instances that failed
   Interconnect interconnect = Interconnect::kInsufficientData;

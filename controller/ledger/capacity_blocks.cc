@@ -362,6 +362,10 @@ void CapacityBlocks::TakeOverPublished(const std::vector<std::shared_ptr<const B
       RefuseRecord(*fact, block.status());
       continue;
     }
+    if (leads_ && block->version.term < book_.term() && !book_.HasRoomFor(*block)) {
+      OverruleLate(*fact);
+      continue;
+    }
     newer.push_back(*std::move(block));
   }
   if (!newer.empty()) {
@@ -382,6 +386,16 @@ void CapacityBlocks::TakeOverPublished(const std::vector<std::shared_ptr<const B
   if (!std::exchange(leads_, true)) book_.Lead(term_);
 }
 
+// A former leader has sent the record, which arrived after what it sells had been sold here. Nobody
+// was told of it: its object is as if it had not come, and is written over.
+void CapacityBlocks::OverruleLate(const BlockFact& fact) {
+  if (book_.FindByKey(fact.key) != nullptr) return;
+  BlockFact order = fact;
+  order.record.clear();
+  order.record_version = {};
+  facts_.Put(std::make_shared<const BlockFact>(std::move(order)));
+}
+
 // Drops what the journal has of blocks in whose place others were taken.
 void CapacityBlocks::ForgetReplaced() {
   absl::erase_if(entries_, [&](const auto& entry) {
@@ -395,7 +409,8 @@ void CapacityBlocks::ForgetReplaced() {
 
 void CapacityBlocks::RefuseRecord(const BlockFact& fact, const absl::Status& why) {
   if (book_.FindByKey(fact.key) != nullptr) return;  // it is written over
-  Show(fact.key, {.generation = fact.generation,
+  Show(fact.key, {.keeps_record = true,
+                  .generation = fact.generation,
                   .refusal = "InternalError",
                   .message = fmt::format("status.record cannot be used: {}", Message(why))});
 }

@@ -14,7 +14,8 @@
 // Of a block's records the later one wins (BlockVersion): what the journal says is written over
 // what an older API shows, and a leader whose journal is older than the API, or lost, takes over
 // what others have published. Nothing is sold before that. A write carries the resourceVersion that
-// it was made for, so that one that a former leader has sent changes nothing.
+// it was made for, so that one that a former leader has sent changes nothing; where it arrives
+// before anything else was written, it counts only as far as nothing else was sold.
 //
 // Scope: the passage between objects, book and journal. What is decided: reserve/book.h.
 //
@@ -189,6 +190,7 @@ class CapacityBlocks {
   std::vector<std::shared_ptr<const BlockFact>> TakeChangedFacts();
   void TakeOverPublished(const std::vector<std::shared_ptr<const BlockFact>>& facts);
   bool IsNewer(const BlockFact& fact) const;
+  void OverruleLate(const BlockFact& fact);
   void ForgetReplaced();
   void TakeFact(const BlockFact& fact, WallTime now);
   void RefuseRecord(const BlockFact& fact, const absl::Status& why);

@@ -152,10 +152,42 @@ json BoughtStatus(const Block& block, const BlockView& view) {
           {"recordVersion", VersionText(block.version)}};
 }
 
+// Of an object whose block was not bought; a former leader may have written that it was.
+json NotBoughtStatus() {
+  json status = json::object();
+  for (const char* field : {"capacityBlockIds",
+                            "capacityReservationIds",
+                            "state",
+                            "instanceType",
+                            "ultraserverType",
+                            "count",
+                            "availabilityZone",
+                            "createDate",
+                            "startDate",
+                            "endDate",
+                            "reclaimDate",
+                            "upfrontFee",
+                            "currencyCode",
+                            "totalInstanceCount",
+                            "availableInstanceCount",
+                            "capacityBlockStatus",
+                            "usage",
+                            "binding",
+                            "extensions",
+                            "conditions",
+                            "record",
+                            "recordVersion"}) {
+    status[field] = nullptr;
+  }
+  return status;
+}
+
 }  // namespace
 
 json BlockStatusJson(const BlockView& view) {
-  json status = view.block != nullptr ? BoughtStatus(*view.block, view) : json::object();
+  json status = view.block != nullptr ? BoughtStatus(*view.block, view)
+                : view.keeps_record   ? json::object()
+                                      : NotBoughtStatus();
   status["observedGeneration"] = view.generation;
   // Only on a test clock: nobody else is to wonder about it.
   status["timeScale"] = view.time_scale == 1 ? json() : json(view.time_scale);

@@ -25,14 +25,6 @@ constexpr std::chrono::minutes kPaymentLead{5};
 constexpr std::chrono::minutes kExtensionPaymentLead{35};
 constexpr std::size_t kIdDigits = 17;
 
-// The slots whose capacity is booked. A host that was chosen at the purchase can be nobody else's
-// before the block begins.
-SlotRange BookedSlots(const Block& block) {
-  SlotRange slots = block.slots();
-  if (block.terms.binding == BindingMode::kAtPurchase) slots.first = SlotOf(block.created);
-  return slots;
-}
-
 // Returns whether an offering of this form could have been made at `now`.
 bool IsLegal(const Offering& offering, WallTime now) {
   if (offering.count > kHostsMost || offering.start > now + kHorizon) return false;
@@ -97,6 +89,13 @@ std::string BlockBook::TokenKey(std::string_view owner, std::string_view token) 
   key += '\n';
   key += token;
   return key;
+}
+
+// A host that was chosen at the purchase can be nobody else's before the block begins.
+SlotRange BlockBook::BookedSlots(const Block& block) {
+  SlotRange slots = block.slots();
+  if (block.terms.binding == BindingMode::kAtPurchase) slots.first = SlotOf(block.created);
+  return slots;
 }
 
 HostBinding BlockBook::BindingOf(const Block& block) {

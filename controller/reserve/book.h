@@ -131,6 +131,9 @@ class BlockBook {
   // Says that a leadership of that term begins. A term that is less than one that has been seen is
   // not believed.
   void Lead(std::int64_t term);
+  std::int64_t term() const { return version_.term; }
+  // Returns whether what the block has more than is known of it can still be sold.
+  bool HasRoomFor(const Block& block) const;
 
   void PutHost(HostState host, WallTime now);
   void RemoveHost(const std::string& name, WallTime now);
@@ -184,6 +187,8 @@ class BlockBook {
 
  private:
   static std::string TokenKey(std::string_view owner, std::string_view token);
+  // The slots whose capacity is booked.
+  static SlotRange BookedSlots(const Block& block);
   static HostBinding BindingOf(const Block& block);
   // The reservations of blocks that are the same as this one, by id, name or token.
   std::vector<std::shared_ptr<const Block>> Rivals(const Block& block) const;

@@ -39,6 +39,20 @@ void BlockBook::Adopt(std::vector<Block> blocks, const Refused& refused) {
   }
 }
 
+bool BlockBook::HasRoomFor(const Block& block) const {
+  if (!HoldsCapacity(block.state)) return true;
+  SlotRange more = BookedSlots(block);
+  const auto known = Find(block.reservation);
+  // Its hosts and its start are as bought; its end may be a later one.
+  if (known != nullptr && HoldsCapacity(known->state)) more.first = BookedSlots(*known).last;
+  more.first = std::max(more.first, profile_.today());
+  return more.empty() ||
+         std::all_of(block.cells.begin(), block.cells.end(), [&](const CellShare& share) {
+           const auto pool = profile_.Find(PoolOf(block, share.cell));
+           return pool && profile_.LeastFree(*pool, more) >= share.hosts;
+         });
+}
+
 std::vector<std::shared_ptr<const Block>> BlockBook::Rivals(const Block& block) const {
   std::vector<std::shared_ptr<const Block>> rivals;
   const auto add = [&](std::shared_ptr<const Block> rival) {

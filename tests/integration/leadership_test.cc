@@ -8,8 +8,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "tests/integration/standalone.h"
 #include "tests/support/temp_dir.h"
@@ -36,8 +38,28 @@ class LeadershipTest : public ::testing::Test {
   std::unique_ptr<ChildProgram> StartController(const std::string& data, const std::string& log) {
     return std::make_unique<ChildProgram>(
         std::vector<std::string>{Bin("controller"), "--kubeconfig", kubeconfig_, "--data-dir",
-                                 dir_.path() + "/" + data, "--admin-address", "127.0.0.1:0"},
+                                 dir_.path() + "/" + data, "--admin-address", "127.0.0.1:0",
+                                 "--port-file", dir_.path() + "/" + data + "-ports"},
         dir_.path() + "/" + log);
+  }
+  // Sends a request to the admin API of the controller with that folder; null when there is no
+  // answer.
+  Json Ask(const std::string& data, const std::string& method, const std::string& target,
+           const Json& body = nullptr) {
+    const std::string ports = ReadFile(dir_.path() + "/" + data + "-ports").value_or("");
+    const std::size_t begin = ports.find("adminAddress: ");
+    if (begin == std::string::npos) return {};
+    const std::string address = ports.substr(begin + 14, ports.find('\n', begin) - begin - 14);
+    const auto admin = kube::HttpTransport::Create({.server = "http://" + address});
+    const auto answer = (*admin)->Send({.method = method,
+                                        .target = target,
+                                        .headers = {{"Content-Type", "application/json"}},
+                                        .body = body.is_null() ? "" : body.dump()});
+    return answer.ok() ? Json::parse(answer->body, nullptr, false) : Json();
+  }
+  Json Buy(const std::string& data, const std::string& offering, const std::string& token) {
+    return Ask(data, "POST", "/v1/capacityblocks/default",
+               {{"capacityBlockOfferingId", offering}, {"clientToken", token}});
   }
 
   TempDir dir_;
@@ -83,6 +105,43 @@ TEST_F(LeadershipTest, AKilledLeaderLeadsAgainAtOnceAndACopyOfItsFolderDoesNot) 
       << "the lease is of 15 seconds";
   EXPECT_EQ(Holder(cluster_.api()), holder);
   EXPECT_FALSE(says(*copy, "leading: lease")) << copy->log();
+}
+
+// A leader that was stopped for longer than its lease, with a purchase in its socket, goes on: it
+// sells nothing that its successor has sold, tells nobody that it did, and ends.
+TEST_F(LeadershipTest, ALeaderThatWasStoppedSellsNothingWhenItGoesOn) {
+  ASSERT_TRUE(cluster_.started()) << cluster_.program().log();
+  MakeNode(cluster_.api(), "n0");
+  const auto stopped = StartController("stopped", "stopped.log");
+  std::string offering;
+  ASSERT_TRUE(cluster_.Eventually([&] {
+    const Json found = Ask("stopped", "GET",
+                           "/v1/capacityblockofferings?instanceType=trn2.48xlarge&instanceCount=1"
+                           "&capacityDurationHours=24");
+    if (!found.contains("capacityBlockOfferings")) return false;
+    if (found.at("capacityBlockOfferings").empty()) return false;
+    offering = found.at("capacityBlockOfferings")[0].at("capacityBlockOfferingId");
+    return true;
+  })) << stopped->log();
+  stopped->Kill(SIGSTOP);
+  const auto next = StartController("next", "next.log");
+  Json late;
+  {
+    std::jthread buys([&] { late = Buy("stopped", offering, "late"); });
+    Json sold;
+    EXPECT_TRUE(cluster_.Eventually([&] {
+      sold = Buy("next", offering, "in-time");
+      return sold.contains("capacityReservationId");
+    })) << next->log();
+    stopped->Kill(SIGCONT);
+  }
+  EXPECT_FALSE(late.contains("capacityReservationId")) << late.dump();
+  EXPECT_EQ(stopped->Wait(), 1) << stopped->log();
+  EXPECT_NE(stopped->log().find("the leader lease was lost"), std::string::npos) << stopped->log();
+  EXPECT_EQ(Buy("next", offering, "late").value("code", ""),
+            "InvalidCapacityBlockOfferingIdExpired");
+  const Json blocks = Ask("next", "GET", "/v1/capacityblocks");
+  EXPECT_EQ(blocks.at("capacityBlocks").size(), 1U) << blocks.dump();
 }
 
 }  // namespace

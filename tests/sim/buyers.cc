@@ -206,9 +206,18 @@ void Buyers::MoveClock() {
   if (leader != nullptr) leader->Wake();
 }
 
-// What an object shows, somebody may have seen.
+// What an object shows, somebody may have seen; but not what a former leader has written after the
+// present one had begun, which this one writes over at once if it has sold the capacity
+// (docs/design/0019-capacity-blocks.md#leaders-follow-one-another).
 void Buyers::Look() {
   if (!api_.up()) return;
+  ControllerHost* leader = leader_();
+  const auto known = leader == nullptr ? nullptr : leader->snapshot();
+  const auto is_late = [&](const Block& block) {
+    if (known == nullptr || !known->synced) return false;
+    const auto* found = known->block_list.Find(block.reservation);
+    return found == nullptr || (*found)->version < block.version;
+  };
   for (const auto& object : api_.objects().List(kBlocks, "").objects) {
     const json status = object->body->value("status", json::object());
     const std::string record = status.value("record", "");
@@ -216,6 +225,10 @@ void Buyers::Look() {
     const auto bytes = Unhex(record);
     const auto block = bytes ? controller::DecodeBlock(*bytes) : absl::DataLossError("no hex");
     if (!block.ok()) return world_.Fail("object {} shows no record", object->key);
+    if (is_late(*block)) {
+      world_.Meet("late record of a block");
+      continue;
+    }
     checks_.OnAcknowledged(*block);
   }
 }

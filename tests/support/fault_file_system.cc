@@ -43,6 +43,18 @@ class FaultFile final : public rocksdb::FSWritableFileOwnerWrapper {
   FaultFileSystem* const disk_;
 };
 
+// What happens to names is durable at once.
+class FaultDirectory final : public rocksdb::FSDirectoryWrapper {
+ public:
+  using FSDirectoryWrapper::FSDirectoryWrapper;
+
+  IOStatus Fsync(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
+  IOStatus FsyncWithDirOptions(const IOOptions&, IODebugContext*,
+                               const rocksdb::DirFsyncOptions&) override {
+    return IOStatus::OK();
+  }
+};
+
 std::uint64_t SizeOf(const std::string& file) {
   std::error_code error;
   const std::uint64_t size = std::filesystem::file_size(file, error);
@@ -176,6 +188,14 @@ IOStatus FaultFileSystem::DeleteFile(const std::string& name, const IOOptions& o
   if (!status.ok()) return status;
   const std::lock_guard lock(mutex_);
   files_.erase(name);
+  return status;
+}
+
+IOStatus FaultFileSystem::NewDirectory(const std::string& name, const IOOptions& options,
+                                       std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                       IODebugContext* debug) {
+  IOStatus status = FileSystemWrapper::NewDirectory(name, options, directory, debug);
+  if (status.ok()) *directory = std::make_unique<FaultDirectory>(std::move(*directory));
   return status;
 }
 

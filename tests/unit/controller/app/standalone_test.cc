@@ -12,10 +12,12 @@
 #include <string>
 
 #include "controller/app/core_loop.h"
+#include "controller/reserve/search.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/kubeconfig.h"
 #include "tests/integration/standalone.h"
+#include "tests/support/intercepted_transport.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/temp_dir.h"
 
@@ -223,6 +225,39 @@ TEST_F(CoreLoopTest, AJournalThatBreaksInMidCommitBindsNothingAndTheNextStartFin
   ASSERT_EQ(loop.Start(), absl::OkStatus());
   EXPECT_TRUE(Eventually([&] { return testing::BoundPods(api_->transport(), "train") == 1; }));
   EXPECT_EQ(testing::AllocatedClaims(api_->transport()), 1);
+  End(loop);
+}
+
+// A leader is stopped when the purchase is published, and goes on when another leads: it does not
+// know what the other has done with it, and tells the buyer so.
+TEST_F(CoreLoopTest, WhoLeadsNoMoreAcknowledgesNoPurchase) {
+  std::atomic<bool> leads = true;
+  testing::InterceptedTransport intercepted(api_->transport());
+  intercepted.before = [&](const kube::Request& request) {
+    if (request.target.find("/capacityblocks/") != std::string::npos &&
+        request.target.find("/status") != std::string::npos) {
+      leads = false;
+    }
+  };
+  MemoryJournal journal;
+  CoreLoopOptions options = Quiet();
+  options.publisher.may_send = [&] { return leads.load(); };
+  CoreLoop loop(intercepted, journal, clock_, std::move(options));
+  ASSERT_EQ(loop.Start(), absl::OkStatus());
+  const auto query =
+      CheckQuery({.instance_type = "trn2.48xlarge", .instance_count = 1, .duration_hours = 24},
+                 clock_.WallNow());
+  SearchAnswer found;
+  ASSERT_TRUE(Eventually([&] {
+    const auto seen = loop.snapshot();
+    found = SearchOfferings(seen->profile, seen->prices, *query, clock_.WallNow());
+    return !found.offerings.empty();
+  }));
+  const PurchaseOrder order{
+      .offering_id = OfferingId(found.offerings.front()), .key = {"default", "mine"}, .token = "t"};
+  const auto unknown = loop.Order(order);
+  EXPECT_TRUE(absl::IsUnavailable(unknown.status())) << unknown.status();
+  EXPECT_THAT(unknown.status().ToString(), HasSubstr("leads no more"));
   End(loop);
 }
 

@@ -4,218 +4,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "controller/ledger/block_record.h"
-#include "controller/ledger/capacity_blocks.h"
 #include "controller/reserve/refusal.h"
-#include "controller/reserve/search.h"
-#include "lib/base/check.h"
-#include "lib/base/hex.h"
-#include "tests/support/fleet.h"
 #include "tests/support/memory_journal.h"
+#include "tests/unit/controller/ledger/block_leader.h"
 
 namespace tahoma::controller {
 namespace {
 
 using std::chrono::hours;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 const BlockKey kTrain{"team-a", "train"};
 const BlockKey kFirst{"team-a", "a"};  // is looked at before kTrain
-
-// The CapacityBlocks of an API server, with its preconditions.
-class BlockApi {
- public:
-  BlockFact& Make(BlockFact fact) {
-    fact.uid = fmt::format("uid-{}", ++uids_);
-    fact.order.key = fact.key;
-    fact.order.uid = fact.uid;
-    if (fact.order.token.empty()) fact.order.token = fact.uid;
-    return Changed(objects[fact.key] = std::move(fact));
-  }
-
-  ApiResult Execute(const ApiWrite& write) {
-    ApiResult result = ResultOf(write);
-    const BlockKey key{write.ns, write.name};
-    const auto object = objects.find(key);
-    if (write.kind == WriteKind::kCreateBlock) {
-      if (object != objects.end()) return Refused(result, WriteOutcome::kConflict);
-      BlockFact fact{.key = key,
-                     .protected_by_finalizer = HoldsCapacity(write.block->block->state)};
-      fact.order.offering_id = write.block->block->offering_id;
-      fact.order.token = write.block->block->token;
-      Make(std::move(fact));
-      return result;
-    }
-    if (object == objects.end()) return Refused(result, WriteOutcome::kGone);
-    BlockFact& fact = object->second;
-    const bool is_status = write.kind == WriteKind::kBlockStatus;
-    const std::string& base = is_status ? write.base_version : write.block_base->resource_version;
-    if (fact.uid != write.uid || fact.resource_version != base) {
-      return Refused(result, WriteOutcome::kConflict);
-    }
-    const Block* block = write.block->block.get();
-    if (is_status) {
-      fact.record = block == nullptr ? "" : Hex(EncodeBlock(*block));
-      fact.record_version = block == nullptr ? BlockVersion{} : block->version;
-      fact.refused = !write.block->refusal.empty();
-      refusals[key] = write.block->refusal;
-    } else {
-      fact.protected_by_finalizer = block != nullptr && HoldsCapacity(block->state);
-    }
-    result.resource_version = Changed(fact).resource_version;
-    return result;
-  }
-
-  Block Published(const BlockKey& key) const {
-    auto block = DecodeBlock(*Unhex(objects.at(key).record));
-    TAHOMA_CHECK_OK(block.status());
-    return *std::move(block);
-  }
-
-  BlockFact& Changed(BlockFact& fact) {
-    fact.resource_version = std::to_string(++versions_);
-    changed.insert(fact.key);
-    return fact;
-  }
-
-  std::map<BlockKey, BlockFact> objects;
-  std::map<BlockKey, std::string> refusals;
-  std::set<BlockKey> changed;
-
- private:
-  static ApiResult Refused(ApiResult result, WriteOutcome outcome) {
-    result.outcome = outcome;
-    return result;
-  }
-
-  int uids_ = 0, versions_ = 100;
-};
-
-// A controller while it leads.
-class Leader {
- public:
-  Leader(BlockApi& api, MemoryJournal& journal, std::int64_t term, WallTime wall)
-      : api_(api),
-        journal_(journal),
-        wall_(wall),
-        blocks_(BookOptions{}, buffer_, BlockTime(), term) {
-    for (int i = 0; i < 8; ++i) PutNode(i);
-    TAHOMA_CHECK_OK(journal_.Load([&](Sequence sequence, std::string_view bytes) {
-      TAHOMA_CHECK(buffer_.Restore(sequence).ok());
-      auto block = DecodeBlock(bytes);
-      return block.ok() ? blocks_.Restore(sequence, *std::move(block)) : block.status();
-    }));
-    for (const auto& [key, fact] : api_.objects) api_.changed.insert(key);
-    See();
-    blocks_.OnSynced();
-    Settle();
-  }
-
-  // Steps until nothing moves. Writes for which `arrives` is false are kept in `sent`.
-  void Settle() {
-    for (int quiet = 0; quiet < 2;) {
-      See();
-      for (const ApiResult& result : std::exchange(results_, {})) blocks_.OnResult(result, now());
-      std::vector<ApiWrite> writes;
-      blocks_.Step(cluster_, now(), attempts_, writes);
-      TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
-      for (OrderAnswer& answer : blocks_.TakeAnswers()) answers.push_back(std::move(answer));
-      for (const ApiWrite& write : writes) {
-        if (write.kind == WriteKind::kEvent) continue;
-        arrives(write) ? results_.push_back(api_.Execute(write)) : sent.push_back(write);
-      }
-      quiet = writes.empty() && results_.empty() ? quiet + 1 : 0;
-    }
-  }
-
-  void MoveTo(WallTime wall) {
-    wall_ = wall;
-    Settle();
-  }
-  void SetHealthy(int ultra_server, bool healthy) {
-    for (int i = 4 * ultra_server; i < 4 * ultra_server + 4; ++i) {
-      healthy ? PutNode(i) : cluster_.RemoveNode(fmt::format("n{}", i));
-    }
-    Settle();
-  }
-  // Nodes go and come back between two steps.
-  void MakeNodesAgain(const std::vector<int>& nodes) {
-    for (const int i : nodes) cluster_.RemoveNode(fmt::format("n{}", i));
-    for (const int i : nodes) PutNode(i);
-    Settle();
-  }
-
-  std::string Offering(int days = 1, int count = 1) {
-    const auto search = CheckQuery({.ultraserver_type = "u-trn2x64",
-                                    .ultraserver_count = count,
-                                    .duration_hours = days * 24,
-                                    .start_date_range = StartOf(SlotOf(wall_) + 1),
-                                    .order = OfferingOrder::kStart},
-                                   wall_);
-    TAHOMA_CHECK_OK(search.status());
-    const SearchAnswer answer =
-        SearchOfferings(blocks_.book().profile(), blocks_.book().prices(), *search, wall_);
-    TAHOMA_CHECK(!answer.offerings.empty());
-    return OfferingId(answer.offerings.front());
-  }
-  void Buy(const BlockKey& key, int days = 1, int count = 1,
-           ReplacePolicy replace = ReplacePolicy::kNone) {
-    BlockFact fact{.key = key};
-    fact.order.offering_id = Offering(days, count);
-    fact.order.terms.replace = replace;
-    api_.Make(std::move(fact));
-    Settle();
-  }
-  void Extend(const BlockKey& key, const std::string& token) {
-    const auto block = Find(key);
-    const auto offering = blocks_.book().OfferExtension(block->reservation, 24, wall_);
-    TAHOMA_CHECK_OK(offering.status());
-    blocks_.OnOrder({1, ExtensionOrder{.reservation = block->reservation,
-                                       .offering_id = ExtensionOfferingId(*offering),
-                                       .token = token}});
-    Settle();
-  }
-
-  CapacityBlocks& blocks() { return blocks_; }
-  const ClusterState& fleet() const { return cluster_; }
-  std::shared_ptr<const Block> Find(const BlockKey& key) { return blocks_.book().FindByKey(key); }
-
-  std::function<bool(const ApiWrite&)> arrives = [](const ApiWrite&) { return true; };
-  std::vector<ApiWrite> sent;
-  std::vector<OrderAnswer> answers;
-
- private:
-  void PutNode(int i) {
-    cluster_.PutNode(NodeFactsOf({.name = fmt::format("n{}", i),
-                                  .type = "trn2u.48xlarge",
-                                  .ultra_server = fmt::format("us-{}", i / 4),
-                                  .z = i % 4,
-                                  .top_layer = "nn-1"}));
-  }
-  Now now() const { return {wall_, MonotonicTime(wall_.time_since_epoch())}; }
-  void See() {
-    for (const BlockKey& key : std::exchange(api_.changed, {})) {
-      blocks_.OnBlock(std::make_shared<const BlockFact>(api_.objects.at(key)));
-    }
-  }
-
-  BlockApi& api_;
-  MemoryJournal& journal_;
-  WallTime wall_;
-  ClusterState cluster_;
-  JournalBuffer buffer_;
-  CapacityBlocks blocks_;
-  std::vector<ApiResult> results_;
-  std::uint64_t attempts_ = 0;
-};
 
 class BlockLeadersTest : public ::testing::Test {
  protected:
@@ -293,6 +99,86 @@ TEST_F(BlockLeadersTest, AStatusThatAFormerLeaderHasSentChangesNothing) {
   const Block sold = api_.Published(kTrain);
   EXPECT_EQ(api_.Execute(late).outcome, WriteOutcome::kConflict);
   EXPECT_EQ(api_.Published(kTrain), sold);
+}
+
+// The defect: an extension whose write was delayed until another led, and had sold the capacity,
+// was taken over all the same.
+TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateDoesNotSellTwice) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->Buy(kTrain, 1, 2);
+  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->Extend(kTrain, "t");
+  EXPECT_THAT(leader->answers, IsEmpty());
+  ASSERT_THAT(leader->sent, SizeIs(1));
+  const ApiWrite late = leader->sent[0];
+  leader = Lead(other_, 1, morning_ + hours(1));
+  const Block before = *leader->Find(kTrain);
+  leader->Buy(kFirst);
+  ASSERT_EQ(leader->Find(kFirst)->start(), before.end);
+  ASSERT_EQ(api_.Execute(late).outcome, WriteOutcome::kDone);
+  leader->Settle();
+  EXPECT_EQ(leader->Find(kTrain)->end, before.end);
+  EXPECT_THAT(api_.Published(kTrain).extensions, IsEmpty());
+  EXPECT_EQ(api_.Published(kTrain), *leader->Find(kTrain));
+}
+
+// … where nobody has sold it, it is kept: somebody may have seen it.
+TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateIsKeptWhereThereIsRoom) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->Buy(kTrain, 1, 2);
+  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->Extend(kTrain, "t");
+  const ApiWrite late = leader->sent[0];
+  leader = Lead(other_, 1, morning_ + hours(1));
+  ASSERT_EQ(api_.Execute(late).outcome, WriteOutcome::kDone);
+  leader->Settle();
+  EXPECT_THAT(leader->Find(kTrain)->extensions, SizeIs(1));
+  EXPECT_EQ(api_.Published(kTrain), *leader->Find(kTrain));
+}
+
+// The defect: the same of a purchase, which the next leader was about to refuse.
+TEST_F(BlockLeadersTest, APurchaseThatArrivesLateDoesNotSellTwice) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  const std::string offering = leader->Offering();
+  leader->Buy(kTrain, 1, 2);
+  ASSERT_THAT(leader->sent, SizeIs(1));
+  const ApiWrite late = leader->sent[0];
+  BlockFact first{.key = kFirst};
+  first.order.offering_id = offering;
+  api_.Make(first);
+  bool arrived = false;
+  leader = std::make_unique<Leader>(api_, other_, 1, morning_, [&](const ApiWrite& write) {
+    if (write.name == "train" && !std::exchange(arrived, true)) {
+      EXPECT_EQ(api_.Execute(late).outcome, WriteOutcome::kDone);
+    }
+    return true;
+  });
+  ASSERT_TRUE(arrived);
+  EXPECT_NE(leader->Find(kFirst), nullptr);
+  EXPECT_EQ(leader->Find(kTrain), nullptr);
+  EXPECT_EQ(api_.refusals.at(kTrain), "InvalidCapacityBlockOfferingIdExpired");
+  EXPECT_EQ(api_.objects.at(kTrain).record, "");
+}
+
+// The buyer has asked the next leader meanwhile, with the same token.
+TEST_F(BlockLeadersTest, AnObjectThatIsMadeLateBuysNothingMore) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->arrives = [](const ApiWrite&) { return false; };
+  const PurchaseOrder order{.offering_id = leader->Offering(), .key = {"team-a", ""}, .token = "t"};
+  leader->Order(1, order);
+  ASSERT_THAT(leader->sent, SizeIs(1));
+  const ApiWrite late = leader->sent[0];
+  ASSERT_EQ(late.kind, WriteKind::kCreateBlock);
+  leader = Lead(other_, 1, morning_ + hours(1));
+  leader->Order(1, order);
+  ASSERT_THAT(leader->answers, SizeIs(1));
+  const Block sold = **leader->answers[0].block;
+  ASSERT_EQ(api_.Execute(late).outcome, WriteOutcome::kDone);
+  leader->Settle();
+  EXPECT_EQ(leader->blocks().book().blocks().size(), 1U);
+  EXPECT_EQ(api_.Published(sold.key), *leader->Find(sold.key));
+  EXPECT_EQ(api_.refusals.at({"team-a", late.name}), "IdempotentParameterMismatch");
 }
 
 TEST_F(BlockLeadersTest, ARecordThatSomebodyHasWrittenOverIsWrittenAgain) {
@@ -407,6 +293,63 @@ TEST_F(BlockLeadersTest, AnOrderDoesNotTakeTheNameOfAnotherObject) {
   EXPECT_THAT(std::string(leader->answers[1].block.status().message()),
               HasSubstr("there is another of that name"));
   EXPECT_EQ(api_.Published(kTrain).offering_id, other.order.offering_id);
+}
+
+// Slurm before 25.05 deleted reservations when it could not look up their users and groups. Here
+// an owner is a namespace, and it may be away, with all of its objects, at any time: its block is
+// kept, delivered, and shown again when there is where to.
+TEST_F(BlockLeadersTest, ABlockIsKeptWhileItsOwnerCannotBeFound) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->Buy(kTrain, 2);
+  const auto bought = leader->Find(kTrain);
+  api_.has_namespaces = false;
+  api_.objects.clear();
+  leader->blocks().OnBlockGone(kTrain, bought->uid);
+  leader->Settle();
+  EXPECT_EQ(StateName(leader->Find(kTrain)->state), "scheduled");
+  leader->MoveTo(bought->start() + hours(1));
+  EXPECT_EQ(StateName(leader->Find(kTrain)->state), "active");
+  EXPECT_THAT(leader->Find(kTrain)->hosts, SizeIs(1));
+  // Nor is it forgotten by who finds no object of it at his start.
+  leader = Lead(mine_, 1, bought->start() + hours(2));
+  EXPECT_EQ(StateName(leader->Find(kTrain)->state), "active");
+  EXPECT_THAT(api_.objects, IsEmpty());
+  api_.has_namespaces = true;
+  leader->MoveTo(bought->start() + hours(3));
+  ASSERT_TRUE(api_.objects.contains(kTrain));
+  EXPECT_EQ(api_.Published(kTrain), *leader->Find(kTrain));
+  EXPECT_EQ(leader->Find(kTrain)->reservation, bought->reservation);
+}
+
+// The clock is three months ahead for a minute: what ran in the block was told and is ended, and
+// the same controller, another on its disk and one without a disk leave the block as it is then.
+TEST_F(BlockLeadersTest, AClockThatLeapsByMonthsAndComesBackEndsABlockOnce) {
+  auto leader = Lead(mine_, 0, morning_);
+  leader->Buy(kTrain);
+  const WallTime running = leader->Find(kTrain)->start() + hours(1);
+  leader->MoveTo(running);
+  ASSERT_EQ(StateName(leader->Find(kTrain)->state), "active");
+  const std::string host = leader->Find(kTrain)->hosts.at(0);
+  (void)leader->blocks().TakeNotices();
+  leader->MoveTo(running + hours(24 * 90));
+  const auto warned = leader->blocks().TakeNotices();
+  ASSERT_THAT(warned, SizeIs(1));
+  EXPECT_THAT(warned[0].warning, HasSubstr("takes its hardware back"));
+  const auto ended = leader->blocks().TakeReclaimed();
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_EQ(ended[0].host, host);
+
+  const Block expired = *leader->Find(kTrain);
+  EXPECT_EQ(StateName(expired.state), "expired");
+  for (const bool has_disk : {true, true, false}) {
+    leader->MoveTo(running + std::chrono::minutes(1));
+    EXPECT_EQ(*leader->Find(kTrain), expired);
+    EXPECT_EQ(api_.Published(kTrain), expired);
+    EXPECT_THAT(leader->blocks().TakeNotices(), IsEmpty());
+    EXPECT_THAT(leader->blocks().TakeReclaimed(), IsEmpty());
+    EXPECT_EQ(leader->wake(), std::nullopt) << "there is nothing to do for three months";
+    leader = Lead(has_disk ? mine_ : other_, has_disk ? 1 : 2, running + std::chrono::minutes(2));
+  }
 }
 
 }  // namespace

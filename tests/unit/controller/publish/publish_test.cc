@@ -141,6 +141,31 @@ kube::Response Status(int code, const std::string& body = R"({"metadata": {"name
   return response;
 }
 
+// Where a former leader has written late that it was sold, that must not stay beside the refusal.
+TEST(RenderTest, ARefusedBlockShowsNothingOfASale) {
+  const auto status = [](BlockView view) {
+    ApiWrite write;
+    write.kind = WriteKind::kBlockStatus;
+    write.ns = "ns";
+    write.name = "train";
+    write.base_version = "41";
+    write.block = std::make_shared<const BlockView>(std::move(view));
+    const json body = json::parse(Render(write).Text());
+    EXPECT_EQ(body.at("metadata").at("resourceVersion"), "41") << "or a late write would count";
+    return body.at("status");
+  };
+  Block block{.bought = {.product = FindProduct("u-trn2x64"), .count = 1}};
+  const json sold = status({.block = std::make_shared<const Block>(block)});
+  const json refused = status({.refusal = "InsufficientInstanceCapacity", .message = "sold out"});
+  for (const auto& [field, value] : sold.items()) {
+    if (field == "observedGeneration") continue;
+    ASSERT_TRUE(refused.contains(field)) << field << " would stay";
+    EXPECT_EQ(refused.at(field).is_null(), field != "reason" && field != "message") << field;
+  }
+  // One that cannot be read is evidence.
+  EXPECT_FALSE(status({.keeps_record = true, .refusal = "InternalError"}).contains("record"));
+}
+
 TEST(AnswerTest, EveryStatusHasAnOutcome) {
   const ApiWrite write = Write(WriteKind::kAllocate);
   const std::vector<std::pair<int, WriteOutcome>> cases = {

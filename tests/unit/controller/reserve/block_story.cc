@@ -120,9 +120,10 @@ void BlockStory::Extend(const StoryStep& step) {
 }
 
 void BlockStory::MoveClock(const StoryStep& step) {
-  constexpr minutes kSteps[] = {minutes(1), minutes(7), minutes(29),   minutes(60),
-                                hours(5),   hours(24),  hours(24),     hours(72),
-                                hours(-1),  hours(-30), hours(24 * 30)};
+  constexpr minutes kSteps[] = {minutes(1),     minutes(7), minutes(29),    minutes(60),
+                                hours(5),       hours(24),  hours(24),      hours(72),
+                                hours(-1),      hours(-30), hours(24 * 30), hours(24 * 90),
+                                hours(-24 * 90)};
   switch (step.a % 3) {
     case 0:  // to the very moment at which something is due, or almost
       if (const auto wake = book_->wake()) {

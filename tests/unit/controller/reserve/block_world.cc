@@ -163,9 +163,9 @@ void BlockWorld::Audit() {
     }
     if (block->state == BlockState::kActive) {
       EXPECT_EQ(block->hosts.size(), static_cast<std::size_t>(block->bought.count)) << reservation;
-      EXPECT_LE(block->start(), now_) << reservation;
+      EXPECT_LE(block->start(), book_->now()) << reservation;
     }
-    EXPECT_GT(block->end, now_) << reservation;
+    EXPECT_GT(block->end, book_->now()) << reservation;
   });
   for (const auto& [place, count] : booked) {
     const auto pool = book_->profile().Find(

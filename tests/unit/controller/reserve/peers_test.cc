@@ -1,5 +1,6 @@
 // Defects of other schedulers that gave hardware to two, or to nobody, each as a test here. The
-// numbers are those of github.com/openpbs/openpbs.
+// numbers are those of github.com/openpbs/openpbs. That of Slurm, which deleted reservations whose
+// users it could not look up, is in block_leaders_test: ABlockIsKeptWhileItsOwnerCannotBeFound.
 
 #include <gtest/gtest.h>
 
