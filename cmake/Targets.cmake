@@ -120,6 +120,14 @@ function(tahoma_binary)
   endif()
 endfunction()
 
+# Gives a program the controller's allocator: the controller, and what measures its parts
+# (docs/design/0003-allocator.md). Sanitizers bring their own.
+function(tahoma_use_tcmalloc target)
+  if(NOT TAHOMA_SANITIZE)
+    target_link_libraries(${target} PRIVATE ${TCMALLOC_LIBRARY})
+  endif()
+endfunction()
+
 # The test programs with the label sanitize.
 add_custom_target(sanitize_tests)
 

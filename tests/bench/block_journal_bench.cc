@@ -3,7 +3,7 @@
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
-#include <malloc.h>
+#include <gperftools/malloc_extension.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -201,7 +201,7 @@ BENCHMARK(Restart)->Name("blocks_100k_restart_ms")->Unit(benchmark::kMillisecond
 void Resident(benchmark::State& run) {
   Sold& sold = Shared();
   for (auto unused : run) {
-    malloc_trim(0);
+    MallocExtension::instance()->ReleaseFreeMemory();
     const double before = ResidentMib();
     const auto core = sold.Load();
     std::vector<Command> objects;
