@@ -1,6 +1,10 @@
 // Requests about Capacity Blocks by objects of their own. Their CustomResourceDefinitions say the
 // same, in CEL.
 
+#include <fmt/format.h>
+
+#include <string_view>
+
 #include "controller/apiserver/validation/parts.h"
 #include "lib/base/json.h"
 
