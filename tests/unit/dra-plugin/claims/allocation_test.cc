@@ -95,10 +95,10 @@ TEST(AllocationTest, ABlockSaysWhenTheHardwareIsTakenBack) {
   const auto entry = [](const json& timestamp) {
     json config = NeuronConfigEntry(1);
     config["opaque"] = {{"driver", "tahoma.dev"},
-                       {"parameters",
-                        {{"apiVersion", "tahoma.dev/v1alpha1"},
-                         {"kind", "CapacityBlockConfig"},
-                         {"reclaimTimestamp", timestamp}}}};
+                        {"parameters",
+                         {{"apiVersion", "tahoma.dev/v1alpha1"},
+                          {"kind", "CapacityBlockConfig"},
+                          {"reclaimTimestamp", timestamp}}}};
     return config;
   };
   const auto read = [](const json& object) { return ReadAllocation(object.dump(), kClaim); };
