@@ -33,6 +33,23 @@ WallTime FirstStart(const OfferingQuery& query, WallTime now) {
   return boundary == earliest ? boundary : boundary + kSlotLength;
 }
 
+// Returns what lies between two starts.
+std::chrono::hours StepOf(const SeriesRequest& request) {
+  return kSlotLength * (kDaysOfWeek * request.every_weeks);
+}
+
+// Refused when the last occurrence would begin later than blocks are sold.
+absl::Status CheckStarts(const SeriesRequest& request, WallTime first, WallTime now) {
+  const auto step = StepOf(request);
+  const WallTime last = first + step * (request.occurrences - 1);
+  if (last <= now + kHorizon) return absl::OkStatus();
+  const std::int64_t most = first > now + kHorizon ? 0 : 1 + (now + kHorizon - first) / step;
+  return Refuse(kInvalidParameterValue,
+                "occurrences {}: the last would begin {}, and blocks begin at most 8 weeks ahead; "
+                "{} would be possible",
+                request.occurrences, FormatTime(last), most);
+}
+
 }  // namespace
 
 const RequestKey* BlockSeries::OfBlock(const BlockKey& key) const {
@@ -90,45 +107,24 @@ BlockSeries::Blocks BlockSeries::FindAll(const RequestFact& fact) const {
 }
 
 absl::Status BlockSeries::BuyAll(const RequestFact& fact, WallTime now, Blocks& bought) {
-  return std::get<SeriesRequest>(fact.spec).offering_ids.empty() ? BuyWeekly(fact, now, bought)
-                                                                 : BuyOfferings(fact, now, bought);
-}
-
-absl::Status BlockSeries::BuyWeekly(const RequestFact& fact, WallTime now, Blocks& bought) {
   const auto& request = std::get<SeriesRequest>(fact.spec);
+  const bool named = !request.offering_ids.empty();
   const WallTime first = FirstStart(request.query, now);
-  const auto step = kSlotLength * (kDaysOfWeek * request.every_weeks);
-  if (first + step * (request.occurrences - 1) > now + kHorizon) {
-    const std::int64_t most = first > now + kHorizon ? 0 : 1 + (now + kHorizon - first) / step;
-    return Refuse(kInvalidParameterValue,
-                  "occurrences {}: the last would begin {}, and blocks begin at most 8 weeks "
-                  "ahead; {} would be possible",
-                  request.occurrences, FormatTime(first + step * (request.occurrences - 1)), most);
-  }
+  if (!named) TAHOMA_RETURN_IF_ERROR(CheckStarts(request, first, now));
   for (int number = 1; number <= request.occurrences; ++number) {
     TAHOMA_ASSIGN_OR_RETURN(auto block, FindBought(fact, number));
     if (block != nullptr) {
       bought.push_back(std::move(block));
       continue;
     }
-    TAHOMA_ASSIGN_OR_RETURN(const std::string offering,
-                            FindOffering(request, number, first + step * (number - 1), now));
-    TAHOMA_RETURN_IF_ERROR(BuyOne(fact, number, offering, now, bought));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status BlockSeries::BuyOfferings(const RequestFact& fact, WallTime now, Blocks& bought) {
-  const auto& request = std::get<SeriesRequest>(fact.spec);
-  for (int number = 1; number <= request.occurrences; ++number) {
-    TAHOMA_ASSIGN_OR_RETURN(auto block, FindBought(fact, number));
-    if (block != nullptr) {
-      bought.push_back(std::move(block));
-      continue;
-    }
-    const absl::Status status = BuyOne(
-        fact, number, request.offering_ids[static_cast<std::size_t>(number - 1)], now, bought);
+    const auto place = static_cast<std::size_t>(number - 1);
+    TAHOMA_ASSIGN_OR_RETURN(
+        const std::string offering,
+        named ? absl::StatusOr<std::string>(request.offering_ids[place])
+              : FindOffering(request, number, first + StepOf(request) * (number - 1), now));
+    const absl::Status status = BuyOne(fact, number, offering, now, bought);
     if (status.ok()) continue;
+    if (!named) return status;
     const std::string code = Ec2CodeOf(status);
     return RefuseWith({.name = code, .status = status.code()},
                       fmt::format("offering {} of {}: {}; none was bought", number,

@@ -49,8 +49,6 @@ class BlockSeries {
   using Blocks = std::vector<std::shared_ptr<const Block>>;
 
   absl::Status BuyAll(const RequestFact& fact, WallTime now, Blocks& bought);
-  absl::Status BuyWeekly(const RequestFact& fact, WallTime now, Blocks& bought);
-  absl::Status BuyOfferings(const RequestFact& fact, WallTime now, Blocks& bought);
   // Returns the offering of an occurrence that begins then.
   absl::StatusOr<std::string> FindOffering(const SeriesRequest& request, int number, WallTime start,
                                            WallTime now) const;

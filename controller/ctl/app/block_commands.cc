@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <utility>
 
 #include "controller/ctl/booking.h"
@@ -54,6 +55,13 @@ absl::StatusOr<std::string> AdminOf(const BlockCommandOptions& options,
   return NotFound(
       "the address of the controller's admin API is not known: give --admin or TAHOMA_ADMIN, such "
       "as http://127.0.0.1:8081 of kubectl port-forward");
+}
+
+// Returns a connection to the cluster's API server.
+absl::StatusOr<std::unique_ptr<kube::HttpTransport>> Connect(const CommandTarget& target) {
+  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
+                          kube::LoadKubeconfig(target.kubeconfig, target.context));
+  return kube::HttpTransport::Create(std::move(access), {}, Warn);
 }
 
 int RunOfferings(const BlockCommandOptions& options, const CommandTarget& target) {
@@ -151,9 +159,7 @@ WallTime TestTime(const BlockCommandOptions& options, const CommandTarget& targe
 }
 
 int RunCalendar(const BlockCommandOptions& options, const CommandTarget& target) {
-  auto access = kube::LoadKubeconfig(target.kubeconfig, target.context);
-  if (!access.ok()) return Fail(access.status());
-  const auto transport = kube::HttpTransport::Create(*std::move(access), {}, Warn);
+  const auto transport = Connect(target);
   if (!transport.ok()) return Fail(transport.status());
   auto read = ReadCalendarBlocks(**transport, target.ns);
   if (!read.ok()) return Fail(read.status());
@@ -178,9 +184,7 @@ int RunCalendar(const BlockCommandOptions& options, const CommandTarget& target)
 }
 
 int RunUsage(const BlockCommandOptions& options, const CommandTarget& target) {
-  auto access = kube::LoadKubeconfig(target.kubeconfig, target.context);
-  if (!access.ok()) return Fail(access.status());
-  const auto transport = kube::HttpTransport::Create(*std::move(access), {}, Warn);
+  const auto transport = Connect(target);
   if (!transport.ok()) return Fail(transport.status());
   std::vector<UsageLine> lines;
   const auto add = [&](const Json& object) {
