@@ -362,13 +362,12 @@ void BlockRoutes::AddReadingRoutes(RouteTable& routes) {
                                   {"reason?", Text("EC2's code, when there is none.")},
                                   {"message?", Text("Why there is none.", kLongTextMost)}}),
               .handler = [this](const auto& r) { return ExtensionOfferings(r); }});
-  routes.Add(
-      {.path = "/v1/capacityblocks/{namespace}/{name}/usage",
-       .id = "getCapacityBlockUsage",
-       .summary = "What the chips of a block were used for, up to now.",
-       .needs = {.verb = "get", .group = "tahoma.dev", .resource = "capacityblocks"},
-       .answer = UsageSchema(),
-       .handler = [this](const auto& r) { return ShowUsage(*take_(), r, clock_.WallNow()); }});
+  routes.Add({.path = "/v1/capacityblocks/{namespace}/{name}/usage",
+              .id = "getCapacityBlockUsage",
+              .summary = "What the chips of a block were used for, up to now.",
+              .needs = {.verb = "get", .group = "tahoma.dev", .resource = "capacityblocks"},
+              .answer = UsageSchema(),
+              .handler = [this](const auto& r) { return Usage(r); }});
 }
 
 rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
@@ -485,6 +484,12 @@ rest::Response BlockRoutes::ExtensionOfferings(const rest::Request& request) con
       body["message"] = Message(why);
     }
     return Answer(200, body);
+  });
+}
+
+rest::Response BlockRoutes::Usage(const rest::Request& request) const {
+  return WithBlock(request, [&](const Snapshot& snapshot, const Block& block) {
+    return ShowUsage(snapshot, block, clock_.WallNow());
   });
 }
 

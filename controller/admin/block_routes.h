@@ -48,6 +48,7 @@ class BlockRoutes {
   rest::Response Show(const rest::Request& request) const;
   rest::Response Buy(const rest::Request& request) const;
   rest::Response ExtensionOfferings(const rest::Request& request) const;
+  rest::Response Usage(const rest::Request& request) const;
   rest::Response Extend(const rest::Request& request) const;
 
  private:

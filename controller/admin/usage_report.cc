@@ -1,7 +1,5 @@
 #include "controller/admin/usage_report.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstdint>
 #include <map>
@@ -16,9 +14,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kMillisecondsPerHour = 3'600'000;
-
-double Hours(std::int64_t chip_ms) { return static_cast<double>(chip_ms) / kMillisecondsPerHour; }
+double Hours(std::int64_t chip_ms) {
+  return static_cast<double>(chip_ms) / static_cast<double>(kChipMsOfHour);
+}
 
 std::int64_t Bought(const Block& block) {
   return block.chips() * (MillisecondsOf(block.end) - MillisecondsOf(block.start()));
@@ -79,13 +77,7 @@ Schema UsageSchema() {
       "What the chips of a Capacity Block were used for.");
 }
 
-rest::Response ShowUsage(const Snapshot& snapshot, const rest::Request& request, WallTime now) {
-  const BlockKey key{std::string(request.param("namespace")), std::string(request.param("name"))};
-  const auto* view = snapshot.blocks.Find(key);
-  if (view == nullptr || (*view)->block == nullptr) {
-    return rest::Response::Problem(404, fmt::format("no Capacity Block {}", ToString(key)));
-  }
-  const Block& block = *(*view)->block;
+rest::Response ShowUsage(const Snapshot& snapshot, const Block& block, WallTime now) {
   const LiveUsage* live = snapshot.usage.Find(block.reservation);
   const ordered_json body = UsageJson(block, UsageOf(snapshot, block, now), live);
   return rest::Response::Json(

@@ -1,6 +1,6 @@
 // What Capacity Blocks were used for, over REST and as metrics.
 //
-//   const rest::Response answer = ShowUsage(*loop.snapshot(), request, block_clock.WallNow());
+//   const rest::Response answer = ShowUsage(*loop.snapshot(), block, block_clock.WallNow());
 //   // tahoma_capacity_block_chip_hours{owner="team-a",use="lent"}
 //   AddUsageMetrics(metrics, [&] { return loop.snapshot(); }, clock);
 //
@@ -21,9 +21,8 @@
 
 namespace tahoma::controller {
 
-// Answers for the block of the request's parameters `namespace` and `name`, up to `now` in block
-// time.
-rest::Response ShowUsage(const Snapshot& snapshot, const rest::Request& request, WallTime now);
+// Answers for a block of the snapshot, up to `now` in block time.
+rest::Response ShowUsage(const Snapshot& snapshot, const Block& block, WallTime now);
 
 // Describes that answer.
 Schema UsageSchema();

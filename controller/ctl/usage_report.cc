@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <charconv>
+#include <cmath>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -16,27 +18,31 @@
 namespace tahoma::controller {
 namespace {
 
-struct HoursField {
-  const char* name;
-  double UsageLine::*value;
-};
-constexpr std::array<HoursField, 5> kHours = {{{"bought", &UsageLine::bought},
-                                               {"used", &UsageLine::used},
-                                               {"lent", &UsageLine::lent},
-                                               {"idle", &UsageLine::idle},
-                                               {"lost", &UsageLine::lost}}};
+// Chip-milliseconds by what they were used for, in the order in which they are shown.
+std::array<std::pair<std::string_view, std::int64_t>, 5> TimesOf(const UsageLine& line) {
+  return {{{"bought", line.bought},
+           {"used", line.chip_ms.used},
+           {"lent", line.chip_ms.lent},
+           {"idle", line.chip_ms.idle},
+           {"lost", line.chip_ms.lost}}};
+}
 
 void Add(const UsageLine& line, UsageLine& sum) {
   sum.count += 1;  // of a sum: its blocks
   sum.fee += line.fee;
-  for (const HoursField& field : kHours) sum.*field.value += line.*field.value;
+  sum.bought += line.bought;
+  sum.chip_ms += line.chip_ms;
 }
 
-// "83%": the part of the chip-hours until now in which somebody had the chips.
 std::string Utilization(const UsageLine& line) {
-  const double until_now = line.used + line.lent + line.idle + line.lost;
-  if (until_now <= 0) return "";
-  return fmt::format("{:.0f}%", 100 * (line.used + line.lent) / until_now);
+  return UtilizationText({.chip_ms = line.chip_ms});
+}
+
+// Returns the chip-milliseconds of "1536.00" chip-hours, and 0 for what is no number.
+std::int64_t ParseHours(std::string_view text) {
+  double hours = 0;
+  std::from_chars(text.data(), text.data() + text.size(), hours);
+  return std::llround(hours * static_cast<double>(kChipMsOfHour));
 }
 
 void Sort(std::vector<UsageLine>& lines) {
@@ -48,7 +54,7 @@ void Sort(std::vector<UsageLine>& lines) {
 // The cells that lines and sums have in common.
 void AddNumbers(const UsageLine& line, std::vector<std::string>& cells) {
   cells.push_back(line.fee.ToString());
-  for (const HoursField& field : kHours) cells.push_back(fmt::format("{:.2f}", line.*field.value));
+  for (const auto& [use, chip_ms] : TimesOf(line)) cells.push_back(HoursText(chip_ms));
   cells.push_back(Utilization(line));
 }
 
@@ -75,9 +81,7 @@ std::string Quoted(const std::string& cell) {
 
 Json NumbersJson(const UsageLine& line) {
   Json hours = Json::object();
-  for (const HoursField& field : kHours) {
-    hours[field.name] = fmt::format("{:.2f}", line.*field.value);
-  }
+  for (const auto& [use, chip_ms] : TimesOf(line)) hours[std::string(use)] = HoursText(chip_ms);
   return {{"upfrontFee", line.fee.ToString()},
           {"currencyCode", "USD"},
           {"chipHours", std::move(hours)},
@@ -103,10 +107,12 @@ std::optional<UsageLine> UsageLineOf(const Json& object) {
                  .end = text("endDate"),
                  .fee = ParseMoney(text("upfrontFee")).value_or(Money{})};
   if (line.type.empty()) line.type = text("instanceType");
-  for (const HoursField& field : kHours) {
-    const std::string hours(kube::StringAt(object, {"status", "usage", "chipHours", field.name}));
-    line.*field.value = std::strtod(hours.c_str(), nullptr);
-  }
+  const auto hours = [&](std::string_view use) {
+    return ParseHours(kube::StringAt(object, {"status", "usage", "chipHours", use}));
+  };
+  line.bought = hours("bought");
+  line.chip_ms = {
+      .used = hours("used"), .lent = hours("lent"), .idle = hours("idle"), .lost = hours("lost")};
   return line;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "controller/reserve/money.h"
+#include "controller/reserve/usage.h"
 #include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
@@ -29,12 +30,8 @@ struct UsageLine {
   std::string start = {};
   std::string end = {};
   Money fee = {};
-  // Chip-hours. The last four are those until now.
-  double bought = 0;
-  double used = 0;
-  double lent = 0;
-  double idle = 0;
-  double lost = 0;
+  std::int64_t bought = 0;  // chip-milliseconds
+  ChipTally chip_ms = {};   // until now
 };
 
 // nullopt for an object that is no block, or one that was not paid for or never delivered.

@@ -60,8 +60,8 @@ absl::Status CapacityBlocks::Restore(Sequence sequence, Block block) {
     return DataLoss("journal entry {} is of the Capacity Block {}, as entry {} is", sequence,
                     reservation, entry->second);
   }
-  TAHOMA_RETURN_IF_ERROR(book_.Restore(std::move(block)));
-  Follow(book_.Find(reservation));
+  TAHOMA_ASSIGN_OR_RETURN(const auto restored, book_.Restore(std::move(block)));
+  Follow(restored);
   return absl::OkStatus();
 }
 
@@ -323,9 +323,12 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
     to_publish_.Add(fact.key);
     return;
   }
-  if (block->uid != fact.uid) book_.SetUid(block->reservation, fact.uid);
+  if (block->uid != fact.uid) {
+    book_.SetUid(block->reservation, fact.uid);
+    block = book_.Find(block->reservation);
+  }
   if (fact.spec_error.empty()) {
-    book_.SetTerms(block->reservation, fact.order.terms, fact.order.tags, now);
+    book_.SetTerms(*block, fact.order.terms, fact.order.tags, now);
     book_.AskReplacement(block->reservation, fact.replace, now);
   }
   // What is there is compared with what should be, and written if it is something else.
@@ -547,12 +550,11 @@ void CapacityBlocks::StopRetry(const BlockKey& key, Publication& publication) {
 }
 
 absl::Status CapacityBlocks::TakeOver(Block block) {
-  const Block taken = block;
-  TAHOMA_RETURN_IF_ERROR(book_.Restore(std::move(block)));
-  Store(taken);
-  Follow(book_.Find(taken.reservation));
-  to_publish_.Add(taken.key);
-  shown_.Add(taken.key);
+  TAHOMA_ASSIGN_OR_RETURN(const auto taken, book_.Restore(std::move(block)));
+  Store(*taken);
+  Follow(taken);
+  to_publish_.Add(taken->key);
+  shown_.Add(taken->key);
   return absl::OkStatus();
 }
 

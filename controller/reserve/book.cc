@@ -113,12 +113,8 @@ BlockBook::BlockBook(BookOptions options, WallTime now)
       hosts_(profile_, options_.hosts),
       quotas_(SlotOf(now), options_.quota) {}
 
-absl::Status BlockBook::Restore(Block block) {
+absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Restore(Block block) {
   TAHOMA_RETURN_IF_ERROR(CheckConsistency(block));
-  if (!Rivals(block).empty()) {
-    return DataLoss("Capacity Block {} of {} is there twice", block.reservation,
-                    ToString(block.key));
-  }
   const HostBinding binding = BindingOf(block);
   for (const std::string& host : block.hosts) {
     for (const HostBinding& other : hosts_.BindingsOf(host)) {
@@ -128,15 +124,18 @@ absl::Status BlockBook::Restore(Block block) {
       }
     }
   }
+  auto restored = std::make_shared<const Block>(std::move(block));
+  if (!KeepNew(restored)) {
+    return DataLoss("Capacity Block {} of {} is there twice", restored->reservation,
+                    ToString(restored->key));
+  }
   // The clock may have been set back meanwhile.
-  MoveTimeTo(LatestMoment(block));
-  version_ = std::max(version_, block.version);
+  MoveTimeTo(LatestMoment(*restored));
+  version_ = std::max(version_, restored->version);
   // A host may have gone meanwhile, of which nobody will tell.
-  if (!block.hosts.empty()) touched_.insert(block.reservation);
-  const auto restored = std::make_shared<const Block>(std::move(block));
+  if (!restored->hosts.empty()) touched_.insert(restored->reservation);
   Count(*restored, 1);
-  Keep(restored);
-  return absl::OkStatus();
+  return restored;
 }
 
 void BlockBook::PutHost(HostState host, WallTime now) {
@@ -218,6 +217,19 @@ void BlockBook::Keep(const std::shared_ptr<const Block>& block) {
   by_key_[block->key] = block;
   if (!block->token.empty()) by_token_[TokenKey(block->key.ns, block->token)] = block;
   blocks_.Put(block->reservation, block);
+}
+
+// Keeps a block of which neither the id nor the name nor the token is taken. Returns whether it is.
+bool BlockBook::KeepNew(const std::shared_ptr<const Block>& block) {
+  if (Find(block->reservation) != nullptr) return false;
+  if (!by_key_.try_emplace(block->key, block).second) return false;
+  if (!block->token.empty() &&
+      !by_token_.try_emplace(TokenKey(block->key.ns, block->token), block).second) {
+    by_key_.erase(block->key);
+    return false;
+  }
+  blocks_.Put(block->reservation, block);
+  return true;
 }
 
 void BlockBook::Change(Block block, BlockNews news, std::string message, WallTime when) {
@@ -516,19 +528,17 @@ BlockTerms BlockBook::Allowed(BlockTerms terms, const Product& product) const {
   return terms;
 }
 
-void BlockBook::SetTerms(const std::string& reservation, const BlockTerms& terms, const Tags& tags,
+void BlockBook::SetTerms(const Block& block, const BlockTerms& terms, const Tags& tags,
                          WallTime now) {
-  const auto before = Find(reservation);
-  if (before == nullptr) return;
-  BlockTerms allowed = Allowed(terms, before->product());
-  allowed.binding = before->terms.binding;  // was carried out at the purchase
-  if (allowed == before->terms && tags == before->tags) return;
-  Block block = *before;
-  block.terms = std::move(allowed);
-  block.tags = tags;
-  Change(std::move(block), BlockNews::kChanged, "its terms or tags were changed",
+  BlockTerms allowed = Allowed(terms, block.product());
+  allowed.binding = block.terms.binding;  // was carried out at the purchase
+  if (allowed == block.terms && tags == block.tags) return;
+  Block changed = block;
+  changed.terms = std::move(allowed);
+  changed.tags = tags;
+  touched_.insert(changed.reservation);
+  Change(std::move(changed), BlockNews::kChanged, "its terms or tags were changed",
          std::max(now, now_));
-  touched_.insert(reservation);
 }
 
 }  // namespace tahoma::controller

@@ -121,8 +121,9 @@ class BlockBook {
   BlockBook(const BlockBook&) = delete;
   BlockBook& operator=(const BlockBook&) = delete;
 
-  // Takes a block of an earlier process. kDataLoss when it contradicts itself, or is there already.
-  absl::Status Restore(Block block);
+  // Takes a block of an earlier process and returns it. kDataLoss when it contradicts itself, or is
+  // there already: nothing has changed then.
+  absl::StatusOr<std::shared_ptr<const Block>> Restore(Block block);
   // Takes blocks as other leaders have published them, in the place of older records. They may be
   // of different moments: of two that have one host the later record keeps it. `refused` is called
   // for those that contradict themselves, or are older than what is there.
@@ -152,8 +153,8 @@ class BlockBook {
   absl::StatusOr<std::shared_ptr<const Block>> Extend(const ExtensionOrder& order, WallTime now);
   // Notes the CapacityBlock of a block that was bought without one.
   void SetUid(const std::string& reservation, const std::string& uid);
-  void SetTerms(const std::string& reservation, const BlockTerms& terms, const Tags& tags,
-                WallTime now);
+  // `block` is as the book has it.
+  void SetTerms(const Block& block, const BlockTerms& terms, const Tags& tags, WallTime now);
   // Asks once for healthy hosts in the place of those that failed. A request of the same name as
   // the last one changes nothing.
   void AskReplacement(const std::string& reservation, const std::string& request, WallTime now);
@@ -196,6 +197,7 @@ class BlockBook {
   // The only way in which a block changes.
   void Put(const std::shared_ptr<const Block>& block);
   void Keep(const std::shared_ptr<const Block>& block);
+  bool KeepNew(const std::shared_ptr<const Block>& block);
   void Count(const Block& block, int sign);
   void CountDue(const Block& block, int sign);
   void Change(Block block, BlockNews news, std::string message, WallTime when);

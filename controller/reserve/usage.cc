@@ -5,7 +5,7 @@
 namespace tahoma::controller {
 
 std::string HoursText(std::int64_t chip_ms) {
-  constexpr std::int64_t kHundredth = 36'000;  // chip-milliseconds of a hundredth of a chip-hour
+  constexpr std::int64_t kHundredth = kChipMsOfHour / 100;
   const std::int64_t hundredths = (chip_ms + kHundredth / 2) / kHundredth;
   return fmt::format("{}.{:02}", hundredths / 100, hundredths % 100);
 }

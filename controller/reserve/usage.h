@@ -2,7 +2,7 @@
 //
 //   BlockUsage usage{.as_of = block.start()};
 //   usage.Add({.used = 48, .lent = 0, .idle = 16, .lost = 0}, now);
-//   usage.total() / 3'600'000;                                   // chip-hours
+//   usage.total() / kChipMsOfHour;                               // chip-hours
 //
 // At each moment every chip that was bought is one of: used by a gang of the block, lent to a
 // preemptible gang, idle, or lost (it failed, its node is away, or it was not delivered yet). The
@@ -47,6 +47,9 @@ struct ChipTally {
 inline std::int64_t MillisecondsOf(WallTime time) {
   return std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
+
+// Chip-milliseconds of a chip-hour.
+constexpr std::int64_t kChipMsOfHour = 3'600'000;
 
 struct BlockUsage {
   ChipTally chip_ms = {};  // chip-milliseconds

@@ -61,6 +61,15 @@ TEST_F(BlockRoutesTest, APurchaseBecomesAnOrder) {
   EXPECT_EQ(order.tags, (Tags{{"team", "a"}}));
 }
 
+TEST_F(BlockRoutesTest, WhoDoesNotKnowTheBlocksDoesNotSayThatThereIsNone) {
+  snapshot_.synced = false;
+  for (const char* path : {"/v1/capacityblocks", "/v1/capacityblocks/team-a/pretrain",
+                           "/v1/capacityblocks/team-a/pretrain/usage",
+                           "/v1/capacityblocks/team-a/pretrain/extensionofferings"}) {
+    EXPECT_EQ(Get(path).status, 503) << path;
+  }
+}
+
 TEST_F(BlockRoutesTest, APurchaseLeavesALineInTheAuditAndARefusedOneToo) {
   Identities({AdminOfToken("ops"),
               {.name = "ed", .token = Sha256("ed"), .role = Role::kEdit, .namespaces = {"team-a"}},

@@ -59,8 +59,16 @@ TEST(UsageReportTest, EachBlockHasALineAndEachNamespaceWithSeveralASum) {
             "team-b      c          active   u-trn2x64   1       2026-11-24T11:30:00Z   "
             "2026-11-30T11:30:00Z   3433.04    1536.00   0.00     10.50   0.00     0.00   100%\n"
             "all         3 blocks                                                       "
-            "                       10299.12   4608.00   129.00   31.50   150.00   0.00   52%\n");
+            "                       10299.12   4608.00   129.00   31.50   150.00   0.00   51%\n");
   EXPECT_EQ(UsageTable({}), "No Capacity Blocks.\n");
+}
+
+TEST(UsageReportTest, TheUtilizationIsCutAsInTheStatus) {
+  const Json block = Block("team-a", "a", "2026-11-24T11:30:00Z", "0.00", "9.62");  // 52.19 %
+  const Json half = Block("team-a", "a", "2026-11-24T11:30:00Z", "1.50", "0.01");   // 99.92 %
+  const Json report = UsageJson(Lines({block, half}));
+  EXPECT_EQ(report["capacityBlocks"][0]["utilization"], "52%");
+  EXPECT_EQ(report["capacityBlocks"][1]["utilization"], "99%");
 }
 
 TEST(UsageReportTest, WhatWasNotSoldIsNotThere) {

@@ -164,8 +164,7 @@ void BlockStory::Restart(const StoryStep& step) {
   for (const auto& [reservation, block] : auditor_.journal()) blocks.push_back(block);
   if (step.c % 2 == 1) std::reverse(blocks.begin(), blocks.end());
   for (const auto& block : blocks) {
-    const absl::Status restored = book_->Restore(*block);
-    TAHOMA_CHECK(restored.ok());
+    TAHOMA_CHECK_OK(book_->Restore(*block).status());
     TAHOMA_CHECK(*book_->Find(block->reservation) == *block);
   }
   for (const auto& [owner, quota] : auditor_.quotas()) book_->SetQuota(owner, quota);
@@ -175,7 +174,7 @@ void BlockStory::Restart(const StoryStep& step) {
 void BlockStory::SetTerms(const StoryStep& step) {
   const Block* block = Pick(step.a);
   if (block == nullptr) return;
-  book_->SetTerms(block->reservation,
+  book_->SetTerms(*block,
                   {.replace = static_cast<ReplacePolicy>(step.b % 3), .lend_idle = step.c % 2 == 1},
                   {}, clock_);
 }

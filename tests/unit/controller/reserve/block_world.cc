@@ -137,8 +137,8 @@ void BlockWorld::Restart(WallTime clock) {
   book_->blocks().ForEach([&](const std::string&, const auto& block) { blocks.push_back(*block); });
   book_ = std::make_unique<BlockBook>(options_, now_);
   for (Block& block : blocks) {
-    const absl::Status restored = book_->Restore(std::move(block));
-    EXPECT_TRUE(restored.ok()) << restored;
+    const auto restored = book_->Restore(std::move(block));
+    EXPECT_TRUE(restored.ok()) << restored.status();
   }
   for (int host = 0; host < static_cast<int>(hosts_.size()); ++host) Tell(host);
   SetClock(now_);

@@ -427,12 +427,29 @@ TEST(BookTest, BlocksThatContradictEachOtherAreNotRestored) {
   BlockBook book({}, world.now());
   Block copy = *world.Now(*block);
   ASSERT_TRUE(book.Restore(copy).ok());
-  EXPECT_TRUE(absl::IsDataLoss(book.Restore(copy)));
+  EXPECT_TRUE(absl::IsDataLoss(book.Restore(copy).status()));
   copy.reservation = "cr-2";
   copy.key.name = "cr-2";
-  EXPECT_EQ(book.Restore(copy).message(),
+  EXPECT_EQ(book.Restore(copy).status().message(),
             fmt::format("host us-00 is bound to the Capacity Blocks {} and cr-2 at the same time",
                         block->reservation));
+}
+
+TEST(BookTest, ABlockWhoseNameIsTakenChangesNothing) {
+  BlockWorld world({.hosts = 2});
+  const auto block = world.Buy({.days = 1, .token = "t"});
+  BlockBook book({}, world.now());
+  ASSERT_TRUE(book.Restore(*block).ok());
+  Block second = *block;
+  second.reservation = "cr-2";
+  second.token = "u";
+  EXPECT_EQ(book.Restore(second).status().message(),
+            fmt::format("Capacity Block cr-2 of {} is there twice", ToString(block->key)));
+  EXPECT_EQ(book.FindByKey(block->key)->reservation, block->reservation);
+  EXPECT_EQ(book.Find("cr-2"), nullptr);
+  EXPECT_EQ(book.UseOf(block->key.ns).peak, block->bought.instances());
+  second.key.name = "cr-2";  // neither its token nor anything else of it was kept
+  EXPECT_TRUE(book.Restore(second).ok());
 }
 
 TEST(BookTest, ABlockThatContradictsItselfIsNotRestored) {
@@ -444,7 +461,7 @@ TEST(BookTest, ABlockThatContradictsItselfIsNotRestored) {
     Block copy = *world.Now(*block);
     change(copy);
     BlockBook book({}, world.now());
-    const absl::Status status = book.Restore(std::move(copy));
+    const absl::Status status = book.Restore(std::move(copy)).status();
     EXPECT_TRUE(status.ok() || absl::IsDataLoss(status)) << status;
     return status.ok();
   };
@@ -479,7 +496,7 @@ TEST(BookTest, OneTokenHasBoughtOneBlock) {
   second.reservation = second.key.name = "cr-2";
   BlockBook book({}, world.now());
   ASSERT_TRUE(book.Restore(*block).ok());
-  EXPECT_TRUE(absl::IsDataLoss(book.Restore(second)));
+  EXPECT_TRUE(absl::IsDataLoss(book.Restore(second).status()));
 }
 
 TEST(BookTest, OnlyABlockWithoutCapacityIsForgotten) {

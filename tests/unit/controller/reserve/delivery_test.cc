@@ -164,7 +164,7 @@ TEST(DeliveryTest, AHostThatLeavesTheFleetIsReplacedOrMissed) {
   world.MoveBy(kMinute);
   EXPECT_EQ(world.Now(*block)->trouble, "1 of 1 hosts failed: us-00");
   EXPECT_EQ(world.StateOf(*block), "unavailable");
-  world.book().SetTerms(block->reservation, {.replace = ReplacePolicy::kAutomatic}, {},
+  world.book().SetTerms(*world.Now(*block), {.replace = ReplacePolicy::kAutomatic}, {},
                         world.now());
   world.MoveBy(kMinute);
   EXPECT_EQ(world.Now(*block)->hosts, Names{"us-01"});

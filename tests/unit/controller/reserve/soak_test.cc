@@ -87,8 +87,8 @@ class Soak {
   void Restart(hours wrong) {
     book_ = std::make_unique<BlockBook>(BookOptions{}, now_ + wrong);
     for (const auto& [reservation, block] : auditor_.journal()) {
-      const absl::Status restored = book_->Restore(*block);
-      EXPECT_TRUE(restored.ok()) << restored;
+      const auto restored = book_->Restore(*block);
+      EXPECT_TRUE(restored.ok()) << restored.status();
     }
     for (const HostState& host : hosts_) book_->PutHost(host, now_ + wrong);
     book_->Advance(now_ + wrong);
