@@ -65,7 +65,7 @@ test-asan-part: setup  ## of these the ones that thread or parse and compile soo
 test-tsan: setup  ## tests that use threads, but scenarios, under ThreadSanitizer
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	cmake --preset tsan >/dev/null
-	.ci/build tsan $(JOBS)
+	.ci/build tsan $(JOBS) thread_tests
 	TSAN_OPTIONS="suppressions=$(CURDIR)/cmake/tsan.supp" ctest --preset tsan -LE 'scenario|simulation|one-thread'
 
 fuzz:  ## search with libFuzzer for inputs that break us; TIME=5m for each target, LEAST=1h until each has had it, TARGET=name

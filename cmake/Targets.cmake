@@ -130,6 +130,9 @@ endfunction()
 
 # The test programs with the label sanitize.
 add_custom_target(sanitize_tests)
+# What `make test-tsan` runs: test programs that start threads, and the programs that tests start.
+add_custom_target(thread_tests)
+add_dependencies(thread_tests programs)
 
 function(tahoma_test)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
@@ -147,6 +150,9 @@ function(tahoma_test)
   tahoma_test_properties(${ARG_NAME} "${ARG_TIMEOUT}" "${ARG_LABELS}")
   if(sanitize IN_LIST ARG_LABELS)
     add_dependencies(sanitize_tests ${ARG_NAME})
+  endif()
+  if(NOT ARG_LABELS MATCHES "one-thread|simulation|scenario")
+    add_dependencies(thread_tests ${ARG_NAME})
   endif()
 endfunction()
 

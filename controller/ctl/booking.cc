@@ -134,10 +134,10 @@ absl::StatusOr<Json> MakeBlock(kube::Transport& transport, const Booking& bookin
   const auto error = kube::ApiErrorOf(made.status());
   if (made.ok() || !error || error->reason != "AlreadyExists") return made;
   TAHOMA_ASSIGN_OR_RETURN(Json there, client.Get(ResourceOf(booking), {booking.ns, name}));
-  const auto& [field, asked] = *offerings.items().begin();
+  const auto asked = offerings.begin();  // the one member
   const Json* spec_there = FindMember(there, "spec");
-  const Json* sold = spec_there == nullptr ? nullptr : FindMember(*spec_there, field);
-  if (sold != nullptr && *sold == asked) return there;
+  const Json* sold = spec_there == nullptr ? nullptr : FindMember(*spec_there, asked.key());
+  if (sold != nullptr && *sold == asked.value()) return there;
   return AlreadyExists("the {} {}/{} is of another offering; give another --name", KindOf(booking),
                        booking.ns, name);
 }

@@ -76,7 +76,7 @@ TEST_F(BlockProjectionsTest, AnUltraServerShowsItsHealthAndWhoseItIs) {
   EXPECT_EQ(server.at("nodes").size(), 4U);
   world_.Buy("train");
   Settle();
-  const Block& block = world_.BlockOf("train");
+  const Block block = world_.BlockOf("train");
   EXPECT_EQ(Server("us-0").value("keptFrom", Server("us-1").value("keptFrom", "")),
             FormatTime(block.start()));
   world_.MoveTo(block.start() - std::chrono::minutes(5));
