@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs Tahoma on this machine: a controller and the simulated nodes of a topology.
 
-    up.py DIR [--bin BIN] [--topology FILE] [--kubeconfig FILE] [--time-scale N] [--quiet]
+    up.py DIR [--bin BIN] [--topology FILE] [--kubeconfig FILE [--kubelets FOLDER]] [--time-scale N] [--quiet]
     down.py DIR
 
 Without --kubeconfig the controller also serves the Kubernetes API (standalone mode), on a free port
@@ -9,7 +9,8 @@ of loopback, to whoever shows a token: DIR/admin.token, which DIR/kubeconfig nam
 each node has one of its own that reaches what belongs to the node, and DIR/aws.env lets AWS's programs
 buy Capacity Blocks. It has a certificate, as kubectl
 sends tokens over TLS only. With --kubeconfig, the controller and the nodes use the API server that
-the file names. State, logs, sockets, tokens and configuration files go to DIR, which must be new or
+the file names; with --kubelets, pods are run by real kubelets, whose folders FOLDER/NODE are laid out as by
+tests/cluster/node.py. State, logs, sockets, tokens and configuration files go to DIR, which must be new or
 stopped and is made private (0700); DIR/kubeconfig is what kubectl needs. Prints that line at the end.
 With --time-scale 1440, in a new DIR, a day of Capacity Blocks takes a minute.
 As root, pods run as users of their own, in a folder of /tmp that down.py removes; otherwise they run
@@ -171,10 +172,37 @@ def node_kubeconfig(directory, node):
     return write_private(place / "kubeconfig", json.dumps(config, indent=2) + "\n")
 
 
-def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
+def kubelet_folders(args, directory, node):
+    """Where the node's kubelet, or the pod runner in its place, looks for plugins and CDI files."""
+    if args.kubelets:
+        place = args.kubelets / node["name"]
+        return {"registryDir": str(place / "root" / "plugins_registry"), "cdiDir": str(place / "cdi")}
     place = short(directory, node["name"])
-    programs = {name: str(bin_dir / name) for name in ("neuron-ls", "nccom-test", "trn-mem")}
+    return {"registryDir": str(place / "reg"), "cdiDir": str(place / "cdi")}
+
+
+def pod_runner_config(args, directory, node, kubeconfig, pods):
+    """What runs the node's pods where it has no kubelet."""
+    programs = {name: str(args.bin / name) for name in ("neuron-ls", "nccom-test", "trn-mem")}
     shell = {name: f"/bin/{name}" for name in ("bash", "sh", "sleep", "true", "false")}
+    cluster = bool(args.kubeconfig)
+    return {
+        "enabled": True,
+        "kubeconfig": str(kubeconfig),
+        **kubelet_folders(args, directory, node),
+        "podsDir": str(pods),
+        "podUser": "own" if os.geteuid() == 0 else "same",
+        "logTokenFile": "" if cluster else str(token_file(directory / "node-logs.token")),
+        "logTls": cluster,  # kube-apiserver wants TLS of kubelets, the standalone API does not
+        "images": {
+            "tahoma.dev/workload:v1": {"commands": {**programs, **shell}},
+            "public.ecr.aws/ubuntu/ubuntu:22.04": {"commands": shell},
+        },
+    }
+
+
+def node_config(args, directory, topology, node, kubeconfig):
+    place = short(directory, node["name"])
     pods = pods_folder(directory) / node["name"]
     pods.mkdir(mode=0o711, exist_ok=True)
     config = {
@@ -190,21 +218,9 @@ def node_config(directory, topology, node, kubeconfig, bin_dir, cluster):
         "adminTokenFile": str(token_file(place / "admin.token")),
         "portFile": str(place / "ports.yaml"),
         "stateDir": str(place / "state"),
-        "podRunner": {
-            "enabled": True,
-            "kubeconfig": str(kubeconfig),
-            "registryDir": str(place / "reg"),
-            "cdiDir": str(place / "cdi"),
-            "podsDir": str(pods),
-            "podUser": "own" if os.geteuid() == 0 else "same",
-            "logTokenFile": "" if cluster else str(token_file(directory / "node-logs.token")),
-            "logTls": cluster,  # kube-apiserver wants TLS of kubelets, the standalone API does not
-            "images": {
-                "tahoma.dev/workload:v1": {"commands": {**programs, **shell}},
-                "public.ecr.aws/ubuntu/ubuntu:22.04": {"commands": shell},
-            },
-        },
     }
+    if not args.kubelets:
+        config["podRunner"] = pod_runner_config(args, directory, node, kubeconfig, pods)
     if "ultraServer" in node:
         peers = [n for n in topology["nodes"]
                  if n.get("ultraServer", {}).get("id") == node["ultraServer"]["id"]
@@ -231,7 +247,7 @@ def domain(node):
     return node["ultraServer"]["id"] if "ultraServer" in node else node["name"]
 
 
-def plugin_config(directory, node, kubeconfig):
+def plugin_config(args, directory, node, kubeconfig):
     place = short(directory, node["name"])
     return {
         "apiVersion": "tahoma.dev/v1alpha1",
@@ -240,8 +256,7 @@ def plugin_config(directory, node, kubeconfig):
         "kubeconfig": str(kubeconfig),
         "nodeSocket": str(place / "node.sock"),
         "pluginDir": str(place / "plug"),
-        "registryDir": str(place / "reg"),
-        "cdiDir": str(place / "cdi"),
+        **kubelet_folders(args, directory, node),
     }
 
 
@@ -298,6 +313,7 @@ def parse_arguments():
                         default=pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")))
     parser.add_argument("--topology", type=pathlib.Path, default=HERE / "topology.json")
     parser.add_argument("--kubeconfig", type=pathlib.Path)
+    parser.add_argument("--kubelets", type=pathlib.Path, help="the folder of the nodes' kubelets")
     parser.add_argument("--scheduler-names", help="the controller's schedulerNames, between commas")
     parser.add_argument("--time-scale", type=int, default=1, help="how fast Capacity Blocks live; for tests")
     parser.add_argument("--quiet", action="store_true")
@@ -330,11 +346,10 @@ def main():
         place = short(directory, name)
         its_kubeconfig = args.kubeconfig or node_kubeconfig(directory, node)
         path = write_config(place / "sim-node.yaml",
-                            node_config(directory, topology, node, its_kubeconfig, args.bin,
-                                        cluster=bool(args.kubeconfig)))
+                            node_config(args, directory, topology, node, its_kubeconfig))
         children[f"{name}.sim-node"] = start(directory, f"{name}.sim-node",
                                              [args.bin / "sim-node", "--config", path])
-        path = write_config(place / "dra-plugin.yaml", plugin_config(directory, node, its_kubeconfig))
+        path = write_config(place / "dra-plugin.yaml", plugin_config(args, directory, node, its_kubeconfig))
         children[f"{name}.dra-plugin"] = start(directory, f"{name}.dra-plugin",
                                                [args.bin / "dra-plugin", "--config", path])
     wait_until(directory, "the nodes' devices", lambda: all_published(kubeconfig, topology["nodes"]),

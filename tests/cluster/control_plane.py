@@ -172,6 +172,12 @@ def up(directory):
     print(admin)
 
 
+def port_of(directory):
+    """The port of the API server, as it was started."""
+    command = json.loads((directory / "commands" / "kube-apiserver").read_text())
+    return command[command.index("--secure-port") + 1]
+
+
 def etcd_options(directory):
     """The options of etcd's command line, by name."""
     command = json.loads((directory / "commands" / "etcd").read_text())
@@ -194,9 +200,7 @@ def restore(directory, file):
         "--initial-advertise-peer-urls", options["--initial-advertise-peer-urls"], stdout=subprocess.DEVNULL)
     start_again(directory, "etcd")
     server = start_again(directory, "kube-apiserver")
-    port = json.loads((directory / "commands" / "kube-apiserver").read_text())
-    port = port[port.index("--secure-port") + 1]
-    wait_for(f"https://127.0.0.1:{port}/readyz", Keys(directory / "pki"), server,
+    wait_for(f"https://127.0.0.1:{port_of(directory)}/readyz", Keys(directory / "pki"), server,
              directory / "log" / "kube-apiserver.log")
     start_again(directory, "kube-controller-manager")
 

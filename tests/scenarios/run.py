@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs end-to-end scenarios in a test environment.
 
-    run.py standalone|cluster [SCENARIO …]       default: every *.scenario beside this file
+    run.py standalone|cluster|node [SCENARIO …]  default: every *.scenario beside this file
 
 A scenario is a text that reads as a session at a terminal and is the same in every test environment:
 
@@ -15,10 +15,12 @@ A scenario is a text that reads as a session at a terminal and is the same in ev
 Lines that end in a backslash continue. KUBECONFIG, PATH (our programs, kubectl), GROUND (the kind of the environment),
 NODES (the folder of the nodes' state) and PODS (one whose files pods can read) are set. After each scenario everything that it made
 is deleted, and no claim may still be allocated. Environments: standalone is our own API server; cluster is etcd, kube-apiserver
-and kube-controller-manager (tests/cluster). The last line is "N passed, N failed, N skipped".
+and kube-controller-manager (tests/cluster); node is these with a kubelet and a containerd for each node, in a network namespace of
+its own (it needs root). The last line is "N passed, N failed, N skipped".
 """
 
 import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -29,6 +31,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+IMAGES = ("tahoma.dev/workload:v1", "public.ecr.aws/ubuntu/ubuntu:22.04")
 UNTIL_SECONDS = 60
 COMMAND_SECONDS = 120
 CLEAN_UP = (
@@ -143,7 +146,7 @@ class Ground:
     def __enter__(self):
         command = [sys.executable, ROOT / "examples/local/up.py", self.directory / "t", "--bin", self.bin, "--quiet"]
         kubeconfig = self.directory / "t" / "kubeconfig"
-        if self.kind == "cluster":
+        if self.kind != "standalone":
             done = subprocess.run([sys.executable, ROOT / "tests/cluster/control_plane.py", "up",
                                    self.directory / "k"], stdout=subprocess.PIPE, text=True, check=True)
             kubeconfig = pathlib.Path(done.stdout.strip())
@@ -151,6 +154,8 @@ class Ground:
             command += ["--kubeconfig", kubeconfig, "--scheduler-names", "tahoma,default-scheduler"]
             execute(f"kubectl apply --server-side -f charts/tahoma/crds -f examples/install",
                     {**os.environ, "KUBECONFIG": str(kubeconfig)})
+        if self.kind == "node":
+            command += ["--kubelets", self.start_kubelets()]
         if subprocess.call([str(c) for c in command]) != 0:
             self.__exit__()
             sys.exit(f"the {self.kind} test environment did not start")
@@ -158,10 +163,23 @@ class Ground:
                 "PODS": (self.directory / "t/pods-folder").read_text().strip(),
                 "PATH": f"{self.bin}:{os.environ['PATH']}"}
 
+    def start_kubelets(self):
+        """One for each node of up.py, with an image that has our programs."""
+        topology = json.loads((ROOT / "examples/local/topology.json").read_text())
+        names = [node["name"] for node in topology["nodes"]]
+        tar = self.directory / "workload.tar"
+        for command in (["image.py", tar, *IMAGES, "--bin", self.bin], ["node.py", "up", self.directory / "k", *names],
+                        ["node.py", "import", self.directory / "k", tar]):
+            subprocess.run([sys.executable, ROOT / "tests/cluster" / command[0], *command[1:]], check=True,
+                           stdout=subprocess.DEVNULL)
+        return self.directory / "k" / "nodes"
+
     def __exit__(self, *_):
-        down = ROOT / "examples/local/down.py"
-        for name in ("t", "k"):
-            if subprocess.call([sys.executable, str(down), str(self.directory / name)]) != 0:
+        commands = [[ROOT / "examples/local/down.py", self.directory / name] for name in ("t", "k")]
+        if self.kind == "node":
+            commands.insert(1, [ROOT / "tests/cluster/node.py", "down", self.directory / "k"])
+        for command in commands:
+            if subprocess.call([sys.executable, *[str(c) for c in command]]) != 0:
                 self.ended_in_order = False
         keep = os.environ.get("KEEP_LOGS")
         if keep:
@@ -170,9 +188,12 @@ class Ground:
 
 
 def main():
-    if len(sys.argv) < 2 or sys.argv[1] not in ("standalone", "cluster"):
+    if len(sys.argv) < 2 or sys.argv[1] not in ("standalone", "cluster", "node"):
         print(__doc__, file=sys.stderr)
         return 2
+    if sys.argv[1] == "node" and os.environ.get("IN_NETWORK_NAMESPACE") != "1":
+        os.environ["IN_NETWORK_NAMESPACE"] = "1"
+        os.execvp("unshare", ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, *sys.argv])
     paths = [pathlib.Path(p) for p in sys.argv[2:]] or sorted(HERE.glob("*.scenario"))
     bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
     ground = Ground(sys.argv[1], bin_dir)
