@@ -46,7 +46,7 @@ sim: setup  ## the simulation on SEEDS=n seeds that nobody has tried; a failure 
 	.ci/build release $(JOBS) sim_test
 	build/release/bin/sim_test --fresh=$(SEEDS)
 
-test-cluster: build  ## the same scenarios, and conformance, on a real Kubernetes control plane
+test-cluster: build  ## the same scenarios, and conformance, on a real Kubernetes control plane and real kubelets
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	tests/cluster/run.sh
 

@@ -33,6 +33,7 @@ struct Settings {
   std::string registry_dir = "/var/lib/kubelet/plugins_registry";
   std::string cdi_dir = "/var/run/cdi";
   std::vector<std::string> publish = {"chips", "lnc1", "lnc2", "node"};
+  bool label_node = false;
   std::string pod_uid;
   std::chrono::nanoseconds node_lost_after = std::chrono::seconds(10);
   std::chrono::nanoseconds resync_period = std::chrono::minutes(5);
@@ -47,6 +48,9 @@ void Declare(Settings& settings, config::Spec& spec) {
   spec.String("cdiDir", &settings.cdi_dir, "the runtime's folder for dynamic CDI files");
   spec.Strings("publish", &settings.publish, "which devices the node shows",
                {"chips", "lnc1", "lnc2", "node"});
+  spec.Bool("labelNode", &settings.label_node,
+            "keep the Node's labels of instance type, network and UltraServer; for nodes with a "
+            "kubelet that no cloud controller and no device plugin labels");
   spec.String("podUid", &settings.pod_uid, "of this pod, for rolling updates; empty: none");
   spec.Duration("nodeLostAfter", &settings.node_lost_after,
                 {.min = std::chrono::milliseconds(100), .max = std::chrono::hours(1)},
@@ -80,6 +84,7 @@ absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
                            .pod_uid = settings.pod_uid};
   TAHOMA_ASSIGN_OR_RETURN(options.pool.publish, ParsePublish(settings.publish));
   options.pool.driver_version = kVersion;
+  options.label_node = settings.label_node;
   options.node_lost_after = std::chrono::ceil<std::chrono::milliseconds>(settings.node_lost_after);
   options.resync_period = std::chrono::ceil<std::chrono::milliseconds>(settings.resync_period);
   return options;

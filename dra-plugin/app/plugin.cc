@@ -51,6 +51,7 @@ Plugin::Plugin(PluginOptions options, kube::Transport& transport, const Clock& c
       node_(options_.node_socket),
       source_(transport),
       publisher_(transport, options_.node_name),
+      labeller_(transport, options_.node_name),
       call_lock_(data_dir_ + "/serialize.lock") {}
 
 Plugin::~Plugin() { Stop(); }
@@ -188,6 +189,10 @@ absl::Status Plugin::TakeInventory(const wire::Inventory& inventory) {
   TAHOMA_ASSIGN_OR_RETURN(Pool pool, BuildPool(inventory, options_.pool));
   inventory_ = inventory;
   lost_ = false;
+  {
+    const MutexLock lock(mutex_);
+    labelled_ = inventory;
+  }
   SetPool(std::move(pool));
   return absl::OkStatus();
 }
@@ -213,6 +218,12 @@ void Plugin::SetPool(Pool pool) {
   changed_.NotifyAll();
 }
 
+// Slices first: gangs can wait for a label, but no claim for a device.
+absl::Status Plugin::Publish(const Pool& pool, const wire::Inventory& inventory) {
+  TAHOMA_RETURN_IF_ERROR(Annotate(publisher_.Publish(pool), "ResourceSlices"));
+  return options_.label_node ? labeller_.Publish(inventory) : absl::OkStatus();
+}
+
 void Plugin::PublishLoop() {
   milliseconds wait = options_.resync_period;
   milliseconds retry = kFirstRetry;
@@ -225,10 +236,11 @@ void Plugin::PublishLoop() {
     publish_now_ = false;
     if (!pool_.has_value()) continue;
     const Pool pool = *pool_;
+    const wire::Inventory inventory = labelled_;
     const bool again_soon = std::exchange(publish_soon_, false);
     lock.Unlock();
-    const absl::Status status = publisher_.Publish(pool);
-    if (!status.ok()) spdlog::warn("publishing ResourceSlices: {}", Message(status));
+    const absl::Status status = Publish(pool, inventory);
+    if (!status.ok()) spdlog::warn("publishing: {}", Message(status));
     ReturnFreeMemory();
     retry = status.ok() ? kFirstRetry : std::min(2 * retry, kPublishRetryMax);
     wait = !status.ok() ? retry : again_soon ? kAfterRegistration : options_.resync_period;

@@ -30,6 +30,7 @@
 #include "dra-plugin/inventory/pool.h"
 #include "dra-plugin/kubelet/kubelet_server.h"
 #include "dra-plugin/slices/claim_source.h"
+#include "dra-plugin/slices/node_labeller.h"
 #include "dra-plugin/slices/slice_publisher.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
@@ -46,6 +47,7 @@ struct PluginOptions {
   std::string cdi_dir;
   std::string pod_uid;
   PoolOptions pool = {};
+  bool label_node = false;  // as AWS's device plugin and EC2's cloud controller do
   std::chrono::milliseconds node_lost_after = std::chrono::seconds(10);
   std::chrono::milliseconds retry_after_max = std::chrono::seconds(2);
   std::chrono::milliseconds resync_period = std::chrono::minutes(5);
@@ -83,6 +85,7 @@ class Plugin {
   void SetPool(Pool pool);
 
   void PublishLoop();
+  absl::Status Publish(const Pool& pool, const wire::Inventory& inventory);
   void OnRegistration(bool registered, const std::string& error);
 
   // Waits for `duration` or the end; false at the end.
@@ -94,6 +97,7 @@ class Plugin {
   NodeClient node_;
   ApiClaimSource source_;
   SlicePublisher publisher_;  // the publishing thread's
+  NodeLabeller labeller_;     // the same
   CallLock call_lock_;
   HealthBoard board_;
   std::unique_ptr<PosixFiles> state_files_;
@@ -111,6 +115,7 @@ class Plugin {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<wire::Connection> session_ ABSL_GUARDED_BY(mutex_);
   std::optional<Pool> pool_ ABSL_GUARDED_BY(mutex_);
+  wire::Inventory labelled_ ABSL_GUARDED_BY(mutex_);  // by which the Node is labelled
   bool publish_now_ ABSL_GUARDED_BY(mutex_) = false;
   bool publish_soon_ ABSL_GUARDED_BY(mutex_) =
       false;  // the kubelet came back and may yet wipe our ResourceSlices

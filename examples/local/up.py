@@ -257,6 +257,7 @@ def plugin_config(args, directory, node, kubeconfig):
         "nodeSocket": str(place / "node.sock"),
         "pluginDir": str(place / "plug"),
         **kubelet_folders(args, directory, node),
+        "labelNode": bool(args.kubelets),  # the pod runner labels its own
     }
 
 

@@ -4,6 +4,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/wire/node_labels.h"
 
 namespace tahoma::sim {
 namespace {
@@ -22,65 +23,34 @@ json Condition(const char* type, const char* status, const char* reason, const c
           {"lastTransitionTime", FormatTime(since)}};
 }
 
-const std::string kServerPrefix = "neuron.amazonaws.com/ultraserver-";
-constexpr std::array kServerLabels = {"mode", "server-id-2", "node-id-2", "server-id-4",
-                                      "node-id-4"};
-
-// Returns the labels by name without the prefix; those without a value are absent.
-std::map<std::string, std::string> ServerLabels(const NodeFacts& facts) {
-  if (!facts.election) {
-    const std::string& id = facts.ultra_server_id;
-    const int place = facts.ultra_server_node;
-    // A pair of nodes is joined by its left links: 0 with 1 and 2 with 3
-    // (docs/reference/trainium2.md#ultraserver-election).
-    return {{"mode", "1_2_4"},
-            {"server-id-4", id},
-            {"node-id-4", std::to_string(place)},
-            {"server-id-2", fmt::format("{}-{}", id, place / 2)},
-            {"node-id-2", std::to_string(place % 2)}};
+wire::Inventory InstanceOf(const NodeFacts& facts) {
+  wire::Inventory instance = {.instance_type = facts.instance_type,
+                              .network_layers = facts.network_layers,
+                              .capacity_block_id = facts.capacity_block_id};
+  if (!facts.ultra_server_id.empty()) {
+    instance.ultra_server = {.id = facts.ultra_server_id,
+                             .node_id = facts.ultra_server_node,
+                             .election = facts.election};
   }
-  const wire::UltraServerElection& elected = *facts.election;
-  std::map<std::string, std::string> labels = {
-      {"mode", elected.running ? "busy" : hw::SizesLabel(elected.modes)}};
-  if (!elected.server_id_2.empty()) {
-    labels["server-id-2"] = elected.server_id_2;
-    labels["node-id-2"] = std::to_string(elected.node_id_2);
-  }
-  if (!elected.server_id_4.empty()) {
-    labels["server-id-4"] = elected.server_id_4;
-    labels["node-id-4"] = std::to_string(elected.node_id_4);
-  }
-  return labels;
+  return instance;
 }
 
 }  // namespace
 
 std::map<std::string, std::string> NodeLabels(const NodeFacts& facts) {
-  std::map<std::string, std::string> labels = {
-      {"kubernetes.io/hostname", facts.name},
-      {"kubernetes.io/os", "linux"},
-      {"kubernetes.io/arch", "amd64"},
-      {"node.kubernetes.io/instance-type", facts.instance_type},
-  };
-  for (std::size_t i = 0; i < facts.network_layers.size(); ++i) {
-    labels[fmt::format("topology.k8s.aws/network-node-layer-{}", i + 1)] = facts.network_layers[i];
-  }
-  if (!facts.capacity_block_id.empty()) {
-    labels["topology.k8s.aws/capacity-block-id"] = facts.capacity_block_id;
-  }
-  if (!facts.ultra_server_id.empty()) {
-    labels["topology.k8s.aws/ultraserver-id"] = facts.ultra_server_id;
-    for (auto& [name, value] : ServerLabels(facts)) labels[kServerPrefix + name] = value;
+  std::map<std::string, std::string> labels = {{"kubernetes.io/hostname", facts.name},
+                                               {"kubernetes.io/os", "linux"},
+                                               {"kubernetes.io/arch", "amd64"}};
+  for (auto& [name, value] : wire::InstanceLabels(InstanceOf(facts))) {
+    if (value) labels[name] = *value;
   }
   return labels;
 }
 
 json LabelPatch(const NodeFacts& facts) {
   json patch = NodeLabels(facts);
-  for (const char* name : kServerLabels) {
-    if (const std::string label = kServerPrefix + name; !patch.contains(label)) {
-      patch[label] = nullptr;
-    }
+  for (const auto& [name, value] : wire::InstanceLabels(InstanceOf(facts))) {
+    if (!value) patch[name] = nullptr;
   }
   return patch;
 }

@@ -3,10 +3,8 @@
 //   Json node = MakeNode(facts, now);          // to create
 //   Json status = MakeNodeStatus(facts, now);  // to patch, every few minutes or when it is wrong
 //
-// Labels are what EC2's cloud controller, AWS's device plugin and the kubelet itself set on a real
-// node (docs/reference/aws-dra-driver.md#node-labels). The five of an UltraServer follow its
-// election (neuron.amazonaws.com/ultraserver-mode "1_2_4", "busy" while it runs); those that a node
-// then has not are taken away, because no label value can be the driver's "-1".
+// Labels are what EC2's cloud controller, AWS's device plugin (lib/wire/node_labels.h) and the
+// kubelet itself set on a real node.
 //
 // Scope: objects. Sending them is pod_runner.
 //

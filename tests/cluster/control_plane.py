@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Starts or stops a real Kubernetes control plane on free loopback ports, or restores it from a backup.
 
-    control_plane.py up DIR             prints the path of an administrator's KUBECONFIG
-    control_plane.py save DIR FILE      writes a backup of etcd
-    control_plane.py restore DIR FILE   stops everything, puts the backup in etcd's place, and starts it again
+    control_plane.py up DIR [--accounts] prints the path of an administrator's KUBECONFIG
+    control_plane.py save DIR FILE       writes a backup of etcd
+    control_plane.py restore DIR FILE    stops everything, puts the backup in etcd's place, and starts it again
     control_plane.py down DIR
 
 etcd, kube-apiserver and kube-controller-manager come from build_tools.sh (folder in $KUBERNETES_BIN).
-There is no kube-scheduler and no kubelet: Tahoma's controller and pod runner are in their places.
+There is no kube-scheduler and no kubelet: Tahoma's controller and pod runner are in their places. With --accounts pods
+have the default service account and its token, as real kubelets expect, and `up` waits until it is there.
 """
 
+import argparse
 import base64
 import json
 import os
@@ -130,7 +132,16 @@ def wait_for(url, keys, child, log):
     sys.exit(f"{url} did not answer within {READY_TIMEOUT_SECONDS} s:\n{log.read_text()[-2000:]}")
 
 
-def up(directory):
+def wait_for_default_account(kubeconfig):
+    deadline = time.monotonic() + READY_TIMEOUT_SECONDS
+    command = [os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", str(kubeconfig), "get", "serviceaccount", "default"]
+    while subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        if time.monotonic() > deadline:
+            sys.exit(f"there is no default service account after {READY_TIMEOUT_SECONDS} s")
+        time.sleep(0.1)
+
+
+def up(directory, accounts):
     binaries = pathlib.Path(os.environ["KUBERNETES_BIN"])
     directory.mkdir(parents=True, exist_ok=True)
     keys = Keys(directory / "pki")
@@ -161,14 +172,16 @@ def up(directory):
         "--service-account-key-file", keys.path("sa.key"),
         "--service-account-signing-key-file", keys.path("sa.key"),
         "--service-cluster-ip-range", SERVICE_NETWORK, "--authorization-mode", "Node,RBAC",
-        # Pods may be created at once: the default service account would come a second later.
-        "--disable-admission-plugins", "ServiceAccount")
+        # Without it pods may be created at once: the default service account comes a second later.
+        *([] if accounts else ["--disable-admission-plugins", "ServiceAccount"]))
     wait_for(f"https://127.0.0.1:{port}/readyz", keys, server, directory / "log" / "kube-apiserver.log")
     start(directory, "kube-controller-manager", binaries / "kube-controller-manager", "--kubeconfig", kcm,
           "--leader-elect=false", "--secure-port", "0", "--kube-api-qps", "500", "--kube-api-burst", "1000",
           "--use-service-account-credentials", "--service-account-private-key-file", keys.path("sa.key"),
           "--root-ca-file", keys.path("ca.crt"), "--cluster-signing-cert-file", keys.path("ca.crt"),
           "--cluster-signing-key-file", keys.path("ca.key"))
+    if accounts:
+        wait_for_default_account(admin)
     print(admin)
 
 
@@ -206,17 +219,22 @@ def restore(directory, file):
 
 
 def main():
-    arguments = {"up": 3, "down": 3, "save": 4, "restore": 4}
-    if len(sys.argv) < 2 or arguments.get(sys.argv[1]) != len(sys.argv):
-        print(__doc__, file=sys.stderr)
-        return 2
-    directory = pathlib.Path(sys.argv[2]).resolve()
-    if sys.argv[1] in ("save", "restore"):
-        {"save": save, "restore": restore}[sys.argv[1]](directory, pathlib.Path(sys.argv[3]).resolve())
-        return 0
-    if sys.argv[1] == "down":
-        return subprocess.call([sys.executable, HERE.parent.parent / "examples/local/down.py", directory])
-    up(directory)
+    parser = argparse.ArgumentParser(description="Start or stop a real Kubernetes control plane.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("up", "down", "save", "restore"):
+        commands.add_parser(name).add_argument("directory", type=lambda text: pathlib.Path(text).resolve())
+    commands.choices["up"].add_argument("--accounts", action="store_true")
+    for name in ("save", "restore"):
+        commands.choices[name].add_argument("file", type=lambda text: pathlib.Path(text).resolve())
+    args = parser.parse_args()
+    if args.command == "up":
+        up(args.directory, args.accounts)
+    elif args.command == "down":
+        return subprocess.call([sys.executable, HERE.parent.parent / "examples/local/down.py", args.directory])
+    elif args.command == "save":
+        save(args.directory, args.file)
+    else:
+        restore(args.directory, args.file)
     return 0
 
 

@@ -20,7 +20,13 @@ import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKLOAD_PROGRAMS = ("neuron-ls", "nccom-test", "trn-mem")
-SHELL_PROGRAMS = ("bash", "cat", "env", "false", "id", "ls", "sh", "sleep", "true")
+SHELL_PROGRAMS = ("bash", "cat", "env", "false", "id", "ls", "sh", "true")
+# The kernel keeps signals without a handler from the first process of a container: sleep alone would outlive its grace.
+SLEEP = b"""#!/bin/bash
+trap 'exit 143' TERM
+/usr/libexec/sleep "$@" &
+wait
+"""
 
 
 def libraries(program):
@@ -29,7 +35,7 @@ def libraries(program):
 
 
 def with_libraries(programs):
-    """The files of an image: where in it, and from where; with the libraries of each program."""
+    """The files of an image, by their place in it, each named by its path here; with the libraries of each program."""
     files = {}
     for place, program in programs.items():
         files[place] = program
@@ -41,20 +47,19 @@ def layer_of(files):
     """A tar whose bytes follow from the files alone."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for folder in ("tmp",):
-            entry = tarfile.TarInfo(folder)
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o1777
-            tar.addfile(entry)
+        folder = tarfile.TarInfo("tmp")
+        folder.type, folder.mode = tarfile.DIRTYPE, 0o1777
+        tar.addfile(folder)
         for place, source in sorted(files.items()):
             entry = tarfile.TarInfo(place.lstrip("/"))
-            content = pathlib.Path(source).read_bytes()
-            entry.size, entry.mode = len(content), 0o755 if os.access(source, os.X_OK) else 0o644
+            content = source if isinstance(source, bytes) else pathlib.Path(source).read_bytes()
+            entry.size, entry.mode = len(content), 0o755
             tar.addfile(entry, io.BytesIO(content))
     return layer.getvalue()
 
 
 def write(out, tags, files, entrypoint=None, environment=()):
-    """`files`: path in the image to path here."""
+    """`files`: by their place in the image, a path here or the content."""
     layer = layer_of(files)
     path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     run = {"Env": [path, *environment], "WorkingDir": "/"}
@@ -76,7 +81,8 @@ def write(out, tags, files, entrypoint=None, environment=()):
 def workload_files(bin_dir):
     programs = {f"/usr/local/bin/{name}": str(bin_dir / name) for name in WORKLOAD_PROGRAMS}
     programs.update({f"/bin/{name}": f"/bin/{name}" for name in SHELL_PROGRAMS})
-    return with_libraries(programs)
+    programs["/usr/libexec/sleep"] = "/bin/sleep"
+    return {**with_libraries(programs), "/bin/sleep": SLEEP}
 
 
 def main():

@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
 """Starts or stops real nodes, each a kubelet with a containerd, beside a control plane of control_plane.py.
 
-    node.py up DIR NAME…      DIR: the control plane's folder. Prints a line for each node that is Ready
-    node.py down DIR          stops them all and what runs in their containers
-    node.py import DIR IMAGE  gives every node the image of a docker-archive file
+    node.py up DIR NAME… [--share FOLDER]   DIR: the control plane's folder. Prints a line for each node that is Ready
+    node.py down DIR                        stops them all and what runs in their containers
+    node.py import DIR IMAGE                gives every node the image of a docker-archive file
 
 Each node has a folder DIR/nodes/NAME: root/ is its kubelet's (plugins_registry, plugins), cdi/ its CDI specs,
-containerd.sock its runtime. Its pods have addresses of a bridge, 10.244.N.0/24, whose first is the node's. Run it as
-root in a network namespace of its own (unshare --net), which also takes the bridges away at the end.
+containerd.sock its runtime. Its pods have addresses of a bridge, 10.244.N.0/24, whose first is the node's. Every
+container sees FOLDER, at the same path, and cannot write there. Run it as root in a network namespace of its own
+(unshare --net), which also takes the bridges away at the end.
 Programs come from build_tools.sh (folder in $KUBERNETES_BIN), runc from Debian.
 """
 
+import argparse
 import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -47,6 +48,15 @@ def add_bridge(number):
     return name, address
 
 
+def write_container_spec(place, share):
+    """What every container begins with: containerd's own, and the shared folder."""
+    spec = json.loads(run(binaries() / "ctr", "oci", "spec"))
+    if share:
+        spec["mounts"].append({"destination": str(share), "source": str(share), "type": "bind",
+                               "options": ["rbind", "ro"]})
+    (place / "spec.json").write_text(json.dumps(spec))
+
+
 def write_containerd_config(place, bridge, number):
     (place / "cni").mkdir(parents=True, exist_ok=True)
     (place / "cni" / "10-bridge.conflist").write_text(json.dumps({
@@ -71,6 +81,9 @@ restrict_oom_score_adj = true
 netns_mounts_under_state_dir = true
 enable_cdi = true
 cdi_spec_dirs = ['{place}/cdi']
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+runtime_type = 'io.containerd.runc.v2'
+base_runtime_spec = '{place}/spec.json'
 [plugins.'io.containerd.cri.v1.runtime'.cni]
 bin_dirs = ['{binaries()}/cni']
 conf_dir = '{place}/cni'
@@ -127,11 +140,12 @@ def is_ready(directory, name):
     return shown.stdout == "True"
 
 
-def start_node(directory, name, number, pause):
+def start_node(directory, name, number, pause, share):
     place = directory / "nodes" / name
     for folder in ("root", "cdi", "logs"):
         (place / folder).mkdir(parents=True, exist_ok=True)
     bridge, address = add_bridge(number)
+    write_container_spec(place, share)
     write_containerd_config(place, bridge, number)
     keys = control_plane.Keys(directory / "pki")
     write_kubelet_config(place, keys, name, address)
@@ -151,10 +165,10 @@ def start_node(directory, name, number, pause):
     return kubelet
 
 
-def up(directory, names):
+def up(directory, names, share):
     pause = directory / "pause.tar"
     image.write(pause, [PAUSE_IMAGE], image.with_libraries({"/bin/sleep": "/bin/sleep"}), ["/bin/sleep", "infinity"])
-    kubelets = {name: start_node(directory, name, number, pause) for number, name in enumerate(names)}
+    kubelets = {name: start_node(directory, name, number, pause, share) for number, name in enumerate(names)}
     for name, kubelet in kubelets.items():
         wait_until(f"node {name} to be Ready", lambda name=name: is_ready(directory, name), kubelet,
                    directory / "log" / f"{name}.kubelet.log")
@@ -186,17 +200,21 @@ def down(directory):
 
 
 def main():
-    if len(sys.argv) < 3 or sys.argv[1] not in ("up", "down", "import"):
-        print(__doc__, file=sys.stderr)
-        return 2
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    directory = pathlib.Path(sys.argv[2]).resolve()
-    if sys.argv[1] == "down":
-        down(directory)
-    elif sys.argv[1] == "import":
-        import_image(directory, pathlib.Path(sys.argv[3]).resolve())
+    parser = argparse.ArgumentParser(description="Start or stop real nodes.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    starting, _, importing = (commands.add_parser(name) for name in ("up", "down", "import"))
+    for command in commands.choices.values():
+        command.add_argument("directory", type=lambda text: pathlib.Path(text).resolve())
+    starting.add_argument("names", nargs="+", metavar="NAME")
+    starting.add_argument("--share", type=lambda text: pathlib.Path(text).resolve())
+    importing.add_argument("image", type=lambda text: pathlib.Path(text).resolve())
+    args = parser.parse_args()
+    if args.command == "up":
+        up(args.directory, args.names, args.share)
+    elif args.command == "import":
+        import_image(args.directory, args.image)
     else:
-        up(directory, sys.argv[3:])
+        down(args.directory)
     return 0
 
 

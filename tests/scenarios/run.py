@@ -147,8 +147,9 @@ class Ground:
         command = [sys.executable, ROOT / "examples/local/up.py", self.directory / "t", "--bin", self.bin, "--quiet"]
         kubeconfig = self.directory / "t" / "kubeconfig"
         if self.kind != "standalone":
+            accounts = ["--accounts"] if self.kind == "node" else []
             done = subprocess.run([sys.executable, ROOT / "tests/cluster/control_plane.py", "up",
-                                   self.directory / "k"], stdout=subprocess.PIPE, text=True, check=True)
+                                   self.directory / "k", *accounts], stdout=subprocess.PIPE, text=True, check=True)
             kubeconfig = pathlib.Path(done.stdout.strip())
             # Nobody else places pods there: there is no kube-scheduler.
             command += ["--kubeconfig", kubeconfig, "--scheduler-names", "tahoma,default-scheduler"]
@@ -159,16 +160,19 @@ class Ground:
         if subprocess.call([str(c) for c in command]) != 0:
             self.__exit__()
             sys.exit(f"the {self.kind} test environment did not start")
+        pods = self.directory / "s" if self.kind == "node" else (self.directory / "t/pods-folder").read_text().strip()
         return {**os.environ, "KUBECONFIG": str(kubeconfig), "GROUND": self.kind, "NODES": str(self.directory / "t/n"),
-                "PODS": (self.directory / "t/pods-folder").read_text().strip(),
+                "PODS": str(pods),
                 "PATH": f"{self.bin}:{os.environ['PATH']}"}
 
     def start_kubelets(self):
         """One for each node of up.py, with an image that has our programs."""
         topology = json.loads((ROOT / "examples/local/topology.json").read_text())
         names = [node["name"] for node in topology["nodes"]]
-        tar = self.directory / "workload.tar"
-        for command in (["image.py", tar, *IMAGES, "--bin", self.bin], ["node.py", "up", self.directory / "k", *names],
+        tar, shared = self.directory / "workload.tar", self.directory / "s"
+        shared.mkdir()
+        for command in (["image.py", tar, *IMAGES, "--bin", self.bin],
+                        ["node.py", "up", self.directory / "k", *names, "--share", shared],
                         ["node.py", "import", self.directory / "k", tar]):
             subprocess.run([sys.executable, ROOT / "tests/cluster" / command[0], *command[1:]], check=True,
                            stdout=subprocess.DEVNULL)

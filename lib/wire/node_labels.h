@@ -1,0 +1,29 @@
+// The labels of a Kubernetes Node that follow from its instance.
+//
+//   for (const auto& [name, value] : InstanceLabels(inventory)) …  // nullopt: it must go
+//
+// They are those of EC2's cloud controller and of AWS's device plugin
+// (docs/reference/aws-dra-driver.md#node-labels). The five of an UltraServer follow its election
+// (neuron.amazonaws.com/ultraserver-mode "1_2_4", "busy" while it runs); what a node then has not
+// is absent, because no label value can be the driver's "-1".
+//
+// Scope: names and values. Who writes them: a sim-node that stands in for the kubelet, else the
+// dra-plugin.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "lib/wire/messages.h"
+
+namespace tahoma::wire {
+
+// Uses the inventory's instance type, network layers, Capacity Block and UltraServer. Without an
+// election the labels are those of a whole UltraServer as wired.
+std::map<std::string, std::optional<std::string>> InstanceLabels(const Inventory& inventory);
+
+}  // namespace tahoma::wire
