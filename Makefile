@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup programs build demo up down test test-cluster sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
+.PHONY: help setup programs build demo up down test test-cluster test-node sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
 
 STATE ?= $(CURDIR)/build/up
 BENCH ?= .
@@ -46,9 +46,13 @@ sim: setup  ## the simulation on SEEDS=n seeds that nobody has tried; a failure 
 	.ci/build release $(JOBS) sim_test
 	build/release/bin/sim_test --fresh=$(SEEDS)
 
-test-cluster: build  ## the same scenarios, and conformance, on a real Kubernetes control plane and real kubelets
+test-cluster: build  ## the same scenarios, and conformance, on a real Kubernetes control plane
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	tests/cluster/run.sh
+
+test-node: build  ## the same scenarios on real kubelets with containerd and runc
+	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
+	tests/cluster/run_node.sh
 
 test-asan: setup  ## everything but scenarios under AddressSanitizer and UBSan
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"

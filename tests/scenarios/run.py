@@ -124,6 +124,8 @@ def run_scenario(path, environment):
             run_step(path, step, environment)
     except ScenarioError as problem:
         error = str(problem)
+        _, events = execute("kubectl get events -n default --sort-by=.lastTimestamp | tail -n 30", environment)
+        error += f"\n  the last events:\n{events}"
     status, output = execute(CLEAN_UP, environment)
     if status != 0 and error is None:
         error = f"{path.name}: something is left after the scenario:\n{output}"
