@@ -51,6 +51,7 @@ test-cluster: build  ## the same scenarios, and conformance, on a real Kubernete
 	tests/cluster/run.sh
 
 test-node: build  ## the same scenarios on real kubelets with containerd and runc
+	@.ci/setup node
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	tests/cluster/run_node.sh
 

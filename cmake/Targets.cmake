@@ -108,6 +108,9 @@ endfunction()
 
 # The programs that users run: what `make demo` needs.
 add_custom_target(programs)
+# What `make test-tsan` needs: test programs that start threads, and the programs that tests start.
+add_custom_target(thread_tests)
+add_dependencies(thread_tests programs)
 
 function(tahoma_binary)
   cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
@@ -117,6 +120,8 @@ function(tahoma_binary)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
   if(NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "/tests/")
     add_dependencies(programs ${ARG_NAME})
+  elseif(CMAKE_CURRENT_SOURCE_DIR MATCHES "/tests/support$")
+    add_dependencies(thread_tests ${ARG_NAME})
   endif()
 endfunction()
 
@@ -130,9 +135,6 @@ endfunction()
 
 # The test programs with the label sanitize.
 add_custom_target(sanitize_tests)
-# What `make test-tsan` runs: test programs that start threads, and the programs that tests start.
-add_custom_target(thread_tests)
-add_dependencies(thread_tests programs)
 
 function(tahoma_test)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})

@@ -187,23 +187,27 @@ absl::StatusOr<std::size_t> Plugin::GiveClaims() {
 
 absl::Status Plugin::TakeInventory(const wire::Inventory& inventory) {
   TAHOMA_ASSIGN_OR_RETURN(Pool pool, BuildPool(inventory, options_.pool));
-  inventory_ = inventory;
   lost_ = false;
   {
     const MutexLock lock(mutex_);
-    labelled_ = inventory;
+    inventory_ = inventory;
   }
   SetPool(std::move(pool));
   return absl::OkStatus();
 }
 
 void Plugin::MarkLost() {
-  if (lost_ || !inventory_.has_value()) return;
+  std::optional<wire::Inventory> last;
+  {
+    const MutexLock lock(mutex_);
+    last = inventory_;
+  }
+  if (lost_ || !last.has_value()) return;
   lost_ = true;
   spdlog::error("sim-node is lost: every device of node {} becomes unhealthy", options_.node_name);
   PoolOptions options = options_.pool;
   options.node_lost = true;
-  absl::StatusOr<Pool> pool = BuildPool(*inventory_, options);
+  absl::StatusOr<Pool> pool = BuildPool(*last, options);
   if (pool.ok()) SetPool(*std::move(pool));
 }
 
@@ -236,7 +240,7 @@ void Plugin::PublishLoop() {
     publish_now_ = false;
     if (!pool_.has_value()) continue;
     const Pool pool = *pool_;
-    const wire::Inventory inventory = labelled_;
+    const wire::Inventory inventory = *inventory_;
     const bool again_soon = std::exchange(publish_soon_, false);
     lock.Unlock();
     const absl::Status status = Publish(pool, inventory);

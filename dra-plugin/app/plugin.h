@@ -106,16 +106,15 @@ class Plugin {
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<KubeletServer> server_;
 
-  std::optional<wire::Inventory> inventory_;  // the following thread's
-  bool lost_ = false;                         // the same
-  bool session_good_ = false;                 // the same: the last session gave an inventory
+  bool lost_ = false;          // the following thread's
+  bool session_good_ = false;  // the same: the last session gave an inventory
 
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<wire::Connection> session_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Pool> pool_ ABSL_GUARDED_BY(mutex_);
-  wire::Inventory labelled_ ABSL_GUARDED_BY(mutex_);  // by which the Node is labelled
+  std::optional<wire::Inventory> inventory_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Pool> pool_ ABSL_GUARDED_BY(mutex_);  // made from it
   bool publish_now_ ABSL_GUARDED_BY(mutex_) = false;
   bool publish_soon_ ABSL_GUARDED_BY(mutex_) =
       false;  // the kubelet came back and may yet wipe our ResourceSlices

@@ -12,6 +12,7 @@
 #include <absl/status/status.h>
 
 #include <string>
+#include <utility>
 
 #include "lib/kube/client.h"
 #include "lib/kube/sleeper.h"

@@ -319,6 +319,8 @@ def parse_arguments():
     parser.add_argument("--time-scale", type=int, default=1, help="how fast Capacity Blocks live; for tests")
     parser.add_argument("--quiet", action="store_true")
     args = parser.parse_args()
+    if args.kubelets and not args.kubeconfig:
+        fail("--kubelets needs --kubeconfig: kubelets belong to a cluster")
     args.bin = args.bin.resolve()
     if not (args.bin / "controller").exists():
         fail(f"there is no controller in {args.bin}; build it first: make build")

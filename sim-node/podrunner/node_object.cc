@@ -1,7 +1,5 @@
 #include "sim-node/podrunner/node_object.h"
 
-#include <array>
-
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/node_labels.h"

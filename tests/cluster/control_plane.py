@@ -132,15 +132,6 @@ def wait_for(url, keys, child, log):
     sys.exit(f"{url} did not answer within {READY_TIMEOUT_SECONDS} s:\n{log.read_text()[-2000:]}")
 
 
-def wait_for_default_account(kubeconfig):
-    deadline = time.monotonic() + READY_TIMEOUT_SECONDS
-    command = [os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", str(kubeconfig), "get", "serviceaccount", "default"]
-    while subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        if time.monotonic() > deadline:
-            sys.exit(f"there is no default service account after {READY_TIMEOUT_SECONDS} s")
-        time.sleep(0.1)
-
-
 def up(directory, accounts):
     binaries = pathlib.Path(os.environ["KUBERNETES_BIN"])
     directory.mkdir(parents=True, exist_ok=True)
@@ -181,7 +172,8 @@ def up(directory, accounts):
           "--root-ca-file", keys.path("ca.crt"), "--cluster-signing-cert-file", keys.path("ca.crt"),
           "--cluster-signing-key-file", keys.path("ca.key"))
     if accounts:
-        wait_for_default_account(admin)
+        run(os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", admin, "wait", "--for=create",
+            "serviceaccount/default", f"--timeout={READY_TIMEOUT_SECONDS}s", stdout=subprocess.DEVNULL)
     print(admin)
 
 

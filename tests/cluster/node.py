@@ -188,10 +188,12 @@ def import_image(directory, file):
 def down(directory):
     """Kubelets go first, so that nobody starts anything again; then the containers, then their runtimes."""
     for place in nodes(directory):
-        control_plane.stop(directory, f"{place.name}.kubelet")
-        for task in ctr(place, "tasks", "list", "--quiet").split():
-            ctr(place, "tasks", "kill", "--signal", "SIGKILL", task)
-        control_plane.stop(directory, f"{place.name}.containerd")
+        if (directory / "pids" / f"{place.name}.kubelet").exists():
+            control_plane.stop(directory, f"{place.name}.kubelet")
+            for task in ctr(place, "tasks", "list", "--quiet").split():
+                ctr(place, "tasks", "kill", "--signal", "SIGKILL", task)
+        if (directory / "pids" / f"{place.name}.containerd").exists():
+            control_plane.stop(directory, f"{place.name}.containerd")
     for mount in reversed(pathlib.Path("/proc/self/mountinfo").read_text().splitlines()):
         point = mount.split()[4]
         if point.startswith(str(directory / "nodes") + "/"):

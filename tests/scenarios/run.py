@@ -146,6 +146,13 @@ class Ground:
         self.ended_in_order = True
 
     def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def start(self):
         command = [sys.executable, ROOT / "examples/local/up.py", self.directory / "t", "--bin", self.bin, "--quiet"]
         kubeconfig = self.directory / "t" / "kubeconfig"
         if self.kind != "standalone":
@@ -160,12 +167,10 @@ class Ground:
         if self.kind == "node":
             command += ["--kubelets", self.start_kubelets()]
         if subprocess.call([str(c) for c in command]) != 0:
-            self.__exit__()
             sys.exit(f"the {self.kind} test environment did not start")
         pods = self.directory / "s" if self.kind == "node" else (self.directory / "t/pods-folder").read_text().strip()
         return {**os.environ, "KUBECONFIG": str(kubeconfig), "GROUND": self.kind, "NODES": str(self.directory / "t/n"),
-                "PODS": str(pods),
-                "PATH": f"{self.bin}:{os.environ['PATH']}"}
+                "PODS": str(pods), "PATH": f"{self.bin}:{os.environ['PATH']}"}
 
     def start_kubelets(self):
         """One for each node of up.py, with an image that has our programs."""
