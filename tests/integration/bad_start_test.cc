@@ -18,6 +18,7 @@
 #include "lib/base/status.h"
 #include "tests/integration/standalone.h"
 #include "tests/support/child_program.h"
+#include "tests/support/patience.h"
 #include "tests/support/temp_dir.h"
 
 namespace tahoma {
@@ -33,7 +34,7 @@ using testing::Standalone;
 using testing::TempDir;
 using Words = std::vector<std::string>;
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kPatience = testing::Patience(30);
 
 struct End {
   std::optional<int> status;

@@ -17,6 +17,7 @@
 #include "sim-node/collective/domains/hierarchical.h"
 #include "tests/integration/node_claims.h"
 #include "tests/support/child_program.h"
+#include "tests/support/patience.h"
 #include "tests/support/temp_dir.h"
 
 namespace tahoma {
@@ -29,7 +30,7 @@ using testing::ChildProgram;
 using ::testing::HasSubstr;
 
 // Far below the 120 s that a join and the 30 s that a message may take.
-constexpr seconds kSoon{20};
+constexpr seconds kSoon = testing::Patience(20);
 
 struct Node {
   std::string name;

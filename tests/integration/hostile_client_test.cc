@@ -29,6 +29,7 @@
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "tests/integration/standalone.h"
+#include "tests/support/patience.h"
 #include "tests/support/temp_dir.h"
 
 namespace tahoma::testing {
@@ -48,11 +49,7 @@ constexpr const char* kOurs = "tests.tahoma.dev/ours";
 constexpr int kMaps = 8;
 constexpr std::chrono::seconds kEndsWithin{10};
 // The allowance for a sanitizer, which keeps freed memory and slows programs down.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::size_t kMegabytesMore = 1500;
-#else
-constexpr std::size_t kMegabytesMore = 200;
-#endif
+constexpr std::size_t kMegabytesMore = kSanitized ? 1500 : 200;
 constexpr std::size_t kThreadsMore = 64;
 constexpr std::size_t kFilesMore = 64;
 

@@ -16,6 +16,7 @@
 #include "lib/base/status.h"
 #include "tests/integration/ultraserver_nodes.h"
 #include "tests/support/child_program.h"
+#include "tests/support/patience.h"
 
 namespace tahoma {
 namespace {
@@ -29,7 +30,7 @@ using ::testing::HasSubstr;
 constexpr int kNodes = testing::UltraServerNodes::kCount;
 constexpr int kVictim = 2;
 // Far below the 120 s that a join and the 30 s that a message may take.
-constexpr seconds kSoon{20};
+constexpr seconds kSoon = testing::Patience(20);
 
 class LostNodeTest : public ::testing::Test {
  protected:

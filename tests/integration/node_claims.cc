@@ -7,11 +7,12 @@
 
 #include "lib/base/status.h"
 #include "lib/wire/call.h"
+#include "tests/support/patience.h"
 
 namespace tahoma::testing {
 namespace {
 
-constexpr std::chrono::seconds kSoon{20};
+constexpr std::chrono::seconds kSoon = Patience(20);
 
 }  // namespace
 

@@ -14,12 +14,13 @@
 #include "lib/base/json.h"
 #include "tests/integration/standalone.h"
 #include "tests/support/child_program.h"
+#include "tests/support/patience.h"
 #include "tests/support/temp_dir.h"
 
 namespace tahoma::testing {
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kPatience = Patience(60);
 
 // `tahoma-api-server` on a folder that can be copied, and put back, always at one address.
 class ApiServer {

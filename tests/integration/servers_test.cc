@@ -16,6 +16,7 @@
 #include "lib/base/json.h"
 #include "tests/integration/standalone.h"
 #include "tests/support/child_program.h"
+#include "tests/support/patience.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/lib/rest/raw_client.h"
 
@@ -30,7 +31,7 @@ using ::testing::StartsWith;
 using testing::TempDir;
 using Words = std::vector<std::string>;
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kPatience = testing::Patience(30);
 
 std::string ReadAll(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);

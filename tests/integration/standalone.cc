@@ -11,11 +11,12 @@
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/hw/catalogue.h"
+#include "tests/support/patience.h"
 
 namespace tahoma::testing {
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kPatience = Patience(30);
 
 // "listenAddress: 127.0.0.1:1234" of a port file; empty when there is none yet.
 std::string AddressIn(const std::string& port_file) {

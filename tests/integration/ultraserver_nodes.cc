@@ -9,11 +9,12 @@
 
 #include "lib/kube/http_transport.h"
 #include "tests/integration/node_claims.h"
+#include "tests/support/patience.h"
 
 namespace tahoma::testing {
 namespace {
 
-constexpr std::chrono::seconds kSoon{20};
+constexpr std::chrono::seconds kSoon = Patience(20);
 
 }  // namespace
 

@@ -20,6 +20,7 @@
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "tests/integration/standalone.h"
+#include "tests/support/patience.h"
 #include "tests/support/temp_dir.h"
 
 namespace tahoma::testing {
@@ -28,12 +29,6 @@ namespace {
 constexpr const char* kMaps = "/api/v1/namespaces/default/configmaps";
 constexpr rlim_t kUsualFiles = 1024;
 constexpr rlim_t kNeededFiles = 1400;
-// A sanitizer's own memory is several times the program's.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // One watch of one ConfigMap, by a socket of its own.
 class Watcher {
@@ -167,7 +162,7 @@ TEST_F(WatchersTest, AThousandWatchesAndSleepersLeaveRoomForWritesAndReaders) {
     for (auto& reader : readers) ASSERT_TRUE(reader->ReadUntil(fmt::format("round-{}.", round)));
   }
   EXPECT_LT(OfProcess("Threads"), kReaders + kSleepers + 150);
-  if (!kSanitized) {
+  if (!kSanitized) {  // a sanitizer's own memory is several times the program's
     EXPECT_LT(OfProcess("VmRSS"), 400 << 10) << "KiB";
   }
 

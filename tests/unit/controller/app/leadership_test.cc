@@ -15,6 +15,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "tests/support/patience.h"
 
 namespace tahoma::controller {
 namespace {
@@ -23,7 +24,7 @@ using json = Json;
 using std::chrono::seconds;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-constexpr seconds kSoon{20};
+constexpr seconds kSoon = testing::Patience(20);
 
 // One lease behind an API that can be out of reach.
 class LeaseApi final : public kube::Transport {

@@ -16,6 +16,7 @@
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "sim-node/collective/domains/hierarchical.h"
+#include "tests/support/patience.h"
 #include "tests/unit/sim-node/collective/support.h"
 
 namespace tahoma::sim {
@@ -25,11 +26,7 @@ using testing::Instance;
 using testing::UltraServer;
 
 // Sanitizers make planning ten times as slow.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kFewer = 10;
-#else
-constexpr int kFewer = 1;
-#endif
+constexpr int kFewer = tahoma::testing::kSanitized ? 10 : 1;
 
 constexpr double kEfaBytesPerSecond = hw::kTrainium2.links.efa;
 constexpr double kMemoryBytesPerSecond = 2.9e12;
