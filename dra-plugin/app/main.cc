@@ -15,6 +15,7 @@
 
 #include "dra-plugin/app/plugin.h"
 #include "lib/base/clock.h"
+#include "lib/base/files.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
 #include "lib/kube/http_transport.h"
@@ -24,6 +25,9 @@ namespace tahoma::dra {
 namespace {
 
 constexpr std::string_view kVersion = "0.1.0";
+// The kubelet's calls wait for one another, so none may wait long for an API server.
+constexpr kube::HttpLimits kLimits = {.connect_timeout = std::chrono::seconds(5),
+                                      .request_timeout = std::chrono::seconds(15)};
 
 struct Settings {
   std::string node_name;
@@ -57,7 +61,8 @@ void Declare(Settings& settings, config::Spec& spec) {
                 "how long sim-node may be away before its devices become unhealthy");
   spec.Duration("resyncPeriod", &settings.resync_period,
                 {.min = std::chrono::seconds(1), .max = std::chrono::hours(24)},
-                "how often the published ResourceSlices are checked");
+                "how often the published ResourceSlices are checked, and at every second time the "
+                "prepared claims");
 }
 
 std::string Environment(const char* name) {
@@ -85,6 +90,10 @@ absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
   TAHOMA_ASSIGN_OR_RETURN(options.pool.publish, ParsePublish(settings.publish));
   options.pool.driver_version = kVersion;
   options.label_node = settings.label_node;
+  // Linux's, in a container too. Elsewhere it is not known, and no claim is of an earlier boot.
+  if (const auto boot_id = ReadFile("/proc/sys/kernel/random/boot_id"); boot_id.ok()) {
+    options.boot_id = boot_id->substr(0, boot_id->find('\n'));
+  }
   options.node_lost_after = std::chrono::ceil<std::chrono::milliseconds>(settings.node_lost_after);
   options.resync_period = std::chrono::ceil<std::chrono::milliseconds>(settings.resync_period);
   return options;
@@ -97,7 +106,7 @@ absl::Status Run(const Settings& settings, const sigset_t& signals) {
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, Access(settings));
   TAHOMA_ASSIGN_OR_RETURN(
       const std::unique_ptr<kube::HttpTransport> transport,
-      kube::HttpTransport::Create(std::move(access), {},
+      kube::HttpTransport::Create(std::move(access), kLimits,
                                   [](const std::string& line) { spdlog::warn("{}", line); }));
   std::atomic<bool> refused = false;
   options.on_refused = [&refused](const std::string&) {

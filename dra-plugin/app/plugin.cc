@@ -69,9 +69,10 @@ absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Start(PluginOptions options,
 absl::Status Plugin::Open() {
   TAHOMA_ASSIGN_OR_RETURN(state_files_, PosixFiles::Open(data_dir_));
   TAHOMA_ASSIGN_OR_RETURN(cdi_files_, PosixFiles::Open(options_.cdi_dir));
-  claims_ = std::make_unique<Claims>(
-      Claims::Options{.node_name = options_.node_name, .node_socket = options_.node_socket},
-      *state_files_, *cdi_files_, node_, source_);
+  claims_ = std::make_unique<Claims>(Claims::Options{.node_name = options_.node_name,
+                                                     .node_socket = options_.node_socket,
+                                                     .boot_id = options_.boot_id},
+                                     *state_files_, *cdi_files_, node_, source_);
   {
     const CallLock::Held held(call_lock_);
     TAHOMA_RETURN_IF_ERROR(held.status());
@@ -81,7 +82,8 @@ absl::Status Plugin::Open() {
   KubeletOptions kubelet = {.driver = std::string(kDriver),
                             .registry_dir = options_.registry_dir,
                             .data_dir = data_dir_,
-                            .pod_uid = options_.pod_uid};
+                            .pod_uid = options_.pod_uid,
+                            .repeat_for = options_.repeat_for};
   kubelet.on_registration = [this](bool registered, const std::string& error) {
     OnRegistration(registered, error);
   };
@@ -228,9 +230,34 @@ absl::Status Plugin::Publish(const Pool& pool, const wire::Inventory& inventory)
   return options_.label_node ? labeller_.Publish(inventory) : absl::OkStatus();
 }
 
+absl::Status Plugin::DropStaleClaims() {
+  const auto locked = [this](const std::function<absl::Status()>& call) -> absl::Status {
+    const CallLock::Held held(call_lock_);
+    return held.status().ok() ? call() : held.status();
+  };
+  Checkpoint checkpoint;
+  TAHOMA_RETURN_IF_ERROR(locked([&]() -> absl::Status {
+    TAHOMA_ASSIGN_OR_RETURN(checkpoint, claims_->Load());
+    return absl::OkStatus();
+  }));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<PreparedClaim> found, claims_->FindStale(checkpoint));
+  std::set<std::string> seen;
+  for (const PreparedClaim& claim : found) {
+    const std::string& uid = claim.grant.claim_uid;
+    if (claims_->IsOfEarlierBoot(claim) || stale_.contains(uid)) {
+      TAHOMA_RETURN_IF_ERROR(locked([&] { return claims_->Drop(claim); }));
+    } else {
+      seen.insert(uid);
+    }
+  }
+  stale_ = std::move(seen);
+  return absl::OkStatus();
+}
+
 void Plugin::PublishLoop() {
   milliseconds wait = options_.resync_period;
   milliseconds retry = kFirstRetry;
+  auto look_for_stale = CondVar::In(milliseconds(0));
   MutexLock lock(mutex_);
   while (true) {
     const auto deadline = CondVar::In(wait);
@@ -245,6 +272,11 @@ void Plugin::PublishLoop() {
     lock.Unlock();
     const absl::Status status = Publish(pool, inventory);
     if (!status.ok()) spdlog::warn("publishing: {}", Message(status));
+    if (status.ok() && CondVar::In(milliseconds(0)) >= look_for_stale) {
+      look_for_stale = CondVar::In(2 * options_.resync_period);
+      const absl::Status dropped = DropStaleClaims();
+      if (!dropped.ok()) spdlog::warn("looking for stale claims: {}", Message(dropped));
+    }
     ReturnFreeMemory();
     retry = status.ok() ? kFirstRetry : std::min(2 * retry, kPublishRetryMax);
     wait = !status.ok() ? retry : again_soon ? kAfterRegistration : options_.resync_period;

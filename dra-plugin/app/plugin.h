@@ -10,6 +10,10 @@
 // When sim-node does not answer for `node_lost_after`, all devices become unhealthy (node-lost);
 // they are healthy again with its next inventory. Slices stay when the plugin ends.
 //
+// Every `resync_period` the published slices are compared. Half as often, claims that the API
+// server does not have any more are unprepared: those of an earlier boot at once, others when they
+// are missed for the second time, so that a kubelet that ends their pods comes first.
+//
 // Thread safety: Start and Stop belong to one thread.
 
 #pragma once
@@ -21,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -46,11 +51,14 @@ struct PluginOptions {
   std::string registry_dir;
   std::string cdi_dir;
   std::string pod_uid;
+  std::string boot_id = {};  // of the machine's boot; empty: it is not known
   PoolOptions pool = {};
   bool label_node = false;  // as AWS's device plugin and EC2's cloud controller do
   std::chrono::milliseconds node_lost_after = std::chrono::seconds(10);
   std::chrono::milliseconds retry_after_max = std::chrono::seconds(2);
   std::chrono::milliseconds resync_period = std::chrono::minutes(5);
+  // How long a prepare is repeated while sim-node or the API server is away.
+  std::chrono::milliseconds repeat_for = std::chrono::seconds(15);
   // The kubelet refused the plugin: the program should end with an error.
   std::function<void(const std::string& error)> on_refused = {};
 };
@@ -86,6 +94,7 @@ class Plugin {
 
   void PublishLoop();
   absl::Status Publish(const Pool& pool, const wire::Inventory& inventory);
+  absl::Status DropStaleClaims();
   void OnRegistration(bool registered, const std::string& error);
 
   // Waits for `duration` or the end; false at the end.
@@ -106,8 +115,9 @@ class Plugin {
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<KubeletServer> server_;
 
-  bool lost_ = false;          // the following thread's
-  bool session_good_ = false;  // the same: the last session gave an inventory
+  std::set<std::string> stale_;  // the publishing thread's: uids of stale claims not yet dropped
+  bool lost_ = false;            // the following thread's
+  bool session_good_ = false;    // the same: the last session gave an inventory
 
   Mutex mutex_;
   CondVar changed_;

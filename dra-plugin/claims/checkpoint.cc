@@ -14,6 +14,7 @@ using wire::Fields;
 
 constexpr std::string_view kFormat = "tahoma-dra-checkpoint";
 constexpr std::size_t kMaxName = 253;
+constexpr std::size_t kMaxBootId = 64;   // Linux writes a UUID, 36 characters
 constexpr std::size_t kMaxDevices = 32;  // resource/v1: AllocationResultsMaxSize
 
 std::string Dump(const json& value) {
@@ -35,6 +36,7 @@ json ToJson(const PreparedClaim& claim) {
               {"devices", std::move(devices)}};
   // A plugin of before, in a rolling update, refuses what it does not know.
   if (claim.reclaim_timestamp != 0) out["reclaimTimestamp"] = claim.reclaim_timestamp;
+  if (!claim.boot_id.empty()) out["bootId"] = claim.boot_id;
   return out;
 }
 
@@ -51,6 +53,7 @@ absl::StatusOr<PreparedClaim> FromJson(const json& object) {
   claim.ultra_server_id = fields.String("ultraServerId", 0, kMaxName);
   claim.ultra_server_node_id = static_cast<int>(fields.Int("ultraServerNodeId", 0, 3));
   claim.reclaim_timestamp = fields.IntOr("reclaimTimestamp", 0, INT64_MAX, 0);
+  if (object.contains("bootId")) claim.boot_id = fields.String("bootId", 1, kMaxBootId);
   for (const json& element : fields.Array("devices", kMaxDevices)) {
     Fields device(element, fields.Path("devices[]"));
     claim.devices.push_back({.request = device.String("request", 1, kMaxName),

@@ -44,6 +44,8 @@ struct PreparedClaim {
   // When its Capacity Block takes the hardware back, in milliseconds since 1970; 0: it is in none.
   std::int64_t reclaim_timestamp = 0;
   std::vector<PreparedDevice> devices = {};
+  // The machine's boot in which it was prepared; no container of another one runs any more.
+  std::string boot_id = {};
 
   bool operator==(const PreparedClaim&) const = default;
 };

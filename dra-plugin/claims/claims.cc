@@ -16,6 +16,20 @@ bool IsAway(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
+ClaimRef RefOf(const wire::ClaimGrant& grant) {
+  return {.name_space = grant.name_space, .name = grant.name, .uid = grant.claim_uid};
+}
+
+std::vector<PreparedDevice> DevicesOf(const DriverAllocation& allocation) {
+  std::vector<PreparedDevice> devices;
+  for (const AllocatedDevice& device : allocation.devices) {
+    devices.push_back({.request = std::string(BaseRequest(device.request)),
+                       .pool = device.pool,
+                       .device = hw::ToString(device.device)});
+  }
+  return devices;
+}
+
 // The server that the claim's nodes form by the election, and this node's place in it; as it is
 // wired where nothing is elected.
 void SetUltraServer(const wire::UltraServer& from, PreparedClaim& claim) {
@@ -119,11 +133,8 @@ absl::StatusOr<PreparedClaim> Claims::PrepareNew(const ClaimRef& claim,
   if (inventory.ultra_server.has_value()) {
     SetUltraServer(*inventory.ultra_server, prepared);
   }
-  for (const AllocatedDevice& device : allocation.devices) {
-    prepared.devices.push_back({.request = std::string(BaseRequest(device.request)),
-                                .pool = device.pool,
-                                .device = hw::ToString(device.device)});
-  }
+  prepared.devices = DevicesOf(allocation);
+  prepared.boot_id = options_.boot_id;
   TAHOMA_ASSIGN_OR_RETURN(prepared.token, node_.Apply(prepared.grant, ""));
   return prepared;
 }
@@ -156,10 +167,23 @@ absl::Status Claims::Restore(const PreparedClaim& claim) {
   return Annotate(token.status(), fmt::format("claim {}", uid));
 }
 
+bool Claims::IsOfEarlierBoot(const PreparedClaim& claim) const {
+  return !claim.boot_id.empty() && !options_.boot_id.empty() && claim.boot_id != options_.boot_id;
+}
+
+absl::Status Claims::MarkBoot(const std::string& uid, Checkpoint& checkpoint) {
+  checkpoint.claims.at(uid).boot_id = options_.boot_id;
+  return state_.Write(kCheckpointFile, EncodeCheckpoint(checkpoint));
+}
+
 absl::StatusOr<std::vector<PreparedDevice>> Claims::Prepare(const ClaimRef& claim) {
   TAHOMA_ASSIGN_OR_RETURN(Checkpoint checkpoint, Load());
   if (const auto found = checkpoint.claims.find(claim.uid); found != checkpoint.claims.end()) {
     TAHOMA_RETURN_IF_ERROR(Restore(found->second));
+    if (IsOfEarlierBoot(found->second)) {
+      TAHOMA_RETURN_IF_ERROR(MarkBoot(claim.uid, checkpoint));
+      spdlog::info("prepared {} again after the machine's start", claim.ToString());
+    }
     return found->second.devices;
   }
   const absl::StatusOr<PreparedClaim> prepared = PrepareNew(claim, checkpoint);
@@ -183,6 +207,34 @@ absl::Status Claims::Unprepare(const ClaimRef& claim) {
   TAHOMA_RETURN_IF_ERROR(state_.Write(kCheckpointFile, EncodeCheckpoint(checkpoint)));
   spdlog::info("unprepared {}", claim.ToString());
   return absl::OkStatus();
+}
+
+bool Claims::IsStale(const PreparedClaim& claim, const absl::StatusOr<std::string>& object) {
+  if (!object.ok()) return absl::IsNotFound(object.status());
+  const absl::StatusOr<DriverAllocation> allocation = ReadAllocation(*object, RefOf(claim.grant));
+  // Of what this program cannot read nothing is known.
+  if (!allocation.ok()) return absl::IsFailedPrecondition(allocation.status());
+  return DevicesOf(*allocation) != claim.devices;
+}
+
+absl::StatusOr<std::vector<PreparedClaim>> Claims::FindStale(const Checkpoint& checkpoint) {
+  std::vector<PreparedClaim> stale;
+  for (const auto& [uid, claim] : checkpoint.claims) {
+    const absl::StatusOr<std::string> object =
+        source_.Get(claim.grant.name_space, claim.grant.name);
+    if (!object.ok() && !absl::IsNotFound(object.status())) return object.status();
+    if (IsStale(claim, object)) stale.push_back(claim);
+  }
+  return stale;
+}
+
+absl::Status Claims::Drop(const PreparedClaim& stale) {
+  TAHOMA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Load());
+  const auto found = checkpoint.claims.find(stale.grant.claim_uid);
+  if (found == checkpoint.claims.end() || found->second != stale) return absl::OkStatus();
+  spdlog::info("{} is not allocated here any more, and no kubelet has unprepared it",
+               RefOf(stale.grant).ToString());
+  return Unprepare(RefOf(stale.grant));
 }
 
 }  // namespace tahoma::dra

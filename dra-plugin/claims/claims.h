@@ -57,7 +57,8 @@ class Claims {
  public:
   struct Options {
     std::string node_name;
-    std::string node_socket;  // where the plugin reaches sim-node; no container may
+    std::string node_socket;   // where the plugin reaches sim-node; no container may
+    std::string boot_id = {};  // of this boot of the machine; empty: it is not known
   };
 
   // All ports must outlive this object.
@@ -80,14 +81,28 @@ class Claims {
   // by the next Reconcile.
   absl::Status Unprepare(const ClaimRef& claim);
 
+  // The prepared claims that no pod can use any more: the API server has no such claim, another of
+  // that name, or one without this allocation. It is asked for each; its failure is passed on.
+  // Needs no lock, since nothing is changed.
+  absl::StatusOr<std::vector<PreparedClaim>> FindStale(const Checkpoint& checkpoint);
+
+  // Whether the machine has started again since the claim was prepared.
+  bool IsOfEarlierBoot(const PreparedClaim& claim) const;
+
+  // Unprepares a stale claim, unless it has been prepared anew meanwhile.
+  absl::Status Drop(const PreparedClaim& stale);
+
   // Loads the claims that are prepared now.
   absl::StatusOr<Checkpoint> Load();
 
  private:
   absl::StatusOr<PreparedClaim> PrepareNew(const ClaimRef& claim, const Checkpoint& checkpoint);
   absl::Status Commit(const PreparedClaim& claim, Checkpoint& checkpoint);
-  // Puts back what an interrupted call may have taken from a prepared claim.
+  // Puts back what an interrupted call or a reboot may have taken from a prepared claim.
   absl::Status Restore(const PreparedClaim& claim);
+  absl::Status MarkBoot(const std::string& uid, Checkpoint& checkpoint);
+  // Whether an answer of the source says that the claim is not that claim any more.
+  static bool IsStale(const PreparedClaim& claim, const absl::StatusOr<std::string>& object);
   absl::Status WriteMissingCdi(const Checkpoint& checkpoint);
   absl::Status RemoveOrphanCdi(const Checkpoint& checkpoint);
 

@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "dra-plugin/claims/cdi.h"
+#include "dra-plugin/kubelet/call_queue.h"
 #include "dra-plugin/kubelet/socket_names.h"
 #include "dra_health_v1.grpc.pb.h"
 #include "dra_health_v1alpha1.grpc.pb.h"
@@ -26,19 +28,28 @@ namespace dra_v1beta1 = k8s::io::kubelet::pkg::apis::dra::v1beta1;
 
 constexpr std::size_t kMaxHealthMessage = 1024;  // dra-health v1 api.proto
 constexpr std::int64_t kHealthTimeoutSeconds = 30;
-constexpr int kMaxThreads = 16;  // two streams and a few calls; a kubelet is one client
+// Two streams and the calls of as many pods as start and end at the same time, most of them waiting
+// for one another.
+constexpr int kMaxThreads = 64;
 constexpr std::int64_t kStopGraceSeconds = 5;
+
+// Whether asking again soon may help.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
 
 // The answers of both versions of the driver's service; the kubelet's messages differ in name only.
 class DriverAnswers {
  public:
-  DriverAnswers(DriverCalls& driver, CallLock& lock) : driver_(driver), lock_(lock) {}
+  DriverAnswers(DriverCalls& driver, CallLock& lock, const KubeletOptions& options)
+      : driver_(driver), options_(options), queue_(lock) {}
 
   template <typename Request, typename Response>
   grpc::Status Prepare(const Request& request, Response& response) {
+    const Times times(options_);
     for (const auto& claim : request.claims()) {
       auto& answer = (*response.mutable_claims())[claim.uid()];
-      const absl::StatusOr<std::vector<PreparedDevice>> devices = PrepareOne(RefOf(claim));
+      const absl::StatusOr<std::vector<PreparedDevice>> devices = PrepareOne(RefOf(claim), times);
       if (!devices.ok()) {
         answer.set_error(Text("prepare", RefOf(claim), devices.status()));
         continue;
@@ -56,30 +67,54 @@ class DriverAnswers {
 
   template <typename Request, typename Response>
   grpc::Status Unprepare(const Request& request, Response& response) {
+    const Times times(options_);
     for (const auto& claim : request.claims()) {
       auto& answer = (*response.mutable_claims())[claim.uid()];
-      const absl::Status status = UnprepareOne(RefOf(claim));
+      const ClaimRef ref = RefOf(claim);
+      const absl::Status status = Patiently([this, ref] { return driver_.Unprepare(ref); }, times);
       if (!status.ok()) answer.set_error(Text("unprepare", RefOf(claim), status));
     }
     return grpc::Status::OK;
   }
 
+  // No call is made again from now on.
+  void Hurry() { queue_.EndPauses(); }
+
  private:
+  // Of one request, with all its claims.
+  struct Times {
+    explicit Times(const KubeletOptions& options)
+        : answer_by(CondVar::In(options.answer_within)),
+          repeat_until(std::min(answer_by, CondVar::In(options.repeat_for))) {}
+    CondVar::Deadline answer_by;
+    CondVar::Deadline repeat_until;
+  };
+
   template <typename Claim>
   static ClaimRef RefOf(const Claim& claim) {
     return {.name_space = claim.namespace_(), .name = claim.name(), .uid = claim.uid()};
   }
 
-  absl::StatusOr<std::vector<PreparedDevice>> PrepareOne(const ClaimRef& claim) {
-    const CallLock::Held held(lock_);
-    TAHOMA_RETURN_IF_ERROR(held.status());
-    return driver_.Prepare(claim);
+  absl::StatusOr<std::vector<PreparedDevice>> PrepareOne(const ClaimRef& claim,
+                                                         const Times& times) {
+    // A call that is not waited for any more still writes its result.
+    const auto devices = std::make_shared<std::vector<PreparedDevice>>();
+    const auto prepare = [this, claim, devices]() -> absl::Status {
+      TAHOMA_ASSIGN_OR_RETURN(*devices, driver_.Prepare(claim));
+      return absl::OkStatus();
+    };
+    TAHOMA_RETURN_IF_ERROR(Patiently(prepare, times));
+    return *devices;
   }
 
-  absl::Status UnprepareOne(const ClaimRef& claim) {
-    const CallLock::Held held(lock_);
-    TAHOMA_RETURN_IF_ERROR(held.status());
-    return driver_.Unprepare(claim);
+  // Makes the call again while what it needs is away: a sim-node that starts again, an API server
+  // that changes its leader. For the kubelet the pod would be late by a minute and more.
+  absl::Status Patiently(const CallQueue::Call& call, const Times& times) {
+    for (std::chrono::milliseconds pause = options_.first_repeat;; pause *= 2) {
+      const absl::Status status = queue_.Run(call, times.answer_by);
+      const CondVar::Deadline again = CondVar::In(pause);
+      if (!MayPass(status) || again > times.repeat_until || !queue_.Pause(again)) return status;
+    }
   }
 
   static std::string Text(std::string_view what, const ClaimRef& claim,
@@ -89,7 +124,8 @@ class DriverAnswers {
   }
 
   DriverCalls& driver_;
-  CallLock& lock_;
+  const KubeletOptions& options_;
+  CallQueue queue_;
 };
 
 class DriverV1 final : public dra_v1::DRAPlugin::Service {
@@ -260,7 +296,7 @@ class GrpcKubeletServer final : public KubeletServer {
                     const Clock& clock)
       : options_(std::move(options)),
         board_(board),
-        answers_(driver, lock),
+        answers_(driver, lock, options_),
         health_answers_(board, options_.health_period, clock) {}
   ~GrpcKubeletServer() override { Stop(); }
 
@@ -282,6 +318,7 @@ class GrpcKubeletServer final : public KubeletServer {
 
   void Stop() override {
     board_.Close();
+    answers_.Hurry();
     const gpr_timespec deadline = gpr_time_add(
         gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(kStopGraceSeconds, GPR_TIMESPAN));
     for (auto* server : {registration_server_.get(), driver_server_.get()}) {

@@ -10,7 +10,7 @@
 // #prepare-and-unprepare, #health).
 //
 // Scope: gRPC in, DriverCalls out. A claim's problem becomes the claim's error in the answer, never
-// a failed RPC.
+// a failed RPC; before that a call is repeated for some seconds while what it needs is away.
 //
 // Thread safety: Start and Stop belong to one thread; DriverCalls come from several, one at a time
 // (CallLock).
@@ -36,6 +36,13 @@ struct KubeletOptions {
   std::string registry_dir;  // where the kubelet looks for registration sockets
   std::string data_dir;      // the driver's own folder: socket and lock
   std::string pod_uid;       // empty: no rolling update
+  // A kubelet waits 45 s for the answer to a request, whatever the number of its claims.
+  std::chrono::milliseconds answer_within = std::chrono::seconds(40);
+  // How long a call is made again and again while sim-node or the API server is away, first after
+  // `first_repeat`, then after twice that and so on. Well below `answer_within`, so that the calls
+  // that wait behind one are answered, too.
+  std::chrono::milliseconds repeat_for = std::chrono::seconds(15);
+  std::chrono::milliseconds first_repeat = std::chrono::milliseconds(100);
   // A kubelet takes a device for Unknown 30 s after its last update.
   std::chrono::milliseconds health_period = std::chrono::seconds(10);
   // The kubelet's verdict; `error` is set when it refused.

@@ -86,6 +86,12 @@ Json List(kube::Transport& api, const std::string& target) {
   return Json::parse(answer->body)["items"];
 }
 
+void SayReady(kube::Transport& api, const std::string& node) {
+  const Json ready = {{{"type", "Ready"}, {"status", "True"}}};
+  TAHOMA_CHECK(Send(api, "PATCH", "/api/v1/nodes/" + node + "/status",
+                    {{"status", {{"conditions", ready}}}}) == 200);
+}
+
 void MakeNode(kube::Transport& api, const std::string& name) {
   const hw::InstanceType& type = *hw::FindInstanceType("trn2.48xlarge");
   wire::Inventory inventory;
@@ -97,9 +103,7 @@ void MakeNode(kube::Transport& api, const std::string& name) {
   }
   const Json node = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}};
   TAHOMA_CHECK(Send(api, "POST", "/api/v1/nodes", node) == 201);
-  const Json ready = {{{"type", "Ready"}, {"status", "True"}}};
-  TAHOMA_CHECK(Send(api, "PATCH", "/api/v1/nodes/" + name + "/status",
-                    {{"status", {{"conditions", ready}}}}) == 200);
+  SayReady(api, name);
   const auto made = api.Send({.target = "/api/v1/nodes/" + name});
   const std::string uid = Json::parse(made->body)["metadata"]["uid"];
   const dra::PoolOptions chips = {.publish = {.lnc1 = false, .lnc2 = false, .node = false}};

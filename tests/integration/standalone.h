@@ -64,6 +64,8 @@ Json List(kube::Transport& api, const std::string& target);
 // Makes a Ready trn2.48xlarge with the ResourceSlice of its chips. Unless its lease is renewed it
 // becomes unknown when a controller has run for 40 seconds.
 void MakeNode(kube::Transport& api, const std::string& name);
+// Sets the node's condition, as an agent does that was silent for too long.
+void SayReady(kube::Transport& api, const std::string& node);
 // Renews the node's lease, as its kubelet does.
 void RenewLease(kube::Transport& api, const std::string& node, WallTime now);
 // Keeps pods away from the node that do not tolerate the taint of that key.

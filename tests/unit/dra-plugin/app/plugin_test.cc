@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "controller/apiserver/http/in_process_transport.h"
 #include "dra_v1.grpc.pb.h"
@@ -101,6 +102,7 @@ class NodeProgram {
 };
 
 const std::string kSlices = "/apis/resource.k8s.io/v1/resourceslices";
+const std::string kClaims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/";
 
 // The API server, for several threads. It answers reads of claims itself: the tests name claims by
 // uids that they chose, and a server gives out its own.
@@ -109,10 +111,11 @@ class SharedApi final : public kube::Transport {
   explicit SharedApi(kube::Transport& api) : api_(api) {}
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     const std::lock_guard lock(mutex_);
-    const auto claim = claims.find(request.target);
+    const auto claim = claims_.find(request.target);
     absl::StatusOr<kube::Response> response =
-        claim == claims.end() ? api_.Send(request)
-                              : kube::Response{.status = 200, .headers = {}, .body = claim->second};
+        claim == claims_.end()
+            ? api_.Send(request)
+            : kube::Response{.status = 200, .headers = {}, .body = claim->second};
     changed_.notify_all();
     return response;
   }
@@ -132,7 +135,14 @@ class SharedApi final : public kube::Transport {
       EXPECT_EQ(api_.Send({.method = "DELETE", .target = kSlices + "/" + name})->status, 200);
     }
   }
-  std::map<std::string, std::string> claims;  // by request target
+  void AddClaim(const std::string& name, std::string object) {
+    const std::lock_guard lock(mutex_);
+    claims_[kClaims + name] = std::move(object);
+  }
+  void Forget(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    claims_.erase(kClaims + name);
+  }
 
  private:
   Json Slices() {
@@ -152,6 +162,7 @@ class SharedApi final : public kube::Transport {
   std::mutex mutex_;
   std::condition_variable changed_;
   kube::Transport& api_;
+  std::map<std::string, std::string> claims_;  // by request target
 };
 
 std::string Unhealthy(const Json& device) {
@@ -180,8 +191,11 @@ class PluginTest : public testing::ApiFixture {
             .registry_dir = folder_ / "registry",
             .cdi_dir = folder_ / "cdi",
             .pod_uid = "",
+            .boot_id = boot_id_,
             .node_lost_after = milliseconds(1),
             .retry_after_max = milliseconds(20),
+            .resync_period = resync_period_,
+            .repeat_for = repeat_for_,
             .on_refused = [this](const std::string& error) { refused_ = error; }};
   }
   void Start() {
@@ -195,8 +209,7 @@ class PluginTest : public testing::ApiFixture {
         grpc::CreateChannel("unix:" + path, grpc::InsecureChannelCredentials()));
   }
   void AddClaim(const std::string& name, const std::vector<std::string>& devices) {
-    api_.claims["/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/" + name] =
-        ClaimObject(name, "uid-" + name, devices).dump();
+    api_.AddClaim(name, ClaimObject(name, "uid-" + name, devices).dump());
   }
   dra_v1::NodePrepareResourceResponse Prepare(const std::string& name) {
     dra_v1::NodePrepareResourcesRequest request;
@@ -234,6 +247,9 @@ class PluginTest : public testing::ApiFixture {
   }
 
   std::filesystem::path folder_;
+  std::string boot_id_ = "boot";
+  milliseconds resync_period_ = std::chrono::minutes(5);
+  milliseconds repeat_for_ = std::chrono::seconds(15);
   std::unique_ptr<NodeProgram> node_;
   controller::apiserver::InProcessTransport in_process_{*server_, clock_, "dra-plugin"};
   SharedApi api_{in_process_};
@@ -310,6 +326,48 @@ TEST_F(PluginTest, ANodeThatComesBackWithABrokenChipIsFollowedAndGetsThatClaimWi
   EXPECT_EQ(node_->held(), before);
 }
 
+// A kubelet that hears an error asks again only after a minute and more.
+TEST_F(PluginTest, APodThatStartsWhileSimNodeStartsAgainOnlyWaits) {
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  AddClaim("a", {"neuron-device-0"});
+  node_->Kill();
+  std::thread kubelet([&] { EXPECT_EQ(Prepare("a").error(), ""); });
+  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
+    return !devices.empty() && Unhealthy(devices.begin()->second) == "node-lost";
+  }));
+  node_->Start();
+  kubelet.join();
+  EXPECT_TRUE(node_->WaitForHeld(1));
+}
+
+TEST_F(PluginTest, AClaimThatWentWhileTheMachineWasDownIsFreedAtItsStart) {
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  AddClaim("gone", {"neuron-device-0"});
+  AddClaim("kept", {"neuron-device-1"});
+  ASSERT_EQ(Prepare("gone").error(), "");
+  ASSERT_EQ(Prepare("kept").error(), "");
+  plugin_.reset();
+  api_.Forget("gone");
+  boot_id_ = "next boot";
+  Start();
+  EXPECT_TRUE(node_->WaitForHeld(1));
+  EXPECT_TRUE(node_->held().contains("uid-kept"));
+}
+
+TEST_F(PluginTest, AClaimThatNoKubeletUnpreparesIsFreedAtTheSecondLook) {
+  resync_period_ = milliseconds(10);
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  AddClaim("gone", {"neuron-device-0"});
+  ASSERT_EQ(Prepare("gone").error(), "");
+  api_.Forget("gone");
+  EXPECT_TRUE(node_->WaitForHeld(0));
+  plugin_.reset();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "cdi/neuron.aws.com-device_uid-gone.json"));
+}
+
 TEST_F(PluginTest, ARestartedPluginAnswersFromItsCheckpoint) {
   Start();
   ASSERT_TRUE(PublishedHealthy());
@@ -318,7 +376,7 @@ TEST_F(PluginTest, ARestartedPluginAnswersFromItsCheckpoint) {
   plugin_->Stop();
   plugin_.reset();
   EXPECT_FALSE(std::filesystem::exists(folder_ / "plugins/neuron.aws.com/dra.sock"));
-  api_.claims.clear();
+  api_.Forget("a");
   Start();
   EXPECT_EQ(Prepare("a").SerializeAsString(), first);
   EXPECT_EQ(Unprepare("a"), "");
@@ -351,6 +409,7 @@ TEST_F(PluginTest, ADamagedCheckpointStopsTheStart) {
 
 TEST_F(PluginTest, StartsWhileSimNodeIsAway) {
   node_->Kill();
+  repeat_for_ = milliseconds(0);
   Start();
   AddClaim("a", {"neuron-device-0"});
   EXPECT_NE(Prepare("a").error().find("cannot connect"), std::string::npos);

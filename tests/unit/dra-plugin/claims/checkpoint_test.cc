@@ -36,6 +36,7 @@ Checkpoint Sample() {
 TEST(CheckpointTest, ComesBackAsItWas) {
   Checkpoint in_block = Sample();
   in_block.claims.at("uid-2").reclaim_timestamp = 1764095485000;
+  in_block.claims.at("uid-1").boot_id = "9d3c6c0e-5f0a-4c2b-8c52-0b8f4e9d3c11";
   for (const Checkpoint& checkpoint : {Checkpoint{}, Sample(), in_block}) {
     const auto back = DecodeCheckpoint(EncodeCheckpoint(checkpoint));
     ASSERT_TRUE(back.ok()) << back.status();

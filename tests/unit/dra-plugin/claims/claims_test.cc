@@ -20,8 +20,24 @@ struct World {
   void Restart() {
     plan.Never();
     claims = std::make_unique<Claims>(
-        Claims::Options{.node_name = "node-a", .node_socket = "unix:/run/tahoma/node.sock"}, state,
-        cdi, node, source);
+        Claims::Options{
+            .node_name = "node-a", .node_socket = "unix:/run/tahoma/node.sock", .boot_id = boot_id},
+        state, cdi, node, source);
+  }
+  // The machine starts again: folders in its memory and what sim-node knew are gone.
+  void Reboot() {
+    boot_id += "+";
+    cdi.files.clear();
+    node.held.clear();
+    Restart();
+    EXPECT_EQ(claims->Start(), absl::OkStatus());
+    EXPECT_EQ(*claims->Reconcile(), 0u);
+  }
+  std::vector<std::string> Stale() {
+    std::vector<std::string> names;
+    const auto stale = claims->FindStale(*claims->Load());
+    for (const PreparedClaim& claim : *stale) names.push_back(claim.grant.name);
+    return names;
   }
   ClaimRef Add(const std::string& name, const std::vector<std::string>& devices) {
     const ClaimRef ref = {.name_space = "default", .name = name, .uid = "uid-" + name};
@@ -33,6 +49,7 @@ struct World {
   MemoryFiles cdi{plan};
   FakeNode node{plan};
   FakeSource source;
+  std::string boot_id = "boot";
   std::unique_ptr<Claims> claims;
 };
 
@@ -319,6 +336,80 @@ TEST(ClaimsPropertyTest, NeverTwoClaimsOnOneCoreWhereverItCrashes) {
       if (testing::Test::HasFatalFailure()) return;
     }
   }
+}
+
+TEST(ClaimsTest, AfterAMachinesStartAClaimIsPreparedAsItWas) {
+  World world;
+  const ClaimRef claim = world.Add("a", {"neuron-device-0"});
+  const auto first = world.claims->Prepare(claim);
+  const auto cdi = world.cdi.files;
+  const auto held = world.node.held;
+  ASSERT_TRUE(first.ok()) << first.status();
+  world.Reboot();
+  EXPECT_EQ(world.cdi.files, cdi) << "before the kubelet asks";
+  EXPECT_EQ(world.node.held, held);
+  EXPECT_TRUE(world.claims->IsOfEarlierBoot(world.claims->Load()->claims.at("uid-a")));
+  world.source.objects.clear();
+  const auto second = world.claims->Prepare(claim);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(*second, *first);
+  EXPECT_EQ(world.cdi.files, cdi);
+  EXPECT_FALSE(world.claims->IsOfEarlierBoot(world.claims->Load()->claims.at("uid-a")));
+}
+
+TEST(ClaimsTest, WithoutABootIdNoClaimIsOfAnEarlierBoot) {
+  World world;
+  ASSERT_TRUE(world.claims->Prepare(world.Add("known", {"neuron-device-0"})).ok());
+  world.boot_id.clear();
+  world.Restart();
+  ASSERT_TRUE(world.claims->Prepare(world.Add("unknown", {"neuron-device-1"})).ok());
+  EXPECT_FALSE(world.claims->IsOfEarlierBoot(world.claims->Load()->claims.at("uid-known")));
+  world.boot_id = "other";
+  world.Restart();
+  EXPECT_FALSE(world.claims->IsOfEarlierBoot(world.claims->Load()->claims.at("uid-unknown")));
+}
+
+TEST(ClaimsTest, ClaimsThatTheServerHasNotAreStale) {
+  World world;
+  for (int i = 0; i < 5; ++i) {
+    const std::string device = fmt::format("neuron-device-{}", i);
+    ASSERT_TRUE(world.claims->Prepare(world.Add(fmt::format("{}", i), {device})).ok());
+  }
+  EXPECT_EQ(world.Stale(), std::vector<std::string>{});
+  world.source.objects.erase("default/1");
+  world.source.objects["default/2"] = ClaimObject("2", "uid-other", {"neuron-device-2"}).dump();
+  Json not_allocated = Json::parse(world.source.objects["default/3"]);
+  not_allocated.erase("status");
+  world.source.objects["default/3"] = not_allocated.dump();
+  world.source.objects["default/4"] = ClaimObject("4", "uid-4", {"neuron-device-9"}).dump();
+  EXPECT_EQ(world.Stale(), (std::vector<std::string>{"1", "2", "3", "4"}));
+}
+
+TEST(ClaimsTest, AServerThatDoesNotAnswerMakesNoClaimStale) {
+  World world;
+  ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-0"})).ok());
+  ASSERT_TRUE(world.claims->Prepare(world.Add("b", {"neuron-device-1"})).ok());
+  world.source.objects.erase("default/a");
+  world.source.away = true;
+  EXPECT_TRUE(absl::IsUnavailable(world.claims->FindStale(*world.claims->Load()).status()));
+  world.source.away = false;
+  world.source.objects["default/b"] = "half an obj";
+  EXPECT_EQ(world.Stale(), (std::vector<std::string>{"a"})) << "nor one that nobody understands";
+}
+
+TEST(ClaimsTest, ADroppedClaimLeavesNothingAndOneThatWasPreparedAnewStays) {
+  World world;
+  const ClaimRef claim = world.Add("a", {"neuron-device-0"});
+  ASSERT_TRUE(world.claims->Prepare(claim).ok());
+  const PreparedClaim stale = world.claims->Load()->claims.at("uid-a");
+  ASSERT_TRUE(world.claims->Unprepare(claim).ok());
+  ASSERT_TRUE(world.claims->Prepare(claim).ok());
+  EXPECT_EQ(world.claims->Drop(stale), absl::OkStatus());
+  EXPECT_EQ(world.node.held.size(), 1u);
+  EXPECT_EQ(world.claims->Drop(world.claims->Load()->claims.at("uid-a")), absl::OkStatus());
+  EXPECT_TRUE(world.node.held.empty());
+  EXPECT_TRUE(world.cdi.files.empty());
+  EXPECT_TRUE(world.claims->Load()->claims.empty());
 }
 
 }  // namespace

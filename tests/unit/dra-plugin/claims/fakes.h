@@ -121,11 +121,13 @@ class FakeSource final : public ClaimSource {
  public:
   absl::StatusOr<std::string> Get(const std::string& name_space, const std::string& name) override {
     ++reads;
+    if (away) return Unavailable("no connection");
     const auto found = objects.find(name_space + "/" + name);
     if (found == objects.end()) return NotFound("resourceclaims \"{}\" not found", name);
     return found->second;
   }
   std::map<std::string, std::string> objects;
+  bool away = false;
   int reads = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "dra-plugin/kubelet/kubelet_server.h"
 
+#include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,12 +8,14 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "dra_health_v1.grpc.pb.h"
 #include "dra_health_v1alpha1.grpc.pb.h"
 #include "dra_v1.grpc.pb.h"
 #include "dra_v1beta1.grpc.pb.h"
+#include "lib/base/mutex.h"
 #include "lib/base/status.h"
 #include "lib/wire/socket.h"
 #include "pluginregistration.grpc.pb.h"
@@ -23,13 +26,40 @@ namespace {
 namespace dra_v1 = k8s::io::kubelet::pkg::apis::dra::v1;
 namespace dra_v1beta1 = k8s::io::kubelet::pkg::apis::dra::v1beta1;
 
+// A door that is closed until somebody opens it.
+class Gate {
+ public:
+  void Open() {
+    {
+      const MutexLock lock(mutex_);
+      open_ = true;
+    }
+    changed_.NotifyAll();
+  }
+  void Wait() {
+    const MutexLock lock(mutex_);
+    while (!open_) changed_.Wait(mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool open_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
 // Prepares everything but uid "bad", and notices calls that overlap.
 class FakeDriver final : public DriverCalls {
  public:
   absl::StatusOr<std::vector<PreparedDevice>> Prepare(const ClaimRef& claim) override {
     EXPECT_EQ(++inside, 1) << "calls must be one at a time";
     const absl::Status bad = claim.uid == "bad" ? NotFound("no such claim") : absl::OkStatus();
+    if (claim.uid == "slow") free.Wait();
     last = claim;
+    ++calls;
+    if (away > 0 && away-- > 0) {
+      --inside;
+      return Unavailable("sim-node is away");
+    }
     --inside;
     if (!bad.ok()) return bad;
     return std::vector<PreparedDevice>{
@@ -41,6 +71,9 @@ class FakeDriver final : public DriverCalls {
   }
   ClaimRef last;
   std::atomic<int> inside = 0;
+  std::atomic<int> calls = 0;
+  std::atomic<int> away = 0;  // for so many calls
+  Gate free;                  // lets "slow" go
 };
 
 class KubeletServerTest : public testing::Test {
@@ -57,6 +90,9 @@ class KubeletServerTest : public testing::Test {
             .registry_dir = folder_ / "reg",
             .data_dir = folder_ / "plugins/neuron.aws.com",
             .pod_uid = pod_uid,
+            .answer_within = answer_within_,
+            .repeat_for = repeat_for_,
+            .first_repeat = std::chrono::milliseconds(1),
             .health_period = std::chrono::milliseconds(20),
             .on_registration = [this](bool ok, const std::string& error) {
               registered_ = ok;
@@ -72,7 +108,24 @@ class KubeletServerTest : public testing::Test {
     return grpc::CreateChannel("unix:" + path, grpc::InsecureChannelCredentials());
   }
 
+  // The answers to the prepare of these claims, by uid: the error or the first device.
+  std::map<std::string, std::string> Prepare(const std::vector<std::string>& uids) {
+    const auto stub = dra_v1::DRAPlugin::NewStub(Channel(server_->driver_socket()));
+    dra_v1::NodePrepareResourcesRequest request;
+    for (const std::string& uid : uids) request.add_claims()->set_uid(uid);
+    grpc::ClientContext context;
+    dra_v1::NodePrepareResourcesResponse response;
+    EXPECT_TRUE(stub->NodePrepareResources(&context, request, &response).ok());
+    std::map<std::string, std::string> out;
+    for (const auto& [uid, answer] : response.claims()) {
+      out[uid] = answer.devices().empty() ? answer.error() : answer.devices(0).device_name();
+    }
+    return out;
+  }
+
   std::filesystem::path folder_;
+  std::chrono::milliseconds answer_within_ = std::chrono::seconds(40);
+  std::chrono::milliseconds repeat_for_ = std::chrono::seconds(15);
   FakeDriver driver_;
   std::unique_ptr<CallLock> lock_;
   HealthBoard board_;
@@ -142,6 +195,7 @@ TEST_F(KubeletServerTest, EveryClaimOfARequestHasItsAnswer) {
 }
 
 TEST_F(KubeletServerTest, AnOlderKubeletIsServedTheSame) {
+  repeat_for_ = std::chrono::milliseconds(0);
   Start();
   const auto stub = dra_v1beta1::DRAPlugin::NewStub(Channel(server_->driver_socket()));
   dra_v1beta1::NodePrepareResourcesRequest request;
@@ -176,6 +230,56 @@ TEST_F(KubeletServerTest, CallsWaitForOneAnother) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(KubeletServerTest, WhatIsAwayForAMomentDelaysAPodAndFailsItNot) {
+  driver_.away = 3;
+  Start();
+  EXPECT_THAT(Prepare({"a", "b"}), testing::ElementsAre(testing::Pair("a", "neuron-device-3"),
+                                                        testing::Pair("b", "neuron-device-3")));
+  EXPECT_EQ(driver_.calls, 5);
+}
+
+TEST_F(KubeletServerTest, WhatIsAwayForLongFailsWithItsReason) {
+  driver_.away = 1'000'000;
+  repeat_for_ = std::chrono::milliseconds(40);
+  Start();
+  EXPECT_THAT(Prepare({"a"}), testing::ElementsAre(testing::Pair("a", "sim-node is away")));
+  EXPECT_GT(driver_.calls, 1);
+}
+
+TEST_F(KubeletServerTest, ARefusalIsNotRepeated) {
+  Start();
+  EXPECT_THAT(Prepare({"bad"}), testing::ElementsAre(testing::Pair("bad", "no such claim")));
+  EXPECT_EQ(driver_.calls, 1);
+}
+
+// The kubelet's own patience is 45 s; what it hears after that is lost.
+TEST_F(KubeletServerTest, ACallThatHangsIsAnsweredInTimeWithAllClaimsOfItsRequest) {
+  answer_within_ = std::chrono::milliseconds(30);
+  Start();
+  EXPECT_THAT(Prepare({"slow", "b"}),
+              testing::ElementsAre(testing::Pair("b", "there was no time left for it; ask again"),
+                                   testing::Pair("slow", "it has not ended in time; ask again")));
+  EXPECT_THAT(Prepare({"b"}),
+              testing::ElementsAre(testing::Pair("b", "it has not ended in time; ask again")));
+  driver_.free.Open();
+  answer_within_ = std::chrono::seconds(40);
+  server_.reset();
+  EXPECT_EQ(driver_.calls, 1) << "what nobody waits for any more is not begun";
+  Start();
+  EXPECT_THAT(Prepare({"slow", "b"}),
+              testing::ElementsAre(testing::Pair("b", "neuron-device-3"),
+                                   testing::Pair("slow", "neuron-device-3")));
+}
+
+TEST_F(KubeletServerTest, AServerThatEndsDoesNotWaitForWhatIsAway) {
+  driver_.away = 1'000'000;
+  Start();
+  std::thread kubelet([&] { Prepare({"a"}); });
+  while (driver_.calls == 0) std::this_thread::yield();
+  server_->Stop();
+  kubelet.join();
 }
 
 TEST_F(KubeletServerTest, HealthIsTheFullListNowAtChangesAndAgain) {
