@@ -26,8 +26,8 @@ std::shared_ptr<const ec2::BookView> ViewOf(const std::shared_ptr<const Snapshot
 
 }  // namespace
 
-Ec2Front::Ec2Front(TakeSnapshot take, SendOrder order, ec2::Ec2Options options, const Clock& clock,
-                   const Clock& block_clock)
+Ec2Front::Ec2Front(TakeSnapshot take, const SendOrder& order, ec2::Ec2Options options,
+                   const Clock& clock, const Clock& block_clock)
     : seller_({.view = [take = std::move(take)] { return ViewOf(take()); },
                .purchase = order,
                .extend = order},

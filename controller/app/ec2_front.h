@@ -33,7 +33,7 @@ class Ec2Front {
       std::variant<PurchaseOrder, ExtensionOrder>)>;
 
   // `clock`, for signatures, and `block_clock`, by which blocks are sold, must outlive it.
-  Ec2Front(TakeSnapshot take, SendOrder order, ec2::Ec2Options options, const Clock& clock,
+  Ec2Front(TakeSnapshot take, const SendOrder& order, ec2::Ec2Options options, const Clock& clock,
            const Clock& block_clock);
   Ec2Front(const Ec2Front&) = delete;
   Ec2Front& operator=(const Ec2Front&) = delete;

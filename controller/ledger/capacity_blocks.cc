@@ -121,12 +121,14 @@ void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& 
   for (const BlockKey& key : to_publish_.Take()) Publish(key, attempts, writes);
 }
 
-// Returns the objects that have changed and are there.
+// Returns the objects that have changed and are there: who asked first is answered first, also
+// where many have waited for a controller.
 std::vector<std::shared_ptr<const BlockFact>> CapacityBlocks::TakeChangedFacts() {
   std::vector<std::shared_ptr<const BlockFact>> facts;
   for (const BlockKey& key : changed_facts_.Take()) {
     if (auto fact = facts_.Find(key)) facts.push_back(std::move(fact));
   }
+  std::ranges::stable_sort(facts, {}, [](const auto& fact) { return fact->created; });
   return facts;
 }
 

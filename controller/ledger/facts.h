@@ -120,6 +120,7 @@ struct GangFact {
 struct BlockFact {
   BlockKey key = {};
   std::string uid = {};
+  WallTime created = {};
   std::string resource_version = {};
   std::int64_t generation = 0;
   bool deleting = false;

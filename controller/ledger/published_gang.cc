@@ -59,9 +59,13 @@ void PublishedSlices(const std::vector<std::shared_ptr<const PodFact>>& pods,
 void TakeTerms(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods,
                const Facts& facts, GangDecision& decision) {
   const PodFact& first = *pods.front();
-  const auto gang = ref.single ? nullptr : facts.gangs.Find(ref.key);
-  decision.max_runtime = gang != nullptr ? gang->max_runtime : first.max_runtime;
-  decision.preemptible = gang != nullptr ? gang->preemptible : first.preemptible;
+  decision.max_runtime = first.max_runtime;
+  decision.preemptible = first.preemptible;
+  const auto gang = facts.gangs.Find(ref.key);
+  if (!ref.single && gang != nullptr) {
+    decision.max_runtime = gang->max_runtime;
+    decision.preemptible = gang->preemptible;
+  }
   decision.grace = {};
   for (const auto& pod : pods) {
     decision.grace = std::max(decision.grace, pod->grace());

@@ -215,6 +215,7 @@ absl::StatusOr<std::shared_ptr<const BlockFact>> ParseBlock(const json& object) 
   kube::ObjectMeta metadata = kube::ParseMetadata(reading.root());
   auto block = std::make_shared<BlockFact>();
   block->generation = metadata.generation;
+  block->created = metadata.created;
   TakeIdentity(metadata, *block);
   TakeFinalizers(reading.root().At("metadata"), *block);
   block->replace = reading.root().At("metadata").At("annotations").At(kReplaceAnnotation).Text();

@@ -9,7 +9,7 @@ constexpr char kPayload[] = "tahoma.dev/ec2-code";
 
 }  // namespace
 
-absl::Status RefuseWith(const Ec2Code& code, std::string message) {
+absl::Status RefuseWith(const Ec2Code& code, const std::string& message) {
   absl::Status status(code.status, message);
   status.SetPayload(kPayload, absl::Cord(std::string(code.name)));
   return status;

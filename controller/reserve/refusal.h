@@ -47,7 +47,7 @@ inline constexpr Ec2Code kInstanceLimitExceeded{"InstanceLimitExceeded",
                                                 absl::StatusCode::kResourceExhausted};
 inline constexpr Ec2Code kIdempotentMismatch{"IdempotentParameterMismatch"};
 
-absl::Status RefuseWith(const Ec2Code& code, std::string message);
+absl::Status RefuseWith(const Ec2Code& code, const std::string& message);
 
 template <typename... Args>
 absl::Status Refuse(const Ec2Code& code, fmt::format_string<Args...> format, Args&&... args) {

@@ -2,6 +2,7 @@
 // its configuration.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
@@ -10,21 +11,29 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "dra-plugin/app/plugin.h"
+#include "dra-plugin/app/plugin_metrics.h"
 #include "lib/base/clock.h"
 #include "lib/base/files.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
 #include "lib/kube/http_transport.h"
 #include "lib/kube/kubeconfig.h"
+#include "lib/rest/metrics.h"
+#include "lib/rest/probes.h"
+#include "lib/rest/server.h"
 
 namespace tahoma::dra {
 namespace {
 
 constexpr std::string_view kVersion = "0.1.0";
+constexpr timespec kLookAtConfiguration = {.tv_sec = 10, .tv_nsec = 0};
 // The kubelet's calls wait for one another, so none may wait long for an API server.
 constexpr kube::HttpLimits kLimits = {.connect_timeout = std::chrono::seconds(5),
                                       .request_timeout = std::chrono::seconds(15)};
@@ -39,23 +48,31 @@ struct Settings {
   std::vector<std::string> publish = {"chips", "lnc1", "lnc2", "node"};
   bool label_node = false;
   std::string pod_uid;
+  std::string metrics_address;
   std::chrono::nanoseconds node_lost_after = std::chrono::seconds(10);
   std::chrono::nanoseconds resync_period = std::chrono::minutes(5);
 };
 
-void Declare(Settings& settings, config::Spec& spec) {
+config::Spec SpecOf(Settings& settings) {
+  config::Spec spec({.program = "dra-plugin",
+                     .kind = "DraPluginConfig",
+                     .version = std::string(kVersion),
+                     .summary = "Publishes a node's Neuron devices and prepares claims on them."});
   spec.String("nodeName", &settings.node_name, "the Kubernetes node, also the pool's name");
   spec.String("kubeconfig", &settings.kubeconfig, "how to reach the API server; empty: in a pod");
   spec.String("nodeSocket", &settings.node_socket, "where sim-node listens: a path or host:port");
   spec.String("pluginDir", &settings.plugin_dir, "the kubelet's folder for plugins' sockets");
   spec.String("registryDir", &settings.registry_dir, "the kubelet's folder for registrations");
   spec.String("cdiDir", &settings.cdi_dir, "the runtime's folder for dynamic CDI files");
-  spec.Strings("publish", &settings.publish, "which devices the node shows",
+  spec.Strings("publish", &settings.publish,
+               "which devices the node shows; a change of the file is followed without a restart",
                {"chips", "lnc1", "lnc2", "node"});
   spec.Bool("labelNode", &settings.label_node,
             "keep the Node's labels of instance type, network and UltraServer; for nodes with a "
             "kubelet that no cloud controller and no device plugin labels");
   spec.String("podUid", &settings.pod_uid, "of this pod, for rolling updates; empty: none");
+  spec.String("metricsAddress", &settings.metrics_address,
+              "where GET /metrics, /livez and /readyz are answered, to everybody; empty: nowhere");
   spec.Duration("nodeLostAfter", &settings.node_lost_after,
                 {.min = std::chrono::milliseconds(100), .max = std::chrono::hours(1)},
                 "how long sim-node may be away before its devices become unhealthy");
@@ -63,6 +80,7 @@ void Declare(Settings& settings, config::Spec& spec) {
                 {.min = std::chrono::seconds(1), .max = std::chrono::hours(24)},
                 "how often the published ResourceSlices are checked, and at every second time the "
                 "prepared claims");
+  return spec;
 }
 
 std::string Environment(const char* name) {
@@ -99,9 +117,56 @@ absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
   return options;
 }
 
+using ReadSettings = std::function<absl::StatusOr<Settings>()>;
+
+// Follows changes of what the node shows, as a ConfigMap that is mounted brings them.
+class PublishFollower {
+ public:
+  PublishFollower(ReadSettings read, const Settings& now)
+      : read_(std::move(read)), publish_(now.publish) {}
+
+  void Look(Plugin& plugin) {
+    const absl::StatusOr<Settings> settings = read_();
+    const absl::StatusOr<Publish> publish =
+        settings.ok() ? ParsePublish(settings->publish) : settings.status();
+    std::string problem(Message(publish.status()));
+    if (problem != problem_ && !publish.ok()) {
+      spdlog::error("what the node shows stays as it is: {}", problem);
+    }
+    problem_ = std::move(problem);
+    if (!publish.ok() || settings->publish == publish_) return;
+    publish_ = settings->publish;
+    spdlog::info("the node shows {} from now on", fmt::join(publish_, ", "));
+    plugin.SetPublish(*publish);
+  }
+
+ private:
+  const ReadSettings read_;
+  std::vector<std::string> publish_;
+  std::string problem_;
+};
+
+// Serves the metrics and probes where there is an address for them.
+absl::StatusOr<std::unique_ptr<rest::Server>> ServeMetrics(const Settings& settings,
+                                                           rest::Metrics& metrics,
+                                                           std::shared_ptr<rest::Probes> probes) {
+  if (settings.metrics_address.empty()) return std::unique_ptr<rest::Server>();
+  auto server = std::make_unique<rest::Server>(
+      rest::ServerOptions{.address = settings.metrics_address,
+                          .max_threads = 4,
+                          .reserved_threads = 2,
+                          .max_connections = 64,
+                          .probes = std::move(probes),
+                          .log = [](const std::string& line) { spdlog::warn("{}", line); }},
+      metrics);
+  TAHOMA_RETURN_IF_ERROR(Annotate(server->Start(), "metricsAddress"));
+  spdlog::info("serving metrics and probes on {}", server->address());
+  return server;
+}
+
 // Runs until SIGTERM or SIGINT, or until the kubelet refuses the plugin: then with an error, so
-// that the pod starts again.
-absl::Status Run(const Settings& settings, const sigset_t& signals) {
+// that the pod starts again. SIGHUP: the configuration is looked at now.
+absl::Status Run(const Settings& settings, const ReadSettings& read, const sigset_t& signals) {
   TAHOMA_ASSIGN_OR_RETURN(PluginOptions options, OptionsOf(settings));
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, Access(settings));
   TAHOMA_ASSIGN_OR_RETURN(
@@ -113,11 +178,19 @@ absl::Status Run(const Settings& settings, const sigset_t& signals) {
     refused = true;
     kill(getpid(), SIGTERM);
   };
+  rest::Metrics metrics;
+  const auto probes = std::make_shared<rest::Probes>();
+  PluginMetrics counters(metrics, *probes);
+  TAHOMA_ASSIGN_OR_RETURN(const std::unique_ptr<rest::Server> server,
+                          ServeMetrics(settings, metrics, probes));
   const SystemClock clock;
   TAHOMA_ASSIGN_OR_RETURN(const std::unique_ptr<Plugin> plugin,
-                          Plugin::Start(std::move(options), *transport, clock));
-  int received = 0;
-  sigwait(&signals, &received);
+                          Plugin::Start(std::move(options), *transport, clock, counters));
+  PublishFollower follower(read, settings);
+  for (int signal = SIGHUP; signal < 0 || signal == SIGHUP;) {
+    follower.Look(*plugin);
+    signal = sigtimedwait(&signals, nullptr, &kLookAtConfiguration);
+  }
   spdlog::info("ending");
   transport->Shutdown();
   plugin->Stop();
@@ -126,12 +199,14 @@ absl::Status Run(const Settings& settings, const sigset_t& signals) {
 
 int Main(int argc, char** argv) {
   Settings settings;
-  config::Spec spec({.program = "dra-plugin",
-                     .kind = "DraPluginConfig",
-                     .version = std::string(kVersion),
-                     .summary = "Publishes a node's Neuron devices and prepares claims on them."});
-  Declare(settings, spec);
+  const config::Spec spec = SpecOf(settings);
   if (const std::optional<int> exit = config::Parse(argc, argv, spec)) return *exit;
+  const auto read = [&]() -> absl::StatusOr<Settings> {
+    Settings now;
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    TAHOMA_RETURN_IF_ERROR(config::ParseArguments(arguments, SpecOf(now)).status());
+    return now;
+  };
   // Sockets and files of this program are for the kubelet and the runtime: for this user only.
   umask(0077);
   spdlog::set_default_logger(spdlog::stderr_logger_mt("dra-plugin"));
@@ -139,9 +214,10 @@ int Main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread: Run waits for them
   signal(SIGPIPE, SIG_IGN);
-  const absl::Status status = Run(settings, signals);
+  const absl::Status status = Run(settings, read, signals);
   if (status.ok()) return 0;
   spdlog::error("{}", Message(status));
   return 1;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace tahoma::dra {
@@ -34,34 +35,54 @@ void ReturnFreeMemory() {
 
 class Plugin::Driver final : public DriverCalls {
  public:
-  explicit Driver(Claims& claims) : claims_(claims) {}
+  Driver(Claims& claims, const Clock& clock, PluginMetrics& metrics)
+      : claims_(claims), clock_(clock), metrics_(metrics) {}
   absl::StatusOr<std::vector<PreparedDevice>> Prepare(const ClaimRef& claim) override {
-    return claims_.Prepare(claim);
+    const MonotonicTime begin = clock_.MonotonicNow();
+    auto devices = claims_.Prepare(claim);
+    metrics_.ObservePrepare(SecondsSince(begin), devices.status());
+    metrics_.SetPreparedClaims(claims_.prepared());
+    return devices;
   }
-  absl::Status Unprepare(const ClaimRef& claim) override { return claims_.Unprepare(claim); }
+  absl::Status Unprepare(const ClaimRef& claim) override {
+    const MonotonicTime begin = clock_.MonotonicNow();
+    absl::Status status = claims_.Unprepare(claim);
+    metrics_.ObserveUnprepare(SecondsSince(begin), status);
+    metrics_.SetPreparedClaims(claims_.prepared());
+    return status;
+  }
 
  private:
+  double SecondsSince(MonotonicTime begin) const {
+    return std::chrono::duration<double>(clock_.MonotonicNow() - begin).count();
+  }
+
   Claims& claims_;
+  const Clock& clock_;
+  PluginMetrics& metrics_;
 };
 
-Plugin::Plugin(PluginOptions options, kube::Transport& transport, const Clock& clock)
+Plugin::Plugin(PluginOptions options, kube::Transport& transport, const Clock& clock,
+               PluginMetrics& metrics)
     : options_(std::move(options)),
       clock_(clock),
+      metrics_(metrics),
       data_dir_(fmt::format("{}/{}", options_.plugin_dir, kDriver)),
       node_(options_.node_socket),
       source_(transport),
       publisher_(transport, options_.node_name),
       labeller_(transport, options_.node_name),
-      call_lock_(data_dir_ + "/serialize.lock") {}
+      call_lock_(data_dir_ + "/serialize.lock"),
+      publish_(options_.pool.publish) {}
 
 Plugin::~Plugin() { Stop(); }
 
 absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Start(PluginOptions options,
                                                       kube::Transport& transport,
-                                                      const Clock& clock) {
+                                                      const Clock& clock, PluginMetrics& metrics) {
   TAHOMA_ASSIGN_OR_RETURN(const wire::Address node, wire::ParseAddress(options.node_socket));
   options.node_socket = node.ToString();
-  std::unique_ptr<Plugin> plugin(new Plugin(std::move(options), transport, clock));
+  std::unique_ptr<Plugin> plugin(new Plugin(std::move(options), transport, clock, metrics));
   TAHOMA_RETURN_IF_ERROR(plugin->Open());
   return plugin;
 }
@@ -77,8 +98,9 @@ absl::Status Plugin::Open() {
     const CallLock::Held held(call_lock_);
     TAHOMA_RETURN_IF_ERROR(held.status());
     TAHOMA_RETURN_IF_ERROR(claims_->Start());
+    metrics_.SetPreparedClaims(claims_->prepared());
   }
-  driver_ = std::make_unique<Driver>(*claims_);
+  driver_ = std::make_unique<Driver>(*claims_, clock_, metrics_);
   KubeletOptions kubelet = {.driver = std::string(kDriver),
                             .registry_dir = options_.registry_dir,
                             .data_dir = data_dir_,
@@ -123,6 +145,7 @@ void Plugin::FollowLoop() {
   std::string last_message;
   while (true) {
     const absl::Status ended = Session();
+    metrics_.SetFollowing(false);
     if (!Pause(milliseconds(0))) return;
     if (session_good_) {
       last_seen = clock_.MonotonicNow();
@@ -166,6 +189,7 @@ absl::Status Plugin::Session() {
   while (true) {
     TAHOMA_RETURN_IF_ERROR(TakeInventory(inventory));
     session_good_ = true;
+    metrics_.SetFollowing(true);
     const std::uint64_t seen = inventory.generation;
     while (inventory.generation == seen) {
       TAHOMA_ASSIGN_OR_RETURN(
@@ -188,44 +212,41 @@ absl::StatusOr<std::size_t> Plugin::GiveClaims() {
 }
 
 absl::Status Plugin::TakeInventory(const wire::Inventory& inventory) {
-  TAHOMA_ASSIGN_OR_RETURN(Pool pool, BuildPool(inventory, options_.pool));
-  lost_ = false;
-  {
-    const MutexLock lock(mutex_);
-    inventory_ = inventory;
-  }
-  SetPool(std::move(pool));
-  return absl::OkStatus();
+  const MutexLock lock(mutex_);
+  return MakePool(inventory, /*lost=*/false);
 }
 
 void Plugin::MarkLost() {
-  std::optional<wire::Inventory> last;
-  {
-    const MutexLock lock(mutex_);
-    last = inventory_;
-  }
-  if (lost_ || !last.has_value()) return;
-  lost_ = true;
+  const MutexLock lock(mutex_);
+  if (lost_ || !inventory_.has_value()) return;
   spdlog::error("sim-node is lost: every device of node {} becomes unhealthy", options_.node_name);
-  PoolOptions options = options_.pool;
-  options.node_lost = true;
-  absl::StatusOr<Pool> pool = BuildPool(*last, options);
-  if (pool.ok()) SetPool(*std::move(pool));
+  TAHOMA_CHECK_OK(MakePool(*inventory_, /*lost=*/true));  // one was made of it before
 }
 
-void Plugin::SetPool(Pool pool) {
+void Plugin::SetPublish(const dra::Publish& publish) {
+  const MutexLock lock(mutex_);
+  publish_ = publish;
+  if (inventory_.has_value()) TAHOMA_CHECK_OK(MakePool(*inventory_, lost_));
+}
+
+absl::Status Plugin::MakePool(wire::Inventory inventory, bool lost) {
+  PoolOptions options = options_.pool;
+  options.publish = publish_;
+  options.node_lost = lost;
+  TAHOMA_ASSIGN_OR_RETURN(Pool pool, BuildPool(inventory, options));
+  inventory_ = std::move(inventory);
+  lost_ = lost;
   board_.Set(HealthOf(pool, options_.node_name));
-  {
-    const MutexLock lock(mutex_);
-    if (pool_ == pool) return;
-    pool_ = std::move(pool);
-    publish_now_ = true;
-  }
+  metrics_.SetDevices(pool);
+  if (pool_ == pool) return absl::OkStatus();
+  pool_ = std::move(pool);
+  publish_now_ = true;
   changed_.NotifyAll();
+  return absl::OkStatus();
 }
 
 // Slices first: gangs can wait for a label, but no claim for a device.
-absl::Status Plugin::Publish(const Pool& pool, const wire::Inventory& inventory) {
+absl::Status Plugin::PublishNode(const Pool& pool, const wire::Inventory& inventory) {
   TAHOMA_RETURN_IF_ERROR(Annotate(publisher_.Publish(pool), "ResourceSlices"));
   return options_.label_node ? labeller_.Publish(inventory) : absl::OkStatus();
 }
@@ -245,7 +266,12 @@ absl::Status Plugin::DropStaleClaims() {
   for (const PreparedClaim& claim : found) {
     const std::string& uid = claim.grant.claim_uid;
     if (claims_->IsOfEarlierBoot(claim) || stale_.contains(uid)) {
-      TAHOMA_RETURN_IF_ERROR(locked([&] { return claims_->Drop(claim); }));
+      TAHOMA_RETURN_IF_ERROR(locked([&] {
+        const absl::Status dropped = claims_->Drop(claim);
+        metrics_.SetPreparedClaims(claims_->prepared());
+        return dropped;
+      }));
+      metrics_.CountDroppedClaim();
     } else {
       seen.insert(uid);
     }
@@ -270,7 +296,8 @@ void Plugin::PublishLoop() {
     const wire::Inventory inventory = *inventory_;
     const bool again_soon = std::exchange(publish_soon_, false);
     lock.Unlock();
-    const absl::Status status = Publish(pool, inventory);
+    const absl::Status status = PublishNode(pool, inventory);
+    metrics_.ObservePublication(status);
     if (!status.ok()) spdlog::warn("publishing: {}", Message(status));
     if (status.ok() && CondVar::In(milliseconds(0)) >= look_for_stale) {
       look_for_stale = CondVar::In(2 * options_.resync_period);
@@ -285,6 +312,7 @@ void Plugin::PublishLoop() {
 }
 
 void Plugin::OnRegistration(bool registered, const std::string& error) {
+  metrics_.SetRegistered(registered);
   if (!registered) {
     spdlog::error("the kubelet refused the plugin: {}", error);
     if (options_.on_refused) options_.on_refused(error);

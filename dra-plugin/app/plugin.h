@@ -1,6 +1,7 @@
 // The whole plugin: follows sim-node, publishes ResourceSlices, serves the kubelet.
 //
-//   absl::StatusOr<std::unique_ptr<Plugin>> plugin = Plugin::Start(options, transport, clock);
+//   absl::StatusOr<std::unique_ptr<Plugin>> plugin =
+//       Plugin::Start(options, transport, clock, metrics);
 //   …
 //   (*plugin)->Stop();
 //
@@ -30,6 +31,7 @@
 #include <thread>
 
 #include "dra-plugin/app/node_client.h"
+#include "dra-plugin/app/plugin_metrics.h"
 #include "dra-plugin/claims/claims.h"
 #include "dra-plugin/claims/posix_files.h"
 #include "dra-plugin/inventory/pool.h"
@@ -69,8 +71,12 @@ class Plugin {
   // the API server may still be away. References must outlive the plugin.
   static absl::StatusOr<std::unique_ptr<Plugin>> Start(PluginOptions options,
                                                        kube::Transport& transport,
-                                                       const Clock& clock);
+                                                       const Clock& clock, PluginMetrics& metrics);
   ~Plugin();
+
+  // Changes what the node shows. Claims that are prepared stay so, whatever devices they have.
+  // From any thread.
+  void SetPublish(const dra::Publish& publish);
 
   // The transport should be shut down before, or a publication that waits is waited for.
   void Stop();
@@ -81,7 +87,8 @@ class Plugin {
   // The claims as the kubelet's calls reach them.
   class Driver;
 
-  Plugin(PluginOptions options, kube::Transport& transport, const Clock& clock);
+  Plugin(PluginOptions options, kube::Transport& transport, const Clock& clock,
+         PluginMetrics& metrics);
   absl::Status Open();
 
   void FollowLoop();
@@ -90,10 +97,11 @@ class Plugin {
   absl::StatusOr<std::size_t> GiveClaims();
   absl::Status TakeInventory(const wire::Inventory& inventory);
   void MarkLost();
-  void SetPool(Pool pool);
+  // Makes the pool of an inventory, which is kept, unless no pool can be made of it.
+  absl::Status MakePool(wire::Inventory inventory, bool lost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void PublishLoop();
-  absl::Status Publish(const Pool& pool, const wire::Inventory& inventory);
+  absl::Status PublishNode(const Pool& pool, const wire::Inventory& inventory);
   absl::Status DropStaleClaims();
   void OnRegistration(bool registered, const std::string& error);
 
@@ -102,6 +110,7 @@ class Plugin {
 
   const PluginOptions options_;
   const Clock& clock_;
+  PluginMetrics& metrics_;
   const std::string data_dir_;
   NodeClient node_;
   ApiClaimSource source_;
@@ -116,13 +125,14 @@ class Plugin {
   std::unique_ptr<KubeletServer> server_;
 
   std::set<std::string> stale_;  // the publishing thread's: uids of stale claims not yet dropped
-  bool lost_ = false;            // the following thread's
-  bool session_good_ = false;    // the same: the last session gave an inventory
+  bool session_good_ = false;    // the following thread's: the last session gave an inventory
 
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<wire::Connection> session_ ABSL_GUARDED_BY(mutex_);
+  dra::Publish publish_ ABSL_GUARDED_BY(mutex_);
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<wire::Inventory> inventory_ ABSL_GUARDED_BY(mutex_);
   std::optional<Pool> pool_ ABSL_GUARDED_BY(mutex_);  // made from it
   bool publish_now_ ABSL_GUARDED_BY(mutex_) = false;

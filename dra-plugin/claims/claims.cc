@@ -45,14 +45,23 @@ void SetUltraServer(const wire::UltraServer& from, PreparedClaim& claim) {
 
 absl::StatusOr<Checkpoint> Claims::Load() {
   TAHOMA_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, state_.Read(kCheckpointFile));
-  if (!bytes.has_value()) return Checkpoint{};
-  absl::StatusOr<Checkpoint> checkpoint = DecodeCheckpoint(*bytes);
-  if (checkpoint.ok()) return checkpoint;
+  absl::StatusOr<Checkpoint> checkpoint =
+      bytes.has_value() ? DecodeCheckpoint(*bytes) : Checkpoint{};
+  if (checkpoint.ok()) {
+    prepared_ = checkpoint->claims.size();
+    return checkpoint;
+  }
   return DataLoss(
       "the checkpoint {} is damaged: {}. Nothing was changed. Restore the file, or drain this "
       "node's "
       "pods that use {} devices and then delete it",
       state_.PathOf(kCheckpointFile), Message(checkpoint.status()), kDriverName);
+}
+
+absl::Status Claims::Save(const Checkpoint& checkpoint) {
+  TAHOMA_RETURN_IF_ERROR(state_.Write(kCheckpointFile, EncodeCheckpoint(checkpoint)));
+  prepared_ = checkpoint.claims.size();
+  return absl::OkStatus();
 }
 
 absl::Status Claims::WriteMissingCdi(const Checkpoint& checkpoint) {
@@ -149,7 +158,7 @@ absl::Status Claims::Commit(const PreparedClaim& claim, Checkpoint& checkpoint) 
   if (status.ok()) {
     const bool is_new = checkpoint.claims.emplace(uid, claim).second;
     TAHOMA_CHECK(is_new);  // else the token that sim-node gave now would be stored nowhere
-    status = state_.Write(kCheckpointFile, EncodeCheckpoint(checkpoint));
+    status = Save(checkpoint);
   }
   if (status.ok()) return status;
   // Start and Reconcile undo the rest if this fails.
@@ -173,7 +182,7 @@ bool Claims::IsOfEarlierBoot(const PreparedClaim& claim) const {
 
 absl::Status Claims::MarkBoot(const std::string& uid, Checkpoint& checkpoint) {
   checkpoint.claims.at(uid).boot_id = options_.boot_id;
-  return state_.Write(kCheckpointFile, EncodeCheckpoint(checkpoint));
+  return Save(checkpoint);
 }
 
 absl::StatusOr<std::vector<PreparedDevice>> Claims::Prepare(const ClaimRef& claim) {
@@ -204,7 +213,7 @@ absl::Status Claims::Unprepare(const ClaimRef& claim) {
                  Message(released));
   }
   TAHOMA_RETURN_IF_ERROR(cdi_.Remove(CdiFileName(claim.uid)));
-  TAHOMA_RETURN_IF_ERROR(state_.Write(kCheckpointFile, EncodeCheckpoint(checkpoint)));
+  TAHOMA_RETURN_IF_ERROR(Save(checkpoint));
   spdlog::info("unprepared {}", claim.ToString());
   return absl::OkStatus();
 }

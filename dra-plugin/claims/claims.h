@@ -95,11 +95,15 @@ class Claims {
   // Loads the claims that are prepared now.
   absl::StatusOr<Checkpoint> Load();
 
+  // The number of claims that were prepared at the end of the last call.
+  std::size_t prepared() const { return prepared_; }
+
  private:
   absl::StatusOr<PreparedClaim> PrepareNew(const ClaimRef& claim, const Checkpoint& checkpoint);
   absl::Status Commit(const PreparedClaim& claim, Checkpoint& checkpoint);
   // Puts back what an interrupted call or a reboot may have taken from a prepared claim.
   absl::Status Restore(const PreparedClaim& claim);
+  absl::Status Save(const Checkpoint& checkpoint);
   absl::Status MarkBoot(const std::string& uid, Checkpoint& checkpoint);
   // Whether an answer of the source says that the claim is not that claim any more.
   static bool IsStale(const PreparedClaim& claim, const absl::StatusOr<std::string>& object);
@@ -111,6 +115,7 @@ class Claims {
   Files& cdi_;
   NodePort& node_;
   ClaimSource& source_;
+  std::size_t prepared_ = 0;
 };
 
 }  // namespace tahoma::dra

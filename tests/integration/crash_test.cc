@@ -372,13 +372,13 @@ class CrashInSaleTest : public CrashFixture, public ::testing::WithParamInterfac
       EXPECT_TRUE(crashing.started()) << crashing.program().log();
       if (!crashing.started()) return std::nullopt;
       EXPECT_EQ(Buy(crashing.api(), "mine"), 201);
-      // What may still be written is written at once.
-      const bool ended = crashing.Eventually([&] {
-        return crashing.program().WaitEnd(std::chrono::milliseconds(0)) ||
-               (!Reservation(StatusOf(crashing.api(), "mine")).empty() &&
-                crashing.program().WaitEnd(std::chrono::milliseconds(500)));
+      bool whole = false;
+      crashing.Eventually([&] {
+        if (Reservation(StatusOf(crashing.api(), "mine")).empty()) return false;
+        // What may still be written is written at once.
+        whole = !crashing.program().WaitEnd(std::chrono::milliseconds(500));
+        return true;
       });
-      const bool whole = !ended && !Reservation(StatusOf(crashing.api(), "mine")).empty();
       if (whole) return std::nullopt;
       EXPECT_EQ(crashing.program().Wait(), std::nullopt) << crashing.program().log();
       last = KindOfWrite(crashing.program().log());
@@ -391,10 +391,10 @@ class CrashInSaleTest : public CrashFixture, public ::testing::WithParamInterfac
     Standalone controller(dir.path(), RealController);
     EXPECT_TRUE(controller.started()) << controller.program().log();
     if (!controller.started()) return std::nullopt;
-    EXPECT_EQ(Buy(controller.api(), "another"), 201);
+    EXPECT_EQ(Buy(controller.api(), "others"), 201);
     EXPECT_TRUE(controller.Eventually([&] {
       return !Reservation(StatusOf(controller.api(), "mine")).empty() &&
-             StatusOf(controller.api(), "another").contains("reason");
+             StatusOf(controller.api(), "others").contains("reason");
     })) << controller.program().log()
         << List(controller.api(), kBlocks).dump(1);
     EXPECT_TRUE(shown.empty() || Reservation(StatusOf(controller.api(), "mine")) == shown);

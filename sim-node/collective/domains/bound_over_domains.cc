@@ -40,7 +40,9 @@ VirtualDuration TimeOf(Wide bytes, std::uint64_t rate) {
 // The time that the sides need, all of one kind; the root is in the first.
 class Sides {
  public:
-  Sides(const Request& request, std::uint64_t ranks) : request_(request), ranks_(ranks) {}
+  Sides(const Request& request, std::uint64_t ranks) : request_(request), ranks_(ranks) {
+    TAHOMA_CHECK(ranks > 0);
+  }
 
   VirtualDuration Need(const std::vector<Side>& sides) const {
     VirtualDuration most{};

@@ -88,6 +88,23 @@ TEST_F(BlockLeadersTest, NothingIsSoldBeforeWhatIsPublishedIsTakenOver) {
   EXPECT_EQ(leader->blocks().book().blocks().size(), 1U);
 }
 
+// The defect: of orders that had waited for a controller, the one whose name came first was carried
+// out first.
+TEST_F(BlockLeadersTest, OrdersThatWaitedForALeaderAreTakenInTheOrderOfTheirCreation) {
+  auto leader = Lead(mine_, 0, morning_);
+  const std::string offering = leader->Offering(1, 2);
+  leader.reset();
+  for (const auto& [key, created] :
+       {std::pair(kTrain, morning_), std::pair(kFirst, morning_ + hours(1))}) {
+    BlockFact fact{.key = key, .created = created};
+    fact.order.offering_id = offering;
+    api_.Make(std::move(fact));
+  }
+  leader = Lead(mine_, 1, morning_ + hours(2));
+  EXPECT_EQ(StateName(leader->Find(kTrain)->state), "scheduled");
+  EXPECT_EQ(api_.refusals.at(kFirst), "InvalidCapacityBlockOfferingIdExpired");
+}
+
 // The defect: it took the place of what the next leader had published, and stayed there.
 TEST_F(BlockLeadersTest, AStatusThatAFormerLeaderHasSentChangesNothing) {
   auto leader = Lead(mine_, 0, morning_);

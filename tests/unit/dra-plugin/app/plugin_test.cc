@@ -1,5 +1,6 @@
 #include "dra-plugin/app/plugin.h"
 
+#include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -199,7 +200,7 @@ class PluginTest : public testing::ApiFixture {
             .on_refused = [this](const std::string& error) { refused_ = error; }};
   }
   void Start() {
-    auto started = Plugin::Start(Options(), api_, system_clock_);
+    auto started = Plugin::Start(Options(), api_, system_clock_, counters_);
     ASSERT_TRUE(started.ok()) << started.status();
     plugin_ = *std::move(started);
   }
@@ -235,6 +236,15 @@ class PluginTest : public testing::ApiFixture {
       return devices.size() == 209 && Unhealthy(devices.at("neuron-node")).empty();
     });
   }
+  // Why the plugin is not ready, check by check.
+  std::string NotReady() {
+    std::string reasons;
+    for (const auto& [name, check] : probes_.Checks(rest::Probes::Kind::kReadyz)) {
+      if (const std::string reason = check(); !reason.empty())
+        reasons += name + ": " + reason + "\n";
+    }
+    return reasons;
+  }
   bool NotifyRegistered(bool registered) {
     const auto stub = pluginregistration::Registration::NewStub(grpc::CreateChannel(
         "unix:" + plugin_->registration_socket(), grpc::InsecureChannelCredentials()));
@@ -254,6 +264,9 @@ class PluginTest : public testing::ApiFixture {
   controller::apiserver::InProcessTransport in_process_{*server_, clock_, "dra-plugin"};
   SharedApi api_{in_process_};
   SystemClock system_clock_;
+  rest::Metrics metrics_;
+  rest::Probes probes_;
+  PluginMetrics counters_{metrics_, probes_};
   std::string refused_;
   std::unique_ptr<Plugin> plugin_;
 };
@@ -391,6 +404,83 @@ TEST_F(PluginTest, SlicesThatTheKubeletWipedComeBackWithItsRegistration) {
   EXPECT_TRUE(PublishedHealthy());
 }
 
+TEST_F(PluginTest, WhatTheNodeShowsCanChangeUnderPreparedClaims) {
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  AddClaim("a", {"neuron-core-0-lnc2-0"});
+  ASSERT_EQ(Prepare("a").error(), "");
+  const auto held = node_->held();
+  plugin_->SetPublish({.lnc1 = false, .lnc2 = false, .node = false});
+  EXPECT_TRUE(api_.WaitFor([](const auto& devices) { return devices.size() == 16; }));
+  EXPECT_EQ(node_->held(), held);
+  EXPECT_EQ(Prepare("a").error(), "") << "asked again, as after a kubelet's start";
+  AddClaim("b", {"neuron-device-0"});
+  EXPECT_EQ(Prepare("b").error(),
+            "claim default/b (uid-b): chip 0 has cores that claim default/a (uid-a) holds");
+  node_->Break(5, "dma-error");
+  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
+    return devices.size() == 16 && Unhealthy(devices.at("neuron-device-5")) == "dma-error";
+  }));
+  node_->Break(5, "");
+  plugin_->SetPublish({});
+  EXPECT_TRUE(PublishedHealthy());
+  EXPECT_EQ(Unprepare("a"), "");
+  EXPECT_TRUE(node_->WaitForHeld(0));
+}
+
+TEST_F(PluginTest, AChangeWhileSimNodeIsAwayIsPublishedToo) {
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  node_->Kill();
+  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
+    return !devices.empty() && Unhealthy(devices.begin()->second) == "node-lost";
+  }));
+  plugin_->SetPublish({.lnc1 = false, .lnc2 = false, .node = false});
+  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
+    return devices.size() == 16 && Unhealthy(devices.begin()->second) == "node-lost";
+  }));
+}
+
+TEST_F(PluginTest, IsReadyWhenPodsCanStartHere) {
+  node_->Kill();
+  Start();
+  EXPECT_EQ(NotReady(),
+            "sim-node: sim-node is not connected\n"
+            "slices: the node's devices have not been published\n"
+            "kubelet: no kubelet has registered the plugin\n");
+  node_->Start();
+  ASSERT_TRUE(PublishedHealthy());
+  ASSERT_TRUE(NotifyRegistered(true));
+  EXPECT_TRUE(api_.WaitFor([this](const auto&) { return NotReady().empty(); })) << NotReady();
+  node_->Kill();
+  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
+    return !devices.empty() && Unhealthy(devices.begin()->second) == "node-lost";
+  }));
+  EXPECT_EQ(NotReady(), "sim-node: sim-node is not connected\n");
+}
+
+TEST_F(PluginTest, CountsWhatItDoes) {
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  AddClaim("a", {"neuron-device-0"});
+  AddClaim("b", {"neuron-device-0"});
+  ASSERT_EQ(Prepare("a").error(), "");
+  ASSERT_NE(Prepare("b").error(), "");
+  node_->Break(3, "dma-error");
+  EXPECT_TRUE(api_.WaitFor(
+      [](const auto& devices) { return Unhealthy(devices.at("neuron-device-3")) == "dma-error"; }));
+  const std::string text = metrics_.Text();
+  for (const char* line :
+       {"tahoma_dra_prepare_seconds_count{result=\"ok\"} 1\n",
+        "tahoma_dra_prepare_seconds_count{result=\"error\"} 1\n", "tahoma_dra_prepared_claims 1\n",
+        "tahoma_dra_sim_node_connected 1\n", "tahoma_dra_registered 0\n",
+        // The chip, its 4 and 8 partitions, and the node.
+        "tahoma_dra_devices{health=\"unhealthy\"} 14\n",
+        "tahoma_dra_devices{health=\"healthy\"} 195\n"}) {
+    EXPECT_THAT(text, ::testing::HasSubstr(line));
+  }
+}
+
 TEST_F(PluginTest, ARefusalReachesTheProgram) {
   Start();
   ASSERT_TRUE(NotifyRegistered(false));
@@ -400,7 +490,7 @@ TEST_F(PluginTest, ARefusalReachesTheProgram) {
 TEST_F(PluginTest, ADamagedCheckpointStopsTheStart) {
   std::filesystem::create_directories(folder_ / "plugins/neuron.aws.com");
   std::ofstream(folder_ / "plugins/neuron.aws.com/claims.json") << "{\"claims\":[";
-  const auto started = Plugin::Start(Options(), api_, system_clock_);
+  const auto started = Plugin::Start(Options(), api_, system_clock_, counters_);
   EXPECT_TRUE(absl::IsDataLoss(started.status()));
   EXPECT_NE(Message(started.status()).find("plugins/neuron.aws.com/claims.json is damaged"),
             std::string::npos);
