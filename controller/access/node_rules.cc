@@ -27,6 +27,15 @@ std::optional<std::string_view> Unless(bool right, std::string_view why) {
   return right ? std::nullopt : std::optional(why);
 }
 
+// Whether the body applies nothing but entries of `status.devices` for the node's own pool.
+bool IsOwnDevicesStatus(std::string_view node, const Json& body) {
+  const Json* status = FindMember(body, "status");
+  const Json* devices = status == nullptr ? nullptr : FindMember(*status, "devices");
+  if (devices == nullptr || !devices->is_array() || status->size() != 1) return false;
+  return std::all_of(devices->begin(), devices->end(),
+                     [&](const Json& device) { return kube::StringAt(device, {"pool"}) == node; });
+}
+
 // A collection of what is on the node: only by a field selector that says so.
 bool IsCollection(const Attributes& attributes) {
   return attributes.verb == "list" || attributes.verb == "watch" ||
@@ -89,6 +98,10 @@ std::optional<std::string_view> WrongBodyForNode(std::string_view node, const At
   if (wanted.resource == "nodes" || wanted.resource == "leases") {
     return Unless(kube::NameOf(body) == node || wanted.verb == "patch",
                   "a node makes only objects of its own name");
+  }
+  if (wanted.resource == "resourceclaims") {
+    return Unless(IsOwnDevicesStatus(node, body),
+                  "a node writes only the status of devices of its own pool");
   }
   if (wanted.resource == "resourceslices") {
     return Unless(kube::StringAt(body, {"spec", "nodeName"}) == node,

@@ -93,6 +93,7 @@ std::vector<Rule> NodeRules() {
       {{"create", "patch"}, {""}, {"events"}},
       {{"create", "get", "patch", "update"}, {"coordination.k8s.io"}, {"leases"}},
       {{"get"}, {"resource.k8s.io"}, {"resourceclaims"}},
+      {{"patch"}, {"resource.k8s.io"}, {"resourceclaims/status"}},
       {{"create", "delete", "get", "list", "update", "watch"},
        {"resource.k8s.io"},
        {"resourceslices"}},

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,6 +47,8 @@ struct Settings {
   std::string registry_dir = "/var/lib/kubelet/plugins_registry";
   std::string cdi_dir = "/var/run/cdi";
   std::vector<std::string> publish = {"chips", "lnc1", "lnc2", "node"};
+  std::map<std::string, std::string> fault_effects;
+  std::chrono::nanoseconds flap_hold = std::chrono::seconds(10);
   bool label_node = false;
   std::string pod_uid;
   std::string metrics_address;
@@ -67,6 +70,13 @@ config::Spec SpecOf(Settings& settings) {
   spec.Strings("publish", &settings.publish,
                "which devices the node shows; a change of the file is followed without a restart",
                {"chips", "lnc1", "lnc2", "node"});
+  spec.Map(
+      "faultEffects", &settings.fault_effects,
+      "what the taint of a fault does, by its reason: NoExecute (so unless it is said here) or "
+      "NoSchedule; link-down has no taint unless it is said here");
+  spec.Duration("flapHold", &settings.flap_hold, {.min = {}, .max = std::chrono::minutes(5)},
+                "how long a chip or link that fails again within 10 minutes stays marked after its "
+                "repair; it doubles with each time, up to 5 minutes");
   spec.Bool("labelNode", &settings.label_node,
             "keep the Node's labels of instance type, network and UltraServer; for nodes with a "
             "kubelet that no cloud controller and no device plugin labels");
@@ -106,7 +116,9 @@ absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
                            .cdi_dir = settings.cdi_dir,
                            .pod_uid = settings.pod_uid};
   TAHOMA_ASSIGN_OR_RETURN(options.pool.publish, ParsePublish(settings.publish));
+  TAHOMA_ASSIGN_OR_RETURN(options.pool.fault_effects, ParseFaultEffects(settings.fault_effects));
   options.pool.driver_version = kVersion;
+  options.damping.hold = settings.flap_hold;
   options.label_node = settings.label_node;
   // Linux's, in a container too. Elsewhere it is not known, and no claim is of an earlier boot.
   if (const auto boot_id = ReadFile("/proc/sys/kernel/random/boot_id"); boot_id.ok()) {

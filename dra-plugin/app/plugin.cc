@@ -72,8 +72,10 @@ Plugin::Plugin(PluginOptions options, kube::Transport& transport, const Clock& c
       source_(transport),
       publisher_(transport, options_.node_name),
       labeller_(transport, options_.node_name),
+      reporter_(transport, options_.node_name),
       call_lock_(data_dir_ + "/serialize.lock"),
-      publish_(options_.pool.publish) {}
+      publish_(options_.pool.publish),
+      damper_(options_.damping) {}
 
 Plugin::~Plugin() { Stop(); }
 
@@ -233,7 +235,13 @@ absl::Status Plugin::MakePool(wire::Inventory inventory, bool lost) {
   PoolOptions options = options_.pool;
   options.publish = publish_;
   options.node_lost = lost;
-  TAHOMA_ASSIGN_OR_RETURN(Pool pool, BuildPool(inventory, options));
+  const MonotonicTime now = clock_.MonotonicNow();
+  TAHOMA_ASSIGN_OR_RETURN(Pool pool, BuildPool(damper_.Damp(inventory, now), options));
+  repair_shows_.reset();
+  if (const auto wake = damper_.wake()) {
+    repair_shows_ = CondVar::In(*wake - now);
+    changed_.NotifyAll();
+  }
   inventory_ = std::move(inventory);
   lost_ = lost;
   board_.Set(HealthOf(pool, options_.node_name));
@@ -245,32 +253,37 @@ absl::Status Plugin::MakePool(wire::Inventory inventory, bool lost) {
   return absl::OkStatus();
 }
 
-// Slices first: gangs can wait for a label, but no claim for a device.
+// Slices first: gangs can wait for a label, but no claim for a device. What users are told about
+// faults fails for itself: a role without that right must not hold up anything.
 absl::Status Plugin::PublishNode(const Pool& pool, const wire::Inventory& inventory) {
   TAHOMA_RETURN_IF_ERROR(Annotate(publisher_.Publish(pool), "ResourceSlices"));
+  const absl::StatusOr<Checkpoint> claims = LoadClaims();
+  const absl::Status told =
+      claims.ok() ? reporter_.Report(*claims, pool, clock_.WallNow()) : claims.status();
+  if (std::string problem(Message(told)); problem != last_report_problem_) {
+    if (!told.ok()) spdlog::warn("reporting devices' health: {}", problem);
+    last_report_problem_ = std::move(problem);
+  }
   return options_.label_node ? labeller_.Publish(inventory) : absl::OkStatus();
 }
 
+absl::StatusOr<Checkpoint> Plugin::LoadClaims() {
+  const CallLock::Held held(call_lock_);
+  TAHOMA_RETURN_IF_ERROR(held.status());
+  return claims_->Load();
+}
+
 absl::Status Plugin::DropStaleClaims() {
-  const auto locked = [this](const std::function<absl::Status()>& call) -> absl::Status {
-    const CallLock::Held held(call_lock_);
-    return held.status().ok() ? call() : held.status();
-  };
-  Checkpoint checkpoint;
-  TAHOMA_RETURN_IF_ERROR(locked([&]() -> absl::Status {
-    TAHOMA_ASSIGN_OR_RETURN(checkpoint, claims_->Load());
-    return absl::OkStatus();
-  }));
+  TAHOMA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, LoadClaims());
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<PreparedClaim> found, claims_->FindStale(checkpoint));
   std::set<std::string> seen;
   for (const PreparedClaim& claim : found) {
     const std::string& uid = claim.grant.claim_uid;
     if (claims_->IsOfEarlierBoot(claim) || stale_.contains(uid)) {
-      TAHOMA_RETURN_IF_ERROR(locked([&] {
-        const absl::Status dropped = claims_->Drop(claim);
-        metrics_.SetPreparedClaims(claims_->prepared());
-        return dropped;
-      }));
+      const CallLock::Held held(call_lock_);
+      TAHOMA_RETURN_IF_ERROR(held.status());
+      TAHOMA_RETURN_IF_ERROR(claims_->Drop(claim));
+      metrics_.SetPreparedClaims(claims_->prepared());
       metrics_.CountDroppedClaim();
     } else {
       seen.insert(uid);
@@ -280,15 +293,22 @@ absl::Status Plugin::DropStaleClaims() {
   return absl::OkStatus();
 }
 
+void Plugin::WaitForWork(CondVar::Deadline deadline) {
+  while (!stopping_ && !publish_now_) {
+    const bool repair_first = repair_shows_.has_value() && *repair_shows_ < deadline;
+    if (changed_.WaitUntil(mutex_, repair_first ? *repair_shows_ : deadline)) continue;
+    if (!repair_first) return;
+    TAHOMA_CHECK_OK(MakePool(*inventory_, lost_));
+  }
+}
+
 void Plugin::PublishLoop() {
   milliseconds wait = options_.resync_period;
   milliseconds retry = kFirstRetry;
   auto look_for_stale = CondVar::In(milliseconds(0));
   MutexLock lock(mutex_);
   while (true) {
-    const auto deadline = CondVar::In(wait);
-    while (!stopping_ && !publish_now_ && changed_.WaitUntil(mutex_, deadline)) {
-    }
+    WaitForWork(CondVar::In(wait));
     if (stopping_) return;
     publish_now_ = false;
     if (!pool_.has_value()) continue;

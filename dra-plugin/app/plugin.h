@@ -34,9 +34,11 @@
 #include "dra-plugin/app/plugin_metrics.h"
 #include "dra-plugin/claims/claims.h"
 #include "dra-plugin/claims/posix_files.h"
+#include "dra-plugin/inventory/health_damper.h"
 #include "dra-plugin/inventory/pool.h"
 #include "dra-plugin/kubelet/kubelet_server.h"
 #include "dra-plugin/slices/claim_source.h"
+#include "dra-plugin/slices/health_reporter.h"
 #include "dra-plugin/slices/node_labeller.h"
 #include "dra-plugin/slices/slice_publisher.h"
 #include "lib/base/clock.h"
@@ -55,6 +57,7 @@ struct PluginOptions {
   std::string pod_uid;
   std::string boot_id = {};  // of the machine's boot; empty: it is not known
   PoolOptions pool = {};
+  DampingOptions damping = {};
   bool label_node = false;  // as AWS's device plugin and EC2's cloud controller do
   std::chrono::milliseconds node_lost_after = std::chrono::seconds(10);
   std::chrono::milliseconds retry_after_max = std::chrono::seconds(2);
@@ -102,8 +105,12 @@ class Plugin {
 
   void PublishLoop();
   absl::Status PublishNode(const Pool& pool, const wire::Inventory& inventory);
+  absl::StatusOr<Checkpoint> LoadClaims();
   absl::Status DropStaleClaims();
   void OnRegistration(bool registered, const std::string& error);
+
+  // Waits until something is to be published, or `deadline`; shows repairs when it is time.
+  void WaitForWork(CondVar::Deadline deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Waits for `duration` or the end; false at the end.
   bool Pause(std::chrono::milliseconds duration);
@@ -116,6 +123,7 @@ class Plugin {
   ApiClaimSource source_;
   SlicePublisher publisher_;  // the publishing thread's
   NodeLabeller labeller_;     // the same
+  HealthReporter reporter_;   // the same
   CallLock call_lock_;
   HealthBoard board_;
   std::unique_ptr<PosixFiles> state_files_;
@@ -124,6 +132,7 @@ class Plugin {
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<KubeletServer> server_;
 
+  std::string last_report_problem_;  // the publishing thread's
   std::set<std::string> stale_;  // the publishing thread's: uids of stale claims not yet dropped
   bool session_good_ = false;    // the following thread's: the last session gave an inventory
 
@@ -133,6 +142,8 @@ class Plugin {
   std::shared_ptr<wire::Connection> session_ ABSL_GUARDED_BY(mutex_);
   dra::Publish publish_ ABSL_GUARDED_BY(mutex_);
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
+  HealthDamper damper_ ABSL_GUARDED_BY(mutex_);
+  std::optional<CondVar::Deadline> repair_shows_ ABSL_GUARDED_BY(mutex_);  // a damped one
   std::optional<wire::Inventory> inventory_ ABSL_GUARDED_BY(mutex_);
   std::optional<Pool> pool_ ABSL_GUARDED_BY(mutex_);  // made from it
   bool publish_now_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,6 +1,9 @@
 #include "dra-plugin/inventory/pool.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "dra-plugin/inventory/device_groups.h"
@@ -14,6 +17,10 @@ namespace {
 
 using hw::DeviceKind;
 using hw::DeviceName;
+
+constexpr std::string_view kNodeLost = "node-lost";
+constexpr std::string_view kLinkDown = "link-down";
+constexpr std::string_view kUnknown = "unknown";
 
 std::string TahomaName(std::string_view name) { return fmt::format("tahoma.dev/{}", name); }
 
@@ -108,17 +115,20 @@ void AddCoordinates(const Source& source, int chip, Device& device) {
 
 void AddTaints(const Source& source, std::string_view reason, Device& device) {
   device.taints.push_back({std::string(kManagedTaint), "", TaintEffect::kNoSchedule});
-  if (source.options.node_lost) reason = "node-lost";
-  if (!reason.empty()) {
-    device.taints.push_back(
-        {std::string(kUnhealthyTaint), std::string(reason), TaintEffect::kNoExecute});
-  }
+  if (source.options.node_lost) reason = kNodeLost;
+  if (reason.empty()) return;
+  const auto effect = source.options.fault_effects.find(std::string(reason));
+  device.taints.push_back(
+      {std::string(kUnhealthyTaint), std::string(reason),
+       effect == source.options.fault_effects.end() ? TaintEffect::kNoExecute : effect->second});
 }
 
 // Returns why a chip must not be used; empty when it may.
-std::string Unhealthy(const wire::Chip& chip) {
-  if (chip.healthy) return "";
-  return chip.reason.empty() ? "unknown" : chip.reason;
+std::string Unhealthy(const Source& source, const wire::Chip& chip) {
+  if (!chip.healthy) return chip.reason.empty() ? std::string(kUnknown) : chip.reason;
+  const std::string link_down(kLinkDown);
+  const bool counts = source.options.fault_effects.contains(link_down);
+  return counts && !chip.links_down.empty() ? link_down : "";
 }
 
 // AWS's row, column and group numbers: only on a torus, and not in an UltraServer
@@ -167,7 +177,7 @@ Device ChipDevice(const Source& source, const wire::Chip& chip) {
   if (source.counters()) {
     device.consumes.push_back({"node", {{ChipCounter(chip.index), source.cores_per_chip()}}});
   }
-  AddTaints(source, Unhealthy(chip), device);
+  AddTaints(source, Unhealthy(source, chip), device);
   return device;
 }
 
@@ -181,7 +191,7 @@ Device NodeDevice(const Source& source) {
   std::string reason;
   for (const wire::Chip& chip : source.inventory.chips) {
     device.consumes[0].counters.push_back({ChipCounter(chip.index), source.cores_per_chip()});
-    if (reason.empty()) reason = Unhealthy(chip);
+    if (reason.empty()) reason = Unhealthy(source, chip);
   }
   AddTaints(source, reason, device);
   return device;
@@ -205,7 +215,7 @@ Device CoreDevice(const Source& source, const wire::Chip& chip, int lnc, int cor
     cores.counters.push_back({fmt::format("core-{}", physical), 1});
   }
   device.consumes.push_back(std::move(cores));
-  AddTaints(source, Unhealthy(chip), device);
+  AddTaints(source, Unhealthy(source, chip), device);
   return device;
 }
 
@@ -261,6 +271,32 @@ absl::StatusOr<Publish> ParsePublish(const std::vector<std::string>& words) {
     return InvalidArgument("publish: the list is empty; expected some of chips, lnc1, lnc2, node");
   }
   return publish;
+}
+
+std::string_view UnhealthyReason(const Device& device) {
+  for (const Taint& taint : device.taints) {
+    if (taint.key == kUnhealthyTaint) return taint.value;
+  }
+  return {};
+}
+
+absl::StatusOr<FaultEffects> ParseFaultEffects(const std::map<std::string, std::string>& words) {
+  static constexpr std::array kReasons = {
+      "sram-uncorrectable", "nc-uncorrectable", "hbm-uncorrectable", "dma", "dead", "unknown",
+      "node-lost",          "link-down"};
+  FaultEffects effects;
+  for (const auto& [reason, word] : words) {
+    if (std::ranges::find(kReasons, reason) == kReasons.end()) {
+      return InvalidArgument("faultEffects: the reason \"{}\" is unknown; expected one of {}",
+                             reason, fmt::join(kReasons, ", "));
+    }
+    if (word != "NoSchedule" && word != "NoExecute") {
+      return InvalidArgument("faultEffects: {} is \"{}\"; expected NoSchedule or NoExecute", reason,
+                             word);
+    }
+    effects[reason] = word == "NoExecute" ? TaintEffect::kNoExecute : TaintEffect::kNoSchedule;
+  }
+  return effects;
 }
 
 absl::StatusOr<Pool> BuildPool(const wire::Inventory& inventory, const PoolOptions& options) {

@@ -16,6 +16,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,11 +68,24 @@ struct Publish {
 // word, a word twice, or an empty list.
 absl::StatusOr<Publish> ParsePublish(const std::vector<std::string>& words);
 
+// What the taint of an unhealthy device does, by its reason: as sim-node names a chip's fault, or
+// "node-lost", or "link-down" for a chip that works and has a link that does not. A reason that is
+// not named has NoExecute, and "link-down" no taint at all: what needs no such link may run there.
+using FaultEffects = std::map<std::string, TaintEffect>;
+
+// Parses the configuration's map of reasons to "NoSchedule" or "NoExecute". kInvalidArgument for
+// other words.
+absl::StatusOr<FaultEffects> ParseFaultEffects(const std::map<std::string, std::string>& words);
+
 struct PoolOptions {
   Publish publish = {};
+  FaultEffects fault_effects = {};
   std::string driver_version = "0.1.0";  // of this plugin: attribute draDriverVersion
   bool node_lost = false;                // sim-node is gone: every device is unhealthy
 };
+
+// Why the device must not be used, from its taint; empty when it may.
+std::string_view UnhealthyReason(const Device& device);
 
 struct Pool {
   std::vector<CounterSet> counter_sets = {};  // empty when nothing shares counters

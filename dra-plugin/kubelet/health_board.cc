@@ -8,14 +8,11 @@ std::vector<DeviceHealth> HealthOf(const Pool& pool, const std::string& pool_nam
   std::vector<DeviceHealth> out;
   for (const std::vector<Device>& group : pool.groups) {
     for (const Device& device : group) {
-      DeviceHealth health = {
-          .pool = pool_name, .device = device.name, .healthy = true, .message = ""};
-      for (const Taint& taint : device.taints) {
-        if (taint.key != kUnhealthyTaint) continue;
-        health.healthy = false;
-        health.message = taint.value;
-      }
-      out.push_back(std::move(health));
+      const std::string_view reason = UnhealthyReason(device);
+      out.push_back({.pool = pool_name,
+                     .device = device.name,
+                     .healthy = reason.empty(),
+                     .message = std::string(reason)});
     }
   }
   return out;

@@ -6,11 +6,11 @@
 #include <sys/mount.h>
 
 #include <array>
-#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -210,18 +210,18 @@ TEST(BackupOfARunningController, IsRestoredWithEveryGangWholeAndUnderNewVersions
     testing::MakeTemplate(first.api(), 16);
     const std::string ports = *ReadFile(dir.path() + "/ports");
     const std::size_t admin = ports.find("adminAddress: ") + 14;
-    std::atomic<bool> ended = false;
-    std::jthread load([&] {
-      for (int i = 0; !ended; ++i) {
+    for (const char* gang : {"g0", "g1"}) testing::MakeGang(first.api(), gang);
+    ASSERT_TRUE(first.Eventually([&] { return testing::BoundPods(first.api(), "g1") == 2; }));
+    std::jthread load([&](const std::stop_token& ended) {
+      for (int i = 2; !ended.stop_requested(); ++i) {
         testing::MakeGang(first.api(), fmt::format("g{}", i));
         PutMap(first.api(), fmt::format("m{}", i), 50'000);
       }
     });
-    ASSERT_TRUE(first.Eventually([&] { return testing::BoundPods(first.api(), "g1") == 2; }));
     const End backup =
         RunToEnd({Bin("controller"), "backup", "--admin-url",
                   "http://" + ports.substr(admin, ports.find('\n', admin) - admin), file});
-    ended = true;
+    load.request_stop();
     EXPECT_EQ(backup.status, 0) << backup.said;
     EXPECT_EQ(fs::status(file).permissions(), fs::perms(0600));
   }

@@ -58,7 +58,7 @@ LAYERS = {
     "sim-node/workload": ["lib/wire", "lib/hw", "lib/torus", "lib/config"],
     "dra-plugin/inventory": ["lib/wire", "lib/hw", "lib/torus", "lib/kube/objects"],
     "dra-plugin/claims": ["lib/wire", "lib/hw", "lib/torus", "lib/kube", "lib/kube/objects", "dra-plugin/inventory"],
-    "dra-plugin/slices": ["dra-plugin/inventory", "dra-plugin/claims", "lib/kube", "lib/kube/objects", "lib/wire"],
+    "dra-plugin/slices": ["dra-plugin/inventory", "dra-plugin/claims", "lib/kube", "lib/kube/objects", "lib/wire", "lib/hw"],
     "dra-plugin/kubelet": ["dra-plugin/inventory", "dra-plugin/claims", "lib/kube", "lib/wire"],
     "controller/model": ["lib/collective", "lib/torus", "lib/hw", "lib/kube", "lib/kube/objects"],
     "controller/plan": ["controller/model", "lib/collective", "lib/torus", "lib/hw", "lib/kube/cel"],

@@ -14,6 +14,8 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
+constexpr std::string_view kApplyType = "application/apply-patch+yaml";
+
 // Returns the request without its body, for the repeated authorization of a watch that may last
 // hours.
 rest::Request HeadOf(const rest::Request& request) {
@@ -27,7 +29,15 @@ rest::Request HeadOf(const rest::Request& request) {
 // anyway.
 std::optional<std::string_view> WrongBody(const rest::Request& request, const Attributes& wanted) {
   const auto node = NodeOf(*request.identity);
-  if (!node || wanted.verb == "delete" || !wanted.subresource.empty()) return std::nullopt;
+  if (!node || wanted.verb == "delete") return std::nullopt;
+  if (wanted.resource == "resourceclaims" && wanted.subresource == "status") {
+    if (MediaType(request.header("Content-Type")) != kApplyType) {
+      return "a node writes a claim's status only by server-side apply";
+    }
+    const auto applied = ParseYamlText(BodyText(request));
+    return WrongBodyForNode(*node, wanted, applied.ok() ? *applied : Json());
+  }
+  if (!wanted.subresource.empty()) return std::nullopt;
   const auto body = DecodeBody(request);
   if (!body.ok()) return std::nullopt;
   return WrongBodyForNode(*node, wanted, *body->object);

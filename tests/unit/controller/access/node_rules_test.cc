@@ -125,6 +125,31 @@ TEST_F(NodeRulesTest, ANeighboursObjectsAreOutOfReach) {
                     .name = "n1-pod"}));
 }
 
+TEST_F(NodeRulesTest, OfAClaimsStatusOnlyTheNodesOwnDevicesAreWritten) {
+  const Attributes status{.verb = "patch",
+                          .group = "resource.k8s.io",
+                          .resource = "resourceclaims",
+                          .subresource = "status",
+                          .name_space = "a",
+                          .name = "n1-claim"};
+  EXPECT_TRUE(May(status));
+  Attributes neighbours = status;
+  neighbours.name = "n2-claim";
+  EXPECT_FALSE(May(neighbours));
+  const auto device = [](const char* pool) { return Json{{"pool", pool}, {"device", "d"}}; };
+  const auto body = [](Json devices) {
+    return Json{{"status", {{"devices", std::move(devices)}}}};
+  };
+  EXPECT_FALSE(WrongBodyForNode("n1", status, body(Json::array({device("n1")}))));
+  EXPECT_FALSE(WrongBodyForNode("n1", status, body(Json::array())));
+  EXPECT_TRUE(WrongBodyForNode("n1", status, body(Json::array({device("n1"), device("n2")}))));
+  EXPECT_TRUE(WrongBodyForNode("n1", status, body(Json())));
+  EXPECT_TRUE(WrongBodyForNode("n1", status, Json::array()));
+  Json allocation = body(Json::array({device("n1")}));
+  allocation["status"]["allocation"] = nullptr;
+  EXPECT_TRUE(WrongBodyForNode("n1", status, allocation));
+}
+
 TEST_F(NodeRulesTest, AnObjectThatSaysAnotherNodeIsNotMade) {
   const auto named = [](const char* name) { return Json{{"metadata", {{"name", name}}}}; };
   const Attributes node{.verb = "create", .resource = "nodes"};

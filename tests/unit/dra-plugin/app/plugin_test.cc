@@ -193,6 +193,7 @@ class PluginTest : public testing::ApiFixture {
             .cdi_dir = folder_ / "cdi",
             .pod_uid = "",
             .boot_id = boot_id_,
+            .damping = damping_,
             .node_lost_after = milliseconds(1),
             .retry_after_max = milliseconds(20),
             .resync_period = resync_period_,
@@ -258,6 +259,7 @@ class PluginTest : public testing::ApiFixture {
 
   std::filesystem::path folder_;
   std::string boot_id_ = "boot";
+  DampingOptions damping_;
   milliseconds resync_period_ = std::chrono::minutes(5);
   milliseconds repeat_for_ = std::chrono::seconds(15);
   std::unique_ptr<NodeProgram> node_;
@@ -402,6 +404,42 @@ TEST_F(PluginTest, SlicesThatTheKubeletWipedComeBackWithItsRegistration) {
   api_.Clear();
   ASSERT_TRUE(NotifyRegistered(true));
   EXPECT_TRUE(PublishedHealthy());
+}
+
+TEST_F(PluginTest, AChipThatFlapsStaysMarkedForAWhileAfterItsRepair) {
+  damping_ = {.hold = std::chrono::hours(1), .longest = std::chrono::hours(1)};
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  const auto shows = [](const std::string& reason) {
+    return [reason](const auto& devices) {
+      return devices.contains("neuron-device-3") &&
+             Unhealthy(devices.at("neuron-device-3")) == reason;
+    };
+  };
+  node_->Break(3, "dma");
+  EXPECT_TRUE(api_.WaitFor(shows("dma")));
+  node_->Break(3, "");
+  EXPECT_TRUE(api_.WaitFor(shows(""))) << "once is no flapping";
+  node_->Break(3, "dma");
+  EXPECT_TRUE(api_.WaitFor(shows("dma")));
+  node_->Break(3, "");
+  node_->Break(4, "dead");  // seen after it
+  EXPECT_TRUE(api_.WaitFor([&](const auto& devices) {
+    return Unhealthy(devices.at("neuron-device-4")) == "dead" && shows("dma")(devices);
+  }));
+}
+
+TEST_F(PluginTest, ARepairThatWasHeldBackIsShownWithoutFurtherNews) {
+  damping_ = {.hold = milliseconds(50)};
+  Start();
+  ASSERT_TRUE(PublishedHealthy());
+  for (int i = 0; i < 2; ++i) {
+    node_->Break(3, "dma");
+    EXPECT_TRUE(api_.WaitFor(
+        [](const auto& devices) { return Unhealthy(devices.at("neuron-device-3")) == "dma"; }));
+    node_->Break(3, "");
+    EXPECT_TRUE(PublishedHealthy());
+  }
 }
 
 TEST_F(PluginTest, WhatTheNodeShowsCanChangeUnderPreparedClaims) {

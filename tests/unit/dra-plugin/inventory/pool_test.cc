@@ -419,5 +419,44 @@ TEST(PoolTest, AnInventoryThatCannotBeIsRefused) {
                 hw::InstanceTypeNames());
 }
 
+std::vector<Taint> UnhealthyTaints(const Device& device) {
+  std::vector<Taint> out;
+  for (const Taint& taint : device.taints) {
+    if (taint.key == kUnhealthyTaint) out.push_back(taint);
+  }
+  return out;
+}
+
+TEST(PoolTest, WhatAFaultDoesIsConfigured) {
+  wire::Inventory inventory = Node("trn2.48xlarge");
+  inventory.chips[0].healthy = inventory.chips[1].healthy = false;
+  inventory.chips[0].reason = "hbm-uncorrectable";
+  inventory.chips[1].reason = "dead";
+  inventory.chips[2].links_down = {"x+"};
+  const auto effects =
+      ParseFaultEffects({{"hbm-uncorrectable", "NoSchedule"}, {"dead", "NoExecute"}});
+  ASSERT_TRUE(effects.ok()) << effects.status();
+  auto devices = ByName(Build(inventory, {.fault_effects = *effects}));
+  const std::vector<Taint> drains = {
+      {"tahoma.dev/unhealthy", "hbm-uncorrectable", TaintEffect::kNoSchedule}};
+  EXPECT_EQ(UnhealthyTaints(devices.at("neuron-device-0")), drains);
+  EXPECT_EQ(UnhealthyTaints(devices.at("neuron-core-0-lnc2-1")), drains);
+  EXPECT_EQ(UnhealthyTaints(devices.at("neuron-device-1")),
+            (std::vector<Taint>{{"tahoma.dev/unhealthy", "dead", TaintEffect::kNoExecute}}));
+  EXPECT_EQ(UnhealthyTaints(devices.at("neuron-device-2")), std::vector<Taint>{});
+  devices = ByName(Build(inventory, {.fault_effects = {{"link-down", TaintEffect::kNoSchedule}}}));
+  EXPECT_EQ(UnhealthyTaints(devices.at("neuron-device-2")),
+            (std::vector<Taint>{{"tahoma.dev/unhealthy", "link-down", TaintEffect::kNoSchedule}}));
+  EXPECT_EQ(UnhealthyTaints(devices.at("neuron-device-3")), std::vector<Taint>{});
+}
+
+TEST(PoolTest, FaultEffectsOfOtherWordsAreRefused) {
+  EXPECT_EQ(Message(ParseFaultEffects({{"hbm", "NoSchedule"}}).status()),
+            "faultEffects: the reason \"hbm\" is unknown; expected one of sram-uncorrectable, "
+            "nc-uncorrectable, hbm-uncorrectable, dma, dead, unknown, node-lost, link-down");
+  EXPECT_EQ(Message(ParseFaultEffects({{"dma", "Evict"}}).status()),
+            "faultEffects: dma is \"Evict\"; expected NoSchedule or NoExecute");
+}
+
 }  // namespace
 }  // namespace tahoma::dra

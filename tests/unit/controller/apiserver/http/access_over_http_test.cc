@@ -43,7 +43,8 @@ class AccessOverHttpTest : public testing::ApiFixture {
   AccessOverHttpTest() {
     access_ = std::make_shared<AccessControl>(
         Table({Entry("ops", Role::kAdmin), Entry("ed", Role::kEdit), Entry("vera", Role::kView),
-               Entry("team", Role::kEdit, {"default"}), Entry("system:node:n1", Role::kNode)}));
+               Entry("team", Role::kEdit, {"default"}), Entry("system:node:n1", Role::kNode),
+               Entry("system:node:n2", Role::kNode)}));
     HttpFrontOptions options;
     options.access = access_;
     options.audit.append = [this](const std::string& line) {
@@ -326,6 +327,48 @@ TEST_F(AccessOverHttpTest, ANodesTokenIsNoUseAgainstItsNeighbours) {
   EXPECT_EQ(status("GET", secrets + "/key-of-the-pod-on-n1"), 200);
   EXPECT_EQ(status("GET", secrets + "/key-of-the-pod-on-n2"), 403);
   EXPECT_EQ(status("PATCH", "/api/v1/nodes/n2/status"), 403);
+}
+
+TEST_F(AccessOverHttpTest, ANodeAppliesItsDevicesStatusToAClaimAndNothingElse) {
+  const std::string claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+  const json request = {{"name", "r"}, {"exactly", {{"deviceClassName", "neuron.aws.com"}}}};
+  Make(claims, {{"metadata", {{"name", "train"}}},
+                {"spec", {{"devices", {{"requests", json::array({request})}}}}}});
+  const json result = {{"request", "r"}, {"driver", "d.io"}, {"pool", "n1"}, {"device", "a"}};
+  const json allocated = {
+      {"status", {{"allocation", {{"devices", {{"results", json::array({result})}}}}}}}};
+  const std::string target = claims + "/train/status";
+  const auto send = [&](const std::string& who, const std::string& type, const std::string& body) {
+    httplib::Client client(front_->url());
+    client.set_bearer_token_auth(TokenOf(who));
+    const std::string force = type == "apply-patch+yaml" ? "&force=true" : "";
+    const auto answer =
+        client.Patch(target + "?fieldManager=d.io" + force, body, "application/" + type);
+    return answer ? answer->status : 0;
+  };
+  const auto apply = [&](const json& status) {
+    return send("system:node:n1", "apply-patch+yaml",
+                json{{"apiVersion", "resource.k8s.io/v1"},
+                     {"kind", "ResourceClaim"},
+                     {"metadata", {{"name", "train"}}},
+                     {"status", status}}
+                    .dump());
+  };
+  const auto device = [](const char* pool) {
+    return json{{"driver", "d.io"}, {"pool", pool}, {"device", "a"}};
+  };
+  const json own = {{"devices", json::array({device("n1")})}};
+  ASSERT_EQ(send("ops", "merge-patch+json", allocated.dump()), 200);
+  EXPECT_EQ(apply(own), 200);
+  EXPECT_EQ(apply({{"devices", json::array({device("n2")})}}), 403);
+  EXPECT_EQ(apply({{"devices", json::array()}, {"allocation", json::object()}}), 403);
+  const std::string text = json{{"status", own}}.dump();
+  for (const char* type : {"merge-patch+json", "strategic-merge-patch+json", "json-patch+json",
+                           "json", "apply-patch+json"}) {
+    EXPECT_EQ(send("system:node:n1", type, text), 403) << type;
+  }
+  EXPECT_EQ(send("system:node:n1", "apply-patch+yaml", "{]"), 403);
+  EXPECT_EQ(send("system:node:n2", "apply-patch+yaml", text), 403) << "not its claim";
 }
 
 // ---- Identities that change --------------------------------------------------------------------
