@@ -189,7 +189,11 @@ absl::Status HealthReporter::Report(const Checkpoint& claims, const Pool& pool, 
   }
   absl::Status first = ReportChips(reasons, now);
   std::erase_if(claims_, [&](const auto& told) { return !claims.claims.contains(told.first); });
-  for (const auto& [uid, claim] : claims.claims) first.Update(ReportClaim(claim, reasons, now));
+  for (const auto& [uid, claim] : claims.claims) {
+    // A server that does not answer holds up the next ResourceSlices long enough as it is.
+    if (absl::IsUnavailable(first) || absl::IsDeadlineExceeded(first)) break;
+    first.Update(ReportClaim(claim, reasons, now));
+  }
   return first;
 }
 

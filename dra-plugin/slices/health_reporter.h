@@ -39,8 +39,8 @@ class HealthReporter {
   HealthReporter(kube::Transport& transport, std::string node_name)
       : node_name_(std::move(node_name)), api_(transport, no_sleep_, Rng(0), {.attempts = 1}) {}
 
-  // Devices that are not in the pool are taken for healthy. The first failure; the rest is reported
-  // nevertheless, and what failed by the next call.
+  // Devices that are not in the pool are taken for healthy. The first failure; unless the server
+  // is away the rest is reported nevertheless, and what failed by the next call.
   absl::Status Report(const Checkpoint& claims, const Pool& pool, WallTime now);
 
  private:

@@ -180,5 +180,17 @@ TEST_F(HealthReporterTest, WhatFailedIsToldByTheNextReport) {
   EXPECT_THAT(Conditions("train"), ElementsAre("neuron-device-0 False Dma"));
 }
 
+TEST_F(HealthReporterTest, AServerThatIsAwayIsAskedOnce) {
+  for (int i = 0; i < 4; ++i) {
+    AddClaim(fmt::format("c{}", i), {fmt::format("neuron-device-{}", i)});
+  }
+  transport_.refuse = [](const kube::Request&) { return true; };
+  EXPECT_TRUE(absl::IsUnavailable(Report({{0, "dma"}, {2, "dma"}})));
+  EXPECT_THAT(transport_.TakeLog(), ElementsAre("GET /api/v1/nodes/node-a"));
+  transport_.refuse = nullptr;
+  ASSERT_TRUE(Report({{0, "dma"}, {2, "dma"}}).ok());
+  EXPECT_THAT(Conditions("c2"), ElementsAre("neuron-device-2 False Dma"));
+}
+
 }  // namespace
 }  // namespace tahoma::dra
