@@ -235,6 +235,11 @@ TEST_F(PeerLinkTest, ANodeOfAnotherUltraServerIsNotHeard) {
 class PeerProofTest : public PeerLinkTest {
  protected:
   PeerProofTest() { signal(SIGPIPE, SIG_IGN); }
+  // The links log into `log_` as long as they live.
+  ~PeerProofTest() override {
+    a_.reset();
+    b_.reset();
+  }
 
   std::string File(const std::string& name, const std::string& text) {
     const std::string path = folder_ + "/" + name;
