@@ -29,7 +29,6 @@ using ::testing::AllOf;
 using testing::Bin;
 using testing::ChildProgram;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::Standalone;
 using testing::TempDir;
 using Words = std::vector<std::string>;

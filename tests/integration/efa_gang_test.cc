@@ -2,6 +2,7 @@
 // instances. nccom-test runs as the pods of one job; data is checked, the time is the planned one,
 // and a node that dies ends the job on every rank.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // The programs' HTTP servers and clients as their options tell them: by which names they may be
 // called, what a reader of backups leaves in the audit, and what is said about tokens in the clear.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

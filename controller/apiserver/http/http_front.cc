@@ -7,6 +7,7 @@
 #include "controller/apiserver/request/representation.h"
 #include "controller/apiserver/request/status_error.h"
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
 #include "lib/rest/bearer.h"
