@@ -199,9 +199,9 @@ absl::Status Run(const Settings& settings, const ReadSettings& read, const sigse
   TAHOMA_ASSIGN_OR_RETURN(const std::unique_ptr<Plugin> plugin,
                           Plugin::Start(std::move(options), *transport, clock, counters));
   PublishFollower follower(read, settings);
-  for (int signal = SIGHUP; signal < 0 || signal == SIGHUP;) {
+  const auto next = [&] { return sigtimedwait(&signals, nullptr, &kLookAtConfiguration); };
+  for (int signal = next(); signal < 0 || signal == SIGHUP; signal = next()) {
     follower.Look(*plugin);
-    signal = sigtimedwait(&signals, nullptr, &kLookAtConfiguration);
   }
   spdlog::info("ending");
   transport->Shutdown();

@@ -12,10 +12,6 @@
 namespace tahoma::dra {
 namespace {
 
-bool IsAway(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
-
 ClaimRef RefOf(const wire::ClaimGrant& grant) {
   return {.name_space = grant.name_space, .name = grant.name, .uid = grant.claim_uid};
 }
@@ -42,6 +38,10 @@ void SetUltraServer(const wire::UltraServer& from, PreparedClaim& claim) {
 }
 
 }  // namespace
+
+bool IsAway(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
 
 absl::StatusOr<Checkpoint> Claims::Load() {
   TAHOMA_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, state_.Read(kCheckpointFile));

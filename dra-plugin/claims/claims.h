@@ -31,6 +31,9 @@
 
 namespace tahoma::dra {
 
+// Whether a call failed because sim-node or the API server did not answer: asking again may help.
+bool IsAway(const absl::Status& status);
+
 // The calls to sim-node that the state machine needs. Failures of transport are kUnavailable or
 // kDeadlineExceeded.
 class NodePort {

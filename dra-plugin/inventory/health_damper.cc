@@ -22,11 +22,13 @@ std::chrono::nanoseconds HealthDamper::HoldOf(const Fault& fault) const {
 
 wire::Inventory HealthDamper::Damp(wire::Inventory inventory, MonotonicTime now) {
   std::set<Place> there;
+  const auto see = [&](const Place& place, const std::string& reason) {
+    See(place, reason, now);
+    there.insert(place);
+  };
   for (const wire::Chip& chip : inventory.chips) {
-    if (!chip.healthy) there.emplace(chip.index, "");
-    for (const std::string& link : chip.links_down) there.emplace(chip.index, link);
-    if (!chip.healthy) See({chip.index, ""}, chip.reason, now);
-    for (const std::string& link : chip.links_down) See({chip.index, link}, "", now);
+    if (!chip.healthy) see({chip.index, ""}, chip.reason);
+    for (const std::string& link : chip.links_down) see({chip.index, link}, "");
   }
   wake_.reset();
   std::map<int, wire::Chip*> chips;

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "dra-plugin/claims/cdi.h"
+#include "dra-plugin/claims/claims.h"
 #include "dra-plugin/kubelet/call_queue.h"
 #include "dra-plugin/kubelet/socket_names.h"
 #include "dra_health_v1.grpc.pb.h"
@@ -32,11 +33,6 @@ constexpr std::int64_t kHealthTimeoutSeconds = 30;
 // for one another.
 constexpr int kMaxThreads = 64;
 constexpr std::int64_t kStopGraceSeconds = 5;
-
-// Whether asking again soon may help.
-bool MayPass(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
 
 // The answers of both versions of the driver's service; the kubelet's messages differ in name only.
 class DriverAnswers {
@@ -113,7 +109,7 @@ class DriverAnswers {
     for (std::chrono::milliseconds pause = options_.first_repeat;; pause *= 2) {
       const absl::Status status = queue_.Run(call, times.answer_by);
       const CondVar::Deadline again = CondVar::In(pause);
-      if (!MayPass(status) || again > times.repeat_until || !queue_.Pause(again)) return status;
+      if (!IsAway(status) || again > times.repeat_until || !queue_.Pause(again)) return status;
     }
   }
 

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <vector>
 
+#include "dra-plugin/claims/claims.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/hw/device_name.h"
@@ -191,7 +192,7 @@ absl::Status HealthReporter::Report(const Checkpoint& claims, const Pool& pool, 
   std::erase_if(claims_, [&](const auto& told) { return !claims.claims.contains(told.first); });
   for (const auto& [uid, claim] : claims.claims) {
     // A server that does not answer holds up the next ResourceSlices long enough as it is.
-    if (absl::IsUnavailable(first) || absl::IsDeadlineExceeded(first)) break;
+    if (IsAway(first)) break;
     first.Update(ReportClaim(claim, reasons, now));
   }
   return first;

@@ -15,8 +15,6 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-constexpr std::string_view kApplyType = "application/apply-patch+yaml";
-
 // Returns the request without its body, for the repeated authorization of a watch that may last
 // hours.
 rest::Request HeadOf(const rest::Request& request) {

@@ -22,6 +22,9 @@ namespace tahoma::controller::apiserver {
 // The body limit of a Kubernetes API server.
 inline constexpr std::size_t kBodyBytesMax = 3UL << 20U;
 
+// The media type of server-side apply.
+inline constexpr std::string_view kApplyType = "application/apply-patch+yaml";
+
 struct DecodedBody {
   std::shared_ptr<Json> object;
   std::vector<std::string> duplicates;  // fields that occur twice (JSON only)

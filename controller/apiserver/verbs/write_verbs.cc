@@ -25,7 +25,6 @@ using json = Json;
 
 constexpr std::size_t kGeneratedBaseMax = 58;
 constexpr int kGenerateAttempts = 8;
-constexpr std::string_view kApplyType = "application/apply-patch+yaml";
 
 ObjectPtr Unstored(const std::string& key, json body) {
   auto object = std::make_shared<Object>();

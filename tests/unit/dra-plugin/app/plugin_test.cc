@@ -237,6 +237,11 @@ class PluginTest : public testing::ApiFixture {
       return devices.size() == 209 && Unhealthy(devices.at("neuron-node")).empty();
     });
   }
+  bool PublishedLost() {
+    return api_.WaitFor([](const auto& devices) {
+      return !devices.empty() && Unhealthy(devices.begin()->second) == "node-lost";
+    });
+  }
   // Why the plugin is not ready, check by check.
   std::string NotReady() {
     std::string reasons;
@@ -310,9 +315,7 @@ TEST_F(PluginTest, ALostNodeIsUnhealthyAndComesBackWithItsClaims) {
   ASSERT_EQ(Prepare("a").error(), "");
   const auto before = node_->held();
   node_->Kill();
-  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
-    return !devices.empty() && Unhealthy(devices.begin()->second) == "node-lost";
-  }));
+  EXPECT_TRUE(PublishedLost());
   node_->Start();
   EXPECT_TRUE(PublishedHealthy());
   EXPECT_TRUE(node_->WaitForHeld(1));
@@ -348,9 +351,7 @@ TEST_F(PluginTest, APodThatStartsWhileSimNodeStartsAgainOnlyWaits) {
   AddClaim("a", {"neuron-device-0"});
   node_->Kill();
   std::thread kubelet([&] { EXPECT_EQ(Prepare("a").error(), ""); });
-  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
-    return !devices.empty() && Unhealthy(devices.begin()->second) == "node-lost";
-  }));
+  EXPECT_TRUE(PublishedLost());
   node_->Start();
   kubelet.join();
   EXPECT_TRUE(node_->WaitForHeld(1));
@@ -470,9 +471,7 @@ TEST_F(PluginTest, AChangeWhileSimNodeIsAwayIsPublishedToo) {
   Start();
   ASSERT_TRUE(PublishedHealthy());
   node_->Kill();
-  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
-    return !devices.empty() && Unhealthy(devices.begin()->second) == "node-lost";
-  }));
+  EXPECT_TRUE(PublishedLost());
   plugin_->SetPublish({.lnc1 = false, .lnc2 = false, .node = false});
   EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
     return devices.size() == 16 && Unhealthy(devices.begin()->second) == "node-lost";
@@ -491,9 +490,7 @@ TEST_F(PluginTest, IsReadyWhenPodsCanStartHere) {
   ASSERT_TRUE(NotifyRegistered(true));
   EXPECT_TRUE(api_.WaitFor([this](const auto&) { return NotReady().empty(); })) << NotReady();
   node_->Kill();
-  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
-    return !devices.empty() && Unhealthy(devices.begin()->second) == "node-lost";
-  }));
+  EXPECT_TRUE(PublishedLost());
   EXPECT_EQ(NotReady(), "sim-node: sim-node is not connected\n");
 }
 
