@@ -111,9 +111,10 @@ class BlockLifeTest(unittest.TestCase):
         listed = json.loads(self.kubectl("get", "events", "--field-selector", f"involvedObject.name={name}", "-o", "json"))
         return {event["reason"]: event["message"] for event in listed["items"]}
 
-    def begin_stubborn_gang(self):
-        """An instance's block and a gang of one pod in it, whose every state is kept."""
-        self.buy("instance", "--type", "trn2.48xlarge", "--start", "+2")
+    def begin_stubborn_gang(self, start):
+        """An instance's block from that time and a gang of one pod in it, whose every state is kept."""
+        instance = self.buy("instance", "--type", "trn2.48xlarge", "--start", start)
+        self.assertEqual(instance["startDate"], start)
         self.gang("stubborn", "4x4", 1, """bash -c "trap '' TERM; while :; do sleep 1; done" """, "--instance-type",
                   "trn2.48xlarge", "--block", "instance")
         self.states = open(self.work / "states", "w+", encoding="utf-8")
@@ -138,16 +139,17 @@ class BlockLifeTest(unittest.TestCase):
         self.gang("pretrain", "4x4x4", 4, f"bash {self.work}/train.sh {self.work}", "--block", "first")
         self.until("the wait for a block", lambda: "Capacity Block default/first is not bought" in str(self.get("gang", "pretrain")))
         to_wall = self.clock()
-        first = self.buy("first", "--start", "+2")
+        # Six hours are 15 s here: whatever the time of day, all three are bought before the first begins.
+        first = self.buy("first", "--start", "+6")
         self.assertEqual(first["timeScale"], SCALE)
-        second = self.buy("second", "--start", "+2")
+        second = self.buy("second", "--start", first["startDate"])
         self.assertEqual(second["startDate"], first["endDate"], "the second adjoins the first")
         self.assertEqual(self.get("cb", "second")["metadata"]["finalizers"], ["tahoma.dev/no-cancel"])
         self.until("the wait with a known start", lambda: f"begins {first['startDate']}" in str(self.get("gang", "pretrain")))
         # A gang that ends nobody knows when has no place on hardware that is kept for a block.
         self.gang("rival", "4x4x4", 4, "sleep 600")
 
-        self.begin_stubborn_gang()
+        self.begin_stubborn_gang(first["startDate"])
 
         self.until("the start", lambda: self.state("first") == "active")
         self.until("the gang's start", lambda: self.get("gang", "pretrain")["status"]["phase"] == "Running")
