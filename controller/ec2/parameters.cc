@@ -16,8 +16,8 @@ namespace {
 // Lists have at most some hundred items; a number far above is a mistake, or an attack on loops.
 constexpr int kIndexMost = 9999;
 
-absl::Status Malformed(std::string message) {
-  return RefuseWith(kMalformedQueryString, std::move(message));
+absl::Status Malformed(const std::string& message) {
+  return RefuseWith(kMalformedQueryString, message);
 }
 
 bool IsNameCharacter(char c) {
