@@ -1,5 +1,7 @@
 #include "dra-plugin/claims/cdi.h"
 
+#include <fmt/ranges.h>
+
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/messages.h"
@@ -26,14 +28,31 @@ std::string_view FolderOf(std::string_view address) {
   return path.substr(0, path.empty() ? 0 : path.rfind('/'));
 }
 
-// The folder and not the socket itself is mounted: a sim-node that starts again makes a new file.
-json Mounts(std::string_view workload_socket) {
+json Bind(std::string_view host_path, std::string_view container_path) {
+  return {{"hostPath", host_path},
+          {"containerPath", container_path},
+          {"options", {"bind", "ro", "nosuid", "nodev"}}};
+}
+
+std::vector<int> ChipsOf(const wire::ClaimGrant& grant) {
+  const wire::CoreMasks masks = wire::HeldCores(grant);
+  std::vector<int> chips;
+  for (int chip = 0; chip < wire::kMaxChips; ++chip) {
+    if (masks.at(static_cast<std::size_t>(chip)) != 0) chips.push_back(chip);
+  }
+  return chips;
+}
+
+// Programs reach the socket by its folder, because a sim-node that starts again makes a new file.
+// The socket itself stands for each chip's device node.
+json Mounts(const PreparedClaim& claim) {
   json mounts = json::array();
-  const std::string folder(FolderOf(workload_socket));
+  const std::string_view folder = FolderOf(claim.workload_socket);
   if (folder.empty()) return mounts;
-  mounts.push_back({{"hostPath", folder},
-                    {"containerPath", folder},
-                    {"options", {"bind", "ro", "nosuid", "nodev"}}});
+  mounts.push_back(Bind(folder, folder));
+  for (const int chip : ChipsOf(claim.grant)) {
+    mounts.push_back(Bind(PathOf(claim.workload_socket), fmt::format("/dev/neuron{}", chip)));
+  }
   return mounts;
 }
 
@@ -78,19 +97,19 @@ std::vector<std::string> ClaimEnvironment(const PreparedClaim& claim) {
   const wire::ClaimGrant& grant = claim.grant;
   const wire::CoreMasks masks = wire::HeldCores(grant);
   const int cores_per_chip = claim.cores_per_chip / grant.lnc;
-  std::string chips;
+  const std::vector<int> chips = ChipsOf(grant);
   std::vector<int> cores;
-  for (int chip = 0; chip < wire::kMaxChips; ++chip) {
+  for (const int chip : chips) {
     const unsigned mask = masks.at(static_cast<std::size_t>(chip));
-    if (mask != 0) chips += fmt::format("{}{}", chips.empty() ? "" : ",", chip);
     for (int core = 0; core < cores_per_chip; ++core) {
       const bool held = (mask >> static_cast<unsigned>(core * grant.lnc) & 1U) != 0;
       if (held) cores.push_back(chip * cores_per_chip + core);
     }
   }
-  std::vector<std::string> out = {fmt::format("AWS_NEURON_VISIBLE_DEVICES={}", chips),
-                                  fmt::format("NEURON_RT_VISIBLE_CORES={}", Ranges(cores)),
-                                  fmt::format("NEURON_LOGICAL_NC_CONFIG={}", grant.lnc)};
+  std::vector<std::string> out = {
+      fmt::format("AWS_NEURON_VISIBLE_DEVICES={}", fmt::join(chips, ",")),
+      fmt::format("NEURON_RT_VISIBLE_CORES={}", Ranges(cores)),
+      fmt::format("NEURON_LOGICAL_NC_CONFIG={}", grant.lnc)};
   if (grant.ultra_server_mode != 0) {
     out.push_back(fmt::format("NEURON_RT_ULTRASERVER_MODE={}", grant.ultra_server_mode));
     out.push_back(fmt::format("NEURON_RT_ULTRASERVER_SERVER_ID={}", claim.ultra_server_id));
@@ -111,7 +130,7 @@ std::vector<std::string> ClaimEnvironment(const PreparedClaim& claim) {
 std::string CdiSpec(const PreparedClaim& claim) {
   // Edits of a device must not be empty (CDI SPEC.md), and a container may name some requests of
   // the claim only: so every device carries the whole claim's edits.
-  const json edits = {{"env", ClaimEnvironment(claim)}, {"mounts", Mounts(claim.workload_socket)}};
+  const json edits = {{"env", ClaimEnvironment(claim)}, {"mounts", Mounts(claim)}};
   json devices = json::array();
   for (const PreparedDevice& device : claim.devices) {
     devices.push_back({{"name", fmt::format("{}-{}", claim.grant.claim_uid, device.device)},

@@ -7,7 +7,8 @@
 // The version is the lowest that has what is used (docs/reference/kubernetes-dra.md#cdi).
 //
 // Scope: text. Emulated chips have no device node: the environment and a mount of sim-node's socket
-// folder are all a container needs.
+// folder are all a container needs. For programs that look for /dev/neuron<N>, the socket is there
+// too, once for each chip of the claim.
 //
 // Thread safety: pure functions.
 

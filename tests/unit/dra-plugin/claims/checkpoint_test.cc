@@ -122,8 +122,20 @@ TEST(CdiTest, SpecIsWhatARuntimeTakes) {
   EXPECT_EQ(spec["devices"][1]["name"], "uid-1-neuron-device-1");
   const json& edits = spec["devices"][0]["containerEdits"];
   EXPECT_EQ(edits["env"].size(), 9u);
-  EXPECT_EQ(edits["mounts"], json::parse(R"([{"hostPath":"/run/tahoma",
-      "containerPath":"/run/tahoma","options":["bind","ro","nosuid","nodev"]}])"));
+  EXPECT_EQ(edits["mounts"][0], json::parse(R"({"hostPath":"/run/tahoma",
+      "containerPath":"/run/tahoma","options":["bind","ro","nosuid","nodev"]})"));
+}
+
+TEST(CdiTest, EachChipOfTheClaimHasTheSocketForADeviceNodeAndNoOtherChip) {
+  const json spec = json::parse(CdiSpec(SampleClaim()));
+  const json& mounts = spec["devices"][1]["containerEdits"]["mounts"];
+  std::vector<std::string> stand_ins;
+  for (std::size_t i = 1; i < mounts.size(); ++i) {
+    EXPECT_EQ(mounts[i]["hostPath"], "/run/tahoma/node.sock");
+    stand_ins.push_back(mounts[i]["containerPath"]);
+  }
+  EXPECT_THAT(stand_ins, ::testing::ElementsAre("/dev/neuron0", "/dev/neuron1", "/dev/neuron2",
+                                                "/dev/neuron3", "/dev/neuron5"));
 }
 
 TEST(CdiTest, ATcpNodeNeedsNoMount) {
