@@ -65,8 +65,26 @@ struct Checks {
 
 void CheckNewApproval(const Json& crd, Causes& causes) { CheckApproval(nullptr, crd, causes); }
 
+void CheckClaim(const Json& object, Causes& causes) {
+  CheckClaimSpec(ValueAt(object, {"spec"}), "spec", causes);
+}
+
+void CheckNewClaim(const Json& object, Causes& causes) {
+  CheckDeviceConfigs(ValueAt(object, {"spec", "devices", "config"}), "spec.devices.config", causes);
+}
+
 void CheckTemplate(const Json& object, Causes& causes) {
   CheckClaimSpec(ValueAt(object, {"spec", "spec"}), "spec.spec", causes);
+}
+
+void CheckNewTemplate(const Json& object, Causes& causes) {
+  CheckDeviceConfigs(ValueAt(object, {"spec", "spec", "devices", "config"}),
+                     "spec.spec.devices.config", causes);
+}
+
+void CheckClass(const Json& object, Causes& causes) {
+  CheckClassSpec(ValueAt(object, {"spec"}), causes);
+  CheckDeviceConfigs(ValueAt(object, {"spec", "config"}), "spec.config", causes);
 }
 
 void SameSpec(const Json& old_object, const Json& new_object, Causes& causes) {
@@ -109,13 +127,10 @@ const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
       {"capacityblockseries.tahoma.dev", {CheckSeries, SameSpec, {}}},
       {"capacityblockwaitlistentries.tahoma.dev", {CheckSearch, SameSpec, {}}},
       {"resourceclaims.resource.k8s.io",
-       {[](const Json& o, Causes& causes) { CheckClaimSpec(ValueAt(o, {"spec"}), "spec", causes); },
-        SameSpec, CheckClaimStatusUpdate}},
-      {"resourceclaimtemplates.resource.k8s.io", {CheckTemplate, SameSpec, {}}},
-      {"deviceclasses.resource.k8s.io",
-       {[](const Json& o, Causes& causes) { CheckClassSpec(ValueAt(o, {"spec"}), causes); },
-        {},
-        {}}},
+       {CheckClaim, SameSpec, CheckClaimStatusUpdate, false, CheckNewClaim}},
+      {"resourceclaimtemplates.resource.k8s.io",
+       {CheckTemplate, SameSpec, {}, false, CheckNewTemplate}},
+      {"deviceclasses.resource.k8s.io", {CheckClass, {}, {}}},
       {"resourceslices.resource.k8s.io",
        {[](const Json& o, Causes& causes) { CheckSliceSpec(ValueAt(o, {"spec"}), causes); },
         [](const Json& before, const Json& after, Causes& causes) {
