@@ -75,6 +75,11 @@ std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
     return Waits(GangReason::kWaitingForPods,
                  fmt::format("pod {} has scheduling gates", pod.key.name));
   }
+  if (!pod.spec_error.empty()) {
+    return Waits(
+        GangReason::kInvalid,
+        spec.single_pod ? pod.spec_error : fmt::format("pod {}: {}", pod.key.name, pod.spec_error));
+  }
   MemberSpec member;
   member.pod = pod.key;
   member.uid = pod.uid;
@@ -94,7 +99,6 @@ Readiness AssessPod(const GangRef& ref, const Facts& facts, const GangMembership
     ended.succeeded = pod->succeeded;
     return ended;
   }
-  if (!pod->spec_error.empty()) return Waits(GangReason::kInvalid, pod->spec_error);
   auto spec = std::make_shared<GangSpec>();
   spec->key = ref.key;
   spec->uid = pod->uid;

@@ -136,6 +136,19 @@ std::shared_ptr<ClaimFact> MakeClaim(Field object) {
   return fact;
 }
 
+// A pod that were bound without a claim for what it asks by name would run without devices.
+void CheckResources(const std::vector<std::string>& extended, PodFact& fact) {
+  if (!fact.spec_error.empty()) return;
+  for (const std::string& name : extended) {
+    if (!name.starts_with("aws.amazon.com/neuron")) continue;
+    fact.spec_error = fmt::format(
+        "it asks for {} by name, which kube-scheduler alone makes a claim of; ask for devices by a "
+        "ResourceClaim of class neuron.aws.com or neuroncore.tahoma.dev",
+        name);
+    return;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
@@ -157,6 +170,7 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->claims = std::move(pod.claims);
   ReadBinding(metadata.At("annotations"), *fact);
   if (fact->gang.empty()) ReadGangOfOne(metadata.At("annotations"), *fact);
+  CheckResources(pod.extended_resources, *fact);
   fact->unschedulable_message = std::move(pod.unschedulable_message);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("pod"));
   return fact;

@@ -1,5 +1,6 @@
 #include "lib/kube/objects/pod.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace tahoma::kube {
@@ -40,6 +41,22 @@ NodeSelection ParseSelection(Field spec) {
     selection.tolerations.push_back(ParseToleration(toleration));
   }
   return selection;
+}
+
+// Names with a domain are extended resources, unless the domain is Kubernetes' own (k8s.io/api
+// core/v1, pkg/apis/core/v1/helper IsExtendedResourceName). Limits and requests are equal.
+std::vector<std::string> ExtendedResources(Field spec) {
+  std::vector<std::string> names;
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const Field container : spec.At(list).Items()) {
+      container.At("resources").At("limits").Entries([&](const std::string& name, Field) {
+        const auto slash = name.find('/');
+        if (slash == std::string::npos || name.substr(0, slash).ends_with("kubernetes.io")) return;
+        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+      });
+    }
+  }
+  return names;
 }
 
 std::string UnschedulableMessage(Field status) {
@@ -93,6 +110,7 @@ Pod ParsePod(Field object) {
   pod.gated = spec.At("schedulingGates").size() > 0;
   pod.selection = ParseSelection(spec);
   pod.claims = ParsePodClaims(object);
+  pod.extended_resources = ExtendedResources(spec);
   const Field status = object.At("status");
   pod.phase = status.At("phase").Text();
   pod.unschedulable_message = UnschedulableMessage(status);

@@ -55,6 +55,8 @@ struct Pod {
   bool gated = false;               // has spec.schedulingGates
   NodeSelection selection;
   std::vector<PodClaim> claims;
+  // What its containers ask for by name and Kubernetes does not know: "aws.amazon.com/neuron".
+  std::vector<std::string> extended_resources;
   // Message of its condition PodScheduled=False.
   std::string unschedulable_message;
   // Since when its condition PodScheduled is True.

@@ -105,6 +105,16 @@ TEST(ParsePodTest, AnnotationsOfAPodWithoutAGangSayWhatAGangsSpecSays) {
             "annotation tahoma.dev/preemptible is yes, must be true or false");
 }
 
+TEST(ParsePodTest, DevicesThatAreAskedForByNameAreNobodysHere) {
+  json object = PodJson();
+  object["spec"]["containers"] = json::parse(
+      R"([{"resources": {"limits": {"vpc.amazonaws.com/efa": "1", "memory": "1Gi"}}}])");
+  EXPECT_EQ((*ParsePod(object))->spec_error, "");
+  object["spec"]["containers"][0]["resources"]["limits"]["aws.amazon.com/neuroncore"] = "2";
+  EXPECT_THAT((*ParsePod(object))->spec_error,
+              HasSubstr("asks for aws.amazon.com/neuroncore by name"));
+}
+
 TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {
   json bad = PodJson();
   bad["spec"]["nodeName"] = 7;

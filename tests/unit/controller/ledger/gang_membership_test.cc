@@ -155,6 +155,14 @@ TEST_F(GangMembershipTest, GatesAndBadSpecsAreSaid) {
   gated.gated = true;
   Add(gated);
   EXPECT_EQ(Why(Assess()), "WaitingForPods: pod train-0 has scheduling gates");
+  PodFact bad = Pod("train-0");
+  bad.spec_error = "it asks for something by name";
+  Add(bad);
+  EXPECT_EQ(Why(Assess()), "Invalid: pod train-0: it asks for something by name");
+  PodFact alone = Pod("p", "");
+  alone.spec_error = bad.spec_error;
+  Add(alone);
+  EXPECT_EQ(Why(AssessPod("p")), "Invalid: it asks for something by name");
 }
 
 TEST_F(GangMembershipTest, AClaimIsWaitedForUntilItExistsAndIsFree) {

@@ -92,6 +92,21 @@ TEST(PodTest, WhatIsLeftOutIsEmpty) {
   EXPECT_TRUE(pod.claims.empty() && pod.selection.all.empty() && pod.selection.any_term.empty());
 }
 
+TEST(PodTest, ResourcesWithADomainAreExtendedOnesAndEachIsNamedOnce) {
+  json object = {{"metadata", {{"name", "p"}}}};
+  object["spec"]["containers"] = json::parse(R"([
+      {"resources": {"limits": {"cpu": "1", "aws.amazon.com/neuron": "4",
+                                "pod.kubernetes.io/x": "1"}}},
+      {"resources": {"limits": {"aws.amazon.com/neuron": "1"}}}, {}])");
+  object["spec"]["initContainers"] =
+      json::parse(R"([{"resources": {"limits": {"vpc.amazonaws.com/efa": "1"}}}])");
+  Reading reading(object);
+  const Pod pod = ParsePod(reading.root());
+  ASSERT_TRUE(reading.status().ok()) << reading.status();
+  EXPECT_EQ(pod.extended_resources,
+            (std::vector<std::string>{"aws.amazon.com/neuron", "vpc.amazonaws.com/efa"}));
+}
+
 TEST(PodTest, WhatCannotBeReadSaysWhereItIs) {
   json object = PodObject();
   object["spec"]["nodeName"] = 7;
