@@ -47,6 +47,7 @@ struct Settings {
   std::string registry_dir = "/var/lib/kubelet/plugins_registry";
   std::string cdi_dir = "/var/run/cdi";
   std::vector<std::string> publish = {"chips", "lnc1", "lnc2", "node"};
+  bool managed_taint = true;
   std::map<std::string, std::string> fault_effects;
   std::chrono::nanoseconds flap_hold = std::chrono::seconds(10);
   bool label_node = false;
@@ -70,6 +71,9 @@ config::Spec SpecOf(Settings& settings) {
   spec.Strings("publish", &settings.publish,
                "which devices the node shows; a change of the file is followed without a restart",
                {"chips", "lnc1", "lnc2", "node"});
+  spec.Bool("managedTaint", &settings.managed_taint,
+            "give the devices the taint tahoma.dev/managed, which keeps kube-scheduler from them; "
+            "false where kube-scheduler gives them away and Tahoma's controller does not");
   spec.Map(
       "faultEffects", &settings.fault_effects,
       "what the taint of a fault does, by its reason: NoExecute (so unless it is said here) or "
@@ -117,6 +121,7 @@ absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
                            .pod_uid = settings.pod_uid};
   TAHOMA_ASSIGN_OR_RETURN(options.pool.publish, ParsePublish(settings.publish));
   TAHOMA_ASSIGN_OR_RETURN(options.pool.fault_effects, ParseFaultEffects(settings.fault_effects));
+  options.pool.managed_taint = settings.managed_taint;
   options.pool.driver_version = kVersion;
   options.damping.hold = settings.flap_hold;
   options.label_node = settings.label_node;

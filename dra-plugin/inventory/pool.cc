@@ -114,7 +114,9 @@ void AddCoordinates(const Source& source, int chip, Device& device) {
 }
 
 void AddTaints(const Source& source, std::string_view reason, Device& device) {
-  device.taints.push_back({std::string(kManagedTaint), "", TaintEffect::kNoSchedule});
+  if (source.options.managed_taint) {
+    device.taints.push_back({std::string(kManagedTaint), "", TaintEffect::kNoSchedule});
+  }
   if (source.options.node_lost) reason = kNodeLost;
   if (reason.empty()) return;
   const auto effect = source.options.fault_effects.find(std::string(reason));
@@ -321,6 +323,15 @@ absl::StatusOr<Pool> BuildPool(const wire::Inventory& inventory, const PoolOptio
 
 std::vector<SliceContent> CutIntoSlices(const Pool& pool) {
   std::vector<SliceContent> slices;
+  if (pool.together) {
+    SliceContent& all = slices.emplace_back();
+    all.counter_sets = pool.counter_sets;
+    for (const std::vector<Device>& group : pool.groups) {
+      all.devices.insert(all.devices.end(), group.begin(), group.end());
+    }
+    TAHOMA_CHECK(all.devices.size() <= kMaxDevicesPerSliceBefore135);
+    return slices;
+  }
   if (!pool.counter_sets.empty()) {
     TAHOMA_CHECK(pool.counter_sets.size() <= kMaxCounterSetsPerSlice);
     slices.push_back({.counter_sets = pool.counter_sets, .devices = {}});

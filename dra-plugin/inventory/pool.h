@@ -33,6 +33,7 @@ inline constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";
 // resource.k8s.io/v1 since 1.35: at most 64 devices in a ResourceSlice of which any has taints or
 // consumes counters; all of ours have a taint. Earlier servers allow 128.
 inline constexpr std::size_t kMaxDevicesPerSlice = 64;
+inline constexpr std::size_t kMaxDevicesPerSliceBefore135 = 128;
 inline constexpr std::size_t kMaxCounterSetsPerSlice = 8;
 inline constexpr std::size_t kMaxCountersPerSet = 32;
 
@@ -80,6 +81,9 @@ absl::StatusOr<FaultEffects> ParseFaultEffects(const std::map<std::string, std::
 struct PoolOptions {
   Publish publish = {};
   FaultEffects fault_effects = {};
+  // Whether the devices have the taint kManagedTaint, which keeps kube-scheduler from them: it and
+  // the controller must not both give one device away.
+  bool managed_taint = true;
   std::string driver_version = "0.1.0";  // of this plugin: attribute draDriverVersion
   bool node_lost = false;                // sim-node is gone: every device is unhealthy
 };
@@ -89,7 +93,9 @@ std::string_view UnhealthyReason(const Device& device);
 
 struct Pool {
   std::vector<CounterSet> counter_sets = {};  // empty when nothing shares counters
-  std::vector<std::vector<Device>> groups;    // chips and node; LNC 2 cores; LNC 1 cores. By id
+  // Counters and devices are in one ResourceSlice, as before Kubernetes 1.35.
+  bool together = false;
+  std::vector<std::vector<Device>> groups;  // chips and node; LNC 2 cores; LNC 1 cores. By id
   bool operator==(const Pool&) const = default;
 };
 
@@ -97,8 +103,8 @@ struct Pool {
 // type.
 absl::StatusOr<Pool> BuildPool(const wire::Inventory& inventory, const PoolOptions& options);
 
-// The content of one ResourceSlice of the pool: either counter sets or devices, never both (since
-// 1.35).
+// The content of one ResourceSlice of the pool: either counter sets or devices, and both only in a
+// pool that is together.
 struct SliceContent {
   std::vector<CounterSet> counter_sets = {};
   std::vector<Device> devices = {};
@@ -106,7 +112,8 @@ struct SliceContent {
 };
 
 // Returns the ResourceSlices in the order of their index; a group begins a new one, so that a
-// change touches as few as possible. An empty pool is one empty ResourceSlice.
+// change touches as few as possible. An empty pool is one empty ResourceSlice. One that is together
+// must have no more devices than fit into one.
 std::vector<SliceContent> CutIntoSlices(const Pool& pool);
 
 }  // namespace tahoma::dra

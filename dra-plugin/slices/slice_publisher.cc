@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "dra-plugin/slices/counter_support.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/object.h"
@@ -127,11 +129,29 @@ absl::Status SlicePublisher::Write(const json& slice) {
   return absl::OkStatus();
 }
 
+absl::Status SlicePublisher::LookAtCounters(const SliceOwner& owner) {
+  TAHOMA_ASSIGN_OR_RETURN(const CounterSupport now, FindCounterSupport(api_, owner));
+  const std::optional<CounterSupport> before = std::exchange(counters_, now);
+  if (before == now) return absl::OkStatus();
+  if (now == CounterSupport::kNone) {
+    spdlog::warn(
+        "the API server keeps no counters of devices (feature gate DRAPartitionableDevices): "
+        "devices that overlap are left out");
+  } else if (now == CounterSupport::kTogether) {
+    spdlog::warn(
+        "Kubernetes before 1.35 keeps few counters: NeuronCores of LNC 1 are left out where chips "
+        "are shown");
+  }
+  return before ? absl::AbortedError("the API server's counters have changed") : absl::OkStatus();
+}
+
 absl::Status SlicePublisher::PublishOnce(const Pool& pool) {
   TAHOMA_ASSIGN_OR_RETURN(const std::string node_uid, NodeUid());
   TAHOMA_ASSIGN_OR_RETURN(std::vector<json> slices, List());
   const SliceOwner owner = {.node_name = node_name_, .node_uid = node_uid};
-  const std::vector<SliceContent> contents = CutIntoSlices(pool);
+  const bool first = !counters_.has_value();
+  if (first) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
+  const std::vector<SliceContent> contents = CutIntoSlices(ShownPool(pool, *counters_));
   Plan plan = Match(std::move(slices), owner, contents.size());
   std::vector<json> wanted;
   std::vector<std::size_t> changed;
@@ -156,6 +176,8 @@ absl::Status SlicePublisher::PublishOnce(const Pool& pool) {
     wanted.push_back(std::move(object));
   }
   if (consistent && changed.empty()) return absl::OkStatus();
+  // The server may have been upgraded, or downgraded, since.
+  if (!first) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
   if (consistent && changed.size() == 1) return Write(wanted[changed[0]]);
   for (const json& slice : plan.obsolete) TAHOMA_RETURN_IF_ERROR(Delete(slice));
   for (const bool create : {false, true}) {

@@ -6,7 +6,8 @@
 // One slice that changed is updated in place; more than that gets a new pool generation, so that
 // nobody allocates from a mixture. Obsolete slices go first, then updates, then new ones. A server
 // that drops fields (a disabled feature gate) is not asked for them again and again: what it
-// dropped is remembered (dropped_fields).
+// dropped is remembered (dropped_fields). Where it keeps no counters, or only few, devices that
+// overlap are left out (ShownPool).
 //
 // Scope: this node's slices of this driver. Nothing is deleted when the plugin ends: the kubelet
 // removes the slices of a driver that stays away.
@@ -18,11 +19,13 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "dra-plugin/inventory/pool.h"
+#include "dra-plugin/inventory/shown_pool.h"
 #include "dra-plugin/slices/slice_json.h"
 #include "lib/base/json_fwd.h"
 #include "lib/kube/client.h"
@@ -45,6 +48,8 @@ class SlicePublisher {
   const std::set<std::string>& dropped_fields() const { return dropped_; }
 
  private:
+  // Finds out how the server keeps counters. kAborted when it is not as it was believed to be.
+  absl::Status LookAtCounters(const SliceOwner& owner);
   absl::Status PublishOnce(const Pool& pool);
   absl::StatusOr<std::string> NodeUid();
   absl::StatusOr<std::vector<Json>> List();
@@ -55,6 +60,7 @@ class SlicePublisher {
   kube::Client api_;
   const std::string node_name_;
   std::set<std::string> dropped_;
+  std::optional<CounterSupport> counters_;  // as found last; empty before the first publication
 };
 
 }  // namespace tahoma::dra

@@ -4,6 +4,7 @@
 //   api.before = [&](const kube::Request&) { … };  // somebody writes in between
 //   api.refuse = [](const kube::Request& request) { return request.method == "PUT"; };
 //   api.edit = [](Json& object) { object["spec"].erase("taints"); };  // an older server
+//   api.answer = [](const kube::Request& request) { … };  // for the server
 //
 // Scope: what a server cannot be made to do by requests alone: to fail, to be older, to be raced.
 //
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +35,8 @@ class InterceptedTransport final : public kube::Transport {
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     {
       const std::lock_guard lock(mutex_);
-      log_.push_back(request.method + " " + PathOf(request));
+      const bool dry_run = request.target.find("dryRun=All") != std::string::npos;
+      log_.push_back((dry_run ? "DRY RUN " : request.method + " ") + PathOf(request));
     }
     if (before) before(request);
     if (refuse && refuse(request)) return Unavailable("the API server is away");
@@ -43,6 +46,9 @@ class InterceptedTransport final : public kube::Transport {
       edit(object);
       sent.body = object.dump();
       sent.parsed = nullptr;
+    }
+    if (answer) {
+      if (auto instead = answer(sent)) return *std::move(instead);
     }
     const std::lock_guard lock(mutex_);
     return below_.Send(sent);
@@ -58,8 +64,10 @@ class InterceptedTransport final : public kube::Transport {
   std::function<bool(const kube::Request&)> refuse;
   // Changes the objects that are sent, so that the server keeps and returns other ones.
   std::function<void(Json& object)> edit;
+  // Answers instead of the server, unless it returns nothing.
+  std::function<std::optional<kube::Response>(const kube::Request&)> answer;
 
-  // Returns the requests since the last call, as "GET /api/v1/nodes/node-a".
+  // Returns the requests since the last call, as "GET /api/v1/nodes/node-a", or "DRY RUN …".
   std::vector<std::string> TakeLog() {
     const std::lock_guard lock(mutex_);
     return std::exchange(log_, {});
@@ -68,7 +76,8 @@ class InterceptedTransport final : public kube::Transport {
   int writes() const {
     const std::lock_guard lock(mutex_);
     int count = 0;
-    for (const std::string& line : log_) count += line.starts_with("GET") ? 0 : 1;
+    for (const std::string& line : log_)
+      count += line.starts_with("GET") || line.starts_with("DRY") ? 0 : 1;
     return count;
   }
 

@@ -277,6 +277,12 @@ TEST(PoolTest, EveryDeviceIsOurs) {
   }
 }
 
+TEST(PoolTest, WhereKubeSchedulerGivesDevicesAwayTheyAreNotReserved) {
+  const auto pool = BuildPool(Node("trn2u.48xlarge", true), {.managed_taint = false});
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  for (const auto& [name, device] : ByName(*pool)) EXPECT_TRUE(device.taints.empty()) << name;
+}
+
 TEST(PoolTest, ABrokenChipTaintsItselfItsCoresAndTheNode) {
   wire::Inventory inventory = Node("trn2u.48xlarge", true);
   inventory.chips[3].healthy = false;

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "controller/apiserver/http/in_process_transport.h"
 #include "dra-plugin/slices/claim_source.h"
@@ -207,16 +211,80 @@ TEST_F(SlicePublisherTest, AnotherDriversSlicesAreLeftAlone) {
 }
 
 TEST_F(SlicePublisherTest, AServerThatDropsFieldsIsToldOfOnceAndNotWrittenForever) {
-  const std::set<std::string> gates_off = {
-      "spec.devices[].taints", "spec.devices[].consumesCounters", "spec.sharedCounters"};
-  api_.edit = [&](json& slice) { RemoveFields(gates_off, slice); };
+  const std::set<std::string> gate_off = {"spec.devices[].taints"};
+  api_.edit = [&](json& slice) { RemoveFields(gate_off, slice); };
   SlicePublisher publisher(api_, "node-a");
   const Pool pool = Build(TestNode());
   ASSERT_TRUE(publisher.Publish(pool).ok());
-  EXPECT_EQ(publisher.dropped_fields(), gates_off);
+  EXPECT_EQ(publisher.dropped_fields(), gate_off);
   const int writes = api_.writes();
   ASSERT_TRUE(publisher.Publish(pool).ok());
   EXPECT_EQ(api_.writes(), writes);
+}
+
+const std::set<std::string> kCounterFields = {"spec.devices[].consumesCounters",
+                                              "spec.sharedCounters"};
+
+TEST_F(SlicePublisherTest, WhereNoCountersAreKeptDevicesThatOverlapAreNeverShown) {
+  api_.edit = [&](json& slice) { RemoveFields(kCounterFields, slice); };
+  bool partition = false;
+  api_.before = [&](const kube::Request& request) {
+    partition = partition || request.Text().find("neuron-core") != std::string::npos;
+  };
+  SlicePublisher publisher(api_, "node-a");
+  ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
+  EXPECT_FALSE(partition) << "not even for a moment";
+  ExpectWhole(Build(TestNode(), kChipsOnly));
+
+  api_.edit = nullptr;  // the server is upgraded
+  ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
+  wire::Inventory changed = TestNode();
+  changed.chips[0].links_down = {"x+"};
+  ASSERT_TRUE(publisher.Publish(Build(changed)).ok());
+  ExpectWhole(Build(changed));
+
+  api_.edit = [&](json& slice) { RemoveFields(kCounterFields, slice); };
+  ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
+  ExpectWhole(Build(TestNode(), kChipsOnly));
+}
+
+// A server whose version is another, and which takes counters with devices, as 1.34 does.
+std::function<std::optional<kube::Response>(const kube::Request&)> Version(std::string minor) {
+  return [body = json{{"major", "1"}, {"minor", std::move(minor)}}.dump()](
+             const kube::Request& request) -> std::optional<kube::Response> {
+    if (request.target == "/version") return kube::Response{.status = 200, .body = body};
+    if (request.method != "POST" || request.target.find("dryRun") == std::string::npos) return {};
+    return kube::Response{.status = 201, .body = request.Text()};
+  };
+}
+
+TEST_F(SlicePublisherTest, Before135CountersAndDevicesAreInOneSlice) {
+  api_.answer = Version("34+");
+  std::vector<json> sent;
+  api_.before = [&](const kube::Request& request) {
+    if (request.method == "POST" && request.target == kSlices) {
+      sent.push_back(json::parse(request.Text()));
+    }
+  };
+  SlicePublisher publisher(api_, "node-a");
+  // Our server is a newer one and refuses what 1.34 wants.
+  EXPECT_EQ(publisher.Publish(Build(TestNode())).code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(sent.size(), 1u);
+  const json& spec = sent[0]["spec"];
+  EXPECT_EQ(spec["pool"]["resourceSliceCount"], 1);
+  EXPECT_EQ(spec["devices"].size(), 16u + 64u);
+  ASSERT_EQ(spec["sharedCounters"].size(), 1u);
+  EXPECT_EQ(spec["sharedCounters"][0]["counters"].size(), 16u) << "at most 32 in 1.34";
+  for (const json& device : spec["devices"]) EXPECT_EQ(device["consumesCounters"].size(), 1u);
+}
+
+TEST_F(SlicePublisherTest, AVersionThatCannotBeReadIsAnErrorAndNothingIsPublished) {
+  api_.answer = Version("x");
+  SlicePublisher publisher(api_, "node-a");
+  const absl::Status status = publisher.Publish(Build(TestNode()));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(Message(status), "GET /version: the version 1.x cannot be read");
+  EXPECT_TRUE(Slices().empty());
 }
 
 TEST_F(SlicePublisherTest, AConflictIsLookedAtAgain) {

@@ -1,0 +1,72 @@
+#include "dra-plugin/inventory/shown_pool.h"
+
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/hw/device_name.h"
+
+namespace tahoma::dra {
+namespace {
+
+// The set that has a counter for each chip; BuildPool makes it.
+constexpr std::string_view kChipCounters = "node";
+
+struct Kinds {
+  bool chips = false;
+  bool node = false;
+  bool lnc2 = false;
+  bool lnc1 = false;
+};
+
+bool& KindOf(const Device& device, Kinds& kinds) {
+  const auto name = hw::ParseDeviceName(device.name);
+  TAHOMA_CHECK_OK(name.status());  // BuildPool has named it
+  if (name->kind == hw::DeviceKind::kChip) return kinds.chips;
+  if (name->kind == hw::DeviceKind::kNode) return kinds.node;
+  return name->lnc == 2 ? kinds.lnc2 : kinds.lnc1;
+}
+
+Kinds KindsOf(const Pool& pool) {
+  Kinds kinds;
+  for (const auto& group : pool.groups) {
+    for (const Device& device : group) KindOf(device, kinds) = true;
+  }
+  return kinds;
+}
+
+// Of the kinds that there are, those that are shown.
+Kinds Shown(const Kinds& all, CounterSupport support) {
+  if (support == CounterSupport::kApart) return all;
+  if (support == CounterSupport::kTogether && (all.chips || all.node)) {
+    return {.chips = all.chips, .node = all.node, .lnc2 = all.lnc2};
+  }
+  if (all.chips) return {.chips = true};
+  if (all.lnc2) return {.lnc2 = true};
+  if (all.lnc1) return {.lnc1 = true};
+  return all;
+}
+
+}  // namespace
+
+Pool ShownPool(const Pool& pool, CounterSupport support) {
+  if (support == CounterSupport::kApart) return pool;
+  const bool counters = support == CounterSupport::kTogether;
+  Kinds kinds = Shown(KindsOf(pool), support);
+  Pool shown = {.counter_sets = {}, .together = counters, .groups = {}};
+  for (const auto& group : pool.groups) {
+    std::vector<Device> devices;
+    for (Device device : group) {
+      if (!KindOf(device, kinds)) continue;
+      std::erase_if(device.consumes,
+                    [&](const CounterSet& set) { return !counters || set.name != kChipCounters; });
+      devices.push_back(std::move(device));
+    }
+    if (!devices.empty()) shown.groups.push_back(std::move(devices));
+  }
+  for (const CounterSet& set : pool.counter_sets) {
+    if (counters && set.name == kChipCounters) shown.counter_sets.push_back(set);
+  }
+  return shown;
+}
+
+}  // namespace tahoma::dra

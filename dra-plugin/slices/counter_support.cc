@@ -1,0 +1,67 @@
+#include "dra-plugin/slices/counter_support.h"
+
+#include <spdlog/spdlog.h>
+
+#include <charconv>
+#include <string_view>
+
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+#include "lib/kube/object.h"
+#include "lib/kube/resource.h"
+
+namespace tahoma::dra {
+namespace {
+
+// Kubernetes 1.35 moved counters into ResourceSlices of their own (KEP-4815).
+constexpr int kMinorWithCountersApart = 35;
+
+// "34+" is how some providers write a minor version.
+absl::StatusOr<int> MinorVersion(const Json& version) {
+  const std::string_view minor = kube::StringAt(version, {"minor"});
+  int number = 0;
+  const auto [end, error] = std::from_chars(minor.data(), minor.data() + minor.size(), number);
+  if (kube::StringAt(version, {"major"}) != "1" || error != std::errc()) {
+    return Internal("GET /version: the version {}.{} cannot be read",
+                    kube::StringAt(version, {"major"}), minor);
+  }
+  return number;
+}
+
+// A ResourceSlice with one counter, and with one device that consumes it where they are together.
+Json Probe(const SliceOwner& owner, bool together) {
+  const CounterSet set = {.name = "probe", .counters = {{"counter", 1}}};
+  SliceContent content = {.counter_sets = {set}, .devices = {}};
+  if (together) {
+    Device device;
+    device.name = "probe";
+    device.consumes = {set};
+    content.devices.push_back(std::move(device));
+  }
+  return SliceObject(owner, {}, content, 0);
+}
+
+}  // namespace
+
+absl::StatusOr<CounterSupport> FindCounterSupport(kube::Client& api, const SliceOwner& owner) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json version,
+                          api.Call({.target = "/version"}, kube::Client::Repeat::kMay));
+  TAHOMA_ASSIGN_OR_RETURN(const int minor, MinorVersion(version));
+  const bool together = minor < kMinorWithCountersApart;
+  const Json probe = Probe(owner, together);
+  const absl::StatusOr<Json> kept =
+      api.Call({.method = "POST",
+                .target = kube::kResourceSlices.CollectionPath("") + "?dryRun=All",
+                .headers = {{"Content-Type", "application/json"}},
+                .body = probe.dump()},
+               kube::Client::Repeat::kMay);
+  if (!kept.ok()) return Annotate(kept.status(), "trying whether the API server keeps counters");
+  for (const std::string& path : DroppedFields({{"spec", probe.at("spec")}}, *kept)) {
+    if (path == "spec.sharedCounters" || path == "spec.devices[].consumesCounters") {
+      return CounterSupport::kNone;
+    }
+  }
+  return together ? CounterSupport::kTogether : CounterSupport::kApart;
+}
+
+}  // namespace tahoma::dra
