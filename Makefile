@@ -48,12 +48,12 @@ sim: setup  ## the simulation on SEEDS=n seeds that nobody has tried; a failure 
 
 test-cluster: build  ## the same scenarios, and conformance, on a real Kubernetes control plane
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
-	tests/cluster/run.sh
+	tests/cluster/run.sh cluster
 
-test-node: build  ## the same scenarios on real kubelets with containerd and runc
+test-node: build  ## a node's life and the same scenarios on real kubelets with containerd and runc
 	@.ci/setup node
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
-	tests/cluster/run_node.sh
+	tests/cluster/run.sh node
 
 test-asan: setup  ## everything but scenarios under AddressSanitizer and UBSan
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"

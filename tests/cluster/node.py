@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Starts or stops real nodes, each a kubelet with a containerd, beside a control plane of control_plane.py.
 
-    node.py up DIR NAME… [--share FOLDER]   DIR: the control plane's folder. Prints a line for each node that is Ready
+    node.py up DIR NAME… [--share FOLDER] [--sync-frequency 1m]
+                                            DIR: the control plane's folder. Prints a line for each node that is Ready
     node.py down DIR                        stops them all and what runs in their containers
+    node.py kill-containers DIR NAME        as a reboot does, while the node's kubelet is stopped
     node.py import DIR IMAGE                gives every node the image of a docker-archive file
 
 Each node has a folder DIR/nodes/NAME: root/ is its kubelet's (plugins_registry, plugins), cdi/ its CDI specs,
@@ -17,6 +19,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -90,7 +93,7 @@ conf_dir = '{place}/cni'
 """)
 
 
-def write_kubelet_config(place, keys, name, address):
+def write_kubelet_config(place, keys, name, address, sync_frequency):
     keys.sign(name, f"/O=system:nodes/CN=system:node:{name}", f"IP:{address},DNS:{name}")
     # Several kubelets share the machine: none may take its cgroups, or make room on its disk.
     (place / "kubelet.yaml").write_text(json.dumps({
@@ -105,6 +108,7 @@ def write_kubelet_config(place, keys, name, address):
         "authorization": {"mode": "Webhook"},
         "containerRuntimeEndpoint": f"unix://{place}/containerd.sock",
         "podLogsDir": str(place / "logs"),
+        "syncFrequency": sync_frequency,
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": False,
         "enforceNodeAllocatable": [],
@@ -140,15 +144,15 @@ def is_ready(directory, name):
     return shown.stdout == "True"
 
 
-def start_node(directory, name, number, pause, share):
+def start_node(directory, name, number, pause, args):
     place = directory / "nodes" / name
     for folder in ("root", "cdi", "logs"):
         (place / folder).mkdir(parents=True, exist_ok=True)
     bridge, address = add_bridge(number)
-    write_container_spec(place, share)
+    write_container_spec(place, args.share)
     write_containerd_config(place, bridge, number)
     keys = control_plane.Keys(directory / "pki")
-    write_kubelet_config(place, keys, name, address)
+    write_kubelet_config(place, keys, name, address, args.sync_frequency)
     port = control_plane.port_of(directory)
     kubeconfig = keys.kubeconfig(name, port, place / "kubeconfig")
 
@@ -165,10 +169,11 @@ def start_node(directory, name, number, pause, share):
     return kubelet
 
 
-def up(directory, names, share):
+def up(args):
+    directory = args.directory
     pause = directory / "pause.tar"
     image.write(pause, [PAUSE_IMAGE], image.with_libraries({"/bin/sleep": "/bin/sleep"}), ["/bin/sleep", "infinity"])
-    kubelets = {name: start_node(directory, name, number, pause, share) for number, name in enumerate(names)}
+    kubelets = {name: start_node(directory, name, number, pause, args) for number, name in enumerate(args.names)}
     for name, kubelet in kubelets.items():
         wait_until(f"node {name} to be Ready", lambda name=name: is_ready(directory, name), kubelet,
                    directory / "log" / f"{name}.kubelet.log")
@@ -185,15 +190,42 @@ def import_image(directory, file):
         ctr(place, "images", "import", file)
 
 
+def shims(place):
+    """The processes through which the node's containerd has its containers: theirs are their children."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has ended
+        if command[0].endswith(b"containerd-shim-runc-v2") and str(place / "containerd.sock").encode() in command:
+            found.append(int(process.name))
+    return found
+
+
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def kill_containers(place):
+    """Ends what runs in the node's containers. Their runtime is not asked: it may be dead."""
+    for shim in shims(place):
+        for child in pathlib.Path(f"/proc/{shim}/task/{shim}/children").read_text().split():
+            kill(int(child))
+
+
 def down(directory):
-    """Kubelets go first, so that nobody starts anything again; then the containers, then their runtimes."""
+    """Who could start anything again goes first, and then the containers."""
     for place in nodes(directory):
-        if (directory / "pids" / f"{place.name}.kubelet").exists():
-            control_plane.stop(directory, f"{place.name}.kubelet")
-            for task in ctr(place, "tasks", "list", "--quiet").split():
-                ctr(place, "tasks", "kill", "--signal", "SIGKILL", task)
-        if (directory / "pids" / f"{place.name}.containerd").exists():
-            control_plane.stop(directory, f"{place.name}.containerd")
+        for program in ("kubelet", "containerd"):
+            if (directory / "pids" / f"{place.name}.{program}").exists():
+                control_plane.stop(directory, f"{place.name}.{program}")
+        kill_containers(place)
+        for shim in shims(place):
+            kill(shim)
     for mount in reversed(pathlib.Path("/proc/self/mountinfo").read_text().splitlines()):
         point = mount.split()[4]
         if point.startswith(str(directory / "nodes") + "/"):
@@ -204,17 +236,21 @@ def down(directory):
 def main():
     parser = argparse.ArgumentParser(description="Start or stop real nodes.")
     commands = parser.add_subparsers(dest="command", required=True)
-    starting, _, importing = (commands.add_parser(name) for name in ("up", "down", "import"))
+    starting, _, importing, killing = (commands.add_parser(name) for name in ("up", "down", "import", "kill-containers"))
     for command in commands.choices.values():
         command.add_argument("directory", type=lambda text: pathlib.Path(text).resolve())
     starting.add_argument("names", nargs="+", metavar="NAME")
+    starting.add_argument("--sync-frequency", default="1m", help="how often a kubelet looks at a pod, whatever has happened")
     starting.add_argument("--share", type=lambda text: pathlib.Path(text).resolve())
+    killing.add_argument("name")
     importing.add_argument("image", type=lambda text: pathlib.Path(text).resolve())
     args = parser.parse_args()
     if args.command == "up":
-        up(args.directory, args.names, args.share)
+        up(args)
     elif args.command == "import":
         import_image(args.directory, args.image)
+    elif args.command == "kill-containers":
+        kill_containers(args.directory / "nodes" / args.name)
     else:
         down(args.directory)
     return 0

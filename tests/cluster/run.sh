@@ -1,25 +1,53 @@
 #!/bin/bash
-# The tests that need a real Kubernetes control plane: every scenario on it, a restore of its etcd, its
-# say in who reads the admin API, and conformance (the same requests to it and to our own API server).
-# Without a Go toolchain it says SKIPPED and why, and counts nothing as passed.
+# The tests that need real Kubernetes.
+#   run.sh cluster   on a control plane: every scenario, a restore of its etcd, its say in who reads the admin
+#                    API, and conformance (the same requests to it and to our own API server)
+#   run.sh node      on nodes with kubelet, containerd and runc beside it: every scenario, and what happens to a
+#                    node in its life
+# Without a Go toolchain (node: root, runc and a network namespace of one's own, too) it says SKIPPED and why, and
+# counts nothing as passed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export TAHOMA_BIN=${TAHOMA_BIN:-$PWD/build/release/bin}
 status=0
-KUBERNETES_BIN=$(tests/cluster/build_tools.sh) || status=$?
-if [ "$status" = 77 ]; then
-  echo "SKIPPED: the tests on a real Kubernetes control plane (the reason is above)"
-  echo "0 passed, 0 failed, 4 skipped"
+
+skip() {  # how many, why
+  echo "SKIPPED: the tests on real Kubernetes: $2"
+  echo "0 passed, 0 failed, $1 skipped"
   exit 0
-fi
-[ "$status" = 0 ]
-export KUBERNETES_BIN
-echo "== scenarios on etcd, kube-apiserver and kube-controller-manager"
-python3 tests/scenarios/run.py cluster || status=1
-echo "== etcd restored from a backup under a controller that runs"
-python3 tests/cluster/restored_etcd.py || status=1
-echo "== the admin API asks the cluster"
-python3 tests/cluster/admin_access.py || status=1
-echo "== conformance: the same requests to kube-apiserver and to controller --standalone"
-python3 tests/cluster/conformance.py || status=1
+}
+
+need_kubernetes() {  # how many tests need it
+  local built=0
+  KUBERNETES_BIN=$(tests/cluster/build_tools.sh) || built=$?
+  [ "$built" != 77 ] || skip "$1" "the reason is above"
+  [ "$built" = 0 ] || exit "$built"
+  export KUBERNETES_BIN
+}
+
+run() {  # title, command…
+  echo "== $1"
+  "${@:2}" || status=1
+}
+
+case ${1:-} in
+  cluster)
+    need_kubernetes 4
+    run "scenarios on etcd, kube-apiserver and kube-controller-manager" python3 tests/scenarios/run.py cluster
+    run "etcd restored from a backup under a controller that runs" python3 tests/cluster/restored_etcd.py
+    run "the admin API asks the cluster" python3 tests/cluster/admin_access.py
+    run "conformance: the same requests to kube-apiserver and to controller --standalone" python3 tests/cluster/conformance.py
+    ;;
+  node)
+    why=$(unshare --net ip link add probe type bridge 2>&1) || skip 2 "nodes need a network namespace with bridges: $why"
+    command -v runc >/dev/null || skip 2 "there is no runc"
+    need_kubernetes 2
+    run "the life of a node" python3 tests/cluster/node_life_test.py
+    run "scenarios on real kubelets" python3 tests/scenarios/run.py node
+    ;;
+  *)
+    sed -n '2,/^set/s/^# \?//p' "$0" >&2
+    exit 2
+    ;;
+esac
 exit "$status"

@@ -14,26 +14,21 @@ A scenario is a text that reads as a session at a terminal and is the same in ev
 
 Lines that end in a backslash continue. KUBECONFIG, PATH (our programs, kubectl), GROUND (the kind of the environment),
 NODES (the folder of the nodes' state) and PODS (one whose files pods can read) are set. After each scenario everything that it made
-is deleted, and no claim may still be allocated. Environments: standalone is our own API server; cluster is etcd, kube-apiserver
-and kube-controller-manager (tests/cluster); node is these with a kubelet and a containerd for each node, in a network namespace of
-its own (it needs root). The last line is "N passed, N failed, N skipped".
+is deleted, and no claim may still be allocated. The test environments are those of ground.py. The last line is "N passed, N failed, N skipped".
 """
 
 import dataclasses
-import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import time
 
+from ground import COMMAND_SECONDS, ROOT, Ground, execute, in_own_network
+
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-IMAGES = ("tahoma.dev/workload:v1", "public.ecr.aws/ubuntu/ubuntu:22.04")
 UNTIL_SECONDS = 60
-COMMAND_SECONDS = 120
 CLEAN_UP = (
     "kubectl delete pods,gangs.tahoma.dev,resourceclaims,resourceclaimtemplates --all -n default "
     "--wait=true --timeout=60s >/dev/null && "
@@ -93,13 +88,6 @@ def unmet(step, status, lines):
     return None
 
 
-def execute(command, environment):
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=environment, text=True, check=False,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=COMMAND_SECONDS)
-    return done.returncode, done.stdout
-
-
 def run_step(path, step, environment):
     deadline = time.monotonic() + (UNTIL_SECONDS if step.kind == "$~" else 0)
     while True:
@@ -135,76 +123,12 @@ def run_scenario(path, environment):
     return error is None
 
 
-class Ground:
-    """An API server with Tahoma on it, as a context."""
-
-    def __init__(self, kind, bin_dir):
-        self.kind = kind
-        self.bin = bin_dir
-        self.scratch = tempfile.TemporaryDirectory(prefix="th")
-        self.directory = pathlib.Path(self.scratch.name)
-        self.ended_in_order = True
-
-    def __enter__(self):
-        try:
-            return self.start()
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def start(self):
-        command = [sys.executable, ROOT / "examples/local/up.py", self.directory / "t", "--bin", self.bin, "--quiet"]
-        kubeconfig = self.directory / "t" / "kubeconfig"
-        if self.kind != "standalone":
-            accounts = ["--accounts"] if self.kind == "node" else []
-            done = subprocess.run([sys.executable, ROOT / "tests/cluster/control_plane.py", "up",
-                                   self.directory / "k", *accounts], stdout=subprocess.PIPE, text=True, check=True)
-            kubeconfig = pathlib.Path(done.stdout.strip())
-            # Nobody else places pods there: there is no kube-scheduler.
-            command += ["--kubeconfig", kubeconfig, "--scheduler-names", "tahoma,default-scheduler"]
-            execute(f"kubectl apply --server-side -f charts/tahoma/crds -f examples/install",
-                    {**os.environ, "KUBECONFIG": str(kubeconfig)})
-        if self.kind == "node":
-            command += ["--kubelets", self.start_kubelets()]
-        if subprocess.call([str(c) for c in command]) != 0:
-            sys.exit(f"the {self.kind} test environment did not start")
-        pods = self.directory / "s" if self.kind == "node" else (self.directory / "t/pods-folder").read_text().strip()
-        return {**os.environ, "KUBECONFIG": str(kubeconfig), "GROUND": self.kind, "NODES": str(self.directory / "t/n"),
-                "PODS": str(pods), "PATH": f"{self.bin}:{os.environ['PATH']}"}
-
-    def start_kubelets(self):
-        """One for each node of up.py, with an image that has our programs."""
-        topology = json.loads((ROOT / "examples/local/topology.json").read_text())
-        names = [node["name"] for node in topology["nodes"]]
-        tar, shared = self.directory / "workload.tar", self.directory / "s"
-        shared.mkdir()
-        for command in (["image.py", tar, *IMAGES, "--bin", self.bin],
-                        ["node.py", "up", self.directory / "k", *names, "--share", shared],
-                        ["node.py", "import", self.directory / "k", tar]):
-            subprocess.run([sys.executable, ROOT / "tests/cluster" / command[0], *command[1:]], check=True,
-                           stdout=subprocess.DEVNULL)
-        return self.directory / "k" / "nodes"
-
-    def __exit__(self, *_):
-        commands = [[ROOT / "examples/local/down.py", self.directory / name] for name in ("t", "k")]
-        if self.kind == "node":
-            commands.insert(1, [ROOT / "tests/cluster/node.py", "down", self.directory / "k"])
-        for command in commands:
-            if subprocess.call([sys.executable, *[str(c) for c in command]]) != 0:
-                self.ended_in_order = False
-        keep = os.environ.get("KEEP_LOGS")
-        if keep:
-            subprocess.call(["cp", "-r", str(self.directory), keep])
-        self.scratch.cleanup()
-
-
 def main():
     if len(sys.argv) < 2 or sys.argv[1] not in ("standalone", "cluster", "node"):
         print(__doc__, file=sys.stderr)
         return 2
-    if sys.argv[1] == "node" and os.environ.get("IN_NETWORK_NAMESPACE") != "1":
-        os.environ["IN_NETWORK_NAMESPACE"] = "1"
-        os.execvp("unshare", ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, *sys.argv])
+    if sys.argv[1] == "node":
+        in_own_network()
     paths = [pathlib.Path(p) for p in sys.argv[2:]] or sorted(HERE.glob("*.scenario"))
     bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
     ground = Ground(sys.argv[1], bin_dir)
