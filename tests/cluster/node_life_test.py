@@ -180,6 +180,15 @@ class NodeLifeTest(unittest.TestCase):
         events = json.loads(self.kubectl("get", "events", "--field-selector", f"involvedObject.name={name}", "-o", "json"))
         return next((e["message"] for e in events["items"] if re.search(pattern, e["message"])), None)
 
+    def test_a_container_sees_the_chips_of_its_claim_and_no_others(self):
+        self.apply(template("chips", "neuron.aws.com", 2), pod("two", of("chips")))
+        self.ready("two")
+        devices, = self.allocated().values()
+        chips = sorted(int(device.rsplit("-", 1)[1]) for device in devices)
+        shown = self.kubectl("exec", "two", "--", "bash", "-c",
+                             "for file in /dev/neuron*; do [ -S $file ] && echo $file; done; echo $AWS_NEURON_VISIBLE_DEVICES")
+        self.assertEqual(shown.split(), [*(f"/dev/neuron{chip}" for chip in chips), ",".join(map(str, chips))])
+
     def test_a_plugin_that_is_killed_after_any_of_its_writes_neither_loses_nor_doubles_a_claim(self):
         self.apply(template("core", "neuroncore.tahoma.dev", 1, LNC2))
         for count in range(1, 7):
