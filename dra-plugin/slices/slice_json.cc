@@ -62,6 +62,10 @@ std::string SliceGenerateName(const SliceOwner& owner, std::size_t index) {
   return fmt::format("{:02x}-{}-{}-", index, kDriver, owner.node_name);
 }
 
+std::string SliceName(const SliceOwner& owner, std::size_t index) {
+  return SliceGenerateName(owner, index) + "0";
+}
+
 json SliceObject(const SliceOwner& owner, const PoolMark& mark, const SliceContent& content,
                  std::size_t index) {
   kube::ResourceSlice slice;

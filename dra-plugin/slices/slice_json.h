@@ -20,8 +20,8 @@
 namespace tahoma::dra {
 
 struct SliceOwner {
-  std::string node_name;  // also the pool's name
-  std::string node_uid;
+  std::string node_name = {};  // also the pool's name
+  std::string node_uid = {};
 };
 
 struct PoolMark {
@@ -32,6 +32,9 @@ struct PoolMark {
 // "02-neuron.aws.com-node-a-": the index comes first, because a pool's slices are taken in the
 // order of their names and long names are cut at the end.
 std::string SliceGenerateName(const SliceOwner& owner, std::size_t index);
+
+// "02-neuron.aws.com-node-a-0", for a publisher that names its slices itself.
+std::string SliceName(const SliceOwner& owner, std::size_t index);
 
 // A new object, complete but for the generated name.
 Json SliceObject(const SliceOwner& owner, const PoolMark& mark, const SliceContent& content,

@@ -18,6 +18,8 @@ namespace {
 using json = Json;
 
 constexpr int kAttempts = 5;
+constexpr std::size_t kMaxSlicesInPool = 256;  // their index has two hex digits
+constexpr std::size_t kSlicesOfAnyPool = 8;    // at least those of all devices of an instance
 
 std::int64_t GenerationOf(const json& slice) {
   return kube::IntAt(slice, {"spec", "pool", "generation"});
@@ -94,6 +96,25 @@ absl::StatusOr<std::vector<json>> SlicePublisher::List() {
   return out;
 }
 
+// A pool says in each slice how many it has, so those beyond the wanted ones are found, too.
+absl::StatusOr<std::vector<json>> SlicePublisher::ReadByName(std::size_t wanted) {
+  std::vector<json> out;
+  std::size_t count = wanted;
+  for (std::size_t i = 0; i < count; ++i) {
+    absl::StatusOr<json> slice =
+        api_.Get(kube::kResourceSlices, {"", SliceName({.node_name = node_name_}, i)});
+    if (absl::IsNotFound(slice.status())) {
+      count = std::max(count, kSlicesOfAnyPool);  // it may be the one that would have told
+      continue;
+    }
+    if (!slice.ok()) return Annotate(slice.status(), "reading this node's ResourceSlices");
+    const auto told = static_cast<std::size_t>(std::max<std::int64_t>(CountOf(*slice), 0));
+    count = std::max(count, std::min(told, kMaxSlicesInPool));
+    out.push_back(*std::move(slice));
+  }
+  return out;
+}
+
 absl::Status SlicePublisher::Delete(const json& slice) {
   const std::string name(kube::NameOf(slice));
   const absl::Status status =
@@ -101,18 +122,19 @@ absl::Status SlicePublisher::Delete(const json& slice) {
                   {.uid = std::string(kube::UidOf(slice)),
                    .resource_version = std::string(kube::ResourceVersionOf(slice))})
           .status();
-  if (status.ok()) spdlog::info("deleted ResourceSlice {}", name);
+  if (status.ok() && options_.log_writes) spdlog::info("deleted ResourceSlice {}", name);
   return absl::IsNotFound(status) ? absl::OkStatus()
                                   : Annotate(status, fmt::format("deleting {}", name));
 }
 
 absl::Status SlicePublisher::Write(const json& slice) {
   const std::string name(kube::NameOf(slice));
-  const absl::StatusOr<json> kept = name.empty() ? api_.Create(kube::kResourceSlices, "", slice)
-                                                 : api_.Update(kube::kResourceSlices, slice);
+  const bool is_new = kube::ResourceVersionOf(slice).empty();
+  const absl::StatusOr<json> kept = is_new ? api_.Create(kube::kResourceSlices, "", slice)
+                                           : api_.Update(kube::kResourceSlices, slice);
   if (!kept.ok()) {
     return Annotate(kept.status(),
-                    name.empty() ? "creating a ResourceSlice" : fmt::format("updating {}", name));
+                    is_new ? "creating a ResourceSlice" : fmt::format("updating {}", name));
   }
   if (!kept->is_object()) return Unavailable("{}: the answer is no object", name);
   const json sent = {{"spec", slice.at("spec")}};
@@ -123,9 +145,10 @@ absl::Status SlicePublisher::Write(const json& slice) {
         "gate does not know the field",
         path);
   }
-  spdlog::info("{} ResourceSlice {} (generation {}, {} slices)",
-               name.empty() ? "created" : "updated", kube::NameOf(*kept), GenerationOf(*kept),
-               CountOf(*kept));
+  if (options_.log_writes) {
+    spdlog::info("{} ResourceSlice {} (generation {}, {} slices)", is_new ? "created" : "updated",
+                 kube::NameOf(*kept), GenerationOf(*kept), CountOf(*kept));
+  }
   return absl::OkStatus();
 }
 
@@ -145,13 +168,16 @@ absl::Status SlicePublisher::LookAtCounters(const SliceOwner& owner) {
   return before ? absl::AbortedError("the API server's counters have changed") : absl::OkStatus();
 }
 
-absl::Status SlicePublisher::PublishOnce(const Pool& pool) {
-  TAHOMA_ASSIGN_OR_RETURN(const std::string node_uid, NodeUid());
-  TAHOMA_ASSIGN_OR_RETURN(std::vector<json> slices, List());
+absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool& pool,
+                                         Known known) {
   const SliceOwner owner = {.node_name = node_name_, .node_uid = node_uid};
   const bool first = !counters_.has_value();
   if (first) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
   const std::vector<SliceContent> contents = CutIntoSlices(ShownPool(pool, *counters_));
+  std::vector<json> slices;
+  if (known == Known::kNothing) {
+    TAHOMA_ASSIGN_OR_RETURN(slices, options_.fixed_names ? ReadByName(contents.size()) : List());
+  }
   Plan plan = Match(std::move(slices), owner, contents.size());
   std::vector<json> wanted;
   std::vector<std::size_t> changed;
@@ -171,13 +197,17 @@ absl::Status SlicePublisher::PublishOnce(const Pool& pool) {
       metadata.erase("managedFields");
       object["metadata"] = std::move(metadata);
     } else {
+      if (options_.fixed_names) {
+        object["metadata"].erase("generateName");
+        object["metadata"]["name"] = SliceName(owner, i);
+      }
       consistent = false;
     }
     wanted.push_back(std::move(object));
   }
   if (consistent && changed.empty()) return absl::OkStatus();
   // The server may have been upgraded, or downgraded, since.
-  if (!first) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
+  if (!first && !options_.counters) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
   if (consistent && changed.size() == 1) return Write(wanted[changed[0]]);
   for (const json& slice : plan.obsolete) TAHOMA_RETURN_IF_ERROR(Delete(slice));
   for (const bool create : {false, true}) {
@@ -191,9 +221,15 @@ absl::Status SlicePublisher::PublishOnce(const Pool& pool) {
 }
 
 absl::Status SlicePublisher::Publish(const Pool& pool) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::string node_uid, NodeUid());
+  return PublishFor(node_uid, pool, Known::kNothing);
+}
+
+absl::Status SlicePublisher::PublishFor(const std::string& node_uid, const Pool& pool,
+                                        Known known) {
   absl::Status status;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    status = PublishOnce(pool);
+    status = PublishOnce(node_uid, pool, attempt == 0 ? known : Known::kNothing);
     // 409 (somebody wrote meanwhile) and a slice that vanished under an update: look again.
     const bool moved = kube::OutcomeOf(status) == kube::Outcome::kConflict ||
                        (absl::IsNotFound(status) && attempt == 0);

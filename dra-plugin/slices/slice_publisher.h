@@ -9,6 +9,12 @@
 // dropped is remembered (dropped_fields). Where it keeps no counters, or only few, devices that
 // overlap are left out (ShownPool).
 //
+// One that publishes thousands of nodes names the slices itself: then a slice is found by its name,
+// without a list in which the server looks at all nodes' slices, and none can be made twice.
+//
+//   SlicePublisher publisher(transport, name, {.fixed_names = true, .log_writes = false});
+//   absl::Status status = publisher.PublishFor(node_uid, *pool, SlicePublisher::Known::kNone);
+//
 // Scope: this node's slices of this driver. Nothing is deleted when the plugin ends: the kubelet
 // removes the slices of a driver that stays away.
 //
@@ -19,9 +25,12 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dra-plugin/inventory/pool.h"
@@ -34,33 +43,56 @@
 
 namespace tahoma::dra {
 
+struct SlicePublisherOptions {
+  bool fixed_names = false;  // SliceName; slices of this node with other names are not looked at
+  bool log_writes = true;    // a line for each slice that is written or deleted
+  // Of this server, as another publisher saw it: what it drops, and how it keeps counters, which is
+  // then not looked at again.
+  std::set<std::string> dropped_fields = {};
+  std::optional<CounterSupport> counters = {};
+};
+
 class SlicePublisher {
  public:
   // `transport` must outlive this object.
-  SlicePublisher(kube::Transport& transport, std::string node_name)
-      : api_(transport, no_sleep_, Rng(0), {.attempts = 1}), node_name_(std::move(node_name)) {}
+  SlicePublisher(kube::Transport& transport, std::string node_name,
+                 SlicePublisherOptions options = {})
+      : api_(transport, no_sleep_, Rng(0), {.attempts = 1}),
+        node_name_(std::move(node_name)),
+        options_(std::move(options)),
+        dropped_(options_.dropped_fields),
+        counters_(options_.counters) {}
 
   // kNotFound while the Node object does not exist; kAborted when others kept changing the slices;
   // the server's refusal with its message.
   absl::Status Publish(const Pool& pool);
 
+  // Whether the server may have slices of the node already; kNone is a hint that saves reading.
+  enum class Known : std::uint8_t { kNothing, kNone };
+  // Does the same for a caller who knows the Node's uid.
+  absl::Status PublishFor(const std::string& node_uid, const Pool& pool, Known known);
+
   // Fields that the server did not keep, for the log: "spec.devices[].taints".
   const std::set<std::string>& dropped_fields() const { return dropped_; }
+  // How the server keeps counters, as found last; empty before the first publication.
+  std::optional<CounterSupport> counters() const { return counters_; }
 
  private:
   // Finds out how the server keeps counters. kAborted when it is not as it was believed to be.
   absl::Status LookAtCounters(const SliceOwner& owner);
-  absl::Status PublishOnce(const Pool& pool);
+  absl::Status PublishOnce(const std::string& node_uid, const Pool& pool, Known known);
   absl::StatusOr<std::string> NodeUid();
   absl::StatusOr<std::vector<Json>> List();
+  absl::StatusOr<std::vector<Json>> ReadByName(std::size_t wanted);
   absl::Status Delete(const Json& slice);
   absl::Status Write(const Json& slice);
 
   kube::InterruptibleSleeper no_sleep_;  // nothing is repeated: the caller publishes again
   kube::Client api_;
   const std::string node_name_;
+  const SlicePublisherOptions options_;
   std::set<std::string> dropped_;
-  std::optional<CounterSupport> counters_;  // as found last; empty before the first publication
+  std::optional<CounterSupport> counters_;
 };
 
 }  // namespace tahoma::dra

@@ -321,13 +321,68 @@ TEST_F(SlicePublisherTest, ANodeThatIsNotThereYetIsNotFound) {
   EXPECT_EQ(api_.writes(), 0);
 }
 
+const SlicePublisherOptions kFixedNames = {.fixed_names = true, .log_writes = false};
+
+TEST_F(SlicePublisherTest, WhoNamesTheSlicesHimselfReadsNoList) {
+  SlicePublisher publisher(api_, "node-a", kFixedNames);
+  const Pool pool = Build(TestNode());
+  ASSERT_TRUE(publisher.PublishFor(node_uid_, pool, SlicePublisher::Known::kNone).ok());
+  EXPECT_EQ(api_.TakeLog(), std::vector<std::string>(5, "POST " + kSlices));
+  ExpectWhole(pool);
+  const auto slices = Slices();
+  EXPECT_TRUE(slices.contains("00-neuron.aws.com-node-a-0"));
+  EXPECT_TRUE(slices.contains("04-neuron.aws.com-node-a-0"));
+  ASSERT_TRUE(publisher.PublishFor(node_uid_, pool, SlicePublisher::Known::kNothing).ok());
+  const auto log = api_.TakeLog();
+  ASSERT_EQ(log.size(), 5u) << "reads, and no writes";
+  EXPECT_EQ(log[3], "GET " + kSlices + "/03-neuron.aws.com-node-a-0");
+}
+
+// As after a create whose answer was lost.
+TEST_F(SlicePublisherTest, ASliceThatIsThereAgainstExpectationIsNotMadeTwice) {
+  const Pool pool = Build(TestNode());
+  SlicePublisher first(api_, "node-a", kFixedNames);
+  ASSERT_TRUE(first.PublishFor(node_uid_, pool, SlicePublisher::Known::kNone).ok());
+  const auto before = Slices();
+  SlicePublisher second(api_, "node-a", kFixedNames);
+  ASSERT_TRUE(second.PublishFor(node_uid_, pool, SlicePublisher::Known::kNone).ok());
+  EXPECT_EQ(Slices(), before);
+}
+
+TEST_F(SlicePublisherTest, SlicesOfALargerPoolAreFoundWithoutTheOneThatTellsOfThem) {
+  SlicePublisher publisher(api_, "node-a", kFixedNames);
+  ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
+  ASSERT_EQ(Call("DELETE", kSlices + "/00-neuron.aws.com-node-a-0").status, 200);
+  const Pool chips = Build(TestNode(), kChipsOnly);
+  ASSERT_TRUE(publisher.Publish(chips).ok());
+  ExpectWhole(chips);
+  EXPECT_EQ(Slices().size(), 1u);
+}
+
+TEST_F(SlicePublisherTest, WhatOneLearntOfTheServersFieldsAnotherIsTold) {
+  const std::set<std::string> gates_off = {"spec.devices[].taints"};
+  api_.edit = [&](json& slice) { RemoveFields(gates_off, slice); };
+  const Pool chips = Build(TestNode(), kChipsOnly);
+  SlicePublisher first(api_, "node-a", kFixedNames);
+  ASSERT_TRUE(first.Publish(chips).ok());
+  SlicePublisherOptions options = kFixedNames;
+  options.dropped_fields = first.dropped_fields();
+  const int writes = api_.writes();
+  SlicePublisher second(api_, "node-a", options);
+  ASSERT_TRUE(second.Publish(chips).ok());
+  EXPECT_EQ(api_.writes(), writes);
+}
+
 class SlicePublisherPropertyTest : public SlicePublisherTest {};
 
 // A plugin that dies after any number of writes leaves what the next one makes whole.
 TEST_F(SlicePublisherPropertyTest, WhereverItStopsTheNextPublishMendsIt) {
   Rng rng(12);
   wire::Inventory inventory = TestNode();
-  for (int round = 0; round < 15; ++round) {
+  for (int round = 0; round < 30; ++round) {
+    // From the middle on the slices of the server's names go, as before a fleet is published.
+    const SlicePublisherOptions options = round < 15 ? SlicePublisherOptions{} : kFixedNames;
+    if (round == 15) Restore({});
     inventory.chips[rng.Below(16)].healthy = rng.Chance(1, 2);
     const Publish publish = {.chips = true, .lnc1 = rng.Chance(1, 2), .lnc2 = rng.Chance(1, 2)};
     const Pool pool = Build(inventory, publish);
@@ -335,10 +390,10 @@ TEST_F(SlicePublisherPropertyTest, WhereverItStopsTheNextPublishMendsIt) {
     api_.refuse = [&](const kube::Request& request) {
       return request.method != "GET" && left-- <= 0;
     };
-    SlicePublisher first(api_, "node-a");
+    SlicePublisher first(api_, "node-a", options);
     (void)first.Publish(pool);
     api_.refuse = nullptr;
-    SlicePublisher second(api_, "node-a");
+    SlicePublisher second(api_, "node-a", options);
     ASSERT_TRUE(second.Publish(pool).ok());
     ExpectWhole(pool);
     const int writes = api_.writes();
