@@ -12,8 +12,8 @@
 // One that publishes thousands of nodes names the slices itself: then a slice is found by its name,
 // without a list in which the server looks at all nodes' slices, and none can be made twice.
 //
-//   SlicePublisher publisher(transport, name, {.fixed_names = true, .log_writes = false});
-//   absl::Status status = publisher.PublishFor(node_uid, *pool, SlicePublisher::Known::kNone);
+//   SlicePublisher quiet(transport, name, {.fixed_names = true, .log_writes = false});
+//   absl::Status published = quiet.PublishFor(node_uid, *pool, SlicePublisher::Known::kNone);
 //
 // Scope: this node's slices of this driver. Nothing is deleted when the plugin ends: the kubelet
 // removes the slices of a driver that stays away.

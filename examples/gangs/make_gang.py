@@ -2,7 +2,7 @@
 """Writes a gang: the Gang, one claim template, and its pods, ready for `kubectl apply -f -`.
 
     make_gang.py NAME SHAPE MEMBERS [--command 'nccom-test allr …'] [--instance-type trn2u.48xlarge]
-        [--block CAPACITY_BLOCK] [--preemptible] [--max-runtime 90m] [--grace SECONDS]
+        [--block CAPACITY_BLOCK] [--preemptible] [--max-runtime 90m] [--grace SECONDS] [--tolerate TAINT]
 
 Each pod asks for an equal share of the shape's chips.
 """
@@ -21,6 +21,7 @@ PARSER.add_argument("--block", help="the Capacity Block in which it runs")
 PARSER.add_argument("--preemptible", action="store_true", help="may use what is kept for blocks, or lent by them")
 PARSER.add_argument("--max-runtime", help="after which it is ended, as 90m")
 PARSER.add_argument("--grace", type=int, default=30, help="seconds between SIGTERM and SIGKILL")
+PARSER.add_argument("--tolerate", help="the key of a taint of nodes that its pods tolerate, as tahoma.dev/virtual-node")
 
 GANG = """\
 apiVersion: tahoma.dev/v1alpha1
@@ -62,7 +63,7 @@ metadata:
 spec:
   schedulerName: tahoma
   restartPolicy: Never
-  terminationGracePeriodSeconds: {grace}
+  terminationGracePeriodSeconds: {grace}{more}
   containers:
   - name: main
     image: tahoma.dev/workload:v1
@@ -92,8 +93,9 @@ def main():
                       instance_type=args.instance_type,
                       more=more), end="")
     command = ", ".join(f'"{word}"' for word in shlex.split(args.command))
+    of_pod = f"\n  tolerations:\n  - {{key: {args.tolerate}, operator: Exists}}" if args.tolerate else ""
     for index in range(args.members):
-        print(POD.format(name=args.name, index=index, grace=args.grace, command=command), end="")
+        print(POD.format(name=args.name, index=index, grace=args.grace, command=command, more=of_pod), end="")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// sim-node: one emulated Trn2 instance, and the kubelet's place for the pods
-// bound to it.
+// sim-node: one emulated Trn2 instance, and the kubelet's place for the pods bound to it; or a
+// fleet of virtual nodes in an API server.
 
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -43,7 +43,6 @@ int main(int argc, char** argv) {
 
   auto program = sim::SimNode::Start(options);
   if (!program.ok()) return Fail(program.status());
-  spdlog::info("node {} ({}) is up", options.node_name, options.instance_type);
   int number = 0;
   sigwait(&ends, &number);
   spdlog::info("signal {}: ending", number);

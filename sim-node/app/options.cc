@@ -188,13 +188,89 @@ void DeclarePodRunner(config::Fields& fields, Options::Runner& runner) {
                       });
 }
 
+void DeclareFleetNodes(config::Fields& fields, Options::FleetNodes& nodes) {
+  fields.String("kubeconfig", &nodes.kubeconfig, "the API server to fill; empty: in a pod");
+  fields.String("name", &nodes.name,
+                "label tahoma.dev/fleet of its nodes, and the beginning of their names: "
+                "NAME-00000, NAME-00001, …");
+  fields.Map("instanceTypes", &nodes.instance_types,
+             "how many nodes of a type there are for so many of the others: "
+             "trn2u.48xlarge=3,trn2.48xlarge=1; trn2u are in UltraServers of four");
+  fields.Strings("publish", &nodes.publish, "which devices each node shows",
+                 {"chips", "lnc1", "lnc2", "node"});
+  fields.String("taint", &nodes.taint,
+                "what the nodes' taint tahoma.dev/virtual-node does with pods that do not tolerate "
+                "it; nobody runs pods there",
+                {"NoSchedule", "NoExecute", "none"});
+  fields.Duration("leasePeriod", &nodes.lease_period,
+                  {.min = std::chrono::seconds(1), .max = std::chrono::seconds(30)},
+                  "how often each node's lease is renewed; one that is not for 40 s is lost");
+  fields.Duration("resyncPeriod", &nodes.resync_period,
+                  {.min = std::chrono::seconds(10), .max = std::chrono::hours(24)},
+                  "how often each node and its ResourceSlices are looked at and mended");
+  fields.Int("workers", &nodes.workers, {.min = 1, .max = 256},
+             "threads, each with a connection to the API server");
+}
+
+// A fleet takes nothing of what is about one node. A key that is given nevertheless is a mistake.
+absl::Status CheckFleetAlone(const Options& options) {
+  const Options defaults;
+  const auto refuse = [](std::string_view key, std::string_view instead) {
+    return InvalidArgument("fleet and {} do not go together: {}", key, instead);
+  };
+  if (!options.node_name.empty()) {
+    return refuse("nodeName", "the nodes of a fleet have their names from fleetNodes.name");
+  }
+  if (options.instance_type != defaults.instance_type) {
+    return refuse("instanceType", "a fleet has fleetNodes.instanceTypes");
+  }
+  if (options.pod_runner.enabled) {
+    return refuse("podRunner.enabled", "nobody runs pods on virtual nodes");
+  }
+  if (!options.ultra_server.id.empty() || !options.ultra_server.peers.empty()) {
+    return refuse("ultraServer", "trn2u nodes of a fleet are in UltraServers of four");
+  }
+  if (!options.link_address.empty()) return refuse("linkAddress", "virtual nodes have no links");
+  if (!options.efa.address.empty() || !options.efa.peers.empty()) {
+    return refuse("efa", "virtual nodes have no network");
+  }
+  if (!options.network_layers.empty()) {
+    return refuse("networkLayers", "a fleet has layers of its own, of 128, 2048 and 16384 nodes");
+  }
+  if (!options.capacity_block_id.empty()) {
+    return refuse("capacityBlockId", "virtual nodes are in no Capacity Block of EC2's");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::StatusOr<FleetOptions> FleetOptionsOf(const Options& options) {
+  const Options::FleetNodes& nodes = options.fleet_nodes;
+  FleetOptions fleet = {.plan = {.nodes = options.fleet,
+                                 .name = nodes.name,
+                                 .neuron_driver_version = options.driver_version},
+                        .lease_period = nodes.lease_period,
+                        .resync_period = nodes.resync_period,
+                        .workers = nodes.workers};
+  TAHOMA_RETURN_IF_ERROR(CheckFleetName(nodes.name));
+  TAHOMA_ASSIGN_OR_RETURN(fleet.plan.types, ParseFleetTypes(nodes.instance_types));
+  const absl::StatusOr<dra::Publish> publish = dra::ParsePublish(nodes.publish);
+  if (!publish.ok()) return Annotate(publish.status(), "fleetNodes");
+  fleet.plan.publish = *publish;
+  fleet.plan.taint = std::nullopt;
+  if (nodes.taint == "NoSchedule") fleet.plan.taint = kube::TaintEffect::kNoSchedule;
+  if (nodes.taint == "NoExecute") fleet.plan.taint = kube::TaintEffect::kNoExecute;
+  return fleet;
+}
 
 config::Spec DeclareOptions(Options& options) {
   config::Spec spec({.program = "sim-node",
                      .kind = "SimNodeConfig",
                      .version = "0.1.0",
-                     .summary = "Emulates one Trn2 instance, and runs the pods bound to it."});
+                     .summary =
+                         "Emulates one Trn2 instance, and runs the pods bound to it; or shows "
+                         "a fleet of virtual ones."});
   spec.String("nodeName", &options.node_name, "name of the Kubernetes node");
   spec.String("instanceType", &options.instance_type, "of the catalogue");
   spec.Section("ultraServer", "the UltraServer the node belongs to",
@@ -229,10 +305,22 @@ config::Spec DeclareOptions(Options& options) {
                });
   spec.Section("podRunner", "the kubelet's place",
                [&](config::Fields& f) { DeclarePodRunner(f, options.pod_runner); });
+  spec.Int("fleet", &options.fleet, {.max = kFleetNodesMax},
+           "how many virtual nodes to keep in an API server in the place of one emulated node: "
+           "Nodes, Leases and ResourceSlices; 0: none. What they are: fleetNodes");
+  spec.Section("fleetNodes", "the virtual nodes of a fleet",
+               [&](config::Fields& f) { DeclareFleetNodes(f, options.fleet_nodes); });
   return spec;
 }
 
 absl::Status CheckOptions(Options& options) {
+  if (options.fleet > 0) {
+    TAHOMA_RETURN_IF_ERROR(CheckFleetAlone(options));
+    return FleetOptionsOf(options).status();
+  }
+  if (!options.fleet_nodes.kubeconfig.empty()) {
+    return InvalidArgument("fleetNodes.kubeconfig is given, but fleet is 0; say how many nodes");
+  }
   if (options.node_name.empty()) return InvalidArgument("nodeName is empty; name the node");
   if (hw::FindInstanceType(options.instance_type) == nullptr) {
     return InvalidArgument("instanceType \"{}\" is unknown; known are {}", options.instance_type,

@@ -11,7 +11,9 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -19,6 +21,7 @@
 
 #include "lib/config/spec.h"
 #include "lib/wire/tls.h"
+#include "sim-node/fleet/fleet.h"
 #include "sim-node/podrunner/images.h"
 #include "sim-node/trace/efa_layers.h"
 
@@ -74,6 +77,21 @@ struct Options {
     ImageMap images{};
   };
 
+  // What the virtual nodes of a fleet are, in the place of one node.
+  struct FleetNodes {
+    std::string kubeconfig{};  // empty: in a pod
+    std::string name = "fleet";
+    std::map<std::string, std::string> instance_types = {{"trn2u.48xlarge", "1"}};
+    std::vector<std::string> publish = {"chips"};
+    std::string taint = "NoSchedule";  // or "NoExecute", "none"
+    std::chrono::nanoseconds lease_period = std::chrono::seconds(10);
+    std::chrono::nanoseconds resync_period = std::chrono::minutes(5);
+    int workers = 16;
+  };
+
+  std::uint32_t fleet = 0;  // 0: one node, which is the rest of this
+  FleetNodes fleet_nodes{};
+
   std::string node_name{};
   std::string instance_type = "trn2.48xlarge";
   UltraServer ultra_server{};
@@ -102,5 +120,8 @@ config::Spec DeclareOptions(Options& options);
 absl::Status CheckOptions(Options& options);
 
 wire::TlsFiles PeerTlsFiles(const Options& options);
+
+// kInvalidArgument, naming the key, when a fleet cannot be so.
+absl::StatusOr<FleetOptions> FleetOptionsOf(const Options& options);
 
 }  // namespace tahoma::sim

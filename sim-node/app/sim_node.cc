@@ -18,6 +18,7 @@
 #include "lib/rest/bearer.h"
 #include "lib/wire/server.h"
 #include "sim-node/app/node_communicators.h"
+#include "sim-node/app/running_fleet.h"
 #include "sim-node/app/socket_folders.h"
 #include "sim-node/podrunner/plugin_registry.h"
 #include "sim-node/podrunner/pod_runner.h"
@@ -344,8 +345,10 @@ absl::Status RunningNode::WritePorts() const {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SimNode>> SimNode::Start(const Options& options) {
+  if (options.fleet > 0) return StartFleet(options);
   auto program = std::make_unique<RunningNode>(options);
   TAHOMA_RETURN_IF_ERROR(program->Begin());
+  spdlog::info("node {} ({}) is up", options.node_name, options.instance_type);
   return program;
 }
 

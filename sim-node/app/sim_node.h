@@ -1,4 +1,5 @@
-// One running sim-node: its parts, started in order and stopped in the reverse.
+// One running sim-node: its parts, started in order and stopped in the reverse; or a fleet
+// (running_fleet.h).
 //
 //   absl::StatusOr<std::unique_ptr<SimNode>> program = SimNode::Start(options);
 //   …                                                   // until SIGTERM

@@ -190,6 +190,49 @@ def idle_rss(program):
         return rss_mib(ground.pid(f"n0.{program}"))
 
 
+class VirtualFleet:
+    """`sim-node --fleet` beside a controller, once all its nodes are published."""
+
+    def __init__(self, ground, nodes, *options):
+        self.child = subprocess.Popen([BIN / "sim-node", "--fleet", str(nodes), "--fleet-nodes.kubeconfig",
+                                       ground.kubeconfig, *options], stderr=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        for line in self.child.stderr:
+            if found := re.search(r"all \d+ nodes are published, with (\d+) ResourceSlices, after ([\d.]+) s", line):
+                self.slices, self.seconds = int(found[1]), float(found[2])
+                return self
+        raise OSError(f"sim-node ended with {self.child.wait()} before its fleet was published")
+
+    def __exit__(self, *_):
+        self.child.kill()
+        self.child.wait()
+
+
+def fleet_slices_published_per_s():
+    with Controller() as ground, VirtualFleet(ground, 5000) as fleet:
+        return fleet.slices / fleet.seconds
+
+
+def fleet_bytes_per_node():
+    """What 9,000 more nodes take of a sim-node, all of them published and their leases renewed for two periods."""
+    resident = {}
+    for nodes in (1000, 10000):
+        with Controller() as ground, VirtualFleet(ground, nodes) as fleet:
+            time.sleep(20)  # this is a measurement, not a test
+            resident[nodes] = rss_mib(fleet.child.pid) * MIB
+    return (resident[10000] - resident[1000]) / 9000
+
+
+def slice_bytes_per_node(publish):
+    """The ResourceSlices of a trn2u.48xlarge as an API server stores them: in protobuf, each with its envelope."""
+    with Controller() as ground, VirtualFleet(ground, 1, "--fleet-nodes.publish", publish):
+        path = f"{ground.server}/apis/resource.k8s.io/v1/resourceslices"
+        names = [item["metadata"]["name"] for item in json.loads(output("curl", "-sf", path))["items"]]
+        return sum(len(subprocess.run(["curl", "-sf", "-H", "Accept: application/vnd.kubernetes.protobuf", f"{path}/{name}"],
+                                      check=True, stdout=subprocess.PIPE).stdout) for name in names)
+
+
 def google_benchmark(program, counter):
     """The named counter, or the real time in ns, of a Google Benchmark program's only benchmark."""
     def run(name):
@@ -222,6 +265,10 @@ ROWS = [
     ("controller_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("controller")),
     ("sim_node_16_chips_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("sim-node")),
     ("dra_plugin_idle_rss_mib", "MiB", 30, "lower", lambda _: idle_rss("dra-plugin")),
+    ("fleet_slices_published_per_s", "slices/s", None, "higher", lambda _: fleet_slices_published_per_s()),
+    ("fleet_bytes_per_node", "bytes", 20480, "lower", lambda _: fleet_bytes_per_node()),
+    ("slice_bytes_per_node_chips_only", "bytes", 8192, "lower", lambda _: slice_bytes_per_node("chips")),
+    ("slice_bytes_per_node_all_partitions", "bytes", 65536, "lower", lambda _: slice_bytes_per_node("chips,lnc1,lnc2,node")),
     ("allreduce_64_chips_1gib_wall_ms", "ms", 10, "lower", google_benchmark("collective_bench", None)),
     ("allreduce_2048_chips_hierarchical_wall_ms", "ms", 1000, "lower", google_benchmark("collective_bench", None)),
     ("broadcast_4096_units_wall_ms", "ms", 5000, "lower", google_benchmark("collective_bench", None)),

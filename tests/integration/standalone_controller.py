@@ -26,12 +26,12 @@ def ask(method, url, body=None, headers=None):
 
 
 class StandaloneController:
-    def __init__(self, folder, *flags, token=""):
+    def __init__(self, folder, *flags, token="", listen="127.0.0.1:0"):
         port_file = pathlib.Path(folder, "ports")
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.process = subprocess.Popen([
             os.path.join(os.environ["TAHOMA_BIN"], "controller"), "--standalone", "--data-dir", f"{folder}/data",
-            "--listen-address", "127.0.0.1:0", "--admin-address", "127.0.0.1:0", "--crd-dir", "charts/tahoma/crds",
+            "--listen-address", listen, "--admin-address", "127.0.0.1:0", "--crd-dir", "charts/tahoma/crds",
             "--port-file", str(port_file), *flags])
         waiting = threading.Event()
         while not port_file.exists():

@@ -55,6 +55,8 @@ LAYERS = {
     "sim-node/serve": ["sim-node/node", "sim-node/collective", "sim-node/chip", "sim-node/link", "sim-node/engine",
                        "lib/wire", "lib/rest", "lib/collective", "lib/hw", "lib/torus"],
     "sim-node/podrunner": ["lib/kube", "lib/kube/objects", "lib/rest", "lib/hw", "lib/wire"],
+    # Nodes without processes of their own: what a pod runner and a dra-plugin publish, published for thousands.
+    "sim-node/fleet": ["sim-node/podrunner", "dra-plugin/inventory", "dra-plugin/slices", "lib/kube", "lib/kube/objects", "lib/wire", "lib/hw"],
     "sim-node/workload": ["lib/wire", "lib/hw", "lib/torus", "lib/config"],
     "dra-plugin/inventory": ["lib/wire", "lib/hw", "lib/torus", "lib/kube/objects"],
     "dra-plugin/claims": ["lib/wire", "lib/hw", "lib/torus", "lib/kube", "lib/kube/objects", "dra-plugin/inventory"],

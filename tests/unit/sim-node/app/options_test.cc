@@ -253,5 +253,82 @@ TEST(SimNodeOptionsTest, NodesBeyondThisMachineMustProveTheirNames) {
   Expect(cases);
 }
 
+TEST(SimNodeOptionsTest, AFleetNeedsNothingButItsSizeAndTakesAllThatAFileSays) {
+  Options options;
+  options.fleet = 62'500;
+  ASSERT_TRUE(CheckOptions(options).ok()) << CheckOptions(options);
+  const auto plain = FleetOptionsOf(options);
+  EXPECT_EQ(plain->plan.nodes, 62'500U);
+  EXPECT_EQ(plain->plan.name, "fleet");
+  EXPECT_EQ(plain->plan.types.at(0).type->name, "trn2u.48xlarge");
+  EXPECT_EQ(plain->plan.publish,
+            (dra::Publish{.chips = true, .lnc1 = false, .lnc2 = false, .node = false}));
+  EXPECT_EQ(plain->plan.taint, kube::TaintEffect::kNoSchedule);
+  EXPECT_EQ(plain->lease_period, std::chrono::seconds(10));
+
+  Options told;
+  const absl::Status read = config::ParseFile(
+      "apiVersion: tahoma.dev/v1alpha1\nkind: SimNodeConfig\nfleet: 12\nfleetNodes:\n"
+      "  kubeconfig: k\n  name: west\n  instanceTypes: {trn2u.48xlarge: 3, trn2.48xlarge: 1}\n"
+      "  publish: [chips, node]\n  taint: none\n  leasePeriod: 30s\n  resyncPeriod: 1m\n"
+      "  workers: 4\ndriverVersion: 2.27.0.0\n",
+      "file", DeclareOptions(told));
+  ASSERT_TRUE(read.ok()) << read;
+  ASSERT_TRUE(CheckOptions(told).ok()) << CheckOptions(told);
+  const auto fleet = FleetOptionsOf(told);
+  EXPECT_EQ(fleet->plan.name, "west");
+  ASSERT_EQ(fleet->plan.types.size(), 2U);
+  EXPECT_EQ(fleet->plan.types[1].nodes, 3U);
+  EXPECT_TRUE(fleet->plan.publish.node);
+  EXPECT_FALSE(fleet->plan.taint);
+  EXPECT_EQ(fleet->lease_period, std::chrono::seconds(30));
+  EXPECT_EQ(fleet->resync_period, std::chrono::minutes(1));
+  EXPECT_EQ(fleet->workers, 4);
+  EXPECT_EQ(fleet->plan.neuron_driver_version, "2.27.0.0");
+}
+
+TEST(SimNodeOptionsTest, WhatIsAboutOneNodeDoesNotGoWithAFleet) {
+  const auto error = [](const std::function<void(Options&)>& change) {
+    Options options;
+    options.fleet = 4;
+    change(options);
+    return std::string(Message(CheckOptions(options)));
+  };
+  EXPECT_EQ(error([](Options& o) { o.node_name = "n1"; }),
+            "fleet and nodeName do not go together: the nodes of a fleet have their names from "
+            "fleetNodes.name");
+  EXPECT_THAT(error([](Options& o) { o.instance_type = "trn2u.48xlarge"; }),
+              StartsWith("fleet and instanceType do not go together"));
+  EXPECT_THAT(error([](Options& o) { o.pod_runner.enabled = true; }),
+              StartsWith("fleet and podRunner.enabled do not go together"));
+  EXPECT_THAT(error([](Options& o) { o.ultra_server.id = "us-1"; }),
+              StartsWith("fleet and ultraServer do not go together"));
+  EXPECT_THAT(error([](Options& o) { o.link_address = "127.0.0.1:0"; }),
+              StartsWith("fleet and linkAddress do not go together"));
+  EXPECT_THAT(error([](Options& o) { o.efa.address = "127.0.0.1:0"; }),
+              StartsWith("fleet and efa do not go together"));
+  EXPECT_THAT(error([](Options& o) {
+                o.network_layers = {"a", "b", "c"};
+              }),
+              StartsWith("fleet and networkLayers do not go together"));
+  EXPECT_THAT(error([](Options& o) { o.capacity_block_id = "cr-1"; }),
+              StartsWith("fleet and capacityBlockId do not go together"));
+  EXPECT_THAT(error([](Options& o) { o.fleet_nodes.name = "West"; }),
+              HasSubstr("fleetNodes.name \"West\""));
+  EXPECT_THAT(error([](Options& o) {
+                o.fleet_nodes.instance_types = {{"trn9", "1"}};
+              }),
+              HasSubstr("fleetNodes.instanceTypes: \"trn9\" is unknown"));
+  EXPECT_THAT(error([](Options& o) { o.fleet_nodes.publish = {}; }), StartsWith("fleetNodes: "));
+}
+
+TEST(SimNodeOptionsTest, AFleetsServerWithoutAFleetIsAMistake) {
+  Options options;
+  options.node_name = "n1";
+  options.fleet_nodes.kubeconfig = "k";
+  EXPECT_EQ(Message(CheckOptions(options)),
+            "fleetNodes.kubeconfig is given, but fleet is 0; say how many nodes");
+}
+
 }  // namespace
 }  // namespace tahoma::sim

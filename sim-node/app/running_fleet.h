@@ -1,0 +1,22 @@
+// A sim-node that shows a fleet of virtual nodes in the place of one emulated node.
+//
+//   absl::StatusOr<std::unique_ptr<SimNode>> program = StartFleet(options);   // options.fleet > 0
+//
+// Thread safety: as SimNode's.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <memory>
+
+#include "sim-node/app/options.h"
+#include "sim-node/app/sim_node.h"
+
+namespace tahoma::sim {
+
+// Fails when the API server's address or credentials cannot be used; one that does not answer is
+// waited for.
+absl::StatusOr<std::unique_ptr<SimNode>> StartFleet(const Options& options);
+
+}  // namespace tahoma::sim
