@@ -217,6 +217,7 @@ absl::StatusOr<std::size_t> VirtualNodes::EnsureSlices(const VirtualNode& node,
   {
     const MutexLock lock(mutex_);
     options.dropped_fields = dropped_fields_;
+    options.counters = counters_;
   }
   Publisher publisher(transport_, node.name, std::move(options));
   const dra::Pool pool = PoolOf(plan_, node, *faults);
@@ -225,9 +226,11 @@ absl::StatusOr<std::size_t> VirtualNodes::EnsureSlices(const VirtualNode& node,
   {
     const MutexLock lock(mutex_);
     dropped_fields_.insert(publisher.dropped_fields().begin(), publisher.dropped_fields().end());
+    counters_ = publisher.counters();
   }
   TAHOMA_RETURN_IF_ERROR(published);
-  return dra::CutIntoSlices(pool).size();
+  const auto counters = publisher.counters().value_or(dra::CounterSupport::kApart);
+  return dra::CutIntoSlices(dra::ShownPool(pool, counters)).size();
 }
 
 absl::StatusOr<std::size_t> VirtualNodes::Ensure(std::uint32_t index, Known known) {

@@ -29,10 +29,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "dra-plugin/inventory/shown_pool.h"
 #include "lib/base/clock.h"
 #include "lib/base/json_fwd.h"
 #include "lib/base/mutex.h"
@@ -102,6 +104,8 @@ class VirtualNodes {
   kube::Client api_;
   Mutex mutex_;
   std::set<std::string> dropped_fields_ ABSL_GUARDED_BY(mutex_);  // that the server did not keep
+  // How the server keeps counters; found with the first node that is published.
+  std::optional<dra::CounterSupport> counters_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::sim
