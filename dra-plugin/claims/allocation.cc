@@ -6,8 +6,10 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/hw/block_config.h"
 #include "lib/hw/device_config.h"
+#include "lib/kube/object.h"
 #include "lib/kube/objects/claim.h"
 #include "lib/wire/fields.h"
 
@@ -21,6 +23,8 @@ constexpr std::size_t kMaxResults = 32;   // resource/v1: AllocationResultsMaxSi
 constexpr std::size_t kMaxConfigs = 64;   // resource/v1: 2 * DeviceConfigMaxSize
 constexpr std::size_t kMaxRequests = 32;  // resource/v1: DeviceRequestsMaxSize
 constexpr std::size_t kMaxName = 253;
+
+std::string InRequest(const std::string& request) { return fmt::format("request \"{}\"", request); }
 
 bool IsName(std::string_view text) { return !text.empty() && text.size() <= kMaxName; }
 
@@ -38,70 +42,167 @@ absl::Status ReadResults(const kube::Allocation& allocation, DriverAllocation& o
     if (!IsName(result.request) || !IsName(result.pool) || !IsName(result.device)) {
       return InvalidArgument(
           "request \"{}\", pool \"{}\" and device \"{}\" of a result must have 1 to {} bytes each",
-          result.request.substr(0, kMaxName), result.pool.substr(0, kMaxName),
-          result.device.substr(0, kMaxName), kMaxName);
+          CutUtf8(result.request, kMaxName), CutUtf8(result.pool, kMaxName),
+          CutUtf8(result.device, kMaxName), kMaxName);
     }
     if (result.admin_access) {
       return InvalidArgument("request \"{}\" has admin access, which this driver does not offer",
                              result.request);
     }
-    TAHOMA_ASSIGN_OR_RETURN(const hw::DeviceName device, hw::ParseDeviceName(result.device));
-    out.devices.push_back({.request = result.request, .pool = result.pool, .device = device});
+    const auto device = hw::ParseDeviceName(result.device);
+    if (!device.ok()) return Annotate(device.status(), InRequest(result.request));
+    out.devices.push_back({.request = result.request, .pool = result.pool, .device = *device});
+  }
+  return absl::OkStatus();
+}
+
+std::string Quoted(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) {
+    out += fmt::format("{}\"{}\"", out.empty() ? "" : ", ", CutUtf8(name, kMaxName));
+  }
+  return out;
+}
+
+// For messages: "the claim's configuration for request "r"".
+std::string Describe(const kube::DeviceConfig& config) {
+  return fmt::format("the {}'s configuration for {}",
+                     config.source == kube::ConfigSource::kClass ? "class" : "claim",
+                     config.requests.empty()       ? "all requests"
+                     : config.requests.size() == 1 ? "request " + Quoted(config.requests)
+                                                   : "requests " + Quoted(config.requests));
+}
+
+// The names of a claim's requests and of their subrequests, "r" and "r/sub".
+std::vector<std::string> RequestsOf(const json& claim) {
+  std::vector<std::string> names;
+  for (const json& request : kube::ListAt(claim, {"spec", "devices", "requests"})) {
+    const std::string name(kube::StringAt(request, {"name"}));
+    names.push_back(name);
+    for (const json& one : kube::ListAt(request, {"firstAvailable"})) {
+      names.push_back(fmt::format("{}/{}", name, kube::StringAt(one, {"name"})));
+    }
+  }
+  return names;
+}
+
+// What a user has misspelt would else be left out without a word. An API server checks it too; a
+// scheduler that allocates may be anybody's.
+absl::Status CheckRequests(const kube::DeviceConfig& config,
+                           const std::vector<std::string>& requests) {
+  if (requests.empty()) return absl::OkStatus();  // the object does not show them
+  for (const std::string& name : config.requests) {
+    if (std::find(requests.begin(), requests.end(), name) != requests.end()) continue;
+    return InvalidArgument("{}: the claim has no request \"{}\"; its requests are {}",
+                           Describe(config), CutUtf8(name, kMaxName), Quoted(requests));
   }
   return absl::OkStatus();
 }
 
 absl::Status ReadConfigs(const kube::Allocation& allocation, kube::ConfigSource source,
-                         DriverAllocation& out) {
+                         const std::vector<std::string>& requests, DriverAllocation& out) {
   for (const kube::DeviceConfig& config : allocation.configs) {
     if (config.source != source) continue;
     if (config.driver == hw::kBlockConfigDriver) {
-      TAHOMA_ASSIGN_OR_RETURN(const hw::BlockConfig block, hw::ParseBlockConfig(config.parameters));
-      out.reclaim_timestamp = block.reclaim_timestamp;
+      const auto block = hw::ParseBlockConfig(config.parameters);
+      if (!block.ok()) return Annotate(block.status(), Describe(config));
+      out.reclaim_timestamp = block->reclaim_timestamp;
     }
     if (config.driver != kDriverName) continue;
     TAHOMA_RETURN_IF_ERROR(CheckLength("config[].requests", config.requests.size(), kMaxRequests));
+    TAHOMA_RETURN_IF_ERROR(CheckRequests(config, requests));
     kube::DeviceConfig& added = out.configs.emplace_back(config);
     if (added.parameters == "null") added.parameters = "{}";
     if (!added.parameters.starts_with('{')) {
-      return InvalidArgument("the parameters of a configuration are no object");
+      return InvalidArgument("{}: its parameters are {}; they must be an object", Describe(config),
+                             CutUtf8(added.parameters, 64));
     }
   }
   return absl::OkStatus();
 }
 
-bool Applies(const kube::DeviceConfig& config, const AllocatedDevice& device) {
-  if (config.requests.empty()) return true;
-  return std::any_of(config.requests.begin(), config.requests.end(), [&](const std::string& name) {
-    return name == device.request || name == BaseRequest(device.request);
-  });
+// A configuration of the allocation, read.
+struct Config {
+  const kube::DeviceConfig* from = nullptr;
+  hw::DeviceConfig value = {};
+};
+
+absl::StatusOr<std::vector<Config>> ParseConfigs(const DriverAllocation& allocation) {
+  std::vector<Config> out;
+  for (const kube::DeviceConfig& config : allocation.configs) {
+    absl::StatusOr<hw::DeviceConfig> parsed = hw::ParseDeviceConfig(config.parameters);
+    if (!parsed.ok()) return Annotate(parsed.status(), Describe(config));
+    out.push_back({.from = &config, .value = *std::move(parsed)});
+  }
+  return out;
 }
+
+// How closely a configuration names a device's request.
+enum class Scope { kOther, kAllRequests, kRequest, kSubrequest };
+
+Scope ScopeOf(const kube::DeviceConfig& config, const AllocatedDevice& device) {
+  if (config.requests.empty()) return Scope::kAllRequests;
+  Scope scope = Scope::kOther;
+  for (const std::string& name : config.requests) {
+    if (name == device.request) {
+      return name == BaseRequest(name) ? Scope::kRequest : Scope::kSubrequest;
+    }
+    if (name == BaseRequest(device.request)) scope = Scope::kRequest;
+  }
+  return scope;
+}
+
+// A value of a device, and the configuration that it is from.
+struct Setting {
+  std::optional<int> value = {};
+  kube::ConfigSource source = kube::ConfigSource::kClass;
+  Scope scope = Scope::kOther;
+
+  // Later entries replace earlier ones; but of two of the same source for the same requests nobody
+  // knows which one was meant.
+  absl::Status Set(int now, const kube::DeviceConfig& config, Scope now_scope,
+                   std::string_view field) {
+    if (value.has_value() && *value != now && source == config.source && scope == now_scope) {
+      return InvalidArgument(
+          "{} says {} {}, and another one for the same says {}; keep one of them", Describe(config),
+          field, now, *value);
+    }
+    value = now;
+    source = config.source;
+    scope = now_scope;
+    return absl::OkStatus();
+  }
+};
 
 // The configuration of one device, after the later entries have replaced the earlier ones.
 struct DeviceSettings {
-  std::optional<int> lnc = {};
-  std::optional<int> ultra_server_mode = {};
+  Setting lnc = {};
+  Setting ultra_server_mode = {};
 };
 
-absl::StatusOr<DeviceSettings> SettingsOf(const DriverAllocation& allocation,
+absl::StatusOr<DeviceSettings> SettingsOf(const std::vector<Config>& configs,
                                           const AllocatedDevice& device) {
   DeviceSettings settings;
-  for (const kube::DeviceConfig& config : allocation.configs) {
-    TAHOMA_ASSIGN_OR_RETURN(const hw::DeviceConfig parsed,
-                            hw::ParseDeviceConfig(config.parameters));
-    if (!Applies(config, device)) continue;
-    if (const auto* neuron = std::get_if<hw::NeuronConfig>(&parsed)) {
-      settings.lnc = neuron->logical_neuron_core;
+  for (const Config& config : configs) {
+    const Scope scope = ScopeOf(*config.from, device);
+    if (scope == Scope::kOther) continue;
+    if (const auto* neuron = std::get_if<hw::NeuronConfig>(&config.value)) {
+      TAHOMA_RETURN_IF_ERROR(
+          settings.lnc.Set(neuron->logical_neuron_core, *config.from, scope, "logicalNeuronCore"));
     } else {
-      settings.ultra_server_mode = std::get<hw::UltraServerConfig>(parsed).ultraserver_mode;
+      TAHOMA_RETURN_IF_ERROR(settings.ultra_server_mode.Set(
+          std::get<hw::UltraServerConfig>(config.value).ultraserver_mode, *config.from, scope,
+          "ultraserverMode"));
     }
   }
   if (device.device.kind != DeviceKind::kCore) return settings;
-  if (settings.lnc.has_value() && *settings.lnc != device.device.lnc) {
-    return InvalidArgument("{} is a partition for LNC {}, but its NeuronConfig says {}",
-                           hw::ToString(device.device), device.device.lnc, *settings.lnc);
+  if (settings.lnc.value.value_or(device.device.lnc) != device.device.lnc) {
+    return InvalidArgument(
+        "{} is a partition for LNC {}, but its NeuronConfig says logicalNeuronCore {}; it must be "
+        "{}, or left out",
+        hw::ToString(device.device), device.device.lnc, *settings.lnc.value, device.device.lnc);
   }
-  settings.lnc = device.device.lnc;
+  settings.lnc.value = device.device.lnc;
   return settings;
 }
 
@@ -109,24 +210,39 @@ absl::StatusOr<DeviceSettings> SettingsOf(const DriverAllocation& allocation,
 // (docs/reference/aws-dra-driver.md#configurations).
 absl::Status CheckLnc(const hw::InstanceType& type, const AllocatedDevice& device,
                       const DeviceSettings& settings) {
-  const bool configured = settings.lnc.has_value() && device.device.kind != DeviceKind::kCore;
+  const bool configured = settings.lnc.value.has_value() && device.device.kind != DeviceKind::kCore;
   if (configured && type.chip->lnc_max == 1) {
-    return InvalidArgument("NeuronConfig: dynamic LNC not supported on {}", type.name);
+    return InvalidArgument("NeuronConfig: dynamic LNC not supported on {}; leave it out",
+                           type.name);
   }
   return absl::OkStatus();
 }
 
 // One value for the whole claim, because its environment is one for all its containers.
-absl::Status Agree(std::optional<int>& claim, const std::optional<int>& device,
-                   std::string_view what) {
-  if (!device.has_value()) return absl::OkStatus();
-  if (claim.has_value() && *claim != *device) {
-    return InvalidArgument("the claim mixes {} {} and {}; use one claim for each", what, *claim,
-                           *device);
+class ClaimValue {
+ public:
+  explicit ClaimValue(std::string_view field) : field_(field) {}
+
+  absl::Status Take(const std::optional<int>& of_device, const std::string& request) {
+    if (!of_device.has_value()) return absl::OkStatus();
+    if (value_.has_value() && *value_ != *of_device) {
+      return InvalidArgument(
+          "{} is {} here and {} for request \"{}\"; a claim has one: use a claim for each", field_,
+          *of_device, *value_, request_);
+    }
+    if (!value_.has_value()) request_ = request;
+    value_ = of_device;
+    return absl::OkStatus();
   }
-  claim = device;
-  return absl::OkStatus();
-}
+
+  const std::optional<int>& value() const { return value_; }
+  const std::string& request() const { return request_; }  // the first that has a value
+
+ private:
+  const std::string_view field_;
+  std::optional<int> value_;
+  std::string request_;
+};
 
 absl::Status CheckChip(const wire::Inventory& inventory, int chip) {
   const auto found = std::find_if(inventory.chips.begin(), inventory.chips.end(),
@@ -208,8 +324,9 @@ absl::Status CheckUltraServer(const wire::Inventory& inventory, int mode) {
   if (mode > ultra_server.mode) {
     return FailedPrecondition(
         "UltraServerConfig: ultraserverMode is {}, but {} of UltraServer {} works with at most {} "
-        "nodes",
-        mode, inventory.node_name, ultra_server.id, ultra_server.mode);
+        "nodes; it must be {}",
+        mode, inventory.node_name, ultra_server.id, ultra_server.mode,
+        ultra_server.mode == 1 ? "1" : "1 or 2");
   }
   return absl::OkStatus();
 }
@@ -235,14 +352,16 @@ absl::StatusOr<DriverAllocation> ReadAllocation(std::string_view claim_json,
   TAHOMA_ASSIGN_OR_RETURN(const kube::ResourceClaim read, kube::ParseResourceClaim(object));
   if (read.metadata.uid != claim.uid) {
     return FailedPrecondition("the claim of that name has uid {}; expected {}, which was deleted",
-                              read.metadata.uid.substr(0, kMaxName), claim.uid);
+                              CutUtf8(read.metadata.uid, kMaxName), claim.uid);
   }
   if (!read.allocation) return FailedPrecondition("the claim is not allocated");
   DriverAllocation out;
   TAHOMA_RETURN_IF_ERROR(ReadResults(*read.allocation, out));
   TAHOMA_RETURN_IF_ERROR(CheckLength("config", read.allocation->configs.size(), kMaxConfigs));
-  TAHOMA_RETURN_IF_ERROR(ReadConfigs(*read.allocation, kube::ConfigSource::kClass, out));
-  TAHOMA_RETURN_IF_ERROR(ReadConfigs(*read.allocation, kube::ConfigSource::kClaim, out));
+  const std::vector<std::string> requests = RequestsOf(object);
+  for (const auto source : {kube::ConfigSource::kClass, kube::ConfigSource::kClaim}) {
+    TAHOMA_RETURN_IF_ERROR(ReadConfigs(*read.allocation, source, requests, out));
+  }
   if (out.devices.empty()) {
     return InvalidArgument("the allocation has no device of driver {}", kDriverName);
   }
@@ -257,29 +376,38 @@ absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim,
     return InvalidArgument("node {}: instance type \"{}\" is unknown", inventory.node_name,
                            inventory.instance_type);
   }
-  std::optional<int> lnc;
-  std::optional<int> mode;
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<Config> configs, ParseConfigs(allocation));
+  ClaimValue lnc("logicalNeuronCore");
+  ClaimValue mode("ultraserverMode");
   Holdings holdings;
   bool whole_node = false;
-  for (const AllocatedDevice& device : allocation.devices) {
+  const auto add = [&](const AllocatedDevice& device) -> absl::Status {
     if (device.pool != inventory.node_name) {
       return InvalidArgument("{} is in pool \"{}\"; this node's pool is \"{}\"",
                              hw::ToString(device.device), device.pool, inventory.node_name);
     }
-    TAHOMA_ASSIGN_OR_RETURN(const DeviceSettings settings, SettingsOf(allocation, device));
+    TAHOMA_ASSIGN_OR_RETURN(const DeviceSettings settings, SettingsOf(configs, device));
     TAHOMA_RETURN_IF_ERROR(CheckLnc(*type, device, settings));
-    TAHOMA_RETURN_IF_ERROR(Agree(lnc, settings.lnc, "LNC"));
-    TAHOMA_RETURN_IF_ERROR(Agree(mode, settings.ultra_server_mode, "ultraserverMode"));
-    TAHOMA_RETURN_IF_ERROR(holdings.Add(device.device, inventory));
+    TAHOMA_RETURN_IF_ERROR(lnc.Take(settings.lnc.value, device.request));
+    TAHOMA_RETURN_IF_ERROR(mode.Take(settings.ultra_server_mode.value, device.request));
     whole_node = whole_node || device.device.kind == DeviceKind::kNode;
+    return holdings.Add(device.device, inventory);
+  };
+  for (const AllocatedDevice& device : allocation.devices) {
+    TAHOMA_RETURN_IF_ERROR(Annotate(add(device), InRequest(device.request)));
   }
-  if (mode.has_value()) TAHOMA_RETURN_IF_ERROR(CheckUltraServer(inventory, *mode));
-  if (!mode.has_value() && whole_node) mode = WidestMode(*inventory.ultra_server);
+  if (mode.value().has_value()) {
+    TAHOMA_RETURN_IF_ERROR(
+        Annotate(CheckUltraServer(inventory, *mode.value()), InRequest(mode.request())));
+  }
+  const int nodes = mode.value().has_value() ? *mode.value()
+                    : whole_node             ? WidestMode(*inventory.ultra_server)
+                                             : 0;
   wire::ClaimGrant grant = {.claim_uid = claim.uid,
                             .name_space = claim.name_space,
                             .name = claim.name,
-                            .lnc = lnc.value_or(type->chip->lnc_default),
-                            .ultra_server_mode = mode.value_or(0)};
+                            .lnc = lnc.value().value_or(type->chip->lnc_default),
+                            .ultra_server_mode = nodes};
   holdings.Fill(grant.lnc, grant);
   return grant;
 }

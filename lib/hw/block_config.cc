@@ -2,6 +2,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/hw/device_config.h"
 
 namespace tahoma::hw {
@@ -15,7 +16,8 @@ absl::Status CheckWord(const Json& object, const char* field, std::string_view w
   const auto at = object.find(field);
   if (at != object.end() && *at == wanted) return absl::OkStatus();
   return InvalidArgument("{} is {}; it must be \"{}\"", field,
-                         at == object.end() ? "missing" : at->dump().substr(0, 64), wanted);
+                         at == object.end() ? "missing" : std::string(CutUtf8(at->dump(), 64)),
+                         wanted);
 }
 
 }  // namespace
@@ -37,12 +39,12 @@ absl::StatusOr<BlockConfig> ParseBlockConfig(std::string_view json) {
   for (const auto& [name, value] : object.items()) {
     if (name == "apiVersion" || name == "kind" || name == kReclaim) continue;
     return InvalidArgument("unknown field \"{}\" in {}; its only field is \"{}\"",
-                           name.substr(0, 64), kKind, kReclaim);
+                           CutUtf8(name, 64), kKind, kReclaim);
   }
   const auto at = object.find(kReclaim);
   if (at == object.end() || !at->is_number_integer() || *at < 0 || *at > INT64_MAX) {
     return InvalidArgument("{}.{} is {}; it must be milliseconds since 1970", kKind, kReclaim,
-                           at == object.end() ? "missing" : at->dump().substr(0, 64));
+                           at == object.end() ? "missing" : std::string(CutUtf8(at->dump(), 64)));
   }
   return BlockConfig{.reclaim_timestamp = at->get<std::int64_t>()};
 }

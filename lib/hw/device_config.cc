@@ -8,6 +8,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
 namespace tahoma::hw {
 namespace {
@@ -27,7 +28,7 @@ absl::Status CheckFields(const Json& object, std::string_view kind, std::string_
   for (const auto& [name, value] : object.items()) {
     if (name == "apiVersion" || name == "kind" || name == field) continue;
     return InvalidArgument("unknown field \"{}\" in {}; its only field is \"{}\"",
-                           name.substr(0, 64), kind, field);
+                           CutUtf8(name, 64), kind, field);
   }
   return absl::OkStatus();
 }
@@ -41,13 +42,14 @@ absl::StatusOr<std::optional<int>> ReadChoice(const Json& object, std::string_vi
       if (*at == choice) return std::optional<int>(choice);
     }
   }
-  return InvalidArgument("{}.{} is {}; it must be {}", kind, field, at->dump().substr(0, 64),
-                         JoinChoices(choices));
+  return InvalidArgument("{}.{} is {}; it must be {}", kind, field,
+                         std::string(CutUtf8(at->dump(), 64)), JoinChoices(choices));
 }
 
 std::string TextOf(const Json& object, const char* field) {
   const auto at = object.find(field);
-  return at != object.end() && at->is_string() ? at->get<std::string>().substr(0, 64) : "";
+  return at != object.end() && at->is_string() ? std::string(CutUtf8(at->get<std::string>(), 64))
+                                               : "";
 }
 
 }  // namespace
