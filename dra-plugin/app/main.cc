@@ -13,13 +13,13 @@
 #include <cstdlib>
 #include <ctime>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "dra-plugin/app/plugin.h"
 #include "dra-plugin/app/plugin_metrics.h"
+#include "dra-plugin/app/settings.h"
 #include "lib/base/clock.h"
 #include "lib/base/files.h"
 #include "lib/base/status.h"
@@ -33,69 +33,10 @@
 namespace tahoma::dra {
 namespace {
 
-constexpr std::string_view kVersion = "0.1.0";
 constexpr timespec kLookAtConfiguration = {.tv_sec = 10, .tv_nsec = 0};
 // The kubelet's calls wait for one another, so none may wait long for an API server.
 constexpr kube::HttpLimits kLimits = {.connect_timeout = std::chrono::seconds(5),
                                       .request_timeout = std::chrono::seconds(15)};
-
-struct Settings {
-  std::string node_name;
-  std::string kubeconfig;
-  std::string node_socket;
-  std::string plugin_dir = "/var/lib/kubelet/plugins";
-  std::string registry_dir = "/var/lib/kubelet/plugins_registry";
-  std::string cdi_dir = "/var/run/cdi";
-  std::vector<std::string> publish = {"chips", "lnc1", "lnc2", "node"};
-  bool managed_taint = true;
-  std::map<std::string, std::string> fault_effects;
-  std::chrono::nanoseconds flap_hold = std::chrono::seconds(10);
-  bool label_node = false;
-  std::string pod_uid;
-  std::string metrics_address;
-  std::chrono::nanoseconds node_lost_after = std::chrono::seconds(10);
-  std::chrono::nanoseconds resync_period = std::chrono::minutes(5);
-};
-
-config::Spec SpecOf(Settings& settings) {
-  config::Spec spec({.program = "dra-plugin",
-                     .kind = "DraPluginConfig",
-                     .version = std::string(kVersion),
-                     .summary = "Publishes a node's Neuron devices and prepares claims on them."});
-  spec.String("nodeName", &settings.node_name, "the Kubernetes node, also the pool's name");
-  spec.String("kubeconfig", &settings.kubeconfig, "how to reach the API server; empty: in a pod");
-  spec.String("nodeSocket", &settings.node_socket, "where sim-node listens: a path or host:port");
-  spec.String("pluginDir", &settings.plugin_dir, "the kubelet's folder for plugins' sockets");
-  spec.String("registryDir", &settings.registry_dir, "the kubelet's folder for registrations");
-  spec.String("cdiDir", &settings.cdi_dir, "the runtime's folder for dynamic CDI files");
-  spec.Strings("publish", &settings.publish,
-               "which devices the node shows; a change of the file is followed without a restart",
-               {"chips", "lnc1", "lnc2", "node"});
-  spec.Bool("managedTaint", &settings.managed_taint,
-            "give the devices the taint tahoma.dev/managed, which keeps kube-scheduler from them; "
-            "false where kube-scheduler gives them away and Tahoma's controller does not");
-  spec.Map(
-      "faultEffects", &settings.fault_effects,
-      "what the taint of a fault does, by its reason: NoExecute (so unless it is said here) or "
-      "NoSchedule; link-down has no taint unless it is said here");
-  spec.Duration("flapHold", &settings.flap_hold, {.min = {}, .max = std::chrono::minutes(5)},
-                "how long a chip or link that fails again within 10 minutes stays marked after its "
-                "repair; it doubles with each time, up to 5 minutes");
-  spec.Bool("labelNode", &settings.label_node,
-            "keep the Node's labels of instance type, network and UltraServer; for nodes with a "
-            "kubelet that no cloud controller and no device plugin labels");
-  spec.String("podUid", &settings.pod_uid, "of this pod, for rolling updates; empty: none");
-  spec.String("metricsAddress", &settings.metrics_address,
-              "where GET /metrics, /livez and /readyz are answered, to everybody; empty: nowhere");
-  spec.Duration("nodeLostAfter", &settings.node_lost_after,
-                {.min = std::chrono::milliseconds(100), .max = std::chrono::hours(1)},
-                "how long sim-node may be away before its devices become unhealthy");
-  spec.Duration("resyncPeriod", &settings.resync_period,
-                {.min = std::chrono::seconds(1), .max = std::chrono::hours(24)},
-                "how often the published ResourceSlices are checked, and at every second time the "
-                "prepared claims");
-  return spec;
-}
 
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
@@ -109,20 +50,14 @@ absl::StatusOr<kube::ServerAccess> Access(const Settings& settings) {
 }
 
 absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
-  if (settings.node_name.empty()) return InvalidArgument("nodeName is empty; name the node");
-  if (settings.node_socket.empty()) {
-    return InvalidArgument("nodeSocket is empty; say where sim-node listens");
-  }
+  TAHOMA_RETURN_IF_ERROR(CheckSettings(settings));
   PluginOptions options = {.node_name = settings.node_name,
                            .node_socket = settings.node_socket,
                            .plugin_dir = settings.plugin_dir,
                            .registry_dir = settings.registry_dir,
                            .cdi_dir = settings.cdi_dir,
                            .pod_uid = settings.pod_uid};
-  TAHOMA_ASSIGN_OR_RETURN(options.pool.publish, ParsePublish(settings.publish));
-  TAHOMA_ASSIGN_OR_RETURN(options.pool.fault_effects, ParseFaultEffects(settings.fault_effects));
-  options.pool.managed_taint = settings.managed_taint;
-  options.pool.driver_version = kVersion;
+  TAHOMA_ASSIGN_OR_RETURN(options.pool, PoolOptionsOf(settings));
   options.damping.hold = settings.flap_hold;
   options.label_node = settings.label_node;
   // Linux's, in a container too. Elsewhere it is not known, and no claim is of an earlier boot.
@@ -216,12 +151,12 @@ absl::Status Run(const Settings& settings, const ReadSettings& read, const sigse
 
 int Main(int argc, char** argv) {
   Settings settings;
-  const config::Spec spec = SpecOf(settings);
+  const config::Spec spec = DeclareSettings(settings);
   if (const std::optional<int> exit = config::Parse(argc, argv, spec)) return *exit;
   const auto read = [&]() -> absl::StatusOr<Settings> {
     Settings now;
     const std::vector<std::string> arguments(argv + 1, argv + argc);
-    TAHOMA_RETURN_IF_ERROR(config::ParseArguments(arguments, SpecOf(now)).status());
+    TAHOMA_RETURN_IF_ERROR(config::ParseArguments(arguments, DeclareSettings(now)).status());
     return now;
   };
   // Sockets and files of this program are for the kubelet and the runtime: for this user only.

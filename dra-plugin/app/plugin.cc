@@ -41,14 +41,14 @@ class Plugin::Driver final : public DriverCalls {
     const MonotonicTime begin = clock_.MonotonicNow();
     auto devices = claims_.Prepare(claim);
     metrics_.ObservePrepare(SecondsSince(begin), devices.status());
-    metrics_.SetPreparedClaims(claims_.prepared());
+    metrics_.SetPrepared(claims_.prepared());
     return devices;
   }
   absl::Status Unprepare(const ClaimRef& claim) override {
     const MonotonicTime begin = clock_.MonotonicNow();
     absl::Status status = claims_.Unprepare(claim);
     metrics_.ObserveUnprepare(SecondsSince(begin), status);
-    metrics_.SetPreparedClaims(claims_.prepared());
+    metrics_.SetPrepared(claims_.prepared());
     return status;
   }
 
@@ -95,12 +95,12 @@ absl::Status Plugin::Open() {
   claims_ = std::make_unique<Claims>(Claims::Options{.node_name = options_.node_name,
                                                      .node_socket = options_.node_socket,
                                                      .boot_id = options_.boot_id},
-                                     *state_files_, *cdi_files_, node_, source_);
+                                     *state_files_, *cdi_files_, node_, source_, clock_);
   {
     const CallLock::Held held(call_lock_);
     TAHOMA_RETURN_IF_ERROR(held.status());
     TAHOMA_RETURN_IF_ERROR(claims_->Start());
-    metrics_.SetPreparedClaims(claims_->prepared());
+    metrics_.SetPrepared(claims_->prepared());
   }
   driver_ = std::make_unique<Driver>(*claims_, clock_, metrics_);
   KubeletOptions kubelet = {.driver = std::string(kDriver),
@@ -108,6 +108,7 @@ absl::Status Plugin::Open() {
                             .data_dir = data_dir_,
                             .pod_uid = options_.pod_uid,
                             .repeat_for = options_.repeat_for};
+  kubelet.on_requests = [this](int change) { metrics_.CountRequests(change); };
   kubelet.on_registration = [this](bool registered, const std::string& error) {
     OnRegistration(registered, error);
   };
@@ -283,7 +284,7 @@ absl::Status Plugin::DropStaleClaims() {
       const CallLock::Held held(call_lock_);
       TAHOMA_RETURN_IF_ERROR(held.status());
       TAHOMA_RETURN_IF_ERROR(claims_->Drop(claim));
-      metrics_.SetPreparedClaims(claims_->prepared());
+      metrics_.SetPrepared(claims_->prepared());
       metrics_.CountDroppedClaim();
     } else {
       seen.insert(uid);

@@ -16,8 +16,11 @@
 #include <absl/status/status.h>
 
 #include <atomic>
-#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
 
+#include "dra-plugin/claims/claims.h"
 #include "dra-plugin/inventory/pool.h"
 #include "lib/rest/metrics.h"
 #include "lib/rest/probes.h"
@@ -32,7 +35,8 @@ class PluginMetrics {
   // One try; the kubelet's call may take several.
   void ObservePrepare(double seconds, const absl::Status& status);
   void ObserveUnprepare(double seconds, const absl::Status& status);
-  void SetPreparedClaims(std::size_t claims);
+  void CountRequests(int change);  // of the kubelet, that wait for their answer
+  void SetPrepared(const PreparedCount& prepared);
   void CountDroppedClaim();
 
   void SetDevices(const Pool& pool);
@@ -41,15 +45,23 @@ class PluginMetrics {
   void SetRegistered(bool registered);
 
  private:
+  // Of tries to prepare, or to unprepare.
   struct Calls {
     rest::Histogram& done;
     rest::Histogram& failed;
+    std::map<std::string_view, rest::Counter*> failures;  // by reason
+
+    void Observe(double seconds, const absl::Status& status);
   };
-  static Calls AddCalls(rest::Metrics& metrics, const std::string& name, const std::string& help);
+  static Calls AddCalls(rest::Metrics& metrics, const std::string& verb);
 
   Calls prepare_;
   Calls unprepare_;
+  rest::Gauge& requests_;
   rest::Gauge& claims_;
+  rest::Gauge& chips_;
+  rest::Gauge& cores_;
+  rest::Gauge& nodes_;
   rest::Counter& dropped_;
   rest::Gauge& healthy_;
   rest::Gauge& unhealthy_;

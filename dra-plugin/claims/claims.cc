@@ -8,6 +8,7 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
+#include "lib/hw/device_name.h"
 
 namespace tahoma::dra {
 namespace {
@@ -37,6 +38,35 @@ void SetUltraServer(const wire::UltraServer& from, PreparedClaim& claim) {
   claim.ultra_server_node_id = nodes == 4 ? from.election->node_id_4 : from.election->node_id_2;
 }
 
+PreparedCount CountOf(const Checkpoint& checkpoint) {
+  PreparedCount count = {.claims = checkpoint.claims.size()};
+  for (const auto& [uid, claim] : checkpoint.claims) {
+    for (const PreparedDevice& device : claim.devices) {
+      const auto name = hw::ParseDeviceName(device.device);
+      if (!name.ok()) continue;
+      ++(name->kind == hw::DeviceKind::kNode   ? count.nodes
+         : name->kind == hw::DeviceKind::kChip ? count.chips
+                                               : count.cores);
+    }
+  }
+  return count;
+}
+
+// "neuron-device-0, neuron-device-1", for the log.
+std::string NamesOf(const std::vector<PreparedDevice>& devices) {
+  std::string names;
+  for (const PreparedDevice& device : devices) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", device.device);
+  }
+  return names;
+}
+
+std::string ModeOf(const wire::ClaimGrant& grant) {
+  return grant.ultra_server_mode == 0
+             ? ""
+             : fmt::format(", UltraServer mode {}", grant.ultra_server_mode);
+}
+
 }  // namespace
 
 bool IsAway(const absl::Status& status) {
@@ -48,7 +78,7 @@ absl::StatusOr<Checkpoint> Claims::Load() {
   absl::StatusOr<Checkpoint> checkpoint =
       bytes.has_value() ? DecodeCheckpoint(*bytes) : Checkpoint{};
   if (checkpoint.ok()) {
-    prepared_ = checkpoint->claims.size();
+    prepared_ = CountOf(*checkpoint);
     return checkpoint;
   }
   return DataLoss(
@@ -60,7 +90,7 @@ absl::StatusOr<Checkpoint> Claims::Load() {
 
 absl::Status Claims::Save(const Checkpoint& checkpoint) {
   TAHOMA_RETURN_IF_ERROR(state_.Write(kCheckpointFile, EncodeCheckpoint(checkpoint)));
-  prepared_ = checkpoint.claims.size();
+  prepared_ = CountOf(checkpoint);
   return absl::OkStatus();
 }
 
@@ -185,27 +215,39 @@ absl::Status Claims::MarkBoot(const std::string& uid, Checkpoint& checkpoint) {
   return Save(checkpoint);
 }
 
+double Claims::MsSince(MonotonicTime begin) const {
+  return std::chrono::duration<double, std::milli>(clock_.MonotonicNow() - begin).count();
+}
+
 absl::StatusOr<std::vector<PreparedDevice>> Claims::Prepare(const ClaimRef& claim) {
+  const MonotonicTime begin = clock_.MonotonicNow();
   TAHOMA_ASSIGN_OR_RETURN(Checkpoint checkpoint, Load());
   if (const auto found = checkpoint.claims.find(claim.uid); found != checkpoint.claims.end()) {
     TAHOMA_RETURN_IF_ERROR(Restore(found->second));
-    if (IsOfEarlierBoot(found->second)) {
-      TAHOMA_RETURN_IF_ERROR(MarkBoot(claim.uid, checkpoint));
-      spdlog::info("prepared {} again after the machine's start", claim.ToString());
-    }
+    const bool after_boot = IsOfEarlierBoot(found->second);
+    if (after_boot) TAHOMA_RETURN_IF_ERROR(MarkBoot(claim.uid, checkpoint));
+    spdlog::info("{} is prepared already{}, confirmed in {:.1f} ms: {}", claim.ToString(),
+                 after_boot ? " from before the machine's start" : "", MsSince(begin),
+                 NamesOf(found->second.devices));
     return found->second.devices;
   }
   const absl::StatusOr<PreparedClaim> prepared = PrepareNew(claim, checkpoint);
   if (!prepared.ok()) return Annotate(prepared.status(), claim.ToString());
   const absl::Status committed = Commit(*prepared, checkpoint);
   if (!committed.ok()) return Annotate(committed, claim.ToString());
-  spdlog::info("prepared {}: {}", claim.ToString(), wire::EncodeClaimGrant(prepared->grant));
+  spdlog::info("prepared {} in {:.1f} ms: {}; LNC {}{}", claim.ToString(), MsSince(begin),
+               NamesOf(prepared->devices), prepared->grant.lnc, ModeOf(prepared->grant));
   return prepared->devices;
 }
 
 absl::Status Claims::Unprepare(const ClaimRef& claim) {
+  const MonotonicTime begin = clock_.MonotonicNow();
   TAHOMA_ASSIGN_OR_RETURN(Checkpoint checkpoint, Load());
-  if (checkpoint.claims.erase(claim.uid) == 0) return absl::OkStatus();
+  const auto held = checkpoint.claims.extract(claim.uid);
+  if (held.empty()) {
+    spdlog::info("{} is not prepared: nothing to unprepare", claim.ToString());
+    return absl::OkStatus();
+  }
   const absl::Status released = node_.Release(claim.uid);
   if (!released.ok() && !IsAway(released)) return Annotate(released, claim.ToString());
   if (!released.ok()) {
@@ -214,7 +256,8 @@ absl::Status Claims::Unprepare(const ClaimRef& claim) {
   }
   TAHOMA_RETURN_IF_ERROR(cdi_.Remove(CdiFileName(claim.uid)));
   TAHOMA_RETURN_IF_ERROR(Save(checkpoint));
-  spdlog::info("unprepared {}", claim.ToString());
+  spdlog::info("unprepared {} in {:.1f} ms: {}", claim.ToString(), MsSince(begin),
+               NamesOf(held.mapped().devices));
   return absl::OkStatus();
 }
 

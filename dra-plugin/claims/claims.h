@@ -1,6 +1,6 @@
 // Prepares and unprepares claims: the plugin's last line of defence against two claims on one core.
 //
-//   Claims claims(options, state_folder, cdi_folder, node, source);
+//   Claims claims(options, state_folder, cdi_folder, node, source, clock);
 //   TAHOMA_RETURN_IF_ERROR(claims.Start());
 //   absl::StatusOr<std::vector<PreparedDevice>> devices = claims.Prepare(claim);
 //
@@ -11,6 +11,9 @@
 //
 // The checkpoint is read anew at every call, because during a rolling update two plugins work
 // alternately; the caller holds the lock between processes.
+//
+// What is prepared, restored or unprepared leaves a line in the log, with the claim, its devices
+// and how long it took; what is refused is told to the caller.
 //
 // Scope: the state machine. Threads, sockets and locks are dra-plugin/kubelet and app.
 //
@@ -27,6 +30,7 @@
 #include "dra-plugin/claims/allocation.h"
 #include "dra-plugin/claims/checkpoint.h"
 #include "dra-plugin/claims/files.h"
+#include "lib/base/clock.h"
 #include "lib/wire/messages.h"
 
 namespace tahoma::dra {
@@ -56,6 +60,16 @@ class ClaimSource {
                                           const std::string& name) = 0;
 };
 
+// How much is prepared.
+struct PreparedCount {
+  std::size_t claims = 0;
+  std::size_t chips = 0;  // devices, by what they are
+  std::size_t cores = 0;
+  std::size_t nodes = 0;
+
+  bool operator==(const PreparedCount&) const = default;
+};
+
 class Claims {
  public:
   struct Options {
@@ -65,8 +79,14 @@ class Claims {
   };
 
   // All ports must outlive this object.
-  Claims(Options options, Files& state, Files& cdi, NodePort& node, ClaimSource& source)
-      : options_(std::move(options)), state_(state), cdi_(cdi), node_(node), source_(source) {}
+  Claims(Options options, Files& state, Files& cdi, NodePort& node, ClaimSource& source,
+         const Clock& clock)
+      : options_(std::move(options)),
+        state_(state),
+        cdi_(cdi),
+        node_(node),
+        source_(source),
+        clock_(clock) {}
 
   // Checks the checkpoint, writes CDI files that are missing and removes those of this node that no
   // prepared claim has. kDataLoss for a damaged checkpoint: it names the file and what to do, and
@@ -98,8 +118,8 @@ class Claims {
   // Loads the claims that are prepared now.
   absl::StatusOr<Checkpoint> Load();
 
-  // The number of claims that were prepared at the end of the last call.
-  std::size_t prepared() const { return prepared_; }
+  // What was prepared at the end of the last call.
+  const PreparedCount& prepared() const { return prepared_; }
 
  private:
   absl::StatusOr<PreparedClaim> PrepareNew(const ClaimRef& claim, const Checkpoint& checkpoint);
@@ -108,6 +128,7 @@ class Claims {
   absl::Status Restore(const PreparedClaim& claim);
   absl::Status Save(const Checkpoint& checkpoint);
   absl::Status MarkBoot(const std::string& uid, Checkpoint& checkpoint);
+  double MsSince(MonotonicTime begin) const;
   // Whether an answer of the source says that the claim is not that claim any more.
   static bool IsStale(const PreparedClaim& claim, const absl::StatusOr<std::string>& object);
   absl::Status WriteMissingCdi(const Checkpoint& checkpoint);
@@ -118,7 +139,8 @@ class Claims {
   Files& cdi_;
   NodePort& node_;
   ClaimSource& source_;
-  std::size_t prepared_ = 0;
+  const Clock& clock_;
+  PreparedCount prepared_;
 };
 
 }  // namespace tahoma::dra

@@ -18,6 +18,7 @@
 #include "dra_v1.grpc.pb.h"
 #include "dra_v1beta1.grpc.pb.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/socket.h"
 #include "pluginregistration.grpc.pb.h"
 
@@ -28,26 +29,42 @@ namespace dra_v1 = k8s::io::kubelet::pkg::apis::dra::v1;
 namespace dra_v1beta1 = k8s::io::kubelet::pkg::apis::dra::v1beta1;
 
 constexpr std::size_t kMaxHealthMessage = 1024;  // dra-health v1 api.proto
+constexpr std::size_t kMaxError = 4096;          // an event shows 1,024 of it
 constexpr std::int64_t kHealthTimeoutSeconds = 30;
 // Two streams and the calls of as many pods as start and end at the same time, most of them waiting
 // for one another.
 constexpr int kMaxThreads = 64;
+constexpr int kPollMs = 3'600'000;
 constexpr std::int64_t kStopGraceSeconds = 5;
+
+// A text as protobuf takes it. Of an answer with a byte that is not UTF-8, such as from a proxy's
+// page of errors, the kubelet would read nothing at all.
+std::string Utf8(std::string_view text, std::size_t bytes_most) {
+  if (IsUtf8(text)) return std::string(CutUtf8(text, bytes_most));
+  std::string out(text.substr(0, bytes_most));
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  return out;
+}
 
 // The answers of both versions of the driver's service; the kubelet's messages differ in name only.
 class DriverAnswers {
  public:
-  DriverAnswers(DriverCalls& driver, CallLock& lock, const KubeletOptions& options)
-      : driver_(driver), options_(options), queue_(lock) {}
+  DriverAnswers(DriverCalls& driver, CallLock& lock, const KubeletOptions& options,
+                const Clock& clock)
+      : driver_(driver), options_(options), clock_(clock), queue_(lock) {}
 
   template <typename Request, typename Response>
   grpc::Status Prepare(const Request& request, Response& response) {
+    const Waiting waiting(options_.on_requests);
     const Times times(options_);
     for (const auto& claim : request.claims()) {
+      const MonotonicTime begin = clock_.MonotonicNow();
       auto& answer = (*response.mutable_claims())[claim.uid()];
       const absl::StatusOr<std::vector<PreparedDevice>> devices = PrepareOne(RefOf(claim), times);
       if (!devices.ok()) {
-        answer.set_error(Text("prepare", RefOf(claim), devices.status()));
+        answer.set_error(Text("prepare", RefOf(claim), devices.status(), begin));
         continue;
       }
       for (const PreparedDevice& device : *devices) {
@@ -63,12 +80,14 @@ class DriverAnswers {
 
   template <typename Request, typename Response>
   grpc::Status Unprepare(const Request& request, Response& response) {
+    const Waiting waiting(options_.on_requests);
     const Times times(options_);
     for (const auto& claim : request.claims()) {
+      const MonotonicTime begin = clock_.MonotonicNow();
       auto& answer = (*response.mutable_claims())[claim.uid()];
       const ClaimRef ref = RefOf(claim);
       const absl::Status status = Patiently([this, ref] { return driver_.Unprepare(ref); }, times);
-      if (!status.ok()) answer.set_error(Text("unprepare", RefOf(claim), status));
+      if (!status.ok()) answer.set_error(Text("unprepare", ref, status, begin));
     }
     return grpc::Status::OK;
   }
@@ -77,6 +96,22 @@ class DriverAnswers {
   void Hurry() { queue_.EndPauses(); }
 
  private:
+  // A request that is not answered yet.
+  class Waiting {
+   public:
+    explicit Waiting(const std::function<void(int)>& tell) : tell_(tell) {
+      if (tell_) tell_(1);
+    }
+    ~Waiting() {
+      if (tell_) tell_(-1);
+    }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    const std::function<void(int)>& tell_;
+  };
+
   // Of one request, with all its claims.
   struct Times {
     explicit Times(const KubeletOptions& options)
@@ -113,14 +148,19 @@ class DriverAnswers {
     }
   }
 
-  static std::string Text(std::string_view what, const ClaimRef& claim,
-                          const absl::Status& status) {
-    spdlog::warn("cannot {} {}: {}", what, claim.ToString(), Message(status));
-    return std::string(Message(status));
+  std::string Text(std::string_view what, const ClaimRef& claim, const absl::Status& status,
+                   MonotonicTime begin) const {
+    const std::string who = claim.ToString();
+    const std::string_view reason = Message(status);  // most begin with the claim
+    spdlog::warn("cannot {} {}{} ({:.1f} ms)", what,
+                 reason.starts_with(who) ? "" : fmt::format("{}: ", who), reason,
+                 std::chrono::duration<double, std::milli>(clock_.MonotonicNow() - begin).count());
+    return Utf8(Message(status), kMaxError);
   }
 
   DriverCalls& driver_;
   const KubeletOptions& options_;
+  const Clock& clock_;
   CallQueue queue_;
 };
 
@@ -185,7 +225,7 @@ class HealthAnswers {
         out.set_health(device.healthy ? healthy : unhealthy);
         out.set_last_updated_time(seconds);
         out.set_health_check_timeout_seconds(kHealthTimeoutSeconds);
-        out.set_message(device.message.substr(0, kMaxHealthMessage));
+        out.set_message(Utf8(device.message, kMaxHealthMessage));
       }
       if (!writer.Write(response)) break;
     }
@@ -279,6 +319,8 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(const std::string& path,
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+  // The only poller need not look up again and again whether it is one too many.
+  builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, kPollMs);
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
@@ -292,7 +334,7 @@ class GrpcKubeletServer final : public KubeletServer {
                     const Clock& clock)
       : options_(std::move(options)),
         board_(board),
-        answers_(driver, lock, options_),
+        answers_(driver, lock, options_, clock),
         health_answers_(board, options_.health_period, clock) {}
   ~GrpcKubeletServer() override { Stop(); }
 

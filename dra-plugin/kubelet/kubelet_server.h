@@ -12,6 +12,9 @@
 // Scope: gRPC in, DriverCalls out. A claim's problem becomes the claim's error in the answer, never
 // a failed RPC; before that a call is repeated for some seconds while what it needs is away.
 //
+// A claim that is not prepared or unprepared leaves a line in the log, with the reason and how long
+// the kubelet waited for it.
+//
 // Thread safety: Start and Stop belong to one thread; DriverCalls come from several, one at a time
 // (CallLock).
 
@@ -45,6 +48,8 @@ struct KubeletOptions {
   std::chrono::milliseconds first_repeat = std::chrono::milliseconds(100);
   // A kubelet takes a device for Unknown 30 s after its last update.
   std::chrono::milliseconds health_period = std::chrono::seconds(10);
+  // A request of the kubelet came (1), or was answered (-1). From any thread.
+  std::function<void(int change)> on_requests = {};
   // The kubelet's verdict; `error` is set when it refused.
   std::function<void(bool registered, const std::string& error)> on_registration = {};
 };

@@ -1,8 +1,12 @@
 #include "dra-plugin/claims/claims.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <memory>
+#include <sstream>
+#include <utility>
 
 #include "dra-plugin/claims/cdi.h"
 #include "lib/base/rng.h"
@@ -22,7 +26,7 @@ struct World {
     claims = std::make_unique<Claims>(
         Claims::Options{
             .node_name = "node-a", .node_socket = "unix:/run/tahoma/node.sock", .boot_id = boot_id},
-        state, cdi, node, source);
+        state, cdi, node, source, clock);
   }
   // The machine starts again: folders in its memory and what sim-node knew are gone.
   void Reboot() {
@@ -49,6 +53,7 @@ struct World {
   MemoryFiles cdi{plan};
   FakeNode node{plan};
   FakeSource source;
+  ManualClock clock{WallTime(std::chrono::seconds(1'000'000))};
   std::string boot_id = "boot";
   std::unique_ptr<Claims> claims;
 };
@@ -137,6 +142,88 @@ TEST(ClaimsTest, UnprepareWorksWhenTheClaimIsGoneFromTheApi) {
   EXPECT_TRUE(world.node.held.empty());
   EXPECT_TRUE(world.cdi.files.empty());
   EXPECT_TRUE(world.claims->Load()->claims.empty());
+}
+
+// What the program logs while it lives.
+class Log {
+ public:
+  Log() : before_(spdlog::default_logger()) {
+    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
+    sink->set_pattern("%v");
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("", std::move(sink)));
+  }
+  ~Log() { spdlog::set_default_logger(before_); }
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  // The lines since the last call.
+  std::string Take() {
+    std::string text = text_.str();
+    text_.str("");
+    return text;
+  }
+
+ private:
+  std::ostringstream text_;
+  const std::shared_ptr<spdlog::logger> before_;
+};
+
+TEST(ClaimsTest, EachDecisionIsOneLineWithTheClaimItsDevicesAndItsTime) {
+  World world;
+  Log log;
+  const ClaimRef claim = world.Add("a", {"neuron-device-0", "neuron-device-1"});
+  ASSERT_TRUE(world.claims->Prepare(claim).ok());
+  EXPECT_EQ(
+      log.Take(),
+      "prepared claim default/a (uid-a) in 0.0 ms: neuron-device-0, neuron-device-1; LNC 2\n");
+  ASSERT_TRUE(world.claims->Prepare(claim).ok());
+  EXPECT_EQ(log.Take(),
+            "claim default/a (uid-a) is prepared already, confirmed in 0.0 ms: neuron-device-0, "
+            "neuron-device-1\n");
+  world.Reboot();
+  log.Take();
+  ASSERT_TRUE(world.claims->Prepare(claim).ok());
+  EXPECT_EQ(
+      log.Take(),
+      "claim default/a (uid-a) is prepared already from before the machine's start, confirmed "
+      "in 0.0 ms: neuron-device-0, neuron-device-1\n");
+  ASSERT_TRUE(world.claims->Unprepare(claim).ok());
+  EXPECT_EQ(log.Take(),
+            "unprepared claim default/a (uid-a) in 0.0 ms: neuron-device-0, neuron-device-1\n");
+  ASSERT_TRUE(world.claims->Unprepare(claim).ok());
+  EXPECT_EQ(log.Take(), "claim default/a (uid-a) is not prepared: nothing to unprepare\n");
+  ASSERT_TRUE(world.claims->Prepare(world.Add("n", {"neuron-node"})).ok());
+  EXPECT_EQ(log.Take(),
+            "prepared claim default/n (uid-n) in 0.0 ms: neuron-node; LNC 2, UltraServer mode 4\n");
+}
+
+TEST(ClaimsTest, WhatIsPreparedIsCountedByWhatItIs) {
+  World world;
+  ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-0", "neuron-device-1"})).ok());
+  const ClaimRef cores = world.Add("b", {"neuron-core-3-lnc2-1"});
+  ASSERT_TRUE(world.claims->Prepare(cores).ok());
+  EXPECT_EQ(world.claims->prepared(), (PreparedCount{.claims = 2, .chips = 2, .cores = 1}));
+  ASSERT_TRUE(world.claims->Unprepare(cores).ok());
+  EXPECT_EQ(world.claims->prepared(), (PreparedCount{.claims = 1, .chips = 2}));
+  world.Restart();
+  ASSERT_TRUE(world.claims->Start().ok());
+  EXPECT_EQ(world.claims->prepared(), (PreparedCount{.claims = 1, .chips = 2}));
+}
+
+// The kubelet's event shows it to the pod's author.
+TEST(ClaimsTest, ABadConfigurationIsToldWithTheClaimTheRequestAndTheField) {
+  World world;
+  const ClaimRef claim = world.Add("a", {"neuron-device-0"});
+  Json object = ClaimObject("a", claim.uid, {"neuron-device-0"});
+  Json entry = NeuronConfigEntry(4);
+  entry["requests"] = {"r"};
+  object["status"]["allocation"]["devices"]["config"] = {entry};
+  world.source.objects["default/a"] = object.dump();
+  EXPECT_EQ(Message(world.claims->Prepare(claim).status()),
+            "claim default/a (uid-a): the claim's configuration for request \"r\": "
+            "NeuronConfig.logicalNeuronCore is 4; it must be 1 or 2");
+  EXPECT_TRUE(world.node.held.empty() && world.cdi.files.empty() && world.state.files.empty())
+      << "and nothing is changed";
 }
 
 TEST(ClaimsTest, OverlapIsRefusedAndChangesNothing) {

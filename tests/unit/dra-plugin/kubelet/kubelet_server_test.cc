@@ -8,6 +8,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <thread>
 
@@ -52,8 +53,11 @@ class FakeDriver final : public DriverCalls {
  public:
   absl::StatusOr<std::vector<PreparedDevice>> Prepare(const ClaimRef& claim) override {
     EXPECT_EQ(++inside, 1) << "calls must be one at a time";
-    const absl::Status bad = claim.uid == "bad" ? NotFound("no such claim") : absl::OkStatus();
+    absl::Status bad = claim.uid == "bad" ? NotFound("no such claim") : absl::OkStatus();
     if (claim.uid == "slow") free.Wait();
+    if (during) during();
+    if (claim.uid == "latin") bad = InvalidArgument("caf\xe9");
+    if (claim.uid == "long") bad = InvalidArgument("{}", std::string(5'000, 'x'));
     last = claim;
     ++calls;
     if (away > 0 && away-- > 0) {
@@ -70,6 +74,7 @@ class FakeDriver final : public DriverCalls {
     return claim.uid == "bad" ? Unavailable("later") : absl::OkStatus();
   }
   ClaimRef last;
+  std::function<void()> during;  // called in each
   std::atomic<int> inside = 0;
   std::atomic<int> calls = 0;
   std::atomic<int> away = 0;  // for so many calls
@@ -94,10 +99,12 @@ class KubeletServerTest : public testing::Test {
             .repeat_for = repeat_for_,
             .first_repeat = std::chrono::milliseconds(1),
             .health_period = std::chrono::milliseconds(20),
-            .on_registration = [this](bool ok, const std::string& error) {
-              registered_ = ok;
-              registration_error_ = error;
-            }};
+            .on_requests = [this](int change) { requests_ += change; },
+            .on_registration =
+                [this](bool ok, const std::string& error) {
+                  registered_ = ok;
+                  registration_error_ = error;
+                }};
   }
   void Start(std::string pod_uid = "") {
     auto started = KubeletServer::Start(Options(pod_uid), driver_, *lock_, board_, clock_);
@@ -130,6 +137,7 @@ class KubeletServerTest : public testing::Test {
   std::unique_ptr<CallLock> lock_;
   HealthBoard board_;
   ManualClock clock_{WallTime(std::chrono::seconds(1'000'000))};
+  std::atomic<int> requests_ = 0;  // that wait for their answer
   std::atomic<bool> registered_ = false;
   std::string registration_error_;
   std::unique_ptr<KubeletServer> server_;
@@ -194,6 +202,15 @@ TEST_F(KubeletServerTest, EveryClaimOfARequestHasItsAnswer) {
   EXPECT_FALSE(good.devices(0).has_share_id());
 }
 
+// Go's protobuf drops a whole answer with a text that is not UTF-8, so the other claims' as well.
+TEST_F(KubeletServerTest, AReasonOfWhateverBytesReachesTheKubelet) {
+  Start();
+  EXPECT_THAT(
+      Prepare({"latin", "long", "good"}),
+      testing::ElementsAre(testing::Pair("good", "neuron-device-3"), testing::Pair("latin", "caf?"),
+                           testing::Pair("long", std::string(4'096, 'x'))));
+}
+
 TEST_F(KubeletServerTest, AnOlderKubeletIsServedTheSame) {
   repeat_for_ = std::chrono::milliseconds(0);
   Start();
@@ -212,6 +229,15 @@ TEST_F(KubeletServerTest, AnOlderKubeletIsServedTheSame) {
   ASSERT_TRUE(stub->NodeUnprepareResources(&second, unprepare, &unprepared).ok());
   EXPECT_EQ(unprepared.claims().at("good").error(), "");
   EXPECT_EQ(unprepared.claims().at("bad").error(), "later");
+}
+
+TEST_F(KubeletServerTest, ARequestIsInFlightUntilItIsAnswered) {
+  int during = 0;
+  driver_.during = [&] { during = requests_; };
+  Start();
+  Prepare({"a", "b"});
+  EXPECT_EQ(during, 1) << "one request, with two claims";
+  EXPECT_EQ(requests_, 0);
 }
 
 TEST_F(KubeletServerTest, CallsWaitForOneAnother) {
@@ -304,6 +330,14 @@ TEST_F(KubeletServerTest, HealthIsTheFullListNowAtChangesAndAgain) {
   } while (response.devices(1).health() == v1::HEALTHY);
   EXPECT_EQ(response.devices(1).health(), v1::UNHEALTHY);
   EXPECT_EQ(response.devices(1).message(), "dma-error");
+  board_.Set({{.pool = "node-a",
+               .device = "neuron-device-0",
+               .healthy = false,
+               .message = std::string(1023, 'x') + "\xc3\xa9"}});
+  do {
+    ASSERT_TRUE(reader->Read(&response));
+  } while (response.devices_size() == 2);
+  EXPECT_EQ(response.devices(0).message(), std::string(1023, 'x')) << "no half of a character";
   context.TryCancel();
 }
 
