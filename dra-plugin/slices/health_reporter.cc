@@ -37,12 +37,13 @@ std::string ReasonWord(std::string_view reason) {
 // The condition that the claim's object shows of a device; null when it shows none.
 const Json* ConditionOf(const Json& claim, const PreparedDevice& device) {
   for (const Json& entry : kube::ListAt(claim, {"status", "devices"})) {
-    if (entry.value("driver", "") != kDriver || entry.value("pool", "") != device.pool ||
-        entry.value("device", "") != device.device) {
+    if (kube::StringAt(entry, {"driver"}) != kDriver ||
+        kube::StringAt(entry, {"pool"}) != device.pool ||
+        kube::StringAt(entry, {"device"}) != device.device) {
       continue;
     }
     for (const Json& condition : kube::ListAt(entry, {"conditions"})) {
-      if (condition.value("type", "") == kCondition) return &condition;
+      if (kube::StringAt(condition, {"type"}) == kCondition) return &condition;
     }
   }
   return nullptr;
@@ -50,13 +51,14 @@ const Json* ConditionOf(const Json& claim, const PreparedDevice& device) {
 
 Json Condition(const std::string& reason, const Json* shown, WallTime now) {
   const std::string status = reason.empty() ? "True" : "False";
-  const bool same = shown != nullptr && shown->value("status", "") == status;
+  const bool same = shown != nullptr && kube::StringAt(*shown, {"status"}) == status;
+  const std::string_view since =
+      same ? kube::StringAt(*shown, {"lastTransitionTime"}) : std::string_view();
   return {{"type", kCondition},
           {"status", status},
           {"reason", reason.empty() ? "Working" : ReasonWord(reason)},
           {"message", reason.empty() ? "the device works" : "the device has the fault " + reason},
-          {"lastTransitionTime",
-           same ? shown->value("lastTransitionTime", FormatTime(now)) : FormatTime(now)}};
+          {"lastTransitionTime", since.empty() ? FormatTime(now) : std::string(since)}};
 }
 
 // The devices' entries of a claim's status; empty when there is nothing to show.
@@ -82,8 +84,8 @@ bool Shows(const Json& object, const PreparedClaim& claim, const Json& entries) 
   for (std::size_t i = 0; i < claim.devices.size(); ++i) {
     const Json* shown = ConditionOf(object, claim.devices[i]);
     const Json& wanted = entries[i]["conditions"][0];
-    if (shown == nullptr || shown->value("status", "") != wanted["status"] ||
-        shown->value("reason", "") != wanted["reason"]) {
+    if (shown == nullptr || kube::StringAt(*shown, {"status"}) != wanted["status"] ||
+        kube::StringAt(*shown, {"reason"}) != wanted["reason"]) {
       return false;
     }
   }

@@ -52,8 +52,10 @@ void RemoveField(std::string_view path, json& object) {
 // Two taints of one device are the same when their keys agree.
 using TaintKey = std::tuple<std::string, std::string, std::string, std::string>;
 TaintKey KeyOf(const json& device, const json& taint) {
-  return {device.value("name", ""), taint.value("key", ""), taint.value("value", ""),
-          taint.value("effect", "")};
+  const auto text = [](const json& object, std::string_view field) {
+    return std::string(kube::StringAt(object, {field}));
+  };
+  return {text(device, "name"), text(taint, "key"), text(taint, "value"), text(taint, "effect")};
 }
 
 }  // namespace
@@ -105,8 +107,7 @@ void RemoveFields(const std::set<std::string>& paths, json& object) {
 void KeepTaintTimes(const json& existing, json& wanted) {
   std::map<TaintKey, json> times;
   for (const json& device : kube::ListAt(existing, {"spec", "devices"})) {
-    if (!device.contains("taints")) continue;
-    for (const json& taint : device["taints"]) {
+    for (const json& taint : kube::ListAt(device, {"taints"})) {
       if (taint.contains("timeAdded")) times.emplace(KeyOf(device, taint), taint["timeAdded"]);
     }
   }

@@ -62,12 +62,19 @@ Plan Match(std::vector<json> slices, const SliceOwner& owner, std::size_t count)
 }
 
 bool SameContent(const json& existing, const json& wanted) {
-  json a = existing.value("spec", json::object());
+  json a = existing.at("spec");
   json b = wanted.at("spec");
   a.erase("pool");
   b.erase("pool");
   return a == b && existing.at("metadata").value("ownerReferences", json()) ==
                        wanted.at("metadata").at("ownerReferences");
+}
+
+// Whether somebody has written the greatest generation there is, after which there is no other: the
+// pool must begin anew.
+bool HasLastGeneration(const std::vector<json>& slices) {
+  return std::any_of(slices.begin(), slices.end(),
+                     [](const json& slice) { return GenerationOf(slice) == INT64_MAX; });
 }
 
 }  // namespace
@@ -86,8 +93,8 @@ absl::StatusOr<std::vector<json>> SlicePublisher::List() {
       kube::kResourceSlices,
       {.field_selector = fmt::format("spec.nodeName={},spec.driver={}", node_name_, kDriver)},
       [&](const json& item) {
-        const json spec = item.value("spec", json::object());
-        if (spec.value("driver", "") == kDriver && spec.value("nodeName", "") == node_name_) {
+        if (kube::StringAt(item, {"spec", "driver"}) == kDriver &&
+            kube::StringAt(item, {"spec", "nodeName"}) == node_name_) {
           out.push_back(item);
         }
         return absl::OkStatus();
@@ -177,6 +184,10 @@ absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool
   std::vector<json> slices;
   if (known == Known::kNothing) {
     TAHOMA_ASSIGN_OR_RETURN(slices, options_.fixed_names ? ReadByName(contents.size()) : List());
+  }
+  if (HasLastGeneration(slices)) {
+    for (const json& slice : slices) TAHOMA_RETURN_IF_ERROR(Delete(slice));
+    slices.clear();
   }
   Plan plan = Match(std::move(slices), owner, contents.size());
   std::vector<json> wanted;
