@@ -179,6 +179,22 @@ def ready(ports):
     return bool(address) and subprocess.call(["curl", "-sf", "-o", "/dev/null", f"http://{address}/readyz"]) == 0
 
 
+def processor_seconds(pid):
+    """What the process has used so far: utime and stime of /proc/PID/stat, which follow its name in brackets."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def plugin_idle_cpu_percent():
+    """Of one processor, in the minute after a pair of looks at its ResourceSlices that follow its registration."""
+    with Cluster() as ground:
+        time.sleep(45)
+        pid = ground.pid("n0.dra-plugin")
+        begin, used = time.monotonic(), processor_seconds(pid)
+        time.sleep(60)
+        return 100 * (processor_seconds(pid) - used) / (time.monotonic() - begin)
+
+
 def idle_rss(program):
     settle = 2  # seconds until start-up is over; this is a measurement, not a test
     if program == "controller":
@@ -269,6 +285,9 @@ ROWS = [
     ("fleet_bytes_per_node", "bytes", 20480, "lower", lambda _: fleet_bytes_per_node()),
     ("slice_bytes_per_node_chips_only", "bytes", 8192, "lower", lambda _: slice_bytes_per_node("chips")),
     ("slice_bytes_per_node_all_partitions", "bytes", 65536, "lower", lambda _: slice_bytes_per_node("chips,lnc1,lnc2,node")),
+    ("dra_plugin_idle_cpu_percent", "%", 0, "lower", lambda _: plugin_idle_cpu_percent()),
+    ("prepare_p99_ms", "ms", None, "lower", google_benchmark("prepare_bench", "p99_ms")),
+    ("unprepare_p99_ms", "ms", None, "lower", google_benchmark("prepare_bench", "p99_ms")),
     ("allreduce_64_chips_1gib_wall_ms", "ms", 10, "lower", google_benchmark("collective_bench", None)),
     ("allreduce_2048_chips_hierarchical_wall_ms", "ms", 1000, "lower", google_benchmark("collective_bench", None)),
     ("broadcast_4096_units_wall_ms", "ms", 5000, "lower", google_benchmark("collective_bench", None)),
