@@ -261,6 +261,20 @@ TEST(ClaimsTest, AClaimThatIsNotThereIsAnError) {
   EXPECT_EQ(Message(prepared.status()), "claim default/x (u): resourceclaims \"x\" not found");
 }
 
+// Found by fuzzing: such names led to other paths of the API server.
+TEST(ClaimsTest, WhatIsNoNameIsNotAskedFor) {
+  World world;
+  for (const ClaimRef& claim : {ClaimRef{.name_space = "..", .name = "a", .uid = "u"},
+                                ClaimRef{.name_space = "default", .name = "", .uid = "u"},
+                                ClaimRef{.name_space = "default", .name = "a/b", .uid = "u"},
+                                ClaimRef{.name_space = "default", .name = "a", .uid = ""}}) {
+    const absl::Status refused = world.claims->Prepare(claim).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_TRUE(Message(refused).starts_with(claim.ToString())) << refused;
+  }
+  EXPECT_EQ(world.source.reads, 0);
+}
+
 TEST(ClaimsTest, AFullDiskUndoesThePreparation) {
   World world;
   world.state.full = true;

@@ -180,6 +180,43 @@ TEST_F(HealthReporterTest, WhatFailedIsToldByTheNextReport) {
   EXPECT_THAT(Conditions("train"), ElementsAre("neuron-device-0 False Dma"));
 }
 
+// Gives one object for every claim, and passes on what else is asked.
+class OneClaim final : public kube::Transport {
+ public:
+  explicit OneClaim(kube::Transport& below) : below_(below) {}
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    const bool reads = request.method == "GET" && request.target.starts_with(kClaims);
+    return reads ? kube::Response{.status = 200, .headers = {}, .body = object.dump()}
+                 : below_.Send(request);
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    return Unavailable("no watches here");
+  }
+  Json object;
+
+ private:
+  kube::Transport& below_;
+};
+
+// Found by fuzzing: an answer that is none could end the plugin.
+TEST_F(HealthReporterTest, AStatusThatIsNoneIsWrittenAnew) {
+  AddClaim("train", {"neuron-device-0"});
+  OneClaim odd(transport_);
+  const Json condition = {{"type", "Healthy"}, {"status", 1}, {"lastTransitionTime", 2}};
+  const Json device = {{"driver", kDriver}, {"pool", "node-a"}, {"device", "neuron-device-0"}};
+  for (Json devices : {Json::array({5}), Json::array({{{"driver", 5}}}), Json::array({device})}) {
+    if (devices[0] == device) devices[0]["conditions"] = Json::array({5, condition});
+    odd.object = Claim("train");
+    odd.object["status"]["devices"] = devices;
+    HealthReporter reporter(odd, "node-a");
+    const absl::Status told =
+        reporter.Report(checkpoint_, PoolWith({{0, "dma"}}), clock_.WallNow());
+    EXPECT_TRUE(told.ok()) << told;
+    EXPECT_THAT(Conditions("train"), ElementsAre("neuron-device-0 False Dma"));
+  }
+}
+
 TEST_F(HealthReporterTest, AServerThatIsAwayIsAskedOnce) {
   for (int i = 0; i < 4; ++i) {
     AddClaim(fmt::format("c{}", i), {fmt::format("neuron-device-{}", i)});

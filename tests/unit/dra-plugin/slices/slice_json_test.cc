@@ -107,5 +107,18 @@ TEST(SliceJsonTest, ATaintKeepsItsAge) {
   EXPECT_FALSE(devices[1]["taints"][0].contains("timeAdded"));
 }
 
+// Found by fuzzing: an answer that is none could end the plugin.
+TEST(KeepTaintTimesTest, WhatIsNoTaintHasNoTime) {
+  json wanted = {{"spec", {{"devices", {{{"name", "a"}, {"taints", {{{"key", "k"}}}}}}}}}};
+  const json before = wanted;
+  for (const json& device :
+       {json(5), json{{"name", 5}, {"taints", {{{"timeAdded", "t1"}}}}},
+        json{{"name", "a"}, {"taints", 5}}, json{{"name", "a"}, {"taints", {5}}},
+        json{{"name", "a"}, {"taints", {{{"key", 5}, {"timeAdded", "t1"}}}}}}) {
+    KeepTaintTimes({{"spec", {{"devices", json::array({device})}}}}, wanted);
+    EXPECT_EQ(wanted, before) << device;
+  }
+}
+
 }  // namespace
 }  // namespace tahoma::dra

@@ -127,6 +127,20 @@ TEST_F(SlicePublisherTest, PublishesAWholePoolAndThenNothing) {
   EXPECT_EQ(api_.writes(), writes) << "what is there already is not written again";
 }
 
+// Found by fuzzing: the next generation was below zero, and refused for ever.
+TEST_F(SlicePublisherTest, AfterTheLastGenerationThePoolBeginsAnew) {
+  SlicePublisher publisher(api_, "node-a");
+  const Pool pool = Build(TestNode());
+  ASSERT_TRUE(publisher.Publish(pool).ok());
+  auto [name, slice] = *Slices().begin();
+  slice["spec"]["pool"]["generation"] = INT64_MAX;
+  ASSERT_EQ(Call("PUT", kSlices + "/" + name, slice).status, 200);
+  const absl::Status published = publisher.Publish(pool);
+  ASSERT_TRUE(published.ok()) << published;
+  ExpectWhole(pool);
+  EXPECT_EQ(Slices().begin()->second["spec"]["pool"]["generation"], 1);
+}
+
 TEST_F(SlicePublisherTest, OneChangedSliceIsUpdatedInPlace) {
   const std::string first = FormatTime(clock_.WallNow());
   SlicePublisher publisher(api_, "node-a");
