@@ -164,7 +164,7 @@ void VirtualNode::PowerOn() {
   port_ = std::make_unique<InstancePort>(*instance_);
   claims_ = std::make_unique<dra::Claims>(
       dra::Claims::Options{.node_name = plan_.name, .node_socket = "/run/node.sock"}, state_files_,
-      cdi_files_, *port_, claim_source_);
+      cdi_files_, *port_, claim_source_, world_.clock);
   TAHOMA_CHECK_OK(claims_->Start());
   Reconcile();
   slices_ = std::make_unique<dra::SlicePublisher>(link_, plan_.name);

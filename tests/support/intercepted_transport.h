@@ -4,7 +4,7 @@
 //   api.before = [&](const kube::Request&) { … };  // somebody writes in between
 //   api.refuse = [](const kube::Request& request) { return request.method == "PUT"; };
 //   api.edit = [](Json& object) { object["spec"].erase("taints"); };  // an older server
-//   api.answer = [](const kube::Request& request) { … };  // for the server
+//   api.answer = [](const kube::Request&) { return std::optional(kube::Response{.status = 503}); };
 //
 // Scope: what a server cannot be made to do by requests alone: to fail, to be older, to be raced.
 //
