@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kFixedSeeds = 30;
 constexpr std::uint64_t kTwice = 2;
 constexpr int kFreshSeeds = 4;
-constexpr std::uint64_t kSeedsPerPlant = 100;
+constexpr std::uint64_t kSeedsPerPlant = 200;
 
 std::string g_program;
 

@@ -335,7 +335,8 @@ TEST_F(SlicePublisherTest, ANodeThatIsNotThereYetIsNotFound) {
   EXPECT_EQ(api_.writes(), 0);
 }
 
-const SlicePublisherOptions kFixedNames = {.fixed_names = true, .log_writes = false};
+const SlicePublisherOptions kFixedNames = {
+    .fixed_names = true, .log_writes = false, .counters = CounterSupport::kApart};
 
 TEST_F(SlicePublisherTest, WhoNamesTheSlicesHimselfReadsNoList) {
   SlicePublisher publisher(api_, "node-a", kFixedNames);

@@ -34,7 +34,7 @@ class VirtualNodesTest : public FleetFixture {
     call();
     std::vector<std::string> writes;
     for (std::string& line : api_.TakeLog()) {
-      if (!line.starts_with("GET")) writes.push_back(std::move(line));
+      if (!line.starts_with("GET") && !line.starts_with("DRY")) writes.push_back(std::move(line));
     }
     return writes;
   }
@@ -42,6 +42,9 @@ class VirtualNodesTest : public FleetFixture {
 
 TEST_F(VirtualNodesTest, ANewNodeIsReadyTaintedAndOfAnUltraServerAfterThreeRequests) {
   VirtualNodes nodes(SmallPlan(8), api_, clock_);
+  // The first node of a fleet finds out how the server keeps counters, too.
+  ASSERT_TRUE(nodes.Ensure(4, Known::kNothing).ok());
+  EXPECT_THAT(api_.TakeLog(), Contains(StartsWith("DRY RUN ")));
   const auto slices = nodes.Ensure(5, Known::kNothing);
   ASSERT_TRUE(slices.ok()) << slices.status();
   EXPECT_EQ(*slices, 1U);

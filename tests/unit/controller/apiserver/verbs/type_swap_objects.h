@@ -34,7 +34,8 @@ inline constexpr char kClaimTemplate[] = R"({
         "selectors": [{"cel": {"expression": "true"}}]}}],
       "constraints": [{"requests": ["chips"], "matchAttribute": "tahoma.dev/x"}],
       "config": [{"requests": ["chips"], "opaque": {
-        "driver": "neuron.aws.com", "parameters": {"kind": "NeuronConfig"}}}]}}}})";
+        "driver": "neuron.aws.com", "parameters": {"apiVersion": "neuron.aws.com/v1",
+                                                   "kind": "NeuronConfig"}}}]}}}})";
 
 inline constexpr char kSwapPod[] = R"({
   "apiVersion": "v1", "kind": "Pod",
@@ -164,7 +165,7 @@ inline constexpr char kSwapCrd[] = R"({
 inline constexpr char kSwapClass[] = R"({
   "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "base"},
   "spec": {"selectors": [{"cel": {"expression": "true"}}],
-    "config": [{"opaque": {"driver": "neuron.aws.com", "parameters": {"kind": "K"}}}]}})";
+    "config": [{"opaque": {"driver": "gpu.example.com", "parameters": {"kind": "K"}}}]}})";
 
 inline constexpr char kSwapSlice[] = R"({
   "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "base"},
