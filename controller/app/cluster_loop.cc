@@ -61,6 +61,11 @@ absl::StatusOr<std::shared_ptr<const Block>> ClusterLoop::Order(
   return loop->Order(std::move(order));
 }
 
+void ClusterLoop::EndOrders() {
+  const MutexLock lock(mutex_);
+  if (loop_ != nullptr) loop_->EndOrders();
+}
+
 std::shared_ptr<const Snapshot> ClusterLoop::snapshot() const {
   const MutexLock lock(mutex_);
   return loop_ == nullptr ? std::make_shared<const Snapshot>() : loop_->snapshot();

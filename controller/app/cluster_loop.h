@@ -48,6 +48,7 @@ class ClusterLoop {
   // As CoreLoop's; kUnavailable before Start.
   absl::StatusOr<std::shared_ptr<const Block>> Order(
       std::variant<PurchaseOrder, ExtensionOrder> order);
+  void EndOrders();
   // Empty before Start.
   std::shared_ptr<const Snapshot> snapshot() const;
   // Returns the loop's CoreTrouble; empty before Start.

@@ -26,6 +26,13 @@ CoreOptions CoreOptionsOf(const CoreLoopOptions& options) {
   return core;
 }
 
+// The next leader may have decided something else by now.
+absl::Status LeadsNoMore() {
+  return Unavailable(
+      "the controller leads no more: the order may have been carried out, and repeating it with "
+      "the same token is safe");
+}
+
 }  // namespace
 
 CoreLoop::CoreLoop(kube::Transport& transport, Journal& journal, const Clock& clock,
@@ -126,33 +133,36 @@ absl::StatusOr<std::shared_ptr<const Block>> CoreLoop::Order(
   std::uint64_t ticket = 0;
   {
     const MutexLock lock(mutex_);
-    if (!started_ || stopping_) return Unavailable("the controller is not leading");
+    if (!started_ || stopping_ || no_orders_) return Unavailable("the controller is not leading");
     ticket = ++last_ticket_;
     orders_[ticket] = std::nullopt;
   }
   queue_.Push(BlockOrder{ticket, std::move(order)});
   const auto deadline = CondVar::In(kOrderMost);
   const MutexLock lock(mutex_);
-  while (!orders_.at(ticket) && !stopping_ && failure_.ok() &&
+  while (!orders_.at(ticket) && !stopping_ && !no_orders_ && failure_.ok() &&
          changed_.WaitUntil(mutex_, deadline)) {
   }
   const std::optional<OrderAnswer> answer = std::move(orders_.at(ticket));
   orders_.erase(ticket);
   if (answer) return answer->block;
+  if (no_orders_) return LeadsNoMore();
   return Unavailable(
       "the order was not answered within {} s; it may be carried out yet, and repeating it with "
       "the same token is safe",
       std::chrono::duration_cast<std::chrono::seconds>(kOrderMost).count());
 }
 
+void CoreLoop::EndOrders() {
+  const MutexLock lock(mutex_);
+  no_orders_ = true;
+  changed_.NotifyAll();
+}
+
 void CoreLoop::Give(std::vector<OrderAnswer> answers) {
   if (answers.empty()) return;
   if (options_.publisher.may_send && !options_.publisher.may_send()) {
-    // The next leader may have decided something else by now.
-    const absl::Status unknown = Unavailable(
-        "the controller leads no more: the order may have been carried out, and repeating it with "
-        "the same token is safe");
-    for (OrderAnswer& answer : answers) answer.block = unknown;
+    for (OrderAnswer& answer : answers) answer.block = LeadsNoMore();
   }
   const MutexLock lock(mutex_);
   for (OrderAnswer& answer : answers) {

@@ -79,6 +79,8 @@ class CoreLoop {
   // repeating it with the same token is safe.
   absl::StatusOr<std::shared_ptr<const Block>> Order(
       std::variant<PurchaseOrder, ExtensionOrder> order);
+  // Nobody carries out orders any more: whoever waits in Order is told so now, and who comes too.
+  void EndOrders();
 
   std::shared_ptr<const Snapshot> snapshot() const;
   // Not OK once nothing is decided any more: kAborted when the API lost its history; otherwise the
@@ -115,6 +117,7 @@ class CoreLoop {
   std::shared_ptr<const Snapshot> snapshot_ ABSL_GUARDED_BY(mutex_);
   // By the tickets of the orders that somebody waits for; empty until they are answered.
   absl::flat_hash_map<std::uint64_t, std::optional<OrderAnswer>> orders_ ABSL_GUARDED_BY(mutex_);
+  bool no_orders_ ABSL_GUARDED_BY(mutex_) = false;
   std::uint64_t last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
 
   std::unique_ptr<Publisher> publisher_;

@@ -351,6 +351,8 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
     if (status.ok() && leadership->lost()) status = Aborted("the leader lease was lost");
   }
   EndWithin(kEndingMost);
+  // The server waits for its callers: an order that is in vain would outlast this program's patience.
+  if (!status.ok()) loop.EndOrders();
   server.Stop();
   return status;
 }

@@ -1,6 +1,5 @@
 // Two controllers of one cluster: the lease goes from one to the other.
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -138,11 +137,7 @@ TEST_F(LeadershipTest, ALeaderThatWasStoppedSellsNothingWhenItGoesOn) {
   }
   EXPECT_FALSE(late.contains("capacityReservationId")) << late.dump();
   EXPECT_EQ(stopped->Wait(), 1) << stopped->log();
-  // Its end in order may take too long on a busy machine: then it ends as if it were killed.
-  EXPECT_THAT(
-      stopped->log(),
-      ::testing::AnyOf(::testing::HasSubstr("the leader lease was lost"),
-                       ::testing::HasSubstr("something hangs, so it ends as if it were killed")));
+  EXPECT_NE(stopped->log().find("the leader lease was lost"), std::string::npos) << stopped->log();
   EXPECT_EQ(Buy("next", offering, "late").value("code", ""),
             "InvalidCapacityBlockOfferingIdExpired");
   const Json blocks = Ask("next", "GET", "/v1/capacityblocks");

@@ -171,6 +171,21 @@ class CoreLoopTest : public StandaloneTest {
     };
     return options;
   }
+  // An order of what the loop offers, as soon as it offers something.
+  PurchaseOrder OrderOf(const CoreLoop& loop) {
+    const auto query =
+        CheckQuery({.instance_type = "trn2.48xlarge", .instance_count = 1, .duration_hours = 24},
+                   clock_.WallNow());
+    SearchAnswer found;
+    EXPECT_TRUE(Eventually([&] {
+      const auto seen = loop.snapshot();
+      found = SearchOfferings(seen->profile, seen->prices, *query, clock_.WallNow());
+      return !found.offerings.empty();
+    }));
+    return {.offering_id = OfferingId(found.offerings.front()),
+            .key = {"default", "mine"},
+            .token = "t"};
+  }
   std::string log() {
     const std::lock_guard lock(mutex_);
     return log_;
@@ -244,20 +259,36 @@ TEST_F(CoreLoopTest, WhoLeadsNoMoreAcknowledgesNoPurchase) {
   options.publisher.may_send = [&] { return leads.load(); };
   CoreLoop loop(intercepted, journal, clock_, std::move(options));
   ASSERT_EQ(loop.Start(), absl::OkStatus());
-  const auto query =
-      CheckQuery({.instance_type = "trn2.48xlarge", .instance_count = 1, .duration_hours = 24},
-                 clock_.WallNow());
-  SearchAnswer found;
-  ASSERT_TRUE(Eventually([&] {
-    const auto seen = loop.snapshot();
-    found = SearchOfferings(seen->profile, seen->prices, *query, clock_.WallNow());
-    return !found.offerings.empty();
-  }));
-  const PurchaseOrder order{
-      .offering_id = OfferingId(found.offerings.front()), .key = {"default", "mine"}, .token = "t"};
+  const PurchaseOrder order = OrderOf(loop);
   const auto unknown = loop.Order(order);
   EXPECT_TRUE(absl::IsUnavailable(unknown.status())) << unknown.status();
   EXPECT_THAT(unknown.status().ToString(), HasSubstr("leads no more"));
+  End(loop);
+}
+
+// A program that ends because another leads waits for its callers: they must not wait for an answer
+// that nobody gives.
+TEST_F(CoreLoopTest, AnOrderThatWaitsIsEndedWithTheOrders) {
+  std::atomic<bool> published = false;
+  testing::InterceptedTransport intercepted(api_->transport());
+  intercepted.refuse = [&](const kube::Request& request) {
+    const bool block =
+        request.method != "GET" && request.target.find("/capacityblocks") != std::string::npos;
+    if (block) published = true;
+    return block;
+  };
+  MemoryJournal journal;
+  CoreLoop loop(intercepted, journal, clock_, Quiet());
+  ASSERT_EQ(loop.Start(), absl::OkStatus());
+  const PurchaseOrder order = OrderOf(loop);
+  absl::Status ended;
+  std::thread buyer([&] { ended = loop.Order(order).status(); });
+  EXPECT_TRUE(Eventually([&] { return published.load(); }));
+  loop.EndOrders();
+  buyer.join();
+  EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;
+  EXPECT_THAT(ended.ToString(), HasSubstr("leads no more"));
+  EXPECT_THAT(loop.Order(order).status().ToString(), HasSubstr("is not leading"));
   End(loop);
 }
 
