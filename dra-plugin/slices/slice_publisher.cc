@@ -181,6 +181,7 @@ absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool
   const bool first = !counters_.has_value();
   if (first) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
   const std::vector<SliceContent> contents = CutIntoSlices(ShownPool(pool, *counters_));
+  slices_ = contents.size();
   std::vector<json> slices;
   if (known == Known::kNothing) {
     TAHOMA_ASSIGN_OR_RETURN(slices, options_.fixed_names ? ReadByName(contents.size()) : List());

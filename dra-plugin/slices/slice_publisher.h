@@ -76,6 +76,8 @@ class SlicePublisher {
   const std::set<std::string>& dropped_fields() const { return dropped_; }
   // How the server keeps counters, as found last; empty before the first publication.
   std::optional<CounterSupport> counters() const { return counters_; }
+  // How many slices the node has, as published last.
+  std::size_t slices() const { return slices_; }
 
  private:
   // Finds out how the server keeps counters. kAborted when it is not as it was believed to be.
@@ -93,6 +95,7 @@ class SlicePublisher {
   const SlicePublisherOptions options_;
   std::set<std::string> dropped_;
   std::optional<CounterSupport> counters_;
+  std::size_t slices_ = 0;
 };
 
 }  // namespace tahoma::dra

@@ -226,11 +226,10 @@ absl::StatusOr<std::size_t> VirtualNodes::EnsureSlices(const VirtualNode& node,
   {
     const MutexLock lock(mutex_);
     dropped_fields_.insert(publisher.dropped_fields().begin(), publisher.dropped_fields().end());
-    counters_ = publisher.counters();
+    if (publisher.counters()) counters_ = publisher.counters();
   }
   TAHOMA_RETURN_IF_ERROR(published);
-  const auto counters = publisher.counters().value_or(dra::CounterSupport::kApart);
-  return dra::CutIntoSlices(dra::ShownPool(pool, counters)).size();
+  return publisher.slices();
 }
 
 absl::StatusOr<std::size_t> VirtualNodes::Ensure(std::uint32_t index, Known known) {
