@@ -68,7 +68,6 @@ absl::StatusOr<PoolOptions> PoolOptionsOf(const Settings& settings) {
   TAHOMA_ASSIGN_OR_RETURN(options.publish, ParsePublish(settings.publish));
   TAHOMA_ASSIGN_OR_RETURN(options.fault_effects, ParseFaultEffects(settings.fault_effects));
   options.managed_taint = settings.managed_taint;
-  options.driver_version = kPluginVersion;
   return options;
 }
 

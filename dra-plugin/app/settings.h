@@ -24,9 +24,6 @@
 
 namespace tahoma::dra {
 
-// Of this program: --version, and the attribute draDriverVersion of every device.
-inline constexpr std::string_view kPluginVersion = "0.1.0";
-
 struct Settings {
   std::string node_name{};
   std::string kubeconfig{};

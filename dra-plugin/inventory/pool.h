@@ -27,6 +27,8 @@
 namespace tahoma::dra {
 
 inline constexpr std::string_view kDriver = "neuron.aws.com";
+// Of this driver: --version, and the attribute draDriverVersion of every device.
+inline constexpr std::string_view kPluginVersion = "0.1.0";
 inline constexpr std::string_view kManagedTaint = "tahoma.dev/managed";
 inline constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";
 
@@ -84,8 +86,8 @@ struct PoolOptions {
   // Whether the devices have the taint kManagedTaint, which keeps kube-scheduler from them: it and
   // the controller must not both give one device away.
   bool managed_taint = true;
-  std::string driver_version = "0.1.0";  // of this plugin: attribute draDriverVersion
-  bool node_lost = false;                // sim-node is gone: every device is unhealthy
+  std::string driver_version = std::string(kPluginVersion);  // attribute draDriverVersion
+  bool node_lost = false;  // sim-node is gone: every device is unhealthy
 };
 
 // Why the device must not be used, from its taint; empty when it may.

@@ -126,8 +126,7 @@ dra::Pool PoolOf(const FleetPlan& plan, const VirtualNode& node, const ChipFault
     broken.healthy = false;
     broken.reason = reason;
   }
-  absl::StatusOr<dra::Pool> pool =
-      dra::BuildPool(inventory, {.publish = plan.publish, .driver_version = plan.plugin_version});
+  absl::StatusOr<dra::Pool> pool = dra::BuildPool(inventory, {.publish = plan.publish});
   TAHOMA_CHECK_OK(pool.status());  // type and chips are the catalogue's
   return *std::move(pool);
 }

@@ -48,7 +48,6 @@ struct FleetPlan {
   std::vector<Share> types = {};  // at least one
   dra::Publish publish = {};
   std::string neuron_driver_version = "2.26.10.0";
-  std::string plugin_version = "0.1.0";  // attribute draDriverVersion
   // What the taint tahoma.dev/virtual-node does, which says that nobody runs pods there.
   std::optional<kube::TaintEffect> taint = kube::TaintEffect::kNoSchedule;
 };
