@@ -5,7 +5,6 @@
 #include <spdlog/spdlog.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,6 +30,7 @@
 #include "controller/store/rocks_journal.h"
 #include "controller/store/store.h"
 #include "lib/base/clock.h"
+#include "lib/base/environment.h"
 #include "lib/base/files.h"
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
@@ -255,18 +255,10 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   return status;
 }
 
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 absl::StatusOr<kube::ServerAccess> AccessOf(const Options& options) {
-  if (!options.kubeconfig.empty()) return kube::LoadKubeconfig(options.kubeconfig);
-  if (const std::string paths = FromEnvironment("KUBECONFIG"); !paths.empty()) {
-    return kube::LoadKubeconfig(paths);
-  }
-  return kube::InClusterAccess(FromEnvironment("KUBERNETES_SERVICE_HOST"),
-                               FromEnvironment("KUBERNETES_SERVICE_PORT"));
+  return kube::FindAccess(
+      options.kubeconfig.empty() ? FromEnvironment("KUBECONFIG") : options.kubeconfig,
+      FromEnvironment);
 }
 
 absl::StatusOr<std::unique_ptr<Store>> OpenClusterStore(const Options& options,
@@ -351,7 +343,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
     if (status.ok() && leadership->lost()) status = Aborted("the leader lease was lost");
   }
   EndWithin(kEndingMost);
-  // The server waits for its callers: an order that is in vain would outlast this program's patience.
+  // The server waits for its callers: an order that is in vain would outlast its patience.
   if (!status.ok()) loop.EndOrders();
   server.Stop();
   return status;

@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstdlib>
 #include <ctime>
 #include <functional>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "dra-plugin/app/plugin_metrics.h"
 #include "dra-plugin/app/settings.h"
 #include "lib/base/clock.h"
+#include "lib/base/environment.h"
 #include "lib/base/files.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
@@ -37,17 +37,6 @@ constexpr timespec kLookAtConfiguration = {.tv_sec = 10, .tv_nsec = 0};
 // The kubelet's calls wait for one another, so none may wait long for an API server.
 constexpr kube::HttpLimits kLimits = {.connect_timeout = std::chrono::seconds(5),
                                       .request_timeout = std::chrono::seconds(15)};
-
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-absl::StatusOr<kube::ServerAccess> Access(const Settings& settings) {
-  if (!settings.kubeconfig.empty()) return kube::LoadKubeconfig(settings.kubeconfig);
-  return kube::InClusterAccess(Environment("KUBERNETES_SERVICE_HOST"),
-                               Environment("KUBERNETES_SERVICE_PORT"));
-}
 
 absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
   TAHOMA_RETURN_IF_ERROR(CheckSettings(settings));
@@ -120,7 +109,8 @@ absl::StatusOr<std::unique_ptr<rest::Server>> ServeMetrics(const Settings& setti
 // that the pod starts again. SIGHUP: the configuration is looked at now.
 absl::Status Run(const Settings& settings, const ReadSettings& read, const sigset_t& signals) {
   TAHOMA_ASSIGN_OR_RETURN(PluginOptions options, OptionsOf(settings));
-  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, Access(settings));
+  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
+                          kube::FindAccess(settings.kubeconfig, FromEnvironment));
   TAHOMA_ASSIGN_OR_RETURN(
       const std::unique_ptr<kube::HttpTransport> transport,
       kube::HttpTransport::Create(std::move(access), kLimits,

@@ -249,4 +249,11 @@ absl::StatusOr<ServerAccess> InClusterAccess(std::string_view host, std::string_
   return access;
 }
 
+absl::StatusOr<ServerAccess> FindAccess(
+    std::string_view paths, absl::FunctionRef<std::string(const char* name)> environment) {
+  if (!paths.empty()) return LoadKubeconfig(paths);
+  return InClusterAccess(environment("KUBERNETES_SERVICE_HOST"),
+                         environment("KUBERNETES_SERVICE_PORT"));
+}
+
 }  // namespace tahoma::kube

@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
 
 #include <string>
@@ -42,5 +43,10 @@ inline constexpr std::string_view kServiceAccountFolder =
 absl::StatusOr<ServerAccess> InClusterAccess(
     std::string_view host, std::string_view port,
     const std::string& folder = std::string(kServiceAccountFolder));
+
+// Does the one where there are paths, and else the other. `environment` reads a variable, as
+// lib/base/environment.h does.
+absl::StatusOr<ServerAccess> FindAccess(
+    std::string_view paths, absl::FunctionRef<std::string(const char* name)> environment);
 
 }  // namespace tahoma::kube

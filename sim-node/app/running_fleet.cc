@@ -2,12 +2,12 @@
 
 #include <spdlog/spdlog.h>
 
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "lib/base/clock.h"
+#include "lib/base/environment.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
@@ -19,20 +19,6 @@ namespace {
 
 void Log(std::string_view line) { spdlog::info("{}", line); }
 void Warn(std::string_view line) { spdlog::warn("{}", line); }
-
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-absl::StatusOr<kube::ServerAccess> Access(const Options::FleetNodes& nodes) {
-  absl::StatusOr<kube::ServerAccess> access =
-      nodes.kubeconfig.empty() ? kube::InClusterAccess(Environment("KUBERNETES_SERVICE_HOST"),
-                                                       Environment("KUBERNETES_SERVICE_PORT"))
-                               : kube::LoadKubeconfig(nodes.kubeconfig);
-  if (!access.ok()) return Annotate(access.status(), "fleetNodes.kubeconfig");
-  return access;
-}
 
 class RunningFleet final : public SimNode {
  public:
@@ -70,12 +56,13 @@ class RunningFleet final : public SimNode {
 
 absl::StatusOr<std::unique_ptr<SimNode>> StartFleet(const Options& options) {
   TAHOMA_ASSIGN_OR_RETURN(FleetOptions fleet, FleetOptionsOf(options));
-  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, Access(options.fleet_nodes));
-  const std::string server = access.server;
+  auto access = kube::FindAccess(options.fleet_nodes.kubeconfig, FromEnvironment);
+  if (!access.ok()) return Annotate(access.status(), "fleetNodes.kubeconfig");
+  const std::string server = access->server;
   kube::HttpLimits limits;
   limits.max_idle_connections = static_cast<std::size_t>(fleet.workers);
   TAHOMA_ASSIGN_OR_RETURN(auto transport,
-                          kube::HttpTransport::Create(std::move(access), limits, Warn));
+                          kube::HttpTransport::Create(*std::move(access), limits, Warn));
   spdlog::info("keeping {} virtual nodes, {}-00000 and so on, in {}", fleet.plan.nodes,
                fleet.plan.name, server);
   return std::make_unique<RunningFleet>(std::move(fleet), std::move(transport));

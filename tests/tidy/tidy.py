@@ -110,7 +110,7 @@ BANNED_CALLS = {
     r"\bsystem_clock::now\b": "take a tahoma::Clock",
     r"\bsteady_clock::now\b": "take a tahoma::Clock",
     r"\brandom_device\b": "take a tahoma::Rng",
-    r"\bgetenv\b": "take the value as an option",
+    r"\bgetenv\b|\bFromEnvironment\b": "take the value as an option",
     r"\bsleep_for\b|\busleep\b": "wait on what you wait for",
 }
 # Only lib/base/mutex.h may name these: clang does not check what they guard (docs/design/0017-mutex.md).

@@ -5,7 +5,6 @@
 // when that was not known in time.
 
 #include <array>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "controller/ctl/published_summary.h"
 #include "controller/ctl/summary.h"
 #include "lib/base/clock.h"
+#include "lib/base/environment.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
 #include "lib/config/spec.h"
@@ -35,11 +35,6 @@ struct CtlOptions {
   bool all = false;
   BlockCommandOptions blocks;
 };
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 std::string KubeconfigPaths(const CtlOptions& options) {
   if (!options.kubeconfig.empty()) return options.kubeconfig;

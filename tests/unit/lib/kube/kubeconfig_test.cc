@@ -232,5 +232,17 @@ TEST_F(KubeconfigTest, InsideAClusterTheServiceAccountIsUsed) {
   EXPECT_TRUE(absl::IsFailedPrecondition(InClusterAccess("a", "443", "/nonexistent").status()));
 }
 
+TEST_F(KubeconfigTest, WithoutAFileTheEnvironmentSaysWhereTheClusterIs) {
+  std::vector<std::string> asked;
+  const auto environment = [&](const char* name) {
+    asked.emplace_back(name);
+    return std::string();
+  };
+  EXPECT_TRUE(absl::IsNotFound(FindAccess(folder_ + "/missing", environment).status()));
+  EXPECT_TRUE(asked.empty());
+  EXPECT_TRUE(absl::IsFailedPrecondition(FindAccess("", environment).status()));
+  EXPECT_EQ(asked.size(), 2U);
+}
+
 }  // namespace
 }  // namespace tahoma::kube
