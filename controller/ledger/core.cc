@@ -35,7 +35,8 @@ Core::Core(PlanFunction plan, CoreOptions options)
       blocks_(std::move(options.blocks), journal_, options.block_time, options.term),
       requests_(blocks_),
       lending_(runs_, plan),
-      queue_(std::move(plan)),
+      neighbours_(facts_, runs_, cluster_),
+      queue_(std::move(plan), &neighbours_),
       status_({.facts = facts_,
                .membership = membership_,
                .cluster = cluster_,
@@ -96,11 +97,14 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
 
 void Core::Take(const PodSeen& command) {
   const PodFact& pod = *command.pod;
-  if (const auto before = facts_.pods.Find(pod.key); before != nullptr && before->uid != pod.uid) {
+  auto before = facts_.pods.Find(pod.key);
+  if (before != nullptr && before->uid != pod.uid) {
     Take(PodGone{pod.key, before->uid});  // it was deleted and made again between two looks
+    before = nullptr;
   }
   facts_.pods.Put(command.pod);
   membership_.OnPod(pod);
+  if (neighbours_.OnPod(before.get(), pod)) capacity_freed_ = true;
   runs_.OnPod(pod.key);
   queue_.Touch(GangOf(pod));
 }
@@ -109,6 +113,7 @@ void Core::Take(const PodGone& command) {
   const auto pod = facts_.pods.Find(command.key);
   if (pod == nullptr || !facts_.pods.Remove(command.key, command.uid)) return;
   membership_.OnPodGone(*pod);
+  if (neighbours_.OnPodGone(*pod)) capacity_freed_ = true;
   status_.ForgetPod(command.key);
   runs_.OnPod(command.key);
   queue_.Touch(GangOf(*pod));

@@ -18,6 +18,7 @@
 // It owns the parts and passes news between them; each can be used alone:
 //
 //   GangMembership   which pods make up which gang, and whether it is complete
+//   Neighbours       which places pods leave to those that must be beside them, or apart
 //   SchedulingQueue  the gangs that wait: which is planned next, and why the others are not placed
 //   GangRuns         the gangs that have a place: the commit protocol, its records and its writes
 //   StatusReporter   what people are shown of both
@@ -55,6 +56,7 @@
 #include "controller/ledger/journal.h"
 #include "controller/ledger/journal_buffer.h"
 #include "controller/ledger/lending.h"
+#include "controller/ledger/neighbours.h"
 #include "controller/ledger/scheduling_queue.h"
 #include "controller/ledger/snapshot.h"
 #include "controller/ledger/status_reporter.h"
@@ -137,6 +139,7 @@ class Core {
   BlockNotices notices_;
   BlockRequests requests_;
   Lending lending_;
+  Neighbours neighbours_;
   SchedulingQueue queue_;
   StatusReporter status_;
   DecisionLog decisions_;

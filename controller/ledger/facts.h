@@ -33,6 +33,7 @@
 #include "lib/kube/objects/claim.h"
 #include "lib/kube/objects/device_class.h"
 #include "lib/kube/objects/pod.h"
+#include "lib/kube/objects/pod_affinity.h"
 
 namespace tahoma::controller {
 
@@ -60,6 +61,8 @@ struct PodFact {
   std::string block;
   std::string spec_error;  // why these cannot be used; empty when they can
   NodeDemand demand;
+  kube::PodLabels labels;
+  std::shared_ptr<const kube::PodAffinity> affinity;  // to other pods; nullptr without any
   std::vector<PodClaim> claims;
   // Annotations of a Binding of ours (docs/design/0001-seams.md); empty or 0 before.
   std::string bound_gang_uid;

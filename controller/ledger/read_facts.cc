@@ -136,6 +136,17 @@ std::shared_ptr<ClaimFact> MakeClaim(Field object) {
   return fact;
 }
 
+// A term that cannot be followed keeps the pod from being placed, and not from being known.
+void ReadAffinity(const json& object, PodFact& fact) {
+  kube::Reading reading(object);
+  kube::PodAffinity affinity = kube::ParsePodAffinity(reading.root().At("spec"));
+  if (!reading.status().ok()) {
+    if (fact.spec_error.empty()) fact.spec_error = Message(reading.status());
+  } else if (!affinity.empty()) {
+    fact.affinity = std::make_shared<const kube::PodAffinity>(std::move(affinity));
+  }
+}
+
 // A pod that were bound without a claim for what it asks by name would run without devices.
 void CheckResources(const std::vector<std::string>& extended, PodFact& fact) {
   if (!fact.spec_error.empty()) return;
@@ -167,10 +178,12 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->grace_seconds = pod.grace_seconds;
   fact->scheduled_at = pod.scheduled_at;
   fact->demand = {std::move(pod.selection)};
+  fact->labels = kube::ParseLabels(metadata);
   fact->claims = std::move(pod.claims);
   ReadBinding(metadata.At("annotations"), *fact);
   if (fact->gang.empty()) ReadGangOfOne(metadata.At("annotations"), *fact);
   CheckResources(pod.extended_resources, *fact);
+  ReadAffinity(object, *fact);
   fact->unschedulable_message = std::move(pod.unschedulable_message);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("pod"));
   return fact;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "controller/ledger/neighbours.h"
 #include "lib/base/check.h"
 
 namespace tahoma::controller {
@@ -29,6 +30,14 @@ bool AnyClaimOf(const GangSpec& gang, const absl::flat_hash_set<std::string>& ta
     return std::any_of(member.claims.begin(), member.claims.end(),
                        [&](const ClaimSpec& claim) { return taken.contains(claim.uid); });
   });
+}
+
+// What other pods keep from it comes back when they end.
+void SayNarrowed(const std::string& why, Blocked& blocked) {
+  blocked.message += "; " + why;
+  if (blocked.reason == BlockedReason::kNeverFits) {
+    blocked.reason = BlockedReason::kWaitsForCapacity;
+  }
 }
 
 }  // namespace
@@ -100,21 +109,29 @@ void SchedulingQueue::OnCapacityFreed() {
   blocked_.clear();
 }
 
-Queue SchedulingQueue::TakeActive(std::size_t most) {
-  Queue queue;
-  while (!active_.empty() && queue.size() < most) {
+SchedulingQueue::Batch SchedulingQueue::TakeActive(std::size_t most) {
+  Batch batch;
+  bool alone = false;
+  while (!active_.empty() && batch.queue.size() < most && !alone) {
     const WaitingGang* gang = Find(active_.begin()->gang);
     TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // a gang that waits and is ready
-    if (!queue.empty() && queue.back()->preemptible != gang->spec->preemptible) break;
-    queue.push_back(gang->spec);
+    alone = neighbours_ != nullptr && neighbours_->Matters(*gang->spec);
+    if (!batch.queue.empty() &&
+        (alone || batch.queue.back()->preemptible != gang->spec->preemptible)) {
+      break;
+    }
+    Narrowed narrowed{.gang = gang->spec, .why = {}};
+    if (neighbours_ != nullptr) narrowed = neighbours_->Narrow(gang->spec);
+    batch.queue.push_back(std::move(narrowed.gang));
+    batch.narrowed.push_back(std::move(narrowed.why));
     active_.erase(active_.begin());
   }
-  return queue;
+  return batch;
 }
 
 std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::size_t most,
                                            WallTime now) {
-  const Queue queue = TakeActive(std::min(most, kPlansMost));
+  const auto [queue, narrowed] = TakeActive(std::min(most, kPlansMost));
   if (queue.empty()) return {};
   plans_ += queue.size();
   std::vector<Decision> decisions = plan_(cluster, queue, now);
@@ -137,6 +154,7 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
       all.push_back({.gang = decision.drawn != nullptr ? decision.drawn : decision.gang,
                      .placement = std::move(decision.placement)});
     } else {
+      if (!narrowed[i].empty()) SayNarrowed(narrowed[i], *decision.blocked);
       const bool news = Block(ref, *decision.blocked);
       all.push_back({.gang = decision.gang, .placement = std::nullopt, .news = news});
     }

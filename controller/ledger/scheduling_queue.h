@@ -44,6 +44,8 @@
 
 namespace tahoma::controller {
 
+class Neighbours;
+
 // Returns one decision for every gang of the queue, in its order.
 using PlanFunction =
     std::function<std::vector<Decision>(const ClusterState&, const Queue&, WallTime)>;
@@ -83,7 +85,9 @@ class SchedulingQueue {
   // A gang that was undone waits this long before it is planned again.
   static constexpr std::chrono::seconds kBackoff{2};
 
-  explicit SchedulingQueue(PlanFunction plan) : plan_(std::move(plan)) {}
+  // `neighbours`, which may be nullptr, outlives it.
+  explicit SchedulingQueue(PlanFunction plan, const Neighbours* neighbours = nullptr)
+      : plan_(std::move(plan)), neighbours_(neighbours) {}
 
   // Marks a gang that has changed: the next TakeTouched returns it, to be assessed.
   void Touch(const GangRef& ref) { touched_.insert(ref); }
@@ -103,6 +107,7 @@ class SchedulingQueue {
   // Plans at most `most` active gangs, preemptible ones in calls of their own: what was blocked
   // before them may have something kept from them. Those with a placement wait no more, the others
   // are blocked.
+  // A gang whose place depends on where other pods are is planned in a call of its own, too.
   // A gang that shares a claim with one placed before it in the same call is touched instead.
   std::vector<Planned> Plan(const ClusterState& cluster, std::size_t most, WallTime now);
 
@@ -117,11 +122,17 @@ class SchedulingQueue {
   std::uint64_t plans() const { return plans_; }
 
  private:
-  Queue TakeActive(std::size_t most);
+  // Gangs to be planned, and what their neighbours make of them.
+  struct Batch {
+    Queue queue;
+    std::vector<std::string> narrowed;  // for each gang of the queue: how, for people
+  };
+  Batch TakeActive(std::size_t most);
   void Deactivate(const GangRef& ref);
   bool Block(const GangRef& ref, const Blocked& blocked);
 
   const PlanFunction plan_;
+  const Neighbours* const neighbours_;
   std::set<GangRef> touched_;
   absl::flat_hash_map<GangRef, WaitingGang> waiting_;
   std::set<ServicePlace> active_;

@@ -1,0 +1,51 @@
+// A pod's required affinity and anti-affinity to other pods (spec.affinity.podAffinity and
+// .podAntiAffinity). Preferences are not read.
+//
+//   const PodAffinity affinity = ParsePodAffinity(pod.At("spec"));
+//   for (const PodAffinityTerm& term : affinity.apart) {
+//     if (term.Selects("team", other_ns, other_labels)) Avoid(term.topology_key);
+//   }
+//
+// A term that this build cannot follow is an error of the pod: it would be placed where it must not
+// be. Of namespaceSelector only the empty one is read, which selects every namespace.
+//
+// Thread safety: values and pure functions.
+
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/kube/field.h"
+#include "lib/kube/selector.h"
+
+namespace tahoma::kube {
+
+using PodLabels = std::vector<std::pair<std::string, std::string>>;  // sorted by key
+
+struct PodAffinityTerm {
+  std::string topology_key;   // nodes with one value of this label are one place
+  bool selects_none = false;  // it has no labelSelector
+  LabelSelector selector;
+  std::string label;  // one that every selected pod has; empty when there is no such label
+  std::vector<std::string> namespaces;  // empty: the pod's own
+  bool any_namespace = false;
+
+  // Returns whether the term of a pod in namespace `own` selects a pod of these labels.
+  bool Selects(const std::string& own, const std::string& ns, const PodLabels& labels) const;
+};
+
+struct PodAffinity {
+  std::vector<PodAffinityTerm> beside;  // where the pods are that each of these selects
+  std::vector<PodAffinityTerm> apart;   // where none of them is
+
+  bool empty() const { return beside.empty() && apart.empty(); }
+};
+
+PodAffinity ParsePodAffinity(Field spec);
+
+// The labels of an object, by the order of their keys.
+PodLabels ParseLabels(Field metadata);
+
+}  // namespace tahoma::kube

@@ -1,0 +1,117 @@
+#include "lib/kube/objects/pod_affinity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+
+namespace tahoma::kube {
+namespace {
+
+using json = Json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A pod's spec that must be apart from what this term selects.
+json Apart(const std::string& term) {
+  return {{"affinity",
+           {{"podAntiAffinity",
+             {{"requiredDuringSchedulingIgnoredDuringExecution", {json::parse(term)}}}}}}};
+}
+
+PodAffinityTerm TermOf(const std::string& term) {
+  const json spec = Apart(term);
+  Reading reading(spec);
+  const PodAffinity affinity = ParsePodAffinity(reading.root());
+  EXPECT_TRUE(reading.status().ok()) << reading.status();
+  return affinity.apart.at(0);
+}
+
+std::string WhyNot(const std::string& term) {
+  const json spec = Apart(term);
+  Reading reading(spec);
+  ParsePodAffinity(reading.root());
+  return std::string(Message(reading.status()));
+}
+
+TEST(PodAffinityTest, APodWithoutTermsHasNone) {
+  const json spec = json::parse(R"({"affinity": {"podAffinity": {
+    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}})");
+  Reading reading(spec);
+  EXPECT_TRUE(ParsePodAffinity(reading.root()).empty());
+}
+
+TEST(PodAffinityTest, BothKindsOfTermsAreRead) {
+  const json spec = json::parse(R"({"affinity": {
+    "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+      {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "a"}}}]},
+    "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+      {"topologyKey": "host", "labelSelector": {"matchExpressions": [
+        {"key": "group", "operator": "Exists"},
+        {"key": "group", "operator": "NotIn", "values": ["a"]}]}}]}}})");
+  Reading reading(spec);
+  const PodAffinity affinity = ParsePodAffinity(reading.root());
+  ASSERT_EQ(affinity.beside.size(), 1U);
+  EXPECT_EQ(affinity.beside[0].topology_key, "rack");
+  EXPECT_EQ(affinity.beside[0].label, "app");
+  ASSERT_EQ(affinity.apart.size(), 1U);
+  const PodAffinityTerm& apart = affinity.apart[0];
+  EXPECT_EQ(apart.label, "group");
+  EXPECT_TRUE(apart.Selects("ns", "ns", {{"group", "b"}}));
+  EXPECT_FALSE(apart.Selects("ns", "ns", {{"group", "a"}}));
+  EXPECT_FALSE(apart.Selects("ns", "ns", {{"grou", "b"}, {"groups", "b"}}));
+}
+
+TEST(PodAffinityTest, EveryOperatorSelectsAsKubernetesDoes) {
+  const std::string all = R"({"topologyKey": "k", "labelSelector": {"matchLabels": {"a": "1"},
+    "matchExpressions": [{"key": "b", "operator": "In", "values": ["1", "2"]},
+                         {"key": "c", "operator": "DoesNotExist"}]}})";
+  const PodAffinityTerm term = TermOf(all);
+  EXPECT_TRUE(term.Selects("ns", "ns", {{"a", "1"}, {"b", "2"}}));
+  EXPECT_FALSE(term.Selects("ns", "ns", {{"a", "1"}, {"b", "3"}}));
+  EXPECT_FALSE(term.Selects("ns", "ns", {{"a", "1"}}));
+  EXPECT_FALSE(term.Selects("ns", "ns", {{"a", "1"}, {"b", "2"}, {"c", ""}}));
+}
+
+TEST(PodAffinityTest, NoSelectorSelectsNothingAndAnEmptyOneEverything) {
+  EXPECT_FALSE(TermOf(R"({"topologyKey": "k"})").Selects("ns", "ns", {{"a", "1"}}));
+  const PodAffinityTerm empty = TermOf(R"({"topologyKey": "k", "labelSelector": {}})");
+  EXPECT_TRUE(empty.Selects("ns", "ns", {}));
+  EXPECT_EQ(empty.label, "");
+}
+
+TEST(PodAffinityTest, OtherNamespacesCountOnlyWhenTheyAreNamed) {
+  const PodAffinityTerm own = TermOf(R"({"topologyKey": "k", "labelSelector": {}})");
+  EXPECT_FALSE(own.Selects("ns", "other", {}));
+  const PodAffinityTerm named =
+      TermOf(R"({"topologyKey": "k", "labelSelector": {}, "namespaces": ["other"]})");
+  EXPECT_TRUE(named.Selects("ns", "other", {}));
+  EXPECT_FALSE(named.Selects("ns", "ns", {}));
+  const PodAffinityTerm any =
+      TermOf(R"({"topologyKey": "k", "labelSelector": {}, "namespaceSelector": {}})");
+  EXPECT_TRUE(any.Selects("ns", "third", {}));
+}
+
+TEST(PodAffinityTest, WhatCannotBeFollowedIsAnErrorThatSaysWhere) {
+  EXPECT_THAT(WhyNot(R"({"topologyKey": "k", "labelSelector": {},
+                         "namespaceSelector": {"matchLabels": {"team": "a"}}})"),
+              HasSubstr("affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+                        "[0].namespaceSelector: selects namespaces by their labels"));
+  EXPECT_THAT(WhyNot(R"({"topologyKey": "k", "labelSelector": {"matchLabels": {"a b": "1"}}})"),
+              HasSubstr("[0].labelSelector: "));
+  EXPECT_THAT(WhyNot(R"({"topologyKey": 7, "labelSelector": {}})"), HasSubstr("must be a string"));
+}
+
+TEST(PodAffinityTest, LabelsAreSorted) {
+  const json metadata = json::parse(R"({"labels": {"b": "2", "a": "1"}})");
+  Reading reading(metadata);
+  EXPECT_THAT(ParseLabels(reading.root()),
+              ElementsAre(std::pair<std::string, std::string>("a", "1"),
+                          std::pair<std::string, std::string>("b", "2")));
+}
+
+}  // namespace
+}  // namespace tahoma::kube
