@@ -50,7 +50,7 @@ test-cluster: build  ## the same scenarios, and conformance, on a real Kubernete
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	tests/cluster/run.sh cluster
 
-test-node: build  ## a node's life and the same scenarios on real kubelets with containerd and runc
+test-node: build  ## a node's life, manifests for AWS's driver and the same scenarios on real kubelets with containerd and runc
 	@.ci/setup node
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	tests/cluster/run.sh node

@@ -219,6 +219,8 @@ def node_config(args, directory, topology, node, kubeconfig):
         "portFile": str(place / "ports.yaml"),
         "stateDir": str(place / "state"),
     }
+    if "driverVersion" in node:
+        config["driverVersion"] = node["driverVersion"]
     if not args.kubelets:
         config["podRunner"] = pod_runner_config(args, directory, node, kubeconfig, pods)
     if "ultraServer" in node:

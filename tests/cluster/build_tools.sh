@@ -1,34 +1,51 @@
 #!/bin/bash
-# Builds etcd with its tools, Kubernetes' control plane and kubelet, containerd and CNI plugins from the Go
-# tool dependencies that tools/go.mod names, once, into a cache outside the build tree, and prints the folder.
-#   bin=$(tests/cluster/build_tools.sh)        # about 5 minutes on 2 cores with an empty Go cache
+# Builds the Go tool dependencies that a module beside this file names, once, into a cache outside the build tree, and
+# prints the folder.
+#   bin=$(tests/cluster/build_tools.sh)             # tools: etcd with its tools, Kubernetes' control plane and kubelet,
+#                                                   # containerd and CNI plugins; about 5 minutes on 2 cores
+#   bin=$(tests/cluster/build_tools.sh tools-lws)   # the controller of LeaderWorkerSets
 # Exit status 77: there is no Go toolchain that can build them; the reason is on stderr.
 set -euo pipefail
-cd "$(dirname "$0")/tools"
+module=${1:-tools}
+cd "$(dirname "$0")/$module"
 
-. ../../support/need_go.sh "builds Kubernetes"
+version_of() { go list -m -f '{{.Version}}' "$1"; }
+
+# What each program says of its version.
+flags_of_tools() {
+  local version minor containerd=github.com/containerd/containerd/v2
+  version=$(version_of k8s.io/kubernetes)
+  minor=${version#v1.}
+  for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+    echo "-X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*}"
+    echo "-X $package.gitTreeState=clean"
+  done
+  echo "-X $containerd/version.Version=$(version_of $containerd)"
+}
+flags_of_tools-lws() { echo "-X sigs.k8s.io/lws/pkg/version.GitVersion=$(version_of sigs.k8s.io/lws)"; }
+
+# Programs by the names that people know: Go names them after the last folder of their package.
+name_tools() {
+  mv server etcd  # go.etcd.io/etcd/server/v3
+  mkdir cni
+  mv bridge host-local loopback cni/
+}
+name_tools-lws() { mv cmd lws-controller; }  # sigs.k8s.io/lws/cmd
+
+declare -A titles=([tools]=kubernetes [tools-lws]=lws)
+. ../../support/need_go.sh "builds ${titles[$module]}"
 key=$(cat go.mod go.sum | sha256sum | cut -c1-16)
-bin=${TAHOMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tahoma}/kubernetes-$key
+bin=${TAHOMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tahoma}/${titles[$module]}-$key
 if [ ! -e "$bin/complete" ]; then
   mkdir -p "$bin"
-  echo "building etcd, Kubernetes and containerd into $bin (minutes, once)" >&2
-  version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
-  minor=${version#v1.}
-  flags="-s -w"
-  for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-    flags+=" -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*}"
-    flags+=" -X $package.gitTreeState=clean"
-  done
-  containerd=github.com/containerd/containerd/v2
-  flags+=" -X $containerd/version.Version=$(go list -m -f '{{.Version}}' $containerd)"
+  echo "building ${titles[$module]} into $bin (minutes, once)" >&2
+  flags=$("flags_of_$module" | tr '\n' ' ')
   new=$(mktemp -d "$bin/new.XXXXXX")
   trap 'rm -rf "$new"' EXIT
-  CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local \
-    go build -trimpath -buildvcs=false -ldflags "$flags" -o "$new/" tool >&2
-  mv "$new/server" "$new/etcd"  # the package is go.etcd.io/etcd/server/v3
-  mkdir -p "$bin/cni"
-  mv "$new/bridge" "$new/host-local" "$new/loopback" "$bin/cni/"
-  mv "$new"/* "$bin/"
+  CGO_ENABLED=0 GOFLAGS="-mod=readonly ${GOFLAGS:-}" GOTOOLCHAIN=local \
+    go build -trimpath -buildvcs=false -ldflags "-s -w $flags" -o "$new/" tool >&2
+  (cd "$new" && "name_$module")
+  cp -r "$new"/* "$bin/"
   touch "$bin/complete"
 fi
 echo "$bin"

@@ -7,7 +7,6 @@ The node is one trn2.48xlarge. Who holds which claim is asked of sim-node, which
 kubelet; what is allocated, of the API server.
 """
 
-import contextlib
 import json
 import os
 import pathlib
@@ -16,9 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
-import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 for folder in ("tests/scenarios", "tests/cluster", "examples/local"):
@@ -26,77 +23,13 @@ for folder in ("tests/scenarios", "tests/cluster", "examples/local"):
 
 import control_plane  # noqa: E402
 import ground as grounds  # noqa: E402
-import up  # noqa: E402
+from node_case import Node, NodeCase  # noqa: E402
 
 NAME = "trn2-0"
 TOPOLOGY = {"networkLayers": ["nn-27951e8b5f0b6c4fe", "nn-e4ed5f6d14a986202", "nn-0f43aef49613f02d1"],
             "nodes": [{"name": NAME, "instanceType": "trn2.48xlarge"}]}
-PATIENCE_SECONDS = 120
 BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
 WAITS = ["bash", "-c", "trap 'exit 0' TERM; sleep 9999 & wait"]
-
-
-class Node:
-    """The node's programs and what they hold."""
-
-    def __init__(self, ground):
-        self.state, self.cluster, self.bin = ground.directory / "t", ground.directory / "k", ground.bin
-        self.place = self.state / "n" / NAME
-        self.cdi = self.cluster / "nodes" / NAME / "cdi"
-        self.options = {}
-
-    def directory_of(self, program):
-        return self.cluster if program in ("kubelet", "containerd") else self.state
-
-    def kill(self, program):
-        control_plane.stop(self.directory_of(program), f"{NAME}.{program}")
-
-    def pid(self, program):
-        return int((self.directory_of(program) / "pids" / f"{NAME}.{program}").read_text())
-
-    def start(self, program, before=()):
-        """As it was started before; the plugin with `options`. `before`: a command that starts what follows it."""
-        if program in ("kubelet", "containerd"):
-            return control_plane.start_again(self.cluster, f"{NAME}.{program}")
-        config = self.place / f"{program}.yaml"
-        if program == "dra-plugin":
-            up.write_config(config, {**json.loads(config.read_text()), **self.options})
-        return up.start(self.state, f"{NAME}.{program}", [*before, self.bin / program, "--config", config])
-
-    def claims(self):
-        """The claims that sim-node has given cores to, by uid."""
-        address = re.search(r"adminAddress: *\"?([^\s\"]+)", (self.place / "ports.yaml").read_text())[1]
-        request = urllib.request.Request(f"http://{address}/v1/state", headers={
-            "Authorization": "Bearer " + (self.place / "admin.token").read_text().strip()})
-        with urllib.request.urlopen(request) as answer:
-            return {claim["uid"] for claim in json.load(answer)["claims"]}
-
-    def cdi_claims(self):
-        return {re.fullmatch(r"neuron.aws.com-device_(.+)\.json", file.name)[1] for file in self.cdi.glob("neuron*.json")}
-
-    def written(self):
-        """What the plugin has written last: its files, by name, with inode and time."""
-        seen = set()
-        for folder in (self.place / "plug", self.cdi):
-            for file in folder.rglob("*"):
-                with contextlib.suppress(OSError):
-                    about = file.stat()
-                    seen.add((file, about.st_ino, about.st_mtime_ns))
-        return seen
-
-    def kill_plugin_at_change(self, count, done):
-        """Kills the plugin right after its `count`-th write from now on, at the latest when `done` holds."""
-        last, changes, pid, looked = self.written(), 0, self.pid("dra-plugin"), time.monotonic()
-        while changes < count:
-            now = self.written()
-            changes, last = changes + (now != last), now
-            if time.monotonic() > looked + 1:
-                if done():
-                    break
-                looked = time.monotonic()
-        os.kill(pid, signal.SIGKILL)
-        self.kill("dra-plugin")
-        return changes
 
 
 def template(name, device_class, count, selector="true", tolerations=()):
@@ -121,7 +54,7 @@ def of(name):
 LNC2, LNC1 = ("device.attributes['tahoma.dev'].lnc == 2", "device.attributes['tahoma.dev'].lnc == 1")
 
 
-class NodeLifeTest(unittest.TestCase):
+class NodeLifeTest(NodeCase):
     @classmethod
     def setUpClass(cls):
         scratch = tempfile.TemporaryDirectory(prefix="tl")
@@ -131,7 +64,8 @@ class NodeLifeTest(unittest.TestCase):
         bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
         ground = grounds.Ground("node", bin_dir, topology=topology, scheduler_names="tahoma")
         cls.environment = cls.enterClassContext(ground)
-        cls.node = Node(ground)
+        cls.node = Node(ground, NAME)
+        cls.nodes = [cls.node]
         cls.node.options = {"resyncPeriod": "1s"}
         cls.node.kill("dra-plugin")
         cls.node.start("dra-plugin")
@@ -140,36 +74,6 @@ class NodeLifeTest(unittest.TestCase):
         self.kubectl("delete", "pods,jobs,gangs.tahoma.dev,resourceclaimtemplates", "--all", "--timeout=90s")
         self.until("every claim is given back", lambda: not self.node.claims() and not self.node.cdi_claims())
         self.kubectl("delete", "resourceclaims", "--all", "--timeout=60s")
-
-    def kubectl(self, *arguments, text=None, fails=False):
-        done = subprocess.run([os.environ.get("KUBECTL", "kubectl"), *map(str, arguments)], env=self.environment, text=True,
-                              input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        if (done.returncode != 0) != fails:
-            raise AssertionError(f"kubectl {arguments}: {done.stdout}")
-        return done.stdout
-
-    def apply(self, *objects):
-        self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-
-    def get(self, *what):
-        return json.loads(self.kubectl("get", *what, "-o", "json"))
-
-    def until(self, what, condition):
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not (result := condition()):
-            if time.monotonic() > deadline:
-                self.fail(f"not within {PATIENCE_SECONDS} s: {what}; sim-node holds {self.node.claims()}, CDI files are of "
-                          f"{self.node.cdi_claims()}\n{self.kubectl('get', 'pods,resourceclaims')}\n{self.kubectl('get', 'events')}")
-            time.sleep(0.1)
-        return result
-
-    def ready(self, *names):
-        """The pods are Ready; returns them."""
-        def all_ready():
-            pods = [self.get("pod", name) for name in names]
-            return all(any(c["type"] == "Ready" and c["status"] == "True" for c in p.get("status", {}).get("conditions", []))
-                       for p in pods) and pods
-        return self.until(f"pods {', '.join(names)} are Ready", all_ready)
 
     def allocated(self):
         """The devices of each allocated claim, by its uid."""

@@ -2,8 +2,8 @@
 # The tests that need real Kubernetes.
 #   run.sh cluster   on a control plane: every scenario, a restore of its etcd, its say in who reads the admin
 #                    API, and conformance (the same requests to it and to our own API server)
-#   run.sh node      on nodes with kubelet, containerd and runc beside it: every scenario, and what happens to a
-#                    node in its life
+#   run.sh node      on nodes with kubelet, containerd and runc beside it: every scenario, what happens to a node in
+#                    its life, and manifests for AWS's driver (AWS's own where AWS_MANIFESTS names their folder)
 # Without a Go toolchain (node: root, runc and a network namespace of one's own, too) it says SKIPPED and why, and
 # counts nothing as passed.
 set -euo pipefail
@@ -39,10 +39,13 @@ case ${1:-} in
     run "conformance: the same requests to kube-apiserver and to controller --standalone" python3 tests/cluster/conformance.py
     ;;
   node)
-    why=$(unshare --net ip link add probe type bridge 2>&1) || skip 2 "nodes need a network namespace with bridges: $why"
-    command -v runc >/dev/null || skip 2 "there is no runc"
-    need_kubernetes 2
+    why=$(unshare --net ip link add probe type bridge 2>&1) || skip 3 "nodes need a network namespace with bridges: $why"
+    command -v runc >/dev/null || skip 3 "there is no runc"
+    need_kubernetes 3
+    LWS_BIN=$(tests/cluster/build_tools.sh tools-lws)
+    export LWS_BIN
     run "the life of a node" python3 tests/cluster/node_life_test.py
+    run "manifests for AWS's driver" python3 tests/cluster/aws_manifests_test.py
     run "scenarios on real kubelets" python3 tests/scenarios/run.py node
     ;;
   *)
