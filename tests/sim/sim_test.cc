@@ -5,6 +5,7 @@
 //   sim_test --seeds=100..199
 //   sim_test --fresh=20       # so many seeds that nobody has tried before
 //   sim_test --planted        # mistakes put in on purpose must be found
+//   sim_test --plant=ignore-lease --seeds=1..400   # which of these worlds find that one
 //
 // Run in the source tree.
 
@@ -27,7 +28,7 @@ namespace {
 constexpr std::uint64_t kFixedSeeds = 30;
 constexpr std::uint64_t kTwice = 2;
 constexpr int kFreshSeeds = 4;
-constexpr std::uint64_t kSeedsPerPlant = 100;
+constexpr std::uint64_t kSeedsPerPlant = 200;
 
 std::string g_program;
 
@@ -106,6 +107,15 @@ int RunSome(std::uint64_t first, std::uint64_t last, const RunOptions& options) 
   return Conclude(good, met);
 }
 
+// Returns the mistake of this name, or none.
+Plant PlantOf(std::string_view name) {
+  for (int i = 1; i < kPlants; ++i) {
+    if (PlantName(static_cast<Plant>(i)) == name) return static_cast<Plant>(i);
+  }
+  fmt::print(stderr, "there is no plant \"{}\"\n", name);
+  return Plant::kNone;
+}
+
 std::uint64_t Number(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
 
 // Hash maps are ordered by the addresses of a process, and a few decisions by hash maps. So that a
@@ -121,9 +131,12 @@ void FixAddresses(char** argv) {
 
 int Main(const std::vector<std::string>& arguments) {
   RunOptions options;
-  for (const std::string& argument : arguments) options.verbose |= argument == "-v";
   for (const std::string& argument : arguments) {
-    if (argument == "-v") continue;
+    options.verbose |= argument == "-v";
+    if (argument.rfind("--plant=", 0) == 0) options.plant = PlantOf(argument.substr(8));
+  }
+  for (const std::string& argument : arguments) {
+    if (argument == "-v" || argument.rfind("--plant=", 0) == 0) continue;
     if (argument == "--planted") return RunPlanted();
     if (argument.rfind("--seed=", 0) == 0) {
       const std::uint64_t seed = Number(argument.substr(7));
@@ -139,7 +152,8 @@ int Main(const std::vector<std::string>& arguments) {
                      options);
     }
     fmt::print(stderr,
-               "sim_test [-v] [--seed=N | --seeds=A..B | --fresh=N | --planted], not \"{}\"\n",
+               "sim_test [-v] [--plant=NAME] [--seed=N | --seeds=A..B | --fresh=N | --planted], "
+               "not \"{}\"\n",
                argument);
     return 2;
   }

@@ -123,6 +123,7 @@ void Swarm::Provoke(Plant plant) {
     rollback = 0;       // the other waits for longer then
     stall = 120;        // often enough, and seldom enough for the other to take over
     lose_answer = 200;  // gangs are half committed when their controller stalls
+    purchases = 24;     // and blocks are half sold
   } else if (plant == Plant::kSkipBlockStatus) {
     purchases = 24;
     one_process = false;
