@@ -101,6 +101,11 @@ std::vector<ConnectionPtr> Lobby::Close() {
   return waiting;
 }
 
+bool Lobby::empty() const {
+  const MutexLock lock(mutex_);
+  return entries_.empty();
+}
+
 bool Lobby::WaitUntilEmpty(std::chrono::milliseconds time) {
   const auto deadline = CondVar::In(time);
   const MutexLock lock(mutex_);

@@ -53,6 +53,8 @@ class Lobby {
   ConnectionPtr Take(int fd);
   void Remove(const Connection& connection);
 
+  // Whether no connection is open, here or with a thread.
+  bool empty() const;
   // Takes the connections that wait and whose deadline has passed.
   std::vector<ConnectionPtr> TakeLate(MonotonicTime now);
   // Takes at most `most` of the connections that wait: first those in the midst of a request or an
@@ -73,7 +75,7 @@ class Lobby {
   };
 
   int epoll_ = -1;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar empty_;
   std::unordered_map<int, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

@@ -117,7 +117,7 @@ class Server::Impl {
   void Loop();
   void Accept();
   void Admit(int fd, const sockaddr_storage& address);
-  void Arm(std::uint32_t listener_events) const;
+  void Arm(std::uint32_t listener_events);
   void Sweep();
   std::size_t Evict(std::size_t most, Lobby::Choice choice);
   void MakeRoomForBytes(const std::string& client);
@@ -146,6 +146,7 @@ class Server::Impl {
   Workers probers_{kFewThreads};
   std::atomic<int> lingering_ = 0;
   int listener_ = -1;
+  bool listener_rests_ = false;  // the loop's
   int wake_ = -1;
   std::thread loop_;
   std::atomic<bool> stopping_ = false;
@@ -233,8 +234,10 @@ void Server::Impl::Loop() {
   std::array<epoll_event, 256> events{};
   auto next_sweep = Now() + sweep_every;
   while (!stopping_) {
+    // Only this thread admits connections: without any there is nothing to sweep.
+    const bool idle = lobby_.empty() && !listener_rests_;
     const int ready = epoll_wait(lobby_.epoll(), events.data(), static_cast<int>(events.size()),
-                                 static_cast<int>(sweep_every.count()));
+                                 idle ? -1 : static_cast<int>(sweep_every.count()));
     for (int i = 0; i < ready; ++i) {
       const int fd = events[static_cast<std::size_t>(i)].data.fd;
       if (fd == listener_) {
@@ -249,7 +252,8 @@ void Server::Impl::Loop() {
   }
 }
 
-void Server::Impl::Arm(std::uint32_t listener_events) const {
+void Server::Impl::Arm(std::uint32_t listener_events) {
+  listener_rests_ = listener_events == 0;
   epoll_event event{.events = listener_events, .data = {.fd = listener_}};
   epoll_ctl(lobby_.epoll(), EPOLL_CTL_MOD, listener_, &event);
 }

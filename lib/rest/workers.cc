@@ -19,13 +19,12 @@ bool Workers::Submit(std::function<void()> job) {
   return true;
 }
 
-// Detached threads, counted: std::thread cannot be given a stack size, and 2,048 stacks of the
-// default 8 MiB would reserve 16 GiB.
+// std::thread cannot be given a stack size, and 2,048 stacks of the default 8 MiB would reserve
+// 16 GiB.
 bool Workers::StartThread() {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_attr_setstacksize(&attributes, limits_.stack_bytes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
   const bool started = pthread_create(&thread, &attributes, &Workers::Enter, this) == 0;
   pthread_attr_destroy(&attributes);
@@ -56,15 +55,26 @@ void Workers::Work() {
     lock.Lock();
   }
   --threads_;
-  // Under the lock: after it, Stop may return and this object may be gone.
+  const std::optional<pthread_t> before = std::exchange(last_ended_, pthread_self());
+  // Under the lock: after it, Stop goes on.
   ended_.NotifyAll();
+  lock.Unlock();
+  if (before) pthread_join(*before, nullptr);
 }
 
+// A thread that has let go of this object still has its own things to clear away, OpenSSL's among
+// them, which a program that ends takes from under it. So each joins the one that ended before it,
+// and Stop the last.
 void Workers::Stop() {
-  const MutexLock lock(mutex_);
-  stopping_ = true;
-  wanted_.NotifyAll();
-  while (threads_ != 0) ended_.Wait(mutex_);
+  std::optional<pthread_t> last;
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    wanted_.NotifyAll();
+    while (threads_ != 0) ended_.Wait(mutex_);
+    last = std::exchange(last_ended_, std::nullopt);
+  }
+  if (last) pthread_join(*last, nullptr);
 }
 
 int Workers::threads() const {

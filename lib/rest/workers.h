@@ -9,10 +9,13 @@
 
 #pragma once
 
+#include <pthread.h>
+
 #include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <optional>
 
 #include "lib/base/mutex.h"
 
@@ -34,7 +37,7 @@ class Workers {
 
   // False when no thread is free, none can be made and the line is full, or after Stop.
   bool Submit(std::function<void()> job);
-  // Waits until the jobs that run and wait have ended.
+  // Waits until the jobs that run and wait have ended, and the threads with them.
   void Stop();
 
   int threads() const;
@@ -53,6 +56,7 @@ class Workers {
   std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(mutex_);
   int threads_ ABSL_GUARDED_BY(mutex_) = 0;
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<pthread_t> last_ended_ ABSL_GUARDED_BY(mutex_);  // nobody has joined it yet
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
