@@ -152,6 +152,7 @@ std::shared_ptr<const Block> Buyers::Pick(const Snapshot& snapshot) {
   std::vector<std::shared_ptr<const Block>> blocks;
   snapshot.block_list.ForEach(
       [&](const std::string&, const auto& block) { blocks.push_back(block); });
+  std::ranges::sort(blocks, {}, &Block::reservation);  // a map's order is another in each process
   return blocks.empty() ? nullptr : blocks[world_.rng.Below(blocks.size())];
 }
 

@@ -254,7 +254,9 @@ std::vector<controller::Decision> ControllerHost::Plan(const controller::Cluster
                                                        WallTime now) {
   if (world_.plant != Plant::kForgetHolding) return planner_->Plan(view, queue, now);
   std::string forgotten;
-  view.ForEachHolding([&](const controller::Holding& holding) { forgotten = holding.claim_uid; });
+  view.ForEachHolding([&](const controller::Holding& holding) {
+    forgotten = std::max(forgotten, holding.claim_uid);
+  });
   controller::ClusterState blind = view;
   blind.Release(forgotten);
   return planner_->Plan(blind, queue, now);

@@ -10,8 +10,6 @@
 // Run in the source tree.
 
 #include <spdlog/spdlog.h>
-#include <sys/personality.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -118,17 +116,6 @@ Plant PlantOf(std::string_view name) {
 
 std::uint64_t Number(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
 
-// Hash maps are ordered by the addresses of a process, and a few decisions by hash maps. So that a
-// seed is the same world in every process, this one starts again with the addresses that all have;
-// where that is not allowed it goes on with its own.
-void FixAddresses(char** argv) {
-  constexpr unsigned long kAsk = 0xffff'ffff;
-  const int now = personality(kAsk);
-  if (now < 0 || (now & ADDR_NO_RANDOMIZE) != 0) return;
-  if (personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) < 0) return;
-  execv("/proc/self/exe", argv);
-}
-
 int Main(const std::vector<std::string>& arguments) {
   RunOptions options;
   for (const std::string& argument : arguments) {
@@ -164,7 +151,6 @@ int Main(const std::vector<std::string>& arguments) {
 }  // namespace tahoma::simulation
 
 int main(int argc, char** argv) {
-  tahoma::simulation::FixAddresses(argv);
   spdlog::set_level(spdlog::level::off);
   tahoma::simulation::g_program = argv[0];
   return tahoma::simulation::Main(std::vector<std::string>(argv + 1, argv + argc));
