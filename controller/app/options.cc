@@ -4,6 +4,7 @@
 
 #include "controller/reserve/block_time.h"
 #include "lib/base/status.h"
+#include "lib/config/log.h"
 #include "lib/kube/name.h"
 #include "lib/rest/site_check.h"
 
@@ -80,6 +81,7 @@ config::Spec DeclareOptions(Options& options) {
   spec.Strings("schedulerNames", &options.scheduler_names,
                "pods with one of these in spec.schedulerName are placed; none: tahoma, and "
                "default-scheduler when standalone");
+  config::DeclareLogFormat(spec, &options.log_format);
   return spec;
 }
 

@@ -40,6 +40,7 @@ struct Options {
   BlockOptions blocks;
   std::int64_t time_scale = 1;               // of Capacity Blocks; standalone
   std::vector<std::string> scheduler_names;  // empty: SchedulerNames() chooses
+  std::string log_format = "text";
 };
 
 config::Spec DeclareOptions(Options& options);

@@ -1,7 +1,6 @@
 #include "controller/app/program.h"
 
 #include <absl/cleanup/cleanup.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <csignal>
@@ -34,6 +33,7 @@
 #include "lib/base/files.h"
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
+#include "lib/config/log.h"
 #include "lib/kube/http_transport.h"
 #include "lib/kube/kubeconfig.h"
 #include "lib/rest/metrics.h"
@@ -352,8 +352,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
 }  // namespace
 
 absl::Status RunProgram(const Options& options) {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("controller"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+  config::StartLog("controller", options.log_format);
   rest::Metrics metrics;
   TAHOMA_ASSIGN_OR_RETURN(const auto callers, Callers::Open(options, metrics, Log));
   if (callers->open() && !options.admin_asks_cluster && !IsLoopback(options.admin_address)) {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +22,7 @@
 #include "lib/base/environment.h"
 #include "lib/base/files.h"
 #include "lib/base/status.h"
+#include "lib/config/log.h"
 #include "lib/config/parse.h"
 #include "lib/kube/http_transport.h"
 #include "lib/kube/kubeconfig.h"
@@ -151,7 +151,7 @@ int Main(int argc, char** argv) {
   };
   // Sockets and files of this program are for the kubelet and the runtime: for this user only.
   umask(0077);
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("dra-plugin"));
+  config::StartLog("dra-plugin", settings.log_format);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -40,6 +40,7 @@ struct Settings {
   std::string metrics_address{};
   std::chrono::nanoseconds node_lost_after = std::chrono::seconds(10);
   std::chrono::nanoseconds resync_period = std::chrono::minutes(5);
+  std::string log_format = "text";
 };
 
 // `settings` must outlive what is returned.

@@ -2,11 +2,11 @@
 // fleet of virtual nodes in an API server.
 
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include "lib/base/status.h"
+#include "lib/config/log.h"
 #include "lib/config/parse.h"
 #include "sim-node/app/options.h"
 #include "sim-node/app/sim_node.h"
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   // State, logs, keys and the plugin's socket are this user's alone. Files that pods must reach get
   // their mode where they are made.
   umask(0077);
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("sim-node"));
+  config::StartLog("sim-node", options.log_format);
   if (const absl::Status checked = sim::CheckOptions(options); !checked.ok()) return Fail(checked);
 
   // Blocked before any thread begins, so that all inherit it and only sigwait

@@ -6,6 +6,7 @@
 
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
+#include "lib/config/log.h"
 #include "lib/hw/catalogue.h"
 #include "lib/rest/site_check.h"
 #include "lib/wire/socket.h"
@@ -310,6 +311,7 @@ config::Spec DeclareOptions(Options& options) {
            "Nodes, Leases and ResourceSlices; 0: none. What they are: fleetNodes");
   spec.Section("fleetNodes", "the virtual nodes of a fleet",
                [&](config::Fields& f) { DeclareFleetNodes(f, options.fleet_nodes); });
+  config::DeclareLogFormat(spec, &options.log_format);
   return spec;
 }
 

@@ -112,6 +112,7 @@ struct Options {
   std::string port_file{};
   std::string collectives_mode = "best";
   Runner pod_runner{};
+  std::string log_format = "text";
 };
 
 config::Spec DeclareOptions(Options& options);
