@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "lib/base/clock.h"
 #include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -150,15 +151,21 @@ TEST_P(FullDisk, APurchaseWaitsForRoomAndAfterAKillIsAskedForAgainAndMadeOnce) {
   std::string first, second;
   Standalone controller(dir_.path(), testing::RealController);
   ASSERT_TRUE(controller.started()) << controller.program().log();
-  for (const char* node : kHosts) testing::MakeNode(controller.api(), node);
+  for (const char* node : kHosts) {
+    testing::MakeNode(controller.api(), node);
+    testing::RenewLease(controller.api(), node, SystemClock().WallNow());
+  }
   Buyer buyer(dir_.path());
   std::string offering;
   ASSERT_TRUE(controller.Eventually([&] { return !(offering = buyer.Offering()).empty(); }));
   first = buyer.Buy(offering, "first").value("capacityReservationId", "");
   ASSERT_NE(first, "") << controller.program().log();
   FillUp();
-  for (int i = 0; PutMap(controller.api(), fmt::format("m{}", i), 100'000) == 201;) {
-    ++i;
+  // Their agents' part: what RocksDB has reserved may last longer than a node may be silent.
+  for (int i = 0; PutMap(controller.api(), fmt::format("m{}", i), 100'000) == 201; ++i) {
+    for (const char* node : kHosts) {
+      testing::TryRenewLease(controller.api(), node, SystemClock().WallNow());
+    }
   }
   Json answer;
   {
@@ -182,7 +189,10 @@ TEST_P(FullDisk, APurchaseWaitsForRoomAndAfterAKillIsAskedForAgainAndMadeOnce) {
   Standalone again(dir_.path(), testing::RealController);
   ASSERT_TRUE(again.started()) << again.program().log();
   // They have no agent, and on a slow machine have been silent for too long.
-  for (const char* node : kHosts) testing::SayReady(again.api(), node);
+  for (const char* node : kHosts) {
+    testing::RenewLease(again.api(), node, SystemClock().WallNow());
+    testing::SayReady(again.api(), node);
+  }
   Buyer returns(dir_.path());
   ASSERT_TRUE(again.Eventually([&] { return !returns.Blocks().empty(); }));
   const Json repeated = returns.Buy(offering, "second");

@@ -27,6 +27,14 @@ std::string AddressIn(const std::string& port_file) {
   return key == "listenAddress:" ? address : "";
 }
 
+const std::string kLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+
+Json LeaseSpec(const std::string& node, WallTime renewed) {
+  return {{"holderIdentity", node},
+          {"leaseDurationSeconds", 40},
+          {"renewTime", FormatMicroTime(renewed)}};
+}
+
 bool IsBound(const Json& pod) {
   return pod["spec"].contains("nodeName") && !pod["metadata"].contains("deletionTimestamp");
 }
@@ -115,12 +123,14 @@ void MakeNode(kube::Transport& api, const std::string& name) {
   }
 }
 
+bool TryRenewLease(kube::Transport& api, const std::string& node, WallTime now) {
+  return Send(api, "PATCH", kLeases + "/" + node, {{"spec", LeaseSpec(node, now)}}) == 200;
+}
+
 void RenewLease(kube::Transport& api, const std::string& node, WallTime now) {
-  const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-  const Json spec = {
-      {"holderIdentity", node}, {"leaseDurationSeconds", 40}, {"renewTime", FormatMicroTime(now)}};
-  if (Send(api, "PATCH", leases + "/" + node, {{"spec", spec}}) == 200) return;
-  const int made = Send(api, "POST", leases, {{"metadata", {{"name", node}}}, {"spec", spec}});
+  if (TryRenewLease(api, node, now)) return;
+  const int made =
+      Send(api, "POST", kLeases, {{"metadata", {{"name", node}}}, {"spec", LeaseSpec(node, now)}});
   TAHOMA_CHECK(made == 201);
 }
 

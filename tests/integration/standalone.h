@@ -68,6 +68,8 @@ void MakeNode(kube::Transport& api, const std::string& name);
 void SayReady(kube::Transport& api, const std::string& node);
 // Renews the node's lease, as its kubelet does.
 void RenewLease(kube::Transport& api, const std::string& node, WallTime now);
+// The same for a lease that exists. False when the server did not take it.
+bool TryRenewLease(kube::Transport& api, const std::string& node, WallTime now);
 // Keeps pods away from the node that do not tolerate the taint of that key.
 void Taint(kube::Transport& api, const std::string& node, const std::string& key);
 // The ResourceClaimTemplate "chips-<count>".
