@@ -195,7 +195,6 @@ void FindUltraServer(const NodeFacts& facts, Node& node) {
   for (const Device& device : facts.devices) {
     std::string id = TextOf(device, kTahomaDomain, "ultraserverId");
     auto z = IntOf(device, kTahomaDomain, "z", hw::kUltraServerNodes);
-    if (!z) z = IntOf(device, kTahomaDomain, "ultraserverNodeId", hw::kUltraServerNodes);
     if (id.empty()) id = TextOf(device, kNeuronDriver, "ultraserverId");
     if (!z) z = IntOf(device, kNeuronDriver, "ultraserverNodeId", hw::kUltraServerNodes);
     if (id.empty() || !z) continue;

@@ -246,7 +246,6 @@ absl::Status Plugin::MakePool(wire::Inventory inventory, bool lost) {
   inventory_ = std::move(inventory);
   lost_ = lost;
   board_.Set(HealthOf(pool, options_.node_name));
-  metrics_.SetDevices(pool);
   if (pool_ == pool) return absl::OkStatus();
   pool_ = std::move(pool);
   publish_now_ = true;
@@ -258,6 +257,7 @@ absl::Status Plugin::MakePool(wire::Inventory inventory, bool lost) {
 // faults fails for itself: a role without that right must not hold up anything.
 absl::Status Plugin::PublishNode(const Pool& pool, const wire::Inventory& inventory) {
   TAHOMA_RETURN_IF_ERROR(Annotate(publisher_.Publish(pool), "ResourceSlices"));
+  metrics_.SetDevices(publisher_.Shown(pool));
   const absl::StatusOr<Checkpoint> claims = LoadClaims();
   const absl::Status told =
       claims.ok() ? reporter_.Report(*claims, pool, clock_.WallNow()) : claims.status();

@@ -64,10 +64,14 @@ absl::Status CheckChips(const wire::Inventory& inventory, const hw::InstanceType
 void AddIdentity(const Source& source, std::string_view resource_type, Device& device) {
   Add(device, "instanceType", source.inventory.instance_type);
   Add(device, "resourceType", std::string(resource_type));
-  Add(device, "draDriverVersion", Version{source.options.driver_version});
   if (!source.inventory.driver_version.empty()) {
     Add(device, "neuronDriverVersion", source.inventory.driver_version);
   }
+}
+
+// Of devices that AWS's driver has, too; ours go without, for each byte is there 192 times.
+void AddPluginVersion(const Source& source, Device& device) {
+  Add(device, "draDriverVersion", Version{source.options.driver_version});
 }
 
 void AddPlace(const Source& source, Device& device) {
@@ -98,13 +102,14 @@ void AddElection(const wire::UltraServerElection& election, Device& device) {
   add("ultraserverServerId4", election.server_id_4.empty() ? kNobody : election.server_id_4);
 }
 
-void AddUltraServer(const Source& source, Device& device) {
+// What the node has elected is of all its devices alike: the first of each kind says it. One of
+// them is always shown, and the others need no bytes for it.
+void AddUltraServer(const Source& source, bool first, Device& device) {
   if (!source.inventory.ultra_server.has_value()) return;
   const wire::UltraServer& ultra_server = *source.inventory.ultra_server;
   Add(device, TahomaName("z"), std::int64_t{ultra_server.node_id});
   Add(device, TahomaName("ultraserverId"), ultra_server.id);
-  Add(device, TahomaName("ultraserverNodeId"), std::int64_t{ultra_server.node_id});
-  if (ultra_server.election) AddElection(*ultra_server.election, device);
+  if (first && ultra_server.election) AddElection(*ultra_server.election, device);
 }
 
 void AddCoordinates(const Source& source, int chip, Device& device) {
@@ -168,11 +173,12 @@ Device ChipDevice(const Source& source, const wire::Chip& chip) {
   Device device = Named({.kind = DeviceKind::kChip, .chip = chip.index});
   Add(device, "deviceId", std::int64_t{chip.index});
   AddIdentity(source, "neuron_device", device);
+  AddPluginVersion(source, device);
   AddPlace(source, device);
   AddAwsTopology(source, chip.index, device);
   AddDeviceGroups(source, chip.index, device);
   AddCoordinates(source, chip.index, device);
-  AddUltraServer(source, device);
+  AddUltraServer(source, chip.index == 0, device);
   std::string links;
   for (const std::string& link : chip.links_down) links += (links.empty() ? "" : ",") + link;
   if (!links.empty()) Add(device, TahomaName("linksDown"), links);
@@ -188,8 +194,9 @@ Device NodeDevice(const Source& source) {
   Device device = Named({.kind = DeviceKind::kNode});
   device.consumes = {{"node", {}}};
   AddIdentity(source, "neuron_node", device);
+  AddPluginVersion(source, device);
   AddPlace(source, device);
-  AddUltraServer(source, device);
+  AddUltraServer(source, true, device);
   std::string reason;
   for (const wire::Chip& chip : source.inventory.chips) {
     device.consumes[0].counters.push_back({ChipCounter(chip.index), source.cores_per_chip()});
@@ -203,7 +210,7 @@ Device CoreDevice(const Source& source, const wire::Chip& chip, int lnc, int cor
   Device device = Named({.kind = DeviceKind::kCore, .chip = chip.index, .lnc = lnc, .core = core});
   AddIdentity(source, "neuron_core", device);
   AddCoordinates(source, chip.index, device);
-  AddUltraServer(source, device);
+  AddUltraServer(source, chip.index == 0 && core == 0, device);
   Add(device, TahomaName("chip"), std::int64_t{chip.index});
   Add(device, TahomaName("lnc"), std::int64_t{lnc});
   Add(device, TahomaName("core"), std::int64_t{core});

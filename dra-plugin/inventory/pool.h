@@ -27,7 +27,7 @@
 namespace tahoma::dra {
 
 inline constexpr std::string_view kDriver = "neuron.aws.com";
-// Of this driver: --version, and the attribute draDriverVersion of every device.
+// Of this driver: --version, and the attribute draDriverVersion of chips and whole nodes.
 inline constexpr std::string_view kPluginVersion = "0.1.0";
 inline constexpr std::string_view kManagedTaint = "tahoma.dev/managed";
 inline constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";

@@ -69,4 +69,12 @@ Pool ShownPool(const Pool& pool, CounterSupport support) {
   return shown;
 }
 
+Pool WithoutUnhealthy(Pool pool) {
+  for (auto& group : pool.groups) {
+    std::erase_if(group, [](const Device& device) { return !UnhealthyReason(device).empty(); });
+  }
+  std::erase_if(pool.groups, [](const auto& group) { return group.empty(); });
+  return pool;
+}
+
 }  // namespace tahoma::dra

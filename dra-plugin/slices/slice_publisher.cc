@@ -18,6 +18,7 @@ namespace {
 using json = Json;
 
 constexpr int kAttempts = 5;
+constexpr char kTaints[] = "spec.devices[].taints";
 constexpr std::size_t kMaxSlicesInPool = 256;  // their index has two hex digits
 constexpr std::size_t kSlicesOfAnyPool = 8;    // at least those of all devices of an instance
 
@@ -163,6 +164,7 @@ absl::Status SlicePublisher::LookAtCounters(const SliceOwner& owner) {
   TAHOMA_ASSIGN_OR_RETURN(const CounterSupport now, FindCounterSupport(api_, owner));
   const std::optional<CounterSupport> before = std::exchange(counters_, now);
   if (before == now) return absl::OkStatus();
+  if (before) dropped_.clear();  // it is another version, or has other feature gates
   if (now == CounterSupport::kNone) {
     spdlog::warn(
         "the API server keeps no counters of devices (feature gate DRAPartitionableDevices): "
@@ -175,12 +177,17 @@ absl::Status SlicePublisher::LookAtCounters(const SliceOwner& owner) {
   return before ? absl::AbortedError("the API server's counters have changed") : absl::OkStatus();
 }
 
+Pool SlicePublisher::Shown(const Pool& pool) const {
+  Pool shown = ShownPool(pool, counters_.value_or(CounterSupport::kNone));
+  return dropped_.contains(kTaints) ? WithoutUnhealthy(std::move(shown)) : shown;
+}
+
 absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool& pool,
                                          Known known) {
   const SliceOwner owner = {.node_name = node_name_, .node_uid = node_uid};
   const bool first = !counters_.has_value();
   if (first) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
-  const std::vector<SliceContent> contents = CutIntoSlices(ShownPool(pool, *counters_));
+  const std::vector<SliceContent> contents = CutIntoSlices(Shown(pool));
   slices_ = contents.size();
   std::vector<json> slices;
   if (known == Known::kNothing) {
@@ -241,7 +248,10 @@ absl::Status SlicePublisher::PublishFor(const std::string& node_uid, const Pool&
                                         Known known) {
   absl::Status status;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const bool had_taints = !dropped_.contains(kTaints);
     status = PublishOnce(node_uid, pool, attempt == 0 ? known : Known::kNothing);
+    // What is unhealthy has been shown as if it were not.
+    if (status.ok() && had_taints && dropped_.contains(kTaints)) continue;
     // 409 (somebody wrote meanwhile) and a slice that vanished under an update: look again.
     const bool moved = kube::OutcomeOf(status) == kube::Outcome::kConflict ||
                        (absl::IsNotFound(status) && attempt == 0);

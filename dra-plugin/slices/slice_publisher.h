@@ -6,8 +6,9 @@
 // One slice that changed is updated in place; more than that gets a new pool generation, so that
 // nobody allocates from a mixture. Obsolete slices go first, then updates, then new ones. A server
 // that drops fields (a disabled feature gate) is not asked for them again and again: what it
-// dropped is remembered (dropped_fields). Where it keeps no counters, or only few, devices that
-// overlap are left out (ShownPool).
+// dropped is remembered (dropped_fields) until it is seen to have changed. Where it keeps no
+// counters, or only few, devices that overlap are left out (ShownPool), and where it keeps no
+// taints, those that are unhealthy.
 //
 // One that publishes thousands of nodes names the slices itself: then a slice is found by its name,
 // without a list in which the server looks at all nodes' slices, and none can be made twice.
@@ -76,6 +77,8 @@ class SlicePublisher {
   const std::set<std::string>& dropped_fields() const { return dropped_; }
   // How the server keeps counters, as found last; empty before the first publication.
   std::optional<CounterSupport> counters() const { return counters_; }
+  // What is shown of the pool where fields and counters are so.
+  Pool Shown(const Pool& pool) const;
   // How many slices the node has, as published last.
   std::size_t slices() const { return slices_; }
 

@@ -34,7 +34,6 @@ Device Base(const FleetNode& node, std::string name, const char* type) {
   device.taints.push_back({.key = "tahoma.dev/managed", .value = ""});
   if (!node.ultra_server.empty()) {
     Put(device, "tahoma.dev", "ultraserverId", node.ultra_server);
-    Put(device, "tahoma.dev", "ultraserverNodeId", std::int64_t{node.z});
     Put(device, "tahoma.dev", "z", std::int64_t{node.z});
     if (node.modes.empty()) return device;
     Put(device, "tahoma.dev", "ultraserverModes", node.modes);

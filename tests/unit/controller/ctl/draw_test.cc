@@ -64,7 +64,6 @@ TEST(DrawTest, AnUltraServerIsFourPlanesSideBySide) {
     for (Device& device : node.devices) {
       const std::string ours(kTahomaDomain);
       device.attributes.push_back({{ours, "ultraserverId"}, std::string("us-0")});
-      device.attributes.push_back({{ours, "ultraserverNodeId"}, std::int64_t{z}});
       device.attributes.push_back({{ours, "z"}, std::int64_t{z}});
     }
     cluster.PutNode(std::move(node));

@@ -1,17 +1,23 @@
 #include "dra-plugin/inventory/pool.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "dra-plugin/inventory/device_groups.h"
+#include "dra-plugin/inventory/shown_pool.h"
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
 #include "lib/hw/device_name.h"
 
 namespace tahoma::dra {
 namespace {
+
+using ::testing::UnorderedElementsAre;
 
 wire::Inventory Node(std::string type, bool ultra_server = false) {
   wire::Inventory inventory = {.generation = 1,
@@ -126,22 +132,47 @@ TEST(PoolTest, AnUltraServersChipHasPlaceButNoAwsTopology) {
   EXPECT_EQ(attributes.at("tahoma.dev/y"), "int 3");
   EXPECT_EQ(attributes.at("tahoma.dev/z"), "int 2");
   EXPECT_EQ(attributes.at("tahoma.dev/ultraserverId"), "string us-1");
-  EXPECT_EQ(attributes.at("tahoma.dev/ultraserverNodeId"), "int 2");
   EXPECT_EQ(attributes.at("resource.aws.com/devicegroup16_id"), "string 821d14afaf11327d");
 }
 
-TEST(PoolTest, WhatAnUltraServerHasElectedIsOnAllItsDevices) {
+TEST(PoolTest, TheFirstDeviceOfEachKindSaysWhatAnUltraServerHasElected) {
   using enum hw::UltraServerMode;
   wire::Inventory inventory = Node("trn2u.48xlarge", true);
   inventory.ultra_server->election = wire::UltraServerElection{
       .modes = {kX4, kX2V, kX1}, .mode = kX2V, .server_id_2 = "a1", .server_id_4 = "a0"};
-  for (const char* name : {"neuron-device-0", "neuron-node", "neuron-core-3-lnc2-1"}) {
-    const auto attributes = Attributes(ByName(Build(inventory)).at(name));
+  std::vector<std::string> saying;
+  for (const auto& [name, device] : ByName(Build(inventory))) {
+    const auto attributes = Attributes(device);
+    if (!attributes.contains("tahoma.dev/ultraserverModes")) continue;
+    saying.push_back(name);
     EXPECT_EQ(attributes.at("tahoma.dev/ultraserverModes"), "string X4,X2V,X1");
     EXPECT_EQ(attributes.at("tahoma.dev/ultraserverMode"), "string X2V");
     EXPECT_EQ(attributes.at("tahoma.dev/ultraserverServerId2"), "string a1");
     EXPECT_EQ(attributes.at("tahoma.dev/ultraserverServerId4"), "string a0");
     EXPECT_LE(attributes.size(), 32U) << "resource/v1: attributes and capacities of a device";
+  }
+  EXPECT_THAT(saying, UnorderedElementsAre("neuron-device-0", "neuron-node", "neuron-core-0-lnc1-0",
+                                           "neuron-core-0-lnc2-0"));
+}
+
+// Whatever a node publishes, and whatever a server without counters is not shown of it.
+TEST(PoolTest, SomeDeviceThatIsShownSaysWhatIsElected) {
+  wire::Inventory inventory = Node("trn2u.48xlarge", true);
+  inventory.ultra_server->election = wire::UltraServerElection{.modes = {hw::UltraServerMode::kX1}};
+  for (unsigned which = 1; which < 16; ++which) {
+    const Publish publish = {.chips = (which & 1U) != 0,
+                             .lnc1 = (which & 2U) != 0,
+                             .lnc2 = (which & 4U) != 0,
+                             .node = (which & 8U) != 0};
+    for (const CounterSupport support :
+         {CounterSupport::kApart, CounterSupport::kTogether, CounterSupport::kNone}) {
+      int saying = 0;
+      for (const auto& [name, device] :
+           ByName(ShownPool(Build(inventory, {.publish = publish}), support))) {
+        saying += Attributes(device).contains("tahoma.dev/ultraserverModes") ? 1 : 0;
+      }
+      EXPECT_GE(saying, 1) << which << ", " << static_cast<int>(support);
+    }
   }
 }
 
@@ -191,6 +222,7 @@ TEST(PoolTest, CoresSayWhereTheyAre) {
   EXPECT_EQ(attributes.at("tahoma.dev/lnc"), "int 2");
   EXPECT_EQ(attributes.at("tahoma.dev/core"), "int 3");
   EXPECT_EQ(attributes.at("tahoma.dev/hbmBank"), "int 3");
+  EXPECT_FALSE(attributes.contains("draDriverVersion"));
   const std::vector<CounterSet> expected = {{"node", {{"chip-13", 2}}},
                                             {"phys-3", {{"core-14", 1}, {"core-15", 1}}}};
   EXPECT_EQ(core.consumes, expected);

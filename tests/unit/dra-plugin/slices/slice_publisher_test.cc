@@ -236,6 +236,24 @@ TEST_F(SlicePublisherTest, AServerThatDropsFieldsIsToldOfOnceAndNotWrittenForeve
   EXPECT_EQ(api_.writes(), writes);
 }
 
+TEST_F(SlicePublisherTest, WhereNoTaintsAreKeptWhatIsBrokenIsNotShown) {
+  const std::set<std::string> taints = {"spec.devices[].taints"};
+  api_.edit = [&](json& slice) { RemoveFields(taints, slice); };
+  wire::Inventory broken = TestNode();
+  broken.chips[3] = {.index = 3, .healthy = false, .reason = "dma"};
+  Pool without = Build(TestNode(), kChipsOnly);
+  without.groups[0].erase(without.groups[0].begin() + 3);
+  SlicePublisher publisher(api_, "node-a");
+  ASSERT_TRUE(publisher.Publish(Build(broken, kChipsOnly)).ok());
+  ExpectWhole(without);
+  EXPECT_EQ(publisher.Shown(Build(broken, kChipsOnly)).groups[0].size(), 15U);
+
+  ASSERT_TRUE(publisher.Publish(Build(TestNode(), kChipsOnly)).ok());
+  ExpectWhole(Build(TestNode(), kChipsOnly));
+  ASSERT_TRUE(publisher.Publish(Build(broken, kChipsOnly)).ok());
+  ExpectWhole(without);
+}
+
 const std::set<std::string> kCounterFields = {"spec.devices[].consumesCounters",
                                               "spec.sharedCounters"};
 
