@@ -10,7 +10,7 @@ each node has one of its own that reaches what belongs to the node, and DIR/aws.
 buy Capacity Blocks. It has a certificate, as kubectl
 sends tokens over TLS only. With --kubeconfig, the controller and the nodes use the API server that
 the file names; with --kubelets, pods are run by real kubelets, whose folders FOLDER/NODE are laid out as by
-tests/cluster/node.py. State, logs, sockets, tokens and configuration files go to DIR, which must be new or
+tests/cluster/node.py; FOLDER/NODE/plugin.kubeconfig, where there is one, is for the node's dra-plugin. State, logs, sockets, tokens and configuration files go to DIR, which must be new or
 stopped and is made private (0700); DIR/kubeconfig is what kubectl needs. Prints that line at the end.
 With --time-scale 1440, in a new DIR, a day of Capacity Blocks takes a minute.
 As root, pods run as users of their own, in a folder of /tmp that down.py removes; otherwise they run
@@ -251,6 +251,9 @@ def domain(node):
 
 def plugin_config(args, directory, node, kubeconfig):
     place = short(directory, node["name"])
+    own = args.kubelets / node["name"] / "plugin.kubeconfig" if args.kubelets else None
+    if own and own.exists():
+        kubeconfig = own
     return {
         "apiVersion": "tahoma.dev/v1alpha1",
         "kind": "DraPluginConfig",

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Starts or stops a real Kubernetes control plane on free loopback ports, or restores it from a backup.
 
-    control_plane.py up DIR [--accounts] prints the path of an administrator's KUBECONFIG
+    control_plane.py up DIR [--accounts] [--servers FOLDER] [--feature-gates GATE=true,…] prints the path of an administrator's KUBECONFIG
     control_plane.py save DIR FILE       writes a backup of etcd
     control_plane.py restore DIR FILE    stops everything, puts the backup in etcd's place, and starts it again
     control_plane.py down DIR
 
-etcd, kube-apiserver and kube-controller-manager come from build_tools.sh (folder in $KUBERNETES_BIN).
+etcd, kube-apiserver and kube-controller-manager come from build_tools.sh (folder in $KUBERNETES_BIN); --servers has
+the latter two of another version.
 There is no kube-scheduler and no kubelet: Tahoma's controller and pod runner are in their places. With --accounts pods
 have the default service account and its token, as real kubelets expect, and `up` waits until it is there.
 """
@@ -64,9 +65,14 @@ class Keys:
             self.path("ca.key"), "-days", "30", "-out", self.path(f"{name}.crt"), "-set_serial",
             "0x" + secrets.token_hex(8), "-extfile", extensions)
 
-    def kubeconfig(self, user, port, target):
+    def kubeconfig(self, user, port, target, token=None):
+        """Of a user who has signed keys, or a token."""
         def inline(name):
             return base64.b64encode(self.path(name).read_bytes()).decode()
+        if token:
+            credentials = f"token: {token}"
+        else:
+            credentials = f"client-certificate-data: {inline(user + '.crt')}, client-key-data: {inline(user + '.key')}"
         target.write_text(f"""apiVersion: v1
 kind: Config
 current-context: test
@@ -75,7 +81,7 @@ clusters:
   cluster: {{server: "https://127.0.0.1:{port}", certificate-authority-data: {inline("ca.crt")}}}
 users:
 - name: {user}
-  user: {{client-certificate-data: {inline(user + ".crt")}, client-key-data: {inline(user + ".key")}}}
+  user: {{{credentials}}}
 contexts:
 - name: test
   context: {{cluster: test, user: {user}}}
@@ -132,8 +138,10 @@ def wait_for(url, keys, child, log):
     sys.exit(f"{url} did not answer within {READY_TIMEOUT_SECONDS} s:\n{log.read_text()[-2000:]}")
 
 
-def up(directory, accounts):
+def up(directory, accounts, servers=None, feature_gates=None):
     binaries = pathlib.Path(os.environ["KUBERNETES_BIN"])
+    servers = servers or binaries
+    gates = ["--feature-gates", feature_gates] if feature_gates else []
     directory.mkdir(parents=True, exist_ok=True)
     keys = Keys(directory / "pki")
     keys.sign("apiserver", "/CN=kube-apiserver",
@@ -151,7 +159,7 @@ def up(directory, accounts):
           "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
           "--initial-cluster", f"default={peer}")
     server = start(
-        directory, "kube-apiserver", binaries / "kube-apiserver", "--etcd-servers", client,
+        directory, "kube-apiserver", servers / "kube-apiserver", *gates, "--etcd-servers", client,
         "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1",
         "--endpoint-reconciler-type", "none", "--secure-port", port,
         "--tls-cert-file", keys.path("apiserver.crt"), "--tls-private-key-file", keys.path("apiserver.key"),
@@ -166,7 +174,7 @@ def up(directory, accounts):
         # Without it pods may be created at once: the default service account comes a second later.
         *([] if accounts else ["--disable-admission-plugins", "ServiceAccount"]))
     wait_for(f"https://127.0.0.1:{port}/readyz", keys, server, directory / "log" / "kube-apiserver.log")
-    start(directory, "kube-controller-manager", binaries / "kube-controller-manager", "--kubeconfig", kcm,
+    start(directory, "kube-controller-manager", servers / "kube-controller-manager", *gates, "--kubeconfig", kcm,
           "--leader-elect=false", "--secure-port", "0", "--kube-api-qps", "500", "--kube-api-burst", "1000",
           "--use-service-account-credentials", "--service-account-private-key-file", keys.path("sa.key"),
           "--root-ca-file", keys.path("ca.crt"), "--cluster-signing-cert-file", keys.path("ca.crt"),
@@ -216,11 +224,13 @@ def main():
     for name in ("up", "down", "save", "restore"):
         commands.add_parser(name).add_argument("directory", type=lambda text: pathlib.Path(text).resolve())
     commands.choices["up"].add_argument("--accounts", action="store_true")
+    commands.choices["up"].add_argument("--servers", type=pathlib.Path)
+    commands.choices["up"].add_argument("--feature-gates")
     for name in ("save", "restore"):
         commands.choices[name].add_argument("file", type=lambda text: pathlib.Path(text).resolve())
     args = parser.parse_args()
     if args.command == "up":
-        up(args.directory, args.accounts)
+        up(args.directory, args.accounts, args.servers, args.feature_gates)
     elif args.command == "down":
         return subprocess.call([sys.executable, HERE.parent.parent / "examples/local/down.py", args.directory])
     elif args.command == "save":

@@ -169,6 +169,17 @@ def start_node(directory, name, number, pause, args):
     return kubelet
 
 
+def write_plugin_kubeconfig(directory, name):
+    """The service account of dra-plugins, by a token that names the node as a pod's does there."""
+    made = kubectl(directory, "create", "token", "tahoma-dra-plugin", "--namespace", "tahoma-system", "--bound-object-kind", "Node",
+                   "--bound-object-name", name)
+    if made.returncode != 0:
+        sys.exit(f"node.py: a token for the plugin of {name}: {made.stderr}")
+    keys = control_plane.Keys(directory / "pki")
+    keys.kubeconfig("plugin", control_plane.port_of(directory), directory / "nodes" / name / "plugin.kubeconfig",
+                    token=made.stdout.strip())
+
+
 def up(args):
     directory = args.directory
     pause = directory / "pause.tar"

@@ -12,10 +12,13 @@ import os
 import pathlib
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.error
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 for folder in ("tests/scenarios", "tests/cluster", "examples/local"):
@@ -92,6 +95,63 @@ class NodeLifeTest(NodeCase):
         shown = self.kubectl("exec", "two", "--", "bash", "-c",
                              "for file in /dev/neuron*; do [ -S $file ] && echo $file; done; echo $AWS_NEURON_VISIBLE_DEVICES")
         self.assertEqual(shown.split(), [*(f"/dev/neuron{chip}" for chip in chips), ",".join(map(str, chips))])
+
+    def as_plugin(self, *arguments, **options):
+        """What kubectl says with the account of the node's plugin."""
+        return self.kubectl("--kubeconfig", self.node.cluster / "nodes" / NAME / "plugin.kubeconfig", *arguments, **options)
+
+    def test_the_account_of_a_plugin_may_do_nothing_that_a_plugin_does_not(self):
+        for verb, what in (("get", "pods"), ("create", "pods"), ("get", "secrets"), ("get", "configmaps"), ("list", "nodes"),
+                           ("delete", "nodes"), ("update", "nodes"), ("list", "resourceclaims"), ("patch", "resourceclaims"),
+                           ("delete", "resourceclaims"), ("patch", "resourceclaims/binding"), ("deletecollection", "resourceslices"),
+                           ("create", "deviceclasses.resource.k8s.io"), ("get", "gangs.tahoma.dev"), ("create", "tokenreviews"),
+                           ("create", "serviceaccounts/token"), ("escalate", "clusterroles"), ("impersonate", "users")):
+            with self.subTest(verb=verb, what=what):
+                self.assertEqual(self.as_plugin("auth", "can-i", verb, what, "--all-namespaces", fails=True).splitlines()[-1], "no")
+
+    def patch_as_plugin(self, claim, status):
+        """The answer's status and its message. (kubectl would read the claim's status first, which a plugin may not.)"""
+        token = re.search(r"token: ([^}]+)", (self.node.cluster / "nodes" / NAME / "plugin.kubeconfig").read_text())[1]
+        server = f"https://127.0.0.1:{control_plane.port_of(self.node.cluster)}"
+        request = urllib.request.Request(
+            f"{server}/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/{claim}/status", method="PATCH",
+            data=json.dumps({"status": status}).encode(),
+            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/merge-patch+json"})
+        context = ssl.create_default_context(cafile=str(self.node.cluster / "pki" / "ca.crt"))
+        try:
+            with urllib.request.urlopen(request, context=context) as answer:
+                return answer.status, ""
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)["message"]
+
+    def test_the_account_of_a_plugin_may_not_give_devices_away_nor_report_on_those_of_other_nodes(self):
+        self.apply(template("chips", "neuron.aws.com", 1), pod("held", of("chips")))
+        self.ready("held")
+        claim, = self.get("resourceclaims")["items"]
+        name = claim["metadata"]["name"]
+        result, = claim["status"]["allocation"]["devices"]["results"]
+        code, message = self.patch_as_plugin(name, {"reservedFor": []})
+        self.assertEqual(code, 422, message)  # as the server says it where the right is for a part of an object
+        self.assertIn("resourceclaims/binding", message)
+        self.apply({**claim, "metadata": {"name": "elsewhere"}, "status": {}})
+        there = {"devices": {"results": [{**result, "pool": "other"}]},
+                 "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [
+                     {"key": "metadata.name", "operator": "In", "values": ["other"]}]}]}}
+        self.kubectl("patch", "resourceclaim", "elsewhere", "--subresource=status", "--type=merge", "-p",
+                     json.dumps({"status": {"allocation": there}}))
+        condition = {"type": "Ready", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": "2026-11-26T00:00:00Z"}
+        entry = {"driver": "neuron.aws.com", "pool": "other", "device": result["device"], "conditions": [condition]}
+        code, message = self.patch_as_plugin("elsewhere", {"devices": [entry]})
+        self.assertEqual(code, 422, message)
+        self.assertIn("resourceclaims/driver", message)
+        self.assertEqual(self.patch_as_plugin(name, {"devices": [{**entry, "pool": result["pool"]}]}), (200, ""))
+
+    def test_a_plugin_without_any_capability_serves_claims(self):
+        self.node.kill("dra-plugin")
+        self.node.start("dra-plugin", before=("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"))
+        self.apply(template("chips", "neuron.aws.com", 1), pod("served", of("chips")))
+        self.ready("served")
+        self.assertEqual(self.node.claims(), set(self.allocated()))
 
     def test_a_plugin_that_is_killed_after_any_of_its_writes_neither_loses_nor_doubles_a_claim(self):
         self.apply(template("core", "neuroncore.tahoma.dev", 1, LNC2))

@@ -4,7 +4,7 @@
         execute("kubectl get nodes", environment)
 
 standalone is our own API server; cluster is etcd, kube-apiserver and kube-controller-manager (tests/cluster); node is
-these with a kubelet and a containerd for each node, and belongs into a network namespace of its own, as root
+these with a kubelet and a containerd for each node, where each dra-plugin has its service account, and belongs into a network namespace of its own, as root
 (in_own_network). KEEP_LOGS names a folder that gets everything when it ends.
 """
 
@@ -16,6 +16,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/cluster"))
+
+import node  # noqa: E402
+
 IMAGES = ("tahoma.dev/workload:v1", "public.ecr.aws/ubuntu/ubuntu:22.04")
 COMMAND_SECONDS = 120
 # A kubelet forgets why it could not prepare a claim, and tries again when it next looks at the pod: by default after
@@ -42,11 +46,12 @@ class Ground:
     """An API server with Tahoma on it, as a context."""
 
     def __init__(self, kind, bin_dir, topology=ROOT / "examples/local/topology.json",
-                 scheduler_names="tahoma,default-scheduler"):
+                 scheduler_names="tahoma,default-scheduler", control_plane=()):
         self.kind = kind
         self.bin = bin_dir
         self.topology = topology
         self.scheduler_names = scheduler_names
+        self.control_plane = control_plane  # further options of control_plane.py up
         self.scratch = tempfile.TemporaryDirectory(prefix="th")
         self.directory = pathlib.Path(self.scratch.name)
         self.ended_in_order = True
@@ -65,12 +70,14 @@ class Ground:
         if self.kind != "standalone":
             accounts = ["--accounts"] if self.kind == "node" else []
             done = subprocess.run([sys.executable, ROOT / "tests/cluster/control_plane.py", "up",
-                                   self.directory / "k", *accounts], stdout=subprocess.PIPE, text=True, check=True)
+                                   self.directory / "k", *accounts, *self.control_plane], stdout=subprocess.PIPE, text=True, check=True)
             kubeconfig = pathlib.Path(done.stdout.strip())
             # Unless a test starts a kube-scheduler, nobody else places pods there.
             command += ["--kubeconfig", kubeconfig, "--scheduler-names", self.scheduler_names]
-            execute("kubectl apply --server-side -f charts/tahoma/crds -f charts/tahoma/templates -f examples/install",
-                    {**os.environ, "KUBECONFIG": str(kubeconfig)})
+            install = "kubectl apply --server-side -f charts/tahoma/crds -f charts/tahoma/templates -f examples/install"
+            status, output = execute(install, {**os.environ, "KUBECONFIG": str(kubeconfig)})
+            if status != 0:
+                sys.exit(f"{install}: {output}")
         if self.kind == "node":
             command += ["--kubelets", self.start_kubelets()]
         if subprocess.call([str(c) for c in command]) != 0:
@@ -82,7 +89,7 @@ class Ground:
     def start_kubelets(self):
         """One for each node of up.py, with an image that has our programs."""
         topology = json.loads(self.topology.read_text())
-        names = [node["name"] for node in topology["nodes"]]
+        names = [one["name"] for one in topology["nodes"]]
         tar, shared = self.directory / "workload.tar", self.directory / "s"
         shared.mkdir()
         for command in (["image.py", tar, *IMAGES, "--bin", self.bin],
@@ -91,6 +98,8 @@ class Ground:
                         ["node.py", "import", self.directory / "k", tar]):
             subprocess.run([sys.executable, ROOT / "tests/cluster" / command[0], *command[1:]], check=True,
                            stdout=subprocess.DEVNULL)
+        for name in names:
+            node.write_plugin_kubeconfig(self.directory / "k", name)
         return self.directory / "k" / "nodes"
 
     def __exit__(self, *_):
