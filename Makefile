@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup programs build demo up down test test-cluster test-node sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
+.PHONY: help setup programs build demo up down test test-cluster test-node test-versions sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
 
 STATE ?= $(CURDIR)/build/up
 BENCH ?= .
@@ -46,14 +46,18 @@ sim: setup  ## the simulation on SEEDS=n seeds that nobody has tried; a failure 
 	.ci/build release $(JOBS) sim_test
 	build/release/bin/sim_test --fresh=$(SEEDS)
 
-test-cluster: build  ## the same scenarios, and conformance, on a real Kubernetes control plane
-	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
-	tests/cluster/run.sh cluster
-
-test-node: build  ## a node's life, manifests for AWS's driver and the same scenarios on real kubelets with containerd and runc
+test-node: build  ## a node's life, manifests for AWS's driver and the scenarios on real kubelets with containerd and runc
 	@.ci/setup node
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	tests/cluster/run.sh node
+
+test-cluster: test-node  ## that, and the same scenarios and conformance on a real Kubernetes control plane
+	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
+	tests/cluster/run.sh cluster
+
+test-versions: build  ## some scenarios on Kubernetes 1.34 and 1.35
+	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
+	tests/cluster/run.sh versions
 
 test-asan: setup  ## everything but scenarios under AddressSanitizer and UBSan
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"

@@ -4,6 +4,7 @@
 #   bin=$(tests/cluster/build_tools.sh)             # tools: etcd with its tools, Kubernetes' control plane and kubelet,
 #                                                   # containerd and CNI plugins; about 5 minutes on 2 cores
 #   bin=$(tests/cluster/build_tools.sh tools-lws)   # the controller of LeaderWorkerSets
+#   bin=$(tests/cluster/build_tools.sh tools-1.34)  # an older kube-apiserver and kube-controller-manager
 # Exit status 77: there is no Go toolchain that can build them; the reason is on stderr.
 set -euo pipefail
 module=${1:-tools}
@@ -12,16 +13,22 @@ cd "$(dirname "$0")/$module"
 version_of() { go list -m -f '{{.Version}}' "$1"; }
 
 # What each program says of its version.
-flags_of_tools() {
-  local version minor containerd=github.com/containerd/containerd/v2
+flags_of_kubernetes() {
+  local version minor
   version=$(version_of k8s.io/kubernetes)
   minor=${version#v1.}
   for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
     echo "-X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*}"
     echo "-X $package.gitTreeState=clean"
   done
+}
+flags_of_tools() {
+  local containerd=github.com/containerd/containerd/v2
+  flags_of_kubernetes
   echo "-X $containerd/version.Version=$(version_of $containerd)"
 }
+flags_of_tools-1.34() { flags_of_kubernetes; }
+flags_of_tools-1.35() { flags_of_kubernetes; }
 flags_of_tools-lws() { echo "-X sigs.k8s.io/lws/pkg/version.GitVersion=$(version_of sigs.k8s.io/lws)"; }
 
 # Programs by the names that people know: Go names them after the last folder of their package.
@@ -31,8 +38,10 @@ name_tools() {
   mv bridge host-local loopback cni/
 }
 name_tools-lws() { mv cmd lws-controller; }  # sigs.k8s.io/lws/cmd
+name_tools-1.34() { :; }
+name_tools-1.35() { :; }
 
-declare -A titles=([tools]=kubernetes [tools-lws]=lws)
+declare -A titles=([tools]=kubernetes [tools-lws]=lws [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
 . ../../support/need_go.sh "builds ${titles[$module]}"
 key=$(cat go.mod go.sum | sha256sum | cut -c1-16)
 bin=${TAHOMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tahoma}/${titles[$module]}-$key

@@ -4,6 +4,7 @@
 #                    API, and conformance (the same requests to it and to our own API server)
 #   run.sh node      on nodes with kubelet, containerd and runc beside it: every scenario, what happens to a node in
 #                    its life, and manifests for AWS's driver (AWS's own where AWS_MANIFESTS names their folder)
+#   run.sh versions  on older control planes: what nodes show there, and some scenarios
 # Without a Go toolchain (node: root, runc and a network namespace of one's own, too) it says SKIPPED and why, and
 # counts nothing as passed.
 set -euo pipefail
@@ -47,6 +48,13 @@ case ${1:-} in
     run "the life of a node" python3 tests/cluster/node_life_test.py
     run "manifests for AWS's driver" python3 tests/cluster/aws_manifests_test.py
     run "scenarios on real kubelets" python3 tests/scenarios/run.py node
+    ;;
+  versions)
+    need_kubernetes 1
+    KUBERNETES_1_34_BIN=$(tests/cluster/build_tools.sh tools-1.34)
+    KUBERNETES_1_35_BIN=$(tests/cluster/build_tools.sh tools-1.35)
+    export KUBERNETES_1_34_BIN KUBERNETES_1_35_BIN
+    run "older control planes" python3 tests/cluster/older_servers_test.py
     ;;
   *)
     sed -n '2,/^set/s/^# \?//p' "$0" >&2
