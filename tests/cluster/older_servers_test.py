@@ -14,6 +14,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -24,6 +25,7 @@ import ground as grounds  # noqa: E402
 import run  # noqa: E402
 
 GATE = "DRAPartitionableDevices=true"
+PATIENCE_SECONDS = 60
 NODE = "trn2-0"  # a trn2.48xlarge of the standard topology
 SCENARIOS = ("connected-chips", "ultraserver-gang", "cannot-fit", "gang-spec")
 
@@ -34,8 +36,27 @@ class OlderServersTest(unittest.TestCase):
                                 stdout=subprocess.PIPE, check=True).stdout
         return [item["spec"] for item in json.loads(listed)["items"] if item["spec"].get("nodeName") == NODE]
 
+    def await_chips(self, environment, count):
+        """So many chips are shown and have no taint of a fault."""
+        def usable():
+            return sum(device["name"].startswith("neuron-device") and
+                       not any(taint["key"] == "tahoma.dev/unhealthy" for taint in device.get("taints", []))
+                       for one in self.slices_of(environment) for device in one.get("devices", []))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (found := usable()) != count:
+            self.assertLess(time.monotonic(), deadline, f"{found} chips can be used, where {count} should be")
+            time.sleep(0.2)
+
+    def check_fault(self, environment):
+        """What is broken is not given away, also where the server drops taints."""
+        for action, left in (("break", 15), ("repair", 16)):
+            subprocess.run([ROOT / "tests/scenarios/fault.sh", NODE, f"chips/5/{action}",
+                            '{"reason": "HBM_UNCORRECTABLE_ERROR"}' if action == "break" else "{}"],
+                           env=environment, stdout=subprocess.DEVNULL, check=True)
+            self.await_chips(environment, left)
+
     def check(self, version, gates, kinds, slices):
-        """What the node shows: so many devices of each kind in so many slices. Then the scenarios."""
+        """What the node shows: so many devices of each kind in so many slices. Then a fault, and the scenarios."""
         servers = os.environ[f"KUBERNETES_{version.replace('.', '_')}_BIN"]
         bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
         options = ["--servers", servers, *(["--feature-gates", gates] if gates else [])]
@@ -49,6 +70,7 @@ class OlderServersTest(unittest.TestCase):
             self.assertEqual(dict(found), kinds)
             self.assertEqual(len(shown), slices)
             self.assertEqual({one["pool"]["resourceSliceCount"] for one in shown}, {slices})
+            self.check_fault(environment)
             for name in SCENARIOS:
                 self.assertTrue(run.run_scenario(ROOT / "tests/scenarios" / f"{name}.scenario", environment), name)
 
