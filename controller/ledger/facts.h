@@ -61,7 +61,7 @@ struct PodFact {
   std::string block;
   std::string spec_error;  // why these cannot be used; empty when they can
   NodeDemand demand;
-  kube::PodLabels labels;
+  kube::Labels labels;
   std::shared_ptr<const kube::PodAffinity> affinity;  // to other pods; nullptr without any
   std::vector<PodClaim> claims;
   // Annotations of a Binding of ours (docs/design/0001-seams.md); empty or 0 before.

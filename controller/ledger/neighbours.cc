@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kPlacesShown = 4;
 
-bool Has(const kube::PodLabels& labels, const std::string& key) {
-  return std::ranges::binary_search(labels, key, {}, &kube::PodLabels::value_type::first);
+bool Has(const kube::Labels& labels, const std::string& key) {
+  return std::ranges::binary_search(labels, key, {}, &kube::Labels::value_type::first);
 }
 
 bool SameGang(const PodFact& a, const PodFact& b) { return GangOf(a) == GangOf(b); }

@@ -16,4 +16,11 @@ ObjectMeta ParseMetadata(Field object) {
   return parsed;
 }
 
+Labels ParseLabels(Field metadata) {
+  Labels labels;
+  metadata.At("labels").Entries(
+      [&](const std::string& key, Field value) { labels.emplace_back(key, value.Text()); });
+  return labels;
+}
+
 }  // namespace tahoma::kube

@@ -2,7 +2,7 @@
 //
 //   const ObjectMeta metadata = ParseMetadata(reading.root());    // of the whole object
 //
-// Labels and annotations stay where they are, because a reader wants few of them: LabelOf and
+// Labels and annotations stay where they are, because most readers want few of them: LabelOf and
 // AnnotationOf of lib/kube/object.h.
 //
 // Thread safety: values and pure functions.
@@ -11,6 +11,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/base/clock.h"
 #include "lib/kube/field.h"
@@ -29,5 +31,10 @@ struct ObjectMeta {
 
 // An object without a name is an error.
 ObjectMeta ParseMetadata(Field object);
+
+using Labels = std::vector<std::pair<std::string, std::string>>;  // sorted by key
+
+// All labels of an object, for a reader that selects by them.
+Labels ParseLabels(Field metadata);
 
 }  // namespace tahoma::kube

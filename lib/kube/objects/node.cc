@@ -1,9 +1,8 @@
 #include "lib/kube/objects/node.h"
 
-#include <algorithm>
-
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/objects/metadata.h"
 
 namespace tahoma::kube {
 
@@ -12,9 +11,7 @@ absl::StatusOr<Node> ParseNode(const Json& object, const std::string& annotation
   Node node;
   const Field metadata = reading.root().Required("metadata");
   node.name = metadata.Required("name").Text();
-  metadata.At("labels").Entries(
-      [&](const std::string& key, Field value) { node.labels.emplace_back(key, value.Text()); });
-  std::sort(node.labels.begin(), node.labels.end());
+  node.labels = ParseLabels(metadata);
   if (!annotation.empty()) node.annotation = metadata.At("annotations").At(annotation).Text();
   const Field spec = reading.root().At("spec");
   for (const Field taint : spec.At("taints").Items()) node.taints.push_back(ParseTaint(taint));

@@ -69,12 +69,12 @@ std::vector<PodAffinityTerm> ParseTerms(Field affinity) {
 }  // namespace
 
 bool PodAffinityTerm::Selects(const std::string& own, const std::string& ns,
-                              const PodLabels& labels) const {
+                              const Labels& labels) const {
   if (selects_none) return false;
   const bool there = any_namespace || (namespaces.empty() && ns == own) ||
                      std::ranges::find(namespaces, ns) != namespaces.end();
   return there && selector.Matches([&](std::string_view key) -> std::optional<std::string_view> {
-    const auto at = std::ranges::lower_bound(labels, key, {}, &PodLabels::value_type::first);
+    const auto at = std::ranges::lower_bound(labels, key, {}, &Labels::value_type::first);
     if (at == labels.end() || at->first != key) return std::nullopt;
     return at->second;
   });
@@ -84,13 +84,6 @@ PodAffinity ParsePodAffinity(Field spec) {
   const Field affinity = spec.At("affinity");
   return {.beside = ParseTerms(affinity.At("podAffinity")),
           .apart = ParseTerms(affinity.At("podAntiAffinity"))};
-}
-
-PodLabels ParseLabels(Field metadata) {
-  PodLabels labels;
-  metadata.At("labels").Entries(
-      [&](const std::string& key, Field value) { labels.emplace_back(key, value.Text()); });
-  return labels;
 }
 
 }  // namespace tahoma::kube

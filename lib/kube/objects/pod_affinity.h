@@ -14,15 +14,13 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lib/kube/field.h"
+#include "lib/kube/objects/metadata.h"
 #include "lib/kube/selector.h"
 
 namespace tahoma::kube {
-
-using PodLabels = std::vector<std::pair<std::string, std::string>>;  // sorted by key
 
 struct PodAffinityTerm {
   std::string topology_key;   // nodes with one value of this label are one place
@@ -33,7 +31,7 @@ struct PodAffinityTerm {
   bool any_namespace = false;
 
   // Returns whether the term of a pod in namespace `own` selects a pod of these labels.
-  bool Selects(const std::string& own, const std::string& ns, const PodLabels& labels) const;
+  bool Selects(const std::string& own, const std::string& ns, const Labels& labels) const;
 };
 
 struct PodAffinity {
@@ -44,8 +42,5 @@ struct PodAffinity {
 };
 
 PodAffinity ParsePodAffinity(Field spec);
-
-// The labels of an object, by the order of their keys.
-PodLabels ParseLabels(Field metadata);
 
 }  // namespace tahoma::kube
