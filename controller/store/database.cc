@@ -128,6 +128,9 @@ rocksdb::DBOptions DatabaseOptions(const Database::Options& options, rocksdb::En
   if (options.single_threaded) {
     db.avoid_flush_during_shutdown = true;
     db.max_total_wal_size = 4UL << 30U;
+    // RocksDB reserves 1.1 write buffers on the disk for a log. Here that would be 1.1 GiB for
+    // each of a simulation's disks.
+    db.allow_fallocate = false;
   }
   return db;
 }
