@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "lib/base/status.h"
 #include "lib/kube/name.h"
@@ -156,6 +157,38 @@ absl::StatusOr<LabelSelector> LabelSelector::Parse(std::string_view text) {
                            kBytesMax);
   }
   return LabelParser(text).Parse();
+}
+
+absl::Status LabelSelector::Require(std::string_view key, std::string_view op,
+                                    std::vector<std::string> values) {
+  Term term{.key = std::string(key), .op = Operator::kIn, .values = {}, .number = 0};
+  if (op == "NotIn") {
+    term.op = Operator::kNotIn;
+  } else if (op == "Exists") {
+    term.op = Operator::kExists;
+  } else if (op == "DoesNotExist") {
+    term.op = Operator::kNotExists;
+  } else if (op != "In") {
+    return InvalidArgument(
+        "operator: Invalid value: \"{}\": must be In, NotIn, Exists or DoesNotExist", op);
+  }
+  if (const auto wrong = WrongQualifiedName(key)) {
+    return InvalidArgument("key: Invalid value: \"{}\": {}", key, *wrong);
+  }
+  const bool set = term.op == Operator::kIn || term.op == Operator::kNotIn;
+  if (set == values.empty()) {
+    return InvalidArgument("values: {} be given with the operator {}", set ? "must" : "must not",
+                           op);
+  }
+  for (const std::string& value : values) {
+    if (const auto wrong = WrongLabelValue(value)) {
+      return InvalidArgument("values: Invalid value: \"{}\": {}", value, *wrong);
+    }
+  }
+  std::sort(values.begin(), values.end());
+  term.values = std::move(values);
+  terms_.push_back(std::move(term));
+  return absl::OkStatus();
 }
 
 bool LabelSelector::Matches(const LabelLookup& labels) const {

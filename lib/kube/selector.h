@@ -1,7 +1,10 @@
-// Label and field selectors, as text on the command line or in a query.
+// Label and field selectors: as text on the command line or in a query, and labels as they stand in
+// objects.
 //
 //   const LabelSelector selector = *LabelSelector::Parse("app=train,tier in (a,b),!old");
 //   selector.Matches([&](std::string_view key) { return Find(labels, key); });
+//   LabelSelector of_object;
+//   of_object.Require("tier", "In", {"a", "b"});   // from matchExpressions
 //   auto fields = ParseFieldSelector("metadata.name=a,status.phase!=Failed");
 //   for (const FieldTerm& term : *fields) …
 //
@@ -35,6 +38,10 @@ class LabelSelector {
 
   // Parses a selector. kInvalidArgument with Kubernetes' message.
   static absl::StatusOr<LabelSelector> Parse(std::string_view text);
+
+  // Narrows it by one of an object's matchExpressions: "In", "NotIn", "Exists" or "DoesNotExist".
+  // kInvalidArgument when Kubernetes refuses the requirement; the selector is as before then.
+  absl::Status Require(std::string_view key, std::string_view op, std::vector<std::string> values);
 
   bool Matches(const LabelLookup& labels) const;
   bool empty() const { return terms_.empty(); }

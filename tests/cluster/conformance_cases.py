@@ -6,6 +6,7 @@ unordered (causes in any order), subset (the real answer may hold more), without
 until (asked again until it holds), remember ({variable: path}, used as {variable} in later paths and bodies).
 """
 
+import conformance_affinity
 import conformance_api
 import conformance_lifecycle
 import conformance_objects
@@ -151,6 +152,7 @@ CASES = [
     case("a method that is not served", "POST", f"{NS}/configmaps/cm", CONFIG, only=["code", "reason", "status"]),
     case("the last config map", "DELETE", f"{NS}/configmaps/cm"),
 
+    *conformance_affinity.CASES,
     *conformance_objects.CASES,
     *conformance_lifecycle.CASES,
     *conformance_api.CASES,

@@ -165,6 +165,7 @@ void CheckPod(const Json& pod, Causes& causes) {
                        NamesIn(ValueAt(spec, {"resourceClaims"}))};
   CheckContainers(spec, names, causes);
   CheckPodClaims(spec, causes);
+  CheckAffinity(ValueAt(spec, {"affinity"}), "spec.affinity", causes);
   const Json& grace = ValueAt(spec, {"terminationGracePeriodSeconds"});
   if (grace.is_number_integer() && grace.get<std::int64_t>() < 0) {
     causes.push_back(

@@ -219,6 +219,7 @@ void PrepareCreate(const Kind& kind, std::string_view now, Json& object) {
   if (kind.has_status && !IsCore(kind, "nodes")) object.erase("status");
   if (IsCore(kind, "pods")) {
     if (ValueAt(object, {"spec"}).is_object()) AddDefaultTolerations(object["spec"]);
+    AddLabelKeys(object);
     object["status"] = FirstPodStatus(object, now);
   }
   if (kind.built_in && kind.plural == "resourceclaims") object["status"] = Json::object();

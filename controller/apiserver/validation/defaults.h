@@ -24,7 +24,8 @@ void ApplyKindDefaults(const Kind& kind, std::string_view now, Json& object);
 void TakeField(const Json& from, std::string_view field, Json& to);
 
 // Prepares a create: drops fields that the client may not set (status where it is a subresource)
-// and sets the first status (a pod is Pending, a namespace Active and finalized by "kubernetes").
+// and sets the first status (a pod is Pending, a namespace Active and finalized by "kubernetes");
+// gives a pod the tolerations of Kubernetes' admission and the terms that its matchLabelKeys mean.
 void PrepareCreate(const Kind& kind, std::string_view now, Json& object);
 
 // Prepares an update of the main resource ("") or of "status": takes from `old_object` the fields

@@ -27,6 +27,13 @@ void CheckMetadataUpdate(const Json& old_object, const Json& new_object, Causes&
 
 void CheckPod(const Json& pod, Causes& causes);
 void CheckPodUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
+// Checks which nodes a pod, a slice, a device or an allocation selects.
+void CheckNodeSelector(const Json& selector, const std::string& path, Causes& causes);
+// `path` is "spec.affinity".
+void CheckAffinity(const Json& affinity, const std::string& path, Causes& causes);
+// Adds to the label selectors of a new pod's affinity what matchLabelKeys and mismatchLabelKeys
+// mean for its labels.
+void AddLabelKeys(Json& pod);
 void CheckPodStatusUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
 // Checks the data of a ConfigMap or a Secret.
 void CheckConfigMap(const Json& map, Causes& causes);

@@ -243,6 +243,8 @@ void CheckAllocation(const Json& claim, Causes& causes) {
       AddInvalid(at + ".device", device, CheckDnsLabel(device), causes);
     }
   }
+  const Json& selector = ValueAt(claim, {"status", "allocation", "nodeSelector"});
+  if (selector.is_object()) CheckNodeSelector(selector, "status.allocation.nodeSelector", causes);
   const Json& configs = ValueAt(devices, {"config"});
   if (!Fits(configs, 2 * kListMax, path + ".config", causes)) return;  // of class and claim
   for (std::size_t i = 0; i < configs.size(); ++i) {
@@ -310,6 +312,8 @@ void CheckDevice(const Json& device, const std::string& path, Causes& causes) {
   }
   Fits(ValueAt(device, {"consumesCounters"}), kCounterUsesMax, path + ".consumesCounters", causes);
   Fits(ValueAt(device, {"taints"}), kTolerationsMax, path + ".taints", causes);
+  const Json& selector = ValueAt(device, {"nodeSelector"});
+  if (selector.is_object()) CheckNodeSelector(selector, path + ".nodeSelector", causes);
 }
 
 void CheckDevices(const Json& devices, Causes& causes) {
@@ -401,6 +405,14 @@ void CheckSliceSpec(const Json& spec, Causes& causes) {
   if (places.size() > 1) {
     causes.push_back(Invalid("spec", fmt::format("{{{}}}", fmt::join(places, ", ")),
                              which + ", but multiple fields are set"));
+  }
+  if (const Json& selector = ValueAt(spec, {"nodeSelector"}); selector.is_object()) {
+    CheckNodeSelector(selector, "spec.nodeSelector", causes);
+    if (SizeAt(selector, {"nodeSelectorTerms"}) != 1) {
+      causes.push_back(Invalid("spec.nodeSelector.nodeSelectorTerms",
+                               ValueAt(selector, {"nodeSelectorTerms"}),
+                               "must have exactly one node selector term"));
+    }
   }
   const Json& devices = ValueAt(spec, {"devices"});
   const Json& counters = ValueAt(spec, {"sharedCounters"});

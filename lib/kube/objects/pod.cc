@@ -7,19 +7,22 @@ namespace tahoma::kube {
 namespace {
 
 // An operator that is not known is read as In, which a node rather fails.
-NodeOperator ParseOperator(std::string_view op) {
-  return op == "NotIn"          ? NodeOperator::kNotIn
-         : op == "Exists"       ? NodeOperator::kExists
-         : op == "DoesNotExist" ? NodeOperator::kDoesNotExist
-         : op == "Gt"           ? NodeOperator::kGt
-         : op == "Lt"           ? NodeOperator::kLt
-                                : NodeOperator::kIn;
+NodeOperator ParseOperator(Field op) {
+  const std::string_view text = op.Text();
+  if (text == "In") return NodeOperator::kIn;
+  if (text == "NotIn") return NodeOperator::kNotIn;
+  if (text == "Exists") return NodeOperator::kExists;
+  if (text == "DoesNotExist") return NodeOperator::kDoesNotExist;
+  if (text == "Gt") return NodeOperator::kGt;
+  if (text == "Lt") return NodeOperator::kLt;
+  op.Fail("must be In, NotIn, Exists, DoesNotExist, Gt or Lt");
+  return NodeOperator::kIn;
 }
 
 void AddRequirements(Field expressions, bool field, std::vector<NodeRequirement>& added) {
   for (const Field one : expressions.Items()) {
     added.push_back({.key = std::string(one.At("key").Text()),
-                     .op = ParseOperator(one.At("operator").Text()),
+                     .op = ParseOperator(one.Required("operator")),
                      .values = one.At("values").Texts(),
                      .field = field});
   }

@@ -1,8 +1,5 @@
 #include "lib/kube/objects/pod_affinity.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -12,29 +9,22 @@
 namespace tahoma::kube {
 namespace {
 
-void Add(std::string& text, const std::string& requirement) {
-  if (!text.empty()) text += ",";
-  text += requirement;
-}
-
-// A LabelSelector of an object in the words of one in a query, whose reader there is already.
-std::string TextOf(Field selector, std::string& label) {
-  std::string text;
-  selector.At("matchLabels").Entries([&](const std::string& key, Field value) {
-    Add(text, fmt::format("{}={}", key, value.Text()));
+// Reads a LabelSelector. `label` becomes one that everything selected has.
+LabelSelector ParseSelector(Field object, std::string& label) {
+  LabelSelector selector;
+  object.At("matchLabels").Entries([&](const std::string& key, Field value) {
+    const absl::Status added = selector.Require(key, "In", {std::string(value.Text())});
+    if (!added.ok()) value.Fail(Message(added));
     label = key;
   });
-  for (const Field one : selector.At("matchExpressions").Items()) {
-    const std::string key(one.At("key").Text());
+  for (const Field one : object.At("matchExpressions").Items()) {
+    const std::string_view key = one.At("key").Text();
     const std::string_view op = one.At("operator").Text();
-    const std::string values = fmt::format("({})", fmt::join(one.At("values").Texts(), ","));
-    if (op == "In") Add(text, fmt::format("{} in {}", key, values));
-    if (op == "NotIn") Add(text, fmt::format("{} notin {}", key, values));
-    if (op == "Exists") Add(text, key);
-    if (op == "DoesNotExist") Add(text, "!" + key);
+    const absl::Status added = selector.Require(key, op, one.At("values").Texts());
+    if (!added.ok()) one.Fail(Message(added));
     if (op == "In" || op == "Exists") label = key;
   }
-  return text;
+  return selector;
 }
 
 PodAffinityTerm ParseTerm(Field object) {
@@ -42,12 +32,7 @@ PodAffinityTerm ParseTerm(Field object) {
   term.topology_key = object.At("topologyKey").Text();
   const Field selector = object.At("labelSelector");
   term.selects_none = !selector.has_value();
-  auto parsed = LabelSelector::Parse(TextOf(selector, term.label));
-  if (parsed.ok()) {
-    term.selector = *std::move(parsed);
-  } else {
-    selector.Fail(Message(parsed.status()));
-  }
+  term.selector = ParseSelector(selector, term.label);
   term.namespaces = object.At("namespaces").Texts();
   const Field namespaces = object.At("namespaceSelector");
   term.any_namespace = namespaces.has_value();

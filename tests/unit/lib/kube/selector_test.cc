@@ -6,8 +6,11 @@
 
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/base/status.h"
 
 namespace tahoma::kube {
 namespace {
@@ -94,6 +97,44 @@ TEST(LabelSelectorTest, SpacesEmptyValuesAndOperatorsAsNamesAreRead) {
                           "app in (a)in", "()", "app(a)", "a=\xff"}) {
     EXPECT_FALSE(LabelSelector::Parse(bad).ok()) << bad;
   }
+}
+
+TEST(LabelSelectorTest, RequirementsOfObjectsMeanTheSameAsText) {
+  struct Case {
+    const char* op;
+    std::vector<std::string> values;
+    const char* text;
+  };
+  for (const Case& one : {Case{"In", {"b", "a"}, "k in (a,b)"}, Case{"NotIn", {"a"}, "k notin (a)"},
+                          Case{"Exists", {}, "k"}, Case{"DoesNotExist", {}, "!k"}}) {
+    LabelSelector selector;
+    ASSERT_TRUE(selector.Require("k", one.op, one.values).ok()) << one.op;
+    for (const Labels& labels : {Labels{}, Labels{{"k", "a"}}, Labels{{"k", "b"}},
+                                 Labels{{"k", "c"}}, Labels{{"other", "a"}}}) {
+      const bool matches = selector.Matches([&](std::string_view key) {
+        const auto found = labels.find(key);
+        return found == labels.end() ? std::nullopt
+                                     : std::optional<std::string_view>(found->second);
+      });
+      EXPECT_EQ(matches, Matches(one.text, labels)) << one.text;
+    }
+  }
+}
+
+TEST(LabelSelectorTest, ARequirementThatKubernetesRefusesChangesNothing) {
+  LabelSelector selector;
+  const auto why = [&](std::string_view key, std::string_view op, std::vector<std::string> values) {
+    return std::string(Message(selector.Require(key, op, std::move(values))));
+  };
+  EXPECT_EQ(why("k", "Gt", {"1"}),
+            "operator: Invalid value: \"Gt\": must be In, NotIn, Exists or DoesNotExist");
+  EXPECT_EQ(why("k", "In", {}), "values: must be given with the operator In");
+  EXPECT_EQ(why("k", "Exists", {"1"}), "values: must not be given with the operator Exists");
+  EXPECT_EQ(why("a b", "Exists", {}).substr(0, 26), "key: Invalid value: \"a b\":");
+  // As text it would be one requirement more.
+  EXPECT_EQ(why("k", "In", {"a", "x),b in (y"}).substr(0, 36),
+            "values: Invalid value: \"x),b in (y\":");
+  EXPECT_TRUE(selector.empty());
 }
 
 TEST(LabelSelectorTest, SetsAgreeWithABruteForceReadingOfRandomLabels) {

@@ -101,7 +101,16 @@ TEST(PodAffinityTest, WhatCannotBeFollowedIsAnErrorThatSaysWhere) {
               HasSubstr("affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"
                         "[0].namespaceSelector: selects namespaces by their labels"));
   EXPECT_THAT(WhyNot(R"({"topologyKey": "k", "labelSelector": {"matchLabels": {"a b": "1"}}})"),
-              HasSubstr("[0].labelSelector: "));
+              HasSubstr("[0].labelSelector.matchLabels[a b]: key: Invalid value"));
+  const auto expression = [](const std::string& one) {
+    return WhyNot(R"({"topologyKey": "k", "labelSelector": {"matchExpressions": [)" + one + "]}}");
+  };
+  EXPECT_THAT(
+      expression(R"({"key": "a", "operator": "Near", "values": ["b"]})"),
+      HasSubstr("[0].labelSelector.matchExpressions[0]: operator: Invalid value: \"Near\""));
+  EXPECT_THAT(expression(R"({"key": "a", "operator": "In"})"), HasSubstr("values: must be given"));
+  EXPECT_THAT(expression(R"({"key": "a", "operator": "In", "values": ["x),b in (y"]})"),
+              HasSubstr("values: Invalid value"));
   EXPECT_THAT(WhyNot(R"({"topologyKey": 7, "labelSelector": {}})"), HasSubstr("must be a string"));
 }
 

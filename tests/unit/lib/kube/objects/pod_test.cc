@@ -41,6 +41,18 @@ std::string WhyNot(const json& object) {
   return std::string(Message(reading.StatusOf("pod")));
 }
 
+TEST(PodTest, AnUnknownOperatorIsAnErrorAndNotIn) {
+  json object = PodObject();
+  json& term = object["spec"]["affinity"]["nodeAffinity"]
+                     ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0];
+  term["matchExpressions"][1]["operator"] = "Near";
+  EXPECT_EQ(WhyNot(object).substr(WhyNot(object).find("nodeSelectorTerms")),
+            "nodeSelectorTerms[0].matchExpressions[1].operator: must be In, NotIn, Exists, "
+            "DoesNotExist, Gt or Lt");
+  term["matchExpressions"][1].erase("operator");
+  EXPECT_NE(WhyNot(object).find("matchExpressions[1].operator"), std::string::npos);
+}
+
 TEST(PodTest, ReadsWhereItMayRun) {
   const json object = PodObject();
   Reading reading(object);
