@@ -1,0 +1,82 @@
+// Narrows where the leader of one more group may go, beside groups that have an UltraServer each: what
+// LeaderWorkerSet's exclusive topology costs as groups become many.
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "controller/ledger/core.h"
+#include "controller/ledger/neighbours.h"
+#include "controller/ledger/read_facts.h"
+#include "lib/base/check.h"
+#include "lib/base/json.h"
+#include "tests/support/fleet.h"
+
+namespace tahoma::controller {
+namespace {
+
+constexpr const char* kGroup = "leaderworkerset.sigs.k8s.io/group-key";
+
+Json Requirement(const char* op, Json values) {
+  Json made = {{"key", kGroup}, {"operator", op}};
+  if (!values.empty()) made["values"] = std::move(values);
+  return made;
+}
+
+Json Term(Json requirements) {
+  return Json::array({{{"topologyKey", "tahoma.dev/ultraserver"},
+                       {"labelSelector", {{"matchExpressions", std::move(requirements)}}}}});
+}
+
+// As LeaderWorkerSet's webhook makes the leader of a group.
+std::shared_ptr<const PodFact> Leader(std::size_t group, const std::string& node) {
+  constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  const std::string name = fmt::format("set-{}", group);
+  const Json own = Json::array({name});
+  const Json pod = {
+      {"metadata",
+       {{"name", name}, {"namespace", "ml"}, {"uid", name}, {"labels", {{kGroup, name}}}}},
+      {"spec",
+       {{"nodeName", node},
+        {"affinity",
+         {{"podAffinity", {{kRequired, Term(Json::array({Requirement("In", own)}))}}},
+          {"podAntiAffinity",
+           {{kRequired, Term(Json::array({Requirement("Exists", Json::array()),
+                                          Requirement("NotIn", own)}))}}}}}}}};
+  auto parsed = ParsePod(pod);
+  TAHOMA_CHECK(parsed.ok());
+  return *parsed;
+}
+
+void NarrowOneMoreGroup(benchmark::State& run) {
+  const auto groups = static_cast<std::size_t>(run.range(0));
+  Facts facts;
+  ClusterState cluster;
+  JournalBuffer journal;
+  GangRuns runs{facts, cluster, journal, ReadPublishedOptions{}};
+  Neighbours neighbours{facts, runs, cluster};
+  const auto put = [&](const std::shared_ptr<const PodFact>& pod) {
+    facts.pods.Put(pod);
+    neighbours.OnPod(nullptr, *pod);
+  };
+  for (std::size_t i = 0; i < groups; ++i) {
+    NodeFacts node = NodeFactsOf({.name = fmt::format("n{}", i), .cores = false});
+    node.labels = {{"tahoma.dev/ultraserver", fmt::format("us-{}", i)}};
+    cluster.PutNode(node);
+    put(Leader(i, node.name));
+  }
+  const auto leader = Leader(groups, "");
+  put(leader);
+  auto gang = std::make_shared<GangSpec>();
+  gang->key = {leader->key.ns, leader->key.name};
+  gang->single_pod = true;
+  gang->members.emplace_back().pod = leader->key;
+  for (auto _ : run) benchmark::DoNotOptimize(neighbours.Narrow(gang));
+}
+BENCHMARK(NarrowOneMoreGroup)->Arg(1000)->Arg(4000)->Arg(15625)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace tahoma::controller
