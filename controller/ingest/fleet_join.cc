@@ -27,8 +27,7 @@ std::optional<Command> FleetJoin::OnSlice(kube::ResourceSlice slice) {
   const std::string node = slice.node;
   node_of_slice_[slice.name] = node;
   Entry& entry = nodes_[node];
-  entry.slices[slice.name] = std::move(slice);
-  Refresh(entry);
+  ChangeSlices(entry, [&] { entry.slices[slice.name] = std::move(slice); });
   return CommandFor(node, entry);
 }
 
@@ -40,35 +39,51 @@ std::optional<Command> FleetJoin::OnSliceGone(const std::string& name) {
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return std::nullopt;
   Entry& entry = found->second;
-  entry.slices.erase(name);
+  ChangeSlices(entry, [&] { entry.slices.erase(name); });
   if (entry.slices.empty()) {
-    entry.devices.clear();
+    entry.earlier.reset();
     if (!entry.node) {
       nodes_.erase(found);
       return std::nullopt;
     }
-  } else {
-    Refresh(entry);
   }
   return CommandFor(node, entry);
 }
 
-void FleetJoin::Refresh(Entry& entry) {
+std::optional<std::vector<const kube::ResourceSlice*>> FleetJoin::Complete(const Entry& entry) {
   std::int64_t newest = -1;
   for (const auto& [name, slice] : entry.slices) newest = std::max(newest, slice.generation);
-  std::int64_t count = 0;
-  std::int64_t wanted = 0;
+  std::vector<const kube::ResourceSlice*> slices;
   for (const auto& [name, slice] : entry.slices) {
-    if (slice.generation != newest) continue;
-    ++count;
-    wanted = slice.slices_in_pool;
+    if (slice.generation == newest) slices.push_back(&slice);
   }
-  if (count != wanted) return;
-  entry.devices.clear();
-  for (const auto& [name, slice] : entry.slices) {
-    if (slice.generation != newest) continue;
-    entry.pool = slice.pool;
-    entry.devices.insert(entry.devices.end(), slice.devices.begin(), slice.devices.end());
+  if (slices.empty()) return std::nullopt;
+  const auto wanted = slices.back()->slices_in_pool;
+  if (static_cast<std::int64_t>(slices.size()) != wanted) return std::nullopt;
+  return slices;
+}
+
+std::vector<Device> FleetJoin::DevicesOf(const Entry& entry) {
+  if (entry.earlier) return *entry.earlier;
+  std::vector<Device> devices;
+  const auto slices = Complete(entry);
+  if (!slices) return devices;
+  for (const kube::ResourceSlice* slice : *slices) {
+    devices.insert(devices.end(), slice->devices.begin(), slice->devices.end());
+  }
+  return devices;
+}
+
+template <typename Change>
+void FleetJoin::ChangeSlices(Entry& entry, const Change& change) {
+  std::optional<std::vector<Device>> before = std::move(entry.earlier);
+  entry.earlier.reset();
+  if (!before && Complete(entry)) before = DevicesOf(entry);
+  change();
+  if (const auto slices = Complete(entry)) {
+    entry.pool = slices->back()->pool;
+  } else {
+    entry.earlier = std::move(before);
   }
 }
 
@@ -81,7 +96,7 @@ std::optional<Command> FleetJoin::CommandFor(const std::string& name, Entry& ent
   facts->taints = entry.node->taints;
   facts->schedulable = entry.node->schedulable;
   facts->ready = entry.node->ready;
-  facts->devices = entry.devices;
+  facts->devices = DevicesOf(entry);
   AddCordonTaints(ParseCordonedChips(entry.node->annotation), facts->devices);
   return NodeSeen{std::move(facts)};
 }

@@ -44,11 +44,17 @@ class FleetJoin {
     // By name, which is the order of their devices.
     std::map<std::string, kube::ResourceSlice> slices;
     std::string pool;
-    std::vector<Device> devices;  // of the newest complete generation
+    // Of the newest complete generation, but only while slices of a newer one take its slices'
+    // places: a fleet's devices are kept once.
+    std::optional<std::vector<Device>> earlier = std::nullopt;
   };
 
-  // Takes over the newest generation when it is complete.
-  static void Refresh(Entry& entry);
+  // Changes the slices of a node, and keeps or drops the devices of the generation before.
+  template <typename Change>
+  static void ChangeSlices(Entry& entry, const Change& change);
+  // The slices of the newest generation, when they are all there.
+  static std::optional<std::vector<const kube::ResourceSlice*>> Complete(const Entry& entry);
+  static std::vector<Device> DevicesOf(const Entry& entry);
   std::optional<Command> CommandFor(const std::string& name, Entry& entry) const;
 
   absl::flat_hash_map<std::string, Entry> nodes_;

@@ -55,7 +55,9 @@ const AttributeValue* Device::Find(std::string_view domain, std::string_view id)
 Device ParseDevice(Field field, std::string_view driver) {
   Device device;
   device.name = field.Required("name").Text();
-  field.At("attributes").Entries([&](const std::string& name, Field attribute) {
+  const Field attributes = field.At("attributes");
+  device.attributes.reserve(attributes.size());  // a fleet has millions of them
+  attributes.Entries([&](const std::string& name, Field attribute) {
     std::optional<AttributeValue> value = ParseValue(attribute);
     if (value) device.attributes.push_back({ParseQualifiedName(name, driver), *std::move(value)});
   });

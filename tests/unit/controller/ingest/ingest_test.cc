@@ -1,5 +1,6 @@
 #include "controller/ingest/ingest.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -18,6 +20,7 @@
 #include "controller/ingest/fleet_join.h"
 #include "controller/ledger/read_facts.h"
 #include "lib/base/json.h"
+#include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "tests/support/thread_state.h"
 
@@ -228,6 +231,66 @@ TEST(FleetJoinTest, ANodeHasTheDevicesOfItsNewestCompletePool) {
   join.OnSliceGone("c");
   EXPECT_THAT(DevicesOf(join.OnSliceGone("d")), ElementsAre());
   EXPECT_TRUE(std::holds_alternative<NodeGone>(*join.OnNodeGone("n")));
+}
+
+// The rule of fleet_join.h with a copy of all devices: the slow oracle.
+class JoinOracle {
+ public:
+  void Put(const kube::ResourceSlice& slice) {
+    slices_[slice.name] = slice;
+    Refresh();
+  }
+  void Remove(const std::string& name) {
+    slices_.erase(name);
+    Refresh();
+  }
+  const std::vector<std::string>& devices() const { return devices_; }
+
+ private:
+  void Refresh() {
+    std::int64_t newest = -1;
+    for (const auto& [name, slice] : slices_) newest = std::max(newest, slice.generation);
+    std::vector<std::string> found;
+    std::int64_t count = 0;
+    std::int64_t wanted = 0;
+    for (const auto& [name, slice] : slices_) {
+      if (slice.generation != newest) continue;
+      ++count;
+      wanted = slice.slices_in_pool;
+      for (const Device& device : slice.devices) found.push_back(device.name);
+    }
+    if (count == wanted) devices_ = found;
+  }
+
+  std::map<std::string, kube::ResourceSlice> slices_;
+  std::vector<std::string> devices_;
+};
+
+TEST(FleetJoinTest, SlicesThatComeAndGoInAnyOrderGiveTheDevicesOfTheNewestCompletePool) {
+  Rng rng(7);
+  for (int world = 0; world < 300; ++world) {
+    FleetJoin join;
+    kube::Node node;
+    node.name = "n";
+    join.OnNode(node);
+    JoinOracle oracle;
+    for (int step = 0; step < 40; ++step) {
+      const std::string name(1, static_cast<char>('a' + rng.Below(4)));
+      std::optional<Command> command;
+      if (rng.Chance(1, 4)) {
+        command = join.OnSliceGone(name);
+        oracle.Remove(name);
+      } else {
+        const auto generation = static_cast<std::int64_t>(1 + rng.Below(3));
+        const auto count = static_cast<std::int64_t>(1 + rng.Below(3));
+        const auto slice = Slice(name, generation, count, {fmt::format("{}{}", name, step)});
+        command = join.OnSlice(slice);
+        oracle.Put(slice);
+      }
+      if (!command) continue;
+      ASSERT_EQ(DevicesOf(command), oracle.devices()) << world << " " << step;
+    }
+  }
 }
 
 TEST(FleetJoinTest, ANodeThatIsNoLongerReadyIsSeenSo) {
