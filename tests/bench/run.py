@@ -16,6 +16,9 @@ import sys
 import tempfile
 import time
 
+import cluster
+from cluster import processor_seconds, rss_mib
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
 BENCH = BIN.parent / "bench"
@@ -70,11 +73,6 @@ class Cluster:
 
     def pid(self, name):
         return int((self.directory / "pids" / name).read_text())
-
-
-def rss_mib(pid):
-    line = re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())
-    return int(line[1]) * 1024 / MIB
 
 
 def output(*command):
@@ -177,12 +175,6 @@ def listen_address(ports):
 def ready(ports):
     address = listen_address(ports)
     return bool(address) and subprocess.call(["curl", "-sf", "-o", "/dev/null", f"http://{address}/readyz"]) == 0
-
-
-def processor_seconds(pid):
-    """What the process has used so far: utime and stime of /proc/PID/stat, which follow its name in brackets."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def plugin_idle_cpu_percent():
@@ -313,6 +305,7 @@ ROWS = [
     ("flit_hops_per_s", "hops/s", None, "higher", google_benchmark("flit_bench", "flit_hops")),
     ("protobuf_list_10000_pods_vs_json_ratio", "ratio", 1, "lower", google_benchmark("api_server_bench", "ratio")),
     ("watch_fanout_1000_events_per_s", "events/s", None, "higher", lambda _: watch_fanout()),
+    *cluster.ROWS,
 ]
 
 

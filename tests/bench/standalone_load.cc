@@ -20,14 +20,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
-#include <climits>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <list>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -39,33 +35,17 @@
 #include "lib/base/json.h"
 #include "lib/hw/catalogue.h"
 #include "lib/kube/http_transport.h"
+#include "tests/bench/api_load.h"
 
 namespace tahoma {
 namespace {
 
 using std::chrono::steady_clock;
 
-constexpr int kFleetThreads = 8;
 constexpr int kConnections = 32;
 constexpr int kChipsPerNode = 16;
 constexpr int kMembers = 4;
-constexpr std::chrono::minutes kDeadline{5};
 constexpr const char* kPods = "/api/v1/namespaces/default/pods";
-
-// Ends the program on any other answer: a benchmark of failures says nothing.
-Json Post(kube::Transport& api, const std::string& target, const Json& body,
-          const char* method = "POST", const char* type = "application/json") {
-  const auto answer = api.Send({.method = method,
-                                .target = target,
-                                .headers = {{"Content-Type", type}},
-                                .body = body.dump()});
-  if (!answer.ok() || answer->status >= 300) {
-    std::fprintf(stderr, "%s %s: %s\n", method, target.c_str(),
-                 answer.ok() ? answer->body.c_str() : answer.status().ToString().c_str());
-    std::exit(1);
-  }
-  return Json::parse(answer->body);
-}
 
 std::string NodeName(int index) { return "node-" + std::to_string(index); }
 
@@ -88,15 +68,15 @@ void MakeNode(kube::Transport& api, const wire::Inventory& inventory, const dra:
     metadata["labels"] = {{"topology.k8s.aws/ultraserver-id", inventory.ultra_server->id}};
   }
   const Json ready = {{{"type", "Ready"}, {"status", "True"}}};
-  const Json node =
-      Post(api, "/api/v1/nodes", {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", metadata}});
-  Post(api, "/api/v1/nodes/" + name + "/status", {{"status", {{"conditions", ready}}}}, "PATCH",
-       "application/merge-patch+json");
+  const Json node = bench::Send(api, "/api/v1/nodes",
+                                {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", metadata}});
+  bench::Send(api, "/api/v1/nodes/" + name + "/status", {{"status", {{"conditions", ready}}}},
+              "PATCH", "application/merge-patch+json");
   const auto slices = dra::CutIntoSlices(*dra::BuildPool(inventory, {.publish = publish}));
   for (std::size_t i = 0; i < slices.size(); ++i) {
-    Post(api, "/apis/resource.k8s.io/v1/resourceslices",
-         dra::SliceObject({inventory.node_name, node["metadata"]["uid"]},
-                          {.slice_count = slices.size()}, slices[i], i));
+    bench::Send(api, "/apis/resource.k8s.io/v1/resourceslices",
+                dra::SliceObject({inventory.node_name, node["metadata"]["uid"]},
+                                 {.slice_count = slices.size()}, slices[i], i));
   }
 }
 
@@ -106,11 +86,11 @@ void MakeTemplate(kube::Transport& api, int chips) {
                          {{"deviceClassName", "neuron.aws.com"},
                           {"allocationMode", "ExactCount"},
                           {"count", chips}}}};
-  Post(api, "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates",
-       {{"apiVersion", "resource.k8s.io/v1"},
-        {"kind", "ResourceClaimTemplate"},
-        {"metadata", {{"name", "chips"}}},
-        {"spec", {{"spec", {{"devices", {{"requests", {request}}}}}}}}});
+  bench::Send(api, "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates",
+              {{"apiVersion", "resource.k8s.io/v1"},
+               {"kind", "ResourceClaimTemplate"},
+               {"metadata", {{"name", "chips"}}},
+               {"spec", {{"spec", {{"devices", {{"requests", {request}}}}}}}}});
 }
 
 // One keep-alive connection. Requests of one piece of work are sent in one write and their answers
@@ -237,58 +217,11 @@ void Create(const std::string& address, bool gangs, int count) {
   close(epoll);
 }
 
-// Counts the pods that a watch of bound pods shows: each enters it once, as ADDED.
-class BoundPods {
- public:
-  void Watch(kube::Transport& api) {
-    const auto answer = api.Stream(
-        {.target = std::string(kPods) +
-                   "?watch=true&resourceVersion=0&fieldSelector=spec.nodeName%21%3D"},
-        [&](std::string_view line) { return Take(line); }, std::chrono::minutes(10));
-    if (!answer.ok()) std::fprintf(stderr, "watch: %s\n", answer.status().ToString().c_str());
-  }
-
-  // False when it took longer than the deadline.
-  bool WaitFor(int count) {
-    std::unique_lock lock(mutex_);
-    wanted_ = count;
-    return changed_.wait_for(lock, kDeadline, [&] { return bound_ >= count; });
-  }
-
- private:
-  bool Take(std::string_view line) {
-    TAHOMA_CHECK(!line.starts_with(R"({"type":"ERROR")"));
-    if (!line.starts_with(R"({"type":"ADDED")")) return true;
-    TAHOMA_CHECK(line.find(R"("nodeName":"node-)") != std::string_view::npos);
-    const std::lock_guard lock(mutex_);
-    if (++bound_ < wanted_) return true;
-    changed_.notify_all();
-    return false;
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int bound_ = 0;
-  int wanted_ = INT_MAX;
-};
-
-// Runs f(0) … f(count - 1) on several threads.
-template <typename F>
-void InParallel(int count, const F& f) {
-  std::atomic<int> next = 0;
-  std::vector<std::jthread> threads;
-  for (int t = 0; t < kFleetThreads; ++t) {
-    threads.emplace_back([&] {
-      for (int i = next++; i < count; i = next++) f(i);
-    });
-  }
-}
-
 // Nodes in UltraServers, 512 of them below each of the lowest network layers.
 int RunFleet(const std::string& server, int count) {
   auto api = kube::HttpTransport::Create({.server = server});
   TAHOMA_CHECK_OK(api.status());
-  InParallel(count, [&](int i) {
+  bench::InParallel(count, [&](int i) {
     wire::Inventory inventory = InventoryOf(i, "trn2u.48xlarge");
     inventory.ultra_server = {.id = fmt::format("us-{}", i / kMembers), .node_id = i % kMembers};
     inventory.network_layers = {fmt::format("nn-{}", i / 16384), fmt::format("nn-b{}", i / 2048),
@@ -304,14 +237,15 @@ int Run(const std::string& server, bool gangs, int count) {
   kube::Transport& transport = **api;
   const int nodes = gangs ? count : (count + kChipsPerNode - 1) / kChipsPerNode;
   const dra::Publish chips = {.lnc1 = false, .lnc2 = false, .node = false};
-  InParallel(nodes, [&](int i) { MakeNode(transport, InventoryOf(i, "trn2.48xlarge"), chips); });
+  bench::InParallel(nodes,
+                    [&](int i) { MakeNode(transport, InventoryOf(i, "trn2.48xlarge"), chips); });
   MakeTemplate(transport, gangs ? kChipsPerNode / kMembers : 1);
 
-  BoundPods bound;
+  bench::BoundPods bound;
   std::jthread watch([&] { bound.Watch(transport); });
   const auto begin = steady_clock::now();
   Create(server.substr(server.find("//") + 2), gangs, count);
-  const bool all = bound.WaitFor(gangs ? count * kMembers : count);
+  const bool all = bound.WaitFor(static_cast<std::size_t>(gangs ? count * kMembers : count));
   const std::chrono::duration<double> took = steady_clock::now() - begin;
   if (!all) {
     std::fprintf(stderr, "not everything was bound within the deadline\n");

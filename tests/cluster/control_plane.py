@@ -218,7 +218,7 @@ def restore(directory, file):
     start_again(directory, "kube-controller-manager")
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description="Start or stop a real Kubernetes control plane.")
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("up", "down", "save", "restore"):
@@ -228,7 +228,7 @@ def main():
     commands.choices["up"].add_argument("--feature-gates")
     for name in ("save", "restore"):
         commands.choices[name].add_argument("file", type=lambda text: pathlib.Path(text).resolve())
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     if args.command == "up":
         up(args.directory, args.accounts, args.servers, args.feature_gates)
     elif args.command == "down":

@@ -1,0 +1,52 @@
+#include "tests/bench/api_load.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "lib/base/check.h"
+#include "lib/base/json.h"
+
+namespace tahoma::bench {
+
+constexpr std::chrono::minutes kDeadline{5};
+
+Json Send(kube::Transport& api, const std::string& target, const Json& body, const char* method,
+          const char* type) {
+  const auto answer = api.Send({.method = method,
+                                .target = target,
+                                .headers = {{"Content-Type", type}},
+                                .body = body.dump()});
+  if (!answer.ok() || answer->status >= 300) {
+    std::fprintf(stderr, "%s %s: %s\n", method, target.c_str(),
+                 answer.ok() ? answer->body.c_str() : answer.status().ToString().c_str());
+    std::exit(1);
+  }
+  return Json::parse(answer->body);
+}
+
+void BoundPods::Watch(kube::Transport& api) {
+  const auto answer = api.Stream(
+      {.target = "/api/v1/namespaces/default/pods"
+                 "?watch=true&resourceVersion=0&fieldSelector=spec.nodeName%21%3D"},
+      [&](std::string_view line) { return Take(line); }, std::chrono::minutes(10));
+  if (!answer.ok()) std::fprintf(stderr, "watch: %s\n", answer.status().ToString().c_str());
+}
+
+bool BoundPods::WaitFor(std::size_t count) {
+  std::unique_lock lock(mutex_);
+  wanted_ = count;
+  return changed_.wait_for(lock, kDeadline, [&] { return bound_ >= count; });
+}
+
+bool BoundPods::Take(std::string_view line) {
+  TAHOMA_CHECK(!line.starts_with(R"({"type":"ERROR")"));
+  if (!line.starts_with(R"({"type":"ADDED")")) return true;
+  TAHOMA_CHECK(line.find(R"("nodeName":")") != std::string_view::npos);
+  const std::lock_guard lock(mutex_);
+  if (++bound_ < wanted_) return true;
+  changed_.notify_all();
+  return false;
+}
+
+}  // namespace tahoma::bench
