@@ -1,4 +1,4 @@
-// What load generators do against an API server: they write from several threads and see pods bound.
+// What load generators do against an API server: write from several threads, and see pods bound.
 //
 //   InParallel(1000, [&](int i) { Send(api, "/api/v1/namespaces/default/pods", PodOf(i)); });
 //   BoundPods bound;
@@ -43,7 +43,7 @@ void InParallel(int count, const F& f, int writers = 8) {
   }
 }
 
-// The pods of the namespace default that a watch of bound pods shows: each enters it once, as ADDED.
+// The pods of the namespace default that a watch of bound pods shows: each enters it once, ADDED.
 // Watch() belongs to a thread of its own, the others to any.
 class BoundPods {
  public:

@@ -1,5 +1,5 @@
-// Narrows where the leader of one more group may go, beside groups that have an UltraServer each: what
-// LeaderWorkerSet's exclusive topology costs as groups become many.
+// Narrows where the leader of one more group may go, beside groups that have an UltraServer each:
+// what the exclusive topology of a LeaderWorkerSet costs as groups become many.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
