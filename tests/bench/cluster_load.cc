@@ -2,7 +2,7 @@
 //
 //   cluster_load KUBECONFIG writes 4000          one line: updates of ConfigMaps per second
 //   cluster_load KUBECONFIG pods 1000 SCHEDULER  makes that many pods, each with a claim for
-//                                                four chips of one ring, and prints "made"; when all
+//                                                four chips of a ring, and prints "made"; when all
 //                                                are bound, one line: pods bound per second
 //   cluster_load KUBECONFIG gangs 100 tahoma     the same of gangs of four pods of 16 chips each
 //
