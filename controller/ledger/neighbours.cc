@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "controller/ledger/gang_membership.h"
@@ -13,16 +16,28 @@ namespace {
 
 constexpr std::size_t kPlacesShown = 4;
 
-bool Has(const kube::Labels& labels, const std::string& key) {
-  return std::ranges::binary_search(labels, key, {}, &kube::Labels::value_type::first);
+// nullptr: there is no such label.
+const std::string* Find(const kube::Labels& labels, const std::string& key) {
+  const auto at = std::ranges::lower_bound(labels, key, {}, &kube::Labels::value_type::first);
+  return at == labels.end() || at->first != key ? nullptr : &at->second;
 }
 
-bool SameGang(const PodFact& a, const PodFact& b) { return GangOf(a) == GangOf(b); }
+bool SameGang(const PodFact& a, const PodFact& b) {
+  if (a.key.ns != b.key.ns || a.gang != b.gang) return false;
+  return !a.gang.empty() || a.key == b.key;
+}
 
-void AddPlaces(NodeOperator op, const std::string& key, const std::set<std::string>& places,
-               std::vector<NodeRequirement>& added) {
+std::vector<std::string> Sorted(const absl::flat_hash_set<std::string_view>& places) {
+  std::vector<std::string> sorted(places.begin(), places.end());
+  std::ranges::sort(sorted);
+  return sorted;
+}
+
+void AddAvoided(const std::string& key, const absl::flat_hash_set<std::string_view>& places,
+                std::vector<NodeRequirement>& added) {
   if (places.empty()) return;
-  added.push_back({.key = key, .op = op, .values = {places.begin(), places.end()}, .field = false});
+  added.push_back(
+      {.key = key, .op = NodeOperator::kNotIn, .values = Sorted(places), .field = false});
 }
 
 std::string Describe(const NodeRequirement& requirement) {
@@ -41,26 +56,34 @@ std::string Describe(const NodeRequirement& requirement) {
 void Neighbours::Follow(const std::string& label) {
   const auto [found, added] = with_label_.try_emplace(label);
   if (!added || label.empty()) return;
-  std::set<PodKey>& pods = found->second;
   facts_.pods.ForEach([&](const PodFact& pod) {
-    if (Has(pod.labels, label)) pods.insert(pod.key);
+    if (Find(pod.labels, label) != nullptr) Remember(pod);
   });
+}
+
+// Under each of its labels that is followed.
+void Neighbours::Remember(const PodFact& pod) {
+  std::shared_ptr<const PodFact> known;
+  for (const auto& [label, value] : pod.labels) {
+    const auto found = with_label_.find(label);
+    if (found == with_label_.end()) continue;
+    if (known == nullptr) known = facts_.pods.Find(pod.key);
+    found->second[value][pod.key] = known;
+  }
 }
 
 bool Neighbours::OnPod(const PodFact* before, const PodFact& pod) {
   if (before != nullptr) OnPodGone(*before);
-  bool concerns = pod.affinity != nullptr;
-  for (const auto& [label, value] : pod.labels) {
-    const auto found = with_label_.find(label);
-    if (found == with_label_.end()) continue;
-    found->second.insert(pod.key);
-    concerns = true;
-  }
+  Remember(pod);
+  const bool concerns =
+      pod.affinity != nullptr || std::ranges::any_of(pod.labels, [&](const auto& one) {
+        return with_label_.contains(one.first);
+      });
   if (pod.affinity != nullptr) {
     for (const auto& term : pod.affinity->beside) Follow(term.label);
     for (const auto& term : pod.affinity->apart) {
       Follow(term.label);
-      avoiding_[term.label].insert(pod.key);
+      avoiding_[term.label][pod.key] = facts_.pods.Find(pod.key);
     }
   }
   const bool moved = before == nullptr
@@ -73,7 +96,11 @@ bool Neighbours::OnPodGone(const PodFact& pod) {
   bool concerns = pod.affinity != nullptr;
   for (const auto& [label, value] : pod.labels) {
     const auto found = with_label_.find(label);
-    if (found != with_label_.end()) concerns = found->second.erase(pod.key) > 0 || concerns;
+    if (found == with_label_.end()) continue;
+    const auto pods = found->second.find(value);
+    if (pods == found->second.end()) continue;
+    concerns = pods->second.erase(pod.key) > 0 || concerns;
+    if (pods->second.empty()) found->second.erase(pods);
   }
   if (pod.affinity != nullptr) {
     for (const auto& term : pod.affinity->apart) avoiding_[term.label].erase(pod.key);
@@ -100,51 +127,55 @@ const std::string* Neighbours::NodeOf(const PodFact& pod) const {
   return nullptr;
 }
 
-std::optional<std::string> Neighbours::PlaceOf(const PodFact& pod,
-                                               const std::string& topology_key) const {
+const std::string* Neighbours::PlaceOf(const PodFact& pod, const std::string& topology_key) const {
   const std::string* name = NodeOf(pod);
   const auto id = name == nullptr ? std::nullopt : cluster_.FindNode(*name);
-  if (!id) return std::nullopt;
-  const Labels& labels = cluster_.node(*id).node->labels;
-  const auto at = std::ranges::lower_bound(labels, topology_key, {}, &Labels::value_type::first);
-  if (at == labels.end() || at->first != topology_key) return std::nullopt;
-  return at->second;
+  return id ? Find(cluster_.node(*id).node->labels, topology_key) : nullptr;
 }
 
-void Neighbours::ForEachWith(const std::string& label,
-                             absl::FunctionRef<void(const PodFact&)> visit) const {
-  if (label.empty()) return facts_.pods.ForEach(visit);
-  const auto found = with_label_.find(label);
+// At least the pods that the term selects.
+void Neighbours::ForEachOf(const kube::PodAffinityTerm& term,
+                           absl::FunctionRef<void(const PodFact&)> visit) const {
+  if (term.label.empty()) return facts_.pods.ForEach(visit);
+  const auto found = with_label_.find(term.label);
   if (found == with_label_.end()) return;
-  for (const PodKey& key : found->second) {
-    if (const auto pod = facts_.pods.Find(key)) visit(*pod);
+  const auto visit_all = [&](const Pods& pods) {
+    for (const auto& [key, pod] : pods) visit(*pod);
+  };
+  if (term.label_values.empty()) {
+    for (const auto& [value, pods] : found->second) visit_all(pods);
+    return;
+  }
+  for (const std::string& value : term.label_values) {
+    const auto pods = found->second.find(value);
+    if (pods != found->second.end()) visit_all(pods->second);
   }
 }
 
 // The places, by the term's key, of the other pods that all of the terms select.
-std::set<std::string> Neighbours::PlacesOf(const PodFact& pod,
-                                           const std::vector<kube::PodAffinityTerm>& all,
-                                           const kube::PodAffinityTerm& term) const {
-  std::set<std::string> places;
-  ForEachWith(term.label, [&](const PodFact& other) {
+Neighbours::Places Neighbours::PlacesOf(const PodFact& pod,
+                                        const std::vector<kube::PodAffinityTerm>& all,
+                                        const kube::PodAffinityTerm& term) const {
+  Places places;
+  ForEachOf(term, [&](const PodFact& other) {
     const bool selected = std::all_of(all.begin(), all.end(), [&](const auto& one) {
       return one.Selects(pod.key.ns, other.key.ns, other.labels);
     });
     if (!selected || SameGang(pod, other)) return;
-    if (auto place = PlaceOf(other, term.topology_key)) places.insert(*std::move(place));
+    if (const std::string* place = PlaceOf(other, term.topology_key)) places.insert(*place);
   });
   return places;
 }
 
 void Neighbours::Avoid(const PodFact& pod, Requirements& added) const {
   for (const auto& term : pod.affinity->apart) {
-    AddPlaces(NodeOperator::kNotIn, term.topology_key, PlacesOf(pod, {term}, term), added);
+    AddAvoided(term.topology_key, PlacesOf(pod, {term}, term), added);
   }
 }
 
 void Neighbours::Join(const PodFact& pod, Requirements& added) const {
   const auto& terms = pod.affinity->beside;
-  std::vector<std::set<std::string>> places;
+  std::vector<Places> places;
   for (const auto& term : terms) places.push_back(PlacesOf(pod, terms, term));
   // The first of pods that look for their own like would otherwise wait for ever.
   const bool first = std::ranges::all_of(places, [](const auto& some) { return some.empty(); }) &&
@@ -155,29 +186,28 @@ void Neighbours::Join(const PodFact& pod, Requirements& added) const {
     NodeRequirement& one = added.emplace_back();
     one.key = terms[i].topology_key;
     one.op = first ? NodeOperator::kExists : NodeOperator::kIn;
-    one.values = {places[i].begin(), places[i].end()};
+    one.values = Sorted(places[i]);
   }
 }
 
 void Neighbours::AvoidThoseWhoAvoid(const PodFact& pod, Requirements& added) const {
-  std::map<std::string, std::set<std::string>> places;  // by topology key
+  std::map<std::string, Places> places;  // by topology key
   const auto look = [&](const std::string& label) {
     const auto found = avoiding_.find(label);
     if (found == avoiding_.end()) return;
-    for (const PodKey& key : found->second) {
-      const auto other = facts_.pods.Find(key);
-      if (other == nullptr || SameGang(pod, *other)) continue;
+    for (const auto& [key, other] : found->second) {
+      if (SameGang(pod, *other)) continue;
       for (const auto& term : other->affinity->apart) {
-        if (!term.Selects(other->key.ns, pod.key.ns, pod.labels)) continue;
-        if (auto place = PlaceOf(*other, term.topology_key)) {
-          places[term.topology_key].insert(*std::move(place));
+        if (!term.Selects(key.ns, pod.key.ns, pod.labels)) continue;
+        if (const std::string* place = PlaceOf(*other, term.topology_key)) {
+          places[term.topology_key].insert(*place);
         }
       }
     }
   };
   look("");
   for (const auto& [label, value] : pod.labels) look(label);
-  for (const auto& [key, avoided] : places) AddPlaces(NodeOperator::kNotIn, key, avoided, added);
+  for (const auto& [key, avoided] : places) AddAvoided(key, avoided, added);
 }
 
 Neighbours::Requirements Neighbours::Of(const MemberSpec& member) const {

@@ -12,7 +12,7 @@
 // each other: the gang's shape says how they lie.
 //
 // Pods whose labels no term asks about cost nothing; a gang with terms costs one look at each pod
-// that has the label which its selector names.
+// that has the label which its selector names, with one of the values where it names them.
 //
 // Scope: pods of ours. What other schedulers place is not known here.
 //
@@ -21,12 +21,12 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <absl/functional/function_ref.h>
 
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/ledger/facts.h"
@@ -60,13 +60,18 @@ class Neighbours {
 
  private:
   using Requirements = std::vector<NodeRequirement>;
+  using Pods = absl::flat_hash_map<PodKey, std::shared_ptr<const PodFact>>;
+  using Places = absl::flat_hash_set<std::string_view>;
 
   void Follow(const std::string& label);
-  void ForEachWith(const std::string& label, absl::FunctionRef<void(const PodFact&)> visit) const;
-  std::optional<std::string> PlaceOf(const PodFact& pod, const std::string& topology_key) const;
+  void Remember(const PodFact& pod);
+  void ForEachOf(const kube::PodAffinityTerm& term,
+                 absl::FunctionRef<void(const PodFact&)> visit) const;
+  // A label of a node: it stays while the cluster does not change. nullptr: it has no place.
+  const std::string* PlaceOf(const PodFact& pod, const std::string& topology_key) const;
   const std::string* NodeOf(const PodFact& pod) const;
-  std::set<std::string> PlacesOf(const PodFact& pod, const std::vector<kube::PodAffinityTerm>& all,
-                                 const kube::PodAffinityTerm& term) const;
+  Places PlacesOf(const PodFact& pod, const std::vector<kube::PodAffinityTerm>& all,
+                  const kube::PodAffinityTerm& term) const;
   void Avoid(const PodFact& pod, Requirements& added) const;
   void AvoidThoseWhoAvoid(const PodFact& pod, Requirements& added) const;
   void Join(const PodFact& pod, Requirements& added) const;
@@ -75,10 +80,10 @@ class Neighbours {
   const Facts& facts_;
   const GangRuns& runs_;
   const ClusterState& cluster_;
-  // The pods with a label that some term has asked about, by that label.
-  absl::flat_hash_map<std::string, std::set<PodKey>> with_label_;
+  // The pods with a label that some term has asked about, by that label and its value.
+  absl::flat_hash_map<std::string, absl::flat_hash_map<std::string, Pods>> with_label_;
   // The pods that avoid others, by the label that all whom they avoid have; "" for none.
-  absl::flat_hash_map<std::string, std::set<PodKey>> avoiding_;
+  absl::flat_hash_map<std::string, Pods> avoiding_;
 };
 
 }  // namespace tahoma::controller

@@ -19,8 +19,7 @@ std::optional<std::int64_t> ToInteger(const std::string& text) {
 // compare integers.
 bool Meets(const NodeRequirement& requirement, const std::string* value) {
   const auto& wanted = requirement.values;
-  const bool in =
-      value != nullptr && std::find(wanted.begin(), wanted.end(), *value) != wanted.end();
+  const bool in = value != nullptr && std::ranges::binary_search(wanted, *value);
   switch (requirement.op) {
     case NodeOperator::kIn:
       return in;

@@ -1,16 +1,19 @@
 // Narrows where the leader of one more group may go, beside groups that have an UltraServer each:
-// what the exclusive topology of a LeaderWorkerSet costs as groups become many.
+// what the exclusive topology of a LeaderWorkerSet costs as groups become many. And plans it in
+// a fleet of 15,625 UltraServers of which all others are free.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "controller/ledger/core.h"
 #include "controller/ledger/neighbours.h"
 #include "controller/ledger/read_facts.h"
+#include "controller/plan/planner.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "tests/support/fleet.h"
@@ -76,6 +79,41 @@ void NarrowOneMoreGroup(benchmark::State& run) {
   gang->members.emplace_back().pod = leader->key;
   for (auto _ : run) benchmark::DoNotOptimize(neighbours.Narrow(gang));
 }
+// The requirement as Neighbours makes it.
+void PlaceOneMoreGroup(benchmark::State& run) {
+  constexpr std::size_t kUltraServers = 15625;
+  const auto groups = static_cast<std::size_t>(run.range(0));
+  ClusterState cluster;
+  std::set<std::string> taken;
+  for (std::size_t i = 0; i < kUltraServers; ++i) {
+    const std::string id = fmt::format("us-{}", i);
+    for (int z = 0; z < 4; ++z) {
+      NodeFacts node = NodeFactsOf({.name = fmt::format("{}-n{}", id, z),
+                                    .type = "trn2u.48xlarge",
+                                    .ultra_server = id,
+                                    .z = z,
+                                    .cores = false});
+      node.labels = {{"tahoma.dev/ultraserver", id}};
+      cluster.PutNode(node);
+    }
+    if (i < groups) taken.insert(id);
+  }
+  GangSpec gang = GangOf("one", 1, [](const std::string& pod) { return ChipClaim(pod, 16); });
+  gang.members[0].node.all.push_back({.key = "tahoma.dev/ultraserver",
+                                      .op = NodeOperator::kNotIn,
+                                      .values = {taken.begin(), taken.end()}});
+  const auto spec = std::make_shared<const GangSpec>(std::move(gang));
+  Planner planner;
+  TAHOMA_CHECK(planner.Plan(cluster, {spec}, WallTime{})[0].placement.has_value());
+  for (auto _ : run) {
+    // As after the group before, whose places are one more: nothing can be remembered.
+    auto next = std::make_shared<GangSpec>(*spec);
+    next->members[0].node.all[0].values.pop_back();
+    benchmark::DoNotOptimize(planner.Plan(cluster, {next}, WallTime{}));
+  }
+}
+
+BENCHMARK(PlaceOneMoreGroup)->Arg(1000)->Arg(4000)->Arg(15000)->Unit(benchmark::kMicrosecond);
 BENCHMARK(NarrowOneMoreGroup)->Arg(1000)->Arg(4000)->Arg(15625)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -21,9 +21,11 @@ NodeOperator ParseOperator(Field op) {
 
 void AddRequirements(Field expressions, bool field, std::vector<NodeRequirement>& added) {
   for (const Field one : expressions.Items()) {
+    std::vector<std::string> values = one.At("values").Texts();
+    std::ranges::sort(values);
     added.push_back({.key = std::string(one.At("key").Text()),
                      .op = ParseOperator(one.Required("operator")),
-                     .values = one.At("values").Texts(),
+                     .values = std::move(values),
                      .field = field});
   }
 }

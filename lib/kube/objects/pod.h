@@ -27,7 +27,8 @@ enum class NodeOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kG
 struct NodeRequirement {
   std::string key;
   NodeOperator op = NodeOperator::kIn;
-  std::vector<std::string> values;
+  std::vector<std::string>
+      values;  // sorted: there may be thousands (controller/ledger/neighbours.h)
   bool field = false;
 };
 

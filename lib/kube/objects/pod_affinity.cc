@@ -3,28 +3,29 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "lib/base/status.h"
 
 namespace tahoma::kube {
 namespace {
 
-// Reads a LabelSelector. `label` becomes one that everything selected has.
-LabelSelector ParseSelector(Field object, std::string& label) {
-  LabelSelector selector;
-  object.At("matchLabels").Entries([&](const std::string& key, Field value) {
-    const absl::Status added = selector.Require(key, "In", {std::string(value.Text())});
-    if (!added.ok()) value.Fail(Message(added));
-    label = key;
-  });
+// Reads the term's selector, and which label the selected pods have: rather one of few values.
+void ParseSelector(Field object, PodAffinityTerm& term) {
+  const auto require = [&](Field from, std::string_view key, std::string_view op,
+                           std::vector<std::string> values) {
+    const absl::Status added = term.selector.Require(key, op, values);
+    if (!added.ok()) from.Fail(Message(added));
+    if (op != "In" && (op != "Exists" || !term.label.empty())) return;
+    term.label = key;
+    term.label_values = std::move(values);
+  };
   for (const Field one : object.At("matchExpressions").Items()) {
-    const std::string_view key = one.At("key").Text();
-    const std::string_view op = one.At("operator").Text();
-    const absl::Status added = selector.Require(key, op, one.At("values").Texts());
-    if (!added.ok()) one.Fail(Message(added));
-    if (op == "In" || op == "Exists") label = key;
+    require(one, one.At("key").Text(), one.At("operator").Text(), one.At("values").Texts());
   }
-  return selector;
+  object.At("matchLabels").Entries([&](const std::string& key, Field value) {
+    require(value, key, "In", {std::string(value.Text())});
+  });
 }
 
 PodAffinityTerm ParseTerm(Field object) {
@@ -32,7 +33,7 @@ PodAffinityTerm ParseTerm(Field object) {
   term.topology_key = object.At("topologyKey").Text();
   const Field selector = object.At("labelSelector");
   term.selects_none = !selector.has_value();
-  term.selector = ParseSelector(selector, term.label);
+  ParseSelector(selector, term);
   term.namespaces = object.At("namespaces").Texts();
   const Field namespaces = object.At("namespaceSelector");
   term.any_namespace = namespaces.has_value();

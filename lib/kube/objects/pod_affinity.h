@@ -27,7 +27,8 @@ struct PodAffinityTerm {
   bool selects_none = false;  // it has no labelSelector
   LabelSelector selector;
   std::string label;  // one that every selected pod has; empty when there is no such label
-  std::vector<std::string> namespaces;  // empty: the pod's own
+  std::vector<std::string> label_values;  // of which it has one; empty: any
+  std::vector<std::string> namespaces;    // empty: the pod's own
   bool any_namespace = false;
 
   // Returns whether the term of a pod in namespace `own` selects a pod of these labels.
