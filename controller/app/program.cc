@@ -23,6 +23,7 @@
 #include "controller/app/ending.h"
 #include "controller/app/guarded_clock.h"
 #include "controller/app/identity.h"
+#include "controller/app/leader_label.h"
 #include "controller/app/leadership.h"
 #include "controller/app/standalone.h"
 #include "controller/app/test_clock.h"
@@ -326,8 +327,10 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
     loop.Stop();
     leadership.reset();
   };
+  LeaderLabel label(*objects_transport, clock, {ns, options.pod_name}, Warn);
   Log("standing by for the lease");
   while (!leadership->Wait(std::chrono::milliseconds(200))) {
+    label.Tend(false);
     if (Ended()) return absl::OkStatus();
   }
   TAHOMA_RETURN_IF_ERROR(loop.Start());
@@ -336,6 +339,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   absl::Status status;
   while (status.ok() && !Ended()) {
     ahead.Look(*loop.snapshot(), clock.WallNow());
+    label.Tend(leadership->leading());
     status = loop.Tend();
     // Another controller, on another disk, does better than one that waits for its own.
     if (status.ok()) status = store->health();
@@ -343,6 +347,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
     if (status.ok() && leadership->lost()) status = Aborted("the leader lease was lost");
   }
   EndWithin(kEndingMost);
+  label.Tend(false);
   // The server waits for its callers: an order that is in vain would outlast its patience.
   if (!status.ok()) loop.EndOrders();
   server.Stop();
