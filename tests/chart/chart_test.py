@@ -18,6 +18,7 @@ import unittest
 
 import chart
 import rights
+import values_table
 
 yaml = chart.yaml
 HELM = None
@@ -423,7 +424,7 @@ def leaves(values, path=""):
     """The paths of values that are no sections."""
     for key, value in values.items():
         here = f"{path}.{key}" if path else key
-        if isinstance(value, dict) and value and not here.endswith(("resources", "labels")):
+        if isinstance(value, dict) and value and not here.endswith(values_table.WHOLE):
             yield from leaves(value, here)
         else:
             yield here
@@ -434,7 +435,7 @@ class Documents(unittest.TestCase):
         text = (chart.CHART / "values.yaml").read_text(encoding="utf-8")
         values = yaml.safe_load(text)
         schema = json.loads((chart.CHART / "values.schema.json").read_text(encoding="utf-8"))
-        table = (chart.ROOT / "docs/helm.md").read_text(encoding="utf-8")
+        page = (chart.ROOT / "docs/helm.md").read_text(encoding="utf-8")
 
         def of_schema(part, path=""):
             for key, one in part.get("properties", {}).items():
@@ -444,8 +445,10 @@ class Documents(unittest.TestCase):
                 elif here != "global":
                     yield here
         self.assertEqual(set(leaves(values)), set(of_schema(schema)))
-        named = set(re.findall(r"^\| `([a-zA-Z.]+)`", table, re.MULTILINE))
-        self.assertEqual(set(leaves(values)), named)
+        named = {path: meaning for _, _, rows in values_table.sections(text) for path, _, meaning in rows}
+        self.assertEqual(set(leaves(values)), set(named))
+        self.assertEqual([path for path, meaning in named.items() if not meaning], [])
+        self.assertIn(values_table.table(text), page, "run tests/chart/values_table.py --write")
 
     def test_plain_files_are_yaml_as_they_are(self):
         for path in (chart.CHART / "files").iterdir():

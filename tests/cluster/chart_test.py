@@ -157,7 +157,7 @@ class ChartTest(unittest.TestCase):
                       {"controller": {"admin": {"tlsSecret": "t", "identitySecret": "i", "accessKeySecret": "a"}}},
                       {**VALUES, "monitoring": {"dashboard": {"enabled": True},
                                                 "readers": [{"kind": "ServiceAccount", "name": "p", "namespace": "m"}]},
-                       "draPlugin": {"managedTaint": False}, "admission": {"allocations": False},
+                       "awsDriver": {"enabled": False}, "draPlugin": {"managedTaint": False}, "admission": {"allocations": False},
                        "deviceClasses": {"neuron": True, "extendedResources": True}}):
             with self.subTest(values=given):
                 served = [] if SERVERS else ["resource.k8s.io/v1beta2/DeviceTaintRule"]
