@@ -2,7 +2,7 @@
 // fleet, and are ready all the same.
 //
 //   LeaderLabel label(transport, clock, {"tahoma-system", "tahoma-controller-0"}, log);
-//   label.Tend(leadership.leading());     // often; tahoma.dev/leader: "true" while it leads
+//   label.Tend(leads);     // often; tahoma.dev/leader: "true" while it leads
 //
 // What is not known is written: a container that starts again takes the label of the one before it
 // away. Nobody depends on it but callers of the admin API, so a write that fails is logged once and
