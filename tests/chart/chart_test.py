@@ -450,6 +450,18 @@ class Documents(unittest.TestCase):
         self.assertEqual([path for path, meaning in named.items() if not meaning], [])
         self.assertIn(values_table.table(text), page, "run tests/chart/values_table.py --write")
 
+    def test_values_of_every_release_are_still_taken(self):
+        for values in sorted((chart.ROOT / "tests/golden/releases").glob("*/values.yaml")):
+            with self.subTest(release=values.parent.name):
+                chart.render(HELM, chart.read(values)[0])
+
+    def test_the_charts_version_is_the_programs(self):
+        program = pathlib.Path(os.environ.get("TAHOMA_BIN", chart.ROOT / "build/release/bin")) / "controller"
+        if not program.exists():
+            self.skipTest(f"there is no {program}")
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()
+        self.assertEqual(said[-1], chart.read(chart.CHART / "Chart.yaml")[0]["appVersion"])
+
     def test_plain_files_are_yaml_as_they_are(self):
         for path in (chart.CHART / "files").iterdir():
             self.assertNotIn("{{", path.read_text(encoding="utf-8"))
