@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The chart on a real control plane: all its objects are admitted, its accounts may do what they must and no more, and
-nothing but the CRDs outlives it.
+"""The chart on a real control plane: all its objects are admitted, its accounts may do what they must and no more,
+kube-scheduler takes no chip beside it, and nothing but the CRDs outlives it.
 
-    chart_test.py [-v] [ChartTest.…]    in the repository's root, with KUBERNETES_BIN, TAHOMA_BIN and kubectl;
+    chart_test.py [-v] [ChartTest]      in the repository's root, with KUBERNETES_BIN, TAHOMA_BIN and kubectl;
                                         SERVERS=FOLDER has the servers of an older Kubernetes
 
 No kubelet is there: the controller is run by hand, with the configuration and the token that its pod would have.
@@ -68,16 +68,16 @@ def claim(name, tolerations=(), kind="ResourceClaim", count=16):
             "spec": {"spec": spec} if kind == "ResourceClaimTemplate" else spec}
 
 
-def pod(name, gang):
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"tahoma.dev/gang": gang}},
-            "spec": {"schedulerName": "tahoma", "restartPolicy": "Never",
+def pod(name, template, scheduler="tahoma", **labels):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels},
+            "spec": {"schedulerName": scheduler, "restartPolicy": "Never",
                      "containers": [{"name": "main", "image": "tahoma.dev/workload:v1",
                                      "resources": {"claims": [{"name": "chips"}]}}],
-                     "resourceClaims": [{"name": "chips", "resourceClaimTemplateName": "whole"}]}}
+                     "resourceClaims": [{"name": "chips", "resourceClaimTemplateName": template}]}}
 
 
-class ChartTest(unittest.TestCase):
-    """The steps need each other, and are in order."""
+class ClusterCase(unittest.TestCase):
+    """A control plane without a release, with two nodes that no machine is behind."""
 
     @classmethod
     def setUpClass(cls):
@@ -151,6 +151,31 @@ class ChartTest(unittest.TestCase):
 
     def plugin(self, node):
         return self.account("tahoma-dra-plugin", "--bound-object-kind", "Node", "--bound-object-name", node)
+
+    def start_controller(self):
+        """As its pod would run, with its account and its configuration."""
+        config = self.directory / "controller.yaml"
+        config.write_text(self.get("configmap", "tahoma-controller", "-n", chart.NAMESPACE)["data"]["controller.yaml"])
+        ports = self.directory / "ports.yaml"
+        program = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")) / "controller"
+        child = control_plane.start(
+            self.directory / "k", "controller", program, "--config", config, "--kubeconfig", self.account("tahoma-controller"),
+            "--pod-name", "tahoma-controller-0", "--data-dir", self.directory / "data", "--admin-address", "127.0.0.1:0",
+            "--port-file", ports)
+        until("the controller starts", lambda: ports.exists() or child.poll() is not None)
+        self.assertIsNone(child.poll(), self.controller_log())
+        type(self).controller = child
+
+    def controller_log(self):
+        return (self.directory / "k/log/controller.log").read_text()
+
+    def leader(self):
+        lease = self.get("lease", "tahoma-controller", "-n", chart.NAMESPACE)
+        return lease.get("spec", {}).get("holderIdentity")
+
+
+class ChartTest(ClusterCase):
+    """The steps need each other, and are in order."""
 
     def test_1_every_object_of_many_values_is_admitted(self):
         for given in ({}, VALUES, {"controller": {"persistence": {"type": "hostPath", "hostPath": "/data"}}},
@@ -236,27 +261,6 @@ class ChartTest(unittest.TestCase):
         self.kubectl(*patch, allocation("gpu.example.com"))
         self.kubectl("delete", "resourceclaim", "wanted")
 
-    def start_controller(self):
-        """As its pod would run, with its account and its configuration."""
-        config = self.directory / "controller.yaml"
-        config.write_text(self.get("configmap", "tahoma-controller", "-n", chart.NAMESPACE)["data"]["controller.yaml"])
-        ports = self.directory / "ports.yaml"
-        program = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")) / "controller"
-        child = control_plane.start(
-            self.directory / "k", "controller", program, "--config", config, "--kubeconfig", self.account("tahoma-controller"),
-            "--pod-name", "tahoma-controller-0", "--data-dir", self.directory / "data", "--admin-address", "127.0.0.1:0",
-            "--port-file", ports)
-        until("the controller starts", lambda: ports.exists() or child.poll() is not None)
-        self.assertIsNone(child.poll(), self.controller_log())
-        type(self).controller = child
-
-    def controller_log(self):
-        return (self.directory / "k/log/controller.log").read_text()
-
-    def leader(self):
-        lease = self.get("lease", "tahoma-controller", "-n", chart.NAMESPACE)
-        return lease.get("spec", {}).get("holderIdentity")
-
     def test_6_the_controllers_account_suffices_to_place_a_gang(self):
         until("the pod is made", lambda: "tahoma-controller-0" in self.kubectl("get", "pods", "-n", chart.NAMESPACE))
         self.start_controller()
@@ -264,7 +268,7 @@ class ChartTest(unittest.TestCase):
         self.kubectl("create", "-f", "-", given={"apiVersion": "tahoma.dev/v1alpha1", "kind": "Gang",
                                                  "metadata": {"name": "train"}, "spec": {"members": 2}})
         for rank in range(2):
-            self.kubectl("create", "-f", "-", given=pod(f"train-{rank}", "train"))
+            self.kubectl("create", "-f", "-", given=pod(f"train-{rank}", "whole", **{"tahoma.dev/gang": "train"}))
         def bound():
             self.beat()
             self.assertNotIn("orbidden", self.controller_log())
@@ -317,6 +321,62 @@ class ChartTest(unittest.TestCase):
         crds = {name for name in left if name.startswith("customresourcedefinition")}
         self.assertEqual(left - crds, {"apiservice.apiregistration.k8s.io/v1alpha1.tahoma.dev"})  # the server's, of the CRDs
         self.assertEqual(len(crds), len(list((chart.CHART / "crds").iterdir())))
+
+
+class RaceTest(ClusterCase):
+    """kube-scheduler and Tahoma want the same untainted chips, as AWS's driver publishes them."""
+
+    def start_kube_scheduler(self):
+        keys = control_plane.Keys(self.directory / "k/pki")
+        keys.sign("scheduler", "/CN=system:kube-scheduler")
+        kubeconfig = keys.kubeconfig("scheduler", control_plane.port_of(self.directory / "k"), self.directory / "scheduler.kubeconfig")
+        gates = [] if SERVERS else ["--feature-gates", "DRADeviceTaintRules=true"]
+        control_plane.start(self.directory / "k", "kube-scheduler", pathlib.Path(os.environ["KUBERNETES_BIN"]) / "kube-scheduler",
+                            "--kubeconfig", kubeconfig, "--leader-elect=false", "--secure-port=0", "--kube-api-qps=5000",
+                            "--kube-api-burst=5000", *gates)
+
+    def race(self, name):
+        """Both get as many pods of four chips as there are chips for."""
+        pods = [pod(f"{name}-{scheduler}-{i}", "four", scheduler) for i in range(8) for scheduler in ("default-scheduler", "tahoma")]
+        self.kubectl("create", "-f", "-", given={"apiVersion": "v1", "kind": "List", "items": pods})
+
+        def all_of_tahomas_are_bound():
+            self.beat()
+            bound = [one for one in self.get("pods")["items"] if one["spec"].get("nodeName")]
+            self.assertEqual({one["spec"]["schedulerName"] for one in bound} - {"tahoma"}, set())
+            taken = [(r["pool"], r["device"]) for one in self.get("resourceclaims")["items"]
+                     for r in one.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])]
+            self.assertEqual(len(taken), len(set(taken)), "a chip is in two claims")
+            return len(bound) == 8 and len(taken) == 32
+        until("all of Tahoma's pods are bound", all_of_tahomas_are_bound, self.controller_log)
+
+    def told(self, name):
+        """What kube-scheduler says of its pods."""
+        return " ".join(one["message"] for one in self.get("events")["items"]
+                        if one["involvedObject"].get("name", "").startswith(f"{name}-default-scheduler")
+                        and one["reason"] == "FailedScheduling")
+
+    def clear(self):
+        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+        until("the claims are gone", lambda: not self.get("resourceclaims")["items"])
+
+    def test_no_chip_is_in_two_claims(self):
+        self.helm("install")
+        for node in NODES:
+            self.kubectl("create", "-f", "-", given=slice_of(node))
+        self.kubectl("create", "-f", "-", given=claim("four", kind="ResourceClaimTemplate", count=4))
+        self.beat()
+        self.start_controller()
+        self.start_kube_scheduler()
+        if not SERVERS:
+            self.race("ruled")
+            until("kube-scheduler finds no device", lambda: "cannot allocate all claims" in self.told("ruled"))
+            self.assertNotIn("allocated by Tahoma alone", self.told("ruled"))
+            self.clear()
+            self.helm("upgrade", values={**VALUES, "awsDriver": {"enabled": True, "taint": "none"}})
+        self.race("refused")
+        until("kube-scheduler is told why", lambda: "allocated by Tahoma alone: give the pod schedulerName: tahoma" in self.told("refused"))
+        self.clear()
 
 
 if __name__ == "__main__":
