@@ -27,7 +27,7 @@ import control_plane  # noqa: E402
 PATIENCE_SECONDS = 60
 NODES = ("trn-a", "trn-b")
 SERVERS = os.environ.get("SERVERS")  # of a version whose gates for taints are off
-VALUES = {"controller": {"replicas": 1, "persistence": {"type": "emptyDir"}},
+VALUES = {"controller": {"replicas": 2, "persistence": {"type": "emptyDir"}},
           # AWS's chart brings the class, and is not here.
           "deviceClasses": {"neuron": True},
           "awsDriver": {"enabled": True},
@@ -95,6 +95,7 @@ class ClusterCase(unittest.TestCase):
         cls.kubeconfig = pathlib.Path(done.stdout.strip())
         for name in NODES:
             cls.kubectl("create", "-f", "-", given={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        cls.controllers = {}
         cls.before = cls.names()
         cls.kubectl("create", "namespace", chart.NAMESPACE)
 
@@ -152,22 +153,29 @@ class ClusterCase(unittest.TestCase):
     def plugin(self, node):
         return self.account("tahoma-dra-plugin", "--bound-object-kind", "Node", "--bound-object-name", node)
 
-    def start_controller(self):
+    def start_controller(self, number=0):
         """As its pod would run, with its account and its configuration."""
+        name = f"tahoma-controller-{number}"
+        until("the pod is made", lambda: name in self.kubectl("get", "pods", "-n", chart.NAMESPACE))
         config = self.directory / "controller.yaml"
         config.write_text(self.get("configmap", "tahoma-controller", "-n", chart.NAMESPACE)["data"]["controller.yaml"])
-        ports = self.directory / "ports.yaml"
+        ports = self.directory / f"ports{number}.yaml"
         program = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")) / "controller"
         child = control_plane.start(
-            self.directory / "k", "controller", program, "--config", config, "--kubeconfig", self.account("tahoma-controller"),
-            "--pod-name", "tahoma-controller-0", "--data-dir", self.directory / "data", "--admin-address", "127.0.0.1:0",
-            "--port-file", ports)
+            self.directory / "k", f"controller{number}", program, "--config", config, "--kubeconfig",
+            self.account("tahoma-controller"), "--pod-name", name, "--data-dir", self.directory / f"data{number}",
+            "--admin-address", "127.0.0.1:0", "--port-file", ports)
         until("the controller starts", lambda: ports.exists() or child.poll() is not None)
         self.assertIsNone(child.poll(), self.controller_log())
-        type(self).controller = child
+        self.controllers[number] = child
+
+    def stop_controller(self, number):
+        child = self.controllers.pop(number)
+        child.terminate()
+        self.assertEqual(child.wait(PATIENCE_SECONDS), 0)
 
     def controller_log(self):
-        return (self.directory / "k/log/controller.log").read_text()
+        return "".join(path.read_text() for path in sorted((self.directory / "k/log").glob("controller*.log")))
 
     def leader(self):
         lease = self.get("lease", "tahoma-controller", "-n", chart.NAMESPACE)
@@ -261,14 +269,16 @@ class ChartTest(ClusterCase):
         self.kubectl(*patch, allocation("gpu.example.com"))
         self.kubectl("delete", "resourceclaim", "wanted")
 
-    def test_6_the_controllers_account_suffices_to_place_a_gang(self):
-        until("the pod is made", lambda: "tahoma-controller-0" in self.kubectl("get", "pods", "-n", chart.NAMESPACE))
-        self.start_controller()
-        self.kubectl("create", "-f", "-", given=claim("whole", kind="ResourceClaimTemplate"))
+    def make_gang(self):
         self.kubectl("create", "-f", "-", given={"apiVersion": "tahoma.dev/v1alpha1", "kind": "Gang",
                                                  "metadata": {"name": "train"}, "spec": {"members": 2}})
         for rank in range(2):
             self.kubectl("create", "-f", "-", given=pod(f"train-{rank}", "whole", **{"tahoma.dev/gang": "train"}))
+
+    def test_6_the_controllers_account_suffices_to_place_a_gang(self):
+        self.start_controller()
+        self.kubectl("create", "-f", "-", given=claim("whole", kind="ResourceClaimTemplate"))
+        self.make_gang()
         def bound():
             self.beat()
             self.assertNotIn("orbidden", self.controller_log())
@@ -303,6 +313,24 @@ class ChartTest(ClusterCase):
         self.assertEqual({**peers, **authority}, peers)
         self.assertIn("trn-c.key", peers)
 
+    def test_7b_a_stand_by_takes_over_and_the_service_follows_it(self):
+        def leaders():
+            pods = self.get("pods", "-n", chart.NAMESPACE, "-l", "tahoma.dev/leader=true")["items"]
+            return [one["metadata"]["name"] for one in pods]
+        self.start_controller(1)
+        until("it stands by", lambda: self.controller_log().count("standing by") == 2)
+        self.assertEqual(leaders(), ["tahoma-controller-0"])
+        self.stop_controller(0)
+        until("the other leads", lambda: leaders() == ["tahoma-controller-1"], self.controller_log)
+        self.kubectl("delete", "gang", "train")
+        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+        self.make_gang()
+        def whole_again():
+            self.beat()
+            return all(one["spec"].get("nodeName") for one in self.get("pods")["items"])
+        until("it places pods", whole_again, self.controller_log)
+        self.assertNotIn("orbidden", self.controller_log())
+
     def test_8_deleting_pods_and_gangs_frees_everything(self):
         self.kubectl("delete", "gang", "train")
         self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
@@ -310,8 +338,7 @@ class ChartTest(ClusterCase):
         self.assertNotIn("orbidden", self.controller_log())
 
     def test_9_nothing_but_crds_outlives_the_release(self):
-        self.controller.terminate()
-        self.assertEqual(self.controller.wait(PATIENCE_SECONDS), 0)
+        self.stop_controller(1)
         self.kubectl("delete", "resourceslices", "--all")
         self.kubectl("delete", "resourceclaimtemplates", "--all")
         self.helm("uninstall", "--wait")
@@ -380,4 +407,4 @@ class RaceTest(ClusterCase):
 
 
 if __name__ == "__main__":
-    unittest.main(failfast=True)
+    unittest.main(failfast=True, warnings="ignore")
