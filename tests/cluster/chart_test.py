@@ -207,6 +207,18 @@ class ChartTest(ClusterCase):
         self.assertEqual(rule["spec"]["taint"]["key"], "tahoma.dev/managed")
         self.assertEqual(rule["spec"]["deviceSelector"], {"driver": "neuron.aws.com"})
 
+    def test_2b_the_controllers_pods_fit_the_strictest_level_and_the_nodes_do_not(self):
+        level = "pod-security.kubernetes.io/enforce"
+        self.kubectl("label", "namespace", chart.NAMESPACE, f"{level}=restricted")
+        for kind, name, refused in (("statefulset", "tahoma-controller", False), ("daemonset", "tahoma-sim-node", True),
+                                    ("daemonset", "tahoma-dra-plugin", True)):
+            template = self.get(kind, name, "-n", chart.NAMESPACE)["spec"]["template"]
+            one = {"apiVersion": "v1", "kind": "Pod", "spec": template["spec"],
+                   "metadata": {"name": "probe", "namespace": chart.NAMESPACE, "labels": template["metadata"]["labels"]}}
+            told = self.kubectl("create", "--dry-run=server", "-f", "-", given=one, fails=refused)
+            self.assertIn("violates PodSecurity" if refused else "probe created", told)
+        self.kubectl("label", "namespace", chart.NAMESPACE, f"{level}-")
+
     def test_3_a_plugin_writes_for_its_own_node_only(self):
         mine, other = self.plugin(NODES[0]), self.plugin(NODES[1])
         self.kubectl("create", "-f", "-", given=slice_of(NODES[0]), kubeconfig=mine)
