@@ -8,12 +8,14 @@ Status 77 (skipped) where there is no Helm and it cannot be built. On a real API
 
 import copy
 import functools
+import http.server
 import json
 import os
 import pathlib
 import re
 import subprocess
 import tempfile
+import threading
 import unittest
 
 import chart
@@ -418,6 +420,42 @@ class BadValues(unittest.TestCase):
             chart.render(HELM, {}, kube_version="1.33.0")
         self.assertIn("kubeVersion: >=1.34.0-0", str(refused.exception))
         chart.render(HELM, {}, kube_version="1.34.1")
+
+
+class HelmTest(unittest.TestCase):
+    """What `helm test` runs in a pod, against a server here."""
+
+    def run_pod(self, port, tls="false"):
+        pod = chart.find(chart.render(HELM, {}), "Pod", "tahoma-test-leader")
+        script = pod["spec"]["containers"][0]["args"][0].replace("< 60", "< 2")
+        done = subprocess.run(["/bin/bash", "-c", script], capture_output=True, text=True, check=False, timeout=60,
+                              env={"HOST": "127.0.0.1", "PORT": str(port), "TLS": tls, "PATH": os.environ["PATH"]})
+        return done.returncode, done.stdout
+
+    def test_a_leader_that_is_ready_passes_and_everything_else_fails(self):
+        class Server(http.server.BaseHTTPRequestHandler):
+            status = 200
+
+            def do_GET(self):  # noqa: N802, the name is the library's
+                self.send_response(self.status if self.path == "/readyz" else 404)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.assertEqual(self.run_pod(server.server_port), (0, "the controller that leads is ready\n"))
+        Server.status = 503
+        status, said = self.run_pod(server.server_port)
+        self.assertEqual(status, 1)
+        self.assertIn("GET /readyz: 503", said)
+        self.assertEqual(self.run_pod(server.server_port, tls="true")[0], 0)
+        server.shutdown()
+        server.server_close()
+        status, said = self.run_pod(server.server_port)
+        self.assertEqual(status, 1)
+        self.assertIn("no controller leads behind", said)
 
 
 def leaves(values, path=""):
