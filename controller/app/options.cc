@@ -39,6 +39,9 @@ config::Spec DeclareOptions(Options& options) {
   spec.String("adminAddress", &options.admin_address, "where the admin API is served; port 0: any");
   spec.String("kubeconfig", &options.kubeconfig,
               "cluster to use; empty: KUBECONFIG, else the one this program runs in");
+  spec.String("podName", &options.pod_name,
+              "a cluster's: of this pod, which has the label tahoma.dev/leader while it leads; "
+              "empty: none has");
   spec.String("crdDir", &options.crd_dir,
               "CustomResourceDefinitions that the standalone API begins with");
   spec.String("writeKubeconfig", &options.write_kubeconfig,
@@ -110,6 +113,9 @@ absl::Status CheckOptions(const Options& options) {
     return InvalidArgument(
         "adminAsksCluster is for a cluster: standalone has an identityFile "
         "(docs/formats/identities.md)");
+  }
+  if (options.standalone && !options.pod_name.empty()) {
+    return InvalidArgument("podName is for a cluster: standalone has no stand-by");
   }
   if (!options.standalone && !options.write_kubeconfig.empty()) {
     return InvalidArgument("writeKubeconfig is for standalone: a cluster has its own kubeconfig");

@@ -22,6 +22,7 @@ struct Options {
   std::string listen_address = "127.0.0.1:8001";
   std::string admin_address = "127.0.0.1:8002";
   std::string kubeconfig;
+  std::string pod_name;  // not standalone; empty: no label
   std::string crd_dir = "charts/tahoma/crds";
   std::string write_kubeconfig;
   std::string port_file;

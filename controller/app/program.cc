@@ -23,6 +23,7 @@
 #include "controller/app/ending.h"
 #include "controller/app/guarded_clock.h"
 #include "controller/app/identity.h"
+#include "controller/app/leader_label.h"
 #include "controller/app/leadership.h"
 #include "controller/app/standalone.h"
 #include "controller/app/test_clock.h"
@@ -278,6 +279,33 @@ absl::StatusOr<CoreLoopOptions> ClusterLoopOptions(const Options& options) {
   return loop;
 }
 
+// Returns whether we lead; false when the program ends before.
+bool StandBy(Leadership& leadership, LeaderLabel& label) {
+  Log("standing by for the lease");
+  while (!leadership.Wait(std::chrono::milliseconds(200))) {
+    label.Tend(false);
+    if (Ended()) return false;
+  }
+  return true;
+}
+
+// Leads until a signal comes, or somebody else had better.
+absl::Status Lead(ClusterLoop& loop, const Store& store, const Leadership& leadership,
+                  LeaderLabel& label, const Clock& clock) {
+  AheadLog ahead(Warn);
+  absl::Status status;
+  while (status.ok() && !Ended()) {
+    ahead.Look(*loop.snapshot(), clock.WallNow());
+    label.Tend(leadership.leading());
+    status = loop.Tend();
+    // Another controller, on another disk, does better than one that waits for its own.
+    if (status.ok()) status = store.health();
+    // Another controller may act from now on: nothing more may be written by this one.
+    if (status.ok() && leadership.lost()) status = Aborted("the leader lease was lost");
+  }
+  return status;
+}
+
 absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics& metrics) {
   const SystemClock machine;
   const GuardedClock clock(machine, Warn);
@@ -326,23 +354,13 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
     loop.Stop();
     leadership.reset();
   };
-  Log("standing by for the lease");
-  while (!leadership->Wait(std::chrono::milliseconds(200))) {
-    if (Ended()) return absl::OkStatus();
-  }
+  LeaderLabel label(*objects_transport, clock, {ns, options.pod_name}, Warn);
+  if (!StandBy(*leadership, label)) return absl::OkStatus();
   TAHOMA_RETURN_IF_ERROR(loop.Start());
   server.SetReady("");
-  AheadLog ahead(Warn);
-  absl::Status status;
-  while (status.ok() && !Ended()) {
-    ahead.Look(*loop.snapshot(), clock.WallNow());
-    status = loop.Tend();
-    // Another controller, on another disk, does better than one that waits for its own.
-    if (status.ok()) status = store->health();
-    // Another controller may act from now on: nothing more may be written by this one.
-    if (status.ok() && leadership->lost()) status = Aborted("the leader lease was lost");
-  }
+  const absl::Status status = Lead(loop, *store, *leadership, label, clock);
   EndWithin(kEndingMost);
+  label.Tend(false);
   // The server waits for its callers: an order that is in vain would outlast its patience.
   if (!status.ok()) loop.EndOrders();
   server.Stop();

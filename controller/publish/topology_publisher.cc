@@ -51,11 +51,15 @@ void TopologyPublisher::Tend() {
   written_at_ = clock_.MonotonicNow();
 }
 
-// No resourceVersion: whoever leads is right.
+// No resourceVersion: whoever leads is right. What others keep in its metadata stays, as the labels
+// by which Helm knows that it may delete the object.
 absl::Status TopologyPublisher::Write(const FleetSummary& summary) {
   const Json object = FleetSummaryObject({.summary = summary, .made = clock_.WallNow()});
-  const absl::Status updated = client_.Update(kube::kConfigMaps, object).status();
-  if (!absl::IsNotFound(updated)) return updated;
+  const absl::Status patched = client_
+                                   .Patch(kube::kConfigMaps, {kSummaryNamespace, kSummaryName},
+                                          kube::PatchType::kMerge, {{"data", object.at("data")}})
+                                   .status();
+  if (!absl::IsNotFound(patched)) return patched;
   return client_.Create(kube::kConfigMaps, kSummaryNamespace, object).status();
 }
 

@@ -3,6 +3,7 @@
 # prints the folder.
 #   bin=$(tests/cluster/build_tools.sh)             # tools: etcd with its tools, Kubernetes' control plane and kubelet,
 #                                                   # containerd and CNI plugins; about 5 minutes on 2 cores
+#   bin=$(tests/cluster/build_tools.sh tools-helm)  # helm, about 90 seconds
 #   bin=$(tests/cluster/build_tools.sh tools-lws)   # the controller of LeaderWorkerSets
 #   bin=$(tests/cluster/build_tools.sh tools-1.34)  # an older kube-apiserver and kube-controller-manager
 # Exit status 77: there is no Go toolchain that can build them; the reason is on stderr.
@@ -29,6 +30,7 @@ flags_of_tools() {
 }
 flags_of_tools-1.34() { flags_of_kubernetes; }
 flags_of_tools-1.35() { flags_of_kubernetes; }
+flags_of_tools-helm() { echo "-X helm.sh/helm/v4/internal/version.version=$(version_of helm.sh/helm/v4)"; }
 flags_of_tools-lws() { echo "-X sigs.k8s.io/lws/pkg/version.GitVersion=$(version_of sigs.k8s.io/lws)"; }
 
 # Programs by the names that people know: Go names them after the last folder of their package.
@@ -37,11 +39,12 @@ name_tools() {
   mkdir cni
   mv bridge host-local loopback cni/
 }
+name_tools-helm() { :; }
 name_tools-lws() { mv cmd lws-controller; }  # sigs.k8s.io/lws/cmd
 name_tools-1.34() { :; }
 name_tools-1.35() { :; }
 
-declare -A titles=([tools]=kubernetes [tools-lws]=lws [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
+declare -A titles=([tools]=kubernetes [tools-helm]=helm [tools-lws]=lws [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
 . ../../support/need_go.sh "builds ${titles[$module]}"
 key=$(cat go.mod go.sum | sha256sum | cut -c1-16)
 bin=${TAHOMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tahoma}/${titles[$module]}-$key

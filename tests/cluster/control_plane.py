@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Starts or stops a real Kubernetes control plane on free loopback ports, or restores it from a backup.
 
-    control_plane.py up DIR [--accounts] [--servers FOLDER] [--feature-gates GATE=true,…] prints the path of an administrator's KUBECONFIG
+    control_plane.py up DIR [--accounts] [--servers FOLDER] [--feature-gates GATE=true,…] [--runtime-config GROUP/VERSION=true,…]
+                                         prints the path of an administrator's KUBECONFIG
     control_plane.py save DIR FILE       writes a backup of etcd
     control_plane.py restore DIR FILE    stops everything, puts the backup in etcd's place, and starts it again
     control_plane.py down DIR
@@ -138,10 +139,11 @@ def wait_for(url, keys, child, log):
     sys.exit(f"{url} did not answer within {READY_TIMEOUT_SECONDS} s:\n{log.read_text()[-2000:]}")
 
 
-def up(directory, accounts, servers=None, feature_gates=None):
+def up(directory, accounts, servers=None, feature_gates=None, runtime_config=None):
     binaries = pathlib.Path(os.environ["KUBERNETES_BIN"])
     servers = servers or binaries
     gates = ["--feature-gates", feature_gates] if feature_gates else []
+    served = ["--runtime-config", runtime_config] if runtime_config else []
     directory.mkdir(parents=True, exist_ok=True)
     keys = Keys(directory / "pki")
     keys.sign("apiserver", "/CN=kube-apiserver",
@@ -159,7 +161,7 @@ def up(directory, accounts, servers=None, feature_gates=None):
           "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
           "--initial-cluster", f"default={peer}")
     server = start(
-        directory, "kube-apiserver", servers / "kube-apiserver", *gates, "--etcd-servers", client,
+        directory, "kube-apiserver", servers / "kube-apiserver", *gates, *served, "--etcd-servers", client,
         "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1",
         "--endpoint-reconciler-type", "none", "--secure-port", port,
         "--tls-cert-file", keys.path("apiserver.crt"), "--tls-private-key-file", keys.path("apiserver.key"),
@@ -226,11 +228,12 @@ def main(arguments=None):
     commands.choices["up"].add_argument("--accounts", action="store_true")
     commands.choices["up"].add_argument("--servers", type=pathlib.Path)
     commands.choices["up"].add_argument("--feature-gates")
+    commands.choices["up"].add_argument("--runtime-config")
     for name in ("save", "restore"):
         commands.choices[name].add_argument("file", type=lambda text: pathlib.Path(text).resolve())
     args = parser.parse_args(arguments)
     if args.command == "up":
-        up(args.directory, args.accounts, args.servers, args.feature_gates)
+        up(args.directory, args.accounts, args.servers, args.feature_gates, args.runtime_config)
     elif args.command == "down":
         return subprocess.call([sys.executable, HERE.parent.parent / "examples/local/down.py", args.directory])
     elif args.command == "save":

@@ -74,7 +74,7 @@ class Ground:
             kubeconfig = pathlib.Path(done.stdout.strip())
             # Unless a test starts a kube-scheduler, nobody else places pods there.
             command += ["--kubeconfig", kubeconfig, "--scheduler-names", self.scheduler_names]
-            install = "kubectl apply --server-side -f charts/tahoma/crds -f charts/tahoma/templates -f examples/install"
+            install = "kubectl apply --server-side -f charts/tahoma/crds -f charts/tahoma/files -f examples/install"
             status, output = execute(install, {**os.environ, "KUBECONFIG": str(kubeconfig)})
             if status != 0:
                 sys.exit(f"{install}: {output}")

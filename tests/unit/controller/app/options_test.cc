@@ -138,6 +138,11 @@ TEST(OptionsTest, CombinationsThatMakeNoSenseAreRefusedWithTheReason) {
       {[](Options& o) { o.standalone = o.admin_asks_cluster = true; },
        "adminAsksCluster is for a cluster: standalone has an identityFile "
        "(docs/formats/identities.md)"},
+      {[](Options& o) {
+         o.standalone = true;
+         o.pod_name = "p";
+       },
+       "podName is for a cluster: standalone has no stand-by"},
       {[](Options& o) { o.write_kubeconfig = "w"; },
        "writeKubeconfig is for standalone: a cluster has its own kubeconfig"},
       {[](Options& o) {

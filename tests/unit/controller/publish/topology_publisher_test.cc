@@ -29,10 +29,10 @@ class OneObject final : public kube::Transport {
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     asked.push_back(request.method + " " + request.target);
     if (away) return Unavailable("the API server is away");
-    if (request.method == "PUT" && object.is_null()) {
+    if (request.method == "PATCH" && object.is_null()) {
       return kube::Response{.status = 404, .headers = {}, .body = R"({"reason":"NotFound"})"};
     }
-    object = Json::parse(request.Text());
+    object.merge_patch(Json::parse(request.Text()));
     return kube::Response{.status = 200, .headers = {}, .body = object.dump()};
   }
   absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
@@ -83,13 +83,21 @@ TEST_F(TopologyPublisherTest, WhatWasPublishedIsTheSummaryOfTheFleet) {
   Show();
   publisher_.Tend();
   EXPECT_THAT(api_.asked,
-              ElementsAre("PUT /api/v1/namespaces/kube-system/configmaps/tahoma-topology",
+              ElementsAre("PATCH /api/v1/namespaces/kube-system/configmaps/tahoma-topology",
                           "POST /api/v1/namespaces/kube-system/configmaps"));
   const auto read = ParseFleetSummaryObject(api_.object);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->summary, SummarizeFleet(cluster_));
   EXPECT_EQ(read->summary.all.free, 64);
   EXPECT_EQ(read->made, clock_.WallNow());
+}
+
+TEST_F(TopologyPublisherTest, WhatOthersKeepInTheObjectsMetadataStays) {
+  api_.object = {{"metadata", {{"labels", {{"app.kubernetes.io/managed-by", "Helm"}}}}}};
+  Show();
+  publisher_.Tend();
+  EXPECT_TRUE(ParseFleetSummaryObject(api_.object).ok());
+  EXPECT_EQ(api_.object["metadata"]["labels"]["app.kubernetes.io/managed-by"], "Helm");
 }
 
 TEST_F(TopologyPublisherTest, AChangeIsWrittenAndNothingElseButNowAndThen) {

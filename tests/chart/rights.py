@@ -1,0 +1,50 @@
+"""What each program's account may do: the whole of it. A right that is new in the chart is new here, with its reason
+beside the rule in the template.
+
+    {(where, group, resource): verbs}, where "cluster" or a namespace; with names "resource=name"
+"""
+
+CONTROLLER = {
+    ("cluster", "", "pods"): "get list watch patch delete",
+    ("cluster", "", "pods/binding"): "create",
+    ("cluster", "", "pods/eviction"): "create",
+    ("cluster", "", "pods/status"): "patch",
+    ("cluster", "", "nodes"): "get list watch patch",
+    ("cluster", "", "events"): "create patch",
+    ("cluster", "resource.k8s.io", "resourceslices"): "list watch",
+    ("cluster", "resource.k8s.io", "deviceclasses"): "list watch",
+    ("cluster", "resource.k8s.io", "resourceclaims"): "get list watch patch",
+    ("cluster", "resource.k8s.io", "resourceclaims/status"): "patch",
+    ("cluster", "resource.k8s.io", "resourceclaims/binding"): "patch",
+    ("cluster", "resource.k8s.io", "resourceclaims/driver=neuron.aws.com"): "arbitrary-node:patch",
+    ("cluster", "tahoma.dev", "gangs"): "get list watch patch delete",
+    ("cluster", "tahoma.dev", "gangs/status"): "patch",
+    ("cluster", "tahoma.dev", "capacityblocks"): "list watch create patch",
+    ("cluster", "tahoma.dev", "capacityblocks/status"): "patch",
+    ("cluster", "tahoma.dev", "capacityblockextensions"): "list watch",
+    ("cluster", "tahoma.dev", "capacityblockextensions/status"): "patch",
+    ("cluster", "tahoma.dev", "capacityblockquotas"): "list watch",
+    ("cluster", "tahoma.dev", "capacityblockquotas/status"): "patch",
+    ("cluster", "tahoma.dev", "capacityblockseries"): "list watch",
+    ("cluster", "tahoma.dev", "capacityblockseries/status"): "patch",
+    ("cluster", "tahoma.dev", "capacityblockwaitlistentries"): "list watch",
+    ("cluster", "tahoma.dev", "capacityblockwaitlistentries/status"): "patch",
+    ("cluster", "tahoma.dev", "capacityreservations"): "list watch create patch delete",
+    ("cluster", "tahoma.dev", "ultraservers"): "list watch create patch delete",
+    ("cluster", "authentication.k8s.io", "tokenreviews"): "create",
+    ("cluster", "authorization.k8s.io", "subjectaccessreviews"): "create",
+    ("tahoma-system", "coordination.k8s.io", "leases=tahoma-controller"): "get update",
+    ("tahoma-system", "coordination.k8s.io", "leases"): "create",
+    ("kube-system", "", "configmaps=tahoma-topology"): "patch",
+}
+
+DRA_PLUGIN = {
+    ("cluster", "resource.k8s.io", "resourceslices"): "get list create update delete",
+    ("cluster", "resource.k8s.io", "resourceclaims"): "get",
+    ("cluster", "resource.k8s.io", "resourceclaims/status"): "patch",
+    ("cluster", "resource.k8s.io", "resourceclaims/driver=neuron.aws.com"): "associated-node:patch",
+    ("cluster", "", "events"): "create",
+    ("cluster", "", "nodes"): "get patch",
+}
+
+SIM_NODE = {}

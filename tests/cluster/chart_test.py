@@ -1,0 +1,473 @@
+#!/usr/bin/env python3
+"""The chart on a real control plane: all its objects are admitted, its accounts may do what they must and no more,
+kube-scheduler takes no chip beside it, and nothing but the CRDs outlives it.
+
+    chart_test.py [-v] [ChartTest]      in the repository's root, with KUBERNETES_BIN, TAHOMA_BIN and kubectl;
+                                        SERVERS=FOLDER has the servers of an older Kubernetes
+
+No kubelet is there: the controller is run by hand, with the configuration and the token that its pod would have.
+"""
+
+import copy
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/chart"))
+
+import chart  # noqa: E402
+import control_plane  # noqa: E402
+
+PATIENCE_SECONDS = 60
+NODES = ("trn-a", "trn-b")
+SERVERS = os.environ.get("SERVERS")  # of a version whose gates for taints are off
+VALUES = {"controller": {"replicas": 2, "persistence": {"type": "emptyDir"}},
+          # AWS's chart brings the class, and is not here.
+          "deviceClasses": {"neuron": True},
+          "awsDriver": {"enabled": True},
+          "simNode": {"enabled": True, "nodes": [{"node": name, "instanceType": "trn2.48xlarge"} for name in NODES]}}
+
+
+def until(what, holds, log=lambda: ""):
+    """Waits, and returns what `holds` does; `log` says more of what went wrong."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (result := holds()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not happen within {PATIENCE_SECONDS} s {log()}")
+        time.sleep(0.1)
+    return result
+
+
+def slice_of(node, name=None):
+    """As AWS's driver publishes a trn2.48xlarge: no taint, no attribute of ours, in no order."""
+    order = (6, 7, 3, 10, 11, 15, 0, 1, 4, 8, 12, 2, 5, 9, 13, 14)
+    devices = [{"name": f"neuron-device-{chip}", "attributes": {
+        "deviceId": {"int": chip}, "instanceType": {"string": "trn2.48xlarge"},
+        "neuronDriverVersion": {"string": "2.26.10.0"}, "draDriverVersion": {"version": "1.0.0"},
+        "resourceType": {"string": "neuron_device"}, "topology_x": {"int": chip // 4}, "topology_y": {"int": chip % 4},
+        "networkNodeLayer1": {"string": "nn-0123456789abcdef0"}, "networkNodeLayer2": {"string": "nn-0123456789abcdef1"},
+        "networkNodeLayer3": {"string": "nn-0123456789abcdef2"}}} for chip in order]
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+            "metadata": {"name": name or f"{node}-neuron.aws.com-1"},
+            "spec": {"driver": "neuron.aws.com", "nodeName": node,
+                     "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}, "devices": devices}}
+
+
+def claim(name, tolerations=(), kind="ResourceClaim", count=16):
+    request = {"deviceClassName": "neuron.aws.com", "allocationMode": "ExactCount", "count": count}
+    if tolerations:
+        request["tolerations"] = list(tolerations)
+    spec = {"devices": {"requests": [{"name": "chips", "exactly": request}]}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+            "spec": {"spec": spec} if kind == "ResourceClaimTemplate" else spec}
+
+
+def pod(name, template, scheduler="tahoma", **labels):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels},
+            "spec": {"schedulerName": scheduler, "restartPolicy": "Never",
+                     "containers": [{"name": "main", "image": "tahoma.dev/workload:v1",
+                                     "resources": {"claims": [{"name": "chips"}]}}],
+                     "resourceClaims": [{"name": "chips", "resourceClaimTemplateName": template}]}}
+
+
+class ClusterCase(unittest.TestCase):
+    """A control plane without a release, with two nodes that no machine is behind."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.helm_program = chart.find_helm()
+        cls.scratch = tempfile.TemporaryDirectory(prefix="th")
+        cls.addClassCleanup(cls.scratch.cleanup)
+        cls.directory = pathlib.Path(cls.scratch.name)
+        cls.addClassCleanup(subprocess.call, [sys.executable, ROOT / "examples/local/down.py", cls.directory / "k"])
+        command = [sys.executable, ROOT / "tests/cluster/control_plane.py", "up", cls.directory / "k", "--accounts"]
+        if SERVERS:
+            command += ["--servers", SERVERS]
+        else:
+            command += ["--feature-gates", "DRADeviceTaintRules=true", "--runtime-config", "resource.k8s.io/v1beta2=true"]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        cls.kubeconfig = pathlib.Path(done.stdout.strip())
+        for name in NODES:
+            cls.kubectl("create", "-f", "-", given={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        cls.controllers = {}
+        cls.before = cls.names()
+        cls.kubectl("create", "namespace", chart.NAMESPACE)
+
+    @classmethod
+    def kubectl(cls, *arguments, given=None, fails=False, kubeconfig=None):
+        """Returns what it prints; with fails=True what it says when it fails, as it must; None: whatever happens."""
+        done = subprocess.run([os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", kubeconfig or cls.kubeconfig, *arguments],
+                              input=given if given is None or isinstance(given, str) else json.dumps(given),
+                              capture_output=True, text=True, check=False)
+        if fails is not None and (done.returncode != 0) != fails:
+            raise AssertionError(f"kubectl {' '.join(map(str, arguments))}: {done.stdout}{done.stderr}")
+        return done.stderr if fails else done.stdout
+
+    def beat(self):
+        """As kubelets do: nodes that are silent for 50 s are taken for lost."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        size = {"cpu": "192", "memory": "1Ti", "pods": "110"}
+        ready = {"type": "Ready", "status": "True", "reason": "Test", "lastHeartbeatTime": now}
+        for name in NODES:
+            self.kubectl("patch", "node", name, "--subresource=status", "-p", json.dumps(
+                {"status": {"conditions": [ready], "allocatable": size, "capacity": size}}))
+
+    @classmethod
+    def get(cls, *arguments):
+        return json.loads(cls.kubectl("get", "-o", "json", *arguments))
+
+    @classmethod
+    def helm(cls, verb, *options, values=None):
+        command = [cls.helm_program, verb, "tahoma", "--kubeconfig", cls.kubeconfig, "--namespace", chart.NAMESPACE, *options]
+        if verb != "uninstall":
+            command += [chart.CHART, "--values", "-"]
+        done = subprocess.run([str(c) for c in command], input=json.dumps(values or VALUES), capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"helm {verb}: {done.stderr}")
+        return done.stdout
+
+    @classmethod
+    def names(cls):
+        """Every object that is in the cluster, but for those that come and go by themselves."""
+        kinds = [kind for kind in cls.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+                 if kind.split(".")[0] not in ("events", "endpoints", "endpointslices", "controllerrevisions", "componentstatuses")]
+        listed = cls.kubectl("get", ",".join(kinds), "-A", "-o", "name", "--ignore-not-found")
+        return set(listed.split())
+
+    def account(self, name, *bound):
+        """A kubeconfig of a service account."""
+        token = self.kubectl("create", "token", name, "-n", chart.NAMESPACE, *bound).strip()
+        keys = control_plane.Keys(self.directory / "k/pki")
+        target = self.directory / f"{name}{len(list(self.directory.iterdir()))}.kubeconfig"
+        keys.kubeconfig(name, control_plane.port_of(self.directory / "k"), target, token=token)
+        self.kubectl("config", "set-context", "test", f"--namespace={chart.NAMESPACE}", kubeconfig=target)
+        return target
+
+    def plugin(self, node):
+        return self.account("tahoma-dra-plugin", "--bound-object-kind", "Node", "--bound-object-name", node)
+
+    def start_controller(self, number=0):
+        """As its pod would run, with its account and its configuration."""
+        name = f"tahoma-controller-{number}"
+        until("the pod is made", lambda: name in self.kubectl("get", "pods", "-n", chart.NAMESPACE))
+        config = self.directory / "controller.yaml"
+        config.write_text(self.get("configmap", "tahoma-controller", "-n", chart.NAMESPACE)["data"]["controller.yaml"])
+        ports = self.directory / f"ports{number}.yaml"
+        program = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")) / "controller"
+        child = control_plane.start(
+            self.directory / "k", f"controller{number}", program, "--config", config, "--kubeconfig",
+            self.account("tahoma-controller"), "--pod-name", name, "--data-dir", self.directory / f"data{number}",
+            "--admin-address", "127.0.0.1:0", "--port-file", ports)
+        until("the controller starts", lambda: ports.exists() or child.poll() is not None)
+        self.assertIsNone(child.poll(), self.controller_log())
+        self.controllers[number] = child
+
+    def stop_controller(self, number):
+        child = self.controllers.pop(number)
+        child.terminate()
+        self.assertEqual(child.wait(PATIENCE_SECONDS), 0)
+
+    def controller_log(self):
+        return "".join(path.read_text() for path in sorted((self.directory / "k/log").glob("controller*.log")))
+
+    def leader(self):
+        lease = self.get("lease", "tahoma-controller", "-n", chart.NAMESPACE)
+        return lease.get("spec", {}).get("holderIdentity")
+
+
+class ChartTest(ClusterCase):
+    """The steps need each other, and are in order."""
+
+    def test_1_every_object_of_many_values_is_admitted(self):
+        for given in ({}, VALUES, {"controller": {"persistence": {"type": "hostPath", "hostPath": "/data"}}},
+                      {"controller": {"admin": {"tlsSecret": "t", "identitySecret": "i", "accessKeySecret": "a"}}},
+                      {**VALUES, "monitoring": {"dashboard": {"enabled": True},
+                                                "readers": [{"kind": "ServiceAccount", "name": "p", "namespace": "m"}]},
+                       "awsDriver": {"enabled": False}, "draPlugin": {"managedTaint": False}, "admission": {"allocations": False},
+                       "deviceClasses": {"neuron": True, "extendedResources": True}}):
+            with self.subTest(values=given):
+                served = [] if SERVERS else ["resource.k8s.io/v1beta2/DeviceTaintRule"]
+                text = chart.render_text(self.helm_program, given, api_versions=served)
+                self.kubectl("apply", "--dry-run=server", "--server-side", "--force-conflicts", "-f", "-", given=text)
+
+    def test_2_the_release_is_installed_and_awss_devices_are_tainted_where_the_server_can(self):
+        notes = self.helm("install")
+        self.assertIn("allocations by anybody but Tahoma are refused", notes)
+        if SERVERS:
+            self.assertIn("This API server serves no DeviceTaintRule", notes)
+            return
+        rule = self.get("devicetaintrules.v1beta2.resource.k8s.io", "managed.tahoma.dev")
+        self.assertEqual(rule["spec"]["taint"]["key"], "tahoma.dev/managed")
+        self.assertEqual(rule["spec"]["deviceSelector"], {"driver": "neuron.aws.com"})
+
+    def test_2b_the_controllers_pods_fit_the_strictest_level_and_the_nodes_do_not(self):
+        level = "pod-security.kubernetes.io/enforce"
+        self.kubectl("label", "namespace", chart.NAMESPACE, f"{level}=restricted")
+        for kind, name, refused in (("statefulset", "tahoma-controller", False), ("daemonset", "tahoma-sim-node", True),
+                                    ("daemonset", "tahoma-dra-plugin", True)):
+            template = self.get(kind, name, "-n", chart.NAMESPACE)["spec"]["template"]
+            one = {"apiVersion": "v1", "kind": "Pod", "spec": template["spec"],
+                   "metadata": {"name": "probe", "namespace": chart.NAMESPACE, "labels": template["metadata"]["labels"]}}
+            told = self.kubectl("create", "--dry-run=server", "-f", "-", given=one, fails=refused)
+            self.assertIn("violates PodSecurity" if refused else "probe created", told)
+        self.kubectl("label", "namespace", chart.NAMESPACE, f"{level}-")
+
+    def test_3_a_plugin_writes_for_its_own_node_only(self):
+        mine, other = self.plugin(NODES[0]), self.plugin(NODES[1])
+        self.kubectl("create", "-f", "-", given=slice_of(NODES[0]), kubeconfig=mine)
+        self.kubectl("create", "-f", "-", given=slice_of(NODES[1]), kubeconfig=other)
+        foreign = slice_of(NODES[0], "foreign")
+        foreign["spec"]["driver"] = "gpu.example.com"
+        changed = {"metadata": {"labels": {"a": "b"}}}
+        attempts = [  # who, what, what he is told
+            (mine, ("create", "-f", "-"), slice_of(NODES[1], "stolen"), f"own node only, which is {NODES[0]}"),
+            (mine, ("create", "-f", "-"), foreign, "slices of neuron.aws.com only"),
+            (self.account("tahoma-dra-plugin"), ("create", "-f", "-"), slice_of(NODES[0], "unbound"), "token names no node"),
+            (mine, ("delete", "resourceslice", f"{NODES[1]}-neuron.aws.com-1"), None, f"own node only, which is {NODES[0]}"),
+            (mine, ("patch", "node", NODES[1], "--type=merge", "-p", json.dumps(changed)), None, "own node only"),
+            (mine, ("patch", "node", NODES[0], "--type=merge", "-p", '{"spec": {"unschedulable": true}}'), None, "labels only"),
+            (mine, ("get", "pods", "-A"), None, "cannot list resource"),
+            (mine, ("get", "secrets", "-A"), None, "cannot list resource"),
+            (self.account("tahoma-controller"), ("get", "secrets", "-A"), None, "cannot list resource"),
+            (self.account("tahoma-controller"), ("create", "-f", "-"), slice_of(NODES[0], "controllers"), "cannot create resource"),
+        ]
+        for who, what, given, told in attempts:
+            with self.subTest(what=what, told=told):
+                self.assertIn(told, self.kubectl(*what, given=given, fails=True, kubeconfig=who))
+        self.kubectl("patch", "node", NODES[0], "--type=merge", "-p", json.dumps(changed), kubeconfig=mine)
+
+    def test_4_claims_that_would_get_around_tahoma_are_refused(self):
+        bad = claim("bad")
+        bad["spec"]["devices"]["config"] = [{"opaque": {"driver": "neuron.aws.com", "parameters": {
+            "apiVersion": "neuron.aws.com/v1", "kind": "NeuronConfig", "logicalNeuronCore": 3}}}]
+        attempts = [
+            (claim("managed", [{"key": "tahoma.dev/managed", "operator": "Exists"}]), "may not tolerate the taint tahoma.dev/managed"),
+            (claim("managed", [{"key": "tahoma.dev/managed", "operator": "Exists"}], "ResourceClaimTemplate"),
+             "may not tolerate the taint tahoma.dev/managed"),
+            (claim("all", [{"operator": "Exists"}]), "may not tolerate every taint"),
+            (bad, "must be 1 or 2"),
+        ]
+        alternatives = claim("later")
+        first = alternatives["spec"]["devices"]["requests"][0].pop("exactly")
+        tolerating = {**first, "name": "b", "tolerations": [{"key": "tahoma.dev/managed", "operator": "Exists"}]}
+        alternatives["spec"]["devices"]["requests"][0]["firstAvailable"] = [{**first, "name": "a"}, tolerating]
+        attempts.append((alternatives, "may not tolerate the taint tahoma.dev/managed"))
+        for given, told in attempts:
+            if SERVERS and "tolerate" in told:
+                continue  # such a server drops tolerations, and knows no taints
+            with self.subTest(told=told, given=given):
+                self.assertIn(told, self.kubectl("create", "--dry-run=server", "-f", "-", given=given, fails=True))
+        for tolerations in ([], [{"key": "tahoma.dev/unhealthy", "operator": "Exists"}]):
+            self.kubectl("create", "--dry-run=server", "-f", "-", given=claim("good", tolerations))
+        others = claim("gpus", [{"operator": "Exists"}])
+        others["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "gpu.example.com"
+        self.kubectl("create", "--dry-run=server", "-f", "-", given=others)
+
+    def test_5_nobody_else_allocates_neuron_devices(self):
+        self.kubectl("create", "-f", "-", given=claim("wanted", count=1))
+        def allocation(driver, **more):
+            return json.dumps({"status": {"allocation": {"devices": {"results": [
+                {"request": "chips", "driver": driver, "pool": NODES[0], "device": "neuron-device-0", **more}]}}}})
+        patch = ("patch", "resourceclaim", "wanted", "--subresource=status", "--type=merge", "--dry-run=server", "-p")
+        told = self.kubectl(*patch, allocation("neuron.aws.com"), fails=True)
+        self.assertIn("allocated by Tahoma alone: give the pod schedulerName: tahoma", told)
+        self.kubectl(*patch, allocation("gpu.example.com"))
+        self.kubectl("delete", "resourceclaim", "wanted")
+
+    def make_gang(self):
+        self.kubectl("create", "-f", "-", given={"apiVersion": "tahoma.dev/v1alpha1", "kind": "Gang",
+                                                 "metadata": {"name": "train"}, "spec": {"members": 2}})
+        for rank in range(2):
+            self.kubectl("create", "-f", "-", given=pod(f"train-{rank}", "whole", **{"tahoma.dev/gang": "train"}))
+
+    def test_6_the_controllers_account_suffices_to_place_a_gang(self):
+        self.start_controller()
+        self.kubectl("create", "-f", "-", given=claim("whole", kind="ResourceClaimTemplate"))
+        self.make_gang()
+        def bound():
+            self.beat()
+            self.assertNotIn("orbidden", self.controller_log())
+            return sorted(one["spec"].get("nodeName", "") for one in self.get("pods")["items"]) == sorted(NODES)
+        until("the gang is bound", bound, lambda: self.controller_log() + self.kubectl("describe", "pods,gangs"))
+        claims = self.get("resourceclaims")["items"]
+        results = [r for one in claims for r in one["status"]["allocation"]["devices"]["results"]]
+        self.assertEqual(len({(r["pool"], r["device"]) for r in results}), 32)
+        if not SERVERS:
+            self.assertTrue(all(t["key"] == "tahoma.dev/managed" for r in results for t in r["tolerations"]))
+        until("the gang says so", lambda: self.get("gang", "train").get("status", {}).get("phase") == "Running")
+        until("the leader's pod is marked", lambda: self.get("pods", "-n", chart.NAMESPACE, "-l", "tahoma.dev/leader=true")["items"])
+        until("the fleet is summed up", lambda: "data" in self.get("configmap", "tahoma-topology", "-n", "kube-system"))
+        self.assertNotIn("orbidden", self.controller_log())
+
+    def test_7_an_upgrade_takes_neither_the_lease_nor_what_runs(self):
+        leader, placed = self.leader(), self.get("pods")["items"]
+        self.assertTrue(leader)
+        template = self.get("statefulset", "tahoma-controller", "-n", chart.NAMESPACE)["spec"]["template"]
+        authority = self.get("secret", "tahoma-sim-node-peers", "-n", chart.NAMESPACE)["data"]
+        values = copy.deepcopy(VALUES)
+        values["controller"]["config"] = {"capacityBlocks": {"oneSpareIn": 8}}
+        values["simNode"]["nodes"].append({"node": "trn-c"})
+        self.assertIn("kubectl apply --server-side --force-conflicts -f charts/tahoma/crds", self.helm("upgrade", values=values))
+        self.assertEqual(self.leader(), leader)
+        self.assertIn("data", self.get("configmap", "tahoma-topology", "-n", "kube-system"))
+        self.assertEqual([one["metadata"]["uid"] for one in self.get("pods")["items"]], [one["metadata"]["uid"] for one in placed])
+        changed = self.get("statefulset", "tahoma-controller", "-n", chart.NAMESPACE)["spec"]["template"]
+        self.assertNotEqual(changed["metadata"]["annotations"], template["metadata"]["annotations"])
+        # Keys of nodes that were there stay; the new one has its own.
+        peers = self.get("secret", "tahoma-sim-node-peers", "-n", chart.NAMESPACE)["data"]
+        self.assertEqual({**peers, **authority}, peers)
+        self.assertIn("trn-c.key", peers)
+
+    def test_7b_a_stand_by_takes_over_and_the_service_follows_it(self):
+        def leaders():
+            pods = self.get("pods", "-n", chart.NAMESPACE, "-l", "tahoma.dev/leader=true")["items"]
+            return [one["metadata"]["name"] for one in pods]
+        self.start_controller(1)
+        until("it stands by", lambda: self.controller_log().count("standing by") == 2)
+        self.assertEqual(leaders(), ["tahoma-controller-0"])
+        self.stop_controller(0)
+        until("the other leads", lambda: leaders() == ["tahoma-controller-1"], self.controller_log)
+        self.kubectl("delete", "gang", "train")
+        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+        self.make_gang()
+        def whole_again():
+            self.beat()
+            return all(one["spec"].get("nodeName") for one in self.get("pods")["items"])
+        until("it places pods", whole_again, self.controller_log)
+        self.assertNotIn("orbidden", self.controller_log())
+
+    def test_7c_whoever_the_cluster_lets_buys_blocks_and_drains_nodes_by_the_admin_api(self):
+        url = "http://" + re.search(r"adminAddress: (\S+)", (self.directory / "ports1.yaml").read_text())[1]
+        self.kubectl("create", "serviceaccount", "operator")
+        token = self.kubectl("create", "token", "operator").strip()
+
+        def ask(method, path, body=None):
+            request = urllib.request.Request(url + path, method=method, data=json.dumps(body).encode() if body is not None else None,
+                                             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=20) as answer:
+                    return answer.status, json.load(answer)
+            except urllib.error.HTTPError as error:
+                return error.code, error.read().decode()
+
+        self.assertEqual(ask("GET", "/v1/topology")[0], 403)
+        self.kubectl("create", "clusterrole", "operator", "--verb=get,post,delete", "--non-resource-url=/v1/*")
+        self.kubectl("create", "clusterrolebinding", "operator", "--clusterrole=operator", "--serviceaccount=default:operator")
+        until("the right is seen", lambda: ask("GET", "/v1/topology")[0] == 200)
+        for verb, wanted in (("cordon", True), ("uncordon", None)):
+            status, said = ask("POST", f"/v1/nodes/{NODES[0]}/{verb}", {})
+            self.assertEqual(status, 200, said)
+            self.assertEqual(self.get("node", NODES[0])["spec"].get("unschedulable"), wanted)
+            status, said = ask("POST", f"/v1/nodes/{NODES[1]}/chips/3/{verb}", {})
+            self.assertEqual(status, 200, said)
+        status, said = ask("POST", f"/v1/nodes/{NODES[0]}/drain", {})
+        self.assertEqual(status, 202, said)
+        until("the node's pod is evicted", lambda: NODES[0] not in
+              [one["spec"].get("nodeName") for one in self.get("pods")["items"] if "deletionTimestamp" not in one["metadata"]])
+        self.assertEqual(ask("DELETE", "/v1/gangs/default/train")[0], 202)
+        self.assertEqual(ask("POST", f"/v1/nodes/{NODES[0]}/uncordon", {})[0], 200)
+        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")  # no kubelet ends them
+        self.beat()
+        search = "/v1/capacityblockofferings?instanceType=trn2.48xlarge&instanceCount=1&capacityDurationHours=24"
+        found = until("there is an offering", lambda: ask("GET", search)[1]["capacityBlockOfferings"])
+        order = {"capacityBlockOfferingId": found[0]["capacityBlockOfferingId"], "name": "block"}
+        status, bought = ask("POST", "/v1/capacityblocks/default", order)
+        self.assertEqual(status, 201, bought)
+        until("the block is shown", lambda: self.get("capacityblock", "block").get("status", {}).get("state") in ("scheduled", "active"))
+        until("the reservation is shown", lambda: self.get("capacityreservations", "-A")["items"])
+        self.kubectl("delete", "clusterrolebinding,clusterrole", "operator")
+        self.kubectl("delete", "serviceaccount", "operator")
+        self.assertNotIn("orbidden", self.controller_log())
+
+    def test_8_deleting_pods_and_gangs_frees_everything(self):
+        self.kubectl("delete", "gangs", "--all")
+        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+        until("the claims are gone", lambda: not self.get("resourceclaims")["items"])
+        self.assertNotIn("orbidden", self.controller_log())
+
+    def test_9_nothing_but_crds_outlives_the_release(self):
+        self.stop_controller(1)
+        self.kubectl("delete", "resourceslices", "--all")
+        self.kubectl("delete", "resourceclaimtemplates", "--all")
+        self.helm("uninstall", "--wait")
+        self.kubectl("delete", "pods", "--all", "-n", chart.NAMESPACE, "--grace-period=0", "--force")
+        self.kubectl("delete", "namespace", chart.NAMESPACE)
+        left = self.names() - self.before
+        crds = {name for name in left if name.startswith("customresourcedefinition")}
+        of_users = {name for name in left if name.split("/")[0].endswith(".tahoma.dev")}
+        self.assertEqual(left - crds - of_users, {"apiservice.apiregistration.k8s.io/v1alpha1.tahoma.dev"})  # the server's, of the CRDs
+        self.assertEqual(len(crds), len(list((chart.CHART / "crds").iterdir())))
+        # As docs/helm.md says: nobody is left to take the finalizer off a block that is sold.
+        self.kubectl("patch", "capacityblock", "block", "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
+        self.kubectl("delete", "-f", chart.CHART / "crds", "--timeout=60s")
+        until("nothing is left", lambda: self.names() <= self.before, lambda: str(self.names() - self.before))
+
+
+class RaceTest(ClusterCase):
+    """kube-scheduler and Tahoma want the same untainted chips, as AWS's driver publishes them."""
+
+    def start_kube_scheduler(self):
+        keys = control_plane.Keys(self.directory / "k/pki")
+        keys.sign("scheduler", "/CN=system:kube-scheduler")
+        kubeconfig = keys.kubeconfig("scheduler", control_plane.port_of(self.directory / "k"), self.directory / "scheduler.kubeconfig")
+        gates = [] if SERVERS else ["--feature-gates", "DRADeviceTaintRules=true"]
+        control_plane.start(self.directory / "k", "kube-scheduler", pathlib.Path(os.environ["KUBERNETES_BIN"]) / "kube-scheduler",
+                            "--kubeconfig", kubeconfig, "--leader-elect=false", "--secure-port=0", "--kube-api-qps=5000",
+                            "--kube-api-burst=5000", *gates)
+
+    def race(self, name):
+        """Both get as many pods of four chips as there are chips for."""
+        pods = [pod(f"{name}-{scheduler}-{i}", "four", scheduler) for i in range(8) for scheduler in ("default-scheduler", "tahoma")]
+        self.kubectl("create", "-f", "-", given={"apiVersion": "v1", "kind": "List", "items": pods})
+
+        def all_of_tahomas_are_bound():
+            self.beat()
+            bound = [one for one in self.get("pods")["items"] if one["spec"].get("nodeName")]
+            self.assertEqual({one["spec"]["schedulerName"] for one in bound} - {"tahoma"}, set())
+            taken = [(r["pool"], r["device"]) for one in self.get("resourceclaims")["items"]
+                     for r in one.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])]
+            self.assertEqual(len(taken), len(set(taken)), "a chip is in two claims")
+            return len(bound) == 8 and len(taken) == 32
+        until("all of Tahoma's pods are bound", all_of_tahomas_are_bound, self.controller_log)
+
+    def told(self, name):
+        """What kube-scheduler says of its pods."""
+        return " ".join(one["message"] for one in self.get("events")["items"]
+                        if one["involvedObject"].get("name", "").startswith(f"{name}-default-scheduler")
+                        and one["reason"] == "FailedScheduling")
+
+    def clear(self):
+        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+        until("the claims are gone", lambda: not self.get("resourceclaims")["items"])
+
+    def test_no_chip_is_in_two_claims(self):
+        self.helm("install")
+        for node in NODES:
+            self.kubectl("create", "-f", "-", given=slice_of(node))
+        self.kubectl("create", "-f", "-", given=claim("four", kind="ResourceClaimTemplate", count=4))
+        self.beat()
+        self.start_controller()
+        self.start_kube_scheduler()
+        if not SERVERS:
+            self.race("ruled")
+            until("kube-scheduler finds no device", lambda: "cannot allocate all claims" in self.told("ruled"))
+            self.assertNotIn("allocated by Tahoma alone", self.told("ruled"))
+            self.clear()
+            self.helm("upgrade", values={**VALUES, "awsDriver": {"enabled": True, "taint": "none"}})
+        self.race("refused")
+        until("kube-scheduler is told why", lambda: "allocated by Tahoma alone: give the pod schedulerName: tahoma" in self.told("refused"))
+        self.clear()
+
+
+if __name__ == "__main__":
+    unittest.main(failfast=True, warnings="ignore")
