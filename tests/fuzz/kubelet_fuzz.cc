@@ -32,7 +32,9 @@
 
 // libFuzzer looks for leaks after an input while gRPC's server goes on: a worker thread that is about
 // to begin is then known to itself alone.
-extern "C" const char* __lsan_default_suppressions();  // NOLINT: the name that LeakSanitizer calls
+// NOLINTNEXTLINE: the name that LeakSanitizer calls
+extern "C" const char* __lsan_default_suppressions();
+// NOLINTNEXTLINE
 const char* __lsan_default_suppressions() { return "leak:grpc::ThreadManager::MainWorkLoop\n"; }
 
 namespace {
