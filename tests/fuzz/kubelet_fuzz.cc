@@ -30,8 +30,8 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/unit/dra-plugin/claims/fakes.h"
 
-// libFuzzer looks for leaks after an input while gRPC's server goes on: a worker thread that is about
-// to begin is then known to itself alone.
+// libFuzzer looks for leaks after an input while gRPC's server goes on: a worker thread that is
+// about to begin is then known to itself alone.
 // NOLINTNEXTLINE: the name that LeakSanitizer calls
 extern "C" const char* __lsan_default_suppressions();
 // NOLINTNEXTLINE
