@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup programs build demo up down test test-cluster test-node test-versions sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
+.PHONY: help setup programs build demo up down test test-cluster test-node test-versions images sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
 
 STATE ?= $(CURDIR)/build/up
 BENCH ?= .
@@ -58,6 +58,9 @@ test-cluster: test-node  ## that, and the same scenarios and conformance on a re
 test-versions: build  ## some scenarios on Kubernetes 1.34 and 1.35
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
 	tests/cluster/run.sh versions
+
+images: programs  ## make the images of images/Dockerfile in build/images, without Docker
+	@images/images.py build/images
 
 test-asan: setup  ## everything but scenarios under AddressSanitizer and UBSan
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"

@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKLOAD_PROGRAMS = ("neuron-ls", "nccom-test", "trn-mem")
@@ -43,39 +44,46 @@ def with_libraries(programs):
     return files
 
 
-def layer_of(files):
+def write_layer(file, files):
     """A tar whose bytes follow from the files alone."""
-    layer = io.BytesIO()
-    with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
         folder = tarfile.TarInfo("tmp")
         folder.type, folder.mode = tarfile.DIRTYPE, 0o1777
         tar.addfile(folder)
         for place, source in sorted(files.items()):
             entry = tarfile.TarInfo(place.lstrip("/"))
             content = source if isinstance(source, bytes) else pathlib.Path(source).read_bytes()
-            entry.size, entry.mode = len(content), 0o755
+            runs = isinstance(source, bytes) or os.access(source, os.X_OK)
+            entry.size, entry.mode = len(content), 0o755 if runs else 0o644
             tar.addfile(entry, io.BytesIO(content))
-    return layer.getvalue()
 
 
-def write(out, tags, files, entrypoint=None, environment=()):
-    """`files`: by their place in the image, a path here or the content."""
-    layer = layer_of(files)
+def pack(out, tags, layer, run):
+    """The docker-archive file of one layer, an open file, and how its containers run."""
+    layer.seek(0)
+    digest = hashlib.file_digest(layer, "sha256").hexdigest()
     path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    run = {"Env": [path, *environment], "WorkingDir": "/"}
-    if entrypoint:
-        run["Entrypoint"] = entrypoint
     config = json.dumps({
-        "architecture": "amd64", "os": "linux", "created": "1970-01-01T00:00:00Z", "config": run,
-        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]},
+        "architecture": "amd64", "os": "linux", "created": "1970-01-01T00:00:00Z",
+        "config": {**run, "Env": [path, *run.get("Env", ())], "WorkingDir": "/"},
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest]},
         "history": [{"created": "1970-01-01T00:00:00Z", "created_by": "image.py"}]}).encode()
     config_name = hashlib.sha256(config).hexdigest() + ".json"
     manifest = json.dumps([{"Config": config_name, "RepoTags": tags, "Layers": ["layer.tar"]}]).encode()
     with tarfile.open(out, "w") as tar:
-        for name, content in ((config_name, config), ("manifest.json", manifest), ("layer.tar", layer)):
+        for name, content in ((config_name, io.BytesIO(config)), ("manifest.json", io.BytesIO(manifest)), ("layer.tar", layer)):
             entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
+            entry.size = content.seek(0, io.SEEK_END)
+            content.seek(0)
+            tar.addfile(entry, content)
+
+
+def write(out, tags, files, entrypoint=None, environment=(), command=None, user=None, labels=None):
+    """`files`: by their place in the image, a path here or the content (of a program)."""
+    run = {"Env": list(environment), "Entrypoint": entrypoint, "Cmd": command, "User": user, "Labels": labels}
+    with tempfile.TemporaryFile(dir=pathlib.Path(out).parent) as layer:
+        write_layer(layer, files)
+        pack(out, tags, layer, {key: value for key, value in run.items() if value})
 
 
 def workload_files(bin_dir):
