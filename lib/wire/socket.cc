@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
@@ -64,16 +65,17 @@ struct ResolvedAddress {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-absl::StatusOr<ResolvedAddress> Resolve(const Address& address) {
-  ResolvedAddress out;
+// A name may have several, as of IPv6 and of IPv4: in the order of preference, at least one.
+absl::StatusOr<std::vector<ResolvedAddress>> Resolve(const Address& address) {
+  std::vector<ResolvedAddress> out;
   if (address.is_unix()) {
     sockaddr_un unix_address = {};
     unix_address.sun_family = AF_UNIX;
     TAHOMA_CHECK(address.path.size() <= kMaxUnixPathBytes);
     address.path.copy(unix_address.sun_path, address.path.size());
-    std::memcpy(&out.storage, &unix_address, sizeof unix_address);
-    out.size = sizeof unix_address;
-    out.family = AF_UNIX;
+    std::memcpy(&out.emplace_back().storage, &unix_address, sizeof unix_address);
+    out.back().size = sizeof unix_address;
+    out.back().family = AF_UNIX;
     return out;
   }
   addrinfo hints = {};
@@ -86,10 +88,12 @@ absl::StatusOr<ResolvedAddress> Resolve(const Address& address) {
     return Unavailable("{}: cannot resolve the host: {}", address.ToString(), gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
-  TAHOMA_CHECK(found->ai_addrlen <= sizeof out.storage);
-  std::memcpy(&out.storage, found->ai_addr, found->ai_addrlen);
-  out.size = found->ai_addrlen;
-  out.family = found->ai_family;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    TAHOMA_CHECK(one->ai_addrlen <= sizeof(sockaddr_storage));
+    std::memcpy(&out.emplace_back().storage, one->ai_addr, one->ai_addrlen);
+    out.back().size = one->ai_addrlen;
+    out.back().family = one->ai_family;
+  }
   return out;
 }
 
@@ -103,8 +107,8 @@ absl::StatusOr<int> NewSocket(int family) {
   return fd;
 }
 
-absl::StatusOr<int> Connect(const Address& address, std::chrono::nanoseconds deadline) {
-  TAHOMA_ASSIGN_OR_RETURN(const ResolvedAddress to, Resolve(address));
+absl::StatusOr<int> ConnectTo(const ResolvedAddress& to, const Address& address,
+                              std::chrono::nanoseconds deadline) {
   TAHOMA_ASSIGN_OR_RETURN(const int raw, NewSocket(to.family));
   FileDescriptor fd(raw);
   if (connect(fd.get(), to.get(), to.size) == 0) return fd.Release();
@@ -121,6 +125,21 @@ absl::StatusOr<int> Connect(const Address& address, std::chrono::nanoseconds dea
     return Unavailable("cannot connect to {}: {}", address.ToString(), ErrorText(error));
   }
   return fd.Release();
+}
+
+// Tries each address of the host: a peer may listen on one of them only. An address that does not
+// answer takes no more than its share of the time.
+absl::StatusOr<int> Connect(const Address& address, std::chrono::nanoseconds deadline) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<ResolvedAddress> addresses, Resolve(address));
+  absl::StatusOr<int> connected;
+  auto left = static_cast<int>(addresses.size());
+  for (const ResolvedAddress& to : addresses) {
+    const std::chrono::nanoseconds now = Now();
+    connected = ConnectTo(to, address, deadline == kNever ? kNever : now + (deadline - now) / left);
+    if (connected.ok()) break;
+    --left;
+  }
+  return connected;
 }
 
 // Removes a socket file that a dead program left; any other file is an error and stays.
@@ -390,7 +409,8 @@ Listener::~Listener() {
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(std::string_view address) {
   TAHOMA_ASSIGN_OR_RETURN(Address parsed, ParseAddress(address));
   if (parsed.is_unix()) TAHOMA_RETURN_IF_ERROR(RemoveStaleSocket(parsed));
-  TAHOMA_ASSIGN_OR_RETURN(const ResolvedAddress at, Resolve(parsed));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<ResolvedAddress> addresses, Resolve(parsed));
+  const ResolvedAddress& at = addresses.front();
   TAHOMA_ASSIGN_OR_RETURN(const int raw, NewSocket(at.family));
   FileDescriptor fd(raw);
   if (!parsed.is_unix()) {
