@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup programs build demo up down test test-cluster test-node test-versions images sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
+.PHONY: help setup programs build demo up down test test-cluster test-node test-versions test-kind images sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
 
 STATE ?= $(CURDIR)/build/up
 BENCH ?= .
@@ -61,6 +61,11 @@ test-versions: build  ## some scenarios on Kubernetes 1.34 and 1.35
 
 images: programs  ## make the images of images/Dockerfile in build/images, without Docker
 	@images/images.py build/images
+
+test-kind: build  ## install the chart on a cluster of kind and run the scenarios there
+	@.ci/setup kind
+	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"
+	tests/cluster/run.sh kind
 
 test-asan: setup  ## everything but scenarios under AddressSanitizer and UBSan
 	@KUBECTL=$$(.ci/kubectl); export KUBECTL PATH="$$(dirname $$KUBECTL):$$PATH"

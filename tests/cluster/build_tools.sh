@@ -5,6 +5,8 @@
 #                                                   # containerd and CNI plugins; about 5 minutes on 2 cores
 #   bin=$(tests/cluster/build_tools.sh tools-helm)  # helm, about 90 seconds
 #   bin=$(tests/cluster/build_tools.sh tools-lws)   # the controller of LeaderWorkerSets
+#   bin=$(tests/cluster/build_tools.sh tools-kind)  # kind, and what its nodes have beyond tools: kubeadm, kube-proxy, kubectl
+#   bin=$(tests/cluster/build_tools.sh tools-coredns)  # CoreDNS, for those nodes
 #   bin=$(tests/cluster/build_tools.sh tools-1.34)  # an older kube-apiserver and kube-controller-manager
 # Exit status 77: there is no Go toolchain that can build them; the reason is on stderr.
 set -euo pipefail
@@ -28,6 +30,8 @@ flags_of_tools() {
   flags_of_kubernetes
   echo "-X $containerd/version.Version=$(version_of $containerd)"
 }
+flags_of_tools-kind() { flags_of_kubernetes; }
+flags_of_tools-coredns() { :; }
 flags_of_tools-1.34() { flags_of_kubernetes; }
 flags_of_tools-1.35() { flags_of_kubernetes; }
 flags_of_tools-helm() { echo "-X helm.sh/helm/v4/internal/version.version=$(version_of helm.sh/helm/v4)"; }
@@ -41,12 +45,20 @@ name_tools() {
 }
 name_tools-helm() { :; }
 name_tools-lws() { mv cmd lws-controller; }  # sigs.k8s.io/lws/cmd
+name_tools-kind() { :; }
+name_tools-coredns() { :; }
 name_tools-1.34() { :; }
 name_tools-1.35() { :; }
 
-declare -A titles=([tools]=kubernetes [tools-helm]=helm [tools-lws]=lws [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
+declare -A titles=([tools]=kubernetes [tools-helm]=helm [tools-kind]=kind [tools-coredns]=coredns [tools-lws]=lws [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
 . ../../support/need_go.sh "builds ${titles[$module]}"
-key=$(cat go.mod go.sum | sha256sum | cut -c1-16)
+# The tools that the module names, and programs of its own, each a folder in it.
+programs() {
+  ! grep -q ^tool go.mod || echo tool
+  find . -mindepth 2 -name main.go -printf '%h\n'
+}
+
+key=$(cat go.mod go.sum $(find . -name '*.go' | sort) | sha256sum | cut -c1-16)
 bin=${TAHOMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tahoma}/${titles[$module]}-$key
 if [ ! -e "$bin/complete" ]; then
   mkdir -p "$bin"
@@ -55,7 +67,7 @@ if [ ! -e "$bin/complete" ]; then
   new=$(mktemp -d "$bin/new.XXXXXX")
   trap 'rm -rf "$new"' EXIT
   CGO_ENABLED=0 GOFLAGS="-mod=readonly ${GOFLAGS:-}" GOTOOLCHAIN=local \
-    go build -trimpath -buildvcs=false -ldflags "-s -w $flags" -o "$new/" tool >&2
+    go build -trimpath -buildvcs=false -ldflags "-s -w $flags" -o "$new/" $(programs) >&2
   (cd "$new" && "name_$module")
   cp -r "$new"/* "$bin/"
   touch "$bin/complete"

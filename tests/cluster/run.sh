@@ -4,6 +4,8 @@
 #                    the admin API, and conformance (the same requests to it and to our own API server)
 #   run.sh node      on nodes with kubelet, containerd and runc beside it: every scenario, what happens to a node in
 #                    its life, and manifests for AWS's driver (AWS's own where AWS_MANIFESTS names their folder)
+#   run.sh kind      on a cluster of kind with the chart that Helm installs: fail-over, drain, reboot, upgrade, hostile
+#                    callers, every scenario, uninstall
 #   run.sh versions  on older control planes: what nodes show there, some scenarios, and the Helm chart
 # Without a Go toolchain (node: root, runc and a network namespace of one's own, too) it says SKIPPED and why, and
 # counts nothing as passed.
@@ -51,6 +53,16 @@ case ${1:-} in
     run "the life of a node" python3 tests/cluster/node_life_test.py
     run "manifests for AWS's driver" python3 tests/cluster/aws_manifests_test.py
     run "scenarios on real kubelets" python3 tests/scenarios/run.py node
+    ;;
+  kind)
+    why=$(python3 -c 'import sys; sys.path.insert(0, "tests/cluster"); import kind; print(kind.why_not() or "")')
+    [ -z "$why" ] || skip 1 "$why"
+    need_kubernetes 1
+    KIND_BIN=$(tests/cluster/build_tools.sh tools-kind)
+    COREDNS_BIN=$(tests/cluster/build_tools.sh tools-coredns)
+    HELM_BIN=$(tests/cluster/build_tools.sh tools-helm)
+    export KIND_BIN COREDNS_BIN HELM_BIN
+    run "the chart and the scenarios on kind" python3 tests/cluster/kind_test.py
     ;;
   versions)
     need_kubernetes 3

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs end-to-end scenarios in a test environment.
 
-    run.py standalone|cluster|node [SCENARIO …]  default: every *.scenario beside this file
+    run.py standalone|cluster|node|kind [SCENARIO …]  default: every *.scenario beside this file
 
 A scenario is a text that reads as a session at a terminal and is the same in every test environment:
 
@@ -14,7 +14,8 @@ A scenario is a text that reads as a session at a terminal and is the same in ev
 
 Lines that end in a backslash continue. KUBECONFIG, PATH (our programs, kubectl), GROUND (the kind of the environment),
 NODES (the folder of the nodes' state) and PODS (one whose files pods can read) are set. After each scenario everything that it made
-is deleted, and no claim may still be allocated. The test environments are those of ground.py. The last line is "N passed, N failed, N skipped".
+is deleted, and no claim may still be allocated. The test environments are those of ground.py and of
+tests/cluster/kind_ground.py. The last line is "N passed, N failed, N skipped".
 """
 
 import dataclasses
@@ -26,6 +27,9 @@ import sys
 import time
 
 from ground import COMMAND_SECONDS, ROOT, Ground, execute, in_own_network
+
+import kind
+from kind_ground import KindGround
 
 HERE = pathlib.Path(__file__).resolve().parent
 UNTIL_SECONDS = 60
@@ -124,14 +128,14 @@ def run_scenario(path, environment):
 
 
 def main():
-    if len(sys.argv) < 2 or sys.argv[1] not in ("standalone", "cluster", "node"):
+    if len(sys.argv) < 2 or sys.argv[1] not in ("standalone", "cluster", "node", "kind"):
         print(__doc__, file=sys.stderr)
         return 2
-    if sys.argv[1] == "node":
+    if sys.argv[1] == "node" or sys.argv[1] == "kind" and kind.needs_own_network():
         in_own_network()
     paths = [pathlib.Path(p) for p in sys.argv[2:]] or sorted(HERE.glob("*.scenario"))
     bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-    ground = Ground(sys.argv[1], bin_dir)
+    ground = KindGround(bin_dir) if sys.argv[1] == "kind" else Ground(sys.argv[1], bin_dir)
     with ground as environment:
         results = [run_scenario(path, environment) for path in paths]
     if not ground.ended_in_order:

@@ -1,0 +1,347 @@
+#!/usr/bin/env python3
+"""Tahoma as Helm installs it on a cluster of kind: every scenario, fail-over, drain, reboot, upgrade, hostile callers, uninstall.
+
+    kind_test.py [-v]      in the repository's root, with the folders of build_tools.sh, TAHOMA_BIN and kubectl
+
+One cluster is made for all tests, which run in the order of the file; the last one uninstalls the chart. KEEP_LOGS names
+a folder that gets what every node and pod has said.
+"""
+
+import json
+import os
+import pathlib
+import re
+import ssl
+import sys
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+for folder in ("tests/scenarios", "tests/cluster", "examples/local"):
+    sys.path.insert(0, str(ROOT / folder))
+
+import ground as grounds  # noqa: E402
+import kind  # noqa: E402
+import run as scenarios  # noqa: E402
+from kind_ground import NAMESPACE, RELEASE, KindGround  # noqa: E402
+from node_case import NodeCase  # noqa: E402
+
+WAITS = ["bash", "-c", "trap 'exit 0' TERM; sleep 9999 & wait"]
+MANAGED = {"key": "tahoma.dev/managed", "operator": "Exists"}
+GROUND = None
+
+
+def setUpModule():
+    global GROUND
+    GROUND = KindGround(pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve())
+    began = time.monotonic()
+    KindCase.environment = unittest.enterModuleContext(GROUND)
+    print(f"the cluster is up, and the chart is installed ({time.monotonic() - began:.0f} s)", flush=True)
+
+
+def claim(name, count=1, tolerations=(), api_kind="ResourceClaim", instance="trn2.48xlarge"):
+    selector = f"device.attributes['neuron.aws.com'].instanceType == '{instance}'"
+    spec = {"devices": {"requests": [{"name": "chips", "exactly": {
+        "deviceClassName": "neuron.aws.com", "count": count, "selectors": [{"cel": {"expression": selector}}],
+        **({"tolerations": list(tolerations)} if tolerations else {})}}]}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": api_kind, "metadata": {"name": name},
+            "spec": {"spec": spec} if api_kind == "ResourceClaimTemplate" else spec}
+
+
+def template(name, count=1):
+    return claim(name, count, api_kind="ResourceClaimTemplate")
+
+
+def pod(name, claims, scheduler="tahoma", **spec):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"schedulerName": scheduler, "terminationGracePeriodSeconds": 5,
+                     "containers": [{"name": "main", "image": "tahoma.dev/workload:v1", "command": WAITS,
+                                     "resources": {"claims": [{"name": "chips"}]}}],
+                     "resourceClaims": [{"name": "chips", "resourceClaimTemplateName": claims}], **spec}}
+
+
+class KindCase(NodeCase):
+    def tearDown(self):
+        self.kubectl("delete", "pods,gangs.tahoma.dev,resourceclaims,resourceclaimtemplates", "--all", "--timeout=90s")
+
+    def devices(self):
+        """(node, device) of every allocation."""
+        return sorted((one["pool"], one["device"]) for claim in self.get("resourceclaims", "-A")["items"]
+                      for one in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", []))
+
+    def system_pods(self, part):
+        return self.get("pods", "--namespace", NAMESPACE, "--selector", f"app.kubernetes.io/component={part}")["items"]
+
+    def container(self, name):
+        return self.get("pod", name)["status"]["containerStatuses"][0]["containerID"]
+
+
+class Scenarios(KindCase):
+    def test_every_scenario(self):
+        for path in sorted((ROOT / "tests/scenarios").glob("*.scenario")):
+            with self.subTest(scenario=path.stem):
+                self.assertTrue(scenarios.run_scenario(path, self.environment))
+
+
+class Life(KindCase):
+    def test_the_tests_of_the_chart_pass(self):
+        GROUND.run("helm", "test", RELEASE, "--namespace", NAMESPACE, "--timeout", "90s")
+
+    def leader(self):
+        pods = self.get("pods", "--namespace", NAMESPACE, "--selector", "tahoma.dev/leader=true")["items"]
+        return pods[0]["metadata"]["name"] if len(pods) == 1 else None
+
+    def test_a_stand_by_places_pods_after_the_leader_has_been_killed(self):
+        self.apply(template("two", 2), pod("before", "two"))
+        self.ready("before")
+        held, container = self.devices(), self.container("before")
+        first = self.until("one leads", self.leader)
+        began = time.monotonic()
+        self.kubectl("delete", "pod", first, "--namespace", NAMESPACE, "--force", "--grace-period=0")
+        self.apply(pod("after", "two"))
+        self.until("the next pod has a node", lambda: self.get("pod", "after")["spec"].get("nodeName"))
+        print(f"placed {time.monotonic() - began:.1f} s after the leader was killed", flush=True)
+        self.ready("before", "after")
+        devices = self.devices()
+        self.assertEqual(len(devices), len(set(devices)))
+        self.assertLess(set(held), set(devices))
+        self.assertEqual(self.container("before"), container)
+        self.assertNotEqual(self.until("another leads", self.leader), None)
+
+    def kill(self, victim):
+        """Something ends without a word, and is started again by who looks after it."""
+        if victim == "controller":
+            self.kubectl("delete", "pod", self.until("one leads", self.leader), "--namespace", NAMESPACE, "--force", "--grace-period=0")
+        elif victim == "kube-apiserver":
+            GROUND.cluster.in_node(f"{kind.NAME}-control-plane", "pkill", "-KILL", victim)
+        else:
+            GROUND.cluster.in_node("trn2u-1", "systemctl", "kill", "--signal=KILL", victim)
+
+    def ready_members(self, count):
+        """The gang's pods, if all are Ready; nothing while the API server is down."""
+        try:
+            pods = self.get("pods", "--selector", "tahoma.dev/gang=whole")["items"]
+        except AssertionError:
+            return None
+        ready = [p for p in pods if any(c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", []))]
+        return len(ready) == count
+
+    def test_a_gang_is_whole_whatever_dies_while_it_is_placed(self):
+        gang = GROUND.run(ROOT / "examples/gangs/make_gang.py", "whole", "4x4x4", "4", "--command", "sleep 9999")
+        for victim in ("controller", "kubelet", "kube-apiserver"):
+            with self.subTest(victim=victim):
+                self.kubectl("apply", "-f", "-", text=gang)
+                self.kill(victim)
+                self.until("all four pods are Ready", lambda: self.ready_members(4))
+                devices = self.devices()
+                self.assertEqual(len(set(devices)), len(devices))
+                self.assertEqual(len({node for node, _ in devices}), 4)
+                self.tearDown()
+                self.until("all chips are free", lambda: not self.devices())
+
+    def test_a_drained_node_is_empty_and_is_used_again_when_it_is_back(self):
+        self.apply(template("two", 2), pod("drained", "two"))
+        self.ready("drained")
+        self.addCleanup(self.kubectl, "uncordon", "trn2-0")
+        self.kubectl("drain", "trn2-0", "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=120s",
+                     "--pod-selector=!app.kubernetes.io/component")
+        self.until("its chips are free", lambda: not self.devices())
+        self.apply(pod("later", "two"))
+        self.until("the pod knows why it waits", lambda: any(
+            c["reason"] == "Unschedulable" for c in self.get("pod", "later")["status"].get("conditions", [])))
+        self.assertEqual(self.devices(), [])
+        self.kubectl("uncordon", "trn2-0")
+        self.ready("later")
+
+    def test_a_node_that_reboots_runs_its_pods_with_the_same_chips(self):
+        self.apply(template("two", 2), pod("stays", "two", restartPolicy="Always"))
+        uid = self.ready("stays")[0]["metadata"]["uid"]
+        held = self.devices()
+        GROUND.cluster.restart("trn2-0")
+        self.until("its container runs again", lambda: self.get("pod", "stays")["status"]["containerStatuses"][0]["restartCount"] > 0)
+        self.assertEqual(self.ready("stays")[0]["metadata"]["uid"], uid)
+        self.assertEqual(self.devices(), held)
+        self.until("sim-node and its plugin are Ready again", lambda: all(
+            c["ready"] for part in ("sim-node", "dra-plugin") for p in self.system_pods(part)
+            for c in p["status"]["containerStatuses"]))
+        self.assertIn("NEURON_RT_VISIBLE_CORES", self.kubectl("exec", "stays", "--", "env"))
+
+    def test_kube_scheduler_gives_no_device_of_ours_away(self):
+        self.kubectl("create", "namespace", "elsewhere")
+        self.addCleanup(self.kubectl, "delete", "namespace", "elsewhere", "--timeout=90s")
+        rival = [{**one, "metadata": {**one["metadata"], "namespace": "elsewhere"}}
+                 for one in (template("eight", 8), *(pod(f"rival-{i}", "eight", scheduler="default-scheduler") for i in range(3)))]
+        self.apply(template("eight", 8), *rival, *(pod(f"ours-{i}", "eight") for i in range(3)))
+        self.until("two of ours have the node's chips", lambda: len(self.devices()) == 16)
+        self.until("kube-scheduler has said that it has none", lambda: all(
+            any(c["type"] == "PodScheduled" and c["status"] == "False" for c in p["status"].get("conditions", []))
+            for p in self.get("pods", "--namespace", "elsewhere")["items"]))
+        devices = self.devices()
+        self.assertEqual(len(devices), len(set(devices)))
+        self.assertEqual([c for c in self.get("resourceclaims", "--namespace", "elsewhere")["items"]
+                          if "allocation" in c.get("status", {})], [])
+
+    def test_an_upgrade_leaves_what_runs_alone(self):
+        self.apply(template("two", 2), pod("runs", "two"))
+        self.ready("runs")
+        container = self.container("runs")
+        before = {p["metadata"]["uid"] for p in self.system_pods("controller")}
+        GROUND.run("helm", "upgrade", RELEASE, ROOT / "charts/tahoma", "--namespace", NAMESPACE, "--reuse-values",
+                   "--set", "controller.podAnnotations.upgraded=yes", "--wait", "--timeout", "180s", seconds=200)
+        self.assertFalse(before & {p["metadata"]["uid"] for p in self.system_pods("controller")})
+        self.apply(pod("next", "two"))
+        self.ready("runs", "next")
+        self.assertEqual(self.container("runs"), container)
+        self.assertEqual(len(set(self.devices())), 4)
+
+
+class HostileCallers(KindCase):
+    """Each row: what is tried, and what the server says."""
+
+    def kubeconfig(self, user):
+        """The cluster's, with other credentials."""
+        config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--output", "json"))
+        config["users"][0]["user"] = user
+        file = GROUND.directory / "other.kubeconfig"
+        file.write_text(json.dumps(config))
+        return str(file)
+
+    def token(self, account, namespace, *more):
+        return {"token": self.kubectl("create", "token", account, "--namespace", namespace, *more).strip()}
+
+    def check_refused(self, user, said, *arguments, text=None):
+        with self.subTest(arguments=arguments, said=said):
+            shown = self.kubectl("--kubeconfig", self.kubeconfig(user), *arguments, text=text, fails=True)
+            self.assertRegex(shown, said)
+
+    def slice_of(self, node, driver="neuron.aws.com"):
+        return json.dumps({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"false-{node}"},
+                           "spec": {"driver": driver, "nodeName": node, "devices": [{"name": "neuron-device-0"}],
+                                    "pool": {"name": node, "generation": 99, "resourceSliceCount": 1}}})
+
+    def status_of(self, path, headers):
+        """What the API server answers to a caller without a certificate."""
+        server = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--output", "json"))["clusters"][0]["cluster"]["server"]
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            with urllib.request.urlopen(urllib.request.Request(server + path, headers=headers), context=context) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def test_callers_without_credentials_or_with_false_ones(self):
+        for headers, status in (({}, 403), ({"Authorization": "Bearer made-up"}, 401),
+                                ({"X-Remote-User": "kubernetes-admin", "X-Remote-Group": "system:masters"}, 403),
+                                ({"Impersonate-User": "system:serviceaccount:tahoma-system:tahoma-controller"}, 403)):
+            for path in ("/api/v1/secrets", "/apis/resource.k8s.io/v1/resourceclaims", "/apis/tahoma.dev/v1alpha1/gangs"):
+                with self.subTest(headers=headers, path=path):
+                    self.assertEqual(self.status_of(path, headers), status)
+
+    def test_the_account_of_a_pod(self):
+        user = self.token("default", "default")
+        for arguments, text in ((("get", "resourceclaims"), None), (("get", "resourceslices"), None),
+                                (("create", "-f", "-"), self.slice_of("trn2-0")),
+                                (("delete", "resourceslices", "--all"), None),
+                                (("get", "secrets", "--namespace", NAMESPACE), None),
+                                (("create", "token", "tahoma-controller", "--namespace", NAMESPACE), None)):
+            self.check_refused(user, "cannot|orbidden", *arguments, text=text)
+
+    def test_the_account_of_a_plugin_beyond_its_node(self):
+        bound = self.token("tahoma-dra-plugin", NAMESPACE, "--bound-object-kind", "Node", "--bound-object-name", "trn2-0")
+        own = "for its own node only, which is trn2-0"
+        other = next(s["metadata"]["name"] for s in self.get("resourceslices")["items"] if s["spec"]["nodeName"] == "trn2u-0")
+        self.check_refused(bound, own, "create", "-f", "-", text=self.slice_of("trn2u-0"))
+        self.check_refused(bound, own, "delete", "resourceslice", other)
+        self.check_refused(bound, own, "label", "node", "trn2u-0", "stolen=yes")
+        self.check_refused(bound, "labels only", "patch", "node", "trn2-0", "--patch", '{"spec": {"unschedulable": true}}')
+        self.check_refused(bound, "slices of neuron.aws.com only", "create", "-f", "-", text=self.slice_of("trn2-0", "gpu.example.com"))
+        self.check_refused(bound, "cannot", "get", "secrets", "--namespace", NAMESPACE)
+        self.check_refused(bound, "cannot", "delete", "pods", "--all")
+        nowhere = self.token("tahoma-dra-plugin", NAMESPACE)
+        self.check_refused(nowhere, "names no node", "create", "-f", "-", text=self.slice_of("trn2-0"))
+
+    def test_whoever_may_write_claims(self):
+        admin = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--output", "json"))["users"][0]["user"]
+        tolerant = json.dumps(claim("tolerant", tolerations=[MANAGED]))
+        self.check_refused(admin, "tahoma.dev/managed", "create", "-f", "-", text=tolerant)
+        everything = json.dumps(claim("everything", tolerations=[{"operator": "Exists"}]))
+        self.check_refused(admin, "tahoma.dev/managed|tolerat", "create", "-f", "-", text=everything)
+        self.check_refused(admin, "Invalid value", "create", "-f", "-", text=json.dumps(claim("../../etc/passwd")))
+        self.apply(claim("taken"))
+        allocation = {"devices": {"results": [{"request": "chips", "driver": "neuron.aws.com", "pool": "trn2-0", "device": "neuron-device-0"}]}}
+        self.check_refused(admin, "allocated by Tahoma alone", "patch", "resourceclaim", "taken", "--subresource=status",
+                           "--type=merge", "--patch", json.dumps({"status": {"allocation": allocation}}))
+
+    def test_the_admin_api_asks_who_calls(self):
+        self.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "caller"},
+                    "spec": {"terminationGracePeriodSeconds": 1,
+                             "containers": [{"name": "main", "image": "tahoma.dev/workload:v1", "command": WAITS}]}})
+        self.ready("caller")
+        address = json.loads(self.kubectl("get", "service", "tahoma-controller", "--namespace", NAMESPACE, "-o", "json"))["spec"]
+        call = (f"exec 3<>/dev/tcp/{address['clusterIP']}/{address['ports'][0]['port']}; printf 'GET /v1/queue HTTP/1.1\\r\\n"
+                "Host: tahoma-controller\\r\\n%sConnection: close\\r\\n\\r\\n' \"$1\" >&3; cat <&3")
+        for header, status in (("", 401), ("Authorization: Bearer made-up\\r\\n", 401),
+                               ("X-Remote-User: admin\\r\\nX-Remote-Group: system:masters\\r\\n", 401)):
+            with self.subTest(header=header):
+                shown = self.kubectl("exec", "caller", "--", "bash", "-c", call, "bash", header.encode().decode("unicode_escape"))
+                self.assertRegex(shown, rf"^HTTP/1.1 {status} ")
+        own = self.kubectl("exec", "caller", "--", "bash", "-c",
+                           "t=$(cat /var/run/secrets/kubernetes.io/serviceaccount/token); " + call.replace('"$1"', "\"Authorization: Bearer $t\"$'\\r\\n'"))
+        self.assertRegex(own, r"^HTTP/1.1 403 ")
+
+    def test_a_pod_with_another_token_or_other_cores_than_its_claims(self):
+        self.apply(template("one"), pod("victim", "one"), pod("thief", "one"))
+        self.ready("victim", "thief")
+        token, = re.findall(r"TAHOMA_CLAIM_TOKEN=(\S+)", self.kubectl("exec", "thief", "--", "env"))
+        made_up = "0" * len(token)
+        self.assertIn("NEURON", self.kubectl("exec", "thief", "--", "neuron-ls"))
+        self.kubectl("exec", "thief", "--", "env", f"TAHOMA_CLAIM_TOKEN={made_up}", "neuron-ls", fails=True)
+        devices = self.kubectl("exec", "thief", "--", "bash", "-c", "for f in /dev/neuron*; do [ -S $f ] && echo $f; done").split()
+        self.assertEqual(len(devices), 1)
+        for place in ("/var/run/cdi", "/var/lib/kubelet", "/run/tahoma/node"):
+            self.kubectl("exec", "thief", "--", "ls", place, fails=True)
+
+
+class Uninstalled(KindCase):
+    def tearDown(self):
+        pass
+
+    def everything(self):
+        """Every object that has our name, but events; the cluster's own name is not ours."""
+        kinds = [kind_name for kind_name in self.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+                 if not kind_name.startswith(("events", "componentstatuses"))]
+        shown = json.loads(GROUND.run("kubectl", "get", ",".join(kinds), "-A", "-o", "json", "--ignore-not-found"))
+        named = {f"{one['kind']}/{one['metadata']['name']}": json.dumps([one["metadata"]["name"], one["metadata"].get("labels", {})])
+                 for one in shown["items"]}
+        return {name for name, words in named.items() if re.search("tahoma|neuron", words.replace(kind.NAME, ""))}
+
+    def test_nothing_but_the_definitions_of_resources_is_left(self):
+        GROUND.run("helm", "uninstall", RELEASE, "--namespace", NAMESPACE, "--wait", "--timeout", "120s")
+        # What the test itself has made, and the API that goes with the definitions.
+        given = {f"Namespace/{NAMESPACE}", "MutatingAdmissionPolicy/scheduler.test.tahoma.dev",
+                 "MutatingAdmissionPolicyBinding/scheduler.test.tahoma.dev", "APIService/v1alpha1.tahoma.dev"}
+
+        def left():
+            return {name for name in self.everything() - given if not name.startswith(("CustomResourceDefinition/", "Node/"))}
+        deadline = time.monotonic() + 60
+        while (found := left()) and time.monotonic() < deadline:
+            time.sleep(1)
+        self.assertEqual(found, set())
+        self.assertIn("CustomResourceDefinition/gangs.tahoma.dev", self.everything())
+        for node in GROUND.topology["nodes"]:
+            shown = GROUND.cluster.in_node(node["name"], "sh", "-c", "ls /var/run/cdi /var/lib/kubelet/plugins_registry")
+            self.assertNotRegex(shown, r"neuron.*\.(json|sock)")
+
+
+def load_tests(loader, *_):
+    """In this order: the last takes the chart away."""
+    return unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in (Life, HostileCallers, Scenarios, Uninstalled))
+
+
+if __name__ == "__main__":
+    if kind.needs_own_network():
+        grounds.in_own_network()
+    unittest.main(verbosity=2)
