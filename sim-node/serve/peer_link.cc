@@ -33,6 +33,7 @@ struct PeerLink::Outgoing {
   // nullptr while there is no connection.
   std::shared_ptr<Queue> queue ABSL_GUARDED_BY(mutex);
   std::shared_ptr<wire::Connection> connection ABSL_GUARDED_BY(mutex);
+  std::string unreached;  // why, as it was last logged; the thread's own
   std::jthread thread;
 };
 
@@ -131,6 +132,7 @@ std::shared_ptr<PeerLink::Queue> PeerLink::QueueOf(int node) const {
 void PeerLink::WriteLoop(Outgoing& outgoing) {
   do {
     auto dialled = wire::Connection::Dial(outgoing.peer.address, options_.io_timeout);
+    LogReach(outgoing, dialled.status());
     if (!dialled.ok()) continue;
     const std::shared_ptr<wire::Connection> connection = *std::move(dialled);
     absl::Status proven = Secure(*connection, wire::TlsRole::kClient);
@@ -142,6 +144,21 @@ void PeerLink::WriteLoop(Outgoing& outgoing) {
     const absl::Status ended = Converse(outgoing, *connection);
     events_.OnPeerLost(outgoing.peer.node_id, LostConnection::kToPeer, ended);
   } while (WaitToRedial());
+}
+
+// A node that is not reached is dialled for as long as it takes, so its reason is told once, and
+// its end.
+void PeerLink::LogReach(Outgoing& outgoing, const absl::Status& reached) {
+  const std::string why = reached.ok() ? "" : std::string(reached.message());
+  if (std::exchange(outgoing.unreached, why) == why || !options_.log) return;
+  {
+    const MutexLock lock(mutex_);
+    if (stopped_) return;
+  }
+  const PeerAddress& peer = outgoing.peer;
+  const std::string name = peer.name.empty() ? fmt::format("node {}", peer.node_id) : peer.name;
+  options_.log(why.empty() ? fmt::format("{} is reached", name)
+                           : fmt::format("{} is not reached, and dialled again: {}", name, why));
 }
 
 // Waits until it is time to dial again and returns true; false when stopped.

@@ -84,8 +84,8 @@ class PeerLink {
     std::chrono::milliseconds silence{10'000};
     // Secures all TCP connections, when set; every peer must have a name then.
     std::optional<wire::Tls> tls{};
-    // Called with a line that says why a connection or a message was refused; not again while the
-    // line is the same.
+    // Called with a line that says why a connection or a message was refused, or a peer is not
+    // reached; not again while the line is the same.
     std::function<void(const std::string& line)> log = nullptr;
   };
 
@@ -145,6 +145,7 @@ class PeerLink {
   absl::Status CheckProof(const wire::Connection& connection, const PeerAddress& peer) const;
   absl::StatusOr<Hello> Greeting(wire::Connection& connection);
   void LogRefusal(std::string_view what, const absl::Status& why);
+  void LogReach(Outgoing& outgoing, const absl::Status& reached);
   absl::StatusOr<int> Recognise(wire::Fields& fields) const;
   void EndFormer(Incoming& incoming, int node);
   // Whether a connection of that node from before `incoming` has not ended.

@@ -314,6 +314,24 @@ TEST_F(PeerProofTest, APeerWithACertificateForItsNameIsHeard) {
   b_.reset();
 }
 
+TEST_F(PeerProofTest, APeerThatIsNotReachedIsNamedOnceWithTheReasonAndAgainWhenItIs) {
+  a_ = *PeerLink::Start({.node_id = 0,
+                         .ultra_server = "us-0",
+                         .listen_address = Address(0),
+                         .peers = {{1, Address(1)}},
+                         .redial = milliseconds(1),
+                         .log = [this](const std::string& line) { log_.Add(line); }},
+                        at_a_);
+  const std::string why =
+      "node 1 is not reached, and dialled again: cannot connect to " + Address(1) + ": No such";
+  ASSERT_TRUE(log_.WaitFor(why));
+  b_ = Start(1, at_b_);
+  ASSERT_TRUE(log_.WaitFor("node 1 is reached"));
+  ASSERT_TRUE(at_b_.WaitFor("first from 0 "));
+  EXPECT_EQ(log_.Count(why), 1);
+  EXPECT_EQ(log_.Count("node 1 is reached"), 1);
+}
+
 TEST_F(PeerProofTest, ANodeWithAnotherNodesCertificateIsNotBelievedToBeThePeer) {
   a_ = Victim();
   b_ = Claimant(TlsOf("n2", nodes_));  // of the same authority
