@@ -41,11 +41,18 @@ class Composer {
         chunks_(static_cast<std::uint64_t>(of.choice.chunks.value())),
         options_(of.choice.options),
         flows_(of.variant.flows),
+        kinds_(of.variant.dealt ? of.set.KindsWithNics() : of.set.kinds()),
+        dealt_(of.set.size(), false),
         padded_(of.request, of.choice),
-        reduced_(of.set.kinds().size()),
-        gathered_(of.set.kinds().size()) {
+        reduced_(kinds_.size()),
+        gathered_(kinds_.size()) {
     weights_before_ = WeightsBefore();
     home_weights_ = WeightsOfHomes(of.variant.weighted);
+    for (const DomainSet::Kind& kind : kinds_) {
+      // Of several domains each has something else of its own.
+      dealt_[kind.front()] =
+          of.variant.dealt && kind.size() == 1 && HasUnequalNics(set_.groups()[kind.front()]);
+    }
     meshes_ = between_ == InterAlgorithm::kMesh && AreAlikeInARow(request_, layout_, set_);
   }
 
@@ -59,8 +66,15 @@ class Composer {
     for (std::uint64_t chunk = 0; chunk < chunks_; ++chunk) {
       std::vector<HomedRegion> regions = RegionsOf(chunk);
       if (regions.empty()) continue;
-      TAHOMA_ASSIGN_OR_RETURN(const Ends ready, flows_ ? SendFromRoot(chunk) : Reduce(regions));
+      TAHOMA_ASSIGN_OR_RETURN(Ends ready, flows_ ? SendFromRoot(chunk) : Reduce(regions));
+      // From where a domain's own blocks are everywhere they can be sent by any chip.
+      if (request_.operation == Operation::kAllGather) {
+        TAHOMA_RETURN_IF_ERROR(FinishOwn(Inside::kAllGather, regions, {}, ready));
+      }
       Ends ends = SendBetween(regions, ready);
+      if (request_.operation == Operation::kReduceScatter) {
+        TAHOMA_RETURN_IF_ERROR(FinishOwn(Inside::kReduceScatter, regions, Ends(ends), ends));
+      }
       all.push_back({.regions = std::move(regions), .ends = std::move(ends)});
     }
     if (request_.operation == Operation::kReduceScatter) return std::move(schedule_);
@@ -91,6 +105,7 @@ class Composer {
   std::size_t ChunksInFlight() const {
     if (options_.mode == PlanMode::kAws) return 1;
     if (flows_) return IsLong() ? 4 : 3;
+    if (Deals() && request_.operation == Operation::kAllGather) return 3;
     return HasHomes() ? 2 : 1;
   }
 
@@ -120,13 +135,45 @@ class Composer {
     if (!reduces && request_.operation != Operation::kBroadcast) return Ends();
     const Inside inside = reduces ? Inside::kReduceScatter : Inside::kScatter;
     Ends ready;
-    for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
       if (GroupsIn(inside, kind).empty()) continue;
       Ends& last = LastInside(kind, /*gathers=*/false);
-      TAHOMA_ASSIGN_OR_RETURN(last, ScheduleInside(inside, kind, regions, last));
+      TAHOMA_ASSIGN_OR_RETURN(last, ScheduleInside(inside, kind, OthersOf(kind, regions), last));
       ready.insert(ready.end(), last.begin(), last.end());
     }
     return ready;
+  }
+
+  // The regions that a domain of the kind treats as the others do: not those that are its own,
+  // where it deals with these apart.
+  std::vector<HomedRegion> OthersOf(std::size_t kind, std::vector<HomedRegion> regions) const {
+    const std::size_t group = kinds_[kind].front();
+    if (dealt_[group]) {
+      std::erase_if(regions, [&](const HomedRegion& homed) { return IsOwn(homed, group); });
+    }
+    return regions;
+  }
+  static bool IsOwn(const HomedRegion& homed, std::size_t group) {
+    return homed.home == static_cast<int>(group);
+  }
+
+  // Gathers what is the own of domains that deal with it apart, or sums it up with what the others
+  // have sent of it. Adds the ends.
+  absl::Status FinishOwn(Inside inside, const std::vector<HomedRegion>& regions, const Ends& sent,
+                         Ends& ends) {
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      const std::size_t group = kinds_[kind].front();
+      if (!dealt_[group]) continue;
+      std::vector<HomedRegion> own = regions;
+      std::erase_if(own, [&](const HomedRegion& homed) { return !IsOwn(homed, group); });
+      if (own.empty()) continue;
+      Ends& last = LastInside(kind, inside == Inside::kReduceScatter);
+      Ends after = sent;
+      after.insert(after.end(), last.begin(), last.end());
+      TAHOMA_ASSIGN_OR_RETURN(last, ScheduleInside(inside, kind, own, after));
+      ends.insert(ends.end(), last.begin(), last.end());
+    }
+    return absl::OkStatus();
   }
 
   absl::Status PlanRoot() {
@@ -161,18 +208,21 @@ class Composer {
     return ready;
   }
 
+  bool Deals() const { return std::ranges::find(dealt_, true) != dealt_.end(); }
+
   Ends SendBetween(const std::vector<HomedRegion>& regions, Ends ready) {
     ready = ScheduleBetween(regions, HandOver(regions, ready, /*back=*/false));
     return HandOver(regions, ready, /*back=*/true);
   }
 
   absl::Status Gather(const std::vector<HomedRegion>& regions, const Ends& sent) {
-    for (std::size_t kind = 0; kind < set_.kinds().size(); ++kind) {
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
       if (GroupsIn(Inside::kAllGather, kind).empty()) continue;
       Ends& last = LastInside(kind, /*gathers=*/true);
       Ends after = sent;
       after.insert(after.end(), last.begin(), last.end());
-      TAHOMA_ASSIGN_OR_RETURN(last, ScheduleInside(Inside::kAllGather, kind, regions, after));
+      TAHOMA_ASSIGN_OR_RETURN(
+          last, ScheduleInside(Inside::kAllGather, kind, OthersOf(kind, regions), after));
     }
     return absl::OkStatus();
   }
@@ -187,7 +237,7 @@ class Composer {
   // The groups of the kind that take part: of a scattering the root's, and where a buffer flows
   // through its domain all others, for that one has everything.
   DomainSet::Kind GroupsIn(Inside inside, std::size_t kind) const {
-    DomainSet::Kind groups = set_.kinds()[kind];
+    DomainSet::Kind groups = kinds_[kind];
     std::erase_if(groups, [&](std::size_t group) {
       return group == 0 ? flows_ : inside == Inside::kScatter;
     });
@@ -250,11 +300,16 @@ class Composer {
   // Returns the bounds of the parts of the region that the places of the group have inside it.
   std::vector<std::uint64_t> BoundsOf(const HomedRegion& homed, std::size_t group) const {
     const std::size_t places = set_.groups()[group].local.size();
+    if (dealt_[group] && !IsOwn(homed, group)) {
+      return CutBy(set_.groups()[group].nics, homed.region.size());
+    }
     if (homed.region.pieces().size() == places && homed.home >= 0) return homed.region.bounds();
     return CutBy(std::vector<int>(places, 1), homed.region.size());
   }
   std::vector<DealtPart> PartsOf(const HomedRegion& homed, std::size_t group) const {
-    return DealParts(BoundsOf(homed, group), set_.groups()[group].nics);
+    const std::vector<int>& nics = set_.groups()[group].nics;
+    return DealParts(dealt_[group] ? CutBy(nics, homed.region.size()) : BoundsOf(homed, group),
+                     nics);
   }
 
   // Steps of a kind on a region that begins at 0, as numbers in the schedule.
@@ -262,7 +317,7 @@ class Composer {
                                    const std::vector<std::uint64_t>& bounds, std::uint64_t times) {
     const auto known = inside_.find({inside, kind, normal.pieces(), bounds});
     if (known != inside_.end()) return known->second;
-    const DomainSet::Group& group = set_.groups()[set_.kinds()[kind].front()];
+    const DomainSet::Group& group = set_.groups()[kinds_[kind].front()];
     std::uint64_t block = 0;
     for (std::size_t place = 0; place + 1 < bounds.size(); ++place) {
       block = std::max(block, bounds[place + 1] - bounds[place]);
@@ -285,6 +340,29 @@ class Composer {
     return numbers;
   }
 
+  // The same where chips have the parts for which they answer outside.
+  absl::StatusOr<Ends> StepsDealt(Inside inside, std::size_t kind, const Region& normal) {
+    const auto known = inside_.find({inside, kind, normal.pieces(), {}});
+    if (known != inside_.end()) return known->second;
+    const DomainSet::Group& group = set_.groups()[kinds_[kind].front()];
+    const auto key = std::tuple(inside, kind, normal.size(), std::uint64_t{0});
+    auto made = padded_steps_.find(key);
+    if (made == padded_steps_.end()) {
+      TAHOMA_ASSIGN_OR_RETURN(
+          WorkedSteps steps,
+          padded_.Dealt(inside, group, fabric_.domain(group.domain), normal.size()));
+      made = padded_steps_.emplace(key, std::move(steps)).first;
+    }
+    Ends numbers;
+    std::vector<Step> steps = Placed(made->second.steps, request_, normal);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      numbers.push_back(Add(std::move(steps[i]), made->second.work[i]));
+    }
+    inside_.emplace(std::tuple(inside, kind, normal.pieces(), std::vector<std::uint64_t>{}),
+                    numbers);
+    return numbers;
+  }
+
   // Buffers as which a chunk inside is planned: where several chunks share the links, steps that
   // load all of them evenly are worth more than few.
   std::uint64_t PlannedAs() const { return flows_ ? (IsLong() ? 8 : 4) : 1; }
@@ -292,14 +370,18 @@ class Composer {
   // Regions that are the same but for where they begin go together.
   absl::StatusOr<Ends> ScheduleInside(Inside inside, std::size_t kind,
                                       const std::vector<HomedRegion>& regions, const Ends& after) {
+    if (regions.empty()) return after;
     const DomainSet::Kind groups = GroupsIn(inside, kind);
     std::uint64_t count = 0;
     for (const HomedRegion& homed : regions) count += homed.count;
     std::map<Ends, std::vector<std::uint64_t>> begins;  // in bytes, by steps
     for (const HomedRegion& homed : regions) {
-      TAHOMA_ASSIGN_OR_RETURN(const Ends steps,
-                              StepsInside(inside, kind, homed.region.Normal(),
-                                          BoundsOf(homed, groups.front()), count * PlannedAs()));
+      const Region normal = homed.region.Normal();
+      const bool dealt = dealt_[groups.front()] && !IsOwn(homed, groups.front());
+      TAHOMA_ASSIGN_OR_RETURN(const Ends steps, dealt ? StepsDealt(inside, kind, normal)
+                                                      : StepsInside(inside, kind, normal,
+                                                                    BoundsOf(homed, groups.front()),
+                                                                    count * PlannedAs()));
       for (std::uint64_t i = 0; i < homed.count; ++i) {
         begins[steps].push_back(BytesOf(request_, homed.region.begin() + i * homed.stride));
       }
@@ -483,7 +565,7 @@ class Composer {
   // Places of all groups do the same, each on a block of its own: then the first place's steps are
   // made at all of them. Nothing when they do not.
   std::vector<Copy> CopiesOf(const std::vector<HomedRegion>& regions) const {
-    if (set_.kinds().size() != 1 || !set_.even()) return {};
+    if (kinds_.size() != 1 || !set_.even()) return {};
     const std::vector<Member>& local = set_.groups()[0].local;
     std::vector<Copy> copies;
     for (std::size_t place = 0; place < local.size(); ++place) {
@@ -603,6 +685,8 @@ class Composer {
   const std::uint64_t chunks_;
   const PlanOptions options_;
   const bool flows_;
+  const std::vector<DomainSet::Kind> kinds_;
+  std::vector<bool> dealt_;  // by group: HierarchyVariant::dealt holds for it
   const PaddedSteps padded_;
   bool meshes_ = false;                        // one message stands for those of all domains
   std::vector<std::uint64_t> weights_before_;  // of each chunk

@@ -30,6 +30,9 @@ struct HierarchyVariant {
   // The buffer of a broadcast flows through the root's domain along packed trees (RootPipeline),
   // and is not scattered and gathered there.
   bool flows = false;
+  // Chips of a domain with unequal NICs have inside it the parts for which they answer outside, so
+  // that nothing is handed over.
+  bool dealt = false;
 };
 
 // A collective with everything chosen but, perhaps, the algorithm inside each domain.

@@ -78,6 +78,20 @@ std::size_t DomainSet::GroupOf(torus::ChipIndex chip) const {
   return group->second;
 }
 
+std::vector<DomainSet::Kind> DomainSet::KindsWithNics() const {
+  std::vector<Kind> kinds;
+  for (const Kind& kind : kinds_) {
+    std::map<std::vector<int>, Kind> by_nics;
+    for (const std::size_t group : kind) by_nics[groups_[group].nics].push_back(group);
+    for (auto& [nics, alike] : by_nics) kinds.push_back(std::move(alike));
+  }
+  return kinds;
+}
+
+bool HasUnequalNics(const DomainSet::Group& group) {
+  return std::ranges::count(group.nics, group.nics[0]) != std::ssize(group.nics);
+}
+
 std::vector<std::uint64_t> NicRates(const DomainSet& set) {
   std::vector<std::uint64_t> rates;
   for (const DomainSet::Group& group : set.groups()) {

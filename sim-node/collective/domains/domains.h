@@ -40,6 +40,8 @@ class DomainSet {
 
   const std::vector<Group>& groups() const { return groups_; }
   const std::vector<Kind>& kinds() const { return kinds_; }
+  // Kinds of which also the NICs of the same places have the same rates.
+  std::vector<Kind> KindsWithNics() const;
   std::size_t size() const { return groups_.size(); }
   // All groups have as many chips and all NICs have their rate: places of one group answer to the
   // same places of the others.
@@ -58,6 +60,8 @@ class DomainSet {
   bool even_ = true;
   NetworkLevels levels_;
 };
+
+bool HasUnequalNics(const DomainSet::Group& group);
 
 // The rates of all NICs of each group together, in thousandths of one.
 std::vector<std::uint64_t> NicRates(const DomainSet& set);

@@ -187,7 +187,8 @@ class Search {
         if (!status.ok() && inside == asked_.choice.inside) return status;
         if (!status.ok()) continue;
         for (const HierarchyVariant& variant : variants) {
-          if (variant.flows && inside != insides.front()) continue;  // most time is not gathering
+          // Most of a broadcast is not gathering, and parts that are dealt take trees.
+          if (inside != insides.front() && !variant.weighted) continue;
           const absl::Status tried = TryCounts(choice, variant);
           if (!tried.ok() && !absl::IsFailedPrecondition(tried)) return tried;
         }
@@ -207,6 +208,9 @@ class Search {
     const bool unlike =
         rates.size() > 2 && std::ranges::count(rates, rates[0]) != std::ssize(rates);
     if (operation == Operation::kAllReduce && unlike) return {{.weighted = true}};
+    const bool blocks =
+        operation == Operation::kAllGather || operation == Operation::kReduceScatter;
+    if (blocks && MayDeal()) return {{.dealt = true}};
     const DomainSet::Group& roots = asked_.set.groups()[0];
     const auto inside = asked_.choice.inside;
     const bool flows = operation == Operation::kBroadcast &&
@@ -215,6 +219,18 @@ class Search {
                        SetOf(roots.local, asked_.fabric.domain(roots.domain)).hangs_together();
     if (flows) return {{.flows = true}};
     return {};
+  }
+
+  // Whether a domain whose chips are joined by links has unequal NICs. Trees of many chips take
+  // long to plan, and gain little.
+  bool MayDeal() const {
+    const auto inside = asked_.choice.inside;
+    if (asked_.choice.options.mode != PlanMode::kBest) return false;
+    if (inside && *inside != Algorithm::kTree) return false;
+    return std::ranges::any_of(asked_.set.groups(), [&](const DomainSet::Group& group) {
+      return group.local.size() <= kTryAllMost && HasUnequalNics(group) &&
+             SetOf(group.local, asked_.fabric.domain(group.domain)).hangs_together();
+    });
   }
 
   absl::Status TryCounts(HierarchyChoice choice, const HierarchyVariant& variant) {
@@ -231,9 +247,10 @@ class Search {
   }
 
   // Chunks at best halve the time, for NeuronLink and EFA work at the same time; what flows is in
-  // the root's domain, in two steps between domains and in all others at once.
+  // the root's domain, in two steps between domains and in all others at once; a domain whose parts
+  // are dealt has those of its own before or after what is between domains, and all others.
   bool IsHopeless(VirtualTime end, const HierarchyVariant& variant) const {
-    const int at_once = variant.flows ? 4 : 2;
+    const int at_once = variant.flows ? 4 : variant.dealt ? 3 : 2;
     return end - VirtualTime() > at_once * (best_->times.end - VirtualTime());
   }
 

@@ -17,9 +17,10 @@
 // chips; between domains it is the fastest of between_domains.h.
 //
 // Domains may have different numbers of chips and different faults. A chip answers between the
-// domains for as much as its NIC can carry: its neighbours do the rest. In an exchange the messages
-// of a chip whose NIC is down go over theirs (nic_relay.h), for which chips keep
-// Schedule::relay_bytes for each other.
+// domains for as much as its NIC can carry: its neighbours do the rest, or what a domain gathers
+// and scatters is cut for its NICs inside, too. In an exchange the messages of a chip whose NIC is
+// down go over theirs (nic_relay.h), for which chips keep Schedule::relay_bytes for each
+// other.
 //
 // Thread safety: pure functions.
 

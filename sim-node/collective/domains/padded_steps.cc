@@ -15,6 +15,10 @@
 namespace tahoma::sim {
 namespace {
 
+// Buffers as which one is planned whose parts are dealt by NICs: other chunks share the links with
+// it, so steps that load all of them evenly are worth more than few.
+constexpr std::uint64_t kDealtAs = 8;
+
 // A step without sends that takes as long as the stage: its software, and the rest in memory, where
 // other steps of the domain wait for it.
 void AppendStage(VirtualDuration stage, const LinkTiming& timing, WorkedSteps& worked) {
@@ -43,6 +47,10 @@ void AddWork(Schedule& schedule, const Question& asked, Algorithm algorithm) {
   }
 }
 
+Operation OperationOf(Inside inside) {
+  return inside == Inside::kReduceScatter ? Operation::kReduceScatter : Operation::kAllGather;
+}
+
 }  // namespace
 
 std::uint64_t BytesOf(const Request& request, std::uint64_t elements) {
@@ -66,8 +74,7 @@ absl::StatusOr<WorkedSteps> PaddedSteps::Of(Inside inside, const DomainSet::Grou
     if (group.local.size() == 1) return WorkedSteps{};
     return Scatter(group, links, block);
   }
-  Request asked{.operation = inside == Inside::kReduceScatter ? Operation::kReduceScatter
-                                                              : Operation::kAllGather,
+  Request asked{.operation = OperationOf(inside),
                 .bytes = BytesOf(request_, block * group.local.size() * times),
                 .type = request_.type};
   PlanOptions options = choice_.options;
@@ -81,6 +88,21 @@ absl::StatusOr<WorkedSteps> PaddedSteps::Of(Inside inside, const DomainSet::Grou
   asked.bytes /= times;
   options.copies = times;
   TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanWith(*algorithm, asked, group.local, links, options));
+  return Worked(std::move(plan.schedule), links.timing());
+}
+
+absl::StatusOr<WorkedSteps> PaddedSteps::Dealt(Inside inside, const DomainSet::Group& group,
+                                               const TorusLinks& links,
+                                               std::uint64_t elements) const {
+  const Request asked{.operation = OperationOf(inside),
+                      .bytes = BytesOf(request_, elements),
+                      .type = request_.type};
+  PlanOptions options = choice_.options;
+  options.stripes = 1;
+  options.shares = group.nics;
+  options.copies = kDealtAs;
+  TAHOMA_ASSIGN_OR_RETURN(Plan plan,
+                          PlanWith(Algorithm::kTree, asked, group.local, links, options));
   return Worked(std::move(plan.schedule), links.timing());
 }
 
@@ -137,6 +159,21 @@ std::vector<Step> Unpadded(const std::vector<Step>& padded, const Request& reque
     }
   }
   return steps;
+}
+
+std::vector<Step> Placed(const std::vector<Step>& steps, const Request& request,
+                         const Region& region) {
+  const std::uint64_t size = Size(request.type);
+  std::vector<Step> placed(steps.size());
+  for (std::size_t t = 0; t < steps.size(); ++t) {
+    for (const Send& send : steps[t]) {
+      const std::uint64_t at = send.offset / size;
+      for (const Extent& real : region.RealOf(at, at + send.bytes / size)) {
+        placed[t].push_back(MakeSend(request, send.from, send.to, real, send.action));
+      }
+    }
+  }
+  return placed;
 }
 
 }  // namespace tahoma::sim

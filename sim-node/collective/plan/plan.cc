@@ -59,7 +59,7 @@ struct Variant {
 };
 
 absl::StatusOr<Plan> PlanVariant(const Question& asked, const Variant& variant) {
-  const Layout layout = LayoutOf(asked.request, asked.members);
+  const Layout layout = LayoutOf(asked);
   const torus::Shape& torus = asked.links.torus();
   std::vector<std::vector<Step>> stripes(variant.stripes);
   if (asked.set.size() == 1) return Finish(asked, variant.algorithm, std::move(stripes));

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace tahoma::sim {
 
@@ -50,6 +51,9 @@ struct PlanOptions {
   // Alike buffers, this one included, whose steps are taken together, as one message each: the
   // bytes of all of them decide how a box's links are shared.
   std::uint64_t copies = 1;
+  // The parts of the buffer that chips sum up or have at first, in proportion, by member, if not as
+  // many as they have ranks: of a reduce-scatter or an all-gather over trees. Not all are 0.
+  std::vector<int> shares = {};
   // Every message of an exchange takes one route, around damage too, as Neuron's are assumed to.
   bool one_route = false;
 };

@@ -51,7 +51,7 @@ Pipeline FastestPipeline(const Question& asked, VirtualDuration on_links, std::s
 absl::StatusOr<Plan> FinishStripes(
     const Question& asked, std::size_t count,
     absl::FunctionRef<std::vector<Step>(const Layout&, Stripe)> steps_of) {
-  const Layout layout = LayoutOf(asked.request, asked.members);
+  const Layout layout = LayoutOf(asked);
   std::vector<std::vector<Step>> steps;
   for (std::size_t index = 0; index < count; ++index) {
     steps.push_back(steps_of(layout, {.index = index, .count = count}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -29,14 +30,26 @@ constexpr std::uint64_t kWasteMost = 32;  // a 32nd
 // so fewer steps, and that counts most on few chips.
 constexpr std::size_t kEqualSharesMost = 16;
 
-// The numbers of pieces that chips own when there are about `count`: in proportion to their shares.
-std::vector<std::size_t> PiecesOf(const Question& asked, const collective::SumShares& shares,
-                                  std::uint64_t count) {
-  std::vector<std::size_t> pieces;
+// The parts of the buffer that the chips of a set own, by place.
+using Shares = std::vector<std::uint64_t>;
+
+Shares SharesOf(const Question& asked, const collective::SumShares& sums) {
+  Shares shares;
   for (const ChipIndex chip : asked.set.chips()) {
-    const Wide scaled =
-        static_cast<Wide>(shares.of[static_cast<std::size_t>(chip.value())]) * count;
-    pieces.push_back(static_cast<std::size_t>((scaled + shares.whole / 2) / shares.whole));
+    shares.push_back(sums.of[static_cast<std::size_t>(chip.value())]);
+  }
+  return shares;
+}
+
+// The numbers of pieces that chips own when there are about `count`: in proportion to their shares.
+// Where it matters who owns what, none that has a share is without a piece.
+std::vector<std::size_t> PiecesOf(const Shares& shares, std::uint64_t count, bool fixed) {
+  const std::uint64_t whole = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
+  std::vector<std::size_t> pieces;
+  for (const std::uint64_t share : shares) {
+    const auto near =
+        static_cast<std::size_t>((static_cast<Wide>(share) * count + whole / 2) / whole);
+    pieces.push_back(fixed && share > 0 ? std::max<std::size_t>(near, 1) : near);
   }
   return pieces;
 }
@@ -53,7 +66,7 @@ bool Wastes(const Question& asked, std::uint64_t fastest, std::uint64_t grain) {
 }
 
 // The ways to cut a buffer that are worth trying: finer ones fill the links better.
-std::vector<TreeCut> TreeCutsOf(const Question& asked, const collective::SumShares* shares) {
+std::vector<TreeCut> TreeCutsOf(const Question& asked, const Shares* shares) {
   const std::size_t chips = asked.set.size();
   const std::uint64_t fastest = FastestLink(asked.set, asked.links);
   std::vector<TreeCut> cuts;
@@ -64,7 +77,8 @@ std::vector<TreeCut> TreeCutsOf(const Question& asked, const collective::SumShar
       cut.pieces.assign(chips, 0);
       cut.pieces[0] = chips * parts;
     } else if (shares != nullptr) {
-      cut.pieces = PiecesOf(asked, *shares, chips * parts);
+      const bool fixed = asked.request.operation != Operation::kAllReduce;
+      cut.pieces = PiecesOf(*shares, chips * parts, fixed);
     }
     cuts.push_back(cut);
     for (cut.grain = 2; cut.grain <= kGrainMost; ++cut.grain) {
@@ -94,7 +108,7 @@ std::optional<TreesOfPhases> TreesOf(const Question& asked, const TreeCut& cut) 
 VirtualDuration Estimate(const Question& asked, const TreesOfPhases& phases, std::size_t stripes) {
   std::vector<PlannedStep> steps;
   for (const auto& [phase, trees] : phases) {
-    const std::uint64_t bytes = asked.request.bytes / trees.grains();
+    const std::uint64_t bytes = asked.request.bytes * asked.options.copies / trees.grains();
     const ChipUse use = asked.UseOf(Algorithm::kTree, phase);
     const auto touches =
         static_cast<std::uint64_t>(use.reads) + static_cast<std::uint64_t>(use.writes);
@@ -108,7 +122,7 @@ VirtualDuration Estimate(const Question& asked, const TreesOfPhases& phases, std
   return EstimateTime(steps, stripes, asked.links.timing());
 }
 
-absl::StatusOr<Plan> PlanPhases(const Question& asked, const collective::SumShares* shares) {
+absl::StatusOr<Plan> PlanPhases(const Question& asked, const Shares* shares) {
   std::optional<TreesOfPhases> best;
   std::size_t stripes_of_best = 1;
   VirtualDuration least = VirtualDuration::max();
@@ -127,7 +141,7 @@ absl::StatusOr<Plan> PlanPhases(const Question& asked, const collective::SumShar
     }
   }
   TAHOMA_CHECK(best.has_value());
-  Layout layout = LayoutOf(asked.request, asked.members);
+  Layout layout = LayoutOf(asked);
   if (asked.request.operation == Operation::kBroadcast) layout.fixed = false;
   std::vector<std::vector<Step>> steps(stripes_of_best);
   for (std::size_t index = 0; index < stripes_of_best; ++index) {
@@ -142,7 +156,8 @@ absl::StatusOr<Plan> PlanPhases(const Question& asked, const collective::SumShar
 
 // A reduce-scatter and an all-gather in shares of which no part of the set sends too much.
 absl::StatusOr<Plan> PlanShares(const Question& asked, const collective::SumShares& shares) {
-  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanPhases(asked, &shares));
+  const Shares sums = SharesOf(asked, shares);
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanPhases(asked, &sums));
   if (asked.set.size() <= kEqualSharesMost) {
     TAHOMA_ASSIGN_OR_RETURN(Plan equal, PlanPhases(asked, nullptr));
     if (equal.times.end < best.times.end) best = std::move(equal);
@@ -193,7 +208,8 @@ absl::StatusOr<Plan> PlanTrees(const Question& asked) {
     if (shares.phase.rate != 0) return PlanAllReduce(asked, shares);
   }
   if (asked.request.operation == Operation::kBroadcast && joined) return PlanBroadcastTrees(asked);
-  return PlanPhases(asked, nullptr);
+  const Shares given(asked.options.shares.begin(), asked.options.shares.end());
+  return PlanPhases(asked, given.empty() ? nullptr : &given);
 }
 
 // Returns a lower bound of the time of trees on a regular set: a step carries one piece over a link

@@ -1,5 +1,7 @@
 #include "sim-node/collective/plan/question.h"
 
+#include <algorithm>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -48,7 +50,12 @@ VirtualDuration KeptBlockTime(const Question& asked) {
   }
   std::uint64_t all = 0;
   for (const Member& member : asked.members) all += static_cast<std::uint64_t>(member.ranks);
-  const std::uint64_t block = asked.request.bytes / all * ranks;
+  std::uint64_t block = asked.request.bytes / all * ranks;
+  if (const std::vector<int>& shares = asked.options.shares; !shares.empty()) {
+    const auto most = static_cast<Wide>(std::ranges::max(shares));
+    const int sum = std::accumulate(shares.begin(), shares.end(), 0);
+    block = static_cast<std::uint64_t>(asked.request.bytes * most / static_cast<Wide>(sum));
+  }
   return MemoryTime(block * ranks, asked.options.costs);
 }
 
@@ -75,9 +82,13 @@ std::vector<Phase> PhasesOf(Operation operation) {
   return phases;
 }
 
-Layout LayoutOf(const Request& request, const std::vector<Member>& members) {
-  std::vector<int> weights;
-  for (const Member& member : members) weights.push_back(member.ranks);
+Layout LayoutOf(const Question& asked) {
+  const Request& request = asked.request;
+  std::vector<int> weights = asked.options.shares;
+  if (weights.empty()) {
+    for (const Member& member : asked.members) weights.push_back(member.ranks);
+  }
+  TAHOMA_CHECK(weights.size() == asked.members.size());
   Layout layout = Layout::Weighted(weights, request.bytes / Size(request.type), Size(request.type));
   layout.fixed = request.operation != Operation::kAllReduce;
   return layout;

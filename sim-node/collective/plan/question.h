@@ -71,8 +71,8 @@ std::vector<std::size_t> StripesOf(const PlanOptions& options);
 // The phases that the operation needs, in order; a broadcast is made as an all-gather is.
 std::vector<Phase> PhasesOf(Operation operation);
 
-// Blocks in proportion to the ranks of each chip.
-Layout LayoutOf(const Request& request, const std::vector<Member>& members);
+// Blocks in proportion to the shares that are given, or else to the ranks of each chip.
+Layout LayoutOf(const Question& asked);
 
 // The stages of a whole collective: before, between its phases, after.
 struct AllStages {

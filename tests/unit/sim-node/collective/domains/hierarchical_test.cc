@@ -17,70 +17,26 @@
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "sim-node/collective/participants/test_pattern.h"
+#include "tests/unit/sim-node/collective/domains/support.h"
 #include "tests/unit/sim-node/collective/support.h"
 
 namespace tahoma::sim {
 namespace {
 
+using testing::Everywhere;
 using testing::Instance;
+using testing::Instances;
+using testing::Joined;
+using testing::kEfaRate;
 using testing::kTableTiming;
 using testing::MicrosecondsOf;
 using testing::UltraServer;
+using testing::UltraServers;
+using testing::WrongElements;
 
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kMiB = 1024 * kKiB;
 constexpr std::uint64_t kGiB = 1024 * kMiB;
-constexpr std::int64_t kEfaRate = hw::kTrainium2.links.efa;
-
-Fabric Joined(const TorusLinks& domain, int domains, const EfaTiming& efa = {},
-              const LayerSizes& layers = {.domains_under_layer3 = 1'000'000}) {
-  return {std::vector<TorusLinks>(static_cast<std::size_t>(domains), domain), kEfaRate, efa,
-          RegularPlaces(domains, layers)};
-}
-Fabric UltraServers(int domains) { return Joined(UltraServer(), domains); }
-Fabric Instances(int domains) { return Joined(Instance(), domains); }
-
-// The chips of the mask in each domain.
-std::vector<Member> Everywhere(const Fabric& fabric, torus::ChipMask chips = kAllChips,
-                               int ranks = 1) {
-  std::vector<Member> members;
-  for (int domain = 0; domain < fabric.domain_count(); ++domain) {
-    for (const Member& local : MembersOf(chips, ranks)) {
-      const torus::ChipIndex chip = Fabric::ChipOf(domain, local.chip.value());
-      if (fabric.Contains(chip)) members.push_back({.chip = chip, .ranks = ranks});
-    }
-  }
-  return members;
-}
-
-// Elements that are wrong on any member after the plan has really been carried out.
-std::uint64_t WrongElements(const Plan& plan, const Request& request, ReduceOp op,
-                            const std::vector<Member>& members) {
-  int ranks = 0;
-  for (const Member& member : members) ranks += member.ranks;
-  const TestPattern pattern(request, op, ranks, /*seed=*/7, plan.sources);
-  std::vector<std::vector<std::byte>> storage;
-  std::vector<ChipBuffer> buffers;
-  std::vector<RankRange> ranges;
-  int first = 0;
-  storage.reserve(members.size());
-  for (const Member& member : members) {
-    ranges.push_back({.first = first, .count = member.ranks});
-    first += member.ranks;
-    const std::uint64_t bytes = ChipBufferBytes(request, member.ranks);
-    storage.emplace_back(bytes + plan.schedule.relay_bytes);
-    pattern.FillChip(ranges.back(), std::span(storage.back()).first(bytes));
-    buffers.push_back({.chip = member.chip, .bytes = storage.back()});
-  }
-  Execute(plan.schedule, request.type, op, buffers);
-  const std::vector<std::byte> expected = pattern.Expected();
-  std::uint64_t wrong = 0;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const std::uint64_t bytes = ChipBufferBytes(request, members[i].ranks);
-    wrong += pattern.CountWrong(ranges[i], std::span(storage[i]).first(bytes), expected);
-  }
-  return wrong;
-}
 
 struct Cell {
   const char* name;
@@ -438,23 +394,6 @@ TEST(HierarchicalTest, ADeadNicCostsItsShareAndNotTheCollective) {
   // 15 NICs instead of 16 carry the domain's part.
   EXPECT_GT(MicrosecondsOf(*damaged), MicrosecondsOf(*healthy));
   EXPECT_LT(MicrosecondsOf(*damaged), 1.25 * MicrosecondsOf(*healthy));
-}
-
-// The defect: parts were cut anew for the NICs that were left, so that half of all bytes changed
-// owner, and chips gathered on as few places.
-TEST(HierarchicalTest, DeadNicsMoveNoMoreThanTheirShareAndChipsGatherFromAll) {
-  Fabric fabric = Instances(2);
-  for (const int chip : {0, 1, 4, 5})
-    ASSERT_TRUE(fabric.SetNicPermille(torus::ChipIndex(chip), 0).ok());
-  for (const auto& [operation, most] :
-       {std::pair(Operation::kAllGather, 1.15), std::pair(Operation::kReduceScatter, 1.19),
-        std::pair(Operation::kAllReduce, 1.12)}) {
-    const Request request{.operation = operation, .bytes = kGiB};
-    const auto whole = PlanOnFabric(request, Everywhere(Instances(2)), Instances(2));
-    const auto damaged = PlanOnFabric(request, Everywhere(fabric), fabric);
-    ASSERT_TRUE(whole.ok() && damaged.ok()) << damaged.status();
-    EXPECT_LE(MicrosecondsOf(*damaged), most * MicrosecondsOf(*whole)) << Name(operation);
-  }
 }
 
 // The defect: a domain with few NICs was the home of as much as the others, and sent twice what it
