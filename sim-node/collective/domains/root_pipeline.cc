@@ -11,6 +11,11 @@
 namespace tahoma::sim {
 namespace {
 
+// Parts as long as this are cut finer than a plan in one domain, which takes milliseconds, may have
+// them. More of them then start up while others are in flight.
+constexpr std::uint64_t kLongPart = std::uint64_t{2} << 20U;
+constexpr std::size_t kFiner = 4;
+
 // The parts of all chunks, and by chunk the number of them up to its end.
 struct Parts {
   Layout layout;
@@ -41,7 +46,11 @@ Parts PartsOf(const std::vector<std::uint64_t>& chunks, const BranchingPipeline&
 absl::StatusOr<RootPipeline> RootPipelineOf(const Question& asked,
                                             const std::vector<std::uint64_t>& chunks) {
   TAHOMA_CHECK(chunks.size() > 1);
-  TAHOMA_ASSIGN_OR_RETURN(const BranchingPipeline found, FindBranchings(asked));
+  TAHOMA_ASSIGN_OR_RETURN(BranchingPipeline found, FindBranchings(asked));
+  if (asked.request.bytes / (found.chunks * found.stripes) >= kLongPart) {
+    found.chunks *= kFiner / 2;
+    found.stripes *= 2;
+  }
   const Parts parts = PartsOf(chunks, found, Size(asked.request.type));
   RootPipeline pipeline{.stripes = found.stripes, .steps = {}, .ends = {}};
   std::vector<std::vector<Step>> stripes;
