@@ -371,7 +371,7 @@ class CrashInSaleTest : public CrashFixture, public ::testing::WithParamInterfac
       Standalone crashing(dir.path(), CrashingController(n, GetParam(), "commit"));
       EXPECT_TRUE(crashing.started()) << crashing.program().log();
       if (!crashing.started()) return std::nullopt;
-      EXPECT_EQ(Buy(crashing.api(), "mine"), 201);
+      const int bought = Buy(crashing.api(), "mine");
       bool whole = false;
       crashing.Eventually([&] {
         if (Reservation(StatusOf(crashing.api(), "mine")).empty()) return false;
@@ -379,6 +379,9 @@ class CrashInSaleTest : public CrashFixture, public ::testing::WithParamInterfac
         whole = !crashing.program().WaitEnd(std::chrono::milliseconds(500));
         return true;
       });
+      // The block is stored before the controller writes of it, so it may be killed before it has
+      // answered.
+      EXPECT_TRUE(bought == 201 || (bought == 0 && !whole)) << bought;
       if (whole) return std::nullopt;
       EXPECT_EQ(crashing.program().Wait(), std::nullopt) << crashing.program().log();
       last = KindOfWrite(crashing.program().log());
