@@ -54,12 +54,19 @@ class Ground:
         self.scratch = tempfile.TemporaryDirectory(prefix="tc")
         self.directory = pathlib.Path(self.scratch.name)
         self.kubeconfig = self.directory / "k/kubeconfig"
+        try:
+            self.prepare()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def prepare(self):
         output(sys.executable, ROOT / "tests/cluster/control_plane.py", "up", self.directory / "k")
-        self.kubectl("apply", "-f", ROOT / "charts/tahoma/crds", "-f", ROOT / "examples/install/deviceclasses.yaml")
+        self.kubectl("apply", "-f", ROOT / "charts/tahoma/crds", "-f", ROOT / "charts/tahoma/files/deviceclasses.yaml")
         self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
         if self.fleet[1] != "0":
             self.start("nodes are published", BIN / "sim-node", *self.fleet, "--fleet-nodes.kubeconfig", self.kubeconfig)
-        return self
 
     def __exit__(self, *_):
         for child in self.children:
