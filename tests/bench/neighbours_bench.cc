@@ -77,7 +77,7 @@ void NarrowOneMoreGroup(benchmark::State& run) {
   gang->key = {leader->key.ns, leader->key.name};
   gang->single_pod = true;
   gang->members.emplace_back().pod = leader->key;
-  for (auto _ : run) benchmark::DoNotOptimize(neighbours.Narrow(gang));
+  while (run.KeepRunning()) benchmark::DoNotOptimize(neighbours.Narrow(gang));
 }
 // The requirement as Neighbours makes it.
 void PlaceOneMoreGroup(benchmark::State& run) {
@@ -105,7 +105,7 @@ void PlaceOneMoreGroup(benchmark::State& run) {
   const auto spec = std::make_shared<const GangSpec>(std::move(gang));
   Planner planner;
   TAHOMA_CHECK(planner.Plan(cluster, {spec}, WallTime{})[0].placement.has_value());
-  for (auto _ : run) {
+  while (run.KeepRunning()) {
     // As after the group before, whose places are one more: nothing can be remembered.
     auto next = std::make_shared<GangSpec>(*spec);
     next->members[0].node.all[0].values.pop_back();

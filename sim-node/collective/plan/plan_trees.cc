@@ -45,6 +45,7 @@ Shares SharesOf(const Question& asked, const collective::SumShares& sums) {
 // Where it matters who owns what, none that has a share is without a piece.
 std::vector<std::size_t> PiecesOf(const Shares& shares, std::uint64_t count, bool fixed) {
   const std::uint64_t whole = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
+  TAHOMA_CHECK(whole > 0);  // somebody owns something
   std::vector<std::size_t> pieces;
   for (const std::uint64_t share : shares) {
     const auto near =

@@ -2,6 +2,7 @@
 
 #include "lib/kube/selector.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -145,12 +146,13 @@ TEST(LabelSelectorTest, SetsAgreeWithABruteForceReadingOfRandomLabels) {
     for (const char* key : {"x", "y"}) {
       if (rng.Chance(2, 3)) labels[key] = values[rng.Below(4)];
     }
-    const std::string one = values[rng.Below(4)], two = values[rng.Below(4)];
+    const std::string& one = values[rng.Below(4)];
+    const std::string& two = values[rng.Below(4)];
     const auto x = labels.find("x");
     const bool has = x != labels.end();
     const bool listed = has && (x->second == one || x->second == two);
-    EXPECT_EQ(Matches("x in (" + one + "," + two + ")", labels), listed);
-    EXPECT_EQ(Matches("x notin (" + one + "," + two + ")", labels), !listed);
+    EXPECT_EQ(Matches(fmt::format("x in ({},{})", one, two), labels), listed);
+    EXPECT_EQ(Matches(fmt::format("x notin ({},{})", one, two), labels), !listed);
     EXPECT_EQ(Matches("x=" + one + ",y", labels), has && x->second == one && labels.contains("y"));
   }
 }

@@ -28,7 +28,6 @@ using testing::Instance;
 using testing::Instances;
 using testing::Joined;
 using testing::kEfaRate;
-using testing::kTableTiming;
 using testing::MicrosecondsOf;
 using testing::UltraServer;
 using testing::UltraServers;
@@ -293,7 +292,7 @@ TEST(HierarchicalTest, UltraServersHideEfaBehindNeuronLinkAndPlainInstancesDoNot
   EXPECT_LT(MicrosecondsOf(*bound_by_links), 1.08 * MicrosecondsOf(*inside));
   const Fabric plain = Instances(8);
   const auto bound_by_efa = PlanOnFabric({.bytes = kGiB}, Everywhere(plain), plain);
-  const double nic_us = 2.0 * 7 / 8 * (kGiB / 16) / 25e3;
+  const double nic_us = 2.0 * 7 / 8 * static_cast<double>(kGiB) / 16 / 25e3;
   EXPECT_GT(MicrosecondsOf(*bound_by_efa), nic_us);
   EXPECT_LT(MicrosecondsOf(*bound_by_efa), 1.10 * nic_us);
 }
