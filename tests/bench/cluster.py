@@ -15,12 +15,12 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BIN = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-LOAD = BIN.parent / "bench/cluster_load"
+from measure import BENCH, BIN, ROOT, cpu_percent, output, rss_mib
+
 sys.path.insert(0, str(ROOT / "tests/cluster"))
 import control_plane  # noqa: E402
 
+LOAD = BENCH / "cluster_load"
 NODES = 640
 PODS = 1000
 GANGS = 100
@@ -29,15 +29,11 @@ IDLE_SECONDS = 30
 WRITE_VERBS = {"POST", "PUT", "PATCH", "DELETE", "APPLY"}
 
 
-def output(*command):
-    return subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
 @functools.cache
 def kubernetes():
     """Where the Kubernetes programs are, which are built where they are not yet."""
     if not os.environ.get("KUBERNETES_BIN"):
-        os.environ["KUBERNETES_BIN"] = output(ROOT / "tests/cluster/build_tools.sh").strip()
+        os.environ["KUBERNETES_BIN"] = output(ROOT / "tests/cluster/build_tools.sh")
     return pathlib.Path(os.environ["KUBERNETES_BIN"])
 
 
@@ -132,10 +128,7 @@ def pods_of_tahoma():
         rate, writes = ground.bind("pods", PODS, "tahoma", lambda: ground.tahoma("leader"))
         pid = ground.children[-1].pid
         time.sleep(5)  # this is a measurement, not a test: its last reports are written
-        used, begin = processor_seconds(pid), time.monotonic()
-        time.sleep(IDLE_SECONDS)
-        idle = 100 * (processor_seconds(pid) - used) / (time.monotonic() - begin)
-        return rate, writes, rss_mib(pid), idle
+        return rate, writes, rss_mib(pid), cpu_percent(pid, IDLE_SECONDS)
 
 
 @functools.cache
@@ -165,17 +158,6 @@ def failover_s():
                 time.sleep(0.01)
             times.append(time.monotonic() - begin)
     return sorted(times)[1]
-
-
-def processor_seconds(pid):
-    """What the process has used so far: utime and stime of /proc/PID/stat, which follow its name in brackets."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def rss_mib(pid):
-    line = re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())
-    return int(line[1]) / 1024
 
 
 def bound_over_writes():

@@ -17,11 +17,8 @@ import tempfile
 import time
 
 import cluster
-from cluster import processor_seconds, rss_mib
+from measure import BENCH, BIN, ROOT, cpu_percent, output, rss_mib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BIN = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-BENCH = BIN.parent / "bench"
 MIB = 1024 * 1024
 
 
@@ -73,10 +70,6 @@ class Cluster:
 
     def pid(self, name):
         return int((self.directory / "pids" / name).read_text())
-
-
-def output(*command):
-    return subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def standalone_load(mode, count):
@@ -181,10 +174,7 @@ def plugin_idle_cpu_percent():
     """Of one processor, in the minute after a pair of looks at its ResourceSlices that follow its registration."""
     with Cluster() as ground:
         time.sleep(45)
-        pid = ground.pid("n0.dra-plugin")
-        begin, used = time.monotonic(), processor_seconds(pid)
-        time.sleep(60)
-        return 100 * (processor_seconds(pid) - used) / (time.monotonic() - begin)
+        return cpu_percent(ground.pid("n0.dra-plugin"), 60)
 
 
 def idle_rss(program):
