@@ -83,8 +83,7 @@ absl::StatusOr<IdentityEntry> IdentityOf(const Entry& entry) {
 absl::StatusOr<std::vector<IdentityEntry>> ParseIdentityFile(std::string_view text,
                                                              std::string_view file) {
   std::vector<Entry> entries;
-  config::Spec spec(
-      {.program = "controller", .kind = "IdentityFile", .version = "", .summary = ""});
+  config::Spec spec({.program = "controller", .kind = "IdentityFile", .summary = ""});
   spec.List<Entry>("identities", &entries, "who may call", [](config::Fields& fields, Entry& e) {
     fields.String("name", &e.name, "the user's name, or a certificate's CN");
     fields.String("role", &e.role, "admin, edit, view or node");

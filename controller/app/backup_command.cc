@@ -33,7 +33,6 @@ void LogLine(const std::string& line) { fmt::print(stderr, "controller: {}\n", l
 config::Spec BackupSpec(BackupOptions& options) {
   config::Spec spec({.program = "controller backup",
                      .kind = "",
-                     .version = "0.1.0",
                      .summary = "Writes the content of a controller's store to a file."});
   spec.Word("FILE", &options.file, "the backup, which is replaced as a whole",
             config::Spec::Need::kRequired);
@@ -47,7 +46,6 @@ config::Spec BackupSpec(BackupOptions& options) {
 config::Spec RestoreSpec(BackupOptions& options) {
   config::Spec spec({.program = "controller restore",
                      .kind = "",
-                     .version = "0.1.0",
                      .summary = "Makes a standalone controller's store of a backup."});
   spec.Word("FILE", &options.file, "the backup", config::Spec::Need::kRequired);
   spec.String("dataDir", &options.data_dir, "folder to make; it must be empty or absent");

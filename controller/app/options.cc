@@ -29,7 +29,6 @@ absl::Status CheckSchedulerNames(const std::vector<std::string>& names) {
 config::Spec DeclareOptions(Options& options) {
   config::Spec spec({.program = "controller",
                      .kind = "ControllerConfig",
-                     .version = "0.1.0",
                      .summary = "Places gangs of pods on Trainium2 capacity."});
   spec.Bool("standalone", &options.standalone,
             "also serve the Kubernetes API, kept in dataDir, instead of using a cluster's");

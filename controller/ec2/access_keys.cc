@@ -82,8 +82,7 @@ absl::StatusOr<AccessKeys> AccessKeys::Parse(std::string_view text, std::string_
                            kFileBytesMost);
   }
   std::vector<Entry> entries;
-  config::Spec spec(
-      {.program = "controller", .kind = "AccessKeyFile", .version = "", .summary = ""});
+  config::Spec spec({.program = "controller", .kind = "AccessKeyFile", .summary = ""});
   spec.List<Entry>("accessKeys", &entries, "who may call", [](config::Fields& fields, Entry& e) {
     fields.String("accessKeyId", &e.id, "the key's public name");
     fields.String("secretAccessKey", &e.secret, "what requests are signed with");

@@ -6,6 +6,7 @@
 
 #include "dra-plugin/app/settings.h"
 #include "dra-plugin/kubelet/health_board.h"
+#include "lib/base/version.h"
 
 namespace tahoma::dra {
 
@@ -84,7 +85,7 @@ PluginMetrics::PluginMetrics(rest::Metrics& metrics, rest::Probes& probes)
                                          "1 when a kubelet has registered the plugin.")) {
   metrics
       .AddGauge("tahoma_dra_build_info", "Always 1; the label is the program's version.",
-                {{"version", std::string(kPluginVersion)}})
+                {{"version", std::string(kVersion)}})
       .Set(1);
   const auto ready = [&probes](const char* name, const std::atomic<bool>& holds,
                                const char* reason) {

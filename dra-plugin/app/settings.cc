@@ -12,7 +12,6 @@ namespace tahoma::dra {
 config::Spec DeclareSettings(Settings& settings) {
   config::Spec spec({.program = "dra-plugin",
                      .kind = "DraPluginConfig",
-                     .version = std::string(kPluginVersion),
                      .summary = "Publishes a node's Neuron devices and prepares claims on them."});
   spec.String("nodeName", &settings.node_name, "the Kubernetes node, also the pool's name; needed");
   spec.String("kubeconfig", &settings.kubeconfig, "how to reach the API server; empty: in a pod");

@@ -21,14 +21,13 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/version.h"
 #include "lib/kube/objects/slice.h"
 #include "lib/wire/messages.h"
 
 namespace tahoma::dra {
 
 inline constexpr std::string_view kDriver = "neuron.aws.com";
-// Of this driver: --version, and the attribute draDriverVersion of chips and whole nodes.
-inline constexpr std::string_view kPluginVersion = "0.1.0";
 inline constexpr std::string_view kManagedTaint = "tahoma.dev/managed";
 inline constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";
 
@@ -86,7 +85,7 @@ struct PoolOptions {
   // Whether the devices have the taint kManagedTaint, which keeps kube-scheduler from them: it and
   // the controller must not both give one device away.
   bool managed_taint = true;
-  std::string driver_version = std::string(kPluginVersion);  // attribute draDriverVersion
+  std::string driver_version = std::string(kVersion);  // attribute draDriverVersion
   bool node_lost = false;  // sim-node is gone: every device is unhealthy
 };
 

@@ -10,6 +10,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/base/version.h"
 #include "lib/config/value.h"
 
 namespace tahoma::config {
@@ -219,7 +220,7 @@ absl::Status ParseFile(std::string_view text, std::string_view name, const Spec&
 
 std::string Help(const Spec& spec) {
   const Spec::About& about = spec.about();
-  std::string text = fmt::format("{} {}: {}\n\nUsage: {} [flags]", about.program, about.version,
+  std::string text = fmt::format("{} {}: {}\n\nUsage: {} [flags]", about.program, kVersion,
                                  about.summary, about.program);
   for (const auto& word : spec.positionals()) {
     text += word.need == Spec::Need::kRequired ? " " + word.name : " [" + word.name + "]";
@@ -253,7 +254,7 @@ absl::StatusOr<std::string> ParseArguments(const std::vector<std::string>& argum
   const std::vector<Flag> flags = AllFlags(spec);
   TAHOMA_ASSIGN_OR_RETURN(const CommandLine line, ReadCommandLine(arguments, spec, flags));
   if (line.help) return Help(spec);
-  if (line.version) return fmt::format("{} {}\n", spec.about().program, spec.about().version);
+  if (line.version) return fmt::format("{} {}\n", spec.about().program, kVersion);
   if (!line.config.empty()) TAHOMA_RETURN_IF_ERROR(LoadFile(line.config, spec));
   for (const Flag& flag : flags) {
     const auto given = line.given.find(flag.name);

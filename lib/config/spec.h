@@ -7,7 +7,7 @@
 //   };
 //
 //   Options options;
-//   config::Spec spec({.program = "controller", .kind = "ControllerConfig", .version = "0.1.0",
+//   config::Spec spec({.program = "controller", .kind = "ControllerConfig",
 //                      .summary = "Schedules gangs."});
 //   spec.String("listenAddress", &options.listen_address, "where the API is served");
 //   spec.Int("workers", &options.workers, {.min = 1, .max = 64}, "threads that answer requests");
@@ -183,7 +183,6 @@ class Spec : public Fields {
   struct About {
     std::string program;  // "controller"
     std::string kind;     // the file's kind, "ControllerConfig"; empty: there is no --config
-    std::string version;
     std::string summary;  // one line for --help
   };
   enum class Need { kRequired, kOptional };

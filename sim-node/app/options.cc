@@ -268,7 +268,6 @@ absl::StatusOr<FleetOptions> FleetOptionsOf(const Options& options) {
 config::Spec DeclareOptions(Options& options) {
   config::Spec spec({.program = "sim-node",
                      .kind = "SimNodeConfig",
-                     .version = "0.1.0",
                      .summary =
                          "Emulates one Trn2 instance, and runs the pods bound to it; or shows "
                          "a fleet of virtual ones."});

@@ -24,7 +24,6 @@ std::string Limit(const StorageSystem& system, std::uint64_t total, std::uint64_
 config::Spec DeclareCheckpointOptions(CheckpointOptions& options) {
   config::Spec spec({.program = "trn-checkpoint",
                      .kind = "CheckpointConfig",
-                     .version = "0.1.0",
                      .summary = "Tells how long nodes take to write or read a checkpoint on a "
                                 "storage system that they share."});
   spec.String("access", &options.access, "write or read");

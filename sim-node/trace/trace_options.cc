@@ -244,7 +244,6 @@ void DeclareDomains(config::Spec& spec, TraceOptions& options) {
 config::Spec DeclareTraceOptions(TraceOptions& options) {
   config::Spec spec({.program = "trn-trace",
                      .kind = "TraceConfig",
-                     .version = "0.1.0",
                      .summary = "Shows which links of UltraServers a collective keeps busy."});
   spec.String("operation", &options.operation, "the operation, as nccom-test names it");
   spec.Int("bytes", &options.bytes, {.min = 1, .max = std::int64_t{8} << 30},

@@ -39,7 +39,7 @@ config::Spec Declare(Options& options) {
     fields.Int("nodeId", &one.node_id, {.min = 0, .max = 3}, "its place");
     fields.String("address", &one.address, "where it listens");
   };
-  config::Spec spec({.program = "fuzz", .kind = "FuzzConfig", .version = "1", .summary = "None."});
+  config::Spec spec({.program = "fuzz", .kind = "FuzzConfig", .summary = "None."});
   spec.Bool("flag", &options.flag, "yes or no");
   spec.String("text", &options.text, "anything");
   spec.String("choice", &options.choice, "a or b", {"a", "b"});

@@ -96,7 +96,6 @@ int Main(int argc, char** argv) {
   CtlOptions options;
   config::Spec spec({.program = "kubectl-tahoma",
                      .kind = "",
-                     .version = "0.1.0",
                      .summary = "Shows the torus, why gangs wait, and sells Capacity Blocks."});
   spec.String("kubeconfig", &options.kubeconfig, "kubeconfig; empty: KUBECONFIG, ~/.kube/config");
   spec.String("context", &options.context, "context of the kubeconfig; empty: the current one");

@@ -507,15 +507,17 @@ TEST_F(PluginTest, CountsWhatItDoes) {
   EXPECT_TRUE(
       api_.WaitFor([&](const auto&) { return metrics_.Text().find(broken) != std::string::npos; }));
   const std::string text = metrics_.Text();
-  for (const char* line :
-       {"tahoma_dra_prepare_seconds_count{result=\"ok\"} 1\n",
-        "tahoma_dra_prepare_seconds_count{result=\"error\"} 1\n", "tahoma_dra_prepared_claims 1\n",
-        "tahoma_dra_prepare_failures_total{reason=\"overlap\"} 1\n",
-        "tahoma_dra_prepare_failures_total{reason=\"refused\"} 0\n",
-        "tahoma_dra_prepared_devices{kind=\"chip\"} 1\n",
-        "tahoma_dra_prepared_devices{kind=\"core\"} 0\n", "tahoma_dra_requests_in_flight 0\n",
-        "tahoma_dra_build_info{version=\"0.1.0\"} 1\n", "tahoma_dra_sim_node_connected 1\n",
-        "tahoma_dra_registered 0\n", "tahoma_dra_devices{health=\"healthy\"} 195\n"}) {
+  for (const std::string& line : std::vector<std::string>{
+           "tahoma_dra_prepare_seconds_count{result=\"ok\"} 1\n",
+           "tahoma_dra_prepare_seconds_count{result=\"error\"} 1\n",
+           "tahoma_dra_prepared_claims 1\n",
+           "tahoma_dra_prepare_failures_total{reason=\"overlap\"} 1\n",
+           "tahoma_dra_prepare_failures_total{reason=\"refused\"} 0\n",
+           "tahoma_dra_prepared_devices{kind=\"chip\"} 1\n",
+           "tahoma_dra_prepared_devices{kind=\"core\"} 0\n", "tahoma_dra_requests_in_flight 0\n",
+           "tahoma_dra_build_info{version=\"" + std::string(kVersion) + "\"} 1\n",
+           "tahoma_dra_sim_node_connected 1\n", "tahoma_dra_registered 0\n",
+           "tahoma_dra_devices{health=\"healthy\"} 195\n"}) {
     EXPECT_THAT(text, ::testing::HasSubstr(line));
   }
 }

@@ -43,7 +43,7 @@ TEST(PluginSettingsTest, AFileSaysWhatTheNodeShowsAndWhatItsFaultsDo) {
   EXPECT_EQ(pool->publish, (Publish{.chips = true, .lnc1 = false, .lnc2 = true, .node = false}));
   EXPECT_EQ(pool->fault_effects, (FaultEffects{{"link-down", TaintEffect::kNoSchedule},
                                                {"dma", TaintEffect::kNoExecute}}));
-  EXPECT_EQ(pool->driver_version, kPluginVersion);
+  EXPECT_EQ(pool->driver_version, kVersion);
   EXPECT_EQ(settings.flap_hold, std::chrono::seconds(30));
   EXPECT_TRUE(settings.label_node);
 }

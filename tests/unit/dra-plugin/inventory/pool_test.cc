@@ -90,7 +90,7 @@ TEST(PoolTest, AChipOfTrn2HasAwsAttributesWithAwsTypes) {
   const auto devices = ByName(Build(Node("trn2.48xlarge")));
   const std::map<std::string, std::string> expected = {
       {"deviceId", "int 6"},
-      {"draDriverVersion", "version 0.1.0"},
+      {"draDriverVersion", "version " + std::string(kVersion)},
       {"instanceType", "string trn2.48xlarge"},
       {"networkNodeLayer1", "string nn-1"},
       {"networkNodeLayer2", "string nn-2"},
