@@ -15,6 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts/tahoma"
+RELEASES = ROOT / "tests/golden/releases"
 NAMESPACE = "tahoma-system"
 
 try:

@@ -29,6 +29,7 @@ import control_plane  # noqa: E402
 
 PATIENCE_SECONDS = 60
 NODES = ("trn-a", "trn-b")
+OPERATOR = "github.com/prometheus-operator/prometheus-operator"
 SERVERS = os.environ.get("SERVERS")  # of a version whose gates for taints are off
 VALUES = {"controller": {"replicas": 2, "persistence": {"type": "emptyDir"}},
           # AWS's chart brings the class, and is not here.
@@ -126,10 +127,10 @@ class ClusterCase(unittest.TestCase):
         return json.loads(cls.kubectl("get", "-o", "json", *arguments))
 
     @classmethod
-    def helm(cls, verb, *options, values=None):
+    def helm(cls, verb, *options, values=None, source=chart.CHART):
         command = [cls.helm_program, verb, "tahoma", "--kubeconfig", cls.kubeconfig, "--namespace", chart.NAMESPACE, *options]
         if verb != "uninstall":
-            command += [chart.CHART, "--values", "-"]
+            command += [source, "--values", "-"]
         done = subprocess.run([str(c) for c in command], input=json.dumps(values or VALUES), capture_output=True, text=True,
                               check=False)
         if done.returncode != 0:
@@ -195,10 +196,25 @@ class ChartTest(ClusterCase):
                                                 "readers": [{"kind": "ServiceAccount", "name": "p", "namespace": "m"}]},
                        "awsDriver": {"enabled": False}, "draPlugin": {"managedTaint": False}, "admission": {"allocations": False},
                        "deviceClasses": {"neuron": True, "extendedResources": True}}):
-            with self.subTest(values=given):
-                served = [] if SERVERS else ["resource.k8s.io/v1beta2/DeviceTaintRule"]
-                text = chart.render_text(self.helm_program, given, api_versions=served)
-                self.kubectl("apply", "--dry-run=server", "--server-side", "--force-conflicts", "-f", "-", given=text)
+            self.check_admitted(given)
+
+    def check_admitted(self, given):
+        """The server knows every field of what is rendered, and takes it."""
+        with self.subTest(values=given):
+            served = [] if SERVERS else ["resource.k8s.io/v1beta2/DeviceTaintRule"]
+            text = chart.render_text(self.helm_program, given, api_versions=served)
+            self.kubectl("apply", "--dry-run=server", "--server-side", "--force-conflicts", "--validate=strict", "-f", "-", given=text)
+
+    def test_1b_monitors_are_as_prometheus_operator_defines_them(self):
+        found = subprocess.run(["go", "mod", "download", "-json", OPERATOR], cwd=ROOT / "tests/cluster/tools-monitoring",
+                               stdout=subprocess.PIPE, check=True).stdout
+        folder = pathlib.Path(json.loads(found)["Dir"]) / "example/prometheus-operator-crd"
+        files = [f"--filename={folder}/monitoring.coreos.com_{plural}.yaml" for plural in ("servicemonitors", "podmonitors")]
+        self.kubectl("apply", "--server-side", *files)
+        self.kubectl("wait", "--for=condition=Established", *files, "--timeout=60s")
+        for tls in ({}, {"controller": {"admin": {"tlsSecret": "t"}}}):
+            self.check_admitted({**VALUES, **tls, "monitoring": {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}}})
+        self.kubectl("delete", *files)
 
     def test_2_the_release_is_installed_and_awss_devices_are_tainted_where_the_server_can(self):
         notes = self.helm("install")
@@ -411,6 +427,26 @@ class ChartTest(ClusterCase):
         self.kubectl("patch", "capacityblock", "block", "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
         self.kubectl("delete", "-f", chart.CHART / "crds", "--timeout=60s")
         until("nothing is left", lambda: self.names() <= self.before, lambda: str(self.names() - self.before))
+
+
+class UpgradeTest(ClusterCase):
+    """From each earlier release's chart."""
+
+    def objects(self):
+        """But for those of Helm itself, and pods, whose names are made up."""
+        return {name for name in self.names() if not name.startswith(("pod/", "secret/sh.helm.release"))}
+
+    def test_a_release_that_was_upgraded_has_the_objects_of_a_new_one(self):
+        self.helm("install")
+        new = self.objects()
+        self.helm("uninstall", "--wait")
+        for packed in chart.RELEASES.glob("*/chart.tgz"):
+            with self.subTest(release=packed.parent.name):
+                self.helm("install", source=packed)
+                self.kubectl("apply", "--server-side", "--force-conflicts", "-f", chart.CHART / "crds")
+                self.helm("upgrade")
+                until("its objects are those of a new one", lambda: self.objects() == new, lambda: str(self.objects() ^ new))
+                self.helm("uninstall", "--wait")
 
 
 class RaceTest(ClusterCase):

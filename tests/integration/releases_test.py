@@ -6,7 +6,7 @@
 
 A release's folder has backup.ndjson (docs/formats/backup.md), a store with gangs that run and wait, a bought block with
 an extension, a series, a search and a quota; expected.json, what that release's own APIs answered about it; and
-values.yaml, of its chart (tests/chart). A later release reads the first and must answer the second. Its clock goes on
+chart.tgz, its chart (tests/chart, tests/cluster). A later release reads the first and must answer the second. Its clock goes on
 where that of the release stopped, or blocks would have ended long ago.
 """
 
@@ -15,7 +15,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -128,7 +127,9 @@ def make(version):
         finally:
             controller.stop()
     expected = {"made": int(time.time()), **expected}
-    shutil.copy("charts/tahoma/values.yaml", folder)
+    helm = subprocess.run(["tests/cluster/build_tools.sh", "tools-helm"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    subprocess.run([f"{helm}/helm", "package", "charts/tahoma", "--destination", folder], check=True)
+    (folder / f"tahoma-{version}.tgz").rename(folder / "chart.tgz")
     (folder / "expected.json").write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
 
 
