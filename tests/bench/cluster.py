@@ -160,6 +160,15 @@ def failover_s():
     return sorted(times)[1]
 
 
+def helm_install_to_ready_s():
+    """On a cluster of kind with seven nodes, six of them instances."""
+    for name, module in (("KIND_BIN", "tools-kind"), ("COREDNS_BIN", "tools-coredns"), ("HELM_BIN", "tools-helm")):
+        os.environ.setdefault(name, output(ROOT / "tests/cluster/build_tools.sh", module))
+    kubernetes()
+    said = output(sys.executable, ROOT / "tests/cluster/kind_ground.py")
+    return float(re.search(r"every node with its devices: ([\d.]+) s", said)[1])
+
+
 def bound_over_writes():
     """Pods bound per second over what the writes of each would allow if the server did nothing else."""
     rate, writes, *_ = pods_of_tahoma()
@@ -176,4 +185,5 @@ ROWS = [
     ("cluster_controller_rss_mib", "MiB", None, "lower", lambda _: pods_of_tahoma()[2]),
     ("cluster_controller_idle_cpu_percent", "%", None, "lower", lambda _: pods_of_tahoma()[3]),
     ("cluster_leader_failover_s", "s", None, "lower", lambda _: failover_s()),
+    ("helm_install_to_ready_s", "s", None, "lower", lambda _: helm_install_to_ready_s()),
 ]

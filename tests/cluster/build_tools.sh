@@ -15,7 +15,7 @@ cd "$(dirname "$0")/$module"
 
 version_of() { go list -m -f '{{.Version}}' "$1"; }
 
-# What each program says of its version.
+# What each program says of its version, where it can be told.
 flags_of_kubernetes() {
   local version minor
   version=$(version_of k8s.io/kubernetes)
@@ -31,24 +31,20 @@ flags_of_tools() {
   echo "-X $containerd/version.Version=$(version_of $containerd)"
 }
 flags_of_tools-kind() { flags_of_kubernetes; }
-flags_of_tools-coredns() { :; }
 flags_of_tools-1.34() { flags_of_kubernetes; }
 flags_of_tools-1.35() { flags_of_kubernetes; }
 flags_of_tools-helm() { echo "-X helm.sh/helm/v4/internal/version.version=$(version_of helm.sh/helm/v4)"; }
 flags_of_tools-lws() { echo "-X sigs.k8s.io/lws/pkg/version.GitVersion=$(version_of sigs.k8s.io/lws)"; }
 
-# Programs by the names that people know: Go names them after the last folder of their package.
+# Programs by the names that people know, where Go's are others: it names them after the last folder of their package.
 name_tools() {
   mv server etcd  # go.etcd.io/etcd/server/v3
   mkdir cni
   mv bridge host-local loopback cni/
 }
-name_tools-helm() { :; }
 name_tools-lws() { mv cmd lws-controller; }  # sigs.k8s.io/lws/cmd
-name_tools-kind() { :; }
-name_tools-coredns() { :; }
-name_tools-1.34() { :; }
-name_tools-1.35() { :; }
+
+if_defined() { ! declare -F "$1" >/dev/null || "$1"; }
 
 declare -A titles=([tools]=kubernetes [tools-helm]=helm [tools-kind]=kind [tools-coredns]=coredns [tools-lws]=lws [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
 . ../../support/need_go.sh "builds ${titles[$module]}"
@@ -63,12 +59,12 @@ bin=${TAHOMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tahoma}/${titles[$module]}-$
 if [ ! -e "$bin/complete" ]; then
   mkdir -p "$bin"
   echo "building ${titles[$module]} into $bin (minutes, once)" >&2
-  flags=$("flags_of_$module" | tr '\n' ' ')
+  flags=$(if_defined "flags_of_$module" | tr '\n' ' ')
   new=$(mktemp -d "$bin/new.XXXXXX")
   trap 'rm -rf "$new"' EXIT
   CGO_ENABLED=0 GOFLAGS="-mod=readonly ${GOFLAGS:-}" GOTOOLCHAIN=local \
     go build -trimpath -buildvcs=false -ldflags "-s -w $flags" -o "$new/" $(programs) >&2
-  (cd "$new" && "name_$module")
+  (cd "$new" && if_defined "name_$module")
   cp -r "$new"/* "$bin/"
   touch "$bin/complete"
 fi

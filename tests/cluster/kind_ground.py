@@ -2,6 +2,7 @@
 
     with KindGround(bin_dir) as environment:
         execute("kubectl get nodes", environment)
+    kind_ground.py      makes one, says how long it took from helm install until all nodes show their devices, and ends
 
 The same as a Ground of tests/scenarios/ground.py, with the same nodes; on each of them sim-node and dra-plugin run as
 pods of DaemonSets, and two controllers somewhere. kube-scheduler is there, too: pods of the namespace default that
@@ -23,11 +24,13 @@ import image
 import kind
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "images"))
+for folder in ("images", "tests/scenarios"):
+    sys.path.insert(0, str(ROOT / folder))
 
+import ground as grounds  # noqa: E402
 import images  # noqa: E402
+from installed_ground import NAMESPACE, scheduler_policy  # noqa: E402
 
-NAMESPACE = "tahoma-system"
 RELEASE = "tahoma"
 WORKLOAD_TAGS = ("tahoma.dev/workload:v1", "public.ecr.aws/ubuntu/ubuntu:22.04")
 PROGRAMS = ("controller", "dra-plugin", "sim-node")
@@ -35,22 +38,6 @@ ADMIN_TOKEN_SECRET = "fault-api"
 INSTALL_SECONDS = 240
 # As in ground.py: a kubelet forgets why it could not prepare a claim until it looks at the pod again.
 KUBELET_LOOKS_EVERY = "5s"
-
-
-def scheduler_policy():
-    """Pods of the namespace default that name no scheduler are Tahoma's, as AWS's manifests are."""
-    name = "scheduler.test.tahoma.dev"
-    return [
-        {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": name},
-         "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "Never",
-                  "matchConstraints": {
-                      "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}},
-                      "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]},
-                  "matchConditions": [{"name": "no-scheduler", "expression": "object.spec.schedulerName == 'default-scheduler'"}],
-                  "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {
-                      "expression": "Object{spec: Object.spec{schedulerName: 'tahoma'}}"}}]}},
-        {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name},
-         "spec": {"policyName": name}}]
 
 
 class KindGround:
@@ -61,7 +48,8 @@ class KindGround:
         self.topology = json.loads(topology.read_text())
         self.scratch = tempfile.TemporaryDirectory(prefix="tk")
         self.directory = pathlib.Path(self.scratch.name)
-        self.shared, self.nodes = self.directory / "s", self.directory / "n"
+        self.shared, self.nodes, self.values = self.directory / "s", self.directory / "n", self.directory / "values.yaml"
+        self.version = None  # of the images
         self.cluster = kind.Cluster(self.directory / "k", self.topology, self.shared, KUBELET_LOOKS_EVERY)
         self.ended_in_order = True
         self.environment = None
@@ -87,25 +75,24 @@ class KindGround:
         archives = []
         for name in PROGRAMS:
             archives.append(self.directory / f"{name}.tar")
-            images.make(archives[-1], name, self.bin)
+            self.version = images.make(archives[-1], name, self.bin).rpartition(":")[2]
         archives.append(self.directory / "workload.tar")
         # A shell and the workload's programs, where sleep ends when it is told to.
         image.write(archives[-1], list(WORKLOAD_TAGS), image.workload_files(self.bin))
         self.cluster.load(*archives)
 
     def install(self):
-        values = self.directory / "values.yaml"
         # The containers of kind have the name of its cluster.
-        values.write_text((kind.EXAMPLE / "values.yaml").read_text().replace("address: tahoma-", f"address: {kind.NAME}-"))
+        self.values.write_text((kind.EXAMPLE / "values.yaml").read_text().replace("address: tahoma-", f"address: {kind.NAME}-"))
         token = secrets.token_hex(16)
         for node in self.topology["nodes"]:
             (self.nodes / node["name"]).mkdir()
             (self.nodes / node["name"] / "admin.token").write_text(token + "\n")
         self.run("kubectl", "create", "namespace", NAMESPACE)
         self.run("kubectl", "create", "secret", "generic", ADMIN_TOKEN_SECRET, "--namespace", NAMESPACE, f"--from-literal=token={token}")
-        self.run("kubectl", "apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": scheduler_policy()}))
+        self.run("kubectl", "apply", "-f", "-", text=json.dumps(scheduler_policy()))
         began = time.monotonic()
-        self.run("helm", "install", RELEASE, ROOT / "charts/tahoma", "--namespace", NAMESPACE, "--values", values,
+        self.run("helm", "install", RELEASE, ROOT / "charts/tahoma", "--namespace", NAMESPACE, "--values", self.values,
                  "--set", f"simNode.adminTokenSecret={ADMIN_TOKEN_SECRET}", "--wait", "--timeout", f"{INSTALL_SECONDS}s", seconds=INSTALL_SECONDS + 20)
         self.cluster.wait_for(self.all_published, "every node has published its devices")
         print(f"from helm install to every node with its devices: {time.monotonic() - began:.1f} s", flush=True)
@@ -134,3 +121,10 @@ class KindGround:
             done = subprocess.run(["bash", "-c", command], env=self.environment, text=True, check=False, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT)
             print(f"$ {command}\n{done.stdout}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    if kind.needs_own_network():
+        grounds.in_own_network()
+    with KindGround(pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()):
+        pass

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tahoma as Helm installs it on a cluster of kind: every scenario, fail-over, drain, reboot, upgrade, hostile callers, uninstall.
+"""Tahoma as Helm installs it on a cluster of kind: every scenario, fail-over, drain, reboot, upgrades, hostile callers, the life
+of a Capacity Block, uninstall.
 
     kind_test.py [-v]      in the repository's root, with the folders of build_tools.sh, TAHOMA_BIN and kubectl
 
@@ -7,12 +8,17 @@ One cluster is made for all tests, which run in the order of the file; the last 
 a folder that gets what every node and pod has said.
 """
 
+import datetime
 import json
 import os
 import pathlib
 import re
+import shutil
 import ssl
+import subprocess
 import sys
+import tempfile
+import threading
 import time
 import unittest
 import urllib.error
@@ -24,7 +30,6 @@ for folder in ("tests/scenarios", "tests/cluster", "examples/local"):
 
 import ground as grounds  # noqa: E402
 import kind  # noqa: E402
-import run as scenarios  # noqa: E402
 from kind_ground import NAMESPACE, RELEASE, KindGround  # noqa: E402
 from node_case import NodeCase  # noqa: E402
 
@@ -77,12 +82,22 @@ class KindCase(NodeCase):
     def container(self, name):
         return self.get("pod", name)["status"]["containerStatuses"][0]["containerID"]
 
+    def kubeconfig(self, user):
+        """The cluster's, with other credentials."""
+        config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--output", "json"))
+        config["users"][0]["user"] = user
+        file = GROUND.directory / "other.kubeconfig"
+        file.write_text(json.dumps(config))
+        return str(file)
+
+    def token(self, account, namespace, *more):
+        return {"token": self.kubectl("create", "token", account, "--namespace", namespace, *more).strip()}
+
 
 class Scenarios(KindCase):
-    def test_every_scenario(self):
-        for path in sorted((ROOT / "tests/scenarios").glob("*.scenario")):
-            with self.subTest(scenario=path.stem):
-                self.assertTrue(scenarios.run_scenario(path, self.environment))
+    def test_every_scenario_on_the_cluster_of_a_kubeconfig(self):
+        done = subprocess.run([sys.executable, ROOT / "tests/scenarios/run.py", "kubeconfig"], env=self.environment, check=False)
+        self.assertEqual(done.returncode, 0)
 
 
 class Life(KindCase):
@@ -183,33 +198,180 @@ class Life(KindCase):
         self.assertEqual([c for c in self.get("resourceclaims", "--namespace", "elsewhere")["items"]
                           if "allocation" in c.get("status", {})], [])
 
-    def test_an_upgrade_leaves_what_runs_alone(self):
-        self.apply(template("two", 2), pod("runs", "two"))
-        self.ready("runs")
-        container = self.container("runs")
-        before = {p["metadata"]["uid"] for p in self.system_pods("controller")}
-        GROUND.run("helm", "upgrade", RELEASE, ROOT / "charts/tahoma", "--namespace", NAMESPACE, "--reuse-values",
-                   "--set", "controller.podAnnotations.upgraded=yes", "--wait", "--timeout", "180s", seconds=200)
-        self.assertFalse(before & {p["metadata"]["uid"] for p in self.system_pods("controller")})
-        self.apply(pod("next", "two"))
-        self.ready("runs", "next")
-        self.assertEqual(self.container("runs"), container)
-        self.assertEqual(len(set(self.devices())), 4)
+class Load(threading.Thread):
+    """Gangs of two nodes, one after the other, until it is stopped. `gangs` ran; `error`: why one did not."""
+
+    def __init__(self, case):
+        super().__init__()
+        self.case, self.gangs, self.error = case, 0, None
+        self.stopped = threading.Event()
+
+    def run(self):
+        try:
+            while not self.stopped.is_set():
+                self.run_gang(f"load-{self.gangs}")
+                self.gangs += 1
+        except Exception as error:  # shown by the test's own thread
+            self.error = error
+
+    def run_gang(self, name):
+        case = self.case
+        case.kubectl("apply", "-f", "-", text=GROUND.run(ROOT / "examples/gangs/make_gang.py", name, "4x4x2", "2", "--command", "sleep 1"))
+
+        def succeeded():
+            devices = case.devices()
+            case.assertEqual(len(devices), len(set(devices)), "a device is in two claims")
+            pods = case.get("pods", "--selector", f"tahoma.dev/gang={name}")["items"]
+            return len(pods) == 2 and all(one["status"]["phase"] == "Succeeded" for one in pods)
+        case.until(f"both pods of {name} have succeeded", succeeded)
+        case.kubectl("delete", f"gang/{name}", "pods", "--selector", f"tahoma.dev/gang={name}")
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopped.set()
+        self.join()
+
+
+class Upgrades(KindCase):
+    def to_chart(self, chart):
+        """CRDs and chart, as docs/helm.md says. Pods of sim-node stay until somebody deletes them."""
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", chart / "crds")
+        GROUND.run("helm", "upgrade", RELEASE, chart, "--namespace", NAMESPACE, "--values", GROUND.values,
+                   "--set", "simNode.updateStrategy=OnDelete", *(f"--set={part}.image.tag={GROUND.version}" for part in
+                                                                 ("controller", "draPlugin", "simNode")),
+                   "--wait", "--timeout", "180s", seconds=200)
+
+    def restart_hardware(self):
+        self.kubectl("delete", "pods", "--namespace", NAMESPACE, "--selector", "app.kubernetes.io/component=sim-node")
+        self.kubectl("rollout", "status", "daemonset/tahoma-sim-node", "--namespace", NAMESPACE, "--timeout=120s")
+        self.until("pods of sim-node are Ready", lambda: len(ready := [
+            c["ready"] for p in self.system_pods("sim-node") for c in p["status"].get("containerStatuses", [])]) ==
+            len(GROUND.topology["nodes"]) and all(ready))
+
+    def test_each_release_is_upgraded_under_load_and_leaves_what_runs_alone(self):
+        for packed in sorted((ROOT / "tests/golden/releases").glob("*/chart.tgz")):
+            with self.subTest(release=packed.parent.name), tempfile.TemporaryDirectory() as folder:
+                shutil.unpack_archive(packed, folder)
+                self.to_chart(pathlib.Path(folder) / "tahoma")
+                self.restart_hardware()
+                self.apply(template("two", 2), pod("runs", "two"))
+                self.ready("runs")
+                container, controllers = self.container("runs"), {p["metadata"]["uid"] for p in self.system_pods("controller")}
+                with Load(self) as load:
+                    self.until("gangs run", lambda: load.gangs > 0 or load.error)
+                    self.to_chart(ROOT / "charts/tahoma")
+                    self.assertFalse(controllers & {p["metadata"]["uid"] for p in self.system_pods("controller")})
+                    during = load.gangs
+                    self.until("gangs run on", lambda: load.gangs > during or load.error)
+                self.assertIsNone(load.error)
+                self.apply(pod("next", "two"))
+                self.ready("runs", "next")
+                self.assertEqual(self.container("runs"), container)
+                self.tearDown()
+                self.restart_hardware()
+
+
+class BlockLife(KindCase):
+    """On a clock that is set ahead: a library in the controllers' pods adds what a file says."""
+
+    def setUp(self):
+        self.clock = GROUND.shared / "clock"
+        self.set_clock(0)
+        shutil.copy(GROUND.bin / "libsettable_clock.so", GROUND.shared)
+        shutil.copy(ROOT / "examples/blocks/train.sh", GROUND.shared)
+        self.kubectl("set", "env", "statefulset/tahoma-controller", "--namespace", NAMESPACE,
+                     f"LD_PRELOAD={GROUND.shared}/libsettable_clock.so", f"TAHOMA_CLOCK_OFFSET={self.clock}")
+        self.kubectl("rollout", "status", "statefulset/tahoma-controller", "--namespace", NAMESPACE, "--timeout=120s")
+        self.kubectl("create", "serviceaccount", "buyer")
+        self.kubectl("create", "clusterrole", "buyer", "--verb=get", "--non-resource-url=/v1/*")
+        self.kubectl("create", "clusterrolebinding", "buyer", "--clusterrole=buyer", "--serviceaccount=default:buyer")
+
+    def set_clock(self, ahead):
+        self.ahead = ahead
+        changed = self.clock.with_suffix(".new")
+        changed.write_text(str(int(ahead)))
+        changed.replace(self.clock)
+
+    def leap_to(self, moment):
+        """Sets the clock to the moment, in steps of which each is believed at once."""
+        wanted = datetime.datetime.fromisoformat(moment).timestamp() - time.time()
+        while self.ahead < wanted:
+            self.set_clock(min(wanted + 1, self.ahead + 20 * 3600))
+            believed = self.ahead - 60
+            self.until("the clock is believed", lambda: believed < self.block_time() - time.time())
+
+    def block_time(self):
+        request = urllib.request.Request(f"{self.admin}/v1/clock", headers={"Authorization": f"Bearer {self.buyer['token']}"})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return datetime.datetime.fromisoformat(json.load(answer)["blockTime"]).timestamp()
+
+    def forward(self):
+        """The admin API by kubectl port-forward, as docs/helm.md says."""
+        child = subprocess.Popen([os.environ.get("KUBECTL", "kubectl"), "port-forward", "--namespace", NAMESPACE, "service/tahoma-controller", ":8002"],
+                                 env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.terminate)
+        self.admin = "http://" + re.search(r"127.0.0.1:\d+", child.stdout.readline())[0]
+        self.buyer = self.token("buyer", "default")
+
+    def tahoma(self, *arguments):
+        return GROUND.run("kubectl-tahoma", *arguments, "--admin", self.admin, "--kubeconfig", self.kubeconfig(self.buyer))
+
+    def block(self):
+        return self.get("capacityblock", "nightly").get("status", {})
+
+    def phase(self, gang):
+        return self.get("gang", gang).get("status", {}).get("phase")
+
+    def make_gang(self, name, command, *more):
+        self.kubectl("apply", "-f", "-", text=GROUND.run(
+            ROOT / "examples/gangs/make_gang.py", name, "4x4", "1", "--command", command, "--instance-type", "trn2.48xlarge", *more))
+
+    def buy(self):
+        found = json.loads(self.tahoma("offerings", "--type", "trn2.48xlarge", "--count", "1", "--hours", "24", "--output", "json"))
+        offering = found["capacityBlockOfferings"][0]["capacityBlockOfferingId"]
+        self.kubectl("apply", "-f", "-", text=json.dumps({
+            "apiVersion": "tahoma.dev/v1alpha1", "kind": "CapacityBlock", "metadata": {"name": "nightly"},
+            "spec": {"capacityBlockOfferingId": offering}}))
+        self.until("it is sold", lambda: self.block().get("state") == "scheduled")
+
+    def test_a_gang_lives_its_block_from_the_wait_to_the_checkpoint(self):
+        leader, = self.until("one leads", lambda: self.get("pods", "--namespace", NAMESPACE, "--selector", "tahoma.dev/leader=true")["items"])
+        self.assertIn("libsettable_clock", json.dumps(leader["spec"]))
+        self.forward()
+        self.buy()
+        self.make_gang("pretrain", f"bash {GROUND.shared}/train.sh /tmp", "--block", "nightly")
+        self.until("the gang knows when it begins", lambda: f"begins {self.block()['startDate']}" in json.dumps(self.get("gang", "pretrain")))
+        self.make_gang("rival", "sleep 9999")  # nobody knows when it ends
+        self.leap_to(self.block()["startDate"])
+        self.until("the block begins", lambda: self.block()["state"] == "active")
+        self.ready("pretrain-0")
+        self.assertEqual(self.phase("rival"), "Pending")
+        log = open(GROUND.directory / "pretrain.log", "w+", encoding="utf-8")
+        self.addCleanup(log.close)
+        follow = subprocess.Popen([os.environ.get("KUBECTL", "kubectl"), "logs", "--follow", "pretrain-0"], env=self.environment, stdout=log)
+        self.addCleanup(follow.wait)
+        self.addCleanup(follow.terminate)
+        self.until("the program runs", lambda: "the hardware is taken back in" in pathlib.Path(log.name).read_text())
+
+        self.leap_to(self.block()["reclaimDate"])
+        self.until("the pod is gone", lambda: "pretrain-0" not in self.kubectl("get", "pods", "--output", "name"))
+        self.assertEqual(follow.wait(), 0)
+        self.assertIn("SIGTERM: checkpoint of step", pathlib.Path(log.name).read_text())
+        self.assertEqual(self.phase("rival"), "Pending")
+        self.leap_to(self.block()["endDate"])
+        self.until("the block ends", lambda: self.block()["state"] == "expired")
+        self.ready("rival-0")
+        listed = self.get("events", "--field-selector", "involvedObject.name=nightly")["items"]
+        for reason in ("Purchased", "Scheduled", "HardwareBound", "Delivered", "ExpirationWarning", "Reclaimed", "Expired"):
+            self.assertIn(f"CapacityBlock{reason}", [event["reason"] for event in listed])
 
 
 class HostileCallers(KindCase):
     """Each row: what is tried, and what the server says."""
-
-    def kubeconfig(self, user):
-        """The cluster's, with other credentials."""
-        config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--output", "json"))
-        config["users"][0]["user"] = user
-        file = GROUND.directory / "other.kubeconfig"
-        file.write_text(json.dumps(config))
-        return str(file)
-
-    def token(self, account, namespace, *more):
-        return {"token": self.kubectl("create", "token", account, "--namespace", namespace, *more).strip()}
 
     def check_refused(self, user, said, *arguments, text=None):
         with self.subTest(arguments=arguments, said=said):
@@ -338,7 +500,7 @@ class Uninstalled(KindCase):
 
 def load_tests(loader, *_):
     """In this order: the last takes the chart away."""
-    return unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in (Life, HostileCallers, Scenarios, Uninstalled))
+    return unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in (Life, Upgrades, HostileCallers, Scenarios, BlockLife, Uninstalled))
 
 
 if __name__ == "__main__":
