@@ -11,18 +11,30 @@ namespace tahoma::bench {
 
 constexpr std::chrono::minutes kDeadline{5};
 
-Json Send(kube::Transport& api, const std::string& target, const Json& body, const char* method,
-          const char* type) {
-  const auto answer = api.Send({.method = method,
-                                .target = target,
-                                .headers = {{"Content-Type", type}},
-                                .body = body.dump()});
+namespace {
+
+Json AnswerTo(kube::Transport& api, const kube::Request& request) {
+  const auto answer = api.Send(request);
   if (!answer.ok() || answer->status >= 300) {
-    std::fprintf(stderr, "%s %s: %s\n", method, target.c_str(),
+    std::fprintf(stderr, "%s %s: %s\n", request.method.c_str(), request.target.c_str(),
                  answer.ok() ? answer->body.c_str() : answer.status().ToString().c_str());
     std::exit(1);
   }
   return Json::parse(answer->body);
+}
+
+}  // namespace
+
+Json Send(kube::Transport& api, const std::string& target, const Json& body, const char* method,
+          const char* type) {
+  return AnswerTo(api, {.method = method,
+                        .target = target,
+                        .headers = {{"Content-Type", type}},
+                        .body = body.dump()});
+}
+
+Json Get(kube::Transport& api, const std::string& target) {
+  return AnswerTo(api, {.method = "GET", .target = target});
 }
 
 void BoundPods::Watch(kube::Transport& api) {

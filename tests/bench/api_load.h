@@ -31,6 +31,9 @@ namespace tahoma::bench {
 Json Send(kube::Transport& api, const std::string& target, const Json& body,
           const char* method = "POST", const char* type = "application/json");
 
+// Reads one object or list. From any thread.
+Json Get(kube::Transport& api, const std::string& target);
+
 // Runs f(0) … f(count - 1) on several threads.
 template <typename F>
 void InParallel(int count, const F& f, int writers = 8) {

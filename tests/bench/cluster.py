@@ -100,9 +100,9 @@ class Ground:
         return sum(float(line.rpartition(" ")[2]) for line in metrics.splitlines()
                    if line.startswith("apiserver_request_total{") and re.search(r'verb="(\w+)"', line)[1] in WRITE_VERBS)
 
-    def bind(self, mode, count, scheduler, start):
+    def bind(self, mode, count, scheduler=None, start=lambda: None):
         """What is bound per second, and how many writes it took for each."""
-        load = subprocess.Popen([LOAD, self.kubeconfig, mode, str(count), scheduler], stdin=subprocess.PIPE,
+        load = subprocess.Popen([LOAD, self.kubeconfig, mode, str(count), *([scheduler] if scheduler else [])], stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, text=True, bufsize=1)
         if load.stdout.readline() != "made\n":
             raise OSError(f"cluster_load ended with {load.wait()}")
@@ -135,6 +135,13 @@ def pods_of_tahoma():
 def pods_of_kube_scheduler():
     with Ground("trn2.48xlarge=1") as ground:
         return ground.bind("pods", PODS, "default-scheduler", ground.kube_scheduler)[0]
+
+
+@functools.cache
+def pods_of_nobody():
+    """The same pods, bound by a client that decides nothing."""
+    with Ground("trn2.48xlarge=1") as ground:
+        return ground.bind("unscheduled", PODS)[0]
 
 
 def gangs_of_tahoma():
@@ -180,6 +187,8 @@ ROWS = [
     ("cluster_pods_bound_per_s", "pods/s", None, "higher", lambda _: pods_of_tahoma()[0]),
     ("cluster_pods_writes_each", "writes", None, "lower", lambda _: pods_of_tahoma()[1]),
     ("cluster_pods_bound_over_writes", "ratio", 0.95, "higher", lambda _: bound_over_writes()),
+    ("cluster_unscheduled_pods_bound_per_s", "pods/s", None, "higher", lambda _: pods_of_nobody()),
+    ("cluster_pods_bound_over_unscheduled", "ratio", 0.95, "higher", lambda _: pods_of_tahoma()[0] / pods_of_nobody()),
     ("cluster_kube_scheduler_pods_bound_per_s", "pods/s", None, "higher", lambda _: pods_of_kube_scheduler()),
     ("cluster_gangs_bound_per_s", "gangs/s", None, "higher", lambda _: gangs_of_tahoma()),
     ("cluster_controller_rss_mib", "MiB", None, "lower", lambda _: pods_of_tahoma()[2]),

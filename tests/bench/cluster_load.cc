@@ -5,6 +5,8 @@
 //                                                four chips of a ring, and prints "made"; when all
 //                                                are bound, one line: pods bound per second
 //   cluster_load KUBECONFIG gangs 100 tahoma     the same of gangs of four pods of 16 chips each
+//   cluster_load KUBECONFIG unscheduled 1000     the same pods, which this program binds itself: it
+//                                                decides nothing, and writes what Tahoma writes
 //
 // The pods are there before the scheduler is started, which whoever reads "made" does and then
 // writes a line: so the server has nothing to do but what scheduling needs. Time counts from that
@@ -17,11 +19,14 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/kube/http_transport.h"
 #include "lib/kube/kubeconfig.h"
+#include "lib/kube/object.h"
+#include "lib/kube/objects/claim.h"
 #include "tests/bench/api_load.h"
 
 namespace tahoma::bench {
@@ -55,9 +60,9 @@ double Writes(kube::Transport& api, int count) {
   return Rate(static_cast<std::size_t>(count), steady_clock::now() - begin);
 }
 
-// A claim and the pod of it.
-void MakePod(kube::Transport& api, const std::string& name, int chips, const std::string& scheduler,
-             const std::string& gang) {
+// A claim and the pod of it, whose uid is returned.
+std::string MakePod(kube::Transport& api, const std::string& name, int chips,
+                    const std::string& scheduler, const std::string& gang) {
   Json request = {{"name", "chips"},
                   {"exactly",
                    {{"deviceClassName", "neuron.aws.com"},
@@ -74,15 +79,17 @@ void MakePod(kube::Transport& api, const std::string& name, int chips, const std
         {"spec", {{"devices", std::move(devices)}}}});
   Json metadata = {{"name", name}};
   if (!gang.empty()) metadata["labels"] = {{"tahoma.dev/gang", gang}};
-  Send(api, kDefault + "/pods",
-       {{"metadata", std::move(metadata)},
-        {"spec",
-         {{"schedulerName", scheduler},
-          {"containers",
-           {{{"name", "main"},
-             {"image", "none"},
-             {"resources", {{"claims", {{{"name", "chips"}}}}}}}}},
-          {"resourceClaims", {{{"name", "chips"}, {"resourceClaimName", name}}}}}}});
+  const Json pod =
+      Send(api, kDefault + "/pods",
+           {{"metadata", std::move(metadata)},
+            {"spec",
+             {{"schedulerName", scheduler},
+              {"containers",
+               {{{"name", "main"},
+                 {"image", "none"},
+                 {"resources", {{"claims", {{{"name", "chips"}}}}}}}}},
+              {"resourceClaims", {{{"name", "chips"}, {"resourceClaimName", name}}}}}}});
+  return std::string(kube::UidOf(pod));
 }
 
 void MakeGang(kube::Transport& api, const std::string& name, const std::string& scheduler) {
@@ -96,10 +103,48 @@ void MakeGang(kube::Transport& api, const std::string& name, const std::string& 
   }
 }
 
-double Bound(kube::Transport& api, bool gangs, int count, const std::string& scheduler) {
+// What Tahoma writes for a pod and its claim: a finalizer, the allocation, the binding, an event.
+// The devices are any: whether a chip is given away twice, the server does not look at.
+void Bind(kube::Transport& api, const std::string& name, const std::string& uid,
+          const std::string& node) {
+  const std::string claim = fmt::format("{}/{}", kClaims, name);
+  const auto patch = [&](const std::string& target, Json body) {
+    Send(api, target, body, "PATCH", "application/merge-patch+json");
+  };
+  patch(claim, {{"metadata", {{"finalizers", {kube::kClaimFinalizer}}}}});
+  Json results = Json::array();
+  for (int chip = 0; chip < 4; ++chip) {
+    results.push_back({{"request", "chips"},
+                       {"driver", "neuron.aws.com"},
+                       {"pool", node},
+                       {"device", fmt::format("neuron-device-{}", chip)},
+                       {"tolerations", {{{"key", "tahoma.dev/managed"}, {"operator", "Exists"}}}}});
+  }
+  const Json on_node = {{"key", "metadata.name"}, {"operator", "In"}, {"values", {node}}};
+  const Json term = {{"matchFields", {on_node}}};
+  patch(claim + "/status",
+        {{"status",
+          {{"reservedFor", {{{"resource", "pods"}, {"name", name}, {"uid", uid}}}},
+           {"allocation",
+            {{"devices", {{"results", std::move(results)}}},
+             {"nodeSelector", {{"nodeSelectorTerms", {term}}}}}}}}});
+  Send(api, fmt::format("{}/pods/{}/binding", kDefault, name),
+       {{"metadata", {{"name", name}, {"annotations", {{"tahoma.dev/placement", "4x1+0,0"}}}}},
+        {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}}}});
+  Send(api, kDefault + "/events",
+       {{"metadata", {{"name", name + ".bound"}, {"namespace", "default"}}},
+        {"involvedObject", {{"kind", "Pod"}, {"name", name}, {"namespace", "default"}}},
+        {"reason", "Scheduled"},
+        {"message", fmt::format("bound to {}, chips 0, 1, 2, 3", node)},
+        {"type", "Normal"}});
+}
+
+double Bound(kube::Transport& api, const std::string& mode, int count,
+             const std::string& scheduler) {
+  std::vector<std::string> uids(static_cast<std::size_t>(count));
   InParallel(count, [&](int i) {
-    if (gangs) return MakeGang(api, fmt::format("g{}", i), scheduler);
-    MakePod(api, fmt::format("p{}", i), 4, scheduler, "");
+    if (mode == "gangs") return MakeGang(api, fmt::format("g{}", i), scheduler);
+    uids[static_cast<std::size_t>(i)] = MakePod(api, fmt::format("p{}", i), 4, scheduler, "");
   });
   BoundPods bound;
   std::jthread watch([&] { bound.Watch(api); });
@@ -107,7 +152,18 @@ double Bound(kube::Transport& api, bool gangs, int count, const std::string& sch
   std::fflush(stdout);
   std::getchar();
   const auto begin = steady_clock::now();
-  const auto pods = static_cast<std::size_t>(gangs ? count * kMembers : count);
+  if (mode == "unscheduled") {
+    const Json nodes = Get(api, "/api/v1/nodes").at("items");
+    InParallel(
+        count,
+        [&](int i) {
+          const auto index = static_cast<std::size_t>(i);
+          Bind(api, fmt::format("p{}", i), uids[index],
+               std::string(kube::NameOf(nodes.at(index % nodes.size()))));
+        },
+        kWriters);
+  }
+  const auto pods = static_cast<std::size_t>(mode == "gangs" ? count * kMembers : count);
   if (!bound.WaitFor(pods)) {
     std::fprintf(stderr, "not everything was bound within the deadline\n");
     std::exit(1);  // the watch would go on
@@ -122,7 +178,7 @@ int Run(const std::string& kubeconfig, const std::string& mode, int count,
   const auto api = kube::HttpTransport::Create(*std::move(access));
   TAHOMA_CHECK_OK(api.status());
   const double rate =
-      mode == "writes" ? Writes(**api, count) : Bound(**api, mode == "gangs", count, scheduler);
+      mode == "writes" ? Writes(**api, count) : Bound(**api, mode, count, scheduler);
   std::printf("%.1f\n", rate);
   return 0;
 }
@@ -133,12 +189,13 @@ int Run(const std::string& kubeconfig, const std::string& mode, int count,
 int main(int argc, char** argv) {
   const std::string mode = argc > 3 ? argv[2] : "";
   const int count = argc > 3 ? std::atoi(argv[3]) : 0;
-  const bool binds = mode == "pods" || mode == "gangs";
-  if (count < 1 || (mode != "writes" && !binds) || argc != (binds ? 5 : 4)) {
+  const bool scheduled = mode == "pods" || mode == "gangs";
+  const bool known = scheduled || mode == "writes" || mode == "unscheduled";
+  if (count < 1 || !known || argc != (scheduled ? 5 : 4)) {
     std::fprintf(stderr,
-                 "usage: cluster_load KUBECONFIG writes COUNT\n"
+                 "usage: cluster_load KUBECONFIG writes|unscheduled COUNT\n"
                  "       cluster_load KUBECONFIG pods|gangs COUNT SCHEDULER\n");
     return 2;
   }
-  return tahoma::bench::Run(argv[1], mode, count, binds ? argv[4] : "");
+  return tahoma::bench::Run(argv[1], mode, count, scheduled ? argv[4] : "none");
 }
