@@ -45,10 +45,11 @@ void BoundPods::Watch(kube::Transport& api) {
   if (!answer.ok()) std::fprintf(stderr, "watch: %s\n", answer.status().ToString().c_str());
 }
 
-bool BoundPods::WaitFor(std::size_t count) {
+bool BoundPods::Wait() {
   std::unique_lock lock(mutex_);
-  wanted_ = count;
-  return changed_.wait_for(lock, kDeadline, [&] { return bound_ >= count; });
+  const bool all = changed_.wait_for(lock, kDeadline, [&] { return bound_ >= wanted_; });
+  if (!all) std::fprintf(stderr, "%zu of %zu pods are bound\n", bound_, wanted_);
+  return all;
 }
 
 bool BoundPods::Take(std::string_view line) {

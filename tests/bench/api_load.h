@@ -1,9 +1,9 @@
 // What load generators do against an API server: write from several threads, and see pods bound.
 //
 //   InParallel(1000, [&](int i) { Send(api, "/api/v1/namespaces/default/pods", PodOf(i)); });
-//   BoundPods bound;
+//   BoundPods bound(1000);
 //   std::jthread watch([&] { bound.Watch(api); });
-//   if (!bound.WaitFor(1000)) …
+//   if (!bound.Wait()) …
 //
 // Scope: benches of API servers. A benchmark of failures says nothing, so any other answer than
 // success ends the program.
@@ -50,18 +50,19 @@ void InParallel(int count, const F& f, int writers = 8) {
 // Watch() belongs to a thread of its own, the others to any.
 class BoundPods {
  public:
-  // Returns when as many are bound as WaitFor() waits for, or after ten minutes.
+  explicit BoundPods(std::size_t wanted) : wanted_(wanted) {}
+  // Returns when as many are bound as are wanted, or after ten minutes.
   void Watch(kube::Transport& api);
-  // False when it took longer than five minutes.
-  bool WaitFor(std::size_t count);
+  // False when it took longer than five minutes, of which it then says how far it came.
+  bool Wait();
 
  private:
   bool Take(std::string_view line);
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  const std::size_t wanted_;
   std::size_t bound_ = 0;
-  std::size_t wanted_ = SIZE_MAX;
 };
 
 }  // namespace tahoma::bench

@@ -241,11 +241,11 @@ int Run(const std::string& server, bool gangs, int count) {
                     [&](int i) { MakeNode(transport, InventoryOf(i, "trn2.48xlarge"), chips); });
   MakeTemplate(transport, gangs ? kChipsPerNode / kMembers : 1);
 
-  bench::BoundPods bound;
+  bench::BoundPods bound(static_cast<std::size_t>(gangs ? count * kMembers : count));
   std::jthread watch([&] { bound.Watch(transport); });
   const auto begin = steady_clock::now();
   Create(server.substr(server.find("//") + 2), gangs, count);
-  const bool all = bound.WaitFor(static_cast<std::size_t>(gangs ? count * kMembers : count));
+  const bool all = bound.Wait();
   const std::chrono::duration<double> took = steady_clock::now() - begin;
   if (!all) {
     std::fprintf(stderr, "not everything was bound within the deadline\n");
