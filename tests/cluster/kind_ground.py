@@ -22,6 +22,7 @@ import time
 
 import image
 import kind
+import kind_image
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 for folder in ("images", "tests/scenarios"):
@@ -38,6 +39,14 @@ ADMIN_TOKEN_SECRET = "fault-api"
 INSTALL_SECONDS = 240
 # As in ground.py: a kubelet forgets why it could not prepare a claim until it looks at the pod again.
 KUBELET_LOOKS_EVERY = "5s"
+
+
+def in_own_network():
+    """Starts this program again in a network namespace, unless the machine has an engine: there nothing can be fetched."""
+    if kind.needs_own_network():
+        if not os.environ.get("KIND_NODE_IMAGE"):
+            kind_image.debian_base()
+        grounds.in_own_network()
 
 
 class KindGround:
@@ -83,7 +92,8 @@ class KindGround:
 
     def install(self):
         # The containers of kind have the name of its cluster.
-        self.values.write_text((kind.EXAMPLE / "values.yaml").read_text().replace("address: tahoma-", f"address: {kind.NAME}-"))
+        values = (kind.EXAMPLE / "values.yaml").read_text().replace("address: tahoma-", f"address: {kind.NAME}-")
+        self.values.write_text(values.replace("simNode:\n", f"simNode:\n  adminTokenSecret: {ADMIN_TOKEN_SECRET}\n"))
         token = secrets.token_hex(16)
         for node in self.topology["nodes"]:
             (self.nodes / node["name"]).mkdir()
@@ -93,7 +103,7 @@ class KindGround:
         self.run("kubectl", "apply", "-f", "-", text=json.dumps(scheduler_policy()))
         began = time.monotonic()
         self.run("helm", "install", RELEASE, ROOT / "charts/tahoma", "--namespace", NAMESPACE, "--values", self.values,
-                 "--set", f"simNode.adminTokenSecret={ADMIN_TOKEN_SECRET}", "--wait", "--timeout", f"{INSTALL_SECONDS}s", seconds=INSTALL_SECONDS + 20)
+                 "--wait", "--timeout", f"{INSTALL_SECONDS}s", seconds=INSTALL_SECONDS + 20)
         self.cluster.wait_for(self.all_published, "every node has published its devices")
         print(f"from helm install to every node with its devices: {time.monotonic() - began:.1f} s", flush=True)
 
@@ -124,7 +134,6 @@ class KindGround:
 
 
 if __name__ == "__main__":
-    if kind.needs_own_network():
-        grounds.in_own_network()
+    in_own_network()
     with KindGround(pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()):
         pass

@@ -28,9 +28,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 for folder in ("tests/scenarios", "tests/cluster", "examples/local"):
     sys.path.insert(0, str(ROOT / folder))
 
-import ground as grounds  # noqa: E402
 import kind  # noqa: E402
-from kind_ground import NAMESPACE, RELEASE, KindGround  # noqa: E402
+from kind_ground import NAMESPACE, RELEASE, KindGround, in_own_network  # noqa: E402
 from node_case import NodeCase  # noqa: E402
 
 WAITS = ["bash", "-c", "trap 'exit 0' TERM; sleep 9999 & wait"]
@@ -504,6 +503,5 @@ def load_tests(loader, *_):
 
 
 if __name__ == "__main__":
-    if kind.needs_own_network():
-        grounds.in_own_network()
+    in_own_network()
     unittest.main(verbosity=2)

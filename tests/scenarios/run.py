@@ -29,9 +29,8 @@ import time
 
 from ground import COMMAND_SECONDS, ROOT, Ground, execute, in_own_network
 
-import kind
+import kind_ground
 from installed_ground import InstalledGround
-from kind_ground import KindGround
 
 HERE = pathlib.Path(__file__).resolve().parent
 UNTIL_SECONDS = 60
@@ -133,11 +132,13 @@ def main():
     if len(sys.argv) < 2 or sys.argv[1] not in ("standalone", "cluster", "node", "kind", "kubeconfig"):
         print(__doc__, file=sys.stderr)
         return 2
-    if sys.argv[1] == "node" or sys.argv[1] == "kind" and kind.needs_own_network():
+    if sys.argv[1] == "node":
         in_own_network()
+    elif sys.argv[1] == "kind":
+        kind_ground.in_own_network()
     paths = [pathlib.Path(p) for p in sys.argv[2:]] or sorted(HERE.glob("*.scenario"))
     bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-    others = {"kind": KindGround, "kubeconfig": InstalledGround}
+    others = {"kind": kind_ground.KindGround, "kubeconfig": InstalledGround}
     ground = others[sys.argv[1]](bin_dir) if sys.argv[1] in others else Ground(sys.argv[1], bin_dir)
     with ground as environment:
         skipped = [path for path in paths if "$PODS" in path.read_text() and "PODS" not in environment]
