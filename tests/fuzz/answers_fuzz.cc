@@ -91,9 +91,9 @@ void Ask(char who, Script& api) {
     absl::Status status;
     if (who == 'p') {
       status = publisher.Publish(kPool);
-      if (const auto node = publisher.TakeNode()) {
+      if (const auto node = publisher.TakeNode(); status.ok() && node != nullptr) {
         const Completeness found = CompletenessOf(kPool, publisher.server());
-        status.Update(completeness.Report(*node, found, WallTime{}));
+        status = completeness.Report(*node, found, WallTime{});
       }
     }
     if (who == 'h') status = reporter.Report(OneClaim(), kPool, WallTime{});
