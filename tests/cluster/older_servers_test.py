@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Kubernetes 1.34 and 1.35, with the feature gate of devices' counters (DRAPartitionableDevices) on and off.
+"""Kubernetes 1.34 and 1.35, with the feature gates of devices' counters (DRAPartitionableDevices) and taints
+(DRADeviceTaints) on and off, and 1.36 with both off.
 
     older_servers_test.py   in the repository's root, with KUBERNETES_BIN, KUBERNETES_1_34_BIN, KUBERNETES_1_35_BIN,
                             TAHOMA_BIN and kubectl
@@ -26,6 +27,7 @@ import run  # noqa: E402
 
 GATE = "DRAPartitionableDevices=true"
 BOTH_GATES = f"{GATE},DRADeviceTaints=true"
+NO_GATES = "DRAPartitionableDevices=false,DRADeviceTaints=false"
 CONDITION = "tahoma.dev/DevicesComplete"
 PATIENCE_SECONDS = 60
 NODE = "trn2-0"  # a trn2.48xlarge of the standard topology
@@ -74,7 +76,7 @@ class OlderServersTest(unittest.TestCase):
     def check(self, version, gates, kinds, slices, reason, *told):
         """What the node shows: so many devices of each kind in so many slices, and what it says of the others. Then a
         fault, and the scenarios."""
-        servers = os.environ[f"KUBERNETES_{version.replace('.', '_')}_BIN"]
+        servers = os.environ["KUBERNETES_BIN" if version == "1.36" else f"KUBERNETES_{version.replace('.', '_')}_BIN"]
         bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
         options = ["--servers", servers, *(["--feature-gates", gates] if gates else [])]
         with grounds.Ground("cluster", bin_dir, control_plane=options) as environment:
@@ -83,7 +85,7 @@ class OlderServersTest(unittest.TestCase):
             for device in (device for one in shown for device in one.get("devices", [])):
                 parts = device["name"].split("-")
                 found["chip" if parts[1] == "device" else parts[3]] += 1
-                self.assertEqual("consumesCounters" in device, gates is not None)
+                self.assertEqual("consumesCounters" in device, gates in (GATE, BOTH_GATES))
             self.assertEqual(dict(found), kinds)
             self.assertEqual(len(shown), slices)
             self.assertEqual({one["pool"]["resourceSliceCount"] for one in shown}, {slices})
@@ -108,6 +110,10 @@ class OlderServersTest(unittest.TestCase):
 
     def test_1_35_with_both_gates_shows_everything(self):
         self.check("1.35", BOTH_GATES, {"chip": 16, "lnc2": 64, "lnc1": 128}, 5, "AllShown")
+
+    def test_1_36_without_its_gates_shows_chips_and_is_told_to_turn_them_on(self):
+        self.check("1.36", NO_GATES, {"chip": 16}, 1, "NoCountersAndNoTaints", "DRAPartitionableDevices is off. Turn it on.",
+                   "DRADeviceTaints is off. Turn it on.")
 
 
 if __name__ == "__main__":
