@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::dra {
@@ -29,6 +30,14 @@ void ReturnFreeMemory() {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
+}
+
+// Logs a problem when it is another than the last one.
+void LogOnce(std::string_view what, const absl::Status& status, std::string& last) {
+  std::string problem(Message(status));
+  if (problem == last) return;
+  if (!status.ok()) spdlog::warn("{}: {}", what, problem);
+  last = std::move(problem);
 }
 
 }  // namespace
@@ -73,6 +82,7 @@ Plugin::Plugin(PluginOptions options, kube::Transport& transport, const Clock& c
       publisher_(transport, options_.node_name),
       labeller_(transport, options_.node_name),
       reporter_(transport, options_.node_name),
+      completeness_(transport, options_.node_name),
       call_lock_(data_dir_ + "/serialize.lock"),
       publish_(options_.pool.publish),
       damper_(options_.damping) {}
@@ -253,19 +263,25 @@ absl::Status Plugin::MakePool(wire::Inventory inventory, bool lost) {
   return absl::OkStatus();
 }
 
-// Slices first: gangs can wait for a label, but no claim for a device. What users are told about
-// faults fails for itself: a role without that right must not hold up anything.
+// Slices first: gangs can wait for a label, but no claim for a device.
 absl::Status Plugin::PublishNode(const Pool& pool, const wire::Inventory& inventory) {
   TAHOMA_RETURN_IF_ERROR(Annotate(publisher_.Publish(pool), "ResourceSlices"));
   metrics_.SetDevices(publisher_.Shown(pool));
+  TellUsers(pool);
+  return options_.label_node ? labeller_.Publish(inventory) : absl::OkStatus();
+}
+
+// What users are told fails for itself: a role without that right must not hold up anything.
+void Plugin::TellUsers(const Pool& pool) {
   const absl::StatusOr<Checkpoint> claims = LoadClaims();
   const absl::Status told =
       claims.ok() ? reporter_.Report(*claims, pool, clock_.WallNow()) : claims.status();
-  if (std::string problem(Message(told)); problem != last_report_problem_) {
-    if (!told.ok()) spdlog::warn("reporting devices' health: {}", problem);
-    last_report_problem_ = std::move(problem);
+  LogOnce("reporting devices' health", told, last_report_problem_);
+  if (const std::shared_ptr<const Json> node = publisher_.TakeNode()) {
+    const Completeness found = CompletenessOf(pool, publisher_.server());
+    LogOnce("reporting what is not shown", completeness_.Report(*node, found, clock_.WallNow()),
+            last_condition_problem_);
   }
-  return options_.label_node ? labeller_.Publish(inventory) : absl::OkStatus();
 }
 
 absl::StatusOr<Checkpoint> Plugin::LoadClaims() {

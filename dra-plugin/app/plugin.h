@@ -38,6 +38,7 @@
 #include "dra-plugin/inventory/pool.h"
 #include "dra-plugin/kubelet/kubelet_server.h"
 #include "dra-plugin/slices/claim_source.h"
+#include "dra-plugin/slices/completeness.h"
 #include "dra-plugin/slices/health_reporter.h"
 #include "dra-plugin/slices/node_labeller.h"
 #include "dra-plugin/slices/slice_publisher.h"
@@ -105,6 +106,9 @@ class Plugin {
 
   void PublishLoop();
   absl::Status PublishNode(const Pool& pool, const wire::Inventory& inventory);
+  // Says what the ResourceSlices lack of the pool, and what is wrong with its devices. What fails
+  // is logged.
+  void TellUsers(const Pool& pool);
   absl::StatusOr<Checkpoint> LoadClaims();
   absl::Status DropStaleClaims();
   void OnRegistration(bool registered, const std::string& error);
@@ -121,9 +125,10 @@ class Plugin {
   const std::string data_dir_;
   NodeClient node_;
   ApiClaimSource source_;
-  SlicePublisher publisher_;  // the publishing thread's
-  NodeLabeller labeller_;     // the same
-  HealthReporter reporter_;   // the same
+  SlicePublisher publisher_;           // the publishing thread's
+  NodeLabeller labeller_;              // the same
+  HealthReporter reporter_;            // the same
+  CompletenessReporter completeness_;  // the same
   CallLock call_lock_;
   HealthBoard board_;
   std::unique_ptr<PosixFiles> state_files_;
@@ -132,7 +137,8 @@ class Plugin {
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<KubeletServer> server_;
 
-  std::string last_report_problem_;  // the publishing thread's
+  std::string last_report_problem_;     // the publishing thread's
+  std::string last_condition_problem_;  // the same
   std::set<std::string> stale_;  // the publishing thread's: uids of stale claims not yet dropped
   bool session_good_ = false;    // the following thread's: the last session gave an inventory
 

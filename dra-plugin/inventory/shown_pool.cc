@@ -69,6 +69,15 @@ Pool ShownPool(const Pool& pool, CounterSupport support) {
   return shown;
 }
 
+Publish LeftOut(const Pool& pool, CounterSupport support) {
+  const Kinds all = KindsOf(pool);
+  const Kinds shown = Shown(all, support);
+  return {.chips = all.chips && !shown.chips,
+          .lnc1 = all.lnc1 && !shown.lnc1,
+          .lnc2 = all.lnc2 && !shown.lnc2,
+          .node = all.node && !shown.node};
+}
+
 Pool WithoutUnhealthy(Pool pool) {
   for (auto& group : pool.groups) {
     std::erase_if(group, [](const Device& device) { return !UnhealthyReason(device).empty(); });

@@ -29,6 +29,9 @@ enum class CounterSupport : std::uint8_t {
 // or the node. LNC 2 goes before LNC 1, as the runtime's default.
 Pool ShownPool(const Pool& pool, CounterSupport support);
 
+// Returns the kinds of devices that the pool has and ShownPool leaves out there; chips never are.
+Publish LeftOut(const Pool& pool, CounterSupport support);
+
 // Returns the pool as it is shown where taints are dropped: what must not be used is left out, for
 // nothing else would keep claims from it.
 Pool WithoutUnhealthy(Pool pool);

@@ -1,9 +1,10 @@
 #include "dra-plugin/slices/counter_support.h"
 
-#include <spdlog/spdlog.h>
-
 #include <charconv>
+#include <set>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -41,27 +42,45 @@ Json Probe(const SliceOwner& owner, bool together) {
   return SliceObject(owner, {}, content, 0);
 }
 
+// Creates the ResourceSlice as a dry run; returns the fields that the server did not keep.
+absl::StatusOr<std::set<std::string>> DroppedOf(kube::Client& api, const Json& probe) {
+  TAHOMA_ASSIGN_OR_RETURN(
+      const Json kept, api.Call({.method = "POST",
+                                 .target = kube::kResourceSlices.CollectionPath("") + "?dryRun=All",
+                                 .headers = {{"Content-Type", "application/json"}},
+                                 .body = probe.dump()},
+                                kube::Client::Repeat::kMay));
+  return DroppedFields({{"spec", probe.at("spec")}}, kept);
+}
+
 }  // namespace
 
-absl::StatusOr<CounterSupport> FindCounterSupport(kube::Client& api, const SliceOwner& owner) {
+absl::StatusOr<ServerCounters> FindCounterSupport(kube::Client& api, const SliceOwner& owner) {
   TAHOMA_ASSIGN_OR_RETURN(const Json version,
                           api.Call({.target = "/version"}, kube::Client::Repeat::kMay));
   TAHOMA_ASSIGN_OR_RETURN(const int minor, MinorVersion(version));
   const bool together = minor < kMinorWithCountersApart;
-  const Json probe = Probe(owner, together);
-  const absl::StatusOr<Json> kept =
-      api.Call({.method = "POST",
-                .target = kube::kResourceSlices.CollectionPath("") + "?dryRun=All",
-                .headers = {{"Content-Type", "application/json"}},
-                .body = probe.dump()},
-               kube::Client::Repeat::kMay);
-  if (!kept.ok()) return Annotate(kept.status(), "trying whether the API server keeps counters");
-  for (const std::string& path : DroppedFields({{"spec", probe.at("spec")}}, *kept)) {
-    if (path == "spec.sharedCounters" || path == "spec.devices[].consumesCounters") {
-      return CounterSupport::kNone;
-    }
+  const auto dropped = DroppedOf(api, Probe(owner, together));
+  if (!dropped.ok()) {
+    return Annotate(dropped.status(), "trying whether the API server keeps counters");
   }
-  return together ? CounterSupport::kTogether : CounterSupport::kApart;
+  if (HasCounters(*dropped)) {
+    return ServerCounters{.support = CounterSupport::kNone, .minor = minor};
+  }
+  return ServerCounters{.support = together ? CounterSupport::kTogether : CounterSupport::kApart,
+                        .minor = minor};
+}
+
+absl::StatusOr<bool> FindTaintSupport(kube::Client& api, const SliceOwner& owner) {
+  Device device;
+  device.name = "probe";
+  device.taints = {{std::string(kUnhealthyTaint), "probe", TaintEffect::kNoSchedule}};
+  const SliceContent content = {.counter_sets = {}, .devices = {std::move(device)}};
+  const auto dropped = DroppedOf(api, SliceObject(owner, {}, content, 0));
+  if (!dropped.ok()) {
+    return Annotate(dropped.status(), "trying whether the API server keeps taints");
+  }
+  return !dropped->contains(kTaintsField);
 }
 
 }  // namespace tahoma::dra

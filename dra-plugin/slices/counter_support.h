@@ -1,12 +1,13 @@
-// Finds out how an API server keeps the counters that devices share.
+// Finds out how an API server keeps the counters that devices share, and whether it keeps taints.
 //
-//   absl::StatusOr<CounterSupport> support = FindCounterSupport(api, owner);
+//   absl::StatusOr<ServerCounters> found = FindCounterSupport(api, owner);
+//   if (found.ok() && found->support == CounterSupport::kNone) …
 //
 // The version says where counters are written. Whether the server keeps them, its feature gates
 // decide, which nobody can read: so a ResourceSlice is created as a dry run, and the answer is
 // looked at.
 //
-// Scope: two requests. Nothing is changed.
+// Scope: one or two requests. Nothing is changed.
 //
 // Thread safety: that of the client.
 
@@ -20,7 +21,15 @@
 
 namespace tahoma::dra {
 
+struct ServerCounters {
+  CounterSupport support = CounterSupport::kApart;
+  int minor = 0;  // of the server's version: 36 is Kubernetes 1.36
+};
+
 // The server's error, or why it does not answer; kInternal when its version cannot be read.
-absl::StatusOr<CounterSupport> FindCounterSupport(kube::Client& api, const SliceOwner& owner);
+absl::StatusOr<ServerCounters> FindCounterSupport(kube::Client& api, const SliceOwner& owner);
+
+// Whether the server keeps taints of devices (feature gate DRADeviceTaints). The server's error.
+absl::StatusOr<bool> FindTaintSupport(kube::Client& api, const SliceOwner& owner);
 
 }  // namespace tahoma::dra

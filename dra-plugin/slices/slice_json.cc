@@ -100,6 +100,11 @@ std::set<std::string> DroppedFields(const json& sent, const json& kept) {
   return out;
 }
 
+bool HasCounters(const std::set<std::string>& fields) {
+  return fields.contains("spec.sharedCounters") ||
+         fields.contains("spec.devices[].consumesCounters");
+}
+
 void RemoveFields(const std::set<std::string>& paths, json& object) {
   for (const std::string& path : paths) RemoveField(path, object);
 }

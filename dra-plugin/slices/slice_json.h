@@ -19,6 +19,9 @@
 
 namespace tahoma::dra {
 
+// The taints of devices, as DroppedFields names them.
+inline constexpr char kTaintsField[] = "spec.devices[].taints";
+
 struct SliceOwner {
   std::string node_name = {};  // also the pool's name
   std::string node_uid = {};
@@ -43,6 +46,9 @@ Json SliceObject(const SliceOwner& owner, const PoolMark& mark, const SliceConte
 // Fields of `sent` that `kept` does not have, with array positions left out
 // ("spec.devices[].taints"), each once. Fields that only `kept` has are the server's defaults.
 std::set<std::string> DroppedFields(const Json& sent, const Json& kept);
+
+// Whether counters, or what devices consume of them, are among such fields.
+bool HasCounters(const std::set<std::string>& fields);
 
 // Takes such fields out of an object.
 void RemoveFields(const std::set<std::string>& paths, Json& object);

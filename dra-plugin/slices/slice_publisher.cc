@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -18,7 +19,6 @@ namespace {
 using json = Json;
 
 constexpr int kAttempts = 5;
-constexpr char kTaints[] = "spec.devices[].taints";
 constexpr std::size_t kMaxSlicesInPool = 256;  // their index has two hex digits
 constexpr std::size_t kSlicesOfAnyPool = 8;    // at least those of all devices of an instance
 
@@ -80,11 +80,12 @@ bool HasLastGeneration(const std::vector<json>& slices) {
 
 }  // namespace
 
-absl::StatusOr<std::string> SlicePublisher::NodeUid() {
-  const absl::StatusOr<json> node = api_.Get(kube::kNodes, {"", node_name_});
+absl::StatusOr<std::string> SlicePublisher::ReadNode() {
+  absl::StatusOr<json> node = api_.Get(kube::kNodes, {"", node_name_});
   if (!node.ok()) return Annotate(node.status(), fmt::format("reading node {}", node_name_));
   std::string uid(kube::UidOf(*node));
   if (uid.empty()) return Internal("node {} has no uid", node_name_);
+  node_ = std::make_shared<const json>(*std::move(node));
   return uid;
 }
 
@@ -153,6 +154,11 @@ absl::Status SlicePublisher::Write(const json& slice) {
         "gate does not know the field",
         path);
   }
+  if (HasCounters(dropped_) && !options_.counters) {
+    std::erase_if(dropped_, [](const std::string& path) { return HasCounters({path}); });
+    counters_ = CounterSupport::kNone;
+    return absl::AbortedError("the API server that was written to keeps no counters");
+  }
   if (options_.log_writes) {
     spdlog::info("{} ResourceSlice {} (generation {}, {} slices)", is_new ? "created" : "updated",
                  kube::NameOf(*kept), GenerationOf(*kept), CountOf(*kept));
@@ -161,10 +167,13 @@ absl::Status SlicePublisher::Write(const json& slice) {
 }
 
 absl::Status SlicePublisher::LookAtCounters(const SliceOwner& owner) {
-  TAHOMA_ASSIGN_OR_RETURN(const CounterSupport now, FindCounterSupport(api_, owner));
+  TAHOMA_ASSIGN_OR_RETURN(const ServerCounters found, FindCounterSupport(api_, owner));
+  looked_ = true;
+  const CounterSupport now = found.support;
   const std::optional<CounterSupport> before = std::exchange(counters_, now);
+  const bool other_version = std::exchange(minor_, found.minor) != found.minor;
+  if (before && (before != now || other_version)) dropped_.clear();  // it may know more fields
   if (before == now) return absl::OkStatus();
-  if (before) dropped_.clear();  // it is another version, or has other feature gates
   if (now == CounterSupport::kNone) {
     spdlog::warn(
         "the API server keeps no counters of devices (feature gate DRAPartitionableDevices): "
@@ -177,16 +186,38 @@ absl::Status SlicePublisher::LookAtCounters(const SliceOwner& owner) {
   return before ? absl::AbortedError("the API server's counters have changed") : absl::OkStatus();
 }
 
+// What the server drops is seen by writing only, and where nothing changes nothing is written.
+absl::Status SlicePublisher::LookForMore(const SliceOwner& owner) {
+  const bool lacks_nothing = counters_ == CounterSupport::kApart && dropped_.empty();
+  if (!counters_ || options_.counters || lacks_nothing) return absl::OkStatus();
+  // Asked before anything is forgotten: else what is unhealthy would be shown for a moment.
+  bool drops_taints = dropped_.contains(kTaintsField);
+  if (drops_taints) {
+    TAHOMA_ASSIGN_OR_RETURN(const bool keeps_taints, FindTaintSupport(api_, owner));
+    drops_taints = !keeps_taints;
+  }
+  const absl::Status looked = LookAtCounters(owner);
+  if (!looked.ok() && !absl::IsAborted(looked)) return looked;
+  dropped_.erase(kTaintsField);
+  if (drops_taints) dropped_.insert(kTaintsField);
+  return absl::OkStatus();
+}
+
+ServerSupport SlicePublisher::server() const {
+  return {.counters = counters_.value_or(CounterSupport::kNone),
+          .minor = minor_,
+          .dropped_fields = dropped_};
+}
+
 Pool SlicePublisher::Shown(const Pool& pool) const {
   Pool shown = ShownPool(pool, counters_.value_or(CounterSupport::kNone));
-  return dropped_.contains(kTaints) ? WithoutUnhealthy(std::move(shown)) : shown;
+  return dropped_.contains(kTaintsField) ? WithoutUnhealthy(std::move(shown)) : shown;
 }
 
 absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool& pool,
                                          Known known) {
   const SliceOwner owner = {.node_name = node_name_, .node_uid = node_uid};
-  const bool first = !counters_.has_value();
-  if (first) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
+  if (!counters_) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
   const std::vector<SliceContent> contents = CutIntoSlices(Shown(pool));
   slices_ = contents.size();
   std::vector<json> slices;
@@ -226,7 +257,7 @@ absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool
   }
   if (consistent && changed.empty()) return absl::OkStatus();
   // The server may have been upgraded, or downgraded, since.
-  if (!first && !options_.counters) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
+  if (!looked_ && !options_.counters) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
   if (consistent && changed.size() == 1) return Write(wanted[changed[0]]);
   for (const json& slice : plan.obsolete) TAHOMA_RETURN_IF_ERROR(Delete(slice));
   for (const bool create : {false, true}) {
@@ -240,18 +271,20 @@ absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool
 }
 
 absl::Status SlicePublisher::Publish(const Pool& pool) {
-  TAHOMA_ASSIGN_OR_RETURN(const std::string node_uid, NodeUid());
+  TAHOMA_ASSIGN_OR_RETURN(const std::string node_uid, ReadNode());
   return PublishFor(node_uid, pool, Known::kNothing);
 }
 
 absl::Status SlicePublisher::PublishFor(const std::string& node_uid, const Pool& pool,
                                         Known known) {
-  absl::Status status;
+  looked_ = false;
+  absl::Status status = LookForMore({.node_name = node_name_, .node_uid = node_uid});
+  if (!status.ok()) return status;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const bool had_taints = !dropped_.contains(kTaints);
+    const bool had_taints = !dropped_.contains(kTaintsField);
     status = PublishOnce(node_uid, pool, attempt == 0 ? known : Known::kNothing);
     // What is unhealthy has been shown as if it were not.
-    if (status.ok() && had_taints && dropped_.contains(kTaints)) continue;
+    if (status.ok() && had_taints && dropped_.contains(kTaintsField)) continue;
     // 409 (somebody wrote meanwhile) and a slice that vanished under an update: look again.
     const bool moved = kube::OutcomeOf(status) == kube::Outcome::kConflict ||
                        (absl::IsNotFound(status) && attempt == 0);

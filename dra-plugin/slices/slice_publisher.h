@@ -8,7 +8,8 @@
 // that drops fields (a disabled feature gate) is not asked for them again and again: what it
 // dropped is remembered (dropped_fields) until it is seen to have changed. Where it keeps no
 // counters, or only few, devices that overlap are left out (ShownPool), and where it keeps no
-// taints, those that are unhealthy.
+// taints, those that are unhealthy: completeness.h says it. Such a server is looked at again with
+// every publication, so that what was left out appears when it has been upgraded.
 //
 // One that publishes thousands of nodes names the slices itself: then a slice is found by its name,
 // without a list in which the server looks at all nodes' slices, and none can be made twice.
@@ -28,6 +29,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,6 +38,7 @@
 
 #include "dra-plugin/inventory/pool.h"
 #include "dra-plugin/inventory/shown_pool.h"
+#include "dra-plugin/slices/completeness.h"
 #include "dra-plugin/slices/slice_json.h"
 #include "lib/base/json_fwd.h"
 #include "lib/kube/client.h"
@@ -73,10 +76,15 @@ class SlicePublisher {
   // Does the same for a caller who knows the Node's uid.
   absl::Status PublishFor(const std::string& node_uid, const Pool& pool, Known known);
 
+  // Gives away the Node as Publish read it last; null when it was given away, or never read.
+  std::shared_ptr<const Json> TakeNode() { return std::exchange(node_, nullptr); }
+
   // Fields that the server did not keep, for the log: "spec.devices[].taints".
   const std::set<std::string>& dropped_fields() const { return dropped_; }
   // How the server keeps counters, as found last; empty before the first publication.
   std::optional<CounterSupport> counters() const { return counters_; }
+  // All of it, as found last.
+  ServerSupport server() const;
   // What is shown of the pool where fields and counters are so.
   Pool Shown(const Pool& pool) const;
   // How many slices the node has, as published last.
@@ -85,11 +93,15 @@ class SlicePublisher {
  private:
   // Finds out how the server keeps counters. kAborted when it is not as it was believed to be.
   absl::Status LookAtCounters(const SliceOwner& owner);
+  // Does so where the server is known to lack something, and looks whether it keeps taints now.
+  absl::Status LookForMore(const SliceOwner& owner);
   absl::Status PublishOnce(const std::string& node_uid, const Pool& pool, Known known);
-  absl::StatusOr<std::string> NodeUid();
+  absl::StatusOr<std::string> ReadNode();  // its uid
   absl::StatusOr<std::vector<Json>> List();
   absl::StatusOr<std::vector<Json>> ReadByName(std::size_t wanted);
   absl::Status Delete(const Json& slice);
+  // kAborted when counters are dropped that were believed to be kept, as while one API server of
+  // several is upgraded: then devices that overlap must not be shown.
   absl::Status Write(const Json& slice);
 
   kube::InterruptibleSleeper no_sleep_;  // nothing is repeated: the caller publishes again
@@ -98,6 +110,9 @@ class SlicePublisher {
   const SlicePublisherOptions options_;
   std::set<std::string> dropped_;
   std::optional<CounterSupport> counters_;
+  int minor_ = 0;        // of the server's version, as found with the counters
+  bool looked_ = false;  // at the counters, in this publication
+  std::shared_ptr<const Json> node_;
   std::size_t slices_ = 0;
 };
 

@@ -45,6 +45,7 @@ DRA_PLUGIN = {
     ("cluster", "resource.k8s.io", "resourceclaims/driver=neuron.aws.com"): "associated-node:patch",
     ("cluster", "", "events"): "create",
     ("cluster", "", "nodes"): "get patch",
+    ("cluster", "", "nodes/status"): "patch",
 }
 
 SIM_NODE = {}

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -261,6 +262,48 @@ class ChartTest(ClusterCase):
             with self.subTest(what=what, told=told):
                 self.assertIn(told, self.kubectl(*what, given=given, fails=True, kubeconfig=who))
         self.kubectl("patch", "node", NODES[0], "--type=merge", "-p", json.dumps(changed), kubeconfig=mine)
+
+    def patch_status(self, who, node, **status):
+        """What the server says to a patch of a Node's status. (kubectl would read it first, which a plugin may not.)"""
+        token = re.search(r"token: ([^}\s]+)", pathlib.Path(who).read_text())[1]
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{control_plane.port_of(self.directory / 'k')}/api/v1/nodes/{node}/status", method="PATCH",
+            data=json.dumps({"status": status}).encode(),
+            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/strategic-merge-patch+json"})
+        context = ssl.create_default_context(cafile=str(self.directory / "k/pki/ca.crt"))
+        try:
+            with urllib.request.urlopen(request, timeout=20, context=context) as answer:
+                return f"{answer.status}"
+        except urllib.error.HTTPError as error:
+            return f"{error.code}: {json.load(error)['message']}"
+
+    def test_3b_of_its_nodes_status_a_plugin_writes_one_condition_only(self):
+        mine = self.plugin(NODES[0])
+        complete = {"type": "tahoma.dev/DevicesComplete", "status": "False", "reason": "NoTaints", "message": "none"}
+        self.beat()
+        before = self.get("node", NODES[0])["status"]
+        address = {"type": "InternalIP", "address": "10.0.0.9"}
+        for node, status, told in (
+                (NODES[1], {"conditions": [complete]}, f"own node only, which is {NODES[0]}"),
+                (NODES[0], {"capacity": {"cpu": "1"}}, "DevicesComplete only"),
+                (NODES[0], {"allocatable": {"cpu": None}}, "DevicesComplete only"),
+                (NODES[0], {"allocatable": None, "capacity": None}, "DevicesComplete only"),
+                (NODES[0], {"addresses": [address]}, "DevicesComplete only"),
+                (NODES[0], {"conditions": [{"type": "Ready", "status": "False"}]}, "DevicesComplete only"),
+                (NODES[0], {"conditions": [complete, {"type": "Ready", "$patch": "delete"}]}, "DevicesComplete only"),
+                (NODES[0], {"conditions": [complete, {"type": "DiskPressure", "status": "True"}]}, "DevicesComplete only")):
+            with self.subTest(node=node, status=status):
+                said = self.patch_status(mine, node, **status)
+                self.assertRegex(said, "^403: ")
+                self.assertIn(told, said)
+        self.assertRegex(self.patch_status(self.account("tahoma-dra-plugin"), NODES[0], conditions=[complete]), "^403: .*names no node")
+        for status in ("False", "True"):
+            self.assertEqual(self.patch_status(mine, NODES[0], conditions=[{**complete, "status": status}]), "200")
+            after = self.get("node", NODES[0])["status"]
+            shown = {one["type"]: one for one in after.pop("conditions")}
+            self.assertEqual(shown.pop("tahoma.dev/DevicesComplete")["status"], status)
+            self.assertEqual(shown, {one["type"]: one for one in before["conditions"]})
+            self.assertEqual(after, {name: value for name, value in before.items() if name != "conditions"})
 
     def test_4_claims_that_would_get_around_tahoma_are_refused(self):
         bad = claim("bad")

@@ -5,6 +5,7 @@
                                          prints the path of an administrator's KUBECONFIG
     control_plane.py save DIR FILE       writes a backup of etcd
     control_plane.py restore DIR FILE    stops everything, puts the backup in etcd's place, and starts it again
+    control_plane.py default-gates DIR   starts both servers again with the feature gates that their version has by default
     control_plane.py down DIR
 
 etcd, kube-apiserver and kube-controller-manager come from build_tools.sh (folder in $KUBERNETES_BIN); --servers has
@@ -220,10 +221,25 @@ def restore(directory, file):
     start_again(directory, "kube-controller-manager")
 
 
+def default_gates(directory):
+    """As an administrator turns them on. The address stays as it was."""
+    names = ("kube-apiserver", "kube-controller-manager")
+    for name in reversed(names):
+        file = directory / "commands" / name
+        command = json.loads(file.read_text())
+        at = command.index("--feature-gates")
+        file.write_text(json.dumps(command[:at] + command[at + 2:]))
+        stop(directory, name)
+    server = start_again(directory, names[0])
+    wait_for(f"https://127.0.0.1:{port_of(directory)}/readyz", Keys(directory / "pki"), server,
+             directory / "log" / "kube-apiserver.log")
+    start_again(directory, names[1])
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Start or stop a real Kubernetes control plane.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("up", "down", "save", "restore"):
+    for name in ("up", "down", "save", "restore", "default-gates"):
         commands.add_parser(name).add_argument("directory", type=lambda text: pathlib.Path(text).resolve())
     commands.choices["up"].add_argument("--accounts", action="store_true")
     commands.choices["up"].add_argument("--servers", type=pathlib.Path)
@@ -238,6 +254,8 @@ def main(arguments=None):
         return subprocess.call([sys.executable, HERE.parent.parent / "examples/local/down.py", args.directory])
     elif args.command == "save":
         save(args.directory, args.file)
+    elif args.command == "default-gates":
+        default_gates(args.directory)
     else:
         restore(args.directory, args.file)
     return 0

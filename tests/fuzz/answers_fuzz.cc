@@ -1,9 +1,9 @@
 // What an API server answers to the plugin: to its slices, its reports of health, its labels and
 // its reads of claims. Whatever the answers are, no call crashes, and a failure says why.
 //
-// The first letter is who asks: p publishes, h reports health, l labels, c reads a claim. Each line
-// after the first is the body of an answer; one that begins with "!" and a digit is of that hundred
-// of HTTP statuses. No more lines: no more answers.
+// The first letter is who asks: p publishes and says whether all is shown, h reports health, l
+// labels, c reads a claim. Each line after the first is the body of an answer; one that begins with
+// "!" and a digit is of that hundred of HTTP statuses. No more lines: no more answers.
 
 #include <algorithm>
 #include <string>
@@ -11,6 +11,7 @@
 
 #include "dra-plugin/claims/allocation.h"
 #include "dra-plugin/slices/claim_source.h"
+#include "dra-plugin/slices/completeness.h"
 #include "dra-plugin/slices/health_reporter.h"
 #include "dra-plugin/slices/node_labeller.h"
 #include "dra-plugin/slices/slice_publisher.h"
@@ -84,10 +85,17 @@ void Ask(char who, Script& api) {
   SlicePublisher publisher(api, kNode);
   HealthReporter reporter(api, kNode);
   NodeLabeller labeller(api, kNode);
+  CompletenessReporter completeness(api, kNode);
   ApiClaimSource source(api);
   for (int look = 0; look < 2; ++look) {
     absl::Status status;
-    if (who == 'p') status = publisher.Publish(kPool);
+    if (who == 'p') {
+      status = publisher.Publish(kPool);
+      if (const auto node = publisher.TakeNode(); status.ok() && node != nullptr) {
+        const Completeness found = CompletenessOf(kPool, publisher.server());
+        status = completeness.Report(*node, found, WallTime{});
+      }
+    }
     if (who == 'h') status = reporter.Report(OneClaim(), kPool, WallTime{});
     if (who == 'l') status = labeller.Publish(kInventory);
     if (who == 'c') {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -112,6 +113,11 @@ class SharedApi final : public kube::Transport {
   explicit SharedApi(kube::Transport& api) : api_(api) {}
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     const std::lock_guard lock(mutex_);
+    if (request.target.find("/status") != std::string::npos && statuses_refused_ != 0) {
+      ++refusals_;
+      changed_.notify_all();
+      return kube::Response{.status = statuses_refused_, .headers = {}, .body = "{}"};
+    }
     const auto claim = claims_.find(request.target);
     absl::StatusOr<kube::Response> response =
         claim == claims_.end()
@@ -140,6 +146,12 @@ class SharedApi final : public kube::Transport {
     const std::lock_guard lock(mutex_);
     claims_[kClaims + name] = std::move(object);
   }
+  // Answers writes of any status with this HTTP status; 0: as the server does.
+  void RefuseStatuses(int status) {
+    const std::lock_guard lock(mutex_);
+    statuses_refused_ = status;
+  }
+  int refusals() const { return refusals_; }
   void Forget(const std::string& name) {
     const std::lock_guard lock(mutex_);
     claims_.erase(kClaims + name);
@@ -164,6 +176,8 @@ class SharedApi final : public kube::Transport {
   std::condition_variable changed_;
   kube::Transport& api_;
   std::map<std::string, std::string> claims_;  // by request target
+  int statuses_refused_ = 0;
+  std::atomic<int> refusals_ = 0;
 };
 
 std::string Unhealthy(const Json& device) {
@@ -242,6 +256,16 @@ class PluginTest : public testing::ApiFixture {
       return !devices.empty() && Unhealthy(devices.begin()->second) == "node-lost";
     });
   }
+  // Waits until the Node has the condition tahoma.dev/DevicesComplete.
+  bool SaysWhetherAllIsShown(const std::string& status) {
+    return api_.WaitFor([&](const auto&) {
+      const auto node = in_process_.Send({.target = "/api/v1/nodes/node-a"})->Json();
+      for (const Json& condition : kube::ListAt(*node, {"status", "conditions"})) {
+        if (condition.at("type") == kDevicesComplete) return condition.at("status") == status;
+      }
+      return false;
+    });
+  }
   // Why the plugin is not ready, check by check.
   std::string NotReady() {
     std::string reasons;
@@ -306,6 +330,34 @@ TEST_F(PluginTest, ABrokenChipIsPublishedAndItsRepairToo) {
   }));
   node_->Break(3, "");
   EXPECT_TRUE(PublishedHealthy());
+}
+
+TEST_F(PluginTest, TheNodeSaysThatAllIsShown) {
+  Start();
+  EXPECT_TRUE(SaysWhetherAllIsShown("True"));
+}
+
+// As without the right to do so: the devices matter more.
+TEST_F(PluginTest, ANodeThatMayNotSayItIsPublishedAllTheSameAndSaysItLater) {
+  resync_period_ = milliseconds(20);
+  for (const int refusal : {403, 500}) {
+    api_.RefuseStatuses(refusal);
+    Start();
+    ASSERT_TRUE(PublishedHealthy());
+    node_->Break(3, "dma-error");
+    EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
+      return Unhealthy(devices.at("neuron-device-3")) == "dma-error";
+    }));
+    const int before = api_.refusals();
+    EXPECT_TRUE(api_.WaitFor([&](const auto&) { return api_.refusals() >= before + 2; }));
+    EXPECT_EQ(NotReady(), "kubelet: no kubelet has registered the plugin\n");
+    api_.RefuseStatuses(0);
+    EXPECT_TRUE(SaysWhetherAllIsShown("True"));
+    plugin_.reset();
+    node_->Break(3, "");
+    ASSERT_EQ(Call("DELETE", "/api/v1/nodes/node-a").status, 200);
+    ASSERT_EQ(Call("POST", "/api/v1/nodes", {{"metadata", {{"name", "node-a"}}}}).status, 201);
+  }
 }
 
 TEST_F(PluginTest, ALostNodeIsUnhealthyAndComesBackWithItsClaims) {

@@ -139,6 +139,32 @@ TEST_P(ShownPoolTest, SlicesKeepTheLimitsOfTheirRelease) {
   }
 }
 
+// The kinds of the pool's devices, told by their names.
+Publish KindsIn(const Pool& pool) {
+  Publish kinds = {.chips = false, .lnc1 = false, .lnc2 = false, .node = false};
+  for (const Device& device : Devices(pool)) {
+    kinds.chips |= device.name.find("-device-") != std::string::npos;
+    kinds.lnc1 |= device.name.find("-lnc1-") != std::string::npos;
+    kinds.lnc2 |= device.name.find("-lnc2-") != std::string::npos;
+    kinds.node |= device.name == "neuron-node";
+  }
+  return kinds;
+}
+
+TEST_P(ShownPoolTest, WhatIsLeftOutIsWhatThePoolHasAndDoesNotShow) {
+  const auto [support, ultra_server] = GetParam();
+  for (const Publish& publish : EveryChoice()) {
+    const Pool pool = *BuildPool(Node(ultra_server), {.publish = publish});
+    const Publish all = KindsIn(pool);
+    const Publish shown = KindsIn(ShownPool(pool, support));
+    const Publish left_out = LeftOut(pool, support);
+    EXPECT_FALSE(left_out.chips);
+    EXPECT_EQ(left_out.lnc1, all.lnc1 && !shown.lnc1);
+    EXPECT_EQ(left_out.lnc2, all.lnc2 && !shown.lnc2);
+    EXPECT_EQ(left_out.node, all.node && !shown.node);
+  }
+}
+
 TEST(ShownPoolTest, WhereCountersAreApartNothingIsLeftOut) {
   const Pool pool = *BuildPool(Node(true), {});
   EXPECT_EQ(ShownPool(pool, CounterSupport::kApart), pool);

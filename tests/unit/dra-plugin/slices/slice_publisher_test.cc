@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -280,6 +281,88 @@ TEST_F(SlicePublisherTest, WhereNoCountersAreKeptDevicesThatOverlapAreNeverShown
   ExpectWhole(Build(TestNode(), kChipsOnly));
 }
 
+// As after an upgrade of the API server, or a feature gate that was turned on.
+TEST_F(SlicePublisherTest, WhatWasLeftOutAppearsWithoutAChangeOfTheNodeWhenTheServerKeepsIt) {
+  std::set<std::string> dropped = kCounterFields;
+  dropped.insert(kTaintsField);
+  api_.edit = [&](json& slice) { RemoveFields(dropped, slice); };
+  wire::Inventory broken = TestNode();
+  broken.chips[3] = {.index = 3, .healthy = false, .reason = "dma"};
+  SlicePublisher publisher(api_, "node-a");
+  const auto support = [&] { return std::pair(publisher.counters(), publisher.dropped_fields()); };
+  ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
+  EXPECT_EQ(support(),
+            std::pair(std::optional(CounterSupport::kNone), std::set<std::string>{kTaintsField}));
+
+  dropped.erase(kTaintsField);
+  ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
+  EXPECT_EQ(support(), std::pair(std::optional(CounterSupport::kNone), std::set<std::string>()));
+  ExpectWhole(Build(broken, kChipsOnly));
+
+  dropped.clear();
+  ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
+  EXPECT_EQ(support(), std::pair(std::optional(CounterSupport::kApart), std::set<std::string>()));
+  ExpectWhole(Build(broken));
+  api_.TakeLog();
+  ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
+  for (const std::string& line : api_.TakeLog()) {
+    EXPECT_TRUE(line.starts_with("GET ") && line != "GET /version") << line << ": it lacks nothing";
+  }
+}
+
+TEST_F(SlicePublisherTest, WhereTaintsAreStillDroppedWhatIsBrokenIsNotShownForAMoment) {
+  std::set<std::string> dropped = kCounterFields;
+  dropped.insert(kTaintsField);
+  api_.edit = [&](json& slice) { RemoveFields(dropped, slice); };
+  wire::Inventory broken = TestNode();
+  broken.chips[3] = {.index = 3, .healthy = false, .reason = "dma"};
+  SlicePublisher publisher(api_, "node-a");
+  ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
+  dropped = {kTaintsField};  // the gate of counters was turned on
+  bool seen = false;
+  api_.before = [&](const kube::Request& request) {
+    seen = seen || request.Text().find("neuron-device-3\"") != std::string::npos;
+  };
+  ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
+  EXPECT_FALSE(seen);
+  EXPECT_EQ(publisher.counters(), CounterSupport::kApart);
+  EXPECT_EQ(publisher.dropped_fields(), std::set<std::string>{kTaintsField});
+}
+
+// As while the API servers behind one address are upgraded one by one.
+TEST_F(SlicePublisherTest, WhereOnlyTheServerThatIsLookedAtKeepsCountersNoCoresAreShown) {
+  bool dry_run = false;
+  bool cores = false;
+  api_.before = [&](const kube::Request& request) {
+    dry_run = request.target.find("dryRun") != std::string::npos;
+    cores = cores || request.Text().find("neuron-core") != std::string::npos;
+  };
+  api_.edit = [&](json& slice) {
+    if (!dry_run) RemoveFields(kCounterFields, slice);
+  };
+  SlicePublisher publisher(api_, "node-a");
+  for (int look = 0; look < 2; ++look) {
+    ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
+    ExpectWhole(Build(TestNode(), kChipsOnly));
+    EXPECT_EQ(publisher.counters(), CounterSupport::kNone);
+    EXPECT_TRUE(publisher.dropped_fields().empty());
+  }
+  EXPECT_FALSE(cores) << "not even for a moment";
+  api_.edit = nullptr;
+  ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
+  ExpectWhole(Build(TestNode()));
+}
+
+TEST_F(SlicePublisherTest, TheNodeThatWasReadIsGivenAwayOnce) {
+  SlicePublisher publisher(api_, "node-a");
+  EXPECT_EQ(publisher.TakeNode(), nullptr);
+  ASSERT_TRUE(publisher.Publish(Build(TestNode(), kChipsOnly)).ok());
+  const std::shared_ptr<const json> node = publisher.TakeNode();
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->at("metadata").at("uid"), node_uid_);
+  EXPECT_EQ(publisher.TakeNode(), nullptr);
+}
+
 // A server whose version is another, and which takes counters with devices, as 1.34 does.
 std::function<std::optional<kube::Response>(const kube::Request&)> Version(std::string minor) {
   return [body = json{{"major", "1"}, {"minor", std::move(minor)}}.dump()](
@@ -308,6 +391,8 @@ TEST_F(SlicePublisherTest, Before135CountersAndDevicesAreInOneSlice) {
   ASSERT_EQ(spec["sharedCounters"].size(), 1u);
   EXPECT_EQ(spec["sharedCounters"][0]["counters"].size(), 16u) << "at most 32 in 1.34";
   for (const json& device : spec["devices"]) EXPECT_EQ(device["consumesCounters"].size(), 1u);
+  EXPECT_EQ(publisher.server().counters, CounterSupport::kTogether);
+  EXPECT_EQ(publisher.server().minor, 34);
 }
 
 TEST_F(SlicePublisherTest, AVersionThatCannotBeReadIsAnErrorAndNothingIsPublished) {
