@@ -35,7 +35,7 @@ target_link_libraries(re2 INTERFACE ${re2_LINK_LIBRARIES})
 # value is in them, which is nearly all a library's.
 set(TAHOMA_PCH_HEADERS <algorithm> <chrono> <functional> <map> <memory> <optional> <set> <string>
     <string_view> <vector> <fmt/format.h> <absl/status/statusor.h>
-    <absl/container/flat_hash_map.h> <lib/base/json.h>)
+    <absl/container/flat_hash_map.h> <lib/base/compiled_once.h> <lib/base/json.h>)
 file(WRITE "${CMAKE_BINARY_DIR}/pch/empty.cc.in" "")
 configure_file("${CMAKE_BINARY_DIR}/pch/empty.cc.in" "${CMAKE_BINARY_DIR}/pch/empty.cc" COPYONLY)
 function(tahoma_pch name)

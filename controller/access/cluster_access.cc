@@ -50,7 +50,7 @@ absl::StatusOr<ClusterAccess::UserOrNobody> ClusterAccess::UserOf(std::string_vi
 }
 
 absl::StatusOr<bool> ClusterAccess::MayDo(const User& user, const Attributes& wanted) {
-  Json spec = Json::parse(user.subject);
+  Json spec = ParseJson(user.subject);
   spec["nonResourceAttributes"] = {{"path", wanted.path}, {"verb", wanted.verb}};
   const Sha256Digest key = Sha256(spec.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (const auto kept = allowed_.Find(key, clock_.MonotonicNow())) return *kept;

@@ -98,7 +98,7 @@ rest::Response Take(const Route& route, const rest::Request& request) {
       return rest::Response::Problem(415, fmt::format("Content-Type: must be {}, not \"{}\"",
                                                       kJsonType, request.header("Content-Type")));
     }
-    *body = Json::parse(request.body, nullptr, false);
+    *body = TryParseJson(request.body);
     if (body->is_discarded()) {
       return Refused(Refuse(kInvalidParameterValue, "the body is not JSON"));
     }

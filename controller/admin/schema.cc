@@ -236,11 +236,11 @@ Schema Named(std::string_view name) {
 }
 
 absl::Status CheckBody(const Schema& schema, const Json& value) {
-  return Check(Json::parse(schema), "", value);
+  return Check(ParseJson(schema), "", value);
 }
 
 absl::Status CheckParameter(const Schema& schema, std::string_view name, const std::string& text) {
-  const Json form = Json::parse(schema);
+  const Json form = ParseJson(schema);
   const auto& type = form.at("type").get_ref<const std::string&>();
   Json value = text;
   if (type == "integer") {

@@ -124,7 +124,7 @@ absl::Status VisitBackup(std::string_view text, const VisitRecord& visit) {
     if (end == std::string_view::npos) break;
     const std::string_view line = text.substr(0, end + 1);
     text.remove_prefix(line.size());
-    const Json json = Json::parse(line, nullptr, false);
+    const Json json = TryParseJson(line);
     if (number == 1) {
       TAHOMA_RETURN_IF_ERROR(CheckHead(json));
     } else if (!json.is_object()) {

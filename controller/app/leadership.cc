@@ -38,7 +38,7 @@ Leadership::~Leadership() {
   thread_.join();
   const auto freed = election_.Release(clock_.MonotonicNow(), clock_.WallNow());
   if (!freed) return;
-  const auto lease = Json::parse(*freed, nullptr, false);
+  const auto lease = TryParseJson(*freed);
   if (!client_.Update(kube::kLeases, lease).ok()) log_("the lease could not be given up");
 }
 
@@ -87,7 +87,7 @@ void Leadership::Act(const kube::LeaderElection::Step& step) {
     election_.OnRead(client_.Get(kube::kLeases, {ns_, name_}), clock_.MonotonicNow());
     return;
   }
-  const auto lease = Json::parse(step.lease, nullptr, false);
+  const auto lease = TryParseJson(step.lease);
   const auto written = step.action == Action::kCreate ? client_.Create(kube::kLeases, ns_, lease)
                                                       : client_.Update(kube::kLeases, lease);
   election_.OnWritten(written, clock_.MonotonicNow());

@@ -51,7 +51,7 @@ LayerCounts DecodeCounts(const kube::Field& object) {
 }
 
 absl::StatusOr<FleetSummary> DecodeSummary(std::string_view text) {
-  const Json object = Json::parse(text, nullptr, false);
+  const Json object = TryParseJson(text);
   if (!object.is_object()) return InvalidArgument("expected a JSON object");
   kube::Reading reading(object);
   const kube::Field root = reading.root();

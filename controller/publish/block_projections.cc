@@ -187,7 +187,7 @@ kube::Request BlockProjections::RequestOf(const Kind& kind, const Projection::Wr
       return kube::PatchRequest(
           kind.resource, write.key, kube::PatchType::kJson,
           Json::array(
-              {Json{{"op", "add"}, {"path", "/status"}, {"value", Json::parse(write.status)}}}));
+              {Json{{"op", "add"}, {"path", "/status"}, {"value", ParseJson(write.status)}}}));
     case Projection::Kind::kCreate:
       break;
   }
@@ -197,7 +197,7 @@ kube::Request BlockProjections::RequestOf(const Kind& kind, const Projection::Wr
                              {{"apiVersion", "tahoma.dev/v1alpha1"},
                               {"kind", kind.name},
                               {"metadata", std::move(metadata)},
-                              {"status", Json::parse(write.status)}});
+                              {"status", ParseJson(write.status)}});
 }
 
 }  // namespace tahoma::controller

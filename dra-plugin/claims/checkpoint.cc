@@ -27,7 +27,7 @@ json ToJson(const PreparedClaim& claim) {
     devices.push_back(
         {{"request", device.request}, {"pool", device.pool}, {"device", device.device}});
   }
-  json out = {{"grant", json::parse(wire::EncodeClaimGrant(claim.grant))},
+  json out = {{"grant", ParseJson(wire::EncodeClaimGrant(claim.grant))},
               {"token", claim.token},
               {"coresPerChip", claim.cores_per_chip},
               {"workloadSocket", claim.workload_socket},

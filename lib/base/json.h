@@ -1,6 +1,6 @@
 // JSON values: nlohmann's, whose objects may share their members.
 //
-//   Json pod = Json::parse(text);
+//   Json pod = ParseJson(text);
 //   ShareJson(pod);
 //   Json bound = pod;                       // no copy
 //   bound["spec"]["nodeName"] = "node-1";   // pod is as it was
@@ -25,6 +25,10 @@
 // share; and it does so with a list of all values below, which costs more than the freeing itself.
 template <>
 inline void tahoma::Json::json_value::destroy(nlohmann::detail::value_t type);
+// In json.cc, for nlohmann's writer is much to compile and every file would do it.
+template <>
+tahoma::Json::string_t tahoma::Json::dump(int indent, char indent_char, bool ensure_ascii,
+                                          error_handler_t error_handler) const;
 
 namespace tahoma {
 namespace json_internal {
@@ -63,6 +67,11 @@ void Free(Container* container) {
 }
 
 }  // namespace json_internal
+
+// Reads a text. Throws Json::parse_error when it is no JSON.
+Json ParseJson(std::string_view text);
+// The same; a value for which is_discarded() holds when it is no JSON.
+Json TryParseJson(std::string_view text);
 
 // From now on copies of `value` have its objects' members in common.
 inline void ShareJson(Json& value) {

@@ -32,7 +32,7 @@ absl::StatusOr<BlockConfig> ParseBlockConfig(std::string_view json) {
     return InvalidArgument("the configuration has {} bytes; at most {} are allowed", json.size(),
                            kDeviceConfigBytesMax);
   }
-  const Json object = Json::parse(json, nullptr, false);
+  const Json object = TryParseJson(json);
   if (!object.is_object()) return InvalidArgument("the configuration is not a JSON object");
   TAHOMA_RETURN_IF_ERROR(CheckWord(object, "apiVersion", kVersion));
   TAHOMA_RETURN_IF_ERROR(CheckWord(object, "kind", kKind));

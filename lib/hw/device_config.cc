@@ -59,7 +59,7 @@ absl::StatusOr<DeviceConfig> ParseDeviceConfig(std::string_view json) {
     return InvalidArgument("the configuration has {} bytes; at most {} are allowed", json.size(),
                            kDeviceConfigBytesMax);
   }
-  const Json object = Json::parse(json, nullptr, false);
+  const Json object = TryParseJson(json);
   if (!object.is_object()) return InvalidArgument("the configuration is not a JSON object");
   const std::string version = TextOf(object, "apiVersion");
   if (version != kDeviceConfigApiVersion) {

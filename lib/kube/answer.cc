@@ -59,7 +59,7 @@ absl::Status MakeError(int code, const json& status, std::string_view retry_afte
 std::optional<ApiError> ApiErrorOf(const absl::Status& status) {
   const auto payload = status.GetPayload(kPayload);
   if (!payload) return std::nullopt;
-  const json stored = json::parse(std::string(*payload), nullptr, false);
+  const json stored = TryParseJson(std::string(*payload));
   if (!stored.is_object()) return std::nullopt;
   ApiError error{.code = stored.value("code", 0),
                  .reason = TextAt(stored, "reason"),

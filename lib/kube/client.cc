@@ -59,7 +59,7 @@ absl::StatusOr<json> Client::Call(const Request& request, Repeat repeat) {
     if (error.ok()) {
       json body = response->parsed         ? *response->parsed
                   : response->body.empty() ? json()
-                                           : json::parse(response->body, nullptr, false);
+                                           : TryParseJson(response->body);
       if (!body.is_discarded()) return body;
       error = Unavailable("{} {}: the answer is not JSON", request.method, request.target);
     }

@@ -27,7 +27,7 @@ std::int64_t TransitionsOf(const json& lease) {
 }  // namespace
 
 std::string LeaderElection::Desired(WallTime wall) const {
-  json lease = json::parse(observed_, nullptr, false);
+  json lease = TryParseJson(observed_);
   if (!lease.is_object()) {
     lease = {{"apiVersion", "coordination.k8s.io/v1"},
              {"kind", "Lease"},
@@ -158,7 +158,7 @@ std::optional<MonotonicTime> LeaderElection::leads_until() const {
 
 std::optional<std::string> LeaderElection::Release(MonotonicTime now, WallTime wall) const {
   if (!IsLeader(now)) return std::nullopt;
-  json lease = json::parse(Desired(wall), nullptr, false);
+  json lease = TryParseJson(Desired(wall));
   lease["spec"]["holderIdentity"] = "";
   lease["spec"]["leaseDurationSeconds"] = 1;
   return lease.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -17,7 +17,7 @@ std::string_view Response::header(std::string_view name) const {
 
 std::shared_ptr<const tahoma::Json> Response::Json() const {
   if (parsed) return parsed;
-  return std::make_shared<const tahoma::Json>(tahoma::Json::parse(body, nullptr, false));
+  return std::make_shared<const tahoma::Json>(TryParseJson(body));
 }
 
 std::vector<absl::StatusOr<Response>> Transport::SendAll(const std::vector<Request>& requests) {
@@ -30,7 +30,7 @@ absl::StatusOr<Response> Transport::Watch(const Request& request, const EventSin
                                           std::chrono::milliseconds idle_timeout) {
   const auto on_line = [&](std::string_view line) {
     if (line.empty()) return true;
-    const tahoma::Json event = tahoma::Json::parse(line, nullptr, false);
+    const tahoma::Json event = TryParseJson(line);
     const auto is_event = [&] {
       return event.is_object() && event.contains("object") &&
              event.value("type", tahoma::Json()).is_string();

@@ -82,7 +82,7 @@ absl::StatusOr<json> ReadSpec(const std::filesystem::path& file) {
   if (text.size() > kMaxCdiSpecBytes) {
     return InvalidArgument("{} is longer than {} bytes", file.string(), kMaxCdiSpecBytes);
   }
-  json spec = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json spec = TryParseJson(text);
   if (!spec.is_object() || !spec.contains("kind") || !spec["kind"].is_string() ||
       !spec.contains("devices") || !spec["devices"].is_array()) {
     return InvalidArgument("{} is no CDI spec: kind or devices are missing", file.string());

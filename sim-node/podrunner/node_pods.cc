@@ -88,7 +88,7 @@ std::string NodePods::Checkpoint() const {
 }
 
 absl::Status NodePods::Restore(std::string_view checkpoint) {
-  const json read = json::parse(checkpoint, nullptr, /*allow_exceptions=*/false);
+  const json read = TryParseJson(checkpoint);
   const json* claims = kube::ValueAt(read, {"claims"});
   if (claims == nullptr || !claims->is_array()) {
     return DataLoss("the checkpoint of prepared claims is not readable JSON");
@@ -162,7 +162,7 @@ void NodePods::Add(const json& object, WallTime now) {
 }
 
 void NodePods::Update(Pod& pod, const json& object, WallTime now) {
-  pod.status_lost = !ShowsStatus(object, json::parse(pod.written));
+  pod.status_lost = !ShowsStatus(object, ParseJson(pod.written));
   pod.removal_lost = pod.machine->finished();
   pod.shown = std::make_shared<const json>(object);
   absl::StatusOr<PodSpec> spec = ParsePod(object);

@@ -130,7 +130,7 @@ absl::Status PodRunner::CheckPod(const Write& write) {
 }
 
 absl::Status PodRunner::PatchStatus(const PodRef& pod, const std::string& status) {
-  json patch = {{"metadata", {{"uid", pod.uid}}}, {"status", json::parse(status)}};
+  json patch = {{"metadata", {{"uid", pod.uid}}}, {"status", ParseJson(status)}};
   const absl::Status written =
       ports_.api_once
           .Patch(kube::kPods, {pod.name_space, pod.name}, kube::PatchType::kStrategicMerge, patch,

@@ -29,7 +29,7 @@ absl::StatusOr<int> ChipNumber(std::string_view text) {
 // and nothing else.
 absl::StatusOr<json> BodyWith(const rest::Request& request,
                               std::initializer_list<std::string_view> keys) {
-  json body = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
+  json body = TryParseJson(request.body);
   if (!body.is_object()) {
     return InvalidArgument("the body must be a JSON object with \"{}\"",
                            fmt::join(keys, "\" and \""));

@@ -219,7 +219,7 @@ absl::StatusOr<wire::Reply> NodeServer::ServePlugin(const wire::Request& request
 }
 
 absl::StatusOr<wire::Reply> NodeServer::ServeWorkload(const wire::Request& request) {
-  const json params = json::parse(request.params, nullptr, /*allow_exceptions=*/false);
+  const json params = TryParseJson(request.params);
   Caller caller;
   if (params.is_object() && params.contains("token") && params["token"].is_string()) {
     caller.token = params["token"].get<std::string>();

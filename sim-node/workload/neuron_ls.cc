@@ -173,7 +173,7 @@ ListedDevice ParseDevice(const json& object) {
 
 absl::StatusOr<DeviceList> ParseDevices(std::string_view text) {
   try {
-    const json reply = json::parse(text);
+    const json reply = ParseJson(text);
     DeviceList list{.instance_type = reply.at("instanceType").get<std::string>(),
                     .node_name = reply.at("nodeName").get<std::string>(),
                     .lnc = reply.at("lnc").get<int>()};

@@ -20,7 +20,7 @@ Json AnswerTo(kube::Transport& api, const kube::Request& request) {
                  answer.ok() ? answer->body.c_str() : answer.status().ToString().c_str());
     std::exit(1);
   }
-  return Json::parse(answer->body);
+  return ParseJson(answer->body);
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ void CheckStream(const rest::Request& request, rest::Response& response) {
   if (request.path.ends_with("/log")) return;
   std::string_view rest = lines;
   while (!rest.empty()) {
-    if (Json::parse(TakeLine(rest), nullptr, false).is_discarded()) {
+    if (TryParseJson(TakeLine(rest)).is_discarded()) {
       Fail(request, "a watch's line is not JSON", lines);
     }
   }
@@ -126,7 +126,7 @@ Answered ApiUnderTest::Ask(const rest::Request& request) {
     CheckStream(request, response);
     return answered;
   }
-  answered.body = std::make_shared<Json>(Json::parse(response.body, nullptr, false));
+  answered.body = std::make_shared<Json>(TryParseJson(response.body));
   const Json& body = *answered.body;
   if (response.content_type.find("json") != std::string::npos && body.is_discarded()) {
     Fail(request, "the answer is not JSON", response.body);

@@ -85,7 +85,7 @@ void FuzzOne(std::string_view input) {
     if (pods.Restore(text).ok()) CheckCheckpoint(pods);
     return;
   }
-  const Json object = Json::parse(text, nullptr, false);
+  const Json object = TryParseJson(text);
   if (object.is_discarded()) return;
   if (input[0] == 'p') return LivePod(object);
   const auto claim = ParseClaimFacts(object);

@@ -48,7 +48,7 @@ void FuzzBlock(const Json& object) {
 
 void FuzzOne(std::string_view input) {
   if (input.empty()) return;
-  const Json object = Json::parse(input.substr(1), nullptr, false);
+  const Json object = tahoma::TryParseJson(input.substr(1));
   if (object.is_discarded()) return;
   constexpr std::size_t kKinds = std::size(kRequestKinds);
   const auto kind = static_cast<std::size_t>(static_cast<unsigned char>(input[0])) % (kKinds + 1);

@@ -295,7 +295,7 @@ bool IsLarge(const Json& params) {
 }
 
 std::optional<Line> ReadLine(std::string_view text) {
-  Json header = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json header = TryParseJson(text);
   if (!header.is_object()) return std::nullopt;
   std::string payload;
   if (const Json* given = FindMember(header, "payload"); given != nullptr && given->is_string()) {

@@ -50,11 +50,11 @@ class Script final : public Transport {
     return line;
   }
   static bool IsList(std::string_view line) {
-    const auto json = tahoma::Json::parse(line, nullptr, false);
+    const auto json = tahoma::TryParseJson(line);
     return json.is_object() && json.contains("items");
   }
   static int CodeOf(std::string_view line) {
-    const auto json = tahoma::Json::parse(line, nullptr, false);
+    const auto json = tahoma::TryParseJson(line);
     const tahoma::Json* code = tahoma::FindMember(json, "code");
     if (code == nullptr || !code->is_number_unsigned()) return 200;
     const auto value = code->get<std::uint64_t>();

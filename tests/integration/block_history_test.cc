@@ -277,7 +277,7 @@ class Client {
   Json Insist(bool admin, kube::Request request) {
     for (;;) {
       const auto answer = target_.Ask(admin, request);
-      if (answer) return Json::parse(std::string(answer->body));
+      if (answer) return ParseJson(std::string(answer->body));
     }
   }
 
@@ -385,7 +385,7 @@ std::array<std::string, kDays> Offerings(Target& target) {
     EXPECT_TRUE(target.controller().Eventually([&] {
       const auto answer = target.Ask(true, {.target = Client::SearchTarget(day)});
       if (!answer) return false;
-      const Json found = Json::parse(std::string(answer->body)).at("capacityBlockOfferings");
+      const Json found = ParseJson(std::string(answer->body)).at("capacityBlockOfferings");
       if (found.empty()) return false;
       offerings[static_cast<std::size_t>(day)] =
           found.at(0).at("capacityBlockOfferingId").get<std::string>();
@@ -409,7 +409,7 @@ TEST(BlockHistoryTest, WhatClientsAreToldIsPossibleOneAfterTheOtherThroughKills)
     std::string all = Client::SearchTarget(0);
     all.replace(all.find("Count=1"), 7, fmt::format("Count={}", kHosts));
     const auto answer = target.Ask(true, {.target = all});
-    return answer && !Json::parse(std::string(answer->body)).at("capacityBlockOfferings").empty();
+    return answer && !ParseJson(std::string(answer->body)).at("capacityBlockOfferings").empty();
   }));
 
   std::atomic<std::uint64_t> clock = 0;

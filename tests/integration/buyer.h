@@ -59,7 +59,7 @@ class Buyer {
  private:
   Json Call(const kube::Request& request) {
     const auto answer = admin_->Send(request);
-    return answer.ok() ? Json::parse(answer->body, nullptr, false) : Json();
+    return answer.ok() ? TryParseJson(answer->body) : Json();
   }
 
   std::unique_ptr<kube::HttpTransport> admin_;

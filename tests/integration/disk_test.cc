@@ -249,7 +249,7 @@ TEST(BackupOfARunningController, IsRestoredWithEveryGangWholeAndUnderNewVersions
     EXPECT_THAT(testing::BoundPods(second.api(), name), AnyOf(0, 2)) << name;
   }
   EXPECT_EQ(PutMap(second.api(), "after"), 201);
-  const Json after = Json::parse(Ask(second.api(), std::string(kMaps) + "/after").substr(4));
+  const Json after = ParseJson(Ask(second.api(), std::string(kMaps) + "/after").substr(4));
   EXPECT_GT(std::stoll(after.at("metadata").at("resourceVersion").get<std::string>()),
             1'000'000'000'000);
 }

@@ -225,7 +225,7 @@ TEST_F(HostileClientTest, HurtsNobodyButItself) {
   for (const auto& [map, count] : acknowledged) {
     const auto answer = api().Send({.target = MapPath(map)});
     ASSERT_TRUE(answer.ok() && answer->status == 200);
-    EXPECT_EQ(Json::parse(answer->body)["data"]["count"], count);
+    EXPECT_EQ(ParseJson(answer->body)["data"]["count"], count);
   }
   RenewLeases();
   EXPECT_TRUE(MakeOurGang("later"));

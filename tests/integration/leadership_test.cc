@@ -55,7 +55,7 @@ class LeadershipTest : public ::testing::Test {
                                         .target = target,
                                         .headers = {{"Content-Type", "application/json"}},
                                         .body = body.is_null() ? "" : body.dump()});
-    return answer.ok() ? Json::parse(answer->body, nullptr, false) : Json();
+    return answer.ok() ? TryParseJson(answer->body) : Json();
   }
   Json Buy(const std::string& data, const std::string& offering, const std::string& token) {
     return Ask(data, "POST", "/v1/capacityblocks/default",

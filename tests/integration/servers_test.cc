@@ -96,7 +96,7 @@ TEST_F(ServersTest, ABackupThatIsReadIsInTheAudit) {
                       dir_.path() + "/reader.log");
   ASSERT_EQ(reader.Wait(), 0) << reader.log();
   ASSERT_TRUE(controller_->Eventually([&] { return ReadAll(dir_.path() + "/audit") != ""; }));
-  const Json line = Json::parse(ReadAll(dir_.path() + "/audit"));
+  const Json line = ParseJson(ReadAll(dir_.path() + "/audit"));
   EXPECT_EQ(line.at("requestURI"), "/v1/backup");
   EXPECT_EQ(line.at("user").at("username"), "system:unsecured");
   EXPECT_EQ(line.at("responseStatus").at("code"), 200);

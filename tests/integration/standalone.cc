@@ -91,7 +91,7 @@ int Send(kube::Transport& api, const std::string& method, const std::string& tar
 Json List(kube::Transport& api, const std::string& target) {
   const auto answer = api.Send({.target = target});
   if (!answer.ok() || answer->status != 200) return nullptr;
-  return Json::parse(answer->body)["items"];
+  return ParseJson(answer->body)["items"];
 }
 
 void SayReady(kube::Transport& api, const std::string& node) {
@@ -113,7 +113,7 @@ void MakeNode(kube::Transport& api, const std::string& name) {
   TAHOMA_CHECK(Send(api, "POST", "/api/v1/nodes", node) == 201);
   SayReady(api, name);
   const auto made = api.Send({.target = "/api/v1/nodes/" + name});
-  const std::string uid = Json::parse(made->body)["metadata"]["uid"];
+  const std::string uid = ParseJson(made->body)["metadata"]["uid"];
   const dra::PoolOptions chips = {.publish = {.lnc1 = false, .lnc2 = false, .node = false}};
   const auto slices = dra::CutIntoSlices(*dra::BuildPool(inventory, chips));
   for (std::size_t i = 0; i < slices.size(); ++i) {

@@ -32,7 +32,7 @@ class UltraServerElectionTest : public ::testing::Test {
  protected:
   // The node's state after a request to its admin API; null while it does not answer.
   json Admin(int node, const std::string& method, const std::string& target) {
-    const json answer = json::parse(nodes_.Admin(node, method, target), nullptr, false);
+    const json answer = TryParseJson(nodes_.Admin(node, method, target));
     return answer.is_discarded() ? json() : answer;
   }
   // Returns the contents of the class files of all nodes, in one line.

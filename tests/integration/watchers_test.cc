@@ -181,7 +181,7 @@ TEST_F(WatchersTest, WhoFallsBehindTheHistoryIsToldToListAgain) {
   constexpr int kRounds = 40;
   constexpr std::size_t kBig = 400 << 10;
   const auto before = controller_->api().Send({.target = kMaps});
-  const std::string version = Json::parse(before->body)["metadata"]["resourceVersion"];
+  const std::string version = ParseJson(before->body)["metadata"]["resourceVersion"];
   Watcher sleeper(address(), "big", 4096);
   ASSERT_TRUE(sleeper.ReadUntil("\"ADDED\""));
   for (int round = 0; round < kRounds; ++round) {

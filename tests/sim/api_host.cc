@@ -154,7 +154,7 @@ Answer ApiHost::Call(const std::string& method, const std::string& target, const
                                           .headers = {{"Content-Type", type}},
                                           .body = body.is_null() ? "" : body.dump()},
                                          "user");
-  return {.status = response.status, .body = json::parse(response.body, nullptr, false)};
+  return {.status = response.status, .body = TryParseJson(response.body)};
 }
 
 void ApiHost::WakeControllers() { WakeControllersAfter(world_.Latency()); }
@@ -234,7 +234,7 @@ absl::StatusOr<kube::Response> Link::Stream(const kube::Request& request,
     from = end + 1;
     if (world_.Happens(world_.swarm.repeat_event) && !sink(line)) break;
     if (is_nodes && world_.Happens(world_.swarm.node_flicker)) {
-      json event = json::parse(line);
+      json event = ParseJson(line);
       if (event["type"] == "MODIFIED") {
         world_.Meet("node flickers");
         event["type"] = "DELETED";

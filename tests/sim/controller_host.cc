@@ -74,7 +74,7 @@ void ControllerHost::StepElection() {
   } else if (step.action == Action::kRead) {
     election_->OnRead(client_.Get(kube::kLeases, {"default", "tahoma-controller"}), now);
   } else {
-    const auto lease = Json::parse(step.lease);
+    const auto lease = ParseJson(step.lease);
     election_->OnWritten(step.action == Action::kCreate
                              ? client_.Create(kube::kLeases, "default", lease)
                              : client_.Update(kube::kLeases, lease),

@@ -257,7 +257,7 @@ void VirtualNode::Beat() {
   if (!node.ok()) return;
   if (node->status == 404) return Register();
   if (node->status != 200) return;
-  const json object = json::parse(node->body, nullptr, false);
+  const json object = TryParseJson(node->body);
   for (const json& condition : object.at("status").value("conditions", json::array())) {
     if (condition.value("type", "") != "Ready" || condition.value("status", "") == "True") continue;
     (void)link_.Send(

@@ -73,7 +73,7 @@ void VirtualNode::Read(const sim::ReadClaims& read) {
       claims = text.status();
       break;
     }
-    const auto facts = sim::ParseClaimFacts(json::parse(*text));
+    const auto facts = sim::ParseClaimFacts(ParseJson(*text));
     if (!facts.ok()) {
       claims = facts.status();
       break;
@@ -179,7 +179,7 @@ int VirtualNode::SendWrite(const Write& write) {
   const auto shown = link_.Send({.method = "GET", .target = path});
   if (!shown.ok() || shown->status != 200) return shown.ok() ? shown->status : 0;
   const auto what = write.status.empty() ? sim::PodWrite::kRemoval : sim::PodWrite::kStatus;
-  const absl::Status may = CheckWrite(json::parse(shown->body), write.pod, plan_.name, what);
+  const absl::Status may = CheckWrite(ParseJson(shown->body), write.pod, plan_.name, what);
   if (!may.ok()) {
     world_.Meet(fmt::format("write withheld ({})", static_cast<int>(may.code())));
     return 409;
@@ -199,7 +199,7 @@ int VirtualNode::SendWrite(const Write& write) {
         .method = "PATCH",
         .target = path + "/status",
         .headers = {{"Content-Type", "application/strategic-merge-patch+json"}},
-        .body = json{{"metadata", {{"uid", write.pod.uid}}}, {"status", json::parse(write.status)}}
+        .body = json{{"metadata", {{"uid", write.pod.uid}}}, {"status", ParseJson(write.status)}}
                     .dump()};
   }
   const auto answer = link_.Send(request);

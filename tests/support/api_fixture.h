@@ -68,7 +68,7 @@ struct Answer {
       open = source(out, std::chrono::milliseconds(0));
       for (std::size_t at = 0; at < out.size();) {
         const std::size_t end = out.find('\n', at);
-        events.push_back(Json::parse(out.substr(at, end - at)));
+        events.push_back(ParseJson(out.substr(at, end - at)));
         at = end + 1;
       }
       if (!open) break;
@@ -113,7 +113,7 @@ class ApiFixture : public ::testing::Test {
     request.body = body;
     rest::Response response = server_->Handle(request);
     Answer answer{.status = response.status,
-                  .body = Json::parse(response.body, nullptr, false),
+                  .body = TryParseJson(response.body),
                   .text = response.body,
                   .headers = response.headers,
                   .source = response.source};

@@ -42,7 +42,7 @@ class InterceptedTransport final : public kube::Transport {
     if (refuse && refuse(request)) return Unavailable("the API server is away");
     kube::Request sent = request;
     if (edit && (request.method == "POST" || request.method == "PUT")) {
-      Json object = Json::parse(request.Text());
+      Json object = ParseJson(request.Text());
       edit(object);
       sent.body = object.dump();
       sent.parsed = nullptr;

@@ -167,7 +167,7 @@ void AppendPaths(const FieldSet& set, const std::string& path, std::vector<std::
     } else if (edge.starts_with("v:")) {
       step = fmt::format("[={}]", rest);
     } else {
-      const Json keys = Json::parse(rest);
+      const Json keys = ParseJson(rest);
       for (const auto& [key, value] : keys.items()) {
         step += fmt::format("{}{}={}", step.empty() ? "[" : ",", key, value.dump());
       }

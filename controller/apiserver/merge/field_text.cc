@@ -178,7 +178,7 @@ class Reader {
     const std::string_view quoted = text_.substr(0, size);
     text_.remove_prefix(size);
     if (quoted.find('\\') == std::string_view::npos) return quoted.substr(1, size - 2);
-    unescaped_ = Json::parse(quoted).get<std::string>();
+    unescaped_ = ParseJson(quoted).get<std::string>();
     return unescaped_;
   }
 
@@ -283,7 +283,7 @@ void CompactFields(Json& object) {
 void ExpandFields(Json& object) {
   ChangeFields(
       object, [](const Json& fields) { return fields.is_binary(); },
-      [](const Json& fields) { return Json::parse(TextOf(fields)); });
+      [](const Json& fields) { return ParseJson(TextOf(fields)); });
 }
 
 }  // namespace tahoma::controller::apiserver

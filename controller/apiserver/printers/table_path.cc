@@ -53,7 +53,7 @@ Found Filter(const Found& from, std::string_view expression) {
   if (literal.size() >= 2 && literal.front() == '\'' && literal.back() == '\'') {
     literal.front() = literal.back() = '"';
   }
-  const Json wanted = Json::parse(literal, nullptr, false);
+  const Json wanted = TryParseJson(literal);
   if (!wanted.is_primitive() || wanted.is_discarded()) return {};
   Found found;
   for (const Json* item : Items(from)) {

@@ -317,8 +317,7 @@ rest::Response AsAccepted(const rest::Request& request, rest::Response answer) {
     if (!range.as.empty()) continue;
     if (range.is_json()) break;
     if (!range.is_protobuf()) continue;
-    const absl::StatusOr<std::string> body =
-        EncodeProtobuf(json::parse(answer.body, nullptr, false));
+    const absl::StatusOr<std::string> body = EncodeProtobuf(TryParseJson(answer.body));
     if (!body.ok()) break;
     answer.body = *body;
     answer.content_type = kProtobufType;

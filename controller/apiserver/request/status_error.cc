@@ -186,7 +186,7 @@ absl::Status GenericError(int code, std::string_view reason, std::string_view me
 
 json StatusObject(const absl::Status& status) {
   if (const auto payload = status.GetPayload(kPayload)) {
-    return json::parse(std::string(*payload));
+    return ParseJson(std::string(*payload));
   }
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:

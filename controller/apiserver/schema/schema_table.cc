@@ -194,7 +194,7 @@ absl::Status ApplyOption(std::string_view option, Schema& schema) {
   } else if (word == "enum") {
     for (const std::string& one : Split(value, '|')) schema.enumeration.emplace_back(one);
   } else if (word == "default") {
-    Json parsed = Json::parse(value, nullptr, false);
+    Json parsed = TryParseJson(value);
     if (parsed.is_discarded()) return InvalidArgument("default {} is not JSON", value);
     schema.nullable = parsed.is_null();  // Go writes absent times so
     schema.default_value = std::make_shared<const Json>(std::move(parsed));

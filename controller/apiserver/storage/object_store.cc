@@ -59,7 +59,7 @@ std::optional<std::pair<ResourceName, std::string>> ParseStoreKey(std::string_vi
 
 absl::StatusOr<ObjectPtr> ParseObject(std::string key, std::string_view bytes) {
   auto object = std::make_shared<Object>();
-  auto body = std::make_shared<json>(json::parse(bytes, nullptr, false));
+  auto body = std::make_shared<json>(TryParseJson(bytes));
   if (!body->is_object() || !body->contains("metadata")) return DataLoss("not an object");
   const json& metadata = body->at("metadata");
   const auto version = metadata.find("resourceVersion");

@@ -198,7 +198,7 @@ absl::StatusOr<ContinueToken> DecodeContinue(std::string_view text) {
   if (text.size() > 4096 || !absl::WebSafeBase64Unescape({text.data(), text.size()}, &decoded)) {
     return bad;
   }
-  const json token = json::parse(decoded, nullptr, false);
+  const json token = TryParseJson(decoded);
   if (!token.is_object() || token.value("v", json()) != kTokenVersion ||
       !token.value("rv", json()).is_number_integer() || !token.value("start", json()).is_string()) {
     return bad;

@@ -35,10 +35,9 @@ Json RenderResult(const DeviceResult& result) {
 }
 
 Json RenderConfig(const DeviceConfig& config) {
-  Json out = {{"source", config.source == ConfigSource::kClass ? "FromClass" : "FromClaim"},
-              {"opaque",
-               {{"driver", config.driver},
-                {"parameters", Json::parse(config.parameters, nullptr, false)}}}};
+  Json out = {
+      {"source", config.source == ConfigSource::kClass ? "FromClass" : "FromClaim"},
+      {"opaque", {{"driver", config.driver}, {"parameters", TryParseJson(config.parameters)}}}};
   if (!config.requests.empty()) out["requests"] = config.requests;
   return out;
 }

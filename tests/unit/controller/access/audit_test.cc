@@ -30,8 +30,8 @@ TEST(AuditTest, ALineSaysWhoDidWhatFromWhereAndHowItEnded) {
   request.identity = std::make_shared<const rest::Identity>(
       rest::Identity{.name = "alice", .groups = {"research", "system:authenticated"}});
   const Attributes create{.verb = "create", .version = "v1", .resource = "pods", .name_space = "a"};
-  const Json line = Json::parse(AuditLine(EventOf(request, create)));
-  EXPECT_EQ(line, Json::parse(R"({
+  const Json line = ParseJson(AuditLine(EventOf(request, create)));
+  EXPECT_EQ(line, ParseJson(R"({
     "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": "id-1",
     "stage": "ResponseComplete", "requestURI": "/api/v1/namespaces/a/pods?dryRun=All",
     "verb": "create",

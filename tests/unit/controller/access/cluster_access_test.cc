@@ -37,7 +37,7 @@ class ReviewingApi final : public kube::Transport {
     while (stuck) std::this_thread::yield();
     if (!failure.ok()) return failure;
     if (status != 201) return kube::Response{.status = status, .body = R"({"message":"no"})"};
-    const Json review = Json::parse(request.Text());
+    const Json review = ParseJson(request.Text());
     const std::lock_guard lock(mutex_);
     reviews.push_back(review);
     const Json& spec = review.at("spec");

@@ -80,7 +80,7 @@ TEST_F(AdminAccessTest, WhatIsForAdminsOnlyLeavesALineAlsoWhenItIsRefused) {
       audit_.clear();
       EXPECT_EQ(Ask("vera", method, path), 403);
       ASSERT_THAT(audit_, SizeIs(1)) << method << " " << path;
-      const Json line = Json::parse(audit_[0]);
+      const Json line = ParseJson(audit_[0]);
       EXPECT_EQ(line.at("user").at("username"), "vera");
       EXPECT_EQ(line.at("requestURI"), path);
       EXPECT_EQ(line.at("sourceIPs"), Json({"127.0.0.1"}));
@@ -108,7 +108,7 @@ TEST_F(AdminAccessTest, ARightThatWentAfterTheGateIsGoneBeforeTheHandler) {
       *AccessTable::Make({{.name = "admin", .token = Sha256("ops"), .role = Role::kView}}, false));
   EXPECT_EQ(handler(request).status, 403);
   ASSERT_THAT(audit_, SizeIs(2));
-  const Json line = Json::parse(audit_[1]);
+  const Json line = ParseJson(audit_[1]);
   EXPECT_EQ(line.at("responseStatus").at("code"), 403);
   EXPECT_EQ(line.at("annotations").at("authorization.k8s.io/decision"), "forbid");
 }

@@ -33,7 +33,7 @@ class WithTokens final : public kube::Transport {
   explicit WithTokens(kube::Transport& api) : api_(api) {}
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     if (!request.target.ends_with("/tokenreviews")) return api_.Send(request);
-    const std::string token = Json::parse(request.Text()).at("spec").at("token");
+    const std::string token = ParseJson(request.Text()).at("spec").at("token");
     Json status = {{"authenticated", token.starts_with("of-")}};
     if (token.starts_with("of-")) status["user"] = {{"username", token.substr(3)}};
     return kube::Response{.status = 201, .body = Json({{"status", status}}).dump()};
@@ -148,7 +148,7 @@ TEST_F(AdminClusterTest, AChangeByACallerOfTheClusterHasALineWithHisName) {
   EXPECT_EQ(handler(request).status, 200);
   EXPECT_EQ(Ask("of-vera", "/v1/nodes/n/cordon", "POST").status, 403);
   ASSERT_THAT(audit_, SizeIs(2));
-  const Json done = Json::parse(audit_[0]), refused = Json::parse(audit_[1]);
+  const Json done = ParseJson(audit_[0]), refused = ParseJson(audit_[1]);
   EXPECT_EQ(done["user"]["username"], "ana");
   EXPECT_EQ(done["verb"], "patch");
   EXPECT_EQ(done["objectRef"]["name"], "n");
@@ -171,7 +171,7 @@ TEST_F(AdminClusterTest, ARefusalOfWhatIsForAdminsLeavesALine) {
   EXPECT_THAT(audit_, IsEmpty());
   EXPECT_EQ(Ask("of-stranger", "/v1/backup").status, 403);
   ASSERT_THAT(audit_, SizeIs(1));
-  EXPECT_EQ(Json::parse(audit_[0]).at("user").at("username"), "stranger");
+  EXPECT_EQ(ParseJson(audit_[0]).at("user").at("username"), "stranger");
 }
 
 }  // namespace

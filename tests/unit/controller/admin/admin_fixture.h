@@ -79,7 +79,7 @@ class AdminFixture : public tahoma::testing::ApiFixture {
     if (end == std::string::npos || text.size() < 12) return {};
     return {.status = std::stoi(text.substr(9, 3)),
             .head = text.substr(0, end + 2),
-            .body = Json::parse(text.substr(end + 4), nullptr, false)};
+            .body = TryParseJson(text.substr(end + 4))};
   }
   Outcome Get(const std::string& target) { return Ask("GET", target); }
   Outcome Post(const std::string& target, const Json& body = Json::object()) {

@@ -53,7 +53,7 @@ class AdminTest : public ::testing::Test {
     if (end == std::string::npos || text.size() < 12) return answer;
     answer.status = std::stoi(text.substr(9, 3));
     answer.head = text.substr(0, end);
-    answer.body = json::parse(text.substr(end + 4), nullptr, false);
+    answer.body = TryParseJson(text.substr(end + 4));
     return answer;
   }
   Answer Get(const std::string& target) { return Ask("GET", target); }

@@ -84,15 +84,15 @@ TEST_F(BlockRoutesTest, APurchaseLeavesALineInTheAuditAndARefusedOneToo) {
   EXPECT_EQ(Post("/v1/capacityblocks/team-a", order).status, 401);
   EXPECT_THAT(orders_, SizeIs(1));
   ASSERT_THAT(audit_, SizeIs(3));
-  const Json bought = Json::parse(audit_[0]);
+  const Json bought = ParseJson(audit_[0]);
   EXPECT_EQ(bought["user"]["username"], "ed");
   EXPECT_EQ(bought["verb"], "create");
   EXPECT_EQ(bought["objectRef"]["resource"], "capacityblocks");
   EXPECT_EQ(bought["objectRef"]["namespace"], "team-a");
   EXPECT_EQ(bought["objectRef"]["name"], "pretrain");
   EXPECT_EQ(bought["responseStatus"]["code"], 201);
-  EXPECT_EQ(Json::parse(audit_[1])["responseStatus"]["code"], 403);
-  EXPECT_EQ(Json::parse(audit_[2])["user"]["username"], "vera");
+  EXPECT_EQ(ParseJson(audit_[1])["responseStatus"]["code"], 403);
+  EXPECT_EQ(ParseJson(audit_[2])["user"]["username"], "vera");
 }
 
 TEST_F(BlockRoutesTest, AnExtensionIsThatOfTheBooksOwnOffer) {

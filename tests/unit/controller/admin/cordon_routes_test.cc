@@ -227,7 +227,7 @@ TEST_F(CordonTest, OnlyAdminsMayAndEachChangeLeavesALine) {
   token_ = "ops";
   EXPECT_EQ(Post("/v1/nodes/us-0-n0/cordon").status, 200);
   ASSERT_THAT(audit_, SizeIs(3));
-  const Json line = Json::parse(audit_[2]);
+  const Json line = ParseJson(audit_[2]);
   EXPECT_EQ(line["verb"], "patch");
   EXPECT_EQ(line["objectRef"]["resource"], "nodes");
   EXPECT_EQ(line["objectRef"]["name"], "us-0-n0");

@@ -155,7 +155,7 @@ TEST_F(GangChangesTest, WhoMayChangeGangsInTheNamespaceMayAndLeavesALine) {
   EXPECT_EQ(Patch(R"({"priority":1})", "*").status, 200);
   EXPECT_EQ(Ask("DELETE", kGang).status, 202);
   ASSERT_THAT(audit_, SizeIs(5));
-  const Json patched = Json::parse(audit_[3]), cancelled = Json::parse(audit_[4]);
+  const Json patched = ParseJson(audit_[3]), cancelled = ParseJson(audit_[4]);
   EXPECT_EQ(patched["verb"], "patch");
   EXPECT_EQ(cancelled["verb"], "delete");
   EXPECT_EQ(cancelled["user"]["username"], "ed");

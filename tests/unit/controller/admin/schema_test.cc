@@ -17,14 +17,14 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string Says(const Schema& schema, const std::string& value) {
-  const absl::Status status = CheckBody(schema, Json::parse(value));
+  const absl::Status status = CheckBody(schema, ParseJson(value));
   return std::string(Message(status));
 }
 
 TEST(SchemaTest, EachIsATextInJsonSchema) {
   const Schema schema = ObjectOf({{"a", Integer(1, 2, "One or two.")}, {"b?", Text("", 3)}});
   EXPECT_EQ(
-      Json::parse(schema),
+      ParseJson(schema),
       (Json{
           {"type", "object"},
           {"properties",
@@ -32,8 +32,8 @@ TEST(SchemaTest, EachIsATextInJsonSchema) {
              {{"type", "integer"}, {"description", "One or two."}, {"minimum", 1}, {"maximum", 2}}},
             {"b", {{"type", "string"}, {"maxLength", 3}}}}},
           {"required", {"a"}}}));
-  EXPECT_EQ(Json::parse(BodyOf({}))["additionalProperties"], false);
-  EXPECT_EQ(Json::parse(Named("X")), (Json{{"$ref", "#/components/schemas/X"}}));
+  EXPECT_EQ(ParseJson(BodyOf({}))["additionalProperties"], false);
+  EXPECT_EQ(ParseJson(Named("X")), (Json{{"$ref", "#/components/schemas/X"}}));
 }
 
 TEST(SchemaTest, IntegersAreWholeNumbersHoweverTheyAreWritten) {

@@ -90,7 +90,7 @@ TEST_F(BackupRouteTest, AReadLeavesOneLineWithWhoWhatFromWhereAndTheResult) {
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(CheckBackup(answer.body), absl::OkStatus());
   ASSERT_THAT(lines(), SizeIs(1));
-  const json line = json::parse(lines()[0]);
+  const json line = ParseJson(lines()[0]);
   EXPECT_EQ(line.at("user").at("username"), "admin");
   EXPECT_EQ(line.at("verb"), "get");
   EXPECT_EQ(line.at("requestURI"), "/v1/backup");
@@ -107,7 +107,7 @@ TEST_F(BackupRouteTest, ARefusedReadLeavesOneLineToo) {
   Serve({AdminOfToken("ops"), {.name = "vera", .token = Sha256("vera"), .role = Role::kEdit}});
   EXPECT_EQ(Ask("vera").status, 403);
   ASSERT_THAT(lines(), SizeIs(1));
-  const json line = json::parse(lines()[0]);
+  const json line = ParseJson(lines()[0]);
   EXPECT_EQ(line.at("user").at("username"), "vera");
   EXPECT_EQ(line.at("requestURI"), "/v1/backup");
   EXPECT_EQ(line.at("sourceIPs"), json({"127.0.0.1"}));

@@ -27,7 +27,7 @@ class PodApi final : public kube::Transport {
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     targets.push_back(request.method + " " + request.target);
     if (away) return Unavailable("the API server is away");
-    pod.merge_patch(Json::parse(request.Text()));
+    pod.merge_patch(ParseJson(request.Text()));
     if (lost) return Unavailable("no answer came");
     return kube::Response{.status = 200, .headers = {}, .body = pod.dump()};
   }

@@ -36,7 +36,7 @@ class LeaseApi final : public kube::Transport {
       if (lease_.is_null()) return Refusal(404, "NotFound");
       return kube::Response{.status = 200, .headers = {}, .body = lease_.dump()};
     }
-    json wanted = json::parse(request.Text());
+    json wanted = ParseJson(request.Text());
     if (on_write_) on_write_();
     if (request.method == "POST" && !lease_.is_null()) return Refusal(409, "AlreadyExists");
     if (request.method == "PUT" && lease_.is_null()) return Refusal(404, "NotFound");

@@ -47,7 +47,7 @@ class StandaloneTest : public ::testing::Test {
   }
   json Get(const std::string& path) {
     const auto answer = api_->transport().Send({.target = path});
-    return answer.ok() ? json::parse(answer->body) : json();
+    return answer.ok() ? ParseJson(answer->body) : json();
   }
 
   testing::TempDir dir_;
@@ -112,7 +112,7 @@ TEST(KubeconfigTextTest, IsReadAsWrittenByAnyClient) {
   const std::string ca = write("ca.pem", "not read here\n");
   const std::string text =
       KubeconfigText({.url = "https://127.0.0.1:1", .ca_file = ca, .token_file = token});
-  const json config = json::parse(text);
+  const json config = ParseJson(text);
   EXPECT_EQ(config["current-context"], "tahoma");
   const json cluster = config["clusters"][0]["cluster"];
   EXPECT_EQ(cluster["certificate-authority"], ca);
@@ -125,14 +125,14 @@ TEST(KubeconfigTextTest, IsReadAsWrittenByAnyClient) {
 
 TEST(KubeconfigTextTest, WithoutFilesItNamesNone) {
   const json config =
-      json::parse(KubeconfigText({.url = "http://a:1", .ca_file = "", .token_file = ""}));
+      ParseJson(KubeconfigText({.url = "http://a:1", .ca_file = "", .token_file = ""}));
   EXPECT_FALSE(config["clusters"][0]["cluster"].contains("certificate-authority"));
   EXPECT_EQ(config["users"][0]["user"], json::object());
 }
 
 TEST(KubeconfigTextTest, PathsAreAbsoluteWhereverTheControllerWasStarted) {
-  const json config = json::parse(
-      KubeconfigText({.url = "http://a:1", .ca_file = "ca.pem", .token_file = "token"}));
+  const json config =
+      ParseJson(KubeconfigText({.url = "http://a:1", .ca_file = "ca.pem", .token_file = "token"}));
   EXPECT_EQ(config["clusters"][0]["cluster"]["certificate-authority"],
             fs::absolute("ca.pem").string());
   EXPECT_EQ(config["users"][0]["user"]["tokenFile"], fs::absolute("token").string());

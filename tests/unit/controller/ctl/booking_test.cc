@@ -65,7 +65,7 @@ class Blocks final : public kube::Transport {
  public:
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     if (request.method == "POST") {
-      made.push_back(Json::parse(request.Text()));
+      made.push_back(ParseJson(request.Text()));
       if (!taken) return kube::Response{.status = 201, .headers = {}, .body = made.back().dump()};
       return kube::Response{
           .status = 409,
@@ -111,7 +111,7 @@ TEST(BookingTest, TheObjectSaysWhatWasAskedAndNoMore) {
                               .binding = "AtPurchase",
                               .tags = {{"run", "7"}}})
                   .ok());
-  EXPECT_EQ(api.made[1].at("spec"), Json::parse(R"({"capacityBlockOfferingId": "cb-01",
+  EXPECT_EQ(api.made[1].at("spec"), ParseJson(R"({"capacityBlockOfferingId": "cb-01",
       "instancePlatform": "SUSE Linux", "replacePolicy": "Automatic",
       "bindingMode": "AtPurchase", "tags": {"run": "7"}})"));
 }
@@ -130,7 +130,7 @@ TEST(BookingTest, SeveralOfferingsAreOneSeries) {
   const Booking booking{.offering_id = "cb-01,cb-02", .ns = "team-a", .tags = {{"run", "7"}}};
   ASSERT_TRUE(MakeBlock(api, booking).ok());
   EXPECT_EQ(api.made[0].at("kind"), "CapacityBlockSeries");
-  EXPECT_EQ(api.made[0].at("spec"), Json::parse(R"({
+  EXPECT_EQ(api.made[0].at("spec"), ParseJson(R"({
       "capacityBlockOfferingIds": ["cb-01", "cb-02"], "tags": {"run": "7"}})"));
   EXPECT_THAT(
       Message(MakeBlock(api, {.offering_id = "cb-01,cb-02", .binding = "AtPurchase"}).status()),

@@ -309,7 +309,7 @@ class AuditedEc2ApiTest : public Ec2ApiTest {
     rest::Request request = RequestOf("POST", "Action=" + action + "&Version=2016-11-15&" + form);
     request.identity = std::make_shared<const rest::Identity>(rest::Identity{.name = "ana"});
     api_with_audit_.Answer(request);
-    return lines_.size() == 1 ? Json::parse(lines_[0]) : Json(lines_.size());
+    return lines_.size() == 1 ? ParseJson(lines_[0]) : Json(lines_.size());
   }
 
   std::vector<std::string> lines_;

@@ -38,7 +38,7 @@ class NeverWaits final : public kube::Sleeper {
 };
 
 json PodJson() {
-  return json::parse(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "u",
+  return ParseJson(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "u",
       "resourceVersion": "7", "creationTimestamp": "2026-11-21T10:00:00Z",
       "labels": {"tahoma.dev/gang": "train"},
       "annotations": {"tahoma.dev/rank": "3", "tahoma.dev/placement": "us-0 4x4x4+0,0,0"}},
@@ -110,8 +110,8 @@ TEST(ParsePodTest, AnnotationsOfAPodWithoutAGangSayWhatAGangsSpecSays) {
 
 TEST(ParsePodTest, DevicesThatAreAskedForByNameAreNobodysHere) {
   json object = PodJson();
-  object["spec"]["containers"] = json::parse(
-      R"([{"resources": {"limits": {"vpc.amazonaws.com/efa": "1", "memory": "1Gi"}}}])");
+  object["spec"]["containers"] =
+      ParseJson(R"([{"resources": {"limits": {"vpc.amazonaws.com/efa": "1", "memory": "1Gi"}}}])");
   EXPECT_EQ((*ParsePod(object))->spec_error, "");
   object["spec"]["containers"][0]["resources"]["limits"]["aws.amazon.com/neuroncore"] = "2";
   EXPECT_THAT((*ParsePod(object))->spec_error,
@@ -125,15 +125,15 @@ TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {
   EXPECT_EQ(pod.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(pod.status())), HasSubstr("pod p"));
   for (const char* text : {"null", "[]", "{}", "3", R"({"metadata": []})"}) {
-    EXPECT_FALSE(ParsePod(json::parse(text)).ok()) << text;
-    EXPECT_FALSE(kube::ParseResourceSlice(json::parse(text)).ok()) << text;
-    EXPECT_FALSE(ParseClaim(json::parse(text)).ok()) << text;
-    EXPECT_FALSE(kube::ParseNode(json::parse(text)).ok()) << text;
+    EXPECT_FALSE(ParsePod(ParseJson(text)).ok()) << text;
+    EXPECT_FALSE(kube::ParseResourceSlice(ParseJson(text)).ok()) << text;
+    EXPECT_FALSE(ParseClaim(ParseJson(text)).ok()) << text;
+    EXPECT_FALSE(kube::ParseNode(ParseJson(text)).ok()) << text;
   }
 }
 
 TEST(ParseNodeTest, ANodeIsReadyUnlessItsConditionSaysOtherwise) {
-  json object = json::parse(R"({"metadata": {"name": "n"}})");
+  json object = ParseJson(R"({"metadata": {"name": "n"}})");
   EXPECT_TRUE(kube::ParseNode(object)->ready) << "it has no condition yet";
   for (const auto& [status, ready] :
        {std::pair{"True", true}, std::pair{"False", false}, std::pair{"Unknown", false}}) {
@@ -147,7 +147,7 @@ TEST(ParseNodeTest, ANodeIsReadyUnlessItsConditionSaysOtherwise) {
 }
 
 TEST(ParseClaimTest, ReadsRequestsAndAllocation) {
-  const auto claim = ParseClaim(json::parse(R"({"metadata": {"name": "c", "namespace": "ns",
+  const auto claim = ParseClaim(ParseJson(R"({"metadata": {"name": "c", "namespace": "ns",
       "uid": "u", "resourceVersion": "9", "finalizers":
       ["other", "resource.kubernetes.io/delete-protection"]},
     "spec": {"devices": {
@@ -171,14 +171,14 @@ TEST(ParseClaimTest, ReadsRequestsAndAllocation) {
 }
 
 TEST(ParseClaimTest, AnUnknownModeIsAReasonNotAnError) {
-  const auto claim = ParseClaim(json::parse(R"({"metadata": {"name": "c", "namespace": "ns"},
+  const auto claim = ParseClaim(ParseJson(R"({"metadata": {"name": "c", "namespace": "ns"},
     "spec": {"devices": {"requests": [{"name": "r", "exactly": {"allocationMode": "Some"}}]}}})"));
   ASSERT_TRUE(claim.ok());
   EXPECT_THAT((*claim)->spec_error, HasSubstr("Some"));
 }
 
 TEST(ParseGangTest, MaxRuntimeIsASumOfParts) {
-  json gang = json::parse(R"({"metadata": {"name": "g", "namespace": "ns", "generation": 2},
+  json gang = ParseJson(R"({"metadata": {"name": "g", "namespace": "ns", "generation": 2},
     "spec": {"members": 4, "shape": "4x4x4", "maxRuntime": "1h30m"}})");
   EXPECT_EQ((*ParseGang(gang))->max_runtime, std::chrono::minutes(90));
   EXPECT_EQ((*ParseGang(gang))->members, 4);
@@ -423,7 +423,7 @@ class PodsTransport final : public kube::Transport {
     kube::Response answer = List("1", {});
     if (request.target.starts_with("/api/v1/pods")) {
       answer = List("1", {"ours", "aws", "foreign"});
-      json list = json::parse(answer.body);
+      json list = ParseJson(answer.body);
       const std::array names = {"tahoma", "default-scheduler", "volcano"};
       for (std::size_t i = 0; i < names.size(); ++i) {
         list["items"][i]["spec"] = {{"schedulerName", names[i]}};
@@ -466,7 +466,7 @@ class HalfBrokenTransport final : public kube::Transport {
  public:
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     kube::Response answer = List("1", {"broken", "right"});
-    json list = json::parse(answer.body);
+    json list = ParseJson(answer.body);
     json& broken = list["items"][0];
     if (request.target.find("/nodes") != std::string::npos) {
       broken["spec"] = {{"taints", {{{"key", 7}}}}};

@@ -220,7 +220,7 @@ class RequestWorld {
 
   void Execute(const ApiWrite& write) {
     if (write.kind == WriteKind::kEvent) {
-      const Json event = Json::parse(RenderEvent(*write.event, "event", 1).Text());
+      const Json event = ParseJson(RenderEvent(*write.event, "event", 1).Text());
       events.push_back(fmt::format("{} {}: {}", event["involvedObject"]["kind"].get<std::string>(),
                                    write.name, write.event->reason));
       return;
@@ -235,7 +235,7 @@ class RequestWorld {
   }
 
   WriteOutcome CarryOut(const ApiWrite& write, const kube::Request& request) {
-    const Json body = Json::parse(request.Text());
+    const Json body = ParseJson(request.Text());
     if (write.kind == WriteKind::kRequestStatus) ++status_writes;
     if (request.method == "POST") {
       const std::string path = request.target + "/" + body["metadata"]["name"].get<std::string>();

@@ -29,7 +29,7 @@ PublishedSummary Example() {
 TEST(FleetSummaryObjectTest, IsReadAsItWasWritten) {
   const PublishedSummary published = Example();
   ASSERT_FALSE(published.summary.rows.empty());
-  const Json object = Json::parse(FleetSummaryObject(published).dump());
+  const Json object = ParseJson(FleetSummaryObject(published).dump());
   EXPECT_EQ(object["kind"], "ConfigMap");
   EXPECT_EQ(object["metadata"]["namespace"], "kube-system");
   EXPECT_EQ(object["metadata"]["name"], "tahoma-topology");
@@ -42,7 +42,7 @@ TEST(FleetSummaryObjectTest, IsReadAsItWasWritten) {
 TEST(FleetSummaryObjectTest, WhatIsOfAnotherFormIsRefusedByName) {
   const auto why = [](const std::function<void(Json & object, Json & summary)>& change) {
     Json object = FleetSummaryObject(Example());
-    Json summary = Json::parse(object["data"]["summary"].get<std::string>());
+    Json summary = ParseJson(object["data"]["summary"].get<std::string>());
     change(object, summary);
     if (!summary.is_null()) object["data"]["summary"] = summary.dump();
     return std::string(Message(ParseFleetSummaryObject(object).status()));

@@ -96,7 +96,7 @@ TEST_F(AwsManifestsTest, AllChipsWithLncOneKeepTheirConfiguration) {
   const auto& configs = decision.placement->members[0].claims[0].allocation.configs;
   ASSERT_EQ(configs.size(), 1U);
   EXPECT_EQ(configs[0].driver, "neuron.aws.com");
-  EXPECT_EQ(json::parse(configs[0].parameters)["logicalNeuronCore"], 1);
+  EXPECT_EQ(ParseJson(configs[0].parameters)["logicalNeuronCore"], 1);
 }
 
 TEST_F(AwsManifestsTest, AWholeNodeIsAMemberOfTheUltraServer) {

@@ -125,7 +125,7 @@ TEST(ProjectionTest, InTheEndTheApiShowsWhatIsWanted) {
         if (!lost && fits) {
           change(one.key, one.kind == Projection::Kind::kDelete
                               ? std::nullopt
-                              : std::optional(Json::parse(one.status)));
+                              : std::optional(ParseJson(one.status)));
         }
         projection.OnAnswer(one.key, !lost && fits);
       }

@@ -63,7 +63,7 @@ TEST(RenderTest, TheFinalizerJoinsTheOthersUnderAPrecondition) {
   const kube::Request request = Render(Write(WriteKind::kAddFinalizer));
   EXPECT_EQ(request.method, "PATCH");
   EXPECT_EQ(request.target, "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c0");
-  EXPECT_EQ(json::parse(request.Text()), json::parse(R"({"metadata": {"uid": "cu",
+  EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({"metadata": {"uid": "cu",
       "resourceVersion": "41", "finalizers": ["other",
       "resource.kubernetes.io/delete-protection"]}})"));
 }
@@ -71,7 +71,7 @@ TEST(RenderTest, TheFinalizerJoinsTheOthersUnderAPrecondition) {
 TEST(RenderTest, AllocationAndReservationAreOneWrite) {
   const kube::Request request = Render(Write(WriteKind::kAllocate));
   EXPECT_THAT(request.target, HasSubstr("/resourceclaims/c0/status"));
-  EXPECT_EQ(json::parse(request.Text()), json::parse(R"({
+  EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({
     "metadata": {"uid": "cu", "resourceVersion": "41"},
     "status": {
       "reservedFor": [{"resource": "pods", "name": "elsewhere", "uid": "u9"},
@@ -89,23 +89,23 @@ TEST(RenderTest, AllocationAndReservationAreOneWrite) {
 
 TEST(RenderTest, TakingBackKeepsOtherPodsReservations) {
   ApiWrite write = Write(WriteKind::kDeallocate);
-  EXPECT_EQ(json::parse(Render(write).Text())["status"],
-            json::parse(R"({"reservedFor": [{"resource": "pods", "name": "elsewhere",
+  EXPECT_EQ(ParseJson(Render(write).Text())["status"],
+            ParseJson(R"({"reservedFor": [{"resource": "pods", "name": "elsewhere",
                                              "uid": "u9"}]})"));
   auto base = std::make_shared<ClaimFact>(*write.base);
   base->reserved_for = {{"", "pods", "p0", "u0"}};
   write.base = base;
-  EXPECT_EQ(json::parse(Render(write).Text())["status"],
-            json::parse(R"({"reservedFor": null, "allocation": null, "devices": null})"));
+  EXPECT_EQ(ParseJson(Render(write).Text())["status"],
+            ParseJson(R"({"reservedFor": null, "allocation": null, "devices": null})"));
 }
 
 TEST(RenderTest, ABindingCarriesUidAndRank) {
   const kube::Request request = Render(Write(WriteKind::kBind));
   EXPECT_EQ(request.method, "POST");
   EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p0/binding");
-  const json body = json::parse(request.Text());
+  const json body = ParseJson(request.Text());
   EXPECT_EQ(body["metadata"]["uid"], "u0");
-  EXPECT_EQ(body["metadata"]["annotations"], json::parse(R"({"tahoma.dev/gang-uid": "gang-uid",
+  EXPECT_EQ(body["metadata"]["annotations"], ParseJson(R"({"tahoma.dev/gang-uid": "gang-uid",
       "tahoma.dev/rank": "1", "tahoma.dev/world-size": "1", "tahoma.dev/slice": "0",
       "tahoma.dev/placement": "us-0 4x4x2+0,0,2"})"));
   EXPECT_EQ(body["target"]["name"], "node-a");
@@ -113,9 +113,9 @@ TEST(RenderTest, ABindingCarriesUidAndRank) {
 
 TEST(RenderTest, APodIsDeletedWithItsOwnGraceOrWhatIsLeft) {
   ApiWrite write = Write(WriteKind::kDeletePod);
-  EXPECT_FALSE(json::parse(Render(write).Text()).contains("gracePeriodSeconds"));
+  EXPECT_FALSE(ParseJson(Render(write).Text()).contains("gracePeriodSeconds"));
   write.grace_seconds = 2;
-  const json body = json::parse(Render(write).Text());
+  const json body = ParseJson(Render(write).Text());
   EXPECT_EQ(body["gracePeriodSeconds"], 2);
   EXPECT_EQ(body["preconditions"], (json{{"uid", "u0"}}));
 }
@@ -130,7 +130,7 @@ TEST(RenderTest, APodIsToldWhenItsBlockTakesTheHardwareBack) {
   const kube::Request request = Render(write);
   EXPECT_EQ(request.method, "PATCH");
   EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p0");
-  EXPECT_EQ(json::parse(request.Text()), json::parse(R"({"metadata": {"uid": "u0", "annotations":
+  EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({"metadata": {"uid": "u0", "annotations":
       {"tahoma.dev/reclaim-timestamp": "1764095485123"}}})"));
 }
 
@@ -150,7 +150,7 @@ TEST(RenderTest, ARefusedBlockShowsNothingOfASale) {
     write.name = "train";
     write.base_version = "41";
     write.block = std::make_shared<const BlockView>(std::move(view));
-    const json body = json::parse(Render(write).Text());
+    const json body = ParseJson(Render(write).Text());
     EXPECT_EQ(body.at("metadata").at("resourceVersion"), "41") << "or a late write would count";
     return body.at("status");
   };
@@ -354,10 +354,10 @@ TEST(EventTest, EqualEventsShareTheirName) {
   EXPECT_EQ(EventName(event), name);
   event.message = "other";
   EXPECT_NE(EventName(event), name);
-  const json body = json::parse(RenderEvent(event, name, 1).Text());
+  const json body = ParseJson(RenderEvent(event, name, 1).Text());
   EXPECT_EQ(body["involvedObject"]["kind"], "Pod");
   EXPECT_EQ(body["reportingComponent"], "tahoma");
-  EXPECT_EQ(json::parse(RenderEventRepeat(event, name, 4).Text())["count"], 4);
+  EXPECT_EQ(ParseJson(RenderEventRepeat(event, name, 4).Text())["count"], 4);
 }
 
 }  // namespace

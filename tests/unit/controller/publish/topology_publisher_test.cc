@@ -32,7 +32,7 @@ class OneObject final : public kube::Transport {
     if (request.method == "PATCH" && object.is_null()) {
       return kube::Response{.status = 404, .headers = {}, .body = R"({"reason":"NotFound"})"};
     }
-    object.merge_patch(Json::parse(request.Text()));
+    object.merge_patch(ParseJson(request.Text()));
     return kube::Response{.status = 200, .headers = {}, .body = object.dump()};
   }
   absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,

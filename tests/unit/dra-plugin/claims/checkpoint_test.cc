@@ -77,7 +77,7 @@ TEST(CheckpointTest, EveryChangedByteIsFoundOrChangesNothing) {
 }
 
 TEST(CheckpointTest, AnotherVersionIsNamed) {
-  json document = json::parse(EncodeCheckpoint(Sample()));
+  json document = ParseJson(EncodeCheckpoint(Sample()));
   document["version"] = 2;
   EXPECT_EQ(Message(DecodeCheckpoint(document.dump()).status()),
             "version is 2; this program reads version 1");
@@ -114,7 +114,7 @@ TEST(CdiTest, LogicalCoresAreCountedUnderTheClaimsLnc) {
 }
 
 TEST(CdiTest, SpecIsWhatARuntimeTakes) {
-  const json spec = json::parse(CdiSpec(SampleClaim()));
+  const json spec = ParseJson(CdiSpec(SampleClaim()));
   EXPECT_EQ(spec["cdiVersion"], "0.5.0");
   EXPECT_EQ(spec["kind"], "neuron.aws.com/device");
   EXPECT_EQ(spec.size(), 3u) << "runtimes refuse unknown fields";
@@ -122,12 +122,12 @@ TEST(CdiTest, SpecIsWhatARuntimeTakes) {
   EXPECT_EQ(spec["devices"][1]["name"], "uid-1-neuron-device-1");
   const json& edits = spec["devices"][0]["containerEdits"];
   EXPECT_EQ(edits["env"].size(), 9u);
-  EXPECT_EQ(edits["mounts"][0], json::parse(R"({"hostPath":"/run/tahoma",
+  EXPECT_EQ(edits["mounts"][0], ParseJson(R"({"hostPath":"/run/tahoma",
       "containerPath":"/run/tahoma","options":["bind","ro","nosuid","nodev"]})"));
 }
 
 TEST(CdiTest, EachChipOfTheClaimHasTheSocketForADeviceNodeAndNoOtherChip) {
-  const json spec = json::parse(CdiSpec(SampleClaim()));
+  const json spec = ParseJson(CdiSpec(SampleClaim()));
   const json& mounts = spec["devices"][1]["containerEdits"]["mounts"];
   std::vector<std::string> stand_ins;
   for (std::size_t i = 1; i < mounts.size(); ++i) {
@@ -141,7 +141,7 @@ TEST(CdiTest, EachChipOfTheClaimHasTheSocketForADeviceNodeAndNoOtherChip) {
 TEST(CdiTest, ATcpNodeNeedsNoMount) {
   PreparedClaim claim = SampleClaim();
   claim.workload_socket = "127.0.0.1:4000";
-  const json spec = json::parse(CdiSpec(claim));
+  const json spec = ParseJson(CdiSpec(claim));
   EXPECT_TRUE(spec["devices"][0]["containerEdits"]["mounts"].empty());
   EXPECT_NE(CdiSpec(claim).find("TAHOMA_NODE_SOCKET=127.0.0.1:4000"), std::string::npos);
 }

@@ -479,7 +479,7 @@ TEST(ClaimsTest, ClaimsThatTheServerHasNotAreStale) {
   EXPECT_EQ(world.Stale(), std::vector<std::string>{});
   world.source.objects.erase("default/1");
   world.source.objects["default/2"] = ClaimObject("2", "uid-other", {"neuron-device-2"}).dump();
-  Json not_allocated = Json::parse(world.source.objects["default/3"]);
+  Json not_allocated = ParseJson(world.source.objects["default/3"]);
   not_allocated.erase("status");
   world.source.objects["default/3"] = not_allocated.dump();
   world.source.objects["default/4"] = ClaimObject("4", "uid-4", {"neuron-device-9"}).dump();

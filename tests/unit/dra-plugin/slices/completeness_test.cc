@@ -223,7 +223,7 @@ TEST_F(CompletenessReporterTest, ARefusalSaysWhichConditionOfWhichNode) {
 TEST_F(CompletenessReporterTest, ANodeOfOddMembersIsWrittenAsOneWithoutTheCondition) {
   for (const char* odd : {"null", "[]", R"({"status": 1})", R"({"status": {"conditions": {}}})",
                           R"({"status": {"conditions": [1, {"type": 2}]}})"}) {
-    EXPECT_TRUE(reporter_.Report(Json::parse(odd), kLacking, clock_.WallNow()).ok()) << odd;
+    EXPECT_TRUE(reporter_.Report(ParseJson(odd), kLacking, clock_.WallNow()).ok()) << odd;
   }
   EXPECT_EQ(transport_.writes(), 5);
 }

@@ -75,9 +75,9 @@ TEST(SliceJsonTest, NamesSortByIndex) {
 }
 
 TEST(SliceJsonTest, DroppedFieldsAreNamedOnce) {
-  const json sent = json::parse(R"({"spec":{"devices":[{"name":"a","taints":[1]},
+  const json sent = ParseJson(R"({"spec":{"devices":[{"name":"a","taints":[1]},
       {"name":"b","taints":[1],"consumesCounters":[{"counterSet":"n"}]}]}})");
-  const json kept = json::parse(R"({"extra":1,"spec":{"devices":[{"name":"a"},
+  const json kept = ParseJson(R"({"extra":1,"spec":{"devices":[{"name":"a"},
       {"name":"b","consumesCounters":[{}]}]}})");
   EXPECT_EQ(DroppedFields(sent, kept),
             (std::set<std::string>{"spec.devices[].taints",
@@ -86,17 +86,16 @@ TEST(SliceJsonTest, DroppedFieldsAreNamedOnce) {
 }
 
 TEST(SliceJsonTest, RemovingWhatWasDroppedMakesBothAlike) {
-  json sent =
-      json::parse(R"({"spec":{"sharedCounters":[1],"devices":[{"name":"a","taints":[1]}]}})");
-  const json kept = json::parse(R"({"spec":{"devices":[{"name":"a"}]}})");
+  json sent = ParseJson(R"({"spec":{"sharedCounters":[1],"devices":[{"name":"a","taints":[1]}]}})");
+  const json kept = ParseJson(R"({"spec":{"devices":[{"name":"a"}]}})");
   RemoveFields(DroppedFields(sent, kept), sent);
   EXPECT_EQ(sent, kept);
 }
 
 TEST(SliceJsonTest, ATaintKeepsItsAge) {
-  const json existing = json::parse(R"({"spec":{"devices":[{"name":"a","taints":[
+  const json existing = ParseJson(R"({"spec":{"devices":[{"name":"a","taints":[
       {"key":"k","value":"v","effect":"NoExecute","timeAdded":"t1"}]}]}})");
-  json wanted = json::parse(R"({"spec":{"devices":[
+  json wanted = ParseJson(R"({"spec":{"devices":[
       {"name":"a","taints":[{"key":"k","value":"v","effect":"NoExecute"},
                             {"key":"k","value":"other","effect":"NoExecute"}]},
       {"name":"b","taints":[{"key":"k","value":"v","effect":"NoExecute"}]}]}})");

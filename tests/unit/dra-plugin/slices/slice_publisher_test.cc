@@ -378,7 +378,7 @@ TEST_F(SlicePublisherTest, Before135CountersAndDevicesAreInOneSlice) {
   std::vector<json> sent;
   api_.before = [&](const kube::Request& request) {
     if (request.method == "POST" && request.target == kSlices) {
-      sent.push_back(json::parse(request.Text()));
+      sent.push_back(ParseJson(request.Text()));
     }
   };
   SlicePublisher publisher(api_, "node-a");

@@ -126,12 +126,12 @@ TEST(JsonTest, AValueNestedAsDeepAsItsTextIsLongIsFreed) {
   constexpr int kDepth = 200'000;
   std::string list(kDepth, '[');
   list.append(kDepth, ']');
-  EXPECT_TRUE(Json::parse(list).is_array());
+  EXPECT_TRUE(ParseJson(list).is_array());
   std::string object;
   for (int i = 0; i < kDepth; ++i) object += i % 2 == 0 ? R"({"a":)" : "[";
   object += "1";
   for (int i = kDepth - 1; i >= 0; --i) object += i % 2 == 0 ? "}" : "]";
-  Json deep = Json::parse(object);
+  Json deep = ParseJson(object);
   const Json& inner = deep["a"][0]["a"];
   EXPECT_TRUE(inner.is_array());
 }

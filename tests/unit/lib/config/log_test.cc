@@ -43,7 +43,7 @@ TEST(LogTest, EachMessageIsOneJsonObjectWhateverIsInIt) {
   const auto lines = LinesOf("json", messages);
   ASSERT_EQ(lines.size(), messages.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const Json line = Json::parse(lines[i]);
+    const Json line = ParseJson(lines[i]);
     EXPECT_EQ(line.size(), 4U);
     EXPECT_EQ(line["level"], "warning");
     EXPECT_EQ(line["program"], "dra-plugin");

@@ -40,7 +40,7 @@ TEST_F(ClientTest, PathsFollowGroupVersionAndNamespace) {
 
 TEST_F(ClientTest, EveryOperationSendsItsRequest) {
   for (int i = 0; i < 8; ++i) transport_.Will(200, R"({"kind":"Pod"})");
-  const json pod = json::parse(R"({"metadata":{"namespace":"ns","name":"p"}})");
+  const json pod = ParseJson(R"({"metadata":{"namespace":"ns","name":"p"}})");
   EXPECT_EQ(*client_.Get(kPods, {"ns", "p"}), (json{{"kind", "Pod"}}));
   EXPECT_TRUE(client_.Create(kPods, "ns", pod, {.field_manager = "me", .dry_run = true}).ok());
   EXPECT_TRUE(client_.Update(kPods, pod).ok());
@@ -65,8 +65,8 @@ TEST_F(ClientTest, EveryOperationSendsItsRequest) {
                       "DELETE /api/v1/namespaces/ns/pods/p",
                       "POST /api/v1/namespaces/ns/pods/p/binding"}));
   EXPECT_EQ(transport_.requests[4].headers[1].second, "application/merge-patch+json");
-  EXPECT_EQ(json::parse(transport_.requests[6].Text())["preconditions"]["uid"], "u");
-  const json binding = json::parse(transport_.requests[7].Text());
+  EXPECT_EQ(ParseJson(transport_.requests[6].Text())["preconditions"]["uid"], "u");
+  const json binding = ParseJson(transport_.requests[7].Text());
   EXPECT_EQ(binding["target"]["name"], "node-1");
   EXPECT_EQ(binding["metadata"]["uid"], "u");
   EXPECT_EQ(binding["metadata"]["annotations"]["k"], "v");

@@ -11,7 +11,7 @@ namespace {
 using json = Json;
 
 const json& Claim() {
-  static const json kClaim = json::parse(R"({"metadata": {"name": "c", "labels": {"a.b/c": 7}},
+  static const json kClaim = ParseJson(R"({"metadata": {"name": "c", "labels": {"a.b/c": 7}},
       "spec": {"devices": {"requests": [{"name": "r", "count": 4, "admin": true}, {"name": "s"},
                                         {"name": 3, "count": "four", "admin": "no"}]},
                "whole": 4.0, "half": 4.5, "wide": 3000000000, "huge": 18446744073709551615}})");
@@ -125,7 +125,7 @@ TEST(FieldTest, AnythingButAnObjectHasNoFields) {
        {std::pair{"[]", "the object is a list, must be an object"},
         std::pair{"3", "the object is a number, must be an object"},
         std::pair{"null", "metadata: is missing"}, std::pair{"{}", "metadata: is missing"}}) {
-    const json object = json::parse(text);
+    const json object = ParseJson(text);
     Reading reading(object);
     reading.root().Required("metadata").Required("name");
     EXPECT_EQ(Message(reading.status()), says) << text;

@@ -31,7 +31,7 @@ class LeaseServer {
     return lease_;
   }
   absl::StatusOr<json> Write(const std::string& text, Action action) {
-    const json wanted = json::parse(text);
+    const json wanted = ParseJson(text);
     if (action == Action::kCreate && !lease_.is_null()) return AlreadyExists("it is there");
     if (action == Action::kUpdate && ResourceVersionOf(wanted) != ResourceVersionOf(lease_)) {
       return Aborted("conflict");
@@ -135,8 +135,7 @@ TEST(LeaderElectionTest, ALeaseThatMakesNoSenseDoesNotLockUsOut) {
   for (const char* spec : {"null", "1", R"({"holderIdentity":5})",
                            R"({"holderIdentity":"x","leaseDurationSeconds":-9223372036854775808})",
                            R"({"leaseTransitions":"many"})"}) {
-    json lease{{"metadata", {{"name", "l"}, {"resourceVersion", spec}}},
-               {"spec", json::parse(spec)}};
+    json lease{{"metadata", {{"name", "l"}, {"resourceVersion", spec}}}, {"spec", ParseJson(spec)}};
     Action action = Action::kWait;
     for (int looks = 0; looks < 3700 && action != Action::kUpdate; ++looks) {
       action = election.Next(clock.MonotonicNow(), clock.WallNow()).action;
@@ -158,7 +157,7 @@ TEST(LeaderElectionTest, ACountThatCannotBeCountedOnBeginsAnew) {
                     clock.MonotonicNow());
     const auto step = election.Next(clock.MonotonicNow(), clock.WallNow());
     ASSERT_EQ(step.action, Action::kUpdate) << count;
-    EXPECT_EQ(json::parse(step.lease)["spec"]["leaseTransitions"], 1) << count;
+    EXPECT_EQ(ParseJson(step.lease)["spec"]["leaseTransitions"], 1) << count;
   }
 }
 

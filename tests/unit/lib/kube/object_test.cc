@@ -12,7 +12,7 @@ namespace {
 
 using json = Json;
 
-const json kPod = json::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{
+const json kPod = ParseJson(R"({"apiVersion":"v1","kind":"Pod","metadata":{
   "namespace":"training","name":"worker-0","uid":"u1","resourceVersion":"42","generation":3,
   "labels":{"app":"train","bad":1},"annotations":{"note":"x"},"finalizers":["a","b"],
   "deletionTimestamp":"2026-11-21T09:35:00Z",
@@ -41,7 +41,7 @@ TEST(ObjectTest, MetadataIsRead) {
 }
 
 TEST(ObjectTest, FieldsOfAnotherTypeReadAsEmpty) {
-  const json object = json::parse(R"({"a":{"int":3,"flag":true,"list":["x",1,"y"],"text":"t"}})");
+  const json object = ParseJson(R"({"a":{"int":3,"flag":true,"list":["x",1,"y"],"text":"t"}})");
   EXPECT_EQ(IntAt(object, {"a", "int"}), 3);
   EXPECT_TRUE(BoolAt(object, {"a", "flag"}));
   EXPECT_EQ(StringsAt(object, {"a", "list"}), (std::vector<std::string>{"x", "y"}));
@@ -61,7 +61,7 @@ TEST(ObjectTest, WhatIsWrongReadsAsEmpty) {
                            R"({"metadata":{"name":1,"labels":[],"ownerReferences":{},
                                "finalizers":"x","generation":"1","annotations":null}})",
                            R"({"metadata":{"ownerReferences":[1,null]}})"}) {
-    const json object = json::parse(text);
+    const json object = ParseJson(text);
     EXPECT_EQ(KeyOf(object), ObjectKey()) << text;
     EXPECT_EQ(UidOf(object), "");
     EXPECT_EQ(GenerationOf(object), 0);

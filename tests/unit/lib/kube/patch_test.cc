@@ -12,7 +12,7 @@
 namespace tahoma::kube {
 namespace {
 
-Json Read(const char* text) { return Json::parse(text); }
+Json Read(const char* text) { return ParseJson(text); }
 
 TEST(MergePatchTest, FollowsTheExamplesOfRfc7386) {
   struct Case {

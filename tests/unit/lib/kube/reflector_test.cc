@@ -143,7 +143,7 @@ TEST_F(ReflectorTest, AWatchFromAVersionThatTheServerDoesNotHaveIsListedAgain) {
   transport_.Will(200, List(500, {Object("a", 1)}));
   transport_.Will(504, too_large);
   transport_.Will(200, List(501, {Object("a", 1)}));
-  transport_.WillStream({Event("ERROR", json::parse(too_large))});
+  transport_.WillStream({Event("ERROR", ParseJson(too_large))});
   transport_.Will(200, List(502, {Object("a", 1)}));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(absl::IsDeadlineExceeded(watch_.Step()), i % 2 == 1);
   EXPECT_THAT(Targets(), ElementsAre(kList, WatchAt(500), kList, WatchAt(501), kList));

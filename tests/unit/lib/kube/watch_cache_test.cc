@@ -130,7 +130,7 @@ TEST_F(WatchCacheTest, WhatIsNotAListIsRefused) {
     EXPECT_FALSE(cache_.AddPage(page).ok()) << page;
   }
   EXPECT_TRUE(
-      cache_.AddPage(json::parse(R"({"items":null,"metadata":{"resourceVersion":"1"}})")).ok());
+      cache_.AddPage(ParseJson(R"({"items":null,"metadata":{"resourceVersion":"1"}})")).ok());
 }
 
 // The defect: it was told to be gone, with an empty uid, without ever having been seen.
@@ -214,7 +214,7 @@ RC_GTEST_PROP(WatchCacheProperty, TheOwnersViewFollowsTheServer, (std::uint64_t 
                         [&](const json& object) {
                           const auto known = view.find(name_of(object));
                           if (known != view.end()) {
-                            RC_ASSERT(UidOf(json::parse(known->second)) == UidOf(object));
+                            RC_ASSERT(UidOf(ParseJson(known->second)) == UidOf(object));
                           }
                           view[name_of(object)] = object.dump();
                           return absl::OkStatus();

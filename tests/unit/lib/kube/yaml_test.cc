@@ -99,8 +99,8 @@ TEST(YamlTest, ScalarsAreReadAsKubectlReadsThem) {
                         Case{"!!int \"5\"", "5"}}) {
     const auto json = YamlToJson(c.yaml);
     ASSERT_TRUE(json.ok()) << c.yaml << " " << json.status();
-    EXPECT_EQ(*json, Json::parse(c.json)) << c.yaml;
-    EXPECT_EQ(json->is_number_float(), Json::parse(c.json).is_number_float()) << c.yaml;
+    EXPECT_EQ(*json, ParseJson(c.json)) << c.yaml;
+    EXPECT_EQ(json->is_number_float(), ParseJson(c.json).is_number_float()) << c.yaml;
   }
 }
 
@@ -124,7 +124,7 @@ TEST(YamlTest, KeysAreTypedAndThenMadeText) {
                         Case{"\"<<\": a", R"({"<<":"a"})"}}) {
     const auto json = YamlToJson(c.yaml);
     ASSERT_TRUE(json.ok()) << c.yaml << " " << json.status();
-    EXPECT_EQ(*json, Json::parse(c.json)) << c.yaml;
+    EXPECT_EQ(*json, ParseJson(c.json)) << c.yaml;
   }
   EXPECT_FALSE(YamlToJson("~: a").ok());
   EXPECT_FALSE(YamlToJson("null: a").ok());
@@ -136,13 +136,13 @@ TEST(YamlTest, SeveralMappingsMergeAndTheEarlierWins) {
   EXPECT_EQ(*YamlToJson("a: &a {x: 1, v: 1}\nb: &b {v: 2, z: 2}\n"
                         "use: {<<: [*a, *b], x: 0}\n")
                  ->find("use"),
-            Json::parse(R"({"x":0,"v":1,"z":2})"));
+            ParseJson(R"({"x":0,"v":1,"z":2})"));
   EXPECT_FALSE(YamlToJson("use: {<<: [1]}").ok());
   EXPECT_FALSE(YamlToJson("use: {<<: text}").ok());
 }
 
 TEST(YamlTest, LineEndsMarksAndDocumentEndsAreUnderstood) {
-  const Json wanted = Json::parse(R"({"a":[1,2],"b":"x"})");
+  const Json wanted = ParseJson(R"({"a":[1,2],"b":"x"})");
   EXPECT_EQ(*YamlToJson("a:\r\n- 1\r\n- 2\r\nb: x\r\n"), wanted);
   EXPECT_EQ(*YamlToJson("\xEF\xBB\xBF"
                         "a: [1, 2]\nb: x"),
@@ -155,14 +155,14 @@ TEST(YamlTest, LineEndsMarksAndDocumentEndsAreUnderstood) {
 TEST(YamlTest, AManifestBecomesTheSameJson) {
   EXPECT_EQ(
       *YamlToJson("kind: Gang\nspec: {members: 4, list: [a, 1]}\ntext: |\n  two\n  lines\n"),
-      Json::parse(R"({"kind":"Gang","spec":{"members":4,"list":["a",1]},"text":"two\nlines\n"})"));
-  const Json object = Json::parse(R"({"a":[1,2.5,"x",null,true,{"b":"1"}]})");
+      ParseJson(R"({"kind":"Gang","spec":{"members":4,"list":["a",1]},"text":"two\nlines\n"})"));
+  const Json object = ParseJson(R"({"a":[1,2.5,"x",null,true,{"b":"1"}]})");
   EXPECT_EQ(*YamlToJson(object.dump()), object) << "JSON is YAML";
 }
 
 TEST(YamlTest, AnchorsAndMergeKeysAreExpanded) {
   EXPECT_EQ(*YamlToJson("base: &b {x: 1, z: 2}\nuse: {<<: *b, z: 3}\n"),
-            Json::parse(R"({"base":{"x":1,"z":2},"use":{"x":1,"z":3}})"));
+            ParseJson(R"({"base":{"x":1,"z":2},"use":{"x":1,"z":3}})"));
 }
 
 TEST(YamlTest, DocumentsAreSplitAndEmptyOnesLeftOut) {

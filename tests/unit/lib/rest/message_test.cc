@@ -38,7 +38,7 @@ TEST(MessageTest, ErrorsBecomeProblems) {
   const Response response = Response::FromStatus(NotFound("no gang \"a\nb\""));
   EXPECT_EQ(response.status, 404);
   EXPECT_EQ(response.content_type, "application/problem+json");
-  const auto problem = Json::parse(response.body);
+  const auto problem = ParseJson(response.body);
   EXPECT_EQ(problem["title"], "Not Found");
   EXPECT_EQ(problem["status"], 404);
   EXPECT_EQ(problem["detail"], "no gang \"a\nb\"");

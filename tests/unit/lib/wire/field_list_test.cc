@@ -131,7 +131,7 @@ TEST(FieldListTest, EveryMistakeIsNamed) {
 }
 
 TEST(FieldListTest, EveryRequiredFieldIsMissed) {
-  const Json whole = Json::parse("{" + kLeast + "}");
+  const Json whole = tahoma::ParseJson("{" + kLeast + "}");
   for (const auto& [key, value] : whole.items()) {
     Json part = whole;
     part.erase(key);
@@ -145,7 +145,7 @@ TEST(FieldListTest, EveryRequiredFieldIsMissed) {
 
 TEST(FieldListTest, NamesDigitsAndFixedArraysAreExact) {
   const auto why = [](const std::string& key, const Json& value) {
-    Json object = Json::parse("{" + kLeast + "}");
+    Json object = tahoma::ParseJson("{" + kLeast + "}");
     object[key] = value;
     return WhyNot(object.dump());
   };

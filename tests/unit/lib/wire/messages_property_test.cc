@@ -127,19 +127,19 @@ std::vector<Message> Messages() {
   const ClaimGrant grant = FixedGrant();
   const std::string token(kTokenBytes, 'a');
   return {
-      {"inventory", json::parse(EncodeInventory(inventory)),
+      {"inventory", ParseJson(EncodeInventory(inventory)),
        [](const std::string& text) { return DecodeInventory(text).status(); }},
-      {"grant", json::parse(EncodeClaimGrant(grant)),
+      {"grant", ParseJson(EncodeClaimGrant(grant)),
        [](const std::string& text) { return DecodeClaimGrant(text).status(); }},
-      {"apply", json::parse(EncodeApplyParams({.grant = grant, .token = token})),
+      {"apply", ParseJson(EncodeApplyParams({.grant = grant, .token = token})),
        [](const std::string& text) { return DecodeApplyParams(text).status(); }},
-      {"list", json::parse(EncodeClaimList({grant})),
+      {"list", ParseJson(EncodeClaimList({grant})),
        [](const std::string& text) { return DecodeClaimList(text).status(); }},
-      {"token", json::parse(EncodeToken(token)),
+      {"token", ParseJson(EncodeToken(token)),
        [](const std::string& text) { return DecodeToken(text).status(); }},
-      {"claim uid", json::parse(EncodeClaimUid("u-1")),
+      {"claim uid", ParseJson(EncodeClaimUid("u-1")),
        [](const std::string& text) { return DecodeClaimUid(text).status(); }},
-      {"watch", json::parse(EncodeWatchParams({.generation = 1, .timeout = {}})),
+      {"watch", ParseJson(EncodeWatchParams({.generation = 1, .timeout = {}})),
        [](const std::string& text) { return DecodeWatchParams(text).status(); }},
   };
 }

@@ -33,7 +33,7 @@ TEST_F(NodePodsTest, AClaimIsReadThenSavedThenPreparedThenUsed) {
   EXPECT_EQ(Deeds(Exit(pods_, "a")), (Story{"unprepare chips", "save"}));
   EXPECT_EQ(Describe(pods_.OnClaimUnprepared("uid-chips", absl::OkStatus(), now_)),
             (Story{"save", "a is Succeeded"}));
-  EXPECT_EQ(json::parse(pods_.Checkpoint())["claims"], json::array());
+  EXPECT_EQ(ParseJson(pods_.Checkpoint())["claims"], json::array());
 }
 
 TEST_F(NodePodsTest, APodWithoutClaimsRunsAtOnce) {
@@ -154,7 +154,7 @@ TEST_F(NodePodsTest, AMessageWithBytesThatAreNoTextIsWrittenWithoutThem) {
   for (const NodeAction& action : actions) {
     const auto* write = std::get_if<WriteStatus>(&action);
     if (write == nullptr) continue;
-    const json status = json::parse(write->status);
+    const json status = ParseJson(write->status);
     shown = status["containerStatuses"][0]["state"]["waiting"]["message"];
   }
   EXPECT_TRUE(shown.starts_with("no command \"")) << shown;
@@ -190,7 +190,7 @@ TEST_F(NodePodsTest, AClaimThatWasMadeAnewUnderItsNameReplacesTheFormerOne) {
   EXPECT_EQ(Deeds(pods_.OnClaimPrepared("uid-anew", DevicesOf("chips"), now_)),
             (Story{"run a chips"}));
   pods_.OnClaimUnprepared("uid-chips", absl::OkStatus(), now_);
-  const json left = json::parse(pods_.Checkpoint())["claims"];
+  const json left = ParseJson(pods_.Checkpoint())["claims"];
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(left[0]["uid"], "uid-anew");
 }
@@ -356,7 +356,7 @@ TEST_F(NodePodsTest, APodThatComesWhileTheNodeShutsDownIsRefusedAsAKubeletDoes) 
   NodeActions actions = pods_.OnPod(PodJson("b", {}), now_);
   EXPECT_EQ(Deeds(actions), Story{});
   ASSERT_TRUE(std::holds_alternative<WriteStatus>(actions.at(0)));
-  const json status = json::parse(std::get<WriteStatus>(actions.at(0)).status);
+  const json status = ParseJson(std::get<WriteStatus>(actions.at(0)).status);
   EXPECT_EQ(status["phase"], "Failed");
   EXPECT_EQ(status["reason"], "NodeShutdown");
   EXPECT_EQ(Describe(pods_.OnPod(PodJson("b", {}), now_)), Story{}) << "once";
@@ -558,7 +558,7 @@ class RandomWorld {
 
   // Written statuses: final phases stay, and restarts are never fewer than before.
   void Note(const WriteStatus& write) {
-    const json status = json::parse(write.status);
+    const json status = ParseJson(write.status);
     json& before = statuses_[write.pod.name];
     if (before.is_null()) before = json::object();
     const std::string phase = before.value("phase", "");
@@ -629,7 +629,7 @@ RC_GTEST_PROP(NodePodsPropertyTest, ClaimsAreHeldExactlyWhileSomePodNeedsThem, (
   }
   RC_ASSERT(world.pods_->pod_count() == 0U);
   RC_ASSERT(world.held_.empty());
-  RC_ASSERT(json::parse(world.pods_->Checkpoint())["claims"].empty());
+  RC_ASSERT(ParseJson(world.pods_->Checkpoint())["claims"].empty());
 }
 // The same with a runner that is killed and starts again at any moment.
 RC_GTEST_PROP(NodePodsPropertyTest, NoRestartOfTheRunnerLosesAClaimOrLiesAboutAPod, ()) {
@@ -671,7 +671,7 @@ RC_GTEST_PROP(NodePodsPropertyTest, NoRestartOfTheRunnerLosesAClaimOrLiesAboutAP
   for (int i = 0; i < 200 && (world.pods_->NextDeadline() || !world.pending_.empty()); ++i) {
     world.Step();
   }
-  RC_ASSERT(json::parse(world.pods_->Checkpoint())["claims"].empty());
+  RC_ASSERT(ParseJson(world.pods_->Checkpoint())["claims"].empty());
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ struct Describer {
     return (stop.kill ? "kill " : "term ") + stop.pod.name;
   }
   std::string operator()(const WriteStatus& write) const {
-    const Json status = Json::parse(write.status);
+    const Json status = ParseJson(write.status);
     return fmt::format("{} is {}", write.pod.name, status.value("phase", ""));
   }
   std::string operator()(const DeletePod& remove) const { return "delete " + remove.pod.name; }

@@ -138,7 +138,7 @@ TEST(PodLifeTest, AHistoryOfNonsenseHarmsNobody) {
             "lastState": {"terminated": []}}]})"}) {
     SCOPED_TRACE(status);
     json object = PodJson("Never");
-    object["status"] = json::parse(status);
+    object["status"] = ParseJson(status);
     PodMachine pod = Make(object);
     pod.Start(kStart);
     EXPECT_GE(pod.Status()["containerStatuses"][0]["restartCount"], 0);

@@ -332,16 +332,16 @@ TEST(PodMachineTest, ARunningContainerOfAFormerRunnerCountsAsKilled) {
 
 TEST(PodMachineTest, PodsThatCannotBeReadAreRefusedByField) {
   const std::vector<std::pair<json, std::string>> bad = {
-      {json::parse(R"({"metadata":{"name":"p","uid":"u"},"spec":{}})"), "spec.containers is empty"},
-      {json::parse(R"({"spec":{"containers":[{"name":"a"}]}})"), "metadata.name"},
-      {json::parse(R"({"metadata":{"name":"p","uid":"u"},"spec":{"containers":[{}]}})"),
+      {ParseJson(R"({"metadata":{"name":"p","uid":"u"},"spec":{}})"), "spec.containers is empty"},
+      {ParseJson(R"({"spec":{"containers":[{"name":"a"}]}})"), "metadata.name"},
+      {ParseJson(R"({"metadata":{"name":"p","uid":"u"},"spec":{"containers":[{}]}})"),
        "containers[0]: name"},
-      {json::parse(R"({"metadata":{"name":"p","uid":"u"},"spec":{"containers":3}})"),
+      {ParseJson(R"({"metadata":{"name":"p","uid":"u"},"spec":{"containers":3}})"),
        "spec.containers: is a number, must be a list"},
-      {json::parse(R"({"metadata":{"name":"p","uid":"u"},
+      {ParseJson(R"({"metadata":{"name":"p","uid":"u"},
                        "spec":{"restartPolicy":"Maybe","containers":[{"name":"a"}]}})"),
        "Maybe"},
-      {json::parse(R"({"metadata":{"name":"p","uid":"u"},"spec":{"containers":[{"name":"a"}],
+      {ParseJson(R"({"metadata":{"name":"p","uid":"u"},"spec":{"containers":[{"name":"a"}],
                        "initContainers":[{"name":"s","restartPolicy":"Always"}]}})"),
        "sidecar"},
   };

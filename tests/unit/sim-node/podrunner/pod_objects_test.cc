@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 json SmallPod() {
-  return json::parse(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "u-1"},
+  return ParseJson(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "u-1"},
                          "spec": {"nodeName": "n", "containers": [{"name": "main"}]}})");
 }
 
@@ -40,7 +40,7 @@ TEST(PodSpecTest, WhatIsLeftOutHasKubernetesDefaults) {
 TEST(PodSpecTest, EveryFieldThatIsHonouredIsRead) {
   json object = SmallPod();
   object["metadata"]["labels"] = {{"app", "web"}, {"bad", 3}};
-  object["spec"].update(json::parse(R"({
+  object["spec"].update(ParseJson(R"({
     "restartPolicy": "OnFailure", "terminationGracePeriodSeconds": 5, "activeDeadlineSeconds": 60,
     "serviceAccountName": "sa", "initContainers": [{"name": "init", "image": "i"}],
     "containers": [{"name": "main", "image": "tools:1", "command": ["sh"], "args": ["-c", "true"],
@@ -77,12 +77,12 @@ TEST(PodSpecTest, EveryFieldThatIsHonouredIsRead) {
 
 TEST(PodSpecTest, ClaimsComeFromTheSpecOrFromTheStatus) {
   json object = SmallPod();
-  object["spec"]["resourceClaims"] = json::parse(
+  object["spec"]["resourceClaims"] = ParseJson(
       R"([{"name": "given", "resourceClaimName": "g"},
           {"name": "made", "resourceClaimTemplateName": "t"},
           {"name": "not-yet", "resourceClaimTemplateName": "t"},
           {"name": "none", "resourceClaimTemplateName": "t"}])");
-  object["status"]["resourceClaimStatuses"] = json::parse(
+  object["status"]["resourceClaimStatuses"] = ParseJson(
       R"([{"name": "made", "resourceClaimName": "p-made-x"}, {"name": "none"},
           {"name": "given", "resourceClaimName": "another"}])");
   const PodSpec pod = *ParsePod(object);
@@ -109,8 +109,8 @@ TEST(PodSpecTest, ADeletedPodHasTheGraceOfItsDeletionOrItsOwn) {
 TEST(PodSpecTest, WhatALocalProcessCannotHonourIsListed) {
   json object = SmallPod();
   object["spec"]["containers"][0]["livenessProbe"] = json::object();
-  object["spec"]["initContainers"] = json::parse(R"([{"name": "i", "lifecycle": {}}])");
-  object["spec"]["volumes"] = json::parse(R"([{"name": "data"}, {"name": "kube-api-access-abc"}])");
+  object["spec"]["initContainers"] = ParseJson(R"([{"name": "i", "lifecycle": {}}])");
+  object["spec"]["volumes"] = ParseJson(R"([{"name": "data"}, {"name": "kube-api-access-abc"}])");
   EXPECT_THAT(ParsePod(object)->ignored,
               ElementsAre("initContainers[i].lifecycle", "containers[main].livenessProbe",
                           "volumes[data]"));
@@ -138,7 +138,7 @@ TEST(PodSpecTest, WhatCannotBeRunIsRefusedWithItsPath) {
                          {R"({"spec": {"restartPolicy": "Maybe"}})",
                           "spec.restartPolicy: is Maybe; expected Always, OnFailure or Never"}}) {
     json object = SmallPod();
-    object.merge_patch(json::parse(c.patch));
+    object.merge_patch(ParseJson(c.patch));
     const auto pod = ParsePod(object);
     ASSERT_FALSE(pod.ok()) << c.patch;
     EXPECT_THAT(Message(pod.status()), HasSubstr(c.says));
@@ -180,7 +180,7 @@ TEST(PodHistoryTest, WhatCannotBeReadIsLeftOut) {
   for (const char* status : {"null", "[]", "{}", R"({"startTime": "soon", "phase": 3})",
                              R"({"containerStatuses": [3, {"name": "a", "state": []}]})"}) {
     json object = SmallPod();
-    object["status"] = json::parse(status);
+    object["status"] = ParseJson(status);
     const PodHistory history = ParseHistory(object);
     EXPECT_EQ(history.phase, "") << status;
     EXPECT_EQ(history.start_time, std::nullopt);

@@ -32,7 +32,7 @@ class FakeServer final : public kube::Transport {
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
     std::unique_lock lock(mutex_);
     const std::string path = request.target.substr(0, request.target.find('?'));
-    const json body = json::parse(request.Text(), nullptr, false);
+    const json body = TryParseJson(request.Text());
     if (request.method == "PATCH" && path.ends_with("/status") && before_status_) {
       const auto call = std::exchange(before_status_, nullptr);
       lock.unlock();

@@ -20,7 +20,7 @@ class CommunicatorCallsTest : public ::testing::Test {
     auto reply =
         calls_.Call({.method = std::string(method), .params = params.dump()}, claim, cores_);
     if (!reply.ok()) return reply.status();
-    return Json::parse(reply->result);
+    return ParseJson(reply->result);
   }
 
   std::vector<Member> cores_ = {{.chip = ChipIndex(0), .ranks = 4},

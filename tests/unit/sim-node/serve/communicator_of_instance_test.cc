@@ -104,11 +104,11 @@ TEST(CommunicatorOfInstanceTest, TheBearerOfATokenRunsACollectiveOnItsCores) {
   Json params = {{"token", *token}, {"commId", "c"}, {"rank", 0}, {"worldSize", 1}};
   const auto joined = call("commJoin", params);
   ASSERT_TRUE(joined.ok()) << joined.status();
-  EXPECT_EQ(Json::parse(joined->result)["ranks"], 16);
+  EXPECT_EQ(ParseJson(joined->result)["ranks"], 16);
   params.update({{"op", "allr"}, {"dtype", "bf16"}, {"bytes", 2048}, {"check", true}});
   const auto run = call("commRun", params);
   ASSERT_TRUE(run.ok()) << run.status();
-  EXPECT_EQ(Json::parse(run->result)["wrongElements"], 0);
+  EXPECT_EQ(ParseJson(run->result)["wrongElements"], 0);
   EXPECT_EQ(called, (std::vector<std::string>{*token, *token}));
   params["token"] = std::string(32, '0');
   EXPECT_EQ(call("commRun", params).status().code(), absl::StatusCode::kPermissionDenied);
@@ -121,11 +121,11 @@ TEST(CommunicatorOfInstanceTest, WorkloadsMeetInTheirOwnNamespaceOnly) {
   const wire::Request join{.method = "commJoin", .params = R"({"commId":"job","rank":1})"};
   const auto here = InNamespace(join, "here");
   ASSERT_TRUE(here.ok()) << here.status();
-  EXPECT_EQ(Json::parse(here->params), Json::parse(R"({"commId":"here/job","rank":1})"));
-  EXPECT_NE(Json::parse(InNamespace(join, "there")->params), Json::parse(here->params));
+  EXPECT_EQ(ParseJson(here->params), ParseJson(R"({"commId":"here/job","rank":1})"));
+  EXPECT_NE(ParseJson(InNamespace(join, "there")->params), ParseJson(here->params));
   // No id of another namespace can be made by hand: a namespace has no slash.
   const wire::Request forged{.method = "commJoin", .params = R"({"commId":"here/job"})"};
-  EXPECT_EQ(Json::parse(InNamespace(forged, "there")->params)["commId"], "there/here/job");
+  EXPECT_EQ(ParseJson(InNamespace(forged, "there")->params)["commId"], "there/here/job");
   for (const std::string& params : {std::string("{}"), std::string(R"({"commId":1})"),
                                     R"({"commId":")" + std::string(257, 'x') + R"("})"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(

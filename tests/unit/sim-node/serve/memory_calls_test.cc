@@ -33,7 +33,7 @@ class MemoryCallsTest : public ::testing::Test {
         Call(kCommAccess, {{"commId", "c"}, {"rank", 0}, {"move", move}, {"accesses", accesses}},
              "", claim);
     if (!reply.ok()) return reply.status();
-    return json::parse(reply->result);
+    return ParseJson(reply->result);
   }
   static json One(const std::string& kind, int chip, int remote, std::uint64_t bytes) {
     return {{"kind", kind},         {"chip", chip},         {"address", 0},

@@ -93,7 +93,7 @@ class NodeElectionTest : public ::testing::Test {
     });
   }
   json State(int place) {
-    return json::parse(lives_[static_cast<std::size_t>(place)]->Read(StateJson));
+    return ParseJson(lives_[static_cast<std::size_t>(place)]->Read(StateJson));
   }
   json ElectionOf(int place) { return State(place)["ultraServer"]["election"]; }
   std::vector<std::string> Modes() {
@@ -340,7 +340,7 @@ TEST(ElectionMessagesTest, ANoticeIsReadAsItWasWritten) {
 
 TEST(ElectionMessagesTest, ABadFieldIsRefusedByName) {
   const json good =
-      json::parse(EncodeNotice({.boot = 1, .sequence = 1, .round = 1, .serial = 1}).params);
+      ParseJson(EncodeNotice({.boot = 1, .sequence = 1, .round = 1, .serial = 1}).params);
   const std::vector<std::pair<const char*, json>> bad = {{"boot", -1},
                                                          {"sequence", 0},
                                                          {"round", 0},

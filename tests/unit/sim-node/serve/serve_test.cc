@@ -158,8 +158,8 @@ TEST_F(ServeTest, AWatchWithoutChangeEndsWithItsTime) {
 TEST_F(ServeTest, ATokenShowsItsOwnClaimOnly) {
   const std::string a = Apply("a", {0, 1});
   const std::string b = Apply("b", {2});
-  const json seen_a = json::parse(Workload(kDevices, {{"token", a}})->result);
-  const json seen_b = json::parse(Workload(kDevices, {{"token", b}})->result);
+  const json seen_a = ParseJson(Workload(kDevices, {{"token", a}})->result);
+  const json seen_b = ParseJson(Workload(kDevices, {{"token", b}})->result);
   ASSERT_EQ(seen_a["devices"].size(), 2U);
   ASSERT_EQ(seen_b["devices"].size(), 1U);
   EXPECT_EQ(seen_b["devices"][0]["index"], 2);
@@ -224,7 +224,7 @@ TEST_F(ServeTest, AddedCallsGetTheCallersClaim) {
   wire::Request request;
   request.method = "who";
   request.params = json{{"token", token}}.dump();
-  EXPECT_EQ(json::parse(server.ServeWorkload(request)->result)["uid"], "a");
+  EXPECT_EQ(ParseJson(server.ServeWorkload(request)->result)["uid"], "a");
 }
 
 class AdminTest : public testing::Test {
@@ -271,7 +271,7 @@ TEST_F(AdminTest, StateShowsChipsLinksAndClaimsButNoToken) {
   const std::string text = Send("GET", "/v1/state");
   ASSERT_EQ(text.substr(0, 4), "200 ") << text;
   EXPECT_EQ(text.find(token), std::string::npos);
-  const json state = json::parse(text.substr(4));
+  const json state = ParseJson(text.substr(4));
   EXPECT_EQ(state["nodeName"], "node-1");
   EXPECT_EQ(state["chips"].size(), 16U);
   EXPECT_EQ(state["claims"][0]["chips"], json({1}));
@@ -280,15 +280,15 @@ TEST_F(AdminTest, StateShowsChipsLinksAndClaimsButNoToken) {
 TEST_F(AdminTest, ChipsBreakAndAreRepaired) {
   const std::string broken = Send("POST", "/v1/chips/3/break", R"({"reason":"dma"})");
   ASSERT_EQ(broken.substr(0, 4), "200 ") << broken;
-  EXPECT_EQ(json::parse(broken.substr(4))["chips"][3]["errorClass"], "DMA_ERROR");
+  EXPECT_EQ(ParseJson(broken.substr(4))["chips"][3]["errorClass"], "DMA_ERROR");
   EXPECT_NE(Send("GET", "/metrics").find("tahoma_node_chips_broken 1"), std::string::npos);
   const std::string repaired = Send("POST", "/v1/chips/3/repair");
-  EXPECT_EQ(json::parse(repaired.substr(4))["chips"][3]["healthy"], true);
+  EXPECT_EQ(ParseJson(repaired.substr(4))["chips"][3]["healthy"], true);
 }
 
 TEST_F(AdminTest, LinksGoDownSlowAndUp) {
   const auto permille = [&](const std::string& answer) {
-    return json::parse(answer.substr(4))["chips"][2]["linkPermille"]["z+"];
+    return ParseJson(answer.substr(4))["chips"][2]["linkPermille"]["z+"];
   };
   EXPECT_EQ(permille(Send("POST", "/v1/links/2/z+/down")), 0);
   EXPECT_EQ(permille(Send("POST", "/v1/links/2/z+/degrade", R"({"permille":250})")), 250);
@@ -298,7 +298,7 @@ TEST_F(AdminTest, LinksGoDownSlowAndUp) {
 TEST_F(AdminTest, LinksLosePacketsAndFlapUntilTheyAreUpAgain) {
   const auto chip = [&](const std::string& answer, std::size_t index) {
     EXPECT_EQ(answer.substr(0, 4), "200 ") << answer;
-    return json::parse(answer.substr(4))["chips"][index];
+    return ParseJson(answer.substr(4))["chips"][index];
   };
   const std::string lossy = Send("POST", "/v1/links/2/x+/lose", R"({"lossPpm":10000})");
   EXPECT_EQ(chip(lossy, 2)["linkLossPpm"], (json{{"x+", 10000}}));
@@ -316,7 +316,7 @@ TEST_F(AdminTest, LinksLosePacketsAndFlapUntilTheyAreUpAgain) {
 TEST_F(AdminTest, ADeadChipTakesItsLinksWithItAndGivesThemBack) {
   ASSERT_EQ(Send("POST", "/v1/links/5/y+/degrade", R"({"permille":250})").substr(0, 4), "200 ");
   const json dead =
-      json::parse(Send("POST", "/v1/chips/5/break", R"({"reason":"dead"})").substr(4))["chips"];
+      ParseJson(Send("POST", "/v1/chips/5/break", R"({"reason":"dead"})").substr(4))["chips"];
   EXPECT_EQ(dead[5]["reason"], "dead");
   EXPECT_FALSE(dead[5].contains("errorClass")) << "a dead chip reports nothing";
   for (const auto& [port, permille] : dead[5]["linkPermille"].items())
@@ -324,21 +324,21 @@ TEST_F(AdminTest, ADeadChipTakesItsLinksWithItAndGivesThemBack) {
   EXPECT_EQ(dead[6]["linkPermille"]["x-"], 0);
   EXPECT_EQ(dead[6]["linkPermille"]["x+"], 1000);
   EXPECT_NE(Send("GET", "/metrics").find("tahoma_node_links_down 10"), std::string::npos);
-  const json repaired = json::parse(Send("POST", "/v1/chips/5/repair").substr(4))["chips"];
+  const json repaired = ParseJson(Send("POST", "/v1/chips/5/repair").substr(4))["chips"];
   EXPECT_EQ(repaired[5]["linkPermille"]["y+"], 250);
   EXPECT_EQ(repaired[6]["linkPermille"]["x-"], 1000);
 }
 
 TEST_F(AdminTest, ANetworkCardGoesDownAndUp) {
   const std::string down = Send("POST", "/v1/efa/7/down");
-  EXPECT_EQ(json::parse(down.substr(4))["chips"][7]["efa"], "down");
+  EXPECT_EQ(ParseJson(down.substr(4))["chips"][7]["efa"], "down");
   EXPECT_NE(Send("GET", "/metrics").find("tahoma_node_efa_down 1"), std::string::npos);
   const std::string up = Send("POST", "/v1/efa/7/up");
-  EXPECT_EQ(json::parse(up.substr(4))["chips"][7]["efa"], "up");
+  EXPECT_EQ(ParseJson(up.substr(4))["chips"][7]["efa"], "up");
 }
 
 TEST_F(AdminTest, WithoutPeersThereIsAPlaceInTheUltraServerButNoElection) {
-  const json place = json::parse(Send("GET", "/v1/state").substr(4))["ultraServer"];
+  const json place = ParseJson(Send("GET", "/v1/state").substr(4))["ultraServer"];
   EXPECT_EQ(place, (json{{"id", "us-7"}, {"nodeId", 2}}));
   for (const std::string path : {"elect", "mode"}) {
     const std::string answer = Send("POST", "/v1/ultraserver/" + path, R"({"mode":"X4"})");

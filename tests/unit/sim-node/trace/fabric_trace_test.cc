@@ -122,7 +122,7 @@ TEST(FabricFormatsTest, TheTimelineHasTracksOfNicsAndUplinksWhoseEventsDoNotOver
   const Fabric fabric = FourInstances();
   const auto plan = PlanOnFabric({.bytes = 16 << 20}, AllOf(fabric), fabric);
   const auto use = OccupancyOf(*plan, fabric, true);
-  const Json trace = Json::parse(ChromeTrace(*use, fabric, "t"));
+  const Json trace = ParseJson(ChromeTrace(*use, fabric, "t"));
   std::map<int, std::string> processes;
   std::map<std::pair<int, int>, std::string> threads;
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> events;

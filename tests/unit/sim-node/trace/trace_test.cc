@@ -103,7 +103,7 @@ TEST(FormatsTest, TheTimelineHasAnEventForEveryUseAndANameForEveryLink) {
   const TorusLinks links = Instance();
   const auto plan = PlanCollective({.bytes = 8 << 20}, MembersOf(0xff), links);
   const auto use = OccupancyOf(*plan, Fabric(links), true);
-  const Json trace = Json::parse(ChromeTrace(*use, Fabric(links), "a \"title\""));
+  const Json trace = ParseJson(ChromeTrace(*use, Fabric(links), "a \"title\""));
   EXPECT_EQ(trace.at("otherData").at("title"), "a \"title\"");
   std::size_t events = 0;
   std::map<std::string, int> names;
@@ -170,7 +170,7 @@ TEST(FormatsTest, TheTimelineShowsWhatTheChipsDoInEveryStep) {
   ASSERT_EQ(use->work.size(), plan->schedule.steps.size());
   std::map<int, double> free;  // us, by thread
   std::map<std::string, int> events;
-  const Json trace = Json::parse(ChromeTrace(*use, Fabric(links), ""));
+  const Json trace = ParseJson(ChromeTrace(*use, Fabric(links), ""));
   for (const Json& event : trace.at("traceEvents")) {
     if (event.at("pid") != 16 || event.at("ph") != "X") continue;
     ++events[event.at("cat").get<std::string>()];
@@ -291,7 +291,7 @@ TEST(JsonSummaryTest, ItSaysWhatTheTitleSaysAndHowFullEachKindOfLinkIs) {
   const auto traced = TraceOf(options);
   ASSERT_TRUE(traced.ok()) << traced.status();
   EXPECT_TRUE(traced->use.uses.empty()) << "no timeline was asked for";
-  const Json summary = Json::parse(JsonSummary(*traced));
+  const Json summary = ParseJson(JsonSummary(*traced));
   EXPECT_EQ(summary.at("operation"), "all_reduce");
   EXPECT_EQ(summary.at("bytes"), 64 << 20);
   EXPECT_EQ(summary.at("box"), "4x4x4+0,0,0");
@@ -315,7 +315,7 @@ TEST(JsonSummaryTest, SeveralDomainsHaveNicsAndUplinksAndABound) {
   options.domains_under_layer3 = 2;
   const auto traced = TraceOf(options);
   ASSERT_TRUE(traced.ok()) << traced.status();
-  const Json summary = Json::parse(JsonSummary(*traced));
+  const Json summary = ParseJson(JsonSummary(*traced));
   // A chip has four links of 128 GB/s, two of 64 and a NIC of 25; bytes cross 255 times twice.
   const double bound_us = 2.0 * 255 / 256 * (64 << 20) / 665e3;
   EXPECT_NEAR(summary.at("boundUs").get<double>(), bound_us, 0.01);

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/server.h"
@@ -182,8 +183,7 @@ TEST_F(NccomTestTest, TheReportHasTheColumnsAsKeys) {
   EXPECT_EQ(Run({"allr", "-b", "8", "-e", "32", "-f", "2", "--stats", "avg", "p90",
                  "--show-algorithm", "--report-to-json-file", file}),
             0);
-  std::ifstream stream(file);
-  const auto report = Json::parse(stream);
+  const Json report = ParseJson(*ReadFile(file));
   ASSERT_EQ(report["results"].size(), 3u);
   EXPECT_EQ(report["results"][2]["size(B)"], 32);
   EXPECT_EQ(report["results"][2]["time:avg(us)"], 1000.0);
@@ -410,7 +410,7 @@ class NccomNodeTest : public ::testing::Test {
 
   // The token says which half of the instance the claim holds.
   absl::StatusOr<wire::Reply> Serve(const wire::Request& request) {
-    const auto params = Json::parse(request.params);
+    const auto params = ParseJson(request.params);
     std::vector<Member> cores;
     for (int chip = 0; chip < 8; ++chip) {
       const int first = params["token"] == "left" ? 0 : 8;

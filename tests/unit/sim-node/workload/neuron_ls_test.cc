@@ -40,9 +40,9 @@ TEST(NeuronLsTest, ATypeWithoutLogicalCoresSaysNothingOfThem) {
 }
 
 TEST(NeuronLsTest, JsonHasAwsKeys) {
-  const json out = json::parse(PrintDevices(*ParseDevices(kReply), NeuronLsView::kJson));
+  const json out = ParseJson(PrintDevices(*ParseDevices(kReply), NeuronLsView::kJson));
   ASSERT_EQ(out.size(), 2U);
-  EXPECT_EQ(out[0], json::parse(R"({"neuron_device":0,"bdf":"cc:00.0","numa_node":"1",
+  EXPECT_EQ(out[0], ParseJson(R"({"neuron_device":0,"bdf":"cc:00.0","numa_node":"1",
     "cpu_affinity":"48-95,144-191","connected_to":[12,3,4,1],"nc_count":4,
     "logical_neuroncore_config":2,"memory_size":103079215104,"neuroncore_ids":[0,1,2,3],
     "neuron_processes":[]})"));

@@ -177,7 +177,7 @@ TEST(CommCallTest, ACallNamesItsRankAndAnswersThatMakeNoSenseAreRefused) {
   Json answer = {{"ranks", 8}, {"chips", 2}, {"firstChip", 1}, {"ownChips", 1}, {"pool", {0, 1}}};
   auto server =
       wire::Server::Start("unix:" + folder + "/pods.sock", {}, [&](const wire::Request& request) {
-        asked = Json::parse(request.params);
+        asked = ParseJson(request.params);
         return wire::Reply{.result = answer.dump()};
       });
   ASSERT_TRUE(server.ok()) << server.status();
@@ -185,7 +185,7 @@ TEST(CommCallTest, ACallNamesItsRankAndAnswersThatMakeNoSenseAreRefused) {
   const CommPlace place{.comm_id = "c", .rank = 1, .world_size = 2};
   const auto joined = call.Join(place, 3);
   ASSERT_TRUE(joined.ok()) << joined.status();
-  EXPECT_EQ(asked, Json::parse(R"({"token": "token", "commId": "c", "rank": 1,
+  EXPECT_EQ(asked, ParseJson(R"({"token": "token", "commId": "c", "rank": 1,
                                              "worldSize": 2, "cores": 3})"));
   EXPECT_EQ(joined->first_chip, 1);
   EXPECT_EQ(joined->pool, (std::vector<int>{0, 1}));
@@ -212,7 +212,7 @@ TEST(TrnMemOverASocketTest, EveryByteComesBackFromEveryChip) {
   auto server =
       wire::Server::Start("unix:" + folder + "/pods.sock", {},
                           [&](const wire::Request& request) -> absl::StatusOr<wire::Reply> {
-                            const std::string token = Json::parse(request.params)["token"];
+                            const std::string token = ParseJson(request.params)["token"];
                             std::vector<Member> cores;
                             std::vector<ClaimMemory::Share> shares;
                             for (const int chip : chips_of(token)) {

@@ -45,7 +45,7 @@ class ControllersTest : public ::testing::Test {
                                     .body = body.is_null() ? "" : body.dump()});
     TAHOMA_CHECK_OK(answer.status());
     status_ = answer->status;
-    return Json::parse(answer->body, nullptr, false);
+    return TryParseJson(answer->body);
   }
   Json Get(const std::string& target) { return Call("GET", target); }
   bool Exists(const std::string& target) {
@@ -65,7 +65,7 @@ class ControllersTest : public ::testing::Test {
                 {"metadata", {{"name", name}}},
                 {"spec",
                  {{"containers", Json::array({{{"name", "c"}, {"image", "i"}}})},
-                  {"resourceClaims", Json::parse(claims)}}}};
+                  {"resourceClaims", ParseJson(claims)}}}};
     Json made = Call("POST", kPods, pod);
     EXPECT_EQ(status_, 201) << made;
     return made;

@@ -158,11 +158,11 @@ TEST(OpenApiTest, PatchTakesFieldValidationAndStrategicMergeOnlyForBuiltInKinds)
 TEST(OpenApiTest, TheIndexNamesEachDocumentByItsHashAndFollowsTheKinds) {
   KindRegistry registry;
   OpenApiCache cache;
-  const Json before = Json::parse(cache.Index(*registry.Snapshot()));
+  const Json before = ParseJson(cache.Index(*registry.Snapshot()));
   EXPECT_FALSE(before["paths"].contains("apis/tahoma.dev/v1alpha1"));
   ASSERT_TRUE(registry.ApplyCrd(GangCrd()).ok());
   const auto kinds = registry.Snapshot();
-  const Json after = Json::parse(cache.Index(*kinds));
+  const Json after = ParseJson(cache.Index(*kinds));
   const auto document = cache.Document(*kinds, "apis/tahoma.dev/v1alpha1");
   ASSERT_NE(document, nullptr);
   EXPECT_EQ(after["paths"]["apis/tahoma.dev/v1alpha1"]["serverRelativeURL"],
@@ -174,7 +174,7 @@ TEST(OpenApiTest, TheIndexNamesEachDocumentByItsHashAndFollowsTheKinds) {
 }
 
 Json Row(const Kind& kind, const char* object) {
-  return TableRow(kind, Json::parse(object), IncludeObject::kNone, Now())["cells"];
+  return TableRow(kind, ParseJson(object), IncludeObject::kNone, Now())["cells"];
 }
 
 const Kind& BuiltIn(const char* group, const char* plural) {
@@ -183,7 +183,7 @@ const Kind& BuiltIn(const char* group, const char* plural) {
 }
 
 TEST(TableTest, AGangHasTheColumnsOfItsCrd) {
-  const Json gang = Json::parse(R"({"apiVersion": "tahoma.dev/v1alpha1", "kind": "Gang",
+  const Json gang = ParseJson(R"({"apiVersion": "tahoma.dev/v1alpha1", "kind": "Gang",
     "metadata": {"name": "llama", "namespace": "default", "uid": "u",
                  "creationTimestamp": "2026-01-01T23:30:00Z"},
     "spec": {"members": 4, "shape": "4x4x4", "queue": "default"},
@@ -198,7 +198,7 @@ TEST(TableTest, AGangHasTheColumnsOfItsCrd) {
 
 TEST(TableTest, AnEmptyGangHasEmptyCells) {
   EXPECT_EQ(Row(*GangKind(), R"({"metadata": {"name": "a"}})"),
-            Json::parse(R"(["a", null, null, null, null, null])"));
+            ParseJson(R"(["a", null, null, null, null, null])"));
 }
 
 TEST(TableTest, PodsHaveTheCellsThatKubectlUsersKnow) {
@@ -212,7 +212,7 @@ TEST(TableTest, PodsHaveTheCellsThatKubectlUsersKnow) {
          "lastState": {"terminated": {"finishedAt": "2026-01-01T23:59:00Z"}}},
         {"ready": false, "restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
       ]}})"),
-      Json::parse(R"json(["a", "1/2", "CrashLoopBackOff", "3 (60s ago)", "90s", "10.0.0.1", "n1",
+      ParseJson(R"json(["a", "1/2", "CrashLoopBackOff", "3 (60s ago)", "90s", "10.0.0.1", "n1",
                             "<none>", "<none>"])json"));
 }
 
@@ -260,7 +260,7 @@ TEST(TableTest, OtherKindsHaveTheirOwnCells) {
       "spec": {"unschedulable": true}, "status": {"nodeInfo": {"kubeletVersion": "v1.36.0"},
       "addresses": [{"type": "InternalIP", "address": "10.0.0.2"}],
       "conditions": [{"type": "Ready", "status": "True"}]}})"),
-            Json::parse(R"(["n", "Ready,SchedulingDisabled", "worker", "2d", "v1.36.0", "10.0.0.2",
+            ParseJson(R"(["n", "Ready,SchedulingDisabled", "worker", "2d", "v1.36.0", "10.0.0.2",
                             "<none>", "<unknown>", "<unknown>", "<unknown>"])"));
   const Kind& claims = BuiltIn("resource.k8s.io", "resourceclaims");
   EXPECT_EQ(Row(claims, R"({"metadata": {"name": "c"}})")[1], "pending");
@@ -269,12 +269,12 @@ TEST(TableTest, OtherKindsHaveTheirOwnCells) {
             "allocated,reserved");
   EXPECT_EQ(Row(BuiltIn("resource.k8s.io", "resourceslices"), R"({"metadata": {"name": "s"},
       "spec": {"nodeName": "n", "driver": "neuron.aws.com", "pool": {"name": "p"}}})"),
-            Json::parse(R"(["s", "n", "neuron.aws.com", "p", "<unknown>"])"));
+            ParseJson(R"(["s", "n", "neuron.aws.com", "p", "<unknown>"])"));
   EXPECT_EQ(Row(BuiltIn("", "events"), R"({"metadata": {"name": "e"}, "type": "Warning",
       "reason": "FailedScheduling", "message": "no", "lastTimestamp": "2026-01-01T23:59:55Z",
       "firstTimestamp": "2026-01-01T23:59:00Z", "count": 3, "reportingComponent": "tahoma",
       "involvedObject": {"kind": "Pod", "name": "p"}})"),
-            Json::parse(R"(["5s", "Warning", "FailedScheduling", "pod/p", "", "tahoma", "no", "60s",
+            ParseJson(R"(["5s", "Warning", "FailedScheduling", "pod/p", "", "tahoma", "no", "60s",
                             "3", "e"])"));
 }
 
@@ -301,7 +301,7 @@ TEST(HumanAgeTest, HasTheSteps) {
 }
 
 TEST(FindPathTest, ReadsFieldsIndicesAndFilters) {
-  const Json object = Json::parse(R"({"a": {"b.c": 1, "d": [10, 20, {"e": 30}]},
+  const Json object = ParseJson(R"({"a": {"b.c": 1, "d": [10, 20, {"e": 30}]},
     "l": [{"t": "x", "v": 1}, {"t": "y", "v": 2}]})");
   const auto first = [&](const char* path) {
     const auto found = FindPath(object, path);

@@ -49,7 +49,7 @@ class AccessOverHttpTest : public testing::ApiFixture {
     options.access = access_;
     options.audit.append = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);
-      audit_.push_back(json::parse(line));
+      audit_.push_back(ParseJson(line));
     };
     options.audit.writable = [this] { return audit_writable_.load(); };
     front_ = std::make_unique<HttpFront>(*server_, std::move(options), metrics_);
@@ -80,7 +80,7 @@ class AccessOverHttpTest : public testing::ApiFixture {
     if (!result) return answer;
     answer.status = result->status;
     answer.text = result->body;
-    answer.body = json::parse(result->body, nullptr, false);
+    answer.body = TryParseJson(result->body);
     for (const auto& [name, value] : result->headers) answer.headers.emplace_back(name, value);
     return answer;
   }
@@ -114,7 +114,7 @@ TEST_F(AccessOverHttpTest, ARoleThatDoesNotSufficeIsToldSoAsByKubernetes) {
   EXPECT_EQ(denied.message(), R"(configmaps is forbidden: User "vera" cannot create resource )"
                               R"("configmaps" in API group "" in the namespace "default")");
   status.erase("message");
-  EXPECT_EQ(status, json::parse(R"({
+  EXPECT_EQ(status, ParseJson(R"({
     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 403,
     "reason": "Forbidden", "details": {"kind": "configmaps"}})"));
   EXPECT_EQ(As("ed", "DELETE", "/apis/resource.k8s.io/v1/deviceclasses/x").message(),
@@ -241,11 +241,11 @@ TEST_F(AccessOverHttpTest, WhoAmIAndWhatMayIDo) {
   const auto me = As("vera", "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
                      {{"kind", "SelfSubjectReview"}});
   EXPECT_EQ(me.body.at("status").at("userInfo"),
-            json::parse(R"({"username": "vera", "groups": ["system:authenticated"]})"));
+            ParseJson(R"({"username": "vera", "groups": ["system:authenticated"]})"));
   const auto rules = As("vera", "POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
                         {{"spec", {{"namespace", "default"}}}});
   const json listed = rules.body.at("status").at("resourceRules");
-  EXPECT_THAT(listed, Contains(json::parse(R"({"verbs": ["get", "list", "watch"],
+  EXPECT_THAT(listed, Contains(ParseJson(R"({"verbs": ["get", "list", "watch"],
     "apiGroups": ["tahoma.dev"], "resources": ["gangs", "gangs/status", "capacityblocks",
       "capacityblocks/status", "capacityblockofferings", "capacityblockextensions",
       "capacityblockextensions/status", "capacityblockseries", "capacityblockseries/status",

@@ -58,7 +58,7 @@ class InProcessTransportTest : public ::testing::Test {
   }
   json Read(const std::string& name) {
     const auto answer = transport_->Send({.target = kMaps + "/" + name});
-    return answer->status == 200 ? json::parse(answer->body) : json();
+    return answer->status == 200 ? ParseJson(answer->body) : json();
   }
 
   testing::TempDir dir_;
@@ -102,7 +102,7 @@ TEST_F(InProcessTransportTest, AnObjectCanBeSentBackAsItCame) {
   const json stored = Read("a");
   EXPECT_EQ(stored.at("data"), json({{"k", "v"}}));
   EXPECT_EQ(stored.at("/metadata/managedFields/0/fieldsV1/f:data"_json_pointer),
-            json::parse(R"({".": {}, "f:k": {}})"));
+            ParseJson(R"({".": {}, "f:k": {}})"));
 }
 
 TEST_F(InProcessTransportTest, AValueMeansTheSameAsItsText) {

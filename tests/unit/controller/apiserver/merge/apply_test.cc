@@ -38,7 +38,7 @@ std::vector<Cause> Conflicts(const Kind& kind, const Json& live, const Json& con
 
 Json Owned(const Json& object, const std::string& manager) {
   for (const Json& entry : object["metadata"]["managedFields"]) {
-    if (entry["manager"] == manager) return Json::parse(kube::JsonText(entry["fieldsV1"]));
+    if (entry["manager"] == manager) return ParseJson(kube::JsonText(entry["fieldsV1"]));
   }
   return nullptr;
 }
@@ -47,7 +47,7 @@ Json Pod(const char* spec) {
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
           {"metadata", {{"name", "p"}, {"labels", {{"app", "a"}}}}},
-          {"spec", Json::parse(spec)}};
+          {"spec", ParseJson(spec)}};
 }
 
 TEST(ApplyTest, ACreateOwnsWhatItSetsAndNothingTheServerOwns) {
@@ -55,7 +55,7 @@ TEST(ApplyTest, ACreateOwnsWhatItSetsAndNothingTheServerOwns) {
       PodKind(), nullptr,
       Pod(R"({"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}]}]})"),
       "kubectl");
-  EXPECT_EQ(Owned(live, "kubectl"), Json::parse(R"({
+  EXPECT_EQ(Owned(live, "kubectl"), ParseJson(R"({
     "f:metadata": {"f:labels": {"f:app": {}}},
     "f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:name": {}, "f:image": {},
       "f:ports": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {},
@@ -73,21 +73,21 @@ TEST(ApplyTest, WhatIsLeftOutIsRemoved) {
               "kubectl");
   live =
       Applied(PodKind(), live, Pod(R"({"containers": [{"name": "a", "image": "x"}]})"), "kubectl");
-  EXPECT_EQ(live["spec"], Json::parse(R"({"containers": [{"name": "a", "image": "x"}]})"));
+  EXPECT_EQ(live["spec"], ParseJson(R"({"containers": [{"name": "a", "image": "x"}]})"));
 }
 
 TEST(ApplyTest, WhatAnotherOwnsStays) {
   Json live = Applied(PodKind(), nullptr, Pod(R"({"hostname": "h", "subdomain": "s"})"), "one");
   live = Applied(PodKind(), live, Pod(R"({"hostname": "h"})"), "two");
   live = Applied(PodKind(), live, Pod(R"({})"), "one");
-  EXPECT_EQ(live["spec"], Json::parse(R"({"hostname": "h"})"));
+  EXPECT_EQ(live["spec"], ParseJson(R"({"hostname": "h"})"));
 }
 
 TEST(ApplyTest, DefaultsThatNobodyOwnsStay) {
   Json live = Applied(PodKind(), nullptr, Pod(R"({"hostname": "h"})"), "one");
   live["spec"]["restartPolicy"] = "Always";
   live = Applied(PodKind(), live, Pod(R"({"subdomain": "s"})"), "one");
-  EXPECT_EQ(live["spec"], Json::parse(R"({"subdomain": "s", "restartPolicy": "Always"})"));
+  EXPECT_EQ(live["spec"], ParseJson(R"({"subdomain": "s", "restartPolicy": "Always"})"));
 }
 
 TEST(ApplyTest, AnotherManagersFieldIsAConflict) {
@@ -104,7 +104,7 @@ TEST(ApplyTest, SeveralConflictsAreListedByManager) {
   Json live = Applied(PodKind(), nullptr, Pod(R"({"hostname": "h"})"), "one");
   Json updated = live;
   updated["spec"]["subdomain"] = "s";
-  updated["spec"]["containers"] = Json::parse(R"([{"name": "c", "image": "i"}])");
+  updated["spec"]["containers"] = ParseJson(R"([{"name": "c", "image": "i"}])");
   TrackUpdate(PodKind(), live, updated,
               {.field_manager = "edit", .force = false, .subresource = {}, .time = "t"});
   const auto conflicts = Conflicts(PodKind(), updated, Pod(R"({"hostname": "x", "subdomain": "y",
@@ -120,8 +120,8 @@ TEST(ApplyTest, ForceTakesTheFieldOver) {
   Json live = Applied(PodKind(), nullptr, Pod(R"({"hostname": "h", "subdomain": "s"})"), "one");
   live = Applied(PodKind(), live, Pod(R"({"hostname": "x"})"), "two", true);
   EXPECT_EQ(live["spec"]["hostname"], "x");
-  EXPECT_EQ(Owned(live, "one")["f:spec"], Json::parse(R"({"f:subdomain": {}})"));
-  EXPECT_EQ(Owned(live, "two")["f:spec"], Json::parse(R"({"f:hostname": {}})"));
+  EXPECT_EQ(Owned(live, "one")["f:spec"], ParseJson(R"({"f:subdomain": {}})"));
+  EXPECT_EQ(Owned(live, "two")["f:spec"], ParseJson(R"({"f:hostname": {}})"));
 }
 
 TEST(ApplyTest, TheSameValueIsSharedWithoutAConflict) {
@@ -162,7 +162,7 @@ TEST(ApplyTest, ConfigurationsThatCannotBeMergedAreRefused) {
 
 TEST(ApplyTest, StatusIsAppliedThroughItsSubresourceOnly) {
   const auto gang = GangKind();
-  Json config = Json::parse(R"({"apiVersion": "tahoma.dev/v1alpha1", "kind": "Gang",
+  Json config = ParseJson(R"({"apiVersion": "tahoma.dev/v1alpha1", "kind": "Gang",
     "metadata": {"name": "g"}, "spec": {"members": 2}, "status": {"boundMembers": 1}})");
   Json live = Applied(*gang, nullptr, config, "one");
   EXPECT_FALSE(live.contains("status"));
@@ -182,7 +182,7 @@ TEST(TrackUpdateTest, AnUpdateOwnsWhatItChangesAndTakesItFromOthers) {
   updated["spec"].erase("subdomain");
   TrackUpdate(PodKind(), live, updated,
               {.field_manager = "edit", .force = false, .subresource = {}, .time = "t2"});
-  EXPECT_EQ(Owned(updated, "edit"), Json::parse(R"({"f:spec": {"f:hostname": {}}})"));
+  EXPECT_EQ(Owned(updated, "edit"), ParseJson(R"({"f:spec": {"f:hostname": {}}})"));
   EXPECT_FALSE(Owned(updated, "one").contains("f:spec"));
 }
 
@@ -190,7 +190,7 @@ TEST(TrackUpdateTest, ACreateIsRecordedAsARealServerDoes) {
   Json pod = Pod(R"({"containers": [{"name": "c", "image": "i"}], "nodeSelector": {"a": "b"}})");
   TrackUpdate(PodKind(), nullptr, pod,
               {.field_manager = "kubectl-create", .force = false, .subresource = {}, .time = "t"});
-  EXPECT_EQ(Owned(pod, "kubectl-create"), Json::parse(R"({
+  EXPECT_EQ(Owned(pod, "kubectl-create"), ParseJson(R"({
     "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
     "f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:image": {}, "f:name": {}}},
                "f:nodeSelector": {}}})"));
@@ -304,7 +304,7 @@ RC_GTEST_PROP(FieldSetProperty, TextKeepsTheSet, ()) {
   FieldSet set = AnySet(0);
   set.member = false;  // a whole object is never an element of a stored set
   RC_ASSERT(FieldsIn(FieldText(set)) == set);
-  RC_ASSERT(FieldSet::FromJson(Json::parse(kube::JsonText(FieldText(set)))) == set);
+  RC_ASSERT(FieldSet::FromJson(ParseJson(kube::JsonText(FieldText(set)))) == set);
 }
 
 RC_GTEST_PROP(FieldSetProperty, TextHasAnyOfASetWhenTheyMeet, ()) {
@@ -351,7 +351,7 @@ TEST(FieldText, KeepsEdgesThatJsonMustEscape) {
         {"f:\u0001", Json::object()}}}};
   const FieldSet set = FieldSet::FromJson(fields);
   EXPECT_EQ(FieldsIn(FieldText(set)), set);
-  EXPECT_EQ(Json::parse(kube::JsonText(FieldText(set))), fields);
+  EXPECT_EQ(ParseJson(kube::JsonText(FieldText(set))), fields);
   EXPECT_TRUE(HasAnyOf(FieldText(set), set));
 }
 
@@ -373,7 +373,7 @@ TEST(FieldText, IsMadeOfWhatClientsSendAndBack) {
   Json object = sent;
   CompactFields(object);
   EXPECT_TRUE(object["metadata"]["managedFields"][0]["fieldsV1"].is_binary());
-  EXPECT_EQ(Json::parse(kube::JsonText(object)), sent);
+  EXPECT_EQ(ParseJson(kube::JsonText(object)), sent);
   ExpandFields(object);
   EXPECT_EQ(object, sent);
   Json bare = {{"metadata", "none"}};

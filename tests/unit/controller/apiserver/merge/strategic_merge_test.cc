@@ -15,7 +15,7 @@ namespace {
 const Schema& Pod() { return *BuiltInKinds().front()->schema; }
 
 Json Merged(const char* object, const char* patch) {
-  const auto merged = StrategicMerge(Pod(), Json::parse(object), Json::parse(patch));
+  const auto merged = StrategicMerge(Pod(), ParseJson(object), ParseJson(patch));
   return merged.ok() ? *merged : Json(merged.status().ToString());
 }
 
@@ -24,7 +24,7 @@ TEST(StrategicMergeTest, ContainersMergeByName) {
                                                {"name": "b", "image": "y"}]}})",
                    R"({"spec": {"containers": [{"name": "b", "image": "z"},
                                                {"name": "c", "image": "w"}]}})"),
-            Json::parse(R"({"spec": {"containers": [{"name": "a", "image": "x"},
+            ParseJson(R"({"spec": {"containers": [{"name": "a", "image": "x"},
                 {"name": "b", "image": "z"}, {"name": "c", "image": "w"}]}})"));
 }
 
@@ -33,42 +33,42 @@ TEST(StrategicMergeTest, FinalizersMergeByValueAndTolerationsAreReplaced) {
                        "spec": {"tolerations": [{"key": "x"}]}})",
                    R"({"metadata": {"finalizers": ["b", "c"]},
                        "spec": {"tolerations": [{"key": "y"}]}})"),
-            Json::parse(R"({"metadata": {"finalizers": ["a", "b", "c"]},
+            ParseJson(R"({"metadata": {"finalizers": ["a", "b", "c"]},
                             "spec": {"tolerations": [{"key": "y"}]}})"));
 }
 
 TEST(StrategicMergeTest, PatchDeleteTakesAnItemOut) {
   EXPECT_EQ(Merged(R"({"status": {"conditions": [{"type": "A"}, {"type": "B"}]}})",
                    R"({"status": {"conditions": [{"$patch": "delete", "type": "A"}]}})"),
-            Json::parse(R"({"status": {"conditions": [{"type": "B"}]}})"));
+            ParseJson(R"({"status": {"conditions": [{"type": "B"}]}})"));
 }
 
 TEST(StrategicMergeTest, PatchReplaceReplacesAListOrAMap) {
   EXPECT_EQ(Merged(R"({"spec": {"containers": [{"name": "a"}, {"name": "b"}]}})",
                    R"({"spec": {"containers": [{"name": "c"}, {"$patch": "replace"}]}})"),
-            Json::parse(R"({"spec": {"containers": [{"name": "c"}]}})"));
+            ParseJson(R"({"spec": {"containers": [{"name": "c"}]}})"));
   EXPECT_EQ(Merged(R"({"metadata": {"labels": {"a": "1", "b": "2"}}})",
                    R"({"metadata": {"labels": {"$patch": "replace", "c": "3"}}})"),
-            Json::parse(R"({"metadata": {"labels": {"c": "3"}}})"));
+            ParseJson(R"({"metadata": {"labels": {"c": "3"}}})"));
 }
 
 TEST(StrategicMergeTest, PatchDeleteEmptiesAMapAndNullRemovesAField) {
   EXPECT_EQ(Merged(R"({"metadata": {"labels": {"a": "1"}, "annotations": {"x": "1", "y": "2"}}})",
                    R"({"metadata": {"labels": {"$patch": "delete"}, "annotations": {"x": null}}})"),
-            Json::parse(R"({"metadata": {"labels": {}, "annotations": {"y": "2"}}})"));
+            ParseJson(R"({"metadata": {"labels": {}, "annotations": {"y": "2"}}})"));
 }
 
 TEST(StrategicMergeTest, DeleteFromPrimitiveListTakesValuesOut) {
   EXPECT_EQ(Merged(R"({"metadata": {"finalizers": ["a", "b", "c"]}})",
                    R"({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a", "c"]}})"),
-            Json::parse(R"({"metadata": {"finalizers": ["b"]}})"));
+            ParseJson(R"({"metadata": {"finalizers": ["b"]}})"));
 }
 
 TEST(StrategicMergeTest, SetElementOrderSortsWhatItNames) {
   EXPECT_EQ(Merged(R"({"spec": {"containers": [{"name": "a"}, {"name": "x"}, {"name": "b"}]}})",
                    R"({"spec": {"$setElementOrder/containers": [{"name": "b"}, {"name": "c"},
                         {"name": "a"}], "containers": [{"name": "c", "image": "i"}]}})"),
-            Json::parse(R"({"spec": {"containers": [{"name": "x"}, {"name": "b"},
+            ParseJson(R"({"spec": {"containers": [{"name": "x"}, {"name": "b"},
                 {"name": "c", "image": "i"}, {"name": "a"}]}})"));
 }
 
@@ -76,31 +76,31 @@ TEST(StrategicMergeTest, RetainKeysDropsTheOthers) {
   EXPECT_EQ(Merged(R"({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}})",
                    R"({"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"],
                                              "hostPath": {"path": "/p"}}]}})"),
-            Json::parse(R"({"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/p"}}]}})"));
+            ParseJson(R"({"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/p"}}]}})"));
 }
 
 TEST(StrategicMergeTest, ReservationsAreTakenBackByUid) {
   const KindRegistry registry;
   const Kind& claims = *registry.Snapshot()->Find("resource.k8s.io", "v1", "resourceclaims");
   const auto merged = StrategicMerge(
-      *claims.schema, Json::parse(R"({"status": {"reservedFor": [{"uid": "1", "name": "a"},
+      *claims.schema, ParseJson(R"({"status": {"reservedFor": [{"uid": "1", "name": "a"},
                                                                  {"uid": "2", "name": "b"}]}})"),
-      Json::parse(R"({"metadata": {"uid": "u"},
+      ParseJson(R"({"metadata": {"uid": "u"},
                       "status": {"reservedFor": [{"$patch": "delete", "uid": "1"}]}})"));
-  EXPECT_EQ(merged->at("status"), Json::parse(R"({"reservedFor": [{"uid": "2", "name": "b"}]})"));
+  EXPECT_EQ(merged->at("status"), ParseJson(R"({"reservedFor": [{"uid": "2", "name": "b"}]})"));
 }
 
 TEST(StrategicMergeTest, DirectivesNeverReachTheObject) {
   EXPECT_EQ(Merged(R"({})", R"({"spec": {"$retainKeys": ["x"], "volumes": [
                 {"name": "v", "$patch": "delete"},
                 {"name": "w", "emptyDir": {"medium": null}}]}})"),
-            Json::parse(R"({"spec": {"volumes": [{"name": "w", "emptyDir": {}}]}})"));
+            ParseJson(R"({"spec": {"volumes": [{"name": "w", "emptyDir": {}}]}})"));
 }
 
 TEST(StrategicMergeTest, MalformedPatchesAreRefused) {
   const auto why = [](const char* patch) {
     const auto merged = StrategicMerge(
-        Pod(), Json::parse(R"({"spec": {"containers": [{"name": "a"}]}})"), Json::parse(patch));
+        Pod(), ParseJson(R"({"spec": {"containers": [{"name": "a"}]}})"), ParseJson(patch));
     return std::string(Message(merged.status()));
   };
   EXPECT_EQ(why(R"({"spec": {"containers": [{"image": "x"}]}})"),
@@ -193,9 +193,9 @@ RC_GTEST_PROP(StrategicMergeProperty, AppliedTwiceIsAppliedOnce, ()) {
 }
 
 TEST(MergePatchTest, NullRemovesAndListsAreReplaced) {
-  EXPECT_EQ(MergePatch(Json::parse(R"({"a": 1, "b": [1], "c": {"d": 1}})"),
-                       Json::parse(R"({"a": null, "b": [2], "c": {"e": 2}})")),
-            Json::parse(R"({"b": [2], "c": {"d": 1, "e": 2}})"));
+  EXPECT_EQ(MergePatch(ParseJson(R"({"a": 1, "b": [1], "c": {"d": 1}})"),
+                       ParseJson(R"({"a": null, "b": [2], "c": {"e": 2}})")),
+            ParseJson(R"({"b": [2], "c": {"d": 1, "e": 2}})"));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::vector<Vector> GoldenVectors() {
     if (file.path().extension() != ".jsonl") continue;
     std::ifstream in(file.path());
     for (std::string line; std::getline(in, line);) {
-      const Json vector = Json::parse(line);
+      const Json vector = ParseJson(line);
       std::string bytes;
       EXPECT_TRUE(absl::Base64Unescape(vector.at("protobuf").get<std::string>(), &bytes));
       vectors.push_back({file.path().filename(), vector.at("json"), std::move(bytes)});
@@ -115,7 +115,7 @@ RC_GTEST_PROP(ProtobufTest, OfBrokenBytesNothingComesThatCannotBeWrittenAndReadA
 TEST(ProtobufTest, FieldsThatTheKindDoesNotHaveAreSkipped) {
   const std::string future = Field(15, "a field of a later version") + std::string("\x78\x07", 2);
   EXPECT_EQ(*DecodeProtobuf(Body("v1", "ConfigMap", Field(1, Field(1, "c") + future) + future)),
-            Json::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}})"));
+            ParseJson(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}})"));
 }
 
 TEST(ProtobufTest, MessagesInPiecesAreMergedAndOfOthersTheLastCounts) {
@@ -126,7 +126,7 @@ TEST(ProtobufTest, MessagesInPiecesAreMergedAndOfOthersTheLastCounts) {
                                 Field(1, Field(1, "first") + entry) +
                                     Field(1, Field(1, "last") + again + other)))
                 ->at("metadata"),
-            Json::parse(R"({"name":"last","labels":{"0":"3","a":"2"}})"));
+            ParseJson(R"({"name":"last","labels":{"0":"3","a":"2"}})"));
 }
 
 // The bytes of the pieces were put together first: a field could begin in one and end in the next,
@@ -143,7 +143,7 @@ TEST(ProtobufTest, MessagesThatAreNothingInJsonAreLeftOut) {
   const std::string at_no_time = Field(9, "");
   const std::string body = Body("v1", "ConfigMap", Field(1, without_bytes + at_no_time));
   EXPECT_EQ(DecodeProtobuf(body)->at("metadata"),
-            Json::parse(R"({"managedFields":[{"manager":"me"}]})"));
+            ParseJson(R"({"managedFields":[{"manager":"me"}]})"));
 }
 
 // Their upper bits were cut off: field 4294967297 was read as field 1.
@@ -254,7 +254,7 @@ TEST(ProtobufTest, ATimeThatCannotBeReadAgainIsNotWritten) {
 
 TEST(ProtobufTest, ValuesThatAreNotOfTheirTypeAreNamed) {
   const auto why = [](const char* json) {
-    return std::string(Message(EncodeProtobuf(Json::parse(json)).status()));
+    return std::string(Message(EncodeProtobuf(ParseJson(json)).status()));
   };
   EXPECT_EQ(why(R"({"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":7}]}})"),
             "spec: containers: [0]: name: it is a number, not a string");

@@ -66,7 +66,7 @@ TEST_F(ProtobufVerbsTest, ALeaseIsTakenAndRenewedAsLeaderElectionDoes) {
 
 TEST_F(ProtobufVerbsTest, AnObjectIsStoredAsIfItHadComeAsJson) {
   const std::string pods = "/api/v1/namespaces/default/pods";
-  const json pod = json::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p",
+  const json pod = ParseJson(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p",
       "labels":{"b":"1","a":"2"},"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n",
       "uid":"u","controller":false}]},
       "spec":{"schedulerName":"tahoma","containers":[{"name":"main","image":"train",
@@ -115,7 +115,7 @@ TEST_F(ProtobufVerbsTest, CustomKindsTakeNoProtobuf) {
 TEST_F(ProtobufVerbsTest, WhatHasNoProtobufFormIsRefusedWhenItIsWritten) {
   const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   const auto crd = [](const char* path, const json& value) {
-    json made = json::parse(R"({"metadata":{"name":"things.example.com"},
+    json made = ParseJson(R"({"metadata":{"name":"things.example.com"},
         "spec":{"group":"example.com","scope":"Cluster","names":{"plural":"things","kind":"Thing"},
         "versions":[{"name":"v1","served":true,"storage":true,"subresources":{},
           "schema":{"openAPIV3Schema":{"type":"object"}}}]}})");

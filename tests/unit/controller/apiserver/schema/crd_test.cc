@@ -11,7 +11,7 @@ namespace tahoma::controller::apiserver {
 namespace {
 
 Json Crd() {
-  return Json::parse(R"({
+  return ParseJson(R"({
     "metadata": {"name": "widgets.example.com"},
     "spec": {
       "group": "example.com", "scope": "Cluster",
@@ -77,7 +77,7 @@ class RefusedCrd : public ::testing::TestWithParam<Refusal> {};
 
 TEST_P(RefusedCrd, SaysWhereAndWhy) {
   Json crd = Crd();
-  const Json patch = Json::parse(GetParam().patch);
+  const Json patch = ParseJson(GetParam().patch);
   if (patch.contains("schema")) {
     RootSchema(crd).merge_patch(patch["schema"]);
   } else {

@@ -12,7 +12,7 @@
 namespace tahoma::controller::apiserver {
 
 inline Json GangCrd() {
-  return Json::parse(R"({
+  return ParseJson(R"({
     "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
     "metadata": {"name": "gangs.tahoma.dev"},
     "spec": {

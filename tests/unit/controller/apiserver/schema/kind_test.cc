@@ -13,11 +13,11 @@ namespace tahoma::controller::apiserver {
 namespace {
 
 Json WidgetCrd(const std::string& plural = "widgets", const std::string& kind = "Widget") {
-  return Json::parse(R"({"apiVersion": "apiextensions.k8s.io/v1",
+  return ParseJson(R"({"apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition", "metadata": {"name": ")" +
-                     plural + R"(.example.com"}, "spec": {"group": "example.com",
+                   plural + R"(.example.com"}, "spec": {"group": "example.com",
     "scope": "Namespaced", "names": {"plural": ")" +
-                     plural + R"(", "kind": ")" + kind + R"("},
+                   plural + R"(", "kind": ")" + kind + R"("},
     "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
       {"type": "object", "properties": {"spec": {"type": "object"}}}}}]}})");
 }

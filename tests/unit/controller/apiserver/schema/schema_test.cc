@@ -18,7 +18,7 @@ namespace tahoma::controller::apiserver {
 namespace {
 
 SchemaPtr Widget() {
-  auto schema = SchemaOfOpenApi(Json::parse(R"({
+  auto schema = SchemaOfOpenApi(ParseJson(R"({
     "type": "object", "required": ["spec"],
     "properties": {
       "spec": {"type": "object", "required": ["members"], "properties": {
@@ -53,7 +53,7 @@ std::vector<std::string> Texts(const std::vector<Cause>& causes) {
 // The defect: a search takes as long as its pattern's instructions times the bytes of the text, and
 // nothing ends it: this one, seconds.
 TEST(ValidatePatternTest, ATextThatTakesTooLongToBeMatchedIsRefusedUnread) {
-  const auto schema = SchemaOfOpenApi(Json::parse(R"({"type": "object", "properties": {
+  const auto schema = SchemaOfOpenApi(ParseJson(R"({"type": "object", "properties": {
                         "text": {"type": "string", "pattern": "(a{30}){30}b"}}})"),
                                       "");
   ASSERT_TRUE(schema.ok()) << schema.status();
@@ -76,7 +76,7 @@ struct Case {
 class ValidateTable : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ValidateTable, SaysWhatKubernetesSays) {
-  const Json object = {{"spec", Json::parse(GetParam().spec)}};
+  const Json object = {{"spec", ParseJson(GetParam().spec)}};
   EXPECT_EQ(Texts(ValidateSchema(*Widget(), object)), GetParam().errors);
 }
 
@@ -127,27 +127,27 @@ TEST(ValidateSchemaTest, ReportsAtMostAHundredErrors) {
 }
 
 TEST(PruneTest, RemovesAndNamesUnknownFieldsAtEveryDepth) {
-  Json object = Json::parse(R"({"spec": {"foo": 1, "members": 1, "labels": {"any": "x"},
+  Json object = ParseJson(R"({"spec": {"foo": 1, "members": 1, "labels": {"any": "x"},
     "ports": [{"n": 1}, {"n": 2, "bar": {}}], "open": {"x": {"y": 1}, "known": {"a": 1, "b": 2}}},
     "zed": 1})");
   EXPECT_EQ(Prune(*Widget(), object), (std::vector<std::string>{"spec.foo", "spec.open.known.b",
                                                                 "spec.ports[1].bar", "zed"}));
-  EXPECT_EQ(object, Json::parse(R"({"spec": {"members": 1, "labels": {"any": "x"},
+  EXPECT_EQ(object, ParseJson(R"({"spec": {"members": 1, "labels": {"any": "x"},
     "ports": [{"n": 1}, {"n": 2}], "open": {"x": {"y": 1}, "known": {"a": 1}}}})"));
   EXPECT_TRUE(Prune(*Widget(), object).empty());
 }
 
 TEST(ApplyDefaultsTest, FillsAbsentFieldsAndNullsAndDropsOtherNulls) {
-  Json object = Json::parse(R"({"spec": {"queue": null, "shape": null, "note": null,
+  Json object = ParseJson(R"({"spec": {"queue": null, "shape": null, "note": null,
     "ports": [{"n": 1}, {"n": 2, "p": "UDP"}]}})");
   ApplyDefaults(*Widget(), object);
-  EXPECT_EQ(object, Json::parse(R"({"spec": {"queue": "default", "note": null,
+  EXPECT_EQ(object, ParseJson(R"({"spec": {"queue": "default", "note": null,
     "ports": [{"n": 1, "p": "TCP"}, {"n": 2, "p": "UDP"}]}})"));
 }
 
 TEST(PartsTest, OnlyTheNamedFieldsAreLookedAt) {
   const Schema& pod = *BuiltInKinds().front()->schema;
-  const Json wrong = Json::parse(R"({"spec": {"members": 9999, "foo": 1, "queue": null}})");
+  const Json wrong = ParseJson(R"({"spec": {"members": 9999, "foo": 1, "queue": null}})");
   const Parts none(std::in_place);
   Json object = wrong;
   EXPECT_TRUE(Prune(*Widget(), object, none).empty());
@@ -212,19 +212,19 @@ RC_GTEST_PROP(SchemaProperty, ValidationNeverCrashesAndIsBounded, ()) {
 const Schema& PodSchema() { return *BuiltInKinds().front()->schema; }
 
 TEST(DecodeErrorTest, SaysWhatGoSays) {
-  EXPECT_EQ(DecodeError(PodSchema(), Json::parse(R"({"metadata": {"name": 1}})")),
+  EXPECT_EQ(DecodeError(PodSchema(), ParseJson(R"({"metadata": {"name": 1}})")),
             "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type "
             "string");
-  EXPECT_EQ(DecodeError(PodSchema(), Json::parse(R"({"spec": {"containers": {}}})")),
+  EXPECT_EQ(DecodeError(PodSchema(), ParseJson(R"({"spec": {"containers": {}}})")),
             "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type "
             "[]v1.Container");
-  EXPECT_EQ(DecodeError(PodSchema(), Json::parse(R"({"spec": {"priority": 3000000000}})")),
+  EXPECT_EQ(DecodeError(PodSchema(), ParseJson(R"({"spec": {"priority": 3000000000}})")),
             "json: cannot unmarshal number 3000000000 into Go struct field PodSpec.spec.priority "
             "of type int32");
-  EXPECT_EQ(DecodeError(PodSchema(), Json::parse(R"({"metadata": {"labels": {"a": true}}})")),
+  EXPECT_EQ(DecodeError(PodSchema(), ParseJson(R"({"metadata": {"labels": {"a": true}}})")),
             "json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.labels of type "
             "string");
-  EXPECT_EQ(DecodeError(PodSchema(), Json::parse(R"({"metadata": {"creationTimestamp": null},
+  EXPECT_EQ(DecodeError(PodSchema(), ParseJson(R"({"metadata": {"creationTimestamp": null},
     "status": null, "spec": {"containers": [{"name": "a",
                                "resources": {"limits": {"cpu": 1}}}]}})")),
             std::nullopt);

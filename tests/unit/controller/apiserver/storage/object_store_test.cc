@@ -128,7 +128,7 @@ TEST_F(ObjectStoreTest, OneVersionCountsTheChangesOfAllResources) {
   EXPECT_EQ((*Put("a/a", 2))->version, start + 3);
   EXPECT_EQ(objects_->Get(kPods, "a/a")->body->at("metadata").at("resourceVersion"),
             std::to_string(start + 3));
-  EXPECT_EQ(json::parse(objects_->Get(kPods, "a/a")->bytes), *objects_->Get(kPods, "a/a")->body);
+  EXPECT_EQ(ParseJson(objects_->Get(kPods, "a/a")->bytes), *objects_->Get(kPods, "a/a")->body);
 }
 
 TEST_F(ObjectStoreTest, TheTextIsThatOfTheObjectWithItsVersion) {
@@ -137,7 +137,7 @@ TEST_F(ObjectStoreTest, TheTextIsThatOfTheObjectWithItsVersion) {
         R"({"a":1,"data":{"resourceVersion":""},"metadata":{"zone":"\u00e9\"\\"},"z":[{"metadata":
            {"resourceVersion":"x"}}]})"}) {
     const auto stored = objects_->Change(kPods, "ns/a", [&](const ObjectPtr&) {
-      return absl::StatusOr<Edit>(Edit::Put(json::parse(text)));
+      return absl::StatusOr<Edit>(Edit::Put(ParseJson(text)));
     });
     ASSERT_TRUE(stored.ok());
     EXPECT_EQ((*stored)->bytes, (*stored)->body->dump());

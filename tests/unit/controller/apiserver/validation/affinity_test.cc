@@ -32,7 +32,7 @@ Json PodWith(std::string_view affinity) {
   Json pod = {{"metadata",
                {{"name", "p"}, {"namespace", "default"}, {"labels", {{"app", "a"}, {"tier", ""}}}}},
               {"spec", {{"containers", {{{"name", "a"}, {"image", "i:v1"}}}}}}};
-  pod["spec"]["affinity"] = Json::parse(affinity);
+  pod["spec"]["affinity"] = ParseJson(affinity);
   ApplyDefaults(*Pods().schema, pod);
   ApplyKindDefaults(Pods(), "2026-11-21T10:00:00Z", pod);
   PrepareCreate(Pods(), "2026-11-21T10:00:00Z", pod);
@@ -111,7 +111,7 @@ TEST(AffinityTest, MatchLabelKeysBecomeRequirementsOfTheSelector) {
       {"topologyKey": "k", "matchLabelKeys": ["app"]}]}})");
   const Json& terms =
       pod["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-  EXPECT_EQ(terms[0]["labelSelector"], Json::parse(R"({"matchExpressions": [
+  EXPECT_EQ(terms[0]["labelSelector"], ParseJson(R"({"matchExpressions": [
     {"key": "app", "operator": "In", "values": ["a"]},
     {"key": "tier", "operator": "NotIn", "values": [""]}]})"));
   EXPECT_FALSE(terms[1].contains("labelSelector"));

@@ -30,7 +30,7 @@ Json Block(const std::string& spec) {
   Json block = {{"apiVersion", "tahoma.dev/v1alpha1"},
                 {"kind", "CapacityBlock"},
                 {"metadata", {{"name", "train"}, {"namespace", "team-a"}}},
-                {"spec", Json::parse(spec)}};
+                {"spec", ParseJson(spec)}};
   ApplyDefaults(*BlockKind().schema, block);
   return block;
 }

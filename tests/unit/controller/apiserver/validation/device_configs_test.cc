@@ -26,13 +26,13 @@ const Kind& KindNamed(std::string_view plural) {
 }
 
 Json Configs(std::string_view driver, std::string_view parameters) {
-  return Json::array({{{"opaque", {{"driver", driver}, {"parameters", Json::parse(parameters)}}}}});
+  return Json::array({{{"opaque", {{"driver", driver}, {"parameters", ParseJson(parameters)}}}}});
 }
 
 Json Object(std::string_view plural, const Json& configs) {
   const Json devices = {
       {"requests",
-       Json::parse(R"([{"name": "r", "exactly": {"deviceClassName": "neuron.aws.com"}}])")},
+       ParseJson(R"([{"name": "r", "exactly": {"deviceClassName": "neuron.aws.com"}}])")},
       {"config", configs}};
   Json object = {{"metadata", {{"name", "x"}}}};
   if (plural == "deviceclasses") {

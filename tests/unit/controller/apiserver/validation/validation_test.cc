@@ -51,7 +51,7 @@ class CreateTable : public ::testing::TestWithParam<CreateCase> {};
 
 TEST_P(CreateTable, SaysWhatKubernetesSays) {
   const Kind& kind = KindNamed(GetParam().plural);
-  EXPECT_EQ(Texts(ValidateCreate(kind, Defaulted(kind, Json::parse(GetParam().object)))),
+  EXPECT_EQ(Texts(ValidateCreate(kind, Defaulted(kind, ParseJson(GetParam().object)))),
             GetParam().errors);
 }
 
@@ -266,9 +266,9 @@ class UpdateTable : public ::testing::TestWithParam<UpdateCase> {};
 
 TEST_P(UpdateTable, SaysWhatKubernetesSays) {
   const Kind& kind = KindNamed(GetParam().plural);
-  const Json before = Defaulted(kind, Json::parse(GetParam().before));
+  const Json before = Defaulted(kind, ParseJson(GetParam().before));
   Json after = before;
-  after.merge_patch(Json::parse(GetParam().patch));
+  after.merge_patch(ParseJson(GetParam().patch));
   EXPECT_EQ(Texts(ValidateUpdate(kind, before, after, GetParam().subresource)), GetParam().errors);
 }
 
@@ -346,7 +346,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(ClaimUpdateTest, TheSpecNeverChanges) {
   const Kind& claims = KindNamed("resourceclaims");
-  const Json before = Defaulted(claims, Json::parse(kClaim));
+  const Json before = Defaulted(claims, ParseJson(kClaim));
   Json after = before;
   after["spec"]["devices"]["requests"][0]["exactly"]["count"] = 2;
   const auto causes = ValidateUpdate(claims, before, after, "");
@@ -365,7 +365,7 @@ TEST(InvalidMessageTest, OneErrorStandsAloneAndSeveralInBrackets) {
 
 TEST(DefaultsTest, APodIsFilledInAsByARealServer) {
   const Kind& pods = KindNamed("pods");
-  Json pod = Defaulted(pods, Json::parse(R"({"spec": {"containers": [
+  Json pod = Defaulted(pods, ParseJson(R"({"spec": {"containers": [
     {"name": "a", "image": "registry:5000/x", "resources": {"limits": {"cpu": "1"}}},
     {"name": "b", "image": "x:v1"}, {"name": "c", "image": "x@sha256:0"}]}})"));
   const Json& spec = pod["spec"];
@@ -380,22 +380,22 @@ TEST(DefaultsTest, APodIsFilledInAsByARealServer) {
   EXPECT_EQ(spec["containers"][0]["resources"]["requests"]["cpu"], "1");
   EXPECT_EQ(Defaulted(pods, pod), pod) << "idempotent";
   PrepareCreate(pods, "2026-01-02T03:04:05Z", pod);
-  EXPECT_EQ(pod["status"], Json::parse(R"({"phase": "Pending", "qosClass": "Burstable"})"));
+  EXPECT_EQ(pod["status"], ParseJson(R"({"phase": "Pending", "qosClass": "Burstable"})"));
 }
 
 TEST(DefaultsTest, SecretsNamespacesAndClaimsHaveTheirOwn) {
   const Json secret =
-      Defaulted(KindNamed("secrets"), Json::parse(R"({"stringData": {"a": "hello", "b": ""}})"));
-  EXPECT_EQ(secret["data"], Json::parse(R"({"a": "aGVsbG8=", "b": ""})"));
+      Defaulted(KindNamed("secrets"), ParseJson(R"({"stringData": {"a": "hello", "b": ""}})"));
+  EXPECT_EQ(secret["data"], ParseJson(R"({"a": "aGVsbG8=", "b": ""})"));
   EXPECT_FALSE(secret.contains("stringData"));
   Json space = Defaulted(KindNamed("namespaces"), Json::object());
   PrepareCreate(KindNamed("namespaces"), "", space);
   EXPECT_EQ(space["metadata"]["labels"]["kubernetes.io/metadata.name"], "x");
   EXPECT_EQ(space["spec"]["finalizers"], Json::array({"kubernetes"}));
-  const Json claim = Defaulted(KindNamed("resourceclaims"), Json::parse(kClaim));
+  const Json claim = Defaulted(KindNamed("resourceclaims"), ParseJson(kClaim));
   EXPECT_EQ(claim["spec"]["devices"]["requests"][0]["exactly"]["count"], 1);
 
-  const Json slice = Defaulted(KindNamed("resourceslices"), Json::parse(R"({"spec": {"devices": [
+  const Json slice = Defaulted(KindNamed("resourceslices"), ParseJson(R"({"spec": {"devices": [
       {"name": "a"},
       {"name": "b", "taints": [{"key": "k", "effect": "NoExecute"},
                                {"key": "l", "effect": "NoExecute",
@@ -408,9 +408,9 @@ TEST(DefaultsTest, SecretsNamespacesAndClaimsHaveTheirOwn) {
 
 TEST(PrepareUpdateTest, SpecAndStatusAreWrittenApart) {
   const Kind& gangs = KindNamed("gangs");
-  const Json before = Json::parse(R"({"metadata": {"name": "g", "labels": {"a": "1"}},
+  const Json before = ParseJson(R"({"metadata": {"name": "g", "labels": {"a": "1"}},
                                       "spec": {"members": 1}, "status": {"boundMembers": 1}})");
-  const Json wanted = Json::parse(R"({"metadata": {"name": "g", "resourceVersion": "7"},
+  const Json wanted = ParseJson(R"({"metadata": {"name": "g", "resourceVersion": "7"},
                                       "spec": {"members": 2}, "status": {"boundMembers": 2}})");
   Json main = wanted;
   PrepareUpdate(gangs, before, main, "");

@@ -71,7 +71,7 @@ class FailureTest : public ::testing::Test {
 TEST_F(FailureTest, WhatIsThrownIsAnInternalErrorAndALineOfTheLog) {
   const kube::Response answer = Call("GET", kPods + "/p/log");
   EXPECT_EQ(answer.status, 500);
-  const Json status = Json::parse(answer.body);
+  const Json status = ParseJson(answer.body);
   EXPECT_EQ(status.at("kind"), "Status");
   EXPECT_EQ(status.at("reason"), "InternalError");
   EXPECT_EQ(status.at("message"), "Internal error occurred: the node is odd");

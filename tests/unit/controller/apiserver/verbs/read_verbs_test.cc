@@ -222,7 +222,7 @@ TEST_F(ReadVerbsTest, TheInProcessTransportSpeaksForClientsOfThisProcess) {
       {.method = "POST", .target = kMaps, .headers = {}, .body = ConfigMapOf("c", "1").dump()});
   ASSERT_TRUE(made.ok());
   EXPECT_EQ(made->status, 201);
-  EXPECT_EQ(json::parse(made->body).at("metadata").at("managedFields").at(0).at("manager"), "ours");
+  EXPECT_EQ(ParseJson(made->body).at("metadata").at("managedFields").at(0).at("manager"), "ours");
   ASSERT_NE(made->parsed, nullptr);  // the stored object itself, no parsing needed
   EXPECT_EQ(kube::JsonText(*made->parsed), made->body);
   std::vector<std::string> lines;
@@ -236,7 +236,7 @@ TEST_F(ReadVerbsTest, TheInProcessTransportSpeaksForClientsOfThisProcess) {
   ASSERT_TRUE(head.ok());
   EXPECT_EQ(head->status, 200);
   ASSERT_EQ(lines.size(), 1U);
-  EXPECT_EQ(json::parse(lines[0]).at("type"), "ADDED");
+  EXPECT_EQ(ParseJson(lines[0]).at("type"), "ADDED");
   const auto refused = transport.Stream(
       {.method = "GET", .target = "/api/v1/unicorns?watch=true", .headers = {}, .body = {}},
       [](std::string_view) { return true; }, std::chrono::seconds(1));
@@ -261,11 +261,11 @@ TEST_F(ReadVerbsTest, ComponentsSayHowTheyAreWhenTheyAreRead) {
   const std::string path = "/api/v1/componentstatuses";
   EXPECT_EQ(Call("GET", path).names(), (std::vector<std::string>{"core", "store"}));
   EXPECT_EQ(Call("GET", path + "/store").body.at("conditions"),
-            json::parse(R"([{"type": "Healthy", "status": "True", "message": "ok"}])"));
+            ParseJson(R"([{"type": "Healthy", "status": "True", "message": "ok"}])"));
   trouble = "no commit succeeds";
   EXPECT_EQ(
       Call("GET", path + "/store").body.at("conditions"),
-      json::parse(R"([{"type": "Healthy", "status": "False", "message": "no commit succeeds"}])"));
+      ParseJson(R"([{"type": "Healthy", "status": "False", "message": "no commit succeeds"}])"));
   EXPECT_EQ(Call("GET", path + "/other").status, 404);
   EXPECT_EQ(Call("DELETE", path + "/store").status, 405);
   EXPECT_EQ(Call("POST", path, {{"metadata", {{"name", "own"}}}}).status, 405);

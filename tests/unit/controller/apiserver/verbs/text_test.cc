@@ -76,8 +76,7 @@ TEST_F(TextTest, AManagerIsNamedByWholePrintableCharactersOfTheUserAgent) {
     const rest::Response made = server_->Handle(request);
     ASSERT_EQ(made.status, 201) << made.body;
     EXPECT_TRUE(IsUtf8(made.body));
-    EXPECT_EQ(Json::parse(made.body).at("/metadata/managedFields/0/manager"_json_pointer),
-              c.manager);
+    EXPECT_EQ(ParseJson(made.body).at("/metadata/managedFields/0/manager"_json_pointer), c.manager);
     EXPECT_EQ(Patch(kMaps + "/" + name, "merge-patch+json", {{"data", {{"key", "2"}}}}).status,
               200);
   }

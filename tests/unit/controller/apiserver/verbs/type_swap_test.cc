@@ -102,7 +102,7 @@ class TypeSwapTest : public testing::ApiFixture, public ::testing::WithParamInte
     TAHOMA_CHECK(made.status == 201 || made.status == 409);
   }
 
-  static Json Parsed(const char* text) { return Json::parse(text); }
+  static Json Parsed(const char* text) { return ParseJson(text); }
   static Json Object() { return Parsed(GetParam().text); }
   std::string Target() const {
     return GetParam().collection + "/" + Object()["metadata"]["name"].get<std::string>();

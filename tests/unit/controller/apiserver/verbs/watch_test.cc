@@ -234,7 +234,7 @@ TEST_F(WatchTest, EventsAsObjectsAreThoseOfTheText) {
   Answer text = Call("GET", kMaps + "?" + query);
   std::vector<json> events;
   const kube::EventSink sink = [&](std::string_view type, const json& object) {
-    events.push_back({{"type", type}, {"object", json::parse(kube::JsonText(object))}});
+    events.push_back({{"type", type}, {"object", ParseJson(kube::JsonText(object))}});
     return true;
   };
   const auto read = [&] {

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 json ClaimObject() {
-  return json::parse(R"({"metadata": {"name": "c", "namespace": "ns", "uid": "u",
+  return ParseJson(R"({"metadata": {"name": "c", "namespace": "ns", "uid": "u",
       "resourceVersion": "9", "generation": 2, "creationTimestamp": "1970-01-01T00:00:05Z",
       "deletionTimestamp": "1970-01-01T00:00:09Z",
       "finalizers": ["other", "resource.kubernetes.io/delete-protection"]},
@@ -87,7 +87,7 @@ TEST(ResourceClaimTest, ReadsWhoHoldsItAndWhatItWasGiven) {
 }
 
 TEST(ResourceClaimTest, AFreshClaimHasNothing) {
-  const auto claim = ParseResourceClaim(json::parse(R"({"metadata": {"name": "c"},
+  const auto claim = ParseResourceClaim(ParseJson(R"({"metadata": {"name": "c"},
       "status": {"reservedFor": null, "allocation": null}})"));
   ASSERT_TRUE(claim.ok()) << claim.status();
   EXPECT_FALSE(claim->allocation);
@@ -168,12 +168,12 @@ TEST(ClaimSpecTest, WhatCannotBeAllocatedIsAnErrorWithItsPath) {
            {R"({"constraints": [{"requests": []}]})",
             "spec.devices.constraints[0]: is neither matchAttribute nor distinctAttribute"},
            {R"({"config": {}})", "spec.devices.config: is an object, must be a list"}}) {
-    EXPECT_EQ(WhyNotSpec({{"devices", json::parse(c.devices)}}), c.says);
+    EXPECT_EQ(WhyNotSpec({{"devices", ParseJson(c.devices)}}), c.says);
   }
 }
 
 TEST(DeviceClassTest, ReadsSelectorsAndConfigurations) {
-  const auto read = ParseDeviceClass(json::parse(R"({"metadata": {"name": "chips"},
+  const auto read = ParseDeviceClass(ParseJson(R"({"metadata": {"name": "chips"},
       "spec": {"selectors": [{"cel": {"expression": "true"}}],
                "config": [{"opaque": {"driver": "d.com"}}]}})"));
   ASSERT_TRUE(read.ok()) << read.status();
@@ -181,7 +181,7 @@ TEST(DeviceClassTest, ReadsSelectorsAndConfigurations) {
   EXPECT_THAT(read->selectors, ElementsAre("true"));
   EXPECT_EQ(read->configs.at(0).source, ConfigSource::kClass);
   EXPECT_EQ(read->configs.at(0).parameters, "null");
-  EXPECT_EQ(Message(ParseDeviceClass(json::parse(R"({"metadata": {"name": "chips"},
+  EXPECT_EQ(Message(ParseDeviceClass(ParseJson(R"({"metadata": {"name": "chips"},
                 "spec": {"selectors": [{"cel": 1}]}})"))
                         .status()),
             "device class chips: spec.selectors[0].cel: is a number, must be an object");

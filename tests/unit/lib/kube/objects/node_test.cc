@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::Pair;
 
 TEST(NodeTest, ReadsLabelsAndTaints) {
-  const auto node = ParseNode(json::parse(R"({"metadata": {"name": "n",
+  const auto node = ParseNode(ParseJson(R"({"metadata": {"name": "n",
       "labels": {"zone": "a", "kubernetes.io/os": "linux"}},
     "spec": {"unschedulable": true, "taints": [{"key": "k", "value": "v", "effect": "NoExecute"},
                                                {"key": "soft", "effect": "PreferNoSchedule"}]},
@@ -30,11 +30,11 @@ TEST(NodeTest, ReadsLabelsAndTaints) {
 }
 
 TEST(NodeTest, WhatCannotBeReadSaysWhereItIs) {
-  EXPECT_EQ(Message(ParseNode(json::parse(R"({"metadata": {"name": "n"},
+  EXPECT_EQ(Message(ParseNode(ParseJson(R"({"metadata": {"name": "n"},
                 "spec": {"taints": [{"key": 7}]}})"))
                         .status()),
             "node n: spec.taints[0].key: is a number, must be a string");
-  EXPECT_EQ(Message(ParseNode(json::parse(R"({"metadata": {"name": "n", "labels": {"a": null,
+  EXPECT_EQ(Message(ParseNode(ParseJson(R"({"metadata": {"name": "n", "labels": {"a": null,
                 "b/c": []}}})"))
                         .status()),
             "node n: metadata.labels[b/c]: is a list, must be a string");

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 json Apart(const std::string& term) {
   return {{"affinity",
            {{"podAntiAffinity",
-             {{"requiredDuringSchedulingIgnoredDuringExecution", {json::parse(term)}}}}}}};
+             {{"requiredDuringSchedulingIgnoredDuringExecution", {ParseJson(term)}}}}}}};
 }
 
 PodAffinityTerm TermOf(const std::string& term) {
@@ -38,14 +38,14 @@ std::string WhyNot(const std::string& term) {
 }
 
 TEST(PodAffinityTest, APodWithoutTermsHasNone) {
-  const json spec = json::parse(R"({"affinity": {"podAffinity": {
+  const json spec = ParseJson(R"({"affinity": {"podAffinity": {
     "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}})");
   Reading reading(spec);
   EXPECT_TRUE(ParsePodAffinity(reading.root()).empty());
 }
 
 TEST(PodAffinityTest, BothKindsOfTermsAreRead) {
-  const json spec = json::parse(R"({"affinity": {
+  const json spec = ParseJson(R"({"affinity": {
     "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
       {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "a"}}}]},
     "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
@@ -115,7 +115,7 @@ TEST(PodAffinityTest, WhatCannotBeFollowedIsAnErrorThatSaysWhere) {
 }
 
 TEST(PodAffinityTest, LabelsAreSorted) {
-  const json metadata = json::parse(R"({"labels": {"b": "2", "a": "1"}})");
+  const json metadata = ParseJson(R"({"labels": {"b": "2", "a": "1"}})");
   Reading reading(metadata);
   EXPECT_THAT(ParseLabels(reading.root()),
               ElementsAre(std::pair<std::string, std::string>("a", "1"),

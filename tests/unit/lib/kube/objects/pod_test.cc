@@ -13,7 +13,7 @@ using json = Json;
 using ::testing::ElementsAre;
 
 json PodObject() {
-  return json::parse(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "u"},
+  return ParseJson(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "u"},
     "spec": {"nodeName": "n", "priority": -7, "schedulingGates": [{"name": "g"}],
       "nodeSelector": {"zone": "a"},
       "tolerations": [{"key": "k", "operator": "Exists", "effect": "PreferNoSchedule"}],
@@ -106,12 +106,12 @@ TEST(PodTest, WhatIsLeftOutIsEmpty) {
 
 TEST(PodTest, ResourcesWithADomainAreExtendedOnesAndEachIsNamedOnce) {
   json object = {{"metadata", {{"name", "p"}}}};
-  object["spec"]["containers"] = json::parse(R"([
+  object["spec"]["containers"] = ParseJson(R"([
       {"resources": {"limits": {"cpu": "1", "aws.amazon.com/neuron": "4",
                                 "pod.kubernetes.io/x": "1"}}},
       {"resources": {"limits": {"aws.amazon.com/neuron": "1"}}}, {}])");
   object["spec"]["initContainers"] =
-      json::parse(R"([{"resources": {"limits": {"vpc.amazonaws.com/efa": "1"}}}])");
+      ParseJson(R"([{"resources": {"limits": {"vpc.amazonaws.com/efa": "1"}}}])");
   Reading reading(object);
   const Pod pod = ParsePod(reading.root());
   ASSERT_TRUE(reading.status().ok()) << reading.status();

@@ -13,7 +13,7 @@ using json = Json;
 using ::testing::ElementsAre;
 
 json SliceObject() {
-  return json::parse(R"({"metadata": {"name": "s"},
+  return ParseJson(R"({"metadata": {"name": "s"},
     "spec": {"driver": "d.com", "nodeName": "n",
       "pool": {"name": "n", "generation": 3, "resourceSliceCount": 2},
       "devices": [{"name": "chip-0", "allowMultipleAllocations": true,
@@ -54,7 +54,7 @@ TEST(ResourceSliceTest, WhatIsWrittenIsWhatWasRead) {
   device["attributes"].erase("list");
   device["capacity"]["cores"]["value"] = "8";
   device["consumesCounters"] =
-      json::parse(R"([{"counterSet": "node", "counters": {"chip-0": {"value": "8"}}}])");
+      ParseJson(R"([{"counterSet": "node", "counters": {"chip-0": {"value": "8"}}}])");
   EXPECT_TRUE(ParseResourceSlice(object)->consumes.empty()) << "not asked for";
   const auto devices = ParseResourceSlice(object, SliceCounters::kRead);
   ASSERT_TRUE(devices.ok()) << devices.status();
@@ -62,7 +62,7 @@ TEST(ResourceSliceTest, WhatIsWrittenIsWhatWasRead) {
   EXPECT_EQ(RenderSliceSpec(*devices), object["spec"]);
 
   object["spec"].erase("devices");
-  object["spec"]["sharedCounters"] = json::parse(
+  object["spec"]["sharedCounters"] = ParseJson(
       R"([{"name": "node", "counters": {"chip-0": {"value": "8"}, "chip-1": {"value": "8"}}}])");
   const auto counters = ParseResourceSlice(object, SliceCounters::kRead);
   ASSERT_TRUE(counters.ok()) << counters.status();
