@@ -223,7 +223,8 @@ class Load(threading.Thread):
             pods = case.get("pods", "--selector", f"tahoma.dev/gang={name}")["items"]
             return len(pods) == 2 and all(one["status"]["phase"] == "Succeeded" for one in pods)
         case.until(f"both pods of {name} have succeeded", succeeded)
-        case.kubectl("delete", f"gang/{name}", "pods", "--selector", f"tahoma.dev/gang={name}")
+        case.kubectl("delete", "gang", name)
+        case.kubectl("delete", "pods", "--selector", f"tahoma.dev/gang={name}")
 
     def __enter__(self):
         self.start()
@@ -247,7 +248,6 @@ class Upgrades(KindCase):
 
     def restart_hardware(self):
         self.kubectl("delete", "pods", "--namespace", NAMESPACE, "--selector", "app.kubernetes.io/component=sim-node")
-        self.kubectl("rollout", "status", "daemonset/tahoma-sim-node", "--namespace", NAMESPACE, "--timeout=120s")
         self.until("pods of sim-node are Ready", lambda: len(ready := [
             c["ready"] for p in self.system_pods("sim-node") for c in p["status"].get("containerStatuses", [])]) ==
             len(GROUND.topology["nodes"]) and all(ready))
@@ -268,6 +268,7 @@ class Upgrades(KindCase):
                     during = load.gangs
                     self.until("gangs run on", lambda: load.gangs > during or load.error)
                 self.assertIsNone(load.error)
+                print(f"{load.gangs} gangs ran meanwhile", flush=True)
                 self.apply(pod("next", "two"))
                 self.ready("runs", "next")
                 self.assertEqual(self.container("runs"), container)
