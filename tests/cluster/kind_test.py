@@ -252,8 +252,9 @@ class Upgrades(KindCase):
             c["ready"] for p in self.system_pods("sim-node") for c in p["status"].get("containerStatuses", [])]) ==
             len(GROUND.topology["nodes"]) and all(ready))
 
-    def test_each_release_is_upgraded_under_load_and_leaves_what_runs_alone(self):
-        for packed in sorted((ROOT / "tests/golden/releases").glob("*/chart.tgz")):
+    def test_each_earlier_release_is_upgraded_under_load_and_leaves_what_runs_alone(self):
+        releases = sorted((ROOT / "tests/golden/releases").glob("*/chart.tgz"))
+        for packed in (one for one in releases if one.parent.name != GROUND.version):
             with self.subTest(release=packed.parent.name), tempfile.TemporaryDirectory() as folder:
                 shutil.unpack_archive(packed, folder)
                 self.to_chart(pathlib.Path(folder) / "tahoma")
