@@ -476,14 +476,15 @@ class UpgradeTest(ClusterCase):
     """From each earlier release's chart."""
 
     def objects(self):
-        """But for those of Helm itself, and pods, whose names are made up."""
-        return {name for name in self.names() if not name.startswith(("pod/", "secret/sh.helm.release"))}
+        """But for those of Helm itself, and what has a name that is made up."""
+        return {name for name in self.names() if not name.startswith(("pod/", "ipaddress.", "secret/sh.helm.release"))}
 
     def test_a_release_that_was_upgraded_has_the_objects_of_a_new_one(self):
         self.helm("install")
         new = self.objects()
         self.helm("uninstall", "--wait")
-        for packed in chart.RELEASES.glob("*/chart.tgz"):
+        own = chart.read(chart.CHART / "Chart.yaml")[0]["version"]
+        for packed in (one for one in chart.RELEASES.glob("*/chart.tgz") if one.parent.name != own):
             with self.subTest(release=packed.parent.name):
                 self.helm("install", source=packed)
                 self.kubectl("apply", "--server-side", "--force-conflicts", "-f", chart.CHART / "crds")
