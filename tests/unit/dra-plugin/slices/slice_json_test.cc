@@ -33,7 +33,7 @@ wire::Inventory Node(std::string type, bool ultra_server) {
 
 // Compares with a file in tests/golden/dra-plugin; TAHOMA_WRITE_GOLDEN=1 writes it.
 void ExpectGolden(const std::string& name, const wire::Inventory& inventory, Publish publish) {
-  const auto pool = BuildPool(inventory, {.publish = publish});
+  const auto pool = BuildPool(inventory, {.publish = publish, .driver_version = "0.1.0"});
   ASSERT_TRUE(pool.ok()) << pool.status();
   const auto contents = CutIntoSlices(*pool);
   std::string text;
