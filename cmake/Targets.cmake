@@ -48,6 +48,7 @@ function(tahoma_pch name)
     # compares, and would give the precompiled header of other comments: all would be defined twice.
     set(launcher ${CMAKE_CXX_COMPILER_LAUNCHER})
     list(INSERT launcher 3 CCACHE_COMMENTS=1)
+    set(launcher "${CMAKE_SOURCE_DIR}/cmake/compile_anew.sh" ${launcher})
     set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "${launcher}")
   endif()
 endfunction()
