@@ -32,6 +32,13 @@ wire::Inventory TestNode() {
   return inventory;
 }
 
+// The same with a chip that must not be used.
+wire::Inventory BrokenNode() {
+  wire::Inventory node = TestNode();
+  node.chips[3] = {.index = 3, .healthy = false, .reason = "dma"};
+  return node;
+}
+
 constexpr Publish kChipsOnly = {.chips = true, .lnc1 = false, .lnc2 = false, .node = false};
 
 Pool Build(const wire::Inventory& inventory, Publish publish = {}) {
@@ -286,8 +293,7 @@ TEST_F(SlicePublisherTest, WhatWasLeftOutAppearsWithoutAChangeOfTheNodeWhenTheSe
   std::set<std::string> dropped = kCounterFields;
   dropped.insert(kTaintsField);
   api_.edit = [&](json& slice) { RemoveFields(dropped, slice); };
-  wire::Inventory broken = TestNode();
-  broken.chips[3] = {.index = 3, .healthy = false, .reason = "dma"};
+  const wire::Inventory broken = BrokenNode();
   SlicePublisher publisher(api_, "node-a");
   const auto support = [&] { return std::pair(publisher.counters(), publisher.dropped_fields()); };
   ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
@@ -314,8 +320,7 @@ TEST_F(SlicePublisherTest, WhereTaintsAreStillDroppedWhatIsBrokenIsNotShownForAM
   std::set<std::string> dropped = kCounterFields;
   dropped.insert(kTaintsField);
   api_.edit = [&](json& slice) { RemoveFields(dropped, slice); };
-  wire::Inventory broken = TestNode();
-  broken.chips[3] = {.index = 3, .healthy = false, .reason = "dma"};
+  const wire::Inventory broken = BrokenNode();
   SlicePublisher publisher(api_, "node-a");
   ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
   dropped = {kTaintsField};  // the gate of counters was turned on
