@@ -5,8 +5,11 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <poll.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <fstream>
 #include <list>
@@ -51,6 +54,126 @@ absl::StatusOr<StorePtr> ParseCas(const std::string& pem) {
   if (count == 0) return InvalidArgument("the certificate authority holds no PEM certificate");
   return store;
 }
+
+// The authorities that the machine trusts.
+absl::StatusOr<StorePtr> SystemCas() {
+  StorePtr store(X509_STORE_new());
+  if (X509_STORE_set_default_paths(store.get()) != 1) {
+    ERR_clear_error();
+    return Unavailable("the machine's certificate authorities cannot be read");
+  }
+  return store;
+}
+
+// One request and its answer on a TLS connection. httplib's own stream makes a call of OpenSSL, each
+// with locks, for every byte of a head, and sends head and body as two records.
+class TlsStream final : public httplib::Stream {
+ public:
+  using Milliseconds = std::chrono::milliseconds;
+
+  TlsStream(int socket, SSL* ssl, Milliseconds read_timeout, Milliseconds write_timeout)
+      : socket_(socket), ssl_(ssl), read_timeout_(read_timeout), write_timeout_(write_timeout) {}
+
+  bool is_readable() const override {
+    return begin_ != end_ || SSL_pending(ssl_) > 0 || Wait(POLLIN, read_timeout_);
+  }
+  bool is_writable() const override { return Wait(POLLOUT, write_timeout_); }
+
+  ssize_t read(char* bytes, std::size_t size) override {
+    if (!Flush()) return -1;
+    if (begin_ == end_) {
+      const int count = Fill();
+      if (count <= 0) return count;
+    }
+    const std::size_t taken = std::min(size, end_ - begin_);
+    std::copy_n(in_.data() + begin_, taken, bytes);
+    begin_ += taken;
+    return static_cast<ssize_t>(taken);
+  }
+
+  // Is sent with the first byte that is read, or when it is much.
+  ssize_t write(const char* bytes, std::size_t size) override {
+    out_.append(bytes, size);
+    if (out_.size() >= kRecord && !Flush()) return -1;
+    return static_cast<ssize_t>(size);
+  }
+
+  // Asked by servers only.
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return socket_; }
+
+  // Whether the server has sent no more than was read.
+  bool is_drained() const { return begin_ == end_ && SSL_pending(ssl_) == 0; }
+
+ private:
+  static constexpr std::size_t kRecord = 16384;  // the most that a TLS record carries (RFC 8446)
+
+  bool Wait(short event, Milliseconds timeout) const {
+    pollfd socket{.fd = socket_, .events = event, .revents = 0};
+    int ready = 0;
+    do {
+      ready = ::poll(&socket, 1, static_cast<int>(timeout.count()));
+    } while (ready < 0 && errno == EINTR);
+    return ready > 0;
+  }
+
+  // What SSL_read returns; -1 when nothing came in time. A record may carry none of the answer's
+  // bytes, as a session ticket does.
+  int Fill() {
+    begin_ = end_ = 0;
+    while (is_readable()) {
+      ERR_clear_error();  // SSL_get_error would take another's for ours
+      const int count = SSL_read(ssl_, in_.data(), static_cast<int>(in_.size()));
+      if (count > 0) end_ = static_cast<std::size_t>(count);
+      if (count > 0 || SSL_get_error(ssl_, count) != SSL_ERROR_WANT_READ) return count;
+    }
+    return -1;
+  }
+
+  bool Flush() {
+    std::string_view rest = out_;
+    while (!rest.empty() && is_writable()) {
+      ERR_clear_error();
+      const int count =
+          SSL_write(ssl_, rest.data(), static_cast<int>(std::min(rest.size(), kRecord)));
+      if (count > 0) {
+        rest.remove_prefix(static_cast<std::size_t>(count));
+      } else if (SSL_get_error(ssl_, count) != SSL_ERROR_WANT_WRITE) {
+        return false;
+      }
+    }
+    const bool sent = rest.empty();
+    out_.clear();
+    return sent;
+  }
+
+  const int socket_;
+  SSL* const ssl_;
+  const Milliseconds read_timeout_;
+  const Milliseconds write_timeout_;
+  std::array<char, kRecord> in_;  // bytes begin_ to end_ have not been read
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::string out_;  // not sent yet
+};
+
+class TlsClient final : public httplib::SSLClient {
+ public:
+  using httplib::SSLClient::SSLClient;
+
+ private:
+  bool process_socket(const Socket& socket,
+                      std::function<bool(httplib::Stream&)> callback) override {
+    const auto milliseconds = [](time_t seconds, time_t micros) {
+      return std::chrono::milliseconds(seconds * 1000 + (micros + 999) / 1000);
+    };
+    TlsStream stream(socket.sock, socket.ssl, milliseconds(read_timeout_sec_, read_timeout_usec_),
+                     milliseconds(write_timeout_sec_, write_timeout_usec_));
+    // What comes after an answer would be taken for the next one.
+    return callback(stream) && stream.is_drained();
+  }
+};
 
 struct Endpoint {
   bool tls = false;
@@ -191,8 +314,8 @@ class HttpTransport::Impl {
 };
 
 absl::Status HttpTransport::Impl::Prepare() {
-  if (!access_.ca_pem.empty()) {
-    TAHOMA_ASSIGN_OR_RETURN(cas_, ParseCas(access_.ca_pem));
+  if (endpoint_.tls) {
+    TAHOMA_ASSIGN_OR_RETURN(cas_, access_.ca_pem.empty() ? SystemCas() : ParseCas(access_.ca_pem));
   }
   if (access_.client_cert_pem.empty() != access_.client_key_pem.empty()) {
     return InvalidArgument("a client certificate and its key must be given together");
@@ -219,11 +342,12 @@ HttpTransport::Impl::ClientPtr HttpTransport::Impl::Make() const {
   if (endpoint_.tls) {
     const std::string& name =
         access_.tls_server_name.empty() ? endpoint_.host : access_.tls_server_name;
-    auto ssl =
-        std::make_unique<httplib::SSLClient>(name, endpoint_.port, certificate_.get(), key_.get());
-    // Not set_ca_cert_store: to that store the library adds the machine's authorities, without a
-    // lock, when it connects. The one for verification is only read, so connections share it.
-    if (cas_) SSL_CTX_set1_verify_cert_store(ssl->ssl_context(), cas_.get());
+    auto ssl = std::make_unique<TlsClient>(name, endpoint_.port, certificate_.get(), key_.get());
+    // Not set_ca_cert_store: to that store the library adds authorities, without a lock, when it
+    // connects. The one for verification is only read, so connections share it. Nothing is looked
+    // up in the other, for which the library would read all of the machine's, unless it has a folder.
+    SSL_CTX_set1_verify_cert_store(ssl->ssl_context(), cas_.get());
+    ssl->set_ca_cert_path("", "/var/empty");
     if (name != endpoint_.host) ssl->set_hostname_addr_map({{name, endpoint_.host}});
     ssl->enable_server_certificate_verification(!access_.insecure_skip_tls_verify);
     client = std::move(ssl);

@@ -38,11 +38,21 @@ Json Get(kube::Transport& api, const std::string& target) {
 }
 
 void BoundPods::Watch(kube::Transport& api) {
-  const auto answer = api.Stream(
-      {.target = "/api/v1/namespaces/default/pods"
-                 "?watch=true&resourceVersion=0&fieldSelector=spec.nodeName%21%3D"},
-      [&](std::string_view line) { return Take(line); }, std::chrono::minutes(10));
-  if (!answer.ok()) std::fprintf(stderr, "watch: %s\n", answer.status().ToString().c_str());
+  for (;;) {
+    const auto answer = api.Stream(
+        {.target = "/api/v1/namespaces/default/pods"
+                   "?watch=true&resourceVersion=0&fieldSelector=spec.nodeName%21%3D"},
+        [&](std::string_view line) { return Take(line); }, std::chrono::minutes(10));
+    const std::lock_guard lock(mutex_);
+    if (bound_ >= wanted_) return;
+    if (!answer.ok() || answer->status != 200) {
+      std::fprintf(stderr, "watch: %s\n",
+                   answer.ok() ? answer->body.c_str() : answer.status().ToString().c_str());
+      return;
+    }
+    // The server ends a watch whose client is slow; a new one begins with all that are bound.
+    bound_ = 0;
+  }
 }
 
 bool BoundPods::Wait() {

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -67,12 +68,19 @@ class HttpTransportTest : public ::testing::Test {
 
 enum class Ends { kServer, kClient };
 
-// Accepts connections one after the other, reads a request and answers with fixed bytes; then ends
-// the connection, or waits until the client does.
+// Accepts connections one after the other, reads a request and answers with fixed bytes, a few at
+// a time; then ends the connection, or waits until the client does.
 class RudeServer {
  public:
-  explicit RudeServer(std::string answer, Ends ends = Ends::kServer)
-      : answer_(std::move(answer)), ends_(ends) {
+  // Speaks TLS when it has a certificate.
+  explicit RudeServer(std::string answer, Ends ends = Ends::kServer,
+                      const Certificate* certificate = nullptr, std::size_t piece = SIZE_MAX)
+      : answer_(std::move(answer)), ends_(ends), piece_(piece) {
+    if (certificate != nullptr) {
+      tls_.reset(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+      SSL_CTX_use_certificate(tls_.get(), certificate->x509.get());
+      SSL_CTX_use_PrivateKey(tls_.get(), certificate->key.get());
+    }
     listener_ = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -81,7 +89,7 @@ class RudeServer {
     ::bind(listener_, reinterpret_cast<sockaddr*>(&address), size);
     ::listen(listener_, 8);
     ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    url_ = fmt::format("http://127.0.0.1:{}", ntohs(address.sin_port));
+    url_ = fmt::format("{}://127.0.0.1:{}", tls_ ? "https" : "http", ntohs(address.sin_port));
     thread_ = std::thread([this] { Run(); });
   }
   ~RudeServer() {
@@ -90,33 +98,81 @@ class RudeServer {
     ::close(listener_);
   }
   const std::string& url() const { return url_; }
+  // What came at once of the last request. To be called after its answer.
+  const std::string& first_read() const { return first_read_; }
 
  private:
-  void Run() const {
+  void Run() {
     for (int fd = -1; (fd = ::accept(listener_, nullptr, nullptr)) >= 0;) {
-      std::string request(4096, '\0');
-      if (::recv(fd, request.data(), request.size(), 0) > 0) {
-        (void)::send(fd, answer_.data(), answer_.size(), MSG_NOSIGNAL);
-      }
-      while (ends_ == Ends::kClient && ::recv(fd, request.data(), request.size(), 0) > 0) continue;
+      std::unique_ptr<SSL, decltype(&SSL_free)> ssl(tls_ ? SSL_new(tls_.get()) : nullptr, SSL_free);
+      if (ssl) SSL_set_fd(ssl.get(), fd);
+      if (!ssl || SSL_accept(ssl.get()) == 1) Serve(fd, ssl.get());
       ::shutdown(fd, SHUT_WR);
       ::close(fd);
     }
   }
+  void Serve(int fd, SSL* ssl) {
+    std::string request(4096, '\0');
+    const auto receive = [&] {
+      return ssl != nullptr ? SSL_read(ssl, request.data(), 4096)
+                            : static_cast<int>(::recv(fd, request.data(), request.size(), 0));
+    };
+    if (const int count = receive(); count > 0) {
+      first_read_ = request.substr(0, static_cast<std::size_t>(count));
+      for (std::string_view rest = answer_; !rest.empty();) {
+        const std::string_view piece = rest.substr(0, piece_);
+        rest.remove_prefix(piece.size());
+        if (ssl != nullptr) {
+          SSL_write(ssl, piece.data(), static_cast<int>(piece.size()));
+        } else {
+          (void)::send(fd, piece.data(), piece.size(), MSG_NOSIGNAL);
+        }
+      }
+    }
+    while (ends_ == Ends::kClient && receive() > 0) continue;
+  }
+
   const std::string answer_;
   const Ends ends_;
+  const std::size_t piece_;
+  std::shared_ptr<SSL_CTX> tls_;
+  std::string first_read_;
   int listener_ = -1;
   std::string url_;
   std::thread thread_;
 };
 
-absl::Status SendTo(const std::string& answer) {
-  const RudeServer server(answer);
-  auto transport = HttpTransport::Create({.server = server.url()});
-  return (*transport)->Send({.target = "/x"}).status();
-}
+enum class Wire { kPlain, kTls };
 
-TEST_F(HttpTransportTest, RequestsAndAnswersPassUnchanged) {
+// What holds on both wires. A server of Serve() is an authority of its own, which Connect() knows.
+class BothWiresTest : public HttpTransportTest, public ::testing::WithParamInterface<Wire> {
+ protected:
+  void Serve(rest::ServerOptions options, rest::Handler handler) {
+    if (GetParam() == Wire::kTls) {
+      options.tls = {.cert_file = Write("cert", own_.Pem()),
+                     .key_file = Write("key", own_.KeyPem())};
+    }
+    HttpTransportTest::Serve(std::move(options), std::move(handler));
+  }
+  std::unique_ptr<HttpTransport> Connect(HttpLimits limits = {}) {
+    return HttpTransportTest::Connect({.ca_pem = own_.Pem()}, limits);
+  }
+  const Certificate* certificate() const { return GetParam() == Wire::kTls ? &own_ : nullptr; }
+  // What a server answers that sends these bytes, so many at a time.
+  absl::StatusOr<Response> Ask(const std::string& answer, std::size_t piece = SIZE_MAX) const {
+    const RudeServer server(answer, Ends::kServer, certificate(), piece);
+    return (*HttpTransport::Create({.server = server.url(), .ca_pem = own_.Pem()}))->Send(kRoot);
+  }
+
+  const Certificate own_ = MakeCertificate("server", "", "IP:127.0.0.1", nullptr);
+};
+
+INSTANTIATE_TEST_SUITE_P(Wires, BothWiresTest, ::testing::Values(Wire::kPlain, Wire::kTls),
+                         [](const auto& wire) {
+                           return wire.param == Wire::kTls ? "Tls" : "Plain";
+                         });
+
+TEST_P(BothWiresTest, RequestsAndAnswersPassUnchanged) {
   Serve({}, [](const rest::Request& request) {
     return rest::Response::Text(418, request.method + " " + request.target + " " + request.body)
         .With("X-Type", std::string(request.header("Content-Type")));
@@ -132,7 +188,7 @@ TEST_F(HttpTransportTest, RequestsAndAnswersPassUnchanged) {
   EXPECT_EQ(answer->header("x-type"), "application/x");
 }
 
-TEST_F(HttpTransportTest, ConnectionsAreUsedAgain) {
+TEST_P(BothWiresTest, ConnectionsAreUsedAgain) {
   std::string peers;
   Serve({}, [&](const rest::Request& request) {
     if (peers.find(request.peer + ";") == std::string::npos) peers += request.peer + ";";
@@ -143,7 +199,7 @@ TEST_F(HttpTransportTest, ConnectionsAreUsedAgain) {
   EXPECT_EQ(std::count(peers.begin(), peers.end(), ';'), 1) << peers;
 }
 
-TEST_F(HttpTransportTest, ManyThreadsMaySendAtOnce) {
+TEST_P(BothWiresTest, ManyThreadsMaySendAtOnce) {
   Serve({}, [](const rest::Request& request) { return rest::Response::Text(200, request.target); });
   const auto transport = Connect();
   std::atomic<int> right = 0;
@@ -161,7 +217,7 @@ TEST_F(HttpTransportTest, ManyThreadsMaySendAtOnce) {
   EXPECT_EQ(right, 400);
 }
 
-TEST_F(HttpTransportTest, StreamsAreCutIntoLines) {
+TEST_P(BothWiresTest, StreamsAreCutIntoLines) {
   Serve({}, [](const rest::Request&) {
     auto parts = std::make_shared<std::vector<std::string>>(std::vector<std::string>{
         "three\n", "tw", "o\n\nlong" + std::string(100'000, 'x'), "\none"});
@@ -185,7 +241,7 @@ TEST_F(HttpTransportTest, StreamsAreCutIntoLines) {
   EXPECT_EQ(sizes, (std::vector<std::size_t>{5, 3, 0, 100'004, 3}));
 }
 
-TEST_F(HttpTransportTest, AStreamEndsByItsSinkOrByIdleness) {
+TEST_P(BothWiresTest, AStreamEndsByItsSinkOrByIdleness) {
   Serve({.stream_wait = milliseconds(10)}, [](const rest::Request&) {
     return rest::Response::Stream("x", [sent = false](std::string& out, milliseconds) mutable {
       if (!std::exchange(sent, true)) out = "a\nb\n";
@@ -211,7 +267,7 @@ TEST_F(HttpTransportTest, AStreamEndsByItsSinkOrByIdleness) {
   EXPECT_EQ(lines, 3);
 }
 
-TEST_F(HttpTransportTest, AnErrorInPlaceOfAStreamIsItsBody) {
+TEST_P(BothWiresTest, AnErrorInPlaceOfAStreamIsItsBody) {
   Serve({}, [](const rest::Request&) { return rest::Response::Text(410, "gone"); });
   const auto answer = Connect()->Stream(
       kRoot, [](std::string_view) { return true; }, milliseconds(1000));
@@ -220,9 +276,9 @@ TEST_F(HttpTransportTest, AnErrorInPlaceOfAStreamIsItsBody) {
   EXPECT_EQ(answer->body, "gone");
 }
 
-TEST_F(HttpTransportTest, TooMuchIsRefused) {
+TEST_P(BothWiresTest, TooMuchIsRefused) {
   Serve({}, [](const rest::Request&) { return rest::Response::Text(200, std::string(5000, 'x')); });
-  const auto transport = Connect({}, {.max_body_bytes = 1000, .max_line_bytes = 1000});
+  const auto transport = Connect({.max_body_bytes = 1000, .max_line_bytes = 1000});
   EXPECT_TRUE(absl::IsResourceExhausted(transport->Send(kRoot).status()));
   EXPECT_TRUE(absl::IsResourceExhausted(
       transport
@@ -231,15 +287,52 @@ TEST_F(HttpTransportTest, TooMuchIsRefused) {
           .status()));
 }
 
-TEST_F(HttpTransportTest, HalfAnAnswerIsUnavailable) {
+TEST_P(BothWiresTest, HalfAnAnswerIsUnavailable) {
+  const auto send_to = [&](const std::string& answer) { return Ask(answer).status(); };
   for (const char* answer :
        {"", "HTTP/1.1", "HTTP/1.1 200 OK\r\nContent-Le",
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "nonsense\r\n\r\n"}) {
-    EXPECT_TRUE(absl::IsUnavailable(SendTo(answer))) << answer;
+    EXPECT_TRUE(absl::IsUnavailable(send_to(answer))) << answer;
   }
-  EXPECT_EQ(SendTo("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab"), absl::OkStatus());
+  EXPECT_EQ(send_to("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab"), absl::OkStatus());
+}
+
+TEST_P(BothWiresTest, AnAnswerMayComeInAnyPieces) {
+  const std::string body = std::string(40'000, 'x') + "end";
+  const std::string answers[] = {
+      fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", body.size(), body),
+      fmt::format("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{}\r\n3\r\nend\r\n"
+                  "0\r\n\r\n",
+                  body.size() - 3, body.substr(3))};
+  for (const std::string& answer : answers) {
+    for (const std::size_t piece : {1UL, 7UL, 1000UL, 16'384UL, 20'000UL, SIZE_MAX}) {
+      const auto got = Ask(answer, piece);
+      ASSERT_TRUE(got.ok()) << got.status() << " in pieces of " << piece;
+      EXPECT_EQ(got->body.size(), body.size()) << "in pieces of " << piece;
+    }
+  }
+}
+
+// Head and body in one record: the server wakes once.
+TEST_F(HttpTransportTest, ARequestOverTlsIsSentAtOnce) {
+  const Certificate own = MakeCertificate("server", "", "IP:127.0.0.1", nullptr);
+  const RudeServer server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Ends::kServer, &own);
+  const auto transport = *HttpTransport::Create({.server = server.url(), .ca_pem = own.Pem()});
+  ASSERT_TRUE(transport->Send({.method = "POST", .target = "/x", .body = "the body"}).ok());
+  EXPECT_TRUE(server.first_read().starts_with("POST /x HTTP/1.1\r\n")) << server.first_read();
+  EXPECT_TRUE(server.first_read().ends_with("the body")) << server.first_read();
+}
+
+TEST_F(HttpTransportTest, WhatFollowsAnAnswerIsNotTheNextOne) {
+  const Certificate own = MakeCertificate("server", "", "IP:127.0.0.1", nullptr);
+  const std::string one = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n";
+  const RudeServer server(one + "mine" + one + "evil", Ends::kClient, &own);
+  const auto transport = *HttpTransport::Create({.server = server.url(), .ca_pem = own.Pem()});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(absl::IsUnavailable(transport->Send(kRoot).status()));
+  }
 }
 
 TEST_F(HttpTransportTest, AServerThatIsNotThereIsUnavailable) {
@@ -254,15 +347,15 @@ TEST_F(HttpTransportTest, AServerThatIsNotThereIsUnavailable) {
   EXPECT_NE(Message(status).find(url), std::string::npos);
 }
 
-TEST_F(HttpTransportTest, AServerThatStaysSilentIsADeadline) {
+TEST_P(BothWiresTest, AServerThatStaysSilentIsADeadline) {
   Serve({}, [](const rest::Request&) {
     return rest::Response::Stream("x", [](std::string&, milliseconds) { return true; });
   });
-  const auto transport = Connect({}, {.request_timeout = milliseconds(50)});
+  const auto transport = Connect({.request_timeout = milliseconds(50)});
   EXPECT_TRUE(absl::IsDeadlineExceeded(transport->Send(kRoot).status()));
 }
 
-TEST_F(HttpTransportTest, ShutdownEndsAStream) {
+TEST_P(BothWiresTest, ShutdownEndsAStream) {
   Serve({.stream_wait = milliseconds(20)}, [](const rest::Request&) {
     return rest::Response::Stream("x", [sent = false](std::string& out, milliseconds) mutable {
       if (!std::exchange(sent, true)) out = "a\n";
@@ -286,10 +379,11 @@ TEST_F(HttpTransportTest, ShutdownEndsAStream) {
 }
 
 // Whatever the client is doing at that moment: connecting, sending or waiting for the answer.
-TEST_F(HttpTransportTest, ShutdownEndsAStreamThatIsJustBeginning) {
-  const RudeServer server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Ends::kClient);
+TEST_P(BothWiresTest, ShutdownEndsAStreamThatIsJustBeginning) {
+  const RudeServer server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Ends::kClient,
+                          certificate());
   for (int attempt = 0; attempt < 500; ++attempt) {
-    const auto transport = *HttpTransport::Create({.server = server.url()});
+    const auto transport = *HttpTransport::Create({.server = server.url(), .ca_pem = own_.Pem()});
     std::atomic<int> spin = -1;
     std::thread ender([&] {
       while (spin < 0) continue;
