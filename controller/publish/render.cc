@@ -58,12 +58,23 @@ kube::Request RenderAllocate(const ApiWrite& write, const kube::ObjectKey& claim
     reserved.push_back({{"resource", "pods"}, {"name", pod.name}, {"uid", pod.uid}});
   }
   json status = {{"reservedFor", std::move(reserved)}};
-  if (!claim.allocated_before && write.base->allocation == nullptr) {
-    status["allocation"] = kube::RenderAllocation(claim.allocation);
+  if (claim.allocated_before || write.base->allocation != nullptr) {
+    return MergePatch(kube::kResourceClaims, claim_key,
+                      {{"metadata", Precondition(*write.base)}, {"status", std::move(status)}},
+                      "status");
   }
-  return MergePatch(kube::kResourceClaims, claim_key,
-                    {{"metadata", Precondition(*write.base)}, {"status", std::move(status)}},
-                    "status");
+  status["allocation"] = kube::RenderAllocation(claim.allocation);
+  // Such a claim has no status that must stay, so it is replaced: for that the server need not read
+  // and write the claim once more, as for a patch. It takes metadata and spec from the old claim.
+  json metadata = Precondition(*write.base);
+  metadata["namespace"] = claim_key.ns;
+  metadata["name"] = claim_key.name;
+  return kube::UpdateRequest(kube::kResourceClaims, claim_key,
+                             {{"apiVersion", "resource.k8s.io/v1"},
+                              {"kind", "ResourceClaim"},
+                              {"metadata", std::move(metadata)},
+                              {"status", std::move(status)}},
+                             {.subresource = "status"});
 }
 
 kube::Request RenderDeallocate(const ApiWrite& write, const kube::ObjectKey& claim_key) {

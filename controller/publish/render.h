@@ -5,7 +5,8 @@
 //
 // Claims are changed by JSON merge patches whose metadata carries uid and resourceVersion: the
 // server refuses them with 409 when either does not match (apimachinery: a patch that sets
-// resourceVersion is a precondition). Pods are bound by a Binding with the pod's uid.
+// resourceVersion is a precondition). The status of a claim that has no allocation yet is replaced,
+// under the same precondition. Pods are bound by a Binding with the pod's uid.
 //
 // Thread safety: pure functions.
 

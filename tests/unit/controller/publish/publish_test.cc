@@ -70,9 +70,11 @@ TEST(RenderTest, TheFinalizerJoinsTheOthersUnderAPrecondition) {
 
 TEST(RenderTest, AllocationAndReservationAreOneWrite) {
   const kube::Request request = Render(Write(WriteKind::kAllocate));
-  EXPECT_THAT(request.target, HasSubstr("/resourceclaims/c0/status"));
+  EXPECT_EQ(request.method, "PUT");
+  EXPECT_EQ(request.target, "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c0/status");
   EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({
-    "metadata": {"uid": "cu", "resourceVersion": "41"},
+    "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+    "metadata": {"namespace": "ns", "name": "c0", "uid": "cu", "resourceVersion": "41"},
     "status": {
       "reservedFor": [{"resource": "pods", "name": "elsewhere", "uid": "u9"},
                       {"resource": "pods", "name": "p0", "uid": "u0"}],
@@ -85,6 +87,20 @@ TEST(RenderTest, AllocationAndReservationAreOneWrite) {
             "opaque": {"driver": "neuron.aws.com", "parameters": {"kind": "NeuronConfig"}}}]},
         "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name",
           "operator": "In", "values": ["node-a"]}]}]}}}})"));
+}
+
+// Somebody else's allocation and the plugin's entries about its devices stay.
+TEST(RenderTest, AReservationOfAnAllocatedClaimChangesNothingElse) {
+  ApiWrite write = Write(WriteKind::kAllocate);
+  auto base = std::make_shared<ClaimFact>(*write.base);
+  base->allocation = std::make_shared<const kube::Allocation>();
+  write.base = base;
+  const kube::Request request = Render(write);
+  EXPECT_EQ(request.method, "PATCH");
+  EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({
+    "metadata": {"uid": "cu", "resourceVersion": "41"},
+    "status": {"reservedFor": [{"resource": "pods", "name": "elsewhere", "uid": "u9"},
+                               {"resource": "pods", "name": "p0", "uid": "u0"}]}})"));
 }
 
 TEST(RenderTest, TakingBackKeepsOtherPodsReservations) {
