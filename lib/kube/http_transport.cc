@@ -65,8 +65,8 @@ absl::StatusOr<StorePtr> SystemCas() {
   return store;
 }
 
-// One request and its answer on a TLS connection. httplib's own stream makes a call of OpenSSL, each
-// with locks, for every byte of a head, and sends head and body as two records.
+// One request and its answer on a TLS connection. httplib's own stream calls OpenSSL, each time with
+// locks, for every byte of a head, and sends head and body as two records.
 class TlsStream final : public httplib::Stream {
  public:
   using Milliseconds = std::chrono::milliseconds;
@@ -344,8 +344,8 @@ HttpTransport::Impl::ClientPtr HttpTransport::Impl::Make() const {
         access_.tls_server_name.empty() ? endpoint_.host : access_.tls_server_name;
     auto ssl = std::make_unique<TlsClient>(name, endpoint_.port, certificate_.get(), key_.get());
     // Not set_ca_cert_store: to that store the library adds authorities, without a lock, when it
-    // connects. The one for verification is only read, so connections share it. Nothing is looked
-    // up in the other, for which the library would read all of the machine's, unless it has a folder.
+    // connects. The one for verification is only read, so connections share it. The other is never
+    // asked; unless it has a folder, the library reads all of the machine's into it.
     SSL_CTX_set1_verify_cert_store(ssl->ssl_context(), cas_.get());
     ssl->set_ca_cert_path("", "/var/empty");
     if (name != endpoint_.host) ssl->set_hostname_addr_map({{name, endpoint_.host}});

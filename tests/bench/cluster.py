@@ -22,7 +22,7 @@ import control_plane  # noqa: E402
 
 LOAD = BENCH / "cluster_load"
 NODES = 640
-PODS = 1000
+PODS = 2000
 GANGS = 100
 WRITES = 4000
 IDLE_SECONDS = 30

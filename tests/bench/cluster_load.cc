@@ -107,11 +107,9 @@ void MakeGang(kube::Transport& api, const std::string& name, const std::string& 
 // The devices are any: whether a chip is given away twice, the server does not look at.
 void Bind(kube::Transport& api, const std::string& name, const std::string& uid,
           const std::string& node) {
-  const std::string claim = fmt::format("{}/{}", kClaims, name);
-  const auto patch = [&](const std::string& target, Json body) {
-    Send(api, target, body, "PATCH", "application/merge-patch+json");
-  };
-  patch(claim, {{"metadata", {{"finalizers", {kube::kClaimFinalizer}}}}});
+  const std::string target = fmt::format("{}/{}", kClaims, name);
+  const Json old = Send(api, target, {{"metadata", {{"finalizers", {kube::kClaimFinalizer}}}}},
+                        "PATCH", "application/merge-patch+json");
   Json results = Json::array();
   for (int chip = 0; chip < 4; ++chip) {
     results.push_back({{"request", "chips"},
@@ -122,12 +120,20 @@ void Bind(kube::Transport& api, const std::string& name, const std::string& uid,
   }
   const Json on_node = {{"key", "metadata.name"}, {"operator", "In"}, {"values", {node}}};
   const Json term = {{"matchFields", {on_node}}};
-  patch(claim + "/status",
-        {{"status",
-          {{"reservedFor", {{{"resource", "pods"}, {"name", name}, {"uid", uid}}}},
-           {"allocation",
-            {{"devices", {{"results", std::move(results)}}},
-             {"nodeSelector", {{"nodeSelectorTerms", {term}}}}}}}}});
+  Send(api, target + "/status",
+       {{"apiVersion", "resource.k8s.io/v1"},
+        {"kind", "ResourceClaim"},
+        {"metadata",
+         {{"name", name},
+          {"namespace", "default"},
+          {"uid", kube::UidOf(old)},
+          {"resourceVersion", kube::ResourceVersionOf(old)}}},
+        {"status",
+         {{"reservedFor", {{{"resource", "pods"}, {"name", name}, {"uid", uid}}}},
+          {"allocation",
+           {{"devices", {{"results", std::move(results)}}},
+            {"nodeSelector", {{"nodeSelectorTerms", {term}}}}}}}}},
+       "PUT");
   Send(api, fmt::format("{}/pods/{}/binding", kDefault, name),
        {{"metadata", {{"name", name}, {"annotations", {{"tahoma.dev/placement", "4x1+0,0"}}}}},
         {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}}}});

@@ -4,17 +4,18 @@
     admin_access.py         needs what the cluster's scenarios need: KUBERNETES_BIN, TAHOMA_BIN, kubectl
 """
 
+import functools
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
 import control_plane
+from kubectl import kubectl as run_kubectl, until
 from verdict import Failure, judge
 
 ROOT = control_plane.HERE.parent.parent
@@ -43,18 +44,10 @@ def start_controller(directory, kubeconfig):
     child = control_plane.start(directory, "controller", binary, "--kubeconfig", kubeconfig, "--data-dir",
                                 directory / "data", "--admin-address", "127.0.0.1:0", "--port-file", ports,
                                 "--admin-asks-cluster")
-    until("the controller serves its admin API", lambda: ports.exists() or child.poll() is not None)
+    until("the controller serves its admin API", lambda: ports.exists() or child.poll() is not None, UNTIL_SECONDS)
     if not ports.exists():
         raise Failure("the controller ended before it served its admin API")
     return "http://" + re.search(r"adminAddress: (\S+)", ports.read_text())[1]
-
-
-def until(what, holds):
-    deadline = time.monotonic() + UNTIL_SECONDS
-    while not holds():
-        if time.monotonic() > deadline:
-            raise Failure(f"{what} did not happen within {UNTIL_SECONDS} s")
-        time.sleep(0.1)
 
 
 def ask(url, token=None):
@@ -80,17 +73,14 @@ def check(directory):
     kubeconfig = done.stdout.strip()
     url = start_controller(directory / "k", kubeconfig)
 
-    def kubectl(*arguments, text=None):
-        return subprocess.run(["kubectl", "--kubeconfig", kubeconfig, *arguments], check=True, input=text,
-                              stdout=subprocess.PIPE, text=True).stdout.strip()
-
+    kubectl = functools.partial(run_kubectl, kubeconfig=kubeconfig)
     kubectl("create", "serviceaccount", "reader")
-    token = kubectl("create", "token", "reader")
+    token = kubectl("create", "token", "reader").strip()
     expect(401, ask(f"{url}/v1/topology"))
     expect(401, ask(f"{url}/v1/topology", "no.such.token"))
     expect(403, ask(f"{url}/v1/topology", token))
-    kubectl("apply", "-f", "-", text=READER)
-    until("the right is seen", lambda: ask(f"{url}/v1/topology", token)[0] == 200)
+    kubectl("apply", "-f", "-", given=READER)
+    until("the right is seen", lambda: ask(f"{url}/v1/topology", token)[0] == 200, UNTIL_SECONDS)
     expect(200, ask(f"{url}/metrics", token))
     expect(403, ask(f"{url}/v1/nodes", token))
     control_plane.stop(directory / "k", "kube-apiserver")

@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT / "tests/chart"))
 
 import chart  # noqa: E402
 import control_plane  # noqa: E402
+import kubectl  # noqa: E402
 
 PATIENCE_SECONDS = 60
 NODES = ("trn-a", "trn-b")
@@ -40,13 +41,7 @@ VALUES = {"controller": {"replicas": 2, "persistence": {"type": "emptyDir"}},
 
 
 def until(what, holds, log=lambda: ""):
-    """Waits, and returns what `holds` does; `log` says more of what went wrong."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (result := holds()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not happen within {PATIENCE_SECONDS} s {log()}")
-        time.sleep(0.1)
-    return result
+    return kubectl.until(what, holds, PATIENCE_SECONDS, log)
 
 
 def slice_of(node, name=None):
@@ -105,14 +100,8 @@ class ClusterCase(unittest.TestCase):
         cls.kubectl("create", "namespace", chart.NAMESPACE)
 
     @classmethod
-    def kubectl(cls, *arguments, given=None, fails=False, kubeconfig=None):
-        """Returns what it prints; with fails=True what it says when it fails, as it must; None: whatever happens."""
-        done = subprocess.run([os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", kubeconfig or cls.kubeconfig, *arguments],
-                              input=given if given is None or isinstance(given, str) else json.dumps(given),
-                              capture_output=True, text=True, check=False)
-        if fails is not None and (done.returncode != 0) != fails:
-            raise AssertionError(f"kubectl {' '.join(map(str, arguments))}: {done.stdout}{done.stderr}")
-        return done.stderr if fails else done.stdout
+    def kubectl(cls, *arguments, kubeconfig=None, **options):
+        return kubectl.kubectl(*arguments, kubeconfig=kubeconfig or cls.kubeconfig, **options)
 
     def beat(self):
         """As kubelets do: nodes that are silent for 50 s are taken for lost."""

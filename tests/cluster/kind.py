@@ -19,10 +19,10 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 import docker_engine
 import kind_image
+import kubectl
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLE = HERE.parent.parent / "examples/kind"
@@ -129,7 +129,7 @@ class Cluster:
         return run(["docker", *arguments], self.environment, **options)
 
     def kubectl(self, *arguments, **options):
-        return run([os.environ.get("KUBECTL", "kubectl"), *arguments], self.environment, **options)
+        return kubectl.kubectl(*arguments, environment=self.environment, **options)
 
     def node_image(self):
         """The image's name (None: the one that kind names), and whether it was assembled by kind_image.py."""
@@ -176,7 +176,8 @@ class Cluster:
 
     def connect_pods(self):
         """The network of pods: a bridge on every node, and a route to each other node's pods."""
-        nodes = self.wait_for(lambda: self.networks() if len(self.networks()) == len(self.containers) else None, "nodes have pod networks")
+        nodes = kubectl.until("every node has a pod network", lambda: len(found := self.networks()) == len(self.containers) and found,
+                              READY_SECONDS)
         for name, (pods, _) in nodes.items():
             network = {"cniVersion": "1.0.0", "name": "pods", "plugins": [
                 {"type": "bridge", "bridge": "pods0", "isDefaultGateway": True, "hairpinMode": True,
@@ -203,23 +204,15 @@ class Cluster:
         """Folders of the first workers, for whoever claims a volume."""
         for number, node in enumerate(self.topology["nodes"][:VOLUMES]):
             self.in_node(node["name"], "mkdir", "-p", VOLUME_FOLDER)
-            self.kubectl("apply", "-f", "-", text=json.dumps({
+            self.kubectl("apply", "-f", "-", given={
                 "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"volume-{number}"},
                 "spec": {"capacity": {"storage": "20Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "standard",
                          "persistentVolumeReclaimPolicy": "Retain", "local": {"path": VOLUME_FOLDER},
                          "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
-                             {"key": "kubernetes.io/hostname", "operator": "In", "values": [node["name"]]}]}]}}}}))
+                             {"key": "kubernetes.io/hostname", "operator": "In", "values": [node["name"]]}]}]}}}})
 
     def wait_ready(self):
         self.kubectl("wait", "--for=condition=Ready", "nodes", "--all", f"--timeout={READY_SECONDS}s", seconds=READY_SECONDS + 10)
-
-    def wait_for(self, condition, what):
-        deadline = time.monotonic() + READY_SECONDS
-        while not (result := condition()):
-            if time.monotonic() > deadline:
-                raise KindError(f"not within {READY_SECONDS} s: {what}")
-            time.sleep(0.2)
-        return result
 
     def load(self, *archives):
         """Gives every worker the images of docker-archive files."""

@@ -146,7 +146,7 @@ class Life(KindCase):
         gang = GROUND.run(ROOT / "examples/gangs/make_gang.py", "whole", "4x4x4", "4", "--command", "sleep 9999")
         for victim in ("controller", "kubelet", "kube-apiserver"):
             with self.subTest(victim=victim):
-                self.kubectl("apply", "-f", "-", text=gang)
+                self.kubectl("apply", "-f", "-", given=gang)
                 self.kill(victim)
                 self.until("all four pods are Ready", lambda: self.ready_members(4))
                 devices = self.devices()
@@ -215,7 +215,7 @@ class Load(threading.Thread):
 
     def run_gang(self, name):
         case = self.case
-        case.kubectl("apply", "-f", "-", text=GROUND.run(ROOT / "examples/gangs/make_gang.py", name, "4x4x2", "2", "--command", "sleep 1"))
+        case.kubectl("apply", "-f", "-", given=GROUND.run(ROOT / "examples/gangs/make_gang.py", name, "4x4x2", "2", "--command", "sleep 1"))
 
         def succeeded():
             devices = case.devices()
@@ -331,15 +331,15 @@ class BlockLife(KindCase):
         return self.get("gang", gang).get("status", {}).get("phase")
 
     def make_gang(self, name, command, *more):
-        self.kubectl("apply", "-f", "-", text=GROUND.run(
+        self.kubectl("apply", "-f", "-", given=GROUND.run(
             ROOT / "examples/gangs/make_gang.py", name, "4x4", "1", "--command", command, "--instance-type", "trn2.48xlarge", *more))
 
     def buy(self):
         found = json.loads(self.tahoma("offerings", "--type", "trn2.48xlarge", "--count", "1", "--hours", "24", "--output", "json"))
         offering = found["capacityBlockOfferings"][0]["capacityBlockOfferingId"]
-        self.kubectl("apply", "-f", "-", text=json.dumps({
+        self.kubectl("apply", "-f", "-", given={
             "apiVersion": "tahoma.dev/v1alpha1", "kind": "CapacityBlock", "metadata": {"name": "nightly"},
-            "spec": {"capacityBlockOfferingId": offering}}))
+            "spec": {"capacityBlockOfferingId": offering}})
         self.until("it is sold", lambda: self.block().get("state") == "scheduled")
 
     def test_a_gang_lives_its_block_from_the_wait_to_the_checkpoint(self):
@@ -377,15 +377,15 @@ class BlockLife(KindCase):
 class HostileCallers(KindCase):
     """Each row: what is tried, and what the server says."""
 
-    def check_refused(self, user, said, *arguments, text=None):
+    def check_refused(self, user, said, *arguments, given=None):
         with self.subTest(arguments=arguments, said=said):
-            shown = self.kubectl("--kubeconfig", self.kubeconfig(user), *arguments, text=text, fails=True)
+            shown = self.kubectl("--kubeconfig", self.kubeconfig(user), *arguments, given=given, fails=True)
             self.assertRegex(shown, said)
 
     def slice_of(self, node, driver="neuron.aws.com"):
-        return json.dumps({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"false-{node}"},
-                           "spec": {"driver": driver, "nodeName": node, "devices": [{"name": "neuron-device-0"}],
-                                    "pool": {"name": node, "generation": 99, "resourceSliceCount": 1}}})
+        return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"false-{node}"},
+                "spec": {"driver": driver, "nodeName": node, "devices": [{"name": "neuron-device-0"}],
+                         "pool": {"name": node, "generation": 99, "resourceSliceCount": 1}}}
 
     def status_of(self, path, headers):
         """What the API server answers to a caller without a certificate."""
@@ -408,34 +408,34 @@ class HostileCallers(KindCase):
 
     def test_the_account_of_a_pod(self):
         user = self.token("default", "default")
-        for arguments, text in ((("get", "resourceclaims"), None), (("get", "resourceslices"), None),
+        for arguments, given in ((("get", "resourceclaims"), None), (("get", "resourceslices"), None),
                                 (("create", "-f", "-"), self.slice_of("trn2-0")),
                                 (("delete", "resourceslices", "--all"), None),
                                 (("get", "secrets", "--namespace", NAMESPACE), None),
                                 (("create", "token", "tahoma-controller", "--namespace", NAMESPACE), None)):
-            self.check_refused(user, "cannot|orbidden", *arguments, text=text)
+            self.check_refused(user, "cannot|orbidden", *arguments, given=given)
 
     def test_the_account_of_a_plugin_beyond_its_node(self):
         bound = self.token("tahoma-dra-plugin", NAMESPACE, "--bound-object-kind", "Node", "--bound-object-name", "trn2-0")
         own = "for its own node only, which is trn2-0"
         other = next(s["metadata"]["name"] for s in self.get("resourceslices")["items"] if s["spec"]["nodeName"] == "trn2u-0")
-        self.check_refused(bound, own, "create", "-f", "-", text=self.slice_of("trn2u-0"))
+        self.check_refused(bound, own, "create", "-f", "-", given=self.slice_of("trn2u-0"))
         self.check_refused(bound, own, "delete", "resourceslice", other)
         self.check_refused(bound, own, "label", "node", "trn2u-0", "stolen=yes")
         self.check_refused(bound, "labels only", "patch", "node", "trn2-0", "--patch", '{"spec": {"unschedulable": true}}')
-        self.check_refused(bound, "slices of neuron.aws.com only", "create", "-f", "-", text=self.slice_of("trn2-0", "gpu.example.com"))
+        self.check_refused(bound, "slices of neuron.aws.com only", "create", "-f", "-", given=self.slice_of("trn2-0", "gpu.example.com"))
         self.check_refused(bound, "cannot", "get", "secrets", "--namespace", NAMESPACE)
         self.check_refused(bound, "cannot", "delete", "pods", "--all")
         nowhere = self.token("tahoma-dra-plugin", NAMESPACE)
-        self.check_refused(nowhere, "names no node", "create", "-f", "-", text=self.slice_of("trn2-0"))
+        self.check_refused(nowhere, "names no node", "create", "-f", "-", given=self.slice_of("trn2-0"))
 
     def test_whoever_may_write_claims(self):
         admin = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--output", "json"))["users"][0]["user"]
-        tolerant = json.dumps(claim("tolerant", tolerations=[MANAGED]))
-        self.check_refused(admin, "tahoma.dev/managed", "create", "-f", "-", text=tolerant)
-        everything = json.dumps(claim("everything", tolerations=[{"operator": "Exists"}]))
-        self.check_refused(admin, "tahoma.dev/managed|tolerat", "create", "-f", "-", text=everything)
-        self.check_refused(admin, "Invalid value", "create", "-f", "-", text=json.dumps(claim("../../etc/passwd")))
+        tolerant = claim("tolerant", tolerations=[MANAGED])
+        self.check_refused(admin, "tahoma.dev/managed", "create", "-f", "-", given=tolerant)
+        everything = claim("everything", tolerations=[{"operator": "Exists"}])
+        self.check_refused(admin, "tahoma.dev/managed|tolerat", "create", "-f", "-", given=everything)
+        self.check_refused(admin, "Invalid value", "create", "-f", "-", given=claim("../../etc/passwd"))
         self.apply(claim("taken"))
         allocation = {"devices": {"results": [{"request": "chips", "driver": "neuron.aws.com", "pool": "trn2-0", "device": "neuron-device-0"}]}}
         self.check_refused(admin, "allocated by Tahoma alone", "patch", "resourceclaim", "taken", "--subresource=status",

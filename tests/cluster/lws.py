@@ -7,23 +7,16 @@ the API server reaches the webhooks on loopback, with a certificate of the contr
 """
 
 import base64
+import functools
 import json
 import os
 import pathlib
 import subprocess
-import time
 
 import control_plane
+from kubectl import kubectl as run_kubectl, until
 
 MODULE = pathlib.Path(__file__).resolve().parent / "tools-lws"
-
-
-def kubectl(directory, *arguments, text=None):
-    done = subprocess.run([os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", directory / "kubeconfig", *arguments], text=True,
-                          input=text, capture_output=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"kubectl {' '.join(map(str, arguments))}: {done.stderr}")
-    return done.stdout
 
 
 def objects_of(text):
@@ -36,10 +29,10 @@ def objects_of(text):
             at += 1
 
 
-def webhooks(directory, module, port, authority):
+def webhooks(kubectl, module, port, authority):
     """The module's webhook configurations, for a server on loopback."""
-    text = kubectl(directory, "kustomize", module / "config/webhook")
-    for made in objects_of(kubectl(directory, "create", "--dry-run=client", "-o", "json", "-f", "-", text=text)):
+    text = kubectl("kustomize", module / "config/webhook")
+    for made in objects_of(kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", given=text)):
         if not made["kind"].endswith("WebhookConfiguration"):
             continue  # the Service
         made["metadata"] = {"name": "lws-" + made["metadata"]["name"]}
@@ -47,18 +40,6 @@ def webhooks(directory, module, port, authority):
             webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{webhook['clientConfig']['service']['path']}",
                                        "caBundle": base64.b64encode(authority.read_bytes()).decode()}
         yield made
-
-
-def wait_for_kind(directory):
-    """`kubectl wait` would fail where the definition has no conditions yet."""
-    deadline = time.monotonic() + control_plane.READY_TIMEOUT_SECONDS
-    while True:
-        try:
-            return kubectl(directory, "get", "leaderworkersets,disaggregatedsets")
-        except RuntimeError:
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(0.1)
 
 
 def start(directory):
@@ -78,9 +59,12 @@ def start(directory):
         "webhook": {"host": "127.0.0.1", "port": port, "certDir": str(certificates)},
         "metrics": {"bindAddress": "0"}, "health": {"healthProbeBindAddress": "0"},
         "leaderElection": {"leaderElect": False}, "internalCertManagement": {"enable": False}}))
-    kubectl(directory, "apply", "--server-side", "-f", module / "config/crd/bases")
-    wait_for_kind(directory)
-    made = list(webhooks(directory, module, port, keys.path("ca.crt")))
-    kubectl(directory, "apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": made}))
+    kubectl = functools.partial(run_kubectl, kubeconfig=directory / "kubeconfig")
+    kubectl("apply", "--server-side", "-f", module / "config/crd/bases")
+    # `kubectl wait` would fail where the definitions have no conditions yet.
+    until("the kinds are served", lambda: "leaderworkersets" in (served := kubectl("api-resources", "--output", "name"))
+          and "disaggregatedsets" in served, control_plane.READY_TIMEOUT_SECONDS)
+    made = list(webhooks(kubectl, module, port, keys.path("ca.crt")))
+    kubectl("apply", "-f", "-", given={"apiVersion": "v1", "kind": "List", "items": made})
     return control_plane.start(directory, "lws-controller", pathlib.Path(os.environ["LWS_BIN"]) / "lws-controller",
                                "--config", config, "--kubeconfig", directory / "kubeconfig")

@@ -26,6 +26,7 @@ import time
 
 import control_plane
 import image
+from kubectl import kubectl
 
 READY_TIMEOUT_SECONDS = 120
 PAUSE_IMAGE = "localhost/pause:1"
@@ -133,15 +134,9 @@ def wait_until(what, condition, child, log):
     sys.exit(f"{what} did not happen within {READY_TIMEOUT_SECONDS} s:\n{log.read_text()[-3000:]}")
 
 
-def kubectl(directory, *arguments):
-    return subprocess.run([os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", str(directory / "kubeconfig"), *arguments],
-                          capture_output=True, text=True, check=False)
-
-
 def is_ready(directory, name):
-    shown = kubectl(directory, "get", "node", name, "-o",
-                    'jsonpath={.status.conditions[?(@.type=="Ready")].status}')
-    return shown.stdout == "True"
+    return kubectl("get", "node", name, "-o", 'jsonpath={.status.conditions[?(@.type=="Ready")].status}',
+                   kubeconfig=directory / "kubeconfig", fails=None) == "True"
 
 
 def start_node(directory, name, number, pause, args):
@@ -171,13 +166,11 @@ def start_node(directory, name, number, pause, args):
 
 def write_plugin_kubeconfig(directory, name):
     """The service account of dra-plugins, by a token that names the node as a pod's does there."""
-    made = kubectl(directory, "create", "token", "tahoma-dra-plugin", "--namespace", "tahoma-system", "--bound-object-kind", "Node",
-                   "--bound-object-name", name)
-    if made.returncode != 0:
-        sys.exit(f"node.py: a token for the plugin of {name}: {made.stderr}")
+    token = kubectl("create", "token", "tahoma-dra-plugin", "--namespace", "tahoma-system", "--bound-object-kind", "Node",
+                    "--bound-object-name", name, kubeconfig=directory / "kubeconfig")
     keys = control_plane.Keys(directory / "pki")
     keys.kubeconfig("plugin", control_plane.port_of(directory), directory / "nodes" / name / "plugin.kubeconfig",
-                    token=made.stdout.strip())
+                    token=token.strip())
 
 
 def up(args):

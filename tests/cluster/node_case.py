@@ -16,12 +16,12 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 import unittest
 import urllib.request
 
 import control_plane
+import kubectl
 import up
 
 PATIENCE_SECONDS = 120
@@ -96,28 +96,21 @@ class NodeCase(unittest.TestCase):
 
     environment, nodes = None, ()
 
-    def kubectl(self, *arguments, text=None, fails=False):
-        done = subprocess.run([os.environ.get("KUBECTL", "kubectl"), *map(str, arguments)], env=self.environment, text=True,
-                              input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        if (done.returncode != 0) != fails:
-            raise AssertionError(f"kubectl {arguments}: {done.stdout}")
-        return done.stdout
+    def kubectl(self, *arguments, **options):
+        return kubectl.kubectl(*arguments, environment=self.environment, **options)
 
     def apply(self, *objects):
-        self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        self.kubectl("apply", "-f", "-", given={"apiVersion": "v1", "kind": "List", "items": objects})
 
     def get(self, *what):
         return json.loads(self.kubectl("get", *what, "-o", "json"))
 
     def until(self, what, condition):
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not (result := condition()):
-            if time.monotonic() > deadline:
-                held = {node.name: (node.claims(), node.cdi_claims()) for node in self.nodes}
-                self.fail(f"not within {PATIENCE_SECONDS} s: {what}; claims in sim-node and in CDI files: {held}\n"
-                          f"{self.kubectl('get', 'pods,resourceclaims', '-o', 'wide')}\n{self.kubectl('get', 'events')}")
-            time.sleep(0.1)
-        return result
+        def state():
+            held = {node.name: (node.claims(), node.cdi_claims()) for node in self.nodes}
+            return (f"; claims in sim-node and in CDI files: {held}\n"
+                    f"{self.kubectl('get', 'pods,resourceclaims', '-o', 'wide')}\n{self.kubectl('get', 'events')}")
+        return kubectl.until(what, condition, PATIENCE_SECONDS, state)
 
     def ready(self, *names):
         """The pods are Ready; returns them."""

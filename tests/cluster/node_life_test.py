@@ -255,8 +255,8 @@ class NodeLifeTest(NodeCase):
         self.kubectl("patch", "resourceclaim", "second", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {
             "allocation": {"devices": {"results": [{"request": "r", "driver": "neuron.aws.com", "pool": NAME, "device": device}]}},
             "reservedFor": [{"resource": "pods", "name": "loser", "uid": uid}]}}))
-        self.kubectl("create", "--raw", "/api/v1/namespaces/default/pods/loser/binding", "-f", "-", text=json.dumps({
-            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": "loser"}, "target": {"kind": "Node", "name": NAME}}))
+        self.kubectl("create", "--raw", "/api/v1/namespaces/default/pods/loser/binding", "-f", "-", given={
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": "loser"}, "target": {"kind": "Node", "name": NAME}})
         message = self.until("the refusal", lambda: self.event_of("loser", "default/second"))
         self.assertRegex(message, f"{device}|{holder}|cores")
         self.assertEqual(self.node.claims(), {holder})

@@ -16,12 +16,12 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tests/scenarios"))
 import run as scenarios  # noqa: E402
+import kubectl  # noqa: E402
 from verdict import Failure, judge  # noqa: E402
 
 UNTIL_SECONDS = 90
@@ -67,15 +67,12 @@ class Cluster:
         return len(pods) == members and all(pod["status"].get("phase") == "Running" for pod in pods)
 
     def until(self, what, holds):
-        deadline = time.monotonic() + UNTIL_SECONDS
-        while not holds():
+        def holds_by_rules():
+            held = holds()
             self.check_rules()
-            if time.monotonic() > deadline:
-                status = self.shell("kubectl get gangs,pods,resourceclaims -o wide; kubectl get events | tail -20")
-                raise Failure(f"{what} did not happen within {UNTIL_SECONDS} s:\n{status}\n"
-                              f"{self.log.read_text()[-4000:]}")
-            time.sleep(0.2)
-        self.check_rules()
+            return held
+        kubectl.until(what, holds_by_rules, UNTIL_SECONDS, lambda: (
+            self.shell("kubectl get gangs,pods,resourceclaims -o wide; kubectl get events | tail -20") + self.log.read_text()[-4000:]))
 
     def check_rules(self):
         """No chip in two claims. A bound pod's gang has all its claims: pods are read first, and stay bound."""

@@ -4,8 +4,8 @@ import subprocess
 import time
 
 
-class Failure(Exception):
-    pass
+class Failure(AssertionError):
+    """Something does not hold."""
 
 
 def judge(name, holds, check):
@@ -13,7 +13,7 @@ def judge(name, holds, check):
     error, began = None, time.monotonic()
     try:
         check()
-    except (Failure, OSError, subprocess.CalledProcessError) as problem:
+    except (AssertionError, OSError, subprocess.CalledProcessError) as problem:
         error = str(problem)
     print(f"{'FAILED' if error else 'passed'}  {name}: {holds} ({time.monotonic() - began:.1f} s)")
     if error:

@@ -20,6 +20,10 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/cluster"))
+
+import kubectl  # noqa: E402
+
 PATIENCE_SECONDS = 150  # two days of blocks, and a slow machine
 SCALE = 1440
 PODS = [f"pretrain-{rank}" for rank in range(4)]
@@ -63,24 +67,15 @@ class BlockLifeTest(unittest.TestCase):
             subprocess.call(["cp", "-r", self.folder / "log", keep])
         run("examples/local/down.py", self.folder)
 
-    def kubectl(self, *arguments, text=None):
-        done = subprocess.run([os.environ.get("KUBECTL", "kubectl"), *map(str, arguments)], env=self.environment, text=True,
-                              input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        if done.returncode != 0:
-            raise AssertionError(f"kubectl {arguments}: {done.stdout}")
-        return done.stdout
+    def kubectl(self, *arguments, given=None):
+        return kubectl.kubectl(*arguments, environment=self.environment, given=given)
 
     def get(self, kind, name):
         return json.loads(self.kubectl("get", kind, name, "-o", "json"))
 
     def until(self, what, condition):
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            result = condition()
-            if result:
-                return result
-            if time.monotonic() > deadline:
-                self.fail(f"{what} did not happen; events:\n{self.kubectl('get', 'events')}\n{self.kubectl('get', 'cb,gangs,pods')}")
+        return kubectl.until(what, condition, PATIENCE_SECONDS, lambda: (
+            f"; events:\n{self.kubectl('get', 'events')}\n{self.kubectl('get', 'cb,gangs,pods')}"))
 
     def state(self, block):
         return self.get("cb", block).get("status", {}).get("state")
@@ -90,10 +85,10 @@ class BlockLifeTest(unittest.TestCase):
 
     def gang(self, name, shape, members, command, *more):
         manifest = run("examples/gangs/make_gang.py", name, shape, members, "--command", command, *more)
-        self.kubectl("apply", "-f", "-", text=manifest)
+        self.kubectl("apply", "-f", "-", given=manifest)
 
     def buy(self, name, *arguments):
-        self.kubectl("apply", "-f", "-", text=self.search(name, "--manifest", *arguments))
+        self.kubectl("apply", "-f", "-", given=self.search(name, "--manifest", *arguments))
         self.until(f"the purchase of {name}", lambda: self.state(name) == "scheduled")
         return self.get("cb", name)["status"]
 

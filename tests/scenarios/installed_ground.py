@@ -12,10 +12,9 @@ import base64
 import json
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
-import time
+
+import kubectl
 
 POLICY_SECONDS = 60
 NAMESPACE = "tahoma-system"
@@ -46,11 +45,7 @@ class InstalledGround:
         self.ended_in_order = True
 
     def kubectl(self, *arguments, given=None):
-        done = subprocess.run([os.environ.get("KUBECTL", "kubectl"), *arguments], env=self.environment, check=False, text=True,
-                              input=json.dumps(given), stdout=subprocess.PIPE)
-        if done.returncode != 0:
-            sys.exit(f"kubectl {' '.join(arguments)} failed")
-        return done.stdout
+        return kubectl.kubectl(*arguments, environment=self.environment, given=given)
 
     def get(self, *what):
         return json.loads(self.kubectl("get", *what, "--namespace", NAMESPACE, "--output", "json"))
@@ -77,11 +72,9 @@ class InstalledGround:
         """The API server takes a policy up some time after it was made."""
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": "default"},
                "spec": {"containers": [{"name": "main", "image": "none"}]}}
-        deadline = time.monotonic() + POLICY_SECONDS
-        while self.kubectl("create", "--dry-run=server", "--filename", "-", "--output", "jsonpath={.spec.schedulerName}", given=pod) != "tahoma":
-            if time.monotonic() > deadline:
-                sys.exit(f"the admission policy of pods without a scheduler does nothing after {POLICY_SECONDS} s")
-            time.sleep(0.2)
+        kubectl.until("the admission policy of pods without a scheduler", lambda: self.kubectl(
+            "create", "--dry-run=server", "--filename", "-", "--output", "jsonpath={.spec.schedulerName}", given=pod) == "tahoma",
+            POLICY_SECONDS)
 
     def __exit__(self, *_):
         self.kubectl("delete", "--filename", "-", given=scheduler_policy())

@@ -13,7 +13,6 @@ import pathlib
 import re
 import ssl
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
