@@ -65,8 +65,8 @@ absl::StatusOr<StorePtr> SystemCas() {
   return store;
 }
 
-// One request and its answer on a TLS connection. httplib's own stream calls OpenSSL, each time with
-// locks, for every byte of a head, and sends head and body as two records.
+// One request and its answer on a TLS connection. httplib's own stream calls OpenSSL, with locks
+// each time, for every byte of a head, and sends head and body as two records.
 class TlsStream final : public httplib::Stream {
  public:
   using Milliseconds = std::chrono::milliseconds;
