@@ -348,7 +348,7 @@ std::string_view BaseRequest(std::string_view request) {
 
 absl::StatusOr<DriverAllocation> ReadAllocation(std::string_view claim_json,
                                                 const ClaimRef& claim) {
-  TAHOMA_ASSIGN_OR_RETURN(const json object, wire::ParseJson(claim_json, "the ResourceClaim"));
+  TAHOMA_ASSIGN_OR_RETURN(const json object, wire::ReadJson(claim_json, "the ResourceClaim"));
   TAHOMA_ASSIGN_OR_RETURN(const kube::ResourceClaim read, kube::ParseResourceClaim(object));
   if (read.metadata.uid != claim.uid) {
     return FailedPrecondition("the claim of that name has uid {}; expected {}, which was deleted",

@@ -79,7 +79,7 @@ absl::StatusOr<Checkpoint> DecodeClaims(const json& claims) {
 }
 
 absl::StatusOr<Checkpoint> DecodeDocument(std::string_view bytes) {
-  TAHOMA_ASSIGN_OR_RETURN(const json document, wire::ParseJson(bytes, "the file"));
+  TAHOMA_ASSIGN_OR_RETURN(const json document, wire::ReadJson(bytes, "the file"));
   Fields fields(document, "checkpoint");
   const std::string format = fields.String("format", 1, 64);
   const std::int64_t version = fields.Int("version", 0, INT32_MAX);

@@ -36,14 +36,14 @@ std::string Dump(const json& value) {
 }  // namespace
 
 absl::StatusOr<Frame> EncodeRequest(std::uint64_t id, const Request& request) {
-  TAHOMA_ASSIGN_OR_RETURN(json params, ParseJson(request.params, "params"));
+  TAHOMA_ASSIGN_OR_RETURN(json params, ReadJson(request.params, "params"));
   TAHOMA_RETURN_IF_ERROR(CheckObject(&params, "params"));
   const json header = {{"id", id}, {"method", request.method}, {"params", std::move(params)}};
   return Frame{.header = Dump(header), .payload = request.payload};
 }
 
 absl::StatusOr<NumberedRequest> DecodeRequest(Frame frame) {
-  TAHOMA_ASSIGN_OR_RETURN(const json header, ParseJson(frame.header, "the request's header"));
+  TAHOMA_ASSIGN_OR_RETURN(const json header, ReadJson(frame.header, "the request's header"));
   Fields fields(header, "request");
   NumberedRequest out;
   out.id = static_cast<std::uint64_t>(fields.Int("id", 0, INT64_MAX));
@@ -63,14 +63,14 @@ absl::StatusOr<Frame> EncodeReply(std::uint64_t id, const absl::StatusOr<Reply>&
                        {"message", Message(reply.status()).substr(0, kMaxMessageBytes)}};
     return Frame{.header = Dump(header), .payload = ""};
   }
-  TAHOMA_ASSIGN_OR_RETURN(json result, ParseJson(reply->result, "result"));
+  TAHOMA_ASSIGN_OR_RETURN(json result, ReadJson(reply->result, "result"));
   TAHOMA_RETURN_IF_ERROR(CheckObject(&result, "result"));
   header["result"] = std::move(result);
   return Frame{.header = Dump(header), .payload = reply->payload};
 }
 
 absl::StatusOr<Reply> DecodeReply(std::uint64_t id, Frame frame) {
-  TAHOMA_ASSIGN_OR_RETURN(const json header, ParseJson(frame.header, "the reply's header"));
+  TAHOMA_ASSIGN_OR_RETURN(const json header, ReadJson(frame.header, "the reply's header"));
   Fields fields(header, "reply");
   const auto answered = static_cast<std::uint64_t>(fields.Int("id", 0, INT64_MAX));
   const json* error = fields.Object("error");

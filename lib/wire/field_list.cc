@@ -143,7 +143,7 @@ std::string WriteText(absl::FunctionRef<void(FieldWriter&)> write) {
 
 absl::Status ReadText(std::string_view text, std::string_view where,
                       absl::FunctionRef<void(FieldReader&)> read) {
-  TAHOMA_ASSIGN_OR_RETURN(const Json object, ParseJson(text, where));
+  TAHOMA_ASSIGN_OR_RETURN(const Json object, ReadJson(text, where));
   Fields fields(object, std::string(where));
   FieldReader list(fields);
   read(list);

@@ -20,7 +20,7 @@ const Json& EmptyObject() {
 
 }  // namespace
 
-absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view where) {
+absl::StatusOr<Json> ReadJson(std::string_view text, std::string_view where) {
   bool too_deep = false;
   const auto watch_depth = [&](int depth, Json::parse_event_t, Json&) {
     too_deep = too_deep || depth > kMaxDepth;

@@ -28,7 +28,7 @@ namespace tahoma::wire {
 
 // Parses untrusted text. kInvalidArgument when it is not valid JSON, or nested deeper than 32
 // levels.
-absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view where);
+absl::StatusOr<Json> ReadJson(std::string_view text, std::string_view where);
 
 class Fields {
  public:

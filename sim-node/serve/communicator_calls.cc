@@ -74,7 +74,7 @@ VariableCounts ReadCounts(wire::Fields& fields, const Json& item) {
 absl::StatusOr<Division> ReadDivision(const std::string& text) {
   Division division;
   if (text.empty()) return division;
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(text, "commRun's payload"));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(text, "commRun's payload"));
   wire::Fields fields(json, "commRun's payload");
   division.groups = ReadLists(fields, "replicaGroups");
   for (const std::vector<int>& pair : ReadLists(fields, "pairs")) {
@@ -138,7 +138,7 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Call(const wire::Request& request
 absl::StatusOr<wire::Reply> CommunicatorCalls::Join(const wire::Request& request,
                                                     const std::string& claim,
                                                     const std::vector<Member>& cores) {
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommJoin));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kCommJoin));
   wire::Fields fields(json, std::string(kCommJoin));
   Communicators::JoinRequest join{
       .comm_id = fields.String("commId", 1, kMaxFullCommIdBytes),
@@ -196,7 +196,7 @@ absl::Status CommunicatorCalls::CheckHolder(const Key& key, const std::string& c
 
 absl::StatusOr<wire::Reply> CommunicatorCalls::Run(const wire::Request& request,
                                                    const std::string& claim) {
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommRun));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kCommRun));
   wire::Fields fields(json, std::string(kCommRun));
   const Key key(fields.String("commId", 1, kMaxFullCommIdBytes),
                 static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1)));
@@ -215,7 +215,7 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Run(const wire::Request& request,
 
 absl::StatusOr<wire::Reply> CommunicatorCalls::Leave(const wire::Request& request,
                                                      const std::string& claim) {
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommLeave));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kCommLeave));
   wire::Fields fields(json, std::string(kCommLeave));
   const Key key(fields.String("commId", 1, kMaxFullCommIdBytes),
                 static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1)));

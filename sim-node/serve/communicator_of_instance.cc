@@ -88,7 +88,7 @@ std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& clai
 
 absl::StatusOr<wire::Request> InNamespace(const wire::Request& request,
                                           const std::string& name_space) {
-  TAHOMA_ASSIGN_OR_RETURN(Json json, wire::ParseJson(request.params, request.method));
+  TAHOMA_ASSIGN_OR_RETURN(Json json, wire::ReadJson(request.params, request.method));
   wire::Fields fields(json, request.method);
   const std::string comm_id = fields.String("commId", 1, kMaxCommIdBytes);
   TAHOMA_RETURN_IF_ERROR(fields.status());

@@ -60,7 +60,7 @@ absl::StatusOr<wire::Reply> MemoryCalls::Call(const wire::Request& request,
 
 absl::StatusOr<wire::Reply> MemoryCalls::Store(const wire::Request& request, ClaimMemory& memory,
                                                const std::vector<ClaimMemory::Share>& shares) {
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kMemStore));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kMemStore));
   wire::Fields fields(json, std::string(kMemStore));
   TAHOMA_ASSIGN_OR_RETURN(const MemoryPlace place, OwnPlace(fields, shares));
   if (request.payload.size() > kMaxHostBytes) {
@@ -73,7 +73,7 @@ absl::StatusOr<wire::Reply> MemoryCalls::Store(const wire::Request& request, Cla
 
 absl::StatusOr<wire::Reply> MemoryCalls::Load(const wire::Request& request, ClaimMemory& memory,
                                               const std::vector<ClaimMemory::Share>& shares) {
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kMemLoad));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kMemLoad));
   wire::Fields fields(json, std::string(kMemLoad));
   const std::int64_t bytes = fields.Int("bytes", 1, kMaxHostBytes);
   TAHOMA_ASSIGN_OR_RETURN(const MemoryPlace place, OwnPlace(fields, shares));
@@ -84,7 +84,7 @@ absl::StatusOr<wire::Reply> MemoryCalls::Load(const wire::Request& request, Clai
 
 absl::StatusOr<wire::Reply> MemoryCalls::Access(const wire::Request& request,
                                                 const std::string& claim, ClaimMemory& memory) {
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(request.params, kCommAccess));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kCommAccess));
   wire::Fields fields(json, std::string(kCommAccess));
   const std::string comm_id = fields.String("commId", 1, kMaxFullCommIdBytes);
   const auto rank = static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1));

@@ -357,7 +357,7 @@ absl::StatusOr<PeerLink::Hello> PeerLink::Greeting(wire::Connection& connection)
   if (hello.request.method != kHello) {
     return InvalidArgument("a peer began with \"{}\"", hello.request.method);
   }
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(hello.request.params, kHello));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(hello.request.params, kHello));
   wire::Fields fields(json, std::string(kHello));
   const absl::StatusOr<int> node = Recognise(fields);
   const std::chrono::milliseconds beat(fields.IntOr("aliveMs", 0, kMaxAliveMs, 0));

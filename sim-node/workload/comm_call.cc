@@ -21,7 +21,7 @@ absl::StatusOr<CommJoined> CommCall::Join(const CommPlace& place, int cores) {
   if (cores != 0) params["cores"] = cores;
   TAHOMA_ASSIGN_OR_RETURN(const wire::Reply reply,
                           OfRank("commJoin", place, std::move(params), kJoinTimeout));
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(reply.result, "commJoin"));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(reply.result, "commJoin"));
   wire::Fields fields(json, "commJoin");
   CommJoined joined;
   joined.ranks = static_cast<int>(fields.Int("ranks", 1, 8 * kMaxChips));

@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<MemTaken>> SocketMemNode::Access(const CommPlace& pla
   }
   TAHOMA_ASSIGN_OR_RETURN(const wire::Reply reply,
                           call_.OfRank("commAccess", place, std::move(params), kAccessTimeout));
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(reply.result, "commAccess"));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(reply.result, "commAccess"));
   wire::Fields fields(json, "commAccess");
   std::vector<MemTaken> taken;
   for (const Json& item : fields.Array("accesses", accesses.size())) {

@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<Number>> ReadNumbers(const Json& list, std::string_vi
 // Returns the only entry of the list under `key`: a list of lists of ranks.
 absl::StatusOr<RankGroups> ReadLists(std::string_view text, std::string_view file,
                                      std::string_view key) {
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(text, file));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(text, file));
   const auto found = json.is_object() ? json.find(key) : json.end();
   if (found == json.end() || !found->is_array() || found->size() != 1 || !(*found)[0].is_array() ||
       (*found)[0].empty()) {
@@ -71,7 +71,7 @@ absl::StatusOr<RankPairs> ParseSourceTargetPairs(std::string_view text) {
 
 absl::StatusOr<std::vector<CountsEntry>> ParseCounts(std::string_view text) {
   constexpr std::string_view kFile = "metadata of counts";
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(text, kFile));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(text, kFile));
   wire::Fields fields(json, std::string(kFile));
   const Json& list = fields.Array("metadata", kMaxRanks);
   fields.OnlyKnown();

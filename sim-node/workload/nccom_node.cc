@@ -43,7 +43,7 @@ absl::StatusOr<NccomRun> SocketNode::Run(const CommPlace& place, const NccomOpti
   TAHOMA_ASSIGN_OR_RETURN(
       const wire::Reply reply,
       call_.OfRank("commRun", place, std::move(params), kRunTimeout, DivisionText(division)));
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ParseJson(reply.result, "commRun"));
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(reply.result, "commRun"));
   wire::Fields fields(json, "commRun");
   NccomRun run;
   run.algorithm = fields.String("algorithm", 1, 32);
