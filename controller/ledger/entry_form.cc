@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <exception>
@@ -37,12 +38,14 @@ bool NestsLikeARecord(std::string_view body) {
     if (!items_left.empty()) --items_left.back();
     if (head.major < kBytes || head.major > kMap) continue;
     if (head.info == kIndefinite) return false;
-    if (head.argument > body.size()) return true;
     if (head.major == kBytes || head.major == kText) {
+      if (head.argument > body.size()) return true;
       body.remove_prefix(head.argument);
     } else {
       if (items_left.size() == kDepthMax) return false;
-      items_left.push_back(head.major == kArray ? head.argument : 2 * head.argument);
+      // A false count does not keep the reader from the items that are there.
+      const std::uint64_t count = std::min<std::uint64_t>(head.argument, body.size());
+      items_left.push_back(head.major == kArray ? count : 2 * count);
     }
   } while (!items_left.empty());
   return true;

@@ -23,6 +23,7 @@ import time
 import image
 import kind
 import kind_image
+import kubectl
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 for folder in ("images", "tests/scenarios"):
@@ -104,7 +105,7 @@ class KindGround:
         began = time.monotonic()
         self.run("helm", "install", RELEASE, ROOT / "charts/tahoma", "--namespace", NAMESPACE, "--values", self.values,
                  "--wait", "--timeout", f"{INSTALL_SECONDS}s", seconds=INSTALL_SECONDS + 20)
-        self.cluster.wait_for(self.all_published, "every node has published its devices")
+        kubectl.until("every node has published its devices", self.all_published, kind.READY_SECONDS)
         print(f"from helm install to every node with its devices: {time.monotonic() - began:.1f} s", flush=True)
 
     def all_published(self):

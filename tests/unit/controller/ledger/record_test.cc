@@ -179,7 +179,10 @@ TEST(RecordTest, ABodyNestedThousandsDeepIsRefused) {
   for (const std::string& body :
        {std::string(kDeep, '\x81') + '\0', std::string(kDeep, '\x9f'), std::string(kDeep, '\x5f'),
         std::string(kDeep, '\x7f'), maps, std::string(kDeep, '\xc1') + '\0',
-        std::string(10, '\x82') + std::string(kDeep, '\x81')}) {
+        std::string(10, '\x82') + std::string(kDeep, '\x81'),
+        // The defect: behind a count of more items than there are bytes nobody looked.
+        "\x9b" + std::string(8, '\xff') + std::string(kDeep, '\x81'),
+        "\xbb" + std::string(8, '\xff') + maps, "\x9a\x80" + std::string(kDeep, '\x81')}) {
     const absl::Status status = DecodeRecord(WithChecksum(body)).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
   }
