@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -55,6 +56,19 @@ void OnSignal(int signal) {
   KeepInput();
   std::signal(signal, SIG_DFL);
   std::raise(signal);
+}
+
+// On a stack of its own: an input may have used up that of the program.
+void KeepInputOnSignals() {
+  static std::array<char, 65'536> bytes;
+  const stack_t stack = {.ss_sp = bytes.data(), .ss_flags = 0, .ss_size = bytes.size()};
+  sigaltstack(&stack, nullptr);
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_ONSTACK;
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+    sigaction(signal, &action, nullptr);
+  }
 }
 
 void Run(const std::string& input) {
@@ -114,9 +128,7 @@ int main(int argc, char** argv) {
   name = std::filesystem::path(argv[0]).filename();
   name = name.substr(0, name.rfind("_fuzz"));
   kept_in = std::filesystem::temp_directory_path() / (name + "-failing-input");
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
-    std::signal(signal, OnSignal);
-  }
+  KeepInputOnSignals();
   if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(KeepInput);
   for (const std::string& file : files) RunFile(file);
   if (files.empty()) RunMutations(seed, runs, with_corpus);
