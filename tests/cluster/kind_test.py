@@ -124,40 +124,6 @@ class Life(KindCase):
         self.assertEqual(self.container("before"), container)
         self.assertNotEqual(self.until("another leads", self.leader), None)
 
-    def controller_is_ready(self, name):
-        status, = self.get("pod", name, "--namespace", NAMESPACE)["status"].get("containerStatuses", [{}])
-        return status.get("ready", False)
-
-    def restart_controller(self, name):
-        """Its pod begins anew; it leads no more when this returns."""
-        uid = self.get("pod", name, "--namespace", NAMESPACE)["metadata"]["uid"]
-        self.kubectl("delete", "pod", name, "--namespace", NAMESPACE)
-        self.until(f"{name} is a new pod", lambda: uid not in self.kubectl(
-            "get", "pod", name, "--namespace", NAMESPACE, "--output", "jsonpath={.metadata.uid}", fails=None))
-        self.until(f"{name} is ready", lambda: self.controller_is_ready(name))
-
-    def test_a_leader_whose_disk_is_full_makes_way_for_another(self):
-        """The journal of one controller is on a small disk, which somebody else fills while it leads."""
-        first = self.until("one leads", self.leader)
-        second, = {p["metadata"]["name"] for p in self.system_pods("controller")} - {first}
-        node = self.get("pod", first, "--namespace", NAMESPACE)["spec"]["nodeName"]
-        GROUND.cluster.in_node(node, "mount", "-t", "tmpfs", "-o", "size=128m", "small", kind.VOLUME_FOLDER)
-        self.addCleanup(self.restart_controller, first)
-        self.addCleanup(GROUND.cluster.in_node, node, "umount", "--lazy", kind.VOLUME_FOLDER)
-        self.restart_controller(first)
-        self.until("the second leads", lambda: self.leader() == second)
-        self.restart_controller(second)
-        self.until("the one on the small disk leads", lambda: self.leader() == first)
-        GROUND.cluster.in_node(node, "sh", "-c", f"cat /dev/zero >{kind.VOLUME_FOLDER}/filler 2>/dev/null || df {kind.VOLUME_FOLDER}")
-        self.apply(template("two", 2), pod("placed", "two"))
-        self.until("the other leads", lambda: self.leader() == second)
-        self.ready("placed")
-        status, = self.get("pod", first, "--namespace", NAMESPACE)["status"]["containerStatuses"]
-        self.assertGreater(status["restartCount"], 0)
-        GROUND.cluster.in_node(node, "rm", f"{kind.VOLUME_FOLDER}/filler")
-        self.restart_controller(first)
-        self.assertEqual(self.leader(), second)
-
     def kill(self, victim):
         """Something ends without a word, and is started again by who looks after it."""
         if victim == "controller":
