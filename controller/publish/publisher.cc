@@ -86,7 +86,7 @@ void Publisher::SendTogether(const std::vector<ApiWrite>& writes) {
   std::vector<const ApiWrite*> sent;
   for (const ApiWrite& write : writes) {
     try {
-      requests.push_back(Render(write));
+      requests.push_back(Render(write, right_));
       sent.push_back(&write);
     } catch (const std::exception& error) {
       sink_(ReadAnswer(write, Internal("the request could not be made: {}", error.what())));
@@ -95,12 +95,22 @@ void Publisher::SendTogether(const std::vector<ApiWrite>& writes) {
   std::vector<absl::StatusOr<kube::Response>> answers;
   try {
     answers = MaySend() ? transport_.SendAll(requests) : NotSent(sent.size());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      const bool is_forbidden = answers[i].ok() && answers[i]->status == 403;
+      if (is_forbidden && requests[i].method == "PUT") answers[i] = SendAsPatch(*sent[i]);
+    }
   } catch (const std::exception& error) {
     answers.assign(sent.size(), Internal("the request could not be sent: {}", error.what()));
   }
   for (std::size_t i = 0; i < sent.size(); ++i) {
     sink_(ReadOrFail(*sent[i], answers[i]));
   }
+}
+
+absl::StatusOr<kube::Response> Publisher::SendAsPatch(const ApiWrite& write) {
+  auto answer = transport_.Send(Render(write, StatusRight::kPatch));
+  if (kube::StatusOf(answer).ok()) right_ = StatusRight::kPatch;
+  return answer;
 }
 
 void Publisher::WorkOnEvents() {

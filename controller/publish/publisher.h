@@ -13,6 +13,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/status/statusor.h>
 
 #include <atomic>
 #include <chrono>
@@ -68,6 +69,9 @@ class Publisher {
   void Work(std::atomic<std::int64_t>& busy_since);
   // Makes the requests, sends them together and answers each write, whatever one of them does.
   void SendTogether(const std::vector<ApiWrite>& writes);
+  // Sends a write whose update the server has forbidden: a chart of an older release gives no more
+  // than the right to patch.
+  absl::StatusOr<kube::Response> SendAsPatch(const ApiWrite& write);
   void WorkOnEvents();
   bool TakeToken();
   bool TrySendEvent(const EventNote& event);
@@ -80,6 +84,7 @@ class Publisher {
   BoundedQueue<ApiWrite> queue_;
   BoundedQueue<ApiWrite> events_;
   std::atomic<bool> stopping_ = false;
+  std::atomic<StatusRight> right_ = StatusRight::kUpdate;  // as far as is known
   std::atomic<std::uint64_t> dropped_ = 0;
   // Used by the event thread only.
   double tokens_ = 0;

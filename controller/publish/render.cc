@@ -46,7 +46,8 @@ kube::Request RenderFinalizers(const ApiWrite& write, const kube::ObjectKey& cla
   return MergePatch(kube::kResourceClaims, claim_key, {{"metadata", std::move(metadata)}});
 }
 
-kube::Request RenderAllocate(const ApiWrite& write, const kube::ObjectKey& claim_key) {
+kube::Request RenderAllocate(const ApiWrite& write, const kube::ObjectKey& claim_key,
+                             StatusRight right) {
   const DecidedClaim& claim = write.decision->claims[write.index];
   json reserved = json::array();
   for (const Reservation& held : write.base->reserved_for) {
@@ -58,12 +59,13 @@ kube::Request RenderAllocate(const ApiWrite& write, const kube::ObjectKey& claim
     reserved.push_back({{"resource", "pods"}, {"name", pod.name}, {"uid", pod.uid}});
   }
   json status = {{"reservedFor", std::move(reserved)}};
-  if (claim.allocated_before || write.base->allocation != nullptr) {
+  const bool is_new = !claim.allocated_before && write.base->allocation == nullptr;
+  if (is_new) status["allocation"] = kube::RenderAllocation(claim.allocation);
+  if (!is_new || right == StatusRight::kPatch) {
     return MergePatch(kube::kResourceClaims, claim_key,
                       {{"metadata", Precondition(*write.base)}, {"status", std::move(status)}},
                       "status");
   }
-  status["allocation"] = kube::RenderAllocation(claim.allocation);
   // Such a claim has no status that must stay, so it is replaced: for that the server need not read
   // and write the claim once more, as for a patch. It takes metadata and spec from the old claim.
   json metadata = Precondition(*write.base);
@@ -217,7 +219,7 @@ WriteOutcome OutcomeOf(const absl::Status& status) {
 
 }  // namespace
 
-kube::Request Render(const ApiWrite& write) {
+kube::Request Render(const ApiWrite& write, StatusRight right) {
   const auto claim_key = [&] {
     return kube::ObjectKey{write.decision->key.ns, write.decision->claims[write.index].name};
   };
@@ -228,7 +230,7 @@ kube::Request Render(const ApiWrite& write) {
     case WriteKind::kRemoveFinalizer:
       return RenderFinalizers(write, claim_key());
     case WriteKind::kAllocate:
-      return RenderAllocate(write, claim_key());
+      return RenderAllocate(write, claim_key(), right);
     case WriteKind::kDeallocate:
       return RenderDeallocate(write, claim_key());
     case WriteKind::kReadPod:

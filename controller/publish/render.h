@@ -14,6 +14,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <string>
 
 #include "controller/ledger/api_write.h"
@@ -21,8 +22,11 @@
 
 namespace tahoma::controller {
 
+// Whether an allocation may replace the claim's status (the verb update), or only patch it.
+enum class StatusRight : std::uint8_t { kUpdate, kPatch };
+
 // Renders writes of every kind but kEvent.
-kube::Request Render(const ApiWrite& write);
+kube::Request Render(const ApiWrite& write, StatusRight right = StatusRight::kUpdate);
 
 // The event as a new object, named by what it says, and as a patch of the one that exists.
 kube::Request RenderEvent(const EventNote& event, const std::string& name, int count);

@@ -342,6 +342,54 @@ TEST(PublisherTest, AWriteThatThrowsIsAnsweredAndStopsNoOther) {
   }
 }
 
+// A cluster whose chart is of an older release, which gives the right to patch claims' status only.
+class PatchingTransport final : public kube::Transport {
+ public:
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    methods += request.method + " ";
+    if (request.method == "PUT") return Status(403);
+    kube::Response answer = Status(patches_are_answered);
+    answer.body = R"({"metadata": {"name": "c0", "namespace": "ns", "uid": "cu",
+                                   "resourceVersion": "42"}})";
+    return answer;
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    return Unavailable("no streams");
+  }
+  int patches_are_answered = 200;
+  std::string methods;
+};
+
+WriteOutcome OutcomeOfAllocation(Publisher& publisher, std::promise<WriteOutcome>& told) {
+  told = {};
+  publisher.Publish({Write(WriteKind::kAllocate)});
+  return told.get_future().get();
+}
+
+TEST(PublisherTest, WhereStatusMayOnlyBePatchedItIs) {
+  PatchingTransport transport;
+  const SystemClock clock;
+  std::promise<WriteOutcome> told;
+  Publisher publisher(transport, clock, {.threads = 1},
+                      [&](const ApiResult& result) { told.set_value(result.outcome); });
+  EXPECT_EQ(OutcomeOfAllocation(publisher, told), WriteOutcome::kDone);
+  EXPECT_EQ(OutcomeOfAllocation(publisher, told), WriteOutcome::kDone);
+  EXPECT_EQ(transport.methods, "PUT PATCH PATCH ");
+}
+
+TEST(PublisherTest, WhatIsForbiddenByBothMethodsIsRefused) {
+  PatchingTransport transport;
+  transport.patches_are_answered = 403;
+  const SystemClock clock;
+  std::promise<WriteOutcome> told;
+  Publisher publisher(transport, clock, {.threads = 1},
+                      [&](const ApiResult& result) { told.set_value(result.outcome); });
+  EXPECT_EQ(OutcomeOfAllocation(publisher, told), WriteOutcome::kRefused);
+  EXPECT_EQ(OutcomeOfAllocation(publisher, told), WriteOutcome::kRefused);
+  EXPECT_EQ(transport.methods, "PUT PATCH PUT PATCH ") << "it says nothing of updates";
+}
+
 TEST(PublisherTest, WhoMayNotSendAnyMoreSendsNothing) {
   CountingTransport transport;
   const SystemClock clock;
