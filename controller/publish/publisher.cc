@@ -36,6 +36,7 @@ Publisher::Publisher(kube::Transport& transport, const Clock& clock,
       sink_(std::move(sink)),
       queue_(options.queue),
       events_(options.event_queue),
+      right_(options.right),
       tokens_(options.event_burst),
       refilled_(clock.MonotonicNow()),
       busy_since_(static_cast<std::size_t>(options.threads)) {
