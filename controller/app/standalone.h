@@ -60,7 +60,7 @@ class StandaloneApi {
   // names and the log. Two threads publish: one makes writes while the other waits for the disk.
   static CoreLoopOptions LoopOptions() {
     return {.core = {.journal_beside_api = true},
-            .publisher = {.threads = 2, .together = 64, .right = StatusRight::kPatch},
+            .publisher = {.threads = 2, .together = 64, .allocate_by = AllocateBy::kPatch},
             .wait_for_journal = true,
             .log = {}};
   }

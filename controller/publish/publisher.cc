@@ -36,7 +36,7 @@ Publisher::Publisher(kube::Transport& transport, const Clock& clock,
       sink_(std::move(sink)),
       queue_(options.queue),
       events_(options.event_queue),
-      right_(options.right),
+      allocate_by_(options.allocate_by),
       tokens_(options.event_burst),
       refilled_(clock.MonotonicNow()),
       busy_since_(static_cast<std::size_t>(options.threads)) {
@@ -87,7 +87,7 @@ void Publisher::SendTogether(const std::vector<ApiWrite>& writes) {
   std::vector<const ApiWrite*> sent;
   for (const ApiWrite& write : writes) {
     try {
-      requests.push_back(Render(write, right_));
+      requests.push_back(Render(write, allocate_by_));
       sent.push_back(&write);
     } catch (const std::exception& error) {
       sink_(ReadAnswer(write, Internal("the request could not be made: {}", error.what())));
@@ -109,8 +109,8 @@ void Publisher::SendTogether(const std::vector<ApiWrite>& writes) {
 }
 
 absl::StatusOr<kube::Response> Publisher::SendAsPatch(const ApiWrite& write) {
-  auto answer = transport_.Send(Render(write, StatusRight::kPatch));
-  if (kube::StatusOf(answer).ok()) right_ = StatusRight::kPatch;
+  auto answer = transport_.Send(Render(write, AllocateBy::kPatch));
+  if (kube::StatusOf(answer).ok()) allocate_by_ = AllocateBy::kPatch;
   return answer;
 }
 

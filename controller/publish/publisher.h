@@ -43,7 +43,7 @@ struct PublisherOptions {
   int event_burst = 200;
   // How allocations are sent first. A server in this process has the claim as JSON anyway: with
   // patches it binds twice as many pods as with updates, which a server in Go takes faster.
-  StatusRight right = StatusRight::kUpdate;
+  AllocateBy allocate_by = AllocateBy::kUpdate;
   // Called right before writes are sent. When it returns false they are not sent and count as
   // kUnavailable: another controller may lead. Empty: always true.
   std::function<bool()> may_send = nullptr;
@@ -87,7 +87,7 @@ class Publisher {
   BoundedQueue<ApiWrite> queue_;
   BoundedQueue<ApiWrite> events_;
   std::atomic<bool> stopping_ = false;
-  std::atomic<StatusRight> right_;  // as far as is known
+  std::atomic<AllocateBy> allocate_by_;  // kPatch as soon as an update was forbidden
   std::atomic<std::uint64_t> dropped_ = 0;
   // Used by the event thread only.
   double tokens_ = 0;

@@ -47,7 +47,7 @@ kube::Request RenderFinalizers(const ApiWrite& write, const kube::ObjectKey& cla
 }
 
 kube::Request RenderAllocate(const ApiWrite& write, const kube::ObjectKey& claim_key,
-                             StatusRight right) {
+                             AllocateBy by) {
   const DecidedClaim& claim = write.decision->claims[write.index];
   json reserved = json::array();
   for (const Reservation& held : write.base->reserved_for) {
@@ -61,7 +61,7 @@ kube::Request RenderAllocate(const ApiWrite& write, const kube::ObjectKey& claim
   json status = {{"reservedFor", std::move(reserved)}};
   const bool is_new = !claim.allocated_before && write.base->allocation == nullptr;
   if (is_new) status["allocation"] = kube::RenderAllocation(claim.allocation);
-  if (!is_new || right == StatusRight::kPatch) {
+  if (!is_new || by == AllocateBy::kPatch) {
     return MergePatch(kube::kResourceClaims, claim_key,
                       {{"metadata", Precondition(*write.base)}, {"status", std::move(status)}},
                       "status");
@@ -219,7 +219,7 @@ WriteOutcome OutcomeOf(const absl::Status& status) {
 
 }  // namespace
 
-kube::Request Render(const ApiWrite& write, StatusRight right) {
+kube::Request Render(const ApiWrite& write, AllocateBy by) {
   const auto claim_key = [&] {
     return kube::ObjectKey{write.decision->key.ns, write.decision->claims[write.index].name};
   };
@@ -230,7 +230,7 @@ kube::Request Render(const ApiWrite& write, StatusRight right) {
     case WriteKind::kRemoveFinalizer:
       return RenderFinalizers(write, claim_key());
     case WriteKind::kAllocate:
-      return RenderAllocate(write, claim_key(), right);
+      return RenderAllocate(write, claim_key(), by);
     case WriteKind::kDeallocate:
       return RenderDeallocate(write, claim_key());
     case WriteKind::kReadPod:

@@ -22,11 +22,11 @@
 
 namespace tahoma::controller {
 
-// Whether an allocation may replace the claim's status (the verb update), or only patch it.
-enum class StatusRight : std::uint8_t { kUpdate, kPatch };
+// How the allocation of a claim is written: by replacing its status, or by patching it.
+enum class AllocateBy : std::uint8_t { kUpdate, kPatch };
 
 // Renders writes of every kind but kEvent.
-kube::Request Render(const ApiWrite& write, StatusRight right = StatusRight::kUpdate);
+kube::Request Render(const ApiWrite& write, AllocateBy by = AllocateBy::kUpdate);
 
 // The event as a new object, named by what it says, and as a patch of the one that exists.
 kube::Request RenderEvent(const EventNote& event, const std::string& name, int count);

@@ -11,6 +11,7 @@
 
 #include "controller/publish/publisher.h"
 #include "controller/publish/render.h"
+#include "lib/base/bounded_queue.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 
@@ -361,33 +362,32 @@ class PatchingTransport final : public kube::Transport {
   std::string methods;
 };
 
-WriteOutcome OutcomeOfAllocation(Publisher& publisher, std::promise<WriteOutcome>& told) {
-  told = {};
-  publisher.Publish({Write(WriteKind::kAllocate)});
-  return told.get_future().get();
+class PatchingClusterTest : public ::testing::Test {
+ protected:
+  WriteOutcome Allocate() {
+    publisher_.Publish({Write(WriteKind::kAllocate)});
+    return outcomes_.PopAll(1).front();
+  }
+
+  PatchingTransport transport_;
+  const SystemClock clock_;
+  BoundedQueue<WriteOutcome> outcomes_{1};
+  Publisher publisher_{transport_, clock_, {.threads = 1}, [this](const ApiResult& result) {
+                         outcomes_.Push(result.outcome);
+                       }};
+};
+
+TEST_F(PatchingClusterTest, WhereStatusMayOnlyBePatchedItIs) {
+  EXPECT_EQ(Allocate(), WriteOutcome::kDone);
+  EXPECT_EQ(Allocate(), WriteOutcome::kDone);
+  EXPECT_EQ(transport_.methods, "PUT PATCH PATCH ");
 }
 
-TEST(PublisherTest, WhereStatusMayOnlyBePatchedItIs) {
-  PatchingTransport transport;
-  const SystemClock clock;
-  std::promise<WriteOutcome> told;
-  Publisher publisher(transport, clock, {.threads = 1},
-                      [&](const ApiResult& result) { told.set_value(result.outcome); });
-  EXPECT_EQ(OutcomeOfAllocation(publisher, told), WriteOutcome::kDone);
-  EXPECT_EQ(OutcomeOfAllocation(publisher, told), WriteOutcome::kDone);
-  EXPECT_EQ(transport.methods, "PUT PATCH PATCH ");
-}
-
-TEST(PublisherTest, WhatIsForbiddenByBothMethodsIsRefused) {
-  PatchingTransport transport;
-  transport.patches_are_answered = 403;
-  const SystemClock clock;
-  std::promise<WriteOutcome> told;
-  Publisher publisher(transport, clock, {.threads = 1},
-                      [&](const ApiResult& result) { told.set_value(result.outcome); });
-  EXPECT_EQ(OutcomeOfAllocation(publisher, told), WriteOutcome::kRefused);
-  EXPECT_EQ(OutcomeOfAllocation(publisher, told), WriteOutcome::kRefused);
-  EXPECT_EQ(transport.methods, "PUT PATCH PUT PATCH ") << "it says nothing of updates";
+TEST_F(PatchingClusterTest, WhatIsForbiddenByBothMethodsIsRefused) {
+  transport_.patches_are_answered = 403;
+  EXPECT_EQ(Allocate(), WriteOutcome::kRefused);
+  EXPECT_EQ(Allocate(), WriteOutcome::kRefused);
+  EXPECT_EQ(transport_.methods, "PUT PATCH PUT PATCH ") << "it says nothing of updates";
 }
 
 TEST(PublisherTest, WhoMayNotSendAnyMoreSendsNothing) {
