@@ -175,6 +175,13 @@ class TlsClient final : public httplib::SSLClient {
   }
 };
 
+// Whether a connection that waits for a request is of no use: the server has ended it, or has sent
+// what nobody asked for. httplib looks only for a TCP end, before which TLS sends an alert.
+bool HasBytes(const httplib::ClientImpl& client) {
+  pollfd socket{.fd = client.socket(), .events = POLLIN, .revents = 0};
+  return ::poll(&socket, 1, 0) != 0;
+}
+
 struct Endpoint {
   bool tls = false;
   std::string host;
@@ -368,9 +375,10 @@ absl::StatusOr<HttpTransport::Impl::ClientPtr> HttpTransport::Impl::Borrow() {
   {
     const MutexLock lock(mutex_);
     if (shut_down_) return Unavailable("{}: the client was shut down", access_.server);
-    if (!idle_.empty()) {
+    while (!idle_.empty()) {
       ClientPtr client = std::move(idle_.back());
       idle_.pop_back();
+      if (HasBytes(*client)) continue;
       busy_.insert(client.get());
       return client;
     }

@@ -66,7 +66,8 @@ class HttpTransportTest : public ::testing::Test {
   std::unique_ptr<rest::Server> server_;
 };
 
-enum class Ends { kServer, kClient };
+// Who ends a connection. A server in Go says so first, when it speaks TLS (RFC 8446, 6.1).
+enum class Ends { kServer, kServerByAlert, kClient };
 
 // Accepts connections one after the other, reads a request and answers with fixed bytes, a few at
 // a time; then ends the connection, or waits until the client does.
@@ -100,6 +101,9 @@ class RudeServer {
   const std::string& url() const { return url_; }
   // What came at once of the last request. To be called after its answer.
   const std::string& first_read() const { return first_read_; }
+  void AwaitEnd(int connections) const {
+    while (ended_ < connections) std::this_thread::yield();
+  }
 
  private:
   void Run() {
@@ -107,8 +111,10 @@ class RudeServer {
       std::unique_ptr<SSL, decltype(&SSL_free)> ssl(tls_ ? SSL_new(tls_.get()) : nullptr, SSL_free);
       if (ssl) SSL_set_fd(ssl.get(), fd);
       if (!ssl || SSL_accept(ssl.get()) == 1) Serve(fd, ssl.get());
+      if (ssl && ends_ == Ends::kServerByAlert) SSL_shutdown(ssl.get());
       ::shutdown(fd, SHUT_WR);
       ::close(fd);
+      ++ended_;
     }
   }
   void Serve(int fd, SSL* ssl) {
@@ -137,6 +143,7 @@ class RudeServer {
   const std::size_t piece_;
   std::shared_ptr<SSL_CTX> tls_;
   std::string first_read_;
+  std::atomic<int> ended_ = 0;
   int listener_ = -1;
   std::string url_;
   std::thread thread_;
@@ -197,6 +204,18 @@ TEST_P(BothWiresTest, ConnectionsAreUsedAgain) {
   const auto transport = Connect();
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(transport->Send({.target = "/"}).ok());
   EXPECT_EQ(std::count(peers.begin(), peers.end(), ';'), 1) << peers;
+}
+
+// As an API server ends those that were idle for a while.
+TEST_P(BothWiresTest, AConnectionThatTheServerHasEndedIsNotUsedAgain) {
+  for (const Ends ends : {Ends::kServer, Ends::kServerByAlert}) {
+    const RudeServer server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", ends, certificate());
+    const auto transport = *HttpTransport::Create({.server = server.url(), .ca_pem = own_.Pem()});
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_EQ(transport->Send(kRoot).status(), absl::OkStatus()) << "request " << i;
+      server.AwaitEnd(i + 1);
+    }
+  }
 }
 
 TEST_P(BothWiresTest, ManyThreadsMaySendAtOnce) {
