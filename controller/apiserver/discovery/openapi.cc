@@ -251,7 +251,8 @@ class PathWriter {
     named["put"] = WithBody(Operation("put", object_, WriteParameters(false)));
     named["patch"] = Patch();
     named["delete"] = Operation("delete", status_, WriteParameters(false));
-    Json parameters = {PathParameter("name", "The name.")};
+    Json parameters = Json::array();
+    parameters.push_back(PathParameter("name", "The name."));
     if (kind_.namespaced) parameters.push_back(PathParameter("namespace", "The namespace."));
     named["parameters"] = parameters;
     if (!kind_.has_status) return;
