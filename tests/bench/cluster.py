@@ -117,8 +117,13 @@ class Ground:
 
 @functools.cache
 def writes_per_s():
-    with Ground("", nodes=0) as ground:
+    with Ground("trn2.48xlarge=1", nodes=1) as ground:
         return float(output(LOAD, ground.kubeconfig, "writes", WRITES))
+
+
+def config_writes_per_s():
+    with Ground("", nodes=0) as ground:
+        return float(output(LOAD, ground.kubeconfig, "configs", WRITES))
 
 
 @functools.cache
@@ -184,6 +189,7 @@ def bound_over_writes():
 
 ROWS = [
     ("cluster_writes_per_s", "writes/s", None, "higher", lambda _: writes_per_s()),
+    ("cluster_config_writes_per_s", "writes/s", None, "higher", lambda _: config_writes_per_s()),
     ("cluster_pods_bound_per_s", "pods/s", None, "higher", lambda _: pods_of_tahoma()[0]),
     ("cluster_pods_writes_each", "writes", None, "lower", lambda _: pods_of_tahoma()[1]),
     ("cluster_pods_bound_over_writes", "ratio", 0.95, "higher", lambda _: bound_over_writes()),

@@ -1,6 +1,8 @@
 // Measures a cluster's API server, and how fast a scheduler binds pods there.
 //
-//   cluster_load KUBECONFIG writes 4000          one line: updates of ConfigMaps per second
+//   cluster_load KUBECONFIG writes 4000          one line: writes per second of what nodes are made
+//                                                of, each as the first node and slice that are there
+//   cluster_load KUBECONFIG configs 4000         the same of updates of ConfigMaps of 1 KiB
 //   cluster_load KUBECONFIG pods 1000 SCHEDULER  makes that many pods, each with a claim for
 //                                                four chips of a ring, and prints "made"; when all
 //                                                are bound, one line: pods bound per second
@@ -39,13 +41,53 @@ constexpr std::size_t kConfigBytes = 1024;
 constexpr int kWriters = 32;  // each has an object for itself, most of the time
 const std::string kDefault = "/api/v1/namespaces/default";
 const std::string kClaims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+const std::string kNodes = "/api/v1/nodes";
+const std::string kSlices = "/apis/resource.k8s.io/v1/resourceslices";
 const std::string kGangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
 
 double Rate(std::size_t count, steady_clock::duration took) {
   return static_cast<double>(count) / std::chrono::duration<double>(took).count();
 }
 
+// What is the same in all nodes and slices.
+Json MetadataOf(const Json& object, const std::string& name) {
+  Json metadata = {{"name", name}};
+  if (const auto labels = object.at("metadata").find("labels");
+      labels != object["metadata"].end()) {
+    metadata["labels"] = *labels;
+  }
+  return metadata;
+}
+
+// A Node, its status, its taints and its slice: four writes.
+constexpr int kWritesOfNode = 4;
+void MakeNode(kube::Transport& api, const std::string& name, const Json& node, const Json& slice) {
+  constexpr const char* kMerge = "application/merge-patch+json";
+  const std::string target = kNodes + "/" + name;
+  Send(api, kNodes, {{"metadata", MetadataOf(node, name)}});
+  Send(api, target + "/status", {{"status", node.at("status")}}, "PATCH", kMerge);
+  Send(api, target, {{"spec", {{"taints", nullptr}}}}, "PATCH", kMerge);
+  Json spec = slice.at("spec");
+  spec["nodeName"] = name;
+  spec["pool"]["name"] = name;
+  Send(api, kSlices,
+       {{"apiVersion", "resource.k8s.io/v1"},
+        {"kind", "ResourceSlice"},
+        {"metadata", MetadataOf(slice, name)},
+        {"spec", std::move(spec)}});
+}
+
 double Writes(kube::Transport& api, int count) {
+  const Json node = Get(api, kNodes).at("items").at(0);
+  const Json slice = Get(api, kSlices).at("items").at(0);
+  const int nodes = count / kWritesOfNode;
+  const auto begin = steady_clock::now();
+  InParallel(
+      nodes, [&](int i) { MakeNode(api, fmt::format("load-{}", i), node, slice); }, kWriters);
+  return Rate(static_cast<std::size_t>(nodes * kWritesOfNode), steady_clock::now() - begin);
+}
+
+double Configs(kube::Transport& api, int count) {
   const auto config = [](int i, char filling) {
     return Json{{"metadata", {{"name", fmt::format("load-{}", i % kWriters)}}},
                 {"data", {{"text", std::string(kConfigBytes, filling)}}}};
@@ -159,7 +201,7 @@ double Bound(kube::Transport& api, const std::string& mode, int count,
   std::getchar();
   const auto begin = steady_clock::now();
   if (mode == "unscheduled") {
-    const Json nodes = Get(api, "/api/v1/nodes").at("items");
+    const Json nodes = Get(api, kNodes).at("items");
     InParallel(
         count,
         [&](int i) {
@@ -179,8 +221,9 @@ int Run(const std::string& kubeconfig, const std::string& mode, int count,
   TAHOMA_CHECK_OK(access.status());
   const auto api = kube::HttpTransport::Create(*std::move(access));
   TAHOMA_CHECK_OK(api.status());
-  const double rate =
-      mode == "writes" ? Writes(**api, count) : Bound(**api, mode, count, scheduler);
+  const double rate = mode == "writes"    ? Writes(**api, count)
+                      : mode == "configs" ? Configs(**api, count)
+                                          : Bound(**api, mode, count, scheduler);
   std::printf("%.1f\n", rate);
   return 0;
 }
@@ -192,10 +235,10 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 3 ? argv[2] : "";
   const int count = argc > 3 ? std::atoi(argv[3]) : 0;
   const bool scheduled = mode == "pods" || mode == "gangs";
-  const bool known = scheduled || mode == "writes" || mode == "unscheduled";
+  const bool known = scheduled || mode == "writes" || mode == "configs" || mode == "unscheduled";
   if (count < 1 || !known || argc != (scheduled ? 5 : 4)) {
     std::fprintf(stderr,
-                 "usage: cluster_load KUBECONFIG writes|unscheduled COUNT\n"
+                 "usage: cluster_load KUBECONFIG writes|configs|unscheduled COUNT\n"
                  "       cluster_load KUBECONFIG pods|gangs COUNT SCHEDULER\n");
     return 2;
   }
