@@ -1,8 +1,8 @@
 // Measures a cluster's API server, and how fast a scheduler binds pods there.
 //
-//   cluster_load KUBECONFIG writes 4000          one line: writes per second of what nodes are made
-//   cluster_load KUBECONFIG writes 4000          one line: writes per second of what nodes are made of,
-//                                                each as the first node and slice that are there
+//   cluster_load KUBECONFIG writes 4000          one line: writes per second of what is a node of
+//                                                a fleet, as the first that is there
+//   cluster_load KUBECONFIG configs 4000         the same of updates of ConfigMaps of 1 KiB
 //   cluster_load KUBECONFIG pods 1000 SCHEDULER  makes that many pods, each with a claim for
 //                                                four chips of a ring, and prints "made"; when all
 //                                                are bound, one line: pods bound per second
