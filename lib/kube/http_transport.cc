@@ -269,6 +269,8 @@ absl::Status ErrorOf(httplib::Error error, const std::string& server, bool timed
           server);
     case httplib::Error::SSLLoadingCerts:
       return Unavailable("{}: the certificate authorities cannot be read", server);
+    case httplib::Error::Unknown:  // httplib's own errors have names: this one is TlsClient's
+      return Unavailable("{}: the server sent more than its answer", server);
     default:
       if (timed_out) return DeadlineExceeded("{}: no answer in time", server);
       return Unavailable("{}: the connection broke before the answer was whole", server);

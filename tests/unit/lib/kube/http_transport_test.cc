@@ -350,7 +350,9 @@ TEST_F(HttpTransportTest, WhatFollowsAnAnswerIsNotTheNextOne) {
   const RudeServer server(one + "mine" + one + "evil", Ends::kClient, &own);
   const auto transport = *HttpTransport::Create({.server = server.url(), .ca_pem = own.Pem()});
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(absl::IsUnavailable(transport->Send(kRoot).status()));
+    const absl::Status status = transport->Send(kRoot).status();
+    EXPECT_TRUE(absl::IsUnavailable(status));
+    EXPECT_TRUE(Message(status).ends_with("the server sent more than its answer")) << status;
   }
 }
 
