@@ -26,29 +26,36 @@ constexpr char kVersion = 1;
 // The deepest record that is written nests about a dozen arrays and maps.
 constexpr std::size_t kDepthMax = 64;
 
-// Returns whether `body` can be given to the CBOR reader, whose stack grows with every array, map
-// and string of indefinite length that contains another. The reader detects damage of other kinds.
-bool NestsLikeARecord(std::string_view body) {
-  constexpr unsigned kBytes = 2, kText = 3, kArray = 4, kMap = 5, kIndefinite = 31;
+// Returns why `body` cannot be given to the CBOR reader, whose stack grows with every array, map
+// and string of indefinite length that contains another; empty when it can. No record has a number
+// with a fraction, which the reader would make an integer of, whatever its range. The reader
+// detects damage of other kinds.
+std::string WhyUnlikeARecord(std::string_view body) {
+  constexpr unsigned kBytes = 2, kText = 3, kArray = 4, kMap = 5, kSimple = 7, kIndefinite = 31;
+  constexpr unsigned kHalf = 25, kDouble = 27;
   std::vector<std::uint64_t> items_left;  // of each array and map that is open
   do {
     while (!items_left.empty() && items_left.back() == 0) items_left.pop_back();
     CborHead head;
-    if (!TakeHead(body, head)) return true;
+    if (!TakeHead(body, head)) return {};
     if (!items_left.empty()) --items_left.back();
+    if (head.major == kSimple && head.info >= kHalf && head.info <= kDouble) {
+      return "CBOR with a fraction";
+    }
     if (head.major < kBytes || head.major > kMap) continue;
-    if (head.info == kIndefinite) return false;
+    if (head.info == kIndefinite) return "CBOR of indefinite length";
     if (head.major == kBytes || head.major == kText) {
-      if (head.argument > body.size()) return true;
+      if (head.argument > body.size()) return {};
       body.remove_prefix(head.argument);
     } else {
-      if (items_left.size() == kDepthMax) return false;
+      if (items_left.size() == kDepthMax)
+        return fmt::format("CBOR nested deeper than {}", kDepthMax);
       // A false count does not keep the reader from the items that are there.
       const std::uint64_t count = std::min<std::uint64_t>(head.argument, body.size());
       items_left.push_back(head.major == kArray ? count : 2 * count);
     }
   } while (!items_left.empty());
-  return true;
+  return {};
 }
 
 // Eight tables: a byte's share of the checksum when 0 to 7 bytes come after it.
@@ -135,9 +142,8 @@ absl::Status BadBody(EntryType type, std::string_view why) {
 absl::Status DecodeEntry(std::string_view bytes,
                          const std::function<absl::Status(EntryType, const json&)>& read) {
   TAHOMA_ASSIGN_OR_RETURN(const EntryView entry, OpenEntry(bytes));
-  if (!NestsLikeARecord(entry.body)) {
-    return BadBody(entry.type,
-                   fmt::format("CBOR nested deeper than {}, or of indefinite length", kDepthMax));
+  if (const std::string why = WhyUnlikeARecord(entry.body); !why.empty()) {
+    return BadBody(entry.type, why);
   }
   try {
     return read(entry.type, json::from_cbor(entry.body));

@@ -188,6 +188,17 @@ TEST(RecordTest, ABodyNestedThousandsDeepIsRefused) {
   }
 }
 
+// The defect: made an integer of, whatever it was, -1e289 for one.
+TEST(RecordTest, ANumberWithAFractionIsRefused) {
+  using std::string_literals::operator""s;
+  for (const std::string& body : {"\xf9\x3c\x00"s, "\x81\xfa\x3f\x80\x00\x00"s,
+                                  "\xa1\x61n\x82\x00\xfb\xfb\xfb\xfb\xfb\xfb\xfb\xfb\xfb"s}) {
+    const absl::Status status = DecodeRecord(WithChecksum(body)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_TRUE(Message(status).ends_with("CBOR with a fraction")) << status;
+  }
+}
+
 TEST(RecordTest, TheChecksumIsCrc32c) {
   EXPECT_EQ(Crc32c("123456789"), 0xe3069283U);  // the check value of every CRC catalogue
 }
