@@ -48,8 +48,9 @@ std::string WhyUnlikeARecord(std::string_view body) {
       if (head.argument > body.size()) return {};
       body.remove_prefix(head.argument);
     } else {
-      if (items_left.size() == kDepthMax)
+      if (items_left.size() == kDepthMax) {
         return fmt::format("CBOR nested deeper than {}", kDepthMax);
+      }
       // A false count does not keep the reader from the items that are there.
       const std::uint64_t count = std::min<std::uint64_t>(head.argument, body.size());
       items_left.push_back(head.major == kArray ? count : 2 * count);

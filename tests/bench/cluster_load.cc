@@ -1,7 +1,7 @@
 // Measures a cluster's API server, and how fast a scheduler binds pods there.
 //
-//   cluster_load KUBECONFIG writes 4000          one line: writes per second of what is a node of
-//                                                a fleet, as the first that is there
+//   cluster_load KUBECONFIG writes 4000          one line: writes per second that make more nodes
+//                                                like the first, each with its slice
 //   cluster_load KUBECONFIG configs 4000         the same of updates of ConfigMaps of 1 KiB
 //   cluster_load KUBECONFIG pods 1000 SCHEDULER  makes that many pods, each with a claim for
 //                                                four chips of a ring, and prints "made"; when all
@@ -38,6 +38,7 @@ using std::chrono::steady_clock;
 
 constexpr int kMembers = 4;  // of a gang: an UltraServer's nodes
 constexpr std::size_t kConfigBytes = 1024;
+constexpr const char* kMerge = "application/merge-patch+json";
 constexpr int kWriters = 32;  // each has an object for itself, most of the time
 const std::string kDefault = "/api/v1/namespaces/default";
 const std::string kClaims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
@@ -49,20 +50,17 @@ double Rate(std::size_t count, steady_clock::duration took) {
   return static_cast<double>(count) / std::chrono::duration<double>(took).count();
 }
 
-// What is the same in all nodes and slices.
+// The metadata of a copy of the object under another name.
 Json MetadataOf(const Json& object, const std::string& name) {
   Json metadata = {{"name", name}};
-  if (const auto labels = object.at("metadata").find("labels");
-      labels != object["metadata"].end()) {
-    metadata["labels"] = *labels;
-  }
+  const Json& old = object.at("metadata");
+  if (old.contains("labels")) metadata["labels"] = old.at("labels");
   return metadata;
 }
 
 // A Node, its status, its taints and its slice: four writes.
 constexpr int kWritesOfNode = 4;
 void MakeNode(kube::Transport& api, const std::string& name, const Json& node, const Json& slice) {
-  constexpr const char* kMerge = "application/merge-patch+json";
   const std::string target = kNodes + "/" + name;
   Send(api, kNodes, {{"metadata", MetadataOf(node, name)}});
   Send(api, target + "/status", {{"status", node.at("status")}}, "PATCH", kMerge);
@@ -150,8 +148,8 @@ void MakeGang(kube::Transport& api, const std::string& name, const std::string& 
 void Bind(kube::Transport& api, const std::string& name, const std::string& uid,
           const std::string& node) {
   const std::string target = fmt::format("{}/{}", kClaims, name);
-  const Json old = Send(api, target, {{"metadata", {{"finalizers", {kube::kClaimFinalizer}}}}},
-                        "PATCH", "application/merge-patch+json");
+  const Json old =
+      Send(api, target, {{"metadata", {{"finalizers", {kube::kClaimFinalizer}}}}}, "PATCH", kMerge);
   Json results = Json::array();
   for (int chip = 0; chip < 4; ++chip) {
     results.push_back({{"request", "chips"},

@@ -96,9 +96,9 @@ class BlocksTest(unittest.TestCase):
 
     def shows_hardware(self):
         self.until("kubectl get ultraservers", r"us-0123456789abcdef +OK +nn-\w+ +(Kept|Idle) +64 +0 +0 ")
-        rows = self.until("kubectl get capacityreservations", r"(?s)(cr-\w+ [^\n]* scheduled.*){6}")
+        rows = self.until("kubectl get capacityreservations", r"(cr-\w+ .* scheduled.*\n){6}")
         self.assertRegex(rows, r"cr-\w+ +weekly-4 +scheduled")
-        self.assertEqual(rows.count("scheduled"), 6)
+        self.assertEqual(len(re.findall(r"cr-\w+ .* scheduled", rows)), 6)
         self.sh("kubectl delete ultraserver us-0123456789abcdef")
         self.sh("kubectl label cr --all note=mine")
         self.until("kubectl get ultraservers", "us-0123456789abcdef")
