@@ -110,9 +110,7 @@ class Axis {
 
   // Returns the column in which the time lies; outside of the picture it is at its border.
   std::size_t ColumnOf(WallTime time) const {
-    const double part = std::chrono::duration<double>(time - calendar_.from) /
-                        std::chrono::duration<double>(calendar_.to - calendar_.from);
-    const double column = std::clamp(part, 0.0, 1.0) * static_cast<double>(columns_);
+    const double column = PartOf(calendar_, time) * static_cast<double>(columns_);
     return std::min(static_cast<std::size_t>(column), columns_);
   }
   std::optional<std::size_t> now() const {
@@ -206,6 +204,12 @@ std::string ShortTime(WallTime time) {
   return text;
 }
 
+double PartOf(const Calendar& calendar, WallTime time) {
+  const WallTime inside = std::clamp(time, calendar.from, calendar.to);
+  return std::chrono::duration<double>(inside - calendar.from) /
+         std::chrono::duration<double>(calendar.to - calendar.from);
+}
+
 char MarkOf(BlockState state) {
   switch (state) {
     case BlockState::kPaymentPending:
@@ -228,9 +232,12 @@ char MarkOf(BlockState state) {
 Calendar MakeCalendar(std::vector<CalendarBlock> blocks, const CalendarOptions& options) {
   Calendar calendar{.now = options.now};
   calendar.from = StartOf(SlotOf(options.from == WallTime{} ? options.now : options.from));
+  // Later ends change nothing; a difference of times centuries apart would overflow.
+  const WallTime latest = calendar.from + kSlotLength * kDaysUsual;
   WallTime last = calendar.from;
   for (const CalendarBlock& block : blocks) {
-    if (block.state != BlockState::kPaymentFailed) last = std::max(last, block.extended_end);
+    if (block.state == BlockState::kPaymentFailed) continue;
+    last = std::max(last, std::min(block.extended_end, latest));
   }
   const auto needed = std::chrono::ceil<std::chrono::hours>(last - calendar.from) / kSlotLength;
   const std::int64_t days = options.days > 0

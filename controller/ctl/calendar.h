@@ -82,6 +82,9 @@ Calendar MakeCalendar(std::vector<CalendarBlock> blocks, const CalendarOptions& 
 // Draws it for a terminal of that many columns; at least 60 are taken.
 std::string DrawCalendarText(const Calendar& calendar, int width);
 
+// Where a time lies in the picture: 0 at its beginning or before it, 1 at its end or after it.
+double PartOf(const Calendar& calendar, WallTime time);
+
 // The mark of a state in text, and its place in the legend.
 char MarkOf(BlockState state);
 

@@ -115,11 +115,7 @@ class Picture {
   }
 
  private:
-  double XOf(WallTime time) const {
-    const double part = std::chrono::duration<double>(time - calendar_.from) /
-                        std::chrono::duration<double>(calendar_.to - calendar_.from);
-    return left_ + std::clamp(part, 0.0, 1.0) * (right_ - left_);
-  }
+  double XOf(WallTime time) const { return left_ + PartOf(calendar_, time) * (right_ - left_); }
 
   // `text` is escaped already.
   void Text(double x, double y, std::string_view text, std::string_view more = "") {

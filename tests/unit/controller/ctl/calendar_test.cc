@@ -109,6 +109,24 @@ TEST(CalendarTest, NothingToShowIsSaid) {
   EXPECT_THAT(DrawCalendarSvg(hosts), HasSubstr("No hosts are chosen yet"));
 }
 
+// The time between them is more than nanoseconds in 64 bits can say.
+TEST(CalendarTest, TimesCenturiesApartAreAtTheBordersOfThePicture) {
+  CalendarBlock block = AllSorts().front();
+  block.start = At("1700-01-01T11:30:00Z");
+  block.end = At("2255-01-01T11:30:00Z");
+  block.reclaim = At("1690-01-01T11:30:00Z");
+  block.extended_end = At("2260-01-01T11:30:00Z");
+  for (const WallTime now : {block.start, kNow}) {
+    const Calendar calendar = MakeCalendar({block}, {.now = now});
+    EXPECT_EQ(calendar.to - calendar.from, std::chrono::hours(24 * 56));
+    EXPECT_EQ(PartOf(calendar, block.reclaim), 0);
+    EXPECT_EQ(PartOf(calendar, calendar.from + std::chrono::hours(24 * 14)), 0.25);
+    EXPECT_EQ(PartOf(calendar, block.extended_end), 1);
+    EXPECT_THAT(DrawCalendarText(calendar, 80), HasSubstr("##########"));
+    EXPECT_TRUE(DrawCalendarSvg(calendar).ends_with("</svg>\n"));
+  }
+}
+
 TEST(CalendarTest, RowsBeyondTheBoundAreCounted) {
   const Calendar calendar = MakeCalendar(AllSorts(), {.now = kNow, .rows_most = 2});
   EXPECT_THAT(calendar.rows, SizeIs(2));
