@@ -1,6 +1,6 @@
 #include "sim-node/collective/domains/domain_meshes.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "lib/base/check.h"
 #include "sim-node/collective/domains/padded_steps.h"
@@ -20,13 +20,13 @@ class Mesher {
   Mesher(const Request& request, torus::ChipIndex chip) : request_(request), chip_(chip) {}
 
   // Bytes move on by the strides, in elements, for each domain further that sends or receives.
-  MeshSends Make(const Domains& from, const Domains& to, const Extent& elements, Action action,
+  MeshStep Make(const Domains& from, const Domains& to, const Extent& elements, Action action,
                  std::uint64_t by_sender, std::uint64_t by_receiver) const {
     const auto stride = [&](std::uint64_t count) {
       const std::uint64_t bytes = BytesOf(request_, count);
       return DomainMesh::Stride{.offset = bytes, .to_offset = bytes};
     };
-    return {.send = MakeSend(request_, ChipIn(from), ChipIn(to), elements, action),
+    return {.step = {MakeSend(request_, ChipIn(from), ChipIn(to), elements, action)},
             .mesh = {.senders = from.count,
                      .receivers = to.count,
                      .by_sender = stride(by_sender),
@@ -100,6 +100,48 @@ std::vector<MeshPhase> MeshPhasesOf(const Request& request, torus::ChipIndex chi
   std::vector<MeshPhase> phases = {ToHomes(mesher, {.first = 0, .count = 1}, homes, Action::kCopy)};
   if (others.count > 1) phases.push_back(FromHomes(mesher, homes, others));
   return phases;
+}
+
+Send TwinMeshes::MakeOne(const TwinPiece& piece, bool from_first, bool to_first) const {
+  return MakeSend(request_, Fabric::ChipOf(first_ + (from_first ? 0 : 1), piece.chip.value()),
+                  Fabric::ChipOf(first_ + (to_first ? 0 : 1), piece.chip.value()), piece.elements,
+                  Action::kCopy);
+}
+
+MeshPhase TwinMeshes::Make(const std::vector<TwinPiece>& pieces, bool from_first,
+                           bool to_first) const {
+  const DomainMesh::Stride by_home{.lengths = 1};
+  MeshStep made{.step = {},
+                .mesh = {.senders = from_first ? 1 : others_,
+                         .receivers = to_first ? 1 : others_,
+                         .by_sender = from_first ? DomainMesh::Stride{} : by_home,
+                         .by_receiver = from_first ? by_home : DomainMesh::Stride{}}};
+  for (TwinPiece piece : pieces) {
+    piece.elements.end = piece.elements.begin + piece.elements.size() / grain();
+    if (piece.elements.size() > 0) made.step.push_back(MakeOne(piece, from_first, to_first));
+  }
+  if (made.step.empty()) return {};
+  return {std::move(made)};
+}
+
+MeshPhase TwinMeshes::ToHomes(const std::vector<TwinPiece>& pieces) const {
+  MeshPhase phase = Make(pieces, /*from_first=*/true, /*to_first=*/false);
+  MeshStep rest{.step = {}, .mesh = {.senders = 1, .receivers = others_}};
+  for (TwinPiece piece : pieces) {
+    piece.elements.begin = piece.elements.end - piece.elements.size() % grain();
+    if (piece.elements.size() > 0) rest.step.push_back(MakeOne(piece, true, false));
+  }
+  if (!rest.step.empty()) phase.push_back(std::move(rest));
+  return phase;
+}
+
+MeshPhase TwinMeshes::BetweenHomes(const std::vector<TwinPiece>& pieces) const {
+  return others_ == 1 ? MeshPhase{} : Make(pieces, /*from_first=*/false, /*to_first=*/false);
+}
+
+MeshPhase TwinMeshes::FromHomes(const std::vector<TwinPiece>& pieces) const {
+  for (const TwinPiece& piece : pieces) TAHOMA_CHECK(piece.elements.size() % grain() == 0);
+  return Make(pieces, /*from_first=*/false, /*to_first=*/true);
 }
 
 }  // namespace tahoma::sim

