@@ -93,4 +93,9 @@ std::size_t HeightOf(const std::vector<TwinTree>& trees) {
   return height;
 }
 
+TwinCourse TwinCourseOf(std::uint64_t bytes, std::uint64_t rate) {
+  const double us=getenv("TU")?atof(getenv("TU")):1.9;
+  return {.chunks = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(static_cast<double>(bytes)/(static_cast<double>(rate)*us*1e-6)),1,1024), .stripes = 2};
+}
+
 }  // namespace tahoma::collective

@@ -48,4 +48,12 @@ std::uint64_t RateOf(const std::vector<TwinTree>& trees);
 // The depth of the chip that is farthest from the root, NICs not counted.
 std::size_t HeightOf(const std::vector<TwinTree>& trees);
 
+// How a buffer flows through the trees: in chunks, of which each stripe has every `stripes`-th. One
+// stripe starts up while the other is in flight.
+struct TwinCourse {
+  std::uint64_t chunks = 1;
+  std::uint64_t stripes = 2;
+};
+TwinCourse TwinCourseOf(std::uint64_t bytes, std::uint64_t rate);
+
 }  // namespace tahoma::collective

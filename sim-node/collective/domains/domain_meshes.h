@@ -50,6 +50,8 @@ class TwinMeshes {
   TwinMeshes(const Request& request, int first, int domains)
       : request_(request), first_(first), others_(domains - 1) {}
 
+  int first() const { return first_; }
+  int domains() const { return others_ + 1; }
   // Pieces are cut evenly for the homes if their elements are a multiple of this.
   std::uint64_t grain() const { return static_cast<std::uint64_t>(others_); }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,187 +26,228 @@ using collective::TwinTree;
 // Numbers of scheduled steps that must have ended.
 using Ends = std::vector<std::uint32_t>;
 
-// How the buffer is cut. Chunk c is elements [c * length, (c + 1) * length); the last one is
-// shorter, or longer by what a chunk is too short for.
+// The links or NICs that a step uses.
+enum class Leg : std::uint8_t { kOwn, kToHomes, kBetweenHomes, kTwins, kBack };
+constexpr std::size_t kLegs = 5;
+
+// The cuts of the buffer: chunk c is elements [c * length, (c + 1) * length), and the last one has
+// what is left, too.
 struct Chunks {
   std::uint64_t count = 1;
   std::uint64_t length = 0;  // in elements
   std::uint64_t stripes = 1;
 };
 
-// What goes over links or NICs.
-enum class Leg : std::uint8_t { kOwn, kHandOver, kTwins, kBack };
+// The pieces of a chunk: one for each tree, in proportion to the rates.
+class Pieces {
+ public:
+  // All of them but the last tree's of the last chunk are multiples of the grain, as the length of
+  // the chunks is.
+  Pieces(const std::vector<TwinTree>& trees, const Chunks& chunks, std::uint64_t elements,
+         std::uint64_t grain)
+      : chunks_(chunks), elements_(elements), grain_(grain), rates_before_({0}) {
+    for (const TwinTree& tree : trees) rates_before_.push_back(rates_before_.back() + tree.rate);
+  }
 
-// A branch of a tree, and by how many steps of its leg it is later than the root's.
+  Extent Of(std::uint64_t chunk, std::size_t tree) const {
+    const std::uint64_t begin = chunk * chunks_.length;
+    const std::uint64_t end =
+        chunk + 1 == chunks_.count ? elements_ : (chunk + 1) * chunks_.length;
+    const auto cut = [&](std::size_t i) {
+      if (i + 1 == rates_before_.size()) return end;
+      const Wide share = static_cast<Wide>(end - begin) * rates_before_[i] / rates_before_.back();
+      return begin + static_cast<std::uint64_t>(share) / grain_ * grain_;
+    };
+    return {.begin = cut(tree), .end = cut(tree + 1)};
+  }
+
+ private:
+  const Chunks chunks_;
+  const std::uint64_t elements_;
+  const std::uint64_t grain_;
+  std::vector<std::uint64_t> rates_before_;  // each tree's; one more at the end
+};
+
+// A branch of a tree, and by how many steps of its leg it is later than the first of a chunk.
 struct Move {
   std::size_t tree = 0;
   const Branch* branch = nullptr;
   std::uint64_t late = 0;
 };
 
+// The moves of one leg, and what is scheduled of it.
+struct Row {
+  std::vector<Move> moves;
+  std::uint64_t first_late = 0;
+  std::uint64_t last_late = 0;
+  std::optional<std::uint32_t> behind;  // the scheduled step that was the last to leave
+  // Steps in which all moves have chunks of one length are the same but for where these begin.
+  std::vector<std::pair<std::uint32_t, std::optional<DomainMesh>>> known;
+  std::uint64_t known_at = 0;  // the first of those chunks
+
+  void Add(const Move& move) {
+    first_late = moves.empty() ? move.late : std::min(first_late, move.late);
+    last_late = std::max(last_late, move.late);
+    moves.push_back(move);
+  }
+};
+
 class TwinComposer {
  public:
   TwinComposer(const Question& asked, const std::vector<TwinTree>& trees, const Chunks& chunks,
-               int first, int domains)
+               const TwinMeshes& meshes)
       : asked_(asked),
         trees_(trees),
         chunks_(chunks),
-        first_(first),
-        domains_(domains),
-        meshes_(asked.request, first, domains),
-        last_own_(chunks.stripes),
-        last_twins_(chunks.stripes) {
+        meshes_(meshes),
+        pieces_(trees, chunks, asked.request.bytes / Size(asked.request.type), meshes.grain()) {
     for (std::size_t tree = 0; tree < trees.size(); ++tree) AddMoves(tree);
-    for (int domain = 1; domain < domains; ++domain) {
-      others_.push_back({.chips = Fabric::ChipOf(first + domain, 0).value()});
-    }
-    rates_before_.push_back(0);
-    for (const TwinTree& tree : trees) rates_before_.push_back(rates_before_.back() + tree.rate);
   }
 
   Schedule Compose() {
     const std::uint64_t each = (chunks_.count + chunks_.stripes - 1) / chunks_.stripes;
     const std::uint64_t steps = each + collective::HeightOf(trees_) + 1;
+    std::vector<Ends> own(chunks_.stripes);
+    std::vector<Ends> twins(chunks_.stripes);
     for (std::uint64_t step = 0; step < steps; ++step) {
       for (std::uint64_t stripe = 0; stripe < chunks_.stripes; ++stripe) {
-        SendBack(step, stripe);
-        HandOver(step, stripe);
-        SendToTwins(step, stripe);
-        SendOwn(step, stripe);
+        const std::uint64_t first = step * chunks_.stripes + stripe;
+        // Chips hand on what they got in the step before.
+        Send(Leg::kBack, first, twins[stripe]);
+        const Ends homes = Send(Leg::kToHomes, first, own[stripe]);
+        const Ends others = Send(Leg::kBetweenHomes, first, homes);
+        for (const Ends& ends : {homes, others}) {
+          twins[stripe].insert(twins[stripe].end(), ends.begin(), ends.end());
+        }
+        Continue(Leg::kTwins, first, twins[stripe]);
+        Continue(Leg::kOwn, first, own[stripe]);
       }
     }
     return std::move(schedule_);
   }
 
  private:
+  Row& RowOf(Leg leg) { return rows_.at(static_cast<std::size_t>(leg)); }
+
   void AddMoves(std::size_t tree) {
     const auto add = [&](Leg leg, const Branch& branch, std::uint64_t late) {
-      moves_[leg].push_back({.tree = tree, .branch = &branch, .late = late});
+      RowOf(leg).Add({.tree = tree, .branch = &branch, .late = late});
     };
     for (const Branch& branch : trees_[tree].own) add(Leg::kOwn, branch, branch.depth - 1);
     for (const Branch& branch : trees_[tree].twins) {
-      const bool enters = branch.parent == kOutside;
-      add(enters ? Leg::kHandOver : Leg::kTwins, branch, branch.depth - (enters ? 0 : 1));
-      if (trees_[tree].own.empty() && !enters) add(Leg::kBack, branch, branch.depth);
+      if (branch.parent == kOutside) {
+        add(Leg::kToHomes, branch, branch.depth);
+        add(Leg::kBetweenHomes, branch, branch.depth);
+        continue;
+      }
+      add(Leg::kTwins, branch, branch.depth - 1);
+      if (trees_[tree].own.empty()) add(Leg::kBack, branch, branch.depth);
     }
   }
 
-  // Returns the tree's part of a chunk. All but the last tree's can be cut evenly for the homes.
-  Extent PieceOf(std::uint64_t chunk, std::size_t tree) const {
-    const std::uint64_t begin = chunk * chunks_.length;
-    const bool last = chunk + 1 == chunks_.count;
-    const std::uint64_t elements = (last ? Elements() : begin + chunks_.length) - begin;
-    const auto before = [&](std::size_t i) {
-      if (i == trees_.size()) return begin + elements;
-      const Wide share = static_cast<Wide>(elements) * rates_before_[i] / rates_before_.back();
-      return begin + static_cast<std::uint64_t>(share) / meshes_.grain() * meshes_.grain();
-    };
-    return {.begin = before(tree), .end = before(tree + 1)};
+  // Schedules the step of the leg in which a chunk would make its first moves. Returns the ends.
+  Ends Send(Leg leg, std::uint64_t chunk, const Ends& after) {
+    Row& row = RowOf(leg);
+    const std::uint64_t late = row.last_late * chunks_.stripes;
+    const bool regular =
+        chunk >= late && chunk - row.first_late * chunks_.stripes + 1 < chunks_.count;
+    std::uint64_t further = 0;  // than the chunks for which the steps were made
+    auto steps = row.known;
+    if (!regular || steps.empty()) {
+      steps = Make(leg, chunk);
+      if (regular) row.known = steps;
+      if (regular) row.known_at = chunk;
+    } else {
+      further = chunk - row.known_at;
+    }
+    Ends ends;
+    for (const auto& [step, mesh] : steps) {
+      ends.push_back(static_cast<std::uint32_t>(schedule_.scheduled.size()));
+      schedule_.scheduled.push_back(
+          {.step = step,
+           .after = after,
+           .behind = row.behind,
+           .copies = CopiesOf(leg, BytesOf(asked_.request, further * chunks_.length)),
+           .mesh = mesh,
+           .through = asked_.set.mask()});
+    }
+    if (!ends.empty()) row.behind = ends.front();
+    return ends;
   }
-  std::uint64_t Elements() const { return asked_.request.bytes / Size(asked_.request.type); }
+  // The same for steps each of which waits for the one before it.
+  void Continue(Leg leg, std::uint64_t chunk, Ends& last) {
+    Ends ends = Send(leg, chunk, last);
+    if (!ends.empty()) last = std::move(ends);
+  }
 
-  // Calls visit(branch, piece) for what a stripe moves in a step.
+  // Makes steps, if any, as numbers in the schedule.
+  std::vector<std::pair<std::uint32_t, std::optional<DomainMesh>>> Make(Leg leg,
+                                                                        std::uint64_t chunk) {
+    std::vector<std::pair<std::uint32_t, std::optional<DomainMesh>>> made;
+    const auto add = [&](Step step, const StepWork& work, const std::optional<DomainMesh>& mesh) {
+      made.emplace_back(static_cast<std::uint32_t>(schedule_.steps.size()), mesh);
+      schedule_.steps.push_back(std::move(step));
+      schedule_.work.push_back(work);
+    };
+    if (leg == Leg::kOwn || leg == Leg::kTwins) {
+      Step step = StepOf(leg, chunk);
+      const StepWork work = WorkOfStep(asked_, Algorithm::kTree, step);
+      if (!step.empty()) add(std::move(step), work, std::nullopt);
+      return made;
+    }
+    // A NIC is far slower than memory, and the packet's time holds its start.
+    for (MeshStep& one : PhaseOf(leg, chunk)) add(std::move(one.step), {}, one.mesh);
+    return made;
+  }
+
+  // Calls visit(branch, piece) for all that moves then.
   template <typename Visit>
-  void ForEach(Leg leg, std::uint64_t step, std::uint64_t stripe, const Visit& visit) const {
-    for (const Move& move : moves_.at(leg)) {
-      if (move.late > step) continue;
-      const std::uint64_t chunk = (step - move.late) * chunks_.stripes + stripe;
-      if (chunk >= chunks_.count) continue;
-      const Extent piece = PieceOf(chunk, move.tree);
+  void ForEach(Leg leg, std::uint64_t first, const Visit& visit) {
+    for (const Move& move : RowOf(leg).moves) {
+      const std::uint64_t late = move.late * chunks_.stripes;
+      if (late > first || first - late >= chunks_.count) continue;
+      const Extent piece = pieces_.Of(first - late, move.tree);
       if (piece.size() > 0) visit(*move.branch, piece);
     }
   }
-
-  Step StepOf(Leg leg, std::uint64_t step, std::uint64_t stripe) const {
-    Step sends;
-    ForEach(leg, step, stripe, [&](const Branch& branch, const Extent& piece) {
-      sends.push_back(MakeSend(asked_.request, torus::ChipIndex(branch.parent),
-                               torus::ChipIndex(branch.chip), piece, Action::kCopy));
+  Step StepOf(Leg leg, std::uint64_t chunk) {
+    Step step;
+    ForEach(leg, chunk, [&](const Branch& branch, const Extent& piece) {
+      step.push_back(MakeSend(asked_.request, torus::ChipIndex(branch.parent),
+                              torus::ChipIndex(branch.chip), piece, Action::kCopy));
     });
-    return sends;
+    return step;
   }
-  std::vector<TwinPiece> PiecesOf(Leg leg, std::uint64_t step, std::uint64_t stripe) const {
+  MeshPhase PhaseOf(Leg leg, std::uint64_t chunk) {
     std::vector<TwinPiece> pieces;
-    ForEach(leg, step, stripe, [&](const Branch& branch, const Extent& piece) {
+    ForEach(leg, chunk, [&](const Branch& branch, const Extent& piece) {
       pieces.push_back({.chip = torus::ChipIndex(branch.chip), .elements = piece});
     });
-    return pieces;
+    if (leg == Leg::kToHomes) return meshes_.ToHomes(pieces);
+    return leg == Leg::kBack ? meshes_.FromHomes(pieces) : meshes_.BetweenHomes(pieces);
   }
 
-  void SendOwn(std::uint64_t step, std::uint64_t stripe) {
-    Step sends = StepOf(Leg::kOwn, step, stripe);
-    if (sends.empty()) return;
-    ScheduledStep scheduled{.after = last_own_[stripe], .behind = behind_[Leg::kOwn]};
-    scheduled.copies = {{.chips = Fabric::ChipOf(first_, 0).value()}};
-    last_own_[stripe] = Add(Leg::kOwn, std::move(sends), std::move(scheduled));
-  }
-  void SendToTwins(std::uint64_t step, std::uint64_t stripe) {
-    Step sends = StepOf(Leg::kTwins, step, stripe);
-    if (sends.empty()) return;
-    ScheduledStep scheduled{.after = last_twins_[stripe], .behind = behind_[Leg::kTwins]};
-    scheduled.copies = others_;
-    last_twins_[stripe] = Add(Leg::kTwins, std::move(sends), std::move(scheduled));
-  }
-  void HandOver(std::uint64_t step, std::uint64_t stripe) {
-    const std::vector<TwinPiece> pieces = PiecesOf(Leg::kHandOver, step, stripe);
-    const Ends homes = AddMeshes(meshes_.ToHomes(pieces), last_own_[stripe], 0);
-    const Ends all = AddMeshes(meshes_.BetweenHomes(pieces), homes, 1);
-    for (const Ends& ends : {homes, all}) {
-      last_twins_[stripe].insert(last_twins_[stripe].end(), ends.begin(), ends.end());
+  // The places where steps of a leg are executed: those between domains as they are written, others
+  // in each domain.
+  std::vector<Copy> CopiesOf(Leg leg, std::uint64_t bytes) const {
+    if (leg != Leg::kOwn && leg != Leg::kTwins) return {{.bytes = bytes}};
+    std::vector<Copy> copies;
+    const int first = leg == Leg::kOwn ? meshes_.first() : meshes_.first() + 1;
+    const int end = leg == Leg::kOwn ? first + 1 : meshes_.first() + meshes_.domains();
+    for (int domain = first; domain < end; ++domain) {
+      copies.push_back({.chips = Fabric::ChipOf(domain, 0).value(), .bytes = bytes});
     }
-  }
-  void SendBack(std::uint64_t step, std::uint64_t stripe) {
-    AddMeshes(meshes_.FromHomes(PiecesOf(Leg::kBack, step, stripe)), last_twins_[stripe], 2);
-  }
-
-  Ends Add(Leg leg, Step sends, ScheduledStep scheduled) {
-    scheduled.through = asked_.set.through();
-    const StepWork work = WorkOfStep(asked_, Algorithm::kTree, sends);
-    scheduled.step = static_cast<std::uint32_t>(schedule_.steps.size());
-    schedule_.steps.push_back(std::move(sends));
-    schedule_.work.push_back(work);
-    const auto index = static_cast<std::uint32_t>(schedule_.scheduled.size());
-    schedule_.scheduled.push_back(std::move(scheduled));
-    behind_[leg] = index;
-    return {index};
-  }
-
-  Ends AddMeshes(MeshPhase phase, const Ends& after, std::size_t number) {
-    Ends ends;
-    for (MeshStep& made : phase) {
-      ScheduledStep scheduled{.step = static_cast<std::uint32_t>(schedule_.steps.size()),
-                              .after = after,
-                              .behind = behind_mesh_[number],
-                              .mesh = made.mesh};
-      schedule_.steps.push_back(std::move(made.step));
-      schedule_.work.emplace_back();
-      ends.push_back(static_cast<std::uint32_t>(schedule_.scheduled.size()));
-      schedule_.scheduled.push_back(std::move(scheduled));
-    }
-    if (!ends.empty()) behind_mesh_[number] = ends.front();
-    return ends;
+    return copies;
   }
 
   const Question& asked_;
   const std::vector<TwinTree>& trees_;
   const Chunks chunks_;
-  const int first_;
-  const int domains_;
-  const TwinMeshes meshes_;
-  std::vector<Ends> last_own_;
-  std::vector<Ends> last_twins_;
-  std::map<Leg, std::vector<Move>> moves_;
-  std::vector<Copy> others_;
-  std::vector<std::uint64_t> rates_before_;
-  std::map<Leg, std::optional<std::uint32_t>> behind_;
-  std::array<std::optional<std::uint32_t>, 3> behind_mesh_;
+  const TwinMeshes& meshes_;
+  const Pieces pieces_;
+  std::array<Row, kLegs> rows_;
   Schedule schedule_;
 };
-
-int Env(const char* name, int otherwise) {
-  const char* value = std::getenv(name);
-  return value ? std::atoi(value) : otherwise;
-}
 
 }  // namespace
 
@@ -224,15 +263,17 @@ absl::StatusOr<Schedule> BroadcastToTwins(const Request& request, const DomainSe
   const std::vector<TwinTree> trees = collective::PackTwinTrees(
       DomainLinksOf(links), chips.mask(), group.local[0].chip.value(), nics);
   if (trees.empty()) return FailedPrecondition("no links lead from the root to all chips");
-  const auto domains = static_cast<int>(set.size());
-  Chunks chunks{.count = static_cast<std::uint64_t>(Env("TN", 512)),
-                .length = 0,
-                .stripes = static_cast<std::uint64_t>(Env("TS", 2))};
-  const std::uint64_t grain = set.size() - 1;
+  const TwinMeshes meshes(request, group.domain, static_cast<int>(set.size()));
+  const collective::TwinCourse course =
+      collective::TwinCourseOf(request.bytes, collective::RateOf(trees));
   const std::uint64_t elements = request.bytes / Size(request.type);
-  chunks.length = std::max<std::uint64_t>(elements / chunks.count / grain, 1) * grain;
+  const Chunks chunks{
+      .count = course.chunks,
+      .length = std::max<std::uint64_t>(elements / course.chunks / meshes.grain(), 1) *
+                meshes.grain(),
+      .stripes = course.stripes};
   const Question asked{request, group.local, chips, links, options};
-  return TwinComposer(asked, trees, chunks, group.domain, domains).Compose();
+  return TwinComposer(asked, trees, chunks, meshes).Compose();
 }
 
 }  // namespace tahoma::sim
