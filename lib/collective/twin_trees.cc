@@ -1,9 +1,8 @@
 #include "lib/collective/twin_trees.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "lib/base/check.h"
+#include "lib/collective/flow.h"
 #include "lib/collective/masks.h"
 
 namespace tahoma::collective {
@@ -11,8 +10,16 @@ namespace {
 
 using torus::ChipMask;
 
-// The part of the slowest NIC's rate at which what left the root over its NIC comes back.
-const std::uint64_t kBackPermille = getenv("BP")?static_cast<std::uint64_t>(atoi(getenv("BP"))):800;
+// The part of the slowest NIC's rate at which what left the root over its NIC comes back: with
+// more of it the NICs have too little left for what keeps the trees low.
+constexpr std::uint64_t kBackPermille = 800;
+
+// A step takes so much of the time in which the next one starts up: links do not become free all at
+// once, for pieces are cut in whole elements.
+constexpr int kStartPercent = 105;
+constexpr std::uint64_t kStripes = 2;
+// The most chunks: more would take long to plan.
+constexpr std::uint64_t kChunksMost = 1024;
 
 std::vector<Branch> BranchesOf(const PackedTree& tree) {
   std::vector<Branch> branches;
@@ -41,40 +48,39 @@ std::uint64_t Share(std::uint64_t rate, std::uint64_t part, std::uint64_t whole)
 
 }  // namespace
 
-std::vector<TwinTree> PackTwinTrees(const DomainLinks& links, ChipMask members, int root,
-                                    const std::array<std::uint64_t, kChipsMax>& nics) {
-  std::vector<Branching> own = PackBranchings(links, members, root);
-  std::array<std::uint64_t, kChipsMax> entries{};
+TwinRates TwinRatesOf(const TwinDomains& domains) {
+  const Graph own(domains.own, domains.members, /*backwards=*/false);
+  const std::uint64_t sent = LeastRateFrom(own, domains.members, domains.root);
+  const std::uint64_t got = TreePacker(domains.others, domains.members, domains.nics).Bound();
   std::uint64_t back = kUnlimitedEntry;
-  for (ChipMask left = members; left != 0; left &= left - 1) {
-    const auto chip = static_cast<std::size_t>(Lowest(left));
-    entries[chip] = nics[chip];
-    back = std::min(back, nics[chip] * kBackPermille / 1000);
+  for (ChipMask left = domains.members; left != 0; left &= left - 1) {
+    const std::uint64_t nic = domains.nics[static_cast<std::size_t>(Lowest(left))];
+    back = std::min(back, Share(nic, kBackPermille, 1000));
   }
-  TreePacker packer(links, members, entries);
-  const std::uint64_t bound = packer.Bound();
-  const std::uint64_t sent = RateOf(own);
-  if (sent == 0 || bound == 0) return {};
-  if (bound <= sent) back = 0;
-  const std::uint64_t kept = std::min(sent, bound - back);
-  packer.Want(kept + back);
-  std::vector<std::pair<std::size_t, std::size_t>> ends;  // of each branching's trees
-  EntryDepths at_root;
-  at_root.fill(kNoEntry);
-  at_root[static_cast<std::size_t>(root)] = 0;
-  if (back != 0) packer.Pack(back, at_root);
-  std::vector<std::size_t> own_of(packer.trees().size(), own.size());
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    packer.Pack(Share(own[i].rate, kept, sent), DepthsOf(own[i].branches, root));
-    own_of.resize(packer.trees().size(), i);
+  const std::uint64_t through = std::min(sent, got);
+  return {.through = through, .back = through == 0 ? 0 : std::min(back, got - through)};
+}
+
+std::vector<TwinTree> PackTwinTrees(const TwinDomains& domains) {
+  const TwinRates rates = TwinRatesOf(domains);
+  if (rates.through == 0) return {};
+  const std::vector<Branching> own = PackBranchings(domains.own, domains.members, domains.root);
+  TreePacker packer(domains.others, domains.members, domains.nics);
+  packer.Want(rates.sum());
+  std::vector<std::vector<Branch>> own_of;  // by packed tree
+  const auto pack = [&](std::uint64_t rate, const std::vector<Branch>& branches) {
+    if (rate != 0) packer.Pack(rate, DepthsOf(branches, domains.root));
+    own_of.resize(packer.trees().size(), branches);
+  };
+  pack(rates.back, {});
+  for (const Branching& tree : own) {
+    pack(Share(tree.rate, rates.through, RateOf(own)), tree.branches);
   }
   packer.Lower();
-  own.emplace_back();  // of what comes back
   std::vector<TwinTree> trees;
   for (std::size_t i = 0; i < own_of.size(); ++i) {
-    trees.push_back({.rate = packer.trees()[i].rate(),
-                     .own = own[own_of[i]].branches,
-                     .twins = BranchesOf(packer.trees()[i])});
+    const PackedTree& packed = packer.trees()[i];
+    trees.push_back({.rate = packed.rate(), .own = own_of[i], .twins = BranchesOf(packed)});
   }
   return trees;
 }
@@ -88,14 +94,22 @@ std::uint64_t RateOf(const std::vector<TwinTree>& trees) {
 std::size_t HeightOf(const std::vector<TwinTree>& trees) {
   std::size_t height = 0;
   for (const TwinTree& tree : trees) {
-    for (const Branch& branch : tree.twins) height = std::max(height, branch.depth);
+    for (const std::vector<Branch>* branches : {&tree.own, &tree.twins}) {
+      for (const Branch& branch : *branches) height = std::max(height, branch.depth);
+    }
   }
   return height;
 }
 
-TwinCourse TwinCourseOf(std::uint64_t bytes, std::uint64_t rate) {
-  const double us=getenv("TU")?atof(getenv("TU")):1.9;
-  return {.chunks = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(static_cast<double>(bytes)/(static_cast<double>(rate)*us*1e-6)),1,1024), .stripes = 2};
+TwinCourse TwinCourseOf(std::uint64_t bytes, std::uint64_t rate, const LinkCosts& costs) {
+  const Picoseconds start = costs.step + costs.hop;
+  const Picoseconds whole = TimeAtMost(bytes, 1, rate);
+  TwinCourse course{.chunks = 1, .stripes = kStripes, .step = {}};
+  const auto most = static_cast<std::uint64_t>(whole / std::max(start * kStartPercent / 100, Picoseconds(1)));
+  course.chunks = std::clamp<std::uint64_t>(most, 1, kChunksMost);
+  const Picoseconds chunk = whole / static_cast<Picoseconds::rep>(course.chunks);
+  course.step = std::max(chunk * static_cast<Picoseconds::rep>(kStripes), chunk + start);
+  return course;
 }
 
 }  // namespace tahoma::collective

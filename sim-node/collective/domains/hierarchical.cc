@@ -248,14 +248,23 @@ class Search {
     return absl::OkStatus();
   }
 
+  // Tries trees through all domains, if nothing was asked for that they are not.
   absl::Status TryTwins() {
-    if (asked_.request.operation != Operation::kBroadcast) return absl::OkStatus();
-    if (!AreAlikeInARow(asked_.request, asked_.layout, asked_.set)) return absl::OkStatus();
-    Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
-    TAHOMA_ASSIGN_OR_RETURN(plan.schedule, BroadcastToTwins(asked_.request, asked_.set,
-                                                            asked_.fabric, asked_.choice.options));
+    const HierarchyChoice& choice = asked_.choice;
+    const bool free = choice.options.mode == PlanMode::kBest && !choice.chunks &&
+                      choice.between.value_or(InterAlgorithm::kMesh) == InterAlgorithm::kMesh &&
+                      choice.inside.value_or(Algorithm::kTree) == Algorithm::kTree;
+    if (asked_.request.operation != Operation::kBroadcast || !free ||
+        !MayGoToTwins(asked_.request, asked_.set, asked_.fabric)) {
+      return absl::OkStatus();
+    }
+    auto schedule =
+        BroadcastToTwins(asked_.request, asked_.set, asked_.fabric, choice.options);
+    if (absl::IsFailedPrecondition(schedule.status())) return absl::OkStatus();
+    TAHOMA_RETURN_IF_ERROR(schedule.status());
+    Plan plan{.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}};
     TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), asked_.fabric));
-    if (std::getenv("TV") != nullptr || plan.times.end < best_->times.end) best_ = std::move(plan);
+    if (plan.times.end < best_->times.end) best_ = std::move(plan);
     return absl::OkStatus();
   }
 

@@ -26,6 +26,11 @@ using collective::TwinTree;
 // Numbers of scheduled steps that must have ended.
 using Ends = std::vector<std::uint32_t>;
 
+// The most domains: for more of them pieces would be cut too unevenly for their homes.
+constexpr std::size_t kDomainsMost = 512;
+// The same where each two of them have messages of their own.
+constexpr std::size_t kSingleDomainsMost = 8;
+
 // The links or NICs that a step uses.
 enum class Leg : std::uint8_t { kOwn, kToHomes, kBetweenHomes, kTwins, kBack };
 constexpr std::size_t kLegs = 5;
@@ -74,6 +79,12 @@ struct Move {
   const Branch* branch = nullptr;
   std::uint64_t late = 0;
 };
+
+torus::ChipMask MaskOf(const std::vector<Member>& chips) {
+  torus::ChipMask mask = 0;
+  for (const Member& member : chips) mask |= torus::MaskOf(member.chip);
+  return mask;
+}
 
 // The moves of one leg, and what is scheduled of it.
 struct Row {
@@ -249,29 +260,68 @@ class TwinComposer {
   Schedule schedule_;
 };
 
+// The links and NICs of the domains, the root's and the slowest of all others.
+collective::TwinDomains TwinDomainsOf(const DomainSet& set, const Fabric& fabric) {
+  const std::vector<DomainSet::Group>& groups = set.groups();
+  const auto links_of = [&](std::size_t group) {
+    return DomainLinksOf(fabric.domain(groups[group].domain));
+  };
+  collective::TwinDomains domains{.own = links_of(0),
+                                  .others = links_of(1),
+                                  .members = MaskOf(groups[0].local),
+                                  .root = groups[0].local[0].chip.value(),
+                                  .nics = {}};
+  for (const DomainSet::Kind& kind : set.kinds()) {
+    if (kind.back() != 0) domains.others = domains.others.SlowerOf(links_of(kind.back()));
+  }
+  domains.nics.fill(collective::kUnlimitedEntry);
+  for (const DomainSet::Group& group : groups) {
+    for (const Member& member : group.local) {
+      std::uint64_t& nic = domains.nics[static_cast<std::size_t>(member.chip.value())];
+      const torus::ChipIndex chip = Fabric::ChipOf(group.domain, member.chip.value());
+      for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
+        nic = std::min(nic, fabric.capacity(fabric.NicOf(chip, direction)));
+      }
+    }
+  }
+  return domains;
+}
+
 }  // namespace
+
+bool MayGoToTwins(const Request& request, const DomainSet& set, const Fabric& fabric) {
+  const std::vector<DomainSet::Group>& groups = set.groups();
+  const EfaNetwork& network = fabric.efa();
+  if (network.UplinksLimit() || set.size() > kDomainsMost) return false;
+  const bool each = network.damaged() || network.timing().layer != VirtualDuration(0);
+  if (each && set.size() > kSingleDomainsMost) return false;
+  if (request.bytes / Size(request.type) < set.size()) return false;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].domain != groups[0].domain + static_cast<int>(i)) return false;
+    if (MaskOf(groups[i].local) != MaskOf(groups[0].local)) return false;
+    if (fabric.domain(groups[i].domain).torus() != fabric.domain(groups[0].domain).torus()) {
+      return false;
+    }
+  }
+  return true;
+}
 
 absl::StatusOr<Schedule> BroadcastToTwins(const Request& request, const DomainSet& set,
                                           const Fabric& fabric, const PlanOptions& options) {
   const DomainSet::Group& group = set.groups()[0];
   const TorusLinks& links = fabric.domain(group.domain);
-  const ChipSet chips = SetOf(group.local, links);
-  std::array<std::uint64_t, collective::kChipsMax> nics{};
-  for (const Member& member : group.local) {
-    nics[static_cast<std::size_t>(member.chip.value())] = fabric.efa().capacity(0);
-  }
-  const std::vector<TwinTree> trees = collective::PackTwinTrees(
-      DomainLinksOf(links), chips.mask(), group.local[0].chip.value(), nics);
+  const std::vector<TwinTree> trees = collective::PackTwinTrees(TwinDomainsOf(set, fabric));
   if (trees.empty()) return FailedPrecondition("no links lead from the root to all chips");
   const TwinMeshes meshes(request, group.domain, static_cast<int>(set.size()));
   const collective::TwinCourse course =
-      collective::TwinCourseOf(request.bytes, collective::RateOf(trees));
+      collective::TwinCourseOf(request.bytes, collective::RateOf(trees),
+                               DomainLinksOf(links, options.costs).costs());
   const std::uint64_t elements = request.bytes / Size(request.type);
-  const Chunks chunks{
-      .count = course.chunks,
-      .length = std::max<std::uint64_t>(elements / course.chunks / meshes.grain(), 1) *
-                meshes.grain(),
-      .stripes = course.stripes};
+  Chunks chunks{.count = course.chunks, .length = 0, .stripes = course.stripes};
+  chunks.length =
+      std::max<std::uint64_t>(elements / chunks.count / meshes.grain(), 1) * meshes.grain();
+  chunks.count = std::min(chunks.count, elements / chunks.length);
+  const ChipSet chips = SetOf(group.local, links);
   const Question asked{request, group.local, chips, links, options};
   return TwinComposer(asked, trees, chunks, meshes).Compose();
 }

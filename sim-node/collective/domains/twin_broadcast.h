@@ -1,8 +1,8 @@
-// A broadcast over topology domains that are alike, along trees through all of them
+// A broadcast over topology domains with the same chips, along trees through all of them
 // (lib/collective/twin_trees.h): chunk after chunk leaves the root, goes through its domain, from
 // each chip over EFA to its twins in the other domains, and through these.
 //
-//   if (MayGoToTwins(request, layout, set, fabric)) {
+//   if (MayGoToTwins(request, set, fabric)) {
 //     auto schedule = BroadcastToTwins(request, set, fabric, options);
 //   }
 //
@@ -20,12 +20,15 @@
 
 #include "sim-node/collective/domains/domains.h"
 #include "sim-node/collective/plan/plan_options.h"
-#include "sim-node/collective/schedule/blocks.h"
 #include "sim-node/collective/schedule/request.h"
 #include "sim-node/collective/schedule/schedule.h"
 #include "sim-node/link/fabric.h"
 
 namespace tahoma::sim {
+
+// Whether the domains follow one another and have the same chips, and the plan is not too long: NICs
+// that are down or slow make a message of their own for each two domains.
+bool MayGoToTwins(const Request& request, const DomainSet& set, const Fabric& fabric);
 
 // The schedule names chips by their numbers in the fabric. kFailedPrecondition when links that are
 // up do not lead from the root to all chips of its domain.
