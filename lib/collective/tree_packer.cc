@@ -111,7 +111,8 @@ std::uint64_t TreePacker::FastestUpTo(std::uint64_t all, std::uint64_t most) con
   for (ChipMask left = members_; left != 0; left &= left - 1) {
     const int from = Lowest(left);
     look(RateOf(kOutside, from));
-    for (ChipMask to = graph_.OutOf(from); to != 0; to &= to - 1) look(graph_.Rate(from, Lowest(to)));
+    for (ChipMask to = graph_.OutOf(from); to != 0; to &= to - 1)
+      look(graph_.Rate(from, Lowest(to)));
   }
   return fastest;
 }

@@ -101,11 +101,25 @@ std::size_t HeightOf(const std::vector<TwinTree>& trees) {
   return height;
 }
 
+std::size_t HeightAbout(const TwinDomains& domains) {
+  const Graph own(domains.own, domains.members, /*backwards=*/false);
+  std::size_t layers = 0;
+  ChipMask reached = 0;
+  for (ChipMask layer = Bit(domains.root); layer != 0; ++layers) {
+    reached |= layer;
+    ChipMask next = 0;
+    for (; layer != 0; layer &= layer - 1) next |= own.OutOf(Lowest(layer));
+    layer = next & ~reached;
+  }
+  return 2 * (layers - 1);
+}
+
 TwinCourse TwinCourseOf(std::uint64_t bytes, std::uint64_t rate, const LinkCosts& costs) {
   const Picoseconds start = costs.step + costs.hop;
   const Picoseconds whole = TimeAtMost(bytes, 1, rate);
   TwinCourse course{.chunks = 1, .stripes = kStripes, .step = {}};
-  const auto most = static_cast<std::uint64_t>(whole / std::max(start * kStartPercent / 100, Picoseconds(1)));
+  const auto most =
+      static_cast<std::uint64_t>(whole / std::max(start * kStartPercent / 100, Picoseconds(1)));
   course.chunks = std::clamp<std::uint64_t>(most, 1, kChunksMost);
   const Picoseconds chunk = whole / static_cast<Picoseconds::rep>(course.chunks);
   course.step = std::max(chunk * static_cast<Picoseconds::rep>(kStripes), chunk + start);

@@ -30,6 +30,9 @@
 
 namespace tahoma::collective {
 
+// The most domains: for more of them pieces would be cut too unevenly, a part for each.
+inline constexpr std::size_t kTwinDomainsMost = 512;
+
 struct TwinDomains {
   DomainLinks own;     // of the root's domain
   DomainLinks others;  // of all others: each link as it is where it is slowest
@@ -63,6 +66,10 @@ std::vector<TwinTree> PackTwinTrees(const TwinDomains& domains);
 std::uint64_t RateOf(const std::vector<TwinTree>& trees);
 // The depth of the chip that is farthest from the root; NICs do not count.
 std::size_t HeightOf(const std::vector<TwinTree>& trees);
+
+// Returns about the height that packed trees have, without packing them: what is as far from the
+// root as possible in its domain is as far from where a tree enters the others.
+std::size_t HeightAbout(const TwinDomains& domains);
 
 // How a buffer flows through trees of this rate: in chunks, of which each stripe has every
 // `stripes`-th. One stripe starts up while the other is in flight.

@@ -21,7 +21,7 @@ class Mesher {
 
   // Bytes move on by the strides, in elements, for each domain further that sends or receives.
   MeshStep Make(const Domains& from, const Domains& to, const Extent& elements, Action action,
-                 std::uint64_t by_sender, std::uint64_t by_receiver) const {
+                std::uint64_t by_sender, std::uint64_t by_receiver) const {
     const auto stride = [&](std::uint64_t count) {
       const std::uint64_t bytes = BytesOf(request_, count);
       return DomainMesh::Stride{.offset = bytes, .to_offset = bytes};
@@ -102,46 +102,84 @@ std::vector<MeshPhase> MeshPhasesOf(const Request& request, torus::ChipIndex chi
   return phases;
 }
 
-Send TwinMeshes::MakeOne(const TwinPiece& piece, bool from_first, bool to_first) const {
-  return MakeSend(request_, Fabric::ChipOf(first_ + (from_first ? 0 : 1), piece.chip.value()),
-                  Fabric::ChipOf(first_ + (to_first ? 0 : 1), piece.chip.value()), piece.elements,
-                  Action::kCopy);
+std::vector<DomainRun> RunsOf(const std::vector<int>& domains) {
+  std::vector<DomainRun> runs;
+  for (const int domain : domains) {
+    if (runs.empty() || domain != runs.back().first + runs.back().count) {
+      runs.push_back({.first = domain, .count = 0});
+    }
+    ++runs.back().count;
+  }
+  return runs;
 }
 
-MeshPhase TwinMeshes::Make(const std::vector<TwinPiece>& pieces, bool from_first,
-                           bool to_first) const {
-  const DomainMesh::Stride by_home{.lengths = 1};
-  MeshStep made{.step = {},
-                .mesh = {.senders = from_first ? 1 : others_,
-                         .receivers = to_first ? 1 : others_,
-                         .by_sender = from_first ? DomainMesh::Stride{} : by_home,
-                         .by_receiver = from_first ? by_home : DomainMesh::Stride{}}};
-  for (TwinPiece piece : pieces) {
-    piece.elements.end = piece.elements.begin + piece.elements.size() / grain();
-    if (piece.elements.size() > 0) made.step.push_back(MakeOne(piece, from_first, to_first));
+TwinMeshes::TwinMeshes(const Request& request, int own, const std::vector<int>& others)
+    : request_(request), own_(own), others_(others) {
+  TAHOMA_CHECK(!others.empty());
+  std::uint64_t before = 0;
+  for (const DomainRun& run : RunsOf(others)) {
+    homes_.push_back({.run = run, .number = before});
+    before += static_cast<std::uint64_t>(run.count);
   }
-  if (made.step.empty()) return {};
-  return {std::move(made)};
+}
+
+// The parts of these homes, of which `from` or `to` are the domains.
+MeshStep TwinMeshes::Make(const std::vector<TwinPiece>& pieces, const DomainRun& from,
+                          const DomainRun& to, const Homes& homes) const {
+  const DomainMesh::Stride by_home{.lengths = 1};
+  const bool sent = from.first == homes.run.first;
+  MeshStep made{.step = {}, .mesh = {.senders = from.count, .receivers = to.count}};
+  (sent ? made.mesh.by_sender : made.mesh.by_receiver) = by_home;
+  for (const TwinPiece& piece : pieces) {
+    const std::uint64_t length = piece.elements.size() / grain();
+    if (length == 0) continue;
+    const std::uint64_t begin = piece.elements.begin + homes.number * length;
+    made.step.push_back(MakeSend(request_, Fabric::ChipOf(from.first, piece.chip.value()),
+                                 Fabric::ChipOf(to.first, piece.chip.value()),
+                                 {.begin = begin, .end = begin + length}, Action::kCopy));
+  }
+  return made;
 }
 
 MeshPhase TwinMeshes::ToHomes(const std::vector<TwinPiece>& pieces) const {
-  MeshPhase phase = Make(pieces, /*from_first=*/true, /*to_first=*/false);
-  MeshStep rest{.step = {}, .mesh = {.senders = 1, .receivers = others_}};
-  for (TwinPiece piece : pieces) {
-    piece.elements.begin = piece.elements.end - piece.elements.size() % grain();
-    if (piece.elements.size() > 0) rest.step.push_back(MakeOne(piece, true, false));
+  const DomainRun own{.first = own_, .count = 1};
+  MeshPhase phase;
+  for (const Homes& homes : homes_) phase.push_back(Make(pieces, own, homes.run, homes));
+  for (const Homes& homes : homes_) {
+    MeshStep& rest = phase.emplace_back();
+    rest.mesh.receivers = homes.run.count;
+    for (const TwinPiece& piece : pieces) {
+      const std::uint64_t left = piece.elements.size() % grain();
+      if (left == 0) continue;
+      rest.step.push_back(MakeSend(request_, Fabric::ChipOf(own_, piece.chip.value()),
+                                   Fabric::ChipOf(homes.run.first, piece.chip.value()),
+                                   {.begin = piece.elements.end - left, .end = piece.elements.end},
+                                   Action::kCopy));
+    }
   }
-  if (!rest.step.empty()) phase.push_back(std::move(rest));
+  std::erase_if(phase, [](const MeshStep& made) { return made.step.empty(); });
   return phase;
 }
 
 MeshPhase TwinMeshes::BetweenHomes(const std::vector<TwinPiece>& pieces) const {
-  return others_ == 1 ? MeshPhase{} : Make(pieces, /*from_first=*/false, /*to_first=*/false);
+  MeshPhase phase;
+  for (const Homes& from : homes_) {
+    for (const Homes& to : homes_) {
+      const bool itself = from.number == to.number && from.run.count == 1;
+      if (!itself) phase.push_back(Make(pieces, from.run, to.run, from));
+    }
+  }
+  std::erase_if(phase, [](const MeshStep& made) { return made.step.empty(); });
+  return phase;
 }
 
 MeshPhase TwinMeshes::FromHomes(const std::vector<TwinPiece>& pieces) const {
+  const DomainRun own{.first = own_, .count = 1};
   for (const TwinPiece& piece : pieces) TAHOMA_CHECK(piece.elements.size() % grain() == 0);
-  return Make(pieces, /*from_first=*/false, /*to_first=*/true);
+  MeshPhase phase;
+  for (const Homes& homes : homes_) phase.push_back(Make(pieces, homes.run, own, homes));
+  std::erase_if(phase, [](const MeshStep& made) { return made.step.empty(); });
+  return phase;
 }
 
 }  // namespace tahoma::sim

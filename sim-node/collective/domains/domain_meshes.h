@@ -4,8 +4,8 @@
 //   const auto phases = MeshPhasesOf(request, chip, /*domains=*/4096, block, /*stride=*/0);
 //   phases[0][0].mesh.senders;      // 4096, of an all-reduce; then they spread what is summed up
 //
-//   const TwinMeshes twins(request, /*first=*/0, /*domains=*/4096);
-//   twins.ToHomes(pieces);          // from chips of the first domain to their twins in all others
+//   const TwinMeshes twins(request, /*own=*/0, /*others=*/{1, 2, 3});
+//   twins.ToHomes(pieces);          // from chips of one domain to their twins in all others
 //
 // Scope: internal to hierarchical.h. The same bytes on every NIC as InterAlgorithm::kMesh.
 //
@@ -42,33 +42,47 @@ struct TwinPiece {
   Extent elements;
 };
 
+// Topology domains that follow one another.
+struct DomainRun {
+  int first = 0;
+  int count = 0;
+};
+// Domains in ascending order as runs.
+std::vector<DomainRun> RunsOf(const std::vector<int>& domains);
+
 // Meshes between chips at the same place of different domains, each for pieces of any chips. The
-// domains but the first are homes of equal parts of each piece.
+// domains but one's own are homes of equal parts of each piece. There is a mesh for each run of
+// them, or for each two.
 class TwinMeshes {
  public:
-  // At least two domains that follow one another. The request outlives it.
-  TwinMeshes(const Request& request, int first, int domains)
-      : request_(request), first_(first), others_(domains - 1) {}
+  // At least one other, in ascending order. The request outlives it.
+  TwinMeshes(const Request& request, int own, const std::vector<int>& others);
 
-  int first() const { return first_; }
-  int domains() const { return others_ + 1; }
+  int own() const { return own_; }
+  const std::vector<int>& others() const { return others_; }
   // Pieces are cut evenly for the homes if their elements are a multiple of this.
-  std::uint64_t grain() const { return static_cast<std::uint64_t>(others_); }
+  std::uint64_t grain() const { return others_.size(); }
 
-  // From the first domain. What is left of a piece that does not divide goes to all others at once.
+  // From one's own domain. What is left of a piece that does not divide goes to all others at once.
   MeshPhase ToHomes(const std::vector<TwinPiece>& pieces) const;
-  // From the homes to each other; empty for two domains.
+  // From the homes to each other; empty for a single one.
   MeshPhase BetweenHomes(const std::vector<TwinPiece>& pieces) const;
-  // From the homes to the first domain. Pieces must divide.
+  // From the homes to one's own domain. Pieces must divide.
   MeshPhase FromHomes(const std::vector<TwinPiece>& pieces) const;
 
  private:
-  MeshPhase Make(const std::vector<TwinPiece>& pieces, bool from_first, bool to_first) const;
-  Send MakeOne(const TwinPiece& piece, bool from_first, bool to_first) const;
+  // Homes that follow one another, and the number of the first.
+  struct Homes {
+    DomainRun run;
+    std::uint64_t number = 0;
+  };
+  MeshStep Make(const std::vector<TwinPiece>& pieces, const DomainRun& from, const DomainRun& to,
+                const Homes& homes) const;
 
   const Request& request_;
-  const int first_;
-  const int others_;
+  const int own_;
+  const std::vector<int> others_;
+  std::vector<Homes> homes_;
 };
 
 }  // namespace tahoma::sim

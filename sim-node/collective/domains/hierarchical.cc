@@ -258,8 +258,7 @@ class Search {
         !MayGoToTwins(asked_.request, asked_.set, asked_.fabric)) {
       return absl::OkStatus();
     }
-    auto schedule =
-        BroadcastToTwins(asked_.request, asked_.set, asked_.fabric, choice.options);
+    auto schedule = BroadcastToTwins(asked_.request, asked_.set, asked_.fabric, choice.options);
     if (absl::IsFailedPrecondition(schedule.status())) return absl::OkStatus();
     TAHOMA_RETURN_IF_ERROR(schedule.status());
     Plan plan{.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}};

@@ -26,9 +26,9 @@ using collective::TwinTree;
 // Numbers of scheduled steps that must have ended.
 using Ends = std::vector<std::uint32_t>;
 
-// The most domains: for more of them pieces would be cut too unevenly for their homes.
-constexpr std::size_t kDomainsMost = 512;
-// The same where each two of them have messages of their own.
+// The most runs of domains that follow one another: each two of them have messages of their own.
+constexpr std::size_t kRunsMost = 4;
+// The most domains where each two of them have messages of their own.
 constexpr std::size_t kSingleDomainsMost = 8;
 
 // The links or NICs that a step uses.
@@ -56,8 +56,7 @@ class Pieces {
 
   Extent Of(std::uint64_t chunk, std::size_t tree) const {
     const std::uint64_t begin = chunk * chunks_.length;
-    const std::uint64_t end =
-        chunk + 1 == chunks_.count ? elements_ : (chunk + 1) * chunks_.length;
+    const std::uint64_t end = chunk + 1 == chunks_.count ? elements_ : (chunk + 1) * chunks_.length;
     const auto cut = [&](std::size_t i) {
       if (i + 1 == rates_before_.size()) return end;
       const Wide share = static_cast<Wide>(end - begin) * rates_before_[i] / rates_before_.back();
@@ -86,12 +85,21 @@ torus::ChipMask MaskOf(const std::vector<Member>& chips) {
   return mask;
 }
 
+// The domains but the root's, in ascending order.
+std::vector<int> OthersOf(const DomainSet& set) {
+  std::vector<int> others;
+  for (const DomainSet::Group& group : set.groups()) others.push_back(group.domain);
+  others.erase(others.begin());
+  std::ranges::sort(others);
+  return others;
+}
+
 // The moves of one leg, and what is scheduled of it.
 struct Row {
   std::vector<Move> moves;
   std::uint64_t first_late = 0;
   std::uint64_t last_late = 0;
-  std::optional<std::uint32_t> behind;  // the scheduled step that was the last to leave
+  Ends behind;  // the scheduled steps that were the last to leave, for each of the next ones
   // Steps in which all moves have chunks of one length are the same but for where these begin.
   std::vector<std::pair<std::uint32_t, std::optional<DomainMesh>>> known;
   std::uint64_t known_at = 0;  // the first of those chunks
@@ -173,16 +181,17 @@ class TwinComposer {
     }
     Ends ends;
     for (const auto& [step, mesh] : steps) {
+      const std::size_t i = ends.size();
       ends.push_back(static_cast<std::uint32_t>(schedule_.scheduled.size()));
-      schedule_.scheduled.push_back(
-          {.step = step,
-           .after = after,
-           .behind = row.behind,
-           .copies = CopiesOf(leg, BytesOf(asked_.request, further * chunks_.length)),
-           .mesh = mesh,
-           .through = asked_.set.mask()});
+      ScheduledStep& scheduled = schedule_.scheduled.emplace_back();
+      scheduled.step = step;
+      scheduled.after = after;
+      if (i < row.behind.size()) scheduled.behind = row.behind[i];
+      scheduled.copies = CopiesOf(leg, BytesOf(asked_.request, further * chunks_.length));
+      scheduled.mesh = mesh;
+      scheduled.through = asked_.set.mask();
     }
-    if (!ends.empty()) row.behind = ends.front();
+    if (!ends.empty()) row.behind = ends;
     return ends;
   }
   // The same for steps each of which waits for the one before it.
@@ -243,9 +252,8 @@ class TwinComposer {
   std::vector<Copy> CopiesOf(Leg leg, std::uint64_t bytes) const {
     if (leg != Leg::kOwn && leg != Leg::kTwins) return {{.bytes = bytes}};
     std::vector<Copy> copies;
-    const int first = leg == Leg::kOwn ? meshes_.first() : meshes_.first() + 1;
-    const int end = leg == Leg::kOwn ? first + 1 : meshes_.first() + meshes_.domains();
-    for (int domain = first; domain < end; ++domain) {
+    const std::vector<int> own = {meshes_.own()};
+    for (const int domain : leg == Leg::kOwn ? own : meshes_.others()) {
       copies.push_back({.chips = Fabric::ChipOf(domain, 0).value(), .bytes = bytes});
     }
     return copies;
@@ -292,18 +300,15 @@ collective::TwinDomains TwinDomainsOf(const DomainSet& set, const Fabric& fabric
 bool MayGoToTwins(const Request& request, const DomainSet& set, const Fabric& fabric) {
   const std::vector<DomainSet::Group>& groups = set.groups();
   const EfaNetwork& network = fabric.efa();
-  if (network.UplinksLimit() || set.size() > kDomainsMost) return false;
+  if (network.UplinksLimit() || set.size() > collective::kTwinDomainsMost) return false;
   const bool each = network.damaged() || network.timing().layer != VirtualDuration(0);
   if (each && set.size() > kSingleDomainsMost) return false;
   if (request.bytes / Size(request.type) < set.size()) return false;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (groups[i].domain != groups[0].domain + static_cast<int>(i)) return false;
-    if (MaskOf(groups[i].local) != MaskOf(groups[0].local)) return false;
-    if (fabric.domain(groups[i].domain).torus() != fabric.domain(groups[0].domain).torus()) {
-      return false;
-    }
-  }
-  return true;
+  if (RunsOf(OthersOf(set)).size() > kRunsMost) return false;
+  return std::ranges::all_of(groups, [&](const DomainSet::Group& group) {
+    return MaskOf(group.local) == MaskOf(groups[0].local) &&
+           fabric.domain(group.domain).torus() == fabric.domain(groups[0].domain).torus();
+  });
 }
 
 absl::StatusOr<Schedule> BroadcastToTwins(const Request& request, const DomainSet& set,
@@ -312,10 +317,9 @@ absl::StatusOr<Schedule> BroadcastToTwins(const Request& request, const DomainSe
   const TorusLinks& links = fabric.domain(group.domain);
   const std::vector<TwinTree> trees = collective::PackTwinTrees(TwinDomainsOf(set, fabric));
   if (trees.empty()) return FailedPrecondition("no links lead from the root to all chips");
-  const TwinMeshes meshes(request, group.domain, static_cast<int>(set.size()));
-  const collective::TwinCourse course =
-      collective::TwinCourseOf(request.bytes, collective::RateOf(trees),
-                               DomainLinksOf(links, options.costs).costs());
+  const TwinMeshes meshes(request, group.domain, OthersOf(set));
+  const collective::TwinCourse course = collective::TwinCourseOf(
+      request.bytes, collective::RateOf(trees), DomainLinksOf(links, options.costs).costs());
   const std::uint64_t elements = request.bytes / Size(request.type);
   Chunks chunks{.count = course.chunks, .length = 0, .stripes = course.stripes};
   chunks.length =

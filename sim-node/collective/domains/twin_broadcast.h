@@ -26,8 +26,8 @@
 
 namespace tahoma::sim {
 
-// Whether the domains follow one another and have the same chips, and the plan is not too long: NICs
-// that are down or slow make a message of their own for each two domains.
+// Whether the domains have the same chips, and the plan is not too long: where the domains do not
+// follow one another, or NICs are down or slow, there are messages of their own for each two.
 bool MayGoToTwins(const Request& request, const DomainSet& set, const Fabric& fabric);
 
 // The schedule names chips by their numbers in the fabric. kFailedPrecondition when links that are
