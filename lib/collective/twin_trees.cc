@@ -58,7 +58,11 @@ TwinRates TwinRatesOf(const TwinDomains& domains) {
     back = std::min(back, Share(nic, kBackPermille, 1000));
   }
   const std::uint64_t through = std::min(sent, got);
-  return {.through = through, .back = through == 0 ? 0 : std::min(back, got - through)};
+  if (through == 0) return {};
+  // What enters at the root's twins alone goes on over links.
+  const Graph others(domains.others, domains.members, /*backwards=*/false);
+  const std::uint64_t onward = LeastRateFrom(others, domains.members, domains.root);
+  return {.through = through, .back = std::min({back, onward, got - through})};
 }
 
 std::vector<TwinTree> PackTwinTrees(const TwinDomains& domains) {
@@ -73,8 +77,9 @@ std::vector<TwinTree> PackTwinTrees(const TwinDomains& domains) {
     own_of.resize(packer.trees().size(), branches);
   };
   pack(rates.back, {});
+  const std::uint64_t sent = RateOf(own);
   for (const Branching& tree : own) {
-    pack(Share(tree.rate, rates.through, RateOf(own)), tree.branches);
+    pack(Share(tree.rate, std::min(rates.through, sent), sent), tree.branches);
   }
   packer.Lower();
   std::vector<TwinTree> trees;

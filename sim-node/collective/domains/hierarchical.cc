@@ -11,6 +11,7 @@
 #include "lib/base/status.h"
 #include "lib/collective/predict_domains.h"
 #include "sim-node/collective/algorithms/moves.h"
+#include "sim-node/collective/domains/bound_over_domains.h"
 #include "sim-node/collective/domains/composition.h"
 #include "sim-node/collective/domains/domains.h"
 #include "sim-node/collective/domains/nic_relay.h"
@@ -172,6 +173,8 @@ class Search {
   }
 
   absl::StatusOr<Plan> Fastest() {
+    TAHOMA_RETURN_IF_ERROR(TryTwins());
+    if (IsNearBound()) return *std::move(best_);
     const std::vector<std::optional<Algorithm>> insides = InsideCandidates(asked_);
     const std::vector<HierarchyVariant> variants = Variants();
     for (const InterAlgorithm between : Candidates(asked_)) {
@@ -195,7 +198,6 @@ class Search {
         }
       }
     }
-    TAHOMA_RETURN_IF_ERROR(TryTwins());
     return *std::move(best_);
   }
 
@@ -263,8 +265,16 @@ class Search {
     TAHOMA_RETURN_IF_ERROR(schedule.status());
     Plan plan{.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}};
     TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), asked_.fabric));
-    if (plan.times.end < best_->times.end) best_ = std::move(plan);
+    best_ = std::move(plan);
     return absl::OkStatus();
+  }
+  // Whether there is a plan so near to the bound that others would be tried in vain: none of them
+  // comes much nearer on any fabric, and they take longer to plan.
+  bool IsNearBound() const {
+    if (!best_) return false;
+    const auto bound = LowerBoundOnFabric(asked_.request, asked_.members, asked_.fabric);
+    return bound && *bound != VirtualDuration::max() &&
+           best_->times.end - best_->times.start <= *bound / 10 * 11;
   }
 
   // Chunks at best halve the time, for NeuronLink and EFA work at the same time; what flows is in
