@@ -15,7 +15,7 @@ using torus::ChipMask;
 
 // The part of a rate that may stay without a tree, and the least of all rates that a tree is worth.
 constexpr std::uint64_t kLeftOver = 100;
-constexpr std::uint64_t kLeastTree = 1024;
+constexpr std::uint64_t kLeastTree = 2048;
 // Passes over all chips that make trees lower; the fourth or so finds nothing any more.
 constexpr int kPasses = 8;
 
