@@ -5,7 +5,7 @@
 //   packer.Want(packer.Bound());
 //   packer.Pack(packer.Bound(), depths);              // by chip: how deep a tree is that enters
 //   packer.Lower();
-//   packer.trees()[0].branches();
+//   packer.trees()[0].parent(5);      // a neighbour or kOutside
 //
 // That trees of the bound exist is Edmonds' branching theorem (1973). They are found one after the
 // other as Lovász proves it (1976): a tree takes a link if, without it, what is left of the links

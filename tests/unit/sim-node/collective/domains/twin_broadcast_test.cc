@@ -1,6 +1,6 @@
-// A broadcast along trees through all domains: that every byte comes to its place, in whatever order
-// the steps that may run at the same time are made, and that it takes little more than what the
-// root's links and NIC, or those of its domain, need.
+// A broadcast along trees through all domains: that every byte comes to its place, in whatever
+// order the steps that may run at the same time are made, and that it takes little more than what
+// the root's links and NIC, or those of its domain, need.
 
 #include "sim-node/collective/domains/twin_broadcast.h"
 
