@@ -222,6 +222,7 @@ Picoseconds TimeToTwins(std::span<const DomainPart> domains, const Inside& insid
   if (rates.through == 0) return Picoseconds::max();
   const LinkCosts links;
   const TwinCourse course = TwinCourseOf(bytes, rates.sum(), links);
+  if (course.chunks < kTwinChunksLeast) return Picoseconds::max();
   const auto height = static_cast<Picoseconds::rep>(HeightAbout(twins));
   const auto chunks = static_cast<Picoseconds::rep>(course.chunks - 1);
   const auto stripes = static_cast<Picoseconds::rep>(course.stripes);

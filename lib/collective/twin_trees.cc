@@ -1,6 +1,7 @@
 #include "lib/collective/twin_trees.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "lib/collective/flow.h"
 #include "lib/collective/masks.h"
@@ -49,6 +50,7 @@ std::uint64_t Share(std::uint64_t rate, std::uint64_t part, std::uint64_t whole)
 }  // namespace
 
 TwinRates TwinRatesOf(const TwinDomains& domains) {
+  if (std::has_single_bit(domains.members)) return {};
   const Graph own(domains.own, domains.members, /*backwards=*/false);
   const std::uint64_t sent = LeastRateFrom(own, domains.members, domains.root);
   const std::uint64_t got = TreePacker(domains.others, domains.members, domains.nics).Bound();

@@ -33,6 +33,9 @@ namespace tahoma::collective {
 // The most domains: for more of them pieces would be cut too unevenly, a part for each.
 inline constexpr std::size_t kTwinDomainsMost = 512;
 
+// The fewest chunks: with fewer, links are idle for longer than a buffer takes that is scattered.
+inline constexpr std::uint64_t kTwinChunksLeast = 6;
+
 struct TwinDomains {
   DomainLinks own;     // of the root's domain
   DomainLinks others;  // of all others: each link as it is where it is slowest
@@ -48,7 +51,7 @@ struct TwinRates {
   std::uint64_t sum() const { return through + back; }
 };
 // 0 when links that are up do not lead from the root to all members of its domain, or nothing can
-// enter the others.
+// enter the others, or there is only one member.
 TwinRates TwinRatesOf(const TwinDomains& domains);
 
 struct TwinTree {

@@ -43,6 +43,13 @@ struct Chunks {
   std::uint64_t stripes = 1;
 };
 
+Chunks ChunksOf(const collective::TwinCourse& course, std::uint64_t elements, std::uint64_t grain) {
+  const std::uint64_t grains = std::max<std::uint64_t>(elements / course.chunks / grain, 1);
+  return {.count = std::min(course.chunks, elements / (grains * grain)),
+          .length = grains * grain,
+          .stripes = course.stripes};
+}
+
 // The pieces of a chunk: one for each tree, in proportion to the rates.
 class Pieces {
  public:
@@ -315,16 +322,19 @@ absl::StatusOr<Schedule> BroadcastToTwins(const Request& request, const DomainSe
                                           const Fabric& fabric, const PlanOptions& options) {
   const DomainSet::Group& group = set.groups()[0];
   const TorusLinks& links = fabric.domain(group.domain);
-  const std::vector<TwinTree> trees = collective::PackTwinTrees(TwinDomainsOf(set, fabric));
-  if (trees.empty()) return FailedPrecondition("no links lead from the root to all chips");
+  const collective::TwinDomains domains = TwinDomainsOf(set, fabric);
+  const std::uint64_t rate = collective::TwinRatesOf(domains).sum();
+  if (rate == 0) return FailedPrecondition("no links lead from the root to all chips");
+  const collective::TwinCourse course =
+      collective::TwinCourseOf(request.bytes, rate, DomainLinksOf(links, options.costs).costs());
+  if (course.chunks < collective::kTwinChunksLeast) {
+    return FailedPrecondition("{} bytes are {} chunks; expected at least {}", request.bytes,
+                              course.chunks, collective::kTwinChunksLeast);
+  }
+  const std::vector<TwinTree> trees = collective::PackTwinTrees(domains);
+  if (trees.empty()) return FailedPrecondition("no trees were found");
   const TwinMeshes meshes(request, group.domain, OthersOf(set));
-  const collective::TwinCourse course = collective::TwinCourseOf(
-      request.bytes, collective::RateOf(trees), DomainLinksOf(links, options.costs).costs());
-  const std::uint64_t elements = request.bytes / Size(request.type);
-  Chunks chunks{.count = course.chunks, .length = 0, .stripes = course.stripes};
-  chunks.length =
-      std::max<std::uint64_t>(elements / chunks.count / meshes.grain(), 1) * meshes.grain();
-  chunks.count = std::min(chunks.count, elements / chunks.length);
+  const Chunks chunks = ChunksOf(course, request.bytes / Size(request.type), meshes.grain());
   const ChipSet chips = SetOf(group.local, links);
   const Question asked{request, group.local, chips, links, options};
   return TwinComposer(asked, trees, chunks, meshes).Compose();

@@ -31,7 +31,7 @@ namespace tahoma::sim {
 bool MayGoToTwins(const Request& request, const DomainSet& set, const Fabric& fabric);
 
 // The schedule names chips by their numbers in the fabric. kFailedPrecondition when links that are
-// up do not lead from the root to all chips of its domain.
+// up do not lead from the root to all chips of its domain, or the buffer is too small to flow.
 absl::StatusOr<Schedule> BroadcastToTwins(const Request& request, const DomainSet& set,
                                           const Fabric& fabric, const PlanOptions& options);
 

@@ -209,6 +209,11 @@ TEST(TwinTreesTest, WhatIsCutOffHasNoTrees) {
   EXPECT_TRUE(PackTwinTrees(domains).empty());
 }
 
+TEST(TwinTreesTest, AChipAloneHasNoTrees) {
+  EXPECT_TRUE(PackTwinTrees(Alike(Instance(), 0b1)).empty());
+  EXPECT_EQ(TwinRatesOf(Alike(Instance(), 0b1)).sum(), 0U);
+}
+
 TEST(TwinTreesTest, ChunksAreAsShortAsTheStartOfAnotherAllows) {
   const LinkCosts costs;
   const std::uint64_t rate = 660'000'000'000;

@@ -76,7 +76,7 @@ TEST(TwinBroadcastTest, EveryByteComesToItsPlaceInEveryOrderThatTheStepsAllow) {
     if (round % 2 == 1) Damage(rng, fabric);
     const std::vector<Member> members =
         Everywhere(fabric, round % 3 == 0 ? 0x0ff0 : 0xffff, /*ranks=*/round % 5 == 0 ? 2 : 1);
-    const Request request = Broadcast(4 * (20 + rng.Below(60'000)));
+    const Request request = Broadcast(4 * (32'000 + rng.Below(60'000)));
     const Plan plan = ToTwins(request, members, fabric, kNoStart);
     EXPECT_EQ(WrongElements(plan, request, ReduceOp::kSum, members), 0U) << request.bytes;
     const Plan other = Shuffled(plan, rng);
