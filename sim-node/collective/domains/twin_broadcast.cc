@@ -101,6 +101,12 @@ std::vector<int> OthersOf(const DomainSet& set) {
   return others;
 }
 
+// A step of the schedule, by its number.
+struct MadeStep {
+  std::uint32_t number = 0;
+  std::optional<DomainMesh> mesh;
+};
+
 // The moves of one leg, and what is scheduled of it.
 struct Row {
   std::vector<Move> moves;
@@ -108,7 +114,7 @@ struct Row {
   std::uint64_t last_late = 0;
   Ends behind;  // the scheduled steps that were the last to leave, for each of the next ones
   // Steps in which all moves have chunks of one length are the same but for where these begin.
-  std::vector<std::pair<std::uint32_t, std::optional<DomainMesh>>> known;
+  std::vector<MadeStep> known;
   std::uint64_t known_at = 0;  // the first of those chunks
 
   void Add(const Move& move) {
@@ -178,7 +184,7 @@ class TwinComposer {
     const bool regular =
         chunk >= late && chunk - row.first_late * chunks_.stripes + 1 < chunks_.count;
     std::uint64_t further = 0;  // than the chunks for which the steps were made
-    auto steps = row.known;
+    std::vector<MadeStep> steps = row.known;
     if (!regular || steps.empty()) {
       steps = Make(leg, chunk);
       if (regular) row.known = steps;
@@ -187,15 +193,15 @@ class TwinComposer {
       further = chunk - row.known_at;
     }
     Ends ends;
-    for (const auto& [step, mesh] : steps) {
+    for (const MadeStep& step : steps) {
       const std::size_t i = ends.size();
       ends.push_back(static_cast<std::uint32_t>(schedule_.scheduled.size()));
       ScheduledStep& scheduled = schedule_.scheduled.emplace_back();
-      scheduled.step = step;
+      scheduled.step = step.number;
       scheduled.after = after;
       if (i < row.behind.size()) scheduled.behind = row.behind[i];
       scheduled.copies = CopiesOf(leg, BytesOf(asked_.request, further * chunks_.length));
-      scheduled.mesh = mesh;
+      scheduled.mesh = step.mesh;
       scheduled.through = asked_.set.mask();
     }
     if (!ends.empty()) row.behind = ends;
@@ -207,12 +213,11 @@ class TwinComposer {
     if (!ends.empty()) last = std::move(ends);
   }
 
-  // Makes steps, if any, as numbers in the schedule.
-  std::vector<std::pair<std::uint32_t, std::optional<DomainMesh>>> Make(Leg leg,
-                                                                        std::uint64_t chunk) {
-    std::vector<std::pair<std::uint32_t, std::optional<DomainMesh>>> made;
+  // Makes steps, if anything moves then.
+  std::vector<MadeStep> Make(Leg leg, std::uint64_t chunk) {
+    std::vector<MadeStep> made;
     const auto add = [&](Step step, const StepWork& work, const std::optional<DomainMesh>& mesh) {
-      made.emplace_back(static_cast<std::uint32_t>(schedule_.steps.size()), mesh);
+      made.push_back({.number = static_cast<std::uint32_t>(schedule_.steps.size()), .mesh = mesh});
       schedule_.steps.push_back(std::move(step));
       schedule_.work.push_back(work);
     };
@@ -332,7 +337,10 @@ absl::StatusOr<Schedule> BroadcastToTwins(const Request& request, const DomainSe
                               course.chunks, collective::kTwinChunksLeast);
   }
   const std::vector<TwinTree> trees = collective::PackTwinTrees(domains);
-  if (trees.empty()) return FailedPrecondition("no trees were found");
+  // The last one takes what cannot be cut evenly, which is not sent back.
+  if (trees.empty() || trees.back().own.empty()) {
+    return FailedPrecondition("no trees were found through the root's domain");
+  }
   const TwinMeshes meshes(request, group.domain, OthersOf(set));
   const Chunks chunks = ChunksOf(course, request.bytes / Size(request.type), meshes.grain());
   const ChipSet chips = SetOf(group.local, links);
