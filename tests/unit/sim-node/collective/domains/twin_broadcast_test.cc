@@ -173,6 +173,38 @@ TEST(TwinBroadcastTest, ASmallerBufferWaitsForItsFirstAndLastChunkOnly) {
   }
 }
 
+// Which is faster changes there.
+TEST(TwinBroadcastTest, ABufferOfSomeMibTakesTheFasterAlgorithm) {
+  for (const Fabric& fabric : {UltraServers(2), Instances(4)}) {
+    const std::vector<Member> members = Everywhere(fabric);
+    double before = 0;
+    for (const std::uint64_t mib : {1U, 4U, 5U, 6U, 8U, 9U, 10U, 12U, 24U}) {
+      const Request request = Broadcast(mib * kMiB);
+      const auto plan = PlanOnFabric(request, members, fabric);
+      const auto phases = PlanOnFabric(request, members, fabric, {.chunks = 4});
+      ASSERT_TRUE(plan.ok() && phases.ok());
+      EXPECT_LE(MicrosecondsOf(*plan), MicrosecondsOf(*phases)) << mib;
+      EXPECT_GE(MicrosecondsOf(*plan), before) << mib;
+      before = MicrosecondsOf(*plan);
+      const DomainSet set(members, fabric);
+      if (!BroadcastToTwins(request, set, fabric, {}).ok()) continue;
+      EXPECT_LE(MicrosecondsOf(*plan), MicrosecondsOf(ToTwins(request, members, fabric))) << mib;
+    }
+  }
+}
+
+TEST(TwinBroadcastTest, FixedChoicesAndNeuronsAlgorithmsAreKept) {
+  const Fabric fabric = UltraServers(2);
+  const std::vector<Member> members = Everywhere(fabric);
+  const auto free = PlanOnFabric(Broadcast(64 * kMiB), members, fabric);
+  const auto fixed = PlanOnFabric(Broadcast(64 * kMiB), members, fabric, {.chunks = 16});
+  const auto aws =
+      PlanOnFabric(Broadcast(64 * kMiB), members, fabric, {.options = {.mode = PlanMode::kAws}});
+  ASSERT_TRUE(free.ok() && fixed.ok() && aws.ok());
+  EXPECT_LT(MicrosecondsOf(*free), MicrosecondsOf(*fixed));
+  EXPECT_LT(MicrosecondsOf(*fixed), MicrosecondsOf(*aws));
+}
+
 TEST(TwinBroadcastTest, APlanGrowsWithTheDomainsOnlyByTheirCopies) {
   std::vector<std::size_t> steps;
   std::vector<std::size_t> scheduled;
