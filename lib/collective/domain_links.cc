@@ -120,6 +120,15 @@ void DomainLinks::Kill(ChipMask chips) {
   }
 }
 
+DomainLinks DomainLinks::SlowerOf(const DomainLinks& other) const {
+  TAHOMA_CHECK(torus() == other.torus());
+  DomainLinks slower = *this;
+  for (std::size_t arc = 0; arc < rates_.size(); ++arc) {
+    slower.rates_[arc] = std::min(rates_[arc], other.rates_[arc]);
+  }
+  return slower;
+}
+
 DomainLinks DomainLinks::Repaired() const {
   std::array<std::uint64_t, kPortsPerChip> full{};
   for (int arc = 0; arc < arc_count(); ++arc) {

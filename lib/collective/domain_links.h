@@ -93,6 +93,8 @@ class DomainLinks {
   void SetPermille(const LinkFault& fault);
   // All links of these chips are down, in both directions.
   void Kill(torus::ChipMask chips);
+  // Every link as slow as here or in the other, which has the same torus.
+  DomainLinks SlowerOf(const DomainLinks& other) const;
   // The same torus in full health: every link is as fast as the fastest of its axis.
   DomainLinks Repaired() const;
 

@@ -47,6 +47,20 @@ void Graph::SetRate(int from, int to, std::uint64_t rate) {
 Flow::Flow(const Graph& graph, std::uint64_t times, ChipMask sources, ChipMask fed,
            std::uint64_t feed)
     : sources_(sources), fed_(feed == 0 ? 0 : fed) {
+  AddLinks(graph, times);
+  feed_.fill(feed);
+}
+
+Flow::Flow(const Graph& graph, std::uint64_t times, ChipMask sources,
+           const std::array<std::uint64_t, kChipsMax>& feed)
+    : sources_(sources), fed_(0), feed_(feed) {
+  AddLinks(graph, times);
+  for (ChipMask left = graph.chips(); left != 0; left &= left - 1) {
+    if (feed[static_cast<std::size_t>(Lowest(left))] != 0) fed_ |= left & (~left + 1);
+  }
+}
+
+void Flow::AddLinks(const Graph& graph, std::uint64_t times) {
   for (ChipMask left = graph.chips(); left != 0; left &= left - 1) {
     const int to = Lowest(left);
     into_[static_cast<std::size_t>(to)] = graph.Into(to);
@@ -54,7 +68,6 @@ Flow::Flow(const Graph& graph, std::uint64_t times, ChipMask sources, ChipMask f
       left_[At(Lowest(from), to)] = graph.Rate(Lowest(from), to) * times;
     }
   }
-  feed_.fill(feed);
 }
 
 std::uint64_t Flow::Fill(int sink, std::uint64_t wanted) {

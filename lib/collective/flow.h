@@ -1,4 +1,4 @@
-// Maximum flows over the NeuronLinks of some chips: what cuts.h and branchings.h find cuts with.
+// Maximum flows over the NeuronLinks of some chips: what cuts.h and tree_packer.h find cuts with.
 //
 //   const Graph graph(links, through, /*backwards=*/false);
 //   Flow flow(graph, /*times=*/1, torus::MaskOf(root), /*fed=*/0, /*feed=*/0);
@@ -54,6 +54,9 @@ class Flow {
   // Every chip of `fed` can also take in `feed` from outside.
   Flow(const Graph& graph, std::uint64_t times, torus::ChipMask sources, torus::ChipMask fed,
        std::uint64_t feed);
+  // Every chip can take in what is given by chip.
+  Flow(const Graph& graph, std::uint64_t times, torus::ChipMask sources,
+       const std::array<std::uint64_t, kChipsMax>& feed);
 
   // Lets flow into `sink` what can, up to `wanted`; less is the most that can.
   std::uint64_t Fill(int sink, std::uint64_t wanted);
@@ -66,6 +69,7 @@ class Flow {
   static std::size_t At(int from, int to) {
     return static_cast<std::size_t>(from) * kChipsMax + static_cast<std::size_t>(to);
   }
+  void AddLinks(const Graph& graph, std::uint64_t times);
   // Backwards from the sink to a chip that has something to give; -1 if there is none.
   int FindGiver(int sink);
   std::uint64_t Push(int begin, int sink, std::uint64_t most);

@@ -399,15 +399,19 @@ absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const DomainLinks&
   return time;
 }
 
+DomainLinks LinksWith(const Faults& faults) {
+  DomainLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+  links.Kill(faults.dead);
+  for (const LinkFault& fault : faults.links) links.SetPermille(fault);
+  return links;
+}
+
 absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const Faults& faults,
                                               Operation operation, std::uint64_t bytes) {
   if ((chips & faults.dead) != 0) {
     return FailedPrecondition("chip {} is dead", Lowest(chips & faults.dead));
   }
-  DomainLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
-  links.Kill(faults.dead);
-  for (const LinkFault& fault : faults.links) links.SetPermille(fault);
-  return PredictCollective(chips, links, operation, bytes);
+  return PredictCollective(chips, LinksWith(faults), operation, bytes);
 }
 
 }  // namespace tahoma::collective

@@ -33,6 +33,9 @@ struct Faults {
   std::vector<LinkFault> links;
 };
 
+// The links of an UltraServer of Trainium2 with these faults.
+DomainLinks LinksWith(const Faults& faults);
+
 // Predicts for a healthy subcube of an UltraServer or an instance of Trainium2.
 Picoseconds PredictCollective(const torus::Box& box, Operation operation, std::uint64_t bytes,
                               const LinkCosts& costs = {});

@@ -9,11 +9,12 @@
 // inside again (docs/reference/collectives.md#over-efa). The parts that use NeuronLink and those
 // that use EFA are pipelined in chunks where that is faster.
 //
-// A broadcast may also flow through the root's domain, over EFA, and be gathered in all others.
+// A broadcast may also flow through the root's domain, over EFA, and be gathered in all others, or
+// flow through all domains along trees (twin_trees.h).
 //
 // Against the emulated fabric (2 and 8 UltraServers, 4 instances; 64 KiB to 1 GiB) an all-reduce is
 // 5 % short to 9 % long, right at 64 KiB and 4 % long at most at 1 GiB; an all-gather is 2 % short
-// to 6 % long, a reduce-scatter 8 % short to 2 % long, a broadcast 12 % short to 5 % long, and
+// to 6 % long, a reduce-scatter 8 % short to 2 % long, a broadcast 3 % short to 3 % long, and
 // exchanges are 2 % short.
 //
 // Scope: one rank on each chip; EFA's network without congestion.

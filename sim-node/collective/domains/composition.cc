@@ -629,14 +629,14 @@ class Composer {
   Ends AddMeshes(const MeshPhase& phase, const std::vector<Copy>& copies, std::size_t number,
                  const Ends& after) {
     Ends ends;
-    for (const MeshSends& sends : phase) {
+    for (const MeshStep& made : phase) {
       ends.push_back(static_cast<std::uint32_t>(schedule_.scheduled.size()));
       ScheduledStep& scheduled = schedule_.scheduled.emplace_back();
-      scheduled.step = Add({sends.send}, {});
+      scheduled.step = Add(made.step, {});
       scheduled.after = after;
       if (number < last_between_.size()) scheduled.behind = last_between_[number];
       scheduled.copies = copies;
-      scheduled.mesh = sends.mesh;
+      scheduled.mesh = made.mesh;
     }
     return ends;
   }

@@ -11,9 +11,11 @@
 #include "lib/base/status.h"
 #include "lib/collective/predict_domains.h"
 #include "sim-node/collective/algorithms/moves.h"
+#include "sim-node/collective/domains/bound_over_domains.h"
 #include "sim-node/collective/domains/composition.h"
 #include "sim-node/collective/domains/domains.h"
 #include "sim-node/collective/domains/nic_relay.h"
+#include "sim-node/collective/domains/twin_broadcast.h"
 #include "sim-node/collective/plan/chip_cost.h"
 
 namespace tahoma::sim {
@@ -171,6 +173,8 @@ class Search {
   }
 
   absl::StatusOr<Plan> Fastest() {
+    TAHOMA_RETURN_IF_ERROR(TryTwins());
+    if (IsNearBound()) return *std::move(best_);
     const std::vector<std::optional<Algorithm>> insides = InsideCandidates(asked_);
     const std::vector<HierarchyVariant> variants = Variants();
     for (const InterAlgorithm between : Candidates(asked_)) {
@@ -244,6 +248,33 @@ class Search {
       if (worse == kWorseMost || IsHopeless(end, variant)) break;
     }
     return absl::OkStatus();
+  }
+
+  // Tries trees through all domains, if nothing was asked for that they are not.
+  absl::Status TryTwins() {
+    const HierarchyChoice& choice = asked_.choice;
+    const bool free = choice.options.mode == PlanMode::kBest && !choice.chunks &&
+                      choice.between.value_or(InterAlgorithm::kMesh) == InterAlgorithm::kMesh &&
+                      choice.inside.value_or(Algorithm::kTree) == Algorithm::kTree;
+    if (asked_.request.operation != Operation::kBroadcast || !free ||
+        !MayGoToTwins(asked_.request, asked_.set, asked_.fabric)) {
+      return absl::OkStatus();
+    }
+    auto schedule = BroadcastToTwins(asked_.request, asked_.set, asked_.fabric, choice.options);
+    if (absl::IsFailedPrecondition(schedule.status())) return absl::OkStatus();
+    TAHOMA_RETURN_IF_ERROR(schedule.status());
+    Plan plan{.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}};
+    TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), asked_.fabric));
+    best_ = std::move(plan);
+    return absl::OkStatus();
+  }
+  // Whether there is a plan so near to the bound that others would be tried in vain: none of them
+  // comes much nearer on any fabric, and they take longer to plan.
+  bool IsNearBound() const {
+    if (!best_) return false;
+    const auto bound = LowerBoundOnFabric(asked_.request, asked_.members, asked_.fabric);
+    return bound && *bound != VirtualDuration::max() &&
+           best_->times.end - best_->times.start <= *bound / 10 * 11;
   }
 
   // Chunks at best halve the time, for NeuronLink and EFA work at the same time; what flows is in

@@ -9,7 +9,8 @@
 // reduce-scatter  in each domain, then between them
 // all-gather      between the domains, then in each
 // broadcast       scatter in the first member's domain, broadcast between domains, all-gather; or
-//                 it flows through the first member's domain, and is gathered in the others
+//                 it flows through the first member's domain, and is gathered in the others; or
+//                 through all domains, if they have the same chips (twin_broadcast.h)
 // others          every chip sends to every other directly, within a domain and between
 //
 // The buffer is cut into chunks that go through the phases one after the other, so that NeuronLink

@@ -90,6 +90,7 @@ struct DomainMesh {
   struct Stride {
     std::uint64_t offset = 0;
     std::uint64_t to_offset = 0;
+    std::uint64_t lengths = 0;  // to both, so often the bytes of the send
     friend bool operator==(const Stride&, const Stride&) = default;
   };
   int senders = 1;
@@ -156,8 +157,10 @@ void ForEachPair(const DomainMesh& mesh, const Send& one, const Visit& visit) {
       send.from = torus::ChipIndex(one.from.value() + sender * Fabric::kChipsPerDomain);
       send.to = torus::ChipIndex(one.to.value() + receiver * Fabric::kChipsPerDomain);
       if (Fabric::DomainOf(send.from) == Fabric::DomainOf(send.to)) continue;
-      send.offset += s * mesh.by_sender.offset + r * mesh.by_receiver.offset;
-      send.to_offset += s * mesh.by_sender.to_offset + r * mesh.by_receiver.to_offset;
+      const std::uint64_t lengths =
+          (s * mesh.by_sender.lengths + r * mesh.by_receiver.lengths) * one.bytes;
+      send.offset += s * mesh.by_sender.offset + r * mesh.by_receiver.offset + lengths;
+      send.to_offset += s * mesh.by_sender.to_offset + r * mesh.by_receiver.to_offset + lengths;
       visit(send);
     }
   }

@@ -92,6 +92,29 @@ TEST(PredictDomainsTest, MoreBytesOrMoreDomainsNeverTakeLess) {
   }
 }
 
+// docs/reference/collectives.md#over-efa: the root's links and NIC send 665 GB/s, and the NICs of
+// an instance get 400.
+TEST(PredictDomainsTest, ALargeBroadcastTakesWhatTheRootCanSendOrADomainCanGet) {
+  for (const std::size_t domains : {2U, 8U, 128U}) {
+    const double ultra = static_cast<double>(4 * kGiB) / 665e3;
+    EXPECT_GE(Us(Domains(domains, kUltraServer), Operation::kBroadcast, 4 * kGiB), ultra);
+    EXPECT_LE(Us(Domains(domains, kUltraServer), Operation::kBroadcast, 4 * kGiB), 1.05 * ultra);
+    const double instance = static_cast<double>(4 * kGiB) / 400e3;
+    EXPECT_GE(Us(Domains(domains, kInstance), Operation::kBroadcast, 4 * kGiB), instance);
+    EXPECT_LE(Us(Domains(domains, kInstance), Operation::kBroadcast, 4 * kGiB), 1.05 * instance);
+  }
+  // A chip without one of its links gets less, whichever domain it is in.
+  std::vector<DomainPart> damaged = Domains(3, kUltraServer);
+  damaged[1].faults.links.push_back(
+      {.chip = torus::ChipIndex(3), .axis = torus::Axis::kX, .direction = torus::Direction::kPlus});
+  EXPECT_GE(Us(damaged, Operation::kBroadcast, 4 * kGiB), static_cast<double>(4 * kGiB) / 537e3);
+  // Other chips have no twins, and a buffer flows through the root's domain alone.
+  std::vector<DomainPart> unlike = Domains(3, kUltraServer);
+  unlike[2].chips = kUltraServer >> 1U;
+  EXPECT_GT(Us(unlike, Operation::kBroadcast, 4 * kGiB),
+            Us(Domains(3, kUltraServer), Operation::kBroadcast, 4 * kGiB));
+}
+
 TEST(PredictDomainsTest, AMillionChipsTakeNoLongerToPredictThanToCount) {
   const std::vector<DomainPart> fleet = Domains(15'625, kUltraServer);
   EXPECT_GT(Us(fleet, Operation::kAllReduce, kGiB), 3303);

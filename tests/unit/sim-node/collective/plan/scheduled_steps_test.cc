@@ -249,6 +249,20 @@ TEST(ScheduledStepsTest, MeshesOfManyDomainsTakeTheSameTimesWrittenOutToThePicos
   }
 }
 
+TEST(ScheduledStepsTest, StridesInLengthsFollowTheBytesOfEachSend) {
+  const DomainMesh mesh{.senders = 3, .receivers = 1, .by_sender = {.offset = 8, .lengths = 2}};
+  for (const std::uint64_t bytes : {1U, 100U}) {
+    std::vector<std::uint64_t> offsets;
+    std::vector<std::uint64_t> to_offsets;
+    ForEachPair(mesh, Message(64, 0, bytes), [&](const Send& send) {
+      offsets.push_back(send.offset);
+      to_offsets.push_back(send.to_offset);
+    });
+    EXPECT_EQ(offsets, (std::vector<std::uint64_t>{0, 8 + 2 * bytes, 16 + 4 * bytes}));
+    EXPECT_EQ(to_offsets, (std::vector<std::uint64_t>{0, 2 * bytes, 4 * bytes}));
+  }
+}
+
 TEST(ScheduledStepsTest, AMeshOfManyDomainsIsAFewFlows) {
   Schedule schedule;
   schedule.steps = {{Message(0, 0)}};
