@@ -86,7 +86,7 @@ std::size_t HeightOf(const TreePacking& packing) {
 }
 
 // The most sends of a plan in which pieces flow; few sets need so many.
-constexpr std::uint64_t kFlowSendsMost = 256'000;
+constexpr std::uint64_t kFlowSendsMost = 600'000;
 
 // Whether one time is less than another by so much that planning once more is worth it.
 bool IsMuchLess(VirtualDuration time, VirtualDuration other) { return time < other - other / 100; }
