@@ -10,6 +10,7 @@
 #include "lib/collective/domain_links.h"
 #include "lib/collective/masks.h"
 #include "lib/collective/partition.h"
+#include "sim-node/collective/algorithms/tree_exchange.h"
 
 namespace tahoma::sim {
 namespace {
@@ -26,6 +27,8 @@ constexpr std::uint64_t kAhead = 2;
 // How much farther from the farthest chip a root may be than the middle of the set. With few roots
 // some links would only ever sum up, and others only spread.
 constexpr std::size_t kOffTheMiddle = 1;
+// How much higher than trees are on average one may become by an exchange.
+constexpr std::size_t kHigher = 1;
 
 std::vector<Cable> CablesOf(const ChipSet& set, const TorusLinks& links) {
   std::vector<Cable> cables;
@@ -127,6 +130,7 @@ class TreePacker {
       if (ReachFrom(0).chips != all_ && !OfferLeastLoaded()) return std::nullopt;
       packing.trees_.push_back(Grow(ChooseRoot()));
     }
+    Even(packing.trees_);
     packing.cables_ = cables_;
     return packing;
   }
@@ -227,7 +231,23 @@ class TreePacker {
   }
 
   std::size_t FarEnd(std::size_t cable, std::size_t chip) const {
-    return cables_[cable].one == chip ? cables_[cable].other : cables_[cable].one;
+    return cables_[cable].FarEnd(chip);
+  }
+
+  // Lets trees exchange cables until none carries more than its share, rounded up.
+  void Even(std::vector<TreePacking::Tree>& trees) {
+    std::vector<std::uint64_t> most;
+    for (const Limit& limit : limits_) {
+      most.push_back((limit.share * count_ + kOneTree - 1) / kOneTree);
+    }
+    std::size_t heights = 0;
+    std::vector<SpanningTree> changed;
+    for (const TreePacking::Tree& tree : trees) {
+      changed.emplace_back(cables_, tree);
+      heights += tree.back().depth;
+    }
+    EvenOut(most, (heights + trees.size() - 1) / trees.size() + kHigher, changed, cables_);
+    for (std::size_t i = 0; i < trees.size(); ++i) trees[i] = changed[i].Branches();
   }
 
   // The least loaded of the offered cables between a chip and a layer, which must be joined.
