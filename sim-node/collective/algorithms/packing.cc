@@ -27,8 +27,8 @@ constexpr std::uint64_t kAhead = 2;
 // How much farther from the farthest chip a root may be than the middle of the set. With few roots
 // some links would only ever sum up, and others only spread.
 constexpr std::size_t kOffTheMiddle = 1;
-// How much higher than trees are on average one may become by an exchange.
-constexpr std::size_t kHigher = 1;
+// How much higher than trees are on average one may become by an exchange, if need be.
+constexpr std::size_t kHigherMost = 4;
 
 std::vector<Cable> CablesOf(const ChipSet& set, const TorusLinks& links) {
   std::vector<Cable> cables;
@@ -246,7 +246,10 @@ class TreePacker {
       changed.emplace_back(cables_, tree);
       heights += tree.back().depth;
     }
-    EvenOut(most, (heights + trees.size() - 1) / trees.size() + kHigher, changed, cables_);
+    const std::size_t height = (heights + trees.size() - 1) / trees.size();
+    for (std::size_t more = 1; more <= kHigherMost; more *= 2) {
+      EvenOut(most, height + more, changed, cables_);
+    }
     for (std::size_t i = 0; i < trees.size(); ++i) trees[i] = changed[i].Branches();
   }
 

@@ -32,7 +32,8 @@ namespace tahoma::sim {
 
 class TreeFlow {
  public:
-  TreeFlow(const TreePacking& packing, std::uint64_t grain);
+  // The more orders are tried, the fewer steps; more than two are not.
+  TreeFlow(const TreePacking& packing, std::uint64_t grain, std::size_t tries = 1);
 
   std::size_t step_count() const { return step_count_; }
   // The steps of one stripe; all stripes have as many. They may be empty when there are fewer

@@ -109,9 +109,9 @@ class Flows {
   }
 
   // Lets the pieces flow as they take the least time, and learns for how many steps links are idle.
-  void Flow() {
+  void Flow(std::size_t tries) {
     course_ = Best(load_.pieces);
-    flow_.emplace(*packing_, course_.grain);
+    flow_.emplace(*packing_, course_.grain, tries);
     load_.idle_steps = flow_->step_count() - std::min(flow_->step_count(), BusySteps());
   }
 
@@ -134,6 +134,28 @@ class Flows {
   // Up and back over each branch of a tree.
   std::uint64_t Sends(std::uint64_t pieces, std::uint64_t stripes) const {
     return 2 * (asked_.set.size() - 1) * pieces * stripes;
+  }
+  // The number of pieces, of those that fill the steps of a course when no stripe has to wait for
+  // its start, with which it takes the least time. The fewest sends that are nearly as good.
+  std::uint64_t BestPieces() const {
+    std::uint64_t best = load_.pieces;
+    VirtualDuration time = Best(best).time;
+    const double start = static_cast<double>((costs_.step + costs_.hop).count());
+    for (std::uint64_t stripes = 2; stripes <= collective::kFlowStripesMost; ++stripes) {
+      const double step = start * static_cast<double>(stripes) / static_cast<double>(stripes - 1);
+      for (std::uint64_t grain = load_.least_grain; grain <= 2 * load_.least_grain; ++grain) {
+        const std::uint64_t most = kFlowSendsMost / Sends(1, stripes);
+        const auto pieces = std::min(
+            most, static_cast<std::uint64_t>(static_cast<double>(load_.on_fastest.count()) *
+                                             static_cast<double>(grain) / step));
+        if (pieces == 0) continue;
+        const VirtualDuration other = Best(pieces).time;
+        if (!IsMuchLess(other, time)) continue;
+        time = other;
+        best = pieces;
+      }
+    }
+    return best;
   }
   // The time of the course that was taken.
   VirtualDuration TimeOfCourse() const { return collective::FlowTime(load_, course_, costs_); }
@@ -182,24 +204,19 @@ absl::StatusOr<BranchingPipeline> FindBranchings(const Question& asked) {
 }
 
 absl::StatusOr<Plan> PlanFlow(const Question& asked) {
-  const std::uint64_t least = collective::FlowPieces(asked.set.size());
   Flows flows(asked);
-  if (!flows.Pack(least)) return FailedPrecondition("no cables join the chips");
-  flows.Flow();
-  // Where links are idle for longer than trees are high, another course may be better, or more
-  // pieces.
-  std::uint64_t pieces = flows.pieces();
-  VirtualDuration time = flows.Best(pieces).time;
-  const bool other = IsMuchLess(time, flows.TimeOfCourse());
-  for (std::uint64_t more = 2 * pieces; time > flows.TimeOnLinks() * 26 / 25; more *= 2) {
-    const collective::FlowCourse course = flows.Best(more);
-    if (flows.Sends(more, course.stripes) > kFlowSendsMost || !IsMuchLess(course.time, time)) break;
-    time = course.time;
-    pieces = more;
+  if (!flows.Pack(collective::FlowPieces(asked.set.size()))) {
+    return FailedPrecondition("no cables join the chips");
   }
-  const bool more = pieces != flows.pieces();
-  if (more) flows.Pack(pieces);
-  if (more || other) flows.Flow();
+  flows.Flow(/*tries=*/1);
+  if (flows.TimeOfCourse() > flows.TimeOnLinks() * 26 / 25) {
+    // Where links are idle for longer than trees are high, another course may be better, or other
+    // pieces.
+    if (const std::uint64_t pieces = flows.BestPieces(); pieces != flows.pieces()) {
+      flows.Pack(pieces);
+    }
+    flows.Flow(/*tries=*/2);
+  }
   return FinishStripes(asked, flows.course().stripes, [&](const Layout& layout, Stripe stripe) {
     return flows.flow().Steps(layout, stripe);
   });
