@@ -135,28 +135,22 @@ class Flows {
   std::uint64_t Sends(std::uint64_t pieces, std::uint64_t stripes) const {
     return 2 * (asked_.set.size() - 1) * pieces * stripes;
   }
-  // The number of pieces, of those that fill the steps of a course when no stripe has to wait for
-  // its start, with which it takes the least time. The fewest sends that are nearly as good.
+  // The number of pieces with which the time comes near to that of the links, by the fewest sends
+  // that do.
   std::uint64_t BestPieces() const {
     std::uint64_t best = load_.pieces;
     VirtualDuration time = Best(best).time;
-    const double start = static_cast<double>((costs_.step + costs_.hop).count());
-    for (std::uint64_t stripes = 2; stripes <= collective::kFlowStripesMost; ++stripes) {
-      const double step = start * static_cast<double>(stripes) / static_cast<double>(stripes - 1);
-      for (std::uint64_t grain = load_.least_grain; grain <= 2 * load_.least_grain; ++grain) {
-        const std::uint64_t most = kFlowSendsMost / Sends(1, stripes);
-        const auto pieces = std::min(
-            most, static_cast<std::uint64_t>(static_cast<double>(load_.on_fastest.count()) *
-                                             static_cast<double>(grain) / step));
-        if (pieces == 0) continue;
-        const VirtualDuration other = Best(pieces).time;
-        if (!IsMuchLess(other, time)) continue;
-        time = other;
-        best = pieces;
-      }
+    for (const std::uint64_t pieces : PiecesWorthTrying()) {
+      if (time <= TimeEnough()) break;
+      const VirtualDuration other = Best(pieces).time;
+      if (!IsMuchLess(other, time)) continue;
+      time = other;
+      best = pieces;
     }
     return best;
   }
+  // What is not worth a better plan.
+  VirtualDuration TimeEnough() const { return TimeOnLinks() * 26 / 25; }
   // The time of the course that was taken.
   VirtualDuration TimeOfCourse() const { return collective::FlowTime(load_, course_, costs_); }
 
@@ -171,6 +165,29 @@ class Flows {
   const TreeFlow& flow() const { return *flow_; }
 
  private:
+  // Numbers of pieces that rise to twice and twice again, and those that fill the steps of a course
+  // such that no stripe has to wait for its start, by the sends that they need.
+  std::vector<std::uint64_t> PiecesWorthTrying() const {
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t more = 2 * load_.pieces; Sends(more, 2) <= kFlowSendsMost; more *= 2) {
+      all.push_back(more);
+    }
+    const auto start = static_cast<double>((costs_.step + costs_.hop).count());
+    const auto on_fastest = static_cast<double>(load_.on_fastest.count());
+    for (std::uint64_t stripes = 2; stripes <= collective::kFlowStripesMost; ++stripes) {
+      const double step = start * static_cast<double>(stripes) / static_cast<double>(stripes - 1);
+      for (std::uint64_t grain = load_.least_grain; grain <= 2 * load_.least_grain; ++grain) {
+        const auto pieces =
+            static_cast<std::uint64_t>(on_fastest * static_cast<double>(grain) / step);
+        if (pieces > 0 && Sends(pieces, stripes) <= kFlowSendsMost) all.push_back(pieces);
+      }
+    }
+    std::ranges::sort(all, {}, [this](std::uint64_t pieces) {
+      return std::pair(Sends(pieces, Best(pieces).stripes), pieces);
+    });
+    return all;
+  }
+
   // The steps that the fullest cable needs.
   std::size_t BusySteps() const {
     return static_cast<std::size_t>(std::ceil(load_.fullest * static_cast<double>(load_.pieces) /
@@ -209,7 +226,7 @@ absl::StatusOr<Plan> PlanFlow(const Question& asked) {
     return FailedPrecondition("no cables join the chips");
   }
   flows.Flow(/*tries=*/1);
-  if (flows.TimeOfCourse() > flows.TimeOnLinks() * 26 / 25) {
+  if (flows.TimeOfCourse() > flows.TimeEnough()) {
     // Where links are idle for longer than trees are high, another course may be better, or other
     // pieces.
     if (const std::uint64_t pieces = flows.BestPieces(); pieces != flows.pieces()) {
