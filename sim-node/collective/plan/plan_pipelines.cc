@@ -229,10 +229,10 @@ absl::StatusOr<Plan> PlanFlow(const Question& asked) {
   if (flows.TimeOfCourse() > flows.TimeEnough()) {
     // Where links are idle for longer than trees are high, another course may be better, or other
     // pieces.
-    if (const std::uint64_t pieces = flows.BestPieces(); pieces != flows.pieces()) {
-      flows.Pack(pieces);
-    }
-    flows.Flow(/*tries=*/2);
+    const std::uint64_t pieces = flows.BestPieces();
+    const bool enough = flows.Best(pieces).time <= flows.TimeEnough();
+    if (pieces != flows.pieces()) flows.Pack(pieces);
+    flows.Flow(/*tries=*/enough ? 1 : 2);
   }
   return FinishStripes(asked, flows.course().stripes, [&](const Layout& layout, Stripe stripe) {
     return flows.flow().Steps(layout, stripe);
