@@ -89,7 +89,7 @@ std::size_t HeightOf(const TreePacking& packing) {
 constexpr std::uint64_t kFlowSendsMost = 600'000;
 
 // Whether one time is less than another by so much that planning once more is worth it.
-bool IsMuchLess(VirtualDuration time, VirtualDuration other) { return time < other - other / 100; }
+bool IsMuchLess(VirtualDuration time, VirtualDuration other) { return time < other - other / 250; }
 
 // Pieces that flow along packed trees, and how.
 class Flows {
