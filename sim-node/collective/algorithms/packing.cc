@@ -27,7 +27,7 @@ constexpr std::uint64_t kAhead = 2;
 // How much farther from the farthest chip a root may be than the middle of the set. With few roots
 // some links would only ever sum up, and others only spread.
 constexpr std::size_t kOffTheMiddle = 1;
-// By how many trees a cable is fuller than another when one tree more uses it towards the root.
+// So many trees that use a cable towards their roots count as one tree more.
 constexpr std::uint64_t kTreesForSum = 8;
 // How much higher than trees are on average one may become by an exchange, if need be.
 constexpr std::size_t kHigherMost = 4;
@@ -109,11 +109,10 @@ class TreePacker {
     for (const std::size_t cable : order_) {
       for (const std::size_t chip : {cables_[cable].one, cables_[cable].other}) {
         const std::size_t far = cables_[cable].FarEnd(chip);
-        ports_of_[chip].push_back(
-            {.cable = cable,
-             .link = 2 * cable + (cables_[cable].one == chip ? 0 : 1),
-             .far = far,
-             .far_bit = Bit(static_cast<int>(far))});
+        ports_of_[chip].push_back({.cable = cable,
+                                   .link = 2 * cable + (cables_[cable].one == chip ? 0 : 1),
+                                   .far = far,
+                                   .far_bit = Bit(static_cast<int>(far))});
       }
     }
     const std::uint64_t fastest = FastestOf(cables_);
@@ -257,7 +256,6 @@ class TreePacker {
     return chosen;
   }
 
-
   // Lets trees exchange cables until none carries more than its share, rounded up.
   void Even(std::vector<TreePacking::Tree>& trees) {
     std::vector<std::uint64_t> most;
@@ -292,7 +290,7 @@ class TreePacker {
     const std::vector<Port>& ports = ports_of_[chip];
     const ChipMask ends = layer & near_.at(chip);
     const Port* best = nullptr;
-    std::size_t at = (random_ * (2 * chip + 1) >> 40U) % ports.size();
+    std::size_t at = ((random_ * (2 * chip + 1)) >> 40U) % ports.size();
     for (std::size_t i = 0; i < ports.size(); ++i, at = at + 1 < ports.size() ? at + 1 : 0) {
       const Port& port = ports[at];
       if ((ends & port.far_bit) == 0) continue;
@@ -339,9 +337,9 @@ class TreePacker {
 
   const ChipMask all_;
   std::vector<Cable> cables_;
-  std::size_t count_ = 0;                            // of trees
-  std::vector<Limit> limits_;                        // of each cable
-  std::vector<std::size_t> order_;                   // of the cables
+  std::size_t count_ = 0;                    // of trees
+  std::vector<Limit> limits_;                // of each cable
+  std::vector<std::size_t> order_;           // of the cables
   std::vector<std::vector<Port>> ports_of_;  // of each chip
   std::vector<std::uint64_t> sums_over_;     // the trees that use each link towards their root
   std::vector<std::size_t> roots_;           // the trees of which each chip is the root

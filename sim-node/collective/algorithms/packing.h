@@ -10,7 +10,8 @@
 // that number, and grows level by level from a chip near the middle, over the emptiest of these
 // cables. Where these do not join the chips it also takes those of a spanning tree of least load,
 // which is how a packing comes as close to the perfect one as one likes (Thorup 2007). With 256
-// trees the fullest cable has mostly 1 % more than its share.
+// trees the fullest cable has mostly 1 % more than its share. Then trees exchange cables
+// (tree_exchange.h) until none carries more than its share, rounded up to whole trees.
 //
 // Thread safety: immutable after construction.
 

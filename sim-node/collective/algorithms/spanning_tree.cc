@@ -105,12 +105,6 @@ void SpanningTree::Replace(std::size_t cable, std::size_t other) {
   below_.at(joins.FarEnd(inner)) |= Bit(inner);
 }
 
-void SpanningTree::MoveRoot(std::size_t chip) {
-  Turn(chip, root_);
-  root_ = chip;
-  cable_.at(chip) = 0xffff;
-}
-
 std::vector<TreeBranch> SpanningTree::Branches() const {
   std::vector<TreeBranch> branches;
   branches.reserve(63);

@@ -3,7 +3,6 @@
 //   SpanningTree tree(cables, branches);          // as it was grown
 //   const ChipMask side = tree.SideOf(cable);     // the chips that the cable joins to the root
 //   tree.Replace(cable, other);                   // joins them over another cable
-//   tree.MoveRoot(chip);
 //   tree.Branches();                              // level by level again
 //
 // Scope: sets of at most 64 chips, which are known by their places in the set.
@@ -54,7 +53,6 @@ class SpanningTree {
   std::size_t HeightWith(std::size_t cable, std::size_t other) const;
 
   void Replace(std::size_t cable, std::size_t other);
-  void MoveRoot(std::size_t chip);
 
   // Level by level: the branches of one parent follow one another, in the order of the parents.
   std::vector<TreeBranch> Branches() const;

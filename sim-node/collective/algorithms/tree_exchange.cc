@@ -147,7 +147,8 @@ class Exchange {
     return joining;
   }
 
-  // Whether the swaps that lead to the cable change the tree. A second change could spoil the first.
+  // Whether the swaps that lead to the cable change the tree. A second change could spoil the
+  // first.
   bool IsInChain(std::size_t tree, std::size_t cable) const {
     for (; cable != begin_; cable = swap_to_[cable].cable) {
       if (swap_to_[cable].tree == tree) return true;

@@ -1,7 +1,7 @@
 // Evens out packed spanning trees: a tree that uses an over-full cable takes another one for it
 // that joins the same two parts of the tree.
 //
-//   EvenOut(most, heights, trees, cables);   // no cable carries more than most[cable] trees
+//   EvenOut(most, highest, trees, cables);   // no cable carries more than most[cable] trees
 //
 // Where no emptier cable joins the parts, the tree takes a full one, of which another tree lets go,
 // and so on: the shortest such chain, as for the union of matroids (Edmonds 1968). Without a limit

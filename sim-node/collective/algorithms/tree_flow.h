@@ -14,7 +14,8 @@
 // longest way before them, and of these the earlier pieces. The order is then improved backwards
 // and forwards, as is usual for projects with scarce resources (Li and Willis 1992): backwards,
 // what ends last goes last; forwards, what then begins first goes first. So links are idle only in
-// the last steps, which are about as many as a tree is high.
+// the last steps, which are about as many as a tree is high. How much the way counts beside the
+// order of the pieces may be tried twice, of which the better one is kept.
 //
 // Thread safety: immutable after construction.
 
