@@ -84,7 +84,7 @@ struct FlowCourse {
   Picoseconds time = Picoseconds::max();
 };
 // The most stripes that are worth their sends.
-inline constexpr std::uint64_t kFlowStripesMost = 4;
+inline constexpr std::uint64_t kFlowStripesMost = 8;
 // Returns the time of a course with this load.
 Picoseconds FlowTime(const FlowLoad& load, const FlowCourse& course, const LinkCosts& costs);
 // Returns the fastest course of so many stripes.

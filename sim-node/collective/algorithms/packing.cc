@@ -10,6 +10,7 @@
 #include "lib/collective/domain_links.h"
 #include "lib/collective/masks.h"
 #include "lib/collective/partition.h"
+#include "sim-node/collective/algorithms/tree_exchange.h"
 
 namespace tahoma::sim {
 namespace {
@@ -26,6 +27,10 @@ constexpr std::uint64_t kAhead = 2;
 // How much farther from the farthest chip a root may be than the middle of the set. With few roots
 // some links would only ever sum up, and others only spread.
 constexpr std::size_t kOffTheMiddle = 1;
+// So many trees that use a cable towards their roots count as one tree more.
+constexpr std::uint64_t kTreesForSum = 8;
+// How much higher than trees are on average one may become by an exchange, if need be.
+constexpr std::size_t kHigherMost = 4;
 
 std::vector<Cable> CablesOf(const ChipSet& set, const TorusLinks& links) {
   std::vector<Cable> cables;
@@ -97,12 +102,18 @@ class TreePacker {
       : all_(set.size() == 64 ? ~ChipMask{0} : Bit(static_cast<int>(set.size())) - 1),
         cables_(CablesOf(set, links)),
         order_(cables_.size()),
-        cables_of_(set.size()),
+        ports_of_(set.size()),
+        sums_over_(2 * cables_.size()),
         roots_(set.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     for (const std::size_t cable : order_) {
-      cables_of_[cables_[cable].one].push_back(cable);
-      cables_of_[cables_[cable].other].push_back(cable);
+      for (const std::size_t chip : {cables_[cable].one, cables_[cable].other}) {
+        const std::size_t far = cables_[cable].FarEnd(chip);
+        ports_of_[chip].push_back({.cable = cable,
+                                   .link = 2 * cable + (cables_[cable].one == chip ? 0 : 1),
+                                   .far = far,
+                                   .far_bit = Bit(static_cast<int>(far))});
+      }
     }
     const std::uint64_t fastest = FastestOf(cables_);
     for (const Cable& cable : cables_) {
@@ -123,10 +134,12 @@ class TreePacker {
     TreePacking packing;
     packing.chips_ = set.chips();
     for (std::size_t tree = 0; tree < count_; ++tree) {
+      random_ = rng_.Next();
       OfferCables(tree);
       if (ReachFrom(0).chips != all_ && !OfferLeastLoaded()) return std::nullopt;
       packing.trees_.push_back(Grow(ChooseRoot()));
     }
+    Even(packing.trees_);
     packing.cables_ = cables_;
     return packing;
   }
@@ -137,6 +150,13 @@ class TreePacker {
     std::uint64_t share = 0;  // of each tree
     std::uint64_t one = 0;    // what one tree is to a cable of the highest rate, for this one's
     std::uint64_t last = 0;   // of all trees
+  };
+  // A cable, seen from one of its chips.
+  struct Port {
+    std::size_t cable = 0;
+    std::size_t link = 0;  // of two for each cable: from that chip
+    std::size_t far = 0;   // chip
+    ChipMask far_bit = 0;
   };
   struct Reach {
     ChipMask chips = 0;
@@ -212,36 +232,72 @@ class TreePacker {
 
   // The chip near the middle that has been the root of the fewest trees.
   std::size_t ChooseRoot() {
-    std::vector<std::size_t> links;
-    for (std::size_t chip = 0; chip < roots_.size(); ++chip) links.push_back(ReachFrom(chip).links);
-    const std::size_t most = *std::ranges::min_element(links) + kOffTheMiddle;
-    const std::size_t first = rng_.Below(roots_.size());
-    std::size_t chosen = roots_.size();
-    for (std::size_t i = 0; i < roots_.size(); ++i) {
-      const std::size_t chip = (first + i) % roots_.size();
-      if (links[chip] > most) continue;
-      if (chosen == roots_.size() || roots_[chip] < roots_[chosen]) chosen = chip;
+    std::size_t chosen = FewestTrees(middle_ + kOffTheMiddle);
+    if (chosen == roots_.size()) {
+      middle_ = roots_.size();
+      for (std::size_t chip = 0; chip < roots_.size(); ++chip) {
+        middle_ = std::min(middle_, ReachFrom(chip).links);
+      }
+      chosen = FewestTrees(middle_ + kOffTheMiddle);
     }
     ++roots_[chosen];
     return chosen;
   }
 
-  std::size_t FarEnd(std::size_t cable, std::size_t chip) const {
-    return cables_[cable].one == chip ? cables_[cable].other : cables_[cable].one;
+  // The chip with the fewest trees, of those that reach all others over so many links.
+  std::size_t FewestTrees(std::size_t links) const {
+    std::size_t chosen = roots_.size();
+    const std::size_t first = random_ % roots_.size();
+    for (std::size_t i = 0; i < roots_.size(); ++i) {
+      const std::size_t chip = first + i < roots_.size() ? first + i : first + i - roots_.size();
+      if (chosen != roots_.size() && roots_[chip] >= roots_[chosen]) continue;
+      if (ReachFrom(chip).links <= links) chosen = chip;
+    }
+    return chosen;
+  }
+
+  // Lets trees exchange cables until none carries more than its share, rounded up.
+  void Even(std::vector<TreePacking::Tree>& trees) {
+    std::vector<std::uint64_t> most;
+    for (const Limit& limit : limits_) {
+      most.push_back((limit.share * count_ + kOneTree - 1) / kOneTree);
+    }
+    std::size_t heights = 0;
+    std::vector<SpanningTree> changed;
+    for (const TreePacking::Tree& tree : trees) {
+      changed.emplace_back(cables_, tree);
+      heights += tree.back().depth;
+    }
+    const std::size_t height = (heights + trees.size() - 1) / trees.size();
+    for (std::size_t more = 1; more <= kHigherMost; more *= 2) {
+      EvenOut(most, height + more, changed, cables_);
+    }
+    for (std::size_t i = 0; i < trees.size(); ++i) trees[i] = changed[i].Branches();
+  }
+
+  // Whether the first cable has less to carry for its rate. What goes towards the root counts a
+  // little, too: links that never carry any have to wait for the first results (tree_flow.h).
+  bool IsEmptier(const Port& a, const Port& b) const {
+    const auto load = [this](const Port& port) {
+      return kTreesForSum * (cables_[port.cable].trees + 1) + sums_over_[port.link];
+    };
+    return static_cast<Wide>(load(a)) * cables_[b.cable].rate <
+           static_cast<Wide>(load(b)) * cables_[a.cable].rate;
   }
 
   // The least loaded of the offered cables between a chip and a layer, which must be joined.
-  std::size_t CableInto(ChipMask layer, std::size_t chip) {
-    const std::vector<std::size_t>& cables = cables_of_[chip];
-    std::size_t best = cables_.size();
-    const std::size_t first = rng_.Below(cables.size());
-    for (std::size_t i = 0; i < cables.size(); ++i) {
-      const std::size_t cable = cables[(first + i) % cables.size()];
-      if ((layer & near_.at(chip) & Bit(static_cast<int>(FarEnd(cable, chip)))) == 0) continue;
-      if (best == cables_.size() || LessLoaded(cables_[cable], cables_[best])) best = cable;
+  const Port& PortInto(ChipMask layer, std::size_t chip) const {
+    const std::vector<Port>& ports = ports_of_[chip];
+    const ChipMask ends = layer & near_.at(chip);
+    const Port* best = nullptr;
+    std::size_t at = ((random_ * (2 * chip + 1)) >> 40U) % ports.size();
+    for (std::size_t i = 0; i < ports.size(); ++i, at = at + 1 < ports.size() ? at + 1 : 0) {
+      const Port& port = ports[at];
+      if ((ends & port.far_bit) == 0) continue;
+      if (best == nullptr || IsEmptier(port, *best)) best = &port;
     }
-    TAHOMA_CHECK(best < cables_.size());
-    return best;
+    TAHOMA_CHECK(best != nullptr);
+    return *best;
   }
 
   // Grows a tree level by level.
@@ -257,10 +313,11 @@ class TreePacker {
       for (const std::size_t chip : layer) next |= near_.at(chip) & ~reached;
       for (ChipMask left = next; left != 0; left &= left - 1) {
         const auto chip = static_cast<std::size_t>(Lowest(left));
-        const std::size_t cable = CableInto(in_layer, chip);
-        ++cables_[cable].trees;
-        cable_to.at(chip) = cable;
-        children.at(FarEnd(cable, chip)) |= Bit(static_cast<int>(chip));
+        const Port& port = PortInto(in_layer, chip);
+        ++cables_[port.cable].trees;
+        ++sums_over_[port.link];
+        cable_to.at(chip) = port.cable;
+        children.at(port.far) |= Bit(static_cast<int>(chip));
       }
       std::vector<std::size_t> following;
       for (const std::size_t parent : layer) {
@@ -280,13 +337,16 @@ class TreePacker {
 
   const ChipMask all_;
   std::vector<Cable> cables_;
-  std::size_t count_ = 0;                            // of trees
-  std::vector<Limit> limits_;                        // of each cable
-  std::vector<std::size_t> order_;                   // of the cables
-  std::vector<std::vector<std::size_t>> cables_of_;  // of each chip
-  std::vector<std::size_t> roots_;                   // the trees of which each chip is the root
-  std::array<ChipMask, 64> near_{};                  // over the cables that are offered
-  Rng rng_{1};                                       // breaks ties; any number does
+  std::size_t count_ = 0;                    // of trees
+  std::vector<Limit> limits_;                // of each cable
+  std::vector<std::size_t> order_;           // of the cables
+  std::vector<std::vector<Port>> ports_of_;  // of each chip
+  std::vector<std::uint64_t> sums_over_;     // the trees that use each link towards their root
+  std::vector<std::size_t> roots_;           // the trees of which each chip is the root
+  std::size_t middle_ = 0;                   // links from a chip in the middle to the farthest
+  std::array<ChipMask, 64> near_{};          // over the cables that are offered
+  Rng rng_{1};                               // breaks ties; any number does
+  std::uint64_t random_ = 0;                 // of each tree
 };
 
 std::optional<TreePacking> TreePacking::Of(const ChipSet& set, const TorusLinks& links,

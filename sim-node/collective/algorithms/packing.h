@@ -10,7 +10,8 @@
 // that number, and grows level by level from a chip near the middle, over the emptiest of these
 // cables. Where these do not join the chips it also takes those of a spanning tree of least load,
 // which is how a packing comes as close to the perfect one as one likes (Thorup 2007). With 256
-// trees the fullest cable has mostly 1 % more than its share.
+// trees the fullest cable has mostly 1 % more than its share. Then trees exchange cables
+// (tree_exchange.h) until none carries more than its share, rounded up to whole trees.
 //
 // Thread safety: immutable after construction.
 
@@ -22,24 +23,15 @@
 #include <vector>
 
 #include "sim-node/collective/algorithms/chip_set.h"
+#include "sim-node/collective/algorithms/spanning_tree.h"
 #include "sim-node/link/torus_links.h"
 
 namespace tahoma::sim {
 
 class TreePacking {
  public:
-  struct Cable {
-    std::size_t one = 0;  // chips of the set
-    std::size_t other = 0;
-    std::uint64_t rate = 0;  // of its slower direction
-    std::uint64_t trees = 0;
-  };
-  struct Branch {
-    std::size_t chip = 0;    // of the set
-    std::size_t parent = 0;  // the chip one link nearer to the root
-    std::size_t cable = 0;   // between the two
-    std::size_t depth = 1;   // links to the root
-  };
+  using Cable = TreeCable;
+  using Branch = TreeBranch;
   // Level by level: the branches of one parent follow one another, in the order of the parents.
   using Tree = std::vector<Branch>;
 

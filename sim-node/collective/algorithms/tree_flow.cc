@@ -1,6 +1,7 @@
 #include "sim-node/collective/algorithms/tree_flow.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -11,9 +12,12 @@ namespace tahoma::sim {
 namespace {
 
 // Priorities are in quarters of a step, for links that take several steps, or a part of one, for a
-// piece. The way before a piece counts so many times as much as its place among the pieces.
+// piece. The way before a piece counts so many times as much as its place among the pieces; which
+// is better depends on the set.
 constexpr std::uint64_t kStep = 4;
-constexpr std::uint64_t kWay = 4;
+constexpr std::array<std::uint64_t, 2> kWays = {4, 1};
+// The most rounds by which an order is improved.
+constexpr int kRoundsMost = 3;
 
 // The tasks of a link that may be done, by their rank.
 class ReadyTasks {
@@ -61,26 +65,14 @@ class FlowPlanner {
     }
   }
 
-  void Plan(TreeFlow& flow) {
-    std::vector<std::uint32_t> priority = FirstPriorities();
-    std::vector<std::uint32_t> end(link_.size());
-    Run(priority, /*backwards=*/false, [&](const Part& part) { end[part.task] = part.step; });
-    priority = end;
-    flow.crossings_.reserve(link_.size());
-    Run(priority, /*backwards=*/true, [&](const Part& part) { end[part.task] = part.step; });
-    flow.step_count_ = Run(end, /*backwards=*/false, [&](const Part& part) {
-      const TreePacking::Branch& branch =
-          packing_.trees()[part.task / 2 / branches_][part.task / 2 % branches_];
-      const bool spreads = part.task % 2 != 0;
-      flow.crossings_.push_back(
-          {.step = part.step,
-           .piece = static_cast<std::uint32_t>(part.task / 2 / branches_),
-           .from = static_cast<std::uint8_t>(spreads ? branch.parent : branch.chip),
-           .to = static_cast<std::uint8_t>(spreads ? branch.chip : branch.parent),
-           .action = spreads ? Action::kCopy : Action::kReduce,
-           .begin = part.begin,
-           .end = part.end});
-    });
+  // Tries so many first orders.
+  void Plan(std::size_t tries, TreeFlow& flow) {
+    for (std::size_t i = 0; i < std::min(tries, kWays.size()); ++i) {
+      Improve(FirstPriorities(kWays.at(i)), tries > 1 ? kRoundsMost : 1);
+    }
+    flow.step_count_ = best_.steps;
+    flow.crossings_.reserve(best_.parts.size());
+    for (const Part& part : best_.parts) flow.crossings_.push_back(CrossingOf(part));
   }
 
  private:
@@ -100,6 +92,11 @@ class FlowPlanner {
     std::uint32_t step = 0;
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
+  };
+  // All parts in the order of their steps.
+  struct Course {
+    std::size_t steps = std::numeric_limits<std::size_t>::max();
+    std::vector<Part> parts;
   };
 
   void AddTree(const TreePacking::Tree& tree) {
@@ -140,7 +137,7 @@ class FlowPlanner {
   }
 
   // The way that a piece has before it, and how late it is among all pieces.
-  std::vector<std::uint32_t> FirstPriorities() const {
+  std::vector<std::uint32_t> FirstPriorities(std::uint64_t of_way) const {
     std::vector<std::uint64_t> way(link_.size());
     std::vector<std::uint64_t> below(parent_.size());  // back from a branch to the farthest leaf
     std::vector<std::uint64_t> below_root(of_root_.size());
@@ -164,9 +161,47 @@ class FlowPlanner {
     std::vector<std::uint32_t> priority(link_.size());
     for (std::size_t task = 0; task < link_.size(); ++task) {
       const std::uint64_t earlier = pieces - task / 2 / branches_;
-      priority[task] = static_cast<std::uint32_t>(kWay * way[task] + steps * earlier / pieces);
+      priority[task] = static_cast<std::uint32_t>(of_way * way[task] + steps * earlier / pieces);
     }
     return priority;
+  }
+
+  // Keeps the best of this order and those that follow from it, backwards and forwards in turn,
+  // until a round is in vain.
+  void Improve(const std::vector<std::uint32_t>& priority, int rounds) {
+    std::vector<std::uint32_t> end(link_.size());
+    std::size_t steps = Try(priority, end);
+    for (int round = 0; round < rounds; ++round) {
+      Run(end, /*backwards=*/true, [&](const Part& part) { end[part.task] = part.step; });
+      const std::size_t before = std::exchange(steps, Try(end, end));
+      if (steps >= before) return;
+    }
+  }
+
+  // Runs forwards, keeps what is better than the best so far, and notes when tasks end.
+  std::size_t Try(const std::vector<std::uint32_t>& priority, std::vector<std::uint32_t>& end) {
+    Course course;
+    course.parts.reserve(link_.size());
+    course.steps = Run(priority, /*backwards=*/false, [&](const Part& part) {
+      end[part.task] = part.step;
+      course.parts.push_back(part);
+    });
+    const std::size_t steps = course.steps;
+    if (steps < best_.steps) best_ = std::move(course);
+    return steps;
+  }
+
+  TreeFlow::Crossing CrossingOf(const Part& part) const {
+    const std::size_t tree = part.task / 2 / branches_;
+    const TreePacking::Branch& branch = packing_.trees()[tree][part.task / 2 % branches_];
+    const bool spreads = part.task % 2 != 0;
+    return {.step = part.step,
+            .piece = static_cast<std::uint32_t>(tree),
+            .from = static_cast<std::uint8_t>(spreads ? branch.parent : branch.chip),
+            .to = static_cast<std::uint8_t>(spreads ? branch.chip : branch.parent),
+            .action = spreads ? Action::kCopy : Action::kReduce,
+            .begin = part.begin,
+            .end = part.end};
   }
 
   // The steps that the fullest link needs.
@@ -278,12 +313,13 @@ class FlowPlanner {
   std::vector<std::uint32_t> order_;      // tasks by link and rank
   std::vector<std::uint32_t> waits_for_;  // children of each branch
   std::vector<std::uint32_t> root_waits_for_;
+  Course best_;
 };
 
-TreeFlow::TreeFlow(const TreePacking& packing, std::uint64_t grain)
+TreeFlow::TreeFlow(const TreePacking& packing, std::uint64_t grain, std::size_t tries)
     : chips_(packing.chips()), pieces_(packing.trees().size()), whole_(packing.fastest()) {
   TAHOMA_CHECK(grain > 0);
-  FlowPlanner(packing, grain).Plan(*this);
+  FlowPlanner(packing, grain).Plan(tries, *this);
 }
 
 std::vector<Step> TreeFlow::Steps(const Layout& layout, Stripe stripe) const {

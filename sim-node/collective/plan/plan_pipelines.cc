@@ -86,10 +86,10 @@ std::size_t HeightOf(const TreePacking& packing) {
 }
 
 // The most sends of a plan in which pieces flow; few sets need so many.
-constexpr std::uint64_t kFlowSendsMost = 256'000;
+constexpr std::uint64_t kFlowSendsMost = 600'000;
 
 // Whether one time is less than another by so much that planning once more is worth it.
-bool IsMuchLess(VirtualDuration time, VirtualDuration other) { return time < other - other / 100; }
+bool IsMuchLess(VirtualDuration time, VirtualDuration other) { return time < other - other / 250; }
 
 // Pieces that flow along packed trees, and how.
 class Flows {
@@ -109,9 +109,9 @@ class Flows {
   }
 
   // Lets the pieces flow as they take the least time, and learns for how many steps links are idle.
-  void Flow() {
+  void Flow(std::size_t tries) {
     course_ = Best(load_.pieces);
-    flow_.emplace(*packing_, course_.grain);
+    flow_.emplace(*packing_, course_.grain, tries);
     load_.idle_steps = flow_->step_count() - std::min(flow_->step_count(), BusySteps());
   }
 
@@ -135,6 +135,22 @@ class Flows {
   std::uint64_t Sends(std::uint64_t pieces, std::uint64_t stripes) const {
     return 2 * (asked_.set.size() - 1) * pieces * stripes;
   }
+  // The number of pieces with which the time comes near to that of the links, by the fewest sends
+  // that do.
+  std::uint64_t BestPieces() const {
+    std::uint64_t best = load_.pieces;
+    VirtualDuration time = Best(best).time;
+    for (const std::uint64_t pieces : PiecesWorthTrying()) {
+      if (time <= TimeEnough()) break;
+      const VirtualDuration other = Best(pieces).time;
+      if (!IsMuchLess(other, time)) continue;
+      time = other;
+      best = pieces;
+    }
+    return best;
+  }
+  // What is not worth a better plan.
+  VirtualDuration TimeEnough() const { return TimeOnLinks() * 26 / 25; }
   // The time of the course that was taken.
   VirtualDuration TimeOfCourse() const { return collective::FlowTime(load_, course_, costs_); }
 
@@ -149,6 +165,29 @@ class Flows {
   const TreeFlow& flow() const { return *flow_; }
 
  private:
+  // Numbers of pieces that rise to twice and twice again, and those that fill the steps of a course
+  // such that no stripe has to wait for its start, by the sends that they need.
+  std::vector<std::uint64_t> PiecesWorthTrying() const {
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t more = 2 * load_.pieces; Sends(more, 2) <= kFlowSendsMost; more *= 2) {
+      all.push_back(more);
+    }
+    const auto start = static_cast<double>((costs_.step + costs_.hop).count());
+    const auto on_fastest = static_cast<double>(load_.on_fastest.count());
+    for (std::uint64_t stripes = 2; stripes <= collective::kFlowStripesMost; ++stripes) {
+      const double step = start * static_cast<double>(stripes) / static_cast<double>(stripes - 1);
+      for (std::uint64_t grain = load_.least_grain; grain <= 2 * load_.least_grain; ++grain) {
+        const auto pieces =
+            static_cast<std::uint64_t>(on_fastest * static_cast<double>(grain) / step);
+        if (pieces > 0 && Sends(pieces, stripes) <= kFlowSendsMost) all.push_back(pieces);
+      }
+    }
+    std::ranges::sort(all, {}, [this](std::uint64_t pieces) {
+      return std::pair(Sends(pieces, Best(pieces).stripes), pieces);
+    });
+    return all;
+  }
+
   // The steps that the fullest cable needs.
   std::size_t BusySteps() const {
     return static_cast<std::size_t>(std::ceil(load_.fullest * static_cast<double>(load_.pieces) /
@@ -182,24 +221,19 @@ absl::StatusOr<BranchingPipeline> FindBranchings(const Question& asked) {
 }
 
 absl::StatusOr<Plan> PlanFlow(const Question& asked) {
-  const std::uint64_t least = collective::FlowPieces(asked.set.size());
   Flows flows(asked);
-  if (!flows.Pack(least)) return FailedPrecondition("no cables join the chips");
-  flows.Flow();
-  // Where links are idle for longer than trees are high, another course may be better, or more
-  // pieces.
-  std::uint64_t pieces = flows.pieces();
-  VirtualDuration time = flows.Best(pieces).time;
-  const bool other = IsMuchLess(time, flows.TimeOfCourse());
-  for (std::uint64_t more = 2 * pieces; time > flows.TimeOnLinks() * 26 / 25; more *= 2) {
-    const collective::FlowCourse course = flows.Best(more);
-    if (flows.Sends(more, course.stripes) > kFlowSendsMost || !IsMuchLess(course.time, time)) break;
-    time = course.time;
-    pieces = more;
+  if (!flows.Pack(collective::FlowPieces(asked.set.size()))) {
+    return FailedPrecondition("no cables join the chips");
   }
-  const bool more = pieces != flows.pieces();
-  if (more) flows.Pack(pieces);
-  if (more || other) flows.Flow();
+  flows.Flow(/*tries=*/1);
+  if (flows.TimeOfCourse() > flows.TimeEnough()) {
+    // Where links are idle for longer than trees are high, another course may be better, or other
+    // pieces.
+    const std::uint64_t pieces = flows.BestPieces();
+    const bool enough = flows.Best(pieces).time <= flows.TimeEnough();
+    if (pieces != flows.pieces()) flows.Pack(pieces);
+    flows.Flow(/*tries=*/enough ? 1 : 2);
+  }
   return FinishStripes(asked, flows.course().stripes, [&](const Layout& layout, Stripe stripe) {
     return flows.flow().Steps(layout, stripe);
   });

@@ -8,6 +8,9 @@
 #include <set>
 #include <vector>
 
+#include "lib/base/rng.h"
+#include "lib/collective/partition.h"
+#include "sim-node/collective/plan/bound.h"
 #include "sim-node/collective/plan/plan.h"
 #include "tests/unit/sim-node/collective/support.h"
 
@@ -55,6 +58,42 @@ TEST(PackingTest, ManyTreesLoadTheCablesOfASquareOfThreeEvenly) {
   for (const TreePacking::Cable& cable : packing->cables()) {
     EXPECT_LE(static_cast<double>(cable.trees),
               static_cast<double>(packing->trees().size()) * 2 / 3.0 * 1.015);
+  }
+}
+
+// Random damaged UltraServers: no cable carries more than its share by the worst partition, rounded
+// up to whole trees, though whole trees may be as much as a 64th of a slow cable's share.
+TEST(PackingTest, TreesLoadTheCablesOfDamagedSetsEvenly) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Rng rng(seed);
+    TorusLinks links = UltraServer();
+    ChipMask mask = kAllChips;
+    for (std::uint64_t i = rng.Below(9); i > 0; --i) mask &= ~(ChipMask{1} << rng.Below(64));
+    for (std::uint64_t i = rng.Below(4); i > 0; --i) {
+      testing::SlowCable(links, static_cast<int>(rng.Below(64)), torus::kAxes.at(rng.Below(3)),
+                         static_cast<std::uint16_t>(rng.Below(3) * 500));
+    }
+    const auto packing = Packed(mask, links, 250);
+    if (!packing.has_value()) continue;
+    const ChipSet set = SetOf(MembersOf(mask), links);
+    const collective::Cut worst = collective::WorstPartition(DomainLinksOf(links), mask);
+    const double trees = static_cast<double>(packing->trees().size());
+    for (const TreePacking::Cable& cable : packing->cables()) {
+      const double share = static_cast<double>(cable.rate) * static_cast<double>(worst.blocks) /
+                           static_cast<double>(worst.rate) / static_cast<double>(set.size());
+      EXPECT_LT(static_cast<double>(cable.trees), trees * share + 1) << "seed " << seed;
+      EXPECT_LE(static_cast<double>(cable.trees), trees * share * 65 / 64) << "seed " << seed;
+    }
+    for (const TreePacking::Tree& tree : packing->trees()) {
+      ASSERT_EQ(tree.size(), set.size() - 1);
+      ChipMask reached = ChipMask{1} << tree.front().parent;
+      for (const TreePacking::Branch& branch : tree) {
+        EXPECT_NE(reached >> branch.parent & 1, 0U);
+        reached |= ChipMask{1} << branch.chip;
+      }
+      EXPECT_EQ(std::popcount(reached), static_cast<int>(set.size()));
+      EXPECT_LE(tree.back().depth, 12U);
+    }
   }
 }
 

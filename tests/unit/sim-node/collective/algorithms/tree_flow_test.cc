@@ -106,6 +106,18 @@ TEST(TreeFlowTest, LinksAreIdleForFewerStepsThanATreeIsHigh) {
   EXPECT_LE(TreeFlow(packing, 2).step_count(), fullest / 2 + 4);
 }
 
+// Chips 1 and 5 to 9 are dead: those that are left of their plane have a way of six links before
+// anything comes back over its slow cables.
+TEST(TreeFlowTest, AnotherFirstOrderNeverCostsSteps) {
+  for (const ChipMask dead : {ChipMask{0}, ChipMask{0x0222}, ChipMask{0x03e2}}) {
+    const TreePacking packing = Packed(kAllChips & ~dead, UltraServer(), 200);
+    for (const std::uint64_t grain : {1U, 2U, 5U}) {
+      EXPECT_LE(TreeFlow(packing, grain, /*tries=*/2).step_count(),
+                TreeFlow(packing, grain, /*tries=*/1).step_count());
+    }
+  }
+}
+
 TEST(TreeFlowTest, EveryChipEndsWithTheSumInAnyCutting) {
   TorusLinks links = Instance();
   SlowCable(links, 1, Axis::kY, 400);
@@ -113,7 +125,7 @@ TEST(TreeFlowTest, EveryChipEndsWithTheSumInAnyCutting) {
   for (const std::size_t pieces : {1U, 7U, 16U}) {
     const TreePacking packing = Packed(kSquareOfThree, links, pieces);
     for (const std::uint64_t grain : {1U, 3U, 8U}) {
-      const TreeFlow flow(packing, grain);
+      const TreeFlow flow(packing, grain, /*tries=*/1 + grain % 2);
       Schedule schedule;
       schedule.stripes = 2;
       const Layout layout = WholeBuffer(101);  // leaves some parts empty

@@ -114,7 +114,8 @@ TEST(ModeTest, TheBestModeUsesMeshForSmallSizesAndRdhForLarge) {
   EXPECT_EQ(chosen(64 * kKiB, 0xffff), Algorithm::kMesh);
   EXPECT_EQ(chosen(16 * kMiB, 0xffff), Algorithm::kRdh);
   EXPECT_EQ(chosen(kGiB, kAllChips), Algorithm::kRdh);
-  EXPECT_EQ(chosen(4, 0b0111), Algorithm::kMesh);
+  EXPECT_EQ(chosen(4, 0x0777), Algorithm::kMesh);
+  EXPECT_EQ(chosen(4, 0b0111), Algorithm::kTree);  // to the chip in the middle and back
   EXPECT_EQ(chosen(64 * kMiB, 0x0777), Algorithm::kTree);
 }
 
