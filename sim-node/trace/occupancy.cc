@@ -121,11 +121,12 @@ void EndWhereTheNextBegins(std::vector<LinkUse>& uses) {
 std::uint64_t SendCount(const Schedule& schedule, std::size_t index) {
   if (schedule.scheduled.empty()) return schedule.steps[index].size();
   const ScheduledStep& scheduled = schedule.scheduled[index];
-  std::uint64_t count =
-      schedule.steps[scheduled.step].size() * scheduled.copies.size() * scheduled.parts.size();
-  if (!scheduled.mesh) return count;
-  count *= static_cast<std::uint64_t>(scheduled.mesh->senders);
-  return count * static_cast<std::uint64_t>(scheduled.mesh->receivers);
+  std::uint64_t count = 0;
+  for (const Send& send : schedule.steps[scheduled.step]) {
+    const DomainMesh* mesh = send.mesh == 0 ? nullptr : &schedule.MeshOf(send);
+    count += mesh == nullptr ? 1 : mesh->senders->size() * mesh->receivers->size();
+  }
+  return count * scheduled.copies.size() * scheduled.parts.size();
 }
 
 absl::StatusOr<std::vector<LinkUse>> Timeline(const Plan& plan, const Fabric& fabric) {

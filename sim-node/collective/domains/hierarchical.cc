@@ -12,6 +12,7 @@
 #include "lib/collective/predict_domains.h"
 #include "sim-node/collective/algorithms/moves.h"
 #include "sim-node/collective/domains/composition.h"
+#include "sim-node/collective/domains/domain_meshes.h"
 #include "sim-node/collective/domains/domains.h"
 #include "sim-node/collective/domains/nic_relay.h"
 #include "sim-node/collective/plan/chip_cost.h"
@@ -29,6 +30,12 @@ constexpr std::uint64_t kRelayChunks = 8;
 
 // More are planned only if one message stands for those of all: N domains have N^2 of them.
 constexpr std::size_t kListedDomainsMost = 512;
+// So many are always listed.
+constexpr std::size_t kListedAlwaysMost = 32;
+// The most kinds of domains between which messages are in meshes, and the fewest domains for each:
+// messages, and flows to time, grow with the square of the kinds.
+constexpr std::size_t kMeshKindsMost = 32;
+constexpr std::size_t kLikeEachLeast = 2;
 // The most blocks of an all-to-all that are listed one by one.
 constexpr std::uint64_t kListedBlocksMost = std::uint64_t{1} << 24U;
 
@@ -57,9 +64,10 @@ struct Question {
   const HierarchyChoice& choice;
   const DomainSet& set;
   const Layout& layout;
+  bool meshes = false;  // one message stands for those of many domains
 
-  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen,
-                              const HierarchyVariant& variant) const {
+  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen, HierarchyVariant variant) const {
+    variant.meshes = meshes;
     Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
     TAHOMA_ASSIGN_OR_RETURN(plan.schedule,
                             ComposePhases({request, layout, set, fabric, chosen, variant}));
@@ -365,17 +373,20 @@ absl::StatusOr<Plan> PlanAllToAll(const Question& asked) {
   schedule.work = {work, {.start = work.start, .memory = {}}};
   const std::uint64_t blocks_of_domain = chips * ranks * block;
   ScheduledStep inside{.step = 0, .copies = {}, .through = asked.set.groups()[0].through};
+  MeshDomains domains;
   for (std::size_t i = 0; i < asked.set.size(); ++i) {
+    const int further = asked.set.groups()[i].domain - asked.set.groups()[0].domain;
     inside.copies.push_back(
-        {.chips = static_cast<int>(i) * Fabric::kChipsPerDomain, .bytes = i * blocks_of_domain});
+        {.chips = further * Fabric::kChipsPerDomain, .bytes = i * blocks_of_domain});
+    domains.push_back({.domain = asked.set.groups()[i].domain, .number = i});
   }
-  const auto domains = static_cast<int>(asked.set.size());
-  schedule.scheduled = {std::move(inside),
-                        {.step = 1,
-                         .mesh = DomainMesh{.senders = domains,
-                                            .receivers = domains,
-                                            .by_sender = {.to_offset = blocks_of_domain},
-                                            .by_receiver = {.offset = blocks_of_domain}}}};
+  const auto all = std::make_shared<const MeshDomains>(std::move(domains));
+  schedule.meshes = {{.senders = all,
+                      .receivers = all,
+                      .by_sender = {.to_offset = blocks_of_domain},
+                      .by_receiver = {.offset = blocks_of_domain}}};
+  for (Send& send : schedule.steps[1]) send.mesh = 1;
+  schedule.scheduled = {std::move(inside), {.step = 1}};
   return Timed(std::move(plan), asked.fabric);
 }
 
@@ -420,9 +431,19 @@ absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,
   return absl::OkStatus();
 }
 
+// Whether one message may stand for those between all domains of two kinds. Of a few domains it
+// does only while all are alike: listed, what is handed over of their parts is cut finer.
+bool MayMesh(const Question& asked) {
+  if (IsExchange(asked.request.operation)) return false;
+  if (AreAlikeInARow(asked.request, asked.layout, asked.set)) return true;
+  if (asked.set.size() <= kListedAlwaysMost) return false;
+  const std::size_t kinds =
+      MeshKindsOf(asked.request, asked.layout, asked.set, /*by_links=*/false).size();
+  return kinds <= kMeshKindsMost && kinds * kLikeEachLeast <= asked.set.size();
+}
+
 // Refuses what would take a message for each two domains, or ranks, of too many.
 absl::Status CheckSize(const Question& asked) {
-  const EfaNetwork& network = asked.fabric.efa();
   const bool all_to_all =
       asked.request.operation == Operation::kAllToAll && asked.request.blocks == nullptr;
   if (IsExchange(asked.request.operation) && !all_to_all) return absl::OkStatus();
@@ -431,17 +452,14 @@ absl::Status CheckSize(const Question& asked) {
   const bool few =
       all_to_all ? ranks * ranks <= kListedBlocksMost : asked.set.size() <= kListedDomainsMost;
   if (few) return absl::OkStatus();
-  std::string_view why;
+  std::string why;
   if (asked.choice.between.value_or(InterAlgorithm::kMesh) != InterAlgorithm::kMesh) {
     why = "only in a mesh";
-  } else if (network.UplinksLimit()) {
-    why = "only while no uplink can limit them";
-  } else if (network.timing().layer != VirtualDuration(0)) {
-    why = "only with one latency for all distances";
-  } else if (network.damaged()) {
-    why = "only while all NICs have their rate";
-  } else if (!AreAlikeInARow(asked.request, asked.layout, asked.set)) {
-    why = "only when all have the same chips and links, and blocks of one length";
+  } else if (all_to_all && !IsAllToAllAlike(asked)) {
+    why = "only when all have the same chips, links and NICs, and as many ranks";
+  } else if (!all_to_all && !asked.meshes) {
+    why = fmt::format("only with at most {} kinds of chips, NICs and lengths of blocks",
+                      kMeshKindsMost);
   } else {
     return absl::OkStatus();
   }
@@ -485,7 +503,8 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   for (const Member& member : members) weights.push_back(member.ranks);
   const std::uint64_t size = Size(request.type);
   const Layout layout = Layout::Weighted(weights, request.bytes / size, size);
-  const Question asked{request, members, fabric, choice, set, layout};
+  Question asked{request, members, fabric, choice, set, layout};
+  asked.meshes = MayMesh(asked);
   TAHOMA_RETURN_IF_ERROR(CheckSize(asked));
   if (IsExchange(request.operation)) return PlanExchange(asked);
   for (const DomainSet::Group& group : set.groups()) {
