@@ -11,6 +11,7 @@
 #include "lib/base/status.h"
 #include "lib/collective/predict_domains.h"
 #include "sim-node/collective/algorithms/moves.h"
+#include "sim-node/collective/domains/all_to_all.h"
 #include "sim-node/collective/domains/composition.h"
 #include "sim-node/collective/domains/domain_meshes.h"
 #include "sim-node/collective/domains/domains.h"
@@ -36,6 +37,8 @@ constexpr std::size_t kListedAlwaysMost = 32;
 // messages, and flows to time, grow with the square of the kinds.
 constexpr std::size_t kMeshKindsMost = 32;
 constexpr std::size_t kLikeEachLeast = 2;
+// The same of an all-to-all, where each two chips of two kinds have a message.
+constexpr std::size_t kAllToAllKindsMost = 6;
 // The most blocks of an all-to-all that are listed one by one.
 constexpr std::uint64_t kListedBlocksMost = std::uint64_t{1} << 24U;
 
@@ -95,13 +98,14 @@ bool MaySaveAStep(const Question& asked) {
 // cross them least; if there are none, the loads of the uplinks decide, and all are tried.
 std::vector<InterAlgorithm> Candidates(const Question& asked) {
   if (asked.choice.between) return {*asked.choice.between};
+  // Only meshes are not listed.
+  if (asked.set.size() > kListedDomainsMost) return {InterAlgorithm::kMesh};
   const bool levels = !asked.set.levels().empty();
   std::vector<InterAlgorithm> candidates;
   if (levels) candidates.push_back(InterAlgorithm::kLevels);
   candidates.push_back(InterAlgorithm::kMesh);
   // A single step is written out: all sum up in the order of the domains.
-  if (asked.set.size() <= kListedDomainsMost && MaySaveAStep(asked))
-    candidates.push_back(InterAlgorithm::kSingleStep);
+  if (MaySaveAStep(asked)) candidates.push_back(InterAlgorithm::kSingleStep);
   if (levels || !asked.fabric.efa().UplinksLimit()) return candidates;
   candidates.push_back(InterAlgorithm::kRing);
   if (Serves(InterAlgorithm::kRdh, static_cast<int>(asked.set.size()))) {
@@ -346,52 +350,41 @@ absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
   return Timed(std::move(plan), asked.fabric);
 }
 
-// Whether one message stands for those between all domains of an all-to-all.
-bool IsAllToAllAlike(const Question& asked) {
-  const int ranks = asked.members[0].ranks;
-  return asked.request.operation == Operation::kAllToAll && asked.request.blocks == nullptr &&
-         AreAlikeInARow(asked.request, asked.layout, asked.set) &&
-         std::ranges::all_of(asked.members,
-                             [&](const Member& member) { return member.ranks == ranks; });
+std::uint64_t RanksOf(const std::vector<Member>& members) {
+  std::uint64_t ranks = 0;
+  for (const Member& member : members) ranks += static_cast<std::uint64_t>(member.ranks);
+  return ranks;
 }
 
-// Plans an all-to-all of domains that are alike: what is sent in each, and from each to each.
-absl::StatusOr<Plan> PlanAllToAll(const Question& asked) {
-  const std::size_t chips = asked.set.groups()[0].local.size();
-  const auto ranks = static_cast<std::size_t>(asked.members[0].ranks);
-  TAHOMA_ASSIGN_OR_RETURN(const std::uint64_t block,
-                          AllToAllBlock(asked.request, asked.members.size() * ranks));
-  const std::vector<Member> first(asked.members.begin(),
-                                  asked.members.begin() + static_cast<std::ptrdiff_t>(chips));
-  const std::uint64_t of_chip = 2 * ranks * ranks * asked.members.size() * block;  // read, written
+// Plans an all-to-all between kinds of domains.
+absl::StatusOr<Plan> PlanAllToAll(const Question& asked,
+                                  const std::vector<DomainSet::Kind>& kinds) {
+  const std::uint64_t ranks = RanksOf(asked.members);
+  TAHOMA_ASSIGN_OR_RETURN(const std::uint64_t block, AllToAllBlock(asked.request, ranks));
+  const auto most = static_cast<std::uint64_t>(
+      std::ranges::max_element(asked.members, {}, &Member::ranks)->ranks);
+  const std::uint64_t of_chip = 2 * most * ranks * block;  // read, written
   const StepWork work = WorkOf(of_chip, static_cast<int>(asked.members.size()) - 1, {},
                                asked.choice.options.costs, asked.fabric.timing());
-  Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
-  Schedule& schedule = plan.schedule;
-  schedule.steps.assign(2, AllToAllAmong(asked.request, first, block));
+  Plan plan{.algorithm = Algorithm::kHier,
+            .schedule = AllToAllOver(asked.request, asked.members, asked.set, kinds, block),
+            .times = {}};
   // Ranks on one chip copy beside the messages; memory serves all of them at once.
-  schedule.work = {work, {.start = work.start, .memory = {}}};
-  const std::uint64_t blocks_of_domain = chips * ranks * block;
-  ScheduledStep inside{.step = 0, .copies = {}, .through = asked.set.groups()[0].through};
-  MeshDomains domains;
-  for (std::size_t i = 0; i < asked.set.size(); ++i) {
-    const int further = asked.set.groups()[i].domain - asked.set.groups()[0].domain;
-    inside.copies.push_back(
-        {.chips = further * Fabric::kChipsPerDomain, .bytes = i * blocks_of_domain});
-    domains.push_back({.domain = asked.set.groups()[i].domain, .number = i});
-  }
-  const auto all = std::make_shared<const MeshDomains>(std::move(domains));
-  schedule.meshes = {{.senders = all,
-                      .receivers = all,
-                      .by_sender = {.to_offset = blocks_of_domain},
-                      .by_receiver = {.offset = blocks_of_domain}}};
-  for (Send& send : schedule.steps[1]) send.mesh = 1;
-  schedule.scheduled = {std::move(inside), {.step = 1}};
+  plan.schedule.work.assign(plan.schedule.steps.size(), work);
+  plan.schedule.work.back().memory = {};
   return Timed(std::move(plan), asked.fabric);
 }
 
+// Returns the kinds of domains for an all-to-all in meshes, where these are worth it or needed.
+std::optional<std::vector<DomainSet::Kind>> WorthMeshes(const Question& asked) {
+  auto kinds = AllToAllKindsOf(asked.request, asked.members, asked.set, asked.fabric);
+  if (!kinds) return std::nullopt;
+  const bool many = asked.set.size() > kListedAlwaysMost && kinds->size() <= kAllToAllKindsMost;
+  return many || AreAlikeInARow(asked.request, asked.layout, asked.set) ? kinds : std::nullopt;
+}
+
 absl::StatusOr<Plan> PlanExchange(const Question& asked) {
-  if (IsAllToAllAlike(asked)) return PlanAllToAll(asked);
+  if (const auto kinds = WorthMeshes(asked)) return PlanAllToAll(asked, *kinds);
   std::vector<std::vector<torus::ChipIndex>> paths;
   if (asked.request.operation == Operation::kPermute && asked.request.blocks == nullptr) {
     paths = PathsOver(asked.set, asked.fabric);
@@ -447,16 +440,16 @@ absl::Status CheckSize(const Question& asked) {
   const bool all_to_all =
       asked.request.operation == Operation::kAllToAll && asked.request.blocks == nullptr;
   if (IsExchange(asked.request.operation) && !all_to_all) return absl::OkStatus();
-  std::uint64_t ranks = 0;
-  for (const Member& member : asked.members) ranks += static_cast<std::uint64_t>(member.ranks);
+  const std::uint64_t ranks = RanksOf(asked.members);
   const bool few =
       all_to_all ? ranks * ranks <= kListedBlocksMost : asked.set.size() <= kListedDomainsMost;
   if (few) return absl::OkStatus();
   std::string why;
   if (asked.choice.between.value_or(InterAlgorithm::kMesh) != InterAlgorithm::kMesh) {
     why = "only in a mesh";
-  } else if (all_to_all && !IsAllToAllAlike(asked)) {
-    why = "only when all have the same chips, links and NICs, and as many ranks";
+  } else if (all_to_all && !WorthMeshes(asked)) {
+    why = fmt::format("only with at most {} kinds of chips and ranks, and no NIC down",
+                      kAllToAllKindsMost);
   } else if (!all_to_all && !asked.meshes) {
     why = fmt::format("only with at most {} kinds of chips, NICs and lengths of blocks",
                       kMeshKindsMost);
