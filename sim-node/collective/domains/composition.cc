@@ -16,6 +16,7 @@
 #include "sim-node/collective/domains/between_domains.h"
 #include "sim-node/collective/domains/dealt_parts.h"
 #include "sim-node/collective/domains/domain_meshes.h"
+#include "sim-node/collective/domains/level_meshes.h"
 #include "sim-node/collective/domains/padded_steps.h"
 #include "sim-node/collective/domains/region.h"
 #include "sim-node/collective/domains/root_pipeline.h"
@@ -53,9 +54,12 @@ class Composer {
       dealt_[kind.front()] =
           of.variant.dealt && kind.size() == 1 && HasUnequalNics(set_.groups()[kind.front()]);
     }
-    if (between_ == InterAlgorithm::kMesh && of.variant.meshes) {
+    if (of.variant.meshes) {
       meshes_.emplace(request_, set_,
                       MeshKindsOf(request_, layout_, set_, /*by_links=*/of.variant.dealt));
+      if (between_ == InterAlgorithm::kLevels) {
+        levels_.emplace(request_, set_, LevelTreeOf(set_).value());
+      }
     }
   }
 
@@ -638,17 +642,23 @@ class Composer {
 
   // Sends the regions between kinds of domains.
   Ends SendInMeshes(const std::vector<HomedRegion>& regions, const Ends& ready) {
+    if (levels_) {
+      const HomedRegion& homed = regions.front();
+      return ScheduleMeshes(HasHomes() ? levels_->PhasesOf(homed.region, homed.starts)
+                                       : levels_->PhasesOf(homed.region.pieces().front()),
+                            ready);
+    }
     const std::vector<MeshHome> homes = MeshHomesOf(regions);
-    const Ends sent = ScheduleMeshes(homes, HandOverKinds(homes, ready, /*back=*/false));
+    const Ends sent = ScheduleMeshes(meshes_->PhasesOf(homes), HandOverKinds(homes, ready, /*back=*/false));
     return HandOverKinds(homes, sent, /*back=*/true);
   }
 
   // Schedules the messages, from phase to phase. Steps leave behind those of the chunk before, as
   // KeepInOrder lets others do.
-  Ends ScheduleMeshes(const std::vector<MeshHome>& homes, const Ends& after) {
+  Ends ScheduleMeshes(const std::vector<MeshPhase>& phases, const Ends& after) {
     Ends ready = after;
     std::vector<std::uint32_t> first_of_phase;
-    for (const MeshPhase& phase : meshes_->PhasesOf(homes)) {
+    for (const MeshPhase& phase : phases) {
       const std::size_t number = first_of_phase.size();
       Ends ends;
       for (const MeshStep& made : phase) {
@@ -659,8 +669,10 @@ class Composer {
           step.back().mesh = NumberOf(one.mesh);
         }
         // A NIC is far slower than memory, and the packet's time holds its start.
-        ScheduledStep scheduled{
-            .step = Add(std::move(step), {}), .after = ready, .copies = made.copies};
+        ScheduledStep scheduled{.step = Add(std::move(step), {}),
+                                .after = ready,
+                                .copies = made.copies,
+                                .parts = made.parts};
         if (number < last_between_.size()) scheduled.behind = last_between_[number];
         schedule_.scheduled.push_back(std::move(scheduled));
       }
@@ -758,6 +770,7 @@ class Composer {
   const PaddedSteps padded_;
   // One message stands for those between all domains of two kinds.
   std::optional<DomainMeshes> meshes_;
+  std::optional<LevelMeshes> levels_;  // they are made level by level
   std::map<std::tuple<const MeshDomains*, const MeshDomains*, std::uint64_t, std::uint64_t>,
            std::uint32_t>
       mesh_numbers_;

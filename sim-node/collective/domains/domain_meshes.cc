@@ -244,7 +244,7 @@ void DomainMeshes::Append(const MeshHome& home, std::size_t kind, bool to_home, 
   if (kinds_[kind].size() == 1 && home.kind == kind) return;  // to itself
   const auto step_with = [&](const std::vector<Copy>& copies) -> MeshStep& {
     const auto known = std::ranges::find(phase, copies, &MeshStep::copies);
-    return known != phase.end() ? *known : phase.emplace_back(MeshStep{{}, copies});
+    return known != phase.end() ? *known : phase.emplace_back(MeshStep{.sends = {}, .copies = copies});
   };
   if (home.places.empty()) {
     MeshStep& step = step_with({{}});

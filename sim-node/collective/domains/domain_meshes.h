@@ -66,6 +66,7 @@ struct MeshSend {
 struct MeshStep {
   std::vector<MeshSend> sends;
   std::vector<Copy> copies;
+  std::vector<std::uint64_t> parts = {0};
 };
 // Steps that are made at the same time.
 using MeshPhase = std::vector<MeshStep>;

@@ -15,6 +15,7 @@
 #include "sim-node/collective/domains/composition.h"
 #include "sim-node/collective/domains/domain_meshes.h"
 #include "sim-node/collective/domains/domains.h"
+#include "sim-node/collective/domains/level_meshes.h"
 #include "sim-node/collective/domains/nic_relay.h"
 #include "sim-node/collective/plan/chip_cost.h"
 
@@ -67,10 +68,13 @@ struct Question {
   const HierarchyChoice& choice;
   const DomainSet& set;
   const Layout& layout;
-  bool meshes = false;  // one message stands for those of many domains
+  // One message stands for those of many domains: of kMesh, of kLevels.
+  bool meshes = false;
+  bool level_meshes = false;
 
   absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen, HierarchyVariant variant) const {
-    variant.meshes = meshes;
+    variant.meshes = (chosen.between == InterAlgorithm::kMesh && meshes) ||
+                     (chosen.between == InterAlgorithm::kLevels && level_meshes);
     Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
     TAHOMA_ASSIGN_OR_RETURN(plan.schedule,
                             ComposePhases({request, layout, set, fabric, chosen, variant}));
@@ -99,7 +103,10 @@ bool MaySaveAStep(const Question& asked) {
 std::vector<InterAlgorithm> Candidates(const Question& asked) {
   if (asked.choice.between) return {*asked.choice.between};
   // Only meshes are not listed.
-  if (asked.set.size() > kListedDomainsMost) return {InterAlgorithm::kMesh};
+  if (asked.set.size() > kListedDomainsMost) {
+    if (asked.level_meshes) return {InterAlgorithm::kLevels, InterAlgorithm::kMesh};
+    return {InterAlgorithm::kMesh};
+  }
   const bool levels = !asked.set.levels().empty();
   std::vector<InterAlgorithm> candidates;
   if (levels) candidates.push_back(InterAlgorithm::kLevels);
@@ -435,6 +442,24 @@ bool MayMesh(const Question& asked) {
   return kinds <= kMeshKindsMost && kinds * kLikeEachLeast <= asked.set.size();
 }
 
+// The same of messages that are made level by level.
+bool MayMeshLevels(const Question& asked) {
+  const Operation operation = asked.request.operation;
+  if (IsExchange(operation) || asked.set.size() <= kListedAlwaysMost) return false;
+  auto tree = LevelTreeOf(asked.set);
+  if (!tree) return false;
+  if (operation != Operation::kAllGather && operation != Operation::kReduceScatter) return true;
+  if (MeshKindsOf(asked.request, asked.layout, asked.set, /*by_links=*/false).size() > 1) {
+    return false;
+  }
+  std::vector<std::uint64_t> starts;
+  for (const DomainSet::Group& group : asked.set.groups()) {
+    starts.push_back(asked.layout.bounds[group.members[0]] -
+                     asked.layout.bounds[asked.set.groups()[0].members[0]]);
+  }
+  return LevelMeshes(asked.request, asked.set, *std::move(tree)).Serves(starts);
+}
+
 // Refuses what would take a message for each two domains, or ranks, of too many.
 absl::Status CheckSize(const Question& asked) {
   const bool all_to_all =
@@ -445,8 +470,11 @@ absl::Status CheckSize(const Question& asked) {
       all_to_all ? ranks * ranks <= kListedBlocksMost : asked.set.size() <= kListedDomainsMost;
   if (few) return absl::OkStatus();
   std::string why;
-  if (asked.choice.between.value_or(InterAlgorithm::kMesh) != InterAlgorithm::kMesh) {
-    why = "only in a mesh";
+  const InterAlgorithm between = asked.choice.between.value_or(InterAlgorithm::kMesh);
+  if (between == InterAlgorithm::kLevels && !all_to_all && !asked.level_meshes) {
+    why = "by levels only below nodes with as many domains that are alike";
+  } else if (between != InterAlgorithm::kMesh && between != InterAlgorithm::kLevels) {
+    why = "only in a mesh or by levels";
   } else if (all_to_all && !WorthMeshes(asked)) {
     why = fmt::format("only with at most {} kinds of chips and ranks, and no NIC down",
                       kAllToAllKindsMost);
@@ -498,6 +526,7 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   const Layout layout = Layout::Weighted(weights, request.bytes / size, size);
   Question asked{request, members, fabric, choice, set, layout};
   asked.meshes = MayMesh(asked);
+  asked.level_meshes = MayMeshLevels(asked);
   TAHOMA_RETURN_IF_ERROR(CheckSize(asked));
   if (IsExchange(request.operation)) return PlanExchange(asked);
   for (const DomainSet::Group& group : set.groups()) {

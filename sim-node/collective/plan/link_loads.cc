@@ -52,8 +52,8 @@ bool IsMeshed(const Step& step) {
   return std::ranges::any_of(step, [](const Send& send) { return send.mesh != 0; });
 }
 
-// The domains of a mesh in one direction.
-using MeshSide = std::pair<const MeshDomains*, NicDirection>;
+// The domains of a mesh in one direction, and those in the other.
+using MeshSide = std::tuple<const MeshDomains*, const MeshDomains*, NicDirection>;
 
 // Finds topology domains on whose links the same scheduled steps put the same bytes: one of them is
 // then counted for all.
@@ -140,8 +140,8 @@ class DomainKinds {
         continue;
       }
       const DomainMesh& mesh = schedule.MeshOf(send);
-      AddSide({mesh.senders.get(), NicDirection::kOut});
-      AddSide({mesh.receivers.get(), NicDirection::kIn});
+      AddSide({mesh.senders.get(), mesh.receivers.get(), NicDirection::kOut});
+      AddSide({mesh.receivers.get(), mesh.senders.get(), NicDirection::kIn});
     }
   }
 
@@ -149,7 +149,17 @@ class DomainKinds {
     const Key key{.schedule = nullptr, .domain = 0, .side = side, .through = 0, .places = {}};
     const auto [number, added] = numbers_.try_emplace(key, numbers_.size());
     if (!added) return;
-    for (const MeshDomain& one : *side.first) RolesOf(one.domain).emplace_back(number->second, 1);
+    const auto& [domains, others, direction] = side;
+    std::map<std::uint64_t, std::uint64_t> among;
+    std::set<int> both;
+    for (const MeshDomain& one : *others) {
+      ++among[one.among];
+      both.insert(one.domain);
+    }
+    for (const MeshDomain& one : *domains) {
+      const std::uint64_t itself = both.contains(one.domain) ? 1 : 0;
+      RolesOf(one.domain).emplace_back(number->second, 2 * among[one.among] + itself);
+    }
   }
 
   template <typename Visit>
@@ -341,12 +351,14 @@ class Loads {
   const Others& OthersOf(const MeshDomains& domains, const MeshDomains& with) {
     const auto [entry, added] = others_.try_emplace({&domains, &with});
     if (!added) return entry->second;
-    std::set<int> among;
-    for (const MeshDomain& one : with) among.insert(one.domain);
+    std::map<std::uint64_t, std::set<int>> among;
+    for (const MeshDomain& one : with) among[one.among].insert(one.domain);
     for (const MeshDomain& one : domains) {
-      if (kinds_.LikeOf(one.domain) != one.domain) continue;
-      const std::uint64_t itself = among.contains(one.domain) ? 1 : 0;
-      if (with.size() > itself) entry->second.emplace_back(one.domain, with.size() - itself);
+      const auto others = among.find(one.among);
+      if (kinds_.LikeOf(one.domain) != one.domain || others == among.end()) continue;
+      const std::uint64_t itself = others->second.contains(one.domain) ? 1 : 0;
+      const std::uint64_t count = others->second.size() - itself;
+      if (count > 0) entry->second.emplace_back(one.domain, count);
     }
     return entry->second;
   }
@@ -372,25 +384,37 @@ class Loads {
   using Sides = std::pair<const MeshDomains*, const MeshDomains*>;  // senders, receivers
   const std::vector<Crossing>& CrossingsOf(const Sides& sides) {
     const auto [entry, added] = crossings_.try_emplace(sides);
+    if (!added) return entry->second;
     const auto& [senders, receivers] = sides;
-    for (int layer = 1; added && layer <= static_cast<int>(kNetworkLayers); ++layer) {
-      struct Below {
-        int domain = 0;
-        std::uint64_t senders = 0;
-        std::uint64_t receivers = 0;
-      };
+    struct Below {
+      int domain = 0;
+      std::map<std::uint64_t, std::uint64_t> senders;  // by those among which they are
+      std::map<std::uint64_t, std::uint64_t> receivers;
+    };
+    Below all;
+    for (const MeshDomain& one : *senders) ++all.senders[one.among];
+    for (const MeshDomain& one : *receivers) ++all.receivers[one.among];
+    for (int layer = 1; layer <= static_cast<int>(kNetworkLayers); ++layer) {
       std::map<LinkId, Below> nodes;
       const auto node = [&](int domain) -> Below& {
         Below& below = nodes[fabric_.UplinkOf(domain, layer, NicDirection::kOut)];
         below.domain = domain;
         return below;
       };
-      for (const MeshDomain& one : *senders) ++node(one.domain).senders;
-      for (const MeshDomain& one : *receivers) ++node(one.domain).receivers;
-      for (const auto& [up, below] : nodes) {
+      for (const MeshDomain& one : *senders) ++node(one.domain).senders[one.among];
+      for (const MeshDomain& one : *receivers) ++node(one.domain).receivers[one.among];
+      for (auto& [up, below] : nodes) {
         const LinkId down = fabric_.UplinkOf(below.domain, layer, NicDirection::kIn);
-        entry->second.push_back({up, below.senders * (receivers->size() - below.receivers)});
-        entry->second.push_back({down, below.receivers * (senders->size() - below.senders)});
+        std::uint64_t pairs_up = 0;
+        for (const auto& [among, count] : below.senders) {
+          pairs_up += count * (all.receivers[among] - below.receivers[among]);
+        }
+        std::uint64_t pairs_down = 0;
+        for (const auto& [among, count] : below.receivers) {
+          pairs_down += count * (all.senders[among] - below.senders[among]);
+        }
+        entry->second.push_back({up, pairs_up});
+        entry->second.push_back({down, pairs_down});
       }
     }
     return entry->second;

@@ -1,6 +1,7 @@
 #include "sim-node/collective/schedule/domain_classes.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace tahoma::sim {
@@ -130,41 +131,91 @@ DomainClasses::DomainClasses(std::span<const DomainMesh* const> meshes, const Fa
     for (const MeshDomains* list : {mesh->senders.get(), mesh->receivers.get()}) {
       if (classes_in_.try_emplace(list).second) lists.push_back(list);
     }
+    if (IsSplit(*mesh->senders) || IsSplit(*mesh->receivers)) {
+      split_.insert({mesh->senders.get(), mesh->receivers.get()});
+    }
   }
   std::map<int, std::uint64_t> numbers;
   Numbers known;
   for (const auto& [domain, traits] : TraitsOf(lists, fabric)) numbers[domain] = known.Of(traits);
-  std::optional<NodeKinds> nodes;
-  if (by_layers_) nodes.emplace(fabric.efa(), numbers);
-  std::map<Traits, std::size_t> class_of_path;
-  std::map<int, std::size_t> class_of;
-  for (const auto& [domain, number] : numbers) {
-    const Traits path = nodes ? nodes->PathTo(domain) : Traits{number};
-    const auto [entry, added] = class_of_path.try_emplace(path, in_.size());
-    if (added) {
-      in_.emplace_back();
-      first_.push_back(domain);
-      auto& standing = nodes_.emplace_back();
-      for (int layer = 1; nodes && layer <= kLayers; ++layer) {
-        standing.at(IndexOf(layer)) = nodes->StandingFor(domain, layer);
-      }
-    }
-    in_[entry->second].push_back(domain);
-    class_of[domain] = entry->second;
+  Classify(std::move(numbers));
+  for (std::size_t classes = 0; classes < in_.size() && !split_.empty();) {
+    classes = in_.size();
+    Classify(Refined());
   }
   for (auto& [list, classes] : classes_in_) {
     std::set<std::size_t> found;
-    for (const MeshDomain& one : *list) found.insert(class_of.at(one.domain));
+    for (const MeshDomain& one : *list) found.insert(class_of_.at(one.domain));
     classes.assign(found.begin(), found.end());
   }
   if (by_layers_) CountClimbs();
   for (const DomainMesh* mesh : meshes) {
     for (const std::size_t sender : classes_in_.at(mesh->senders.get())) {
       for (const std::size_t receiver : classes_in_.at(mesh->receivers.get())) {
-        AddPair(sender, receiver);
+        AddPair(*mesh, sender, receiver);
       }
     }
   }
+}
+
+bool DomainClasses::IsSplit(const MeshDomains& list) {
+  return std::ranges::any_of(
+      list, [&](const MeshDomain& one) { return one.among != list.front().among; });
+}
+
+// Makes classes of the domains with equal numbers, at equal places of the network.
+void DomainClasses::Classify(std::map<int, std::uint64_t> numbers) {
+  in_.clear();
+  nodes_.clear();
+  class_of_.clear();
+  std::optional<NodeKinds> nodes;
+  if (by_layers_) nodes.emplace(fabric_.efa(), numbers);
+  std::map<Traits, std::size_t> class_of_path;
+  for (const auto& [domain, number] : numbers) {
+    const Traits path = nodes ? nodes->PathTo(domain) : Traits{number};
+    const auto [entry, added] = class_of_path.try_emplace(path, in_.size());
+    if (added) {
+      in_.emplace_back();
+      auto& standing = nodes_.emplace_back();
+      for (int layer = 1; nodes && layer <= kLayers; ++layer) {
+        standing.at(IndexOf(layer)) = nodes->StandingFor(domain, layer);
+      }
+    }
+    in_[entry->second].push_back(domain);
+    class_of_[domain] = entry->second;
+  }
+}
+
+// Numbers the domains by their classes and by how many of each class meshes join them with.
+std::map<int, std::uint64_t> DomainClasses::Refined() const {
+  std::map<int, Traits> traits;
+  for (const auto& [domain, number] : class_of_) traits[domain].push_back(number);
+  const auto add = [&](const MeshDomains& list, const MeshDomains& others) {
+    std::map<std::uint64_t, std::vector<int>> by_among;
+    for (const MeshDomain& other : others) by_among[other.among].push_back(other.domain);
+    for (const MeshDomain& one : list) {
+      std::map<std::pair<std::size_t, int>, std::uint64_t> joined;  // by class and layers
+      const auto among = by_among.find(one.among);
+      for (const int other : among == by_among.end() ? std::vector<int>() : among->second) {
+        if (other == one.domain) continue;
+        const int layers = by_layers_ ? fabric_.efa().LayersClimbed(one.domain, other) : 0;
+        ++joined[{class_of_.at(other), layers}];
+      }
+      Traits& own = traits[one.domain];
+      own.push_back(joined.size());
+      for (const auto& [with, count] : joined) {
+        own.insert(own.end(), {with.first, static_cast<std::uint64_t>(with.second), count});
+      }
+    }
+  };
+  for (const auto& [senders, receivers] : split_) {
+    add(*senders, *receivers);
+    add(*receivers, *senders);
+  }
+  std::map<int, std::uint64_t> numbers;
+  Numbers known;
+  for (const auto& [domain, of_domain] : traits) numbers[domain] = known.Of(of_domain);
+  return numbers;
 }
 
 void DomainClasses::CountClimbs() {
@@ -172,18 +223,36 @@ void DomainClasses::CountClimbs() {
   for (std::size_t one = 0; one < in_.size(); ++one) {
     for (std::size_t other = 0; other < in_.size(); ++other) {
       for (const int domain : in_[other]) {
-        const int layers = fabric_.efa().LayersClimbed(first_[one], domain);
+        const int layers = fabric_.efa().LayersClimbed(in_[one].front(), domain);
         ++climbs_[one][other].at(static_cast<std::size_t>(layers));
       }
     }
   }
 }
 
-void DomainClasses::AddPair(std::size_t sender, std::size_t receiver) {
-  const auto [entry, added] = alike_.try_emplace({sender, receiver});
+// Returns the domains of another class with which a mesh joins one of the class that sends, or
+// receives.
+DomainClasses::Climbs DomainClasses::ClimbsIn(const DomainMesh& mesh, bool sends, std::size_t one,
+                                              std::size_t other) const {
+  const MeshDomains& list = sends ? *mesh.senders : *mesh.receivers;
+  const MeshDomains& others = sends ? *mesh.receivers : *mesh.senders;
+  const MeshDomain& first = *std::ranges::find(list, in_[one].front(), &MeshDomain::domain);
+  Climbs climbs{};
+  for (const MeshDomain& with : others) {
+    if (!AreJoined(first, with) || class_of_.at(with.domain) != other) continue;
+    const int layers = fabric_.efa().LayersClimbed(first.domain, with.domain);
+    ++climbs.at(static_cast<std::size_t>(layers));
+  }
+  return climbs;
+}
+
+void DomainClasses::AddPair(const DomainMesh& mesh, std::size_t sender, std::size_t receiver) {
+  const Pair pair = PairOf(mesh, sender, receiver);
+  const auto [entry, added] = alike_.try_emplace(pair);
   if (!added) return;
+  const bool split = std::get<0>(pair) != nullptr;
   const std::uint64_t itself = sender == receiver ? 1 : 0;
-  if (!by_layers_) {
+  if (!by_layers_ && !split) {
     if (in_[receiver].size() == itself) return;
     entry->second.push_back({.at_sender = in_[receiver].size() - itself,
                              .at_receiver = in_[sender].size() - itself,
@@ -191,14 +260,19 @@ void DomainClasses::AddPair(std::size_t sender, std::size_t receiver) {
                              .layers = FarthestBetween(sender, receiver)});
     return;
   }
+  Climbs out = split ? ClimbsIn(mesh, true, sender, receiver) : climbs_[sender][receiver];
+  Climbs in = split ? ClimbsIn(mesh, false, receiver, sender) : climbs_[receiver][sender];
+  if (!split) {
+    out[0] -= itself;
+    in[0] -= itself;
+  }
   for (std::size_t layers = 0; layers <= kNetworkLayers; ++layers) {
-    const std::uint64_t less = layers == 0 ? itself : 0;
-    AlikeFlows flows{.at_sender = climbs_[sender][receiver].at(layers) - less,
-                     .at_receiver = climbs_[receiver][sender].at(layers) - less,
+    if (out.at(layers) == 0) continue;
+    AlikeFlows flows{.at_sender = out.at(layers),
+                     .at_receiver = in.at(layers),
                      .uplinks = {},
                      .layers = static_cast<int>(layers)};
-    if (flows.at_sender == 0) continue;
-    flows.uplinks = UplinksBetween(sender, receiver, flows);
+    if (by_layers_) flows.uplinks = UplinksBetween(sender, receiver, flows);
     entry->second.push_back(std::move(flows));
   }
 }
@@ -236,7 +310,7 @@ int DomainClasses::FarthestBetween(std::size_t one, std::size_t other) const {
   if (fabric_.efa().timing().layer == VirtualDuration(0)) return 0;
   // Below one node are all, or two of them that lie below different nodes are as far.
   int layers = 0;
-  const int first = first_[one];
+  const int first = in_[one].front();
   for (const std::size_t domains : {one, other}) {
     for (const int domain : in_[domains]) {
       layers = std::max(layers, fabric_.efa().LayersClimbed(first, domain));

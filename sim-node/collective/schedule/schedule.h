@@ -88,9 +88,15 @@ struct Copy {
 struct MeshDomain {
   int domain = 0;
   std::uint64_t number = 0;  // by which strides are multiplied
+  std::uint64_t among = 0;   // it sends to those only, and gets from those, that have the same
   friend bool operator==(const MeshDomain&, const MeshDomain&) = default;
 };
 using MeshDomains = std::vector<MeshDomain>;
+
+// Whether one sends to the other in a mesh.
+inline bool AreJoined(const MeshDomain& sender, const MeshDomain& receiver) {
+  return sender.domain != receiver.domain && sender.among == receiver.among;
+}
 
 // The places of a send that many topology domains make to many others: each of the senders, between
 // its own chip of the number in its domain and the receiver's, to each of the receivers but itself.
@@ -161,7 +167,7 @@ template <typename Visit>
 void ForEachPair(const DomainMesh& mesh, const Send& one, const Visit& visit) {
   for (const MeshDomain& sender : *mesh.senders) {
     for (const MeshDomain& receiver : *mesh.receivers) {
-      if (sender.domain == receiver.domain) continue;
+      if (!AreJoined(sender, receiver)) continue;
       Send send = one;
       send.mesh = 0;
       send.from = Fabric::ChipOf(sender.domain, Fabric::LocalOf(one.from).value());
