@@ -116,7 +116,6 @@ class EfaNetwork {
   bool CanLimit(LinkId uplink) const;
 
  private:
-
   struct Node {
     int layer = 1;
     int number = 0;

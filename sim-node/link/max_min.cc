@@ -58,8 +58,7 @@ class FlowsOf {
 };
 
 std::vector<std::uint64_t> Solve(std::span<const std::span<const LinkId>> paths,
-                                 std::span<const std::uint64_t> capacities,
-                                 Counts counts) {
+                                 std::span<const std::uint64_t> capacities, Counts counts) {
   std::vector<Load> loads(capacities.size());
   std::vector<LinkId> used;
   std::vector<std::uint64_t> rates(paths.size(), kUnlimitedRate);
@@ -101,8 +100,7 @@ std::vector<std::uint64_t> Solve(std::span<const std::span<const LinkId>> paths,
 }  // namespace
 
 std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> paths,
-                                       std::span<const std::uint64_t> capacities,
-                                       Counts counts) {
+                                       std::span<const std::uint64_t> capacities, Counts counts) {
   std::size_t crossed = 0;
   for (const std::span<const LinkId> path : paths) crossed += path.size();
   if (crossed * kFew > capacities.size()) return Solve(paths, capacities, counts);

@@ -26,8 +26,8 @@ namespace tahoma::sim {
 // links: `counts[i][j]` is the number of those, itself included, that cross link j of path i.
 // Empty: each for itself.
 inline constexpr std::uint64_t kUnlimitedRate = ~std::uint64_t{0};
-std::vector<std::uint64_t> MaxMinRates(
-    std::span<const std::span<const LinkId>> paths, std::span<const std::uint64_t> capacities,
-    std::span<const std::span<const std::uint64_t>> counts = {});
+std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> paths,
+                                       std::span<const std::uint64_t> capacities,
+                                       std::span<const std::span<const std::uint64_t>> counts = {});
 
 }  // namespace tahoma::sim

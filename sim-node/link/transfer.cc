@@ -114,8 +114,13 @@ void Transfer::Start(std::vector<Flow> flows, Done done, std::function<void()> s
     if (at != last && touched.insert(at).second) AdvanceToNow(islands_[at]);
     last = at;
     const Wide left = static_cast<Wide>(flows[i].bytes) * kPicosecondsPerSecond;
-    islands_[at].running.push_back(
-        {.flow = flows[i], .route = {}, .counts = {}, .left = left, .rate = 0, .batch = id, .index = i});
+    islands_[at].running.push_back({.flow = flows[i],
+                                    .route = {},
+                                    .counts = {},
+                                    .left = left,
+                                    .rate = 0,
+                                    .batch = id,
+                                    .index = i});
   }
   if (flows.empty()) FinishLater(id);
   Go(std::move(touched));

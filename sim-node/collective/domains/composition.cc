@@ -14,6 +14,7 @@
 #include "lib/base/status.h"
 #include "lib/collective/predict_domains.h"
 #include "sim-node/collective/domains/between_domains.h"
+#include "sim-node/collective/domains/chunk_sizes.h"
 #include "sim-node/collective/domains/dealt_parts.h"
 #include "sim-node/collective/domains/domain_meshes.h"
 #include "sim-node/collective/domains/level_meshes.h"
@@ -40,6 +41,7 @@ class Composer {
         fabric_(of.fabric),
         between_(of.choice.between.value()),
         chunks_(static_cast<std::uint64_t>(of.choice.chunks.value())),
+        sizes_(of.request.operation, chunks_),
         options_(of.choice.options),
         flows_(of.variant.flows),
         kinds_(of.variant.dealt ? of.set.KindsWithNics() : of.set.kinds()),
@@ -47,7 +49,6 @@ class Composer {
         padded_(of.request, of.choice),
         reduced_(kinds_.size()),
         gathered_(kinds_.size()) {
-    weights_before_ = WeightsBefore();
     home_weights_ = WeightsOfHomes(of.variant.weighted);
     for (const DomainSet::Kind& kind : kinds_) {
       // Of several domains each has something else of its own.
@@ -95,6 +96,7 @@ class Composer {
   struct HomedRegion {
     Region region;
     int home = -1;
+    std::size_t kind = 0;                     // of the groups
     std::vector<std::uint64_t> starts = {0};  // of each group's, counted from this one's
   };
 
@@ -188,7 +190,7 @@ class Composer {
     const ChipSet set = SetOf(group.local, links);
     std::vector<std::uint64_t> chunks;
     for (std::uint64_t chunk = 0; chunk <= chunks_; ++chunk) {
-      chunks.push_back(ElementsBefore(chunk, layout_.bounds.back()));
+      chunks.push_back(sizes_.Before(chunk, layout_.bounds.back()));
     }
     TAHOMA_ASSIGN_OR_RETURN(root_,
                             RootPipelineOf({request_, group.local, set, links, options_}, chunks));
@@ -251,52 +253,29 @@ class Composer {
     return groups;
   }
 
-  // Chunks are of equal size, except where all that NICs and links do before others have work, or
-  // after it, is done with the first chunks or the last: these are smaller. Of a reduce-scatter the
-  // first is half as long, too, so that one of the two on the links ends while the other is in the
-  // middle.
-  std::uint64_t WeightOf(std::uint64_t chunk) const {
-    constexpr std::uint64_t kWhole = 6;
-    const std::uint64_t left = chunks_ - 1 - chunk;
-    if (request_.operation == Operation::kAllGather) return chunk < 2 ? 2 * (chunk + 1) : kWhole;
-    if (request_.operation != Operation::kReduceScatter) return kWhole;
-    if (left < 2) return 2 * (left + 1);
-    return chunk == 0 ? kWhole / 2 : kWhole;
-  }
-  std::vector<std::uint64_t> WeightsBefore() const {
-    std::vector<std::uint64_t> sums = {0};
-    for (std::uint64_t chunk = 0; chunk < chunks_; ++chunk) {
-      sums.push_back(sums.back() + WeightOf(chunk));
-    }
-    return sums;
-  }
-  std::uint64_t ElementsBefore(std::uint64_t chunk, std::uint64_t elements) const {
-    return static_cast<std::uint64_t>(static_cast<Wide>(elements) * weights_before_[chunk] /
-                                      weights_before_.back());
-  }
-
   // Returns a part of every member's block, by group, if there are homes; otherwise a part of the
   // buffer.
   std::vector<HomedRegion> RegionsOf(std::uint64_t chunk) const {
     const auto part = [&](const Extent& whole) {
-      return Extent{.begin = whole.begin + ElementsBefore(chunk, whole.size()),
-                    .end = whole.begin + ElementsBefore(chunk + 1, whole.size())};
+      return Extent{.begin = whole.begin + sizes_.Before(chunk, whole.size()),
+                    .end = whole.begin + sizes_.Before(chunk + 1, whole.size())};
     };
     std::vector<HomedRegion> regions;
     if (!HasHomes()) {
       regions.push_back({.region = Region({part({.begin = 0, .end = layout_.bounds.back()})})});
     }
-    for (const DomainSet::Kind& kind : HasHomes() ? KindsOfHomes() : std::vector<DomainSet::Kind>()) {
+    std::size_t number = 0;
+    for (const DomainSet::Kind& kind : KindsOfHomes()) {
       const std::vector<std::size_t>& first = set_.groups()[kind.front()].members;
       std::vector<Extent> pieces;
       for (const std::size_t member : first) {
         pieces.push_back(
             part({.begin = layout_.bounds[member], .end = layout_.bounds[member + 1]}));
       }
-      HomedRegion& homed = regions.emplace_back(
-          HomedRegion{.region = Region(std::move(pieces)),
-                      .home = static_cast<int>(kind.front()),
-                      .starts = {}});
+      HomedRegion& homed = regions.emplace_back(HomedRegion{.region = Region(std::move(pieces)),
+                                                            .home = static_cast<int>(kind.front()),
+                                                            .kind = number++,
+                                                            .starts = {}});
       for (const std::size_t group : kind) {
         homed.starts.push_back(layout_.bounds[set_.groups()[group].members[0]] -
                                layout_.bounds[first[0]]);
@@ -306,10 +285,11 @@ class Composer {
     return regions;
   }
 
-  // Groups whose blocks lie alike, or each by itself.
+  // Groups that have blocks which lie alike, or each by itself.
   std::vector<DomainSet::Kind> KindsOfHomes() const {
-    if (meshes_) return meshes_->kinds();
     std::vector<DomainSet::Kind> kinds;
+    if (!HasHomes()) return kinds;
+    if (meshes_) return meshes_->kinds();
     for (std::size_t group = 0; group < set_.size(); ++group) kinds.push_back({group});
     return kinds;
   }
@@ -620,13 +600,10 @@ class Composer {
     std::vector<MeshHome> homes;
     const std::vector<DomainSet::Kind>& kinds = meshes_->kinds();
     for (const HomedRegion& homed : regions) {
-      const auto own = std::ranges::find_if(kinds, [&](const DomainSet::Kind& kind) {
-        return IsOwn(homed, kind.front());
-      });
-      const auto kind = static_cast<std::size_t>(own - kinds.begin());
+      const auto domains = meshes_->Numbered(homed.kind, homed.starts);
       MeshHome& home = homes.emplace_back(MeshHome{.region = homed.region,
-                                                   .kind = kind,
-                                                   .domains = meshes_->Numbered(kind, homed.starts),
+                                                   .kind = homed.kind,
+                                                   .domains = domains,
                                                    .stride = 1,
                                                    .parts = {},
                                                    .places = {}});
@@ -649,7 +626,8 @@ class Composer {
                             ready);
     }
     const std::vector<MeshHome> homes = MeshHomesOf(regions);
-    const Ends sent = ScheduleMeshes(meshes_->PhasesOf(homes), HandOverKinds(homes, ready, /*back=*/false));
+    const Ends sent =
+        ScheduleMeshes(meshes_->PhasesOf(homes), HandOverKinds(homes, ready, /*back=*/false));
     return HandOverKinds(homes, sent, /*back=*/true);
   }
 
@@ -666,7 +644,7 @@ class Composer {
         Step step;
         for (const MeshSend& one : made.sends) {
           step.push_back(one.send);
-          step.back().mesh = NumberOf(one.mesh);
+          step.back().mesh = mesh_numbers_.Of(one.mesh, schedule_.meshes);
         }
         // A NIC is far slower than memory, and the packet's time holds its start.
         ScheduledStep scheduled{.step = Add(std::move(step), {}),
@@ -681,16 +659,6 @@ class Composer {
     }
     last_between_ = first_of_phase;
     return ready;
-  }
-
-  // The number of the mesh in the schedule.
-  std::uint32_t NumberOf(const DomainMesh& mesh) {
-    const auto number = static_cast<std::uint32_t>(schedule_.meshes.size()) + 1;
-    const auto [entry, added] = mesh_numbers_.try_emplace(
-        {mesh.senders.get(), mesh.receivers.get(), mesh.by_sender.offset, mesh.by_receiver.offset},
-        number);
-    if (added) schedule_.meshes.push_back(mesh);
-    return entry->second;
   }
 
   // Lets domains with unequal NICs hand over what they send, or get, of the homes' parts.
@@ -763,6 +731,7 @@ class Composer {
   const Fabric& fabric_;
   const InterAlgorithm between_;
   const std::uint64_t chunks_;
+  const ChunkSizes sizes_;
   const PlanOptions options_;
   const bool flows_;
   const std::vector<DomainSet::Kind> kinds_;
@@ -771,11 +740,8 @@ class Composer {
   // One message stands for those between all domains of two kinds.
   std::optional<DomainMeshes> meshes_;
   std::optional<LevelMeshes> levels_;  // they are made level by level
-  std::map<std::tuple<const MeshDomains*, const MeshDomains*, std::uint64_t, std::uint64_t>,
-           std::uint32_t>
-      mesh_numbers_;
-  std::vector<std::uint64_t> weights_before_;  // of each chunk
-  std::vector<int> home_weights_;              // by group, of what belongs to nobody
+  MeshNumbers mesh_numbers_;
+  std::vector<int> home_weights_;  // by group, of what belongs to nobody
   Schedule schedule_;
   RootPipeline root_;
   std::size_t from_root_ = 0;         // its steps that are scheduled

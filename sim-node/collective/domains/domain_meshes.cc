@@ -88,6 +88,14 @@ std::vector<std::uint64_t> MeshHome::Starts() const {
   return starts;
 }
 
+std::uint32_t MeshNumbers::Of(const DomainMesh& mesh, std::vector<DomainMesh>& meshes) {
+  const auto [entry, added] = numbers_.try_emplace(
+      {mesh.senders.get(), mesh.receivers.get(), mesh.by_sender.offset, mesh.by_receiver.offset},
+      static_cast<std::uint32_t>(meshes.size()) + 1);
+  if (added) meshes.push_back(mesh);
+  return entry->second;
+}
+
 DomainMeshes::DomainMeshes(const Request& request, const DomainSet& set,
                            std::vector<DomainSet::Kind> kinds)
     : request_(request), set_(set), kinds_(std::move(kinds)) {
@@ -115,8 +123,7 @@ std::shared_ptr<const MeshDomains> DomainMeshes::Numbered(
   if (known) return known;
   MeshDomains domains;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    domains.push_back(
-        {.domain = set_.groups()[kinds_[kind][i]].domain, .number = numbers[i]});
+    domains.push_back({.domain = set_.groups()[kinds_[kind][i]].domain, .number = numbers[i]});
   }
   known = std::make_shared<const MeshDomains>(std::move(domains));
   return known;
@@ -244,7 +251,8 @@ void DomainMeshes::Append(const MeshHome& home, std::size_t kind, bool to_home, 
   if (kinds_[kind].size() == 1 && home.kind == kind) return;  // to itself
   const auto step_with = [&](const std::vector<Copy>& copies) -> MeshStep& {
     const auto known = std::ranges::find(phase, copies, &MeshStep::copies);
-    return known != phase.end() ? *known : phase.emplace_back(MeshStep{.sends = {}, .copies = copies});
+    return known != phase.end() ? *known
+                                : phase.emplace_back(MeshStep{.sends = {}, .copies = copies});
   };
   if (home.places.empty()) {
     MeshStep& step = step_with({{}});
@@ -304,8 +312,8 @@ std::vector<HandOverPlaces> DomainMeshes::PlacesOf(const MeshHome& home, std::si
       if (others) places->parts = starts;
     }
     const int further = group.domain - set_.groups()[groups.front()].domain;
-    places->copies.push_back({.chips = further * Fabric::kChipsPerDomain,
-                              .bytes = others ? 0 : starts[i]});
+    places->copies.push_back(
+        {.chips = further * Fabric::kChipsPerDomain, .bytes = others ? 0 : starts[i]});
   }
   return all;
 }

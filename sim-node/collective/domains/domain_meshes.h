@@ -71,6 +71,18 @@ struct MeshStep {
 // Steps that are made at the same time.
 using MeshPhase = std::vector<MeshStep>;
 
+// Keeps each mesh of a schedule once.
+class MeshNumbers {
+ public:
+  // Returns the number of the mesh among these, from 1, to which it is added if it is new.
+  std::uint32_t Of(const DomainMesh& mesh, std::vector<DomainMesh>& meshes);
+
+ private:
+  std::map<std::tuple<const MeshDomains*, const MeshDomains*, std::uint64_t, std::uint64_t>,
+           std::uint32_t>
+      numbers_;
+};
+
 class DomainMeshes {
  public:
   // All outlive it.

@@ -120,9 +120,8 @@ LevelMeshes::List LevelMeshes::AllAt(std::size_t level) {
   MeshDomains domains;
   // The root of a broadcast gets nothing.
   for (std::size_t group = rooted() ? 1 : 0; group < set_.size(); ++group) {
-    domains.push_back({.domain = set_.groups()[group].domain,
-                       .number = 0,
-                       .among = OthersOf(group, level)});
+    domains.push_back(
+        {.domain = set_.groups()[group].domain, .number = 0, .among = OthersOf(group, level)});
   }
   known = std::make_shared<const MeshDomains>(std::move(domains));
   return known;
@@ -153,8 +152,8 @@ std::size_t LevelMeshes::WithZeros(std::size_t group, std::size_t begin, std::si
 bool LevelMeshes::Serves(const std::vector<std::uint64_t>& starts) const {
   for (std::size_t group = 0; group < set_.size(); ++group) {
     for (std::size_t level = 1; level < levels(); ++level) {
-      if (starts[group] != starts[WithZeros(group, level, levels())] +
-                               starts[WithZeros(group, 0, level)]) {
+      if (starts[group] !=
+          starts[WithZeros(group, level, levels())] + starts[WithZeros(group, 0, level)]) {
         return false;
       }
     }
@@ -175,9 +174,8 @@ std::vector<LevelMeshes::Pieces> LevelMeshes::PiecesOf(const Region& region) con
       pieces.first = piece;
       pieces.place = place;
     }
-    pieces.copies.push_back(
-        {.chips = local[place].chip.value() - local[pieces.place].chip.value(),
-         .bytes = BytesOf(request_, piece.begin - pieces.first.begin)});
+    pieces.copies.push_back({.chips = local[place].chip.value() - local[pieces.place].chip.value(),
+                             .bytes = BytesOf(request_, piece.begin - pieces.first.begin)});
   }
   std::vector<Pieces> all;
   for (auto& [length, pieces] : by_length) all.push_back(std::move(pieces));
@@ -211,8 +209,7 @@ MeshStep LevelMeshes::StepAt(const Pieces& pieces, std::size_t level, bool to_ho
   const auto add = [&](std::uint64_t begin, std::uint64_t end, std::uint64_t of_each) {
     const List answering = Answering(level, begin, end, to_home && rooted());
     const Extent elements{.begin = pieces.first.begin, .end = pieces.first.begin + of_each};
-    step.sends.push_back(
-        Make(answering, others, elements, pieces.place, stride, to_home, action));
+    step.sends.push_back(Make(answering, others, elements, pieces.place, stride, to_home, action));
   };
   if (whole > 0) add(0, whole, stride);
   if (length > whole * stride) add(whole, whole + 1, length - whole * stride);
@@ -221,8 +218,7 @@ MeshStep LevelMeshes::StepAt(const Pieces& pieces, std::size_t level, bool to_ho
 
 std::vector<MeshPhase> LevelMeshes::PhasesOf(const Extent& elements) {
   const std::size_t places = set_.groups()[0].local.size();
-  const std::vector<std::uint64_t> bounds =
-      CutBy(std::vector<int>(places, 1), elements.size());
+  const std::vector<std::uint64_t> bounds = CutBy(std::vector<int>(places, 1), elements.size());
   std::vector<Extent> blocks;
   for (std::size_t place = 0; place < places; ++place) {
     blocks.push_back(

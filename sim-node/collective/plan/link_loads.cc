@@ -36,7 +36,8 @@ std::optional<int> OnlyDomainOf(const Step& step) {
   if (step.empty()) return std::nullopt;
   const int domain = Fabric::DomainOf(step[0].from);
   const bool only = std::ranges::all_of(step, [&](const Send& send) {
-    return send.mesh == 0 && Fabric::DomainOf(send.from) == domain && Fabric::DomainOf(send.to) == domain;
+    return send.mesh == 0 && Fabric::DomainOf(send.from) == domain &&
+           Fabric::DomainOf(send.to) == domain;
   });
   return only ? std::optional(domain) : std::nullopt;
 }
@@ -330,12 +331,11 @@ class Loads {
         between[sides] += send.bytes * count;
         const int from = Fabric::LocalOf(send.from).value() + chips;
         const int to = Fabric::LocalOf(send.to).value() + chips;
-        TAHOMA_RETURN_IF_ERROR(
-            AddNics(NicDirection::kOut, from, OthersOf(*sides.first, *sides.second),
-                    send.bytes * count, times));
-        TAHOMA_RETURN_IF_ERROR(AddNics(NicDirection::kIn, to,
-                                       OthersOf(*sides.second, *sides.first), send.bytes * count,
+        TAHOMA_RETURN_IF_ERROR(AddNics(NicDirection::kOut, from,
+                                       OthersOf(*sides.first, *sides.second), send.bytes * count,
                                        times));
+        TAHOMA_RETURN_IF_ERROR(AddNics(NicDirection::kIn, to, OthersOf(*sides.second, *sides.first),
+                                       send.bytes * count, times));
       }
     }
     for (const auto& [sides, bytes] : between) {
@@ -461,7 +461,7 @@ class Loads {
   const Fabric& fabric_;
   const DomainKinds kinds_;
   std::map<Sides, std::vector<Crossing>> crossings_;
-  std::map<Sides, Others> others_;  // of the first with the second
+  std::map<Sides, Others> others_;    // of the first with the second
   std::vector<std::uint64_t> bytes_;  // by link
   std::vector<VirtualTime> last_;     // arrival in the step; 0 = none
   std::vector<Busy> busy_;

@@ -285,8 +285,7 @@ std::vector<AlikeFlows::Uplink> DomainClasses::UplinksBetween(std::size_t sender
   std::vector<AlikeFlows::Uplink> uplinks;
   for (int layer = kLayers; layer > kLayers - flows.layers; --layer) {
     const auto add = [&](std::size_t domains, NicDirection direction, std::uint64_t of_each) {
-      const LinkId link =
-          network.UplinkOf(nodes_[domains].at(IndexOf(layer)), layer, direction);
+      const LinkId link = network.UplinkOf(nodes_[domains].at(IndexOf(layer)), layer, direction);
       if (!network.CanLimit(link)) return;
       uplinks.push_back({.link = link, .flows = CountBelow(domains, layer) * of_each});
     };

@@ -8,8 +8,8 @@
 // rates and, where uplinks can limit messages, that lie at the same place of the network: below
 // nodes with the same uplinks and the same domains below. All domains of a class then send as many
 // messages of each kind over their NICs and uplinks, and so get the same rates (an equitable
-// partition of the links). Where meshes join only some of their domains (MeshDomain::among), classes
-// are split until that holds.
+// partition of the links). Where meshes join only some of their domains (MeshDomain::among),
+// classes are split until that holds.
 //
 // Thread safety: const members may run together.
 

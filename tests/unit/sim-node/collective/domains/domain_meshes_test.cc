@@ -51,11 +51,12 @@ std::vector<int> AnyOrderOf(int domains, Rng& rng) {
 }
 
 Plan Composed(const Request& request, const std::vector<Member>& members, const Fabric& fabric,
-              int chunks, const HierarchyVariant& variant) {
+              int chunks, const HierarchyVariant& variant,
+              InterAlgorithm between = InterAlgorithm::kMesh) {
   std::vector<int> weights;
   for (const Member& member : members) weights.push_back(member.ranks);
   const Layout layout = Layout::Weighted(weights, request.bytes / Size(request.type), 4);
-  const HierarchyChoice choice{.between = InterAlgorithm::kMesh, .chunks = chunks};
+  const HierarchyChoice choice{.between = between, .chunks = chunks};
   const DomainSet set(members, fabric);
   auto schedule = ComposePhases({request, layout, set, fabric, choice, variant});
   EXPECT_TRUE(schedule.ok()) << schedule.status();
@@ -79,8 +80,8 @@ void ExpectSameBytes(const Plan& one, const Plan& all, const Fabric& fabric, dou
   const std::vector<std::uint64_t> others = BytesOf(all, fabric);
   const LinkId first_nic = fabric.NicOf(Fabric::ChipOf(0, 0), NicDirection::kOut);
   const LinkId last_nic = fabric.UplinkOf(0, 1, NicDirection::kOut);
-  const auto most = static_cast<double>(
-      *std::max_element(others.begin() + first_nic, others.begin() + last_nic));
+  const auto most =
+      static_cast<double>(*std::max_element(others.begin() + first_nic, others.begin() + last_nic));
   for (LinkId nic = first_nic; nic < last_nic; ++nic) {
     EXPECT_NEAR(static_cast<double>(ones[nic]), static_cast<double>(others[nic]), within * most)
         << fabric.Name(nic);
@@ -103,8 +104,8 @@ Fabric RandomFabric(int domains, Rng& rng) {
       EXPECT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(domain, down[0]), 500).ok());
     }
     if (fate == 2) {
-      const LinkId link = TorusLinks::IdOf(torus::ChipIndex(down[1]), torus::Axis::kX,
-                                           torus::Direction::kPlus);
+      const LinkId link =
+          TorusLinks::IdOf(torus::ChipIndex(down[1]), torus::Axis::kX, torus::Direction::kPlus);
       EXPECT_TRUE(fabric.SetPermille(fabric.LinkOf(domain, link), 0).ok());
     }
   }
@@ -157,13 +158,59 @@ TEST(DomainMeshesTest, NicsCarryAsMuchAndTimesAreTheSameAsWithAMessageForEachTwo
   }
 }
 
+// Domains below regular nodes of one or two layers with narrow uplinks.
+Fabric Narrow(int below, int nodes, int above) {
+  return Joined(Instance(LinkTiming{}), below * nodes * above,
+                {.oversubscription_permille = {1000, above > 1 ? 3000U : 1000U, 4000}},
+                {.domains_under_layer3 = below,
+                 .layer3_under_layer2 = above > 1 ? nodes : 1000,
+                 .layer2_under_layer1 = 1000});
+}
+
+TEST(DomainMeshesTest, LevelsBringEveryByteToItsPlaceWithTheSameBytesInTheSameTime) {
+  Rng rng(22);
+  struct Layers {
+    int below, nodes, above;
+  };
+  for (const Layers& layers : {Layers{2, 2, 1}, {3, 2, 1}, {2, 3, 1}, {2, 2, 2}, {2, 2, 3}}) {
+    const Fabric fabric = Narrow(layers.below, layers.nodes, layers.above);
+    const std::vector<torus::ChipMask> chips(static_cast<std::size_t>(fabric.domain_count()),
+                                             0xffff);
+    std::vector<int> in_order(chips.size());
+    std::iota(in_order.begin(), in_order.end(), 0);
+    for (const Operation operation : kPhased) {
+      const bool blocks =
+          operation == Operation::kAllGather || operation == Operation::kReduceScatter;
+      const std::vector<Member> members =
+          MembersIn(blocks ? in_order : AnyOrderOf(fabric.domain_count(), rng), chips);
+      const Request large{.operation = operation, .bytes = members.size() * kMiB};
+      const Plan one =
+          Composed(large, members, fabric, 2, {.meshes = true}, InterAlgorithm::kLevels);
+      const Plan all = Composed(large, members, fabric, 2, {}, InterAlgorithm::kLevels);
+      EXPECT_NEAR(MicrosecondsOf(one), MicrosecondsOf(all), 0.01 * MicrosecondsOf(all))
+          << Name(operation) << " of " << fabric.domain_count();
+      ExpectSameBytes(one, all, fabric, 0.01);
+      // Some homes have a shorter part, or none.
+      const std::uint64_t elements =
+          members.size() * (1 + rng.Below(50)) + (blocks ? 0 : rng.Below(99));
+      const Request small{.operation = operation, .bytes = 4 * elements};
+      const Plan cut =
+          Composed(small, members, fabric, 2, {.meshes = true}, InterAlgorithm::kLevels);
+      EXPECT_EQ(WrongElements(cut, small, ReduceOp::kSum, members), 0U) << Name(operation);
+      EXPECT_EQ(WrongElements(Shuffled(cut, rng), small, ReduceOp::kSum, members), 0U)
+          << Name(operation) << " in another order";
+    }
+  }
+}
+
 TEST(DomainMeshesTest, DomainsAreOfOneKindThatHaveTheSameChipsNicsAndBlocks) {
   Fabric fabric = Joined(Instance(LinkTiming{}), 6);
   ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(1, 3), 0).ok());
   ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(4, 3), 0).ok());
   ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(5, 3), 500).ok());
   ASSERT_TRUE(fabric.SetPermille(fabric.LinkOf(2, 0), 0).ok());
-  const std::vector<Member> members = MembersIn({0, 1, 2, 3, 4, 5}, std::vector<torus::ChipMask>(6, 0xffff));
+  const std::vector<Member> members =
+      MembersIn({0, 1, 2, 3, 4, 5}, std::vector<torus::ChipMask>(6, 0xffff));
   const DomainSet set(members, fabric);
   const auto kinds = [&](Operation operation, std::uint64_t elements, bool by_links = false) {
     const Layout layout = Layout::Weighted(std::vector<int>(members.size(), 1), elements, 4);

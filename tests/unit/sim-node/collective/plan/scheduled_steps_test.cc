@@ -226,7 +226,7 @@ std::shared_ptr<const MeshDomains> SomeOf(int domains, Rng& rng) {
   return std::make_shared<const MeshDomains>(std::move(some));
 }
 
-// Steps of one to three sends in meshes of a few lists of domains, each chip at one of three places.
+// Steps of one to three sends in meshes of a few lists of domains, at three places of each.
 Schedule RandomMeshes(int domains, Rng& rng) {
   std::vector<std::shared_ptr<const MeshDomains>> lists;
   for (int i = 0; i < 3; ++i) lists.push_back(SomeOf(domains, rng));
@@ -277,9 +277,9 @@ TEST(ScheduledStepsTest, MeshesOverUplinksThatLimitThemTakeTheSameTimesWrittenOu
   for (int round = 0; round < 60; ++round) {
     const int domains = 6 + static_cast<int>(rng.Below(7));
     const auto over = [&] { return 1000 * (1 + static_cast<std::uint32_t>(rng.Below(9))); };
-    Fabric fabric =
-        Domains(domains, {.layer = Microseconds(1), .oversubscription_permille = {over(), over(), over()}},
-                {.domains_under_layer3 = 2, .layer3_under_layer2 = 2});
+    Fabric fabric = Domains(
+        domains, {.layer = Microseconds(1), .oversubscription_permille = {over(), over(), over()}},
+        {.domains_under_layer3 = 2, .layer3_under_layer2 = 2});
     const Schedule schedule = RandomMeshes(domains, rng);
     const auto [once, all] = ExpectSameTimes({schedule}, fabric);
     EXPECT_LE(once, all);
