@@ -1,7 +1,7 @@
 // The messages between topology domains of which many are alike: not one for each two domains, but
 // one for each two kinds of them, with the domains that make it (DomainMesh).
 //
-//   const DomainMeshes meshes(request, set, MeshKindsOf(request, layout, set, false));
+//   DomainMeshes meshes(request, set, MeshKindsOf(request, layout, set, /*by_links=*/false));
 //   const auto homes = meshes.HomesIn({.begin = 0, .end = 1 << 20}, weights);
 //   const std::vector<MeshPhase> phases = meshes.PhasesOf(homes);   // one after the other
 //

@@ -460,6 +460,29 @@ bool MayMeshLevels(const Question& asked) {
   return LevelMeshes(asked.request, asked.set, *std::move(tree)).Serves(starts);
 }
 
+// Says on what condition so many domains are planned that the request does not meet; empty: none.
+std::string ConditionOfMany(const Question& asked) {
+  const Request& request = asked.request;
+  const auto between = asked.choice.between;
+  if (request.operation == Operation::kAllToAll) {
+    if (WorthMeshes(asked)) return "";
+    return fmt::format("with at most {} kinds of chips and ranks, and no NIC down",
+                       kAllToAllKindsMost);
+  }
+  if (between == InterAlgorithm::kLevels) {
+    return asked.level_meshes ? "" : "by levels below nodes with as many domains that are alike";
+  }
+  if (between && *between != InterAlgorithm::kMesh) return "in a mesh or by levels";
+  if (asked.meshes) return "";
+  const bool blocks =
+      request.operation == Operation::kAllGather || request.operation == Operation::kReduceScatter;
+  const std::uint64_t even = RanksOf(asked.members) * Size(request.type);
+  if (blocks && request.bytes % even != 0) {
+    return fmt::format("with blocks of one length, here with a multiple of {} bytes", even);
+  }
+  return fmt::format("with at most {} kinds of chips, NICs and blocks", kMeshKindsMost);
+}
+
 // Refuses what would take a message for each two domains, or ranks, of too many.
 absl::Status CheckSize(const Question& asked) {
   const bool all_to_all =
@@ -469,25 +492,12 @@ absl::Status CheckSize(const Question& asked) {
   const bool few =
       all_to_all ? ranks * ranks <= kListedBlocksMost : asked.set.size() <= kListedDomainsMost;
   if (few) return absl::OkStatus();
-  std::string why;
-  const InterAlgorithm between = asked.choice.between.value_or(InterAlgorithm::kMesh);
-  if (between == InterAlgorithm::kLevels && !all_to_all && !asked.level_meshes) {
-    why = "by levels only below nodes with as many domains that are alike";
-  } else if (between != InterAlgorithm::kMesh && between != InterAlgorithm::kLevels) {
-    why = "only in a mesh or by levels";
-  } else if (all_to_all && !WorthMeshes(asked)) {
-    why = fmt::format("only with at most {} kinds of chips and ranks, and no NIC down",
-                      kAllToAllKindsMost);
-  } else if (!all_to_all && !asked.meshes) {
-    why = fmt::format("only with at most {} kinds of chips, NICs and lengths of blocks",
-                      kMeshKindsMost);
-  } else {
-    return absl::OkStatus();
-  }
+  const std::string condition = ConditionOfMany(asked);
+  if (condition.empty()) return absl::OkStatus();
   return FailedPrecondition(
-      "so many domains ({}) are planned {}: otherwise each two of them have "
+      "so many domains ({}) are planned only {}: otherwise each two of them have "
       "messages of their own",
-      asked.set.size(), why);
+      asked.set.size(), condition);
 }
 
 // Plans in one topology domain, with the chips' numbers in the fabric.
