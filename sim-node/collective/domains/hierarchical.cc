@@ -39,7 +39,7 @@ constexpr std::size_t kListedAlwaysMost = 32;
 constexpr std::size_t kMeshKindsMost = 32;
 constexpr std::size_t kLikeEachLeast = 2;
 // The same of an all-to-all, where each two chips of two kinds have a message.
-constexpr std::size_t kAllToAllKindsMost = 6;
+constexpr std::size_t kAllToAllKindsMost = 8;
 // The most blocks of an all-to-all that are listed one by one.
 constexpr std::uint64_t kListedBlocksMost = std::uint64_t{1} << 24U;
 
@@ -373,12 +373,10 @@ absl::StatusOr<Plan> PlanAllToAll(const Question& asked,
   const std::uint64_t of_chip = 2 * most * ranks * block;  // read, written
   const StepWork work = WorkOf(of_chip, static_cast<int>(asked.members.size()) - 1, {},
                                asked.choice.options.costs, asked.fabric.timing());
-  Plan plan{.algorithm = Algorithm::kHier,
-            .schedule = AllToAllOver(asked.request, asked.members, asked.set, kinds, block),
-            .times = {}};
-  // Ranks on one chip copy beside the messages; memory serves all of them at once.
-  plan.schedule.work.assign(plan.schedule.steps.size(), work);
-  plan.schedule.work.back().memory = {};
+  Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
+  TAHOMA_ASSIGN_OR_RETURN(
+      plan.schedule, AllToAllOver({asked.request, asked.members, asked.set, asked.fabric, kinds,
+                                   block, work, asked.choice.options.costs}));
   return Timed(std::move(plan), asked.fabric);
 }
 
@@ -466,8 +464,7 @@ std::string ConditionOfMany(const Question& asked) {
   const auto between = asked.choice.between;
   if (request.operation == Operation::kAllToAll) {
     if (WorthMeshes(asked)) return "";
-    return fmt::format("with at most {} kinds of chips and ranks, and no NIC down",
-                       kAllToAllKindsMost);
+    return fmt::format("with at most {} kinds of chips, ranks and NICs down", kAllToAllKindsMost);
   }
   if (between == InterAlgorithm::kLevels) {
     return asked.level_meshes ? "" : "by levels below nodes with as many domains that are alike";

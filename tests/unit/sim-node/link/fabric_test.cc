@@ -214,7 +214,7 @@ TEST(EfaTest, AFlowThatStandsForAlikeOnesTakesTheirTimeWhileOthersEndAndBegin) {
     listed_later.push_back(Between(domain, 7, (domain + 1) % 3, 7));
   }
   std::vector<Flow> one = {Between(0, 0, 2, 0), Between(0, 5, 1, 5, kMiB / 2)};
-  const AlikeFlows two{.at_sender = 2, .at_receiver = 2};
+  const AlikeFlows two{.at_sender = 2, .at_receiver = 2, .uplinks = {}};
   one[0].alike = &two;
   const std::vector<Flow> one_later = {Between(0, 7, 1, 7)};
   const VirtualDuration half = TransferTime(kMiB / 2, kEfaRate);
