@@ -665,26 +665,21 @@ class Composer {
   Ends HandOverKinds(const std::vector<MeshHome>& homes, const Ends& after, bool back) {
     Ends ends = after;
     for (std::size_t kind = 0; kind < meshes_->kinds().size(); ++kind) {
-      if (!HasUnequalNics(set_.groups()[meshes_->kinds()[kind].front()])) continue;
-      for (std::size_t home = 0; home < homes.size(); ++home) {
-        Step step = meshes_->HandOver(homes[home], kind, back);
-        if (step.empty()) continue;
-        const std::size_t front = meshes_->kinds()[kind].front();
-        const bool own = HandsOver(/*home=*/true, front, back);
-        const bool others = HandsOver(/*home=*/false, front, back);
-        for (const HandOverPlaces& places : meshes_->PlacesOf(homes[home], kind, own, others)) {
-          Chain({Add(step, WorkOf(step, {}, options_.costs, fabric_.timing()))}, places.copies,
-                places.through, after);
-          ScheduledStep& scheduled = schedule_.scheduled.back();
-          scheduled.parts = places.parts;
-          const auto number = static_cast<std::uint32_t>(schedule_.scheduled.size() - 1);
-          // The first chunk's bytes go first: side by side all would be handed over before one is
-          // sent.
-          const auto [before, first] =
-              last_in_kind_.try_emplace({kind, home, back, places.through}, number);
-          if (!first) scheduled.behind = std::exchange(before->second, number);
-          ends.push_back(number);
-        }
+      const std::size_t front = meshes_->kinds()[kind].front();
+      if (!HasUnequalNics(set_.groups()[front])) continue;
+      const bool own = HandsOver(/*home=*/true, front, back);
+      const bool others = HandsOver(/*home=*/false, front, back);
+      std::size_t step = 0;
+      for (HandOverStep& made : meshes_->HandOversOf(homes, kind, back, own, others)) {
+        const StepWork work = WorkOf(made.step, {}, options_.costs, fabric_.timing());
+        const Ends last =
+            Chain({Add(std::move(made.step), work)}, made.copies, made.through, after);
+        schedule_.scheduled.back().parts = std::move(made.parts);
+        // The first chunk's bytes go first: side by side all would be handed over before one is
+        // sent.
+        const auto [before, first] = last_in_kind_.try_emplace({kind, step++, back}, last.front());
+        if (!first) schedule_.scheduled.back().behind = std::exchange(before->second, last.front());
+        ends.push_back(last.front());
       }
     }
     return ends;
@@ -752,9 +747,8 @@ class Composer {
   std::vector<std::uint32_t> last_between_;  // by step, of the chunk before
   // What was handed over last, or back, by group.
   std::map<std::pair<std::size_t, bool>, std::uint32_t> last_handed_;
-  // The same by kind of meshes and number of the homes.
-  std::map<std::tuple<std::size_t, std::size_t, bool, torus::ChipMask>, std::uint32_t>
-      last_in_kind_;
+  // The same by kind of domains and number of the step.
+  std::map<std::tuple<std::size_t, std::size_t, bool>, std::uint32_t> last_in_kind_;
   std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, WorkedSteps>
       padded_steps_;
   std::map<std::tuple<Inside, std::size_t, std::vector<Extent>, std::vector<std::uint64_t>>, Ends>

@@ -295,25 +295,54 @@ Step DomainMeshes::HandOver(const MeshHome& home, std::size_t kind, bool back) c
   return step;
 }
 
-std::vector<HandOverPlaces> DomainMeshes::PlacesOf(const MeshHome& home, std::size_t kind, bool own,
-                                                   bool others) const {
+// Returns where that is made: steps without sends.
+std::vector<HandOverStep> DomainMeshes::PlacesOf(const MeshHome& home, std::size_t kind, bool own,
+                                                 bool others) const {
   const DomainSet::Kind& groups = kinds_[kind];
   own = own && kind == home.kind;
   others = others && (kind != home.kind || groups.size() > 1);
-  std::vector<HandOverPlaces> all;
+  std::vector<HandOverStep> all;
   if (!own && !others) return all;
   std::vector<std::uint64_t> starts;
   for (const std::uint64_t start : home.Starts()) starts.push_back(BytesOf(request_, start));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const DomainSet::Group& group = set_.groups()[groups[i]];
-    auto places = std::ranges::find(all, group.through, &HandOverPlaces::through);
+    auto places = std::ranges::find(all, group.through, &HandOverStep::through);
     if (places == all.end()) {
-      places = all.insert(all.end(), {.through = group.through, .copies = {}});
+      places =
+          all.insert(all.end(), {.step = {}, .through = group.through, .copies = {}, .parts = {0}});
       if (others) places->parts = starts;
     }
     const int further = group.domain - set_.groups()[groups.front()].domain;
     places->copies.push_back(
         {.chips = further * Fabric::kChipsPerDomain, .bytes = others ? 0 : starts[i]});
+  }
+  return all;
+}
+
+std::vector<HandOverStep> DomainMeshes::HandOversOf(const std::vector<MeshHome>& homes,
+                                                    std::size_t kind, bool back, bool own,
+                                                    bool others) const {
+  std::vector<HandOverStep> all;
+  for (const MeshHome& home : homes) {
+    const Step step = HandOver(home, kind, back);
+    if (step.empty()) continue;
+    for (HandOverStep& made : PlacesOf(home, kind, own, others)) {
+      // What is made at one place only is written there, so that it goes together with others.
+      std::uint64_t further = 0;
+      if (made.parts.size() == 1) further += std::exchange(made.parts[0], 0);
+      if (made.copies.size() == 1) further += std::exchange(made.copies[0].bytes, 0);
+      const auto same = std::ranges::find_if(all, [&](const HandOverStep& known) {
+        return known.through == made.through && known.copies == made.copies &&
+               known.parts == made.parts;
+      });
+      Step& sends = (same != all.end() ? *same : all.emplace_back(std::move(made))).step;
+      for (Send send : step) {
+        send.offset += further;
+        send.to_offset += further;
+        sends.push_back(send);
+      }
+    }
   }
   return all;
 }

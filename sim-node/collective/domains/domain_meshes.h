@@ -52,11 +52,12 @@ struct MeshHome {
   std::vector<std::uint64_t> Starts() const;
 };
 
-// Where the groups of one kind hand over: all parts of a home, or each its own.
-struct HandOverPlaces {
+// A step inside all groups of a kind.
+struct HandOverStep {
+  Step step;
   torus::ChipMask through = 0;
   std::vector<Copy> copies;
-  std::vector<std::uint64_t> parts = {0};
+  std::vector<std::uint64_t> parts;
 };
 
 struct MeshSend {
@@ -99,13 +100,11 @@ class DomainMeshes {
   std::shared_ptr<const MeshDomains> Numbered(std::size_t kind,
                                               const std::vector<std::uint64_t>& numbers);
 
-  // What the first domain of the kind hands over inside of the parts of the first home, from the
-  // chips that have them to those that answer for them, or back.
-  Step HandOver(const MeshHome& home, std::size_t kind, bool back) const;
-  // Where all of the kind do that: with their own parts of the home, with the others' (then perhaps
-  // with their own, too), or with both.
-  std::vector<HandOverPlaces> PlacesOf(const MeshHome& home, std::size_t kind, bool own,
-                                       bool others) const;
+  // What the domains of the kind hand over inside of the homes' parts: from the chips that have them
+  // to those that answer for them, or back: their own parts, the others' (then perhaps their own,
+  // too), or both. All at the same time.
+  std::vector<HandOverStep> HandOversOf(const std::vector<MeshHome>& homes, std::size_t kind,
+                                        bool back, bool own, bool others) const;
   // The messages of the request between the domains, from phase to phase.
   std::vector<MeshPhase> PhasesOf(const std::vector<MeshHome>& homes);
 
@@ -121,6 +120,10 @@ class DomainMeshes {
                   std::size_t kind);
   void CutAmong(const std::vector<Segment>& segments, const std::vector<int>& weights,
                 std::vector<MeshHome>& homes);
+
+  Step HandOver(const MeshHome& home, std::size_t kind, bool back) const;
+  std::vector<HandOverStep> PlacesOf(const MeshHome& home, std::size_t kind, bool own,
+                                     bool others) const;
 
   void Append(const MeshHome& home, std::size_t kind, bool to_home, Action action,
               MeshPhase& phase);
