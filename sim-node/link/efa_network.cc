@@ -167,9 +167,9 @@ absl::StatusOr<std::vector<LinkId>> EfaNetwork::FindRoute(DomainChip from, Domai
   return route;
 }
 
-VirtualDuration EfaNetwork::Latency(int from_domain, int to_domain, VirtualDuration step) const {
+VirtualDuration EfaNetwork::Latency(int layers, VirtualDuration step) const {
   const VirtualDuration packet = std::max(timing_.packet - step, VirtualDuration(0));
-  return packet + timing_.layer * LayersClimbed(from_domain, to_domain);
+  return packet + timing_.layer * layers;
 }
 
 }  // namespace tahoma::sim

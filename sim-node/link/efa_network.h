@@ -105,14 +105,17 @@ class EfaNetwork {
   absl::StatusOr<std::vector<LinkId>> FindRoute(DomainChip from, DomainChip to) const;
   // Returns the time from the departure to the arrival of the first byte; `step` is the part of the
   // packet's time that is spent before departure.
-  VirtualDuration Latency(int from_domain, int to_domain, VirtualDuration step) const;
-
- private:
-  // Returns the number of layers below the first node that is above both domains; all three when
-  // there is none.
+  VirtualDuration Latency(int from_domain, int to_domain, VirtualDuration step) const {
+    return Latency(LayersClimbed(from_domain, to_domain), step);
+  }
+  VirtualDuration Latency(int layers, VirtualDuration step) const;
+  // Returns the number of layers below the first node that is above both domains, all three when
+  // there is none: a message between them crosses their uplinks.
   int LayersClimbed(int domain, int other) const;
+  // Whether an uplink can be full before the NICs below it are.
   bool CanLimit(LinkId uplink) const;
 
+ private:
   struct Node {
     int layer = 1;
     int number = 0;

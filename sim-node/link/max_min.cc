@@ -11,16 +11,14 @@ namespace {
 
 struct Load {
   std::uint64_t left = 0;     // capacity not yet given away
-  std::uint32_t growing = 0;  // flows whose rate is open
+  std::uint64_t growing = 0;  // flows whose rate is open
   std::uint32_t listed = 0;   // of them that are not stood for by another
 };
 
-// The flows that share a link of the path, itself included.
-std::uint32_t CountAt(std::span<const AlikeFlows> alike, std::size_t flow, std::size_t link,
-                      std::size_t links) {
-  if (alike.empty()) return 1;
-  if (link == 0) return alike[flow].at_first;
-  return link + 1 == links ? alike[flow].at_last : alike[flow].between;
+using Counts = std::span<const std::span<const std::uint64_t>>;
+
+std::uint64_t CountAt(Counts counts, std::size_t flow, std::size_t link) {
+  return counts.empty() ? 1 : counts[flow][link];
 }
 
 // A link in so many, or fewer, is few.
@@ -60,17 +58,16 @@ class FlowsOf {
 };
 
 std::vector<std::uint64_t> Solve(std::span<const std::span<const LinkId>> paths,
-                                 std::span<const std::uint64_t> capacities,
-                                 std::span<const AlikeFlows> alike) {
+                                 std::span<const std::uint64_t> capacities, Counts counts) {
   std::vector<Load> loads(capacities.size());
   std::vector<LinkId> used;
   std::vector<std::uint64_t> rates(paths.size(), kUnlimitedRate);
   for (std::size_t flow = 0; flow < paths.size(); ++flow) {
-    TAHOMA_CHECK(alike.empty() || paths[flow].size() > 1);
+    TAHOMA_CHECK(counts.empty() || counts[flow].size() == paths[flow].size());
     for (std::size_t i = 0; i < paths[flow].size(); ++i) {
       Load& load = loads[paths[flow][i]];
       if (load.listed++ == 0) used.push_back(paths[flow][i]);
-      load.growing += CountAt(alike, flow, i, paths[flow].size());
+      load.growing += CountAt(counts, flow, i);
       load.left = capacities[paths[flow][i]];
     }
   }
@@ -89,7 +86,7 @@ std::vector<std::uint64_t> Solve(std::span<const std::span<const LinkId>> paths,
         if (rates[flow] != kUnlimitedRate) continue;
         rates[flow] = share;
         for (std::size_t i = 0; i < paths[flow].size(); ++i) {
-          const std::uint32_t count = CountAt(alike, flow, i, paths[flow].size());
+          const std::uint64_t count = CountAt(counts, flow, i);
           loads[paths[flow][i]].left -= share * count;
           loads[paths[flow][i]].growing -= count;
         }
@@ -103,11 +100,10 @@ std::vector<std::uint64_t> Solve(std::span<const std::span<const LinkId>> paths,
 }  // namespace
 
 std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> paths,
-                                       std::span<const std::uint64_t> capacities,
-                                       std::span<const AlikeFlows> alike) {
+                                       std::span<const std::uint64_t> capacities, Counts counts) {
   std::size_t crossed = 0;
   for (const std::span<const LinkId> path : paths) crossed += path.size();
-  if (crossed * kFew > capacities.size()) return Solve(paths, capacities, alike);
+  if (crossed * kFew > capacities.size()) return Solve(paths, capacities, counts);
   // Few of the links are used: the others cost time even if nothing is done with them.
   absl::flat_hash_map<LinkId, LinkId> number;
   std::vector<std::uint64_t> used;
@@ -123,7 +119,7 @@ std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> 
     }
     renumbered.emplace_back(std::span(links).subspan(begin));
   }
-  return Solve(renumbered, used, alike);
+  return Solve(renumbered, used, counts);
 }
 
 }  // namespace tahoma::sim

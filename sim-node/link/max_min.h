@@ -20,22 +20,14 @@
 
 namespace tahoma::sim {
 
-// So many flows share the first link of a flow's path, the last, and those between, for all of
-// which it stands: they have the same rate, as each has its equal at the other links.
-struct AlikeFlows {
-  std::uint32_t at_first = 1;
-  std::uint32_t at_last = 1;
-  std::uint32_t between = 1;
-  friend bool operator==(const AlikeFlows&, const AlikeFlows&) = default;
-};
-
 // `paths[i]` are the links of flow i, none twice; ids must be below capacities.size(). A flow
 // without links gets kUnlimitedRate; one over a link without capacity gets 0.
-// `alike[i]` says for how many flow i stands; its path then has two links or more. Empty: each for
-// itself.
+// A flow may stand for others that have the same rate, as each of them has its equal at the other
+// links: `counts[i][j]` is the number of those, itself included, that cross link j of path i.
+// Empty: each for itself.
 inline constexpr std::uint64_t kUnlimitedRate = ~std::uint64_t{0};
 std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> paths,
                                        std::span<const std::uint64_t> capacities,
-                                       std::span<const AlikeFlows> alike = {});
+                                       std::span<const std::span<const std::uint64_t>> counts = {});
 
 }  // namespace tahoma::sim

@@ -10,6 +10,9 @@
 namespace tahoma::sim {
 namespace {
 
+// The most links of a route over EFA: two NICs, and an uplink and a downlink of each layer.
+constexpr std::size_t kLinksMost = 2 + 2 * kNetworkLayers;
+
 VirtualDuration TimeLeft(Wide left, std::uint64_t rate) {
   TAHOMA_CHECK(rate > 0);  // routes use links that are up, and shares are far above 1 B/s
   return VirtualDuration(static_cast<std::int64_t>((left + rate - 1) / rate));
@@ -24,6 +27,7 @@ Transfer::Transfer(EventQueue& queue, Fabric& fabric)
 
 std::size_t Transfer::IslandOf(const Flow& flow) const {
   const int domain = Fabric::DomainOf(flow.from);
+  if (flow.alike != nullptr) return islands_.size() - 1;
   return domain == Fabric::DomainOf(flow.to) ? static_cast<std::size_t>(domain)
                                              : islands_.size() - 1;
 }
@@ -43,6 +47,7 @@ absl::StatusOr<std::vector<LinkId>> Transfer::RouteOf(const Flow& flow) const {
 
 absl::Status Transfer::SetRoute(std::size_t island, Running& running) {
   const Flow& flow = running.flow;
+  if (flow.alike != nullptr) return SetRouteOfAll(running);
   // An explicit route is at hand, and whether an uplink is on a route depends on the other flows.
   const bool kept = flow.explicit_route.empty() && island + 1 != islands_.size();
   auto& known = islands_[island].known_routes;
@@ -54,10 +59,37 @@ absl::Status Transfer::SetRoute(std::size_t island, Running& running) {
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkId> route, RouteOf(flow));
   running.route.assign(route.begin(), route.end());
   if (kept) known[ends] = route;
+  if (flow.places > 1 && island + 1 == islands_.size()) {
+    running.counts.assign(route.size(), flow.places);
+    running.counts.front() = running.counts.back() = 1;
+  }
+  return absl::OkStatus();
+}
+
+// Gives a flow that stands for others the links of all.
+absl::Status Transfer::SetRouteOfAll(Running& running) const {
+  const Flow& flow = running.flow;
+  const EfaNetwork& network = fabric_.efa();
+  running.route = {network.NicOf(Fabric::Split(flow.from), NicDirection::kOut)};
+  running.counts = {flow.alike->at_sender};
+  for (const AlikeFlows::Uplink& uplink : flow.alike->uplinks) {
+    running.route.push_back(uplink.link);
+    running.counts.push_back(uplink.flows * flow.places);
+  }
+  running.route.push_back(network.NicOf(Fabric::Split(flow.to), NicDirection::kIn));
+  running.counts.push_back(flow.alike->at_receiver);
+  for (const LinkId link : running.route) {
+    if (network.capacity(link) == 0) {
+      return FailedPrecondition("no EFA route: {} is down", network.Name(link));
+    }
+  }
   return absl::OkStatus();
 }
 
 VirtualDuration Transfer::Latency(const Running& running) const {
+  if (running.flow.alike != nullptr) {
+    return fabric_.efa().Latency(running.flow.alike->layers, fabric_.timing().step);
+  }
   const int from = Fabric::DomainOf(running.flow.from);
   const int to = Fabric::DomainOf(running.flow.to);
   if (from != to) return fabric_.efa().Latency(from, to, fabric_.timing().step);
@@ -82,8 +114,13 @@ void Transfer::Start(std::vector<Flow> flows, Done done, std::function<void()> s
     if (at != last && touched.insert(at).second) AdvanceToNow(islands_[at]);
     last = at;
     const Wide left = static_cast<Wide>(flows[i].bytes) * kPicosecondsPerSecond;
-    islands_[at].running.push_back(
-        {.flow = flows[i], .route = {}, .left = left, .rate = 0, .batch = id, .index = i});
+    islands_[at].running.push_back({.flow = flows[i],
+                                    .route = {},
+                                    .counts = {},
+                                    .left = left,
+                                    .rate = 0,
+                                    .batch = id,
+                                    .index = i});
   }
   if (flows.empty()) FinishLater(id);
   Go(std::move(touched));
@@ -149,17 +186,20 @@ bool Transfer::SolveDisjoint(std::size_t at) {
 void Transfer::SolveMaxMin(std::size_t at, bool each_for_itself) {
   Island& island = islands_[at];
   std::vector<std::span<const LinkId>> paths;
-  std::vector<AlikeFlows> alike;
+  std::vector<std::span<const std::uint64_t>> counts;
+  const std::vector<std::uint64_t> ones(each_for_itself ? 0 : kLinksMost, 1);
   paths.reserve(island.running.size());
   for (const Running& running : island.running) {
     paths.emplace_back(running.route);
-    if (!each_for_itself) alike.push_back(running.flow.alike);
+    if (each_for_itself) continue;
+    counts.push_back(running.counts.empty() ? std::span(ones).first(running.route.size())
+                                            : std::span(running.counts));
   }
   const bool network = at + 1 == islands_.size();
   const std::vector<std::uint64_t> rates = MaxMinRates(
       paths,
       network ? fabric_.efa().capacities() : fabric_.domain(static_cast<int>(at)).capacities(),
-      alike);
+      counts);
   for (std::size_t i = 0; i < rates.size(); ++i) island.running[i].rate = rates[i];
 }
 
@@ -169,7 +209,7 @@ void Transfer::Solve(std::size_t at) {
   island.disjoint = SolveDisjoint(at);
   // A flow that stands for others shares its links with these, which end with it.
   const bool each_for_itself = std::ranges::all_of(
-      island.running, [](const Running& running) { return running.flow.alike == AlikeFlows{}; });
+      island.running, [](const Running& running) { return running.counts.empty(); });
   if (!island.disjoint || !each_for_itself) SolveMaxMin(at, each_for_itself);
   for (Running& running : island.running) {
     running.end = queue_.now();

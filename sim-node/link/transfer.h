@@ -37,6 +37,20 @@
 
 namespace tahoma::sim {
 
+// Flows over EFA that begin and end when one does, which stands for them: those from each domain of
+// a kind to each of another that is as far from it, all between the same two chips of their
+// domains.
+struct AlikeFlows {
+  std::uint64_t at_sender = 1;    // that share the sender's NIC, itself included
+  std::uint64_t at_receiver = 1;  // the receiver's
+  struct Uplink {
+    LinkId link = 0;
+    std::uint64_t flows = 1;
+  };
+  std::vector<Uplink> uplinks;  // of those that they cross and that can limit them, one of a kind
+  int layers = 0;               // that they climb
+};
+
 struct Flow {
   torus::ChipIndex from;
   torus::ChipIndex to;
@@ -46,9 +60,11 @@ struct Flow {
   // up, instead of the route that TorusLinks::FindRoute finds. Empty = none; must outlive the
   // transfer.
   std::span<const LinkId> explicit_route = {};
-  // The flow stands for others over EFA that begin and end when it does: so many over the sender's
-  // NIC, the receiver's and the uplinks, it included. No link of the network may fail meanwhile.
-  AlikeFlows alike = {};
+  // The flows for which it stands; nullptr = itself alone. No link of the network may fail
+  // meanwhile. Must outlive the transfer.
+  const AlikeFlows* alike = nullptr;
+  // It stands for as many in other places of its domains, too: they share no NIC, but uplinks.
+  std::uint32_t places = 1;
 };
 
 class Transfer {
@@ -82,6 +98,7 @@ class Transfer {
   struct Running {
     Flow flow;
     absl::InlinedVector<LinkId, 8> route;  // ids of the island
+    std::vector<std::uint64_t> counts;     // flows over each, of those for which it stands
     Wide left = 0;                         // 10^-12 bytes
     std::uint64_t rate = 0;
     VirtualTime end{};  // at this rate
@@ -106,6 +123,7 @@ class Transfer {
   std::size_t IslandOf(const Flow& flow) const;
   absl::StatusOr<std::vector<LinkId>> RouteOf(const Flow& flow) const;
   absl::Status SetRoute(std::size_t island, Running& running);
+  absl::Status SetRouteOfAll(Running& running) const;
   VirtualDuration Latency(const Running& running) const;
   std::uint64_t capacity(std::size_t island, LinkId link) const;
   void Go(std::set<std::size_t> islands);

@@ -118,14 +118,22 @@ void EndWhereTheNextBegins(std::vector<LinkUse>& uses) {
   }
 }
 
+std::uint64_t PairCount(const DomainMesh& mesh) {
+  std::map<std::uint64_t, std::uint64_t> among;
+  for (const MeshDomain& receiver : *mesh.receivers) ++among[receiver.among];
+  std::uint64_t pairs = 0;
+  for (const MeshDomain& sender : *mesh.senders) pairs += among[sender.among];
+  return pairs;
+}
+
 std::uint64_t SendCount(const Schedule& schedule, std::size_t index) {
   if (schedule.scheduled.empty()) return schedule.steps[index].size();
   const ScheduledStep& scheduled = schedule.scheduled[index];
-  std::uint64_t count =
-      schedule.steps[scheduled.step].size() * scheduled.copies.size() * scheduled.parts.size();
-  if (!scheduled.mesh) return count;
-  count *= static_cast<std::uint64_t>(scheduled.mesh->senders);
-  return count * static_cast<std::uint64_t>(scheduled.mesh->receivers);
+  std::uint64_t count = 0;
+  for (const Send& send : schedule.steps[scheduled.step]) {
+    count += send.mesh == 0 ? 1 : PairCount(schedule.MeshOf(send));
+  }
+  return count * scheduled.copies.size() * scheduled.parts.size();
 }
 
 absl::StatusOr<std::vector<LinkUse>> Timeline(const Plan& plan, const Fabric& fabric) {

@@ -14,8 +14,10 @@
 #include "lib/base/status.h"
 #include "lib/collective/predict_domains.h"
 #include "sim-node/collective/domains/between_domains.h"
+#include "sim-node/collective/domains/chunk_sizes.h"
 #include "sim-node/collective/domains/dealt_parts.h"
 #include "sim-node/collective/domains/domain_meshes.h"
+#include "sim-node/collective/domains/level_meshes.h"
 #include "sim-node/collective/domains/padded_steps.h"
 #include "sim-node/collective/domains/region.h"
 #include "sim-node/collective/domains/root_pipeline.h"
@@ -39,6 +41,7 @@ class Composer {
         fabric_(of.fabric),
         between_(of.choice.between.value()),
         chunks_(static_cast<std::uint64_t>(of.choice.chunks.value())),
+        sizes_(of.request.operation, chunks_),
         options_(of.choice.options),
         flows_(of.variant.flows),
         kinds_(of.variant.dealt ? of.set.KindsWithNics() : of.set.kinds()),
@@ -46,14 +49,19 @@ class Composer {
         padded_(of.request, of.choice),
         reduced_(kinds_.size()),
         gathered_(kinds_.size()) {
-    weights_before_ = WeightsBefore();
     home_weights_ = WeightsOfHomes(of.variant.weighted);
     for (const DomainSet::Kind& kind : kinds_) {
       // Of several domains each has something else of its own.
       dealt_[kind.front()] =
           of.variant.dealt && kind.size() == 1 && HasUnequalNics(set_.groups()[kind.front()]);
     }
-    meshes_ = between_ == InterAlgorithm::kMesh && AreAlikeInARow(request_, layout_, set_);
+    if (of.variant.meshes) {
+      meshes_.emplace(request_, set_,
+                      MeshKindsOf(request_, layout_, set_, /*by_links=*/of.variant.dealt));
+      if (between_ == InterAlgorithm::kLevels) {
+        levels_.emplace(request_, set_, LevelTreeOf(set_).value());
+      }
+    }
   }
 
   absl::StatusOr<Schedule> Compose() {
@@ -84,12 +92,12 @@ class Composer {
 
  private:
   // A region whose parts belong to the members of one group in the end, or (-1) to nobody; and
-  // those of the groups after it, each `stride` elements further.
+  // those of the other groups of its kind.
   struct HomedRegion {
     Region region;
     int home = -1;
-    std::uint64_t count = 1;
-    std::uint64_t stride = 0;
+    std::size_t kind = 0;                     // of the groups
+    std::vector<std::uint64_t> starts = {0};  // of each group's, counted from this one's
   };
 
   // The steps inside domains of one kind with which the last chunks ended.
@@ -182,7 +190,7 @@ class Composer {
     const ChipSet set = SetOf(group.local, links);
     std::vector<std::uint64_t> chunks;
     for (std::uint64_t chunk = 0; chunk <= chunks_; ++chunk) {
-      chunks.push_back(ElementsBefore(chunk, layout_.bounds.back()));
+      chunks.push_back(sizes_.Before(chunk, layout_.bounds.back()));
     }
     TAHOMA_ASSIGN_OR_RETURN(root_,
                             RootPipelineOf({request_, group.local, set, links, options_}, chunks));
@@ -211,6 +219,7 @@ class Composer {
   bool Deals() const { return std::ranges::find(dealt_, true) != dealt_.end(); }
 
   Ends SendBetween(const std::vector<HomedRegion>& regions, Ends ready) {
+    if (meshes_) return SendInMeshes(regions, ready);
     ready = ScheduleBetween(regions, HandOver(regions, ready, /*back=*/false));
     return HandOver(regions, ready, /*back=*/true);
   }
@@ -244,57 +253,45 @@ class Composer {
     return groups;
   }
 
-  // Chunks are of equal size, except where all that NICs and links do before others have work, or
-  // after it, is done with the first chunks or the last: these are smaller. Of a reduce-scatter the
-  // first is half as long, too, so that one of the two on the links ends while the other is in the
-  // middle.
-  std::uint64_t WeightOf(std::uint64_t chunk) const {
-    constexpr std::uint64_t kWhole = 6;
-    const std::uint64_t left = chunks_ - 1 - chunk;
-    if (request_.operation == Operation::kAllGather) return chunk < 2 ? 2 * (chunk + 1) : kWhole;
-    if (request_.operation != Operation::kReduceScatter) return kWhole;
-    if (left < 2) return 2 * (left + 1);
-    return chunk == 0 ? kWhole / 2 : kWhole;
-  }
-  std::vector<std::uint64_t> WeightsBefore() const {
-    std::vector<std::uint64_t> sums = {0};
-    for (std::uint64_t chunk = 0; chunk < chunks_; ++chunk) {
-      sums.push_back(sums.back() + WeightOf(chunk));
-    }
-    return sums;
-  }
-  std::uint64_t ElementsBefore(std::uint64_t chunk, std::uint64_t elements) const {
-    return static_cast<std::uint64_t>(static_cast<Wide>(elements) * weights_before_[chunk] /
-                                      weights_before_.back());
-  }
-
   // Returns a part of every member's block, by group, if there are homes; otherwise a part of the
   // buffer.
   std::vector<HomedRegion> RegionsOf(std::uint64_t chunk) const {
     const auto part = [&](const Extent& whole) {
-      return Extent{.begin = whole.begin + ElementsBefore(chunk, whole.size()),
-                    .end = whole.begin + ElementsBefore(chunk + 1, whole.size())};
+      return Extent{.begin = whole.begin + sizes_.Before(chunk, whole.size()),
+                    .end = whole.begin + sizes_.Before(chunk + 1, whole.size())};
     };
     std::vector<HomedRegion> regions;
     if (!HasHomes()) {
       regions.push_back({.region = Region({part({.begin = 0, .end = layout_.bounds.back()})})});
     }
-    // Domains that are alike have regions that are.
-    const std::size_t distinct = meshes_ ? 1 : set_.size();
-    for (std::size_t group = 0; HasHomes() && group < distinct; ++group) {
+    std::size_t number = 0;
+    for (const DomainSet::Kind& kind : KindsOfHomes()) {
+      const std::vector<std::size_t>& first = set_.groups()[kind.front()].members;
       std::vector<Extent> pieces;
-      for (const std::size_t member : set_.groups()[group].members) {
+      for (const std::size_t member : first) {
         pieces.push_back(
             part({.begin = layout_.bounds[member], .end = layout_.bounds[member + 1]}));
       }
-      regions.push_back({.region = Region(std::move(pieces)), .home = static_cast<int>(group)});
-    }
-    if (HasHomes() && meshes_) {
-      regions.front().count = set_.size();
-      regions.front().stride = layout_.bounds[set_.groups()[0].members.size()];
+      HomedRegion& homed = regions.emplace_back(HomedRegion{.region = Region(std::move(pieces)),
+                                                            .home = static_cast<int>(kind.front()),
+                                                            .kind = number++,
+                                                            .starts = {}});
+      for (const std::size_t group : kind) {
+        homed.starts.push_back(layout_.bounds[set_.groups()[group].members[0]] -
+                               layout_.bounds[first[0]]);
+      }
     }
     std::erase_if(regions, [](const HomedRegion& homed) { return homed.region.size() == 0; });
     return regions;
+  }
+
+  // Groups that have blocks which lie alike, or each by itself.
+  std::vector<DomainSet::Kind> KindsOfHomes() const {
+    std::vector<DomainSet::Kind> kinds;
+    if (!HasHomes()) return kinds;
+    if (meshes_) return meshes_->kinds();
+    for (std::size_t group = 0; group < set_.size(); ++group) kinds.push_back({group});
+    return kinds;
   }
 
   // Returns the bounds of the parts of the region that the places of the group have inside it.
@@ -373,7 +370,7 @@ class Composer {
     if (regions.empty()) return after;
     const DomainSet::Kind groups = GroupsIn(inside, kind);
     std::uint64_t count = 0;
-    for (const HomedRegion& homed : regions) count += homed.count;
+    for (const HomedRegion& homed : regions) count += homed.starts.size();
     std::map<Ends, std::vector<std::uint64_t>> begins;  // in bytes, by steps
     for (const HomedRegion& homed : regions) {
       const Region normal = homed.region.Normal();
@@ -382,8 +379,8 @@ class Composer {
                                                       : StepsInside(inside, kind, normal,
                                                                     BoundsOf(homed, groups.front()),
                                                                     count * PlannedAs()));
-      for (std::uint64_t i = 0; i < homed.count; ++i) {
-        begins[steps].push_back(BytesOf(request_, homed.region.begin() + i * homed.stride));
+      for (const std::uint64_t start : homed.starts) {
+        begins[steps].push_back(BytesOf(request_, homed.region.begin() + start));
       }
     }
     std::vector<Copy> copies;
@@ -421,10 +418,9 @@ class Composer {
     return after;
   }
 
-  // Whether a group hands the region over before it is sent between the domains, from the places
-  // that have it inside to those that answer for it; or back afterwards.
-  bool HandsOver(const HomedRegion& homed, std::size_t group, bool back) const {
-    const bool home = homed.home == static_cast<int>(group);
+  // Whether a group (the home of a region, or another) hands it over before it is sent between the
+  // domains, from the places that have it inside to those that answer for it; or back afterwards.
+  bool HandsOver(bool home, std::size_t group, bool back) const {
     switch (request_.operation) {
       case Operation::kAllGather:
         return home != back;
@@ -443,7 +439,7 @@ class Composer {
     for (std::size_t group = 0; group < set_.size(); ++group) {
       Step step;
       for (const HomedRegion& homed : regions) {
-        if (!HandsOver(homed, group, back)) continue;
+        if (!HandsOver(IsOwn(homed, group), group, back)) continue;
         for (const DealtPart& part : PartsOf(homed, group)) {
           if (part.owner == part.place) continue;
           const torus::ChipIndex from = set_.ChipOf(group, back ? part.place : part.owner);
@@ -596,54 +592,101 @@ class Composer {
     }
   }
 
-  // Schedules a region between domains that are alike. Places whose blocks are of one length do the
-  // same.
-  Ends ScheduleMeshes(const HomedRegion& homed, const Ends& after) {
-    const std::vector<Member>& local = set_.groups()[0].local;
-    const std::vector<std::uint64_t> bounds = BoundsOf(homed, 0);
-    std::map<std::uint64_t, std::vector<Copy>> places;  // by length
-    for (std::size_t place = 0; place < local.size(); ++place) {
-      const auto block = homed.region.RealOf(bounds[place], bounds[place + 1]);
-      if (block.empty()) continue;
-      TAHOMA_CHECK(block.size() == 1);
-      places[block[0].size()].push_back({.chips = local[place].chip.value() - local[0].chip.value(),
-                                         .bytes = BytesOf(request_, block[0].begin)});
+  // The parts of the regions, with the domains that are their homes.
+  std::vector<MeshHome> MeshHomesOf(const std::vector<HomedRegion>& regions) {
+    if (!HasHomes()) {
+      return meshes_->HomesIn(regions.front().region.pieces().front(), home_weights_);
     }
-    Ends ends;
-    std::vector<std::uint32_t> first_of_phase;
-    for (const auto& [length, copies] : places) {
-      const auto phases = MeshPhasesOf(request_, set_.ChipOf(0, 0), static_cast<int>(set_.size()),
-                                       {.begin = 0, .end = length}, homed.stride);
-      Ends ready = after;
-      for (std::size_t phase = 0; phase < phases.size(); ++phase) {
-        ready = AddMeshes(phases[phase], copies, phase, ready);
-        if (first_of_phase.size() == phase) first_of_phase.push_back(ready.front());
+    std::vector<MeshHome> homes;
+    const std::vector<DomainSet::Kind>& kinds = meshes_->kinds();
+    for (const HomedRegion& homed : regions) {
+      const auto domains = meshes_->Numbered(homed.kind, homed.starts);
+      MeshHome& home = homes.emplace_back(MeshHome{.region = homed.region,
+                                                   .kind = homed.kind,
+                                                   .domains = domains,
+                                                   .stride = 1,
+                                                   .parts = {},
+                                                   .places = {}});
+      for (const DomainSet::Kind& with : kinds) {
+        home.parts.push_back(PartsOf(homed, with.front()));
       }
-      ends.insert(ends.end(), ready.begin(), ready.end());
+      for (std::size_t i = 0; meshes_->even() && i < homed.region.pieces().size(); ++i) {
+        home.places.push_back(i);
+      }
     }
-    last_between_ = first_of_phase;
-    return ends;
+    return homes;
   }
 
-  // Steps leave behind those of the chunk before, as KeepInOrder lets others do.
-  Ends AddMeshes(const MeshPhase& phase, const std::vector<Copy>& copies, std::size_t number,
-                 const Ends& after) {
-    Ends ends;
-    for (const MeshStep& made : phase) {
-      ends.push_back(static_cast<std::uint32_t>(schedule_.scheduled.size()));
-      ScheduledStep& scheduled = schedule_.scheduled.emplace_back();
-      scheduled.step = Add(made.step, {});
-      scheduled.after = after;
-      if (number < last_between_.size()) scheduled.behind = last_between_[number];
-      scheduled.copies = copies;
-      scheduled.mesh = made.mesh;
+  // Sends the regions between kinds of domains.
+  Ends SendInMeshes(const std::vector<HomedRegion>& regions, const Ends& ready) {
+    if (levels_) {
+      const HomedRegion& homed = regions.front();
+      return ScheduleMeshes(HasHomes() ? levels_->PhasesOf(homed.region, homed.starts)
+                                       : levels_->PhasesOf(homed.region.pieces().front()),
+                            ready);
+    }
+    const std::vector<MeshHome> homes = MeshHomesOf(regions);
+    const Ends sent =
+        ScheduleMeshes(meshes_->PhasesOf(homes), HandOverKinds(homes, ready, /*back=*/false));
+    return HandOverKinds(homes, sent, /*back=*/true);
+  }
+
+  // Schedules the messages, from phase to phase. Steps leave behind those of the chunk before, as
+  // KeepInOrder lets others do.
+  Ends ScheduleMeshes(const std::vector<MeshPhase>& phases, const Ends& after) {
+    Ends ready = after;
+    std::vector<std::uint32_t> first_of_phase;
+    for (const MeshPhase& phase : phases) {
+      const std::size_t number = first_of_phase.size();
+      Ends ends;
+      for (const MeshStep& made : phase) {
+        ends.push_back(static_cast<std::uint32_t>(schedule_.scheduled.size()));
+        Step step;
+        for (const MeshSend& one : made.sends) {
+          step.push_back(one.send);
+          step.back().mesh = mesh_numbers_.Of(one.mesh, schedule_.meshes);
+        }
+        // A NIC is far slower than memory, and the packet's time holds its start.
+        ScheduledStep scheduled{.step = Add(std::move(step), {}),
+                                .after = ready,
+                                .copies = made.copies,
+                                .parts = made.parts};
+        if (number < last_between_.size()) scheduled.behind = last_between_[number];
+        schedule_.scheduled.push_back(std::move(scheduled));
+      }
+      first_of_phase.push_back(ends.front());
+      ready = std::move(ends);
+    }
+    last_between_ = first_of_phase;
+    return ready;
+  }
+
+  // Lets domains with unequal NICs hand over what they send, or get, of the homes' parts.
+  Ends HandOverKinds(const std::vector<MeshHome>& homes, const Ends& after, bool back) {
+    Ends ends = after;
+    for (std::size_t kind = 0; kind < meshes_->kinds().size(); ++kind) {
+      const std::size_t front = meshes_->kinds()[kind].front();
+      if (!HasUnequalNics(set_.groups()[front])) continue;
+      const bool own = HandsOver(/*home=*/true, front, back);
+      const bool others = HandsOver(/*home=*/false, front, back);
+      std::size_t step = 0;
+      for (HandOverStep& made : meshes_->HandOversOf(homes, kind, back, own, others)) {
+        const StepWork work = WorkOf(made.step, {}, options_.costs, fabric_.timing());
+        const Ends last =
+            Chain({Add(std::move(made.step), work)}, made.copies, made.through, after);
+        schedule_.scheduled.back().parts = std::move(made.parts);
+        // The first chunk's bytes go first: side by side all would be handed over before one is
+        // sent.
+        const auto [before, first] = last_in_kind_.try_emplace({kind, step++, back}, last.front());
+        if (!first) schedule_.scheduled.back().behind = std::exchange(before->second, last.front());
+        ends.push_back(last.front());
+      }
     }
     return ends;
   }
 
   // Schedules the steps between the domains, all regions in the same steps.
   Ends ScheduleBetween(const std::vector<HomedRegion>& regions, const Ends& after) {
-    if (meshes_) return ScheduleMeshes(regions.front(), after);
     std::vector<Copy> copies = CopiesOf(regions);
     const std::uint64_t begin = regions.front().region.begin();
     std::vector<std::vector<Extent>> key;
@@ -683,14 +726,17 @@ class Composer {
   const Fabric& fabric_;
   const InterAlgorithm between_;
   const std::uint64_t chunks_;
+  const ChunkSizes sizes_;
   const PlanOptions options_;
   const bool flows_;
   const std::vector<DomainSet::Kind> kinds_;
   std::vector<bool> dealt_;  // by group: HierarchyVariant::dealt holds for it
   const PaddedSteps padded_;
-  bool meshes_ = false;                        // one message stands for those of all domains
-  std::vector<std::uint64_t> weights_before_;  // of each chunk
-  std::vector<int> home_weights_;              // by group, of what belongs to nobody
+  // One message stands for those between all domains of two kinds.
+  std::optional<DomainMeshes> meshes_;
+  std::optional<LevelMeshes> levels_;  // they are made level by level
+  MeshNumbers mesh_numbers_;
+  std::vector<int> home_weights_;  // by group, of what belongs to nobody
   Schedule schedule_;
   RootPipeline root_;
   std::size_t from_root_ = 0;         // its steps that are scheduled
@@ -701,6 +747,8 @@ class Composer {
   std::vector<std::uint32_t> last_between_;  // by step, of the chunk before
   // What was handed over last, or back, by group.
   std::map<std::pair<std::size_t, bool>, std::uint32_t> last_handed_;
+  // The same by kind of domains and number of the step.
+  std::map<std::tuple<std::size_t, std::size_t, bool>, std::uint32_t> last_in_kind_;
   std::map<std::tuple<Inside, std::size_t, std::uint64_t, std::uint64_t>, WorkedSteps>
       padded_steps_;
   std::map<std::tuple<Inside, std::size_t, std::vector<Extent>, std::vector<std::uint64_t>>, Ends>

@@ -33,6 +33,9 @@ struct HierarchyVariant {
   // Chips of a domain with unequal NICs have inside it the parts for which they answer outside, so
   // that nothing is handed over.
   bool dealt = false;
+  // In a mesh one message stands for those between all domains of two kinds (domain_meshes.h), and
+  // not each is listed.
+  bool meshes = false;
 };
 
 // A collective with everything chosen but, perhaps, the algorithm inside each domain.

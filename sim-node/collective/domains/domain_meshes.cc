@@ -1,185 +1,378 @@
 #include "sim-node/collective/domains/domain_meshes.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "lib/base/check.h"
 #include "sim-node/collective/domains/padded_steps.h"
+#include "sim-node/engine/virtual_time.h"
 #include "sim-node/link/fabric.h"
 
 namespace tahoma::sim {
 namespace {
 
-// Topology domains in a row, counted from the first of all.
-struct Domains {
-  int first = 0;
-  int count = 0;
-};
+bool HasHomes(Operation operation) {
+  return operation == Operation::kAllGather || operation == Operation::kReduceScatter;
+}
 
-class Mesher {
+// What tells the groups of different kinds apart.
+using Traits = std::tuple<std::size_t, std::size_t, std::vector<int>, std::vector<std::uint64_t>>;
+
+// Numbers lists of chips in the order in which they are met.
+class ChipLists {
  public:
-  Mesher(const Request& request, torus::ChipIndex chip) : request_(request), chip_(chip) {}
-
-  // Bytes move on by the strides, in elements, for each domain further that sends or receives.
-  MeshStep Make(const Domains& from, const Domains& to, const Extent& elements, Action action,
-                std::uint64_t by_sender, std::uint64_t by_receiver) const {
-    const auto stride = [&](std::uint64_t count) {
-      const std::uint64_t bytes = BytesOf(request_, count);
-      return DomainMesh::Stride{.offset = bytes, .to_offset = bytes};
-    };
-    return {.step = {MakeSend(request_, ChipIn(from), ChipIn(to), elements, action)},
-            .mesh = {.senders = from.count,
-                     .receivers = to.count,
-                     .by_sender = stride(by_sender),
-                     .by_receiver = stride(by_receiver)}};
+  std::size_t Of(const std::vector<Member>& local) {
+    std::vector<int> chips;
+    for (const Member& member : local) chips.push_back(member.chip.value());
+    return numbers_.try_emplace(std::move(chips), numbers_.size()).first->second;
   }
 
  private:
-  torus::ChipIndex ChipIn(const Domains& domains) const {
-    return torus::ChipIndex(chip_.value() + domains.first * Fabric::kChipsPerDomain);
-  }
-
-  const Request& request_;
-  const torus::ChipIndex chip_;
+  std::map<std::vector<int>, std::size_t> numbers_;
 };
 
-// A block in parts of one length with a home each, and a shorter one that is left.
-struct Homes {
-  Domains whole;
-  std::uint64_t length = 0;  // of their parts
-  Extent first;              // the part of the first
-  Extent last;               // the short one, whose home is the next domain; may be empty
-  Domains of_last() const { return {.first = whole.first + whole.count, .count = 1}; }
-};
-
-Homes HomesOf(const Domains& domains, const Extent& block) {
-  const auto count = static_cast<std::uint64_t>(domains.count);
-  const std::uint64_t length = (block.size() + count - 1) / count;
-  const std::uint64_t whole = block.size() / length;
-  return {.whole = {.first = domains.first, .count = static_cast<int>(whole)},
-          .length = length,
-          .first = {.begin = block.begin, .end = block.begin + length},
-          .last = {.begin = block.begin + whole * length, .end = block.end}};
+Copy CopyAt(const Request& request, const std::vector<Member>& local, std::size_t first,
+            std::size_t place, std::uint64_t elements) {
+  return {.chips = local[place].chip.value() - local[first].chip.value(),
+          .bytes = BytesOf(request, elements)};
 }
 
-MeshPhase ToHomes(const Mesher& mesher, const Domains& from, const Homes& homes, Action action) {
-  MeshPhase phase = {mesher.Make(from, homes.whole, homes.first, action, 0, homes.length)};
-  if (homes.last.size() > 0) {
-    phase.push_back(mesher.Make(from, homes.of_last(), homes.last, action, 0, 0));
+// Calls visit(elements, place, other place) for each part that both have in one place.
+template <typename Visit>
+void ForEachCommonPart(const std::vector<DealtPart>& parts, const std::vector<DealtPart>& others,
+                       const Visit& visit) {
+  std::size_t other = 0;
+  for (const DealtPart& part : parts) {
+    std::uint64_t begin = part.elements.begin;
+    while (begin < part.elements.end) {
+      const std::uint64_t end = std::min(part.elements.end, others[other].elements.end);
+      visit(Extent{.begin = begin, .end = end}, part.place, others[other].place);
+      begin = end;
+      if (others[other].elements.end == end) ++other;
+    }
   }
-  return phase;
-}
-
-MeshPhase FromHomes(const Mesher& mesher, const Homes& homes, const Domains& to) {
-  MeshPhase phase = {mesher.Make(homes.whole, to, homes.first, Action::kCopy, homes.length, 0)};
-  if (homes.last.size() > 0) {
-    phase.push_back(mesher.Make(homes.of_last(), to, homes.last, Action::kCopy, 0, 0));
-  }
-  return phase;
 }
 
 }  // namespace
 
-std::vector<MeshPhase> MeshPhasesOf(const Request& request, torus::ChipIndex chip, int domains,
-                                    const Extent& block, std::uint64_t stride) {
-  TAHOMA_CHECK(domains > 1 && block.size() > 0);
-  const Mesher mesher(request, chip);
-  const Domains all{.first = 0, .count = domains};
-  if (request.operation == Operation::kAllGather) {
-    return {{mesher.Make(all, all, block, Action::kCopy, stride, 0)}};
+std::vector<DomainSet::Kind> MeshKindsOf(const Request& request, const Layout& layout,
+                                         const DomainSet& set, bool by_links) {
+  std::vector<std::size_t> links(set.size());
+  for (std::size_t kind = 0; by_links && kind < set.kinds().size(); ++kind) {
+    for (const std::size_t group : set.kinds()[kind]) links[group] = kind + 1;
   }
-  if (request.operation == Operation::kReduceScatter) {
-    return {{mesher.Make(all, all, block, Action::kReduce, 0, stride)}};
+  if (request.operation == Operation::kBroadcast) links[0] = set.kinds().size() + 1;
+  ChipLists lists;
+  std::map<Traits, std::size_t> known;
+  std::vector<DomainSet::Kind> kinds;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    const DomainSet::Group& group = set.groups()[i];
+    std::vector<std::uint64_t> blocks;  // counted from the begin of the first
+    for (const std::size_t member : group.members) {
+      if (!HasHomes(request.operation)) break;
+      blocks.push_back(layout.bounds[member] - layout.bounds[group.members[0]]);
+      blocks.push_back(layout.bounds[member + 1] - layout.bounds[group.members[0]]);
+    }
+    Traits traits(links[i], lists.Of(group.local), group.nics, std::move(blocks));
+    const auto [entry, added] = known.try_emplace(std::move(traits), kinds.size());
+    if (added) kinds.emplace_back();
+    kinds[entry->second].push_back(i);
   }
-  if (request.operation == Operation::kAllReduce) {
-    const Homes homes = HomesOf(all, block);
-    return {ToHomes(mesher, all, homes, Action::kReduce), FromHomes(mesher, homes, all)};
+  return kinds;
+}
+
+std::vector<std::uint64_t> MeshHome::Starts() const {
+  std::vector<std::uint64_t> starts;
+  for (const MeshDomain& one : *domains) starts.push_back(one.number * stride);
+  return starts;
+}
+
+std::uint32_t MeshNumbers::Of(const DomainMesh& mesh, std::vector<DomainMesh>& meshes) {
+  const auto [entry, added] = numbers_.try_emplace(
+      {mesh.senders.get(), mesh.receivers.get(), mesh.by_sender.offset, mesh.by_receiver.offset},
+      static_cast<std::uint32_t>(meshes.size()) + 1);
+  if (added) meshes.push_back(mesh);
+  return entry->second;
+}
+
+DomainMeshes::DomainMeshes(const Request& request, const DomainSet& set,
+                           std::vector<DomainSet::Kind> kinds)
+    : request_(request), set_(set), kinds_(std::move(kinds)) {
+  for (const DomainSet::Kind& kind : kinds_) {
+    const DomainSet::Group& group = set.groups()[kind.front()];
+    even_ = even_ && group.local == set.groups()[0].local && !HasUnequalNics(group);
   }
-  TAHOMA_CHECK(request.operation == Operation::kBroadcast);
-  const Domains others{.first = 1, .count = domains - 1};
-  const Homes homes = HomesOf(others, block);
-  std::vector<MeshPhase> phases = {ToHomes(mesher, {.first = 0, .count = 1}, homes, Action::kCopy)};
-  if (others.count > 1) phases.push_back(FromHomes(mesher, homes, others));
+}
+
+std::shared_ptr<const MeshDomains> DomainMeshes::Some(std::size_t kind, std::size_t first,
+                                                      std::size_t count) {
+  std::shared_ptr<const MeshDomains>& known = some_[{kind, first, count}];
+  if (known) return known;
+  MeshDomains domains;
+  for (std::size_t i = 0; i < count; ++i) {
+    domains.push_back({.domain = set_.groups()[kinds_[kind][first + i]].domain, .number = i});
+  }
+  known = std::make_shared<const MeshDomains>(std::move(domains));
+  return known;
+}
+
+std::shared_ptr<const MeshDomains> DomainMeshes::Numbered(
+    std::size_t kind, const std::vector<std::uint64_t>& numbers) {
+  std::shared_ptr<const MeshDomains>& known = numbered_[{kind, numbers}];
+  if (known) return known;
+  MeshDomains domains;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    domains.push_back({.domain = set_.groups()[kinds_[kind][i]].domain, .number = numbers[i]});
+  }
+  known = std::make_shared<const MeshDomains>(std::move(domains));
+  return known;
+}
+
+std::vector<DomainMeshes::Segment> DomainMeshes::SegmentsOf(const Extent& elements) const {
+  std::set<std::uint64_t> cuts;
+  std::vector<std::vector<std::uint64_t>> bounds;
+  for (const DomainSet::Kind& kind : kinds_) {
+    const std::size_t places = set_.groups()[kind.front()].local.size();
+    bounds.push_back(CutBy(std::vector<int>(places, 1), elements.size()));
+    cuts.insert(bounds.back().begin(), bounds.back().end());
+  }
+  std::vector<std::size_t> owners(kinds_.size());
+  std::vector<Segment> segments;
+  for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      while (bounds[kind][owners[kind] + 1] <= *cut) ++owners[kind];
+    }
+    segments.push_back(
+        {.elements = {.begin = elements.begin + *cut, .end = elements.begin + *std::next(cut)},
+         .owners = owners});
+  }
+  return segments;
+}
+
+// The part of each segment from `begin` on.
+MeshHome DomainMeshes::HomeOf(const std::vector<Segment>& segments, std::uint64_t begin,
+                              std::uint64_t length, std::size_t kind) {
+  std::vector<Extent> pieces;
+  std::vector<std::size_t> places;
+  for (const Segment& segment : segments) {
+    const std::uint64_t at = segment.elements.begin + begin;
+    pieces.push_back({.begin = at, .end = at + length});
+    if (even_) places.push_back(segment.owners[0]);
+  }
+  MeshHome home{.region = Region(std::move(pieces)),
+                .kind = kind,
+                .domains = nullptr,
+                .stride = length,
+                .parts = {},
+                .places = std::move(places)};
+  for (std::size_t with = 0; with < kinds_.size(); ++with) {
+    const DomainSet::Group& group = set_.groups()[kinds_[with].front()];
+    std::vector<std::uint64_t> bounds(group.local.size() + 1);
+    for (const Segment& segment : segments) bounds[segment.owners[with] + 1] += length;
+    for (std::size_t place = 0; place < group.local.size(); ++place) {
+      bounds[place + 1] += bounds[place];
+    }
+    home.parts.push_back(DealParts(bounds, group.nics));
+  }
+  return home;
+}
+
+// Cuts segments of one length into parts of one length for each kind of homes; the last that have
+// any may have a shorter one, or none.
+void DomainMeshes::CutAmong(const std::vector<Segment>& segments, const std::vector<int>& weights,
+                            std::vector<MeshHome>& homes) {
+  const std::uint64_t length = segments[0].elements.size();
+  Wide all = 0;
+  for (const DomainSet::Kind& kind : kinds_) {
+    all += static_cast<Wide>(weights[kind.front()]) * kind.size();
+  }
+  TAHOMA_CHECK(all > 0);
+  std::uint64_t begin = 0;
+  for (std::size_t kind = 0; kind < kinds_.size() && begin < length; ++kind) {
+    const auto weight = static_cast<Wide>(weights[kinds_[kind].front()]);
+    if (weight == 0) continue;
+    const auto part = static_cast<std::uint64_t>((weight * length + all - 1) / all);
+    const std::size_t count = kinds_[kind].size();
+    const std::size_t whole = std::min<std::size_t>(count, (length - begin) / part);
+    if (whole > 0) {
+      homes.push_back(HomeOf(segments, begin, part, kind));
+      homes.back().domains = Some(kind, 0, whole);
+      begin += whole * part;
+    }
+    if (whole == count || begin == length) continue;
+    homes.push_back(HomeOf(segments, begin, length - begin, kind));
+    homes.back().domains = Some(kind, whole, 1);
+    begin = length;
+  }
+  TAHOMA_CHECK(begin == length);
+}
+
+std::vector<MeshHome> DomainMeshes::HomesIn(const Extent& elements,
+                                            const std::vector<int>& weights) {
+  std::map<std::uint64_t, std::vector<Segment>> by_length;
+  for (Segment& segment : SegmentsOf(elements)) {
+    by_length[segment.elements.size()].push_back(std::move(segment));
+  }
+  std::vector<MeshHome> homes;
+  for (const auto& [length, segments] : by_length) CutAmong(segments, weights, homes);
+  return homes;
+}
+
+void DomainMeshes::AppendSend(const MeshHome& home, std::size_t kind, bool to_home, Action action,
+                              const Extent& elements, std::size_t place, std::size_t place_at_home,
+                              MeshStep& step) {
+  const torus::ChipIndex chip = set_.ChipOf(kinds_[kind].front(), place);
+  const torus::ChipIndex chip_at_home = set_.ChipOf(kinds_[home.kind].front(), place_at_home);
+  const std::uint64_t bytes = BytesOf(request_, home.stride);
+  const DomainMesh::Stride stride{.offset = bytes, .to_offset = bytes};
+  const auto domains = Some(kind, 0, kinds_[kind].size());
+  for (const Extent& real : home.region.RealOf(elements.begin, elements.end)) {
+    if (to_home) {
+      step.sends.push_back({.send = MakeSend(request_, chip, chip_at_home, real, action),
+                            .mesh = {.senders = domains,
+                                     .receivers = home.domains,
+                                     .by_sender = {},
+                                     .by_receiver = stride}});
+    } else {
+      step.sends.push_back({.send = MakeSend(request_, chip_at_home, chip, real, action),
+                            .mesh = {.senders = home.domains,
+                                     .receivers = domains,
+                                     .by_sender = stride,
+                                     .by_receiver = {}}});
+    }
+  }
+}
+
+// Appends what the domains of the kind send to the homes, or get from them. Where places of all
+// domains do the same, that of the first is made at all of them.
+void DomainMeshes::Append(const MeshHome& home, std::size_t kind, bool to_home, Action action,
+                          MeshPhase& phase) {
+  if (kinds_[kind].size() == 1 && home.kind == kind) return;  // to itself
+  const auto step_with = [&](const std::vector<Copy>& copies) -> MeshStep& {
+    const auto known = std::ranges::find(phase, copies, &MeshStep::copies);
+    return known != phase.end() ? *known
+                                : phase.emplace_back(MeshStep{.sends = {}, .copies = copies});
+  };
+  if (home.places.empty()) {
+    MeshStep& step = step_with({{}});
+    ForEachCommonPart(home.parts[kind], home.parts[home.kind],
+                      [&](const Extent& elements, std::size_t place, std::size_t at_home) {
+                        AppendSend(home, kind, to_home, action, elements, place, at_home, step);
+                      });
+    return;
+  }
+  std::map<std::uint64_t, std::vector<std::size_t>> pieces;  // by length
+  for (std::size_t i = 0; i < home.places.size(); ++i) {
+    if (home.region.pieces()[i].size() > 0) pieces[home.region.pieces()[i].size()].push_back(i);
+  }
+  const std::vector<Member>& local = set_.groups()[0].local;
+  for (const auto& [length, alike] : pieces) {
+    const std::size_t first = alike.front();
+    std::vector<Copy> copies;
+    for (const std::size_t piece : alike) {
+      copies.push_back(
+          CopyAt(request_, local, home.places[first], home.places[piece],
+                 home.region.pieces()[piece].begin - home.region.pieces()[first].begin));
+    }
+    const std::uint64_t begin = home.region.bounds()[first];
+    AppendSend(home, kind, to_home, action, {.begin = begin, .end = begin + length},
+               home.places[first], home.places[first], step_with(copies));
+  }
+}
+
+Step DomainMeshes::HandOver(const MeshHome& home, std::size_t kind, bool back) const {
+  Step step;
+  for (const DealtPart& part : home.parts[kind]) {
+    if (part.owner == part.place) continue;
+    const std::size_t group = kinds_[kind].front();
+    const torus::ChipIndex from = set_.ChipOf(group, back ? part.place : part.owner);
+    const torus::ChipIndex to = set_.ChipOf(group, back ? part.owner : part.place);
+    for (const Extent& real : home.region.RealOf(part.elements.begin, part.elements.end)) {
+      step.push_back(MakeSend(request_, from, to, real, Action::kCopy));
+    }
+  }
+  return step;
+}
+
+// Returns where that is made: steps without sends.
+std::vector<HandOverStep> DomainMeshes::PlacesOf(const MeshHome& home, std::size_t kind, bool own,
+                                                 bool others) const {
+  const DomainSet::Kind& groups = kinds_[kind];
+  own = own && kind == home.kind;
+  others = others && (kind != home.kind || groups.size() > 1);
+  std::vector<HandOverStep> all;
+  if (!own && !others) return all;
+  std::vector<std::uint64_t> starts;
+  for (const std::uint64_t start : home.Starts()) starts.push_back(BytesOf(request_, start));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const DomainSet::Group& group = set_.groups()[groups[i]];
+    auto places = std::ranges::find(all, group.through, &HandOverStep::through);
+    if (places == all.end()) {
+      places =
+          all.insert(all.end(), {.step = {}, .through = group.through, .copies = {}, .parts = {0}});
+      if (others) places->parts = starts;
+    }
+    const int further = group.domain - set_.groups()[groups.front()].domain;
+    places->copies.push_back(
+        {.chips = further * Fabric::kChipsPerDomain, .bytes = others ? 0 : starts[i]});
+  }
+  return all;
+}
+
+std::vector<HandOverStep> DomainMeshes::HandOversOf(const std::vector<MeshHome>& homes,
+                                                    std::size_t kind, bool back, bool own,
+                                                    bool others) const {
+  std::vector<HandOverStep> all;
+  for (const MeshHome& home : homes) {
+    const Step step = HandOver(home, kind, back);
+    if (step.empty()) continue;
+    for (HandOverStep& made : PlacesOf(home, kind, own, others)) {
+      // What is made at one place only is written there, so that it goes together with others.
+      std::uint64_t further = 0;
+      if (made.parts.size() == 1) further += std::exchange(made.parts[0], 0);
+      if (made.copies.size() == 1) further += std::exchange(made.copies[0].bytes, 0);
+      const auto same = std::ranges::find_if(all, [&](const HandOverStep& known) {
+        return known.through == made.through && known.copies == made.copies &&
+               known.parts == made.parts;
+      });
+      Step& sends = (same != all.end() ? *same : all.emplace_back(std::move(made))).step;
+      for (Send send : step) {
+        send.offset += further;
+        send.to_offset += further;
+        sends.push_back(send);
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<MeshPhase> DomainMeshes::PhasesOf(const std::vector<MeshHome>& homes) {
+  const Operation operation = request_.operation;
+  const bool rooted = operation == Operation::kBroadcast;
+  std::vector<MeshPhase> phases;
+  if (operation != Operation::kAllGather) {
+    MeshPhase& phase = phases.emplace_back();
+    const Action action = rooted ? Action::kCopy : Action::kReduce;
+    for (const MeshHome& home : homes) {
+      for (std::size_t kind = 0; kind < (rooted ? 1 : kinds_.size()); ++kind) {
+        Append(home, kind, /*to_home=*/true, action, phase);
+      }
+    }
+  }
+  if (operation != Operation::kReduceScatter) {
+    MeshPhase& phase = phases.emplace_back();
+    for (const MeshHome& home : homes) {
+      for (std::size_t kind = rooted ? 1 : 0; kind < kinds_.size(); ++kind) {
+        Append(home, kind, /*to_home=*/false, Action::kCopy, phase);
+      }
+    }
+  }
+  for (MeshPhase& phase : phases) {
+    std::erase_if(phase, [](const MeshStep& step) { return step.sends.empty(); });
+  }
+  std::erase_if(phases, [](const MeshPhase& phase) { return phase.empty(); });
   return phases;
-}
-
-std::vector<DomainRun> RunsOf(const std::vector<int>& domains) {
-  std::vector<DomainRun> runs;
-  for (const int domain : domains) {
-    if (runs.empty() || domain != runs.back().first + runs.back().count) {
-      runs.push_back({.first = domain, .count = 0});
-    }
-    ++runs.back().count;
-  }
-  return runs;
-}
-
-TwinMeshes::TwinMeshes(const Request& request, int own, const std::vector<int>& others)
-    : request_(request), own_(own), others_(others) {
-  TAHOMA_CHECK(!others.empty());
-  std::uint64_t before = 0;
-  for (const DomainRun& run : RunsOf(others)) {
-    homes_.push_back({.run = run, .number = before});
-    before += static_cast<std::uint64_t>(run.count);
-  }
-}
-
-// The parts of these homes, of which `from` or `to` are the domains.
-MeshStep TwinMeshes::Make(const std::vector<TwinPiece>& pieces, const DomainRun& from,
-                          const DomainRun& to, const Homes& homes) const {
-  const DomainMesh::Stride by_home{.lengths = 1};
-  const bool sent = from.first == homes.run.first;
-  MeshStep made{.step = {}, .mesh = {.senders = from.count, .receivers = to.count}};
-  (sent ? made.mesh.by_sender : made.mesh.by_receiver) = by_home;
-  for (const TwinPiece& piece : pieces) {
-    const std::uint64_t length = piece.elements.size() / grain();
-    if (length == 0) continue;
-    const std::uint64_t begin = piece.elements.begin + homes.number * length;
-    made.step.push_back(MakeSend(request_, Fabric::ChipOf(from.first, piece.chip.value()),
-                                 Fabric::ChipOf(to.first, piece.chip.value()),
-                                 {.begin = begin, .end = begin + length}, Action::kCopy));
-  }
-  return made;
-}
-
-MeshPhase TwinMeshes::ToHomes(const std::vector<TwinPiece>& pieces) const {
-  const DomainRun own{.first = own_, .count = 1};
-  MeshPhase phase;
-  for (const Homes& homes : homes_) phase.push_back(Make(pieces, own, homes.run, homes));
-  for (const Homes& homes : homes_) {
-    MeshStep& rest = phase.emplace_back();
-    rest.mesh.receivers = homes.run.count;
-    for (const TwinPiece& piece : pieces) {
-      const std::uint64_t left = piece.elements.size() % grain();
-      if (left == 0) continue;
-      rest.step.push_back(MakeSend(request_, Fabric::ChipOf(own_, piece.chip.value()),
-                                   Fabric::ChipOf(homes.run.first, piece.chip.value()),
-                                   {.begin = piece.elements.end - left, .end = piece.elements.end},
-                                   Action::kCopy));
-    }
-  }
-  std::erase_if(phase, [](const MeshStep& made) { return made.step.empty(); });
-  return phase;
-}
-
-MeshPhase TwinMeshes::BetweenHomes(const std::vector<TwinPiece>& pieces) const {
-  MeshPhase phase;
-  for (const Homes& from : homes_) {
-    for (const Homes& to : homes_) {
-      const bool itself = from.number == to.number && from.run.count == 1;
-      if (!itself) phase.push_back(Make(pieces, from.run, to.run, from));
-    }
-  }
-  std::erase_if(phase, [](const MeshStep& made) { return made.step.empty(); });
-  return phase;
-}
-
-MeshPhase TwinMeshes::FromHomes(const std::vector<TwinPiece>& pieces) const {
-  const DomainRun own{.first = own_, .count = 1};
-  for (const TwinPiece& piece : pieces) TAHOMA_CHECK(piece.elements.size() % grain() == 0);
-  MeshPhase phase;
-  for (const Homes& homes : homes_) phase.push_back(Make(pieces, homes.run, own, homes));
-  std::erase_if(phase, [](const MeshStep& made) { return made.step.empty(); });
-  return phase;
 }
 
 }  // namespace tahoma::sim

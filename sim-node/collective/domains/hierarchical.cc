@@ -11,9 +11,12 @@
 #include "lib/base/status.h"
 #include "lib/collective/predict_domains.h"
 #include "sim-node/collective/algorithms/moves.h"
+#include "sim-node/collective/domains/all_to_all.h"
 #include "sim-node/collective/domains/bound_over_domains.h"
 #include "sim-node/collective/domains/composition.h"
+#include "sim-node/collective/domains/domain_meshes.h"
 #include "sim-node/collective/domains/domains.h"
+#include "sim-node/collective/domains/level_meshes.h"
 #include "sim-node/collective/domains/nic_relay.h"
 #include "sim-node/collective/domains/twin_broadcast.h"
 #include "sim-node/collective/plan/chip_cost.h"
@@ -31,6 +34,14 @@ constexpr std::uint64_t kRelayChunks = 8;
 
 // More are planned only if one message stands for those of all: N domains have N^2 of them.
 constexpr std::size_t kListedDomainsMost = 512;
+// So many are always listed.
+constexpr std::size_t kListedAlwaysMost = 32;
+// The most kinds of domains between which messages are in meshes, and the fewest domains for each:
+// messages, and flows to time, grow with the square of the kinds.
+constexpr std::size_t kMeshKindsMost = 32;
+constexpr std::size_t kLikeEachLeast = 2;
+// The same of an all-to-all, where each two chips of two kinds have a message.
+constexpr std::size_t kAllToAllKindsMost = 8;
 // The most blocks of an all-to-all that are listed one by one.
 constexpr std::uint64_t kListedBlocksMost = std::uint64_t{1} << 24U;
 
@@ -59,9 +70,13 @@ struct Question {
   const HierarchyChoice& choice;
   const DomainSet& set;
   const Layout& layout;
+  // One message stands for those of many domains: of kMesh, of kLevels.
+  bool meshes = false;
+  bool level_meshes = false;
 
-  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen,
-                              const HierarchyVariant& variant) const {
+  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen, HierarchyVariant variant) const {
+    variant.meshes = (chosen.between == InterAlgorithm::kMesh && meshes) ||
+                     (chosen.between == InterAlgorithm::kLevels && level_meshes);
     Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
     TAHOMA_ASSIGN_OR_RETURN(plan.schedule,
                             ComposePhases({request, layout, set, fabric, chosen, variant}));
@@ -89,13 +104,17 @@ bool MaySaveAStep(const Question& asked) {
 // cross them least; if there are none, the loads of the uplinks decide, and all are tried.
 std::vector<InterAlgorithm> Candidates(const Question& asked) {
   if (asked.choice.between) return {*asked.choice.between};
+  // Only meshes are not listed.
+  if (asked.set.size() > kListedDomainsMost) {
+    if (asked.level_meshes) return {InterAlgorithm::kLevels, InterAlgorithm::kMesh};
+    return {InterAlgorithm::kMesh};
+  }
   const bool levels = !asked.set.levels().empty();
   std::vector<InterAlgorithm> candidates;
   if (levels) candidates.push_back(InterAlgorithm::kLevels);
   candidates.push_back(InterAlgorithm::kMesh);
   // A single step is written out: all sum up in the order of the domains.
-  if (asked.set.size() <= kListedDomainsMost && MaySaveAStep(asked))
-    candidates.push_back(InterAlgorithm::kSingleStep);
+  if (MaySaveAStep(asked)) candidates.push_back(InterAlgorithm::kSingleStep);
   if (levels || !asked.fabric.efa().UplinksLimit()) return candidates;
   candidates.push_back(InterAlgorithm::kRing);
   if (Serves(InterAlgorithm::kRdh, static_cast<int>(asked.set.size()))) {
@@ -369,49 +388,39 @@ absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
   return Timed(std::move(plan), asked.fabric);
 }
 
-// Whether one message stands for those between all domains of an all-to-all.
-bool IsAllToAllAlike(const Question& asked) {
-  const int ranks = asked.members[0].ranks;
-  return asked.request.operation == Operation::kAllToAll && asked.request.blocks == nullptr &&
-         AreAlikeInARow(asked.request, asked.layout, asked.set) &&
-         std::ranges::all_of(asked.members,
-                             [&](const Member& member) { return member.ranks == ranks; });
+std::uint64_t RanksOf(const std::vector<Member>& members) {
+  std::uint64_t ranks = 0;
+  for (const Member& member : members) ranks += static_cast<std::uint64_t>(member.ranks);
+  return ranks;
 }
 
-// Plans an all-to-all of domains that are alike: what is sent in each, and from each to each.
-absl::StatusOr<Plan> PlanAllToAll(const Question& asked) {
-  const std::size_t chips = asked.set.groups()[0].local.size();
-  const auto ranks = static_cast<std::size_t>(asked.members[0].ranks);
-  TAHOMA_ASSIGN_OR_RETURN(const std::uint64_t block,
-                          AllToAllBlock(asked.request, asked.members.size() * ranks));
-  const std::vector<Member> first(asked.members.begin(),
-                                  asked.members.begin() + static_cast<std::ptrdiff_t>(chips));
-  const std::uint64_t of_chip = 2 * ranks * ranks * asked.members.size() * block;  // read, written
+// Plans an all-to-all between kinds of domains.
+absl::StatusOr<Plan> PlanAllToAll(const Question& asked,
+                                  const std::vector<DomainSet::Kind>& kinds) {
+  const std::uint64_t ranks = RanksOf(asked.members);
+  TAHOMA_ASSIGN_OR_RETURN(const std::uint64_t block, AllToAllBlock(asked.request, ranks));
+  const auto most = static_cast<std::uint64_t>(
+      std::ranges::max_element(asked.members, {}, &Member::ranks)->ranks);
+  const std::uint64_t of_chip = 2 * most * ranks * block;  // read, written
   const StepWork work = WorkOf(of_chip, static_cast<int>(asked.members.size()) - 1, {},
                                asked.choice.options.costs, asked.fabric.timing());
   Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
-  Schedule& schedule = plan.schedule;
-  schedule.steps.assign(2, AllToAllAmong(asked.request, first, block));
-  // Ranks on one chip copy beside the messages; memory serves all of them at once.
-  schedule.work = {work, {.start = work.start, .memory = {}}};
-  const std::uint64_t blocks_of_domain = chips * ranks * block;
-  ScheduledStep inside{.step = 0, .copies = {}, .through = asked.set.groups()[0].through};
-  for (std::size_t i = 0; i < asked.set.size(); ++i) {
-    inside.copies.push_back(
-        {.chips = static_cast<int>(i) * Fabric::kChipsPerDomain, .bytes = i * blocks_of_domain});
-  }
-  const auto domains = static_cast<int>(asked.set.size());
-  schedule.scheduled = {std::move(inside),
-                        {.step = 1,
-                         .mesh = DomainMesh{.senders = domains,
-                                            .receivers = domains,
-                                            .by_sender = {.to_offset = blocks_of_domain},
-                                            .by_receiver = {.offset = blocks_of_domain}}}};
+  TAHOMA_ASSIGN_OR_RETURN(
+      plan.schedule, AllToAllOver({asked.request, asked.members, asked.set, asked.fabric, kinds,
+                                   block, work, asked.choice.options.costs}));
   return Timed(std::move(plan), asked.fabric);
 }
 
+// Returns the kinds of domains for an all-to-all in meshes, where these are worth it or needed.
+std::optional<std::vector<DomainSet::Kind>> WorthMeshes(const Question& asked) {
+  auto kinds = AllToAllKindsOf(asked.request, asked.members, asked.set, asked.fabric);
+  if (!kinds) return std::nullopt;
+  const bool many = asked.set.size() > kListedAlwaysMost && kinds->size() <= kAllToAllKindsMost;
+  return many || AreAlikeInARow(asked.request, asked.layout, asked.set) ? kinds : std::nullopt;
+}
+
 absl::StatusOr<Plan> PlanExchange(const Question& asked) {
-  if (IsAllToAllAlike(asked)) return PlanAllToAll(asked);
+  if (const auto kinds = WorthMeshes(asked)) return PlanAllToAll(asked, *kinds);
   std::vector<std::vector<torus::ChipIndex>> paths;
   if (asked.request.operation == Operation::kPermute && asked.request.blocks == nullptr) {
     paths = PathsOver(asked.set, asked.fabric);
@@ -451,35 +460,72 @@ absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,
   return absl::OkStatus();
 }
 
+// Whether one message may stand for those between all domains of two kinds. Of a few domains it
+// does only while all are alike: listed, what is handed over of their parts is cut finer.
+bool MayMesh(const Question& asked) {
+  if (IsExchange(asked.request.operation)) return false;
+  if (AreAlikeInARow(asked.request, asked.layout, asked.set)) return true;
+  if (asked.set.size() <= kListedAlwaysMost) return false;
+  const std::size_t kinds =
+      MeshKindsOf(asked.request, asked.layout, asked.set, /*by_links=*/false).size();
+  return kinds <= kMeshKindsMost && kinds * kLikeEachLeast <= asked.set.size();
+}
+
+// The same of messages that are made level by level.
+bool MayMeshLevels(const Question& asked) {
+  const Operation operation = asked.request.operation;
+  if (IsExchange(operation) || asked.set.size() <= kListedAlwaysMost) return false;
+  auto tree = LevelTreeOf(asked.set);
+  if (!tree) return false;
+  if (operation != Operation::kAllGather && operation != Operation::kReduceScatter) return true;
+  if (MeshKindsOf(asked.request, asked.layout, asked.set, /*by_links=*/false).size() > 1) {
+    return false;
+  }
+  std::vector<std::uint64_t> starts;
+  for (const DomainSet::Group& group : asked.set.groups()) {
+    starts.push_back(asked.layout.bounds[group.members[0]] -
+                     asked.layout.bounds[asked.set.groups()[0].members[0]]);
+  }
+  return LevelMeshes(asked.request, asked.set, *std::move(tree)).Serves(starts);
+}
+
+// Says on what condition so many domains are planned that the request does not meet; empty: none.
+std::string ConditionOfMany(const Question& asked) {
+  const Request& request = asked.request;
+  const auto between = asked.choice.between;
+  if (request.operation == Operation::kAllToAll) {
+    if (WorthMeshes(asked)) return "";
+    return fmt::format("with at most {} kinds of chips, ranks and NICs down", kAllToAllKindsMost);
+  }
+  if (between == InterAlgorithm::kLevels) {
+    return asked.level_meshes ? "" : "by levels below nodes with as many domains that are alike";
+  }
+  if (between && *between != InterAlgorithm::kMesh) return "in a mesh or by levels";
+  if (asked.meshes) return "";
+  const bool blocks =
+      request.operation == Operation::kAllGather || request.operation == Operation::kReduceScatter;
+  const std::uint64_t even = RanksOf(asked.members) * Size(request.type);
+  if (blocks && request.bytes % even != 0) {
+    return fmt::format("with blocks of one length, here with a multiple of {} bytes", even);
+  }
+  return fmt::format("with at most {} kinds of chips, NICs and blocks", kMeshKindsMost);
+}
+
 // Refuses what would take a message for each two domains, or ranks, of too many.
 absl::Status CheckSize(const Question& asked) {
-  const EfaNetwork& network = asked.fabric.efa();
   const bool all_to_all =
       asked.request.operation == Operation::kAllToAll && asked.request.blocks == nullptr;
   if (IsExchange(asked.request.operation) && !all_to_all) return absl::OkStatus();
-  std::uint64_t ranks = 0;
-  for (const Member& member : asked.members) ranks += static_cast<std::uint64_t>(member.ranks);
+  const std::uint64_t ranks = RanksOf(asked.members);
   const bool few =
       all_to_all ? ranks * ranks <= kListedBlocksMost : asked.set.size() <= kListedDomainsMost;
   if (few) return absl::OkStatus();
-  std::string_view why;
-  if (asked.choice.between.value_or(InterAlgorithm::kMesh) != InterAlgorithm::kMesh) {
-    why = "only in a mesh";
-  } else if (network.UplinksLimit()) {
-    why = "only while no uplink can limit them";
-  } else if (network.timing().layer != VirtualDuration(0)) {
-    why = "only with one latency for all distances";
-  } else if (network.damaged()) {
-    why = "only while all NICs have their rate";
-  } else if (!AreAlikeInARow(asked.request, asked.layout, asked.set)) {
-    why = "only when all have the same chips and links, and blocks of one length";
-  } else {
-    return absl::OkStatus();
-  }
+  const std::string condition = ConditionOfMany(asked);
+  if (condition.empty()) return absl::OkStatus();
   return FailedPrecondition(
-      "so many domains ({}) are planned {}: otherwise each two of them have "
+      "so many domains ({}) are planned only {}: otherwise each two of them have "
       "messages of their own",
-      asked.set.size(), why);
+      asked.set.size(), condition);
 }
 
 // Plans in one topology domain, with the chips' numbers in the fabric.
@@ -516,7 +562,9 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   for (const Member& member : members) weights.push_back(member.ranks);
   const std::uint64_t size = Size(request.type);
   const Layout layout = Layout::Weighted(weights, request.bytes / size, size);
-  const Question asked{request, members, fabric, choice, set, layout};
+  Question asked{request, members, fabric, choice, set, layout};
+  asked.meshes = MayMesh(asked);
+  asked.level_meshes = MayMeshLevels(asked);
   TAHOMA_RETURN_IF_ERROR(CheckSize(asked));
   if (IsExchange(request.operation)) return PlanExchange(asked);
   for (const DomainSet::Group& group : set.groups()) {

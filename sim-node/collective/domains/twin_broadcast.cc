@@ -13,6 +13,7 @@
 #include "sim-node/collective/domains/domain_meshes.h"
 #include "sim-node/collective/domains/padded_steps.h"
 #include "sim-node/collective/domains/region.h"
+#include "sim-node/collective/domains/twin_meshes.h"
 #include "sim-node/collective/plan/bound.h"
 #include "sim-node/collective/plan/question.h"
 
@@ -25,11 +26,6 @@ using collective::TwinTree;
 
 // Numbers of scheduled steps that must have ended.
 using Ends = std::vector<std::uint32_t>;
-
-// The most runs of domains that follow one another: each two of them have messages of their own.
-constexpr std::size_t kRunsMost = 4;
-// The most domains where each two of them have messages of their own.
-constexpr std::size_t kSingleDomainsMost = 8;
 
 // The links or NICs that a step uses.
 enum class Leg : std::uint8_t { kOwn, kToHomes, kBetweenHomes, kTwins, kBack };
@@ -101,20 +97,14 @@ std::vector<int> OthersOf(const DomainSet& set) {
   return others;
 }
 
-// A step of the schedule, by its number.
-struct MadeStep {
-  std::uint32_t number = 0;
-  std::optional<DomainMesh> mesh;
-};
-
 // The moves of one leg, and what is scheduled of it.
 struct Row {
   std::vector<Move> moves;
   std::uint64_t first_late = 0;
   std::uint64_t last_late = 0;
-  Ends behind;  // the scheduled steps that were the last to leave, for each of the next ones
+  std::optional<std::uint32_t> behind;  // the scheduled step that was the last to leave
   // Steps in which all moves have chunks of one length are the same but for where these begin.
-  std::vector<MadeStep> known;
+  std::optional<std::uint32_t> known;
   std::uint64_t known_at = 0;  // the first of those chunks
 
   void Add(const Move& move) {
@@ -127,11 +117,12 @@ struct Row {
 class TwinComposer {
  public:
   TwinComposer(const Question& asked, const std::vector<TwinTree>& trees, const Chunks& chunks,
-               const TwinMeshes& meshes)
+               const TwinMeshes& meshes, const std::vector<int>& others)
       : asked_(asked),
         trees_(trees),
         chunks_(chunks),
         meshes_(meshes),
+        others_(others),
         pieces_(trees, chunks, asked.request.bytes / Size(asked.request.type), meshes.grain()) {
     for (std::size_t tree = 0; tree < trees.size(); ++tree) AddMoves(tree);
   }
@@ -184,28 +175,23 @@ class TwinComposer {
     const bool regular =
         chunk >= late && chunk - row.first_late * chunks_.stripes + 1 < chunks_.count;
     std::uint64_t further = 0;  // than the chunks for which the steps were made
-    std::vector<MadeStep> steps = row.known;
-    if (!regular || steps.empty()) {
-      steps = Make(leg, chunk);
-      if (regular) row.known = steps;
+    std::optional<std::uint32_t> step = row.known;
+    if (!regular || !step) {
+      step = Make(leg, chunk);
+      if (regular) row.known = step;
       if (regular) row.known_at = chunk;
     } else {
       further = chunk - row.known_at;
     }
-    Ends ends;
-    for (const MadeStep& step : steps) {
-      const std::size_t i = ends.size();
-      ends.push_back(static_cast<std::uint32_t>(schedule_.scheduled.size()));
-      ScheduledStep& scheduled = schedule_.scheduled.emplace_back();
-      scheduled.step = step.number;
-      scheduled.after = after;
-      if (i < row.behind.size()) scheduled.behind = row.behind[i];
-      scheduled.copies = CopiesOf(leg, BytesOf(asked_.request, further * chunks_.length));
-      scheduled.mesh = step.mesh;
-      scheduled.through = asked_.set.mask();
-    }
-    if (!ends.empty()) row.behind = ends;
-    return ends;
+    if (!step) return {};
+    const auto number = static_cast<std::uint32_t>(schedule_.scheduled.size());
+    schedule_.scheduled.push_back(
+        {.step = *step,
+         .after = after,
+         .behind = std::exchange(row.behind, number),
+         .copies = CopiesOf(leg, BytesOf(asked_.request, further * chunks_.length)),
+         .through = asked_.set.mask()});
+    return {number};
   }
   // The same for steps each of which waits for the one before it.
   void Continue(Leg leg, std::uint64_t chunk, Ends& last) {
@@ -213,23 +199,15 @@ class TwinComposer {
     if (!ends.empty()) last = std::move(ends);
   }
 
-  // Makes steps, if anything moves then.
-  std::vector<MadeStep> Make(Leg leg, std::uint64_t chunk) {
-    std::vector<MadeStep> made;
-    const auto add = [&](Step step, const StepWork& work, const std::optional<DomainMesh>& mesh) {
-      made.push_back({.number = static_cast<std::uint32_t>(schedule_.steps.size()), .mesh = mesh});
-      schedule_.steps.push_back(std::move(step));
-      schedule_.work.push_back(work);
-    };
-    if (leg == Leg::kOwn || leg == Leg::kTwins) {
-      Step step = StepOf(leg, chunk);
-      const StepWork work = WorkOfStep(asked_, Algorithm::kTree, step);
-      if (!step.empty()) add(std::move(step), work, std::nullopt);
-      return made;
-    }
+  // Makes a step, if anything moves then.
+  std::optional<std::uint32_t> Make(Leg leg, std::uint64_t chunk) {
+    const bool inside = leg == Leg::kOwn || leg == Leg::kTwins;
+    Step step = inside ? StepOf(leg, chunk) : MeshStepOf(leg, chunk);
+    if (step.empty()) return std::nullopt;
     // A NIC is far slower than memory, and the packet's time holds its start.
-    for (MeshStep& one : PhaseOf(leg, chunk)) add(std::move(one.step), {}, one.mesh);
-    return made;
+    schedule_.work.push_back(inside ? WorkOfStep(asked_, Algorithm::kTree, step) : StepWork{});
+    schedule_.steps.push_back(std::move(step));
+    return static_cast<std::uint32_t>(schedule_.steps.size()) - 1;
   }
 
   // Calls visit(branch, piece) for all that moves then.
@@ -250,11 +228,19 @@ class TwinComposer {
     });
     return step;
   }
-  MeshPhase PhaseOf(Leg leg, std::uint64_t chunk) {
+  Step MeshStepOf(Leg leg, std::uint64_t chunk) {
     std::vector<TwinPiece> pieces;
     ForEach(leg, chunk, [&](const Branch& branch, const Extent& piece) {
       pieces.push_back({.chip = torus::ChipIndex(branch.chip), .elements = piece});
     });
+    Step step;
+    for (const MeshSend& made : SendsOf(leg, pieces)) {
+      step.push_back(made.send);
+      step.back().mesh = mesh_numbers_.Of(made.mesh, schedule_.meshes);
+    }
+    return step;
+  }
+  std::vector<MeshSend> SendsOf(Leg leg, const std::vector<TwinPiece>& pieces) const {
     if (leg == Leg::kToHomes) return meshes_.ToHomes(pieces);
     return leg == Leg::kBack ? meshes_.FromHomes(pieces) : meshes_.BetweenHomes(pieces);
   }
@@ -265,7 +251,7 @@ class TwinComposer {
     if (leg != Leg::kOwn && leg != Leg::kTwins) return {{.bytes = bytes}};
     std::vector<Copy> copies;
     const std::vector<int> own = {meshes_.own()};
-    for (const int domain : leg == Leg::kOwn ? own : meshes_.others()) {
+    for (const int domain : leg == Leg::kOwn ? own : others_) {
       copies.push_back({.chips = Fabric::ChipOf(domain, 0).value(), .bytes = bytes});
     }
     return copies;
@@ -275,6 +261,8 @@ class TwinComposer {
   const std::vector<TwinTree>& trees_;
   const Chunks chunks_;
   const TwinMeshes& meshes_;
+  const std::vector<int>& others_;
+  MeshNumbers mesh_numbers_;
   const Pieces pieces_;
   std::array<Row, kLegs> rows_;
   Schedule schedule_;
@@ -311,12 +299,8 @@ collective::TwinDomains TwinDomainsOf(const DomainSet& set, const Fabric& fabric
 
 bool MayGoToTwins(const Request& request, const DomainSet& set, const Fabric& fabric) {
   const std::vector<DomainSet::Group>& groups = set.groups();
-  const EfaNetwork& network = fabric.efa();
-  if (network.UplinksLimit() || set.size() > collective::kTwinDomainsMost) return false;
-  const bool each = network.damaged() || network.timing().layer != VirtualDuration(0);
-  if (each && set.size() > kSingleDomainsMost) return false;
+  if (fabric.efa().UplinksLimit() || set.size() > collective::kTwinDomainsMost) return false;
   if (request.bytes / Size(request.type) < set.size()) return false;
-  if (RunsOf(OthersOf(set)).size() > kRunsMost) return false;
   return std::ranges::all_of(groups, [&](const DomainSet::Group& group) {
     return MaskOf(group.local) == MaskOf(groups[0].local) &&
            fabric.domain(group.domain).torus() == fabric.domain(groups[0].domain).torus();
@@ -341,11 +325,12 @@ absl::StatusOr<Schedule> BroadcastToTwins(const Request& request, const DomainSe
   if (trees.empty() || trees.back().own.empty()) {
     return FailedPrecondition("no trees were found through the root's domain");
   }
-  const TwinMeshes meshes(request, group.domain, OthersOf(set));
+  const std::vector<int> others = OthersOf(set);
+  const TwinMeshes meshes(request, group.domain, others);
   const Chunks chunks = ChunksOf(course, request.bytes / Size(request.type), meshes.grain());
   const ChipSet chips = SetOf(group.local, links);
   const Question asked{request, group.local, chips, links, options};
-  return TwinComposer(asked, trees, chunks, meshes).Compose();
+  return TwinComposer(asked, trees, chunks, meshes, others).Compose();
 }
 
 }  // namespace tahoma::sim

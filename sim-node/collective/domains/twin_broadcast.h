@@ -26,8 +26,7 @@
 
 namespace tahoma::sim {
 
-// Whether the domains have the same chips, and the plan is not too long: where the domains do not
-// follow one another, or NICs are down or slow, there are messages of their own for each two.
+// Whether the domains have the same chips, and no uplink can limit them.
 bool MayGoToTwins(const Request& request, const DomainSet& set, const Fabric& fabric);
 
 // The schedule names chips by their numbers in the fabric. kFailedPrecondition when links that are

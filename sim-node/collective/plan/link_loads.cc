@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "sim-node/collective/schedule/message_routes.h"
 
@@ -35,7 +36,8 @@ std::optional<int> OnlyDomainOf(const Step& step) {
   if (step.empty()) return std::nullopt;
   const int domain = Fabric::DomainOf(step[0].from);
   const bool only = std::ranges::all_of(step, [&](const Send& send) {
-    return Fabric::DomainOf(send.from) == domain && Fabric::DomainOf(send.to) == domain;
+    return send.mesh == 0 && Fabric::DomainOf(send.from) == domain &&
+           Fabric::DomainOf(send.to) == domain;
   });
   return only ? std::optional(domain) : std::nullopt;
 }
@@ -47,8 +49,12 @@ std::map<int, std::uint64_t> PlacesOf(const ScheduledStep& scheduled) {
   return places;
 }
 
-// Whether the domain is one of so many from the first on.
-bool IsAmong(int domain, int first, int count) { return domain >= first && domain < first + count; }
+bool IsMeshed(const Step& step) {
+  return std::ranges::any_of(step, [](const Send& send) { return send.mesh != 0; });
+}
+
+// The domains of a mesh in one direction, and those in the other.
+using MeshSide = std::tuple<const MeshDomains*, const MeshDomains*, NicDirection>;
 
 // Finds topology domains on whose links the same scheduled steps put the same bytes: one of them is
 // then counted for all.
@@ -61,13 +67,13 @@ class DomainKinds {
         AddRoles(plan->schedule, scheduled);
       }
     }
-    const bool nics_alike = !fabric.efa().damaged();
+    const bool damaged = fabric.efa().damaged();
     std::map<std::vector<Role>, std::vector<int>> kinds;
     for (int domain = 0; domain < fabric.domain_count(); ++domain) {
       std::vector<int>& first = kinds[roles_[static_cast<std::size_t>(domain)]];
       const auto like = std::ranges::find_if(first, [&](int one) {
-        return nics_alike && !by_itself_.contains(domain) && !by_itself_.contains(one) &&
-               fabric.Alike(domain, one);
+        return !by_itself_.contains(domain) && !by_itself_.contains(one) &&
+               fabric.Alike(domain, one) && (!damaged || AlikeNics(fabric, domain, one));
       });
       like_.push_back(like == first.end() ? domain : *like);
       if (like == first.end()) first.push_back(domain);
@@ -81,30 +87,40 @@ class DomainKinds {
   // Scheduled steps that are made by the same domains in the same way.
   struct Key {
     const Schedule* schedule = nullptr;
-    int from = 0;  // the domains in which the step is written
-    int to = 0;
-    int senders = 0;  // of a mesh
-    int receivers = 0;
+    int domain = 0;  // in which the step is written
+    std::optional<MeshSide> side;
     torus::ChipMask through = 0;
     std::vector<std::pair<int, std::uint64_t>> places;  // copies by chips
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   using Role = std::pair<std::size_t, std::uint64_t>;  // number of the key, what is done
 
+  static bool AlikeNics(const Fabric& fabric, int domain, int other) {
+    const EfaNetwork& network = fabric.efa();
+    for (int chip = 0; chip < fabric.domain(domain).torus().chip_count(); ++chip) {
+      for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
+        if (network.permille(network.NicOf({domain, chip}, direction)) !=
+            network.permille(network.NicOf({other, chip}, direction))) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
   void AddRoles(const Schedule& schedule, const ScheduledStep& scheduled) {
     const Step& step = schedule.steps[scheduled.step];
     if (step.empty()) return;
+    if (IsMeshed(step)) return AddSides(schedule, step);
     Key key{.schedule = &schedule,
-            .from = Fabric::DomainOf(step[0].from),
-            .to = Fabric::DomainOf(step[0].to),
-            .senders = scheduled.mesh ? scheduled.mesh->senders : 0,
-            .receivers = scheduled.mesh ? scheduled.mesh->receivers : 0,
+            .domain = Fabric::DomainOf(step[0].from),
+            .side = {},
             .through = scheduled.through,
             .places = {}};
-    bool whole = scheduled.mesh || OnlyDomainOf(step);
+    bool whole = OnlyDomainOf(step).has_value();
     for (const auto& [chips, count] : PlacesOf(scheduled)) {
       key.places.emplace_back(chips, count / scheduled.parts.size());
-      whole = whole && (scheduled.mesh || chips % Fabric::kChipsPerDomain == 0);
+      whole = whole && chips % Fabric::kChipsPerDomain == 0;
     }
     if (!whole) {
       ForEachSendOf(step, key.places, [&](int from, int to) { by_itself_.insert({from, to}); });
@@ -112,21 +128,38 @@ class DomainKinds {
     }
     const auto [number, added] = numbers_.try_emplace(key, numbers_.size());
     if (!added) return;
-    if (scheduled.mesh) return AddMesh(key, number->second);
     for (const auto& [chips, count] : key.places) {
-      RolesOf(key.from + chips / Fabric::kChipsPerDomain).emplace_back(number->second, count);
+      RolesOf(key.domain + chips / Fabric::kChipsPerDomain).emplace_back(number->second, count);
     }
   }
 
-  void AddMesh(const Key& key, std::size_t number) {
-    for (int i = 0; i < key.senders; ++i) {
-      const int domain = key.from + i;
-      const bool itself = IsAmong(domain, key.to, key.receivers);
-      RolesOf(domain).emplace_back(number, itself ? 2 : 1);
+  // All domains of a side of a mesh do the same.
+  void AddSides(const Schedule& schedule, const Step& step) {
+    for (const Send& send : step) {
+      if (send.mesh == 0) {
+        by_itself_.insert({Fabric::DomainOf(send.from), Fabric::DomainOf(send.to)});
+        continue;
+      }
+      const DomainMesh& mesh = schedule.MeshOf(send);
+      AddSide({mesh.senders.get(), mesh.receivers.get(), NicDirection::kOut});
+      AddSide({mesh.receivers.get(), mesh.senders.get(), NicDirection::kIn});
     }
-    for (int i = 0; i < key.receivers; ++i) {
-      const int domain = key.to + i;
-      if (!IsAmong(domain, key.from, key.senders)) RolesOf(domain).emplace_back(number, 3);
+  }
+
+  void AddSide(const MeshSide& side) {
+    const Key key{.schedule = nullptr, .domain = 0, .side = side, .through = 0, .places = {}};
+    const auto [number, added] = numbers_.try_emplace(key, numbers_.size());
+    if (!added) return;
+    const auto& [domains, others, direction] = side;
+    std::map<std::uint64_t, std::uint64_t> among;
+    std::set<int> both;
+    for (const MeshDomain& one : *others) {
+      ++among[one.among];
+      both.insert(one.domain);
+    }
+    for (const MeshDomain& one : *domains) {
+      const std::uint64_t itself = both.contains(one.domain) ? 1 : 0;
+      RolesOf(one.domain).emplace_back(number->second, 2 * among[one.among] + itself);
     }
   }
 
@@ -265,7 +298,9 @@ class Loads {
   absl::Status AddScheduled(const Plan& plan, std::size_t index, PlacedSteps& placed) {
     const ScheduledStep& scheduled = plan.schedule.scheduled[index];
     const StepTimes& times = plan.times.steps[index];
-    if (scheduled.mesh) return AddMesh(plan.schedule, scheduled, times);
+    if (IsMeshed(plan.schedule.steps[scheduled.step])) {
+      return AddMeshes(plan.schedule, scheduled, times);
+    }
     for (const auto& place : PlacesOf(scheduled)) {
       const std::uint64_t count = place.second;
       const std::optional<int> domain = placed.DomainAt(scheduled.step, place.first);
@@ -284,45 +319,59 @@ class Loads {
     busy_[link].Add(begin, end);
   }
 
-  absl::Status AddMesh(const Schedule& schedule, const ScheduledStep& scheduled,
-                       const StepTimes& times) {
-    const DomainMesh& mesh = *scheduled.mesh;
-    std::uint64_t between = 0;  // from one domain to another
-    int from = 0;
-    int to = 0;
+  // Sends of the step that are in no mesh must be in none at all: such steps are all of meshes.
+  absl::Status AddMeshes(const Schedule& schedule, const ScheduledStep& scheduled,
+                         const StepTimes& times) {
+    std::map<Sides, std::uint64_t> between;  // from each domain to each other
     for (const auto& [chips, count] : PlacesOf(scheduled)) {
       for (const Send& send : schedule.steps[scheduled.step]) {
-        const torus::ChipIndex sender(send.from.value() + chips);
-        const torus::ChipIndex receiver(send.to.value() + chips);
-        from = Fabric::DomainOf(sender);
-        to = Fabric::DomainOf(receiver);
-        between += send.bytes * count;
-        TAHOMA_RETURN_IF_ERROR(AddNics(NicDirection::kOut, sender, mesh.senders, to, mesh.receivers,
+        TAHOMA_CHECK(send.mesh != 0);
+        const DomainMesh& mesh = schedule.MeshOf(send);
+        const Sides sides(mesh.senders.get(), mesh.receivers.get());
+        between[sides] += send.bytes * count;
+        const int from = Fabric::LocalOf(send.from).value() + chips;
+        const int to = Fabric::LocalOf(send.to).value() + chips;
+        TAHOMA_RETURN_IF_ERROR(AddNics(NicDirection::kOut, from,
+                                       OthersOf(*sides.first, *sides.second), send.bytes * count,
+                                       times));
+        TAHOMA_RETURN_IF_ERROR(AddNics(NicDirection::kIn, to, OthersOf(*sides.second, *sides.first),
                                        send.bytes * count, times));
-        TAHOMA_RETURN_IF_ERROR(AddNics(NicDirection::kIn, receiver, mesh.receivers, from,
-                                       mesh.senders, send.bytes * count, times));
       }
     }
-    for (const Crossing& crossing : CrossingsOf({from, mesh.senders, to, mesh.receivers})) {
-      AddTo(crossing.uplink, between * crossing.pairs, times.departure, times.end);
+    for (const auto& [sides, bytes] : between) {
+      for (const Crossing& crossing : CrossingsOf(sides)) {
+        AddTo(crossing.uplink, bytes * crossing.pairs, times.departure, times.end);
+      }
     }
     return absl::OkStatus();
   }
 
-  // NICs of the chip's domain and of those after it, each of which has messages with all of some
-  // domains but itself.
-  absl::Status AddNics(NicDirection direction, torus::ChipIndex chip, int domains, int first_other,
-                       int others, std::uint64_t bytes, const StepTimes& times) {
-    for (int i = 0; i < domains; ++i) {
-      const int domain = Fabric::DomainOf(chip) + i;
-      if (kinds_.LikeOf(domain) != domain) continue;
-      const LinkId nic =
-          fabric_.NicOf(Fabric::ChipOf(domain, Fabric::LocalOf(chip).value()), direction);
+  // The domains that are counted for themselves, and with how many others each has messages.
+  using Others = std::vector<std::pair<int, std::uint64_t>>;
+  const Others& OthersOf(const MeshDomains& domains, const MeshDomains& with) {
+    const auto [entry, added] = others_.try_emplace({&domains, &with});
+    if (!added) return entry->second;
+    std::map<std::uint64_t, std::set<int>> among;
+    for (const MeshDomain& one : with) among[one.among].insert(one.domain);
+    for (const MeshDomain& one : domains) {
+      const auto others = among.find(one.among);
+      if (kinds_.LikeOf(one.domain) != one.domain || others == among.end()) continue;
+      const std::uint64_t itself = others->second.contains(one.domain) ? 1 : 0;
+      const std::uint64_t count = others->second.size() - itself;
+      if (count > 0) entry->second.emplace_back(one.domain, count);
+    }
+    return entry->second;
+  }
+
+  // The NIC of the chip in each of the domains carries so much for each of the others.
+  absl::Status AddNics(NicDirection direction, int chip, const Others& domains, std::uint64_t bytes,
+                       const StepTimes& times) {
+    for (const auto& [domain, others] : domains) {
+      const LinkId nic = fabric_.NicOf(Fabric::ChipOf(domain, chip), direction);
       if (fabric_.capacity(nic) == 0) {
         return FailedPrecondition("no EFA route: {} is down", fabric_.Name(nic));
       }
-      const int count = others - (IsAmong(domain, first_other, others) ? 1 : 0);
-      AddTo(nic, bytes * static_cast<std::uint64_t>(count), times.departure, times.end);
+      AddTo(nic, bytes * others, times.departure, times.end);
     }
     return absl::OkStatus();
   }
@@ -332,36 +381,40 @@ class Loads {
     LinkId uplink = 0;
     std::uint64_t pairs = 0;
   };
-  struct Ends {
-    int from = 0;
-    int senders = 0;
-    int to = 0;
-    int receivers = 0;
-    friend auto operator<=>(const Ends&, const Ends&) = default;
-  };
-  const std::vector<Crossing>& CrossingsOf(const Ends& ends) {
-    const auto [entry, added] = crossings_.try_emplace(ends);
-    for (int layer = 1; added && layer <= static_cast<int>(kNetworkLayers); ++layer) {
-      struct Below {
-        int domain = 0;
-        int senders = 0;
-        int receivers = 0;
-      };
+  using Sides = std::pair<const MeshDomains*, const MeshDomains*>;  // senders, receivers
+  const std::vector<Crossing>& CrossingsOf(const Sides& sides) {
+    const auto [entry, added] = crossings_.try_emplace(sides);
+    if (!added) return entry->second;
+    const auto& [senders, receivers] = sides;
+    struct Below {
+      int domain = 0;
+      std::map<std::uint64_t, std::uint64_t> senders;  // by those among which they are
+      std::map<std::uint64_t, std::uint64_t> receivers;
+    };
+    Below all;
+    for (const MeshDomain& one : *senders) ++all.senders[one.among];
+    for (const MeshDomain& one : *receivers) ++all.receivers[one.among];
+    for (int layer = 1; layer <= static_cast<int>(kNetworkLayers); ++layer) {
       std::map<LinkId, Below> nodes;
       const auto node = [&](int domain) -> Below& {
         Below& below = nodes[fabric_.UplinkOf(domain, layer, NicDirection::kOut)];
         below.domain = domain;
         return below;
       };
-      for (int i = 0; i < ends.senders; ++i) ++node(ends.from + i).senders;
-      for (int i = 0; i < ends.receivers; ++i) ++node(ends.to + i).receivers;
-      for (const auto& [up, below] : nodes) {
+      for (const MeshDomain& one : *senders) ++node(one.domain).senders[one.among];
+      for (const MeshDomain& one : *receivers) ++node(one.domain).receivers[one.among];
+      for (auto& [up, below] : nodes) {
         const LinkId down = fabric_.UplinkOf(below.domain, layer, NicDirection::kIn);
-        const auto pairs = [](int ones, int others) {
-          return static_cast<std::uint64_t>(ones) * static_cast<std::uint64_t>(others);
-        };
-        entry->second.push_back({up, pairs(below.senders, ends.receivers - below.receivers)});
-        entry->second.push_back({down, pairs(below.receivers, ends.senders - below.senders)});
+        std::uint64_t pairs_up = 0;
+        for (const auto& [among, count] : below.senders) {
+          pairs_up += count * (all.receivers[among] - below.receivers[among]);
+        }
+        std::uint64_t pairs_down = 0;
+        for (const auto& [among, count] : below.receivers) {
+          pairs_down += count * (all.senders[among] - below.senders[among]);
+        }
+        entry->second.push_back({up, pairs_up});
+        entry->second.push_back({down, pairs_down});
       }
     }
     return entry->second;
@@ -407,7 +460,8 @@ class Loads {
 
   const Fabric& fabric_;
   const DomainKinds kinds_;
-  std::map<Ends, std::vector<Crossing>> crossings_;
+  std::map<Sides, std::vector<Crossing>> crossings_;
+  std::map<Sides, Others> others_;    // of the first with the second
   std::vector<std::uint64_t> bytes_;  // by link
   std::vector<VirtualTime> last_;     // arrival in the step; 0 = none
   std::vector<Busy> busy_;

@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,6 +43,7 @@ struct Send {
   std::uint64_t bytes = 0;
   Action action = Action::kCopy;
   std::uint32_t route = 0;  // of Schedule::routes; 0 = the route that TorusLinks::FindRoute finds
+  std::uint32_t mesh = 0;   // of Schedule::meshes, from 1; 0 = it is made between these chips only
   friend bool operator==(const Send&, const Send&) = default;
 };
 
@@ -82,19 +84,32 @@ struct Copy {
   friend bool operator==(const Copy&, const Copy&) = default;
 };
 
-// The places of a step that many topology domains make with many others: its sends are written from
-// one domain to one, and are made by `senders` domains from that on to `receivers` from the other
-// on, but by none to itself. For N domains that all send to each other this is one entry, not N^2.
+// Topology domains that make the same sends, each on bytes of its own.
+struct MeshDomain {
+  int domain = 0;
+  std::uint64_t number = 0;  // by which strides are multiplied
+  std::uint64_t among = 0;   // it sends to those only, and gets from those, that have the same
+  friend bool operator==(const MeshDomain&, const MeshDomain&) = default;
+};
+using MeshDomains = std::vector<MeshDomain>;
+
+// Whether one sends to the other in a mesh.
+inline bool AreJoined(const MeshDomain& sender, const MeshDomain& receiver) {
+  return sender.domain != receiver.domain && sender.among == receiver.among;
+}
+
+// The places of a send that many topology domains make to many others: each of the senders, between
+// its own chip of the number in its domain and the receiver's, to each of the receivers but itself.
+// For N domains that all send to each other this is one entry, not N^2.
 struct DomainMesh {
-  // Added to the places of a send for each domain further.
+  // Added to the places of a send in the buffers, for each of the number of the domain.
   struct Stride {
     std::uint64_t offset = 0;
     std::uint64_t to_offset = 0;
-    std::uint64_t lengths = 0;  // to both, so often the bytes of the send
     friend bool operator==(const Stride&, const Stride&) = default;
   };
-  int senders = 1;
-  int receivers = 1;
+  std::shared_ptr<const MeshDomains> senders;
+  std::shared_ptr<const MeshDomains> receivers;
   Stride by_sender{};
   Stride by_receiver{};
   friend bool operator==(const DomainMesh&, const DomainMesh&) = default;
@@ -110,7 +125,6 @@ struct ScheduledStep {
   std::optional<std::uint32_t> behind = std::nullopt;
   std::vector<Copy> copies = {{}};
   std::vector<std::uint64_t> parts = {0};  // each copy is made on each: bytes, added to its own
-  std::optional<DomainMesh> mesh = std::nullopt;  // each copy is made by many domains
   torus::ChipMask through = ~torus::ChipMask{0};  // of each domain, for routes
   // Chips send bytes that the same scheduled step writes: all that is sent is taken before anything
   // is received.
@@ -135,12 +149,14 @@ struct Schedule {
   // Chips that routes may use, unless `scheduled` is given.
   torus::ChipMask through = ~torus::ChipMask{0};
   RouteTable routes = {};
+  std::vector<DomainMesh> meshes = {};
   // The bytes of each chip's memory behind ChipBufferBytes in which it keeps data that it relays.
   std::uint64_t relay_bytes = 0;
 
   bool TakesSnapshot(std::size_t index) const {
     return !scheduled.empty() && scheduled[index].snapshot;
   }
+  const DomainMesh& MeshOf(const Send& send) const { return meshes[send.mesh - 1]; }
   std::size_t scheduled_count() const {
     return scheduled.empty() ? steps.size() : scheduled.size();
   }
@@ -149,18 +165,17 @@ struct Schedule {
 // Calls visit(send) for every send that the mesh makes of one.
 template <typename Visit>
 void ForEachPair(const DomainMesh& mesh, const Send& one, const Visit& visit) {
-  for (int sender = 0; sender < mesh.senders; ++sender) {
-    for (int receiver = 0; receiver < mesh.receivers; ++receiver) {
-      const auto s = static_cast<std::uint64_t>(sender);
-      const auto r = static_cast<std::uint64_t>(receiver);
+  for (const MeshDomain& sender : *mesh.senders) {
+    for (const MeshDomain& receiver : *mesh.receivers) {
+      if (!AreJoined(sender, receiver)) continue;
       Send send = one;
-      send.from = torus::ChipIndex(one.from.value() + sender * Fabric::kChipsPerDomain);
-      send.to = torus::ChipIndex(one.to.value() + receiver * Fabric::kChipsPerDomain);
-      if (Fabric::DomainOf(send.from) == Fabric::DomainOf(send.to)) continue;
-      const std::uint64_t lengths =
-          (s * mesh.by_sender.lengths + r * mesh.by_receiver.lengths) * one.bytes;
-      send.offset += s * mesh.by_sender.offset + r * mesh.by_receiver.offset + lengths;
-      send.to_offset += s * mesh.by_sender.to_offset + r * mesh.by_receiver.to_offset + lengths;
+      send.mesh = 0;
+      send.from = Fabric::ChipOf(sender.domain, Fabric::LocalOf(one.from).value());
+      send.to = Fabric::ChipOf(receiver.domain, Fabric::LocalOf(one.to).value());
+      send.offset +=
+          sender.number * mesh.by_sender.offset + receiver.number * mesh.by_receiver.offset;
+      send.to_offset +=
+          sender.number * mesh.by_sender.to_offset + receiver.number * mesh.by_receiver.to_offset;
       visit(send);
     }
   }
@@ -169,8 +184,15 @@ void ForEachPair(const DomainMesh& mesh, const Send& one, const Visit& visit) {
 // Calls visit(send) for every send of a scheduled step, in the order in which receipts are applied.
 template <typename Visit>
 void ForEachSend(const Schedule& schedule, std::size_t index, const Visit& visit) {
+  const auto visit_all = [&](const Send& send) {
+    if (send.mesh == 0) {
+      visit(send);
+    } else {
+      ForEachPair(schedule.MeshOf(send), send, visit);
+    }
+  };
   if (schedule.scheduled.empty()) {
-    for (const Send& send : schedule.steps[index]) visit(send);
+    for (const Send& send : schedule.steps[index]) visit_all(send);
     return;
   }
   const ScheduledStep& scheduled = schedule.scheduled[index];
@@ -181,11 +203,7 @@ void ForEachSend(const Schedule& schedule, std::size_t index, const Visit& visit
         send.to = torus::ChipIndex(send.to.value() + copy.chips);
         send.offset += copy.bytes + part;
         send.to_offset += copy.bytes + part;
-        if (scheduled.mesh) {
-          ForEachPair(*scheduled.mesh, send, visit);
-        } else {
-          visit(send);
-        }
+        visit_all(send);
       }
     }
   }

@@ -12,6 +12,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "sim-node/collective/schedule/domain_classes.h"
 #include "sim-node/link/transfer.h"
 
 namespace tahoma::sim {
@@ -21,7 +22,9 @@ namespace {
 struct StepFlows {
   std::vector<Flow> flows;
   std::vector<std::uint32_t> route_of_flow;
+  std::vector<const DomainMesh*> mesh_of_flow;  // nullptr: between these chips only
   std::vector<std::uint32_t> flow_of_send;
+  bool meshed = false;  // some are of meshes
 };
 
 std::uint64_t Pair(torus::ChipIndex from, torus::ChipIndex to) {
@@ -30,12 +33,14 @@ std::uint64_t Pair(torus::ChipIndex from, torus::ChipIndex to) {
 
 // The flow between each two chips of a step. Within a topology domain, where steps have the most
 // sends, a table is faster than a hash. Sends with a route of their own are one flow with the
-// others that have it.
+// others that have it, and those of meshes with others that the same domains make.
 class FlowsBetween {
  public:
-  FlowsBetween(const Step& step, std::uint32_t last_route) : of_route_(last_route + 1, kNone) {
+  FlowsBetween(const Step& step, const Schedule& schedule)
+      : schedule_(schedule), of_route_(schedule.routes.last() + 1, kNone) {
     const bool small = std::all_of(step.begin(), step.end(), [](const Send& send) {
-      return std::max(send.from.value(), send.to.value()) < Fabric::kChipsPerDomain;
+      return send.mesh == 0 &&
+             std::max(send.from.value(), send.to.value()) < Fabric::kChipsPerDomain;
     });
     if (small) table_.assign(std::size_t{Fabric::kChipsPerDomain} * Fabric::kChipsPerDomain, kNone);
   }
@@ -45,6 +50,12 @@ class FlowsBetween {
     if (send.route != 0) {
       if (of_route_[send.route] == kNone) of_route_[send.route] = fresh;
       return of_route_[send.route];
+    }
+    if (send.mesh != 0) {
+      const DomainMesh& mesh = schedule_.MeshOf(send);
+      const std::tuple lists(mesh.senders.get(), mesh.receivers.get(),
+                             Fabric::LocalOf(send.from).value(), Fabric::LocalOf(send.to).value());
+      return of_lists_.try_emplace(lists, fresh).first->second;
     }
     if (table_.empty()) return hash_.try_emplace(Pair(send.from, send.to), fresh).first->second;
     std::uint32_t& flow =
@@ -56,21 +67,26 @@ class FlowsBetween {
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  const Schedule& schedule_;
   std::vector<std::uint32_t> table_;
   std::unordered_map<std::uint64_t, std::uint32_t> hash_;
+  absl::flat_hash_map<std::tuple<const MeshDomains*, const MeshDomains*, int, int>, std::uint32_t>
+      of_lists_;
   std::vector<std::uint32_t> of_route_;
 };
 
-StepFlows JoinSends(const Step& step, const RouteTable& routes) {
+StepFlows JoinSends(const Step& step, const Schedule& schedule) {
   StepFlows joined;
-  FlowsBetween between(step, routes.last());
+  FlowsBetween between(step, schedule);
   joined.flow_of_send.reserve(step.size());
   for (const Send& send : step) {
     const std::uint32_t flow = between.Of(send, joined.flows.size());
     if (flow == joined.flows.size()) {
       joined.flows.push_back(
-          {.from = send.from, .to = send.to, .explicit_route = routes.Of(send.route)});
+          {.from = send.from, .to = send.to, .explicit_route = schedule.routes.Of(send.route)});
       joined.route_of_flow.push_back(send.route);
+      joined.mesh_of_flow.push_back(send.mesh == 0 ? nullptr : &schedule.MeshOf(send));
+      joined.meshed = joined.meshed || send.mesh != 0;
     }
     joined.flows[flow].bytes += send.bytes;
     joined.flow_of_send.push_back(flow);
@@ -91,7 +107,6 @@ struct GraphStep {
   std::uint32_t step = 0;
   std::size_t waits_for = 0;  // what must have happened before
   torus::ChipMask through = 0;
-  const DomainMesh* mesh = nullptr;
   const Places* places = nullptr;  // of StepGraph::known_places
   std::uint32_t alike_places = 1;  // for which one place is left, that share uplinks
 };
@@ -125,7 +140,6 @@ void AddScheduled(const ScheduledStep& scheduled, StepGraph& graph) {
   graph.scheduled.push_back({.step = scheduled.step,
                              .waits_for = scheduled.after.size() + (scheduled.behind ? 1 : 0),
                              .through = scheduled.through,
-                             .mesh = scheduled.mesh ? &*scheduled.mesh : nullptr,
                              .places = &*graph.known_places.insert(PlacesOf(scheduled)).first});
   for (const std::uint32_t before : scheduled.after) {
     TAHOMA_CHECK(before < index);
@@ -146,7 +160,7 @@ StepGraph GraphOf(const Schedule& schedule) {
                   .behind = {},
                   .known_places = {}};
   graph.work.resize(schedule.steps.size());
-  for (const Step& step : schedule.steps) graph.steps.push_back(JoinSends(step, schedule.routes));
+  for (const Step& step : schedule.steps) graph.steps.push_back(JoinSends(step, schedule));
   graph.followers.resize(schedule.scheduled_count());
   graph.behind.resize(schedule.scheduled_count());
   for (const ScheduledStep& scheduled : schedule.scheduled) AddScheduled(scheduled, graph);
@@ -162,73 +176,41 @@ StepGraph GraphOf(const Schedule& schedule) {
   return graph;
 }
 
-// Topology domains of meshes in classes of neighbours, such that no mesh has a part of a class. All
-// that a mesh lets one domain of a class do the others do, too: a NIC of a class sends to all of
-// another, and to all of its own but itself. Then one flow stands for those between two classes,
-// as long as NICs are alike and nothing but NICs limits them.
-class DomainClasses {
- public:
-  DomainClasses(const std::vector<StepGraph>& graphs, const Fabric& fabric, bool network_faults) {
-    for (const StepGraph& graph : graphs) {
-      for (const GraphStep& scheduled : graph.scheduled) Add(graph, scheduled);
+// Whether the step sends from one domain to another outside of meshes, or has copies of a mesh
+// that are no chips of the same domains.
+bool CrossesAlone(const StepFlows& step, const Places& places) {
+  for (std::size_t i = 0; i < step.flows.size(); ++i) {
+    const Flow& flow = step.flows[i];
+    if (step.mesh_of_flow[i] == nullptr) {
+      if (Fabric::DomainOf(flow.from) != Fabric::DomainOf(flow.to)) return true;
+      continue;
     }
-    if (bounds_.empty()) return;
-    reduce_ = !alone_ && !network_faults && !fabric.efa().UplinksLimit() &&
-              !fabric.efa().damaged() && fabric.efa().timing().layer == VirtualDuration(0);
-  }
-
-  // Calls visit(flow) for the flows that the mesh makes of one, or for one of each kind.
-  template <typename Visit>
-  void ForEachFlow(const DomainMesh& mesh, const Flow& one, const Visit& visit) const {
-    const auto senders = Split(Fabric::DomainOf(one.from), mesh.senders);
-    const auto receivers = Split(Fabric::DomainOf(one.to), mesh.receivers);
-    for (const auto& [sender, senders_end] : senders) {
-      for (const auto& [receiver, receivers_end] : receivers) {
-        const int itself = sender == receiver ? 1 : 0;
-        Flow flow = one;
-        flow.from = Fabric::ChipOf(sender, Fabric::LocalOf(one.from).value());
-        flow.to = Fabric::ChipOf(receivers_end - 1, Fabric::LocalOf(one.to).value());
-        flow.alike.at_first = static_cast<std::uint32_t>(receivers_end - receiver - itself);
-        flow.alike.at_last = static_cast<std::uint32_t>(senders_end - sender - itself);
-        if (flow.alike.at_first > 0) visit(flow);
+    for (const Place& place : places) {
+      for (const torus::ChipIndex chip : {flow.from, flow.to}) {
+        const int local = Fabric::LocalOf(chip).value() + place.chips;
+        if (local < 0 || local >= Fabric::kChipsPerDomain) return true;
       }
     }
   }
+  return false;
+}
 
- private:
-  void Add(const StepGraph& graph, const GraphStep& scheduled) {
-    for (const Flow& flow : graph.steps[scheduled.step].flows) {
-      const int from = Fabric::DomainOf(flow.from);
-      const int to = Fabric::DomainOf(flow.to);
-      if (scheduled.mesh == nullptr) {
-        alone_ = alone_ || from != to;
-        continue;
-      }
-      bounds_.insert({from, from + scheduled.mesh->senders, to, to + scheduled.mesh->receivers});
-      for (const Place& place : *scheduled.places) {
-        for (const torus::ChipIndex chip : {flow.from, flow.to}) {
-          const int local = Fabric::LocalOf(chip).value() + place.chips;
-          alone_ = alone_ || local < 0 || local >= Fabric::kChipsPerDomain;
-        }
-      }
+// Returns the classes of the domains of all meshes.
+std::unique_ptr<DomainClasses> ClassesOf(const std::vector<StepGraph>& graphs, const Fabric& fabric,
+                                         bool network_faults) {
+  std::vector<const DomainMesh*> meshes;
+  bool alone = false;
+  for (const StepGraph& graph : graphs) {
+    for (const DomainMesh& mesh : graph.schedule->meshes) meshes.push_back(&mesh);
+  }
+  for (const StepGraph& graph : graphs) {
+    for (const GraphStep& scheduled : graph.scheduled) {
+      if (meshes.empty() || alone) break;
+      alone = CrossesAlone(graph.steps[scheduled.step], *scheduled.places);
     }
   }
-
-  // Returns the classes of the domains, or each by itself.
-  std::vector<std::pair<int, int>> Split(int first, int count) const {
-    std::vector<std::pair<int, int>> classes;
-    for (int begin = first; begin < first + count;) {
-      const int end = reduce_ ? *bounds_.upper_bound(begin) : begin + 1;
-      classes.emplace_back(begin, end);
-      begin = end;
-    }
-    return classes;
-  }
-
-  bool alone_ = false;  // there are messages between domains that no mesh makes
-  bool reduce_ = false;
-  std::set<int> bounds_;
-};
+  return std::make_unique<DomainClasses>(meshes, fabric, !alone && !network_faults);
+}
 
 // Finds places that do the same at the same times. The traffic on the links of a topology domain
 // follows from their state and the sends that use them, so domains in which these agree are alike.
@@ -313,9 +295,11 @@ class Symmetry {
       uses.insert({.nic = true, .chip = flow.from.value()});
       uses.insert({.nic = true, .chip = flow.to.value()});
     };
-    for (const Flow& flow : graph.steps[scheduled.step].flows) {
-      if (scheduled.mesh != nullptr) {
-        classes.ForEachFlow(*scheduled.mesh, flow, add_nics);
+    const StepFlows& step = graph.steps[scheduled.step];
+    for (std::size_t i = 0; i < step.flows.size(); ++i) {
+      const Flow& flow = step.flows[i];
+      if (step.mesh_of_flow[i] != nullptr) {
+        classes.ForEachFlow(*step.mesh_of_flow[i], flow, add_nics);
       } else if (Fabric::DomainOf(flow.from) == Fabric::DomainOf(flow.to)) {
         uses.insert({.nic = false, .chip = Fabric::ChipOf(Fabric::DomainOf(flow.from), 0).value()});
       } else {
@@ -395,21 +379,24 @@ class Symmetry {
   bool nics_reduce_ = false;
 };
 
-// Leaves scheduled steps one place of every kind. Returns the kinds of domains of meshes.
-DomainClasses ReduceToOneOfAKind(std::vector<StepGraph>& graphs, const Fabric& fabric,
-                                 const FaultPlan& faults) {
-  std::set<int> faulty;  // islands
+// Returns the islands on which links change.
+std::set<int> FaultyIslands(const Fabric& fabric, const FaultPlan& faults) {
+  std::set<int> faulty;
   for (const Fault& fault : faults.faults()) {
     const auto place = fabric.Find(fault.target);
     if (place.ok()) faulty.insert(place->island);
   }
-  DomainClasses classes(graphs, fabric, faulty.contains(fabric.domain_count()));
+  return faulty;
+}
+
+// Leaves scheduled steps one place of every kind.
+void ReduceToOneOfAKind(std::vector<StepGraph>& graphs, const Fabric& fabric,
+                        const std::set<int>& faulty, const DomainClasses& classes) {
   const bool copies = std::any_of(graphs.begin(), graphs.end(), [](const StepGraph& graph) {
     return std::any_of(graph.scheduled.begin(), graph.scheduled.end(),
                        [](const GraphStep& step) { return step.places->size() > 1; });
   });
   if (copies) Symmetry(graphs, fabric, faulty, classes).Reduce();
-  return classes;
 }
 
 // The progress of one schedule through the queue.
@@ -457,12 +444,13 @@ class Progress {
     const StepFlows& one = graph_.steps[scheduled.step];
     std::vector<Flow> flows;
     flows.reserve(one.flows.size() * places.size());
-    // Copies may have pairs in common.
-    absl::flat_hash_map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> flow_between;
-    const auto add = [&](const Flow& flow, std::uint32_t route) {
-      if (places.size() > 1) {
-        const auto [entry, added] =
-            flow_between.try_emplace({Pair(flow.from, flow.to), route}, flows.size());
+    // Copies may have pairs in common, and meshes domains.
+    absl::flat_hash_map<std::tuple<std::uint64_t, std::uint32_t, const AlikeFlows*>, std::size_t>
+        flow_between;
+    const auto add = [&](const Flow& flow, std::uint32_t route, bool alone) {
+      if (!alone) {
+        const std::tuple key(Pair(flow.from, flow.to), route, flow.alike);
+        const auto [entry, added] = flow_between.try_emplace(key, flows.size());
         if (!added) {
           flows[entry->second].bytes += flow.bytes;
           return;
@@ -477,12 +465,14 @@ class Progress {
         flow.to = torus::ChipIndex(flow.to.value() + place.chips);
         flow.bytes *= place.times;
         flow.through = scheduled.through;
-        flow.alike.between = scheduled.alike_places;
-        const auto add_one = [&](const Flow& made) { add(made, one.route_of_flow[i]); };
-        if (scheduled.mesh == nullptr) {
+        flow.places = scheduled.alike_places;
+        const DomainMesh* mesh = one.mesh_of_flow[i];
+        const bool alone = places.size() == 1 && (!one.meshed || one.flows.size() == 1);
+        const auto add_one = [&](const Flow& made) { add(made, one.route_of_flow[i], alone); };
+        if (mesh == nullptr) {
           add_one(flow);
         } else {
-          classes_.ForEachFlow(*scheduled.mesh, flow, add_one);
+          classes_.ForEachFlow(*mesh, flow, add_one);
         }
       }
     }
@@ -564,11 +554,13 @@ absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
   }
   std::vector<StepGraph> graphs;
   for (const Schedule* schedule : schedules) graphs.push_back(GraphOf(*schedule));
-  const DomainClasses classes = ReduceToOneOfAKind(graphs, fabric, faults);
+  const std::set<int> faulty = FaultyIslands(fabric, faults);
+  const auto classes = ClassesOf(graphs, fabric, faulty.contains(fabric.domain_count()));
+  ReduceToOneOfAKind(graphs, fabric, faulty, *classes);
   const LinkTiming timing = fabric.timing();  // outlives changes of the fabric
   std::vector<std::unique_ptr<Progress>> running;
   for (const StepGraph& graph : graphs) {
-    running.push_back(std::make_unique<Progress>(graph, classes, queue, transfer, timing));
+    running.push_back(std::make_unique<Progress>(graph, *classes, queue, transfer, timing));
     running.back()->Start(start);
   }
   queue.RunUntilIdle();

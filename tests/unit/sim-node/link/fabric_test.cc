@@ -214,7 +214,8 @@ TEST(EfaTest, AFlowThatStandsForAlikeOnesTakesTheirTimeWhileOthersEndAndBegin) {
     listed_later.push_back(Between(domain, 7, (domain + 1) % 3, 7));
   }
   std::vector<Flow> one = {Between(0, 0, 2, 0), Between(0, 5, 1, 5, kMiB / 2)};
-  one[0].alike = {.at_first = 2, .at_last = 2, .between = 1};
+  const AlikeFlows two{.at_sender = 2, .at_receiver = 2, .uplinks = {}};
+  one[0].alike = &two;
   const std::vector<Flow> one_later = {Between(0, 7, 1, 7)};
   const VirtualDuration half = TransferTime(kMiB / 2, kEfaRate);
   for (const auto& [flows, later] : {std::pair(listed, listed_later), std::pair(one, one_later)}) {

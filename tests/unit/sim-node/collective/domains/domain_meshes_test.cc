@@ -1,170 +1,230 @@
-// Meshes between twins: that every piece comes to every other domain once, from who has it, and
-// back once, and that NICs of all domains carry as much as the trees were packed for.
+// Messages in meshes between kinds of domains, against the same collectives with a message for each
+// two domains: every byte comes to its place, each NIC carries as much, and it takes as long.
 
 #include "sim-node/collective/domains/domain_meshes.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "sim-node/collective/domains/composition.h"
+#include "sim-node/collective/plan/link_loads.h"
+#include "sim-node/collective/schedule/timing.h"
+#include "tests/unit/sim-node/collective/domains/support.h"
 
 namespace tahoma::sim {
 namespace {
 
-constexpr std::uint64_t kElement = 4;  // bytes
+using testing::Instance;
+using testing::Joined;
+using testing::MicrosecondsOf;
+using testing::Shuffled;
+using testing::WrongElements;
 
-Request Broadcast() {
-  return {.operation = Operation::kBroadcast, .bytes = 1 << 20, .type = ElementType::kInt32};
-}
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr Operation kPhased[] = {Operation::kAllReduce, Operation::kAllGather,
+                                 Operation::kReduceScatter, Operation::kBroadcast};
 
-// Random domains in ascending order, without one's own.
-std::vector<int> RandomOthers(Rng& rng, int own) {
-  std::set<int> others;
-  const std::uint64_t count = 1 + rng.Below(6);
-  while (others.size() < count) {
-    const auto domain = static_cast<int>(rng.Below(9));
-    if (domain != own) others.insert(domain);
-  }
-  return {others.begin(), others.end()};
-}
-
-// Pieces of some chips, one after the other in the buffer.
-std::vector<TwinPiece> RandomPieces(Rng& rng, std::uint64_t multiple_of) {
-  std::vector<TwinPiece> pieces;
-  std::uint64_t begin = rng.Below(100);
-  for (std::uint64_t i = 1 + rng.Below(5); i > 0; --i) {
-    const std::uint64_t size = rng.Below(20) * multiple_of;
-    pieces.push_back({.chip = torus::ChipIndex(static_cast<std::uint16_t>(rng.Below(16))),
-                      .elements = {.begin = begin, .end = begin + size}});
-    begin += size + rng.Below(3);
-  }
-  return pieces;
-}
-
-// An element of a piece at one chip.
-using Held = std::pair<int, std::uint64_t>;  // chip in the fabric, element
-
-// Makes the phase. Each sender must have what it sends; returns how often each element came.
-std::map<Held, int> Make(const MeshPhase& phase, const std::set<Held>& held) {
-  std::map<Held, int> came;
-  for (const MeshStep& made : phase) {
-    for (const Send& one : made.step) {
-      ForEachPair(made.mesh, one, [&](const Send& send) {
-        EXPECT_EQ(send.offset, send.to_offset);
-        EXPECT_EQ(Fabric::LocalOf(send.from), Fabric::LocalOf(send.to));
-        for (std::uint64_t at = send.offset / kElement; at < (send.offset + send.bytes) / kElement;
-             ++at) {
-          EXPECT_TRUE(held.contains({send.from.value(), at}));
-          ++came[{send.to.value(), at}];
-        }
-      });
+// All chips of the domains that the masks have, in this order of domains.
+std::vector<Member> MembersIn(const std::vector<int>& domains,
+                              const std::vector<torus::ChipMask>& chips, int ranks = 1) {
+  std::vector<Member> members;
+  for (const int domain : domains) {
+    for (const Member& local : MembersOf(chips[static_cast<std::size_t>(domain)], ranks)) {
+      members.push_back({.chip = Fabric::ChipOf(domain, local.chip.value()), .ranks = ranks});
     }
   }
-  return came;
+  return members;
 }
 
-std::set<Held> HeldIn(const std::vector<int>& domains, const std::vector<TwinPiece>& pieces) {
-  std::set<Held> held;
-  for (const int domain : domains) {
-    for (const TwinPiece& piece : pieces) {
-      for (std::uint64_t at = piece.elements.begin; at < piece.elements.end; ++at) {
-        held.insert({Fabric::ChipOf(domain, piece.chip.value()).value(), at});
+std::vector<int> AnyOrderOf(int domains, Rng& rng) {
+  std::vector<int> order(static_cast<std::size_t>(domains));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    std::swap(order[i], order[i + rng.Below(order.size() - i)]);
+  }
+  return order;
+}
+
+Plan Composed(const Request& request, const std::vector<Member>& members, const Fabric& fabric,
+              int chunks, const HierarchyVariant& variant,
+              InterAlgorithm between = InterAlgorithm::kMesh) {
+  std::vector<int> weights;
+  for (const Member& member : members) weights.push_back(member.ranks);
+  const Layout layout = Layout::Weighted(weights, request.bytes / Size(request.type), 4);
+  const HierarchyChoice choice{.between = between, .chunks = chunks};
+  const DomainSet set(members, fabric);
+  auto schedule = ComposePhases({request, layout, set, fabric, choice, variant});
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  auto times = TimeSchedules({&*schedule}, fabric);
+  EXPECT_TRUE(times.ok()) << times.status();
+  return {.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = (*times)[0]};
+}
+
+// Bytes on links that have any, by link.
+std::vector<std::uint64_t> BytesOf(const Plan& plan, const Fabric& fabric) {
+  std::vector<std::uint64_t> bytes(fabric.id_count());
+  const auto loads = LoadsOf(plan, fabric);
+  EXPECT_TRUE(loads.ok()) << loads.status();
+  for (const LinkLoad& load : *loads) bytes[load.link] = load.bytes;
+  return bytes;
+}
+
+// Expects that NICs and uplinks carry as much in both, but for rounding.
+void ExpectSameBytes(const Plan& one, const Plan& all, const Fabric& fabric) {
+  const std::vector<std::uint64_t> ones = BytesOf(one, fabric);
+  const std::vector<std::uint64_t> others = BytesOf(all, fabric);
+  const LinkId first = fabric.NicOf(Fabric::ChipOf(0, 0), NicDirection::kOut);
+  const LinkId last =
+      fabric.NicOf(Fabric::ChipOf(fabric.domain_count() - 1, 15), NicDirection::kIn);
+  const std::uint64_t most = *std::max_element(others.begin() + first, others.begin() + last + 1);
+  for (LinkId link = first; link < fabric.id_count(); ++link) {
+    EXPECT_NEAR(static_cast<double>(ones[link]), static_cast<double>(others[link]),
+                0.01 * static_cast<double>(std::max(most, others[link])))
+        << fabric.Name(link);
+  }
+}
+
+// A fabric of instances, two of three of them as they should be, the others with NICs down or slow
+// or with a broken cable.
+Fabric RandomFabric(int domains, Rng& rng) {
+  Fabric fabric = Joined(Instance(LinkTiming{}), domains);
+  const std::vector<int> down = {static_cast<int>(rng.Below(16)), static_cast<int>(rng.Below(16))};
+  for (int domain = 0; domain < domains; ++domain) {
+    const std::uint64_t fate = rng.Below(6);
+    if (fate == 0) {
+      for (const int chip : down) {
+        EXPECT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(domain, chip), 0).ok());
       }
     }
-  }
-  return held;
-}
-
-void ExpectOnce(const std::map<Held, int>& came, const std::set<Held>& wanted) {
-  EXPECT_EQ(came.size(), wanted.size());
-  for (const auto& [held, times] : came) {
-    EXPECT_TRUE(wanted.contains(held));
-    EXPECT_EQ(times, 1);
-  }
-}
-
-TEST(TwinMeshesTest, EveryPieceComesToEveryOtherDomainOnceAndBackOnce) {
-  const Request request = Broadcast();
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    SCOPED_TRACE(seed);
-    Rng rng(seed);
-    const auto own = static_cast<int>(rng.Below(9));
-    const std::vector<int> others = RandomOthers(rng, own);
-    const TwinMeshes meshes(request, own, others);
-    const std::vector<TwinPiece> pieces = RandomPieces(rng, /*multiple_of=*/1);
-    const std::map<Held, int> first = Make(meshes.ToHomes(pieces), HeldIn({own}, pieces));
-    std::set<Held> at_homes;
-    for (const auto& [held, times] : first) at_homes.insert(held);
-    std::map<Held, int> all = Make(meshes.BetweenHomes(pieces), at_homes);
-    for (const auto& [held, times] : first) all[held] += times;
-    ExpectOnce(all, HeldIn(others, pieces));
-    const std::vector<TwinPiece> even = RandomPieces(rng, meshes.grain());
-    ExpectOnce(Make(meshes.FromHomes(even), HeldIn(others, even)), HeldIn({own}, even));
-    if (HasFailure()) break;
-  }
-}
-
-// Bytes that NICs of a chip send and receive in the phase, by domain.
-std::map<int, std::pair<std::uint64_t, std::uint64_t>> LoadsOf(const MeshPhase& phase) {
-  std::map<int, std::pair<std::uint64_t, std::uint64_t>> loads;
-  for (const MeshStep& made : phase) {
-    for (const Send& one : made.step) {
-      ForEachPair(made.mesh, one, [&](const Send& send) {
-        loads[Fabric::DomainOf(send.from)].first += send.bytes;
-        loads[Fabric::DomainOf(send.to)].second += send.bytes;
-      });
+    if (fate == 1) {
+      EXPECT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(domain, down[0]), 500).ok());
+    }
+    if (fate == 2) {
+      const LinkId link =
+          TorusLinks::IdOf(torus::ChipIndex(down[1]), torus::Axis::kX, torus::Direction::kPlus);
+      EXPECT_TRUE(fabric.SetPermille(fabric.LinkOf(domain, link), 0).ok());
     }
   }
-  return loads;
+  return fabric;
 }
 
-TEST(TwinMeshesTest, NicsCarryAPieceOnceAndThoseOfHomesShareTheRest) {
-  const Request request = Broadcast();
-  for (const std::vector<int>& others : {std::vector{1}, {1, 2, 3}, {0, 1, 4, 6}}) {
-    const TwinMeshes meshes(request, /*own=*/5, others);
-    const std::uint64_t bytes = 12 * 7 * kElement;
-    const std::vector<TwinPiece> pieces = {
-        {.chip = torus::ChipIndex(3), .elements = {.begin = 0, .end = bytes / kElement}}};
-    const std::uint64_t count = others.size();
-    auto to_homes = LoadsOf(meshes.ToHomes(pieces));
-    auto between = LoadsOf(meshes.BetweenHomes(pieces));
-    auto back = LoadsOf(meshes.FromHomes(pieces));
-    EXPECT_EQ(to_homes[5], (std::pair{bytes, std::uint64_t{0}}));
-    EXPECT_EQ(back[5], (std::pair{std::uint64_t{0}, bytes}));
-    for (const int domain : others) {
-      EXPECT_EQ(to_homes[domain].second, bytes / count);
-      EXPECT_EQ(between[domain].first, bytes / count * (count - 1));
-      EXPECT_EQ(between[domain].second, bytes / count * (count - 1));
-      EXPECT_EQ(back[domain].first, bytes / count);
+TEST(DomainMeshesTest, EveryByteComesToItsPlaceInWhateverOrderDomainsAndTheirFaultsAre) {
+  Rng rng(20);
+  for (int round = 0; round < 20; ++round) {
+    const int domains = 3 + static_cast<int>(rng.Below(4));
+    const Fabric fabric = RandomFabric(domains, rng);
+    std::vector<torus::ChipMask> chips(static_cast<std::size_t>(domains), 0xffff);
+    if (round % 4 == 1) chips[rng.Below(chips.size())] = 0x00ff;
+    if (round % 4 == 2) chips[rng.Below(chips.size())] = 0x0fff;
+    const int ranks = round % 5 == 0 ? 2 : 1;
+    const std::vector<Member> members = MembersIn(AnyOrderOf(domains, rng), chips, ranks);
+    for (const Operation operation : kPhased) {
+      const Request request{.operation = operation, .bytes = 4 * (1 + rng.Below(60'000))};
+      const int chunks = 1 + static_cast<int>(rng.Below(3));
+      HierarchyVariant variant{.meshes = true};
+      variant.weighted = operation == Operation::kAllReduce && rng.Chance(1, 2);
+      variant.flows = operation == Operation::kBroadcast && rng.Chance(1, 2);
+      variant.dealt = rng.Chance(1, 3) && (operation == Operation::kAllGather ||
+                                           operation == Operation::kReduceScatter);
+      const Plan plan = Composed(request, members, fabric, chunks, variant);
+      EXPECT_EQ(WrongElements(plan, request, ReduceOp::kSum, members), 0U)
+          << Name(operation) << " round " << round;
+      EXPECT_EQ(WrongElements(Shuffled(plan, rng), request, ReduceOp::kSum, members), 0U)
+          << Name(operation) << " round " << round << " in another order";
     }
   }
 }
 
-TEST(TwinMeshesTest, DomainsThatFollowOneAnotherAreOneRun) {
-  EXPECT_TRUE(RunsOf({}).empty());
-  const std::vector<DomainRun> runs = RunsOf({0, 1, 2, 5, 7, 8});
-  ASSERT_EQ(runs.size(), 3U);
-  EXPECT_EQ(std::pair(runs[0].first, runs[0].count), std::pair(0, 3));
-  EXPECT_EQ(std::pair(runs[1].first, runs[1].count), std::pair(5, 1));
-  EXPECT_EQ(std::pair(runs[2].first, runs[2].count), std::pair(7, 2));
+TEST(DomainMeshesTest, NicsCarryAsMuchAndTimesAreTheSameAsWithAMessageForEachTwo) {
+  Rng rng(21);
+  for (int round = 0; round < 12; ++round) {
+    const int domains = 3 + static_cast<int>(rng.Below(4));
+    const Fabric fabric = RandomFabric(domains, rng);
+    std::vector<torus::ChipMask> chips(static_cast<std::size_t>(domains), 0xffff);
+    if (round % 4 == 1) chips[rng.Below(chips.size())] = 0x00ff;
+    const std::vector<Member> members = MembersIn(AnyOrderOf(domains, rng), chips);
+    for (const Operation operation : kPhased) {
+      const Request request{.operation = operation, .bytes = members.size() * kMiB};
+      const Plan one = Composed(request, members, fabric, 4, {.meshes = true});
+      const Plan all = Composed(request, members, fabric, 4, {});
+      EXPECT_NEAR(MicrosecondsOf(one), MicrosecondsOf(all), 0.01 * MicrosecondsOf(all))
+          << Name(operation) << " round " << round;
+      ExpectSameBytes(one, all, fabric);
+    }
+  }
 }
 
-TEST(TwinMeshesTest, HomesInARowAreOneMeshHoweverMany) {
-  const Request request = Broadcast();
-  std::vector<int> others;
-  for (int domain = 1; domain < 400; ++domain) others.push_back(domain);
-  const TwinMeshes meshes(request, 0, others);
-  const std::vector<TwinPiece> pieces = {
-      {.chip = torus::ChipIndex(0), .elements = {.begin = 0, .end = 10 * meshes.grain()}}};
-  EXPECT_EQ(meshes.ToHomes(pieces).size(), 1U);
-  EXPECT_EQ(meshes.BetweenHomes(pieces).size(), 1U);
-  EXPECT_EQ(meshes.FromHomes(pieces).size(), 1U);
+// Domains below regular nodes of one or two layers with narrow uplinks.
+Fabric Narrow(int below, int nodes, int above) {
+  return Joined(Instance(LinkTiming{}), below * nodes * above,
+                {.oversubscription_permille = {1000, above > 1 ? 3000U : 1000U, 4000}},
+                {.domains_under_layer3 = below,
+                 .layer3_under_layer2 = above > 1 ? nodes : 1000,
+                 .layer2_under_layer1 = 1000});
+}
+
+TEST(DomainMeshesTest, LevelsBringEveryByteToItsPlaceWithTheSameBytesInTheSameTime) {
+  Rng rng(22);
+  struct Layers {
+    int below, nodes, above;
+  };
+  for (const Layers& layers : {Layers{2, 2, 1}, {3, 2, 1}, {2, 3, 1}, {2, 2, 2}, {2, 2, 3}}) {
+    const Fabric fabric = Narrow(layers.below, layers.nodes, layers.above);
+    const std::vector<torus::ChipMask> chips(static_cast<std::size_t>(fabric.domain_count()),
+                                             0xffff);
+    std::vector<int> in_order(chips.size());
+    std::iota(in_order.begin(), in_order.end(), 0);
+    for (const Operation operation : kPhased) {
+      const bool blocks =
+          operation == Operation::kAllGather || operation == Operation::kReduceScatter;
+      const std::vector<Member> members =
+          MembersIn(blocks ? in_order : AnyOrderOf(fabric.domain_count(), rng), chips);
+      const Request large{.operation = operation, .bytes = members.size() * kMiB};
+      const Plan one =
+          Composed(large, members, fabric, 2, {.meshes = true}, InterAlgorithm::kLevels);
+      const Plan all = Composed(large, members, fabric, 2, {}, InterAlgorithm::kLevels);
+      EXPECT_NEAR(MicrosecondsOf(one), MicrosecondsOf(all), 0.01 * MicrosecondsOf(all))
+          << Name(operation) << " of " << fabric.domain_count();
+      ExpectSameBytes(one, all, fabric);
+      // Some homes have a shorter part, or none.
+      const std::uint64_t elements =
+          members.size() * (1 + rng.Below(50)) + (blocks ? 0 : rng.Below(99));
+      const Request small{.operation = operation, .bytes = 4 * elements};
+      const Plan cut =
+          Composed(small, members, fabric, 2, {.meshes = true}, InterAlgorithm::kLevels);
+      EXPECT_EQ(WrongElements(cut, small, ReduceOp::kSum, members), 0U) << Name(operation);
+      EXPECT_EQ(WrongElements(Shuffled(cut, rng), small, ReduceOp::kSum, members), 0U)
+          << Name(operation) << " in another order";
+    }
+  }
+}
+
+TEST(DomainMeshesTest, DomainsAreOfOneKindThatHaveTheSameChipsNicsAndBlocks) {
+  Fabric fabric = Joined(Instance(LinkTiming{}), 6);
+  ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(1, 3), 0).ok());
+  ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(4, 3), 0).ok());
+  ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(5, 3), 500).ok());
+  ASSERT_TRUE(fabric.SetPermille(fabric.LinkOf(2, 0), 0).ok());
+  const std::vector<Member> members =
+      MembersIn({0, 1, 2, 3, 4, 5}, std::vector<torus::ChipMask>(6, 0xffff));
+  const DomainSet set(members, fabric);
+  const auto kinds = [&](Operation operation, std::uint64_t elements, bool by_links = false) {
+    const Layout layout = Layout::Weighted(std::vector<int>(members.size(), 1), elements, 4);
+    return MeshKindsOf({.operation = operation, .bytes = 4 * elements}, layout, set, by_links);
+  };
+  using Kinds = std::vector<DomainSet::Kind>;
+  EXPECT_EQ(kinds(Operation::kAllReduce, 100), (Kinds{{0, 2, 3}, {1, 4}, {5}}));
+  EXPECT_EQ(kinds(Operation::kAllReduce, 100, true), (Kinds{{0, 3}, {1, 4}, {2}, {5}}));
+  EXPECT_EQ(kinds(Operation::kBroadcast, 100), (Kinds{{0}, {1, 4}, {2, 3}, {5}}));
+  EXPECT_EQ(kinds(Operation::kAllGather, 96), (Kinds{{0, 2, 3}, {1, 4}, {5}}));
+  // 100 elements are one for each of 96 chips, and one more for each 24th: the 8th of domains 1 and
+  // 4, the last of domains 2 and 5.
+  EXPECT_EQ(kinds(Operation::kAllGather, 100), (Kinds{{0, 3}, {1, 4}, {2}, {5}}));
 }
 
 }  // namespace

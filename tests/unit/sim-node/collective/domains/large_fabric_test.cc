@@ -107,6 +107,71 @@ TEST(LargeFabricTest, OneMessageForManyTakesAsLongAsAllOfThemListed) {
   }
 }
 
+// The defect: more than 512 domains were refused as soon as two of them differed.
+TEST(LargeFabricTest, ThousandUltraServersWithFaultsTakeLittleMoreThanWithout) {
+  constexpr int kDomains = 1000;
+  Fabric fabric = Joined(UltraServer(LinkTiming{}), kDomains);
+  for (const int domain : {17, 400, 999}) {
+    ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(domain, domain % 64), 0).ok());
+  }
+  ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(123, 5), 500).ok());
+  std::vector<int> order;
+  for (int domain = kDomains - 1; domain >= 0; --domain) order.push_back(domain);
+  const std::vector<Member> members = MembersIn(fabric, order);
+  // What a chip without NIC must get over its links, or send.
+  const auto bytes = static_cast<double>(members.size() * 4 * 4096);
+  for (const auto& [operation, most] : {std::pair(Operation::kAllReduce, 1.05),
+                                        {Operation::kAllGather, 1.14},
+                                        {Operation::kReduceScatter, 1.14},
+                                        {Operation::kBroadcast, 1.16}}) {
+    const Request request{.operation = operation, .bytes = members.size() * 4 * 4096};
+    const auto plan = PlanOnFabric(request, members, fabric);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const double phases = operation == Operation::kAllReduce ? 2 : 1;
+    EXPECT_GE(MicrosecondsOf(*plan), phases * bytes / (kLinks + kNic)) << Name(operation);
+    EXPECT_LE(MicrosecondsOf(*plan), most * phases * bytes / kLinks) << Name(operation);
+    std::size_t sends = 0;
+    for (const Step& step : plan->schedule.steps) sends += step.size();
+    EXPECT_LT(sends, 2'000'000U) << Name(operation);
+    EXPECT_LT(plan->times.steps.size(), 20'000U) << Name(operation);
+  }
+}
+
+// Below nodes with narrow uplinks each level reduces before the next: so they need no more.
+TEST(LargeFabricTest, UplinksOfAQuarterCostThousandUltraServersNothing) {
+  constexpr int kDomains = 1024;
+  const Fabric wide = Joined(UltraServer(LinkTiming{}), kDomains);
+  const Fabric narrow =
+      Joined(UltraServer(LinkTiming{}), kDomains, {.oversubscription_permille = {1000, 1000, 4000}},
+             {.domains_under_layer3 = 32});
+  for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather,
+                                    Operation::kReduceScatter, Operation::kBroadcast}) {
+    const Request request{.operation = operation, .bytes = kGiB};
+    const auto without = PlanOnFabric(request, Everywhere(wide), wide);
+    const auto plan = PlanOnFabric(request, Everywhere(narrow), narrow);
+    ASSERT_TRUE(without.ok() && plan.ok()) << plan.status();
+    EXPECT_LE(MicrosecondsOf(*plan), 1.03 * MicrosecondsOf(*without)) << Name(operation);
+  }
+}
+
+TEST(LargeFabricTest, DistancesAndSlowUplinksOfManyDomainsAreNotRefused) {
+  constexpr int kDomains = 520;
+  const Request request{.bytes = kDomains * 16 * 256};
+  const Fabric near = Joined(Instance(LinkTiming{}), kDomains);
+  const Fabric far = Joined(Instance(LinkTiming{}), kDomains, {.layer = Microseconds(1)},
+                            {.domains_under_layer3 = 8, .layer3_under_layer2 = 1000});
+  const auto without = PlanOnFabric(request, Everywhere(near), near);
+  const auto with = PlanOnFabric(request, Everywhere(far), far);
+  ASSERT_TRUE(without.ok() && with.ok());
+  // There and back, one layer each.
+  EXPECT_NEAR(MicrosecondsOf(*with), MicrosecondsOf(*without) + 2, 0.01);
+  // 520 is no multiple of 48, so levels have no even nodes.
+  const Fabric uneven =
+      Joined(Instance(LinkTiming{}), kDomains, {.oversubscription_permille = {1000, 1000, 8000}},
+             {.domains_under_layer3 = 48, .layer3_under_layer2 = 1000});
+  EXPECT_TRUE(PlanOnFabric(request, Everywhere(uneven), uneven).ok());
+}
+
 TEST(LargeFabricTest, WhatWouldTakeAMessageForEachTwoOfManyDomainsIsRefusedInWords) {
   const auto refusal = [](const Request& request, const Fabric& fabric,
                           const HierarchyChoice& choice = {}) {
@@ -114,24 +179,28 @@ TEST(LargeFabricTest, WhatWouldTakeAMessageForEachTwoOfManyDomainsIsRefusedInWor
   };
   constexpr int kDomains = 520;
   const Request request{.bytes = kDomains * 16 * 4};
-  const std::string so_many = "so many domains (520) are planned ";
+  const std::string so_many = "so many domains (520) are planned only ";
   const std::string otherwise = ": otherwise each two of them have messages of their own";
   const Fabric fabric = Joined(Instance(LinkTiming{}), kDomains);
   EXPECT_EQ(refusal(request, fabric), "");
   EXPECT_EQ(refusal(request, fabric, {.between = InterAlgorithm::kRing}),
-            so_many + "only in a mesh" + otherwise);
+            so_many + "in a mesh or by levels" + otherwise);
+  EXPECT_EQ(refusal(request, fabric, {.between = InterAlgorithm::kLevels}),
+            so_many + "by levels below nodes with as many domains that are alike" + otherwise);
   EXPECT_EQ(refusal({.operation = Operation::kAllGather, .bytes = request.bytes + 4}, fabric),
-            so_many + "only when all have the same chips and links, and blocks of one length" +
-                otherwise);
-  EXPECT_EQ(refusal(request, Joined(Instance(LinkTiming{}), kDomains,
-                                    {.oversubscription_permille = {1000, 1000, 8000}},
-                                    {.domains_under_layer3 = 8})),
-            so_many + "only while no uplink can limit them" + otherwise);
-  EXPECT_EQ(refusal(request, Joined(Instance(LinkTiming{}), kDomains, {.layer = Microseconds(1)})),
-            so_many + "only with one latency for all distances" + otherwise);
+            so_many + "with blocks of one length, here with a multiple of 33280 bytes" + otherwise);
   Fabric damaged = fabric;
-  ASSERT_TRUE(damaged.SetNicPermille(Fabric::ChipOf(3, 3), 0).ok());
-  EXPECT_EQ(refusal(request, damaged), so_many + "only while all NICs have their rate" + otherwise);
+  for (int domain = 0; domain < 40; ++domain) {
+    const auto permille = static_cast<std::uint16_t>(500 + domain);
+    ASSERT_TRUE(damaged.SetNicPermille(Fabric::ChipOf(domain, 3), permille).ok());
+  }
+  EXPECT_EQ(refusal(request, damaged),
+            so_many + "with at most 32 kinds of chips, NICs and blocks" + otherwise);
+  for (int domain = 0; domain < 9; ++domain) {
+    ASSERT_TRUE(damaged.SetNicPermille(Fabric::ChipOf(domain, domain), 0).ok());
+  }
+  EXPECT_EQ(refusal({.operation = Operation::kAllToAll, .bytes = request.bytes}, damaged),
+            so_many + "with at most 8 kinds of chips, ranks and NICs down" + otherwise);
   // Messages to one neighbour each are as many as chips.
   EXPECT_EQ(refusal({.operation = Operation::kSendReceive, .bytes = kMiB}, damaged), "");
 }

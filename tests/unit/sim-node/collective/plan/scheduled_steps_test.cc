@@ -5,6 +5,8 @@
 
 #include <cstring>
 #include <map>
+#include <memory>
+#include <numeric>
 #include <vector>
 
 #include "lib/base/rng.h"
@@ -34,6 +36,7 @@ Schedule WrittenOut(const Schedule& schedule) {
   Schedule full = schedule;
   full.steps.clear();
   full.work.clear();
+  full.meshes.clear();
   for (std::size_t index = 0; index < schedule.scheduled_count(); ++index) {
     Step& step = full.steps.emplace_back();
     ForEachSend(schedule, index, [&](const Send& send) { step.push_back(send); });
@@ -47,7 +50,6 @@ Schedule WrittenOut(const Schedule& schedule) {
     full.scheduled[index].step = static_cast<std::uint32_t>(index);
     full.scheduled[index].copies = {{}};
     full.scheduled[index].parts = {0};
-    full.scheduled[index].mesh.reset();
   }
   return full;
 }
@@ -211,37 +213,57 @@ TEST(ScheduledStepsTest, RandomSchedulesTakeTheSameTimesWrittenOutToThePicosecon
   }
 }
 
-// Domains [from, from + senders) send to [to, to + receivers), each chip at one of three places.
-ScheduledStep Mesh(std::uint32_t step, int senders, int receivers) {
-  return {.step = step,
-          .copies = {{}, {.chips = 1}, {.chips = 2}},
-          .mesh = DomainMesh{.senders = senders, .receivers = receivers}};
+// Some of the domains, in any order.
+std::shared_ptr<const MeshDomains> SomeOf(int domains, Rng& rng) {
+  std::vector<int> all(static_cast<std::size_t>(domains));
+  std::iota(all.begin(), all.end(), 0);
+  MeshDomains some;
+  const std::size_t count = 1 + rng.Below(all.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    std::swap(all[i], all[i + rng.Below(all.size() - i)]);
+    some.push_back({.domain = all[i], .number = i});
+  }
+  return std::make_shared<const MeshDomains>(std::move(some));
+}
+
+// Steps of one to three sends in meshes of a few lists of domains, at three places of each.
+Schedule RandomMeshes(int domains, Rng& rng) {
+  std::vector<std::shared_ptr<const MeshDomains>> lists;
+  for (int i = 0; i < 3; ++i) lists.push_back(SomeOf(domains, rng));
+  Schedule schedule;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    Step& step = schedule.steps.emplace_back();
+    for (std::uint64_t sends = 1 + rng.Below(3); sends > 0; --sends) {
+      const auto& senders = lists[rng.Below(3)];
+      const auto& receivers = lists[rng.Below(3)];
+      step.push_back(Message(64 * senders->front().domain + 3,
+                             64 * receivers->front().domain + static_cast<int>(rng.Below(4)),
+                             1 + rng.Below(kMiB)));
+      schedule.meshes.push_back(
+          {.senders = senders, .receivers = receivers, .by_sender = {}, .by_receiver = {}});
+      step.back().mesh = static_cast<std::uint32_t>(schedule.meshes.size());
+    }
+    ScheduledStep mesh{.step = i, .copies = {{}, {.chips = 1}, {.chips = 2}}};
+    if (i > 0 && rng.Chance(1, 2)) mesh.after = {static_cast<std::uint32_t>(rng.Below(i))};
+    if (i > 0 && rng.Chance(1, 3)) mesh.behind = static_cast<std::uint32_t>(rng.Below(i));
+    schedule.scheduled.push_back(std::move(mesh));
+  }
+  return schedule;
 }
 
 TEST(ScheduledStepsTest, MeshesOfManyDomainsTakeTheSameTimesWrittenOutToThePicosecond) {
   Rng rng(5);
   for (int round = 0; round < 40; ++round) {
-    Schedule schedule;
-    for (std::uint32_t i = 0; i < 6; ++i) {
-      const int from = static_cast<int>(rng.Below(5));
-      const int to = static_cast<int>(rng.Below(5));
-      schedule.steps.push_back(
-          {Message(64 * from + 3, 64 * to + static_cast<int>(rng.Below(4)), 1 + rng.Below(kMiB))});
-      ScheduledStep mesh =
-          Mesh(i, 1 + static_cast<int>(rng.Below(6)), 1 + static_cast<int>(rng.Below(6)));
-      if (i > 0 && rng.Chance(1, 2)) mesh.after = {static_cast<std::uint32_t>(rng.Below(i))};
-      if (i > 0 && rng.Chance(1, 3)) mesh.behind = static_cast<std::uint32_t>(rng.Below(i));
-      schedule.scheduled.push_back(std::move(mesh));
-    }
+    const Schedule schedule = RandomMeshes(10, rng);
     const auto [once, all] = ExpectSameTimes({schedule}, Domains(10));
     EXPECT_LE(once, all);
-    // Where distances or NICs differ nothing stands for anything.
     Fabric degraded = Domains(10);
     ASSERT_TRUE(
         degraded.SetPermille(degraded.NicOf(Fabric::ChipOf(6, 4), NicDirection::kIn), 300).ok());
     ExpectSameTimes({schedule}, degraded);
     ExpectSameTimes({schedule},
                     Domains(10, {.layer = Microseconds(2)}, {.domains_under_layer3 = 3}));
+    // Where there is another message nothing stands for anything.
     Schedule tenant;
     tenant.steps = {{Message(64 * 7 + 4, 64 + 4)}};
     tenant.scheduled = {{.step = 0}};
@@ -249,25 +271,38 @@ TEST(ScheduledStepsTest, MeshesOfManyDomainsTakeTheSameTimesWrittenOutToThePicos
   }
 }
 
-TEST(ScheduledStepsTest, StridesInLengthsFollowTheBytesOfEachSend) {
-  const DomainMesh mesh{.senders = 3, .receivers = 1, .by_sender = {.offset = 8, .lengths = 2}};
-  for (const std::uint64_t bytes : {1U, 100U}) {
-    std::vector<std::uint64_t> offsets;
-    std::vector<std::uint64_t> to_offsets;
-    ForEachPair(mesh, Message(64, 0, bytes), [&](const Send& send) {
-      offsets.push_back(send.offset);
-      to_offsets.push_back(send.to_offset);
-    });
-    EXPECT_EQ(offsets, (std::vector<std::uint64_t>{0, 8 + 2 * bytes, 16 + 4 * bytes}));
-    EXPECT_EQ(to_offsets, (std::vector<std::uint64_t>{0, 2 * bytes, 4 * bytes}));
+// Shares of a link are rounded to a byte per second, those of its flows that are left later twice.
+TEST(ScheduledStepsTest, MeshesOverUplinksThatLimitThemTakeTheSameTimesWrittenOut) {
+  Rng rng(6);
+  for (int round = 0; round < 60; ++round) {
+    const int domains = 6 + static_cast<int>(rng.Below(7));
+    const auto over = [&] { return 1000 * (1 + static_cast<std::uint32_t>(rng.Below(9))); };
+    Fabric fabric = Domains(
+        domains, {.layer = Microseconds(1), .oversubscription_permille = {over(), over(), over()}},
+        {.domains_under_layer3 = 2, .layer3_under_layer2 = 2});
+    const Schedule schedule = RandomMeshes(domains, rng);
+    const auto [once, all] = ExpectSameTimes({schedule}, fabric);
+    EXPECT_LE(once, all);
+    const int chip = Fabric::ChipOf(static_cast<int>(rng.Below(4)), 4).value();
+    ASSERT_TRUE(fabric.SetNicPermille(ChipIndex(chip), 500).ok());
+    ExpectSameTimes({schedule}, fabric);
   }
 }
 
 TEST(ScheduledStepsTest, AMeshOfManyDomainsIsAFewFlows) {
   Schedule schedule;
   schedule.steps = {{Message(0, 0)}};
-  schedule.scheduled = {Mesh(0, 9, 9)};
+  schedule.steps[0][0].mesh = 1;
+  MeshDomains nine;
+  for (int domain = 0; domain < 9; ++domain) nine.push_back({.domain = domain, .number = 0});
+  const auto list = std::make_shared<const MeshDomains>(nine);
+  schedule.meshes = {{.senders = list, .receivers = list, .by_sender = {}, .by_receiver = {}}};
+  schedule.scheduled = {{.step = 0, .copies = {{}, {.chips = 1}, {.chips = 2}}}};
   EXPECT_EQ(ExpectSameTimes({schedule}, Domains(9)), std::pair(1ul, 3ul * 9 * 8));
+  // Three below each node: to those there, and to those elsewhere.
+  const Fabric narrow =
+      Domains(9, {.oversubscription_permille = {1000, 1000, 4000}}, {.domains_under_layer3 = 3});
+  EXPECT_EQ(ExpectSameTimes({schedule}, narrow), std::pair(2ul, 3ul * 9 * 8));
 }
 
 TEST(ScheduledStepsTest, PlansOverDomainsTakeTheSameTimesWrittenOut) {
