@@ -100,7 +100,7 @@ class DomainMeshes {
   std::shared_ptr<const MeshDomains> Numbered(std::size_t kind,
                                               const std::vector<std::uint64_t>& numbers);
 
-  // What the domains of the kind hand over inside of the homes' parts: from the chips that have them
+  // What the domains of the kind hand over inside of the homes' parts: from chips that have them
   // to those that answer for them, or back: their own parts, the others' (then perhaps their own,
   // too), or both. All at the same time.
   std::vector<HandOverStep> HandOversOf(const std::vector<MeshHome>& homes, std::size_t kind,

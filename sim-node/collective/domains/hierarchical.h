@@ -23,6 +23,11 @@
 // down go over theirs (nic_relay.h), for which chips keep Schedule::relay_bytes for each
 // other.
 //
+// Of more than 32 domains, and of fewer that are all alike, one message stands for those between
+// all domains of two kinds (domain_meshes.h, all_to_all.h), level by level where uplinks limit
+// (level_meshes.h). More than 512 domains are refused with kFailedPrecondition where there are too
+// many kinds.
+//
 // Thread safety: pure functions.
 
 #pragma once

@@ -2,7 +2,8 @@
 // stands for those between all domains of two classes.
 //
 //   const DomainClasses classes(meshes, fabric, /*reduce=*/true);
-//   classes.ForEachFlow(mesh, flow, [&](const Flow& one) { … });   // one->alike says for how many
+//   classes.ForEachFlow(mesh, flow, [&](const Flow& one) { all.push_back(one); });
+//   all[0].alike->at_sender;        // so many flows over a sender's NIC does the first stand for
 //
 // A class is made of the domains that are in the same lists of meshes, whose NICs have the same
 // rates and, where uplinks can limit messages, that lie at the same place of the network: below

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "sim-node/collective/domains/chunk_sizes.h"
 #include "sim-node/collective/domains/composition.h"
+#include "sim-node/collective/domains/level_meshes.h"
 #include "sim-node/collective/plan/link_loads.h"
 #include "sim-node/collective/schedule/timing.h"
 #include "tests/unit/sim-node/collective/domains/support.h"
@@ -225,6 +227,50 @@ TEST(DomainMeshesTest, DomainsAreOfOneKindThatHaveTheSameChipsNicsAndBlocks) {
   // 100 elements are one for each of 96 chips, and one more for each 24th: the 8th of domains 1 and
   // 4, the last of domains 2 and 5.
   EXPECT_EQ(kinds(Operation::kAllGather, 100), (Kinds{{0, 3}, {1, 4}, {2}, {5}}));
+}
+
+TEST(DomainMeshesTest, LevelsNeedNodesWithAsManyDomainsThatAreAlike) {
+  const auto tree_of = [](const Fabric& fabric, const std::vector<int>& domains) {
+    return LevelTreeOf(
+        DomainSet(MembersIn(domains, std::vector<torus::ChipMask>(8, 0xffff)), fabric));
+  };
+  Fabric fabric = Narrow(2, 2, 2);
+  const auto tree = tree_of(fabric, {0, 1, 2, 3, 4, 5, 6, 7});
+  ASSERT_TRUE(tree.has_value());
+  EXPECT_EQ(tree->radices, (std::vector<std::size_t>{2, 2, 2}));
+  EXPECT_EQ(tree->digits[0], (std::vector<std::size_t>{0, 0, 0}));
+  EXPECT_EQ(tree->digits[1], (std::vector<std::size_t>{1, 0, 0}));
+  EXPECT_EQ(tree->digits[6], (std::vector<std::size_t>{0, 1, 1}));
+  EXPECT_FALSE(tree_of(fabric, {0, 1, 2, 3, 4, 5, 6}).has_value());
+  EXPECT_FALSE(tree_of(Joined(Instance(LinkTiming{}), 8), {0, 1, 2, 3, 4, 5, 6, 7}).has_value());
+  // Blocks of domains in order begin where their digits say, of others in general not.
+  const Request request{.operation = Operation::kAllGather};
+  const DomainSet set(MembersIn({0, 1, 2, 3, 4, 5, 6, 7}, std::vector<torus::ChipMask>(8, 0xffff)),
+                      fabric);
+  const LevelMeshes levels(request, set, *tree);
+  EXPECT_TRUE(levels.Serves({0, 10, 20, 30, 40, 50, 60, 70}));
+  EXPECT_TRUE(levels.Serves({0, 40, 10, 50, 20, 60, 30, 70}));
+  EXPECT_FALSE(levels.Serves({0, 10, 20, 30, 40, 50, 70, 60}));
+  ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(3, 3), 0).ok());
+  EXPECT_FALSE(tree_of(fabric, {0, 1, 2, 3, 4, 5, 6, 7}).has_value());
+}
+
+TEST(ChunkSizesTest, ChunksAreEqualButTheFirstOfWhatIsGatheredAndTheLastOfWhatIsReduced) {
+  const auto sizes = [](Operation operation, std::uint64_t elements) {
+    const ChunkSizes of(operation, 5);
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t chunk = 0; chunk < 5; ++chunk) {
+      all.push_back(of.Before(chunk + 1, elements) - of.Before(chunk, elements));
+    }
+    EXPECT_EQ(of.Before(0, elements), 0U);
+    EXPECT_EQ(of.Before(5, elements), elements);
+    return all;
+  };
+  using Sizes = std::vector<std::uint64_t>;
+  EXPECT_EQ(sizes(Operation::kAllReduce, 50), (Sizes{10, 10, 10, 10, 10}));
+  EXPECT_EQ(sizes(Operation::kAllGather, 240), (Sizes{20, 40, 60, 60, 60}));
+  EXPECT_EQ(sizes(Operation::kReduceScatter, 210), (Sizes{30, 60, 60, 40, 20}));
+  sizes(Operation::kReduceScatter, 3);
 }
 
 }  // namespace
