@@ -28,7 +28,7 @@ constexpr std::uint64_t kAhead = 2;
 // some links would only ever sum up, and others only spread.
 constexpr std::size_t kOffTheMiddle = 1;
 // So many trees that use a cable towards their roots count as one tree more.
-constexpr std::uint64_t kTreesForSum = 8;
+constexpr std::uint64_t kTreesForSum = 128;
 // How much higher than trees are on average one may become by an exchange, if need be.
 constexpr std::size_t kHigherMost = 4;
 
@@ -230,15 +230,17 @@ class TreePacker {
     return reach;
   }
 
-  // The chip near the middle that has been the root of the fewest trees.
+  // The chip near the middle that has been the root of the fewest trees. The middle is that of the
+  // first tree, and is looked for again only where no chip is near to it.
   std::size_t ChooseRoot() {
     std::size_t chosen = FewestTrees(middle_ + kOffTheMiddle);
     if (chosen == roots_.size()) {
-      middle_ = roots_.size();
+      std::size_t least = roots_.size();
       for (std::size_t chip = 0; chip < roots_.size(); ++chip) {
-        middle_ = std::min(middle_, ReachFrom(chip).links);
+        least = std::min(least, ReachFrom(chip).links);
       }
-      chosen = FewestTrees(middle_ + kOffTheMiddle);
+      if (middle_ == 0) middle_ = least;
+      chosen = FewestTrees(least + kOffTheMiddle);
     }
     ++roots_[chosen];
     return chosen;
