@@ -23,7 +23,10 @@ using Cable = TreePacking::Cable;
 // Numbers of trees are counted in parts of one.
 constexpr std::uint64_t kOneTree = 1 << 20;
 // How many trees a cable of the highest rate may be ahead of its share.
-constexpr std::uint64_t kAhead = 2;
+constexpr std::uint64_t kAhead = 6;
+// The part of its share that a cable may carry too much at the end, before trees exchange cables.
+// With less, the last trees would find few cables and become high.
+constexpr std::uint64_t kExcess = 20;  // a 20th
 // How much farther from the farthest chip a root may be than the middle of the set. With few roots
 // some links would only ever sum up, and others only spread.
 constexpr std::size_t kOffTheMiddle = 1;
@@ -126,7 +129,7 @@ class TreePacker {
     count_ = EvenCount(most);
     for (Limit& limit : limits_) {
       const std::uint64_t all = limit.share * count_;
-      limit.last = std::max(all + all / 100, all + limit.one / 2);
+      limit.last = std::max(all + all / kExcess, all + limit.one / 2);
     }
   }
 
