@@ -23,12 +23,15 @@ using Cable = TreePacking::Cable;
 // Numbers of trees are counted in parts of one.
 constexpr std::uint64_t kOneTree = 1 << 20;
 // How many trees a cable of the highest rate may be ahead of its share.
-constexpr std::uint64_t kAhead = 2;
+constexpr std::uint64_t kAhead = 6;
+// The part of its share that a cable may carry too much at the end, before trees exchange cables.
+// With less, the last trees would find few cables and become high.
+constexpr std::uint64_t kExcess = 20;  // a 20th
 // How much farther from the farthest chip a root may be than the middle of the set. With few roots
 // some links would only ever sum up, and others only spread.
 constexpr std::size_t kOffTheMiddle = 1;
 // So many trees that use a cable towards their roots count as one tree more.
-constexpr std::uint64_t kTreesForSum = 8;
+constexpr std::uint64_t kTreesForSum = 128;
 // How much higher than trees are on average one may become by an exchange, if need be.
 constexpr std::size_t kHigherMost = 4;
 
@@ -126,7 +129,7 @@ class TreePacker {
     count_ = EvenCount(most);
     for (Limit& limit : limits_) {
       const std::uint64_t all = limit.share * count_;
-      limit.last = std::max(all + all / 100, all + limit.one / 2);
+      limit.last = std::max(all + all / kExcess, all + limit.one / 2);
     }
   }
 
@@ -230,15 +233,17 @@ class TreePacker {
     return reach;
   }
 
-  // The chip near the middle that has been the root of the fewest trees.
+  // The chip near the middle that has been the root of the fewest trees. The middle is that of the
+  // first tree, and is looked for again only where no chip is near to it.
   std::size_t ChooseRoot() {
     std::size_t chosen = FewestTrees(middle_ + kOffTheMiddle);
     if (chosen == roots_.size()) {
-      middle_ = roots_.size();
+      std::size_t least = roots_.size();
       for (std::size_t chip = 0; chip < roots_.size(); ++chip) {
-        middle_ = std::min(middle_, ReachFrom(chip).links);
+        least = std::min(least, ReachFrom(chip).links);
       }
-      chosen = FewestTrees(middle_ + kOffTheMiddle);
+      if (middle_ == 0) middle_ = least;
+      chosen = FewestTrees(least + kOffTheMiddle);
     }
     ++roots_[chosen];
     return chosen;

@@ -179,7 +179,9 @@ class Flows {
       for (std::uint64_t grain = load_.least_grain; grain <= 2 * load_.least_grain; ++grain) {
         const auto pieces =
             static_cast<std::uint64_t>(on_fastest * static_cast<double>(grain) / step);
-        if (pieces > 0 && Sends(pieces, stripes) <= kFlowSendsMost) all.push_back(pieces);
+        if (pieces > load_.pieces && Sends(pieces, stripes) <= kFlowSendsMost) {
+          all.push_back(pieces);
+        }
       }
     }
     std::ranges::sort(all, {}, [this](std::uint64_t pieces) {
