@@ -5,9 +5,8 @@
 //   trees->trees[0].branches[0].parent;     // the root, or one of two
 //   trees->links[branch.up].rate;           // of what takes the sum of a branch to its parent
 //
-// Every cable and pair of NICs has trees in proportion to its rate. A tree over more than two
-// domains has its root in the home of its piece, to which a NIC pair joins each of the other
-// domains. One over two has two roots, the ends of a NIC pair: they swap their sums.
+// Every cable and pair of NICs has trees in proportion to its rate. A tree over two domains has two
+// roots, the ends of a NIC pair: they swap their sums. One over more has one root.
 //
 // Thread safety: values and pure functions.
 

@@ -1,14 +1,13 @@
-// Pairs of NICs of few topology domains over which the domains sum up a buffer and spread it, such
-// that no NIC has more to carry than it must.
+// Pairs of NICs of few topology domains, over which pieces of a buffer are summed up and spread
+// along trees of domains (domain_trees.h), such that no NIC has more to carry than it must.
 //
 //   const auto pairs = PairNics({{1000, 0, 1000}, {1000, 1000, 1000}});
 //   pairs.size();               // 2: two NICs of the second domain have those of the first one
 //   pairs[1].one.place;         // 2
 //
-// Each part of the buffer has a home (HomeWeights, between_domains.h): every other domain sends its
-// sum there and gets the result back. So domains a and b exchange the parts of which one of them is
-// the home, and of its NICs a domain gives each other one as many as that takes. A NIC that belongs
-// to one pair alone sends one message after the other, and never waits for a third.
+// A NIC that belongs to one pair alone sends one message after the other, and none of them waits
+// for a third NIC. So each domain gives each other one a whole number of NICs where that costs
+// little.
 //
 // Thread safety: values and pure functions.
 
@@ -31,8 +30,8 @@ struct NicPair {
   friend bool operator==(const NicPair&, const NicPair&) = default;
 };
 
-// The rates of the NICs, in thousandths, by group and place; those of a group are not all 0. Pairs
-// of the same groups follow one another.
+// The rates of the NICs, in thousandths, by group and place; those of a group are not all 0. There
+// are 2 to kDomainTreesMost groups. Pairs of the same groups follow one another.
 std::vector<NicPair> PairNics(const std::vector<std::vector<int>>& nics);
 
 }  // namespace tahoma::sim
