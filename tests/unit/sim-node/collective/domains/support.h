@@ -3,11 +3,16 @@
 
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "lib/base/rng.h"
 #include "lib/hw/catalogue.h"
 #include "sim-node/collective/participants/test_pattern.h"
 #include "sim-node/collective/plan/plan.h"
@@ -37,6 +42,34 @@ inline std::vector<Member> Everywhere(const Fabric& fabric, torus::ChipMask chip
     }
   }
   return members;
+}
+
+// The plan with its scheduled steps in any order in which each stands after those that it waits
+// for. It is for making, not for timing: numbers of steps mean the old order.
+inline Plan Shuffled(Plan plan, Rng& rng) {
+  Schedule& schedule = plan.schedule;
+  std::vector<std::size_t> waits;
+  std::vector<std::size_t> ready;
+  for (std::size_t i = 0; i < schedule.scheduled.size(); ++i) {
+    waits.push_back(schedule.scheduled[i].after.size());
+    if (waits[i] == 0) ready.push_back(i);
+  }
+  std::vector<ScheduledStep> order;
+  while (!ready.empty()) {
+    std::swap(ready[rng.Below(ready.size())], ready.back());
+    const std::size_t next = ready.back();
+    ready.pop_back();
+    order.push_back(schedule.scheduled[next]);
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+      const auto& after = schedule.scheduled[i].after;
+      const auto times = std::ranges::count(after, static_cast<std::uint32_t>(next));
+      waits[i] -= static_cast<std::size_t>(times);
+      if (times > 0 && waits[i] == 0) ready.push_back(i);
+    }
+  }
+  EXPECT_EQ(order.size(), schedule.scheduled.size());
+  schedule.scheduled = std::move(order);
+  return plan;
 }
 
 // Elements that are wrong on any member after the plan has really been carried out.

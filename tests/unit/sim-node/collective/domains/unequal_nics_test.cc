@@ -4,9 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <optional>
-#include <utility>
+#include <cstdint>
 #include <vector>
 
 #include "lib/base/rng.h"
@@ -22,6 +20,7 @@ using testing::Everywhere;
 using testing::Instance;
 using testing::Joined;
 using testing::MicrosecondsOf;
+using testing::Shuffled;
 using testing::WrongElements;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
@@ -48,34 +47,6 @@ Plan Dealt(const Request& request, const std::vector<Member>& members, const Fab
   auto schedule = ComposePhases({request, layout, set, fabric, choice, {.dealt = true}});
   EXPECT_TRUE(schedule.ok()) << schedule.status();
   return {.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}};
-}
-
-// The plan with its scheduled steps in any order in which each stands after those that it waits
-// for. It is for making, not for timing: numbers of steps mean the old order.
-Plan Shuffled(Plan plan, Rng& rng) {
-  Schedule& schedule = plan.schedule;
-  std::vector<std::size_t> waits;
-  std::vector<std::size_t> ready;
-  for (std::size_t i = 0; i < schedule.scheduled.size(); ++i) {
-    waits.push_back(schedule.scheduled[i].after.size());
-    if (waits[i] == 0) ready.push_back(i);
-  }
-  std::vector<ScheduledStep> order;
-  while (!ready.empty()) {
-    std::swap(ready[rng.Below(ready.size())], ready.back());
-    const std::size_t next = ready.back();
-    ready.pop_back();
-    order.push_back(schedule.scheduled[next]);
-    for (std::size_t i = 0; i < waits.size(); ++i) {
-      const auto& after = schedule.scheduled[i].after;
-      const auto times = std::ranges::count(after, static_cast<std::uint32_t>(next));
-      waits[i] -= static_cast<std::size_t>(times);
-      if (times > 0 && waits[i] == 0) ready.push_back(i);
-    }
-  }
-  EXPECT_EQ(order.size(), schedule.scheduled.size());
-  schedule.scheduled = std::move(order);
-  return plan;
 }
 
 // A fabric with random NICs of two domains of three down or slow.
@@ -158,15 +129,6 @@ TEST(UnequalNicsTest, SlowNicsCostNoMoreThanNicsThatAreDown) {
     ASSERT_TRUE(without.ok() && half.ok()) << half.status();
     EXPECT_LE(MicrosecondsOf(*half), 1.02 * MicrosecondsOf(*without)) << Name(operation);
   }
-}
-
-// An all-reduce has the same parts in both phases, and still hands over.
-TEST(UnequalNicsTest, AnAllReduceTakesAnEighthMoreAtMost) {
-  const Fabric fabric = WithoutNics(Instances(2), {0, 1, 4, 5});
-  const auto whole = PlanOnFabric({.bytes = kGiB}, Everywhere(Instances(2)), Instances(2));
-  const auto damaged = PlanOnFabric({.bytes = kGiB}, Everywhere(fabric), fabric);
-  ASSERT_TRUE(whole.ok() && damaged.ok()) << damaged.status();
-  EXPECT_LE(MicrosecondsOf(*damaged), 1.12 * MicrosecondsOf(*whole));
 }
 
 }  // namespace
