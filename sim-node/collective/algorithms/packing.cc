@@ -314,8 +314,7 @@ class Unrooted {
     const auto append = [&](std::size_t parent, std::size_t before, std::size_t depth) {
       for (const Near& next : near_[parent]) {
         if (next.chip == before) continue;
-        tree.push_back(
-            {.chip = next.chip, .parent = parent, .cable = next.cable, .depth = depth});
+        tree.push_back({.chip = next.chip, .parent = parent, .cable = next.cable, .depth = depth});
       }
     };
     append(root, root, 1);

@@ -1,7 +1,10 @@
 #include "sim-node/collective/domains/flow_over_domains.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -27,8 +30,12 @@ using torus::ChipIndex;
 constexpr std::uint64_t kPlannedPercent = 105;
 
 // The most sends of a plan, and the most pieces that are worth their time.
-constexpr std::uint64_t kSendsMost = 256'000;
+constexpr std::uint64_t kSendsMost = 512'000;
 constexpr std::uint64_t kPiecesMost = 1024;
+
+// The most steps that a message is planned to take beside its time on the NICs: more would mean a
+// buffer so short that it is not worth cutting.
+constexpr std::int64_t kDelayMost = 32;
 
 // A part of a piece on a link in one step.
 struct Crossing {
@@ -137,7 +144,8 @@ class Composer {
         last_of_link_(trees.links.size()),
         last_of_group_(asked.set.size()),
         steps_(stripes, std::vector<std::vector<std::uint32_t>>(asked.set.size())),
-        at_(stripes, std::map<std::pair<std::uint32_t, ChipIndex>, Arrivals>()) {
+        inside_(stripes, std::vector<std::uint32_t>(trees.trees.size() * PlacesOfPiece(), kNone)),
+        between_(stripes) {
     for (const DomainSet::Group& group : asked.set.groups()) {
       sets_.push_back(SetOf(group.local, asked.fabric.domain(group.domain)));
     }
@@ -165,15 +173,18 @@ class Composer {
         }
       }
     }
+    for (std::size_t group = 0; group < asked_.set.size(); ++group) AddKeptBlock(group);
     return std::move(schedule_);
   }
 
  private:
-  // The scheduled steps that have brought something of a piece to a chip.
-  struct Arrivals {
-    std::optional<std::uint32_t> inside;  // the last one
-    std::vector<std::uint32_t> between;
-  };
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+  std::size_t PlacesOfPiece() const { return asked_.set.size() * Fabric::kChipsPerDomain; }
+  std::size_t PlaceOf(std::uint32_t piece, ChipIndex chip) const {
+    return piece * PlacesOfPiece() + asked_.set.GroupOf(chip) * Fabric::kChipsPerDomain +
+           static_cast<std::size_t>(Fabric::LocalOf(chip).value());
+  }
 
   Extent ElementsOf(std::size_t piece, std::size_t stripe) const {
     const auto at = [&](std::uint64_t part) {
@@ -184,15 +195,10 @@ class Composer {
   Extent PartOf(const Crossing& crossing, std::size_t stripe) const {
     const Extent all = ElementsOf(crossing.piece, stripe);
     const auto at = [&](std::uint64_t done) {
-      return all.begin +
-             static_cast<std::uint64_t>(static_cast<Wide>(all.size()) * done / piece_);
+      return all.begin + static_cast<std::uint64_t>(static_cast<Wide>(all.size()) * done / piece_);
     };
     return {.begin = at(crossing.begin), .end = at(crossing.end)};
   }
-  Arrivals& ArrivalsAt(std::size_t stripe, std::uint32_t piece, ChipIndex chip) {
-    return at_[stripe][{piece, chip}];
-  }
-
   void AddStep(std::size_t group, std::vector<Crossing>& crossings, std::size_t stripe) {
     std::ranges::stable_sort(crossings, {}, &Crossing::action);
     Step step;
@@ -204,20 +210,43 @@ class Composer {
       const Extent part = PartOf(crossing, stripe);
       if (part.size() == 0) continue;
       const FabricLink& link = trees_.links[crossing.link];
-      const Arrivals& arrivals = ArrivalsAt(stripe, crossing.piece, link.from);
-      for (const std::uint32_t one : arrivals.between) {
-        if (std::ranges::find(after, one) == after.end()) after.push_back(one);
+      const auto messages = between_[stripe].find(PlaceOf(crossing.piece, link.from));
+      if (messages != between_[stripe].end()) {
+        after.insert(after.end(), messages->second.begin(), messages->second.end());
       }
-      ArrivalsAt(stripe, crossing.piece, link.to).inside = index;
+      inside_[stripe][PlaceOf(crossing.piece, link.to)] = index;
       step.push_back(MakeSend(asked_.request, link.from, link.to, part, crossing.action));
     }
     if (step.empty()) return;
+    std::ranges::sort(after);
+    after.erase(std::unique(after.begin(), after.end()), after.end());
     const DomainSet::Group& of = asked_.set.groups()[group];
-    const TorusLinks& links = asked_.fabric.domain(of.domain);
-    const Question question{asked_.request, of.local, sets_[group], links, asked_.options};
-    const StepWork work = WorkOfStep(question, Algorithm::kTree, step);
+    const StepWork work = WorkOfStep(QuestionOf(group), Algorithm::kTree, step);
     Add(std::move(step), work, std::move(after), of.through, last_of_group_[group]);
     before.push_back(index);
+  }
+
+  // What an all-reduce of the chips of the group alone would ask.
+  Question QuestionOf(std::size_t group) const {
+    const DomainSet::Group& of = asked_.set.groups()[group];
+    return {asked_.request, of.local, sets_[group], asked_.fabric.domain(of.domain),
+            asked_.options};
+  }
+
+  // Adds the time in which chips with several ranks read the block that they keep, and write it.
+  void AddKeptBlock(std::size_t group) {
+    const VirtualDuration kept = KeptBlockTime(QuestionOf(group));
+    for (const Action action : {Action::kReduce, Action::kCopy}) {
+      std::vector<StepWork*> of_phase;
+      for (const auto& scheduled : steps_) {
+        for (const std::uint32_t index : scheduled[group]) {
+          const std::uint32_t step = schedule_.scheduled[index].step;
+          if (schedule_.steps[step][0].action != action) continue;
+          of_phase.push_back(&schedule_.work[step]);
+        }
+      }
+      SpreadOver(of_phase, kept);
+    }
   }
 
   void AddMessage(const Crossing& crossing, std::size_t stripe) {
@@ -233,7 +262,7 @@ class Composer {
     const auto index = static_cast<std::uint32_t>(schedule_.scheduled.size());
     Add({MakeSend(asked_.request, link.from, link.to, elements, crossing.action)}, {},
         AfterAll({link.from}, crossing.piece, stripe), kAllChips, last_of_link_[crossing.link]);
-    ArrivalsAt(stripe, crossing.piece, link.to).between.push_back(index);
+    between_[stripe][PlaceOf(crossing.piece, link.to)].push_back(index);
   }
 
   // Both ends combine in the same order: a sum that rounds has the same bits everywhere.
@@ -249,17 +278,20 @@ class Composer {
         last_of_link_[crossing.link]);
     schedule_.scheduled.back().snapshot = true;
     for (const ChipIndex to : {roots.one, roots.other}) {
-      ArrivalsAt(stripe, crossing.piece, to).between.push_back(index);
+      between_[stripe][PlaceOf(crossing.piece, to)].push_back(index);
     }
   }
 
+  // The scheduled steps that have brought something of a piece to the chips.
   std::vector<std::uint32_t> AfterAll(const std::vector<ChipIndex>& chips, std::uint32_t piece,
                                       std::size_t stripe) {
     std::vector<std::uint32_t> after;
     for (const ChipIndex chip : chips) {
-      const Arrivals& arrivals = ArrivalsAt(stripe, piece, chip);
-      after.insert(after.end(), arrivals.between.begin(), arrivals.between.end());
-      if (arrivals.inside) after.push_back(*arrivals.inside);
+      const std::size_t place = PlaceOf(piece, chip);
+      if (inside_[stripe][place] != kNone) after.push_back(inside_[stripe][place]);
+      const auto messages = between_[stripe].find(place);
+      if (messages == between_[stripe].end()) continue;
+      after.insert(after.end(), messages->second.begin(), messages->second.end());
     }
     return after;
   }
@@ -285,7 +317,10 @@ class Composer {
   std::vector<std::optional<std::uint32_t>> last_of_link_;
   std::vector<std::optional<std::uint32_t>> last_of_group_;
   std::vector<std::vector<std::vector<std::uint32_t>>> steps_;  // by stripe and group
-  std::vector<std::map<std::pair<std::uint32_t, ChipIndex>, Arrivals>> at_;  // by stripe
+  // By stripe and place: the scheduled steps that brought something of a piece to a chip, inside
+  // the domain the last one, between the domains all.
+  std::vector<std::vector<std::uint32_t>> inside_;
+  std::vector<absl::flat_hash_map<std::size_t, std::vector<std::uint32_t>>> between_;
 };
 
 }  // namespace
@@ -310,11 +345,17 @@ std::vector<DomainFlow> FlowsWorthTrying(const FlowQuestion& asked) {
     const std::uint64_t most = std::min(kPiecesMost, kSendsMost / (2 * (chips - 1) * stripes));
     const double pieces = std::max(buffer / step, 1.0);  // that take a step each
     const double grain = std::max(std::floor(static_cast<double>(most) / pieces), 1.0);
-    flows.push_back({.pieces = static_cast<std::size_t>(
-                         std::min(grain * pieces, static_cast<double>(most))),
-                     .grain = static_cast<std::uint64_t>(grain),
-                     .stripes = stripes});
+    flows.push_back(
+        {.pieces = static_cast<std::size_t>(std::min(grain * pieces, static_cast<double>(most))),
+         .grain = static_cast<std::uint64_t>(grain),
+         .stripes = stripes});
   }
+  // The time in which the first pieces come through, and the last, grows with that of a step.
+  const auto step_of = [](const DomainFlow& flow) {
+    return static_cast<double>(flow.grain) / static_cast<double>(flow.pieces);
+  };
+  const double shortest = step_of(*std::ranges::min_element(flows, {}, step_of));
+  std::erase_if(flows, [&](const DomainFlow& flow) { return step_of(flow) > 1.9 * shortest; });
   return flows;
 }
 
@@ -325,7 +366,8 @@ absl::StatusOr<Schedule> FlowOverDomains(const FlowQuestion& asked, const Domain
   const VirtualDuration step =
       TransferTime(asked.request.bytes / trees.trees.size() * flow.grain, trees.fastest());
   const VirtualDuration packet = asked.fabric.efa().timing().packet;
-  const auto delay = static_cast<std::uint32_t>(packet / std::max(step, VirtualDuration(1)) + 1);
+  const auto delay = static_cast<std::uint32_t>(
+      std::min(packet / std::max(step, VirtualDuration(1)), kDelayMost) + 1);
   const CrossingOrder order(trees, flow.grain, delay);
   return Composer(asked, trees, flow.stripes).Compose(order.Order());
 }

@@ -292,8 +292,9 @@ Plan FasterFlow(const Question& asked, Plan best) {
   for (const DomainFlow& flow : FlowsWorthTrying(flows)) {
     absl::StatusOr<Schedule> schedule = FlowOverDomains(flows, flow);
     if (!schedule.ok()) break;  // no cables join the chips of a domain
-    auto plan = Timed(
-        {.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}}, asked.fabric);
+    auto plan =
+        Timed({.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}},
+              asked.fabric);
     if (plan.ok() && plan->times.end < best.times.end) best = *std::move(plan);
   }
   return best;

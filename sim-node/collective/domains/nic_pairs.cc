@@ -85,8 +85,7 @@ class Rounding {
     }
     const bool last = other + 1 == rates_.size();
     for (const int more : {0, 1}) {
-      trial_[one][other] =
-          (std::floor(rates_[one][other] / quantum_ + 1e-6) + more) * quantum_;
+      trial_[one][other] = (std::floor(rates_[one][other] / quantum_ + 1e-6) + more) * quantum_;
       trial_[other][one] = trial_[one][other];
       Try(last ? one + 1 : one, last ? one + 2 : other + 1);
     }

@@ -104,7 +104,8 @@ TEST(TaskOrderTest, NoTaskBeginsBeforeThoseThatPrecedeItAndTheirDelay) {
 
 TEST(TaskOrderTest, TheLongestChainGoesFirst) {
   TaskGraph graph{.budgets = {1, 1}, .tasks = {}, .precedes = {{1, 2}}};
-  graph.tasks = {{.resource = 0, .work = 1}, {.resource = 0, .work = 1}, {.resource = 1, .work = 3}};
+  graph.tasks = {
+      {.resource = 0, .work = 1}, {.resource = 0, .work = 1}, {.resource = 1, .work = 3}};
   const std::vector<TaskPart> parts = OrderTasks(graph);
   EXPECT_EQ(parts.front(), (TaskPart{.task = 1, .step = 0, .begin = 0, .end = 1}));
   EXPECT_EQ(parts.back().step, 3U);
@@ -112,7 +113,8 @@ TEST(TaskOrderTest, TheLongestChainGoesFirst) {
 
 TEST(TaskOrderTest, AResourceTakesTheNextTaskInTheSameStep) {
   TaskGraph graph{.budgets = {2}, .tasks = {}, .precedes = {{0, 1}}};
-  graph.tasks = {{.resource = 0, .work = 3}, {.resource = 0, .work = 1}, {.resource = 0, .work = 1}};
+  graph.tasks = {
+      {.resource = 0, .work = 3}, {.resource = 0, .work = 1}, {.resource = 0, .work = 1}};
   const std::vector<TaskPart> expected = {{.task = 0, .step = 0, .begin = 0, .end = 2},
                                           {.task = 0, .step = 1, .begin = 2, .end = 3},
                                           {.task = 2, .step = 1, .begin = 0, .end = 1},
