@@ -16,6 +16,7 @@
 #include "sim-node/collective/domains/between_domains.h"
 #include "sim-node/collective/domains/dealt_parts.h"
 #include "sim-node/collective/domains/domain_meshes.h"
+#include "sim-node/collective/domains/hand_over.h"
 #include "sim-node/collective/domains/padded_steps.h"
 #include "sim-node/collective/domains/region.h"
 #include "sim-node/collective/domains/root_pipeline.h"
@@ -52,6 +53,9 @@ class Composer {
       // Of several domains each has something else of its own.
       dealt_[kind.front()] =
           of.variant.dealt && kind.size() == 1 && HasUnequalNics(set_.groups()[kind.front()]);
+    }
+    for (const DomainSet::Group& group : set_.groups()) {
+      if (of.variant.near) near_.push_back(NearPlacesOf(group, fabric_.domain(group.domain)));
     }
     meshes_ = between_ == InterAlgorithm::kMesh && AreAlikeInARow(request_, layout_, set_);
   }
@@ -309,7 +313,7 @@ class Composer {
   std::vector<DealtPart> PartsOf(const HomedRegion& homed, std::size_t group) const {
     const std::vector<int>& nics = set_.groups()[group].nics;
     return DealParts(dealt_[group] ? CutBy(nics, homed.region.size()) : BoundsOf(homed, group),
-                     nics);
+                     nics, near_.empty() ? std::vector<NearPlaces>() : near_[group]);
   }
 
   // Steps of a kind on a region that begins at 0, as numbers in the schedule.
@@ -421,37 +425,14 @@ class Composer {
     return after;
   }
 
-  // Whether a group hands the region over before it is sent between the domains, from the places
-  // that have it inside to those that answer for it; or back afterwards.
-  bool HandsOver(const HomedRegion& homed, std::size_t group, bool back) const {
-    const bool home = homed.home == static_cast<int>(group);
-    switch (request_.operation) {
-      case Operation::kAllGather:
-        return home != back;
-      case Operation::kReduceScatter:
-        return home || !back;
-      case Operation::kBroadcast:
-        return group == 0 ? !back && !flows_ : back;
-      default:
-        return true;
-    }
-  }
-
   Ends HandOver(const std::vector<HomedRegion>& regions, const Ends& after, bool back) {
     if (set_.even()) return after;
     Ends ends = after;
     for (std::size_t group = 0; group < set_.size(); ++group) {
       Step step;
       for (const HomedRegion& homed : regions) {
-        if (!HandsOver(homed, group, back)) continue;
-        for (const DealtPart& part : PartsOf(homed, group)) {
-          if (part.owner == part.place) continue;
-          const torus::ChipIndex from = set_.ChipOf(group, back ? part.place : part.owner);
-          const torus::ChipIndex to = set_.ChipOf(group, back ? part.owner : part.place);
-          for (const Extent& real : homed.region.RealOf(part.elements.begin, part.elements.end)) {
-            step.push_back(MakeSend(request_, from, to, real, Action::kCopy));
-          }
-        }
+        if (!HandsOver({request_.operation, IsOwn(homed, group), group, flows_, back})) continue;
+        AppendHandOver(request_, set_, group, homed.region, PartsOf(homed, group), back, step);
       }
       if (step.empty()) continue;
       const StepWork work =
@@ -686,6 +667,8 @@ class Composer {
   const PlanOptions options_;
   const bool flows_;
   const std::vector<DomainSet::Kind> kinds_;
+  // By group, if HierarchyVariant::near.
+  std::vector<std::vector<NearPlaces>> near_;
   std::vector<bool> dealt_;  // by group: HierarchyVariant::dealt holds for it
   const PaddedSteps padded_;
   bool meshes_ = false;                        // one message stands for those of all domains

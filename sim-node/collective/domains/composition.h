@@ -33,6 +33,8 @@ struct HierarchyVariant {
   // Chips of a domain with unequal NICs have inside it the parts for which they answer outside, so
   // that nothing is handed over.
   bool dealt = false;
+  // Chips hand over what their NICs cannot carry to those at the other ends of their links.
+  bool near = false;
 };
 
 // A collective with everything chosen but, perhaps, the algorithm inside each domain.

@@ -217,6 +217,7 @@ class Search {
     const bool blocks =
         operation == Operation::kAllGather || operation == Operation::kReduceScatter;
     if (blocks && MayDeal()) return {{.dealt = true}};
+    if (blocks && std::ranges::any_of(asked_.set.groups(), HasUnequalNics)) return {{.near = true}};
     const DomainSet::Group& roots = asked_.set.groups()[0];
     const auto inside = asked_.choice.inside;
     const bool flows = operation == Operation::kBroadcast &&
