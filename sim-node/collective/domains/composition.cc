@@ -435,8 +435,11 @@ class Composer {
         AppendHandOver(request_, set_, group, homed.region, PartsOf(homed, group), back, step);
       }
       if (step.empty()) continue;
+      const bool sums = back && OwnersCombine(request_.operation);
+      const ChipUse use =
+          sums ? MergedUse(Phase::kReduceScatter, set_.groups()[group].local[0].ranks) : ChipUse{};
       const StepWork work =
-          WorkOf(step, {}, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
+          WorkOf(step, use, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
       const Ends last =
           Chain({Add(std::move(step), work)}, {{}}, set_.groups()[group].through, after);
       // The first chunk's bytes go first: side by side all would be handed over before one is sent.
@@ -454,6 +457,7 @@ class Composer {
   struct Segment {
     Extent elements;                  // of the region
     std::vector<std::size_t> places;  // by group
+    std::vector<bool> own;            // by group: the chip owns it inside, too
   };
   std::vector<Segment> SegmentsOf(const HomedRegion& homed) const {
     std::vector<std::vector<DealtPart>> parts;
@@ -469,7 +473,9 @@ class Composer {
       segment.elements = {.begin = *cut, .end = *std::next(cut)};
       for (std::size_t group = 0; group < set_.size(); ++group) {
         if (parts[group][at[group]].elements.end <= *cut) ++at[group];
-        segment.places.push_back(parts[group][at[group]].place);
+        const DealtPart& part = parts[group][at[group]];
+        segment.places.push_back(part.place);
+        segment.own.push_back(part.place == part.owner);
       }
     }
     return segments;
@@ -502,7 +508,14 @@ class Composer {
 
   void AppendMoves(const HomedRegion& homed, const Segment& segment, const Extent& elements,
                    int home, std::vector<Step>& steps) const {
-    for (const auto& [move, action] : MovesOf(home)) {
+    // The owner combines what arrives at home with its own: the first of it replaces what a chip
+    // has there that only answers for it.
+    bool first = OwnersCombine(request_.operation) && !segment.own[static_cast<std::size_t>(home)];
+    for (auto [move, action] : MovesOf(home)) {
+      if (first && move.to == home) {
+        action = Action::kCopy;
+        first = false;
+      }
       const auto from = static_cast<std::size_t>(move.from);
       const auto to = static_cast<std::size_t>(move.to);
       const auto at = static_cast<std::size_t>(move.step);

@@ -3,7 +3,8 @@
 // from domain to domain over a pair of NICs, and spread back, while other pieces do the same.
 //
 //   const FlowQuestion asked{request, set, fabric, options};
-//   for (const DomainFlow& flow : FlowsWorthTrying(asked)) … FlowOverDomains(asked, flow) …
+//   const std::vector<DomainFlow> flows = FlowsWorthTrying(asked);
+//   auto schedule = FlowOverDomains(asked, flows[0]);
 //
 // NeuronLinks carry what an all-reduce in one domain needs, whatever chips have NICs, and NICs what
 // they need between domains: no chip hands anything over for another. A cable carries each piece of

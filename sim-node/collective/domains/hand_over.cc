@@ -13,7 +13,7 @@ bool HandsOver(const HandOverQuestion& asked) {
     case Operation::kAllGather:
       return asked.home != asked.back;
     case Operation::kReduceScatter:
-      return asked.home || !asked.back;
+      return asked.home == asked.back;
     case Operation::kBroadcast:
       return asked.group == 0 ? !asked.back && !asked.flows : asked.back;
     default:
@@ -21,15 +21,18 @@ bool HandsOver(const HandOverQuestion& asked) {
   }
 }
 
+bool OwnersCombine(Operation operation) { return operation == Operation::kReduceScatter; }
+
 void AppendHandOver(const Request& request, const DomainSet& set, std::size_t group,
                     const Region& region, const std::vector<DealtPart>& parts, bool back,
                     Step& step) {
+  const Action action = back && OwnersCombine(request.operation) ? Action::kReduce : Action::kCopy;
   for (const DealtPart& part : parts) {
     if (part.owner == part.place) continue;
     const torus::ChipIndex from = set.ChipOf(group, back ? part.place : part.owner);
     const torus::ChipIndex to = set.ChipOf(group, back ? part.owner : part.place);
     for (const Extent& real : region.RealOf(part.elements.begin, part.elements.end)) {
-      step.push_back(MakeSend(request, from, to, real, Action::kCopy));
+      step.push_back(MakeSend(request, from, to, real, action));
     }
   }
 }

@@ -34,6 +34,11 @@ struct HandOverQuestion {
 };
 bool HandsOver(const HandOverQuestion& asked);
 
+// Whether the owner of a part keeps what its domain has summed up, while the place that answers for
+// it gets the sums of the others: it combines the two when it gets these. So of a reduce-scatter's
+// own part nothing is handed over before it is sent.
+bool OwnersCombine(Operation operation);
+
 // Appends the sends of a group, from the owners of parts of the region to the places that answer
 // for them, or back.
 void AppendHandOver(const Request& request, const DomainSet& set, std::size_t group,

@@ -31,9 +31,9 @@ struct TaskGraph {
     std::uint32_t group = 0;  // earlier groups go first
   };
 
-  std::vector<std::uint64_t> budgets;  // by resource: the work of a step, at least 1
-  std::vector<Task> tasks;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> precedes;  // without cycles
+  std::vector<std::uint64_t> budgets = {};  // by resource: the work of a step, at least 1
+  std::vector<Task> tasks = {};
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> precedes = {};  // without cycles
 };
 
 // A part of a task that its resource does in one step.
