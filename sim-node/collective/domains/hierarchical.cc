@@ -213,11 +213,19 @@ class Search {
     const std::vector<std::uint64_t> rates = NicRates(asked_.set);
     const bool unlike =
         rates.size() > 2 && std::ranges::count(rates, rates[0]) != std::ssize(rates);
-    if (operation == Operation::kAllReduce && unlike) return {{.weighted = true}};
+    std::vector<HierarchyVariant> variants;
+    const bool unequal = std::ranges::any_of(asked_.set.groups(), HasUnequalNics);
+    if (operation == Operation::kAllReduce) {
+      if (unlike) variants.push_back({.weighted = true});
+      if (unequal) variants.push_back({.near = true});
+      if (unlike && unequal) variants.push_back({.weighted = true, .near = true});
+      return variants;
+    }
     const bool blocks =
         operation == Operation::kAllGather || operation == Operation::kReduceScatter;
-    if (blocks && MayDeal()) return {{.dealt = true}};
-    if (blocks && std::ranges::any_of(asked_.set.groups(), HasUnequalNics)) return {{.near = true}};
+    if (blocks && MayDeal()) variants.push_back({.dealt = true});
+    if (blocks && unequal) variants.push_back({.near = true});
+    if (blocks) return variants;
     const DomainSet::Group& roots = asked_.set.groups()[0];
     const auto inside = asked_.choice.inside;
     const bool flows = operation == Operation::kBroadcast &&
