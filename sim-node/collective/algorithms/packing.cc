@@ -101,7 +101,7 @@ std::uint64_t FastestOf(const std::vector<Cable>& cables) {
 class TreePacker {
  public:
   TreePacker(const ChipSet& set, const TorusLinks& links, const collective::Cut& worst,
-             std::size_t most)
+             std::size_t least, std::size_t most)
       : all_(set.size() == 64 ? ~ChipMask{0} : Bit(static_cast<int>(set.size())) - 1),
         cables_(CablesOf(set, links)),
         order_(cables_.size()),
@@ -126,7 +126,7 @@ class TreePacker {
           {.share = static_cast<std::uint64_t>(trees / (Wide{worst.rate} * set.size())),
            .one = static_cast<std::uint64_t>(one / fastest)});
     }
-    count_ = EvenCount(most);
+    count_ = EvenCount(least, most);
     for (Limit& limit : limits_) {
       const std::uint64_t all = limit.share * count_;
       limit.last = std::max(all + all / kExcess, all + limit.one / 2);
@@ -166,12 +166,11 @@ class TreePacker {
     std::size_t links = 0;  // to the farthest of them
   };
 
-  // The number of trees, at most so many and at least nine tenths of it, at which whole trees
-  // exceed the share of a cable by the least.
-  std::size_t EvenCount(std::size_t most) const {
+  // The number of trees, of these, at which whole trees exceed the share of a cable by the least.
+  std::size_t EvenCount(std::size_t fewest, std::size_t most) const {
     std::size_t best = most;
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-    for (std::size_t count = most; count >= most - most / 10; --count) {
+    for (std::size_t count = most; count >= fewest; --count) {
       std::uint64_t excess = 0;  // of a cable's share, in parts of one
       for (const Limit& limit : limits_) {
         const std::uint64_t share = limit.share * count;
@@ -354,12 +353,78 @@ class TreePacker {
   std::uint64_t random_ = 0;                 // of each tree
 };
 
-std::optional<TreePacking> TreePacking::Of(const ChipSet& set, const TorusLinks& links,
-                                           std::size_t most) {
-  TAHOMA_CHECK(set.size() > 1 && most > 0);
+namespace {
+
+// A number of trees between these.
+std::optional<TreePacking> PackedBetween(const ChipSet& set, const TorusLinks& links,
+                                         std::size_t least, std::size_t most) {
+  TAHOMA_CHECK(set.size() > 1 && least > 0 && least <= most);
   const collective::Cut worst = collective::WorstPartition(SlowerDirections(links), set.mask());
   if (worst.rate == 0) return std::nullopt;
-  return TreePacker(set, links, worst, most).Pack(set);
+  return TreePacker(set, links, worst, least, most).Pack(set);
+}
+
+// A tree by the cables at each chip.
+class Unrooted {
+ public:
+  Unrooted(const TreePacking::Tree& tree, std::size_t chips) : near_(chips) {
+    for (const TreePacking::Branch& branch : tree) {
+      near_[branch.chip].push_back({.chip = branch.parent, .cable = branch.cable});
+      near_[branch.parent].push_back({.chip = branch.chip, .cable = branch.cable});
+    }
+  }
+
+  TreePacking::Tree From(std::size_t root) const {
+    TreePacking::Tree tree;
+    const auto append = [&](std::size_t parent, std::size_t before, std::size_t depth) {
+      for (const Near& next : near_[parent]) {
+        if (next.chip == before) continue;
+        tree.push_back({.chip = next.chip, .parent = parent, .cable = next.cable, .depth = depth});
+      }
+    };
+    append(root, root, 1);
+    for (std::size_t i = 0; i < tree.size(); ++i) {
+      append(tree[i].chip, tree[i].parent, tree[i].depth + 1);
+    }
+    return tree;
+  }
+
+ private:
+  struct Near {
+    std::size_t chip = 0;
+    std::size_t cable = 0;
+  };
+  std::vector<std::vector<Near>> near_;
+};
+
+}  // namespace
+
+std::optional<TreePacking> TreePacking::Of(const ChipSet& set, const TorusLinks& links,
+                                           std::size_t most) {
+  return PackedBetween(set, links, most - most / 10, most);
+}
+
+std::optional<TreePacking> TreePacking::Exactly(const ChipSet& set, const TorusLinks& links,
+                                                std::size_t count) {
+  return PackedBetween(set, links, count, count);
+}
+
+TreePacking::Tree TreePacking::From(std::size_t tree, std::size_t root) const {
+  return Unrooted(trees_[tree], chips_.size()).From(root);
+}
+
+// The farthest chip from any chip of a tree is one of the two that are farthest apart.
+std::vector<std::size_t> TreePacking::HeightsOf(std::size_t tree) const {
+  const Unrooted unrooted(trees_[tree], chips_.size());
+  const std::size_t one = trees_[tree].back().chip;
+  const std::size_t other = unrooted.From(one).back().chip;
+  std::vector<std::size_t> heights(chips_.size());
+  for (const std::size_t end : {other, unrooted.From(other).back().chip}) {
+    for (const Branch& branch : unrooted.From(end)) {
+      heights[branch.chip] = std::max(heights[branch.chip], branch.depth);
+    }
+  }
+  return heights;
 }
 
 std::uint64_t TreePacking::fastest() const { return FastestOf(cables_); }

@@ -40,6 +40,14 @@ class TreePacking {
   // more chips.
   static std::optional<TreePacking> Of(const ChipSet& set, const TorusLinks& links,
                                        std::size_t most);
+  // Packs exactly so many trees.
+  static std::optional<TreePacking> Exactly(const ChipSet& set, const TorusLinks& links,
+                                            std::size_t count);
+
+  // Returns a tree with another root, a chip of the set.
+  Tree From(std::size_t tree, std::size_t root) const;
+  // Returns, by chip of the set, how high the tree would be with this root.
+  std::vector<std::size_t> HeightsOf(std::size_t tree) const;
 
   const std::vector<torus::ChipIndex>& chips() const { return chips_; }
   const std::vector<Cable>& cables() const { return cables_; }

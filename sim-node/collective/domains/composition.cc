@@ -17,6 +17,7 @@
 #include "sim-node/collective/domains/chunk_sizes.h"
 #include "sim-node/collective/domains/dealt_parts.h"
 #include "sim-node/collective/domains/domain_meshes.h"
+#include "sim-node/collective/domains/hand_over.h"
 #include "sim-node/collective/domains/level_meshes.h"
 #include "sim-node/collective/domains/padded_steps.h"
 #include "sim-node/collective/domains/region.h"
@@ -61,6 +62,10 @@ class Composer {
       if (between_ == InterAlgorithm::kLevels) {
         levels_.emplace(request_, set_, LevelTreeOf(set_).value());
       }
+    }
+    for (const DomainSet::Group& group : set_.groups()) {
+      if (!of.variant.near || of.variant.meshes) break;
+      near_.push_back(NearPlacesOf(group, fabric_.domain(group.domain)));
     }
   }
 
@@ -306,7 +311,7 @@ class Composer {
   std::vector<DealtPart> PartsOf(const HomedRegion& homed, std::size_t group) const {
     const std::vector<int>& nics = set_.groups()[group].nics;
     return DealParts(dealt_[group] ? CutBy(nics, homed.region.size()) : BoundsOf(homed, group),
-                     nics);
+                     nics, near_.empty() ? std::vector<NearPlaces>() : near_[group]);
   }
 
   // Steps of a kind on a region that begins at 0, as numbers in the schedule.
@@ -418,40 +423,21 @@ class Composer {
     return after;
   }
 
-  // Whether a group (the home of a region, or another) hands it over before it is sent between the
-  // domains, from the places that have it inside to those that answer for it; or back afterwards.
-  bool HandsOver(bool home, std::size_t group, bool back) const {
-    switch (request_.operation) {
-      case Operation::kAllGather:
-        return home != back;
-      case Operation::kReduceScatter:
-        return home || !back;
-      case Operation::kBroadcast:
-        return group == 0 ? !back && !flows_ : back;
-      default:
-        return true;
-    }
-  }
-
   Ends HandOver(const std::vector<HomedRegion>& regions, const Ends& after, bool back) {
     if (set_.even()) return after;
     Ends ends = after;
     for (std::size_t group = 0; group < set_.size(); ++group) {
       Step step;
       for (const HomedRegion& homed : regions) {
-        if (!HandsOver(IsOwn(homed, group), group, back)) continue;
-        for (const DealtPart& part : PartsOf(homed, group)) {
-          if (part.owner == part.place) continue;
-          const torus::ChipIndex from = set_.ChipOf(group, back ? part.place : part.owner);
-          const torus::ChipIndex to = set_.ChipOf(group, back ? part.owner : part.place);
-          for (const Extent& real : homed.region.RealOf(part.elements.begin, part.elements.end)) {
-            step.push_back(MakeSend(request_, from, to, real, Action::kCopy));
-          }
-        }
+        if (!HandsOver({request_.operation, IsOwn(homed, group), group, flows_, back})) continue;
+        AppendHandOver(request_, set_, group, homed.region, PartsOf(homed, group), back, step);
       }
       if (step.empty()) continue;
+      const bool sums = back && OwnersCombine(request_.operation);
+      const ChipUse use =
+          sums ? MergedUse(Phase::kReduceScatter, set_.groups()[group].local[0].ranks) : ChipUse{};
       const StepWork work =
-          WorkOf(step, {}, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
+          WorkOf(step, use, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
       const Ends last =
           Chain({Add(std::move(step), work)}, {{}}, set_.groups()[group].through, after);
       // The first chunk's bytes go first: side by side all would be handed over before one is sent.
@@ -469,6 +455,7 @@ class Composer {
   struct Segment {
     Extent elements;                  // of the region
     std::vector<std::size_t> places;  // by group
+    std::vector<bool> own;            // by group: the chip owns it inside, too
   };
   std::vector<Segment> SegmentsOf(const HomedRegion& homed) const {
     std::vector<std::vector<DealtPart>> parts;
@@ -484,7 +471,9 @@ class Composer {
       segment.elements = {.begin = *cut, .end = *std::next(cut)};
       for (std::size_t group = 0; group < set_.size(); ++group) {
         if (parts[group][at[group]].elements.end <= *cut) ++at[group];
-        segment.places.push_back(parts[group][at[group]].place);
+        const DealtPart& part = parts[group][at[group]];
+        segment.places.push_back(part.place);
+        segment.own.push_back(part.place == part.owner);
       }
     }
     return segments;
@@ -517,7 +506,14 @@ class Composer {
 
   void AppendMoves(const HomedRegion& homed, const Segment& segment, const Extent& elements,
                    int home, std::vector<Step>& steps) const {
-    for (const auto& [move, action] : MovesOf(home)) {
+    // The owner combines what arrives at home with its own: the first of it replaces what a chip
+    // has there that only answers for it.
+    bool first = OwnersCombine(request_.operation) && !segment.own[static_cast<std::size_t>(home)];
+    for (auto [move, action] : MovesOf(home)) {
+      if (first && move.to == home) {
+        action = Action::kCopy;
+        first = false;
+      }
       const auto from = static_cast<std::size_t>(move.from);
       const auto to = static_cast<std::size_t>(move.to);
       const auto at = static_cast<std::size_t>(move.step);
@@ -667,8 +663,11 @@ class Composer {
     for (std::size_t kind = 0; kind < meshes_->kinds().size(); ++kind) {
       const std::size_t front = meshes_->kinds()[kind].front();
       if (!HasUnequalNics(set_.groups()[front])) continue;
-      const bool own = HandsOver(/*home=*/true, front, back);
-      const bool others = HandsOver(/*home=*/false, front, back);
+      HandOverQuestion asked{request_.operation, /*home=*/false, front, flows_, back};
+      const bool others = HandsOver(asked);
+      asked.home = true;
+      // In a mesh the place that answers for a part sums it up, the domain's own, too.
+      const bool own = OwnersCombine(request_.operation) || HandsOver(asked);
       std::size_t step = 0;
       for (HandOverStep& made : meshes_->HandOversOf(homes, kind, back, own, others)) {
         const StepWork work = WorkOf(made.step, {}, options_.costs, fabric_.timing());
@@ -730,6 +729,8 @@ class Composer {
   const PlanOptions options_;
   const bool flows_;
   const std::vector<DomainSet::Kind> kinds_;
+  // By group, if HierarchyVariant::near.
+  std::vector<std::vector<NearPlaces>> near_;
   std::vector<bool> dealt_;  // by group: HierarchyVariant::dealt holds for it
   const PaddedSteps padded_;
   // One message stands for those between all domains of two kinds.

@@ -36,6 +36,8 @@ struct HierarchyVariant {
   // In a mesh one message stands for those between all domains of two kinds (domain_meshes.h), and
   // not each is listed.
   bool meshes = false;
+  // Chips hand over what their NICs cannot carry to those at the other ends of their links.
+  bool near = false;
 };
 
 // A collective with everything chosen but, perhaps, the algorithm inside each domain.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/base/check.h"
+#include "sim-node/engine/virtual_time.h"
 
 namespace tahoma::sim {
 namespace {
@@ -27,10 +28,32 @@ void Spread(DealtPart part, std::vector<std::uint64_t>& room, std::vector<DealtP
   }
 }
 
+// Gives a part to the near places that have a NIC; false when there are none.
+bool GiveToNear(DealtPart part, const NearPlaces& near, const std::vector<int>& rates,
+                std::vector<DealtPart>& parts) {
+  NearPlaces takers = near;
+  std::erase_if(takers, [&](const NearPlace& one) { return rates[one.place] == 0; });
+  if (takers.empty()) return false;
+  Wide all = 0;
+  for (const NearPlace& one : takers) all += one.rate;
+  const Extent whole = part.elements;
+  Wide before = 0;
+  for (const NearPlace& one : takers) {
+    before += one.rate;
+    part.elements.end =
+        whole.begin + static_cast<std::uint64_t>(static_cast<Wide>(whole.size()) * before / all);
+    part.place = one.place;
+    if (part.elements.size() > 0) parts.push_back(part);
+    part.elements.begin = part.elements.end;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<DealtPart> DealParts(const std::vector<std::uint64_t>& bounds,
-                                 const std::vector<int>& rates) {
+                                 const std::vector<int>& rates,
+                                 const std::vector<NearPlaces>& near) {
   TAHOMA_CHECK(bounds.size() == rates.size() + 1);
   const bool equal = std::ranges::all_of(rates, [&](int rate) { return rate == rates[0]; });
   const std::vector<std::uint64_t> dealt = equal ? bounds : CutBy(rates, bounds.back());
@@ -44,7 +67,10 @@ std::vector<DealtPart> DealParts(const std::vector<std::uint64_t>& bounds,
     if (cut > bounds[place]) parts.push_back({{bounds[place], cut}, place, place});
     if (cut < bounds[place + 1]) left.push_back({{cut, bounds[place + 1]}, place, place});
   }
-  for (const DealtPart& part : left) Spread(part, room, parts);
+  for (const DealtPart& part : left) {
+    if (!near.empty() && GiveToNear(part, near[part.owner], rates, parts)) continue;
+    Spread(part, room, parts);
+  }
   std::ranges::sort(parts, {}, [](const DealtPart& part) { return part.elements.begin; });
   return parts;
 }

@@ -173,7 +173,7 @@ MeshHome DomainMeshes::HomeOf(const std::vector<Segment>& segments, std::uint64_
     for (std::size_t place = 0; place < group.local.size(); ++place) {
       bounds[place + 1] += bounds[place];
     }
-    home.parts.push_back(DealParts(bounds, group.nics));
+    home.parts.push_back(DealParts(bounds, group.nics, {}));
   }
   return home;
 }

@@ -16,6 +16,7 @@
 #include "sim-node/collective/domains/composition.h"
 #include "sim-node/collective/domains/domain_meshes.h"
 #include "sim-node/collective/domains/domains.h"
+#include "sim-node/collective/domains/flow_over_domains.h"
 #include "sim-node/collective/domains/level_meshes.h"
 #include "sim-node/collective/domains/nic_relay.h"
 #include "sim-node/collective/domains/twin_broadcast.h"
@@ -31,6 +32,11 @@ constexpr std::uint64_t kChunkBytesMin = std::uint64_t{1} << 15U;
 constexpr std::size_t kTryAllMost = 16;
 // Chunks of what goes over other chips' NICs: enough that handing over and on hides behind them.
 constexpr std::uint64_t kRelayChunks = 8;
+
+// The most domains through which an all-reduce flows, and its shortest buffer: each piece has to go
+// through as many trees, and over EFA, twice.
+constexpr std::size_t kFlowDomainsMost = 4;
+constexpr std::uint64_t kFlowBytesMin = std::uint64_t{32} << 20U;
 
 // More are planned only if one message stands for those of all: N domains have N^2 of them.
 constexpr std::size_t kListedDomainsMost = 512;
@@ -230,10 +236,19 @@ class Search {
     const std::vector<std::uint64_t> rates = NicRates(asked_.set);
     const bool unlike =
         rates.size() > 2 && std::ranges::count(rates, rates[0]) != std::ssize(rates);
-    if (operation == Operation::kAllReduce && unlike) return {{.weighted = true}};
+    std::vector<HierarchyVariant> variants;
+    const bool unequal = std::ranges::any_of(asked_.set.groups(), HasUnequalNics);
+    if (operation == Operation::kAllReduce) {
+      if (unlike) variants.push_back({.weighted = true});
+      if (unequal) variants.push_back({.near = true});
+      if (unlike && unequal) variants.push_back({.weighted = true, .near = true});
+      return variants;
+    }
     const bool blocks =
         operation == Operation::kAllGather || operation == Operation::kReduceScatter;
-    if (blocks && MayDeal()) return {{.dealt = true}};
+    if (blocks && MayDeal()) variants.push_back({.dealt = true});
+    if (blocks && unequal) variants.push_back({.near = true});
+    if (blocks) return variants;
     const DomainSet::Group& roots = asked_.set.groups()[0];
     const auto inside = asked_.choice.inside;
     const bool flows = operation == Operation::kBroadcast &&
@@ -316,6 +331,33 @@ class Search {
   std::vector<int> counts_;  // of chunks
   std::optional<Plan> best_;
 };
+
+// Whether an all-reduce may flow through few domains: one with unequal NICs is worth that, from
+// where the buffer is long enough.
+bool MayFlow(const Question& asked) {
+  const HierarchyChoice& choice = asked.choice;
+  if (asked.request.operation != Operation::kAllReduce || choice.between || choice.chunks) {
+    return false;
+  }
+  if (choice.options.mode != PlanMode::kBest) return false;
+  if (choice.inside && *choice.inside != Algorithm::kTree) return false;
+  return asked.set.size() <= kFlowDomainsMost && asked.request.bytes >= kFlowBytesMin &&
+         std::ranges::any_of(asked.set.groups(), HasUnequalNics);
+}
+
+// The plan, or one that flows and is faster.
+Plan FasterFlow(const Question& asked, Plan best) {
+  const FlowQuestion flows{asked.request, asked.set, asked.fabric, asked.choice.options};
+  for (const DomainFlow& flow : FlowsWorthTrying(flows)) {
+    absl::StatusOr<Schedule> schedule = FlowOverDomains(flows, flow);
+    if (!schedule.ok()) break;  // no cables join the chips of a domain
+    auto plan =
+        Timed({.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}},
+              asked.fabric);
+    if (plan.ok() && plan->times.end < best.times.end) best = *std::move(plan);
+  }
+  return best;
+}
 
 // Turns the ring such that it begins and ends at chips where no other does, as long as there are
 // some: then a NIC carries one ring.
@@ -578,7 +620,8 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
     return InvalidArgument("rdh between domains needs a power of two of them; here are {}",
                            domains);
   }
-  return Search(asked).Fastest();
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, Search(asked).Fastest());
+  return MayFlow(asked) ? FasterFlow(asked, std::move(best)) : std::move(best);
 }
 
 }  // namespace tahoma::sim

@@ -5,7 +5,8 @@
 //   Name(plan->algorithm);          // "hier" as soon as the members are in several domains
 //
 // all-reduce      reduce-scatter in each domain, all-reduce between the chips that answer for one
-//                 block, all-gather in each domain (docs/reference/collectives.md#over-efa)
+//                 block, all-gather in each domain (docs/reference/collectives.md#over-efa); or
+//                 pieces flow along trees over few domains (flow_over_domains.h)
 // reduce-scatter  in each domain, then between them
 // all-gather      between the domains, then in each
 // broadcast       scatter in the first member's domain, broadcast between domains, all-gather; or
@@ -19,7 +20,8 @@
 //
 // Domains may have different numbers of chips and different faults. A chip answers between the
 // domains for as much as its NIC can carry: its neighbours do the rest, or what a domain gathers
-// and scatters is cut for its NICs inside, too. In an exchange the messages of a chip whose NIC is
+// and scatters is cut for its NICs inside, too; an all-reduce that flows hands nothing over. In an
+// exchange the messages of a chip whose NIC is
 // down go over theirs (nic_relay.h), for which chips keep Schedule::relay_bytes for each
 // other.
 //

@@ -67,7 +67,7 @@ TEST(DealPartsTest, EveryElementIsAnsweredForOnceInProportionToTheNics) {
       rates.push_back(static_cast<int>(rng.Below(3) * 500));
     }
     rates.back() = 1000;
-    const std::vector<DealtPart> parts = DealParts(bounds, rates);
+    const std::vector<DealtPart> parts = DealParts(bounds, rates, {});
     std::vector<std::uint64_t> answered(rates.size());
     std::uint64_t moved = 0;
     std::uint64_t at = 0;
@@ -95,10 +95,36 @@ TEST(DealPartsTest, EveryElementIsAnsweredForOnceInProportionToTheNics) {
 
 TEST(DealPartsTest, WhatAChipCannotSendIsSpreadOverAllOthers) {
   std::set<std::size_t> helpers;
-  for (const DealtPart& part : DealParts({0, 60, 120, 180, 240}, {0, 1000, 1000, 1000})) {
+  for (const DealtPart& part : DealParts({0, 60, 120, 180, 240}, {0, 1000, 1000, 1000}, {})) {
     if (part.owner == 0) helpers.insert(part.place);
   }
   EXPECT_EQ(helpers, (std::set<std::size_t>{1, 2, 3}));
+}
+
+TEST(DealPartsTest, NearPlacesWithANicShareInProportionToTheLinks) {
+  // Places 1 and 2 are near 0, and so is 3, whose NIC is down, too.
+  const std::vector<NearPlaces> near = {
+      {{.place = 1, .rate = 128}, {.place = 2, .rate = 64}, {.place = 3, .rate = 128}},
+      {{.place = 0, .rate = 128}},
+      {{.place = 0, .rate = 64}, {.place = 3, .rate = 64}},
+      {{.place = 2, .rate = 64}, {.place = 0, .rate = 128}},
+      {}};
+  const std::vector<DealtPart> expected = {{.elements = {0, 40}, .owner = 0, .place = 1},
+                                           {.elements = {40, 60}, .owner = 0, .place = 2},
+                                           {.elements = {60, 120}, .owner = 1, .place = 1},
+                                           {.elements = {120, 180}, .owner = 2, .place = 2},
+                                           {.elements = {180, 240}, .owner = 3, .place = 2},
+                                           {.elements = {240, 300}, .owner = 4, .place = 4}};
+  EXPECT_EQ(DealParts({0, 60, 120, 180, 240, 300}, {0, 1000, 1000, 0, 1000}, near), expected);
+}
+
+TEST(DealPartsTest, WithoutANicNearItAChipsPartIsSpreadOverAll) {
+  const std::vector<NearPlaces> near = {{{.place = 1, .rate = 1}}, {}, {}, {}};
+  std::set<std::size_t> helpers;
+  for (const DealtPart& part : DealParts({0, 60, 120, 180, 240}, {0, 0, 1000, 1000}, near)) {
+    if (part.owner == 0) helpers.insert(part.place);
+  }
+  EXPECT_EQ(helpers, (std::set<std::size_t>{2, 3}));
 }
 
 // Against all shares in steps of a fiftieth.

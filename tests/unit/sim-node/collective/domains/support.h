@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -43,6 +44,33 @@ inline std::vector<Member> Everywhere(const Fabric& fabric, torus::ChipMask chip
   return members;
 }
 
+// The plan with its scheduled steps in any order in which each stands after those that it waits
+// for. It is for making, not for timing: numbers of steps mean the old order.
+inline Plan Shuffled(Plan plan, Rng& rng) {
+  Schedule& schedule = plan.schedule;
+  std::vector<std::size_t> waits;
+  std::vector<std::size_t> ready;
+  std::vector<std::vector<std::size_t>> followers(schedule.scheduled.size());
+  for (std::size_t i = 0; i < schedule.scheduled.size(); ++i) {
+    waits.push_back(schedule.scheduled[i].after.size());
+    for (const std::uint32_t before : schedule.scheduled[i].after) followers[before].push_back(i);
+    if (waits[i] == 0) ready.push_back(i);
+  }
+  std::vector<ScheduledStep> order;
+  while (!ready.empty()) {
+    std::swap(ready[rng.Below(ready.size())], ready.back());
+    const std::size_t next = ready.back();
+    ready.pop_back();
+    order.push_back(schedule.scheduled[next]);
+    for (const std::size_t follower : followers[next]) {
+      if (--waits[follower] == 0) ready.push_back(follower);
+    }
+  }
+  EXPECT_EQ(order.size(), schedule.scheduled.size());
+  schedule.scheduled = std::move(order);
+  return plan;
+}
+
 // Elements that are wrong on any member after the plan has really been carried out.
 inline std::uint64_t WrongElements(const Plan& plan, const Request& request, ReduceOp op,
                                    const std::vector<Member>& members) {
@@ -70,33 +98,6 @@ inline std::uint64_t WrongElements(const Plan& plan, const Request& request, Red
     wrong += pattern.CountWrong(ranges[i], std::span(storage[i]).first(bytes), expected);
   }
   return wrong;
-}
-
-// The plan with its scheduled steps in any order in which each stands after those that it waits
-// for. It is for making, not for timing: numbers of steps mean the old order.
-inline Plan Shuffled(Plan plan, Rng& rng) {
-  Schedule& schedule = plan.schedule;
-  std::vector<std::size_t> waits;
-  std::vector<std::size_t> ready;
-  std::vector<std::vector<std::size_t>> followers(schedule.scheduled.size());
-  for (std::size_t i = 0; i < schedule.scheduled.size(); ++i) {
-    waits.push_back(schedule.scheduled[i].after.size());
-    for (const std::uint32_t before : schedule.scheduled[i].after) followers[before].push_back(i);
-    if (waits[i] == 0) ready.push_back(i);
-  }
-  std::vector<ScheduledStep> order;
-  while (!ready.empty()) {
-    std::swap(ready[rng.Below(ready.size())], ready.back());
-    const std::size_t next = ready.back();
-    ready.pop_back();
-    order.push_back(schedule.scheduled[next]);
-    for (const std::size_t follower : followers[next]) {
-      if (--waits[follower] == 0) ready.push_back(follower);
-    }
-  }
-  EXPECT_EQ(order.size(), schedule.scheduled.size());
-  schedule.scheduled = std::move(order);
-  return plan;
 }
 
 }  // namespace tahoma::sim::testing

@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "sim-node/collective/domains/bound_over_domains.h"
 #include "sim-node/collective/domains/composition.h"
 #include "sim-node/collective/domains/hierarchical.h"
 #include "sim-node/collective/plan/plan_options.h"
@@ -35,17 +38,24 @@ Fabric WithoutNics(Fabric fabric, const std::vector<int>& chips, std::uint16_t p
   return fabric;
 }
 
-// The plan with the parts that a domain gathers and sums up dealt by its NICs.
-Plan Dealt(const Request& request, const std::vector<Member>& members, const Fabric& fabric,
-           int chunks) {
+// A plan of this kind.
+Plan Varied(const Request& request, const std::vector<Member>& members, const Fabric& fabric,
+            int chunks, const HierarchyVariant& variant,
+            InterAlgorithm between = InterAlgorithm::kMesh) {
   std::vector<int> weights;
   for (const Member& member : members) weights.push_back(member.ranks);
   const Layout layout = Layout::Weighted(weights, request.bytes / Size(request.type), 4);
-  const HierarchyChoice choice{.between = InterAlgorithm::kMesh, .chunks = chunks};
+  const HierarchyChoice choice{.between = between, .chunks = chunks};
   const DomainSet set(members, fabric);
-  auto schedule = ComposePhases({request, layout, set, fabric, choice, {.dealt = true}});
+  auto schedule = ComposePhases({request, layout, set, fabric, choice, variant});
   EXPECT_TRUE(schedule.ok()) << schedule.status();
   return {.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}};
+}
+
+// The plan with the parts that a domain gathers and sums up dealt by its NICs.
+Plan Dealt(const Request& request, const std::vector<Member>& members, const Fabric& fabric,
+           int chunks) {
+  return Varied(request, members, fabric, chunks, {.dealt = true});
 }
 
 // A fabric with random NICs of two domains of three down or slow.
@@ -80,6 +90,43 @@ TEST(UnequalNicsTest, PartsDealtByNicsComeToTheirPlacesInEveryOrderThatTheStepsA
             << Name(operation) << " of " << request.bytes << " bytes, round " << round;
       }
     }
+  }
+}
+
+TEST(UnequalNicsTest, PartsHandedOverComeToTheirPlacesInEveryOrderThatTheStepsAllow) {
+  Rng rng(20);
+  for (int round = 0; round < 20; ++round) {
+    const Fabric fabric = RandomNics(rng);
+    const std::vector<Member> members = Everywhere(fabric, kAllChips, round % 5 == 0 ? 2 : 1);
+    for (const Operation operation : {Operation::kAllGather, Operation::kReduceScatter,
+                                      Operation::kAllReduce, Operation::kBroadcast}) {
+      const Request request{.operation = operation,
+                            .bytes = 4 * (1 + rng.Below(20'000)),
+                            .type = ElementType::kInt32};
+      const Plan plan = Varied(request, members, fabric, 1 + static_cast<int>(rng.Below(4)),
+                               {.near = round % 2 == 0},
+                               round % 3 == 0 ? InterAlgorithm::kRing : InterAlgorithm::kMesh);
+      EXPECT_EQ(WrongElements(plan, request, ReduceOp::kSum, members), 0U)
+          << Name(operation) << " of " << request.bytes << " bytes, round " << round;
+      EXPECT_EQ(WrongElements(Shuffled(plan, rng), request, ReduceOp::kSum, members), 0U)
+          << Name(operation) << " of " << request.bytes << " bytes, round " << round;
+    }
+  }
+}
+
+// The defect: what chips without a NIC had was spread over all chips that have one: 1.10 and 1.14
+// times the bound.
+TEST(UnequalNicsTest, OnUltraServersChipsWithoutANicHandOverToTheirNeighbours) {
+  std::vector<int> plane;
+  for (int chip = 0; chip < 16; ++chip) plane.push_back(chip);
+  const Fabric fabric = WithoutNics(Joined(testing::UltraServer(LinkTiming{}), 2), plane);
+  for (const auto& [operation, over] :
+       {std::pair{Operation::kAllGather, 1.08}, std::pair{Operation::kReduceScatter, 1.08}}) {
+    const Request request{.operation = operation, .bytes = kGiB};
+    const auto plan = PlanOnFabric(request, Everywhere(fabric), fabric);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const auto bound = LowerBoundOnFabric(request, Everywhere(fabric), fabric);
+    EXPECT_LE(MicrosecondsOf(*plan), over * Nanoseconds(*bound) / 1e3) << Name(operation);
   }
 }
 
@@ -128,15 +175,6 @@ TEST(UnequalNicsTest, SlowNicsCostNoMoreThanNicsThatAreDown) {
     ASSERT_TRUE(without.ok() && half.ok()) << half.status();
     EXPECT_LE(MicrosecondsOf(*half), 1.02 * MicrosecondsOf(*without)) << Name(operation);
   }
-}
-
-// An all-reduce has the same parts in both phases, and still hands over.
-TEST(UnequalNicsTest, AnAllReduceTakesAnEighthMoreAtMost) {
-  const Fabric fabric = WithoutNics(Instances(2), {0, 1, 4, 5});
-  const auto whole = PlanOnFabric({.bytes = kGiB}, Everywhere(Instances(2)), Instances(2));
-  const auto damaged = PlanOnFabric({.bytes = kGiB}, Everywhere(fabric), fabric);
-  ASSERT_TRUE(whole.ok() && damaged.ok()) << damaged.status();
-  EXPECT_LE(MicrosecondsOf(*damaged), 1.12 * MicrosecondsOf(*whole));
 }
 
 }  // namespace

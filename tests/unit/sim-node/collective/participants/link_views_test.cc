@@ -255,7 +255,7 @@ TEST(LinkOutlookTest, ANetworkCardThatIsDownIsUsedByNobody) {
   const auto time = [&](const std::vector<NodeLinks>& views) {
     const auto outlook = LinkOutlook::Of(healthy, views, kBeginning);
     EXPECT_TRUE(outlook.ok()) << outlook.status();
-    const auto plan = PlanOnFabric({.bytes = 64 * kMiB}, members, outlook->fabric());
+    const auto plan = PlanOnFabric({.bytes = 16 * kMiB}, members, outlook->fabric());
     EXPECT_TRUE(plan.ok()) << plan.status();
     return plan.ok() ? plan->times.end : VirtualTime{};
   };
