@@ -4,8 +4,8 @@
 //   TwinMeshes twins(request, /*own=*/0, /*others=*/{1, 2, 3});
 //   twins.ToHomes(pieces);          // from chips of one domain to their twins in all others
 //
-// The domains but one's own are homes of equal parts of each piece, which they then send each other:
-// so a NIC of one's own domain sends a piece once, however many domains there are.
+// The domains but one's own are homes of equal parts of each piece, which they then send each
+// other: so a NIC of one's own domain sends a piece once, however many domains there are.
 //
 // Scope: internal to twin_broadcast.h.
 //
