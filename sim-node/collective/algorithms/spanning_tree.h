@@ -1,9 +1,9 @@
 // A spanning tree of a set of chips that changes by one branch at a time.
 //
-//   SpanningTree tree(cables, branches);          // as it was grown
-//   const ChipMask side = tree.SideOf(cable);     // the chips that the cable joins to the root
-//   tree.Replace(cable, other);                   // joins them over another cable
-//   tree.Branches();                              // level by level again
+//   SpanningTree tree(cables, branches);               // as it was grown
+//   const torus::ChipMask side = tree.SideOf(cable);   // chips that the cable joins to the root
+//   tree.Replace(cable, other);                        // joins them over another cable
+//   tree.Branches();                                   // level by level again
 //
 // Scope: sets of at most 64 chips, which are known by their places in the set.
 //
