@@ -332,8 +332,8 @@ class Search {
   std::optional<Plan> best_;
 };
 
-// Whether an all-reduce may flow through few domains: one with unequal NICs is worth that, from
-// where the buffer is long enough.
+// Whether an all-reduce may flow through few domains: it must be long enough. That is tried of
+// healthy domains, too, or damage could make it faster.
 bool MayFlow(const Question& asked) {
   const HierarchyChoice& choice = asked.choice;
   if (asked.request.operation != Operation::kAllReduce || choice.between || choice.chunks) {
@@ -341,8 +341,7 @@ bool MayFlow(const Question& asked) {
   }
   if (choice.options.mode != PlanMode::kBest) return false;
   if (choice.inside && *choice.inside != Algorithm::kTree) return false;
-  return asked.set.size() <= kFlowDomainsMost && asked.request.bytes >= kFlowBytesMin &&
-         std::ranges::any_of(asked.set.groups(), HasUnequalNics);
+  return asked.set.size() <= kFlowDomainsMost && asked.request.bytes >= kFlowBytesMin;
 }
 
 // The plan, or one that flows and is faster.
