@@ -425,15 +425,17 @@ class Composer {
 
   Ends HandOver(const std::vector<HomedRegion>& regions, const Ends& after, bool back) {
     if (set_.even()) return after;
+    const bool sums = back && OwnersCombine(request_.operation);
+    const Action action = sums ? Action::kReduce : Action::kCopy;
     Ends ends = after;
     for (std::size_t group = 0; group < set_.size(); ++group) {
       Step step;
       for (const HomedRegion& homed : regions) {
         if (!HandsOver({request_.operation, IsOwn(homed, group), group, flows_, back})) continue;
-        AppendHandOver(request_, set_, group, homed.region, PartsOf(homed, group), back, step);
+        AppendHandOver(request_, set_, group, homed.region, PartsOf(homed, group), back, action,
+                       step);
       }
       if (step.empty()) continue;
-      const bool sums = back && OwnersCombine(request_.operation);
       const ChipUse use =
           sums ? MergedUse(Phase::kReduceScatter, set_.groups()[group].local[0].ranks) : ChipUse{};
       const StepWork work =

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
+#include "sim-node/collective/domains/hand_over.h"
 #include "sim-node/collective/domains/padded_steps.h"
 #include "sim-node/engine/virtual_time.h"
 #include "sim-node/link/fabric.h"
@@ -281,21 +282,7 @@ void DomainMeshes::Append(const MeshHome& home, std::size_t kind, bool to_home, 
   }
 }
 
-Step DomainMeshes::HandOver(const MeshHome& home, std::size_t kind, bool back) const {
-  Step step;
-  for (const DealtPart& part : home.parts[kind]) {
-    if (part.owner == part.place) continue;
-    const std::size_t group = kinds_[kind].front();
-    const torus::ChipIndex from = set_.ChipOf(group, back ? part.place : part.owner);
-    const torus::ChipIndex to = set_.ChipOf(group, back ? part.owner : part.place);
-    for (const Extent& real : home.region.RealOf(part.elements.begin, part.elements.end)) {
-      step.push_back(MakeSend(request_, from, to, real, Action::kCopy));
-    }
-  }
-  return step;
-}
-
-// Returns where that is made: steps without sends.
+// Returns where the domains hand over: steps without sends.
 std::vector<HandOverStep> DomainMeshes::PlacesOf(const MeshHome& home, std::size_t kind, bool own,
                                                  bool others) const {
   const DomainSet::Kind& groups = kinds_[kind];
@@ -325,7 +312,9 @@ std::vector<HandOverStep> DomainMeshes::HandOversOf(const std::vector<MeshHome>&
                                                     bool others) const {
   std::vector<HandOverStep> all;
   for (const MeshHome& home : homes) {
-    const Step step = HandOver(home, kind, back);
+    Step step;
+    AppendHandOver(request_, set_, kinds_[kind].front(), home.region, home.parts[kind], back,
+                   Action::kCopy, step);
     if (step.empty()) continue;
     for (HandOverStep& made : PlacesOf(home, kind, own, others)) {
       // What is made at one place only is written there, so that it goes together with others.

@@ -121,7 +121,6 @@ class DomainMeshes {
   void CutAmong(const std::vector<Segment>& segments, const std::vector<int>& weights,
                 std::vector<MeshHome>& homes);
 
-  Step HandOver(const MeshHome& home, std::size_t kind, bool back) const;
   std::vector<HandOverStep> PlacesOf(const MeshHome& home, std::size_t kind, bool own,
                                      bool others) const;
 

@@ -25,8 +25,7 @@ bool OwnersCombine(Operation operation) { return operation == Operation::kReduce
 
 void AppendHandOver(const Request& request, const DomainSet& set, std::size_t group,
                     const Region& region, const std::vector<DealtPart>& parts, bool back,
-                    Step& step) {
-  const Action action = back && OwnersCombine(request.operation) ? Action::kReduce : Action::kCopy;
+                    Action action, Step& step) {
   for (const DealtPart& part : parts) {
     if (part.owner == part.place) continue;
     const torus::ChipIndex from = set.ChipOf(group, back ? part.place : part.owner);

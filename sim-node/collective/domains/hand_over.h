@@ -2,7 +2,7 @@
 // domains to chips that answer for it there, and get what comes back.
 //
 //   Step step;
-//   AppendHandOver(request, set, /*group=*/0, region, parts, /*back=*/false, step);
+//   AppendHandOver(request, set, /*group=*/0, region, parts, /*back=*/false, Action::kCopy, step);
 //
 // Which parts those are decides dealt_parts.h.
 //
@@ -40,10 +40,10 @@ bool HandsOver(const HandOverQuestion& asked);
 bool OwnersCombine(Operation operation);
 
 // Appends the sends of a group, from the owners of parts of the region to the places that answer
-// for them, or back.
+// for them, or back. Who gets a part takes it by the action.
 void AppendHandOver(const Request& request, const DomainSet& set, std::size_t group,
                     const Region& region, const std::vector<DealtPart>& parts, bool back,
-                    Step& step);
+                    Action action, Step& step);
 
 // The places to which links lead from each place of a group.
 std::vector<NearPlaces> NearPlacesOf(const DomainSet::Group& group, const TorusLinks& links);

@@ -21,6 +21,7 @@
 namespace tahoma::sim {
 namespace {
 
+using testing::Composed;
 using testing::Instance;
 using testing::Joined;
 using testing::MicrosecondsOf;
@@ -52,19 +53,15 @@ std::vector<int> AnyOrderOf(int domains, Rng& rng) {
   return order;
 }
 
-Plan Composed(const Request& request, const std::vector<Member>& members, const Fabric& fabric,
-              int chunks, const HierarchyVariant& variant,
-              InterAlgorithm between = InterAlgorithm::kMesh) {
-  std::vector<int> weights;
-  for (const Member& member : members) weights.push_back(member.ranks);
-  const Layout layout = Layout::Weighted(weights, request.bytes / Size(request.type), 4);
-  const HierarchyChoice choice{.between = between, .chunks = chunks};
-  const DomainSet set(members, fabric);
-  auto schedule = ComposePhases({request, layout, set, fabric, choice, variant});
-  EXPECT_TRUE(schedule.ok()) << schedule.status();
-  auto times = TimeSchedules({&*schedule}, fabric);
+// A plan of this kind with its times.
+Plan Timed(const Request& request, const std::vector<Member>& members, const Fabric& fabric,
+           int chunks, const HierarchyVariant& variant,
+           InterAlgorithm between = InterAlgorithm::kMesh) {
+  Plan plan = Composed(request, members, fabric, chunks, variant, between);
+  auto times = TimeSchedules({&plan.schedule}, fabric);
   EXPECT_TRUE(times.ok()) << times.status();
-  return {.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = (*times)[0]};
+  plan.times = (*times)[0];
+  return plan;
 }
 
 // Bytes on links that have any, by link.
@@ -133,7 +130,7 @@ TEST(DomainMeshesTest, EveryByteComesToItsPlaceInWhateverOrderDomainsAndTheirFau
       variant.flows = operation == Operation::kBroadcast && rng.Chance(1, 2);
       variant.dealt = rng.Chance(1, 3) && (operation == Operation::kAllGather ||
                                            operation == Operation::kReduceScatter);
-      const Plan plan = Composed(request, members, fabric, chunks, variant);
+      const Plan plan = Timed(request, members, fabric, chunks, variant);
       EXPECT_EQ(WrongElements(plan, request, ReduceOp::kSum, members), 0U)
           << Name(operation) << " round " << round;
       EXPECT_EQ(WrongElements(Shuffled(plan, rng), request, ReduceOp::kSum, members), 0U)
@@ -152,8 +149,8 @@ TEST(DomainMeshesTest, NicsCarryAsMuchAndTimesAreTheSameAsWithAMessageForEachTwo
     const std::vector<Member> members = MembersIn(AnyOrderOf(domains, rng), chips);
     for (const Operation operation : kPhased) {
       const Request request{.operation = operation, .bytes = members.size() * kMiB};
-      const Plan one = Composed(request, members, fabric, 4, {.meshes = true});
-      const Plan all = Composed(request, members, fabric, 4, {});
+      const Plan one = Timed(request, members, fabric, 4, {.meshes = true});
+      const Plan all = Timed(request, members, fabric, 4, {});
       EXPECT_NEAR(MicrosecondsOf(one), MicrosecondsOf(all), 0.01 * MicrosecondsOf(all))
           << Name(operation) << " round " << round;
       ExpectSameBytes(one, all, fabric);
@@ -187,9 +184,8 @@ TEST(DomainMeshesTest, LevelsBringEveryByteToItsPlaceWithTheSameBytesInTheSameTi
       const std::vector<Member> members =
           MembersIn(blocks ? in_order : AnyOrderOf(fabric.domain_count(), rng), chips);
       const Request large{.operation = operation, .bytes = members.size() * kMiB};
-      const Plan one =
-          Composed(large, members, fabric, 2, {.meshes = true}, InterAlgorithm::kLevels);
-      const Plan all = Composed(large, members, fabric, 2, {}, InterAlgorithm::kLevels);
+      const Plan one = Timed(large, members, fabric, 2, {.meshes = true}, InterAlgorithm::kLevels);
+      const Plan all = Timed(large, members, fabric, 2, {}, InterAlgorithm::kLevels);
       EXPECT_NEAR(MicrosecondsOf(one), MicrosecondsOf(all), 0.01 * MicrosecondsOf(all))
           << Name(operation) << " of " << fabric.domain_count();
       ExpectSameBytes(one, all, fabric);
@@ -197,8 +193,7 @@ TEST(DomainMeshesTest, LevelsBringEveryByteToItsPlaceWithTheSameBytesInTheSameTi
       const std::uint64_t elements =
           members.size() * (1 + rng.Below(50)) + (blocks ? 0 : rng.Below(99));
       const Request small{.operation = operation, .bytes = 4 * elements};
-      const Plan cut =
-          Composed(small, members, fabric, 2, {.meshes = true}, InterAlgorithm::kLevels);
+      const Plan cut = Timed(small, members, fabric, 2, {.meshes = true}, InterAlgorithm::kLevels);
       EXPECT_EQ(WrongElements(cut, small, ReduceOp::kSum, members), 0U) << Name(operation);
       EXPECT_EQ(WrongElements(Shuffled(cut, rng), small, ReduceOp::kSum, members), 0U)
           << Name(operation) << " in another order";

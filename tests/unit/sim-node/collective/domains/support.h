@@ -14,6 +14,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/hw/catalogue.h"
+#include "sim-node/collective/domains/composition.h"
 #include "sim-node/collective/participants/test_pattern.h"
 #include "sim-node/collective/plan/plan.h"
 #include "sim-node/link/fabric.h"
@@ -42,6 +43,20 @@ inline std::vector<Member> Everywhere(const Fabric& fabric, torus::ChipMask chip
     }
   }
   return members;
+}
+
+// A plan of this kind, without times.
+inline Plan Composed(const Request& request, const std::vector<Member>& members,
+                     const Fabric& fabric, int chunks, const HierarchyVariant& variant,
+                     InterAlgorithm between = InterAlgorithm::kMesh) {
+  std::vector<int> weights;
+  for (const Member& member : members) weights.push_back(member.ranks);
+  const Layout layout = Layout::Weighted(weights, request.bytes / Size(request.type), 4);
+  const HierarchyChoice choice{.between = between, .chunks = chunks};
+  const DomainSet set(members, fabric);
+  auto schedule = ComposePhases({request, layout, set, fabric, choice, variant});
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  return {.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}};
 }
 
 // The plan with its scheduled steps in any order in which each stands after those that it waits

@@ -18,6 +18,7 @@
 namespace tahoma::sim {
 namespace {
 
+using testing::Composed;
 using testing::Everywhere;
 using testing::Instance;
 using testing::Joined;
@@ -38,24 +39,10 @@ Fabric WithoutNics(Fabric fabric, const std::vector<int>& chips, std::uint16_t p
   return fabric;
 }
 
-// A plan of this kind.
-Plan Varied(const Request& request, const std::vector<Member>& members, const Fabric& fabric,
-            int chunks, const HierarchyVariant& variant,
-            InterAlgorithm between = InterAlgorithm::kMesh) {
-  std::vector<int> weights;
-  for (const Member& member : members) weights.push_back(member.ranks);
-  const Layout layout = Layout::Weighted(weights, request.bytes / Size(request.type), 4);
-  const HierarchyChoice choice{.between = between, .chunks = chunks};
-  const DomainSet set(members, fabric);
-  auto schedule = ComposePhases({request, layout, set, fabric, choice, variant});
-  EXPECT_TRUE(schedule.ok()) << schedule.status();
-  return {.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}};
-}
-
 // The plan with the parts that a domain gathers and sums up dealt by its NICs.
 Plan Dealt(const Request& request, const std::vector<Member>& members, const Fabric& fabric,
            int chunks) {
-  return Varied(request, members, fabric, chunks, {.dealt = true});
+  return Composed(request, members, fabric, chunks, {.dealt = true});
 }
 
 // A fabric with random NICs of two domains of three down or slow.
@@ -103,9 +90,9 @@ TEST(UnequalNicsTest, PartsHandedOverComeToTheirPlacesInEveryOrderThatTheStepsAl
       const Request request{.operation = operation,
                             .bytes = 4 * (1 + rng.Below(20'000)),
                             .type = ElementType::kInt32};
-      const Plan plan = Varied(request, members, fabric, 1 + static_cast<int>(rng.Below(4)),
-                               {.near = round % 2 == 0},
-                               round % 3 == 0 ? InterAlgorithm::kRing : InterAlgorithm::kMesh);
+      const Plan plan = Composed(request, members, fabric, 1 + static_cast<int>(rng.Below(4)),
+                                 {.near = round % 2 == 0},
+                                 round % 3 == 0 ? InterAlgorithm::kRing : InterAlgorithm::kMesh);
       EXPECT_EQ(WrongElements(plan, request, ReduceOp::kSum, members), 0U)
           << Name(operation) << " of " << request.bytes << " bytes, round " << round;
       EXPECT_EQ(WrongElements(Shuffled(plan, rng), request, ReduceOp::kSum, members), 0U)
