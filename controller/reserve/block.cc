@@ -177,7 +177,10 @@ absl::Status CheckConsistency(const Block& block) {
       block.start() > block.created + kHorizon || block.slots().size() > kDaysMost + 1) {
     return lost("its times contradict each other");
   }
-  if (block.state == BlockState::kPaymentPending && block.payment.deadline > block.start()) {
+  // A scheduled block is bound when it is paid, so it would wait beyond its end.
+  const bool is_paid_before_start =
+      block.state == BlockState::kPaymentPending || block.state == BlockState::kScheduled;
+  if (is_paid_before_start && block.payment.deadline > block.start()) {
     return lost("it is paid too late");
   }
   int count = 0;

@@ -487,6 +487,10 @@ TEST(BookTest, ABlockThatContradictsItselfIsNotRestored) {
   EXPECT_FALSE(restores([](Block& b) { b.hosts.pop_back(); }));
   EXPECT_FALSE(restores([](Block& b) { b.hosts.back() = b.hosts.front(); }));
   EXPECT_FALSE(restores([](Block& b) { b.state = BlockState::kExpired; }));
+  EXPECT_FALSE(restores([](Block& b) {
+    b.state = BlockState::kScheduled;
+    b.payment.settles = b.payment.deadline = b.end + kHour;
+  }));
 }
 
 TEST(BookTest, OneTokenHasBoughtOneBlock) {
