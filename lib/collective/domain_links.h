@@ -50,6 +50,9 @@ struct LinkCosts {
   // chip_cost.h).
   Picoseconds command = std::chrono::nanoseconds(600);
   std::uint32_t efficiency_permille = 1000;  // what protocol and packets leave of the raw rate
+  // The most stripes of a buffer that take the steps of trees alternately: while one starts up, the
+  // links serve the others.
+  std::uint64_t stripes = 8;
   friend bool operator==(const LinkCosts&, const LinkCosts&) = default;
 };
 

@@ -129,8 +129,11 @@ std::vector<TreeCourse> TreesOf(const Cube& cube) {
   std::vector<TreeCourse> trees;
   for (const std::uint64_t parts : kTreeParts) {
     if (parts > 1 && cube.chips() * parts > kTreePiecesMax) break;
-    trees.push_back(
-        {.chips = cube.chips(), .parts = parts, .fastest = cube.fastest(), .mixed = cube.mixed()});
+    trees.push_back({.chips = cube.chips(),
+                     .parts = parts,
+                     .fastest = cube.fastest(),
+                     .mixed = cube.mixed(),
+                     .least_steps = cube.mixed() ? cube.fast + 2 * cube.slow : cube.dimensions()});
   }
   return trees;
 }
@@ -141,10 +144,10 @@ std::vector<Form> BranchingsOf(const Cube& cube) {
   const std::uint64_t rate = BroadcastRate(cube);
   const std::uint64_t sends = (cube.chips() - 1) * ((rate - 1) / cube.slowest() + 1);
   std::vector<Form> forms;
-  for (const std::uint64_t chunks : ChunkCounts(sends)) {
-    const std::uint64_t steps = chunks + cube.dimensions();
-    forms.push_back(Of(steps, steps, steps, chunks * rate));
-    forms.back().even = true;
+  for (const ChunkCourse& course : ChunkCourses(sends)) {
+    const std::uint64_t steps = course.chunks + cube.dimensions();
+    forms.push_back(Of(steps, steps, steps, course.chunks * rate));
+    forms.back().even_stripes = course.stripes;
   }
   return forms;
 }
@@ -154,11 +157,10 @@ std::vector<Form> MakeForms(const torus::Shape& size, Operation operation) {
   if (cube.chips() == 1) return {};
   std::vector<Form> phase = {Mesh(cube), Halving(cube)};
   if (const auto staggered = StaggeredHalving(cube)) phase.push_back(*staggered);
-  // Trees fill links of unlike rates better; elsewhere halving is at the bound.
   const Cut lone{.blocks = cube.chips() - 1, .rate = cube.ingress()};
   const std::vector<TreeCourse> trees = TreesOf(cube);
   for (const TreeCourse& course : trees) {
-    if (cube.mixed()) phase.push_back(course.Gather(lone));
+    phase.push_back(course.Gather(lone));
   }
   switch (operation) {
     case Operation::kAllReduce:
@@ -239,31 +241,41 @@ double StripedTime(const Form& form, double on_links, const LinkCosts& costs) {
 
 }  // namespace
 
-std::vector<std::uint64_t> ChunkCounts(std::uint64_t sends) {
-  std::vector<std::uint64_t> counts;
-  for (std::uint64_t chunks = 1; sends * chunks <= kPipelineSendsMost; chunks *= 2) {
-    counts.push_back(chunks);
+std::vector<ChunkCourse> ChunkCourses(std::uint64_t sends) {
+  constexpr std::uint64_t kSendsMost = 400'000;
+  std::vector<ChunkCourse> courses = {{}};
+  for (std::uint64_t stripes = 1; stripes <= kFlowStripesMost; stripes *= 2) {
+    for (std::uint64_t chunks = 2; chunks * stripes * sends <= kSendsMost; chunks *= 2) {
+      courses.push_back({.chunks = chunks, .stripes = stripes});
+      const std::uint64_t more = chunks / 2 * 3;
+      if (more * stripes * sends <= kSendsMost) courses.push_back({more, stripes});
+    }
   }
-  return counts;
+  std::ranges::stable_sort(
+      courses, {}, [](const ChunkCourse& course) { return course.chunks * course.stripes; });
+  return courses;
 }
 
-Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts& costs) {
+Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts& costs,
+                     std::uint64_t stripes) {
+  stripes = std::min(stripes, costs.stripes);
   const auto count = static_cast<Picoseconds::rep>(steps);
+  const auto others = static_cast<Picoseconds::rep>(stripes) - 1;
   const Picoseconds start = costs.step + costs.hop;
-  const Picoseconds half = on_links / (2 * count);
-  // Either the links are never idle, or a stripe starts up while only the other's step is in
+  const Picoseconds part = on_links / static_cast<Picoseconds::rep>(stripes * steps);
+  // Either the links are never idle, or a stripe starts up while only the others' steps are in
   // flight.
-  const Picoseconds striped = std::max(start + on_links, (start + half) * count + half);
+  const Picoseconds striped = std::max(start + on_links, (start + part) * count + part * others);
   return std::min(start * count + on_links, striped);
 }
 
 Picoseconds PipelineTime(Picoseconds on_links, std::uint64_t fill, std::uint64_t sends,
                          const LinkCosts& costs) {
   Picoseconds best = Picoseconds::max();
-  for (const std::uint64_t chunks : ChunkCounts(sends)) {
-    const auto steps = static_cast<Picoseconds::rep>(chunks + fill);
-    const Picoseconds all = on_links / static_cast<Picoseconds::rep>(chunks) * steps;
-    best = std::min(best, EvenTime(chunks + fill, all, costs));
+  for (const ChunkCourse& course : ChunkCourses(sends)) {
+    const auto steps = static_cast<Picoseconds::rep>(course.chunks + fill);
+    const Picoseconds all = on_links / static_cast<Picoseconds::rep>(course.chunks) * steps;
+    best = std::min(best, EvenTime(course.chunks + fill, all, costs, course.stripes));
   }
   return best;
 }
@@ -320,7 +332,9 @@ Picoseconds Form::Time(std::uint64_t bytes, const LinkCosts& costs) const {
   const Picoseconds on_links = TimeAtMost(moved, denominator, costs.efficiency_permille);
   const Picoseconds whole =
       costs.step * steps + costs.hop * hops + costs.command * waits + on_links;
-  if (even) return EvenTime(static_cast<std::uint64_t>(steps), on_links, costs);
+  if (even_stripes != 0) {
+    return EvenTime(static_cast<std::uint64_t>(steps), on_links, costs, even_stripes);
+  }
   if (phases == 0 || steps == 1) return whole;
   const double striped = StripedTime(*this, static_cast<double>(on_links.count()), costs);
   return std::min(whole, Picoseconds(static_cast<Picoseconds::rep>(std::ceil(striped))));
@@ -334,8 +348,7 @@ Picoseconds LeastTime(std::span<const Form> forms, std::uint64_t bytes, const Li
 }
 
 Form TreeCourse::Gather(const Cut& worst) const {
-  const std::uint64_t steps = StepsFor(worst.blocks * parts, worst.rate);
-  return Evenly(steps);
+  return Evenly(std::max(StepsFor(worst.blocks * parts, worst.rate), least_steps));
 }
 
 Form TreeCourse::Broadcast(const Cut& worst, std::uint64_t farthest) const {
@@ -345,7 +358,7 @@ Form TreeCourse::Broadcast(const Cut& worst, std::uint64_t farthest) const {
 
 Form TreeCourse::Evenly(std::uint64_t steps) const {
   Form form = Of(steps, steps, steps, chips * parts * fastest);
-  form.even = true;
+  form.even_stripes = kFlowStripesMost;
   return form;
 }
 

@@ -35,8 +35,8 @@ struct Form {
   // before, which two stripes of the buffer may take alternately: one is in flight while the
   // other's next step starts up.
   std::int64_t phases = 0;
-  // All steps are of one length, and two stripes may take them alternately.
-  bool even = false;
+  // If not 0, all steps are of one length, and one stripe takes them, or so many alternately.
+  std::uint64_t even_stripes = 0;
 
   Picoseconds Time(std::uint64_t bytes, const LinkCosts& costs) const;
 };
@@ -47,18 +47,26 @@ struct Form {
 inline constexpr std::uint64_t kTreeParts[] = {1, 2, 4, 8, 16, 32};
 inline constexpr std::uint64_t kTreePiecesMax = 256;
 
-// The most sends of a plan in which chunks flow through trees, which is what planning in some
-// milliseconds allows. The number of chunks is a power of two.
-inline constexpr std::uint64_t kPipelineSendsMost = 200'000;
+// The most stripes that are worth their sends where data flows through trees.
+inline constexpr std::uint64_t kFlowStripesMost = LinkCosts{}.stripes;
 
-// The numbers of chunks that are worth trying when each needs so many sends.
-std::vector<std::uint64_t> ChunkCounts(std::uint64_t sends);
+// How a buffer flows through trees: in so many chunks of each stripe.
+struct ChunkCourse {
+  std::uint64_t chunks = 1;
+  std::uint64_t stripes = 1;
+};
+
+// The courses that are worth trying when each chunk needs so many sends: those of fewer sends
+// first, and none of so many that planning would take more than some tens of milliseconds.
+std::vector<ChunkCourse> ChunkCourses(std::uint64_t sends);
 
 // Returns the time of so many steps of one length, which together keep the links busy for
-// `on_links`: of one stripe, or of two that take them alternately, whichever is faster.
-Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts& costs);
+// `on_links`: of one stripe, or of so many that take them alternately, whichever is faster. They are
+// no more than costs.stripes.
+Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts& costs,
+                     std::uint64_t stripes);
 
-// Returns the time of a buffer that flows through trees in chunks, in the best number of them. It
+// Returns the time of a buffer that flows through trees in chunks, by the best course. It
 // keeps the fullest link busy for `on_links`; the first chunk is everywhere `fill` steps after it
 // is where the last one starts, and each chunk needs so many sends.
 Picoseconds PipelineTime(Picoseconds on_links, std::uint64_t fill, std::uint64_t sends,
@@ -83,8 +91,6 @@ struct FlowCourse {
   std::uint64_t stripes = 1;
   Picoseconds time = Picoseconds::max();
 };
-// The most stripes that are worth their sends.
-inline constexpr std::uint64_t kFlowStripesMost = 8;
 // Returns the time of a course with this load.
 Picoseconds FlowTime(const FlowLoad& load, const FlowCourse& course, const LinkCosts& costs);
 // Returns the fastest course of so many stripes.
@@ -99,6 +105,7 @@ struct TreeCourse {
   std::uint64_t fastest;  // bytes per second of one link
   // Beside links that take a step for a piece, some always take two: the steps are even in number.
   bool mixed = false;
+  std::uint64_t least_steps = 1;  // that a piece takes to the farthest chip
 
   // One phase: all-gather, or reduce-scatter by its own cut.
   Form Gather(const Cut& worst) const;

@@ -399,19 +399,20 @@ absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const DomainLinks&
   return time;
 }
 
-DomainLinks LinksWith(const Faults& faults) {
-  DomainLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+DomainLinks LinksWith(const Faults& faults, const LinkCosts& costs) {
+  DomainLinks links(torus::kUltraServerShape, hw::kTrainium2.links, costs);
   links.Kill(faults.dead);
   for (const LinkFault& fault : faults.links) links.SetPermille(fault);
   return links;
 }
 
 absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const Faults& faults,
-                                              Operation operation, std::uint64_t bytes) {
+                                              Operation operation, std::uint64_t bytes,
+                                              const LinkCosts& costs) {
   if ((chips & faults.dead) != 0) {
     return FailedPrecondition("chip {} is dead", Lowest(chips & faults.dead));
   }
-  return PredictCollective(chips, LinksWith(faults), operation, bytes);
+  return PredictCollective(chips, LinksWith(faults, costs), operation, bytes);
 }
 
 }  // namespace tahoma::collective

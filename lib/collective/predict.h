@@ -34,7 +34,7 @@ struct Faults {
 };
 
 // The links of an UltraServer of Trainium2 with these faults.
-DomainLinks LinksWith(const Faults& faults);
+DomainLinks LinksWith(const Faults& faults, const LinkCosts& costs = {});
 
 // Predicts for a healthy subcube of an UltraServer or an instance of Trainium2.
 Picoseconds PredictCollective(const torus::Box& box, Operation operation, std::uint64_t bytes,
@@ -48,6 +48,7 @@ absl::StatusOr<Picoseconds> PredictCollective(torus::ChipMask chips, const Domai
 // The same for an UltraServer of Trainium2, of which an instance's 16 chips are the first plane.
 // kFailedPrecondition if a chip of the set is dead.
 absl::StatusOr<Picoseconds> PredictCollective(torus::ChipMask chips, const Faults& faults,
-                                              Operation operation, std::uint64_t bytes);
+                                              Operation operation, std::uint64_t bytes,
+                                              const LinkCosts& costs = {});
 
 }  // namespace tahoma::collective

@@ -29,20 +29,23 @@ struct Pipeline {
   VirtualDuration time = VirtualDuration::max();
 };
 
+// Whether one time is less than another by so much that more sends are worth it.
+bool IsMuchLess(VirtualDuration time, VirtualDuration other) { return time < other - other / 250; }
+
 // The fastest pipeline when the whole buffer takes `on_links` on the fullest link, the first chunk
 // is everywhere `fill` steps after it is where the last one starts, and each needs so many sends.
 Pipeline FastestPipeline(const Question& asked, VirtualDuration on_links, std::size_t fill,
                          std::size_t sends) {
   const LinkTiming& timing = asked.links.timing();
   const StepWork work{.start = WorkOf(0, 1, {}, asked.options.costs, timing).start, .memory = {}};
+  const auto given = static_cast<std::uint64_t>(asked.options.stripes);
   Pipeline best;
-  for (const std::uint64_t chunks : collective::ChunkCounts(sends)) {
-    for (const std::size_t stripes : StripesOf(asked.options)) {
-      const PlannedStep step{
-          .outline = {.link = on_links / static_cast<VirtualDuration::rep>(chunks)}, .work = work};
-      const VirtualDuration time = EstimateTime(std::vector(chunks + fill, step), stripes, timing);
-      if (time < best.time) best = {.chunks = chunks, .stripes = stripes, .time = time};
-    }
+  for (const auto& [chunks, stripes] : collective::ChunkCourses(sends)) {
+    if (given != 0 && stripes != given) continue;
+    const PlannedStep step{
+        .outline = {.link = on_links / static_cast<VirtualDuration::rep>(chunks)}, .work = work};
+    const VirtualDuration time = EstimateTime(std::vector(chunks + fill, step), stripes, timing);
+    if (IsMuchLess(time, best.time)) best = {.chunks = chunks, .stripes = stripes, .time = time};
   }
   return best;
 }
@@ -87,9 +90,6 @@ std::size_t HeightOf(const TreePacking& packing) {
 
 // The most sends of a plan in which pieces flow; few sets need so many.
 constexpr std::uint64_t kFlowSendsMost = 600'000;
-
-// Whether one time is less than another by so much that planning once more is worth it.
-bool IsMuchLess(VirtualDuration time, VirtualDuration other) { return time < other - other / 250; }
 
 // Pieces that flow along packed trees, and how.
 class Flows {

@@ -25,10 +25,22 @@ using torus::ChipIndex;
 // coarser grain may waste.
 constexpr std::uint64_t kGrainMost = 4;
 constexpr std::uint64_t kWasteMost = 32;  // a 32nd
+// More stripes must save so large a part of the time to be worth their sends.
+constexpr VirtualDuration::rep kWorthStripes = 250;
 
 // The most chips for which an all-reduce is planned with equal shares, too. They take fewer pieces,
 // so fewer steps, and that counts most on few chips.
 constexpr std::size_t kEqualSharesMost = 16;
+
+// The numbers of stripes that are worth trying: while one starts up, the links serve the others.
+std::vector<std::size_t> StripesOfTrees(const PlanOptions& options) {
+  if (options.stripes != 0) return {static_cast<std::size_t>(options.stripes)};
+  std::vector<std::size_t> all;
+  for (std::size_t stripes = 1; stripes <= collective::kFlowStripesMost; stripes *= 2) {
+    all.push_back(stripes);
+  }
+  return all;
+}
 
 // The parts of the buffer that the chips of a set own, by place.
 using Shares = std::vector<std::uint64_t>;
@@ -133,9 +145,9 @@ absl::StatusOr<Plan> PlanPhases(const Question& asked, const Shares* shares) {
       return FailedPrecondition(
           "tree needs chips that are joined by links of their own; {} are not", asked.set.size());
     }
-    for (const std::size_t stripes : StripesOf(asked.options)) {
+    for (const std::size_t stripes : StripesOfTrees(asked.options)) {
       const VirtualDuration time = Estimate(asked, *phases, stripes);
-      if (time >= least) continue;
+      if (time >= least - least / kWorthStripes * (stripes > stripes_of_best ? 1 : 0)) continue;
       least = time;
       best = phases;
       stripes_of_best = stripes;
@@ -238,7 +250,7 @@ VirtualDuration FastestTrees(const Question& asked) {
     const auto steps = static_cast<std::size_t>((others * fastest + rate - 1) / rate);
     const PlannedStep step{.outline = {.link = TransferTime(asked.request.bytes / pieces, fastest)},
                            .work = work};
-    for (const std::size_t stripes : StripesOf(asked.options)) {
+    for (const std::size_t stripes : StripesOfTrees(asked.options)) {
       least = std::min(least, EstimateTime(std::vector(steps * phases, step), stripes, timing));
     }
   }

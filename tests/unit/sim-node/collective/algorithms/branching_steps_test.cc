@@ -90,5 +90,22 @@ TEST(BranchingStepsTest, ABroadcastOnAnyBoxIsWithinSevenPercentOfTheMaximumFlow)
   }
 }
 
+// A chunk needs a step for each link on its way, of which there are up to eight.
+TEST(BranchingStepsTest,
+     ASmallerBroadcastTakesLittleMoreThanTheMaximumFlowAndTheLinksToTheFarthest) {
+  const TorusLinks links = UltraServer(LinkTiming{});
+  for (const std::uint64_t bytes : {16ULL << 20U, 64ULL << 20U, 256ULL << 20U}) {
+    const std::vector<Member> members = MembersOf(kAllChips);
+    const auto plan =
+        PlanCollective({.operation = Operation::kBroadcast, .bytes = bytes}, members, links);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const collective::LinkCosts costs = DomainLinksOf(links, ChipCosts{}).costs();
+    const double needed =
+        Nanoseconds(LowerBound(Operation::kBroadcast, SetOf(members, links), bytes, links) +
+                    (costs.step + costs.hop) * 8);
+    EXPECT_LE(testing::MicrosecondsOf(*plan) * 1e3, needed * 1.07) << bytes;
+  }
+}
+
 }  // namespace
 }  // namespace tahoma::sim

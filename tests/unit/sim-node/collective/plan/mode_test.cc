@@ -112,7 +112,7 @@ TEST(ModeTest, TheBestModeUsesMeshForSmallSizesAndRdhForLarge) {
     return PlanCollective({.bytes = bytes}, MembersOf(mask), UltraServer(LinkTiming{}))->algorithm;
   };
   EXPECT_EQ(chosen(64 * kKiB, 0xffff), Algorithm::kMesh);
-  EXPECT_EQ(chosen(16 * kMiB, 0xffff), Algorithm::kRdh);
+  EXPECT_EQ(chosen(64 * kMiB, 0xffff), Algorithm::kRdh);
   EXPECT_EQ(chosen(kGiB, kAllChips), Algorithm::kRdh);
   EXPECT_EQ(chosen(4, 0x0777), Algorithm::kMesh);
   EXPECT_EQ(chosen(4, 0b0111), Algorithm::kTree);  // to the chip in the middle and back

@@ -321,7 +321,8 @@ TEST(ScheduledStepsTest, PlansOverDomainsTakeTheSameTimesWrittenOut) {
       ASSERT_TRUE(plan.ok()) << plan.status();
       const auto [once, all] = ExpectSameTimes({plan->schedule}, fabric);
       EXPECT_LE(once, all) << Name(operation);
-      if (fabric.domain_count() == 4) {
+      // A broadcast has steps of its own in the root's domain.
+      if (fabric.domain_count() == 4 && operation != Operation::kBroadcast) {
         EXPECT_LE(2 * once, all) << Name(operation);
       }
     }
