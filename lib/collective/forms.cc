@@ -126,14 +126,10 @@ std::uint64_t BroadcastRate(const Cube& cube) {
 }
 
 std::vector<TreeCourse> TreesOf(const Cube& cube) {
-  std::vector<TreeCourse> trees;
-  for (const std::uint64_t parts : kTreeParts) {
-    if (parts > 1 && cube.chips() * parts > kTreePiecesMax) break;
-    trees.push_back({.chips = cube.chips(),
-                     .parts = parts,
-                     .fastest = cube.fastest(),
-                     .mixed = cube.mixed(),
-                     .least_steps = cube.mixed() ? cube.fast + 2 * cube.slow : cube.dimensions()});
+  std::vector<TreeCourse> trees = TreeCourses(cube.chips(), cube.fastest());
+  for (TreeCourse& course : trees) {
+    course.mixed = cube.mixed() && course.bundle == 1;
+    course.least_steps = course.mixed ? cube.fast + 2 * cube.slow : cube.dimensions();
   }
   return trees;
 }
@@ -159,9 +155,7 @@ std::vector<Form> MakeForms(const torus::Shape& size, Operation operation) {
   if (const auto staggered = StaggeredHalving(cube)) phase.push_back(*staggered);
   const Cut lone{.blocks = cube.chips() - 1, .rate = cube.ingress()};
   const std::vector<TreeCourse> trees = TreesOf(cube);
-  for (const TreeCourse& course : trees) {
-    phase.push_back(course.Gather(lone));
-  }
+  for (const TreeCourse& course : trees) phase.push_back(course.Gather(lone));
   switch (operation) {
     case Operation::kAllReduce:
       std::transform(phase.begin(), phase.end(), phase.begin(), Twice);
@@ -352,12 +346,11 @@ Form TreeCourse::Gather(const Cut& worst) const {
 }
 
 Form TreeCourse::Broadcast(const Cut& worst, std::uint64_t farthest) const {
-  const std::uint64_t steps = StepsFor(worst.blocks * parts, worst.rate) + farthest - 1;
-  return Evenly(steps);
+  return Evenly(StepsFor(worst.blocks * parts, worst.rate) + farthest - 1);
 }
 
 Form TreeCourse::Evenly(std::uint64_t steps) const {
-  Form form = Of(steps, steps, steps, chips * parts * fastest);
+  Form form = Of(steps, steps, steps * bundle, chips * parts * fastest);
   form.even_stripes = kFlowStripesMost;
   return form;
 }
@@ -365,16 +358,28 @@ Form TreeCourse::Evenly(std::uint64_t steps) const {
 std::uint64_t TreeCourse::StepsFor(std::uint64_t pieces, std::uint64_t rate) const {
   TAHOMA_CHECK(rate > 0);
   const std::uint64_t work = pieces * fastest;  // at most 2^14 x 2^40
+  rate *= bundle;
   return mixed ? (work + 2 * rate - 1) / (2 * rate) * 2 : (work + rate - 1) / rate;
+}
+
+std::vector<TreeCourse> TreeCourses(std::uint64_t chips, std::uint64_t fastest) {
+  std::vector<TreeCourse> courses;
+  for (const std::uint64_t parts : kTreeParts) {
+    if (parts > 1 && chips * parts > kTreePiecesMax) break;
+    courses.push_back({.chips = chips, .parts = parts, .fastest = fastest});
+    if (parts > 1) continue;
+    for (const std::uint64_t bundle : kTreeBundles) {
+      courses.push_back({.chips = chips, .parts = 1, .fastest = fastest, .bundle = bundle});
+    }
+  }
+  return courses;
 }
 
 Picoseconds TreesTime(std::span<const Cut> phases, std::uint64_t chips, std::uint64_t fastest,
                       std::uint64_t bytes, LinkCosts costs) {
   costs.efficiency_permille = 1000;  // the rates are what is left of the raw ones
   Picoseconds best = Picoseconds::max();
-  for (const std::uint64_t parts : kTreeParts) {
-    if (parts > 1 && chips * parts > kTreePiecesMax) break;
-    const TreeCourse course{.chips = chips, .parts = parts, .fastest = fastest};
+  for (const TreeCourse& course : TreeCourses(chips, fastest)) {
     Picoseconds sum(0);
     for (const Cut& cut : phases) sum += course.Gather(cut).Time(bytes, costs);
     best = std::min(best, sum);
@@ -386,9 +391,7 @@ Picoseconds BroadcastTime(const Cut& worst, std::uint64_t farthest, std::uint64_
                           std::uint64_t fastest, std::uint64_t bytes, LinkCosts costs) {
   costs.efficiency_permille = 1000;
   Picoseconds best = Picoseconds::max();
-  for (const std::uint64_t parts : kTreeParts) {
-    if (parts > 1 && chips * parts > kTreePiecesMax) break;
-    const TreeCourse course{.chips = chips, .parts = parts, .fastest = fastest};
+  for (const TreeCourse& course : TreeCourses(chips, fastest)) {
     best = std::min(best, course.Broadcast(worst, farthest).Time(bytes, costs));
   }
   return best;

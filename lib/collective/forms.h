@@ -46,6 +46,9 @@ struct Form {
 // links of 64 chips to 96 %.
 inline constexpr std::uint64_t kTreeParts[] = {1, 2, 4, 8, 16, 32};
 inline constexpr std::uint64_t kTreePiecesMax = 256;
+// Where each chip's block is one piece, the fastest link may carry so many in a step: fewer steps
+// for buffers so small that starts count more than bytes.
+inline constexpr std::uint64_t kTreeBundles[] = {2, 4};
 
 // The most stripes that are worth their sends where data flows through trees.
 inline constexpr std::uint64_t kFlowStripesMost = LinkCosts{}.stripes;
@@ -97,12 +100,13 @@ Picoseconds FlowTime(const FlowLoad& load, const FlowCourse& course, const LinkC
 FlowCourse BestFlow(const FlowLoad& load, std::uint64_t stripes, const LinkCosts& costs);
 
 // Pieces of the buffer that spread along trees, each of n * parts, a step being a piece over the
-// fastest link. The links of the worst cut are busy in every step, so it decides how many there
+// fastest link, or a bundle of them. The links of the worst cut are busy in every step, so it decides how many there
 // are.
 struct TreeCourse {
   std::uint64_t chips;
   std::uint64_t parts;
   std::uint64_t fastest;  // bytes per second of one link
+  std::uint64_t bundle = 1;
   // Beside links that take a step for a piece, some always take two: the steps are even in number.
   bool mixed = false;
   std::uint64_t least_steps = 1;  // that a piece takes to the farthest chip
@@ -116,6 +120,9 @@ struct TreeCourse {
   std::uint64_t StepsFor(std::uint64_t pieces, std::uint64_t rate) const;
   Form Evenly(std::uint64_t steps) const;
 };
+
+// The courses that are worth trying on so many chips, with one piece of each chip first.
+std::vector<TreeCourse> TreeCourses(std::uint64_t chips, std::uint64_t fastest);
 
 // Returns the least time of phases, one for each cut, in which pieces of `bytes` spread along
 // trees, in the best number of parts. `fastest` is the rate of one link between the chips; what

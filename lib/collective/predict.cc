@@ -239,11 +239,12 @@ class AnySet {
             TimeAtLeast(static_cast<Wide>(bytes_) * (count_ - 1), count_, ingress_)) *
            phases;
   }
-  // A lower bound for trees: phases take steps of a piece for each link, and what flows up and back
+  // A lower bound for trees: phases take steps of a bundle for each link, and what flows up and back
   // at once has links idle.
   Picoseconds TreesAtLeast(int phases) const {
     const Picoseconds start = links_.costs().step + links_.costs().hop;
-    const auto steps = static_cast<Picoseconds::rep>((count_ - 2) / kPortsPerChip + 1) * phases;
+    constexpr std::uint64_t kMost = kPortsPerChip * kTreeBundles[std::size(kTreeBundles) - 1];
+    const auto steps = static_cast<Picoseconds::rep>((count_ - 2) / kMost + 1) * phases;
     return phases == 1 ? start * steps
                        : start * std::min(steps, static_cast<Picoseconds::rep>(Radius()));
   }

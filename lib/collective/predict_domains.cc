@@ -30,10 +30,9 @@ class Inside {
   absl::StatusOr<Picoseconds> Time(Operation operation, std::uint64_t bytes) const {
     Picoseconds slowest(0);
     for (const Numbered& one : distinct_) {
-      // Chunks overlap instead of stripes, which saves about as much as two of these. A broadcast has
-      // stripes in the root's domain.
+      // Chunks overlap there instead of stripes, but for a broadcast in the root's domain.
       const LinkCosts costs =
-          operation == Operation::kBroadcast ? LinkCosts{} : LinkCosts{.stripes = 2};
+          operation == Operation::kBroadcast ? LinkCosts{} : LinkCosts{.stripes = 1};
       const auto time =
           PredictCollective(one.domain->chips, one.domain->faults, operation, bytes, costs);
       if (!time.ok()) return Annotate(time.status(), fmt::format("domain {}", one.number));

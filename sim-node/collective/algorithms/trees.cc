@@ -9,9 +9,10 @@ namespace {
 
 constexpr std::size_t kStepsOfSlowestEdge = 8;  // for each step of the fastest
 
-// The links between members in the direction of an all-gather; reversed for a reduce-scatter.
+// The links between members in the direction of an all-gather; reversed for a reduce-scatter. One
+// that carries several pieces in a step counts as so many.
 std::vector<Edge> EdgesOf(Phase phase, const ChipSet& set, const TorusLinks& links,
-                          std::uint64_t fastest, std::size_t grain) {
+                          std::uint64_t fastest, const TreeCut& cut) {
   std::vector<Edge> edges;
   for (LinkId link = 0; link < links.id_count(); ++link) {
     const std::uint64_t rate = links.capacity(link);
@@ -20,10 +21,37 @@ std::vector<Edge> EdgesOf(Phase phase, const ChipSet& set, const TorusLinks& lin
     if (!set.HasBothEnds(hop)) continue;
     Edge edge{.from = set.PlaceOf(hop.from), .to = set.PlaceOf(hop.to)};
     if (phase == Phase::kReduceScatter) std::swap(edge.from, edge.to);
-    edge.steps = static_cast<std::size_t>((fastest * grain + rate - 1) / rate);
-    if (edge.steps <= kStepsOfSlowestEdge * grain) edges.push_back(edge);
+    if ((fastest + rate - 1) / rate > kStepsOfSlowestEdge) continue;
+    const std::uint64_t carries = rate * cut.bundle;
+    edge.steps = static_cast<std::size_t>((fastest * cut.grain + carries - 1) / carries);
+    edges.insert(edges.end(), std::max<std::size_t>(carries / fastest, 1), edge);
   }
   return edges;
+}
+
+// By step, how many pieces the fastest link could carry while the fullest carries its own.
+std::vector<double> LoadsOf(const std::vector<PieceSend>& sends, const std::vector<Edge>& edges,
+                            std::size_t steps, std::size_t bundle) {
+  std::vector<double> loads(steps);
+  // Edges of one link follow one another.
+  std::vector<std::size_t> link_of(edges.size());
+  std::vector<std::size_t> edges_of_link;
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const bool same = i > 0 && edges[i].from == edges[i - 1].from && edges[i].to == edges[i - 1].to;
+    if (!same) edges_of_link.push_back(0);
+    link_of[i] = edges_of_link.size() - 1;
+    ++edges_of_link.back();
+  }
+  std::vector<std::size_t> busy(edges_of_link.size() * steps);
+  for (const PieceSend& one : sends) {
+    for (std::size_t step = one.begin; step < one.begin + edges[one.edge].steps; ++step) {
+      const std::size_t link = link_of[one.edge];
+      const auto used = static_cast<double>(++busy[link * steps + step]);
+      loads[step] = std::max(loads[step], used * static_cast<double>(bundle) /
+                                              static_cast<double>(edges_of_link[link]));
+    }
+  }
+  return loads;
 }
 
 // The place of a piece in a buffer, in elements: one of `pieces` of equal size in [begin, end).
@@ -86,7 +114,7 @@ std::optional<Trees> Trees::Of(Phase phase, const ChipSet& set, const TorusLinks
   }
   Trees trees;
   trees.fastest_ = FastestLink(set, links);
-  trees.edges_ = EdgesOf(phase, set, links, trees.fastest_, cut.grain);
+  trees.edges_ = EdgesOf(phase, set, links, trees.fastest_, cut);
   auto sends = Spread(owners, trees.edges_, set.size());
   if (!sends) return std::nullopt;
   trees.cut_ = std::move(cut);
@@ -95,6 +123,7 @@ std::optional<Trees> Trees::Of(Phase phase, const ChipSet& set, const TorusLinks
   for (const PieceSend& one : trees.sends_) {
     trees.step_count_ = std::max(trees.step_count_, one.begin + trees.edges_[one.edge].steps);
   }
+  trees.loads_ = LoadsOf(trees.sends_, trees.edges_, trees.step_count_, trees.cut_.bundle);
   return trees;
 }
 

@@ -32,6 +32,9 @@ struct TreeCut {
   // The steps that a piece takes over the fastest link. A slower link takes a whole number of
   // steps, too, so more of them leave less of its rate unused.
   std::size_t grain = 1;
+  // Or the pieces that the fastest link carries in a step, where grain is 1: fewer steps for
+  // buffers so small that starts count more than bytes.
+  std::size_t bundle = 1;
 
   std::size_t piece_count() const;
 };
@@ -50,10 +53,13 @@ class Trees {
                                  TreeCut cut);
 
   std::size_t step_count() const { return step_count_; }
-  // The parts that the fastest link carries in one step each: pieces * grain.
+  // The parts of the buffer that are sent alone: pieces * grain.
   std::uint64_t grains() const { return cut_.piece_count() * cut_.grain; }
+  // By step of an all-gather, how many of them the fastest link could carry while the fullest
+  // carries its own.
+  const std::vector<double>& loads() const { return loads_; }
   std::uint64_t fastest() const { return fastest_; }
-  // The most links that a chip sends on.
+  // The most parts that a chip sends in a step.
   int degree() const;
   // The steps of one stripe. Pieces lie in the blocks of their chips, or, when it does not matter
   // which chip has which block (layout.fixed), one after the other in the whole buffer. Steps may
@@ -68,6 +74,7 @@ class Trees {
   std::vector<Edge> edges_;
   std::vector<PieceSend> sends_;
   std::size_t step_count_ = 0;
+  std::vector<double> loads_;
   std::uint64_t fastest_ = 0;
 };
 

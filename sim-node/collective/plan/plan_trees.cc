@@ -94,6 +94,12 @@ std::vector<TreeCut> TreeCutsOf(const Question& asked, const Shares* shares) {
       cut.pieces = PiecesOf(*shares, chips * parts, fixed);
     }
     cuts.push_back(cut);
+    if (parts == 1) {
+      for (const std::uint64_t bundle : collective::kTreeBundles) {
+        cuts.push_back(cut);
+        cuts.back().bundle = bundle;
+      }
+    }
     for (cut.grain = 2; cut.grain <= kGrainMost; ++cut.grain) {
       if (!Wastes(asked, fastest, cut.grain - 1)) break;
       cuts.push_back(cut);
@@ -117,7 +123,6 @@ std::optional<TreesOfPhases> TreesOf(const Question& asked, const TreeCut& cut) 
   return all;
 }
 
-// Every step carries one piece, or a grain of it, over each link that is busy.
 VirtualDuration Estimate(const Question& asked, const TreesOfPhases& phases, std::size_t stripes) {
   std::vector<PlannedStep> steps;
   for (const auto& [phase, trees] : phases) {
@@ -126,11 +131,13 @@ VirtualDuration Estimate(const Question& asked, const TreesOfPhases& phases, std
     const auto touches =
         static_cast<std::uint64_t>(use.reads) + static_cast<std::uint64_t>(use.writes);
     const int degree = trees.degree();
-    const PlannedStep step{
-        .outline = {.link = TransferTime(bytes, trees.fastest())},
-        .work = WorkOf(bytes / stripes * static_cast<std::uint64_t>(degree) * touches, degree, use,
-                       asked.options.costs, asked.links.timing())};
-    steps.insert(steps.end(), trees.step_count(), step);
+    const VirtualDuration part = TransferTime(bytes, trees.fastest());
+    const StepWork work = WorkOf(bytes / stripes * static_cast<std::uint64_t>(degree) * touches,
+                                 degree, use, asked.options.costs, asked.links.timing());
+    for (const double load : trees.loads()) {
+      const auto link = static_cast<VirtualDuration::rep>(static_cast<double>(part.count()) * load);
+      steps.push_back({.outline = {.link = VirtualDuration(link)}, .work = work});
+    }
   }
   return EstimateTime(steps, stripes, asked.links.timing());
 }
@@ -243,12 +250,14 @@ VirtualDuration FastestTrees(const Question& asked) {
   const StepWork work{.start = WorkOf(0, 1, {}, asked.options.costs, timing).start, .memory = {}};
   const std::size_t phases = PhasesOf(asked.request.operation).size();
   VirtualDuration least = VirtualDuration::max();
-  for (const std::uint64_t parts : collective::kTreeParts) {
-    const std::uint64_t pieces = asked.set.size() * parts;
-    if (parts > 1 && pieces > collective::kTreePiecesMax) break;
-    const Wide others = static_cast<Wide>(pieces) - static_cast<Wide>(parts);
-    const auto steps = static_cast<std::size_t>((others * fastest + rate - 1) / rate);
-    const PlannedStep step{.outline = {.link = TransferTime(asked.request.bytes / pieces, fastest)},
+  for (const collective::TreeCourse& course : collective::TreeCourses(asked.set.size(), fastest)) {
+    const std::uint64_t pieces = asked.set.size() * course.parts;
+    const Wide others = static_cast<Wide>(pieces) - static_cast<Wide>(course.parts);
+    const Wide at_once = static_cast<Wide>(rate) * course.bundle;
+    const auto steps = static_cast<std::size_t>((others * fastest + at_once - 1) / at_once);
+    const VirtualDuration on_links = TransferTime(asked.request.bytes / pieces, fastest) *
+                                     static_cast<VirtualDuration::rep>(others * fastest / rate);
+    const PlannedStep step{.outline = {.link = on_links / static_cast<VirtualDuration::rep>(steps)},
                            .work = work};
     for (const std::size_t stripes : StripesOfTrees(asked.options)) {
       least = std::min(least, EstimateTime(std::vector(steps * phases, step), stripes, timing));

@@ -52,9 +52,9 @@ struct Tolerance {
 
 TEST(PredictDomainsAgainstTheFabricTest, WhatUsesBothNetworksInTurnIsAsFarOffAsTheHeaderSays) {
   for (const Tolerance& one :
-       {Tolerance{Operation::kAllReduce, 0.95, 1.10}, Tolerance{Operation::kAllGather, 0.98, 1.06},
-        Tolerance{Operation::kReduceScatter, 0.92, 1.02},
-        Tolerance{Operation::kBroadcast, 0.95, 1.03}}) {
+       {Tolerance{Operation::kAllReduce, 0.95, 1.11}, Tolerance{Operation::kAllGather, 0.98, 1.06},
+        Tolerance{Operation::kReduceScatter, 0.92, 1.035},
+        Tolerance{Operation::kBroadcast, 0.905, 1.03}}) {
     for (const Fleet& fleet :
          {Fleet{2, torus::kUltraServerShape}, Fleet{8, torus::kUltraServerShape},
           Fleet{4, torus::kInstanceShape}}) {
@@ -71,14 +71,14 @@ TEST(PredictDomainsAgainstTheFabricTest, SmallAndLargeAllReducesAreNearlyRight) 
   for (const Fleet& fleet : {Fleet{2, torus::kUltraServerShape}, Fleet{8, torus::kUltraServerShape},
                              Fleet{4, torus::kInstanceShape}}) {
     EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, 64 * kKiB), 1, 0.001) << fleet.domains;
-    EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, kGiB), 1, 0.04) << fleet.domains;
+    EXPECT_NEAR(Ratio(fleet, Operation::kAllReduce, kGiB), 1, 0.05) << fleet.domains;
   }
 }
 
 // The emulator lets it flow through two to four domains along trees, which is not predicted.
 TEST(PredictDomainsAgainstTheFabricTest, AnAllReduceThatFlowsIsPredictedLongByWhatTheHeaderSays) {
   for (const int domains : {2, 3}) {
-    for (const auto& [bytes, most] : {std::pair{32 * kMiB, 1.38}, {64 * kMiB, 1.29}}) {
+    for (const auto& [bytes, most] : {std::pair{32 * kMiB, 1.38}, {64 * kMiB, 1.30}}) {
       const double ratio = Ratio({domains, torus::kUltraServerShape}, Operation::kAllReduce, bytes);
       EXPECT_GE(ratio, 1) << domains << " " << bytes;
       EXPECT_LE(ratio, most) << domains << " " << bytes;
