@@ -255,8 +255,9 @@ VirtualDuration FastestTrees(const Question& asked) {
     const Wide others = static_cast<Wide>(pieces) - static_cast<Wide>(course.parts);
     const Wide at_once = static_cast<Wide>(rate) * course.bundle;
     const auto steps = static_cast<std::size_t>((others * fastest + at_once - 1) / at_once);
-    const VirtualDuration on_links = TransferTime(asked.request.bytes / pieces, fastest) *
-                                     static_cast<VirtualDuration::rep>(others * fastest / rate);
+    const VirtualDuration on_links =
+        TransferTime(asked.request.bytes / pieces, fastest) *
+        static_cast<VirtualDuration::rep>((others * fastest + rate - 1) / rate);
     const PlannedStep step{.outline = {.link = on_links / static_cast<VirtualDuration::rep>(steps)},
                            .work = work};
     for (const std::size_t stripes : StripesOfTrees(asked.options)) {
