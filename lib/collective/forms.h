@@ -64,8 +64,8 @@ struct ChunkCourse {
 std::vector<ChunkCourse> ChunkCourses(std::uint64_t sends);
 
 // Returns the time of so many steps of one length, which together keep the links busy for
-// `on_links`: of one stripe, or of so many that take them alternately, whichever is faster. They are
-// no more than costs.stripes.
+// `on_links`: of one stripe, or of so many that take them alternately, whichever is faster. More
+// than costs.stripes are not taken.
 Picoseconds EvenTime(std::uint64_t steps, Picoseconds on_links, const LinkCosts& costs,
                      std::uint64_t stripes);
 
@@ -100,8 +100,8 @@ Picoseconds FlowTime(const FlowLoad& load, const FlowCourse& course, const LinkC
 FlowCourse BestFlow(const FlowLoad& load, std::uint64_t stripes, const LinkCosts& costs);
 
 // Pieces of the buffer that spread along trees, each of n * parts, a step being a piece over the
-// fastest link, or a bundle of them. The links of the worst cut are busy in every step, so it decides how many there
-// are.
+// fastest link, or a bundle of them. The links of the worst cut are busy in every step, so it
+// decides how many there are.
 struct TreeCourse {
   std::uint64_t chips;
   std::uint64_t parts;

@@ -239,8 +239,8 @@ class AnySet {
             TimeAtLeast(static_cast<Wide>(bytes_) * (count_ - 1), count_, ingress_)) *
            phases;
   }
-  // A lower bound for trees: phases take steps of a bundle for each link, and what flows up and back
-  // at once has links idle.
+  // A lower bound for trees: phases take steps of a bundle for each link, and what flows up and
+  // back at once has links idle.
   Picoseconds TreesAtLeast(int phases) const {
     const Picoseconds start = links_.costs().step + links_.costs().hop;
     constexpr std::uint64_t kMost = kPortsPerChip * kTreeBundles[std::size(kTreeBundles) - 1];

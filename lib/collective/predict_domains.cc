@@ -225,7 +225,7 @@ Picoseconds TimeToTwins(std::span<const DomainPart> domains, const Inside& insid
   const TwinRates rates = TwinRatesOf(twins);
   if (rates.through == 0) return Picoseconds::max();
   const LinkCosts links;
-  const TwinCourse course = TwinCourseOf(bytes, rates.sum(), links);
+  const TwinCourse course = TwinCourseOf(bytes, rates.sum(), domains.size(), links);
   if (course.chunks < kTwinChunksLeast) return Picoseconds::max();
   const auto height = static_cast<Picoseconds::rep>(HeightAbout(twins));
   const auto chunks = static_cast<Picoseconds::rep>(course.chunks - 1);

@@ -15,12 +15,15 @@ using torus::ChipMask;
 // more of it the NICs have too little left for what keeps the trees low.
 constexpr std::uint64_t kBackPermille = 800;
 
-// A step takes so much of the time in which the next one starts up: links do not become free all at
-// once, for pieces are cut in whole elements.
+// The other stripes' steps take so much of the time in which a stripe's next one starts up: links
+// do not become free all at once, for pieces are cut in whole elements.
 constexpr int kStartPercent = 105;
-constexpr std::uint64_t kStripes = 2;
+// The more stripes, the shorter are the steps of the first and the last chunk.
+constexpr std::uint64_t kStripesMost = 8;
 // The most chunks: more would take long to plan.
-constexpr std::uint64_t kChunksMost = 1024;
+constexpr std::uint64_t kChunksMost = 3072;
+// The least of a chunk for each domain with more than two stripes: shorter parts are cut unevenly.
+constexpr std::uint64_t kPartLeast = 8 << 10U;
 
 std::vector<Branch> BranchesOf(const PackedTree& tree) {
   std::vector<Branch> branches;
@@ -121,15 +124,22 @@ std::size_t HeightAbout(const TwinDomains& domains) {
   return 2 * (layers - 1);
 }
 
-TwinCourse TwinCourseOf(std::uint64_t bytes, std::uint64_t rate, const LinkCosts& costs) {
+TwinCourse TwinCourseOf(std::uint64_t bytes, std::uint64_t rate, std::size_t domains,
+                        const LinkCosts& costs) {
   const Picoseconds start = costs.step + costs.hop;
   const Picoseconds whole = TimeAtMost(bytes, 1, rate);
-  TwinCourse course{.chunks = 1, .stripes = kStripes, .step = {}};
-  const auto most =
-      static_cast<std::uint64_t>(whole / std::max(start * kStartPercent / 100, Picoseconds(1)));
-  course.chunks = std::clamp<std::uint64_t>(most, 1, kChunksMost);
+  // So many chunks that a stripe starts up while the others are in flight.
+  const auto chunks_with = [&](std::uint64_t stripes) {
+    const Picoseconds one =
+        start * kStartPercent / 100 / static_cast<Picoseconds::rep>(stripes - 1);
+    return static_cast<std::uint64_t>(whole / std::max(one, Picoseconds(1)));
+  };
+  TwinCourse course{.chunks = 1, .stripes = kStripesMost, .step = {}};
+  const std::uint64_t most = std::min(kChunksMost, bytes / (domains * kPartLeast));
+  while (course.stripes > 2 && chunks_with(course.stripes) > most) course.stripes /= 2;
+  course.chunks = std::clamp<std::uint64_t>(chunks_with(course.stripes), 1, kChunksMost);
   const Picoseconds chunk = whole / static_cast<Picoseconds::rep>(course.chunks);
-  course.step = std::max(chunk * static_cast<Picoseconds::rep>(kStripes), chunk + start);
+  course.step = std::max(chunk * static_cast<Picoseconds::rep>(course.stripes), chunk + start);
   return course;
 }
 

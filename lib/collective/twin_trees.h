@@ -74,13 +74,14 @@ std::size_t HeightOf(const std::vector<TwinTree>& trees);
 // root as possible in its domain is as far from where a tree enters the others.
 std::size_t HeightAbout(const TwinDomains& domains);
 
-// How a buffer flows through trees of this rate: in chunks, of which each stripe has every
-// `stripes`-th. One stripe starts up while the other is in flight.
+// How a buffer flows through trees of this rate to so many domains: in chunks, of which each stripe
+// has every `stripes`-th. One stripe starts up while the others are in flight.
 struct TwinCourse {
   std::uint64_t chunks = 1;
   std::uint64_t stripes = 2;
   Picoseconds step{};  // from step to step of a stripe
 };
-TwinCourse TwinCourseOf(std::uint64_t bytes, std::uint64_t rate, const LinkCosts& costs);
+TwinCourse TwinCourseOf(std::uint64_t bytes, std::uint64_t rate, std::size_t domains,
+                        const LinkCosts& costs);
 
 }  // namespace tahoma::collective

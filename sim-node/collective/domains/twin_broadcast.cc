@@ -314,8 +314,8 @@ absl::StatusOr<Schedule> BroadcastToTwins(const Request& request, const DomainSe
   const collective::TwinDomains domains = TwinDomainsOf(set, fabric);
   const std::uint64_t rate = collective::TwinRatesOf(domains).sum();
   if (rate == 0) return FailedPrecondition("no links lead from the root to all chips");
-  const collective::TwinCourse course =
-      collective::TwinCourseOf(request.bytes, rate, DomainLinksOf(links, options.costs).costs());
+  const collective::TwinCourse course = collective::TwinCourseOf(
+      request.bytes, rate, set.size(), DomainLinksOf(links, options.costs).costs());
   if (course.chunks < collective::kTwinChunksLeast) {
     return FailedPrecondition("{} bytes are {} chunks; expected at least {}", request.bytes,
                               course.chunks, collective::kTwinChunksLeast);

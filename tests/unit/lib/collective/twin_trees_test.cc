@@ -216,15 +216,29 @@ TEST(TwinTreesTest, AChipAloneHasNoTrees) {
 
 TEST(TwinTreesTest, ChunksAreAsShortAsTheStartOfAnotherAllows) {
   const LinkCosts costs;
+  const Picoseconds start = costs.step + costs.hop;
   const std::uint64_t rate = 660'000'000'000;
-  for (std::uint64_t bytes = 1; bytes <= std::uint64_t{8} << 30U; bytes = bytes * 3 + 1) {
-    const TwinCourse course = TwinCourseOf(bytes, rate, costs);
-    const Picoseconds chunk = TimeAtMost(bytes, course.chunks * rate / 1'000'000, 1'000'000);
-    ASSERT_GE(course.chunks, 1U);
-    EXPECT_TRUE(course.chunks == 1 || chunk >= costs.step + costs.hop) << bytes;
-    EXPECT_TRUE(course.chunks == 1024 || chunk <= 3 * (costs.step + costs.hop)) << bytes;
-    EXPECT_GE(course.step, chunk + costs.step + costs.hop) << bytes;
+  for (const std::size_t domains : {2U, 20U, 60U, 512U}) {
+    for (std::uint64_t bytes = 1; bytes <= std::uint64_t{8} << 30U; bytes = bytes * 3 + 1) {
+      const TwinCourse course = TwinCourseOf(bytes, rate, domains, costs);
+      const Picoseconds chunk = TimeAtMost(bytes, course.chunks * rate / 1'000'000, 1'000'000);
+      const auto others = static_cast<Picoseconds::rep>(course.stripes - 1);
+      ASSERT_GE(course.chunks, 1U);
+      EXPECT_TRUE(course.chunks == 1 || chunk * others >= start) << bytes;
+      EXPECT_TRUE(course.chunks == 3072 || chunk * others <= 3 * start) << bytes;
+      EXPECT_GE(course.step, chunk + start) << bytes;
+    }
   }
+}
+
+TEST(TwinTreesTest, PartsForManyDomainsAreNotCutShorterForTheSakeOfStripes) {
+  const std::uint64_t rate = 660'000'000'000;
+  const auto stripes = [&](std::size_t domains) {
+    return TwinCourseOf(256U << 20U, rate, domains, {}).stripes;
+  };
+  EXPECT_EQ(stripes(8), 8U);
+  EXPECT_EQ(stripes(40), 4U);
+  EXPECT_EQ(stripes(512), 2U);
 }
 
 TEST(TwinTreesTest, EachLinkIsAsSlowAsTheSlowerOfTwo) {

@@ -165,7 +165,7 @@ TEST(TwinBroadcastTest, ASmallerBufferWaitsForItsFirstAndLastChunkOnly) {
   const Fabric fabric = UltraServers(8);
   const std::vector<Member> members = Everywhere(fabric);
   for (const auto& [bytes, most] :
-       {std::pair(512 * kMiB, 1.11), std::pair(256 * kMiB, 1.20), std::pair(4 * kGiB, 1.035)}) {
+       {std::pair(512 * kMiB, 1.09), std::pair(256 * kMiB, 1.17), std::pair(4 * kGiB, 1.035)}) {
     const Request request = Broadcast(bytes);
     const Plan plan = ToTwins(request, members, fabric);
     const double bound = Nanoseconds(LowerBoundOnFabric(request, members, fabric).value()) / 1e3;
@@ -208,7 +208,7 @@ TEST(TwinBroadcastTest, FixedChoicesAndNeuronsAlgorithmsAreKept) {
 TEST(TwinBroadcastTest, APlanGrowsWithTheDomainsOnlyByTheirCopies) {
   std::vector<std::size_t> steps;
   std::vector<std::size_t> scheduled;
-  for (const int domains : {4, 32}) {
+  for (const int domains : {4, 20}) {  // with as many stripes
     const Fabric fabric = UltraServers(domains);
     const Plan plan = ToTwins(Broadcast(64 * kMiB), Everywhere(fabric), fabric);
     std::size_t sends = 0;
