@@ -1,7 +1,6 @@
 #include "sim-node/collective/algorithms/tree_flow.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -11,13 +10,15 @@
 namespace tahoma::sim {
 namespace {
 
-// Priorities are in quarters of a step, for links that take several steps, or a part of one, for a
-// piece. The way before a piece counts so many times as much as its place among the pieces; which
-// is better depends on the set.
+// Priorities are at first in quarters of a step, for links that take several steps, or a part of
+// one, for a piece. The way before a piece counts so many times as much as its place among the
+// pieces.
 constexpr std::uint64_t kStep = 4;
-constexpr std::array<std::uint64_t, 2> kWays = {4, 1};
-// The most rounds by which an order is improved.
-constexpr int kRoundsMost = 3;
+constexpr std::uint64_t kOfWay = 4;
+// The most times that the first order is improved when others follow.
+constexpr int kImprovementsMost = 3;
+// By how many steps what makes the last links wait comes earlier in the next order.
+constexpr std::uint32_t kHurry = 5;
 
 // The tasks of a link that may be done, by their rank.
 class ReadyTasks {
@@ -63,13 +64,14 @@ class FlowPlanner {
       link.first = first;
       first += link.tasks;
     }
+    begin_.resize(link_.size());
+    end_.resize(link_.size());
   }
 
-  // Tries so many first orders.
-  void Plan(std::size_t tries, TreeFlow& flow) {
-    for (std::size_t i = 0; i < std::min(tries, kWays.size()); ++i) {
-      Improve(FirstPriorities(kWays.at(i)), tries > 1 ? kRoundsMost : 1);
-    }
+  // Tries so many orders after the first, as long as links are idle for much of the time.
+  void Plan(std::size_t orders, TreeFlow& flow) {
+    Improve(FirstPriorities(), orders > 0 ? kImprovementsMost : 1);
+    for (; orders > 0 && best_.steps > LeastSteps() * 26 / 25; --orders) Improve(Hurried(), 1);
     flow.step_count_ = best_.steps;
     flow.crossings_.reserve(best_.parts.size());
     for (const Part& part : best_.parts) flow.crossings_.push_back(CrossingOf(part));
@@ -137,7 +139,7 @@ class FlowPlanner {
   }
 
   // The way that a piece has before it, and how late it is among all pieces.
-  std::vector<std::uint32_t> FirstPriorities(std::uint64_t of_way) const {
+  std::vector<std::uint32_t> FirstPriorities() const {
     std::vector<std::uint64_t> way(link_.size());
     std::vector<std::uint64_t> below(parent_.size());  // back from a branch to the farthest leaf
     std::vector<std::uint64_t> below_root(of_root_.size());
@@ -161,7 +163,7 @@ class FlowPlanner {
     std::vector<std::uint32_t> priority(link_.size());
     for (std::size_t task = 0; task < link_.size(); ++task) {
       const std::uint64_t earlier = pieces - task / 2 / branches_;
-      priority[task] = static_cast<std::uint32_t>(of_way * way[task] + steps * earlier / pieces);
+      priority[task] = static_cast<std::uint32_t>(kOfWay * way[task] + steps * earlier / pieces);
     }
     return priority;
   }
@@ -169,26 +171,68 @@ class FlowPlanner {
   // Keeps the best of this order and those that follow from it, backwards and forwards in turn,
   // until a round is in vain.
   void Improve(const std::vector<std::uint32_t>& priority, int rounds) {
-    std::vector<std::uint32_t> end(link_.size());
-    std::size_t steps = Try(priority, end);
+    std::size_t steps = Try(priority);
     for (int round = 0; round < rounds; ++round) {
-      Run(end, /*backwards=*/true, [&](const Part& part) { end[part.task] = part.step; });
-      const std::size_t before = std::exchange(steps, Try(end, end));
+      Run(end_, /*backwards=*/true, [&](const Part& part) { end_[part.task] = part.step; });
+      const std::size_t before = std::exchange(steps, Try(end_));
       if (steps >= before) return;
     }
   }
 
-  // Runs forwards, keeps what is better than the best so far, and notes when tasks end.
-  std::size_t Try(const std::vector<std::uint32_t>& priority, std::vector<std::uint32_t>& end) {
+  // Runs forwards, keeps what is better than the best so far, and notes when tasks begin and end.
+  std::size_t Try(const std::vector<std::uint32_t>& priority) {
     Course course;
     course.parts.reserve(link_.size());
     course.steps = Run(priority, /*backwards=*/false, [&](const Part& part) {
-      end[part.task] = part.step;
+      if (part.begin == 0) begin_[part.task] = part.step;
+      end_[part.task] = part.step;
       course.parts.push_back(part);
     });
     const std::size_t steps = course.steps;
     if (steps < best_.steps) best_ = std::move(course);
     return steps;
+  }
+
+  // The order in which tasks ended the last time, but what made those links wait that were busy in
+  // the last step comes earlier: of the tasks that each of theirs had to wait for, those that were
+  // not begun as soon as they could be (squeaky wheels; Joslin and Clements 1999).
+  std::vector<std::uint32_t> Hurried() const {
+    const std::uint32_t steps = *std::ranges::max_element(end_) + 1;
+    std::vector<std::uint32_t> priority(link_.size());
+    std::vector<bool> is_last(links_.size());
+    for (std::size_t task = 0; task < link_.size(); ++task) {
+      priority[task] = steps - end_[task];
+      if (end_[task] + 1 == steps) is_last[link_[task]] = true;
+    }
+    const std::vector<std::uint32_t> before = LastBeforeEach();
+    std::vector<bool> seen(link_.size());
+    for (std::size_t task = 0; task < link_.size(); ++task) {
+      if (!is_last[link_[task]]) continue;
+      for (std::uint32_t at = before[task]; at != kNone && !seen[at]; at = before[at]) {
+        seen[at] = true;
+        const std::uint32_t ready = before[at] == kNone ? 0 : end_[before[at]] + 1;
+        if (begin_[at] > ready) priority[at] += kHurry;
+      }
+    }
+    return priority;
+  }
+
+  // By task, the last one to end of those that must end before it; kNone where there are none.
+  std::vector<std::uint32_t> LastBeforeEach() const {
+    std::vector<std::uint32_t> before(link_.size(), kNone);
+    const auto later = [&](std::uint32_t& last, std::uint32_t task) {
+      if (last == kNone || end_[task] > end_[last]) last = task;
+    };
+    std::vector<std::uint32_t> into_root(of_root_.size(), kNone);
+    for (std::uint32_t i = 0; i < parent_.size(); ++i) {
+      later(parent_[i] == kRoot ? into_root[i / branches_] : before[2 * std::size_t{parent_[i]}],
+            2 * i);
+    }
+    for (std::uint32_t i = 0; i < parent_.size(); ++i) {
+      before[2 * std::size_t{i} + 1] =
+          parent_[i] == kRoot ? into_root[i / branches_] : 2 * parent_[i] + 1;
+    }
+    return before;
   }
 
   TreeFlow::Crossing CrossingOf(const Part& part) const {
@@ -304,22 +348,24 @@ class FlowPlanner {
   const std::size_t branches_;  // of each tree
   const std::uint64_t grain_;
   const std::uint64_t fastest_;
-  std::vector<Link> links_;               // two of each cable
-  std::vector<std::uint32_t> link_;       // of each task
-  std::vector<std::uint32_t> parent_;     // of each branch
-  std::vector<Children> children_;        // of each branch
-  std::vector<Children> of_root_;         // of each tree
-  std::vector<std::uint32_t> rank_;       // of each task among those of its link
-  std::vector<std::uint32_t> order_;      // tasks by link and rank
+  std::vector<Link> links_;            // two of each cable
+  std::vector<std::uint32_t> link_;    // of each task
+  std::vector<std::uint32_t> parent_;  // of each branch
+  std::vector<Children> children_;     // of each branch
+  std::vector<Children> of_root_;      // of each tree
+  std::vector<std::uint32_t> rank_;    // of each task among those of its link
+  std::vector<std::uint32_t> order_;   // tasks by link and rank
+  std::vector<std::uint32_t> begin_;   // step, of each task when it was last tried
+  std::vector<std::uint32_t> end_;
   std::vector<std::uint32_t> waits_for_;  // children of each branch
   std::vector<std::uint32_t> root_waits_for_;
   Course best_;
 };
 
-TreeFlow::TreeFlow(const TreePacking& packing, std::uint64_t grain, std::size_t tries)
+TreeFlow::TreeFlow(const TreePacking& packing, std::uint64_t grain, std::size_t orders)
     : chips_(packing.chips()), pieces_(packing.trees().size()), whole_(packing.fastest()) {
   TAHOMA_CHECK(grain > 0);
-  FlowPlanner(packing, grain).Plan(tries, *this);
+  FlowPlanner(packing, grain).Plan(orders, *this);
 }
 
 std::vector<Step> TreeFlow::Steps(const Layout& layout, Stripe stripe) const {

@@ -14,8 +14,9 @@
 // longest way before them, and of these the earlier pieces. The order is then improved backwards
 // and forwards, as is usual for projects with scarce resources (Li and Willis 1992): backwards,
 // what ends last goes last; forwards, what then begins first goes first. So links are idle only in
-// the last steps, which are about as many as a tree is high. How much the way counts beside the
-// order of the pieces may be tried twice, of which the better one is kept.
+// the last steps, which are about as many as a tree is high, but for those that mostly spread, for
+// they wait for the first results. More orders may be tried, in which what they wait for comes
+// earlier; the best one is kept.
 //
 // Thread safety: immutable after construction.
 
@@ -33,8 +34,9 @@ namespace tahoma::sim {
 
 class TreeFlow {
  public:
-  // The more orders are tried, the fewer steps; more than two are not.
-  TreeFlow(const TreePacking& packing, std::uint64_t grain, std::size_t tries = 1);
+  // The more orders are tried beside the first, the fewer steps. None are where links are hardly
+  // idle.
+  TreeFlow(const TreePacking& packing, std::uint64_t grain, std::size_t orders = 0);
 
   std::size_t step_count() const { return step_count_; }
   // The steps of one stripe; all stripes have as many. They may be empty when there are fewer

@@ -88,6 +88,9 @@ std::size_t HeightOf(const TreePacking& packing) {
   return (sum + packing.trees().size() - 1) / packing.trees().size();
 }
 
+// The orders that are tried where links are idle for long; each takes some milliseconds.
+constexpr std::size_t kOrders = 40;
+
 // The most sends of a plan in which pieces flow; few sets need so many.
 constexpr std::uint64_t kFlowSendsMost = 600'000;
 
@@ -109,9 +112,9 @@ class Flows {
   }
 
   // Lets the pieces flow as they take the least time, and learns for how many steps links are idle.
-  void Flow(std::size_t tries) {
+  void Flow(std::size_t orders) {
     course_ = Best(load_.pieces);
-    flow_.emplace(*packing_, course_.grain, tries);
+    flow_.emplace(*packing_, course_.grain, orders);
     load_.idle_steps = flow_->step_count() - std::min(flow_->step_count(), BusySteps());
   }
 
@@ -227,14 +230,14 @@ absl::StatusOr<Plan> PlanFlow(const Question& asked) {
   if (!flows.Pack(collective::FlowPieces(asked.set.size()))) {
     return FailedPrecondition("no cables join the chips");
   }
-  flows.Flow(/*tries=*/1);
+  flows.Flow(/*orders=*/0);
   if (flows.TimeOfCourse() > flows.TimeEnough()) {
     // Where links are idle for longer than trees are high, another course may be better, or other
     // pieces.
     const std::uint64_t pieces = flows.BestPieces();
     const bool enough = flows.Best(pieces).time <= flows.TimeEnough();
     if (pieces != flows.pieces()) flows.Pack(pieces);
-    flows.Flow(/*tries=*/enough ? 1 : 2);
+    flows.Flow(enough ? 0 : kOrders);
   }
   return FinishStripes(asked, flows.course().stripes, [&](const Layout& layout, Stripe stripe) {
     return flows.flow().Steps(layout, stripe);
