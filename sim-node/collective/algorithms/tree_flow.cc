@@ -19,6 +19,8 @@ constexpr std::uint64_t kOfWay = 4;
 constexpr int kImprovementsMost = 3;
 // By how many steps what makes the last links wait comes earlier in the next order.
 constexpr std::uint32_t kHurry = 5;
+// So many orders in a row that do not help are the last.
+constexpr std::size_t kInVainMost = 20;
 
 // The tasks of a link that may be done, by their rank.
 class ReadyTasks {
@@ -68,10 +70,17 @@ class FlowPlanner {
     end_.resize(link_.size());
   }
 
-  // Tries so many orders after the first, as long as links are idle for much of the time.
+  // Tries so many orders after the first, as long as links are idle for much of the time and some of
+  // the orders help.
   void Plan(std::size_t orders, TreeFlow& flow) {
     Improve(FirstPriorities(), orders > 0 ? kImprovementsMost : 1);
-    for (; orders > 0 && best_.steps > LeastSteps() * 26 / 25; --orders) Improve(Hurried(), 1);
+    std::size_t in_vain = 0;
+    for (; orders > 0 && in_vain < kInVainMost; --orders) {
+      if (best_.steps <= LeastSteps() * 26 / 25) break;
+      const std::size_t before = best_.steps;
+      Improve(Hurried(), 1);
+      in_vain = best_.steps < before ? 0 : in_vain + 1;
+    }
     flow.step_count_ = best_.steps;
     flow.crossings_.reserve(best_.parts.size());
     for (const Part& part : best_.parts) flow.crossings_.push_back(CrossingOf(part));
