@@ -70,8 +70,8 @@ class FlowPlanner {
     end_.resize(link_.size());
   }
 
-  // Tries so many orders after the first, as long as links are idle for much of the time and some of
-  // the orders help.
+  // Tries so many orders after the first, as long as links are idle for much of the time and some
+  // orders help.
   void Plan(std::size_t orders, TreeFlow& flow) {
     Improve(FirstPriorities(), orders > 0 ? kImprovementsMost : 1);
     std::size_t in_vain = 0;
