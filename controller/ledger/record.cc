@@ -40,9 +40,18 @@ int NumberOf(const Numbers<Enum, n>& numbers, Enum value) {
   return 0;
 }
 
+// Reads a number that the type can hold; the library would cut off what it cannot.
+template <typename Whole>
+Whole WholeOf(const json& body) {
+  const bool fits = body.is_number_unsigned() ? std::in_range<Whole>(body.get<std::uint64_t>())
+                                              : std::in_range<Whole>(body.get<std::int64_t>());
+  if (!fits) throw std::out_of_range(fmt::format("{} is out of range", body.dump()));
+  return body.get<Whole>();
+}
+
 template <typename Enum, std::size_t n>
 Enum ValueOf(const Numbers<Enum, n>& numbers, const json& body) {
-  const int value = body.get<int>();
+  const int value = WholeOf<int>(body);
   for (const auto& [number, enumerator] : numbers) {
     if (number == value) return enumerator;
   }
@@ -161,7 +170,7 @@ DecidedClaim DecodeClaim(const json& body, std::size_t pods) {
   DecidedClaim claim;
   body.at(0).get_to(claim.name);
   body.at(1).get_to(claim.uid);
-  body.at(2).get_to(claim.consumers);
+  for (const json& pod : body.at(2)) claim.consumers.push_back(WholeOf<std::uint32_t>(pod));
   claim.allocation = DecodeAllocation(body.at(3));
   body.at(4).get_to(claim.allocated_before);
   for (const std::uint32_t pod : claim.consumers) {
@@ -194,7 +203,11 @@ GangDecision DecodeDecision(const json& body) {
   if (body.contains("preemptible")) body.at("preemptible").get_to(decision.preemptible);
   decision.grace = DecodeSeconds(MemberOf(body, "grace")).value_or(decision.grace);
   for (const json& pod : body.at("pods")) {
-    decision.pods.push_back({pod.at(0), pod.at(1), pod.at(2), pod.at(3), pod.at(4)});
+    decision.pods.push_back({.name = pod.at(0),
+                             .uid = pod.at(1),
+                             .node = pod.at(2),
+                             .rank = WholeOf<std::uint32_t>(pod.at(3)),
+                             .slice = WholeOf<std::uint32_t>(pod.at(4))});
   }
   for (const json& claim : body.at("claims")) {
     decision.claims.push_back(DecodeClaim(claim, decision.pods.size()));

@@ -163,9 +163,11 @@ TEST(RecordTest, AVersionOfTheFutureIsRefusedByName) {
   EXPECT_THAT(std::string(Message(DecodeRecord(bytes).status())), HasSubstr("version 2"));
 }
 
-// Returns a record of type GangUndoing whose body is `body`, under the right checksum.
-std::string WithChecksum(const std::string& body) {
-  std::string bytes = {'T', 'J', 1, 5};
+constexpr char kUndoing = 5;
+
+// Returns a record of the type whose body is `body`, under the right checksum.
+std::string WithChecksum(const std::string& body, char type = kUndoing) {
+  std::string bytes = {'T', 'J', 1, type};
   const std::uint32_t checksum = Crc32c(body) ^ Crc32c(bytes);
   for (unsigned i = 0; i < 4; ++i) bytes += static_cast<char>((checksum >> (8 * i)) & 0xffU);
   return bytes + body;
@@ -196,6 +198,27 @@ TEST(RecordTest, ANumberWithAFractionIsRefused) {
     const absl::Status status = DecodeRecord(WithChecksum(body)).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
     EXPECT_TRUE(Message(status).ends_with("CBOR with a fraction")) << status;
+  }
+}
+
+// The defect: of such numbers the low 32 bits were taken.
+TEST(RecordTest, ANumberBeyondItsFieldIsRefused) {
+  const std::string good =
+      EncodeRecord(GangPrepared{std::make_shared<const GangDecision>(Example())});
+  const auto read = [&](const char* place, const Json& value) {
+    Json body = Json::from_cbor(good.substr(8));
+    body.at(Json::json_pointer(place)) = value;
+    std::string bytes;
+    Json::to_cbor(body, bytes);
+    return DecodeRecord(WithChecksum(bytes, good[3])).status();
+  };
+  for (const char* place : {"/pods/0/3", "/pods/0/4", "/claims/0/2/0",  // rank, slice, consumer
+                            "/claims/0/3/0/0/5/1/1", "/claims/0/3/0/0/5/1/3",  // operator, effect
+                            "/claims/0/3/1/0/0"}) {                            // source
+    EXPECT_TRUE(read(place, 0).ok()) << place;
+    for (const Json& value : {Json(1ULL << 32U), Json(-(1LL << 32U)), Json(~0ULL), Json(-1)}) {
+      EXPECT_EQ(read(place, value).code(), absl::StatusCode::kDataLoss) << place << value;
+    }
   }
 }
 
