@@ -17,7 +17,7 @@ namespace {
 // The time of the slowest topology domain.
 class Inside {
  public:
-  explicit Inside(std::span<const DomainPart> domains) {
+  explicit Inside(std::span<const DomainPart> domains) : domains_(domains.size()) {
     absl::flat_hash_set<torus::ChipMask> healthy;
     for (std::size_t i = 0; i < domains.size(); ++i) {
       const DomainPart& domain = domains[i];
@@ -29,10 +29,10 @@ class Inside {
 
   absl::StatusOr<Picoseconds> Time(Operation operation, std::uint64_t bytes) const {
     Picoseconds slowest(0);
+    // Chunks overlap over several domains instead of stripes, but for a broadcast in the root's.
+    const bool chunked = domains_ > 1 && operation != Operation::kBroadcast;
+    const LinkCosts costs = chunked ? LinkCosts{.stripes = 1} : LinkCosts{};
     for (const Numbered& one : distinct_) {
-      // Chunks overlap there instead of stripes, but for a broadcast in the root's domain.
-      const LinkCosts costs =
-          operation == Operation::kBroadcast ? LinkCosts{} : LinkCosts{.stripes = 1};
       const auto time =
           PredictCollective(one.domain->chips, one.domain->faults, operation, bytes, costs);
       if (!time.ok()) return Annotate(time.status(), fmt::format("domain {}", one.number));
@@ -55,6 +55,7 @@ class Inside {
     std::size_t number;
     const DomainPart* domain;
   };
+  const std::size_t domains_;
   std::vector<Numbered> distinct_;
 };
 

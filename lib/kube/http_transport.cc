@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <fstream>
+#include <iterator>
 #include <list>
 #include <set>
 #include <utility>
@@ -374,13 +375,17 @@ HttpTransport::Impl::ClientPtr HttpTransport::Impl::Make() const {
 }
 
 absl::StatusOr<HttpTransport::Impl::ClientPtr> HttpTransport::Impl::Borrow() {
+  std::list<ClientPtr> dropped;  // closed without the lock: the end of TLS may have to be written
   {
     const MutexLock lock(mutex_);
     if (shut_down_) return Unavailable("{}: the client was shut down", access_.server);
     while (!idle_.empty()) {
+      if (HasBytes(*idle_.back())) {
+        dropped.splice(dropped.end(), idle_, std::prev(idle_.end()));
+        continue;
+      }
       ClientPtr client = std::move(idle_.back());
       idle_.pop_back();
-      if (HasBytes(*client)) continue;
       busy_.insert(client.get());
       return client;
     }
@@ -401,9 +406,10 @@ void HttpTransport::Impl::Return(ClientPtr client, bool reusable) {
 }
 
 void HttpTransport::Impl::Shutdown() {
+  std::list<ClientPtr> dropped;
   const MutexLock lock(mutex_);
   shut_down_ = true;
-  idle_.clear();
+  dropped.swap(idle_);
   for (httplib::ClientImpl* client : busy_) client->stop();
 }
 

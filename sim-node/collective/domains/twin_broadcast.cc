@@ -31,8 +31,8 @@ using Ends = std::vector<std::uint32_t>;
 enum class Leg : std::uint8_t { kOwn, kToHomes, kBetweenHomes, kTwins, kBack };
 constexpr std::size_t kLegs = 5;
 
-// The cuts of the buffer: chunk c is elements [c * length, (c + 1) * length), and the last one has
-// what is left, too.
+// The cuts of the buffer: chunk c is elements [c * length, (c + 1) * length), and the last one is
+// what is left.
 struct Chunks {
   std::uint64_t count = 1;
   std::uint64_t length = 0;  // in elements
@@ -40,10 +40,9 @@ struct Chunks {
 };
 
 Chunks ChunksOf(const collective::TwinCourse& course, std::uint64_t elements, std::uint64_t grain) {
-  const std::uint64_t grains = std::max<std::uint64_t>(elements / course.chunks / grain, 1);
-  return {.count = std::min(course.chunks, elements / (grains * grain)),
-          .length = grains * grain,
-          .stripes = course.stripes};
+  const std::uint64_t wanted = course.chunks * grain;
+  const std::uint64_t length = (elements + wanted - 1) / wanted * grain;
+  return {.count = (elements + length - 1) / length, .length = length, .stripes = course.stripes};
 }
 
 // The pieces of a chunk: one for each tree, in proportion to the rates.

@@ -24,6 +24,7 @@ namespace {
 using testing::Everywhere;
 using testing::Instance;
 using testing::Joined;
+using testing::MicrosecondsOf;
 using testing::Shuffled;
 using testing::WrongElements;
 using torus::ChipIndex;
@@ -206,6 +207,32 @@ TEST(FlowOverDomainsTest, FixedChoicesAreKept) {
     const auto fixed = PlanOnFabric(request, members, fabric, choice);
     ASSERT_TRUE(fixed.ok()) << fixed.status();
     EXPECT_GT(fixed->times.end, free->times.end);
+  }
+}
+
+// The defect: below 32 MiB nothing flowed, so 24 MiB took longer than 32.
+TEST(FlowOverDomainsTest, MoreBytesTakeNoLessTimeAlsoWhereTheyBeginToFlow) {
+  for (const int domains : {2, 3, 4}) {
+    const Fabric fabric = Instances(domains);
+    VirtualTime before{};
+    for (const std::uint64_t mib : {2U, 3U, 4U, 6U, 8U, 12U, 16U, 24U, 32U}) {
+      const auto plan = PlanOnFabric({.bytes = mib * kMiB}, Everywhere(fabric), fabric);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_GE(plan->times.end, before) << domains << " " << mib;
+      before = plan->times.end;
+    }
+  }
+}
+
+TEST(FlowOverDomainsTest, SomeMibFlowOverTwoInstancesWhileEfaIsOnItsWay) {
+  const Fabric fabric = Instances(2);
+  const std::vector<Member> members = Everywhere(fabric);
+  for (const std::uint64_t mib : {4U, 8U, 16U}) {
+    const Request request{.bytes = mib * kMiB};
+    const auto flows = PlanOnFabric(request, members, fabric);
+    const auto phases = PlanOnFabric(request, members, fabric, {.chunks = 4});
+    ASSERT_TRUE(flows.ok() && phases.ok());
+    EXPECT_LE(MicrosecondsOf(*flows), 0.9 * MicrosecondsOf(*phases)) << mib;
   }
 }
 
