@@ -33,11 +33,11 @@ constexpr std::size_t kTryAllMost = 16;
 // Chunks of what goes over other chips' NICs: enough that handing over and on hides behind them.
 constexpr std::uint64_t kRelayChunks = 8;
 
-// The most domains through which an all-reduce flows, and the shortest buffer that does over two:
-// each piece has to go through as many trees, and over EFA, twice. One domain more takes twice as
-// many bytes.
+// The most domains through which an all-reduce flows, and the shortest buffer that does, over two
+// and over more: each piece has to go through as many trees, and over EFA, twice.
 constexpr std::size_t kFlowDomainsMost = 4;
-constexpr std::uint64_t kFlowBytesMin = std::uint64_t{2} << 20U;
+constexpr std::uint64_t kFlowBytesOverTwo = std::uint64_t{2} << 20U;
+constexpr std::uint64_t kFlowBytesOverMore = std::uint64_t{32} << 20U;
 
 // More are planned only if one message stands for those of all: N domains have N^2 of them.
 constexpr std::size_t kListedDomainsMost = 512;
@@ -342,8 +342,8 @@ bool MayFlow(const Question& asked) {
   }
   if (choice.options.mode != PlanMode::kBest) return false;
   if (choice.inside && *choice.inside != Algorithm::kTree) return false;
-  return asked.set.size() <= kFlowDomainsMost &&
-         asked.request.bytes >= kFlowBytesMin << (asked.set.size() - 2);
+  const std::uint64_t least = asked.set.size() == 2 ? kFlowBytesOverTwo : kFlowBytesOverMore;
+  return asked.set.size() <= kFlowDomainsMost && asked.request.bytes >= least;
 }
 
 // The plan, or one that flows and is faster.

@@ -211,16 +211,14 @@ TEST(FlowOverDomainsTest, FixedChoicesAreKept) {
 }
 
 // The defect: below 32 MiB nothing flowed, so 24 MiB took longer than 32.
-TEST(FlowOverDomainsTest, MoreBytesTakeNoLessTimeAlsoWhereTheyBeginToFlow) {
-  for (const int domains : {2, 3, 4}) {
-    const Fabric fabric = Instances(domains);
-    VirtualTime before{};
-    for (const std::uint64_t mib : {2U, 3U, 4U, 6U, 8U, 12U, 16U, 24U, 32U}) {
-      const auto plan = PlanOnFabric({.bytes = mib * kMiB}, Everywhere(fabric), fabric);
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      EXPECT_GE(plan->times.end, before) << domains << " " << mib;
-      before = plan->times.end;
-    }
+TEST(FlowOverDomainsTest, MoreBytesOverTwoInstancesTakeNoLessTimeAlsoWhereTheyBeginToFlow) {
+  const Fabric fabric = Instances(2);
+  VirtualTime before{};
+  for (const std::uint64_t mib : {1U, 2U, 3U, 4U, 6U, 8U, 12U, 16U, 24U, 32U}) {
+    const auto plan = PlanOnFabric({.bytes = mib * kMiB}, Everywhere(fabric), fabric);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_GE(plan->times.end, before) << mib;
+    before = plan->times.end;
   }
 }
 
