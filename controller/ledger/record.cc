@@ -65,7 +65,7 @@ json Encode(const std::optional<WallTime>& time) {
 
 std::optional<std::chrono::seconds> DecodeSeconds(const json& body) {
   if (body.is_null()) return std::nullopt;
-  const auto seconds = body.get<std::int64_t>();
+  const auto seconds = WholeOf<std::int64_t>(body);
   if (seconds < 0) throw std::out_of_range(fmt::format("{} seconds", seconds));
   return std::chrono::seconds(seconds);
 }
@@ -139,7 +139,7 @@ Toleration DecodeToleration(const json& body) {
   if (!body.at(3).is_null()) {
     toleration.effect = ValueOf(kEffects, body.at(3));
   }
-  if (!body.at(4).is_null()) toleration.seconds = body.at(4).get<std::int64_t>();
+  if (!body.at(4).is_null()) toleration.seconds = WholeOf<std::int64_t>(body.at(4));
   return toleration;
 }
 
@@ -183,7 +183,7 @@ DecidedClaim DecodeClaim(const json& body, std::size_t pods) {
 std::optional<WallTime> TimeIfAny(const json& body, const char* field) {
   const auto time = body.find(field);
   if (time == body.end() || time->is_null()) return std::nullopt;
-  return WallTime(std::chrono::nanoseconds(time->get<std::int64_t>()));
+  return WallTime(std::chrono::nanoseconds(WholeOf<std::int64_t>(*time)));
 }
 
 GangDecision DecodeDecision(const json& body) {
@@ -193,7 +193,7 @@ GangDecision DecodeDecision(const json& body) {
   body.at("uid").get_to(decision.uid);
   body.at("single").get_to(decision.single);
   if (!body.at("end").is_null()) {
-    decision.end = WallTime(std::chrono::nanoseconds(body.at("end").get<std::int64_t>()));
+    decision.end = WallTime(std::chrono::nanoseconds(WholeOf<std::int64_t>(body.at("end"))));
   }
   // Records of earlier versions have none.
   decision.reclaim = TimeIfAny(body, "reclaim");
@@ -249,14 +249,15 @@ absl::StatusOr<Record> DecodeBody(EntryType type, const json& body) {
     case EntryType::kGangPrepared:
       return GangPrepared{std::make_shared<const GangDecision>(DecodeDecision(body))};
     case EntryType::kGangAllocated:
-      return GangAllocated{body.at("run")};
+      return GangAllocated{WholeOf<RunId>(body.at("run"))};
     case EntryType::kGangBound:
-      return GangBound{body.at("run"), TimeIfAny(body, "at")};
+      return GangBound{WholeOf<RunId>(body.at("run")), TimeIfAny(body, "at")};
     case EntryType::kClaimReleased:
-      return ClaimReleased{body.at("run"), body.at("claim")};
+      return ClaimReleased{WholeOf<RunId>(body.at("run")),
+                           WholeOf<std::uint32_t>(body.at("claim"))};
     case EntryType::kGangUndoing:
       return GangUndoing{
-          body.at("run"), body.at("reason"), TimeIfAny(body, "by"),
+          WholeOf<RunId>(body.at("run")), body.at("reason"), TimeIfAny(body, "by"),
           body.contains("cause") ? ValueOf(kCauses, body.at("cause")) : EndCause::kFailed};
     case EntryType::kBlockChanged:
       break;

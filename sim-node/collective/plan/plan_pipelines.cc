@@ -29,9 +29,6 @@ struct Pipeline {
   VirtualDuration time = VirtualDuration::max();
 };
 
-// Whether one time is less than another by so much that more sends are worth it.
-bool IsMuchLess(VirtualDuration time, VirtualDuration other) { return time < other - other / 250; }
-
 // The fastest pipeline when the whole buffer takes `on_links` on the fullest link, the first chunk
 // is everywhere `fill` steps after it is where the last one starts, and each needs so many sends.
 Pipeline FastestPipeline(const Question& asked, VirtualDuration on_links, std::size_t fill,

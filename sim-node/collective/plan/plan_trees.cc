@@ -25,22 +25,10 @@ using torus::ChipIndex;
 // coarser grain may waste.
 constexpr std::uint64_t kGrainMost = 4;
 constexpr std::uint64_t kWasteMost = 32;  // a 32nd
-// More stripes must save so large a part of the time to be worth their sends.
-constexpr VirtualDuration::rep kWorthStripes = 250;
 
 // The most chips for which an all-reduce is planned with equal shares, too. They take fewer pieces,
 // so fewer steps, and that counts most on few chips.
 constexpr std::size_t kEqualSharesMost = 16;
-
-// The numbers of stripes that are worth trying: while one starts up, the links serve the others.
-std::vector<std::size_t> StripesOfTrees(const PlanOptions& options) {
-  if (options.stripes != 0) return {static_cast<std::size_t>(options.stripes)};
-  std::vector<std::size_t> all;
-  for (std::size_t stripes = 1; stripes <= collective::kFlowStripesMost; stripes *= 2) {
-    all.push_back(stripes);
-  }
-  return all;
-}
 
 // The parts of the buffer that the chips of a set own, by place.
 using Shares = std::vector<std::uint64_t>;
@@ -83,23 +71,17 @@ std::vector<TreeCut> TreeCutsOf(const Question& asked, const Shares* shares) {
   const std::size_t chips = asked.set.size();
   const std::uint64_t fastest = FastestLink(asked.set, asked.links);
   std::vector<TreeCut> cuts;
-  for (const std::uint64_t parts : collective::kTreeParts) {
-    if (!cuts.empty() && chips * parts > collective::kTreePiecesMax) break;
-    TreeCut cut{.pieces = std::vector<std::size_t>(chips, parts)};
+  for (const collective::TreeCourse& course : collective::TreeCourses(chips, fastest)) {
+    TreeCut cut{.pieces = std::vector<std::size_t>(chips, course.parts), .bundle = course.bundle};
     if (asked.request.operation == Operation::kBroadcast) {
       cut.pieces.assign(chips, 0);
-      cut.pieces[0] = chips * parts;
+      cut.pieces[0] = chips * course.parts;
     } else if (shares != nullptr) {
       const bool fixed = asked.request.operation != Operation::kAllReduce;
-      cut.pieces = PiecesOf(*shares, chips * parts, fixed);
+      cut.pieces = PiecesOf(*shares, chips * course.parts, fixed);
     }
     cuts.push_back(cut);
-    if (parts == 1) {
-      for (const std::uint64_t bundle : collective::kTreeBundles) {
-        cuts.push_back(cut);
-        cuts.back().bundle = bundle;
-      }
-    }
+    if (course.bundle > 1) continue;
     for (cut.grain = 2; cut.grain <= kGrainMost; ++cut.grain) {
       if (!Wastes(asked, fastest, cut.grain - 1)) break;
       cuts.push_back(cut);
@@ -152,9 +134,9 @@ absl::StatusOr<Plan> PlanPhases(const Question& asked, const Shares* shares) {
       return FailedPrecondition(
           "tree needs chips that are joined by links of their own; {} are not", asked.set.size());
     }
-    for (const std::size_t stripes : StripesOfTrees(asked.options)) {
+    for (const std::size_t stripes : StripesOf(asked.options)) {
       const VirtualDuration time = Estimate(asked, *phases, stripes);
-      if (time >= least - least / kWorthStripes * (stripes > stripes_of_best ? 1 : 0)) continue;
+      if (!(stripes > stripes_of_best ? IsMuchLess(time, least) : time < least)) continue;
       least = time;
       best = phases;
       stripes_of_best = stripes;
@@ -260,7 +242,7 @@ VirtualDuration FastestTrees(const Question& asked) {
         static_cast<VirtualDuration::rep>((others * fastest + rate - 1) / rate);
     const PlannedStep step{.outline = {.link = on_links / static_cast<VirtualDuration::rep>(steps)},
                            .work = work};
-    for (const std::size_t stripes : StripesOfTrees(asked.options)) {
+    for (const std::size_t stripes : StripesOf(asked.options)) {
       least = std::min(least, EstimateTime(std::vector(steps * phases, step), stripes, timing));
     }
   }

@@ -7,6 +7,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/collective/forms.h"
 
 namespace tahoma::sim {
 namespace {
@@ -72,7 +73,11 @@ void SpreadOver(const std::vector<StepWork*>& steps, VirtualDuration kept) {
 
 std::vector<std::size_t> StripesOf(const PlanOptions& options) {
   if (options.stripes != 0) return {static_cast<std::size_t>(options.stripes)};
-  return {1, kMaxStripes};
+  std::vector<std::size_t> all;
+  for (std::size_t stripes = 1; stripes <= collective::kFlowStripesMost; stripes *= 2) {
+    all.push_back(stripes);
+  }
+  return all;
 }
 
 std::vector<Phase> PhasesOf(Operation operation) {

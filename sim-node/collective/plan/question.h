@@ -65,8 +65,14 @@ VirtualDuration KeptBlockTime(const Question& asked);
 // Adds it to the steps of one phase, to each in proportion to its work in memory.
 void SpreadOver(const std::vector<StepWork*>& steps, VirtualDuration kept);
 
-// The numbers of stripes that are worth trying.
+// The numbers of stripes that are worth trying along trees: while one starts up, the links serve
+// the others.
 std::vector<std::size_t> StripesOf(const PlanOptions& options);
+
+// Whether one time is less than another by so much that more sends are worth it.
+inline bool IsMuchLess(VirtualDuration time, VirtualDuration other) {
+  return time < other - other / 250;
+}
 
 // The phases that the operation needs, in order; a broadcast is made as an all-gather is.
 std::vector<Phase> PhasesOf(Operation operation);

@@ -201,25 +201,34 @@ TEST(RecordTest, ANumberWithAFractionIsRefused) {
   }
 }
 
-// The defect: of such numbers the low 32 bits were taken.
+// The record, with another value at a place of its body.
+absl::Status Read(const std::string& record, const char* place, const Json& value) {
+  Json body = Json::from_cbor(record.substr(8));
+  body.at(Json::json_pointer(place)) = value;
+  std::string bytes;
+  Json::to_cbor(body, bytes);
+  return DecodeRecord(WithChecksum(bytes, record[3])).status();
+}
+
+// The defect: of such numbers the low bits were taken.
 TEST(RecordTest, ANumberBeyondItsFieldIsRefused) {
   const std::string good =
       EncodeRecord(GangPrepared{std::make_shared<const GangDecision>(Example())});
-  const auto read = [&](const char* place, const Json& value) {
-    Json body = Json::from_cbor(good.substr(8));
-    body.at(Json::json_pointer(place)) = value;
-    std::string bytes;
-    Json::to_cbor(body, bytes);
-    return DecodeRecord(WithChecksum(bytes, good[3])).status();
-  };
   for (const char* place : {"/pods/0/3", "/pods/0/4", "/claims/0/2/0",  // rank, slice, consumer
                             "/claims/0/3/0/0/5/1/1", "/claims/0/3/0/0/5/1/3",  // operator, effect
                             "/claims/0/3/1/0/0"}) {                            // source
-    EXPECT_TRUE(read(place, 0).ok()) << place;
+    EXPECT_TRUE(Read(good, place, 0).ok()) << place;
     for (const Json& value : {Json(1ULL << 32U), Json(-(1LL << 32U)), Json(~0ULL), Json(-1)}) {
-      EXPECT_EQ(read(place, value).code(), absl::StatusCode::kDataLoss) << place << value;
+      EXPECT_EQ(Read(good, place, value).code(), absl::StatusCode::kDataLoss) << place << value;
     }
   }
+  for (const char* place : {"/end", "/placed", "/runtime", "/grace", "/claims/0/3/0/0/5/1/4"}) {
+    EXPECT_TRUE(Read(good, place, 1).ok()) << place;
+    EXPECT_EQ(Read(good, place, ~0ULL).code(), absl::StatusCode::kDataLoss) << place;
+  }
+  const std::string released = EncodeRecord(ClaimReleased{7, 1});
+  EXPECT_TRUE(Read(released, "/claim", 1).ok());
+  EXPECT_EQ(Read(released, "/claim", 1ULL << 32U).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(RecordTest, TheChecksumIsCrc32c) {

@@ -200,7 +200,7 @@ std::span<const Operation> OperationsOf(int i) {
   return std::span(kOperations).first(i % 3 == 0 ? 4 : 3);
 }
 // Rounding to whole elements and picoseconds.
-constexpr double kRounding = 1.0003;
+constexpr double kRounding = 1.0002;
 
 TEST(SanityTest, NoAnswerIsFasterThanMemoryLinksOrNicsAllow) {
   Rng rng(1);
