@@ -286,7 +286,7 @@ void BlockBook::Fill(Block block, WallTime when) {
 }
 
 // Puts healthy hosts of the same cells in the place of those that failed, as far as there are any;
-// returns their names. The other failed ones stay, for they may recover.
+// returns their names. As many of the others stay as the block then lacks, for they may recover.
 std::vector<std::string> BlockBook::ReplaceFailed(Block& block, Sorted& sorted,
                                                   WallTime when) const {
   std::vector<std::string> hosts = AddHosts(block, sorted.fit, when, when);
@@ -295,17 +295,20 @@ std::vector<std::string> BlockBook::ReplaceFailed(Block& block, Sorted& sorted,
   std::map<std::string_view, int> room;
   for (const CellShare& share : block.cells) room[share.cell] = share.hosts;
   for (const std::string& name : hosts) --room[hosts_.Find(name)->pool.cell];
-  std::vector<std::string> stay, unknown;
-  for (const std::string& name : sorted.unfit) {
+  // Who stays the first: those that may recover where they are, those of which nobody knows where
+  // they were, as they have left the fleet, those that moved away, and those of a full cell.
+  const auto rank_of = [&](const std::string& name) {
     const HostState* host = hosts_.Find(name);
-    if (host == nullptr) {
-      unknown.push_back(name);
-    } else if (host->pool == PoolOf(block, host->pool.cell) && --room[host->pool.cell] >= 0) {
-      stay.push_back(name);
-    }
-  }
-  // Of hosts that have left the fleet nobody knows where they were.
-  for (const std::string& name : unknown) {
+    if (host == nullptr) return 1;
+    if (host->pool != PoolOf(block, host->pool.cell)) return 2;
+    return --room[host->pool.cell] >= 0 ? 0 : 3;
+  };
+  std::vector<std::pair<int, std::string>> ranked;
+  for (const std::string& name : sorted.unfit) ranked.emplace_back(rank_of(name), name);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> stay;
+  for (const auto& [rank, name] : ranked) {
     if (std::ssize(hosts) + std::ssize(stay) < block.bought.count) stay.push_back(name);
   }
   sorted = {.fit = hosts, .unfit = stay};

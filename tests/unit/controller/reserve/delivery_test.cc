@@ -156,6 +156,30 @@ TEST(DeliveryTest, AHostIsReplacedByOneOfItsOwnCell) {
   EXPECT_EQ(world.Now(*block)->trouble, "");
 }
 
+// A story of StoryTest, made small: of two hosts that had moved, one new one replaced both.
+TEST(DeliveryTest, AHostThatMovedIsTheBlocksUntilAnotherTakesItsPlace) {
+  BlockWorld world({.hosts = 8, .cells = 2});
+  const auto block =
+      world.Buy({.days = 1, .count = 2, .terms = {.replace = ReplacePolicy::kAutomatic}});
+  world.MoveTo(block->start());
+  ASSERT_EQ(world.Now(*block)->hosts, (Names{"us-00", "us-02"}));
+  world.SetHealthy(4, false);
+  world.SetHealthy(6, false);
+  for (const int host : {0, 2}) {
+    world.host(host).pool.cell = "nn-1";
+    world.Tell(host);
+    world.MoveBy(kMinute);
+  }
+  EXPECT_EQ(world.Now(*block)->hosts, (Names{"us-00", "us-02"}));
+  EXPECT_EQ(world.StateOf(*block), "unavailable");
+  world.SetHealthy(4, true);
+  EXPECT_EQ(world.Now(*block)->hosts, (Names{"us-04", "us-00"}));
+  EXPECT_EQ(world.Now(*block)->trouble, "1 of 2 hosts failed: us-00");
+  world.SetHealthy(6, true);
+  EXPECT_EQ(world.Now(*block)->hosts, (Names{"us-04", "us-06"}));
+  EXPECT_EQ(world.Now(*block)->trouble, "");
+}
+
 TEST(DeliveryTest, AHostThatLeavesTheFleetIsReplacedOrMissed) {
   BlockWorld world({.hosts = 2});
   const auto block = world.Buy({.days = 1});
