@@ -154,10 +154,12 @@ void BlockBook::HandOver(const Block& block, WallTime when) {
   for (const std::string& reservation : heirs) {
     Block heir = *Find(reservation);
     if (&heir.product() != &block.product() || heir.bought.zone != block.bought.zone) continue;
+    const HostBinding binding = BindingOf(heir);
     for (const CellShare& share : heir.cells) {
       int wanted = share.hosts;
       std::erase_if(left, [&](const std::string& host) {
         if (wanted == 0 || hosts_.Find(host)->pool.cell != share.cell) return false;
+        if (!hosts_.CanChoose(host, binding, when)) return false;  // another has it by then
         --wanted;
         heir.hosts.push_back(host);
         return true;

@@ -148,6 +148,11 @@ std::vector<std::string> HostTable::Choose(const Pool& pool, int count, const Ho
   return chosen;
 }
 
+bool HostTable::CanChoose(const std::string& name, const HostBinding& binding, WallTime now) const {
+  const Entry* entry = FindEntry(name);
+  return entry != nullptr && entry->state && RankOf(*entry, binding, now) != kUnfit;
+}
+
 void HostTable::Bind(const std::string& name, HostBinding binding, WallTime now) {
   Entry& entry = hosts_[name];
   const auto place = std::upper_bound(

@@ -86,6 +86,9 @@ class HostTable {
   std::vector<std::string> Choose(const Pool& pool, int count, const HostBinding& binding,
                                   WallTime now) const;
 
+  // Returns whether the host is one that could be chosen.
+  bool CanChoose(const std::string& name, const HostBinding& binding, WallTime now) const;
+
   // Gives a block the right to a host. The host may be unknown at the moment.
   void Bind(const std::string& name, HostBinding binding, WallTime now);
   void Unbind(const std::string& name, std::string_view reservation, WallTime now);

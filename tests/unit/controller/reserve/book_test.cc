@@ -233,6 +233,31 @@ TEST(BookTest, AdjoiningBlocksOfOneOwnerKeepTheirHosts) {
   EXPECT_EQ(world.Now(*next)->hosts, hosts);
 }
 
+// A story of StoryTest, made small: the next block got a host on which another begins then, which
+// had been bound long before its start because the clock was set back.
+TEST(BookTest, AnAdjoiningBlockDoesNotKeepAHostThatIsAnothersByThen) {
+  BlockWorld world({.hosts = 2});
+  const auto other = world.Buy({.days = 1, .owner = "team-b", .start_in_days = 9});
+  world.SetHealthy(0, false);
+  world.SetHealthy(1, false);
+  world.MoveTo(other->start() - kMinute);
+  world.Restart(world.now() - kDay * 8);
+  world.SetHealthy(0, true);
+  ASSERT_EQ(world.Now(*other)->hosts, std::vector<std::string>{"us-00"});
+  world.SetHealthy(1, true);
+  const auto first = world.Buy({.days = 1, .owner = "team-a", .start_in_days = 7});
+  const auto next = world.Buy({.days = 1, .owner = "team-a", .start_in_days = 8});
+  ASSERT_EQ(first->end, other->start());
+  ASSERT_EQ(next->start(), other->start());
+  world.MoveTo(first->start());
+  ASSERT_EQ(world.Now(*first)->hosts, std::vector<std::string>{"us-00"});
+  world.MoveTo(first->end - kMinute);
+  world.Audit();
+  world.MoveTo(next->start());
+  EXPECT_EQ(world.Now(*other)->hosts, std::vector<std::string>{"us-00"});
+  EXPECT_EQ(world.Now(*next)->hosts, std::vector<std::string>{"us-01"});
+}
+
 TEST(BookTest, ABlockWaitsForAHostThatOthersStillUse) {
   BlockWorld world({.hosts = 1});
   const auto first = world.Buy({.days = 1, .owner = "team-a"});
