@@ -142,9 +142,12 @@ class TreePacker {
       if (ReachFrom(0).chips != all_ && !OfferLeastLoaded()) return std::nullopt;
       packing.trees_.push_back(Grow(ChooseRoot()));
     }
-    Even(packing.trees_);
     packing.cables_ = cables_;
-    return packing;
+    std::vector<std::uint64_t> shares;  // rounded up to whole trees
+    for (const Limit& limit : limits_) {
+      shares.push_back((limit.share * count_ + kOneTree - 1) / kOneTree);
+    }
+    return packing.Exchanged(shares);
   }
 
  private:
@@ -258,25 +261,6 @@ class TreePacker {
       if (ReachFrom(chip).links <= links) chosen = chip;
     }
     return chosen;
-  }
-
-  // Lets trees exchange cables until none carries more than its share, rounded up.
-  void Even(std::vector<TreePacking::Tree>& trees) {
-    std::vector<std::uint64_t> most;
-    for (const Limit& limit : limits_) {
-      most.push_back((limit.share * count_ + kOneTree - 1) / kOneTree);
-    }
-    std::size_t heights = 0;
-    std::vector<SpanningTree> changed;
-    for (const TreePacking::Tree& tree : trees) {
-      changed.emplace_back(cables_, tree);
-      heights += tree.back().depth;
-    }
-    const std::size_t height = (heights + trees.size() - 1) / trees.size();
-    for (std::size_t more = 1; more <= kHigherMost; more *= 2) {
-      EvenOut(most, height + more, changed, cables_);
-    }
-    for (std::size_t i = 0; i < trees.size(); ++i) trees[i] = changed[i].Branches();
   }
 
   // Whether the first cable has less to carry for its rate. What goes towards the root counts a
@@ -409,20 +393,47 @@ std::optional<TreePacking> TreePacking::Exactly(const ChipSet& set, const TorusL
   return PackedBetween(set, links, count, count);
 }
 
+TreePacking TreePacking::Exchanged(const std::vector<std::uint64_t>& most) const {
+  TreePacking changed = *this;
+  std::size_t heights = 0;
+  std::vector<SpanningTree> trees;
+  for (const Tree& tree : trees_) {
+    trees.emplace_back(changed.cables_, tree);
+    heights += tree.back().depth;
+  }
+  const std::size_t height = (heights + trees.size() - 1) / trees.size();
+  for (std::size_t more = 1; more <= kHigherMost; more *= 2) {
+    EvenOut(most, height + more, trees, changed.cables_);
+  }
+  for (std::size_t i = 0; i < trees.size(); ++i) changed.trees_[i] = trees[i].Branches();
+  return changed;
+}
+
 TreePacking::Tree TreePacking::From(std::size_t tree, std::size_t root) const {
   return Unrooted(trees_[tree], chips_.size()).From(root);
 }
 
-// The farthest chip from any chip of a tree is one of the two that are farthest apart.
 std::vector<std::size_t> TreePacking::HeightsOf(std::size_t tree) const {
-  const Unrooted unrooted(trees_[tree], chips_.size());
-  const std::size_t one = trees_[tree].back().chip;
-  const std::size_t other = unrooted.From(one).back().chip;
+  const Tree& branches = trees_[tree];
+  // Below each chip, the links to the farthest, and to the farthest over another branch.
+  std::array<std::size_t, 64> below{};
+  std::array<std::size_t, 64> next{};
+  for (std::size_t i = branches.size(); i-- > 0;) {
+    const Branch& branch = branches[i];
+    const std::size_t over = below.at(branch.chip) + 1;
+    next.at(branch.parent) =
+        std::max(next.at(branch.parent), std::min(over, below.at(branch.parent)));
+    below.at(branch.parent) = std::max(below.at(branch.parent), over);
+  }
   std::vector<std::size_t> heights(chips_.size());
-  for (const std::size_t end : {other, unrooted.From(other).back().chip}) {
-    for (const Branch& branch : unrooted.From(end)) {
-      heights[branch.chip] = std::max(heights[branch.chip], branch.depth);
-    }
+  std::array<std::size_t, 64> above{};  // over the parent
+  const std::size_t root = branches.front().parent;
+  heights[root] = below.at(root);
+  for (const Branch& branch : branches) {
+    const bool farthest = below.at(branch.parent) == below.at(branch.chip) + 1;
+    const std::size_t aside = farthest ? next.at(branch.parent) : below.at(branch.parent);
+    above.at(branch.chip) = std::max(above.at(branch.parent), aside) + 1;
+    heights[branch.chip] = std::max(above.at(branch.chip), below.at(branch.chip));
   }
   return heights;
 }

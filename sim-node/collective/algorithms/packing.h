@@ -44,8 +44,13 @@ class TreePacking {
   static std::optional<TreePacking> Exactly(const ChipSet& set, const TorusLinks& links,
                                             std::size_t count);
 
+  // Returns the packing after trees have exchanged cables (tree_exchange.h) until none carries more
+  // trees than `most` says, or no exchange helps that leaves trees nearly as low as they are.
+  TreePacking Exchanged(const std::vector<std::uint64_t>& most) const;
+
   // Returns a tree with another root, a chip of the set.
   Tree From(std::size_t tree, std::size_t root) const;
+  void SetRoot(std::size_t tree, std::size_t root) { trees_[tree] = From(tree, root); }
   // Returns, by chip of the set, how high the tree would be with this root.
   std::vector<std::size_t> HeightsOf(std::size_t tree) const;
 

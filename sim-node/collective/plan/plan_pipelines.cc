@@ -14,6 +14,7 @@
 #include "lib/collective/branchings.h"
 #include "lib/collective/forms.h"
 #include "sim-node/collective/algorithms/branching_steps.h"
+#include "sim-node/collective/algorithms/heads_and_tails.h"
 #include "sim-node/collective/algorithms/packing.h"
 #include "sim-node/collective/algorithms/tree_flow.h"
 #include "sim-node/collective/plan/bound.h"
@@ -88,6 +89,9 @@ std::size_t HeightOf(const TreePacking& packing) {
 // The orders that are tried where links are idle for long; each takes some milliseconds.
 constexpr std::size_t kOrders = 40;
 
+// The part of the time that other pieces must save.
+constexpr VirtualDuration::rep kWorthPieces = 500;
+
 // The most sends of a plan in which pieces flow; few sets need so many.
 constexpr std::uint64_t kFlowSendsMost = 600'000;
 
@@ -111,6 +115,10 @@ class Flows {
   // Lets the pieces flow as they take the least time, and learns for how many steps links are idle.
   void Flow(std::size_t orders) {
     course_ = Best(load_.pieces);
+    if (orders > 0) {
+      packing_ = ShortenWaits(*std::move(packing_), course_.grain);
+      load_.fullest = FullestOf(*packing_);
+    }
     flow_.emplace(*packing_, course_.grain, orders);
     load_.idle_steps = flow_->step_count() - std::min(flow_->step_count(), BusySteps());
   }
@@ -143,7 +151,7 @@ class Flows {
     for (const std::uint64_t pieces : PiecesWorthTrying()) {
       if (time <= TimeEnough()) break;
       const VirtualDuration other = Best(pieces).time;
-      if (!IsMuchLess(other, time)) continue;
+      if (other >= time - time / kWorthPieces) continue;
       time = other;
       best = pieces;
     }

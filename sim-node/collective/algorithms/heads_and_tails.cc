@@ -1,0 +1,184 @@
+#include "sim-node/collective/algorithms/heads_and_tails.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "lib/base/check.h"
+
+namespace tahoma::sim {
+namespace {
+
+// Slow links carry half a piece in a step, so this is the finest that makes a difference.
+constexpr double kFraction = 0.5;
+// How often cables are exchanged: each time, other links may wait.
+constexpr int kRounds = 3;
+// How much higher a tree may become for a root that is nearer to a chip with few cables.
+constexpr std::size_t kHigherMost = 2;
+// Links that take nearly as long as the one that takes the longest: by so many steps less.
+constexpr double kNearly = 2.5;
+
+// A piece on a link.
+struct Task {
+  std::size_t head = 0;
+  std::size_t tail = 0;
+};
+
+// The tasks of each link, numbered as in LoadsOf.
+std::vector<std::vector<Task>> TasksOf(const TreePacking& packing) {
+  std::vector<std::vector<Task>> tasks(2 * packing.cables().size());
+  for (const TreePacking::Tree& tree : packing.trees()) {
+    std::array<std::size_t, 64> below{};  // links from each chip to the farthest below it
+    for (std::size_t i = tree.size(); i-- > 0;) {
+      std::size_t& height = below.at(tree[i].parent);
+      height = std::max(height, below.at(tree[i].chip) + 1);
+    }
+    const std::size_t height = tree.back().depth;
+    for (const TreePacking::Branch& branch : tree) {
+      const std::size_t back = packing.cables()[branch.cable].one == branch.chip ? 0 : 1;
+      const std::size_t under = below.at(branch.chip);
+      const std::size_t beyond = height + branch.depth - 1;
+      tasks[2 * branch.cable + back].push_back({.head = under, .tail = beyond});
+      tasks[2 * branch.cable + 1 - back].push_back({.head = beyond, .tail = under});
+    }
+  }
+  return tasks;
+}
+
+double StepsOfPiece(const TreePacking& packing, std::size_t link, std::uint64_t grain) {
+  return static_cast<double>(packing.fastest()) /
+         static_cast<double>(packing.cables()[link / 2].rate * grain);
+}
+
+// Of the tasks with a head and a tail of so many steps or more, all lie between the two.
+LinkLoad LoadOf(std::vector<Task> tasks, double length) {
+  LinkLoad load{.busy = length * static_cast<double>(tasks.size())};
+  std::ranges::sort(tasks, [](const Task& a, const Task& b) { return a.head > b.head; });
+  std::vector<std::size_t> of_tail;  // how many of those with the longest heads
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const auto& [head, tail] = tasks[i];
+    if (of_tail.size() <= tail) of_tail.resize(tail + 1);
+    ++of_tail[tail];
+    if (i + 1 < tasks.size() && tasks[i + 1].head == head) continue;
+    std::size_t count = 0;
+    for (std::size_t least = of_tail.size(); least-- > 0;) {
+      count += of_tail[least];
+      if (count == 0) continue;
+      load.least = std::max(
+          load.least, static_cast<double>(head + least) + length * static_cast<double>(count));
+    }
+  }
+  return load;
+}
+
+double Least(const std::vector<LinkLoad>& loads) {
+  return std::ranges::max_element(loads, {}, &LinkLoad::least)->least;
+}
+double Busy(const std::vector<LinkLoad>& loads) {
+  return std::ranges::max_element(loads, {}, &LinkLoad::busy)->busy;
+}
+
+// The trees that each cable may carry for all to take no more than so many steps, if they wait for
+// as long as now.
+std::vector<std::uint64_t> TreesWithin(double steps, const TreePacking& packing,
+                                       const std::vector<LinkLoad>& loads, std::uint64_t grain) {
+  std::vector<std::uint64_t> most;
+  for (std::size_t cable = 0; cable < packing.cables().size(); ++cable) {
+    const LinkLoad& there = loads[2 * cable];
+    const LinkLoad& back = loads[2 * cable + 1];
+    const double waits = std::max(there.least - there.busy, back.least - back.busy);
+    const double trees = std::max(0.0, steps - waits) / StepsOfPiece(packing, 2 * cable, grain);
+    most.push_back(static_cast<std::uint64_t>(trees + 1e-6));
+  }
+  return most;
+}
+
+bool IsWithin(const TreePacking& packing, const std::vector<std::uint64_t>& most) {
+  for (std::size_t cable = 0; cable < most.size(); ++cable) {
+    if (packing.cables()[cable].trees > most[cable]) return false;
+  }
+  return true;
+}
+
+// Lets links that wait carry fewer trees; false when no others can carry more.
+bool Level(TreePacking& packing, std::uint64_t grain) {
+  const std::vector<LinkLoad> loads = LoadsOf(packing, grain);
+  const double least = Least(loads);
+  for (double steps = Busy(loads) + kFraction; steps < least; steps += kFraction) {
+    const std::vector<std::uint64_t> most = TreesWithin(steps, packing, loads, grain);
+    TreePacking changed = packing.Exchanged(most);
+    if (!IsWithin(changed, most) || Least(LoadsOf(changed, grain)) >= least) continue;
+    packing = std::move(changed);
+    return true;
+  }
+  return false;
+}
+
+// By chip, how far away these cables are from it in the tree, together.
+std::vector<std::size_t> Distances(const TreePacking::Tree& tree, const std::vector<bool>& cables) {
+  std::array<std::size_t, 64> below{};  // how many of the cables
+  std::size_t all = 0;
+  std::size_t from_root = 0;
+  for (std::size_t i = tree.size(); i-- > 0;) {
+    const std::size_t here = cables[tree[i].cable] ? 1 : 0;
+    all += here;
+    from_root += here * tree[i].depth;
+    below.at(tree[i].parent) += below.at(tree[i].chip) + here;
+  }
+  std::vector<std::size_t> distances(tree.size() + 1);
+  distances[tree.front().parent] = from_root;
+  for (const TreePacking::Branch& branch : tree) {
+    const std::size_t nearer = below.at(branch.chip);
+    const std::size_t same = cables[branch.cable] ? 1 : 0;
+    distances[branch.chip] = distances[branch.parent] + (all - nearer - same) - nearer;
+  }
+  return distances;
+}
+
+// Moves the roots of trees nearer to the cables that take the longest.
+TreePacking WithNearRoots(TreePacking packing, std::uint64_t grain) {
+  const std::vector<LinkLoad> loads = LoadsOf(packing, grain);
+  const double least = Least(loads);
+  const double busy = Busy(loads);
+  std::vector<bool> longest(packing.cables().size());
+  for (std::size_t link = 0; link < loads.size(); ++link) {
+    if (loads[link].least <= least - kNearly || loads[link].busy <= busy - 1) continue;
+    longest[link / 2] = true;
+  }
+  for (std::size_t tree = 0; tree < packing.trees().size(); ++tree) {
+    const std::vector<std::size_t> heights = packing.HeightsOf(tree);
+    const std::vector<std::size_t> distances = Distances(packing.trees()[tree], longest);
+    const std::size_t highest = *std::ranges::min_element(heights) + kHigherMost;
+    std::size_t best = packing.trees()[tree].front().parent;
+    for (std::size_t root = 0; root < heights.size(); ++root) {
+      if (heights[root] > highest) continue;
+      if (std::pair(distances[root], heights[root]) < std::pair(distances[best], heights[best])) {
+        best = root;
+      }
+    }
+    if (best != packing.trees()[tree].front().parent) packing.SetRoot(tree, best);
+  }
+  return packing;
+}
+
+}  // namespace
+
+std::vector<LinkLoad> LoadsOf(const TreePacking& packing, std::uint64_t grain) {
+  TAHOMA_CHECK(grain > 0);
+  std::vector<LinkLoad> loads;
+  for (std::vector<Task>& tasks : TasksOf(packing)) {
+    loads.push_back(LoadOf(std::move(tasks), StepsOfPiece(packing, loads.size(), grain)));
+  }
+  return loads;
+}
+
+TreePacking ShortenWaits(TreePacking packing, std::uint64_t grain) {
+  for (int round = 0; round < kRounds && Level(packing, grain); ++round) {
+  }
+  const double least = Least(LoadsOf(packing, grain));
+  TreePacking near = WithNearRoots(packing, grain);
+  return Least(LoadsOf(near, grain)) <= least + kFraction ? near : packing;
+}
+
+}  // namespace tahoma::sim
