@@ -12,6 +12,8 @@ namespace {
 
 // Slow links carry half a piece in a step, so this is the finest that makes a difference.
 constexpr double kFraction = 0.5;
+// The most numbers of steps that are tried each time, the least first.
+constexpr double kTriesMost = 12;
 // How often cables are exchanged: each time, other links may wait.
 constexpr int kRounds = 3;
 // How much higher a tree may become for a root that is nearer to a chip with few cables.
@@ -25,7 +27,7 @@ struct Task {
   std::size_t tail = 0;
 };
 
-// The tasks of each link, numbered as in LoadsOf.
+// The tasks of each link, numbered as in StepsOfLinks.
 std::vector<std::vector<Task>> TasksOf(const TreePacking& packing) {
   std::vector<std::vector<Task>> tasks(2 * packing.cables().size());
   for (const TreePacking::Tree& tree : packing.trees()) {
@@ -52,8 +54,8 @@ double StepsOfPiece(const TreePacking& packing, std::size_t link, std::uint64_t 
 }
 
 // Of the tasks with a head and a tail of so many steps or more, all lie between the two.
-LinkLoad LoadOf(std::vector<Task> tasks, double length) {
-  LinkLoad load{.busy = length * static_cast<double>(tasks.size())};
+LinkSteps StepsOf(std::vector<Task> tasks, double length) {
+  LinkSteps steps{.busy = length * static_cast<double>(tasks.size())};
   std::ranges::sort(tasks, [](const Task& a, const Task& b) { return a.head > b.head; });
   std::vector<std::size_t> of_tail;  // how many of those with the longest heads
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -65,28 +67,29 @@ LinkLoad LoadOf(std::vector<Task> tasks, double length) {
     for (std::size_t least = of_tail.size(); least-- > 0;) {
       count += of_tail[least];
       if (count == 0) continue;
-      load.least = std::max(
-          load.least, static_cast<double>(head + least) + length * static_cast<double>(count));
+      steps.least = std::max(
+          steps.least, static_cast<double>(head + least) + length * static_cast<double>(count));
     }
   }
-  return load;
+  return steps;
 }
 
-double Least(const std::vector<LinkLoad>& loads) {
-  return std::ranges::max_element(loads, {}, &LinkLoad::least)->least;
+double Least(const std::vector<LinkSteps>& of_links) {
+  return std::ranges::max_element(of_links, {}, &LinkSteps::least)->least;
 }
-double Busy(const std::vector<LinkLoad>& loads) {
-  return std::ranges::max_element(loads, {}, &LinkLoad::busy)->busy;
+double Busy(const std::vector<LinkSteps>& of_links) {
+  return std::ranges::max_element(of_links, {}, &LinkSteps::busy)->busy;
 }
 
 // The trees that each cable may carry for all to take no more than so many steps, if they wait for
 // as long as now.
 std::vector<std::uint64_t> TreesWithin(double steps, const TreePacking& packing,
-                                       const std::vector<LinkLoad>& loads, std::uint64_t grain) {
+                                       const std::vector<LinkSteps>& of_links,
+                                       std::uint64_t grain) {
   std::vector<std::uint64_t> most;
   for (std::size_t cable = 0; cable < packing.cables().size(); ++cable) {
-    const LinkLoad& there = loads[2 * cable];
-    const LinkLoad& back = loads[2 * cable + 1];
+    const LinkSteps& there = of_links[2 * cable];
+    const LinkSteps& back = of_links[2 * cable + 1];
     const double waits = std::max(there.least - there.busy, back.least - back.busy);
     const double trees = std::max(0.0, steps - waits) / StepsOfPiece(packing, 2 * cable, grain);
     most.push_back(static_cast<std::uint64_t>(trees + 1e-6));
@@ -103,12 +106,14 @@ bool IsWithin(const TreePacking& packing, const std::vector<std::uint64_t>& most
 
 // Lets links that wait carry fewer trees; false when no others can carry more.
 bool Level(TreePacking& packing, std::uint64_t grain) {
-  const std::vector<LinkLoad> loads = LoadsOf(packing, grain);
-  const double least = Least(loads);
-  for (double steps = Busy(loads) + kFraction; steps < least; steps += kFraction) {
-    const std::vector<std::uint64_t> most = TreesWithin(steps, packing, loads, grain);
+  const std::vector<LinkSteps> of_links = StepsOfLinks(packing, grain);
+  const double busy = Busy(of_links);
+  const double least = Least(of_links);
+  const double more = std::max(kFraction, (least - busy) / kTriesMost);
+  for (double steps = busy + more; steps < least; steps += more) {
+    const std::vector<std::uint64_t> most = TreesWithin(steps, packing, of_links, grain);
     TreePacking changed = packing.Exchanged(most);
-    if (!IsWithin(changed, most) || Least(LoadsOf(changed, grain)) >= least) continue;
+    if (!IsWithin(changed, most) || Least(StepsOfLinks(changed, grain)) >= least) continue;
     packing = std::move(changed);
     return true;
   }
@@ -138,12 +143,12 @@ std::vector<std::size_t> Distances(const TreePacking::Tree& tree, const std::vec
 
 // Moves the roots of trees nearer to the cables that take the longest.
 TreePacking WithNearRoots(TreePacking packing, std::uint64_t grain) {
-  const std::vector<LinkLoad> loads = LoadsOf(packing, grain);
-  const double least = Least(loads);
-  const double busy = Busy(loads);
+  const std::vector<LinkSteps> of_links = StepsOfLinks(packing, grain);
+  const double least = Least(of_links);
+  const double busy = Busy(of_links);
   std::vector<bool> longest(packing.cables().size());
-  for (std::size_t link = 0; link < loads.size(); ++link) {
-    if (loads[link].least <= least - kNearly || loads[link].busy <= busy - 1) continue;
+  for (std::size_t link = 0; link < of_links.size(); ++link) {
+    if (of_links[link].least <= least - kNearly || of_links[link].busy <= busy - 1) continue;
     longest[link / 2] = true;
   }
   for (std::size_t tree = 0; tree < packing.trees().size(); ++tree) {
@@ -164,21 +169,21 @@ TreePacking WithNearRoots(TreePacking packing, std::uint64_t grain) {
 
 }  // namespace
 
-std::vector<LinkLoad> LoadsOf(const TreePacking& packing, std::uint64_t grain) {
+std::vector<LinkSteps> StepsOfLinks(const TreePacking& packing, std::uint64_t grain) {
   TAHOMA_CHECK(grain > 0);
-  std::vector<LinkLoad> loads;
+  std::vector<LinkSteps> of_links;
   for (std::vector<Task>& tasks : TasksOf(packing)) {
-    loads.push_back(LoadOf(std::move(tasks), StepsOfPiece(packing, loads.size(), grain)));
+    of_links.push_back(StepsOf(std::move(tasks), StepsOfPiece(packing, of_links.size(), grain)));
   }
-  return loads;
+  return of_links;
 }
 
 TreePacking ShortenWaits(TreePacking packing, std::uint64_t grain) {
   for (int round = 0; round < kRounds && Level(packing, grain); ++round) {
   }
-  const double least = Least(LoadsOf(packing, grain));
+  const double least = Least(StepsOfLinks(packing, grain));
   TreePacking near = WithNearRoots(packing, grain);
-  return Least(LoadsOf(near, grain)) <= least + kFraction ? near : packing;
+  return Least(StepsOfLinks(near, grain)) <= least ? near : packing;
 }
 
 }  // namespace tahoma::sim

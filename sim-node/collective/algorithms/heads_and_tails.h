@@ -1,8 +1,8 @@
 // Changes packed trees such that pieces flow along them in fewer steps (tree_flow.h).
 //
-//   const std::vector<LinkLoad> loads = LoadsOf(packing, /*grain=*/2);
-//   loads[link].least;                                   // no order of the pieces takes fewer steps
-//   packing = ShortenWaits(std::move(packing), /*grain=*/2);
+//   const std::vector<LinkSteps> steps = StepsOfLinks(packing, /*grain=*/2);
+//   steps[0].least;                               // no order of the pieces takes fewer steps
+//   const TreePacking better = ShortenWaits(packing, /*grain=*/2);
 //
 // A link may begin a piece when all that the piece needs has had time to come to it (the piece's
 // head there), and must end it so early that the rest can follow (its tail). Where all pieces of a
@@ -29,18 +29,18 @@
 
 namespace tahoma::sim {
 
-// What a link has to carry, in steps in which the fastest link carries `grain` pieces.
-struct LinkLoad {
-  double busy = 0;
-  double least = 0;  // with heads and tails
+// How many steps a link takes. In each, the fastest link carries `grain` pieces.
+struct LinkSteps {
+  double busy = 0;   // with its pieces alone
+  double least = 0;  // with their heads and tails
 };
 
-// Returns the loads of the links: 2 i is that of cable i from its one chip to the other, 2 i + 1
+// Returns the steps of the links: 2 i are those of cable i from its one chip to the other, 2 i + 1
 // back.
-std::vector<LinkLoad> LoadsOf(const TreePacking& packing, std::uint64_t grain);
+std::vector<LinkSteps> StepsOfLinks(const TreePacking& packing, std::uint64_t grain);
 
-// Returns a packing of as many trees in which the link that takes the longest takes fewer steps, if
-// one is found by exchanges of cables, and no more in any case. Takes some milliseconds.
+// Returns a packing of as many trees in which the link that takes the longest takes fewer steps
+// where exchanges of cables achieve that, and never more. Takes some milliseconds.
 TreePacking ShortenWaits(TreePacking packing, std::uint64_t grain);
 
 }  // namespace tahoma::sim

@@ -114,6 +114,21 @@ TEST(PackingTest, TreesOfAnUltraServerAreHardlyHigherThanTheyMustBe) {
   }
 }
 
+TEST(PackingTest, ATreeIsAsHighAsItIsFromEachOfItsRoots) {
+  auto packing = Packed(kAllChips & ~ChipMask{0x8042}, UltraServer(), 20);
+  ASSERT_TRUE(packing.has_value());
+  for (std::size_t tree = 0; tree < packing->trees().size(); ++tree) {
+    const std::vector<std::size_t> heights = packing->HeightsOf(tree);
+    ASSERT_EQ(heights.size(), packing->chips().size());
+    for (std::size_t root = 0; root < heights.size(); ++root) {
+      EXPECT_EQ(packing->From(tree, root).back().depth, heights[root]);
+    }
+    packing->SetRoot(tree, 5);
+    EXPECT_EQ(packing->trees()[tree].front().parent, 5U);
+    EXPECT_EQ(packing->HeightsOf(tree), heights);
+  }
+}
+
 TEST(PackingTest, ThereAreNoTreesForWhoIsCutOff) {
   TorusLinks links = Instance();
   for (const torus::Axis axis : {torus::Axis::kX, torus::Axis::kY}) {
