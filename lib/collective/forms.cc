@@ -238,7 +238,7 @@ double StripedTime(const Form& form, double on_links, const LinkCosts& costs) {
 std::vector<ChunkCourse> ChunkCourses(std::uint64_t sends) {
   constexpr std::uint64_t kSendsMost = 400'000;
   std::vector<ChunkCourse> courses = {{}};
-  for (std::uint64_t stripes = 1; stripes <= kFlowStripesMost; stripes *= 2) {
+  for (std::uint64_t stripes = 1; stripes <= kTreeStripesMost; stripes *= 2) {
     for (std::uint64_t chunks = 2; chunks * stripes * sends <= kSendsMost; chunks *= 2) {
       courses.push_back({.chunks = chunks, .stripes = stripes});
       const std::uint64_t more = chunks / 2 * 3;
@@ -351,7 +351,7 @@ Form TreeCourse::Broadcast(const Cut& worst, std::uint64_t farthest) const {
 
 Form TreeCourse::Evenly(std::uint64_t steps) const {
   Form form = Of(steps, steps, steps * bundle, chips * parts * fastest);
-  form.even_stripes = kFlowStripesMost;
+  form.even_stripes = kTreeStripesMost;
   return form;
 }
 

@@ -50,8 +50,11 @@ inline constexpr std::uint64_t kTreePiecesMax = 256;
 // for buffers so small that starts count more than bytes.
 inline constexpr std::uint64_t kTreeBundles[] = {2, 4};
 
-// The most stripes that are worth their sends where data flows through trees.
-inline constexpr std::uint64_t kFlowStripesMost = LinkCosts{}.stripes;
+// The most stripes that are worth their sends where data spreads along trees.
+inline constexpr std::uint64_t kTreeStripesMost = LinkCosts{}.stripes;
+// The same where pieces flow up and back along packed trees. Steps in which links have nothing to
+// carry yet last as long as the others, with many stripes hardly longer than a start.
+inline constexpr std::uint64_t kFlowStripesMost = 12;
 
 // How a buffer flows through trees: in so many chunks of each stripe.
 struct ChunkCourse {

@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "lib/base/check.h"
+#include "sim-node/collective/algorithms/tree_order.h"
 
 namespace tahoma::sim {
 namespace {
 
 // Slow links carry half a piece in a step, so this is the finest that makes a difference.
 constexpr double kFraction = 0.5;
+// Where links take so many times as long as they are busy, other shares change little.
+constexpr double kWaitsMost = 1.25;
 // The most numbers of steps that are tried each time, the least first.
 constexpr double kTriesMost = 12;
 // How often cables are exchanged: each time, other links may wait.
@@ -27,10 +31,11 @@ struct Task {
   std::size_t tail = 0;
 };
 
-// The tasks of each link, numbered as in StepsOfLinks.
-std::vector<std::vector<Task>> TasksOf(const TreePacking& packing) {
-  std::vector<std::vector<Task>> tasks(2 * packing.cables().size());
-  for (const TreePacking::Tree& tree : packing.trees()) {
+// Calls visit(tree, link, task) for every piece on every link, numbered as in StepsOfLinks.
+template <typename Visit>
+void ForEachTask(const TreePacking& packing, const Visit& visit) {
+  for (std::size_t number = 0; number < packing.trees().size(); ++number) {
+    const TreePacking::Tree& tree = packing.trees()[number];
     std::array<std::size_t, 64> below{};  // links from each chip to the farthest below it
     for (std::size_t i = tree.size(); i-- > 0;) {
       std::size_t& height = below.at(tree[i].parent);
@@ -41,11 +46,10 @@ std::vector<std::vector<Task>> TasksOf(const TreePacking& packing) {
       const std::size_t back = packing.cables()[branch.cable].one == branch.chip ? 0 : 1;
       const std::size_t under = below.at(branch.chip);
       const std::size_t beyond = height + branch.depth - 1;
-      tasks[2 * branch.cable + back].push_back({.head = under, .tail = beyond});
-      tasks[2 * branch.cable + 1 - back].push_back({.head = beyond, .tail = under});
+      visit(number, 2 * branch.cable + back, Task{.head = under, .tail = beyond});
+      visit(number, 2 * branch.cable + 1 - back, Task{.head = beyond, .tail = under});
     }
   }
-  return tasks;
 }
 
 double StepsOfPiece(const TreePacking& packing, std::size_t link, std::uint64_t grain) {
@@ -109,6 +113,7 @@ bool Level(TreePacking& packing, std::uint64_t grain) {
   const std::vector<LinkSteps> of_links = StepsOfLinks(packing, grain);
   const double busy = Busy(of_links);
   const double least = Least(of_links);
+  if (least > busy * kWaitsMost) return false;
   const double more = std::max(kFraction, (least - busy) / kTriesMost);
   for (double steps = busy + more; steps < least; steps += more) {
     const std::vector<std::uint64_t> most = TreesWithin(steps, packing, of_links, grain);
@@ -141,16 +146,23 @@ std::vector<std::size_t> Distances(const TreePacking::Tree& tree, const std::vec
   return distances;
 }
 
-// Moves the roots of trees nearer to the cables that take the longest.
-TreePacking WithNearRoots(TreePacking packing, std::uint64_t grain) {
+// Whether each link takes nearly as many steps as the one that takes the most, and carries as much.
+std::vector<bool> LongestLinks(const TreePacking& packing, std::uint64_t grain) {
   const std::vector<LinkSteps> of_links = StepsOfLinks(packing, grain);
   const double least = Least(of_links);
   const double busy = Busy(of_links);
-  std::vector<bool> longest(packing.cables().size());
-  for (std::size_t link = 0; link < of_links.size(); ++link) {
-    if (of_links[link].least <= least - kNearly || of_links[link].busy <= busy - 1) continue;
-    longest[link / 2] = true;
+  std::vector<bool> longest;
+  for (const LinkSteps& link : of_links) {
+    longest.push_back(link.least > least - kNearly && link.busy > busy - 1);
   }
+  return longest;
+}
+
+// Moves the roots of trees nearer to the cables that take the longest.
+TreePacking WithNearRoots(TreePacking packing, std::uint64_t grain) {
+  const std::vector<bool> links = LongestLinks(packing, grain);
+  std::vector<bool> longest;  // cables
+  for (std::size_t i = 0; i < links.size(); i += 2) longest.push_back(links[i] || links[i + 1]);
   for (std::size_t tree = 0; tree < packing.trees().size(); ++tree) {
     const std::vector<std::size_t> heights = packing.HeightsOf(tree);
     const std::vector<std::size_t> distances = Distances(packing.trees()[tree], longest);
@@ -167,12 +179,30 @@ TreePacking WithNearRoots(TreePacking packing, std::uint64_t grain) {
   return packing;
 }
 
+// By tree, how much longer its heads are than the shortest, on those links that take the longest
+// and have to wait. Its tails are the same, on the links back.
+std::vector<std::size_t> LatenessOf(const TreePacking& packing, std::uint64_t grain) {
+  const std::vector<bool> longest = LongestLinks(packing, grain);
+  std::vector<std::size_t> least(longest.size(), std::numeric_limits<std::size_t>::max());
+  ForEachTask(packing, [&](std::size_t, std::size_t link, Task task) {
+    least[link] = std::min(least[link], task.head);
+  });
+  std::vector<std::size_t> lateness(packing.trees().size());
+  ForEachTask(packing, [&](std::size_t tree, std::size_t link, Task task) {
+    if (longest[link] && least[link] > 1) lateness[tree] += task.head - least[link];
+  });
+  return lateness;
+}
+
 }  // namespace
 
 std::vector<LinkSteps> StepsOfLinks(const TreePacking& packing, std::uint64_t grain) {
   TAHOMA_CHECK(grain > 0);
+  std::vector<std::vector<Task>> all(2 * packing.cables().size());
+  ForEachTask(packing,
+              [&](std::size_t, std::size_t link, Task task) { all[link].push_back(task); });
   std::vector<LinkSteps> of_links;
-  for (std::vector<Task>& tasks : TasksOf(packing)) {
+  for (std::vector<Task>& tasks : all) {
     of_links.push_back(StepsOf(std::move(tasks), StepsOfPiece(packing, of_links.size(), grain)));
   }
   return of_links;
@@ -183,7 +213,9 @@ TreePacking ShortenWaits(TreePacking packing, std::uint64_t grain) {
   }
   const double least = Least(StepsOfLinks(packing, grain));
   TreePacking near = WithNearRoots(packing, grain);
-  return Least(StepsOfLinks(near, grain)) <= least ? near : packing;
+  if (Least(StepsOfLinks(near, grain)) <= least) packing = std::move(near);
+  packing.Arrange(EvenOrder(packing, LatenessOf(packing, grain)));
+  return packing;
 }
 
 }  // namespace tahoma::sim

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "lib/base/check.h"
 #include "lib/base/rng.h"
@@ -436,6 +437,13 @@ std::vector<std::size_t> TreePacking::HeightsOf(std::size_t tree) const {
     heights[branch.chip] = std::max(above.at(branch.chip), below.at(branch.chip));
   }
   return heights;
+}
+
+void TreePacking::Arrange(const std::vector<std::size_t>& order) {
+  TAHOMA_CHECK(order.size() == trees_.size());
+  std::vector<Tree> arranged;
+  for (const std::size_t tree : order) arranged.push_back(std::move(trees_[tree]));
+  trees_ = std::move(arranged);
 }
 
 std::uint64_t TreePacking::fastest() const { return FastestOf(cables_); }

@@ -51,6 +51,8 @@ class TreePacking {
   // Returns a tree with another root, a chip of the set.
   Tree From(std::size_t tree, std::size_t root) const;
   void SetRoot(std::size_t tree, std::size_t root) { trees_[tree] = From(tree, root); }
+  // Arranges the trees in another order, which has the number of each.
+  void Arrange(const std::vector<std::size_t>& order);
   // Returns, by chip of the set, how high the tree would be with this root.
   std::vector<std::size_t> HeightsOf(std::size_t tree) const;
 

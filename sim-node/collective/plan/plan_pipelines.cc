@@ -93,7 +93,7 @@ constexpr std::size_t kOrders = 40;
 constexpr VirtualDuration::rep kWorthPieces = 500;
 
 // The most sends of a plan in which pieces flow; few sets need so many.
-constexpr std::uint64_t kFlowSendsMost = 600'000;
+constexpr std::uint64_t kFlowSendsMost = 800'000;
 
 // Pieces that flow along packed trees, and how.
 class Flows {

@@ -74,7 +74,7 @@ void SpreadOver(const std::vector<StepWork*>& steps, VirtualDuration kept) {
 std::vector<std::size_t> StripesOf(const PlanOptions& options) {
   if (options.stripes != 0) return {static_cast<std::size_t>(options.stripes)};
   std::vector<std::size_t> all;
-  for (std::size_t stripes = 1; stripes <= collective::kFlowStripesMost; stripes *= 2) {
+  for (std::size_t stripes = 1; stripes <= collective::kTreeStripesMost; stripes *= 2) {
     all.push_back(stripes);
   }
   return all;
