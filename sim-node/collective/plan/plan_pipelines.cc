@@ -198,10 +198,12 @@ class Flows {
     return all;
   }
 
-  // The steps that the fullest cable needs.
+  // The steps that the fullest cable needs. Its part of the pieces is a quotient, so a whole number
+  // of steps may come out a little higher.
   std::size_t BusySteps() const {
-    return static_cast<std::size_t>(std::ceil(load_.fullest * static_cast<double>(load_.pieces) /
-                                              static_cast<double>(course_.grain)));
+    const double steps =
+        load_.fullest * static_cast<double>(load_.pieces) / static_cast<double>(course_.grain);
+    return static_cast<std::size_t>(std::ceil(steps - 1e-6));
   }
 
   const Question& asked_;
