@@ -53,8 +53,8 @@ void ForEachTask(const TreePacking& packing, const Visit& visit) {
 }
 
 double StepsOfPiece(const TreePacking& packing, std::size_t link, std::uint64_t grain) {
-  return static_cast<double>(packing.fastest()) /
-         static_cast<double>(packing.cables()[link / 2].rate * grain);
+  const TreePacking::Cable& cable = packing.cables()[link / 2];
+  return static_cast<double>(packing.fastest()) / static_cast<double>(cable.rate * grain);
 }
 
 // Of the tasks with a head and a tail of so many steps or more, all lie between the two.

@@ -122,9 +122,9 @@ TEST(HeadsAndTailsTest, SlowLinksTakeLongerAndCoarserStepsAreFewer) {
   const auto coarse = StepsOfLinks(packing, 4);
   for (std::size_t link = 0; link < fine.size(); ++link) {
     const TreePacking::Cable& cable = packing.cables()[link / 2];
-    const auto steps = static_cast<double>(cable.trees * packing.fastest() / cable.rate);
-    EXPECT_EQ(fine[link].busy, steps);
-    EXPECT_EQ(coarse[link].busy * 4, steps);
+    const std::uint64_t steps = cable.trees * packing.fastest() / cable.rate;
+    EXPECT_EQ(fine[link].busy, static_cast<double>(steps));
+    EXPECT_EQ(coarse[link].busy * 4, static_cast<double>(steps));
     EXPECT_GE(fine[link].least, fine[link].busy);
     EXPECT_LE(coarse[link].least, fine[link].least);
   }

@@ -22,9 +22,7 @@ using testing::Instance;
 using testing::SlowCable;
 using testing::UltraServer;
 using torus::Axis;
-using torus::ChipIndex;
 using torus::ChipMask;
-using torus::Direction;
 
 constexpr std::uint64_t kMiB = 1 << 20, kGiB = kMiB << 10;
 
