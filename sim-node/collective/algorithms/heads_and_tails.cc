@@ -21,7 +21,7 @@ constexpr double kTriesMost = 12;
 // How often cables are exchanged: each time, other links may wait.
 constexpr int kRounds = 3;
 // How much higher a tree may become for a root that is nearer to a chip with few cables.
-constexpr std::size_t kHigherMost = 2;
+constexpr std::size_t kRootHigherMost = 2;
 // Links that take nearly as long as the one that takes the longest: by so many steps less.
 constexpr double kNearly = 2.5;
 
@@ -108,9 +108,9 @@ bool IsWithin(const TreePacking& packing, const std::vector<std::uint64_t>& most
   return true;
 }
 
-// Lets links that wait carry fewer trees; false when no others can carry more.
-bool Level(TreePacking& packing, std::uint64_t grain) {
-  const std::vector<LinkSteps> of_links = StepsOfLinks(packing, grain);
+// Lets links that wait carry fewer trees; false when no others can carry more. Keeps the steps of
+// the packing's links.
+bool Level(TreePacking& packing, std::vector<LinkSteps>& of_links, std::uint64_t grain) {
   const double busy = Busy(of_links);
   const double least = Least(of_links);
   if (least > busy * kWaitsMost) return false;
@@ -118,8 +118,11 @@ bool Level(TreePacking& packing, std::uint64_t grain) {
   for (double steps = busy + more; steps < least; steps += more) {
     const std::vector<std::uint64_t> most = TreesWithin(steps, packing, of_links, grain);
     TreePacking changed = packing.Exchanged(most);
-    if (!IsWithin(changed, most) || Least(StepsOfLinks(changed, grain)) >= least) continue;
+    if (!IsWithin(changed, most)) continue;
+    std::vector<LinkSteps> after = StepsOfLinks(changed, grain);
+    if (Least(after) >= least) continue;
     packing = std::move(changed);
+    of_links = std::move(after);
     return true;
   }
   return false;
@@ -147,8 +150,7 @@ std::vector<std::size_t> Distances(const TreePacking::Tree& tree, const std::vec
 }
 
 // Whether each link takes nearly as many steps as the one that takes the most, and carries as much.
-std::vector<bool> LongestLinks(const TreePacking& packing, std::uint64_t grain) {
-  const std::vector<LinkSteps> of_links = StepsOfLinks(packing, grain);
+std::vector<bool> LongestLinks(const std::vector<LinkSteps>& of_links) {
   const double least = Least(of_links);
   const double busy = Busy(of_links);
   std::vector<bool> longest;
@@ -159,14 +161,14 @@ std::vector<bool> LongestLinks(const TreePacking& packing, std::uint64_t grain) 
 }
 
 // Moves the roots of trees nearer to the cables that take the longest.
-TreePacking WithNearRoots(TreePacking packing, std::uint64_t grain) {
-  const std::vector<bool> links = LongestLinks(packing, grain);
+TreePacking WithNearRoots(TreePacking packing, const std::vector<LinkSteps>& of_links) {
+  const std::vector<bool> links = LongestLinks(of_links);
   std::vector<bool> longest;  // cables
   for (std::size_t i = 0; i < links.size(); i += 2) longest.push_back(links[i] || links[i + 1]);
   for (std::size_t tree = 0; tree < packing.trees().size(); ++tree) {
     const std::vector<std::size_t> heights = packing.HeightsOf(tree);
     const std::vector<std::size_t> distances = Distances(packing.trees()[tree], longest);
-    const std::size_t highest = *std::ranges::min_element(heights) + kHigherMost;
+    const std::size_t highest = *std::ranges::min_element(heights) + kRootHigherMost;
     std::size_t best = packing.trees()[tree].front().parent;
     for (std::size_t root = 0; root < heights.size(); ++root) {
       if (heights[root] > highest) continue;
@@ -181,8 +183,9 @@ TreePacking WithNearRoots(TreePacking packing, std::uint64_t grain) {
 
 // By tree, how much longer its heads are than the shortest, on those links that take the longest
 // and have to wait. Its tails are the same, on the links back.
-std::vector<std::size_t> LatenessOf(const TreePacking& packing, std::uint64_t grain) {
-  const std::vector<bool> longest = LongestLinks(packing, grain);
+std::vector<std::size_t> LatenessOf(const TreePacking& packing,
+                                    const std::vector<LinkSteps>& of_links) {
+  const std::vector<bool> longest = LongestLinks(of_links);
   std::vector<std::size_t> least(longest.size(), std::numeric_limits<std::size_t>::max());
   ForEachTask(packing, [&](std::size_t, std::size_t link, Task task) {
     least[link] = std::min(least[link], task.head);
@@ -209,12 +212,16 @@ std::vector<LinkSteps> StepsOfLinks(const TreePacking& packing, std::uint64_t gr
 }
 
 TreePacking ShortenWaits(TreePacking packing, std::uint64_t grain) {
-  for (int round = 0; round < kRounds && Level(packing, grain); ++round) {
+  std::vector<LinkSteps> of_links = StepsOfLinks(packing, grain);
+  for (int round = 0; round < kRounds && Level(packing, of_links, grain); ++round) {
   }
-  const double least = Least(StepsOfLinks(packing, grain));
-  TreePacking near = WithNearRoots(packing, grain);
-  if (Least(StepsOfLinks(near, grain)) <= least) packing = std::move(near);
-  packing.Arrange(EvenOrder(packing, LatenessOf(packing, grain)));
+  TreePacking near = WithNearRoots(packing, of_links);
+  std::vector<LinkSteps> of_near = StepsOfLinks(near, grain);
+  if (Least(of_near) <= Least(of_links)) {
+    packing = std::move(near);
+    of_links = std::move(of_near);
+  }
+  packing.Arrange(EvenOrder(packing, LatenessOf(packing, of_links)));
   return packing;
 }
 

@@ -151,7 +151,7 @@ class Flows {
     for (const std::uint64_t pieces : PiecesWorthTrying()) {
       if (time <= TimeEnough()) break;
       const VirtualDuration other = Best(pieces).time;
-      if (other >= time - time / kWorthPieces) continue;
+      if (!IsMuchLess(other, time, kWorthPieces)) continue;
       time = other;
       best = pieces;
     }

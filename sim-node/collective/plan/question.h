@@ -69,9 +69,10 @@ void SpreadOver(const std::vector<StepWork*>& steps, VirtualDuration kept);
 // the others.
 std::vector<std::size_t> StripesOf(const PlanOptions& options);
 
-// Whether one time is less than another by so much that more sends are worth it.
-inline bool IsMuchLess(VirtualDuration time, VirtualDuration other) {
-  return time < other - other / 250;
+// Whether one time is less than another by so much that more sends are worth it: by this part.
+inline bool IsMuchLess(VirtualDuration time, VirtualDuration other,
+                       VirtualDuration::rep part = 250) {
+  return time < other - other / part;
 }
 
 // The phases that the operation needs, in order; a broadcast is made as an all-gather is.

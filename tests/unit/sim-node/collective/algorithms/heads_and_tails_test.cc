@@ -6,19 +6,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <vector>
 
 #include "lib/base/rng.h"
 #include "sim-node/collective/algorithms/tree_flow.h"
 #include "sim-node/collective/plan/plan.h"
+#include "tests/unit/sim-node/collective/algorithms/packings.h"
 #include "tests/unit/sim-node/collective/support.h"
 
 namespace tahoma::sim {
 namespace {
 
+using testing::ExpectSpanningTrees;
 using testing::Instance;
+using testing::Packed;
 using testing::SlowCable;
 using testing::UltraServer;
 using torus::ChipMask;
@@ -27,12 +29,6 @@ using torus::ChipMask;
 // cables.
 constexpr ChipMask kHalfIsHealthy = kAllChips & ~(ChipMask{0b111} << 42 | ChipMask{1} << 37 |
                                                   ChipMask{1} << 50 | ChipMask{1} << 55);
-
-TreePacking Packed(ChipMask mask, const TorusLinks& links, std::size_t count) {
-  auto packing = TreePacking::Of(SetOf(MembersOf(mask), links), links, count);
-  EXPECT_TRUE(packing.has_value());
-  return *packing;
-}
 
 double Least(const TreePacking& packing, std::uint64_t grain) {
   const auto of_links = StepsOfLinks(packing, grain);
@@ -128,21 +124,6 @@ TEST(HeadsAndTailsTest, SlowLinksTakeLongerAndCoarserStepsAreFewer) {
     EXPECT_GE(fine[link].least, fine[link].busy);
     EXPECT_LE(coarse[link].least, fine[link].least);
   }
-}
-
-void ExpectSpanningTrees(const TreePacking& packing) {
-  std::vector<std::uint64_t> uses(packing.cables().size());
-  for (const TreePacking::Tree& tree : packing.trees()) {
-    ASSERT_EQ(tree.size() + 1, packing.chips().size());
-    ChipMask reached = ChipMask{1} << tree.front().parent;
-    for (const TreePacking::Branch& branch : tree) {
-      EXPECT_NE(reached >> branch.parent & 1, 0U);
-      EXPECT_EQ(reached >> branch.chip & 1, 0U);
-      reached |= ChipMask{1} << branch.chip;
-      ++uses[branch.cable];
-    }
-  }
-  for (std::size_t i = 0; i < uses.size(); ++i) EXPECT_EQ(packing.cables()[i].trees, uses[i]);
 }
 
 TEST(HeadsAndTailsTest, LinksThatWaitCarryFewerTreesAndTheOthersAFewMore) {

@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "sim-node/collective/plan/plan.h"
+#include "tests/unit/sim-node/collective/algorithms/packings.h"
 #include "tests/unit/sim-node/collective/support.h"
 
 namespace tahoma::sim {
 namespace {
 
 using testing::Instance;
+using testing::Packed;
 using testing::SlowCable;
 using testing::UltraServer;
 using torus::Axis;
@@ -28,12 +30,6 @@ constexpr ChipMask kSquareOfThree = 0x0777;
 
 Layout WholeBuffer(std::uint64_t elements) {
   return {.element_bytes = 4, .bounds = {0, elements}, .fixed = false};
-}
-
-TreePacking Packed(ChipMask mask, const TorusLinks& links, std::size_t count) {
-  auto packing = TreePacking::Of(SetOf(MembersOf(mask), links), links, count);
-  EXPECT_TRUE(packing.has_value());
-  return *std::move(packing);
 }
 
 using Ends = std::pair<ChipIndex, ChipIndex>;

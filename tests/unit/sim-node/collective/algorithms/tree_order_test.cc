@@ -10,6 +10,7 @@
 
 #include "lib/base/rng.h"
 #include "sim-node/collective/plan/plan.h"
+#include "tests/unit/sim-node/collective/algorithms/packings.h"
 #include "tests/unit/sim-node/collective/support.h"
 
 namespace tahoma::sim {
@@ -19,10 +20,7 @@ using testing::UltraServer;
 using torus::ChipMask;
 
 TreePacking Packed(ChipMask mask, std::size_t count) {
-  const TorusLinks links = UltraServer();
-  auto packing = TreePacking::Of(SetOf(MembersOf(mask), links), links, count);
-  EXPECT_TRUE(packing.has_value());
-  return *packing;
+  return testing::Packed(mask, UltraServer(), count);
 }
 
 std::vector<std::size_t> Numbers(std::size_t count) {
