@@ -21,7 +21,7 @@ constexpr double kTriesMost = 12;
 // How often cables are exchanged: each time, other links may wait.
 constexpr int kRounds = 3;
 // How much higher a tree may become for a root that is nearer to a chip with few cables.
-constexpr std::size_t kRootHigherMost = 2;
+constexpr std::size_t kRootHigherMost = 1;
 // Links that take nearly as long as the one that takes the longest: by so many steps less.
 constexpr double kNearly = 2.5;
 
@@ -117,6 +117,7 @@ bool Level(TreePacking& packing, std::vector<LinkSteps>& of_links, std::uint64_t
   const double more = std::max(kFraction, (least - busy) / kTriesMost);
   for (double steps = busy + more; steps < least; steps += more) {
     const std::vector<std::uint64_t> most = TreesWithin(steps, packing, of_links, grain);
+    if (!packing.CanCarry(most)) continue;
     TreePacking changed = packing.Exchanged(most);
     if (!IsWithin(changed, most)) continue;
     std::vector<LinkSteps> after = StepsOfLinks(changed, grain);

@@ -33,11 +33,21 @@ constexpr std::uint64_t kExcess = 20;  // a 20th
 constexpr std::size_t kOffTheMiddle = 1;
 // So many trees that use a cable towards their roots count as one tree more.
 constexpr std::uint64_t kTreesForSum = 128;
+// A packing is even enough when no cable is farther above its share than this part of it. The least
+// part beyond is found by doubling it, and then so many halvings between the last two.
+constexpr double kAboveLeast = 1.0 / 512;
+constexpr int kHalvings = 3;
 // How much higher than trees are on average one may become by an exchange, if need be.
 constexpr std::size_t kHigherMost = 4;
 
-std::vector<Cable> CablesOf(const ChipSet& set, const TorusLinks& links) {
+// The cables between chips of a set, and the two links of each.
+struct Joints {
   std::vector<Cable> cables;
+  std::vector<std::array<LinkId, 2>> links;
+};
+
+Joints JointsOf(const ChipSet& set, const TorusLinks& links) {
+  Joints joints;
   for (LinkId link = 0; link < links.id_count(); ++link) {
     if (links.capacity(link) == 0) continue;
     const torus::Hop hop = links.HopOf(link);
@@ -47,9 +57,11 @@ std::vector<Cable> CablesOf(const ChipSet& set, const TorusLinks& links) {
     const LinkId back = TorusLinks::IdOf(hop.to, hop.axis, Opposite(hop.direction));
     const std::uint64_t rate = std::min(links.capacity(link), links.capacity(back));
     if (rate == 0) continue;
-    cables.push_back({.one = set.PlaceOf(hop.from), .other = set.PlaceOf(hop.to), .rate = rate});
+    joints.cables.push_back(
+        {.one = set.PlaceOf(hop.from), .other = set.PlaceOf(hop.to), .rate = rate});
+    joints.links.push_back({link, back});
   }
-  return cables;
+  return joints;
 }
 
 // The links, each as slow as the slower direction of its cable.
@@ -103,12 +115,16 @@ class TreePacker {
  public:
   TreePacker(const ChipSet& set, const TorusLinks& links, const collective::Cut& worst,
              std::size_t least, std::size_t most)
-      : all_(set.size() == 64 ? ~ChipMask{0} : Bit(static_cast<int>(set.size())) - 1),
-        cables_(CablesOf(set, links)),
-        order_(cables_.size()),
+      : packing_(links.torus()),
+        all_(set.size() == 64 ? ~ChipMask{0} : Bit(static_cast<int>(set.size())) - 1),
         ports_of_(set.size()),
-        sums_over_(2 * cables_.size()),
         roots_(set.size()) {
+    Joints joints = JointsOf(set, links);
+    cables_ = std::move(joints.cables);
+    packing_.links_ = std::move(joints.links);
+    packing_.chips_ = set.chips();
+    order_.resize(cables_.size());
+    sums_over_.resize(2 * cables_.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     for (const std::size_t cable : order_) {
       for (const std::size_t chip : {cables_[cable].one, cables_[cable].other}) {
@@ -134,21 +150,14 @@ class TreePacker {
     }
   }
 
-  std::optional<TreePacking> Pack(const ChipSet& set) {
-    TreePacking packing;
-    packing.chips_ = set.chips();
+  std::optional<TreePacking> Pack() {
     for (std::size_t tree = 0; tree < count_; ++tree) {
       random_ = rng_.Next();
       OfferCables(tree);
       if (ReachFrom(0).chips != all_ && !OfferLeastLoaded()) return std::nullopt;
-      packing.trees_.push_back(Grow(ChooseRoot()));
+      packing_.trees_.push_back(Grow(ChooseRoot()));
     }
-    packing.cables_ = cables_;
-    std::vector<std::uint64_t> shares;  // rounded up to whole trees
-    for (const Limit& limit : limits_) {
-      shares.push_back((limit.share * count_ + kOneTree - 1) / kOneTree);
-    }
-    return packing.Exchanged(shares);
+    return packing_.Exchanged(EvenLoads());
   }
 
  private:
@@ -170,20 +179,49 @@ class TreePacker {
     std::size_t links = 0;  // to the farthest of them
   };
 
-  // The number of trees, of these, at which whole trees exceed the share of a cable by the least.
+  // The trees that each cable may carry for none to be farther above its share than this part.
+  std::vector<std::uint64_t> LoadsWithin(double above) const {
+    std::vector<std::uint64_t> loads;
+    for (const Limit& limit : limits_) {
+      // The share of each tree was rounded down to parts of one.
+      const double share = static_cast<double>((limit.share + 1) * count_) / kOneTree;
+      loads.push_back(static_cast<std::uint64_t>(share * (1 + above)));
+    }
+    return loads;
+  }
+
+  // The trees of each cable in the packing in which the fullest is the nearest to its share.
+  // Rounding up is always possible.
+  std::vector<std::uint64_t> EvenLoads() const {
+    const double rounded_up = ExcessOf(count_);
+    if (rounded_up <= kAboveLeast) return LoadsWithin(rounded_up);
+    double below = 0;
+    double above = kAboveLeast;
+    for (; !packing_.CanCarry(LoadsWithin(above)); above *= 2) below = above;
+    for (int i = 0; i < kHalvings && below > 0; ++i) {
+      const double middle = (below + above) / 2;
+      (packing_.CanCarry(LoadsWithin(middle)) ? above : below) = middle;
+    }
+    return LoadsWithin(above);
+  }
+
+  // By which part of its share the share of a cable is exceeded the most when that of each is
+  // rounded up to whole trees.
+  double ExcessOf(std::size_t count) const {
+    std::uint64_t excess = 0;  // in parts of one
+    for (const Limit& limit : limits_) {
+      const std::uint64_t share = limit.share * count;
+      const std::uint64_t whole = (share + kOneTree - 1) / kOneTree * kOneTree;
+      if (share > 0) excess = std::max(excess, (whole - share) * kOneTree / share);
+    }
+    return static_cast<double>(excess) / kOneTree;
+  }
+
+  // The number of trees, of these, at which that is the least.
   std::size_t EvenCount(std::size_t fewest, std::size_t most) const {
     std::size_t best = most;
-    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
     for (std::size_t count = most; count >= fewest; --count) {
-      std::uint64_t excess = 0;  // of a cable's share, in parts of one
-      for (const Limit& limit : limits_) {
-        const std::uint64_t share = limit.share * count;
-        const std::uint64_t whole = (share + kOneTree - 1) / kOneTree * kOneTree;
-        if (share > 0) excess = std::max(excess, (whole - share) * kOneTree / share);
-      }
-      if (excess >= least) continue;
-      least = excess;
-      best = count;
+      if (ExcessOf(count) < ExcessOf(best)) best = count;
     }
     return best;
   }
@@ -324,8 +362,9 @@ class TreePacker {
     return tree;
   }
 
+  TreePacking packing_;  // as far as it is
+  std::vector<Cable>& cables_ = packing_.cables_;
   const ChipMask all_;
-  std::vector<Cable> cables_;
   std::size_t count_ = 0;                    // of trees
   std::vector<Limit> limits_;                // of each cable
   std::vector<std::size_t> order_;           // of the cables
@@ -346,7 +385,7 @@ std::optional<TreePacking> PackedBetween(const ChipSet& set, const TorusLinks& l
   TAHOMA_CHECK(set.size() > 1 && least > 0 && least <= most);
   const collective::Cut worst = collective::WorstPartition(SlowerDirections(links), set.mask());
   if (worst.rate == 0) return std::nullopt;
-  return TreePacker(set, links, worst, least, most).Pack(set);
+  return TreePacker(set, links, worst, least, most).Pack();
 }
 
 // A tree by the cables at each chip.
@@ -408,6 +447,21 @@ TreePacking TreePacking::Exchanged(const std::vector<std::uint64_t>& most) const
   }
   for (std::size_t i = 0; i < trees.size(); ++i) changed.trees_[i] = trees[i].Branches();
   return changed;
+}
+
+bool TreePacking::CanCarry(const std::vector<std::uint64_t>& most) const {
+  TAHOMA_CHECK(most.size() == cables_.size());
+  std::vector<std::uint64_t> rates(static_cast<std::size_t>(torus_.chip_count()) *
+                                   collective::kPortsPerChip);
+  for (std::size_t cable = 0; cable < most.size(); ++cable) {
+    for (const LinkId link : links_[cable]) rates[link] = most[cable];
+  }
+  ChipMask set = 0;
+  for (const torus::ChipIndex chip : chips_) set |= Bit(chip.value());
+  const collective::Cut worst =
+      collective::WorstPartition(collective::DomainLinks(torus_, rates, {}), set);
+  return static_cast<Wide>(worst.rate) * chips_.size() >=
+         static_cast<Wide>(worst.blocks) * trees_.size();
 }
 
 TreePacking::Tree TreePacking::From(std::size_t tree, std::size_t root) const {

@@ -20,7 +20,7 @@ constexpr int kImprovementsMost = 3;
 // By how many steps what makes the last links wait comes earlier in the next order.
 constexpr std::uint32_t kHurry = 5;
 // So many orders in a row that do not help are the last.
-constexpr std::size_t kInVainMost = 20;
+constexpr std::size_t kInVainMost = 12;
 
 // The tasks of a link that may be done, by their rank.
 class ReadyTasks {

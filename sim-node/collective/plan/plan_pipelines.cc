@@ -245,6 +245,7 @@ absl::StatusOr<Plan> PlanFlow(const Question& asked) {
     const bool enough = flows.Best(pieces).time <= flows.TimeEnough();
     if (pieces != flows.pieces()) flows.Pack(pieces);
     flows.Flow(enough ? 0 : kOrders);
+    if (enough && flows.TimeOfCourse() > flows.TimeEnough()) flows.Flow(kOrders);
   }
   return FinishStripes(asked, flows.course().stripes, [&](const Layout& layout, Stripe stripe) {
     return flows.flow().Steps(layout, stripe);

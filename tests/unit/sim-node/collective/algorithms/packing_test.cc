@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -107,6 +108,84 @@ TEST(PackingTest, TreesOfAnUltraServerAreHardlyHigherThanTheyMustBe) {
     EXPECT_LE(static_cast<double>(sum), 6.7 * static_cast<double>(packing->trees().size()));
     EXPECT_GE(roots.size(), 7U);
   }
+}
+
+// Calls visit(part of each chip, number of parts) for every partition of so many chips.
+template <typename Visit>
+void ForEachPartition(std::size_t chips, std::vector<std::size_t>& part_of, std::size_t parts,
+                      const Visit& visit) {
+  if (part_of.size() == chips) return visit(part_of, parts);
+  for (std::size_t part = 0; part <= parts; ++part) {
+    part_of.push_back(part);
+    ForEachPartition(chips, part_of, std::max(parts, part + 1), visit);
+    part_of.pop_back();
+  }
+}
+
+// Between the parts of any partition each tree uses a cable less than there are parts.
+bool HasRoomBetweenAllParts(const TreePacking& packing, const std::vector<std::uint64_t>& most) {
+  bool has_room = true;
+  std::vector<std::size_t> part_of;
+  ForEachPartition(packing.chips().size(), part_of, 0,
+                   [&](const std::vector<std::size_t>& of, std::size_t parts) {
+                     std::uint64_t room = 0;
+                     for (std::size_t i = 0; i < most.size(); ++i) {
+                       const TreePacking::Cable& cable = packing.cables()[i];
+                       if (of[cable.one] != of[cable.other]) room += most[i];
+                     }
+                     has_room = has_room && room >= packing.trees().size() * (parts - 1);
+                   });
+  return has_room;
+}
+
+// 400 random limits of sets of seven chips, half of which are just enough or not.
+TEST(PackingTest, CablesCanCarryTreesIfThereIsRoomBetweenAllParts) {
+  Rng rng(3);
+  int can = 0;
+  for (int i = 0; i < 400; ++i) {
+    const ChipMask mask = i % 2 == 0 ? 0x0376 : 0x0773;
+    const auto packing = Packed(mask, Instance(), 12);
+    ASSERT_TRUE(packing.has_value());
+    std::vector<std::uint64_t> most;
+    for (const TreePacking::Cable& cable : packing->cables()) {
+      most.push_back(cable.trees + rng.Below(3) - std::min<std::uint64_t>(cable.trees, 1));
+    }
+    EXPECT_EQ(packing->CanCarry(most), HasRoomBetweenAllParts(*packing, most)) << i;
+    if (!packing->CanCarry(most)) continue;
+    ++can;
+    const TreePacking exchanged = packing->Exchanged(most);
+    for (std::size_t cable = 0; cable < most.size(); ++cable) {
+      EXPECT_LE(exchanged.cables()[cable].trees, most[cable]) << i;
+    }
+  }
+  EXPECT_GT(can, 100);
+  EXPECT_LT(can, 300);
+}
+
+// Degraded cables have shares that are no whole numbers of trees: rounded up, each by itself, the
+// fullest would be as much as 1.7 % above its share.
+TEST(PackingTest, SlowCablesAreRoundedDownWhereOthersCanCarryMore) {
+  double sum = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Rng rng(seed);
+    TorusLinks links = UltraServer();
+    for (std::uint64_t i = rng.Below(6); i < 6; ++i) {
+      testing::SlowCable(links, static_cast<int>(rng.Below(64)), torus::kAxes.at(rng.Below(3)),
+                         static_cast<std::uint16_t>(300 + rng.Below(600)));
+    }
+    const TreePacking packing = testing::Packed(kAllChips, links, 250);
+    const collective::Cut worst = collective::WorstPartition(DomainLinksOf(links), kAllChips);
+    double fullest = 0;
+    for (const TreePacking::Cable& cable : packing.cables()) {
+      const double share = static_cast<double>(packing.trees().size()) *
+                           static_cast<double>(cable.rate) * static_cast<double>(worst.blocks) /
+                           static_cast<double>(worst.rate) / 64;
+      fullest = std::max(fullest, static_cast<double>(cable.trees) / share);
+    }
+    EXPECT_LE(fullest, 1.0125) << "seed " << seed;
+    sum += fullest;
+  }
+  EXPECT_LE(sum / 40, 1.005);
 }
 
 TEST(PackingTest, ATreeIsAsHighAsItIsFromEachOfItsRoots) {
