@@ -282,12 +282,13 @@ std::uint64_t FlowPieces(std::uint64_t chips) {
 }
 
 Picoseconds FlowTime(const FlowLoad& load, const FlowCourse& course, const LinkCosts& costs) {
+  TAHOMA_CHECK(course.grain > 0);
   const auto stripes = static_cast<double>(course.stripes);
   const double step = static_cast<double>(load.on_fastest.count()) *
                       static_cast<double>(course.grain) / static_cast<double>(load.pieces);
   const double busy =
       load.fullest * static_cast<double>(load.pieces) / static_cast<double>(course.grain);
-  const double steps = busy + static_cast<double>(load.idle_steps);
+  const double steps = busy + static_cast<double>(load.idle_steps) * load.SlownessAt(course.grain);
   const auto start = static_cast<double>((costs.step + costs.hop).count());
   // Either the links are never idle, or each stripe waits for the start of its own next step.
   const double time =
@@ -313,10 +314,15 @@ FlowCourse BestFlow(const FlowLoad& load, std::uint64_t stripes, const LinkCosts
   const double grain =
       std::clamp(best_step / std::max(piece, 1.0), least, static_cast<double>(load.pieces));
   FlowCourse best;
-  for (const double one : {std::floor(grain), std::ceil(grain)}) {
-    FlowCourse course{.grain = static_cast<std::uint64_t>(one), .stripes = stripes};
+  const auto consider = [&](std::uint64_t one) {
+    FlowCourse course{.grain = one, .stripes = stripes};
     course.time = FlowTime(load, course, costs);
     if (course.time < best.time) best = course;
+  };
+  consider(static_cast<std::uint64_t>(std::floor(grain)));
+  consider(static_cast<std::uint64_t>(std::ceil(grain)));
+  for (auto one = static_cast<std::uint64_t>(least); one <= load.slowness.size(); ++one) {
+    if (one <= load.pieces) consider(one);
   }
   return best;
 }

@@ -37,6 +37,10 @@ constexpr std::uint64_t kTreesForSum = 128;
 // part beyond is found by doubling it, and then so many halvings between the last two.
 constexpr double kAboveLeast = 1.0 / 512;
 constexpr int kHalvings = 3;
+// Cables of less than one of these parts of the highest rate are left out, the most of them first,
+// if all takes no more than one of so many parts longer without them.
+constexpr std::array<std::uint64_t, 4> kSlowParts = {8, 16, 32, 64};
+constexpr std::uint64_t kMissed = 256;
 // How much higher than trees are on average one may become by an exchange, if need be.
 constexpr std::size_t kHigherMost = 4;
 
@@ -46,7 +50,8 @@ struct Joints {
   std::vector<std::array<LinkId, 2>> links;
 };
 
-Joints JointsOf(const ChipSet& set, const TorusLinks& links) {
+// Cables of a lower rate are left out.
+Joints JointsOf(const ChipSet& set, const TorusLinks& links, std::uint64_t least_rate) {
   Joints joints;
   for (LinkId link = 0; link < links.id_count(); ++link) {
     if (links.capacity(link) == 0) continue;
@@ -56,7 +61,7 @@ Joints JointsOf(const ChipSet& set, const TorusLinks& links) {
     if (!set.HasBothEnds(hop)) continue;
     const LinkId back = TorusLinks::IdOf(hop.to, hop.axis, Opposite(hop.direction));
     const std::uint64_t rate = std::min(links.capacity(link), links.capacity(back));
-    if (rate == 0) continue;
+    if (rate == 0 || rate < least_rate) continue;
     joints.cables.push_back(
         {.one = set.PlaceOf(hop.from), .other = set.PlaceOf(hop.to), .rate = rate});
     joints.links.push_back({link, back});
@@ -64,14 +69,15 @@ Joints JointsOf(const ChipSet& set, const TorusLinks& links) {
   return joints;
 }
 
-// The links, each as slow as the slower direction of its cable.
-collective::DomainLinks SlowerDirections(const TorusLinks& links) {
+// The links, each as slow as the slower direction of its cable, but for those of a lower rate.
+collective::DomainLinks SlowerDirections(const TorusLinks& links, std::uint64_t least_rate) {
   std::vector<std::uint64_t> rates(links.id_count());
   for (LinkId link = 0; link < links.id_count(); ++link) {
     if (links.capacity(link) == 0) continue;
     const torus::Hop hop = links.HopOf(link);
     const LinkId back = TorusLinks::IdOf(hop.to, hop.axis, Opposite(hop.direction));
-    rates[link] = std::min(links.capacity(link), links.capacity(back));
+    const std::uint64_t rate = std::min(links.capacity(link), links.capacity(back));
+    rates[link] = rate < least_rate ? 0 : rate;
   }
   return {links.torus(), rates, {}};
 }
@@ -114,12 +120,12 @@ std::uint64_t FastestOf(const std::vector<Cable>& cables) {
 class TreePacker {
  public:
   TreePacker(const ChipSet& set, const TorusLinks& links, const collective::Cut& worst,
-             std::size_t least, std::size_t most)
+             std::uint64_t least_rate, std::size_t least, std::size_t most)
       : packing_(links.torus()),
         all_(set.size() == 64 ? ~ChipMask{0} : Bit(static_cast<int>(set.size())) - 1),
         ports_of_(set.size()),
         roots_(set.size()) {
-    Joints joints = JointsOf(set, links);
+    Joints joints = JointsOf(set, links, least_rate);
     cables_ = std::move(joints.cables);
     packing_.links_ = std::move(joints.links);
     packing_.chips_ = set.chips();
@@ -379,13 +385,38 @@ class TreePacker {
 
 namespace {
 
+// A rate, and the worst partition of a set without cables that are slower.
+struct Usable {
+  std::uint64_t least_rate = 0;
+  collective::Cut worst;
+};
+
+// Returns the highest rate of some below which cables are hardly missed. A piece is on such a cable
+// for long, and so are those that wait for it.
+Usable UsableOf(const ChipSet& set, const TorusLinks& links) {
+  Usable usable{.worst = collective::WorstPartition(SlowerDirections(links, 0), set.mask())};
+  const Joints joints = JointsOf(set, links, 0);
+  std::uint64_t slowest = std::numeric_limits<std::uint64_t>::max();
+  for (const Cable& cable : joints.cables) slowest = std::min(slowest, cable.rate);
+  const std::uint64_t fastest = FastestOf(joints.cables);
+  for (const std::uint64_t part : kSlowParts) {
+    if (usable.worst.rate == 0 || slowest >= fastest / part) break;
+    const collective::Cut without =
+        collective::WorstPartition(SlowerDirections(links, fastest / part), set.mask());
+    const Wide much = static_cast<Wide>(usable.worst.blocks) * without.rate * (kMissed + 1);
+    if (much < static_cast<Wide>(without.blocks) * usable.worst.rate * kMissed) continue;
+    return {.least_rate = fastest / part, .worst = without};
+  }
+  return usable;
+}
+
 // A number of trees between these.
 std::optional<TreePacking> PackedBetween(const ChipSet& set, const TorusLinks& links,
                                          std::size_t least, std::size_t most) {
   TAHOMA_CHECK(set.size() > 1 && least > 0 && least <= most);
-  const collective::Cut worst = collective::WorstPartition(SlowerDirections(links), set.mask());
-  if (worst.rate == 0) return std::nullopt;
-  return TreePacker(set, links, worst, least, most).Pack();
+  const Usable usable = UsableOf(set, links);
+  if (usable.worst.rate == 0) return std::nullopt;
+  return TreePacker(set, links, usable.worst, usable.least_rate, least, most).Pack();
 }
 
 // A tree by the cables at each chip.

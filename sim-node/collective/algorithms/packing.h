@@ -14,6 +14,8 @@
 // (tree_exchange.h) until none is farther above its share than whole trees require: some shares are
 // rounded down and others up.
 //
+// Cables so slow that a piece would be on one for long carry no trees where they are hardly missed.
+//
 // Thread safety: immutable after construction.
 
 #pragma once

@@ -3,6 +3,7 @@
 #include <absl/functional/function_ref.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -86,6 +87,45 @@ std::size_t HeightOf(const TreePacking& packing) {
   return (sum + packing.trees().size() - 1) / packing.trees().size();
 }
 
+// The steps from the root to the chip that is the farthest in time, on average.
+double WayOf(const TreePacking& packing, std::uint64_t grain) {
+  std::vector<double> length;  // of each cable
+  for (const TreePacking::Cable& cable : packing.cables()) {
+    length.push_back(std::max(
+        1.0, static_cast<double>(packing.fastest()) / static_cast<double>(cable.rate * grain)));
+  }
+  double sum = 0;
+  for (const TreePacking::Tree& tree : packing.trees()) {
+    std::array<double, 64> way{};
+    double longest = 0;
+    for (const TreePacking::Branch& branch : tree) {
+      way.at(branch.chip) = way.at(branch.parent) + length[branch.cable];
+      longest = std::max(longest, way.at(branch.chip));
+    }
+    sum += longest;
+  }
+  return sum / static_cast<double>(packing.trees().size());
+}
+
+// The most pieces that the fastest link carries in a step for slow ones to carry one.
+constexpr std::uint64_t kCoarsest = 8;
+
+// By grain, from 1, how many times as long the ways are as over fast links; nothing where no link
+// is slower than the slow ones of a healthy torus.
+std::vector<double> SlownessOf(const TreePacking& packing, std::uint64_t least_grain) {
+  std::vector<double> slowness;
+  const bool slow = std::ranges::any_of(packing.cables(), [&](const TreePacking::Cable& cable) {
+    return cable.trees > 0 &&
+           cable.rate * std::max<std::uint64_t>(least_grain, 2) < packing.fastest();
+  });
+  if (!slow) return slowness;
+  const double height = static_cast<double>(HeightOf(packing));
+  for (std::uint64_t grain = 1; grain <= kCoarsest; ++grain) {
+    slowness.push_back(std::max(1.0, WayOf(packing, grain) / height));
+  }
+  return slowness;
+}
+
 // The orders that are tried where links are idle for long; each takes some milliseconds.
 constexpr std::size_t kOrders = 40;
 
@@ -107,6 +147,7 @@ class Flows {
     load_.pieces = packing_->trees().size();
     load_.fullest = FullestOf(*packing_);
     load_.least_grain = LeastGrainOf(*packing_);
+    load_.slowness = SlownessOf(*packing_, load_.least_grain);
     load_.on_fastest = TransferTime(asked_.request.bytes, packing_->fastest());
     if (load_.idle_steps == 0) load_.idle_steps = HeightOf(*packing_);
     return true;
@@ -120,7 +161,9 @@ class Flows {
       load_.fullest = FullestOf(*packing_);
     }
     flow_.emplace(*packing_, course_.grain, orders);
-    load_.idle_steps = flow_->step_count() - std::min(flow_->step_count(), BusySteps());
+    const std::size_t idle = flow_->step_count() - std::min(flow_->step_count(), BusySteps());
+    load_.idle_steps = static_cast<std::size_t>(
+        std::lround(static_cast<double>(idle) / load_.SlownessAt(course_.grain)));
   }
 
   // The best course of so many pieces, which load the links as these do, in the fewest stripes that
@@ -184,7 +227,9 @@ class Flows {
     const auto on_fastest = static_cast<double>(load_.on_fastest.count());
     for (std::uint64_t stripes = 2; stripes <= collective::kFlowStripesMost; ++stripes) {
       const double step = start * static_cast<double>(stripes) / static_cast<double>(stripes - 1);
-      for (std::uint64_t grain = load_.least_grain; grain <= 2 * load_.least_grain; ++grain) {
+      const std::uint64_t coarsest =
+          std::max<std::uint64_t>(2 * load_.least_grain, load_.slowness.size());
+      for (std::uint64_t grain = load_.least_grain; grain <= coarsest; ++grain) {
         const auto pieces =
             static_cast<std::uint64_t>(on_fastest * static_cast<double>(grain) / step);
         if (pieces > load_.pieces && Sends(pieces, stripes) <= kFlowSendsMost) {

@@ -320,9 +320,11 @@ double FollowedFlow(const FlowLoad& load, const FlowCourse& course, const LinkCo
   const double part = static_cast<double>(load.on_fastest.count()) *
                       static_cast<double>(course.grain) /
                       static_cast<double>(load.pieces * course.stripes);
+  const double idle = static_cast<double>(load.idle_steps) *
+                      (course.grain > load.slowness.size() ? 1 : load.slowness[course.grain - 1]);
   std::vector<double> arrived(course.stripes);
   double free = 0;
-  for (double step = 0; step < busy + static_cast<double>(load.idle_steps); ++step) {
+  for (double step = 0; step < busy + idle; ++step) {
     for (double& last : arrived) {
       free = std::max(free, last + static_cast<double>(costs.step.count())) + part;
       last = free + static_cast<double>(costs.hop.count());
@@ -335,10 +337,11 @@ TEST(FlowCourseTest, NoOtherGrainIsFasterByMoreThanAStep) {
   Rng rng(5);
   const LinkCosts costs;
   for (int i = 0; i < 300; ++i) {
-    const FlowLoad load{.pieces = 50 + rng.Below(450),
-                        .on_fastest = std::chrono::microseconds(20 + rng.Below(8000)),
-                        .fullest = 0.3 + static_cast<double>(rng.Below(200)) / 100,
-                        .idle_steps = 1 + rng.Below(14)};
+    FlowLoad load{.pieces = 50 + rng.Below(450),
+                  .on_fastest = std::chrono::microseconds(20 + rng.Below(8000)),
+                  .fullest = 0.3 + static_cast<double>(rng.Below(200)) / 100,
+                  .idle_steps = 1 + rng.Below(14)};
+    if (i % 3 == 0) load.slowness = {2.2, 1.3, 1.1, 1.02};
     const std::uint64_t stripes = 1 + rng.Below(4);
     const FlowCourse best = BestFlow(load, stripes, costs);
     ASSERT_EQ(best.stripes, stripes);
@@ -352,6 +355,21 @@ TEST(FlowCourseTest, NoOtherGrainIsFasterByMoreThanAStep) {
           << i << " " << grain;
     }
   }
+}
+
+// Eight pieces of a step cross a link of an eighth of the highest rate in it, one takes eight.
+TEST(FlowCourseTest, StepsHaveMorePiecesWhereLinksAreSlow) {
+  FlowLoad load{.pieces = 500,
+                .on_fastest = std::chrono::microseconds(1000),
+                .fullest = 0.5,
+                .idle_steps = 7};
+  const FlowCourse fast = BestFlow(load, 8, LinkCosts{});
+  ASSERT_EQ(fast.grain, 1U);
+  load.slowness = {3.5, 2, 1.4, 1.1};
+  const FlowCourse slow = BestFlow(load, 8, LinkCosts{});
+  EXPECT_GT(slow.grain, 1U);
+  EXPECT_GT(slow.time, fast.time);
+  EXPECT_LT(slow.time, FlowTime(load, {.grain = 1, .stripes = 8}, LinkCosts{}));
 }
 
 }  // namespace

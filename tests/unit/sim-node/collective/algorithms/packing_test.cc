@@ -188,6 +188,24 @@ TEST(PackingTest, SlowCablesAreRoundedDownWhereOthersCanCarryMore) {
   EXPECT_LE(sum / 40, 1.005);
 }
 
+// The cable from chip 0 to its next one along X works at a thousandth of its rate.
+TEST(PackingTest, AVerySlowCableCarriesTreesOnlyWhereItIsMissed) {
+  TorusLinks links = UltraServer();
+  testing::SlowCable(links, 0, torus::Axis::kX, 1);
+  const auto is_slow = [](const TreePacking& packing, const TreePacking::Cable& cable) {
+    return packing.chips()[cable.one] == ChipIndex(0) &&
+           packing.chips()[cable.other] == ChipIndex(1);
+  };
+  const TreePacking whole = testing::Packed(kAllChips, links, 100);
+  EXPECT_EQ(whole.cables().size(), 191U);
+  EXPECT_TRUE(std::ranges::none_of(
+      whole.cables(), [&](const TreePacking::Cable& cable) { return is_slow(whole, cable); }));
+  const TreePacking pair = testing::Packed(0x3, links, 100);
+  ASSERT_EQ(pair.cables().size(), 1U);
+  EXPECT_TRUE(is_slow(pair, pair.cables()[0]));
+  EXPECT_EQ(pair.cables()[0].trees, pair.trees().size());
+}
+
 TEST(PackingTest, ATreeIsAsHighAsItIsFromEachOfItsRoots) {
   auto packing = Packed(kAllChips & ~ChipMask{0x8042}, UltraServer(), 20);
   ASSERT_TRUE(packing.has_value());

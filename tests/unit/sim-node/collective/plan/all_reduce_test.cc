@@ -210,6 +210,26 @@ TEST(AllReduceTest, DamagedUltraServersComeCloseToTheirBound) {
   EXPECT_LE(large.most, 1.055);
 }
 
+// A piece is on a slow cable for several steps, unless steps have so many pieces that such a cable
+// carries one in each.
+TEST(AllReduceTest, CablesThatAllDifferAreLoadedInProportionToTheirRates) {
+  std::vector<Case> cases;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    Rng rng(seed);
+    Case one{.links = UltraServer(LinkTiming{}), .mask = kAllChips};
+    for (int chip = 0; chip < 64; ++chip) {
+      for (const torus::Axis axis : torus::kAxes) {
+        SlowCable(one.links, chip, axis, static_cast<std::uint16_t>(200 + rng.Below(801)));
+      }
+    }
+    cases.push_back(std::move(one));
+  }
+  const Ratios middle = RatiosOf(cases, 64 * kMiB);
+  EXPECT_LE(middle.mean, 1.07);
+  EXPECT_LE(middle.most, 1.085);
+  EXPECT_LE(RatiosOf(cases, 256 * kMiB).most, 1.05);
+}
+
 // On links of a hundredth of their rate few bytes take as many stripes and pieces as many do on
 // whole ones.
 TEST(AllReduceTest, EveryChipEndsWithTheSumInManyStripes) {
