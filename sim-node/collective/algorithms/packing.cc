@@ -203,7 +203,11 @@ class TreePacker {
     if (rounded_up <= kAboveLeast) return LoadsWithin(rounded_up);
     double below = 0;
     double above = kAboveLeast;
-    for (; !packing_.CanCarry(LoadsWithin(above)); above *= 2) below = above;
+    while (!packing_.CanCarry(LoadsWithin(above))) {
+      below = above;
+      above *= 2;
+      TAHOMA_CHECK(above < kOneTree);
+    }
     for (int i = 0; i < kHalvings && below > 0; ++i) {
       const double middle = (below + above) / 2;
       (packing_.CanCarry(LoadsWithin(middle)) ? above : below) = middle;
@@ -226,8 +230,12 @@ class TreePacker {
   // The number of trees, of these, at which that is the least.
   std::size_t EvenCount(std::size_t fewest, std::size_t most) const {
     std::size_t best = most;
-    for (std::size_t count = most; count >= fewest; --count) {
-      if (ExcessOf(count) < ExcessOf(best)) best = count;
+    double least = ExcessOf(most);
+    for (std::size_t count = most; count-- > fewest;) {
+      const double excess = ExcessOf(count);
+      if (excess >= least) continue;
+      least = excess;
+      best = count;
     }
     return best;
   }
