@@ -155,9 +155,10 @@ void BlockBook::HandOver(const Block& block, WallTime when) {
     Block heir = *Find(reservation);
     if (&heir.product() != &block.product() || heir.bought.zone != block.bought.zone) continue;
     const HostBinding binding = BindingOf(heir);
+    std::vector<std::string> rest = left;  // if the heir gets all that it needs
     for (const CellShare& share : heir.cells) {
       int wanted = share.hosts;
-      std::erase_if(left, [&](const std::string& host) {
+      std::erase_if(rest, [&](const std::string& host) {
         if (wanted == 0 || hosts_.Find(host)->pool.cell != share.cell) return false;
         if (!hosts_.CanChoose(host, binding, when)) return false;  // another has it by then
         --wanted;
@@ -166,6 +167,7 @@ void BlockBook::HandOver(const Block& block, WallTime when) {
       });
     }
     if (std::ssize(heir.hosts) != heir.bought.count) continue;
+    left = std::move(rest);
     heir.bound = when;
     std::string message = fmt::format("it goes on on {}", fmt::join(heir.hosts, ", "));
     Change(std::move(heir), BlockNews::kBound, std::move(message), when);

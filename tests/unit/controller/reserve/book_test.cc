@@ -233,6 +233,27 @@ TEST(BookTest, AdjoiningBlocksOfOneOwnerKeepTheirHosts) {
   EXPECT_EQ(world.Now(*next)->hosts, hosts);
 }
 
+TEST(BookTest, ABlockThatNeedsMoreHostsThanEndTakesNoneFromAnotherThatAdjoins) {
+  BlockWorld world({.hosts = 128});
+  const auto first = world.Buy({.days = 1, .owner = "team-a"});
+  const auto small = world.Buy({.days = 1, .owner = "team-a", .start_in_days = 1});
+  auto large = small;
+  while (large->reservation >= small->reservation) {  // one whose turn is before the small one's
+    large = world.Buy({.days = 1, .count = 2, .owner = "team-a", .start_in_days = 1});
+    ASSERT_EQ(large->start(), first->end);
+  }
+  ASSERT_EQ(small->start(), first->end);
+  world.MoveTo(first->start());
+  const std::vector<std::string> hosts = world.Now(*first)->hosts;
+  world.MoveTo(first->reclaim());
+  EXPECT_TRUE(world.Now(*large)->hosts.empty());
+  EXPECT_EQ(world.Now(*small)->hosts, hosts);
+  world.MoveTo(small->start());
+  EXPECT_EQ(world.StateOf(*large), "active");
+  EXPECT_EQ(world.StateOf(*small), "active");
+  EXPECT_EQ(world.Now(*small)->hosts, hosts);
+}
+
 // A story of StoryTest, made small: the next block got a host on which another begins then, which
 // had been bound long before its start because the clock was set back.
 TEST(BookTest, AnAdjoiningBlockDoesNotKeepAHostThatIsAnothersByThen) {
