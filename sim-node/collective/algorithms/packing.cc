@@ -50,8 +50,7 @@ struct Joints {
   std::vector<std::array<LinkId, 2>> links;
 };
 
-// Cables of a lower rate are left out.
-Joints JointsOf(const ChipSet& set, const TorusLinks& links, std::uint64_t least_rate) {
+Joints JointsOf(const ChipSet& set, const TorusLinks& links) {
   Joints joints;
   for (LinkId link = 0; link < links.id_count(); ++link) {
     if (links.capacity(link) == 0) continue;
@@ -61,7 +60,7 @@ Joints JointsOf(const ChipSet& set, const TorusLinks& links, std::uint64_t least
     if (!set.HasBothEnds(hop)) continue;
     const LinkId back = TorusLinks::IdOf(hop.to, hop.axis, Opposite(hop.direction));
     const std::uint64_t rate = std::min(links.capacity(link), links.capacity(back));
-    if (rate == 0 || rate < least_rate) continue;
+    if (rate == 0) continue;
     joints.cables.push_back(
         {.one = set.PlaceOf(hop.from), .other = set.PlaceOf(hop.to), .rate = rate});
     joints.links.push_back({link, back});
@@ -69,17 +68,18 @@ Joints JointsOf(const ChipSet& set, const TorusLinks& links, std::uint64_t least
   return joints;
 }
 
-// The links, each as slow as the slower direction of its cable, but for those of a lower rate.
-collective::DomainLinks SlowerDirections(const TorusLinks& links, std::uint64_t least_rate) {
-  std::vector<std::uint64_t> rates(links.id_count());
-  for (LinkId link = 0; link < links.id_count(); ++link) {
-    if (links.capacity(link) == 0) continue;
-    const torus::Hop hop = links.HopOf(link);
-    const LinkId back = TorusLinks::IdOf(hop.to, hop.axis, Opposite(hop.direction));
-    const std::uint64_t rate = std::min(links.capacity(link), links.capacity(back));
-    rates[link] = rate < least_rate ? 0 : rate;
+// Returns the worst partition of the chips if each cable had this rate in both directions.
+collective::Cut WorstOf(const torus::Shape& torus, const std::vector<torus::ChipIndex>& chips,
+                        const std::vector<std::array<LinkId, 2>>& links,
+                        const std::vector<std::uint64_t>& rates) {
+  std::vector<std::uint64_t> of_links(static_cast<std::size_t>(torus.chip_count()) *
+                                      collective::kPortsPerChip);
+  for (std::size_t cable = 0; cable < rates.size(); ++cable) {
+    for (const LinkId link : links[cable]) of_links[link] = rates[cable];
   }
-  return {links.torus(), rates, {}};
+  ChipMask set = 0;
+  for (const torus::ChipIndex chip : chips) set |= Bit(chip.value());
+  return collective::WorstPartition(collective::DomainLinks(torus, of_links, {}), set);
 }
 
 // Chips that are joined already, by a representative of each group.
@@ -119,13 +119,12 @@ std::uint64_t FastestOf(const std::vector<Cable>& cables) {
 
 class TreePacker {
  public:
-  TreePacker(const ChipSet& set, const TorusLinks& links, const collective::Cut& worst,
-             std::uint64_t least_rate, std::size_t least, std::size_t most)
-      : packing_(links.torus()),
+  TreePacker(const ChipSet& set, const torus::Shape& torus, Joints joints,
+             const collective::Cut& worst, std::size_t least, std::size_t most)
+      : packing_(torus),
         all_(set.size() == 64 ? ~ChipMask{0} : Bit(static_cast<int>(set.size())) - 1),
         ports_of_(set.size()),
         roots_(set.size()) {
-    Joints joints = JointsOf(set, links, least_rate);
     cables_ = std::move(joints.cables);
     packing_.links_ = std::move(joints.links);
     packing_.chips_ = set.chips();
@@ -393,38 +392,46 @@ class TreePacker {
 
 namespace {
 
-// A rate, and the worst partition of a set without cables that are slower.
-struct Usable {
-  std::uint64_t least_rate = 0;
-  collective::Cut worst;
-};
-
-// Returns the highest rate of some below which cables are hardly missed. A piece is on such a cable
-// for long, and so are those that wait for it.
-Usable UsableOf(const ChipSet& set, const TorusLinks& links) {
-  Usable usable{.worst = collective::WorstPartition(SlowerDirections(links, 0), set.mask())};
-  const Joints joints = JointsOf(set, links, 0);
-  std::uint64_t slowest = std::numeric_limits<std::uint64_t>::max();
-  for (const Cable& cable : joints.cables) slowest = std::min(slowest, cable.rate);
-  const std::uint64_t fastest = FastestOf(joints.cables);
+// Takes slow cables away, as many as are hardly missed, and returns the worst partition without
+// them. A piece is on such a cable for long, and so are those that wait for it.
+collective::Cut LeaveOutSlow(const ChipSet& set, const torus::Shape& torus, Joints& joints) {
+  const auto worst_from = [&](std::uint64_t least_rate) {
+    std::vector<std::uint64_t> rates;
+    for (const Cable& cable : joints.cables) {
+      rates.push_back(cable.rate < least_rate ? 0 : cable.rate);
+    }
+    return WorstOf(torus, set.chips(), joints.links, rates);
+  };
+  const collective::Cut worst = worst_from(0);
+  if (worst.rate == 0) return worst;
+  const std::uint64_t slowest = std::ranges::min_element(joints.cables, {}, &Cable::rate)->rate;
   for (const std::uint64_t part : kSlowParts) {
-    if (usable.worst.rate == 0 || slowest >= fastest / part) break;
-    const collective::Cut without =
-        collective::WorstPartition(SlowerDirections(links, fastest / part), set.mask());
-    const Wide much = static_cast<Wide>(usable.worst.blocks) * without.rate * (kMissed + 1);
-    if (much < static_cast<Wide>(without.blocks) * usable.worst.rate * kMissed) continue;
-    return {.least_rate = fastest / part, .worst = without};
+    const std::uint64_t least_rate = FastestOf(joints.cables) / part;
+    if (slowest >= least_rate) break;
+    const collective::Cut without = worst_from(least_rate);
+    const Wide much = static_cast<Wide>(worst.blocks) * without.rate * (kMissed + 1);
+    if (much < static_cast<Wide>(without.blocks) * worst.rate * kMissed) continue;
+    std::size_t kept = 0;
+    for (std::size_t cable = 0; cable < joints.cables.size(); ++cable) {
+      if (joints.cables[cable].rate < least_rate) continue;
+      joints.cables[kept] = joints.cables[cable];
+      joints.links[kept++] = joints.links[cable];
+    }
+    joints.cables.resize(kept);
+    joints.links.resize(kept);
+    return without;
   }
-  return usable;
+  return worst;
 }
 
 // A number of trees between these.
 std::optional<TreePacking> PackedBetween(const ChipSet& set, const TorusLinks& links,
                                          std::size_t least, std::size_t most) {
   TAHOMA_CHECK(set.size() > 1 && least > 0 && least <= most);
-  const Usable usable = UsableOf(set, links);
-  if (usable.worst.rate == 0) return std::nullopt;
-  return TreePacker(set, links, usable.worst, usable.least_rate, least, most).Pack();
+  Joints joints = JointsOf(set, links);
+  const collective::Cut worst = LeaveOutSlow(set, links.torus(), joints);
+  if (worst.rate == 0) return std::nullopt;
+  return TreePacker(set, links.torus(), std::move(joints), worst, least, most).Pack();
 }
 
 // A tree by the cables at each chip.
@@ -490,15 +497,7 @@ TreePacking TreePacking::Exchanged(const std::vector<std::uint64_t>& most) const
 
 bool TreePacking::CanCarry(const std::vector<std::uint64_t>& most) const {
   TAHOMA_CHECK(most.size() == cables_.size());
-  std::vector<std::uint64_t> rates(static_cast<std::size_t>(torus_.chip_count()) *
-                                   collective::kPortsPerChip);
-  for (std::size_t cable = 0; cable < most.size(); ++cable) {
-    for (const LinkId link : links_[cable]) rates[link] = most[cable];
-  }
-  ChipMask set = 0;
-  for (const torus::ChipIndex chip : chips_) set |= Bit(chip.value());
-  const collective::Cut worst =
-      collective::WorstPartition(collective::DomainLinks(torus_, rates, {}), set);
+  const collective::Cut worst = WorstOf(torus_, chips_, links_, most);
   return static_cast<Wide>(worst.rate) * chips_.size() >=
          static_cast<Wide>(worst.blocks) * trees_.size();
 }

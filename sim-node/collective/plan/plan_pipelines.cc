@@ -112,11 +112,10 @@ constexpr std::uint64_t kCoarsest = 8;
 
 // By grain, from 1, how many times as long the ways are as over fast links; nothing where no link
 // is slower than the slow ones of a healthy torus.
-std::vector<double> SlownessOf(const TreePacking& packing, std::uint64_t least_grain) {
+std::vector<double> SlownessOf(const TreePacking& packing) {
   std::vector<double> slowness;
   const bool slow = std::ranges::any_of(packing.cables(), [&](const TreePacking::Cable& cable) {
-    return cable.trees > 0 &&
-           cable.rate * std::max<std::uint64_t>(least_grain, 2) < packing.fastest();
+    return cable.trees > 0 && cable.rate * 2 < packing.fastest();
   });
   if (!slow) return slowness;
   const double height = static_cast<double>(HeightOf(packing));
@@ -147,7 +146,7 @@ class Flows {
     load_.pieces = packing_->trees().size();
     load_.fullest = FullestOf(*packing_);
     load_.least_grain = LeastGrainOf(*packing_);
-    load_.slowness = SlownessOf(*packing_, load_.least_grain);
+    load_.slowness = SlownessOf(*packing_);
     load_.on_fastest = TransferTime(asked_.request.bytes, packing_->fastest());
     if (load_.idle_steps == 0) load_.idle_steps = HeightOf(*packing_);
     return true;

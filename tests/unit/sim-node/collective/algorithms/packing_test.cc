@@ -62,6 +62,13 @@ TEST(PackingTest, ManyTreesLoadTheCablesOfASquareOfThreeEvenly) {
   }
 }
 
+// The part of all trees that a cable carries when the packing is perfect.
+double ShareOf(const TreePacking& packing, const TreePacking::Cable& cable,
+               const collective::Cut& worst) {
+  return static_cast<double>(cable.rate) * static_cast<double>(worst.blocks) /
+         static_cast<double>(worst.rate) / static_cast<double>(packing.chips().size());
+}
+
 // Random damaged UltraServers: no cable carries more than its share by the worst partition, rounded
 // up to whole trees, though whole trees may be as much as a 64th of a slow cable's share.
 TEST(PackingTest, TreesLoadTheCablesOfDamagedSetsEvenly) {
@@ -80,8 +87,7 @@ TEST(PackingTest, TreesLoadTheCablesOfDamagedSetsEvenly) {
     const collective::Cut worst = collective::WorstPartition(DomainLinksOf(links), mask);
     const double trees = static_cast<double>(packing->trees().size());
     for (const TreePacking::Cable& cable : packing->cables()) {
-      const double share = static_cast<double>(cable.rate) * static_cast<double>(worst.blocks) /
-                           static_cast<double>(worst.rate) / static_cast<double>(set.size());
+      const double share = ShareOf(*packing, cable, worst);
       EXPECT_LT(static_cast<double>(cable.trees), trees * share + 1) << "seed " << seed;
       EXPECT_LE(static_cast<double>(cable.trees), trees * share * 65 / 64) << "seed " << seed;
     }
@@ -177,9 +183,8 @@ TEST(PackingTest, SlowCablesAreRoundedDownWhereOthersCanCarryMore) {
     const collective::Cut worst = collective::WorstPartition(DomainLinksOf(links), kAllChips);
     double fullest = 0;
     for (const TreePacking::Cable& cable : packing.cables()) {
-      const double share = static_cast<double>(packing.trees().size()) *
-                           static_cast<double>(cable.rate) * static_cast<double>(worst.blocks) /
-                           static_cast<double>(worst.rate) / 64;
+      const double share =
+          static_cast<double>(packing.trees().size()) * ShareOf(packing, cable, worst);
       fullest = std::max(fullest, static_cast<double>(cable.trees) / share);
     }
     EXPECT_LE(fullest, 1.0125) << "seed " << seed;
