@@ -38,9 +38,13 @@ constexpr std::uint64_t kTreesForSum = 128;
 constexpr double kAboveLeast = 1.0 / 512;
 constexpr int kHalvings = 3;
 // Cables of less than one of these parts of the highest rate are left out, the most of them first,
-// if all takes no more than one of so many parts longer without them.
-constexpr std::array<std::uint64_t, 4> kSlowParts = {8, 16, 32, 64};
-constexpr std::uint64_t kMissed = 256;
+// if all takes no more than a part longer without them: more for cables that are slower.
+struct SlowCables {
+  std::uint64_t part;
+  std::uint64_t missed;
+};
+constexpr std::array<SlowCables, 7> kSlowCables = {
+    {{8, 256}, {16, 128}, {32, 64}, {64, 32}, {128, 32}, {256, 32}, {512, 32}}};
 // How much higher than trees are on average one may become by an exchange, if need be.
 constexpr std::size_t kHigherMost = 4;
 
@@ -405,12 +409,12 @@ collective::Cut LeaveOutSlow(const ChipSet& set, const torus::Shape& torus, Join
   const collective::Cut worst = worst_from(0);
   if (worst.rate == 0) return worst;
   const std::uint64_t slowest = std::ranges::min_element(joints.cables, {}, &Cable::rate)->rate;
-  for (const std::uint64_t part : kSlowParts) {
+  for (const auto& [part, missed] : kSlowCables) {
     const std::uint64_t least_rate = FastestOf(joints.cables) / part;
     if (slowest >= least_rate) break;
     const collective::Cut without = worst_from(least_rate);
-    const Wide much = static_cast<Wide>(worst.blocks) * without.rate * (kMissed + 1);
-    if (much < static_cast<Wide>(without.blocks) * worst.rate * kMissed) continue;
+    const Wide much = static_cast<Wide>(worst.blocks) * without.rate * (missed + 1);
+    if (much < static_cast<Wide>(without.blocks) * worst.rate * missed) continue;
     std::size_t kept = 0;
     for (std::size_t cable = 0; cable < joints.cables.size(); ++cable) {
       if (joints.cables[cable].rate < least_rate) continue;

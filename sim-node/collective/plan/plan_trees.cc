@@ -167,6 +167,12 @@ absl::StatusOr<Plan> PlanShares(const Question& asked, const collective::SumShar
   return best;
 }
 
+// The faster one of those that there are. Phases need links that are not very slow, flows do not.
+absl::StatusOr<Plan> FasterOf(absl::StatusOr<Plan> flow, absl::StatusOr<Plan> phases) {
+  if (!flow.ok()) return phases;
+  return phases.ok() && phases->times.end <= flow->times.end ? std::move(phases) : std::move(flow);
+}
+
 // An all-reduce of chips that links join: in phases, or with pieces that flow up and back at once.
 absl::StatusOr<Plan> PlanAllReduce(const Question& asked, const collective::SumShares& shares) {
   if (asked.regular()) return PlanShares(asked, shares);
@@ -180,8 +186,7 @@ absl::StatusOr<Plan> PlanAllReduce(const Question& asked, const collective::SumS
                             DomainLinksOf(asked.links, asked.options.costs).costs()),
       LowerBound(asked.request.operation, asked.set, asked.request.bytes, asked.links) * 65 / 64);
   if (flow.ok() && flow->times.end - flow->times.start < least + least / 32) return flow;
-  TAHOMA_ASSIGN_OR_RETURN(Plan phases, PlanShares(asked, shares));
-  return flow.ok() && flow->times.end < phases.times.end ? *std::move(flow) : std::move(phases);
+  return FasterOf(std::move(flow), PlanShares(asked, shares));
 }
 
 // A broadcast of chips that links join: in pieces that spread step by step, or along branchings.
@@ -195,10 +200,9 @@ absl::StatusOr<Plan> PlanBroadcastTrees(const Question& asked) {
                                                            FastestLink(asked.set, asked.links),
                                                            asked.request.bytes, links.costs());
   if (branchings->time <= pieces) return PlanBroadcast(asked, *branchings);
-  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanPhases(asked, nullptr));
-  if (branchings->time >= best.times.end - best.times.start) return best;
-  TAHOMA_ASSIGN_OR_RETURN(Plan other, PlanBroadcast(asked, *branchings));
-  return other.times.end < best.times.end ? std::move(other) : std::move(best);
+  auto phases = PlanPhases(asked, nullptr);
+  if (phases.ok() && branchings->time >= phases->times.end - phases->times.start) return phases;
+  return FasterOf(PlanBroadcast(asked, *branchings), std::move(phases));
 }
 
 }  // namespace

@@ -46,4 +46,16 @@ inline void SlowCable(TorusLinks& links, int chip, torus::Axis axis, std::uint16
   ASSERT_TRUE(links.SetCablePermille(link, permille).ok());
 }
 
+// Every cable of the chip.
+inline void SlowCablesOf(TorusLinks& links, int chip, std::uint16_t permille) {
+  for (const torus::Axis axis : torus::kAxes) {
+    for (const auto direction : {torus::Direction::kPlus, torus::Direction::kMinus}) {
+      const LinkId link = TorusLinks::IdOf(torus::ChipIndex(chip), axis, direction);
+      if (links.Exists(link)) {
+        ASSERT_TRUE(links.SetCablePermille(link, permille).ok());
+      }
+    }
+  }
+}
+
 }  // namespace tahoma::sim::testing

@@ -20,6 +20,7 @@ namespace {
 
 using testing::Instance;
 using testing::SlowCable;
+using testing::SlowCablesOf;
 using testing::UltraServer;
 using torus::Axis;
 using torus::ChipMask;
@@ -69,6 +70,29 @@ TEST(AllReduceTest, ASlowCableCountsWithWhatItHas) {
     TorusLinks links = Instance(LinkTiming{});
     SlowCable(links, 5, Axis::kY, static_cast<std::uint16_t>(permille));
     EXPECT_LE(TimeOverBound(0xffff, kGiB, links), 1.07) << permille;
+  }
+}
+
+TEST(AllReduceTest, AChipWithSlowCablesOnlyTakesNoLongerThanTheyNeed) {
+  for (const int permille : {300, 100, 50, 10, 1}) {
+    TorusLinks links = UltraServer(LinkTiming{});
+    SlowCablesOf(links, 5, static_cast<std::uint16_t>(permille));
+    EXPECT_LE(TimeOverBound(~ChipMask{0}, kGiB / 16, links), 1.07) << permille;
+  }
+}
+
+// One of them takes as long for a piece as the others for hundreds.
+TEST(AllReduceTest, CablesThatHardlyWorkAreNotWaitedFor) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    Rng rng(seed);
+    TorusLinks links = UltraServer(LinkTiming{});
+    for (int chip = 0; chip < 64; ++chip) {
+      for (const Axis axis : torus::kAxes) {
+        const std::uint64_t permille = rng.Below(2) == 0 ? 1 + rng.Below(3) : 1000;
+        SlowCable(links, chip, axis, static_cast<std::uint16_t>(permille));
+      }
+    }
+    EXPECT_LE(TimeOverBound(~ChipMask{0}, kGiB / 16, links), 1.07) << seed;
   }
 }
 

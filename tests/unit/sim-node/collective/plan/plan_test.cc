@@ -122,6 +122,15 @@ TEST(PlanTest, ABrokenLinkOutsideChangesNothing) {
   EXPECT_EQ(after->algorithm, before->algorithm);
 }
 
+TEST(PlanTest, ABroadcastToAChipWithSlowCablesOnlyTakesNoLongerThanTheyNeed) {
+  for (const int permille : {300, 100, 10, 1}) {
+    TorusLinks links = Instance();
+    testing::SlowCablesOf(links, 5, static_cast<std::uint16_t>(permille));
+    EXPECT_LE(testing::TimeOverBound(Operation::kBroadcast, 0xffff, 64 * kMiB, links), 1.07)
+        << permille;
+  }
+}
+
 TEST(PlanTest, APairCutOffIsAPreciseError) {
   TorusLinks links = Instance();
   ASSERT_TRUE(links.SetCablePermille(1, 0).ok());
