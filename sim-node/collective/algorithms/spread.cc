@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 #include "lib/base/rng.h"
 
@@ -43,12 +44,19 @@ class Greedy {
       Land();
       const bool started = Start();
       if (!started && flying_.empty() && missing_ > 0) return std::nullopt;
-      ++now_;
+      now_ = NextLanding();
     }
     return std::move(sends_);
   }
 
  private:
+  // Until then nobody has anything new, and no link that could be used is free.
+  std::size_t NextLanding() const {
+    std::size_t next = std::numeric_limits<std::size_t>::max();
+    for (const PieceSend& one : flying_) next = std::min(next, one.begin + edges_[one.edge].steps);
+    return next;
+  }
+
   // Pieces that have arrived by the beginning of this step can be sent on.
   void Land() {
     std::erase_if(flying_, [this](const PieceSend& one) {

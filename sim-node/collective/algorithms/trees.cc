@@ -7,8 +7,6 @@
 namespace tahoma::sim {
 namespace {
 
-constexpr std::size_t kStepsOfSlowestEdge = 8;  // for each step of the fastest
-
 // The links between members in the direction of an all-gather; reversed for a reduce-scatter. One
 // that carries several pieces in a step counts as so many.
 std::vector<Edge> EdgesOf(Phase phase, const ChipSet& set, const TorusLinks& links,
@@ -21,7 +19,7 @@ std::vector<Edge> EdgesOf(Phase phase, const ChipSet& set, const TorusLinks& lin
     if (!set.HasBothEnds(hop)) continue;
     Edge edge{.from = set.PlaceOf(hop.from), .to = set.PlaceOf(hop.to)};
     if (phase == Phase::kReduceScatter) std::swap(edge.from, edge.to);
-    if ((fastest + rate - 1) / rate > kStepsOfSlowestEdge) continue;
+    if ((fastest + rate - 1) / rate > cut.slowest) continue;
     const std::uint64_t carries = rate * cut.bundle;
     edge.steps = static_cast<std::size_t>((fastest * cut.grain + carries - 1) / carries);
     edges.insert(edges.end(), std::max<std::size_t>(carries / fastest, 1), edge);
@@ -32,23 +30,32 @@ std::vector<Edge> EdgesOf(Phase phase, const ChipSet& set, const TorusLinks& lin
 // By step, how many pieces the fastest link could carry while the fullest carries its own.
 std::vector<double> LoadsOf(const std::vector<PieceSend>& sends, const std::vector<Edge>& edges,
                             std::size_t steps, std::size_t bundle) {
-  std::vector<double> loads(steps);
   // Edges of one link follow one another.
+  struct Link {
+    std::size_t edges = 0;
+    std::vector<const PieceSend*> sends = {};
+  };
+  std::vector<Link> links;
   std::vector<std::size_t> link_of(edges.size());
-  std::vector<std::size_t> edges_of_link;
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const bool same = i > 0 && edges[i].from == edges[i - 1].from && edges[i].to == edges[i - 1].to;
-    if (!same) edges_of_link.push_back(0);
-    link_of[i] = edges_of_link.size() - 1;
-    ++edges_of_link.back();
+    if (!same) links.emplace_back();
+    link_of[i] = links.size() - 1;
+    ++links.back().edges;
   }
-  std::vector<std::size_t> busy(edges_of_link.size() * steps);
-  for (const PieceSend& one : sends) {
-    for (std::size_t step = one.begin; step < one.begin + edges[one.edge].steps; ++step) {
-      const std::size_t link = link_of[one.edge];
-      const auto used = static_cast<double>(++busy[link * steps + step]);
-      loads[step] = std::max(loads[step], used * static_cast<double>(bundle) /
-                                              static_cast<double>(edges_of_link[link]));
+  for (const PieceSend& one : sends) links[link_of[one.edge]].sends.push_back(&one);
+  std::vector<double> loads(steps);
+  std::vector<std::size_t> busy(steps);  // of one link at a time
+  for (const Link& link : links) {
+    const double part = static_cast<double>(bundle) / static_cast<double>(link.edges);
+    for (const PieceSend* one : link.sends) {
+      for (std::size_t i = 0; i < edges[one->edge].steps; ++i) ++busy[one->begin + i];
+    }
+    for (const PieceSend* one : link.sends) {
+      for (std::size_t i = 0; i < edges[one->edge].steps; ++i) {
+        const auto used = static_cast<double>(std::exchange(busy[one->begin + i], 0));
+        loads[one->begin + i] = std::max(loads[one->begin + i], used * part);
+      }
     }
   }
   return loads;

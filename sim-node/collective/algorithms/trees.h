@@ -5,8 +5,7 @@
 //   std::vector<Step> steps = trees->Steps(Phase::kAllGather, layout, stripe);
 //
 // More pieces fill the links better and need more steps. A reduce-scatter is an all-gather
-// backwards, on the links of the other direction. Links of less than an eighth of the fastest one's
-// rate are left alone.
+// backwards, on the links of the other direction.
 //
 // Thread safety: immutable after construction.
 
@@ -35,6 +34,9 @@ struct TreeCut {
   // Or the pieces that the fastest link carries in a step, where grain is 1: fewer steps for
   // buffers so small that starts count more than bytes.
   std::size_t bundle = 1;
+  // The most steps of the fastest link that a link may take for what that carries in one; slower
+  // ones are left alone.
+  std::uint64_t slowest = 8;
 
   std::size_t piece_count() const;
 };

@@ -5,10 +5,12 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/collective/cuts.h"
 #include "lib/collective/forms.h"
 #include "lib/collective/partition.h"
 #include "sim-node/collective/algorithms/trees.h"
@@ -66,13 +68,50 @@ bool Wastes(const Question& asked, std::uint64_t fastest, std::uint64_t grain) {
   return false;
 }
 
+// Trees leave links alone that are slower than an eighth of the fastest, or than a sixteenth, and
+// so on, if all takes no more than a 32nd longer without them.
+constexpr std::uint64_t kSlowestAlways = 8;
+constexpr std::uint64_t kMissed = 32;
+
+// Returns how many steps of the fastest link a link may take for what that carries in one.
+std::uint64_t SlowestOf(const Question& asked, std::uint64_t fastest) {
+  const std::span<const std::uint64_t> rates = asked.links.capacities();
+  const auto steps_of = [&](std::uint64_t rate) { return (fastest + rate - 1) / rate; };
+  std::uint64_t slowest = kSlowestAlways;
+  for (LinkId link = 0; link < asked.links.id_count(); ++link) {
+    const std::uint64_t rate = asked.links.capacity(link);
+    if (rate == 0 || !asked.set.HasBothEnds(asked.links.HopOf(link))) continue;
+    slowest = std::max(slowest, steps_of(rate));
+  }
+  if (slowest == kSlowestAlways) return slowest;
+  const auto worst_of = [&](std::uint64_t most) {
+    std::vector<std::uint64_t> used(rates.begin(), rates.end());
+    std::ranges::replace_if(
+        used, [&](auto rate) { return rate > 0 && steps_of(rate) > most; }, 0);
+    return collective::WorstGatherCut(collective::DomainLinks(asked.links.torus(), used, {}),
+                                      asked.set.mask(), asked.set.mask());
+  };
+  const collective::Cut worst = worst_of(slowest);
+  for (std::uint64_t most = kSlowestAlways; most < slowest; most *= 2) {
+    const collective::Cut without = worst_of(most);
+    if (static_cast<Wide>(without.blocks) * worst.rate * kMissed <=
+        static_cast<Wide>(worst.blocks) * without.rate * (kMissed + 1)) {
+      return most;
+    }
+  }
+  return slowest;
+}
+
 // The ways to cut a buffer that are worth trying: finer ones fill the links better.
 std::vector<TreeCut> TreeCutsOf(const Question& asked, const Shares* shares) {
   const std::size_t chips = asked.set.size();
   const std::uint64_t fastest = FastestLink(asked.set, asked.links);
+  const std::uint64_t slowest = SlowestOf(asked, fastest);
   std::vector<TreeCut> cuts;
   for (const collective::TreeCourse& course : collective::TreeCourses(chips, fastest)) {
-    TreeCut cut{.pieces = std::vector<std::size_t>(chips, course.parts), .bundle = course.bundle};
+    TreeCut cut{.pieces = std::vector<std::size_t>(chips, course.parts),
+                .bundle = course.bundle,
+                .slowest = slowest};
     if (asked.request.operation == Operation::kBroadcast) {
       cut.pieces.assign(chips, 0);
       cut.pieces[0] = chips * course.parts;
@@ -167,7 +206,7 @@ absl::StatusOr<Plan> PlanShares(const Question& asked, const collective::SumShar
   return best;
 }
 
-// The faster one of those that there are. Phases need links that are not very slow, flows do not.
+// The faster one of those that there are.
 absl::StatusOr<Plan> FasterOf(absl::StatusOr<Plan> flow, absl::StatusOr<Plan> phases) {
   if (!flow.ok()) return phases;
   return phases.ok() && phases->times.end <= flow->times.end ? std::move(phases) : std::move(flow);
@@ -186,6 +225,9 @@ absl::StatusOr<Plan> PlanAllReduce(const Question& asked, const collective::SumS
                             DomainLinksOf(asked.links, asked.options.costs).costs()),
       LowerBound(asked.request.operation, asked.set, asked.request.bytes, asked.links) * 65 / 64);
   if (flow.ok() && flow->times.end - flow->times.start < least + least / 32) return flow;
+  // Over very slow links phases have many thousand steps, and planning them takes seconds.
+  const std::uint64_t slowest = SlowestOf(asked, FastestLink(asked.set, asked.links));
+  if (flow.ok() && slowest > kSlowestAlways) return flow;
   return FasterOf(std::move(flow), PlanShares(asked, shares));
 }
 

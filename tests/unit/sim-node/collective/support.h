@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/base/rng.h"
 #include "lib/hw/catalogue.h"
 #include "lib/torus/box.h"
 #include "sim-node/collective/plan/bound.h"
@@ -44,6 +45,19 @@ inline double TimeOverBound(Operation operation, torus::ChipMask mask, std::uint
 inline void SlowCable(TorusLinks& links, int chip, torus::Axis axis, std::uint16_t permille) {
   const LinkId link = TorusLinks::IdOf(torus::ChipIndex(chip), axis, torus::Direction::kPlus);
   ASSERT_TRUE(links.SetCablePermille(link, permille).ok());
+}
+
+// Half of the cables, at random, work at one to three thousandths of their rate.
+inline void SlowHalfOfTheCables(TorusLinks& links, std::uint64_t seed) {
+  Rng rng(seed);
+  for (int chip = 0; chip < links.torus().chip_count(); ++chip) {
+    for (const torus::Axis axis : torus::kAxes) {
+      const std::uint64_t permille = rng.Below(2) == 0 ? 1 + rng.Below(3) : 1000;
+      if (links.Exists(TorusLinks::IdOf(torus::ChipIndex(chip), axis, torus::Direction::kPlus))) {
+        SlowCable(links, chip, axis, static_cast<std::uint16_t>(permille));
+      }
+    }
+  }
 }
 
 // Every cable of the chip.

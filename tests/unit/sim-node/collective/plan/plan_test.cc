@@ -131,6 +131,16 @@ TEST(PlanTest, ABroadcastToAChipWithSlowCablesOnlyTakesNoLongerThanTheyNeed) {
   }
 }
 
+TEST(PlanTest, ChipsThatHangOnVerySlowCablesTakePartInAGatheringAsWellAsTheyCan) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    TorusLinks links = Instance();
+    testing::SlowHalfOfTheCables(links, seed);
+    for (const Operation operation : {Operation::kAllGather, Operation::kReduceScatter}) {
+      EXPECT_LE(testing::TimeOverBound(operation, 0xfffe, 64 * kMiB, links), 1.07) << seed;
+    }
+  }
+}
+
 TEST(PlanTest, APairCutOffIsAPreciseError) {
   TorusLinks links = Instance();
   ASSERT_TRUE(links.SetCablePermille(1, 0).ok());
