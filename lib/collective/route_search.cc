@@ -16,10 +16,10 @@ namespace {
 using torus::ChipIndex;
 using torus::ChipMask;
 
-// Load of a block on the fastest link; slower ones count it more often, but not without end: who is
-// a thousand times slower is as good as down.
+// Load of a block on the fastest link; slower ones count it more often: a thousandth of a link of
+// half the rate of others, the least that a link may have, 2,000 times.
 constexpr std::uint64_t kUnit = 16;
-constexpr std::uint64_t kUnitMax = 1024 * kUnit;
+constexpr std::uint64_t kUnitMax = 4096 * kUnit;
 
 // Doublings of a price over the load that is aimed at, from stage to stage. Steep prices see only
 // the fullest links, flat ones move the obstacles: the one prepares the other.
@@ -72,6 +72,7 @@ class Prices {
     return static_cast<std::uint64_t>((load + cut.rate - 1) / cut.rate);
   }
   std::uint64_t load(Arc arc) const { return blocks_[arc] * unit_[arc]; }
+  std::uint64_t LoadWithOneMore(Arc arc) const { return (blocks_[arc] + block_) * unit_[arc]; }
   std::uint64_t FullestLoad() const {
     std::uint64_t most = 0;
     for (int arc = 0; arc < links_.arc_count(); ++arc) {
@@ -130,10 +131,10 @@ class Prices {
   }
 
  private:
-  // The price with one more message. At most 64 links of 2^14 * 2^(8 + 24) fit beside a chip.
+  // The price with one more message. At most 64 links of 2^16 * 2^(8 + 24) fit beside a chip.
   void Reprice(Arc arc) {
     if (unit_[arc] == 0) return;
-    const std::uint64_t load = (blocks_[arc] + block_) * unit_[arc];
+    const std::uint64_t load = LoadWithOneMore(arc);
     if (doublings_ == 0) {
       price_[arc] = load <= aim_ ? 1 : kNoRoom;
       return;
@@ -246,13 +247,14 @@ class RouteFinder {
     return whole || prices_.Cheapest(demand.from, demand.to, route);
   }
 
-  // Moves every part that crosses a link with more than that load to the cheapest route.
+  // Moves every part that crosses a link on which one more would be too much to the cheapest route.
+  // What only passes a chip with slow links leaves them so to the chip's own parts.
   void MoveParts(std::uint64_t load) {
     std::vector<Arc> route;
     for (std::size_t i = 0; i < routes_.size() && moves_ < search_.moves; ++i) {
       const std::size_t at = i * kStride % routes_.size();
-      const bool full =
-          std::ranges::any_of(routes_[at], [&](Arc arc) { return prices_.load(arc) > load; });
+      const bool full = std::ranges::any_of(
+          routes_[at], [&](Arc arc) { return prices_.LoadWithOneMore(arc) > load; });
       if (!full) continue;
       ++moves_;
       const Demand& demand = demands_[at / search_.parts];

@@ -181,6 +181,12 @@ TEST(ExchangeTest, AnAllToAllOfScatteredChipsComesWithinSevenPercentOfTheBestFlo
   }
 }
 
+TEST(ExchangeTest, AnAllToAllWithAChipOnVerySlowCablesFillsEachByItsRate) {
+  TorusLinks links = UltraServer();
+  testing::SlowCablesOf(links, 5, 1);  // a thousandth, those along Z of half of what others have
+  EXPECT_LE(testing::TimeOverBound(Operation::kAllToAll, kAllChips, kGiB, links), 1.07);
+}
+
 // Their links are half idle: the message of a removed cable finds others, and pays for its hops.
 TEST(ExchangeTest, ASendReceiveAndAPermuteLoseTheHopsOfADetourAndNothingElse) {
   for (const ChipMask chips : {ChipMask{0xffff}, kHalf, kAllChips}) {
