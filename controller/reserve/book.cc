@@ -118,7 +118,7 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Restore(Block block) {
   const HostBinding binding = BindingOf(block);
   for (const std::string& host : block.hosts) {
     for (const HostBinding& other : hosts_.BindingsOf(host)) {
-      if (other.start < binding.end && binding.start < other.end) {
+      if (other.Overlaps(binding)) {
         return DataLoss("host {} is bound to the Capacity Blocks {} and {} at the same time", host,
                         other.reservation, block.reservation);
       }

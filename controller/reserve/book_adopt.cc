@@ -88,8 +88,7 @@ void BlockBook::ResolveHosts(Block& block) {
   std::erase_if(block.hosts, [&](const std::string& host) {
     const std::vector<HostBinding> others = hosts_.BindingsOf(host);
     const bool later = std::any_of(others.begin(), others.end(), [&](const HostBinding& other) {
-      return other.start < binding.end && binding.start < other.end &&
-             Find(other.reservation)->version > block.version;
+      return other.Overlaps(binding) && Find(other.reservation)->version > block.version;
     });
     if (later) taken.push_back(host);
     return later;
@@ -105,7 +104,7 @@ void BlockBook::TakeHost(const std::string& host, const Block& block) {
   const HostBinding binding = BindingOf(block);
   const std::vector<HostBinding> others = hosts_.BindingsOf(host);
   for (const HostBinding& other : others) {
-    if (other.start >= binding.end || binding.start >= other.end) continue;
+    if (!other.Overlaps(binding)) continue;
     Block without = *Find(other.reservation);
     std::erase(without.hosts, host);
     without.trouble = fmt::format("{} went to {}", host, block.reservation);

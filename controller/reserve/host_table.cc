@@ -120,7 +120,7 @@ int HostTable::RankOf(const Entry& entry, const HostBinding& binding, WallTime n
   int rank = entry.occupied_until ? kOthers : state.lent ? kLent : kIdle;
   for (const HostBinding& other : entry.bindings) {
     if (other.reservation == binding.reservation) return kUnfit;
-    if (other.start < binding.end && binding.start < other.end) return kUnfit;
+    if (other.Overlaps(binding)) return kUnfit;
     if (other.end == binding.start) rank = other.owner == binding.owner ? kOwners : kOthers;
   }
   if (entry.occupied_until && (!state.held_until || *state.held_until > binding.start)) {

@@ -52,6 +52,8 @@ struct HostBinding {
   WallTime start;
   WallTime end;
 
+  // Whether both would have the host at some time; one may begin when the other ends.
+  bool Overlaps(const HostBinding& other) const { return start < other.end && other.start < end; }
   friend bool operator==(const HostBinding&, const HostBinding&) = default;
 };
 
