@@ -21,6 +21,8 @@ constexpr int kImprovementsMost = 3;
 constexpr std::uint32_t kHurry = 5;
 // So many orders in a row that do not help are the last.
 constexpr std::size_t kInVainMost = 12;
+// Fewer are tried where links take many steps for a piece, so that they have no more parts in all.
+constexpr std::size_t kPartsTried = 6'000'000;
 
 // The tasks of a link that may be done, by their rank.
 class ReadyTasks {
@@ -74,6 +76,7 @@ class FlowPlanner {
   // orders help.
   void Plan(std::size_t orders, TreeFlow& flow) {
     Improve(FirstPriorities(), orders > 0 ? kImprovementsMost : 1);
+    orders = std::min(orders, kPartsTried / best_.parts.size());
     std::size_t in_vain = 0;
     for (; orders > 0 && in_vain < kInVainMost; --orders) {
       if (best_.steps <= LeastSteps() * 26 / 25) break;
