@@ -77,14 +77,14 @@ class AllToAllMaker {
         if (from != to || sides_[from].chips.size() > 1) AddMessages(from, to);
       }
     }
-    if (!direct_.empty()) Append(std::move(direct_), StartOnly(), kAllChips, {});
+    if (!direct_.empty()) schedule_.Append(std::move(direct_), StartOnly(), {});
     Ends handed;
     for (const auto& [kinds, step] : handed_over_) {
       handed.push_back(Hand(sides_[kinds.first], sides_[kinds.second], step, {}));
     }
     std::vector<Ends> on(sides_.size());
     if (!relayed_.empty()) {
-      const Ends sent = {Append(std::move(relayed_), StartOnly(), kAllChips, handed)};
+      const Ends sent = {schedule_.Append(std::move(relayed_), StartOnly(), {.after = handed})};
       for (const auto& [kinds, step] : handed_on_) {
         const auto& [from, to] = kinds;
         const std::uint32_t last = Hand(sides_[to], sides_[from], step, sent);
@@ -136,35 +136,27 @@ class AllToAllMaker {
 
   StepWork StartOnly() const { return {.start = asked_.work.start, .memory = {}}; }
 
-  std::uint32_t Append(Step step, const StepWork& work, torus::ChipMask through, Ends after) {
-    schedule_.scheduled.push_back({.step = static_cast<std::uint32_t>(schedule_.steps.size()),
-                                   .after = std::move(after),
-                                   .through = through});
-    schedule_.steps.push_back(std::move(step));
-    schedule_.work.push_back(work);
-    return static_cast<std::uint32_t>(schedule_.scheduled.size() - 1);
-  }
-
   // Hands over inside domains of a kind what goes to others, or comes from them.
   std::uint32_t Hand(const Side& side, const Side& others, const Step& step, Ends after) {
     const StepWork work = WorkOf(step, {}, asked_.costs, asked_.fabric.timing());
-    const std::uint32_t number = Append(step, work, side.through, std::move(after));
-    ScheduledStep& scheduled = schedule_.scheduled.back();
-    scheduled.copies.clear();
-    for (const int chips : side.chips) scheduled.copies.push_back({.chips = chips});
-    scheduled.parts = others.starts;
-    return number;
+    std::vector<Copy> copies;
+    for (const int chips : side.chips) copies.push_back({.chips = chips});
+    return schedule_.Append(step, work,
+                            {.after = std::move(after),
+                             .copies = std::move(copies),
+                             .parts = others.starts,
+                             .through = side.through});
   }
 
   // Ranks on one chip copy beside the messages; memory serves all of them at once.
   void AddInside(const Side& side, Ends after) {
-    Append(AllToAllAmong(asked_.request, side.first, asked_.block), asked_.work, side.through,
-           std::move(after));
-    std::vector<Copy>& copies = schedule_.scheduled.back().copies;
-    copies.clear();
+    std::vector<Copy> copies;
     for (std::size_t i = 0; i < side.chips.size(); ++i) {
       copies.push_back({.chips = side.chips[i], .bytes = side.starts[i]});
     }
+    schedule_.Append(
+        AllToAllAmong(asked_.request, side.first, asked_.block), asked_.work,
+        {.after = std::move(after), .copies = std::move(copies), .through = side.through});
   }
 
   void AddMessages(std::size_t from, std::size_t to) {

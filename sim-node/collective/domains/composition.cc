@@ -211,8 +211,8 @@ class Composer {
       Step& step = root_.steps.steps[from_root_];
       if (step.empty()) continue;
       Ends& last = last_from_root_[from_root_ % root_.stripes];
-      last = Chain({Add(std::move(step), root_.steps.work[from_root_])}, {copy}, group.through,
-                   std::move(last));
+      last = Chain({schedule_.Add(std::move(step), root_.steps.work[from_root_])}, {copy},
+                   group.through, std::move(last));
       schedule_.scheduled.back().behind = behind_;
       behind_ = last.front();
     }
@@ -336,7 +336,7 @@ class Composer {
     std::vector<Step> steps = Unpadded(worked.steps, request_, block, normal, bounds);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (steps[i].empty() && !worked.steps[i].empty()) continue;  // all of it was padding
-      numbers.push_back(Add(std::move(steps[i]), worked.work[i]));
+      numbers.push_back(schedule_.Add(std::move(steps[i]), worked.work[i]));
     }
     inside_.emplace(std::tuple(inside, kind, normal.pieces(), bounds), numbers);
     return numbers;
@@ -358,7 +358,7 @@ class Composer {
     Ends numbers;
     std::vector<Step> steps = Placed(made->second.steps, request_, normal);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      numbers.push_back(Add(std::move(steps[i]), made->second.work[i]));
+      numbers.push_back(schedule_.Add(std::move(steps[i]), made->second.work[i]));
     }
     inside_.emplace(std::tuple(inside, kind, normal.pieces(), std::vector<std::uint64_t>{}),
                     numbers);
@@ -404,13 +404,6 @@ class Composer {
     return ends;
   }
 
-  // The number of the step in the schedule.
-  std::uint32_t Add(Step step, const StepWork& work) {
-    schedule_.steps.push_back(std::move(step));
-    schedule_.work.push_back(work);
-    return static_cast<std::uint32_t>(schedule_.steps.size() - 1);
-  }
-
   // Schedules the steps, each after the one before it. Returns the last.
   Ends Chain(const Ends& steps, const std::vector<Copy>& copies, torus::ChipMask through,
              Ends after) {
@@ -441,7 +434,7 @@ class Composer {
       const StepWork work =
           WorkOf(step, use, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
       const Ends last =
-          Chain({Add(std::move(step), work)}, {{}}, set_.groups()[group].through, after);
+          Chain({schedule_.Add(std::move(step), work)}, {{}}, set_.groups()[group].through, after);
       // The first chunk's bytes go first: side by side all would be handed over before one is sent.
       const auto [before, first] = last_handed_.try_emplace({group, back}, last.front());
       if (!first) {
@@ -638,19 +631,15 @@ class Composer {
       const std::size_t number = first_of_phase.size();
       Ends ends;
       for (const MeshStep& made : phase) {
-        ends.push_back(static_cast<std::uint32_t>(schedule_.scheduled.size()));
         Step step;
         for (const MeshSend& one : made.sends) {
           step.push_back(one.send);
           step.back().mesh = mesh_numbers_.Of(one.mesh, schedule_.meshes);
         }
         // A NIC is far slower than memory, and the packet's time holds its start.
-        ScheduledStep scheduled{.step = Add(std::move(step), {}),
-                                .after = ready,
-                                .copies = made.copies,
-                                .parts = made.parts};
+        ScheduledStep scheduled{.after = ready, .copies = made.copies, .parts = made.parts};
         if (number < last_between_.size()) scheduled.behind = last_between_[number];
-        schedule_.scheduled.push_back(std::move(scheduled));
+        ends.push_back(schedule_.Append(std::move(step), {}, std::move(scheduled)));
       }
       first_of_phase.push_back(ends.front());
       ready = std::move(ends);
@@ -674,7 +663,7 @@ class Composer {
       for (HandOverStep& made : meshes_->HandOversOf(homes, kind, back, own, others)) {
         const StepWork work = WorkOf(made.step, {}, options_.costs, fabric_.timing());
         const Ends last =
-            Chain({Add(std::move(made.step), work)}, made.copies, made.through, after);
+            Chain({schedule_.Add(std::move(made.step), work)}, made.copies, made.through, after);
         schedule_.scheduled.back().parts = std::move(made.parts);
         // The first chunk's bytes go first: side by side all would be handed over before one is
         // sent.
@@ -710,7 +699,7 @@ class Composer {
       }
       std::erase_if(steps, [](const Step& step) { return step.empty(); });
       // A NIC is far slower than memory, and the packet's time holds its start.
-      for (Step& step : steps) between_steps_.push_back(Add(std::move(step), {}));
+      for (Step& step : steps) between_steps_.push_back(schedule_.Add(std::move(step), {}));
     }
     if (copies.empty()) copies = {{}};
     for (Copy& copy : copies) copy.bytes += BytesOf(request_, begin - between_begin_);

@@ -298,13 +298,8 @@ class Composer {
 
   void Add(Step step, const StepWork& work, std::vector<std::uint32_t> after,
            torus::ChipMask through, std::optional<std::uint32_t>& last) {
-    schedule_.scheduled.push_back({.step = static_cast<std::uint32_t>(schedule_.steps.size()),
-                                   .after = std::move(after),
-                                   .behind = last,
-                                   .through = through});
-    schedule_.steps.push_back(std::move(step));
-    schedule_.work.push_back(work);
-    last = static_cast<std::uint32_t>(schedule_.scheduled.size() - 1);
+    last = schedule_.Append(std::move(step), work,
+                            {.after = std::move(after), .behind = last, .through = through});
   }
 
   const FlowQuestion& asked_;

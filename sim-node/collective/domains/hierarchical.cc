@@ -402,11 +402,9 @@ Step ScheduleInsideMessages(const Step& all, const StepWork& work, const DomainS
   }
   for (std::size_t i = 0; i < set.size(); ++i) {
     if (steps[i].empty()) continue;
-    schedule.scheduled.push_back({.step = static_cast<std::uint32_t>(schedule.steps.size()),
-                                  .through = set.groups()[i].through});
-    schedule.steps.push_back(std::move(steps[i]));
-    schedule.work.push_back(
-        {.start = work.start, .memory = i == 0 ? work.memory : VirtualDuration(0)});
+    const StepWork of_group{.start = work.start,
+                            .memory = i == 0 ? work.memory : VirtualDuration(0)};
+    schedule.Append(std::move(steps[i]), of_group, {.through = set.groups()[i].through});
   }
   return std::move(steps.back());
 }

@@ -104,24 +104,17 @@ absl::StatusOr<Relay> RelayOf(const Step& sends, const DomainSet& set, const Fab
 void AppendRelay(Relay relay, const DomainSet& set, const StepWork& work, const ChipCosts& costs,
                  const LinkTiming& timing, Schedule& schedule) {
   using Ends = std::vector<std::uint32_t>;
-  const auto add = [&](Step step, const StepWork& of_step, torus::ChipMask through, Ends after) {
-    schedule.scheduled.push_back({.step = static_cast<std::uint32_t>(schedule.steps.size()),
-                                  .after = std::move(after),
-                                  .through = through});
-    schedule.steps.push_back(std::move(step));
-    schedule.work.push_back(of_step);
-    return static_cast<std::uint32_t>(schedule.scheduled.size() - 1);
-  };
   // Schedules the handing of one chunk and group, after that of the chunk before.
   const auto hand = [&](Step& step, std::size_t group, Ends& last, Ends after) {
     if (step.empty()) return;
     after.insert(after.end(), last.begin(), last.end());
     const StepWork handing = WorkOf(step, {}, costs, timing);
-    last = {add(std::move(step), handing, set.groups()[group].through, std::move(after))};
+    last = {schedule.Append(std::move(step), handing,
+                            {.after = std::move(after), .through = set.groups()[group].through})};
   };
   // A NIC is far slower than memory.
   const StepWork start{.start = work.start, .memory = {}};
-  if (!relay.direct.empty()) add(std::move(relay.direct), start, kAllChips, {});
+  if (!relay.direct.empty()) schedule.Append(std::move(relay.direct), start, {});
   std::vector<Ends> over(set.size());
   std::vector<Ends> on(set.size());
   std::vector<Ends> between(2);  // of the two chunks before: while one ends, the next has begun
@@ -132,7 +125,8 @@ void AppendRelay(Relay relay, const DomainSet& set, const StepWork& work, const 
       hand(part.handed_over[group], group, over[group], {});
       ready.insert(ready.end(), over[group].begin(), over[group].end());
     }
-    between[chunk % 2] = {add(std::move(part.between), start, kAllChips, std::move(ready))};
+    between[chunk % 2] = {
+        schedule.Append(std::move(part.between), start, {.after = std::move(ready)})};
     for (std::size_t group = 0; group < set.size(); ++group) {
       hand(part.handed_on[group], group, on[group], between[chunk % 2]);
     }

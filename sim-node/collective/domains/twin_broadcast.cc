@@ -204,9 +204,8 @@ class TwinComposer {
     Step step = inside ? StepOf(leg, chunk) : MeshStepOf(leg, chunk);
     if (step.empty()) return std::nullopt;
     // A NIC is far slower than memory, and the packet's time holds its start.
-    schedule_.work.push_back(inside ? WorkOfStep(asked_, Algorithm::kTree, step) : StepWork{});
-    schedule_.steps.push_back(std::move(step));
-    return static_cast<std::uint32_t>(schedule_.steps.size()) - 1;
+    const StepWork work = inside ? WorkOfStep(asked_, Algorithm::kTree, step) : StepWork{};
+    return schedule_.Add(std::move(step), work);
   }
 
   // Calls visit(branch, piece) for all that moves then.

@@ -13,6 +13,18 @@ std::uint32_t RouteTable::Add(std::span<const LinkId> route) {
   return last();
 }
 
+std::uint32_t Schedule::Add(Step step, const StepWork& of_step) {
+  steps.push_back(std::move(step));
+  work.push_back(of_step);
+  return static_cast<std::uint32_t>(steps.size() - 1);
+}
+
+std::uint32_t Schedule::Append(Step step, const StepWork& of_step, ScheduledStep one) {
+  one.step = Add(std::move(step), of_step);
+  scheduled.push_back(std::move(one));
+  return static_cast<std::uint32_t>(scheduled.size() - 1);
+}
+
 absl::StatusOr<std::vector<LinkId>> RouteOf(const Schedule& schedule, const Send& send,
                                             torus::ChipMask through, const TorusLinks& links) {
   const std::span<const LinkId> route = schedule.routes.Of(send.route);

@@ -153,6 +153,12 @@ struct Schedule {
   // The bytes of each chip's memory behind ChipBufferBytes in which it keeps data that it relays.
   std::uint64_t relay_bytes = 0;
 
+  // Appends a step with its work, and returns its number.
+  std::uint32_t Add(Step step, const StepWork& of_step);
+  // Appends a step, and schedules it as `one` says but for its step. Returns the number of the
+  // scheduled step.
+  std::uint32_t Append(Step step, const StepWork& of_step, ScheduledStep one);
+
   bool TakesSnapshot(std::size_t index) const {
     return !scheduled.empty() && scheduled[index].snapshot;
   }
