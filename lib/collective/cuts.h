@@ -36,6 +36,11 @@ struct Cut {
   bool WorseThan(const Cut& other) const {
     return static_cast<Wide>(blocks) * other.rate > static_cast<Wide>(other.blocks) * rate;
   }
+  // Whether it takes at most one of so many parts longer than the other.
+  bool HardlyWorseThan(const Cut& other, std::uint64_t parts) const {
+    return static_cast<Wide>(blocks) * other.rate * parts <=
+           static_cast<Wide>(other.blocks) * rate * (parts + 1);
+  }
 };
 
 // Chips that messages between members may cross: the members themselves when they hang together, so

@@ -19,6 +19,7 @@ using torus::ChipMask;
 // Load of a block on the fastest link; slower ones count it more often: a thousandth of a link of
 // half the rate of others, the least that a link may have, 2,000 times.
 constexpr std::uint64_t kUnit = 16;
+constexpr std::uint64_t kUnitHealthy = 2 * kUnit;  // of the slow links of a healthy torus
 constexpr std::uint64_t kUnitMax = 4096 * kUnit;
 
 // Doublings of a price over the load that is aimed at, from stage to stage. Steep prices see only
@@ -72,7 +73,11 @@ class Prices {
     return static_cast<std::uint64_t>((load + cut.rate - 1) / cut.rate);
   }
   std::uint64_t load(Arc arc) const { return blocks_[arc] * unit_[arc]; }
-  std::uint64_t LoadWithOneMore(Arc arc) const { return (blocks_[arc] + block_) * unit_[arc]; }
+  // Whether parts should leave the link for it to have that load at most. One that is slower than
+  // any of a healthy torus has few parts, and needs room for those of the chip that hangs on it.
+  bool IsFull(Arc arc, std::uint64_t most) const {
+    return load(arc) > most || (unit_[arc] > kUnitHealthy && LoadWithOneMore(arc) > most);
+  }
   std::uint64_t FullestLoad() const {
     std::uint64_t most = 0;
     for (int arc = 0; arc < links_.arc_count(); ++arc) {
@@ -131,6 +136,8 @@ class Prices {
   }
 
  private:
+  std::uint64_t LoadWithOneMore(Arc arc) const { return (blocks_[arc] + block_) * unit_[arc]; }
+
   // The price with one more message. At most 64 links of 2^16 * 2^(8 + 24) fit beside a chip.
   void Reprice(Arc arc) {
     if (unit_[arc] == 0) return;
@@ -247,14 +254,13 @@ class RouteFinder {
     return whole || prices_.Cheapest(demand.from, demand.to, route);
   }
 
-  // Moves every part that crosses a link on which one more would be too much to the cheapest route.
-  // What only passes a chip with slow links leaves them so to the chip's own parts.
+  // Moves every part that crosses a link which is too full to the cheapest route.
   void MoveParts(std::uint64_t load) {
     std::vector<Arc> route;
     for (std::size_t i = 0; i < routes_.size() && moves_ < search_.moves; ++i) {
       const std::size_t at = i * kStride % routes_.size();
-      const bool full = std::ranges::any_of(
-          routes_[at], [&](Arc arc) { return prices_.LoadWithOneMore(arc) > load; });
+      const bool full =
+          std::ranges::any_of(routes_[at], [&](Arc arc) { return prices_.IsFull(arc, load); });
       if (!full) continue;
       ++moves_;
       const Demand& demand = demands_[at / search_.parts];

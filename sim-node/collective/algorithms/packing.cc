@@ -38,10 +38,10 @@ constexpr std::uint64_t kTreesForSum = 128;
 constexpr double kAboveLeast = 1.0 / 512;
 constexpr int kHalvings = 3;
 // Cables of less than one of these parts of the highest rate are left out, the most of them first,
-// if all takes no more than a part longer without them: more for cables that are slower.
+// if all takes hardly longer without them: a larger part for cables that are slower.
 struct SlowCables {
   std::uint64_t part;
-  std::uint64_t missed;
+  std::uint64_t missed;  // one of so many parts longer
 };
 constexpr std::array<SlowCables, 7> kSlowCables = {
     {{8, 256}, {16, 128}, {32, 64}, {64, 32}, {128, 32}, {256, 32}, {512, 32}}};
@@ -413,8 +413,7 @@ collective::Cut LeaveOutSlow(const ChipSet& set, const torus::Shape& torus, Join
     const std::uint64_t least_rate = FastestOf(joints.cables) / part;
     if (slowest >= least_rate) break;
     const collective::Cut without = worst_from(least_rate);
-    const Wide much = static_cast<Wide>(worst.blocks) * without.rate * (missed + 1);
-    if (much < static_cast<Wide>(without.blocks) * worst.rate * missed) continue;
+    if (!without.HardlyWorseThan(worst, missed)) continue;
     std::size_t kept = 0;
     for (std::size_t cable = 0; cable < joints.cables.size(); ++cable) {
       if (joints.cables[cable].rate < least_rate) continue;

@@ -24,6 +24,9 @@
 
 namespace tahoma::sim {
 
+// Links that take so many steps of the fastest link for what that carries in one are always used.
+inline constexpr std::uint64_t kSlowestAlways = 8;
+
 // How a buffer is cut for trees.
 struct TreeCut {
   // The number of pieces that lie on each chip of the set, or are summed up there.
@@ -36,7 +39,7 @@ struct TreeCut {
   std::size_t bundle = 1;
   // The most steps of the fastest link that a link may take for what that carries in one; slower
   // ones are left alone.
-  std::uint64_t slowest = 8;
+  std::uint64_t slowest = kSlowestAlways;
 
   std::size_t piece_count() const;
 };

@@ -70,7 +70,6 @@ bool Wastes(const Question& asked, std::uint64_t fastest, std::uint64_t grain) {
 
 // Trees leave links alone that are slower than an eighth of the fastest, or than a sixteenth, and
 // so on, if all takes no more than a 32nd longer without them.
-constexpr std::uint64_t kSlowestAlways = 8;
 constexpr std::uint64_t kMissed = 32;
 
 // Returns how many steps of the fastest link a link may take for what that carries in one.
@@ -93,11 +92,7 @@ std::uint64_t SlowestOf(const Question& asked, std::uint64_t fastest) {
   };
   const collective::Cut worst = worst_of(slowest);
   for (std::uint64_t most = kSlowestAlways; most < slowest; most *= 2) {
-    const collective::Cut without = worst_of(most);
-    if (static_cast<Wide>(without.blocks) * worst.rate * kMissed <=
-        static_cast<Wide>(worst.blocks) * without.rate * (kMissed + 1)) {
-      return most;
-    }
+    if (worst_of(most).HardlyWorseThan(worst, kMissed)) return most;
   }
   return slowest;
 }
