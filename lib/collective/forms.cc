@@ -310,9 +310,8 @@ FlowCourse BestFlow(const FlowLoad& load, std::uint64_t stripes, const LinkCosts
     best_step = std::min(
         best_step, std::sqrt(on_links * start * count / static_cast<double>(load.idle_steps)));
   }
-  const auto least = static_cast<double>(std::min(load.least_grain, load.pieces));
   const double grain =
-      std::clamp(best_step / std::max(piece, 1.0), least, static_cast<double>(load.pieces));
+      std::clamp(best_step / std::max(piece, 1.0), 1.0, static_cast<double>(load.pieces));
   FlowCourse best;
   const auto consider = [&](std::uint64_t one) {
     FlowCourse course{.grain = one, .stripes = stripes};
@@ -321,7 +320,7 @@ FlowCourse BestFlow(const FlowLoad& load, std::uint64_t stripes, const LinkCosts
   };
   consider(static_cast<std::uint64_t>(std::floor(grain)));
   consider(static_cast<std::uint64_t>(std::ceil(grain)));
-  for (auto one = static_cast<std::uint64_t>(least); one <= load.slowness.size(); ++one) {
+  for (std::uint64_t one = 1; one <= load.slowness.size(); ++one) {
     if (one <= load.pieces) consider(one);
   }
   return best;

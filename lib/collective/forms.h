@@ -89,7 +89,6 @@ struct FlowLoad {
   Picoseconds on_fastest{};       // the whole buffer on the fastest link
   double fullest = 1;             // of that time, what the fullest link needs for its pieces
   std::uint64_t idle_steps = 0;   // so many more than the fullest link needs
-  std::uint64_t least_grain = 1;  // at which slow links carry a whole piece in a step, too
   // By grain, from 1: how many times as many idle steps there are, for links that are slower still
   // take several for a piece. Once beyond the last one.
   std::vector<double> slowness = {};

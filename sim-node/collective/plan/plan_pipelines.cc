@@ -71,15 +71,6 @@ double FullestOf(const TreePacking& packing) {
          static_cast<double>(packing.trees().size());
 }
 
-// The pieces that the fastest link has to carry in a step for the slow ones of a healthy torus to
-// carry one.
-std::uint64_t LeastGrainOf(const TreePacking& packing) {
-  const bool mixed = std::ranges::any_of(packing.cables(), [&](const TreePacking::Cable& cable) {
-    return cable.rate * 2 == packing.fastest();
-  });
-  return mixed ? 2 : 1;
-}
-
 // On average.
 std::size_t HeightOf(const TreePacking& packing) {
   std::size_t sum = 0;
@@ -110,16 +101,17 @@ double WayOf(const TreePacking& packing, std::uint64_t grain) {
 // The most pieces that the fastest link carries in a step for slow ones to carry one.
 constexpr std::uint64_t kCoarsest = 8;
 
-// By grain, from 1, how many times as long the ways are as over fast links; nothing where no link
-// is slower than the slow ones of a healthy torus.
+// By grain, from 1, how many times as long the ways are as where each link carries a whole piece in
+// a step; up to the grain from which on all links do.
 std::vector<double> SlownessOf(const TreePacking& packing) {
-  std::vector<double> slowness;
-  const bool slow = std::ranges::any_of(packing.cables(), [&](const TreePacking::Cable& cable) {
-    return cable.trees > 0 && cable.rate * 2 < packing.fastest();
-  });
-  if (!slow) return slowness;
+  std::uint64_t slowest = packing.fastest();
+  for (const TreePacking::Cable& cable : packing.cables()) {
+    if (cable.trees > 0) slowest = std::min(slowest, cable.rate);
+  }
   const double height = static_cast<double>(HeightOf(packing));
-  for (std::uint64_t grain = 1; grain <= kCoarsest; ++grain) {
+  std::vector<double> slowness;
+  for (std::uint64_t grain = 1; grain <= kCoarsest && grain * slowest < packing.fastest();
+       ++grain) {
     slowness.push_back(std::max(1.0, WayOf(packing, grain) / height));
   }
   return slowness;
@@ -145,7 +137,6 @@ class Flows {
     if (!packing_) return false;
     load_.pieces = packing_->trees().size();
     load_.fullest = FullestOf(*packing_);
-    load_.least_grain = LeastGrainOf(*packing_);
     load_.slowness = SlownessOf(*packing_);
     load_.on_fastest = TransferTime(asked_.request.bytes, packing_->fastest());
     if (load_.idle_steps == 0) load_.idle_steps = HeightOf(*packing_);
@@ -163,23 +154,22 @@ class Flows {
     const std::size_t idle = flow_->step_count() - std::min(flow_->step_count(), BusySteps());
     load_.idle_steps = static_cast<std::size_t>(
         std::lround(static_cast<double>(idle) / load_.SlownessAt(course_.grain)));
+    // Where links are idle for less than was thought, steps may be longer, so of fewer stripes.
+    course_ = InFewStripes(load_.pieces, [&](std::uint64_t stripes) {
+      collective::FlowCourse course{.grain = course_.grain, .stripes = stripes};
+      course.time = collective::FlowTime(load_, course, costs_);
+      return course;
+    });
   }
 
-  // The best course of so many pieces, which load the links as these do, in the fewest stripes that
-  // are nearly as good as more.
+  // The best course of so many pieces, which load the links as these do. More pieces leave more
+  // choice, so links are idle for fewer steps: 15 % fewer on average (474 plans of random sets).
   collective::FlowCourse Best(std::uint64_t pieces) const {
     collective::FlowLoad load = load_;
     load.pieces = pieces;
-    if (asked_.options.stripes != 0) {
-      return collective::BestFlow(load, static_cast<std::uint64_t>(asked_.options.stripes), costs_);
-    }
-    collective::FlowCourse best = collective::BestFlow(load, kMaxStripes, costs_);
-    for (std::uint64_t more = kMaxStripes + 1;
-         more <= collective::kFlowStripesMost && Sends(pieces, more) <= kFlowSendsMost; ++more) {
-      const collective::FlowCourse course = collective::BestFlow(load, more, costs_);
-      if (IsMuchLess(course.time, best.time)) best = course;
-    }
-    return best;
+    if (pieces > load_.pieces) load.idle_steps = load_.idle_steps * 7 / 8;
+    return InFewStripes(
+        pieces, [&](std::uint64_t stripes) { return collective::BestFlow(load, stripes, costs_); });
   }
   // Up and back over each branch of a tree.
   std::uint64_t Sends(std::uint64_t pieces, std::uint64_t stripes) const {
@@ -199,10 +189,11 @@ class Flows {
     }
     return best;
   }
-  // What is not worth a better plan.
+  // What is not worth a better plan, and what is not worth to try more orders.
   VirtualDuration TimeEnough() const { return TimeOnLinks() * 26 / 25; }
+  VirtualDuration TimeNearlyEnough() const { return TimeOnLinks() * 21 / 20; }
   // The time of the course that was taken.
-  VirtualDuration TimeOfCourse() const { return collective::FlowTime(load_, course_, costs_); }
+  VirtualDuration TimeOfCourse() const { return course_.time; }
 
   // The time that the fullest link needs.
   VirtualDuration TimeOnLinks() const {
@@ -215,6 +206,22 @@ class Flows {
   const TreeFlow& flow() const { return *flow_; }
 
  private:
+  // The course in the fewest stripes that are nearly as good as more, or in those that are given.
+  collective::FlowCourse InFewStripes(
+      std::uint64_t pieces,
+      absl::FunctionRef<collective::FlowCourse(std::uint64_t stripes)> course_of) const {
+    if (asked_.options.stripes != 0) {
+      return course_of(static_cast<std::uint64_t>(asked_.options.stripes));
+    }
+    collective::FlowCourse best = course_of(kMaxStripes);
+    for (std::uint64_t more = kMaxStripes + 1;
+         more <= collective::kFlowStripesMost && Sends(pieces, more) <= kFlowSendsMost; ++more) {
+      const collective::FlowCourse course = course_of(more);
+      if (IsMuchLess(course.time, best.time)) best = course;
+    }
+    return best;
+  }
+
   // Numbers of pieces that rise to twice and twice again, and those that fill the steps of a course
   // such that no stripe has to wait for its start, by the sends that they need.
   std::vector<std::uint64_t> PiecesWorthTrying() const {
@@ -226,9 +233,8 @@ class Flows {
     const auto on_fastest = static_cast<double>(load_.on_fastest.count());
     for (std::uint64_t stripes = 2; stripes <= collective::kFlowStripesMost; ++stripes) {
       const double step = start * static_cast<double>(stripes) / static_cast<double>(stripes - 1);
-      const std::uint64_t coarsest =
-          std::max<std::uint64_t>(2 * load_.least_grain, load_.slowness.size());
-      for (std::uint64_t grain = load_.least_grain; grain <= coarsest; ++grain) {
+      const std::uint64_t coarsest = std::max<std::uint64_t>(4, load_.slowness.size());
+      for (std::uint64_t grain = 1; grain <= coarsest; ++grain) {
         const auto pieces =
             static_cast<std::uint64_t>(on_fastest * static_cast<double>(grain) / step);
         if (pieces > load_.pieces && Sends(pieces, stripes) <= kFlowSendsMost) {
@@ -289,7 +295,7 @@ absl::StatusOr<Plan> PlanFlow(const Question& asked) {
     const bool enough = flows.Best(pieces).time <= flows.TimeEnough();
     if (pieces != flows.pieces()) flows.Pack(pieces);
     flows.Flow(enough ? 0 : kOrders);
-    if (enough && flows.TimeOfCourse() > flows.TimeEnough()) flows.Flow(kOrders);
+    if (enough && flows.TimeOfCourse() > flows.TimeNearlyEnough()) flows.Flow(kOrders);
   }
   return FinishStripes(asked, flows.course().stripes, [&](const Layout& layout, Stripe stripe) {
     return flows.flow().Steps(layout, stripe);

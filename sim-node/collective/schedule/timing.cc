@@ -13,6 +13,7 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "sim-node/collective/schedule/domain_classes.h"
+#include "sim-node/collective/schedule/timing_alone.h"
 #include "sim-node/link/transfer.h"
 
 namespace tahoma::sim {
@@ -543,6 +544,13 @@ class Progress {
 absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
     const std::vector<const Schedule*>& schedules, Fabric fabric, VirtualTime start,
     const FaultPlan& faults) {
+  if (schedules.size() == 1 && faults.faults().empty() && fabric.domain_count() == 1) {
+    if (auto alone = TimeAlone(*schedules[0], fabric.domain(0), start)) {
+      std::vector<ScheduleTimes> times;
+      times.push_back(*std::move(alone));
+      return times;
+    }
+  }
   EventQueue queue;
   Transfer transfer(queue, fabric);
   absl::Status fault_status;
