@@ -541,6 +541,14 @@ void TreePacking::Arrange(const std::vector<std::size_t>& order) {
   trees_ = std::move(arranged);
 }
 
+void TreePacking::Repeat(std::size_t times) {
+  TAHOMA_CHECK(times > 0);
+  const std::size_t count = trees_.size();
+  trees_.reserve(count * times);
+  for (std::size_t i = count; i < count * times; ++i) trees_.push_back(trees_[i - count]);
+  for (Cable& cable : cables_) cable.trees *= times;
+}
+
 std::uint64_t TreePacking::fastest() const { return FastestOf(cables_); }
 
 }  // namespace tahoma::sim

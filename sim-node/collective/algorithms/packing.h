@@ -61,6 +61,8 @@ class TreePacking {
   void SetRoot(std::size_t tree, std::size_t root) { trees_[tree] = From(tree, root); }
   // Arranges the trees in another order, which has the number of each.
   void Arrange(const std::vector<std::size_t>& order);
+  // Takes the trees so many times, one round of all of them after the other.
+  void Repeat(std::size_t times);
   // Returns, by chip of the set, how high the tree would be with this root.
   std::vector<std::size_t> HeightsOf(std::size_t tree) const;
 

@@ -135,12 +135,17 @@ class Flows {
   bool Pack(std::size_t pieces) {
     packing_ = TreePacking::Of(asked_.set, asked_.links, pieces);
     if (!packing_) return false;
-    load_.pieces = packing_->trees().size();
-    load_.fullest = FullestOf(*packing_);
-    load_.slowness = SlownessOf(*packing_);
-    load_.on_fastest = TransferTime(asked_.request.bytes, packing_->fastest());
-    if (load_.idle_steps == 0) load_.idle_steps = HeightOf(*packing_);
+    Load();
     return true;
+  }
+  // Packs more trees: the same again, where that makes as many.
+  void PackMore(std::size_t pieces) {
+    if (pieces % load_.pieces != 0) {
+      packing_ = TreePacking::Of(asked_.set, asked_.links, pieces);
+    } else {
+      packing_->Repeat(pieces / load_.pieces);
+    }
+    Load();
   }
 
   // Lets the pieces flow as they take the least time, and learns for how many steps links are idle.
@@ -206,6 +211,14 @@ class Flows {
   const TreeFlow& flow() const { return *flow_; }
 
  private:
+  void Load() {
+    load_.pieces = packing_->trees().size();
+    load_.fullest = FullestOf(*packing_);
+    load_.slowness = SlownessOf(*packing_);
+    load_.on_fastest = TransferTime(asked_.request.bytes, packing_->fastest());
+    if (load_.idle_steps == 0) load_.idle_steps = HeightOf(*packing_);
+  }
+
   // The course in the fewest stripes that are nearly as good as more, or in those that are given.
   collective::FlowCourse InFewStripes(
       std::uint64_t pieces,
@@ -293,7 +306,7 @@ absl::StatusOr<Plan> PlanFlow(const Question& asked) {
     // pieces.
     const std::uint64_t pieces = flows.BestPieces();
     const bool enough = flows.Best(pieces).time <= flows.TimeEnough();
-    if (pieces != flows.pieces()) flows.Pack(pieces);
+    if (pieces != flows.pieces()) flows.PackMore(pieces);
     flows.Flow(enough ? 0 : kOrders);
     if (enough && flows.TimeOfCourse() > flows.TimeNearlyEnough()) flows.Flow(kOrders);
   }

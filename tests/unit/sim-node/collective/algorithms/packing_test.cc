@@ -226,6 +226,22 @@ TEST(PackingTest, ATreeIsAsHighAsItIsFromEachOfItsRoots) {
   }
 }
 
+TEST(PackingTest, RepeatedTreesLoadEachCableSoManyTimesAsMuch) {
+  const auto once = Packed(kSquareOfThree, Instance(), 20);
+  ASSERT_TRUE(once.has_value());
+  TreePacking packing = *once;
+  packing.Repeat(3);
+  const std::size_t count = once->trees().size();
+  ASSERT_EQ(packing.trees().size(), 3 * count);
+  for (std::size_t i = 0; i < 3 * count; ++i) {
+    EXPECT_EQ(packing.trees()[i].front().parent, once->trees()[i % count].front().parent);
+    EXPECT_EQ(packing.HeightsOf(i), once->HeightsOf(i % count));
+  }
+  for (std::size_t i = 0; i < once->cables().size(); ++i) {
+    EXPECT_EQ(packing.cables()[i].trees, 3 * once->cables()[i].trees);
+  }
+}
+
 TEST(PackingTest, ThereAreNoTreesForWhoIsCutOff) {
   TorusLinks links = Instance();
   for (const torus::Axis axis : {torus::Axis::kX, torus::Axis::kY}) {
