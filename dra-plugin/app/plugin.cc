@@ -278,7 +278,7 @@ void Plugin::TellUsers(const Pool& pool) {
       claims.ok() ? reporter_.Report(*claims, pool, clock_.WallNow()) : claims.status();
   LogOnce("reporting devices' health", told, last_report_problem_);
   if (const std::shared_ptr<const Json> node = publisher_.TakeNode()) {
-    const Completeness found = CompletenessOf(pool, publisher_.server());
+    const Completeness found = CompletenessOf(pool, *publisher_.server());
     LogOnce("reporting what is not shown", completeness_.Report(*node, found, clock_.WallNow()),
             last_condition_problem_);
   }

@@ -148,15 +148,16 @@ absl::Status SlicePublisher::Write(const json& slice) {
   if (!kept->is_object()) return Unavailable("{}: the answer is no object", name);
   const json sent = {{"spec", slice.at("spec")}};
   for (const std::string& path : DroppedFields(sent, *kept)) {
-    if (!dropped_.insert(path).second) continue;
+    if (!server_->dropped_fields.insert(path).second) continue;
     spdlog::warn(
         "the API server dropped {} of a ResourceSlice: its version or a disabled feature "
         "gate does not know the field",
         path);
   }
-  if (HasCounters(dropped_) && !options_.counters) {
-    std::erase_if(dropped_, [](const std::string& path) { return HasCounters({path}); });
-    counters_ = CounterSupport::kNone;
+  if (HasCounters(server_->dropped_fields) && !options_.server) {
+    std::erase_if(server_->dropped_fields,
+                  [](const std::string& path) { return HasCounters({path}); });
+    server_->counters = CounterSupport::kNone;
     return absl::AbortedError("the API server that was written to keeps no counters");
   }
   if (options_.log_writes) {
@@ -170,10 +171,14 @@ absl::Status SlicePublisher::LookAtCounters(const SliceOwner& owner) {
   TAHOMA_ASSIGN_OR_RETURN(const ServerCounters found, FindCounterSupport(api_, owner));
   looked_ = true;
   const CounterSupport now = found.support;
-  const std::optional<CounterSupport> before = std::exchange(counters_, now);
-  const bool other_version = std::exchange(minor_, found.minor) != found.minor;
-  if (before && (before != now || other_version)) dropped_.clear();  // it may know more fields
-  if (before == now) return absl::OkStatus();
+  ServerSupport support{.counters = now, .minor = found.minor};
+  const bool same_counters = server_ && server_->counters == now;
+  // Otherwise it may know more fields.
+  if (same_counters && server_->minor == found.minor) {
+    support.dropped_fields = std::move(server_->dropped_fields);
+  }
+  const bool known = std::exchange(server_, std::move(support)).has_value();
+  if (same_counters) return absl::OkStatus();
   if (now == CounterSupport::kNone) {
     spdlog::warn(
         "the API server keeps no counters of devices (feature gate DRAPartitionableDevices): "
@@ -183,41 +188,41 @@ absl::Status SlicePublisher::LookAtCounters(const SliceOwner& owner) {
         "Kubernetes before 1.35 keeps few counters: NeuronCores of LNC 1 are left out where chips "
         "are shown");
   }
-  return before ? absl::AbortedError("the API server's counters have changed") : absl::OkStatus();
+  return known ? absl::AbortedError("the API server's counters have changed") : absl::OkStatus();
 }
 
 // What the server drops is seen by writing only, and where nothing changes nothing is written.
 absl::Status SlicePublisher::LookForMore(const SliceOwner& owner) {
-  const bool lacks_nothing = counters_ == CounterSupport::kApart && dropped_.empty();
-  if (!counters_ || options_.counters || lacks_nothing) return absl::OkStatus();
+  if (!server_ || options_.server) return absl::OkStatus();
+  if (server_->counters == CounterSupport::kApart && server_->dropped_fields.empty()) {
+    return absl::OkStatus();  // it lacks nothing
+  }
   // Asked before anything is forgotten: else what is unhealthy would be shown for a moment.
-  bool drops_taints = dropped_.contains(kTaintsField);
+  bool drops_taints = server_->dropped_fields.contains(kTaintsField);
   if (drops_taints) {
     TAHOMA_ASSIGN_OR_RETURN(const bool keeps_taints, FindTaintSupport(api_, owner));
     drops_taints = !keeps_taints;
   }
   const absl::Status looked = LookAtCounters(owner);
   if (!looked.ok() && !absl::IsAborted(looked)) return looked;
-  dropped_.erase(kTaintsField);
-  if (drops_taints) dropped_.insert(kTaintsField);
+  server_->dropped_fields.erase(kTaintsField);
+  if (drops_taints) server_->dropped_fields.insert(kTaintsField);
   return absl::OkStatus();
 }
 
-ServerSupport SlicePublisher::server() const {
-  return {.counters = counters_.value_or(CounterSupport::kNone),
-          .minor = minor_,
-          .dropped_fields = dropped_};
+bool SlicePublisher::DropsTaints() const {
+  return server_ && server_->dropped_fields.contains(kTaintsField);
 }
 
 Pool SlicePublisher::Shown(const Pool& pool) const {
-  Pool shown = ShownPool(pool, counters_.value_or(CounterSupport::kNone));
-  return dropped_.contains(kTaintsField) ? WithoutUnhealthy(std::move(shown)) : shown;
+  Pool shown = ShownPool(pool, server_ ? server_->counters : CounterSupport::kNone);
+  return DropsTaints() ? WithoutUnhealthy(std::move(shown)) : shown;
 }
 
 absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool& pool,
                                          Known known) {
   const SliceOwner owner = {.node_name = node_name_, .node_uid = node_uid};
-  if (!counters_) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
+  if (!server_) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
   const std::vector<SliceContent> contents = CutIntoSlices(Shown(pool));
   slices_ = contents.size();
   std::vector<json> slices;
@@ -235,7 +240,7 @@ absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool
   for (std::size_t i = 0; i < contents.size(); ++i) {
     json object = SliceObject(owner, {.generation = plan.newest, .slice_count = contents.size()},
                               contents[i], i);
-    RemoveFields(dropped_, object);
+    RemoveFields(server_->dropped_fields, object);
     const std::optional<json>& existing = plan.existing[i];
     if (existing.has_value()) {
       KeepTaintTimes(*existing, object);
@@ -257,7 +262,7 @@ absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool
   }
   if (consistent && changed.empty()) return absl::OkStatus();
   // The server may have been upgraded, or downgraded, since.
-  if (!looked_ && !options_.counters) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
+  if (!looked_ && !options_.server) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
   if (consistent && changed.size() == 1) return Write(wanted[changed[0]]);
   for (const json& slice : plan.obsolete) TAHOMA_RETURN_IF_ERROR(Delete(slice));
   for (const bool create : {false, true}) {
@@ -281,10 +286,10 @@ absl::Status SlicePublisher::PublishFor(const std::string& node_uid, const Pool&
   absl::Status status = LookForMore({.node_name = node_name_, .node_uid = node_uid});
   if (!status.ok()) return status;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const bool had_taints = !dropped_.contains(kTaintsField);
+    const bool had_taints = !DropsTaints();
     status = PublishOnce(node_uid, pool, attempt == 0 ? known : Known::kNothing);
     // What is unhealthy has been shown as if it were not.
-    if (status.ok() && had_taints && dropped_.contains(kTaintsField)) continue;
+    if (status.ok() && had_taints && DropsTaints()) continue;
     // 409 (somebody wrote meanwhile) and a slice that vanished under an update: look again.
     const bool moved = kube::OutcomeOf(status) == kube::Outcome::kConflict ||
                        (absl::IsNotFound(status) && attempt == 0);

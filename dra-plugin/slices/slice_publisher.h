@@ -6,7 +6,7 @@
 // One slice that changed is updated in place; more than that gets a new pool generation, so that
 // nobody allocates from a mixture. Obsolete slices go first, then updates, then new ones. A server
 // that drops fields (a disabled feature gate) is not asked for them again and again: what it
-// dropped is remembered (dropped_fields) until it is seen to have changed. Where it keeps no
+// dropped is remembered (ServerSupport) until it is seen to have changed. Where it keeps no
 // counters, or only few, devices that overlap are left out (ShownPool), and where it keeps no
 // taints, those that are unhealthy: completeness.h says it. Such a server is looked at again with
 // every publication, so that what was left out appears when it has been upgraded.
@@ -31,7 +31,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,10 +49,9 @@ namespace tahoma::dra {
 struct SlicePublisherOptions {
   bool fixed_names = false;  // SliceName; slices of this node with other names are not looked at
   bool log_writes = true;    // a line for each slice that is written or deleted
-  // Of this server, as another publisher saw it: what it drops, and how it keeps counters, which is
-  // then not looked at again.
-  std::set<std::string> dropped_fields = {};
-  std::optional<CounterSupport> counters = {};
+  // What this server keeps, as another publisher saw it: how it keeps counters is then not looked
+  // at again.
+  std::optional<ServerSupport> server = {};
 };
 
 class SlicePublisher {
@@ -64,8 +62,7 @@ class SlicePublisher {
       : api_(transport, no_sleep_, Rng(0), {.attempts = 1}),
         node_name_(std::move(node_name)),
         options_(std::move(options)),
-        dropped_(options_.dropped_fields),
-        counters_(options_.counters) {}
+        server_(options_.server) {}
 
   // kNotFound while the Node object does not exist; kAborted when others kept changing the slices;
   // the server's refusal with its message.
@@ -79,12 +76,9 @@ class SlicePublisher {
   // Gives away the Node as Publish read it last; null when it was given away, or never read.
   std::shared_ptr<const Json> TakeNode() { return std::exchange(node_, nullptr); }
 
-  // Fields that the server did not keep, for the log: "spec.devices[].taints".
-  const std::set<std::string>& dropped_fields() const { return dropped_; }
-  // How the server keeps counters, as found last; empty before the first publication.
-  std::optional<CounterSupport> counters() const { return counters_; }
-  // All of it, as found last.
-  ServerSupport server() const;
+  // What the server keeps, as found last; nothing before it was looked at, which the first
+  // publication does.
+  const std::optional<ServerSupport>& server() const { return server_; }
   // What is shown of the pool where fields and counters are so.
   Pool Shown(const Pool& pool) const;
   // How many slices the node has, as published last.
@@ -95,6 +89,7 @@ class SlicePublisher {
   absl::Status LookAtCounters(const SliceOwner& owner);
   // Does so where the server is known to lack something, and looks whether it keeps taints now.
   absl::Status LookForMore(const SliceOwner& owner);
+  bool DropsTaints() const;
   absl::Status PublishOnce(const std::string& node_uid, const Pool& pool, Known known);
   absl::StatusOr<std::string> ReadNode();  // its uid
   absl::StatusOr<std::vector<Json>> List();
@@ -108,9 +103,7 @@ class SlicePublisher {
   kube::Client api_;
   const std::string node_name_;
   const SlicePublisherOptions options_;
-  std::set<std::string> dropped_;
-  std::optional<CounterSupport> counters_;
-  int minor_ = 0;        // of the server's version, as found with the counters
+  std::optional<ServerSupport> server_;
   bool looked_ = false;  // at the counters, in this publication
   std::shared_ptr<const Json> node_;
   std::size_t slices_ = 0;

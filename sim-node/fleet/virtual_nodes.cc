@@ -216,8 +216,7 @@ absl::StatusOr<std::size_t> VirtualNodes::EnsureSlices(const VirtualNode& node,
   dra::SlicePublisherOptions options = {.fixed_names = true, .log_writes = false};
   {
     const MutexLock lock(mutex_);
-    options.dropped_fields = dropped_fields_;
-    options.counters = counters_;
+    options.server = server_;
   }
   Publisher publisher(transport_, node.name, std::move(options));
   const dra::Pool pool = PoolOf(plan_, node, *faults);
@@ -225,8 +224,10 @@ absl::StatusOr<std::size_t> VirtualNodes::EnsureSlices(const VirtualNode& node,
       state.uid, pool, state.is_new ? Publisher::Known::kNone : Publisher::Known::kNothing);
   {
     const MutexLock lock(mutex_);
-    dropped_fields_.insert(publisher.dropped_fields().begin(), publisher.dropped_fields().end());
-    if (publisher.counters()) counters_ = publisher.counters();
+    if (std::optional<dra::ServerSupport> found = publisher.server()) {
+      if (server_) found->dropped_fields.merge(server_->dropped_fields);
+      server_ = std::move(found);
+    }
   }
   TAHOMA_RETURN_IF_ERROR(published);
   return publisher.slices();

@@ -30,11 +30,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 
-#include "dra-plugin/inventory/shown_pool.h"
+#include "dra-plugin/slices/completeness.h"
 #include "lib/base/clock.h"
 #include "lib/base/json_fwd.h"
 #include "lib/base/mutex.h"
@@ -103,9 +102,8 @@ class VirtualNodes {
   kube::InterruptibleSleeper no_sleep_;  // nothing is repeated here: the schedule says when
   kube::Client api_;
   Mutex mutex_;
-  std::set<std::string> dropped_fields_ ABSL_GUARDED_BY(mutex_);  // that the server did not keep
-  // How the server keeps counters; found with the first node that is published.
-  std::optional<dra::CounterSupport> counters_ ABSL_GUARDED_BY(mutex_);
+  // What the server keeps; found with the first node that is published.
+  std::optional<dra::ServerSupport> server_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::sim

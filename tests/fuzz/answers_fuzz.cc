@@ -92,7 +92,7 @@ void Ask(char who, Script& api) {
     if (who == 'p') {
       status = publisher.Publish(kPool);
       if (const auto node = publisher.TakeNode(); status.ok() && node != nullptr) {
-        const Completeness found = CompletenessOf(kPool, publisher.server());
+        const Completeness found = CompletenessOf(kPool, *publisher.server());
         status = completeness.Report(*node, found, WallTime{});
       }
     }

@@ -238,7 +238,7 @@ TEST_F(SlicePublisherTest, AServerThatDropsFieldsIsToldOfOnceAndNotWrittenForeve
   SlicePublisher publisher(api_, "node-a");
   const Pool pool = Build(TestNode());
   ASSERT_TRUE(publisher.Publish(pool).ok());
-  EXPECT_EQ(publisher.dropped_fields(), gate_off);
+  EXPECT_EQ(publisher.server()->dropped_fields, gate_off);
   const int writes = api_.writes();
   ASSERT_TRUE(publisher.Publish(pool).ok());
   EXPECT_EQ(api_.writes(), writes);
@@ -295,19 +295,20 @@ TEST_F(SlicePublisherTest, WhatWasLeftOutAppearsWithoutAChangeOfTheNodeWhenTheSe
   api_.edit = [&](json& slice) { RemoveFields(dropped, slice); };
   const wire::Inventory broken = BrokenNode();
   SlicePublisher publisher(api_, "node-a");
-  const auto support = [&] { return std::pair(publisher.counters(), publisher.dropped_fields()); };
+  const auto support = [&] {
+    return std::pair(publisher.server()->counters, publisher.server()->dropped_fields);
+  };
   ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
-  EXPECT_EQ(support(),
-            std::pair(std::optional(CounterSupport::kNone), std::set<std::string>{kTaintsField}));
+  EXPECT_EQ(support(), std::pair(CounterSupport::kNone, std::set<std::string>{kTaintsField}));
 
   dropped.erase(kTaintsField);
   ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
-  EXPECT_EQ(support(), std::pair(std::optional(CounterSupport::kNone), std::set<std::string>()));
+  EXPECT_EQ(support(), std::pair(CounterSupport::kNone, std::set<std::string>()));
   ExpectWhole(Build(broken, kChipsOnly));
 
   dropped.clear();
   ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
-  EXPECT_EQ(support(), std::pair(std::optional(CounterSupport::kApart), std::set<std::string>()));
+  EXPECT_EQ(support(), std::pair(CounterSupport::kApart, std::set<std::string>()));
   ExpectWhole(Build(broken));
   api_.TakeLog();
   ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
@@ -330,8 +331,8 @@ TEST_F(SlicePublisherTest, WhereTaintsAreStillDroppedWhatIsBrokenIsNotShownForAM
   };
   ASSERT_TRUE(publisher.Publish(Build(broken)).ok());
   EXPECT_FALSE(seen);
-  EXPECT_EQ(publisher.counters(), CounterSupport::kApart);
-  EXPECT_EQ(publisher.dropped_fields(), std::set<std::string>{kTaintsField});
+  EXPECT_EQ(publisher.server()->counters, CounterSupport::kApart);
+  EXPECT_EQ(publisher.server()->dropped_fields, std::set<std::string>{kTaintsField});
 }
 
 // As while the API servers behind one address are upgraded one by one.
@@ -349,8 +350,8 @@ TEST_F(SlicePublisherTest, WhereOnlyTheServerThatIsLookedAtKeepsCountersNoCoresA
   for (int look = 0; look < 2; ++look) {
     ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
     ExpectWhole(Build(TestNode(), kChipsOnly));
-    EXPECT_EQ(publisher.counters(), CounterSupport::kNone);
-    EXPECT_TRUE(publisher.dropped_fields().empty());
+    EXPECT_EQ(publisher.server()->counters, CounterSupport::kNone);
+    EXPECT_TRUE(publisher.server()->dropped_fields.empty());
   }
   EXPECT_FALSE(cores) << "not even for a moment";
   api_.edit = nullptr;
@@ -396,8 +397,8 @@ TEST_F(SlicePublisherTest, Before135CountersAndDevicesAreInOneSlice) {
   ASSERT_EQ(spec["sharedCounters"].size(), 1u);
   EXPECT_EQ(spec["sharedCounters"][0]["counters"].size(), 16u) << "at most 32 in 1.34";
   for (const json& device : spec["devices"]) EXPECT_EQ(device["consumesCounters"].size(), 1u);
-  EXPECT_EQ(publisher.server().counters, CounterSupport::kTogether);
-  EXPECT_EQ(publisher.server().minor, 34);
+  EXPECT_EQ(publisher.server()->counters, CounterSupport::kTogether);
+  EXPECT_EQ(publisher.server()->minor, 34);
 }
 
 TEST_F(SlicePublisherTest, AVersionThatCannotBeReadIsAnErrorAndNothingIsPublished) {
@@ -444,7 +445,9 @@ TEST_F(SlicePublisherTest, ANodeThatIsNotThereYetIsNotFound) {
 }
 
 const SlicePublisherOptions kFixedNames = {
-    .fixed_names = true, .log_writes = false, .counters = CounterSupport::kApart};
+    .fixed_names = true,
+    .log_writes = false,
+    .server = ServerSupport{.counters = CounterSupport::kApart}};
 
 TEST_F(SlicePublisherTest, WhoNamesTheSlicesHimselfReadsNoList) {
   SlicePublisher publisher(api_, "node-a", kFixedNames);
@@ -489,7 +492,7 @@ TEST_F(SlicePublisherTest, WhatOneLearntOfTheServersFieldsAnotherIsTold) {
   SlicePublisher first(api_, "node-a", kFixedNames);
   ASSERT_TRUE(first.Publish(chips).ok());
   SlicePublisherOptions options = kFixedNames;
-  options.dropped_fields = first.dropped_fields();
+  options.server = first.server();
   const int writes = api_.writes();
   SlicePublisher second(api_, "node-a", options);
   ASSERT_TRUE(second.Publish(chips).ok());
