@@ -197,8 +197,6 @@ class Flows {
   }
   // What is not worth a better plan.
   VirtualDuration TimeEnough() const { return TimeOnLinks() * 26 / 25; }
-  // The time of the course that was taken.
-  VirtualDuration TimeOfCourse() const { return course_.time; }
 
   // The time that the fullest link needs.
   VirtualDuration TimeOnLinks() const {
@@ -252,7 +250,8 @@ class Flows {
     const auto on_fastest = static_cast<double>(load_.on_fastest.count());
     for (std::uint64_t stripes = 2; stripes <= collective::kFlowStripesMost; ++stripes) {
       const double step = start * static_cast<double>(stripes) / static_cast<double>(stripes - 1);
-      const std::uint64_t coarsest = std::max<std::uint64_t>(4, load_.slowness.size());
+      // Up to twice what lets each link carry a whole piece.
+      const std::uint64_t coarsest = std::min(kCoarsest, 2 * (load_.slowness.size() + 1));
       for (std::uint64_t grain = 1; grain <= coarsest; ++grain) {
         const auto pieces =
             static_cast<std::uint64_t>(on_fastest * static_cast<double>(grain) / step);
@@ -307,14 +306,14 @@ absl::StatusOr<Plan> PlanFlow(const Question& asked) {
     return FailedPrecondition("no cables join the chips");
   }
   flows.Flow(/*orders=*/0);
-  if (flows.TimeOfCourse() > flows.TimeEnough()) {
+  if (flows.course().time > flows.TimeEnough()) {
     // Where links are idle for longer than trees are high, another course may be better, or other
     // pieces.
     const std::uint64_t pieces = flows.BestPieces();
     const bool enough = flows.Best(pieces).time <= flows.TimeEnough();
     if (pieces != flows.pieces()) flows.PackMore(pieces);
     flows.Flow(enough ? 0 : kOrders);
-    if (enough && flows.TimeOfCourse() > flows.TimeEnough()) flows.Flow(kOrders);
+    if (enough && flows.course().time > flows.TimeEnough()) flows.Flow(kOrders);
   }
   return FinishStripes(asked, flows.course().stripes, [&](const Layout& layout, Stripe stripe) {
     return flows.flow().Steps(layout, stripe);
