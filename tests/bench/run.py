@@ -77,21 +77,25 @@ def standalone_load(mode, count):
         return float(output(BENCH / "standalone_load", ground.server, mode, count))
 
 
-def hostile_load():
-    """Gangs per second beside 200 slow connections a second; with HOSTILE_MINUTES, the least of all runs in that time."""
+def hostile_ratio():
+    """Gangs per second beside 200 slow connections a second, over those without them, each a fresh controller's.
+
+    With HOSTILE_MINUTES the least of all pairs in that time.
+    """
     end = time.monotonic() + 60 * float(os.environ.get("HOSTILE_MINUTES", "0"))
-    rates = []
-    while not rates or time.monotonic() < end:
+    ratios = []
+    while not ratios or time.monotonic() < end:
+        alone = standalone_load("gangs", 1200)
         with Controller() as ground:
             attack = subprocess.Popen([BENCH / "hostile_clients", ground.address, "200"],
                                       stdout=subprocess.PIPE)
             try:
                 attack.stdout.readline()  # as many are open as ever will be
-                rates.append(float(output(BENCH / "standalone_load", ground.server, "gangs", 1200)))
+                ratios.append(float(output(BENCH / "standalone_load", ground.server, "gangs", 1200)) / alone)
             finally:
                 attack.kill()
                 attack.wait()
-    return min(rates)
+    return min(ratios)
 
 
 def watch_fanout():
@@ -244,7 +248,7 @@ ROWS = [
     # name, unit, target, better, how
     ("standalone_pods_bound_per_s", "pods/s", 2000, "higher", lambda _: standalone_load("pods", 8000)),
     ("standalone_gangs_bound_per_s", "gangs/s", 400, "higher", lambda _: standalone_load("gangs", 1200)),
-    ("hostile_slow_connections_gangs_per_s", "gangs/s", 200, "higher", lambda _: hostile_load()),
+    ("hostile_slow_connections_gangs_per_s_ratio", "ratio", 0.5, "higher", lambda _: hostile_ratio()),
     ("place_one_ultraserver_ns", "ns", None, "lower", google_benchmark("plan_bench", None)),
     ("place_fleet_15625_ultraservers_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("place_fleet_unique_devices_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
