@@ -26,7 +26,8 @@ using std::chrono::milliseconds;
 using testing::RawClient;
 
 constexpr std::string_view kPlain = "GET /plain HTTP/1.1\r\nHost: localhost\r\n\r\n";
-constexpr std::string_view kPost = "POST /length HTTP/1.1\r\nContent-Type: a/b\r\nContent-Length: ";
+constexpr std::string_view kPost =
+    "POST /length HTTP/1.1\r\nHost: localhost\r\nContent-Type: a/b\r\nContent-Length: ";
 
 class SlowClientsTest : public ::testing::Test {
  protected:
@@ -94,7 +95,8 @@ TEST_F(SlowClientsTest, HalfRequestsHoldNoThread) {
   Crowd(100, std::string(kPost) + "1000\r\n\r\n");
   Crowd(100, std::string(kPost) + "1000\r\n\r\nhalf of it");
   Crowd(100,
-        "POST /length HTTP/1.1\r\nContent-Type: a/b\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab");
+        "POST /length HTTP/1.1\r\nHost: localhost\r\nContent-Type: a/b\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n5\r\nab");
   ExpectPlainAnswers();
   // One of them goes on after all.
   crowd_.back()->Send("cde\r\n0\r\n\r\n");
@@ -122,8 +124,8 @@ TEST_F(SlowClientsTest, AReaderOfALargeAnswerGetsAllOfIt) {
 
 TEST_F(SlowClientsTest, AByteNowAndThenIsNoProgress) {
   Start({.request_timeout = milliseconds(100)});
-  for (const std::string& begin :
-       {std::string("GET /plain HTTP/1.1\r\nX: "), std::string(kPost) + "1000000\r\n\r\n"}) {
+  for (const std::string& begin : {std::string("GET /plain HTTP/1.1\r\nHost: localhost\r\nX: "),
+                                   std::string(kPost) + "1000000\r\n\r\n"}) {
     RawClient client(server_->port());
     client.Send(begin);
     while (!client.WaitReadable(milliseconds(5))) client.Send("x");
@@ -182,11 +184,13 @@ TEST_F(SlowClientsTest, ProbesAndMetricsAreAnsweredWhenAllThreadsAreBusy) {
   RawClient waiting(server_->port());
   waiting.Send(kPlain);
   for (const char* path : {"/livez", "/readyz", "/healthz", "/metrics"}) {
-    EXPECT_TRUE(Ask(std::string("GET ") + path + " HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "))
+    EXPECT_TRUE(Ask(std::string("GET ") + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    .starts_with("HTTP/1.1 200 "))
         << path;
   }
   EXPECT_TRUE(RawClient(server_->port())
-                  .Ask("GET /livez HTTP/1.1\r\n\r\nGET /livez HTTP/1.1\r\n\r\n")
+                  .Ask("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\nGET /livez HTTP/1.1\r\nHost: "
+                       "localhost\r\n\r\n")
                   .ends_with("ok"));
   Release();
   EXPECT_TRUE(waiting.ReadAnswer().ends_with("plain"));
@@ -204,7 +208,7 @@ TEST_F(SlowClientsTest, HalfHandshakesHoldNoThread) {
          .request_timeout = std::chrono::minutes(10)});
   Crowd(100, "");
   Crowd(100, std::string("\x16\x03\x01\x02\x00\x01\x00\x01", 8));
-  Crowd(20, "GET /plain HTTP/1.1\r\n\r\n");
+  Crowd(20, "GET /plain HTTP/1.1\r\nHost: localhost\r\n\r\n");
   httplib::SSLClient client("127.0.0.1", server_->port());
   client.enable_server_certificate_verification(false);
   client.set_read_timeout(10);
