@@ -25,6 +25,7 @@ pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 # Threads::Threads already gives -pthread; a second one differs from the precompiled headers.
 set_property(TARGET PkgConfig::re2 PROPERTY INTERFACE_COMPILE_OPTIONS "")
 find_library(ROCKSDB_LIBRARY rocksdb REQUIRED)
+find_library(LIBYAML_LIBRARY yaml REQUIRED)
 # Linked statically into programs that live off many small objects: docs/design/0003-allocator.md.
 find_library(TCMALLOC_LIBRARY libtcmalloc_minimal.a REQUIRED)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)

@@ -7,7 +7,7 @@
 #   tahoma_bench(NAME plan_bench SRCS plan_bench.cc DEPS tahoma::plan)
 #   tahoma_script_test(NAME kubectl COMMAND script args… [LABELS scenario] [TIMEOUT 60])
 #
-# Third-party libraries by short names: rocksdb, httplib, yaml, grpc, re2.
+# Third-party libraries by short names: rocksdb, httplib, yaml, libyaml, grpc, re2.
 option(TAHOMA_PCH "precompile third-party headers" ON)
 
 add_library(tahoma_third_party INTERFACE)
@@ -25,6 +25,8 @@ target_compile_definitions(httplib INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPL
 target_link_libraries(httplib INTERFACE cpp-httplib OpenSSL::SSL OpenSSL::Crypto Threads::Threads)
 add_library(yaml INTERFACE)
 target_link_libraries(yaml INTERFACE yaml-cpp)
+add_library(libyaml INTERFACE)
+target_link_libraries(libyaml INTERFACE ${LIBYAML_LIBRARY})
 add_library(grpc INTERFACE)
 target_link_libraries(grpc INTERFACE PkgConfig::grpcxx protobuf::libprotobuf)
 add_library(re2 INTERFACE)

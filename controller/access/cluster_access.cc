@@ -1,7 +1,5 @@
 #include "controller/access/cluster_access.h"
 
-#include <absl/cleanup/cleanup.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -12,12 +10,14 @@
 #include "lib/kube/object.h"
 
 namespace tahoma::controller {
-ClusterAccess::Verdict ClusterAccess::Ask(std::string_view token, const Attributes& wanted) {
+
+ClusterAccess::Verdict ClusterAccess::Ask(std::string_view token, const std::string& address,
+                                          const Attributes& wanted) {
   const auto no_answer = [](const absl::Status& why) {
     return Verdict{.reason = fmt::format(
                        "the cluster cannot be asked who calls and what he may: {}", Message(why))};
   };
-  const absl::StatusOr<UserOrNobody> user = UserOf(token);
+  const absl::StatusOr<UserOrNobody> user = UserOf(token, address);
   if (!user.ok()) return no_answer(user.status());
   if (*user == nullptr) return {.answer = Answer::kUnknownToken};
   const absl::StatusOr<bool> allowed = MayDo(**user, wanted);
@@ -26,9 +26,21 @@ ClusterAccess::Verdict ClusterAccess::Ask(std::string_view token, const Attribut
           .identity = (*user)->identity};
 }
 
-absl::StatusOr<ClusterAccess::UserOrNobody> ClusterAccess::UserOf(std::string_view token) {
+absl::StatusOr<ClusterAccess::UserOrNobody> ClusterAccess::UserOf(std::string_view token,
+                                                                  const std::string& address) {
   const Sha256Digest key = Sha256(token);
   if (auto kept = users_.Find(key, clock_.MonotonicNow())) return *std::move(kept);
+  const UserOrNobody known = users_.FindOld(key).value_or(nullptr);
+  TAHOMA_ASSIGN_OR_RETURN(const ReviewTurns::Turn turn, known != nullptr
+                                                            ? known_.Wait(known->identity->name)
+                                                            : strangers_.Wait(address));
+  // Another caller with the same token may have had the turn before.
+  if (auto kept = users_.Find(key, clock_.MonotonicNow())) return *std::move(kept);
+  return ReviewToken(token, key);
+}
+
+absl::StatusOr<ClusterAccess::UserOrNobody> ClusterAccess::ReviewToken(std::string_view token,
+                                                                       const Sha256Digest& key) {
   TAHOMA_ASSIGN_OR_RETURN(const Json status, Review("authentication.k8s.io", "TokenReview",
                                                     {{"token", std::string(token)}}));
   rest::Identity identity{.name = std::string(kube::StringAt(status, {"user", "username"})),
@@ -54,6 +66,8 @@ absl::StatusOr<bool> ClusterAccess::MayDo(const User& user, const Attributes& wa
   spec["nonResourceAttributes"] = {{"path", wanted.path}, {"verb", wanted.verb}};
   const Sha256Digest key = Sha256(spec.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (const auto kept = allowed_.Find(key, clock_.MonotonicNow())) return *kept;
+  TAHOMA_ASSIGN_OR_RETURN(const ReviewTurns::Turn turn, known_.Wait(user.identity->name));
+  if (const auto kept = allowed_.Find(key, clock_.MonotonicNow())) return *kept;
   TAHOMA_ASSIGN_OR_RETURN(const Json status,
                           Review("authorization.k8s.io", "SubjectAccessReview", std::move(spec)));
   const bool allowed = kube::BoolAt(status, {"allowed"}) && !kube::BoolAt(status, {"denied"});
@@ -63,15 +77,6 @@ absl::StatusOr<bool> ClusterAccess::MayDo(const User& user, const Attributes& wa
 
 absl::StatusOr<Json> ClusterAccess::Review(const std::string& group, const std::string& kind,
                                            Json spec) {
-  {
-    const MutexLock lock(mutex_);
-    if (asking_ >= kAskingMost) return Unavailable("{} callers wait for its answer", asking_);
-    ++asking_;
-  }
-  const absl::Cleanup done = [this] {
-    const MutexLock lock(mutex_);
-    --asking_;
-  };
   std::string plural = kind + "s";
   std::ranges::transform(plural, plural.begin(), AsciiLower);
   const Json review = {{"apiVersion", group + "/v1"}, {"kind", kind}, {"spec", std::move(spec)}};
@@ -97,6 +102,13 @@ std::optional<T> ClusterAccess::Cache<T>::Find(const Sha256Digest& key, Monotoni
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.until <= now) return std::nullopt;
   return found->second.value;
+}
+
+template <typename T>
+std::optional<T> ClusterAccess::Cache<T>::FindOld(const Sha256Digest& key) const {
+  const MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? std::nullopt : std::optional(found->second.value);
 }
 
 template <typename T>

@@ -1,7 +1,8 @@
 // Asks the cluster's API server who the bearer of a token is, and what he may.
 //
 //   ClusterAccess cluster(transport, clock);
-//   const ClusterAccess::Verdict verdict = cluster.Ask(token, PathAttributes("GET", "/metrics"));
+//   const ClusterAccess::Verdict verdict =
+//       cluster.Ask(token, "10.0.0.7", PathAttributes("GET", "/metrics"));
 //   if (verdict.answer != ClusterAccess::Answer::kAllowed) return PermissionDenied("/metrics");
 //
 // It posts a TokenReview, and a SubjectAccessReview of the path with the user, uid, groups and
@@ -11,7 +12,12 @@
 // for kGrantedFor each, and a new right is seen after kRefusedFor. Of tokens only hashes are kept.
 // Without an answer nobody is let in, and that is not kept.
 //
-// Thread safety: any thread. Ask waits for the API server, with kAskingMost callers at once.
+// Whoever was let in before asks in turn with others who were; whoever comes with a token that is
+// not known, with strangers. Of these turns one user, or one address, has half at most
+// (ReviewTurns). So strangers with made up tokens keep neither the known nor a new caller out.
+//
+// Thread safety: any thread. Ask waits for its turn and for the API server: kBusyMost callers at
+// once do.
 
 #pragma once
 
@@ -26,6 +32,7 @@
 #include <string_view>
 
 #include "controller/access/attributes.h"
+#include "controller/access/review_turns.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/json_fwd.h"
@@ -40,7 +47,15 @@ class ClusterAccess {
   static constexpr std::chrono::seconds kGrantedFor{60};
   static constexpr std::chrono::seconds kRefusedFor{10};
   static constexpr std::size_t kEntriesMost = 1024;  // of tokens, and as many of permissions
+  // Reviews at once of those who are known, and as many of strangers.
   static constexpr int kAskingMost = 8;
+  static constexpr int kAskingMostOfOne = 4;
+  static constexpr int kWaitingMost = 20;  // for a turn, and as many of strangers
+  static constexpr int kWaitingMostOfOne = 10;
+  // The threads that wait here: fewer than the admin API has (64).
+  static constexpr int kBusyMost = 2 * (kAskingMost + kWaitingMost);
+  // A caller's own patience with one answer.
+  static constexpr std::chrono::seconds kTurnWithin{5};
 
   enum class Answer : std::uint8_t { kAllowed, kForbidden, kUnknownToken, kNoAnswer };
   struct Verdict {
@@ -52,8 +67,8 @@ class ClusterAccess {
   // Both must outlive it.
   ClusterAccess(kube::Transport& api, const Clock& clock) : api_(api), clock_(clock) {}
 
-  // Decides about a request for a path (PathAttributes).
-  Verdict Ask(std::string_view token, const Attributes& wanted);
+  // Decides about a request for a path (PathAttributes) that came from that address.
+  Verdict Ask(std::string_view token, const std::string& address, const Attributes& wanted);
 
  private:
   // The user of a TokenReview, with the parts of a SubjectAccessReview that say who he is.
@@ -66,6 +81,8 @@ class ClusterAccess {
   class Cache {
    public:
     std::optional<T> Find(const Sha256Digest& key, MonotonicTime now) const;
+    // An answer that is kept still, whether or not it has ended.
+    std::optional<T> FindOld(const Sha256Digest& key) const;
     // When it is full, what has ended goes, or else what would end first: refusals, mostly.
     void Keep(const Sha256Digest& key, T value, MonotonicTime now, bool granted);
 
@@ -80,7 +97,8 @@ class ClusterAccess {
   using UserOrNobody = std::shared_ptr<const User>;
 
   // Return an answer that is still kept, or ask. Null: the token is nobody's.
-  absl::StatusOr<UserOrNobody> UserOf(std::string_view token);
+  absl::StatusOr<UserOrNobody> UserOf(std::string_view token, const std::string& address);
+  absl::StatusOr<UserOrNobody> ReviewToken(std::string_view token, const Sha256Digest& key);
   absl::StatusOr<bool> MayDo(const User& user, const Attributes& wanted);
   // Posts a review and returns its status.
   absl::StatusOr<Json> Review(const std::string& group, const std::string& kind, Json spec);
@@ -89,8 +107,13 @@ class ClusterAccess {
   const Clock& clock_;
   Cache<UserOrNobody> users_;  // by the token's hash
   Cache<bool> allowed_;        // by the hash of user and question
-  Mutex mutex_;
-  int asking_ ABSL_GUARDED_BY(mutex_) = 0;
+  static constexpr ReviewTurns::Limits kTurns{.asking = kAskingMost,
+                                              .asking_of_one = kAskingMostOfOne,
+                                              .waiting = kWaitingMost,
+                                              .waiting_of_one = kWaitingMostOfOne,
+                                              .patience = kTurnWithin};
+  ReviewTurns known_{kTurns};      // by the user's name
+  ReviewTurns strangers_{kTurns};  // by the address
 };
 
 }  // namespace tahoma::controller

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/rest/bearer.h"
+#include "lib/rest/listener.h"
 
 namespace tahoma::controller {
 namespace {
@@ -36,7 +37,7 @@ std::optional<rest::Response> AdminAccess::AdmitByCluster(rest::Request& head) {
   const std::optional<std::string_view> token = rest::BearerToken(head.header("Authorization"));
   if (!token || token->empty()) return rest::TokenRefusal(head);
   const Attributes wanted = PathAttributes(head.method, head.path);
-  ClusterAccess::Verdict verdict = cluster_->Ask(*token, wanted);
+  ClusterAccess::Verdict verdict = cluster_->Ask(*token, rest::ClientOfPeer(head.peer), wanted);
   head.identity = std::move(verdict.identity);
   switch (verdict.answer) {
     case ClusterAccess::Answer::kAllowed:
@@ -48,7 +49,7 @@ std::optional<rest::Response> AdminAccess::AdmitByCluster(rest::Request& head) {
     case ClusterAccess::Answer::kNoAnswer:
       break;
   }
-  return rest::Response::Problem(503, verdict.reason);
+  return rest::Response::Problem(503, verdict.reason).With("Retry-After", "1");
 }
 
 rest::Response AdminAccess::Forbid(const rest::Request& head, const Attributes& denied) {
@@ -65,7 +66,8 @@ AccessDecision AdminAccess::Authorize(const rest::Request& request, const Attrib
   }
   const std::optional<std::string_view> token = rest::BearerToken(request.header("Authorization"));
   if (!token || token->empty()) return {};
-  const auto verdict = cluster_->Ask(*token, PathAttributes(request.method, request.path));
+  const auto verdict = cluster_->Ask(*token, rest::ClientOfPeer(request.peer),
+                                     PathAttributes(request.method, request.path));
   if (verdict.answer != ClusterAccess::Answer::kAllowed) return {};
   return {.allowed = true, .reason = "the cluster allows it"};
 }

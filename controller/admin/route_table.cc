@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "controller/admin/answer.h"
+#include "controller/admin/request_body.h"
 #include "controller/reserve/refusal.h"
 #include "lib/base/ascii.h"
 #include "lib/base/check.h"
@@ -98,10 +99,11 @@ rest::Response Take(const Route& route, const rest::Request& request) {
       return rest::Response::Problem(415, fmt::format("Content-Type: must be {}, not \"{}\"",
                                                       kJsonType, request.header("Content-Type")));
     }
-    *body = TryParseJson(request.body);
-    if (body->is_discarded()) {
-      return Refused(Refuse(kInvalidParameterValue, "the body is not JSON"));
+    absl::StatusOr<Json> read = ReadBody(request.body);
+    if (!read.ok()) {
+      return Refused(Refuse(kInvalidParameterValue, "{}", Message(read.status())));
     }
+    *body = *std::move(read);
     if (const absl::Status fits = CheckBody(route.body, *body); !fits.ok()) return Refused(fits);
   }
   checked.parsed = std::move(body);

@@ -13,6 +13,7 @@
 #include "controller/admin/admin_access.h"
 #include "controller/admin/admin_api.h"
 #include "controller/admin/clock_route.h"
+#include "controller/admin/request_body.h"
 #include "controller/admin/usage_report.h"
 #include "controller/app/ahead_log.h"
 #include "controller/app/backup_command.h"
@@ -183,6 +184,10 @@ rest::ServerOptions AdminOptions(const Options& options, std::shared_ptr<rest::P
   server.tls.cert_file = options.tls_cert_file;
   server.tls.key_file = options.tls_key_file;
   server.tls.client_ca_file = options.client_ca_file;
+  server.max_body_bytes = kAdminBodyBytesMost;
+  // Requests that have come in part, and as much of answers that wait for their readers.
+  server.max_buffered_bytes = kAdminBufferedBytesMost;
+  server.max_buffered_bytes_per_client = kAdminBufferedBytesMost / 4 * 3;
   server.max_threads = 64;
   server.reserved_threads = 8;
   server.stop_grace = std::chrono::seconds(2);

@@ -1,7 +1,7 @@
 #include "lib/kube/yaml.h"
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
+#include <absl/cleanup/cleanup.h>
+#include <yaml.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -120,56 +119,36 @@ Json ReadPlain(const std::string& text) {
   return text;
 }
 
-// Builds JSON from the parser's events. Throws absl::Status to stop it early: a bound must end the
-// parser's own recursion too.
-class Builder final : public YAML::EventHandler {
+// Builds the JSON of one document from the parser's events. Throws absl::Status to stop early.
+class Builder {
  public:
   Json Take() { return std::move(root_); }
 
-  void OnDocumentStart(const YAML::Mark&) override {}
-  void OnDocumentEnd() override {}
-  void OnAnchor(const YAML::Mark&, const std::string&) override {}
-
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    Place(mark, anchor, nullptr, 1);
-  }
-
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) Fail(mark, "an alias stands inside what it names");
-    Place(mark, 0, found->second.value, found->second.values);
-  }
-
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& text) override {
-    if (WantsKey()) {
-      OpenKey(mark, tag, text);
-      return;
+  void TakeEvent(const yaml_event_t& event) {
+    const std::size_t line = event.start_mark.line + 1;
+    switch (event.type) {
+      case YAML_ALIAS_EVENT:
+        return TakeAlias(line, TextOf(event.data.alias.anchor));
+      case YAML_SCALAR_EVENT:
+        return TakeScalar(line, event);
+      case YAML_SEQUENCE_START_EVENT:
+        return Open(line, TextOf(event.data.sequence_start.anchor), Json::array());
+      case YAML_MAPPING_START_EVENT:
+        return Open(line, TextOf(event.data.mapping_start.anchor), Json::object());
+      case YAML_SEQUENCE_END_EVENT:
+        return Close();
+      case YAML_MAPPING_END_EVENT:
+        Merge();
+        return Close();
+      default:
+        return;
     }
-    Place(mark, anchor, ReadScalar(mark, tag, text), 1 + TextWeight(text));
-  }
-
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    Open(mark, anchor, Json::array());
-  }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
-    Open(mark, anchor, Json::object());
-  }
-  void OnSequenceEnd() override { Close(); }
-  void OnMapEnd() override {
-    Level& level = open_.back();
-    for (auto& [key, value] : level.merged.items()) {
-      if (!level.value.contains(key)) level.value[key] = value;
-    }
-    Close();
   }
 
  private:
   struct Level {
-    YAML::Mark mark;
-    YAML::anchor_t anchor;
+    std::size_t line;
+    std::string anchor;  // empty: none
     Json value;
     Json merged;
     std::string key;
@@ -182,50 +161,89 @@ class Builder final : public YAML::EventHandler {
     std::size_t values;
   };
 
-  [[noreturn]] static void Fail(const YAML::Mark& mark, const std::string& what) {
-    throw InvalidArgument("line {}: {}", mark.line + 1, what);
+  [[noreturn]] static void Fail(std::size_t line, const std::string& what) {
+    throw InvalidArgument("line {}: {}", line, what);
   }
 
-  static Json ReadScalar(const YAML::Mark& mark, const std::string& tag, const std::string& text) {
-    // yaml-cpp marks quoted and block scalars "!", plain ones "?".
-    if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
-    if (tag.empty() || tag == "?" || tag.starts_with("tag:yaml.org,2002:")) return ReadPlain(text);
-    Fail(mark, fmt::format("the tag {} is not used in Kubernetes manifests", tag));
+  static std::string TextOf(const yaml_char_t* text) {
+    return text == nullptr ? std::string() : reinterpret_cast<const char*>(text);
+  }
+
+  // Whether the scalar has neither quotes nor a tag.
+  static bool IsPlain(const yaml_event_t& scalar) {
+    return scalar.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && scalar.data.scalar.tag == nullptr;
+  }
+
+  static Json ReadScalar(std::size_t line, const yaml_event_t& event, std::string text) {
+    constexpr std::string_view kTags = "tag:yaml.org,2002:";
+    const std::string tag = TextOf(event.data.scalar.tag);
+    if (tag.empty() ? !IsPlain(event) : tag == "tag:yaml.org,2002:str") return text;
+    if (tag.empty() || tag.starts_with(kTags)) return ReadPlain(text);
+    Fail(line, fmt::format("the tag {} is not used in Kubernetes manifests", tag));
+  }
+
+  void TakeAlias(std::size_t line, const std::string& anchor) {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) {
+      Fail(line,
+           fmt::format("the alias *{} stands inside what it names, or names nothing", anchor));
+    }
+    Place(line, "", found->second.value, found->second.values);
+  }
+
+  void TakeScalar(std::size_t line, const yaml_event_t& event) {
+    const auto& scalar = event.data.scalar;
+    std::string text(reinterpret_cast<const char*>(scalar.value), scalar.length);
+    const std::size_t weight = TextWeight(text);
+    const bool merges = IsPlain(event) && text == "<<";
+    const bool is_key = WantsKey();
+    Json value = ReadScalar(line, event, std::move(text));
+    if (is_key) return OpenKey(line, value, weight, merges);
+    Place(line, TextOf(scalar.anchor), std::move(value), 1 + weight);
+  }
+
+  void Merge() {
+    Level& level = open_.back();
+    for (auto& [key, value] : level.merged.items()) {
+      if (!level.value.contains(key)) level.value[key] = value;
+    }
   }
 
   // Long text counts as several values: what aliases copy is bounded by its bytes too.
   static std::size_t TextWeight(const std::string& text) { return text.size() / 64; }
 
-  void Count(const YAML::Mark& mark, std::size_t values) {
+  void Count(std::size_t line, std::size_t values) {
     total_ += values;
     if (total_ > kYamlNodesMax) {
-      Fail(mark, fmt::format("more than {} values (aliases expand to too much)", kYamlNodesMax));
+      Fail(line, fmt::format("more than {} values (aliases expand to too much)", kYamlNodesMax));
     }
   }
 
   // JSON's keys are text: the meaning of a plain scalar, written as Go does.
-  void OpenKey(const YAML::Mark& mark, const std::string& tag, const std::string& text) {
-    const Json key = ReadScalar(mark, tag, text);
-    if (key.is_null()) Fail(mark, "a key is not text");
+  void OpenKey(std::size_t line, const Json& key, std::size_t weight, bool merges) {
+    if (key.is_null()) Fail(line, "a key is not text");
     Level& level = open_.back();
     level.key = key.is_string() ? key.get<std::string>() : key.dump();
     level.has_key = true;
-    level.merges = tag == "?" && text == "<<";
-    level.values += TextWeight(text);
-    Count(mark, TextWeight(text));
+    level.merges = merges;
+    level.values += weight;
+    Count(line, weight);
   }
 
   bool WantsKey() const {
     return !open_.empty() && open_.back().value.is_object() && !open_.back().has_key;
   }
 
-  void Open(const YAML::Mark& mark, YAML::anchor_t anchor, Json empty) {
-    if (WantsKey()) Fail(mark, "a key is not text");
+  void Open(std::size_t line, std::string anchor, Json empty) {
+    if (WantsKey()) Fail(line, "a key is not text");
     if (open_.size() >= static_cast<std::size_t>(kYamlDepthMax)) {
-      Fail(mark, fmt::format("nested deeper than {} levels", kYamlDepthMax));
+      Fail(line, fmt::format("nested deeper than {} levels", kYamlDepthMax));
     }
-    open_.push_back({.mark = mark,
-                     .anchor = anchor,
+    Count(line, 1);
+    // From here on the name is that of a value which is not whole.
+    anchors_.erase(anchor);
+    open_.push_back({.line = line,
+                     .anchor = std::move(anchor),
                      .value = std::move(empty),
                      .merged = Json::object(),
                      .key = {}});
@@ -235,15 +253,15 @@ class Builder final : public YAML::EventHandler {
     Level level = std::move(open_.back());
     open_.pop_back();
     // The values in it were counted as they came.
-    Place(level.mark, level.anchor, std::move(level.value), level.values, false);
+    Place(level.line, level.anchor, std::move(level.value), level.values, false);
   }
 
-  void Place(const YAML::Mark& mark, YAML::anchor_t anchor, Json value, std::size_t values,
+  void Place(std::size_t line, const std::string& anchor, Json value, std::size_t values,
              bool count = true) {
-    if (WantsKey()) Fail(mark, "a key is not text");
+    if (WantsKey()) Fail(line, "a key is not text");
     // A node with an anchor is kept a second time.
-    Count(mark, (count ? values : 0) + (anchor != 0 ? values : 0));
-    if (anchor != 0) anchors_.insert_or_assign(anchor, Anchored{value, values});
+    Count(line, (count ? values : 0) + (anchor.empty() ? 0 : values));
+    if (!anchor.empty()) anchors_.insert_or_assign(anchor, Anchored{value, values});
     if (open_.empty()) {
       root_ = std::move(value);
       return;
@@ -253,37 +271,71 @@ class Builder final : public YAML::EventHandler {
     if (level.value.is_array()) {
       level.value.push_back(std::move(value));
     } else {
-      PlaceInMap(mark, level, std::move(value));
+      PlaceInMap(line, level, std::move(value));
     }
   }
 
-  static void PlaceInMap(const YAML::Mark& mark, Level& level, Json value) {
+  static void PlaceInMap(std::size_t line, Level& level, Json value) {
     level.has_key = false;
     if (level.merges) {
       if (!value.is_array()) value = Json::array({std::move(value)});
       for (const Json& one : value) {
-        if (!one.is_object()) Fail(mark, "a merge key (<<) needs a mapping, or a list of them");
+        if (!one.is_object()) Fail(line, "a merge key (<<) needs a mapping, or a list of them");
         level.merged.insert(one.begin(), one.end());  // an existing member stays
         if (level.merged.size() > kYamlMembersMax) {
-          Fail(mark, fmt::format("more than {} members of one mapping", kYamlMembersMax));
+          Fail(line, fmt::format("more than {} members of one mapping", kYamlMembersMax));
         }
       }
       return;
     }
     if (level.value.contains(level.key)) {
-      Fail(mark, fmt::format("key \"{}\" already set in map", level.key));
+      Fail(line, fmt::format("key \"{}\" already set in map", level.key));
     }
     if (level.value.size() + level.merged.size() >= kYamlMembersMax) {
-      Fail(mark, fmt::format("more than {} members of one mapping", kYamlMembersMax));
+      Fail(line, fmt::format("more than {} members of one mapping", kYamlMembersMax));
     }
     level.value[level.key] = std::move(value);
   }
 
   Json root_;
   std::vector<Level> open_;
-  std::map<YAML::anchor_t, Anchored> anchors_;
+  std::map<std::string, Anchored> anchors_;
   std::size_t total_ = 0;
 };
+
+// Reads the next event; what is wrong with the text instead.
+absl::Status Next(yaml_parser_t& parser, yaml_event_t& event) {
+  if (yaml_parser_parse(&parser, &event) != 0) return absl::OkStatus();
+  const bool placed = parser.error != YAML_READER_ERROR && parser.error != YAML_MEMORY_ERROR;
+  const std::size_t line = (placed ? parser.problem_mark : parser.mark).line + 1;
+  return InvalidArgument("line {}: {}", line,
+                         parser.problem == nullptr ? "there is no memory" : parser.problem);
+}
+
+absl::StatusOr<std::vector<Json>> Documents(yaml_parser_t& parser) {
+  std::vector<Json> documents;
+  std::size_t count = 0;
+  Builder builder;
+  for (bool more = true; more;) {
+    yaml_event_t event{};
+    TAHOMA_RETURN_IF_ERROR(Next(parser, event));
+    const absl::Cleanup deleted = [&] { yaml_event_delete(&event); };
+    more = event.type != YAML_STREAM_END_EVENT;
+    if (event.type == YAML_DOCUMENT_START_EVENT) {
+      if (++count > kYamlDocumentsMax) {
+        return InvalidArgument("more than {} documents", kYamlDocumentsMax);
+      }
+      builder = Builder();
+    } else if (event.type == YAML_DOCUMENT_END_EVENT) {
+      if (Json document = builder.Take(); !document.is_null()) {
+        documents.push_back(std::move(document));
+      }
+    } else {
+      builder.TakeEvent(event);
+    }
+  }
+  return documents;
+}
 
 }  // namespace
 
@@ -293,24 +345,13 @@ absl::StatusOr<std::vector<Json>> YamlDocuments(std::string_view text) {
                            kYamlBytesMax);
   }
   if (!IsUtf8(text)) return InvalidArgument("the text is not UTF-8");
-  std::vector<Json> documents;
+  yaml_parser_t parser;
+  if (yaml_parser_initialize(&parser) == 0) return ResourceExhausted("there is no memory");
+  const absl::Cleanup deleted = [&] { yaml_parser_delete(&parser); };
+  yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text.data()),
+                               text.size());
   try {
-    std::istringstream stream{std::string(text)};
-    YAML::Parser parser(stream);
-    // yaml-cpp 0.7 makes endless empty documents of an unmatched bracket: hence the bound.
-    for (std::size_t count = 0;; ++count) {
-      Builder builder;
-      if (!parser.HandleNextDocument(builder)) return documents;
-      if (count == kYamlDocumentsMax) {
-        return InvalidArgument("more than {} documents, or a bracket without its partner",
-                               kYamlDocumentsMax);
-      }
-      if (Json document = builder.Take(); !document.is_null()) {
-        documents.push_back(std::move(document));
-      }
-    }
-  } catch (const YAML::Exception& error) {
-    return InvalidArgument("line {}: {}", error.mark.line + 1, error.msg);
+    return Documents(parser);
   } catch (const absl::Status& stopped) {
     return stopped;
   }

@@ -4,8 +4,11 @@
 //                  .bytes = 1 << 30, .bytes_per_client = 768 << 20});
 //   std::unique_ptr<Budget::Share> share = budget.Admit("10.0.0.7");
 //   if (budget.Room("10.0.0.7") != Budget::Over::kNobody) …        // who is over its bound?
+//   if (!share->HoldAnswer(54 << 20)) …                            // refused: too many wait
 //
-// Scope: numbers. The server decides which connection it closes; until then the bound is exceeded.
+// Scope: numbers. Requests and small answers are counted as they are, and the server decides which
+// connection it closes; until then the bound is exceeded. Large answers are counted apart, with
+// bounds of the same size, before they wait: who finds none waiting may always hold one.
 //
 // Thread safety: every member may be called from any thread; a share belongs to one at a time.
 
@@ -41,12 +44,16 @@ class Budget {
 
     // Sets how many bytes the connection holds. Cheap when nothing changes.
     void Hold(std::size_t bytes);
+    // Sets how many bytes of a large answer the connection holds. False, with nothing changed, when
+    // that is more than before and there is no room for it.
+    bool HoldAnswer(std::size_t bytes);
     const std::string& client() const { return client_; }
 
    private:
     Budget& budget_;
     const std::string client_;
     std::size_t bytes_ = 0;
+    std::size_t answer_bytes_ = 0;
   };
 
   explicit Budget(Limits limits) : limits_(limits) {}
@@ -63,6 +70,7 @@ class Budget {
   struct Use {
     int connections = 0;
     std::size_t bytes = 0;
+    std::size_t answer_bytes = 0;
   };
 
   const Limits limits_;

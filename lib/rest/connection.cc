@@ -19,8 +19,6 @@ constexpr std::size_t kReadBytes = 32 << 10;
 constexpr std::size_t kWriteBytes = 64 << 10;
 // The bytes that one connection may move before others get their turn.
 constexpr std::size_t kTurnBytes = 512 << 10;
-// A body up to here is sent in one piece with its head.
-constexpr std::size_t kOnePieceBytes = 64 << 10;
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 constexpr ssize_t kWouldBlock = -1;
 constexpr ssize_t kBroken = -2;
@@ -71,8 +69,9 @@ MonotonicTime Connection::deadline() const {
       return since_ + limits_.request_timeout +
              TimeFor(parser_.request().body.size(), limits_.least_rate);
     case Phase::kAnswering:
-      return std::min(progress_ + limits_.write_timeout,
-                      since_ + limits_.write_timeout + TimeFor(sent_, limits_.least_rate));
+      return std::min(
+          progress_ + limits_.write_timeout,
+          since_ + limits_.write_timeout + TimeFor(sent_before_ + sent_, limits_.least_rate));
     case Phase::kLeaving:
       return since_ + kFarewell;
   }
@@ -80,7 +79,7 @@ MonotonicTime Connection::deadline() const {
 }
 
 std::size_t Connection::held_bytes() const {
-  return in_.size() + parser_.held_bytes() + out_.size() + out_body_.size();
+  return in_.size() + parser_.held_bytes() + out_.size();
 }
 
 Connection::Turn Connection::Take() {
@@ -140,25 +139,62 @@ Connection::Turn Connection::Receive() {
   }
 }
 
-void Connection::Answer(std::string_view head, std::string body, bool keep) {
+Connection::Body::~Body() {
+  try {
+    if (closed) closed();
+  } catch (...) {  // the answer has been given all the same
+  }
+}
+
+void Connection::Begin(std::string_view head, bool keep) {
   out_.erase(0, std::exchange(sent_, 0));
   out_ += head;
-  if (body.size() <= kOnePieceBytes) {
-    out_ += body;
-  } else {
-    out_body_ = std::move(body);
-  }
+  sent_before_ = 0;
   keep_ = keep;
   served_ = true;
   parser_.Reset();
   Enter(Phase::kAnswering);
 }
 
+void Connection::Answer(std::string_view head, std::string body, bool keep) {
+  Begin(head, keep);
+  if (body.size() <= kLargeAnswerBytes) {
+    out_ += body;
+  } else {
+    out_body_ = std::move(body);
+  }
+}
+
+void Connection::Answer(std::string_view head, StreamSource source, std::function<void()> closed,
+                        std::size_t length, bool keep) {
+  Begin(head, keep);
+  body_.reset(new Body{.source = std::move(source), .closed = std::move(closed), .left = length});
+  if (length == 0) body_.reset();
+}
+
+// Takes the next bytes of a body that is made as it is sent. False at its end; a source that does
+// not keep its word breaks the connection, as the reader must not take a part for the whole.
+bool Connection::Refill() {
+  if (body_ == nullptr) return false;
+  sent_before_ += std::exchange(sent_, 0);
+  out_.clear();
+  out_body_ = std::string();
+  try {
+    body_->source(out_, std::chrono::milliseconds(0));
+  } catch (...) {
+    out_.clear();
+  }
+  broken_ = out_.empty() || out_.size() > body_->left;
+  body_->left -= std::min(out_.size(), body_->left);
+  if (broken_ || body_->left == 0) body_.reset();
+  return !broken_;
+}
+
 void Connection::Continue() { out_ += "HTTP/1.1 100 Continue\r\n\r\n"; }
 
 // Sends what Answer and Continue have queued.
 Connection::Turn Connection::SendSome() {
-  for (std::size_t turn_bytes = 0; sent_ < out_.size() + out_body_.size();) {
+  for (std::size_t turn_bytes = 0; sent_ < out_.size() + out_body_.size() || Refill();) {
     const bool in_body = sent_ >= out_.size();
     const std::string_view rest = in_body ? std::string_view(out_body_).substr(sent_ - out_.size())
                                           : std::string_view(out_).substr(sent_);
@@ -173,10 +209,12 @@ Connection::Turn Connection::SendSome() {
     progress_ = Now();
     if (turn_bytes >= kTurnBytes) return Turn::kWait;
   }
+  if (broken_) return Turn::kGone;
   sent_ = 0;
   out_.clear();
-  if (out_.capacity() > kOnePieceBytes) out_.shrink_to_fit();
+  if (out_.capacity() > kLargeAnswerBytes) out_.shrink_to_fit();
   out_body_ = std::string();
+  share_->HoldAnswer(0);
   if (phase_ != Phase::kAnswering) return Turn::kWait;
   Enter(keep_ ? Phase::kReceiving : Phase::kLeaving);
   if (keep_) return Turn::kWait;

@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,10 @@
 #include "lib/rest/request_parser.h"
 
 namespace tahoma::rest {
+
+// A body up to here is sent in one piece with its head; a larger one has to find room
+// (Budget::Share::HoldAnswer).
+inline constexpr std::size_t kLargeAnswerBytes = 64 << 10;
 
 class Connection final {
  public:
@@ -55,6 +60,11 @@ class Connection final {
   Turn Take();
   // Answers the request and goes on with the next, or closes when `keep` is false.
   void Answer(std::string_view head, std::string body, bool keep);
+  // The same with a body of `length` bytes that `source` has at hand: it is asked for more whenever
+  // the socket has taken what came before, by whichever thread has the connection. `closed` is
+  // called when the source is not needed any more.
+  void Answer(std::string_view head, StreamSource source, std::function<void()> closed,
+              std::size_t length, bool keep);
   // Sends "100 Continue" when there is room for it.
   void Continue();
   // It is of no more use: an answer ended in its midst.
@@ -82,6 +92,7 @@ class Connection final {
   MonotonicTime since() const { return since_; }
   // Whether the connection is between two requests, so that the client can begin anew elsewhere.
   bool is_idle() const { return served_ && phase_ == Phase::kReceiving && !parser_.has_begun(); }
+  // All but large answers, which the share counts before they come here.
   std::size_t held_bytes() const;
   RequestParser& parser() { return parser_; }
   const RequestParser& parser() const { return parser_; }
@@ -91,7 +102,17 @@ class Connection final {
   const std::optional<ClientSubject>& client() const { return client_; }
 
  private:
+  // A body that is made as it is sent.
+  struct Body {
+    StreamSource source;
+    std::function<void()> closed;
+    std::size_t left;  // bytes that it has yet to give
+    ~Body();
+  };
+
   void Enter(Phase phase);
+  void Begin(std::string_view head, bool keep);
+  bool Refill();
   Turn Greet();
   Turn Receive();
   Turn SendSome();
@@ -125,6 +146,8 @@ class Connection final {
   std::string out_;
   std::string out_body_;  // after out_
   std::size_t sent_ = 0;  // of both
+  std::unique_ptr<Body> body_;
+  std::size_t sent_before_ = 0;  // of an answer, what out_ held before
 };
 
 }  // namespace tahoma::rest

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <exception>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "lib/base/check.h"
@@ -12,7 +15,7 @@
 namespace tahoma::rest {
 namespace {
 
-enum class Framing { kLength, kChunks, kUntilClosed };
+enum class Framing { kLength, kGivenLength, kChunks, kUntilClosed };
 
 // A value may hold what a client sent; it must not end its line.
 void AppendField(std::string& head, std::string_view name, std::string_view value) {
@@ -39,6 +42,20 @@ std::string HeadOf(const Response& answer, Framing framing, bool keep, bool old_
   head += "\r\n";
   return head;
 }
+
+// The length that the handler gave its answer; nothing when it gave none.
+std::optional<std::size_t> GivenLength(const Response& answer) {
+  for (const auto& [name, value] : answer.headers) {
+    std::size_t length = 0;
+    if (name != "Content-Length") continue;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), length);
+    TAHOMA_CHECK(error == std::errc() && end == value.data() + value.size());
+    return length;
+  }
+  return std::nullopt;
+}
+
+bool Reads(std::string_view method) { return method == "GET" || method == "HEAD"; }
 
 }  // namespace
 
@@ -112,6 +129,15 @@ std::string Http::Refusal(int status, std::string_view detail) const {
 }
 
 void Http::Finish(Connection& connection, Response answer, bool keep) {
+  const RequestParser& parser = connection.parser();
+  const bool head_only = parser.request().method == "HEAD";
+  if (const auto length = answer.source ? GivenLength(answer) : std::nullopt) {
+    Count(answer.status);
+    const std::string head = HeadOf(answer, Framing::kGivenLength, keep, parser.is_http_1_0());
+    connection.Answer(head, std::move(answer.source), std::move(answer.closed),
+                      head_only ? 0 : *length, keep);
+    return;
+  }
   if (answer.source) {
     const int limit = options_.max_threads - options_.reserved_threads;
     if (open_streams_.fetch_add(1) < limit) {
@@ -124,10 +150,15 @@ void Http::Finish(Connection& connection, Response answer, bool keep) {
     if (answer.closed) answer.closed();
     answer = ProblemOf(429, fmt::format("{} streams are open; no more are served", limit));
   }
+  const bool large = answer.body.size() > kLargeAnswerBytes && !head_only;
+  if (large && !connection.share().HoldAnswer(answer.body.size())) {
+    // Who changed something must not be told to try it again: he hears nothing, and looks.
+    if (!Reads(parser.request().method)) return connection.Break();
+    answer = ProblemOf(429, "too much waits for clients that do not read it; try again");
+  }
   Count(answer.status);
-  const RequestParser& parser = connection.parser();
   std::string head = HeadOf(answer, Framing::kLength, keep, parser.is_http_1_0());
-  if (parser.request().method == "HEAD") answer.body.clear();
+  if (head_only) answer.body.clear();
   connection.Answer(std::move(head), std::move(answer.body), keep);
 }
 
@@ -167,7 +198,10 @@ bool Http::Feed(Connection& connection, const StreamSource& source, bool chunked
       return false;
     }
     if (!bytes.empty()) {
-      if (chunked) bytes = fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
+      if (chunked) {  // in place: there may be thousands of slow readers
+        bytes.insert(0, fmt::format("{:x}\r\n", bytes.size()));
+        bytes += "\r\n";
+      }
       if (!connection.Send(bytes)) return false;
     } else if (goes_on && connection.PeerHasGone()) {
       return false;

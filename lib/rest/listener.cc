@@ -99,4 +99,20 @@ std::string ClientName(const sockaddr_storage& address) {
   return IN6_IS_ADDR_V4MAPPED(&v6) ? std::string(bytes + 12, 4) : std::string(bytes, 8);
 }
 
+std::string ClientOfPeer(const std::string& peer) {
+  const auto split = SplitHostPort(peer);
+  if (!split.ok()) return peer;
+  sockaddr_storage address{};
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&address);
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&address);
+  if (inet_pton(AF_INET, split->host.c_str(), &v4->sin_addr) == 1) {
+    address.ss_family = AF_INET;
+  } else if (inet_pton(AF_INET6, split->host.c_str(), &v6->sin6_addr) == 1) {
+    address.ss_family = AF_INET6;
+  } else {
+    return peer;
+  }
+  return ClientName(address);
+}
+
 }  // namespace tahoma::rest

@@ -33,5 +33,7 @@ std::string PeerName(const sockaddr_storage& address);
 // Returns the client that an address stands for: an IPv4 address, or the 64 bits of an IPv6 address
 // that a network hands to one customer.
 std::string ClientName(const sockaddr_storage& address);
+// The same of a PeerName, as Request::peer has it; the text itself when it is none.
+std::string ClientOfPeer(const std::string& peer);
 
 }  // namespace tahoma::rest

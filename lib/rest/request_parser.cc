@@ -216,7 +216,9 @@ void RequestParser::TakeConnection(std::string_view value) {
 }
 
 void RequestParser::EndHead() {
-  if (chunked_ && has_length_) {
+  if (!has_host_ && !is_http_1_0_) {
+    Refuse(400, "HTTP/1.1 requests have the header Host");  // RFC 9112, 3.2
+  } else if (chunked_ && has_length_) {
     Refuse(400, "Content-Length and Transfer-Encoding exclude each other");
   } else if (chunked_ && is_http_1_0_) {
     Refuse(400, "HTTP/1.0 has no chunks");

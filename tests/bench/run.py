@@ -98,6 +98,16 @@ def hostile_ratio():
     return min(ratios)
 
 
+def hostile_peak_rss_mib():
+    """The most memory that a program has beside the attacks of the hostile_*memory_test.py."""
+    peaks = []
+    for script in sorted((ROOT / "tests/integration").glob("hostile_*memory_test.py")):
+        said = subprocess.run([sys.executable, script], check=True, cwd=ROOT, env={**os.environ, "TAHOMA_BIN": str(BIN)},
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+        peaks += [float(peak) for peak in re.findall(r"^peak of [^:]*: (\d+) MiB", said, re.MULTILINE)]
+    return max(peaks)
+
+
 def watch_fanout():
     with Controller() as ground:
         return float(output(BENCH / "watch_fanout", ground.address, 1000, 5))
@@ -249,6 +259,7 @@ ROWS = [
     ("standalone_pods_bound_per_s", "pods/s", 2000, "higher", lambda _: standalone_load("pods", 8000)),
     ("standalone_gangs_bound_per_s", "gangs/s", 400, "higher", lambda _: standalone_load("gangs", 1200)),
     ("hostile_slow_connections_gangs_per_s_ratio", "ratio", 0.5, "higher", lambda _: hostile_ratio()),
+    ("hostile_peak_rss_mib", "MiB", 512, "lower", lambda _: hostile_peak_rss_mib()),
     ("place_one_ultraserver_ns", "ns", None, "lower", google_benchmark("plan_bench", None)),
     ("place_fleet_15625_ultraservers_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("place_fleet_unique_devices_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),

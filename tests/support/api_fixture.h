@@ -82,7 +82,8 @@ class ApiFixture : public ::testing::Test {
  protected:
   ApiFixture() { Restart(); }
 
-  void Restart(controller::apiserver::ObjectStore::Options objects = {}) {
+  void Restart(controller::apiserver::ObjectStore::Options objects = {},
+               std::size_t answer_bytes = controller::apiserver::kAnswerBytesMost) {
     server_.reset();
     store_.reset();
     auto store = controller::Store::Open({.dir = dir_.path(), .single_threaded = true});
@@ -94,6 +95,7 @@ class ApiFixture : public ::testing::Test {
       return rest::Response::Text(200, host + ":" + std::to_string(port) + target);
     };
     options.objects = objects;
+    options.answer_bytes = answer_bytes;
     auto server = controller::apiserver::ApiServer::Open(*store_, clock_, std::move(options));
     TAHOMA_CHECK_OK(server.status());
     server_ = *std::move(server);

@@ -96,14 +96,15 @@ LAYERS = {
 CAGES = {
     r"^<rocksdb/": ["controller/store"],
     r"^<httplib\.h>": ["lib/kube"],
-    r"^<yaml-cpp/": ["lib/config", "lib/kube"],
+    r"^<yaml-cpp/": ["lib/config"],
+    r"^<yaml\.h>": ["lib/kube"],
     r"^<grpc": ["dra-plugin/kubelet", "sim-node/podrunner"],
     r"^[<\"](?!google/).*\.pb\.h": ["dra-plugin/kubelet", "sim-node/podrunner"],
     r"^<google/protobuf/": ["controller/apiserver/protobuf"],
     r"^<CLI/": ["lib/config"],
     r"^<prometheus/": ["lib/rest"],
 }
-ONLY_IN_SOURCES = r"^<nlohmann/json\.hpp>|^\"lib/base/json\.h\"|^<httplib\.h>|^<grpcpp/|^<yaml-cpp/|^<CLI/"
+ONLY_IN_SOURCES = r"^<nlohmann/json\.hpp>|^\"lib/base/json\.h\"|^<httplib\.h>|^<grpcpp/|^<yaml-cpp/|^<yaml\.h>|^<CLI/"
 
 # Calls that only lib/base and the app folders may make, and what to use instead.
 BANNED_CALLS = {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "controller/apiserver/http/bounds.h"
 #include "controller/apiserver/request/decode_body.h"
 #include "controller/apiserver/request/status_error.h"
 #include "controller/apiserver/schema/causes.h"
@@ -113,6 +114,7 @@ absl::StatusOr<json> StatusOfReview(const Question& question) {
 absl::StatusOr<rest::Response> Answer(const Kind& review, const rest::Request& request,
                                       const Attributes& wanted, const AccessTable& table,
                                       const NodeView& view) {
+  if (request.body.size() > kReviewBytesMost) return TooLargeError(kReviewBytesMost);
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(request));
   const json& spec = ValueAt(*body.object, {"spec"});
   const Question question{review, wanted, spec, *request.identity, table, view};

@@ -108,6 +108,7 @@ ApiServer::ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, O
     : objects_(std::move(objects)),
       ids_(options.seed),
       log_(std::move(options.log)),
+      answers_(options.answer_bytes),
       context_{*objects_, kinds_, clock, ids_, std::move(options.node_fetch), *probes_} {}
 
 absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const Clock& clock,
@@ -147,8 +148,17 @@ absl::Status ApiServer::CreateNamespaces() {
 }
 
 rest::Response ApiServer::Handle(const rest::Request& request, CommitsInFlight* flight) {
+  return Answer(request, flight, nullptr);
+}
+
+rest::Response ApiServer::HandleFromOutside(const rest::Request& request) {
+  return Answer(request, nullptr, &answers_);
+}
+
+rest::Response ApiServer::Answer(const rest::Request& request, CommitsInFlight* flight,
+                                 ByteBudget* answers) {
   try {
-    absl::StatusOr<rest::Response> response = Dispatch(request, flight);
+    absl::StatusOr<rest::Response> response = Dispatch(request, flight, answers);
     if (IsNoSuchPath(response.status()) && IsUnknownGroup(request.path, *kinds_.Snapshot())) {
       return rest::Response::Text(404, "404 page not found\n");
     }
@@ -206,24 +216,25 @@ absl::StatusOr<std::shared_ptr<WatchStream>> ApiServer::OpenWatch(const rest::Re
 }
 
 absl::StatusOr<rest::Response> ApiServer::Dispatch(const rest::Request& request,
-                                                   CommitsInFlight* flight) {
+                                                   CommitsInFlight* flight, ByteBudget* answers) {
   std::shared_ptr<const KindTable> kinds = kinds_.Snapshot();
-  if (!ResourcePath::Is(request.path)) return ServeRoot(request, *kinds);
+  if (!ResourcePath::Is(request.path)) return ServeRoot(request, *kinds, answers != nullptr);
   TAHOMA_ASSIGN_OR_RETURN(ApiRequest parsed, ApiRequest::Parse(request, std::move(kinds)));
   parsed.flight = flight;
+  parsed.answers = answers;
   if (!parsed.subresource.empty()) return ServeSubresource(context_, parsed);
   return parsed.name.empty() ? ServeCollection(context_, parsed) : ServeObject(context_, parsed);
 }
 
 absl::StatusOr<rest::Response> ApiServer::ServeRoot(const rest::Request& request,
-                                                    const KindTable& kinds) {
+                                                    const KindTable& kinds, bool from_outside) {
   std::string_view path = request.path;
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   if (auto probe = probes_->Answer(request)) return *std::move(probe);
   if (request.method != "GET") return MethodNotAllowedError();
   if (path == "/version") return JsonBody(VersionBody());
   if (path == "/openapi/v2") return OpenApiV2(request.header("Accept"));
-  if (path.starts_with("/openapi/v3")) return ServeOpenApi(request, kinds);
+  if (path.starts_with("/openapi/v3")) return ServeOpenApi(request, kinds, from_outside);
   const bool aggregated = WantsAggregated(request.header("Accept"));
   if (path == "/api" || path == "/apis") {
     if (aggregated) {
@@ -253,7 +264,7 @@ absl::StatusOr<rest::Response> ApiServer::ServeRoot(const rest::Request& request
 }
 
 absl::StatusOr<rest::Response> ApiServer::ServeOpenApi(const rest::Request& request,
-                                                       const KindTable& kinds) {
+                                                       const KindTable& kinds, bool from_outside) {
   constexpr std::string_view kRoot = "/openapi/v3";
   std::string_view path = std::string_view(request.path).substr(kRoot.size());
   if (path.empty() || path == "/") return rest::Response::Json(200, open_api_.Index(kinds));
@@ -269,9 +280,12 @@ absl::StatusOr<rest::Response> ApiServer::ServeOpenApi(const rest::Request& requ
     return moved;
   }
   const std::string etag = fmt::format("\"{}\"", document->hash);
-  rest::Response response = request.header("If-None-Match") == etag
-                                ? rest::Response::Text(304, "")
-                                : rest::Response::Json(200, document->body);
+  Pieces body;
+  body.Share(document, document->body);
+  rest::Response response =
+      request.header("If-None-Match") == etag
+          ? rest::Response::Text(304, "")
+          : WithBody(rest::Response::Json(200, ""), std::move(body), from_outside);
   response.headers.emplace_back("Etag", etag);
   response.headers.emplace_back("Vary", "Accept");
   if (hash != query.end()) {

@@ -24,11 +24,13 @@
 #include <utility>
 
 #include "controller/apiserver/discovery/openapi.h"
+#include "controller/apiserver/http/bounds.h"
 #include "controller/apiserver/request/api_context.h"
 #include "controller/apiserver/schema/kind.h"
 #include "controller/apiserver/storage/object_store.h"
 #include "controller/apiserver/verbs/watch_stream.h"
 #include "controller/store/store.h"
+#include "lib/base/byte_budget.h"
 #include "lib/base/clock.h"
 #include "lib/rest/message.h"
 #include "lib/rest/probes.h"
@@ -42,6 +44,8 @@ class ApiServer {
     // Reaches a node's pod runner for logs; without it logs are answered with 500.
     NodeFetch node_fetch = nullptr;
     ObjectStore::Options objects = {};
+    // The most that answers to callers outside this process may hold while they wait to be read.
+    std::size_t answer_bytes = kAnswerBytesMost;
     // Called for every mistake of our own (the request is answered with 500) and for every request
     // that exceeded its processor budget.
     std::function<void(const std::string& line)> log = nullptr;
@@ -58,6 +62,10 @@ class ApiServer {
   // With a flight, the answer to a create, a patch or a binding is made before the disk has it: it
   // holds when the flight has landed well, and is ResponseOf that failure otherwise.
   rest::Response Handle(const rest::Request& request, CommitsInFlight* flight = nullptr);
+  // The same for a caller that may read slowly, or nothing: large answers are sources with a
+  // Content-Length, which share what is stored, and 429 when what waits for such callers is too
+  // much (Options::answer_bytes).
+  rest::Response HandleFromOutside(const rest::Request& request);
 
   // A watch request's stream itself, for readers of its events; an error is ResponseOf's.
   absl::StatusOr<std::shared_ptr<WatchStream>> OpenWatch(const rest::Request& request);
@@ -80,14 +88,18 @@ class ApiServer {
   ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, Options options);
   absl::Status LoadKinds();
   absl::Status CreateNamespaces();
-  absl::StatusOr<rest::Response> Dispatch(const rest::Request& request, CommitsInFlight* flight);
+  rest::Response Answer(const rest::Request& request, CommitsInFlight* flight, ByteBudget* answers);
+  absl::StatusOr<rest::Response> Dispatch(const rest::Request& request, CommitsInFlight* flight,
+                                          ByteBudget* answers);
   void LogFailure(const rest::Request& request, std::string_view what) const;
   // The 500 for what was thrown while `request` was served.
   rest::Response Failed(const rest::Request& request, std::string_view what) const;
   // A source that ends the stream instead of throwing.
   rest::StreamSource Guarded(const rest::Request& request, rest::StreamSource source) const;
-  absl::StatusOr<rest::Response> ServeRoot(const rest::Request& request, const KindTable& kinds);
-  absl::StatusOr<rest::Response> ServeOpenApi(const rest::Request& request, const KindTable& kinds);
+  absl::StatusOr<rest::Response> ServeRoot(const rest::Request& request, const KindTable& kinds,
+                                           bool from_outside);
+  absl::StatusOr<rest::Response> ServeOpenApi(const rest::Request& request, const KindTable& kinds,
+                                              bool from_outside);
 
   std::unique_ptr<ObjectStore> objects_;
   KindRegistry kinds_;
@@ -95,6 +107,7 @@ class ApiServer {
   const std::shared_ptr<rest::Probes> probes_ = std::make_shared<rest::Probes>();
   OpenApiCache open_api_;
   const std::function<void(const std::string& line)> log_;
+  ByteBudget answers_;
   const ApiContext context_;
 };
 

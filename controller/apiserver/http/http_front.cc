@@ -1,5 +1,6 @@
 #include "controller/apiserver/http/http_front.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "controller/apiserver/http/access_review.h"
@@ -22,6 +23,12 @@ rest::Request HeadOf(const rest::Request& request) {
   head.body.clear();
   head.parsed = nullptr;
   return head;
+}
+
+// Whether the answer is all at hand, not a stream that may last hours.
+bool HasLength(const rest::Response& answer) {
+  return std::ranges::any_of(answer.headers,
+                             [](const auto& header) { return header.first == "Content-Length"; });
 }
 
 // Returns why a node may not send that body; nothing when it may, or when the server will refuse it
@@ -92,6 +99,8 @@ rest::ServerOptions ServerOptionsOf(const HttpFrontOptions& options,
   server.address = options.address;
   server.tls = options.tls;
   server.max_body_bytes = kBodyBytesMax;
+  server.max_buffered_bytes = kRequestBytesMost;
+  server.max_buffered_bytes_per_client = kRequestBytesMost / 4 * 3;
   server.allowed_hosts = options.allowed_hosts;
   server.problem = RefusalOf;
   server.log = options.log;
@@ -106,6 +115,7 @@ HttpFront::HttpFront(ApiServer& server, HttpFrontOptions options, rest::Metrics&
       access_(options_.access != nullptr ? options_.access : OpenToAll()),
       view_(server.objects()),
       auditor_(options_.audit, server.clock(), options_.seed),
+      bodies_(options_.decoded_bytes),
       http_(ServerOptionsOf(options_, server.probes()), metrics) {
   http_.SetGate([this](rest::Request& head) { return Admit(head); });
   http_.Raw([this](const rest::Request& request) { return Handle(request); });
@@ -137,8 +147,8 @@ rest::Response HttpFront::Handle(const rest::Request& request) {
 }
 
 rest::Response HttpFront::Read(const rest::Request& request) {
-  rest::Response response = server_.Handle(request);
-  if (!response.source) return response;
+  rest::Response response = server_.HandleFromOutside(request);
+  if (!response.source || HasLength(response)) return response;
   response.source = [this, source = std::move(response.source), head = HeadOf(request),
                      version = access_->version()](std::string& out,
                                                    std::chrono::milliseconds wait) mutable {
@@ -158,6 +168,11 @@ rest::Response HttpFront::Change(const rest::Request& request) {
   // The permission is checked again: it may have been withdrawn while the body was received.
   const AccessDecision decision = table->Authorize(*request.identity, wanted, view_);
   if (!decision.allowed) return Denied(request, wanted);
+  const ByteBudget::Hold room = bodies_.Take(DecodedBytes(request));
+  if (room == nullptr) {
+    return AsAccepted(
+        request, ResponseOf(ResourceExhausted("too many bodies are being worked on; try again")));
+  }
   if (auto review = ServeAccessReview(request, wanted, *table, view_)) {
     return AsAccepted(request, *std::move(review));
   }
@@ -168,11 +183,11 @@ rest::Response HttpFront::Change(const rest::Request& request) {
     auditor_.Record(request, wanted, {}, refusal, received);
     return refusal;
   }
-  if (!IsAudited(wanted)) return server_.Handle(request);
+  if (!IsAudited(wanted)) return server_.HandleFromOutside(request);
   if (!auditor_.MayChange()) {
     return ResponseOf(Unavailable("the audit file cannot be written; nothing is changed"));
   }
-  rest::Response response = server_.Handle(request);
+  rest::Response response = server_.HandleFromOutside(request);
   const std::string id = auditor_.Record(request, wanted, decision, response, received);
   if (!id.empty()) response.headers.emplace_back("Audit-Id", id);
   return response;

@@ -9,8 +9,11 @@
 // required. When the identities change, open watches are authorized again within a second, and end
 // when their caller has lost the permission.
 //
+// The memory of all callers together is bounded (bounds.h): a body is decoded only when there is
+// room for what it may become, and after the path alone has said that its sender may send it.
+//
 // Callers in this process (InProcessTransport) are the controller itself: they are not authorized
-// or audited, and have no processor budget.
+// or audited, and have no processor budget and none of memory.
 //
 // Thread safety: Start and Stop from one thread; the rest from any.
 
@@ -30,7 +33,9 @@
 #include "controller/access/access_control.h"
 #include "controller/access/audit.h"
 #include "controller/apiserver/http/api_server.h"
+#include "controller/apiserver/http/bounds.h"
 #include "controller/apiserver/http/request_access.h"
+#include "lib/base/byte_budget.h"
 #include "lib/base/processor_budget.h"
 #include "lib/rest/metrics.h"
 #include "lib/rest/server.h"
@@ -42,6 +47,8 @@ struct HttpFrontOptions {
   rest::TlsOptions tls = {};
   std::shared_ptr<const AccessControl> access = {};  // null: open to whoever can connect
   AuditSink audit = {};
+  // The most that bodies and what they become may take, all requests together; beyond it, 429.
+  std::size_t decoded_bytes = kDecodedBytesMost;
   std::uint64_t seed = 1;  // of the ids in the audit
   // As rest::ServerOptions has them.
   std::vector<std::string> allowed_hosts = {};
@@ -81,6 +88,7 @@ class HttpFront {
   const std::shared_ptr<const AccessControl> access_;
   const StoredNodeView view_;
   Auditor auditor_;
+  ByteBudget bodies_;
   rest::Server http_;
 };
 

@@ -40,9 +40,13 @@ void PutNumber(std::uint32_t number, std::int64_t value, std::string& out) {
   PutTag(number, WireFormatLite::WIRETYPE_VARINT, out);
   PutVarint(static_cast<std::uint64_t>(value), out);
 }
-void PutBytes(std::uint32_t number, std::string_view bytes, std::string& out) {
+// Puts what stands before so many bytes.
+void PutHead(std::uint32_t number, std::size_t bytes, std::string& out) {
   PutTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED, out);
-  PutVarint(bytes.size(), out);
+  PutVarint(bytes, out);
+}
+void PutBytes(std::uint32_t number, std::string_view bytes, std::string& out) {
+  PutHead(number, bytes.size(), out);
   out += bytes;
 }
 
@@ -280,18 +284,25 @@ absl::StatusOr<std::string> EncodeMessage(std::string_view api_version, std::str
   return message;
 }
 
-std::string ProtobufBody(std::string_view api_version, std::string_view kind,
-                         std::string_view message) {
+ProtobufFrame FrameOf(std::string_view api_version, std::string_view kind, std::size_t bytes) {
+  // Of runtime.Unknown, without content: contentEncoding and contentType.
+  constexpr std::string_view kBehind{"\x1a\0\x22\0", 4};
   std::string type_meta;
   PutBytes(1, api_version, type_meta);
   PutBytes(2, kind, type_meta);
-  std::string body(kMagic);
-  body.reserve(message.size() + type_meta.size() + 32);
-  PutBytes(1, type_meta, body);
-  PutBytes(2, message, body);
-  PutBytes(3, "", body);
-  PutBytes(4, "", body);
-  return body;
+  ProtobufFrame frame{.before = std::string(kMagic), .behind = kBehind};
+  PutBytes(1, type_meta, frame.before);
+  PutHead(2, bytes, frame.before);
+  return frame;
+}
+
+std::string ProtobufBody(std::string_view api_version, std::string_view kind,
+                         std::string_view message) {
+  ProtobufFrame frame = FrameOf(api_version, kind, message.size());
+  std::string body = std::move(frame.before);
+  body.reserve(body.size() + message.size() + frame.behind.size());
+  body += message;
+  return body += frame.behind;
 }
 
 absl::StatusOr<std::string> EncodeProtobuf(const Json& object) {
@@ -301,29 +312,30 @@ absl::StatusOr<std::string> EncodeProtobuf(const Json& object) {
   return ProtobufBody(api_version, kind, message);
 }
 
-absl::StatusOr<std::string> ListMessage(const Json& metadata,
-                                        const std::vector<std::string_view>& items) {
+absl::StatusOr<std::string> ListMetaMessage(const Json& metadata) {
   std::string message;
-  std::size_t size = 256;
-  for (const std::string_view item : items) size += item.size() + kVarintMax;
-  message.reserve(size);
   const MessageForm& list_meta = FormNamed("k8s.io.apimachinery.pkg.apis.meta.v1.ListMeta");
   TAHOMA_RETURN_IF_ERROR(
       PutMessage(1, message, [&] { return PutMembers(list_meta, metadata, message); }));
-  for (const std::string_view item : items) PutBytes(2, item, message);
   return message;
 }
 
-std::string WatchFrame(std::string_view type, std::string_view body) {
+std::string ItemHead(std::size_t bytes) {
+  std::string head;
+  PutHead(2, bytes, head);
+  return head;
+}
+
+std::string WatchHead(std::string_view type, std::size_t bytes) {
   std::string raw, event;
-  PutBytes(1, body, raw);
+  PutHead(1, bytes, raw);
   PutBytes(1, type, event);
-  PutBytes(2, raw, event);
-  const auto size = static_cast<std::uint32_t>(event.size());
-  std::string frame;
-  frame.reserve(event.size() + sizeof size);
-  for (const unsigned shift : {24U, 16U, 8U, 0U}) frame += static_cast<char>(size >> shift);
-  return frame + event;
+  PutHead(2, raw.size() + bytes, event);
+  event += raw;
+  const auto size = static_cast<std::uint32_t>(event.size() + bytes);
+  std::string head;
+  for (const unsigned shift : {24U, 16U, 8U, 0U}) head += static_cast<char>(size >> shift);
+  return head + event;
 }
 
 }  // namespace tahoma::controller::apiserver

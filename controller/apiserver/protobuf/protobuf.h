@@ -48,10 +48,18 @@ absl::StatusOr<std::string> EncodeMessage(std::string_view api_version, std::str
 // The body around a message.
 std::string ProtobufBody(std::string_view api_version, std::string_view kind,
                          std::string_view message);
-// The message of a list: the metadata of a ListMeta, then the items in their order.
-absl::StatusOr<std::string> ListMessage(const Json& metadata,
-                                        const std::vector<std::string_view>& items);
-// One frame of a watch: four bytes of length and a WatchEvent around the body of an object.
-std::string WatchFrame(std::string_view type, std::string_view body);
+// What stands before and behind a message of so many bytes in that body.
+struct ProtobufFrame {
+  std::string before;
+  std::string_view behind;
+};
+ProtobufFrame FrameOf(std::string_view api_version, std::string_view kind, std::size_t bytes);
+// A list's message is its metadata, a ListMeta, and then the messages of its items, each behind an
+// ItemHead.
+absl::StatusOr<std::string> ListMetaMessage(const Json& metadata);
+std::string ItemHead(std::size_t bytes);
+// What stands before an object's body of so many bytes in a frame of a watch, which ends with it:
+// four bytes of length and the beginning of a WatchEvent.
+std::string WatchHead(std::string_view type, std::size_t bytes);
 
 }  // namespace tahoma::controller::apiserver

@@ -23,6 +23,7 @@
 
 #include "controller/apiserver/schema/kind.h"
 #include "controller/apiserver/storage/object_store.h"
+#include "lib/base/byte_budget.h"
 #include "lib/rest/message.h"
 
 namespace tahoma::controller::apiserver {
@@ -56,6 +57,7 @@ struct ApiRequest {
   bool watch_path = false;                                // /api/v1/watch/…: a watch, also of one
   std::map<std::string, std::string, std::less<>> query;  // the first value of each key
   CommitsInFlight* flight = nullptr;                      // who answers waits for it; null: waits
+  ByteBudget* answers = nullptr;  // of answers that wait for readers; null: for one in this process
 
   // `http` must outlive the result. 404 for what is not a resource's path.
   static absl::StatusOr<ApiRequest> Parse(const rest::Request& http,

@@ -41,7 +41,41 @@ absl::StatusOr<json> ReadProtobuf(std::string_view bytes) {
       fmt::format("the protobuf body cannot be read: {}", Message(read.status())));
 }
 
+// What is as wide as no JSON text may be: of YAML, which has bounds of its own.
+absl::Status CheckWidth(const json& value) {
+  if (value.is_array()) {
+    if (value.size() > kItemsMax) {
+      return BadRequestError(fmt::format("the body is wider than {} items of one list", kItemsMax));
+    }
+    for (const json& item : value) TAHOMA_RETURN_IF_ERROR(CheckWidth(item));
+  } else if (value.is_object()) {
+    if (value.size() > kMembersMax) {
+      return BadRequestError(
+          fmt::format("the body is wider than {} members of one object", kMembersMax));
+    }
+    for (const auto& [name, member] : MembersOf(value)) TAHOMA_RETURN_IF_ERROR(CheckWidth(member));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+std::size_t DecodedBytes(const rest::Request& request) {
+  constexpr std::size_t kBytesOfValue = 64;
+  const std::string_view body = request.body;
+  const std::string type = MediaType(request.header("Content-Type"));
+  std::size_t values = 0;
+  if (type == kProtobufType) {
+    values = body.size() / 2;  // the smallest field
+  } else if (type.ends_with("yaml") && body.find('*') != std::string_view::npos &&
+             body.find('&') != std::string_view::npos) {
+    values = kValuesMax;  // aliases repeat what is large
+  } else {
+    values = static_cast<std::size_t>(std::ranges::count_if(
+        body, [](char c) { return c == ',' || c == ':' || c == '[' || c == '{' || c == '\n'; }));
+  }
+  return body.size() + kBytesOfValue * std::min(values, kValuesMax);
+}
 
 std::string MediaType(std::string_view content_type) {
   std::string type(content_type.substr(0, content_type.find(';')));
@@ -65,6 +99,7 @@ absl::StatusOr<json> ParseYamlText(std::string_view text) {
   if (!parsed.ok()) {
     return BadRequestError(fmt::format("error parsing YAML: {}", Message(parsed.status())));
   }
+  TAHOMA_RETURN_IF_ERROR(CheckWidth(*parsed));
   return parsed;
 }
 
@@ -72,6 +107,12 @@ absl::StatusOr<std::shared_ptr<const json>> DecodePatch(const rest::Request& req
   if (request.parsed) return request.parsed;
   TAHOMA_ASSIGN_OR_RETURN(json patch, ParseJsonText(request.body));
   return std::make_shared<const json>(std::move(patch));
+}
+
+std::vector<std::string> DuplicatesInPatch(const rest::Request& request) {
+  if (request.parsed) return {};
+  absl::StatusOr<JsonText> read = ReadJson(request.body);
+  return read.ok() ? std::move(read->duplicates) : std::vector<std::string>();
 }
 
 std::string BodyText(const rest::Request& request) {

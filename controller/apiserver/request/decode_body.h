@@ -30,11 +30,17 @@ struct DecodedBody {
   std::vector<std::string> duplicates;  // fields that occur twice (JSON only)
 };
 
+// Returns the bytes of memory that a body takes while it is worked on, with the values that it may
+// become; of a text, by the signs that separate values.
+std::size_t DecodedBytes(const rest::Request& request);
+
 // Decodes by Content-Type; without one as JSON. 413, 415, or 400 with the parser's words.
 absl::StatusOr<DecodedBody> DecodeBody(const rest::Request& request);
 
 // The JSON body of a patch, as a value. 400 when it is none.
 absl::StatusOr<std::shared_ptr<const Json>> DecodePatch(const rest::Request& request);
+// The fields that occur twice in it.
+std::vector<std::string> DuplicatesInPatch(const rest::Request& request);
 // Returns a request's body as text, for messages about it.
 std::string BodyText(const rest::Request& request);
 

@@ -83,18 +83,50 @@ std::string WholeText(const Kind& kind, const Object& object) {
   return kube::JsonText(body);
 }
 
-// Returns the object as an item of a list: items of built-in kinds carry no apiVersion and kind, as
-// in lists of Go's types.
-std::string ItemText(const Kind& kind, const Object& object) {
-  if (!kind.built_in) return WholeText(kind, object);
-  // Keys are sorted, so nearly every kind's text begins so; the others have fields before "kind".
-  const std::string head =
-      fmt::format(R"({{"apiVersion":"{}","kind":"{}",)", kind.api_version(), kind.kind);
-  if (object.bytes.starts_with(head)) return "{" + object.bytes.substr(head.size());
-  json body = *object.body;
-  body.erase("apiVersion");
-  body.erase("kind");
-  return kube::JsonText(body);
+// The end of the text that begins with the quote at `at`, in JSON of our own.
+std::size_t ClosingQuote(std::string_view text, std::size_t at) {
+  for (;;) {
+    at = text.find('"', at + 1);
+    const std::size_t before = text.find_last_not_of('\\', at - 1);
+    if ((at - before) % 2 == 1) return at;  // an even number of backslashes
+  }
+}
+
+// The comma or bracket behind the value that begins at `at`.
+std::size_t EndOfValue(std::string_view text, std::size_t at) {
+  for (int depth = 0;; ++at) {
+    const char c = text[at];
+    if (c == '"') at = ClosingQuote(text, at);
+    if (c == '{' || c == '[') ++depth;
+    if ((c == '}' || c == ']') && --depth < 0) return at;
+    if (c == ',' && depth == 0) return at;
+  }
+}
+
+// Adds the object as an item of a list: items of built-in kinds carry no apiVersion and kind, as in
+// lists of Go's types.
+void AddItem(const Kind& kind, const ObjectPtr& object, bool first, Pieces& list) {
+  if (!kind.built_in) {
+    if (!first) list.Share(nullptr, ",");
+    const bool stored = object->body->value("apiVersion", "") == kind.api_version();
+    return stored ? list.Share(object, object->bytes) : list.Add(WholeText(kind, *object));
+  }
+  list.Share(nullptr, first ? "{" : ",{");
+  // Members are sorted, and metadata comes behind both.
+  const std::string_view text = object->bytes;
+  std::size_t kept = 1;  // where what has not been added begins
+  for (std::size_t at = kept, left_out = 0; left_out < 2 && at < text.size();) {
+    const std::size_t colon = ClosingQuote(text, at) + 1;
+    const std::string_view name = text.substr(at, colon - at);
+    const std::size_t next = EndOfValue(text, colon + 1) + 1;
+    if (name == R"("apiVersion")" || name == R"("kind")") {
+      list.Share(object, text.substr(kept, at - kept));
+      kept = next;
+      ++left_out;
+    }
+    at = next;
+  }
+  list.Share(object, text.substr(kept));
 }
 
 json MetadataOfList(const ListMetadata& metadata) {
@@ -104,25 +136,52 @@ json MetadataOfList(const ListMetadata& metadata) {
   return out;
 }
 
+// A message in protobuf, which `owner` keeps.
+struct Encoded {
+  std::shared_ptr<const void> owner;
+  std::string_view bytes;
+};
+
+Encoded Made(std::string bytes) {
+  const auto own = std::make_shared<const std::string>(std::move(bytes));
+  return {own, *own};
+}
+
 // The object's message under the requested version, made once for the stored one.
-absl::StatusOr<std::string_view> MessageOf(const Kind& kind, const Object& object,
-                                           std::string& made) {
-  const bool stored = TextAt(*object.body, "apiVersion") == kind.api_version();
-  if (const std::string* kept = object.message.Find(); stored && kept != nullptr) return *kept;
-  absl::StatusOr<std::string> message = EncodeMessage(kind.api_version(), kind.kind, *object.body);
+absl::StatusOr<Encoded> MessageOf(const Kind& kind, const ObjectPtr& object) {
+  const bool stored = TextAt(*object->body, "apiVersion") == kind.api_version();
+  if (const std::string* kept = object->message.Find(); stored && kept != nullptr) {
+    return Encoded{object, *kept};
+  }
+  absl::StatusOr<std::string> message = EncodeMessage(kind.api_version(), kind.kind, *object->body);
   if (!message.ok()) {
     // An earlier version of this program took it; now what has none is refused when it is written.
     return GenericError(406, "NotAcceptable",
                         fmt::format("the {} {} has no protobuf form: {}; ask for JSON, or mend it",
-                                    kind.kind, object.key, Message(message.status())));
+                                    kind.kind, object->key, Message(message.status())));
   }
-  if (stored) return object.message.Keep(*std::move(message));
-  made = *std::move(message);
-  return made;
+  if (stored) return Encoded{object, object->message.Keep(*std::move(message))};
+  return Made(*std::move(message));
 }
 
 constexpr std::string_view kMetaVersion = "meta.k8s.io/v1";
 constexpr std::string_view kPartial = "PartialObjectMetadata";
+
+constexpr std::string_view kPartialList = "PartialObjectMetadataList";
+// A text up to here is copied into its answer; a longer one is sent from its pieces, so much at a
+// time, or twice as much with the last piece.
+constexpr std::size_t kCopiedBytesMost = 64UL << 10U;
+constexpr std::size_t kBytesAtATime = 32UL << 10U;
+
+// The body around a message.
+Pieces Framed(std::string_view api_version, std::string_view kind, const Encoded& message) {
+  ProtobufFrame frame = FrameOf(api_version, kind, message.bytes.size());
+  Pieces body;
+  body.Add(std::move(frame.before));
+  body.Share(message.owner, message.bytes);
+  body.Share(nullptr, frame.behind);
+  return body;
+}
 
 absl::StatusOr<std::string> PartialMessage(const json& body) {
   json partial = {{"metadata", MetadataOf(body)}};
@@ -183,97 +242,176 @@ rest::Response Representation::Answer(int status, std::string body) const {
   return answer;
 }
 
+rest::Response Representation::Answer(const ApiRequest& request, int status, Pieces body,
+                                      ByteBudget::Hold hold) const {
+  return WithBody(Answer(status, ""), std::move(body), request.answers != nullptr, std::move(hold));
+}
+
+rest::Response WithBody(rest::Response answer, Pieces body, bool from_outside,
+                        ByteBudget::Hold hold) {
+  if (!from_outside || body.size() <= kCopiedBytesMost) {
+    answer.body = std::move(body).Text();
+    return answer;
+  }
+  answer.headers.emplace_back("Content-Length", std::to_string(body.size()));
+  const auto left = std::make_shared<Pieces>(std::move(body));
+  answer.source = [left, hold = std::move(hold)](std::string& out, std::chrono::milliseconds) {
+    left->TakeInto(out, kBytesAtATime);
+    return !left->empty();
+  };
+  return answer;
+}
+
 std::string_view Representation::stream_type() const {
   return protobuf_ ? "application/vnd.kubernetes.protobuf;stream=watch" : "application/json";
 }
 
-absl::StatusOr<std::string> Representation::Body(const Kind& kind, const json& body,
-                                                 const Object* object, bool with_columns,
-                                                 WallTime now) const {
+bool Representation::SendsStored(const Kind& kind, const Object& object) const {
+  return whole() && !protobuf_ && object.body->value("apiVersion", "") == kind.api_version();
+}
+
+absl::StatusOr<Pieces> Representation::Body(const Kind& kind, const json& body,
+                                            const ObjectPtr& object, bool with_columns,
+                                            WallTime now) const {
+  Pieces text;
   switch (form_) {
     case Form::kWhole: {
-      if (!protobuf_) return object != nullptr ? WholeText(kind, *object) : kube::JsonText(body);
-      std::string made;
-      if (object != nullptr) {
-        TAHOMA_ASSIGN_OR_RETURN(const std::string_view message, MessageOf(kind, *object, made));
-        return ProtobufBody(kind.api_version(), kind.kind, message);
+      if (protobuf_) {
+        if (object == nullptr) {
+          TAHOMA_ASSIGN_OR_RETURN(std::string made,
+                                  EncodeMessage(kind.api_version(), kind.kind, body));
+          return Framed(kind.api_version(), kind.kind, Made(std::move(made)));
+        }
+        TAHOMA_ASSIGN_OR_RETURN(const Encoded message, MessageOf(kind, object));
+        return Framed(kind.api_version(), kind.kind, message);
       }
-      TAHOMA_ASSIGN_OR_RETURN(made, EncodeMessage(kind.api_version(), kind.kind, body));
-      return ProtobufBody(kind.api_version(), kind.kind, made);
+      if (object != nullptr && SendsStored(kind, *object)) {
+        text.Share(object, object->bytes);
+      } else {
+        text.Add(object != nullptr ? WholeText(kind, *object) : kube::JsonText(body));
+      }
+      return text;
     }
     case Form::kMetadata: {
-      if (!protobuf_) return kube::JsonText(PartialObjectMetadata(body));
-      TAHOMA_ASSIGN_OR_RETURN(const std::string message, PartialMessage(body));
-      return ProtobufBody(kMetaVersion, kPartial, message);
+      if (protobuf_) {
+        TAHOMA_ASSIGN_OR_RETURN(std::string message, PartialMessage(body));
+        return Framed(kMetaVersion, kPartial, Made(std::move(message)));
+      }
+      text.Add(kube::JsonText(PartialObjectMetadata(body)));
+      return text;
     }
     case Form::kTable:
       break;
   }
   const json metadata = {{"resourceVersion", body.at("metadata").value("resourceVersion", "")}};
-  return kube::JsonText(MakeTable(kind, {&body}, metadata, include_, now, with_columns));
+  text.Add(kube::JsonText(MakeTable(kind, {&body}, metadata, include_, now, with_columns)));
+  return text;
+}
+
+absl::StatusOr<Pieces> Representation::One(const Kind& kind, const ObjectPtr& object,
+                                           WallTime now) const {
+  return Body(kind, *object->body, object, true, now);
 }
 
 absl::StatusOr<std::string> Representation::One(const Kind& kind, const Object& object,
                                                 WallTime now) const {
-  return Body(kind, *object.body, &object, true, now);
+  // Not kept beyond this call.
+  TAHOMA_ASSIGN_OR_RETURN(Pieces text, One(kind, ObjectPtr(ObjectPtr(), &object), now));
+  return std::move(text).Text();
 }
 
-absl::StatusOr<std::string> Representation::ListProtobuf(const Kind& kind,
-                                                         const std::vector<ObjectPtr>& objects,
-                                                         const json& metadata) const {
-  std::vector<std::string> made(objects.size());  // of those that keep none
-  std::vector<std::string_view> messages(objects.size());
-  for (std::size_t i = 0; i < objects.size(); ++i) {
-    ProcessorBudget::SpendBytes(objects[i]->bytes.size());
-    if (form_ == Form::kWhole) {
-      TAHOMA_ASSIGN_OR_RETURN(messages[i], MessageOf(kind, *objects[i], made[i]));
+absl::StatusOr<Pieces> Representation::ListProtobuf(const Kind& kind,
+                                                    const std::vector<ObjectPtr>& objects,
+                                                    const json& metadata) const {
+  constexpr std::size_t kHeadMost = 11;  // a tag and a length
+  const auto heads = std::make_shared<std::string>();
+  heads->reserve(kHeadMost * objects.size());  // so that it stays where it is
+  TAHOMA_ASSIGN_OR_RETURN(std::string list_meta, ListMetaMessage(metadata));
+  Pieces message;
+  message.Add(std::move(list_meta));
+  for (const ObjectPtr& object : objects) {
+    ProcessorBudget::SpendBytes(object->bytes.size());
+    Encoded item;
+    if (whole()) {
+      TAHOMA_ASSIGN_OR_RETURN(item, MessageOf(kind, object));
     } else {
-      TAHOMA_ASSIGN_OR_RETURN(made[i], PartialMessage(*objects[i]->body));
-      messages[i] = made[i];
+      TAHOMA_ASSIGN_OR_RETURN(std::string partial, PartialMessage(*object->body));
+      item = Made(std::move(partial));
     }
+    const std::size_t begin = heads->size();
+    *heads += ItemHead(item.bytes.size());
+    message.Share(heads, std::string_view(*heads).substr(begin));
+    message.Share(std::move(item.owner), item.bytes);
   }
-  TAHOMA_ASSIGN_OR_RETURN(const std::string list, ListMessage(metadata, messages));
-  return form_ == Form::kWhole ? ProtobufBody(kind.api_version(), kind.list_kind, list)
-                               : ProtobufBody(kMetaVersion, "PartialObjectMetadataList", list);
+  ProtobufFrame frame = whole() ? FrameOf(kind.api_version(), kind.list_kind, message.size())
+                                : FrameOf(kMetaVersion, kPartialList, message.size());
+  Pieces body;
+  body.Add(std::move(frame.before));
+  body.Append(std::move(message));
+  body.Share(nullptr, frame.behind);
+  return body;
 }
 
-absl::StatusOr<std::string> Representation::List(const Kind& kind,
-                                                 const std::vector<ObjectPtr>& objects,
-                                                 const ListMetadata& metadata, WallTime now) const {
-  if (form_ == Form::kTable) {
-    std::vector<const json*> bodies;
-    for (const ObjectPtr& object : objects) bodies.push_back(object->body.get());
-    return kube::JsonText(MakeTable(kind, bodies, MetadataOfList(metadata), include_, now));
-  }
-  json list_metadata = MetadataOfList(metadata);
-  if (protobuf_) return ListProtobuf(kind, objects, list_metadata);
-  const bool whole = form_ == Form::kWhole;
-  if (whole && !kind.built_in) list_metadata.emplace("continue", "");  // as from Go's Unstructured
-  std::string text = fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{},"items":[)",
-                                 whole ? kind.list_kind : "PartialObjectMetadataList",
-                                 whole ? kind.api_version() : kMetaVersion, list_metadata.dump());
+Pieces Representation::ListJson(const Kind& kind, const std::vector<ObjectPtr>& objects,
+                                json metadata) const {
+  // As from Go's Unstructured.
+  if (whole() && !kind.built_in) metadata.emplace("continue", "");
+  Pieces list;
+  list.Add(fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{},"items":[)",
+                       whole() ? kind.list_kind : kPartialList,
+                       whole() ? kind.api_version() : kMetaVersion, metadata.dump()));
   bool first = true;
   for (const ObjectPtr& object : objects) {
     ProcessorBudget::SpendBytes(object->bytes.size());
-    if (!first) text += ',';
+    if (whole()) {
+      AddItem(kind, object, first, list);
+    } else {
+      if (!first) list.Share(nullptr, ",");
+      list.Add(kube::JsonText(PartialObjectMetadata(*object->body)));
+    }
     first = false;
-    text += whole ? ItemText(kind, *object) : kube::JsonText(PartialObjectMetadata(*object->body));
   }
-  text += "]}\n";
-  return text;
+  list.Share(nullptr, "]}\n");
+  return list;
 }
 
-std::string Representation::EventLine(std::string_view type,
-                                      const absl::StatusOr<std::string>& object) const {
-  if (!object.ok()) return ErrorLine(StatusObject(object.status()));
-  if (protobuf_) return WatchFrame(type, *object);
-  std::string line;
-  line.reserve(object->size() + 40);
-  line += R"({"type":")";
-  line += type;
-  line += R"(","object":)";
-  line += *object;
-  line += "}\n";
+absl::StatusOr<Pieces> Representation::List(const Kind& kind, const std::vector<ObjectPtr>& objects,
+                                            const ListMetadata& metadata, WallTime now) const {
+  if (form_ == Form::kTable) {
+    std::vector<const json*> bodies;
+    for (const ObjectPtr& object : objects) bodies.push_back(object->body.get());
+    Pieces table;
+    table.Add(kube::JsonText(MakeTable(kind, bodies, MetadataOfList(metadata), include_, now)));
+    return table;
+  }
+  if (protobuf_) return ListProtobuf(kind, objects, MetadataOfList(metadata));
+  return ListJson(kind, objects, MetadataOfList(metadata));
+}
+
+std::size_t Representation::CostOfList(const Kind& kind,
+                                       const std::vector<ObjectPtr>& objects) const {
+  constexpr std::size_t kPiecesOfItem = 100;  // bytes of memory
+  std::size_t bytes = kPiecesOfItem * objects.size();
+  const bool shares = whole() && (protobuf_ || kind.built_in);
+  if (objects.empty() || shares || SendsStored(kind, *objects.front())) {
+    return bytes;
+  }
+  for (const ObjectPtr& object : objects) bytes += object->bytes.size();
+  return bytes;
+}
+
+Pieces Representation::EventLine(std::string_view type, absl::StatusOr<Pieces> object) const {
+  Pieces line;
+  if (!object.ok()) {
+    line.Add(ErrorLine(StatusObject(object.status())));
+  } else if (protobuf_) {
+    line.Add(WatchHead(type, object->size()));
+    line.Append(*std::move(object));
+  } else {
+    line.Add(fmt::format(R"({{"type":"{}","object":)", type));
+    line.Append(*std::move(object));
+    line.Share(nullptr, "}\n");
+  }
   return line;
 }
 
@@ -286,29 +424,30 @@ std::shared_ptr<const std::string> Representation::Line(const Kind& kind, const 
   return event.Line(form, [&] {
     const std::string_view name = EventTypeName(type);
     if (!use_previous) {
-      return EventLine(name, Body(kind, *event.object->body, event.object.get(), first, now));
+      return EventLine(name, Body(kind, *event.object->body, event.object, first, now)).Text();
     }
     json body = *event.previous->body;
     body["apiVersion"] = kind.api_version();
     body["metadata"]["resourceVersion"] = std::to_string(event.version());
-    return EventLine(name, Body(kind, body, nullptr, first, now));
+    return EventLine(name, Body(kind, body, nullptr, first, now)).Text();
   });
 }
 
-std::string Representation::AddedLine(const Kind& kind, const Object& object, bool first,
-                                      WallTime now) const {
-  return EventLine("ADDED", Body(kind, *object.body, &object, first, now));
+Pieces Representation::AddedLine(const Kind& kind, const ObjectPtr& object, bool first,
+                                 WallTime now) const {
+  return EventLine("ADDED", Body(kind, *object->body, object, first, now));
 }
 
 std::string Representation::BookmarkLine(const Kind& kind, const json& bookmark, bool first,
                                          WallTime now) const {
-  return EventLine("BOOKMARK", Body(kind, bookmark, nullptr, first, now));
+  return EventLine("BOOKMARK", Body(kind, bookmark, nullptr, first, now)).Text();
 }
 
 std::string Representation::ErrorLine(const json& status) const {
   // A Status of ours always has a protobuf form.
-  return EventLine("ERROR",
-                   protobuf_ ? EncodeProtobuf(status).value_or("") : kube::JsonText(status));
+  Pieces object;
+  object.Add(protobuf_ ? EncodeProtobuf(status).value_or("") : kube::JsonText(status));
+  return EventLine("ERROR", std::move(object)).Text();
 }
 
 rest::Response AsAccepted(const rest::Request& request, rest::Response answer) {

@@ -23,7 +23,9 @@
 
 #include "controller/apiserver/printers/table.h"
 #include "controller/apiserver/request/api_request.h"
+#include "controller/apiserver/request/pieces.h"
 #include "controller/apiserver/storage/object.h"
+#include "lib/base/byte_budget.h"
 #include "lib/base/clock.h"
 #include "lib/rest/message.h"
 
@@ -51,10 +53,16 @@ class Representation {
   // The object as a body; the whole form is the stored text itself where the version agrees.
   // kInternal names a field of the object that is not of its type, and so has no protobuf.
   absl::StatusOr<std::string> One(const Kind& kind, const Object& object, WallTime now) const;
-  absl::StatusOr<std::string> List(const Kind& kind, const std::vector<ObjectPtr>& objects,
-                                   const ListMetadata& metadata, WallTime now) const;
-  // An answer with such a body.
+  // The same of an object that is stored, whose text is shared where it is the answer.
+  absl::StatusOr<Pieces> One(const Kind& kind, const ObjectPtr& object, WallTime now) const;
+  absl::StatusOr<Pieces> List(const Kind& kind, const std::vector<ObjectPtr>& objects,
+                              const ListMetadata& metadata, WallTime now) const;
+  // The bytes that List takes, about: it shares whole objects, and makes all other forms.
+  std::size_t CostOfList(const Kind& kind, const std::vector<ObjectPtr>& objects) const;
+  // Answers with such a body.
   rest::Response Answer(int status, std::string body) const;
+  rest::Response Answer(const ApiRequest& request, int status, Pieces body,
+                        ByteBudget::Hold hold = nullptr) const;
 
   // Watches: {"type":…,"object":…}\n, or a frame of protobuf; an event that cannot be written in
   // this form is an ERROR event.
@@ -65,7 +73,7 @@ class Representation {
   std::shared_ptr<const std::string> Line(const Kind& kind, const Event& event, Event::Type type,
                                           bool use_previous, bool first, WallTime now) const;
   // A synthetic ADDED of an existing object.
-  std::string AddedLine(const Kind& kind, const Object& object, bool first, WallTime now) const;
+  Pieces AddedLine(const Kind& kind, const ObjectPtr& object, bool first, WallTime now) const;
   // A BOOKMARK; in a Table it is a row of its own, as a real server has it.
   std::string BookmarkLine(const Kind& kind, const Json& bookmark, bool first, WallTime now) const;
   std::string ErrorLine(const Json& status) const;
@@ -74,11 +82,14 @@ class Representation {
   enum class Form : std::uint8_t { kWhole, kTable, kMetadata };
 
   // `object` is null where `body` is not that of a stored object.
-  absl::StatusOr<std::string> Body(const Kind& kind, const Json& body, const Object* object,
-                                   bool with_columns, WallTime now) const;
-  absl::StatusOr<std::string> ListProtobuf(const Kind& kind, const std::vector<ObjectPtr>& objects,
-                                           const Json& metadata) const;
-  std::string EventLine(std::string_view type, const absl::StatusOr<std::string>& object) const;
+  absl::StatusOr<Pieces> Body(const Kind& kind, const Json& body, const ObjectPtr& object,
+                              bool with_columns, WallTime now) const;
+  absl::StatusOr<Pieces> ListProtobuf(const Kind& kind, const std::vector<ObjectPtr>& objects,
+                                      const Json& metadata) const;
+  Pieces ListJson(const Kind& kind, const std::vector<ObjectPtr>& objects, Json metadata) const;
+  // Whether the object's own text is its whole JSON in this form.
+  bool SendsStored(const Kind& kind, const Object& object) const;
+  Pieces EventLine(std::string_view type, absl::StatusOr<Pieces> object) const;
 
   bool protobuf_ = false;
   Form form_ = Form::kWhole;
@@ -86,6 +97,11 @@ class Representation {
 };
 
 std::string_view EventTypeName(Event::Type type);
+
+// `answer` with that body. A large one, for a caller outside this process, is a source with a
+// Content-Length, which holds `hold` to its end.
+rest::Response WithBody(rest::Response answer, Pieces body, bool from_outside,
+                        ByteBudget::Hold hold = nullptr);
 
 // A small answer in JSON (a Status, a review), as protobuf when the request's Accept prefers that.
 rest::Response AsAccepted(const rest::Request& request, rest::Response answer);

@@ -53,11 +53,16 @@ class Builder {
 
   template <typename T>
   bool Add(T&& value) {
-    if (IsFullList()) return false;
+    if (IsTooMuch()) return false;
     Place(std::forward<T>(value));
     return true;
   }
-  bool IsFullList() {
+  // Whether there is no room for another value.
+  bool IsTooMuch() {
+    if (++values_ > kValuesMax) {
+      status_ = ResourceExhausted("more than {} values", kValuesMax);
+      return true;
+    }
     if (open_.empty() || !open_.back().container->is_array()) return false;
     if (open_.back().container->size() < kItemsMax) return false;
     status_ = ResourceExhausted("wider than {} items of one list", kItemsMax);
@@ -72,7 +77,7 @@ class Builder {
     return &items.emplace_back(std::forward<T>(value));
   }
   bool Open(Json container) {
-    if (IsFullList()) return false;
+    if (IsTooMuch()) return false;
     if (open_.size() == kNestingMax) {
       status_ = ResourceExhausted("nested deeper than {} levels", kNestingMax);
       return false;
@@ -103,6 +108,7 @@ class Builder {
   std::vector<Level> open_;  // from the root to where the parser is
   Json* field_ = nullptr;    // where the value of the key that was read last belongs
   std::vector<std::string> found_;
+  std::size_t values_ = 0;
   absl::Status status_;
 };
 

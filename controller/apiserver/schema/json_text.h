@@ -28,14 +28,16 @@ inline constexpr int kNestingMax = 128;
 // members, and of tracking the owners of items, grows with the square of their number.
 inline constexpr std::size_t kMembersMax = 10'000;
 inline constexpr std::size_t kItemsMax = 20'000;
+// And a text with more values: each takes some 64 bytes of memory, the whole text 32 MiB at most.
+inline constexpr std::size_t kValuesMax = 500'000;
 
 struct JsonText {
   std::shared_ptr<Json> value;          // never null
   std::vector<std::string> duplicates;  // paths, each once, at most kMaxCauses
 };
 
-// kResourceExhausted when it is nested too deeply or too wide, kInvalidArgument with the parser's
-// words when it is not JSON.
+// kResourceExhausted when it is nested too deeply, too wide or too much, kInvalidArgument with the
+// parser's words when it is not JSON.
 absl::StatusOr<JsonText> ReadJson(std::string_view text);
 
 }  // namespace tahoma::controller::apiserver

@@ -277,10 +277,10 @@ absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRe
     TAHOMA_RETURN_IF_ERROR(deletion.status());
     deleted.push_back(deletion->object);
   }
-  TAHOMA_ASSIGN_OR_RETURN(std::string body,
+  TAHOMA_ASSIGN_OR_RETURN(Pieces body,
                           form.List(*request.kind, deleted, {context.objects.version(), "", {}},
                                     context.clock.WallNow()));
-  return form.Answer(200, std::move(body));
+  return form.Answer(request, 200, std::move(body));
 }
 
 }  // namespace tahoma::controller::apiserver

@@ -150,6 +150,17 @@ absl::StatusOr<ObjectList> Snapshot(const ApiContext& context, const ApiRequest&
       "start a new list without the continue parameter.");
 }
 
+// Room for an answer, or a watch, that takes so many bytes until its reader has read it. Null: the
+// caller is in this process.
+absl::StatusOr<ByteBudget::Hold> RoomFor(const ApiRequest& request, std::size_t bytes) {
+  if (request.answers == nullptr) return nullptr;
+  ByteBudget::Hold hold = request.answers->Take(bytes);
+  if (hold == nullptr) {
+    return ResourceExhausted("too much waits for clients that do not read it; try again");
+  }
+  return hold;
+}
+
 rest::Response Uncached(rest::Response response) {
   response.headers.emplace_back("Cache-Control", "no-cache, private");
   return response;
@@ -178,6 +189,8 @@ absl::StatusOr<WatchStream::Start> StartOf(const ApiContext& context, const ApiR
   for (ObjectPtr& object : list.objects) {
     if (selection.Matches(*object->body)) start.initial.push_back(std::move(object));
   }
+  TAHOMA_ASSIGN_OR_RETURN(start.hold,
+                          RoomFor(request, start.initial.capacity() * sizeof(ObjectPtr)));
   return start;
 }
 
@@ -214,9 +227,9 @@ absl::StatusOr<rest::Response> GetOne(const ApiContext& context, const ApiReques
   if (const std::int64_t newest = context.objects.version(); version && *version > newest) {
     return TooLargeVersionError(*version, newest);
   }
-  TAHOMA_ASSIGN_OR_RETURN(std::string body,
-                          form.One(*request.kind, *object, context.clock.WallNow()));
-  return Uncached(form.Answer(200, std::move(body)));
+  TAHOMA_ASSIGN_OR_RETURN(Pieces body, form.One(*request.kind, object, context.clock.WallNow()));
+  TAHOMA_ASSIGN_OR_RETURN(ByteBudget::Hold hold, RoomFor(request, body.own_bytes()));
+  return Uncached(form.Answer(request, 200, std::move(body), std::move(hold)));
 }
 
 absl::StatusOr<rest::Response> ListMany(const ApiContext& context, const ApiRequest& request) {
@@ -247,9 +260,13 @@ absl::StatusOr<rest::Response> ListMany(const ApiContext& context, const ApiRequ
     metadata.next = EncodeContinue({list.version, start});
     if (selection.everything()) metadata.remaining = list.objects.end() - at;
   }
-  TAHOMA_ASSIGN_OR_RETURN(std::string body,
+  TAHOMA_ASSIGN_OR_RETURN(ByteBudget::Hold hold,
+                          RoomFor(request, form.CostOfList(*request.kind, page)));
+  TAHOMA_ASSIGN_OR_RETURN(Pieces body,
                           form.List(*request.kind, page, metadata, context.clock.WallNow()));
-  return Uncached(form.Answer(200, std::move(body)));
+  hold.reset();
+  TAHOMA_ASSIGN_OR_RETURN(hold, RoomFor(request, body.own_bytes()));
+  return Uncached(form.Answer(request, 200, std::move(body), std::move(hold)));
 }
 
 absl::StatusOr<std::shared_ptr<WatchStream>> OpenWatch(const ApiContext& context,

@@ -10,8 +10,9 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-// Text handed over at once; a slow reader makes us hold no more than this.
-constexpr std::size_t kBytesPerRead = 256UL << 10U;
+// Text handed over at once, but for a line that makes it twice as much at most: a slow reader makes
+// us hold no more than that.
+constexpr std::size_t kBytesPerRead = 32UL << 10U;
 constexpr std::chrono::seconds kBookmarkEvery{60};
 
 }  // namespace
@@ -20,7 +21,7 @@ constexpr std::chrono::seconds kBookmarkEvery{60};
 class WatchStream::Output {
  public:
   virtual ~Output() = default;
-  virtual void Added(const Object& object) = 0;
+  virtual void Added(const ObjectPtr& object) = 0;
   // `use_previous`: the object has left the selection and is told as it was before.
   virtual void Changed(const Event& event, Event::Type type, bool use_previous) = 0;
   virtual void Mark(const Json& bookmark) = 0;
@@ -30,33 +31,39 @@ class WatchStream::Output {
 
 class WatchStream::TextOutput final : public Output {
  public:
-  TextOutput(WatchStream& watch, std::string& out) : watch_(watch), out_(out) {}
+  explicit TextOutput(WatchStream& watch) : watch_(watch), out_(watch.pending_) {}
 
-  void Added(const Object& object) override {
-    out_ += watch_.form_.AddedLine(*watch_.kind_, object, IsFirst(), watch_.clock_.WallNow());
+  void Added(const ObjectPtr& object) override {
+    Pieces line = watch_.form_.AddedLine(*watch_.kind_, object, IsFirst(), watch_.clock_.WallNow());
+    // A short line is given whole.
+    if (line.size() < kBytesPerRead) return out_.Add(std::move(line).Text());
+    out_.Append(std::move(line));
   }
   void Changed(const Event& event, Event::Type type, bool use_previous) override {
-    out_ += *watch_.form_.Line(*watch_.kind_, event, type, use_previous, IsFirst(),
-                               watch_.clock_.WallNow());
+    auto line = watch_.form_.Line(*watch_.kind_, event, type, use_previous, IsFirst(),
+                                  watch_.clock_.WallNow());
+    const std::string_view text = *line;
+    out_.Share(std::move(line), text);
   }
   void Mark(const Json& bookmark) override {
-    out_ += watch_.form_.BookmarkLine(*watch_.kind_, bookmark, IsFirst(), watch_.clock_.WallNow());
+    out_.Add(
+        watch_.form_.BookmarkLine(*watch_.kind_, bookmark, IsFirst(), watch_.clock_.WallNow()));
   }
-  void Fail(const Json& status) override { out_ += watch_.form_.ErrorLine(status); }
+  void Fail(const Json& status) override { out_.Add(watch_.form_.ErrorLine(status)); }
   bool full() const override { return out_.size() >= kBytesPerRead; }
 
  private:
   bool IsFirst() { return std::exchange(watch_.first_line_, false); }
 
   WatchStream& watch_;
-  std::string& out_;
+  Pieces& out_;
 };
 
 class WatchStream::ObjectOutput final : public Output {
  public:
   ObjectOutput(const Kind& kind, const kube::EventSink& sink) : kind_(kind), sink_(sink) {}
 
-  void Added(const Object& object) override { TellVersion("ADDED", *object.body, nullptr); }
+  void Added(const ObjectPtr& object) override { TellVersion("ADDED", *object->body, nullptr); }
   void Changed(const Event& event, Event::Type type, bool use_previous) override {
     TellVersion(EventTypeName(type), use_previous ? *event.previous->body : *event.object->body,
                 use_previous ? &event : nullptr);
@@ -101,13 +108,29 @@ WatchStream::WatchStream(const ObjectStore& objects, const Clock& clock, const A
       bookmarks_(start.bookmarks),
       end_bookmark_(start.end_bookmark),
       deadline_(clock.MonotonicNow() + start.timeout),
+      answers_(request.answers),
       initial_(std::move(start.initial)),
+      initial_hold_(std::move(start.hold)),
       position_(start.version),
       next_bookmark_(clock.MonotonicNow() + kBookmarkEvery) {}
 
 bool WatchStream::Read(std::string& out, std::chrono::milliseconds wait) {
-  TextOutput text(*this, out);
-  return ReadInto(text, wait);
+  if (pending_.empty() && !over_) {
+    TextOutput text(*this);
+    over_ = !ReadInto(text, wait) || !MakeRoomForPending();
+  }
+  pending_.TakeInto(out, kBytesPerRead);
+  if (pending_.empty()) pending_hold_.reset();
+  return !over_ || !pending_.empty();
+}
+
+// What many slow readers may hold without asking is small.
+bool WatchStream::MakeRoomForPending() {
+  const std::size_t bytes = pending_.own_bytes();
+  if (answers_ == nullptr || bytes <= 2 * kBytesPerRead) return true;
+  pending_hold_ = answers_->Take(bytes);
+  if (pending_hold_ == nullptr) pending_ = Pieces();
+  return pending_hold_ != nullptr;
 }
 
 bool WatchStream::ReadEvents(const kube::EventSink& sink, std::chrono::milliseconds wait) {
@@ -146,12 +169,13 @@ bool WatchStream::ReadInto(Output& out, std::chrono::milliseconds wait) {
 
 void WatchStream::SendInitial(Output& out) {
   while (initial_sent_ < initial_.size() && !out.full()) {
-    out.Added(*initial_[initial_sent_]);
+    out.Added(initial_[initial_sent_]);
     initial_[initial_sent_++].reset();
   }
   if (initial_sent_ < initial_.size()) return;
   initial_done_ = true;
   initial_ = {};
+  initial_hold_.reset();
   if (end_bookmark_) out.Mark(Bookmark(true));
 }
 

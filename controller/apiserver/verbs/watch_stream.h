@@ -7,7 +7,9 @@
 //
 // A watch holds no queue of its own: it reads the resource's event log from its own position and
 // ends with an ERROR event (410) when the log has moved on past it. Lines are made once and shared;
-// readers in this process take the objects themselves (ReadEvents).
+// readers in this process take the objects themselves (ReadEvents). A reader that does not read
+// keeps 64 KiB of text from others, and what is made for it alone only while there is room for it
+// (ApiRequest::answers), else its watch ends.
 //
 // Thread safety: one reader.
 
@@ -22,9 +24,11 @@
 #include <vector>
 
 #include "controller/apiserver/request/api_request.h"
+#include "controller/apiserver/request/pieces.h"
 #include "controller/apiserver/request/representation.h"
 #include "controller/apiserver/request/selection.h"
 #include "controller/apiserver/storage/object_store.h"
+#include "lib/base/byte_budget.h"
 #include "lib/base/clock.h"
 #include "lib/kube/transport.h"
 
@@ -38,6 +42,7 @@ class WatchStream {
   struct Start {
     std::int64_t version = 0;        // events after this
     std::vector<ObjectPtr> initial;  // sent first, as ADDED
+    ByteBudget::Hold hold;           // of that list, until it is sent
     bool end_bookmark = false;       // after them a BOOKMARK with k8s.io/initial-events-end
     bool bookmarks = false;          // one a minute
     std::chrono::seconds timeout = std::chrono::seconds(1800);
@@ -59,6 +64,7 @@ class WatchStream {
   class TextOutput;
   class ObjectOutput;
 
+  bool MakeRoomForPending();
   bool ReadInto(Output& out, std::chrono::milliseconds wait);
   void SendInitial(Output& out);
   void Send(const Event& event, Output& out);
@@ -75,12 +81,17 @@ class WatchStream {
   const bool bookmarks_;
   const bool end_bookmark_;
   const MonotonicTime deadline_;
+  ByteBudget* const answers_;
   std::vector<ObjectPtr> initial_;
+  ByteBudget::Hold initial_hold_;
   std::size_t initial_sent_ = 0;
   bool initial_done_ = false;
   std::int64_t position_;
   MonotonicTime next_bookmark_;
   bool first_line_ = true;
+  Pieces pending_;  // text that Read has not given yet
+  ByteBudget::Hold pending_hold_;
+  bool over_ = false;
 };
 
 }  // namespace tahoma::controller::apiserver

@@ -175,7 +175,7 @@ absl::StatusOr<json> AppliedBody(WriteRequest& write) {
   TAHOMA_ASSIGN_OR_RETURN(json applied, ParseYamlText(BodyText(*request.http)));
   if (!applied.is_object()) return BadRequestError("the applied configuration must be an object");
   TAHOMA_RETURN_IF_ERROR(CheckDeclared(request, applied));
-  TAHOMA_RETURN_IF_ERROR(CheckBody(write, applied, {}));
+  TAHOMA_RETURN_IF_ERROR(CheckBody(write, applied, DuplicatesInPatch(*request.http)));
   json& metadata = applied["metadata"];
   if (!TextAt(metadata, "name").empty()) {
     TAHOMA_RETURN_IF_ERROR(CheckNameOfUrl(request, metadata));
@@ -337,6 +337,7 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
   if (MediaType(request.http->header("Content-Type")) == kApplyType) {
     return ServerSideApply(context, write);
   }
+  const std::vector<std::string> duplicates = DuplicatesInPatch(*request.http);
   ObjectPtr outcome;
   TAHOMA_ASSIGN_OR_RETURN(
       const ObjectPtr stored,
@@ -359,7 +360,7 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
             CompactFields(shown);
             if (!patched.is_object()) return BadRequestError("the patch leaves no object");
             TAHOMA_RETURN_IF_ERROR(
-                CheckBody(write, patched, {}, PartsToCheck(write.kind(), *live, patched)));
+                CheckBody(write, patched, duplicates, PartsToCheck(write.kind(), *live, patched)));
             TAHOMA_ASSIGN_OR_RETURN(json next,
                                     AdmitUpdate(context, write, *live, std::move(patched)));
             return EditOf(context, write, current, std::move(next), outcome);

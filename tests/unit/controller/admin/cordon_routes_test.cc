@@ -203,6 +203,14 @@ TEST_F(CordonTest, WhatIsNotThereIsNotFoundAndNothingChanges) {
   EXPECT_FALSE(IsCordoned("us-0-n0"));
 }
 
+TEST_F(CordonTest, ABodyWithAKeyTwiceIsRefused) {
+  const Outcome refused =
+      Ask("POST", "/v1/nodes/us-0-n0/cordon", R"({"force":false,"force":true})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.detail(), HasSubstr("the body has the key \"force\" twice"));
+  EXPECT_FALSE(IsCordoned("us-0-n0"));
+}
+
 TEST_F(CordonTest, ANodeThatTheApiHasForgottenIsNotFound) {
   EXPECT_EQ(Call("DELETE", "/api/v1/nodes/us-0-n0").status, 200);
   EXPECT_EQ(Post("/v1/nodes/us-0-n0/cordon").status, 404);

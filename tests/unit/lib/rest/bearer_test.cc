@@ -22,7 +22,7 @@ TEST(BearerTest, TheSchemesNameHasNoCase) {
   ASSERT_EQ(server.Start(), absl::OkStatus());
   const auto status = [&](const std::string& value) {
     return RawClient(server.port())
-        .Ask("GET /a HTTP/1.1\r\nAuthorization: " + value + "\r\n\r\n")
+        .Ask("GET /a HTTP/1.1\r\nHost: localhost\r\nAuthorization: " + value + "\r\n\r\n")
         .substr(9, 3);
   };
   for (const char* right : {"Bearer secret", "bearer secret", "BEARER secret"}) {

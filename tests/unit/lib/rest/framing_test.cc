@@ -66,9 +66,9 @@ TEST_F(FramingTest, ALengthThatIsNoNumberEndsTheConnection) {
   for (const std::string length :
        {"+5", "-1", "5, 5", "5 5", "0x5", "5a", "", "18446744073709551616",
         "5\r\nContent-Length: 5", "5\r\ncontent-length: 6"}) {
-    const std::string answer =
-        AnswersTo("POST /a HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: " + length +
-                  "\r\n\r\nhello" + std::string(kSmuggled));
+    const std::string answer = AnswersTo(
+        "POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: " +
+        length + "\r\n\r\nhello" + std::string(kSmuggled));
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 ")) << length << "\n" << answer;
     EXPECT_EQ(Count(answer, "HTTP/1.1 "), 1U) << length << "\n" << answer;
   }
@@ -93,8 +93,9 @@ TEST_F(FramingTest, TwoWaysToFrameABodyEndTheConnection) {
            "Transfer-Encoding:\r\n",
            ": 5\r\n",
        }) {
-    const std::string answer = AnswersTo("POST /a HTTP/1.1\r\nContent-Type: text/plain\r\n" + head +
-                                         "\r\n0\r\n\r\n" + std::string(kSmuggled));
+    const std::string answer =
+        AnswersTo("POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n" + head +
+                  "\r\n0\r\n\r\n" + std::string(kSmuggled));
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 501 "))
         << head << "\n"
         << answer;
@@ -115,7 +116,8 @@ TEST_F(FramingTest, DamagedChunksEndTheConnection) {
            "fffffffffffffff0\r\nabc\r\n0\r\n\r\n",
        }) {
     const std::string answer = AnswersTo(
-        "POST /a HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n" +
+        "POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n" +
         body);
     EXPECT_LE(Count(answer, "HTTP/1.1 "), 1U) << body << "\n" << answer;
     EXPECT_EQ(Count(answer, "HTTP/1.1 200 "), 0U) << body << "\n" << answer;
@@ -124,8 +126,8 @@ TEST_F(FramingTest, DamagedChunksEndTheConnection) {
 }
 
 TEST_F(FramingTest, AfterARequestToCloseNothingIsServed) {
-  const std::string answer =
-      AnswersTo("GET /a HTTP/1.1\r\nConnection: close\r\n\r\n" + std::string(kSmuggled));
+  const std::string answer = AnswersTo(
+      "GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" + std::string(kSmuggled));
   EXPECT_EQ(Count(answer, "HTTP/1.1 200 "), 1U) << answer;
   EXPECT_EQ(Seen(), std::vector<std::string>{"GET /a"});
 }
@@ -143,7 +145,7 @@ TEST_F(FramingTest, BodiesArriveWholeHoweverTheyAreSent) {
         rc::gen::container<std::string>(rc::gen::element('a', '\r', '\n', '\0', '0', '\xff')));
     std::string sent;
     for (const std::string& body : bodies) {
-      sent += "POST /a HTTP/1.1\r\nContent-Type: text/plain\r\n";
+      sent += "POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n";
       if (*rc::gen::arbitrary<bool>()) {
         sent += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
         continue;
@@ -172,10 +174,11 @@ TEST_F(FramingTest, BodiesArriveWholeHoweverTheyAreSent) {
 
 TEST_F(FramingTest, HeadIsAnsweredLikeGetWithoutABody) {
   RawClient client(server_->port());
-  client.Send("HEAD /a HTTP/1.1\r\n\r\n");
+  client.Send("HEAD /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_TRUE(client.ReadUntil("\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
   // Whatever came after the head would stand before this answer.
-  EXPECT_TRUE(client.Ask("GET /b HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+  EXPECT_TRUE(
+      client.Ask("GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
 }
 
 TEST_F(FramingTest, UnknownMethodsAndTargetsAreAnsweredAndClosed) {
@@ -205,9 +208,11 @@ TEST(GracefulStopTest, ARequestThatIsServedIsAnsweredWhole) {
   });
   ASSERT_EQ(server.Start(), absl::OkStatus());
   RawClient idle(server.port());
-  EXPECT_TRUE(idle.Ask("GET /healthz HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
+  EXPECT_TRUE(
+      idle.Ask("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 200"));
   RawClient client(server.port());
-  client.Send("GET /slow HTTP/1.1\r\n\r\nGET /slow HTTP/1.1\r\n\r\n");
+  client.Send(
+      "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\nGET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
   {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return inside; });
@@ -247,9 +252,10 @@ TEST(StreamHeadTest, HeadOfAStreamEndsAtOnceAndClosesItsSource) {
   });
   ASSERT_EQ(server.Start(), absl::OkStatus());
   RawClient client(server.port());
-  client.Send("HEAD /watch HTTP/1.1\r\n\r\n");
+  client.Send("HEAD /watch HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_TRUE(client.ReadUntil("\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
-  EXPECT_TRUE(client.Ask("GET /healthz HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+  EXPECT_TRUE(client.Ask("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                  .starts_with("HTTP/1.1 200 OK\r\n"));
   std::unique_lock lock(mutex);
   EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(10), [&] { return closed == 1; }));
 }

@@ -42,7 +42,7 @@ std::vector<std::string> Bytewise(const std::string& text) {
 const std::string kThree =
     "POST /a?b=%20 HTTP/1.1\r\nHost: a\r\nX-Empty:\r\nX-Tab:\ta\tb \xc3\xa9\r\n"
     "content-length:5\r\n!#$%&'*+-.^_`|~09: x\r\n\r\nhello"
-    "PUT /c HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n"
+    "PUT /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n"
     "2;x=\"y\"\r\n\r\n\r\n03\r\nabc\r\n0\r\n\r\n"
     "GET /d HTTP/1.0\r\n\r\n";
 
@@ -76,8 +76,8 @@ RC_GTEST_PROP(RequestParserTest, DamageIsReadTheSameHoweverItIsCut, ()) {
 // The defect: a line too long with a bare line feed was 400 when it came whole, 431, 414 or 413 in
 // pieces, and a chunk's line of the longest length was refused in pieces alone.
 TEST(RequestParserTest, TheBoundsAreTheSameHoweverItIsCut) {
-  const std::string get = "GET / HTTP/1.1\r\n";
-  const std::string post = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string get = "GET / HTTP/1.1\r\nHost: a\r\n";
+  const std::string post = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
   const RequestParser::Limits limits = {.head_bytes = 2048, .body_bytes = 64 << 10};
   std::vector<std::string> texts = {"GET /" + std::string(9000, 'a') + "\n"};
   for (const char* end : {"\n", "\r\n", "\r\n\r\n"}) {
@@ -98,11 +98,22 @@ TEST(RequestParserTest, TheBoundsAreTheSameHoweverItIsCut) {
   }
 }
 
+TEST(RequestParserTest, HostStandsOnceUnlessTheClientIsOld) {
+  const std::vector<std::string> read = {"GET / "};
+  const std::vector<std::string> refused = {"400"};
+  EXPECT_EQ(Read({"GET / HTTP/1.1\r\n\r\n"}), refused);
+  EXPECT_EQ(Read({"GET / HTTP/1.1\r\nX-Host: a\r\n\r\n"}), refused);
+  EXPECT_EQ(Read({"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n"}), refused);
+  EXPECT_EQ(Read({"GET / HTTP/1.1\r\nhost: a\r\n\r\n"}), read);
+  EXPECT_EQ(Read({"GET / HTTP/1.1\r\nHost:\r\n\r\n"}), read) << "of no authority";
+  EXPECT_EQ(Read({"GET / HTTP/1.0\r\n\r\n"}), read);
+}
+
 TEST(RequestParserTest, ALengthIsOneNumberInDigits) {
   for (const char* length : {"+5", "-1", "5, 5", "5 5", "0x5", "5a", "", "1e1",
                              "18446744073709551616", "5\r\nContent-Length: 5"}) {
     const std::string text =
-        std::string("POST / HTTP/1.1\r\nContent-Length: ") + length + "\r\n\r\n";
+        std::string("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ") + length + "\r\n\r\n";
     EXPECT_EQ(Read({text}), std::vector<std::string>{"400"}) << length;
   }
 }
@@ -111,20 +122,20 @@ TEST(RequestParserTest, AChunksSizeIsHexadecimalDigitsAndNothingElse) {
   for (const std::string& size :
        std::vector<std::string>{" 5", "5 ", "+5", "-5", "0x5", "5\t", "", "g", "000000005",
                                 "5;a\x01", "\xc3\xa9", "5;" + std::string(300, 'a')}) {
-    const std::string text =
-        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + size + "\r\nhello\r\n0\r\n\r\n";
+    const std::string text = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                             size + "\r\nhello\r\n0\r\n\r\n";
     EXPECT_EQ(Read({text}), std::vector<std::string>{"400"}) << size;
   }
   for (const std::string& size :
        std::vector<std::string>{"5", "05", "00000005", "5;a=b", "5;" + std::string(200, 'a')}) {
-    const std::string text =
-        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + size + "\r\nhello\r\n0\r\n\r\n";
+    const std::string text = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                             size + "\r\nhello\r\n0\r\n\r\n";
     EXPECT_EQ(Read({text}), std::vector<std::string>{"POST / hello"}) << size;
   }
 }
 
 TEST(RequestParserTest, ChunksEndWhereTheySay) {
-  const std::string head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (const char* body : {"3\r\nabcdef\r\n0\r\n\r\n", "3\r\nabc\n0\r\n\r\n", "3\nabc\r\n0\r\n\r\n",
                            "0\r\nTrailer: a\r\n\r\n", "0\r\n\n", "\r\n"}) {
     EXPECT_EQ(Read({head + body}), std::vector<std::string>{"400"}) << body;
@@ -132,10 +143,10 @@ TEST(RequestParserTest, ChunksEndWhereTheySay) {
 }
 
 TEST(RequestParserTest, BodiesAreBoundedHoweverTheyAreFramed) {
-  const std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
   const RequestParser::Limits limits{.head_bytes = 1000, .body_bytes = 10};
   const std::vector<std::string> too_large = {"413"};
-  EXPECT_EQ(Read({"POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n"}, limits), too_large);
+  EXPECT_EQ(Read({"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n"}, limits), too_large);
   EXPECT_EQ(Read({chunked + "b\r\n"}, limits), too_large);
   EXPECT_EQ(Read({chunked + "ffffffff\r\n"}, limits), too_large);
   EXPECT_EQ(Read({chunked + "a\r\n0123456789\r\n1\r\n"}, limits), too_large);
@@ -148,9 +159,9 @@ TEST(RequestParserTest, BodiesAreBoundedHoweverTheyAreFramed) {
 
 TEST(RequestParserTest, HeadsAreBounded) {
   EXPECT_EQ(Read({"GET /" + std::string(10'000, 'a')}), std::vector<std::string>{"414"});
-  EXPECT_EQ(Read({"GET / HTTP/1.1\r\nA: " + std::string(70'000, 'a')}),
+  EXPECT_EQ(Read({"GET / HTTP/1.1\r\nHost: a\r\nA: " + std::string(70'000, 'a')}),
             std::vector<std::string>{"431"});
-  std::string many = "GET / HTTP/1.1\r\n";
+  std::string many = "GET / HTTP/1.1\r\nHost: a\r\n";
   for (int i = 0; i < 300; ++i) many += "A:\r\n";
   EXPECT_EQ(Read({many}), std::vector<std::string>{"431"});
 }
@@ -164,7 +175,8 @@ TEST(RequestParserTest, WhatIsNoHttpIsKnownAtItsFirstByte) {
 TEST(RequestParserTest, TheHeadIsKnownBeforeTheBody) {
   RequestParser parser({});
   const std::string head =
-      "POST /a HTTP/1.1\r\nExpect: 100-Continue\r\nConnection: x, Close\r\nContent-Length: "
+      "POST /a HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nConnection: x, "
+      "Close\r\nContent-Length: "
       "2\r\n\r\n";
   EXPECT_EQ(parser.Take(head + "hi"), head.size());
   EXPECT_EQ(parser.state(), State::kHeadRead);

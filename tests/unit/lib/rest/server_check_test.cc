@@ -51,7 +51,8 @@ TEST_F(ServerCheckTest, AnAddressInUseIsSaidAndItsServerGoesOn) {
   ASSERT_EQ(running.Start(), absl::OkStatus());
   EXPECT_EQ(Server::Check({.address = running.address()}),
             Unavailable("{} is in use by another program", running.address()));
-  EXPECT_THAT(RawClient(running.port()).Ask("GET / HTTP/1.1\r\n\r\n"), HasSubstr("still here"));
+  EXPECT_THAT(RawClient(running.port()).Ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+              HasSubstr("still here"));
 }
 
 TEST_F(ServerCheckTest, AnAddressThatIsNoneIsRefusedWithAnExample) {

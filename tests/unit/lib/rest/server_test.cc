@@ -62,7 +62,8 @@ TEST_F(ServerTest, WhatIsNotThereIsAProblem) {
   EXPECT_TRUE(Get("/v1/none").starts_with("HTTP/1.1 404 Not Found\r\n"));
   EXPECT_TRUE(Has(Get("/v1/none"), "application/problem+json"));
   for (const std::string method : {"DELETE", "TRACE", "QUERY"}) {
-    const std::string answer = Ask(method + " /v1/gangs/a HTTP/1.1\r\nX-Secret: s\r\n\r\n");
+    const std::string answer =
+        Ask(method + " /v1/gangs/a HTTP/1.1\r\nHost: localhost\r\nX-Secret: s\r\n\r\n");
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 405 ")) << answer;
     EXPECT_TRUE(Has(answer, "Allow: GET\r\n"));
     EXPECT_FALSE(Has(answer, "X-Secret")) << "nothing is echoed";
@@ -79,7 +80,8 @@ TEST_F(ServerTest, AnEncodedSlashIsRefusedByRoutesAndLeftToTheRawHandler) {
   server_->Raw([](const Request& request) { return Response::Text(418, request.target); });
   Start();
   EXPECT_TRUE(Has(Get("/v1/gangs/a%2Fb?c=%2f"), "\r\n\r\n/v1/gangs/a%2Fb?c=%2f"));
-  EXPECT_TRUE(Has(Ask("PATCH / HTTP/1.1\r\nContent-Length: 2\r\n\r\nab"), "418"));
+  EXPECT_TRUE(
+      Has(Ask("PATCH / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab"), "418"));
 }
 
 TEST_F(ServerTest, AConnectionServesManyRequests) {
@@ -97,9 +99,10 @@ TEST_F(ServerTest, RequestsSentAtOnceAreAnsweredInOrder) {
   Start();
   RawClient client(server_->port());
   client.Send(
-      "GET /v1/gangs/a HTTP/1.1\r\n\r\n"
-      "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\none"
-      "GET /v1/gangs/b HTTP/1.1\r\n\r\n");
+      "GET /v1/gangs/a HTTP/1.1\r\nHost: localhost\r\n\r\n"
+      "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: "
+      "3\r\n\r\none"
+      "GET /v1/gangs/b HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_TRUE(Has(client.ReadAnswer(), "gang a"));
   EXPECT_TRUE(Has(client.ReadAnswer(), "one"));
   EXPECT_TRUE(Has(client.ReadAnswer(), "gang b"));
@@ -108,45 +111,51 @@ TEST_F(ServerTest, RequestsSentAtOnceAreAnsweredInOrder) {
 TEST_F(ServerTest, BodiesComeWithALengthOrInChunks) {
   Serve();
   Start();
-  EXPECT_TRUE(Has(
-      Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello"),
-      "\r\n\r\nhello"));
-  EXPECT_TRUE(Has(
-      Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
-          "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
-      "\r\n\r\nabcde"));
+  EXPECT_TRUE(Has(Ask("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                      "text/plain\r\nContent-Length: 5\r\n\r\nhello"),
+                  "\r\n\r\nhello"));
+  EXPECT_TRUE(Has(Ask("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                      "text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
+                      "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
+                  "\r\n\r\nabcde"));
   EXPECT_TRUE(
-      Has(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\n\r\n"), "Content-Length: 0"));
-  EXPECT_TRUE(Has(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nExpect: "
-                      "100-continue\r\nContent-Length: 1\r\n\r\nx"),
-                  "100 Continue"));
+      Has(Ask("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n\r\n"),
+          "Content-Length: 0"));
+  EXPECT_TRUE(
+      Has(Ask("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nExpect: "
+              "100-continue\r\nContent-Length: 1\r\n\r\nx"),
+          "100 Continue"));
 }
 
 TEST_F(ServerTest, FormsAreNotTakenApart) {
   Serve();
   Start();
   const std::string body(10'000, 'a');
-  EXPECT_TRUE(Has(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Type: "
-                      "application/x-www-form-urlencoded"
-                      "\r\nContent-Length: 10000\r\n\r\n" +
-                      body),
-                  body));
+  EXPECT_TRUE(Has(
+      Ask("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Type: "
+          "application/x-www-form-urlencoded"
+          "\r\nContent-Length: 10000\r\n\r\n" +
+          body),
+      body));
 }
 
 TEST_F(ServerTest, TooLargeBodiesAreRefused) {
   Serve({.max_body_bytes = 1000});
   Start();
-  EXPECT_TRUE(
-      Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 1001\r\n\r\n")
-          .starts_with("HTTP/1.1 413 "));
-  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: "
+  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                  "text/plain\r\nContent-Length: 1001\r\n\r\n")
+                  .starts_with("HTTP/1.1 413 "));
+  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                  "text/plain\r\nContent-Length: "
                   "99999999999999999999\r\n\r\n")
                   .starts_with("HTTP/1.1 400 "));
   std::string chunks =
-      "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n";
+      "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n";
   for (int i = 0; i < 2000; ++i) chunks += "64\r\n" + std::string(100, 'x') + "\r\n";
   EXPECT_TRUE(Ask(chunks).starts_with("HTTP/1.1 413 "));
-  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: "
+  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                  "text/plain\r\nTransfer-Encoding: "
                   "chunked\r\n\r\n7d0\r\n" +
                   std::string(2000, 'x') + "\r\n0\r\n\r\n")
                   .starts_with("HTTP/1.1 413 "));
@@ -156,24 +165,28 @@ TEST_F(ServerTest, WhatIsNotHttpGetsACleanAnswer) {
   Serve();
   Start();
   for (const char* bytes :
-       {"BREW /v1/gangs/a HTTP/1.1\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
-        "\x16\x03\x01 hello\r\n\r\n", "GET http://elsewhere/ HTTP/1.1\r\n\r\n",
-        "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: -1\r\n\r\n",
-        "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: "
+       {"BREW /v1/gangs/a HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n", "\x16\x03\x01 hello\r\n\r\n",
+        "GET http://elsewhere/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: "
+        "-1\r\n\r\n",
+        "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: "
         "1\r\nContent-Length: 2\r\n\r\nab",
-        "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: "
+        "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: "
         "1\r\nTransfer-Encoding: chunked\r\n\r\na",
-        "GET /v1/gangs/a HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello",
-        "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: "
+        "GET /v1/gangs/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello",
+        "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+        "text/plain\r\nTransfer-Encoding: "
         "chunked\r\n\r\nzz\r\n"}) {
     EXPECT_TRUE(Ask(bytes).starts_with("HTTP/1.1 400 ")) << bytes << Ask(bytes);
   }
-  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Encoding: "
+  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                  "text/plain\r\nContent-Encoding: "
                   "gzip\r\nContent-Length: 1\r\n\r\na")
                   .starts_with("HTTP/1.1 415 "));
-  EXPECT_TRUE(
-      Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: gzip\r\n\r\n")
-          .starts_with("HTTP/1.1 501 "));
+  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                  "text/plain\r\nTransfer-Encoding: gzip\r\n\r\n")
+                  .starts_with("HTTP/1.1 501 "));
 }
 
 TEST_F(ServerTest, HeadsAreBounded) {
@@ -181,13 +194,15 @@ TEST_F(ServerTest, HeadsAreBounded) {
   Start();
   EXPECT_TRUE(Get("/" + std::string(9000, 'a')).starts_with("HTTP/1.1 414 "));
   EXPECT_TRUE(Get("/" + std::string(200'000, 'a')).starts_with("HTTP/1.1 414 "));
-  std::string many = "GET / HTTP/1.1\r\n";
+  std::string many = "GET / HTTP/1.1\r\nHost: localhost\r\n";
   for (int i = 0; i < 10'000; ++i) many += "X-A: " + std::to_string(i) + "\r\n";
   EXPECT_TRUE(Ask(many + "\r\n").starts_with("HTTP/1.1 431 "));
-  EXPECT_TRUE(Ask("GET / HTTP/1.1\r\nX-A: " + std::string(70'000, 'a') + "\r\n\r\n")
-                  .starts_with("HTTP/1.1 431 "));
-  EXPECT_TRUE(Ask("GET / HTTP/1.1\r\nX-A: " + std::string(60'000, 'a') + "\r\n\r\n")
-                  .starts_with("HTTP/1.1 404 "));
+  EXPECT_TRUE(
+      Ask("GET / HTTP/1.1\r\nHost: localhost\r\nX-A: " + std::string(70'000, 'a') + "\r\n\r\n")
+          .starts_with("HTTP/1.1 431 "));
+  EXPECT_TRUE(
+      Ask("GET / HTTP/1.1\r\nHost: localhost\r\nX-A: " + std::string(60'000, 'a') + "\r\n\r\n")
+          .starts_with("HTTP/1.1 404 "));
 }
 
 TEST_F(ServerTest, AHalfRequestIsAnsweredWhenItsTimeIsOver) {
@@ -195,9 +210,9 @@ TEST_F(ServerTest, AHalfRequestIsAnsweredWhenItsTimeIsOver) {
   Start();
   EXPECT_TRUE(Ask("GET /v1/ga").starts_with("HTTP/1.1 408 "));
   EXPECT_TRUE(Ask("GET /v1/gangs/a HTTP/1.1\r\nHost:").starts_with("HTTP/1.1 408 "));
-  EXPECT_TRUE(
-      Ask("POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n\r\nabc")
-          .starts_with("HTTP/1.1 408 "));
+  EXPECT_TRUE(Ask("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                  "text/plain\r\nContent-Length: 10\r\n\r\nabc")
+                  .starts_with("HTTP/1.1 408 "));
 }
 
 TEST_F(ServerTest, ADeadClientLeavesNothingBehind) {
@@ -206,7 +221,8 @@ TEST_F(ServerTest, ADeadClientLeavesNothingBehind) {
   for (int i = 0; i < 50; ++i) {
     RawClient(server_->port())
         .Send(
-            "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n\r\nabc");
+            "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+            "text/plain\r\nContent-Length: 10\r\n\r\nabc");
   }
   EXPECT_TRUE(Has(Get("/v1/gangs/a"), "gang a"));
 }
@@ -239,9 +255,10 @@ TEST_F(ServerTest, WhatIsThrownIsAnInternalErrorAndEndsNothingElse) {
   });
   Start();
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(Get("/v1/throws").starts_with("HTTP/1.1 500 "));
-  EXPECT_TRUE(Ask("GET /v1/gangs/a HTTP/1.1\r\nX-Throw: 1\r\n\r\n").starts_with("HTTP/1.1 500 "));
+  EXPECT_TRUE(Ask("GET /v1/gangs/a HTTP/1.1\r\nHost: localhost\r\nX-Throw: 1\r\n\r\n")
+                  .starts_with("HTTP/1.1 500 "));
   RawClient reader(server_->port());
-  reader.Send("GET /v1/stream HTTP/1.1\r\n\r\n");
+  reader.Send("GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
   // The connection ends without the last chunk, so nobody takes this for all there was.
   EXPECT_TRUE(reader.ReadAll().ends_with("\r\n\r\n5\r\nfirst\r\n"));
   EXPECT_TRUE(Has(Get("/v1/gangs/a"), "gang a"));
@@ -274,7 +291,8 @@ TEST_F(ServerTest, TextThatIsNotUtf8OrHasControlsIsRefusedBeforeAnyHandler) {
   }
   EXPECT_EQ(reached, 0);
   EXPECT_TRUE(Has(Get("/v1/gangs/%c3%a9%20\xc3\xa9"), "gang \xc3\xa9 \xc3\xa9"));
-  EXPECT_TRUE(Has(Ask("GET /a HTTP/1.1\r\nUser-Agent: \xc3\xa9\r\n\r\n"), "raw"));
+  EXPECT_TRUE(
+      Has(Ask("GET /a HTTP/1.1\r\nHost: localhost\r\nUser-Agent: \xc3\xa9\r\n\r\n"), "raw"));
 }
 
 TEST_F(ServerTest, PagesOfOtherSitesAreRefused) {
@@ -286,7 +304,7 @@ TEST_F(ServerTest, PagesOfOtherSitesAreRefused) {
   };
   const std::string json = "Content-Type: application/json\r\n";
   const std::string own = "Host: " + server_->address() + "\r\n";
-  EXPECT_EQ(ask(json), "201");
+  EXPECT_EQ(ask(json), "400") << "without Host";
   EXPECT_EQ(ask(json + own), "201");
   EXPECT_EQ(ask(json + own + "Origin: http://" + server_->address() + "\r\n"), "201");
   EXPECT_EQ(ask(json + own + "Origin: https://ui.example.com\r\nSec-Fetch-Site: cross-site\r\n"),
@@ -320,9 +338,12 @@ TEST_F(ServerTest, WithATokenOnlyProbesAreOpen) {
   EXPECT_TRUE(Has(Get("/livez"), "200 OK"));
   EXPECT_TRUE(Get("/v1/gangs/a").starts_with("HTTP/1.1 401 "));
   EXPECT_TRUE(Get("/metrics").starts_with("HTTP/1.1 401 "));
-  EXPECT_TRUE(Has(Ask("GET /v1/gangs/a HTTP/1.1\r\nAuthorization: Bearer secrex\r\n\r\n"), "401"));
-  EXPECT_TRUE(
-      Has(Ask("GET /v1/gangs/a HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n"), "gang a"));
+  EXPECT_TRUE(Has(
+      Ask("GET /v1/gangs/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secrex\r\n\r\n"),
+      "401"));
+  EXPECT_TRUE(Has(
+      Ask("GET /v1/gangs/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n"),
+      "gang a"));
 }
 
 TEST_F(ServerTest, AGateCanRefuse) {
@@ -333,12 +354,13 @@ TEST_F(ServerTest, AGateCanRefuse) {
   });
   Start();
   EXPECT_TRUE(Get("/v1/gangs/a").starts_with("HTTP/1.1 403 "));
-  EXPECT_TRUE(Has(Ask("GET /v1/gangs/a HTTP/1.1\r\nX-Let-Me-In: please\r\n\r\n"), "gang a"));
+  EXPECT_TRUE(Has(Ask("GET /v1/gangs/a HTTP/1.1\r\nHost: localhost\r\nX-Let-Me-In: please\r\n\r\n"),
+                  "gang a"));
 }
 
 TEST_F(ServerTest, WhoIsRefusedIsToldBeforeTheBody) {
   const std::string asked =
-      "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nExpect: "
+      "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nExpect: "
       "100-continue\r\nContent-Length: 9\r\n";
   Serve();
   server_->SetGate([ask = TokenGate("secret")](Request& head) -> std::optional<Response> {
@@ -357,7 +379,8 @@ TEST_F(ServerTest, WhoIsRefusedIsToldBeforeTheBody) {
   EXPECT_TRUE(Has(client.Ask("123456789"), "201 Created"));
   RawClient chatty(server_->port());
   chatty.Send(
-      "POST /v1/echo HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 41\r\n\r\nGET "
+      "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: "
+      "41\r\n\r\nGET "
       "/v1/gangs/smuggled "
       "HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const std::string answers = chatty.ReadAll();
@@ -382,16 +405,16 @@ TEST_F(ServerTest, HeadHasNoBody) {
   Serve();
   Start();
   RawClient client(server_->port());
-  client.Send("HEAD /v1/gangs/a HTTP/1.1\r\n\r\n");
+  client.Send("HEAD /v1/gangs/a HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_TRUE(Has(client.ReadUntil("\r\n\r\n"), "Content-Length: 6"));
-  EXPECT_TRUE(Has(client.Ask("GET /v1/gangs/a HTTP/1.1\r\n\r\n"), "gang a"));
+  EXPECT_TRUE(Has(client.Ask("GET /v1/gangs/a HTTP/1.1\r\nHost: localhost\r\n\r\n"), "gang a"));
 }
 
 TEST_F(ServerTest, AClientMayAskToClose) {
   Serve();
   Start();
   RawClient client(server_->port());
-  client.Send("GET /v1/gangs/a HTTP/1.1\r\nConnection: close\r\n\r\n");
+  client.Send("GET /v1/gangs/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_TRUE(Has(client.ReadAll(), "Connection: close"));
 }
 

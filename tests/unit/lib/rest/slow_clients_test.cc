@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <fstream>
@@ -25,8 +26,12 @@ namespace {
 using std::chrono::milliseconds;
 using testing::RawClient;
 
+constexpr std::size_t kLargeBytes = 16 << 20;
+constexpr std::string_view kLarge = "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n";
+constexpr std::string_view kMade = "GET /made HTTP/1.1\r\nHost: localhost\r\n\r\n";
 constexpr std::string_view kPlain = "GET /plain HTTP/1.1\r\nHost: localhost\r\n\r\n";
-constexpr std::string_view kPost = "POST /length HTTP/1.1\r\nContent-Type: a/b\r\nContent-Length: ";
+constexpr std::string_view kPost =
+    "POST /length HTTP/1.1\r\nHost: localhost\r\nContent-Type: a/b\r\nContent-Length: ";
 
 class SlowClientsTest : public ::testing::Test {
  protected:
@@ -39,6 +44,7 @@ class SlowClientsTest : public ::testing::Test {
     server_->Route("GET", "/plain", [](const Request&) { return Response::Text(200, "plain"); });
     server_->Route("GET", "/large",
                    [](const Request&) { return Response::Text(200, std::string(16 << 20, 'x')); });
+    server_->Route("GET", "/made", [this](const Request&) { return Made(); });
     server_->Route("POST", "/length", [](const Request& request) {
       return Response::Text(200, std::to_string(request.body.size()));
     });
@@ -50,6 +56,22 @@ class SlowClientsTest : public ::testing::Test {
       return Response::Text(200, "released");
     });
     ASSERT_EQ(server_->Start(), absl::OkStatus());
+  }
+  // An answer of kLargeBytes that is made as it is sent; as many of them as `made_most_`.
+  Response Made() {
+    Response answer = Response::Stream(
+        "text/plain",
+        [this, at = std::size_t{0}](std::string& out, milliseconds) mutable {
+          for (int i = 0; i < 1024 && at < kLargeBytes && at < made_most_; ++i) {
+            out += fmt::format("{:015}\n", at);
+            at += 16;
+            made_ += 16;
+          }
+          return at < kLargeBytes;
+        },
+        [this] { ++ended_; });
+    answer.headers.emplace_back("Content-Length", std::to_string(kLargeBytes));
+    return answer;
   }
   void Release() {
     const std::lock_guard lock(mutex_);
@@ -77,6 +99,9 @@ class SlowClientsTest : public ::testing::Test {
     return at == std::string::npos ? -1 : std::stod(text.substr(at + name.size() + 2));
   }
 
+  std::size_t made_most_ = SIZE_MAX;
+  std::atomic<std::size_t> made_ = 0;
+  std::atomic<int> ended_ = 0;
   Metrics metrics_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -94,7 +119,8 @@ TEST_F(SlowClientsTest, HalfRequestsHoldNoThread) {
   Crowd(100, std::string(kPost) + "1000\r\n\r\n");
   Crowd(100, std::string(kPost) + "1000\r\n\r\nhalf of it");
   Crowd(100,
-        "POST /length HTTP/1.1\r\nContent-Type: a/b\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab");
+        "POST /length HTTP/1.1\r\nHost: localhost\r\nContent-Type: a/b\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n5\r\nab");
   ExpectPlainAnswers();
   // One of them goes on after all.
   crowd_.back()->Send("cde\r\n0\r\n\r\n");
@@ -120,10 +146,66 @@ TEST_F(SlowClientsTest, AReaderOfALargeAnswerGetsAllOfIt) {
   EXPECT_TRUE(client.Ask(kPlain).ends_with("plain"));
 }
 
+TEST_F(SlowClientsTest, AnAnswerIsMadeAsItsReaderTakesIt) {
+  Start({.max_threads = 2, .reserved_threads = 1});
+  RawClient client(server_->port(), 4096);
+  const std::string answer = client.Ask(kMade);
+  const std::size_t body = answer.size() - kLargeBytes;
+  EXPECT_NE(answer.substr(0, body).find("\r\nContent-Length: 16777216\r\n"), std::string::npos);
+  for (std::size_t at = 0; at < kLargeBytes; at += 16) {
+    ASSERT_EQ(answer.substr(body + at, 16), fmt::format("{:015}\n", at));
+  }
+  EXPECT_TRUE(client.Ask(kPlain).ends_with("plain"));
+  EXPECT_EQ(ended_, 1);
+}
+
+TEST_F(SlowClientsTest, ForReadersOfNothingNextToNothingIsMade) {
+  Start({.max_threads = 2, .reserved_threads = 1, .write_timeout = milliseconds(500)});
+  Crowd(20, std::string(kMade), 4096);
+  ExpectPlainAnswers();
+  while (ended_ < 20) ExpectPlainAnswers();  // cut, as they read nothing
+  EXPECT_LT(made_, 20 * kLargeBytes / 2) << "what the sockets took";
+}
+
+TEST_F(SlowClientsTest, APartIsNotTakenForTheWhole) {
+  made_most_ = kLargeBytes / 2;
+  Start({.max_threads = 2, .reserved_threads = 1});
+  RawClient client(server_->port());
+  client.Send(kMade);
+  const std::string answer = client.ReadAll();
+  EXPECT_NE(answer.find("Content-Length: 16777216\r\n"), std::string::npos);
+  EXPECT_LT(answer.size(), kLargeBytes) << "and the connection is closed";
+  EXPECT_EQ(ended_, 1);
+}
+
+TEST_F(SlowClientsTest, HeadOfAnAnswerThatIsMadeAsItIsSentIsTheHeadAlone) {
+  Start({});
+  RawClient client(server_->port());
+  client.Send("HEAD /made HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const std::string head = client.ReadUntil("\r\n\r\n");
+  EXPECT_NE(head.find("\r\nContent-Length: 16777216\r\n"), std::string::npos) << head;
+  EXPECT_TRUE(client.Ask(kPlain).starts_with("HTTP/1.1 200 "));
+  EXPECT_EQ(made_, 0U);
+}
+
+TEST_F(SlowClientsTest, LargeAnswersThatNobodyReadsShareABudgetAndTheNextComesLater) {
+  Start({.max_buffered_bytes = 40 << 20,
+         .max_buffered_bytes_per_client = 40 << 20,
+         .write_timeout = std::chrono::minutes(10)});
+  Crowd(2, std::string(kLarge), 4096);
+  std::string refused;
+  while (!refused.starts_with("HTTP/1.1 429 ")) refused = Ask(kLarge);
+  EXPECT_NE(refused.find("Retry-After: 1\r\n"), std::string::npos) << refused;
+  ExpectPlainAnswers();
+  crowd_.clear();
+  while (Ask(kLarge).size() < kLargeBytes) {
+  }
+}
+
 TEST_F(SlowClientsTest, AByteNowAndThenIsNoProgress) {
   Start({.request_timeout = milliseconds(100)});
-  for (const std::string& begin :
-       {std::string("GET /plain HTTP/1.1\r\nX: "), std::string(kPost) + "1000000\r\n\r\n"}) {
+  for (const std::string& begin : {std::string("GET /plain HTTP/1.1\r\nHost: localhost\r\nX: "),
+                                   std::string(kPost) + "1000000\r\n\r\n"}) {
     RawClient client(server_->port());
     client.Send(begin);
     while (!client.WaitReadable(milliseconds(5))) client.Send("x");
@@ -182,11 +264,13 @@ TEST_F(SlowClientsTest, ProbesAndMetricsAreAnsweredWhenAllThreadsAreBusy) {
   RawClient waiting(server_->port());
   waiting.Send(kPlain);
   for (const char* path : {"/livez", "/readyz", "/healthz", "/metrics"}) {
-    EXPECT_TRUE(Ask(std::string("GET ") + path + " HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "))
+    EXPECT_TRUE(Ask(std::string("GET ") + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    .starts_with("HTTP/1.1 200 "))
         << path;
   }
   EXPECT_TRUE(RawClient(server_->port())
-                  .Ask("GET /livez HTTP/1.1\r\n\r\nGET /livez HTTP/1.1\r\n\r\n")
+                  .Ask("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\nGET /livez HTTP/1.1\r\nHost: "
+                       "localhost\r\n\r\n")
                   .ends_with("ok"));
   Release();
   EXPECT_TRUE(waiting.ReadAnswer().ends_with("plain"));
@@ -204,7 +288,7 @@ TEST_F(SlowClientsTest, HalfHandshakesHoldNoThread) {
          .request_timeout = std::chrono::minutes(10)});
   Crowd(100, "");
   Crowd(100, std::string("\x16\x03\x01\x02\x00\x01\x00\x01", 8));
-  Crowd(20, "GET /plain HTTP/1.1\r\n\r\n");
+  Crowd(20, "GET /plain HTTP/1.1\r\nHost: localhost\r\n\r\n");
   httplib::SSLClient client("127.0.0.1", server_->port());
   client.enable_server_certificate_verification(false);
   client.set_read_timeout(10);

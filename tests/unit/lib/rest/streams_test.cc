@@ -70,8 +70,9 @@ class Feed {
   int open_ = 0;
 };
 
-constexpr std::string_view kWatch = "GET /watch HTTP/1.1\r\nAccept-Encoding: gzip\r\n\r\n";
-constexpr std::string_view kPlain = "GET /plain HTTP/1.1\r\n\r\n";
+constexpr std::string_view kWatch =
+    "GET /watch HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n";
+constexpr std::string_view kPlain = "GET /plain HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 class StreamsTest : public ::testing::Test {
  protected:

@@ -76,6 +76,103 @@ TEST_F(HttpFrontTest, ARequestThatTakesTooMuchOfTheProcessorEndsAndOnlyOneFromOu
   EXPECT_EQ(Call("POST", maps, map).status, 201);
 }
 
+// As a caller in this process gets it at once.
+TEST_F(HttpFrontTest, LargeAnswersAreTheSameTextFromWhatIsStored) {
+  Serve({});
+  const std::string maps = "/api/v1/namespaces/default/configmaps";
+  const std::string gangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
+  for (int i = 0; i < 30; ++i) {
+    const std::string name = fmt::format("m-{:02}", i);
+    ASSERT_EQ(Call("POST", maps, ConfigMapOf(name, std::string(10'000, 'x'))).status, 201);
+    json gang = GangOf(name);
+    gang["metadata"]["annotations"] = {{"text", std::string(10'000, 'y')}};
+    ASSERT_EQ(Call("POST", gangs, gang).status, 201);
+  }
+  ASSERT_EQ(Call("POST", maps, ConfigMapOf("one", std::string(200'000, 'z'))).status, 201);
+  const std::string table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+  const std::string partial = ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+  const std::string protobuf = "application/vnd.kubernetes.protobuf";
+  for (const std::string& accept : {std::string("application/json"), protobuf, table,
+                                    "application/json" + partial, protobuf + partial}) {
+    for (const std::string& path : {maps, maps + "?limit=20", maps + "/one", gangs}) {
+      const rest::Headers headers = {{"Accept", accept}};
+      const auto got = client_->Get(path, {{"Accept", accept}});
+      ASSERT_TRUE(got) << accept << path;
+      const testing::Answer whole = Call("GET", path, "", headers);
+      EXPECT_EQ(got->status, whole.status) << accept << path;
+      EXPECT_EQ(got->get_header_value("Content-Type"), whole.header("Content-Type"));
+      EXPECT_TRUE(got->body == whole.text) << accept << path;
+    }
+  }
+  const auto document = client_->Get("/openapi/v3/api/v1");
+  EXPECT_TRUE(document->body == Call("GET", "/openapi/v3/api/v1").text);
+}
+
+TEST_F(HttpFrontTest, ReadersOfNothingHoldNoCopiesAndTheirListsAreBounded) {
+  Restart({}, 40'000);
+  Serve({});
+  const std::string maps = "/api/v1/namespaces/default/configmaps";
+  for (int i = 0; i < 100; ++i) {
+    const std::string name = fmt::format("m-{}", i);
+    ASSERT_EQ(Call("POST", maps, ConfigMapOf(name, std::string(50'000, 'x'))).status, 201);
+  }
+  std::vector<std::unique_ptr<testing::RawClient>> crowd;
+  const std::string list = "GET " + maps + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  std::string refused;
+  for (int i = 0; i < 20 && refused.empty(); ++i) {
+    crowd.push_back(std::make_unique<testing::RawClient>(front_->port(), 4096));
+    crowd.back()->Send(list);
+    const std::string head = crowd.back()->ReadUntil("\r\n\r\n");
+    if (!head.starts_with("HTTP/1.1 200 ")) refused = head;
+  }
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 429 "));
+  EXPECT_THAT(refused, HasSubstr("Retry-After: 1\r\n"));
+  EXPECT_GT(crowd.size(), 3U) << "each list of 5 MB takes some 10 kB";
+  EXPECT_EQ(Call("GET", maps).status, 200) << "the controller's own lists have no such bound";
+  EXPECT_EQ(client_->Get(maps + "/m-1")->status, 200);
+}
+
+TEST_F(HttpFrontTest, BodiesShareABudgetAndTheNextComesLater) {
+  HttpFrontOptions options;
+  options.decoded_bytes = 2 << 20;
+  std::atomic<int> looks = 0;
+  std::atomic<bool> go_on = false;
+  options.processor_time = [&] {
+    if (++looks == 2) {  // the first request works on its body
+      looks.notify_all();
+      go_on.wait(false);
+    }
+    return std::chrono::seconds(0);
+  };
+  Serve(std::move(options));
+  json data = json::object();
+  for (int i = 0; i < 9000; ++i) data[fmt::format("key-{}", i)] = std::string(40, 'v');
+  const std::string maps = "/api/v1/namespaces/default/configmaps";
+  const std::string large = json({{"metadata", {{"name", "m"}}}, {"data", data}}).dump();
+  std::jthread first([&] {
+    EXPECT_EQ(httplib::Client(front_->url()).Post(maps, large, "application/json")->status, 201);
+  });
+  for (int seen = looks; seen < 2; seen = looks) looks.wait(seen);
+  const auto refused = client_->Post(maps, large, "application/json");
+  EXPECT_EQ(refused->status, 429);
+  EXPECT_EQ(refused->get_header_value("Retry-After"), "1");
+  EXPECT_EQ(ParseJson(refused->body).at("reason"), "TooManyRequests");
+  EXPECT_EQ(client_->Post(maps, "{}", "application/json")->status, 422) << "there is room for it";
+  go_on = true;
+  go_on.notify_all();
+  first.join();
+}
+
+TEST_F(HttpFrontTest, AnAccessReviewWhichEverybodyMaySendIsSmall) {
+  Serve({.access = OneToken()});
+  client_->set_bearer_token_auth("secret");
+  const std::string path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+  json review = {{"spec", {{"resourceAttributes", {{"verb", "get"}, {"resource", "pods"}}}}}};
+  EXPECT_EQ(client_->Post(path, review.dump(), "application/json")->status, 201);
+  review["spec"]["extra"] = std::string(kReviewBytesMost, 'x');
+  EXPECT_EQ(client_->Post(path, review.dump(), "application/json")->status, 413);
+}
+
 TEST_F(HttpFrontTest, AWatchStaysOpenAndBringsEventsAsTheyHappen) {
   Serve({});
   std::atomic<int> events = 0;

@@ -31,6 +31,10 @@ class ProtobufVerbsTest : public testing::ApiFixture {
   }
 };
 
+std::string WatchFrame(std::string_view type, const std::string& body) {
+  return WatchHead(type, body.size()) + body;
+}
+
 // As a client reads an answer.
 json Decoded(const Answer& answer) {
   EXPECT_EQ(answer.header("Content-Type"), kProtobufType) << answer.text;
@@ -196,12 +200,13 @@ TEST_F(ProtobufVerbsTest, AnObjectIsTheSameInProtobufAndInJson) {
 TEST_F(ProtobufVerbsTest, AListHoldsTheMessagesOfItsItems) {
   for (const char* name : {"a", "b"}) Call("POST", kMaps, ConfigMapOf(name, "1"));
   const json list = Call("GET", kMaps).body;
-  std::vector<std::string> made;
-  for (const json& item : list.at("items")) made.push_back(*EncodeMessage("v1", "ConfigMap", item));
-  const std::vector<std::string_view> items(made.begin(), made.end());
+  std::string message = *ListMetaMessage(list.at("metadata"));
+  for (const json& item : list.at("items")) {
+    const std::string made = *EncodeMessage("v1", "ConfigMap", item);
+    message += ItemHead(made.size()) + made;
+  }
   const Answer answer = Get(kMaps);
-  EXPECT_EQ(answer.text,
-            ProtobufBody("v1", "ConfigMapList", *ListMessage(list.at("metadata"), items)));
+  EXPECT_EQ(answer.text, ProtobufBody("v1", "ConfigMapList", message));
   EXPECT_EQ(answer.header("Content-Type"), kProtobufType);
   EXPECT_EQ(Get(kMaps + "?limit=1")
                 .text.find("\x0a\x01"

@@ -55,6 +55,20 @@ TEST(JsonTextTest, RefusesNestingBeyondTheBound) {
             absl::StatusCode::kResourceExhausted);
 }
 
+TEST(JsonTextTest, RefusesMoreValuesThanTheBound) {
+  std::string list = "[0";
+  for (std::size_t i = 1; i < kItemsMax; ++i) list += ",0";
+  list += "]";
+  const auto lists = [&](std::size_t count) {
+    std::string text = "[" + list;
+    for (std::size_t i = 1; i < count; ++i) text += "," + list;
+    return text + "]";
+  };
+  const std::size_t most = kValuesMax / kItemsMax;
+  EXPECT_TRUE(ReadJson(lists(most - 1)).ok());
+  EXPECT_EQ(Message(ReadJson(lists(most)).status()), "more than 500000 values");
+}
+
 TEST(JsonTextTest, SurvivesAnyDamage) {
   const std::string whole = R"({"metadata":{"name":"a","labels":{"x":"y"}},"l":[1,2,{"k":null}]})";
   Rng rng(7);

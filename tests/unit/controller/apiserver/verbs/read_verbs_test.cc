@@ -46,6 +46,35 @@ TEST_F(ReadVerbsTest, AListHasKindVersionAndItemsInOrder) {
   EXPECT_EQ(list.header("Cache-Control"), "no-cache, private");
 }
 
+// They are cut out of the objects' texts.
+TEST_F(ReadVerbsTest, ItemsAreTheObjectsWithoutTheirVersionsAndKinds) {
+  json map = ConfigMapOf("a", "quoted \" and \\ and \\\" and \\\\");
+  map["data"]["apiVersion"] = "v1";
+  map["data"]["kind"] = "ConfigMap";
+  map["data"]["metadata"] = R"("kind":"ConfigMap","metadata":{[[)";
+  ASSERT_EQ(Call("POST", kMaps, map).status, 201);
+  ASSERT_EQ(Call("POST", kMaps, json{{"metadata", {{"name", "b"}}}}).status, 201);
+  const json event = {{"metadata", {{"name", "e"}}},
+                      {"action", "bind"},
+                      {"count", 1},
+                      {"involvedObject", {{"kind", "Pod"}, {"apiVersion", "v1"}, {"name", "p"}}},
+                      {"lastTimestamp", "2027-01-15T08:00:00Z"}};
+  const std::string events = "/api/v1/namespaces/default/events";
+  ASSERT_EQ(Call("POST", events, event).status, 201);
+  ASSERT_EQ(Call("POST", "/api/v1/namespaces/default/pods", PodOf("p")).status, 201);
+  for (const std::string& path : {kMaps, events, std::string("/api/v1/namespaces/default/pods"),
+                                  std::string("/api/v1/namespaces")}) {
+    const Answer list = Call("GET", path);
+    ASSERT_FALSE(list.body.at("items").empty()) << path;
+    for (const json& item : list.body.at("items")) {
+      const std::string name = item.at("metadata").at("name");
+      json object = Call("GET", path + "/" + name).body;
+      EXPECT_EQ(object.erase("apiVersion") + object.erase("kind"), 2U) << path << name;
+      EXPECT_EQ(item, object) << path << name;
+    }
+  }
+}
+
 TEST_F(ReadVerbsTest, PagesAreOfOneVersionWhateverHappensInBetween) {
   CreateMaps({"a", "b", "c", "d", "e"});
   const Answer first = Call("GET", kMaps + "?limit=2");

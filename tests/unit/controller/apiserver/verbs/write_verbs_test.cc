@@ -121,6 +121,30 @@ TEST_F(WriteVerbsTest, InvalidValuesNameTheirFieldsInCauses) {
   EXPECT_EQ(answer.body.at("details").at("group"), "tahoma.dev");
 }
 
+TEST_F(WriteVerbsTest, AFieldThatComesTwiceInAPatchIsWarnedAboutOrRefused) {
+  ASSERT_EQ(Call("POST", kGangs, GangOf("g")).status, 201);
+  struct Case {
+    std::string type;
+    std::string query;
+    int refused;
+  };
+  for (const Case& c : {Case{"application/merge-patch+json", "", 422},
+                        Case{"application/apply-patch+yaml", "&fieldManager=a&force=true", 400}}) {
+    const std::string patch = R"({"apiVersion":"tahoma.dev/v1alpha1","kind":"Gang",
+                                  "metadata":{"annotations":{"a":"1","a":"2"}}})";
+    const rest::Headers headers = {{"Content-Type", c.type}};
+    const std::string path = kGangs + "/g?fieldValidation=";
+    const Answer strict = Call("PATCH", path + "Strict" + c.query, patch, headers);
+    EXPECT_EQ(strict.status, c.refused) << strict.text;
+    EXPECT_THAT(strict.message(), HasSubstr("duplicate field \"metadata.annotations.a\""));
+    const Answer warned = Call("PATCH", path + "Warn" + c.query, patch, headers);
+    EXPECT_EQ(warned.status, 200) << warned.text;
+    EXPECT_EQ(warned.header("Warning"), "299 - \"duplicate field \\\"metadata.annotations.a\\\"\"");
+    EXPECT_EQ(warned.body.at("metadata").at("annotations").at("a"), "2");
+    EXPECT_EQ(Call("PATCH", path + "Ignore" + c.query, patch, headers).header("Warning"), "");
+  }
+}
+
 TEST_F(WriteVerbsTest, UnknownFieldsAreWarnedAboutOrRefusedOrIgnored) {
   json gang = GangOf("g");
   gang["spec"]["sahpe"] = "x";
