@@ -28,6 +28,24 @@ constexpr std::string_view kCrdPath = "/apis/apiextensions.k8s.io/v1/customresou
 
 json VersionBody() {
   return {{"major", "1"},    {"minor", "36"},      {"gitVersion", "v1.36.0+tahoma"},
+const ResourceName kCrds = {"apiextensions.k8s.io", "customresourcedefinitions"};
+
+// A definition whose scope or kind was changed, which earlier versions of this program allowed,
+// hides its objects: it is put right like one that was never established.
+absl::Status Disestablish(ObjectStore& objects, const json& wanted) {
+  const auto edit = [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
+    if (current == nullptr) return Edit::None();
+    const auto same = [&](std::initializer_list<std::string_view> path) {
+      return ValueAt(*current->body, path) == ValueAt(wanted, path);
+    };
+    if (same({"spec", "scope"}) && same({"spec", "names", "kind"})) return Edit::None();
+    json body = *current->body;
+    body["status"].erase("conditions");
+    return Edit::Put(std::move(body));
+  };
+  return objects.Change(kCrds, ObjectKey("", TextAt(MetadataOf(wanted), "name")), edit).status();
+}
+
           {"gitCommit", ""}, {"gitTreeState", ""}, {"buildDate", "1970-01-01T00:00:00Z"},
           {"goVersion", ""}, {"compiler", "g++"},  {"platform", "linux/amd64"}};
 }
@@ -120,7 +138,7 @@ absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const C
 }
 
 absl::Status ApiServer::LoadKinds() {
-  const ObjectList crds = objects_->List({"apiextensions.k8s.io", "customresourcedefinitions"}, "");
+  const ObjectList crds = objects_->List(kCrds, "");
   for (const ObjectPtr& crd : crds.objects) {
     const absl::Status applied = kinds_.ApplyCrd(*crd->body);
     if (applied.ok() || !log_) continue;
@@ -291,8 +309,8 @@ absl::Status ApiServer::InstallCrd(std::string_view text) {
   request.method = "POST";
   request.headers = {{"User-Agent", "tahoma-controller"}};
   request.path = kCrdPath;
-  const ObjectPtr current =
-      objects_->Get({"apiextensions.k8s.io", "customresourcedefinitions"}, ObjectKey("", name));
+  TAHOMA_RETURN_IF_ERROR(Disestablish(*objects_, crd));
+  const ObjectPtr current = objects_->Get(kCrds, ObjectKey("", name));
   if (current != nullptr) {
     crd["metadata"] = MetadataOf(*current->body);
     request.method = "PUT";
