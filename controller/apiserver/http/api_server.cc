@@ -9,7 +9,9 @@
 #include "controller/apiserver/request/representation.h"
 #include "controller/apiserver/request/status_error.h"
 #include "controller/apiserver/schema/fields.h"
+#include "controller/apiserver/schema/priority_classes.h"
 #include "controller/apiserver/verbs/delete_verbs.h"
+#include "controller/apiserver/verbs/priority.h"
 #include "controller/apiserver/verbs/read_verbs.h"
 #include "controller/apiserver/verbs/subresources.h"
 #include "controller/apiserver/verbs/write_verbs.h"
@@ -26,8 +28,6 @@ using json = Json;
 
 constexpr std::string_view kCrdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-json VersionBody() {
-  return {{"major", "1"},    {"minor", "36"},      {"gitVersion", "v1.36.0+tahoma"},
 const ResourceName kCrds = {"apiextensions.k8s.io", "customresourcedefinitions"};
 
 // A definition whose scope or kind was changed, which earlier versions of this program allowed,
@@ -46,6 +46,8 @@ absl::Status Disestablish(ObjectStore& objects, const json& wanted) {
   return objects.Change(kCrds, ObjectKey("", TextAt(MetadataOf(wanted), "name")), edit).status();
 }
 
+json VersionBody() {
+  return {{"major", "1"},    {"minor", "36"},      {"gitVersion", "v1.36.0+tahoma"},
           {"gitCommit", ""}, {"gitTreeState", ""}, {"buildDate", "1970-01-01T00:00:00Z"},
           {"goVersion", ""}, {"compiler", "g++"},  {"platform", "linux/amd64"}};
 }
@@ -133,7 +135,7 @@ absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const C
   TAHOMA_ASSIGN_OR_RETURN(auto objects, ObjectStore::Open(store, options.objects));
   std::unique_ptr<ApiServer> server(new ApiServer(std::move(objects), clock, std::move(options)));
   TAHOMA_RETURN_IF_ERROR(server->LoadKinds());
-  TAHOMA_RETURN_IF_ERROR(server->CreateNamespaces());
+  TAHOMA_RETURN_IF_ERROR(server->CreateFirstObjects());
   return server;
 }
 
@@ -149,17 +151,29 @@ absl::Status ApiServer::LoadKinds() {
   return absl::OkStatus();
 }
 
-absl::Status ApiServer::CreateNamespaces() {
+// Creates the object unless it is there.
+absl::Status ApiServer::CreateFirst(std::string_view path, const json& object) {
+  rest::Request request;
+  request.method = "POST";
+  request.target = request.path = path;
+  request.body = object.dump();
+  const rest::Response response = Handle(request);
+  if (response.status == 201 || response.status == 409) return absl::OkStatus();
+  return Unavailable("cannot create {} {}: {}", path, TextAt(MetadataOf(object), "name"),
+                     response.body);
+}
+
+absl::Status ApiServer::CreateFirstObjects() {
   for (const char* name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
     if (objects_->Get({"", "namespaces"}, ObjectKey("", name)) != nullptr) continue;
-    rest::Request request;
-    request.method = "POST";
-    request.target = request.path = "/api/v1/namespaces";
-    request.body = json{{"metadata", {{"name", name}}}}.dump();
-    const rest::Response response = Handle(request);
-    if (response.status != 201) {
-      return Unavailable("cannot create the namespace {}: {}", name, response.body);
-    }
+    TAHOMA_RETURN_IF_ERROR(CreateFirst("/api/v1/namespaces", {{"metadata", {{"name", name}}}}));
+  }
+  for (const SystemPriorityClass& known : kSystemPriorityClasses) {
+    if (objects_->Get(kPriorityClasses, ObjectKey("", known.name)) != nullptr) continue;
+    TAHOMA_RETURN_IF_ERROR(CreateFirst("/apis/scheduling.k8s.io/v1/priorityclasses",
+                                       {{"metadata", {{"name", known.name}}},
+                                        {"value", known.value},
+                                        {"description", known.description}}));
   }
   return absl::OkStatus();
 }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <map>
 
 #include "controller/apiserver/schema/api_approval.h"
 #include "controller/apiserver/schema/crd.h"
+#include "controller/apiserver/schema/priority_classes.h"
 #include "controller/apiserver/validation/parts.h"
 #include "controller/reserve/block.h"
 #include "lib/base/json.h"
@@ -45,8 +47,6 @@ void CheckCrd(const Json& crd, Causes& causes) {
   causes.push_back({reason, std::string(message), std::string(text.substr(0, colon))});
 }
 
-void CheckEvent(const Json& event, Causes& causes) {
-  const std::string space = TextAt(event, {"involvedObject", "namespace"});
 bool IsEstablished(const Json& crd) {
   const Json& conditions = ValueAt(crd, {"status", "conditions"});
   return std::any_of(conditions.begin(), conditions.end(), [](const Json& one) {
@@ -108,6 +108,8 @@ void CheckCrdStatus(const Json& /*before*/, const Json& after, Causes& causes) {
   CheckStoredVersions(stored, after, causes);
 }
 
+void CheckEvent(const Json& event, Causes& causes) {
+  const std::string space = TextAt(event, {"involvedObject", "namespace"});
   if (space.empty() ? TextAt(event, {"metadata", "namespace"}) == "default"
                     : space == TextAt(event, {"metadata", "namespace"})) {
     return;
@@ -193,6 +195,7 @@ const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
       {"resourceclaimtemplates.resource.k8s.io",
        {CheckTemplate, SameSpec, {}, false, CheckNewTemplate}},
       {"deviceclasses.resource.k8s.io", {CheckClass, {}, {}}},
+      {"priorityclasses.scheduling.k8s.io", {CheckPriorityClass, CheckPriorityClassUpdate, {}}},
       {"resourceslices.resource.k8s.io",
        {[](const Json& o, Causes& causes) { CheckSliceSpec(ValueAt(o, {"spec"}), causes); },
         [](const Json& before, const Json& after, Causes& causes) {
@@ -257,6 +260,11 @@ std::vector<Cause> ValidateCreate(const Kind& kind, const Json& object) {
 }
 
 std::string WhyNotDeletable(const Kind& kind, const Json& object) {
+  if (kind.resource() == "priorityclasses.scheduling.k8s.io") {
+    const bool is_systems =
+        FindSystemPriorityClass(TextAt(object, {"metadata", "name"})) != nullptr;
+    return is_systems ? "this is a system priority class and cannot be deleted" : "";
+  }
   if (kind.resource() != "capacityblocks.tahoma.dev") return "";
   const std::string state = TextAt(object, {"status", "state"});
   const auto known = ParseState(state);
