@@ -13,6 +13,7 @@
 #include "controller/model/gang.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/name.h"
 #include "lib/kube/object.h"
 #include "lib/kube/requests.h"
 
@@ -29,6 +30,9 @@ constexpr int kPagesMost = 32;
 kube::ObjectKey KeyOf(const rest::Request& request) {
   return {std::string(request.param("namespace")), std::string(request.param("name"))};
 }
+
+// A gang's pods carry its name as a label, so none is longer.
+bool MayBeGang(const kube::ObjectKey& key) { return !kube::WrongLabelValue(key.name); }
 
 // The version of the spec: unlike the object's resourceVersion it stays when the status changes.
 std::string TagOf(const Json& gang) {
@@ -178,9 +182,12 @@ rest::Response GangChanges::Cancel(const rest::Request& request) const {
   const kube::ObjectKey key = KeyOf(request);
   const auto deleted = Send(api_, kube::DeleteRequest(kGangs, key));
   if (!deleted.ok() && !absl::IsNotFound(deleted.status())) return Refused(deleted.status());
-  const auto labelled = PodsOf(api_, key);
-  if (!labelled.ok()) return Refused(labelled.status());
-  std::vector<KnownPod> pods = *labelled;
+  std::vector<KnownPod> pods;
+  if (MayBeGang(key)) {
+    auto labelled = PodsOf(api_, key);
+    if (!labelled.ok()) return Refused(labelled.status());
+    pods = *std::move(labelled);
+  }
   // A pod without a Gang is a gang of one; one that belongs to another gang is not.
   const bool single = !deleted.ok() && pods.empty();
   if (single) {

@@ -134,19 +134,28 @@ absl::StatusOr<std::shared_ptr<const Block>> CoreLoop::Order(
   {
     const MutexLock lock(mutex_);
     if (!started_ || stopping_ || no_orders_) return Unavailable("the controller is not leading");
+    if (journal_waits_) {
+      return Unavailable("the journal cannot be written now, so nothing was done; ask again later");
+    }
     ticket = ++last_ticket_;
     orders_[ticket] = std::nullopt;
   }
   queue_.Push(BlockOrder{ticket, std::move(order)});
   const auto deadline = CondVar::In(kOrderMost);
   const MutexLock lock(mutex_);
-  while (!orders_.at(ticket) && !stopping_ && !no_orders_ && failure_.ok() &&
+  while (!orders_.at(ticket) && !stopping_ && !no_orders_ && !journal_waits_ && failure_.ok() &&
          changed_.WaitUntil(mutex_, deadline)) {
   }
   const std::optional<OrderAnswer> answer = std::move(orders_.at(ticket));
   orders_.erase(ticket);
   if (answer) return answer->block;
   if (no_orders_) return LeadsNoMore();
+  if (journal_waits_) {
+    return Unavailable(
+        "the journal cannot be written now; the order may be carried out when it can, and "
+        "repeating "
+        "it with the same token is safe");
+  }
   return Unavailable(
       "the order was not answered within {} s; it may be carried out yet, and repeating it with "
       "the same token is safe",
@@ -183,15 +192,24 @@ void CoreLoop::LoseHistory(const std::string& why) {
 
 void CoreLoop::Beat() { beat_ = clock_.MonotonicNow().time_since_epoch().count(); }
 
+// Who waits for an order is told that the journal waits, and need not wait, too.
+void CoreLoop::SetJournalWaits(bool waits) {
+  const MutexLock lock(mutex_);
+  journal_waits_ = waits;
+  changed_.NotifyAll();
+}
+
 // A batch that was refused has left nothing (store.h), and nothing of it was published.
 absl::Status CoreLoop::WriteJournal(const JournalBatch& batch) {
   absl::Status written = journal_.Write(batch);
   if (!options_.wait_for_journal || !absl::IsUnavailable(written)) return written;
   options_.log(fmt::format("decisions wait for the journal: {}", Message(written)));
+  SetJournalWaits(true);
   while (absl::IsUnavailable(written) && sleeper_.Sleep(kJournalAgain)) {
     Beat();
     written = journal_.Write(batch);
   }
+  SetJournalWaits(false);
   return written;
 }
 

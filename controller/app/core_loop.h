@@ -75,8 +75,8 @@ class CoreLoop {
   void Stop();
 
   // Carries out an order of Capacity Blocks, and waits until it is durable and published. Refused
-  // with EC2's codes. kUnavailable when there was no answer in time: it may be carried out yet, and
-  // repeating it with the same token is safe.
+  // with EC2's codes. kUnavailable when there was no answer in time, or the journal cannot be
+  // written now: it may be carried out yet, and repeating it with the same token is safe.
   absl::StatusOr<std::shared_ptr<const Block>> Order(
       std::variant<PurchaseOrder, ExtensionOrder> order);
   // Nobody carries out orders any more: whoever waits in Order is told so now, and who comes too.
@@ -97,6 +97,7 @@ class CoreLoop {
  private:
   void Run();
   void Beat();
+  void SetJournalWaits(bool waits);
   absl::Status WriteJournal(const JournalBatch& batch);
   void Give(std::vector<OrderAnswer> answers);
 
@@ -118,6 +119,7 @@ class CoreLoop {
   // By the tickets of the orders that somebody waits for; empty until they are answered.
   absl::flat_hash_map<std::uint64_t, std::optional<OrderAnswer>> orders_ ABSL_GUARDED_BY(mutex_);
   bool no_orders_ ABSL_GUARDED_BY(mutex_) = false;
+  bool journal_waits_ ABSL_GUARDED_BY(mutex_) = false;  // for room, or for its disk
   std::uint64_t last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
 
   std::unique_ptr<Publisher> publisher_;

@@ -3,6 +3,7 @@
 //   controller --standalone --data-dir /var/lib/tahoma --write-kubeconfig kubeconfig
 //   controller backup --admin-url http://127.0.0.1:8002 backup.ndjson
 //   controller restore backup.ndjson --data-dir /var/lib/tahoma-new
+//   controller --check /var/lib/tahoma
 //
 // Ends with status 0 on SIGTERM and SIGINT, 1 when something outside is wrong (the message on
 // stderr says what), 2 for a wrong command line or configuration.
@@ -16,6 +17,7 @@
 #include <string>
 
 #include "controller/app/backup_command.h"
+#include "controller/app/check.h"
 #include "controller/app/options.h"
 #include "controller/app/program.h"
 #include "lib/base/status.h"
@@ -40,6 +42,7 @@ int main(int argc, char** argv) {
   if (const std::optional<int> exit = tahoma::controller::RunBackupCommand(argc, argv)) {
     return *exit;
   }
+  if (const std::optional<int> exit = tahoma::controller::RunCheckCommand(argc, argv)) return *exit;
   tahoma::controller::Options options;
   const tahoma::config::Spec spec = tahoma::controller::DeclareOptions(options);
   if (const std::optional<int> exit = tahoma::config::Parse(argc, argv, spec)) return *exit;

@@ -9,10 +9,12 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/snapshot.h>
+#include <rocksdb/sst_file_reader.h>
 #include <rocksdb/table.h>
 #include <unistd.h>
 
 #include <array>
+#include <charconv>
 #include <cstdarg>
 #include <cstdio>
 #include <optional>
@@ -24,6 +26,8 @@
 namespace tahoma::controller {
 namespace {
 
+// When the logs have so many bytes, RocksDB writes what they hold to tables.
+constexpr std::size_t kLogBytesMost = 256UL << 20U;
 constexpr std::array<std::string_view, kKeyspaceCount> kColumnNames = {"default", "api", "ledger"};
 
 std::size_t IndexOf(Keyspace keyspace) { return static_cast<std::size_t>(keyspace); }
@@ -62,27 +66,40 @@ absl::Status InUse(const std::string& dir, std::string_view reason) {
   return FailedPrecondition("is in use by another process; stop it or use another dataDir");
 }
 
+// Returns what is synced: the file may be longer while RocksDB adds to it.
+Database::Manifest ManifestIn(rocksdb::DB& db) {
+  constexpr std::string_view kName = "MANIFEST-";
+  Database::Manifest manifest;
+  std::vector<std::string> files;
+  if (!db.GetLiveFiles(files, &manifest.bytes, /*flush_memtable=*/false).ok()) return {};
+  for (const std::string_view file : files) {
+    const std::size_t at = file.find(kName);
+    if (at == std::string_view::npos) continue;
+    std::from_chars(file.data() + at + kName.size(), file.data() + file.size(), manifest.number);
+  }
+  return manifest;
+}
+
 // Keeps RocksDB from recovering by itself: after a full disk it would flush and go on, in a thread
 // of its own that outlives the database's closing. Store::Recover settles what a failed commit has
 // left.
 class Listener : public rocksdb::EventListener {
  public:
-  explicit Listener(std::function<void()> on_tables_changed)
-      : on_tables_changed_(std::move(on_tables_changed)) {}
+  explicit Listener(std::function<void(const Database::Manifest&)> on_manifest)
+      : on_manifest_(std::move(on_manifest)) {}
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason /*reason*/, rocksdb::Status /*error*/,
                             bool* auto_recovery) override {
     *auto_recovery = false;
   }
-  void OnFlushCompleted(rocksdb::DB* /*db*/, const rocksdb::FlushJobInfo& /*info*/) override {
-    if (on_tables_changed_) on_tables_changed_();
+  void OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& /*info*/) override {
+    if (on_manifest_) on_manifest_(ManifestIn(*db));
   }
-  void OnCompactionCompleted(rocksdb::DB* /*db*/,
-                             const rocksdb::CompactionJobInfo& /*info*/) override {
-    if (on_tables_changed_) on_tables_changed_();
+  void OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& /*info*/) override {
+    if (on_manifest_) on_manifest_(ManifestIn(*db));
   }
 
  private:
-  const std::function<void()> on_tables_changed_;
+  const std::function<void(const Database::Manifest&)> on_manifest_;
 };
 
 // Passes RocksDB's warnings on as lines of our log. Its own file, LOG in the folder, is not
@@ -115,16 +132,19 @@ rocksdb::DBOptions DatabaseOptions(const Database::Options& options, rocksdb::En
   db.track_and_verify_wals_in_manifest = true;
   // Unfinished writes were cut off before (log_check.h): the rest must be whole.
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency;
-  db.max_total_wal_size = 256UL << 20U;
+  db.max_total_wal_size = kLogBytesMost;
   db.max_background_jobs = 2;
   db.max_open_files = 512;
   db.info_log = std::make_shared<Warnings>(options.log);
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
   db.max_bgerror_resume_count = 0;
-  db.listeners.push_back(std::make_shared<Listener>(options.on_tables_changed));
-  // Records that are recovered from the log may never have been synced. RocksDB's default, kept
-  // here, writes them to a table before anything builds on them.
+  db.listeners.push_back(std::make_shared<Listener>(options.on_manifest));
+  // Records that are recovered from the log may never have been synced. RocksDB's default writes
+  // them to a table before anything builds on them.
+  db.avoid_flush_during_recovery = options.keep_logs;
+  // Where there is little room, none of it is reserved: what fits is written.
+  db.allow_fallocate = !options.keep_logs;
   if (options.single_threaded) {
     db.avoid_flush_during_shutdown = true;
     db.max_total_wal_size = 4UL << 30U;
@@ -135,10 +155,11 @@ rocksdb::DBOptions DatabaseOptions(const Database::Options& options, rocksdb::En
   return db;
 }
 
-std::vector<rocksdb::ColumnFamilyDescriptor> Columns(bool single_threaded) {
+std::vector<rocksdb::ColumnFamilyDescriptor> Columns(const Database::Options& options) {
   rocksdb::ColumnFamilyOptions column;
-  column.write_buffer_size = 32UL << 20U;
-  if (single_threaded) {
+  // Logs that are kept must fit: a full buffer would be written to a table.
+  column.write_buffer_size = options.keep_logs ? kLogBytesMost : 32UL << 20U;
+  if (options.single_threaded) {
     column.write_buffer_size = 1UL << 30U;
     column.disable_auto_compactions = true;
   }
@@ -172,25 +193,6 @@ absl::Status Database::CheckUnused(const Options& options) {
   return InUse(options.dir, reason);
 }
 
-absl::StatusOr<std::uint64_t> Database::NewestSequence(const Options& options) {
-  const std::unique_ptr<rocksdb::Env> own = EnvOf(options);
-  rocksdb::DBOptions read_only =
-      DatabaseOptions(options, own ? own.get() : rocksdb::Env::Default());
-  read_only.create_missing_column_families = false;
-  read_only.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
-  rocksdb::DB* opened = nullptr;
-  std::vector<rocksdb::ColumnFamilyHandle*> columns;
-  const rocksdb::Status status = rocksdb::DB::OpenForReadOnly(
-      read_only, options.dir, Columns(options.single_threaded), &columns, &opened);
-  const std::unique_ptr<rocksdb::DB> db(opened);
-  if (!status.ok()) return FromRocks(status);
-  const std::uint64_t newest = db->GetLatestSequenceNumber();
-  for (rocksdb::ColumnFamilyHandle* column : columns) {
-    db->DestroyColumnFamilyHandle(column).PermitUncheckedError();
-  }
-  return newest;
-}
-
 Database::Database(Options options) : options_(std::move(options)), env_(EnvOf(options_)) {}
 
 absl::StatusOr<std::shared_ptr<Database>> Database::Open(Options options) {
@@ -198,8 +200,8 @@ absl::StatusOr<std::shared_ptr<Database>> Database::Open(Options options) {
   const Options& own = database->options_;
   rocksdb::Env* env = database->env_ ? database->env_.get() : rocksdb::Env::Default();
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status opened = rocksdb::DB::Open(
-      DatabaseOptions(own, env), own.dir, Columns(own.single_threaded), &database->columns_, &db);
+  const rocksdb::Status opened =
+      rocksdb::DB::Open(DatabaseOptions(own, env), own.dir, Columns(own), &database->columns_, &db);
   database->db_.reset(db);
   const std::string reason = opened.ToString();
   if (opened.IsIOError() && reason.find("lock") != std::string::npos &&
@@ -209,6 +211,24 @@ absl::StatusOr<std::shared_ptr<Database>> Database::Open(Options options) {
   if (opened.IsInvalidArgument()) {
     return FailedPrecondition("holds a RocksDB that is not Tahoma's ({}); use another dataDir",
                               reason);
+  }
+  TAHOMA_RETURN_IF_ERROR(FromRocks(opened));
+  return database;
+}
+
+absl::StatusOr<std::shared_ptr<Database>> Database::OpenReadOnly(Options options) {
+  std::shared_ptr<Database> database(new Database(std::move(options)));
+  const Options& own = database->options_;
+  rocksdb::DBOptions read_only =
+      DatabaseOptions(own, database->env_ ? database->env_.get() : rocksdb::Env::Default());
+  read_only.create_missing_column_families = false;
+  read_only.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status opened =
+      rocksdb::DB::OpenForReadOnly(read_only, own.dir, Columns(own), &database->columns_, &db);
+  database->db_.reset(db);
+  if (opened.IsInvalidArgument()) {
+    return FailedPrecondition("holds a RocksDB that is not Tahoma's ({})", opened.ToString());
   }
   TAHOMA_RETURN_IF_ERROR(FromRocks(opened));
   return database;
@@ -252,6 +272,8 @@ absl::Status Database::Write(const Operations& operations) {
   return FromRocks(db_->Write(synced, &merged));
 }
 
+Database::Manifest Database::manifest() const { return ManifestIn(*db_); }
+
 std::uint64_t Database::sequence() const { return db_->GetLatestSequenceNumber(); }
 
 absl::StatusOr<std::string> Database::Get(Keyspace keyspace, std::string_view key) const {
@@ -277,6 +299,20 @@ absl::Status Database::ScanAt(const rocksdb::Snapshot* snapshot, Keyspace keyspa
     if (!visit(ViewOf(at->key()), ViewOf(at->value()))) break;
   }
   return FromRocks(at->status());
+}
+
+std::size_t Database::CheckTables(const std::function<void(const absl::Status&)>& damaged) const {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  db_->GetLiveFilesMetaData(&tables);
+  rocksdb::Options options;
+  if (env_) options.env = env_.get();
+  for (const rocksdb::LiveFileMetaData& table : tables) {
+    rocksdb::SstFileReader reader(options);
+    rocksdb::Status status = reader.Open(table.db_path + table.name);
+    if (status.ok()) status = reader.VerifyChecksum();
+    if (!status.ok()) damaged(Annotate(FromRocks(status), table.db_path + table.name));
+  }
+  return tables.size();
 }
 
 Database::Moment::Moment(std::shared_ptr<Database> database)

@@ -37,13 +37,22 @@ namespace tahoma::controller {
 
 class Database {
  public:
+  // How far RocksDB's manifest has come, on disk.
+  struct Manifest {
+    std::uint64_t number = 0;
+    std::uint64_t bytes = 0;
+  };
   struct Options {
     std::string dir;
     std::shared_ptr<rocksdb::FileSystem> file_system = nullptr;  // null: the machine's own
     bool single_threaded = false;                                // as StoreOptions::single_threaded
     bool create = false;
-    // Called from RocksDB's threads after tables were written; must be short.
-    std::function<void()> on_tables_changed = nullptr;
+    // Opens without writing the content of the logs to tables, which would need room for it. Only
+    // for logs of which everything is on disk.
+    bool keep_logs = false;
+    // Called from RocksDB's threads after tables were written, before the logs and tables that
+    // these replace are deleted; must be short.
+    std::function<void(const Manifest& manifest)> on_manifest = nullptr;
     // Called with RocksDB's warnings, a line each, from any thread.
     std::function<void(const std::string& line)> log = nullptr;
   };
@@ -52,8 +61,8 @@ class Database {
 
   // Fails when another process has the folder open, naming it, before anything is touched.
   static absl::Status CheckUnused(const Options& options);
-  // Returns the sequence number of the newest change, without changing anything in the folder.
-  static absl::StatusOr<std::uint64_t> NewestSequence(const Options& options);
+  // Opens a folder without changing anything in it. Nothing can be written.
+  static absl::StatusOr<std::shared_ptr<Database>> OpenReadOnly(Options options);
   static absl::StatusOr<std::shared_ptr<Database>> Open(Options options);
   ~Database();
   Database(const Database&) = delete;
@@ -64,6 +73,7 @@ class Database {
   absl::Status Write(const Operations& operations);
   // Returns the sequence number of the newest change.
   std::uint64_t sequence() const;
+  Manifest manifest() const;
 
   // The state of one moment, kept as long as the object lives.
   class Moment {
@@ -86,6 +96,9 @@ class Database {
   absl::StatusOr<std::string> Get(Keyspace keyspace, std::string_view key) const;
   // Visits the keys from `from` on, in byte order, until `visit` returns false.
   absl::Status Scan(Keyspace keyspace, std::string_view from, const Visit& visit) const;
+
+  // Reads every block of every table. Returns how many tables there are; tells each damaged one.
+  std::size_t CheckTables(const std::function<void(const absl::Status&)>& damaged) const;
 
  private:
   explicit Database(Options options);

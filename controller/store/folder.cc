@@ -95,6 +95,9 @@ absl::StatusOr<FolderFound> CheckFolder(const std::string& dir, bool guarded) {
     return DataLoss("the manifest {} has {} bytes, but had at least {}", manifest.manifest,
                     manifest.manifest_bytes, found.mark->manifest_bytes);
   }
+  const bool is_marked = found.mark && manifest.manifest == found.mark->manifest;
+  TAHOMA_RETURN_IF_ERROR(CheckManifest(fmt::format("{}/MANIFEST-{:06}", dir, manifest.manifest),
+                                       is_marked ? found.mark->manifest_bytes : 0));
   TAHOMA_ASSIGN_OR_RETURN(found.logs, CheckLogs(dir));
   return found;
 }

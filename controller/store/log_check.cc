@@ -208,4 +208,29 @@ absl::Status CutTails(const LogsFound& found) {
   return absl::OkStatus();
 }
 
+absl::Status CutBehind(const std::string& dir, std::uint64_t acknowledged) {
+  TAHOMA_ASSIGN_OR_RETURN(const auto paths, LogsOf(dir));
+  LogsFound behind;
+  for (const std::filesystem::path& path : paths) {
+    TAHOMA_ASSIGN_OR_RETURN(const Mapped log, Mapped::Open(path));
+    std::optional<std::uint64_t> first;  // record behind it
+    ReadLog(log.text(), [&](const LogRecord& record) {
+      if (record.sequence > acknowledged && !first) first = record.begin;
+    });
+    if (first) behind.tails.push_back({path, *first, log.text().size() - *first});
+  }
+  return CutTails(behind);
+}
+
+absl::Status CheckManifest(const std::string& path, std::uint64_t acknowledged) {
+  TAHOMA_ASSIGN_OR_RETURN(const Mapped manifest, Mapped::Open(path));
+  const LogEnd end = ReadLog(manifest.text(), [](const LogRecord&) {});
+  if (end.goes_on) {
+    return DataLoss("{} cannot be read from byte {} on, and whole records follow", path, end.whole);
+  }
+  if (end.whole >= acknowledged) return absl::OkStatus();
+  return DataLoss("{} cannot be read from byte {} on, but {} bytes of it had been acknowledged",
+                  path, end.whole, acknowledged);
+}
+
 }  // namespace tahoma::controller

@@ -14,7 +14,11 @@
 // record types 1 to 4; a record begins with the sequence number of its first change (8 bytes) and
 // the number of changes (4 bytes), little endian.
 //
-// Scope: files "*.log" of a folder that nobody has open.
+// The manifest has the same form. RocksDB ends reading one at a record that seems to go on behind
+// the end of the file, as if it were unfinished: a length that was changed would hide all that
+// follows.
+//
+// Scope: files "*.log" and the manifest of a folder that nobody has open.
 //
 // Thread safety: plain functions.
 
@@ -65,5 +69,13 @@ absl::StatusOr<LogsFound> CheckLogs(const std::string& dir);
 
 // Cuts the incomplete writes off and syncs the logs.
 absl::Status CutTails(const LogsFound& found);
+
+// Cuts the commits behind the change `acknowledged` off: they failed, and may not be on disk. What
+// cannot be read stays.
+absl::Status CutBehind(const std::string& dir, std::uint64_t acknowledged);
+
+// Reads a manifest. kDataLoss when a record cannot be read and another one follows, or it is among
+// the first `acknowledged` bytes.
+absl::Status CheckManifest(const std::string& path, std::uint64_t acknowledged);
 
 }  // namespace tahoma::controller

@@ -14,10 +14,9 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr std::string_view kPrefix = "j/";
 constexpr std::size_t kChecksumBytes = 4;
 
-std::string KeyOf(Sequence sequence) { return fmt::format("{}{:016x}", kPrefix, sequence); }
+std::string KeyOf(Sequence sequence) { return fmt::format("{}{:016x}", kJournalPrefix, sequence); }
 
 // Returns the checksum that stands before an entry.
 std::string SealOf(std::string_view bytes) {
@@ -31,7 +30,7 @@ std::string SealOf(std::string_view bytes) {
 
 absl::StatusOr<Sequence> SequenceOf(std::string_view key) {
   Sequence sequence = 0;
-  const std::string_view digits = key.substr(kPrefix.size());
+  const std::string_view digits = key.substr(kJournalPrefix.size());
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), sequence, 16);
   if (error != std::errc() || end != digits.data() + digits.size() || key != KeyOf(sequence)) {
@@ -41,6 +40,15 @@ absl::StatusOr<Sequence> SequenceOf(std::string_view key) {
 }
 
 }  // namespace
+
+absl::StatusOr<StoredRecord> ReadStoredRecord(std::string_view key, std::string_view value) {
+  TAHOMA_ASSIGN_OR_RETURN(const Sequence sequence, SequenceOf(key));
+  if (value.size() < kChecksumBytes ||
+      SealOf(value.substr(kChecksumBytes)) != value.substr(0, kChecksumBytes)) {
+    return DataLoss("the checksum of journal record {} does not fit", sequence);
+  }
+  return StoredRecord{sequence, value.substr(kChecksumBytes)};
+}
 
 absl::Status RocksJournal::Write(const JournalBatch& batch) {
   if (batch.empty()) return absl::OkStatus();
@@ -63,17 +71,12 @@ absl::Status RocksJournal::Load(
   absl::Status result;
   newest_ = 0;
   const absl::Status scanned = store_.Scan(
-      Keyspace::kLedger, kPrefix, "", [&](std::string_view key, std::string_view value) {
-        const absl::StatusOr<Sequence> sequence = SequenceOf(key);
-        if (!sequence.ok()) {
-          result = sequence.status();
-        } else if (value.size() < kChecksumBytes ||
-                   SealOf(value.substr(kChecksumBytes)) != value.substr(0, kChecksumBytes)) {
-          result = DataLoss("the checksum of journal record {} does not fit", *sequence);
-        } else {
-          newest_ = *sequence;
-          result = visit(*sequence, value.substr(kChecksumBytes));
-        }
+      Keyspace::kLedger, kJournalPrefix, "", [&](std::string_view key, std::string_view value) {
+        const absl::StatusOr<StoredRecord> record = ReadStoredRecord(key, value);
+        result = record.status();
+        if (!record.ok()) return false;
+        newest_ = record->sequence;
+        result = visit(record->sequence, record->bytes);
         return result.ok();
       });
   return scanned.ok() ? result : scanned;

@@ -10,10 +10,23 @@
 
 #pragma once
 
+#include <absl/status/statusor.h>
+
+#include <string_view>
+
 #include "controller/ledger/journal.h"
 #include "controller/store/store.h"
 
 namespace tahoma::controller {
+
+// Journal records are the keys of Keyspace::kLedger that begin so.
+inline constexpr std::string_view kJournalPrefix = "j/";
+// A record as it is stored. kDataLoss when the key is no record's or the checksum does not fit.
+struct StoredRecord {
+  Sequence sequence = 0;
+  std::string_view bytes;  // part of the value
+};
+absl::StatusOr<StoredRecord> ReadStoredRecord(std::string_view key, std::string_view value);
 
 class RocksJournal final : public Journal {
  public:

@@ -15,9 +15,12 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr std::string_view kFormatKey = "format";
-// The bytes that RocksDB writes to open a folder, beside a copy of its logs.
+// The bytes that RocksDB writes to open a folder, beside a copy of its logs: manifest and options.
 constexpr std::uint64_t kRoomToOpen = 4UL << 20U;
+// The same where the logs stay and nothing is reserved, and the first commit.
+constexpr std::uint64_t kRoomToGoOn = 512UL << 10U;
+// Logs that are longer are written to tables before long, for which there must be room.
+constexpr std::uint64_t kKeptLogsMost = 192UL << 20U;
 
 MonotonicTime Now() { return SystemClock().MonotonicNow(); }
 
@@ -98,7 +101,8 @@ absl::Status Store::OpenDatabase() {
   TAHOMA_RETURN_IF_ERROR(Explain(Database::CheckUnused(database)));
   const absl::StatusOr<FolderFound> found = CheckFolder(options_.dir, options_.only_copy);
   if (!found.ok()) return Explain(found.status());
-  TAHOMA_RETURN_IF_ERROR(Explain(CheckRoom(found->logs.bytes)));
+  const absl::StatusOr<bool> keep_logs = KeepsLogs(*found);
+  if (!keep_logs.ok()) return Explain(keep_logs.status());
   if (found->mark) {
     TAHOMA_RETURN_IF_ERROR(Explain(CheckExtent(*found->mark, found->logs.last_sequence)));
   }
@@ -108,7 +112,8 @@ absl::Status Store::OpenDatabase() {
   }
   TAHOMA_RETURN_IF_ERROR(Explain(CutTails(found->logs)));
   database.create = found->is_new;
-  database.on_tables_changed = [this] { tables_changed_ = true; };
+  database.keep_logs = *keep_logs;
+  database.on_manifest = [this](const Database::Manifest& manifest) { NoteManifest(manifest); };
   auto opened = Database::Open(std::move(database));
   if (!opened.ok()) return Explain(opened.status());
   TAHOMA_RETURN_IF_ERROR(CheckFormat(**opened));
@@ -128,12 +133,12 @@ absl::Status Store::OpenDatabase() {
 }
 
 absl::Status Store::BeginMark(const Database& database) {
-  absl::StatusOr<Mark> mark = ManifestOf(options_.dir);
-  if (!mark.ok()) return Explain(mark.status());
-  mark->sequence = database.sequence();
-  absl::StatusOr<MarkFile> file = MarkFile::Open(options_.dir, *mark);
+  const MutexLock lock(mark_mutex_);  // no table may be noted in the mark of before
+  const Database::Manifest manifest = database.manifest();
+  const Mark mark{database.sequence(), manifest.number, manifest.bytes};
+  absl::StatusOr<MarkFile> file = MarkFile::Open(options_.dir, mark);
   if (!file.ok()) return Unavailable("the store in {}: {}", options_.dir, Message(file.status()));
-  mark_ = *mark;
+  mark_ = mark;
   mark_file_ = *std::move(file);
   return absl::OkStatus();
 }
@@ -145,7 +150,8 @@ absl::Status Store::CheckExtent(const Mark& mark,
   if (newest_in_logs) {
     newest = *newest_in_logs;
   } else {
-    TAHOMA_ASSIGN_OR_RETURN(newest, Database::NewestSequence(DatabaseOptions()));
+    TAHOMA_ASSIGN_OR_RETURN(const auto database, Database::OpenReadOnly(DatabaseOptions()));
+    newest = database->sequence();
   }
   if (newest >= mark.sequence) return absl::OkStatus();
   return DataLoss(
@@ -325,15 +331,23 @@ absl::Status Store::Write(const std::vector<Pending>& group) {
 }
 
 void Store::NoteAcknowledged(const Database& database) {
+  const std::uint64_t sequence = database.sequence();
+  const MutexLock lock(mark_mutex_);
   // A mark that went back would let the next start accept a folder that has lost a commit.
-  TAHOMA_CHECK(database.sequence() >= mark_.sequence);
-  mark_.sequence = database.sequence();
-  if (tables_changed_.exchange(false)) {
-    if (const absl::StatusOr<Mark> manifest = ManifestOf(options_.dir); manifest.ok()) {
-      mark_.manifest = manifest->manifest;
-      mark_.manifest_bytes = manifest->manifest_bytes;
-    }
+  TAHOMA_CHECK(sequence >= mark_.sequence);
+  mark_.sequence = sequence;
+  mark_file_.Note(mark_);
+}
+
+void Store::NoteManifest(const Database::Manifest& manifest) {
+  const MutexLock lock(mark_mutex_);
+  // Two threads may tell it in the wrong order.
+  if (std::pair(manifest.number, manifest.bytes) <=
+      std::pair(mark_.manifest, mark_.manifest_bytes)) {
+    return;
   }
+  mark_.manifest = manifest.number;
+  mark_.manifest_bytes = manifest.bytes;
   mark_file_.Note(mark_);
 }
 
@@ -353,16 +367,27 @@ void Store::Fail(const Database& database, const Database::Operations& operation
   }
 }
 
-// Fails when the disk has no room to open the folder: RocksDB may end in an assertion when the disk
-// fills up meanwhile.
-absl::Status Store::CheckRoom(std::uint64_t log_bytes) const {
+// Opening writes what the logs hold to tables, so that nothing builds on what may not be on disk.
+// Where there is no room for the tables, the logs can stay if all they hold was acknowledged.
+absl::StatusOr<bool> Store::KeepsLogs(const FolderFound& found) const {
+  const absl::Status room = CheckRoom(found.logs.bytes + kRoomToOpen);
+  if (room.ok()) return false;
+  const bool on_disk = found.mark && found.logs.last_sequence.value_or(0) <= found.mark->sequence;
+  if (!on_disk || found.logs.bytes > kKeptLogsMost) return room;
+  TAHOMA_RETURN_IF_ERROR(CheckRoom(kRoomToGoOn));
+  return true;
+}
+
+// Fails when the disk has less room: RocksDB may end in an assertion when the disk fills up while
+// it opens a folder.
+absl::Status Store::CheckRoom(std::uint64_t needed) const {
   std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(options_.dir, error);
-  if (error) return absl::OkStatus();  // opening reports what is wrong
-  const std::uint64_t needed = log_bytes + kRoomToOpen;
-  if (space.available >= needed) return absl::OkStatus();
+  const std::uint64_t available = options_.free_bytes
+                                      ? options_.free_bytes()
+                                      : std::filesystem::space(options_.dir, error).available;
+  if (error || available >= needed) return absl::OkStatus();  // opening reports an error
   return Unavailable("no space left: {} bytes are free on its disk, at least {} are needed",
-                     space.available, needed);
+                     available, needed);
 }
 
 absl::Status Store::Recover() {
@@ -387,14 +412,18 @@ absl::Status Store::Recover() {
 }
 
 absl::Status Store::Reopen() {
-  if (const absl::StatusOr<LogsFound> logs = CheckLogs(options_.dir); logs.ok()) {
-    TAHOMA_RETURN_IF_ERROR(Explain(CheckRoom(logs->bytes)));
+  TAHOMA_RETURN_IF_ERROR(Explain(CheckRoom(kRoomToGoOn + undo_.bytes())));
+  std::uint64_t acknowledged = 0;
+  {
+    const MutexLock lock(mark_mutex_);
+    acknowledged = mark_.sequence;
   }
   {
     const MutexLock lock(mutex_);
     if (database_) closed_ = std::exchange(database_, nullptr);
   }
   if (!closed_.expired()) return Unavailable("the store in {} is still being read", options_.dir);
+  TAHOMA_RETURN_IF_ERROR(Explain(CutBehind(options_.dir, acknowledged)));
   TAHOMA_RETURN_IF_ERROR(OpenDatabase());
   Database::Operations operations;
   for (const WriteBatch::Operation& op : undo_.operations()) operations.push_back(&op);

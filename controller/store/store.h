@@ -43,6 +43,8 @@
 
 namespace tahoma::controller {
 
+struct FolderFound;
+
 struct StoreOptions {
   std::string dir = {};
   // The file system of RocksDB, null for the machine's own. Tests and the simulator inject faults
@@ -58,6 +60,8 @@ struct StoreOptions {
   bool only_copy = false;
   // The time from a failure, or an attempt to recover, to the next attempt.
   std::chrono::milliseconds retry_every = std::chrono::seconds(1);
+  // Returns the free bytes of the folder's disk; null: asks the system. Tests have less room here.
+  std::function<std::uint64_t()> free_bytes = nullptr;
   // What a new store begins with, in the commit that creates it. Nothing is done with it where
   // there is a store already.
   WriteBatch first = {};
@@ -69,6 +73,7 @@ class Store {
  public:
   // The version of everything in docs/formats/store.md. A folder of another version is refused.
   static constexpr std::string_view kFormat = "1";
+  static constexpr std::string_view kFormatKey = "format";  // of Keyspace::kMeta
   // The key of Keyspace::kMeta that exists while a backup is being restored into the folder. Open
   // refuses a folder that has it.
   static constexpr std::string_view kRestoringKey = "restoring";
@@ -144,9 +149,13 @@ class Store {
   absl::Status OpenDatabase() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status CheckFormat(Database& database) const;
   absl::Status CheckExtent(const Mark& mark, std::optional<std::uint64_t> newest_in_logs) const;
-  absl::Status BeginMark(const Database& database) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  void NoteAcknowledged(const Database& database) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  absl::Status CheckRoom(std::uint64_t log_bytes) const;
+  absl::Status BeginMark(const Database& database);
+  void NoteAcknowledged(const Database& database);
+  void NoteManifest(const Database::Manifest& manifest);
+  // Returns whether the logs must stay as they are, and can; fails when there is no room either
+  // way.
+  absl::StatusOr<bool> KeepsLogs(const FolderFound& found) const;
+  absl::Status CheckRoom(std::uint64_t needed) const;
   absl::Status Reopen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   void RunCommitter();
   static Database::Operations Effective(const std::vector<Pending>& group);
@@ -160,6 +169,11 @@ class Store {
   std::shared_ptr<Database> database() const;
 
   const StoreOptions options_;
+
+  // RocksDB's threads note new manifests while the database is open. Locked after write_mutex_.
+  Mutex mark_mutex_;
+  MarkFile mark_file_ ABSL_GUARDED_BY(mark_mutex_);
+  Mark mark_ ABSL_GUARDED_BY(mark_mutex_);
 
   mutable Mutex mutex_;
   // Null while the folder is closed after a failure.
@@ -176,9 +190,6 @@ class Store {
   // Held while somebody writes to the folder: the committer, with single_threaded the caller, or
   // Recover. Locked before mutex_.
   Mutex write_mutex_;
-  MarkFile mark_file_ ABSL_GUARDED_BY(write_mutex_);
-  Mark mark_ ABSL_GUARDED_BY(write_mutex_);
-  std::atomic<bool> tables_changed_ = false;
   // The database after a failure, while somebody may still be reading it.
   std::weak_ptr<Database> closed_ ABSL_GUARDED_BY(write_mutex_);
   WriteBatch undo_ ABSL_GUARDED_BY(write_mutex_);  // takes back the failed commits

@@ -37,11 +37,6 @@ bool IsTokenByte(char c) {
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 }
 
-bool TakesBody(std::string_view method) {
-  return method == "POST" || method == "PUT" || method == "PATCH" || method == "DELETE" ||
-         method == "TRACE" || method == "QUERY";
-}
-
 // Text that can go on into names, logs and stored objects.
 bool IsClean(std::string_view text) {
   return std::ranges::none_of(text, IsControl) && IsUtf8(text);
@@ -222,8 +217,6 @@ void RequestParser::EndHead() {
     Refuse(400, "Content-Length and Transfer-Encoding exclude each other");
   } else if (chunked_ && is_http_1_0_) {
     Refuse(400, "HTTP/1.0 has no chunks");
-  } else if (has_body() && !TakesBody(request_.method)) {
-    Refuse(400, fmt::format("{} takes no body", request_.method));
   } else {
     state_ = State::kHeadRead;
   }

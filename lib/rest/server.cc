@@ -54,6 +54,18 @@ constexpr int kAcceptsPerTurn = 64;
 constexpr int kEvictedPart = 64;
 constexpr std::size_t kEvictedForBytes = 8;
 
+bool TakesBody(std::string_view method) {
+  return method == "POST" || method == "PUT" || method == "PATCH" || method == "DELETE" ||
+         method == "TRACE" || method == "QUERY";
+}
+
+// RFC 9110, 15.5.6: with the methods that are possible.
+Response NotAllowed(const Request& request, const Router::Match& match) {
+  return Response::Problem(405, fmt::format("{} is not possible on {}; possible are {}",
+                                            request.method, request.path, match.allow))
+      .With("Allow", match.allow);
+}
+
 // Descriptors are the program's for more than connections.
 int ConnectionsMost(const ServerOptions& options) {
   rlimit files{};
@@ -110,6 +122,7 @@ class Server::Impl {
 
  private:
   std::optional<Response> Refuse(Request& head);
+  std::optional<Response> RefuseBody(const Request& head);
   Response Answer(Request& request);
   std::optional<Response> AnswerProbe(const Request& request);
   SiteCheck::Options Sites() const;
@@ -442,11 +455,24 @@ std::optional<Response> Server::Impl::Refuse(Request& head) {
   if (auto refusal = site_check_->Refuse(head)) {
     return options_.problem(refusal->status, refusal->detail);
   }
-  if (Probes::IsProbe(head.path) && (head.method == "GET" || head.method == "HEAD") &&
-      router_.Find(head.method, head.path).handler == nullptr) {
-    return std::nullopt;
+  const bool is_probe = Probes::IsProbe(head.path) &&
+                        (head.method == "GET" || head.method == "HEAD") &&
+                        router_.Find(head.method, head.path).handler == nullptr;
+  if (!is_probe && gate_) {
+    if (auto refusal = gate_(head)) return refusal;
   }
-  return gate_ ? gate_(head) : std::nullopt;
+  return RefuseBody(head);
+}
+
+// A body where the method takes none is a mistake, but first that of the method, if there is one.
+std::optional<Response> Server::Impl::RefuseBody(const Request& head) {
+  const std::string_view length = head.header("Content-Length");
+  const bool has_body =
+      (!length.empty() && length != "0") || !head.header("Transfer-Encoding").empty();
+  if (!has_body || TakesBody(head.method)) return std::nullopt;
+  const Router::Match match = router_.Find(head.method, head.path);
+  if (match.handler == nullptr && !match.allow.empty()) return NotAllowed(head, match);
+  return options_.problem(400, fmt::format("{} takes no body", head.method));
 }
 
 Response Server::Impl::Answer(Request& request) {
@@ -462,11 +488,7 @@ Response Server::Impl::Answer(Request& request) {
                                               "hold an encoded slash",
                                               request.path));
   }
-  if (!match.allow.empty()) {
-    return Response::Problem(405, fmt::format("{} is not possible on {}; possible are {}",
-                                              request.method, request.path, match.allow))
-        .With("Allow", match.allow);
-  }
+  if (!match.allow.empty()) return NotAllowed(request, match);
   return Response::Problem(404, fmt::format("there is nothing at {}", request.path));
 }
 

@@ -10,6 +10,7 @@ import conformance_affinity
 import conformance_api
 import conformance_lifecycle
 import conformance_objects
+import conformance_priority
 from conformance_case import (APPLY, CLAIM, CONFIG, DRA, GANG, GANGS, JSON_PATCH, MERGE, NS, PARTIAL, POD,
                               SERVICE_ACCOUNT, STRATEGIC, TABLE, case, renamed)
 
@@ -155,5 +156,6 @@ CASES = [
     *conformance_affinity.CASES,
     *conformance_objects.CASES,
     *conformance_lifecycle.CASES,
+    *conformance_priority.CASES,
     *conformance_api.CASES,
 ]

@@ -22,6 +22,23 @@ ObjectId IdOf(const std::string& work_key) {
           work_key.substr(bar + 1)};
 }
 
+// Of core and of events.k8s.io.
+bool IsEvents(const ResourceName& resource) {
+  return resource.plural == "events" &&
+         (resource.group.empty() || resource.group == "events.k8s.io");
+}
+
+// Returns when the object was last written. The times of managers may be of a client, which cannot
+// keep an object by one that has not come.
+WallTime WrittenAt(const Json& object, WallTime now) {
+  WallTime last = ParseTime(TextAt(object, {"metadata", "creationTimestamp"})).value_or(now);
+  for (const Json& entry : ValueAt(object, {"metadata", "managedFields"})) {
+    const auto time = ParseTime(TextAt(entry, {"time"}));
+    if (time.ok() && *time <= now) last = std::max(last, *time);
+  }
+  return last;
+}
+
 }  // namespace
 
 std::string WorkKey(const ObjectId& id) {
@@ -146,6 +163,11 @@ void Controllers::ObserveOne(const ResourceName& resource, const std::string& ke
   if (resource == kTemplateResource && object != nullptr && previous == nullptr) {
     for (const auto& pod : index_.PodsUsingTemplate(key)) queue_.Add({Task::kClaims, pod}, now);
   }
+  // An Event that is written again is looked at when it would have expired.
+  if (IsEvents(resource) && object != nullptr) {
+    const WallTime written = previous == nullptr ? WrittenAt(*object, now) : now;
+    queue_.Add({Task::kExpire, WorkKey({resource, key})}, written + kEventLife);
+  }
   if (resource == kNamespaceResource && object != nullptr && IsBeingDeleted(*object)) {
     queue_.Add({Task::kNamespace, TextAt(*object, {"metadata", "name"})}, now);
   }
@@ -266,7 +288,18 @@ Outcome Controllers::Do(const Work& work, WallTime now) {
       return RemoveLostPod(work.key, now);
     case Task::kTaints:
       return EvictFromTainted(work.key, now);
+    case Task::kExpire:
+      return Expire(IdOf(work.key), now);
   }
+  return Outcome::kDone;
+}
+
+Outcome Controllers::Expire(const ObjectId& id, WallTime now) {
+  const ObjectPtr event = objects_.Get(id.resource, id.key);
+  if (event == nullptr) return Outcome::kDone;
+  const WallTime due = WrittenAt(*event->body, now) + kEventLife;
+  if (due <= now) return Delete(id, *event->body, "Background");
+  queue_.Add({Task::kExpire, WorkKey(id)}, due);
   return Outcome::kDone;
 }
 

@@ -5,9 +5,9 @@
 //
 // Claims from templates, reservations of pods that are gone or were bound by hand, garbage
 // collection by owner references, emptying of deleted namespaces, nodes that fall silent, pods of
-// deleted nodes, pods on devices that are tainted NoExecute. Driven by the store's events; the cost
-// of an event does not depend on how much the cluster holds. Writes go through `api` like
-// everybody's, so they are validated, and a conflict is tried again.
+// deleted nodes, pods on devices that are tainted NoExecute, Events that are old. Driven by the
+// store's events; the cost of an event does not depend on how much the cluster holds. Writes go
+// through `api` like everybody's, so they are validated, and a conflict is tried again.
 //
 // Scope: decisions. Threads are in controller_threads.h.
 //
@@ -41,6 +41,10 @@ namespace tahoma::controller::apiserver {
 inline constexpr std::chrono::seconds kNodeGracePeriod{40};
 // The time from a node's removal to the removal of its pods (podgc's quarantine).
 inline constexpr std::chrono::seconds kLostPodDelay{40};
+
+// The time from the last write of an Event to its removal (kube-apiserver's --event-ttl in its
+// usual setting).
+inline constexpr std::chrono::hours kEventLife{1};
 
 struct ControllerOptions {
   // Whether a claim from a template has the finalizer resource.kubernetes.io/delete-protection from
@@ -102,6 +106,7 @@ class Controllers {
   Outcome EmptyNamespace(const std::string& name, WallTime now);
   Outcome WatchNode(const std::string& name, WallTime now);
   Outcome RemoveLostPod(const std::string& pod_key, WallTime now);
+  Outcome Expire(const ObjectId& id, WallTime now);
   Outcome EvictFromTainted(const std::string& claim_key, WallTime now);
 
   void QueueForTaints(const ResourceName& resource, const std::string& key, const Json* previous,

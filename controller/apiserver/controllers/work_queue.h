@@ -35,7 +35,8 @@ enum class Task : std::uint8_t {
   kNamespace,     // "ns": empty it and let it go
   kNode,          // "node": has it gone silent?
   kLostPod,       // "ns/pod": is its node still there?
-  kTaints         // "ns/claim": must its pods leave a device that is tainted?
+  kTaints,        // "ns/claim": must its pods leave a device that is tainted?
+  kExpire         // "group/plural|key": an Event that nobody has written for its time
 };
 
 struct Work {

@@ -9,7 +9,9 @@
 #include "controller/apiserver/request/representation.h"
 #include "controller/apiserver/request/status_error.h"
 #include "controller/apiserver/schema/fields.h"
+#include "controller/apiserver/schema/priority_classes.h"
 #include "controller/apiserver/verbs/delete_verbs.h"
+#include "controller/apiserver/verbs/priority.h"
 #include "controller/apiserver/verbs/read_verbs.h"
 #include "controller/apiserver/verbs/subresources.h"
 #include "controller/apiserver/verbs/write_verbs.h"
@@ -25,6 +27,24 @@ namespace {
 using json = Json;
 
 constexpr std::string_view kCrdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+const ResourceName kCrds = {"apiextensions.k8s.io", "customresourcedefinitions"};
+
+// A definition whose scope or kind was changed, which earlier versions of this program allowed,
+// hides its objects: it is put right like one that was never established.
+absl::Status Disestablish(ObjectStore& objects, const json& wanted) {
+  const auto edit = [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
+    if (current == nullptr) return Edit::None();
+    const auto same = [&](std::initializer_list<std::string_view> path) {
+      return ValueAt(*current->body, path) == ValueAt(wanted, path);
+    };
+    if (same({"spec", "scope"}) && same({"spec", "names", "kind"})) return Edit::None();
+    json body = *current->body;
+    body["status"].erase("conditions");
+    return Edit::Put(std::move(body));
+  };
+  return objects.Change(kCrds, ObjectKey("", TextAt(MetadataOf(wanted), "name")), edit).status();
+}
 
 json VersionBody() {
   return {{"major", "1"},    {"minor", "36"},      {"gitVersion", "v1.36.0+tahoma"},
@@ -116,12 +136,12 @@ absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const C
   TAHOMA_ASSIGN_OR_RETURN(auto objects, ObjectStore::Open(store, options.objects));
   std::unique_ptr<ApiServer> server(new ApiServer(std::move(objects), clock, std::move(options)));
   TAHOMA_RETURN_IF_ERROR(server->LoadKinds());
-  TAHOMA_RETURN_IF_ERROR(server->CreateNamespaces());
+  TAHOMA_RETURN_IF_ERROR(server->CreateFirstObjects());
   return server;
 }
 
 absl::Status ApiServer::LoadKinds() {
-  const ObjectList crds = objects_->List({"apiextensions.k8s.io", "customresourcedefinitions"}, "");
+  const ObjectList crds = objects_->List(kCrds, "");
   for (const ObjectPtr& crd : crds.objects) {
     const absl::Status applied = kinds_.ApplyCrd(*crd->body);
     if (applied.ok() || !log_) continue;
@@ -132,17 +152,29 @@ absl::Status ApiServer::LoadKinds() {
   return absl::OkStatus();
 }
 
-absl::Status ApiServer::CreateNamespaces() {
+// Creates the object unless it is there.
+absl::Status ApiServer::CreateFirst(std::string_view path, const json& object) {
+  rest::Request request;
+  request.method = "POST";
+  request.target = request.path = path;
+  request.body = object.dump();
+  const rest::Response response = Handle(request);
+  if (response.status == 201 || response.status == 409) return absl::OkStatus();
+  return Unavailable("cannot create {} {}: {}", path, TextAt(MetadataOf(object), "name"),
+                     response.body);
+}
+
+absl::Status ApiServer::CreateFirstObjects() {
   for (const char* name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
     if (objects_->Get({"", "namespaces"}, ObjectKey("", name)) != nullptr) continue;
-    rest::Request request;
-    request.method = "POST";
-    request.target = request.path = "/api/v1/namespaces";
-    request.body = json{{"metadata", {{"name", name}}}}.dump();
-    const rest::Response response = Handle(request);
-    if (response.status != 201) {
-      return Unavailable("cannot create the namespace {}: {}", name, response.body);
-    }
+    TAHOMA_RETURN_IF_ERROR(CreateFirst("/api/v1/namespaces", {{"metadata", {{"name", name}}}}));
+  }
+  for (const SystemPriorityClass& known : kSystemPriorityClasses) {
+    if (objects_->Get(kPriorityClasses, ObjectKey("", known.name)) != nullptr) continue;
+    TAHOMA_RETURN_IF_ERROR(CreateFirst("/apis/scheduling.k8s.io/v1/priorityclasses",
+                                       {{"metadata", {{"name", known.name}}},
+                                        {"value", known.value},
+                                        {"description", known.description}}));
   }
   return absl::OkStatus();
 }
@@ -305,8 +337,8 @@ absl::Status ApiServer::InstallCrd(std::string_view text) {
   request.method = "POST";
   request.headers = {{"User-Agent", "tahoma-controller"}};
   request.path = kCrdPath;
-  const ObjectPtr current =
-      objects_->Get({"apiextensions.k8s.io", "customresourcedefinitions"}, ObjectKey("", name));
+  TAHOMA_RETURN_IF_ERROR(Disestablish(*objects_, crd));
+  const ObjectPtr current = objects_->Get(kCrds, ObjectKey("", name));
   if (current != nullptr) {
     crd["metadata"] = MetadataOf(*current->body);
     request.method = "PUT";

@@ -51,8 +51,8 @@ class ApiServer {
     std::function<void(const std::string& line)> log = nullptr;
   };
 
-  // Reads all objects, installs the kinds of stored CRDs and creates the namespaces every cluster
-  // has. `store` and `clock` must outlive the server.
+  // Reads all objects, installs the kinds of stored CRDs and creates the namespaces and
+  // priority classes that every cluster has. `store` and `clock` must outlive the server.
   static absl::StatusOr<std::unique_ptr<ApiServer>> Open(Store& store, const Clock& clock,
                                                          Options options);
 
@@ -87,7 +87,8 @@ class ApiServer {
  private:
   ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, Options options);
   absl::Status LoadKinds();
-  absl::Status CreateNamespaces();
+  absl::Status CreateFirst(std::string_view path, const Json& object);
+  absl::Status CreateFirstObjects();
   rest::Response Answer(const rest::Request& request, CommitsInFlight* flight, ByteBudget* answers);
   absl::StatusOr<rest::Response> Dispatch(const rest::Request& request, CommitsInFlight* flight,
                                           ByteBudget* answers);

@@ -322,6 +322,11 @@ const std::map<std::string, Printer, std::less<>>& Printers() {
        [](const Json& o, WallTime now) {
          return Cells{Name(o), ClaimState(o), Age(o, now)};
        }},
+      {"priorityclasses.scheduling.k8s.io",
+       [](const Json& o, WallTime now) {
+         return Cells{Name(o), kube::IntAt(o, {"value"}), ValueAt(o, {"globalDefault"}) == true,
+                      Age(o, now), TextAt(o, {"preemptionPolicy"})};
+       }},
       {"customresourcedefinitions.apiextensions.k8s.io", [](const Json& o, WallTime) {
          return Cells{Name(o), TextOr(o, {"metadata", "creationTimestamp"}, "<unknown>")};
        }}};

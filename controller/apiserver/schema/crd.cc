@@ -3,6 +3,7 @@
 #include <absl/strings/ascii.h>
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -426,9 +427,12 @@ Json EstablishedStatus(const Json& crd, std::string_view now) {
   Json names = ValueAt(spec, {"names"});
   const std::string kind = TextAt(names, "kind");
   if (!names.contains("listKind")) names["listKind"] = kind + "List";
-  Json stored = Json::array();
+  Json stored = ValueAt(crd, {"status", "storedVersions"});
+  if (!stored.is_array()) stored = Json::array();
   for (const Json& version : ValueAt(spec, {"versions"})) {
-    if (kube::BoolAt(version, {"storage"})) stored.push_back(TextAt(version, "name"));
+    const Json name = TextAt(version, "name");
+    const bool is_new = std::find(stored.begin(), stored.end(), name) == stored.end();
+    if (kube::BoolAt(version, {"storage"}) && is_new) stored.push_back(name);
   }
   const auto condition = [&](const char* type, const char* reason, const char* message) {
     return Json{{"type", type},

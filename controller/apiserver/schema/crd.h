@@ -27,8 +27,9 @@ absl::StatusOr<std::vector<std::shared_ptr<const Kind>>> KindsOfCrd(const Json& 
 // An openAPIV3Schema as a Schema. `path` is where it stands, for messages.
 absl::StatusOr<SchemaPtr> SchemaOfOpenApi(const Json& open_api, std::string_view path);
 
-// Returns the status that the API server writes into a new CRD: acceptedNames, storedVersions and
-// the conditions NamesAccepted and Established (both True). `now` is RFC 3339.
+// Returns the status that the API server writes into a new or changed CRD: acceptedNames,
+// storedVersions (those of before stay) and the conditions NamesAccepted and Established (both
+// True). `now` is RFC 3339.
 Json EstablishedStatus(const Json& crd, std::string_view now);
 
 }  // namespace tahoma::controller::apiserver

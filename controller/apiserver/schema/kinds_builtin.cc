@@ -220,7 +220,18 @@ std::vector<Kind> OtherKinds() {
   crd.has_status = true;
   crd.has_generation = true;
   crd.columns = {NameColumn(), Text("Created At", "When it was created.")};
-  return {lease, crd, EventsEventKind()};
+  Kind priority = Make("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses");
+  priority.short_names = {"pc"};
+  priority.namespaced = false;
+  priority.has_generation = true;
+  priority.columns = {NameColumn(),
+                      {.name = "Value", .type = "integer", .description = "The priority."},
+                      {.name = "Global-Default",
+                       .type = "boolean",
+                       .description = "Whether pods that name no class are of this one."},
+                      AgeColumn(),
+                      Text("PreemptionPolicy", "Whether its pods may displace others.")};
+  return {lease, crd, EventsEventKind(), priority};
 }
 
 Kind Review(std::string group, std::string kind, bool namespaced) {

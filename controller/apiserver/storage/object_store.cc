@@ -17,8 +17,6 @@ namespace {
 
 using json = Json;
 
-constexpr std::string_view kVersionKey = "rv";
-constexpr std::string_view kObjectPrefix = "o/";
 constexpr std::string_view kCoreGroup = "core";
 
 std::string Joined(std::initializer_list<std::string_view> parts) {
@@ -32,7 +30,7 @@ std::string Joined(std::initializer_list<std::string_view> parts) {
 
 std::string StoreKey(const ResourceName& resource, std::string_view key) {
   const std::string_view group = resource.group.empty() ? kCoreGroup : resource.group;
-  return Joined({kObjectPrefix, group, "/", resource.plural, "/", key});
+  return Joined({ObjectStore::kObjectPrefix, group, "/", resource.plural, "/", key});
 }
 
 absl::StatusOr<std::int64_t> ParseVersion(std::string_view text) {
@@ -46,7 +44,7 @@ absl::StatusOr<std::int64_t> ParseVersion(std::string_view text) {
 
 // "o/<group>/<plural>/<namespace>/<name>" -> resource and "<namespace>/<name>".
 std::optional<std::pair<ResourceName, std::string>> ParseStoreKey(std::string_view key) {
-  key.remove_prefix(kObjectPrefix.size());
+  key.remove_prefix(ObjectStore::kObjectPrefix.size());
   const std::size_t group_end = key.find('/');
   if (group_end == std::string_view::npos) return std::nullopt;
   const std::size_t plural_end = key.find('/', group_end + 1);
@@ -236,6 +234,20 @@ absl::StatusOr<std::unique_ptr<ObjectStore>> ObjectStore::Open(Store& store, Opt
   return objects;
 }
 
+absl::StatusOr<ObjectStore::Stored> ObjectStore::ReadStored(std::string_view key,
+                                                            std::string_view value,
+                                                            std::int64_t newest) {
+  auto name = ParseStoreKey(key);
+  auto object = name ? ParseObject(name->second, value)
+                     : absl::StatusOr<ObjectPtr>(DataLoss("not an object's key"));
+  if (object.ok() && (*object)->version > newest) {
+    object = DataLoss("its version {} is above the newest, {}", (*object)->version, newest);
+  }
+  if (!object.ok())
+    return Annotate(object.status(), fmt::format("the stored API object '{}'", key));
+  return Stored{std::move(name->first), *std::move(object)};
+}
+
 absl::Status ObjectStore::Load() {
   const absl::StatusOr<std::string> stored = store_.Get(Keyspace::kApi, kVersionKey);
   if (!stored.ok() && !absl::IsNotFound(stored.status())) return stored.status();
@@ -246,19 +258,12 @@ absl::Status ObjectStore::Load() {
   absl::Status result;
   TAHOMA_RETURN_IF_ERROR(store_.Scan(
       Keyspace::kApi, kObjectPrefix, "", [&](std::string_view key, std::string_view value) {
-        auto name = ParseStoreKey(key);
-        auto object = name ? ParseObject(name->second, value)
-                           : absl::StatusOr<ObjectPtr>(DataLoss("not an object's key"));
-        if (object.ok() && (*object)->version > newest) {
-          object = DataLoss("its version {} is above the newest, {}", (*object)->version, newest);
-        }
-        if (!object.ok()) {
-          result = Annotate(object.status(), fmt::format("the stored API object '{}'", key));
-          return false;
-        }
-        Resource& resource = Of(name->first);
+        const absl::StatusOr<Stored> stored_object = ReadStored(key, value, newest);
+        result = stored_object.status();
+        if (!stored_object.ok()) return false;
+        Resource& resource = Of(stored_object->resource);
         const MutexLock lock(resource.mutex);
-        resource.objects.emplace(name->second, *object);
+        resource.objects.emplace(stored_object->object->key, stored_object->object);
         return true;
       }));
   TAHOMA_RETURN_IF_ERROR(result);

@@ -89,6 +89,18 @@ class ObjectStore {
   // again. Before Open. A store without versions stays as it is.
   static absl::Status RaiseVersion(Store& store);
 
+  // The largest version that was ever given out, in Keyspace::kApi; objects are the keys that begin
+  // with kObjectPrefix.
+  static constexpr std::string_view kVersionKey = "rv";
+  static constexpr std::string_view kObjectPrefix = "o/";
+  // Reads a stored object. kDataLoss when it is none, or of a version above `newest`.
+  struct Stored {
+    ResourceName resource;
+    ObjectPtr object;
+  };
+  static absl::StatusOr<Stored> ReadStored(std::string_view key, std::string_view value,
+                                           std::int64_t newest);
+
   // Reads everything. kDataLoss when an object cannot be read. `store` must outlive the result.
   static absl::StatusOr<std::unique_ptr<ObjectStore>> Open(Store& store, Options options);
   ~ObjectStore();

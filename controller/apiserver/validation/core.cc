@@ -58,6 +58,17 @@ void CheckContainer(const Json& container, const std::string& path, const PodNam
   }
 }
 
+// Resources that Kubernetes knows: without a domain, or of its own.
+bool IsNative(std::string_view resource) {
+  return resource.find('/') == std::string_view::npos ||
+         resource.find("kubernetes.io/") != std::string_view::npos;
+}
+
+// Extended resources and huge pages are given whole to one container.
+bool MayOvercommit(std::string_view resource) {
+  return IsNative(resource) && !resource.starts_with("hugepages-");
+}
+
 // Both texts are quantities: decoding has seen to that.
 void CheckResources(const Json& container, const std::string& path, Causes& causes) {
   const Json& limits = ValueAt(container, {"resources", "limits"});
@@ -75,14 +86,26 @@ void CheckResources(const Json& container, const std::string& path, Causes& caus
         causes.push_back(Invalid(fmt::format("{}.resources.{}[{}]", path, list, name), text(value),
                                  "must be greater than or equal to 0"));
       }
+      if (!IsNative(name) && !parsed(value).IsInteger()) {
+        causes.push_back(Invalid(fmt::format("{}.resources.{}[{}]", path, list, name), text(value),
+                                 "must be an integer"));
+      }
     }
   }
   for (const auto& [name, value] : ValueAt(container, {"resources", "requests"}).items()) {
-    const auto limit = limits.is_object() ? limits.find(name) : limits.end();
-    if (!limits.is_object() || limit == limits.end() || parsed(value) <= parsed(*limit)) continue;
-    causes.push_back(
-        Invalid(path + ".resources.requests", text(value),
-                fmt::format("must be less than or equal to {} limit of {}", name, text(*limit))));
+    const Json* limit = limits.is_object() ? FindMember(limits, name) : nullptr;
+    if (limit == nullptr) {
+      if (MayOvercommit(name)) continue;
+      causes.push_back(Required(path + ".resources.limits",
+                                "Limit must be set for non overcommitable resources"));
+    } else if (!MayOvercommit(name) && parsed(value) != parsed(*limit)) {
+      causes.push_back(Invalid(path + ".resources.requests", text(value),
+                               fmt::format("must be equal to {} limit of {}", name, text(*limit))));
+    } else if (parsed(value) > parsed(*limit)) {
+      causes.push_back(
+          Invalid(path + ".resources.requests", text(value),
+                  fmt::format("must be less than or equal to {} limit of {}", name, text(*limit))));
+    }
   }
 }
 

@@ -242,6 +242,13 @@ void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
   if (kind.has_status) TakeField(old_object, "status", new_object);
   // Only the finalize subresource changes a namespace's spec.
   if (IsCore(kind, "namespaces")) TakeField(old_object, "spec", new_object);
+  // The class has settled them when the pod was made.
+  for (const char* field : {"priority", "preemptionPolicy"}) {
+    if (!IsCore(kind, "pods") || !ValueAt(new_object, {"spec"}).is_object()) break;
+    if (!new_object["spec"].contains(field)) {
+      TakeField(ValueAt(old_object, {"spec"}), field, new_object["spec"]);
+    }
+  }
   // A client that applies a pod again with tolerations of its own leaves out those that admission
   // added.
   if (IsCore(kind, "pods") && ValueAt(new_object, {"spec"}).is_object() &&

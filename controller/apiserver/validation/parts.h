@@ -38,6 +38,8 @@ void CheckPodStatusUpdate(const Json& old_pod, const Json& new_pod, Causes& caus
 // Checks the data of a ConfigMap or a Secret.
 void CheckConfigMap(const Json& map, Causes& causes);
 void CheckNode(const Json& node, Causes& causes);
+void CheckPriorityClass(const Json& object, Causes& causes);
+void CheckPriorityClassUpdate(const Json& before, const Json& after, Causes& causes);
 
 // `path` is "spec" of a claim and "spec.spec" of a template.
 void CheckClaimSpec(const Json& spec, const std::string& path, Causes& causes);

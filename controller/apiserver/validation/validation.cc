@@ -1,11 +1,14 @@
 #include "controller/apiserver/validation/validation.h"
 
+#include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <map>
 
 #include "controller/apiserver/schema/api_approval.h"
 #include "controller/apiserver/schema/crd.h"
+#include "controller/apiserver/schema/priority_classes.h"
 #include "controller/apiserver/validation/parts.h"
 #include "controller/reserve/block.h"
 #include "lib/base/json.h"
@@ -42,6 +45,67 @@ void CheckCrd(const Json& crd, Causes& causes) {
   if (message.starts_with("Too long")) reason = "FieldValueTooLong";
   if (message.starts_with("Too many")) reason = "FieldValueTooMany";
   causes.push_back({reason, std::string(message), std::string(text.substr(0, colon))});
+}
+
+bool IsEstablished(const Json& crd) {
+  const Json& conditions = ValueAt(crd, {"status", "conditions"});
+  return std::any_of(conditions.begin(), conditions.end(), [](const Json& one) {
+    return TextAt(one, {"type"}) == "Established" && TextAt(one, {"status"}) == "True";
+  });
+}
+
+// A version in which objects were stored stays a version of the kind. `stored` is
+// status.storedVersions.
+void CheckStoredVersions(const Json& stored, const Json& crd, Causes& causes) {
+  const Json& versions = ValueAt(crd, {"spec", "versions"});
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const bool is_there = std::any_of(versions.begin(), versions.end(), [&](const Json& version) {
+      return ValueAt(version, {"name"}) == stored[i];
+    });
+    if (is_there || !stored[i].is_string()) continue;
+    causes.push_back(Invalid(
+        fmt::format("status.storedVersions[{}]", i), stored[i],
+        fmt::format("missing from spec.versions; {0} was previously a storage version, and must "
+                    "remain in spec.versions until a storage migration ensures no data remains "
+                    "persisted in {0} and removes {0} from status.storedVersions",
+                    stored[i].get<std::string>())));
+  }
+}
+
+// Objects lie under the names of their kind and, by its scope, of their namespaces: another name or
+// scope would hide them. Source: apiextensions-apiserver pkg/apis/apiextensions/validation,
+// ValidateCustomResourceDefinitionUpdate.
+void CheckCrdUpdate(const Json& before, const Json& after, Causes& causes) {
+  CheckApproval(before, after, causes);
+  const auto same = [&](std::string field, std::initializer_list<std::string_view> path) {
+    CheckImmutable(std::move(field), ValueAt(before, path), ValueAt(after, path), causes);
+  };
+  if (IsEstablished(before)) {
+    same("spec.scope", {"spec", "scope"});
+    same("spec.names.kind", {"spec", "names", "kind"});
+  }
+  same("spec.group", {"spec", "group"});
+  same("spec.names.plural", {"spec", "names", "plural"});
+  CheckStoredVersions(ValueAt(before, {"status", "storedVersions"}), after, causes);
+}
+
+void CheckCrdStatus(const Json& /*before*/, const Json& after, Causes& causes) {
+  const Json& stored = ValueAt(after, {"status", "storedVersions"});
+  if (stored.empty()) {
+    causes.push_back(
+        Invalid("status.storedVersions", stored, "must have at least one stored version"));
+    return;
+  }
+  for (const Json& version : ValueAt(after, {"spec", "versions"})) {
+    const Json& name = ValueAt(version, {"name"});
+    if (ValueAt(version, {"storage"}) != true ||
+        std::find(stored.begin(), stored.end(), name) != stored.end()) {
+      continue;
+    }
+    causes.push_back(Invalid("status.storedVersions", stored,
+                             "must have the storage version " + TextAt(version, {"name"})));
+  }
+  CheckStoredVersions(stored, after, causes);
 }
 
 void CheckEvent(const Json& event, Causes& causes) {
@@ -120,7 +184,7 @@ const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
       {"events", {CheckEvent, {}, {}}},
       {"leases.coordination.k8s.io", {CheckLease, {}, {}}},
       {"customresourcedefinitions.apiextensions.k8s.io",
-       {CheckCrd, CheckApproval, {}, /*only_new_spec=*/false, CheckNewApproval}},
+       {CheckCrd, CheckCrdUpdate, CheckCrdStatus, /*only_new_spec=*/false, CheckNewApproval}},
       {"gangs.tahoma.dev", {CheckGang, {}, {}, /*only_new_spec=*/true}},
       {"capacityblocks.tahoma.dev", {{}, SamePurchase, {}}},
       {"capacityblockextensions.tahoma.dev", {CheckExtension, SameSpec, {}}},
@@ -131,6 +195,7 @@ const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
       {"resourceclaimtemplates.resource.k8s.io",
        {CheckTemplate, SameSpec, {}, false, CheckNewTemplate}},
       {"deviceclasses.resource.k8s.io", {CheckClass, {}, {}}},
+      {"priorityclasses.scheduling.k8s.io", {CheckPriorityClass, CheckPriorityClassUpdate, {}}},
       {"resourceslices.resource.k8s.io",
        {[](const Json& o, Causes& causes) { CheckSliceSpec(ValueAt(o, {"spec"}), causes); },
         [](const Json& before, const Json& after, Causes& causes) {
@@ -195,6 +260,11 @@ std::vector<Cause> ValidateCreate(const Kind& kind, const Json& object) {
 }
 
 std::string WhyNotDeletable(const Kind& kind, const Json& object) {
+  if (kind.resource() == "priorityclasses.scheduling.k8s.io") {
+    const bool is_systems =
+        FindSystemPriorityClass(TextAt(object, {"metadata", "name"})) != nullptr;
+    return is_systems ? "this is a system priority class and cannot be deleted" : "";
+  }
   if (kind.resource() != "capacityblocks.tahoma.dev") return "";
   const std::string state = TextAt(object, {"status", "state"});
   const auto known = ParseState(state);

@@ -14,6 +14,7 @@
 #include "controller/apiserver/schema/schema.h"
 #include "controller/apiserver/validation/defaults.h"
 #include "controller/apiserver/validation/validation.h"
+#include "controller/apiserver/verbs/priority.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
@@ -59,6 +60,11 @@ absl::Status CheckType(const WriteRequest& write, json& object) {
                     name, kind.version, kind.kind));
   }
   return absl::OkStatus();
+}
+
+// The generation of these stays 1, whatever is changed of them.
+bool KeepsGeneration(const Kind& kind) {
+  return kind.resource() == "priorityclasses.scheduling.k8s.io";
 }
 
 bool IsPatch(const WriteRequest& write) {
@@ -270,6 +276,7 @@ absl::StatusOr<json> AdmitCreate(const ApiContext& context, WriteRequest& write,
   } else {
     metadata.erase("generation");
   }
+  TAHOMA_RETURN_IF_ERROR(AdmitPriority(context, kind, object));
   Complete(write, object);
   PrepareCreate(kind, write.now, object);
   const std::vector<Cause> causes = ValidateCreate(kind, object);
@@ -277,6 +284,7 @@ absl::StatusOr<json> AdmitCreate(const ApiContext& context, WriteRequest& write,
     return InvalidError(kind.group, kind.kind, TextAt(object["metadata"], "name"), causes);
   }
   TAHOMA_RETURN_IF_ERROR(CheckCrd(write, object));
+  TAHOMA_RETURN_IF_ERROR(CheckDefaultClass(context, kind, object));
   if (IsCrd(kind)) {
     object["status"] = EstablishedStatus(object, write.now);
     SetApprovalCondition(write.now, object);
@@ -293,7 +301,6 @@ absl::StatusOr<json> AdmitCreate(const ApiContext& context, WriteRequest& write,
 
 absl::StatusOr<json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
                                  const json& old_object, json object) {
-  static_cast<void>(context);
   const Kind& kind = write.kind();
   const json& old_metadata = MetadataOf(old_object);
   json& metadata = object["metadata"];
@@ -314,8 +321,8 @@ absl::StatusOr<json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
       write.request.subresource == "status" ? std::string_view("status") : std::string_view();
   PrepareUpdate(kind, old_object, object, subresource);
   TAHOMA_RETURN_IF_ERROR(CheckFinalizers(kind, old_metadata, MetadataOf(object)));
-  const bool spec_changed =
-      kind.has_generation && subresource.empty() && SpecChanged(kind, old_object, object);
+  const bool spec_changed = kind.has_generation && subresource.empty() && !KeepsGeneration(kind) &&
+                            SpecChanged(kind, old_object, object);
   if (spec_changed) {
     object["metadata"]["generation"] = old_metadata.value("generation", std::int64_t{0}) + 1;
   }
@@ -323,6 +330,7 @@ absl::StatusOr<json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
   if (!causes.empty()) {
     return InvalidError(kind.group, kind.kind, TextAt(old_metadata, "name"), causes);
   }
+  TAHOMA_RETURN_IF_ERROR(CheckDefaultClass(context, kind, object));
   if (IsCrd(kind) && spec_changed) {
     TAHOMA_RETURN_IF_ERROR(CheckCrd(write, object));
     object["status"] = EstablishedStatus(object, write.now);

@@ -14,6 +14,7 @@ import (
 	policy "k8s.io/api/policy/v1"
 	resource "k8s.io/api/resource/v1"
 	resourcebeta "k8s.io/api/resource/v1beta1"
+	scheduling "k8s.io/api/scheduling/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,7 +41,7 @@ func Objects() []runtime.Object {
 		&core.Binding{},
 		&coordination.Lease{}, &events.Event{},
 		&resource.ResourceSlice{}, &resource.ResourceClaim{}, &resource.ResourceClaimTemplate{},
-		&resource.DeviceClass{}, &resourcebeta.DeviceClass{},
+		&resource.DeviceClass{}, &resourcebeta.DeviceClass{}, &scheduling.PriorityClass{},
 		&apiextensions.CustomResourceDefinition{},
 		&authorization.SelfSubjectAccessReview{}, &authorization.SubjectAccessReview{},
 		&authorization.LocalSubjectAccessReview{}, &authorization.SelfSubjectRulesReview{},
@@ -59,7 +60,7 @@ func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		core.AddToScheme, coordination.AddToScheme, events.AddToScheme, resource.AddToScheme,
-		resourcebeta.AddToScheme, apiextensions.AddToScheme, authorization.AddToScheme,
+		resourcebeta.AddToScheme, scheduling.AddToScheme, apiextensions.AddToScheme, authorization.AddToScheme,
 		authentication.AddToScheme, autoscaling.AddToScheme, policy.AddToScheme, meta.AddMetaToScheme,
 	} {
 		utilruntime.Must(add(scheme))

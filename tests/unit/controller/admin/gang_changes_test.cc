@@ -115,6 +115,17 @@ TEST_F(GangChangesTest, ACancelledGangAndItsPodsAreDeleted) {
   EXPECT_EQ(Ask("DELETE", kGang).status, 404) << "nothing of it is left";
 }
 
+// A pod may have a longer name than a label's value, a gang may not.
+TEST_F(GangChangesTest, ANameThatIsTooLongForAGangIsThatOfAPodOrOfNothing) {
+  const std::string longest(64, 'a');
+  const Outcome none = Ask("DELETE", "/v1/gangs/default/" + longest);
+  EXPECT_EQ(none.status, 404);
+  EXPECT_THAT(none.detail(), HasSubstr("there is no Gang and no pod without a Gang default/aaa"));
+  MakePod(longest, "");
+  EXPECT_EQ(Ask("DELETE", "/v1/gangs/default/" + longest).status, 202);
+  EXPECT_FALSE(PodIsThere(longest));
+}
+
 TEST_F(GangChangesTest, CancellingThatWasCutShortGoesOnWhenItIsRepeated) {
   MakePod("train-0", "train");
   const Outcome answer = Ask("DELETE", kGang);

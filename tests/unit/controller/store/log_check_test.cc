@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "controller/ledger/entry_form.h"
+#include "lib/base/files.h"
 #include "lib/base/rng.h"
+#include "tests/support/temp_dir.h"
 
 namespace tahoma::controller {
 namespace {
@@ -169,6 +171,53 @@ TEST(LogCheckTest, AnythingAtAllIsReadWithoutHarm) {
     const Read read = ReadAll(text);
     EXPECT_LE(read.end.whole, text.size());
   }
+}
+
+// A record as RocksDB writes a commit: its first change, how many, and what they are.
+std::string Commit(std::uint64_t sequence, std::uint64_t changes) {
+  return Bytes(sequence, 8) + Bytes(changes, 4) + "what was written";
+}
+
+TEST(LogCheckTest, CommitsBehindTheAcknowledgedOnesAreCutOff) {
+  const testing::TempDir dir;
+  const std::string first = dir.path() + "/000007.log";
+  const std::string second = dir.path() + "/000012.log";
+  LogWriter old_log, log;
+  old_log.Add(Commit(1, 3));
+  old_log.Add(Commit(4, 1));
+  log.Add(Commit(5, 2));
+  log.Add(Commit(7, 2));
+  ASSERT_TRUE(WriteAtomically(first, old_log.text(), 0600).ok());
+  ASSERT_TRUE(WriteAtomically(second, log.text() + "part of one", 0600).ok());
+  ASSERT_TRUE(CutBehind(dir.path(), 8).ok());
+  EXPECT_EQ(*ReadFile(second), log.text() + "part of one") << "it may have been acknowledged";
+  ASSERT_TRUE(CutBehind(dir.path(), 6).ok());
+  EXPECT_EQ(*ReadFile(second), log.text().substr(0, log.ends()[0]));
+  ASSERT_TRUE(CutBehind(dir.path(), 4).ok());
+  EXPECT_EQ(*ReadFile(second), "");
+  EXPECT_EQ(*ReadFile(first), old_log.text());
+  EXPECT_EQ(CheckLogs(dir.path())->last_sequence, 4U);
+}
+
+TEST(LogCheckTest, AManifestMayOnlyEndUnreadBehindWhatWasAcknowledged) {
+  const testing::TempDir dir;
+  const std::string path = dir.path() + "/MANIFEST-000001";
+  LogWriter manifest;
+  for (const char* record : {"first", "second", "third"}) manifest.Add(record);
+  const auto check = [&](const std::string& text, std::uint64_t acknowledged) {
+    EXPECT_TRUE(WriteAtomically(path, text, 0600).ok());
+    return CheckManifest(path, acknowledged).ok();
+  };
+  const std::string& whole = manifest.text();
+  EXPECT_TRUE(check(whole, whole.size()));
+  EXPECT_FALSE(check(whole, whole.size() + 1));
+  std::string longer = whole;
+  longer[manifest.begins()[2] + 5] = 1;  // 256 bytes more than there are
+  EXPECT_FALSE(check(longer, whole.size()));
+  EXPECT_TRUE(check(longer, manifest.ends()[1])) << "a record that never ended";
+  longer = whole;
+  longer[manifest.begins()[1] + 5] = 1;
+  EXPECT_FALSE(check(longer, 0)) << "another follows";
 }
 
 }  // namespace

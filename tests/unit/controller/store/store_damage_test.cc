@@ -5,24 +5,30 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "controller/store/folder.h"
+#include "controller/store/log_check.h"
+#include "controller/store/mark.h"
 #include "controller/store/store.h"
 #include "lib/base/check.h"
 #include "lib/base/files.h"
 #include "lib/base/status.h"
 #include "tests/support/fault_file_system.h"
+#include "tests/support/patience.h"
 #include "tests/support/temp_dir.h"
 
 namespace tahoma::controller {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AnyOf;
 using testing::FaultFileSystem;
 using ::testing::HasSubstr;
 using testing::TempDir;
@@ -88,6 +94,19 @@ class StoreDamageTest : public ::testing::Test {
     EXPECT_TRUE(absl::IsDataLoss(opened.status())) << opened.status();
     EXPECT_THAT(opened.status().ToString(), HasSubstr(says));
     EXPECT_EQ(FilesOf(dir()), files) << "the folder was changed";
+  }
+
+  // Returns the keys that a start finds, or "refused": then or when they are read.
+  std::string Found(const Files& files) {
+    PutFiles(files);
+    auto opened = Store::Open(Options());
+    if (!opened.ok()) return "refused";
+    std::string keys;
+    const absl::Status read = (*opened)->Scan(Keyspace::kApi, "", "", [&](auto key, auto value) {
+      keys += std::string(key) + (value == "1" ? "" : "?");
+      return true;
+    });
+    return read.ok() ? keys : "refused";
   }
 
   TempDir temp_;
@@ -222,6 +241,75 @@ TEST_F(LeftTest, AManifestThatIsCutAnywhereIsNoticed) {
   }
 }
 
+// The places in a file of RocksDB's log form, shorter than a block, at which a record's header (a
+// checksum, the length and the type) has a byte.
+std::vector<std::size_t> HeaderBytes(std::string_view text) {
+  std::vector<std::size_t> bytes;
+  for (std::size_t at = 0; at < text.size();) {
+    for (std::size_t i = 0; i < 7; ++i) bytes.push_back(at + i);
+    at += 7 + static_cast<unsigned char>(text[at + 4]) +
+          256U * static_cast<unsigned char>(text[at + 5]);
+  }
+  return bytes;
+}
+
+// RocksDB takes a length that reaches behind the end for an unfinished record, and forgets all that
+// follows.
+TEST_F(LeftTest, NoBitOfTheManifestHidesWhatWasAcknowledged) {
+  const std::string name = "MANIFEST-" + fmt::format("{:06}", ManifestOf(dir())->manifest);
+  const std::string whole = left_.files.at(name);
+  const std::vector<std::size_t> headers = HeaderBytes(whole);
+  ASSERT_GT(headers.size(), 7U);
+  for (const bool marked : {true, false}) {
+    Files files = left_.files;
+    if (!marked) files.erase(kMarkName);
+    const std::size_t last = headers[headers.size() - 7];
+    for (const std::size_t at : headers) {
+      if (!marked && at >= last) continue;  // it may be a record that never ended
+      for (unsigned bit = 0; bit < 8; ++bit) {
+        files[name] = whole;
+        files[name][at] = static_cast<char>(whole[at] ^ static_cast<char>(1U << bit));
+        ExpectRefused(files, "cannot be read from byte");
+      }
+    }
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      if (!marked && at >= last) continue;
+      files[name] = whole;
+      files[name][at] = static_cast<char>(whole[at] ^ 0x10);
+      ExpectRefused(files, "cannot be read from byte");
+    }
+  }
+}
+
+TEST_F(LeftTest, NoBitOfALogsHeadersHidesWhatWasAcknowledged) {
+  const std::string whole = left_.files.at(left_.log);
+  for (const std::size_t at : HeaderBytes(whole)) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      Files files = left_.files;
+      files[left_.log][at] = static_cast<char>(whole[at] ^ static_cast<char>(1U << bit));
+      ExpectRefused(files, "");
+    }
+  }
+}
+
+TEST_F(LeftTest, NoBitOfCurrentOptionsOrATableHidesWhatWasAcknowledged) {
+  constexpr std::size_t kFooter = 53;
+  const std::string table = NameEnding(left_.files, ".sst");
+  for (const auto& [name, whole] : left_.files) {
+    const bool is_options = name.starts_with("OPTIONS-");
+    if (name != "CURRENT" && name != "IDENTITY" && name != table && !is_options) continue;
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      const bool every_bit = name == "CURRENT" || (name == table && at + kFooter >= whole.size());
+      if (!every_bit && at % (is_options ? 1009 : 5) != 0) continue;
+      for (unsigned bit = every_bit ? 0 : at % 8; bit < (every_bit ? 8 : at % 8 + 1); ++bit) {
+        Files files = left_.files;
+        files[name][at] = static_cast<char>(whole[at] ^ static_cast<char>(1U << bit));
+        EXPECT_THAT(Found(files), AnyOf("refused", "abcde")) << name << " " << at << " " << bit;
+      }
+    }
+  }
+}
+
 TEST_F(LeftTest, AnOlderStateOfTheFolderWithTheNewestMarkIsRefused) {
   PutFiles(left_.files);
   Open();
@@ -244,6 +332,26 @@ TEST_F(LeftTest, AMarkThatIsDamagedIsRefusedAndOneThatIsRemovedIsNot) {
   EXPECT_TRUE(store_->unmarked());
   Open();
   EXPECT_FALSE(store_->unmarked());
+}
+
+// The logs of what was written to a table are deleted: from then on the manifest must be whole.
+TEST_F(StoreDamageTest, TheMarkKnowsATableBeforeItsLogIsDeleted) {
+  StoreOptions options = Options();
+  options.single_threaded = false;
+  const auto store = *Store::Open(options);
+  for (int i = 0; i < 9; ++i) {
+    WriteBatch batch;
+    batch.Put(Keyspace::kApi, fmt::format("k{}", i), std::string(4U << 20U, 'x'));
+    ASSERT_TRUE(store->Commit(std::move(batch)).ok());
+  }
+  const auto is_noted = [&] {
+    const Files files = FilesOf(dir());
+    return !NameEnding(files, ".sst").empty() &&
+           (*ReadMark(dir()))->manifest_bytes == ManifestOf(dir())->manifest_bytes;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + testing::Patience(20);
+  while (!is_noted() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_TRUE(is_noted());
 }
 
 // ---- An empty folder ---------------------------------------------------------------------------

@@ -4,15 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "controller/store/mark.h"
 #include "controller/store/store.h"
 #include "lib/base/check.h"
+#include "lib/base/files.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "tests/support/fault_file_system.h"
@@ -84,7 +89,18 @@ struct Course {
 
 // For each write that can fail: what was acknowledged is exactly what there is, after the recovery
 // (of which every write may fail too), after more commits, and after a power cut and a new start.
-TEST(StoreRecoveryTest, ComesBackWithExactlyTheAcknowledgedCommitsWhereverTheDiskFails) {
+class StoreRecovery : public ::testing::TestWithParam<bool> {
+ protected:
+  // With little room the logs stay as they are.
+  static std::function<std::uint64_t()> Room() {
+    if (!GetParam()) return nullptr;
+    return [] { return 600UL << 10U; };
+  }
+};
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutRoom, StoreRecovery, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "LittleRoom" : "Room"; });
+
+TEST_P(StoreRecovery, ComesBackWithExactlyTheAcknowledgedCommitsWhereverTheDiskFails) {
   for (const auto failure :
        {FaultFileSystem::Failure::kWriteError, FaultFileSystem::Failure::kDiskFull}) {
     for (std::uint64_t fail_at = 0; fail_at < 4; ++fail_at) {
@@ -94,6 +110,9 @@ TEST(StoreRecoveryTest, ComesBackWithExactlyTheAcknowledgedCommitsWhereverTheDis
       Rng rng(fail_at + 1);
       Course run{{.dir = dir.path(), .file_system = disk, .single_threaded = true}, *disk, rng};
       auto store = *Store::Open(run.options);
+      store.reset();
+      run.options.free_bytes = Room();
+      store = *Store::Open(run.options);
       run.Commit(*store, 5);
       disk->FailAfter(fail_at, failure);
       run.Commit(*store, 8);
@@ -122,14 +141,17 @@ TEST(StoreRecoveryTest, ComesBackWithExactlyTheAcknowledgedCommitsWhereverTheDis
 
 // A crash between the failure and the end of the recovery: the commit that failed may be there or
 // not, as after any crash, and nothing else differs.
-TEST(StoreRecoveryTest, APowerCutInTheMiddleOfARecoveryKeepsWhatWasAcknowledged) {
+TEST_P(StoreRecovery, APowerCutInTheMiddleOfARecoveryKeepsWhatWasAcknowledged) {
   for (std::uint64_t crash_at = 0; crash_at < 40; crash_at += 2) {
     SCOPED_TRACE(crash_at);
     const TempDir dir;
     const auto disk = std::make_shared<FaultFileSystem>();
     Rng rng(crash_at + 1);
-    const StoreOptions options = {.dir = dir.path(), .file_system = disk, .single_threaded = true};
+    StoreOptions options = {.dir = dir.path(), .file_system = disk, .single_threaded = true};
     auto store = *Store::Open(options);
+    store.reset();
+    options.free_bytes = Room();
+    store = *Store::Open(options);
     ASSERT_TRUE(store->Commit(PutOf("before", "1")).ok());
     disk->FailAfter(rng.Below(2), FaultFileSystem::Failure::kWriteError);
     ASSERT_FALSE(store->Commit(PutOf("failed", "1")).ok());
@@ -144,6 +166,60 @@ TEST(StoreRecoveryTest, APowerCutInTheMiddleOfARecoveryKeepsWhatWasAcknowledged)
       EXPECT_FALSE(found.contains("failed"));
     }
   }
+}
+
+// Opened with little room again and again, a store keeps all its logs, and writes them to a table
+// when there is room.
+TEST(StoreRecoveryTest, KeepsItsLogsWhileThereIsLittleRoom) {
+  const TempDir dir;
+  std::uint64_t room = 1UL << 30U;
+  const StoreOptions options = {
+      .dir = dir.path(), .single_threaded = true, .free_bytes = [&] { return room; }};
+  const auto tables = [&] {
+    return std::count_if(std::filesystem::directory_iterator(dir.path()),
+                         std::filesystem::directory_iterator(),
+                         [](const auto& entry) { return entry.path().extension() == ".sst"; });
+  };
+  Content acknowledged;
+  auto store = *Store::Open(options);
+  store.reset();
+  const auto before = tables();
+  for (int i = 0; i < 5; ++i) {
+    room = 600UL << 10U;
+    auto opened = Store::Open(options);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    store = *std::move(opened);
+    EXPECT_EQ(ReadAll(*store), acknowledged);
+    const std::string key = fmt::format("k{}", i);
+    ASSERT_TRUE(store->Commit(PutOf(key, "1")).ok());
+    acknowledged[key] = "1";
+    store.reset();
+    EXPECT_EQ(tables(), before);
+  }
+  room = 400UL << 10U;
+  EXPECT_THAT(Store::Open(options).status().ToString(), HasSubstr("no space left"));
+  room = 1UL << 30U;
+  store = *Store::Open(options);
+  EXPECT_EQ(ReadAll(*store), acknowledged);
+  EXPECT_GT(tables(), before);
+}
+
+// The mark says that less was acknowledged than the log has: the rest may not be on disk, and needs
+// a table.
+TEST(StoreRecoveryTest, DoesNotBuildOnALogThatMayNotBeOnDisk) {
+  const TempDir dir;
+  std::uint64_t room = 1UL << 30U;
+  const StoreOptions options = {
+      .dir = dir.path(), .single_threaded = true, .free_bytes = [&] { return room; }};
+  auto store = *Store::Open(options);
+  const std::string mark = *ReadFile(dir.path() + "/" + kMarkName);
+  ASSERT_TRUE(store->Commit(PutOf("a", "1")).ok());
+  store.reset();
+  ASSERT_TRUE(WriteAtomically(dir.path() + "/" + kMarkName, mark, 0600).ok());
+  room = 600UL << 10U;
+  EXPECT_THAT(Store::Open(options).status().ToString(), HasSubstr("no space left"));
+  room = 1UL << 30U;
+  EXPECT_EQ(ReadAll(**Store::Open(options)), (Content{{"a", "1"}}));
 }
 
 TEST(StoreRecoveryTest, ComesBackByItselfWhenTheDiskDoesAndSaysSo) {

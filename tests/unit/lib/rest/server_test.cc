@@ -70,6 +70,20 @@ TEST_F(ServerTest, WhatIsNotThereIsAProblem) {
   }
 }
 
+TEST_F(ServerTest, ABodyOfAMethodThatTakesNoneIsRefusedAfterTheMethod) {
+  Serve();
+  Start();
+  const std::string body = " HTTP/1.1\r\nContent-Length: 2\r\n\r\nab";
+  const std::string other = Ask("GET /v1/echo" + body);
+  EXPECT_TRUE(other.starts_with("HTTP/1.1 405 ")) << other;
+  EXPECT_TRUE(Has(other, "Allow: POST\r\n")) << other;
+  EXPECT_TRUE(Has(other, "Connection: close\r\n")) << "the body is not read";
+  const std::string own = Ask("GET /v1/gangs/a" + body);
+  EXPECT_TRUE(own.starts_with("HTTP/1.1 400 ")) << own;
+  EXPECT_TRUE(Has(own, "GET takes no body")) << own;
+  EXPECT_TRUE(Ask("GET /v1/none" + body).starts_with("HTTP/1.1 400 "));
+}
+
 TEST_F(ServerTest, AnEncodedSlashIsRefusedByRoutesAndLeftToTheRawHandler) {
   Serve();
   Start();

@@ -228,6 +228,66 @@ TEST_F(NodeControllersTest, PodsOfADeletedNodeGoAfterAWhile) {
 
 // Nothing but the threads makes the claims, and nothing but the pods' own events is waited for:
 // a loaded machine only makes it longer, and the runner ends a test that hangs.
+// kube-apiserver's --event-ttl.
+TEST_F(ControllersTest, AnEventGoesAnHourAfterItWasLastWrittenAndWatchersSeeIt) {
+  const std::string events = "/api/v1/namespaces/default/events";
+  const auto make = [&](const std::string& name) {
+    Call("POST", events,
+         {{"metadata", {{"name", name}}},
+          {"involvedObject", {{"kind", "Pod"}, {"namespace", "default"}, {"name", "p"}}}});
+    ASSERT_EQ(status_, 201);
+  };
+  make("old");
+  make("repeated");
+  Step();
+  clock_.Advance(std::chrono::minutes(40));
+  Call("PATCH", events + "/repeated", {{"count", 2}}, "application/merge-patch+json");
+  EXPECT_EQ(status_, 200);
+  Step();
+  clock_.Advance(std::chrono::minutes(19));
+  Step();
+  EXPECT_TRUE(Exists(events + "/old"));
+  const std::int64_t before = server_->objects().version();
+  clock_.Advance(std::chrono::minutes(2));
+  Step();
+  EXPECT_FALSE(Exists(events + "/old"));
+  EXPECT_TRUE(Exists(events + "/repeated"));
+  const auto seen = server_->objects().Next({"", "events"}, before, 10, {});
+  ASSERT_TRUE(seen.ok());
+  ASSERT_EQ(seen->events.size(), 1U);
+  EXPECT_EQ(seen->events[0]->type, Event::Type::kDeleted);
+  clock_.Advance(std::chrono::minutes(40));
+  Step();
+  EXPECT_FALSE(Exists(events + "/repeated"));
+}
+
+TEST_F(ControllersTest, ARestartKnowsHowOldEventsAreAndNoTimeThatAClientWritesKeepsOne) {
+  const std::string events = "/apis/events.k8s.io/v1/namespaces/default/events";
+  Call("POST", events,
+       {{"metadata",
+         {{"name", "e"},
+          {"managedFields", Json::array({{{"manager", "m"},
+                                          {"operation", "Update"},
+                                          {"apiVersion", "events.k8s.io/v1"},
+                                          {"time", "2099-01-01T00:00:00Z"},
+                                          {"fieldsType", "FieldsV1"},
+                                          {"fieldsV1", {{"f:note", Json::object()}}}}})}}},
+        {"eventTime", "2026-01-01T00:00:00.000000Z"},
+        {"reportingController", "c"},
+        {"reportingInstance", "i"},
+        {"action", "a"},
+        {"reason", "r"},
+        {"type", "Normal"}});
+  ASSERT_EQ(status_, 201);
+  clock_.Advance(std::chrono::minutes(50));
+  Restart();
+  Step();
+  EXPECT_TRUE(Exists(events + "/e"));
+  clock_.Advance(std::chrono::minutes(11));
+  Step();
+  EXPECT_FALSE(Exists(events + "/e"));
+}
+
 TEST_F(ControllersTest, ThreadsDoTheSameWithoutSteps) {
   MakeTemplate("t");
   const SystemClock clock;

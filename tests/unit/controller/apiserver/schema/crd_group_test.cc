@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/api_fixture.h"
 
@@ -178,6 +180,67 @@ TEST_F(CrdGroupTest, NamesAndVersionsAreLabelsThatBeginWithALetter) {
 }
 
 // An earlier version took it: the server starts, serves the rest, and lets it be deleted.
+// Objects lie under these: another name or scope would hide them all.
+TEST_F(CrdGroupTest, ScopeKindGroupAndPluralAreImmutable) {
+  const std::string crd = kCrds + "/gangs.tahoma.dev";
+  const std::string gangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
+  ASSERT_EQ(Call("POST", gangs, GangOf("train")).status, 201);
+  for (const auto& [field, patch] : std::vector<std::pair<std::string, Json>>{
+           {"spec.scope", {{"scope", "Cluster"}}},
+           {"spec.names.kind", {{"names", {{"kind", "X"}}}}},
+           {"spec.names.plural", {{"names", {{"plural", "x"}}}}},
+           {"spec.group", {{"group", "example.com"}}}}) {
+    const Answer refused = Patch(crd, "merge-patch+json", {{"spec", patch}});
+    EXPECT_EQ(refused.status, 422) << field;
+    EXPECT_THAT(refused.message(), HasSubstr(field + ": Invalid value: ")) << field;
+    EXPECT_THAT(refused.message(), HasSubstr(": field is immutable")) << field;
+    EXPECT_EQ(Call("GET", gangs + "/train").status, 200) << field;
+  }
+  EXPECT_EQ(Patch(crd, "merge-patch+json", {{"spec", {{"names", {{"shortNames", {"g"}}}}}}}).status,
+            200);
+}
+
+TEST_F(CrdGroupTest, AVersionInWhichObjectsWereStoredStays) {
+  Json crd = CrdOf("example.com", "things", "Thing");
+  ASSERT_EQ(Call("POST", kCrds, crd).status, 201);
+  const std::string path = kCrds + "/things.example.com";
+  Json second = crd["spec"]["versions"][0];
+  second["name"] = "v2";
+  Json both = {crd["spec"]["versions"][0], second};
+  both[0]["storage"] = false;
+  const Answer moved = Patch(path, "merge-patch+json", {{"spec", {{"versions", both}}}});
+  ASSERT_EQ(moved.status, 200) << moved.text;
+  EXPECT_EQ(moved.body["status"]["storedVersions"], (Json{"v1", "v2"}));
+  const Json only = {{"spec", {{"versions", {second}}}}};
+  const Answer refused = Patch(path, "merge-patch+json", only);
+  EXPECT_EQ(refused.status, 422);
+  EXPECT_THAT(refused.message(),
+              HasSubstr("status.storedVersions[0]: Invalid value: \"v1\": missing "
+                        "from spec.versions; v1 was previously a storage"));
+  const auto say = [&](const Json& stored) {
+    return Patch(path + "/status", "merge-patch+json", {{"status", {{"storedVersions", stored}}}});
+  };
+  EXPECT_THAT(say(Json::array()).message(), HasSubstr("must have at least one stored version"));
+  EXPECT_THAT(say({"v1"}).message(), HasSubstr("must have the storage version v2"));
+  EXPECT_EQ(say({"v2"}).status, 200);
+  EXPECT_EQ(Patch(path, "merge-patch+json", only).status, 200);
+}
+
+// An earlier version of the program let the scope be changed, and put it back at a start.
+TEST_F(CrdGroupTest, OneOfOursWhoseScopeWasChangedIsPutRightAtAStart) {
+  const std::string gangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
+  ASSERT_EQ(Call("POST", gangs, GangOf("train")).status, 201);
+  const std::string key = "o/apiextensions.k8s.io/customresourcedefinitions//gangs.tahoma.dev";
+  Json stored = ParseJson(*store_->Get(Keyspace::kApi, key));
+  stored["spec"]["scope"] = "Cluster";
+  WriteBatch batch;
+  batch.Put(Keyspace::kApi, key, stored.dump());
+  ASSERT_TRUE(store_->Commit(std::move(batch)).ok());
+  Restart();
+  EXPECT_EQ(Call("GET", gangs + "/train").status, 200);
+  EXPECT_EQ(Call("GET", kCrds + "/gangs.tahoma.dev").body["spec"]["scope"], "Namespaced");
+}
+
 TEST_F(CrdGroupTest, OneThatWasStoredBeforeIsNotServedAndCanBeDeleted) {
   ASSERT_EQ(Call("POST", kPods, PodOf("p")).status, 201);
   Json stored = CrdOf("core", "pods", "Pod");

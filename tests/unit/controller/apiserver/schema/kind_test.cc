@@ -47,6 +47,7 @@ TEST(KindTableTest, EveryBuiltInKindHasASchemaOfAnObject) {
                                           "serviceaccounts",
                                           "services",
                                           "leases",
+                                          "priorityclasses",
                                           "resourceslices",
                                           "resourceclaims",
                                           "resourceclaimtemplates",
@@ -71,7 +72,7 @@ TEST(KindTableTest, KindsAreSortedWithCoreFirst) {
   const auto kinds = KindRegistry().Snapshot();
   EXPECT_EQ(kinds->kinds().front()->group, "");
   EXPECT_EQ(kinds->kinds().front()->plural, "componentstatuses");
-  EXPECT_EQ(kinds->kinds().back()->group, "resource.k8s.io");
+  EXPECT_EQ(kinds->kinds().back()->group, "scheduling.k8s.io");
 }
 
 TEST(KindRegistryTest, ACrdAddsAKindAndRemovingItTakesItAway) {

@@ -126,6 +126,36 @@ INSTANTIATE_TEST_SUITE_P(
                    {"spec.containers[0].resources.claims[0]: Not found: \"c\": must be one of "
                     "the names in pod.spec.resourceClaims which is empty"}},
         CreateCase{"pods",
+                   R"({"spec": {"containers": [{"name": "a", "image": "i",
+                     "resources": {"requests": {"aws.amazon.com/neuron": "1", "cpu": "1"}}}]}})",
+                   {"spec.containers[0].resources.limits: Required value: Limit must be set for "
+                    "non overcommitable resources"}},
+        CreateCase{"pods",
+                   R"({"spec": {"initContainers": [{"name": "a", "image": "i",
+                     "resources": {"requests": {"hugepages-2Mi": "2Mi"}}}],
+                     "containers": [{"name": "b", "image": "i"}]}})",
+                   {"spec.initContainers[0].resources.limits: Required value: Limit must be set "
+                    "for non overcommitable resources"}},
+        CreateCase{"pods",
+                   R"({"spec": {"containers": [{"name": "a", "image": "i",
+                     "resources": {"requests": {"aws.amazon.com/neuron": "1"},
+                                   "limits": {"aws.amazon.com/neuron": "2"}}}]}})",
+                   {"spec.containers[0].resources.requests: Invalid value: \"1\": must be equal to "
+                    "aws.amazon.com/neuron limit of 2"}},
+        CreateCase{"pods",
+                   R"({"spec": {"containers": [{"name": "a", "image": "i",
+                     "resources": {"requests": {"aws.amazon.com/neuron": "500m"},
+                                   "limits": {"aws.amazon.com/neuron": "500m"}}}]}})",
+                   {"spec.containers[0].resources.limits[aws.amazon.com/neuron]: Invalid value: "
+                    "\"500m\": must be an integer",
+                    "spec.containers[0].resources.requests[aws.amazon.com/neuron]: Invalid value: "
+                    "\"500m\": must be an integer"}},
+        CreateCase{"pods",
+                   R"({"spec": {"containers": [{"name": "a", "image": "i",
+                     "resources": {"requests": {"cpu": "1", "aws.amazon.com/neuron": "2"},
+                                   "limits": {"cpu": "2", "aws.amazon.com/neuron": "2"}}}]}})",
+                   {}},
+        CreateCase{"pods",
                    R"({"spec": {"containers": [{"name": "a", "image": "i"}],
                      "resourceClaims": [{"name": "c"}]}})",
                    {"spec.resourceClaims[0]: Invalid value: {\"name\":\"c\"}: must specify one of: "

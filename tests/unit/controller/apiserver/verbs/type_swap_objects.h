@@ -45,7 +45,7 @@ inline constexpr char kSwapPod[] = R"({
     "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u",
                          "controller": true, "blockOwnerDeletion": true}]},
   "spec": {
-    "schedulerName": "tahoma", "nodeName": "n1", "priority": 5,
+    "schedulerName": "tahoma", "nodeName": "n1", "priority": 0,
     "terminationGracePeriodSeconds": 3,
     "nodeSelector": {"a": "b"},
     "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
