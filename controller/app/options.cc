@@ -47,8 +47,8 @@ config::Spec DeclareOptions(Options& options) {
               "file that receives a kubeconfig for the standalone API");
   spec.String("portFile", &options.port_file, "file that receives the bound addresses as YAML");
   spec.String("nodeTokenFile", &options.node_token_file,
-              "standalone: bearer token for the logs of nodes on loopback "
-              "(their podRunner.logTokenFile)");
+              "standalone: secret of which the token for each node's logs is derived "
+              "(docs/formats/config.md#nodetokenfile)");
   spec.String("tokenFile", &options.token_file,
               "bearer token of \"admin\", who may do everything on both APIs");
   spec.String("identityFile", &options.identity_file,

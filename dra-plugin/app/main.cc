@@ -94,6 +94,8 @@ absl::StatusOr<std::unique_ptr<rest::Server>> ServeMetrics(const Settings& setti
   if (settings.metrics_address.empty()) return std::unique_ptr<rest::Server>();
   auto server = std::make_unique<rest::Server>(
       rest::ServerOptions{.address = settings.metrics_address,
+                          .max_body_bytes = 1 << 10,  // nobody has one to send
+                          .max_header_bytes = 16 << 10,
                           .max_threads = 4,
                           .reserved_threads = 2,
                           .max_connections = 64,

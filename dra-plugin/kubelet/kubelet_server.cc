@@ -36,6 +36,8 @@ constexpr std::int64_t kHealthTimeoutSeconds = 30;
 constexpr int kMaxThreads = 64;
 constexpr int kPollMs = 3'600'000;
 constexpr std::int64_t kStopGraceSeconds = 5;
+// A request names the claims of one pod, with some hundred bytes each.
+constexpr int kMaxRequestBytes = 1 << 20;
 
 // A text as protobuf takes it. Of an answer with a byte that is not UTF-8, such as from a proxy's
 // page of errors, the kubelet would read nothing at all.
@@ -316,6 +318,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(const std::string& path,
   grpc::ResourceQuota quota("kubelet");
   quota.SetMaxThreads(kMaxThreads);
   builder.SetResourceQuota(quota);
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
@@ -325,6 +328,11 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(const std::string& path,
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return Unavailable("{}: cannot listen on the socket", path);
+  // Whoever connects is believed to be the kubelet, so nobody else may: before the mode is set, the
+  // umask and the folders keep others out.
+  if (chmod(path.c_str(), 0600) != 0) {
+    return Unavailable("{}: the socket cannot be closed to other users", path);
+  }
   return server;
 }
 

@@ -9,6 +9,9 @@
 // Registration on another, started in that order (docs/reference/kubernetes-dra.md#registration,
 // #prepare-and-unprepare, #health).
 //
+// Both sockets are open to root and the plugin's own user only: whoever connects is believed to be
+// the kubelet.
+//
 // Scope: gRPC in, DriverCalls out. A claim's problem becomes the claim's error in the answer, never
 // a failed RPC; before that a call is repeated for some seconds while what it needs is away.
 //

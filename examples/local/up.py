@@ -19,6 +19,7 @@ as you do.
 
 import argparse
 import hashlib
+import hmac
 import json
 import os
 import pathlib
@@ -118,6 +119,13 @@ def token_file(path):
     return path if path.exists() else write_private(path, secrets.token_hex(16) + "\n")
 
 
+def log_token_file(directory, node):
+    """The token that the node's log server takes: the controller derives it of its secret and the node's name."""
+    secret = token_file(directory / "node-logs.secret").read_bytes().strip()
+    token = hmac.new(secret, f"node-logs/{node['name']}".encode(), hashlib.sha256).hexdigest()
+    return write_private(short(directory, node["name"]) / "logs.token", token + "\n")
+
+
 def certificate(directory):
     """The files of a certificate for loopback and of its key, made at the first start."""
     cert, key = directory / "tls.crt", directory / "tls.key"
@@ -192,7 +200,7 @@ def pod_runner_config(args, directory, node, kubeconfig, pods):
         **kubelet_folders(args, directory, node),
         "podsDir": str(pods),
         "podUser": "own" if os.geteuid() == 0 else "same",
-        "logTokenFile": "" if cluster else str(token_file(directory / "node-logs.token")),
+        "logTokenFile": "" if cluster else str(log_token_file(directory, node)),
         "logTls": cluster,  # kube-apiserver wants TLS of kubelets, the standalone API does not
         "images": {
             "tahoma.dev/workload:v1": {"commands": {**programs, **shell}},
@@ -288,7 +296,7 @@ def start_controller(args, directory, topology):
         cert, key = certificate(directory)
         config.update(tlsCertFile=str(cert), tlsKeyFile=str(key))
         config.update(standalone=True, listenAddress="127.0.0.1:0",
-                      nodeTokenFile=str(token_file(directory / "node-logs.token")),
+                      nodeTokenFile=str(token_file(directory / "node-logs.secret")),
                       tokenFile=str(token_file(directory / "admin.token")),
                       accessKeyFile=str(access_key(directory)),
                       writeKubeconfig=str(directory / "kubeconfig"))

@@ -159,7 +159,77 @@ class TlsStream final : public httplib::Stream {
   std::string out_;  // not sent yet
 };
 
-class TlsClient final : public httplib::SSLClient {
+// Bounds what httplib keeps of an answer beside its content: it would keep a head without end.
+// Counts the bytes that are read until it is told that they were content.
+class Framing {
+ public:
+  // Begins another answer.
+  void Begin(std::size_t most) {
+    most_ = most;
+    bytes_ = 0;
+  }
+  // Whether so many bytes more are too many.
+  bool Add(std::size_t bytes) {
+    bytes_ += bytes;
+    return bytes_ > most_;
+  }
+  void IsContent() { bytes_ = 0; }
+  bool too_large() const { return bytes_ > most_; }
+
+ private:
+  std::size_t most_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+// A stream that ends where its framing gets too large.
+class BoundedStream final : public httplib::Stream {
+ public:
+  BoundedStream(httplib::Stream& stream, Framing& framing) : stream_(stream), framing_(framing) {}
+
+  bool is_readable() const override { return stream_.is_readable(); }
+  bool is_writable() const override { return stream_.is_writable(); }
+  ssize_t read(char* bytes, std::size_t size) override {
+    const ssize_t count = stream_.read(bytes, size);
+    return count > 0 && framing_.Add(static_cast<std::size_t>(count)) ? -1 : count;
+  }
+  ssize_t write(const char* bytes, std::size_t size) override { return stream_.write(bytes, size); }
+  void get_remote_ip_and_port(std::string& ip, int& port) const override {
+    stream_.get_remote_ip_and_port(ip, port);
+  }
+  void get_local_ip_and_port(std::string& ip, int& port) const override {
+    stream_.get_local_ip_and_port(ip, port);
+  }
+  socket_t socket() const override { return stream_.socket(); }
+
+ private:
+  httplib::Stream& stream_;
+  Framing& framing_;
+};
+
+// A client of either kind below; the framing is of the answer that it receives.
+class BoundedClient {
+ public:
+  virtual ~BoundedClient() = default;
+  Framing framing;
+};
+
+class PlainClient final : public httplib::ClientImpl, public BoundedClient {
+ public:
+  using httplib::ClientImpl::ClientImpl;
+
+ private:
+  bool process_socket(const Socket& socket,
+                      std::function<bool(httplib::Stream&)> callback) override {
+    return httplib::detail::process_client_socket(
+        socket.sock, read_timeout_sec_, read_timeout_usec_, write_timeout_sec_, write_timeout_usec_,
+        [&](httplib::Stream& stream) {
+          BoundedStream bounded(stream, framing);
+          return callback(bounded);
+        });
+  }
+};
+
+class TlsClient final : public httplib::SSLClient, public BoundedClient {
  public:
   using httplib::SSLClient::SSLClient;
 
@@ -171,8 +241,9 @@ class TlsClient final : public httplib::SSLClient {
     };
     TlsStream stream(socket.sock, socket.ssl, milliseconds(read_timeout_sec_, read_timeout_usec_),
                      milliseconds(write_timeout_sec_, write_timeout_usec_));
+    BoundedStream bounded(stream, framing);
     // What comes after an answer would be taken for the next one.
-    return callback(stream) && stream.is_drained();
+    return callback(bounded) && stream.is_drained();
   }
 };
 
@@ -295,8 +366,11 @@ class HttpTransport::Impl {
       : access_(std::move(access)), limits_(limits), endpoint_(std::move(endpoint)) {}
 
   absl::Status Prepare();
+  // `pieces` and `status` may be null.
   absl::StatusOr<Response> Perform(const Request& request, std::chrono::milliseconds idle,
-                                   const LineSink* sink);
+                                   const PieceSink* pieces, const StatusSink* status_sink);
+  absl::StatusOr<Response> Stream(const Request& request, std::chrono::milliseconds idle,
+                                  const LineSink& sink);
   void Shutdown();
   const HttpLimits& limits() const { return limits_; }
 
@@ -362,7 +436,7 @@ HttpTransport::Impl::ClientPtr HttpTransport::Impl::Make() const {
     ssl->enable_server_certificate_verification(!access_.insecure_skip_tls_verify);
     client = std::move(ssl);
   } else {
-    client = std::make_unique<httplib::ClientImpl>(endpoint_.host, endpoint_.port);
+    client = std::make_unique<PlainClient>(endpoint_.host, endpoint_.port);
   }
   client->set_keep_alive(true);
   client->set_tcp_nodelay(true);
@@ -451,28 +525,36 @@ absl::StatusOr<httplib::Request> HttpTransport::Impl::Prepare(const Request& req
 
 absl::StatusOr<Response> HttpTransport::Impl::Perform(const Request& request,
                                                       std::chrono::milliseconds idle,
-                                                      const LineSink* sink) {
+                                                      const PieceSink* pieces,
+                                                      const StatusSink* status_sink) {
   TAHOMA_ASSIGN_OR_RETURN(httplib::Request out, Prepare(request));
   TAHOMA_ASSIGN_OR_RETURN(ClientPtr client, Borrow());
   const auto [seconds, micros] = Split(idle);
   client->set_read_timeout(seconds, micros);
   client->set_write_timeout(seconds, micros);
+  Framing& framing = dynamic_cast<BoundedClient&>(*client).framing;
+  framing.Begin(limits_.max_framing_bytes);
 
   int status = 0;
   std::string body;
   bool too_large = false;
-  const LineSink no_sink = [](std::string_view) { return true; };
-  LineSplitter lines(sink != nullptr ? *sink : no_sink, limits_.max_line_bytes);
+  bool enough = false;
   auto last_byte = Now();
   out.response_handler = [&](const httplib::Response& head) {
     status = head.status;
     last_byte = Now();
+    framing.IsContent();
+    if (status_sink != nullptr) (*status_sink)(status);
     // A request that was about to connect when stop() was called is not ended by it.
     return !shut_down_;
   };
   out.content_receiver = [&](const char* bytes, std::size_t size, std::uint64_t, std::uint64_t) {
     last_byte = Now();
-    if (sink != nullptr && status == 200) return lines.Add({bytes, size});
+    framing.IsContent();
+    if (pieces != nullptr && status == 200) {
+      enough = !(*pieces)({bytes, size});
+      return !enough;
+    }
     body.append(bytes, size);
     too_large = body.size() > limits_.max_body_bytes;
     return !too_large;
@@ -481,25 +563,43 @@ absl::StatusOr<Response> HttpTransport::Impl::Perform(const Request& request,
   httplib::Error error = httplib::Error::Success;
   const bool done = client->send(out, in, error);
   const bool timed_out = Now() - last_byte >= idle;
+  const bool endless = framing.too_large();
   Return(std::move(client), done);
 
   if (too_large) {
     return ResourceExhausted("{}: the answer is larger than {} bytes", access_.server,
                              limits_.max_body_bytes);
   }
-  if (lines.too_long) {
-    return ResourceExhausted("{}: a line of the stream is larger than {} bytes", access_.server,
-                             limits_.max_line_bytes);
+  if (endless) {
+    return ResourceExhausted("{}: the answer has more than {} bytes that are no content",
+                             access_.server, limits_.max_framing_bytes);
   }
-  const bool stream_ended = sink != nullptr && status == 200 && (lines.enough || timed_out);
-  if (!done && !stream_ended) return ErrorOf(error, access_.server, timed_out);
-  if (done && !lines.is_whole()) {
-    return Unavailable("{}: the stream ended within a line", access_.server);
-  }
+  if (!done && !enough) return ErrorOf(error, access_.server, timed_out);
   Response response = Convert(in);
   response.status = status;
   response.body = std::move(body);
   return response;
+}
+
+absl::StatusOr<Response> HttpTransport::Impl::Stream(const Request& request,
+                                                     std::chrono::milliseconds idle,
+                                                     const LineSink& sink) {
+  LineSplitter lines(sink, limits_.max_line_bytes);
+  int status = 0;
+  const StatusSink note = [&](int answered) { status = answered; };
+  const PieceSink pieces = [&](std::string_view piece) { return lines.Add(piece); };
+  absl::StatusOr<Response> answer = Perform(request, idle, &pieces, &note);
+  if (lines.too_long) {
+    return ResourceExhausted("{}: a line of the stream is larger than {} bytes", access_.server,
+                             limits_.max_line_bytes);
+  }
+  if (absl::IsDeadlineExceeded(answer.status()) && status == 200) {
+    return Response{.status = status};  // silence ends a stream as its server does
+  }
+  if (answer.ok() && !lines.enough && !lines.is_whole()) {
+    return Unavailable("{}: the stream ended within a line", access_.server);
+  }
+  return answer;
 }
 
 HttpTransport::HttpTransport(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -524,12 +624,18 @@ absl::StatusOr<std::unique_ptr<HttpTransport>> HttpTransport::Create(
 }
 
 absl::StatusOr<Response> HttpTransport::Send(const Request& request) {
-  return impl_->Perform(request, impl_->limits().request_timeout, nullptr);
+  return impl_->Perform(request, impl_->limits().request_timeout, nullptr, nullptr);
 }
 
 absl::StatusOr<Response> HttpTransport::Stream(const Request& request, const LineSink& sink,
                                                std::chrono::milliseconds idle_timeout) {
-  return impl_->Perform(request, idle_timeout, &sink);
+  return impl_->Stream(request, idle_timeout, sink);
+}
+
+absl::StatusOr<Response> HttpTransport::Download(const Request& request, const StatusSink& status,
+                                                 const PieceSink& pieces,
+                                                 std::chrono::milliseconds idle_timeout) {
+  return impl_->Perform(request, idle_timeout, &pieces, &status);
 }
 
 void HttpTransport::Shutdown() { impl_->Shutdown(); }

@@ -4,6 +4,11 @@
 //       {.server = "https://10.0.0.1:6443", .ca_pem = ca, .token_file = "/var/run/…/token"});
 //   (*transport)->Send({.method = "GET", .target = "/version"});
 //
+// An answer of which no more than a piece should be held is downloaded.
+//
+//   (*transport)->Download({.target = "/logs"}, [&](int code) { status = code; },
+//                          [&](std::string_view piece) { return Print(piece); }, 60s);
+//
 // Connections are kept and used again, at most `max_idle_connections` of them. An answer that did
 // not arrive whole is kUnavailable. A token file is read again when it changes; while
 // it is empty the last token serves.
@@ -43,8 +48,15 @@ struct HttpLimits {
   std::chrono::milliseconds request_timeout = std::chrono::seconds(60);  // without any byte
   std::size_t max_body_bytes = 256 << 20;
   std::size_t max_line_bytes = 8 << 20;
+  // Of an answer all that is no content: its head, and the lines between chunks.
+  std::size_t max_framing_bytes = 1 << 20;
   std::size_t max_idle_connections = 32;
 };
+
+// Learns the status of an answer before any of its content.
+using StatusSink = std::function<void(int status)>;
+// Receives the content of an answer as it comes. Returning false ends it.
+using PieceSink = std::function<bool(std::string_view piece)>;
 
 class HttpTransport final : public Transport {
  public:
@@ -58,6 +70,14 @@ class HttpTransport final : public Transport {
   absl::StatusOr<Response> Send(const Request& request) override;
   absl::StatusOr<Response> Stream(const Request& request, const LineSink& sink,
                                   std::chrono::milliseconds idle_timeout) override;
+
+  // Sends a request whose answer may be of any length. When the status is 200 its content goes to
+  // `pieces`, a few KiB at a time, and no more is read while that runs; otherwise it is in
+  // Response::body. `status` is called before. kUnavailable when the content breaks off,
+  // kDeadlineExceeded when nothing at all arrived for `idle_timeout`.
+  absl::StatusOr<Response> Download(const Request& request, const StatusSink& status,
+                                    const PieceSink& pieces,
+                                    std::chrono::milliseconds idle_timeout);
 
   // Ends all requests and streams with kUnavailable, and refuses further ones.
   void Shutdown();

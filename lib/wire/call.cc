@@ -56,7 +56,7 @@ absl::StatusOr<NumberedRequest> DecodeRequest(Frame frame) {
   return out;
 }
 
-absl::StatusOr<Frame> EncodeReply(std::uint64_t id, const absl::StatusOr<Reply>& reply) {
+absl::StatusOr<Frame> EncodeReply(std::uint64_t id, absl::StatusOr<Reply> reply) {
   json header = {{"id", id}};
   if (!reply.ok()) {
     header["error"] = {{"code", CodeName(reply.status().code())},
@@ -66,7 +66,7 @@ absl::StatusOr<Frame> EncodeReply(std::uint64_t id, const absl::StatusOr<Reply>&
   TAHOMA_ASSIGN_OR_RETURN(json result, ReadJson(reply->result, "result"));
   TAHOMA_RETURN_IF_ERROR(CheckObject(&result, "result"));
   header["result"] = std::move(result);
-  return Frame{.header = Dump(header), .payload = reply->payload};
+  return Frame{.header = Dump(header), .payload = std::move(reply->payload)};
 }
 
 absl::StatusOr<Reply> DecodeReply(std::uint64_t id, Frame frame) {

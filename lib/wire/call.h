@@ -45,7 +45,7 @@ struct NumberedRequest {
 
 absl::StatusOr<Frame> EncodeRequest(std::uint64_t id, const Request& request);
 absl::StatusOr<NumberedRequest> DecodeRequest(Frame frame);
-absl::StatusOr<Frame> EncodeReply(std::uint64_t id, const absl::StatusOr<Reply>& reply);
+absl::StatusOr<Frame> EncodeReply(std::uint64_t id, absl::StatusOr<Reply> reply);
 // Returns the server's reply or error to call `id`. kInternal when the frame answers another call,
 // kInvalidArgument when it is no reply.
 absl::StatusOr<Reply> DecodeReply(std::uint64_t id, Frame frame);

@@ -21,14 +21,14 @@ std::uint64_t GetLittleEndian(std::string_view bytes) {
   return value;
 }
 
-absl::Status CheckLengths(std::size_t header_bytes, std::size_t payload_bytes) {
-  if (header_bytes > kMaxHeaderBytes) {
+absl::Status CheckLengths(const FramePrefix& prefix, const FrameBounds& bounds) {
+  if (prefix.header_bytes > bounds.header_bytes) {
     return InvalidArgument("wire: the frame's header has {} bytes; at most {} are allowed",
-                           header_bytes, kMaxHeaderBytes);
+                           prefix.header_bytes, bounds.header_bytes);
   }
-  if (payload_bytes > kMaxPayloadBytes) {
+  if (prefix.payload_bytes > bounds.payload_bytes) {
     return InvalidArgument("wire: the frame's payload has {} bytes; at most {} are allowed",
-                           payload_bytes, kMaxPayloadBytes);
+                           prefix.payload_bytes, bounds.payload_bytes);
   }
   return absl::OkStatus();
 }
@@ -36,7 +36,8 @@ absl::Status CheckLengths(std::size_t header_bytes, std::size_t payload_bytes) {
 }  // namespace
 
 absl::StatusOr<std::string> EncodePrefix(const Frame& frame) {
-  TAHOMA_RETURN_IF_ERROR(CheckLengths(frame.header.size(), frame.payload.size()));
+  TAHOMA_RETURN_IF_ERROR(CheckLengths(
+      {.header_bytes = frame.header.size(), .payload_bytes = frame.payload.size()}, {}));
   std::string out(kMagic);
   PutLittleEndian(out, kVersion, 2);
   PutLittleEndian(out, 0, 2);
@@ -45,7 +46,7 @@ absl::StatusOr<std::string> EncodePrefix(const Frame& frame) {
   return out;
 }
 
-absl::StatusOr<FramePrefix> DecodePrefix(std::string_view bytes) {
+absl::StatusOr<FramePrefix> DecodePrefix(std::string_view bytes, const FrameBounds& bounds) {
   TAHOMA_CHECK(bytes.size() >= kPrefixBytes);
   if (bytes.substr(0, 4) != kMagic) {
     return InvalidArgument("wire: a frame begins with bytes {}; expected 5441484f (\"TAHO\")",
@@ -62,7 +63,7 @@ absl::StatusOr<FramePrefix> DecodePrefix(std::string_view bytes) {
   }
   const FramePrefix prefix = {.header_bytes = GetLittleEndian(bytes.substr(8, 4)),
                               .payload_bytes = GetLittleEndian(bytes.substr(12, 4))};
-  TAHOMA_RETURN_IF_ERROR(CheckLengths(prefix.header_bytes, prefix.payload_bytes));
+  TAHOMA_RETURN_IF_ERROR(CheckLengths(prefix, bounds));
   return prefix;
 }
 

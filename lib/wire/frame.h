@@ -32,6 +32,12 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
+// The most that a receiver takes of one frame: the format's own bounds, or narrower ones.
+struct FrameBounds {
+  std::size_t header_bytes = kMaxHeaderBytes;
+  std::size_t payload_bytes = kMaxPayloadBytes;
+};
+
 // The lengths that the first kPrefixBytes of a frame announce.
 struct FramePrefix {
   std::size_t header_bytes = 0;
@@ -44,7 +50,7 @@ absl::StatusOr<std::string> EncodePrefix(const Frame& frame);
 // Reads a prefix from `bytes`, which must hold at least kPrefixBytes. kInvalidArgument names the
 // field that is wrong: magic, version, reserved, or a length over its bound. The rest of the stream
 // cannot be read then.
-absl::StatusOr<FramePrefix> DecodePrefix(std::string_view bytes);
+absl::StatusOr<FramePrefix> DecodePrefix(std::string_view bytes, const FrameBounds& bounds = {});
 
 // Returns a whole frame in one string, for tests and for files.
 absl::StatusOr<std::string> EncodeFrame(const Frame& frame);

@@ -31,7 +31,11 @@ namespace {
 constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 // A frame's memory grows as its bytes arrive, so that announcing a large frame costs us nothing.
 constexpr std::size_t kReadChunk = std::size_t{256} << 10U;
+// Of a payload that is not kept.
+constexpr std::size_t kSkipChunk = std::size_t{64} << 10U;
 constexpr int kBacklog = 128;
+// Between two attempts to connect to a listener whose backlog is full.
+constexpr int kBacklogPauseMs = 5;
 
 std::chrono::nanoseconds Now() { return SystemClock().MonotonicNow().time_since_epoch(); }
 
@@ -111,9 +115,16 @@ absl::StatusOr<int> ConnectTo(const ResolvedAddress& to, const Address& address,
                               std::chrono::nanoseconds deadline) {
   TAHOMA_ASSIGN_OR_RETURN(const int raw, NewSocket(to.family));
   FileDescriptor fd(raw);
-  if (connect(fd.get(), to.get(), to.size) == 0) return fd.Release();
-  // EAGAIN means that a unix listener's backlog is full; poll(2) cannot wait for that.
-  if (errno != EINPROGRESS) {
+  while (connect(fd.get(), to.get(), to.size) != 0) {
+    if (errno == EINPROGRESS) break;
+    // A unix listener's backlog is full, as when many strangers dial; poll(2) cannot wait for that.
+    if (errno == EAGAIN && Now() < deadline) {
+      poll(nullptr, 0, kBacklogPauseMs);
+      continue;
+    }
+    if (errno == EAGAIN) {
+      return DeadlineExceeded("connecting to {}: too many others do", address.ToString());
+    }
     return Unavailable("cannot connect to {}: {}", address.ToString(), ErrorText(errno));
   }
   TAHOMA_RETURN_IF_ERROR(Annotate(WaitFor(fd.get(), POLLOUT, deadline),
@@ -156,6 +167,9 @@ absl::Status RemoveStaleSocket(const Address& address) {
   if (answered.ok()) {
     close(*answered);
     return AlreadyExists("{}: another program is listening there", address.path);
+  }
+  if (absl::IsDeadlineExceeded(answered.status())) {
+    return AlreadyExists("{}: another program is listening there, and busy", address.path);
   }
   if (unlink(address.path.c_str()) != 0 && errno != ENOENT) {
     return FailedPrecondition("{}: cannot remove the stale socket: {}", address.path,
@@ -345,48 +359,99 @@ absl::Status Connection::Send(const Frame& frame, std::chrono::milliseconds time
   return Annotate(status, fmt::format("sending to {}", peer_));
 }
 
-absl::Status Connection::ReadAppend(std::string& out, std::size_t bytes,
-                                    std::chrono::nanoseconds deadline) {
-  while (bytes > 0) {
+absl::Status Connection::ReadSome(std::string& out, std::size_t most,
+                                  std::chrono::nanoseconds deadline) {
+  while (true) {
     const std::size_t old_size = out.size();
-    const std::size_t chunk = std::min(bytes, kReadChunk);
+    const std::size_t chunk = std::min(most, kReadChunk);
     out.resize(old_size + chunk);
     short wait_for = 0;
     const ssize_t got = Read(out.data() + old_size, chunk, wait_for);
     const int error = errno;
     out.resize(old_size + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    if (got > 0) {
-      bytes -= static_cast<std::size_t>(got);
-    } else if (got == 0) {
-      return Unavailable("the peer closed the connection");
-    } else if (error == EAGAIN || error == EWOULDBLOCK) {
+    if (got > 0) return absl::OkStatus();
+    if (got == 0) return Unavailable("the peer closed the connection");
+    if (error == EAGAIN || error == EWOULDBLOCK) {
       TAHOMA_RETURN_IF_ERROR(WaitFor(fd_, wait_for, deadline));
     } else if (error != EINTR) {
       return Unavailable("the connection is gone: {}", ErrorText(error));
     }
   }
+}
+
+absl::Status Connection::ReadAppend(std::string& out, std::size_t bytes,
+                                    std::chrono::nanoseconds deadline) {
+  const std::size_t end = out.size() + bytes;
+  while (out.size() < end) TAHOMA_RETURN_IF_ERROR(ReadSome(out, end - out.size(), deadline));
   return absl::OkStatus();
 }
 
-absl::StatusOr<Frame> Connection::Receive(std::chrono::milliseconds timeout) {
+absl::StatusOr<FrameHead> Connection::ReadHead(const FrameBounds& bounds,
+                                               std::chrono::nanoseconds first_by,
+                                               std::chrono::milliseconds rest,
+                                               std::chrono::nanoseconds whole_by) {
   const std::string where = fmt::format("receiving from {}", peer_);
   if (broken_) return Unavailable("{}: the connection is closed", where);
-  const std::chrono::nanoseconds deadline = DeadlineAfter(timeout);
   std::string bytes;
-  absl::Status status = ReadAppend(bytes, kPrefixBytes, deadline);
-  if (absl::IsDeadlineExceeded(status) && bytes.empty()) return Annotate(status, where);
-  Frame frame;
+  absl::Status status = ReadSome(bytes, kPrefixBytes, first_by);
+  if (absl::IsDeadlineExceeded(status)) return Annotate(status, where);
+  const std::chrono::nanoseconds deadline = std::min(DeadlineAfter(rest), whole_by);
+  if (status.ok()) status = ReadAppend(bytes, kPrefixBytes - bytes.size(), deadline);
+  FrameHead head;
   if (status.ok()) {
-    const absl::StatusOr<FramePrefix> prefix = DecodePrefix(bytes);
+    const absl::StatusOr<FramePrefix> prefix = DecodePrefix(bytes, bounds);
     status = prefix.status();
-    if (status.ok()) status = ReadAppend(frame.header, prefix->header_bytes, deadline);
-    if (status.ok()) status = ReadAppend(frame.payload, prefix->payload_bytes, deadline);
+    if (status.ok()) status = ReadAppend(head.header, prefix->header_bytes, deadline);
+    if (status.ok()) head.payload_bytes = prefix->payload_bytes;
   }
   if (!status.ok()) {
     Shutdown();
     return Annotate(status, where);
   }
-  return frame;
+  return head;
+}
+
+absl::StatusOr<std::string> Connection::ReadPayload(std::size_t bytes,
+                                                    std::chrono::nanoseconds deadline) {
+  std::string payload;
+  payload.reserve(bytes);  // addresses only: memory is taken as bytes come
+  const absl::Status status = ReadAppend(payload, bytes, deadline);
+  if (status.ok()) return payload;
+  Shutdown();
+  return Annotate(status, fmt::format("receiving from {}", peer_));
+}
+
+absl::StatusOr<Frame> Connection::Receive(std::chrono::milliseconds timeout) {
+  const std::chrono::nanoseconds deadline = DeadlineAfter(timeout);
+  TAHOMA_ASSIGN_OR_RETURN(FrameHead head, ReadHead({}, deadline, kForever, deadline));
+  TAHOMA_ASSIGN_OR_RETURN(std::string payload, ReadPayload(head.payload_bytes, deadline));
+  return Frame{.header = std::move(head.header), .payload = std::move(payload)};
+}
+
+absl::StatusOr<FrameHead> Connection::ReceiveHead(const FrameBounds& bounds,
+                                                  std::chrono::milliseconds idle,
+                                                  std::chrono::milliseconds timeout) {
+  return ReadHead(bounds, DeadlineAfter(idle), timeout, kNever);
+}
+
+absl::StatusOr<std::string> Connection::ReceivePayload(std::size_t bytes,
+                                                       std::chrono::milliseconds timeout) {
+  return ReadPayload(bytes, DeadlineAfter(timeout));
+}
+
+absl::Status Connection::SkipPayload(std::size_t bytes, std::chrono::milliseconds timeout) {
+  const std::chrono::nanoseconds deadline = DeadlineAfter(timeout);
+  std::string piece;
+  while (bytes > 0) {
+    piece.clear();
+    const absl::Status status = ReadSome(piece, std::min(bytes, kSkipChunk), deadline);
+    if (!status.ok()) {
+      Shutdown();
+      return Annotate(status, fmt::format("receiving from {}", peer_));
+    }
+    bytes -= piece.size();
+  }
+  return absl::OkStatus();
 }
 
 Listener::Listener(int fd, Address address) : fd_(fd), address_(std::move(address)) {

@@ -7,6 +7,12 @@
 //   absl::StatusOr<std::unique_ptr<Connection>> dialled = Connection::Dial("127.0.0.1:4242", 1s);
 //   absl::Status sent = (*dialled)->Send({.header = "{}"});
 //
+// Who must know a peer before it takes memory for it reads in two steps: the header, then the
+// payload, or nothing of that.
+//
+//   absl::StatusOr<FrameHead> head = (*peer)->ReceiveHead({.header_bytes = 4096}, kForever, 10s);
+//   absl::StatusOr<std::string> payload = (*peer)->ReceivePayload(head->payload_bytes, 30s);
+//
 // The peer is identified by its user on a unix socket, as the kernel reports it (peer_user), and by
 // the name in its certificate over TCP with TLS (StartTls, Proves).
 //
@@ -16,8 +22,8 @@
 // Scope: the one place that touches sockets of our own protocol. call.h says what the frames mean.
 //
 // Thread safety: Send, Receive and Shutdown may be called from different threads at the same time;
-// concurrent Sends are put in some order, and only one thread may be in Receive. Accept belongs to
-// one thread, Close may be called from any.
+// concurrent Sends are put in some order, and only one thread may be in Receive or one of its
+// steps. Accept belongs to one thread, Close may be called from any.
 
 #pragma once
 
@@ -57,6 +63,12 @@ struct Address {
 // host that is too long.
 absl::StatusOr<Address> ParseAddress(std::string_view text);
 
+// The beginning of a frame whose payload is still to be received.
+struct FrameHead {
+  std::string header = {};
+  std::size_t payload_bytes = 0;
+};
+
 class Connection {
  public:
   // Connects to `address`. kInvalidArgument as ParseAddress, kUnavailable when no program listens
@@ -79,6 +91,16 @@ class Connection {
   // connection stays usable if no byte of the frame had arrived; otherwise, and after any other
   // failure, it is shut down.
   absl::StatusOr<Frame> Receive(std::chrono::milliseconds timeout = kForever);
+
+  // Receive in steps. ReceiveHead waits `idle` for the first byte of a frame and then `timeout` for
+  // the rest of its header; it fails as Receive does, kInvalidArgument also for a frame over
+  // `bounds`. Then exactly one of the others is called with the payload_bytes of the head, also
+  // when these are 0; they end the connection when not all has come within `timeout`. SkipPayload
+  // forgets the bytes as they come.
+  absl::StatusOr<FrameHead> ReceiveHead(const FrameBounds& bounds, std::chrono::milliseconds idle,
+                                        std::chrono::milliseconds timeout);
+  absl::StatusOr<std::string> ReceivePayload(std::size_t bytes, std::chrono::milliseconds timeout);
+  absl::Status SkipPayload(std::size_t bytes, std::chrono::milliseconds timeout);
 
   // Makes the TLS handshake, in which both ends show their certificates; to be called before the
   // first frame, from one thread. kUnauthenticated when the peer speaks no TLS or has no
@@ -105,6 +127,15 @@ class Connection {
   ssize_t TlsResult(int done, short& wait_for) ABSL_EXCLUSIVE_LOCKS_REQUIRED(tls_mutex_);
   absl::Status WriteAll(std::string_view bytes, std::chrono::nanoseconds deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_mutex_);
+  // Receives a head whose first byte comes by `first_by` and the rest within `rest`, which ends at
+  // `whole_by` in any case.
+  absl::StatusOr<FrameHead> ReadHead(const FrameBounds& bounds, std::chrono::nanoseconds first_by,
+                                     std::chrono::milliseconds rest,
+                                     std::chrono::nanoseconds whole_by);
+  absl::StatusOr<std::string> ReadPayload(std::size_t bytes, std::chrono::nanoseconds deadline);
+  // Appends at least one byte and at most `most`.
+  absl::Status ReadSome(std::string& out, std::size_t most, std::chrono::nanoseconds deadline);
+  // Appends so many bytes.
   absl::Status ReadAppend(std::string& out, std::size_t bytes, std::chrono::nanoseconds deadline);
 
   const int fd_;

@@ -166,7 +166,7 @@ void DeclarePodRunner(config::Fields& fields, Options::Runner& runner) {
   fields.String("logClientCaFile", &runner.log_client_ca_file,
                 "PEM; clients of the logs must show a certificate of this authority");
   fields.String("logTokenFile", &runner.log_token_file,
-                "bearer token that clients of the logs must show");
+                "bearer token that clients of the logs must show, of this node only");
   fields.String("podsDir", &runner.pods_dir,
                 "folder of the pods' logs and work folders, which their users must be able to "
                 "enter; empty: stateDir");

@@ -40,6 +40,15 @@ std::array<std::uint64_t, 2> SecureToken() {
   return bits;
 }
 
+// Bounds of the HTTP servers of a node: the heads of a few programs' requests, faults of a few
+// fields, and logs, which are asked for without a body.
+constexpr std::size_t kHeaderBytes = std::size_t{16} << 10U;
+constexpr std::size_t kFaultBytes = std::size_t{64} << 10U;
+constexpr std::size_t kLogBodyBytes = std::size_t{1} << 10U;
+// All requests and answers that wait in one of them: each of the log server's 512 connections may
+// hold what a reader of a log has not taken.
+constexpr std::size_t kBufferedBytes = std::size_t{64} << 20U;
+
 void Log(std::string_view line) { spdlog::info("{}", line); }
 void Warn(std::string_view line) { spdlog::warn("{}", line); }
 
@@ -157,7 +166,7 @@ absl::Status RunningNode::BeginSockets() {
   const std::string& workload_path = options_.workload_socket;
   TAHOMA_RETURN_IF_ERROR(Annotate(MakeWorkloadFolder(workload_path), "workloadSocket"));
   auto workloads = wire::Server::Start(
-      UnixAddress(workload_path), {},
+      UnixAddress(workload_path), node_->WorkloadOptions(),
       [this](const wire::Request& request) { return node_->ServeWorkload(request); });
   if (!workloads.ok()) return Annotate(workloads.status(), "workloadSocket");
   workload_socket_ = *std::move(workloads);
@@ -173,15 +182,19 @@ absl::Status RunningNode::BeginAdmin() {
                           ReadToken("adminTokenFile", options_.admin_token_file));
   rest::TlsOptions tls{.cert_file = options_.admin_tls_cert_file,
                        .key_file = options_.admin_tls_key_file};
-  admin_ =
-      std::make_unique<rest::Server>(rest::ServerOptions{.address = options_.admin_address,
-                                                         .tls = std::move(tls),
-                                                         .max_threads = 16,
-                                                         .reserved_threads = 4,
-                                                         .max_connections = 64,
-                                                         .allowed_hosts = options_.allowed_hosts,
-                                                         .log = Warn},
-                                     metrics_);
+  admin_ = std::make_unique<rest::Server>(
+      rest::ServerOptions{.address = options_.admin_address,
+                          .tls = std::move(tls),
+                          .max_body_bytes = kFaultBytes,
+                          .max_header_bytes = kHeaderBytes,
+                          .max_buffered_bytes = kBufferedBytes,
+                          .max_buffered_bytes_per_client = kBufferedBytes,
+                          .max_threads = 16,
+                          .reserved_threads = 4,
+                          .max_connections = 64,
+                          .allowed_hosts = options_.allowed_hosts,
+                          .log = Warn},
+      metrics_);
   if (!token.empty()) admin_->SetGate(rest::TokenGate(token));
   InstallAdminRoutes(*admin_, metrics_, *live_, communicators_->election());
   InstallLinkRoutes(*admin_, *links_);
@@ -223,15 +236,19 @@ absl::Status RunningNode::BeginLogs() {
   }
   TAHOMA_ASSIGN_OR_RETURN(const std::string token,
                           ReadToken("podRunner.logTokenFile", options_.pod_runner.log_token_file));
-  log_server_ =
-      std::make_unique<rest::Server>(rest::ServerOptions{.address = options_.pod_runner.log_address,
-                                                         .tls = std::move(tls),
-                                                         .max_threads = 256,
-                                                         .reserved_threads = 8,
-                                                         .max_connections = 512,
-                                                         .allowed_hosts = options_.allowed_hosts,
-                                                         .log = Warn},
-                                     log_metrics_);
+  log_server_ = std::make_unique<rest::Server>(
+      rest::ServerOptions{.address = options_.pod_runner.log_address,
+                          .tls = std::move(tls),
+                          .max_body_bytes = kLogBodyBytes,
+                          .max_header_bytes = kHeaderBytes,
+                          .max_buffered_bytes = kBufferedBytes,
+                          .max_buffered_bytes_per_client = kBufferedBytes,
+                          .max_threads = 256,
+                          .reserved_threads = 8,
+                          .max_connections = 512,
+                          .allowed_hosts = options_.allowed_hosts,
+                          .log = Warn},
+      log_metrics_);
   if (!token.empty()) log_server_->SetGate(rest::TokenGate(token));
   return absl::OkStatus();
 }

@@ -26,6 +26,11 @@ absl::StatusOr<std::vector<Member>> FirstCores(const std::vector<Member>& cores,
   return members;
 }
 
+// An alltoallv of 512 ranks, the most that may have counts, says them in 10 MiB; as a value they
+// are several times that.
+constexpr std::size_t kMaxDivisionBytes = std::size_t{12} << 20U;
+// From here on one is read after the other.
+constexpr std::size_t kLargeDivisionBytes = std::size_t{64} << 10U;
 constexpr std::size_t kMaxRanks = 8 * kMaxWorldSize * Fabric::kChipsPerDomain;
 
 template <typename Number>
@@ -122,6 +127,11 @@ absl::StatusOr<RunSpec> ReadSpec(wire::Fields& fields) {
 
 }  // namespace
 
+absl::StatusOr<Division> CommunicatorCalls::ReadLargeDivision(const std::string& text) {
+  const MutexLock alone(large_mutex_);
+  return ReadDivision(text);
+}
+
 bool CommunicatorCalls::Serves(std::string_view method) {
   return method == kCommJoin || method == kCommRun || method == kCommLeave;
 }
@@ -201,8 +211,14 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Run(const wire::Request& request,
   const Key key(fields.String("commId", 1, kMaxFullCommIdBytes),
                 static_cast<int>(fields.Int("rank", 0, kMaxWorldSize - 1)));
   TAHOMA_ASSIGN_OR_RETURN(RunSpec spec, ReadSpec(fields));
-  TAHOMA_ASSIGN_OR_RETURN(spec.division, ReadDivision(request.payload));
   TAHOMA_RETURN_IF_ERROR(CheckHolder(key, claim));
+  if (request.payload.size() > kMaxDivisionBytes) {
+    return InvalidArgument("commRun's payload has {} bytes; expected at most {}",
+                           request.payload.size(), kMaxDivisionBytes);
+  }
+  TAHOMA_ASSIGN_OR_RETURN(spec.division, request.payload.size() > kLargeDivisionBytes
+                                             ? ReadLargeDivision(request.payload)
+                                             : ReadDivision(request.payload));
   TAHOMA_ASSIGN_OR_RETURN(const RunResult run, communicators_.Run(key.first, key.second, spec));
   const Json result = {{"algorithm", Name(run.algorithm)},
                        {"timePs", run.time.count()},

@@ -56,10 +56,13 @@ class CommunicatorCalls {
   absl::StatusOr<wire::Reply> Run(const wire::Request& request, const std::string& claim);
   absl::StatusOr<wire::Reply> Leave(const wire::Request& request, const std::string& claim);
 
+  absl::StatusOr<Division> ReadLargeDivision(const std::string& text);
+
   // Whether the rank was joined with that claim.
   bool Holds(const Key& key, const std::string& claim) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Communicators& communicators_;
+  Mutex large_mutex_;  // held while a large text is read: as a value it takes much memory
   Mutex mutex_;
   std::map<Key, std::string> holders_ ABSL_GUARDED_BY(mutex_);  // claim by joined rank
 };

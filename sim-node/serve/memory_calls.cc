@@ -124,25 +124,32 @@ std::vector<ClaimMemory::Share> MemoryOfClaim(const Instance& instance, const He
 
 void AddMemoryCalls(NodeServer& server, const LiveInstance& live, MemoryCalls& calls,
                     const std::function<void(const std::string& token)>& called) {
-  for (const std::string_view method : {kMemStore, kMemLoad, kCommAccess}) {
-    server.AddWorkloadCall(
-        std::string(method),
-        [&live, &calls, called](const Caller& caller, const wire::Request& request) {
-          called(caller.token);
-          absl::StatusOr<wire::Request> own = request;
-          if (request.method == kCommAccess) own = InNamespace(request, caller.claim.name_space);
-          if (!own.ok()) return absl::StatusOr<wire::Reply>(own.status());
-          const std::vector<ClaimMemory::Share> shares = live.Read(
-              [&](const Instance& instance) { return MemoryOfClaim(instance, caller.claim); });
-          auto reply = calls.Call(*own, caller.token, shares);
-          // If the claim was released meanwhile, its memory may have been dropped before this call
-          // made it again.
-          const bool held = live.Read(
-              [&](const Instance& instance) { return instance.FindClaim(caller.token).ok(); });
-          if (!held) calls.Drop(caller.token);
-          return reply;
-        });
-  }
+  const auto call = [&live, &calls, called](const Caller& caller, const wire::Request& request) {
+    called(caller.token);
+    const std::vector<ClaimMemory::Share> shares =
+        live.Read([&](const Instance& instance) { return MemoryOfClaim(instance, caller.claim); });
+    auto reply = calls.Call(request, caller.token, shares);
+    // If the claim was released meanwhile, its memory may have been dropped before this call made
+    // it again.
+    const bool held =
+        live.Read([&](const Instance& instance) { return instance.FindClaim(caller.token).ok(); });
+    if (!held) calls.Drop(caller.token);
+    return reply;
+  };
+  server.AddWorkloadCall(std::string(kMemStore), call);
+  server.AddWorkloadCall(std::string(kMemLoad), call, [](const Json& params) -> std::size_t {
+    const Json* bytes = FindMember(params, "bytes");
+    // Other values are refused by the call.
+    const bool good = bytes != nullptr && bytes->is_number_unsigned() && *bytes <= kMaxHostBytes;
+    return good ? bytes->get<std::size_t>() : 0;
+  });
+  server.AddWorkloadCall(
+      std::string(kCommAccess),
+      [call](const Caller& caller, const wire::Request& request) -> absl::StatusOr<wire::Reply> {
+        TAHOMA_ASSIGN_OR_RETURN(const wire::Request own,
+                                InNamespace(request, caller.claim.name_space));
+        return call(caller, own);
+      });
 }
 
 }  // namespace tahoma::sim

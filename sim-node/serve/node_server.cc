@@ -150,8 +150,9 @@ NodeServer::NodeServer(LiveInstance& live, Options options)
   });
 }
 
-void NodeServer::AddWorkloadCall(std::string method, WorkloadCall call) {
-  TAHOMA_CHECK(calls_.emplace(std::move(method), std::move(call)).second);
+void NodeServer::AddWorkloadCall(std::string method, WorkloadCall call, ReplyBytes reply_bytes) {
+  Served served{.call = std::move(call), .reply_bytes = std::move(reply_bytes)};
+  TAHOMA_CHECK(calls_.emplace(std::move(method), std::move(served)).second);
 }
 
 wire::Inventory NodeServer::MakeInventory() const {
@@ -218,24 +219,41 @@ absl::StatusOr<wire::Reply> NodeServer::ServePlugin(const wire::Request& request
   return Unimplemented("method \"{}\" is not served on the node socket", request.method);
 }
 
-absl::StatusOr<wire::Reply> NodeServer::ServeWorkload(const wire::Request& request) {
-  const json params = TryParseJson(request.params);
+absl::StatusOr<Caller> NodeServer::CallerOf(const Json& params) const {
   Caller caller;
-  if (params.is_object() && params.contains("token") && params["token"].is_string()) {
-    caller.token = params["token"].get<std::string>();
-  }
-  // The token is checked first: without one a caller does not even learn which methods there are.
+  const Json* token = FindMember(params, "token");
+  if (token != nullptr && token->is_string()) caller.token = token->get<std::string>();
   const absl::Status allowed = live_.Read([&](const Instance& node) {
     const absl::StatusOr<const HeldClaim*> claim = node.FindClaim(caller.token);
     if (claim.ok()) caller.claim = **claim;
     return claim.status();
   });
   TAHOMA_RETURN_IF_ERROR(allowed);
-  const auto call = calls_.find(request.method);
-  if (call == calls_.end()) {
+  return caller;
+}
+
+absl::StatusOr<wire::CallerOf> NodeServer::Introduce(const wire::Request& request) const {
+  const json params = TryParseJson(request.params);
+  TAHOMA_ASSIGN_OR_RETURN(Caller caller, CallerOf(params));
+  const auto found = calls_.find(request.method);
+  const bool replies = found != calls_.end() && found->second.reply_bytes != nullptr;
+  return wire::CallerOf{.name = std::move(caller.claim.claim_uid),
+                        .reply_bytes = replies ? found->second.reply_bytes(params) : 0};
+}
+
+wire::Server::Options NodeServer::WorkloadOptions() const {
+  return {.frame = kWorkloadFrame,
+          .introduce = [this](const wire::Request& request) { return Introduce(request); }};
+}
+
+absl::StatusOr<wire::Reply> NodeServer::ServeWorkload(const wire::Request& request) {
+  // The token is checked first: without one a caller does not even learn which methods there are.
+  TAHOMA_ASSIGN_OR_RETURN(const Caller caller, CallerOf(TryParseJson(request.params)));
+  const auto found = calls_.find(request.method);
+  if (found == calls_.end()) {
     return Unimplemented("method \"{}\" is not served to workloads", request.method);
   }
-  return call->second(caller, request);
+  return found->second.call(caller, request);
 }
 
 }  // namespace tahoma::sim

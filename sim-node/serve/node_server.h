@@ -8,12 +8,13 @@
 //   auto node = wire::Server::Start(node_socket, {}, [&](const wire::Request& request) {
 //     return server.ServePlugin(request);
 //   });
-//   auto workloads = wire::Server::Start(workload_socket, {}, [&](const wire::Request& request) {
+//   auto workloads = wire::Server::Start(workload_socket, server.WorkloadOptions(),
+//                                        [&](const wire::Request& request) {
 //     return server.ServeWorkload(request);
 //   });
 //
 // There are two sockets because the plugin's calls hand out claims. Containers get only the other
-// socket, where nothing is answered without the token of a claim that is held.
+// socket, where without the token of a claim that is held nothing is answered and no payload kept.
 //
 // Scope: translation between lib/wire and Instance; see docs/formats/wire.md.
 //
@@ -28,13 +29,20 @@
 #include <map>
 #include <string>
 
+#include "lib/base/json_fwd.h"
 #include "lib/wire/call.h"
 #include "lib/wire/messages.h"
+#include "lib/wire/server.h"
 #include "sim-node/serve/live_instance.h"
 
 namespace tahoma::sim {
 
 inline constexpr std::string_view kDevices = "devices";
+
+// The bounds of one call of a workload. A commAccess of 256 accesses has a header of 34 KiB; the
+// largest payload is that of memStore.
+inline constexpr wire::FrameBounds kWorkloadFrame = {.header_bytes = std::size_t{64} << 10U,
+                                                     .payload_bytes = std::size_t{32} << 20U};
 
 // The caller of a workload's call: its token and the token's claim, as it was when the call came.
 struct Caller {
@@ -51,10 +59,18 @@ class NodeServer {
   using WorkloadCall = std::function<absl::StatusOr<wire::Reply>(const Caller& caller,
                                                                  const wire::Request& request)>;
 
+  // The most payload of a call's reply, by its parameters.
+  using ReplyBytes = std::function<std::size_t(const Json& params)>;
+
   NodeServer(LiveInstance& live, Options options);
 
-  // Adds a method for workloads; its name must be new.
-  void AddWorkloadCall(std::string method, WorkloadCall call);
+  // Adds a method for workloads; its name must be new. Without `reply_bytes` its replies have no
+  // payload.
+  void AddWorkloadCall(std::string method, WorkloadCall call, ReplyBytes reply_bytes = nullptr);
+
+  // Returns the options of the workloads' socket: whose token a call carries is asked before its
+  // payload is read. The object must outlive the server.
+  wire::Server::Options WorkloadOptions() const;
 
   // Answers inventory, watchInventory, applyClaim, releaseClaim and listClaims. kUnimplemented for
   // another method.
@@ -69,10 +85,18 @@ class NodeServer {
  private:
   absl::StatusOr<wire::Reply> WatchInventory(const wire::Request& request);
   absl::StatusOr<wire::Reply> ApplyClaim(const wire::Request& request);
+  // Returns the caller whose token is in params; kPermissionDenied without a good one.
+  absl::StatusOr<Caller> CallerOf(const Json& params) const;
+  absl::StatusOr<wire::CallerOf> Introduce(const wire::Request& request) const;
+
+  struct Served {
+    WorkloadCall call;
+    ReplyBytes reply_bytes;
+  };
 
   LiveInstance& live_;
   const Options options_;
-  std::map<std::string, WorkloadCall, std::less<>> calls_;
+  std::map<std::string, Served, std::less<>> calls_;
 };
 
 // Returns the result of an election as the plugin publishes it and the node's labels show it.

@@ -6,6 +6,7 @@
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
+#include "sim-node/collective/participants/participant.h"
 
 namespace tahoma::sim {
 namespace {
@@ -21,6 +22,10 @@ constexpr std::int64_t kMaxAliveMs = 3'600'000;
 constexpr std::size_t kQueuedFrames = 64;
 // Accepted connections beyond two for each peer, for peers that restart.
 constexpr std::size_t kSpareIncoming = 26;
+// A greeting, from whoever connects: two names and two numbers. It has no payload.
+constexpr wire::FrameBounds kHelloFrame = {.header_bytes = 4096, .payload_bytes = 0};
+// A message of a peer that has greeted. The payload is a chunk's.
+constexpr wire::FrameBounds kMessageFrame = {.payload_bytes = kChunkBytes};
 
 }  // namespace
 
@@ -240,13 +245,18 @@ void PeerLink::Admit(std::shared_ptr<wire::Connection> connection) {
   const MutexLock lock(mutex_);
   incoming_.remove_if([](const Incoming& incoming) { return incoming.done; });
   if (stopped_) return;
-  if (incoming_.size() >= 2 * outgoing_.size() + kSpareIncoming) {
-    // Closes the oldest connection that has not greeted, which makes room for the next one; the
-    // peer that is turned away here dials again soon.
-    const auto silent = std::ranges::find_if(
-        incoming_, [](const Incoming& other) { return other.node < 0 && !other.done; });
-    if (silent != incoming_.end()) silent->connection->Shutdown();
-    return;
+  const std::size_t most = 2 * outgoing_.size() + kSpareIncoming;
+  const auto leaving = static_cast<std::size_t>(
+      std::ranges::count_if(incoming_, [](const Incoming& other) { return other.leaving; }));
+  if (incoming_.size() - leaving >= most) {
+    // The oldest connection that has not greeted makes room for this one, unless so many are going
+    // already that strangers dial faster than their threads end: then a peer dials again soon.
+    const auto silent = std::ranges::find_if(incoming_, [](const Incoming& other) {
+      return other.node < 0 && !other.done && !other.leaving;
+    });
+    if (silent == incoming_.end() || leaving >= most) return;
+    silent->leaving = true;
+    silent->connection->Shutdown();
   }
   Incoming& incoming = incoming_.emplace_back();
   incoming.connection = std::move(connection);
@@ -277,12 +287,17 @@ void PeerLink::ReadLoop(Incoming& incoming) {
 absl::Status PeerLink::ReadMessages(const Hello& peer, wire::Connection& connection) {
   bool dropped = false;
   while (true) {
-    auto frame = connection.Receive(peer.patience);
-    if (absl::IsDeadlineExceeded(frame.status())) {
+    // Half a frame must go on, also of a peer whose silence means nothing.
+    auto head = connection.ReceiveHead(kMessageFrame, peer.patience, options_.io_timeout);
+    if (absl::IsDeadlineExceeded(head.status())) {
       return DeadlineExceeded("nothing was heard of it for {} ms", peer.patience.count());
     }
-    TAHOMA_RETURN_IF_ERROR(frame.status());
-    TAHOMA_ASSIGN_OR_RETURN(wire::NumberedRequest message, wire::DecodeRequest(*std::move(frame)));
+    TAHOMA_RETURN_IF_ERROR(head.status());
+    TAHOMA_ASSIGN_OR_RETURN(std::string payload,
+                            connection.ReceivePayload(head->payload_bytes, options_.io_timeout));
+    TAHOMA_ASSIGN_OR_RETURN(
+        wire::NumberedRequest message,
+        wire::DecodeRequest({.header = std::move(head->header), .payload = std::move(payload)}));
     if (message.request.method == kAlive) continue;
     const absl::Status taken = events_.OnPeerMessage(peer.node, std::move(message.request));
     // One line per connection, so that a peer that sends many bad messages cannot fill the log.
@@ -352,8 +367,11 @@ void PeerLink::LogRefusal(std::string_view what, const absl::Status& why) {
 
 absl::StatusOr<PeerLink::Hello> PeerLink::Greeting(wire::Connection& connection) {
   TAHOMA_RETURN_IF_ERROR(Secure(connection, wire::TlsRole::kServer));
-  TAHOMA_ASSIGN_OR_RETURN(wire::Frame frame, connection.Receive(options_.io_timeout));
-  TAHOMA_ASSIGN_OR_RETURN(const wire::NumberedRequest hello, wire::DecodeRequest(std::move(frame)));
+  TAHOMA_ASSIGN_OR_RETURN(
+      wire::FrameHead head,
+      connection.ReceiveHead(kHelloFrame, options_.io_timeout, options_.io_timeout));
+  TAHOMA_ASSIGN_OR_RETURN(const wire::NumberedRequest hello,
+                          wire::DecodeRequest({.header = std::move(head.header)}));
   if (hello.request.method != kHello) {
     return InvalidArgument("a peer began with \"{}\"", hello.request.method);
   }

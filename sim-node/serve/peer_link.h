@@ -78,7 +78,8 @@ class PeerLink {
     std::vector<PeerAddress> peers{};
     // The pause between two attempts to dial a peer.
     std::chrono::milliseconds redial{200};
-    // The time that dialling, one frame, the TLS handshake and waiting for a greeting may take.
+    // The time that dialling, one frame, the TLS handshake and waiting for a greeting may take. Of
+    // a frame that has begun each of header and payload has so long.
     std::chrono::milliseconds io_timeout{30'000};
     // A peer that sends nothing for this long is lost. We send a heartbeat four times as often.
     std::chrono::milliseconds silence{10'000};
@@ -121,8 +122,9 @@ class PeerLink {
   struct Incoming {
     std::shared_ptr<wire::Connection> connection;
     std::jthread thread;
-    // PeerLink::mutex_ guards the next two.
-    int node = -1;  // set when it has greeted
+    // PeerLink::mutex_ guards the next three.
+    int node = -1;         // set when it has greeted
+    bool leaving = false;  // shut down, so that another may come
     bool done = false;
   };
   struct Hello {

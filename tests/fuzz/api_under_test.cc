@@ -100,7 +100,8 @@ void ApiUnderTest::Open() {
   store_ = *std::move(store);
   auto server = controller::apiserver::ApiServer::Open(
       *store_, clock_,
-      {.seed = 5, .node_fetch = [](const std::string&, int, const std::string& target) {
+      {.seed = 5,
+       .node_fetch = [](const controller::apiserver::NodeEndpoint&, const std::string& target) {
          return rest::Response::Text(200, target);
        }});
   TAHOMA_CHECK_OK(server.status());

@@ -91,8 +91,9 @@ class ApiFixture : public ::testing::Test {
     store_ = *std::move(store);
     controller::apiserver::ApiServer::Options options;
     options.seed = 5;
-    options.node_fetch = [](const std::string& host, int port, const std::string& target) {
-      return rest::Response::Text(200, host + ":" + std::to_string(port) + target);
+    options.node_fetch = [](const controller::apiserver::NodeEndpoint& node,
+                            const std::string& target) {
+      return rest::Response::Text(200, node.host + ":" + std::to_string(node.port) + target);
     };
     options.objects = objects;
     options.answer_bytes = answer_bytes;

@@ -47,8 +47,8 @@ absl::Status InstallCrds(apiserver::ApiServer& server, const std::string& dir) {
 }
 
 // A kubelet that answers every log request with the request itself.
-rest::Response EchoLog(const std::string& host, int port, const std::string& target) {
-  return rest::Response::Text(200, fmt::format("{}:{}{}\n", host, port, target));
+rest::Response EchoLog(const apiserver::NodeEndpoint& node, const std::string& target) {
+  return rest::Response::Text(200, fmt::format("{}:{}{}\n", node.host, node.port, target));
 }
 
 absl::Status Run(const Arguments& arguments) {

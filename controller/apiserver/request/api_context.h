@@ -36,10 +36,17 @@ class IdSource {
   Rng rng_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Asks a node's pod runner (kubelet) for `target`, "/containerLogs/default/web/main?follow=true".
-// The answer may be a stream.
+// Where a node says that its pod runner (kubelet) is reached.
+struct NodeEndpoint {
+  std::string node;  // its name
+  std::string host;  // an IP address
+  int port = 0;
+};
+
+// Asks a node's pod runner for `target`, "/containerLogs/default/web/main?follow=true". The answer
+// may be a stream.
 using NodeFetch =
-    std::function<rest::Response(const std::string& host, int port, const std::string& target)>;
+    std::function<rest::Response(const NodeEndpoint& node, const std::string& target)>;
 
 struct ApiContext {
   ObjectStore& objects;

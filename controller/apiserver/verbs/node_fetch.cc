@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -10,103 +11,177 @@
 
 #include "controller/apiserver/request/status_error.h"
 #include "lib/base/bounded_queue.h"
+#include "lib/base/digest.h"
+#include "lib/base/files.h"
+#include "lib/base/hex.h"
+#include "lib/base/host_port.h"
 #include "lib/base/loopback.h"
+#include "lib/base/mutex.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/kube/http_transport.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr std::size_t kLinesMax = 4096;
+// Of a log that its reader does not take: pieces of at most 4 KiB, so 128 KiB for each reader.
+constexpr std::size_t kPiecesMax = 32;
+// A refusal is a sentence, and a head a few lines.
+constexpr std::size_t kRefusalBytesMax = std::size_t{16} << 10U;
+constexpr std::size_t kFramingBytesMax = std::size_t{64} << 10U;
 // A followed container may be silent for long; the reader's going ends the stream.
 constexpr std::chrono::hours kSilenceMax{24 * 7};
-// The time that the answer's status waits for the node's first line or refusal.
-constexpr std::chrono::seconds kFirstLineWait{2};
+// A log that is not followed is there already.
+constexpr std::chrono::seconds kReadSilenceMax{60};
+// The time for a node's head, and for the text of its refusal.
+constexpr std::chrono::seconds kAnswerWait{30};
+// A followed log begins without its node's head after this time: a kubelet sends its head with the
+// first line.
+constexpr std::chrono::seconds kFollowWait{2};
 
-rest::Response Unreachable(std::string_view url, const absl::Status& status) {
-  return ResponseOf(
-      GenericError(500, "InternalError", fmt::format("Get \"{}\": {}", url, Message(status))));
+rest::Response Unreachable(std::string_view url, std::string_view why) {
+  return ResponseOf(GenericError(500, "InternalError", fmt::format("Get \"{}\": {}", url, why)));
 }
 
-rest::Response Passed(kube::Response answer) {
-  rest::Response response = rest::Response::Text(answer.status, std::move(answer.body));
-  if (const std::string_view type = answer.header("Content-Type"); !type.empty()) {
-    response.content_type = type;
+// The node's word for why there is no log, in a Status of ours. (k8s.io/apiserver
+// pkg/registry/generic/rest GenericHttpResponseChecker.)
+rest::Response Refused(std::string_view url, const kube::Response& answer) {
+  std::string text = IsUtf8(answer.body) ? answer.body : "";
+  while (text.ends_with('\n')) text.pop_back();
+  switch (answer.status) {
+    case 400:
+      return ResponseOf(BadRequestError(text));
+    case 404:
+      return ResponseOf(GenericError(404, "NotFound", text));
+    case 429:
+      return ResponseOf(GenericError(429, "TooManyRequests", text));
+    case 503:
+      return ResponseOf(GenericError(503, "ServiceUnavailable", text));
+    default:
+      return Unreachable(url, fmt::format("the node answered {}: {}", answer.status, text));
   }
-  return response;
 }
 
-// The lines of one followed log, between the thread that receives them and the one that sends.
-struct Follower {
-  std::unique_ptr<kube::HttpTransport> transport;
-  BoundedQueue<std::string> lines{kLinesMax};
-  absl::StatusOr<kube::Response> head = kube::Response{};  // read only after lines is closed
-  std::thread thread;
+// One log on its way from a node, between the thread that receives it and the one that sends it.
+class LogPipe {
+ public:
+  explicit LogPipe(std::unique_ptr<kube::HttpTransport> transport)
+      : transport_(std::move(transport)) {}
+  ~LogPipe() { Stop(); }
+  LogPipe(const LogPipe&) = delete;
+  LogPipe& operator=(const LogPipe&) = delete;
 
-  ~Follower() { Stop(); }
-  void Start(const std::string& target) {
-    thread = std::thread([this, target] {
+  void Start(const std::string& target, std::chrono::milliseconds silence_max) {
+    thread_ = std::thread([this, target, silence_max] {
       const kube::Request request = {.method = "GET", .target = target, .headers = {}, .body = {}};
-      head = transport->Stream(
-          request, [this](std::string_view line) { return lines.Push(std::string(line)); },
-          kSilenceMax);
-      lines.Close();
+      auto answer = transport_->Download(
+          request, [this](int status) { NoteStatus(status); },
+          [this](std::string_view piece) { return pieces_.Push(std::string(piece)); }, silence_max);
+      {
+        const MutexLock lock(mutex_);
+        answer_ = std::move(answer);
+      }
+      changed_.NotifyAll();
+      pieces_.Close();
     });
   }
+
+  // Ends both ends. From one thread at a time.
   void Stop() {
-    lines.Close();
-    transport->Shutdown();
-    if (thread.joinable()) thread.join();
+    pieces_.Close();
+    transport_->Shutdown();
+    if (thread_.joinable()) thread_.join();
   }
+
+  // Waits for the head of the node's answer; nothing when none came in that time.
+  std::optional<int> WaitForStatus(std::chrono::nanoseconds wait) {
+    const auto deadline = CondVar::In(wait);
+    const MutexLock lock(mutex_);
+    while (!status_ && !answer_ && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    return status_;
+  }
+  // Waits for the end of the answer; nothing when it did not end in that time.
+  std::optional<absl::StatusOr<kube::Response>> WaitForAnswer(std::chrono::nanoseconds wait) {
+    const auto deadline = CondVar::In(wait);
+    const MutexLock lock(mutex_);
+    while (!answer_ && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    return answer_;
+  }
+
+  // A stream's source (rest::StreamSource).
+  bool Read(std::string& out, std::chrono::milliseconds wait) {
+    // This is read before the pieces are taken, so that later ones are still sent.
+    const bool ended = pieces_.closed();
+    const std::vector<std::string> pieces = pieces_.PopAllFor(kPiecesMax, wait);
+    for (const std::string& piece : pieces) out += piece;
+    return !pieces.empty() || !ended;
+  }
+
+ private:
+  void NoteStatus(int status) {
+    {
+      const MutexLock lock(mutex_);
+      status_ = status;
+    }
+    changed_.NotifyAll();
+  }
+
+  const std::unique_ptr<kube::HttpTransport> transport_;
+  BoundedQueue<std::string> pieces_{kPiecesMax};
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<int> status_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::StatusOr<kube::Response>> answer_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
 };
 
-rest::Response Follow(std::unique_ptr<kube::HttpTransport> transport, const std::string& url,
-                      const std::string& target) {
-  auto follower = std::make_shared<Follower>();
-  follower->transport = std::move(transport);
-  follower->Start(target);
-  const auto first = std::make_shared<std::vector<std::string>>(
-      follower->lines.PopAllFor(kLinesMax, kFirstLineWait));
-  if (first->empty() && follower->lines.closed()) {
-    follower->thread.join();
-    if (!follower->head.ok()) return Unreachable(url, follower->head.status());
-    if (follower->head->status != 200) return Passed(*std::move(follower->head));
+rest::Response Fetch(std::unique_ptr<kube::HttpTransport> transport, const std::string& url,
+                     const std::string& target) {
+  const bool follow = target.find("follow=true") != std::string::npos;
+  auto pipe = std::make_shared<LogPipe>(std::move(transport));
+  pipe->Start(target, follow ? std::chrono::milliseconds(kSilenceMax) : kReadSilenceMax);
+  const std::optional<int> status = pipe->WaitForStatus(follow ? kFollowWait : kAnswerWait);
+  const bool goes_on = status ? *status == 200 : follow && !pipe->WaitForAnswer({});
+  if (!goes_on) {
+    const auto answer = pipe->WaitForAnswer(status ? kAnswerWait : std::chrono::nanoseconds(0));
+    pipe->Stop();
+    if (!answer) return Unreachable(url, "the node did not answer in time");
+    return answer->ok() ? Refused(url, **answer) : Unreachable(url, Message(answer->status()));
   }
   rest::Response response = rest::Response::Stream(
-      "text/plain", [follower, first](std::string& out, std::chrono::milliseconds wait) {
-        // This is read before the lines are taken, so that later lines are still sent.
-        const bool ended = follower->lines.closed();
-        std::vector<std::string> lines = std::move(*first);
-        first->clear();
-        if (lines.empty()) lines = follower->lines.PopAllFor(kLinesMax, wait);
-        for (const std::string& line : lines) (out += line) += '\n';
-        return !lines.empty() || !ended;
-      });
-  response.closed = [follower] { follower->Stop(); };
-  return response;
+      "text/plain",
+      [pipe](std::string& out, std::chrono::milliseconds wait) { return pipe->Read(out, wait); });
+  response.closed = [pipe] { pipe->Stop(); };
+  // No browser may take the log of a pod for a page.
+  return std::move(response).With("X-Content-Type-Options", "nosniff");
 }
 
 }  // namespace
 
-NodeFetch HttpNodeFetch(std::string token_file) {
-  return [token_file = std::move(token_file)](const std::string& host, int port,
-                                              const std::string& target) {
-    const bool v6 = host.find(':') != std::string::npos;
-    const std::string address = fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", port);
-    const std::string server = "http://" + address;
-    auto transport = kube::HttpTransport::Create(
-        {.server = server, .token_file = IsLoopback(address) ? token_file : ""});
-    if (!transport.ok()) return Unreachable(server + target, transport.status());
-    if (target.find("follow=true") != std::string::npos) {
-      return Follow(*std::move(transport), server + target, target);
-    }
-    auto answer =
-        (*transport)->Send({.method = "GET", .target = target, .headers = {}, .body = {}});
-    if (!answer.ok()) return Unreachable(server + target, answer.status());
-    return Passed(*std::move(answer));
-  };
+std::string NodeLogToken(std::string_view secret, std::string_view node) {
+  return Hex(HmacSha256(secret, fmt::format("node-logs/{}", node)));
+}
+
+NodeFetch HttpNodeFetch(std::string secret_file) {
+  return
+      [secret_file = std::move(secret_file)](const NodeEndpoint& node, const std::string& target) {
+        const std::string address = JoinHostPort(node.host, node.port);
+        const std::string url = "http://" + address + target;
+        kube::ServerAccess access{.server = "http://" + address};
+        if (!secret_file.empty() && IsLoopback(address)) {
+          const absl::StatusOr<std::string> secret =
+              ReadTokenFile(secret_file, [](const std::string&) {});
+          if (!secret.ok()) return Unreachable(url, Message(secret.status()));
+          access.token = NodeLogToken(*secret, node.node);
+        }
+        auto transport = kube::HttpTransport::Create(
+            std::move(access),
+            {.max_body_bytes = kRefusalBytesMax, .max_framing_bytes = kFramingBytesMax});
+        if (!transport.ok()) return Unreachable(url, Message(transport.status()));
+        return Fetch(*std::move(transport), url, target);
+      };
 }
 
 }  // namespace tahoma::controller::apiserver

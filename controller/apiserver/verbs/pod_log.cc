@@ -1,5 +1,9 @@
 #include "controller/apiserver/verbs/pod_log.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -41,23 +45,34 @@ absl::StatusOr<std::string> Container(const ApiRequest& request, const json& pod
   return BadRequestError(fmt::format("container {} is not valid for pod {}", wanted, request.name));
 }
 
-struct NodeAddress {
-  std::string host;
-  int port = 0;
-};
+// Whether a program can listen at the IP address. A node says itself where it is, and at link-local
+// addresses are what clouds tell their machines. (kube-apiserver proxies to none of these, nor to
+// loopback, where our nodes may be: k8s.io/apimachinery pkg/util/proxy, IsProxyableIP.)
+bool IsNodeAddress(const std::string& host) {
+  in_addr v4{};
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) {
+    const std::uint32_t bits = ntohl(v4.s_addr);
+    const bool link_local = bits >> 16U == 0xa9feU;  // 169.254.0.0/16
+    return !link_local && bits != 0 && bits < 0xe0000000U;
+  }
+  in6_addr v6{};
+  if (inet_pton(AF_INET6, host.c_str(), &v6) != 1) return false;
+  return !IN6_IS_ADDR_LINKLOCAL(&v6) && !IN6_IS_ADDR_MULTICAST(&v6) &&
+         !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_V4MAPPED(&v6);
+}
 
-std::optional<NodeAddress> AddressOf(const json& node) {
-  NodeAddress address;
+std::optional<NodeEndpoint> EndpointOf(const std::string& name, const json& node) {
+  NodeEndpoint endpoint{.node = name, .host = {}};
   for (const json& one : kube::ListAt(node, {"status", "addresses"})) {
-    if (TextAt(one, "type") == "InternalIP" && address.host.empty()) {
-      address.host = TextAt(one, "address");
+    if (TextAt(one, "type") == "InternalIP" && endpoint.host.empty()) {
+      endpoint.host = TextAt(one, "address");
     }
   }
   const std::int64_t port =
       kube::IntAt(node, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
-  if (address.host.empty() || port <= 0 || port > 65535) return std::nullopt;
-  address.port = static_cast<int>(port);
-  return address;
+  if (!IsNodeAddress(endpoint.host) || port <= 0 || port > 65535) return std::nullopt;
+  endpoint.port = static_cast<int>(port);
+  return endpoint;
 }
 
 // Returns the query with the parameters that a kubelet knows, whose values are numbers, flags or
@@ -113,17 +128,17 @@ absl::StatusOr<rest::Response> PodLog(const ApiContext& context, const ApiReques
     return nothing;
   }
   const ObjectPtr node = context.objects.Get({"", "nodes"}, ObjectKey("", node_name));
-  const std::optional<NodeAddress> address =
-      node == nullptr ? std::nullopt : AddressOf(*node->body);
-  if (!address || !context.node_fetch) {
+  const std::optional<NodeEndpoint> endpoint =
+      node == nullptr ? std::nullopt : EndpointOf(node_name, *node->body);
+  if (!endpoint || !context.node_fetch) {
     return GenericError(500, "InternalError",
                         fmt::format("Internal error occurred: the pod runner of node \"{}\" has no "
-                                    "address, so the log of pod {} cannot be read",
+                                    "address (an InternalIP that others reach, and a port), so the "
+                                    "log of pod {} cannot be read",
                                     node_name, request.name));
   }
-  return context.node_fetch(
-      address->host, address->port,
-      fmt::format("/containerLogs/{}/{}/{}{}", request.name_space, request.name, container, query));
+  return context.node_fetch(*endpoint, fmt::format("/containerLogs/{}/{}/{}{}", request.name_space,
+                                                   request.name, container, query));
 }
 
 }  // namespace tahoma::controller::apiserver

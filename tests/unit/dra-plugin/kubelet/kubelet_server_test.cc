@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -376,6 +377,17 @@ TEST_F(KubeletServerTest, TwoInstancesOfARollingUpdateServeSideBySide) {
   EXPECT_NE((*other)->driver_socket(), server_->driver_socket());
   server_->Stop();
   EXPECT_TRUE(std::filesystem::exists((*other)->driver_socket()));
+}
+
+TEST_F(KubeletServerTest, OnlyRootAndThePluginsOwnUserReachTheSockets) {
+  const mode_t before = umask(0);
+  Start();
+  umask(before);
+  for (const std::string& socket : {server_->driver_socket(), server_->registration_socket()}) {
+    struct stat found = {};
+    ASSERT_EQ(stat(socket.c_str(), &found), 0) << socket;
+    EXPECT_EQ(found.st_mode & 0777U, 0600U) << socket;
+  }
 }
 
 TEST_F(KubeletServerTest, ASecondPluginOnTheSameSocketsIsRefused) {

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <csignal>
@@ -304,6 +305,72 @@ TEST_P(BothWiresTest, TooMuchIsRefused) {
           ->Stream(
               kRoot, [](std::string_view) { return true; }, milliseconds(1000))
           .status()));
+}
+
+// Much more than the sockets of both ends hold is sent, and no more read than is taken.
+TEST_P(BothWiresTest, ADownloadTakesAnswersOfAnyLengthPieceByPiece) {
+  constexpr std::size_t kBytes = std::size_t{64} << 20U;
+  std::atomic<std::size_t> made = 0;
+  Serve({}, [&made](const rest::Request&) {
+    return rest::Response::Stream("text/html", [&made](std::string& out, milliseconds) {
+      out += std::string(std::size_t{1} << 20U, 'x');
+      return (made += std::size_t{1} << 20U) < kBytes;
+    });
+  });
+  std::size_t taken = 0;
+  std::size_t largest = 0;
+  int status = 0;
+  const auto answer = Connect({.max_body_bytes = 1000, .max_framing_bytes = 100'000})
+                          ->Download(
+                              kRoot, [&](int head) { status = head; },
+                              [&](std::string_view piece) {
+                                EXPECT_EQ(status, 200) << "the head comes first";
+                                taken += piece.size();
+                                largest = std::max(largest, piece.size());
+                                return true;
+                              },
+                              milliseconds(20'000));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->header("Content-Type"), "text/html");
+  EXPECT_EQ(taken, kBytes);
+  EXPECT_LE(largest, std::size_t{16} << 10U);
+}
+
+TEST_P(BothWiresTest, ADownloadEndsWhenItsPiecesAreNotWantedAnyMore) {
+  Serve({}, [](const rest::Request&) {
+    return rest::Response::Stream("text/plain", [](std::string& out, milliseconds) {
+      out += "again and again ";
+      return true;
+    });
+  });
+  const auto transport = Connect();
+  const auto ended = transport->Download(
+      kRoot, [](int) {}, [](std::string_view) { return false; }, milliseconds(20'000));
+  EXPECT_TRUE(ended.ok()) << ended.status();
+}
+
+TEST_P(BothWiresTest, ADownloadThatIsRefusedHasABody) {
+  Serve({}, [](const rest::Request&) { return rest::Response::Text(404, "no such log"); });
+  const auto answer = Connect()->Download(
+      kRoot, [](int) {}, [](std::string_view) { return true; }, milliseconds(20'000));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->status, 404);
+  EXPECT_EQ(answer->body, "no such log");
+}
+
+TEST_P(BothWiresTest, AHeadOrAChunkSizeWithoutEndIsRefused) {
+  const std::string endless(100'000, '1');
+  std::string many_headers;
+  for (int i = 0; i < 10'000; ++i) many_headers += "a: 1\r\n";
+  for (const std::string& answer :
+       {"HTTP/1.1 200 " + endless, "HTTP/1.1 200 OK\r\nA: " + endless,
+        "HTTP/1.1 200 OK\r\n" + many_headers,
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + endless}) {
+    const RudeServer server(answer, Ends::kClient, certificate());
+    const auto transport = *HttpTransport::Create({.server = server.url(), .ca_pem = own_.Pem()},
+                                                  {.max_framing_bytes = 50'000});
+    EXPECT_TRUE(absl::IsResourceExhausted(transport->Send(kRoot).status())) << answer.substr(0, 40);
+  }
 }
 
 TEST_P(BothWiresTest, HalfAnAnswerIsUnavailable) {

@@ -461,6 +461,44 @@ TEST_F(PeerLinkTest, ALinkMayEndWhilePeersDialAgain) {
   }
 }
 
+// Nobody has shown who it is before the greeting, so no more than a greeting is read.
+TEST_F(PeerLinkTest, AStrangersFirstFrameIsAGreetingOrNothing) {
+  a_ = Start(0, at_a_);
+  const std::string hello =
+      R"({"id": 0, "method": "peerHello", "params": {"nodeId": 1, "ultraServer": "us-0"}})";
+  const std::vector<wire::Frame> frames = {
+      {.header = hello, .payload = "x"},
+      {.header = hello + std::string(4096, ' ')},
+  };
+  for (const wire::Frame& frame : frames) {
+    const auto stranger = *wire::Connection::Dial(Address(0), std::chrono::seconds(20));
+    (void)stranger->Send(frame);
+    EXPECT_TRUE(absl::IsUnavailable(stranger->Receive(std::chrono::seconds(20)).status()));
+  }
+  EXPECT_EQ(at_a_.PlaceOf("lost from 1"), at_a_.Count());
+}
+
+TEST_F(PeerLinkTest, APeersMessageIsNoLargerThanAChunk) {
+  a_ = Start(0, at_a_);
+  const auto dial = [&] {
+    auto peer = *wire::Connection::Dial(Address(0), std::chrono::seconds(20));
+    const auto hello = wire::EncodeRequest(
+        0, {.method = "peerHello", .params = R"({"nodeId": 1, "ultraServer": "us-0"})"});
+    EXPECT_TRUE(peer->Send(*hello).ok());
+    return peer;
+  };
+  const auto word = [](std::size_t bytes) {
+    return *wire::EncodeRequest(1, {.method = "word", .payload = std::string(bytes, 'x')});
+  };
+  constexpr std::size_t kMost = std::size_t{1} << 20U;
+  const auto good = dial();
+  ASSERT_TRUE(good->Send(word(kMost)).ok());
+  EXPECT_TRUE(at_a_.WaitFor("word from 1 " + std::string(kMost, 'x')));
+  const auto bad = dial();
+  (void)bad->Send(word(kMost + 1));
+  EXPECT_TRUE(absl::IsUnavailable(bad->Receive(std::chrono::seconds(20)).status()));
+}
+
 class SilenceTest : public PeerLinkTest {
  protected:
   // Listens at node 1's address, where node 0 will dial.

@@ -51,7 +51,7 @@ class ServeTest : public testing::Test {
         "unix:" + (folder_ / "node.sock").string(), {},
         [this](const wire::Request& request) { return server_.ServePlugin(request); });
     workload_socket_ = *wire::Server::Start(
-        "unix:" + (folder_ / "pods.sock").string(), {},
+        "unix:" + (folder_ / "pods.sock").string(), server_.WorkloadOptions(),
         [this](const wire::Request& request) { return server_.ServeWorkload(request); });
   }
   ~ServeTest() override {
@@ -183,6 +183,46 @@ TEST_F(ServeTest, WithoutAGoodTokenNothingIsAnswered) {
   }
   EXPECT_EQ(Workload("nothing", {{"token", token}}).status().code(),
             absl::StatusCode::kUnimplemented);
+}
+
+TEST_F(ServeTest, NoPayloadIsKeptBeforeItsTokenIsGood) {
+  std::size_t kept = 0;
+  server_.AddWorkloadCall("store", [&](const Caller&, const wire::Request& request) {
+    kept += request.payload.size();
+    return absl::StatusOr<wire::Reply>(wire::Reply{});
+  });
+  const std::string token = Apply("a", {0});
+  wire::Client client(workload_socket_->address().ToString());
+  const std::string payload(kWorkloadFrame.payload_bytes, 'x');
+  for (const std::string& shown : {std::string(32, 'a'), token}) {
+    const auto reply = client.Call(
+        {.method = "store", .params = json{{"token", shown}}.dump(), .payload = payload},
+        seconds(20));
+    EXPECT_EQ(reply.status().code(),
+              shown == token ? absl::StatusCode::kOk : absl::StatusCode::kPermissionDenied);
+    EXPECT_EQ(kept, shown == token ? payload.size() : 0);
+  }
+  EXPECT_FALSE(client
+                   .Call({.method = "store",
+                          .params = json{{"token", token}}.dump(),
+                          .payload = payload + "x"},
+                         seconds(20))
+                   .ok());
+  EXPECT_EQ(kept, payload.size());
+}
+
+TEST_F(ServeTest, ACallTakesRoomForItsReplyToo) {
+  const std::string token = Apply("a", {0});
+  server_.AddWorkloadCall(
+      "load",
+      [](const Caller&, const wire::Request&) {
+        return absl::StatusOr<wire::Reply>(wire::Reply{});
+      },
+      [](const Json& params) { return params["bytes"].get<std::size_t>(); });
+  const std::size_t share = wire::Server::Options().room.bytes_per_caller;
+  EXPECT_TRUE(Workload("load", {{"token", token}, {"bytes", share}}).ok());
+  const absl::Status refused = Workload("load", {{"token", token}, {"bytes", share + 1}}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
 }
 
 TEST_F(ServeTest, TheWorkloadSocketHandsOutNoClaims) {

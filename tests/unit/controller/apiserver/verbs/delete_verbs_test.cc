@@ -198,6 +198,29 @@ TEST_F(DeleteVerbsTest, BindingsThatCannotBeAreRefused) {
   EXPECT_THAT(Bind("leaving").message(), HasSubstr("is being deleted"));
 }
 
+// A node names its address itself.
+TEST_F(DeleteVerbsTest, NoLogIsAskedForWhereNoNodeCanBe) {
+  ASSERT_EQ(Call("POST", kPods, PodOf("p")).status, 201);
+  ASSERT_EQ(Bind("p").status, 201);
+  ASSERT_EQ(Call("POST", "/api/v1/nodes", {{"metadata", {{"name", "n1"}}}}).status, 201);
+  const auto log_from = [&](const std::string& address, int port) {
+    const auto named = Patch("/api/v1/nodes/n1/status", "merge-patch+json",
+                             {{"status",
+                               {{"addresses", {{{"type", "InternalIP"}, {"address", address}}}},
+                                {"daemonEndpoints", {{"kubeletEndpoint", {{"Port", port}}}}}}}});
+    EXPECT_EQ(named.status, 200) << address;
+    return Call("GET", kPods + "/p/log").status;
+  };
+  for (const char* good : {"10.0.0.7", "127.0.0.1", "192.168.1.1", "::1", "fd00::7"}) {
+    EXPECT_EQ(log_from(good, 10250), 200) << good;
+  }
+  for (const char* bad :
+       {"169.254.169.254", "0.0.0.0", "224.0.0.1", "255.255.255.255", "fe80::1", "ff02::1",
+        "::", "::ffff:169.254.169.254", "metadata.internal", "10.0.0.7/x", "10.0.0.7:1"}) {
+    EXPECT_EQ(log_from(bad, 10250), 500) << bad;
+  }
+}
+
 TEST_F(DeleteVerbsTest, LogsComeFromThePodsNode) {
   ASSERT_EQ(Call("POST", kPods, PodOf("p")).status, 201);
   EXPECT_EQ(Call("GET", kPods + "/p/log").status, 204) << "nothing runs yet";

@@ -29,7 +29,7 @@ class FailureTest : public ::testing::Test {
     store_ = *std::move(store);
     ApiServer::Options options;
     options.log = [this](const std::string& line) { lines_.push_back(line); };
-    options.node_fetch = [this](const std::string&, int, const std::string&) -> rest::Response {
+    options.node_fetch = [this](const NodeEndpoint&, const std::string&) -> rest::Response {
       if (throws_at_once_) throw std::runtime_error("the node is odd");
       return rest::Response::Stream("text/plain", [](std::string& out, auto) -> bool {
         out += "first ";
