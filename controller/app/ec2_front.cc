@@ -20,6 +20,7 @@ std::shared_ptr<const ec2::BookView> ViewOf(const std::shared_ptr<const Snapshot
                                                              .now = snapshot->block_now,
                                                              .profile = snapshot->profile,
                                                              .prices = snapshot->prices,
+                                                             .offering_key = snapshot->offering_key,
                                                              .find_host = find_host,
                                                              .cluster = snapshot->cluster});
 }

@@ -25,6 +25,7 @@
 #include "controller/app/identity.h"
 #include "controller/app/leader_label.h"
 #include "controller/app/leadership.h"
+#include "controller/app/offering_key.h"
 #include "controller/app/standalone.h"
 #include "controller/app/test_clock.h"
 #include "controller/store/rocks_journal.h"
@@ -225,6 +226,7 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   const BlockClock block_clock(clock, block_time);
   CoreLoopOptions loop_options = StandaloneApi::LoopOptions();
   TAHOMA_ASSIGN_OR_RETURN(loop_options.core.blocks, BookOptionsOf(options.blocks));
+  TAHOMA_ASSIGN_OR_RETURN(loop_options.core.blocks.offering_key, OfferingKeyOf(api->store()));
   loop_options.core.block_time = block_time;
   loop_options.scheduler_names = SchedulerNames(options);
   loop_options.log = Log;
@@ -323,6 +325,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   RocksJournal journal(*store);
   std::unique_ptr<Leadership> leadership;
   TAHOMA_ASSIGN_OR_RETURN(CoreLoopOptions loop_options, ClusterLoopOptions(options));
+  TAHOMA_ASSIGN_OR_RETURN(loop_options.core.blocks.offering_key, OfferingKeyOf(*store));
   loop_options.publisher.may_send = [&leadership] { return leadership->leading(); };
   loop_options.term = [&leadership] { return leadership->term(); };
   ClusterLoop loop(std::move(access), journal, clock, std::move(loop_options));

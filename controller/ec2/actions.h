@@ -30,10 +30,11 @@ struct Call {
   AnswerHead head;
   // The request without its page, for tokens.
   Sha256Digest binding = {};
-  // After its parameters were found good the action ends with DryRunOperation.
+  // The action does all that it does but the change.
   bool dry_run = false;
   // The client's id for all attempts of one call; the client token where none is given.
   std::string_view attempts_id = {};
+  std::string_view signature = {};  // that was verified; empty: there was none
 };
 
 struct Action {

@@ -100,7 +100,7 @@ absl::StatusOr<std::vector<Offering>> BookSeller::FindOfferings(const Caller&,
     TAHOMA_ASSIGN_OR_RETURN(const controller::OfferingSearch checked, CheckQuery(query, now));
     const SearchAnswer answer = SearchOfferings(view->profile, view->prices, checked, now);
     for (const controller::Offering& offering : answer.offerings) {
-      offerings.push_back(OfferingOf(offering));
+      offerings.push_back(OfferingOf(offering, view->offering_key));
     }
   }
   return offerings;
@@ -129,7 +129,8 @@ absl::StatusOr<std::vector<ExtensionOffering>> BookSeller::FindExtensionOffering
   const auto offering =
       OfferExtension(view->profile, view->prices, *block, search.duration_hours, NowOf(*view));
   if (offering.ok()) {
-    return std::vector<ExtensionOffering>{ExtensionOfferingOf(*offering, *block)};
+    return std::vector<ExtensionOffering>{
+        ExtensionOfferingOf(*offering, *block, view->offering_key)};
   }
   // A search that finds nothing is no error.
   if (Ec2CodeOf(offering.status()) == kInsufficientCapacity.name) {
@@ -145,7 +146,8 @@ absl::StatusOr<std::vector<Extension>> BookSeller::PurchaseExtension(
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
                           owner_.extend({.reservation = purchase.reservation_id,
                                          .offering_id = purchase.offering_id,
-                                         .token = purchase.client_token}));
+                                         .token = purchase.client_token,
+                                         .dry_run = purchase.dry_run}));
   for (auto at = block->extensions.rbegin(); at != block->extensions.rend(); ++at) {
     if (at->offering_id != purchase.offering_id) continue;
     return std::vector<Extension>{ExtensionOf(*at, *block)};

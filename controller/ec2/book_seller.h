@@ -40,6 +40,7 @@ struct BookView {
   WallTime now;  // the book's: its time does not go back with a clock
   TimeProfile profile;
   PriceList prices;
+  OfferingKey offering_key = {};
   FindHost find_host;
   ClusterView cluster;  // null: there are no nodes
 };

@@ -53,6 +53,17 @@ std::vector<Tag> TagsOf(const controller::Block& block) {
   return tags;
 }
 
+// The size of a block stands in a tag of EC2's, by which tools know it before the start.
+Tag SizeTagOf(const controller::Block& block) {
+  return {.key = "aws:ec2capacityreservation:incrementalRequestedQuantity",
+          .value = fmt::format("{}", block.bought.instances())};
+}
+
+bool IsSold(const std::string& instance_type) {
+  const Product* product = FindProduct(instance_type);
+  return product != nullptr && !product->ultra_server;
+}
+
 }  // namespace
 
 std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search) {
@@ -66,8 +77,12 @@ std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search) {
     return {query};
   }
   query.instance_count = search.instance_count;
+  std::vector<std::string> types = search.instance_types;
+  // Of several that are preferred those that are not sold are passed over, unless none is.
+  const auto unsold = std::ranges::stable_partition(types, &IsSold);
+  if (unsold.begin() != types.begin()) types.erase(unsold.begin(), types.end());
   std::vector<OfferingQuery> queries;
-  for (const std::string& type : search.instance_types) {
+  for (const std::string& type : types) {
     query.instance_type = type;
     queries.push_back(query);
   }
@@ -78,14 +93,16 @@ PurchaseOrder OrderOf(const BlockPurchase& purchase, const std::string& owner) {
   PurchaseOrder order{.offering_id = purchase.offering_id,
                       .platform = purchase.instance_platform,
                       .key = {.ns = owner, .name = ""},
-                      .token = purchase.client_token};
+                      .token = purchase.client_token,
+                      .signature = purchase.signature,
+                      .dry_run = purchase.dry_run};
   for (const Tag& tag : purchase.tags) order.tags.emplace_back(tag.key, tag.value);
   std::ranges::sort(order.tags);
   return order;
 }
 
-Offering OfferingOf(const controller::Offering& offering) {
-  Offering out{.id = OfferingId(offering),
+Offering OfferingOf(const controller::Offering& offering, const OfferingKey& key) {
+  Offering out{.id = OfferingId(offering, key),
                .instance_type = std::string(offering.product->instance_type),
                .availability_zone = offering.zone,
                .instance_count = offering.instances(),
@@ -143,6 +160,7 @@ Reservation ReservationOf(const controller::Block& block, const std::string& acc
                   .created = block.created,
                   .tags = TagsOf(block),
                   .unused_reservation_billing_owner_id = account};
+  out.tags.push_back(SizeTagOf(block));
   if (count.used > 0) {
     out.allocations = {{.type = "used", .count = count.used}};
   }
@@ -170,8 +188,8 @@ BlockStatus StatusOf(const controller::Block& block, std::size_t part, const Fin
 }
 
 ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offering,
-                                      const controller::Block& block) {
-  return {.id = ExtensionOfferingId(offering),
+                                      const controller::Block& block, const OfferingKey& key) {
+  return {.id = ExtensionOfferingId(offering, key),
           .instance_type = std::string(block.product().instance_type),
           .instance_count = block.bought.instances(),
           .availability_zone = block.bought.zone,

@@ -44,6 +44,8 @@ inline constexpr Ec2Code kUnauthorizedOperation{"UnauthorizedOperation",
 inline constexpr Ec2Code kBlockMalformed{"InvalidCapacityBlockId.Malformed"};
 inline constexpr Ec2Code kBlockNotFound{"InvalidCapacityBlockId.NotFound",
                                         absl::StatusCode::kNotFound};
+inline constexpr Ec2Code kOperationNotPermitted{"OperationNotPermitted",
+                                                absl::StatusCode::kFailedPrecondition};
 inline constexpr Ec2Code kInstanceMalformed{"InvalidInstanceID.Malformed"};
 inline constexpr Ec2Code kInstanceNotFound{"InvalidInstanceID.NotFound",
                                            absl::StatusCode::kNotFound};

@@ -149,10 +149,14 @@ TEST_F(BookSellerTest, AWrongSearchIsRefusedByTheRulesOfTheBook) {
   search.ultraserver_count = std::nullopt;
   EXPECT_EQ(code(search), "MissingParameter");
   search = {};
-  search.instance_types = {"trn2.48xlarge", "m5.large"};
+  search.instance_types = {"p5.48xlarge"};
   search.instance_count = 1;
   search.duration_hours = 24;
-  EXPECT_EQ(code(search), "Unsupported");
+  EXPECT_EQ(code(search), "InvalidParameterValue");
+  EXPECT_THAT(RefusalOf(seller_.FindOfferings(ana_, search).status()).message,
+              HasSubstr("InstanceType p5.48xlarge is not supported for Capacity Blocks"));
+  search.instance_types = {"p5.48xlarge", "u-trn2x64"};
+  EXPECT_EQ(code(search), "InvalidParameterValue") << "none of them is an instance type here";
   search.instance_types = {"trn2.48xlarge"};
   EXPECT_THAT(*seller_.FindOfferings(ana_, search), IsEmpty()) << "there are UltraServers only";
 }
@@ -167,7 +171,9 @@ TEST_F(BookSellerTest, EachUltraServerIsABlockOfOneReservation) {
   EXPECT_EQ(reservation.total_instance_count, 8);
   EXPECT_EQ(reservation.available_instance_count, 0) << "it has not begun";
   EXPECT_EQ(reservation.block_id, "") << "there are two";
-  EXPECT_THAT(reservation.tags, ElementsAre(Tag{"team", "a"}));
+  EXPECT_THAT(reservation.tags,
+              ElementsAre(Tag{"team", "a"},
+                          Tag{"aws:ec2capacityreservation:incrementalRequestedQuantity", "8"}));
   ASSERT_THAT(bought.blocks, SizeIs(2));
   EXPECT_NE(bought.blocks[0].id, bought.blocks[1].id);
   for (const Block& block : bought.blocks) {
@@ -229,6 +235,24 @@ TEST_F(BookSellerTest, AnExtensionIsOfferedBoughtAndInTheHistory) {
   EXPECT_EQ(List<Reservation>(&Ec2Service::VisitReservations, ana_)[0].end, offer.extension_end);
 }
 
+TEST_F(BookSellerTest, ADryRunBuysNothing) {
+  const auto found = seller_.FindOfferings(ana_, SearchOf(1));
+  BlockPurchase purchase{
+      .offering_id = found->front().id, .instance_platform = kPlatform, .dry_run = true};
+  const auto code = [&] {
+    const auto dry = seller_.PurchaseBlock(ana_, purchase);
+    return dry.ok() ? "" : RefusalOf(dry.status()).code;
+  };
+  EXPECT_EQ(code(), "");
+  purchase.instance_platform = "Windows";
+  EXPECT_EQ(code(), "InvalidParameterValue");
+  EXPECT_THAT(List<Reservation>(&Ec2Service::VisitReservations, ana_), IsEmpty());
+  const std::string id = Buy(1).reservations[0].id;
+  const auto offers = seller_.FindExtensionOfferings(ana_, {id, 24});
+  EXPECT_TRUE(seller_.PurchaseExtension(ana_, {offers->front().id, id, "", true}).ok());
+  EXPECT_THAT(List<Extension>(&Ec2Service::VisitExtensions, ana_), IsEmpty());
+}
+
 class OneHostTest : public BookSellerTest {
  protected:
   OneHostTest() : BookSellerTest({.hosts = 1}) {}
@@ -286,11 +310,28 @@ TEST_F(BookSellerTest, TheTopologyIsThatOfTheNodes) {
   for (const InstanceTopology& instance : instances(bob_)) EXPECT_EQ(instance.block_id, "");
 }
 
+class InstancesTest : public BookSellerTest {
+ protected:
+  InstancesTest() : BookSellerTest({.product = "trn2.48xlarge"}) {}
+};
+
+// The defect: one type that is not sold spoiled the whole search.
+TEST_F(InstancesTest, APreferredTypeThatIsNotSoldIsPassedOver) {
+  OfferingSearch search;
+  search.instance_types = {"p5.48xlarge", "trn2.48xlarge", "m5.large"};
+  search.instance_count = 1;
+  search.duration_hours = 24;
+  const auto found = seller_.FindOfferings(ana_, search);
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_FALSE(found->empty());
+  for (const Offering& offering : *found) EXPECT_EQ(offering.instance_type, "trn2.48xlarge");
+}
+
 TEST_F(BookSellerTest, TheApiSellsFromTheBook) {
   Ec2Api api(seller_, {.name_space = "team-a"}, clock_, 1);
   const auto ask = [&](const std::string& form) {
     rest::Request request;
-    request.method = "GET";
+    request.method = "POST";
     request.path = "/";
     request.query = "Version=2016-11-15&" + form;
     return api.Answer(request);
