@@ -8,6 +8,9 @@
 
 #include "controller/ec2/filter.h"
 #include "controller/ec2/page.h"
+#include "controller/ec2/place_actions.h"
+#include "controller/ec2/reservation_actions.h"
+#include "controller/ec2/tag_actions.h"
 #include "controller/ec2/xml.h"
 #include "lib/base/status.h"
 
@@ -275,18 +278,29 @@ absl::StatusOr<std::string> DescribeInstances(const Call& call) {
 }
 
 constexpr std::array kActions = {
+    Action{"CreateTags", "capacityblocks", &CreateTags, "patch"},
+    Action{"DeleteTags", "capacityblocks", &DeleteTags, "patch"},
+    Action{"DescribeAvailabilityZones", {}, &DescribeZones},
     Action{"DescribeCapacityBlockExtensionHistory", {}, &DescribeExtensionHistory},
     Action{"DescribeCapacityBlockExtensionOfferings", {}, &DescribeExtensionOfferings},
     Action{"DescribeCapacityBlockOfferings", {}, &DescribeOfferings},
     Action{"DescribeCapacityBlockStatus", {}, &DescribeBlockStatus},
     Action{"DescribeCapacityBlocks", {}, &DescribeBlocks},
+    Action{"DescribeCapacityReservationTopology", {}, &DescribeReservationTopology},
     Action{"DescribeCapacityReservations", {}, &DescribeReservations},
     Action{"DescribeInstanceTopology", {}, &DescribeInstances},
+    Action{"DescribeInstanceTypeOfferings", {}, &DescribeTypeOfferings},
+    Action{"DescribeInstanceTypes", {}, &DescribeTypes},
+    Action{"DescribeRegions", {}, &DescribeRegions},
+    Action{"DescribeTags", {}, &DescribeTags},
+    Action{"GetCapacityReservationUsage", {}, &GetReservationUsage},
     Action{"PurchaseCapacityBlock", "capacityblocks", &PurchaseBlock},
     Action{"PurchaseCapacityBlockExtension", "capacityblockextensions", &PurchaseExtension},
 };
 
 }  // namespace
+
+absl::Status CheckCall(const Call& call) { return MayGoOn(call); }
 
 const Action* FindAction(std::string_view name) {
   const auto found = std::ranges::find(kActions, name, &Action::name);

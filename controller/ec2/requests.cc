@@ -133,6 +133,8 @@ std::vector<Tag> ReadSpecification(Reader& specification) {
 
 }  // namespace
 
+Tag ReadOneTag(Reader& item) { return ReadTag(item); }
+
 OfferingSearch ReadOfferingSearch(Reader& reader) {
   CheckCombination(reader);
   OfferingSearch search;

@@ -64,6 +64,9 @@ struct ExtensionPurchase {
 };
 ExtensionPurchase ReadExtensionPurchase(Reader& reader);
 
+// One Tag.N, with its bounds.
+Tag ReadOneTag(Reader& item);
+
 // TagSpecification.N.Tag.N, for resource type capacity-reservation.
 std::vector<Tag> ReadTags(Reader& reader);
 
