@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -65,13 +66,13 @@ bool IsAsked(const Names& asked, std::string_view name) {
   return asked.empty() || asked.contains(name);
 }
 
-Tree ZoneTree(const OfferedType& place) {
-  const std::string region = RegionOf(place.availability_zone);
+Tree ZoneTree(const std::string& name, const std::string& id) {
+  const std::string region = RegionOf(name);
   return {{"optInStatus", "opt-in-not-required"},
           {"messageSet", Tree::array()},
           {"regionName", region},
-          {"zoneName", place.availability_zone},
-          {"zoneId", place.availability_zone_id},
+          {"zoneName", name},
+          {"zoneId", id},
           {"groupName", region + "-zg-1"},
           {"networkBorderGroup", region},
           {"zoneType", "availability-zone"},
@@ -99,15 +100,14 @@ absl::StatusOr<std::string> DescribeRegions(const Call& call) {
   Names regions;
   for (const OfferedType& place : places) regions.insert(RegionOf(place.availability_zone));
   TAHOMA_RETURN_IF_ERROR(CheckKnown(asked, regions, kInvalidParameterValue, "Invalid region"));
-  TreeRows rows;
+  TreePage page({.binding = call.binding}, filters, kRegionFilters);
   for (const std::string& region : regions) {
     if (!IsAsked(asked, region)) continue;
-    rows[region] = {{"optInStatus", "opt-in-not-required"},
-                    {"regionName", region},
-                    {"regionEndpoint", call.host}};
+    page.Offer(region, {{"optInStatus", "opt-in-not-required"},
+                        {"regionName", region},
+                        {"regionEndpoint", call.host}});
   }
-  return RowsAnswer(call.head, "regionInfo", rows, filters, kRegionFilters,
-                    {.binding = call.binding});
+  return page.Answer(call.head, "regionInfo");
 }
 
 absl::StatusOr<std::string> DescribeZones(const Call& call) {
@@ -119,9 +119,11 @@ absl::StatusOr<std::string> DescribeZones(const Call& call) {
   TAHOMA_RETURN_IF_ERROR(CheckCall(call));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<OfferedType> places,
                           call.service.FindOfferedTypes(call.caller));
+  std::map<std::string, std::string> zones;  // ids by name
   Names names;
   Names ids;
   for (const OfferedType& place : places) {
+    zones[place.availability_zone] = place.availability_zone_id;
     names.insert(place.availability_zone);
     ids.insert(place.availability_zone_id);
   }
@@ -129,17 +131,11 @@ absl::StatusOr<std::string> DescribeZones(const Call& call) {
       CheckKnown(asked_names, names, kInvalidParameterValue, "Invalid availability zone"));
   TAHOMA_RETURN_IF_ERROR(
       CheckKnown(asked_ids, ids, kInvalidParameterValue, "Invalid availability zone-id"));
-  TreeRows rows;
-  for (const OfferedType& place : places) {
-    if (names.erase(place.availability_zone) == 0) continue;  // it is there already
-    if (!IsAsked(asked_names, place.availability_zone) ||
-        !IsAsked(asked_ids, place.availability_zone_id)) {
-      continue;
-    }
-    rows[place.availability_zone] = ZoneTree(place);
+  TreePage page({.binding = call.binding}, filters, kZoneFilters);
+  for (const auto& [name, id] : zones) {
+    if (IsAsked(asked_names, name) && IsAsked(asked_ids, id)) page.Offer(name, ZoneTree(name, id));
   }
-  return RowsAnswer(call.head, "availabilityZoneInfo", rows, filters, kZoneFilters,
-                    {.binding = call.binding});
+  return page.Answer(call.head, "availabilityZoneInfo");
 }
 
 absl::StatusOr<std::string> DescribeTypes(const Call& call) {
@@ -148,7 +144,7 @@ absl::StatusOr<std::string> DescribeTypes(const Call& call) {
   const bool unsupported_too = reader.Flag("IncludeUnsupportedInRegion").value_or(false);
   const std::span<const TreeFilter> fields = InstanceTypeFilters();
   const std::vector<Filter> filters = ReadFilters(reader, NamesOf(fields), false);
-  const PageRequest page =
+  const PageRequest request =
       ReadPage(reader, call.binding, kTypeRowsMost, kTypeRowsMost, kTypeRowsLeast);
   TAHOMA_RETURN_IF_ERROR(CheckCall(call));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<OfferedType> places,
@@ -161,12 +157,13 @@ absl::StatusOr<std::string> DescribeTypes(const Call& call) {
   }
   TAHOMA_RETURN_IF_ERROR(CheckKnown(asked, shown, kInvalidInstanceType,
                                     "The following supplied instance types do not exist"));
-  TreeRows rows;
+  TreePage page(request, filters, fields);
   for (const std::string& name : shown) {
     if (!IsAsked(asked, name)) continue;
-    rows[name] = InstanceTypeTree(*hw::FindEc2Type(name), supported.contains(name));
+    const Tree type = InstanceTypeTree(*hw::FindEc2Type(name), supported.contains(name));
+    if (!page.Offer(name, type)) break;
   }
-  return RowsAnswer(call.head, "instanceTypeSet", rows, filters, fields, page);
+  return page.Answer(call.head, "instanceTypeSet");
 }
 
 absl::StatusOr<std::string> DescribeTypeOfferings(const Call& call) {
@@ -177,22 +174,25 @@ absl::StatusOr<std::string> DescribeTypeOfferings(const Call& call) {
                        fmt::join(kLocationTypes, ", ")));
   }
   const std::vector<Filter> filters = ReadFilters(reader, NamesOf(kOfferingFilters), false);
-  const PageRequest page =
+  const PageRequest request =
       ReadPage(reader, call.binding, kPageRowsMost, kPageRowsMost, kTypeRowsLeast);
   TAHOMA_RETURN_IF_ERROR(CheckCall(call));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<OfferedType> places,
                           call.service.FindOfferedTypes(call.caller));
-  std::set<std::pair<std::string, std::string>> offered;
+  std::map<std::string, Tree> offered;  // by type and location
   for (const OfferedType& place : places) {
     const std::string location = LocationOf(place, location_type);
-    if (!location.empty()) offered.emplace(place.instance_type, location);
+    if (location.empty()) continue;
+    offered[fmt::format("{}/{}", place.instance_type, location)] = {
+        {"instanceType", place.instance_type},
+        {"locationType", location_type},
+        {"location", location}};
   }
-  TreeRows rows;
-  for (const auto& [type, location] : offered) {
-    rows[fmt::format("{}/{}", type, location)] = {
-        {"instanceType", type}, {"locationType", location_type}, {"location", location}};
+  TreePage page(request, filters, kOfferingFilters);
+  for (const auto& [key, offering] : offered) {
+    if (!page.Offer(key, offering)) break;
   }
-  return RowsAnswer(call.head, "instanceTypeOfferingSet", rows, filters, kOfferingFilters, page);
+  return page.Answer(call.head, "instanceTypeOfferingSet");
 }
 
 }  // namespace tahoma::controller::ec2

@@ -70,24 +70,23 @@ absl::StatusOr<std::string> DescribeReservationTopology(const Call& call) {
   const std::vector<std::string> ids =
       ReadIds(reader, "CapacityReservationId", kTopologyRowsMost, kReservationMalformed);
   const std::vector<Filter> filters = ReadFilters(reader, NamesOf(kTopologyFilters), false);
-  PageRequest page = ReadPage(reader, call.binding, kTopologyRowsMost, kTopologyRowsMost);
+  PageRequest request = ReadPage(reader, call.binding, kTopologyRowsMost, kTopologyRowsMost);
   // Those that are asked for come at once: a reservation has a row for each of its UltraServers.
-  if (!ids.empty()) page.rows_most = kPageRowsMost;
+  if (!ids.empty()) request.rows_most = kPageRowsMost;
   TAHOMA_RETURN_IF_ERROR(CheckCall(call));
-  TreeRows rows;
+  TreePage page(request, filters, kTopologyFilters);
   TAHOMA_RETURN_IF_ERROR(call.service.VisitReservationTopology(
       call.caller, {.ids = ids}, [&](std::string_view key, const ReservationTopology& row) {
         const Tree block = row.block_id.empty() ? Tree(nullptr) : Tree(row.block_id);
-        rows[std::string(key)] = {{"capacityReservationId", row.reservation_id},
-                                  {"capacityBlockId", block},
-                                  {"state", row.state},
-                                  {"instanceType", row.instance_type},
-                                  {"networkNodeSet", row.network_nodes},
-                                  {"availabilityZoneId", row.availability_zone_id},
-                                  {"availabilityZone", row.availability_zone}};
-        return true;
+        return page.Offer(key, {{"capacityReservationId", row.reservation_id},
+                                {"capacityBlockId", block},
+                                {"state", row.state},
+                                {"instanceType", row.instance_type},
+                                {"networkNodeSet", row.network_nodes},
+                                {"availabilityZoneId", row.availability_zone_id},
+                                {"availabilityZone", row.availability_zone}});
       }));
-  return RowsAnswer(call.head, "capacityReservationSet", rows, filters, kTopologyFilters, page);
+  return page.Answer(call.head, "capacityReservationSet");
 }
 
 }  // namespace tahoma::controller::ec2

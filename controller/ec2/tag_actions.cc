@@ -117,13 +117,15 @@ void CheckKeys(Reader& reader, const std::vector<std::string_view>& keys) {
   }
 }
 
-// Adds a row for each tag of a resource.
-void AddRows(const std::string& id, std::string_view type, const std::vector<Tag>& tags,
-             TreeRows& rows) {
-  for (const Tag& tag : tags) {
-    rows[fmt::format("{}/{}", id, tag.key)] = {
-        {"resourceId", id}, {"resourceType", type}, {"key", tag.key}, {"value", tag.value}};
-  }
+// Offers a row for each tag of a resource, in the order of keys. False when the page is full.
+bool OfferTags(const std::string& id, std::string_view type, std::vector<Tag> tags,
+               TreePage& page) {
+  std::ranges::sort(tags, {}, &Tag::key);
+  return std::ranges::all_of(tags, [&](const Tag& tag) {
+    return page.Offer(
+        fmt::format("{}/{}", id, tag.key),
+        {{"resourceId", id}, {"resourceType", type}, {"key", tag.key}, {"value", tag.value}});
+  });
 }
 
 }  // namespace
@@ -158,21 +160,24 @@ absl::StatusOr<std::string> DeleteTags(const Call& call) {
 
 absl::StatusOr<std::string> DescribeTags(const Call& call) {
   const std::vector<Filter> filters = ReadFilters(call.reader, NamesOf(kTagFilters), true);
-  const PageRequest page =
+  const PageRequest request =
       ReadPage(call.reader, call.binding, kPageRowsMost, kPageRowsMost, kTagRowsLeast);
   TAHOMA_RETURN_IF_ERROR(CheckCall(call));
-  TreeRows rows;
+  TreePage page(request, filters, kTagFilters);
+  // The ids of blocks come before those of reservations.
+  bool has_room = true;
   TAHOMA_RETURN_IF_ERROR(
       call.service.VisitBlocks(call.caller, {}, [&](std::string_view, const Block& block) {
-        AddRows(block.id, "capacity-block", block.tags, rows);
-        return true;
+        has_room = OfferTags(block.id, "capacity-block", block.tags, page);
+        return has_room;
       }));
-  TAHOMA_RETURN_IF_ERROR(call.service.VisitReservations(
-      call.caller, {}, [&](std::string_view, const Reservation& reservation) {
-        AddRows(reservation.id, "capacity-reservation", reservation.tags, rows);
-        return true;
-      }));
-  return RowsAnswer(call.head, "tagSet", rows, filters, kTagFilters, page);
+  if (has_room) {
+    TAHOMA_RETURN_IF_ERROR(call.service.VisitReservations(
+        call.caller, {}, [&](std::string_view, const Reservation& reservation) {
+          return OfferTags(reservation.id, "capacity-reservation", reservation.tags, page);
+        }));
+  }
+  return page.Answer(call.head, "tagSet");
 }
 
 }  // namespace tahoma::controller::ec2

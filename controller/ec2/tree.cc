@@ -85,19 +85,17 @@ std::vector<std::string_view> NamesOf(std::span<const TreeFilter> fields) {
   return names;
 }
 
-std::string RowsAnswer(const AnswerHead& head, std::string_view set, const TreeRows& rows,
-                       const std::vector<Filter>& filters, std::span<const TreeFilter> fields,
-                       const PageRequest& page) {
-  Page<Tree> shown(page);
-  for (const auto& [key, row] : rows) {
-    const bool passes = std::ranges::all_of(filters, [&, &tree = row](const Filter& filter) {
-      return filter.Matches(ValuesOf(filter.name, tree, fields));
-    });
-    if (passes && !shown.Offer(key, row)) break;
-  }
+bool TreePage::Offer(std::string_view key, const Tree& row) {
+  const bool passes = std::ranges::all_of(filters_, [&](const Filter& filter) {
+    return filter.Matches(ValuesOf(filter.name, row, fields_));
+  });
+  return !passes || page_.Offer(key, row);
+}
+
+std::string TreePage::Answer(const AnswerHead& head, std::string_view set) const {
   Tree content;
-  content[std::string(set)] = shown.rows();
-  if (!shown.next_token().empty()) content["nextToken"] = shown.next_token();
+  content[std::string(set)] = page_.rows();
+  if (!page_.next_token().empty()) content["nextToken"] = page_.next_token();
   return TreeAnswer(head, content);
 }
 

@@ -14,7 +14,6 @@
 
 #pragma once
 
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,13 +40,24 @@ struct TreeFilter {
 };
 std::vector<std::string_view> NamesOf(std::span<const TreeFilter> fields);
 
-// The rows of a list, by the texts that order them.
-using TreeRows = std::map<std::string, Tree>;
+// The page of a list of trees.
+class TreePage {
+ public:
+  // Filters `tag:KEY` and `tag-key` compare the members `key` and `value`. `fields` must outlive
+  // it.
+  TreePage(const PageRequest& request, const std::vector<Filter>& filters,
+           std::span<const TreeFilter> fields)
+      : filters_(filters), fields_(fields), page_(request) {}
 
-// Answers with the page of the rows that pass, as the list `set`. Filters `tag:KEY` and `tag-key`
-// compare the members `key` and `value`.
-std::string RowsAnswer(const AnswerHead& head, std::string_view set, const TreeRows& rows,
-                       const std::vector<Filter>& filters, std::span<const TreeFilter> fields,
-                       const PageRequest& page);
+  // Takes the next row in the order of keys, if it passes the filters. False when the page is full.
+  bool Offer(std::string_view key, const Tree& row);
+  // Returns the answer that has the page as the list `set`.
+  std::string Answer(const AnswerHead& head, std::string_view set) const;
+
+ private:
+  const std::vector<Filter> filters_;
+  const std::span<const TreeFilter> fields_;
+  Page<Tree> page_;
+};
 
 }  // namespace tahoma::controller::ec2

@@ -360,6 +360,11 @@ class Walk(unittest.TestCase):
                  for name in self.parameters_of(self.model.operation_model(action).input_shape)}
         self.assertEqual(ineffective - known, set(), "the table names what is not there")
         self.assertEqual(set(EFFECTS) - set(self.served), set())
+        for action, name in ineffective:
+            with self.subTest(f"{action} {name}"):
+                self.check(action, Refusal("InvalidParameterValue", {name: "perhaps"}))
+                with self.assertRaises(AssertionError, msg="it has an effect"):
+                    self.check(action, Effect({name: "true"}))
 
     def test_the_effects_are_seen(self):
         for action in self.actions():

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/ec2/actions.h"
 #include "controller/ec2/ec2_api.h"
 #include "tests/support/fake_ec2_service.h"
 
@@ -100,6 +101,19 @@ TEST_F(TagActionsTest, ADryRunFindsOutWhatTheCallWould) {
   EXPECT_THAT(dry(many), HasSubstr("<Code>TagLimitExceeded</Code>")) << "it has two of its own";
   EXPECT_THAT(TagsOf("cr-00000000000000001"),
               ElementsAre("note=&lt;block&gt; &amp; &quot;1&quot;", "team=serving"));
+}
+
+TEST_F(TagActionsTest, WhoMayNotBuyMayNotTag) {
+  const auto form = Parameters::Parse(std::string(kReservation) + "&Tag.1.Key=a");
+  const Caller viewer{.name = "bob", .name_space = "a", .account = "1", .may_buy = false};
+  for (const char* name : {"CreateTags", "DeleteTags"}) {
+    Reader reader(*form);
+    const auto answer = FindAction(name)->run({.reader = reader,
+                                               .caller = viewer,
+                                               .service = service_,
+                                               .head = {.action = name, .request_id = "id"}});
+    EXPECT_EQ(Ec2CodeOf(answer.status()), "UnauthorizedOperation");
+  }
 }
 
 TEST_F(TagActionsTest, TagsHaveBounds) {

@@ -49,17 +49,17 @@ TEST(TreeTest, PathsGoThroughMembersAndLists) {
   EXPECT_THAT(TextsAt(tree, "flag/n"), IsEmpty());
 }
 
-TEST(TreeTest, RowsAreSortedFilteredAndPaged) {
+TEST(TreeTest, RowsAreFilteredAndPaged) {
   constexpr TreeFilter kFields[] = {{"name", "name"}, {"nothing", ""}};
   const auto answer = [&](const std::string& form, std::size_t most) {
     const auto parameters = Parameters::Parse(form);
     Reader reader(*parameters);
     const std::vector<Filter> filters = ReadFilters(reader, NamesOf(kFields), true);
-    TreeRows rows;
-    for (const char* name : {"c", "a", "b"}) {
-      rows[name] = {{"name", name}, {"key", "team"}, {"value", name}};
+    TreePage page({.rows_most = most}, filters, kFields);
+    for (const char* name : {"a", "b", "c"}) {
+      if (!page.Offer(name, {{"name", name}, {"key", "team"}, {"value", name}})) break;
     }
-    return RowsAnswer(kHead, "set", rows, filters, kFields, {.rows_most = most});
+    return page.Answer(kHead, "set");
   };
   EXPECT_THAT(answer("", 2), HasSubstr("<item><name>a</name>"));
   EXPECT_THAT(answer("", 2), HasSubstr("</value></item><item><name>b</name>"));
