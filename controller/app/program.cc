@@ -193,11 +193,11 @@ rest::ServerOptions AdminOptions(const Options& options, std::shared_ptr<rest::P
 }
 
 template <typename Loop>
-std::unique_ptr<Ec2Front> MakeEc2(Loop& loop, Callers& callers, const Clock& clock,
-                                  const Clock& block_clock) {
+std::unique_ptr<Ec2Front> MakeEc2(Loop& loop, kube::Transport& objects, Callers& callers,
+                                  const Clock& clock, const Clock& block_clock) {
   return std::make_unique<Ec2Front>(
       [&loop] { return loop.snapshot(); },
-      [&loop](auto order) { return loop.Order(std::move(order)); },
+      [&loop](auto order) { return loop.Order(std::move(order)); }, objects,
       ec2::Ec2Options{.keys = callers.access_keys(), .audit = callers.audit(), .log = Warn}, clock,
       block_clock);
 }
@@ -234,7 +234,7 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   AddMetrics(metrics, clock, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, api->store());
   AdminApi admin = AdminOf(loop, api->transport(), clock, block_time);
-  const auto ec2 = MakeEc2(loop, callers, clock, block_clock);
+  const auto ec2 = MakeEc2(loop, api->transport(), callers, clock, block_clock);
   admin.routes().Add(BackupRoute(api->store()));
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine(),
                            admin.routes());
@@ -332,7 +332,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   AddMetrics(metrics, clock, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, *store);
   AdminApi admin = AdminOf(loop, *objects_transport, clock, BlockTime());
-  const auto ec2 = MakeEc2(loop, callers, clock, clock);
+  const auto ec2 = MakeEc2(loop, *objects_transport, callers, clock, clock);
   std::optional<ClusterAccess> cluster;
   if (options.admin_asks_cluster) cluster.emplace(*review_transport, clock);
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine(),

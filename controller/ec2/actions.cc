@@ -9,6 +9,9 @@
 #include "controller/ec2/filter.h"
 #include "controller/ec2/fixed_blocks.h"
 #include "controller/ec2/page.h"
+#include "controller/ec2/place_actions.h"
+#include "controller/ec2/reservation_actions.h"
+#include "controller/ec2/tag_actions.h"
 #include "controller/ec2/xml.h"
 #include "lib/base/status.h"
 
@@ -272,19 +275,39 @@ absl::StatusOr<std::string> DescribeInstances(const Call& call) {
 
 constexpr std::array kActions = {
     Action{"CancelCapacityReservation", {}, &CancelReservation},
+    Action{"CreateTags", "capacityblocks", &CreateTags, "patch"},
+    Action{"DeleteTags", "capacityblocks", &DeleteTags, "patch"},
+    Action{"DescribeAvailabilityZones", {}, &DescribeZones},
     Action{"DescribeCapacityBlockExtensionHistory", {}, &DescribeExtensionHistory},
     Action{"DescribeCapacityBlockExtensionOfferings", {}, &DescribeExtensionOfferings},
     Action{"DescribeCapacityBlockOfferings", {}, &DescribeOfferings},
     Action{"DescribeCapacityBlockStatus", {}, &DescribeBlockStatus},
     Action{"DescribeCapacityBlocks", {}, &DescribeBlocks},
+    Action{"DescribeCapacityReservationTopology", {}, &DescribeReservationTopology},
     Action{"DescribeCapacityReservations", {}, &DescribeReservations},
     Action{"DescribeInstanceTopology", {}, &DescribeInstances},
+    Action{"DescribeInstanceTypeOfferings", {}, &DescribeTypeOfferings},
+    Action{"DescribeInstanceTypes", {}, &DescribeTypes},
+    Action{"DescribeRegions", {}, &DescribeRegions},
+    Action{"DescribeTags", {}, &DescribeTags},
+    Action{"GetCapacityReservationUsage", {}, &GetReservationUsage},
     Action{"ModifyCapacityReservation", {}, &ModifyReservation},
     Action{"PurchaseCapacityBlock", "capacityblocks", &PurchaseBlock},
     Action{"PurchaseCapacityBlockExtension", "capacityblockextensions", &PurchaseExtension},
 };
 
 }  // namespace
+
+absl::Status CheckCall(const Call& call) {
+  TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
+  return call.dry_run ? WouldSucceed(call.head.action) : absl::OkStatus();
+}
+
+absl::Status WouldSucceed(std::string_view action) {
+  return Refuse(kDryRunOperation,
+                "Request would have succeeded, but DryRun flag is set: {} has done nothing",
+                action);
+}
 
 const Action* FindAction(std::string_view name) {
   const auto found = std::ranges::find(kActions, name, &Action::name);

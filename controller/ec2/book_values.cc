@@ -4,18 +4,11 @@
 #include <cstddef>
 #include <utility>
 
+#include "controller/model/zone.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller::ec2 {
 namespace {
-
-constexpr std::string_view kZoneIdLabel = "topology.k8s.aws/zone-id";
-
-// "us-east-2" of "us-east-2a".
-std::string RegionOf(const std::string& zone) {
-  const std::size_t letters = zone.empty() || !(zone.back() >= 'a' && zone.back() <= 'z') ? 0 : 1;
-  return zone.substr(0, zone.size() - letters);
-}
 
 // Instances of some hosts of a block.
 struct Count {
@@ -118,7 +111,6 @@ Offering OfferingOf(const controller::Offering& offering, const OfferingKey& key
   // EC2 may make an offering of several; one of ours is one.
   out.segments.push_back({.instance_type = out.instance_type,
                           .availability_zone = out.availability_zone,
-                          .availability_zone_id = "",
                           .instance_count = out.instance_count,
                           .start = out.start,
                           .end = out.end,
@@ -132,7 +124,6 @@ Block BlockOf(const controller::Block& block, std::size_t part) {
   return {.id = block.block_ids[part],
           .ultraserver_type = block.product().ultra_server ? std::string(block.product().name) : "",
           .availability_zone = block.bought.zone,
-          .availability_zone_id = "",
           .reservation_ids = {block.reservation},
           .start = block.start(),
           .end = block.end,
@@ -149,7 +140,6 @@ Reservation ReservationOf(const controller::Block& block, const std::string& acc
                   .arn = fmt::format("arn:aws:ec2:{}:{}:capacity-reservation/{}",
                                      RegionOf(block.bought.zone), account, block.reservation),
                   .availability_zone = block.bought.zone,
-                  .availability_zone_id = "",
                   .instance_type = std::string(block.product().instance_type),
                   .instance_platform = block.platform,
                   .total_instance_count = block.bought.instances(),
@@ -193,7 +183,6 @@ ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offer
           .instance_type = std::string(block.product().instance_type),
           .instance_count = block.bought.instances(),
           .availability_zone = block.bought.zone,
-          .availability_zone_id = "",
           .start = block.start(),
           .extension_start = offering.start,
           .extension_end = offering.end,
@@ -207,7 +196,6 @@ Extension ExtensionOf(const controller::Extension& extension, const controller::
       .instance_type = std::string(block.product().instance_type),
       .instance_count = block.bought.instances(),
       .availability_zone = block.bought.zone,
-      .availability_zone_id = "",
       .offering_id = extension.offering_id,
       .duration_hours =
           std::chrono::duration_cast<std::chrono::hours>(extension.end - extension.start).count(),
@@ -222,7 +210,7 @@ InstanceTopology InstanceOf(const Node& node, const std::string& block_id) {
   return {.instance_id = node.name,
           .instance_type = node.family->instance_type,
           .network_nodes = node.NetworkLayers(),
-          .availability_zone = std::string(node.label(kZoneLabel)),
+          .availability_zone = ZoneOf(node),
           .zone_id = std::string(node.label(kZoneIdLabel)),
           .block_id = block_id};
 }

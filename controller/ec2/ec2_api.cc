@@ -234,7 +234,7 @@ absl::StatusOr<std::string> Ec2Api::RunAction(const rest::Request& request,
     outcome.purchase = action;
     TAHOMA_RETURN_IF_ERROR(CheckMayChange(request, *action, identified.signature.has_value()));
     if (!auditor_.MayChange()) {
-      return Unavailable("the audit file cannot be written; nothing is bought");
+      return Unavailable("the audit file cannot be written; nothing is changed");
     }
   }
   const std::string attempts_id = AttemptsId(request);
@@ -245,13 +245,12 @@ absl::StatusOr<std::string> Ec2Api::RunAction(const rest::Request& request,
                    .head = {.action = action->name, .request_id = request_id},
                    .binding = BindingOf(form, identified.caller),
                    .dry_run = dry_run,
+                   .host = request.header("Host"),
                    .attempts_id = attempts_id,
                    .signature = identified.key ? std::string_view(identified.signature->hex)
                                                : std::string_view()});
   if (!dry_run || !answer.ok()) return answer;
-  return Refuse(kDryRunOperation,
-                "Request would have succeeded, but DryRun flag is set: {} has done nothing",
-                action->name);
+  return WouldSucceed(action->name);
 }
 
 Ec2Api::Outcome Ec2Api::Run(const rest::Request& request, std::string_view request_id) {
@@ -263,7 +262,7 @@ Ec2Api::Outcome Ec2Api::Run(const rest::Request& request, std::string_view reque
 // Writes the audit's line about a purchase: the creation of an object in the caller's namespace.
 void Ec2Api::Record(const rest::Request& request, const Outcome& outcome, rest::Response& answer,
                     WallTime received) {
-  const Attributes attributes{.verb = "create",
+  const Attributes attributes{.verb = std::string(outcome.purchase->verb),
                               .group = kBlockGroup,
                               .version = kBlockVersion,
                               .resource = std::string(outcome.purchase->buys),

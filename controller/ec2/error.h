@@ -50,6 +50,9 @@ inline constexpr Ec2Code kInstanceMalformed{"InvalidInstanceID.Malformed"};
 inline constexpr Ec2Code kInstanceNotFound{"InvalidInstanceID.NotFound",
                                            absl::StatusCode::kNotFound};
 
+inline constexpr Ec2Code kInvalidId{"InvalidID"};
+inline constexpr Ec2Code kInvalidInstanceType{"InvalidInstanceType"};
+
 struct Refusal {
   std::string code;  // as EC2 writes it: "InvalidCapacityReservationId.NotFound"
   int http_status = 400;

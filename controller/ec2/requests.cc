@@ -144,6 +144,8 @@ void AddTags(Reader& reader, const TagSpecification& specification, std::vector<
 
 }  // namespace
 
+Tag ReadOneTag(Reader& item) { return ReadTag(item); }
+
 OfferingSearch ReadOfferingSearch(Reader& reader) {
   CheckCombination(reader);
   OfferingSearch search;

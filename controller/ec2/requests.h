@@ -68,6 +68,9 @@ struct ExtensionPurchase {
 };
 ExtensionPurchase ReadExtensionPurchase(Reader& reader);
 
+// One Tag.N, with its bounds.
+Tag ReadOneTag(Reader& item);
+
 // TagSpecification.N.Tag.N, for the resource types capacity-reservation and capacity-block.
 std::vector<Tag> ReadTags(Reader& reader);
 

@@ -85,7 +85,7 @@ NEVER_DONE = {action: {"CapacityReservationId": RESERVATION}
 # Elements of the model that nothing here has: other reservations than those of blocks have them.
 NEVER_SENT = {
     "adjustmentDetails", "adjustmentStatus", "allocationMetadataList", "capacityReservationFleetId", "commitmentInfo",
-    "deliveryPreference", "ebsOptimized", "ephemeralStorage", "interruptible", "interruptibleCapacityAllocation",
+    "deliveryPreference", "interruptible", "interruptibleCapacityAllocation",
     "interruptionInfo", "launchStatus", "originalStartDate", "outpostArn", "placementGroupArn", "zeroSizePreference"}
 # A parameter of ours, since EC2's purchases have none.
 OWN_PARAMETERS = {"ClientToken"}
@@ -579,6 +579,37 @@ class Controller(Ec2Case):
         status, text = ask("POST", f"{CONTROLLER.url}/v1/capacityblocks/team-a?dryRun=true", json.dumps(
             {"capacityBlockOfferingId": good}), {"Content-Type": "application/json"})
         self.assertEqual(status, 201, text)
+
+    def test_tags_are_those_of_the_object(self):
+        begin = datetime.datetime.now(UTC) + datetime.timedelta(days=20)
+        offers = self.eventually(lambda: self.ec2.describe_capacity_block_offerings(
+            **{**SEARCH, "InstanceCount": 1}, StartDateRange=begin)["CapacityBlockOfferings"])
+        bought = self.ec2.purchase_capacity_block(
+            CapacityBlockOfferingId=offers[0]["CapacityBlockOfferingId"], InstancePlatform="Linux/UNIX")
+        reservation = bought["CapacityReservation"]["CapacityReservationId"]
+        block = bought["CapacityBlocks"][0]["CapacityBlockId"]
+
+        def listed(resource):
+            found = self.ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [resource]}])["Tags"]
+            return {tag["Key"]: tag["Value"] for tag in found if not tag["Key"].startswith("aws:")}
+
+        self.ec2.create_tags(Resources=[block], Tags=[{"Key": "team", "Value": "a"}, {"Key": "run", "Value": "7"}])
+        self.assertEqual(listed(reservation), {"team": "a", "run": "7"})
+        path = "/apis/tahoma.dev/v1alpha1/namespaces/team-a/capacityblocks"
+        (found,) = [item for item in json.loads(ask("GET", CONTROLLER.api + path)[1])["items"]
+                    if item["status"]["capacityReservationIds"] == [reservation]]
+        self.assertEqual(found["spec"]["tags"], {"team": "a", "run": "7"})
+        CONTROLLER.send("PATCH", f"{path}/{found['metadata']['name']}", {"spec": {"tags": {"team": "b"}}})
+        self.ec2.delete_tags(Resources=[reservation], Tags=[{"Key": "run", "Value": "7"}])
+        self.assertEqual(listed(block), {"team": "b"})
+        self.assert_refused("InvalidCapacityReservationId.NotFound", 400, lambda: CONTROLLER.client(CAROL).create_tags(
+            Resources=[reservation], Tags=[{"Key": "team", "Value": "c"}]))
+
+    def test_where_it_is(self):
+        (zone,) = self.eventually(lambda: self.ec2.describe_availability_zones()["AvailabilityZones"])
+        self.assertEqual((zone["ZoneName"], zone["ZoneId"], zone["RegionName"]), ("tahoma-1a", "tahoma1-az1", "tahoma-1"))
+        (kind,) = self.ec2.describe_instance_types()["InstanceTypes"]
+        self.assertEqual((kind["InstanceType"], kind["VCpuInfo"]["DefaultVCpus"]), ("trn2.48xlarge", 192))
 
     def test_the_admin_api_is_served_beside(self):
         self.assertEqual(ask("GET", f"{CONTROLLER.url}/v1/topology")[0], 200)

@@ -263,6 +263,56 @@ absl::Status FakeEc2Service::VisitExtensions(const Caller& caller, const Selecti
   return absl::OkStatus();
 }
 
+absl::Status FakeEc2Service::VisitReservationTopology(const Caller& caller,
+                                                      const Selection& selection,
+                                                      const Visit<ReservationTopology>& visit) {
+  const MutexLock lock(mutex_);
+  caller_ = caller;
+  for (const std::string& id : selection.ids) {
+    if (const auto reservation = ReservationNamed(id); !reservation.ok()) {
+      return reservation.status();
+    }
+  }
+  std::map<std::string, ReservationTopology> rows;
+  for (const auto& [id, reservation] : reservations_) {
+    const bool ultraserver = reservation.instance_type == "trn2u.48xlarge";
+    rows[id] = {.reservation_id = id,
+                .block_id = ultraserver ? reservation.block_id : "",
+                .state = reservation.state,
+                .instance_type = reservation.instance_type,
+                .network_nodes = {"nn-1", "nn-2" + id.substr(id.size() - 1)},
+                .availability_zone = kZone,
+                .availability_zone_id = kZoneId};
+  }
+  return VisitRows(rows, selection, visit);
+}
+
+absl::StatusOr<std::vector<OfferedType>> FakeEc2Service::FindOfferedTypes(const Caller& caller) {
+  const MutexLock lock(mutex_);
+  caller_ = caller;
+  return std::vector<OfferedType>{{"inf2.xlarge", "us-east-2b", "use2-az2"},
+                                  {"trn1.32xlarge", "us-west-2a", "usw2-az1"},
+                                  {"trn2.3xlarge", kZone, kZoneId},
+                                  {"trn2.48xlarge", kZone, kZoneId},
+                                  {"trn2.48xlarge", "us-east-2b", "use2-az2"},
+                                  {"trn2u.48xlarge", kZone, kZoneId}};
+}
+
+absl::Status FakeEc2Service::ChangeTags(const Caller& caller,
+                                        const std::vector<std::string>& reservations,
+                                        const TagChange& change) {
+  const MutexLock lock(mutex_);
+  caller_ = caller;
+  for (const std::string& id : reservations) {
+    Reservation& reservation = reservations_.at(id);
+    const auto tags = ApplyTagChange(reservation.tags, change);
+    if (!tags.ok()) return tags.status();
+    reservation.tags = *tags;
+    blocks_.at(reservation.block_id).tags = *tags;
+  }
+  return absl::OkStatus();
+}
+
 Caller FakeEc2Service::last_caller() const {
   const MutexLock lock(mutex_);
   return caller_;

@@ -52,6 +52,11 @@ class FakeEc2Service final : public Ec2Service {
                               const Visit<InstanceTopology>& visit) override;
   absl::Status VisitExtensions(const Caller& caller, const Selection& selection,
                                const Visit<Extension>& visit) override;
+  absl::Status VisitReservationTopology(const Caller& caller, const Selection& selection,
+                                        const Visit<ReservationTopology>& visit) override;
+  absl::StatusOr<std::vector<OfferedType>> FindOfferedTypes(const Caller& caller) override;
+  absl::Status ChangeTags(const Caller& caller, const std::vector<std::string>& reservations,
+                          const TagChange& change) override;
 
   // Who called last, and what for.
   Caller last_caller() const;

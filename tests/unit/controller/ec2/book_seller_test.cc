@@ -19,6 +19,7 @@
 namespace tahoma::controller::ec2 {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -44,6 +45,10 @@ class BookSellerTest : public ::testing::Test {
     };
     owner.extend = [this](const ExtensionOrder& order) {
       return world_.book().Extend(order, world_.now());
+    };
+    owner.change_tags = [this](const controller::Block& block, const TagChange& change) {
+      changed_.push_back(block.reservation);
+      return change.remove_all ? absl::UnavailableError("away") : absl::OkStatus();
     };
     return owner;
   }
@@ -106,6 +111,7 @@ class BookSellerTest : public ::testing::Test {
 
   const Caller ana_{.name = "ana", .name_space = "team-a", .account = "111122223333"};
   const Caller bob_{.name = "bob", .name_space = "team-b", .account = "444455556666"};
+  std::vector<std::string> changed_;  // reservations, whose tags were changed
   int hosts_;
   BlockWorld world_;
   ClusterState fleet_;
@@ -325,6 +331,83 @@ TEST_F(InstancesTest, APreferredTypeThatIsNotSoldIsPassedOver) {
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_FALSE(found->empty());
   for (const Offering& offering : *found) EXPECT_EQ(offering.instance_type, "trn2.48xlarge");
+}
+
+TEST_F(BookSellerTest, TheTopologyOfAReservationIsThatOfItsHostsOnceItIsActive) {
+  const BlockPurchased bought = Buy(2);
+  const auto rows = [&](const Caller& caller) {
+    return List<ReservationTopology>(&Ec2Service::VisitReservationTopology, caller);
+  };
+  ASSERT_THAT(rows(ana_), SizeIs(2)) << "one for each UltraServer";
+  EXPECT_THAT(rows(ana_)[0].network_nodes, IsEmpty()) << "not bound yet";
+  EXPECT_EQ(rows(ana_)[0].state, "scheduled");
+  EXPECT_THAT(rows(bob_), IsEmpty());
+  MoveTo(bought.blocks[0].start);
+  for (const ReservationTopology& row : rows(ana_)) {
+    EXPECT_EQ(row.reservation_id, bought.reservations[0].id);
+    EXPECT_THAT(row.block_id, AnyOf(bought.blocks[0].id, bought.blocks[1].id));
+    EXPECT_EQ(row.instance_type, "trn2u.48xlarge");
+    EXPECT_EQ(row.availability_zone_id, "tahoma1-az1");
+  }
+}
+
+TEST_F(BookSellerTest, TheTopologyNamesTheLayersThatAllNodesShare) {
+  for (int i = 0; i < hosts_; ++i) {
+    for (int z = 0; z < 4; ++z) {
+      fleet_.PutNode(NodeFactsOf({.name = fmt::format("{}-n{}", BlockWorld::NameOf(i), z),
+                                  .type = "trn2u.48xlarge",
+                                  .ultra_server = BlockWorld::NameOf(i),
+                                  .z = z,
+                                  .top_layer = "nn-top"}));
+    }
+  }
+  const BlockPurchased bought = Buy(1);
+  MoveTo(bought.blocks[0].start);
+  const auto rows = List<ReservationTopology>(&Ec2Service::VisitReservationTopology, ana_);
+  ASSERT_THAT(rows, SizeIs(1));
+  EXPECT_THAT(rows[0].network_nodes, ElementsAre("nn-top"));
+}
+
+TEST_F(BookSellerTest, TheFleetSaysWhatIsOfferedWhere) {
+  NodeFacts facts = NodeFactsOf({.name = "far", .type = "trn1.32xlarge", .aws_only = true});
+  facts.labels = {{"topology.k8s.aws/zone-id", "use2-az3"},
+                  {"topology.kubernetes.io/zone", "us-east-2a"}};
+  fleet_.PutNode(std::move(facts));
+  const auto offered = seller_.FindOfferedTypes(ana_);
+  ASSERT_TRUE(offered.ok()) << offered.status();
+  EXPECT_THAT(*offered, ElementsAre(OfferedType{"trn1.32xlarge", "us-east-2a", "use2-az3"},
+                                    OfferedType{"trn2.48xlarge", "tahoma-1a", "tahoma1-az1"},
+                                    OfferedType{"trn2u.48xlarge", "tahoma-1a", "tahoma1-az1"}));
+}
+
+TEST_F(BookSellerTest, EveryRowHasTheIdOfItsZone) {
+  constexpr char kZoneId[] = "tahoma1-az1";
+  const BlockPurchased bought = Buy(1);
+  EXPECT_EQ(bought.blocks[0].availability_zone_id, kZoneId);
+  EXPECT_EQ(bought.reservations[0].availability_zone_id, kZoneId);
+  EXPECT_EQ(List<Block>(&Ec2Service::VisitBlocks, ana_)[0].availability_zone_id, kZoneId);
+  EXPECT_EQ(List<Reservation>(&Ec2Service::VisitReservations, ana_)[0].availability_zone_id,
+            kZoneId);
+  EXPECT_EQ(List<InstanceTopology>(&Ec2Service::VisitInstances, ana_)[0].zone_id, kZoneId);
+  EXPECT_EQ(seller_.FindOfferings(ana_, SearchOf(1))->front().segments[0].availability_zone_id,
+            kZoneId);
+  const auto offers = seller_.FindExtensionOfferings(ana_, {bought.reservations[0].id, 24});
+  ASSERT_TRUE(offers.ok()) << offers.status();
+  EXPECT_EQ(offers->front().availability_zone_id, kZoneId);
+  const auto extended =
+      seller_.PurchaseExtension(ana_, {offers->front().id, bought.reservations[0].id, "t"});
+  ASSERT_TRUE(extended.ok()) << extended.status();
+  EXPECT_EQ(extended->front().availability_zone_id, kZoneId);
+  EXPECT_EQ(List<Extension>(&Ec2Service::VisitExtensions, ana_)[0].availability_zone_id, kZoneId);
+}
+
+TEST_F(BookSellerTest, OnlyTheOwnerChangesTags) {
+  const std::string id = Buy(1).reservations[0].id;
+  EXPECT_EQ(Ec2CodeOf(seller_.ChangeTags(bob_, {id}, {})), "InvalidCapacityReservationId.NotFound");
+  EXPECT_THAT(changed_, IsEmpty());
+  EXPECT_TRUE(seller_.ChangeTags(ana_, {id}, {}).ok());
+  EXPECT_THAT(changed_, ElementsAre(id));
+  EXPECT_TRUE(absl::IsUnavailable(seller_.ChangeTags(ana_, {id}, {.remove_all = true})));
 }
 
 TEST_F(BookSellerTest, TheApiSellsFromTheBook) {

@@ -151,6 +151,17 @@ class BrokenService final : public Ec2Service {
   absl::Status VisitExtensions(const Caller&, const Selection&, const Visit<Extension>&) override {
     return Gone();
   }
+  absl::Status VisitReservationTopology(const Caller&, const Selection&,
+                                        const Visit<ReservationTopology>&) override {
+    return Gone();
+  }
+  absl::StatusOr<std::vector<OfferedType>> FindOfferedTypes(const Caller&) override {
+    return Gone();
+  }
+  absl::Status ChangeTags(const Caller&, const std::vector<std::string>&,
+                          const TagChange&) override {
+    return Gone();
+  }
 
  private:
   static absl::Status Gone() { return Internal("/var/lib/tahoma: the disk is gone"); }
