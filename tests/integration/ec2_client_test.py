@@ -688,7 +688,7 @@ class Model(Ec2Case):
     def test_parameters(self):
         for action in (*CALLS, *NEVER_DONE):
             with self.subTest(action):
-                status, text = ask("GET", f"{OPEN.url}/?Action={action}&Version={VERSION}&Nonsense=1")
+                status, text = ask("POST", f"{OPEN.url}/?Action={action}&Version={VERSION}&Nonsense=1")
                 self.assertEqual(status, 400)
                 legal = set(re.search("legal are (.*)</Message>", text)[1].split(", ")) - {"Action", "Version"}
                 expected = set(self.parameters_of(self.model.operation_model(action).input_shape))
