@@ -154,8 +154,8 @@ OfferingOrder OrderIn(const rest::Request& request) {
   return word == "End" ? OfferingOrder::kEnd : OfferingOrder::kPrice;
 }
 
-ordered_json OfferingJson(const Offering& offering) {
-  ordered_json row = {{"capacityBlockOfferingId", OfferingId(offering)}};
+ordered_json OfferingJson(const Offering& offering, const OfferingKey& key) {
+  ordered_json row = {{"capacityBlockOfferingId", OfferingId(offering, key)}};
   if (offering.product->ultra_server) {
     row["ultraserverType"] = offering.product->name;
     row["ultraserverCount"] = offering.count;
@@ -173,8 +173,8 @@ ordered_json OfferingJson(const Offering& offering) {
   return row;
 }
 
-ordered_json ExtensionOfferingJson(const ExtensionOffering& offering) {
-  return {{"capacityBlockExtensionOfferingId", ExtensionOfferingId(offering)},
+ordered_json ExtensionOfferingJson(const ExtensionOffering& offering, const OfferingKey& key) {
+  return {{"capacityBlockExtensionOfferingId", ExtensionOfferingId(offering, key)},
           {"capacityBlockExtensionDurationHours", offering.duration_hours()},
           {"startDate", FormatTime(offering.start)},
           {"endDate", FormatTime(offering.end)},
@@ -182,16 +182,17 @@ ordered_json ExtensionOfferingJson(const ExtensionOffering& offering) {
           {"currencyCode", "USD"}};
 }
 
-ordered_json OfferingsJson(const std::vector<Offering>& offerings, std::size_t most) {
+ordered_json OfferingsJson(const std::vector<Offering>& offerings, std::size_t most,
+                           const OfferingKey& key) {
   ordered_json rows = ordered_json::array();
   for (std::size_t i = 0; i < offerings.size() && i < most; ++i) {
-    rows.push_back(OfferingJson(offerings[i]));
+    rows.push_back(OfferingJson(offerings[i], key));
   }
   return rows;
 }
 
 // Offerings that make up one in segments: as a whole, and each.
-ordered_json SplitJson(const std::vector<Offering>& segments) {
+ordered_json SplitJson(const std::vector<Offering>& segments, const OfferingKey& key) {
   std::chrono::minutes duration{0};
   Money fee;
   for (const Offering& segment : segments) {
@@ -204,7 +205,7 @@ ordered_json SplitJson(const std::vector<Offering>& segments) {
           {"capacityBlockDurationHours", duration.count() / 60},
           {"upfrontFee", fee.ToString()},
           {"currencyCode", "USD"},
-          {"segments", OfferingsJson(segments, segments.size())}};
+          {"segments", OfferingsJson(segments, segments.size(), key)}};
 }
 
 ordered_json BlockJson(const BlockKey& key, const BlockView& view) {
@@ -247,6 +248,8 @@ Tags TagsOf(const Json& body) {
   return tags;
 }
 
+bool IsDryRun(const rest::Request& request) { return request.query_value("dryRun") == "true"; }
+
 PurchaseOrder PurchaseOf(const rest::Request& request) {
   const Json& body = *request.parsed;
   PurchaseOrder order;
@@ -257,6 +260,7 @@ PurchaseOrder PurchaseOf(const rest::Request& request) {
   }
   order.token = TextOf(body, "clientToken");
   order.tags = TagsOf(body);
+  order.dry_run = IsDryRun(request);
   return order;
 }
 
@@ -278,13 +282,18 @@ absl::StatusOr<ExtensionOrder> ExtensionOf(const Json& body, const Block& block,
   }
   TAHOMA_ASSIGN_OR_RETURN(const ExtensionOffering offering,
                           OfferExtension(snapshot.profile, snapshot.prices, block, hours, now));
-  order.offering_id = ExtensionOfferingId(offering);
+  order.offering_id = ExtensionOfferingId(offering, snapshot.offering_key);
   return order;
 }
 
 const Field& TokenField() {
   static const Field field = {"clientToken?",
                               Text("Repeating a request with the same changes nothing.", 128)};
+  return field;
+}
+
+const Field& DryRunField() {
+  static const Field field = {"dryRun?", Flag("Answers as if it were done, and changes nothing.")};
   return field;
 }
 
@@ -314,6 +323,7 @@ void BlockRoutes::AddRoutes(RouteTable& routes) {
               .id = "buyCapacityBlock",
               .summary = "Buys an offering; answered once the block cannot be lost.",
               .needs = kBuy,
+              .query = {DryRunField()},
               .body = BodyOf({{"capacityBlockOfferingId", Text("Of a search.")},
                               {"name?", Text("Of the CapacityBlock; empty: one is made up.", 253)},
                               {"instancePlatform?", Text("Linux/UNIX unless it is said.")},
@@ -327,6 +337,7 @@ void BlockRoutes::AddRoutes(RouteTable& routes) {
               .id = "extendCapacityBlock",
               .summary = "Lets a block end later; answered once that cannot be lost.",
               .needs = kBuy,
+              .query = {DryRunField()},
               .body = BodyOf(
                   {{"capacityBlockExtensionDurationHours", Integer(1, 1'000'000, LegalHoursText())},
                    TokenField()}),
@@ -393,10 +404,12 @@ rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
   if (!search.ok()) return Refused(search.status());
   if (!snapshot->synced) return Refused(Unavailable(kNotKnownYet));
   const SearchAnswer found = SearchOfferings(snapshot->profile, snapshot->prices, *search, now);
-  ordered_json body = {
-      {"capacityBlockOfferings", OfferingsJson(found.offerings, static_cast<std::size_t>(most))}};
+  const auto rows = [&](const std::vector<Offering>& offerings) {
+    return OfferingsJson(offerings, static_cast<std::size_t>(most), snapshot->offering_key);
+  };
+  ordered_json body = {{"capacityBlockOfferings", rows(found.offerings)}};
   for (const std::vector<Offering>& segments : found.split) {
-    body["splitOfferings"].push_back(SplitJson(segments));
+    body["splitOfferings"].push_back(SplitJson(segments, snapshot->offering_key));
   }
   if (!found.offerings.empty()) return Answer(200, body);
   body["reasons"] = ordered_json::array();
@@ -407,7 +420,7 @@ rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
                                {"missing", shortage.missing},
                                {"message", shortage.message}});
   }
-  body["nearest"] = OfferingsJson(found.nearest, static_cast<std::size_t>(most));
+  body["nearest"] = rows(found.nearest);
   return Answer(200, body);
 }
 
@@ -472,7 +485,7 @@ rest::Response BlockRoutes::ExtensionOfferings(const rest::Request& request) con
       const auto offering =
           OfferExtension(snapshot.profile, snapshot.prices, block, hours, clock_.WallNow());
       if (offering.ok()) {
-        offerings.push_back(ExtensionOfferingJson(*offering));
+        offerings.push_back(ExtensionOfferingJson(*offering, snapshot.offering_key));
       } else if (why.ok()) {
         why = offering.status();
       }
@@ -495,9 +508,10 @@ rest::Response BlockRoutes::Usage(const rest::Request& request) const {
 
 rest::Response BlockRoutes::Extend(const rest::Request& request) const {
   return WithBlock(request, [&](const Snapshot& snapshot, const Block& block) {
-    const absl::StatusOr<ExtensionOrder> order =
+    absl::StatusOr<ExtensionOrder> order =
         ExtensionOf(*request.parsed, block, snapshot, clock_.WallNow());
     if (!order.ok()) return Refused(order.status());
+    order->dry_run = IsDryRun(request);
     const auto extended = order_(*order);
     if (!extended.ok()) return Refused(extended.status());
     return Answer(201, BlockJson(block.key, {.block = *extended}));

@@ -20,17 +20,21 @@ std::shared_ptr<const ec2::BookView> ViewOf(const std::shared_ptr<const Snapshot
                                                              .now = snapshot->block_now,
                                                              .profile = snapshot->profile,
                                                              .prices = snapshot->prices,
+                                                             .offering_key = snapshot->offering_key,
                                                              .find_host = find_host,
                                                              .cluster = snapshot->cluster});
 }
 
 }  // namespace
 
-Ec2Front::Ec2Front(TakeSnapshot take, const SendOrder& order, ec2::Ec2Options options,
-                   const Clock& clock, const Clock& block_clock)
-    : seller_({.view = [take = std::move(take)] { return ViewOf(take()); },
+Ec2Front::Ec2Front(const TakeSnapshot& take, const SendOrder& order, kube::Transport& objects,
+                   ec2::Ec2Options options, const Clock& clock, const Clock& block_clock)
+    : tags_(objects, take),
+      seller_({.view = [take] { return ViewOf(take()); },
                .purchase = order,
-               .extend = order},
+               .extend = order,
+               .change_tags = [this](const Block& block,
+                                     const auto& change) { return tags_.Change(block, change); }},
               block_clock),
       api_(seller_, std::move(options), clock, SeedFromMachine()) {}
 

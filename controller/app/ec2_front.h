@@ -3,7 +3,7 @@
 //   const auto take = [&] { return loop.snapshot(); };
 //   const auto order = [&](auto one) { return loop.Order(std::move(one)); };
 //   const ec2::Ec2Options options{.keys = callers->access_keys(), .audit = sink};
-//   Ec2Front ec2(take, order, options, clock, block_clock);
+//   Ec2Front ec2(take, order, transport, options, clock, block_clock);
 //   ec2.AddTo(server, gate);           // beside the admin API, whose gate that is
 //
 // Thread safety: AddTo before the server starts; everything else is done by its threads.
@@ -17,6 +17,7 @@
 #include <string>
 #include <variant>
 
+#include "controller/app/block_tags.h"
 #include "controller/ec2/book_seller.h"
 #include "controller/ec2/ec2_api.h"
 #include "controller/ledger/snapshot.h"
@@ -32,9 +33,10 @@ class Ec2Front {
   using SendOrder = std::function<absl::StatusOr<std::shared_ptr<const Block>>(
       std::variant<PurchaseOrder, ExtensionOrder>)>;
 
-  // `clock`, for signatures, and `block_clock`, by which blocks are sold, must outlive it.
-  Ec2Front(TakeSnapshot take, const SendOrder& order, ec2::Ec2Options options, const Clock& clock,
-           const Clock& block_clock);
+  // `objects` is where CapacityBlocks are, whose tags it changes. `clock`, for signatures, and
+  // `block_clock`, by which blocks are sold, must outlive it, as `objects` must.
+  Ec2Front(const TakeSnapshot& take, const SendOrder& order, kube::Transport& objects,
+           ec2::Ec2Options options, const Clock& clock, const Clock& block_clock);
   Ec2Front(const Ec2Front&) = delete;
   Ec2Front& operator=(const Ec2Front&) = delete;
 
@@ -43,6 +45,7 @@ class Ec2Front {
   void AddTo(rest::Server& server, rest::Gate other);
 
  private:
+  BlockTags tags_;
   ec2::BookSeller seller_;
   ec2::Ec2Api api_;
 };

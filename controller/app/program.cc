@@ -26,6 +26,7 @@
 #include "controller/app/identity.h"
 #include "controller/app/leader_label.h"
 #include "controller/app/leadership.h"
+#include "controller/app/offering_key.h"
 #include "controller/app/standalone.h"
 #include "controller/app/test_clock.h"
 #include "controller/store/rocks_journal.h"
@@ -197,11 +198,11 @@ rest::ServerOptions AdminOptions(const Options& options, std::shared_ptr<rest::P
 }
 
 template <typename Loop>
-std::unique_ptr<Ec2Front> MakeEc2(Loop& loop, Callers& callers, const Clock& clock,
-                                  const Clock& block_clock) {
+std::unique_ptr<Ec2Front> MakeEc2(Loop& loop, kube::Transport& objects, Callers& callers,
+                                  const Clock& clock, const Clock& block_clock) {
   return std::make_unique<Ec2Front>(
       [&loop] { return loop.snapshot(); },
-      [&loop](auto order) { return loop.Order(std::move(order)); },
+      [&loop](auto order) { return loop.Order(std::move(order)); }, objects,
       ec2::Ec2Options{.keys = callers.access_keys(), .audit = callers.audit(), .log = Warn}, clock,
       block_clock);
 }
@@ -230,6 +231,7 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   const BlockClock block_clock(clock, block_time);
   CoreLoopOptions loop_options = StandaloneApi::LoopOptions();
   TAHOMA_ASSIGN_OR_RETURN(loop_options.core.blocks, BookOptionsOf(options.blocks));
+  TAHOMA_ASSIGN_OR_RETURN(loop_options.core.blocks.offering_key, OfferingKeyOf(api->store()));
   loop_options.core.block_time = block_time;
   loop_options.scheduler_names = SchedulerNames(options);
   loop_options.log = Log;
@@ -237,7 +239,7 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   AddMetrics(metrics, clock, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, api->store());
   AdminApi admin = AdminOf(loop, api->transport(), clock, block_time);
-  const auto ec2 = MakeEc2(loop, callers, clock, block_clock);
+  const auto ec2 = MakeEc2(loop, api->transport(), callers, clock, block_clock);
   admin.routes().Add(BackupRoute(api->store()));
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine(),
                            admin.routes());
@@ -328,13 +330,14 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   RocksJournal journal(*store);
   std::unique_ptr<Leadership> leadership;
   TAHOMA_ASSIGN_OR_RETURN(CoreLoopOptions loop_options, ClusterLoopOptions(options));
+  TAHOMA_ASSIGN_OR_RETURN(loop_options.core.blocks.offering_key, OfferingKeyOf(*store));
   loop_options.publisher.may_send = [&leadership] { return leadership->leading(); };
   loop_options.term = [&leadership] { return leadership->term(); };
   ClusterLoop loop(std::move(access), journal, clock, std::move(loop_options));
   AddMetrics(metrics, clock, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, *store);
   AdminApi admin = AdminOf(loop, *objects_transport, clock, BlockTime());
-  const auto ec2 = MakeEc2(loop, callers, clock, clock);
+  const auto ec2 = MakeEc2(loop, *objects_transport, callers, clock, clock);
   std::optional<ClusterAccess> cluster;
   if (options.admin_asks_cluster) cluster.emplace(*review_transport, clock);
   AdminAccess admin_access(callers.access(), callers.audit(), clock, SeedFromMachine(),

@@ -7,7 +7,11 @@
 #include <utility>
 
 #include "controller/ec2/filter.h"
+#include "controller/ec2/fixed_blocks.h"
 #include "controller/ec2/page.h"
+#include "controller/ec2/place_actions.h"
+#include "controller/ec2/reservation_actions.h"
+#include "controller/ec2/tag_actions.h"
 #include "controller/ec2/xml.h"
 #include "lib/base/status.h"
 
@@ -93,19 +97,14 @@ const Fields<InstanceTopology>& InstanceFields() {
   return fields;
 }
 
-// The parameters are good, the caller may, and it is no dry run.
+// The parameters are good, and the caller may.
 absl::Status MayGoOn(const Call& call) {
   TAHOMA_RETURN_IF_ERROR(call.reader.Finish());
   const Action* action = FindAction(call.head.action);
-  if (!action->buys.empty() && !call.caller.may_buy) {
-    return Refuse(kUnauthorizedOperation,
-                  "{} may not call {}: it takes an access key whose role is edit or admin",
-                  call.caller.name, call.head.action);
-  }
-  if (!call.dry_run) return absl::OkStatus();
-  return Refuse(kDryRunOperation,
-                "{} would have been carried out; DryRun is set, so nothing was done",
-                call.head.action);
+  if (action->buys.empty() || call.caller.may_buy) return absl::OkStatus();
+  return Refuse(kUnauthorizedOperation,
+                "{} may not call {}: it takes an access key whose role is edit or admin",
+                call.caller.name, call.head.action);
 }
 
 // The parts of a Describe request for stored rows.
@@ -116,10 +115,9 @@ struct Listing {
 };
 
 template <typename T>
-Listing ReadListing(const Call& call, std::string_view id_name, const Ec2Code& malformed,
-                    const Fields<T>& fields) {
+Listing ReadListing(const Call& call, const IdList& ids, const Fields<T>& fields) {
   constexpr bool kTagged = requires(const T& row) { row.tags; };
-  return {.ids = ReadIds(call.reader, id_name, kIdsMost, malformed),
+  return {.ids = ReadIds(call.reader, ids, kIdsMost),
           .filters = ReadFilters(call.reader, NamesOf(fields), kTagged),
           .page = ReadPage(call.reader, call.binding)};
 }
@@ -127,14 +125,13 @@ Listing ReadListing(const Call& call, std::string_view id_name, const Ec2Code& m
 template <typename T>
 using VisitRows = absl::Status (Ec2Service::*)(const Caller&, const Selection&, const Visit<T>&);
 
-// Fills a page of the rows that pass. With `unknown`, keys are ids, and one that is asked for and
-// not there is refused with it.
+// Fills a page of the rows that pass. With `keys`, ids of that kind are the rows' keys, and one
+// that is asked for and not there is refused.
 template <typename T>
 absl::StatusOr<Page<T>> PageOf(const Call& call, const Listing& listing, VisitRows<T> visit_rows,
-                               const Ec2Code* unknown,
-                               const std::function<bool(const T&)>& passes) {
+                               const IdList* keys, const std::function<bool(const T&)>& passes) {
   Page<T> page(listing.page);
-  const bool by_id = unknown != nullptr && !listing.ids.empty();
+  const bool by_id = keys != nullptr && !listing.ids.empty();
   std::set<std::string, std::less<>> missing;
   if (by_id) missing.insert(listing.ids.begin(), listing.ids.end());
   // The rows of asked ids are few, and all must be looked at to know which do not exist.
@@ -145,8 +142,11 @@ absl::StatusOr<Page<T>> PageOf(const Call& call, const Listing& listing, VisitRo
         return !passes(row) || page.Offer(key, row) || by_id;
       }));
   if (missing.empty()) return page;
-  return Refuse(*unknown, "there is no '{}'; {}", fmt::join(missing, "', '"),
-                "legal are the ids that are listed when none is asked for");
+  const bool one = missing.size() == 1;
+  return Refuse(keys->unknown,
+                "The {} {} '{}' {} not exist; legal are the ids that are listed when none is asked "
+                "for",
+                keys->kind, one ? "ID" : "IDs", fmt::join(missing, ", "), one ? "does" : "do");
 }
 
 template <typename T>
@@ -164,8 +164,9 @@ Page<T> PageOfOffers(const PageRequest& request, const std::vector<T>& offers) {
   return page;
 }
 
-std::string TokenOr(std::string token, std::string_view attempts_id) {
-  return token.empty() ? std::string(attempts_id) : std::move(token);
+std::string TokenOf(std::string token, const Call& call) {
+  if (!token.empty()) return token;
+  return std::string(call.attempts_id.empty() ? call.signature : call.attempts_id);
 }
 
 absl::StatusOr<std::string> DescribeOfferings(const Call& call) {
@@ -180,7 +181,9 @@ absl::StatusOr<std::string> DescribeOfferings(const Call& call) {
 absl::StatusOr<std::string> PurchaseBlock(const Call& call) {
   BlockPurchase purchase = ReadBlockPurchase(call.reader);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
-  purchase.client_token = TokenOr(std::move(purchase.client_token), call.attempts_id);
+  purchase.client_token = TokenOf(std::move(purchase.client_token), call);
+  purchase.signature = call.signature;
+  purchase.dry_run = call.dry_run;
   TAHOMA_ASSIGN_OR_RETURN(const BlockPurchased purchased,
                           call.service.PurchaseBlock(call.caller, purchase));
   return PurchaseAnswer(call.head, purchased);
@@ -188,21 +191,20 @@ absl::StatusOr<std::string> PurchaseBlock(const Call& call) {
 
 absl::StatusOr<std::string> DescribeBlocks(const Call& call) {
   const Fields<Block>& fields = BlockFields();
-  const Listing listing = ReadListing(call, "CapacityBlockId", kBlockMalformed, fields);
+  const Listing listing = ReadListing(call, kBlockIds, fields);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
-  TAHOMA_ASSIGN_OR_RETURN(const auto page,
-                          PageOf<Block>(call, listing, &Ec2Service::VisitBlocks, &kBlockNotFound,
-                                        Passing(listing, fields)));
+  TAHOMA_ASSIGN_OR_RETURN(const auto page, PageOf<Block>(call, listing, &Ec2Service::VisitBlocks,
+                                                         &kBlockIds, Passing(listing, fields)));
   return BlocksAnswer(call.head, page);
 }
 
 absl::StatusOr<std::string> DescribeBlockStatus(const Call& call) {
   const Fields<BlockStatus>& fields = BlockStatusFields();
-  const Listing listing = ReadListing(call, "CapacityBlockId", kBlockMalformed, fields);
+  const Listing listing = ReadListing(call, kBlockIds, fields);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TAHOMA_ASSIGN_OR_RETURN(const auto page,
                           PageOf<BlockStatus>(call, listing, &Ec2Service::VisitBlockStatuses,
-                                              &kBlockNotFound, Passing(listing, fields)));
+                                              &kBlockIds, Passing(listing, fields)));
   return BlockStatusesAnswer(call.head, page);
 }
 
@@ -218,7 +220,8 @@ absl::StatusOr<std::string> DescribeExtensionOfferings(const Call& call) {
 absl::StatusOr<std::string> PurchaseExtension(const Call& call) {
   ExtensionPurchase purchase = ReadExtensionPurchase(call.reader);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
-  purchase.client_token = TokenOr(std::move(purchase.client_token), call.attempts_id);
+  purchase.client_token = TokenOf(std::move(purchase.client_token), call);
+  purchase.dry_run = call.dry_run;
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<Extension> extensions,
                           call.service.PurchaseExtension(call.caller, purchase));
   return ExtensionPurchaseAnswer(call.head, extensions);
@@ -226,7 +229,7 @@ absl::StatusOr<std::string> PurchaseExtension(const Call& call) {
 
 absl::StatusOr<std::string> DescribeExtensionHistory(const Call& call) {
   const Fields<Extension>& fields = ExtensionFields();
-  const Listing listing = ReadListing(call, "CapacityReservationId", kReservationMalformed, fields);
+  const Listing listing = ReadListing(call, kReservationIds, fields);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TAHOMA_ASSIGN_OR_RETURN(const auto page,
                           PageOf<Extension>(call, listing, &Ec2Service::VisitExtensions, nullptr,
@@ -236,11 +239,11 @@ absl::StatusOr<std::string> DescribeExtensionHistory(const Call& call) {
 
 absl::StatusOr<std::string> DescribeReservations(const Call& call) {
   const Fields<Reservation>& fields = ReservationFields();
-  const Listing listing = ReadListing(call, "CapacityReservationId", kReservationMalformed, fields);
+  const Listing listing = ReadListing(call, kReservationIds, fields);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TAHOMA_ASSIGN_OR_RETURN(const auto page,
                           PageOf<Reservation>(call, listing, &Ec2Service::VisitReservations,
-                                              &kReservationNotFound, Passing(listing, fields)));
+                                              &kReservationIds, Passing(listing, fields)));
   return ReservationsAnswer(call.head, page);
 }
 
@@ -250,14 +253,10 @@ absl::StatusOr<std::string> DescribeInstances(const Call& call) {
   constexpr std::size_t kRowsMost = 100;
   constexpr std::size_t kNamesMost = 100;
   Reader& reader = call.reader;
-  if (reader.Has("InstanceId") && reader.Has("MaxResults")) {
-    reader.Fail(Refuse(kInvalidParameterCombination,
-                       "InstanceId.N and MaxResults are both given; one of them is legal"));
-  }
   const Fields<InstanceTopology>& fields = InstanceFields();
   const Strings groups = reader.Texts("GroupName", kNamesMost);
   const Listing listing = {
-      .ids = ReadIds(reader, "InstanceId", kNamesMost, kInstanceMalformed),
+      .ids = ReadIds(reader, kInstanceIds, kNamesMost),
       .filters = ReadFilters(reader, NamesOf(fields), false),
       .page = ReadPage(reader, call.binding, reader.Has("InstanceId") ? kRowsMost : kRowsUsual,
                        kRowsMost)};
@@ -268,25 +267,47 @@ absl::StatusOr<std::string> DescribeInstances(const Call& call) {
     }
     return MatchesAll(listing.filters, instance, fields);
   };
-  TAHOMA_ASSIGN_OR_RETURN(const auto page,
-                          PageOf<InstanceTopology>(call, listing, &Ec2Service::VisitInstances,
-                                                   &kInstanceNotFound, passes));
+  TAHOMA_ASSIGN_OR_RETURN(
+      const auto page,
+      PageOf<InstanceTopology>(call, listing, &Ec2Service::VisitInstances, &kInstanceIds, passes));
   return InstancesAnswer(call.head, page);
 }
 
 constexpr std::array kActions = {
+    Action{"CancelCapacityReservation", {}, &CancelReservation},
+    Action{"CreateTags", "capacityblocks", &CreateTags, "patch"},
+    Action{"DeleteTags", "capacityblocks", &DeleteTags, "patch"},
+    Action{"DescribeAvailabilityZones", {}, &DescribeZones},
     Action{"DescribeCapacityBlockExtensionHistory", {}, &DescribeExtensionHistory},
     Action{"DescribeCapacityBlockExtensionOfferings", {}, &DescribeExtensionOfferings},
     Action{"DescribeCapacityBlockOfferings", {}, &DescribeOfferings},
     Action{"DescribeCapacityBlockStatus", {}, &DescribeBlockStatus},
     Action{"DescribeCapacityBlocks", {}, &DescribeBlocks},
+    Action{"DescribeCapacityReservationTopology", {}, &DescribeReservationTopology},
     Action{"DescribeCapacityReservations", {}, &DescribeReservations},
     Action{"DescribeInstanceTopology", {}, &DescribeInstances},
+    Action{"DescribeInstanceTypeOfferings", {}, &DescribeTypeOfferings},
+    Action{"DescribeInstanceTypes", {}, &DescribeTypes},
+    Action{"DescribeRegions", {}, &DescribeRegions},
+    Action{"DescribeTags", {}, &DescribeTags},
+    Action{"GetCapacityReservationUsage", {}, &GetReservationUsage},
+    Action{"ModifyCapacityReservation", {}, &ModifyReservation},
     Action{"PurchaseCapacityBlock", "capacityblocks", &PurchaseBlock},
     Action{"PurchaseCapacityBlockExtension", "capacityblockextensions", &PurchaseExtension},
 };
 
 }  // namespace
+
+absl::Status CheckCall(const Call& call) {
+  TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
+  return call.dry_run ? WouldSucceed(call.head.action) : absl::OkStatus();
+}
+
+absl::Status WouldSucceed(std::string_view action) {
+  return Refuse(kDryRunOperation,
+                "Request would have succeeded, but DryRun flag is set: {} has done nothing",
+                action);
+}
 
 const Action* FindAction(std::string_view name) {
   const auto found = std::ranges::find(kActions, name, &Action::name);

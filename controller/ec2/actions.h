@@ -30,18 +30,27 @@ struct Call {
   AnswerHead head;
   // The request without its page, for tokens.
   Sha256Digest binding = {};
-  // After its parameters were found good the action ends with DryRunOperation.
+  // The action does all that it does but the change.
   bool dry_run = false;
+  // The address by which the client has reached the server: "127.0.0.1:8002".
+  std::string_view host = {};
   // The client's id for all attempts of one call; the client token where none is given.
   std::string_view attempts_id = {};
+  std::string_view signature = {};  // that was verified; empty: there was none
 };
 
 struct Action {
   std::string_view name;
-  // The resource that it creates, as the audit names it; empty: it only looks.
+  // The resource that it creates or changes, as the audit names it; empty: it only looks.
   std::string_view buys = {};
   absl::StatusOr<std::string> (*run)(const Call& call);
+  std::string_view verb = "create";  // of the audit
 };
+
+// The parameters are good, the caller may, and it is no dry run; otherwise what is answered.
+absl::Status CheckCall(const Call& call);
+// How a dry run ends that has found nothing wrong.
+absl::Status WouldSucceed(std::string_view action);
 
 // Null when there is none of that name.
 const Action* FindAction(std::string_view name);

@@ -92,6 +92,9 @@ void WriteReservation(XmlWriter& xml, const Reservation& reservation) {
   xml.Text("tenancy", reservation.tenancy);
   xml.Number("totalInstanceCount", reservation.total_instance_count);
   xml.Number("availableInstanceCount", reservation.available_instance_count);
+  // Of all instances of these types, and of none since EC2 has given up the latter.
+  xml.Flag("ebsOptimized", true);
+  xml.Flag("ephemeralStorage", false);
   xml.Text("state", reservation.state);
   xml.Time("startDate", reservation.start);
   xml.Time("endDate", reservation.end);

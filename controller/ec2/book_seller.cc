@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <utility>
 
+#include "controller/model/zone.h"
 #include "controller/reserve/extension.h"
 #include "controller/reserve/refusal.h"
 #include "controller/reserve/search.h"
 #include "lib/base/status.h"
+#include "lib/hw/ec2_type.h"
 
 namespace tahoma::controller::ec2 {
 namespace {
@@ -81,7 +84,58 @@ absl::flat_hash_map<std::string, std::string> BlocksByHost(const BookView& view,
   return blocks;
 }
 
-std::optional<HostState> NoHost(const std::string&) { return std::nullopt; }
+std::shared_ptr<const BookView> UnknownFleet() {
+  return std::make_shared<const BookView>(BookView{
+      .blocks = {},
+      .now = {},
+      .profile = TimeProfile(0),
+      .prices = {},
+      .find_host = [](const std::string&) -> std::optional<HostState> { return std::nullopt; },
+      .cluster = nullptr});
+}
+
+// Calls `each` with each node of the fleet.
+template <typename Each>
+void ForEachNode(const BookView& view, const Each& each) {
+  if (view.cluster == nullptr) return;
+  for (std::size_t i = 0; i < view.cluster->node_count(); ++i) {
+    if (const Node* node = view.cluster->node(NodeId(i)).node.get()) each(*node);
+  }
+}
+
+// Returns the network layers, from the top, that all nodes of a block's hosts from place `first` on
+// and before `last` share.
+std::vector<std::string> SharedLayers(const BookView& view, const controller::Block& block,
+                                      std::size_t first, std::size_t last) {
+  std::optional<std::vector<std::string>> shared;
+  for (std::size_t i = first; i < std::min(last, block.hosts.size()); ++i) {
+    const auto domain = view.cluster->FindDomain(block.hosts[i]);
+    if (!domain) continue;
+    for (const NodeId id : view.cluster->domain(*domain).nodes) {
+      const Node* node = id.valid() ? view.cluster->node(id).node.get() : nullptr;
+      if (node == nullptr) continue;
+      const std::vector<std::string> layers = node->NetworkLayers();
+      if (!shared) shared = layers;
+      shared->erase(std::ranges::mismatch(*shared, layers).in1, shared->end());
+    }
+  }
+  return shared.value_or(std::vector<std::string>());
+}
+
+ReservationTopology TopologyOf(const BookView& view, const controller::Block& block,
+                               std::size_t part) {
+  const std::size_t hosts = static_cast<std::size_t>(block.bought.count) / block.block_ids.size();
+  ReservationTopology row{.reservation_id = block.reservation,
+                          .state = std::string(StateName(block.state)),
+                          .instance_type = std::string(block.product().instance_type),
+                          .availability_zone = block.bought.zone};
+  if (block.product().ultra_server) row.block_id = block.block_ids[part];
+  // As EC2: hardware is shown once the reservation is active.
+  if (view.cluster != nullptr && IsDelivered(block.state)) {
+    row.network_nodes = SharedLayers(view, block, part * hosts, (part + 1) * hosts);
+  }
+  return row;
+}
 
 }  // namespace
 
@@ -100,7 +154,10 @@ absl::StatusOr<std::vector<Offering>> BookSeller::FindOfferings(const Caller&,
     TAHOMA_ASSIGN_OR_RETURN(const controller::OfferingSearch checked, CheckQuery(query, now));
     const SearchAnswer answer = SearchOfferings(view->profile, view->prices, checked, now);
     for (const controller::Offering& offering : answer.offerings) {
-      offerings.push_back(OfferingOf(offering));
+      offerings.push_back(OfferingOf(offering, view->offering_key));
+      for (OfferingSegment& segment : offerings.back().segments) {
+        segment.availability_zone_id = ZoneIdOf(*view, segment.availability_zone);
+      }
     }
   }
   return offerings;
@@ -111,12 +168,13 @@ absl::StatusOr<BlockPurchased> BookSeller::PurchaseBlock(const Caller& caller,
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
                           owner_.purchase(OrderOf(purchase, caller.name_space)));
   // It has been bought, whether the fleet is known or not.
-  const std::shared_ptr<const BookView> view = owner_.view();
+  std::shared_ptr<const BookView> view = owner_.view();
+  if (view == nullptr) view = UnknownFleet();
   BlockPurchased purchased;
   purchased.reservations.push_back(
-      ReservationOf(*block, caller.account, view != nullptr ? view->find_host : FindHost(NoHost)));
+      WithZoneId(*view, ReservationOf(*block, caller.account, view->find_host)));
   for (std::size_t part = 0; part < block->block_ids.size(); ++part) {
-    purchased.blocks.push_back(BlockOf(*block, part));
+    purchased.blocks.push_back(WithZoneId(*view, BlockOf(*block, part)));
   }
   return purchased;
 }
@@ -129,7 +187,8 @@ absl::StatusOr<std::vector<ExtensionOffering>> BookSeller::FindExtensionOffering
   const auto offering =
       OfferExtension(view->profile, view->prices, *block, search.duration_hours, NowOf(*view));
   if (offering.ok()) {
-    return std::vector<ExtensionOffering>{ExtensionOfferingOf(*offering, *block)};
+    return std::vector<ExtensionOffering>{
+        WithZoneId(*view, ExtensionOfferingOf(*offering, *block, view->offering_key))};
   }
   // A search that finds nothing is no error.
   if (Ec2CodeOf(offering.status()) == kInsufficientCapacity.name) {
@@ -145,10 +204,11 @@ absl::StatusOr<std::vector<Extension>> BookSeller::PurchaseExtension(
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
                           owner_.extend({.reservation = purchase.reservation_id,
                                          .offering_id = purchase.offering_id,
-                                         .token = purchase.client_token}));
+                                         .token = purchase.client_token,
+                                         .dry_run = purchase.dry_run}));
   for (auto at = block->extensions.rbegin(); at != block->extensions.rend(); ++at) {
     if (at->offering_id != purchase.offering_id) continue;
-    return std::vector<Extension>{ExtensionOf(*at, *block)};
+    return std::vector<Extension>{WithZoneId(*view, ExtensionOf(*at, *block))};
   }
   return Internal("the block {} lacks the extension that was bought", block->reservation);
 }
@@ -157,7 +217,7 @@ absl::Status BookSeller::VisitBlocks(const Caller& caller, const Selection& sele
                                      const Visit<Block>& visit) {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   for (const Row& row : RowsByBlockId(*view, caller, selection)) {
-    if (!visit(row.key, BlockOf(*row.block, row.part))) break;
+    if (!visit(row.key, WithZoneId(*view, BlockOf(*row.block, row.part)))) break;
   }
   return absl::OkStatus();
 }
@@ -178,7 +238,8 @@ absl::Status BookSeller::VisitReservations(const Caller& caller, const Selection
     add(block.reservation, block.reservation);
   };
   for (const Row& row : RowsOf(*view, caller, selection, parts)) {
-    if (!visit(row.key, ReservationOf(*row.block, caller.account, view->find_host))) break;
+    Reservation reservation = ReservationOf(*row.block, caller.account, view->find_host);
+    if (!visit(row.key, WithZoneId(*view, std::move(reservation)))) break;
   }
   return absl::OkStatus();
 }
@@ -195,7 +256,8 @@ absl::Status BookSeller::VisitExtensions(const Caller& caller, const Selection& 
     }
   };
   for (const Row& row : RowsOf(*view, caller, selection, parts)) {
-    if (!visit(row.key, ExtensionOf(row.block->extensions[row.part], *row.block))) break;
+    Extension extension = ExtensionOf(row.block->extensions[row.part], *row.block);
+    if (!visit(row.key, WithZoneId(*view, std::move(extension)))) break;
   }
   return absl::OkStatus();
 }
@@ -203,20 +265,85 @@ absl::Status BookSeller::VisitExtensions(const Caller& caller, const Selection& 
 absl::Status BookSeller::VisitInstances(const Caller& caller, const Selection& selection,
                                         const Visit<InstanceTopology>& visit) {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
-  if (view->cluster == nullptr) return absl::OkStatus();
   std::vector<const Node*> nodes;
-  for (std::size_t i = 0; i < view->cluster->node_count(); ++i) {
-    const Node* node = view->cluster->node(NodeId(i)).node.get();
-    if (node != nullptr && IsSelected(selection, node->name, node->name)) nodes.push_back(node);
-  }
+  ForEachNode(*view, [&](const Node& node) {
+    if (IsSelected(selection, node.name, node.name)) nodes.push_back(&node);
+  });
   std::ranges::sort(nodes, {}, &Node::name);
   const auto blocks = BlocksByHost(*view, caller);
   for (const Node* node : nodes) {
     // A host is an UltraServer, or a node alone; only UltraServers' instances tell their block.
     const auto block = blocks.find(node->ultraserver_id);
-    if (!visit(node->name, InstanceOf(*node, block == blocks.end() ? "" : block->second))) break;
+    InstanceTopology row = InstanceOf(*node, block == blocks.end() ? "" : block->second);
+    if (row.zone_id.empty()) row.zone_id = ZoneIdOf(*view, row.availability_zone);
+    if (!visit(node->name, row)) break;
   }
   return absl::OkStatus();
+}
+
+absl::Status BookSeller::VisitReservationTopology(const Caller& caller, const Selection& selection,
+                                                  const Visit<ReservationTopology>& visit) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
+  for (const std::string& id : selection.ids) {
+    TAHOMA_RETURN_IF_ERROR(FindBlock(*view, caller, id).status());
+  }
+  const auto parts = [](const controller::Block& block, const auto& add) {
+    for (const std::string& id : block.block_ids) {
+      add(fmt::format("{}/{}", block.reservation, id), block.reservation);
+    }
+  };
+  for (const Row& row : RowsOf(*view, caller, selection, parts)) {
+    if (!visit(row.key, WithZoneId(*view, TopologyOf(*view, *row.block, row.part)))) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<OfferedType>> BookSeller::FindOfferedTypes(const Caller&) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
+  std::set<std::pair<std::string, std::string>> types;  // by zone
+  for (std::size_t i = 0; i < view->profile.pool_count(); ++i) {
+    const Pool& pool = view->profile.pool(PoolId(i));
+    if (view->profile.supply(PoolId(i)).healthy == 0) continue;
+    types.emplace(pool.zone, pool.product->instance_type);
+  }
+  ForEachNode(*view, [&](const Node& node) {
+    if (hw::FindEc2Type(node.family->instance_type) == nullptr) return;
+    types.emplace(ZoneOf(node), node.family->instance_type);
+  });
+  std::vector<OfferedType> offered;
+  for (const auto& [zone, type] : types) {
+    offered.push_back(
+        WithZoneId(*view, OfferedType{.instance_type = type, .availability_zone = zone}));
+  }
+  std::ranges::sort(offered);
+  return offered;
+}
+
+absl::Status BookSeller::ChangeTags(const Caller& caller,
+                                    const std::vector<std::string>& reservations,
+                                    const TagChange& change) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
+  for (const std::string& reservation : reservations) {
+    TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
+                            FindBlock(*view, caller, reservation));
+    TAHOMA_RETURN_IF_ERROR(owner_.change_tags(*block, change));
+  }
+  return absl::OkStatus();
+}
+
+std::string BookSeller::ZoneIdOf(const BookView& view, const std::string& zone) const {
+  const MutexLock lock(mutex_);
+  if (const auto known = zone_ids_.find(zone); known != zone_ids_.end()) return known->second;
+  bool seen = false;
+  std::string id;
+  ForEachNode(view, [&](const Node& node) {
+    if (!id.empty() || ZoneOf(node) != zone) return;
+    seen = true;
+    id = node.label(kZoneIdLabel);
+  });
+  if (id.empty()) id = FormZoneId(zone);
+  if (seen) zone_ids_[zone] = id;
+  return id;
 }
 
 }  // namespace tahoma::controller::ec2

@@ -7,7 +7,8 @@
 // thread may read. Orders go to the owner of the book.
 //
 // An owner sees his own blocks: those of his namespace. Nodes, as the instances of
-// DescribeInstanceTopology, are seen by everybody, by their names.
+// DescribeInstanceTopology, are seen by everybody, by their names. A zone's id is its nodes' label,
+// or formed from its name where they have none.
 //
 // Scope: translation. The rules are the book's.
 //
@@ -20,6 +21,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +33,7 @@
 #include "controller/reserve/offering.h"
 #include "controller/reserve/time_profile.h"
 #include "lib/base/clock.h"
+#include "lib/base/mutex.h"
 
 namespace tahoma::controller::ec2 {
 
@@ -40,6 +43,7 @@ struct BookView {
   WallTime now;  // the book's: its time does not go back with a clock
   TimeProfile profile;
   PriceList prices;
+  OfferingKey offering_key = {};
   FindHost find_host;
   ClusterView cluster;  // null: there are no nodes
 };
@@ -54,6 +58,9 @@ struct BookOwner {
       purchase;
   std::function<absl::StatusOr<std::shared_ptr<const controller::Block>>(const ExtensionOrder&)>
       extend;
+  // Changes the tags of a block's CapacityBlock; answers when that cannot be lost and the view
+  // shows it.
+  std::function<absl::Status(const controller::Block&, const TagChange&)> change_tags = {};
 };
 
 class BookSeller final : public Ec2Service {
@@ -79,14 +86,30 @@ class BookSeller final : public Ec2Service {
                               const Visit<InstanceTopology>& visit) override;
   absl::Status VisitExtensions(const Caller& caller, const Selection& selection,
                                const Visit<Extension>& visit) override;
+  absl::Status VisitReservationTopology(const Caller& caller, const Selection& selection,
+                                        const Visit<ReservationTopology>& visit) override;
+  absl::StatusOr<std::vector<OfferedType>> FindOfferedTypes(const Caller& caller) override;
+  absl::Status ChangeTags(const Caller& caller, const std::vector<std::string>& reservations,
+                          const TagChange& change) override;
 
  private:
   absl::StatusOr<std::shared_ptr<const BookView>> View() const;
 
   WallTime NowOf(const BookView& view) const { return std::max(clock_.WallNow(), view.now); }
 
+  // The row with the id of its zone.
+  template <typename T>
+  T WithZoneId(const BookView& view, T row) const {
+    row.availability_zone_id = ZoneIdOf(view, row.availability_zone);
+    return row;
+  }
+  std::string ZoneIdOf(const BookView& view, const std::string& zone) const;
+
   const BookOwner owner_;
   const Clock& clock_;
+  mutable Mutex mutex_;
+  // Of zones that some node has been in: a zone keeps its id.
+  mutable std::map<std::string, std::string> zone_ids_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tahoma::controller::ec2

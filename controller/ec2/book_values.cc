@@ -4,18 +4,11 @@
 #include <cstddef>
 #include <utility>
 
+#include "controller/model/zone.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller::ec2 {
 namespace {
-
-constexpr std::string_view kZoneIdLabel = "topology.k8s.aws/zone-id";
-
-// "us-east-2" of "us-east-2a".
-std::string RegionOf(const std::string& zone) {
-  const std::size_t letters = zone.empty() || !(zone.back() >= 'a' && zone.back() <= 'z') ? 0 : 1;
-  return zone.substr(0, zone.size() - letters);
-}
 
 // Instances of some hosts of a block.
 struct Count {
@@ -53,6 +46,17 @@ std::vector<Tag> TagsOf(const controller::Block& block) {
   return tags;
 }
 
+// The size of a block stands in a tag of EC2's, by which tools know it before the start.
+Tag SizeTagOf(const controller::Block& block) {
+  return {.key = "aws:ec2capacityreservation:incrementalRequestedQuantity",
+          .value = fmt::format("{}", block.bought.instances())};
+}
+
+bool IsSold(const std::string& instance_type) {
+  const Product* product = FindProduct(instance_type);
+  return product != nullptr && !product->ultra_server;
+}
+
 }  // namespace
 
 std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search) {
@@ -66,8 +70,12 @@ std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search) {
     return {query};
   }
   query.instance_count = search.instance_count;
+  std::vector<std::string> types = search.instance_types;
+  // Of several that are preferred those that are not sold are passed over, unless none is.
+  const auto unsold = std::ranges::stable_partition(types, &IsSold);
+  if (unsold.begin() != types.begin()) types.erase(unsold.begin(), types.end());
   std::vector<OfferingQuery> queries;
-  for (const std::string& type : search.instance_types) {
+  for (const std::string& type : types) {
     query.instance_type = type;
     queries.push_back(query);
   }
@@ -78,14 +86,16 @@ PurchaseOrder OrderOf(const BlockPurchase& purchase, const std::string& owner) {
   PurchaseOrder order{.offering_id = purchase.offering_id,
                       .platform = purchase.instance_platform,
                       .key = {.ns = owner, .name = ""},
-                      .token = purchase.client_token};
+                      .token = purchase.client_token,
+                      .signature = purchase.signature,
+                      .dry_run = purchase.dry_run};
   for (const Tag& tag : purchase.tags) order.tags.emplace_back(tag.key, tag.value);
   std::ranges::sort(order.tags);
   return order;
 }
 
-Offering OfferingOf(const controller::Offering& offering) {
-  Offering out{.id = OfferingId(offering),
+Offering OfferingOf(const controller::Offering& offering, const OfferingKey& key) {
+  Offering out{.id = OfferingId(offering, key),
                .instance_type = std::string(offering.product->instance_type),
                .availability_zone = offering.zone,
                .instance_count = offering.instances(),
@@ -101,7 +111,6 @@ Offering OfferingOf(const controller::Offering& offering) {
   // EC2 may make an offering of several; one of ours is one.
   out.segments.push_back({.instance_type = out.instance_type,
                           .availability_zone = out.availability_zone,
-                          .availability_zone_id = "",
                           .instance_count = out.instance_count,
                           .start = out.start,
                           .end = out.end,
@@ -115,7 +124,6 @@ Block BlockOf(const controller::Block& block, std::size_t part) {
   return {.id = block.block_ids[part],
           .ultraserver_type = block.product().ultra_server ? std::string(block.product().name) : "",
           .availability_zone = block.bought.zone,
-          .availability_zone_id = "",
           .reservation_ids = {block.reservation},
           .start = block.start(),
           .end = block.end,
@@ -132,7 +140,6 @@ Reservation ReservationOf(const controller::Block& block, const std::string& acc
                   .arn = fmt::format("arn:aws:ec2:{}:{}:capacity-reservation/{}",
                                      RegionOf(block.bought.zone), account, block.reservation),
                   .availability_zone = block.bought.zone,
-                  .availability_zone_id = "",
                   .instance_type = std::string(block.product().instance_type),
                   .instance_platform = block.platform,
                   .total_instance_count = block.bought.instances(),
@@ -143,6 +150,7 @@ Reservation ReservationOf(const controller::Block& block, const std::string& acc
                   .created = block.created,
                   .tags = TagsOf(block),
                   .unused_reservation_billing_owner_id = account};
+  out.tags.push_back(SizeTagOf(block));
   if (count.used > 0) {
     out.allocations = {{.type = "used", .count = count.used}};
   }
@@ -170,12 +178,11 @@ BlockStatus StatusOf(const controller::Block& block, std::size_t part, const Fin
 }
 
 ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offering,
-                                      const controller::Block& block) {
-  return {.id = ExtensionOfferingId(offering),
+                                      const controller::Block& block, const OfferingKey& key) {
+  return {.id = ExtensionOfferingId(offering, key),
           .instance_type = std::string(block.product().instance_type),
           .instance_count = block.bought.instances(),
           .availability_zone = block.bought.zone,
-          .availability_zone_id = "",
           .start = block.start(),
           .extension_start = offering.start,
           .extension_end = offering.end,
@@ -189,7 +196,6 @@ Extension ExtensionOf(const controller::Extension& extension, const controller::
       .instance_type = std::string(block.product().instance_type),
       .instance_count = block.bought.instances(),
       .availability_zone = block.bought.zone,
-      .availability_zone_id = "",
       .offering_id = extension.offering_id,
       .duration_hours =
           std::chrono::duration_cast<std::chrono::hours>(extension.end - extension.start).count(),
@@ -204,7 +210,7 @@ InstanceTopology InstanceOf(const Node& node, const std::string& block_id) {
   return {.instance_id = node.name,
           .instance_type = node.family->instance_type,
           .network_nodes = node.NetworkLayers(),
-          .availability_zone = std::string(node.label(kZoneLabel)),
+          .availability_zone = ZoneOf(node),
           .zone_id = std::string(node.label(kZoneIdLabel)),
           .block_id = block_id};
 }

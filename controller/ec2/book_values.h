@@ -1,6 +1,6 @@
 // Blocks, offerings and extensions of the book (controller/reserve) as EC2's objects.
 //
-//   const Offering offering = OfferingOf(found);
+//   const Offering offering = OfferingOf(found, key);
 //   const Block block = BlockOf(bought, 0);                   // of the first of its ids
 //   const Reservation reservation = ReservationOf(bought, "111122223333", find_host);
 //
@@ -30,11 +30,11 @@ namespace tahoma::controller::ec2 {
 // Finds a host's present state by its name; nullopt when it is not there.
 using FindHost = std::function<std::optional<HostState>(const std::string& name)>;
 
-// One query for each instance type, or one for UltraServers.
+// One query for each instance type that is sold, or one for UltraServers.
 std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search);
 PurchaseOrder OrderOf(const BlockPurchase& purchase, const std::string& owner);
 
-Offering OfferingOf(const controller::Offering& offering);
+Offering OfferingOf(const controller::Offering& offering, const OfferingKey& key);
 // The Capacity Block with the id at place `part` of the block's ids.
 Block BlockOf(const controller::Block& block, std::size_t part);
 BlockStatus StatusOf(const controller::Block& block, std::size_t part, const FindHost& find_host);
@@ -43,7 +43,7 @@ BlockStatus StatusOf(const controller::Block& block, std::size_t part, const Fin
 Reservation ReservationOf(const controller::Block& block, const std::string& account,
                           const FindHost& find_host);
 ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offering,
-                                      const controller::Block& block);
+                                      const controller::Block& block, const OfferingKey& key);
 Extension ExtensionOf(const controller::Extension& extension, const controller::Block& block);
 // `block_id`: of the block that has the instance; empty when there is none.
 InstanceTopology InstanceOf(const Node& node, const std::string& block_id);

@@ -1,6 +1,11 @@
 #include "controller/ec2/ec2_api.h"
 
+#include <fmt/chrono.h>
+
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -22,6 +27,13 @@ constexpr std::string_view kPath = "/";
 constexpr char kBlockGroup[] = "tahoma.dev";
 constexpr char kBlockVersion[] = "v1alpha1";
 constexpr std::string_view kReason = "the access key's role, or there are no access keys";
+
+// "Sat, 28 Nov 2026 10:06:52 GMT" (RFC 9110, section 5.6.7).
+std::string HttpDate(WallTime time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time).time_since_epoch();
+  return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT",
+                     fmt::gmtime(static_cast<std::time_t>(seconds.count())));
+}
 
 rest::Response XmlResponse(int status, std::string body, const std::string& request_id) {
   rest::Response response;
@@ -68,6 +80,19 @@ absl::StatusOr<Parameters> FormOf(const rest::Request& request) {
   }
   return Parameters::Parse(request.query.empty() ? request.body
                                                  : request.query + "&" + request.body);
+}
+
+// A page can make a browser send any query, and any form; it cannot make it sign.
+absl::Status CheckMayChange(const rest::Request& request, const Action& action, bool is_signed) {
+  if (is_signed) return absl::OkStatus();
+  const bool from_page =
+      std::ranges::any_of(std::array{"Origin", "Referer", "Sec-Fetch-Site"},
+                          [&](const char* header) { return !request.header(header).empty(); });
+  if (request.method == "POST" && !from_page) return absl::OkStatus();
+  return Refuse(kUnauthorizedOperation,
+                "{} without a signature must be sent with POST, and not by a web page; legal is "
+                "also a request that is signed with any access key",
+                action.name);
 }
 
 absl::StatusOr<const Action*> ActionOf(Reader& reader) {
@@ -121,6 +146,11 @@ void Ec2Api::AddRoutes(rest::Server& server) {
   }
 }
 
+// EC2 dates its answers, and SDKs set their clocks by it.
+rest::Response Ec2Api::WithDate(rest::Response answer) const {
+  return std::move(answer).With("Date", HttpDate(clock_.WallNow()));
+}
+
 std::string Ec2Api::NextRequestId() {
   const MutexLock lock(mutex_);
   return NewUuid(rng_);
@@ -141,7 +171,7 @@ absl::StatusOr<Ec2Api::Identified> Ec2Api::Identify(const rest::Request& head) c
                                                       : "anonymous";
     return Identified{
         .caller = {.name = name, .name_space = options_.name_space, .account = options_.account},
-        .signature = {}};
+        .signature = std::move(signature)};
   }
   if (!signature) {
     return Refuse(kMissingAuthenticationToken,
@@ -171,10 +201,14 @@ absl::StatusOr<Ec2Api::Identified> Ec2Api::Identify(const rest::Request& head) c
 rest::Gate Ec2Api::GateBefore(rest::Gate other) {
   return [this, other = std::move(other)](rest::Request& head) -> std::optional<rest::Response> {
     if (head.path != kPath) return other(head);
-    if (!options_.keys) return RefusalOfOther(other(head), NextRequestId());
+    if (!options_.keys) {
+      std::optional<rest::Response> refused = RefusalOfOther(other(head), NextRequestId());
+      if (refused) *refused = WithDate(*std::move(refused));
+      return refused;
+    }
     const absl::StatusOr<Identified> identified = Identify(head);
     if (identified.ok()) return std::nullopt;
-    return RefusalResponse(identified.status(), NextRequestId());
+    return WithDate(RefusalResponse(identified.status(), NextRequestId()));
   };
 }
 
@@ -198,18 +232,25 @@ absl::StatusOr<std::string> Ec2Api::RunAction(const rest::Request& request,
   const bool dry_run = reader.Flag("DryRun").value_or(false);
   if (!action->buys.empty() && !dry_run) {
     outcome.purchase = action;
+    TAHOMA_RETURN_IF_ERROR(CheckMayChange(request, *action, identified.signature.has_value()));
     if (!auditor_.MayChange()) {
-      return Unavailable("the audit file cannot be written; nothing is bought");
+      return Unavailable("the audit file cannot be written; nothing is changed");
     }
   }
   const std::string attempts_id = AttemptsId(request);
-  return action->run({.reader = reader,
-                      .caller = identified.caller,
-                      .service = service_,
-                      .head = {.action = action->name, .request_id = request_id},
-                      .binding = BindingOf(form, identified.caller),
-                      .dry_run = dry_run,
-                      .attempts_id = attempts_id});
+  absl::StatusOr<std::string> answer =
+      action->run({.reader = reader,
+                   .caller = identified.caller,
+                   .service = service_,
+                   .head = {.action = action->name, .request_id = request_id},
+                   .binding = BindingOf(form, identified.caller),
+                   .dry_run = dry_run,
+                   .host = request.header("Host"),
+                   .attempts_id = attempts_id,
+                   .signature = identified.key ? std::string_view(identified.signature->hex)
+                                               : std::string_view()});
+  if (!dry_run || !answer.ok()) return answer;
+  return WouldSucceed(action->name);
 }
 
 Ec2Api::Outcome Ec2Api::Run(const rest::Request& request, std::string_view request_id) {
@@ -221,7 +262,7 @@ Ec2Api::Outcome Ec2Api::Run(const rest::Request& request, std::string_view reque
 // Writes the audit's line about a purchase: the creation of an object in the caller's namespace.
 void Ec2Api::Record(const rest::Request& request, const Outcome& outcome, rest::Response& answer,
                     WallTime received) {
-  const Attributes attributes{.verb = "create",
+  const Attributes attributes{.verb = std::string(outcome.purchase->verb),
                               .group = kBlockGroup,
                               .version = kBlockVersion,
                               .resource = std::string(outcome.purchase->buys),
@@ -246,7 +287,7 @@ rest::Response Ec2Api::Answer(const rest::Request& request) {
     options_.log(fmt::format("EC2 request {}: {}", request_id, Message(outcome.body.status())));
   }
   if (outcome.purchase != nullptr) Record(request, outcome, answer, received);
-  return answer;
+  return WithDate(std::move(answer));
 }
 
 }  // namespace tahoma::controller::ec2

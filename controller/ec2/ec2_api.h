@@ -64,6 +64,7 @@ class Ec2Api {
   struct Outcome;
 
   std::string NextRequestId();
+  rest::Response WithDate(rest::Response answer) const;
   // Who calls, as far as the head of the request tells.
   absl::StatusOr<Identified> Identify(const rest::Request& head) const;
   Outcome Run(const rest::Request& request, std::string_view request_id);

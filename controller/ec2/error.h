@@ -44,9 +44,14 @@ inline constexpr Ec2Code kUnauthorizedOperation{"UnauthorizedOperation",
 inline constexpr Ec2Code kBlockMalformed{"InvalidCapacityBlockId.Malformed"};
 inline constexpr Ec2Code kBlockNotFound{"InvalidCapacityBlockId.NotFound",
                                         absl::StatusCode::kNotFound};
+inline constexpr Ec2Code kOperationNotPermitted{"OperationNotPermitted",
+                                                absl::StatusCode::kFailedPrecondition};
 inline constexpr Ec2Code kInstanceMalformed{"InvalidInstanceID.Malformed"};
 inline constexpr Ec2Code kInstanceNotFound{"InvalidInstanceID.NotFound",
                                            absl::StatusCode::kNotFound};
+
+inline constexpr Ec2Code kInvalidId{"InvalidID"};
+inline constexpr Ec2Code kInvalidInstanceType{"InvalidInstanceType"};
 
 struct Refusal {
   std::string code;  // as EC2 writes it: "InvalidCapacityReservationId.NotFound"

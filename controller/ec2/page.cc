@@ -10,7 +10,8 @@ namespace {
 
 constexpr char kVersion = '1';
 constexpr std::size_t kCheckBytes = 16;
-constexpr std::size_t kTokenBytesMost = 1024;
+// The longest key is a tag's, with four bytes for each of its 128 characters.
+constexpr std::size_t kTokenBytesMost = 2048;
 
 // Ties a key to the request, so that neither can be exchanged.
 std::string CheckOf(std::string_view key, const Sha256Digest& binding) {
@@ -38,9 +39,10 @@ absl::StatusOr<std::string> KeyOfToken(std::string_view token, const Sha256Diges
 }
 
 PageRequest ReadPage(Reader& reader, const Sha256Digest& binding, std::size_t usual,
-                     std::size_t most) {
+                     std::size_t most, std::size_t least) {
   PageRequest page{.rows_most = usual, .binding = binding};
-  const auto rows = reader.Number("MaxResults", 1, static_cast<std::int64_t>(most));
+  const auto rows = reader.Number("MaxResults", static_cast<std::int64_t>(least),
+                                  static_cast<std::int64_t>(most));
   if (rows) page.rows_most = static_cast<std::size_t>(*rows);
   if (const std::optional<std::string> token = reader.Text("NextToken")) {
     absl::StatusOr<std::string> key = KeyOfToken(*token, binding);

@@ -38,7 +38,7 @@ struct PageRequest {
 
 // `binding` is a digest of the request without its page. `usual` rows when MaxResults is not given.
 PageRequest ReadPage(Reader& reader, const Sha256Digest& binding, std::size_t usual = kPageRowsMost,
-                     std::size_t most = kPageRowsMost);
+                     std::size_t most = kPageRowsMost, std::size_t least = 1);
 
 std::string MakeToken(std::string_view last_key, const Sha256Digest& binding);
 // InvalidPaginationToken for what MakeToken did not make of the same request.

@@ -1,11 +1,14 @@
 #include "controller/ec2/requests.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
+#include "controller/reserve/ec2_id.h"
 #include "lib/base/ascii.h"
 #include "lib/base/status.h"
+#include "lib/kube/name.h"
 
 namespace tahoma::controller::ec2 {
 namespace {
@@ -14,33 +17,25 @@ namespace {
 constexpr std::int64_t kCountMost = 1'000'000;
 constexpr std::int64_t kHoursMost = 1'000'000;
 constexpr std::size_t kInstanceTypePreferencesMost = 10;
-constexpr std::size_t kIdBytesMost = 1024;  // offerings' ids say all of them
+constexpr std::size_t kOfferingDigitsMost = 1000;  // offerings' ids say all of them
 constexpr std::size_t kClientTokenBytesMost = 64;
-constexpr std::string_view kTaggedResource = "capacity-reservation";
+// A block and its reservation have the same tags.
+constexpr std::array<std::string_view, 2> kTaggedResources = {"capacity-reservation",
+                                                              "capacity-block"};
 constexpr std::string_view kReservedTagPrefix = "aws:";
 
-bool IsAlphanumeric(char c) {
-  const char lower = AsciiLower(c);
-  return (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z');
-}
-
-bool IsId(std::string_view text) {
-  return !text.empty() && text.size() <= kIdBytesMost && std::ranges::all_of(text, [](char c) {
-    return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.';
-  });
-}
-
-// An id with that prefix: "cr-" and letters and digits.
-std::string ReadId(Reader& reader, std::string_view name, std::string_view prefix,
-                   const Ec2Code& malformed) {
+std::string ReadOfferingId(Reader& reader, std::string_view name, std::string_view prefix) {
   std::string id = reader.Required(name);
-  const std::string_view rest =
-      id.starts_with(prefix) ? std::string_view(id).substr(prefix.size()) : std::string_view();
-  if (!IsId(id) || rest.empty() || !std::ranges::all_of(rest, IsAlphanumeric)) {
-    reader.Fail(Refuse(malformed, "{} must be {} followed by letters and digits",
-                       reader.FullName(name), prefix));
+  if (!IsEc2Id(id, prefix, kOfferingDigitsMost)) {
+    reader.Fail(MalformedId(kOfferingMalformed, id, prefix));
   }
   return id;
+}
+
+// An instance is a node, and its id the node's name. One that begins as EC2's do is one of EC2's.
+bool IsInstanceId(const std::string& id) {
+  if (id.starts_with(kInstanceIds.prefix)) return IsEc2Id(id, kInstanceIds.prefix);
+  return !kube::WrongDns1123Subdomain(id);
 }
 
 std::string ReadClientToken(Reader& reader) {
@@ -109,29 +104,47 @@ Tag ReadTag(Reader& item) {
   return tag;
 }
 
-// The tags of one TagSpecification.
-std::vector<Tag> ReadSpecification(Reader& specification) {
-  const std::string type = specification.Required("ResourceType");
-  if (type != kTaggedResource) {
-    specification.Fail(Refuse(kInvalidParameterValue, "{} is '{}'; {} is legal",
-                              specification.FullName("ResourceType"), type, kTaggedResource));
+struct TagSpecification {
+  std::string resource;
+  std::vector<Tag> tags = {};
+};
+
+TagSpecification ReadSpecification(Reader& specification) {
+  TagSpecification read{.resource = specification.Required("ResourceType")};
+  if (std::ranges::find(kTaggedResources, read.resource) == kTaggedResources.end()) {
+    specification.Fail(Refuse(kInvalidParameterValue, "{} is '{}'; legal are {}",
+                              specification.FullName("ResourceType"), read.resource,
+                              fmt::join(kTaggedResources, ", ")));
   }
   // Far more than are legal, so that the answer can say how many are.
-  std::vector<Tag> tags = specification.Items<Tag>("Tag", 10 * kTagsMost, &ReadTag);
-  if (tags.size() > kTagsMost) {
-    specification.Fail(Refuse(kTagLimitExceeded, "there are {} tags; at most {} are legal",
-                              tags.size(), kTagsMost));
-  }
+  read.tags = specification.Items<Tag>("Tag", 10 * kTagsMost, &ReadTag);
   std::set<std::string_view> keys;
-  for (const Tag& tag : tags) {
+  for (const Tag& tag : read.tags) {
     if (keys.insert(tag.key).second) continue;
     specification.Fail(
         Refuse(kInvalidParameterValue, "the tag '{}' is given twice; once is legal", tag.key));
   }
-  return tags;
+  return read;
+}
+
+// Adds the tags of one specification to those of the others. One tag of both has one value.
+void AddTags(Reader& reader, const TagSpecification& specification, std::vector<Tag>& tags) {
+  for (const Tag& tag : specification.tags) {
+    const auto same = std::ranges::find(tags, tag.key, &Tag::key);
+    if (same == tags.end()) {
+      tags.push_back(tag);
+    } else if (same->value != tag.value) {
+      reader.Fail(Refuse(kInvalidParameterValue,
+                         "the tag '{}' has the values '{}' and '{}'; a Capacity Block and its "
+                         "reservation have the same tags here, so one value is legal",
+                         tag.key, same->value, tag.value));
+    }
+  }
 }
 
 }  // namespace
+
+Tag ReadOneTag(Reader& item) { return ReadTag(item); }
 
 OfferingSearch ReadOfferingSearch(Reader& reader) {
   CheckCombination(reader);
@@ -157,39 +170,62 @@ OfferingSearch ReadOfferingSearch(Reader& reader) {
 }
 
 BlockPurchase ReadBlockPurchase(Reader& reader) {
-  return {.offering_id = ReadId(reader, "CapacityBlockOfferingId", "cb-", kOfferingMalformed),
+  return {.offering_id = ReadOfferingId(reader, "CapacityBlockOfferingId", "cb-"),
           .instance_platform = reader.Required("InstancePlatform"),
           .tags = ReadTags(reader),
           .client_token = ReadClientToken(reader)};
 }
 
 ExtensionSearch ReadExtensionSearch(Reader& reader) {
-  return {.reservation_id = ReadId(reader, "CapacityReservationId", "cr-", kReservationMalformed),
+  return {.reservation_id = ReadReservationId(reader),
           .duration_hours =
               reader.RequiredNumber("CapacityBlockExtensionDurationHours", 1, kHoursMost)};
 }
 
 ExtensionPurchase ReadExtensionPurchase(Reader& reader) {
-  return {
-      .offering_id = ReadId(reader, "CapacityBlockExtensionOfferingId", "cbe-", kOfferingMalformed),
-      .reservation_id = ReadId(reader, "CapacityReservationId", "cr-", kReservationMalformed),
-      .client_token = ReadClientToken(reader)};
+  return {.offering_id = ReadOfferingId(reader, "CapacityBlockExtensionOfferingId", "cbe-"),
+          .reservation_id = ReadReservationId(reader),
+          .client_token = ReadClientToken(reader)};
+}
+
+std::string ReadReservationId(Reader& reader) {
+  std::string id = reader.Required(kReservationIds.name);
+  if (!IsEc2Id(id, kReservationIds.prefix)) {
+    reader.Fail(MalformedId(kReservationIds.malformed, id, kReservationIds.prefix));
+  }
+  return id;
 }
 
 std::vector<Tag> ReadTags(Reader& reader) {
-  std::vector<std::vector<Tag>> specifications =
-      reader.Items<std::vector<Tag>>("TagSpecification", 1, &ReadSpecification);
-  return specifications.empty() ? std::vector<Tag>() : std::move(specifications.front());
+  std::vector<Tag> tags;
+  std::set<std::string> resources;
+  for (const TagSpecification& specification : reader.Items<TagSpecification>(
+           "TagSpecification", kTaggedResources.size(), &ReadSpecification)) {
+    if (!resources.insert(specification.resource).second) {
+      reader.Fail(Refuse(kInvalidParameterValue,
+                         "there are two TagSpecification.N of {}; one is legal",
+                         specification.resource));
+    }
+    AddTags(reader, specification, tags);
+  }
+  if (tags.size() > kTagsMost) {
+    reader.Fail(Refuse(kTagLimitExceeded, "there are {} tags; at most {} are legal", tags.size(),
+                       kTagsMost));
+  }
+  return tags;
 }
 
-std::vector<std::string> ReadIds(Reader& reader, std::string_view name, std::size_t most,
-                                 const Ec2Code& malformed) {
-  std::vector<std::string> ids = reader.Texts(name, most);
+std::vector<std::string> ReadIds(Reader& reader, const IdList& list, std::size_t most) {
+  std::vector<std::string> ids = reader.Texts(list.name, most);
+  const bool nodes = list.prefix == kInstanceIds.prefix;
   for (const std::string& id : ids) {
-    if (IsId(id)) continue;
-    reader.Fail(Refuse(malformed,
-                       "an id in {}.N must have at most {} letters, digits, '-', '_' and '.'",
-                       reader.FullName(name), kIdBytesMost));
+    if (nodes ? IsInstanceId(id) : IsEc2Id(id, list.prefix)) continue;
+    reader.Fail(MalformedId(list.malformed, id, list.prefix));
+  }
+  // Whoever names what he wants gets all of it: so EC2 has it, too.
+  if (!ids.empty() && reader.Has("MaxResults")) {
+    reader.Fail(Refuse(kInvalidParameterCombination,
+                       "The parameter {} cannot be used with the parameter MaxResults", list.name));
   }
   std::ranges::sort(ids);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());

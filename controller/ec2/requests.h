@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/ec2/error.h"
 #include "controller/ec2/parameters.h"
 #include "controller/ec2/values.h"
 
@@ -43,9 +44,11 @@ OfferingSearch ReadOfferingSearch(Reader& reader);
 struct BlockPurchase {
   std::string offering_id;
   std::string instance_platform;
-  std::vector<Tag> tags;
+  std::vector<Tag> tags = {};
   // The same for all attempts of one purchase; empty: this is the only one. See ReadClientToken.
-  std::string client_token;
+  std::string client_token = {};
+  std::string signature = {};  // that was verified; empty: there was none
+  bool dry_run = false;
 };
 BlockPurchase ReadBlockPurchase(Reader& reader);
 
@@ -61,15 +64,36 @@ struct ExtensionPurchase {
   std::string offering_id;
   std::string reservation_id;
   std::string client_token;
+  bool dry_run = false;
 };
 ExtensionPurchase ReadExtensionPurchase(Reader& reader);
 
-// TagSpecification.N.Tag.N, for resource type capacity-reservation.
+// One Tag.N, with its bounds.
+Tag ReadOneTag(Reader& item);
+
+// TagSpecification.N.Tag.N, for the resource types capacity-reservation and capacity-block.
 std::vector<Tag> ReadTags(Reader& reader);
 
-// Reads NAME.N as ids, without repetition and in order. `malformed` refuses one that has other than
-// letters, digits, '-', '_' and '.'.
-std::vector<std::string> ReadIds(Reader& reader, std::string_view name, std::size_t most,
-                                 const Ec2Code& malformed);
+// CapacityReservationId
+std::string ReadReservationId(Reader& reader);
+
+// The ids that a list may be asked for: their parameter, their form, and EC2's codes.
+struct IdList {
+  std::string_view name;
+  std::string_view prefix;
+  std::string_view kind;  // "capacity reservation", for messages
+  Ec2Code malformed;
+  Ec2Code unknown;
+};
+inline constexpr IdList kBlockIds{"CapacityBlockId", "cb-", "capacity block", kBlockMalformed,
+                                  kBlockNotFound};
+inline constexpr IdList kReservationIds{"CapacityReservationId", "cr-", "capacity reservation",
+                                        kReservationMalformed, kReservationNotFound};
+// Names of nodes, too.
+inline constexpr IdList kInstanceIds{"InstanceId", "i-", "instance", kInstanceMalformed,
+                                     kInstanceNotFound};
+
+// Reads NAME.N as ids, without repetition and in order. Refuses MaxResults beside them.
+std::vector<std::string> ReadIds(Reader& reader, const IdList& list, std::size_t most);
 
 }  // namespace tahoma::controller::ec2

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "controller/ec2/requests.h"
+#include "controller/ec2/tag_change.h"
 #include "controller/ec2/values.h"
 
 namespace tahoma::controller::ec2 {
@@ -75,6 +76,17 @@ class Ec2Service {
   // InvalidCapacityReservationId.NotFound; keys are any text that orders the rows.
   virtual absl::Status VisitExtensions(const Caller& caller, const Selection& selection,
                                        const Visit<Extension>& visit) = 0;
+  // The selected ids are reservations', as those of VisitExtensions. A reservation of several
+  // UltraServers has a row for each.
+  virtual absl::Status VisitReservationTopology(const Caller& caller, const Selection& selection,
+                                                const Visit<ReservationTopology>& visit) = 0;
+  // Returns what the fleet has, sorted and without repetition.
+  virtual absl::StatusOr<std::vector<OfferedType>> FindOfferedTypes(const Caller& caller) = 0;
+  // Changes the tags of the caller's reservations, one after the other; each of them is changed as
+  // a whole. Answers only once the changes cannot be lost and the lists above show them.
+  virtual absl::Status ChangeTags(const Caller& caller,
+                                  const std::vector<std::string>& reservations,
+                                  const TagChange& change) = 0;
 };
 
 }  // namespace tahoma::controller::ec2

@@ -20,6 +20,7 @@
 
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,7 +41,7 @@ struct Tag {
 struct OfferingSegment {
   std::string instance_type;
   std::string availability_zone;
-  std::string availability_zone_id;
+  std::string availability_zone_id = {};
   std::int64_t instance_count = 0;
   WallTime start;
   WallTime end;
@@ -75,7 +76,7 @@ struct Block {
   std::string id;
   std::string ultraserver_type = {};  // of a block of UltraServers
   std::string availability_zone;
-  std::string availability_zone_id;
+  std::string availability_zone_id = {};
   std::vector<std::string> reservation_ids = {};
   WallTime start;
   WallTime end;
@@ -95,7 +96,7 @@ struct Reservation {
   std::string owner_id;
   std::string arn;
   std::string availability_zone;
-  std::string availability_zone_id;
+  std::string availability_zone_id = {};
   std::string instance_type;
   std::string instance_platform = "Linux/UNIX";
   std::string tenancy = "default";
@@ -143,7 +144,7 @@ struct ExtensionOffering {
   std::string instance_type;
   std::int64_t instance_count = 0;
   std::string availability_zone;
-  std::string availability_zone_id;
+  std::string availability_zone_id = {};
   WallTime start;            // of the block
   WallTime extension_start;  // the end that the block has now
   WallTime extension_end;
@@ -160,7 +161,7 @@ struct Extension {
   std::string instance_type;
   std::int64_t instance_count = 0;
   std::string availability_zone;
-  std::string availability_zone_id;
+  std::string availability_zone_id = {};
   std::string offering_id;
   std::int64_t duration_hours = 0;
   std::string status;  // payment-pending, payment-failed, payment-succeeded
@@ -181,6 +182,27 @@ struct InstanceTopology {
   std::string availability_zone;
   std::string zone_id;
   std::string block_id = {};  // of instances of UltraServers
+};
+
+// CapacityReservationTopology: where a reservation is in the network, of an UltraServer alone where
+// it has several.
+struct ReservationTopology {
+  std::string reservation_id;
+  std::string block_id = {};  // of UltraServers
+  std::string state;
+  std::string instance_type;
+  std::vector<std::string> network_nodes = {};  // from the top, as far as all of its hosts share
+  std::string availability_zone;
+  std::string availability_zone_id = {};
+};
+
+// An instance type that the fleet has in an availability zone.
+struct OfferedType {
+  std::string instance_type;
+  std::string availability_zone;
+  std::string availability_zone_id = {};
+
+  friend auto operator<=>(const OfferedType&, const OfferedType&) = default;
 };
 
 }  // namespace tahoma::controller::ec2

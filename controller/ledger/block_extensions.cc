@@ -138,7 +138,7 @@ RequestAnswer BlockExtensions::Buy(const RequestFact& fact, const Block& block, 
   if (request.hours) {
     const auto offering = blocks_.book().OfferExtension(block.reservation, *request.hours, now);
     if (!offering.ok()) return {.status = RefusedStatus(offering.status())};
-    order.offering_id = ExtensionOfferingId(*offering);
+    order.offering_id = ExtensionOfferingId(*offering, blocks_.book().offering_key());
   }
   const auto extended = blocks_.Extend(order, now);
   if (!extended.ok()) return {.status = RefusedStatus(extended.status())};

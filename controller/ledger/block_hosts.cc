@@ -17,11 +17,6 @@ const Product* ProductOf(const Node& node, bool ultra) {
   return nullptr;
 }
 
-std::string ZoneOf(const Node& node) {
-  const std::string_view zone = node.label(kZoneLabel);
-  return zone.empty() ? kDefaultZone : std::string(zone);
-}
-
 std::string CellOf(const Node& node) {
   std::vector<std::string> layers = node.NetworkLayers();
   return layers.empty() ? "" : std::move(layers.front());

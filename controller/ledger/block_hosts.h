@@ -19,14 +19,12 @@
 #include <vector>
 
 #include "controller/model/cluster.h"
+#include "controller/model/zone.h"
 #include "controller/reserve/block_time.h"
 #include "controller/reserve/book.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
-
-// The zone of nodes that name none.
-inline constexpr const char* kDefaultZone = "tahoma-1a";
 
 // Returns the host that a domain is; nullopt when none of its kind is sold.
 std::optional<HostState> HostOf(const ClusterState& cluster, DomainId id);

@@ -152,7 +152,9 @@ absl::StatusOr<std::string> BlockSeries::FindOffering(const SeriesRequest& reque
   TAHOMA_ASSIGN_OR_RETURN(const OfferingSearch search, CheckQuery(query, now));
   const SearchAnswer answer =
       SearchOfferings(blocks_.book().profile(), blocks_.book().prices(), search, now);
-  if (!answer.offerings.empty()) return OfferingId(answer.offerings.front());
+  if (!answer.offerings.empty()) {
+    return OfferingId(answer.offerings.front(), blocks_.book().offering_key());
+  }
   return Refuse(kInsufficientCapacity, "occurrence {} from {}: {}; none was bought", number,
                 FormatTime(start),
                 answer.shortages.empty() ? "no capacity" : answer.shortages.front().message);

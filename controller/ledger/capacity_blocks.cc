@@ -456,8 +456,9 @@ absl::StatusOr<std::shared_ptr<const Block>> CapacityBlocks::Carry(const BlockOr
 
 void CapacityBlocks::TakeOrder(const BlockOrder& order, WallTime now) {
   auto block = Carry(order, now);
-  if (!block.ok()) {
-    answers_.push_back({order.ticket, block.status()});
+  const bool dry_run = std::visit([](const auto& one) { return one.dry_run; }, order.order);
+  if (!block.ok() || dry_run) {
+    answers_.push_back({order.ticket, std::move(block)});
     return;
   }
   if (!entries_.contains((*block)->reservation) && (*block)->uid.empty()) {

@@ -63,6 +63,7 @@ struct Snapshot {
   WallTime block_now{};
   TimeProfile profile{0};
   PriceList prices;
+  OfferingKey offering_key{};
   BlockTime block_time;  // the times of blocks and profile are in it
 };
 

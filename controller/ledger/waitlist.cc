@@ -165,7 +165,7 @@ RequestAnswer Waitlist::Search(const RequestFact& fact, WallTime now) {
 
 RequestAnswer Waitlist::Found(const RequestFact& fact, const Offering& offering, WallTime now) {
   const auto& request = std::get<WaitlistRequest>(fact.spec);
-  const std::string id = OfferingId(offering);
+  const std::string id = OfferingId(offering, blocks_.book().offering_key());
   if (!request.buy) {
     return {.status = RequestStatus{
                 .state = "found",

@@ -128,10 +128,11 @@ struct BlockVersion {
 struct Block {
   // "cr-…": the Capacity Reservation, the id by which a block is extended and used.
   std::string reservation = {};
-  std::vector<std::string> block_ids = {};  // "cb-…": one, or one for each UltraServer
-  BlockKey key = {};                        // the namespace is the owner
-  std::string uid = {};                     // of the CapacityBlock; empty until it exists
-  std::string token = {};                   // of the request that bought it
+  std::vector<std::string> block_ids = {};   // "cb-…": one, or one for each UltraServer
+  BlockKey key = {};                         // the namespace is the owner
+  std::string uid = {};                      // of the CapacityBlock; empty until it exists
+  std::string token = {};                    // of the request that bought it
+  std::vector<std::string> signatures = {};  // of the requests that did, the latest last
   std::string offering_id = {};
   std::string platform = {};
   Tags tags = {};

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "controller/reserve/ec2_id.h"
 #include "controller/reserve/extension.h"
 #include "controller/reserve/refusal.h"
 #include "controller/reserve/search.h"
@@ -23,7 +24,8 @@ constexpr std::array<std::string_view, 5> kPlatforms = {"Linux/UNIX", "Red Hat E
 constexpr std::chrono::hours kPaymentMost{12};
 constexpr std::chrono::minutes kPaymentLead{5};
 constexpr std::chrono::minutes kExtensionPaymentLead{35};
-constexpr std::size_t kIdDigits = 17;
+// As many attempts as SDKs make of one call, and more.
+constexpr std::size_t kSignaturesMost = 16;
 
 // Returns whether an offering of this form could have been made at `now`.
 bool IsLegal(const Offering& offering, WallTime now) {
@@ -216,7 +218,14 @@ void BlockBook::Put(const std::shared_ptr<const Block>& block) {
 void BlockBook::Keep(const std::shared_ptr<const Block>& block) {
   by_key_[block->key] = block;
   if (!block->token.empty()) by_token_[TokenKey(block->key.ns, block->token)] = block;
+  KeepSignatures(*block);
   blocks_.Put(block->reservation, block);
+}
+
+void BlockBook::KeepSignatures(const Block& block) {
+  for (const std::string& signature : block.signatures) {
+    reservation_of_signature_[TokenKey(block.key.ns, signature)] = block.reservation;
+  }
 }
 
 // Keeps a block of which neither the id nor the name nor the token is taken. Returns whether it is.
@@ -228,6 +237,7 @@ bool BlockBook::KeepNew(const std::shared_ptr<const Block>& block) {
     by_key_.erase(block->key);
     return false;
   }
+  KeepSignatures(*block);
   blocks_.Put(block->reservation, block);
   return true;
 }
@@ -261,13 +271,17 @@ void BlockBook::Erase(const Block& block) {
   Count(block, -1);
   by_key_.erase(block.key);
   by_token_.erase(TokenKey(block.key.ns, block.token));
+  for (const std::string& signature : block.signatures) {
+    reservation_of_signature_.erase(TokenKey(block.key.ns, signature));
+  }
   blocks_.Erase(std::string(block.reservation));
 }
 
 std::vector<BlockChange> BlockBook::TakeChanges() { return std::exchange(changes_, {}); }
 
 absl::StatusOr<Offering> BlockBook::CheckOffering(const PurchaseOrder& order, WallTime now) const {
-  TAHOMA_ASSIGN_OR_RETURN(Offering offering, ReadOfferingId(order.offering_id));
+  TAHOMA_ASSIGN_OR_RETURN(Offering offering,
+                          ReadOfferingId(order.offering_id, options_.offering_key));
   if (offering.start < now + kPaymentLead) {
     return Refuse(kOfferingExpired, "the start of the offering, {}, is too near; search again",
                   FormatTime(offering.start));
@@ -303,12 +317,37 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::FindRepeated(
                   "the token \"{}\" has bought something else before: Capacity Block {}",
                   order.token, block->reservation);
   }
+  const auto signed_for = reservation_of_signature_.find(TokenKey(order.key.ns, order.signature));
+  if (!order.signature.empty() && signed_for != reservation_of_signature_.end()) {
+    return Refuse(kIdempotentMismatch,
+                  "this signed request has bought the Capacity Block {} under another token; "
+                  "a request that is signed at another second, or has another tag, buys anew",
+                  signed_for->second);
+  }
   if (order.key.name.empty()) return block;
   if (const auto named = FindByKey(order.key)) {
     return Refuse(kIdempotentMismatch, "the name {} is that of the Capacity Block {}",
                   ToString(order.key), named->reservation);
   }
   return block;
+}
+
+// Returns the block with the signature of one more attempt to buy it.
+std::shared_ptr<const Block> BlockBook::NoteSignature(const std::shared_ptr<const Block>& block,
+                                                      const PurchaseOrder& order) {
+  const auto& known = block->signatures;
+  if (order.dry_run || order.signature.empty() ||
+      std::find(known.begin(), known.end(), order.signature) != known.end()) {
+    return block;
+  }
+  Block noted = *block;
+  noted.signatures.push_back(order.signature);
+  if (noted.signatures.size() > kSignaturesMost) {
+    reservation_of_signature_.erase(TokenKey(block->key.ns, known.front()));
+    noted.signatures.erase(noted.signatures.begin());
+  }
+  Change(std::move(noted), BlockNews::kChanged, "", now_);
+  return changes_.back().block;
 }
 
 Block BlockBook::MakeBlock(const PurchaseOrder& order, const Offering& offering,
@@ -325,6 +364,7 @@ Block BlockBook::MakeBlock(const PurchaseOrder& order, const Offering& offering,
               .created = now,
               .end = offering.end,
               .usage = {.chip_ms = {}, .as_of = offering.start}};
+  if (!order.signature.empty()) block.signatures = {order.signature};
   // An id is a digest of what was bought, when and by whom; the number makes it another one.
   for (int number = 0; block.reservation.empty() || Find(block.reservation) != nullptr; ++number) {
     block.reservation =
@@ -347,7 +387,7 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Purchase(const PurchaseO
   MoveTimeTo(now);
   now = now_;
   TAHOMA_ASSIGN_OR_RETURN(std::shared_ptr<const Block> repeated, FindRepeated(order));
-  if (repeated != nullptr) return repeated;
+  if (repeated != nullptr) return NoteSignature(repeated, order);
   TAHOMA_ASSIGN_OR_RETURN(const Offering offering, CheckOffering(order, now));
   TAHOMA_RETURN_IF_ERROR(quotas_.Check(order.key.ns, offering.slots(), offering.instances()));
   SlotRange slots = offering.slots();
@@ -376,6 +416,7 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Purchase(const PurchaseO
     }
     block.bound = now;
   }
+  if (order.dry_run) return std::make_shared<const Block>(std::move(block));
   std::string message =
       fmt::format("{} {} from {} to {} for {} USD", offering.count, offering.product->name,
                   FormatTime(offering.start), FormatTime(offering.end), block.fee().ToString());
@@ -438,7 +479,7 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Extend(const ExtensionOr
   MoveTimeTo(now);
   now = now_;
   TAHOMA_ASSIGN_OR_RETURN(const ExtensionOffering offering,
-                          ReadExtensionOfferingId(order.offering_id));
+                          ReadExtensionOfferingId(order.offering_id, options_.offering_key));
   const auto before = Find(order.reservation);
   if (before == nullptr) {
     return Refuse(kReservationNotFound, "there is no Capacity Block {}", order.reservation);
@@ -470,6 +511,7 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Extend(const ExtensionOr
        .end = offering.end,
        .fee = offering.fee(),
        .payment = PaymentOf(options_.payment, block.tags, now, block.end - kExtensionPaymentLead)});
+  if (order.dry_run) return std::make_shared<const Block>(std::move(block));
   Change(std::move(block), BlockNews::kChanged,
          fmt::format("an extension to {} for {} USD waits for its payment",
                      FormatTime(offering.end), offering.fee().ToString()),

@@ -62,7 +62,8 @@ struct BookOptions {
   PriceList prices;
   PaymentOptions payment;
   HostTableOptions hosts;
-  Quota quota = {};  // of an owner for whom none is set
+  Quota quota = {};               // of an owner for whom none is set
+  OfferingKey offering_key = {};  // of the ids that are sold
   // Whether the owner of UltraServers may let other namespaces in; EC2 does not allow it
   // (docs/reference/capacity-blocks.md#sharing).
   bool share_ultra_servers = false;
@@ -75,14 +76,19 @@ struct PurchaseOrder {
   std::string uid = {};  // of the CapacityBlock, when it exists already
   // Repeating an order with the token of one that was carried out changes nothing.
   std::string token = {};
+  // The signature of the request that brings it. One that has bought buys nothing under another
+  // token.
+  std::string signature = {};
   Tags tags = {};
   BlockTerms terms = {};
+  bool dry_run = false;
 };
 
 struct ExtensionOrder {
   std::string reservation;
   std::string offering_id;
   std::string token = {};
+  bool dry_run = false;
 };
 
 enum class BlockNews : std::uint8_t {
@@ -143,13 +149,15 @@ class BlockBook {
   void SetQuota(const std::string& owner, std::optional<Quota> quota) { quotas_.Set(owner, quota); }
   QuotaUse UseOf(std::string_view owner) const { return quotas_.UseOf(owner); }
 
-  // Sells an offering. Refused with one of EC2's codes (refusal.h); nothing has changed then.
+  // Sells an offering. Refused with one of EC2's codes (refusal.h); nothing has changed then. A dry
+  // run returns the block that would be bought, and nothing has changed either.
   absl::StatusOr<std::shared_ptr<const Block>> Purchase(const PurchaseOrder& order, WallTime now);
   // Lets `purchases` buy several; when it fails, nothing of what it bought has happened. Nobody may
   // have been told of these blocks: they have no CapacityBlocks yet.
   absl::Status AllOrNothing(absl::FunctionRef<absl::Status()> purchases);
   absl::StatusOr<ExtensionOffering> OfferExtension(const std::string& reservation,
                                                    std::int64_t hours, WallTime now) const;
+  // Likewise.
   absl::StatusOr<std::shared_ptr<const Block>> Extend(const ExtensionOrder& order, WallTime now);
   // Notes the CapacityBlock of a block that was bought without one.
   void SetUid(const std::string& reservation, const std::string& uid);
@@ -185,6 +193,7 @@ class BlockBook {
   const TimeProfile& profile() const { return profile_; }
   const HostTable& hosts() const { return hosts_; }
   const PriceList& prices() const { return options_.prices; }
+  const OfferingKey& offering_key() const { return options_.offering_key; }
 
  private:
   static std::string TokenKey(std::string_view owner, std::string_view token);
@@ -197,6 +206,7 @@ class BlockBook {
   // The only way in which a block changes.
   void Put(const std::shared_ptr<const Block>& block);
   void Keep(const std::shared_ptr<const Block>& block);
+  void KeepSignatures(const Block& block);
   bool KeepNew(const std::shared_ptr<const Block>& block);
   void Count(const Block& block, int sign);
   void CountDue(const Block& block, int sign);
@@ -204,6 +214,8 @@ class BlockBook {
 
   absl::StatusOr<Offering> CheckOffering(const PurchaseOrder& order, WallTime now) const;
   absl::StatusOr<std::shared_ptr<const Block>> FindRepeated(const PurchaseOrder& order) const;
+  std::shared_ptr<const Block> NoteSignature(const std::shared_ptr<const Block>& block,
+                                             const PurchaseOrder& order);
   Block MakeBlock(const PurchaseOrder& order, const Offering& offering,
                   std::vector<CellShare> cells, WallTime now) const;
   absl::Status CheckExtension(const Block& block, WallTime end, WallTime now) const;
@@ -250,6 +262,8 @@ class BlockBook {
   Blocks blocks_;
   absl::flat_hash_map<BlockKey, std::shared_ptr<const Block>> by_key_;
   absl::flat_hash_map<std::string, std::shared_ptr<const Block>> by_token_;  // of owner and token
+  // The blocks that were bought with a signature, by owner and signature.
+  absl::flat_hash_map<std::string, std::string> reservation_of_signature_;
   DueQueue dues_;
   // Blocks that are to be bound in time, by owner and the slot with which they begin.
   absl::flat_hash_map<std::pair<std::string, Slot>, std::set<std::string>> to_bind_;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "controller/reserve/ec2_id.h"
 #include "controller/reserve/refusal.h"
 #include "lib/base/check.h"
 #include "lib/base/digest.h"
@@ -16,15 +17,33 @@ namespace {
 
 constexpr std::string_view kOfferingPrefix = "cb-";
 constexpr std::string_view kExtensionPrefix = "cbe-";
-constexpr char kVersion = 1;
-constexpr std::size_t kChecksumBytes = 4;
+// Version 1 had a checksum that anybody could make.
+constexpr char kVersion = 2;
+constexpr std::size_t kKeyNameBytes = 4;
+constexpr std::size_t kFieldsBegin = 1 + kKeyNameBytes;
+constexpr std::size_t kSealBytes = 16;
 constexpr std::size_t kTextMost = 255;
-constexpr std::size_t kIdMost = 1024;
+constexpr std::size_t kDigitsMost = 1000;  // more than the longest zone and product need
 
-// The fields of an id one after the other: numbers with their high byte first, texts after their
-// length.
+std::string_view TextOf(const OfferingKey& key) { return {key.data(), key.size()}; }
+
+// Tells one key from another without telling the key.
+std::string NameOf(const OfferingKey& key) {
+  return HmacSha256(TextOf(key), "the name of this key").substr(0, kKeyNameBytes);
+}
+
+std::string SealOf(std::string_view prefix, std::string_view bytes, const OfferingKey& key) {
+  return HmacSha256(TextOf(key), std::string(prefix) + std::string(bytes)).substr(0, kSealBytes);
+}
+
+// The bytes of an id: the version, the key's name, the fields one after the other, and the seal.
+// Numbers have their high byte first, texts come after their length.
 class Writer {
  public:
+  explicit Writer(const OfferingKey& key) : key_(key), bytes_(1, kVersion) {
+    bytes_ += NameOf(key);
+  }
+
   Writer& Number(std::uint64_t value, int bytes) {
     for (int i = bytes - 1; i >= 0; --i) bytes_ += static_cast<char>(value >> (8 * i));
     return *this;
@@ -36,16 +55,17 @@ class Writer {
     return *this;
   }
   std::string Id(std::string_view prefix) const {
-    return std::string(prefix) + Hex(bytes_ + Checksum(bytes_));
-  }
-  static std::string Checksum(std::string_view bytes) {
-    const Sha256Digest digest = Sha256(bytes);
-    return {digest.begin(), digest.begin() + kChecksumBytes};
+    return std::string(prefix) + Hex(bytes_ + SealOf(prefix, bytes_, key_));
   }
 
  private:
-  std::string bytes_ = std::string(1, kVersion);
+  const OfferingKey& key_;
+  std::string bytes_;
 };
+
+absl::Status NeverMade(std::string_view id) {
+  return Refuse(kOfferingNotFound, "the offering {} was never made here; search again", id);
+}
 
 // Reads what Writer wrote. After an attempt to read beyond the end, `whole` says so.
 class Reader {
@@ -71,26 +91,23 @@ class Reader {
   }
 
   std::string bytes_;
-  std::size_t at_ = 1;  // behind the version
+  std::size_t at_ = kFieldsBegin;
   bool whole_ = true;
 };
 
-absl::StatusOr<Reader> Open(std::string_view id, std::string_view prefix) {
-  const auto malformed = [&] {
-    return Refuse(kOfferingMalformed,
-                  "\"{}\" is no offering id; expected {} and hexadecimal digits, as a search "
-                  "answers",
-                  id.substr(0, 64), prefix);
-  };
-  if (id.size() > kIdMost || id.substr(0, prefix.size()) != prefix) return malformed();
+absl::StatusOr<Reader> Open(std::string_view id, std::string_view prefix, const OfferingKey& key) {
+  if (!IsEc2Id(id, prefix, kDigitsMost)) return MalformedId(kOfferingMalformed, id, prefix);
   const std::optional<std::string> bytes = Unhex(id.substr(prefix.size()));
-  if (!bytes) return malformed();
-  const std::size_t body = bytes->size() < kChecksumBytes + 1 ? 0 : bytes->size() - kChecksumBytes;
-  if (body == 0 || bytes->front() != kVersion ||
-      bytes->substr(body) != Writer::Checksum(bytes->substr(0, body))) {
-    return Refuse(kOfferingNotFound, "offering {} was never made here; search again", id);
+  const bool whole = bytes && bytes->size() > kFieldsBegin + kSealBytes;
+  if (!whole || bytes->front() != kVersion) return NeverMade(id);
+  if (bytes->substr(1, kKeyNameBytes) != NameOf(key)) {
+    return Refuse(kOfferingExpired,
+                  "the offering {} is of a controller with another store; search again", id);
   }
-  return Reader(bytes->substr(0, body));
+  const std::string body = bytes->substr(0, bytes->size() - kSealBytes);
+  // Digests are compared, for the time of which tells nothing of the seal.
+  if (Sha256(bytes->substr(body.size())) != Sha256(SealOf(prefix, body, key))) return NeverMade(id);
+  return Reader(body);
 }
 
 std::uint64_t MinutesOf(WallTime time) {
@@ -108,8 +125,8 @@ WallTime TimeOf(std::uint64_t minutes) {
 
 }  // namespace
 
-std::string OfferingId(const Offering& offering) {
-  return Writer()
+std::string OfferingId(const Offering& offering, const OfferingKey& key) {
+  return Writer(key)
       .Text(offering.product->name)
       .Number(static_cast<std::uint64_t>(offering.count), 4)
       .Text(offering.zone)
@@ -120,8 +137,8 @@ std::string OfferingId(const Offering& offering) {
       .Id(kOfferingPrefix);
 }
 
-absl::StatusOr<Offering> ReadOfferingId(std::string_view id) {
-  TAHOMA_ASSIGN_OR_RETURN(Reader reader, Open(id, kOfferingPrefix));
+absl::StatusOr<Offering> ReadOfferingId(std::string_view id, const OfferingKey& key) {
+  TAHOMA_ASSIGN_OR_RETURN(Reader reader, Open(id, kOfferingPrefix, key));
   Offering offering;
   offering.product = FindProduct(reader.Text());
   offering.count = static_cast<int>(reader.Number(4));
@@ -137,8 +154,8 @@ absl::StatusOr<Offering> ReadOfferingId(std::string_view id) {
   return offering;
 }
 
-std::string ExtensionOfferingId(const ExtensionOffering& offering) {
-  return Writer()
+std::string ExtensionOfferingId(const ExtensionOffering& offering, const OfferingKey& key) {
+  return Writer(key)
       .Text(offering.reservation)
       .Number(MinutesOf(offering.start), 4)
       .Number(MinutesOf(offering.end), 4)
@@ -147,8 +164,9 @@ std::string ExtensionOfferingId(const ExtensionOffering& offering) {
       .Id(kExtensionPrefix);
 }
 
-absl::StatusOr<ExtensionOffering> ReadExtensionOfferingId(std::string_view id) {
-  TAHOMA_ASSIGN_OR_RETURN(Reader reader, Open(id, kExtensionPrefix));
+absl::StatusOr<ExtensionOffering> ReadExtensionOfferingId(std::string_view id,
+                                                          const OfferingKey& key) {
+  TAHOMA_ASSIGN_OR_RETURN(Reader reader, Open(id, kExtensionPrefix, key));
   ExtensionOffering offering;
   offering.reservation = reader.Text();
   offering.start = TimeOf(reader.Number(4));

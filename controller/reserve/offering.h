@@ -1,12 +1,12 @@
 // An offering of a Capacity Block, and its id, which says all of it.
 //
-//   const std::string id = OfferingId(offering);                  // "cb-01020000100a…"
-//   TAHOMA_ASSIGN_OR_RETURN(const Offering same, ReadOfferingId(id));
+//   const std::string id = OfferingId(offering, key);             // "cb-02a6f3…"
+//   TAHOMA_ASSIGN_OR_RETURN(const Offering same, ReadOfferingId(id, key));
 //
-// Nothing is kept of offerings that nobody buys: the id holds what was offered, and the purchase
-// checks it again against the rules, the prices and the free capacity. So an id that somebody made
-// up is worth no more than the question that it answers, and an id outlives the controller that
-// gave it.
+// Nothing is kept of offerings that nobody buys: the id holds what was offered, under a seal that
+// takes the store's key to make. So what is bought was offered by a search, and an id outlives the
+// process that gave it. The purchase checks it again against the rules, the prices and the free
+// capacity.
 //
 // Scope: the form. search.h finds offerings, book.h sells them.
 //
@@ -16,6 +16,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <array>
 #include <chrono>
 #include <map>
 #include <string>
@@ -64,10 +65,14 @@ struct Offering {
   friend bool operator==(const Offering&, const Offering&) = default;
 };
 
-std::string OfferingId(const Offering& offering);
-// Refused with InvalidCapacityBlockOfferingIdMalformed or …NotFound for text that OfferingId did
-// not write.
-absl::StatusOr<Offering> ReadOfferingId(std::string_view id);
+// The secret of the seals. That of zeros is for tests: a controller's is of its store
+// (app/offering_key.h).
+using OfferingKey = std::array<char, 32>;
+
+std::string OfferingId(const Offering& offering, const OfferingKey& key = {});
+// Refused with InvalidCapacityBlockOfferingId…: …Malformed for what has not the form of an id,
+// …NotFound for one that OfferingId did not write, …Expired for one with another key's seal.
+absl::StatusOr<Offering> ReadOfferingId(std::string_view id, const OfferingKey& key = {});
 
 // An offering to let a block end later.
 struct ExtensionOffering {
@@ -87,7 +92,8 @@ struct ExtensionOffering {
   friend bool operator==(const ExtensionOffering&, const ExtensionOffering&) = default;
 };
 
-std::string ExtensionOfferingId(const ExtensionOffering& offering);
-absl::StatusOr<ExtensionOffering> ReadExtensionOfferingId(std::string_view id);
+std::string ExtensionOfferingId(const ExtensionOffering& offering, const OfferingKey& key = {});
+absl::StatusOr<ExtensionOffering> ReadExtensionOfferingId(std::string_view id,
+                                                          const OfferingKey& key = {});
 
 }  // namespace tahoma::controller

@@ -27,7 +27,7 @@ absl::StatusOr<const Product*> CheckProduct(const OfferingQuery& query) {
   if (name.empty()) return Refuse(kMissingParameter, "{} is missing", parameter);
   const Product* product = FindProduct(name);
   if (product == nullptr || product->ultra_server != ultra_servers) {
-    return Refuse(kUnsupportedInstanceType,
+    return Refuse(kInvalidParameterValue,
                   "{} {} is not supported for Capacity Blocks; supported: {}", parameter, name,
                   ProductNames(ultra_servers));
   }

@@ -62,8 +62,8 @@ struct OfferingSearch {
   OfferingOrder order = OfferingOrder::kPrice;
 };
 
-// Checks a query by EC2's rules. Refused with MissingParameter, InvalidParameterValue,
-// InvalidParameterCombination or Unsupported; the message says what would be legal.
+// Checks a query by EC2's rules. Refused with MissingParameter, InvalidParameterValue or
+// InvalidParameterCombination; the message says what would be legal.
 absl::StatusOr<OfferingSearch> CheckQuery(const OfferingQuery& query, WallTime now);
 
 // The most hosts that a zone can give for the shortest duration asked for, and when.

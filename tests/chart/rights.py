@@ -19,7 +19,7 @@ CONTROLLER = {
     ("cluster", "resource.k8s.io", "resourceclaims/driver=neuron.aws.com"): "arbitrary-node:patch",
     ("cluster", "tahoma.dev", "gangs"): "get list watch patch delete",
     ("cluster", "tahoma.dev", "gangs/status"): "patch",
-    ("cluster", "tahoma.dev", "capacityblocks"): "list watch create patch",
+    ("cluster", "tahoma.dev", "capacityblocks"): "get list watch create patch",
     ("cluster", "tahoma.dev", "capacityblocks/status"): "patch",
     ("cluster", "tahoma.dev", "capacityblockextensions"): "list watch",
     ("cluster", "tahoma.dev", "capacityblockextensions/status"): "patch",

@@ -21,6 +21,7 @@
 
 #include "controller/apiserver/http/api_server.h"
 #include "controller/apiserver/http/in_process_transport.h"
+#include "controller/app/offering_key.h"
 #include "controller/ledger/block_record.h"
 #include "controller/ledger/record.h"
 #include "controller/reserve/offering.h"
@@ -56,6 +57,16 @@ class Fleet {
   }
   void CopyTo(const std::string& folder) const {
     CopyFolder(dir_.path() + "/data", folder + "/data");
+  }
+  // With which its controller, and those of all copies, sell.
+  controller::OfferingKey key() const {
+    TempDir copy;
+    CopyTo(copy.path());
+    const auto store = controller::Store::Open({.dir = copy.path() + "/data"});
+    TAHOMA_CHECK_OK(store.status());
+    const auto key = controller::OfferingKeyOf(**store);
+    TAHOMA_CHECK_OK(key.status());
+    return *key;
   }
 
  private:
@@ -334,7 +345,8 @@ constexpr const char* kBlocks = "/apis/tahoma.dev/v1alpha1/namespaces/default/ca
 class CrashInSaleTest : public CrashFixture, public ::testing::WithParamInterface<const char*> {
  protected:
   // The only node of the fleet for a day.
-  static int Buy(kube::Transport& api, const std::string& name) {
+  static int Buy(kube::Transport& api, const std::string& name,
+                 const controller::OfferingKey& key) {
     using std::chrono::hours;
     const controller::Slot start = controller::SlotOf(SystemClock().WallNow() + hours(48));
     const controller::Product& product = *controller::FindProduct("trn2.48xlarge");
@@ -343,7 +355,8 @@ class CrashInSaleTest : public CrashFixture, public ::testing::WithParamInterfac
                                                          .zone = "tahoma-1a",
                                                          .start = controller::StartOf(start),
                                                          .end = controller::StartOf(start + 1),
-                                                         .rate = product.rate});
+                                                         .rate = product.rate},
+                                                        key);
     return Send(api, "POST", kBlocks,
                 {{"apiVersion", "tahoma.dev/v1alpha1"},
                  {"kind", "CapacityBlock"},
@@ -366,12 +379,13 @@ class CrashInSaleTest : public CrashFixture, public ::testing::WithParamInterfac
   std::optional<std::string> CrashAt(const Fleet& fleet, int n) const {
     TempDir dir;
     fleet.CopyTo(dir.path());
+    const controller::OfferingKey key = fleet.key();
     std::string last;
     {
       Standalone crashing(dir.path(), CrashingController(n, GetParam(), "commit"));
       EXPECT_TRUE(crashing.started()) << crashing.program().log();
       if (!crashing.started()) return std::nullopt;
-      const int bought = Buy(crashing.api(), "mine");
+      const int bought = Buy(crashing.api(), "mine", key);
       bool whole = false;
       crashing.Eventually([&] {
         if (Reservation(StatusOf(crashing.api(), "mine")).empty()) return false;
@@ -394,7 +408,7 @@ class CrashInSaleTest : public CrashFixture, public ::testing::WithParamInterfac
     Standalone controller(dir.path(), RealController);
     EXPECT_TRUE(controller.started()) << controller.program().log();
     if (!controller.started()) return std::nullopt;
-    EXPECT_EQ(Buy(controller.api(), "others"), 201);
+    EXPECT_EQ(Buy(controller.api(), "others", key), 201);
     EXPECT_TRUE(controller.Eventually([&] {
       return !Reservation(StatusOf(controller.api(), "mine")).empty() &&
              StatusOf(controller.api(), "others").contains("reason");

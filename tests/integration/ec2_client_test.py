@@ -10,6 +10,7 @@ Controller it is the controller. Runs itself with the Python that `.ci/setup` ma
 """
 
 import datetime
+import email.utils
 import json
 import os
 import pathlib
@@ -63,9 +64,9 @@ CAROL = ("AKIAEXAMPLE000000003", "carols0secret0of0carol")
 
 # The operations of boto3's client, with arguments that succeed.
 SEARCH = {"InstanceType": "trn2.48xlarge", "InstanceCount": 4, "CapacityDurationHours": 24}
-PURCHASE = {"CapacityBlockOfferingId": "cb-1", "InstancePlatform": "Linux/UNIX"}
+PURCHASE = {"CapacityBlockOfferingId": "cb-00000000000000001", "InstancePlatform": "Linux/UNIX"}
 RESERVATION = "cr-00000000000000001"
-EXTENSION = {"CapacityBlockExtensionOfferingId": "cbe-1", "CapacityReservationId": RESERVATION}
+EXTENSION = {"CapacityBlockExtensionOfferingId": "cbe-00000000000000001", "CapacityReservationId": RESERVATION}
 CALLS = {
     "DescribeCapacityBlockOfferings": SEARCH,
     "PurchaseCapacityBlock": PURCHASE,
@@ -78,10 +79,13 @@ CALLS = {
     "DescribeCapacityReservations": {},
     "DescribeInstanceTopology": {},
 }
+# Those that no block allows.
+NEVER_DONE = {action: {"CapacityReservationId": RESERVATION}
+              for action in ("CancelCapacityReservation", "ModifyCapacityReservation")}
 # Elements of the model that nothing here has: other reservations than those of blocks have them.
 NEVER_SENT = {
     "adjustmentDetails", "adjustmentStatus", "allocationMetadataList", "capacityReservationFleetId", "commitmentInfo",
-    "deliveryPreference", "ebsOptimized", "ephemeralStorage", "interruptible", "interruptibleCapacityAllocation",
+    "deliveryPreference", "interruptible", "interruptibleCapacityAllocation",
     "interruptionInfo", "launchStatus", "originalStartDate", "outpostArn", "placementGroupArn", "zeroSizePreference"}
 # A parameter of ours, since EC2's purchases have none.
 OWN_PARAMETERS = {"ClientToken"}
@@ -156,7 +160,7 @@ class Actions(Ec2Case):
             AllAvailabilityZones=True)["CapacityBlockOfferings"]
         self.assertEqual(len(offers), 5)
         self.assertEqual(offers[0], {
-            "CapacityBlockOfferingId": "cb-1", "InstanceType": "trn2.48xlarge", "AvailabilityZone": "us-east-2a",
+            "CapacityBlockOfferingId": "cb-00000000000000001", "InstanceType": "trn2.48xlarge", "AvailabilityZone": "us-east-2a",
             "InstanceCount": 4, "StartDate": datetime.datetime(2026, 11, 22, 11, 30, tzinfo=UTC),
             "EndDate": datetime.datetime(2026, 11, 23, 11, 30, tzinfo=UTC), "CapacityBlockDurationHours": 24,
             "CapacityBlockDurationMinutes": 0, "UpfrontFee": "858.26", "CurrencyCode": "USD", "Tenancy": "default",
@@ -247,7 +251,7 @@ class Actions(Ec2Case):
         one = self.ec2.describe_instance_topology(InstanceIds=[found[1]["InstanceId"]])["Instances"]
         self.assertEqual(one, [found[1]])
         self.assert_refused("InvalidParameterCombination", 400, lambda: self.ec2.describe_instance_topology(
-            InstanceIds=["i-1"], MaxResults=5))
+            InstanceIds=[found[1]["InstanceId"]], MaxResults=5))
 
 
 class Lists(Ec2Case):
@@ -305,7 +309,7 @@ class Refusals(Ec2Case):
         self.assert_refused("InvalidParameterValue", 400, lambda: self.ec2.describe_capacity_block_offerings(
             **{**SEARCH, "CapacityDurationHours": 25}), says="multiples of 24 are legal")
         self.assert_refused("InvalidCapacityBlockOfferingIdExpired", 400, lambda: self.ec2.purchase_capacity_block(
-            **{**PURCHASE, "CapacityBlockOfferingId": "cb-gone"}))
+            **{**PURCHASE, "CapacityBlockOfferingId": "cb-00000000000000000"}))
 
     def test_wrong_parameters(self):
         offers = self.ec2.describe_capacity_block_offerings
@@ -316,7 +320,31 @@ class Refusals(Ec2Case):
         self.assert_refused("InvalidCapacityBlockOfferingIdMalformed", 400, lambda: self.ec2.purchase_capacity_block(
             **{**PURCHASE, "CapacityBlockOfferingId": "offer"}))
         self.assert_refused("InvalidCapacityReservationId.NotFound", 400,
-                            lambda: self.ec2.describe_capacity_reservations(CapacityReservationIds=["cr-none"]))
+                            lambda: self.ec2.describe_capacity_reservations(
+                                CapacityReservationIds=["cr-00000000000000099"]))
+
+    def test_ids_of_another_form(self):
+        for code, form, function in (
+                ("InvalidCapacityBlockId", "cb-", lambda id: self.ec2.describe_capacity_blocks(CapacityBlockIds=[id])),
+                ("InvalidCapacityReservationId", "cr-",
+                 lambda id: self.ec2.describe_capacity_reservations(CapacityReservationIds=[id])),
+                ("InvalidInstanceID", "i-", lambda id: self.ec2.describe_instance_topology(InstanceIds=[id]))):
+            for digits in ("0123", "0123456789ABCDEF0"):
+                self.assert_refused(f"{code}.Malformed", 400, function, form + digits, says=f"expecting \"{form}...\"")
+            self.assert_refused(f"{code}.NotFound", 400, function, form + "0123456789abcdef0", says="does not exist")
+
+    def test_a_block_cannot_be_cancelled_or_changed(self):
+        for action, arguments in NEVER_DONE.items():
+            self.assert_refused("OperationNotPermitted", 400, lambda: call(self.ec2, action, **arguments),
+                                says="is a Capacity Block, which cannot be")
+
+    def test_a_page_buys_nothing(self):
+        form = urllib.parse.urlencode({"Action": "PurchaseCapacityBlock", "Version": VERSION, **PURCHASE})
+        self.assertEqual(ask("GET", f"{OPEN.url}/?{form}")[0], 403)
+        for header, value in (("Sec-Fetch-Site", "same-site"), ("Referer", "http://elsewhere.example/")):
+            for method, query, body in (("GET", f"?{form}", None), ("POST", "", form)):
+                headers = {"Content-Type": "application/x-www-form-urlencoded", header: value}
+                self.assertEqual(ask(method, f"{OPEN.url}/{query}", body, headers)[0], 403)
 
     def test_wrong_tags(self):
         def buy(*tags, kind="capacity-reservation"):
@@ -374,6 +402,23 @@ class Signatures(Ec2Case):
         signature = signer.signature(signer.string_to_sign(request, canonical), request)
         signer._inject_signature_to_request(request, signature)
         return ask(method, f"{SIGNED.url}/{query}", body, plain(request.headers))
+
+    def test_a_signed_request_buys_once_whatever_its_unsigned_headers_say(self):
+        sent = []
+        client = SIGNED_BOOK.client()
+        client.meta.events.register("before-send.ec2.PurchaseCapacityBlock", lambda request, **_: sent.append(request))
+        offer = client.describe_capacity_block_offerings(
+            InstanceType="trn2.48xlarge", InstanceCount=1, CapacityDurationHours=24)["CapacityBlockOfferings"][0]
+        bought = client.purchase_capacity_block(CapacityBlockOfferingId=offer["CapacityBlockOfferingId"],
+                                                InstancePlatform="Linux/UNIX")
+        (request,) = sent
+        reservation = bought["CapacityReservation"]["CapacityReservationId"]
+        status, text = ask("POST", request.url, request.body, plain(request.headers))
+        self.assertEqual((status, reservation in text), (200, True), text)
+        for change in ({"amz-sdk-invocation-id": "another"}, {"amz-sdk-invocation-id": ""}):
+            status, text = ask("POST", request.url, request.body, {**plain(request.headers), **change})
+            self.assertEqual((status, "IdempotentParameterMismatch" in text), (400, True), text)
+        self.assertEqual(len(client.describe_capacity_reservations()["CapacityReservations"]), 1)
 
     def test_queries_are_signed_as_bodies_are(self):
         query = "?Action=DescribeCapacityBlocks&Version=2016-11-15&Filter.1.Name=tag%3Ateam&Filter.1.Value.1=a%20b%2A"
@@ -450,10 +495,34 @@ class Book(Ec2Case):
         search = {"InstanceType": "trn2.48xlarge", "InstanceCount": 1, "CapacityDurationHours": 24}
         self.assert_refused("InvalidParameterValue", 400, lambda: self.offers(
             **{**search, "CapacityDurationHours": 360}), says="24 to 336 in steps of 24")
-        self.assert_refused("Unsupported", 400, lambda: self.offers(**{**search, "InstanceType": "m5.large"}))
+        self.assert_refused("InvalidParameterValue", 400, lambda: self.offers(
+            **{**search, "InstanceType": "p5.48xlarge"}), says="not supported for Capacity Blocks")
+        preferred = {name: value for name, value in search.items() if name != "InstanceType"}
+        found = self.offers(**preferred, InstanceTypePreferences=[
+            {"InstanceType": "p5.48xlarge"}, {"InstanceType": "trn2.48xlarge"}])
+        self.assertEqual({offer["InstanceType"] for offer in found}, {"trn2.48xlarge"})
         self.assertEqual(self.offers(**{**search, "InstanceCount": 64}), [])
         self.assert_refused("InvalidCapacityBlockOfferingIdNotFound", 400, lambda: self.buy(
-            {"CapacityBlockOfferingId": "cb-0123"}))
+            {"CapacityBlockOfferingId": "cb-0123456789abcdef0"}))
+
+    def test_a_dry_run_is_refused_as_the_purchase_would_be(self):
+        offer = self.offers(InstanceType="trn2.48xlarge", InstanceCount=1, CapacityDurationHours=24)[0]
+        good = {"CapacityBlockOfferingId": offer["CapacityBlockOfferingId"], "InstancePlatform": "Linux/UNIX"}
+
+        def dry(code, status, **change):
+            self.assert_refused(code, status, lambda: self.ec2.purchase_capacity_block(
+                **{**good, **change}, DryRun=True))
+
+        before = len(self.ec2.describe_capacity_blocks()["CapacityBlocks"])
+        dry("DryRunOperation", 412)
+        dry("InvalidParameterValue", 400, InstancePlatform="Windows")
+        dry("InvalidCapacityBlockOfferingIdNotFound", 400, CapacityBlockOfferingId="cb-0123456789abcdef0")
+        self.assertEqual(len(self.ec2.describe_capacity_blocks()["CapacityBlocks"]), before)
+
+    def test_answers_are_dated(self):
+        headers = self.ec2.describe_capacity_blocks()["ResponseMetadata"]["HTTPHeaders"]
+        self.assertLess(abs(email.utils.parsedate_to_datetime(headers["date"]) - datetime.datetime.now(UTC)),
+                        datetime.timedelta(minutes=5))
 
 
 class Controller(Ec2Case):
@@ -492,6 +561,55 @@ class Controller(Ec2Case):
         self.assert_refused("InvalidCapacityBlockOfferingIdExpired", 400, lambda: CONTROLLER.client(CAROL)
                             .purchase_capacity_block(CapacityBlockOfferingId=offers[0]["CapacityBlockOfferingId"],
                                                      InstancePlatform="Linux/UNIX"))
+
+    def test_an_id_that_was_not_offered_is_refused_by_every_door(self):
+        offers = self.eventually(lambda: self.ec2.describe_capacity_block_offerings(
+            InstanceType="trn2.48xlarge", InstanceCount=1, CapacityDurationHours=48)["CapacityBlockOfferings"])
+        good = offers[0]["CapacityBlockOfferingId"]
+        self.assert_refused("DryRunOperation", 412, lambda: self.ec2.purchase_capacity_block(
+            CapacityBlockOfferingId=good, InstancePlatform="Linux/UNIX", DryRun=True))
+        for id, code in ((good[:-1] + ("0" if good[-1] != "0" else "1"), "InvalidCapacityBlockOfferingIdNotFound"),
+                         ("cb-" + good[3:].upper(), "InvalidCapacityBlockOfferingIdMalformed")):
+            self.assert_refused(code, 400, lambda: self.ec2.purchase_capacity_block(
+                CapacityBlockOfferingId=id, InstancePlatform="Linux/UNIX"))
+            for query in ("", "?dryRun=true"):
+                text = ask("POST", f"{CONTROLLER.url}/v1/capacityblocks/team-a{query}", json.dumps(
+                    {"capacityBlockOfferingId": id}), {"Content-Type": "application/json"})[1]
+                self.assertIn(code, text)
+        status, text = ask("POST", f"{CONTROLLER.url}/v1/capacityblocks/team-a?dryRun=true", json.dumps(
+            {"capacityBlockOfferingId": good}), {"Content-Type": "application/json"})
+        self.assertEqual(status, 201, text)
+
+    def test_tags_are_those_of_the_object(self):
+        begin = datetime.datetime.now(UTC) + datetime.timedelta(days=20)
+        offers = self.eventually(lambda: self.ec2.describe_capacity_block_offerings(
+            **{**SEARCH, "InstanceCount": 1}, StartDateRange=begin)["CapacityBlockOfferings"])
+        bought = self.ec2.purchase_capacity_block(
+            CapacityBlockOfferingId=offers[0]["CapacityBlockOfferingId"], InstancePlatform="Linux/UNIX")
+        reservation = bought["CapacityReservation"]["CapacityReservationId"]
+        block = bought["CapacityBlocks"][0]["CapacityBlockId"]
+
+        def listed(resource):
+            found = self.ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [resource]}])["Tags"]
+            return {tag["Key"]: tag["Value"] for tag in found if not tag["Key"].startswith("aws:")}
+
+        self.ec2.create_tags(Resources=[block], Tags=[{"Key": "team", "Value": "a"}, {"Key": "run", "Value": "7"}])
+        self.assertEqual(listed(reservation), {"team": "a", "run": "7"})
+        path = "/apis/tahoma.dev/v1alpha1/namespaces/team-a/capacityblocks"
+        (found,) = [item for item in json.loads(ask("GET", CONTROLLER.api + path)[1])["items"]
+                    if item["status"]["capacityReservationIds"] == [reservation]]
+        self.assertEqual(found["spec"]["tags"], {"team": "a", "run": "7"})
+        CONTROLLER.send("PATCH", f"{path}/{found['metadata']['name']}", {"spec": {"tags": {"team": "b"}}})
+        self.ec2.delete_tags(Resources=[reservation], Tags=[{"Key": "run", "Value": "7"}])
+        self.assertEqual(listed(block), {"team": "b"})
+        self.assert_refused("InvalidCapacityReservationId.NotFound", 400, lambda: CONTROLLER.client(CAROL).create_tags(
+            Resources=[reservation], Tags=[{"Key": "team", "Value": "c"}]))
+
+    def test_where_it_is(self):
+        (zone,) = self.eventually(lambda: self.ec2.describe_availability_zones()["AvailabilityZones"])
+        self.assertEqual((zone["ZoneName"], zone["ZoneId"], zone["RegionName"]), ("tahoma-1a", "tahoma1-az1", "tahoma-1"))
+        (kind,) = self.ec2.describe_instance_types()["InstanceTypes"]
+        self.assertEqual((kind["InstanceType"], kind["VCpuInfo"]["DefaultVCpus"]), ("trn2.48xlarge", 192))
 
     def test_the_admin_api_is_served_beside(self):
         self.assertEqual(ask("GET", f"{CONTROLLER.url}/v1/topology")[0], 200)
@@ -568,9 +686,9 @@ class Model(Ec2Case):
             yield prefix
 
     def test_parameters(self):
-        for action in CALLS:
+        for action in (*CALLS, *NEVER_DONE):
             with self.subTest(action):
-                status, text = ask("GET", f"{OPEN.url}/?Action={action}&Version={VERSION}&Nonsense=1")
+                status, text = ask("POST", f"{OPEN.url}/?Action={action}&Version={VERSION}&Nonsense=1")
                 self.assertEqual(status, 400)
                 legal = set(re.search("legal are (.*)</Message>", text)[1].split(", ")) - {"Action", "Version"}
                 expected = set(self.parameters_of(self.model.operation_model(action).input_shape))
@@ -585,7 +703,7 @@ class Model(Ec2Case):
                 with self.subTest(f"{action} without {name}"):
                     form = {key: value for key, value in arguments.items() if key != name}
                     query = urllib.parse.urlencode({"Action": action, "Version": VERSION, **form})
-                    status, text = ask("GET", f"{OPEN.url}/?{query}")
+                    status, text = ask("POST", f"{OPEN.url}/?{query}")
                     self.assertEqual((status, f"<Code>MissingParameter</Code>" in text, name in text),
                                      (400, True, True), text)
 
@@ -642,7 +760,7 @@ class Model(Ec2Case):
                     for page in pages:
                         query = urllib.parse.urlencode({
                             "Action": action, "Version": VERSION, **arguments, **page})
-                        status, text = ask("GET", f"{OPEN.url}/?{query}")
+                        status, text = ask("POST", f"{OPEN.url}/?{query}")
                         self.assertEqual(status, 200, text)
                         root = xml.etree.ElementTree.fromstring(text)
                         self.assertEqual(root.tag, f"{{http://ec2.amazonaws.com/doc/{VERSION}/}}{action}Response")
@@ -671,8 +789,9 @@ if __name__ == "__main__":
         SIGNED = Server(data, "signed", "--access-keys", str(keys))
         CONTROLLER = ControllerServer(data, keys)
         BOOK = Server(data, "book", "--access-keys", str(keys), "--hosts", "8")
+        SIGNED_BOOK = Server(data, "signed-book", "--access-keys", str(keys), "--hosts", "8")
         try:
             result = unittest.main(verbosity=2, exit=False).result
         finally:
-            ended = [server.stop() for server in (OPEN, SIGNED, BOOK, CONTROLLER)]
+            ended = [server.stop() for server in (OPEN, SIGNED, BOOK, SIGNED_BOOK, CONTROLLER)]
     sys.exit(0 if result.wasSuccessful() and not any(ended) else 1)

@@ -57,6 +57,16 @@ class LeadershipTest : public ::testing::Test {
                                         .body = body.is_null() ? "" : body.dump()});
     return answer.ok() ? TryParseJson(answer->body) : Json();
   }
+  // Returns an offering of one host for a day of the controller with that folder; empty while there
+  // is none.
+  std::string Offering(const std::string& data) {
+    const Json found = Ask(data, "GET",
+                           "/v1/capacityblockofferings?instanceType=trn2.48xlarge&instanceCount=1"
+                           "&capacityDurationHours=24");
+    if (!found.contains("capacityBlockOfferings")) return "";
+    const Json& offerings = found.at("capacityBlockOfferings");
+    return offerings.empty() ? "" : offerings[0].at("capacityBlockOfferingId").get<std::string>();
+  }
   Json Buy(const std::string& data, const std::string& offering, const std::string& token) {
     return Ask(data, "POST", "/v1/capacityblocks/default",
                {{"capacityBlockOfferingId", offering}, {"clientToken", token}});
@@ -115,13 +125,8 @@ TEST_F(LeadershipTest, ALeaderThatWasStoppedSellsNothingWhenItGoesOn) {
   const auto stopped = StartController("stopped", "stopped.log");
   std::string offering;
   ASSERT_TRUE(cluster_.Eventually([&] {
-    const Json found = Ask("stopped", "GET",
-                           "/v1/capacityblockofferings?instanceType=trn2.48xlarge&instanceCount=1"
-                           "&capacityDurationHours=24");
-    if (!found.contains("capacityBlockOfferings")) return false;
-    if (found.at("capacityBlockOfferings").empty()) return false;
-    offering = found.at("capacityBlockOfferings")[0].at("capacityBlockOfferingId");
-    return true;
+    offering = Offering("stopped");
+    return !offering.empty();
   })) << stopped->log();
   stopped->Kill(SIGSTOP);
   const auto next = StartController("next", "next.log");
@@ -130,9 +135,13 @@ TEST_F(LeadershipTest, ALeaderThatWasStoppedSellsNothingWhenItGoesOn) {
     std::jthread buys([&] { late = Buy("stopped", offering, "late"); });
     Json sold;
     EXPECT_TRUE(cluster_.Eventually([&] {
-      sold = Buy("next", offering, "in-time");
+      sold = Buy("next", Offering("next"), "in-time");
       return sold.contains("capacityReservationId");
     })) << next->log();
+    // Its folder is another one, and so is the key of its offerings.
+    const Json old = Buy("next", offering, "other");
+    EXPECT_NE(old.dump().find("InvalidCapacityBlockOfferingIdExpired"), std::string::npos)
+        << old.dump();
     stopped->Kill(SIGCONT);
   }
   EXPECT_FALSE(late.contains("capacityReservationId")) << late.dump();

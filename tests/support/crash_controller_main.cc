@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "controller/app/core_loop.h"
+#include "controller/app/offering_key.h"
 #include "controller/app/options.h"
 #include "controller/app/standalone.h"
 #include "controller/ledger/block_record.h"
@@ -163,6 +164,7 @@ absl::Status Run(const Options& options, Fuse& fuse) {
   CrashJournal journal(api->journal(), fuse);
   CrashTransport transport(api->transport(), fuse);
   CoreLoopOptions loop_options = StandaloneApi::LoopOptions();
+  TAHOMA_ASSIGN_OR_RETURN(loop_options.core.blocks.offering_key, OfferingKeyOf(api->store()));
   loop_options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   CoreLoop loop(transport, journal, clock, std::move(loop_options));
   TAHOMA_RETURN_IF_ERROR(loop.Start());

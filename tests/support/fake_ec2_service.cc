@@ -32,7 +32,7 @@ absl::Status VisitRows(const std::map<std::string, T>& rows, const Selection& se
 
 Offering OfferOf(const OfferingSearch& search, int number) {
   const WallTime start = Start() + hours(24 * number);
-  Offering offer{.id = fmt::format("cb-{}", number),
+  Offering offer{.id = fmt::format("cb-{:017}", number),
                  .instance_type = "trn2u.48xlarge",
                  .availability_zone = kZone,
                  .instance_count = 4 * search.ultraserver_count.value_or(1),
@@ -155,12 +155,13 @@ absl::StatusOr<BlockPurchased> FakeEc2Service::PurchaseBlock(const Caller& calle
   const MutexLock lock(mutex_);
   caller_ = caller;
   purchase_ = purchase;
-  if (purchase.offering_id == "cb-gone") {
+  if (purchase.offering_id == kSoldOffering) {
     return Refuse(kOfferingExpired, "the offering is sold; search again");
   }
-  if (purchase.offering_id.size() > 4) {
+  if (purchase.offering_id > fmt::format("cb-{:017}", kOffersOfSearch)) {
     return Refuse(kOfferingNotFound, "there is no offering '{}'", purchase.offering_id);
   }
+  if (purchase.dry_run) return BlockPurchased{};
   std::string& block = block_of_token_[caller.account + purchase.client_token];
   if (block.empty() || purchase.client_token.empty()) {
     const int number = static_cast<int>(blocks_.size()) + 1;
@@ -180,7 +181,7 @@ absl::StatusOr<std::vector<ExtensionOffering>> FakeEc2Service::FindExtensionOffe
   if (!reservation.ok()) return reservation.status();
   std::vector<ExtensionOffering> offers;
   for (int i = 1; i <= 3; ++i) {
-    offers.push_back({.id = fmt::format("cbe-{}", i),
+    offers.push_back({.id = fmt::format("cbe-{:017}", i),
                       .instance_type = reservation->instance_type,
                       .instance_count = reservation->total_instance_count,
                       .availability_zone = kZone,
@@ -200,6 +201,7 @@ absl::StatusOr<std::vector<Extension>> FakeEc2Service::PurchaseExtension(
   caller_ = caller;
   const auto reservation = ReservationNamed(purchase.reservation_id);
   if (!reservation.ok()) return reservation.status();
+  if (purchase.dry_run) return std::vector<Extension>();
   const std::string key = fmt::format("{}/{:04}", purchase.reservation_id, extensions_.size());
   extensions_[key] = {.reservation_id = purchase.reservation_id,
                       .instance_type = reservation->instance_type,
@@ -257,6 +259,56 @@ absl::Status FakeEc2Service::VisitExtensions(const Caller& caller, const Selecti
     const std::string& id = at->second.reservation_id;
     if (!selection.ids.empty() && !std::ranges::binary_search(selection.ids, id)) continue;
     if (!visit(at->first, at->second)) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FakeEc2Service::VisitReservationTopology(const Caller& caller,
+                                                      const Selection& selection,
+                                                      const Visit<ReservationTopology>& visit) {
+  const MutexLock lock(mutex_);
+  caller_ = caller;
+  for (const std::string& id : selection.ids) {
+    if (const auto reservation = ReservationNamed(id); !reservation.ok()) {
+      return reservation.status();
+    }
+  }
+  std::map<std::string, ReservationTopology> rows;
+  for (const auto& [id, reservation] : reservations_) {
+    const bool ultraserver = reservation.instance_type == "trn2u.48xlarge";
+    rows[id] = {.reservation_id = id,
+                .block_id = ultraserver ? reservation.block_id : "",
+                .state = reservation.state,
+                .instance_type = reservation.instance_type,
+                .network_nodes = {"nn-1", "nn-2" + id.substr(id.size() - 1)},
+                .availability_zone = kZone,
+                .availability_zone_id = kZoneId};
+  }
+  return VisitRows(rows, selection, visit);
+}
+
+absl::StatusOr<std::vector<OfferedType>> FakeEc2Service::FindOfferedTypes(const Caller& caller) {
+  const MutexLock lock(mutex_);
+  caller_ = caller;
+  return std::vector<OfferedType>{{"inf2.xlarge", "us-east-2b", "use2-az2"},
+                                  {"trn1.32xlarge", "us-west-2a", "usw2-az1"},
+                                  {"trn2.3xlarge", kZone, kZoneId},
+                                  {"trn2.48xlarge", kZone, kZoneId},
+                                  {"trn2.48xlarge", "us-east-2b", "use2-az2"},
+                                  {"trn2u.48xlarge", kZone, kZoneId}};
+}
+
+absl::Status FakeEc2Service::ChangeTags(const Caller& caller,
+                                        const std::vector<std::string>& reservations,
+                                        const TagChange& change) {
+  const MutexLock lock(mutex_);
+  caller_ = caller;
+  for (const std::string& id : reservations) {
+    Reservation& reservation = reservations_.at(id);
+    const auto tags = ApplyTagChange(reservation.tags, change);
+    if (!tags.ok()) return tags.status();
+    reservation.tags = *tags;
+    blocks_.at(reservation.block_id).tags = *tags;
   }
   return absl::OkStatus();
 }

@@ -3,8 +3,9 @@
 //   FakeEc2Service service(/*blocks=*/5);
 //   service.FindOfferings({}, {.instance_types = {"trn2.48xlarge"}, .duration_hours = 24});
 //
-// It offers what is asked for in `kOffersOfSearch` variants with ids cb-1, cb-2 …, sells each as
-// often as it is asked to, and lists `blocks` blocks of its own beside those that were bought.
+// It offers what is asked for in `kOffersOfSearch` variants, whose ids are cb- and their numbers
+// with 17 digits, sells each as often as it is asked to, and lists `blocks` blocks of its own
+// beside those that were bought.
 //
 // Scope: every field of every answer is filled by some row. There are no rules of sale here but
 // that a duration is whole days.
@@ -29,6 +30,7 @@ namespace tahoma::controller::ec2 {
 class FakeEc2Service final : public Ec2Service {
  public:
   static constexpr int kOffersOfSearch = 5;
+  static constexpr char kSoldOffering[] = "cb-00000000000000000";
 
   explicit FakeEc2Service(int blocks);
 
@@ -50,6 +52,11 @@ class FakeEc2Service final : public Ec2Service {
                               const Visit<InstanceTopology>& visit) override;
   absl::Status VisitExtensions(const Caller& caller, const Selection& selection,
                                const Visit<Extension>& visit) override;
+  absl::Status VisitReservationTopology(const Caller& caller, const Selection& selection,
+                                        const Visit<ReservationTopology>& visit) override;
+  absl::StatusOr<std::vector<OfferedType>> FindOfferedTypes(const Caller& caller) override;
+  absl::Status ChangeTags(const Caller& caller, const std::vector<std::string>& reservations,
+                          const TagChange& change) override;
 
   // Who called last, and what for.
   Caller last_caller() const;

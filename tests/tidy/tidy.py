@@ -71,7 +71,7 @@ LAYERS = {
     "controller/publish": ["controller/ledger", "controller/reserve", "controller/model", "lib/kube", "lib/kube/objects"],
     "controller/access": ["lib/config", "lib/kube", "lib/rest"],
     "controller/admin": ["controller/access", "lib/kube", "controller/ledger", "controller/reserve", "controller/model", "controller/plan", "lib/rest"],
-    "controller/ec2": ["controller/access", "controller/reserve", "controller/model", "lib/config", "lib/kube", "lib/rest"],
+    "controller/ec2": ["controller/access", "controller/reserve", "controller/model", "lib/hw", "lib/config", "lib/kube", "lib/rest"],
     "controller/apiserver/schema": ["lib/kube"],
     "controller/apiserver/validation": ["controller/apiserver/schema", "controller/reserve", "controller/model", "lib/hw", "lib/kube"],
     "controller/apiserver/merge": ["controller/apiserver/schema", "lib/kube"],

@@ -61,6 +61,19 @@ TEST_F(BlockRoutesTest, APurchaseBecomesAnOrder) {
   EXPECT_EQ(order.tags, (Tags{{"team", "a"}}));
 }
 
+TEST_F(BlockRoutesTest, ADryRunIsAnOrderThatChangesNothing) {
+  Post("/v1/capacityblocks/team-a?dryRun=true", {{"capacityBlockOfferingId", "cb-1"}});
+  Post("/v1/capacityblocks/team-a?dryRun=false", {{"capacityBlockOfferingId", "cb-1"}});
+  Post(std::string(kExtend) + "?dryRun=true", {{"capacityBlockExtensionDurationHours", 24}});
+  ASSERT_THAT(orders_, SizeIs(3));
+  EXPECT_TRUE(std::get<PurchaseOrder>(orders_[0]).dry_run);
+  EXPECT_FALSE(std::get<PurchaseOrder>(orders_[1]).dry_run);
+  EXPECT_TRUE(std::get<ExtensionOrder>(orders_[2]).dry_run);
+  EXPECT_EQ(
+      Post("/v1/capacityblocks/team-a?dryRun=All", {{"capacityBlockOfferingId", "cb-1"}}).status,
+      400);
+}
+
 TEST_F(BlockRoutesTest, WhoDoesNotKnowTheBlocksDoesNotSayThatThereIsNone) {
   snapshot_.synced = false;
   for (const char* path : {"/v1/capacityblocks", "/v1/capacityblocks/team-a/pretrain",

@@ -19,6 +19,7 @@
 namespace tahoma::controller::ec2 {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -44,6 +45,10 @@ class BookSellerTest : public ::testing::Test {
     };
     owner.extend = [this](const ExtensionOrder& order) {
       return world_.book().Extend(order, world_.now());
+    };
+    owner.change_tags = [this](const controller::Block& block, const TagChange& change) {
+      changed_.push_back(block.reservation);
+      return change.remove_all ? absl::UnavailableError("away") : absl::OkStatus();
     };
     return owner;
   }
@@ -106,6 +111,7 @@ class BookSellerTest : public ::testing::Test {
 
   const Caller ana_{.name = "ana", .name_space = "team-a", .account = "111122223333"};
   const Caller bob_{.name = "bob", .name_space = "team-b", .account = "444455556666"};
+  std::vector<std::string> changed_;  // reservations, whose tags were changed
   int hosts_;
   BlockWorld world_;
   ClusterState fleet_;
@@ -149,10 +155,14 @@ TEST_F(BookSellerTest, AWrongSearchIsRefusedByTheRulesOfTheBook) {
   search.ultraserver_count = std::nullopt;
   EXPECT_EQ(code(search), "MissingParameter");
   search = {};
-  search.instance_types = {"trn2.48xlarge", "m5.large"};
+  search.instance_types = {"p5.48xlarge"};
   search.instance_count = 1;
   search.duration_hours = 24;
-  EXPECT_EQ(code(search), "Unsupported");
+  EXPECT_EQ(code(search), "InvalidParameterValue");
+  EXPECT_THAT(RefusalOf(seller_.FindOfferings(ana_, search).status()).message,
+              HasSubstr("InstanceType p5.48xlarge is not supported for Capacity Blocks"));
+  search.instance_types = {"p5.48xlarge", "u-trn2x64"};
+  EXPECT_EQ(code(search), "InvalidParameterValue") << "none of them is an instance type here";
   search.instance_types = {"trn2.48xlarge"};
   EXPECT_THAT(*seller_.FindOfferings(ana_, search), IsEmpty()) << "there are UltraServers only";
 }
@@ -167,7 +177,9 @@ TEST_F(BookSellerTest, EachUltraServerIsABlockOfOneReservation) {
   EXPECT_EQ(reservation.total_instance_count, 8);
   EXPECT_EQ(reservation.available_instance_count, 0) << "it has not begun";
   EXPECT_EQ(reservation.block_id, "") << "there are two";
-  EXPECT_THAT(reservation.tags, ElementsAre(Tag{"team", "a"}));
+  EXPECT_THAT(reservation.tags,
+              ElementsAre(Tag{"team", "a"},
+                          Tag{"aws:ec2capacityreservation:incrementalRequestedQuantity", "8"}));
   ASSERT_THAT(bought.blocks, SizeIs(2));
   EXPECT_NE(bought.blocks[0].id, bought.blocks[1].id);
   for (const Block& block : bought.blocks) {
@@ -229,6 +241,24 @@ TEST_F(BookSellerTest, AnExtensionIsOfferedBoughtAndInTheHistory) {
   EXPECT_EQ(List<Reservation>(&Ec2Service::VisitReservations, ana_)[0].end, offer.extension_end);
 }
 
+TEST_F(BookSellerTest, ADryRunBuysNothing) {
+  const auto found = seller_.FindOfferings(ana_, SearchOf(1));
+  BlockPurchase purchase{
+      .offering_id = found->front().id, .instance_platform = kPlatform, .dry_run = true};
+  const auto code = [&] {
+    const auto dry = seller_.PurchaseBlock(ana_, purchase);
+    return dry.ok() ? "" : RefusalOf(dry.status()).code;
+  };
+  EXPECT_EQ(code(), "");
+  purchase.instance_platform = "Windows";
+  EXPECT_EQ(code(), "InvalidParameterValue");
+  EXPECT_THAT(List<Reservation>(&Ec2Service::VisitReservations, ana_), IsEmpty());
+  const std::string id = Buy(1).reservations[0].id;
+  const auto offers = seller_.FindExtensionOfferings(ana_, {id, 24});
+  EXPECT_TRUE(seller_.PurchaseExtension(ana_, {offers->front().id, id, "", true}).ok());
+  EXPECT_THAT(List<Extension>(&Ec2Service::VisitExtensions, ana_), IsEmpty());
+}
+
 class OneHostTest : public BookSellerTest {
  protected:
   OneHostTest() : BookSellerTest({.hosts = 1}) {}
@@ -286,11 +316,105 @@ TEST_F(BookSellerTest, TheTopologyIsThatOfTheNodes) {
   for (const InstanceTopology& instance : instances(bob_)) EXPECT_EQ(instance.block_id, "");
 }
 
+class InstancesTest : public BookSellerTest {
+ protected:
+  InstancesTest() : BookSellerTest({.product = "trn2.48xlarge"}) {}
+};
+
+// The defect: one type that is not sold spoiled the whole search.
+TEST_F(InstancesTest, APreferredTypeThatIsNotSoldIsPassedOver) {
+  OfferingSearch search;
+  search.instance_types = {"p5.48xlarge", "trn2.48xlarge", "m5.large"};
+  search.instance_count = 1;
+  search.duration_hours = 24;
+  const auto found = seller_.FindOfferings(ana_, search);
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_FALSE(found->empty());
+  for (const Offering& offering : *found) EXPECT_EQ(offering.instance_type, "trn2.48xlarge");
+}
+
+TEST_F(BookSellerTest, TheTopologyOfAReservationIsThatOfItsHostsOnceItIsActive) {
+  const BlockPurchased bought = Buy(2);
+  const auto rows = [&](const Caller& caller) {
+    return List<ReservationTopology>(&Ec2Service::VisitReservationTopology, caller);
+  };
+  ASSERT_THAT(rows(ana_), SizeIs(2)) << "one for each UltraServer";
+  EXPECT_THAT(rows(ana_)[0].network_nodes, IsEmpty()) << "not bound yet";
+  EXPECT_EQ(rows(ana_)[0].state, "scheduled");
+  EXPECT_THAT(rows(bob_), IsEmpty());
+  MoveTo(bought.blocks[0].start);
+  for (const ReservationTopology& row : rows(ana_)) {
+    EXPECT_EQ(row.reservation_id, bought.reservations[0].id);
+    EXPECT_THAT(row.block_id, AnyOf(bought.blocks[0].id, bought.blocks[1].id));
+    EXPECT_EQ(row.instance_type, "trn2u.48xlarge");
+    EXPECT_EQ(row.availability_zone_id, "tahoma1-az1");
+  }
+}
+
+TEST_F(BookSellerTest, TheTopologyNamesTheLayersThatAllNodesShare) {
+  for (int i = 0; i < hosts_; ++i) {
+    for (int z = 0; z < 4; ++z) {
+      fleet_.PutNode(NodeFactsOf({.name = fmt::format("{}-n{}", BlockWorld::NameOf(i), z),
+                                  .type = "trn2u.48xlarge",
+                                  .ultra_server = BlockWorld::NameOf(i),
+                                  .z = z,
+                                  .top_layer = "nn-top"}));
+    }
+  }
+  const BlockPurchased bought = Buy(1);
+  MoveTo(bought.blocks[0].start);
+  const auto rows = List<ReservationTopology>(&Ec2Service::VisitReservationTopology, ana_);
+  ASSERT_THAT(rows, SizeIs(1));
+  EXPECT_THAT(rows[0].network_nodes, ElementsAre("nn-top"));
+}
+
+TEST_F(BookSellerTest, TheFleetSaysWhatIsOfferedWhere) {
+  NodeFacts facts = NodeFactsOf({.name = "far", .type = "trn1.32xlarge", .aws_only = true});
+  facts.labels = {{"topology.k8s.aws/zone-id", "use2-az3"},
+                  {"topology.kubernetes.io/zone", "us-east-2a"}};
+  fleet_.PutNode(std::move(facts));
+  const auto offered = seller_.FindOfferedTypes(ana_);
+  ASSERT_TRUE(offered.ok()) << offered.status();
+  EXPECT_THAT(*offered, ElementsAre(OfferedType{"trn1.32xlarge", "us-east-2a", "use2-az3"},
+                                    OfferedType{"trn2.48xlarge", "tahoma-1a", "tahoma1-az1"},
+                                    OfferedType{"trn2u.48xlarge", "tahoma-1a", "tahoma1-az1"}));
+}
+
+TEST_F(BookSellerTest, EveryRowHasTheIdOfItsZone) {
+  constexpr char kZoneId[] = "tahoma1-az1";
+  const BlockPurchased bought = Buy(1);
+  EXPECT_EQ(bought.blocks[0].availability_zone_id, kZoneId);
+  EXPECT_EQ(bought.reservations[0].availability_zone_id, kZoneId);
+  EXPECT_EQ(List<Block>(&Ec2Service::VisitBlocks, ana_)[0].availability_zone_id, kZoneId);
+  EXPECT_EQ(List<Reservation>(&Ec2Service::VisitReservations, ana_)[0].availability_zone_id,
+            kZoneId);
+  EXPECT_EQ(List<InstanceTopology>(&Ec2Service::VisitInstances, ana_)[0].zone_id, kZoneId);
+  EXPECT_EQ(seller_.FindOfferings(ana_, SearchOf(1))->front().segments[0].availability_zone_id,
+            kZoneId);
+  const auto offers = seller_.FindExtensionOfferings(ana_, {bought.reservations[0].id, 24});
+  ASSERT_TRUE(offers.ok()) << offers.status();
+  EXPECT_EQ(offers->front().availability_zone_id, kZoneId);
+  const auto extended =
+      seller_.PurchaseExtension(ana_, {offers->front().id, bought.reservations[0].id, "t"});
+  ASSERT_TRUE(extended.ok()) << extended.status();
+  EXPECT_EQ(extended->front().availability_zone_id, kZoneId);
+  EXPECT_EQ(List<Extension>(&Ec2Service::VisitExtensions, ana_)[0].availability_zone_id, kZoneId);
+}
+
+TEST_F(BookSellerTest, OnlyTheOwnerChangesTags) {
+  const std::string id = Buy(1).reservations[0].id;
+  EXPECT_EQ(Ec2CodeOf(seller_.ChangeTags(bob_, {id}, {})), "InvalidCapacityReservationId.NotFound");
+  EXPECT_THAT(changed_, IsEmpty());
+  EXPECT_TRUE(seller_.ChangeTags(ana_, {id}, {}).ok());
+  EXPECT_THAT(changed_, ElementsAre(id));
+  EXPECT_TRUE(absl::IsUnavailable(seller_.ChangeTags(ana_, {id}, {.remove_all = true})));
+}
+
 TEST_F(BookSellerTest, TheApiSellsFromTheBook) {
   Ec2Api api(seller_, {.name_space = "team-a"}, clock_, 1);
   const auto ask = [&](const std::string& form) {
     rest::Request request;
-    request.method = "GET";
+    request.method = "POST";
     request.path = "/";
     request.query = "Version=2016-11-15&" + form;
     return api.Answer(request);

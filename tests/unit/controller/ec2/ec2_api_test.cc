@@ -9,9 +9,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/ec2/actions.h"
+#include "controller/ec2/signature.h"
+#include "lib/base/digest.h"
+#include "lib/base/hex.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "tests/support/fake_ec2_service.h"
@@ -147,6 +151,17 @@ class BrokenService final : public Ec2Service {
   absl::Status VisitExtensions(const Caller&, const Selection&, const Visit<Extension>&) override {
     return Gone();
   }
+  absl::Status VisitReservationTopology(const Caller&, const Selection&,
+                                        const Visit<ReservationTopology>&) override {
+    return Gone();
+  }
+  absl::StatusOr<std::vector<OfferedType>> FindOfferedTypes(const Caller&) override {
+    return Gone();
+  }
+  absl::Status ChangeTags(const Caller&, const std::vector<std::string>&,
+                          const TagChange&) override {
+    return Gone();
+  }
 
  private:
   static absl::Status Gone() { return Internal("/var/lib/tahoma: the disk is gone"); }
@@ -170,26 +185,81 @@ TEST_F(Ec2ApiTest, AHeadRequestBuysNothing) {
   const rest::Response response =
       api_.Answer(RequestOf("HEAD",
                             "Action=PurchaseCapacityBlock&Version=2016-11-15&"
-                            "CapacityBlockOfferingId=cb-1&InstancePlatform=x"));
+                            "CapacityBlockOfferingId=cb-00000000000000001&InstancePlatform=x"));
   EXPECT_EQ(response.status, 400);
   EXPECT_EQ(service_.purchases(), 0);
 }
 
 TEST_F(Ec2ApiTest, ADryRunChecksAndDoesNothing) {
-  const std::string purchase = "CapacityBlockOfferingId=cb-1&InstancePlatform=x&DryRun=true";
+  const std::string purchase =
+      "CapacityBlockOfferingId=cb-00000000000000001&InstancePlatform=x&DryRun=true";
   const rest::Response dry = Ask("PurchaseCapacityBlock", purchase);
   EXPECT_EQ(dry.status, 412);
   EXPECT_EQ(CodeOf(dry), "DryRunOperation");
   EXPECT_EQ(service_.purchases(), 0);
   EXPECT_EQ(CodeOf(Ask("PurchaseCapacityBlock", "DryRun=true")), "MissingParameter");
+  EXPECT_EQ(CodeOf(Ask("PurchaseCapacityBlock",
+                       "CapacityBlockOfferingId=cb-00000000000000009&InstancePlatform=x&"
+                       "DryRun=true")),
+            "InvalidCapacityBlockOfferingIdNotFound");
   for (const std::string_view action : ActionNames()) {
     EXPECT_EQ(Ask(std::string(action), "DryRun=true").status / 100, 4) << action;
   }
 }
 
+TEST_F(Ec2ApiTest, AnswersAndRefusalsAreDated) {
+  const auto date = [](const rest::Response& response) {
+    for (const auto& [name, value] : response.headers) {
+      if (name == "Date") return value;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(date(Ask("DescribeCapacityBlocks")), "Sat, 21 Nov 2026 10:00:00 GMT");
+  EXPECT_EQ(date(Ask("Nonsense")), "Sat, 21 Nov 2026 10:00:00 GMT");
+}
+
+constexpr char kBuyOne[] =
+    "Action=PurchaseCapacityBlock&Version=2016-11-15&"
+    "CapacityBlockOfferingId=cb-00000000000000001&InstancePlatform=x";
+
+// The defect: an image of a page bought a block.
+TEST_F(Ec2ApiTest, WhatAPageCanMakeABrowserSendBuysNothing) {
+  EXPECT_EQ(CodeOf(api_.Answer(RequestOf("GET", kBuyOne))), "UnauthorizedOperation");
+  for (const auto& [name, value] : rest::Headers{{"Origin", "http://localhost:8002"},
+                                                 {"Referer", "http://evil.example/"},
+                                                 {"Sec-Fetch-Site", "same-site"},
+                                                 {"Sec-Fetch-Site", "same-origin"},
+                                                 {"Sec-Fetch-Site", "none"}}) {
+    for (const char* method : {"GET", "POST"}) {
+      rest::Request request = RequestOf(method, kBuyOne);
+      request.headers.emplace_back(name, value);
+      const rest::Response response = api_.Answer(request);
+      EXPECT_EQ(response.status, 403) << method << name << value;
+    }
+  }
+  EXPECT_EQ(service_.purchases(), 0);
+  EXPECT_EQ(api_.Answer(RequestOf("POST", kBuyOne)).status, 200);
+  EXPECT_EQ(service_.purchases(), 1);
+}
+
+TEST_F(Ec2ApiTest, NoPageCanSign) {
+  rest::Request request = RequestOf("GET", kBuyOne);
+  request.headers.emplace_back("Host", "localhost");
+  request.headers.emplace_back("X-Amz-Date", "20261121T100000Z");
+  request.headers.emplace_back(
+      "Authorization",
+      fmt::format("AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE000000001/20261121/us-east-2/ec2/"
+                  "aws4_request, SignedHeaders=host;x-amz-date, Signature={:064}",
+                  0));
+  EXPECT_EQ(api_.Answer(request).status, 200);
+  request.headers.back().second = "Basic YTpi";  // which a browser sends by itself
+  EXPECT_EQ(CodeOf(api_.Answer(request)), "UnauthorizedOperation");
+}
+
 TEST_F(Ec2ApiTest, AllAttemptsOfOneCallBuyOnce) {
   const std::string purchase =
-      "Action=PurchaseCapacityBlock&Version=2016-11-15&CapacityBlockOfferingId=cb-1&"
+      "Action=PurchaseCapacityBlock&Version=2016-11-15&CapacityBlockOfferingId=cb-"
+      "00000000000000001&"
       "InstancePlatform=x";
   rest::Request request = RequestOf("POST", purchase);
   request.headers.emplace_back("amz-sdk-invocation-id", "3f0c8a1e");
@@ -266,6 +336,38 @@ TEST_F(SignedEc2ApiTest, TheHeadAloneRefusesWhoCannotBeACaller) {
   EXPECT_EQ(Admit(HeadOf("AKIAEXAMPLE000000001")), "RequestExpired");
 }
 
+TEST_F(SignedEc2ApiTest, ASignatureStandsForTheCallAndIsToldToTheSeller) {
+  const auto sign = [](rest::Request request) {
+    request.headers = {{"Content-Type", "application/x-www-form-urlencoded"},
+                       {"Host", "localhost"},
+                       {"X-Amz-Date", "20261121T100000Z"},
+                       {"Authorization", ""}};
+    const std::vector<std::string> headers = {"host", "x-amz-date"};
+    std::string key = "AWS40123456789abcdef";
+    for (const char* part : {"20261121", "us-east-2", "ec2", "aws4_request"}) {
+      key = HmacSha256(key, part);
+    }
+    const std::string text =
+        fmt::format("AWS4-HMAC-SHA256\n20261121T100000Z\n20261121/us-east-2/ec2/aws4_request\n{}",
+                    Sha256Hex(CanonicalRequest(request, headers)));
+    const std::string signature = Hex(HmacSha256(key, text));
+    request.headers.back().second = fmt::format(
+        "AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE000000001/20261121/us-east-2/ec2/aws4_request, "
+        "SignedHeaders=host;x-amz-date, Signature={}",
+        signature);
+    return std::pair(request, signature);
+  };
+  auto [request, signature] = sign(RequestOf("POST", kBuyOne));
+  EXPECT_EQ(signed_->Answer(request).status, 200);
+  EXPECT_EQ(service_.last_purchase().signature, signature);
+  EXPECT_EQ(service_.last_purchase().client_token, signature) << "there is no other token";
+  request.headers.emplace_back("amz-sdk-invocation-id", "3f0c8a1e");
+  EXPECT_EQ(signed_->Answer(request).status, 200);
+  EXPECT_EQ(service_.last_purchase().signature, signature);
+  EXPECT_EQ(service_.last_purchase().client_token, "3f0c8a1e");
+  EXPECT_EQ(signed_->Answer(sign(RequestOf("GET", kBuyOne)).first).status, 200);
+}
+
 TEST_F(SignedEc2ApiTest, AKeyThatIsTakenBackIsKnownNoMore) {
   EXPECT_EQ(Admit(HeadOf("AKIAEXAMPLE000000001")), "");
   keys_ = std::make_shared<const AccessKeys>();
@@ -323,7 +425,7 @@ class AuditedEc2ApiTest : public Ec2ApiTest {
       1};
 };
 
-constexpr char kPurchase[] = "CapacityBlockOfferingId=cb-1&InstancePlatform=x";
+constexpr char kPurchase[] = "CapacityBlockOfferingId=cb-00000000000000001&InstancePlatform=x";
 
 TEST_F(AuditedEc2ApiTest, APurchaseThatWasTriedHasALine) {
   const Json line = LineOf("PurchaseCapacityBlock", kPurchase);
@@ -336,7 +438,7 @@ TEST_F(AuditedEc2ApiTest, APurchaseThatWasTriedHasALine) {
   EXPECT_EQ(LineOf("PurchaseCapacityBlock", "InstancePlatform=x").at("responseStatus").at("code"),
             400);
   EXPECT_EQ(LineOf("PurchaseCapacityBlockExtension",
-                   "CapacityBlockExtensionOfferingId=cbe-1&"
+                   "CapacityBlockExtensionOfferingId=cbe-00000000000000001&"
                    "CapacityReservationId=cr-00000000000000001")
                 .at("objectRef")
                 .at("resource"),

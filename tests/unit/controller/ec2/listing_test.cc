@@ -32,7 +32,7 @@ class ListingTest : public ::testing::Test {
  protected:
   std::string Ask(const std::string& action, const std::string& form = "") {
     rest::Request request;
-    request.method = "GET";
+    request.method = "POST";
     request.path = "/";
     request.query = "Action=" + action + "&Version=2016-11-15&" + form;
     return api_.Answer(request).body;
@@ -118,7 +118,9 @@ TEST_F(ListingTest, StatusesAndTopologyAreFiltered) {
 TEST_F(ListingTest, ExtensionsAreListedByReservation) {
   for (const char* reservation : {"cr-00000000000000001", "cr-00000000000000002"}) {
     Ask("PurchaseCapacityBlockExtension",
-        std::string("CapacityBlockExtensionOfferingId=cbe-1&CapacityReservationId=") + reservation);
+        std::string("CapacityBlockExtensionOfferingId=cbe-00000000000000001&"
+                    "CapacityReservationId=") +
+            reservation);
   }
   const auto history = [&](const std::string& form) {
     return TextsOf(Ask("DescribeCapacityBlockExtensionHistory", form), "capacityReservationId");
@@ -130,7 +132,7 @@ TEST_F(ListingTest, ExtensionsAreListedByReservation) {
   EXPECT_THAT(history(Filter("capacity-block-extension-status", "payment-p*")), SizeIs(2));
   EXPECT_THAT(history(Filter("capacity-block-extension-offering-id", "cbe-2")), IsEmpty());
   EXPECT_THAT(history(Filter("availability-zone-id", "use2-az1")), SizeIs(2));
-  EXPECT_EQ(Mistake("DescribeCapacityBlockExtensionHistory", "CapacityReservationId.1=cr-9"),
+  EXPECT_EQ(Mistake("DescribeCapacityBlockExtensionHistory", "CapacityReservationId.1=cr-00000009"),
             "InvalidCapacityReservationId.NotFound");
 }
 
@@ -140,14 +142,77 @@ TEST_F(ListingTest, RowsAreFoundByIdAndAnUnknownIdIsNamed) {
               ElementsAre(2, 5));
   const std::string xml =
       Ask("DescribeCapacityBlocks",
-          "CapacityBlockId.1=cb-00000000000000005&CapacityBlockId.2=cb-7&CapacityBlockId.3=cb-8");
+          "CapacityBlockId.1=cb-00000000000000005&CapacityBlockId.2=cb-00000007&"
+          "CapacityBlockId.3=cb-00000008");
   EXPECT_THAT(TextsOf(xml, "Code"), ElementsAre("InvalidCapacityBlockId.NotFound"));
-  EXPECT_THAT(xml, HasSubstr("there is no &apos;cb-7&apos;, &apos;cb-8&apos;"));
-  EXPECT_EQ(Mistake("DescribeCapacityReservations", "CapacityReservationId.1=cr-9"),
+  EXPECT_THAT(xml, HasSubstr("The capacity block IDs &apos;cb-00000007, cb-00000008&apos; do not "
+                             "exist; "));
+  EXPECT_EQ(Mistake("DescribeCapacityReservations", "CapacityReservationId.1=cr-00000009"),
             "InvalidCapacityReservationId.NotFound");
-  EXPECT_EQ(Mistake("DescribeInstanceTopology", "InstanceId.1=i-9"), "InvalidInstanceID.NotFound");
-  EXPECT_EQ(Mistake("DescribeInstanceTopology", "InstanceId.1=i-9&MaxResults=5"),
-            "InvalidParameterCombination");
+  EXPECT_THAT(Ask("DescribeInstanceTopology", "InstanceId.1=i-00000009"),
+              HasSubstr("<Code>InvalidInstanceID.NotFound</Code><Message>The instance ID "
+                        "&apos;i-00000009&apos; does not exist; "));
+  EXPECT_EQ(Mistake("DescribeInstanceTopology", "InstanceId.1=node-9"),
+            "InvalidInstanceID.NotFound");
+}
+
+TEST_F(ListingTest, EveryActionThatTakesIdsLooksAtTheirForm) {
+  for (const char* action : {"DescribeCapacityBlocks", "DescribeCapacityBlockStatus"}) {
+    for (const char* id : {"cb-7", "CB-00000000000000001", "cr-00000000000000001", "cb-0000000A"}) {
+      EXPECT_EQ(Mistake(action, std::string("CapacityBlockId.1=") + id),
+                "InvalidCapacityBlockId.Malformed")
+          << action << id;
+    }
+  }
+  for (const char* action :
+       {"DescribeCapacityReservations", "DescribeCapacityBlockExtensionHistory"}) {
+    for (const char* id : {"cr-7", "CR-00000000000000001", "cb-00000000000000001"}) {
+      EXPECT_EQ(Mistake(action, std::string("CapacityReservationId.1=") + id),
+                "InvalidCapacityReservationId.Malformed")
+          << action << id;
+    }
+  }
+  for (const char* action : {"CancelCapacityReservation", "ModifyCapacityReservation"}) {
+    EXPECT_EQ(Mistake(action, "CapacityReservationId=cr-7"),
+              "InvalidCapacityReservationId.Malformed");
+  }
+  for (const char* id : {"i-0123", "I-00000000000000001", "i-0000000A"}) {
+    EXPECT_EQ(Mistake("DescribeInstanceTopology", std::string("InstanceId.1=") + id),
+              "InvalidInstanceID.Malformed")
+        << id;
+  }
+}
+
+// The defect: EC2's InvalidAction, as if there were no such thing.
+TEST_F(ListingTest, ABlockCannotBeCancelledOrChanged) {
+  const std::string id = "CapacityReservationId=cr-00000000000000001";
+  EXPECT_THAT(Ask("CancelCapacityReservation", id),
+              HasSubstr("<Code>OperationNotPermitted</Code><Message>cr-00000000000000001 is a "
+                        "Capacity Block, which cannot be cancelled"));
+  const std::string changes =
+      "&InstanceCount=1&EndDateType=unlimited&EndDate=2026-12-01T00:00:00Z&Accept=true";
+  EXPECT_THAT(Ask("ModifyCapacityReservation", id + changes),
+              HasSubstr("<Code>OperationNotPermitted</Code><Message>cr-00000000000000001 is a "
+                        "Capacity Block, which cannot be changed"));
+  EXPECT_EQ(Mistake("ModifyCapacityReservation", id + "&InstanceCount=x"), "InvalidParameterValue");
+  for (const char* action : {"CancelCapacityReservation", "ModifyCapacityReservation"}) {
+    EXPECT_EQ(Mistake(action, "CapacityReservationId=cr-00000000000000099"),
+              "InvalidCapacityReservationId.NotFound");
+    EXPECT_EQ(Mistake(action, "DryRun=true&" + id), "OperationNotPermitted") << "nor would it be";
+  }
+}
+
+TEST_F(ListingTest, ADryRunLooksAtAllThatTheCallLooksAt) {
+  EXPECT_EQ(Mistake("DescribeCapacityBlocks", "DryRun=true"), "DryRunOperation");
+  EXPECT_EQ(Mistake("DescribeCapacityBlocks", "DryRun=true&CapacityBlockId.1=cb-00000007"),
+            "InvalidCapacityBlockId.NotFound");
+  EXPECT_EQ(Mistake("DescribeCapacityBlockOfferings",
+                    "DryRun=true&InstanceType=trn2.48xlarge&CapacityDurationHours=25"),
+            "InvalidParameterValue");
+  EXPECT_EQ(Mistake("PurchaseCapacityBlockExtension",
+                    "DryRun=true&CapacityBlockExtensionOfferingId=cbe-00000000000000001&"
+                    "CapacityReservationId=cr-00000000000000099"),
+            "InvalidCapacityReservationId.NotFound");
 }
 
 // The pages of a list, by the ids on them.
@@ -169,22 +234,24 @@ TEST_F(ListingTest, PagesFollowOneAnother) {
 TEST_F(ListingTest, PagesOfOfferingsFollowOneAnother) {
   const std::string search = "InstanceType=trn2.48xlarge&CapacityDurationHours=24&MaxResults=3";
   const std::string first = Ask("DescribeCapacityBlockOfferings", search);
-  EXPECT_THAT(TextsOf(first, "capacityBlockOfferingId"), ElementsAre("cb-1", "cb-2", "cb-3"));
+  EXPECT_THAT(TextsOf(first, "capacityBlockOfferingId"),
+              ElementsAre("cb-00000000000000001", "cb-00000000000000002", "cb-00000000000000003"));
   const std::string second = Ask("DescribeCapacityBlockOfferings",
                                  search + "&NextToken=" + TextsOf(first, "nextToken")[0]);
-  EXPECT_THAT(TextsOf(second, "capacityBlockOfferingId"), ElementsAre("cb-4", "cb-5"));
+  EXPECT_THAT(TextsOf(second, "capacityBlockOfferingId"),
+              ElementsAre("cb-00000000000000004", "cb-00000000000000005"));
   EXPECT_THAT(TextsOf(second, "nextToken"), IsEmpty());
 }
 
-TEST_F(ListingTest, PagesOfAskedIdsFollowOneAnother) {
-  const std::string ids =
-      "CapacityBlockId.1=cb-00000000000000001&CapacityBlockId.2=cb-00000000000000003&MaxResults=1";
-  const std::string first = Ask("DescribeCapacityBlocks", ids);
-  EXPECT_THAT(TextsOf(first, "capacityBlockId"), ElementsAre("cb-00000000000000001"));
-  const std::string second =
-      Ask("DescribeCapacityBlocks", ids + "&NextToken=" + TextsOf(first, "nextToken")[0]);
-  EXPECT_THAT(TextsOf(second, "capacityBlockId"), ElementsAre("cb-00000000000000003"));
-  EXPECT_THAT(TextsOf(second, "nextToken"), IsEmpty());
+TEST_F(ListingTest, WhoNamesIdsGetsNoPages) {
+  EXPECT_EQ(
+      Mistake("DescribeCapacityBlocks", "CapacityBlockId.1=cb-00000000000000001&MaxResults=1"),
+      "InvalidParameterCombination");
+  EXPECT_EQ(Mistake("DescribeCapacityReservations",
+                    "CapacityReservationId.1=cr-00000000000000001&MaxResults=1"),
+            "InvalidParameterCombination");
+  EXPECT_EQ(Mistake("DescribeInstanceTopology", "InstanceId.1=i-00000009&MaxResults=5"),
+            "InvalidParameterCombination");
 }
 
 TEST_F(ListingTest, ATokenOfAnotherRequestIsRefused) {

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tahoma::controller::ec2 {
@@ -12,6 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 // Reads a form with one of the functions: "" or "Code: message", and the request.
@@ -95,7 +98,8 @@ TEST(OfferingSearchTest, WhatIsMissingIsNamed) {
       HasSubstr("InvalidParameterValue: InstanceCount is '0'"));
 }
 
-constexpr char kPurchase[] = "CapacityBlockOfferingId=cb-0a1&InstancePlatform=Linux%2FUNIX";
+constexpr char kPurchase[] =
+    "CapacityBlockOfferingId=cb-0123456789abcdef0&InstancePlatform=Linux%2FUNIX";
 
 TEST(BlockPurchaseTest, APurchaseHasTags) {
   const auto [mistake, purchase] = Read(
@@ -104,7 +108,7 @@ TEST(BlockPurchaseTest, APurchaseHasTags) {
                               "TagSpecification.1.Tag.1.Key=team&TagSpecification.1.Tag.1.Value=a&"
                               "TagSpecification.1.Tag.2.Key=empty&ClientToken=t-1");
   EXPECT_EQ(mistake, "");
-  EXPECT_EQ(purchase.offering_id, "cb-0a1");
+  EXPECT_EQ(purchase.offering_id, "cb-0123456789abcdef0");
   EXPECT_EQ(purchase.instance_platform, "Linux/UNIX");
   EXPECT_THAT(purchase.tags, ElementsAre(Tag{"team", "a"}, Tag{"empty", ""}));
   EXPECT_EQ(purchase.client_token, "t-1");
@@ -114,19 +118,26 @@ TEST(BlockPurchaseTest, IdsHaveAForm) {
   EXPECT_THAT(Mistake(&ReadBlockPurchase, "InstancePlatform=x"),
               HasSubstr("MissingParameter: the request must have the parameter "
                         "CapacityBlockOfferingId"));
-  for (const std::string id : {"cb-", "cr-1", "cb-a.b", "cbe-1x/", "0"}) {
-    EXPECT_THAT(Mistake(&ReadBlockPurchase, "InstancePlatform=x&CapacityBlockOfferingId=" + id),
-                HasSubstr("InvalidCapacityBlockOfferingIdMalformed: "))
-        << id;
+  for (const std::string id :
+       {"cb-", "cr-0123456789abcdef0", "cb-a.b", "cbe-1x/", "0", "cb-012345678",
+        "cb-0123456789ABCDEF0", "CB-0123456789abcdef0", "cb-0123456789abcdefg"}) {
+    EXPECT_EQ(Mistake(&ReadBlockPurchase, "InstancePlatform=x&CapacityBlockOfferingId=" + id),
+              "InvalidCapacityBlockOfferingIdMalformed: Invalid id: \"" + id +
+                  "\" (expecting \"cb-...\" with 17 hexadecimal digits in small letters)");
+  }
+  for (const std::string& id : {std::string("cb-01234567"), "cb-" + std::string(600, 'a')}) {
+    EXPECT_EQ(Mistake(&ReadBlockPurchase, "InstancePlatform=x&CapacityBlockOfferingId=" + id), "");
   }
   EXPECT_THAT(Mistake(&ReadExtensionPurchase,
-                      "CapacityBlockExtensionOfferingId=cb-1&"
-                      "CapacityReservationId=cr-1"),
+                      "CapacityBlockExtensionOfferingId=cb-0123456789abcdef0&"
+                      "CapacityReservationId=cr-0123456789abcdef0"),
               HasSubstr("InvalidCapacityBlockOfferingIdMalformed: "));
-  EXPECT_THAT(Mistake(&ReadExtensionSearch,
-                      "CapacityBlockExtensionDurationHours=24&"
-                      "CapacityReservationId=r"),
-              HasSubstr("InvalidCapacityReservationId.Malformed: "));
+  for (const std::string id : {"r", "cr-1", "cr-0123456789abcdef01", "CR-0123456789abcdef0"}) {
+    EXPECT_THAT(Mistake(&ReadExtensionSearch,
+                        "CapacityBlockExtensionDurationHours=24&CapacityReservationId=" + id),
+                HasSubstr("InvalidCapacityReservationId.Malformed: Invalid id: "))
+        << id;
+  }
 }
 
 std::string TagForm(int number, const std::string& key, const std::string& value) {
@@ -156,11 +167,38 @@ TEST(BlockPurchaseTest, TagsHaveBounds) {
               HasSubstr("TagLimitExceeded: there are 51 tags; at most 50 are legal"));
 }
 
-TEST(BlockPurchaseTest, OnlyReservationsAreTagged) {
+// The tags of a purchase with specifications "RESOURCE KEY VALUE".
+std::pair<std::string, std::vector<Tag>> TagsOf(const std::vector<std::array<std::string, 3>>& of) {
+  std::string form = kPurchase;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    form += fmt::format(
+        "&TagSpecification.{0}.ResourceType={1}&TagSpecification.{0}.Tag.1.Key={2}&"
+        "TagSpecification.{0}.Tag.1.Value={3}",
+        i + 1, of[i][0], of[i][1], of[i][2]);
+  }
+  auto [mistake, purchase] = Read(&ReadBlockPurchase, form);
+  return {mistake, purchase.tags};
+}
+
+TEST(BlockPurchaseTest, ABlockAndItsReservationHaveTheSameTags) {
+  constexpr char kBlock[] = "capacity-block";
+  constexpr char kReservation[] = "capacity-reservation";
+  EXPECT_THAT(TagsOf({{kBlock, "a", "1"}}).second, ElementsAre(Tag{"a", "1"}));
+  EXPECT_THAT(TagsOf({{kBlock, "a", "1"}, {kReservation, "b", "2"}}).second,
+              ElementsAre(Tag{"a", "1"}, Tag{"b", "2"}));
+  EXPECT_THAT(TagsOf({{kBlock, "a", "1"}, {kReservation, "a", "1"}}),
+              Pair("", ElementsAre(Tag{"a", "1"})));
+  EXPECT_THAT(TagsOf({{kBlock, "a", "1"}, {kReservation, "a", "2"}}).first,
+              HasSubstr("InvalidParameterValue: the tag 'a' has the values '1' and '2'"));
+  EXPECT_THAT(TagsOf({{kBlock, "a", "1"}, {kBlock, "b", "1"}}).first,
+              HasSubstr("there are two TagSpecification.N of capacity-block"));
+}
+
+TEST(BlockPurchaseTest, NothingElseIsTagged) {
   EXPECT_THAT(Mistake(&ReadBlockPurchase,
                       std::string(kPurchase) + "&TagSpecification.1.ResourceType=instance"),
-              HasSubstr("TagSpecification.1.ResourceType is 'instance'; capacity-reservation is "
-                        "legal"));
+              HasSubstr("TagSpecification.1.ResourceType is 'instance'; legal are "
+                        "capacity-reservation, capacity-block"));
   EXPECT_THAT(
       Mistake(&ReadBlockPurchase, std::string(kPurchase) + "&TagSpecification.1.Tag.1.Key=a"),
       HasSubstr("MissingParameter: "));
@@ -174,16 +212,40 @@ TEST(BlockPurchaseTest, ClientTokensAreShort) {
 }
 
 TEST(IdsTest, AreSortedAndWithoutRepetition) {
-  const auto parameters = Parameters::Parse("Id.1=b&Id.2=a&Id.3=b");
+  const auto parameters = Parameters::Parse(
+      "CapacityBlockId.1=cb-0000000b&CapacityBlockId.2=cb-0000000a&CapacityBlockId.3=cb-0000000b");
   Reader reader(*parameters);
-  EXPECT_THAT(ReadIds(reader, "Id", 3, kBlockMalformed), ElementsAre("a", "b"));
+  EXPECT_THAT(ReadIds(reader, kBlockIds, 3), ElementsAre("cb-0000000a", "cb-0000000b"));
   EXPECT_TRUE(reader.Finish().ok());
-  for (const std::string wrong : {"a%20b", "a/b", "%C3%BC"}) {
-    const auto form = Parameters::Parse("Id.1=" + wrong);
-    Reader other(*form);
-    ReadIds(other, "Id", 3, kBlockMalformed);
-    EXPECT_EQ(RefusalOf(other.Finish()).code, "InvalidCapacityBlockId.Malformed");
+}
+
+std::string MistakeOfId(const IdList& list, const std::string& id, const std::string& more = "") {
+  const auto form = Parameters::Parse(fmt::format("{}.1={}{}", list.name, id, more));
+  Reader reader(*form);
+  ReadIds(reader, list, 3);
+  if (!more.empty()) reader.Text("MaxResults");
+  const absl::Status status = reader.Finish();
+  return status.ok() ? "" : RefusalOf(status).code;
+}
+
+TEST(IdsTest, EachKindHasItsForm) {
+  for (const IdList& list : {kBlockIds, kReservationIds, kInstanceIds}) {
+    const std::string prefix(list.prefix);
+    EXPECT_EQ(MistakeOfId(list, prefix + "0123456789abcdef0"), "");
+    EXPECT_EQ(MistakeOfId(list, prefix + "01234567"), "");
+    for (const std::string digits :
+         {"", "0123", "0123456789ABCDEF0", "0123456789abcdef01", "%20"}) {
+      EXPECT_EQ(MistakeOfId(list, prefix + digits), list.malformed.name) << prefix << digits;
+    }
+    for (const std::string wrong : {"a%20b", "a/b", "%C3%BC", "A-01234567"}) {
+      EXPECT_EQ(MistakeOfId(list, wrong), list.malformed.name) << wrong;
+    }
   }
+  EXPECT_EQ(MistakeOfId(kInstanceIds, "node-1.example"), "") << "a node has any name";
+}
+
+TEST(IdsTest, WhoNamesThemGetsThemAll) {
+  EXPECT_EQ(MistakeOfId(kBlockIds, "cb-01234567", "&MaxResults=5"), "InvalidParameterCombination");
 }
 
 }  // namespace

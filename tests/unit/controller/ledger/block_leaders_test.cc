@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -50,6 +51,43 @@ TEST_F(BlockLeadersTest, WhoLeadsAgainTakesOverWhatAnotherHasPublishedMeanwhile)
   api_.objects.clear();
   leader = Lead(mine_, 2, extended.bought.end + hours(1));
   EXPECT_EQ(leader->Find(kTrain)->end, extended.end);
+}
+
+TEST_F(BlockLeadersTest, ADryRunIsAnsweredAndLeavesNothing) {
+  auto leader = Lead(mine_, 0, morning_);
+  PurchaseOrder order{.offering_id = leader->Offering(1, 1), .key = kTrain, .dry_run = true};
+  leader->Order(1, order);
+  order.offering_id = "cb-0123456789abcdef0";
+  leader->Order(2, order);
+  ASSERT_THAT(leader->answers, SizeIs(2));
+  ASSERT_TRUE(leader->answers[0].block.ok()) << leader->answers[0].block.status();
+  EXPECT_EQ((*leader->answers[0].block)->key, kTrain);
+  EXPECT_EQ(Ec2CodeOf(leader->answers[1].block.status()), "InvalidCapacityBlockOfferingIdNotFound");
+  EXPECT_EQ(leader->blocks().book().blocks().size(), 0U);
+  EXPECT_EQ(mine_.size(), 0U);
+  EXPECT_TRUE(api_.objects.empty());
+}
+
+// Somebody who has seen a signed request sends it again, to a controller with an empty disk.
+TEST_F(BlockLeadersTest, TheNextLeaderKnowsTheRequestsThatHaveBought) {
+  auto leader = Lead(mine_, 0, morning_);
+  PurchaseOrder order{.offering_id = leader->Offering(1, 1),
+                      .key = {"team-a", ""},
+                      .token = "call-1",
+                      .signature = "s"};
+  leader->Order(1, order);
+  ASSERT_TRUE(leader->answers.at(0).block.ok()) << leader->answers[0].block.status();
+  leader = Lead(other_, 1, morning_ + std::chrono::minutes(1));
+  leader->Order(2, order);
+  order.token = "call-2";
+  leader->Order(3, order);
+  std::map<std::uint64_t, std::string> answers;
+  for (const OrderAnswer& answer : leader->answers) {
+    answers[answer.ticket] = answer.block.ok() ? "" : Ec2CodeOf(answer.block.status());
+  }
+  EXPECT_EQ(answers[2], "");
+  EXPECT_EQ(answers[3], "IdempotentParameterMismatch");
+  EXPECT_EQ(leader->blocks().book().blocks().size(), 1U);
 }
 
 // A change that was journalled and never published is older than whatever the next leader did.

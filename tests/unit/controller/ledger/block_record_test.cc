@@ -18,6 +18,8 @@ namespace {
 
 TEST(BlockRecordTest, ABlockIsReadAsItWasWritten) {
   Block block{.reservation = "cr-1", .block_ids = {"cb-1", "cb-2"}, .key = {"team-a", "train"}};
+  block.token = "call";
+  block.signatures = {"s1", "s2"};
   block.bought = {.product = FindProduct("u-trn2x64"),
                   .count = 2,
                   .zone = "z",
@@ -89,7 +91,7 @@ Json BodyOf(const Block& block) {
 TEST(BlockRecordTest, ABlockOfAnEarlierVersionIsRead) {
   Block block = SmallBlock();
   Json body = BodyOf(block);
-  EXPECT_EQ(body.erase("usage") + body.erase("replace"), 2U);
+  EXPECT_EQ(body.erase("usage") + body.erase("replace") + body.erase("signatures"), 3U);
   body["terms"] = {1, 0, false, false};
   const auto read = DecodeBlock(EncodeEntry(EntryType::kBlockChanged, body));
   ASSERT_TRUE(read.ok()) << read.status();

@@ -160,6 +160,92 @@ TEST(BookTest, RepeatingAPurchaseBuysNothing) {
   EXPECT_EQ(Ec2CodeOf(named.status()), "IdempotentParameterMismatch");
 }
 
+// The defect: a request that somebody sends again, with another id of its attempts, bought twice.
+TEST(BookTest, ASignedRequestBuysOnceWhateverItsToken) {
+  BlockWorld world({.hosts = 4});
+  const std::string offering = OfferingId(world.Find({.days = 1}));
+  const auto buy = [&](const std::string& token, const std::string& signature) {
+    auto block = world.book().Purchase(
+        {.offering_id = offering, .key = {"team-a", ""}, .token = token, .signature = signature},
+        world.now());
+    world.MoveBy(kMinute);
+    return block.ok() ? (*block)->reservation : Ec2CodeOf(block.status());
+  };
+  const std::string first = buy("call-1", "s1");
+  EXPECT_EQ(buy("call-1", "s2"), first) << "the client tries again, and signs anew";
+  for (const char* signature : {"s1", "s2"}) {
+    EXPECT_EQ(buy("call-2", signature), "IdempotentParameterMismatch") << signature;
+  }
+  world.Restart();
+  for (const char* signature : {"s1", "s2"}) {
+    EXPECT_EQ(buy("call-2", signature), "IdempotentParameterMismatch") << signature;
+  }
+  EXPECT_NE(buy("call-2", "s3"), first) << "a call of its own";
+  EXPECT_EQ(world.book().blocks().size(), 2U);
+}
+
+TEST(BookTest, OfManyAttemptsTheLatestAreKnown) {
+  BlockWorld world({.hosts = 4});
+  const std::string offering = OfferingId(world.Find({.days = 1}));
+  const auto buy = [&](const std::string& token, int attempt) {
+    return world.book()
+        .Purchase({.offering_id = offering,
+                   .key = {"team-a", ""},
+                   .token = token,
+                   .signature = fmt::format("s{}", attempt)},
+                  world.now())
+        .status();
+  };
+  for (int attempt = 0; attempt < 100; ++attempt) ASSERT_TRUE(buy("call", attempt).ok());
+  EXPECT_EQ(world.book().blocks().size(), 1U);
+  EXPECT_FALSE(buy("other", 99).ok());
+  EXPECT_TRUE(buy("other", 0).ok()) << "more attempts than any client makes";
+}
+
+TEST(BookTest, ADryRunIsRefusedAsThePurchaseWouldBe) {
+  BlockWorld world({.hosts = 1});
+  world.book().SetQuota("team-b", Quota{.instances = 3});
+  const Offering offering = world.Find({.days = 1});
+  const auto code = [&](PurchaseOrder order) {
+    if (order.key.ns.empty()) order.key.ns = "team-a";
+    order.dry_run = true;
+    const auto dry = world.book().Purchase(order, world.now());
+    EXPECT_FALSE(world.book().has_changes());
+    return dry.ok() ? "" : Ec2CodeOf(dry.status());
+  };
+  const std::string id = OfferingId(offering);
+  EXPECT_EQ(code({.offering_id = id}), "");
+  EXPECT_EQ(code({.offering_id = "cb-0123456789abcdef0"}),
+            "InvalidCapacityBlockOfferingIdNotFound");
+  EXPECT_EQ(code({.offering_id = id, .platform = "Windows"}), "InvalidParameterValue");
+  EXPECT_EQ(code({.offering_id = id, .key = {"team-b", ""}}), "InstanceLimitExceeded");
+  const auto bought = world.TryToBuy(offering, {.token = "t"});
+  ASSERT_TRUE(bought.ok()) << bought.status();
+  world.book().TakeChanges();
+  EXPECT_EQ(code({.offering_id = id}), "InvalidCapacityBlockOfferingIdExpired") << "it is sold";
+  EXPECT_EQ(code({.offering_id = id, .token = "t"}), "") << "it would be answered as the first";
+}
+
+TEST(BookTest, ADryRunOfAnExtensionExtendsNothing) {
+  BlockWorld world({.hosts = 1});
+  const auto block = world.Buy({.days = 1});
+  const auto offering = world.book().OfferExtension(block->reservation, 24, world.now());
+  ASSERT_TRUE(offering.ok()) << offering.status();
+  ExtensionOrder order{.reservation = block->reservation,
+                       .offering_id = ExtensionOfferingId(*offering),
+                       .dry_run = true};
+  world.book().TakeChanges();
+  const auto dry = world.book().Extend(order, world.now());
+  ASSERT_TRUE(dry.ok()) << dry.status();
+  EXPECT_EQ((*dry)->extensions.size(), 1U);
+  EXPECT_FALSE(world.book().has_changes());
+  EXPECT_TRUE(world.Now(*block)->extensions.empty());
+  world.Buy({.days = 1});  // the next day is sold
+  world.book().TakeChanges();
+  EXPECT_EQ(Ec2CodeOf(world.book().Extend(order, world.now()).status()),
+            "InsufficientInstanceCapacity");
+}
+
 TEST(BookTest, OfferingsThatCouldNotHaveBeenMadeAreRefused) {
   BlockWorld world({.hosts = 64});
   world.MoveBy(kHour * 2);

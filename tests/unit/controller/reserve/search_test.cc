@@ -39,7 +39,7 @@ TEST(CheckQueryTest, EachWrongQueryHasEc2sCode) {
   EXPECT_EQ(CodeOf({.instance_type = "trn2.48xlarge", .instance_count = 1}), "MissingParameter");
   for (const char* type : {"p5.48xlarge", "u-trn2x64", "trn2u.48xlarge"}) {
     EXPECT_EQ(CodeOf({.instance_type = type, .instance_count = 1, .duration_hours = 24}),
-              "Unsupported");
+              "InvalidParameterValue");
   }
   for (const int count : {0, -1, 65}) {
     EXPECT_EQ(CodeOf(UltraServers(count, 24)), "InvalidParameterValue") << count;

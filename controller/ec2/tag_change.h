@@ -1,0 +1,35 @@
+// What CreateTags and DeleteTags do to the tags of one object.
+//
+//   const TagChange change{.set = {{.key = "team", .value = "research"}}};
+//   absl::StatusOr<std::vector<Tag>> tags = ApplyTagChange(block.tags, change);
+//
+// Thread safety: plain values and pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/ec2/values.h"
+
+namespace tahoma::controller::ec2 {
+
+struct TagRemoval {
+  std::string key;
+  std::optional<std::string> value = {};  // only a tag with that value; nothing: with any
+};
+
+struct TagChange {
+  std::vector<Tag> set = {};
+  std::vector<TagRemoval> remove = {};
+  bool remove_all = false;
+};
+
+// Returns the tags after the change, sorted by key. TagLimitExceeded when they are too many.
+absl::StatusOr<std::vector<Tag>> ApplyTagChange(const std::vector<Tag>& tags,
+                                                const TagChange& change);
+
+}  // namespace tahoma::controller::ec2
