@@ -120,12 +120,14 @@ class Core {
   void Take(const WatchesSynced& command);
   void Take(const ApiResult& command);
   void TouchConsumers(const ClaimKey& key);
+  void TouchGangOf(const PodKey& pod);
 
   void TakeNews();
   void TakeBlockNews();
   void TakeNotice(const BlockNotice& notice);
   void LimitGrace(ApiWrite& write) const;
   void Assess(const GangRef& ref);
+  void WaitForOtherRuns(Readiness& ready) const;
   void PlanSome();
   std::optional<MonotonicTime> Wake() const;
   void TakeSnapshot();

@@ -39,6 +39,16 @@ std::shared_ptr<const Holding> HoldingOf(const GangDecision& decision, const Dec
   return holding;
 }
 
+// Returns the gang for which a pod was bound, which its label may say no more; of any other pod the
+// gang that its label says.
+GangRef BoundFor(const PodFact& pod, const absl::flat_hash_map<std::string, GangRef>& gang_of_uid) {
+  if (pod.node.empty()) return GangOf(pod);
+  if (pod.bound_gang_uid == pod.uid) return {{pod.key.ns, pod.key.name}, true};
+  const auto gang = gang_of_uid.find(pod.bound_gang_uid);
+  return gang == gang_of_uid.end() || gang->second.key.ns != pod.key.ns ? GangOf(pod)
+                                                                        : gang->second;
+}
+
 bool IsSameDevice(const Holding::HeldDevice& a, const Holding::HeldDevice& b) {
   return a.node == b.node && a.device == b.device && a.admin_access == b.admin_access;
 }
@@ -206,6 +216,11 @@ void GangRuns::OnSynced() {
     }
     for (const DecidedClaim& claim : decision.claims) TellClaim({decision.key.ns, claim.name});
     touched_.insert(id);
+    // No pod or Gang need speak of it: it is shown all the same.
+    news_.push_back({.kind = RunNews::Kind::kMoved,
+                     .gang = entry.gang,
+                     .decision = entry.run.shared_decision(),
+                     .reason = ""});
   }
 }
 
@@ -537,10 +552,12 @@ void GangRuns::TakeOverPublished(MonotonicTime now, std::uint64_t& attempts,
   // whether he has devices of others.
   Advance(now, attempts, writes);
 
+  absl::flat_hash_map<std::string, GangRef> gang_of_uid;
+  facts_.gangs.ForEach([&](const GangFact& gang) { gang_of_uid[gang.uid] = {gang.key, false}; });
   std::map<GangRef, std::vector<std::shared_ptr<const PodFact>>> orphans;
   facts_.pods.ForEach([&](const PodFact& pod) {
-    const GangRef ref = GangOf(pod);
-    if (run_of_gang_.contains(ref) || pod.finished) return;
+    const GangRef ref = BoundFor(pod, gang_of_uid);
+    if (run_of_gang_.contains(ref) || pod.finished || HasPlace(pod)) return;
     if (!pod.node.empty() && pod.bound_gang_uid.empty()) return;  // somebody else bound it
     orphans[ref].push_back(facts_.pods.Find(pod.key));
   });
@@ -557,7 +574,7 @@ void GangRuns::TakeOverSuccessors(const GangMembership& membership) {
     std::vector<std::shared_ptr<const PodFact>> pods;
     const auto add = [&](const std::string& name) {
       auto pod = facts_.pods.Find(PodKey{ref.key.ns, name});
-      if (pod != nullptr && !pod->finished) pods.push_back(std::move(pod));
+      if (pod != nullptr && !pod->finished && !HasPlace(*pod)) pods.push_back(std::move(pod));
     };
     if (ref.single) add(ref.key.name);
     if (!ref.single) {
