@@ -42,7 +42,8 @@ Core::Core(PlanFunction plan, CoreOptions options)
       requests_(blocks_),
       lending_(runs_, plan),
       neighbours_(facts_, runs_, cluster_),
-      queue_(std::move(plan), &neighbours_),
+      preemption_(runs_, plan),
+      queue_(std::move(plan), &neighbours_, &preemption_),
       status_({.facts = facts_,
                .membership = membership_,
                .cluster = cluster_,
@@ -278,6 +279,7 @@ void Core::TakeBlockNews() {
   for (const GangRef& ref : blocks_.TakeTouched()) queue_.Touch(ref);
   if (blocks_.TakeCapacityFreed()) capacity_freed_ = true;
   if (lending_.TakeCapacityFreed()) capacity_freed_ = true;
+  if (preemption_.TakeCapacityFreed()) capacity_freed_ = true;
   for (const BlockNotice& notice : blocks_.TakeNotices()) TakeNotice(notice);
   for (const ReclaimedHost& reclaimed : blocks_.TakeReclaimed()) {
     for (const NodeId node : NodesOf(reclaimed.host, cluster_)) {
@@ -290,6 +292,7 @@ void Core::TakeBlockNews() {
 void Core::Assess(const GangRef& ref) {
   if (runs_.Find(ref) != nullptr) {
     lending_.OnSettled(ref, cluster_);
+    preemption_.OnSettled(ref);
     blocks_.ForgetGang(ref);
     queue_.Remove(ref);
     status_.Show(ref, now_);
@@ -306,7 +309,10 @@ void Core::Assess(const GangRef& ref) {
     if (ready.spec != nullptr) WaitForOtherRuns(ready);
     if (ready.spec != nullptr) ready = blocks_.Admit(ref, std::move(ready), now_.wall);
   }
-  if (ready.spec == nullptr) lending_.OnSettled(ref, cluster_);
+  if (ready.spec == nullptr) {
+    lending_.OnSettled(ref, cluster_);
+    preemption_.OnSettled(ref);
+  }
   if (!exists || (ref.single && ready.reason == GangReason::kFinished)) {
     blocks_.ForgetGang(ref);
     queue_.Remove(ref);
@@ -351,13 +357,16 @@ void Core::PlanSome() {
     }
     status_.Show(ref, now_);
   }
+  Queue blocked;
   for (const Planned& planned : all) {
     const GangRef ref{planned.gang->key, planned.gang->single_pod};
     const WaitingGang* waits = queue_.Find(ref);
-    if (waits != nullptr && waits->reason == GangReason::kWaitsForCapacity) {
-      lending_.OnBlocked(*planned.gang, cluster_, now_.wall);
-    }
+    if (waits == nullptr || waits->reason != GangReason::kWaitsForCapacity) continue;
+    lending_.OnBlocked(*planned.gang, cluster_, now_.wall);
+    blocked.push_back(planned.gang);
   }
+  preemption_.OnBlocked(blocked, cluster_, now_.wall);
+  if (preemption_.TakeCapacityFreed()) capacity_freed_ = true;
 }
 
 std::optional<MonotonicTime> Core::Wake() const {
@@ -376,7 +385,7 @@ std::optional<MonotonicTime> Core::Wake() const {
     consider(now_.monotonic +
              std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));
   }
-  if (queue_.has_active() && runs_.room() > 0) consider(now_.monotonic);
+  if ((queue_.has_active() && runs_.room() > 0) || capacity_freed_) consider(now_.monotonic);
   return wake;
 }
 

@@ -57,6 +57,7 @@
 #include "controller/ledger/journal_buffer.h"
 #include "controller/ledger/lending.h"
 #include "controller/ledger/neighbours.h"
+#include "controller/ledger/preemption.h"
 #include "controller/ledger/scheduling_queue.h"
 #include "controller/ledger/snapshot.h"
 #include "controller/ledger/status_reporter.h"
@@ -142,6 +143,7 @@ class Core {
   BlockRequests requests_;
   Lending lending_;
   Neighbours neighbours_;
+  Preemption preemption_;
   SchedulingQueue queue_;
   StatusReporter status_;
   DecisionLog decisions_;

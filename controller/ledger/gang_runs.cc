@@ -24,6 +24,10 @@ RunId RunOf(const Record& record) {
   return std::visit(Visitor{}, record);
 }
 
+bool IsPreemptible(const GangDecision& decision) {
+  return decision.preemptible && decision.reservation.empty();
+}
+
 // Returns the holding of a decision's claim.
 std::shared_ptr<const Holding> HoldingOf(const GangDecision& decision, const DecidedClaim& claim) {
   auto holding = std::make_shared<Holding>();
@@ -274,6 +278,7 @@ void GangRuns::ApplyPrepared(Sequence sequence, const GangPrepared& record) {
                                 .wake = std::nullopt});
   runs_.at(sequence).run.LimitDeletions(&deletions_left_);
   ++in_flight_;
+  if (IsPreemptible(decision)) preemptible_.insert({decision.priority, sequence});
   run_of_gang_[ref] = sequence;
   for (std::uint32_t i = 0; i < decision.pods.size(); ++i) {
     run_of_pod_[{decision.key.ns, decision.pods[i].name}] = {sequence, i};
@@ -316,6 +321,7 @@ void GangRuns::ApplyReleased(RunId id) {
   for (const Sequence sequence : entry.records) journal_.Drop(sequence);
   if (entry.wake) wakes_.erase({*entry.wake, id});
   CountRuntime(entry.run, false);
+  preemptible_.erase({decision->priority, id});
   ForgetMembers(id, *decision);
   for (std::uint32_t i = 0; i < decision->claims.size(); ++i) {
     const DecidedClaim& claim = decision->claims[i];
@@ -517,6 +523,11 @@ const GangRun* GangRuns::FindHolder(const ClaimKey& claim) const {
 const GangRun* GangRuns::Find(const GangRef& ref) const {
   const auto found = run_of_gang_.find(ref);
   return found == run_of_gang_.end() ? nullptr : &runs_.at(found->second).run;
+}
+
+const GangRun* GangRuns::FindRun(RunId run) const {
+  const auto found = runs_.find(run);
+  return found == runs_.end() ? nullptr : &found->second.run;
 }
 
 bool GangRuns::HasPlace(const PodFact& pod) const {

@@ -142,6 +142,11 @@ class GangRuns {
   std::optional<WallTime> wake_wall() const;
   // Returns the run that has decided the claim's devices; nullptr when none has.
   const GangRun* FindHolder(const ClaimKey& claim) const;
+  // Returns the run of that number; nullptr when nothing of it is left.
+  const GangRun* FindRun(RunId run) const;
+  // Returns the runs that may be ended for others, by their gangs' priorities. In a Capacity Block
+  // of its own no gang may.
+  const std::set<std::pair<std::int32_t, RunId>>& preemptible() const { return preemptible_; }
 
  private:
   struct Entry {
@@ -193,6 +198,7 @@ class GangRuns {
   std::set<GangRef> left_behind_;
   std::set<std::pair<MonotonicTime, RunId>> wakes_;
   std::set<std::pair<WallTime, RunId>> runtime_ends_;  // of bound runs with a maxRuntime
+  std::set<std::pair<std::int32_t, RunId>> preemptible_;
   WallTime now_;
   std::size_t in_flight_ = 0;
 
