@@ -3,8 +3,17 @@
 #include <algorithm>
 
 #include "controller/model/cordoned_chips.h"
+#include "lib/base/status.h"
 
 namespace tahoma::controller {
+namespace {
+
+// Returns whether the slice is of a node's pool of our driver.
+bool IsOfOneNode(const kube::ResourceSlice& slice) {
+  return slice.driver == kNeuronDriver && !slice.node.empty();
+}
+
+}  // namespace
 
 std::optional<Command> FleetJoin::OnNode(kube::Node node) {
   Entry& entry = nodes_[node.name];
@@ -22,8 +31,22 @@ std::optional<Command> FleetJoin::OnNodeGone(const std::string& name) {
   return NodeGone{name};
 }
 
+absl::Status FleetJoin::Check(const kube::ResourceSlice& slice) const {
+  if (!IsOfOneNode(slice)) return absl::OkStatus();
+  if (slice.pool != slice.node) {
+    return InvalidArgument("its pool is {} and its node {}: the pool of a node has the node's name",
+                           slice.pool, slice.node);
+  }
+  const auto known = node_of_slice_.find(slice.name);
+  if (known != node_of_slice_.end() && known->second != slice.node) {
+    return InvalidArgument("it is of node {}, and the slice of that name is node {}'s", slice.node,
+                           known->second);
+  }
+  return absl::OkStatus();
+}
+
 std::optional<Command> FleetJoin::OnSlice(kube::ResourceSlice slice) {
-  if (slice.driver != kNeuronDriver || slice.node.empty()) return std::nullopt;
+  if (!IsOfOneNode(slice) || !Check(slice).ok()) return std::nullopt;
   const std::string node = slice.node;
   node_of_slice_[slice.name] = node;
   Entry& entry = nodes_[node];

@@ -9,12 +9,16 @@
 // the Node says are cordoned get a taint (model/cordoned_chips.h). Seeing the same again gives
 // nothing.
 //
+// A driver, a pool and a name are one device, wherever a slice says that the device is: the pool of
+// a node has the node's name, and a slice that says otherwise is not believed.
+//
 // Thread safety: one thread at a time. A caller with several threads must hand the commands on in
 // the order of the calls.
 
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/status/status.h>
 
 #include <cstdint>
 #include <map>
@@ -34,7 +38,11 @@ class FleetJoin {
   // `node` was read with the annotation kCordonedChips.
   std::optional<Command> OnNode(kube::Node node);
   std::optional<Command> OnNodeGone(const std::string& name);
-  // Slices of other drivers, and slices that are not of a single node, are ignored.
+  // Returns why a slice of our driver is not believed: its pool is not its node's, or a slice of
+  // that name is another node's. Slices of other drivers, and slices that are not of a single node,
+  // are nobody's concern here.
+  absl::Status Check(const kube::ResourceSlice& slice) const;
+  // Ignores slices that are no concern of ours, or not believed.
   std::optional<Command> OnSlice(kube::ResourceSlice slice);
   std::optional<Command> OnSliceGone(const std::string& name);
 

@@ -117,8 +117,12 @@ void Ingest::FollowNodes() {
       kube::kResourceSlices, fmt::format("spec.driver={}", kNeuronDriver),
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto slice, kube::ParseResourceSlice(object));
-        PushJoined([&](FleetJoin& fleet) { return fleet.OnSlice(std::move(slice)); });
-        return absl::OkStatus();
+        absl::Status believed;
+        PushJoined([&](FleetJoin& fleet) {
+          believed = fleet.Check(slice);
+          return fleet.OnSlice(std::move(slice));
+        });
+        return believed;
       },
       [this](const kube::ObjectKey& key, const std::string&) {
         PushJoined([&](FleetJoin& fleet) { return fleet.OnSliceGone(key.name); });

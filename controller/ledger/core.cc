@@ -28,6 +28,12 @@ std::vector<NodeId> NodesOf(const std::string& host, const ClusterState& cluster
   return nodes;
 }
 
+// Returns whether the pod is of the same gang, and uses the same claims, as before.
+bool HasMoved(const PodFact& before, const PodFact& pod) {
+  return before.gang != pod.gang ||
+         !std::ranges::equal(before.claims, pod.claims, {}, &PodClaim::claim, &PodClaim::claim);
+}
+
 }  // namespace
 
 Core::Core(PlanFunction plan, CoreOptions options)
@@ -36,7 +42,8 @@ Core::Core(PlanFunction plan, CoreOptions options)
       requests_(blocks_),
       lending_(runs_, plan),
       neighbours_(facts_, runs_, cluster_),
-      queue_(std::move(plan), &neighbours_),
+      preemption_(runs_, plan),
+      queue_(std::move(plan), &neighbours_, &preemption_),
       status_({.facts = facts_,
                .membership = membership_,
                .cluster = cluster_,
@@ -103,6 +110,10 @@ void Core::Take(const PodSeen& command) {
     before = nullptr;
   }
   facts_.pods.Put(command.pod);
+  if (before != nullptr && HasMoved(*before, pod)) {
+    membership_.OnPodGone(*before);
+    queue_.Touch(GangOf(*before));
+  }
   membership_.OnPod(pod);
   if (neighbours_.OnPod(before.get(), pod)) capacity_freed_ = true;
   runs_.OnPod(pod.key);
@@ -204,9 +215,12 @@ void Core::Take(const ApiResult& command) {
 // Lets the gangs that use the claim be assessed: they may have become ready, or unready.
 void Core::TouchConsumers(const ClaimKey& key) {
   for (const PodKey& pod : membership_.PodsUsing(key)) {
-    if (runs_.HasPod(pod)) continue;
-    if (const auto fact = facts_.pods.Find(pod)) queue_.Touch(GangOf(*fact));
+    if (!runs_.HasPod(pod)) TouchGangOf(pod);
   }
+}
+
+void Core::TouchGangOf(const PodKey& pod) {
+  if (const auto fact = facts_.pods.Find(pod)) queue_.Touch(GangOf(*fact));
 }
 
 void Core::TakeNews() {
@@ -227,6 +241,7 @@ void Core::TakeNews() {
         break;
       case RunNews::Kind::kUndone:
         queue_.BackOff(news.gang, now_.monotonic);
+        for (const DecidedPod& pod : news.decision->pods) TouchGangOf({news.gang.key.ns, pod.name});
         break;
     }
   }
@@ -264,6 +279,7 @@ void Core::TakeBlockNews() {
   for (const GangRef& ref : blocks_.TakeTouched()) queue_.Touch(ref);
   if (blocks_.TakeCapacityFreed()) capacity_freed_ = true;
   if (lending_.TakeCapacityFreed()) capacity_freed_ = true;
+  if (preemption_.TakeCapacityFreed()) capacity_freed_ = true;
   for (const BlockNotice& notice : blocks_.TakeNotices()) TakeNotice(notice);
   for (const ReclaimedHost& reclaimed : blocks_.TakeReclaimed()) {
     for (const NodeId node : NodesOf(reclaimed.host, cluster_)) {
@@ -276,21 +292,27 @@ void Core::TakeBlockNews() {
 void Core::Assess(const GangRef& ref) {
   if (runs_.Find(ref) != nullptr) {
     lending_.OnSettled(ref, cluster_);
+    preemption_.OnSettled(ref);
     blocks_.ForgetGang(ref);
     queue_.Remove(ref);
     status_.Show(ref, now_);
     return;
   }
+  const auto pod = ref.single ? facts_.pods.Find(PodKey{ref.key.ns, ref.key.name}) : nullptr;
   const bool exists =
-      ref.single ? facts_.pods.Find(PodKey{ref.key.ns, ref.key.name}) != nullptr
+      ref.single ? pod != nullptr && GangOf(*pod) == ref
                  : facts_.gangs.Find(ref.key) != nullptr || !membership_.PodsOf(ref.key).empty();
   Readiness ready;
   if (exists) {
     ready = membership_.Assess(ref, facts_,
                                [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
+    if (ready.spec != nullptr) WaitForOtherRuns(ready);
     if (ready.spec != nullptr) ready = blocks_.Admit(ref, std::move(ready), now_.wall);
   }
-  if (ready.spec == nullptr) lending_.OnSettled(ref, cluster_);
+  if (ready.spec == nullptr) {
+    lending_.OnSettled(ref, cluster_);
+    preemption_.OnSettled(ref);
+  }
   if (!exists || (ref.single && ready.reason == GangReason::kFinished)) {
     blocks_.ForgetGang(ref);
     queue_.Remove(ref);
@@ -299,6 +321,19 @@ void Core::Assess(const GangRef& ref) {
   }
   queue_.Put(ref, ready);
   status_.Show(ref, now_);
+}
+
+// A pod that is labelled into this gang while it is being bound with another has the place that it
+// was given there.
+void Core::WaitForOtherRuns(Readiness& ready) const {
+  for (const MemberSpec& member : ready.spec->members) {
+    const auto pod = facts_.pods.Find(member.pod);
+    if (pod == nullptr || !runs_.HasPlace(*pod)) continue;
+    ready.spec = nullptr;
+    ready.reason = GangReason::kWaitingForPods;
+    ready.message = fmt::format("pod {} is being bound with another gang", member.pod.name);
+    return;
+  }
 }
 
 void Core::PlanSome() {
@@ -322,13 +357,16 @@ void Core::PlanSome() {
     }
     status_.Show(ref, now_);
   }
+  Queue blocked;
   for (const Planned& planned : all) {
     const GangRef ref{planned.gang->key, planned.gang->single_pod};
     const WaitingGang* waits = queue_.Find(ref);
-    if (waits != nullptr && waits->reason == GangReason::kWaitsForCapacity) {
-      lending_.OnBlocked(*planned.gang, cluster_, now_.wall);
-    }
+    if (waits == nullptr || waits->reason != GangReason::kWaitsForCapacity) continue;
+    lending_.OnBlocked(*planned.gang, cluster_, now_.wall);
+    blocked.push_back(planned.gang);
   }
+  preemption_.OnBlocked(blocked, cluster_, now_.wall);
+  if (preemption_.TakeCapacityFreed()) capacity_freed_ = true;
 }
 
 std::optional<MonotonicTime> Core::Wake() const {
@@ -347,7 +385,7 @@ std::optional<MonotonicTime> Core::Wake() const {
     consider(now_.monotonic +
              std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));
   }
-  if (queue_.has_active() && runs_.room() > 0) consider(now_.monotonic);
+  if ((queue_.has_active() && runs_.room() > 0) || capacity_freed_) consider(now_.monotonic);
   return wake;
 }
 

@@ -57,6 +57,7 @@
 #include "controller/ledger/journal_buffer.h"
 #include "controller/ledger/lending.h"
 #include "controller/ledger/neighbours.h"
+#include "controller/ledger/preemption.h"
 #include "controller/ledger/scheduling_queue.h"
 #include "controller/ledger/snapshot.h"
 #include "controller/ledger/status_reporter.h"
@@ -120,12 +121,14 @@ class Core {
   void Take(const WatchesSynced& command);
   void Take(const ApiResult& command);
   void TouchConsumers(const ClaimKey& key);
+  void TouchGangOf(const PodKey& pod);
 
   void TakeNews();
   void TakeBlockNews();
   void TakeNotice(const BlockNotice& notice);
   void LimitGrace(ApiWrite& write) const;
   void Assess(const GangRef& ref);
+  void WaitForOtherRuns(Readiness& ready) const;
   void PlanSome();
   std::optional<MonotonicTime> Wake() const;
   void TakeSnapshot();
@@ -140,6 +143,7 @@ class Core {
   BlockRequests requests_;
   Lending lending_;
   Neighbours neighbours_;
+  Preemption preemption_;
   SchedulingQueue queue_;
   StatusReporter status_;
   DecisionLog decisions_;

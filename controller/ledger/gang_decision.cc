@@ -39,6 +39,7 @@ GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTi
   decision.placed = now;
   decision.max_runtime = spec.max_runtime;
   decision.preemptible = spec.preemptible;
+  decision.priority = spec.priority;
   decision.grace = spec.grace;
   decision.reclaim = spec.reclaim;
   if (spec.reclaim) decision.end = std::min(decision.end.value_or(*spec.reclaim), *spec.reclaim);

@@ -78,7 +78,8 @@ struct GangDecision {
   std::optional<WallTime> placed;   // when it was decided; nullopt in records of earlier versions
   // How long it may run after its last pod was bound; nullopt: for ever.
   std::optional<std::chrono::seconds> max_runtime;
-  bool preemptible = false;        // may be ended when others need its hardware
+  bool preemptible = false;  // may be ended when others need its hardware
+  std::int32_t priority = 0;
   std::chrono::seconds grace{30};  // the longest of its pods' termination grace periods
   std::vector<DecidedPod> pods;
   std::vector<DecidedClaim> claims;

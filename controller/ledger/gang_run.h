@@ -57,6 +57,8 @@ class GangRun {
   const std::shared_ptr<const GangDecision>& shared_decision() const { return decision_; }
   const std::string& undo_reason() const { return failure_; }
   EndCause end_cause() const { return cause_; }
+  // Returns whether it is on its way out, so that its devices become free without more.
+  bool ending() const { return phase_ == RunPhase::kUndoing || !failure_.empty(); }
   // Returns when its last pod was bound; nullopt before that, or when it is not known.
   std::optional<WallTime> bound_at() const { return bound_at_; }
   bool claim_released(std::size_t claim) const { return claims_[claim].released; }

@@ -1,5 +1,7 @@
 #include "controller/ledger/gang_runs.h"
 
+#include <absl/container/flat_hash_set.h>
+
 #include <algorithm>
 
 #include "controller/plan/decision.h"
@@ -22,6 +24,10 @@ RunId RunOf(const Record& record) {
   return std::visit(Visitor{}, record);
 }
 
+bool IsPreemptible(const GangDecision& decision) {
+  return decision.preemptible && decision.reservation.empty();
+}
+
 // Returns the holding of a decision's claim.
 std::shared_ptr<const Holding> HoldingOf(const GangDecision& decision, const DecidedClaim& claim) {
   auto holding = std::make_shared<Holding>();
@@ -35,6 +41,42 @@ std::shared_ptr<const Holding> HoldingOf(const GangDecision& decision, const Dec
   holding->grace = decision.grace;
   holding->reservation = decision.reservation;
   return holding;
+}
+
+// Returns the gang for which a pod was bound, which its label may say no more; of any other pod the
+// gang that its label says.
+GangRef BoundFor(const PodFact& pod, const absl::flat_hash_map<std::string, GangRef>& gang_of_uid) {
+  if (pod.node.empty()) return GangOf(pod);
+  if (pod.bound_gang_uid == pod.uid) return {{pod.key.ns, pod.key.name}, true};
+  const auto gang = gang_of_uid.find(pod.bound_gang_uid);
+  return gang == gang_of_uid.end() || gang->second.key.ns != pod.key.ns ? GangOf(pod)
+                                                                        : gang->second;
+}
+
+bool IsSameDevice(const Holding::HeldDevice& a, const Holding::HeldDevice& b) {
+  return a.node == b.node && a.device == b.device && a.admin_access == b.admin_access;
+}
+
+// A driver, a pool and a name are one device, and in at most one claim, whatever slices say of the
+// device and however a place was found.
+void CheckNobodyHolds(const ClusterState& cluster, const GangDecision& decision) {
+  absl::flat_hash_set<std::pair<std::string_view, std::string_view>> given;
+  for (const DecidedClaim& claim : decision.claims) {
+    if (claim.allocated_before) continue;
+    for (const DeviceResult& result : claim.allocation.results) {
+      if (result.driver != kNeuronDriver || result.admin_access) continue;
+      TAHOMA_CHECK(given.emplace(result.pool, result.device).second);
+      const std::optional<NodeId> node = cluster.FindNode(result.pool);
+      if (!node) continue;
+      for (const auto& holding : cluster.node(*node).holdings) {
+        if (holding->claim_uid == claim.uid) continue;
+        for (const Holding::HeldDevice& held : holding->devices) {
+          TAHOMA_CHECK(held.admin_access || held.node != result.pool ||
+                       held.device != result.device);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -97,10 +139,7 @@ void GangRuns::TellClaim(const ClaimKey& key) {
 
 void GangRuns::OnClaimGone(const ClaimFact& claim) {
   TellClaim(claim.key);
-  if (!IsDecided(claim.key) && cluster_.FindHolding(claim.uid) != nullptr) {
-    cluster_.Release(claim.uid);
-    capacity_freed_ = true;
-  }
+  Hold(claim.key, claim.uid, nullptr);
 }
 
 void GangRuns::OnNodeGone(const std::string& node) {
@@ -181,6 +220,11 @@ void GangRuns::OnSynced() {
     }
     for (const DecidedClaim& claim : decision.claims) TellClaim({decision.key.ns, claim.name});
     touched_.insert(id);
+    // No pod or Gang need speak of it: it is shown all the same.
+    news_.push_back({.kind = RunNews::Kind::kMoved,
+                     .gang = entry.gang,
+                     .decision = entry.run.shared_decision(),
+                     .reason = ""});
   }
 }
 
@@ -204,6 +248,7 @@ void GangRuns::Begin(std::shared_ptr<const GangDecision> decision) {
   const GangRef ref{decision->key, decision->single};
   TAHOMA_CHECK(!run_of_gang_.contains(ref));  // two runs would each bind the gang's pods
   TAHOMA_CHECK(room() > 0);
+  CheckNobodyHolds(cluster_, *decision);
   Commit(GangPrepared{std::move(decision)});
   TellAll(run_of_gang_.at(ref));
 }
@@ -233,6 +278,7 @@ void GangRuns::ApplyPrepared(Sequence sequence, const GangPrepared& record) {
                                 .wake = std::nullopt});
   runs_.at(sequence).run.LimitDeletions(&deletions_left_);
   ++in_flight_;
+  if (IsPreemptible(decision)) preemptible_.insert({decision.priority, sequence});
   run_of_gang_[ref] = sequence;
   for (std::uint32_t i = 0; i < decision.pods.size(); ++i) {
     run_of_pod_[{decision.key.ns, decision.pods[i].name}] = {sequence, i};
@@ -275,6 +321,7 @@ void GangRuns::ApplyReleased(RunId id) {
   for (const Sequence sequence : entry.records) journal_.Drop(sequence);
   if (entry.wake) wakes_.erase({*entry.wake, id});
   CountRuntime(entry.run, false);
+  preemptible_.erase({decision->priority, id});
   ForgetMembers(id, *decision);
   for (std::uint32_t i = 0; i < decision->claims.size(); ++i) {
     const DecidedClaim& claim = decision->claims[i];
@@ -414,32 +461,53 @@ bool GangRuns::HoldsWhatOthersHave(const GangDecision& decision,
 
 // ---- What is held ------------------------------------------------------------------------------
 
-// Returns whether a run has decided the claim's devices and not given them back. A run that found
-// the claim allocated has not decided them: such a claim holds what the API says.
-bool GangRuns::IsDecided(const ClaimKey& key) const {
+// Returns the devices that a run has decided for the claim and not given back; nullptr without any.
+// A run that found the claim allocated has not decided them: that claim holds what the API says.
+std::shared_ptr<const Holding> GangRuns::DecidedHolding(const ClaimKey& key,
+                                                        const std::string& uid) const {
   const auto found = runs_of_claim_.find(key);
-  if (found == runs_of_claim_.end()) return false;
-  return std::any_of(found->second.begin(), found->second.end(), [this](const Member& member) {
-    const GangRun& run = runs_.at(member.first).run;
-    return !run.decision().claims[member.second].allocated_before &&
-           !run.claim_released(member.second);
-  });
+  if (found == runs_of_claim_.end()) return nullptr;
+  for (const auto& [id, index] : found->second) {
+    const GangRun& run = runs_.at(id).run;
+    const DecidedClaim& claim = run.decision().claims[index];
+    const bool given = !claim.allocated_before && !run.claim_released(index);
+    if (given && claim.uid == uid) return HoldingOf(run.decision(), claim);
+  }
+  return nullptr;
 }
 
 void GangRuns::HoldAsPublished(const ClaimKey& key) {
   const auto claim = facts_.claims.Find(key);
-  if (claim == nullptr || IsDecided(key)) return;
-  if (claim->allocation != nullptr) {
-    auto holding = std::make_shared<Holding>();
+  if (claim != nullptr) Hold(key, claim->uid, claim->allocation.get());
+}
+
+// Another allocator may write a claim that a run has decided: until the run has given way, devices
+// of both are taken.
+void GangRuns::Hold(const ClaimKey& key, const std::string& uid, const Allocation* published) {
+  auto holding = std::make_shared<Holding>();
+  if (const auto decided = DecidedHolding(key, uid)) {
+    *holding = *decided;
+  } else {
     holding->claim = key;
-    holding->claim_uid = claim->uid;
+    holding->claim_uid = uid;
     holding->holder = "claim " + ToString(key);
-    holding->devices = HeldDevices(*claim->allocation);
-    if (!holding->devices.empty()) cluster_.Hold(std::move(holding));
-  } else if (cluster_.FindHolding(claim->uid) != nullptr) {
-    cluster_.Release(claim->uid);
-    capacity_freed_ = true;
   }
+  std::vector<Holding::HeldDevice> shown;
+  if (published != nullptr) shown = HeldDevices(*published);
+  for (Holding::HeldDevice& device : shown) {
+    const bool known = std::ranges::any_of(
+        holding->devices, [&](const auto& other) { return IsSameDevice(device, other); });
+    if (!known) holding->devices.push_back(std::move(device));
+  }
+  const Holding* before = cluster_.FindHolding(uid);
+  if (before == nullptr && holding->devices.empty()) return;
+  if (before != nullptr && before->holder == holding->holder &&
+      std::ranges::equal(before->devices, holding->devices, IsSameDevice)) {
+    return;
+  }
+  capacity_freed_ = capacity_freed_ || before != nullptr;
+  if (holding->devices.empty()) return cluster_.Release(uid);
+  cluster_.Hold(std::move(holding));
 }
 
 const GangRun* GangRuns::FindHolder(const ClaimKey& claim) const {
@@ -455,6 +523,11 @@ const GangRun* GangRuns::FindHolder(const ClaimKey& claim) const {
 const GangRun* GangRuns::Find(const GangRef& ref) const {
   const auto found = run_of_gang_.find(ref);
   return found == run_of_gang_.end() ? nullptr : &runs_.at(found->second).run;
+}
+
+const GangRun* GangRuns::FindRun(RunId run) const {
+  const auto found = runs_.find(run);
+  return found == runs_.end() ? nullptr : &found->second.run;
 }
 
 bool GangRuns::HasPlace(const PodFact& pod) const {
@@ -490,10 +563,12 @@ void GangRuns::TakeOverPublished(MonotonicTime now, std::uint64_t& attempts,
   // whether he has devices of others.
   Advance(now, attempts, writes);
 
+  absl::flat_hash_map<std::string, GangRef> gang_of_uid;
+  facts_.gangs.ForEach([&](const GangFact& gang) { gang_of_uid[gang.uid] = {gang.key, false}; });
   std::map<GangRef, std::vector<std::shared_ptr<const PodFact>>> orphans;
   facts_.pods.ForEach([&](const PodFact& pod) {
-    const GangRef ref = GangOf(pod);
-    if (run_of_gang_.contains(ref) || pod.finished) return;
+    const GangRef ref = BoundFor(pod, gang_of_uid);
+    if (run_of_gang_.contains(ref) || pod.finished || HasPlace(pod)) return;
     if (!pod.node.empty() && pod.bound_gang_uid.empty()) return;  // somebody else bound it
     orphans[ref].push_back(facts_.pods.Find(pod.key));
   });
@@ -510,7 +585,7 @@ void GangRuns::TakeOverSuccessors(const GangMembership& membership) {
     std::vector<std::shared_ptr<const PodFact>> pods;
     const auto add = [&](const std::string& name) {
       auto pod = facts_.pods.Find(PodKey{ref.key.ns, name});
-      if (pod != nullptr && !pod->finished) pods.push_back(std::move(pod));
+      if (pod != nullptr && !pod->finished && !HasPlace(*pod)) pods.push_back(std::move(pod));
     };
     if (ref.single) add(ref.key.name);
     if (!ref.single) {

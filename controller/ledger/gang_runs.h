@@ -9,9 +9,9 @@
 //
 // Each run is a GangRun (gang_run.h). GangRuns knows all of them: which run a pod, a claim or an
 // answer belongs to, when each has something to do, its records in the journal, and the devices
-// that it holds in the ClusterState. A claim that no run has decided holds what the API shows. A
-// restart restores the runs; a gang that is published and that the journal does not know is taken
-// over (published_gang.h).
+// that it holds in the ClusterState. A claim holds what its run has decided, and what the API
+// shows, whoever has written that. A restart restores the runs; a gang that is published and that
+// the journal does not know is taken over (published_gang.h).
 //
 // Scope: carrying decisions out. Which gang gets a place, and when, is decided elsewhere
 // (scheduling_queue.h): Begin() takes any decision, TakeNews() reports what became of it, and no
@@ -108,7 +108,8 @@ class GangRuns {
   // them once more: they may have gone while no controller ran.
   void OnSynced();
 
-  // Begins to carry out a decision. The gang has no run, and there is room().
+  // Begins to carry out a decision. The gang has no run, there is room(), and no other claim holds
+  // what the decision gives.
   void Begin(std::shared_ptr<const GangDecision> decision);
   // Ends the runs whose gangs have ended, then takes over every gang that is published and has no
   // run. Called once, when the facts are complete. `attempts` and `writes` as for Advance().
@@ -141,6 +142,11 @@ class GangRuns {
   std::optional<WallTime> wake_wall() const;
   // Returns the run that has decided the claim's devices; nullptr when none has.
   const GangRun* FindHolder(const ClaimKey& claim) const;
+  // Returns the run of that number; nullptr when nothing of it is left.
+  const GangRun* FindRun(RunId run) const;
+  // Returns the runs that may be ended for others, by their gangs' priorities. In a Capacity Block
+  // of its own no gang may.
+  const std::set<std::pair<std::int32_t, RunId>>& preemptible() const { return preemptible_; }
 
  private:
   struct Entry {
@@ -170,8 +176,9 @@ class GangRuns {
   // Returns whether others hold devices of the decision, as far as `counts`.
   bool HoldsWhatOthersHave(const GangDecision& decision,
                            absl::FunctionRef<bool(const Holding&)> counts) const;
-  bool IsDecided(const ClaimKey& key) const;
+  std::shared_ptr<const Holding> DecidedHolding(const ClaimKey& key, const std::string& uid) const;
   void HoldAsPublished(const ClaimKey& key);
+  void Hold(const ClaimKey& key, const std::string& uid, const Allocation* published);
   void TakeOver(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);
 
   const Facts& facts_;
@@ -191,6 +198,7 @@ class GangRuns {
   std::set<GangRef> left_behind_;
   std::set<std::pair<MonotonicTime, RunId>> wakes_;
   std::set<std::pair<WallTime, RunId>> runtime_ends_;  // of bound runs with a maxRuntime
+  std::set<std::pair<std::int32_t, RunId>> preemptible_;
   WallTime now_;
   std::size_t in_flight_ = 0;
 

@@ -11,11 +11,6 @@
 namespace tahoma::controller {
 namespace {
 
-// Returns whether the run is on its way out, so that its devices become free without more.
-bool IsEnding(const GangRun& run) {
-  return run.phase() == RunPhase::kUndoing || !run.undo_reason().empty();
-}
-
 std::int64_t DevicesOf(const GangDecision& decision) {
   std::int64_t count = 0;
   for (const DecidedClaim& claim : decision.claims) {
@@ -72,8 +67,8 @@ void Lending::OnBlocked(const GangSpec& gang, ClusterState& cluster, WallTime no
   std::vector<const GangRun*> ending;
   std::vector<Borrower> borrowers = BorrowersIn(*domains, cluster);
   std::erase_if(borrowers, [&](const Borrower& borrower) {
-    if (IsEnding(*borrower.run)) ending.push_back(borrower.run);
-    return IsEnding(*borrower.run);
+    if (borrower.run->ending()) ending.push_back(borrower.run);
+    return borrower.run->ending();
   });
   if (borrowers.empty() && ending.empty()) return OnSettled(ref, cluster);
   std::vector<Loan> loans;

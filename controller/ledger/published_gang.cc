@@ -61,10 +61,12 @@ void TakeTerms(const GangRef& ref, const std::vector<std::shared_ptr<const PodFa
   const PodFact& first = *pods.front();
   decision.max_runtime = first.max_runtime;
   decision.preemptible = first.preemptible;
+  decision.priority = first.priority;
   const auto gang = facts.gangs.Find(ref.key);
   if (!ref.single && gang != nullptr) {
     decision.max_runtime = gang->max_runtime;
     decision.preemptible = gang->preemptible;
+    decision.priority = gang->priority;
   }
   decision.grace = {};
   for (const auto& pod : pods) {

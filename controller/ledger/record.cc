@@ -125,6 +125,7 @@ json Encode(const GangDecision& decision) {
           {"placed", Encode(decision.placed)},
           {"runtime", decision.max_runtime ? json(decision.max_runtime->count()) : json()},
           {"preemptible", decision.preemptible},
+          {"priority", decision.priority},
           {"grace", decision.grace.count()},
           {"pods", std::move(pods)},
           {"claims", std::move(claims)},
@@ -201,6 +202,7 @@ GangDecision DecodeDecision(const json& body) {
   decision.placed = TimeIfAny(body, "placed");
   decision.max_runtime = DecodeSeconds(MemberOf(body, "runtime"));
   if (body.contains("preemptible")) body.at("preemptible").get_to(decision.preemptible);
+  if (body.contains("priority")) decision.priority = WholeOf<std::int32_t>(body.at("priority"));
   decision.grace = DecodeSeconds(MemberOf(body, "grace")).value_or(decision.grace);
   for (const json& pod : body.at("pods")) {
     decision.pods.push_back({.name = pod.at(0),

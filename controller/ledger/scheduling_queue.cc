@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "controller/ledger/neighbours.h"
+#include "controller/ledger/preemption.h"
 #include "lib/base/check.h"
 
 namespace tahoma::controller {
@@ -43,8 +44,9 @@ void SayNarrowed(const std::string& why, Blocked& blocked) {
 }  // namespace
 
 ServicePlace PlaceOf(const GangRef& ref, const GangSpec& spec) {
-  return {.preemptible = spec.preemptible,
+  return {.in_no_block = spec.reservation.empty(),
           .behind = -std::int64_t{spec.priority},
+          .preemptible = spec.preemptible,
           .created = spec.created,
           .gang = ref};
 }
@@ -115,9 +117,11 @@ SchedulingQueue::Batch SchedulingQueue::TakeActive(std::size_t most) {
   while (!active_.empty() && batch.queue.size() < most && !alone) {
     const WaitingGang* gang = Find(active_.begin()->gang);
     TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // a gang that waits and is ready
+    const ServicePlace& place = *active_.begin();
     alone = neighbours_ != nullptr && neighbours_->Matters(*gang->spec);
-    if (!batch.queue.empty() &&
-        (alone || batch.queue.back()->preemptible != gang->spec->preemptible)) {
+    if (batch.queue.empty()) batch.first = place;
+    if (!batch.queue.empty() && (alone || batch.first.in_no_block != place.in_no_block ||
+                                 KeptBefore(batch.first) != KeptBefore(place))) {
       break;
     }
     Narrowed narrowed{.gang = gang->spec, .why = {}};
@@ -129,12 +133,18 @@ SchedulingQueue::Batch SchedulingQueue::TakeActive(std::size_t most) {
   return batch;
 }
 
+std::size_t SchedulingQueue::KeptBefore(const ServicePlace& place) const {
+  return preemption_ == nullptr ? 0 : preemption_->CountBefore(place);
+}
+
 std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::size_t most,
                                            WallTime now) {
-  const auto [queue, narrowed] = TakeActive(std::min(most, kPlansMost));
+  const auto [queue, first, narrowed] = TakeActive(std::min(most, kPlansMost));
   if (queue.empty()) return {};
   plans_ += queue.size();
-  std::vector<Decision> decisions = plan_(cluster, queue, now);
+  std::vector<Decision> decisions = KeptBefore(first) == 0
+                                        ? plan_(cluster, queue, now)
+                                        : plan_(preemption_->ViewOf(cluster, first), queue, now);
   // A gang without a decision would be neither active nor blocked, and never planned again.
   TAHOMA_CHECK(decisions.size() == queue.size());
   std::vector<Planned> all;

@@ -45,6 +45,7 @@
 namespace tahoma::controller {
 
 class Neighbours;
+class Preemption;
 
 // Returns one decision for every gang of the queue, in its order.
 using PlanFunction =
@@ -59,11 +60,13 @@ struct WaitingGang {
   bool succeeded = false;  // … each with success
 };
 
-// A gang's place in the order of service: preemptible ones last, for they take what others leave;
-// then higher priority first, then older, then by name.
+// A gang's place in the order of service. Those in a Capacity Block come first: only they and
+// whoever borrows from it use its hardware. Then higher priority first; of one priority those that
+// may not be ended, then the older, then by name.
 struct ServicePlace {
-  bool preemptible = false;
+  bool in_no_block = true;
   std::int64_t behind = 0;  // the priority, negated
+  bool preemptible = false;
   WallTime created;
   GangRef gang;
 
@@ -85,9 +88,10 @@ class SchedulingQueue {
   // A gang that was undone waits this long before it is planned again.
   static constexpr std::chrono::seconds kBackoff{2};
 
-  // `neighbours`, which may be nullptr, outlives it.
-  explicit SchedulingQueue(PlanFunction plan, const Neighbours* neighbours = nullptr)
-      : plan_(std::move(plan)), neighbours_(neighbours) {}
+  // `neighbours` and `preemption`, which may be nullptr, outlive it.
+  explicit SchedulingQueue(PlanFunction plan, const Neighbours* neighbours = nullptr,
+                           const Preemption* preemption = nullptr)
+      : plan_(std::move(plan)), neighbours_(neighbours), preemption_(preemption) {}
 
   // Marks a gang that has changed: the next TakeTouched returns it, to be assessed.
   void Touch(const GangRef& ref) { touched_.insert(ref); }
@@ -104,9 +108,10 @@ class SchedulingQueue {
   // Makes blocked gangs active again.
   void OnCapacityFreed();
 
-  // Plans at most `most` active gangs, preemptible ones in calls of their own: what was blocked
-  // before them may have something kept from them. Those with a placement wait no more, the others
-  // are blocked.
+  // Plans at most `most` active gangs. Those with a placement wait no more, the others are blocked.
+  // What is kept for a blocked gang (lending.h, preemption.h) is kept from those behind it: gangs
+  // of Capacity Blocks are planned in calls of their own, and so are those before and behind a gang
+  // for which others are being ended.
   // A gang whose place depends on where other pods are is planned in a call of its own, too.
   // A gang that shares a claim with one placed before it in the same call is touched instead.
   std::vector<Planned> Plan(const ClusterState& cluster, std::size_t most, WallTime now);
@@ -125,14 +130,18 @@ class SchedulingQueue {
   // Gangs to be planned, and what their neighbours make of them.
   struct Batch {
     Queue queue;
+    ServicePlace first;
     std::vector<std::string> narrowed;  // for each gang of the queue: how, for people
   };
   Batch TakeActive(std::size_t most);
+  // Returns for how many gangs before that one others are being ended.
+  std::size_t KeptBefore(const ServicePlace& place) const;
   void Deactivate(const GangRef& ref);
   bool Block(const GangRef& ref, const Blocked& blocked);
 
   const PlanFunction plan_;
   const Neighbours* const neighbours_;
+  const Preemption* const preemption_;
   std::set<GangRef> touched_;
   absl::flat_hash_map<GangRef, WaitingGang> waiting_;
   std::set<ServicePlace> active_;

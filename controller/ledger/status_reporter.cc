@@ -166,7 +166,10 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
 
 void StatusReporter::Forget(const GangRef& ref) {
   views_.Erase(ref);
-  if (ref.single) outbox_.ForgetPod({ref.key.ns, ref.key.name});
+  if (!ref.single) return;
+  const PodKey key{ref.key.ns, ref.key.name};
+  const auto pod = from_.facts.pods.Find(key);
+  if (pod == nullptr || GangOf(*pod) == ref) outbox_.ForgetPod(key);  // else its gang tells it
 }
 
 void StatusReporter::ShowPods(const GangRef& ref, const std::string& message, const Now& now) {

@@ -102,10 +102,9 @@ std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation) {
   std::vector<Holding::HeldDevice> held;
   for (const DeviceResult& result : allocation.results) {
     if (result.driver != kNeuronDriver) continue;
-    // A pool of ours is a node's; its name is the node's unless someone chose otherwise.
-    held.push_back({.node = allocation.node.empty() ? result.pool : allocation.node,
-                    .device = result.device,
-                    .admin_access = result.admin_access});
+    // A pool of ours has its node's name. Where the pods of the claim may run is another question.
+    held.push_back(
+        {.node = result.pool, .device = result.device, .admin_access = result.admin_access});
   }
   return held;
 }

@@ -49,12 +49,38 @@ DeviceRole RoleOfCore(int chip, int lnc, int core) {
           .cores = static_cast<std::uint8_t>(cores)};
 }
 
+// Returns the role that a name of the driver spells; kOther for any other name.
+DeviceRole RoleSpelt(std::string_view name) {
+  const auto spelt = hw::ParseDeviceName(name);
+  if (!spelt.ok()) return {};
+  switch (spelt->kind) {
+    case hw::DeviceKind::kChip:
+      return {.kind = DeviceKind::kChip, .chip = static_cast<std::uint8_t>(spelt->chip)};
+    case hw::DeviceKind::kNode:
+      return {.kind = DeviceKind::kNode};
+    case hw::DeviceKind::kCore:
+      break;
+  }
+  return RoleOfCore(spelt->chip, spelt->lnc, spelt->core);
+}
+
 DeviceRole CoreRole(const Device& device) {
   const auto chip = IntOf(device, kTahomaDomain, "chip", kChipsPerNode);
   const auto lnc = IntOf(device, kTahomaDomain, "lnc", 3);
   if (!chip || !lnc || *lnc == 0) return {};
   const auto core = IntOf(device, kTahomaDomain, "core", kCoresPerChip / *lnc);
   return core ? RoleOfCore(*chip, *lnc, *core) : DeviceRole{};
+}
+
+DeviceRole RoleByAttributes(const Device& device) {
+  const std::string type = TextOf(device, kNeuronDriver, "resourceType");
+  if (type == "neuron_node") return {.kind = DeviceKind::kNode};
+  if (type == "neuron_core") return CoreRole(device);
+  // Drivers before resourceType existed published chips only.
+  if (type != "neuron_device" && !type.empty()) return {};
+  const auto chip = IntOf(device, kNeuronDriver, "deviceId", kChipsPerNode);
+  if (!chip) return {};
+  return {.kind = DeviceKind::kChip, .chip = static_cast<std::uint8_t>(*chip)};
 }
 
 bool KeepsWorkAway(const Taint& taint) {
@@ -262,15 +288,12 @@ bool ElectedModes::Offers(hw::UltraServerMode mode) const {
   return std::find(offered.begin(), offered.end(), mode) != offered.end();
 }
 
+// A device that is held is known by its name alone: were it believed to be other hardware than its
+// name spells, that hardware could be given away under two names.
 DeviceRole RoleOf(const Device& device) {
-  const std::string type = TextOf(device, kNeuronDriver, "resourceType");
-  if (type == "neuron_node") return {.kind = DeviceKind::kNode};
-  if (type == "neuron_core") return CoreRole(device);
-  // Drivers before resourceType existed published chips only.
-  if (type != "neuron_device" && !type.empty()) return {};
-  const auto chip = IntOf(device, kNeuronDriver, "deviceId", kChipsPerNode);
-  if (!chip) return {};
-  return {.kind = DeviceKind::kChip, .chip = static_cast<std::uint8_t>(*chip)};
+  const DeviceRole role = RoleByAttributes(device);
+  const DeviceRole spelt = RoleSpelt(device.name);
+  return spelt.kind == DeviceKind::kOther || spelt == role ? role : DeviceRole{};
 }
 
 std::uint16_t Node::ChipsNamed(const std::string& device) const {
@@ -289,19 +312,9 @@ std::uint16_t Node::ChipsNamed(const std::string& device) const {
 
 DeviceRole Node::RoleNamed(const std::string& device) const {
   const auto& by_name = family->devices->by_name;
-  if (const auto found = by_name.find(device); found != by_name.end()) return role(found->second);
-  const auto spelt = hw::ParseDeviceName(device);
-  if (!spelt.ok()) return {};
-  const auto chip = static_cast<std::uint8_t>(spelt->chip);
-  switch (spelt->kind) {
-    case hw::DeviceKind::kChip:
-      return {.kind = DeviceKind::kChip, .chip = chip};
-    case hw::DeviceKind::kNode:
-      return {.kind = DeviceKind::kNode};
-    case hw::DeviceKind::kCore:
-      break;
-  }
-  return RoleOfCore(chip, spelt->lnc, spelt->core);
+  const auto found = by_name.find(device);
+  const DeviceRole published = found == by_name.end() ? DeviceRole{} : role(found->second);
+  return published.kind == DeviceKind::kOther ? RoleSpelt(device) : published;
 }
 
 std::string_view Node::label(std::string_view key) const {

@@ -83,11 +83,7 @@ std::vector<std::shared_ptr<const Holding>> Placement::Holdings(const GangSpec& 
       made.claim_uid = claim.uid;
       made.holder = gang.Describe();
       if (gang.max_runtime) made.end = EndOf(now, *gang.max_runtime);
-      for (const DeviceResult& result : claim.allocation.results) {
-        made.devices.push_back({.node = claim.allocation.node,
-                                .device = result.device,
-                                .admin_access = result.admin_access});
-      }
+      made.devices = HeldDevices(claim.allocation);
       holdings.push_back(std::make_shared<const Holding>(std::move(made)));
     }
   }

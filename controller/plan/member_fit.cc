@@ -365,7 +365,7 @@ ClaimPlacement MemberFitter::Write(const CompiledClaim& claim, const std::vector
     for (const std::uint16_t device : pick.taken) {
       made.allocation.results.push_back({.request = pick.alternative->name,
                                          .driver = std::string(kNeuronDriver),
-                                         .pool = node.pool,
+                                         .pool = node.name,
                                          .device = node.device(device).name,
                                          .admin_access = pick.alternative->spec->admin_access,
                                          .tolerations = tolerations});

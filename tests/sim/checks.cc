@@ -182,6 +182,7 @@ void Checks::CheckShape(const controller::GangDecision& decision) {
   for (const auto& [slice, pool, device] : PlacedDevices(decision)) {
     const VirtualNode* node = NodeOf(pool);
     if (node == nullptr) return world_.Fail("a device of node {} was given away", pool);
+    if (node->lied()) return world_.Meet("a gang with a shape beside a lie");
     const bool ultra = !node->plan().ultra_server.empty();
     torus = ultra ? Position{4, 4, 4} : node->chip_count() == 1 ? Position{1, 1, 1} : torus;
     domains[slice].insert(ultra ? node->plan().ultra_server : node->plan().name);

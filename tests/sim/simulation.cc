@@ -294,6 +294,10 @@ class Simulation {
       world_.Meet("node forgotten");
       (void)api_.Call("DELETE", "/api/v1/nodes/" + node.plan().name);
     }
+    if (world_.Happens(swarm.node_lies)) {
+      node.Lie(nodes_[world_.rng.Below(nodes_.size())]->plan());
+    }
+    if (world_.Happens(swarm.label_pod)) users_.Mislabel();
     MishapOfCluster();
   }
 
@@ -323,6 +327,7 @@ class Simulation {
       if (!seat->host.running()) Restart(*seat);
     }
     for (const auto& node : nodes_) node->PowerOn();
+    users_.LabelBack();
   }
 
   World world_;

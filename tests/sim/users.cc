@@ -13,6 +13,7 @@ using json = Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr char kGangLabel[] = "tahoma.dev/gang";
 constexpr char kPods[] = "/api/v1/namespaces/default/pods";
 constexpr char kGangs[] = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
 constexpr char kClaims[] = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
@@ -129,6 +130,8 @@ void Users::SubmitGang(const std::string& name) {
   json spec = {{"members", kind.members * slices}, {"slices", slices}};
   if (*kind.shape != '\0') spec["shape"] = kind.shape;
   if (world_.rng.Chance(1, 4)) spec["priority"] = world_.rng.Below(3);
+  // The checks of blocks know nothing of gangs that borrow.
+  if (world_.swarm.purchases == 0 && world_.rng.Chance(1, 4)) spec["preemptible"] = true;
   if (world_.swarm.purchases > 0 && world_.rng.Chance(1, 3)) {
     spec["capacityBlock"] = fmt::format("block{}", 1 + world_.rng.Below(8));
   }
@@ -232,6 +235,34 @@ void Users::DeleteSomething() {
   if (world_.Happens(swarm.delete_claim)) {
     Delete(Pick({"resource.k8s.io", "resourceclaims"}, kClaims), false);
   }
+}
+
+void Users::Mislabel() {
+  const std::string path = Pick({"", "pods"}, kPods);
+  const std::string other = Pick({"tahoma.dev", "gangs"}, kGangs);
+  if (path.empty() || other.empty()) return;
+  const Answer pod = api_.Call("GET", path);
+  if (pod.status != 200) return;
+  const json& metadata = pod.body.at("metadata");
+  const json labels = metadata.value("labels", json::object());
+  if (!labels.contains(kGangLabel) || !pod.body.at("spec").contains("nodeName")) return;
+  world_.Meet("pod mislabelled");
+  mislabelled_.emplace(path, labels.at(kGangLabel).get<std::string>());
+  Label(path, other.substr(other.rfind('/') + 1));
+  world_.events.After(world_.Between(milliseconds(100), seconds(20)), Urgency::kNormal,
+                      [this, path] { Label(path, mislabelled_.at(path)); });
+}
+
+void Users::Label(const std::string& pod, const std::string& gang) {
+  const Answer done =
+      api_.Call("PATCH", pod, json{{"metadata", {{"labels", {{kGangLabel, gang}}}}}},
+                "application/merge-patch+json");
+  if (done.status != 0 && done.status < 500) return;
+  world_.events.After(seconds(1), Urgency::kNormal, [this, pod, gang] { Label(pod, gang); });
+}
+
+void Users::LabelBack() {
+  for (const auto& [pod, gang] : mislabelled_) Label(pod, gang);
 }
 
 bool Users::DeleteAll() {

@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ class Users {
 
   void Submit();
   void DeleteSomething();
+  // Labels a bound pod into another gang by mistake, and back a little later.
+  void Mislabel();
+  // Mends the labels of all pods that ever were.
+  void LabelBack();
   // Pods, Gangs, claims and templates of all users. True when nothing is left.
   bool DeleteAll();
 
@@ -55,10 +60,13 @@ class Users {
   std::string Pick(const controller::apiserver::ResourceName& resource,
                    const std::string& collection);
   void Delete(const std::string& path, bool force);
+  // Until it is done or the pod is gone.
+  void Label(const std::string& pod, const std::string& gang);
 
   World& world_;
   ApiHost& api_;
   int submitted_ = 0;
+  std::map<std::string, std::string> mislabelled_;  // the gangs of pods, by their paths
 };
 
 }  // namespace tahoma::simulation

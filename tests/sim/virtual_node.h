@@ -79,6 +79,12 @@ class VirtualNode {
   bool powered() const { return instance_ != nullptr; }
   void WakeWatch();
 
+  // Publishes something that is not so, and may speak of that other node: chips that are others,
+  // another place, fewer devices, slices of its own pool or of the other's that it makes beside.
+  // The truth comes with its next publication.
+  void Lie(const NodePlan& other);
+  bool lied() const { return lied_; }
+
   void BreakChip(int chip);
   void RepairChip(int chip);
   void SetLink(int chip, sim::Port port, bool up);
@@ -106,6 +112,7 @@ class VirtualNode {
   void Beat();
   void Resync();
   void Publish();
+  void Forge(dra::Pool pool, const std::string& of, std::uint64_t number);
   void StepWatch();
   void Carry(const sim::NodeActions& actions);
   void Read(const sim::ReadClaims& read);
@@ -132,6 +139,7 @@ class VirtualNode {
   std::string checkpoint_;
   std::map<std::string, std::set<int>> prepared_cores_;  // by claim uid
   std::set<int> broken_;
+  bool lied_ = false;
   std::set<std::pair<int, std::size_t>> links_down_;
 
   // Does not.

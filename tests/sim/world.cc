@@ -40,6 +40,7 @@ constexpr std::array kWorldMishaps = {
     Mishap{&Swarm::delete_gang, 300},    Mishap{&Swarm::delete_claim, 300},
     Mishap{&Swarm::node_forgotten, 200}, Mishap{&Swarm::node_flicker, 60},
     Mishap{&Swarm::delete_block, 200},   Mishap{&Swarm::move_clock, 500},
+    Mishap{&Swarm::node_lies, 400},      Mishap{&Swarm::label_pod, 400},
 };
 // The faults of worlds in which controller and API server are separate.
 constexpr std::array kClusterMishaps = {Mishap{&Swarm::stall, 300}, Mishap{&Swarm::rollback, 150}};
@@ -95,6 +96,7 @@ Swarm Swarm::Draw(Rng& rng) {
     swarm.submissions = UpTo(rng, 6);
     swarm.break_chip /= 8;
     swarm.node_removed /= 4;
+    swarm.node_lies = 0;  // a host that is nowhere is neither sold nor delivered
   }
   if (swarm.one_process) return swarm;
   swarm.controllers = 1 + static_cast<int>(rng.Below(2));

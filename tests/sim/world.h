@@ -76,7 +76,9 @@ struct Swarm {
   int node_away = 0;
   int node_removed = 0;
   int node_forgotten = 0;  // its object is deleted while it runs; it makes another
+  int node_lies = 0;       // what it publishes is not so; only where nobody buys
   int node_flicker = 0;    // a watch says that a Node went and came back, with the same uid
+  int label_pod = 0;       // a bound pod is labelled into another gang, and back
   int delete_pod = 0;
   int force_pod = 0;
   int delete_gang = 0;

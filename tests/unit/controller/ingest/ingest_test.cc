@@ -317,6 +317,55 @@ TEST(FleetJoinTest, OtherDriversAreNotOurs) {
   EXPECT_FALSE(join.OnSlice(slice));
 }
 
+TEST(FleetJoinTest, ANodeHasThePoolOfItsNameAndNoOther) {
+  FleetJoin join;
+  kube::Node node;
+  node.name = "n";
+  join.OnNode(node);
+  join.OnSlice(Slice("a", 1, 1, {"d0"}));
+  for (const auto& [pool, of_node] : {std::pair{"n", "liar"}, std::pair{"other", "n"}}) {
+    kube::ResourceSlice foreign = Slice("b", 1'000'000'000, 1, {"forged"});
+    foreign.pool = pool;
+    foreign.node = of_node;
+    EXPECT_EQ(join.Check(foreign).message(),
+              fmt::format("its pool is {} and its node {}: the pool of a node has the node's name",
+                          pool, of_node));
+    EXPECT_FALSE(join.OnSlice(foreign));
+  }
+  kube::Node liar;
+  liar.name = "liar";
+  EXPECT_THAT(DevicesOf(join.OnNode(liar)), ElementsAre());
+  node.schedulable = false;
+  EXPECT_THAT(DevicesOf(join.OnNode(node)), ElementsAre("d0"));
+}
+
+TEST(FleetJoinTest, ASliceIsOfTheNodeThatHadItFirst) {
+  FleetJoin join;
+  for (const char* name : {"n", "m"}) {
+    kube::Node node;
+    node.name = name;
+    join.OnNode(node);
+  }
+  join.OnSlice(Slice("a", 1, 1, {"d0"}));
+  kube::ResourceSlice moved = Slice("a", 2, 1, {"d0"});
+  moved.pool = moved.node = "m";
+  EXPECT_EQ(join.Check(moved).message(), "it is of node m, and the slice of that name is node n's");
+  EXPECT_FALSE(join.OnSlice(moved));
+  EXPECT_THAT(DevicesOf(join.OnSliceGone("a")), ElementsAre()) << "of n";
+  EXPECT_THAT(DevicesOf(join.OnSlice(moved)), ElementsAre("d0")) << "of m";
+}
+
+TEST(FleetJoinTest, SlicesThatAreNobodysConcernAreNoFault) {
+  const FleetJoin join;
+  kube::ResourceSlice shared = Slice("a", 1, 1, {"d"});
+  shared.pool = "shared";
+  shared.node = "";
+  EXPECT_TRUE(join.Check(shared).ok()) << "of no single node";
+  shared.node = "n";
+  shared.driver = "gpu.example.com";
+  EXPECT_TRUE(join.Check(shared).ok()) << "another driver's";
+}
+
 kube::Response List(const std::string& version, const std::vector<std::string>& names,
                     const std::string& token = "") {
   json items = json::array();
@@ -480,6 +529,9 @@ class HalfBrokenTransport final : public kube::Transport {
       broken["spec"] = {{"selectors", {{{"cel", 1}}}}};
     } else if (request.target.find("/resourceclaims") != std::string::npos) {
       broken["metadata"]["finalizers"] = {1};
+    } else if (request.target.find("/resourceslices") != std::string::npos) {
+      broken["spec"] = {{"driver", kNeuronDriver}, {"nodeName", "liar"}, {"pool", {{"name", "n"}}}};
+      list["items"].erase(1);
     } else {
       list["items"] = json::array();
     }
@@ -524,6 +576,7 @@ TEST(IngestTest, AnObjectThatCannotBeReadIsLeftOutWithOneLineAndTheRestGoesOn) {
       lines,
       ElementsAre(
           HasSubstr("watch: /api/v1/nodes: ns/broken is left out: node broken: "),
+          HasSubstr("resourceslices: ns/broken is left out: its pool is n and its node liar: "),
           HasSubstr("watch: /apis/resource.k8s.io/v1/deviceclasses: ns/broken is left out: "),
           HasSubstr("watch: /apis/resource.k8s.io/v1/resourceclaims: ns/broken is left out: "),
           HasSubstr("watch: /apis/tahoma.dev/v1alpha1/gangs: ns/broken is left out: gang broken: "),

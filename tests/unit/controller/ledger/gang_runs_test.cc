@@ -220,6 +220,63 @@ TEST_F(GangRunsTest, AClaimThatNoRunHasDecidedHoldsWhatTheApiShows) {
   EXPECT_TRUE(runs_->TakeCapacityFreed());
 }
 
+// A device is given once, whoever writes claims.
+TEST_F(GangRunsTest, AClaimThatAnotherAllocatorHasWrittenHoldsItsDevicesAndThoseOfItsRun) {
+  runs_->Begin(DecisionFor(api_, "train"));
+  api_.BindByOther("train-0", "train-0-chips", "node-2");
+  Hear();
+  EXPECT_EQ(Busy("node-0"), 1) << "decided, and perhaps under way";
+  EXPECT_EQ(Busy("node-2"), 1) << "published";
+  GoOn();
+  EXPECT_EQ(runs_->Find(kTrain), nullptr);
+  EXPECT_EQ(Busy("node-0"), 0);
+  EXPECT_EQ(Busy("node-1"), 0);
+  EXPECT_EQ(Busy("node-2"), 1);
+}
+
+TEST_F(GangRunsTest, AClaimThatIsMadeAgainHoldsWhatItHasBesideTheRunOfTheOneBefore) {
+  runs_->Begin(DecisionFor(api_, "train"));
+  api_.RemoveClaim("train-0-chips");
+  api_.AddClaim("train-0-chips", 1);
+  api_.BindByOther("train-0", "train-0-chips", "node-2");
+  Hear();
+  EXPECT_EQ(Busy("node-0"), 1);
+  EXPECT_EQ(Busy("node-2"), 1);
+  api_.RemoveClaim("train-0-chips");
+  Hear();
+  EXPECT_EQ(Busy("node-2"), 0);
+}
+
+// The first invariant, for whatever has found the place.
+TEST_F(GangRunsTest, ADeviceThatIsHeldIsNeverDecidedAgain) {
+  runs_->Begin(DecisionFor(api_, "train"));
+  api_.AddGang("other", 1);
+  api_.AddPodWithClaim("other-0", "other", 1);
+  const auto other = DecisionFor(api_, "other");
+  EXPECT_DEATH(runs_->Begin(other), "CHECK failed: held.admin_access");
+  const auto same = DecisionFor(api_, "other");
+  same->claims[0].allocation.results[0].device = "neuron-device-1";
+  same->claims[0].allocation.results.push_back(same->claims[0].allocation.results[0]);
+  EXPECT_DEATH(runs_->Begin(same), "CHECK failed: given.emplace");
+  same->claims[0].allocation.results.pop_back();
+  runs_->Begin(same);
+  EXPECT_EQ(Busy("node-0"), 3);
+}
+
+// The world may show what we never decide.
+TEST_F(GangRunsTest, TwoClaimsThatTheApiShowsWithOneDeviceAreBothHeld) {
+  for (const char* name : {"one", "two"}) {
+    api_.AddPodWithClaim(name, "", 1);
+    api_.BindByOther(name, fmt::format("{}-chips", name), "node-2");
+  }
+  Hear();
+  EXPECT_EQ(Busy("node-2"), 1);
+  EXPECT_EQ(cluster_.holding_count(), 2U);
+  api_.RemoveClaim("one-chips");
+  Hear();
+  EXPECT_EQ(Busy("node-2"), 1) << "the other has it still";
+}
+
 TEST_F(GangRunsTest, AClaimIsBusyWhileItsRunIsBeingCommittedAndSharedOnceItIsBound) {
   EXPECT_EQ(runs_->BusyClaim(kClaim0), "");
   runs_->Begin(DecisionFor(api_, "train"));

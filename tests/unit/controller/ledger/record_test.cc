@@ -26,6 +26,7 @@ GangDecision Example() {
   decision.placed = WallTime(std::chrono::seconds(1'700'000'000));
   decision.max_runtime = std::chrono::seconds(std::int64_t{999'999'999} * 3600);
   decision.preemptible = true;
+  decision.priority = -10;
   decision.grace = std::chrono::seconds(90);
   decision.pods = {{.name = "train-0", .uid = "u0", .node = "node-a", .rank = 0, .slice = 0}};
   DecidedClaim claim;
@@ -67,7 +68,7 @@ TEST(RecordTest, RecordsOfEarlierVersionsAreRead) {
                 return absl::OkStatus();
               }).ok());
   for (const char* added :
-       {"reclaim", "reservation", "placed", "runtime", "preemptible", "grace"}) {
+       {"reclaim", "reservation", "placed", "runtime", "preemptible", "priority", "grace"}) {
     EXPECT_EQ(body.erase(added), 1U) << added;
   }
   GangDecision earlier = Example();
@@ -75,6 +76,7 @@ TEST(RecordTest, RecordsOfEarlierVersionsAreRead) {
   earlier.placed.reset();
   earlier.max_runtime.reset();
   earlier.preemptible = false;
+  earlier.priority = 0;
   earlier.grace = std::chrono::seconds(30);
   const auto prepared = DecodeRecord(EncodeEntry(EntryType::kGangPrepared, body));
   ASSERT_TRUE(prepared.ok()) << prepared.status();

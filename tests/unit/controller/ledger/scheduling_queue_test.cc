@@ -103,6 +103,34 @@ TEST_F(SchedulingQueueTest, HigherPriorityComesFirstThenTheOlderThenTheName) {
   EXPECT_THAT(Plan(), IsEmpty());
 }
 
+// Whether a gang may be ended says nothing of when it is served.
+TEST_F(SchedulingQueueTest, PriorityComesBeforeWhoMayBeEnded) {
+  const auto with = [](Readiness ready, const std::function<void(GangSpec&)>& change) {
+    auto spec = std::make_shared<GangSpec>(*ready.spec);
+    change(*spec);
+    ready.spec = std::move(spec);
+    return ready;
+  };
+  const auto preemptible = [](GangSpec& spec) { spec.preemptible = true; };
+  queue_.Put(Ref("low"), Ready("low", -10, 1));
+  queue_.Put(Ref("guest"), with(Ready("guest", 1000, 2), preemptible));
+  queue_.Put(Ref("usual"), Ready("usual", 1000, 3));
+  queue_.Put(Ref("high"), Ready("high", 2000, 4));
+  EXPECT_THAT(Plan(), ElementsAre("high", "usual", "guest", "low"));
+}
+
+// Only they and whoever borrows it use the hardware of their blocks.
+TEST_F(SchedulingQueueTest, GangsOfCapacityBlocksAreServedInACallBeforeTheOthers) {
+  Readiness own = Ready("own", -10, 5);
+  auto spec = std::make_shared<GangSpec>(*own.spec);
+  spec->reservation = "cr-1";
+  own.spec = std::move(spec);
+  queue_.Put(Ref("own"), own);
+  queue_.Put(Ref("high"), Ready("high", 1000, 1));
+  EXPECT_THAT(Plan(), ElementsAre("own"));
+  EXPECT_THAT(Plan(), ElementsAre("high"));
+}
+
 TEST_F(SchedulingQueueTest, ABlockedGangIsPlannedAgainOnlyWhenCapacityIsFreed) {
   BlockFor("a", "no domain has room");
   queue_.Put(Ref("a"), Ready("a"));

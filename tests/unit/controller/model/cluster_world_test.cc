@@ -172,6 +172,58 @@ TEST(InvalidPoolTest, OfTwoDevicesThatAreTheSameChipOnlyTheFirstIsPlaced) {
   EXPECT_EQ(node->role(devices.by_name.at("another-core")).kind, DeviceKind::kOther);
 }
 
+TEST(InvalidPoolTest, ADeviceThatIsNotTheHardwareOfItsNameIsNotPlaced) {
+  const auto role = [](const std::string& name, std::int64_t id) {
+    Device device = NodeFactsOf({.name = "n"}).devices[3];
+    device.name = name;
+    for (Attribute& a : device.attributes) {
+      if (a.name.id == "deviceId") a.value = id;
+    }
+    return RoleOf(device);
+  };
+  EXPECT_EQ(role("neuron-device-3", 3), (DeviceRole{.kind = DeviceKind::kChip, .chip = 3}));
+  EXPECT_EQ(role("neurondevice3", 3), (DeviceRole{.kind = DeviceKind::kChip, .chip = 3}));
+  EXPECT_EQ(role("neuron-device-3", 5).kind, DeviceKind::kOther);
+  EXPECT_EQ(role("neuron-node", 3).kind, DeviceKind::kOther);
+  EXPECT_EQ(role("neuron-core-3-lnc1-0", 3).kind, DeviceKind::kOther);
+}
+
+// A claim knows its devices by name.
+TEST(InvalidPoolTest, WhatIsHeldStaysHeldWhenItsDeviceIsSaidToBeOtherHardware) {
+  ClusterState state;
+  const NodeFacts honest = NodeFactsOf({.name = "n", .cores = false});
+  state.PutNode(honest);
+  state.Hold(Held("c", "n", {"neuron-device-3"}));
+  NodeFacts lie = honest;
+  for (const auto& [device, id] : {std::pair{3U, 5}, std::pair{5U, 3}}) {
+    for (Attribute& a : lie.devices[device].attributes) {
+      if (a.name.id == "deviceId") a.value = std::int64_t{id};
+    }
+  }
+  state.PutNode(lie);
+  EXPECT_EQ(FreeOn(state, "n"), 0xffffU & ~(1U << 3) & ~(1U << 5)) << "5 is not believed";
+  lie = honest;
+  Device twin = lie.devices[3];
+  twin.name = "another-device-3";
+  lie.devices.insert(lie.devices.begin(), twin);
+  state.PutNode(lie);
+  EXPECT_EQ(FreeOn(state, "n"), 0xffffU & ~(1U << 3));
+  state.PutNode(honest);
+  EXPECT_EQ(FreeOn(state, "n"), 0xffffU & ~(1U << 3));
+}
+
+TEST(HeldDevicesTest, AreOfTheirPoolWhereverTheirClaimMayBeUsed) {
+  Allocation allocation;
+  allocation.node = "liar";
+  allocation.results.resize(1);
+  allocation.results[0].driver = "neuron.aws.com";
+  allocation.results[0].pool = "n";
+  allocation.results[0].device = "neuron-device-0";
+  const auto held = HeldDevices(allocation);
+  ASSERT_EQ(held.size(), 1U);
+  EXPECT_EQ(held[0].node, "n");
+}
+
 TEST(DeviceRoleTest, NumbersThatAreNoChipOrCoreAreNotOurs) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
