@@ -97,16 +97,6 @@ const Fields<InstanceTopology>& InstanceFields() {
   return fields;
 }
 
-// The parameters are good, and the caller may.
-absl::Status MayGoOn(const Call& call) {
-  TAHOMA_RETURN_IF_ERROR(call.reader.Finish());
-  const Action* action = FindAction(call.head.action);
-  if (action->buys.empty() || call.caller.may_buy) return absl::OkStatus();
-  return Refuse(kUnauthorizedOperation,
-                "{} may not call {}: it takes an access key whose role is edit or admin",
-                call.caller.name, call.head.action);
-}
-
 // The parts of a Describe request for stored rows.
 struct Listing {
   std::vector<std::string> ids;
@@ -142,11 +132,7 @@ absl::StatusOr<Page<T>> PageOf(const Call& call, const Listing& listing, VisitRo
         return !passes(row) || page.Offer(key, row) || by_id;
       }));
   if (missing.empty()) return page;
-  const bool one = missing.size() == 1;
-  return Refuse(keys->unknown,
-                "The {} {} '{}' {} not exist; legal are the ids that are listed when none is asked "
-                "for",
-                keys->kind, one ? "ID" : "IDs", fmt::join(missing, ", "), one ? "does" : "do");
+  return UnknownIds(*keys, missing);
 }
 
 template <typename T>
@@ -298,15 +284,13 @@ constexpr std::array kActions = {
 
 }  // namespace
 
-absl::Status CheckCall(const Call& call) {
-  TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
-  return call.dry_run ? WouldSucceed(call.head.action) : absl::OkStatus();
-}
-
-absl::Status WouldSucceed(std::string_view action) {
-  return Refuse(kDryRunOperation,
-                "Request would have succeeded, but DryRun flag is set: {} has done nothing",
-                action);
+absl::Status MayGoOn(const Call& call) {
+  TAHOMA_RETURN_IF_ERROR(call.reader.Finish());
+  const Action* action = FindAction(call.head.action);
+  if (action->buys.empty() || call.caller.may_buy) return absl::OkStatus();
+  return Refuse(kUnauthorizedOperation,
+                "{} may not call {}: it takes an access key whose role is edit or admin",
+                call.caller.name, call.head.action);
 }
 
 const Action* FindAction(std::string_view name) {

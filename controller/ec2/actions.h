@@ -47,10 +47,8 @@ struct Action {
   std::string_view verb = "create";  // of the audit
 };
 
-// The parameters are good, the caller may, and it is no dry run; otherwise what is answered.
-absl::Status CheckCall(const Call& call);
-// How a dry run ends that has found nothing wrong.
-absl::Status WouldSucceed(std::string_view action);
+// OK when the parameters are good, and the caller may.
+absl::Status MayGoOn(const Call& call);
 
 // Null when there is none of that name.
 const Action* FindAction(std::string_view name);

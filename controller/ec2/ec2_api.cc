@@ -250,7 +250,9 @@ absl::StatusOr<std::string> Ec2Api::RunAction(const rest::Request& request,
                    .signature = identified.key ? std::string_view(identified.signature->hex)
                                                : std::string_view()});
   if (!dry_run || !answer.ok()) return answer;
-  return WouldSucceed(action->name);
+  return Refuse(kDryRunOperation,
+                "Request would have succeeded, but DryRun flag is set: {} has done nothing",
+                action->name);
 }
 
 Ec2Api::Outcome Ec2Api::Run(const rest::Request& request, std::string_view request_id) {

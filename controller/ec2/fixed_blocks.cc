@@ -26,12 +26,7 @@ absl::Status RefuseChange(const Call& call, std::string_view change) {
                                                           found = true;
                                                           return false;
                                                         }));
-  if (!found) {
-    return Refuse(kReservationNotFound,
-                  "The capacity reservation ID '{}' does not exist; legal are those that "
-                  "DescribeCapacityReservations lists",
-                  id);
-  }
+  if (!found) return UnknownIds(kReservationIds, {id});
   return Refuse(kOperationNotPermitted,
                 "{} is a Capacity Block, which cannot be {}; it ends at its end date, and "
                 "PurchaseCapacityBlockExtension lets it end later",

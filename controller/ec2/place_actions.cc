@@ -94,7 +94,7 @@ absl::StatusOr<std::string> DescribeRegions(const Call& call) {
   const Names asked = ReadNames(reader, "RegionName");
   reader.Flag("AllRegions");
   const std::vector<Filter> filters = ReadFilters(reader, NamesOf(kRegionFilters), false);
-  TAHOMA_RETURN_IF_ERROR(CheckCall(call));
+  TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<OfferedType> places,
                           call.service.FindOfferedTypes(call.caller));
   Names regions;
@@ -116,7 +116,7 @@ absl::StatusOr<std::string> DescribeZones(const Call& call) {
   const Names asked_ids = ReadNames(reader, "ZoneId");
   reader.Flag("AllAvailabilityZones");
   const std::vector<Filter> filters = ReadFilters(reader, NamesOf(kZoneFilters), false);
-  TAHOMA_RETURN_IF_ERROR(CheckCall(call));
+  TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<OfferedType> places,
                           call.service.FindOfferedTypes(call.caller));
   std::map<std::string, std::string> zones;  // ids by name
@@ -146,7 +146,7 @@ absl::StatusOr<std::string> DescribeTypes(const Call& call) {
   const std::vector<Filter> filters = ReadFilters(reader, NamesOf(fields), false);
   const PageRequest request =
       ReadPage(reader, call.binding, kTypeRowsMost, kTypeRowsMost, kTypeRowsLeast);
-  TAHOMA_RETURN_IF_ERROR(CheckCall(call));
+  TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<OfferedType> places,
                           call.service.FindOfferedTypes(call.caller));
   Names supported;
@@ -176,7 +176,7 @@ absl::StatusOr<std::string> DescribeTypeOfferings(const Call& call) {
   const std::vector<Filter> filters = ReadFilters(reader, NamesOf(kOfferingFilters), false);
   const PageRequest request =
       ReadPage(reader, call.binding, kPageRowsMost, kPageRowsMost, kTypeRowsLeast);
-  TAHOMA_RETURN_IF_ERROR(CheckCall(call));
+  TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<OfferedType> places,
                           call.service.FindOfferedTypes(call.caller));
   std::map<std::string, Tree> offered;  // by type and location

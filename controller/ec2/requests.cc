@@ -85,25 +85,6 @@ std::size_t CharactersOf(std::string_view text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-Tag ReadTag(Reader& item) {
-  Tag tag{.key = item.Required("Key"), .value = item.AnyText("Value").value_or("")};
-  if (CharactersOf(tag.key) > kTagKeyCharactersMost) {
-    item.Fail(Refuse(kInvalidParameterValue, "{} has {} characters; at most {} are legal",
-                     item.FullName("Key"), CharactersOf(tag.key), kTagKeyCharactersMost));
-  }
-  if (CharactersOf(tag.value) > kTagValueCharactersMost) {
-    item.Fail(Refuse(kInvalidParameterValue, "{} has {} characters; at most {} are legal",
-                     item.FullName("Value"), CharactersOf(tag.value), kTagValueCharactersMost));
-  }
-  if (EqualsIgnoringCase(std::string_view(tag.key).substr(0, kReservedTagPrefix.size()),
-                         kReservedTagPrefix)) {
-    item.Fail(Refuse(kInvalidParameterValue,
-                     "{} begins with {}, which is reserved; any other beginning is legal",
-                     item.FullName("Key"), kReservedTagPrefix));
-  }
-  return tag;
-}
-
 struct TagSpecification {
   std::string resource;
   std::vector<Tag> tags = {};
@@ -144,7 +125,24 @@ void AddTags(Reader& reader, const TagSpecification& specification, std::vector<
 
 }  // namespace
 
-Tag ReadOneTag(Reader& item) { return ReadTag(item); }
+Tag ReadTag(Reader& item) {
+  Tag tag{.key = item.Required("Key"), .value = item.AnyText("Value").value_or("")};
+  if (CharactersOf(tag.key) > kTagKeyCharactersMost) {
+    item.Fail(Refuse(kInvalidParameterValue, "{} has {} characters; at most {} are legal",
+                     item.FullName("Key"), CharactersOf(tag.key), kTagKeyCharactersMost));
+  }
+  if (CharactersOf(tag.value) > kTagValueCharactersMost) {
+    item.Fail(Refuse(kInvalidParameterValue, "{} has {} characters; at most {} are legal",
+                     item.FullName("Value"), CharactersOf(tag.value), kTagValueCharactersMost));
+  }
+  if (EqualsIgnoringCase(std::string_view(tag.key).substr(0, kReservedTagPrefix.size()),
+                         kReservedTagPrefix)) {
+    item.Fail(Refuse(kInvalidParameterValue,
+                     "{} begins with {}, which is reserved; any other beginning is legal",
+                     item.FullName("Key"), kReservedTagPrefix));
+  }
+  return tag;
+}
 
 OfferingSearch ReadOfferingSearch(Reader& reader) {
   CheckCombination(reader);
@@ -194,6 +192,14 @@ std::string ReadReservationId(Reader& reader) {
     reader.Fail(MalformedId(kReservationIds.malformed, id, kReservationIds.prefix));
   }
   return id;
+}
+
+absl::Status UnknownIds(const IdList& list, const std::set<std::string, std::less<>>& missing) {
+  const bool one = missing.size() == 1;
+  return Refuse(list.unknown,
+                "The {} {} '{}' {} not exist; legal are the ids that are listed when none is asked "
+                "for",
+                list.kind, one ? "ID" : "IDs", fmt::join(missing, ", "), one ? "does" : "do");
 }
 
 std::vector<Tag> ReadTags(Reader& reader) {

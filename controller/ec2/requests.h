@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,7 +71,7 @@ struct ExtensionPurchase {
 ExtensionPurchase ReadExtensionPurchase(Reader& reader);
 
 // One Tag.N, with its bounds.
-Tag ReadOneTag(Reader& item);
+Tag ReadTag(Reader& item);
 
 // TagSpecification.N.Tag.N, for the resource types capacity-reservation and capacity-block.
 std::vector<Tag> ReadTags(Reader& reader);
@@ -95,5 +97,7 @@ inline constexpr IdList kInstanceIds{"InstanceId", "i-", "instance", kInstanceMa
 
 // Reads NAME.N as ids, without repetition and in order. Refuses MaxResults beside them.
 std::vector<std::string> ReadIds(Reader& reader, const IdList& list, std::size_t most);
+// Refuses ids of nothing, at least one.
+absl::Status UnknownIds(const IdList& list, const std::set<std::string, std::less<>>& missing);
 
 }  // namespace tahoma::controller::ec2

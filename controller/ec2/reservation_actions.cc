@@ -37,14 +37,14 @@ absl::StatusOr<std::string> GetReservationUsage(const Call& call) {
   const std::string id = ReadReservationId(reader);
   // The owner's use is all there is: one row, which every page has room for.
   ReadPage(reader, call.binding);
-  TAHOMA_RETURN_IF_ERROR(CheckCall(call));
+  TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   std::optional<Reservation> found;
   TAHOMA_RETURN_IF_ERROR(call.service.VisitReservations(
       call.caller, {.ids = {id}}, [&](std::string_view, const Reservation& reservation) {
         found = reservation;
         return false;
       }));
-  if (!found) return Refuse(kReservationNotFound, "there is no '{}'", id);
+  if (!found) return UnknownIds(kReservationIds, {id});
   const Tree usage = {{"accountId", found->owner_id}, {"usedInstanceCount", UsedOf(*found)}};
   return TreeAnswer(call.head, {{"capacityReservationId", found->id},
                                 {"instanceType", found->instance_type},
@@ -61,7 +61,7 @@ absl::StatusOr<std::string> DescribeReservationTopology(const Call& call) {
   PageRequest request = ReadPage(reader, call.binding, kTopologyRowsMost, kTopologyRowsMost);
   // Those that are asked for come at once: a reservation has a row for each of its UltraServers.
   if (!ids.empty()) request.rows_most = kPageRowsMost;
-  TAHOMA_RETURN_IF_ERROR(CheckCall(call));
+  TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TreePage page(request, filters, kTopologyFilters);
   TAHOMA_RETURN_IF_ERROR(call.service.VisitReservationTopology(
       call.caller, {.ids = ids}, [&](std::string_view key, const ReservationTopology& row) {

@@ -16,12 +16,13 @@
 #include "controller/reserve/ec2_id.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
 namespace tahoma::controller::ec2 {
 namespace {
 
 constexpr std::size_t kRemovalsMost = 1000;
-constexpr std::size_t kShownMost = 64;    // what a client sent may be long
+constexpr std::size_t kQuotedMost = 64;   // of a text that is no id
 constexpr std::size_t kTagRowsLeast = 5;  // EC2 takes no smaller MaxResults of DescribeTags
 
 constexpr std::array kTagFilters = {
@@ -47,9 +48,9 @@ Tagged ReadTagged(Reader& reader) {
     const IdList& list = reservation ? kReservationIds : kBlockIds;
     if (!id.starts_with(list.prefix)) {
       reader.Fail(Refuse(kInvalidId,
-                         "the ID '{}' is not valid; legal are those of Capacity Reservations, "
+                         "The ID '{}' is not valid; legal are those of Capacity Reservations, "
                          "{}…, and of Capacity Blocks, {}…",
-                         id.substr(0, kShownMost), kReservationIds.prefix, kBlockIds.prefix));
+                         CutUtf8(id, kQuotedMost), kReservationIds.prefix, kBlockIds.prefix));
     } else if (!IsEc2Id(id, list.prefix)) {
       reader.Fail(MalformedId(list.malformed, id, list.prefix));
     } else {
@@ -57,19 +58,6 @@ Tagged ReadTagged(Reader& reader) {
     }
   }
   return tagged;
-}
-
-// Returns the tags without those of EC2, which nobody can change and which do not count.
-std::vector<Tag> OwnersTags(const Reservation& reservation) {
-  std::vector<Tag> tags = reservation.tags;
-  std::erase_if(tags, [](const Tag& tag) { return tag.key.starts_with("aws:"); });
-  return tags;
-}
-
-// Refuses what is left of `missing`, if anything.
-absl::Status CheckFound(const std::set<std::string, std::less<>>& missing, const Ec2Code& code) {
-  if (missing.empty()) return absl::OkStatus();
-  return Refuse(code, "there is no '{}'", fmt::join(missing, "', '"));
 }
 
 // Returns the caller's reservations that are named, by themselves or by their blocks. `change` must
@@ -85,31 +73,28 @@ absl::StatusOr<std::vector<std::string>> ReservationsOf(const Call& call, const 
           found.insert(block.reservation_ids.begin(), block.reservation_ids.end());
           return true;
         }));
-    TAHOMA_RETURN_IF_ERROR(CheckFound(missing, kBlockNotFound));
+    if (!missing.empty()) return UnknownIds(kBlockIds, missing);
   }
   std::set<std::string, std::less<>> missing(found.begin(), found.end());
   absl::Status possible;
-  TAHOMA_RETURN_IF_ERROR(call.service.VisitReservations(
-      call.caller, {.ids = {found.begin(), found.end()}},
-      [&](std::string_view, const Reservation& reservation) {
-        missing.erase(reservation.id);
-        possible = ApplyTagChange(OwnersTags(reservation), change).status();
-        return possible.ok();
-      }));
+  TAHOMA_RETURN_IF_ERROR(
+      call.service.VisitReservations(call.caller, {.ids = {found.begin(), found.end()}},
+                                     [&](std::string_view, const Reservation& reservation) {
+                                       missing.erase(reservation.id);
+                                       possible = ApplyTagChange(reservation.tags, change).status();
+                                       return possible.ok();
+                                     }));
   TAHOMA_RETURN_IF_ERROR(possible);
-  TAHOMA_RETURN_IF_ERROR(CheckFound(missing, kReservationNotFound));
+  if (!missing.empty()) return UnknownIds(kReservationIds, missing);
   return std::vector<std::string>(found.begin(), found.end());
 }
 
 // A dry run finds out all that the call would, but for what is done.
 absl::StatusOr<std::string> Change(const Call& call, const Tagged& tagged,
                                    const TagChange& change) {
-  Call checked = call;
-  checked.dry_run = false;
-  TAHOMA_RETURN_IF_ERROR(CheckCall(checked));
+  TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::string> reservations,
                           ReservationsOf(call, tagged, change));
-  TAHOMA_RETURN_IF_ERROR(CheckCall(call));
   if (!call.dry_run) {
     TAHOMA_RETURN_IF_ERROR(call.service.ChangeTags(call.caller, reservations, change));
   }
@@ -144,7 +129,7 @@ absl::StatusOr<std::string> CreateTags(const Call& call) {
     reader.Fail(Refuse(kMissingParameter, "the request must have Tag.1.Key"));
   }
   // Far more than are legal, so that the answer can say how many are.
-  const TagChange change{.set = reader.Items<Tag>("Tag", 10 * kTagsMost, &ReadOneTag)};
+  const TagChange change{.set = reader.Items<Tag>("Tag", 10 * kTagsMost, &ReadTag)};
   std::vector<std::string_view> keys;
   for (const Tag& tag : change.set) keys.push_back(tag.key);
   CheckKeys(reader, keys);
@@ -156,7 +141,7 @@ absl::StatusOr<std::string> DeleteTags(const Call& call) {
   const Tagged tagged = ReadTagged(reader);
   const auto read = [](Reader& item) {
     const bool has_value = item.Has("Value");
-    const Tag tag = ReadOneTag(item);
+    const Tag tag = ReadTag(item);
     return TagRemoval{.key = tag.key, .value = has_value ? std::optional(tag.value) : std::nullopt};
   };
   const bool all = !reader.Has("Tag");
@@ -169,7 +154,7 @@ absl::StatusOr<std::string> DescribeTags(const Call& call) {
   const std::vector<Filter> filters = ReadFilters(call.reader, NamesOf(kTagFilters), true);
   const PageRequest request =
       ReadPage(call.reader, call.binding, kPageRowsMost, kPageRowsMost, kTagRowsLeast);
-  TAHOMA_RETURN_IF_ERROR(CheckCall(call));
+  TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TreePage page(request, filters, kTagFilters);
   // The ids of blocks come before those of reservations.
   bool has_room = true;

@@ -1,17 +1,25 @@
 #include "controller/ec2/tag_change.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
+#include <string_view>
 
 #include "controller/ec2/error.h"
 #include "controller/ec2/requests.h"
 
 namespace tahoma::controller::ec2 {
+namespace {
+
+bool IsEc2sOwn(std::string_view key) { return key.starts_with("aws:"); }
+
+}  // namespace
 
 absl::StatusOr<std::vector<Tag>> ApplyTagChange(const std::vector<Tag>& tags,
                                                 const TagChange& change) {
   std::map<std::string, std::string> after;
-  if (!change.remove_all) {
-    for (const Tag& tag : tags) after[tag.key] = tag.value;
+  for (const Tag& tag : tags) {
+    if (!change.remove_all || IsEc2sOwn(tag.key)) after[tag.key] = tag.value;
   }
   for (const TagRemoval& removal : change.remove) {
     const auto found = after.find(removal.key);
@@ -20,8 +28,10 @@ absl::StatusOr<std::vector<Tag>> ApplyTagChange(const std::vector<Tag>& tags,
     }
   }
   for (const Tag& tag : change.set) after[tag.key] = tag.value;
-  if (after.size() > kTagsMost) {
-    return Refuse(kTagLimitExceeded, "there would be {} tags; at most {} are legal", after.size(),
+  const auto count = static_cast<std::size_t>(
+      std::ranges::count_if(after, [](const auto& tag) { return !IsEc2sOwn(tag.first); }));
+  if (count > kTagsMost) {
+    return Refuse(kTagLimitExceeded, "there would be {} tags; at most {} are legal", count,
                   kTagsMost);
   }
   std::vector<Tag> sorted;

@@ -28,7 +28,8 @@ struct TagChange {
   bool remove_all = false;
 };
 
-// Returns the tags after the change, sorted by key. TagLimitExceeded when they are too many.
+// Returns the tags after the change, sorted by key. TagLimitExceeded when they are too many. EC2's
+// own, whose keys begin with "aws:", stay as they are and are not counted.
 absl::StatusOr<std::vector<Tag>> ApplyTagChange(const std::vector<Tag>& tags,
                                                 const TagChange& change);
 

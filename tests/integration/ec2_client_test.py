@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Drives the real boto3 and the aws CLI against EC2's Query protocol: every action, pages, filters, tags, errors, DryRun and
-signatures; and compares every parameter and element with botocore's own model of EC2.
+signatures. Names are compared with botocore's model of EC2 by ec2_model_test.py.
 
     TAHOMA_BIN=build/release/bin tests/integration/ec2_client_test.py
 
@@ -14,16 +14,12 @@ import email.utils
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
-import urllib.error
 import urllib.parse
-import urllib.request
-import xml.etree.ElementTree
 
 # Not with a boto3 that happens to be on the machine: the model is compared, and has versions.
 FOUND = subprocess.run([".ci/python", "--find"], capture_output=True, text=True)
@@ -39,7 +35,6 @@ import botocore.awsrequest
 import botocore.config
 import botocore.credentials
 import botocore.exceptions
-import botocore.session
 
 from standalone_controller import StandaloneController, ask
 
@@ -82,13 +77,6 @@ CALLS = {
 # Those that no block allows.
 NEVER_DONE = {action: {"CapacityReservationId": RESERVATION}
               for action in ("CancelCapacityReservation", "ModifyCapacityReservation")}
-# Elements of the model that nothing here has: other reservations than those of blocks have them.
-NEVER_SENT = {
-    "adjustmentDetails", "adjustmentStatus", "allocationMetadataList", "capacityReservationFleetId", "commitmentInfo",
-    "deliveryPreference", "interruptible", "interruptibleCapacityAllocation",
-    "interruptionInfo", "launchStatus", "originalStartDate", "outpostArn", "placementGroupArn", "zeroSizePreference"}
-# A parameter of ours, since EC2's purchases have none.
-OWN_PARAMETERS = {"ClientToken"}
 
 
 class Server:
@@ -131,11 +119,6 @@ class ControllerServer(StandaloneController):
 
 def call(client, action, **arguments):
     return getattr(client, botocore.xform_name(action))(**arguments)
-
-
-def member_name(shape_member, name):
-    """The element or parameter of a member, but for capitals."""
-    return shape_member.serialization.get("name", name)
 
 
 class Ec2Case(unittest.TestCase):
@@ -662,117 +645,6 @@ class Cli(unittest.TestCase):
         self.assertIn("24 to 336 in steps of 24", done.stderr)
         done = self.aws("describe-capacity-blocks", key=(CAROL[0], "wrong"))
         self.assertIn("(SignatureDoesNotMatch)", done.stderr)
-
-
-class Model(Ec2Case):
-    """Every name is compared with botocore's model of EC2, the same that its clients read and write by."""
-
-    def setUp(self):
-        super().setUp()
-        self.model = botocore.session.get_session().get_service_model("ec2")
-
-    def parameters_of(self, shape, prefix=""):
-        """The names that botocore's serializer gives the members of a shape: Filter.N.Value.N."""
-        if shape.type_name == "structure":
-            for name, member in shape.members.items():
-                serialized = member.serialization.get("queryName")
-                if serialized is None:
-                    serialized = member_name(member, name)
-                    serialized = serialized[0].upper() + serialized[1:]
-                yield from self.parameters_of(member, f"{prefix}.{serialized}" if prefix else serialized)
-        elif shape.type_name == "list":
-            yield from self.parameters_of(shape.member, f"{prefix}.N")
-        else:
-            yield prefix
-
-    def test_parameters(self):
-        for action in (*CALLS, *NEVER_DONE):
-            with self.subTest(action):
-                status, text = ask("POST", f"{OPEN.url}/?Action={action}&Version={VERSION}&Nonsense=1")
-                self.assertEqual(status, 400)
-                legal = set(re.search("legal are (.*)</Message>", text)[1].split(", ")) - {"Action", "Version"}
-                expected = set(self.parameters_of(self.model.operation_model(action).input_shape))
-                if action.startswith("Purchase"):
-                    expected |= OWN_PARAMETERS
-                self.assertEqual(legal, expected)
-
-    def test_required_parameters(self):
-        for action, arguments in CALLS.items():
-            shape = self.model.operation_model(action).input_shape
-            for name in shape.required_members:
-                with self.subTest(f"{action} without {name}"):
-                    form = {key: value for key, value in arguments.items() if key != name}
-                    query = urllib.parse.urlencode({"Action": action, "Version": VERSION, **form})
-                    status, text = ask("POST", f"{OPEN.url}/?{query}")
-                    self.assertEqual((status, f"<Code>MissingParameter</Code>" in text, name in text),
-                                     (400, True, True), text)
-
-    def compare(self, element, shape, seen):
-        """Checks an element's children against the model, and notes the names of those that are there."""
-        if shape.type_name == "structure":
-            by_element = {member_name(member, name): member for name, member in shape.members.items()}
-            names = [local_name(child) for child in element]
-            self.assertEqual(len(names), len(set(names)), f"{shape.name}: an element is there twice")
-            for child in element:
-                self.assertIn(local_name(child), by_element, shape.name)
-                seen.setdefault(shape.name, set()).add(local_name(child))
-                self.compare(child, by_element[local_name(child)], seen)
-        elif shape.type_name == "list":
-            for child in element:
-                self.assertEqual(local_name(child), shape.member.serialization.get("name", "item"))
-                self.compare(child, shape.member, seen)
-        else:
-            self.assertEqual(len(element), 0, f"{local_name(element)} is no {shape.type_name}")
-            if enum := getattr(shape, "enum", None):
-                self.assertIn(element.text, enum)
-            if shape.type_name in ("integer", "long"):
-                int(element.text)
-            if shape.type_name == "timestamp":
-                self.assertRegex(element.text, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
-
-    def shapes_of(self, shape):
-        """The structures below a shape: name -> elements."""
-        if shape.type_name == "list":
-            return self.shapes_of(shape.member)
-        if shape.type_name != "structure":
-            return {}
-        shapes = {shape.name: {member_name(member, name) for name, member in shape.members.items()}}
-        for name, member in shape.members.items():
-            if member_name(member, name) not in NEVER_SENT:
-                shapes.update(self.shapes_of(member))
-        return shapes
-
-    def test_elements(self):
-        for _ in range(3):  # more than one page
-            self.ec2.purchase_capacity_block_extension(**EXTENSION)
-        variants = {action: [arguments] for action, arguments in CALLS.items()}
-        variants["DescribeCapacityBlockOfferings"].append({
-            "UltraserverType": "u-trn2x64", "UltraserverCount": 1, "CapacityDurationHours": 24})
-        variants["PurchaseCapacityBlock"].append({
-            **PURCHASE, "TagSpecification.1.ResourceType": "capacity-reservation", "TagSpecification.1.Tag.1.Key": "a"})
-        for action, all_arguments in variants.items():
-            with self.subTest(action):
-                output = self.model.operation_model(action).output_shape
-                seen = {}
-                for arguments in all_arguments:
-                    # Two rows, so that there is a token of a next page, and all rows.
-                    pages = [{}, {"MaxResults": 2}] if action.startswith("Describe") else [{}]
-                    for page in pages:
-                        query = urllib.parse.urlencode({
-                            "Action": action, "Version": VERSION, **arguments, **page})
-                        status, text = ask("POST", f"{OPEN.url}/?{query}")
-                        self.assertEqual(status, 200, text)
-                        root = xml.etree.ElementTree.fromstring(text)
-                        self.assertEqual(root.tag, f"{{http://ec2.amazonaws.com/doc/{VERSION}/}}{action}Response")
-                        self.assertEqual(local_name(root[0]), "requestId")
-                        root.remove(root[0])
-                        self.compare(root, output, seen)
-                expected = {name: elements - NEVER_SENT for name, elements in self.shapes_of(output).items()}
-                self.assertEqual(seen, expected)
-
-
-def local_name(element):
-    return element.tag.rpartition("}")[2]
 
 
 def plain(headers):

@@ -18,7 +18,7 @@ import unittest
 import urllib.parse
 import xml.etree.ElementTree
 
-from ec2_client_test import Server, VERSION, UTC, local_name, member_name
+from ec2_client_test import Server, VERSION, UTC
 from standalone_controller import ask
 
 import botocore.session
@@ -42,11 +42,13 @@ ALL_TYPES = {"IncludeUnsupportedInRegion": "true"}
 # What is asked for when nothing is said about it, by action. {names} are those of Walk.setUpClass.
 USUAL = {
     "CreateTags": {"ResourceId.1": "{reservation}", "Tag.1.Key": "walk"},
+    "CancelCapacityReservation": {"CapacityReservationId": "{reservation}"},
     "DeleteTags": {"ResourceId.1": "{reservation}", "Tag.1.Key": "walk"},
     "DescribeCapacityBlockExtensionOfferings": {
         "CapacityReservationId": "{reservation}", "CapacityBlockExtensionDurationHours": 24},
     "DescribeCapacityBlockOfferings": INSTANCES,
     "GetCapacityReservationUsage": {"CapacityReservationId": "{reservation}"},
+    "ModifyCapacityReservation": {"CapacityReservationId": "{reservation}"},
     "PurchaseCapacityBlock": {"CapacityBlockOfferingId": "{offering}", "InstancePlatform": "Linux/UNIX"},
     "PurchaseCapacityBlockExtension": {
         "CapacityBlockExtensionOfferingId": "{extension}", "CapacityReservationId": "{reservation}"},
@@ -212,6 +214,15 @@ VARIANTS = {
 }
 
 
+def local_name(element):
+    return element.tag.rpartition("}")[2]
+
+
+def member_name(shape_member, name):
+    """The element or parameter of a member, but for capitals."""
+    return shape_member.serialization.get("name", name)
+
+
 def table(heading):
     """The rows of the table below a heading of the page: lists of cells."""
     text = PAGE.read_text()
@@ -318,9 +329,8 @@ class Walk(unittest.TestCase):
         return re.search(r"legal are (.*?)(;|</Message>)", message)[1].split(", ")
 
     def actions(self):
-        for action in self.served:
-            if action not in REFUSING:
-                yield action
+        """Those that answer."""
+        return [action for action in self.served if action not in REFUSING]
 
     def parameters_of(self, shape, prefix=""):
         """The names that botocore's serializer gives the members of a shape: Filter.N.Value.N."""
@@ -339,7 +349,7 @@ class Walk(unittest.TestCase):
     # ---- Parameters ------------------------------------------------------------------------------
 
     def test_the_parameters_are_those_of_the_model(self):
-        for action in self.actions():
+        for action in self.served:
             with self.subTest(action):
                 status, text = self.ask(action, {"Nonsense": 1}, usual={})
                 self.assertEqual((status, "UnknownParameter" in text), (400, True), text)
@@ -402,8 +412,14 @@ class Walk(unittest.TestCase):
         self.assertEqual(self.ask(action, more)[0], 200)
         return self.ask(*effect.look)
 
+    def test_what_is_never_done_is_refused(self):
+        for action in REFUSING:
+            for more in ({}, {"DryRun": "true"}):
+                status, text = self.ask(action, more)
+                self.assertEqual((status, "<Code>OperationNotPermitted</Code>" in text), (400, True), text)
+
     def test_what_the_model_requires_is_required(self):
-        for action in self.actions():
+        for action in self.served:
             shape = self.model.operation_model(action).input_shape
             for name in shape.required_members:
                 with self.subTest(f"{action} without {name}"):

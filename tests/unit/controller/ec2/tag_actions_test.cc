@@ -140,6 +140,17 @@ TEST_F(TagActionsTest, TagsOfTheLongestKeysHavePages) {
   EXPECT_THAT(Ask("DescribeTags", filter + "&NextToken=" + token), HasSubstr("<tagSet><item>"));
 }
 
+TEST(TagChangeTest, Ec2sOwnTagsStayAndAreNotCounted) {
+  const Tag own{.key = "aws:ec2capacityreservation:incrementalRequestedQuantity", .value = "4"};
+  const auto cleared = ApplyTagChange({own, {.key = "a", .value = ""}}, {.remove_all = true});
+  EXPECT_THAT(*cleared, ElementsAre(own));
+  TagChange change;
+  for (int i = 0; i < 50; ++i) change.set.push_back({.key = fmt::format("k{}", i), .value = ""});
+  EXPECT_TRUE(ApplyTagChange({own}, change).ok());
+  EXPECT_EQ(Ec2CodeOf(ApplyTagChange({own, {.key = "a", .value = ""}}, change).status()),
+            "TagLimitExceeded");
+}
+
 TEST(TagAuditTest, AChangeIsAPatchOfABlock) {
   ManualClock clock;
   FakeEc2Service service(1);
