@@ -368,6 +368,7 @@ void Core::TakeSnapshot() {
   snapshot->block_now = blocks_.book().now();
   snapshot->profile = blocks_.book().profile();
   snapshot->prices = blocks_.book().prices();
+  snapshot->quotas = blocks_.book().quotas();
   snapshot->block_time = blocks_.time();
   snapshot_ = std::move(snapshot);
 }

@@ -22,6 +22,7 @@
 #include "controller/model/persistent.h"
 #include "controller/reserve/block_time.h"
 #include "controller/reserve/offering.h"
+#include "controller/reserve/quota.h"
 #include "controller/reserve/time_profile.h"
 
 namespace tahoma::controller {
@@ -63,7 +64,8 @@ struct Snapshot {
   WallTime block_now{};
   TimeProfile profile{0};
   PriceList prices;
-  BlockTime block_time;  // the times of blocks and profile are in it
+  std::shared_ptr<const QuotaTable> quotas;  // nullptr before the first step
+  BlockTime block_time;                      // the times of blocks and profile are in it
 };
 
 }  // namespace tahoma::controller
