@@ -51,6 +51,13 @@ BlockKey KeyOfBlock(const GangRef& ref, const std::string& named) {
   return {named.substr(0, slash), named.substr(slash + 1)};
 }
 
+Readiness WaitsForBlock(std::string message) {
+  Readiness waiting;
+  waiting.reason = GangReason::kWaitingForBlock;
+  waiting.message = std::move(message);
+  return waiting;
+}
+
 }  // namespace
 
 absl::Status CapacityBlocks::Restore(Sequence sequence, Block block) {
@@ -153,6 +160,7 @@ void CapacityBlocks::TakeChanges(const std::vector<BlockChange>& changes,
       writes.push_back(EventOf(change, time_.ToWall(change.when), ++attempts));
     }
     if (change.news == BlockNews::kReclaimed) NoteReclaimed(*change.block);
+    if (change.block->state != BlockState::kScheduled) heirs_.erase(change.block->key);
     NoteTime(*change.block, change.news);
     magnets_.OnChange(*change.block);
     if (const auto gangs = gangs_of_block_.find(change.block->key);
@@ -195,7 +203,7 @@ void CapacityBlocks::NoteTime(const Block& block, BlockNews news) {
   if (news == BlockNews::kWarned) {
     notice.warning = fmt::format(
         "Capacity Block {} takes its hardware back at {}; pods end then, unless its owner's next "
-        "block goes on with them",
+        "block goes on with them and no gang that names that block lacks its place",
         ToString(block.key), FormatTime(notice.reclaim));
   }
   notices_.push_back(std::move(notice));
@@ -209,20 +217,40 @@ void CapacityBlocks::Resume() {
   });
 }
 
-// What runs on a host that the owner's next block has goes on.
+// What the owner runs on a host that its next block has goes on. Others may have no place in that
+// one, and it could not begin beside them.
 void CapacityBlocks::NoteReclaimed(const Block& block) {
+  const WallTime by = time_.ToWall(block.end);
   for (const std::string& host : block.hosts) {
-    const auto& bindings = book_.hosts().BindingsOf(host);
-    const bool goes_on =
-        std::any_of(bindings.begin(), bindings.end(), [&](const HostBinding& binding) {
-          return binding.start == block.end && binding.owner == block.key.ns;
-        });
-    if (goes_on) continue;
-    reclaimed_.push_back({host,
-                          fmt::format("Capacity Block {} ends {}: {} is taken back",
-                                      ToString(block.key), FormatTime(block.end), host),
-                          time_.ToWall(block.end)});
+    ReclaimedHost reclaimed{.host = host,
+                            .reason = fmt::format("Capacity Block {} ends {}: {} is taken back",
+                                                  ToString(block.key), FormatTime(block.end), host),
+                            .by = by};
+    for (const HostBinding& binding : book_.hosts().BindingsOf(host)) {
+      if (binding.start != block.end || binding.owner != block.key.ns) continue;
+      reclaimed.goes_on = binding.owner;
+      const BlockKey heir = book_.Find(binding.reservation)->key;
+      heirs_[heir] = by;
+      contested_.insert(heir);
+    }
+    reclaimed_.push_back(std::move(reclaimed));
   }
+}
+
+std::vector<Heir> CapacityBlocks::TakeHeirs() {
+  std::vector<Heir> heirs;
+  for (const BlockKey& key : std::exchange(contested_, {})) {
+    const auto entry = heirs_.find(key);
+    if (entry == heirs_.end()) continue;
+    const auto by = std::exchange(entry->second, std::nullopt);
+    auto block = book_.FindByKey(key);
+    const auto gangs = gangs_of_block_.find(key);
+    if (block == nullptr || gangs == gangs_of_block_.end()) continue;
+    heirs.push_back({.block = std::move(block),
+                     .gangs = {gangs->second.begin(), gangs->second.end()},
+                     .by = by});
+  }
+  return heirs;
 }
 
 std::vector<GangRef> CapacityBlocks::TakeTouched() {
@@ -236,6 +264,7 @@ Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime no
   if (!ready.spec->block.empty()) {
     const BlockKey key = KeyOfBlock(ref, ready.spec->block);
     gangs_of_block_[key].insert(ref);
+    if (heirs_.contains(key)) contested_.insert(key);
     return AdmitTo(key, ref, std::move(ready), now);
   }
   magnets_.NoteAsked(ref);
@@ -253,48 +282,57 @@ Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime no
 
 Readiness CapacityBlocks::AdmitTo(const BlockKey& key, const GangRef& ref, Readiness ready,
                                   WallTime now) const {
-  const auto waits = [](std::string message) {
-    Readiness waiting;
-    waiting.reason = GangReason::kWaitingForBlock;
-    waiting.message = std::move(message);
-    return waiting;
-  };
   const auto block = book_.FindByKey(key);
   const std::string name = fmt::format("Capacity Block {}", ToString(key));
-  if (block == nullptr) return waits(name + " is not bought");
+  if (block == nullptr) return WaitsForBlock(name + " is not bought");
   if (!block->admits(ref.key.ns)) {
-    return waits(fmt::format("{} admits no gang of namespace {}: its spec.access does not name it",
-                             name, ref.key.ns));
+    return WaitsForBlock(fmt::format(
+        "{} admits no gang of namespace {}: its spec.access does not name it", name, ref.key.ns));
   }
-  if (!HoldsCapacity(block->state))
-    return waits(name + " is " + std::string(StateName(block->state)));
+  if (!HoldsCapacity(block->state)) {
+    return WaitsForBlock(name + " is " + std::string(StateName(block->state)));
+  }
   if (block->state != BlockState::kActive) {
-    return waits(fmt::format("{} is {} and begins {}{}{}", name, StateName(block->state),
-                             FormatTime(block->start()), block->trouble.empty() ? "" : ": ",
-                             block->trouble));
+    return WaitsForBlock(fmt::format("{} is {} and begins {}{}{}", name, StateName(block->state),
+                                     FormatTime(block->start()), block->trouble.empty() ? "" : ": ",
+                                     block->trouble));
   }
-  if (block->reclaiming) return waits(fmt::format("{} is being taken back", name));
+  if (block->reclaiming) return WaitsForBlock(fmt::format("{} is being taken back", name));
+  return AdmitWhile(*block, std::move(ready), now);
+}
+
+Readiness CapacityBlocks::AdmitAtStart(const Block& block, const GangRef& ref,
+                                       Readiness ready) const {
+  const bool names_it = KeyOfBlock(ref, ready.spec->block) == block.key;
+  if (!names_it || !block.admits(ref.key.ns)) return {};
+  return AdmitWhile(block, std::move(ready), time_.ToWall(block.start()));
+}
+
+// Returns the gang as it may be planned at `now`, when the block is active.
+Readiness CapacityBlocks::AdmitWhile(const Block& active, Readiness ready, WallTime now) const {
+  const std::string name = fmt::format("Capacity Block {}", ToString(active.key));
   const auto& runtime = ready.spec->max_runtime;
-  const WallTime reclaim = time_.ToWall(block->reclaim());
+  const WallTime reclaim = time_.ToWall(active.reclaim());
+  const std::string reclaimed = FormatTime(active.reclaim());
   if (runtime && EndOf(now, *runtime) > reclaim) {
-    return waits(fmt::format("{} is taken back from {} on, before the gang's maxRuntime is over",
-                             name, FormatTime(block->reclaim())));
+    return WaitsForBlock(fmt::format(
+        "{} is taken back from {} on, before the gang's maxRuntime is over", name, reclaimed));
   }
   if (!runtime && !ready.spec->checkpointable) {
-    return waits(
+    return WaitsForBlock(
         fmt::format("{} is taken back from {} on: a gang that is not checkpointable needs "
                     "a maxRuntime to run in it",
-                    name, FormatTime(block->reclaim())));
+                    name, reclaimed));
   }
-  if (!runtime && block->warned) {
-    return waits(
+  if (!runtime && active.warned) {
+    return WaitsForBlock(
         fmt::format("{} is taken back from {} on: only a gang whose maxRuntime is over before "
                     "begins now",
-                    name, FormatTime(block->reclaim())));
+                    name, reclaimed));
   }
   auto spec = std::make_shared<GangSpec>(*ready.spec);
-  spec->reservation = block->reservation;
-  spec->block_hosts = block->hosts;
+  spec->reservation = active.reservation;
+  spec->block_hosts = active.hosts;
   spec->reclaim = reclaim;
   ready.spec = std::move(spec);
   return ready;
@@ -343,7 +381,6 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
   } else if (!same && !kube::IsOlderVersion(fact.resource_version, publication.version)) {
     publication.written = nullptr;  // somebody else has written it, or it is that of a backup
   }
-  to_publish_.Add(fact.key);
 }
 
 // Returns whether the object shows its block as a later leader has left it, or one that the journal

@@ -53,6 +53,7 @@ class BlockChecks {
   void CheckSale(const Blocks& blocks, const controller::Block& sold, WallTime from, WallTime to,
                  const controller::ClusterState& fleet);
   void CheckPublished(const Blocks& blocks);
+  void CheckWaiting(const controller::Snapshot& snapshot);
   void CheckAcknowledged(const Blocks& blocks);
 
   World& world_;
