@@ -27,21 +27,26 @@ bool IsWarning(BlockNews news) {
   }
 }
 
-ApiWrite EventOf(const BlockChange& change, WallTime when, std::uint64_t attempt) {
+ApiWrite EventWrite(EventNote note, std::uint64_t attempt) {
   ApiWrite write;
   write.kind = WriteKind::kEvent;
   write.attempt = attempt;
-  write.ns = change.block->key.ns;
-  write.name = change.block->key.name;
-  write.event = std::make_shared<const EventNote>(EventNote{.about = EventSubject::kCapacityBlock,
-                                                            .ns = write.ns,
-                                                            .name = write.name,
-                                                            .uid = change.block->uid,
-                                                            .warning = IsWarning(change.news),
-                                                            .reason = NewsName(change.news),
-                                                            .message = change.message,
-                                                            .when = when});
+  write.ns = note.ns;
+  write.name = note.name;
+  write.event = std::make_shared<const EventNote>(std::move(note));
   return write;
+}
+
+ApiWrite EventOf(const BlockChange& change, WallTime when, std::uint64_t attempt) {
+  return EventWrite({.about = EventSubject::kCapacityBlock,
+                     .ns = change.block->key.ns,
+                     .name = change.block->key.name,
+                     .uid = change.block->uid,
+                     .warning = IsWarning(change.news),
+                     .reason = NewsName(change.news),
+                     .message = change.message,
+                     .when = when},
+                    attempt);
 }
 
 // Returns the block that a gang names as "name" or "owner/name".
@@ -155,6 +160,9 @@ std::vector<BlockChange> CapacityBlocks::MeterChanges(const ClusterState& cluste
 // Journals what the book has changed, and tells people.
 void CapacityBlocks::TakeChanges(const std::vector<BlockChange>& changes,
                                  std::vector<ApiWrite>& writes, std::uint64_t& attempts) {
+  for (EventNote& refusal : std::exchange(refusals_, {})) {
+    writes.push_back(EventWrite(std::move(refusal), ++attempts));
+  }
   for (const BlockChange& change : changes) {
     if (!change.message.empty()) {
       writes.push_back(EventOf(change, time_.ToWall(change.when), ++attempts));
@@ -354,15 +362,7 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
     Forget(*block);  // another object has the name now
     block = nullptr;
   }
-  if (block == nullptr) {
-    if (!fact.record.empty()) {
-      to_publish_.Add(fact.key);
-      return;
-    }
-    if (!fact.refused && !fact.deleting) return Buy(fact, now);
-    to_publish_.Add(fact.key);
-    return;
-  }
+  if (block == nullptr) return TakeUnbought(fact, now);
   if (block->uid != fact.uid) {
     book_.SetUid(block->reservation, fact.uid);
     block = book_.Find(block->reservation);
@@ -371,15 +371,43 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
     book_.SetTerms(*block, fact.order.terms, fact.order.tags, now);
     book_.AskReplacement(block->reservation, fact.replace, now);
   }
-  // What is there is compared with what should be, and written if it is something else.
+  StopRetry(fact.key, publications_[fact.key]);
+  NoteShown(fact, block.get());
+  to_publish_.Add(fact.key);
+}
+
+// Takes the object of a block that the book does not have: buys it, unless that was refused, or a
+// record says of which nobody could make use that it was bought.
+void CapacityBlocks::TakeUnbought(const BlockFact& fact, WallTime now) {
+  if (fact.record.empty() && !fact.refused() && !fact.deleting) {
+    Buy(fact, now);
+  } else if (fact.refused() && views_.Find(fact.key) == nullptr) {
+    // The object alone knows that, and is made to say no more.
+    Keep(fact.key, {.refusal = fact.refusal,
+                    .message = fact.message,
+                    .refused_at = fact.refused_at.value_or(time_.ToBlock(fact.created))});
+  }
+  NoteShown(fact, nullptr);
+  to_publish_.Add(fact.key);
+}
+
+// Compares what is there with what should be; if it is something else, it is written.
+void CapacityBlocks::NoteShown(const BlockFact& fact, const Block* block) {
   Publication& publication = publications_[fact.key];
-  StopRetry(fact.key, publication);
-  const auto wanted = views_.Find(fact.key);
-  const bool same = !fact.record.empty() && fact.record_version == block->version;
-  if (same && publication.written == nullptr && wanted != nullptr) {
+  const auto* wanted = views_.Find(fact.key);
+  if (wanted != nullptr && (*wanted)->generation != fact.generation) {
+    Keep(fact.key, **wanted);  // a block of the journal knows none
+    wanted = views_.Find(fact.key);
+  }
+  const bool same =
+      block != nullptr && !fact.record.empty() && fact.record_version == block->version;
+  if (publication.shown.OnSeen(fact.resource_version, fact.shown)) {
+    publication.written = nullptr;  // somebody else has written it
+  } else if (same && publication.written == nullptr && wanted != nullptr && fact.shown == 0) {
     publication.written = *wanted;
-  } else if (!same && !kube::IsOlderVersion(fact.resource_version, publication.version)) {
-    publication.written = nullptr;  // somebody else has written it, or it is that of a backup
+  } else if (block != nullptr && !same &&
+             !kube::IsOlderVersion(fact.resource_version, publication.version)) {
+    publication.written = nullptr;  // it is that of a backup
   }
 }
 
@@ -462,9 +490,23 @@ void CapacityBlocks::Buy(const BlockFact& fact, WallTime now) {
                                   ? book_.Purchase(fact.order, now).status()
                                   : Refuse(kInvalidParameterValue, "{}", fact.spec_error);
   if (bought.ok()) return;
+  const std::string code = Ec2CodeOf(bought);
+  const std::string message(Message(bought));
+  const auto* known = views_.Find(fact.key);
+  const bool told = known != nullptr && (*known)->refusal == code && (*known)->message == message;
+  if (told) return;
+  refusals_.push_back({.about = EventSubject::kCapacityBlock,
+                       .ns = fact.key.ns,
+                       .name = fact.key.name,
+                       .uid = fact.uid,
+                       .warning = true,
+                       .reason = "CapacityBlockRefused",
+                       .message = fmt::format("{}: {}", code, message),
+                       .when = time_.ToWall(now)});
   Show(fact.key, {.generation = fact.generation,
-                  .refusal = Ec2CodeOf(bought),
-                  .message = std::string(Message(bought))});
+                  .refusal = code,
+                  .message = message,
+                  .refused_at = InSeconds(now)});
 }
 
 // The object is gone. A block that holds capacity gets another one: it cannot be cancelled.
@@ -565,16 +607,16 @@ void CapacityBlocks::Publish(const BlockKey& key, std::uint64_t& attempts,
   write.ns = key.ns;
   write.name = key.name;
   write.block = view == nullptr ? std::make_shared<const BlockView>() : *view;
+  publication.base = fact == nullptr ? "" : fact->resource_version;
+  const bool is_old = kube::IsOlderVersion(publication.base, publication.version);
   if (fact != nullptr) {
     write.uid = fact->uid;
     write.block_base = fact;
+    if (*kind == WriteKind::kBlockStatus && !is_old) write.shown = fact->shown;
   }
   publication.in_flight = write.attempt;
   publication.sent = write.block;
-  publication.base = fact == nullptr ? "" : fact->resource_version;
-  write.base_version = kube::IsOlderVersion(publication.base, publication.version)
-                           ? publication.version
-                           : publication.base;
+  write.base_version = is_old ? publication.version : publication.base;
   writes.push_back(std::move(write));
 }
 
@@ -626,6 +668,9 @@ void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   if (result.kind == WriteKind::kBlockStatus && done) {
     publication.written = publication.sent;
     publication.version = result.resource_version;
+    if (publication.shown.OnWritten(result.resource_version, result.shown)) {
+      publication.written = nullptr;
+    }
   }
   // The watch tells of an object that was made or changed, and may have done so already; the time
   // is for a watch that does not.

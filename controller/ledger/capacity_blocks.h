@@ -46,6 +46,7 @@
 #include "controller/ledger/journal_buffer.h"
 #include "controller/ledger/magnetic_blocks.h"
 #include "controller/ledger/pending_keys.h"
+#include "controller/ledger/shown_status.h"
 #include "controller/ledger/status_outbox.h"
 #include "controller/ledger/usage_meter.h"
 #include "controller/model/cluster.h"
@@ -199,6 +200,7 @@ class CapacityBlocks {
     std::uint64_t in_flight = 0;
     std::string base;     // the object's resourceVersion when it was sent; empty: there was none
     std::string version;  // … after the last write that was answered
+    ShownStatus shown;    // whether somebody else has written there
     std::optional<MonotonicTime> retry;
     std::vector<std::uint64_t> tickets;  // of orders that are answered when it is written
   };
@@ -211,6 +213,8 @@ class CapacityBlocks {
   void TakeFact(const BlockFact& fact, WallTime now);
   void RefuseRecord(const BlockFact& fact, const absl::Status& why);
   void Buy(const BlockFact& fact, WallTime now);
+  void TakeUnbought(const BlockFact& fact, WallTime now);
+  void NoteShown(const BlockFact& fact, const Block* block);
   absl::StatusOr<std::shared_ptr<const Block>> Carry(const BlockOrder& order, WallTime now);
   void TakeOrder(const BlockOrder& order, WallTime now);
   void TakeGone(const BlockKey& key);
@@ -253,6 +257,7 @@ class CapacityBlocks {
   std::set<BlockKey> gone_;
   std::vector<BlockOrder> orders_;
   std::vector<OrderAnswer> answers_;
+  std::vector<EventNote> refusals_;  // to be told
 
   absl::flat_hash_map<BlockKey, std::set<GangRef>> gangs_of_block_;  // that have asked for it
   std::vector<GangRef> touched_gangs_;

@@ -140,6 +140,7 @@ void Core::Take(const ClaimGone& command) {
 
 void Core::Take(const GangSeen& command) {
   facts_.gangs.Put(command.gang);
+  status_.SeeGang(*command.gang, now_);
   queue_.Touch({command.gang->key, false});
 }
 

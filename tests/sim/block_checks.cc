@@ -312,6 +312,7 @@ void BlockChecks::CheckPublished(const Blocks& blocks) {
       if (!status.contains("reason")) {
         world_.Fail("object {} is neither sold nor refused", object->key);
       }
+      if (status.contains("state")) world_.Fail("object {} is refused and sold", object->key);
       continue;
     }
     const std::string reservation = status.at("capacityReservationIds").at(0).get<std::string>();
@@ -320,6 +321,9 @@ void BlockChecks::CheckPublished(const Blocks& blocks) {
       world_.Fail("object {} shows {}, which is not in the book", object->key, reservation);
     } else if (record != Hex(EncodeBlock(*block->second))) {
       world_.Fail("object {} does not show its block as it is", object->key);
+    } else if (status.at("state") != StateName(block->second->state) ||
+               status.at("endDate") != FormatTime(block->second->end)) {
+      world_.Fail("object {} shows what somebody has written by hand", object->key);
     }
     shown.insert(reservation);
   }

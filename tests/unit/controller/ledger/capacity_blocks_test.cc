@@ -119,7 +119,7 @@ class CapacityBlocksTest : public ::testing::Test {
           write.block->block == nullptr ? "" : Hex(EncodeBlock(*write.block->block));
       object->second.record_version =
           write.block->block == nullptr ? BlockVersion{} : write.block->block->version;
-      object->second.refused = !write.block->refusal.empty();
+      object->second.refusal = write.block->refusal;
       refusals_[key] = write.block->refusal + ": " + write.block->message;
       Changed(key);
     }
