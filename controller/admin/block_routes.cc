@@ -111,7 +111,7 @@ Schema SplitSchema() {
 }
 
 Schema ShortageSchema() {
-  return ObjectOf({{"code", Word({"NoCapacity"}, "The reason.")},
+  return ObjectOf({{"code", Word({"NoCapacity", "InstanceLimitExceeded"}, "The reason.")},
                    {"availabilityZone", Text("Where.")},
                    {"most", Integer(0, INT32_MAX, "Hosts that can be had.")},
                    {"missing", Integer(0, INT32_MAX, "Hosts that are missing.")},
@@ -136,7 +136,7 @@ std::vector<Field> SearchFields() {
           {"orderBy?", Word({"Price", "Start", "End"}, "The order of the offerings.")},
           {"maxResults?",
            Integer(1, static_cast<std::int64_t>(kOfferingsMost), "6 unless it is said.")},
-          {"namespace?", Text("Whose permission counts.", 63)}};
+          {"namespace?", Text("Whose permission and quota count.", 63)}};
 }
 
 std::optional<std::int64_t> NumberIn(const rest::Request& request, const char* name) {
@@ -400,9 +400,11 @@ rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
   const std::int64_t most = NumberIn(request, "maxResults").value_or(kOfferingsUsual);
   const auto snapshot = take_();
   const WallTime now = std::max(clock_.WallNow(), snapshot->block_now);
-  const absl::StatusOr<OfferingSearch> search = CheckQuery(query, now);
+  absl::StatusOr<OfferingSearch> search = CheckQuery(query, now);
   if (!search.ok()) return Refused(search.status());
   if (!snapshot->synced) return Refused(Unavailable(kNotKnownYet));
+  search->owner = request.query_value("namespace").value_or("");
+  if (!search->owner.empty()) search->quotas = snapshot->quotas;
   const SearchAnswer found = SearchOfferings(snapshot->profile, snapshot->prices, *search, now);
   const auto rows = [&](const std::vector<Offering>& offerings) {
     return OfferingsJson(offerings, static_cast<std::size_t>(most), snapshot->offering_key);
@@ -414,11 +416,12 @@ rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
   if (!found.offerings.empty()) return Answer(200, body);
   body["reasons"] = ordered_json::array();
   for (const Shortage& shortage : found.shortages) {
-    body["reasons"].push_back({{"code", "NoCapacity"},
-                               {"availabilityZone", shortage.zone},
-                               {"most", shortage.most},
-                               {"missing", shortage.missing},
-                               {"message", shortage.message}});
+    body["reasons"].push_back(
+        {{"code", shortage.quota ? kInstanceLimitExceeded.name : "NoCapacity"},
+         {"availabilityZone", shortage.zone},
+         {"most", shortage.most},
+         {"missing", shortage.missing},
+         {"message", shortage.message}});
   }
   body["nearest"] = rows(found.nearest);
   return Answer(200, body);

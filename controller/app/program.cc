@@ -105,6 +105,16 @@ void AddChecks(rest::Probes& probes, const Loop& loop, const Store& store) {
   }
 }
 
+// Returns why the Capacity Block's object may not be deleted, "" when it may; nullopt before the
+// blocks are known.
+std::optional<std::string> WhyKept(const Snapshot& now, const BlockKey& key) {
+  if (!now.synced) return std::nullopt;
+  const auto* view = now.blocks.Find(key);
+  const Block* block = view == nullptr ? nullptr : (*view)->block.get();
+  if (block == nullptr || !HoldsCapacity(block->state)) return "";
+  return WhyNotCancelled(StateName(block->state), FormatTime(block->end));
+}
+
 template <typename Server>
 struct StopAtEnd {
   Server& server;
@@ -248,6 +258,10 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   ec2->AddTo(server, [&](rest::Request& head) { return admin_access.Admit(head); });
   admin.AddTo(server, admin_access);
   AddChecks(*probes, loop, api->store());
+  api->server().deletion_guard().Set([&loop](const std::string& ns, const std::string& name) {
+    return WhyKept(*loop.snapshot(), {ns, name});
+  });
+  const absl::Cleanup unguard = [&api] { api->server().deletion_guard().Set(nullptr); };
   // The API's probes ask the loop, which ends before the API does.
   const StopAtEnd<apiserver::HttpFront> stop_front{api->front()};
   TAHOMA_RETURN_IF_ERROR(Annotate(server.Start(), "adminAddress"));

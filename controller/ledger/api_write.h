@@ -93,8 +93,11 @@ struct ApiWrite {
   std::shared_ptr<const GangDecision> decision;
   std::shared_ptr<const ClaimFact> base;  // the claim's state that the write is made for
   std::shared_ptr<const BlockView> block;
-  std::shared_ptr<const BlockFact> block_base;     // kBlockFinalizer: the object as it is
-  std::string base_version;                        // kBlockStatus: what the object's must be
+  std::shared_ptr<const BlockFact> block_base;  // kBlockFinalizer: the object as it is
+  std::string base_version;                     // kBlockStatus: what the object's must be
+  // kBlockStatus, kRequestStatus: the digest of the status that the object shows; such a status
+  // need not be written. 0: unknown.
+  std::uint64_t shown = 0;
   std::optional<WallTime> by = {};                 // kDeletePod: when the pod must have ended
   std::optional<std::int64_t> grace_seconds = {};  // kDeletePod: nullopt: the pod's own
   std::optional<RequestKind> request_kind;         // kRequestStatus
@@ -127,8 +130,9 @@ struct ApiResult {
   std::string ns;  // set for kGangStatus, kPodCondition and writes about blocks and requests
   std::string name;
   WriteOutcome outcome = WriteOutcome::kDone;
-  std::string message;                     // the reason, when the outcome is not kDone
-  std::string resource_version;            // of a CapacityBlock, as it was written
+  std::string message;           // the reason, when the outcome is not kDone
+  std::string resource_version;  // of a CapacityBlock, or what has the status, as it was written
+  std::uint64_t shown = 0;       // the digest of the status that it shows then
   std::shared_ptr<const ClaimFact> claim;  // as answered, without its spec
   std::shared_ptr<const PodFact> pod;      // as answered by kReadPod
 };

@@ -181,6 +181,7 @@ struct RequestFact {
   RequestSpec spec = {};
   std::string spec_error = {};               // why the spec cannot be used; empty when it can
   std::optional<RequestStatus> status = {};  // nullopt: it has none
+  std::uint64_t shown = 0;                   // the digest of its status
 };
 
 inline WallTime InSeconds(WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }

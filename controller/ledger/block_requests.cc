@@ -77,6 +77,8 @@ void BlockRequests::OnRequest(std::shared_ptr<const RequestFact> fact) {
     if (fact->spec_error.empty()) blocks_.SetQuota(key.name, std::get<QuotaRequest>(fact->spec));
   }
   entry.shown = fact->status;
+  const bool others_wrote = entry.seen.OnSeen(fact->resource_version, fact->shown);
+  entry.unsure = others_wrote || (fact->shown != 0 && !entry.seen.known());
   entry.fact = std::move(fact);
   to_write_.insert(key);
   const bool settled = IsSettledEntry(entry);
@@ -110,6 +112,7 @@ void BlockRequests::OnResult(const ApiResult& result, const Now& now) {
   entry.in_flight = 0;
   if (result.outcome == WriteOutcome::kDone) {
     entry.shown = *entry.sent;
+    entry.unsure = entry.seen.OnWritten(result.resource_version, result.shown);
     to_write_.insert(key);
     return;
   }
@@ -235,7 +238,8 @@ void BlockRequests::Want(Entry& entry, RequestStatus status, const Now& now,
 }
 
 void BlockRequests::Write(Entry& entry, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
-  if (!entry.wanted || entry.wanted == entry.shown || entry.in_flight != 0 || entry.retry) return;
+  if (!entry.wanted || entry.in_flight != 0 || entry.retry) return;
+  if (entry.wanted == entry.shown && !entry.unsure) return;
   entry.sent = std::make_shared<const RequestStatus>(*entry.wanted);
   entry.in_flight = ++attempts;
   ApiWrite write;
@@ -246,6 +250,8 @@ void BlockRequests::Write(Entry& entry, std::uint64_t& attempts, std::vector<Api
   write.uid = entry.fact->uid;
   write.request_kind = entry.fact->key.kind;
   write.request_status = entry.sent;
+  write.base_version = entry.fact->resource_version;
+  write.shown = entry.fact->shown;
   writes.push_back(std::move(write));
 }
 

@@ -6,7 +6,8 @@
 //   if (requests.Step(now, attempts, writes)) Journal();       // it has changed the book
 //
 // A status is written when it differs from what the object shows: what somebody else wrote there is
-// put right. One write for each object is under way at a time.
+// put right, also where none of our statuses says anything. One write for each object is under way
+// at a time.
 //
 // Scope: which object is looked at when. What is decided: block_extensions.h, block_series.h,
 // waitlist.h, and the quotas of the book.
@@ -31,6 +32,7 @@
 #include "controller/ledger/block_request.h"
 #include "controller/ledger/block_series.h"
 #include "controller/ledger/capacity_blocks.h"
+#include "controller/ledger/shown_status.h"
 #include "controller/ledger/status_outbox.h"
 #include "controller/ledger/waitlist.h"
 
@@ -60,6 +62,8 @@ class BlockRequests {
     std::shared_ptr<const RequestFact> fact;
     std::optional<RequestStatus> wanted;
     std::optional<RequestStatus> shown;
+    ShownStatus seen;
+    bool unsure = false;  // whether the object shows no more than `shown`
     std::shared_ptr<const RequestStatus> sent;
     std::uint64_t in_flight = 0;
     std::optional<MonotonicTime> retry;

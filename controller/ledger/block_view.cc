@@ -23,7 +23,7 @@ std::string_view InterconnectName(Interconnect interconnect) {
 bool operator==(const BlockView& a, const BlockView& b) {
   const auto rest = [](const BlockView& view) {
     return std::tie(view.keeps_record, view.available, view.unavailable, view.interconnect,
-                    view.time_scale, view.generation, view.refusal, view.message);
+                    view.time_scale, view.generation, view.refusal, view.message, view.refused_at);
   };
   if (rest(a) != rest(b)) return false;
   if (a.block == b.block) return true;

@@ -16,6 +16,7 @@
 
 #include "controller/reserve/block.h"
 #include "controller/reserve/host_table.h"
+#include "lib/base/clock.h"
 
 namespace tahoma::controller {
 
@@ -33,6 +34,7 @@ struct BlockView {
   std::int64_t generation = 0;  // of the spec that was looked at
   std::string refusal = {};     // EC2's code for why it was not bought; empty when it was
   std::string message = {};     // … as a sentence
+  WallTime refused_at = {};     // … and when, in the book's time
 
   friend bool operator==(const BlockView& a, const BlockView& b);
 };

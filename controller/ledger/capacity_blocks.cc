@@ -27,21 +27,26 @@ bool IsWarning(BlockNews news) {
   }
 }
 
-ApiWrite EventOf(const BlockChange& change, WallTime when, std::uint64_t attempt) {
+ApiWrite EventWrite(EventNote note, std::uint64_t attempt) {
   ApiWrite write;
   write.kind = WriteKind::kEvent;
   write.attempt = attempt;
-  write.ns = change.block->key.ns;
-  write.name = change.block->key.name;
-  write.event = std::make_shared<const EventNote>(EventNote{.about = EventSubject::kCapacityBlock,
-                                                            .ns = write.ns,
-                                                            .name = write.name,
-                                                            .uid = change.block->uid,
-                                                            .warning = IsWarning(change.news),
-                                                            .reason = NewsName(change.news),
-                                                            .message = change.message,
-                                                            .when = when});
+  write.ns = note.ns;
+  write.name = note.name;
+  write.event = std::make_shared<const EventNote>(std::move(note));
   return write;
+}
+
+ApiWrite EventOf(const BlockChange& change, WallTime when, std::uint64_t attempt) {
+  return EventWrite({.about = EventSubject::kCapacityBlock,
+                     .ns = change.block->key.ns,
+                     .name = change.block->key.name,
+                     .uid = change.block->uid,
+                     .warning = IsWarning(change.news),
+                     .reason = NewsName(change.news),
+                     .message = change.message,
+                     .when = when},
+                    attempt);
 }
 
 // Returns the block that a gang names as "name" or "owner/name".
@@ -49,6 +54,13 @@ BlockKey KeyOfBlock(const GangRef& ref, const std::string& named) {
   const std::size_t slash = named.find('/');
   if (slash == std::string::npos) return {ref.key.ns, named};
   return {named.substr(0, slash), named.substr(slash + 1)};
+}
+
+Readiness WaitsForBlock(std::string message) {
+  Readiness waiting;
+  waiting.reason = GangReason::kWaitingForBlock;
+  waiting.message = std::move(message);
+  return waiting;
 }
 
 }  // namespace
@@ -148,11 +160,15 @@ std::vector<BlockChange> CapacityBlocks::MeterChanges(const ClusterState& cluste
 // Journals what the book has changed, and tells people.
 void CapacityBlocks::TakeChanges(const std::vector<BlockChange>& changes,
                                  std::vector<ApiWrite>& writes, std::uint64_t& attempts) {
+  for (EventNote& refusal : std::exchange(refusals_, {})) {
+    writes.push_back(EventWrite(std::move(refusal), ++attempts));
+  }
   for (const BlockChange& change : changes) {
     if (!change.message.empty()) {
       writes.push_back(EventOf(change, time_.ToWall(change.when), ++attempts));
     }
     if (change.news == BlockNews::kReclaimed) NoteReclaimed(*change.block);
+    if (change.block->state != BlockState::kScheduled) heirs_.erase(change.block->key);
     NoteTime(*change.block, change.news);
     magnets_.OnChange(*change.block);
     if (const auto gangs = gangs_of_block_.find(change.block->key);
@@ -195,7 +211,7 @@ void CapacityBlocks::NoteTime(const Block& block, BlockNews news) {
   if (news == BlockNews::kWarned) {
     notice.warning = fmt::format(
         "Capacity Block {} takes its hardware back at {}; pods end then, unless its owner's next "
-        "block goes on with them",
+        "block goes on with them and no gang that names that block lacks its place",
         ToString(block.key), FormatTime(notice.reclaim));
   }
   notices_.push_back(std::move(notice));
@@ -209,20 +225,40 @@ void CapacityBlocks::Resume() {
   });
 }
 
-// What runs on a host that the owner's next block has goes on.
+// What the owner runs on a host that its next block has goes on. Others may have no place in that
+// one, and it could not begin beside them.
 void CapacityBlocks::NoteReclaimed(const Block& block) {
+  const WallTime by = time_.ToWall(block.end);
   for (const std::string& host : block.hosts) {
-    const auto& bindings = book_.hosts().BindingsOf(host);
-    const bool goes_on =
-        std::any_of(bindings.begin(), bindings.end(), [&](const HostBinding& binding) {
-          return binding.start == block.end && binding.owner == block.key.ns;
-        });
-    if (goes_on) continue;
-    reclaimed_.push_back({host,
-                          fmt::format("Capacity Block {} ends {}: {} is taken back",
-                                      ToString(block.key), FormatTime(block.end), host),
-                          time_.ToWall(block.end)});
+    ReclaimedHost reclaimed{.host = host,
+                            .reason = fmt::format("Capacity Block {} ends {}: {} is taken back",
+                                                  ToString(block.key), FormatTime(block.end), host),
+                            .by = by};
+    for (const HostBinding& binding : book_.hosts().BindingsOf(host)) {
+      if (binding.start != block.end || binding.owner != block.key.ns) continue;
+      reclaimed.goes_on = binding.owner;
+      const BlockKey heir = book_.Find(binding.reservation)->key;
+      heirs_[heir] = by;
+      contested_.insert(heir);
+    }
+    reclaimed_.push_back(std::move(reclaimed));
   }
+}
+
+std::vector<Heir> CapacityBlocks::TakeHeirs() {
+  std::vector<Heir> heirs;
+  for (const BlockKey& key : std::exchange(contested_, {})) {
+    const auto entry = heirs_.find(key);
+    if (entry == heirs_.end()) continue;
+    const auto by = std::exchange(entry->second, std::nullopt);
+    auto block = book_.FindByKey(key);
+    const auto gangs = gangs_of_block_.find(key);
+    if (block == nullptr || gangs == gangs_of_block_.end()) continue;
+    heirs.push_back({.block = std::move(block),
+                     .gangs = {gangs->second.begin(), gangs->second.end()},
+                     .by = by});
+  }
+  return heirs;
 }
 
 std::vector<GangRef> CapacityBlocks::TakeTouched() {
@@ -236,6 +272,7 @@ Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime no
   if (!ready.spec->block.empty()) {
     const BlockKey key = KeyOfBlock(ref, ready.spec->block);
     gangs_of_block_[key].insert(ref);
+    if (heirs_.contains(key)) contested_.insert(key);
     return AdmitTo(key, ref, std::move(ready), now);
   }
   magnets_.NoteAsked(ref);
@@ -253,48 +290,57 @@ Readiness CapacityBlocks::Admit(const GangRef& ref, Readiness ready, WallTime no
 
 Readiness CapacityBlocks::AdmitTo(const BlockKey& key, const GangRef& ref, Readiness ready,
                                   WallTime now) const {
-  const auto waits = [](std::string message) {
-    Readiness waiting;
-    waiting.reason = GangReason::kWaitingForBlock;
-    waiting.message = std::move(message);
-    return waiting;
-  };
   const auto block = book_.FindByKey(key);
   const std::string name = fmt::format("Capacity Block {}", ToString(key));
-  if (block == nullptr) return waits(name + " is not bought");
+  if (block == nullptr) return WaitsForBlock(name + " is not bought");
   if (!block->admits(ref.key.ns)) {
-    return waits(fmt::format("{} admits no gang of namespace {}: its spec.access does not name it",
-                             name, ref.key.ns));
+    return WaitsForBlock(fmt::format(
+        "{} admits no gang of namespace {}: its spec.access does not name it", name, ref.key.ns));
   }
-  if (!HoldsCapacity(block->state))
-    return waits(name + " is " + std::string(StateName(block->state)));
+  if (!HoldsCapacity(block->state)) {
+    return WaitsForBlock(name + " is " + std::string(StateName(block->state)));
+  }
   if (block->state != BlockState::kActive) {
-    return waits(fmt::format("{} is {} and begins {}{}{}", name, StateName(block->state),
-                             FormatTime(block->start()), block->trouble.empty() ? "" : ": ",
-                             block->trouble));
+    return WaitsForBlock(fmt::format("{} is {} and begins {}{}{}", name, StateName(block->state),
+                                     FormatTime(block->start()), block->trouble.empty() ? "" : ": ",
+                                     block->trouble));
   }
-  if (block->reclaiming) return waits(fmt::format("{} is being taken back", name));
+  if (block->reclaiming) return WaitsForBlock(fmt::format("{} is being taken back", name));
+  return AdmitWhile(*block, std::move(ready), now);
+}
+
+Readiness CapacityBlocks::AdmitAtStart(const Block& block, const GangRef& ref,
+                                       Readiness ready) const {
+  const bool names_it = KeyOfBlock(ref, ready.spec->block) == block.key;
+  if (!names_it || !block.admits(ref.key.ns)) return {};
+  return AdmitWhile(block, std::move(ready), time_.ToWall(block.start()));
+}
+
+// Returns the gang as it may be planned at `now`, when the block is active.
+Readiness CapacityBlocks::AdmitWhile(const Block& active, Readiness ready, WallTime now) const {
+  const std::string name = fmt::format("Capacity Block {}", ToString(active.key));
   const auto& runtime = ready.spec->max_runtime;
-  const WallTime reclaim = time_.ToWall(block->reclaim());
+  const WallTime reclaim = time_.ToWall(active.reclaim());
+  const std::string reclaimed = FormatTime(active.reclaim());
   if (runtime && EndOf(now, *runtime) > reclaim) {
-    return waits(fmt::format("{} is taken back from {} on, before the gang's maxRuntime is over",
-                             name, FormatTime(block->reclaim())));
+    return WaitsForBlock(fmt::format(
+        "{} is taken back from {} on, before the gang's maxRuntime is over", name, reclaimed));
   }
   if (!runtime && !ready.spec->checkpointable) {
-    return waits(
+    return WaitsForBlock(
         fmt::format("{} is taken back from {} on: a gang that is not checkpointable needs "
                     "a maxRuntime to run in it",
-                    name, FormatTime(block->reclaim())));
+                    name, reclaimed));
   }
-  if (!runtime && block->warned) {
-    return waits(
+  if (!runtime && active.warned) {
+    return WaitsForBlock(
         fmt::format("{} is taken back from {} on: only a gang whose maxRuntime is over before "
                     "begins now",
-                    name, FormatTime(block->reclaim())));
+                    name, reclaimed));
   }
   auto spec = std::make_shared<GangSpec>(*ready.spec);
-  spec->reservation = block->reservation;
-  spec->block_hosts = block->hosts;
+  spec->reservation = active.reservation;
+  spec->block_hosts = active.hosts;
   spec->reclaim = reclaim;
   ready.spec = std::move(spec);
   return ready;
@@ -316,15 +362,7 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
     Forget(*block);  // another object has the name now
     block = nullptr;
   }
-  if (block == nullptr) {
-    if (!fact.record.empty()) {
-      to_publish_.Add(fact.key);
-      return;
-    }
-    if (!fact.refused && !fact.deleting) return Buy(fact, now);
-    to_publish_.Add(fact.key);
-    return;
-  }
+  if (block == nullptr) return TakeUnbought(fact, now);
   if (block->uid != fact.uid) {
     book_.SetUid(block->reservation, fact.uid);
     block = book_.Find(block->reservation);
@@ -333,17 +371,44 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
     book_.SetTerms(*block, fact.order.terms, fact.order.tags, now);
     book_.AskReplacement(block->reservation, fact.replace, now);
   }
-  // What is there is compared with what should be, and written if it is something else.
-  Publication& publication = publications_[fact.key];
-  StopRetry(fact.key, publication);
-  const auto wanted = views_.Find(fact.key);
-  const bool same = !fact.record.empty() && fact.record_version == block->version;
-  if (same && publication.written == nullptr && wanted != nullptr) {
-    publication.written = *wanted;
-  } else if (!same && !kube::IsOlderVersion(fact.resource_version, publication.version)) {
-    publication.written = nullptr;  // somebody else has written it, or it is that of a backup
-  }
+  StopRetry(fact.key, publications_[fact.key]);
+  NoteShown(fact, block.get());
   to_publish_.Add(fact.key);
+}
+
+// Takes the object of a block that the book does not have: buys it, unless that was refused, or a
+// record says of which nobody could make use that it was bought.
+void CapacityBlocks::TakeUnbought(const BlockFact& fact, WallTime now) {
+  if (fact.record.empty() && !fact.refused() && !fact.deleting) {
+    Buy(fact, now);
+  } else if (fact.refused() && views_.Find(fact.key) == nullptr) {
+    // The object alone knows that, and is made to say no more.
+    Keep(fact.key, {.refusal = fact.refusal,
+                    .message = fact.message,
+                    .refused_at = fact.refused_at.value_or(time_.ToBlock(fact.created))});
+  }
+  NoteShown(fact, nullptr);
+  to_publish_.Add(fact.key);
+}
+
+// Compares what is there with what should be; if it is something else, it is written.
+void CapacityBlocks::NoteShown(const BlockFact& fact, const Block* block) {
+  Publication& publication = publications_[fact.key];
+  const auto* wanted = views_.Find(fact.key);
+  if (wanted != nullptr && (*wanted)->generation != fact.generation) {
+    Keep(fact.key, **wanted);  // a block of the journal knows none
+    wanted = views_.Find(fact.key);
+  }
+  const bool same =
+      block != nullptr && !fact.record.empty() && fact.record_version == block->version;
+  if (publication.shown.OnSeen(fact.resource_version, fact.shown)) {
+    publication.written = nullptr;  // somebody else has written it
+  } else if (same && publication.written == nullptr && wanted != nullptr && fact.shown == 0) {
+    publication.written = *wanted;
+  } else if (block != nullptr && !same &&
+             !kube::IsOlderVersion(fact.resource_version, publication.version)) {
+    publication.written = nullptr;  // it is that of a backup
+  }
 }
 
 // Returns whether the object shows its block as a later leader has left it, or one that the journal
@@ -425,9 +490,23 @@ void CapacityBlocks::Buy(const BlockFact& fact, WallTime now) {
                                   ? book_.Purchase(fact.order, now).status()
                                   : Refuse(kInvalidParameterValue, "{}", fact.spec_error);
   if (bought.ok()) return;
+  const std::string code = Ec2CodeOf(bought);
+  const std::string message(Message(bought));
+  const auto* known = views_.Find(fact.key);
+  const bool told = known != nullptr && (*known)->refusal == code && (*known)->message == message;
+  if (told) return;
+  refusals_.push_back({.about = EventSubject::kCapacityBlock,
+                       .ns = fact.key.ns,
+                       .name = fact.key.name,
+                       .uid = fact.uid,
+                       .warning = true,
+                       .reason = "CapacityBlockRefused",
+                       .message = fmt::format("{}: {}", code, message),
+                       .when = time_.ToWall(now)});
   Show(fact.key, {.generation = fact.generation,
-                  .refusal = Ec2CodeOf(bought),
-                  .message = std::string(Message(bought))});
+                  .refusal = code,
+                  .message = message,
+                  .refused_at = InSeconds(now)});
 }
 
 // The object is gone. A block that holds capacity gets another one: it cannot be cancelled.
@@ -529,16 +608,16 @@ void CapacityBlocks::Publish(const BlockKey& key, std::uint64_t& attempts,
   write.ns = key.ns;
   write.name = key.name;
   write.block = view == nullptr ? std::make_shared<const BlockView>() : *view;
+  publication.base = fact == nullptr ? "" : fact->resource_version;
+  const bool is_old = kube::IsOlderVersion(publication.base, publication.version);
   if (fact != nullptr) {
     write.uid = fact->uid;
     write.block_base = fact;
+    if (*kind == WriteKind::kBlockStatus && !is_old) write.shown = fact->shown;
   }
   publication.in_flight = write.attempt;
   publication.sent = write.block;
-  publication.base = fact == nullptr ? "" : fact->resource_version;
-  write.base_version = kube::IsOlderVersion(publication.base, publication.version)
-                           ? publication.version
-                           : publication.base;
+  write.base_version = is_old ? publication.version : publication.base;
   writes.push_back(std::move(write));
 }
 
@@ -590,6 +669,9 @@ void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   if (result.kind == WriteKind::kBlockStatus && done) {
     publication.written = publication.sent;
     publication.version = result.resource_version;
+    if (publication.shown.OnWritten(result.resource_version, result.shown)) {
+      publication.written = nullptr;
+    }
   }
   // The watch tells of an object that was made or changed, and may have done so already; the time
   // is for a watch that does not.

@@ -46,6 +46,7 @@
 #include "controller/ledger/journal_buffer.h"
 #include "controller/ledger/magnetic_blocks.h"
 #include "controller/ledger/pending_keys.h"
+#include "controller/ledger/shown_status.h"
 #include "controller/ledger/status_outbox.h"
 #include "controller/ledger/usage_meter.h"
 #include "controller/model/cluster.h"
@@ -71,8 +72,18 @@ struct ReclaimedHost {
   std::string host;
   std::string reason;
   WallTime by;  // when what runs there must have ended, in wall time
+  // The namespace whose gangs may go on there, as its next block has the host; empty: nobody's.
+  std::string goes_on = {};
 
   friend bool operator==(const ReclaimedHost&, const ReclaimedHost&) = default;
+};
+
+// A block that begins on hosts where gangs of its owner's block before go on: as long as each gang
+// that names it has its place, too.
+struct Heir {
+  std::shared_ptr<const Block> block;
+  std::vector<GangRef> gangs;  // that wait for it
+  std::optional<WallTime> by;  // when what must give way is to have ended, in wall time
 };
 
 // What those who run on the hosts of a block must know of it.
@@ -126,6 +137,9 @@ class CapacityBlocks {
   // The gang is among TakeTouched() when that may have changed.
   Readiness Admit(const GangRef& ref, Readiness ready, WallTime now);
   std::vector<GangRef> TakeTouched();
+  // Returns the gang as it may be planned when the block begins; not ready when it does not name
+  // the block.
+  Readiness AdmitAtStart(const Block& block, const GangRef& ref, Readiness ready) const;
   // Forgets a gang that waits no more.
   void ForgetGang(const GangRef& ref) { magnets_.ForgetAsked(ref); }
   // Extends a block. It is journalled and published by the next Step.
@@ -160,6 +174,9 @@ class CapacityBlocks {
   bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
   // Takes the hosts on which everything is to end now.
   std::vector<ReclaimedHost> TakeReclaimed() { return std::exchange(reclaimed_, {}); }
+  // Takes the blocks whose gangs are to be asked for again, whether they will have their places:
+  // when their hosts are handed over, and when a gang that names one comes after that.
+  std::vector<Heir> TakeHeirs();
   // Takes what gangs in blocks are to be told: of every delivered block at a start, and then of
   // those whose reclaim is another, or near.
   std::vector<BlockNotice> TakeNotices() { return std::exchange(notices_, {}); }
@@ -183,6 +200,7 @@ class CapacityBlocks {
     std::uint64_t in_flight = 0;
     std::string base;     // the object's resourceVersion when it was sent; empty: there was none
     std::string version;  // … after the last write that was answered
+    ShownStatus shown;    // whether somebody else has written there
     std::optional<MonotonicTime> retry;
     std::vector<std::uint64_t> tickets;  // of orders that are answered when it is written
   };
@@ -195,6 +213,8 @@ class CapacityBlocks {
   void TakeFact(const BlockFact& fact, WallTime now);
   void RefuseRecord(const BlockFact& fact, const absl::Status& why);
   void Buy(const BlockFact& fact, WallTime now);
+  void TakeUnbought(const BlockFact& fact, WallTime now);
+  void NoteShown(const BlockFact& fact, const Block* block);
   absl::StatusOr<std::shared_ptr<const Block>> Carry(const BlockOrder& order, WallTime now);
   void TakeOrder(const BlockOrder& order, WallTime now);
   void TakeGone(const BlockKey& key);
@@ -205,6 +225,7 @@ class CapacityBlocks {
   void NoteTime(const Block& block, BlockNews news);
   void NoteReclaimed(const Block& block);
   Readiness AdmitTo(const BlockKey& key, const GangRef& ref, Readiness ready, WallTime now) const;
+  Readiness AdmitWhile(const Block& active, Readiness ready, WallTime now) const;
   // Begins to follow a block that was not sold here: of the journal, or of others. It is published
   // when its object was seen, or is known not to be there.
   void Follow(const std::shared_ptr<const Block>& block);
@@ -236,11 +257,16 @@ class CapacityBlocks {
   std::set<BlockKey> gone_;
   std::vector<BlockOrder> orders_;
   std::vector<OrderAnswer> answers_;
+  std::vector<EventNote> refusals_;  // to be told
 
   absl::flat_hash_map<BlockKey, std::set<GangRef>> gangs_of_block_;  // that have asked for it
   std::vector<GangRef> touched_gangs_;
   std::vector<ReclaimedHost> reclaimed_;
   std::vector<BlockNotice> notices_;
+  // Blocks that have not begun and were handed hosts, by key: when what must give way is to have
+  // ended, once after the handover; and those that are to be looked at again.
+  std::map<BlockKey, std::optional<WallTime>> heirs_;
+  std::set<BlockKey> contested_;
   bool resumed_ = false;  // the first step is done
   MagneticBlocks magnets_;
   bool capacity_freed_ = false;

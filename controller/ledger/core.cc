@@ -87,6 +87,7 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   TakeBlockNews();
   lending_.EndDue(cluster_, now_.wall);
   for (const GangRef& ref : queue_.TakeTouched(now_.monotonic)) Assess(ref);
+  for (const Heir& heir : blocks_.TakeHeirs()) MakeWayFor(heir);
   PlanSome();
   runs_.Advance(now_.monotonic, attempts_, out.writes);
   for (ApiWrite& write : out.writes) LimitGrace(write);
@@ -150,6 +151,7 @@ void Core::Take(const ClaimGone& command) {
 
 void Core::Take(const GangSeen& command) {
   facts_.gangs.Put(command.gang);
+  status_.SeeGang(*command.gang, now_);
   queue_.Touch({command.gang->key, false});
 }
 
@@ -283,9 +285,30 @@ void Core::TakeBlockNews() {
   for (const BlockNotice& notice : blocks_.TakeNotices()) TakeNotice(notice);
   for (const ReclaimedHost& reclaimed : blocks_.TakeReclaimed()) {
     for (const NodeId node : NodesOf(reclaimed.host, cluster_)) {
-      runs_.EndOn(node, EndCause::kReclaimed, reclaimed.reason, reclaimed.by);
+      runs_.EndOn(node, EndCause::kReclaimed, reclaimed.reason, reclaimed.by, reclaimed.goes_on);
     }
   }
+}
+
+// Ends what would go on into a block in the place of gangs that name it.
+void Core::MakeWayFor(const Heir& heir) {
+  std::map<ServicePlace, std::shared_ptr<const GangSpec>> gangs;
+  for (const GangRef& ref : heir.gangs) {
+    if (runs_.Find(ref) != nullptr) continue;
+    Readiness ready = ReadinessOf(ref);
+    if (ready.spec != nullptr) ready = blocks_.AdmitAtStart(*heir.block, ref, std::move(ready));
+    if (ready.spec != nullptr) gangs.emplace(PlaceOf(ref, *ready.spec), ready.spec);
+  }
+  Queue queue;
+  for (auto& [place, spec] : gangs) queue.push_back(std::move(spec));
+  lending_.MakeWay(heir, std::move(queue), cluster_, now_.wall);
+}
+
+Readiness Core::ReadinessOf(const GangRef& ref) const {
+  Readiness ready = membership_.Assess(
+      ref, facts_, [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
+  if (ready.spec != nullptr) WaitForOtherRuns(ready);
+  return ready;
 }
 
 // Finds again whether the gang has a run, waits, or is gone.
@@ -304,9 +327,7 @@ void Core::Assess(const GangRef& ref) {
                  : facts_.gangs.Find(ref.key) != nullptr || !membership_.PodsOf(ref.key).empty();
   Readiness ready;
   if (exists) {
-    ready = membership_.Assess(ref, facts_,
-                               [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
-    if (ready.spec != nullptr) WaitForOtherRuns(ready);
+    ready = ReadinessOf(ref);
     if (ready.spec != nullptr) ready = blocks_.Admit(ref, std::move(ready), now_.wall);
   }
   if (ready.spec == nullptr) {
@@ -407,6 +428,7 @@ void Core::TakeSnapshot() {
   snapshot->profile = blocks_.book().profile();
   snapshot->prices = blocks_.book().prices();
   snapshot->offering_key = blocks_.book().offering_key();
+  snapshot->quotas = blocks_.book().quotas();
   snapshot->block_time = blocks_.time();
   snapshot_ = std::move(snapshot);
 }

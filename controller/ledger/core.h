@@ -126,6 +126,8 @@ class Core {
   void TakeNews();
   void TakeBlockNews();
   void TakeNotice(const BlockNotice& notice);
+  void MakeWayFor(const Heir& heir);
+  Readiness ReadinessOf(const GangRef& ref) const;
   void LimitGrace(ApiWrite& write) const;
   void Assess(const GangRef& ref);
   void WaitForOtherRuns(Readiness& ready) const;

@@ -116,7 +116,8 @@ struct GangFact {
   bool checkpointable = true;
   std::string block;  // spec.capacityBlock
   WallTime created;
-  std::string spec_error;  // why the spec cannot be used; empty when it can
+  std::string spec_error;   // why the spec cannot be used; empty when it can
+  std::uint64_t shown = 0;  // the digest of its status
 };
 
 // A CapacityBlock: what its owner wants, and what a controller has published of it.
@@ -134,7 +135,12 @@ struct BlockFact {
   std::string replace = {};     // annotation tahoma.dev/replace: asks for healthy hardware
   std::string record = {};      // status.record; empty before it was bought
   BlockVersion record_version = {};
-  bool refused = false;  // its purchase was refused
+  std::string refusal = {};  // EC2's code, when its purchase was refused
+  std::string message = {};  // … and why
+  std::optional<WallTime> refused_at = {};
+  std::uint64_t shown = 0;  // the digest of its status
+
+  bool refused() const { return record.empty() && !refusal.empty(); }
 };
 
 template <typename Fact, typename KeyType>

@@ -151,8 +151,10 @@ void GangRuns::OnNodeGone(const std::string& node) {
 }
 
 void GangRuns::EndOn(NodeId node, EndCause cause, const std::string& reason,
-                     std::optional<WallTime> by) {
-  ForEachOn(node, [&](const GangRun& run) { End(run.id(), cause, reason, by); });
+                     std::optional<WallTime> by, const std::string& spared) {
+  ForEachOn(node, [&](const GangRun& run) {
+    if (run.decision().key.ns != spared) End(run.id(), cause, reason, by);
+  });
 }
 
 void GangRuns::ForEachOn(NodeId node, absl::FunctionRef<void(const GangRun&)> visit) const {

@@ -95,9 +95,10 @@ class GangRuns {
   // Moves the time on and ends the runs whose maxRuntime is over. Earlier times are ignored.
   void MoveTo(WallTime now);
   // End the runs that hold devices of the node, or the claim's, or this one: their pods are
-  // deleted, with their grace but so that they have ended by then.
+  // deleted, with their grace but so that they have ended by then. On the node those of the
+  // namespace `spared` stay.
   void EndOn(NodeId node, EndCause cause, const std::string& reason,
-             std::optional<WallTime> by = std::nullopt);
+             std::optional<WallTime> by = std::nullopt, const std::string& spared = "");
   void EndHolder(const ClaimKey& claim, EndCause cause, const std::string& reason);
   void End(RunId run, EndCause cause, const std::string& reason,
            std::optional<WallTime> by = std::nullopt);

@@ -1,14 +1,18 @@
-// Ends loans of Capacity Blocks' hardware: when their time is over, and when gangs of the block
-// need it.
+// Ends what uses a Capacity Block's hardware without being a gang of that block: when its time is
+// over, and when gangs of the block need the hardware.
 //
 //   Lending lending(runs, plan);
-//   lending.EndDue(cluster, now);              // after the blocks' step
-//   lending.OnBlocked(*gang, cluster, now);    // the planner found no place for it in its block
-//   lending.OnSettled(ref, cluster);           // it has one, or waits for something else
+//   lending.EndDue(cluster, now);                  // after the blocks' step
+//   lending.MakeWay(heir, gangs, cluster, now);    // the block begins, and these gangs with it
+//   lending.OnBlocked(*gang, cluster, now);        // the planner found no place in its block
+//   lending.OnSettled(ref, cluster);               // it has one, or waits for something else
+//
+// These are the gangs that borrow it, and those of its owner that go on there: their own block has
+// ended, and this one is the owner's next. Those that borrow are ended first.
 //
 // While a gang of a block waits for loans that end, nothing more of what it needs is lent: its
-// block's hardware is wanted (BlockUse::wanted). A gang that would not fit even without any loan
-// ends none.
+// block's hardware is wanted (BlockUse::wanted). A gang that would not fit even if all of them
+// ended ends none.
 //
 // Scope: which runs end. Until when single domains are lent: borrowers.h; which loans are chosen:
 // plan/loan_choice.h.
@@ -28,6 +32,7 @@
 #include <vector>
 
 #include "controller/ledger/borrowers.h"
+#include "controller/ledger/capacity_blocks.h"
 #include "controller/ledger/gang_membership.h"
 #include "controller/ledger/gang_runs.h"
 #include "controller/ledger/scheduling_queue.h"
@@ -44,7 +49,14 @@ class Lending {
 
   // Ends the loans whose time is over.
   void EndDue(const ClusterState& cluster, WallTime now);
-  // Ends as few loans as let the gang be placed on its block's hardware, if that helps.
+  // The most gangs that one call of MakeWay plans together. Those beyond have their turn when the
+  // block has begun, one by one.
+  static constexpr std::size_t kTogetherMost = 16;
+
+  // Ends as few gangs that would go on into the block as lets `gangs`, in the order of service, be
+  // placed when it begins; a gang that would have no place anyway is left out.
+  void MakeWay(const Heir& heir, Queue gangs, const ClusterState& cluster, WallTime now);
+  // Ends as few of those that are not the block's as let its gang be placed, if that helps.
   void OnBlocked(const GangSpec& gang, ClusterState& cluster, WallTime now);
   // The gang waits for loans no more.
   void OnSettled(const GangRef& ref, ClusterState& cluster);
@@ -54,16 +66,24 @@ class Lending {
   bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
 
  private:
-  // A gang that borrows hardware of the block, as a whole.
-  struct Borrower {
+  // A gang on hardware of a block that is not its own, as a whole.
+  struct Guest {
     const GangRun* run = nullptr;
     std::int64_t chips = 0;
+    bool borrows = false;
+  };
+  struct Guests {
+    std::vector<Guest> staying;
+    std::vector<const GangRun*> ending;
   };
 
-  std::vector<Borrower> BorrowersIn(const std::vector<DomainId>& domains,
-                                    const ClusterState& cluster) const;
-  bool FitsWithout(const GangSpec& gang, const std::vector<const GangRun*>& ended,
-                   const ClusterState& cluster, WallTime now) const;
+  Guests GuestsIn(const std::vector<DomainId>& domains, const std::string& reservation,
+                  const ClusterState& cluster) const;
+  std::vector<Decision> PlanWithout(const Queue& gangs, const std::vector<const GangRun*>& ended,
+                                    const ClusterState& cluster, WallTime now) const;
+  std::optional<std::vector<Guest>> Choose(const Queue& gangs, const std::vector<Guest>& among,
+                                           const std::vector<const GangRun*>& ended,
+                                           const ClusterState& cluster, WallTime now) const;
 
   GangRuns& runs_;
   const PlanFunction plan_;

@@ -1,5 +1,7 @@
 #include "controller/ledger/read_facts.h"
 
+#include <absl/hash/hash.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -22,6 +24,27 @@ namespace {
 
 using json = Json;
 using kube::Field;
+
+// What is nested deeper than any status of ours counts as one value.
+constexpr int kDigestDepthMost = 16;
+
+std::uint64_t DigestOf(const json& value, int depth = 0) {
+  std::uint64_t digest = absl::HashOf(value.type());
+  if (value.is_string()) return absl::HashOf(digest, value.get_ref<const std::string&>());
+  if (value.is_boolean()) return absl::HashOf(digest, value.get<bool>());
+  if (value.is_number_float()) return absl::HashOf(digest, value.get<double>());
+  // Whether an integer has a sign is of how it was made.
+  if (value.is_number()) return absl::HashOf(value.get<std::int64_t>());
+  if (depth == kDigestDepthMost) return digest;
+  if (value.is_array()) {
+    for (const json& item : value) digest = absl::HashOf(digest, DigestOf(item, depth + 1));
+  } else if (value.is_object()) {
+    for (const auto& [name, member] : value.get_ref<const json::object_t&>()) {
+      if (!member.is_null()) digest = absl::HashOf(digest, name, DigestOf(member, depth + 1));
+    }
+  }
+  return digest;
+}
 
 std::uint32_t Number(std::string_view text) {
   std::uint32_t value = 0;
@@ -104,6 +127,17 @@ Enum Word(Field field, const std::array<std::pair<std::string_view, Enum>, n>& w
   }
   field.Fail(fmt::format("is {}, must be one of {}", text, names));
   return words.front().second;
+}
+
+// Returns since when the condition Purchased is as it is; nullopt when that cannot be read.
+std::optional<WallTime> RefusedAt(const json& object) {
+  kube::Reading reading(object);
+  for (const Field condition : reading.root().At("status").At("conditions").Items()) {
+    if (condition.At("type").Text() != "Purchased") continue;
+    const auto since = ParseTime(condition.At("lastTransitionTime").Text());
+    if (since.ok()) return *since;
+  }
+  return std::nullopt;
 }
 
 PurchaseOrder ParseOrder(Field spec) {
@@ -233,6 +267,7 @@ absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const json& object) {
   gang->checkpointable = !checkpointable.has_value() || checkpointable.Bool();
   if (!request.max_runtime.empty()) gang->max_runtime = ParseRuntime(request.max_runtime);
   gang->spec_error = Describe(FaultsOf(request));
+  gang->shown = StatusDigest(object);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("gang"));
   return gang;
 }
@@ -249,7 +284,10 @@ absl::StatusOr<std::shared_ptr<const BlockFact>> ParseBlock(const json& object) 
   const Field status = reading.root().At("status");
   block->record = status.At("record").Text();
   block->record_version = ParseVersion(status.At("recordVersion").Text()).value_or(BlockVersion{});
-  block->refused = block->record.empty() && !status.At("reason").Text().empty();
+  block->refusal = status.At("reason").Text();
+  block->message = status.At("message").Text();
+  block->refused_at = RefusedAt(object);
+  block->shown = StatusDigest(object);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("capacityblock"));
   kube::Reading spec_reading(object);
   block->order = ParseOrder(spec_reading.root().At("spec"));
@@ -258,6 +296,12 @@ absl::StatusOr<std::shared_ptr<const BlockFact>> ParseBlock(const json& object) 
   if (block->order.token.empty()) block->order.token = block->uid;
   if (!spec_reading.status().ok()) block->spec_error = Message(spec_reading.status());
   return block;
+}
+
+std::uint64_t StatusDigest(const json& object) {
+  const auto status = object.find("status");
+  const std::uint64_t digest = status == object.end() || status->empty() ? 1 : DigestOf(*status);
+  return digest == 0 ? 1 : digest;
 }
 
 }  // namespace tahoma::controller

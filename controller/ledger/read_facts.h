@@ -15,6 +15,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <memory>
 
 #include "controller/ledger/facts.h"
@@ -30,5 +31,9 @@ absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaim(const Json& object);
 absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaimState(const Json& object);
 absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const Json& object);
 absl::StatusOr<std::shared_ptr<const BlockFact>> ParseBlock(const Json& object);
+
+// Returns a number that is the same, in this process, for objects with the same status: members
+// that are null are as absent ones. It is never 0.
+std::uint64_t StatusDigest(const Json& object);
 
 }  // namespace tahoma::controller

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/ledger/read_facts.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -267,6 +268,7 @@ absl::StatusOr<std::shared_ptr<const RequestFact>> ParseRequest(RequestKind kind
   fact->deleting = metadata.deleting;
   fact->created = metadata.created;
   fact->status = StatusOf(kind, object);
+  fact->shown = StatusDigest(object);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf(KindName(kind)));
   kube::Reading spec_reading(object);
   fact->spec = SpecOf(kind, spec_reading.root().At("spec"));

@@ -22,6 +22,7 @@
 #include "controller/model/persistent.h"
 #include "controller/reserve/block_time.h"
 #include "controller/reserve/offering.h"
+#include "controller/reserve/quota.h"
 #include "controller/reserve/time_profile.h"
 
 namespace tahoma::controller {
@@ -64,7 +65,8 @@ struct Snapshot {
   TimeProfile profile{0};
   PriceList prices;
   OfferingKey offering_key{};
-  BlockTime block_time;  // the times of blocks and profile are in it
+  std::shared_ptr<const QuotaTable> quotas;  // nullptr before the first step
+  BlockTime block_time;                      // the times of blocks and profile are in it
 };
 
 }  // namespace tahoma::controller

@@ -35,6 +35,15 @@ void StatusOutbox::SetGang(const GangFact& gang, GangStatus status, const Now& n
   Schedule(entry, true, gang.key, when);
 }
 
+void StatusOutbox::SeeGang(const GangFact& gang, const Now& now) {
+  const auto found = gangs_.find(gang.key);
+  if (found == gangs_.end() || found->second.uid != gang.uid) return;
+  GangEntry& entry = found->second;
+  if (!entry.shown.OnSeen(gang.resource_version, gang.shown) || entry.in_flight != 0) return;
+  entry.written = nullptr;
+  Schedule(entry, true, gang.key, std::max(now.monotonic, *entry.told + kRepeat));
+}
+
 void StatusOutbox::ForgetGang(const GangKey& gang) {
   const auto found = gangs_.find(gang);
   if (found == gangs_.end()) return;
@@ -87,6 +96,10 @@ void StatusOutbox::OnResult(const ApiResult& result, const Now& now) {
     GangEntry& entry = found->second;
     entry.in_flight = 0;
     if (taken) entry.written = entry.sent;
+    if (result.outcome == WriteOutcome::kDone &&
+        entry.shown.OnWritten(result.resource_version, result.shown)) {
+      entry.written = nullptr;
+    }
     if (!entry.scheduled && (entry.written == nullptr || *entry.written != *entry.wanted)) {
       Schedule(entry, true, key, taken ? now.monotonic : now.monotonic + kRetry);
     }

@@ -29,6 +29,7 @@
 #include "controller/ledger/api_write.h"
 #include "controller/ledger/facts.h"
 #include "controller/ledger/gang_membership.h"
+#include "controller/ledger/shown_status.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
@@ -55,6 +56,8 @@ class StatusOutbox {
   // Sets the status to write, without the times of its conditions: a condition keeps its time while
   // its status stays.
   void SetGang(const GangFact& gang, GangStatus status, const Now& now);
+  // Takes the Gang as a watch saw it: what somebody else has written into its status is put right.
+  void SeeGang(const GangFact& gang, const Now& now);
   void ForgetGang(const GangKey& gang);
   // Returns the status that was set last; nullptr when none was.
   std::shared_ptr<const GangStatus> GangStatusOf(const GangKey& gang) const;
@@ -82,6 +85,7 @@ class StatusOutbox {
     std::shared_ptr<const GangStatus> wanted;
     std::shared_ptr<const GangStatus> written;
     std::shared_ptr<const GangStatus> sent;
+    ShownStatus shown;
   };
   struct PodEntry : Entry {
     std::string wanted;

@@ -52,6 +52,8 @@ class StatusReporter {
   void Show(const GangRef& ref, const Now& now);
   // Removes the view of a gang that has no run and waits no more.
   void Forget(const GangRef& ref);
+  // Takes the Gang as a watch saw it.
+  void SeeGang(const GangFact& gang, const Now& now) { outbox_.SeeGang(gang, now); }
   // Ends all writes to an object that exists no more.
   void ForgetGang(const GangKey& key) { outbox_.ForgetGang(key); }
   void ForgetPod(const PodKey& key) { outbox_.ForgetPod(key); }

@@ -87,7 +87,12 @@ void Publisher::SendTogether(const std::vector<ApiWrite>& writes) {
   std::vector<const ApiWrite*> sent;
   for (const ApiWrite& write : writes) {
     try {
-      requests.push_back(Render(write, allocate_by_));
+      kube::Request request = Render(write, allocate_by_);
+      if (auto result = ResultIfShown(write, request)) {
+        sink_(*std::move(result));
+        continue;
+      }
+      requests.push_back(std::move(request));
       sent.push_back(&write);
     } catch (const std::exception& error) {
       sink_(ReadAnswer(write, Internal("the request could not be made: {}", error.what())));

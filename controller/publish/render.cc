@@ -298,6 +298,17 @@ kube::Request RenderEventRepeat(const EventNote& event, const std::string& name,
                     {{"count", count}, {"lastTimestamp", FormatTime(event.when)}});
 }
 
+std::optional<ApiResult> ResultIfShown(const ApiWrite& write, const kube::Request& request) {
+  const bool is_status =
+      write.kind == WriteKind::kBlockStatus || write.kind == WriteKind::kRequestStatus;
+  if (!is_status || write.shown == 0 || request.parsed == nullptr) return std::nullopt;
+  if (StatusDigest(*request.parsed) != write.shown) return std::nullopt;
+  ApiResult result = ResultOf(write);
+  result.resource_version = write.base_version;
+  result.shown = write.shown;
+  return result;
+}
+
 ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer) {
   ApiResult result = ResultOf(write);
   if (const absl::Status status = kube::StatusOf(answer); !status.ok()) {
@@ -306,12 +317,15 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
     return result;
   }
   const bool claim = TargetOf(write.kind) == WriteTarget::kClaim;
-  const bool block = TargetOf(write.kind) == WriteTarget::kBlock;
-  if (!claim && !block && write.kind != WriteKind::kReadPod) return result;
+  const bool shows = TargetOf(write.kind) == WriteTarget::kBlock ||
+                     write.kind == WriteKind::kRequestStatus ||
+                     write.kind == WriteKind::kGangStatus;
+  if (!claim && !shows && write.kind != WriteKind::kReadPod) return result;
   const auto body = answer->Json();
   absl::Status status;
-  if (block) {
+  if (shows) {
     result.resource_version = kube::ResourceVersionOf(*body);
+    result.shown = StatusDigest(*body);
   } else if (claim) {
     auto parsed = ParseClaimState(*body);
     status = parsed.status();

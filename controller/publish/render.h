@@ -15,6 +15,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "controller/ledger/api_write.h"
@@ -33,6 +34,10 @@ kube::Request RenderEvent(const EventNote& event, const std::string& name, int c
 kube::Request RenderEventRepeat(const EventNote& event, const std::string& name, int count);
 // Equal for events that say the same about the same object.
 std::string EventName(const EventNote& event);
+
+// Returns the result of a write whose status the object shows already, so that nothing need be
+// sent; nullopt when that is not known.
+std::optional<ApiResult> ResultIfShown(const ApiWrite& write, const kube::Request& request);
 
 ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer);
 

@@ -47,6 +47,7 @@ json Condition(std::string_view type, bool holds, std::string_view reason, std::
 // The conditions of a block (docs/formats/capacity-blocks.md#conditions).
 json Conditions(const Block& block, const BlockView& view) {
   json conditions = json::array();
+  conditions.push_back(Condition("Purchased", true, "Purchased", "", block.created));
   const bool failed = block.state == BlockState::kPaymentFailed;
   const bool paid = !failed && block.state != BlockState::kPaymentPending;
   conditions.push_back(
@@ -153,7 +154,7 @@ json BoughtStatus(const Block& block, const BlockView& view) {
 }
 
 // Of an object whose block was not bought; a former leader may have written that it was.
-json NotBoughtStatus() {
+json NotBoughtStatus(const BlockView& view) {
   json status = json::object();
   for (const char* field : {"capacityBlockIds",
                             "capacityReservationIds",
@@ -174,11 +175,13 @@ json NotBoughtStatus() {
                             "usage",
                             "binding",
                             "extensions",
-                            "conditions",
                             "record",
                             "recordVersion"}) {
     status[field] = nullptr;
   }
+  status["conditions"] =
+      json::array({Condition("Purchased", false, "Refused",
+                             fmt::format("{}: {}", view.refusal, view.message), view.refused_at)});
   return status;
 }
 
@@ -187,7 +190,7 @@ json NotBoughtStatus() {
 json BlockStatusJson(const BlockView& view) {
   json status = view.block != nullptr ? BoughtStatus(*view.block, view)
                 : view.keeps_record   ? json::object()
-                                      : NotBoughtStatus();
+                                      : NotBoughtStatus(view);
   status["observedGeneration"] = view.generation;
   // Only on a test clock: nobody else is to wonder about it.
   status["timeScale"] = view.time_scale == 1 ? json() : json(view.time_scale);

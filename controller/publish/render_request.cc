@@ -69,6 +69,29 @@ void AddFound(json& status, const WaitlistResult& found) {
   status["currencyCode"] = "USD";
 }
 
+// Names all that a status of the kind may have, without a value: what somebody else has written
+// there goes.
+json Blank(RequestKind kind) {
+  json blank = json::object();
+  switch (kind) {
+    case RequestKind::kQuota:
+      AddUse(blank, {});
+      break;
+    case RequestKind::kExtension:
+      AddExtension(blank, {});
+      break;
+    case RequestKind::kSeries:
+      AddSeries(blank, {});
+      break;
+    case RequestKind::kWaitlistEntry:
+      AddFound(blank, {.block = BoughtBlock{}});
+      break;
+  }
+  json nulls = json::object();
+  for (const auto& [name, value] : blank.items()) nulls[name] = nullptr;
+  return nulls;
+}
+
 // The one condition of each kind, and the state in which it holds.
 std::pair<std::string_view, std::string_view> ConditionOf(RequestKind kind) {
   switch (kind) {
@@ -100,10 +123,11 @@ std::string ReasonOf(const RequestStatus& status) {
 }  // namespace
 
 json RequestStatusJson(RequestKind kind, const RequestStatus& status) {
-  json body = {{"observedGeneration", status.generation},
-               {"state", TextIfAny(status.state)},
-               {"reason", TextIfAny(status.reason)},
-               {"message", TextIfAny(status.message)}};
+  json body = Blank(kind);
+  body["observedGeneration"] = status.generation;
+  body["state"] = TextIfAny(status.state);
+  body["reason"] = TextIfAny(status.reason);
+  body["message"] = TextIfAny(status.message);
   if (const auto* extension = std::get_if<ExtensionResult>(&status.result)) {
     AddExtension(body, *extension);
   } else if (const auto* use = std::get_if<QuotaUse>(&status.result)) {

@@ -1,5 +1,7 @@
 #include "controller/reserve/block.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -49,6 +51,10 @@ std::string_view StateName(ExtensionState state) {
       return "payment-succeeded";
   }
   return "";
+}
+
+std::string WhyNotCancelled(std::string_view state, std::string_view end) {
+  return fmt::format("a Capacity Block cannot be cancelled: it is {} and ends {}", state, end);
 }
 
 bool HoldsCapacity(BlockState state) {

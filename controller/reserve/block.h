@@ -61,6 +61,8 @@ std::string_view StateName(BlockState state);
 std::optional<BlockState> ParseState(std::string_view name);
 // Returns whether the block is owed hardware now or later; no state follows one that is not.
 bool HoldsCapacity(BlockState state);
+// Returns the sentence for who wants to cancel a block that holds capacity.
+std::string WhyNotCancelled(std::string_view state, std::string_view end);
 // Returns whether the block has begun, on hardware of its own, and has not ended.
 bool IsDelivered(BlockState state);
 

@@ -108,6 +108,11 @@ HostBinding BlockBook::BindingOf(const Block& block) {
           .end = block.end};
 }
 
+std::shared_ptr<const QuotaTable> BlockBook::quotas() const {
+  if (shown_quotas_ == nullptr) shown_quotas_ = std::make_shared<const QuotaTable>(quotas_);
+  return shown_quotas_;
+}
+
 BlockBook::BlockBook(BookOptions options, WallTime now)
     : options_(std::move(options)),
       now_(now),
@@ -202,7 +207,7 @@ void BlockBook::Count(const Block& block, int sign) {
     if (sign > 0) waiting_[pool].insert(block.reservation);
     if (sign < 0) waiting_[pool].erase(block.reservation);
   }
-  quotas_.Add(block.key.ns, block.slots(), sign * block.bought.instances());
+  ChangeQuotas().Add(block.key.ns, block.slots(), sign * block.bought.instances());
   for (const std::string& host : block.hosts) {
     if (sign > 0) hosts_.Bind(host, BindingOf(block), now_);
     if (sign < 0) hosts_.Unbind(host, block.reservation, now_);

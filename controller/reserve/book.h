@@ -146,8 +146,12 @@ class BlockBook {
   void RemoveHost(const std::string& name, WallTime now);
   // The fleet has forgotten what blocks have to do with the host: TakeUses says it again.
   void PlanUsesAgain(const std::string& host);
-  void SetQuota(const std::string& owner, std::optional<Quota> quota) { quotas_.Set(owner, quota); }
+  void SetQuota(const std::string& owner, std::optional<Quota> quota) {
+    ChangeQuotas().Set(owner, quota);
+  }
   QuotaUse UseOf(std::string_view owner) const { return quotas_.UseOf(owner); }
+  // The quotas as they are, for searches by others.
+  std::shared_ptr<const QuotaTable> quotas() const;
 
   // Sells an offering. Refused with one of EC2's codes (refusal.h); nothing has changed then. A dry
   // run returns the block that would be bought, and nothing has changed either.
@@ -210,6 +214,10 @@ class BlockBook {
   bool KeepNew(const std::shared_ptr<const Block>& block);
   void Count(const Block& block, int sign);
   void CountDue(const Block& block, int sign);
+  QuotaTable& ChangeQuotas() {
+    shown_quotas_ = nullptr;
+    return quotas_;
+  }
   void Change(Block block, BlockNews news, std::string message, WallTime when);
 
   absl::StatusOr<Offering> CheckOffering(const PurchaseOrder& order, WallTime now) const;
@@ -258,6 +266,7 @@ class BlockBook {
   TimeProfile profile_;
   HostTable hosts_;
   QuotaTable quotas_;
+  mutable std::shared_ptr<const QuotaTable> shown_quotas_;  // nullptr: they have changed since
 
   Blocks blocks_;
   absl::flat_hash_map<BlockKey, std::shared_ptr<const Block>> by_key_;

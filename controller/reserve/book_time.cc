@@ -20,7 +20,7 @@ void BlockBook::MoveTimeTo(WallTime now) {
   const Slot today = SlotOf(now);
   if (today == profile_.today()) return;
   profile_.AdvanceTo(today);
-  quotas_.AdvanceTo(today);
+  ChangeQuotas().AdvanceTo(today);
   hosts_.OnNewDay(now);
 }
 

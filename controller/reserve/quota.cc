@@ -1,6 +1,7 @@
 #include "controller/reserve/quota.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "controller/reserve/refusal.h"
@@ -23,10 +24,14 @@ std::int64_t MostInWindow(const std::vector<std::int64_t>& counts, std::size_t w
 
 void QuotaTable::AdvanceTo(Slot today) {
   if (today <= today_) return;
-  for (auto& [owner, counts] : held_) counts.Forget(today_, today);
+  for (auto& [owner, counts] : held_) {
+    auto left = std::make_shared<SlotCounts>(*counts);
+    left->Forget(today_, today);
+    counts = std::move(left);
+  }
   today_ = today;
   absl::erase_if(held_, [&](const auto& held) {
-    return held.second.Most({today, today + kSlotsAhead}) == 0;
+    return held.second->Most({today, today + kSlotsAhead}) == 0;
   });
 }
 
@@ -45,22 +50,27 @@ Quota QuotaTable::QuotaOf(std::string_view owner) const {
 
 void QuotaTable::Add(const std::string& owner, SlotRange slots, int instances) {
   slots.first = std::max(slots.first, today_);
-  if (!slots.empty()) held_[owner].Add(slots, instances);
+  if (slots.empty()) return;
+  std::shared_ptr<const SlotCounts>& held = held_[owner];
+  auto counts =
+      held == nullptr ? std::make_shared<SlotCounts>() : std::make_shared<SlotCounts>(*held);
+  counts->Add(slots, instances);
+  held = std::move(counts);
 }
 
 int QuotaTable::Most(std::string_view owner, SlotRange slots) const {
   const auto found = held_.find(std::string(owner));
-  return found == held_.end() ? 0 : found->second.Most(slots);
+  return found == held_.end() ? 0 : found->second->Most(slots);
 }
 
 QuotaUse QuotaTable::UseOf(std::string_view owner) const {
   QuotaUse use{.limits = QuotaOf(owner)};
   const auto found = held_.find(std::string(owner));
   if (found == held_.end()) return use;
-  use.today = found->second.at(today_);
+  use.today = found->second->at(today_);
   std::vector<std::int64_t> counts;
   for (Slot slot = today_; slot < today_ + kSlotsAhead; ++slot) {
-    const int held = found->second.at(slot);
+    const int held = found->second->at(slot);
     counts.push_back(held);
     if (held <= use.peak) continue;
     use.peak = held;
@@ -85,7 +95,7 @@ absl::Status QuotaTable::Check(const std::string& owner, SlotRange slots, int in
   const Slot first = std::max(today_, slots.first - quota.window_days + 1);
   const Slot last = std::min(today_ + kSlotsAhead, slots.last + quota.window_days - 1);
   for (Slot slot = first; slot < last; ++slot) {
-    const std::int64_t held = found == held_.end() ? 0 : found->second.at(slot);
+    const std::int64_t held = found == held_.end() ? 0 : found->second->at(slot);
     counts.push_back(held + (slot >= slots.first && slot < slots.last ? instances : 0));
   }
   const std::int64_t window = MostInWindow(counts, static_cast<std::size_t>(quota.window_days));

@@ -9,18 +9,21 @@
 // (docs/reference/capacity-blocks.md#limits); that is the usual quota, of an owner for whom none is
 // set. An average over a window is an addition, for owners who may have much now and then.
 //
+// A copy shares the counts of owners who have not changed since.
+//
 // Scope: counting. An owner is a namespace.
 //
-// Thread safety: belongs to one thread.
+// Thread safety: belongs to one thread; any thread may read a copy.
 
 #pragma once
 
-#include <absl/container/node_hash_map.h>
+#include <absl/container/flat_hash_map.h>
 #include <absl/status/status.h>
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,7 +79,7 @@ class QuotaTable {
   Quota usual_;
   Slot today_;
   std::map<std::string, Quota, std::less<>> quotas_;
-  absl::node_hash_map<std::string, SlotCounts> held_;
+  absl::flat_hash_map<std::string, std::shared_ptr<const SlotCounts>> held_;
 };
 
 }  // namespace tahoma::controller

@@ -11,6 +11,7 @@
 
 #include "controller/reserve/segments.h"
 #include "lib/base/check.h"
+#include "lib/base/status.h"
 
 namespace tahoma::controller {
 namespace {
@@ -116,6 +117,7 @@ class Searcher {
     const SlotRange starts = Starts(days);
     for (Slot start = starts.first; start < starts.last; ++start) {
       if (hosts[static_cast<std::size_t>(start - today_)] < search_.count) continue;
+      if (!QuotaOf(search_.count, {start, start + days}).ok()) continue;
       offerings.push_back(Make(zone, search_.count, StartOf(start), start + days));
       return;
     }
@@ -132,7 +134,8 @@ class Searcher {
       const std::vector<int> hosts = zone.HostsByStart(days);
       std::vector<bool> can_start;
       for (Slot start = first_start_; start <= last_start_; ++start) {
-        can_start.push_back(hosts[static_cast<std::size_t>(start - today_)] >= search_.count);
+        can_start.push_back(hosts[static_cast<std::size_t>(start - today_)] >= search_.count &&
+                            QuotaOf(search_.count, {start, start + days}).ok());
       }
       return can_start;
     });
@@ -152,6 +155,7 @@ class Searcher {
     for (Slot start = starts.first; start < starts.last; ++start) {
       shortage.most = std::max(shortage.most, hosts[static_cast<std::size_t>(start - today_)]);
     }
+    if (shortage.most >= search_.count) return QuotaShortage(std::move(shortage), hosts, starts);
     shortage.missing = search_.count - shortage.most;
     shortage.message =
         starts.empty()
@@ -171,7 +175,8 @@ class Searcher {
     const std::vector<int> hosts = zone.HostsByStart(days);
     const auto earliest = [&](const std::vector<int>& by_start, SlotRange starts, int wanted) {
       for (Slot start = starts.first; start < starts.last; ++start) {
-        if (by_start[static_cast<std::size_t>(start - today_)] >= wanted) return start;
+        if (by_start[static_cast<std::size_t>(start - today_)] < wanted) continue;
+        if (QuotaOf(wanted, {start, start + days}).ok()) return start;
       }
       return starts.last;
     };
@@ -181,15 +186,35 @@ class Searcher {
     }
     const SlotRange starts = Starts(days);
     if (starts.empty()) return;
-    const int most = ShortageOf(zone).most;
-    if (most > 0 && most < search_.count) {
-      const Slot start = earliest(hosts, starts, most);
-      nearest.push_back(Make(zone, most, StartOf(start), start + days));
+    int fewer = 0, too_many = std::min(ShortageOf(zone).most + 1, search_.count);
+    while (fewer + 1 < too_many) {
+      const int middle = fewer + (too_many - fewer) / 2;
+      (earliest(hosts, starts, middle) < starts.last ? fewer : too_many) = middle;
+    }
+    if (fewer > 0) {
+      const Slot start = earliest(hosts, starts, fewer);
+      nearest.push_back(Make(zone, fewer, StartOf(start), start + days));
     }
     AddShorter(zone, nearest);
   }
 
  private:
+  // Returns whether the owner's quota allows so many hosts.
+  absl::Status QuotaOf(int hosts, SlotRange slots) const {
+    if (search_.quotas == nullptr) return absl::OkStatus();
+    return search_.quotas->Check(search_.owner, slots, hosts * search_.product->instances);
+  }
+
+  // Says why the first start at which the zone has enough is not offered.
+  Shortage QuotaShortage(Shortage shortage, const std::vector<int>& hosts, SlotRange starts) const {
+    Slot start = starts.first;
+    while (hosts[static_cast<std::size_t>(start - today_)] < search_.count) ++start;
+    const absl::Status refused = QuotaOf(search_.count, {start, start + search_.days.front()});
+    shortage.quota = true;
+    shortage.message = fmt::format("zone {}: {}", shortage.zone, Message(refused));
+    return shortage;
+  }
+
   // The boundaries at which a block of that many days may begin.
   SlotRange Starts(int days) const {
     const Slot latest = SlotOf(search_.latest_end) - days;
@@ -204,6 +229,7 @@ class Searcher {
       const auto usable = StartOf(slot + slots) - at_once_ - search_.product->reclaim();
       if (usable < kLeastUse) continue;
       if (zone.HostsIn({slot, slot + slots}) < search_.count) continue;
+      if (!QuotaOf(search_.count, {slot, slot + slots}).ok()) continue;
       offerings.push_back(Make(zone, search_.count, at_once_, slot + slots));
     }
   }
@@ -222,7 +248,8 @@ class Searcher {
       const SlotRange starts = Starts(days);
       Slot start = starts.first;
       while (start < starts.last &&
-             hosts[static_cast<std::size_t>(start - today_)] < search_.count) {
+             (hosts[static_cast<std::size_t>(start - today_)] < search_.count ||
+              !QuotaOf(search_.count, {start, start + days}).ok())) {
         ++start;
       }
       if (start < starts.last) {

@@ -20,11 +20,13 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "controller/reserve/offering.h"
+#include "controller/reserve/quota.h"
 #include "controller/reserve/time_profile.h"
 #include "lib/base/clock.h"
 
@@ -60,6 +62,9 @@ struct OfferingSearch {
   std::vector<std::string> zones = {};
   bool any_cell = false;
   OfferingOrder order = OfferingOrder::kPrice;
+  // Nothing is found that the quota of `owner` would refuse; nullptr: nobody's counts.
+  std::shared_ptr<const QuotaTable> quotas = nullptr;
+  std::string owner = {};
 };
 
 // Checks a query by EC2's rules. Refused with MissingParameter, InvalidParameterValue or
@@ -69,8 +74,9 @@ absl::StatusOr<OfferingSearch> CheckQuery(const OfferingQuery& query, WallTime n
 // The most hosts that a zone can give for the shortest duration asked for, and when.
 struct Shortage {
   std::string zone = {};
-  int most = 0;     // hosts, at one start within the window
-  int missing = 0;  // to the count asked for
+  int most = 0;        // hosts, at one start within the window
+  int missing = 0;     // to the count asked for
+  bool quota = false;  // the zone has them, and the owner's quota refuses them
   std::string message = {};
 };
 

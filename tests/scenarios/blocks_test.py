@@ -93,6 +93,8 @@ class BlocksTest(unittest.TestCase):
         self.splits()
         self.reports()
         self.refuses()
+        self.refuses_a_purchase_by_kubectl()
+        self.puts_a_status_right()
 
     def shows_hardware(self):
         self.until("kubectl get ultraservers", r"us-0123456789abcdef +OK +nn-\w+ +(Kept|Idle) +64 +0 +0 ")
@@ -138,6 +140,22 @@ class BlocksTest(unittest.TestCase):
         without = f"sed '/capacityBlockName/d; s/day-more/other/' {BLOCKS}/extension.yaml"
         self.assertIn("either capacityBlockName or capacityReservationId",
                       self.sh(f"{without} | kubectl apply --dry-run=server -f -", status=1))
+
+    def refuses_a_purchase_by_kubectl(self):
+        bad = {"apiVersion": "tahoma.dev/v1alpha1", "kind": "CapacityBlock", "metadata": {"name": "bad"},
+               "spec": {"capacityBlockOfferingId": "cb-00"}}
+        self.sh(f"echo '{json.dumps(bad)}' | kubectl apply -f -")
+        self.sh("kubectl wait --for=condition=Purchased=False cb/bad --timeout=30s")
+        self.assertRegex(self.sh("kubectl get cb bad"), r"REASON(?s:.*)bad .*InvalidCapacityBlockOfferingId")
+        self.until("kubectl describe cb bad", "CapacityBlockRefused")
+        self.sh("kubectl wait --for=condition=Purchased cb/pretrain-a --timeout=30s")
+        self.sh("kubectl delete cb bad")
+
+    def puts_a_status_right(self):
+        patch = "kubectl patch cb pretrain-a --subresource status --type merge -p "
+        self.sh(patch + """'{"status": {"state": "expired", "endDate": "2030-01-01T11:30:00Z"}}'""")
+        self.assertIn("cannot be cancelled", self.sh("kubectl delete cb pretrain-a", status=1))
+        self.assertNotIn("2030", self.until("kubectl get cb pretrain-a", "pretrain-a +scheduled "))
 
 
 if __name__ == "__main__":

@@ -263,6 +263,42 @@ void BlockChecks::AtRest(const controller::Snapshot& snapshot) {
   }
   CheckPublished(blocks);
   CheckAcknowledged(blocks);
+  CheckWaiting(snapshot);
+}
+
+void BlockChecks::CheckWaiting(const controller::Snapshot& snapshot) {
+  std::map<std::string, const Block*> on_host, by_name;
+  snapshot.block_list.ForEach([&](const std::string&, const auto& block) {
+    if (!HasBegun(block->state) || block->reclaiming) return;
+    by_name[block->key.name] = block.get();
+    for (const std::string& host : block->hosts) on_host[host] = block.get();
+  });
+  std::map<const Block*, std::set<std::string>> reservations;  // of the gangs that run there
+  snapshot.gangs.ForEach([&](const controller::GangRef&, const auto& gang) {
+    if (gang->decision == nullptr) return;
+    for (const auto& pod : gang->decision->pods) {
+      const auto node = snapshot.cluster->FindNode(pod.node);
+      if (!node || !snapshot.cluster->node(*node).domain.valid()) continue;
+      const auto block =
+          on_host.find(snapshot.cluster->domain(snapshot.cluster->node(*node).domain).name);
+      if (block == on_host.end()) continue;
+      reservations[block->second].insert(gang->decision->reservation);
+      if (gang->decision->reservation == block->second->reservation) continue;
+      world_.Meet("gang went on into the next block");
+    }
+  });
+  snapshot.gangs.ForEach([&](const controller::GangRef& ref, const auto& gang) {
+    if (ref.single || gang->reason != controller::GangReason::kWaitsForCapacity) return;
+    const auto object =
+        api_.objects().Get(kGangs, controller::apiserver::ObjectKey(ref.key.ns, ref.key.name));
+    if (object == nullptr) return;
+    const auto block = by_name.find(object->body->at("spec").value("capacityBlock", ""));
+    if (block == by_name.end()) return;
+    const auto runs = reservations.find(block->second);
+    if (runs == reservations.end() || runs->second.contains(block->second->reservation)) return;
+    world_.Fail("gang {} waits for its place in block {}, where only gangs of blocks before it run",
+                ref.key.name, block->first);
+  });
 }
 
 // Objects and book say the same.
@@ -276,6 +312,7 @@ void BlockChecks::CheckPublished(const Blocks& blocks) {
       if (!status.contains("reason")) {
         world_.Fail("object {} is neither sold nor refused", object->key);
       }
+      if (status.contains("state")) world_.Fail("object {} is refused and sold", object->key);
       continue;
     }
     const std::string reservation = status.at("capacityReservationIds").at(0).get<std::string>();
@@ -284,6 +321,9 @@ void BlockChecks::CheckPublished(const Blocks& blocks) {
       world_.Fail("object {} shows {}, which is not in the book", object->key, reservation);
     } else if (record != Hex(EncodeBlock(*block->second))) {
       world_.Fail("object {} does not show its block as it is", object->key);
+    } else if (status.at("state") != StateName(block->second->state) ||
+               status.at("endDate") != FormatTime(block->second->end)) {
+      world_.Fail("object {} shows what somebody has written by hand", object->key);
     }
     shown.insert(reservation);
   }

@@ -13,6 +13,9 @@
 //   - A block's state moves along docs/reference/capacity-blocks.md#states, nothing that was bought
 //     changes, and fees are rate times time.
 //   - What was acknowledged is there for good, whoever leads. A token has bought one block.
+//   - A gang that names an active block does not wait at rest while only gangs that went on into
+//     the block run on its hosts.
+//   - Objects show what the book has, whatever somebody has written into their status.
 //
 // Thread safety: one thread.
 
@@ -53,6 +56,7 @@ class BlockChecks {
   void CheckSale(const Blocks& blocks, const controller::Block& sold, WallTime from, WallTime to,
                  const controller::ClusterState& fleet);
   void CheckPublished(const Blocks& blocks);
+  void CheckWaiting(const controller::Snapshot& snapshot);
   void CheckAcknowledged(const Blocks& blocks);
 
   World& world_;

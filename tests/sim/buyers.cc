@@ -47,6 +47,19 @@ std::string Buyers::FindOffering(const Snapshot& snapshot) {
   if (world_.rng.Chance(1, 2)) {
     query.start_date_range = now + hours(static_cast<int>(world_.rng.Below(72)));
   }
+  // The next one of the same hardware.
+  const auto before = world_.rng.Chance(1, 2) ? Pick(snapshot) : nullptr;
+  if (before != nullptr && before->end > now) {
+    query = {.duration_hours = 24, .start_date_range = before->end};
+    if (before->product().ultra_server) {
+      query.ultraserver_type = before->product().name;
+      query.ultraserver_count = before->bought.count;
+    } else {
+      query.instance_type = before->product().instance_type;
+      query.instance_count = before->bought.count;
+    }
+    query.order = controller::OfferingOrder::kStart;
+  }
   const auto search = controller::CheckQuery(query, now);
   if (!search.ok()) {
     world_.Fail("a search is refused");
@@ -57,13 +70,13 @@ std::string Buyers::FindOffering(const Snapshot& snapshot) {
     if (offering.start < now) world_.Fail("the past is for sale");
   }
   const bool old = !last_offering_.empty() && world_.rng.Chance(1, 6);
-  const std::string before = last_offering_;
+  const std::string last = last_offering_;
   if (!found.offerings.empty()) {
     last_offering_ = OfferingId(found.offerings[world_.rng.Below(found.offerings.size())]);
   } else {
     world_.Meet("nothing for sale");
   }
-  return old ? before : last_offering_;
+  return old ? last : last_offering_;
 }
 
 void Buyers::Buy() {

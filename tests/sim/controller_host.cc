@@ -382,8 +382,13 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
   }
   const bool is_odd = world_.Happens(world_.swarm.odd_answer);
   const bool arrives = fate != Fate::kRequestLost && !(is_odd && world_.rng.Chance(1, 2));
+  const kube::Request request = Render(write);
+  if (auto shown = ResultIfShown(write, request)) {
+    if (tell) Tell(*std::move(shown));
+    return;
+  }
   absl::StatusOr<kube::Response> answer =
-      link_.SendWith(Render(write), arrives ? Fate::kGood : Fate::kRequestLost);
+      link_.SendWith(request, arrives ? Fate::kGood : Fate::kRequestLost);
   // A write that was carried out counts, whether or not the controller hears of it.
   if (write.kind == WriteKind::kBind && answer.ok() && answer->status < 300) {
     watcher_.OnBound(*write.decision, write.index);
@@ -425,6 +430,14 @@ void ControllerHost::Touch(const ApiWrite& write, bool to_delete) {
 void ControllerHost::TouchBlock(const ApiWrite& write, bool to_delete) {
   const std::string target = fmt::format(
       "/apis/tahoma.dev/v1alpha1/namespaces/{}/capacityblocks/{}", write.ns, write.name);
+  if (!to_delete && world_.rng.Chance(1, 2)) {
+    world_.Meet("status written by hand");
+    const char* state = world_.rng.Chance(1, 2) ? "active" : "expired";
+    (void)api_.Call("PATCH", target + "/status",
+                    {{"status", {{"state", state}, {"endDate", "2030-01-01T11:30:00Z"}}}},
+                    "application/merge-patch+json");
+    return;
+  }
   if (!to_delete) {
     (void)api_.Call("PATCH", target,
                     {{"spec", {{"tags", {{"touched", std::to_string(world_.rng.Below(1000))}}}}}},

@@ -76,6 +76,9 @@ class ApiServer {
   // The probes, for here and for HTTP; the checks of /readyz are componentstatuses, too.
   const std::shared_ptr<rest::Probes>& probes() const { return probes_; }
 
+  // Who knows why a CapacityBlock may not be deleted is asked while that is set, else its status.
+  DeletionGuard& deletion_guard() { return guard_; }
+
   // Ends the waiting of all watches, for shutdown.
   void StopWatches() { objects_->StopWaiting(); }
 
@@ -106,6 +109,7 @@ class ApiServer {
   KindRegistry kinds_;
   IdSource ids_;
   const std::shared_ptr<rest::Probes> probes_ = std::make_shared<rest::Probes>();
+  DeletionGuard guard_;
   OpenApiCache open_api_;
   const std::function<void(const std::string& line)> log_;
   ByteBudget answers_;

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "controller/apiserver/schema/kind.h"
 #include "controller/apiserver/storage/object_store.h"
@@ -48,6 +50,30 @@ struct NodeEndpoint {
 using NodeFetch =
     std::function<rest::Response(const NodeEndpoint& node, const std::string& target)>;
 
+// Says whether an object is kept for a reason that it does not know itself: a Capacity Block that
+// was sold cannot be cancelled, whatever somebody has written into its status. Thread safe.
+class DeletionGuard {
+ public:
+  // Returns why the CapacityBlock of that namespace and name may not be deleted; "": it may be.
+  // nullopt: that is not known.
+  using Ask =
+      std::function<std::optional<std::string>(const std::string& ns, const std::string& name)>;
+
+  // Who asks meanwhile is answered before this returns.
+  void Set(Ask ask) {
+    const MutexLock lock(mutex_);
+    ask_ = std::move(ask);
+  }
+  std::optional<std::string> WhyKept(const std::string& ns, const std::string& name) {
+    const MutexLock lock(mutex_);
+    return ask_ ? ask_(ns, name) : std::nullopt;
+  }
+
+ private:
+  Mutex mutex_;
+  Ask ask_ ABSL_GUARDED_BY(mutex_);
+};
+
 struct ApiContext {
   ObjectStore& objects;
   KindRegistry& kinds;
@@ -55,6 +81,7 @@ struct ApiContext {
   IdSource& ids;
   NodeFetch node_fetch;
   const rest::Probes& probes;
+  DeletionGuard& guard;
 };
 
 }  // namespace tahoma::controller::apiserver

@@ -269,8 +269,7 @@ std::string WhyNotDeletable(const Kind& kind, const Json& object) {
   const std::string state = TextAt(object, {"status", "state"});
   const auto known = ParseState(state);
   if (!known || !HoldsCapacity(*known)) return "";
-  return fmt::format("a Capacity Block cannot be cancelled: it is {} and ends {}", state,
-                     TextAt(object, {"status", "endDate"}));
+  return WhyNotCancelled(state, TextAt(object, {"status", "endDate"}));
 }
 
 std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, const Json& new_object,

@@ -181,6 +181,17 @@ absl::Status ReadOptions(const json& body, DeleteOptions& options) {
   return absl::OkStatus();
 }
 
+// Returns why the object may not be deleted now: a Capacity Block by the journal, which its status
+// may contradict.
+std::string WhyKept(const ApiContext& context, const Kind& kind, const json& object) {
+  if (kind.resource() == "capacityblocks.tahoma.dev") {
+    const json& metadata = MetadataOf(object);
+    auto known = context.guard.WhyKept(TextAt(metadata, "namespace"), TextAt(metadata, "name"));
+    if (known) return *std::move(known);
+  }
+  return WhyNotDeletable(kind, object);
+}
+
 }  // namespace
 
 absl::StatusOr<DeleteOptions> DeleteOptions::Of(const ApiRequest& request) {
@@ -219,7 +230,7 @@ absl::StatusOr<Deletion> DeleteObject(const ApiContext& context, const Kind& kin
             if (IsNamespace(kind) && IsImmortal(name)) {
               return ForbiddenError(kind, name, "this namespace may not be deleted");
             }
-            if (const std::string why = WhyNotDeletable(kind, *current->body); !why.empty()) {
+            if (const std::string why = WhyKept(context, kind, *current->body); !why.empty()) {
               return ForbiddenError(kind, name, why);
             }
             Edit edit = DeletionOf(kind, *current->body, options, context.clock.WallNow());

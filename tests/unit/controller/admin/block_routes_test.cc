@@ -83,6 +83,20 @@ TEST_F(BlockRoutesTest, WhoDoesNotKnowTheBlocksDoesNotSayThatThereIsNone) {
   }
 }
 
+TEST_F(BlockRoutesTest, ASearchForANamespaceFindsNothingThatItsQuotaRefuses) {
+  QuotaTable quotas(SlotOf(clock_.WallNow()));
+  quotas.Set("team-a", Quota{.instances = 0});
+  snapshot_.quotas = std::make_shared<const QuotaTable>(quotas);
+  const std::string search =
+      "/v1/capacityblockofferings?ultraserverType=u-trn2x64&ultraserverCount=1&"
+      "capacityDurationHours=24";
+  EXPECT_FALSE(Get(search).body["capacityBlockOfferings"].empty());
+  EXPECT_FALSE(Get(search + "&namespace=team-b").body["capacityBlockOfferings"].empty());
+  const Json body = Get(search + "&namespace=team-a").body;
+  EXPECT_TRUE(body["capacityBlockOfferings"].empty());
+  EXPECT_EQ(body["reasons"][0]["code"], "InstanceLimitExceeded");
+}
+
 TEST_F(BlockRoutesTest, APurchaseLeavesALineInTheAuditAndARefusedOneToo) {
   Identities({AdminOfToken("ops"),
               {.name = "ed", .token = Sha256("ed"), .role = Role::kEdit, .namespaces = {"team-a"}},

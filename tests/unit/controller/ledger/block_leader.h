@@ -74,7 +74,7 @@ class BlockApi {
     if (is_status) {
       fact.record = block == nullptr ? "" : Hex(EncodeBlock(*block));
       fact.record_version = block == nullptr ? BlockVersion{} : block->version;
-      fact.refused = !write.block->refusal.empty();
+      fact.refusal = write.block->refusal;
       refusals[key] = write.block->refusal;
     } else {
       fact.protected_by_finalizer = block != nullptr && HoldsCapacity(block->state);

@@ -119,7 +119,7 @@ class CapacityBlocksTest : public ::testing::Test {
           write.block->block == nullptr ? "" : Hex(EncodeBlock(*write.block->block));
       object->second.record_version =
           write.block->block == nullptr ? BlockVersion{} : write.block->block->version;
-      object->second.refused = !write.block->refusal.empty();
+      object->second.refusal = write.block->refusal;
       refusals_[key] = write.block->refusal + ": " + write.block->message;
       Changed(key);
     }
@@ -598,7 +598,8 @@ TEST_F(CapacityBlocksTest, GangsAreToldOfTheStartTheWarningAndAnExtension) {
                               reclaim,
                               "Capacity Block team-a/train takes its hardware back at "
                               "2026-11-24T10:30:00Z; pods end then, unless its owner's next block "
-                              "goes on with them"}));
+                              "goes on with them and no gang that names that block lacks its "
+                              "place"}));
   const auto& book = blocks_->book();
   const auto offering = book.OfferExtension(Find(kTrain)->reservation, 24, wall_);
   ASSERT_TRUE(offering.ok()) << offering.status();
@@ -632,7 +633,7 @@ TEST_F(CapacityBlocksTest, WhatRunsInAnAdjoiningBlockOfTheOwnerGoesOn) {
   Settle();
   ASSERT_EQ((*answers_[0].block)->start(), end);
   MoveTo(end - std::chrono::minutes(30));
-  EXPECT_THAT(blocks_->TakeReclaimed(), IsEmpty());
+  EXPECT_EQ(blocks_->TakeReclaimed().at(0).goes_on, "team-a");
   MoveTo(end);
   EXPECT_EQ(Find((*answers_[0].block)->key)->hosts, (std::vector<std::string>{"us-0"}));
 }

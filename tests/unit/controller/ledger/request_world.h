@@ -225,11 +225,17 @@ class RequestWorld {
                                    write.name, write.event->reason));
       return;
     }
+    const kube::Request request = Render(write);
     ApiResult result = ResultOf(write);
-    if (fails(write)) {
+    if (auto shown = ResultIfShown(write, request)) {
+      result = *std::move(shown);
+    } else if (fails(write)) {
       result.outcome = WriteOutcome::kUnavailable;
+    } else if (const WriteOutcome outcome = CarryOut(write, request);
+               outcome != WriteOutcome::kDone) {
+      result.outcome = outcome;
     } else {
-      result.outcome = CarryOut(write, Render(write));
+      result = ReadAnswer(write, kube::Response{.status = 200, .body = carried_.dump()});
     }
     commands_.emplace_back(std::move(result));
   }
@@ -244,6 +250,7 @@ class RequestWorld {
       object["metadata"]["uid"] = "uid-" + std::to_string(++uids_);
       object["metadata"]["creationTimestamp"] = FormatTime(wall);
       Put(path, std::move(object));
+      carried_ = objects_.at(path);
       return WriteOutcome::kDone;
     }
     std::string path = request.target;
@@ -255,6 +262,7 @@ class RequestWorld {
     if (body["metadata"]["uid"] != before["metadata"]["uid"]) return WriteOutcome::kConflict;
     Json after = kube::MergePatch(before, body);
     if (after != before) Put(path, std::move(after));
+    carried_ = objects_.at(path);
     return WriteOutcome::kDone;
   }
 
@@ -262,6 +270,7 @@ class RequestWorld {
   std::unique_ptr<Core> core_;
   std::vector<Command> commands_;
   std::map<std::string, Json> objects_;
+  Json carried_;  // the object that was written last
   int uids_ = 0, versions_ = 100;
 };
 

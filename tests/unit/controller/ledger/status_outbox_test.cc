@@ -89,6 +89,41 @@ TEST_F(StatusOutboxTest, GoodNewsOfAGangIsToldAtOnce) {
   EXPECT_EQ(outbox_.wake(), std::nullopt);
 }
 
+TEST_F(StatusOutboxTest, AStatusThatSomebodyElseWroteIsPutRight) {
+  const auto see = [&](const char* version, std::uint64_t digest) {
+    gang_.resource_version = version;
+    gang_.shown = digest;
+    outbox_.SeeGang(gang_, now_);
+  };
+  const auto answer = [&](const char* version, std::uint64_t digest) {
+    ApiResult result = ResultOf(last_gang_);
+    result.resource_version = version;
+    result.shown = digest;
+    outbox_.OnResult(result, now_);
+  };
+  see("4", 1);
+  outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
+  answer("6", 60);
+  see("5", 50);  // late news
+  see("6", 60);
+  Pass(seconds(60));
+  EXPECT_THAT(Flush(), IsEmpty());
+  see("7", 70);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
+  see("8", 80);  // written before ours arrives
+  answer("9", 60);
+  see("9", 60);
+  Pass(seconds(60));
+  EXPECT_THAT(Flush(), IsEmpty());
+  see("10", 100);
+  see("11", 110);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
+  see("13", 130);  // after ours, before its answer
+  answer("12", 60);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
+}
+
 TEST_F(StatusOutboxTest, BadNewsThatPassesWithinTheGraceIsNeverTold) {
   outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   EXPECT_THAT(Flush(), IsEmpty());

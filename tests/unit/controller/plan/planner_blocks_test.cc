@@ -94,6 +94,22 @@ TEST_F(PlannerBlocksTest, AHostThatIsKeptIsForGangsThatEndBefore) {
   EXPECT_THAT(Where(gang), HasSubstr("2 topology domains are kept for Capacity Blocks"));
 }
 
+// A day of blocks is a minute there: the minute that binding may take elsewhere is more than there
+// ever is before a block.
+TEST_F(PlannerBlocksTest, OnATestClockAShortGangEndsBeforeTheNextBlock) {
+  for (const char* host : {"us-0", "us-1"}) {
+    state_.SetBlockUse(host, {.kept_from = now_ + std::chrono::seconds(40), .scale = 1440});
+  }
+  GangSpec gang = Plain("short");
+  gang.grace = std::chrono::seconds(2);
+  gang.max_runtime = std::chrono::seconds(3);
+  EXPECT_EQ(Where(gang), "us-0");
+  gang.max_runtime = std::chrono::seconds(33);
+  EXPECT_EQ(Where(gang), "us-0");
+  gang.max_runtime = std::chrono::seconds(34);
+  EXPECT_THAT(Where(gang), HasSubstr("kept for Capacity Blocks"));
+}
+
 TEST_F(PlannerBlocksTest, APreemptibleGangBorrowsWhereItMayStayForAWhile) {
   state_.SetBlockUse("us-0", {.kept_from = now_ + kLoanLead + kLoanLeast});
   state_.SetBlockUse("us-1", {.reservation = "cr-2"});

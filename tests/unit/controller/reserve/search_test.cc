@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
 
 #include "controller/reserve/refusal.h"
 #include "lib/base/rng.h"
@@ -275,6 +277,39 @@ TEST(SearchTest, AgreesWithTryingEveryStart) {
       EXPECT_TRUE(world.TryToBuy(nearest, wish).ok()) << "seed " << seed << ": " << Text(nearest);
     }
   }
+}
+
+TEST(SearchTest, NothingIsFoundThatTheQuotaOfItsOwnerRefuses) {
+  BlockWorld world({.hosts = 4});
+  QuotaTable quotas(SlotOf(world.now()));
+  quotas.Set("a", Quota{.instances = 8});  // two UltraServers
+  const auto find = [&](const OfferingQuery& query, const std::string& owner) {
+    auto search = CheckQuery(query, world.now());
+    search->owner = owner;
+    search->quotas = std::make_shared<const QuotaTable>(quotas);
+    return SearchOfferings(world.book().profile(), {}, *search, world.now());
+  };
+  EXPECT_FALSE(find(UltraServers(2, 24), "a").offerings.empty());
+  EXPECT_FALSE(find(UltraServers(3, 24), "b").offerings.empty());
+  const SearchAnswer refused = find(UltraServers(3, 24), "a");
+  EXPECT_TRUE(refused.offerings.empty());
+  ASSERT_EQ(refused.shortages.size(), 1U);
+  EXPECT_TRUE(refused.shortages[0].quota);
+  EXPECT_EQ(refused.shortages[0].missing, 0);
+  EXPECT_NE(refused.shortages[0].message.find(
+                "12 instances beside the 0 that the blocks of a have then are more than the 8 that "
+                "are allowed on any date"),
+            std::string::npos)
+      << refused.shortages[0].message;
+  ASSERT_EQ(refused.nearest.size(), 1U);
+  EXPECT_EQ(refused.nearest[0].count, 2);
+
+  // It has them for three days already: the day after is found, at once nothing.
+  const Slot today = SlotOf(world.now());
+  quotas.Add("a", {today, today + 3}, 8);
+  const SearchAnswer later = find(UltraServers(1, 24), "a");
+  ASSERT_EQ(later.offerings.size(), 1U);
+  EXPECT_EQ(later.offerings[0].start, StartOf(today + 3));
 }
 
 }  // namespace

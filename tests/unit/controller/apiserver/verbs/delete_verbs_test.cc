@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+
 #include "tests/support/api_fixture.h"
 
 namespace tahoma::controller::apiserver {
@@ -244,6 +249,50 @@ TEST_F(DeleteVerbsTest, LogsComeFromThePodsNode) {
     EXPECT_THAT(refused.message(), HasSubstr("PodLogOptions \"p\" is invalid"));
   }
   EXPECT_EQ(Call("GET", kPods + "/none/log").status, 404);
+}
+
+const std::string kBlocks = "/apis/tahoma.dev/v1alpha1/namespaces/default/capacityblocks";
+
+class DeletionGuardTest : public testing::ApiFixture {
+ protected:
+  DeletionGuardTest() {
+    std::ifstream crd("charts/tahoma/crds/tahoma.dev_capacityblocks.yaml");
+    TAHOMA_CHECK_OK(server_->InstallCrd(std::string((std::istreambuf_iterator<char>(crd)), {})));
+  }
+  void Make(const std::string& name, const std::string& state) {
+    const json block = {{"apiVersion", "tahoma.dev/v1alpha1"},
+                        {"kind", "CapacityBlock"},
+                        {"metadata", {{"name", name}}},
+                        {"spec", {{"capacityBlockOfferingId", "cb-01"}}}};
+    ASSERT_EQ(Call("POST", kBlocks, block).status, 201);
+    ASSERT_EQ(Patch(kBlocks + "/" + name + "/status", "merge-patch+json",
+                    {{"status", {{"state", state}, {"endDate", "2030-01-01T11:30:00Z"}}}})
+                  .status,
+              200);
+  }
+};
+
+TEST_F(DeletionGuardTest, WhoKnowsTheBlockIsBelievedAndNotItsStatus) {
+  Make("sold", "expired");
+  Make("refused", "active");
+  server_->deletion_guard().Set([](const std::string& ns, const std::string& name) {
+    return std::optional<std::string>(ns == "default" && name == "sold" ? "it is sold" : "");
+  });
+  const Answer kept = Call("DELETE", kBlocks + "/sold");
+  EXPECT_EQ(kept.status, 403);
+  EXPECT_THAT(kept.message(), HasSubstr("it is sold"));
+  EXPECT_EQ(Call("DELETE", kBlocks).status, 403) << "nor with all others";
+  EXPECT_EQ(Call("GET", kBlocks + "/sold").status, 200);
+  EXPECT_EQ(Call("GET", kBlocks + "/refused").status, 404);
+}
+
+TEST_F(DeletionGuardTest, TheStatusCountsWhileNobodyKnows) {
+  Make("sold", "active");
+  server_->deletion_guard().Set(
+      [](const std::string&, const std::string&) { return std::nullopt; });
+  EXPECT_EQ(Call("DELETE", kBlocks + "/sold").status, 403);
+  server_->deletion_guard().Set(nullptr);
+  EXPECT_EQ(Call("DELETE", kBlocks + "/sold").status, 403);
 }
 
 }  // namespace
