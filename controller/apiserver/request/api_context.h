@@ -4,12 +4,15 @@
 
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <functional>
 #include <string>
 
 #include "controller/apiserver/schema/kind.h"
 #include "controller/apiserver/storage/object_store.h"
 #include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
 #include "lib/base/mutex.h"
 #include "lib/base/rng.h"
 #include "lib/rest/message.h"
@@ -41,6 +44,13 @@ class IdSource {
 using NodeFetch =
     std::function<rest::Response(const std::string& host, int port, const std::string& target)>;
 
+struct ApiRequest;
+
+// Says whether the caller may make that change of an object, which is otherwise right; `before` is
+// null for a create. Called under the object's lock, also for dry runs.
+using AdmitChange =
+    std::function<absl::Status(const ApiRequest& request, const Json& before, const Json& after)>;
+
 struct ApiContext {
   ObjectStore& objects;
   KindRegistry& kinds;
@@ -48,6 +58,7 @@ struct ApiContext {
   IdSource& ids;
   NodeFetch node_fetch;
   const rest::Probes& probes;
+  AdmitChange admit = nullptr;  // null: whoever may try a change may make it
 };
 
 }  // namespace tahoma::controller::apiserver
