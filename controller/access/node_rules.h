@@ -4,9 +4,12 @@
 //   if (const auto wrong = WrongForNode("node-3", attributes, objects)) {
 //     return PermissionDenied("{}", *wrong);
 //   }
+//   if (const auto wrong = WrongChangeForNode("node-3", attributes, before, after)) …
 //
 // The node itself, its lease, its ResourceSlices, the pods bound to it, and what those use: claims,
-// ConfigMaps, Secrets. As Kubernetes' node authorizer and its admission plugin NodeRestriction.
+// ConfigMaps, Secrets. As Kubernetes' node authorizer, which sees who asks for which object, and
+// its admission plugin NodeRestriction, which sees the object before and after the change. The
+// table of what a node may do is in docs/security.md#what-a-nodes-token-may-do.
 //
 // Scope: pure functions; the stored objects are looked at through NodeView.
 //
@@ -49,8 +52,11 @@ const NodeView& NoObjects();
 std::optional<std::string_view> WrongForNode(std::string_view node, const Attributes& attributes,
                                              const NodeView& view);
 
-// The same for a create or update, whose body names the object.
-std::optional<std::string_view> WrongBodyForNode(std::string_view node,
-                                                 const Attributes& attributes, const Json& body);
+// Returns why `node` may not make that change of an object although WrongForNode lets it try:
+// whatever the form of the request, `before` (null: the object is created) and `after` are whole
+// objects.
+std::optional<std::string_view> WrongChangeForNode(std::string_view node,
+                                                   const Attributes& attributes, const Json& before,
+                                                   const Json& after);
 
 }  // namespace tahoma::controller

@@ -172,8 +172,10 @@ kube::Request RenderPodCondition(const ApiWrite& write) {
 
 kube::Request RenderPodReclaim(const ApiWrite& write) {
   const json annotations = {{kReclaimAnnotation, std::to_string(ReclaimTimestamp(write.when))}};
+  // Through the status, as annotations of pods may be written: nothing else of a pod is changed, so
+  // the controller needs no right to patch pods.
   return MergePatch(kube::kPods, {write.ns, write.name},
-                    {{"metadata", {{"uid", write.uid}, {"annotations", annotations}}}});
+                    {{"metadata", {{"uid", write.uid}, {"annotations", annotations}}}}, "status");
 }
 
 std::pair<std::string_view, std::string_view> KindOf(EventSubject subject) {

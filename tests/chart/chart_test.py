@@ -6,6 +6,7 @@
 Status 77 (skipped) where there is no Helm and it cannot be built. On a real API server: tests/cluster/chart_test.py.
 """
 
+import base64
 import copy
 import functools
 import http.server
@@ -57,6 +58,7 @@ VALUE_SETS = {
                                          "allowedHosts": ["tahoma.example.com"]}}},
     "certificates of one's own": merged(EMULATED, {"simNode": {"peerTls": {"mode": "secret", "secret": "peers"},
                                                                "adminTokenSecret": "faults"}}),
+    "plain HTTP": {"controller": {"admin": {"plainHttp": True}}},
     "no certificates, and EFA": merged(EMULATED, {"simNode": {"peerTls": {"mode": "insecure"}, "efa": {"enabled": True}}}),
     "monitoring": merged(EMULATED, {"monitoring": {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}, "dashboard": {"enabled": True},
@@ -64,7 +66,7 @@ VALUE_SETS = {
     "kube-scheduler gives the devices away": merged(EMULATED, {
         "draPlugin": {"managedTaint": False, "publish": ["chips", "lnc2"]}, "admission": {"allocations": False},
         "deviceClasses": {"extendedResources": True}}),
-    "no guards": {"admission": {"deviceConfigs": False, "allocations": False, "tolerations": False, "slicesByNode": False},
+    "no guards": {"admission": {"deviceConfigs": False, "allocations": False, "tolerations": False, "slicesByNode": False, "controller": False},
                   "awsDriver": {"taint": "none"}, "networkPolicy": {"enabled": False},
                   "controller": {"podDisruptionBudget": {"enabled": False}}},
     "a registry": {"image": {"registry": "registry.example.com/team/", "pullSecrets": [{"name": "pull"}]},
@@ -145,7 +147,7 @@ class EveryValueSet(unittest.TestCase):
 
     @of_each
     def test_what_pods_refer_to_is_there(self, objects):
-        theirs = {"t", "i", "a", "peers", "faults", "pull", "journal", "tahoma-admin-tls"}
+        theirs = {"t", "i", "a", "faults", "pull", "journal", "tahoma-admin-tls", *(f"peers-{one['node']}" for one in EMULATED["simNode"]["nodes"])}
         have = {(one["kind"], one["metadata"]["name"]) for one in objects}
         for _, pod, container in containers(objects):
             volumes = {volume["name"] for volume in pod.get("volumes", [])} | {"data"}
@@ -277,8 +279,31 @@ class Rendered(unittest.TestCase):
         self.assertEqual(config["schedulerNames"], ["a", "b"])
         self.assertIn("tahoma-controller.tahoma-system.svc", config["allowedHosts"])
         self.assertIn("x.example.com", config["allowedHosts"])
-        probe = self.one("StatefulSet", "tahoma-controller", VALUE_SETS["secrets"])["spec"]["template"]["spec"]["containers"][0]
-        self.assertEqual(probe["livenessProbe"]["httpGet"]["scheme"], "HTTPS")
+
+    def test_the_admin_api_has_tls_unless_the_values_say_otherwise(self):
+        def pod(values):
+            return self.one("StatefulSet", "tahoma-controller", values)["spec"]["template"]["spec"]
+        for values, secret in (({}, "tahoma-controller-tls"), (VALUE_SETS["secrets"], "t"), (VALUE_SETS["plain HTTP"], None)):
+            spec = pod(values)
+            self.assertEqual({probe["httpGet"]["scheme"] for name, probe in spec["containers"][0].items() if name.endswith("Probe")},
+                             {"HTTPS" if secret else "HTTP"})
+            self.assertEqual([volume["secret"]["secretName"] for volume in spec["volumes"] if volume["name"] == "tls"], [secret] if secret else [])
+            self.assertEqual("tlsKeyFile" in self.config("controller", values), bool(secret))
+            made = ("Secret", "tahoma-controller-tls") in self.kinds(values)
+            self.assertEqual(made, secret == "tahoma-controller-tls")
+
+    def test_the_certificate_that_is_made_is_for_the_names_by_which_the_admin_api_is_called(self):
+        objects = chart.render(HELM, dotted("controller.admin.allowedHosts", ["tahoma.example.com"]))
+        made = {name: base64.b64decode(text) for name, text in chart.find(objects, "Secret", "tahoma-controller-tls")["data"].items()}
+        trusted = chart.find(objects, "ConfigMap", "tahoma-controller-ca")["data"]["ca.crt"]
+        self.assertEqual(trusted.encode(), made["ca.crt"])
+        with tempfile.TemporaryDirectory() as folder:
+            for name, data in made.items():
+                pathlib.Path(folder, name).write_bytes(data)
+            for option, host in (("-verify_hostname", "tahoma-controller.tahoma-system.svc"), ("-verify_hostname", "localhost"),
+                                 ("-verify_ip", "127.0.0.1"), ("-verify_hostname", "tahoma.example.com")):
+                subprocess.run(["openssl", "verify", "-CAfile", f"{folder}/ca.crt", option, host, f"{folder}/tls.crt"],
+                               check=True, capture_output=True)
 
     def test_configurations_restart_pods_but_for_what_is_followed(self):
         def mark(kind, program, values):
@@ -305,24 +330,52 @@ class Rendered(unittest.TestCase):
         moved["simNode"]["nodes"][0]["address"] = "10.0.0.7"
         self.assertEqual(self.config("sim-node", moved, "worker-1.yaml")["ultraServer"]["peers"][0]["address"], "10.0.0.7:7001")
 
-    def test_each_emulated_node_has_a_certificate_of_its_own_and_no_pod_the_authoritys_key(self):
-        objects = chart.render(HELM, EMULATED)
-        peers = chart.find(objects, "Secret", "tahoma-sim-node-peers")["data"]
-        self.assertEqual({name for name in peers if name.endswith(".key")}, {f"{one['node']}.key" for one in EMULATED["simNode"]["nodes"]})
-        self.assertNotIn("tahoma-sim-node-authority", json.dumps([pod for _, pod, _ in containers(objects)]))
-        mounts = [mount for _, _, container in containers(objects) for mount in container.get("volumeMounts", [])
-                  if mount["name"] == "peers"]
-        self.assertTrue(all("subPath" in mount or "subPathExpr" in mount for mount in mounts))
+    def test_a_node_refers_to_its_own_certificate_only_and_nobody_to_the_authoritys_key(self):
+        """The node authorizer lets a node read the Secrets that its pods refer to, whole."""
+        nodes = [one["node"] for one in EMULATED["simNode"]["nodes"]]
+        for values, begin in ((EMULATED, "tahoma-sim-node-peer"), (VALUE_SETS["certificates of one's own"], "peers")):
+            objects = chart.render(HELM, values)
+            self.assertNotIn("tahoma-sim-node-authority", json.dumps([pod for _, pod, _ in containers(objects)]))
+            for node in nodes:
+                pod = chart.find(objects, "DaemonSet", f"tahoma-sim-node-{node}")["spec"]["template"]["spec"]
+                secrets = {volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume}
+                self.assertEqual(secrets - {"faults"}, {f"{begin}-{node}"})
+        made = chart.render(HELM, EMULATED)
+        held = [chart.find(made, "Secret", f"tahoma-sim-node-peer-{node}")["data"] for node in nodes]
+        self.assertEqual(len({one["tls.key"] for one in held}), len(nodes))
+        self.assertEqual({frozenset(one) for one in held}, {frozenset(("ca.crt", "tls.crt", "tls.key"))})
+
+    def test_a_node_that_is_called_as_another_object_of_the_chart_is_no_trouble(self):
+        nodes = [{"node": name} for name in ("authority", "peers", "peer", "peer-a", "a")]
+        objects = chart.render(HELM, {"simNode": {"enabled": True, "nodes": nodes}})
+        names = [(one["kind"], one["metadata"]["name"]) for one in objects]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_only_a_node_whose_configuration_changes_reboots(self):
+        def marks(values):
+            objects = chart.render(HELM, values)
+            return [chart.find(objects, "DaemonSet", f"tahoma-sim-node-{one['node']}")["spec"]["template"]["metadata"]["annotations"]
+                    for one in EMULATED["simNode"]["nodes"]]
+        more = copy.deepcopy(EMULATED)
+        more["simNode"]["nodes"].append({"node": "more"})
+        self.assertEqual(marks(EMULATED), marks(more))
+        moved = copy.deepcopy(EMULATED)
+        moved["simNode"]["nodes"][0]["address"] = "10.0.0.7"
+        self.assertEqual([before == after for before, after in zip(marks(EMULATED), marks(moved))], [True, False, False, False, True])
 
     def test_node_pods_go_to_the_named_nodes_only(self):
-        for name in ("tahoma-sim-node", "tahoma-dra-plugin"):
-            pod = self.one("DaemonSet", name, EMULATED)["spec"]["template"]["spec"]
+        objects = chart.render(HELM, EMULATED)
+        nodes = [one["node"] for one in EMULATED["simNode"]["nodes"]]
+        for name, wanted in (("tahoma-dra-plugin", nodes), *((f"tahoma-sim-node-{node}", [node]) for node in nodes)):
+            pod = chart.find(objects, "DaemonSet", name)["spec"]["template"]["spec"]
             terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-            self.assertEqual([term["matchFields"][0]["values"] for term in terms], [[one["node"]] for one in EMULATED["simNode"]["nodes"]])
+            self.assertEqual([term["matchFields"][0]["values"] for term in terms], [[node] for node in wanted])
 
     def test_policies_know_the_accounts_by_the_releases_namespace(self):
         policy = self.one("ValidatingAdmissionPolicy", "allocations.tahoma.dev")
         self.assertIn(f"'system:serviceaccount:{chart.NAMESPACE}:tahoma-controller'", policy["spec"]["matchConditions"][0]["expression"])
+        own = self.one("ValidatingAdmissionPolicy", "controller.tahoma.dev", dotted("controller.schedulerNames", ["a", "b"]))
+        self.assertIn("in ['a','b']", own["spec"]["validations"][0]["expression"])
 
     def test_the_dashboard_asks_for_metrics_that_exist(self):
         dashboard = self.one("ConfigMap", "tahoma-dashboard", VALUE_SETS["monitoring"])["data"]["tahoma.json"]
@@ -367,6 +420,11 @@ class Rights(unittest.TestCase):
             plural = chart.read(crd)[0]["spec"]["names"]["plural"]
             self.assertIn(("cluster", "tahoma.dev", plural), rights.CONTROLLER)
 
+    def test_each_replica_may_be_labelled_and_no_other_pod(self):
+        held = self.rights_of(chart.render(HELM, dotted("controller.replicas", 3)), "tahoma-controller")
+        self.assertEqual({key for key in held if key[2].startswith("pods") and "patch" in held[key]},
+                         {("cluster", "", "pods/status"), *((chart.NAMESPACE, "", f"pods=tahoma-controller-{i}") for i in range(3))})
+
     def test_reviews_need_no_right_where_the_cluster_is_not_asked(self):
         objects = chart.render(HELM, {"controller": {"admin": {"askCluster": False, "identitySecret": "i"}}})
         self.assertNotIn(("cluster", "authentication.k8s.io", "tokenreviews"), self.rights_of(objects, "tahoma-controller"))
@@ -402,7 +460,9 @@ class BadValues(unittest.TestCase):
             (twice, "simNode.nodes names worker-0 twice"),
             (same_place, "worker-0 and worker-1 are both us-0123456789abcdef, nodeId 0"),
             (no_node_id, "missing property 'nodeId'"),
-            (merged(EMULATED, dotted("simNode.peerTls.mode", "secret")), "name the Secret in simNode.peerTls.secret"),
+            (merged(EMULATED, dotted("simNode.peerTls.mode", "secret")), "name the Secrets in simNode.peerTls.secret"),
+            (dotted("controller.admin", {"plainHttp": True, "tlsSecret": "t"}), "leave one of them out"),
+            (dotted("simNode.nodes", [{"node": "n" * 64}]), "/simNode/nodes/0/node"),
             (merged(EMULATED, dotted("simNode.adminPort", 7001)), "they must differ"),
             (merged(EMULATED, dotted("deviceClasses.extendedResources", True)), "needs draPlugin.managedTaint: false"),
             (merged(EMULATED, dotted("draPlugin.managedTaint", False)), "set admission.allocations: false"),

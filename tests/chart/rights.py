@@ -5,7 +5,7 @@ beside the rule in the template.
 """
 
 CONTROLLER = {
-    ("cluster", "", "pods"): "get list watch patch delete",
+    ("cluster", "", "pods"): "get list watch delete",
     ("cluster", "", "pods/binding"): "create",
     ("cluster", "", "pods/eviction"): "create",
     ("cluster", "", "pods/status"): "patch",
@@ -35,6 +35,8 @@ CONTROLLER = {
     ("cluster", "authorization.k8s.io", "subjectaccessreviews"): "create",
     ("tahoma-system", "coordination.k8s.io", "leases=tahoma-controller"): "get update",
     ("tahoma-system", "coordination.k8s.io", "leases"): "create",
+    ("tahoma-system", "", "pods=tahoma-controller-0"): "patch",
+    ("tahoma-system", "", "pods=tahoma-controller-1"): "patch",
     ("kube-system", "", "configmaps=tahoma-topology"): "patch",
 }
 

@@ -8,6 +8,7 @@ kube-scheduler takes no chip beside it, and nothing but the CRDs outlives it.
 No kubelet is there: the controller is run by hand, with the configuration and the token that its pod would have.
 """
 
+import base64
 import copy
 import json
 import os
@@ -23,11 +24,13 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/chart"))
+for folder in ("tests/chart", "tests/support"):
+    sys.path.insert(0, str(ROOT / folder))
 
 import chart  # noqa: E402
 import control_plane  # noqa: E402
 import kubectl  # noqa: E402
+import node_attempts  # noqa: E402
 
 PATIENCE_SECONDS = 60
 NODES = ("trn-a", "trn-b")
@@ -144,6 +147,31 @@ class ClusterCase(unittest.TestCase):
         self.kubectl("config", "set-context", "test", f"--namespace={chart.NAMESPACE}", kubeconfig=target)
         return target
 
+    def ask(self, who, method, path, body=None, media="application/json"):
+        """(status, message or object) of one request by the token of a kubeconfig, or the keys of that name."""
+        headers = {"Content-Type": media}
+        context = ssl.create_default_context(cafile=str(self.directory / "k/pki/ca.crt"))
+        if isinstance(who, pathlib.Path):
+            headers["Authorization"] = "Bearer " + re.search(r"token: ([^}\s]+)", who.read_text())[1]
+        else:
+            context.load_cert_chain(self.directory / f"k/pki/{who}.crt", self.directory / f"k/pki/{who}.key")
+        request = urllib.request.Request(f"https://127.0.0.1:{control_plane.port_of(self.directory / 'k')}{path}", method=method,
+                                         data=body.encode() if body is not None else None, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=20, context=context) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)["message"]
+
+    def send(self, who):
+        """Requests that must succeed."""
+        def send(method, path, body):
+            status, said = self.ask(who, method, path, json.dumps(body) if body is not None else None,
+                                    "application/merge-patch+json" if method == "PATCH" else "application/json")
+            self.assertIn(status, (200, 201), (method, path, said))
+            return said
+        return send
+
     def plugin(self, node):
         return self.account("tahoma-dra-plugin", "--bound-object-kind", "Node", "--bound-object-name", node)
 
@@ -153,12 +181,16 @@ class ClusterCase(unittest.TestCase):
         until("the pod is made", lambda: name in self.kubectl("get", "pods", "-n", chart.NAMESPACE))
         config = self.directory / "controller.yaml"
         config.write_text(self.get("configmap", "tahoma-controller", "-n", chart.NAMESPACE)["data"]["controller.yaml"])
+        for file, data in self.get("secret", "tahoma-controller-tls", "-n", chart.NAMESPACE)["data"].items():
+            (self.directory / file).write_bytes(base64.b64decode(data))
+        (self.directory / "tls.key").chmod(0o600)
         ports = self.directory / f"ports{number}.yaml"
         program = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")) / "controller"
         child = control_plane.start(
             self.directory / "k", f"controller{number}", program, "--config", config, "--kubeconfig",
             self.account("tahoma-controller"), "--pod-name", name, "--data-dir", self.directory / f"data{number}",
-            "--admin-address", "127.0.0.1:0", "--port-file", ports)
+            "--admin-address", "127.0.0.1:0", "--port-file", ports,
+            "--tls-cert-file", self.directory / "tls.crt", "--tls-key-file", self.directory / "tls.key")
         until("the controller starts", lambda: ports.exists() or child.poll() is not None)
         self.assertIsNone(child.poll(), self.controller_log())
         self.controllers[number] = child
@@ -181,6 +213,7 @@ class ChartTest(ClusterCase):
 
     def test_1_every_object_of_many_values_is_admitted(self):
         for given in ({}, VALUES, {"controller": {"persistence": {"type": "hostPath", "hostPath": "/data"}}},
+                      {"controller": {"admin": {"plainHttp": True}}},
                       {"controller": {"admin": {"tlsSecret": "t", "identitySecret": "i", "accessKeySecret": "a"}}},
                       {**VALUES, "monitoring": {"dashboard": {"enabled": True},
                                                 "readers": [{"kind": "ServiceAccount", "name": "p", "namespace": "m"}]},
@@ -219,7 +252,7 @@ class ChartTest(ClusterCase):
     def test_2b_the_controllers_pods_fit_the_strictest_level_and_the_nodes_do_not(self):
         level = "pod-security.kubernetes.io/enforce"
         self.kubectl("label", "namespace", chart.NAMESPACE, f"{level}=restricted")
-        for kind, name, refused in (("statefulset", "tahoma-controller", False), ("daemonset", "tahoma-sim-node", True),
+        for kind, name, refused in (("statefulset", "tahoma-controller", False), ("daemonset", f"tahoma-sim-node-{NODES[0]}", True),
                                     ("daemonset", "tahoma-dra-plugin", True)):
             template = self.get(kind, name, "-n", chart.NAMESPACE)["spec"]["template"]
             one = {"apiVersion": "v1", "kind": "Pod", "spec": template["spec"],
@@ -234,7 +267,7 @@ class ChartTest(ClusterCase):
         self.kubectl("create", "-f", "-", given=slice_of(NODES[1]), kubeconfig=other)
         foreign = slice_of(NODES[0], "foreign")
         foreign["spec"]["driver"] = "gpu.example.com"
-        changed = {"metadata": {"labels": {"a": "b"}}}
+        changed = {"metadata": {"labels": {"topology.k8s.aws/ultraserver-id": "us-1"}}}
         attempts = [  # who, what, what he is told
             (mine, ("create", "-f", "-"), slice_of(NODES[1], "stolen"), f"own node only, which is {NODES[0]}"),
             (mine, ("create", "-f", "-"), foreign, "slices of neuron.aws.com only"),
@@ -254,17 +287,9 @@ class ChartTest(ClusterCase):
 
     def patch_status(self, who, node, **status):
         """What the server says to a patch of a Node's status. (kubectl would read it first, which a plugin may not.)"""
-        token = re.search(r"token: ([^}\s]+)", pathlib.Path(who).read_text())[1]
-        request = urllib.request.Request(
-            f"https://127.0.0.1:{control_plane.port_of(self.directory / 'k')}/api/v1/nodes/{node}/status", method="PATCH",
-            data=json.dumps({"status": status}).encode(),
-            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/strategic-merge-patch+json"})
-        context = ssl.create_default_context(cafile=str(self.directory / "k/pki/ca.crt"))
-        try:
-            with urllib.request.urlopen(request, timeout=20, context=context) as answer:
-                return f"{answer.status}"
-        except urllib.error.HTTPError as error:
-            return f"{error.code}: {json.load(error)['message']}"
+        status, said = self.ask(who, "PATCH", f"/api/v1/nodes/{node}/status", json.dumps({"status": status}),
+                                "application/strategic-merge-patch+json")
+        return f"{status}" if status == 200 else f"{status}: {said}"
 
     def test_3b_of_its_nodes_status_a_plugin_writes_one_condition_only(self):
         mine = self.plugin(NODES[0])
@@ -293,6 +318,52 @@ class ChartTest(ClusterCase):
             self.assertEqual(shown.pop("tahoma.dev/DevicesComplete")["status"], status)
             self.assertEqual(shown, {one["type"]: one for one in before["conditions"]})
             self.assertEqual(after, {name: value for name, value in before.items() if name != "conditions"})
+
+    def test_3c_each_line_of_the_table_of_a_nodes_token(self):
+        """As the standalone server is asked by node_rights_test.py; and that server allows nothing that a kubelet and a plugin
+        may not do here together."""
+        keys = control_plane.Keys(self.directory / "k/pki")
+        keys.sign("kubelet", f"/O=system:nodes/CN=system:node:{NODES[0]}")
+        plugin, refused = self.plugin(NODES[0]), (403, 422) if SERVERS else (403,)
+        world = node_attempts.World(*NODES, self.send("admin"), self.send(self.account("tahoma-controller")))
+        world.create()
+        self.addCleanup(world.remove)
+        for line in node_attempts.lines(world):
+            for attempt in line.attempts:
+                with self.subTest(what=line.what, attempt=attempt[:3]):
+                    request = attempt.request(world)
+                    status, said = self.ask(plugin, *request)
+                    self.assertIn(status, (200, 201) if line.plugin else refused, said)
+                    if line.standalone and not line.plugin:
+                        until("a kubelet may do it", lambda: self.ask("kubelet", *request)[0] in (200, 201),
+                              lambda: self.ask("kubelet", *request)[1])
+
+    def test_3d_of_others_objects_the_controller_changes_a_few_fields_only(self):
+        own, other = (node_attempts.pod_of(NODES[0], name) for name in ("own", "others"))
+        for one, scheduler in ((own, "tahoma"), (other, "default-scheduler")):
+            one["spec"] = {"schedulerName": scheduler, "containers": [{"name": "main", "image": "train"}]}
+            self.kubectl("create", "-f", "-", given=one)
+        self.kubectl("create", "-f", "-", given=claim("some", count=1))
+        self.addCleanup(self.kubectl, "delete", "pods/own", "pods/others", "resourceclaims/some", "--grace-period=0", "--force")
+        controller = self.account("tahoma-controller")
+        labels, finalizers = {"metadata": {"labels": {"a": "b"}}}, {"metadata": {"finalizers": ["tahoma.dev/test"]}}
+        ends = {"metadata": {"annotations": {"tahoma.dev/reclaim-timestamp": "1"}}}
+        waits = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}]}}
+        node, claims = f"/api/v1/nodes/{NODES[0]}", f"{node_attempts.CLAIMS}/some"
+        cordon = {"metadata": {"annotations": {"tahoma.dev/cordoned-chips": "3"}}}
+        for method, path, body, allowed in (
+                ("PATCH", f"{node_attempts.PODS}/own/status", waits, True), ("PATCH", f"{node_attempts.PODS}/own/status", ends, True),
+                ("PATCH", f"{node_attempts.PODS}/own/status", labels, False), ("PATCH", f"{node_attempts.PODS}/own/status", finalizers, False),
+                ("PATCH", f"{node_attempts.PODS}/own/status", cordon, False), ("PATCH", f"{node_attempts.PODS}/own/status", {"status": {"phase": "Failed"}}, False),
+                ("PATCH", f"{node_attempts.PODS}/own", labels, False), ("DELETE", f"{node_attempts.PODS}/own", None, True),
+                ("PATCH", f"{node_attempts.PODS}/others/status", waits, False), ("DELETE", f"{node_attempts.PODS}/others", None, False),
+                ("PATCH", node, {"spec": {"unschedulable": True}}, True), ("PATCH", node, cordon, True), ("PATCH", node, labels, False),
+                ("PATCH", node, ends, False), ("PATCH", node, {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}, False),
+                ("PATCH", claims, finalizers, True), ("PATCH", claims, labels, False), ("PATCH", claims, ends, False)):
+            with self.subTest(method=method, path=path, body=body):
+                status, said = self.ask(controller, method, f"{path}?dryRun=All", json.dumps(body or {}),
+                                        node_attempts.MERGE if method == "PATCH" else node_attempts.JSON)
+                self.assertEqual(status, 200 if allowed else 403, said)
 
     def test_4_claims_that_would_get_around_tahoma_are_refused(self):
         bad = claim("bad")
@@ -361,7 +432,10 @@ class ChartTest(ClusterCase):
         leader, placed = self.leader(), self.get("pods")["items"]
         self.assertTrue(leader)
         template = self.get("statefulset", "tahoma-controller", "-n", chart.NAMESPACE)["spec"]["template"]
-        authority = self.get("secret", "tahoma-sim-node-peers", "-n", chart.NAMESPACE)["data"]
+        def made():
+            names = ("tahoma-controller-tls", *(f"tahoma-sim-node-peer-{node}" for node in NODES))
+            return [self.get("secret", name, "-n", chart.NAMESPACE)["data"] for name in names]
+        certificates = made()
         values = copy.deepcopy(VALUES)
         values["controller"]["config"] = {"capacityBlocks": {"oneSpareIn": 8}}
         values["simNode"]["nodes"].append({"node": "trn-c"})
@@ -371,10 +445,11 @@ class ChartTest(ClusterCase):
         self.assertEqual([one["metadata"]["uid"] for one in self.get("pods")["items"]], [one["metadata"]["uid"] for one in placed])
         changed = self.get("statefulset", "tahoma-controller", "-n", chart.NAMESPACE)["spec"]["template"]
         self.assertNotEqual(changed["metadata"]["annotations"], template["metadata"]["annotations"])
-        # Keys of nodes that were there stay; the new one has its own.
-        peers = self.get("secret", "tahoma-sim-node-peers", "-n", chart.NAMESPACE)["data"]
-        self.assertEqual({**peers, **authority}, peers)
-        self.assertIn("trn-c.key", peers)
+        # Keys that were there stay; the new node has its own, of the same authority.
+        self.assertEqual(made(), certificates)
+        added = self.get("secret", "tahoma-sim-node-peer-trn-c", "-n", chart.NAMESPACE)["data"]
+        self.assertEqual(added["ca.crt"], certificates[1]["ca.crt"])
+        self.assertNotIn(added["tls.key"], [one["tls.key"] for one in certificates])
 
     def test_7b_a_stand_by_takes_over_and_the_service_follows_it(self):
         def leaders():
@@ -395,7 +470,8 @@ class ChartTest(ClusterCase):
         self.assertNotIn("orbidden", self.controller_log())
 
     def test_7c_whoever_the_cluster_lets_buys_blocks_and_drains_nodes_by_the_admin_api(self):
-        url = "http://" + re.search(r"adminAddress: (\S+)", (self.directory / "ports1.yaml").read_text())[1]
+        url = "https://" + re.search(r"adminAddress: (\S+)", (self.directory / "ports1.yaml").read_text())[1]
+        trusted = ssl.create_default_context(cadata=self.get("configmap", "tahoma-controller-ca", "-n", chart.NAMESPACE)["data"]["ca.crt"])
         self.kubectl("create", "serviceaccount", "operator")
         token = self.kubectl("create", "token", "operator").strip()
 
@@ -403,7 +479,7 @@ class ChartTest(ClusterCase):
             request = urllib.request.Request(url + path, method=method, data=json.dumps(body).encode() if body is not None else None,
                                              headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
             try:
-                with urllib.request.urlopen(request, timeout=20) as answer:
+                with urllib.request.urlopen(request, timeout=20, context=trusted) as answer:
                     return answer.status, json.load(answer)
             except urllib.error.HTTPError as error:
                 return error.code, error.read().decode()

@@ -174,6 +174,7 @@ def up(directory, accounts, servers=None, feature_gates=None, runtime_config=Non
         "--service-account-key-file", keys.path("sa.key"),
         "--service-account-signing-key-file", keys.path("sa.key"),
         "--service-cluster-ip-range", SERVICE_NETWORK, "--authorization-mode", "Node,RBAC",
+        "--enable-admission-plugins", "NodeRestriction",
         # Without it pods may be created at once: the default service account comes a second later.
         *([] if accounts else ["--disable-admission-plugins", "ServiceAccount"]))
     wait_for(f"https://127.0.0.1:{port}/readyz", keys, server, directory / "log" / "kube-apiserver.log")

@@ -89,6 +89,22 @@ class KindCase(NodeCase):
         file.write_text(json.dumps(config))
         return str(file)
 
+    def forward(self):
+        """The address of the admin API by kubectl port-forward, as docs/helm.md says; what it is trusted by is in self.trusted."""
+        child = subprocess.Popen([os.environ.get("KUBECTL", "kubectl"), "port-forward", "--namespace", NAMESPACE, "service/tahoma-controller", ":8002"],
+                                 env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.terminate)
+        self.trusted = GROUND.directory / "tahoma-ca.crt"
+        self.trusted.write_text(self.get("configmap", "tahoma-controller-ca", "--namespace", NAMESPACE)["data"]["ca.crt"])
+        return "https://" + re.search(r"127.0.0.1:\d+", child.stdout.readline())[0]
+
+    def ask_admin(self, url, headers):
+        """The answer; an HTTPError."""
+        return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20,
+                                      context=ssl.create_default_context(cafile=str(self.trusted)))
+
     def token(self, account, namespace, *more):
         return {"token": self.kubectl("create", "token", account, "--namespace", namespace, *more).strip()}
 
@@ -237,7 +253,8 @@ class Load(threading.Thread):
 
 class Upgrades(KindCase):
     def to_chart(self, chart):
-        """CRDs and chart, as docs/helm.md says. Pods of sim-node stay until somebody deletes them."""
+        """CRDs and chart, as docs/helm.md says. Pods of sim-node stay until somebody deletes them, but from a chart with one
+        DaemonSet of them to one with a DaemonSet for each node."""
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", chart / "crds")
         GROUND.run("helm", "upgrade", RELEASE, chart, "--namespace", NAMESPACE, "--values", GROUND.values,
                    "--set", "simNode.updateStrategy=OnDelete",
@@ -307,22 +324,12 @@ class BlockLife(KindCase):
             self.until("the clock is believed", lambda: believed < self.block_time() - time.time())
 
     def block_time(self):
-        request = urllib.request.Request(f"{self.admin}/v1/clock", headers={"Authorization": f"Bearer {self.buyer['token']}"})
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with self.ask_admin(f"{self.admin}/v1/clock", {"Authorization": f"Bearer {self.buyer['token']}"}) as answer:
             return datetime.datetime.fromisoformat(json.load(answer)["blockTime"]).timestamp()
 
-    def forward(self):
-        """The admin API by kubectl port-forward, as docs/helm.md says."""
-        child = subprocess.Popen([os.environ.get("KUBECTL", "kubectl"), "port-forward", "--namespace", NAMESPACE, "service/tahoma-controller", ":8002"],
-                                 env=self.environment, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(child.stdout.close)
-        self.addCleanup(child.wait)
-        self.addCleanup(child.terminate)
-        self.admin = "http://" + re.search(r"127.0.0.1:\d+", child.stdout.readline())[0]
-        self.buyer = self.token("buyer", "default")
-
     def tahoma(self, *arguments):
-        return GROUND.run("kubectl-tahoma", *arguments, "--admin", self.admin, "--kubeconfig", self.kubeconfig(self.buyer))
+        return GROUND.run("kubectl-tahoma", *arguments, "--admin", self.admin, "--admin-ca-file", self.trusted,
+                          "--kubeconfig", self.kubeconfig(self.buyer))
 
     def block(self):
         return self.get("capacityblock", "nightly").get("status", {})
@@ -345,7 +352,7 @@ class BlockLife(KindCase):
     def test_a_gang_lives_its_block_from_the_wait_to_the_checkpoint(self):
         leader, = self.until("one leads", lambda: self.get("pods", "--namespace", NAMESPACE, "--selector", "tahoma.dev/leader=true")["items"])
         self.assertIn("libsettable_clock", json.dumps(leader["spec"]))
-        self.forward()
+        self.admin, self.buyer = self.forward(), self.token("buyer", "default")
         self.buy()
         self.make_gang("pretrain", f"bash {GROUND.shared}/train.sh /tmp", "--block", "nightly")
         self.until("the gang knows when it begins", lambda: f"begins {self.block()['startDate']}" in json.dumps(self.get("gang", "pretrain")))
@@ -442,21 +449,13 @@ class HostileCallers(KindCase):
                            "--type=merge", "--patch", json.dumps({"status": {"allocation": allocation}}))
 
     def test_the_admin_api_asks_who_calls(self):
-        self.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "caller"},
-                    "spec": {"terminationGracePeriodSeconds": 1,
-                             "containers": [{"name": "main", "image": "tahoma.dev/workload:v1", "command": WAITS}]}})
-        self.ready("caller")
-        address = json.loads(self.kubectl("get", "service", "tahoma-controller", "--namespace", NAMESPACE, "-o", "json"))["spec"]
-        call = (f"exec 3<>/dev/tcp/{address['clusterIP']}/{address['ports'][0]['port']}; printf 'GET /v1/queue HTTP/1.1\\r\\n"
-                "Host: tahoma-controller\\r\\n%sConnection: close\\r\\n\\r\\n' \"$1\" >&3; cat <&3")
-        for header, status in (("", 401), ("Authorization: Bearer made-up\\r\\n", 401),
-                               ("X-Remote-User: admin\\r\\nX-Remote-Group: system:masters\\r\\n", 401)):
-            with self.subTest(header=header):
-                shown = self.kubectl("exec", "caller", "--", "bash", "-c", call, "bash", header.encode().decode("unicode_escape"))
-                self.assertRegex(shown, rf"^HTTP/1.1 {status} ")
-        own = self.kubectl("exec", "caller", "--", "bash", "-c",
-                           "t=$(cat /var/run/secrets/kubernetes.io/serviceaccount/token); " + call.replace('"$1"', "\"Authorization: Bearer $t\"$'\\r\\n'"))
-        self.assertRegex(own, r"^HTTP/1.1 403 ")
+        admin, account = self.forward(), self.token("default", "default")["token"]
+        for headers, status in (({}, 401), ({"Authorization": "Bearer made-up"}, 401),
+                                ({"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}, 401),
+                                ({"Authorization": f"Bearer {account}"}, 403)):
+            with self.subTest(headers=headers), self.assertRaises(urllib.error.HTTPError) as refused:
+                self.ask_admin(f"{admin}/v1/queue", headers)
+            self.assertEqual(refused.exception.code, status)
 
     def test_a_pod_with_another_token_or_other_cores_than_its_claims(self):
         self.apply(template("one"), pod("victim", "one"), pod("thief", "one"))

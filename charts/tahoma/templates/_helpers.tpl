@@ -52,6 +52,18 @@ system:serviceaccount:{{ .Release.Namespace }}:tahoma-controller
 system:serviceaccount:{{ .Release.Namespace }}:tahoma-dra-plugin
 {{- end }}
 
+{{/* The Secret with the admin API's certificate; empty: plain HTTP. */}}
+{{- define "tahoma.controller.tls" -}}
+{{- if not .Values.controller.admin.plainHttp }}{{ .Values.controller.admin.tlsSecret | default "tahoma-controller-tls" }}{{ end }}
+{{- end }}
+
+{{/* The names of the admin API, with commas between. */}}
+{{- define "tahoma.controller.hosts" -}}
+{{- $service := printf "tahoma-controller.%s.svc" .Release.Namespace -}}
+{{- $hosts := list "tahoma-controller" (printf "tahoma-controller.%s" .Release.Namespace) $service (printf "%s.cluster.local" $service) -}}
+{{- concat $hosts .Values.controller.admin.allowedHosts | uniq | join "," }}
+{{- end }}
+
 {{/* The parts of a pod's spec that all have. */}}
 {{- define "tahoma.pod" -}}
 {{- with .root.Values.image.pullSecrets }}

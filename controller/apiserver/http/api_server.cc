@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/apiserver/discovery/discovery.h"
+#include "controller/apiserver/http/request_access.h"
 #include "controller/apiserver/request/api_request.h"
 #include "controller/apiserver/request/decode_body.h"
 #include "controller/apiserver/request/representation.h"
@@ -129,7 +130,8 @@ ApiServer::ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, O
       ids_(options.seed),
       log_(std::move(options.log)),
       answers_(options.answer_bytes),
-      context_{*objects_, kinds_, clock, ids_, std::move(options.node_fetch), *probes_, guard_} {}
+      context_{*objects_, kinds_,     clock, ids_,       std::move(options.node_fetch),
+               *probes_,  guard_, CheckChange} {}
 
 absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const Clock& clock,
                                                            Options options) {

@@ -8,7 +8,6 @@
 #include "controller/apiserver/request/representation.h"
 #include "controller/apiserver/request/status_error.h"
 #include "lib/base/check.h"
-#include "lib/base/json.h"
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
 #include "lib/rest/bearer.h"
@@ -29,24 +28,6 @@ rest::Request HeadOf(const rest::Request& request) {
 bool HasLength(const rest::Response& answer) {
   return std::ranges::any_of(answer.headers,
                              [](const auto& header) { return header.first == "Content-Length"; });
-}
-
-// Returns why a node may not send that body; nothing when it may, or when the server will refuse it
-// anyway.
-std::optional<std::string_view> WrongBody(const rest::Request& request, const Attributes& wanted) {
-  const auto node = NodeOf(*request.identity);
-  if (!node || wanted.verb == "delete") return std::nullopt;
-  if (wanted.resource == "resourceclaims" && wanted.subresource == "status") {
-    if (MediaType(request.header("Content-Type")) != kApplyType) {
-      return "a node writes a claim's status only by server-side apply";
-    }
-    const auto applied = ParseYamlText(BodyText(request));
-    return WrongBodyForNode(*node, wanted, applied.ok() ? *applied : Json());
-  }
-  if (!wanted.subresource.empty()) return std::nullopt;
-  const auto body = DecodeBody(request);
-  if (!body.ok()) return std::nullopt;
-  return WrongBodyForNode(*node, wanted, *body->object);
 }
 
 std::shared_ptr<const AccessControl> OpenToAll() {
@@ -175,13 +156,6 @@ rest::Response HttpFront::Change(const rest::Request& request) {
   }
   if (auto review = ServeAccessReview(request, wanted, *table, view_)) {
     return AsAccepted(request, *std::move(review));
-  }
-  if (const auto wrong = WrongBody(request, wanted)) {
-    rest::Response refusal = ResponseOf(
-        AccessDeniedError(wanted.group, wanted.resource, wanted.name,
-                          fmt::format("{}: {}", DenialOf(*request.identity, wanted), *wrong)));
-    auditor_.Record(request, wanted, {}, refusal, received);
-    return refusal;
   }
   if (!IsAudited(wanted)) return server_.HandleFromOutside(request);
   if (!auditor_.MayChange()) {

@@ -4,10 +4,12 @@
 #include <array>
 #include <utility>
 
-#include "controller/apiserver/request/api_request.h"
+#include "controller/access/access_table.h"
+#include "controller/apiserver/request/status_error.h"
 #include "controller/apiserver/schema/fields.h"
 #include "lib/base/ascii.h"
 #include "lib/base/json.h"
+#include "lib/base/status.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -95,6 +97,23 @@ Attributes AttributesOf(const rest::Request& head) {
     }
   }
   return PathAttributes(head.method, head.path);
+}
+
+absl::Status CheckChange(const ApiRequest& request, const json& before, const json& after) {
+  if (request.http->identity == nullptr) return absl::OkStatus();
+  const auto node = NodeOf(*request.http->identity);
+  if (!node) return absl::OkStatus();
+  const Attributes wanted{.verb = before.is_null() ? "create" : "update",
+                          .group = request.kind->group,
+                          .version = request.kind->version,
+                          .resource = request.kind->plural,
+                          .subresource = request.subresource,
+                          .name_space = request.name_space,
+                          .name = request.name};
+  const auto wrong = WrongChangeForNode(*node, wanted, before, after);
+  if (!wrong) return absl::OkStatus();
+  return ForbiddenError(*request.kind, TextAt(MetadataOf(after), "name"),
+                        fmt::format("node \"{}\": {}", *node, *wrong));
 }
 
 std::optional<std::string> StoredNodeView::NodeOfPod(std::string_view name_space,

@@ -1,15 +1,24 @@
-// The attributes of an API request for authorization, and the stored objects as NodeView.
+// The attributes of an API request for authorization, the stored objects as NodeView, and what an
+// identity may change of an object.
 //
 //   const Attributes wanted = AttributesOf(head);
 //   table->Authorize(*head.identity, wanted, StoredNodeView(server.objects()));
 //
-// Thread safety: pure function; the view may be used from any thread.
+// Thread safety: pure functions; the view may be used from any thread.
 
 #pragma once
 
+#include <absl/status/status.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "controller/access/attributes.h"
 #include "controller/access/node_rules.h"
+#include "controller/apiserver/request/api_request.h"
 #include "controller/apiserver/storage/object_store.h"
+#include "lib/base/json_fwd.h"
 #include "lib/rest/message.h"
 
 namespace tahoma::controller::apiserver {
@@ -18,6 +27,11 @@ namespace tahoma::controller::apiserver {
 // malformed, is authorized as a path. Source: k8s.io/apiserver
 // pkg/endpoints/request/requestinfo.go.
 Attributes AttributesOf(const rest::Request& head);
+
+// 403 for a change by a node's identity that is not the node's to make (node_rules.h); OK for every
+// other caller, and for the controller itself, which has no identity. `before` is null for a
+// create.
+absl::Status CheckChange(const ApiRequest& request, const Json& before, const Json& after);
 
 class StoredNodeView final : public NodeView {
  public:

@@ -4,6 +4,8 @@
 
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,6 +14,7 @@
 #include "controller/apiserver/schema/kind.h"
 #include "controller/apiserver/storage/object_store.h"
 #include "lib/base/clock.h"
+#include "lib/base/json_fwd.h"
 #include "lib/base/mutex.h"
 #include "lib/base/rng.h"
 #include "lib/rest/message.h"
@@ -74,6 +77,13 @@ class DeletionGuard {
   Ask ask_ ABSL_GUARDED_BY(mutex_);
 };
 
+struct ApiRequest;
+
+// Says whether the caller may make that change of an object, which is otherwise right; `before` is
+// null for a create. Called under the object's lock, also for dry runs.
+using AdmitChange =
+    std::function<absl::Status(const ApiRequest& request, const Json& before, const Json& after)>;
+
 struct ApiContext {
   ObjectStore& objects;
   KindRegistry& kinds;
@@ -82,6 +92,7 @@ struct ApiContext {
   NodeFetch node_fetch;
   const rest::Probes& probes;
   DeletionGuard& guard;
+  AdmitChange admit = nullptr;  // null: whoever may try a change may make it
 };
 
 }  // namespace tahoma::controller::apiserver

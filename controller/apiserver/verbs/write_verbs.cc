@@ -227,8 +227,12 @@ absl::StatusOr<rest::Response> ServerSideApply(const ApiContext& context, WriteR
 
 }  // namespace
 
-Edit EditOf(const ApiContext& context, const WriteRequest& write, const ObjectPtr& current,
-            json admitted, ObjectPtr& dry_run_outcome) {
+absl::StatusOr<Edit> EditOf(const ApiContext& context, const WriteRequest& write,
+                            const ObjectPtr& current, json admitted, ObjectPtr& dry_run_outcome) {
+  if (context.admit) {
+    static const json none;
+    TAHOMA_RETURN_IF_ERROR(context.admit(write.request, current ? *current->body : none, admitted));
+  }
   if (write.dry_run) {
     dry_run_outcome = Unstored(
         current ? current->key

@@ -22,9 +22,9 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
 
 // Stores an admitted object in place of `current` (null: new), or deletes it if this update ends
 // its deletion. For dry runs `dry_run_outcome` receives what would have been stored and nothing
-// changes.
-Edit EditOf(const ApiContext& context, const WriteRequest& write, const ObjectPtr& current,
-            Json admitted, ObjectPtr& dry_run_outcome);
+// changes. The error of ApiContext::admit when the caller may not make this change.
+absl::StatusOr<Edit> EditOf(const ApiContext& context, const WriteRequest& write,
+                            const ObjectPtr& current, Json admitted, ObjectPtr& dry_run_outcome);
 
 // The object as a body with Warning headers.
 absl::StatusOr<rest::Response> Answer(const ApiContext& context, const WriteRequest& write,

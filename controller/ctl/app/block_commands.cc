@@ -21,6 +21,7 @@
 #include "controller/ctl/usage_report.h"
 #include "controller/model/admin_address.h"
 #include "lib/base/clock.h"
+#include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
@@ -57,6 +58,23 @@ absl::StatusOr<std::string> AdminOf(const BlockCommandOptions& options,
       "as http://127.0.0.1:8081 of kubectl port-forward");
 }
 
+// The admin API with the credentials of the kubeconfig. Its certificate need not be of the
+// cluster's authority.
+absl::StatusOr<kube::ServerAccess> AdminAccess(const BlockCommandOptions& options,
+                                               const CommandTarget& target) {
+  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
+                          kube::LoadKubeconfig(target.kubeconfig, target.context));
+  TAHOMA_ASSIGN_OR_RETURN(access.server, AdminOf(options, target));
+  const char* const environment = std::getenv("TAHOMA_ADMIN_CA_FILE");
+  std::string file = options.admin_ca_file;
+  if (file.empty() && environment != nullptr) file = environment;
+  if (file.empty()) return access;
+  TAHOMA_ASSIGN_OR_RETURN(access.ca_pem, ReadFile(file));
+  access.tls_server_name.clear();
+  access.insecure_skip_tls_verify = false;
+  return access;
+}
+
 // Returns a connection to the cluster's API server.
 absl::StatusOr<std::unique_ptr<kube::HttpTransport>> Connect(const CommandTarget& target) {
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
@@ -65,12 +83,9 @@ absl::StatusOr<std::unique_ptr<kube::HttpTransport>> Connect(const CommandTarget
 }
 
 int RunOfferings(const BlockCommandOptions& options, const CommandTarget& target) {
-  auto access = kube::LoadKubeconfig(target.kubeconfig, target.context);
+  auto access = AdminAccess(options, target);
   if (!access.ok()) return Fail(access.status());
-  const absl::StatusOr<std::string> admin = AdminOf(options, target);
-  if (!admin.ok()) return Fail(admin.status());
   const std::string ns = target.ns.empty() ? access->default_namespace : target.ns;
-  access->server = *admin;
   const auto transport = kube::HttpTransport::Create(*std::move(access), {}, Warn);
   if (!transport.ok()) return Fail(transport.status());
   const absl::StatusOr<Json> answer =
@@ -146,10 +161,8 @@ int WidthOf(std::int64_t given) {
 
 // The time of blocks that live by a test's clock; the machine's where nobody tells.
 WallTime TestTime(const BlockCommandOptions& options, const CommandTarget& target) {
-  auto access = kube::LoadKubeconfig(target.kubeconfig, target.context);
-  const absl::StatusOr<std::string> admin = AdminOf(options, target);
-  if (access.ok() && admin.ok()) {
-    access->server = *admin;
+  auto access = AdminAccess(options, target);
+  if (access.ok()) {
     const auto transport = kube::HttpTransport::Create(*std::move(access), {}, Warn);
     const auto time = transport.ok() ? ReadBlockTime(**transport) : transport.status();
     if (time.ok()) return *time;
@@ -206,6 +219,10 @@ void DeclareBlockOptions(config::Spec& spec, BlockCommandOptions& options) {
   spec.String("admin", &options.admin,
               "for offerings: URL of the controller's admin API; empty: TAHOMA_ADMIN, or as the "
               "kubeconfig says");
+  spec.String(
+      "adminCaFile", &options.admin_ca_file,
+      "certificates that the admin API is trusted by; empty: TAHOMA_ADMIN_CA_FILE, or those "
+      "of the kubeconfig");
   spec.String(
       "output", &options.output,
       "for offerings, calendar and usage: json, yaml, for calendar also svg, for usage csv; "

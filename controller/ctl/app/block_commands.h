@@ -20,6 +20,7 @@ namespace tahoma::controller {
 
 struct BlockCommandOptions {
   std::string admin;
+  std::string admin_ca_file;
   std::string output;
   // offerings
   std::string type;

@@ -1,15 +1,21 @@
-{{/* The nodes that are emulated. DaemonSets take a node by its name only. */}}
+{{/* The given ones of the nodes that are emulated. DaemonSets take a node by its name only. */}}
 {{- define "tahoma.simNode.affinity" -}}
 nodeAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
     nodeSelectorTerms:
-    {{- range .Values.simNode.nodes }}
+    {{- range . }}
     - matchFields: [{key: metadata.name, operator: In, values: [{{ .node | quote }}]}]
     {{- end }}
 {{- end }}
 
 {{- define "tahoma.simNode.domain" -}}
 {{- if .ultraServer }}us/{{ .ultraServer.id }}{{ else }}node/{{ .node }}{{ end }}
+{{- end }}
+
+{{/* The Secret of one node's certificate: (dict "root" $ "node" NODE). */}}
+{{- define "tahoma.simNode.secret" -}}
+{{- $tls := .root.Values.simNode.peerTls -}}
+{{- if eq $tls.mode "secret" }}{{ $tls.secret }}{{ else }}tahoma-sim-node-peer{{ end }}-{{ .node.node }}
 {{- end }}
 
 {{/* The configuration of one node: (dict "root" $ "node" NODE). */}}

@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "controller/access/access_table.h"
 #include "lib/base/json.h"
@@ -125,6 +128,26 @@ TEST_F(NodeRulesTest, ANeighboursObjectsAreOutOfReach) {
                     .name = "n1-pod"}));
 }
 
+// ---- Changes of objects ------------------------------------------------------------------------
+
+// Whether n1 may make of `before` (null: nothing) what `after` is.
+bool MayChange(const char* resource, const char* subresource, const Json& before,
+               const Json& after) {
+  const Attributes wanted{
+      .verb = before.is_null() ? "create" : "update",
+      .group = std::string_view(resource).starts_with("resource") ? "resource.k8s.io" : "",
+      .resource = resource,
+      .subresource = subresource};
+  return !WrongChangeForNode("n1", wanted, before, after);
+}
+
+// The object with the value at /a/b/c.
+Json With(const Json& object, const char* path, Json value) {
+  Json changed = object;
+  changed[Json::json_pointer(path)] = std::move(value);
+  return changed;
+}
+
 TEST_F(NodeRulesTest, OfAClaimsStatusOnlyTheNodesOwnDevicesAreWritten) {
   const Attributes status{.verb = "patch",
                           .group = "resource.k8s.io",
@@ -136,32 +159,119 @@ TEST_F(NodeRulesTest, OfAClaimsStatusOnlyTheNodesOwnDevicesAreWritten) {
   Attributes neighbours = status;
   neighbours.name = "n2-claim";
   EXPECT_FALSE(May(neighbours));
-  const auto device = [](const char* pool) { return Json{{"pool", pool}, {"device", "d"}}; };
-  const auto body = [](Json devices) {
-    return Json{{"status", {{"devices", std::move(devices)}}}};
+  const auto devices = [](std::vector<const char*> pools) {
+    Json list = Json::array();
+    for (const char* pool : pools) list.push_back({{"pool", pool}, {"device", "d"}});
+    return list;
   };
-  EXPECT_FALSE(WrongBodyForNode("n1", status, body(Json::array({device("n1")}))));
-  EXPECT_FALSE(WrongBodyForNode("n1", status, body(Json::array())));
-  EXPECT_TRUE(WrongBodyForNode("n1", status, body(Json::array({device("n1"), device("n2")}))));
-  EXPECT_TRUE(WrongBodyForNode("n1", status, body(Json())));
-  EXPECT_TRUE(WrongBodyForNode("n1", status, Json::array()));
-  Json allocation = body(Json::array({device("n1")}));
-  allocation["status"]["allocation"] = nullptr;
-  EXPECT_TRUE(WrongBodyForNode("n1", status, allocation));
+  const Json claim = {{"metadata", {{"name", "c"}}},
+                      {"status", {{"allocation", {{"devices", 1}}}, {"devices", devices({"n2"})}}}};
+  const auto may = [&](const Json& after) {
+    return MayChange("resourceclaims", "status", claim, after);
+  };
+  EXPECT_TRUE(may(With(claim, "/status/devices", devices({"n1", "n2"}))));
+  EXPECT_FALSE(may(With(claim, "/status/devices", devices({"n1"})))) << "n2's is gone";
+  EXPECT_FALSE(may(With(claim, "/status/devices", devices({"n1", "n2", "n3"}))));
+  EXPECT_FALSE(may(With(claim, "/status/allocation", nullptr)));
+  EXPECT_FALSE(may(With(claim, "/status/reservedFor", Json::array({1}))));
+  EXPECT_FALSE(may(With(claim, "/metadata/finalizers", Json::array({"a/b"}))));
 }
 
 TEST_F(NodeRulesTest, AnObjectThatSaysAnotherNodeIsNotMade) {
   const auto named = [](const char* name) { return Json{{"metadata", {{"name", name}}}}; };
-  const Attributes node{.verb = "create", .resource = "nodes"};
-  EXPECT_FALSE(WrongBodyForNode("n1", node, named("n1")));
-  EXPECT_TRUE(WrongBodyForNode("n1", node, named("n2")));
-  EXPECT_TRUE(WrongBodyForNode("n1", node, Json::array()));
-  const Attributes slice{
-      .verb = "update", .group = "resource.k8s.io", .resource = "resourceslices", .name = "n1-x"};
-  EXPECT_FALSE(WrongBodyForNode("n1", slice, {{"spec", {{"nodeName", "n1"}}}}));
-  EXPECT_TRUE(WrongBodyForNode("n1", slice, {{"spec", {{"nodeName", "n2"}}}}));
-  EXPECT_TRUE(WrongBodyForNode("n1", slice, {{"spec", {{"allNodes", true}}}}));
-  EXPECT_TRUE(WrongBodyForNode("n1", slice, {{"spec", 1}}));
+  for (const char* resource : {"nodes", "leases"}) {
+    EXPECT_TRUE(MayChange(resource, "", nullptr, named("n1")));
+    EXPECT_FALSE(MayChange(resource, "", nullptr, named("n2")));
+    EXPECT_FALSE(MayChange(resource, "", nullptr, Json::array()));
+  }
+}
+
+TEST_F(NodeRulesTest, ASliceIsOfTheNodesOwnPoolAndOnTheNodeAlone) {
+  const Json own = {{"metadata", {{"name", "n1-x"}}},
+                    {"spec", {{"nodeName", "n1"}, {"pool", {{"name", "n1"}, {"generation", 1}}}}}};
+  const std::vector<std::pair<const char*, Json>> wrong = {{"/spec/nodeName", "n2"},
+                                                           {"/spec/pool/name", "n2"},
+                                                           {"/spec/pool/name", "n1-more"},
+                                                           {"/spec/pool", 1},
+                                                           {"/spec/allNodes", true},
+                                                           {"/spec/perDeviceNodeSelection", true},
+                                                           {"/spec/nodeSelector", Json::object()},
+                                                           {"/spec", 1}};
+  for (const Json& before : {Json(nullptr), own}) {
+    EXPECT_TRUE(MayChange("resourceslices", "", before, own));
+    EXPECT_TRUE(MayChange("resourceslices", "", before, With(own, "/spec/pool/generation", 7)));
+    for (const auto& [path, value] : wrong) {
+      EXPECT_FALSE(MayChange("resourceslices", "", before, With(own, path, value))) << path;
+    }
+  }
+}
+
+TEST_F(NodeRulesTest, ANodeChangesOfItselfWhatAKubeletDoes) {
+  const Json node = {{"metadata", {{"name", "n1"}, {"labels", {{"pool", "a"}}}}},
+                     {"spec", {{"providerID", "x"}}}};
+  const auto label = [&](const char* key) {
+    Json changed = node;
+    changed["metadata"]["labels"][key] = "v";
+    return changed;
+  };
+  const auto annotation = [&](const char* key) {
+    Json changed = node;
+    changed["metadata"]["annotations"][key] = "v";
+    return changed;
+  };
+  for (const char* subresource : {"", "status"}) {
+    const auto may = [&](const Json& after) {
+      return MayChange("nodes", subresource, node, after) &&
+             MayChange("nodes", subresource, after, node);
+    };
+    EXPECT_TRUE(may(With(node, "/status", {{"phase", "Running"}})));
+    for (const char* key : {"team", "example.com/team", "kubernetes.io/hostname",
+                            "node.kubernetes.io/instance-type", "kubelet.kubernetes.io/x",
+                            "topology.k8s.aws/network-node-layer-1", "notkubernetes.io/x"}) {
+      EXPECT_TRUE(may(label(key))) << key;
+    }
+    for (const char* key :
+         {"node-restriction.kubernetes.io/trusted", "a.node-restriction.kubernetes.io/b",
+          "node-role.kubernetes.io/control-plane", "kubernetes.io/other", "k8s.io/other",
+          "x.k8s.io/y", "tahoma.dev/pool", "a.tahoma.dev/b"}) {
+      EXPECT_FALSE(may(label(key))) << key;
+      EXPECT_FALSE(MayChange("nodes", "", nullptr, label(key))) << key;
+    }
+    EXPECT_TRUE(may(annotation("volumes.kubernetes.io/controller-managed-attach-detach")));
+    EXPECT_FALSE(may(annotation("tahoma.dev/cordoned-chips")));
+    EXPECT_FALSE(may(With(node, "/metadata/finalizers", Json::array({"a/b"}))));
+    EXPECT_FALSE(may(With(node, "/metadata/ownerReferences", Json::array({{{"uid", "1"}}}))));
+    EXPECT_FALSE(may(With(node, "/spec/unschedulable", true)));
+    EXPECT_FALSE(may(With(node, "/spec/taints", Json::array({{{"key", "k"}}}))));
+  }
+}
+
+TEST_F(NodeRulesTest, ANodeRegistersWithTaintsAndWithoutAnOwner) {
+  const Json node = {{"metadata", {{"name", "n1"}}}};
+  const auto may = [&](const char* path, Json value) {
+    return MayChange("nodes", "", nullptr, With(node, path, std::move(value)));
+  };
+  EXPECT_TRUE(may("/spec/taints", Json::array({{{"key", "k"}}})));
+  EXPECT_FALSE(may("/spec/configSource", Json::object()));
+  EXPECT_FALSE(may("/metadata/ownerReferences", Json::array({{{"uid", "1"}}})));
+  EXPECT_FALSE(may("/metadata/finalizers", Json::array({"a/b"})));
+}
+
+TEST_F(NodeRulesTest, ThroughAPodsStatusNothingButTheStatusIsWritten) {
+  const Json pod = {{"metadata", {{"name", "p"}, {"labels", {{"tahoma.dev/gang", "train"}}}}},
+                    {"status", {{"resourceClaimStatuses", Json::array({{{"name", "a"}}})}}}};
+  const auto may = [&](const char* path, Json value) {
+    return MayChange("pods", "status", pod, With(pod, path, std::move(value)));
+  };
+  EXPECT_TRUE(may("/status/phase", "Running"));
+  EXPECT_TRUE(may("/metadata/resourceVersion", "7"));
+  EXPECT_FALSE(may("/metadata/labels", {{"tahoma.dev/gang", "other"}}));
+  EXPECT_FALSE(may("/metadata/annotations", {{"tahoma.dev/gang-uid", "1"}}));
+  EXPECT_FALSE(may("/metadata/finalizers", Json::array({"a/b"})));
+  EXPECT_FALSE(may("/metadata/ownerReferences", Json::array({{{"uid", "1"}}})));
+  EXPECT_FALSE(may("/status/resourceClaimStatuses", Json::array()));
+  EXPECT_FALSE(may("/status/resourceClaimStatuses", nullptr));
+  EXPECT_FALSE(may("/status/extendedResourceClaimStatus", {{"resourceClaimName", "c"}}));
 }
 
 TEST_F(NodeRulesTest, ACertificateIsANodesOnlyWithTheGroupOfNodes) {

@@ -146,7 +146,7 @@ TEST(RenderTest, APodIsToldWhenItsBlockTakesTheHardwareBack) {
   write.when = WallTime(std::chrono::milliseconds(1764095485123) + std::chrono::nanoseconds(9));
   const kube::Request request = Render(write);
   EXPECT_EQ(request.method, "PATCH");
-  EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p0");
+  EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p0/status");
   EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({"metadata": {"uid": "u0", "annotations":
       {"tahoma.dev/reclaim-timestamp": "1764095485123"}}})"));
 }

@@ -302,6 +302,7 @@ TEST_F(AccessOverHttpTest, ANodesTokenIsNoUseAgainstItsNeighbours) {
   const auto other = As(n1, "POST", "/api/v1/nodes", {{"metadata", {{"name", "n2"}}}});
   EXPECT_EQ(other.status, 403);
   EXPECT_THAT(other.message(), HasSubstr("a node makes only objects of its own name"));
+  EXPECT_THAT(other.message(), HasSubstr(R"(nodes "n2" is forbidden: node "n1")"));
   Make("/api/v1/nodes", {{"metadata", {{"name", "n2"}}}});
   for (const char* node : {"n1", "n2"}) {
     json pod = PodOf(std::string("on-") + node);
@@ -361,14 +362,80 @@ TEST_F(AccessOverHttpTest, ANodeAppliesItsDevicesStatusToAClaimAndNothingElse) {
   ASSERT_EQ(send("ops", "merge-patch+json", allocated.dump()), 200);
   EXPECT_EQ(apply(own), 200);
   EXPECT_EQ(apply({{"devices", json::array({device("n2")})}}), 403);
-  EXPECT_EQ(apply({{"devices", json::array()}, {"allocation", json::object()}}), 403);
-  const std::string text = json{{"status", own}}.dump();
-  for (const char* type : {"merge-patch+json", "strategic-merge-patch+json", "json-patch+json",
-                           "json", "apply-patch+json"}) {
-    EXPECT_EQ(send("system:node:n1", type, text), 403) << type;
-  }
-  EXPECT_EQ(send("system:node:n1", "apply-patch+yaml", "{]"), 403);
-  EXPECT_EQ(send("system:node:n2", "apply-patch+yaml", text), 403) << "not its claim";
+  const json pod = {{"resource", "pods"}, {"name", "p"}, {"uid", "1-2-3"}};
+  EXPECT_EQ(apply({{"devices", json::array()}, {"reservedFor", json::array({pod})}}), 403);
+  // The form of the request does not matter, what it makes of the claim does.
+  const std::string both =
+      json{{"status", {{"devices", json::array({device("n1"), device("n2")})}}}}.dump();
+  const std::string free = R"({"status": {"allocation": null}})";
+  EXPECT_EQ(send("system:node:n1", "merge-patch+json", json{{"status", own}}.dump()), 200);
+  EXPECT_EQ(send("system:node:n1", "merge-patch+json", both), 403);
+  EXPECT_EQ(send("system:node:n1", "merge-patch+json", free), 403);
+  EXPECT_EQ(send("system:node:n1", "json-patch+json",
+                 R"([{"op": "remove", "path": "/status/allocation"}])"),
+            403);
+  EXPECT_EQ(send("system:node:n1", "apply-patch+yaml", "{]"), 400);
+  EXPECT_EQ(send("system:node:n2", "apply-patch+yaml", json{{"status", own}}.dump()), 403)
+      << "not its claim";
+}
+
+TEST_F(AccessOverHttpTest, ANodePublishesNoDeviceInAnothersPool) {
+  const char* const slices = "/apis/resource.k8s.io/v1/resourceslices";
+  const auto slice = [](const char* name, const char* pool) {
+    return json{{"metadata", {{"name", name}}},
+                {"spec",
+                 {{"driver", "neuron.aws.com"},
+                  {"nodeName", "n1"},
+                  {"pool", {{"name", pool}, {"generation", 1000000000}, {"resourceSliceCount", 1}}},
+                  {"devices", json::array({{{"name", "neuron-device-0"}}})}}}};
+  };
+  const auto refused = As("system:node:n1", "POST", slices, slice("n1-b", "n2"));
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_THAT(refused.message(), HasSubstr("has the node's name"));
+  EXPECT_EQ(
+      As("system:node:n1", "POST", std::string(slices) + "?dryRun=All", slice("n1-b", "n2")).status,
+      403);
+  EXPECT_EQ(As("system:node:n1", "POST", slices, slice("n1-b", "n1")).status, 201);
+  EXPECT_EQ(As("ops", "POST", slices, slice("n1-c", "n2")).status, 201) << "whoever is no node may";
+}
+
+// CVE-2025-5187: garbage collection deletes what has an owner that is not there.
+TEST_F(AccessOverHttpTest, ANodeGivesItselfNoOwnerAndNoTaintByAnyRequest) {
+  const char* const n1 = "system:node:n1";
+  Make("/api/v1/nodes", {{"metadata", {{"name", "n1"}}}});
+  const std::string node = "/api/v1/nodes/n1";
+  const json owner = {
+      {"apiVersion", "v1"}, {"kind", "Namespace"}, {"name", "gone"}, {"uid", "1-2-3"}};
+  const json owned = {{"metadata", {{"ownerReferences", json::array({owner})}}}};
+  json whole = Call("GET", node).body;
+  whole["metadata"]["ownerReferences"] = json::array({owner});
+  EXPECT_EQ(As(n1, "PATCH", node, owned).status, 403);
+  EXPECT_EQ(As(n1, "PATCH", node + "/status", owned).status, 403);
+  EXPECT_EQ(As(n1, "PUT", node, whole).status, 403);
+  EXPECT_EQ(As(n1, "PUT", node + "/status", whole).status, 403);
+  const json taint = {{"key", "k"}, {"effect", "NoSchedule"}};
+  EXPECT_EQ(As(n1, "PATCH", node, {{"spec", {{"taints", json::array({taint})}}}}).status, 403);
+  EXPECT_EQ(As(n1, "PATCH", node, {{"metadata", {{"labels", {{"a", "b"}}}}}}).status, 200);
+  EXPECT_EQ(Call("GET", node).body.at("metadata").contains("ownerReferences"), false);
+}
+
+TEST_F(AccessOverHttpTest, APodStaysInItsGangWhateverItsNodeWrites) {
+  Make("/api/v1/nodes", {{"metadata", {{"name", "n1"}}}});
+  json pod = PodOf("worker");
+  pod["spec"]["nodeName"] = "n1";
+  pod["metadata"]["labels"] = {{"tahoma.dev/gang", "train"}};
+  pod["spec"]["resourceClaims"] =
+      json::array({{{"name", "c"}, {"resourceClaimTemplateName", "chips"}}});
+  Make(kPods, pod);
+  const std::string status = std::string(kPods) + "/worker/status";
+  const auto told = [&](const json& body) {
+    return As("system:node:n1", "PATCH", status, body).status;
+  };
+  EXPECT_EQ(told({{"metadata", {{"labels", {{"tahoma.dev/gang", "other"}}}}}}), 403);
+  EXPECT_EQ(told({{"metadata", {{"finalizers", json::array({"a.io/b"})}}}}), 403);
+  const json other = {{"name", "c"}, {"resourceClaimName", "another-pods"}};
+  EXPECT_EQ(told({{"status", {{"resourceClaimStatuses", json::array({other})}}}}), 403);
+  EXPECT_EQ(told({{"status", {{"phase", "Running"}}}}), 200);
 }
 
 // ---- Identities that change --------------------------------------------------------------------
