@@ -305,8 +305,8 @@ void Core::MakeWayFor(const Heir& heir) {
 }
 
 Readiness Core::ReadinessOf(const GangRef& ref) const {
-  Readiness ready = membership_.Assess(
-      ref, facts_, [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
+  Readiness ready =
+      membership_.Assess(ref, facts_, [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
   if (ready.spec != nullptr) WaitForOtherRuns(ready);
   return ready;
 }

@@ -130,7 +130,7 @@ ApiServer::ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, O
       ids_(options.seed),
       log_(std::move(options.log)),
       answers_(options.answer_bytes),
-      context_{*objects_, kinds_,     clock, ids_,       std::move(options.node_fetch),
+      context_{*objects_, kinds_, clock,      ids_, std::move(options.node_fetch),
                *probes_,  guard_, CheckChange} {}
 
 absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const Clock& clock,
