@@ -9,7 +9,10 @@
 //
 // Run in the source tree.
 
+#include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/check.h"
 #include "lib/base/rng.h"
 #include "tests/sim/simulation.h"
 
@@ -79,12 +83,33 @@ int RunAll() {
   return Conclude(good, met);
 }
 
+// A CHECK of the program may find the mistake before the checks of the world do, and ends the
+// process.
+bool DiesOf(std::uint64_t seed, Plant plant) {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  TAHOMA_CHECK(child >= 0);
+  if (child == 0) {
+    (void)RunWorld(seed, {.plant = plant, .verbose = false});
+    _exit(0);
+  }
+  int status = 0;
+  TAHOMA_CHECK(waitpid(child, &status, 0) == child);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
 int RunPlanted() {
   int missed = 0;
   for (int i = 1; i < kPlants; ++i) {
     const auto plant = static_cast<Plant>(i);
     bool caught = false;
     for (std::uint64_t seed = 1; seed <= kSeedsPerPlant && !caught; ++seed) {
+      // The ledger's commit refuses a device that a claim holds (controller/ledger/gang_runs.h).
+      if (plant == Plant::kForgetHolding && DiesOf(seed, plant)) {
+        caught = true;
+        fmt::print("{}: found by seed {}: a CHECK\n", PlantName(plant), seed);
+        break;
+      }
       const Report report = RunWorld(seed, {.plant = plant, .verbose = false});
       caught = report.failure.has_value();
       if (caught) {
