@@ -107,7 +107,7 @@ TEST_F(CheckTest, AByteOfATableIsSaidToBeDamagedAndWhatToDo) {
   Open();
   Flip(FileEnding(".sst"), 100);
   EXPECT_THAT(Wrong().front(),
-              AllOf(HasSubstr(".sst: "), HasSubstr("restore a backup into another one")));
+              AllOf(HasSubstr(".sst"), HasSubstr("restore a backup into another one")));
 }
 
 TEST_F(CheckTest, AByteOfTheManifestOrOfALogIsSaidToBeDamaged) {
