@@ -68,6 +68,10 @@ struct Request {
 
 // Appends a stream's next bytes to `out`, waiting at most `wait` for them; it may append nothing.
 // Returns false when the stream is over (what was appended is still sent).
+//
+// In a response that has the header Content-Length it is no stream, and holds no thread: it has so
+// many bytes at hand, appends some of them at each call, and is called whenever the socket has
+// taken those before, by whichever thread sends them. It must not refer to the request.
 using StreamSource = std::function<bool(std::string& out, std::chrono::milliseconds wait)>;
 
 struct Response {

@@ -49,6 +49,9 @@ constexpr auto kLinger = std::chrono::milliseconds(50);
 constexpr auto kSweepMost = std::chrono::milliseconds(250);
 constexpr auto kSweepLeast = std::chrono::milliseconds(10);
 constexpr int kAcceptsPerTurn = 64;
+// The most that the kernel takes of an answer before its reader reads: its own bound is megabytes,
+// and the memory of all sockets together is what the whole machine's connections share.
+constexpr int kUnsentBytesMost = 128 << 10;
 // Connections that are closed at once when there are too many: looking for the oldest costs a look
 // at all of them.
 constexpr int kEvictedPart = 64;
@@ -302,6 +305,7 @@ void Server::Impl::Admit(int fd, const sockaddr_storage& address) {
   }
   const int yes = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytesMost, sizeof kUnsentBytesMost);
   connections_.Increment();
   auto connection = std::make_shared<Connection>(
       fd, tls_.get(), PeerName(address), budget_.Admit(std::move(client)),

@@ -183,7 +183,7 @@ class HostileMemory(unittest.TestCase):
                 seen.add(self.send("ed", "PATCH", f"{MAPS}/small?fieldManager=a", body, "application/apply-patch+yaml"))
                 seen.add(self.send("ed", "PATCH", f"{MAPS}/small", body, "application/merge-patch+json"))
         self.beside(lambda: in_parallel(SENDERS, attack))
-        self.assertLessEqual(seen, {0, 400, 413, 415, 422, 429})
+        self.assertLessEqual(seen, {0, 400, 413, 415, 422, 429, 503})
 
     def test_texts_of_who_may_do_nothing(self):
         bodies = wide_bodies()
@@ -195,7 +195,7 @@ class HostileMemory(unittest.TestCase):
                 seen.add(self.send("nobody", "POST", REVIEWS, body, kind))
                 seen.add(self.send("nobody", "POST", MAPS, body, kind))
         self.beside(lambda: in_parallel(SENDERS, attack))
-        self.assertLessEqual(seen, {0, 403, 413, 429})
+        self.assertLessEqual(seen, {0, 403, 413, 429, 503})
 
     def test_halves_of_bodies_and_heads(self):
         def attack(worker):
