@@ -177,8 +177,12 @@ TEST(RenderTest, ARefusedBlockShowsNothingOfASale) {
   for (const auto& [field, value] : sold.items()) {
     if (field == "observedGeneration") continue;
     ASSERT_TRUE(refused.contains(field)) << field << " would stay";
-    EXPECT_EQ(refused.at(field).is_null(), field != "reason" && field != "message") << field;
+    const bool stays = field == "reason" || field == "message" || field == "conditions";
+    EXPECT_EQ(refused.at(field).is_null(), !stays) << field;
   }
+  ASSERT_EQ(refused.at("conditions").size(), 1U);
+  EXPECT_EQ(refused.at("conditions")[0].at("type"), "Purchased");
+  EXPECT_EQ(refused.at("conditions")[0].at("status"), "False");
   // One that cannot be read is evidence.
   EXPECT_FALSE(status({.keeps_record = true, .refusal = "InternalError"}).contains("record"));
 }
