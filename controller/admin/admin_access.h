@@ -5,8 +5,9 @@
 //
 // A request is authorized as its route says (RouteTable::AttributesOf): as a read of the objects
 // that it shows, for which role view suffices, in its own namespaces, or as a change of those that
-// it changes. Every other path but /metrics is for role admin only. Changes, and what is for admins
-// only, are in the audit: refusals by Admit, calls by the Audited handler of the route.
+// it changes. Every other path but /metrics is for role admin only, and nothing is for nodes.
+// Changes, and what is for admins only, are in the audit: refusals by Admit, calls by the Audited
+// handler of the route.
 //
 // With ClusterAccess a token that the identities do not know is the cluster's affair: the API
 // server says whose it is, and whether he may get the path as it was sent ("/v1/gangs/a/b").

@@ -26,6 +26,7 @@ class AdminAccessTest : public ::testing::Test {
       : access_(std::make_shared<const AccessControl>(*AccessTable::Make(
                     {AdminOfToken("ops"),
                      {.name = "vera", .token = Sha256("vera"), .role = Role::kView},
+                     {.name = "system:node:n1", .token = Sha256("n1"), .role = Role::kNode},
                      {.name = "team",
                       .token = Sha256("team"),
                       .role = Role::kEdit,
@@ -72,6 +73,16 @@ TEST_F(AdminAccessTest, ReadingNeedsViewAndInNamespacesOnlyThere) {
   EXPECT_EQ(Ask("team", "GET", "/v1/gangs/%62/train"), 403);
   EXPECT_THAT(audit_, IsEmpty());
   EXPECT_EQ(Ask("team", "GET", "/v1/gangs//train"), 403);
+}
+
+TEST_F(AdminAccessTest, ANodeCordonsAndDrainsNothingNotEvenItself) {
+  for (const char* path : {"/v1/nodes/n1/cordon", "/v1/nodes/n1/uncordon", "/v1/nodes/n1/drain",
+                           "/v1/nodes/n1/chips/3/uncordon", "/v1/ultraservers/n1/drain"}) {
+    EXPECT_EQ(Ask("ops", "POST", path), 200) << path;
+    EXPECT_EQ(Ask("n1", "POST", path), 403) << path;
+  }
+  EXPECT_EQ(Ask("n1", "GET", "/v1/nodes"), 403);
+  EXPECT_EQ(Ask("n1", "GET", "/metrics"), 403);
 }
 
 TEST_F(AdminAccessTest, WhatIsForAdminsOnlyLeavesALineAlsoWhenItIsRefused) {
