@@ -21,6 +21,7 @@ std::shared_ptr<const ec2::BookView> ViewOf(const std::shared_ptr<const Snapshot
                                                              .profile = snapshot->profile,
                                                              .prices = snapshot->prices,
                                                              .offering_key = snapshot->offering_key,
+                                                             .quotas = snapshot->quotas,
                                                              .find_host = find_host,
                                                              .cluster = snapshot->cluster});
 }

@@ -145,13 +145,15 @@ absl::StatusOr<std::shared_ptr<const BookView>> BookSeller::View() const {
   return view;
 }
 
-absl::StatusOr<std::vector<Offering>> BookSeller::FindOfferings(const Caller&,
+absl::StatusOr<std::vector<Offering>> BookSeller::FindOfferings(const Caller& caller,
                                                                 const OfferingSearch& search) {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   const WallTime now = NowOf(*view);
   std::vector<Offering> offerings;
   for (const OfferingQuery& query : QueriesOf(search)) {
-    TAHOMA_ASSIGN_OR_RETURN(const controller::OfferingSearch checked, CheckQuery(query, now));
+    TAHOMA_ASSIGN_OR_RETURN(controller::OfferingSearch checked, CheckQuery(query, now));
+    checked.owner = caller.name_space;
+    checked.quotas = view->quotas;
     const SearchAnswer answer = SearchOfferings(view->profile, view->prices, checked, now);
     for (const controller::Offering& offering : answer.offerings) {
       offerings.push_back(OfferingOf(offering, view->offering_key));

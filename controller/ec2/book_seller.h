@@ -44,6 +44,7 @@ struct BookView {
   TimeProfile profile;
   PriceList prices;
   OfferingKey offering_key = {};
+  std::shared_ptr<const QuotaTable> quotas = nullptr;  // null: none refuses anything
   FindHost find_host;
   ClusterView cluster;  // null: there are no nodes
 };

@@ -23,6 +23,7 @@ using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr char kPlatform[] = "Linux/UNIX";
@@ -57,6 +58,7 @@ class BookSellerTest : public ::testing::Test {
             .now = world_.book().now(),
             .profile = world_.book().profile(),
             .prices = world_.book().prices(),
+            .quotas = world_.book().quotas(),
             .find_host = [this](const std::string& name) -> std::optional<HostState> {
               const HostState* host = world_.book().hosts().Find(name);
               return host == nullptr ? std::nullopt : std::optional(*host);
@@ -143,6 +145,13 @@ TEST_F(BookSellerTest, OfferingsAreThoseOfTheBook) {
     EXPECT_EQ(offering.upfront_fee, "6866.07") << "8 instances, 24 hours, 35.7608 each";
   }
   EXPECT_TRUE(aligned);
+}
+
+TEST_F(BookSellerTest, NothingIsOfferedThatTheQuotaOfTheCallerRefuses) {
+  world_.book().SetQuota("team-a", Quota{.instances = 4});  // one UltraServer
+  EXPECT_THAT(*seller_.FindOfferings(ana_, SearchOf(1)), Not(IsEmpty()));
+  EXPECT_THAT(*seller_.FindOfferings(ana_, SearchOf(2)), IsEmpty());
+  EXPECT_THAT(*seller_.FindOfferings(bob_, SearchOf(2)), Not(IsEmpty()));
 }
 
 TEST_F(BookSellerTest, AWrongSearchIsRefusedByTheRulesOfTheBook) {
