@@ -193,8 +193,11 @@ TEST_F(SlowClientsTest, LargeAnswersThatNobodyReadsShareABudgetAndTheNextComesLa
          .max_buffered_bytes_per_client = 40 << 20,
          .write_timeout = std::chrono::minutes(10)});
   Crowd(2, std::string(kLarge), 4096);
-  std::string refused;
-  while (!refused.starts_with("HTTP/1.1 429 ")) refused = Ask(kLarge);
+  for (const auto& reader : crowd_) {
+    ASSERT_TRUE(reader->ReadUntil("\r\n\r\n").starts_with("HTTP/1.1 200 "));
+  }
+  const std::string refused = Ask(kLarge);
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 429 ")) << refused.substr(0, 200);
   EXPECT_NE(refused.find("Retry-After: 1\r\n"), std::string::npos) << refused;
   ExpectPlainAnswers();
   crowd_.clear();
