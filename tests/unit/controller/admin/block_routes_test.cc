@@ -218,8 +218,11 @@ TEST_F(BlockRoutesTest, WhatDoesNotFitTheDocumentIsRefusedAndOrdersNothing) {
   for (const Case& bad : std::vector<Case>{
            {buy, "", "InvalidParameterValue", "not JSON"},
            {buy, "[", "InvalidParameterValue", "not JSON"},
-           {buy, deep, "InvalidParameterValue", "not JSON"},
-           {buy, "{\"name\":" + deep + std::string(100'000, ']') + "}", "MissingParameter", ""},
+           {buy, deep, "InvalidParameterValue", "nested deeper than 32 levels"},
+           {buy, "{\"name\":" + deep + std::string(100'000, ']') + "}", "InvalidParameterValue",
+            "nested deeper than 32 levels"},
+           {buy, R"({"capacityBlockOfferingId":"x","capacityBlockOfferingId":"y"})",
+            "InvalidParameterValue", "the body has the key \"capacityBlockOfferingId\" twice"},
            {buy, "[]", "InvalidParameterValue", "the body […]: must be a JSON object"},
            {buy, "null", "InvalidParameterValue", "the body null: must be a JSON object"},
            {buy, "{}", "MissingParameter", "capacityBlockOfferingId is missing"},
