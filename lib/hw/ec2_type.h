@@ -1,7 +1,7 @@
 // What EC2 says of an instance type beside its chips: processors, disks, EBS and network cards.
 //
 //   const Ec2Type* type = FindEc2Type("trn2.48xlarge");   // nullptr: no name of EC2's
-//   type->network_cards;                                  // 16
+//   type->network.cards;                                  // 16
 //
 // The numbers are those that EC2 answered to DescribeInstanceTypes, as getmoto/moto recorded them
 // (docs/reference/README.md). Chips, vCPUs and memory are the catalogue's. EC2 says 512 GiB for the

@@ -2,7 +2,7 @@
 //
 //   TAHOMA_ASSIGN_OR_RETURN(Representation form, Representation::Negotiate(request));
 //   form.AddedLine(*request.kind, object, /*first=*/true, now);   // one line, or frame, of a watch
-//   TAHOMA_ASSIGN_OR_RETURN(std::string body, form.One(*request.kind, object, now));
+//   TAHOMA_ASSIGN_OR_RETURN(std::string body, form.One(*request.kind, *object, now));
 //   return form.Answer(200, std::move(body));
 //
 // Scope: JSON and, except for Tables and whole objects of custom kinds, Kubernetes' protobuf.
