@@ -73,7 +73,7 @@ TEST_F(ServerTest, WhatIsNotThereIsAProblem) {
 TEST_F(ServerTest, ABodyOfAMethodThatTakesNoneIsRefusedAfterTheMethod) {
   Serve();
   Start();
-  const std::string body = " HTTP/1.1\r\nContent-Length: 2\r\n\r\nab";
+  const std::string body = " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab";
   const std::string other = Ask("GET /v1/echo" + body);
   EXPECT_TRUE(other.starts_with("HTTP/1.1 405 ")) << other;
   EXPECT_TRUE(Has(other, "Allow: POST\r\n")) << other;
