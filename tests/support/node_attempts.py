@@ -91,6 +91,8 @@ class Attempt(NamedTuple):
         if self.method == "GET":
             return self.method, self.path, None, JSON
         body = self.body(copy.deepcopy(world.get(self.path.removesuffix("/status")))) if callable(self.body) else self.body
+        if self.method == "DELETE":  # with a body kube-apiserver takes no options from the query
+            return self.method, f"{self.path}?dryRun=All", None, JSON
         more = "&fieldManager=neuron.aws.com&force=true" if self.media == APPLY else ""
         return (self.method, f"{self.path}?dryRun=All{more}", json.dumps(body or {}),
                 self.media if self.method == "PATCH" else JSON)
