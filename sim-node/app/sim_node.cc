@@ -99,6 +99,7 @@ class RunningNode final : public SimNode {
  private:
   absl::Status BeginNode();
   absl::Status BeginSockets();
+  rest::ServerOptions BoundedServer(const std::string& address, rest::TlsOptions tls) const;
   absl::Status BeginAdmin();
   absl::Status BeginPods();
   absl::StatusOr<std::shared_ptr<PodUsers>> OpenPodUsers() const;
@@ -177,24 +178,29 @@ absl::Status RunningNode::BeginSockets() {
   return absl::OkStatus();
 }
 
+// Returns the options that both HTTP servers of a node have; a caller sets bodies and threads.
+rest::ServerOptions RunningNode::BoundedServer(const std::string& address,
+                                               rest::TlsOptions tls) const {
+  return {.address = address,
+          .tls = std::move(tls),
+          .max_header_bytes = kHeaderBytes,
+          .max_buffered_bytes = kBufferedBytes,
+          .max_buffered_bytes_per_client = kBufferedBytes,
+          .allowed_hosts = options_.allowed_hosts,
+          .log = Warn};
+}
+
 absl::Status RunningNode::BeginAdmin() {
   TAHOMA_ASSIGN_OR_RETURN(const std::string token,
                           ReadToken("adminTokenFile", options_.admin_token_file));
   rest::TlsOptions tls{.cert_file = options_.admin_tls_cert_file,
                        .key_file = options_.admin_tls_key_file};
-  admin_ = std::make_unique<rest::Server>(
-      rest::ServerOptions{.address = options_.admin_address,
-                          .tls = std::move(tls),
-                          .max_body_bytes = kFaultBytes,
-                          .max_header_bytes = kHeaderBytes,
-                          .max_buffered_bytes = kBufferedBytes,
-                          .max_buffered_bytes_per_client = kBufferedBytes,
-                          .max_threads = 16,
-                          .reserved_threads = 4,
-                          .max_connections = 64,
-                          .allowed_hosts = options_.allowed_hosts,
-                          .log = Warn},
-      metrics_);
+  rest::ServerOptions server = BoundedServer(options_.admin_address, std::move(tls));
+  server.max_body_bytes = kFaultBytes;
+  server.max_threads = 16;
+  server.reserved_threads = 4;
+  server.max_connections = 64;
+  admin_ = std::make_unique<rest::Server>(std::move(server), metrics_);
   if (!token.empty()) admin_->SetGate(rest::TokenGate(token));
   InstallAdminRoutes(*admin_, metrics_, *live_, communicators_->election());
   InstallLinkRoutes(*admin_, *links_);
@@ -236,19 +242,12 @@ absl::Status RunningNode::BeginLogs() {
   }
   TAHOMA_ASSIGN_OR_RETURN(const std::string token,
                           ReadToken("podRunner.logTokenFile", options_.pod_runner.log_token_file));
-  log_server_ = std::make_unique<rest::Server>(
-      rest::ServerOptions{.address = options_.pod_runner.log_address,
-                          .tls = std::move(tls),
-                          .max_body_bytes = kLogBodyBytes,
-                          .max_header_bytes = kHeaderBytes,
-                          .max_buffered_bytes = kBufferedBytes,
-                          .max_buffered_bytes_per_client = kBufferedBytes,
-                          .max_threads = 256,
-                          .reserved_threads = 8,
-                          .max_connections = 512,
-                          .allowed_hosts = options_.allowed_hosts,
-                          .log = Warn},
-      log_metrics_);
+  rest::ServerOptions server = BoundedServer(options_.pod_runner.log_address, std::move(tls));
+  server.max_body_bytes = kLogBodyBytes;
+  server.max_threads = 256;
+  server.reserved_threads = 8;
+  server.max_connections = 512;
+  log_server_ = std::make_unique<rest::Server>(std::move(server), log_metrics_);
   if (!token.empty()) log_server_->SetGate(rest::TokenGate(token));
   return absl::OkStatus();
 }
