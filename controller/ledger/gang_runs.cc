@@ -81,6 +81,12 @@ void CheckNobodyHolds(const ClusterState& cluster, const GangDecision& decision)
 
 }  // namespace
 
+void ReleaseDecided(const GangDecision& decision, ClusterState& fleet) {
+  for (const DecidedClaim& claim : decision.claims) {
+    if (!claim.allocated_before) fleet.Release(claim.uid);
+  }
+}
+
 absl::Status GangRuns::Restore(Sequence sequence, const Record& record) {
   if (const RunId run = RunOf(record); run != 0) {
     const auto found = runs_.find(run);

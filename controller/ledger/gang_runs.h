@@ -64,6 +64,9 @@ struct RunNews {
   EndCause cause = EndCause::kFailed;
 };
 
+// Frees in a copy of the fleet the devices that the decision has given: the fleet without that run.
+void ReleaseDecided(const GangDecision& decision, ClusterState& fleet);
+
 class GangRuns {
  public:
   // The most runs between their decision and their last bind. Bounds what a slow API server can

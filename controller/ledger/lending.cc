@@ -67,11 +67,7 @@ std::vector<Decision> Lending::PlanWithout(const Queue& gangs,
                                            const std::vector<const GangRun*>& ended,
                                            const ClusterState& cluster, WallTime now) const {
   ClusterState without = cluster;
-  for (const GangRun* run : ended) {
-    for (const DecidedClaim& claim : run->decision().claims) {
-      if (!claim.allocated_before) without.Release(claim.uid);
-    }
-  }
+  for (const GangRun* run : ended) ReleaseDecided(run->decision(), without);
   return plan_(without, gangs, now);
 }
 

@@ -71,7 +71,7 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
   for (int tier = 1; tier <= kTiersMost && is_lower() && !group.empty(); ++tier) {
     for (const std::int32_t of = next->first;
          is_lower() && (next->first == of || tier == kTiersMost); ++next) {
-      Release(next->second, fleet);
+      ReleaseDecided(runs_.FindRun(next->second)->decision(), fleet);
       gone.insert(next->second);
     }
     Queue rest;
@@ -86,12 +86,6 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
       }
     }
     group = std::move(rest);
-  }
-}
-
-void Preemption::Release(RunId run, ClusterState& fleet) const {
-  for (const DecidedClaim& claim : runs_.FindRun(run)->decision().claims) {
-    if (!claim.allocated_before) fleet.Release(claim.uid);
   }
 }
 

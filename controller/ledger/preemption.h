@@ -70,7 +70,6 @@ class Preemption {
 
   bool IsWaitedFor(const Kept& kept) const;
   void Search(Queue group, const ClusterState& cluster, WallTime now);
-  void Release(RunId run, ClusterState& fleet) const;
   void Keep(const GangSpec& gang, const Placement& placement, const Runs& gone,
             const ClusterState& cluster, WallTime now);
   Runs HoldersOf(const Holding& holding, const Runs& among, const ClusterState& cluster) const;
