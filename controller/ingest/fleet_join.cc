@@ -103,18 +103,13 @@ void FleetJoin::ChangeSlices(Entry& entry, const Change& change) {
   entry.earlier.reset();
   if (!before && Complete(entry)) before = DevicesOf(entry);
   change();
-  if (const auto slices = Complete(entry)) {
-    entry.pool = slices->back()->pool;
-  } else {
-    entry.earlier = std::move(before);
-  }
+  if (!Complete(entry)) entry.earlier = std::move(before);
 }
 
 std::optional<Command> FleetJoin::CommandFor(const std::string& name, Entry& entry) const {
   if (!entry.node) return std::nullopt;
   auto facts = std::make_shared<NodeFacts>();
   facts->name = name;
-  facts->pool = entry.pool;
   facts->labels = entry.node->labels;
   facts->taints = entry.node->taints;
   facts->schedulable = entry.node->schedulable;

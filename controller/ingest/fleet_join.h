@@ -51,7 +51,6 @@ class FleetJoin {
     std::optional<kube::Node> node;
     // By name, which is the order of their devices.
     std::map<std::string, kube::ResourceSlice> slices;
-    std::string pool;
     // Of the newest complete generation, but only while slices of a newer one take its slices'
     // places: a fleet's devices are kept once.
     std::optional<std::vector<Device>> earlier = std::nullopt;

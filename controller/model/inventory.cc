@@ -504,7 +504,6 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
   node.family = Share(families_, family_hash, std::move(family), SameFamily);
   Count(published, node.family);
   node.name = std::move(facts.name);
-  node.pool = facts.pool.empty() ? node.name : std::move(facts.pool);
   node.labels = std::move(facts.labels);
   node.taints = std::move(facts.taints);
   node.cordoned = !facts.schedulable;

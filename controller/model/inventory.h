@@ -132,7 +132,6 @@ struct ElectedModes {
 // The facts about a node: its Node object and the slices of our driver's pool.
 struct NodeFacts {
   std::string name;
-  std::string pool;  // our driver's; its name is the node's unless someone chose otherwise
   Labels labels;
   std::vector<Taint> taints;  // taints of the Node, not of devices
   bool schedulable = true;    // not cordoned
@@ -141,8 +140,7 @@ struct NodeFacts {
 };
 
 struct Node {
-  std::string name;
-  std::string pool;
+  std::string name;  // and of our driver's pool
   std::shared_ptr<const NodeFamily> family;
   std::vector<std::shared_ptr<const SlotValues>> own;  // by slot; nullptr where its family has it
   Labels labels;

@@ -93,7 +93,6 @@ NodeFacts NodeFactsOf(const FleetNode& node) {
   const hw::InstanceType& type = *hw::FindInstanceType(node.type);
   NodeFacts facts;
   facts.name = node.name;
-  facts.pool = node.name;
   facts.labels = {{"kubernetes.io/hostname", node.name}};
   for (int chip = 0; chip < type.chip_count(); ++chip) {
     facts.devices.push_back(Chip(node, type, chip));
