@@ -16,7 +16,7 @@
 #include <string>
 
 #include "controller/admin/route_table.h"
-#include "controller/ledger/snapshot.h"
+#include "controller/core/snapshot.h"
 #include "lib/rest/message.h"
 
 namespace tahoma::controller {

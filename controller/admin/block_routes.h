@@ -23,7 +23,7 @@
 #include <variant>
 
 #include "controller/admin/route_table.h"
-#include "controller/ledger/snapshot.h"
+#include "controller/core/snapshot.h"
 #include "controller/reserve/book.h"
 #include "lib/base/clock.h"
 #include "lib/rest/message.h"

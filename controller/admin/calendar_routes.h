@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "controller/admin/route_table.h"
-#include "controller/ledger/snapshot.h"
+#include "controller/core/snapshot.h"
 #include "lib/base/clock.h"
 #include "lib/rest/message.h"
 

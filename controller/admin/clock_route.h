@@ -17,7 +17,7 @@
 #include <memory>
 
 #include "controller/admin/route_table.h"
-#include "controller/ledger/snapshot.h"
+#include "controller/core/snapshot.h"
 #include "controller/reserve/block_time.h"
 #include "lib/base/clock.h"
 

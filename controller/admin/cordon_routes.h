@@ -24,7 +24,7 @@
 #include <utility>
 
 #include "controller/admin/route_table.h"
-#include "controller/ledger/snapshot.h"
+#include "controller/core/snapshot.h"
 #include "lib/base/clock.h"
 #include "lib/kube/transport.h"
 #include "lib/rest/message.h"

@@ -5,7 +5,7 @@
 //
 // A reader that follows asks again from `newest` + 1.
 //
-// Scope: showing what ledger/decision_log.h keeps.
+// Scope: showing what core/decision_log.h keeps.
 //
 // Thread safety: any thread.
 
@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "controller/admin/route_table.h"
-#include "controller/ledger/snapshot.h"
+#include "controller/core/snapshot.h"
 #include "lib/rest/message.h"
 
 namespace tahoma::controller {

@@ -7,7 +7,7 @@
 // Questions are answered one after the other, by one planner, which remembers the fleet from one to
 // the next; when too many wait, the next is told to come again.
 //
-// Scope: the question and the answer as JSON. What the answer is: ledger/what_if.h.
+// Scope: the question and the answer as JSON. What the answer is: core/forecast/what_if.h.
 //
 // Thread safety: any thread.
 
@@ -19,8 +19,8 @@
 #include <utility>
 
 #include "controller/admin/route_table.h"
-#include "controller/ledger/snapshot.h"
-#include "controller/ledger/what_if.h"
+#include "controller/core/forecast/what_if.h"
+#include "controller/core/snapshot.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
 #include "lib/rest/message.h"

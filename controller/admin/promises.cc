@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "controller/ledger/block_hosts.h"
+#include "controller/core/blocks/block_hosts.h"
 
 namespace tahoma::controller {
 namespace {

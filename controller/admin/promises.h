@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/ledger/snapshot.h"
+#include "controller/core/snapshot.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {

@@ -4,7 +4,7 @@
 //   // tahoma_capacity_block_chip_hours{owner="team-a",use="lent"}
 //   AddUsageMetrics(metrics, [&] { return loop.snapshot(); }, clock);
 //
-// Scope: showing. What is counted: ledger/usage_meter.h.
+// Scope: showing. What is counted: core/blocks/usage_meter.h.
 //
 // Thread safety: any thread.
 
@@ -14,7 +14,7 @@
 #include <memory>
 
 #include "controller/admin/schema.h"
-#include "controller/ledger/snapshot.h"
+#include "controller/core/snapshot.h"
 #include "lib/base/clock.h"
 #include "lib/rest/message.h"
 #include "lib/rest/metrics.h"

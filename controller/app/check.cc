@@ -12,9 +12,9 @@
 #include <variant>
 
 #include "controller/apiserver/storage/object_store.h"
-#include "controller/ledger/block_record.h"
-#include "controller/ledger/core.h"
-#include "controller/ledger/record.h"
+#include "controller/core/core.h"
+#include "controller/core/journal/block_record.h"
+#include "controller/core/journal/record.h"
 #include "controller/store/database.h"
 #include "controller/store/folder.h"
 #include "controller/store/rocks_journal.h"

@@ -16,10 +16,10 @@
 #include <optional>
 #include <string>
 
-#include "controller/app/backup_command.h"
 #include "controller/app/check.h"
 #include "controller/app/options.h"
 #include "controller/app/program.h"
+#include "controller/backup/backup_command.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
 

@@ -129,4 +129,13 @@ absl::Status CheckOptions(const Options& options) {
   return CheckSchedulerNames(options.scheduler_names);
 }
 
+Callers::Files CallerFilesOf(const Options& options) {
+  return {.tokens = options.token_file,
+          .identities = options.identity_file,
+          .access_keys = options.access_key_file,
+          .audit = options.audit_file,
+          .audit_required = options.audit_required,
+          .certificates = !options.client_ca_file.empty()};
+}
+
 }  // namespace tahoma::controller

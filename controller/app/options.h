@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/access/callers.h"
 #include "controller/app/block_options.h"
 #include "lib/config/spec.h"
 
@@ -49,6 +50,8 @@ config::Spec DeclareOptions(Options& options);
 // Returns the schedulers (spec.schedulerName) whose pods the controller places. The default is
 // "tahoma" and, with --standalone, where there is no other scheduler, "default-scheduler".
 std::vector<std::string> SchedulerNames(const Options& options);
+
+Callers::Files CallerFilesOf(const Options& options);
 
 // Checks combinations of options; single values are checked where they are declared.
 absl::Status CheckOptions(const Options& options);

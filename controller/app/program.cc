@@ -10,30 +10,30 @@
 #include <string>
 #include <utility>
 
+#include "controller/access/callers.h"
 #include "controller/admin/admin_access.h"
 #include "controller/admin/admin_api.h"
 #include "controller/admin/clock_route.h"
 #include "controller/admin/request_body.h"
 #include "controller/admin/usage_report.h"
-#include "controller/app/ahead_log.h"
-#include "controller/app/backup_command.h"
-#include "controller/app/callers.h"
-#include "controller/app/cluster_loop.h"
-#include "controller/app/core_loop.h"
-#include "controller/app/ec2_front.h"
 #include "controller/app/ending.h"
-#include "controller/app/guarded_clock.h"
-#include "controller/app/identity.h"
-#include "controller/app/leader_label.h"
-#include "controller/app/leadership.h"
 #include "controller/app/offering_key.h"
 #include "controller/app/standalone.h"
-#include "controller/app/test_clock.h"
+#include "controller/backup/backup_command.h"
+#include "controller/ec2/ec2_front.h"
+#include "controller/run/ahead_log.h"
+#include "controller/run/cluster_loop.h"
+#include "controller/run/core_loop.h"
+#include "controller/run/identity.h"
+#include "controller/run/leader_label.h"
+#include "controller/run/leadership.h"
+#include "controller/run/test_clock.h"
 #include "controller/store/rocks_journal.h"
 #include "controller/store/store.h"
 #include "lib/base/clock.h"
 #include "lib/base/environment.h"
 #include "lib/base/files.h"
+#include "lib/base/guarded_clock.h"
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
 #include "lib/config/log.h"
@@ -394,7 +394,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
 absl::Status RunProgram(const Options& options) {
   config::StartLog("controller", options.log_format);
   rest::Metrics metrics;
-  TAHOMA_ASSIGN_OR_RETURN(const auto callers, Callers::Open(options, metrics, Log));
+  TAHOMA_ASSIGN_OR_RETURN(const auto callers, Callers::Open(CallerFilesOf(options), metrics, Log));
   if (callers->open() && !options.admin_asks_cluster && !IsLoopback(options.admin_address)) {
     return PermissionDenied(
         "adminAddress {} can be reached from outside: give a tokenFile or an identityFile, or a "

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "controller/apiserver/verbs/node_fetch.h"
-#include "controller/app/test_clock.h"
 #include "controller/model/admin_address.h"
+#include "controller/run/test_clock.h"
 #include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"

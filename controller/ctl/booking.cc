@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "controller/core/facts/block_request.h"
 #include "controller/ctl/calendar.h"
-#include "controller/ledger/block_request.h"
 #include "controller/reserve/block.h"
 #include "lib/base/digest.h"
 #include "lib/base/json.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "controller/core/facts/read_facts.h"
 #include "controller/ctl/fleet_reader.h"
-#include "controller/ledger/read_facts.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"

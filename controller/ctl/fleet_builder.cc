@@ -7,9 +7,9 @@
 #include <utility>
 #include <variant>
 
-#include "controller/ledger/facts.h"
-#include "controller/ledger/gang_membership.h"
-#include "controller/ledger/read_facts.h"
+#include "controller/core/facts/facts.h"
+#include "controller/core/facts/gang_membership.h"
+#include "controller/core/facts/read_facts.h"
 #include "controller/model/cordoned_chips.h"
 #include "lib/base/json.h"
 

@@ -19,8 +19,8 @@
 #include <optional>
 #include <string>
 
+#include "controller/access/access_keys.h"
 #include "controller/access/audit.h"
-#include "controller/ec2/access_keys.h"
 #include "controller/ec2/service.h"
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"

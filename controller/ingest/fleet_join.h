@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/ledger/command.h"
+#include "controller/core/command.h"
 #include "lib/kube/objects/node.h"
 #include "lib/kube/objects/slice.h"
 

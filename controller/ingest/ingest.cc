@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "controller/ledger/read_facts.h"
-#include "controller/ledger/read_request.h"
+#include "controller/core/facts/read_facts.h"
+#include "controller/core/facts/read_request.h"
 #include "controller/model/cordoned_chips.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"

@@ -28,8 +28,8 @@
 #include <string>
 #include <vector>
 
+#include "controller/core/command.h"
 #include "controller/ingest/fleet_join.h"
-#include "controller/ledger/command.h"
 #include "lib/base/json_fwd.h"
 #include "lib/base/mutex.h"
 #include "lib/base/rng.h"

@@ -7,7 +7,7 @@
 // be ended when it is needed. A loan ends early enough for the pods' grace.
 //
 // Scope: values and arithmetic. Who may borrow what: plan/decision.h; who ends it:
-// ledger/borrowers.h.
+// core/queue/borrowers.h.
 //
 // Thread safety: values; pure functions.
 

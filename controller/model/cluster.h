@@ -11,7 +11,7 @@
 // takes effect when the node comes.
 //
 // Scope: values and their invariants. Decisions are made in controller/plan and recorded in
-// controller/ledger.
+// controller/core.
 //
 // Thread safety: one thread changes a ClusterState and copies it; const copies may be read by any
 // thread meanwhile.

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
-#include "lib/hw/device_name.h"
+#include "lib/driver/device_name.h"
 
 namespace tahoma::controller {
 namespace {

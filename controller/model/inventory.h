@@ -33,8 +33,8 @@
 #include <vector>
 
 #include "controller/model/device.h"
+#include "lib/driver/ultraserver_mode.h"
 #include "lib/hw/catalogue.h"
-#include "lib/hw/ultraserver_mode.h"
 #include "lib/torus/box.h"
 
 namespace tahoma::controller {

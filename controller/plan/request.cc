@@ -11,7 +11,7 @@
 #include "controller/model/gang_rules.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
-#include "lib/hw/device_config.h"
+#include "lib/driver/device_config.h"
 
 namespace tahoma::controller {
 namespace {

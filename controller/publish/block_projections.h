@@ -26,7 +26,7 @@
 #include <thread>
 #include <utility>
 
-#include "controller/ledger/snapshot.h"
+#include "controller/core/snapshot.h"
 #include "controller/publish/projected.h"
 #include "controller/publish/projection.h"
 #include "lib/base/clock.h"

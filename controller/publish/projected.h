@@ -15,10 +15,10 @@
 #include <string>
 #include <string_view>
 
-#include "controller/ledger/block_view.h"
 #include "controller/model/cluster.h"
 #include "controller/reserve/block.h"
 #include "controller/reserve/block_time.h"
+#include "controller/reserve/block_view.h"
 #include "lib/base/json_fwd.h"
 #include "lib/kube/resource.h"
 

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-#include "controller/ledger/api_write.h"
+#include "controller/core/writes/api_write.h"
 #include "controller/publish/render.h"
 #include "lib/base/bounded_queue.h"
 #include "lib/base/clock.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "controller/ledger/read_facts.h"
+#include "controller/core/facts/read_facts.h"
 #include "controller/model/gang.h"
 #include "controller/publish/render_block.h"
 #include "controller/publish/render_request.h"

@@ -18,7 +18,7 @@
 #include <optional>
 #include <string>
 
-#include "controller/ledger/api_write.h"
+#include "controller/core/writes/api_write.h"
 #include "lib/kube/transport.h"
 
 namespace tahoma::controller {

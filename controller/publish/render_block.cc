@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/ledger/block_record.h"
+#include "controller/core/journal/block_record.h"
 #include "lib/base/check.h"
 #include "lib/base/hex.h"
 #include "lib/base/json.h"

@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include "controller/ledger/api_write.h"
+#include "controller/core/writes/api_write.h"
 #include "lib/base/json_fwd.h"
 #include "lib/kube/transport.h"
 

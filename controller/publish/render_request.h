@@ -2,14 +2,14 @@
 //
 //   kube::Request request = RenderRequestStatus(write);
 //
-// What is written reads as the same status again (ledger/read_request.h).
+// What is written reads as the same status again (core/facts/read_request.h).
 //
 // Thread safety: pure functions.
 
 #pragma once
 
-#include "controller/ledger/api_write.h"
-#include "controller/ledger/block_request.h"
+#include "controller/core/facts/block_request.h"
+#include "controller/core/writes/api_write.h"
 #include "lib/base/json_fwd.h"
 #include "lib/kube/transport.h"
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <thread>
 
-#include "controller/ledger/snapshot.h"
+#include "controller/core/snapshot.h"
 #include "controller/model/fleet_summary.h"
 #include "lib/base/clock.h"
 #include "lib/kube/client.h"

@@ -9,7 +9,7 @@
 // sums of the four are therefore the chips times the time, exactly. A sum holds as long as all of
 // these stay as they are, so that it is touched only when they change.
 //
-// Scope: counting. ledger/usage_meter.h follows the fleet.
+// Scope: counting. core/blocks/usage_meter.h follows the fleet.
 //
 // Thread safety: values.
 

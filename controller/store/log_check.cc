@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "controller/ledger/entry_form.h"
+#include "controller/core/journal/entry_form.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {

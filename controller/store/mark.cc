@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/ledger/entry_form.h"
+#include "controller/core/journal/entry_form.h"
 #include "lib/base/files.h"
 #include "lib/base/status.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "controller/ledger/entry_form.h"
+#include "controller/core/journal/entry_form.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 

@@ -14,7 +14,7 @@
 
 #include <string_view>
 
-#include "controller/ledger/journal.h"
+#include "controller/core/journal/journal.h"
 #include "controller/store/store.h"
 
 namespace tahoma::controller {

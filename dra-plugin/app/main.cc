@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "dra-plugin/app/plugin.h"
-#include "dra-plugin/app/plugin_metrics.h"
 #include "dra-plugin/app/settings.h"
+#include "dra-plugin/run/plugin.h"
+#include "dra-plugin/run/plugin_metrics.h"
 #include "lib/base/clock.h"
 #include "lib/base/environment.h"
 #include "lib/base/files.h"

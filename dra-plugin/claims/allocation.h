@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/hw/device_name.h"
+#include "lib/driver/device_name.h"
 #include "lib/kube/objects/allocation.h"
 #include "lib/wire/messages.h"
 

@@ -7,8 +7,8 @@
 #include "dra-plugin/claims/cdi.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/driver/device_name.h"
 #include "lib/hw/catalogue.h"
-#include "lib/hw/device_name.h"
 #include "lib/kube/name.h"
 
 namespace tahoma::dra {

@@ -9,8 +9,8 @@
 #include "dra-plugin/inventory/device_groups.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/driver/device_name.h"
 #include "lib/hw/catalogue.h"
-#include "lib/hw/device_name.h"
 
 namespace tahoma::dra {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
-#include "lib/hw/device_name.h"
+#include "lib/driver/device_name.h"
 
 namespace tahoma::dra {
 namespace {

@@ -9,7 +9,7 @@
 #include "dra-plugin/claims/claims.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
-#include "lib/hw/device_name.h"
+#include "lib/driver/device_name.h"
 #include "lib/kube/object.h"
 #include "lib/kube/resource.h"
 

@@ -3,7 +3,7 @@
 //   Route(kUltraServerShape, ChipIndex(0), ChipIndex(3));   // one link: x wraps around
 //   GrayCycle(box, kUltraServerShape);                      // every chip once, in a ring
 //
-// Scope: arithmetic; capacity and failures of links live in sim-node/link.
+// Scope: arithmetic; capacity and failures of links live in sim-node/emulator/link.
 //
 // Thread safety: pure functions.
 

@@ -57,7 +57,7 @@ std::string ToString(Coord coord);
 
 // The number of a chip within one Shape, dense from 0, x fastest. In a shape of one instance it is
 // the Neuron device number; in an UltraServer it is device number + 16 * z. Beyond one shape it is
-// the number in a fabric of many (sim-node/link/fabric.h).
+// the number in a fabric of many (sim-node/emulator/link/fabric.h).
 class ChipIndex {
  public:
   explicit constexpr ChipIndex(int value) : value_(value) {}

@@ -31,7 +31,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/hw/ultraserver_mode.h"
+#include "lib/driver/ultraserver_mode.h"
 
 namespace tahoma::wire {
 

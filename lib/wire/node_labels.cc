@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "lib/hw/ultraserver_mode.h"
+#include "lib/driver/ultraserver_mode.h"
 
 namespace tahoma::wire {
 namespace {

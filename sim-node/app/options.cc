@@ -10,7 +10,7 @@
 #include "lib/hw/catalogue.h"
 #include "lib/rest/site_check.h"
 #include "lib/wire/socket.h"
-#include "sim-node/collective/plan/plan_options.h"
+#include "sim-node/emulator/collective/plan/plan_options.h"
 
 namespace tahoma::sim {
 namespace {
@@ -363,6 +363,36 @@ wire::TlsFiles PeerTlsFiles(const Options& options) {
   return {.cert_file = options.peer_tls.cert_file,
           .key_file = options.peer_tls.key_file,
           .ca_file = options.peer_tls.ca_file};
+}
+
+NodeCommunicators::Options CommunicatorOptionsOf(const Options& options) {
+  using std::chrono::milliseconds;
+  NodeCommunicators::Options made{.mode = *ParsePlanMode(options.collectives_mode),
+                                  .efa_timing = *EfaTimingOf(options.efa.layers),
+                                  .election_timeout = std::chrono::duration_cast<VirtualDuration>(
+                                      options.ultra_server.election_timeout)};
+  if (!options.peer_tls.cert_file.empty()) made.tls = PeerTlsFiles(options);
+  if (!options.link_address.empty() && !options.ultra_server.id.empty()) {
+    PeerLink::Options& link = made.ultra_server.emplace();
+    link.ultra_server = options.ultra_server.id;
+    link.listen_address = options.link_address;
+    link.silence = std::chrono::duration_cast<milliseconds>(options.ultra_server.peer_timeout);
+    for (const Options::Peer& peer : options.ultra_server.peers) {
+      link.peers.push_back(
+          {.node_id = peer.node_id, .address = peer.address, .name = peer.node_name});
+    }
+  }
+  if (!options.efa.address.empty()) {
+    PeerLink::Options& link = made.efa.emplace();
+    link.name = options.node_name;
+    link.listen_address = options.efa.address;
+    link.silence = std::chrono::duration_cast<milliseconds>(options.efa.peer_timeout);
+    for (const Options::Efa::Peer& peer : options.efa.peers) {
+      const int number = kFirstEfaNode + static_cast<int>(link.peers.size());
+      link.peers.push_back({.node_id = number, .address = peer.address, .name = peer.node_name});
+    }
+  }
+  return made;
 }
 
 }  // namespace tahoma::sim

@@ -23,6 +23,7 @@
 #include "lib/wire/tls.h"
 #include "sim-node/fleet/fleet.h"
 #include "sim-node/podrunner/images.h"
+#include "sim-node/serve/node_communicators.h"
 #include "sim-node/trace/efa_layers.h"
 
 namespace tahoma::sim {
@@ -121,6 +122,9 @@ config::Spec DeclareOptions(Options& options);
 absl::Status CheckOptions(Options& options);
 
 wire::TlsFiles PeerTlsFiles(const Options& options);
+
+// Of options that CheckOptions has passed.
+NodeCommunicators::Options CommunicatorOptionsOf(const Options& options);
 
 // kInvalidArgument, naming the key, when a fleet cannot be so.
 absl::StatusOr<FleetOptions> FleetOptionsOf(const Options& options);

@@ -17,16 +17,16 @@
 #include "lib/kube/reflector.h"
 #include "lib/rest/bearer.h"
 #include "lib/wire/server.h"
-#include "sim-node/app/node_communicators.h"
 #include "sim-node/app/running_fleet.h"
-#include "sim-node/app/socket_folders.h"
 #include "sim-node/podrunner/plugin_registry.h"
 #include "sim-node/podrunner/pod_runner.h"
 #include "sim-node/podrunner/pod_users.h"
 #include "sim-node/podrunner/serving_certificate.h"
 #include "sim-node/serve/admin.h"
 #include "sim-node/serve/link_counters.h"
+#include "sim-node/serve/node_communicators.h"
 #include "sim-node/serve/node_server.h"
+#include "sim-node/serve/socket_folders.h"
 
 namespace tahoma::sim {
 namespace {
@@ -143,8 +143,8 @@ absl::Status RunningNode::BeginNode() {
   node_ = std::make_unique<NodeServer>(
       *live_, NodeServer::Options{.driver_version = options_.driver_version,
                                   .workload_socket = UnixAddress(options_.workload_socket)});
-  TAHOMA_ASSIGN_OR_RETURN(communicators_,
-                          NodeCommunicators::Start(options_, *live_, *node_, clock_));
+  TAHOMA_ASSIGN_OR_RETURN(communicators_, NodeCommunicators::Start(CommunicatorOptionsOf(options_),
+                                                                   *live_, *node_, clock_));
   links_ = std::make_unique<LinkCounters>(metrics_, *live_);
   communicators_->communicators().Observe(
       [this](const Communicators::Traffic& traffic) { links_->Add(traffic); });

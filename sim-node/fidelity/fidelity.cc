@@ -8,8 +8,8 @@
 
 #include "lib/base/status.h"
 #include "lib/collective/predict.h"
-#include "sim-node/collective/plan/bound.h"
-#include "sim-node/flit/flit_transfer.h"
+#include "sim-node/emulator/collective/plan/bound.h"
+#include "sim-node/emulator/flit/flit_transfer.h"
 
 namespace tahoma::sim {
 namespace {

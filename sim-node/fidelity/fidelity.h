@@ -6,7 +6,7 @@
 //
 // The closed form (lib/collective) knows the sums, not the messages; it serves planning for a
 // million chips. Flows are max-min fair within a step, with events between steps. Flits go through
-// routers with credits and virtual channels (sim-node/flit), so that packets wait for each other.
+// routers with credits and virtual channels (emulator/flit), so that packets wait for each other.
 // On healthy boxes, where no two messages want one link, the levels agree: closed form and flows to
 // two picoseconds a step (each rounds up), flits and flows to the time in which the flits of a step
 // fill and leave the routers of their route. Where messages crowd, flits take longer: packets wait
@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim-node/collective/plan/plan.h"
+#include "sim-node/emulator/collective/plan/plan.h"
 
 namespace tahoma::sim {
 

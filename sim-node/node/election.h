@@ -50,8 +50,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/hw/ultraserver_mode.h"
-#include "sim-node/engine/virtual_time.h"
+#include "lib/driver/ultraserver_mode.h"
+#include "sim-node/emulator/engine/virtual_time.h"
 
 namespace tahoma::sim {
 

@@ -9,7 +9,7 @@
 // Every change that the node's plugin must publish raises the generation; a refused operation
 // changes nothing.
 //
-// Scope: state and rules. Sockets are sim-node/serve, the traffic on links is sim-node/link. A link
+// Scope: state and rules. Sockets are sim-node/serve, the traffic on links is emulator/link. A link
 // is broken at both ends when both chips are here; the far end of a Z link belongs to its own node.
 //
 // Thread safety: none; the owner locks.
@@ -30,8 +30,8 @@
 
 #include "lib/hw/catalogue.h"
 #include "lib/torus/shape.h"
-#include "sim-node/link/port.h"
-#include "sim-node/link/torus_links.h"
+#include "sim-node/emulator/link/port.h"
+#include "sim-node/emulator/link/torus_links.h"
 #include "sim-node/node/election.h"
 
 namespace tahoma::sim {
@@ -129,7 +129,7 @@ class Instance {
   absl::Status RepairChip(int chip);
   // Sets the rate of both directions of the cable, as far as its ends are chips of this instance.
   // kInvalidArgument: no such chip, no link at that port, a value out of its range
-  // (sim-node/link/torus_links.h).
+  // (sim-node/emulator/link/torus_links.h).
   absl::Status SetLink(int chip, Port port, std::uint16_t permille);
   absl::Status SetLinkLoss(int chip, Port port, std::uint32_t loss_ppm);
   // Flapping{} ends it.

@@ -8,7 +8,7 @@
 // A pod joins at its own node's sim-node. Nodes tell each other which ranks wait: nodes of an
 // UltraServer over one link, nodes of different domains over EFA (gang_fabric.h joins the domains).
 // When all `world_size` ranks wait, every node forms the same group, and the group's members run
-// collectives (sim-node/collective/participants/participant.h). A rank that leaves, or whose node
+// collectives (sim-node/participants/participant.h). A rank that leaves, or whose node
 // is lost, never returns to that group: calls that wait for it fail with kAborted and the NRT code
 // that a real job would see. A rank may join again; that begins a new group, which is formed when
 // all ranks have joined again.
@@ -37,8 +37,8 @@
 
 #include "lib/base/mutex.h"
 #include "lib/rest/budget.h"
-#include "sim-node/collective/participants/participant.h"
-#include "sim-node/link/torus_links.h"
+#include "sim-node/emulator/link/torus_links.h"
+#include "sim-node/participants/participant.h"
 #include "sim-node/serve/gang_fabric.h"
 #include "sim-node/serve/peer_link.h"
 #include "sim-node/serve/waiting_ranks.h"

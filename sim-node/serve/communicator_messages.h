@@ -19,7 +19,7 @@
 
 #include "lib/torus/shape.h"
 #include "lib/wire/call.h"
-#include "sim-node/collective/participants/participant.h"
+#include "sim-node/participants/participant.h"
 #include "sim-node/serve/communicator.h"
 
 namespace tahoma::sim {

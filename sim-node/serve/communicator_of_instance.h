@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "sim-node/collective/plan/plan.h"
-#include "sim-node/link/torus_links.h"
+#include "sim-node/emulator/collective/plan/plan.h"
+#include "sim-node/emulator/link/torus_links.h"
 #include "sim-node/node/instance.h"
 #include "sim-node/serve/communicator_calls.h"
 #include "sim-node/serve/gang_fabric.h"

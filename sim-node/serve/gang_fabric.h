@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "lib/hw/catalogue.h"
-#include "sim-node/collective/participants/participant.h"
-#include "sim-node/link/fabric.h"
+#include "sim-node/emulator/link/fabric.h"
+#include "sim-node/participants/participant.h"
 
 namespace tahoma::sim {
 

@@ -6,7 +6,7 @@
 //
 // memStore and memLoad are accesses of the host: they write a chip's memory and read it, in no
 // virtual time. commAccess is DMA by the chips, together with the other ranks of a communicator
-// (sim-node/collective/participants/remote_memory.h). docs/formats/wire.md has every field.
+// (sim-node/participants/remote_memory.h). docs/formats/wire.md has every field.
 //
 // Scope: translation, and which memory a token gives access to. Chips are numbered as in a
 // communicator: a claim's own from 0, ascending; a gang's in the order of its ranks.
@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "lib/wire/call.h"
-#include "sim-node/chip/claim_memory.h"
+#include "sim-node/node/claim_memory.h"
 #include "sim-node/node/instance.h"
 #include "sim-node/serve/communicator.h"
 #include "sim-node/serve/communicator_calls.h"

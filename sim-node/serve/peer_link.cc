@@ -6,7 +6,7 @@
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/wire/fields.h"
-#include "sim-node/collective/participants/participant.h"
+#include "sim-node/participants/participant.h"
 
 namespace tahoma::sim {
 namespace {

@@ -36,7 +36,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim-node/collective/participants/participant.h"
+#include "sim-node/participants/participant.h"
 #include "sim-node/serve/gang_fabric.h"
 
 namespace tahoma::sim {

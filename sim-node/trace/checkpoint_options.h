@@ -19,7 +19,7 @@
 #include <string>
 
 #include "lib/config/spec.h"
-#include "sim-node/link/storage.h"
+#include "sim-node/emulator/link/storage.h"
 
 namespace tahoma::sim {
 

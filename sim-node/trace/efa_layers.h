@@ -19,7 +19,7 @@
 #include <chrono>
 
 #include "lib/config/spec.h"
-#include "sim-node/link/efa_network.h"
+#include "sim-node/emulator/link/efa_network.h"
 
 namespace tahoma::sim {
 

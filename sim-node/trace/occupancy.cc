@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "lib/base/status.h"
-#include "sim-node/collective/plan/link_loads.h"
-#include "sim-node/collective/schedule/message_routes.h"
+#include "sim-node/emulator/collective/plan/link_loads.h"
+#include "sim-node/emulator/collective/schedule/message_routes.h"
 
 namespace tahoma::sim {
 namespace {

@@ -19,9 +19,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim-node/collective/plan/plan.h"
-#include "sim-node/engine/virtual_time.h"
-#include "sim-node/link/fabric.h"
+#include "sim-node/emulator/collective/plan/plan.h"
+#include "sim-node/emulator/engine/virtual_time.h"
+#include "sim-node/emulator/link/fabric.h"
 
 namespace tahoma::sim {
 

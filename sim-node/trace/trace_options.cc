@@ -6,9 +6,9 @@
 
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
-#include "sim-node/collective/domains/bound_over_domains.h"
-#include "sim-node/collective/domains/hierarchical.h"
-#include "sim-node/collective/plan/bound.h"
+#include "sim-node/emulator/collective/domains/bound_over_domains.h"
+#include "sim-node/emulator/collective/domains/hierarchical.h"
+#include "sim-node/emulator/collective/plan/bound.h"
 #include "sim-node/fidelity/fidelity.h"
 
 namespace tahoma::sim {

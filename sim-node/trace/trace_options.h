@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "lib/config/spec.h"
-#include "sim-node/collective/plan/plan.h"
+#include "sim-node/emulator/collective/plan/plan.h"
+#include "sim-node/emulator/link/fabric.h"
 #include "sim-node/fidelity/fidelity.h"
-#include "sim-node/link/fabric.h"
 #include "sim-node/trace/efa_layers.h"
 #include "sim-node/trace/occupancy.h"
 

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "controller/ledger/block_record.h"
-#include "controller/ledger/core.h"
+#include "controller/core/core.h"
+#include "controller/core/journal/block_record.h"
 #include "controller/store/rocks_journal.h"
 #include "lib/base/check.h"
 #include "lib/base/hex.h"

@@ -11,10 +11,10 @@
 #include "lib/base/check.h"
 #include "lib/hw/catalogue.h"
 #include "lib/torus/path.h"
-#include "sim-node/collective/domains/hierarchical.h"
-#include "sim-node/collective/plan/bound.h"
-#include "sim-node/collective/plan/plan.h"
-#include "sim-node/link/max_min.h"
+#include "sim-node/emulator/collective/domains/hierarchical.h"
+#include "sim-node/emulator/collective/plan/bound.h"
+#include "sim-node/emulator/collective/plan/plan.h"
+#include "sim-node/emulator/link/max_min.h"
 
 namespace tahoma::sim {
 namespace {

@@ -15,9 +15,9 @@
 
 #include "lib/base/check.h"
 #include "lib/hw/catalogue.h"
-#include "sim-node/collective/domains/hierarchical.h"
-#include "sim-node/collective/plan/bound.h"
-#include "sim-node/collective/plan/plan.h"
+#include "sim-node/emulator/collective/domains/hierarchical.h"
+#include "sim-node/emulator/collective/plan/bound.h"
+#include "sim-node/emulator/collective/plan/plan.h"
 
 namespace tahoma::sim {
 namespace {

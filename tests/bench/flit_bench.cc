@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "lib/base/rng.h"
-#include "sim-node/flit/network.h"
+#include "sim-node/emulator/flit/network.h"
 
 namespace tahoma::sim {
 namespace {

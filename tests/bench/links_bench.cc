@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/hw/catalogue.h"
-#include "sim-node/collective/participants/remote_memory.h"
+#include "sim-node/participants/remote_memory.h"
 
 namespace tahoma::sim {
 namespace {

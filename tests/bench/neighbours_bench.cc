@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "controller/ledger/core.h"
-#include "controller/ledger/neighbours.h"
-#include "controller/ledger/read_facts.h"
+#include "controller/core/core.h"
+#include "controller/core/facts/read_facts.h"
+#include "controller/core/queue/neighbours.h"
 #include "controller/plan/planner.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"

@@ -21,7 +21,7 @@
 #include "controller/apiserver/http/api_server.h"
 #include "controller/apiserver/http/http_front.h"
 #include "controller/store/store.h"
-#include "dra-plugin/app/plugin.h"
+#include "dra-plugin/run/plugin.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "controller/ledger/block_hosts.h"
-#include "controller/ledger/what_if.h"
+#include "controller/core/blocks/block_hosts.h"
+#include "controller/core/forecast/what_if.h"
 #include "controller/reserve/book.h"
 #include "lib/base/check.h"
 #include "lib/base/rng.h"

@@ -7,8 +7,8 @@
 #include "dra-plugin/claims/allocation.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/driver/device_config.h"
 #include "lib/hw/catalogue.h"
-#include "lib/hw/device_config.h"
 #include "lib/wire/messages.h"
 #include "tests/fuzz/fuzz_target.h"
 

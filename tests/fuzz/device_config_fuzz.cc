@@ -13,8 +13,8 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
-#include "lib/hw/block_config.h"
-#include "lib/hw/device_config.h"
+#include "lib/driver/block_config.h"
+#include "lib/driver/device_config.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace {

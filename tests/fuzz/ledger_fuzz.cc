@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "controller/ledger/block_record.h"
-#include "controller/ledger/entry_form.h"
-#include "controller/ledger/record.h"
+#include "controller/core/journal/block_record.h"
+#include "controller/core/journal/entry_form.h"
+#include "controller/core/journal/record.h"
 #include "controller/reserve/book.h"
 #include "lib/base/check.h"
 #include "tests/fuzz/fuzz_target.h"

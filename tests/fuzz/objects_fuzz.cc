@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
+#include "controller/core/facts/read_facts.h"
+#include "controller/core/facts/read_request.h"
 #include "controller/ctl/calendar_reader.h"
 #include "controller/ctl/calendar_svg.h"
-#include "controller/ledger/read_facts.h"
-#include "controller/ledger/read_request.h"
 #include "controller/publish/render_request.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"

@@ -31,7 +31,7 @@
 #include "sim-node/serve/memory_calls.h"
 #include "sim-node/serve/node_server.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tests/unit/sim-node/collective/participants/queue_peers.h"
+#include "tests/unit/sim-node/participants/queue_peers.h"
 
 namespace {
 

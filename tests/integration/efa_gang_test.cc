@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "sim-node/collective/domains/hierarchical.h"
+#include "sim-node/emulator/collective/domains/hierarchical.h"
 #include "tests/integration/node_claims.h"
 #include "tests/support/child_program.h"
 #include "tests/support/patience.h"

@@ -13,7 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "sim-node/collective/participants/remote_memory.h"
+#include "sim-node/participants/remote_memory.h"
 #include "tests/integration/ultraserver_nodes.h"
 #include "tests/support/child_program.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "controller/ledger/block_record.h"
+#include "controller/core/journal/block_record.h"
 #include "lib/base/hex.h"
 #include "lib/base/json.h"
 

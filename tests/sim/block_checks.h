@@ -26,8 +26,8 @@
 #include <string>
 #include <vector>
 
-#include "controller/ledger/gang_decision.h"
-#include "controller/ledger/snapshot.h"
+#include "controller/core/journal/gang_decision.h"
+#include "controller/core/snapshot.h"
 #include "tests/sim/api_host.h"
 #include "tests/sim/world.h"
 

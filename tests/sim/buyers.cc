@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "controller/ledger/block_record.h"
+#include "controller/core/journal/block_record.h"
 #include "controller/reserve/refusal.h"
 #include "controller/reserve/search.h"
 #include "lib/base/hex.h"

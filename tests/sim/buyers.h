@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/ledger/capacity_blocks.h"
+#include "controller/core/blocks/capacity_blocks.h"
 #include "tests/sim/block_checks.h"
 #include "tests/sim/controller_host.h"
 

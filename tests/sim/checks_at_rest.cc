@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "controller/ledger/block_record.h"
-#include "controller/ledger/record.h"
+#include "controller/core/journal/block_record.h"
+#include "controller/core/journal/record.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "tests/sim/checks.h"

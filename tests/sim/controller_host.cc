@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "controller/ledger/block_record.h"
+#include "controller/core/journal/block_record.h"
 
 namespace tahoma::simulation {
 
@@ -51,7 +51,7 @@ void ControllerHost::Start() {
     if (!Begin()) Die("its journal cannot be read");
     return;
   }
-  // A new disk is another data folder: another identity (controller/app/identity.h).
+  // A new disk is another data folder: another identity (controller/run/identity.h).
   election_ = std::make_unique<kube::LeaderElection>(
       kube::LeaderElectionOptions{.ns = "default",
                                   .name = "tahoma-controller",
@@ -127,7 +127,7 @@ bool ControllerHost::Begin() {
   return true;
 }
 
-// As controller/app/cluster_loop.cc does it.
+// As controller/run/cluster_loop.cc does it.
 void ControllerHost::LoseHistory(std::string_view why) {
   if (std::exchange(history_lost_, true)) return;
   world_.Meet("read anew");
@@ -233,7 +233,7 @@ void ControllerHost::Order(
   WakeCore(world_.Latency());
 }
 
-// As controller/app/core_loop.cc does it; an answer may be lost on its journey.
+// As controller/run/core_loop.cc does it; an answer may be lost on its journey.
 void ControllerHost::Give(const std::vector<controller::OrderAnswer>& answers) {
   for (const controller::OrderAnswer& answer : answers) {
     const auto waiting = orders_.find(answer.ticket);

@@ -4,7 +4,7 @@
 //   ControllerHost controller(world, api, disk, checks, "controller-0");
 //   controller.Start();          // and whenever it has died, some time later again
 //
-// The core is stepped as controller/app/core_loop.cc does it: drain, step, journal, then write. It
+// The core is stepped as controller/run/core_loop.cc does it: drain, step, journal, then write. It
 // may die before the journal is written, after that, or after any of the writes. What was sent
 // before it died arrives nevertheless, if the API server is in another process. Then it also waits
 // for the lease before it decides, as controller/app/program.cc does, may stand still at any moment
@@ -23,8 +23,8 @@
 #include <variant>
 #include <vector>
 
+#include "controller/core/core.h"
 #include "controller/ingest/ingest.h"
-#include "controller/ledger/core.h"
 #include "controller/plan/planner.h"
 #include "controller/publish/render.h"
 #include "controller/store/rocks_journal.h"

@@ -104,7 +104,7 @@ int RunPlanted() {
     const auto plant = static_cast<Plant>(i);
     bool caught = false;
     for (std::uint64_t seed = 1; seed <= kSeedsPerPlant && !caught; ++seed) {
-      // The ledger's commit refuses a device that a claim holds (controller/ledger/gang_runs.h).
+      // The ledger's commit refuses a device that a claim holds (core/commit/gang_runs.h).
       if (plant == Plant::kForgetHolding && DiesOf(seed, plant)) {
         caught = true;
         fmt::print("{}: found by seed {}: a CHECK\n", PlantName(plant), seed);

@@ -20,13 +20,13 @@
 #include <variant>
 #include <vector>
 
-#include "controller/app/core_loop.h"
 #include "controller/app/offering_key.h"
 #include "controller/app/options.h"
 #include "controller/app/standalone.h"
-#include "controller/ledger/block_record.h"
-#include "controller/ledger/journal.h"
-#include "controller/ledger/record.h"
+#include "controller/core/journal/block_record.h"
+#include "controller/core/journal/journal.h"
+#include "controller/core/journal/record.h"
+#include "controller/run/core_loop.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/files.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "controller/ledger/block_record.h"
+#include "controller/core/journal/block_record.h"
 #include "controller/plan/decision.h"
 #include "lib/base/hex.h"
 #include "tests/support/fleet.h"

@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include "controller/ledger/api_write.h"
-#include "controller/ledger/command.h"
-#include "controller/ledger/facts.h"
+#include "controller/core/command.h"
+#include "controller/core/facts/facts.h"
+#include "controller/core/writes/api_write.h"
 #include "controller/model/cluster.h"
 #include "controller/plan/decision.h"
 

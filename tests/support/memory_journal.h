@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "controller/ledger/journal.h"
+#include "controller/core/journal/journal.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {

@@ -4,7 +4,7 @@
 #include "controller/model/device.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
-#include "lib/hw/device_config.h"
+#include "lib/driver/device_config.h"
 
 namespace tahoma::controller::apiserver {
 

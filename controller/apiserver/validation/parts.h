@@ -47,7 +47,7 @@ void CheckClaimStatusUpdate(const Json& old_claim, const Json& new_claim, Causes
 void CheckSliceSpec(const Json& spec, Causes& causes);
 void CheckSliceUpdate(const Json& old_spec, const Json& new_spec, Causes& causes);
 void CheckClassSpec(const Json& spec, Causes& causes);
-// The configurations for our driver, by the rules of lib/hw/device_config.h. A cluster has the
+// The configurations for our driver, by the rules of lib/driver/device_config.h. A cluster has the
 // chart's policy device-configs.tahoma.dev for that: Kubernetes knows nothing of drivers. As there,
 // a claim or template is asked only when it is made.
 void CheckDeviceConfigs(const Json& configs, const std::string& path, Causes& causes);

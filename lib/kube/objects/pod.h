@@ -28,7 +28,7 @@ struct NodeRequirement {
   std::string key;
   NodeOperator op = NodeOperator::kIn;
   std::vector<std::string>
-      values;  // sorted: there may be thousands (controller/ledger/neighbours.h)
+      values;  // sorted: there may be thousands (controller/core/queue/neighbours.h)
   bool field = false;
 };
 

@@ -1,7 +1,7 @@
 // Cordon and drain: what is written on the Nodes, which pods are evicted, and that no promise is
 // broken silently.
 
-#include "controller/ledger/block_hosts.h"
+#include "controller/core/blocks/block_hosts.h"
 #include "controller/model/cordoned_chips.h"
 #include "tests/unit/controller/admin/admin_fixture.h"
 

@@ -1,6 +1,6 @@
 // What-if placement: where a gang would go now, why not, and when.
 
-#include "controller/ledger/block_hosts.h"
+#include "controller/core/blocks/block_hosts.h"
 #include "tests/unit/controller/admin/admin_fixture.h"
 
 namespace tahoma::controller {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/app/backup.h"
+#include "controller/backup/backup.h"
 #include "controller/store/mark.h"
 #include "controller/store/store.h"
 #include "lib/base/check.h"

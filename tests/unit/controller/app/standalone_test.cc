@@ -11,8 +11,8 @@
 #include <fstream>
 #include <string>
 
-#include "controller/app/core_loop.h"
 #include "controller/reserve/search.h"
+#include "controller/run/core_loop.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/kubeconfig.h"

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "controller/core/facts/read_facts.h"
 #include "controller/ingest/fleet_join.h"
-#include "controller/ledger/read_facts.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"

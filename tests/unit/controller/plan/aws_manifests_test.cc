@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/ledger/read_facts.h"
+#include "controller/core/facts/read_facts.h"
 #include "controller/plan/planner.h"
 #include "lib/base/json.h"
 #include "lib/kube/yaml.h"

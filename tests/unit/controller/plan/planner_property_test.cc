@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/ledger/scheduling_queue.h"
+#include "controller/core/queue/scheduling_queue.h"
 #include "controller/plan/planner.h"
 #include "lib/base/rng.h"
 #include "tests/support/fleet.h"

@@ -11,7 +11,7 @@
 #include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "tests/support/api_fixture.h"
-#include "tests/unit/controller/ledger/request_world.h"
+#include "tests/unit/controller/core/request_world.h"
 
 namespace tahoma::controller {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/ledger/entry_form.h"
+#include "controller/core/journal/entry_form.h"
 #include "lib/base/files.h"
 #include "lib/base/rng.h"
 #include "tests/support/temp_dir.h"

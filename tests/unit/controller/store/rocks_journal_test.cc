@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "controller/ledger/entry_form.h"
-#include "controller/ledger/record.h"
+#include "controller/core/journal/entry_form.h"
+#include "controller/core/journal/record.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "tests/support/temp_dir.h"

@@ -11,8 +11,8 @@
 #include "dra-plugin/inventory/device_groups.h"
 #include "dra-plugin/inventory/shown_pool.h"
 #include "lib/base/status.h"
+#include "lib/driver/device_name.h"
 #include "lib/hw/catalogue.h"
-#include "lib/hw/device_name.h"
 
 namespace tahoma::dra {
 namespace {

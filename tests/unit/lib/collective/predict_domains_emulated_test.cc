@@ -8,7 +8,7 @@
 #include "lib/base/status.h"
 #include "lib/collective/predict_domains.h"
 #include "lib/hw/catalogue.h"
-#include "sim-node/collective/domains/hierarchical.h"
+#include "sim-node/emulator/collective/domains/hierarchical.h"
 
 namespace tahoma::collective {
 namespace {

@@ -14,9 +14,9 @@
 #include "lib/base/status.h"
 #include "lib/collective/cuts.h"
 #include "lib/collective/forms.h"
-#include "sim-node/collective/plan/bound.h"
-#include "sim-node/collective/plan/chip_cost.h"
-#include "sim-node/collective/plan/plan.h"
+#include "sim-node/emulator/collective/plan/bound.h"
+#include "sim-node/emulator/collective/plan/chip_cost.h"
+#include "sim-node/emulator/collective/plan/plan.h"
 #include "tests/unit/lib/collective/support.h"
 
 namespace tahoma::collective {

@@ -9,7 +9,7 @@
 #include "lib/base/status.h"
 #include "lib/hw/catalogue.h"
 #include "lib/torus/path.h"
-#include "sim-node/flit/flit_config.h"
+#include "sim-node/emulator/flit/flit_config.h"
 
 namespace tahoma::sim {
 namespace {

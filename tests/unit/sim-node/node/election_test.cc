@@ -14,7 +14,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
-#include "sim-node/engine/event_queue.h"
+#include "sim-node/emulator/engine/event_queue.h"
 
 namespace tahoma::sim {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lib/base/status.h"
-#include "sim-node/collective/domains/hierarchical.h"
+#include "sim-node/emulator/collective/domains/hierarchical.h"
 #include "sim-node/serve/communicator.h"
 #include "sim-node/serve/communicator_messages.h"
 

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "lib/base/status.h"
-#include "sim-node/collective/plan/plan.h"
+#include "sim-node/emulator/collective/plan/plan.h"
 
 namespace tahoma::sim {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
-#include "sim-node/collective/domains/hierarchical.h"
+#include "sim-node/emulator/collective/domains/hierarchical.h"
 #include "sim-node/trace/formats.h"
 #include "sim-node/trace/occupancy.h"
 #include "sim-node/trace/trace_options.h"
-#include "tests/unit/sim-node/collective/support.h"
+#include "tests/unit/sim-node/emulator/collective/support.h"
 
 namespace tahoma::sim {
 namespace {

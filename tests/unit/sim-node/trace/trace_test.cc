@@ -13,7 +13,7 @@
 #include "sim-node/trace/occupancy.h"
 #include "sim-node/trace/summary.h"
 #include "sim-node/trace/trace_options.h"
-#include "tests/unit/sim-node/collective/support.h"
+#include "tests/unit/sim-node/emulator/collective/support.h"
 
 namespace tahoma::sim {
 namespace {

@@ -1,0 +1,83 @@
+// The input of the core thread: facts seen by watches, results of API writes, requests.
+//
+//   queue.Push(PodSeen{pod});
+//   queue.Push(PodGone{{"default", "train-0"}, uid});
+//
+// Facts may come in any order. A watch that begins again reports everything again and then what
+// vanished meanwhile; seeing a fact twice changes nothing.
+//
+// Scope: values.
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "controller/core/blocks/capacity_blocks.h"
+#include "controller/core/facts/facts.h"
+#include "controller/core/writes/api_write.h"
+#include "controller/model/inventory.h"
+
+namespace tahoma::controller {
+
+struct PodSeen {
+  std::shared_ptr<const PodFact> pod;
+};
+struct PodGone {
+  PodKey key;
+  std::string uid;
+};
+struct ClaimSeen {
+  std::shared_ptr<const ClaimFact> claim;
+};
+struct ClaimGone {
+  ClaimKey key;
+  std::string uid;
+};
+struct GangSeen {
+  std::shared_ptr<const GangFact> gang;
+};
+struct GangGone {
+  GangKey key;
+  std::string uid;
+};
+// A node joined with the devices of its pool; each command carries both as a whole.
+struct NodeSeen {
+  std::shared_ptr<const NodeFacts> node;
+};
+struct NodeGone {
+  std::string name;
+};
+struct ClassSeen {
+  std::shared_ptr<const ClassFact> device_class;
+};
+struct ClassGone {
+  std::string name;
+};
+struct BlockSeen {
+  std::shared_ptr<const BlockFact> block;
+};
+struct BlockGone {
+  BlockKey key;
+  std::string uid;
+};
+// An object of block_request.h.
+struct RequestSeen {
+  std::shared_ptr<const RequestFact> request;
+};
+struct RequestGone {
+  RequestKey key;
+  std::string uid;
+};
+// Says that every watch has reported everything that existed when it began. Until then the core
+// decides nothing and writes nothing.
+struct WatchesSynced {};
+
+using Command = std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen,
+                             NodeGone, ClassSeen, ClassGone, BlockSeen, BlockGone, RequestSeen,
+                             RequestGone, BlockOrder, WatchesSynced, ApiResult>;
+
+}  // namespace tahoma::controller

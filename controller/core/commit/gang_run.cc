@@ -1,0 +1,546 @@
+#include "controller/core/commit/gang_run.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+// Returns whether a resourceVersion is of a state before another's. Those of one kind compare as
+// numbers (Kubernetes: KEP-5504); a version that is no number is never older.
+bool IsOlder(std::string_view version, std::string_view than) {
+  const auto number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (!number(version) || !number(than)) return false;
+  return std::pair(version.size(), version) < std::pair(than.size(), than);
+}
+
+}  // namespace
+
+bool SameDevices(const Allocation& a, const Allocation& b) {
+  return std::equal(a.results.begin(), a.results.end(), b.results.begin(), b.results.end(),
+                    [](const DeviceResult& left, const DeviceResult& right) {
+                      return left.request == right.request && left.driver == right.driver &&
+                             left.pool == right.pool && left.device == right.device;
+                    });
+}
+
+GangRun::GangRun(RunId run, std::shared_ptr<const GangDecision> decision)
+    : run_(run),
+      decision_(std::move(decision)),
+      claims_(decision_->claims.size()),
+      pods_(decision_->pods.size()) {
+  for (const DecidedClaim& claim : decision_->claims) {
+    for (const std::uint32_t pod : claim.consumers) TAHOMA_CHECK(pod < pods_.size());
+  }
+}
+
+int GangRun::bound_pods() const {
+  return static_cast<int>(
+      std::count_if(pods_.begin(), pods_.end(), [](const PodTrack& pod) { return pod.bound; }));
+}
+
+bool GangRun::MayApply(const Record& record) const {
+  struct Visitor {
+    const GangRun& run;
+    bool operator()(const GangPrepared&) const { return false; }
+    bool operator()(const GangAllocated&) const { return run.phase_ == RunPhase::kPrepared; }
+    bool operator()(const GangBound&) const { return run.phase_ == RunPhase::kAllocated; }
+    bool operator()(const ClaimReleased& r) const {
+      return run.phase_ == RunPhase::kBound && r.claim < run.claims_.size() &&
+             !run.claims_[r.claim].released;
+    }
+    bool operator()(const GangUndoing&) const {
+      return run.phase_ != RunPhase::kUndoing && run.phase_ != RunPhase::kReleased;
+    }
+    bool operator()(const GangReleased&) const {
+      return run.phase_ == RunPhase::kBound || run.phase_ == RunPhase::kUndoing;
+    }
+  };
+  return std::visit(Visitor{*this}, record);
+}
+
+void GangRun::Apply(const Record& record) {
+  TAHOMA_CHECK(MayApply(record));  // else a bind could be sent before its claim is allocated
+  deadline_.reset();
+  if (std::holds_alternative<GangAllocated>(record)) {
+    phase_ = RunPhase::kAllocated;
+    // Binds are sent from here on. Those that an earlier process has sent may arrive at any time.
+    for (PodTrack& pod : pods_) pod.bind_unknown = restored_;
+  } else if (const auto* bound = std::get_if<GangBound>(&record)) {
+    phase_ = RunPhase::kBound;
+    bound_at_ = bound->at;
+    for (ClaimTrack& claim : claims_) {
+      claim.settled = true;
+      claim.seen = nullptr;  // nobody needs it until the gang ends
+    }
+    for (PodTrack& pod : pods_) pod.bound = true;
+  } else if (const auto* released = std::get_if<ClaimReleased>(&record)) {
+    claims_[released->claim].released = true;
+  } else if (const auto* undoing = std::get_if<GangUndoing>(&record)) {
+    phase_ = RunPhase::kUndoing;
+    failure_ = undoing->reason;
+    by_ = undoing->by;
+    cause_ = undoing->cause;
+    for (ClaimTrack& claim : claims_) {
+      claim.settled = claim.released;
+      claim.retry_at = {};
+    }
+    for (PodTrack& pod : pods_) pod.retry_at = {};
+  } else if (std::holds_alternative<GangReleased>(record)) {
+    phase_ = RunPhase::kReleased;
+  }
+}
+
+void GangRun::OnPod(std::size_t index, const PodFact* fact) {
+  PodTrack& track = pods_[index];
+  const DecidedPod& pod = decision_->pods[index];
+  track.dead = fact == nullptr || fact->finished;
+  if (track.dead) track.must_read = false;
+  if (fact != nullptr && !fact->node.empty() && fact->node == pod.node) {
+    track.bound = true;
+    track.must_read = false;
+    return;
+  }
+  if (fact != nullptr && fact->alive() && fact->node.empty()) {
+    // The fact is an event from before our bind, or the API server was restored: a read tells
+    // which.
+    if (phase_ == RunPhase::kBound) track.must_read = true;
+    return;
+  }
+  if (track.bound) return;  // the pod ran, and has ended
+  track.lost = true;
+  track.bind_unknown = false;  // a bind that arrives now is refused
+  if (fact == nullptr) {
+    track.lost_why = fmt::format("pod {} was deleted", pod.name);
+  } else if (!fact->alive()) {
+    track.lost_why = fmt::format("pod {} is ending", pod.name);
+  } else {
+    track.lost_why =
+        fmt::format("pod {} was bound to node {} by someone else", pod.name, fact->node);
+  }
+}
+
+void GangRun::OnClaim(std::size_t index, const std::shared_ptr<const ClaimFact>& fact) {
+  ClaimTrack& track = claims_[index];
+  // The watch may lag behind the answers to our own writes: devices that an old fact shows as free
+  // are still allocated.
+  if (fact != nullptr && IsOlder(fact->resource_version, track.answered)) return;
+  track.live = fact != nullptr && HoldsOurs(index, *fact);
+  track.told_gone = fact == nullptr;
+  if (fact != nullptr) track.told = fact->resource_version;
+  if (fact == nullptr) {
+    if (track.in_flight == 0) track.gone = true;
+  } else if (track.seen == nullptr && track.in_flight == 0 && phase_ == RunPhase::kPrepared &&
+             track.failures == 0 && !restored_) {
+    track.seen = fact;  // the first fact is as good as a read: a stale one meets a conflict
+  }
+}
+
+void GangRun::OnNodeGone(const std::string& node) {
+  if (phase_ != RunPhase::kPrepared && phase_ != RunPhase::kAllocated) return;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (decision_->pods[i].node == node && !pods_[i].maybe_bound()) {
+      Fail(fmt::format("node {} is gone", node));
+      return;
+    }
+  }
+}
+
+void GangRun::End(EndCause cause, const std::string& reason, std::optional<WallTime> by) {
+  if (failure_.empty()) cause_ = cause;
+  Fail(reason);
+  if (!by || (by_ && *by_ <= *by)) return;
+  by_ = by;
+  // Pods that are being deleted already may have been given more.
+  for (PodTrack& pod : pods_) pod.evicted = false;
+}
+
+void GangRun::OnResult(const ApiResult& result, MonotonicTime now) {
+  const bool about_claim = TargetOf(result.kind) == WriteTarget::kClaim;
+  if (result.index >= (about_claim ? claims_.size() : pods_.size())) return;
+  Track& track = about_claim ? static_cast<Track&>(claims_[result.index]) : pods_[result.index];
+  if (track.in_flight == 0 || track.in_flight != result.attempt) return;  // it was answered before
+  track.in_flight = 0;
+  if (about_claim) {
+    OnClaimResult(claims_[result.index], result, now);
+    return;
+  }
+  PodTrack& pod = pods_[result.index];
+  if (result.kind == WriteKind::kBind) {
+    OnBindResult(pod, result, now);
+  } else if (result.kind == WriteKind::kReadPod) {
+    OnPodRead(result.index, pod, result, now);
+  } else if (result.outcome == WriteOutcome::kDone || result.outcome == WriteOutcome::kGone ||
+             result.outcome == WriteOutcome::kConflict) {
+    pod.evicted = true;  // on a conflict the name belongs to another pod by now
+    if (result.outcome != WriteOutcome::kDone) pod.dead = true;
+  } else {
+    Retry(pod, now);
+  }
+}
+
+void GangRun::OnClaimResult(ClaimTrack& track, const ApiResult& result, MonotonicTime now) {
+  track.seen = nullptr;
+  switch (result.outcome) {
+    case WriteOutcome::kDone:
+      track.seen = result.claim;
+      if (result.claim != nullptr) track.answered = result.claim->resource_version;
+      if (result.kind == WriteKind::kReadClaim) {
+        track.told.clear();  // nothing is newer than what the API server says now
+        track.told_gone = false;
+      }
+      track.failures = 0;
+      return;
+    case WriteOutcome::kConflict:
+      return;  // the claim is read again at once
+    case WriteOutcome::kGone:
+      track.gone = true;
+      return;
+    case WriteOutcome::kRefused:
+      ++track.refusals;
+      if (track.refusals >= kRefusalsMost && phase_ != RunPhase::kUndoing) Fail(result.message);
+      break;
+    case WriteOutcome::kUnavailable:
+      break;
+  }
+  Retry(track, now);
+}
+
+void GangRun::OnBindResult(PodTrack& track, const ApiResult& result, MonotonicTime now) {
+  track.bind_sent = false;
+  switch (result.outcome) {
+    case WriteOutcome::kDone:
+      track.bound = true;
+      track.failures = 0;
+      return;
+    case WriteOutcome::kConflict:
+      track.must_read = true;
+      return;
+    case WriteOutcome::kGone:
+      track.lost = true;
+      track.lost_why = fmt::format("pod {} was deleted", decision_->pods[result.index].name);
+      return;
+    case WriteOutcome::kRefused:
+      ++track.refusals;
+      if (track.refusals >= kRefusalsMost) {
+        track.lost = true;
+        track.lost_why = result.message;
+      }
+      break;
+    case WriteOutcome::kUnavailable:
+      track.bind_unknown = true;
+      break;
+  }
+  Retry(track, now);
+}
+
+void GangRun::OnPodRead(std::size_t index, PodTrack& track, const ApiResult& result,
+                        MonotonicTime now) {
+  if (result.outcome == WriteOutcome::kGone) {
+    track.must_read = false;
+    OnPod(index, nullptr);
+    return;
+  }
+  if (result.outcome != WriteOutcome::kDone || result.pod == nullptr) {
+    Retry(track, now);
+    return;
+  }
+  const PodFact& pod = *result.pod;
+  track.must_read = false;
+  if (pod.uid != decision_->pods[index].uid) {
+    OnPod(index, nullptr);
+  } else if (pod.alive() && pod.node.empty() && pod.gated) {
+    track.lost = true;
+    track.lost_why = fmt::format("pod {} has scheduling gates", decision_->pods[index].name);
+  } else if (pod.alive() && pod.node.empty()) {
+    if (track.bound && phase_ == RunPhase::kBound) RepairClaims();
+    track.bound = false;  // it is not, or not any more: the bind is sent again
+    if (phase_ != RunPhase::kBound) Retry(track, now);
+  } else {
+    OnPod(index, &pod);
+  }
+}
+
+// Publishes the decision again, as the API lost what we wrote (it was restored from an older
+// backup): every claim of it before any pod is bound.
+void GangRun::RepairClaims() {
+  for (ClaimTrack& claim : claims_) {
+    if (claim.released) continue;
+    claim.settled = false;
+    claim.seen = nullptr;
+  }
+}
+
+std::optional<Record> GangRun::Next(MonotonicTime now, std::uint64_t& attempts,
+                                    std::vector<ApiWrite>& writes) {
+  attempts_ = &attempts;
+  writes_ = &writes;
+  wake_.reset();
+  std::optional<Record> record;
+  switch (phase_) {
+    case RunPhase::kPrepared:
+    case RunPhase::kAllocated:
+      record = NextPrepared(now);
+      break;
+    case RunPhase::kBound:
+      record = NextBound(now);
+      break;
+    case RunPhase::kUndoing:
+      record = NextUndoing(now);
+      break;
+    case RunPhase::kReleased:
+      break;
+  }
+  attempts_ = nullptr;
+  writes_ = nullptr;
+  return record;
+}
+
+std::optional<Record> GangRun::NextPrepared(MonotonicTime now) {
+  if (!deadline_) deadline_ = now + kCommitTimeout;
+  for (const PodTrack& pod : pods_) {
+    if (pod.lost && !pod.bound) Fail(pod.lost_why);
+  }
+  if (now >= *deadline_) {
+    Fail(fmt::format("the API did not take the {} within {} seconds",
+                     phase_ == RunPhase::kPrepared ? "allocations" : "bindings",
+                     kCommitTimeout.count()));
+  }
+  if (failure_.empty() && AllocateAll(now)) {
+    if (phase_ == RunPhase::kPrepared) return GangAllocated{run_};
+    if (BindAll(now)) return GangBound{run_};
+  }
+  if (!failure_.empty()) return GangUndoing{run_, failure_, by_, cause_};
+  WakeAt(*deadline_);
+  return std::nullopt;
+}
+
+std::optional<Record> GangRun::NextBound(MonotonicTime now) {
+  bool all_released = true;
+  for (std::size_t i = 0; i < claims_.size(); ++i) {
+    if (claims_[i].released) continue;
+    if ((!claims_[i].live || claims_[i].gone) && ConsumersDead(i)) {
+      return ClaimReleased{run_, static_cast<std::uint32_t>(i)};
+    }
+    all_released = false;
+  }
+  if (all_released &&
+      std::all_of(pods_.begin(), pods_.end(), [](const PodTrack& pod) { return pod.dead; })) {
+    return GangReleased{run_};
+  }
+  for (const PodTrack& pod : pods_) {
+    if (pod.lost && !pod.bound && !pod.dead) Fail(pod.lost_why);
+  }
+  if (AllocateAll(now)) BindAll(now);
+  if (!failure_.empty()) return GangUndoing{run_, failure_, by_, cause_};
+  return std::nullopt;
+}
+
+std::optional<Record> GangRun::NextUndoing(MonotonicTime now) {
+  if (!EvictAll(now)) return std::nullopt;
+  bool all = true;
+  for (std::size_t i = 0; i < claims_.size(); ++i) {
+    ClaimTrack& track = claims_[i];
+    if (track.settled) continue;
+    if (Ready(track, now)) {
+      if (const std::optional<WriteKind> kind = TowardsClear(i)) {
+        Issue(track, *kind, i, track.seen);
+      }
+    }
+    all = all && track.settled;
+  }
+  if (all) return GangReleased{run_};
+  return std::nullopt;
+}
+
+// Issues the next write of each claim. Returns whether every claim is as decided.
+bool GangRun::AllocateAll(MonotonicTime now) {
+  bool all = true;
+  for (std::size_t i = 0; i < claims_.size() && failure_.empty(); ++i) {
+    ClaimTrack& track = claims_[i];
+    if (track.settled) continue;
+    if (Ready(track, now)) {
+      if (const std::optional<WriteKind> kind = TowardsAllocated(i)) {
+        Issue(track, *kind, i, track.seen);
+      }
+    }
+    all = all && track.settled;
+  }
+  return all && failure_.empty();
+}
+
+bool GangRun::BindAll(MonotonicTime now) {
+  // No pod is bound before the record that all claims are allocated is on disk.
+  TAHOMA_CHECK(phase_ == RunPhase::kAllocated || phase_ == RunPhase::kBound);
+  bool all = true;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    PodTrack& track = pods_[i];
+    if ((track.bound || track.dead) && !track.must_read) continue;
+    all = false;
+    if (!Ready(track, now)) continue;
+    if (track.must_read) {
+      Issue(track, WriteKind::kReadPod, i);
+    } else {
+      track.bind_sent = true;
+      Issue(track, WriteKind::kBind, i);
+    }
+  }
+  return all;
+}
+
+// Deletes the pods that may be bound. Returns whether no pod of the gang runs or may come to run.
+bool GangRun::EvictAll(MonotonicTime now) {
+  bool all = true;
+  starved_ = false;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    PodTrack& track = pods_[i];
+    if (!track.maybe_bound() || track.dead) continue;
+    all = false;
+    if (track.evicted || !Ready(track, now)) continue;
+    starved_ = deletions_left_ != nullptr && *deletions_left_ == 0;
+    if (starved_) break;
+    if (deletions_left_ != nullptr) --*deletions_left_;
+    Issue(track, WriteKind::kDeletePod, i);
+  }
+  return all;
+}
+
+std::optional<WriteKind> GangRun::TowardsAllocated(std::size_t index) {
+  ClaimTrack& track = claims_[index];
+  const DecidedClaim& claim = decision_->claims[index];
+  if (!track.gone && track.seen == nullptr) return WriteKind::kReadClaim;
+  if (track.gone || track.seen->uid != claim.uid || track.seen->deleting) {
+    Fail(fmt::format("claim {} was deleted", claim.name));
+    return std::nullopt;
+  }
+  const ClaimFact& seen = *track.seen;
+  // Its pods ran and have ended while no controller looked: devices would be given to nobody.
+  if (ConsumersDead(index)) return Settle(index);
+  if (seen.allocation == nullptr && claim.allocated_before) {
+    Fail(fmt::format("claim {} was de-allocated by someone else", claim.name));
+    return std::nullopt;
+  }
+  if (seen.allocation == nullptr) {
+    if (held_back_) return std::nullopt;
+    return seen.protected_by_finalizer ? WriteKind::kAllocate : WriteKind::kAddFinalizer;
+  }
+  if (!claim.allocated_before && !SameDevices(*seen.allocation, claim.allocation)) {
+    Fail(fmt::format("claim {} was allocated by someone else", claim.name));
+    return std::nullopt;
+  }
+  if (!ConsumersReserved(index, seen)) return WriteKind::kAllocate;
+  return Settle(index);
+}
+
+std::optional<WriteKind> GangRun::Settle(std::size_t index) {
+  ClaimTrack& track = claims_[index];
+  // A fact from a watch may be old, and here no write of ours follows that would meet a conflict.
+  // An answer may be old, too: the watch can overtake it, and then has nothing more to tell.
+  if (track.seen->resource_version != track.answered || track.told_gone ||
+      IsOlder(track.answered, track.told)) {
+    return WriteKind::kReadClaim;
+  }
+  track.settled = true;
+  track.live = HoldsOurs(index, *track.seen);
+  return std::nullopt;
+}
+
+std::optional<WriteKind> GangRun::TowardsClear(std::size_t index) {
+  ClaimTrack& track = claims_[index];
+  const DecidedClaim& claim = decision_->claims[index];
+  if (!track.gone && track.seen == nullptr) return WriteKind::kReadClaim;
+  track.settled = true;
+  if (track.gone || track.seen->uid != claim.uid) return std::nullopt;
+  const ClaimFact& seen = *track.seen;
+  track.settled = false;
+  if (seen.allocation != nullptr) {
+    const bool ours = !claim.allocated_before && SameDevices(*seen.allocation, claim.allocation);
+    if (AnyConsumerReserved(index, seen) || (ours && seen.reserved_for.empty())) {
+      return WriteKind::kDeallocate;
+    }
+  } else if (seen.protected_by_finalizer && seen.reserved_for.empty() && !claim.allocated_before) {
+    // The write is a fence, too: it changes the resourceVersion, so that an allocation of ours that
+    // got no answer and has not arrived yet is refused.
+    return WriteKind::kRemoveFinalizer;
+  }
+  track.settled = true;
+  return std::nullopt;
+}
+
+// Whether the claim has the devices of this run, and a pod of it uses them. An allocation that only
+// pods of others use is theirs: it is held as it is published.
+bool GangRun::HoldsOurs(std::size_t index, const ClaimFact& fact) const {
+  const DecidedClaim& claim = decision_->claims[index];
+  return fact.allocation != nullptr &&
+         (claim.allocated_before || SameDevices(*fact.allocation, claim.allocation)) &&
+         AnyConsumerReserved(index, fact);
+}
+
+bool GangRun::ConsumersReserved(std::size_t claim, const ClaimFact& fact) const {
+  const auto& consumers = decision_->claims[claim].consumers;
+  return std::all_of(consumers.begin(), consumers.end(), [&](std::uint32_t pod) {
+    return pods_[pod].dead || fact.ReservedFor(decision_->pods[pod].uid);
+  });
+}
+
+bool GangRun::AnyConsumerReserved(std::size_t claim, const ClaimFact& fact) const {
+  const auto& consumers = decision_->claims[claim].consumers;
+  return std::any_of(consumers.begin(), consumers.end(),
+                     [&](std::uint32_t pod) { return fact.ReservedFor(decision_->pods[pod].uid); });
+}
+
+bool GangRun::ConsumersDead(std::size_t claim) const {
+  const auto& consumers = decision_->claims[claim].consumers;
+  return std::all_of(consumers.begin(), consumers.end(),
+                     [&](std::uint32_t pod) { return pods_[pod].dead; });
+}
+
+void GangRun::Fail(std::string reason) {
+  if (failure_.empty()) failure_ = std::move(reason);
+}
+
+void GangRun::Retry(Track& track, MonotonicTime now) {
+  const int doublings = std::min(track.failures, 10);
+  ++track.failures;
+  track.retry_at =
+      now + std::min<std::chrono::milliseconds>(kRetryFirst * (1 << doublings), kRetryMost);
+}
+
+// Returns whether a write may be issued; if it may only later, sets the time to wake up.
+bool GangRun::Ready(const Track& track, MonotonicTime now) {
+  if (track.in_flight != 0) return false;
+  if (track.retry_at <= now) return true;
+  WakeAt(track.retry_at);
+  return false;
+}
+
+void GangRun::WakeAt(MonotonicTime when) {
+  if (!wake_ || when < *wake_) wake_ = when;
+}
+
+void GangRun::Issue(Track& track, WriteKind kind, std::size_t index,
+                    std::shared_ptr<const ClaimFact> base) {
+  TAHOMA_CHECK(track.in_flight ==
+               0);  // the answer to a second write would be taken for the first's
+  // Without the state that it was made for, a write could undo what somebody else has done since.
+  TAHOMA_CHECK(base != nullptr || kind == WriteKind::kReadClaim ||
+               TargetOf(kind) == WriteTarget::kPod);
+  track.in_flight = ++*attempts_;
+  ApiWrite write;
+  write.run = run_;
+  write.kind = kind;
+  write.index = static_cast<std::uint32_t>(index);
+  write.attempt = track.in_flight;
+  write.decision = decision_;
+  write.base = std::move(base);
+  if (kind == WriteKind::kDeletePod) write.by = by_;
+  writes_->push_back(std::move(write));
+}
+
+}  // namespace tahoma::controller

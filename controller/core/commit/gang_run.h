@@ -1,0 +1,183 @@
+// The commit sequence of one gang through the API: all of it or nothing.
+//
+//   GangRun run(17, decision);
+//   while (std::optional<Record> record = run.Next(now, attempts, writes)) {
+//     journal(*record);                    // before any of `writes` is issued
+//     run.Apply(*record);
+//   }
+//   …
+//   run.OnResult(result, now);             // and Next() again
+//
+// Prepared: every claim gets its finalizer unless it has it, then allocation and reservations in
+// one status write. Allocated: every pod is bound. Bound: waits for the pods to end and the claims
+// to be de-allocated. Undoing: pods that were or may have been bound are deleted, then every claim
+// is cleared; a pod whose bind has no known outcome counts as bound, because the bind may still
+// arrive. Every write has a precondition (resourceVersion or uid), so repeating is safe and a late
+// one is refused.
+//
+// A run that a restart finds half done continues from a fresh read of each object.
+//
+// Scope: the protocol. It plans nothing, holds no devices and never touches the network.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/core/facts/facts.h"
+#include "controller/core/journal/record.h"
+#include "controller/core/writes/api_write.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+enum class RunPhase : std::uint8_t { kPrepared, kAllocated, kBound, kUndoing, kReleased };
+
+class GangRun {
+ public:
+  // The claims of a gang, and then its pods, may take this long before everything is undone: longer
+  // than a rolling restart of an API server, shorter than a person's patience.
+  static constexpr std::chrono::seconds kCommitTimeout{60};
+  // A write that fails waits this long, doubled with every failure in a row.
+  static constexpr std::chrono::milliseconds kRetryFirst{50};
+  static constexpr std::chrono::milliseconds kRetryMost{5000};
+  // The API server refuses the same step this often before the run believes it and fails.
+  static constexpr int kRefusalsMost = 3;
+
+  GangRun(RunId run, std::shared_ptr<const GangDecision> decision);
+
+  RunId id() const { return run_; }
+  RunPhase phase() const { return phase_; }
+  const GangDecision& decision() const { return *decision_; }
+  const std::shared_ptr<const GangDecision>& shared_decision() const { return decision_; }
+  const std::string& undo_reason() const { return failure_; }
+  EndCause end_cause() const { return cause_; }
+  // Returns whether it is on its way out, so that its devices become free without more.
+  bool ending() const { return phase_ == RunPhase::kUndoing || !failure_.empty(); }
+  // Returns when its last pod was bound; nullopt before that, or when it is not known.
+  std::optional<WallTime> bound_at() const { return bound_at_; }
+  bool claim_released(std::size_t claim) const { return claims_[claim].released; }
+  // Returns how many pods are known to be bound to their nodes.
+  int bound_pods() const;
+  // The time at which Next() has something to do without any news; nullopt: only news can move it.
+  std::optional<MonotonicTime> wake() const { return wake_; }
+
+  // Returns whether a record may follow those that were applied (docs/formats/ledger.md, life of a
+  // run).
+  bool MayApply(const Record& record) const;
+  // Makes a record take effect, the only place where one of this run does. It may be applied.
+  void Apply(const Record& record);
+
+  // Marks a run that an earlier process has begun, whose writes may have come later than the facts
+  // were listed: every claim in flight is read first, and every pod may have been sent a bind. Must
+  // be called before any other record of the run is applied.
+  void MarkRestored() { restored_ = true; }
+
+  // Take news. `fact` is nullptr when the object does not exist, or has another uid.
+  void OnPod(std::size_t pod, const PodFact* fact);
+  void OnClaim(std::size_t claim, const std::shared_ptr<const ClaimFact>& fact);
+  void OnNodeGone(const std::string& node);
+  // Undoes the run, whatever its phase. Its pods get no more grace than there is until `by`.
+  void End(EndCause cause, const std::string& reason, std::optional<WallTime> by = std::nullopt);
+  void OnResult(const ApiResult& result, MonotonicTime now);
+  // Lets the run send a deletion of a pod only while `left`, which it counts down, is not 0.
+  // Without it there is no limit. `left` must outlive the run.
+  void LimitDeletions(std::size_t* left) { deletions_left_ = left; }
+  // Returns whether Next() could not send a deletion because of that.
+  bool starved() const { return starved_; }
+  // Allocates none of its claims while `held_back`: other claims have devices of this run in the
+  // API, which was restored from a backup.
+  void HoldBack(bool held_back) { held_back_ = held_back; }
+
+  // Appends the writes that can be issued now, and returns the record that must be journalled
+  // before them, if any. Must be called again after Apply() of that record, until it returns
+  // nullopt: then the run waits for news. `attempts` numbers the writes.
+  std::optional<Record> Next(MonotonicTime now, std::uint64_t& attempts,
+                             std::vector<ApiWrite>& writes);
+
+ private:
+  struct Track {
+    std::uint64_t in_flight = 0;  // attempt of the write under way; 0: none
+    int failures = 0;
+    int refusals = 0;
+    MonotonicTime retry_at{};
+  };
+  struct ClaimTrack : Track {
+    std::shared_ptr<const ClaimFact> seen;  // the newest state we know; nullptr: must be read
+    std::string answered;                   // the resourceVersion of the last answer
+    std::string told;                       // the resourceVersion that the watch told last
+    bool told_gone = false;                 // the watch told, since the last read, that it is gone
+    bool gone = false;
+    bool settled = false;   // as this phase needs it
+    bool live = true;       // Bound: still has our allocation, for a pod of ours
+    bool released = false;  // Bound: its devices were given back
+  };
+  struct PodTrack : Track {
+    bool bound = false;         // bound to the decided node
+    bool bind_sent = false;     // a bind is in flight
+    bool bind_unknown = false;  // a bind without an answer may yet arrive
+    bool must_read = false;
+    bool lost = false;     // cannot be bound any more
+    bool dead = false;     // does not exist, or has finished
+    bool evicted = false;  // Undoing: its deletion was accepted
+    std::string lost_why;
+    bool maybe_bound() const { return bound || bind_sent || bind_unknown; }
+  };
+
+  std::optional<Record> NextPrepared(MonotonicTime now);
+  std::optional<Record> NextBound(MonotonicTime now);
+  std::optional<Record> NextUndoing(MonotonicTime now);
+  bool AllocateAll(MonotonicTime now);
+  bool BindAll(MonotonicTime now);
+  bool EvictAll(MonotonicTime now);
+
+  // Returns the next write of the claim, or nullopt when it is settled or has failed (failure_ is
+  // set).
+  std::optional<WriteKind> TowardsAllocated(std::size_t claim);
+  std::optional<WriteKind> TowardsClear(std::size_t claim);
+  // Settles the claim as it is now, or returns kReadClaim when there may be newer news of it.
+  std::optional<WriteKind> Settle(std::size_t claim);
+  bool HoldsOurs(std::size_t claim, const ClaimFact& fact) const;
+  bool ConsumersReserved(std::size_t claim, const ClaimFact& fact) const;
+  bool AnyConsumerReserved(std::size_t claim, const ClaimFact& fact) const;
+  bool ConsumersDead(std::size_t claim) const;
+  void RepairClaims();
+  void Fail(std::string reason);
+  void OnClaimResult(ClaimTrack& track, const ApiResult& result, MonotonicTime now);
+  void OnBindResult(PodTrack& track, const ApiResult& result, MonotonicTime now);
+  void OnPodRead(std::size_t pod, PodTrack& track, const ApiResult& result, MonotonicTime now);
+  void Retry(Track& track, MonotonicTime now);
+  bool Ready(const Track& track, MonotonicTime now);
+  void WakeAt(MonotonicTime when);
+  void Issue(Track& track, WriteKind kind, std::size_t index,
+             std::shared_ptr<const ClaimFact> base = nullptr);
+
+  const RunId run_;
+  const std::shared_ptr<const GangDecision> decision_;
+  RunPhase phase_ = RunPhase::kPrepared;
+  bool restored_ = false;
+  bool held_back_ = false;
+  std::string failure_;
+  std::optional<WallTime> by_;  // when its pods must have ended
+  EndCause cause_ = EndCause::kFailed;
+  std::optional<WallTime> bound_at_;
+  std::optional<MonotonicTime> deadline_;
+  std::optional<MonotonicTime> wake_;
+  std::vector<ClaimTrack> claims_;
+  std::vector<PodTrack> pods_;
+  std::size_t* deletions_left_ = nullptr;
+  bool starved_ = false;
+  // Set while Next() runs.
+  std::uint64_t* attempts_ = nullptr;
+  std::vector<ApiWrite>* writes_ = nullptr;
+};
+
+// Returns whether both give the same devices to the same requests.
+bool SameDevices(const Allocation& a, const Allocation& b);
+
+}  // namespace tahoma::controller

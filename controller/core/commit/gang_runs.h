@@ -1,0 +1,213 @@
+// The gangs that have a place: the commit protocol of all of them, from the decision until no trace
+// of it is left.
+//
+//   GangRuns runs(facts, cluster, buffer, {});
+//   runs.Begin(std::make_shared<const GangDecision>(decision));    // journals GangPrepared
+//   runs.Advance(now, attempts, writes);                           // and later the other records
+//   TAHOMA_RETURN_IF_ERROR(journal.Write(buffer.Take()));          // before `writes` are sent
+//   for (const RunNews& news : runs.TakeNews()) Tell(news);        // kBound: all pods are
+//
+// Each run is a GangRun (gang_run.h). GangRuns knows all of them: which run a pod, a claim or an
+// answer belongs to, when each has something to do, its records in the journal, and the devices
+// that it holds in the ClusterState. A claim holds what its run has decided, and what the API
+// shows, whoever has written that. A restart restores the runs; a gang that is published and that
+// the journal does not know is taken over (published_gang.h).
+//
+// Scope: carrying decisions out. Which gang gets a place, and when, is decided elsewhere
+// (scheduling_queue.h): Begin() takes any decision, TakeNews() reports what became of it, and no
+// order of service, queue or priority is known here. Messages to people are made in
+// status_reporter.h.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/functional/function_ref.h>
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "controller/core/commit/gang_run.h"
+#include "controller/core/commit/published_gang.h"
+#include "controller/core/facts/facts.h"
+#include "controller/core/facts/gang_membership.h"
+#include "controller/core/journal/journal.h"
+#include "controller/core/journal/journal_buffer.h"
+#include "controller/core/journal/record.h"
+#include "controller/core/writes/api_write.h"
+#include "controller/model/cluster.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+// A change in the run of a gang.
+struct RunNews {
+  enum class Kind : std::uint8_t {
+    kMoved,    // some step further; it may have ended
+    kBound,    // every pod is bound
+    kUndoing,  // it has failed and is taken back
+    kUndone,   // nothing of the failed run is left: the gang may be placed again
+  };
+  Kind kind = Kind::kMoved;
+  GangRef gang;
+  std::shared_ptr<const GangDecision> decision;
+  std::string reason;  // kUndoing: why
+  EndCause cause = EndCause::kFailed;
+};
+
+// Frees in a copy of the fleet the devices that the decision has given: the fleet without that run.
+void ReleaseDecided(const GangDecision& decision, ClusterState& fleet);
+
+class GangRuns {
+ public:
+  // The most runs between their decision and their last bind. Bounds what a slow API server can
+  // pile up.
+  static constexpr std::size_t kInFlightMost = 1024;
+  // The most deletions of pods that wait for their answers: when many Capacity Blocks end at one
+  // moment, other writes go in between.
+  static constexpr std::size_t kDeletionsMost = 256;
+  // The reason for undoing a gang that only a restored backup shows.
+  static constexpr const char* kGivenToOthers =
+      "its devices were given to others before the API was restored";
+
+  GangRuns(const GangRuns&) = delete;  // the runs count down a number of it
+  GangRuns& operator=(const GangRuns&) = delete;
+  // All outlive the runs. After a change of `facts` its owner calls the matching On…().
+  GangRuns(const Facts& facts, ClusterState& cluster, JournalBuffer& journal,
+           ReadPublishedOptions options)
+      : facts_(facts), cluster_(cluster), options_(options), journal_(journal) {}
+
+  // Takes one entry of the journal, in order, before anything else. kDataLoss for one that
+  // contradicts those before.
+  absl::Status Restore(Sequence sequence, const Record& record);
+
+  // Take news. The facts contain it already.
+  void OnPod(const PodKey& key);
+  void OnClaim(const ClaimKey& key);
+  void OnClaimGone(const ClaimFact& claim);
+  void OnNodeGone(const std::string& node);
+  // Moves the time on and ends the runs whose maxRuntime is over. Earlier times are ignored.
+  void MoveTo(WallTime now);
+  // End the runs that hold devices of the node, or the claim's, or this one: their pods are
+  // deleted, with their grace but so that they have ended by then. On the node those of the
+  // namespace `spared` stay.
+  void EndOn(NodeId node, EndCause cause, const std::string& reason,
+             std::optional<WallTime> by = std::nullopt, const std::string& spared = "");
+  void EndHolder(const ClaimKey& claim, EndCause cause, const std::string& reason);
+  void End(RunId run, EndCause cause, const std::string& reason,
+           std::optional<WallTime> by = std::nullopt);
+  // Visits the runs that hold devices of the node, one that has several claims there several times.
+  void ForEachOn(NodeId node, absl::FunctionRef<void(const GangRun&)> visit) const;
+  void OnResult(const ApiResult& result, MonotonicTime now);
+  // Says that facts and cluster are complete. Each run compares its pods, claims and nodes with
+  // them once more: they may have gone while no controller ran.
+  void OnSynced();
+
+  // Begins to carry out a decision. The gang has no run, there is room(), and no other claim holds
+  // what the decision gives.
+  void Begin(std::shared_ptr<const GangDecision> decision);
+  // Ends the runs whose gangs have ended, then takes over every gang that is published and has no
+  // run. Called once, when the facts are complete. `attempts` and `writes` as for Advance().
+  void TakeOverPublished(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  // Takes over pods that have the names of an ended run's pods but were bound for a run that the
+  // journal has dropped: the API was restored to a time before the gang was made anew.
+  void TakeOverSuccessors(const GangMembership& membership);
+
+  // Advances every run that has news, or whose time has come. `attempts` numbers the writes.
+  void Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+
+  std::vector<RunNews> TakeNews() { return std::exchange(news_, {}); }
+  // Returns whether devices have become free since the last call.
+  bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
+  // Returns the gang's run; nullptr without one.
+  const GangRun* Find(const GangRef& ref) const;
+  // Returns whether this very pod, not another of its name, has a place.
+  bool HasPlace(const PodFact& pod) const;
+  // Returns whether some pod of that name has one.
+  bool HasPod(const PodKey& key) const { return run_of_pod_.contains(key); }
+  // Explains why a pod must wait for the claim: another run holds it back. "" when none does.
+  std::string BusyClaim(const ClaimKey& claim) const;
+
+  std::size_t in_flight() const { return in_flight_; }
+  // Returns how many runs may begin now.
+  std::size_t room() const { return in_flight_ < kInFlightMost ? kInFlightMost - in_flight_ : 0; }
+  // The time at which Advance has something to do without any news.
+  std::optional<MonotonicTime> wake() const;
+  // The time to which MoveTo must move it then.
+  std::optional<WallTime> wake_wall() const;
+  // Returns the run that has decided the claim's devices; nullptr when none has.
+  const GangRun* FindHolder(const ClaimKey& claim) const;
+  // Returns the run of that number; nullptr when nothing of it is left.
+  const GangRun* FindRun(RunId run) const;
+  // Returns the runs that may be ended for others, by their gangs' priorities. In a Capacity Block
+  // of its own no gang may.
+  const std::set<std::pair<std::int32_t, RunId>>& preemptible() const { return preemptible_; }
+
+ private:
+  struct Entry {
+    GangRun run;
+    GangRef gang;
+    std::vector<Sequence> records;
+    std::optional<MonotonicTime> wake;
+    bool restored = false;  // begun by an earlier process, or taken over
+  };
+  using Member = std::pair<RunId, std::uint32_t>;  // the second is the index in the run's decision
+
+  Entry& At(RunId run);
+  void Commit(const Record& record);
+  void Apply(Sequence sequence, const Record& record);
+  void ApplyPrepared(Sequence sequence, const GangPrepared& record);
+  void ApplyStep(Sequence sequence, RunId id, const Record& record);
+  void ApplyReleased(RunId id);
+  void ForgetMembers(RunId id, const GangDecision& decision);
+  void CountRuntime(const GangRun& run, bool counts);
+  void TellClaim(const ClaimKey& key);
+  void TellAll(RunId id);
+  void AdvanceOne(RunId id, MonotonicTime now, std::uint64_t& attempts,
+                  std::vector<ApiWrite>& writes);
+  void AddNews(const Entry& entry, const Record& record);
+  bool IsHeldBack(const Entry& entry) const;
+  bool MustGiveWay(const GangDecision& decision) const;
+  // Returns whether others hold devices of the decision, as far as `counts`.
+  bool HoldsWhatOthersHave(const GangDecision& decision,
+                           absl::FunctionRef<bool(const Holding&)> counts) const;
+  std::shared_ptr<const Holding> DecidedHolding(const ClaimKey& key, const std::string& uid) const;
+  void HoldAsPublished(const ClaimKey& key);
+  void Hold(const ClaimKey& key, const std::string& uid, const Allocation* published);
+  void TakeOver(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);
+
+  const Facts& facts_;
+  ClusterState& cluster_;
+  const ReadPublishedOptions options_;
+  JournalBuffer& journal_;
+
+  std::map<RunId, Entry> runs_;
+  absl::flat_hash_map<GangRef, RunId> run_of_gang_;
+  absl::flat_hash_map<PodKey, Member> run_of_pod_;
+  absl::flat_hash_map<ClaimKey, std::vector<Member>> runs_of_claim_;
+  std::set<RunId> touched_;
+  std::set<RunId> held_back_;
+  std::size_t deletions_left_ = kDeletionsMost;
+  std::set<RunId> starved_;  // those that wait for a deletion to be answered
+  // Gangs whose run has ended while pods of theirs are bound that it did not have.
+  std::set<GangRef> left_behind_;
+  std::set<std::pair<MonotonicTime, RunId>> wakes_;
+  std::set<std::pair<WallTime, RunId>> runtime_ends_;  // of bound runs with a maxRuntime
+  std::set<std::pair<std::int32_t, RunId>> preemptible_;
+  WallTime now_;
+  std::size_t in_flight_ = 0;
+
+  std::vector<RunNews> news_;
+  bool capacity_freed_ = false;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,436 @@
+#include "controller/core/core.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "controller/core/facts/pod_grace.h"
+#include "controller/core/journal/block_record.h"
+#include "controller/core/journal/record.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+// A later time of a wall clock is looked at again then: the clock may be set.
+constexpr std::chrono::hours kWakeMost{24};
+
+// Returns the nodes of a host of Capacity Blocks; none when it has left the fleet.
+std::vector<NodeId> NodesOf(const std::string& host, const ClusterState& cluster) {
+  std::vector<NodeId> nodes;
+  const std::optional<DomainId> domain = cluster.FindDomain(host);
+  if (!domain) return nodes;
+  for (const NodeId node : cluster.domain(*domain).nodes) {
+    if (node.valid()) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+// Returns whether the pod is of the same gang, and uses the same claims, as before.
+bool HasMoved(const PodFact& before, const PodFact& pod) {
+  return before.gang != pod.gang ||
+         !std::ranges::equal(before.claims, pod.claims, {}, &PodClaim::claim, &PodClaim::claim);
+}
+
+}  // namespace
+
+Core::Core(PlanFunction plan, CoreOptions options)
+    : runs_(facts_, cluster_, journal_, {.journal_beside_api = options.journal_beside_api}),
+      blocks_(std::move(options.blocks), journal_, options.block_time, options.term),
+      requests_(blocks_),
+      lending_(runs_, plan),
+      neighbours_(facts_, runs_, cluster_),
+      preemption_(runs_, plan),
+      queue_(std::move(plan), &neighbours_, &preemption_),
+      status_({.facts = facts_,
+               .membership = membership_,
+               .cluster = cluster_,
+               .runs = runs_,
+               .queue = queue_}),
+      snapshot_(std::make_shared<const Snapshot>()) {}
+
+absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
+  TAHOMA_RETURN_IF_ERROR(journal_.Restore(sequence));
+  const auto at_entry = [&](const absl::Status& status) {
+    return status.ok() ? status : Annotate(status, fmt::format("journal entry {}", sequence));
+  };
+  if (IsBlockEntry(bytes)) {
+    auto block = DecodeBlock(bytes);
+    if (!block.ok()) return at_entry(block.status());
+    return at_entry(blocks_.Restore(sequence, *std::move(block)));
+  }
+  const auto record = DecodeRecord(bytes);
+  if (!record.ok()) return at_entry(record.status());
+  return runs_.Restore(sequence, *record);
+}
+
+StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
+  now_ = now;
+  for (const Command& command : commands) {
+    std::visit([this](const auto& taken) { Take(taken); }, command);
+  }
+  StepOutput out;
+  if (!synced_) return out;
+  runs_.MoveTo(now_.wall);
+  if (std::exchange(just_synced_, false)) {
+    runs_.TakeOverPublished(now_.monotonic, attempts_, out.writes);
+  }
+  runs_.Advance(now_.monotonic, attempts_, out.writes);
+  runs_.TakeOverSuccessors(membership_);
+  TakeNews();
+  blocks_.Step(cluster_, now_, attempts_, out.writes);
+  if (requests_.Step(now_, attempts_, out.writes)) {
+    blocks_.Step(cluster_, now_, attempts_, out.writes);
+  }
+  TakeBlockNews();
+  lending_.EndDue(cluster_, now_.wall);
+  for (const GangRef& ref : queue_.TakeTouched(now_.monotonic)) Assess(ref);
+  for (const Heir& heir : blocks_.TakeHeirs()) MakeWayFor(heir);
+  PlanSome();
+  runs_.Advance(now_.monotonic, attempts_, out.writes);
+  for (ApiWrite& write : out.writes) LimitGrace(write);
+  TakeNews();
+  blocks_.Meter(cluster_, now_.wall);
+  notices_.Flush(facts_, now_, attempts_, out.writes);
+  status_.Flush(now_, attempts_, out.writes);
+  counters_.api_writes += out.writes.size();
+  out.journal = journal_.Take();
+  out.answers = blocks_.TakeAnswers();
+  out.wake = Wake();
+  TakeSnapshot();
+  return out;
+}
+
+void Core::Take(const PodSeen& command) {
+  const PodFact& pod = *command.pod;
+  auto before = facts_.pods.Find(pod.key);
+  if (before != nullptr && before->uid != pod.uid) {
+    Take(PodGone{pod.key, before->uid});  // it was deleted and made again between two looks
+    before = nullptr;
+  }
+  facts_.pods.Put(command.pod);
+  if (before != nullptr && HasMoved(*before, pod)) {
+    membership_.OnPodGone(*before);
+    queue_.Touch(GangOf(*before));
+  }
+  membership_.OnPod(pod);
+  if (neighbours_.OnPod(before.get(), pod)) capacity_freed_ = true;
+  runs_.OnPod(pod.key);
+  queue_.Touch(GangOf(pod));
+}
+
+void Core::Take(const PodGone& command) {
+  const auto pod = facts_.pods.Find(command.key);
+  if (pod == nullptr || !facts_.pods.Remove(command.key, command.uid)) return;
+  membership_.OnPodGone(*pod);
+  if (neighbours_.OnPodGone(*pod)) capacity_freed_ = true;
+  status_.ForgetPod(command.key);
+  runs_.OnPod(command.key);
+  queue_.Touch(GangOf(*pod));
+}
+
+void Core::Take(const ClaimSeen& command) {
+  const ClaimKey& key = command.claim->key;
+  if (const auto before = facts_.claims.Find(key);
+      before != nullptr && before->uid != command.claim->uid) {
+    Take(ClaimGone{key, before->uid});
+  }
+  facts_.claims.Put(command.claim);
+  runs_.OnClaim(key);
+  TouchConsumers(key);
+}
+
+void Core::Take(const ClaimGone& command) {
+  const auto claim = facts_.claims.Find(command.key);
+  if (claim == nullptr || !facts_.claims.Remove(command.key, command.uid)) return;
+  runs_.OnClaimGone(*claim);
+  TouchConsumers(command.key);
+}
+
+void Core::Take(const GangSeen& command) {
+  facts_.gangs.Put(command.gang);
+  status_.SeeGang(*command.gang, now_);
+  queue_.Touch({command.gang->key, false});
+}
+
+void Core::Take(const GangGone& command) {
+  if (!facts_.gangs.Remove(command.key, command.uid)) return;
+  status_.ForgetGang(command.key);
+  queue_.Touch({command.key, false});
+}
+
+void Core::Take(const NodeSeen& command) {
+  cluster_.PutNode(*command.node);
+  capacity_freed_ = true;
+}
+
+void Core::Take(const NodeGone& command) {
+  cluster_.RemoveNode(command.name);
+  runs_.OnNodeGone(command.name);
+}
+
+void Core::Take(const ClassSeen& command) {
+  facts_.classes[command.device_class->name] = command.device_class;
+  queue_.TouchAllWaiting();
+}
+
+void Core::Take(const ClassGone& command) {
+  facts_.classes.erase(command.name);
+  queue_.TouchAllWaiting();
+}
+
+void Core::Take(const BlockSeen& command) { blocks_.OnBlock(command.block); }
+
+void Core::Take(const BlockGone& command) { blocks_.OnBlockGone(command.key, command.uid); }
+
+void Core::Take(const RequestSeen& command) { requests_.OnRequest(command.request); }
+
+void Core::Take(const RequestGone& command) { requests_.OnRequestGone(command.key, command.uid); }
+
+void Core::Take(const BlockOrder& command) { blocks_.OnOrder(command); }
+
+void Core::Take(const WatchesSynced&) {
+  if (synced_) return;
+  synced_ = true;
+  just_synced_ = true;
+  runs_.OnSynced();
+  blocks_.OnSynced();
+}
+
+void Core::Take(const ApiResult& command) {
+  switch (TargetOf(command.kind)) {
+    case WriteTarget::kPeople:
+      if (command.kind == WriteKind::kPodReclaim) return notices_.OnResult(command, now_);
+      return status_.OnResult(command, now_);
+    case WriteTarget::kBlock:
+      return blocks_.OnResult(command, now_);
+    case WriteTarget::kRequest:
+      return requests_.OnResult(command, now_);
+    case WriteTarget::kClaim:
+    case WriteTarget::kPod:
+      return runs_.OnResult(command, now_.monotonic);
+  }
+}
+
+// Lets the gangs that use the claim be assessed: they may have become ready, or unready.
+void Core::TouchConsumers(const ClaimKey& key) {
+  for (const PodKey& pod : membership_.PodsUsing(key)) {
+    if (!runs_.HasPod(pod)) TouchGangOf(pod);
+  }
+}
+
+void Core::TouchGangOf(const PodKey& pod) {
+  if (const auto fact = facts_.pods.Find(pod)) queue_.Touch(GangOf(*fact));
+}
+
+void Core::TakeNews() {
+  for (const RunNews& news : runs_.TakeNews()) {
+    queue_.Touch(news.gang);
+    status_.TellRun(news, now_.wall);
+    switch (news.kind) {
+      case RunNews::Kind::kMoved:
+        break;
+      case RunNews::Kind::kBound:
+        ++counters_.gangs_bound;
+        counters_.pods_bound += news.decision->pods.size();
+        decisions_.Add(DecisionKind::kBound, *news.decision, "all pods are bound", now_.wall);
+        break;
+      case RunNews::Kind::kUndoing:
+        ++counters_.gangs_undone;
+        decisions_.Add(DecisionKind::kUndone, *news.decision, news.reason, now_.wall);
+        break;
+      case RunNews::Kind::kUndone:
+        queue_.BackOff(news.gang, now_.monotonic);
+        for (const DecidedPod& pod : news.decision->pods) TouchGangOf({news.gang.key.ns, pod.name});
+        break;
+    }
+  }
+}
+
+// Tells the gangs of a block that run on its hosts. What was lent to others ends without it.
+void Core::TakeNotice(const BlockNotice& notice) {
+  std::map<RunId, const GangRun*> runs;
+  for (const std::string& host : notice.hosts) {
+    for (const NodeId node : NodesOf(host, cluster_)) {
+      runs_.ForEachOn(node, [&](const GangRun& run) {
+        if (run.decision().reclaim) runs[run.id()] = &run;
+      });
+    }
+  }
+  for (const auto& [id, run] : runs) {
+    const GangDecision& decision = run->decision();
+    for (const DecidedPod& pod : decision.pods) {
+      notices_.Tell({decision.key.ns, pod.name}, pod.uid, notice.reclaim);
+    }
+    if (!notice.warning.empty()) status_.TellReclaim(decision, notice.warning, now_.wall);
+  }
+}
+
+// Gives a pod that must have ended by some time no more grace than that allows.
+void Core::LimitGrace(ApiWrite& write) const {
+  if (write.kind != WriteKind::kDeletePod || !write.by) return;
+  const DecidedPod& pod = write.decision->pods[write.index];
+  const auto fact = facts_.pods.Find(PodKey{write.decision->key.ns, pod.name});
+  if (fact == nullptr) return;
+  write.grace_seconds = GraceUntil(*write.by, now_.wall, fact->grace_seconds);
+}
+
+void Core::TakeBlockNews() {
+  for (const GangRef& ref : blocks_.TakeTouched()) queue_.Touch(ref);
+  if (blocks_.TakeCapacityFreed()) capacity_freed_ = true;
+  if (lending_.TakeCapacityFreed()) capacity_freed_ = true;
+  if (preemption_.TakeCapacityFreed()) capacity_freed_ = true;
+  for (const BlockNotice& notice : blocks_.TakeNotices()) TakeNotice(notice);
+  for (const ReclaimedHost& reclaimed : blocks_.TakeReclaimed()) {
+    for (const NodeId node : NodesOf(reclaimed.host, cluster_)) {
+      runs_.EndOn(node, EndCause::kReclaimed, reclaimed.reason, reclaimed.by, reclaimed.goes_on);
+    }
+  }
+}
+
+// Ends what would go on into a block in the place of gangs that name it.
+void Core::MakeWayFor(const Heir& heir) {
+  std::map<ServicePlace, std::shared_ptr<const GangSpec>> gangs;
+  for (const GangRef& ref : heir.gangs) {
+    if (runs_.Find(ref) != nullptr) continue;
+    Readiness ready = ReadinessOf(ref);
+    if (ready.spec != nullptr) ready = blocks_.AdmitAtStart(*heir.block, ref, std::move(ready));
+    if (ready.spec != nullptr) gangs.emplace(PlaceOf(ref, *ready.spec), ready.spec);
+  }
+  Queue queue;
+  for (auto& [place, spec] : gangs) queue.push_back(std::move(spec));
+  lending_.MakeWay(heir, std::move(queue), cluster_, now_.wall);
+}
+
+Readiness Core::ReadinessOf(const GangRef& ref) const {
+  Readiness ready =
+      membership_.Assess(ref, facts_, [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
+  if (ready.spec != nullptr) WaitForOtherRuns(ready);
+  return ready;
+}
+
+// Finds again whether the gang has a run, waits, or is gone.
+void Core::Assess(const GangRef& ref) {
+  if (runs_.Find(ref) != nullptr) {
+    lending_.OnSettled(ref, cluster_);
+    preemption_.OnSettled(ref);
+    blocks_.ForgetGang(ref);
+    queue_.Remove(ref);
+    status_.Show(ref, now_);
+    return;
+  }
+  const auto pod = ref.single ? facts_.pods.Find(PodKey{ref.key.ns, ref.key.name}) : nullptr;
+  const bool exists =
+      ref.single ? pod != nullptr && GangOf(*pod) == ref
+                 : facts_.gangs.Find(ref.key) != nullptr || !membership_.PodsOf(ref.key).empty();
+  Readiness ready;
+  if (exists) {
+    ready = ReadinessOf(ref);
+    if (ready.spec != nullptr) ready = blocks_.Admit(ref, std::move(ready), now_.wall);
+  }
+  if (ready.spec == nullptr) {
+    lending_.OnSettled(ref, cluster_);
+    preemption_.OnSettled(ref);
+  }
+  if (!exists || (ref.single && ready.reason == GangReason::kFinished)) {
+    blocks_.ForgetGang(ref);
+    queue_.Remove(ref);
+    status_.Forget(ref);
+    return;
+  }
+  queue_.Put(ref, ready);
+  status_.Show(ref, now_);
+}
+
+// A pod that is labelled into this gang while it is being bound with another has the place that it
+// was given there.
+void Core::WaitForOtherRuns(Readiness& ready) const {
+  for (const MemberSpec& member : ready.spec->members) {
+    const auto pod = facts_.pods.Find(member.pod);
+    if (pod == nullptr || !runs_.HasPlace(*pod)) continue;
+    ready.spec = nullptr;
+    ready.reason = GangReason::kWaitingForPods;
+    ready.message = fmt::format("pod {} is being bound with another gang", member.pod.name);
+    return;
+  }
+}
+
+void Core::PlanSome() {
+  const bool freed_by_runs = runs_.TakeCapacityFreed();
+  if (std::exchange(capacity_freed_, false) || freed_by_runs) queue_.OnCapacityFreed();
+  const std::vector<Planned> all = queue_.Plan(cluster_, runs_.room(), now_.wall);
+  for (const Planned& planned : all) {
+    const GangRef ref{planned.gang->key, planned.gang->single_pod};
+    if (planned.placement) {
+      const auto decision = std::make_shared<const GangDecision>(
+          DecisionOf(*planned.gang, *planned.placement, now_.wall));
+      ++counters_.gangs_prepared;
+      runs_.Begin(decision);
+      status_.TellPlaced(*decision, now_.wall);
+      decisions_.Add(DecisionKind::kPlaced, *decision, "", now_.wall);
+    } else if (planned.news) {
+      const std::string& why = queue_.Find(ref)->message;
+      status_.TellBlocked(ref, why, now_.wall);
+      decisions_.Add(
+          {.when = now_.wall, .gang = ref, .kind = DecisionKind::kBlocked, .message = why});
+    }
+    status_.Show(ref, now_);
+  }
+  Queue blocked;
+  for (const Planned& planned : all) {
+    const GangRef ref{planned.gang->key, planned.gang->single_pod};
+    const WaitingGang* waits = queue_.Find(ref);
+    if (waits == nullptr || waits->reason != GangReason::kWaitsForCapacity) continue;
+    lending_.OnBlocked(*planned.gang, cluster_, now_.wall);
+    blocked.push_back(planned.gang);
+  }
+  preemption_.OnBlocked(blocked, cluster_, now_.wall);
+  if (preemption_.TakeCapacityFreed()) capacity_freed_ = true;
+}
+
+std::optional<MonotonicTime> Core::Wake() const {
+  std::optional<MonotonicTime> wake;
+  const auto consider = [&](std::optional<MonotonicTime> when) {
+    if (when && (!wake || *when < *wake)) wake = when;
+  };
+  consider(runs_.wake());
+  consider(queue_.wake());
+  consider(status_.wake());
+  consider(blocks_.wake(now_));
+  consider(notices_.wake());
+  consider(requests_.wake(now_));
+  for (const auto& wall : {runs_.wake_wall(), lending_.wake()}) {
+    if (!wall) continue;
+    consider(now_.monotonic +
+             std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));
+  }
+  if ((queue_.has_active() && runs_.room() > 0) || capacity_freed_) consider(now_.monotonic);
+  return wake;
+}
+
+void Core::TakeSnapshot() {
+  counters_.plans = queue_.plans();
+  counters_.journal_records = journal_.records();
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->synced = true;
+  snapshot->cluster = std::make_shared<const ClusterState>(cluster_);
+  snapshot->gangs = status_.views();
+  snapshot->runs_in_flight = runs_.in_flight();
+  snapshot->gangs_waiting = queue_.size();
+  snapshot->counters = counters_;
+  snapshot->decisions = decisions_;
+  snapshot->blocks = blocks_.views();
+  snapshot->block_list = blocks_.book().blocks();
+  snapshot->usage = blocks_.usage();
+  snapshot->block_now = blocks_.book().now();
+  snapshot->profile = blocks_.book().profile();
+  snapshot->prices = blocks_.book().prices();
+  snapshot->offering_key = blocks_.book().offering_key();
+  snapshot->quotas = blocks_.book().quotas();
+  snapshot->block_time = blocks_.time();
+  snapshot_ = std::move(snapshot);
+}
+
+}  // namespace tahoma::controller

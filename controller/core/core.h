@@ -1,0 +1,162 @@
+// The controller's decisions: takes facts; gives decisions, API writes and a new snapshot.
+//
+//   Core core(plan);                                          // plan: a Planner's Plan
+//   TAHOMA_RETURN_IF_ERROR(journal.Load([&](Sequence sequence, std::string_view bytes) {
+//     return core.Restore(sequence, bytes);
+//   }));
+//   for (;;) {
+//     StepOutput out = core.Step(queue.PopAll(1024), now);
+//     TAHOMA_RETURN_IF_ERROR(journal.Write(out.journal));   // first …
+//     publish(out.writes);                                  // … and only then
+//   }
+//
+// Every decision is in `journal`; no write of `writes` may be issued before it is durable. After a
+// failed journal write the core must not be stepped again. A restart finds the journal and the API
+// in any mixture of old and new: each gang is rolled forward or back until it is whole or absent.
+// Gangs that the journal does not know (a lost disk) are taken over as they are published.
+//
+// It owns the parts and passes news between them; each can be used alone:
+//
+//   GangMembership   which pods make up which gang, and whether it is complete
+//   Neighbours       which places pods leave to those that must be beside them, or apart
+//   SchedulingQueue  the gangs that wait: which is planned next, and why the others are not placed
+//   GangRuns         the gangs that have a place: the commit protocol, its records and its writes
+//   StatusReporter   what people are shown of both
+//   CapacityBlocks   the Capacity Blocks: orders, the book, its records and what is published
+//   BlockNotices     what pods in them are told while they run
+//   BlockRequests    extensions, quotas, series and waitlist of them that people ask for by objects
+//   Lending          ends gangs that have borrowed hardware which a block needs
+//
+// A placement goes from the queue to the runs as a GangDecision, and what became of it comes back
+// as RunNews: the two know nothing else of each other.
+//
+// Scope: deterministic: same commands and times, same output. No I/O, no threads, no clock.
+//
+// Thread safety: belongs to one thread; the snapshots that it hands out are immutable.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "controller/core/blocks/block_notices.h"
+#include "controller/core/blocks/block_requests.h"
+#include "controller/core/blocks/capacity_blocks.h"
+#include "controller/core/command.h"
+#include "controller/core/commit/gang_runs.h"
+#include "controller/core/decision_log.h"
+#include "controller/core/facts/facts.h"
+#include "controller/core/facts/gang_membership.h"
+#include "controller/core/journal/journal.h"
+#include "controller/core/journal/journal_buffer.h"
+#include "controller/core/queue/lending.h"
+#include "controller/core/queue/neighbours.h"
+#include "controller/core/queue/preemption.h"
+#include "controller/core/queue/scheduling_queue.h"
+#include "controller/core/snapshot.h"
+#include "controller/core/status_reporter.h"
+#include "controller/core/writes/api_write.h"
+#include "controller/model/cluster.h"
+
+namespace tahoma::controller {
+
+struct CoreOptions {
+  // Set in standalone mode, where the journal is on the disk of the API server and in its process:
+  // neither is lost without the other, and no write outlives the process that sent it. It must be
+  // set where claims are made with their finalizer (apiserver::ControllerOptions::protect_claims);
+  // otherwise every such gang is undone at a start.
+  bool journal_beside_api = false;
+  BookOptions blocks = {};
+  BlockTime block_time = {};  // what the blocks live by
+  // The number of this leadership, larger than those before it (kube::LeaderElection::term); 0
+  // where nobody else can lead.
+  std::int64_t term = 0;
+};
+
+struct StepOutput {
+  JournalBatch journal;
+  std::vector<ApiWrite> writes;
+  std::vector<OrderAnswer> answers;  // given when the journal is durable
+  // The time at which Step has something to do without any command; nullopt when only a command can
+  // move it.
+  std::optional<MonotonicTime> wake;
+};
+
+class Core {
+ public:
+  explicit Core(PlanFunction plan, CoreOptions options = {});
+  // Not copyable: its parts refer to each other.
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  // Takes one entry of the journal, in order, before the first Step. kDataLoss for an entry that
+  // cannot be read or that contradicts the ones before.
+  absl::Status Restore(Sequence sequence, std::string_view bytes);
+
+  StepOutput Step(const std::vector<Command>& commands, const Now& now);
+
+  std::shared_ptr<const Snapshot> snapshot() const { return snapshot_; }
+
+ private:
+  void Take(const PodSeen& command);
+  void Take(const PodGone& command);
+  void Take(const ClaimSeen& command);
+  void Take(const ClaimGone& command);
+  void Take(const GangSeen& command);
+  void Take(const GangGone& command);
+  void Take(const NodeSeen& command);
+  void Take(const NodeGone& command);
+  void Take(const ClassSeen& command);
+  void Take(const ClassGone& command);
+  void Take(const BlockSeen& command);
+  void Take(const BlockGone& command);
+  void Take(const RequestSeen& command);
+  void Take(const RequestGone& command);
+  void Take(const BlockOrder& command);
+  void Take(const WatchesSynced& command);
+  void Take(const ApiResult& command);
+  void TouchConsumers(const ClaimKey& key);
+  void TouchGangOf(const PodKey& pod);
+
+  void TakeNews();
+  void TakeBlockNews();
+  void TakeNotice(const BlockNotice& notice);
+  void MakeWayFor(const Heir& heir);
+  Readiness ReadinessOf(const GangRef& ref) const;
+  void LimitGrace(ApiWrite& write) const;
+  void Assess(const GangRef& ref);
+  void WaitForOtherRuns(Readiness& ready) const;
+  void PlanSome();
+  std::optional<MonotonicTime> Wake() const;
+  void TakeSnapshot();
+
+  Facts facts_;
+  ClusterState cluster_;
+  GangMembership membership_;
+  JournalBuffer journal_;
+  GangRuns runs_;
+  CapacityBlocks blocks_;
+  BlockNotices notices_;
+  BlockRequests requests_;
+  Lending lending_;
+  Neighbours neighbours_;
+  Preemption preemption_;
+  SchedulingQueue queue_;
+  StatusReporter status_;
+  DecisionLog decisions_;
+
+  bool synced_ = false;
+  bool just_synced_ = false;
+  bool capacity_freed_ = false;
+  std::uint64_t attempts_ = 0;
+  Now now_;  // the time of the step under way
+  Counters counters_;
+  std::shared_ptr<const Snapshot> snapshot_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,225 @@
+#include "controller/core/facts/gang_membership.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+Readiness Waits(GangReason reason, std::string message) {
+  Readiness readiness;
+  readiness.reason = reason;
+  readiness.message = std::move(message);
+  return readiness;
+}
+
+// Copies the selectors and configs of the classes into the claim, as they apply at the time of
+// allocation. Class configs come first (docs/reference/kubernetes-dra.md#allocation).
+void ResolveClasses(ClaimSpec& spec, const Facts& facts) {
+  std::vector<DeviceConfig> configs;
+  for (ClaimRequest& request : spec.requests) {
+    for (DeviceRequest& alternative : request.alternatives) {
+      const auto found = facts.classes.find(alternative.device_class);
+      alternative.class_found = found != facts.classes.end();
+      if (!alternative.class_found) continue;
+      alternative.class_selectors = found->second->selectors;
+      for (DeviceConfig config : found->second->configs) {
+        config.requests = {alternative.name.empty() ? request.name
+                                                    : request.name + "/" + alternative.name};
+        configs.push_back(std::move(config));
+      }
+    }
+  }
+  configs.insert(configs.end(), spec.configs.begin(), spec.configs.end());
+  spec.configs = std::move(configs);
+}
+
+// Adds the member's claims, or says why the pod waits.
+std::optional<Readiness> AddClaims(const PodFact& pod, const Facts& facts,
+                                   const GangMembership::ClaimBusy& busy, MemberSpec& member) {
+  for (const PodClaim& entry : pod.claims) {
+    if (entry.none) continue;
+    if (entry.claim.empty()) {
+      return Waits(
+          GangReason::kWaitingForClaims,
+          fmt::format("pod {}: the claim for \"{}\" is not made yet", pod.key.name, entry.entry));
+    }
+    const ClaimKey key{pod.key.ns, entry.claim};
+    const std::shared_ptr<const ClaimFact> claim = facts.claims.Find(key);
+    if (claim == nullptr || claim->deleting) {
+      return Waits(GangReason::kWaitingForClaims,
+                   fmt::format("pod {}: claim {} {}", pod.key.name, entry.claim,
+                               claim == nullptr ? "does not exist" : "is being deleted"));
+    }
+    if (!claim->spec_error.empty() || claim->spec == nullptr) {
+      return Waits(GangReason::kInvalid,
+                   fmt::format("claim {}: {}", entry.claim, claim->spec_error));
+    }
+    if (std::string why = busy(key); !why.empty()) {
+      return Waits(GangReason::kWaitingForClaims, std::move(why));
+    }
+    ClaimSpec spec{*claim->spec, key, claim->uid, std::nullopt};
+    if (claim->allocation != nullptr) spec.allocated_node = claim->allocation->node;
+    ResolveClasses(spec, facts);
+    member.claims.push_back(std::move(spec));
+  }
+  return std::nullopt;
+}
+
+std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
+                                   const GangMembership::ClaimBusy& busy, GangSpec& spec) {
+  if (pod.gated) {
+    return Waits(GangReason::kWaitingForPods,
+                 fmt::format("pod {} has scheduling gates", pod.key.name));
+  }
+  if (!pod.spec_error.empty()) {
+    return Waits(
+        GangReason::kInvalid,
+        spec.single_pod ? pod.spec_error : fmt::format("pod {}: {}", pod.key.name, pod.spec_error));
+  }
+  MemberSpec member;
+  member.pod = pod.key;
+  member.uid = pod.uid;
+  member.node = pod.demand;
+  spec.grace = std::max(spec.grace, pod.grace());
+  if (auto waits = AddClaims(pod, facts, busy, member)) return waits;
+  spec.members.push_back(std::move(member));
+  return std::nullopt;
+}
+
+Readiness AssessPod(const GangRef& ref, const Facts& facts, const GangMembership::ClaimBusy& busy) {
+  const auto pod = facts.pods.Find(PodKey{ref.key.ns, ref.key.name});
+  if (pod == nullptr) return Waits(GangReason::kWaitingForPods, "the pod does not exist");
+  if (!pod->alive() || !pod->node.empty()) {
+    Readiness ended = Waits(GangReason::kFinished, "the pod is bound or has ended");
+    ended.finished = pod->finished;
+    ended.succeeded = pod->succeeded;
+    return ended;
+  }
+  auto spec = std::make_shared<GangSpec>();
+  spec->key = ref.key;
+  spec->uid = pod->uid;
+  spec->single_pod = true;
+  spec->max_runtime = pod->max_runtime;
+  spec->preemptible = pod->preemptible;
+  spec->checkpointable = pod->checkpointable;
+  spec->block = pod->block;
+  spec->priority = pod->priority;
+  spec->created = pod->created;
+  if (auto waits = AddMember(*pod, facts, busy, *spec)) return *std::move(waits);
+  Readiness ready;
+  ready.spec = std::move(spec);
+  return ready;
+}
+
+std::shared_ptr<GangSpec> SpecOf(const GangFact& gang) {
+  auto spec = std::make_shared<GangSpec>();
+  spec->key = gang.key;
+  spec->uid = gang.uid;
+  spec->shape_text = gang.shape;
+  spec->chips = gang.chips;
+  spec->slices = gang.slices;
+  spec->queue = gang.queue;
+  spec->priority = gang.priority;
+  spec->max_runtime = gang.max_runtime;
+  spec->preemptible = gang.preemptible;
+  spec->checkpointable = gang.checkpointable;
+  spec->block = gang.block;
+  spec->created = gang.created;
+  return spec;
+}
+
+template <typename Sets, typename Key, typename Member>
+void Forget(Sets& sets, const Key& key, const Member& member) {
+  const auto found = sets.find(key);
+  if (found == sets.end()) return;
+  found->second.erase(member);
+  if (found->second.empty()) sets.erase(found);
+}
+
+}  // namespace
+
+GangRef GangOf(const PodFact& pod) {
+  if (pod.gang.empty()) return {{pod.key.ns, pod.key.name}, true};
+  return {{pod.key.ns, pod.gang}, false};
+}
+
+std::string Describe(const GangRef& ref) {
+  return (ref.single ? "pod " : "gang ") + ToString(ref.key);
+}
+
+void GangMembership::OnPod(const PodFact& pod) {
+  if (!pod.gang.empty()) pods_of_gang_[{pod.key.ns, pod.gang}].insert(pod.key.name);
+  for (const PodClaim& claim : pod.claims) {
+    if (!claim.claim.empty()) pods_of_claim_[{pod.key.ns, claim.claim}].insert(pod.key);
+  }
+}
+
+void GangMembership::OnPodGone(const PodFact& pod) {
+  Forget(pods_of_gang_, GangKey{pod.key.ns, pod.gang}, pod.key.name);
+  for (const PodClaim& claim : pod.claims) {
+    Forget(pods_of_claim_, ClaimKey{pod.key.ns, claim.claim}, pod.key);
+  }
+}
+
+const std::set<std::string>& GangMembership::PodsOf(const GangKey& gang) const {
+  static const std::set<std::string> kNone;
+  const auto found = pods_of_gang_.find(gang);
+  return found == pods_of_gang_.end() ? kNone : found->second;
+}
+
+const std::set<PodKey>& GangMembership::PodsUsing(const ClaimKey& claim) const {
+  static const std::set<PodKey> kNone;
+  const auto found = pods_of_claim_.find(claim);
+  return found == pods_of_claim_.end() ? kNone : found->second;
+}
+
+Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
+                                 const ClaimBusy& busy) const {
+  if (ref.single) return AssessPod(ref, facts, busy);
+  const auto gang = facts.gangs.Find(ref.key);
+  if (gang == nullptr || gang->deleting) {
+    return Waits(GangReason::kWaitingForGang,
+                 fmt::format("Gang {} {}", ref.key.name,
+                             gang == nullptr ? "does not exist" : "is being deleted"));
+  }
+  if (!gang->spec_error.empty()) return Waits(GangReason::kInvalid, gang->spec_error);
+  std::vector<std::shared_ptr<const PodFact>> members;
+  std::int32_t finished = 0;
+  std::int32_t succeeded = 0;
+  for (const std::string& name : PodsOf(ref.key)) {
+    auto pod = facts.pods.Find(PodKey{ref.key.ns, name});
+    if (pod == nullptr || pod->deleting) continue;
+    finished += pod->finished ? 1 : 0;
+    succeeded += pod->succeeded ? 1 : 0;
+    if (!pod->finished) members.push_back(std::move(pod));
+  }
+  const auto count = static_cast<std::int32_t>(members.size());
+  if (count != gang->members) {
+    Readiness waits =
+        Waits(count < gang->members ? GangReason::kWaitingForPods : GangReason::kTooManyPods,
+              fmt::format("{} of {} pods exist", count, gang->members));
+    waits.finished = count == 0 && finished >= gang->members;
+    waits.succeeded = waits.finished && succeeded == finished;
+    return waits;
+  }
+  std::sort(members.begin(), members.end(),
+            [](const auto& a, const auto& b) { return NaturalLess(a->key.name, b->key.name); });
+  const std::shared_ptr<GangSpec> spec = SpecOf(*gang);
+  for (const auto& pod : members) {
+    if (!pod->node.empty()) {
+      return Waits(
+          GangReason::kWaitingForPods,
+          fmt::format("pod {} is bound to node {} without the gang", pod->key.name, pod->node));
+    }
+    if (auto waits = AddMember(*pod, facts, busy, *spec)) return *std::move(waits);
+  }
+  Readiness ready;
+  ready.spec = spec;
+  return ready;
+}
+
+}  // namespace tahoma::controller

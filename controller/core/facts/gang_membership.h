@@ -1,0 +1,80 @@
+// Gang membership: which pods make up which gang and use which claim, and whether a gang is
+// complete and may be planned.
+//
+//   GangMembership membership;
+//   membership.OnPod(*pod);
+//   Readiness ready = membership.Assess({{"default", "train"}, false}, facts, busy);
+//   if (ready.spec != nullptr) queue.push_back(ready.spec);
+//   else Say(ready.reason, ready.message);            // kWaitingForPods, "3 of 4 pods exist"
+//
+// Pods, claims and gangs may become known in any order; a gang is ready when all of them are known.
+//
+// Scope: facts to GangSpec. The planner finds where a gang can go.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <compare>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/core/facts/facts.h"
+#include "controller/core/facts/gang_status.h"
+#include "controller/model/gang.h"
+#include "controller/model/ids.h"
+
+namespace tahoma::controller {
+
+// A Gang, or a pod that is a gang of one (then `key` is the pod's).
+struct GangRef {
+  GangKey key;
+  bool single = false;
+
+  friend auto operator<=>(const GangRef&, const GangRef&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const GangRef& ref) {
+    return H::combine(std::move(h), ref.key, ref.single);
+  }
+};
+
+GangRef GangOf(const PodFact& pod);
+// Returns "gang default/train" or "pod default/p".
+std::string Describe(const GangRef& ref);
+
+struct Readiness {
+  std::shared_ptr<const GangSpec> spec;  // nullptr when not ready
+  GangReason reason = GangReason::kNone;
+  std::string message;
+  bool finished = false;   // all of its pods have run and ended
+  bool succeeded = false;  // … each with success
+};
+
+class GangMembership {
+ public:
+  // Remembers the pod's gang and claims.
+  void OnPod(const PodFact& pod);
+  void OnPodGone(const PodFact& pod);
+  // Returns the names of the pods that carry the gang's label.
+  const std::set<std::string>& PodsOf(const GangKey& gang) const;
+  // Returns the pods that name the claim, so that news of it reach them.
+  const std::set<PodKey>& PodsUsing(const ClaimKey& claim) const;
+
+  // Explains why a pod must wait for the claim, because another run holds it back; "" when none
+  // does.
+  using ClaimBusy = std::function<std::string(const ClaimKey& claim)>;
+
+  Readiness Assess(const GangRef& ref, const Facts& facts, const ClaimBusy& busy) const;
+
+ private:
+  absl::flat_hash_map<GangKey, std::set<std::string>> pods_of_gang_;
+  absl::flat_hash_map<ClaimKey, std::set<PodKey>> pods_of_claim_;
+};
+
+}  // namespace tahoma::controller

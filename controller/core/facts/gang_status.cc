@@ -1,0 +1,129 @@
+#include "controller/core/facts/gang_status.h"
+
+#include "controller/plan/decision.h"
+#include "lib/base/check.h"
+
+namespace tahoma::controller {
+
+std::string_view ToString(GangPhase phase) {
+  switch (phase) {
+    case GangPhase::kPending:
+      return "Pending";
+    case GangPhase::kPlaced:
+      return "Placed";
+    case GangPhase::kRunning:
+      return "Running";
+    case GangPhase::kFinished:
+      return "Finished";
+    case GangPhase::kFailed:
+      return "Failed";
+  }
+  TAHOMA_CHECK(false);
+  return "";
+}
+
+std::string_view ToString(GangReason reason) {
+  switch (reason) {
+    case GangReason::kNone:
+      return "";
+    case GangReason::kWaitingForGang:
+      return "WaitingForGang";
+    case GangReason::kWaitingForPods:
+      return "WaitingForPods";
+    case GangReason::kTooManyPods:
+      return "TooManyPods";
+    case GangReason::kWaitingForClaims:
+      return "WaitingForClaims";
+    case GangReason::kWaitingForBlock:
+      return "WaitingForCapacityBlock";
+    case GangReason::kFinished:
+      return "Finished";
+    case GangReason::kWaitsForCapacity:
+      return ToString(BlockedReason::kWaitsForCapacity);
+    case GangReason::kWaitsForRepair:
+      return ToString(BlockedReason::kWaitsForRepair);
+    case GangReason::kNeverFits:
+      return ToString(BlockedReason::kNeverFits);
+    case GangReason::kInvalid:
+      return ToString(BlockedReason::kInvalid);
+    case GangReason::kCommitting:
+      return "Committing";
+    case GangReason::kBound:
+      return "Bound";
+    case GangReason::kUndone:
+      return "Undone";
+    case GangReason::kReclaimed:
+      return "Reclaimed";
+    case GangReason::kPreempted:
+      return "Preempted";
+    case GangReason::kMaxRuntimeOver:
+      return "MaxRuntimeOver";
+    case GangReason::kPodFailed:
+      return "PodFailed";
+    case GangReason::kPodsEnded:
+      return "PodsEnded";
+    case GangReason::kAllPodsExist:
+      return "AllPodsExist";
+    case GangReason::kPodsNotReady:
+      return "PodsNotReady";
+    case GangReason::kPlaced:
+      return "Placed";
+    case GangReason::kNotPlaced:
+      return "NotPlaced";
+    case GangReason::kAllPodsBound:
+      return "AllPodsBound";
+  }
+  TAHOMA_CHECK(false);
+  return "";
+}
+
+std::string_view ToString(EventReason reason) {
+  switch (reason) {
+    case EventReason::kScheduled:
+      return "Scheduled";
+    case EventReason::kFailedScheduling:
+      return "FailedScheduling";
+    case EventReason::kGangPlaced:
+      return "GangPlaced";
+    case EventReason::kGangBlocked:
+      return "GangBlocked";
+    case EventReason::kGangUndone:
+      return "GangUndone";
+    case EventReason::kReclaimIsNear:
+      return "ReclaimIsNear";
+    case EventReason::kGangReclaimed:
+      return "GangReclaimed";
+    case EventReason::kGangPreempted:
+      return "GangPreempted";
+    case EventReason::kGangMaxRuntimeOver:
+      return "GangMaxRuntimeOver";
+  }
+  TAHOMA_CHECK(false);
+  return "";
+}
+
+std::string_view ToString(ConditionType type) {
+  switch (type) {
+    case ConditionType::kPodsReady:
+      return "PodsReady";
+    case ConditionType::kPlaced:
+      return "Placed";
+    case ConditionType::kBound:
+      return "Bound";
+  }
+  TAHOMA_CHECK(false);
+  return "";
+}
+
+std::string_view ToString(ConditionStatus status) {
+  switch (status) {
+    case ConditionStatus::kFalse:
+      return "False";
+    case ConditionStatus::kTrue:
+      return "True";
+  }
+  TAHOMA_CHECK(false);
+  return "";
+}
+
+}  // namespace tahoma::controller

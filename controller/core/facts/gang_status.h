@@ -1,0 +1,108 @@
+// The state of a gang in the words that people read: its phase, the reason for it, conditions.
+//
+//   GangStatus status;
+//   status.phase = GangPhase::kPending;
+//   status.reason = GangReason::kWaitingForPods;
+//   fmt::print("{}: {}", ToString(status.phase), ToString(status.reason));
+//
+// Inside the controller these are enumerators; ToString() is called where they leave it (publish,
+// admin) and nothing reads its text back. The numbers of the enumerators mean nothing.
+//
+// Scope: the words. status_reporter.h finds which of them holds.
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/core/journal/gang_decision.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+enum class GangPhase : std::uint8_t { kPending, kPlaced, kRunning, kFinished, kFailed };
+
+// The reason for a gang's phase, or for a condition.
+enum class GangReason : std::uint8_t {
+  kNone,  // ready, and the planner has not answered yet
+  // Not ready to be planned (gang_membership.h).
+  kWaitingForGang,
+  kWaitingForPods,
+  kTooManyPods,
+  kWaitingForClaims,
+  kWaitingForBlock,
+  kFinished,  // a pod without a Gang that is bound or has ended
+  // The planner found no place (plan/decision.h).
+  kWaitsForCapacity,
+  kWaitsForRepair,
+  kNeverFits,
+  kInvalid,  // or a spec that cannot be read
+  // The gang has a run (gang_run.h), or had one.
+  kCommitting,
+  kBound,
+  kUndone,
+  kReclaimed,       // its Capacity Block ends
+  kPreempted,       // a Capacity Block needs what it had borrowed
+  kMaxRuntimeOver,  // it has run for its maxRuntime
+  kPodFailed,
+  kPodsEnded,
+  // Reasons of conditions alone.
+  kAllPodsExist,
+  kPodsNotReady,
+  kPlaced,
+  kNotPlaced,
+  kAllPodsBound,
+};
+
+// Reasons of events (docs/design/0001-seams.md).
+enum class EventReason : std::uint8_t {
+  kScheduled,
+  kFailedScheduling,
+  kGangPlaced,
+  kGangBlocked,
+  kGangUndone,
+  kReclaimIsNear,
+  kGangReclaimed,
+  kGangPreempted,
+  kGangMaxRuntimeOver,
+};
+
+enum class ConditionType : std::uint8_t { kPodsReady, kPlaced, kBound };
+enum class ConditionStatus : std::uint8_t { kFalse, kTrue };
+
+// Returns the text that Kubernetes objects have: CamelCase; "" for GangReason::kNone.
+std::string_view ToString(GangPhase phase);
+std::string_view ToString(GangReason reason);
+std::string_view ToString(EventReason reason);
+std::string_view ToString(ConditionType type);
+std::string_view ToString(ConditionStatus status);
+
+struct GangCondition {
+  ConditionType type = ConditionType::kPodsReady;
+  ConditionStatus status = ConditionStatus::kFalse;
+  GangReason reason = GangReason::kNone;
+  std::string message;
+  WallTime since;  // when `status` last changed
+
+  friend bool operator==(const GangCondition&, const GangCondition&) = default;
+};
+
+// The status of a Gang, as charts/tahoma/crds/tahoma.dev_gangs.yaml describes it.
+struct GangStatus {
+  GangPhase phase = GangPhase::kPending;
+  GangReason reason = GangReason::kNone;
+  std::string placement;
+  std::string predicted_all_reduce;  // "1.273ms" (plan/score.h); empty when there is nothing to say
+  std::int32_t bound_members = 0;
+  std::int64_t observed_generation = 0;
+  std::vector<DecidedSlice> slices;
+  std::vector<GangCondition> conditions;
+
+  friend bool operator==(const GangStatus&, const GangStatus&) = default;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,307 @@
+#include "controller/core/facts/read_facts.h"
+
+#include <absl/hash/hash.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "controller/core/journal/block_record.h"
+#include "controller/core/journal/gang_decision.h"
+#include "controller/model/gang_rules.h"
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using json = Json;
+using kube::Field;
+
+// What is nested deeper than any status of ours counts as one value.
+constexpr int kDigestDepthMost = 16;
+
+std::uint64_t DigestOf(const json& value, int depth = 0) {
+  std::uint64_t digest = absl::HashOf(value.type());
+  if (value.is_string()) return absl::HashOf(digest, value.get_ref<const std::string&>());
+  if (value.is_boolean()) return absl::HashOf(digest, value.get<bool>());
+  if (value.is_number_float()) return absl::HashOf(digest, value.get<double>());
+  // Whether an integer has a sign is of how it was made.
+  if (value.is_number()) return absl::HashOf(value.get<std::int64_t>());
+  if (depth == kDigestDepthMost) return digest;
+  if (value.is_array()) {
+    for (const json& item : value) digest = absl::HashOf(digest, DigestOf(item, depth + 1));
+  } else if (value.is_object()) {
+    for (const auto& [name, member] : value.get_ref<const json::object_t&>()) {
+      if (!member.is_null()) digest = absl::HashOf(digest, name, DigestOf(member, depth + 1));
+    }
+  }
+  return digest;
+}
+
+std::uint32_t Number(std::string_view text) {
+  std::uint32_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+template <typename Fact>
+void TakeIdentity(kube::ObjectMeta& metadata, Fact& fact) {
+  fact.key = {std::move(metadata.ns), std::move(metadata.name)};
+  fact.uid = std::move(metadata.uid);
+  fact.resource_version = std::move(metadata.resource_version);
+  fact.deleting = metadata.deleting;
+}
+
+// Reads milliseconds since 1970; nullopt for any other text, since anybody may write it.
+std::optional<WallTime> Milliseconds(std::string_view text) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 1'000'000;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (number < 0 || number > kMost) return std::nullopt;
+  return WallTime(std::chrono::milliseconds(number));
+}
+
+// Annotations of a Binding of ours (docs/design/0001-seams.md).
+void ReadBinding(Field annotations, PodFact& pod) {
+  if (!annotations.has_value()) return;
+  pod.bound_gang_uid = annotations.At("tahoma.dev/gang-uid").Text();
+  pod.bound_rank = Number(annotations.At("tahoma.dev/rank").Text());
+  pod.bound_slice = Number(annotations.At("tahoma.dev/slice").Text());
+  pod.bound_placement = annotations.At("tahoma.dev/placement").Text();
+  pod.bound_reclaim = Milliseconds(annotations.At(kReclaimAnnotation).Text());
+  pod.bound_reservation = annotations.At("tahoma.dev/capacity-reservation").Text();
+}
+
+// Reads what a Gang has fields for, of a pod without one.
+void ReadGangOfOne(Field annotations, PodFact& pod) {
+  if (!annotations.has_value()) return;
+  pod.block = annotations.At("tahoma.dev/capacity-block").Text();
+  const auto flag = [&](const char* name, bool usual) {
+    const std::string_view text = annotations.At(name).Text();
+    if (!text.empty() && text != "true" && text != "false") {
+      pod.spec_error =
+          fmt::format("annotation {} is {}, must be true or false", name, text.substr(0, 64));
+    }
+    return text.empty() ? usual : text == "true";
+  };
+  pod.preemptible = flag("tahoma.dev/preemptible", false);
+  pod.checkpointable = flag("tahoma.dev/checkpointable", true);
+  const std::string runtime(annotations.At("tahoma.dev/max-runtime").Text());
+  if (runtime.empty()) return;
+  pod.max_runtime = ParseRuntime(runtime);
+  const auto faults = FaultsOf({.max_runtime = runtime});
+  if (!faults.empty()) {
+    pod.spec_error = fmt::format("annotation tahoma.dev/max-runtime {}: {}",
+                                 std::string_view(runtime).substr(0, 64), faults.front().why);
+  }
+}
+
+void TakeFinalizers(Field metadata, BlockFact& block) {
+  for (const std::string& finalizer : metadata.At("finalizers").Texts()) {
+    if (finalizer == kNoCancelFinalizer) {
+      block.protected_by_finalizer = true;
+    } else {
+      block.other_finalizers.push_back(finalizer);
+    }
+  }
+}
+
+// Reads one of the words that a field may have, the first of which is the default.
+template <typename Enum, std::size_t n>
+Enum Word(Field field, const std::array<std::pair<std::string_view, Enum>, n>& words) {
+  const std::string_view text = field.Text();
+  if (text.empty()) return words.front().second;
+  std::string names;
+  for (const auto& [name, value] : words) {
+    if (name == text) return value;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  }
+  field.Fail(fmt::format("is {}, must be one of {}", text, names));
+  return words.front().second;
+}
+
+// Returns since when the condition Purchased is as it is; nullopt when that cannot be read.
+std::optional<WallTime> RefusedAt(const json& object) {
+  kube::Reading reading(object);
+  for (const Field condition : reading.root().At("status").At("conditions").Items()) {
+    if (condition.At("type").Text() != "Purchased") continue;
+    const auto since = ParseTime(condition.At("lastTransitionTime").Text());
+    if (since.ok()) return *since;
+  }
+  return std::nullopt;
+}
+
+PurchaseOrder ParseOrder(Field spec) {
+  PurchaseOrder order{.offering_id = std::string(spec.Required("capacityBlockOfferingId").Text())};
+  if (const Field platform = spec.At("instancePlatform"); platform.has_value()) {
+    order.platform = platform.Text();
+  }
+  order.token = spec.At("clientToken").Text();
+  spec.At("tags").Entries(
+      [&](const std::string& name, Field value) { order.tags.emplace_back(name, value.Text()); });
+  order.terms.replace = Word(spec.At("replacePolicy"), kReplacePolicies);
+  order.terms.binding = Word(spec.At("bindingMode"), kBindingModes);
+  order.terms.lend_idle = spec.At("lendIdle").Bool();
+  order.terms.magnetic = spec.At("magnetic").Bool();
+  order.terms.access = spec.At("access").At("namespaces").Texts();
+  std::sort(order.terms.access.begin(), order.terms.access.end());
+  return order;
+}
+
+std::shared_ptr<ClaimFact> MakeClaim(Field object) {
+  kube::ResourceClaim claim = kube::ParseResourceClaim(object);
+  auto fact = std::make_shared<ClaimFact>();
+  TakeIdentity(claim.metadata, *fact);
+  fact->protected_by_finalizer = claim.protected_by_finalizer;
+  fact->other_finalizers = std::move(claim.other_finalizers);
+  fact->reserved_for = std::move(claim.reserved_for);
+  if (claim.allocation) {
+    fact->allocation = std::make_shared<const Allocation>(*std::move(claim.allocation));
+  }
+  return fact;
+}
+
+// A term that cannot be followed keeps the pod from being placed, and not from being known.
+void ReadAffinity(const json& object, PodFact& fact) {
+  kube::Reading reading(object);
+  kube::PodAffinity affinity = kube::ParsePodAffinity(reading.root().At("spec"));
+  if (!reading.status().ok()) {
+    if (fact.spec_error.empty()) fact.spec_error = Message(reading.status());
+  } else if (!affinity.empty()) {
+    fact.affinity = std::make_shared<const kube::PodAffinity>(std::move(affinity));
+  }
+}
+
+// A pod that were bound without a claim for what it asks by name would run without devices.
+void CheckResources(const std::vector<std::string>& extended, PodFact& fact) {
+  if (!fact.spec_error.empty()) return;
+  for (const std::string& name : extended) {
+    if (!name.starts_with("aws.amazon.com/neuron")) continue;
+    fact.spec_error = fmt::format(
+        "it asks for {} by name, which kube-scheduler alone makes a claim of; ask for devices by a "
+        "ResourceClaim of class neuron.aws.com or neuroncore.tahoma.dev",
+        name);
+    return;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
+  kube::Reading reading(object);
+  kube::Pod pod = kube::ParsePod(reading.root());
+  auto fact = std::make_shared<PodFact>();
+  TakeIdentity(pod.metadata, *fact);
+  const Field metadata = reading.root().At("metadata");
+  fact->gang = metadata.At("labels").At("tahoma.dev/gang").Text();
+  fact->node = std::move(pod.node);
+  fact->succeeded = pod.phase == "Succeeded";
+  fact->finished = fact->succeeded || pod.phase == "Failed";
+  fact->gated = pod.gated;
+  fact->created = pod.metadata.created;
+  fact->priority = pod.priority;
+  fact->grace_seconds = pod.grace_seconds;
+  fact->scheduled_at = pod.scheduled_at;
+  fact->demand = {std::move(pod.selection)};
+  fact->labels = kube::ParseLabels(metadata);
+  fact->claims = std::move(pod.claims);
+  ReadBinding(metadata.At("annotations"), *fact);
+  if (fact->gang.empty()) ReadGangOfOne(metadata.At("annotations"), *fact);
+  CheckResources(pod.extended_resources, *fact);
+  ReadAffinity(object, *fact);
+  fact->unschedulable_message = std::move(pod.unschedulable_message);
+  TAHOMA_RETURN_IF_ERROR(reading.StatusOf("pod"));
+  return fact;
+}
+
+absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaimState(const json& object) {
+  kube::Reading reading(object);
+  std::shared_ptr<ClaimFact> fact = MakeClaim(reading.root());
+  TAHOMA_RETURN_IF_ERROR(reading.StatusOf("claim"));
+  return fact;
+}
+
+absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaim(const json& object) {
+  kube::Reading reading(object);
+  std::shared_ptr<ClaimFact> fact = MakeClaim(reading.root());
+  TAHOMA_RETURN_IF_ERROR(reading.StatusOf("claim"));
+  kube::Reading spec_reading(object);
+  kube::ResourceClaimSpec spec = kube::ParseClaimSpec(spec_reading.root().At("spec"));
+  if (spec_reading.status().ok()) {
+    fact->spec = std::make_shared<const kube::ResourceClaimSpec>(std::move(spec));
+  } else {
+    fact->spec_error = Message(spec_reading.status());
+  }
+  return fact;
+}
+
+absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const json& object) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  kube::Reading reading(object);
+  kube::ObjectMeta metadata = kube::ParseMetadata(reading.root());
+  auto gang = std::make_shared<GangFact>();
+  TakeIdentity(metadata, *gang);
+  gang->created = metadata.created;
+  gang->generation = metadata.generation;
+  const Field spec = reading.root().At("spec");
+  const GangRequest request = ParseGangRequest(spec);
+  // The rules say why a number beyond these bounds cannot be used.
+  gang->members = static_cast<std::int32_t>(std::clamp(request.members, -kMost, kMost));
+  gang->slices = static_cast<int>(std::clamp(request.slices, -kMost, kMost));
+  gang->shape = request.shape;
+  gang->chips = request.chips;
+  if (const Field queue = spec.At("queue"); !queue.Text().empty()) gang->queue = queue.Text();
+  gang->priority = spec.At("priority").Int32();
+  gang->block = spec.At("capacityBlock").Text();
+  gang->preemptible = spec.At("preemptible").Bool();
+  const Field checkpointable = spec.At("checkpointable");
+  gang->checkpointable = !checkpointable.has_value() || checkpointable.Bool();
+  if (!request.max_runtime.empty()) gang->max_runtime = ParseRuntime(request.max_runtime);
+  gang->spec_error = Describe(FaultsOf(request));
+  gang->shown = StatusDigest(object);
+  TAHOMA_RETURN_IF_ERROR(reading.StatusOf("gang"));
+  return gang;
+}
+
+absl::StatusOr<std::shared_ptr<const BlockFact>> ParseBlock(const json& object) {
+  kube::Reading reading(object);
+  kube::ObjectMeta metadata = kube::ParseMetadata(reading.root());
+  auto block = std::make_shared<BlockFact>();
+  block->generation = metadata.generation;
+  block->created = metadata.created;
+  TakeIdentity(metadata, *block);
+  TakeFinalizers(reading.root().At("metadata"), *block);
+  block->replace = reading.root().At("metadata").At("annotations").At(kReplaceAnnotation).Text();
+  const Field status = reading.root().At("status");
+  block->record = status.At("record").Text();
+  block->record_version = ParseVersion(status.At("recordVersion").Text()).value_or(BlockVersion{});
+  block->refusal = status.At("reason").Text();
+  block->message = status.At("message").Text();
+  block->refused_at = RefusedAt(object);
+  block->shown = StatusDigest(object);
+  TAHOMA_RETURN_IF_ERROR(reading.StatusOf("capacityblock"));
+  kube::Reading spec_reading(object);
+  block->order = ParseOrder(spec_reading.root().At("spec"));
+  block->order.key = block->key;
+  block->order.uid = block->uid;
+  if (block->order.token.empty()) block->order.token = block->uid;
+  if (!spec_reading.status().ok()) block->spec_error = Message(spec_reading.status());
+  return block;
+}
+
+std::uint64_t StatusDigest(const json& object) {
+  const auto status = object.find("status");
+  const std::uint64_t digest = status == object.end() || status->empty() ? 1 : DigestOf(*status);
+  return digest == 0 ? 1 : digest;
+}
+
+}  // namespace tahoma::controller

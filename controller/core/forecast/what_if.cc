@@ -1,0 +1,413 @@
+#include "controller/core/forecast/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "controller/core/blocks/block_hosts.h"
+#include "controller/plan/score.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+// The chips that AWS's DeviceClass selects.
+constexpr const char* kChipSelector =
+    "device.driver == \"neuron.aws.com\" && device.attributes[\"neuron.aws.com\"].resourceType == "
+    "\"neuron_device\"";
+// Moments that are looked at one after the other; from then on each is so many times further away.
+constexpr std::size_t kInOrderMost = 10;
+constexpr std::size_t kStrides = 4;
+
+int PodsOfBox(const GangRequest& request, const torus::Shape& box) {
+  // A pod lies within one node: one layer of the box in the rotation that has the fewest.
+  if (!request.shape.empty()) return box.Sorted().extent(torus::Axis::kX);
+  return std::max(1, box.chip_count() / kChipsPerNode);
+}
+
+MemberSpec MemberOf(const GangKey& gang, int number, int chips) {
+  MemberSpec member;
+  const std::string name = fmt::format("{}-{}", gang.name, number);
+  member.pod = {gang.ns, name};
+  member.uid = name;
+  ClaimSpec claim;
+  claim.key = {gang.ns, name};
+  claim.uid = name;
+  DeviceRequest chips_wanted;
+  chips_wanted.device_class = std::string(kNeuronDriver);
+  chips_wanted.class_selectors = {kChipSelector};
+  chips_wanted.count = chips;
+  claim.requests.push_back({.name = "chips", .alternatives = {std::move(chips_wanted)}});
+  member.claims.push_back(std::move(claim));
+  return member;
+}
+
+std::int64_t ChipsOf(const GangSpec& gang) {
+  std::int64_t chips = 0;
+  for (const MemberSpec& member : gang.members) {
+    chips += member.claims.front().requests.front().alternatives.front().count;
+  }
+  return chips;
+}
+
+// Returns the chips that become free when the holding ends.
+std::int64_t ChipsOf(const Holding& holding, const ClusterState& cluster) {
+  std::int64_t chips = 0;
+  std::vector<std::string_view> seen;
+  for (const Holding::HeldDevice& held : holding.devices) {
+    if (std::find(seen.begin(), seen.end(), held.node) != seen.end()) continue;
+    seen.push_back(held.node);
+    const auto id = cluster.FindNode(held.node);
+    if (!id || cluster.node(*id).node == nullptr) continue;
+    chips += std::popcount(controller::ChipsOf(holding, *cluster.node(*id).node));
+  }
+  return chips;
+}
+
+// Returns whether as many boxes, or chips, are free as the gang needs where it may run: far cheaper
+// than a plan that fails.
+bool MayHaveRoom(const ClusterState& fleet, const GangSpec& gang, WallTime when) {
+  const GangBoxes boxes = BoxesOf({.members = std::ssize(gang.members),
+                                   .shape = gang.shape_text,
+                                   .chips = gang.chips,
+                                   .slices = gang.slices});
+  std::int64_t left = ChipsOf(gang);
+  int together = 1;
+  if (!boxes.shapes.empty()) {
+    left = std::int64_t{gang.slices} * boxes.per_slice;
+    together = boxes.shapes.front().chip_count();
+  }
+  for (std::size_t i = 0; i < fleet.domain_count() && left > 0; ++i) {
+    const DomainState& domain = fleet.domain(DomainId(i));
+    if (BlocksAdmit(domain, gang, when)) left -= std::popcount(domain.free) / together;
+  }
+  return left <= 0;
+}
+
+Forecast Waits(std::string message) {
+  Forecast forecast;
+  forecast.blocked.emplace();
+  forecast.blocked->message = std::move(message);
+  return forecast;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const GangSpec>> GangOfRequest(GangRequest request,
+                                                              const GangKey& key,
+                                                              const std::string& block) {
+  if (request.shape.empty() && !request.chips) {
+    return InvalidArgument("shape or chips must say what is wanted");
+  }
+  const bool counted = request.members > 0;
+  // The rules are told of a number of pods that fits every request.
+  GangRequest checked = request;
+  if (!counted)
+    checked.members = request.slices * std::max<std::int64_t>(1, request.chips.value_or(0) / 64);
+  if (const auto faults = FaultsOf(checked); !faults.empty()) {
+    return InvalidArgument("{}", Describe(faults));
+  }
+  const GangBoxes boxes = BoxesOf(checked);
+  const torus::Shape& box = boxes.shapes.front();
+  const std::int64_t count = request.slices * boxes.per_slice;
+  if (!counted) request.members = count * PodsOfBox(request, box);
+  if (const auto faults = FaultsOf(request); !faults.empty()) {
+    return InvalidArgument("{}", Describe(faults));
+  }
+  const std::int64_t chips = count * box.chip_count();
+  if (chips % request.members != 0) {
+    return InvalidArgument("members {}: must divide the {} chips", request.members, chips);
+  }
+  auto gang = std::make_shared<GangSpec>();
+  gang->key = key;
+  gang->uid = key.name;
+  gang->shape_text = request.shape;
+  gang->chips = request.chips;
+  gang->slices = static_cast<int>(request.slices);
+  gang->max_runtime = ParseRuntime(request.max_runtime);
+  gang->block = block;
+  for (int i = 0; i < request.members; ++i) {
+    gang->members.push_back(MemberOf(key, i, static_cast<int>(chips / request.members)));
+  }
+  return gang;
+}
+
+// The fleet as it will be at later moments, each made of the one before it.
+class WhatIf::Future {
+ public:
+  // A state of the fleet, and what has ended by then.
+  struct Moment {
+    ClusterState fleet;
+    std::size_t ends = 0;    // of holdings
+    std::size_t blocks = 0;  // that have ended
+  };
+
+  Future(const Snapshot& snapshot, const GangSpec& gang, WallTime now)
+      : snapshot_(snapshot),
+        time_(snapshot.block_time),
+        profile_(snapshot.profile),
+        runtime_(gang.max_runtime),
+        now_(now) {
+    profile_.AdvanceTo(SlotOf(time_.ToBlock(now)));
+    FindEnds();
+    FindHosts();
+  }
+
+  // The moments after now at which something ends, ascending.
+  const std::vector<WallTime>& moments() const { return moments_; }
+
+  Moment Begin() const { return {.fleet = *snapshot_.cluster, .ends = 0, .blocks = 0}; }
+
+  // Returns the fleet at a moment that is not before `moment`.
+  Moment After(Moment moment, WallTime when) const {
+    ClusterState& fleet = moment.fleet;
+    for (; moment.ends < ends_.size() && ends_[moment.ends].first <= when; ++moment.ends) {
+      fleet.Release(ends_[moment.ends].second->claim_uid);
+    }
+    for (; moment.blocks < blocks_.size() && EndsBy(*blocks_[moment.blocks], when);
+         ++moment.blocks) {
+      Vacate(*blocks_[moment.blocks], fleet);
+    }
+    std::set<std::string_view> bound;
+    for (std::size_t i = moment.blocks; i < blocks_.size(); ++i) {
+      if (Meets(*blocks_[i], when))
+        bound.insert(blocks_[i]->hosts.begin(), blocks_[i]->hosts.end());
+    }
+    for (const auto& [pool, hosts] : hosts_) KeepHosts(pool, hosts, bound, when, fleet);
+    return moment;
+  }
+
+  // Returns how many of the moments are certainly too early for so many chips: even if all that
+  // ends were healthy, and nothing were kept for blocks.
+  std::size_t TooEarlyFor(std::int64_t chips) const {
+    auto free = static_cast<std::int64_t>(snapshot_.cluster->Count().free);
+    std::size_t ends = 0, blocks = 0;
+    for (std::size_t i = 0; i < moments_.size(); ++i) {
+      for (; ends < ends_.size() && ends_[ends].first <= moments_[i]; ++ends) {
+        free += ChipsOf(*ends_[ends].second, *snapshot_.cluster);
+      }
+      for (; blocks < blocks_.size() && EndsBy(*blocks_[blocks], moments_[i]); ++blocks) {
+        free += std::int64_t{blocks_[blocks]->chips()};
+      }
+      if (free >= chips) return i;
+    }
+    return moments_.size();
+  }
+
+ private:
+  bool EndsBy(const Block& block, WallTime when) const { return time_.ToWall(block.end) <= when; }
+
+  void FindEnds() {
+    snapshot_.cluster->ForEachHolding([&](const Holding& holding) {
+      if (!holding.end || *holding.end <= now_) return;
+      ends_.emplace_back(*holding.end, &holding);
+    });
+    std::sort(ends_.begin(), ends_.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.first, a.second->claim_uid) < std::tie(b.first, b.second->claim_uid);
+    });
+    snapshot_.block_list.ForEach([&](const std::string&, const auto& block) {
+      if (!HoldsCapacity(block->state)) return;
+      blocks_.push_back(block.get());
+    });
+    std::sort(blocks_.begin(), blocks_.end(), [](const Block* a, const Block* b) {
+      return std::tie(a->end, a->reservation) < std::tie(b->end, b->reservation);
+    });
+    for (const auto& [end, holding] : ends_) moments_.push_back(end);
+    const auto middle = std::ssize(moments_);
+    for (const Block* block : blocks_) {
+      if (const WallTime end = time_.ToWall(block->end); end > now_) moments_.push_back(end);
+    }
+    std::inplace_merge(moments_.begin(), moments_.begin() + middle, moments_.end());
+    moments_.erase(std::unique(moments_.begin(), moments_.end()), moments_.end());
+  }
+
+  // Notes the healthy hosts of each pool in which something is booked.
+  void FindHosts() {
+    const ClusterState& cluster = *snapshot_.cluster;
+    for (std::size_t i = 0; i < cluster.domain_count() && !blocks_.empty(); ++i) {
+      const auto host = HostOf(cluster, DomainId(i));
+      if (!host || !host->healthy) continue;
+      if (const auto pool = profile_.Find(host->pool)) hosts_[*pool].push_back(DomainId(i));
+    }
+  }
+
+  // What runs in a block has ended when the block does.
+  static void Vacate(const Block& block, ClusterState& state) {
+    for (const std::string& host : block.hosts) {
+      const auto domain = state.FindDomain(host);
+      if (!domain) continue;
+      for (const NodeId node : state.domain(*domain).nodes) {
+        if (!node.valid()) continue;
+        const auto holdings = state.node(node).holdings;
+        for (const auto& holding : holdings) state.Release(holding->claim_uid);
+      }
+    }
+  }
+
+  // Whether the block, which has not ended, has its hardware at some time while the gang would run.
+  bool Meets(const Block& block, WallTime when) const {
+    return !runtime_ || time_.ToWall(block.start()) < EndOf(when, *runtime_);
+  }
+
+  int BookedFrom(PoolId pool, WallTime when) const {
+    const Slot beyond = profile_.today() + kSlotsAhead;
+    Slot last = beyond;
+    if (runtime_) last = std::min(beyond, SlotOf(time_.ToBlock(EndOf(when, *runtime_))) + 1);
+    int most = 0;
+    for (Slot slot = SlotOf(time_.ToBlock(when)); slot < last; ++slot) {
+      most = std::max(most, profile_.Booked(pool, slot));
+    }
+    return most;
+  }
+
+  // Keeps as many hosts as are booked: first those that blocks have chosen, then those that are in
+  // use, then others. A host that was kept before is not changed, so that little differs between
+  // two moments.
+  void KeepHosts(PoolId pool, const std::vector<DomainId>& hosts,
+                 const std::set<std::string_view>& bound, WallTime when,
+                 ClusterState& state) const {
+    using Rank = std::tuple<bool, bool, std::string_view, DomainId>;
+    std::vector<Rank> ranked;
+    ranked.reserve(hosts.size());
+    for (const DomainId id : hosts) {
+      // Names stay where they are in the snapshot, while the states of the domains are copied.
+      const DomainState& domain = state.domain(id);
+      const std::string_view name = snapshot_.cluster->domain(id).name;
+      ranked.emplace_back(!bound.contains(name), domain.free == domain.present, name, id);
+    }
+    std::sort(ranked.begin(), ranked.end());
+    int left = BookedFrom(pool, when);
+    for (const auto& [chosen_not, idle, name, id] : ranked) {
+      BlockUse use;
+      if (!chosen_not || left > 0) use.kept_from = now_;
+      --left;
+      if (state.domain(id).block != use) state.SetBlockUse(std::string(name), use);
+    }
+  }
+
+  const Snapshot& snapshot_;
+  const BlockTime time_;  // of profile and blocks; all else here is by the wall's clock
+  TimeProfile profile_;
+  const std::optional<std::chrono::seconds> runtime_;
+  const WallTime now_;
+  std::vector<std::pair<WallTime, const Holding*>> ends_;  // of the snapshot's holdings, ascending
+  std::vector<const Block*> blocks_;                       // that hold capacity, by their ends
+  std::map<PoolId, std::vector<DomainId>> hosts_;
+  std::vector<WallTime> moments_;
+};
+
+std::optional<ForeseenPlace> WhatIf::PlaceIn(const ClusterState& state,
+                                             const std::shared_ptr<const GangSpec>& gang,
+                                             WallTime when, std::optional<Blocked>* blocked) {
+  std::vector<Decision> decisions = planner_.Plan(state, {gang}, when);
+  Decision& decision = decisions.front();
+  if (!decision.placement) {
+    if (blocked != nullptr) *blocked = std::move(decision.blocked);
+    return std::nullopt;
+  }
+  ForeseenPlace place{.decision = DecisionOf(*gang, *decision.placement, when),
+                      .predicted_all_reduce = ""};
+  const auto held = decision.placement->Holdings(*gang, when);
+  std::vector<const Holding*> holdings;
+  for (const auto& holding : held) holdings.push_back(holding.get());
+  if (const auto time = PredictAllReduce(state, holdings)) {
+    place.predicted_all_reduce = TimeText(*time);
+  }
+  return place;
+}
+
+// Looks at the first moments that are not certainly too early one after the other, then at some
+// further and further away until one does, and halves what lies before it.
+std::optional<Earliest> WhatIf::FindEarliest(Future& future,
+                                             const std::shared_ptr<const GangSpec>& gang) {
+  const std::vector<WallTime>& moments = future.moments();
+  Future::Moment known = future.Begin();  // the latest moment that was too early
+  int looks = 0;
+  const auto try_at = [&](std::size_t i, bool exact) -> std::optional<Earliest> {
+    ++looks;
+    Future::Moment moment = future.After(known, moments[i]);
+    std::optional<ForeseenPlace> place;
+    if (MayHaveRoom(moment.fleet, *gang, moments[i])) {
+      place = PlaceIn(moment.fleet, gang, moments[i], nullptr);
+    }
+    if (place) return Earliest{.when = moments[i], .exact = exact, .place = std::move(place)};
+    known = std::move(moment);
+    return std::nullopt;
+  };
+  std::size_t below = future.TooEarlyFor(ChipsOf(*gang));  // moments before it are too early
+  const std::size_t in_order = std::min(moments.size(), below + kInOrderMost);
+  for (; below < in_order; ++below) {
+    if (auto found = try_at(below, true)) return found;
+  }
+  std::optional<Earliest> found;
+  std::size_t above = below;
+  for (std::size_t step = kInOrderMost; !found && below < moments.size(); step *= kStrides) {
+    above = std::min(below + step, moments.size() - 1);
+    found = try_at(above, false);
+    if (!found) below = above + 1;
+  }
+  while (found && below < above && looks < kMomentsMost) {
+    const std::size_t middle = below + (above - below) / 2;
+    if (auto earlier = try_at(middle, false)) {
+      found = std::move(earlier);
+      above = middle;
+    } else {
+      below = middle + 1;
+    }
+  }
+  return found;
+}
+
+Forecast WhatIf::AskInBlock(const Snapshot& snapshot, const GangSpec& gang, WallTime now) {
+  const BlockKey key{gang.key.ns, gang.block};
+  const std::string name = fmt::format("Capacity Block {}", ToString(key));
+  const auto* view = snapshot.blocks.Find(key);
+  if (view == nullptr || (*view)->block == nullptr) return Waits(name + " is not bought");
+  const Block& block = *(*view)->block;
+  if (!HoldsCapacity(block.state)) {
+    return Waits(fmt::format("{} is {}", name, StateName(block.state)));
+  }
+  const WallTime start = std::max(now, snapshot.block_time.ToWall(block.start()));
+  const WallTime reclaim = snapshot.block_time.ToWall(block.reclaim());
+  if (block.reclaiming || (gang.max_runtime && EndOf(start, *gang.max_runtime) > reclaim)) {
+    return Waits(fmt::format("{} is taken back from {} on, before the gang would have ended", name,
+                             FormatTime(block.reclaim())));
+  }
+  if (block.state != BlockState::kActive) {
+    Forecast forecast = Waits(fmt::format("{} is {} and begins {}", name, StateName(block.state),
+                                          FormatTime(block.start())));
+    const std::int64_t chips = ChipsOf(gang);
+    if (chips > std::int64_t{block.bought.instances()} * kChipsPerNode) {
+      return Waits(fmt::format("{} has {} chips, the gang asks for {}", name,
+                               block.bought.instances() * kChipsPerNode, chips));
+    }
+    forecast.earliest = Earliest{.when = start, .exact = true, .place = std::nullopt};
+    return forecast;
+  }
+  auto inside = std::make_shared<GangSpec>(gang);
+  inside->reservation = block.reservation;
+  inside->block_hosts = block.hosts;
+  inside->reclaim = reclaim;
+  Forecast forecast;
+  forecast.now = PlaceIn(*snapshot.cluster, inside, now, &forecast.blocked);
+  return forecast;
+}
+
+Forecast WhatIf::Ask(const Snapshot& snapshot, const std::shared_ptr<const GangSpec>& gang,
+                     WallTime now) {
+  if (!gang->block.empty()) return AskInBlock(snapshot, *gang, now);
+  Forecast forecast;
+  forecast.now = PlaceIn(*snapshot.cluster, gang, now, &forecast.blocked);
+  if (forecast.now || forecast.blocked->reason != BlockedReason::kWaitsForCapacity) return forecast;
+  Future future(snapshot, *gang, now);
+  forecast.earliest = FindEarliest(future, gang);
+  return forecast;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,286 @@
+#include "controller/core/journal/record.h"
+
+#include <array>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "controller/core/journal/entry_form.h"
+#include "lib/base/check.h"
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+
+namespace tahoma::controller {
+namespace {
+
+using json = Json;
+
+// The numbers under which enumerators are stored (docs/formats/ledger.md), independent of the
+// compiler's.
+template <typename Enum, std::size_t n>
+using Numbers = std::array<std::pair<int, Enum>, n>;
+
+constexpr Numbers<TolerationOperator, 2> kOperators = {
+    {{0, TolerationOperator::kEqual}, {1, TolerationOperator::kExists}}};
+constexpr Numbers<TaintEffect, 3> kEffects = {
+    {{0, TaintEffect::kNone}, {1, TaintEffect::kNoSchedule}, {2, TaintEffect::kNoExecute}}};
+constexpr Numbers<EndCause, 4> kCauses = {{{0, EndCause::kFailed},
+                                           {1, EndCause::kReclaimed},
+                                           {2, EndCause::kPreempted},
+                                           {3, EndCause::kRuntimeOver}}};
+constexpr Numbers<ConfigSource, 2> kSources = {
+    {{0, ConfigSource::kClass}, {1, ConfigSource::kClaim}}};
+
+template <typename Enum, std::size_t n>
+int NumberOf(const Numbers<Enum, n>& numbers, Enum value) {
+  for (const auto& [number, enumerator] : numbers) {
+    if (enumerator == value) return number;
+  }
+  TAHOMA_CHECK(false);
+  return 0;
+}
+
+// Reads a number that the type can hold; the library would cut off what it cannot.
+template <typename Whole>
+Whole WholeOf(const json& body) {
+  const bool fits = body.is_number_unsigned() ? std::in_range<Whole>(body.get<std::uint64_t>())
+                                              : std::in_range<Whole>(body.get<std::int64_t>());
+  if (!fits) throw std::out_of_range(fmt::format("{} is out of range", body.dump()));
+  return body.get<Whole>();
+}
+
+template <typename Enum, std::size_t n>
+Enum ValueOf(const Numbers<Enum, n>& numbers, const json& body) {
+  const int value = WholeOf<int>(body);
+  for (const auto& [number, enumerator] : numbers) {
+    if (number == value) return enumerator;
+  }
+  throw std::out_of_range(
+      fmt::format("enumerator {} is not among 0..{}", value, numbers.back().first));
+}
+
+json Encode(const std::optional<WallTime>& time) {
+  return time ? json(time->time_since_epoch().count()) : json();
+}
+
+std::optional<std::chrono::seconds> DecodeSeconds(const json& body) {
+  if (body.is_null()) return std::nullopt;
+  const auto seconds = WholeOf<std::int64_t>(body);
+  if (seconds < 0) throw std::out_of_range(fmt::format("{} seconds", seconds));
+  return std::chrono::seconds(seconds);
+}
+
+// Returns a member that records of earlier versions lack; null there.
+json MemberOf(const json& body, const char* name) {
+  const auto found = body.find(name);
+  return found == body.end() ? json() : *found;
+}
+
+json Encode(const Toleration& toleration) {
+  return {toleration.key, NumberOf(kOperators, toleration.op), toleration.value,
+          toleration.effect ? json(NumberOf(kEffects, *toleration.effect)) : json(),
+          toleration.seconds ? json(*toleration.seconds) : json()};
+}
+
+json Encode(const Allocation& allocation) {
+  json results = json::array();
+  for (const DeviceResult& result : allocation.results) {
+    json tolerations = json::array();
+    for (const Toleration& toleration : result.tolerations) {
+      tolerations.push_back(Encode(toleration));
+    }
+    results.push_back({result.request, result.driver, result.pool, result.device,
+                       result.admin_access, std::move(tolerations)});
+  }
+  json configs = json::array();
+  for (const DeviceConfig& config : allocation.configs) {
+    configs.push_back(
+        {NumberOf(kSources, config.source), config.requests, config.driver, config.parameters});
+  }
+  return {std::move(results), std::move(configs), allocation.node};
+}
+
+json Encode(const DecidedClaim& claim) {
+  return {claim.name, claim.uid, claim.consumers, Encode(claim.allocation), claim.allocated_before};
+}
+
+json Encode(const GangDecision& decision) {
+  json pods = json::array();
+  for (const DecidedPod& pod : decision.pods) {
+    pods.push_back({pod.name, pod.uid, pod.node, pod.rank, pod.slice});
+  }
+  json claims = json::array();
+  for (const DecidedClaim& claim : decision.claims) claims.push_back(Encode(claim));
+  json slices = json::array();
+  for (const DecidedSlice& slice : decision.slices) {
+    slices.push_back({slice.domain, slice.shape, slice.origin, slice.nodes});
+  }
+  return {{"ns", decision.key.ns},
+          {"name", decision.key.name},
+          {"uid", decision.uid},
+          {"single", decision.single},
+          {"end", Encode(decision.end)},
+          {"reclaim", Encode(decision.reclaim)},
+          {"reservation", decision.reservation},
+          {"placed", Encode(decision.placed)},
+          {"runtime", decision.max_runtime ? json(decision.max_runtime->count()) : json()},
+          {"preemptible", decision.preemptible},
+          {"priority", decision.priority},
+          {"grace", decision.grace.count()},
+          {"pods", std::move(pods)},
+          {"claims", std::move(claims)},
+          {"slices", std::move(slices)}};
+}
+
+Toleration DecodeToleration(const json& body) {
+  Toleration toleration;
+  body.at(0).get_to(toleration.key);
+  toleration.op = ValueOf(kOperators, body.at(1));
+  body.at(2).get_to(toleration.value);
+  if (!body.at(3).is_null()) {
+    toleration.effect = ValueOf(kEffects, body.at(3));
+  }
+  if (!body.at(4).is_null()) toleration.seconds = WholeOf<std::int64_t>(body.at(4));
+  return toleration;
+}
+
+Allocation DecodeAllocation(const json& body) {
+  Allocation allocation;
+  for (const json& result : body.at(0)) {
+    DeviceResult& added = allocation.results.emplace_back();
+    result.at(0).get_to(added.request);
+    result.at(1).get_to(added.driver);
+    result.at(2).get_to(added.pool);
+    result.at(3).get_to(added.device);
+    result.at(4).get_to(added.admin_access);
+    for (const json& toleration : result.at(5)) {
+      added.tolerations.push_back(DecodeToleration(toleration));
+    }
+  }
+  for (const json& config : body.at(1)) {
+    allocation.configs.push_back({.source = ValueOf(kSources, config.at(0)),
+                                  .requests = config.at(1),
+                                  .driver = config.at(2),
+                                  .parameters = config.at(3)});
+  }
+  body.at(2).get_to(allocation.node);
+  return allocation;
+}
+
+DecidedClaim DecodeClaim(const json& body, std::size_t pods) {
+  DecidedClaim claim;
+  body.at(0).get_to(claim.name);
+  body.at(1).get_to(claim.uid);
+  for (const json& pod : body.at(2)) claim.consumers.push_back(WholeOf<std::uint32_t>(pod));
+  claim.allocation = DecodeAllocation(body.at(3));
+  body.at(4).get_to(claim.allocated_before);
+  for (const std::uint32_t pod : claim.consumers) {
+    if (pod >= pods) throw std::out_of_range("a claim's consumer is no pod of the gang");
+  }
+  return claim;
+}
+
+// Records of earlier versions have no such field.
+std::optional<WallTime> TimeIfAny(const json& body, const char* field) {
+  const auto time = body.find(field);
+  if (time == body.end() || time->is_null()) return std::nullopt;
+  return WallTime(std::chrono::nanoseconds(WholeOf<std::int64_t>(*time)));
+}
+
+GangDecision DecodeDecision(const json& body) {
+  GangDecision decision;
+  body.at("ns").get_to(decision.key.ns);
+  body.at("name").get_to(decision.key.name);
+  body.at("uid").get_to(decision.uid);
+  body.at("single").get_to(decision.single);
+  if (!body.at("end").is_null()) {
+    decision.end = WallTime(std::chrono::nanoseconds(WholeOf<std::int64_t>(body.at("end"))));
+  }
+  // Records of earlier versions have none.
+  decision.reclaim = TimeIfAny(body, "reclaim");
+  if (body.contains("reservation")) body.at("reservation").get_to(decision.reservation);
+  decision.placed = TimeIfAny(body, "placed");
+  decision.max_runtime = DecodeSeconds(MemberOf(body, "runtime"));
+  if (body.contains("preemptible")) body.at("preemptible").get_to(decision.preemptible);
+  if (body.contains("priority")) decision.priority = WholeOf<std::int32_t>(body.at("priority"));
+  decision.grace = DecodeSeconds(MemberOf(body, "grace")).value_or(decision.grace);
+  for (const json& pod : body.at("pods")) {
+    decision.pods.push_back({.name = pod.at(0),
+                             .uid = pod.at(1),
+                             .node = pod.at(2),
+                             .rank = WholeOf<std::uint32_t>(pod.at(3)),
+                             .slice = WholeOf<std::uint32_t>(pod.at(4))});
+  }
+  for (const json& claim : body.at("claims")) {
+    decision.claims.push_back(DecodeClaim(claim, decision.pods.size()));
+  }
+  for (const json& slice : body.at("slices")) {
+    decision.slices.push_back({slice.at(0), slice.at(1), slice.at(2), slice.at(3)});
+  }
+  return decision;
+}
+
+struct Encoder {
+  std::pair<EntryType, json> operator()(const GangPrepared& record) const {
+    return {EntryType::kGangPrepared, Encode(*record.decision)};
+  }
+  std::pair<EntryType, json> operator()(const GangAllocated& record) const {
+    return {EntryType::kGangAllocated, {{"run", record.run}}};
+  }
+  std::pair<EntryType, json> operator()(const GangBound& record) const {
+    return {EntryType::kGangBound, {{"run", record.run}, {"at", Encode(record.at)}}};
+  }
+  std::pair<EntryType, json> operator()(const ClaimReleased& record) const {
+    return {EntryType::kClaimReleased, {{"run", record.run}, {"claim", record.claim}}};
+  }
+  std::pair<EntryType, json> operator()(const GangUndoing& record) const {
+    return {EntryType::kGangUndoing,
+            {{"run", record.run},
+             {"reason", record.reason},
+             {"by", Encode(record.by)},
+             {"cause", NumberOf(kCauses, record.cause)}}};
+  }
+  std::pair<EntryType, json> operator()(const GangReleased&) const {
+    TAHOMA_CHECK(false);
+    return {};
+  }
+};
+
+absl::StatusOr<Record> DecodeBody(EntryType type, const json& body) {
+  switch (type) {
+    case EntryType::kGangPrepared:
+      return GangPrepared{std::make_shared<const GangDecision>(DecodeDecision(body))};
+    case EntryType::kGangAllocated:
+      return GangAllocated{WholeOf<RunId>(body.at("run"))};
+    case EntryType::kGangBound:
+      return GangBound{WholeOf<RunId>(body.at("run")), TimeIfAny(body, "at")};
+    case EntryType::kClaimReleased:
+      return ClaimReleased{WholeOf<RunId>(body.at("run")),
+                           WholeOf<std::uint32_t>(body.at("claim"))};
+    case EntryType::kGangUndoing:
+      return GangUndoing{
+          WholeOf<RunId>(body.at("run")), body.at("reason"), TimeIfAny(body, "by"),
+          body.contains("cause") ? ValueOf(kCauses, body.at("cause")) : EndCause::kFailed};
+    case EntryType::kBlockChanged:
+      break;
+  }
+  return DataLoss("journal record of unknown type {}", static_cast<int>(type));
+}
+
+}  // namespace
+
+std::string EncodeRecord(const Record& record) {
+  const auto [type, body] = std::visit(Encoder{}, record);
+  return EncodeEntry(type, body);
+}
+
+absl::StatusOr<Record> DecodeRecord(std::string_view bytes) {
+  Record record;
+  TAHOMA_RETURN_IF_ERROR(DecodeEntry(bytes, [&](EntryType type, const json& body) -> absl::Status {
+    TAHOMA_ASSIGN_OR_RETURN(record, DecodeBody(type, body));
+    return absl::OkStatus();
+  }));
+  return record;
+}
+
+}  // namespace tahoma::controller

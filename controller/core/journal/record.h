@@ -1,0 +1,81 @@
+// The records that the controller writes into its journal: one per step of a gang's commit.
+//
+//   const std::string bytes = EncodeRecord(GangAllocated{.run = 17});
+//   TAHOMA_ASSIGN_OR_RETURN(const Record record, DecodeRecord(bytes));
+//
+// The records are:
+//
+//   GangPrepared   the decision; its journal sequence number is the run's id from here on
+//   GangAllocated  every claim is allocated and reserved; pods may be bound
+//   GangBound      every pod is bound
+//   ClaimReleased  one claim of a bound gang was de-allocated; its devices are free
+//   GangUndoing    something failed; everything is being taken back
+//   GangReleased   nothing of the run is left; all its records are dropped (never stored itself)
+//
+// The stored form is described in docs/formats/ledger.md.
+//
+// Thread safety: values; functions from any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "controller/core/journal/gang_decision.h"
+#include "controller/core/journal/journal.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+// One attempt to commit a gang: the sequence number of its GangPrepared.
+using RunId = Sequence;
+
+struct GangPrepared {
+  std::shared_ptr<const GangDecision> decision;  // never null
+};
+struct GangAllocated {
+  RunId run = 0;
+};
+struct GangBound {
+  RunId run = 0;
+  std::optional<WallTime> at = {};  // when the last pod was; nullopt in records of earlier versions
+};
+struct ClaimReleased {
+  RunId run = 0;
+  std::uint32_t claim = 0;  // index into GangDecision::claims
+};
+// Why a run is taken back.
+enum class EndCause : std::uint8_t {
+  kFailed,       // it could not be carried out
+  kReclaimed,    // its Capacity Block ends
+  kPreempted,    // a Capacity Block needs hardware that it had borrowed
+  kRuntimeOver,  // it has run for its maxRuntime
+};
+
+struct GangUndoing {
+  RunId run = 0;
+  std::string reason;
+  std::optional<WallTime> by = {};  // when its pods must have ended; nullopt: as their grace says
+  EndCause cause = EndCause::kFailed;
+};
+struct GangReleased {
+  RunId run = 0;
+};
+
+using Record =
+    std::variant<GangPrepared, GangAllocated, GangBound, ClaimReleased, GangUndoing, GangReleased>;
+
+// Encodes a record. GangReleased has no stored form: handing it in is a mistake of ours.
+std::string EncodeRecord(const Record& record);
+
+// Decodes a record. kDataLoss for bytes that EncodeRecord of this or an earlier version did not
+// write, and for a checksum that does not match; the message says which.
+absl::StatusOr<Record> DecodeRecord(std::string_view bytes);
+
+}  // namespace tahoma::controller

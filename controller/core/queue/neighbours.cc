@@ -1,0 +1,248 @@
+#include "controller/core/queue/neighbours.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "controller/core/facts/gang_membership.h"
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::size_t kPlacesShown = 4;
+
+// nullptr: there is no such label.
+const std::string* Find(const kube::Labels& labels, const std::string& key) {
+  const auto at = std::ranges::lower_bound(labels, key, {}, &kube::Labels::value_type::first);
+  return at == labels.end() || at->first != key ? nullptr : &at->second;
+}
+
+bool SameGang(const PodFact& a, const PodFact& b) {
+  if (a.key.ns != b.key.ns || a.gang != b.gang) return false;
+  return !a.gang.empty() || a.key == b.key;
+}
+
+std::vector<std::string> Sorted(const absl::flat_hash_set<std::string_view>& places) {
+  std::vector<std::string> sorted(places.begin(), places.end());
+  std::ranges::sort(sorted);
+  return sorted;
+}
+
+void AddAvoided(const std::string& key, const absl::flat_hash_set<std::string_view>& places,
+                std::vector<NodeRequirement>& added) {
+  if (places.empty()) return;
+  added.push_back(
+      {.key = key, .op = NodeOperator::kNotIn, .values = Sorted(places), .field = false});
+}
+
+std::string Describe(const NodeRequirement& requirement) {
+  if (requirement.op == NodeOperator::kExists) return requirement.key + " exists";
+  const std::size_t shown = std::min(requirement.values.size(), kPlacesShown);
+  const std::vector<std::string> first(
+      requirement.values.begin(), requirement.values.begin() + static_cast<std::ptrdiff_t>(shown));
+  const std::size_t more = requirement.values.size() - shown;
+  return fmt::format("{} {} ({}{})", requirement.key,
+                     requirement.op == NodeOperator::kIn ? "in" : "not in", fmt::join(first, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+}  // namespace
+
+void Neighbours::Follow(const std::string& label) {
+  const auto [found, added] = with_label_.try_emplace(label);
+  if (!added || label.empty()) return;
+  facts_.pods.ForEach([&](const PodFact& pod) {
+    if (Find(pod.labels, label) != nullptr) Remember(pod);
+  });
+}
+
+// Under each of its labels that is followed.
+void Neighbours::Remember(const PodFact& pod) {
+  std::shared_ptr<const PodFact> known;
+  for (const auto& [label, value] : pod.labels) {
+    const auto found = with_label_.find(label);
+    if (found == with_label_.end()) continue;
+    if (known == nullptr) known = facts_.pods.Find(pod.key);
+    found->second[value][pod.key] = known;
+  }
+}
+
+bool Neighbours::OnPod(const PodFact* before, const PodFact& pod) {
+  if (before != nullptr) OnPodGone(*before);
+  Remember(pod);
+  const bool concerns =
+      pod.affinity != nullptr || std::ranges::any_of(pod.labels, [&](const auto& one) {
+        return with_label_.contains(one.first);
+      });
+  if (pod.affinity != nullptr) {
+    for (const auto& term : pod.affinity->beside) Follow(term.label);
+    for (const auto& term : pod.affinity->apart) {
+      Follow(term.label);
+      avoiding_[term.label][pod.key] = facts_.pods.Find(pod.key);
+    }
+  }
+  const bool moved = before == nullptr
+                         ? !pod.node.empty()
+                         : before->node != pod.node || before->finished != pod.finished;
+  return concerns && moved;
+}
+
+bool Neighbours::OnPodGone(const PodFact& pod) {
+  bool concerns = pod.affinity != nullptr;
+  for (const auto& [label, value] : pod.labels) {
+    const auto found = with_label_.find(label);
+    if (found == with_label_.end()) continue;
+    const auto pods = found->second.find(value);
+    if (pods == found->second.end()) continue;
+    concerns = pods->second.erase(pod.key) > 0 || concerns;
+    if (pods->second.empty()) found->second.erase(pods);
+  }
+  if (pod.affinity != nullptr) {
+    for (const auto& term : pod.affinity->apart) avoiding_[term.label].erase(pod.key);
+  }
+  return concerns;
+}
+
+bool Neighbours::Matters(const GangSpec& gang) const {
+  return std::any_of(gang.members.begin(), gang.members.end(), [&](const MemberSpec& member) {
+    const auto pod = facts_.pods.Find(member.pod);
+    return pod != nullptr && pod->affinity != nullptr;
+  });
+}
+
+// The node that the pod has, or is about to get.
+const std::string* Neighbours::NodeOf(const PodFact& pod) const {
+  if (pod.finished) return nullptr;
+  if (!pod.node.empty()) return &pod.node;
+  const GangRun* run = runs_.Find(GangOf(pod));
+  if (run == nullptr) return nullptr;
+  for (const DecidedPod& decided : run->decision().pods) {
+    if (decided.uid == pod.uid) return &decided.node;
+  }
+  return nullptr;
+}
+
+const std::string* Neighbours::PlaceOf(const PodFact& pod, const std::string& topology_key) const {
+  const std::string* name = NodeOf(pod);
+  const auto id = name == nullptr ? std::nullopt : cluster_.FindNode(*name);
+  return id ? Find(cluster_.node(*id).node->labels, topology_key) : nullptr;
+}
+
+// At least the pods that the term selects.
+void Neighbours::ForEachOf(const kube::PodAffinityTerm& term,
+                           absl::FunctionRef<void(const PodFact&)> visit) const {
+  if (term.label.empty()) return facts_.pods.ForEach(visit);
+  const auto found = with_label_.find(term.label);
+  if (found == with_label_.end()) return;
+  const auto visit_all = [&](const Pods& pods) {
+    for (const auto& [key, pod] : pods) visit(*pod);
+  };
+  if (term.label_values.empty()) {
+    for (const auto& [value, pods] : found->second) visit_all(pods);
+    return;
+  }
+  for (const std::string& value : term.label_values) {
+    const auto pods = found->second.find(value);
+    if (pods != found->second.end()) visit_all(pods->second);
+  }
+}
+
+// The places, by the term's key, of the other pods that all of the terms select.
+Neighbours::Places Neighbours::PlacesOf(const PodFact& pod,
+                                        const std::vector<kube::PodAffinityTerm>& all,
+                                        const kube::PodAffinityTerm& term) const {
+  Places places;
+  ForEachOf(term, [&](const PodFact& other) {
+    const bool selected = std::all_of(all.begin(), all.end(), [&](const auto& one) {
+      return one.Selects(pod.key.ns, other.key.ns, other.labels);
+    });
+    if (!selected || SameGang(pod, other)) return;
+    if (const std::string* place = PlaceOf(other, term.topology_key)) places.insert(*place);
+  });
+  return places;
+}
+
+void Neighbours::Avoid(const PodFact& pod, Requirements& added) const {
+  for (const auto& term : pod.affinity->apart) {
+    AddAvoided(term.topology_key, PlacesOf(pod, {term}, term), added);
+  }
+}
+
+void Neighbours::Join(const PodFact& pod, Requirements& added) const {
+  const auto& terms = pod.affinity->beside;
+  std::vector<Places> places;
+  for (const auto& term : terms) places.push_back(PlacesOf(pod, terms, term));
+  // The first of pods that look for their own like would otherwise wait for ever.
+  const bool first = std::ranges::all_of(places, [](const auto& some) { return some.empty(); }) &&
+                     std::ranges::all_of(terms, [&](const auto& term) {
+                       return term.Selects(pod.key.ns, pod.key.ns, pod.labels);
+                     });
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    NodeRequirement& one = added.emplace_back();
+    one.key = terms[i].topology_key;
+    one.op = first ? NodeOperator::kExists : NodeOperator::kIn;
+    one.values = Sorted(places[i]);
+  }
+}
+
+void Neighbours::AvoidThoseWhoAvoid(const PodFact& pod, Requirements& added) const {
+  std::map<std::string, Places> places;  // by topology key
+  const auto look = [&](const std::string& label) {
+    const auto found = avoiding_.find(label);
+    if (found == avoiding_.end()) return;
+    for (const auto& [key, other] : found->second) {
+      if (SameGang(pod, *other)) continue;
+      for (const auto& term : other->affinity->apart) {
+        if (!term.Selects(key.ns, pod.key.ns, pod.labels)) continue;
+        if (const std::string* place = PlaceOf(*other, term.topology_key)) {
+          places[term.topology_key].insert(*place);
+        }
+      }
+    }
+  };
+  look("");
+  for (const auto& [label, value] : pod.labels) look(label);
+  for (const auto& [key, avoided] : places) AddAvoided(key, avoided, added);
+}
+
+Neighbours::Requirements Neighbours::Of(const MemberSpec& member) const {
+  Requirements added;
+  const auto pod = facts_.pods.Find(member.pod);
+  if (pod == nullptr) return added;
+  if (pod->affinity != nullptr) {
+    Avoid(*pod, added);
+    Join(*pod, added);
+  }
+  AvoidThoseWhoAvoid(*pod, added);
+  return added;
+}
+
+Narrowed Neighbours::Narrow(const std::shared_ptr<const GangSpec>& gang) const {
+  Narrowed narrowed{.gang = gang, .why = {}};
+  std::set<std::string> said;
+  std::vector<Requirements> added;
+  for (const MemberSpec& member : gang->members) {
+    for (const NodeRequirement& one : added.emplace_back(Of(member))) said.insert(Describe(one));
+  }
+  if (said.empty()) return narrowed;
+  const auto with = [&](const GangSpec& spec) {
+    auto made = std::make_shared<GangSpec>(spec);
+    for (std::size_t i = 0; i < made->members.size(); ++i) {
+      auto& all = made->members[i].node.all;
+      all.insert(all.end(), added[i].begin(), added[i].end());
+    }
+    return made;
+  };
+  auto made = with(*gang);
+  for (auto& drawn : made->drawn) drawn = with(*drawn);
+  narrowed.gang = std::move(made);
+  narrowed.why = fmt::format("beside other pods it may run where {}", fmt::join(said, " and "));
+  return narrowed;
+}
+
+}  // namespace tahoma::controller

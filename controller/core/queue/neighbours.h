@@ -1,0 +1,89 @@
+// Where pods may go that must, or must not, be where other pods are (podAffinity and
+// podAntiAffinity, docs/user-guide.md).
+//
+//   Neighbours neighbours(facts, runs, cluster);
+//   neighbours.OnPod(before, *pod);                           // the facts contain it already
+//   const Narrowed narrowed = neighbours.Narrow(gang);
+//   Plan(narrowed.gang);                                      // its pods have node selectors more
+//
+// Both are turned into requirements on labels of the node: not in the places of pods that one must
+// avoid, in those of pods that one must be beside. As in Kubernetes, avoiding is mutual, and a pod
+// that looks for its own like goes anywhere when there is none yet. Pods of one gang do not see
+// each other: the gang's shape says how they lie.
+//
+// Pods whose labels no term asks about cost nothing; a gang with terms costs one look at each pod
+// that has the label which its selector names, with one of the values where it names them.
+//
+// Scope: pods of ours. What other schedulers place is not known here.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+#include <absl/functional/function_ref.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/core/commit/gang_runs.h"
+#include "controller/core/facts/facts.h"
+#include "controller/model/cluster.h"
+#include "controller/model/gang.h"
+
+namespace tahoma::controller {
+
+struct Narrowed {
+  std::shared_ptr<const GangSpec> gang;
+  // What its pods' node selectors were narrowed to, for people; empty when they were not.
+  std::string why;
+};
+
+class Neighbours {
+ public:
+  // All outlive it.
+  Neighbours(const Facts& facts, const GangRuns& runs, const ClusterState& cluster)
+      : facts_(facts), runs_(runs), cluster_(cluster) {}
+
+  // Take news. The facts contain it already. Return whether a gang that is blocked may fit now.
+  // `before` is the same pod as it was; nullptr for a new one.
+  bool OnPod(const PodFact* before, const PodFact& pod);
+  bool OnPodGone(const PodFact& pod);
+
+  // Returns whether where the gang goes depends on where others are: it must be planned alone, when
+  // those before it have their places.
+  bool Matters(const GangSpec& gang) const;
+  Narrowed Narrow(const std::shared_ptr<const GangSpec>& gang) const;
+
+ private:
+  using Requirements = std::vector<NodeRequirement>;
+  using Pods = absl::flat_hash_map<PodKey, std::shared_ptr<const PodFact>>;
+  using Places = absl::flat_hash_set<std::string_view>;
+
+  void Follow(const std::string& label);
+  void Remember(const PodFact& pod);
+  void ForEachOf(const kube::PodAffinityTerm& term,
+                 absl::FunctionRef<void(const PodFact&)> visit) const;
+  // A label of a node: it stays while the cluster does not change. nullptr: it has no place.
+  const std::string* PlaceOf(const PodFact& pod, const std::string& topology_key) const;
+  const std::string* NodeOf(const PodFact& pod) const;
+  Places PlacesOf(const PodFact& pod, const std::vector<kube::PodAffinityTerm>& all,
+                  const kube::PodAffinityTerm& term) const;
+  void Avoid(const PodFact& pod, Requirements& added) const;
+  void AvoidThoseWhoAvoid(const PodFact& pod, Requirements& added) const;
+  void Join(const PodFact& pod, Requirements& added) const;
+  Requirements Of(const MemberSpec& member) const;
+
+  const Facts& facts_;
+  const GangRuns& runs_;
+  const ClusterState& cluster_;
+  // The pods with a label that some term has asked about, by that label and its value.
+  absl::flat_hash_map<std::string, absl::flat_hash_map<std::string, Pods>> with_label_;
+  // The pods that avoid others, by the label that all whom they avoid have; "" for none.
+  absl::flat_hash_map<std::string, Pods> avoiding_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,154 @@
+// The gangs that wait: which of them is planned next, and why the others are not placed.
+//
+//   SchedulingQueue queue(plan);                                 // plan: a Planner's Plan
+//   queue.Put(ref, membership.Assess(ref, facts, busy));         // it waits, ready or not
+//   for (const Planned& planned : queue.Plan(cluster, room, now)) {
+//     if (planned.placement) Begin(*planned.gang, *planned.placement);   // it waits no more
+//   }
+//   if (const WaitingGang* waiting = queue.Find(ref)) Say(waiting->message);   // why it waits
+//
+// A gang that is ready is in one of three places: active (to be planned, in the order of service),
+// backing off (it was undone a moment ago), or blocked (the planner found no place; it is planned
+// again when capacity is freed). The order of service is that of ServicePlace.
+//
+// Scope: everything between "all of its pods and claims exist" (gang_membership.h) and "it has a
+// place". This class alone decides who is next, and a new order of service belongs here: queues and
+// their shares, Capacity Blocks, backfill, preemption. The planner serves the gangs of one call in
+// the order that it is given (planner.h).
+// GangRuns, which carries a placement out, knows nothing of it, and this class knows nothing of
+// records, API writes and their answers.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/core/facts/gang_membership.h"
+#include "controller/core/facts/gang_status.h"
+#include "controller/model/cluster.h"
+#include "controller/model/gang.h"
+#include "controller/plan/decision.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+class Neighbours;
+class Preemption;
+
+// Returns one decision for every gang of the queue, in its order.
+using PlanFunction =
+    std::function<std::vector<Decision>(const ClusterState&, const Queue&, WallTime)>;
+
+// A gang that waits.
+struct WaitingGang {
+  std::shared_ptr<const GangSpec> spec;  // nullptr: not ready
+  GangReason reason = GangReason::kNone;
+  std::string message;
+  bool finished = false;   // its pods have ended
+  bool succeeded = false;  // … each with success
+};
+
+// A gang's place in the order of service. Those in a Capacity Block come first: only they and
+// whoever borrows from it use its hardware. Then higher priority first; of one priority those that
+// may not be ended, then the older, then by name.
+struct ServicePlace {
+  bool in_no_block = true;
+  std::int64_t behind = 0;  // the priority, negated
+  bool preemptible = false;
+  WallTime created;
+  GangRef gang;
+
+  friend auto operator<=>(const ServicePlace&, const ServicePlace&) = default;
+};
+ServicePlace PlaceOf(const GangRef& ref, const GangSpec& spec);
+
+// The result of planning one gang.
+struct Planned {
+  std::shared_ptr<const GangSpec> gang;
+  std::optional<Placement> placement;  // nullopt: it is blocked
+  bool news = false;                   // it is blocked for another reason than last time
+};
+
+class SchedulingQueue {
+ public:
+  // The most gangs that one call plans: a step answers new facts, however long the queue is.
+  static constexpr std::size_t kPlansMost = 256;
+  // A gang that was undone waits this long before it is planned again.
+  static constexpr std::chrono::seconds kBackoff{2};
+
+  // `neighbours` and `preemption`, which may be nullptr, outlive it.
+  explicit SchedulingQueue(PlanFunction plan, const Neighbours* neighbours = nullptr,
+                           const Preemption* preemption = nullptr)
+      : plan_(std::move(plan)), neighbours_(neighbours), preemption_(preemption) {}
+
+  // Marks a gang that has changed: the next TakeTouched returns it, to be assessed.
+  void Touch(const GangRef& ref) { touched_.insert(ref); }
+  void TouchAllWaiting();
+  // Takes the gangs to be assessed: those that were touched and those whose backing off is over.
+  std::set<GangRef> TakeTouched(MonotonicTime now);
+
+  // Lets the gang wait as assessed. The planner's message stays while the gang stays ready.
+  void Put(const GangRef& ref, const Readiness& ready);
+  // Ends the gang's waiting: it has a run, or exists no longer. Unknown gangs are ignored.
+  void Remove(const GangRef& ref);
+  // Keeps the gang from being planned for kBackoff from now on.
+  void BackOff(const GangRef& ref, MonotonicTime now);
+  // Makes blocked gangs active again.
+  void OnCapacityFreed();
+
+  // Plans at most `most` active gangs. Those with a placement wait no more, the others are blocked.
+  // What is kept for a blocked gang (lending.h, preemption.h) is kept from those behind it: gangs
+  // of Capacity Blocks are planned in calls of their own, and so are those before and behind a gang
+  // for which others are being ended.
+  // A gang whose place depends on where other pods are is planned in a call of its own, too.
+  // A gang that shares a claim with one placed before it in the same call is touched instead.
+  std::vector<Planned> Plan(const ClusterState& cluster, std::size_t most, WallTime now);
+
+  // Returns nullptr when the gang does not wait.
+  const WaitingGang* Find(const GangRef& ref) const;
+  std::size_t size() const { return waiting_.size(); }
+  // Returns whether Plan() has something to do.
+  bool has_active() const { return !active_.empty(); }
+  // The time at which TakeTouched has something without any news.
+  std::optional<MonotonicTime> wake() const;
+  // Counts the gangs that the planner has been asked about.
+  std::uint64_t plans() const { return plans_; }
+
+ private:
+  // Gangs to be planned, and what their neighbours make of them.
+  struct Batch {
+    Queue queue;
+    ServicePlace first;
+    std::vector<std::string> narrowed;  // for each gang of the queue: how, for people
+  };
+  Batch TakeActive(std::size_t most);
+  // Returns for how many gangs before that one others are being ended.
+  std::size_t KeptBefore(const ServicePlace& place) const;
+  void Deactivate(const GangRef& ref);
+  bool Block(const GangRef& ref, const Blocked& blocked);
+
+  const PlanFunction plan_;
+  const Neighbours* const neighbours_;
+  const Preemption* const preemption_;
+  std::set<GangRef> touched_;
+  absl::flat_hash_map<GangRef, WaitingGang> waiting_;
+  std::set<ServicePlace> active_;
+  std::set<GangRef> blocked_;
+  absl::flat_hash_map<GangRef, MonotonicTime> backing_off_;
+  std::set<std::pair<MonotonicTime, GangRef>> backoff_ends_;
+  std::uint64_t plans_ = 0;
+};
+
+}  // namespace tahoma::controller

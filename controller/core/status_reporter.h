@@ -1,0 +1,92 @@
+// Shows people the gangs: phases, conditions, reasons, events, the admin API's views.
+//
+//   StatusReporter reporter({facts, membership, cluster, runs, queue});
+//   reporter.Show(ref, now);                      // after anything of the gang has changed
+//   reporter.Flush(now, attempts, writes);        // writes what changed, when it is time
+//   snapshot.gangs = reporter.views();
+//
+// A gang's state is found once (its Standing) and shown everywhere: in its view, the status of the
+// Gang, the conditions of its pods. gang_status.h has the words, status_outbox.h the times.
+//
+// Scope: showing. It reads facts, runs and queue, and changes none of them; no decision depends on
+// it.
+//
+// Thread safety: belongs to one thread; the views are immutable.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/core/commit/gang_runs.h"
+#include "controller/core/facts/facts.h"
+#include "controller/core/facts/gang_membership.h"
+#include "controller/core/facts/gang_status.h"
+#include "controller/core/queue/scheduling_queue.h"
+#include "controller/core/snapshot.h"
+#include "controller/core/writes/api_write.h"
+#include "controller/core/writes/status_outbox.h"
+#include "controller/model/cluster.h"
+#include "controller/model/persistent.h"
+
+namespace tahoma::controller {
+
+class StatusReporter {
+ public:
+  // All of these outlive the reporter.
+  struct Sources {
+    const Facts& facts;
+    const GangMembership& membership;
+    const ClusterState& cluster;
+    const GangRuns& runs;
+    const SchedulingQueue& queue;
+  };
+  using Views = PersistentMap<GangRef, std::shared_ptr<const GangView>>;
+
+  explicit StatusReporter(const Sources& sources) : from_(sources) {}
+
+  // Brings the gang's view, status and pod conditions up to date. The gang has a run or waits.
+  void Show(const GangRef& ref, const Now& now);
+  // Removes the view of a gang that has no run and waits no more.
+  void Forget(const GangRef& ref);
+  // Takes the Gang as a watch saw it.
+  void SeeGang(const GangFact& gang, const Now& now) { outbox_.SeeGang(gang, now); }
+  // Ends all writes to an object that exists no more.
+  void ForgetGang(const GangKey& key) { outbox_.ForgetGang(key); }
+  void ForgetPod(const PodKey& key) { outbox_.ForgetPod(key); }
+
+  // Queue events.
+  void TellRun(const RunNews& news, WallTime now);
+  void TellPlaced(const GangDecision& decision, WallTime now);
+  void TellReclaim(const GangDecision& decision, const std::string& message, WallTime now);
+  void TellBlocked(const GangRef& ref, const std::string& message, WallTime now);
+
+  // Takes the answer to a write of Flush().
+  void OnResult(const ApiResult& result, const Now& now) { outbox_.OnResult(result, now); }
+  void Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+    outbox_.Flush(now, attempts, writes);
+  }
+  // The time at which Flush has something to do without any news.
+  std::optional<MonotonicTime> wake() const { return outbox_.wake(); }
+  const Views& views() const { return views_; }
+
+ private:
+  struct Standing;
+
+  Standing StandingOf(const GangRun& run) const;
+  GangStatus StatusOf(const GangRef& ref, const Standing& standing) const;
+  bool EndedBound(const GangRef& ref) const;
+  std::string PredictedAllReduce(const GangDecision& decision) const;
+  void ShowPods(const GangRef& ref, const std::string& message, const Now& now);
+  void TellPod(const PodKey& pod, EventNote note);
+  void TellGang(const GangRef& ref, EventNote note);
+
+  const Sources from_;
+  StatusOutbox outbox_;
+  Views views_;
+};
+
+}  // namespace tahoma::controller

@@ -1,0 +1,106 @@
+// The algorithms of collectives, each as the steps of one of two phases.
+//
+//   const Layout layout = Layout::Weighted(ranks_per_chip, elements, element_bytes);
+//   auto steps = Steps(Algorithm::kRdh, Phase::kReduceScatter, set, links, layout);
+//
+// The buffer is cut into one block per chip. Reduce-scatter leaves each chip the combination of
+// everybody's version of its own block; all-gather gives everybody all blocks. An all-reduce is one
+// after the other.
+//
+// mesh       every chip sends to every other directly, one step; the hardware forwards
+// rdh        recursive halving and doubling over the dimensions of the hypercube that a box is, one
+//            link per step; channels.h says how channels fill all links
+// ring       round Hamiltonian cycles in both directions, n - 1 steps
+//            (docs/reference/collectives.md#cycles-of-an-instance, #cycles-of-an-ultraserver)
+// kangaring  the same cycles; two and two ranks of a chip act as one (chip_cost.h). For chips with
+//            all their ranks
+// bucket     axis by axis round the rings of 4 of an UltraServer (bucket.h)
+// tree       each part of a block along a tree of its own, on any set that hangs together (trees.h)
+// hier       over the topology domains of a fabric (hierarchical.h)
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim-node/emulator/collective/algorithms/channels.h"
+#include "sim-node/emulator/collective/algorithms/chip_set.h"
+#include "sim-node/emulator/collective/schedule/schedule.h"
+#include "sim-node/emulator/link/torus_links.h"
+
+namespace tahoma::sim {
+
+enum class Algorithm : std::uint8_t { kMesh, kRdh, kRing, kTree, kKangaRing, kBucket, kHier };
+enum class Phase : std::uint8_t { kReduceScatter, kAllGather };
+
+// The algorithms on one torus.
+inline constexpr Algorithm kAllAlgorithms[] = {Algorithm::kMesh,   Algorithm::kRdh,
+                                               Algorithm::kRing,   Algorithm::kKangaRing,
+                                               Algorithm::kBucket, Algorithm::kTree};
+
+// The names that nccom-test prints: "mesh", "rdh", "ring", "kangaring", "bucket", "tree", "hier".
+std::string_view Name(Algorithm algorithm);
+// kInvalidArgument lists the known ones.
+absl::StatusOr<Algorithm> ParseAlgorithm(std::string_view name);
+
+// The place of each member's block.
+struct Layout {
+  std::uint64_t element_bytes = 1;
+  std::vector<std::uint64_t> bounds;  // in elements; block i is [bounds[i], bounds[i + 1])
+  // Whether it matters which chip has which block between the phases. It does not in an all-reduce:
+  // then rdh cuts as it likes and sends all blocks for one chip in one message for each channel.
+  bool fixed = true;
+
+  // Blocks proportional to the weights (ranks per chip), to within an element.
+  static Layout Weighted(const std::vector<int>& weights, std::uint64_t elements,
+                         std::uint64_t element_bytes);
+};
+
+// A buffer stripe: one of several equal parts of every block.
+struct Stripe {
+  std::size_t index = 0;
+  std::size_t count = 1;
+};
+
+// Cuts each block into stripes and those into parts in proportion to their weights, and makes sends
+// of them.
+class Cutter {
+ public:
+  Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights, Stripe stripe = {});
+
+  // The first byte of the part and the one after its last.
+  std::pair<std::uint64_t, std::uint64_t> Range(std::size_t block, std::size_t part) const {
+    const std::size_t at = block * (parts_ + 1) + part;
+    return {bounds_[at], bounds_[at + 1]};
+  }
+  void Append(Step& step, torus::ChipIndex from, torus::ChipIndex to, std::size_t block,
+              std::size_t part, Action action) const;
+
+ private:
+  std::size_t parts_;
+  std::vector<std::uint64_t> bounds_;  // in bytes, parts_ + 1 for each block
+};
+
+// Returns the steps of mesh, of rdh with BalancedChannels (needs set.box()), or of ring (kangaring
+// is the same). Steps may be empty when a block has fewer elements than parts.
+std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
+                        const TorusLinks& links, const Layout& layout, Stripe stripe = {});
+
+// Returns the steps of rdh with these channels.
+std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
+                               const Layout& layout, const std::vector<Channel>& channels,
+                               Stripe stripe = {});
+
+// Returns the steps that bring each block of the first chip's buffer to its owner: halving, in
+// which only chips that have received data send. Needs set.box().
+std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, const Layout& layout,
+                               const std::vector<Channel>& channels);
+
+}  // namespace tahoma::sim

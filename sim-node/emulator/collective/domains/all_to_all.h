@@ -1,0 +1,53 @@
+// An all-to-all over topology domains of which many are alike: what is sent in each domain of a
+// kind is one step, and what each of a kind sends to each of another one mesh.
+//
+//   if (auto kinds = AllToAllKindsOf(request, members, set, fabric)) {
+//     auto schedule = AllToAllOver({request, members, set, fabric, *kinds, block, work, costs});
+//   }
+//
+// Chips whose NICs are down hand their messages over to others of their domain before these are
+// sent, and get them handed on afterwards (nic_help.h). The messages of the others go at once.
+//
+// Scope: internal to hierarchical.h.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim-node/emulator/collective/domains/domains.h"
+#include "sim-node/emulator/collective/plan/plan_options.h"
+#include "sim-node/emulator/collective/schedule/request.h"
+#include "sim-node/emulator/collective/schedule/schedule.h"
+#include "sim-node/emulator/link/fabric.h"
+
+namespace tahoma::sim {
+
+// Returns the groups in kinds with the same ranks on the same chips and the same NICs down, by
+// first group. Nothing for other operations, for a request that lists its blocks, and where the
+// members of a domain do not follow one another.
+std::optional<std::vector<DomainSet::Kind>> AllToAllKindsOf(const Request& request,
+                                                            const std::vector<Member>& members,
+                                                            const DomainSet& set,
+                                                            const Fabric& fabric);
+
+struct AllToAllQuestion {
+  const Request& request;
+  const std::vector<Member>& members;
+  const DomainSet& set;
+  const Fabric& fabric;
+  const std::vector<DomainSet::Kind>& kinds;
+  std::uint64_t block;   // bytes between two ranks
+  const StepWork& work;  // of all messages of a chip
+  const ChipCosts& costs;
+};
+
+// kFailedPrecondition when no chip of a domain has a NIC that can send, or receive.
+absl::StatusOr<Schedule> AllToAllOver(const AllToAllQuestion& asked);
+
+}  // namespace tahoma::sim

@@ -1,0 +1,179 @@
+#include "sim-node/emulator/collective/domains/padded_steps.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "sim-node/emulator/collective/algorithms/moves.h"
+#include "sim-node/emulator/collective/plan/chip_cost.h"
+#include "sim-node/emulator/collective/plan/question.h"
+#include "sim-node/emulator/collective/schedule/timing.h"
+
+namespace tahoma::sim {
+namespace {
+
+// Buffers as which one is planned whose parts are dealt by NICs: other chunks share the links with
+// it, so steps that load all of them evenly are worth more than few.
+constexpr std::uint64_t kDealtAs = 8;
+
+// A step without sends that takes as long as the stage: its software, and the rest in memory, where
+// other steps of the domain wait for it.
+void AppendStage(VirtualDuration stage, const LinkTiming& timing, WorkedSteps& worked) {
+  if (stage == VirtualDuration(0)) return;
+  TAHOMA_CHECK(stage >= timing.step);
+  worked.steps.emplace_back();
+  worked.work.push_back({.start = {}, .memory = stage - timing.step});
+}
+
+WorkedSteps Worked(Schedule schedule, const LinkTiming& timing) {
+  TAHOMA_CHECK(schedule.scheduled.empty() && schedule.stripes == 1);
+  schedule.work.resize(schedule.steps.size());
+  WorkedSteps worked;
+  AppendStage(schedule.before, timing, worked);
+  std::move(schedule.steps.begin(), schedule.steps.end(), std::back_inserter(worked.steps));
+  worked.work.insert(worked.work.end(), schedule.work.begin(), schedule.work.end());
+  AppendStage(schedule.after, timing, worked);
+  return worked;
+}
+
+// What arrives is written to all ranks of a chip, as it is when it is gathered.
+void AddWork(Schedule& schedule, const Question& asked, Algorithm algorithm) {
+  schedule.through = asked.set.through();
+  for (const Step& step : schedule.steps) {
+    schedule.work.push_back(WorkOfStep(asked, algorithm, step));
+  }
+}
+
+Operation OperationOf(Inside inside) {
+  return inside == Inside::kReduceScatter ? Operation::kReduceScatter : Operation::kAllGather;
+}
+
+}  // namespace
+
+std::uint64_t BytesOf(const Request& request, std::uint64_t elements) {
+  return elements * Size(request.type);
+}
+
+Send MakeSend(const Request& request, torus::ChipIndex from, torus::ChipIndex to,
+              const Extent& elements, Action action) {
+  return {.from = from,
+          .to = to,
+          .offset = BytesOf(request, elements.begin),
+          .to_offset = BytesOf(request, elements.begin),
+          .bytes = BytesOf(request, elements.size()),
+          .action = action};
+}
+
+absl::StatusOr<WorkedSteps> PaddedSteps::Of(Inside inside, const DomainSet::Group& group,
+                                            const TorusLinks& links, std::uint64_t block,
+                                            std::uint64_t times) const {
+  if (inside == Inside::kScatter) {
+    if (group.local.size() == 1) return WorkedSteps{};
+    return Scatter(group, links, block);
+  }
+  Request asked{.operation = OperationOf(inside),
+                .bytes = BytesOf(request_, block * group.local.size() * times),
+                .type = request_.type};
+  PlanOptions options = choice_.options;
+  options.stripes = 1;
+  std::optional<Algorithm> algorithm = choice_.inside;
+  if (!algorithm) {
+    TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(asked, group.local, links, options));
+    if (times == 1) return Worked(std::move(plan.schedule), links.timing());
+    algorithm = plan.algorithm;
+  }
+  asked.bytes /= times;
+  options.copies = times;
+  TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanWith(*algorithm, asked, group.local, links, options));
+  return Worked(std::move(plan.schedule), links.timing());
+}
+
+absl::StatusOr<WorkedSteps> PaddedSteps::Dealt(Inside inside, const DomainSet::Group& group,
+                                               const TorusLinks& links,
+                                               std::uint64_t elements) const {
+  const Request asked{.operation = OperationOf(inside),
+                      .bytes = BytesOf(request_, elements),
+                      .type = request_.type};
+  PlanOptions options = choice_.options;
+  options.stripes = 1;
+  options.shares = group.nics;
+  options.copies = kDealtAs;
+  TAHOMA_ASSIGN_OR_RETURN(Plan plan,
+                          PlanWith(Algorithm::kTree, asked, group.local, links, options));
+  return Worked(std::move(plan.schedule), links.timing());
+}
+
+// Returns the steps that scatter from the first place to all: directly to each in one step, or
+// along the channels of a box, which keep all of its links busy and take more steps. The faster
+// of the two.
+absl::StatusOr<WorkedSteps> PaddedSteps::Scatter(const DomainSet::Group& group,
+                                                 const TorusLinks& links,
+                                                 std::uint64_t block) const {
+  const ChipSet set = SetOf(group.local, links);
+  const std::vector<int> weights(set.size(), 1);
+  const Layout layout = Layout::Weighted(weights, block * set.size(), Size(request_.type));
+  Schedule straight;
+  Step& step = straight.steps.emplace_back();
+  for (std::size_t to = 1; to < set.size(); ++to) {
+    const Extent elements{.begin = layout.bounds[to], .end = layout.bounds[to + 1]};
+    step.push_back(MakeSend(request_, set.chips()[0], set.chips()[to], elements, Action::kCopy));
+  }
+  const Question asked{request_, group.local, set, links, choice_.options};
+  AddWork(straight, asked, Algorithm::kMesh);
+  if (set.box() == nullptr) return Worked(std::move(straight), links.timing());
+  Schedule channels;
+  channels.steps =
+      ScatterSteps(set, links.torus(), layout, BalancedChannels(*set.box(), links.torus()));
+  AddWork(channels, asked, Algorithm::kRdh);
+  TAHOMA_ASSIGN_OR_RETURN(const auto straight_times, TimeSchedules({&straight}, links));
+  TAHOMA_ASSIGN_OR_RETURN(const auto channels_times, TimeSchedules({&channels}, links));
+  return Worked(
+      straight_times[0].end < channels_times[0].end ? std::move(straight) : std::move(channels),
+      links.timing());
+}
+
+std::vector<Step> Unpadded(const std::vector<Step>& padded, const Request& request,
+                           std::uint64_t block, const Region& region,
+                           const std::vector<std::uint64_t>& bounds) {
+  TAHOMA_CHECK(block > 0);
+  const std::uint64_t size = Size(request.type);
+  std::vector<Step> steps(padded.size());
+  for (std::size_t t = 0; t < padded.size(); ++t) {
+    for (const Send& send : padded[t]) {
+      std::uint64_t at = send.offset / size;
+      const std::uint64_t end = at + send.bytes / size;
+      while (at < end) {
+        const std::uint64_t place = at / block;
+        const std::uint64_t until = std::min(end, (place + 1) * block);
+        const std::uint64_t room = bounds[place + 1];
+        const std::uint64_t from = std::min(bounds[place] + at % block, room);
+        const std::uint64_t to = std::min(from + (until - at), room);
+        for (const Extent& real : region.RealOf(from, to)) {
+          steps[t].push_back(MakeSend(request, send.from, send.to, real, send.action));
+        }
+        at = until;
+      }
+    }
+  }
+  return steps;
+}
+
+std::vector<Step> Placed(const std::vector<Step>& steps, const Request& request,
+                         const Region& region) {
+  const std::uint64_t size = Size(request.type);
+  std::vector<Step> placed(steps.size());
+  for (std::size_t t = 0; t < steps.size(); ++t) {
+    for (const Send& send : steps[t]) {
+      const std::uint64_t at = send.offset / size;
+      for (const Extent& real : region.RealOf(at, at + send.bytes / size)) {
+        placed[t].push_back(MakeSend(request, send.from, send.to, real, send.action));
+      }
+    }
+  }
+  return placed;
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,34 @@
+// The physical lower bound of a collective: no algorithm can be faster.
+//
+//   const VirtualDuration bound = LowerBound(Operation::kAllReduce, set, 1 << 30, links);
+//   const double ratio = Nanoseconds(plan.times.end - plan.times.start) / Nanoseconds(bound);
+//
+// lib/collective/cuts.h finds the part of the set that its links serve worst.
+//
+// Scope: bytes only; start-up costs and the chips' own memory come on top.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <cstdint>
+
+#include "lib/collective/domain_links.h"
+#include "sim-node/emulator/collective/algorithms/chip_set.h"
+#include "sim-node/emulator/collective/plan/plan_options.h"
+#include "sim-node/emulator/collective/schedule/request.h"
+#include "sim-node/emulator/engine/virtual_time.h"
+#include "sim-node/emulator/link/torus_links.h"
+
+namespace tahoma::sim {
+
+// The links as lib/collective knows them, at the rates that they have now, and what a step costs.
+collective::DomainLinks DomainLinksOf(const TorusLinks& links, const ChipCosts& costs = {});
+
+// `bytes` as in Request, for one rank on each chip. Links count as they are now. Zero for one chip;
+// VirtualDuration::max() when links that are down cut chips off. For send-receive and permute the
+// bound is that of a chip's buffer on all links that enter the chip.
+VirtualDuration LowerBound(Operation operation, const ChipSet& set, std::uint64_t bytes,
+                           const TorusLinks& links);
+
+}  // namespace tahoma::sim

@@ -1,0 +1,90 @@
+// The parameters of the routers and links of the flit level, in cycles and flits.
+//
+//   const FlitConfig chips = *FlitConfig::Of(links);          // NeuronLinks, flits of 64 bytes
+//   const FlitConfig reference = FlitConfig::Reference();     // as BookSim2's torus
+//   reference.FillCycles({1, 1, 1});                          // 25, for three links
+//
+// A cycle is the time in which the fastest link carries one flit. NeuronLink's flow control,
+// virtual channels, packets and routers are not public: each default is the reference model's or
+// the project's own choice, none is a fact about Trainium2.
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <array>
+#include <cstdint>
+
+#include "sim-node/emulator/link/torus_links.h"
+
+namespace tahoma::sim {
+
+// The direction that a packet takes round a ring when both are equally short.
+enum class TieRule : std::uint8_t {
+  kByParity,  // as torus::Route: plus from an even coordinate, minus from an odd one
+  kByChance,  // drawn for each packet and axis, from the network's seed
+};
+
+// The assignment of a ring's virtual channels that keeps packets from waiting for each other in a
+// circle (Dally, Seitz, "Deadlock-free message routing in multiprocessor interconnection networks",
+// 1987). With a dateline, between the last coordinate and 0, the channels of each link are two
+// classes; a packet starts afresh in each dimension.
+enum class Dateline : std::uint8_t {
+  kOff,          // every packet may use every channel: rings can deadlock
+  kChangeClass,  // the first class before the dateline, the second on it and after it
+  // The second class on the whole route of a packet that crosses the dateline in this ring, else
+  // the first. Uses the channels more evenly; this is BookSim2's dim_order.
+  kClassOfRing,
+};
+
+struct FlitConfig {
+  int vcs = 4;            // virtual channels of each link, 1 to 8; even unless the dateline is off
+  int buffer_flits = 16;  // of each virtual channel, at the receiving end
+  int packet_flits = 8;
+  int flit_bytes = 64;
+
+  // The pipeline of a router. A head flit is routed, then gets a virtual channel of its output (one
+  // cycle if it gets it at once); every flit then gets the switch (the same) and crosses it.
+  int route_cycles = 1;     // 0 stands for a route looked up one router before
+  int crossbar_cycles = 1;  // from the grant of the switch to the link
+  int link_cycles = 3;      // from the link's begin to the next buffer; a credit takes as long back
+  int local_cycles = 2;     // the same between a chip and its own router
+  // Cycles for which a flit occupies a link of the axis: 2 where links run at half the rate.
+  std::array<int, 3> link_period = {1, 1, 1};
+  // Whether the chip has a port of its router for each link, of a link's rate in each direction, or
+  // one for all of them.
+  bool local_port_per_link = false;
+
+  Dateline dateline = Dateline::kChangeClass;
+  TieRule ties = TieRule::kByParity;
+  // The period of the check for deadlocks, and the time for which nothing may move although flits
+  // are in flight. Must exceed the longest delay above.
+  int watchdog_cycles = 1000;
+
+  // BookSim2 28f4329 with its default router, 4 virtual channels of 16 flits, packets of 8
+  // (docs/reference/collectives.md#network-models-to-compare-with). A link of its torus takes 2
+  // cycles, that of a chip 1; one more passes before the router reads it.
+  static FlitConfig Reference();
+
+  // Returns the configuration for links in good health, with one local port for each.
+  // kFailedPrecondition if some are not; kInvalidArgument if the fastest rate is no multiple of
+  // another axis' rate.
+  static absl::StatusOr<FlitConfig> Of(const TorusLinks& links);
+
+  // kInvalidArgument naming the first value that the model cannot have.
+  absl::Status Validate() const;
+
+  int local_ports() const { return local_port_per_link ? 6 : 1; }
+
+  // Returns the cycles that a lone flit over so many links of each axis spends in the empty
+  // pipelines, beyond its time on the slowest link. A packet spends as much beyond its flits' time,
+  // or, behind a slow link, CatchUpCycles() less: gaps open between its flits there, and in the
+  // last router those after the head need not wait for a route and a channel.
+  std::int64_t FillCycles(std::array<int, 3> hops_by_axis) const;
+  std::int64_t CatchUpCycles() const { return route_cycles + 1; }
+};
+
+}  // namespace tahoma::sim

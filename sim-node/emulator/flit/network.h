@@ -1,0 +1,256 @@
+// A torus of routers, cycle by cycle: every flit, buffer and credit.
+//
+//   FlitNetwork network(torus::kUltraServerShape, FlitConfig::Reference(), /*seed=*/1);
+//   network.Send({.from = a, .to = b, .flits = 64, .tag = 7});
+//   while (network.busy() && !network.deadlock()) {
+//     for (const FlitNetwork::Arrival& packet : network.Step()) …
+//   }
+//
+// Modelled, after reading how BookSim2 times and measures its input-queued router
+// (docs/reference/collectives.md#network-models-to-compare-with; Dally, Towles, "Principles and
+// Practices of Interconnection Networks", 16-19):
+// - Wormhole switching: a packet holds a virtual channel of each link from its head to its tail. A
+//   channel whose tail has left is free for the next packet although its buffer is not empty yet.
+// - One credit for each place in the next buffer, back after the link's delay.
+// - Routing by dimension order (x, y, z), always minimal, and the dateline classes of FlitConfig.
+// - Allocation of channels and of the switch by separable round robin in one pass: outputs grant,
+//   inputs accept, and a pointer moves on only over an accepted grant (McKeown, "The iSLIP
+//   scheduling algorithm for input-queued switches", 1999). Each input sends and each output takes
+//   one flit a cycle; before that, each input chooses one of its channels for each output.
+// - The chip as source: an unbounded queue for each of its ports, whose messages alternate packet
+//   by packet; one flit a cycle, in the next channel (round robin) with a free place; the packet
+//   stays in it. As sink: one flit a cycle for each port, taken at once.
+// Not modelled: speculation, more than one pass of the allocators, adaptive routes, links that are
+// down or lose flits, and what the memories of the chips can take.
+//
+// Everything is integer arithmetic in a fixed order: the same calls give the same trace_hash() on
+// every machine.
+//
+// Thread safety: none; belongs to one thread.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "lib/torus/shape.h"
+#include "sim-node/emulator/flit/flit_config.h"
+#include "sim-node/emulator/flit/round_robin.h"
+#include "sim-node/emulator/link/torus_links.h"
+
+namespace tahoma::sim {
+
+// One virtual channel of a link, or of the injection port from a chip into its router.
+struct FlitChannel {
+  int chip = 0;  // that sends on it
+  int port = 0;  // 0 to 5 as LinkId % 6, from 6 the chip's own ports
+  int vc = 0;
+  // "chip 5 x+ vc 1" or "chip 5 source 0 vc 1".
+  std::string ToString() const;
+  friend auto operator<=>(const FlitChannel&, const FlitChannel&) = default;
+};
+
+// Channels that can never move again.
+struct Deadlock {
+  // The flits at the end of `holder` cannot go on before `wanted` has a place or, where the packet
+  // may use several, before some packet's tail has left one of them.
+  struct Wait {
+    FlitChannel holder;
+    FlitChannel wanted;
+    friend auto operator<=>(const Wait&, const Wait&) = default;
+  };
+  std::uint64_t cycle = 0;
+  std::vector<Wait> waits;        // all of them, in order of holder and wanted
+  std::vector<FlitChannel> ring;  // channels of which each waits for the next, the last for the
+                                  // first
+  // One line: the ring.
+  std::string ToString() const;
+  // Sets `ring` from `waits`, in which every channel wanted is also a holder.
+  void FindRing();
+};
+
+class FlitNetwork {
+ public:
+  struct Message {
+    torus::ChipIndex from;
+    torus::ChipIndex to;
+    std::uint64_t flits = 0;  // positive; cut into packets, the last may be shorter
+    std::uint64_t tag = 0;    // the caller's
+  };
+  // A packet whose tail has reached its chip in the cycle just run.
+  struct Arrival {
+    std::uint64_t tag = 0;
+    int flits = 0;
+    std::uint64_t sent = 0;      // cycle of the Send
+    std::uint64_t injected = 0;  // cycle in which its head left the source
+    int hops = 0;
+  };
+
+  // At most 64 chips; `config` must be valid.
+  FlitNetwork(const torus::Shape& torus, const FlitConfig& config, std::uint64_t seed);
+
+  // Puts a message at the end of its source's queue. May be injected from the next Step on.
+  void Send(const Message& message);
+
+  // Runs one cycle. The packets that arrived in it, valid until the next Step.
+  std::span<const Arrival> Step();
+
+  // Cycles run so far, that is the number of the next one.
+  std::uint64_t cycle() const { return cycle_; }
+  const FlitConfig& config() const { return config_; }
+  const torus::Shape& torus() const { return torus_; }
+
+  // Whether flits are in the network or wait at a source.
+  bool busy() const { return in_network_ != 0 || waiting_ != 0; }
+  std::uint64_t flits_waiting() const { return waiting_; }  // at the sources
+  std::uint64_t flits_injected() const { return injected_; }
+  std::uint64_t flits_ejected() const { return ejected_; }
+  std::uint64_t flits_in_network() const { return in_network_; }
+  // The same, by looking into every buffer and link.
+  std::uint64_t CountFlits() const;
+  // Flits that the link has accepted so far, and those of all links: flit hops.
+  std::uint64_t flits_carried(LinkId link) const { return carried_[link]; }
+  std::uint64_t flit_hops() const { return flit_hops_; }
+
+  // Covers every move of a flit through a switch, in order.
+  std::uint64_t trace_hash() const { return trace_hash_; }
+
+  // Set by the watchdog, which looks every watchdog_cycles for channels that wait in a circle,
+  // whatever else moves, and fires also when no flit has moved for so long although some are in the
+  // network (without a circle that would be a mistake of the model, and `waits` is empty).
+  const std::optional<Deadlock>& deadlock() const { return deadlock_; }
+
+ private:
+  static constexpr int kLinkPorts = static_cast<int>(kPorts);
+  static constexpr int kPortsMax = 12;
+  static constexpr int kVcsMax = 8;
+
+  struct Flit {
+    std::uint32_t packet;
+    std::uint32_t index;  // in the packet
+  };
+  struct Packet {
+    Arrival arrival;
+    torus::Coord from;
+    torus::Coord to;
+    std::uint8_t plus = 0;  // bit of each axis along which it goes in plus direction
+  };
+  // The end of one virtual channel, in the router that receives.
+  struct Input {
+    enum class State : std::uint8_t { kIdle, kWantsChannel, kActive };
+    State state = State::kIdle;
+    std::uint8_t out_port = 0;
+    std::uint8_t out_vc = 0;    // when active
+    std::uint8_t allowed = 0;   // channels of out_port that the packet may use
+    std::uint64_t asks_at = 0;  // first cycle in which it asks for one
+    std::uint32_t first = 0;    // of its flits, in its part of flits_
+    std::uint32_t count = 0;
+  };
+  // The begin of one link, in the router that sends.
+  struct Output {
+    std::uint8_t free_vcs = 0;  // held by no packet
+    std::array<std::int32_t, kVcsMax> credits{};
+    std::uint64_t accepts_at = 0;                 // first cycle in which the link takes a flit
+    RoundRobin arbiter;                           // of the input ports
+    std::array<RoundRobin, kVcsMax> vc_arbiters;  // of the inputs that want that channel
+  };
+  struct Router {
+    std::array<Input, 64> inputs;  // by port * vcs + vc, which is also their bit in words
+    std::uint64_t wanting = 0;     // inputs that want a channel
+    std::uint64_t sending = 0;     // inputs that have one, and a flit
+    std::array<Output, kPortsMax> outputs;
+    std::array<RoundRobin, kPortsMax> vc_arbiters;      // of each input port's channels
+    std::array<RoundRobin, kPortsMax> output_arbiters;  // of the outputs that grant an input port
+    std::array<RoundRobin, 64> grant_arbiters;  // of the channels that are granted to an input
+  };
+  struct Waiting {
+    Message message;
+    std::uint64_t sent;
+    std::uint8_t plus;
+  };
+  // One port of a chip, where flits leave it.
+  struct Source {
+    std::deque<Waiting> messages;
+    std::optional<Flit> next;  // of the current packet
+    std::uint32_t last = 0;    // index of its tail
+    int vc = 0;
+    RoundRobin arbiter;
+    std::array<std::int32_t, kVcsMax> credits{};
+  };
+  // The flits and credits that reach the end of a link in one cycle.
+  struct FlitMove {
+    std::uint8_t chip;
+    std::uint8_t port;
+    std::uint8_t vc;
+    Flit flit;
+  };
+  struct CreditMove {
+    std::uint8_t chip;
+    std::uint8_t port;
+    std::uint8_t vc;
+  };
+  struct Moment {
+    std::vector<FlitMove> to_routers;
+    std::vector<FlitMove> to_chips;
+    std::vector<CreditMove> to_outputs;
+    std::vector<CreditMove> to_sources;
+  };
+  struct Grant {
+    int input;
+    int vc;
+  };
+
+  int Bit(int port, int vc) const { return port * config_.vcs + vc; }
+  Moment& After(int cycles) {
+    return moments_[(cycle_ + static_cast<std::uint64_t>(cycles)) % moments_.size()];
+  }
+  Flit& Slot(int chip, int input, std::uint32_t position);
+  std::uint8_t Directions(torus::Coord from, torus::Coord to);
+  int SourcePort(torus::Coord from, torus::Coord to, std::uint8_t plus) const;
+  void Deliver();
+  void Receive(const FlitMove& move);
+  void Eject(const FlitMove& move);
+  void Inject(int chip, int port);
+  bool BeginPacket(int chip, Source& source);
+  void RouteFront(int chip, int input, std::uint64_t asks_at);
+  std::uint8_t AllowedChannels(const Packet& packet, torus::Coord at, int port) const;
+  void PickChannels(Router& router);
+  void TakeChannels(Router& router);
+  void AllocateSwitch(int chip);
+  void Transmit(int chip, int input);
+  void Watch();
+  std::vector<int> WaitsFor(const Router& router, const Input& input) const;
+  Deadlock FindDeadlock() const;
+
+  torus::Shape torus_;
+  FlitConfig config_;
+  Rng rng_;
+  std::uint64_t cycle_ = 0;
+  std::vector<Router> routers_;
+  std::vector<Flit> flits_;                                       // the buffers of all inputs
+  std::vector<Source> sources_;                                   // by chip * local ports + port
+  std::vector<Moment> moments_;                                   // the next cycles, around the end
+  std::vector<std::array<std::uint8_t, kLinkPorts>> neighbours_;  // where the link leads
+  std::vector<torus::Coord> coords_;
+  std::vector<Packet> packets_;
+  std::vector<std::uint32_t> free_packets_;
+  std::vector<Grant> channel_grants_;
+  std::vector<Arrival> arrivals_;
+  std::vector<std::uint64_t> carried_;
+  std::uint64_t waiting_ = 0;
+  std::uint64_t injected_ = 0;
+  std::uint64_t ejected_ = 0;
+  std::uint64_t in_network_ = 0;
+  std::uint64_t flit_hops_ = 0;
+  std::uint64_t trace_hash_ = 0;
+  std::uint64_t moved_at_ = 0;  // last cycle in which a flit moved
+  std::optional<Deadlock> deadlock_;
+};
+
+}  // namespace tahoma::sim

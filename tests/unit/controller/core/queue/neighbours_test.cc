@@ -1,0 +1,385 @@
+// Where pods may go that must be beside others, or apart from them.
+
+#include "controller/core/queue/neighbours.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/core/core.h"
+#include "controller/core/facts/read_facts.h"
+#include "controller/plan/planner.h"
+#include "lib/base/json.h"
+#include "lib/base/rng.h"
+#include "tests/support/fleet.h"
+
+namespace tahoma::controller {
+namespace {
+
+using json = Json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A term for pods with that label: any value when `values` is empty.
+json Term(const std::string& topology_key, const std::string& label,
+          const std::vector<std::string>& values = {}) {
+  json one = {{"key", label}, {"operator", values.empty() ? "Exists" : "In"}};
+  if (!values.empty()) one["values"] = values;
+  return {{"topologyKey", topology_key},
+          {"labelSelector", {{"matchExpressions", json::array({one})}}}};
+}
+
+struct Wish {
+  std::string name;
+  json labels = json::object();
+  json beside = json::array();
+  json apart = json::array();
+  std::string node = {};
+  std::string phase = {};
+  std::string ns = "default";
+};
+
+std::shared_ptr<const PodFact> PodOf(const Wish& wish) {
+  constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  json pod = {{"metadata",
+               {{"name", wish.name},
+                {"namespace", wish.ns},
+                {"uid", "uid-" + wish.name},
+                {"labels", wish.labels}}},
+              {"spec",
+               {{"affinity",
+                 {{"podAffinity", {{kRequired, wish.beside}}},
+                  {"podAntiAffinity", {{kRequired, wish.apart}}}}}}}};
+  if (!wish.node.empty()) pod["spec"]["nodeName"] = wish.node;
+  if (!wish.phase.empty()) pod["status"]["phase"] = wish.phase;
+  auto parsed = ParsePod(pod);
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  return *parsed;
+}
+
+// As LeaderWorkerSet's webhook makes the leader of a group that has a place for itself.
+Wish LeaderOf(const std::string& group) {
+  json others = Term("pair", "group");
+  others["labelSelector"]["matchExpressions"].push_back(
+      {{"key", "group"}, {"operator", "NotIn"}, {"values", {group}}});
+  return {.name = "leader-" + group,
+          .labels = {{"group", group}},
+          .beside = json::array({Term("pair", "group", {group})}),
+          .apart = json::array({others})};
+}
+
+class NeighboursTest : public ::testing::Test {
+ protected:
+  NeighboursTest() {
+    AddNode("a0", {{"pair", "a"}});
+    AddNode("a1", {{"pair", "a"}});
+    AddNode("b0", {{"pair", "b"}});
+    AddNode("lone", {});
+  }
+  void AddNode(const std::string& name, const Labels& labels) {
+    NodeFacts node = NodeFactsOf({.name = name, .cores = false});
+    node.labels = labels;
+    cluster_.PutNode(node);
+    nodes_.push_back(name);
+  }
+  bool Put(const Wish& wish) {
+    auto pod = PodOf(wish);
+    const auto before = facts_.pods.Find(pod->key);
+    facts_.pods.Put(pod);
+    return neighbours_.OnPod(before.get(), *pod);
+  }
+  bool Remove(const Wish& wish) {
+    const auto pod = PodOf(wish);
+    facts_.pods.Remove(pod->key, "");
+    return neighbours_.OnPodGone(*pod);
+  }
+  static std::shared_ptr<const GangSpec> Alone(const PodKey& pod) {
+    auto gang = std::make_shared<GangSpec>();
+    gang->key = {pod.ns, pod.name};
+    gang->single_pod = true;
+    gang->members.emplace_back().pod = pod;
+    return gang;
+  }
+  // The nodes on which the pod may be.
+  std::vector<std::string> PlacesOf(const PodKey& pod) const {
+    const Narrowed narrowed = neighbours_.Narrow(Alone(pod));
+    std::vector<std::string> places;
+    for (const std::string& name : nodes_) {
+      const Node& node = *cluster_.node(*cluster_.FindNode(name)).node;
+      if (narrowed.gang->members[0].node.SelectorAdmits(node)) places.push_back(name);
+    }
+    return places;
+  }
+  std::vector<std::string> PlacesOf(const std::string& pod) const {
+    return PlacesOf(PodKey{"default", pod});
+  }
+
+  Facts facts_;
+  ClusterState cluster_;
+  std::vector<std::string> nodes_;
+  JournalBuffer journal_;
+  GangRuns runs_{facts_, cluster_, journal_, ReadPublishedOptions{}};
+  Neighbours neighbours_{facts_, runs_, cluster_};
+};
+
+TEST_F(NeighboursTest, APodWithoutTermsGoesAnywhereAndIsLeftAsItIs) {
+  Put({.name = "other", .labels = {{"app", "x"}}, .node = "a0"});
+  Put({.name = "free", .labels = {{"app", "x"}}});
+  const auto gang = Alone({"default", "free"});
+  EXPECT_FALSE(neighbours_.Matters(*gang));
+  const Narrowed narrowed = neighbours_.Narrow(gang);
+  EXPECT_EQ(narrowed.gang, gang);
+  EXPECT_EQ(narrowed.why, "");
+}
+
+TEST_F(NeighboursTest, AGroupThatWantsAPlaceForItselfAvoidsThatOfAnother) {
+  Put(LeaderOf("one"));
+  EXPECT_TRUE(neighbours_.Matters(*Alone({"default", "leader-one"})));
+  EXPECT_THAT(PlacesOf("leader-one"), ElementsAre("a0", "a1", "b0")) << "where there are pairs";
+  Wish placed = LeaderOf("one");
+  placed.node = "a1";
+  Put(placed);
+  Put(LeaderOf("two"));
+  EXPECT_THAT(PlacesOf("leader-two"), ElementsAre("b0"));
+  EXPECT_EQ(neighbours_.Narrow(Alone({"default", "leader-two"})).why,
+            "beside other pods it may run where pair exists and pair not in (a)");
+}
+
+TEST_F(NeighboursTest, WhoIsAvoidedAvoidsToo) {
+  Wish placed = LeaderOf("one");
+  placed.node = "a0";
+  Put(placed);
+  Put({.name = "stranger", .labels = {{"group", "two"}}});
+  EXPECT_THAT(PlacesOf("stranger"), ElementsAre("b0", "lone"));
+  Put({.name = "worker", .labels = {{"group", "one"}}});
+  EXPECT_THAT(PlacesOf("worker"), ElementsAre("a0", "a1", "b0", "lone"));
+}
+
+TEST_F(NeighboursTest, APodGoesWhereThoseAreThatItMustBeBeside) {
+  const Wish wish{.name = "cache", .beside = json::array({Term("pair", "app", {"db"})})};
+  Put(wish);
+  EXPECT_THAT(PlacesOf("cache"), IsEmpty()) << "there is none, and it is not one itself";
+  Put({.name = "db", .labels = {{"app", "db"}}, .node = "b0"});
+  EXPECT_THAT(PlacesOf("cache"), ElementsAre("b0"));
+  Put({.name = "db2", .labels = {{"app", "db"}}, .node = "lone"});
+  EXPECT_THAT(PlacesOf("cache"), ElementsAre("b0")) << "lone has no pair";
+}
+
+TEST_F(NeighboursTest, ThoseThatComeMoveOrEndMayMakeRoom) {
+  Put(LeaderOf("two"));
+  Wish one = LeaderOf("one");
+  one.node = "a0";
+  EXPECT_TRUE(Put(one));
+  EXPECT_FALSE(Put(one)) << "it is as it was";
+  EXPECT_THAT(PlacesOf("leader-two"), ElementsAre("b0"));
+  one.phase = "Succeeded";
+  EXPECT_TRUE(Put(one));
+  EXPECT_THAT(PlacesOf("leader-two"), ElementsAre("a0", "a1", "b0"));
+  EXPECT_TRUE(Remove(one));
+  EXPECT_FALSE(Put({.name = "nobody", .labels = {{"app", "x"}}, .node = "a0"}));
+}
+
+TEST_F(NeighboursTest, APodIsSeenWhereItIsAboutToBe) {
+  Put(LeaderOf("one"));
+  auto decision = std::make_shared<GangDecision>();
+  decision->key = {"default", "leader-one"};
+  decision->single = true;
+  decision->uid = "uid-leader-one";
+  decision->pods.push_back({.name = "leader-one", .uid = "uid-leader-one", .node = "b0"});
+  runs_.Begin(std::move(decision));
+  Put(LeaderOf("two"));
+  EXPECT_THAT(PlacesOf("leader-two"), ElementsAre("a0", "a1"));
+}
+
+TEST_F(NeighboursTest, ALabelThatIsTakenAwayIsForgotten) {
+  Put(LeaderOf("two"));
+  Put({.name = "other", .labels = {{"group", "x"}}, .node = "a0"});
+  EXPECT_THAT(PlacesOf("leader-two"), ElementsAre("b0"));
+  Put({.name = "other", .node = "a0"});
+  EXPECT_THAT(PlacesOf("leader-two"), ElementsAre("a0", "a1", "b0"));
+}
+
+// By the words of Kubernetes' documentation, pod by pod and node by node.
+class Oracle {
+ public:
+  Oracle(const std::vector<Wish>& pods, const std::map<std::string, Labels>& nodes)
+      : nodes_(nodes) {
+    for (const Wish& wish : pods) pods_.push_back(PodOf(wish));
+  }
+
+  bool MayBe(const std::string& pod, const std::string& node) const {
+    const PodFact& wants = *Find(pod);
+    for (const auto& other : pods_) {
+      if (!Counts(*other) || other->key == wants.key) continue;
+      if (other->affinity != nullptr) {
+        for (const auto& term : other->affinity->apart) {
+          if (Selects(term, *other, wants) && Together(term.topology_key, node, other->node)) {
+            return false;
+          }
+        }
+      }
+      if (wants.affinity == nullptr) continue;
+      for (const auto& term : wants.affinity->apart) {
+        if (Selects(term, wants, *other) && Together(term.topology_key, node, other->node)) {
+          return false;
+        }
+      }
+    }
+    return wants.affinity == nullptr || Joins(wants, node);
+  }
+
+ private:
+  static bool Counts(const PodFact& pod) { return !pod.finished && !pod.node.empty(); }
+  static bool Selects(const kube::PodAffinityTerm& term, const PodFact& own, const PodFact& pod) {
+    return term.Selects(own.key.ns, pod.key.ns, pod.labels);
+  }
+  const PodFact* Find(const std::string& name) const {
+    for (const auto& pod : pods_) {
+      if (pod->key.name == name) return pod.get();
+    }
+    return nullptr;
+  }
+  std::string Value(const std::string& node, const std::string& key) const {
+    for (const auto& [name, value] : nodes_.at(node)) {
+      if (name == key) return value;
+    }
+    return "";
+  }
+  bool Together(const std::string& key, const std::string& a, const std::string& b) const {
+    return !Value(a, key).empty() && Value(a, key) == Value(b, key);
+  }
+  bool Joins(const PodFact& wants, const std::string& node) const {
+    const auto& terms = wants.affinity->beside;
+    bool all = true;
+    bool any_anywhere = false;
+    bool all_keys = true;
+    bool itself = true;
+    for (const auto& term : terms) {
+      bool here = false;
+      for (const auto& other : pods_) {
+        if (!Counts(*other) || other->key == wants.key) continue;
+        bool selected = true;
+        for (const auto& each : terms) selected = selected && Selects(each, wants, *other);
+        if (!selected || Value(other->node, term.topology_key).empty()) continue;
+        any_anywhere = true;
+        here = here || Together(term.topology_key, node, other->node);
+      }
+      all = all && here;
+      all_keys = all_keys && !Value(node, term.topology_key).empty();
+      itself = itself && Selects(term, wants, wants);
+    }
+    return all || (!any_anywhere && itself && all_keys);
+  }
+
+  std::vector<std::shared_ptr<const PodFact>> pods_;
+  std::map<std::string, Labels> nodes_;
+};
+
+TEST(NeighboursPropertyTest, RandomPodsMayBeWhereKubernetesLetsThem) {
+  Rng rng(20260729);
+  const auto pick = [&](const std::vector<std::string>& of) { return of[rng.Next() % of.size()]; };
+  const std::vector<std::string> keys = {"pair", "rack"};
+  const std::vector<std::string> labels = {"app", "group"};
+  const std::vector<std::string> values = {"x", "y", "z"};
+  int kept_away = 0;
+  for (int round = 0; round < 300; ++round) {
+    Facts facts;
+    ClusterState cluster;
+    JournalBuffer journal;
+    GangRuns runs(facts, cluster, journal, ReadPublishedOptions{});
+    Neighbours neighbours(facts, runs, cluster);
+    std::map<std::string, Labels> nodes;
+    for (int i = 0; i < 5; ++i) {
+      NodeFacts node = NodeFactsOf({.name = fmt::format("n{}", i), .cores = false});
+      for (const std::string& key : keys) {
+        if (rng.Next() % 4 != 0) node.labels.emplace_back(key, pick({"1", "2"}));
+      }
+      nodes[node.name] = node.labels;
+      cluster.PutNode(node);
+    }
+    std::vector<Wish> pods;
+    for (int i = 0; i < 6; ++i) {
+      Wish& pod = pods.emplace_back();
+      pod.name = fmt::format("p{}", i);
+      for (const std::string& label : labels) {
+        if (rng.Next() % 2 == 0) pod.labels[label] = pick(values);
+      }
+      const auto add = [&](json& terms) {
+        while (rng.Next() % 3 == 0) {
+          std::vector<std::string> some;
+          if (rng.Next() % 2 == 0) some = {pick(values), pick(values)};
+          terms.push_back(Term(pick(keys), pick(labels), some));
+        }
+      };
+      add(pod.beside);
+      add(pod.apart);
+      if (i != 0) pod.node = fmt::format("n{}", rng.Next() % 5);
+      if (i != 0 && rng.Next() % 6 == 0) pod.phase = "Failed";
+    }
+    for (const Wish& pod : pods) {
+      facts.pods.Put(PodOf(pod));
+      neighbours.OnPod(nullptr, *PodOf(pod));
+    }
+    auto gang = std::make_shared<GangSpec>();
+    gang->key = {"default", "p0"};
+    gang->single_pod = true;
+    gang->members.emplace_back().pod = {"default", "p0"};
+    const Narrowed narrowed = neighbours.Narrow(gang);
+    const Oracle oracle(pods, nodes);
+    for (const auto& [name, its_labels] : nodes) {
+      const Node& node = *cluster.node(*cluster.FindNode(name)).node;
+      const bool may = narrowed.gang->members[0].node.SelectorAdmits(node);
+      EXPECT_EQ(may, oracle.MayBe("p0", name)) << "round " << round << ", node " << name;
+      kept_away += may ? 0 : 1;
+    }
+  }
+  EXPECT_GT(kept_away, 300) << "else the rounds show nothing";
+}
+
+// Two leaders that come in one step must not be planned as if the other were not there.
+TEST(NeighboursInCoreTest, GroupsThatComeTogetherGetPlacesOfTheirOwn) {
+  auto planner = std::make_shared<Planner>();
+  Core core([planner](const ClusterState& state, const Queue& queue, WallTime now) {
+    return planner->Plan(state, queue, now);
+  });
+  std::vector<Command> commands;
+  for (const auto& [name, pair] : {std::pair("a0", "a"), {"a1", "a"}, {"b0", "b"}, {"b1", "b"}}) {
+    NodeFacts node = NodeFactsOf({.name = name, .cores = false});
+    node.labels = {{"pair", pair}};
+    commands.emplace_back(NodeSeen{std::make_shared<const NodeFacts>(node)});
+  }
+  for (const char* group : {"one", "two", "three"}) {
+    commands.emplace_back(PodSeen{PodOf(LeaderOf(group))});
+  }
+  commands.emplace_back(WatchesSynced{});
+  std::map<std::string, std::string> places;
+  for (int step = 0; step < 8; ++step) {
+    const auto wall = WallTime(std::chrono::seconds(1'700'000'000 + step));
+    const StepOutput out =
+        core.Step(std::exchange(commands, {}), {wall, MonotonicTime(std::chrono::seconds(step))});
+    for (const ApiWrite& write : out.writes) {
+      if (write.kind != WriteKind::kBind) continue;
+      const DecidedPod& pod = write.decision->pods[write.index];
+      places[pod.name] = pod.node.substr(0, 1);
+    }
+  }
+  ASSERT_EQ(places.size(), 2U) << "there is no third pair";
+  EXPECT_NE(places.begin()->second, places.rbegin()->second);
+  for (const char* group : {"one", "two", "three"}) {
+    const std::string name = std::string("leader-") + group;
+    if (places.contains(name)) continue;
+    const auto* view = core.snapshot()->gangs.Find(GangRef{{"default", name}, true});
+    ASSERT_NE(view, nullptr);
+    EXPECT_THAT((*view)->message, HasSubstr("pair not in (a, b)"));
+    EXPECT_EQ((*view)->reason, GangReason::kWaitsForCapacity);
+  }
+}
+
+}  // namespace
+}  // namespace tahoma::controller
