@@ -5,7 +5,7 @@
 //   api_fuzz --seed 17 --runs 1     one of those again
 //   api_fuzz FILE…                  these inputs only
 //
-// The program's name is that of the target and of its folder in tests/fuzz/corpus, with "_fuzz".
+// The program's name is the target's name with "_fuzz"; tests/fuzz/corpus has its inputs.
 // When the target fails, the input is kept in a file and the command to repeat it is printed.
 
 #include <fcntl.h>
@@ -87,10 +87,9 @@ void RunFile(const std::string& path) {
 }
 
 void RunMutations(std::uint64_t seed, std::uint64_t runs, bool with_corpus) {
-  const std::string folder = "tests/fuzz/";
   const tahoma::fuzz::Mutator mutator(
-      tahoma::fuzz::ReadFolder(folder + "corpus/" + name),
-      tahoma::fuzz::ReadDictionary(folder + "dictionaries/" + name + ".dict"));
+      tahoma::fuzz::ReadCorpus(name),
+      tahoma::fuzz::ReadDictionary("tests/fuzz/dictionaries/" + name + ".dict"));
   std::printf("%s: %zu inputs of the corpus, then mutations from seed %llu\n", name.c_str(),
               mutator.texts().size(), static_cast<unsigned long long>(seed));
   std::fflush(stdout);

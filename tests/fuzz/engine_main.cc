@@ -1,6 +1,6 @@
 // Links one fuzz target with libFuzzer, which finds inputs by the code that they reach:
 //
-//   build/fuzz/fuzz/api tests/fuzz/corpus/api -max_total_time=60
+//   build/fuzz/fuzz/api build/fuzz/corpus/api -max_total_time=60
 //
 // Half of its changes are libFuzzer's, half change JSON values (mutate.h).
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/fuzz/corpus/kubelet: requests as a kubelet sends them (dra-plugin/kubelet/*.proto), in the form of
+"""Adds to the corpus of kubelet_fuzz requests as a kubelet sends them (dra-plugin/kubelet/*.proto), in the form of
 kubelet_fuzz.cc: a byte for the method, two for the length, the message."""
 
-import pathlib
+import corpus
 
-CORPUS = pathlib.Path(__file__).resolve().parent / "corpus/kubelet"
 PREPARE, UNPREPARE, OLD_PREPARE, OLD_UNPREPARE, INFO, REGISTERED = range(6)
 
 
@@ -37,9 +36,7 @@ SEEDS = {
 
 
 def main():
-    CORPUS.mkdir(parents=True, exist_ok=True)
-    for name, seed in SEEDS.items():
-        (CORPUS / name).write_bytes(seed)
+    corpus.add("kubelet", SEEDS)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/fuzz/corpus/protobuf from tests/golden/protobuf, objects as Go's types write them.
+"""Adds to the corpus of protobuf_fuzz the objects of tests/golden/protobuf, objects as Go's types write them.
 
 Of each kind the smallest and the largest object, as the body and as JSON; none over 4 KiB.
 """
@@ -8,13 +8,14 @@ import base64
 import json
 import pathlib
 
+import corpus
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BYTES_MAX = 4096
 
 
 def main():
-    corpus = ROOT / "tests/fuzz/corpus/protobuf"
-    corpus.mkdir(parents=True, exist_ok=True)
+    inputs = {}
     for file in sorted((ROOT / "tests/golden/protobuf").glob("*.jsonl")):
         objects = []
         for line in file.read_text().splitlines():
@@ -25,8 +26,9 @@ def main():
                 objects.append((body, text))
         objects.sort(key=lambda pair: len(pair[0]))
         for name, (body, text) in {"least": objects[0], "most": objects[-1]}.items():
-            (corpus / f"{file.stem}-{name}").write_bytes(body)
-            (corpus / f"{file.stem}-{name}.json").write_bytes(text)
+            inputs[f"{file.stem}-{name}"] = body
+            inputs[f"{file.stem}-{name}.json"] = text
+    corpus.add("protobuf", inputs)
 
 
 if __name__ == "__main__":

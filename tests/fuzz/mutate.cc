@@ -132,7 +132,8 @@ std::string At(std::string_view text, Span span) {
 
 }  // namespace
 
-std::vector<std::string> ReadFolder(const std::string& folder) {
+std::vector<std::string> ReadCorpus(const std::string& target) {
+  const std::string folder = std::string(TAHOMA_FUZZ_CORPUS) + "/" + target;
   std::vector<std::filesystem::path> files;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {

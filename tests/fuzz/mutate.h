@@ -1,6 +1,6 @@
 // Changes of texts, for fuzz targets: bytes, words of a dictionary, and JSON values.
 //
-//   Mutator mutator(ReadFolder("corpus/api"), ReadDictionary("dictionaries/api.dict"));
+//   Mutator mutator(ReadCorpus("api"), ReadDictionary("dictionaries/api.dict"));
 //   std::string text = mutator.Pick(rng);
 //   mutator.Mutate(rng, text);
 //   MutateJson(rng, text);             // "a": [1] becomes "a": null, or is there twice, or gone
@@ -19,8 +19,9 @@
 
 namespace tahoma::fuzz {
 
-// The contents of all files of a folder, by name; empty when there is no such folder.
-std::vector<std::string> ReadFolder(const std::string& folder);
+// Returns the inputs of a target's corpus, as the build has unpacked it (corpus.py), by name.
+// Empty when the target has no corpus.
+std::vector<std::string> ReadCorpus(const std::string& target);
 
 // The words of a dictionary in libFuzzer's form: lines `name="te\x00xt"`, `#` begins a comment.
 // Empty when there is no such file.

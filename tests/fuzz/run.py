@@ -4,9 +4,9 @@
     tests/fuzz/run.py --time 60s                all targets, one after the other
     tests/fuzz/run.py --time 1h --jobs 2 api    two processes at a time; this target only
     tests/fuzz/run.py --least 1h                until each has used an hour of processor time in all
-    tests/fuzz/run.py --keep api                adds to tests/fuzz/corpus/api what reaches more, and its time
+    tests/fuzz/run.py --keep api                adds to the corpus of the tree what reaches more, and its time
 
-Each target begins with tests/fuzz/corpus/TARGET and with what earlier runs found, which is kept in
+Each target begins with the corpus of the tree, unpacked by the build (corpus.py), and with what earlier runs found, which is kept in
 the cache folder ($TAHOMA_CACHE or ~/.cache/tahoma) under fuzz/TARGET. An input that fails stays in
 fuzz/findings there; the command that repeats it is printed, and the status is 1.
 
@@ -23,13 +23,16 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 
+import corpus
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CORPUS = ROOT / "tests/fuzz/corpus"
 KEPT_ACCOUNT = ROOT / "tests/fuzz/account.json"
 DICTIONARIES = ROOT / "tests/fuzz/dictionaries"
 PROGRAMS = ROOT / "build/fuzz/fuzz"
+UNPACKED = ROOT / "build/fuzz/corpus"
 
 # The time and the memory beyond which one input counts as a hang, or as a flood. On a busy machine a minute is
 # little; processor_time.h has the limit for work that ends.
@@ -57,8 +60,8 @@ def command_of(target, seconds):
     for folder in (found, findings):
         folder.mkdir(parents=True, exist_ok=True)
     command = [str(PROGRAMS / target), str(found)]
-    if (CORPUS / target).is_dir():
-        command.append(str(CORPUS / target))
+    if (UNPACKED / target).is_dir():
+        command.append(str(UNPACKED / target))
     dictionary = DICTIONARIES / f"{target}.dict"
     if dictionary.exists():
         command.append(f"-dict={dictionary}")
@@ -200,14 +203,16 @@ def keep(target):
     """Inputs of the cache that reach code that the corpus in the tree does not are copied there; the time is moved.
 
     As few as reach all of it, and not those that only go a loop more often: these are thousands."""
-    command = [str(PROGRAMS / target), "-set_cover_merge=1", "-use_counters=0", f"-max_len={BYTES_MAX}",
-               str(CORPUS / target), str(cache() / target)]
-    (CORPUS / target).mkdir(parents=True, exist_ok=True)
-    before = len(list((CORPUS / target).iterdir()))
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as name:
+        merged = pathlib.Path(name)
+        corpus.unpack_target(target, merged)
+        command = [str(PROGRAMS / target), "-set_cover_merge=1", "-use_counters=0", f"-max_len={BYTES_MAX}",
+                   str(merged), str(cache() / target)]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        added = corpus.add(target, {file.name: file.read_bytes() for file in merged.iterdir()})
     Account(cache() / "account.json", KEPT_ACCOUNT).keep(target)
-    print(f"{target}: {len(list((CORPUS / target).iterdir())) - before} inputs added")
+    print(f"{target}: {added} inputs added")
 
 
 def main():

@@ -10,14 +10,17 @@ import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Takes a tenth of a second of processor time, and says in what order targets ran.
+# Takes a tenth of a second of processor time, and says in what order targets ran. Told to merge, it copies each input
+# of its last folder to the one before.
 PROGRAM = """#!{python}
-import pathlib, sys, time
+import pathlib, shutil, sys, time
 name = pathlib.Path(sys.argv[0]).name
 with open("{order}", "a") as order:
     order.write(name + " ")
 while time.process_time() < 0.1:
     pass
+if "-set_cover_merge=1" in sys.argv:
+    shutil.copytree(sys.argv[-1], sys.argv[-2], dirs_exist_ok=True)
 print("#7 DONE cov: 12 ft: 1\\nstat::number_of_executed_units: 34")
 if name == "broken":
     print("Test unit written to /x/broken-crash-1")
@@ -44,7 +47,7 @@ class RunTest(unittest.TestCase):
             file.chmod(0o755)
         code = (f"import sys, pathlib; sys.path.insert(0, {str(HERE)!r}); import run; "
                 f"run.PROGRAMS = pathlib.Path({str(programs)!r}); "
-                f"run.CORPUS = pathlib.Path({str(self.folder)!r}) / 'corpus'; "
+                f"run.corpus.CORPUS = pathlib.Path({str(self.folder)!r}) / 'corpus'; "
                 f"run.KEPT_ACCOUNT = pathlib.Path({str(self.kept)!r}); sys.exit(run.main())")
         done = subprocess.run([sys.executable, "-c", code, *options], capture_output=True, text=True,
                               env={**os.environ, "TAHOMA_CACHE": str(self.cache.parent)})
@@ -93,10 +96,18 @@ class RunTest(unittest.TestCase):
         self.kept.write_text('{"a": 7, "b": 1}')
         self.cache.mkdir(parents=True)
         (self.cache / "account.json").write_text('{"a": 0.5, "c": 2}')
+        (self.cache / "a").mkdir()
         for _ in range(2):
             self.assertEqual(self.run_py(["a"], "--keep"), (0, "a: 0 inputs added\n"))
         self.assertEqual(json.loads(self.kept.read_text()), {"a": 7.5, "b": 1})
         self.assertEqual(json.loads((self.cache / "account.json").read_text()), {"c": 2})
+
+    def test_keeping_adds_new_inputs_to_the_archive(self):
+        (self.cache / "a").mkdir(parents=True)
+        (self.cache / "a/input").write_text("x")
+        self.assertEqual(self.run_py(["a"], "--keep"), (0, "a: 1 inputs added\n"))
+        self.assertEqual(self.run_py(["a"], "--keep"), (0, "a: 0 inputs added\n"))
+        self.assertTrue((self.folder / "corpus/a.tar.gz").exists())
 
     def test_what_failed_does_not_run_again(self):
         status, table = self.run_py(["broken", "a"], "--least", "1s", "--jobs", "2")

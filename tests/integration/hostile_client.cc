@@ -13,7 +13,6 @@
 namespace tahoma::testing {
 namespace {
 
-constexpr const char* kCorpus = "tests/fuzz/corpus/api";
 constexpr const char* kDictionary = "tests/fuzz/dictionaries/api.dict";
 
 constexpr std::array<const char*, 9> kTypes = {"application/json",
@@ -58,7 +57,7 @@ std::string InOwnNamespace(std::string text) {
 HostileClient::HostileClient(Options options)
     : options_(std::move(options)),
       rng_(options_.seed),
-      mutator_(fuzz::ReadFolder(kCorpus), fuzz::ReadDictionary(kDictionary)) {
+      mutator_(fuzz::ReadCorpus("api"), fuzz::ReadDictionary(kDictionary)) {
   for (const std::string& text : mutator_.texts()) {
     auto requests = fuzz::ReadConversation(InOwnNamespace(text));
     // Without the namespace the rest would only be refused.

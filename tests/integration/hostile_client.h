@@ -1,4 +1,4 @@
-// A client of the API server that wishes it ill: conversations of tests/fuzz/corpus/api with types
+// A client of the API server that wishes it ill: conversations of the corpus of api_fuzz with types
 // swapped, bytes broken, wrong content types, odd headers, half bodies, connections cut in the
 // middle, watches opened and dropped, and patches of other people's objects.
 //
