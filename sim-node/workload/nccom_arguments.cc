@@ -58,7 +58,7 @@ constexpr std::array kLongOptions = {
     option{"help", no_argument, nullptr, 'h'},
 };
 
-// Options of AWS's tool that change nothing here; docs/user-guide.md says why.
+// Options of AWS's tool that change nothing here; docs/tasks/collectives.md says why.
 constexpr std::array kIdle = {
     option{"non-interactive", no_argument, nullptr, 0},
     option{"debug", no_argument, nullptr, 0},

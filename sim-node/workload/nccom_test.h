@@ -8,7 +8,7 @@
 // and every element of the result is compared.
 //
 // Options, columns and units follow aws-neuron-sdk tools/neuron-sys-tools/nccom-test.rst;
-// docs/user-guide.md has a table of them all with what is other here.
+// docs/tasks/collectives.md has a table of them all with what is other here.
 //
 // Thread safety: none.
 

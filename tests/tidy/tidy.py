@@ -279,7 +279,7 @@ def check_architecture(text):
         yield "ARCHITECTURE.md", 1, f"the table of folders lacks {folder}"
 
 
-# A page, docs/user-guide.md#claims, or a folder; further sections of the page may follow: ", #faults".
+# A page, docs/helm.md#values, or a folder; further sections of the page may follow: ", #upgrade".
 CITATION = re.compile(r"(?<![\w/.])(docs/[\w/-]+(?:\.md)?)(#[\w-]+(?:,[\s/]+#[\w-]+)*)?")
 MARKDOWN_LINK = re.compile(r"\]\(([^)\s]+)\)")
 UNNAMED_PAGE = re.compile(r"\b[Rr]eference[:] (?!docs/)|\bDESIGN" r"\b")

@@ -1,5 +1,5 @@
 // Where pods may go that must, or must not, be where other pods are (podAffinity and
-// podAntiAffinity, docs/user-guide.md).
+// podAntiAffinity, docs/tasks/claims.md#beside-other-pods-or-apart).
 //
 //   Neighbours neighbours(facts, runs, cluster);
 //   neighbours.OnPod(before, *pod);                           // the facts contain it already
