@@ -1,4 +1,4 @@
-// The options of the controller (docs/design/0001-seams.md).
+// The options of the controller (docs/formats/config.md).
 //
 // Thread safety: values.
 

@@ -1,4 +1,4 @@
-// The configuration of dra-plugin (kind DraPluginConfig), as docs/design/0001-seams.md lists it.
+// The configuration of dra-plugin (kind DraPluginConfig), in the form of docs/formats/config.md.
 //
 //   Settings settings;
 //   if (const auto exit = config::Parse(argc, argv, DeclareSettings(settings))) return *exit;

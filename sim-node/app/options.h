@@ -1,5 +1,4 @@
-// The configuration of sim-node (kind SimNodeConfig), as
-// docs/design/0001-seams.md lists it.
+// The configuration of sim-node (kind SimNodeConfig), in the form of docs/formats/config.md.
 //
 //   Options options;
 //   config::Spec spec = DeclareOptions(options);
