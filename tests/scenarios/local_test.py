@@ -52,7 +52,7 @@ class LocalTest(unittest.TestCase):
                       r"at most 1 of 2 u-trn2x64", r"Capacity Block default/pretrain is not bought",
                       r"is scheduled and begins", r"GangPreempted +us-\w+ is kept for a Capacity Block", r"TAHOMA_CAPACITY_BLOCK_RECLAIM_TIMESTAMP=\d+",
                       r"SIGTERM: checkpoint of step \d+", r"CapacityBlockExpirationWarning",
-                      r"the pods are gone, and the block is still active", r"nothing is left running"):
+                      r"=> each of its four ranks wrote a checkpoint", r"=> the hardware is free", r"nothing is left running"):
             self.assertRegex(done.stdout, shown)
 
     def test_the_line_that_up_prints_works_in_a_bare_shell_and_down_ends_pods_too(self):
