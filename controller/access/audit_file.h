@@ -1,9 +1,5 @@
 // A file of audit lines that outlives a full disk and a rotation.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(auto file, AuditFile::Open("/var/log/tahoma/audit.log", metrics, log));
-//   file->Append(line);
-//   file->Poll();                        // now and then: retries, and follows a rotation
-//
 // Lines are appended as they come, without a sync: a crash of the machine may take the last ones, a
 // crash of the program none. Lines that cannot be written wait in memory, in order, up to 1 MiB;
 // lines beyond that are counted and lost. Half a line is finished before the next begins. When the

@@ -1,7 +1,5 @@
 // Reads the identity file, which has the tokens and certificates of callers with their roles.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const auto identities, ParseIdentityFile(text, "identities.yaml"));
-//
 // Such a file is:
 //
 //   apiVersion: tahoma.dev/v1alpha1

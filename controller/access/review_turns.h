@@ -1,11 +1,6 @@
 // Lets callers ask the cluster in turn, so that nobody keeps the others from it. A caller is told
 // from another by the address that he calls from, or by his name.
 //
-//   ReviewTurns turns({.asking = 8, .asking_of_one = 4, .waiting = 24, .waiting_of_one = 12,
-//                      .patience = std::chrono::seconds(5)});
-//   TAHOMA_ASSIGN_OR_RETURN(const ReviewTurns::Turn turn, turns.Wait("10.0.0.7"));
-//   return Ask();                       // the next one's turn comes when this one ends
-//
 // Who has come first is next, unless he has as many turns as one may have. When too many wait, a
 // newcomer takes the last place of the one who has most, if that one has more than he.
 //

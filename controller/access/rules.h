@@ -1,9 +1,5 @@
 // The permissions of each role, as rules in the form of Kubernetes' RBAC.
 //
-//   for (const Rule& rule : RulesOfCluster(Role::kView)) {
-//     if (Covers(rule, attributes)) return true;
-//   }
-//
 // edit and view follow the ClusterRoles of the same names for the kinds that are served here
 // (k8s.io/kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go), with Tahoma's own
 // kinds as if its ClusterRoles were aggregated into them. docs/formats/identities.md has the table.

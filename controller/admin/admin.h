@@ -1,8 +1,5 @@
 // The routes of the admin API that show the fleet and the gangs on it, read from snapshots.
 //
-//   Admin admin([&] { return loop.snapshot(); });  // of a CoreLoop
-//   admin.AddRoutes(routes);                       // GET /v1/topology, /v1/gangs, /v1/why/…
-//
 // docs/formats/admin-api.md describes every route and field.
 //
 // Scope: reading.

@@ -1,10 +1,5 @@
 // The answers of the admin API: JSON, problems, and pages of long lists.
 //
-//   const auto page = PageOf(blocks, from, [](const BlockKey& key) { return key; });
-//   for (const auto& [key, view] : page.rows) rows.push_back(BlockJson(key, view));
-//   if (page.next) body["next"] = ToString(*page.next);
-//   return Answer(200, body);
-//
 // Every page of a list is read with the `next` of the one before as its `from`.
 //
 // Scope: the form of answers.

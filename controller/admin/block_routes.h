@@ -1,9 +1,5 @@
 // The REST routes of Capacity Blocks: search offerings, buy, extend, look.
 //
-//   BlockRoutes blocks([&] { return loop.snapshot(); },
-//                      [&](auto order) { return loop.Order(std::move(order)); }, clock);
-//   blocks.AddRoutes(routes);       // GET /v1/capacityblockofferings?instanceType=trn2.48xlarge&…
-//
 // Names and values are EC2's (docs/formats/admin-api.md#capacity-blocks). A refusal is a problem
 // whose `code` is EC2's.
 //

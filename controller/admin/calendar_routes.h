@@ -1,9 +1,6 @@
 // The route of the calendar: what is sold and what is free in each day of each pool, and who holds
 // what when.
 //
-//   CalendarRoutes calendar([&] { return loop.snapshot(); }, clock);
-//   calendar.AddRoutes(routes);      // GET /v1/calendar?from=…&to=…&zone=tahoma-1a
-//
 // Scope: showing the profile of time (reserve/time_profile.h) and the blocks.
 //
 // Thread safety: any thread.

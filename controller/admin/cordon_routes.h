@@ -1,8 +1,5 @@
 // The routes that take hardware out of service and back: nodes, UltraServers and single chips.
 //
-//   CordonRoutes cordons([&] { return loop.snapshot(); }, transport, clock);
-//   cordons.AddRoutes(routes);      // POST /v1/nodes/{name}/cordon, …/uncordon, …/drain
-//
 // What is cordoned is written on the Node, where kubectl shows it and whoever leads next reads it:
 // a node by spec.unschedulable, as `kubectl cordon` does, a chip by the annotation
 // kCordonedChips. A host with anything cordoned is not healthy: it is not sold, and not delivered.

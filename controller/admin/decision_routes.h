@@ -1,8 +1,5 @@
 // The route of the decision log: what was decided about gangs lately, and why.
 //
-//   DecisionRoutes decisions([&] { return loop.snapshot(); });
-//   decisions.AddRoutes(routes);      // GET /v1/decisions?from=…&gang=team-a/train
-//
 // A reader that follows asks again from `newest` + 1.
 //
 // Scope: showing what core/decision_log.h keeps.

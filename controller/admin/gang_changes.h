@@ -1,8 +1,5 @@
 // The routes that change gangs: their priority, and their end.
 //
-//   GangChanges changes(transport);
-//   changes.AddRoutes(routes);      // PATCH /v1/gangs/{namespace}/{name}/spec, DELETE …
-//
 // What is changed is the Gang, so that kubectl shows it and whoever leads next acts on it. To
 // cancel a gang is to delete it: first the Gang, so that nothing of it is placed any more, then its
 // pods, with their grace. Pods that a Job makes again wait for a Gang that is not there.

@@ -1,7 +1,5 @@
 // The OpenAPI 3.1 document of the admin API, made of its table of routes.
 //
-//   routes.Add(OpenApiRoute(routes));       // GET /v1/openapi.json
-//
 // Tools make clients of it and try it out; nothing in it is written by hand.
 //
 // Scope: the document.

@@ -1,9 +1,6 @@
 // The route that answers where a gang would go, how fast it would be there, and when at the
 // earliest: nothing is reserved by asking.
 //
-//   PlacementRoutes placements([&] { return loop.snapshot(); }, clock);
-//   placements.AddRoutes(routes);      // POST /v1/placements/{namespace}/simulate
-//
 // Questions are answered one after the other, by one planner, which remembers the fleet from one to
 // the next; when too many wait, the next is told to come again.
 //

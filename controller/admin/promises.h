@@ -1,8 +1,5 @@
 // Tells which Capacity Blocks suffer when a host is taken out of service.
 //
-//   const std::vector<HurtBlock> hurt = HurtByCordon(snapshot, domain, now);
-//   if (!hurt.empty()) return Conflict(hurt.front().why);
-//
 // A block suffers when it has the host, or has chosen it, and when its pool would then have fewer
 // hosts, with the spares, than are booked and occupied on one of the block's days.
 //

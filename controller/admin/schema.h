@@ -1,10 +1,5 @@
 // Schemas of the admin API's JSON, and the check of a value by one.
 //
-//   const Schema gang = ObjectOf({{"name", Text("The name.")},
-//                                 {"members", Integer(1, 4096, "How many pods.")},
-//                                 {"shape?", Text("Such as 4x4x2.")}});      // "?": may be absent
-//   TAHOMA_RETURN_IF_ERROR(CheckBody(gang, body));    // "members 0: must be 1 to 4096"
-//
 // A schema is a text in JSON Schema 2020-12, the dialect of OpenAPI 3.1, made of the words that
 // these functions write; the check knows these words and no others. So one text says what a route
 // takes, in the document and at the door.

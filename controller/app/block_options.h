@@ -1,10 +1,5 @@
 // The options of Capacity Blocks: what they cost, how they are paid, and how much is for sale.
 //
-//   BlockOptions blocks;
-//   spec.Section("capacityBlocks", "", [&](auto& fields) { DeclareBlockOptions(fields, blocks); });
-//   …
-//   TAHOMA_ASSIGN_OR_RETURN(BookOptions book, BookOptionsOf(blocks));
-//
 // Scope: from text to the book's own options (docs/formats/config.md#capacityblocks).
 //
 // Thread safety: values.

@@ -1,8 +1,5 @@
 // Whether a data folder is whole: `controller --check DIR`.
 //
-//   const FolderReport report = CheckDataFolder("/var/lib/tahoma");
-//   for (const std::string& line : report.wrong) …
-//
 // Nothing in the folder is changed, and nobody may have it open. The mark, the manifest, the logs,
 // every block of every table, every object and record are read, and the journal is compared with
 // the objects.

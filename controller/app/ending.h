@@ -1,7 +1,5 @@
 // Ends the program in time, whatever hangs.
 //
-//   if (signalled) EndWithin(kEndingMost);   // then end in order
-//
 // Scope: the process.
 //
 // Thread safety: any thread; the last call counts.

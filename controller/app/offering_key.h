@@ -1,7 +1,5 @@
 // The key of a store, with which the ids of what it has for sale are sealed (reserve/offering.h).
 //
-//   TAHOMA_ASSIGN_OR_RETURN(book.offering_key, OfferingKeyOf(*store));
-//
 // The key is made at the first start and kept: an id that somebody has got is good after a restart
 // and a restored backup. Another controller has another store and another key, and refuses the id
 // as expired.

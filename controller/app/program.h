@@ -1,7 +1,5 @@
 // The controller from its options to its end.
 //
-//   if (const absl::Status status = RunProgram(options); !status.ok()) return 1;
-//
 // Thread safety: called once, by main, with SIGTERM and SIGINT blocked.
 
 #pragma once

@@ -1,9 +1,6 @@
 // The standalone Kubernetes API around the core: store, API server, HTTP front, first objects, and
 // the controllers that kube-controller-manager has in a cluster.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(auto api, StandaloneApi::Open(options, callers, clock, metrics));
-//   CoreLoop loop(api->transport(), api->journal(), clock, StandaloneApi::LoopOptions());
-//
 // Thread safety: Open and the destructor from one thread; the rest from any.
 
 #pragma once

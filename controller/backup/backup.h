@@ -1,10 +1,5 @@
 // Backups: the store's content at one moment as text, and a store made of it.
 //
-//   BackupWriter writer(*store.Freeze());
-//   for (bool more = true; more;) { TAHOMA_ASSIGN_OR_RETURN(more, writer.Append(text)); }
-//   TAHOMA_RETURN_IF_ERROR(CheckBackup(text));
-//   TAHOMA_RETURN_IF_ERROR(RestoreBackup(text, "/var/lib/tahoma-new", log));
-//
 // Scope: docs/formats/backup.md. Files and transport are backup_command.h's.
 //
 // Thread safety: a writer is one thread's at a time; the functions are free.

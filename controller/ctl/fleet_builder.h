@@ -1,12 +1,5 @@
 // The fleet, or a part of it, from objects of the Kubernetes API.
 //
-//   FleetBuilder builder;
-//   builder.AddNode(node);       // nodes and slices in any order, then pods, then claims
-//   builder.AddSlice(slice);
-//   builder.AddPod(pod);
-//   builder.AddClaim(claim);
-//   const Fleet fleet = std::move(builder).Take();
-//
 // An object that is not of its kind is left out.
 //
 // Thread safety: one thread.

@@ -1,9 +1,5 @@
 // The actions of EC2 that are served: each reads its parameters, asks the service, and answers.
 //
-//   const Action* action = FindAction("DescribeCapacityBlocks");
-//   if (action == nullptr) return Refuse(kInvalidAction, "…");
-//   absl::StatusOr<std::string> xml = action->run(call);
-//
 // Scope: from parameters to XML through an Ec2Service; no HTTP.
 //
 // Thread safety: as the service's.

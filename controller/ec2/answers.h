@@ -1,8 +1,5 @@
 // The answers of EC2's Capacity Block actions as XML, made of values.
 //
-//   const std::string body = PurchaseAnswer({"PurchaseCapacityBlock", request_id}, purchased);
-//   const std::string error = ErrorAnswer(RefusalOf(status), request_id);
-//
 // Element names are EC2's, API version 2016-11-15; the Python test compares them with botocore's
 // model of that version.
 //

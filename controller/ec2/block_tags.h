@@ -1,8 +1,5 @@
 // Changes the tags of Capacity Blocks, which their objects' spec.tags are.
 //
-//   BlockTags tags(transport, take);
-//   absl::Status changed = tags.Change(block, {.set = {{.key = "team", .value = "research"}}});
-//
 // A change is made to the object as it is, whoever has changed it before: what the watch shows may
 // be older. The core takes the tags from there, as those that kubectl sets.
 //

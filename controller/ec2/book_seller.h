@@ -1,8 +1,5 @@
 // Sells from a book of blocks: an Ec2Service between EC2's API and whoever owns the book.
 //
-//   BookSeller seller(owner, clock);
-//   Ec2Api ec2(seller, {.keys = keys_in_force}, clock, seed);
-//
 // Searches and lists are answered from a view, which is a moment of the book and the fleet that any
 // thread may read. Orders go to the owner of the book.
 //

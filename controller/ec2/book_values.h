@@ -1,9 +1,5 @@
 // Blocks, offerings and extensions of the book (controller/reserve) as EC2's objects.
 //
-//   const Offering offering = OfferingOf(found, key);
-//   const Block block = BlockOf(bought, 0);                   // of the first of its ids
-//   const Reservation reservation = ReservationOf(bought, "111122223333", find_host);
-//
 // Scope: pure functions of values.
 //
 // Thread safety: pure functions.

@@ -1,9 +1,5 @@
 // EC2's Query protocol at a REST server: `POST /` with a form, and `GET /?Action=…`.
 //
-//   Ec2Api ec2(service, {.keys = keys_in_force, .audit = sink}, clock, seed);
-//   server.SetGate(ec2.GateBefore(gate));     // of what else is served there
-//   ec2.AddRoutes(server);                    // boto3.client("ec2", endpoint_url=server.url())
-//
 // docs/formats/ec2-api.md describes actions, parameters, errors and who may call. Without access
 // keys whoever passes the other gate may do everything, signed or not.
 //

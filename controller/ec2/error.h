@@ -1,8 +1,5 @@
 // EC2's error codes of requests, and how a failure is answered.
 //
-//   const absl::Status status = Refuse(kUnknownParameter, "{} is not known here", "Foo");
-//   RefusalOf(status);   // {"UnknownParameter", 400, "Foo is not known here"}
-//
 // Scope: codes of the protocol; those of Capacity Blocks are in controller/reserve/refusal.h, and
 // all travel with an absl::Status as it says. The callee states the reason and what would be legal;
 // nobody adds to it, for the code would be lost (Annotate of lib/base/status.h makes a new status).

@@ -1,11 +1,5 @@
 // Filters of EC2's Describe actions: a name, and values of which one must match.
 //
-//   const std::vector<FilterField<Block>> fields = {
-//       {"state", [](const Block& b) { return std::vector<std::string>{b.state}; }}};
-//   const std::vector<Filter> filters = ReadFilters(reader, NamesOf(fields), true);
-//   TAHOMA_RETURN_IF_ERROR(reader.Finish());
-//   if (MatchesAll(filters, block, fields)) rows.push_back(block);
-//
 // An object passes when every filter has a value that matches one of the object's. In a value `*`
 // stands for any characters, `?` for one or none, and `\` takes the next character as it is. Types
 // with tags have also `tag:KEY` (the values of that tag) and `tag-key`.

@@ -1,8 +1,6 @@
 // CancelCapacityReservation and ModifyCapacityReservation, which EC2 has and Capacity Blocks do not
 // allow (docs/reference/capacity-blocks.md#limits).
 //
-//   CancelReservation(call).status();   // OperationNotPermitted: Capacity Block cr-… cannot be …
-//
 // Scope: which refusal. Parameters are read as EC2 has them.
 //
 // Thread safety: as the service's.

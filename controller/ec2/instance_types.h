@@ -1,8 +1,5 @@
 // An instance type as DescribeInstanceTypes shows it.
 //
-//   const Tree type = InstanceTypeTree(*hw::FindEc2Type("trn2.48xlarge"), /*supported=*/true);
-//   TextsAt(type, "vCpuInfo/defaultVCpus");        // {"192"}
-//
 // Chips, vCPUs and memory are the catalogue's, the rest is what EC2 says (lib/hw/ec2_type.h). That
 // Capacity Blocks of a type can be bought is said of those that are sold here.
 //

@@ -1,12 +1,5 @@
 // Pages of lists: MaxResults, and a NextToken that is good for one request only.
 //
-//   const PageRequest page = ReadPage(reader, form.DigestWithout({"NextToken", "MaxResults"}));
-//   TAHOMA_RETURN_IF_ERROR(reader.Finish());
-//   Page<int> rows(page);
-//   rows.Offer("a", 1);
-//   rows.Offer("b", 2);      // false when the page is full: the rest is for the next one
-//   rows.next_token();       // "" when there is no next one
-//
 // A token holds the key of the last row that was shown, so rows that come or go between two pages
 // make none to be shown twice or left out. It also holds a digest of the request, and survives a
 // restart or another controller.

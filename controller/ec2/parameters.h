@@ -1,15 +1,5 @@
 // The parameters of a request in EC2's Query protocol: a form, read by name.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const Parameters form,
-//                           Parameters::Parse("InstanceCount=4&Filter.1.Name=state&DryRun=true"));
-//   Reader reader(form);
-//   const auto count = reader.Number("InstanceCount", 1, 64);       // 4
-//   const bool dry_run = reader.Flag("DryRun").value_or(false);     // true
-//   const auto names = reader.Items<std::string>("Filter", 50, [](Reader& filter) {
-//     return filter.Required("Name");                               // "state"
-//   });
-//   TAHOMA_RETURN_IF_ERROR(reader.Finish());
-//
 // A reader remembers the first mistake and goes on with "nothing", so that who reads need not look
 // at each value. Finish tells it, or the first parameter that nobody asked for together with all
 // names that were asked for: those are the ones that are legal.

@@ -1,8 +1,6 @@
 // What there is, and where: DescribeRegions, DescribeAvailabilityZones, DescribeInstanceTypes and
 // DescribeInstanceTypeOfferings.
 //
-//   const Action action{"DescribeRegions", {}, &DescribeRegions};
-//
 // All of it follows from the instance types that the fleet has in its zones, and the catalogue.
 //
 // Thread safety: as the service's.

@@ -1,9 +1,5 @@
 // The requests of EC2's Capacity Block actions as values, read from parameters.
 //
-//   Reader reader(form);
-//   const OfferingSearch search = ReadOfferingSearch(reader);
-//   TAHOMA_RETURN_IF_ERROR(reader.Finish());          // search is good only if this is OK
-//
 // Scope: form, and which parameters go together. Which counts, durations and dates may be bought is
 // decided by the service that gets these values.
 //

@@ -1,8 +1,6 @@
 // Reads of one side of reservations: GetCapacityReservationUsage and
 // DescribeCapacityReservationTopology.
 //
-//   const Action action{"GetCapacityReservationUsage", {}, &GetReservationUsage};
-//
 // Thread safety: as the service's.
 
 #pragma once

@@ -1,13 +1,6 @@
 // The seller of capacity as EC2's actions see it: whoever implements it has the rules and the
 // records.
 //
-//   absl::StatusOr<std::vector<Offering>> offerings =
-//       service.FindOfferings(caller, {.instance_types = {"trn2.48xlarge"}, .duration_hours = 24});
-//   service.VisitBlocks(caller, {.after = "cb-1"}, [&](std::string_view, const Block& block) {
-//     blocks.push_back(block);
-//     return blocks.size() < 10;
-//   });
-//
 // A refusal has a code of EC2's (Refused of controller/ec2/error.h) and says what would be legal.
 //
 // Scope: the interface. Its callers have checked the form of requests, who calls, and what he may

@@ -1,10 +1,5 @@
 // AWS Signature Version 4 in the header Authorization: read, and verified.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const auto signature, ReadSignature(request, "ec2"));
-//   if (!signature) return Refuse(kMissingAuthenticationToken, "…");
-//   TAHOMA_RETURN_IF_ERROR(CheckTime(*signature, clock.WallNow()));
-//   TAHOMA_RETURN_IF_ERROR(VerifySignature(request, *signature, key.secret));
-//
 // The client makes a canonical text of method, path, query, some headers and the body's digest, and
 // signs it with a key that is made of the secret, the day, the region and the service. The method,
 // query and body are so protected, and headers as far as it signs them: host must be among them,

@@ -1,7 +1,5 @@
 // CreateTags, DeleteTags and DescribeTags.
 //
-//   const Action action{"CreateTags", "capacityblocks", &CreateTags, "patch"};
-//
 // A reservation and its Capacity Blocks have one set of tags: those of the CapacityBlock, whichever
 // id they are asked or changed by.
 //

@@ -1,8 +1,5 @@
 // What CreateTags and DeleteTags do to the tags of one object.
 //
-//   const TagChange change{.set = {{.key = "team", .value = "research"}}};
-//   absl::StatusOr<std::vector<Tag>> tags = ApplyTagChange(block.tags, change);
-//
 // Thread safety: plain values and pure functions.
 
 #pragma once

@@ -1,9 +1,5 @@
 // Answers as trees: what most of EC2's objects are, from which both XML and filters are read.
 //
-//   const Tree zone = {{"zoneName", "us-east-2a"}, {"messageSet", Tree::array()}};
-//   TextsAt(zone, "zoneName");                    // {"us-east-2a"}
-//   TreeAnswer(head, {{"availabilityZoneInfo", Tree::array({zone})}});
-//
 // A member is an element: of text, of elements, or, for a list, of an <item> for each value. A null
 // member is left out. Names are EC2's, in its order.
 //

@@ -1,15 +1,5 @@
 // The objects of EC2's Capacity Block actions, as values with EC2's names.
 //
-//   const Block block{.id = "cb-0a1b2c3d4e5f60718",
-//                     .ultraserver_type = "u-trn2x64",
-//                     .availability_zone = "us-east-2a",
-//                     .availability_zone_id = "use2-az1",
-//                     .reservation_ids = {"cr-0a1b2c3d4e5f60718"},
-//                     .start = start,
-//                     .end = start + std::chrono::hours(24),
-//                     .created = start,
-//                     .state = "scheduled"};
-//
 // A text that is empty, and a number or time that is nothing, is left out of the answer. Where EC2
 // has an enumeration the texts are its own ("payment-pending"), since they are only passed on and
 // compared with filters.

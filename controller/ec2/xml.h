@@ -1,13 +1,5 @@
 // Writes XML: elements in elements, and text that is escaped.
 //
-//   XmlWriter xml;
-//   xml.Element("block", [&] {
-//     xml.Text("state", "active & well");
-//     xml.Number("count", 4);
-//     xml.Items("tagSet", std::vector<int>{1, 2}, [&](int n) { xml.Number("value", n); });
-//   });
-//   std::move(xml).Finish();   // "<block><state>active &amp; well</state><count>4</count>…"
-//
 // Scope: what EC2's answers need. Nothing here reads XML. Names come from our own source and are
 // not escaped.
 //

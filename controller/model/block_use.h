@@ -1,8 +1,5 @@
 // What Capacity Blocks have to do with a topology domain now, and how long hardware may be lent.
 //
-//   const BlockUse use{.reservation = "", .kept_from = start};
-//   LoanEnd(use, std::chrono::seconds(30));     // ten minutes before the start
-//
 // Hardware that a block has, or will have, may be lent to preemptible gangs: those have agreed to
 // be ended when it is needed. A loan ends early enough for the pods' grace.
 //

@@ -1,7 +1,5 @@
 // Counts how many boxes fit side by side.
 //
-//   MostBoxes(masks, domain.free, 3);   // 0 to 3
-//
 // Placing boxes one after the other where each looks best may leave no room for the last. A box
 // that belongs to a largest set of disjoint boxes leaves room for the others.
 //

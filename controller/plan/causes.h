@@ -1,9 +1,5 @@
 // Counts the reasons why nodes do not take a pod, each node once.
 //
-//   Causes causes;
-//   causes.Add(CauseOf(demand, node));
-//   causes.ToString();                     // "0/640 nodes: 600 not ready, 40 cordoned"
-//
 // Scope: the Node object and its words. why.cc counts what a node's devices lack.
 //
 // Thread safety: values.

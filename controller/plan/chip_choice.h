@@ -1,8 +1,5 @@
 // Chooses which chips of one node to take.
 //
-//   ChipChoice choice;
-//   choice.Choose(0x00ff, 4, {}, torus::kInstanceShape);    // a row or a square, least fragmenting
-//
 // Boxes whose links work come first, by the predicted time of an all-reduce (score.h), then by how
 // little they hurt later requests. For other counts, or when links are down, it takes the connected
 // set with the least predicted time. When no connected set is free it takes any chips, because

@@ -1,9 +1,5 @@
 // Tells which devices of a node a request selects.
 //
-//   Eligibility eligibility;
-//   const Eligible& on = eligibility.Of(alternative.selectors, node);
-//   if (on.error.ok()) on.chips;             // one bit per chip whose device is selected
-//
 // Selectors are evaluated once per family of nodes. Where a selector may read an attribute that
 // differs between nodes of the family, they are evaluated once per combination of the values it may
 // read. Nodes that lack a value which a selector requires are not evaluated at all.

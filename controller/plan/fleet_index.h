@@ -1,10 +1,5 @@
 // Finds domains with room, best first, without looking at the fleet.
 //
-//   FleetIndex index;
-//   index.Sync(state);  // looks only at domains that changed since the last call
-//   const std::array keys = {FleetIndex::BoxKey(size)};
-//   index.Visit(keys, accepts_class, [&](DomainId domain, int cost) { return Try(domain, cost); });
-//
 // For each domain and each of kKeys kinds of room (a free box of that oriented size, n free chips
 // on one node, n free logical cores in a started chip) the index knows the break cost of taking it:
 // whether it breaks a whole UltraServer, pairs of instances or instances

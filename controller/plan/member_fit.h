@@ -1,9 +1,5 @@
 // Fits the claims of one pod on one node.
 //
-//   MemberFitter fitter(eligibility, choice);
-//   Room room = RoomOf(state.node(id));
-//   if (auto fit = fitter.Fit(member, room)) fit->claims;    // complete allocations
-//
 // First each request takes, one after the other, the chips that hurt others least; this is tried
 // for every combination of attribute values and of alternatives, up to kTriesMax. Where requests
 // compete for devices this may fail although the pod fits: then every assignment is tried, as

@@ -1,9 +1,5 @@
 // A gang's request, checked and compiled as far as it does not depend on the fleet.
 //
-//   Compiler compiler;
-//   std::shared_ptr<const CompiledGang> gang = compiler.Compile(spec);
-//   if (!gang->valid.ok()) …                  // must be changed by its user
-//
 // Scope: the request alone. Whether hardware for it exists is decided in search.h.
 //
 // Thread safety: a Compiler belongs to one thread; CompiledGang is immutable.

@@ -1,9 +1,5 @@
 // Finds places for one gang in a state of the fleet.
 //
-//   Search search(index, choice, eligibility, state);
-//   if (auto placement = search.Place(gang, now)) …      // `state` holds it now
-//   else search.obstacle();                              // what was in the way
-//
 // All or nothing: `state` and the index are as before when no placement is found. Devices that
 // claims of the gang hold already stay where they are: a box is found around them, or none is.
 //

@@ -1,9 +1,5 @@
 // Finds the domains on which some device has a value of an attribute, without looking at the fleet.
 //
-//   ValueIndex index;
-//   index.Sync(state);                             // looks only at domains that changed
-//   index.DomainsWith({"example.com", "serial"}, values);     // nullopt: no index
-//
 // An attribute is indexed at the first question for it, which looks at every node once; at most
 // kAttributesMax are.
 //

@@ -1,9 +1,5 @@
 // Explains in words why a gang waits.
 //
-//   Blocked why = Explain(gang, search, fitter, state);
-//   why.message;   // "needs 4x4x4 = 64 chips of one topology domain; 1 domain could hold it; the
-//                  //  largest free box is 4x4x2 on us-0; in the way: gang default/a (32 chips)"
-//
 // Looks at every domain once and at the boxes of at most kDomainsCompared: milliseconds for a
 // million chips.
 //

@@ -1,9 +1,6 @@
 // What CapacityReservations and UltraServers show: a block's reservation in EC2's words, and the
 // hardware with whose it is.
 //
-//   const Json status = ReservationStatus(*view);
-//   const Json hardware = UltraServerStatus(cluster, domain, owners);
-//
 // Members without a value are null.
 //
 // Thread safety: pure functions.

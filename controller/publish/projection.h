@@ -1,12 +1,5 @@
 // Objects of one kind that show what the controller knows: which of them have to be written.
 //
-//   Projection projection;
-//   projection.Want({"", "us-0"}, status);               // as it should be
-//   projection.OnSeen({"", "us-0"}, object);             // as a watch saw it
-//   projection.OnListed();                               // all that there are have been seen
-//   for (const Projection::Write& write : projection.Take(50)) Send(write);
-//   projection.OnAnswer({"", "us-0"}, /*done=*/true);
-//
 // Objects are compared by the bytes of their status: what somebody else wrote there, an object that
 // was deleted, and one that should not be are put right. Nothing is written before the first list
 // is complete, and one write for each object is under way at a time.

@@ -1,8 +1,5 @@
 // Writes of the core as requests to a Kubernetes API server, and its answers as results.
 //
-//   kube::Request request = Render(write);
-//   ApiResult result = ReadAnswer(write, transport.Send(request));
-//
 // Claims are changed by JSON merge patches whose metadata carries uid and resourceVersion: the
 // server refuses them with 409 when either does not match (apimachinery: a patch that sets
 // resourceVersion is a precondition). The status of a claim that has no allocation yet is replaced,

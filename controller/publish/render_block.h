@@ -1,7 +1,5 @@
 // Writes about Capacity Blocks as requests: the object, its finalizer, its status.
 //
-//   kube::Request request = RenderBlockStatus(write);
-//
 // The status shows a block in EC2's words (docs/formats/capacity-blocks.md), and has the journal's
 // entry as `record`, from which a controller without a journal takes the block over.
 //

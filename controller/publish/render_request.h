@@ -1,7 +1,5 @@
 // The status of a request about Capacity Blocks as JSON and as a request to the API.
 //
-//   kube::Request request = RenderRequestStatus(write);
-//
 // What is written reads as the same status again (core/facts/read_request.h).
 //
 // Thread safety: pure functions.

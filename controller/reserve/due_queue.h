@@ -1,11 +1,5 @@
 // Which block time changes next: blocks by what is due, and at one moment by their ids.
 //
-//   DueQueue dues;
-//   dues.Add({when, DueKind::kBind}, "cr-1");
-//   dues.FirstDue();                        // what is due first, of any block
-//   const auto [due, id] = dues.First();    // … and of which one
-//   dues.Remove(due, id);
-//
 // The blocks of one moment are sorted when they are looked at, not before: a controller that starts
 // adds 100,000 and looks at the first few.
 //

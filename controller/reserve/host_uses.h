@@ -1,8 +1,5 @@
 // Which hosts of a pool blocks have now, and from when on others are kept for them.
 //
-//   const std::map<std::string, BlockUse> uses = PlanUses(hosts, pool, blocks, 1);
-//   uses.at("us-0").kept_from;        // when the first block will have it
-//
 // A block is bound to hosts only shortly before its start. Until then as many hosts as it needs are
 // kept for it, so that nothing is placed on them that would be in its place: those that other
 // blocks have or will have before, then those that are in use until then, then idle ones. Which

@@ -1,10 +1,5 @@
 // A count for each slot from today on, in a ring.
 //
-//   SlotCounts instances;
-//   instances.Add({today, today + 7}, 16);
-//   instances.Most({today + 3, today + 10});      // 16
-//   instances.Forget(today, tomorrow);            // before the place of `today` is used again
-//
 // Scope: slots of at most kPlaces in a row, which its user sees to.
 //
 // Thread safety: a value.

@@ -1,10 +1,6 @@
 // Reads RocksDB's write-ahead logs before RocksDB does, to tell an unfinished last write from
 // damage.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const LogsFound found, CheckLogs(dir));
-//   if (found.last_sequence < acknowledged) …   // a log was cut or removed
-//   TAHOMA_RETURN_IF_ERROR(CutTails(found));    // what no commit was acknowledged for
-//
 // A commit is one record, and the next begins only when it is synced. So an unreadable record that
 // no other record follows may be a write that never ended; where a record follows, the unreadable
 // one had been acknowledged. RocksDB cannot tell the two apart: it stops at a checksum that does

@@ -1,12 +1,6 @@
 // The mark of a store's newest commit: a small file in its folder by which the next start notices
 // that the folder holds less.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const std::optional<Mark> known, ReadMark(dir));
-//   const Database::Manifest manifest = database->manifest();
-//   const Mark mark{database->sequence(), manifest.number, manifest.bytes};
-//   TAHOMA_ASSIGN_OR_RETURN(MarkFile file, MarkFile::Open(dir, mark));   // on disk
-//   file.Note(mark);                                      // after every commit, and new tables
-//
 // Note is not synced: that would cost every commit a second sync. So the mark is exact however the
 // process ends, while after a power cut it may be some seconds old. It is never ahead of the disk.
 //

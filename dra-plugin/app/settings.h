@@ -1,9 +1,5 @@
 // The configuration of dra-plugin (kind DraPluginConfig), in the form of docs/formats/config.md.
 //
-//   Settings settings;
-//   if (const auto exit = config::Parse(argc, argv, DeclareSettings(settings))) return *exit;
-//   TAHOMA_ASSIGN_OR_RETURN(const PoolOptions pool, PoolOptionsOf(settings));
-//
 // Scope: texts. Whether a folder or a socket is there is found out where it is used.
 //
 // Thread safety: values and pure functions.

@@ -1,7 +1,5 @@
 // The one port of dra-plugin/claims to a disk: small files in one folder.
 //
-//   absl::Status written = files.Write("claims.json", bytes);     // durable, all or nothing
-//
 // Implementations: PosixFiles; tests keep them in memory and let writes fail.
 //
 // Thread safety: one thread at a time, unless an implementation says more.

@@ -1,9 +1,6 @@
 // AWS's ids of connected device groups, by which one matchAttribute constraint ties chips to each
 // other and to the EFA devices beside them.
 //
-//   DeviceGroupId({"0000:c9:00.0", "0000:b4:00.0", "0000:b3:00.0", "0000:ca:00.0"});
-//       // "13713e551cd37c19", group 0 of four on a trn2.48xlarge
-//
 // Source: aws-neuron connected-device-maps-over-efa v1.1.0, lookup.go. Nothing of the node enters
 // the hash: values repeat on every node of an instance type.
 //

@@ -1,10 +1,6 @@
 // A lock that admits one call at a time, across threads and, during a rolling update, across
 // processes.
 //
-//   CallLock lock(data_folder + "/serialize.lock");
-//   const CallLock::Held held(lock);          // waits for its turn, which ends with `held`
-//   TAHOMA_RETURN_IF_ERROR(held.status());
-//
 // Thread safety: a lock may be taken from any thread; a Held belongs to one.
 
 #pragma once

@@ -1,9 +1,6 @@
 // The driver's calls, one after the other in a thread of their own, so that whoever asked for one
 // need not wait for its end.
 //
-//   CallQueue queue(lock);
-//   absl::Status status = queue.Run([&, claim] { return driver.Unprepare(claim); }, answer_by);
-//
 // A kubelet waits 45 s for an answer, and after a failure a minute and more before it asks again
 // (docs/reference/kubernetes-dra.md#prepare-and-unprepare). Hence Run answers in time whatever an
 // API server, a disk or a sim-node does; a call that takes longer goes on, and the kubelet's next

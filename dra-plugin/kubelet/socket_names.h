@@ -1,9 +1,6 @@
 // Names of the plugin's sockets, as the kubelet's Go library chooses them
 // (kubernetes/dynamic-resource-allocation kubeletplugin/endpoint.go).
 //
-//   RegistrationSocket("/var/lib/kubelet/plugins_registry", "neuron.aws.com", "");
-//       // "/var/lib/kubelet/plugins_registry/neuron.aws.com-reg.sock"
-//
 // With a pod's uid two instances can serve side by side during a rolling update.
 //
 // Thread safety: pure functions.

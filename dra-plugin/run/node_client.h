@@ -1,8 +1,5 @@
 // sim-node as the claims' state machine sees it, over the wire.
 //
-//   NodeClient node("unix:/run/tahoma/node.sock");
-//   absl::StatusOr<std::string> token = node.Apply(grant, /*token=*/"");
-//
 // Thread safety: every member may be called from any thread; calls wait for one another.
 
 #pragma once

@@ -1,8 +1,5 @@
 // Finds out how an API server keeps the counters that devices share, and whether it keeps taints.
 //
-//   absl::StatusOr<ServerCounters> found = FindCounterSupport(api, owner);
-//   if (found.ok() && found->support == CounterSupport::kNone) …
-//
 // The version says where counters are written. Whether the server keeps them, its feature gates
 // decide, which nobody can read: so a ResourceSlice is created as a dry run, and the answer is
 // looked at.

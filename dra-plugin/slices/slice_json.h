@@ -1,8 +1,5 @@
 // A node's slices as resource.k8s.io/v1 objects.
 //
-//   Json object = SliceObject({.node_name = "node-a", .node_uid = uid},
-//                             {.generation = 2, .slice_count = 8}, content, /*index=*/0);
-//
 // Scope: which slice it is, and the comparison that tells which fields a server did not keep.
 //
 // Thread safety: pure functions.

@@ -1,7 +1,5 @@
 // Templates of libraries that are compiled once, and not in every file that uses them.
 //
-//   fmt::format_to(std::back_inserter(text), "{} chips", 16);  // calls what compiled_once.cc has
-//
 // The precompiled header has it, so no file names it. It halves what files cost to compile that log
 // or format; json.h does the same for reading and writing JSON.
 //

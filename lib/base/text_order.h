@@ -1,7 +1,5 @@
 // The order of texts by their bytes, as std::less<> has it, for maps with short keys.
 //
-//   std::map<std::string, Field, TextLess> fields;      // finds a std::string_view, too
-//
 // Compares eight bytes at once where a library call would take longer than the comparison.
 //
 // Thread safety: pure functions.

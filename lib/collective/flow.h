@@ -1,9 +1,5 @@
 // Maximum flows over the NeuronLinks of some chips: what cuts.h and tree_packer.h find cuts with.
 //
-//   const Graph graph(links, through, /*backwards=*/false);
-//   Flow flow(graph, /*times=*/1, torus::MaskOf(root), /*fed=*/0, /*feed=*/0);
-//   flow.Fill(sink, wanted);          // bytes per second, `wanted` at most
-//
 // Augmenting paths are found breadth first over masks of chips (Edmonds, Karp 1972).
 //
 // Scope: internal to lib/collective.

@@ -1,12 +1,6 @@
 // Packs spanning trees of some chips that bytes enter from outside: at one chip, a broadcast's root
 // (branchings.h), or over the NICs of several (twin_trees.h).
 //
-//   TreePacker packer(links, members, entries);       // by chip: the rate that can enter there
-//   packer.Want(packer.Bound());
-//   packer.Pack(packer.Bound(), depths);              // by chip: how deep a tree is that enters
-//   packer.Lower();
-//   packer.trees()[0].parent(5);      // a neighbour or kOutside
-//
 // That trees of the bound exist is Edmonds' branching theorem (1973). They are found one after the
 // other as Lovász proves it (1976): a tree takes a link if, without it, what is left of the links
 // still brings every chip what is left to pack, which one maximum flow tells. Trees grow breadth

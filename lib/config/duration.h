@@ -1,8 +1,5 @@
 // Durations as people write them in configuration.
 //
-//   *ParseDuration("1m30s") == std::chrono::seconds(90);
-//   FormatDuration(std::chrono::milliseconds(1500)) == "1.5s";
-//
 // Units are h, m, s, ms, us and ns, in that spelling; numbers may have a fraction.
 //
 // Thread safety: any thread.

@@ -1,8 +1,5 @@
 // A parsed YAML text as plain values that remember their line.
 //
-//   absl::StatusOr<Value> file = ParseYaml("listenAddress: 127.0.0.1:8001\n");
-//   file->entries[0].value.line;       // 1
-//
 // Scope: the only place where this library meets yaml-cpp. Text, depth and the number of values
 // are bounded, so aliases that multiply ("billion laughs") are an error and not a full memory.
 //

@@ -1,10 +1,5 @@
 // The state of all objects of one kind, made of the server's lists and watch events.
 //
-//   WatchCache cache({.seen = …, .gone = …, .listed = …});
-//   cache.BeginList();
-//   absl::StatusOr<std::string> token = cache.AddPage(page);       // until it is empty
-//   absl::Status status = cache.AddEvent("MODIFIED", object);      // from resource_version() on
-//
 // Every object of each list is given to `seen`, also when it has not changed (an owner that writes
 // to it learns so what a restored server has lost), and so is every later change, in the order of
 // the server. Objects that a new list no longer has are given to `gone`, and so is an object that

@@ -1,10 +1,5 @@
 // All open connections; each is with a thread, or in the lobby, where it waits for its socket.
 //
-//   lobby.Add(connection);                 // the caller's thread has it
-//   lobby.Wait(*connection);               // now the lobby has it
-//   const int ready = epoll_wait(lobby.epoll(), events, 64, /*timeout=*/-1);
-//   if (auto taken = lobby.Take(fd)) …     // of a ready socket: the caller's thread has it again
-//
 // Scope: which connection is served next. lib/rest/connection.h says what a connection does then.
 //
 // Thread safety: every member may be called from any thread. A thread that was given a connection

@@ -1,11 +1,5 @@
 // HTTP/1.1 requests from bytes as they come: head, framing, body; written as RFC 9112 demands.
 //
-//   RequestParser parser({.body_bytes = 3 << 20});
-//   parser.Take("POST /a HTTP/1.1\r\nContent-Length: 5\r\n\r\nhel");   // takes the head only
-//   parser.state();                            // kHeadRead: who calls may be asked now
-//   parser.ReadBody();
-//   parser.Take("hel"), parser.Take("lo");     // state() is kWhole, request().body "hello"
-//
 // The end of a request must be stated by one header only, or the request is refused: what a proxy
 // in front took for a body must not become the next request here. So there are no bare line feeds,
 // folded lines, doubled or decorated lengths, trailers or encodings but chunked. Path, query and

@@ -1,9 +1,5 @@
 // The server's side of TLS: certificate, client certificates, and their subjects.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(auto context, MakeServerContext({.cert_file = "tls.crt",
-//                                                            .key_file = "tls.key"}));
-//   request.client = SubjectOf(*ssl);                        // of a connection after its handshake
-//
 // Scope: OpenSSL contexts; lib/rest/connection.h moves the bytes.
 //
 // Thread safety: a context may be used by many connections at the same time.

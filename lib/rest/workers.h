@@ -1,8 +1,5 @@
 // A pool of threads that grows and shrinks with the work.
 //
-//   Workers workers({.max_threads = 2048, .stack_bytes = 512 << 10});
-//   if (!workers.Submit(job)) …          // every thread is busy and the line is full
-//
 // Scope: running closures. A thread without work for `idle` ends.
 //
 // Thread safety: every member may be called from any thread; Stop once.

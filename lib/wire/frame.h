@@ -1,8 +1,5 @@
 // One frame of the wire between our own programs: a JSON header and a raw payload.
 //
-//   absl::StatusOr<std::string> bytes = EncodeFrame({.header = R"({"id":1})", .payload = data});
-//   absl::StatusOr<Frame> frame = DecodeFrame(*bytes);
-//
 // Bytes: magic "TAHO", u16 version, u16 reserved (zero), u32 header bytes, u32 payload bytes
 // (little endian), header, payload; see docs/formats/wire.md.
 //

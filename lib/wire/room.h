@@ -1,10 +1,6 @@
 // The bytes that the calls of a server may hold, in sum and for each caller. Whoever finds no room
 // waits for it.
 //
-//   Room room({.bytes = 128 << 20, .bytes_per_caller = 32 << 20});
-//   absl::StatusOr<Room::Hold> hold = room.Take("claim-1", 1 << 20, CondVar::In(30s));
-//   …                                                     // the room is free again with the hold
-//
 // Scope: numbers. The server knows which memory they stand for.
 //
 // Thread safety: every member may be called from any thread; a hold belongs to one at a time, and

@@ -1,10 +1,5 @@
 // Which connection goes when a server has one more than it keeps: one of whoever has most.
 //
-//   Seats seats({.strangers = 128, .known = 384});
-//   if (auto gone = seats.Enter(7, "user 1000")) …     // that stranger's connection is to go
-//   if (auto gone = seats.Know(7, "claim-1")) …        // 7 has shown who it is; it may be 7 itself
-//   seats.Leave(7);
-//
 // Strangers and known callers have seats of their own. Of strangers the oldest connection of its
 // owner goes, since it has had its time to say who it is; of known callers the newest, since the
 // older ones are at work. So a process that opens a thousand connections closes its own, and who

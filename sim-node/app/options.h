@@ -1,10 +1,5 @@
 // The configuration of sim-node (kind SimNodeConfig), in the form of docs/formats/config.md.
 //
-//   Options options;
-//   config::Spec spec = DeclareOptions(options);
-//   if (const auto exit = config::Parse(argc, argv, spec)) return *exit;
-//   TAHOMA_RETURN_IF_ERROR(CheckOptions(options));
-//
 // Thread safety: none; used once, at the program's start.
 
 #pragma once

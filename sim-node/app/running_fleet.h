@@ -1,7 +1,5 @@
 // A sim-node that shows a fleet of virtual nodes in the place of one emulated node.
 //
-//   absl::StatusOr<std::unique_ptr<SimNode>> program = StartFleet(options);   // options.fleet > 0
-//
 // Thread safety: as SimNode's.
 
 #pragma once

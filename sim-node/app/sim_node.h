@@ -1,10 +1,6 @@
 // One running sim-node: its parts, started in order and stopped in the reverse; or a fleet
 // (running_fleet.h).
 //
-//   absl::StatusOr<std::unique_ptr<SimNode>> program = SimNode::Start(options);
-//   …                                                   // until SIGTERM
-//   (*program)->Stop();
-//
 // Thread safety: Start and Stop belong to one thread.
 
 #pragma once

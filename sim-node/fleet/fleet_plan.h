@@ -1,10 +1,6 @@
 // Which nodes a fleet of virtual nodes consists of: each one's name, instance type and place, from
 // its index alone.
 //
-//   FleetPlan plan = {.nodes = 62'500, .types = {{hw::FindInstanceType("trn2u.48xlarge"), 1}}};
-//   VirtualNode node = NodeAt(plan, 7);          // fleet-00007, of UltraServer us-fleet-00001
-//   dra::Pool devices = PoolOf(plan, node);
-//
 // Nothing of a node is kept. A node with an index is the same in every fleet of that name and those
 // instance types, however many nodes there are: a larger fleet has more of them.
 //

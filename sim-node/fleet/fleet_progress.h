@@ -1,10 +1,5 @@
 // What a fleet says in the log: how far it is, what keeps it, and whether leases come too late.
 //
-//   FleetProgress progress(/*nodes=*/62'500, /*lease_period=*/std::chrono::seconds(10), now);
-//   progress.CountEnsured(/*first=*/true, /*slices=*/1);
-//   for (const FleetProgress::Line& line : progress.Tell(now)) …
-//       // "published 12000 of 62500 nodes, 3100 ResourceSlices/s"
-//
 // One line every five seconds until all nodes are there, one then; afterwards silence, unless
 // something is wrong: then a line in half a minute.
 //

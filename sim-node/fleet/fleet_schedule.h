@@ -1,12 +1,5 @@
 // What is to be done next for which node of a fleet, and when.
 //
-//   FleetSchedule schedule({.nodes = 62'500}, clock.MonotonicNow());
-//   while (const std::optional<FleetTask> task = schedule.Take(clock.MonotonicNow())) {
-//     …                                                     // several threads may have a task each
-//     schedule.Finish(*task, clock.MonotonicNow());         // or PutBack, when it failed
-//   }
-//   WaitUntil(schedule.next());
-//
 // A node is ensured first (Node, Lease, ResourceSlices), and again in each resync period; from its
 // first time on its lease is renewed in each lease period. Each node has its own moment in these
 // periods, evenly spread, so that the server never sees a herd, also when all were ensured at once.

@@ -1,10 +1,6 @@
 // The objects of virtual nodes in an API server: a Node, its Lease and its ResourceSlices, as a
 // kubelet and a dra-plugin would keep them.
 //
-//   VirtualNodes nodes(plan, transport, clock);
-//   absl::StatusOr<std::size_t> slices = nodes.Ensure(7, VirtualNodes::Known::kNothing);
-//   absl::Status renewed = nodes.RenewLease(7, VirtualNodes::Look::kLeaseOnly);
-//
 // What is there already is taken over: only what differs is written, and nothing twice. A node
 // without the label of virtual ones is somebody else's and left alone. Lease and
 // slices belong to the Node, so that Kubernetes' garbage collection takes them with it:

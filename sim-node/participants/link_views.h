@@ -1,10 +1,6 @@
 // The state of all links as the participants of an operation know it together, and its effect on
 // the operation.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const LinkOutlook outlook, LinkOutlook::Of(healthy, views, now));
-//   TAHOMA_RETURN_IF_ERROR(outlook.CheckAlive(chips));
-//   PlanOnFabric(request, members, outlook.fabric());
-//
 // Every node speaks of the links that its own chips send on, and of its dead chips; the newest
 // statement of each counts. All participants have the same statements, so all see the same.
 //

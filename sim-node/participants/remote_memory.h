@@ -1,10 +1,5 @@
 // Times a batch of accesses in which chips read and write one another's memory by DMA.
 //
-//   const std::vector<MemoryAccess> batch = {{.kind = AccessKind::kRead, .local = {mine, 0},
-//                                             .remote = {theirs, 4096}, .bytes = 1 << 20}};
-//   TAHOMA_ASSIGN_OR_RETURN(const BatchTimes times, TimeAccesses(batch, links, kAllChips));
-//   times.ends[0];       // start, the request, 1 MiB back over their links
-//
 // An access copies between the memory of the chip that asks for it and another's (or its own). A
 // write moves bytes away over the asker's links; a read sends a request first, and the bytes come
 // over the other's. All accesses of a batch begin together and share, max-min fair:

@@ -1,10 +1,5 @@
 // The contents that nccom-test fills buffers with, and the expected results.
 //
-//   const TestPattern pattern(request, op, ranks, seed);
-//   pattern.FillChip({.first = 4, .count = 4}, buffer);      // the ranks of one chip, combined
-//   RunCollective(buffer);
-//   pattern.CountWrong({.first = 4, .count = 4}, buffer, pattern.Expected());
-//
 // The element at an index of a rank's buffer is a small integer, the sum of a number drawn for the
 // index and one drawn for the rank, small enough that every partial result is exact in the type. So
 // the check is bit by bit for floating point too, whatever the order of additions; and what is

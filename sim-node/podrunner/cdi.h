@@ -1,9 +1,5 @@
 // The edits that prepared devices make to a container, read from the CDI specs that a plugin wrote.
 //
-//   absl::StatusOr<CdiEdits> edits =
-//       ReadCdi("/var/run/cdi", {"neuron.aws.com/device=9f…-neuron-device-0"});
-//   edits->env;        // {{"AWS_NEURON_VISIBLE_DEVICES", "0"}, …}
-//
 // A container here is a local process: it gets the variables; a mount is kept only as a path that
 // must exist (the process sees the host's own path); device nodes and hooks do not apply.
 //

@@ -1,11 +1,5 @@
 // The log of one container attempt: what it printed, in the format kubelets keep and kubectl reads.
 //
-//   ContainerLog log(folder / "0.log", {.max_bytes = 10 << 20});
-//   log.Append(LogStream::kStdout, "loss 0.3\nlo", now);
-//   log.Close(now);                                      // a last line without newline is kept
-//   LogReader reader(folder / "0.log", {.tail_lines = 10});
-//   while (reader.Next(out)) …
-//
 // A line of the file is "<RFC 3339 time, nanoseconds> <stdout|stderr> <F|P> <text>", P for a piece
 // of a longer line (Kubernetes CRI logging format). Above max_bytes the file becomes "<file>.1" and
 // a new one begins, so a container holds at most twice that.

@@ -1,8 +1,5 @@
 // The variables and arguments a container starts with.
 //
-//   absl::StatusOr<Environment> env = BuildEnvironment(pod, container, addresses, read);
-//   std::vector<std::string> argv = ExpandAll(container.args, *env);      // $(VAR)
-//
 // Order as in the kubelet: envFrom, then env from top to bottom, each able to use those before it.
 //
 // Scope: values. The variables of a claim's devices come from cdi.h, and the caller adds them.

@@ -1,11 +1,5 @@
 // The log files of a node's containers, and which of them still grow.
 //
-//   LogFolder logs("/var/lib/tahoma/node-0");
-//   logs.AddPod(pod);
-//   absl::StatusOr<std::filesystem::path> log = logs.Begin(pod, "main", /*attempt=*/0);
-//   logs.Find("default", "web", "main", LogFolder::Which::kPrevious);
-//   InstallLogRoutes(server, logs, clock);      // GET /containerLogs/{namespace}/{pod}/{container}
-//
 // Scope: files under <state>/pods/<pod uid>/<container>/<attempt>.log, which only this program can
 // read, the folders that the container itself writes beside them, and the kubelet's log endpoint
 // (kubernetes/kubernetes pkg/kubelet/server: follow, previous, tailLines, limitBytes, sinceSeconds,

@@ -1,11 +1,6 @@
 // All pods of one node and the claims they share: PodMachines, and the state of each claim's
 // preparation.
 //
-//   NodePods pods({.host_ip = "127.0.0.1", .pod_ip = "127.0.0.1"});
-//   for (const NodeAction& action : pods.OnPod(object, now)) Carry(action);   // ReadClaims
-//   pods.OnClaimsRead(uid, claims, now);                                      // PrepareClaim
-//   pods.OnClaimPrepared(claim_uid, devices, now);                            // RunContainer
-//
 // A claim is prepared once for a node and unprepared after the last pod that uses it has ended; a
 // pod is let in only when the claim is allocated and reserved for it (kubelet pkg/kubelet/cm/dra
 // manager.go). The same core serves the pod runner with real programs and the simulator with none.

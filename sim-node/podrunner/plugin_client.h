@@ -1,10 +1,5 @@
 // Calls to a DRA plugin over its unix sockets, as a kubelet makes them.
 //
-//   absl::StatusOr<PluginFacts> plugin = AskPlugin(socket, 5s);    // of its registration
-//   NotifyPlugin(socket, /*error=*/"", 5s);                        // it is registered
-//   PluginClient client(plugin->endpoint, plugin->version);
-//   absl::StatusOr<std::vector<PreparedDevice>> devices = client.Prepare(claim);
-//
 // Scope: gRPC of pluginregistration and DRAPlugin v1 and v1beta1
 // (docs/reference/kubernetes-dra.md#registration, #prepare-and-unprepare). A claim's error in the
 // answer becomes the call's error.

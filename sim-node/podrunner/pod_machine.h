@@ -1,12 +1,5 @@
 // The life of one pod on a node: a deterministic state machine from events to actions.
 //
-//   PodMachine pod(spec, PodHistory{}, {.host_ip = "127.0.0.1", .pod_ip = "127.0.0.1"});
-//   for (const PodAction& action : pod.Start(now)) Carry(action);          // PrepareClaims
-//   pod.OnPrepared(now);                                      // StartContainer{"main"}
-//   pod.OnStarted("main", 0, "tahoma://5e…", now);
-//   pod.OnExited("main", 0, {.code = 1}, now);                // StartContainer again
-//   pod.Status();                                             // the pod's status, JSON
-//
 // The order of a pod: its claims are prepared; init containers run one after the other; then all
 // containers; at the end (all of them done, deadline, deletion) the claims are unprepared, and a
 // pod under deletion is removed. Restarts, back-off and phases follow the kubelet

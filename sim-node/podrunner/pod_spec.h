@@ -1,9 +1,6 @@
 // The fields of a Pod object that the pod runner reads: enough to start its containers as local
 // processes.
 //
-//   absl::StatusOr<PodSpec> pod = ParsePod(object);
-//   if (!pod.ok()) …           // "pod default/a: spec.containers[0].name: is missing"
-//
 // Scope: the fields that lib/kube/objects leaves out, and the pods that cannot be run. PodMachine
 // (life of the containers) and environment.h (values of variables) act on the fields. Fields a
 // local process cannot honour are listed in PodSpec::ignored so that the runner can say so in an

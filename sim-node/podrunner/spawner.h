@@ -1,9 +1,5 @@
 // Starts containers as local processes, watches them, and leaves none behind.
 //
-//   PosixSpawner spawner(clock, state_folder, [&](const Ended& ended) { queue.Push(ended); });
-//   absl::Status started = spawner.Start({.id = "5e…", .program = program, .log_file = log});
-//   spawner.Signal("5e…", /*kill=*/false);
-//
 // Every container is the leader of its own session and process group, with stdin from /dev/null
 // and stdout and stderr in its ContainerLog, without any other descriptor, and can gain no
 // privilege that it does not start with (PR_SET_NO_NEW_PRIVS). With a user of its own (PodUsers) it

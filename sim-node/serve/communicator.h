@@ -1,10 +1,5 @@
 // Communicators over sockets: ranks join them, run collectives and leave.
 //
-//   Communicators communicators({.node_id = 0, .links = links});
-//   communicators.Join({.comm_id = "gang-uid", .rank = 0, .world_size = 4, .members = chips});
-//   communicators.Run("gang-uid", 0, {.request = {.bytes = 1 << 20}, .check = true});
-//   communicators.Leave("gang-uid", 0);
-//
 // A pod joins at its own node's sim-node. Nodes tell each other which ranks wait: nodes of an
 // UltraServer over one link, nodes of different domains over EFA (gang_fabric.h joins the domains).
 // When all `world_size` ranks wait, every node forms the same group, and the group's members run

@@ -1,8 +1,5 @@
 // Serves a workload's calls about communicators: commJoin, commRun and commLeave.
 //
-//   CommunicatorCalls calls(communicators);
-//   if (CommunicatorCalls::Serves(request.method)) return calls.Call(request, claim, cores);
-//
 // The server has checked the claim's token and knows the cores behind it; a workload can join with
 // nothing else. docs/formats/wire.md has every field.
 //

@@ -1,8 +1,5 @@
 // The messages between sim-nodes about communicators, as requests of lib/wire.
 //
-//   link.Send(1, EncodeJoin("gang-uid", 0, joiner));
-//   absl::StatusOr<JoinMessage> join = DecodeJoin(message);
-//
 // Scope: bytes and bounds; docs/formats/wire.md describes every field, communicator.h gives them
 // their meaning. Decoders take untrusted text and refuse it with kInvalidArgument.
 //

@@ -1,10 +1,5 @@
 // Translates an instance for its communicators: its place in the torus, its links, a claim's cores.
 //
-//   Communicators communicators({.node_id = NodeIdOf(node), .links = LinksAround(node)});
-//   CommunicatorCalls calls(communicators);
-//   AddCommunicatorCalls(server, live, calls, called);
-//   communicators.SetLinks(live.Read(UnhealthyLinks), live.Read(DeadChips));   // at each change
-//
 // Scope: translation between Instance, which numbers its own chips, and the torus of the
 // UltraServer, where chip c of node n is ChipIndex(16 n + c).
 //

@@ -1,8 +1,5 @@
 // The messages between sim-nodes about UltraServer elections, as requests of lib/wire.
 //
-//   link.Offer(1, EncodeNotice(out.notice));
-//   absl::StatusOr<Notice> notice = DecodeNotice(message);
-//
 // Scope: bytes and bounds; docs/formats/wire.md describes every field, node/election.h gives them
 // their meaning. The decoder takes untrusted text and refuses it with kInvalidArgument.
 //

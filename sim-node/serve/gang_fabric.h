@@ -1,9 +1,5 @@
 // The fabric that the ranks of one communicator span: their domains, joined by EFA.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const GangFabric gang, GangFabric::Of(places));   // one for each rank
-//   gang.ChipsOf(/*rank=*/5, members);          // by their numbers in gang.fabric()
-//   gang.ViewFrom(/*rank=*/5, view);            // what a node of that domain says of its links
-//
 // Domains are numbered in the order of ranks, so every node that knows the ranks makes the same
 // fabric. A fabric of a single UltraServer numbers chips and links as that UltraServer does.
 //

@@ -1,10 +1,5 @@
 // The Instance that a sim-node's sockets share, and the wait for its next change.
 //
-//   LiveInstance live(std::move(instance));
-//   live.Change([&](Instance& node) { return node.BreakChip(3, ChipFault::kDma); });
-//   live.Read([](const Instance& node) { return node.generation(); });
-//   live.WaitForChange(generation, 60s);     // true: the generation differs now
-//
 // Scope: the lock, the listeners and the wait. Instance has the rules.
 //
 // Thread safety: every member may be called from any thread. The functions given to Read and Change

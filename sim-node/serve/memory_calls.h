@@ -1,9 +1,5 @@
 // Serves a workload's calls about its chips' memory: memStore, memLoad and commAccess.
 //
-//   MemoryCalls memory(communicators, communicator_calls);
-//   AddMemoryCalls(server, live, memory, called);
-//   memory.Drop(token);                         // its claim is released
-//
 // memStore and memLoad are accesses of the host: they write a chip's memory and read it, in no
 // virtual time. commAccess is DMA by the chips, together with the other ranks of a communicator
 // (sim-node/participants/remote_memory.h). docs/formats/wire.md has every field.

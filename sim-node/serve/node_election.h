@@ -1,11 +1,5 @@
 // Connects a node's UltraServer election to its instance and to the other nodes.
 //
-//   NodeElection election({.peers = {1, 2, 3}, .boot = boot}, live, clock);
-//   election.Connect([&](int node, wire::Request message) { return link.Offer(node, message); });
-//   election.Start();                         // a thread that ticks
-//   live.Listen([&] { election.OnInstanceChanged(); });
-//   election.Elect();                         // on demand, as the driver's control ioctl
-//
 // The instance shows the result (Instance::election). A cable is the Z links of all 16 chips in one
 // direction. It is up when none of these links is down or flapping at this end and no chip has a
 // DMA fault, because neighbours are read by DMA over the links of every chip

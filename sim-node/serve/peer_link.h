@@ -1,9 +1,5 @@
 // The sockets between the sim-nodes of one UltraServer, or between those of different domains.
 //
-//   auto link = PeerLink::Start({.node_id = 0, .listen_address = "127.0.0.1:0",
-//                                .peers = {{.node_id = 1, .address = "10.0.0.2:7000"}}}, receiver);
-//   (*link)->Send(1, {.method = "member", .params = "{}"});    // there it comes as OnPeerMessage
-//
 // Every node dials every other, so there are two connections between two nodes: a node writes only
 // on the one it dialled and reads only on the one it accepted. When the first breaks, the peer may
 // miss the last messages; we dial again, and OnPeerConnected repeats everything that still holds.

@@ -1,10 +1,5 @@
 // The ranks that wait for the others of their communicators, and who may say what about them.
 //
-//   WaitingRanks waiting(/*own_node=*/0, {});
-//   waiting.Add("gang-uid", 1, joiner);                      // a join, of this node or of another
-//   waiting.End("gang-uid", 1, {.node = 2, .number = 7});    // its end
-//   const WaitingRanks::Ranks& gang = waiting.Holders("gang-uid");
-//
 // Nobody tells a sim-node where the pods of a communicator run, so a rank's home is the node whose
 // join holds the rank's place here. A peer is believed only about what it is the home of:
 //

@@ -1,9 +1,5 @@
 // Finds when a collective keeps each link busy, and what its chips do meanwhile.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const Occupancy use, OccupancyOf(plan, fabric, /*timeline=*/true));
-//   use.utilisation[fabric.LinkOf(chip, torus::Axis::kX, torus::Direction::kPlus)];    // 0.97
-//   use.utilisation[fabric.NicOf(chip, NicDirection::kOut)];                           // 0.88
-//
 // A link is busy in a scheduled step from the departure until the last message that crosses it has
 // arrived, or until the messages of the next one follow it. For messages between topology domains,
 // the NICs and all uplinks of the route count, also those that never limit. The utilisation of a

@@ -1,10 +1,5 @@
 // A pod's calls to its sim-node about one communicator: what nccom-test and trn-mem have in common.
 //
-//   CommCall call("unix:/run/tahoma/node.sock", token);
-//   TAHOMA_ASSIGN_OR_RETURN(const CommJoined joined, call.Join(place, /*cores=*/0));
-//   TAHOMA_ASSIGN_OR_RETURN(const auto reply, call.OfRank("commRun", place, params, timeout));
-//   call.Leave(place);
-//
 // Scope: commJoin, commLeave and the fields that every call has (docs/formats/wire.md).
 //
 // Thread safety: none.

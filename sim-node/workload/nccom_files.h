@@ -1,9 +1,5 @@
 // The files that nccom-test reads: which ranks work together, and what each sends.
 //
-//   auto groups = ParseReplicaGroups(R"({"replica_groups": [[[0, 1], [2, 3]]]})");
-//   auto pairs = ParseSourceTargetPairs(R"({"src_target_pairs": [[[0, 1], [1, 0]]]})");
-//   auto counts = ParseCounts(R"({"metadata": [{"send_counts": [512, 1024]}]})");
-//
 // Formats are those of AWS's tool (aws-neuron-sdk tools/neuron-sys-tools/nccom-test.rst:
 // --custom-replica-groups, --custom-src-target-pairs, --variable-size-op-metadata). The lists of
 // groups and of pairs are wrapped in one more list, which must have one entry.

@@ -4,7 +4,9 @@
     examples.py write OUT.cc GIVEN.txt HEADER…    makes the source in which the headers' examples stand
     examples.py check HEADERS.txt COMPILER        checks that HEADERS.txt, a header a line, lacks no header with an
                                                   example, and this program: planted mistakes must be found
+    examples.py drop                              removes the examples that nobody needs, and the names given for them
 
+Only a header that is used outside of its folder needs an example: by a source or header of another folder, tests apart.
 An example is a block of a header's first comment that is indented by three spaces or more and stands between
 empty lines. It is C++, unless the sentence before it ends in a colon: then it is a table, a picture, or text
 of another language. `…` in it stands for what is left out, and compiles as `{}`: a statement that does nothing,
@@ -32,6 +34,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GIVEN = ROOT / "tests/examples/given"
 FOLDERS = ("lib/", "sim-node/", "dra-plugin/", "controller/", "tests/support/", "tests/sim/")
+# Here an example may stand at the head of a private header, too.
+FREE = ("controller/core/", "sim-node/emulator/collective/")
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 PRELUDE = """\
 #include <chrono>
@@ -204,15 +209,74 @@ def write(out, given_path, headers):
     pathlib.Path(out).write_text(source_of(headers, texts, given_in(given_path), given_path))
 
 
+def without_examples(path, text):
+    """The text of a header without its C++ examples."""
+    lines = text.splitlines(keepends=True)
+    gone = set()
+    for prose, block in blocks_of(text):
+        if prose.endswith(":"):
+            continue
+        first, last = block[0][0], block[-1][0]
+        after_blank = last < len(lines) and lines[last].strip() == "//"
+        gone |= set(range(first, last + 2)) if after_blank else set(range(first - 1, last + 1))
+    kept = "".join(line for number, line in enumerate(lines, 1) if number not in gone)
+    if examples_of(path, kept):
+        raise mistake(path, 1, "its example could not be removed")
+    return kept
+
+
+def used_outside(texts):
+    """The headers that a file of another folder includes; files of tests count for headers of tests only."""
+    return {header for path, text in texts.items() for header in INCLUDE.findall(text)
+            if os.path.dirname(header) != os.path.dirname(path)
+            and (header.startswith("tests/") or not path.startswith("tests/"))}
+
+
+def without_given(text, headers):
+    """The text of a file of given names without what is given for these headers."""
+    kept, drop = [], False
+    for line in text.splitlines(keepends=True):
+        if line.strip() and not line.startswith((" ", "//")):
+            drop = line.strip() in headers
+        if not drop:
+            kept.append(line)
+    return "".join(kept)
+
+
+def known_texts():
+    """Every source and header that git knows: path -> text."""
+    known = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.h", "*.cc"], check=True,
+                           capture_output=True, text=True).stdout.splitlines()
+    return {path: (ROOT / path).read_text() for path in known if (ROOT / path).is_file()}
+
+
+def needless(texts):
+    """The headers whose example nobody needs."""
+    used = used_outside(texts)
+    return {path for path, text in texts.items() if path.endswith(".h") and path.startswith(FOLDERS)
+            and not path.startswith(FREE) and path not in used and examples_of(path, text)}
+
+
+def drop():
+    texts = known_texts()
+    headers = needless(texts)
+    for header in headers:
+        (ROOT / header).write_text(without_examples(header, texts[header]))
+    for given in GIVEN.glob("*.txt"):
+        given.write_text(without_given(given.read_text(), headers))
+    print(f"{len(headers)} headers")
+
+
 def check(listed):
     """Prints what is missing among the compiled headers or superfluous in the files of given names."""
     compiled = {os.path.relpath(line, ROOT) for line in pathlib.Path(listed).read_text().split()}
-    known = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.h"], check=True,
-                           capture_output=True, text=True).stdout.splitlines()
-    with_example = {path for path in known if path.startswith(FOLDERS) and (ROOT / path).is_file()
-                    and examples_of(path, (ROOT / path).read_text())}
+    texts = known_texts()
+    with_example = {path for path, text in texts.items() if path.endswith(".h") and path.startswith(FOLDERS)
+                    and examples_of(path, text)}
     wrong = [f"{path}:1: its example is not compiled, as no library of CMake names it among its HDRS"
              for path in sorted(with_example - compiled)]
+    wrong += [f"{path}:1: no other folder includes it, so that it needs no example; `examples.py drop` removes it"
+              for path in sorted(needless(texts))]
     for given_path in (os.path.relpath(path, ROOT) for path in sorted(GIVEN.glob("*.txt"))):
         for header, (number, _) in given_in(given_path).items():
             if header not in with_example:
@@ -281,14 +345,36 @@ def check_self(compiler):
             wrong.append(f"not refused:\n{text}")
         except Mistake:
             pass
+    wrong += check_self_drop()
     for line in wrong:
         print(line)
     return 1 if wrong else 0
 
 
+def check_self_drop():
+    """What examples.py drop would do wrong with planted headers."""
+    wrong = []
+    for text, kept in {
+        planted("Add(1, 2);")[0]: "// Adds.\n//\n// Thread safety: pure.\n\n#pragma once\nint Add(int a, int b);\n",
+        "// Adds.\n//\n//   Add(1);\n//\n//   Add(2);\n\nint x;\n": "// Adds.\n\nint x;\n",
+        "// The kinds:\n//\n//   one  the first\n//\n// More.\n//\n//   Add(2);\n": "// The kinds:\n//\n//   one  the first\n//\n// More.\n",
+    }.items():
+        if without_examples("a.h", text) != kept:
+            wrong.append(f"drop makes of\n{text}\n{without_examples('a.h', text)}")
+    texts = {"lib/a/a.h": "", "lib/a/b.h": "", "lib/a/c.cc": '#include "lib/a/a.h"\n', "lib/b/d.cc": '#include "lib/a/b.h"\n',
+             "tests/unit/e.cc": '#include "lib/a/a.h"\n#include "tests/support/f.h"\n'}
+    if used_outside(texts) != {"lib/a/b.h", "tests/support/f.h"}:
+        wrong.append(f"used outside are {used_outside(texts)}")
+    if without_given("a.h\n  int a\nb.h\n  int b\n\nc.h\n", {"b.h"}) != "a.h\n  int a\nc.h\n":
+        wrong.append("drop leaves or takes names of other headers")
+    return wrong
+
+
 def main():
     command, *words = sys.argv[1:]
     try:
+        if command == "drop":
+            return drop()
         if command == "write":
             return write(words[0], words[1], words[2:])
         listed, compiler = words

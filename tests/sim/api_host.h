@@ -1,12 +1,6 @@
 // The API server's machine: a disk that fails, the store on it, the server, its controllers; and
 // the network to it, which loses, repeats and delays.
 //
-//   Disk disk(world);
-//   ApiHost host(world, disk);
-//   TAHOMA_RETURN_IF_ERROR(host.Start());
-//   Answer made = host.Call("POST", "/api/v1/namespaces/default/pods", pod);   // a user, no faults
-//   Link link(world, host, "node-0");                                          // a kube::Transport
-//
 // Thread safety: one thread.
 
 #pragma once

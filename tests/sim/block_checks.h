@@ -1,11 +1,5 @@
 // Follows the Capacity Blocks of every leader, and says what it does with them that it may not.
 //
-//   BlockChecks blocks(world, api);
-//   blocks.OnBegin("controller-0");                  // a core begins
-//   blocks.OnStep("controller-0", *core.snapshot()); // after each of its steps that is journalled
-//   blocks.OnAcknowledged(block);                    // somebody was told that he has bought it
-//   blocks.AtRest(*core.snapshot());
-//
 // It counts by itself, by intervals of time and not by the slots of the book:
 //
 //   - What is sold is no more than the healthy hosts, at the moment of the sale.

@@ -1,13 +1,6 @@
 // People who buy Capacity Blocks, by objects and by orders with and without tokens; extend, change
 // and delete them; and whoever sets the clock.
 //
-//   Buyers buyers(world, api, checks, [&] { return Leader(); });
-//   buyers.Buy();             // repeats an order that had no answer until it has one
-//   buyers.Extend();
-//   buyers.DeleteSomething();
-//   buyers.MoveClock();       // by minutes to days, forth and sometimes back
-//   buyers.Look();            // at the objects: what they show was acknowledged
-//
 // Thread safety: one thread.
 
 #pragma once

@@ -1,10 +1,5 @@
 // Checks the invariants after every step, and when everything has come to rest.
 //
-//   Checks checks(world, api, nodes);
-//   checks.AfterStep();                    // no core in two claims
-//   checks.AtRest(snapshot, journal);      // whole or absent, nothing leaked, journal = API
-//   checks.AtEnd(snapshot, journal);       // everything was deleted: nothing is left anywhere
-//
 // The checks read the API server's objects and the nodes' own state, never what the controller
 // believes, except where that belief is what is checked. The first failure is kept in the World.
 //

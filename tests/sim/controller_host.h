@@ -1,9 +1,6 @@
 // The controller's machine: its journal, its core, its watches and its writes, which die and start
 // again.
 //
-//   ControllerHost controller(world, api, disk, checks, "controller-0");
-//   controller.Start();          // and whenever it has died, some time later again
-//
 // The core is stepped as controller/run/core_loop.cc does it: drain, step, journal, then write. It
 // may die before the journal is written, after that, or after any of the writes. What was sent
 // before it died arrives nevertheless, if the API server is in another process. Then it also waits

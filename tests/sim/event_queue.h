@@ -1,9 +1,5 @@
 // The events of a simulated world, in virtual time.
 //
-//   EventQueue events(clock);
-//   events.After(5ms, Urgency::kNormal, [&] { node.Poll(); });
-//   while (events.RunNext()) Check();
-//
 // Order: time, then urgency, then the order in which events were added. Nothing else decides, so a
 // run repeats exactly. Background events repeat for ever (leases, samples) and do not keep a world
 // from being quiet.

@@ -1,8 +1,5 @@
 // Does it fit? By trying everything, without masks, tables or indexes: the planner's slow judge.
 //
-//   std::vector<OracleDomain> fleet = …;                        // which chips are free
-//   CanPlace(fleet, {.shape = {4, 4, 2}, .slices = 2, .chips_per_pod = 16});
-//
 // Scope: "yes" is certain, "no" is not: layouts that need knowledge of the planner's rules (several
 // pods on one node's part of a box) are left out, and so are domains with broken links.
 //

@@ -1,9 +1,5 @@
 // One world from its seed to its end.
 //
-//   Report report = RunWorld(17, {});
-//   report.failure;      // nullopt: all checks held
-//   report.hash;         // the same in every run of seed 17
-//
 // A world is set up, lives through its chaos (arrivals, faults, crashes), is repaired except for
 // its broken chips, comes to rest and is judged; then everything is deleted and it is judged again.
 //

@@ -1,10 +1,5 @@
 // People and their controllers: they submit gangs and pods, and delete things at any moment.
 //
-//   Users users(world, api);
-//   users.Submit();           // a gang, a pod, or pods or a gang that share a claim; in any order
-//   users.DeleteSomething();
-//   users.DeleteAll();        // at the end
-//
 // Requests are written in annotations, so that the checks know them without the planner.
 //
 // Thread safety: one thread.

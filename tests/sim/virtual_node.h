@@ -1,12 +1,6 @@
 // One node without processes: the emulated instance, the plugin's state machine and the pod
 // runner's, each the real one, carried out in virtual time.
 //
-//   VirtualNode node(world, api, {.name = "us-0-n1", .type = "trn2u.48xlarge",
-//                                 .ultra_server = "us-0", .z = 1});
-//   node.PowerOn();              // registers, publishes its ResourceSlices, runs its pods
-//   node.WakeWatch();            // something changed in the API
-//   node.BreakChip(3);
-//
 // Containers are numbers: a pod's annotation says how long it runs and how it ends.
 //
 // Thread safety: one thread.

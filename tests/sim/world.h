@@ -1,10 +1,6 @@
 // The state that all parts of one simulated world share: its time, its randomness, its trace and
 // its verdict.
 //
-//   World world(seed, Plant::kNone);
-//   if (world.Happens(world.swarm.lose_request)) return Unavailable("lost");
-//   world.Fail("chip {} of {} is in two claims", chip, node);
-//
 // All randomness comes from the one Rng of the seed. The parameters of a world (its Swarm) are
 // drawn first: which faults are on at all, and how often, differs from seed to seed, because a
 // fault that is always there hides what needs its absence.

@@ -1,9 +1,6 @@
 // An index of the references between objects, with which the controllers need not look at all
 // objects.
 //
-//   index.Apply({"", "pods"}, "default/web", previous, object, now);   // null: was not, is no more
-//   index.DependentsOf(uid);
-//
 // The index is kept per object and updated by the difference between two versions, so the cost of
 // an event depends on its changes, not on the size of the cluster.
 //

@@ -1,7 +1,5 @@
 // The resources that the controllers know by name, and accessors for fields of objects of any kind.
 //
-//   if (IsFinished(pod) || IsBeingDeleted(pod)) return;
-//
 // Thread safety: pure functions and constants.
 
 #pragma once

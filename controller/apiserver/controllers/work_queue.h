@@ -1,10 +1,5 @@
 // Pieces of work by name: each waits at most once, and is never done twice at the same time.
 //
-//   queue.Add({Task::kClaims, "default/web"}, now);
-//   std::optional<Work> work = queue.Take(now);    // the oldest that is due
-//   …
-//   queue.Done(*work, Outcome::kRetry, now);       // again after a delay that grows
-//
 // Work that is added while it is being done is done once more afterwards, not before it is due.
 //
 // Thread safety: every member may be called from any thread.

@@ -1,7 +1,5 @@
 // Answers the reviews of authorization.k8s.io and authentication.k8s.io that clients post.
 //
-//   if (auto answer = ServeAccessReview(request, wanted, *table, view)) return *std::move(answer);
-//
 // The same AccessTable decides about requests, so `kubectl auth can-i`, `can-i --list` and `whoami`
 // are right. Nothing is stored; the kinds are ReviewKinds() (kind.h), which discovery lists.
 //

@@ -2,8 +2,6 @@
 // them together. They add up to less than 512 MiB with the program itself; docs/security.md#bounds
 // has them in its table.
 //
-//   server.max_buffered_bytes = kRequestBytesMost;
-//
 // Scope: numbers. A single body is bounded by kBodyBytesMax (request/decode_body.h) and by the
 // number of its values (schema/json_text.h); time, by the HTTP server (lib/rest/server.h).
 //

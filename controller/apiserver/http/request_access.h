@@ -1,9 +1,6 @@
 // The attributes of an API request for authorization, the stored objects as NodeView, and what an
 // identity may change of an object.
 //
-//   const Attributes wanted = AttributesOf(head);
-//   table->Authorize(*head.identity, wanted, StoredNodeView(server.objects()));
-//
 // Thread safety: pure functions; the view may be used from any thread.
 
 #pragma once

@@ -1,9 +1,5 @@
 // Sets of fields: FieldsV1, and what server-side apply computes with them.
 //
-//   FieldSet mine = FieldSet::FromJson(entry["fieldsV1"]);
-//   FieldSet applied = FieldsOf(*kind.schema, object);
-//   Comparison changed = Compare(*kind.schema, live, object);
-//
 // A set is a tree. An edge is "f:<field>", "k:{<keys>}" (item of a keyed list) or "v:<value>" (item
 // of a set); a node is a member ("." in JSON, or a leaf) or only leads to members.
 // Source: structured-merge-diff (fieldpath, typed).

@@ -1,7 +1,5 @@
 // The cells of built-in kinds, as a real API server's printers compute them.
 //
-//   std::vector<Json> cells = BuiltInCells(kind, object, now);   // one per column
-//
 // Source of the words: Kubernetes' printers for core, resource.k8s.io and coordination.k8s.io.
 //
 // Thread safety: pure functions.

@@ -1,8 +1,5 @@
 // JSONPath as additionalPrinterColumns use it.
 //
-//   std::vector<const Json*> found = FindPath(object, ".spec.members");
-//   FindPath(object, ".status.conditions[?(@.type==\"Ready\")].status");
-//
 // Scope: field names (`.a`, `['a']`), indices (`[0]`, `[-1]`), `[*]` and filters that compare one
 // field with a literal for equality. Anything else finds nothing.
 //

@@ -1,8 +1,5 @@
 // The messages of controller/apiserver/protobuf/*.proto, as encoding and decoding walk them.
 //
-//   const MessageForm* pod = FormOfKind("v1", "Pod");   // null: no such kind
-//   for (const FieldForm& field : pod->fields) …        // by number
-//
 // Scope: names, numbers and types; read once from the descriptors that protoc made of the files.
 //
 // Thread safety: immutable after the first use.

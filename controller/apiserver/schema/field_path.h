@@ -1,14 +1,6 @@
 // The path of a field within its object, for checks: a chain on the stack, from the field up to the
 // object.
 //
-//   void CheckContainers(const Json& containers, const FieldPath& at) {
-//     for (std::size_t i = 0; i < containers.size(); ++i) {
-//       const FieldPath container(at, i);
-//       if (containers[i].contains("image")) continue;
-//       problems.push_back(FieldPath(container, "image").Text());
-//     }                                                 // "spec.containers[0].image"
-//   }
-//
 // Most checks find nothing: text is made only where something is wrong.
 //
 // Thread safety: values; a path must not outlive its parent and its name.

@@ -1,8 +1,5 @@
 // The recent changes of one resource, so that watches can resume and pages stay consistent.
 //
-//   log.Append(event);                               // oldest events fall out
-//   log.After(version, 256, events);                 // false: some of them are gone, 410
-//
 // Scope: a bounded ring. Versions before `floor()` have been forgotten.
 //
 // Thread safety: none; ObjectStore guards it with the resource's lock.

@@ -1,10 +1,5 @@
 // The steps of every write, from the client's body to the stored object.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(WriteRequest write, WriteRequest::Of(context, request));
-//   TAHOMA_RETURN_IF_ERROR(CheckBody(write, body, duplicates));   // kind, unknown, doubled fields
-//   if (current == nullptr) return AdmitCreate(context, write, std::move(body));
-//   return AdmitUpdate(context, write, *current->body, std::move(body));
-//
 // Thread safety: from any thread; a WriteRequest belongs to one.
 
 #pragma once

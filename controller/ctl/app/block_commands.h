@@ -1,9 +1,5 @@
 // The commands of kubectl-tahoma about Capacity Blocks: offerings, book, calendar, usage.
 //
-//   BlockCommandOptions options;
-//   DeclareBlockOptions(spec, options);
-//   if (IsBlockCommand(command)) return RunBlockCommand(command, name, options, target);
-//
 // Thread safety: one thread.
 
 #pragma once

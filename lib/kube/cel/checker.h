@@ -1,9 +1,5 @@
 // Static types of a parsed expression, as far as they are known before evaluation.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const CelParsed parsed, ParseCel(source));
-//   TAHOMA_ASSIGN_OR_RETURN(const CelChecked checked, CheckCel(source, parsed));
-//   if (checked.type != CelType::kBool) …
-//
 // Thread safety: pure function.
 
 #pragma once

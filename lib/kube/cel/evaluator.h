@@ -1,8 +1,5 @@
 // Runs a checked expression over one device.
 //
-//   CelEvaluator evaluator(device, parsed.slots, /*cost_limit=*/1'000'000);
-//   TAHOMA_ASSIGN_OR_RETURN(const CelValue value, evaluator.Evaluate(*parsed.root));
-//
 // Thread safety: one CelEvaluator belongs to one thread; expressions are shared.
 
 #pragma once

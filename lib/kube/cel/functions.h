@@ -1,7 +1,5 @@
 // The functions that CEL expressions over devices may call.
 //
-//   const CelSignature* size = FindCelFunction("size", CelCallStyle::kMember, 1);  // nullptr: none
-//
 // Thread safety: pure functions.
 
 #pragma once

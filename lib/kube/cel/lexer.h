@@ -1,8 +1,5 @@
 // Tokens of CEL source text (CEL specification, langdef.md "Syntax").
 //
-//   CelLexer lexer("device.driver == 'x'");
-//   TAHOMA_ASSIGN_OR_RETURN(const CelToken token, lexer.Next());    // kIdentifier, "device"
-//
 // Thread safety: one Lexer belongs to one thread.
 
 #pragma once

@@ -1,7 +1,5 @@
 // Parses CEL source text to an expression with its macros expanded and its names resolved.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const CelParsed parsed, ParseCel("device.driver == 'x'"));
-//
 // Anything that is not supported (see device_selector.h) is an error with line, column and name,
 // never a guess.
 //

@@ -1,8 +1,5 @@
 // Semantic versions, as `version` attributes of devices and CEL's semver() have them.
 //
-//   absl::StatusOr<Semver> a = Semver::Parse("1.2.3-rc.1+build");
-//   Compare(*a, *Semver::Parse("1.2.3")) < 0;      // a pre-release comes before its release
-//
 // Rules: semver.org 2.0.0, sections 2, 9, 10, 11.
 //
 // Thread safety: values.

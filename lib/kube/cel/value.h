@@ -1,9 +1,5 @@
 // Values of CEL expressions over devices.
 //
-//   CelValue three(std::int64_t{3});
-//   three.type();                                  // CelType::kInt
-//   Equal(three, CelValue(3.0));                   // true: numbers compare across types
-//
 // Thread safety: values; lists and maps are shared and immutable.
 
 #pragma once

@@ -1,9 +1,5 @@
 // The parameters of the routers and links of the flit level, in cycles and flits.
 //
-//   const FlitConfig chips = *FlitConfig::Of(links);          // NeuronLinks, flits of 64 bytes
-//   const FlitConfig reference = FlitConfig::Reference();     // as BookSim2's torus
-//   reference.FillCycles({1, 1, 1});                          // 25, for three links
-//
 // A cycle is the time in which the fastest link carries one flit. NeuronLink's flow control,
 // virtual channels, packets and routers are not public: each default is the reference model's or
 // the project's own choice, none is a fact about Trainium2.

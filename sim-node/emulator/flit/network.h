@@ -1,11 +1,5 @@
 // A torus of routers, cycle by cycle: every flit, buffer and credit.
 //
-//   FlitNetwork network(torus::kUltraServerShape, FlitConfig::Reference(), /*seed=*/1);
-//   network.Send({.from = a, .to = b, .flits = 64, .tag = 7});
-//   while (network.busy() && !network.deadlock()) {
-//     for (const FlitNetwork::Arrival& packet : network.Step()) …
-//   }
-//
 // Modelled, after reading how BookSim2 times and measures its input-queued router
 // (docs/reference/collectives.md#network-models-to-compare-with; Dally, Towles, "Principles and
 // Practices of Interconnection Networks", 16-19):

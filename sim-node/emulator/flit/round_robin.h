@@ -1,9 +1,5 @@
 // Round-robin arbiters over the bits of a word.
 //
-//   RoundRobin arbiter;
-//   const int winner = arbiter.Pick(requests);    // requests != 0
-//   arbiter.MoveOver(winner);                     // it is last in the next round
-//
 // Thread safety: values.
 
 #pragma once

@@ -1,9 +1,5 @@
 // Uniform random traffic on a FlitNetwork, and the latency that it sees.
 //
-//   const LoadResult result = RunUniformLoad(torus::kUltraServerShape, FlitConfig::Reference(),
-//                                            {.load_ppm = 400'000});
-//   result.mean_latency();       // about 41 cycles
-//
 // In every cycle every chip begins a packet with the chance that makes the load, to any chip
 // (itself included). A packet's latency runs from that cycle, so it counts the time in the source's
 // queue, to the arrival of its tail. Only packets made in the measured cycles count; the load goes

@@ -1,8 +1,5 @@
 // Reads from a pod's environment its claim and its place in the gang.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const PodEnvironment pod, PodEnvironment::Read());
-//   SocketNode node(pod.socket, pod.token);
-//
 // Thread safety: none; the environment belongs to the process.
 
 #pragma once
