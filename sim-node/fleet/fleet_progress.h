@@ -1,4 +1,4 @@
-// What a fleet says in the log: how far it is, what keeps it, and whether leases come too late.
+// A fleet's lines in the log: its progress, its obstacles, and late leases.
 //
 //   FleetProgress progress(/*nodes=*/62'500, /*lease_period=*/std::chrono::seconds(10), now);
 //   progress.CountEnsured(/*first=*/true, /*slices=*/1);

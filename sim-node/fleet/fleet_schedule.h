@@ -1,4 +1,4 @@
-// What is to be done next for which node of a fleet, and when.
+// The next tasks of a fleet: for each node, the task and its time.
 //
 //   FleetSchedule schedule({.nodes = 62'500}, clock.MonotonicNow());
 //   while (const std::optional<FleetTask> task = schedule.Take(clock.MonotonicNow())) {
