@@ -1,4 +1,4 @@
-// Tests the options of dra-plugin: what a file says, what is wrong with one, and what --help tells.
+// Tests the options of dra-plugin: accepted files, refused files, and the text of --help.
 
 #include "dra-plugin/app/settings.h"
 
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 const std::string kHead = "apiVersion: tahoma.dev/v1alpha1\nkind: DraPluginConfig\n";
 const std::string kNode = kHead + "nodeName: n1\nnodeSocket: /run/tahoma/node.sock\n";
 
-// What is wrong with a file, wherever it is found; empty when nothing is.
+// Returns the error of a file, from any of the checks; empty for a good file.
 std::string WhyNot(const std::string& text) {
   Settings settings;
   absl::Status status = config::ParseFile(text, "file", DeclareSettings(settings));
@@ -76,7 +76,7 @@ TEST(PluginSettingsTest, HelpExplainsEveryOption) {
        {"--node-name", "--kubeconfig", "--node-socket", "--plugin-dir", "--registry-dir",
         "--cdi-dir", "--publish", "--fault-effects", "--flap-hold", "--label-node", "--pod-uid",
         "--metrics-address", "--node-lost-after", "--resync-period",
-        // What a fault's reason may be.
+        // The possible reasons of faults.
         "sram-uncorrectable, nc-uncorrectable, hbm-uncorrectable, dma, dead, unknown, node-lost"}) {
     EXPECT_THAT(help, HasSubstr(option));
   }

@@ -1,4 +1,5 @@
-// What the plugin says of devices that an older API server cannot be shown, against our own server.
+// The plugin's condition about devices that an older API server cannot be shown, against our
+// server.
 
 #include "dra-plugin/slices/completeness.h"
 

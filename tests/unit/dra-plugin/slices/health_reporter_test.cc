@@ -1,4 +1,4 @@
-// What the plugin tells of its devices' health, against our own API server.
+// The plugin's reports of its devices' health, against our own API server.
 
 #include "dra-plugin/slices/health_reporter.h"
 
