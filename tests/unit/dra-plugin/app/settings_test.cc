@@ -29,7 +29,7 @@ std::string WhyNot(const std::string& text) {
   return std::string(Message(status));
 }
 
-TEST(PluginSettingsTest, AFileSaysWhatTheNodeShowsAndWhatItsFaultsDo) {
+TEST(PluginSettingsTest, AFileSetsThePublishedDevicesAndTheEffectsOfFaults) {
   Settings settings;
   const absl::Status read = config::ParseFile(
       kNode +
@@ -48,7 +48,7 @@ TEST(PluginSettingsTest, AFileSaysWhatTheNodeShowsAndWhatItsFaultsDo) {
   EXPECT_TRUE(settings.label_node);
 }
 
-TEST(PluginSettingsTest, WhatIsWrongIsNamedWithWhatWouldBeRight) {
+TEST(PluginSettingsTest, AWrongValueIsNamedWithTheRightValues) {
   EXPECT_EQ(WhyNot(kNode), "");
   EXPECT_EQ(WhyNot(kHead), "nodeName is empty; name the node");
   EXPECT_THAT(WhyNot(kHead + "nodeName: Node_1\n"),

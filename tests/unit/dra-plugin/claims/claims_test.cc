@@ -197,7 +197,7 @@ TEST(ClaimsTest, EachDecisionIsOneLineWithTheClaimItsDevicesAndItsTime) {
             "prepared claim default/n (uid-n) in 0.0 ms: neuron-node; LNC 2, UltraServer mode 4\n");
 }
 
-TEST(ClaimsTest, WhatIsPreparedIsCountedByWhatItIs) {
+TEST(ClaimsTest, CountsPreparedClaimsAndDevicesByKind) {
   World world;
   ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-0", "neuron-device-1"})).ok());
   const ClaimRef cores = world.Add("b", {"neuron-core-3-lnc2-1"});
@@ -262,7 +262,7 @@ TEST(ClaimsTest, AClaimThatIsNotThereIsAnError) {
 }
 
 // Found by fuzzing: such names led to other paths of the API server.
-TEST(ClaimsTest, WhatIsNoNameIsNotAskedFor) {
+TEST(ClaimsTest, ATextThatIsNoNameIsNotRequested) {
   World world;
   for (const ClaimRef& claim : {ClaimRef{.name_space = "..", .name = "a", .uid = "u"},
                                 ClaimRef{.name_space = "default", .name = "", .uid = "u"},
@@ -326,7 +326,7 @@ TEST(ClaimsTest, ANodeThatStartedAgainGetsItsClaimsWithTheirTokens) {
 }
 
 // The defect: the other claims got nothing, and the plugin never followed its node again.
-TEST(ClaimsTest, AClaimOnAChipThatBrokeDoesNotKeepTheOthersFromTheirs) {
+TEST(ClaimsTest, AClaimOnABrokenChipDoesNotKeepOtherClaimsFromTheirChips) {
   World world;
   for (const char* name : {"a", "b", "c"}) {
     const std::string device = fmt::format("neuron-device-{}", name[0] - 'a');
@@ -428,7 +428,7 @@ class RandomRun {
   std::set<std::string> doubtful_;
 };
 
-TEST(ClaimsPropertyTest, NeverTwoClaimsOnOneCoreWhereverItCrashes) {
+TEST(ClaimsPropertyTest, NeverTwoClaimsOnACoreWhereverThePluginCrashes) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(seed);
     RandomRun run(seed);

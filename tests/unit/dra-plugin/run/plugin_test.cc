@@ -338,7 +338,7 @@ TEST_F(PluginTest, TheNodeSaysThatAllIsShown) {
 }
 
 // As without the right to write statuses: the devices matter more.
-TEST_F(PluginTest, ANodeThatMayNotSayItIsPublishedAllTheSameAndSaysItLater) {
+TEST_F(PluginTest, ANodeWithoutTheRightToReportIsPublishedAndReportsLater) {
   resync_period_ = milliseconds(20);
   for (const int refusal : {403, 500}) {
     api_.RefuseStatuses(refusal);
@@ -374,7 +374,7 @@ TEST_F(PluginTest, ALostNodeIsUnhealthyAndComesBackWithItsClaims) {
   EXPECT_EQ(node_->held(), before) << "with the token its containers have";
 }
 
-TEST_F(PluginTest, ANodeThatComesBackWithABrokenChipIsFollowedAndGetsThatClaimWithTheRepair) {
+TEST_F(PluginTest, ANodeThatComesBackWithABrokenChipGetsTheChipsClaimAfterTheRepair) {
   Start();
   ASSERT_TRUE(PublishedHealthy());
   AddClaim("a", {"neuron-device-3"});
@@ -409,7 +409,7 @@ TEST_F(PluginTest, APodThatStartsWhileSimNodeStartsAgainOnlyWaits) {
   EXPECT_TRUE(node_->WaitForHeld(1));
 }
 
-TEST_F(PluginTest, AClaimThatWentWhileTheMachineWasDownIsFreedAtItsStart) {
+TEST_F(PluginTest, AClaimDeletedWhileTheMachineWasDownIsFreedAtTheNextStart) {
   Start();
   ASSERT_TRUE(PublishedHealthy());
   AddClaim("gone", {"neuron-device-0"});
@@ -546,7 +546,7 @@ TEST_F(PluginTest, IsReadyWhenPodsCanStartHere) {
   EXPECT_EQ(NotReady(), "sim-node: sim-node is not connected\n");
 }
 
-TEST_F(PluginTest, CountsWhatItDoes) {
+TEST_F(PluginTest, CountsPreparesFailuresClaimsAndDevices) {
   Start();
   ASSERT_TRUE(PublishedHealthy());
   AddClaim("a", {"neuron-device-0"});

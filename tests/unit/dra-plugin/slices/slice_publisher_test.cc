@@ -182,7 +182,7 @@ TEST_F(SlicePublisherTest, SeveralChangedSlicesGetANewGeneration) {
   EXPECT_EQ(Slices().begin()->second["spec"]["pool"]["generation"], 2);
 }
 
-TEST_F(SlicePublisherTest, WhatAServerThatWasRestoredHasLostIsPublishedAgain) {
+TEST_F(SlicePublisherTest, SlicesLostByARestoredServerArePublishedAgain) {
   SlicePublisher publisher(api_, "node-a");
   wire::Inventory inventory = TestNode();
   ASSERT_TRUE(publisher.Publish(Build(inventory)).ok());
@@ -289,7 +289,7 @@ TEST_F(SlicePublisherTest, WhereNoCountersAreKeptDevicesThatOverlapAreNeverShown
 }
 
 // As after an upgrade of the API server, or of a feature gate.
-TEST_F(SlicePublisherTest, WhatWasLeftOutAppearsWithoutAChangeOfTheNodeWhenTheServerKeepsIt) {
+TEST_F(SlicePublisherTest, DevicesLeftOutAppearOnceTheServerIsUpgraded) {
   std::set<std::string> dropped = kCounterFields;
   dropped.insert(kTaintsField);
   api_.edit = [&](json& slice) { RemoveFields(dropped, slice); };
@@ -336,7 +336,7 @@ TEST_F(SlicePublisherTest, WhereTaintsAreStillDroppedWhatIsBrokenIsNotShownForAM
 }
 
 // As while several API servers behind an address are upgraded in turn.
-TEST_F(SlicePublisherTest, WhereOnlyTheServerThatIsLookedAtKeepsCountersNoCoresAreShown) {
+TEST_F(SlicePublisherTest, NoCoresAreShownWhenOnlySomeServersKeepCounters) {
   bool dry_run = false;
   bool cores = false;
   api_.before = [&](const kube::Request& request) {
@@ -465,7 +465,7 @@ TEST_F(SlicePublisherTest, WhoNamesTheSlicesHimselfReadsNoList) {
 }
 
 // As after a create with a lost answer.
-TEST_F(SlicePublisherTest, ASliceThatIsThereAgainstExpectationIsNotMadeTwice) {
+TEST_F(SlicePublisherTest, AnUnexpectedExistingSliceIsNotMadeTwice) {
   const Pool pool = Build(TestNode());
   SlicePublisher first(api_, "node-a", kFixedNames);
   ASSERT_TRUE(first.PublishFor(node_uid_, pool, SlicePublisher::Known::kNone).ok());
@@ -475,7 +475,7 @@ TEST_F(SlicePublisherTest, ASliceThatIsThereAgainstExpectationIsNotMadeTwice) {
   EXPECT_EQ(Slices(), before);
 }
 
-TEST_F(SlicePublisherTest, SlicesOfALargerPoolAreFoundWithoutTheOneThatTellsOfThem) {
+TEST_F(SlicePublisherTest, SlicesOfALargerPoolAreFoundWhenTheSliceWithTheCountIsMissing) {
   SlicePublisher publisher(api_, "node-a", kFixedNames);
   ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
   ASSERT_EQ(Call("DELETE", kSlices + "/00-neuron.aws.com-node-a-0").status, 200);
@@ -485,7 +485,7 @@ TEST_F(SlicePublisherTest, SlicesOfALargerPoolAreFoundWithoutTheOneThatTellsOfTh
   EXPECT_EQ(Slices().size(), 1u);
 }
 
-TEST_F(SlicePublisherTest, WhatOneLearntOfTheServersFieldsAnotherIsTold) {
+TEST_F(SlicePublisherTest, APublisherTakesOverTheServerSupportThatAnotherFound) {
   const std::set<std::string> gates_off = {"spec.devices[].taints"};
   api_.edit = [&](json& slice) { RemoveFields(gates_off, slice); };
   const Pool chips = Build(TestNode(), kChipsOnly);
@@ -502,7 +502,7 @@ TEST_F(SlicePublisherTest, WhatOneLearntOfTheServersFieldsAnotherIsTold) {
 class SlicePublisherPropertyTest : public SlicePublisherTest {};
 
 // The next plugin completes the slices of a plugin that died after any number of writes.
-TEST_F(SlicePublisherPropertyTest, WhereverItStopsTheNextPublishMendsIt) {
+TEST_F(SlicePublisherPropertyTest, WhereverAPublishStopsTheNextPublishCompletesThePool) {
   Rng rng(12);
   wire::Inventory inventory = TestNode();
   for (int round = 0; round < 30; ++round) {

@@ -99,7 +99,7 @@ TEST_F(GuardedClockTest, ALeapIsProvedByAClockThatIsSlewed) {
   EXPECT_EQ(Later(), seconds(0));
 }
 
-TEST_F(GuardedClockTest, WhatAProcessFindsAtItsStartIsBelieved) {
+TEST_F(GuardedClockTest, TheTimeAtAProcessStartIsBelieved) {
   machine_.off = hours(24 * 90);
   const GuardedClock started(machine_, [](const std::string&) {});
   EXPECT_EQ(started.WallNow(), machine_.WallNow());

@@ -410,7 +410,7 @@ TEST_F(HttpTransportTest, ARequestOverTlsIsSentAtOnce) {
   EXPECT_TRUE(server.first_read().ends_with("the body")) << server.first_read();
 }
 
-TEST_F(HttpTransportTest, WhatFollowsAnAnswerIsNotTheNextOne) {
+TEST_F(HttpTransportTest, BytesAfterAnAnswerAreNotTheNextAnswer) {
   const Certificate own = MakeCertificate("server", "", "IP:127.0.0.1", nullptr);
   const std::string one = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n";
   const RudeServer server(one + "mine" + one + "evil", Ends::kClient, &own);

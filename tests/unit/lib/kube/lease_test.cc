@@ -161,7 +161,7 @@ TEST(LeaderElectionTest, ACountThatCannotBeCountedOnBeginsAnew) {
   }
 }
 
-TEST(LeaderElectionTest, ARenewalThatIsAnsweredLateCountsFromWhenItWasSent) {
+TEST(LeaderElectionTest, ARenewalAnsweredLateCountsFromTheTimeOfItsSending) {
   ManualClock clock;
   LeaseServer server;
   Candidate a("a");
@@ -179,7 +179,7 @@ TEST(LeaderElectionTest, ARenewalThatIsAnsweredLateCountsFromWhenItWasSent) {
   EXPECT_EQ(a.election_.Release(clock.MonotonicNow(), clock.WallNow()), std::nullopt);
 }
 
-TEST(LeaderElectionTest, ARenewalThatLostAgainstAnotherEndsTheLeadOnceThatIsSeen) {
+TEST(LeaderElectionTest, ALeaderWhoseRenewalConflictsLeadsNoMoreOnceItSeesTheNewHolder) {
   ManualClock clock;
   LeaseServer server;
   Candidate a("a");
@@ -306,7 +306,7 @@ TEST(LeaderElectionTest, AStandByThatPausedDoesNotTakeARestoredBackupForSilence)
   }
 }
 
-TEST(LeaderElectionTest, AStandByThatWatchesALeaseGoBackWaitsForItAnew) {
+TEST(LeaderElectionTest, AStandByThatSeesALeaseGoBackWaitsTheFullDurationAgain) {
   ManualClock clock;
   LeaseServer server;
   Candidate a("a"), b("b");

@@ -103,7 +103,7 @@ std::string WatchAt(int version) {
          std::to_string(version);
 }
 
-TEST_F(ReflectorTest, AStreamThatEndedInOrderGoesOnWhereItWas) {
+TEST_F(ReflectorTest, AStreamThatEndedInOrderContinuesAtItsPlace) {
   transport_.Will(200, List(5, {Object("a", 1)}));
   transport_.WillStream({Event("ADDED", Object("b", 6))});
   transport_.WillStream({Event("MODIFIED", Object("b", 7))});
@@ -208,7 +208,7 @@ TEST_F(ReflectorTest, AnObjectThatIsNoLongerWantedIsGoneAtOnce) {
   EXPECT_THAT(Take(), ElementsAre("-a(u)"));
 }
 
-TEST_F(ReflectorTest, ADeleteOfASuccessorThatWasNeverSeenTakesTheKnownOneAway) {
+TEST_F(ReflectorTest, ADeleteOfAnUnseenSuccessorRemovesTheKnownObject) {
   transport_.Will(200, List(5, {Object("a", 3, "first")}));
   transport_.WillStream({Event("DELETED", Object("a", 9, "second"))});
   ASSERT_TRUE(watch_.Step().ok());
@@ -238,7 +238,7 @@ TEST_F(ReflectorTest, ASecondPageOlderThanTheFirstIsRefused) {
   EXPECT_THAT(Take(), ElementsAre("+a@8"));
 }
 
-TEST_F(ReflectorTest, AServerThatLostItsHistoryIsBelievedAfterAWhile) {
+TEST_F(ReflectorTest, AServerWhoseListsStayOldIsBelievedAfterSeveralRefusals) {
   transport_.Will(200, List(500, {Object("a", 300), Object("b", 400)}));
   transport_.WillStream({kExpired});
   for (int i = 0; i <= NewestVersion::kRefusalsMax; ++i) {
@@ -344,7 +344,7 @@ auto About(milliseconds longest) {
                           ::testing::Le(std::chrono::nanoseconds(longest)));
 }
 
-TEST_F(ReflectorWaitsTest, AServerWhoseListsWorkAndWhoseWatchesDoNotIsAskedLessAndLessOften) {
+TEST_F(ReflectorWaitsTest, AServerWithFailingWatchesIsAskedLessAndLessOften) {
   for (const std::vector<std::string>& lines : {std::vector<std::string>{"<html>", "Please log in"},
                                                 std::vector<std::string>{kExpired},
                                                 {}}) {
@@ -470,7 +470,7 @@ TEST_F(ReflectorWaitsTest, AFailureSaysWhatTheServerSaid) {
 }
 
 // Objects "a" and "c" around an unreadable object, in a list or in an event.
-TEST_F(ReflectorTest, OneObjectThatCannotBeReadHarmsNoOther) {
+TEST_F(ReflectorTest, AnUnreadableObjectHarmsNoOtherObject) {
   for (const auto& [broken, why] : std::vector<std::pair<json, std::string>>{
            {json(7), "it has no metadata"},
            {{{"metadata", json::array()}}, "it has no name"},
@@ -605,7 +605,7 @@ class LaggingServer final : public Transport {
   std::vector<std::map<std::string, json>> history_;  // version - 1 is the index
 };
 
-TEST(ReflectorPropertyTest, GoesBackInTimeOnlyIfItSaysSoAndEndsWithTheTruth) {
+TEST(ReflectorPropertyTest, GoesBackInTimeOnlyAfterHistoryLostAndEndsWithTheTruth) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     LaggingServer server(seed);
     std::map<std::string, json> view;

@@ -145,7 +145,7 @@ TEST_F(WatchCacheTest, AnObjectThatWasNeverReadIsNotGone) {
   EXPECT_EQ(cache_.size(), 0u);
 }
 
-TEST_F(WatchCacheTest, AnObjectThatIsTwiceInOneListIsNoLostHistory) {
+TEST_F(WatchCacheTest, AnObjectTwiceInAListIsNoLostHistory) {
   cache_.BeginList();
   ASSERT_TRUE(cache_.AddPage(List(9, {Node("a", 5), Node("a", 3)}, "more")).ok());
   ASSERT_TRUE(cache_.AddPage(List(9, {Node("a", 4)})).ok());
@@ -164,7 +164,7 @@ TEST_F(WatchCacheTest, AListOlderThanWhatWasSeenIsRefused) {
   EXPECT_EQ(Take(), (Strings{"~a@7", "listed"}));
 }
 
-TEST_F(WatchCacheTest, AServerThatLostItsHistoryIsBelievedAfterAWhile) {
+TEST_F(WatchCacheTest, AServerWhoseListsStayOldIsBelievedAfterSeveralRefusals) {
   cache_.BeginList();
   ASSERT_TRUE(cache_.AddPage(List(500, {Node("a", 300), Node("b", 400)})).ok());
   Take();

@@ -179,7 +179,7 @@ TEST_F(SlowClientsTest, APartIsNotTakenForTheWhole) {
   EXPECT_EQ(ended_, 1);
 }
 
-TEST_F(SlowClientsTest, HeadOfAnAnswerThatIsMadeAsItIsSentIsTheHeadAlone) {
+TEST_F(SlowClientsTest, AHeadRequestOfAStreamedAnswerGetsTheHeadAlone) {
   Start({});
   RawClient client(server_->port());
   client.Send("HEAD /made HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -245,7 +245,7 @@ TEST_F(SlowClientsTest, SilentConnectionsGiveWayToNewOnes) {
 }
 
 // The defect: the answer had no body, so a client could not tell which server had refused.
-TEST_F(SlowClientsTest, WhoFindsNoRoomIsToldSoAsInOtherRefusals) {
+TEST_F(SlowClientsTest, ARefusalForLackOfRoomHasABodyLikeOtherRefusals) {
   Start({.max_connections = 4, .problem = [](int status, std::string_view detail) {
            return Response::Json(status, fmt::format(R"({{"said":"{}"}})", detail));
          }});

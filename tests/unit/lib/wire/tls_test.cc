@@ -114,7 +114,7 @@ class TlsTest : public ::testing::Test {
   tahoma::testing::TempDir dir_;
 };
 
-TEST_F(TlsTest, FramesGoBothWaysAtOnceAndEachEndProvesItsNameAndNoOther) {
+TEST_F(TlsTest, FramesGoBothWaysAtOnceAndEachEndProvesOnlyItsOwnName) {
   const Ends ends = Shake(Of("n1", authority_), Of("n2", authority_));
   ASSERT_TRUE(ends.client_status.ok()) << ends.client_status;
   ASSERT_TRUE(ends.server_status.ok()) << ends.server_status;
@@ -170,7 +170,7 @@ TEST_F(TlsTest, WhoSpeaksNoTlsOrNothingAtAllIsRefused) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(waiting->StartTls(tls, TlsRole::kServer, milliseconds(20))));
 }
 
-TEST_F(TlsTest, WhatWasRecordedOfAConnectionOpensNoOther) {
+TEST_F(TlsTest, BytesRecordedFromAConnectionOpenNoOtherConnection) {
   const Tls client = Of("n1", authority_);
   const Tls server = Of("n2", authority_);
   const auto listener = *Listener::Open("127.0.0.1:0");

@@ -365,7 +365,7 @@ TEST(ElectionTest, NoticesLostForAsLongAsYouLikeEndInAgreementOnceTheyArrive) {
   EXPECT_TRUE(seen.contains(4)) << "and nodes alone";
 }
 
-TEST(ElectionTest, ANodeThatComesWhenTheOthersHaveGivenUpIsTakenIn) {
+TEST(ElectionTest, ANodeThatStartsAfterItsNeighboursGaveUpJoinsThem) {
   Ring ring(3);
   for (const int place : {0, 1, 2}) ring.Start(place);
   ring.Run(kLongest);
@@ -376,7 +376,7 @@ TEST(ElectionTest, ANodeThatComesWhenTheOthersHaveGivenUpIsTakenIn) {
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0));
 }
 
-TEST(ElectionTest, ANodeThatRestartsInMidElectionOrAfterItFindsItsPlaceAgain) {
+TEST(ElectionTest, ANodeThatRestartsDuringOrAfterAnElectionFindsItsPlaceAgain) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
@@ -444,7 +444,7 @@ TEST(ElectionTest, ABrokenCableChangesNothingForWhomItIsInUse) {
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0)) << "repaired";
 }
 
-TEST(ElectionTest, ANeighbourWhoseCoresAreInUseKeepsItsResultWhenOthersElect) {
+TEST(ElectionTest, ANodeWithCoresInUseKeepsItsResultDuringAnElectionOfItsNeighbours) {
   Ring ring(7);
   ring.StartAll();
   ring.Run(seconds(10));
@@ -462,7 +462,7 @@ TEST(ElectionTest, ANeighbourWhoseCoresAreInUseKeepsItsResultWhenOthersElect) {
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0));
 }
 
-TEST(ElectionTest, ANodeThatElectedAloneIsTakenInWhenTheOtherEndsAreRepaired) {
+TEST(ElectionTest, ANodeThatElectedAloneJoinsWhenTheFarEndsAreRepaired) {
   Ring ring(10);
   ring.StartAll();
   ring.Run(seconds(10));

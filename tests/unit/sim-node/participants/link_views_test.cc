@@ -70,7 +70,7 @@ TEST(LinkOutlookTest, WhatNoTorusHasIsRefused) {
 }
 
 // By definition, the state now and the changes give the state at any time.
-TEST(LinkOutlookTest, ChangesFromAnyMomentOnGiveTheStatesThatTheClockSays) {
+TEST(LinkOutlookTest, ChangesFromAnyMomentGiveTheStatesOfTheDefinition) {
   Rng rng(11);
   for (int i = 0; i < 200; ++i) {
     const Flapping flapping{.period = Microseconds(static_cast<double>(10 + rng.Below(90))),
@@ -95,7 +95,7 @@ TEST(LinkOutlookTest, ChangesFromAnyMomentOnGiveTheStatesThatTheClockSays) {
   }
 }
 
-TEST(LinkOutlookTest, AFlappingLinkCostsMoreThanAHealthyOneAndNoMoreThanOneThatIsDown) {
+TEST(LinkOutlookTest, AFlappingLinkCostsMoreThanAHealthyLinkAndNoMoreThanABrokenLink) {
   const TorusLinks healthy = Instance();
   TorusLinks broken = healthy;
   ASSERT_TRUE(broken.SetPermille(XPlus(5), 0).ok());
@@ -121,7 +121,7 @@ TEST(LinkOutlookTest, AFlappingLinkCostsMoreThanAHealthyOneAndNoMoreThanOneThatI
 }
 
 // Down only in the first 10 us of every 100: an operation from 10 to 100 loses no time.
-TEST(LinkOutlookTest, WhatRunsWhileTheLinkIsUpKeepsItsTime) {
+TEST(LinkOutlookTest, AnOperationWhileTheLinkIsUpKeepsItsTime) {
   const TorusLinks healthy = Instance();
   const auto plan = PlanWith(Algorithm::kRdh, {.bytes = kMiB}, MembersOf(0xffff), healthy);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -172,7 +172,7 @@ Schedule Later(VirtualDuration before) {
 
 // The defect: a link that was down at the end of the first guess counted as down for ever, and
 // later uses of the link were refused.
-TEST(LinkOutlookTest, WhatOutlastsAGuessSeesTheLinksComeBack) {
+TEST(LinkOutlookTest, AnOperationLongerThanAGuessSeesTheLinksComeBack) {
   const Flapping flapping{.period = Microseconds(100), .down = Microseconds(50)};
   // Begins when the links come up: they are down from 950 to 1000, at a guess, and from 1050 to
   // 1100.
@@ -187,7 +187,7 @@ TEST(LinkOutlookTest, WhatOutlastsAGuessSeesTheLinksComeBack) {
   EXPECT_TRUE(absl::IsFailedPrecondition(cut_off)) << cut_off;
 }
 
-TEST(LinkOutlookTest, GuessesGiveWhatAllChangesUntilLongAfterTheEndGive) {
+TEST(LinkOutlookTest, GuessesGiveTheTimesOfAllChangesTogether) {
   Rng rng(29);
   int refused = 0;
   for (int i = 0; i < 200; ++i) {
@@ -219,7 +219,7 @@ TEST(LinkOutlookTest, GuessesGiveWhatAllChangesUntilLongAfterTheEndGive) {
 
 // 500,000 periods of the often flapping link, 5 s, can be computed. Halves of the other link's hour
 // are 3.5 s, while that link is still down, and 7 s.
-TEST(LinkOutlookTest, AllChangesThatCanBeWorkedOutAre) {
+TEST(LinkOutlookTest, OperationsUpToTheLimitOfChangesAreTimed) {
   const Flapping often{.period = kMinFlapPeriod, .down = Microseconds(1)};
   const Flapping long_down{.period = kMaxFlapPeriod, .down = Microseconds(4.5e6)};
   std::vector<LinkState> states = AllFromChip5(1000, long_down);
@@ -238,7 +238,7 @@ TEST(LinkOutlookTest, LinksThatNeverCarryAnythingCutOff) {
 }
 
 // The defect: whoever asked for such an operation took all of the node's memory.
-TEST(LinkOutlookTest, WhatLastsThroughTooManyChangesIsRefused) {
+TEST(LinkOutlookTest, AnOperationThroughTooManyChangesIsRefused) {
   const Flapping often{.period = kMinFlapPeriod, .down = kMinFlapPeriod / 2};
   const LinkState lame{XPlus(5), 1, 0, often};
   const auto times =

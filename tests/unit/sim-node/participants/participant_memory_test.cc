@@ -259,7 +259,7 @@ TEST_F(ParticipantMemoryTest, ADeadChipOfTheGangEndsItWithTheNrtErrorForAll) {
             Aborted("NRT_EXEC_HW_ERR_COLLECTIVES (1200): chip 17 is dead"));
 }
 
-TEST_F(ParticipantMemoryTest, BytesThatArriveAtAnotherTimeAreNoticed) {
+TEST_F(ParticipantMemoryTest, BytesWithAnUnexpectedArrivalTimeAreAnError) {
   exchange_->tamper = [](int from, int, PeerMessage& message) {
     auto* chunk = std::get_if<Chunk>(&message);
     if (from == 0 && chunk != nullptr && chunk->step == 2) chunk->arrival += VirtualDuration(1);
@@ -270,7 +270,7 @@ TEST_F(ParticipantMemoryTest, BytesThatArriveAtAnotherTimeAreNoticed) {
   EXPECT_EQ(results[1][0].status().code(), absl::StatusCode::kInternal);
 }
 
-TEST_F(ParticipantMemoryTest, ARankThatIsGoneEndsItForTheOthers) {
+TEST_F(ParticipantMemoryTest, ALostRankEndsTheGroupForAllRanks) {
   exchange_->Lose(1);
   const auto results = Run({{{}}, {}, {{}}});
   EXPECT_TRUE(absl::IsAborted(results[0][0].status())) << results[0][0].status();
@@ -314,7 +314,7 @@ class MemoryOfDomainsTest : public ::testing::Test {
   std::vector<std::shared_ptr<ClaimMemory>> memories_;
 };
 
-TEST_F(MemoryOfDomainsTest, ChipsReachTheirUltraServersMemoryInTheTimeThatItTakesAlone) {
+TEST_F(MemoryOfDomainsTest, AccessesWithinAnUltraServerTakeTheTimeOfTheUltraServerAlone) {
   std::vector<AccessSpec> specs(4);
   // by domain, with chips numbered within the domain
   std::vector<std::vector<MemoryAccess>> local(2);

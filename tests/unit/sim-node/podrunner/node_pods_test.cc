@@ -109,7 +109,7 @@ TEST_F(NodePodsTest, APodWithTwoClaimsRunsOnlyWhenBothArePrepared) {
             (Story{"run a one two"}));
 }
 
-TEST_F(NodePodsTest, APodOfWhoseClaimsOneFailedDoesNotRunWithTheOther) {
+TEST_F(NodePodsTest, APodWithAFailedClaimDoesNotRunWithItsOtherClaim) {
   const std::vector<ClaimFacts> both = {Facts("one", {"a"}), Facts("two", {"a"})};
   pods_.OnPod(PodJson("a", {"one", "two"}), now_);
   pods_.OnClaimsRead("uid-a", both, now_);
@@ -146,7 +146,7 @@ TEST_F(NodePodsTest, AContainerGetsTheDevicesOfTheRequestsItNamesAndOfNoOther) {
 }
 
 // The defect: such bytes ended the program, because JSON cannot hold them.
-TEST_F(NodePodsTest, AMessageWithBytesThatAreNoTextIsWrittenWithoutThem) {
+TEST_F(NodePodsTest, BytesThatAreNoTextAreReplacedInAMessage) {
   pods_.OnPod(PodJson("a", {}), now_);
   const NodeActions actions = pods_.OnStartFailed(
       "uid-a", "main", 0, {"CreateContainerError", "no command \"\xff\xfe\""}, now_);
@@ -161,7 +161,7 @@ TEST_F(NodePodsTest, AMessageWithBytesThatAreNoTextIsWrittenWithoutThem) {
 }
 
 // The defect: the time of the retry stayed, lay in the past, and the runner spun.
-TEST_F(NodePodsTest, APodThatAnotherOneHelpedToItsClaimHasNothingLeftToRetry) {
+TEST_F(NodePodsTest, APodWhoseClaimAnotherPodPreparedHasNothingLeftToRetry) {
   pods_.OnPod(PodJson("a", {"own", "shared"}), now_);
   pods_.OnClaimsRead("uid-a", {{Facts("own", {"a"}), Facts("shared", {"a", "b"})}}, now_);
   pods_.OnClaimPrepared("uid-shared", Unavailable("away"), now_);
@@ -176,7 +176,7 @@ TEST_F(NodePodsTest, APodThatAnotherOneHelpedToItsClaimHasNothingLeftToRetry) {
 }
 
 // The defect: the pod waited for the deleted claim for ever.
-TEST_F(NodePodsTest, AClaimThatWasMadeAnewUnderItsNameReplacesTheFormerOne) {
+TEST_F(NodePodsTest, AClaimMadeAnewUnderTheSameNameReplacesTheFormerClaim) {
   pods_.OnPod(PodJson("a", {"chips"}), now_);
   pods_.OnClaimsRead("uid-a", {{Facts("chips", {"a"})}}, now_);
   pods_.OnClaimPrepared("uid-chips", Unavailable("the plugin is away"), now_);
@@ -366,7 +366,7 @@ TEST_F(NodePodsTest, APodThatComesWhileTheNodeShutsDownIsRefusedAsAKubeletDoes) 
   EXPECT_TRUE(pods_.shut_down());
 }
 
-TEST_F(NodePodsTest, APodThatHasEndedOrHoldsClaimsIsLeftAsItIsByANodeThatShutsDown) {
+TEST_F(NodePodsTest, ANodeShutdownLeavesEndedPodsAndPodsWithClaimsUnchanged) {
   RunPod(pods_, "a", {"chips"});
   NodePods next = Make();
   ASSERT_EQ(next.Restore(pods_.Checkpoint()), absl::OkStatus());
@@ -380,7 +380,7 @@ TEST_F(NodePodsTest, APodThatHasEndedOrHoldsClaimsIsLeftAsItIsByANodeThatShutsDo
 }
 
 // The defect: a succeeded pod became a failed pod when the next runner could not read its spec.
-TEST_F(NodePodsTest, APodThatCannotBeReadKeepsTheFinalPhaseThatItHas) {
+TEST_F(NodePodsTest, AnUnreadablePodKeepsItsFinalPhase) {
   json bad = PodJson("a", {});
   bad["spec"]["containers"][0]["name"] = "../etc";
   bad["status"] = {{"phase", "Succeeded"}};
@@ -416,7 +416,7 @@ TEST_F(NodePodsTest, AClaimWhosePodWentWhileTheRunnerWasDownIsUnprepared) {
   EXPECT_EQ(next.NextDeadline(), std::nullopt);
 }
 
-TEST_F(NodePodsTest, APodThatEndedWhileTheRunnerWasDownUnpreparesAndKeepsItsEnd) {
+TEST_F(NodePodsTest, APodThatEndedWithoutARunnerIsUnpreparedAndKeepsItsEnd) {
   RunPod(pods_, "a", {"chips"});
   NodePods next = Make();
   ASSERT_EQ(next.Restore(pods_.Checkpoint()), absl::OkStatus());

@@ -334,7 +334,7 @@ TEST_F(PodRunnerTest, APodRunsToItsEnd) {
 
 // The defect: a newer status waited as long as a status that could not be written. Here the first
 // status is written after the pod has ended.
-TEST_F(PodRunnerTest, AStatusThatIsOutdatedWhenItIsWrittenIsFollowedByTheNewestAtOnce) {
+TEST_F(PodRunnerTest, AnOutdatedStatusIsFollowedByTheNewestStatusAtOnce) {
   FakePlugin plugin(folder_);
   EXPECT_EQ(plugin.AwaitVerdict(), "");
   server_.BeforeStatus([&] {
@@ -345,7 +345,7 @@ TEST_F(PodRunnerTest, AStatusThatIsOutdatedWhenItIsWrittenIsFollowedByTheNewestA
 }
 
 // The defect: a pod with an unwritable status held up the writes of all other pods.
-TEST_F(PodRunnerTest, APodWhoseStatusCannotBeWrittenHoldsUpNoOther) {
+TEST_F(PodRunnerTest, APodWithAnUnwritableStatusDelaysNoOtherPod) {
   server_.RefuseStatusOf("a");
   runner_->OnPod(Pod("a", "exit 0"));
   runner_->OnPod(Pod("b", "exit 0"));
@@ -354,7 +354,7 @@ TEST_F(PodRunnerTest, APodWhoseStatusCannotBeWrittenHoldsUpNoOther) {
   server_.AwaitPhase("c", "Succeeded");
 }
 
-TEST_F(PodRunnerTest, AStatusThatCouldNotBeWrittenIsWrittenLaterInItsNewestForm) {
+TEST_F(PodRunnerTest, AFailedStatusWriteIsTriedLaterWithTheNewestStatus) {
   runner_.reset();
   write_retry_ = std::chrono::milliseconds(50);
   Begin();
@@ -443,7 +443,7 @@ TEST_F(PodRunnerTest, StoppingEndsThePodsAndSaysWhy) {
 
 // The defects: a node taken for lost while its program hung stayed lost for five minutes, and was
 // then Ready since a time long before.
-TEST_F(PodRunnerTest, ANodeThatWasTakenForLostSaysSoonThatItIsReadyAgain) {
+TEST_F(PodRunnerTest, ANodeTakenForLostReportsReadyWithinALeasePeriod) {
   lease_period_ = seconds(1);
   BeginAnew();
   const json unknown = {{"type", "Ready"}, {"status", "Unknown"}};
@@ -490,7 +490,7 @@ TEST_F(PodRunnerTest, LabelsThatCannotBeWrittenAreWrittenLater) {
 // ---- An API server that was restored -----------------------------------------------------------
 
 // The defect: neither came back before the runner was started again.
-TEST_F(PodRunnerTest, WhatAListShowsAsLostIsWrittenAgain) {
+TEST_F(PodRunnerTest, AStatusMissingInAListIsWrittenAgain) {
   runner_->OnPod(Pod("a", "echo once"));
   runner_->OnPodsSynced();
   server_.AwaitPhase("a", "Succeeded");
@@ -503,7 +503,7 @@ TEST_F(PodRunnerTest, WhatAListShowsAsLostIsWrittenAgain) {
 }
 
 // The defect: the second request for a status was taken for the request under way.
-TEST_F(PodRunnerTest, AStatusThatIsLostBeforeItsWriteIsAnsweredIsWrittenAgain) {
+TEST_F(PodRunnerTest, AStatusLostBeforeTheAnswerOfItsWriteIsWrittenAgain) {
   FakePlugin plugin(folder_);
   ASSERT_EQ(plugin.AwaitVerdict(), "");
   server_.AfterStatus("Succeeded", [&] {
@@ -519,7 +519,7 @@ TEST_F(PodRunnerTest, AStatusThatIsLostBeforeItsWriteIsAnsweredIsWrittenAgain) {
 }
 
 // The defect: a status that had waited for the server was written to another node's pod.
-TEST_F(PodRunnerTest, AWriteThatWaitedDoesNotReachAPodThatIsBoundElsewhereNow) {
+TEST_F(PodRunnerTest, AWaitingWriteDoesNotReachAPodBoundToAnotherNode) {
   runner_.reset();
   write_retry_ = std::chrono::milliseconds(50);
   Begin();
@@ -538,7 +538,7 @@ TEST_F(PodRunnerTest, AWriteThatWaitedDoesNotReachAPodThatIsBoundElsewhereNow) {
 // --------------------------------------------------------------------------
 
 // The defect: a few hanging calls took all the threads that start containers.
-TEST_F(PodRunnerTest, APluginThatHangsKeepsOnlyThosePodsWaitingThatNeedIt) {
+TEST_F(PodRunnerTest, APluginThatHangsDelaysOnlyPodsWithItsClaims) {
   FakePlugin plugin(folder_);
   ASSERT_EQ(plugin.AwaitVerdict(), "");
   plugin.Hold();
@@ -557,7 +557,7 @@ TEST_F(PodRunnerTest, APluginThatHangsKeepsOnlyThosePodsWaitingThatNeedIt) {
   EXPECT_EQ(plugin.unprepared(), 6);
 }
 
-TEST_F(PodRunnerTest, APluginThatDiesInMidPrepareIsAskedAgainWhenItIsBack) {
+TEST_F(PodRunnerTest, APluginThatDiesDuringAPrepareIsAskedAgainAfterItsRestart) {
   auto plugin = std::make_unique<FakePlugin>(folder_);
   ASSERT_EQ(plugin->AwaitVerdict(), "");
   plugin->Hold();
@@ -586,7 +586,7 @@ TEST_F(PodRunnerTest, APluginOfNoKnownVersionIsToldWhichAreKnown) {
 
 // The defect: on a file system that reuses freed inodes, the next plugin was taken for the former
 // plugin, and calls went to a removed socket.
-TEST_F(PodRunnerTest, APluginThatComesInThePlaceOfAnotherIsRegisteredAnew) {
+TEST_F(PodRunnerTest, APluginOnTheSocketOfAFormerPluginIsRegisteredAnew) {
   auto first = std::make_unique<FakePlugin>(folder_, "first.sock");
   ASSERT_EQ(first->AwaitVerdict(), "");
   // While the registry waits for a silent plugin, the two plugins change places unseen.
@@ -642,7 +642,7 @@ TEST_F(PodRunnerTest, ACheckpointThatCannotBeReadKeepsTheRunnerFromStarting) {
 // ---- What is left behind -----------------------------------------------------------------------
 
 // The defect: nobody removed the logs, and the logs of a vanished pod were still served.
-TEST_F(PodRunnerTest, APodThatVanishedLeavesNoLogsOnceItHasEnded) {
+TEST_F(PodRunnerTest, AVanishedPodsLogsAreRemovedAfterItsEnd) {
   runner_->OnPod(Pod("a", "echo up; exec sleep 1000"));
   server_.AwaitPhase("a", "Running");
   ASSERT_TRUE(std::filesystem::exists(folder_ / "state/pods/a-uid"));

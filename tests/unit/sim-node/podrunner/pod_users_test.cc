@@ -269,7 +269,7 @@ TEST_F(UserSpawnerTest, AForkBombIsBoundedAndEndsWithItsContainer) {
 }
 
 // The defect: a process of a dead sim-node shared its user with a later pod.
-TEST_F(UserSpawnerTest, WhatADeadProgramLeftOfTheRangeEndsWhenItIsTakenAgain) {
+TEST_F(UserSpawnerTest, ProcessesOfADeadProgramEndWhenItsRangeIsTakenAgain) {
   const std::string held = dir_.path() + "/held";
   MakeFifo(held, kUser);
   ASSERT_TRUE(spawner_->Start(Shell("a", kUser, "exec env -i sleep 1000 > " + held)).ok());
@@ -282,7 +282,7 @@ TEST_F(UserSpawnerTest, WhatADeadProgramLeftOfTheRangeEndsWhenItIsTakenAgain) {
 
 // ---- Folders -----------------------------------------------------------------------------------
 
-TEST_F(UserSpawnerTest, AContainersFoldersAreItsUsersAndItsLogIsNot) {
+TEST_F(UserSpawnerTest, AContainersFoldersBelongToItsUserAndItsLogDoesNot) {
   const mode_t former = umask(0077);  // sim-node's
   LogFolder logs(dir_.path() + "/state");
   const PodRef pod{.name_space = "default", .name = "a", .uid = "a-uid"};

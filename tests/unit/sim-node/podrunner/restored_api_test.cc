@@ -55,7 +55,7 @@ TEST_F(RestoredApiTest, AStatusThatTheServerLostIsWrittenAgain) {
       << "as often as a list shows another one";
 }
 
-TEST_F(RestoredApiTest, AListThatShowsWhatWasWrittenAsksForNothing) {
+TEST_F(RestoredApiTest, AListWithTheWrittenStatusCausesNoWrite) {
   RunPod(pods_, "a", {});
   EXPECT_EQ(Describe(List({WithStatus(PodJson("a", {}), StatusOf("a"))})), Story{});
   // A server leaves out empty members, and other writers add members and conditions of their own.
@@ -103,7 +103,7 @@ TEST_F(RestoredApiTest, BeforeTheStatusOfAPodWithClaimsIsWrittenAgainItsDevicesA
             Story{"a is Running"});
 }
 
-TEST_F(RestoredApiTest, APodWhoseDevicesWereDecidedAnewIsEndedAndStartedWithThose) {
+TEST_F(RestoredApiTest, APodWithNewlyDecidedDevicesIsEndedAndStartedWithTheNewDevices) {
   const auto other_devices = [](ClaimFacts facts) {
     facts.devices = {"neuron.aws.com/node-0/neuron-device-1/r"};
     return facts;
@@ -152,7 +152,7 @@ TEST_F(RestoredApiTest, ARemovalThatWasLostIsAskedForAgain) {
 }
 
 // As a kubelet: a node removes only pods with a deletion, and runs no pod a second time.
-TEST_F(RestoredApiTest, APodWhoseDeletionWasLostStaysWithItsEndUntilItIsDeletedAgain) {
+TEST_F(RestoredApiTest, AFinishedPodWhoseDeletionWasLostStaysUntilDeletedAgain) {
   RunPod(pods_, "a", {});
   pods_.OnPod(Deleted(PodJson("a", {})), now_);
   Exit(pods_, "a", 143);
@@ -172,7 +172,7 @@ TEST_F(RestoredApiTest, APodWhoseDeletionWasLostWhileItStoppedEndsAndIsNotRemove
 
 // ---- Pods that come back -----------------------------------------------------------------------
 
-TEST_F(RestoredApiTest, APodThatWasRemovedAndComesBackWithItsDeletionIsRemovedWithoutBeingRun) {
+TEST_F(RestoredApiTest, ARemovedPodThatComesBackWithDeletionIsRemovedWithoutRunning) {
   RunPod(pods_, "a", {});
   pods_.OnPod(Deleted(PodJson("a", {})), now_);
   Exit(pods_, "a", 143);
@@ -182,7 +182,7 @@ TEST_F(RestoredApiTest, APodThatWasRemovedAndComesBackWithItsDeletionIsRemovedWi
 }
 
 // As a kubelet, which has forgotten the pod too.
-TEST_F(RestoredApiTest, APodThatWasRemovedAndComesBackWithoutItsDeletionIsANewOne) {
+TEST_F(RestoredApiTest, ARemovedPodThatComesBackWithoutDeletionRunsAsANewPod) {
   RunPod(pods_, "a", {});
   pods_.OnPod(Deleted(PodJson("a", {})), now_);
   Exit(pods_, "a", 143);
@@ -191,7 +191,7 @@ TEST_F(RestoredApiTest, APodThatWasRemovedAndComesBackWithoutItsDeletionIsANewOn
 }
 
 // The backup has the pod unbound; the pod is bound here again while its containers still end.
-TEST_F(RestoredApiTest, APodThatComesBackWhileItIsBeingEndedIsStartedOnceItHasEnded) {
+TEST_F(RestoredApiTest, APodBoundAgainWhileItsContainersEndStartsAfterTheirEnd) {
   RunPod(pods_, "a", {"chips"});
   EXPECT_EQ(Describe(pods_.OnPodGone("uid-a", now_)), Story{"kill a"});
   EXPECT_EQ(Describe(List({PodJson("a", {"chips"})})), Story{});
@@ -200,7 +200,7 @@ TEST_F(RestoredApiTest, APodThatComesBackWhileItIsBeingEndedIsStartedOnceItHasEn
             (Story{"save", "read chips for a"}));
 }
 
-TEST_F(RestoredApiTest, APodThatComesBackAndGoesAgainWhileItIsBeingEndedIsForgotten) {
+TEST_F(RestoredApiTest, APodBoundAgainAndRemovedWhileItsContainersEndIsForgotten) {
   RunPod(pods_, "a", {});
   pods_.OnPodGone("uid-a", now_);
   List({PodJson("a", {})});

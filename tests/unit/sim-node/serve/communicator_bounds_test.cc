@@ -226,7 +226,7 @@ TEST_F(CommunicatorBoundsTest, OnlyTheFirstWordsMayComeBeforeTheGroupIsFormed) {
   EXPECT_EQ(Message(chunk), "node 1 sends data of group \"job#1.1\", which is not formed here");
 }
 
-TEST_F(CommunicatorBoundsTest, FirstWordsOfOnePeerDoNotDriveOutThoseOfAnother) {
+TEST_F(CommunicatorBoundsTest, EarlyOpeningsOfAPeerDoNotEvictAnotherPeersOpenings) {
   const std::string group = GroupKey("job", 1, 1, 1);
   ASSERT_TRUE(SayData(1, group, 0, 2, Right()).ok());
   for (int i = 0; i < 20'000; ++i) {
@@ -293,7 +293,7 @@ TEST_F(CommunicatorBoundsTest, AStrangersRefusalSendsNobodyAway) {
   EXPECT_TRUE(told.ok()) << told;
 }
 
-TEST_F(CommunicatorBoundsTest, ARankThatWaitsHereKeepsItsPlaceFromOtherNodes) {
+TEST_F(CommunicatorBoundsTest, AWaitingRankKeepsItsPlaceAgainstJoinsOfOtherNodes) {
   const absl::Status told = WhileRankWaits([&] {
     const absl::Status thief = SayJoin(3, "job", 2, 1);
     EXPECT_EQ(thief.code(), absl::StatusCode::kPermissionDenied);
@@ -316,7 +316,7 @@ TEST_F(CommunicatorBoundsTest, ARankThatWaitsHereKeepsItsPlaceFromOtherNodes) {
 }
 
 // A pod was moved from node 1 to node 3, and the end of its first join comes late.
-TEST_F(CommunicatorBoundsTest, WhoWaitsBehindARankHasItsPlaceWhenThatOneLeavesOrIsLost) {
+TEST_F(CommunicatorBoundsTest, AWaitingJoinTakesThePlaceWhenTheHolderLeavesOrIsLost) {
   for (const bool lost : {false, true}) {
     SCOPED_TRACE(lost);
     const std::uint64_t number = lost ? 2 : 1;

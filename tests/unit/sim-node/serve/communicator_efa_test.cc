@@ -305,7 +305,7 @@ TEST_F(CommunicatorEfaTest, TheNetworkOfTheNodesConfigurationCounts) {
   }
 }
 
-TEST_F(CommunicatorEfaTest, NodesThatTakeTheNetworkForDifferentOnesAreRefusedWithBothNames) {
+TEST_F(CommunicatorEfaTest, NodesWithDifferentEfaTimingsAreRefusedWithBothNames) {
   // A node beyond EFA, and a node in the UltraServer of the first node.
   for (const auto& [node, on] : {std::pair(5, std::vector<int>{0, 5}), {1, {0, 1, 2}}}) {
     Rebuild({{node, {.oversubscription_permille = {1000, 1000, 4500}}}});
@@ -386,7 +386,7 @@ TEST_F(CommunicatorEfaTest, AMissingRankIsNamedAfterTheTimeLimit) {
 
 // A node sees a conflict before the other node is reachable; the ranks there must hear of the
 // refusal.
-TEST_F(CommunicatorEfaTest, ARefusedJoinIsToldToNodesThatCouldNotBeReachedThen) {
+TEST_F(CommunicatorEfaTest, ARefusalReachesNodesThatConnectLater) {
   nodes_.clear();
   Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
   const int other = kFirstEfaNode;  // not running
@@ -414,7 +414,7 @@ TEST_F(CommunicatorEfaTest, ARefusedJoinIsToldToNodesThatCouldNotBeReachedThen) 
 
 // The refusing node has seen every conflicting communicator. Here the first may end before the last
 // comes, so the refusal must count for this node, too.
-TEST_F(CommunicatorEfaTest, WhoWaitsIsSentAwayWhenAnotherNodeRefuses) {
+TEST_F(CommunicatorEfaTest, AWaitingRankIsRefusedWhenAnotherNodeRefuses) {
   nodes_.clear();
   Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
   std::optional<absl::StatusOr<Communicators::Joined>> joined;
@@ -514,7 +514,7 @@ TEST(GangFabricTest, EveryDifferenceOfTheNetworkIsNamedWithBothValues) {
             "node p has efa.layer2Oversubscription 1, node q has 2.5; all nodes of a job need one");
 }
 
-TEST(JoinMessageTest, ANodeThatDoesNotKnowOfLayersHasTheDefaultsAndBadOnesAreRefused) {
+TEST(JoinMessageTest, AJoinWithoutLayersHasTheDefaultsAndBadLayersAreRefused) {
   NodePlace place = PlaceOf("b1", "us-b", 3);
   place.efa = {.packet = Microseconds(9),
                .layer = Microseconds(1),

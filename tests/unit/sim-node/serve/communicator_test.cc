@@ -221,7 +221,7 @@ TEST_F(CommunicatorTest, MissingRanksAreNamedWhenTheTimeIsOver) {
       << joined[0];
 }
 
-TEST_F(CommunicatorTest, ANodeThatDiesEndsItForEveryRankWithTheNrtCode) {
+TEST_F(CommunicatorTest, ADyingNodeEndsTheCollectiveForEveryRankWithTheNrtCode) {
   StartAll();
   JoinAll();
   const auto results =
@@ -252,7 +252,7 @@ TEST_F(CommunicatorTest, ARankThatHangsCostsTheTimeLimitAndNoMore) {
   }
 }
 
-TEST_F(CommunicatorTest, ARankThatLeavesEndsItForTheOthersAndMayComeBack) {
+TEST_F(CommunicatorTest, ARankThatLeavesEndsTheGroupForAllRanksAndMayJoinAgain) {
   StartAll();
   JoinAll();
   at(1).Leave("job", 1);
@@ -265,7 +265,7 @@ TEST_F(CommunicatorTest, ARankThatLeavesEndsItForTheOthersAndMayComeBack) {
   }
 }
 
-TEST_F(CommunicatorTest, GroupsOfOneIdFollowOneAnotherWithoutMixing) {
+TEST_F(CommunicatorTest, SuccessiveGroupsOfAnIdDoNotMix) {
   StartAll();
   const auto results = OnRanks<absl::Status>({0, 1, 2, 3}, [&](int rank) {
     for (int round = 0; round < 10; ++round) {
@@ -301,7 +301,7 @@ TEST_F(CommunicatorTest, ABrokenLinkOfOneNodeSlowsAllRanksAlikeUntilItIsRepaired
   }
 }
 
-TEST_F(CommunicatorTest, RanksThatDisagreeAreToldOnWhat) {
+TEST_F(CommunicatorTest, DisagreeingRanksHearTheDifference) {
   StartNode(0);
   const auto join = [&](int rank, int world_size, ChipMask mask) {
     return at(0).Join(

@@ -162,7 +162,7 @@ TEST_F(PeerLinkTest, AnOfferIsDroppedWhereSendWouldWaitOrFail) {
   at_b_.Release();
 }
 
-TEST_F(PeerLinkTest, APeerThatDiesIsLostInBothDirectionsAndFoundAgainWhenItIsBack) {
+TEST_F(PeerLinkTest, ADeadPeerIsLostInBothDirectionsAndFoundAgainAfterItsRestart) {
   a_ = Start(0, at_a_);
   b_ = Start(1, at_b_);
   ASSERT_TRUE(at_a_.WaitFor("connected 1"));
@@ -179,7 +179,7 @@ TEST_F(PeerLinkTest, APeerThatDiesIsLostInBothDirectionsAndFoundAgainWhenItIsBac
   b_.reset();
 }
 
-TEST_F(PeerLinkTest, ALinkThatEndsWhileItDialsEnds) {
+TEST_F(PeerLinkTest, ALinkMayEndWhileDialling) {
   b_ = Start(1, at_b_);
   for (int i = 0; i < 200; ++i) {
     a_ = Start(0, at_a_);
@@ -314,7 +314,7 @@ TEST_F(PeerProofTest, APeerWithACertificateForItsNameIsHeard) {
   b_.reset();
 }
 
-TEST_F(PeerProofTest, APeerThatIsNotReachedIsNamedOnceWithTheReasonAndAgainWhenItIs) {
+TEST_F(PeerProofTest, AnUnreachablePeerIsLoggedOnceAndLoggedAgainWhenReached) {
   a_ = *PeerLink::Start({.node_id = 0,
                          .ultra_server = "us-0",
                          .listen_address = Address(0),
@@ -352,7 +352,7 @@ TEST_F(PeerProofTest, AStrangerThatClaimsAPeersNameIsNotHeard) {
   b_.reset();
 }
 
-TEST_F(PeerProofTest, WhoAnswersAtAPeersAddressWithoutItsCertificateIsToldNothing) {
+TEST_F(PeerProofTest, AnImpostorAtAPeersAddressWithoutItsCertificateHearsNothing) {
   // A program listens where node 1 should listen.
   const auto impostor = *wire::Listener::Open("127.0.0.1:0");
   a_ = *PeerLink::Start({.node_id = 0,
@@ -375,7 +375,7 @@ TEST_F(PeerProofTest, WhoAnswersAtAPeersAddressWithoutItsCertificateIsToldNothin
 
 // A peer with the right certificate sends messages beyond its rights; the messages do not fill the
 // log.
-TEST_F(PeerProofTest, TheFirstMessageOfAConnectionThatIsNotTakenIsLoggedWithTheReason) {
+TEST_F(PeerProofTest, TheFirstRefusedMessageOfAConnectionIsLoggedWithTheReason) {
   a_ = Victim();
   b_ = Claimant(TlsOf("n1", nodes_));
   ASSERT_TRUE(at_b_.WaitFor("connected 0"));
@@ -399,7 +399,7 @@ TEST_F(PeerProofTest, APeerWithoutANameCannotBeProved) {
 }
 
 // Silent connections keep no peer out for long.
-TEST_F(PeerLinkTest, StrangersThatSayNothingKeepNoPeerOut) {
+TEST_F(PeerLinkTest, SilentStrangersKeepNoPeerOut) {
   a_ = Start(0, at_a_);
   std::vector<std::unique_ptr<wire::Connection>> silent;
   for (int i = 0; i < 60; ++i) {
@@ -529,7 +529,7 @@ class SilenceTest : public PeerLinkTest {
   std::unique_ptr<wire::Listener> peer_;
 };
 
-TEST_F(SilenceTest, WhoHasNothingToSaySaysThatItIsAlive) {
+TEST_F(SilenceTest, ANodeWithoutMessagesSendsHeartbeats) {
   const auto heard = Accept();
   ASSERT_TRUE(heard);
   EXPECT_EQ(MethodOf(*heard), "peerHello");
@@ -552,7 +552,7 @@ TEST_F(SilenceTest, APeerThatIsSilentIsLostInBothDirectionsAndDialledAgain) {
   EXPECT_TRUE(Accept()) << "dialled again";
 }
 
-TEST_F(SilenceTest, APeerThatNeverPromisedToBeHeardIsNotLostForItsSilence) {
+TEST_F(SilenceTest, APeerThatPromisedNoHeartbeatsIsNotLostForItsSilence) {
   ByHand older(Address(0), 0);
   older.Say("word");
   ASSERT_TRUE(at_a_.WaitFor("word from 1 "));

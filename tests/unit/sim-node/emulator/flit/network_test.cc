@@ -145,7 +145,7 @@ TEST(FlitNetwork, NoLinkTakesMoreFlitsThanItsRate) {
   EXPECT_GT(busiest_z, 300u);  // the load is high enough to matter
 }
 
-TEST(FlitNetwork, EveryPacketArrivesOnceAndWholeAtALoadAboveWhatFits) {
+TEST(FlitNetwork, EveryPacketArrivesOnceAndWholeUnderOverload) {
   FlitNetwork network(torus::kUltraServerShape, SlowZ(), 9);
   Rng rng(9);
   std::map<std::uint64_t, std::uint64_t> left;
@@ -212,7 +212,7 @@ TEST(FlitNetwork, ABufferShorterThanTheRoundTripOfItsCreditsLimitsTheRate) {
   }
 }
 
-TEST(FlitNetwork, APacketBehindAnotherInItsChannelWaitsForARouteAndAChannel) {
+TEST(FlitNetwork, APacketBehindAnotherInAChannelWaitsForARouteAndAChannel) {
   struct Case {
     Dateline rule;
     int vcs;
@@ -232,7 +232,7 @@ TEST(FlitNetwork, APacketBehindAnotherInItsChannelWaitsForARouteAndAChannel) {
 
 // Not by flow, as max-min would: the chip's own port has packets in four channels that ask for the
 // two channels of the link's first class; the link from chip 0 has packets in two.
-TEST(FlitNetwork, PacketsThatMeetShareALinkByTheChannelsTheyComeIn) {
+TEST(FlitNetwork, PacketsShareALinkByTheirIncomingChannels) {
   FlitConfig config;
   config.local_port_per_link = true;
   FlitNetwork network(Shape::Of<4, 4, 1>(), config, 1);
@@ -338,7 +338,7 @@ TEST(FlitNetwork, ARingOfPacketsThatHoldAndWaitIsFoundAndNamed) {
 }
 
 // Every head waits for a held channel, but every tail can still move.
-TEST(FlitNetwork, ACircleThatTailsWillOpenIsNoDeadlock) {
+TEST(FlitNetwork, ACircleThatMovingTailsWillOpenIsNoDeadlock) {
   for (int watchdog = 9; watchdog <= 30; ++watchdog) {
     FlitConfig config;
     config.dateline = Dateline::kOff;
