@@ -34,7 +34,7 @@ namespace tahoma::dra {
 namespace {
 
 constexpr timespec kLookAtConfiguration = {.tv_sec = 10, .tv_nsec = 0};
-// The kubelet's calls wait for one another, so none may wait long for an API server.
+// The kubelet's calls wait for each other, so no call may wait long for an API server.
 constexpr kube::HttpLimits kLimits = {.connect_timeout = std::chrono::seconds(5),
                                       .request_timeout = std::chrono::seconds(15)};
 
@@ -49,7 +49,7 @@ absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
   TAHOMA_ASSIGN_OR_RETURN(options.pool, PoolOptionsOf(settings));
   options.damping.hold = settings.flap_hold;
   options.label_node = settings.label_node;
-  // Linux's, in a container too. Elsewhere it is not known, and no claim is of an earlier boot.
+  // Linux's id, also in a container. Elsewhere unknown; then no claim is of an earlier boot.
   if (const auto boot_id = ReadFile("/proc/sys/kernel/random/boot_id"); boot_id.ok()) {
     options.boot_id = boot_id->substr(0, boot_id->find('\n'));
   }
@@ -60,7 +60,7 @@ absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
 
 using ReadSettings = std::function<absl::StatusOr<Settings>()>;
 
-// Follows changes of what the node shows, as a ConfigMap that is mounted brings them.
+// Follows changes of the published kinds, as a mounted ConfigMap brings.
 class PublishFollower {
  public:
   PublishFollower(ReadSettings read, const Settings& now)
@@ -87,14 +87,14 @@ class PublishFollower {
   std::string problem_;
 };
 
-// Serves the metrics and probes where there is an address for them.
+// Serves metrics and probes at the configured address; null without an address.
 absl::StatusOr<std::unique_ptr<rest::Server>> ServeMetrics(const Settings& settings,
                                                            rest::Metrics& metrics,
                                                            std::shared_ptr<rest::Probes> probes) {
   if (settings.metrics_address.empty()) return std::unique_ptr<rest::Server>();
   auto server = std::make_unique<rest::Server>(
       rest::ServerOptions{.address = settings.metrics_address,
-                          .max_body_bytes = 1 << 10,  // nobody has one to send
+                          .max_body_bytes = 1 << 10,  // no route takes a body
                           .max_header_bytes = 16 << 10,
                           .max_threads = 4,
                           .reserved_threads = 2,
@@ -107,8 +107,8 @@ absl::StatusOr<std::unique_ptr<rest::Server>> ServeMetrics(const Settings& setti
   return server;
 }
 
-// Runs until SIGTERM or SIGINT, or until the kubelet refuses the plugin: then with an error, so
-// that the pod starts again. SIGHUP: the configuration is looked at now.
+// Runs until SIGTERM or SIGINT. An error when the kubelet refuses the plugin: the pod must start
+// again. SIGHUP reads the configuration at once.
 absl::Status Run(const Settings& settings, const ReadSettings& read, const sigset_t& signals) {
   TAHOMA_ASSIGN_OR_RETURN(PluginOptions options, OptionsOf(settings));
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
@@ -159,7 +159,8 @@ int Main(int argc, char** argv) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGHUP);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread: Run waits for them
+  // inherited by every thread: Run waits for these signals
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   const absl::Status status = Run(settings, read, signals);
   if (status.ok()) return 0;

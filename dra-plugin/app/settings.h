@@ -46,7 +46,7 @@ config::Spec DeclareSettings(Settings& settings);
 // or address.
 absl::Status CheckSettings(const Settings& settings);
 
-// What the node shows. kInvalidArgument names the option.
+// Returns the options of the node's pool. kInvalidArgument names the option.
 absl::StatusOr<PoolOptions> PoolOptionsOf(const Settings& settings);
 
 }  // namespace tahoma::dra

@@ -86,11 +86,11 @@ std::vector<std::string> RequestsOf(const json& claim) {
   return names;
 }
 
-// What a user has misspelt would else be left out without a word. An API server checks it too; a
-// scheduler that allocates may be anybody's.
+// Refuses misspelt requests, whose configuration would silently be ignored. An API server checks
+// requests, too, but any scheduler may have written this allocation.
 absl::Status CheckRequests(const kube::DeviceConfig& config,
                            const std::vector<std::string>& requests) {
-  if (requests.empty()) return absl::OkStatus();  // the object does not show them
+  if (requests.empty()) return absl::OkStatus();  // the claim shows no requests
   for (const std::string& name : config.requests) {
     if (std::find(requests.begin(), requests.end(), name) != requests.end()) continue;
     return InvalidArgument("{}: the claim has no request \"{}\"; its requests are {}",
@@ -152,14 +152,14 @@ Scope ScopeOf(const kube::DeviceConfig& config, const AllocatedDevice& device) {
   return scope;
 }
 
-// A value of a device, and the configuration that it is from.
+// A value of a device, and the configuration that set the value.
 struct Setting {
   std::optional<int> value = {};
   kube::ConfigSource source = kube::ConfigSource::kClass;
   Scope scope = Scope::kOther;
 
-  // Later entries replace earlier ones; but of two of the same source for the same requests nobody
-  // knows which one was meant.
+  // A later entry replaces an earlier entry. Two values from the same source for the same requests
+  // are ambiguous and refused.
   absl::Status Set(int now, const kube::DeviceConfig& config, Scope now_scope,
                    std::string_view field) {
     if (value.has_value() && *value != now && source == config.source && scope == now_scope) {
@@ -174,7 +174,7 @@ struct Setting {
   }
 };
 
-// The configuration of one device, after the later entries have replaced the earlier ones.
+// The configuration of a device, after later entries have replaced earlier entries.
 struct DeviceSettings {
   Setting lnc = {};
   Setting ultra_server_mode = {};
@@ -206,7 +206,7 @@ absl::StatusOr<DeviceSettings> SettingsOf(const std::vector<Config>& configs,
   return settings;
 }
 
-// Chips whose cores cannot be joined take no NeuronConfig at all, as AWS's driver says
+// Chips with cores that cannot be joined take no NeuronConfig, as AWS's driver says
 // (docs/reference/aws-dra-driver.md#configurations).
 absl::Status CheckLnc(const hw::InstanceType& type, const AllocatedDevice& device,
                       const DeviceSettings& settings) {
@@ -218,7 +218,7 @@ absl::Status CheckLnc(const hw::InstanceType& type, const AllocatedDevice& devic
   return absl::OkStatus();
 }
 
-// One value for the whole claim, because its environment is one for all its containers.
+// One value for the whole claim, because all containers of a claim share an environment.
 class ClaimValue {
  public:
   explicit ClaimValue(std::string_view field) : field_(field) {}
@@ -236,7 +236,7 @@ class ClaimValue {
   }
 
   const std::optional<int>& value() const { return value_; }
-  const std::string& request() const { return request_; }  // the first that has a value
+  const std::string& request() const { return request_; }  // the first request with a value
 
  private:
   const std::string_view field_;
@@ -258,7 +258,7 @@ absl::Status CheckChip(const wire::Inventory& inventory, int chip) {
   return absl::OkStatus();
 }
 
-// Collects what is held, refusing what is named twice.
+// Collects the held devices, and refuses a device named twice.
 class Holdings {
  public:
   absl::Status Add(const hw::DeviceName& device, const wire::Inventory& inventory) {
@@ -331,7 +331,7 @@ absl::Status CheckUltraServer(const wire::Inventory& inventory, int mode) {
   return absl::OkStatus();
 }
 
-// Returns the mode of a claim for a whole node that names none; 0 while nothing is elected.
+// Returns the mode of a whole-node claim without a mode; 0 while no mode is elected.
 int WidestMode(const wire::UltraServer& ultra_server) {
   return ultra_server.election && ultra_server.election->running ? 0 : ultra_server.mode;
 }

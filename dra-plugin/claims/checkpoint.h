@@ -1,10 +1,10 @@
-// The plugin's durable memory of what it prepared; docs/formats/checkpoint.md.
+// The plugin's durable memory of prepared claims; docs/formats/checkpoint.md.
 //
 //   Checkpoint checkpoint = *DecodeCheckpoint(bytes);
 //   checkpoint.claims.emplace(uid, prepared);
 //   files.Write(kCheckpointFile, EncodeCheckpoint(checkpoint));
 //
-// Scope: the text. When it is read and written is claims.h.
+// Scope: the text. claims.h reads and writes the file.
 //
 // Thread safety: values and pure functions.
 
@@ -25,7 +25,7 @@ namespace tahoma::dra {
 inline constexpr std::string_view kCheckpointFile = "claims.json";
 inline constexpr int kCheckpointVersion = 1;
 
-// A device as the kubelet is told of it.
+// A device as told to the kubelet.
 struct PreparedDevice {
   std::string request = {};  // without subrequest
   std::string pool = {};
@@ -41,10 +41,10 @@ struct PreparedClaim {
   std::string workload_socket = {};          // address of sim-node for the claim's containers
   std::string ultra_server_id = {};          // with grant.ultra_server_mode
   int ultra_server_node_id = 0;
-  // When its Capacity Block takes the hardware back, in milliseconds since 1970; 0: it is in none.
+  // Time when the Capacity Block takes the hardware back, in milliseconds since 1970; 0: no block.
   std::int64_t reclaim_timestamp = 0;
   std::vector<PreparedDevice> devices = {};
-  // The machine's boot in which it was prepared; no container of another one runs any more.
+  // The machine's boot at the prepare; containers of another boot run no more.
   std::string boot_id = {};
 
   bool operator==(const PreparedClaim&) const = default;
@@ -58,7 +58,7 @@ struct Checkpoint {
 
 std::string EncodeCheckpoint(const Checkpoint& checkpoint);
 
-// kDataLoss says what is wrong: cut short, changed (checksum), or of another version.
+// kDataLoss names the damage: cut short, changed (checksum), or of another version.
 absl::StatusOr<Checkpoint> DecodeCheckpoint(std::string_view bytes);
 
 }  // namespace tahoma::dra

@@ -28,8 +28,8 @@ std::vector<PreparedDevice> DevicesOf(const DriverAllocation& allocation) {
   return devices;
 }
 
-// The server that the claim's nodes form by the election, and this node's place in it; as it is
-// wired where nothing is elected.
+// Sets the elected server of the claim's nodes and this node's place; as wired while none is
+// elected.
 void SetUltraServer(const wire::UltraServer& from, PreparedClaim& claim) {
   const int nodes = claim.grant.ultra_server_mode;
   claim.ultra_server_id = from.id;
@@ -138,7 +138,7 @@ absl::Status Claims::Start() {
 absl::StatusOr<std::size_t> Claims::Reconcile() {
   TAHOMA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Load());
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<wire::ClaimGrant> held, node_.List());
-  // Releases first, so that what a prepared claim needs is free.
+  // Releases first, because prepared claims may need the released cores.
   for (const wire::ClaimGrant& grant : held) {
     const auto found = checkpoint.claims.find(grant.claim_uid);
     if (found != checkpoint.claims.end() && found->second.grant == grant) continue;
@@ -152,7 +152,7 @@ absl::StatusOr<std::size_t> Claims::Reconcile() {
     if (absl::IsFailedPrecondition(token.status())) {
       spdlog::warn("sim-node does not take claim {}/{} ({}): {}", claim.grant.name_space,
                    claim.grant.name, uid, Message(token.status()));
-      ++refused;  // its chip is broken; the others must have theirs
+      ++refused;  // the claim's chip is broken; other claims must get their chips
       continue;
     }
     if (!token.ok()) return token.status();
@@ -194,14 +194,14 @@ absl::StatusOr<PreparedClaim> Claims::PrepareNew(const ClaimRef& claim,
 
 absl::Status Claims::Commit(const PreparedClaim& claim, Checkpoint& checkpoint) {
   const std::string& uid = claim.grant.claim_uid;
-  // The checkpoint is the word on who has a core: never two claims.
+  // The checkpoint decides who has a core: never two claims.
   for (const auto& [other_uid, other] : checkpoint.claims) {
     TAHOMA_CHECK_OK(wire::CheckDisjoint(other.grant, claim.grant));
   }
   absl::Status status = cdi_.Write(CdiFileName(uid), CdiSpec(claim));
   if (status.ok()) {
     const bool is_new = checkpoint.claims.emplace(uid, claim).second;
-    TAHOMA_CHECK(is_new);  // else the token that sim-node gave now would be stored nowhere
+    TAHOMA_CHECK(is_new);  // else the new token would be stored nowhere
     status = Save(checkpoint);
   }
   if (status.ok()) return status;
@@ -278,7 +278,7 @@ absl::Status Claims::Unprepare(const ClaimRef& claim) {
 bool Claims::IsStale(const PreparedClaim& claim, const absl::StatusOr<std::string>& object) {
   if (!object.ok()) return absl::IsNotFound(object.status());
   const absl::StatusOr<DriverAllocation> allocation = ReadAllocation(*object, RefOf(claim.grant));
-  // Of what this program cannot read nothing is known.
+  // Nothing is known about a claim that this program cannot read.
   if (!allocation.ok()) return absl::IsFailedPrecondition(allocation.status());
   return DevicesOf(*allocation) != claim.devices;
 }

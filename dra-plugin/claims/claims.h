@@ -12,8 +12,8 @@
 // The checkpoint is read anew at every call, because during a rolling update two plugins work
 // alternately; the caller holds the lock between processes.
 //
-// What is prepared, restored or unprepared leaves a line in the log, with the claim, its devices
-// and how long it took; what is refused is told to the caller.
+// Each claim prepared, restored or unprepared leaves a line in the log, with its devices and the
+// time; a refusal goes to the caller.
 //
 // Scope: the state machine. Threads, sockets and locks are dra-plugin/kubelet and app.
 //
@@ -118,7 +118,7 @@ class Claims {
   // Loads the claims that are prepared now.
   absl::StatusOr<Checkpoint> Load();
 
-  // What was prepared at the end of the last call.
+  // The prepared claims and devices at the end of the last call.
   const PreparedCount& prepared() const { return prepared_; }
 
  private:

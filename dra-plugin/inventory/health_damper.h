@@ -1,13 +1,13 @@
-// Keeps what flaps from the API server: a fault is believed at once, but that it has gone only
-// after a time that grows with how often it came back.
+// Hides flapping from the API server: a fault is shown at once, but a repair only after a time that
+// grows with the number of earlier faults.
 //
 //   HealthDamper damper;
 //   inventory = damper.Damp(std::move(inventory), now);
 //   if (const auto wake = damper.wake()) …        // then the same inventory shows a repair
 //
-// The first fault of a chip or link goes as soon as it is repaired. One that comes back within
-// `memory` stays shown for `hold` after its repair, then twice as long, and so on up to `longest`:
-// each change costs writes of ResourceSlices, evicts pods and starts them again.
+// The first fault of a chip or link is hidden as soon as it is repaired. A fault that returns
+// within `memory` is shown for `hold` after its repair, the next for twice as long, up to
+// `longest`. Each change costs writes of ResourceSlices, evicts pods and starts pods again.
 //
 // Scope: chips' health and links' state in an inventory. Without randomness or clock.
 //
@@ -36,20 +36,20 @@ class HealthDamper {
  public:
   explicit HealthDamper(DampingOptions options = {}) : options_(options) {}
 
-  // Returns the inventory as it is to be shown.
+  // Returns the inventory to show.
   wire::Inventory Damp(wire::Inventory inventory, MonotonicTime now);
 
-  // When Damp of the inventory of the last call shows a repair; nothing when it hides none.
+  // The time when Damp of the same inventory shows a repair; nothing when no repair is hidden.
   std::optional<MonotonicTime> wake() const { return wake_; }
 
  private:
   struct Fault {
     std::string reason = {};  // of a chip
     bool there = false;
-    MonotonicTime ended = {};  // unless it is there
-    int times = 0;             // that it came, each within `memory` of the end before
+    MonotonicTime ended = {};  // unless there
+    int times = 0;             // its occurrences, each within `memory` of the previous end
   };
-  // A chip, and a link of it; of the chip itself: "".
+  // A chip and its link; "" for the chip itself.
   using Place = std::pair<int, std::string>;
 
   void See(const Place& place, const std::string& reason, MonotonicTime now);

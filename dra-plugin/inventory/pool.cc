@@ -44,7 +44,7 @@ struct Source {
   bool partitions() const { return options.publish.lnc1 || options.publish.lnc2; }
   bool node() const { return options.publish.node && inventory.ultra_server.has_value(); }
   int cores_per_chip() const { return type.chip->physical_cores; }
-  // The number of chips that fill one counter set: 4 chips of 8 cores, 16 of 2.
+  // The chips that fill one counter set: 4 chips of 8 cores, 16 chips of 2 cores.
   int chips_per_set() const { return static_cast<int>(kMaxCountersPerSet) / cores_per_chip(); }
   // Counters are needed as soon as two devices can overlap.
   bool counters() const { return partitions() || node(); }
@@ -69,7 +69,8 @@ void AddIdentity(const Source& source, std::string_view resource_type, Device& d
   }
 }
 
-// Of devices that AWS's driver has, too; ours go without, for each byte is there 192 times.
+// Adds the version to devices that AWS's driver also has. Our other devices go without: each byte
+// would be published 192 times.
 void AddPluginVersion(const Source& source, Device& device) {
   Add(device, "draDriverVersion", Version{source.options.driver_version});
 }
@@ -84,9 +85,9 @@ void AddPlace(const Source& source, Device& device) {
   }
 }
 
-// Adds what AWS's driver shows in /sys/class/neuron_device, with its words for "none". All
-// attributes are always there: nodes that differ only in their election stay equal for readers that
-// group them.
+// Adds the election as AWS's driver shows it in /sys/class/neuron_device, with AWS's words for
+// "none". All attributes are always present: nodes that differ only in their election stay equal
+// for readers that group nodes.
 void AddElection(const wire::UltraServerElection& election, Device& device) {
   constexpr std::string_view kNobody = "0000000000000000";
   std::string modes = election.running ? "busy" : "";
@@ -102,8 +103,8 @@ void AddElection(const wire::UltraServerElection& election, Device& device) {
   add("ultraserverServerId4", election.server_id_4.empty() ? kNobody : election.server_id_4);
 }
 
-// What the node has elected is of all its devices alike: the first of each kind says it. One of
-// them is always shown, and the others need no bytes for it.
+// Adds the node's place. The election is the same for all devices, so only the first device of each
+// kind shows the election. Some such device is always shown, and the other devices save the bytes.
 void AddUltraServer(const Source& source, bool first, Device& device) {
   if (!source.inventory.ultra_server.has_value()) return;
   const wire::UltraServer& ultra_server = *source.inventory.ultra_server;
@@ -130,7 +131,7 @@ void AddTaints(const Source& source, std::string_view reason, Device& device) {
        effect == source.options.fault_effects.end() ? TaintEffect::kNoExecute : effect->second});
 }
 
-// Returns why a chip must not be used; empty when it may.
+// Returns why a chip must not be used; empty for a good chip.
 std::string Unhealthy(const Source& source, const wire::Chip& chip) {
   if (!chip.healthy) return chip.reason.empty() ? std::string(kUnknown) : chip.reason;
   const std::string link_down(kLinkDown);

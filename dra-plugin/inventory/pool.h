@@ -3,8 +3,8 @@
 //   absl::StatusOr<Pool> pool = BuildPool(inventory, {.publish = {.lnc1 = false}});
 //   for (const SliceContent& slice : CutIntoSlices(*pool)) …
 //
-// Names, attributes, counters and taints are those of docs/design/0001-seams.md; AWS's attributes
-// have AWS's names and types, so that its manifests select our devices unchanged.
+// docs/design/0001-seams.md defines names, attributes, counters and taints. AWS's attributes have
+// AWS's names and types, so AWS's manifests select our devices unchanged.
 //
 // Scope: a pure function. dra-plugin/slices writes the ResourceSlices.
 //
@@ -31,8 +31,8 @@ inline constexpr std::string_view kDriver = "neuron.aws.com";
 inline constexpr std::string_view kManagedTaint = "tahoma.dev/managed";
 inline constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";
 
-// resource.k8s.io/v1 since 1.35: at most 64 devices in a ResourceSlice of which any has taints or
-// consumes counters; all of ours have a taint. Earlier servers allow 128.
+// resource.k8s.io/v1 since 1.35: at most 64 devices in a ResourceSlice when any device has a taint
+// or consumes counters; all our devices have a taint. Earlier servers allow 128.
 inline constexpr std::size_t kMaxDevicesPerSlice = 64;
 inline constexpr std::size_t kMaxDevicesPerSliceBefore135 = 128;
 inline constexpr std::size_t kMaxCounterSetsPerSlice = 8;
@@ -46,7 +46,7 @@ using kube::Taint;
 using kube::TaintEffect;
 using kube::Version;
 
-// Beside the device, what it takes of the counters that the devices of the pool share.
+// A device, and its part of the counters that the devices of the pool share.
 struct Device : kube::Device {
   std::vector<CounterSet> consumes = {};
 
@@ -56,8 +56,8 @@ struct Device : kube::Device {
   }
 };
 
-// The devices that a node publishes: in a large fleet every byte of a ResourceSlice costs etcd, so
-// each node pool chooses.
+// The kinds of devices that a node publishes. In a large fleet every byte of a ResourceSlice costs
+// etcd, so each node pool chooses.
 struct Publish {
   bool chips = true;
   bool lnc1 = true;
@@ -70,9 +70,10 @@ struct Publish {
 // word, a word twice, or an empty list.
 absl::StatusOr<Publish> ParsePublish(const std::vector<std::string>& words);
 
-// What the taint of an unhealthy device does, by its reason: as sim-node names a chip's fault, or
-// "node-lost", or "link-down" for a chip that works and has a link that does not. A reason that is
-// not named has NoExecute, and "link-down" no taint at all: what needs no such link may run there.
+// Maps the reason of an unhealthy device to the effect of its taint. A reason is sim-node's name of
+// a chip's fault, or "node-lost", or "link-down" for a working chip with a broken link. An unnamed
+// reason has NoExecute; "link-down" has no taint, because a pod that needs no such link may run
+// there.
 using FaultEffects = std::map<std::string, TaintEffect>;
 
 // Parses the configuration's map of reasons to "NoSchedule" or "NoExecute". kInvalidArgument for
@@ -82,39 +83,39 @@ absl::StatusOr<FaultEffects> ParseFaultEffects(const std::map<std::string, std::
 struct PoolOptions {
   Publish publish = {};
   FaultEffects fault_effects = {};
-  // Whether the devices have the taint kManagedTaint, which keeps kube-scheduler from them: it and
-  // the controller must not both give one device away.
+  // Whether devices have the taint kManagedTaint. The taint keeps kube-scheduler away:
+  // kube-scheduler and the controller must not both give a device away.
   bool managed_taint = true;
   std::string driver_version = std::string(kVersion);  // attribute draDriverVersion
   bool node_lost = false;  // sim-node is gone: every device is unhealthy
 };
 
-// Why the device must not be used, from its taint; empty when it may.
+// Returns why the device must not be used, from its taint; empty for a good device.
 std::string_view UnhealthyReason(const Device& device);
 
 struct Pool {
   std::vector<CounterSet> counter_sets = {};  // empty when nothing shares counters
-  // Counters and devices are in one ResourceSlice, as before Kubernetes 1.35.
+  // Counters and devices share a ResourceSlice, as before Kubernetes 1.35.
   bool together = false;
   std::vector<std::vector<Device>> groups;  // chips and node; LNC 2 cores; LNC 1 cores. By id
   bool operator==(const Pool&) const = default;
 };
 
-// kInvalidArgument when the instance type is unknown or the chips are not exactly those of the
+// kInvalidArgument when the instance type is unknown or the chips are not exactly the chips of the
 // type.
 absl::StatusOr<Pool> BuildPool(const wire::Inventory& inventory, const PoolOptions& options);
 
-// The content of one ResourceSlice of the pool: either counter sets or devices, and both only in a
-// pool that is together.
+// The content of a ResourceSlice of the pool: either counter sets or devices; both only in a pool
+// with `together`.
 struct SliceContent {
   std::vector<CounterSet> counter_sets = {};
   std::vector<Device> devices = {};
   bool operator==(const SliceContent&) const = default;
 };
 
-// Returns the ResourceSlices in the order of their index; a group begins a new one, so that a
-// change touches as few as possible. An empty pool is one empty ResourceSlice. One that is together
-// must have no more devices than fit into one.
+// Returns the ResourceSlices in the order of their index. Each group begins a new ResourceSlice, so
+// a change touches few slices. An empty pool is an empty ResourceSlice. A pool with `together` must
+// fit into a single ResourceSlice.
 std::vector<SliceContent> CutIntoSlices(const Pool& pool);
 
 }  // namespace tahoma::dra

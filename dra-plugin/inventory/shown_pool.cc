@@ -34,7 +34,7 @@ Kinds KindsOf(const Pool& pool) {
   return kinds;
 }
 
-// Of the kinds that there are, those that are shown.
+// Returns the kinds of `all` that a server with `support` is shown.
 Kinds Shown(const Kinds& all, CounterSupport support) {
   if (support == CounterSupport::kApart) return all;
   if (support == CounterSupport::kTogether && (all.chips || all.node)) {

@@ -1,12 +1,13 @@
-// What of a node's pool an API server can keep without devices that overlap being given away twice.
+// The devices of a node's pool that an API server can be shown safely: no two overlapping devices
+// can be given away together.
 //
 //   const Pool shown = ShownPool(*pool, CounterSupport::kNone);   // chips alone, say
 //
-// Devices that overlap are kept apart by the counters that they consume. Kubernetes has changed
-// where counters are written, and drops them where the gate DRAPartitionableDevices is off, as it
-// is by default before 1.36 (docs/reference/kubernetes-dra.md#counters).
+// Counters keep overlapping devices apart: each device consumes counters. Kubernetes has moved the
+// counters, and drops counters while the gate DRAPartitionableDevices is off, the default before
+// 1.36 (docs/reference/kubernetes-dra.md#counters).
 //
-// Scope: a pure function. Which server has what is found out by dra-plugin/slices.
+// Scope: a pure function. dra-plugin/slices finds out the support of a server.
 //
 // Thread safety: pure functions.
 
@@ -21,19 +22,19 @@ namespace tahoma::dra {
 enum class CounterSupport : std::uint8_t {
   kApart,     // 1.35 and later: in ResourceSlices of their own, for the whole pool
   kTogether,  // 1.34 and earlier: in the ResourceSlice of the devices, 32 counters at most
-  kNone,      // they are dropped
+  kNone,      // dropped
 };
 
-// Returns the pool as it is shown where counters are so. kTogether: one ResourceSlice with chips,
-// the node and cores of LNC 2; without chips cores of one LNC. kNone: chips, or cores of one LNC,
+// Returns the pool for a server with `support`. kTogether: one ResourceSlice with chips, the node
+// and cores of LNC 2; without chips cores of a single LNC. kNone: chips, or cores of a single LNC,
 // or the node. LNC 2 goes before LNC 1, as the runtime's default.
 Pool ShownPool(const Pool& pool, CounterSupport support);
 
-// Returns the kinds of devices that the pool has and ShownPool leaves out there; chips never are.
+// Returns the kinds of devices in the pool that ShownPool leaves out; never chips.
 Publish LeftOut(const Pool& pool, CounterSupport support);
 
-// Returns the pool as it is shown where taints are dropped: what must not be used is left out, for
-// nothing else would keep claims from it.
+// Returns the pool for a server that drops taints: unhealthy devices are left out, because nothing
+// else would keep claims away.
 Pool WithoutUnhealthy(Pool pool);
 
 }  // namespace tahoma::dra

@@ -1,10 +1,10 @@
-// The driver's calls, one after the other in a thread of their own, so that whoever asked for one
-// need not wait for its end.
+// Makes the driver's calls in sequence, in a thread of their own, because a caller need not wait
+// for the end of a call.
 //
-// A kubelet waits 45 s for an answer, and after a failure a minute and more before it asks again
-// (docs/reference/kubernetes-dra.md#prepare-and-unprepare). Hence Run answers in time whatever an
-// API server, a disk or a sim-node does; a call that takes longer goes on, and the kubelet's next
-// one finds what it has done.
+// A kubelet waits 45 s for an answer, and after a failure a minute and more before the next call
+// (docs/reference/kubernetes-dra.md#prepare-and-unprepare). Run answers in time, however long an
+// API server, a disk or a sim-node takes. A longer call goes on, and the kubelet's next call finds
+// the result.
 //
 // Thread safety: every member may be called from any thread. Calls hold the lock between processes.
 
@@ -24,16 +24,16 @@ namespace tahoma::dra {
 
 class CallQueue {
  public:
-  // What it refers to must live as long as the queue, not only as long as Run.
+  // Everything that the call refers to must live as long as the queue, not only as long as Run.
   using Call = std::function<absl::Status()>;
 
   // `lock` must outlive the queue.
   explicit CallQueue(CallLock& lock);
-  // Waits for the call that runs; those after it are not made.
+  // Waits for the running call; later calls are dropped.
   ~CallQueue();
 
-  // Makes the call after those before it and returns its status. kDeadlineExceeded at the deadline;
-  // when it has passed already, the call is not made.
+  // Makes the call after all earlier calls and returns its status. kDeadlineExceeded at the
+  // deadline; after the deadline the call is not made.
   absl::Status Run(Call call, CondVar::Deadline deadline);
 
   // Waits until then; false as soon as EndPauses was called.
@@ -43,7 +43,7 @@ class CallQueue {
  private:
   struct Entry {
     Call call;
-    bool abandoned = false;  // nobody waits for it any more
+    bool abandoned = false;  // the caller has stopped waiting
     bool done = false;
     absl::Status status = {};
   };

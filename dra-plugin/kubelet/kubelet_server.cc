@@ -29,18 +29,18 @@ namespace dra_v1 = k8s::io::kubelet::pkg::apis::dra::v1;
 namespace dra_v1beta1 = k8s::io::kubelet::pkg::apis::dra::v1beta1;
 
 constexpr std::size_t kMaxHealthMessage = 1024;  // dra-health v1 api.proto
-constexpr std::size_t kMaxError = 4096;          // an event shows 1,024 of it
+constexpr std::size_t kMaxError = 4096;          // an event shows 1,024 bytes
 constexpr std::int64_t kHealthTimeoutSeconds = 30;
 // Two streams and the calls of as many pods as start and end at the same time, most of them waiting
-// for one another.
+// for each other.
 constexpr int kMaxThreads = 64;
 constexpr int kPollMs = 3'600'000;
 constexpr std::int64_t kStopGraceSeconds = 5;
 // A request names the claims of one pod, with some hundred bytes each.
 constexpr int kMaxRequestBytes = 1 << 20;
 
-// A text as protobuf takes it. Of an answer with a byte that is not UTF-8, such as from a proxy's
-// page of errors, the kubelet would read nothing at all.
+// Returns a text that protobuf accepts. The kubelet would drop a whole answer with a byte that is
+// not UTF-8, such as from a proxy's error page.
 std::string Utf8(std::string_view text, std::size_t bytes_most) {
   if (IsUtf8(text)) return std::string(CutUtf8(text, bytes_most));
   std::string out(text.substr(0, bytes_most));
@@ -98,7 +98,7 @@ class DriverAnswers {
   void Hurry() { queue_.EndPauses(); }
 
  private:
-  // A request that is not answered yet.
+  // A request without an answer yet.
   class Waiting {
    public:
     explicit Waiting(const std::function<void(int)>& tell) : tell_(tell) {
@@ -114,7 +114,7 @@ class DriverAnswers {
     const std::function<void(int)>& tell_;
   };
 
-  // Of one request, with all its claims.
+  // The deadlines of a request, for all its claims.
   struct Times {
     explicit Times(const KubeletOptions& options)
         : answer_by(CondVar::In(options.answer_within)),
@@ -130,7 +130,7 @@ class DriverAnswers {
 
   absl::StatusOr<std::vector<PreparedDevice>> PrepareOne(const ClaimRef& claim,
                                                          const Times& times) {
-    // A call that is not waited for any more still writes its result.
+    // A call beyond its deadline still writes its result.
     const auto devices = std::make_shared<std::vector<PreparedDevice>>();
     const auto prepare = [this, claim, devices]() -> absl::Status {
       TAHOMA_ASSIGN_OR_RETURN(*devices, driver_.Prepare(claim));
@@ -140,8 +140,8 @@ class DriverAnswers {
     return *devices;
   }
 
-  // Makes the call again while what it needs is away: a sim-node that starts again, an API server
-  // that changes its leader. For the kubelet the pod would be late by a minute and more.
+  // Repeats the call while something is away: a restarting sim-node, an API server that changes its
+  // leader. A failure would make the kubelet's pod late by a minute and more.
   absl::Status Patiently(const CallQueue::Call& call, const Times& times) {
     for (std::chrono::milliseconds pause = options_.first_repeat;; pause *= 2) {
       const absl::Status status = queue_.Run(call, times.answer_by);
@@ -322,14 +322,14 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(const std::string& path,
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
-  // The only poller need not look up again and again whether it is one too many.
+  // The only poller need not check again and again for other pollers.
   builder.SetSyncServerOption(grpc::ServerBuilder::CQ_TIMEOUT_MSEC, kPollMs);
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return Unavailable("{}: cannot listen on the socket", path);
-  // Whoever connects is believed to be the kubelet, so nobody else may: before the mode is set, the
-  // umask and the folders keep others out.
+  // Every caller is taken for the kubelet, so no other user may call: until the mode is set, the
+  // umask and the folders keep other users out.
   if (chmod(path.c_str(), 0600) != 0) {
     return Unavailable("{}: the socket cannot be closed to other users", path);
   }

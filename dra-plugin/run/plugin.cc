@@ -20,19 +20,19 @@ constexpr milliseconds kWatchPeriod = std::chrono::seconds(30);
 constexpr milliseconds kWatchTimeout = std::chrono::seconds(40);
 constexpr milliseconds kFirstRetry(100);
 constexpr milliseconds kPublishRetryMax = std::chrono::seconds(30);
-// A kubelet that starts deletes its node's ResourceSlices, at a time of its own
+// A starting kubelet deletes the ResourceSlices of its node, at an unknown time
 // (docs/reference/kubernetes-dra.md#what-the-kubelet-does).
 constexpr milliseconds kAfterRegistration = std::chrono::seconds(30);
 
-// Gives the system what making the slices has left free: several times what the program needs from
-// then on, which the allocator would keep for a thread that seldom runs.
+// Returns free memory to the system. Making the slices takes several times the memory that the
+// program needs later, and the allocator would keep the memory for a thread that seldom runs.
 void ReturnFreeMemory() {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
 }
 
-// Logs a problem when it is another than the last one.
+// Logs a problem that differs from the last logged problem.
 void LogOnce(std::string_view what, const absl::Status& status, std::string& last) {
   std::string problem(Message(status));
   if (problem == last) return;
@@ -137,7 +137,7 @@ void Plugin::Stop() {
     if (session_ != nullptr) session_->Shutdown();
   }
   changed_.NotifyAll();
-  // The kubelet's calls end before what they need does.
+  // The server stops first: calls of the kubelet use everything below.
   if (server_ != nullptr) server_->Stop();
   node_.Close();
   if (follow_thread_.joinable()) follow_thread_.join();
@@ -233,7 +233,7 @@ void Plugin::MarkLost() {
   const MutexLock lock(mutex_);
   if (lost_ || !inventory_.has_value()) return;
   spdlog::error("sim-node is lost: every device of node {} becomes unhealthy", options_.node_name);
-  TAHOMA_CHECK_OK(MakePool(*inventory_, /*lost=*/true));  // one was made of it before
+  TAHOMA_CHECK_OK(MakePool(*inventory_, /*lost=*/true));  // the same inventory made a pool before
 }
 
 void Plugin::SetPublish(const dra::Publish& publish) {
@@ -271,7 +271,7 @@ absl::Status Plugin::PublishNode(const Pool& pool, const wire::Inventory& invent
   return options_.label_node ? labeller_.Publish(inventory) : absl::OkStatus();
 }
 
-// What users are told fails for itself: a role without that right must not hold up anything.
+// Reports to users fail alone: a role that may not write reports must still publish devices.
 void Plugin::TellUsers(const Pool& pool) {
   const absl::StatusOr<Checkpoint> claims = LoadClaims();
   const absl::Status told =

@@ -1,4 +1,4 @@
-// What operators of many nodes look at: the counters of a plugin, and whether it is ready.
+// The view of a plugin for operators of many nodes: its counters, and whether the plugin is ready.
 //
 //   PluginMetrics counters(metrics, probes);
 //   counters.ObservePrepare(0.012, status);
@@ -45,7 +45,7 @@ class PluginMetrics {
   void SetRegistered(bool registered);
 
  private:
-  // Of tries to prepare, or to unprepare.
+  // Counts tries to prepare, or to unprepare.
   struct Calls {
     rest::Histogram& done;
     rest::Histogram& failed;

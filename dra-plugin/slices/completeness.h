@@ -1,5 +1,5 @@
-// Says in a condition of the plugin's Node whether the API server can be shown all that the plugin
-// is configured to show, and if not, what is missing, why, and what would cure it.
+// Says in a condition of the plugin's Node whether the API server can be shown everything that the
+// plugin should show, and if not: the missing devices, the reason and the cure.
 //
 //   const Completeness found =
 //       CompletenessOf(*pool, {.counters = CounterSupport::kNone, .minor = 35});
@@ -7,13 +7,14 @@
 //   absl::Status status = reporter.Report(node, found, clock.WallNow());  // `node`: as it was read
 //
 // Kubernetes before 1.36 drops counters and taints of devices unless its feature gates are on
-// (docs/reference/kubernetes-dra.md#counters): what needs them is left out, and nobody looks for
-// that in a node's log. Only what is configured can be missing: chips alone need no counters.
+// (docs/reference/kubernetes-dra.md#counters). Devices that need counters or taints are left out,
+// and nobody looks for the reason in a node's log. Only configured devices can be missing: chips
+// alone need no counters.
 //
-// Scope: one condition, kDevicesComplete; the others are left alone. What is faulty is not missing:
-// health_reporter.h.
+// Scope: the condition kDevicesComplete; other conditions are left alone. A faulty device is not
+// missing; health_reporter.h shows faults.
 //
-// Thread safety: pure functions; the reporter: one thread at a time.
+// Thread safety: the reporter: one thread at a time.
 
 #pragma once
 
@@ -36,22 +37,23 @@ namespace tahoma::dra {
 
 inline constexpr std::string_view kDevicesComplete = "tahoma.dev/DevicesComplete";
 
-// What an API server was seen to keep of ResourceSlices.
+// The parts of ResourceSlices that an API server was seen to keep.
 struct ServerSupport {
   CounterSupport counters = CounterSupport::kApart;
-  int minor = 0;                              // of its version: 36 is Kubernetes 1.36
-  std::set<std::string> dropped_fields = {};  // as DroppedFields names them
+  int minor = 0;                              // 36 is Kubernetes 1.36
+  std::set<std::string> dropped_fields = {};  // as DroppedFields names fields
 };
 
 struct Completeness {
   bool complete = true;
-  std::string reason;  // "AllShown"; "NoCounters", "FewCounters", "NoTaints", "FieldsDropped", or
-                       // several of them: "NoCountersAndNoTaints"
+  // "AllShown"; "NoCounters", "FewCounters", "NoTaints", "FieldsDropped", or several:
+  // "NoCountersAndNoTaints"
+  std::string reason;
   std::string message;
 };
 
-// Judges by the pool as it would be shown where everything is kept. A server that keeps no taints
-// is always said, not only while something is unhealthy: a fault is a bad time to learn of it.
+// Compares the pool with the pool that a complete server would be shown. A server without taints is
+// always reported, not only during a fault: a fault is a bad time to learn about missing taints.
 Completeness CompletenessOf(const Pool& pool, const ServerSupport& server);
 
 class CompletenessReporter {
@@ -60,7 +62,8 @@ class CompletenessReporter {
   CompletenessReporter(kube::Transport& transport, std::string node_name)
       : node_name_(std::move(node_name)), api_(transport, no_sleep_, Rng(0), {.attempts = 1}) {}
 
-  // Writes the condition unless `node`, the Node as it was read, has it. The server's error.
+  // Writes the condition unless `node`, the Node as last read, has the condition. Fails with the
+  // server's error.
   absl::Status Report(const Json& node, const Completeness& found, WallTime now);
 
  private:

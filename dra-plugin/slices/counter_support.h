@@ -1,12 +1,13 @@
-// Finds out how an API server keeps the counters that devices share, and whether it keeps taints.
+// Finds out how an API server keeps the counters that devices share, and whether the server keeps
+// taints.
 //
-// The version says where counters are written. Whether the server keeps them, its feature gates
-// decide, which nobody can read: so a ResourceSlice is created as a dry run, and the answer is
-// looked at.
+// The version tells where counters are written. Feature gates decide whether the server keeps
+// counters, and nobody can read the gates: so a ResourceSlice is created as a dry run, and the
+// answer is compared.
 //
 // Scope: one or two requests. Nothing is changed.
 //
-// Thread safety: that of the client.
+// Thread safety: as the client's.
 
 #pragma once
 
@@ -23,7 +24,8 @@ struct ServerCounters {
   int minor = 0;  // of the server's version: 36 is Kubernetes 1.36
 };
 
-// The server's error, or why it does not answer; kInternal when its version cannot be read.
+// Fails with the server's error, or the reason of a missing answer; kInternal for an unreadable
+// version.
 absl::StatusOr<ServerCounters> FindCounterSupport(kube::Client& api, const SliceOwner& owner);
 
 // Whether the server keeps taints of devices (feature gate DRADeviceTaints). The server's error.

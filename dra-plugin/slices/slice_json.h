@@ -1,6 +1,6 @@
 // A node's slices as resource.k8s.io/v1 objects.
 //
-// Scope: which slice it is, and the comparison that tells which fields a server did not keep.
+// Scope: a slice's identity, and the comparison that finds the fields a server did not keep.
 //
 // Thread safety: pure functions.
 
@@ -16,7 +16,7 @@
 
 namespace tahoma::dra {
 
-// The taints of devices, as DroppedFields names them.
+// The taints of devices, as DroppedFields names the field.
 inline constexpr char kTaintsField[] = "spec.devices[].taints";
 
 struct SliceOwner {
@@ -40,18 +40,18 @@ std::string SliceName(const SliceOwner& owner, std::size_t index);
 Json SliceObject(const SliceOwner& owner, const PoolMark& mark, const SliceContent& content,
                  std::size_t index);
 
-// Fields of `sent` that `kept` does not have, with array positions left out
-// ("spec.devices[].taints"), each once. Fields that only `kept` has are the server's defaults.
+// Returns the fields of `sent` missing in `kept`, with array positions left out
+// ("spec.devices[].taints"), each once. Fields of `kept` alone are the server's defaults.
 std::set<std::string> DroppedFields(const Json& sent, const Json& kept);
 
-// Whether counters, or what devices consume of them, are among such fields.
+// Whether counters, or the consumption of counters, are among the fields.
 bool HasCounters(const std::set<std::string>& fields);
 
 // Takes such fields out of an object.
 void RemoveFields(const std::set<std::string>& paths, Json& object);
 
-// Copies timeAdded to every taint of `wanted` that the same device of `existing` has already, so
-// that an update does not make it younger.
+// Copies timeAdded to every taint of `wanted` that the same device of `existing` already has,
+// because an update must not make a taint younger.
 void KeepTaintTimes(const Json& existing, Json& wanted);
 
 }  // namespace tahoma::dra

@@ -20,7 +20,7 @@ using json = Json;
 
 constexpr int kAttempts = 5;
 constexpr std::size_t kMaxSlicesInPool = 256;  // their index has two hex digits
-constexpr std::size_t kSlicesOfAnyPool = 8;    // at least those of all devices of an instance
+constexpr std::size_t kSlicesOfAnyPool = 8;    // at least the slices of all devices of any instance
 
 std::int64_t GenerationOf(const json& slice) {
   return kube::IntAt(slice, {"spec", "pool", "generation"});
@@ -30,7 +30,8 @@ std::int64_t CountOf(const json& slice) {
   return kube::IntAt(slice, {"spec", "pool", "resourceSliceCount"});
 }
 
-// The slices that exist, sorted: the obsolete ones go, the others are updated in their place.
+// The existing slices, sorted into obsolete slices, to be deleted, and slices to be updated in
+// place.
 struct Plan {
   std::vector<json> obsolete;
   std::vector<std::optional<json>> existing;  // by index
@@ -40,7 +41,8 @@ struct Plan {
 Plan Match(std::vector<json> slices, const SliceOwner& owner, std::size_t count) {
   Plan plan;
   plan.existing.resize(count);
-  // The newest of several with one index stays; by name, so that two plugins decide alike.
+  // The newest of several slices with the same index stays; ties go by name, so two plugins decide
+  // alike.
   std::sort(slices.begin(), slices.end(), [](const json& a, const json& b) {
     const std::int64_t ga = GenerationOf(a);
     const std::int64_t gb = GenerationOf(b);
@@ -71,8 +73,8 @@ bool SameContent(const json& existing, const json& wanted) {
                        wanted.at("metadata").at("ownerReferences");
 }
 
-// Whether somebody has written the greatest generation there is, after which there is no other: the
-// pool must begin anew.
+// Whether a slice has the greatest possible generation, as a stranger may write: no generation
+// follows, so the pool must begin anew.
 bool HasLastGeneration(const std::vector<json>& slices) {
   return std::any_of(slices.begin(), slices.end(),
                      [](const json& slice) { return GenerationOf(slice) == INT64_MAX; });
@@ -105,7 +107,8 @@ absl::StatusOr<std::vector<json>> SlicePublisher::List() {
   return out;
 }
 
-// A pool says in each slice how many it has, so those beyond the wanted ones are found, too.
+// Each slice of a pool names the pool's number of slices, so slices beyond the wanted number are
+// found.
 absl::StatusOr<std::vector<json>> SlicePublisher::ReadByName(std::size_t wanted) {
   std::vector<json> out;
   std::size_t count = wanted;
@@ -113,7 +116,8 @@ absl::StatusOr<std::vector<json>> SlicePublisher::ReadByName(std::size_t wanted)
     absl::StatusOr<json> slice =
         api_.Get(kube::kResourceSlices, {"", SliceName({.node_name = node_name_}, i)});
     if (absl::IsNotFound(slice.status())) {
-      count = std::max(count, kSlicesOfAnyPool);  // it may be the one that would have told
+      // the missing slice may be the slice that names the number
+      count = std::max(count, kSlicesOfAnyPool);
       continue;
     }
     if (!slice.ok()) return Annotate(slice.status(), "reading this node's ResourceSlices");
@@ -173,7 +177,7 @@ absl::Status SlicePublisher::LookAtCounters(const SliceOwner& owner) {
   const CounterSupport now = found.support;
   ServerSupport support{.counters = now, .minor = found.minor};
   const bool same_counters = server_ && server_->counters == now;
-  // Otherwise it may know more fields.
+  // Another minor version may know more fields.
   if (same_counters && server_->minor == found.minor) {
     support.dropped_fields = std::move(server_->dropped_fields);
   }
@@ -191,13 +195,13 @@ absl::Status SlicePublisher::LookAtCounters(const SliceOwner& owner) {
   return known ? absl::AbortedError("the API server's counters have changed") : absl::OkStatus();
 }
 
-// What the server drops is seen by writing only, and where nothing changes nothing is written.
+// Only a write shows which fields the server drops, and an unchanged pool is not written.
 absl::Status SlicePublisher::LookForMore(const SliceOwner& owner) {
   if (!server_ || options_.server) return absl::OkStatus();
   if (server_->counters == CounterSupport::kApart && server_->dropped_fields.empty()) {
-    return absl::OkStatus();  // it lacks nothing
+    return absl::OkStatus();  // the server keeps everything
   }
-  // Asked before anything is forgotten: else what is unhealthy would be shown for a moment.
+  // Looks before forgetting: otherwise unhealthy devices would be shown as healthy for a moment.
   bool drops_taints = server_->dropped_fields.contains(kTaintsField);
   if (drops_taints) {
     TAHOMA_ASSIGN_OR_RETURN(const bool keeps_taints, FindTaintSupport(api_, owner));
@@ -288,9 +292,10 @@ absl::Status SlicePublisher::PublishFor(const std::string& node_uid, const Pool&
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const bool had_taints = !DropsTaints();
     status = PublishOnce(node_uid, pool, attempt == 0 ? known : Known::kNothing);
-    // What is unhealthy has been shown as if it were not.
+    // Taints were dropped: unhealthy devices have been shown as healthy, so publish without them.
     if (status.ok() && had_taints && DropsTaints()) continue;
-    // 409 (somebody wrote meanwhile) and a slice that vanished under an update: look again.
+    // Looks again after a 409 (somebody wrote meanwhile) and after a slice vanished under an
+    // update.
     const bool moved = kube::OutcomeOf(status) == kube::Outcome::kConflict ||
                        (absl::IsNotFound(status) && attempt == 0);
     if (!moved) return status;

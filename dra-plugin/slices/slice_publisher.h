@@ -1,24 +1,24 @@
-// Makes the API server's ResourceSlices of a node what the node's pool is.
+// Makes a node's ResourceSlices in the API server equal to the node's pool.
 //
 //   SlicePublisher publisher(transport, "node-a");
 //   absl::Status status = publisher.Publish(*pool);     // again after every change, now and then
 //
-// One slice that changed is updated in place; more than that gets a new pool generation, so that
-// nobody allocates from a mixture. Obsolete slices go first, then updates, then new ones. A server
-// that drops fields (a disabled feature gate) is not asked for them again and again: what it
-// dropped is remembered (ServerSupport) until it is seen to have changed. Where it keeps no
-// counters, or only few, devices that overlap are left out (ShownPool), and where it keeps no
-// taints, those that are unhealthy: completeness.h says it. Such a server is looked at again with
-// every publication, so that what was left out appears when it has been upgraded.
+// A single changed slice is updated in place. More changes get a new pool generation: nobody
+// allocates from a mixture. Obsolete slices are deleted first; then slices are updated, then
+// created. A server may drop fields (a disabled feature gate); ServerSupport remembers the dropped
+// fields until the server is seen to have changed. On a server with no or few counters, overlapping
+// devices are left out (ShownPool); on a server without taints, unhealthy devices; completeness.h
+// reports both. Such a server is looked at with every publication, and after an upgrade the missing
+// devices appear.
 //
-// One that publishes thousands of nodes names the slices itself: then a slice is found by its name,
-// without a list in which the server looks at all nodes' slices, and none can be made twice.
+// A publisher for thousands of nodes names the slices itself. A slice is then found by its name,
+// without a list for which the server reads all nodes' slices, and no slice can be made twice.
 //
 //   SlicePublisher quiet(transport, name, {.fixed_names = true, .log_writes = false});
 //   absl::Status published = quiet.PublishFor(node_uid, *pool, SlicePublisher::Known::kNone);
 //
-// Scope: this node's slices of this driver. Nothing is deleted when the plugin ends: the kubelet
-// removes the slices of a driver that stays away.
+// Scope: the slices of one node and one driver. Nothing is deleted when the plugin ends: the
+// kubelet removes the slices of a driver that stays away.
 //
 // Thread safety: one thread at a time.
 
@@ -48,9 +48,8 @@ namespace tahoma::dra {
 
 struct SlicePublisherOptions {
   bool fixed_names = false;  // SliceName; slices of this node with other names are not looked at
-  bool log_writes = true;    // a line for each slice that is written or deleted
-  // What this server keeps, as another publisher saw it: how it keeps counters is then not looked
-  // at again.
+  bool log_writes = true;    // logs a line per written or deleted slice
+  // The server's support, as another publisher found it; the counters are then not looked at again.
   std::optional<ServerSupport> server = {};
 };
 
@@ -65,38 +64,37 @@ class SlicePublisher {
         server_(options_.server) {}
 
   // kNotFound while the Node object does not exist; kAborted when others kept changing the slices;
-  // the server's refusal with its message.
+  // otherwise the server's refusal with its message.
   absl::Status Publish(const Pool& pool);
 
-  // Whether the server may have slices of the node already; kNone is a hint that saves reading.
+  // kNone: the server has no slices of the node, a hint that saves reading.
   enum class Known : std::uint8_t { kNothing, kNone };
-  // Does the same for a caller who knows the Node's uid.
+  // As Publish, for a caller who knows the Node's uid.
   absl::Status PublishFor(const std::string& node_uid, const Pool& pool, Known known);
 
-  // Gives away the Node as Publish read it last; null when it was given away, or never read.
+  // Gives away the Node that Publish read last; null when already given away, or never read.
   std::shared_ptr<const Json> TakeNode() { return std::exchange(node_, nullptr); }
 
-  // What the server keeps, as found last; nothing before it was looked at, which the first
-  // publication does.
+  // The server's support as last found; nothing before the first publication.
   const std::optional<ServerSupport>& server() const { return server_; }
-  // What is shown of the pool where fields and counters are so.
+  // The devices of the pool that this server is shown.
   Pool Shown(const Pool& pool) const;
   // How many slices the node has, as published last.
   std::size_t slices() const { return slices_; }
 
  private:
-  // Finds out how the server keeps counters. kAborted when it is not as it was believed to be.
+  // Finds out how the server keeps counters. kAborted when the server has changed.
   absl::Status LookAtCounters(const SliceOwner& owner);
-  // Does so where the server is known to lack something, and looks whether it keeps taints now.
+  // Calls LookAtCounters when the server is known to lack something; also looks for taints.
   absl::Status LookForMore(const SliceOwner& owner);
   bool DropsTaints() const;
   absl::Status PublishOnce(const std::string& node_uid, const Pool& pool, Known known);
-  absl::StatusOr<std::string> ReadNode();  // its uid
+  absl::StatusOr<std::string> ReadNode();  // the Node's uid
   absl::StatusOr<std::vector<Json>> List();
   absl::StatusOr<std::vector<Json>> ReadByName(std::size_t wanted);
   absl::Status Delete(const Json& slice);
-  // kAborted when counters are dropped that were believed to be kept, as while one API server of
-  // several is upgraded: then devices that overlap must not be shown.
+  // kAborted when the server drops counters that it was known to keep, as while one of several API
+  // servers is upgraded; overlapping devices must not be shown then.
   absl::Status Write(const Json& slice);
 
   kube::InterruptibleSleeper no_sleep_;  // nothing is repeated: the caller publishes again

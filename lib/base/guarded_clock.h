@@ -1,17 +1,16 @@
-// The machine's clock, of which a leap far ahead is not believed before it has lasted.
+// The machine's clock; a leap far ahead is believed only when it lasts.
 //
 //   const SystemClock machine;
 //   const GuardedClock clock(machine, Log);
 //   clock.WallNow();      // goes on as before for ten minutes when the machine's leaps by months
 //
-// Time that Capacity Blocks have seen does not go back (reserve/book.h): a clock that is wrong for
-// a minute would deliver and end every block of the months that it leapt over. So more than a day
-// ahead of what the monotonic clock says, the wall clock is followed only when it has stayed there
-// for ten minutes; if it comes back before, nothing has happened. Steps back, and smaller ones
-// ahead, are followed at once. What a process finds when it starts is believed.
+// Time that Capacity Blocks have seen does not go back (reserve/book.h): a clock wrong for a minute
+// would deliver and end every block of the months in between. So a wall clock more than a day ahead
+// of the monotonic clock is followed only after ten minutes; a clock that returns earlier changes
+// nothing. Steps back, and smaller steps ahead, are followed at once. The time at a process's start
+// is believed.
 //
-// Scope: one process. What becomes of blocks when such a time is believed:
-// docs/formats/capacity-blocks.md#clock.
+// Scope: one process. docs/formats/capacity-blocks.md#clock says how blocks take such a leap.
 //
 // Thread safety: any thread.
 
@@ -29,21 +28,21 @@ namespace tahoma::controller {
 
 class GuardedClock final : public Clock {
  public:
-  // A machine that was asleep over night goes on at once.
+  // A machine that slept over night goes on at once.
   static constexpr std::chrono::hours kLeapMost{24};
   static constexpr std::chrono::minutes kProof{10};
   using LogLine = std::function<void(const std::string& line)>;
 
-  // `machine` must outlive it.
+  // `machine` must outlive this clock.
   GuardedClock(const Clock& machine, LogLine log);
 
   WallTime WallNow() const override;
   MonotonicTime MonotonicNow() const override { return machine_.MonotonicNow(); }
-  // Returns how far the machine's clock is ahead of this one.
+  // Returns how far the machine's clock is ahead of this clock.
   std::chrono::nanoseconds leap() const;
 
  private:
-  // What the wall clock shows at the monotonic clock's zero.
+  // The wall clock's time at the monotonic clock's zero.
   using Offset = WallTime;
   struct Leap {
     Offset to;

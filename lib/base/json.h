@@ -21,11 +21,12 @@
 #include "lib/base/json_fwd.h"
 #include "lib/base/shared_map.h"
 
-// nlohmann takes a value apart by moving the members out of its objects, which other values may
-// share; and it does so with a list of all values below, which costs more than the freeing itself.
+// nlohmann destroys a value by moving the members out of its objects, although other values may
+// share the members; and through a list of all nested values, which costs more than the freeing.
 template <>
 inline void tahoma::Json::json_value::destroy(nlohmann::detail::value_t type);
-// In json.cc, for nlohmann's writer is much to compile and every file would do it.
+// Stands in json.cc: nlohmann's writer takes long to compile, and every file would compile the
+// writer.
 template <>
 tahoma::Json::string_t tahoma::Json::dump(int indent, char indent_char, bool ensure_ascii,
                                           error_handler_t error_handler) const;
@@ -33,7 +34,8 @@ tahoma::Json::string_t tahoma::Json::dump(int indent, char indent_char, bool ens
 namespace tahoma {
 namespace json_internal {
 
-// Moves the values of a container to `below` and leaves it empty, unless others share it.
+// Moves the values of a container to `below` and empties the container, unless other values share
+// it.
 inline void TakeValues(Json::array_t& items, std::vector<Json>& below) {
   std::move(items.begin(), items.end(), std::back_inserter(below));
   items.clear();
@@ -45,8 +47,8 @@ inline void TakeValues(Json::object_t& members, std::vector<Json>& below) {
   members.clear();
 }
 
-// Values below values are freed by calls below calls; from some depth on by a list, as a text of
-// brackets may be nested as deep as it is long.
+// Frees nested values by nested calls, and from some depth on by a list, because a text of brackets
+// may be nested as deep as it is long.
 template <typename Container>
 void Free(Container* container) {
   constexpr int kDepthMost = 200;
@@ -68,12 +70,12 @@ void Free(Container* container) {
 
 }  // namespace json_internal
 
-// Reads a text. Throws Json::parse_error when it is no JSON.
+// Reads a text. Throws Json::parse_error when the text is no JSON.
 Json ParseJson(std::string_view text);
-// The same; a value for which is_discarded() holds when it is no JSON.
+// As ParseJson, but returns a value with is_discarded() when the text is no JSON.
 Json TryParseJson(std::string_view text);
 
-// From now on copies of `value` have its objects' members in common.
+// From now on copies of `value` share its objects' members.
 inline void ShareJson(Json& value) {
   if (value.is_object()) {
     auto& members = value.get_ref<Json::object_t&>();
@@ -84,7 +86,7 @@ inline void ShareJson(Json& value) {
   }
 }
 
-// The member of that name; null when there is none, or `value` is not an object.
+// Returns the member of this name; null when absent, or when `value` is not an object.
 inline const Json* FindMember(const Json& value, std::string_view name) {
   if (!value.is_object()) return nullptr;
   const auto& members = value.get_ref<const Json::object_t&>();
@@ -100,11 +102,11 @@ inline bool SharesMembers(const Json& value) {
   return value.is_object() && value.get_ref<const Json::object_t&>().shares();
 }
 
-// Makes the members of an object its own, so that they may be changed through find(), at() or a
-// loop. What is below them stays shared.
+// Makes the members of an object its own, free to be changed through find(), at() or a loop.
+// Members of nested objects stay shared.
 inline void OwnMembers(Json& object) { object.get_ref<Json::object_t&>().Own(); }
 
-// A copy that shares nothing.
+// Returns a copy that shares nothing.
 inline Json Unshared(const Json& value) {
   Json copy = value;
   if (copy.is_object()) {

@@ -1,4 +1,4 @@
-// The processor time that one request may take.
+// The processor time that a request may take.
 //
 //   const ProcessorBudget budget(std::chrono::seconds(10), ThreadProcessorTime);   // the request
 //   for (const Json& item : list) {
@@ -6,15 +6,14 @@
 //     …
 //   }
 //
-// Bodies are bounded, but the work on them grows with the data that they are compared with: the
-// object, a schema, all objects of a kind. The budget is of the thread that made it and lasts for
-// its scope; code that works for the request spends steps wherever it goes through a value, without
-// knowing the request. A step is the work with one value, some hundred nanoseconds; the time is
-// looked at once in a thousand of them. A thread without a budget, all that works in the
-// background, spends nothing.
+// Bodies are bounded, but the work grows with the data that a body meets: the object, a schema, all
+// objects of a kind. A budget belongs to the thread that made it, for the budget's scope. Code that
+// walks a value spends steps without knowing the request. A step is the work with one value, some
+// hundred nanoseconds; every thousand steps the time is read. A thread without a budget, such as
+// background work, spends nothing.
 //
-// An exception ends the request wherever it is: what it holds are scopes. Once a change is being
-// written to the disk, Lift ends the budget, as that change must be answered.
+// An exception ends the request anywhere: the request's resources are scopes. Once a change is
+// being written to disk, Lift ends the budget, because a written change must be answered.
 //
 // Thread safety: a budget belongs to one thread.
 
@@ -28,7 +27,7 @@
 
 namespace tahoma {
 
-// The processor time that the calling thread has used (CLOCK_THREAD_CPUTIME_ID).
+// The processor time of the calling thread (CLOCK_THREAD_CPUTIME_ID).
 std::chrono::nanoseconds ThreadProcessorTime();
 
 class ProcessorBudget {
@@ -57,9 +56,9 @@ class ProcessorBudget {
     current_->steps_left_ -= static_cast<std::int64_t>(steps);
     if (current_->steps_left_ <= 0) current_->Look();
   }
-  // The work with a text of that many bytes.
+  // The work with a text of this many bytes.
   static void SpendBytes(std::size_t bytes) { Spend(1 + bytes / kBytesOfStep); }
-  // Stops counting the work of this thread until its budget goes out of scope.
+  // Stops counting this thread's work until its budget goes out of scope.
   static void Lift() { current_ = nullptr; }
 
  private:

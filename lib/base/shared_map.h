@@ -1,5 +1,5 @@
-// A map from texts to values whose copies may have all members in common: the members of a JSON
-// object (lib/base/json.h), the fields of a schema, a set of fields.
+// A map from texts to values whose copies may share all members: the members of a JSON object
+// (lib/base/json.h), the fields of a schema, a set of fields.
 //
 //   SharedMap<std::string, int> first;
 //   first["a"] = 1;
@@ -8,14 +8,14 @@
 //   if (second == first) …                  // nothing is compared
 //   second["b"] = 2;                        // copies the table of members; `first` is as it was
 //
-// Sorted by the bytes of the texts, as std::map has them. Members do not move when others come or
-// go, so a reference to one stays good; an iterator does not outlive a change.
+// Sorted by the bytes of the texts, as std::map is. Members do not move when other members come or
+// go, so references stay good; iterators do not outlive a change.
 //
-// Shared members are for reading. They change through [], emplace, insert, erase and clear, which
-// first make them this map's own; what find(), at() or a loop gives may be changed only after
-// Own(). (nlohmann finds and walks alike whether it reads or writes, so these cannot see to it.)
+// Shared members are read-only. [], emplace, insert, erase and clear first make the members this
+// map's own. A member from find(), at() or a loop may be changed only after Own(). (nlohmann finds
+// and walks in the same way for reading and writing, so find() cannot tell.)
 //
-// Scope: what nlohmann::basic_json asks of its ObjectType.
+// Scope: the members that nlohmann::basic_json needs of its ObjectType.
 //
 // Thread safety: as a value; shared members may be read, shared and left by several threads.
 
@@ -38,7 +38,7 @@
 
 namespace tahoma {
 
-// nlohmann names an order and an allocator, too; they are always the same.
+// nlohmann passes an order and an allocator, too; both are always the same.
 template <typename Key, typename Value, typename...>
 class SharedMap {
  public:
@@ -57,7 +57,7 @@ class SharedMap {
     explicit Node(Arguments&&... arguments) : member(std::forward<Arguments>(arguments)...) {}
 
     value_type member;
-    std::atomic<std::uint32_t> owners = 1;  // blocks that have it
+    std::atomic<std::uint32_t> owners = 1;  // blocks with this node
   };
   // A name's first bytes decide nearly every comparison, without a look at the name.
   struct Slot {
@@ -141,7 +141,7 @@ class SharedMap {
   mapped_type& operator[](const Key& name) { return emplace(name).first->second; }
   mapped_type& operator[](Key&& name) { return emplace(std::move(name)).first->second; }
 
-  // Adds a member unless there is one of that name; `value` makes it.
+  // Adds a member, made from `value`, unless the name has a member.
   template <typename Name, typename... Arguments>
   std::pair<iterator, bool> emplace(Name&& name, Arguments&&... value) {
     const std::string_view text = name;
@@ -186,19 +186,19 @@ class SharedMap {
   }
   void clear() { Leave(std::exchange(block_, nullptr)); }
 
-  // From now on copies are the same members. Says whether they were not shared before.
+  // From now on copies share the members. Returns whether the members were not shared before.
   bool Share() {
     if (block_ == nullptr || block_->shared) return false;
     block_->shared = true;
     return true;
   }
-  // Whether some member may be another's, too.
+  // Whether a member may belong to another map, too.
   bool shares() const { return block_ != nullptr && (block_->shared || block_->mixed); }
-  // Whether nobody else has all of these members.
+  // Whether no other map has all of these members.
   bool sole() const {
     return block_ == nullptr || block_->owners.load(std::memory_order_acquire) == 1;
   }
-  // Makes all members this map's own, so that they may be changed freely.
+  // Makes all members this map's own, free to be changed.
   void Own() {
     OwnBlock();
     if (block_ == nullptr || !block_->mixed) return;
@@ -229,16 +229,16 @@ class SharedMap {
  private:
   struct alignas(Slot) Block {
     std::atomic<std::uint32_t> owners = 1;
-    bool shared = false;  // for reading; set while there is one owner
-    bool mixed = false;   // some nodes may be other blocks', too
+    bool shared = false;  // read-only; set while there is a single owner
+    bool mixed = false;   // some nodes may belong to other blocks, too
     std::uint32_t size = 0;
     std::uint32_t capacity = 0;
-    // As many as the capacity says, behind the block.
+    // As many slots as the capacity, behind the block.
     Slot* slots() { return reinterpret_cast<Slot*>(this + 1); }
     const Slot* slots() const { return reinterpret_cast<const Slot*>(this + 1); }
   };
   static constexpr std::uint32_t kCapacityLeast = 4;
-  static constexpr size_type kFew = 16;  // members through which going one by one is faster
+  static constexpr size_type kFew = 16;  // up to so many members a linear search is faster
 
   static Block* Make(std::uint32_t capacity) {
     auto* const block = new (::operator new(sizeof(Block) + capacity * sizeof(Slot))) Block;
@@ -249,7 +249,8 @@ class SharedMap {
     block->~Block();
     ::operator delete(block);
   }
-  // Shares a shared block; otherwise copies the nodes that only it has, as they may still change.
+  // Shares a shared block. Otherwise copies the nodes of this block alone, because these may
+  // change.
   static Block* Copy(Block* from) {
     if (from == nullptr || from->size == 0) return nullptr;
     if (from->shared) {
@@ -283,7 +284,7 @@ class SharedMap {
     Free(block);
   }
 
-  // Makes the block this map's own; its nodes may still be others', too.
+  // Makes the block this map's own; its nodes may still belong to other blocks, too.
   void OwnBlock() {
     if (block_ == nullptr || !block_->shared) return;
     if (sole()) {
@@ -319,8 +320,9 @@ class SharedMap {
   }
 
   const Slot* Slots() const { return block_ == nullptr ? nullptr : block_->slots(); }
-  // Where the name is, or belongs. Names may all begin with the same bytes, as those of the items
-  // of a keyed list do in managed fields, so that first bytes alone do not find the place.
+  // Returns the place of the name, or where to insert the name. All names may begin with the same
+  // bytes, as the items of a keyed list do in managed fields, so first bytes alone do not find the
+  // place.
   size_type LowerBound(std::string_view text, std::uint64_t first) const {
     const Slot* const slots = Slots();
     const auto is_before = [&](const Slot& slot) {
@@ -350,7 +352,7 @@ class SharedMap {
     }
     return end;
   }
-  // Compares texts whose first bytes are the same.
+  // Compares texts with equal first bytes.
   static bool SameText(std::string_view a, std::string_view b) {
     constexpr size_type kFirst = sizeof(std::uint64_t);
     return a.size() == b.size() &&

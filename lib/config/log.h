@@ -33,7 +33,7 @@ void DeclareLogFormat(Fields& fields, std::string* format);
 // Messages go to stderr in this form from now on.
 void StartLog(const std::string& program, std::string_view format);
 
-// What writes a message as a line of that form.
+// Returns the formatter that writes messages as lines of the form.
 std::unique_ptr<spdlog::formatter> MakeLogFormatter(const std::string& program,
                                                     std::string_view format);
 

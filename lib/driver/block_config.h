@@ -1,4 +1,4 @@
-// The configuration by which a claim's allocation says when a Capacity Block takes the hardware
+// The configuration in a claim's allocation that tells when a Capacity Block takes the hardware
 // back.
 //
 //   config.driver = kBlockConfigDriver;
@@ -6,9 +6,10 @@
 //   …
 //   TAHOMA_ASSIGN_OR_RETURN(const BlockConfig block, ParseBlockConfig(config.parameters));
 //
-// An allocation has the configurations of class and claim for those who prepare it; who allocates
-// may add one for another driver's name, which every driver but ours passes over. So AWS's driver,
-// which refuses what it does not know, never sees it. Decoding is strict.
+// An allocation carries the configurations of the class and of the claim for the driver that
+// prepares the claim. The scheduler may add a configuration under another driver's name; every
+// driver skips names of other drivers. So AWS's driver, which refuses unknown configurations, never
+// sees this configuration. Decoding is strict.
 //
 // Scope: one kind and its value.
 //
@@ -34,7 +35,7 @@ struct BlockConfig {
 
 // Returns a JSON object.
 std::string EncodeBlockConfig(const BlockConfig& config);
-// kInvalidArgument, naming the field and what would be right.
+// kInvalidArgument names the field and the right value.
 absl::StatusOr<BlockConfig> ParseBlockConfig(std::string_view json);
 
 }  // namespace tahoma::hw

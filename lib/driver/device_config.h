@@ -4,11 +4,11 @@
 //       R"({"apiVersion":"neuron.aws.com/v1","kind":"NeuronConfig","logicalNeuronCore":1})");
 //   std::get<NeuronConfig>(*config).logical_neuron_core;   // 1
 //
-// The controller refuses a bad one before it places anything; the plugin checks again when it
+// The controller refuses a bad configuration before placement; the plugin checks again when it
 // prepares the claim. Decoding is strict, as AWS's driver is: an unknown field is an error
 // (docs/reference/aws-dra-driver.md#configurations).
 //
-// Scope: the two kinds and their values. Whether a node can do it is decided elsewhere.
+// Scope: the two kinds and their values, not whether a node can serve the configuration.
 //
 // Thread safety: pure functions.
 
@@ -28,7 +28,7 @@ inline constexpr std::string_view kDeviceConfigApiVersion = "neuron.aws.com/v1";
 // resource/v1 types.go: OpaqueParametersMaxLength.
 inline constexpr std::size_t kDeviceConfigBytesMax = 10 * 1024;
 
-// Physical cores in a logical NeuronCore, one of kLncSizes.
+// Physical cores in a logical NeuronCore, a value of kLncSizes.
 struct NeuronConfig {
   int logical_neuron_core = kTrainium2.lnc_default;
   friend bool operator==(const NeuronConfig&, const NeuronConfig&) = default;
@@ -42,7 +42,7 @@ struct UltraServerConfig {
 
 using DeviceConfig = std::variant<NeuronConfig, UltraServerConfig>;
 
-// kInvalidArgument, naming the field, what it is and what would be right.
+// kInvalidArgument names the field, the value and the right values.
 absl::StatusOr<DeviceConfig> ParseDeviceConfig(std::string_view json);
 
 }  // namespace tahoma::hw

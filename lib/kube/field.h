@@ -1,5 +1,5 @@
-// Reads the fields of an object strictly: a value of another type is an error that says where it
-// is and what it is.
+// Reads the fields of an object strictly: a value of another type is an error with the value's
+// place and type.
 //
 //   Reading reading(pod);
 //   const Field spec = reading.root().At("spec");
@@ -7,13 +7,14 @@
 //   for (const Field gate : spec.At("schedulingGates").Items()) names.emplace_back(gate.Text());
 //   TAHOMA_RETURN_IF_ERROR(reading.status());   // "spec.nodeName: is a number, must be a string"
 //
-// A field that is absent or null reads as empty, as in Kubernetes' API, and so does one that is
-// wrong: who reads an object goes through it to the end and asks status() once. The first error is
-// kept. Its path is searched for only then, so a Field is no more than two pointers.
+// An absent or null field reads as empty, as in Kubernetes' API, and so does a wrong field: a
+// reader goes through the object to the end and asks status() once. The first error is kept. The
+// path of the error is searched only then, so a Field is only two pointers.
 //
-// Scope: types. Whoever must go on with what is wrong takes StringAt and ValueAt of object.h.
+// Scope: types. A reader that must accept wrong values takes StringAt and ValueAt of object.h.
 //
-// Thread safety: one thread for each Reading. The object must outlive it, and it its fields.
+// Thread safety: one thread for each Reading. The object must outlive the Reading, and the Reading
+// its Fields.
 
 #pragma once
 
@@ -35,28 +36,28 @@ class FieldItems;
 
 class Field {
  public:
-  // Whether it is there and not null.
+  // Whether the field is present and not null.
   bool has_value() const;
-  // Null when it is absent.
+  // Null when absent.
   const Json& json() const { return *value_; }
 
   Field At(std::string_view name) const;
-  // The same, and an error when it has no value.
+  // As At, but a field without a value is an error.
   Field Required(std::string_view name) const;
 
   // The view lives as long as the object.
   std::string_view Text() const;
-  // An integer that is too large reads as the largest.
+  // A too large integer reads as the largest.
   std::int64_t Int(std::int64_t otherwise = 0) const;
   std::int32_t Int32(std::int32_t otherwise = 0) const;
   bool Bool(bool otherwise = false) const;
   std::vector<std::string> Texts(std::size_t most = SIZE_MAX) const;
 
-  // The fields of a list; one with more than `most` is an error, and reads as empty.
+  // The items of a list; a list of more than `most` items is an error, and reads as empty.
   FieldItems Items(std::size_t most = SIZE_MAX) const;
   // The members of an object, by the order of their names.
   void Entries(absl::FunctionRef<void(const std::string& name, Field value)> each) const;
-  // How many items or members it has.
+  // The number of items or members.
   std::size_t size() const;
 
   // Notes "path: why", unless there is an error already.

@@ -66,8 +66,8 @@ absl::StatusOr<StorePtr> SystemCas() {
   return store;
 }
 
-// One request and its answer on a TLS connection. httplib's own stream calls OpenSSL, with locks
-// each time, for every byte of a head, and sends head and body as two records.
+// A request and its answer on a TLS connection. httplib's own stream calls OpenSSL, which locks,
+// for every byte of a head, and sends head and body as two records.
 class TlsStream final : public httplib::Stream {
  public:
   using Milliseconds = std::chrono::milliseconds;
@@ -92,7 +92,7 @@ class TlsStream final : public httplib::Stream {
     return static_cast<ssize_t>(taken);
   }
 
-  // Is sent with the first byte that is read, or when it is much.
+  // Keeps the bytes until the first read, or until they fill a record.
   ssize_t write(const char* bytes, std::size_t size) override {
     out_.append(bytes, size);
     if (out_.size() >= kRecord && !Flush()) return -1;
@@ -108,7 +108,7 @@ class TlsStream final : public httplib::Stream {
   bool is_drained() const { return begin_ == end_ && SSL_pending(ssl_) == 0; }
 
  private:
-  static constexpr std::size_t kRecord = 16384;  // the most that a TLS record carries (RFC 8446)
+  static constexpr std::size_t kRecord = 16384;  // the most bytes in a TLS record (RFC 8446)
 
   bool Wait(short event, Milliseconds timeout) const {
     pollfd socket{.fd = socket_, .events = event, .revents = 0};
@@ -119,8 +119,8 @@ class TlsStream final : public httplib::Stream {
     return ready > 0;
   }
 
-  // What SSL_read returns; -1 when nothing came in time. A record may carry none of the answer's
-  // bytes, as a session ticket does.
+  // Returns the result of SSL_read; -1 when nothing came in time. A record may carry no byte of the
+  // answer, as a session ticket does.
   int Fill() {
     begin_ = end_ = 0;
     while (is_readable()) {
@@ -159,8 +159,8 @@ class TlsStream final : public httplib::Stream {
   std::string out_;  // not sent yet
 };
 
-// Bounds what httplib keeps of an answer beside its content: it would keep a head without end.
-// Counts the bytes that are read until it is told that they were content.
+// Bounds the part of an answer that httplib keeps beside the content: httplib would keep an endless
+// head. Counts read bytes until IsContent says that the bytes were content.
 class Framing {
  public:
   // Begins another answer.
@@ -168,7 +168,7 @@ class Framing {
     most_ = most;
     bytes_ = 0;
   }
-  // Whether so many bytes more are too many.
+  // Whether `bytes` more bytes are too many.
   bool Add(std::size_t bytes) {
     bytes_ += bytes;
     return bytes_ > most_;
@@ -181,7 +181,7 @@ class Framing {
   std::size_t bytes_ = 0;
 };
 
-// A stream that ends where its framing gets too large.
+// A stream that ends when its framing gets too large.
 class BoundedStream final : public httplib::Stream {
  public:
   BoundedStream(httplib::Stream& stream, Framing& framing) : stream_(stream), framing_(framing) {}
@@ -206,7 +206,7 @@ class BoundedStream final : public httplib::Stream {
   Framing& framing_;
 };
 
-// A client of either kind below; the framing is of the answer that it receives.
+// Either client below, with the framing of the client's present answer.
 class BoundedClient {
  public:
   virtual ~BoundedClient() = default;
@@ -242,13 +242,13 @@ class TlsClient final : public httplib::SSLClient, public BoundedClient {
     TlsStream stream(socket.sock, socket.ssl, milliseconds(read_timeout_sec_, read_timeout_usec_),
                      milliseconds(write_timeout_sec_, write_timeout_usec_));
     BoundedStream bounded(stream, framing);
-    // What comes after an answer would be taken for the next one.
+    // Bytes after an answer would be taken for the next answer.
     return callback(bounded) && stream.is_drained();
   }
 };
 
-// Whether a connection that waits for a request is of no use: the server has ended it, or has sent
-// what nobody asked for. httplib looks only for a TCP end, before which TLS sends an alert.
+// Whether an idle connection is useless: the server has ended the connection or sent bytes that
+// nobody asked for. httplib looks only for a TCP end, and TLS sends an alert first.
 bool HasBytes(const httplib::ClientImpl& client) {
   pollfd socket{.fd = client.socket(), .events = POLLIN, .revents = 0};
   return ::poll(&socket, 1, 0) != 0;
@@ -316,7 +316,7 @@ class LineSplitter {
     }
     return true;
   }
-  // False while the last line lacks its newline: then it is half a line.
+  // False while the last line lacks its newline.
   bool is_whole() const { return rest_.empty(); }
 
   bool too_long = false;
@@ -341,7 +341,7 @@ absl::Status ErrorOf(httplib::Error error, const std::string& server, bool timed
           server);
     case httplib::Error::SSLLoadingCerts:
       return Unavailable("{}: the certificate authorities cannot be read", server);
-    case httplib::Error::Unknown:  // httplib's own errors have names: this one is TlsClient's
+    case httplib::Error::Unknown:  // httplib's own errors have names: this error is TlsClient's
       return Unavailable("{}: the server sent more than its answer", server);
     default:
       if (timed_out) return DeadlineExceeded("{}: no answer in time", server);
@@ -427,9 +427,10 @@ HttpTransport::Impl::ClientPtr HttpTransport::Impl::Make() const {
     const std::string& name =
         access_.tls_server_name.empty() ? endpoint_.host : access_.tls_server_name;
     auto ssl = std::make_unique<TlsClient>(name, endpoint_.port, certificate_.get(), key_.get());
-    // Not set_ca_cert_store: to that store the library adds authorities, without a lock, when it
-    // connects. The one for verification is only read, so connections share it. The other is never
-    // asked; unless it has a folder, the library reads all of the machine's into it.
+    // Not set_ca_cert_store: when the library connects, it adds authorities to that store without a
+    // lock. The store for verification is only read, so connections share it. The library reads all
+    // of the machine's authorities into the other store, never used here, unless the store has a
+    // folder.
     SSL_CTX_set1_verify_cert_store(ssl->ssl_context(), cas_.get());
     ssl->set_ca_cert_path("", "/var/empty");
     if (name != endpoint_.host) ssl->set_hostname_addr_map({{name, endpoint_.host}});
@@ -545,7 +546,7 @@ absl::StatusOr<Response> HttpTransport::Impl::Perform(const Request& request,
     last_byte = Now();
     framing.IsContent();
     if (status_sink != nullptr) (*status_sink)(status);
-    // A request that was about to connect when stop() was called is not ended by it.
+    // stop() does not end a request that was about to connect.
     return !shut_down_;
   };
   out.content_receiver = [&](const char* bytes, std::size_t size, std::uint64_t, std::uint64_t) {
@@ -594,7 +595,7 @@ absl::StatusOr<Response> HttpTransport::Impl::Stream(const Request& request,
                              limits_.max_line_bytes);
   }
   if (absl::IsDeadlineExceeded(answer.status()) && status == 200) {
-    return Response{.status = status};  // silence ends a stream as its server does
+    return Response{.status = status};  // silence ends a stream, as the server's end does
   }
   if (answer.ok() && !lines.enough && !lines.is_whole()) {
     return Unavailable("{}: the stream ended within a line", access_.server);

@@ -48,7 +48,7 @@ struct HttpLimits {
   std::chrono::milliseconds request_timeout = std::chrono::seconds(60);  // without any byte
   std::size_t max_body_bytes = 256 << 20;
   std::size_t max_line_bytes = 8 << 20;
-  // Of an answer all that is no content: its head, and the lines between chunks.
+  // The most bytes of an answer besides its content: its head, and the lines between chunks.
   std::size_t max_framing_bytes = 1 << 20;
   std::size_t max_idle_connections = 32;
 };

@@ -13,7 +13,7 @@ namespace {
 
 using json = Json;
 
-// Returns a text, empty when it is absent; a value that is no text is reported in `status`.
+// Returns a text, empty when absent; reports a value of another type in `status`.
 std::string TextOf(const json& metadata, std::string_view field, absl::Status& status) {
   const json* const value = FindMember(metadata, field);
   if (value == nullptr || value->is_null()) return "";
@@ -75,8 +75,8 @@ absl::Status WatchCache::Admit(const json& items, const std::string& version) {
   return absl::OkStatus();
 }
 
-// A new list shows each object at least as new as everything that was seen before it began. A state
-// from an earlier page of this list is not from before, so it proves nothing.
+// A new list shows each object at least as new as every state seen before the list began. An object
+// from an earlier page of this list proves nothing.
 std::optional<WatchCache::Head> WatchCache::FirstOlder(const json& items) const {
   for (const json& item : items) {
     Head head = HeadOf(item);
@@ -115,7 +115,7 @@ absl::Status WatchCache::AddEvent(std::string_view type, const json& object) {
 bool WatchCache::IsOutdated(const Head& head, const Known& known, bool listed) const {
   const bool is_same = known.uid == head.uid && known.version == head.version;
   if (!listed && is_same) return true;
-  // An object that comes twice in one list counts as its newer one.
+  // An object listed twice counts in its newer state.
   const bool may_be_past = !listed || known.list == list_;
   return may_be_past && IsOlderVersion(head.version, known.version);
 }
@@ -124,7 +124,7 @@ void WatchCache::See(const json& object, bool listed) {
   const Head head = HeadOf(object);
   const auto known = known_.find(head.key);
   if (!head.status.ok()) {
-    if (known != known_.end()) known->second.list = list_;  // it exists
+    if (known != known_.end()) known->second.list = list_;  // the object exists
     return Tell(head.key, head.status);
   }
   const bool wanted = !handlers_.wanted || handlers_.wanted(object);
@@ -133,7 +133,7 @@ void WatchCache::See(const json& object, bool listed) {
       known->second.list = list_;
       return;
     }
-    // Another uid means that it was deleted and made again while nobody watched.
+    // Another uid: the object was deleted and made again while nobody watched.
     if (!wanted || known->second.uid != head.uid) Forget(head.key);
   }
   if (!wanted) return;
@@ -147,8 +147,8 @@ void WatchCache::Remove(const json& object) {
   const Head head = HeadOf(object);
   if (!head.status.ok()) return Tell(head.key, head.status);
   const auto known = known_.find(head.key);
-  // The event may be the delete of a predecessor. That of the known object is final, whatever its
-  // version.
+  // The event may be the delete of a predecessor. A delete of the known object is final, whatever
+  // its version.
   const bool is_past = known != known_.end() && known->second.uid != head.uid &&
                        IsOlderVersion(head.version, known->second.version);
   if (!is_past) Forget(head.key);
@@ -158,7 +158,7 @@ absl::Status WatchCache::Read(const json& object) const {
   try {
     return handlers_.seen(object);
   } catch (const std::exception& error) {
-    return Internal("{}", error.what());  // one object's mistake must not end the watch of all
+    return Internal("{}", error.what());  // a bad object must not end the watch of all objects
   }
 }
 

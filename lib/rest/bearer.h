@@ -4,8 +4,7 @@
 //
 //   const std::optional<std::string_view> given = BearerToken(head.header("Authorization"));
 //
-// Scope: the token; whom it belongs to, where there are several, is the caller's business
-// (controller/access).
+// Scope: the token. controller/access knows the caller of a token.
 //
 // Thread safety: pure functions.
 
@@ -20,21 +19,21 @@
 
 namespace tahoma::rest {
 
-// Returns the credentials after the scheme, without the spaces around them; nothing for another
-// scheme. The scheme's name is case-insensitive (RFC 9110, 11.1).
+// Returns the credentials after the scheme, without the spaces around; nothing for another scheme.
+// The scheme's name is case-insensitive (RFC 9110, 11.1).
 std::optional<std::string_view> BearerToken(std::string_view authorization);
 
-// Whether both are the same, in time that depends on their lengths only. Nothing equals an empty
-// secret, not even an empty text: who forgot to set one is not open to everybody.
+// Whether both are the same, in a time that depends on the lengths only. Nothing equals an empty
+// secret, not even an empty text: a forgotten secret opens the server to nobody.
 bool EqualSecrets(std::string_view given, std::string_view wanted);
 
-// Lets in who brings this token, which must not be empty, and answers TokenRefusal to others.
+// Admits callers with this token, which must not be empty, and answers TokenRefusal to all others.
 Gate TokenGate(std::string token);
 
-// The same 401 with the header that RFC 9110, 15.5.2 wants it to have.
+// Adds to a 401 the header that RFC 9110, 15.5.2 demands.
 Response AskingForToken(Response refusal);
 
-// The 401 of a request that brings no token, or one that is not known here.
+// The 401 for a request without a token, or with an unknown token.
 Response TokenRefusal(const Request& head);
 
 }  // namespace tahoma::rest

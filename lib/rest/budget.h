@@ -1,4 +1,4 @@
-// Bounds how many connections, and how many bytes that wait in them, clients may hold of a server.
+// Bounds the connections of a server's clients, and the bytes that wait in the connections.
 //
 //   Budget budget({.connections = 100, .connections_per_client = 75,
 //                  .bytes = 1 << 30, .bytes_per_client = 768 << 20});
@@ -6,11 +6,12 @@
 //   if (budget.Room("10.0.0.7") != Budget::Over::kNobody) …        // who is over its bound?
 //   if (!share->HoldAnswer(54 << 20)) …                            // refused: too many wait
 //
-// Scope: numbers. Requests and small answers are counted as they are, and the server decides which
-// connection it closes; until then the bound is exceeded. Large answers are counted apart, with
-// bounds of the same size, before they wait: who finds none waiting may always hold one.
+// Scope: numbers. Requests and small answers are counted as held, and the server chooses the
+// connections to close; until then the bound is exceeded. Large answers are counted apart, with
+// bounds of the same size, before they wait. A client may always hold an answer when no other
+// answer waits.
 //
-// Thread safety: every member may be called from any thread; a share belongs to one at a time.
+// Thread safety: every member from any thread; a share belongs to one thread at a time.
 
 #pragma once
 
@@ -31,10 +32,10 @@ class Budget {
     std::size_t bytes = 0;
     std::size_t bytes_per_client = 0;
   };
-  // The limit that is exceeded: one client's, or that of all together.
+  // The exceeded limit: the limit of a client, or the limit of all clients together.
   enum class Over { kNobody, kClient, kAll };
 
-  // One connection's part. Ends with it.
+  // A connection's part of the budget; returned when the share ends.
   class Share {
    public:
     Share(Budget& budget, std::string client) : budget_(budget), client_(std::move(client)) {}
@@ -45,7 +46,7 @@ class Budget {
     // Sets how many bytes the connection holds. Cheap when nothing changes.
     void Hold(std::size_t bytes);
     // Sets how many bytes of a large answer the connection holds. False, with nothing changed, when
-    // that is more than before and there is no room for it.
+    // `bytes` is more than before and does not fit.
     bool HoldAnswer(std::size_t bytes);
     const std::string& client() const { return client_; }
 
@@ -59,7 +60,7 @@ class Budget {
   explicit Budget(Limits limits) : limits_(limits) {}
 
   std::unique_ptr<Share> Admit(std::string client);
-  // Whether a further connection of the client would be one too many.
+  // Whether a further connection of the client would exceed a limit.
   Over Room(const std::string& client) const;
   // Whether the client, or all together, hold too many bytes.
   Over Weight(const std::string& client) const;

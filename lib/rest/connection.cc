@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = 32 << 10;
 constexpr std::size_t kWriteBytes = 64 << 10;
-// The bytes that one connection may move before others get their turn.
+// The bytes that a connection may move before other connections get their turn.
 constexpr std::size_t kTurnBytes = 512 << 10;
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 constexpr ssize_t kWouldBlock = -1;
@@ -125,7 +125,7 @@ Connection::Turn Connection::Receive() {
     // TLS may hold bytes that the socket no longer shows.
     const bool hidden = ssl_ && SSL_pending(ssl_.get()) > 0;
     if (turn_bytes >= kTurnBytes && !hidden) return Turn::kWait;
-    // "100 Continue", for which there was no room.
+    // Sends a "100 Continue" for which there was no room.
     if (sent_ < out_.size() && SendSome() == Turn::kGone) return Turn::kGone;
     std::array<char, kReadBytes> bytes;
     const ssize_t got = TryRead(bytes.data(), bytes.size());
@@ -172,8 +172,8 @@ void Connection::Answer(std::string_view head, StreamSource source, std::functio
   if (length == 0) body_.reset();
 }
 
-// Takes the next bytes of a body that is made as it is sent. False at its end; a source that does
-// not keep its word breaks the connection, as the reader must not take a part for the whole.
+// Takes the next bytes of a streamed body; false at the end. A source that throws, or gives too
+// many bytes or none, breaks the connection, because the reader must not take a part for the whole.
 bool Connection::Refill() {
   if (body_ == nullptr) return false;
   sent_before_ += std::exchange(sent_, 0);
@@ -192,7 +192,7 @@ bool Connection::Refill() {
 
 void Connection::Continue() { out_ += "HTTP/1.1 100 Continue\r\n\r\n"; }
 
-// Sends what Answer and Continue have queued.
+// Sends the bytes that Answer and Continue have queued.
 Connection::Turn Connection::SendSome() {
   for (std::size_t turn_bytes = 0; sent_ < out_.size() + out_body_.size() || Refill();) {
     const bool in_body = sent_ >= out_.size();
@@ -218,8 +218,8 @@ Connection::Turn Connection::SendSome() {
   if (phase_ != Phase::kAnswering) return Turn::kWait;
   Enter(keep_ ? Phase::kReceiving : Phase::kLeaving);
   if (keep_) return Turn::kWait;
-  // Closing a socket with unread bytes resets it, and the peer would never see the answer: so this
-  // side ends sending and drops what still arrives, for a moment.
+  // Closing a socket with unread bytes resets the connection, and the peer would never see the
+  // answer. So this side ends sending, and drops arriving bytes for a moment.
   if (ssl_) SSL_shutdown(ssl_.get());
   ERR_clear_error();
   ::shutdown(fd_, SHUT_WR);

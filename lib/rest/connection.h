@@ -1,12 +1,12 @@
-// One accepted socket, plain or TLS, that is served in turns: handshake, request, answer, farewell.
+// An accepted socket, plain or TLS, served in turns: handshake, request, answer, farewell.
 //
-// A turn does what can be done without waiting. Between two turns a connection costs no thread:
-// whoever has it gives it to the lobby (lib/rest/lobby.h) until its socket is ready or `deadline`
-// has passed. Only streams wait for their reader, in the thread that feeds them.
+// A turn does everything that needs no waiting. Between two turns a connection costs no thread: the
+// lobby (lib/rest/lobby.h) holds the connection until its socket is ready or `deadline` has passed.
+// Only streams wait for their reader, in the thread that feeds the stream.
 //
-// Scope: bytes and deadlines of one connection; what is answered is decided in lib/rest/http.cc.
+// Scope: bytes and deadlines of a connection. lib/rest/http.cc makes the answers.
 //
-// Thread safety: none; a connection belongs to one thread at a time. Cut is the exception.
+// Thread safety: a connection belongs to one thread at a time; only Cut may come from any thread.
 
 #pragma once
 
@@ -28,7 +28,7 @@
 
 namespace tahoma::rest {
 
-// A body up to here is sent in one piece with its head; a larger one has to find room
+// A body up to this size is sent in one piece with its head; a larger body needs room
 // (Budget::Share::HoldAnswer).
 inline constexpr std::size_t kLargeAnswerBytes = 64 << 10;
 
@@ -39,7 +39,7 @@ class Connection final {
     std::chrono::milliseconds request_timeout{};  // for a handshake, a head, a body's beginning
     std::chrono::milliseconds write_timeout{};    // without any progress
     std::chrono::milliseconds keep_alive{};       // between two requests
-    // Bytes per second that give a body or an answer more time than that.
+    // Bytes per second: a long body or answer gets more time at this rate.
     std::size_t least_rate = 0;
   };
   enum class Phase { kGreeting, kReceiving, kAnswering, kLeaving };
@@ -56,31 +56,31 @@ class Connection final {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Does what can be done without waiting, for no longer than a turn should last.
+  // Does everything that needs no waiting, at most for a turn's time.
   Turn Take();
   // Answers the request and goes on with the next, or closes when `keep` is false.
   void Answer(std::string_view head, std::string body, bool keep);
-  // The same with a body of `length` bytes that `source` has at hand: it is asked for more whenever
-  // the socket has taken what came before, by whichever thread has the connection. `closed` is
-  // called when the source is not needed any more.
+  // As above, with a body of `length` bytes from `source`. Whenever the socket has taken the
+  // earlier bytes, the thread that has the connection asks `source` for more. Calls `closed` when
+  // the source is no longer needed.
   void Answer(std::string_view head, StreamSource source, std::function<void()> closed,
               std::size_t length, bool keep);
-  // Sends "100 Continue" when there is room for it.
+  // Sends "100 Continue" when there is room.
   void Continue();
-  // It is of no more use: an answer ended in its midst.
+  // Makes the connection useless, because an answer ended in its midst.
   void Break() { broken_ = true; }
 
-  // For threads that may wait, as those of streams.
+  // For threads that may wait, as threads of streams.
   //
   // False when the peer has gone or is too slow.
   bool Send(std::string_view bytes);
-  // Sends what Answer left. False when the peer has gone or is too slow.
+  // Sends the rest of an answer. False when the peer has gone or is too slow.
   bool SendRest();
   // Waits for the first byte of a request.
   bool WaitReadable(std::chrono::milliseconds wait) const;
   // The peer closed or reset the connection, as far as the kernel knows.
   bool PeerHasGone() const;
-  // Ends all waiting of the thread that owns the connection; any thread may call it.
+  // Ends every wait of the thread that owns the connection; any thread may call Cut.
   void Cut() const;
 
   int fd() const { return fd_; }
@@ -88,11 +88,11 @@ class Connection final {
   short wants() const { return wants_; }  // POLLIN or POLLOUT
   // When the present phase has taken too long.
   MonotonicTime deadline() const;
-  // When the present phase, or the request in it, began.
+  // The begin of the present phase, or of the request in the phase.
   MonotonicTime since() const { return since_; }
-  // Whether the connection is between two requests, so that the client can begin anew elsewhere.
+  // Whether the connection is between two requests; the client can then begin anew elsewhere.
   bool is_idle() const { return served_ && phase_ == Phase::kReceiving && !parser_.has_begun(); }
-  // All but large answers, which the share counts before they come here.
+  // All bytes except large answers, which the share counts earlier.
   std::size_t held_bytes() const;
   RequestParser& parser() { return parser_; }
   const RequestParser& parser() const { return parser_; }
@@ -102,11 +102,11 @@ class Connection final {
   const std::optional<ClientSubject>& client() const { return client_; }
 
  private:
-  // A body that is made as it is sent.
+  // A streamed body.
   struct Body {
     StreamSource source;
     std::function<void()> closed;
-    std::size_t left;  // bytes that it has yet to give
+    std::size_t left;  // bytes that the source has yet to give
     ~Body();
   };
 
@@ -118,7 +118,7 @@ class Connection final {
   Turn SendSome();
   Turn Leave();
   bool Poll(short events, MonotonicTime deadline) const;
-  // Bytes moved now; 0: closed; kWouldBlock: `wants_` says what to wait for; kBroken.
+  // Return the bytes moved now; 0: closed; kWouldBlock: wait for `wants_`; kBroken.
   ssize_t TryRead(char* to, std::size_t size);
   ssize_t TryWrite(std::string_view bytes);
   ssize_t TlsResult(int result);
@@ -142,12 +142,12 @@ class Connection final {
   MonotonicTime progress_;  // when bytes of an answer went last
 
   RequestParser parser_;
-  std::string in_;  // what came after the request that is served
+  std::string in_;  // bytes after the request being served
   std::string out_;
   std::string out_body_;  // after out_
   std::size_t sent_ = 0;  // of both
   std::unique_ptr<Body> body_;
-  std::size_t sent_before_ = 0;  // of an answer, what out_ held before
+  std::size_t sent_before_ = 0;  // bytes of the answer that out_ held before
 };
 
 }  // namespace tahoma::rest

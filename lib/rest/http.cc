@@ -17,7 +17,7 @@ namespace {
 
 enum class Framing { kLength, kGivenLength, kChunks, kUntilClosed };
 
-// A value may hold what a client sent; it must not end its line.
+// A value may hold a client's bytes; no byte may end the header line.
 void AppendField(std::string& head, std::string_view name, std::string_view value) {
   head.append(name).append(": ");
   for (const char c : value) head += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
@@ -43,7 +43,7 @@ std::string HeadOf(const Response& answer, Framing framing, bool keep, bool old_
   return head;
 }
 
-// The length that the handler gave its answer; nothing when it gave none.
+// Returns the length given by the handler; nothing without such a header.
 std::optional<std::size_t> GivenLength(const Response& answer) {
   for (const auto& [name, value] : answer.headers) {
     std::size_t length = 0;
@@ -82,7 +82,7 @@ void Http::Serve(Connection& connection) {
     request.tls = connection.is_tls();
     request.client = connection.client();
     if (auto refusal = Guarded(request, [&] { return gate_(request); })) {
-      // The next request stands behind a body that nobody reads.
+      // An unread body precedes the next request.
       Finish(connection, *std::move(refusal), parser.keeps_alive() && !parser.has_body());
       return;
     }
@@ -152,7 +152,8 @@ void Http::Finish(Connection& connection, Response answer, bool keep) {
   }
   const bool large = answer.body.size() > kLargeAnswerBytes && !head_only;
   if (large && !connection.share().HoldAnswer(answer.body.size())) {
-    // Who changed something must not be told to try it again: he hears nothing, and looks.
+    // A caller that changed something must not be told to try again: without an answer the caller
+    // looks.
     if (!Reads(parser.request().method)) return connection.Break();
     answer = ProblemOf(429, "too much waits for clients that do not read it; try again");
   }
@@ -173,7 +174,7 @@ void Http::Stream(Connection& connection, Response answer, bool keep) {
   if (whole && !head_only) whole = Feed(connection, answer.source, chunked);
   try {
     if (answer.closed) answer.closed();
-    answer = Response();  // what the source holds may be the caller's
+    answer = Response();  // the source may hold objects of the caller
   } catch (const std::exception& thrown) {
     Log(parser.request(), thrown.what());
   }

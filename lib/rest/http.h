@@ -1,12 +1,12 @@
-// Serves one request of a connection: asks the gate, calls the handler, and sends its answer or
+// Serves a request of a connection: asks the gate, calls the handler, and sends its answer or
 // stream.
 //
-// An exception of a handler, a gate or a stream's source becomes a 500, or the end of its stream;
-// it reaches neither the thread nor the next request.
+// An exception of a handler, a gate or a stream's source becomes a 500, or the end of the stream;
+// the thread and the next request go on.
 //
-// Scope: answers. lib/rest/server.cc decides which connection gets which thread.
+// Scope: answers. lib/rest/server.cc gives connections their threads.
 //
-// Thread safety: Serve may be called from many threads, each with its own connection.
+// Thread safety: Serve from many threads, each with a connection of its own.
 
 #pragma once
 
@@ -32,14 +32,15 @@ class Http {
   // `gate` is asked before a body is read, `answer` when the request is whole.
   Http(const ServerOptions& options, Metrics& metrics, Gate gate, Answer answer);
 
-  // Serves a connection that is ready: asks the gate and lets the body come, or answers. Bytes that
-  // do not fit into the socket stay with the connection; a stream keeps this thread until its end.
+  // Serves a ready connection: asks the gate and lets the body come, or answers. Bytes that do not
+  // fit into the socket stay with the connection; a stream keeps this thread until the stream's
+  // end.
   void Serve(Connection& connection);
   // Answers in a handler's place, and closes.
   void Refuse(Connection& connection, int status, std::string_view detail);
-  // The bytes of such an answer, for a client whose connection is not taken.
+  // Returns the bytes of a refusal, for a client whose connection is not taken.
   std::string Refusal(int status, std::string_view detail) const;
-  // Makes streams end when they are served next.
+  // Ends each stream when the stream is served next.
   void EndStreams() { ending_ = true; }
 
  private:
@@ -48,7 +49,7 @@ class Http {
   Response ProblemOf(int status, std::string_view detail) const;
   void Finish(Connection& connection, Response answer, bool keep);
   void Stream(Connection& connection, Response answer, bool keep);
-  // False when its end did not come in order.
+  // False when the stream did not end in order.
   bool Feed(Connection& connection, const StreamSource& source, bool chunked);
   void Log(const Request& request, std::string_view what) const;
   void Count(int status);
@@ -62,7 +63,7 @@ class Http {
   const Answer answer_;
   Gauge& streams_;
   Histogram& seconds_;
-  // By status from kFirstStatus on: its counter, null until one is answered with it.
+  // The counter of each status, from kFirstStatus on; null before the first answer with the status.
   std::array<std::atomic<Counter*>, kStatuses> answered_{};
   std::atomic<int> open_streams_ = 0;
   std::atomic<bool> ending_ = false;

@@ -1,9 +1,9 @@
-// The socket that a server accepts from.
+// The listening socket of a server.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(ListenAddress at, ParseListenAddress("127.0.0.1:0"));
 //   TAHOMA_ASSIGN_OR_RETURN(const int socket, Listen(at));    // at.port is the bound one now
 //
-// Scope: addresses and one listening socket; IPv4 and IPv6.
+// Scope: addresses and a listening socket; IPv4 and IPv6.
 //
 // Thread safety: pure functions over the system.
 
@@ -24,16 +24,16 @@ struct ListenAddress {
 // "host:port", "[v6]:port", ":port" for all interfaces; kInvalidArgument for anything else.
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
 
-// A non-blocking listening socket, and the port that it got in `at`. kInvalidArgument for a host
-// that is not known, kUnavailable when another program has the address.
+// Returns a non-blocking listening socket, and its port in `at`. kInvalidArgument for an unknown
+// host, kUnavailable when another program has the address.
 absl::StatusOr<int> Listen(ListenAddress& at);
 
 // "127.0.0.1:4711", "[::1]:4711".
 std::string PeerName(const sockaddr_storage& address);
-// Returns the client that an address stands for: an IPv4 address, or the 64 bits of an IPv6 address
-// that a network hands to one customer.
+// Returns the client of an address: an IPv4 address, or the 64 bits of an IPv6 address that a
+// network hands to a customer.
 std::string ClientName(const sockaddr_storage& address);
-// The same of a PeerName, as Request::peer has it; the text itself when it is none.
+// Returns the client of a PeerName, as in Request::peer; any other text unchanged.
 std::string ClientOfPeer(const std::string& peer);
 
 }  // namespace tahoma::rest

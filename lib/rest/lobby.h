@@ -1,9 +1,8 @@
-// All open connections; each is with a thread, or in the lobby, where it waits for its socket.
+// All open connections. A connection is with a thread, or waits in the lobby for its socket.
 //
-// Scope: which connection is served next. lib/rest/connection.h says what a connection does then.
+// Scope: the next connection to serve. lib/rest/connection.h serves a connection.
 //
-// Thread safety: every member may be called from any thread. A thread that was given a connection
-// is its only user until Wait or Remove.
+// Thread safety: any thread. A thread that took a connection is its only user until Wait or Remove.
 
 #pragma once
 
@@ -44,22 +43,22 @@ class Lobby {
   void Add(ConnectionPtr connection);
   // False after Close; the caller keeps the connection.
   bool Wait(const Connection& connection);
-  // Nothing when that connection is with a thread already, or gone.
+  // Nothing when the connection is with a thread, or gone.
   ConnectionPtr Take(int fd);
   void Remove(const Connection& connection);
 
   // Whether no connection is open, here or with a thread.
   bool empty() const;
-  // Takes the connections that wait and whose deadline has passed.
+  // Takes the waiting connections with a passed deadline.
   std::vector<ConnectionPtr> TakeLate(MonotonicTime now);
-  // Takes at most `most` of the connections that wait: first those in the midst of a request or an
-  // answer, the oldest first; then the idle ones.
+  // Takes at most `most` waiting connections: first connections in the midst of a request or an
+  // answer, the oldest first; then idle connections.
   std::vector<ConnectionPtr> TakeOldest(std::size_t most, Choice choice);
-  // Takes all connections that wait; later ones are not kept.
+  // Takes all waiting connections; later connections are not kept.
   std::vector<ConnectionPtr> Close();
-  // False when connections are left after that time.
+  // False when connections are left after this time.
   bool WaitUntilEmpty(std::chrono::milliseconds time);
-  // Ends what the connections' threads wait for.
+  // Ends every wait of the connections' threads.
   void CutAll();
 
  private:

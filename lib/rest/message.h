@@ -1,4 +1,4 @@
-// An HTTP request as handlers see it, and what they answer.
+// An HTTP request as handlers see it, and a handler's answer.
 //
 //   Response Show(const Request& request) {
 //     const auto gang = Find(request.param("name"));
@@ -6,9 +6,9 @@
 //     return Response::Json(200, gang->Text());
 //   }
 //
-// Scope: values only; lib/rest/server.h receives and sends them.
+// Scope: values only; lib/rest/server.h receives and sends messages.
 //
-// Thread safety: plain values. A stream's source is called from one thread at a time.
+// Thread safety: a stream's source is called from one thread at a time.
 
 #pragma once
 
@@ -35,7 +35,7 @@ struct ClientSubject {
   std::vector<std::string> organizations;
 };
 
-// The caller, as far as the server's gate knows it.
+// The caller, as far as the server's gate knows the caller.
 struct Identity {
   std::string name;
   std::vector<std::string> groups = {};
@@ -48,30 +48,30 @@ struct Request {
   std::string query;   // as sent, without "?"
   Headers headers;     // names as sent
   std::string body = {};
-  // Instead of `body`, its value: from callers in the same process, which need make no text of it.
+  // The value of the body, in place of `body`: callers in the same process need no text.
   std::shared_ptr<const tahoma::Json> parsed = {};
   std::string peer;  // "127.0.0.1:4711"
   bool tls = false;
-  std::optional<ClientSubject> client;            // only with a certificate that a client CA signed
-  std::shared_ptr<const Identity> identity = {};  // what the server's gate noted; null: nothing
+  std::optional<ClientSubject> client;            // only with a certificate signed by a client CA
+  std::shared_ptr<const Identity> identity = {};  // as noted by the server's gate; null: nothing
 
   // The values of the {names} of the matched route, decoded.
   std::vector<std::pair<std::string, std::string>> params;
 
-  // The first value of that name, compared without case; empty when there is none.
+  // Returns the first value of the name, compared without case; empty when absent.
   std::string_view header(std::string_view name) const;
   // Empty when the route has no such name.
   std::string_view param(std::string_view name) const;
-  // The decoded value of a query key ("wide" in "?wide=true"); nothing when it is absent.
+  // Returns the decoded value of a query key ("wide" in "?wide=true"); nothing when absent.
   std::optional<std::string> query_value(std::string_view key) const;
 };
 
-// Appends a stream's next bytes to `out`, waiting at most `wait` for them; it may append nothing.
-// Returns false when the stream is over (what was appended is still sent).
+// Appends a stream's next bytes to `out`, waiting at most `wait`; may append nothing. Returns false
+// at the end of the stream (the appended bytes are still sent).
 //
-// In a response that has the header Content-Length it is no stream, and holds no thread: it has so
-// many bytes at hand, appends some of them at each call, and is called whenever the socket has
-// taken those before, by whichever thread sends them. It must not refer to the request.
+// In a response with the header Content-Length the source is no stream and holds no thread. Such a
+// source has all its bytes at hand and appends some at each call. Any thread may call the source,
+// whenever the socket has taken the earlier bytes; the source must not refer to the request.
 using StreamSource = std::function<bool(std::string& out, std::chrono::milliseconds wait)>;
 
 struct Response {
@@ -79,18 +79,18 @@ struct Response {
   Headers headers = {};
   std::string content_type;
   std::string body = {};
-  // The value that `body` is the text of, where the server has it at hand: for callers in the same
-  // process, which need not parse.
+  // The value with the text `body`, if the server has the value: callers in the same process need
+  // not parse.
   std::shared_ptr<const tahoma::Json> parsed = {};
-  std::string object_name = {};  // of the object that was made or changed, for logs
+  std::string object_name = {};  // the made or changed object, for logs
   StreamSource source;           // when set, `body` is not used
-  std::function<void()> closed;  // called once, when the stream is over or its reader has gone
+  std::function<void()> closed;  // called once, at the stream's end or when its reader has gone
 
   static Response Text(int status, std::string text);
   static Response Json(int status, std::string json);
   // RFC 9457: {"type":"about:blank","title":…,"status":…,"detail":…} as application/problem+json.
   static Response Problem(int status, std::string_view detail);
-  // The problem that belongs to an error: kNotFound is 404, kResourceExhausted 429, and so on.
+  // Returns the problem for an error: kNotFound is 404, kResourceExhausted 429, and so on.
   static Response FromStatus(const absl::Status& status);
   static Response Stream(std::string content_type, StreamSource source,
                          std::function<void()> closed = {});

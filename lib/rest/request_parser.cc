@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kRequestLineBytes = 8192;
 constexpr std::size_t kFieldsMost = 200;
-// The longest line before a chunk: its size in hexadecimal and extensions, which nobody uses.
+// The longest line before a chunk: the chunk's size in hexadecimal, and extensions, used by nobody.
 constexpr std::size_t kChunkLineBytes = 256;
 constexpr std::size_t kChunkDigitsMost = 8;
 // The bound of all chunks' lines and line ends together.
@@ -25,7 +25,7 @@ constexpr std::size_t kFramingBytes = 64 << 10;
 constexpr std::string_view kMalformed =
     "the request is not well-formed HTTP/1.1, or its method is unknown";
 constexpr std::string_view kMalformedChunks = "the body is not in well-formed chunks";
-// TRACE and QUERY are known so that they are answered as methods that a path does not have (405).
+// TRACE and QUERY are known methods, so a path without them answers 405.
 constexpr std::array<std::string_view, 9> kMethods = {"GET",    "HEAD",    "POST",  "PUT",  "PATCH",
                                                       "DELETE", "OPTIONS", "TRACE", "QUERY"};
 
@@ -37,12 +37,12 @@ bool IsTokenByte(char c) {
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 }
 
-// Text that can go on into names, logs and stored objects.
+// Whether the text may go into names, logs and stored objects.
 bool IsClean(std::string_view text) {
   return std::ranges::none_of(text, IsControl) && IsUtf8(text);
 }
 
-// Whether the text is clean after its percent-encoding is undone, too.
+// Whether the text is clean before and after percent-decoding.
 bool IsCleanDecoded(std::string_view text, bool plus_is_space) {
   if (!IsClean(text)) return false;
   if (text.find('%') == std::string_view::npos) return true;
@@ -76,9 +76,9 @@ std::size_t RequestParser::Take(std::string_view bytes) {
   }
 }
 
-// Returns the next line without its end, when all of it has come; `line_` keeps a part for the next
-// time. Takes `most` bytes at most, so that a line beyond a bound is refused for that and for
-// nothing that comes after it, however the bytes are cut.
+// Returns the next whole line without its end; `line_` keeps a part for the next call. Takes at
+// most `most` bytes: a line beyond a bound is refused for its length alone, however the bytes are
+// cut.
 std::optional<std::string_view> RequestParser::NextLine(std::string_view& rest, std::size_t most) {
   const std::string_view bytes = rest.substr(0, most);
   const std::size_t end = bytes.find('\n');
@@ -96,7 +96,7 @@ std::optional<std::string_view> RequestParser::NextLine(std::string_view& rest, 
 std::size_t RequestParser::TakeHead(std::string_view bytes) {
   const std::size_t given = bytes.size();
   if (head_bytes_ == 0 && !bytes.empty() && !IsTokenByte(bytes.front())) {
-    Refuse(400, std::string(kMalformed));  // TLS, for one, which may never send a line
+    Refuse(400, std::string(kMalformed));  // TLS, for example, may never send a line
   }
   while (state_ == State::kHead && !bytes.empty()) {
     const std::size_t before = bytes.size();
@@ -124,7 +124,7 @@ std::size_t RequestParser::TakeHead(std::string_view bytes) {
   return given - bytes.size();
 }
 
-// RFC 9112, 3: method, target and version with one space between them.
+// RFC 9112, 3: method, target and version, separated by single spaces.
 void RequestParser::TakeRequestLine(std::string_view line) {
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');
@@ -200,7 +200,7 @@ void RequestParser::TakeLength(std::string_view value) {
   }
 }
 
-// RFC 9110, 7.6.1: a list of options, of which two are the connection's own.
+// RFC 9110, 7.6.1: a list of options; only close and keep-alive matter to a connection.
 void RequestParser::TakeConnection(std::string_view value) {
   while (!value.empty()) {
     const std::string_view option = value.substr(0, value.find(','));

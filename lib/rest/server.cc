@@ -43,17 +43,17 @@ using Phase = Connection::Phase;
 // Sockets wait in real time.
 MonotonicTime Now() { return SystemClock().MonotonicNow(); }
 
-// The time that a worker waits for the next request of its connection before the lobby gets it: a
-// client that sends request after request then costs no change of threads.
+// A worker waits this long for the next request before the lobby gets the connection: a client that
+// sends one request after another then costs no change of threads.
 constexpr auto kLinger = std::chrono::milliseconds(50);
 constexpr auto kSweepMost = std::chrono::milliseconds(250);
 constexpr auto kSweepLeast = std::chrono::milliseconds(10);
 constexpr int kAcceptsPerTurn = 64;
-// The most that the kernel takes of an answer before its reader reads: its own bound is megabytes,
-// and the memory of all sockets together is what the whole machine's connections share.
+// The most unread bytes of an answer in the kernel. The kernel's own bound is megabytes, and all
+// connections of the machine share the memory of all sockets.
 constexpr int kUnsentBytesMost = 128 << 10;
-// Connections that are closed at once when there are too many: looking for the oldest costs a look
-// at all of them.
+// The part of the connections to close at once when there are too many: finding the oldest costs a
+// look at every connection.
 constexpr int kEvictedPart = 64;
 constexpr std::size_t kEvictedForBytes = 8;
 
@@ -62,7 +62,7 @@ bool TakesBody(std::string_view method) {
          method == "TRACE" || method == "QUERY";
 }
 
-// RFC 9110, 15.5.6: with the methods that are possible.
+// RFC 9110, 15.5.6: the answer names the possible methods.
 Response NotAllowed(const Request& request, const Router::Match& match) {
   return Response::Problem(405, fmt::format("{} is not possible on {}; possible are {}",
                                             request.method, request.path, match.allow))
@@ -87,8 +87,8 @@ Budget::Limits BudgetOf(const ServerOptions& options) {
           .bytes_per_client = options.max_buffered_bytes_per_client};
 }
 
-// The threads for tasks that must go on when all workers are busy. They are few, as the tasks are
-// short.
+// The threads for tasks that must go on while all workers are busy; few threads, because the tasks
+// are short.
 constexpr Workers::Limits kFewThreads = {
     .max_threads = 2, .max_waiting = 4096, .stack_bytes = 256 << 10};
 
@@ -152,7 +152,7 @@ class Server::Impl {
   Gauge& connections_;
   Counter& evicted_;
   Http http_;
-  const std::string no_room_;  // what a connection that is one too many is told
+  const std::string no_room_;  // the answer to a connection beyond the bound
   std::optional<SiteCheck> site_check_;
   SslContext tls_;
   Budget budget_;
@@ -229,8 +229,8 @@ void Server::Impl::Stop() {
     if (connection->phase() != Phase::kAnswering || !workers_.Submit(send_rest)) Drop(connection);
   }
   if (!lobby_.WaitUntilEmpty(options_.stop_grace)) lobby_.CutAll();
-  // Without a bound: a thread cannot be ended from outside, and its handler uses our owner's
-  // things.
+  // Waits without a bound: a thread cannot be ended from outside, and its handler uses things of
+  // our owner.
   greeters_.Stop();
   probers_.Stop();
   workers_.Stop();
@@ -239,8 +239,8 @@ void Server::Impl::Stop() {
 }
 
 void Server::Impl::Loop() {
-  // OpenSSL writes to a peer that has gone with write(2), whose SIGPIPE would end the program. The
-  // workers' threads are started by this one and inherit its mask.
+  // OpenSSL writes to a lost peer with write(2), and SIGPIPE would end the program. Workers'
+  // threads are started by this thread and inherit its mask.
   sigset_t pipe;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
@@ -285,7 +285,8 @@ void Server::Impl::Accept() {
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    // Out of descriptors: when nobody can give one back, the listener rests until the next sweep.
+    // Out of descriptors: when no connection can be closed, the listener rests until the next
+    // sweep.
     if ((errno == EMFILE || errno == ENFILE) && Evict(kEvictedForBytes, {}) == 0) Arm(0);
     return;
   }
@@ -372,7 +373,7 @@ void Server::Impl::Advance(const ConnectionPtr& connection) {
     Continue(connection, TakeTurn(*connection));
     return;
   }
-  // A handshake takes a millisecond of a processor, for which nobody else should wait.
+  // A handshake takes a millisecond of processor time; other connections should not wait.
   const bool taken =
       greeters_.Submit([this, connection] { Continue(connection, TakeTurn(*connection)); });
   if (!taken) Drop(connection);
@@ -412,7 +413,7 @@ void Server::Impl::Serve(const ConnectionPtr& connection, bool urgent) {
       turn = TakeTurn(*connection);
     }
     if (turn != Turn::kReady) return Continue(connection, turn);
-    // A stop lets those requests end that have begun.
+    // A stop lets begun requests end.
     if (stopping_ && connection->parser().state() != RequestParser::State::kWhole) {
       return Drop(connection);
     }
@@ -454,7 +455,7 @@ std::optional<Response> Server::Impl::AnswerProbe(const Request& request) {
   return probes_->Answer(request);
 }
 
-// Probes are answered without authentication: the programs that watch a server have no token.
+// Probes are answered without authentication: programs that watch a server have no token.
 std::optional<Response> Server::Impl::Refuse(Request& head) {
   if (auto refusal = site_check_->Refuse(head)) {
     return options_.problem(refusal->status, refusal->detail);
@@ -468,7 +469,7 @@ std::optional<Response> Server::Impl::Refuse(Request& head) {
   return RefuseBody(head);
 }
 
-// A body where the method takes none is a mistake, but first that of the method, if there is one.
+// Refuses a body where the method takes none; an unknown method is refused first.
 std::optional<Response> Server::Impl::RefuseBody(const Request& head) {
   const std::string_view length = head.header("Content-Length");
   const bool has_body =

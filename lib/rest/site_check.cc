@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kAllowedHostsMost = 100;  // a request's Host is compared with each
 
-// Returns a host in the form in which hosts are compared: in small letters, and an IPv6 address in
-// its one short form (RFC 5952).
+// Returns a host in its canonical form: small letters, and an IPv6 address in its short form (RFC
+// 5952).
 std::string Canonical(std::string_view host) {
   std::string text(host);
   std::ranges::transform(text, text.begin(), AsciiLower);
@@ -55,8 +55,8 @@ bool IsAddress(const std::string& host) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Labels as RFC 1123 has them, and with "_", which container tools put into names. Browsers take a
-// name whose last label is a number for an address (URL Standard, "ends in a number").
+// Labels follow RFC 1123, and may have "_", as container tools write. Browsers take a name for an
+// address when the last label is a number (URL Standard, "ends in a number").
 bool IsHostName(std::string_view host) {
   constexpr std::size_t kNameMost = 253;
   constexpr std::size_t kLabelMost = 63;
@@ -81,8 +81,8 @@ int PortOr(const Authority& authority, bool tls) {
   return authority.port != 0 ? authority.port : tls ? 443 : 80;
 }
 
-// Browsers name themselves, and say on behalf of which page they send; no page can prevent it, nor
-// make them send Authorization without asking first.
+// Browsers name themselves and the page that sends. A page cannot prevent either header, and cannot
+// make a browser send Authorization without a preflight.
 bool IsFromBrowser(const Request& head) {
   if (!head.header("Authorization").empty()) return false;
   return !head.header("Origin").empty() || !head.header("Referer").empty() ||

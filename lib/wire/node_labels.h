@@ -2,13 +2,12 @@
 //
 //   for (const auto& [name, value] : InstanceLabels(inventory)) …  // nullopt: it must go
 //
-// They are those of EC2's cloud controller and of AWS's device plugin
-// (docs/reference/aws-dra-driver.md#node-labels). The five of an UltraServer follow its election
-// (neuron.amazonaws.com/ultraserver-mode "1_2_4", "busy" while it runs); what a node then has not
-// is absent, because no label value can be the driver's "-1".
+// The labels are the labels of EC2's cloud controller and of AWS's device plugin
+// (docs/reference/aws-dra-driver.md#node-labels). The five labels of an UltraServer follow its
+// election (neuron.amazonaws.com/ultraserver-mode "1_2_4", "busy" during an election). A label
+// without a value is absent, because no label can hold the driver's "-1".
 //
-// Scope: names and values. Who writes them: a sim-node that stands in for the kubelet, else the
-// dra-plugin.
+// Scope: names and values. The writer is a sim-node in the kubelet's place, else the dra-plugin.
 //
 // Thread safety: pure functions.
 
@@ -23,7 +22,7 @@
 namespace tahoma::wire {
 
 // Uses the inventory's instance type, network layers, Capacity Block and UltraServer. Without an
-// election the labels are those of a whole UltraServer as wired.
+// election the labels show a whole UltraServer as wired.
 std::map<std::string, std::optional<std::string>> InstanceLabels(const Inventory& inventory);
 
 }  // namespace tahoma::wire

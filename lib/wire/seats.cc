@@ -17,7 +17,7 @@ std::optional<Seats::Id> Seats::Know(Id id, std::string owner) {
   return MakeRoom(/*known=*/true, limits_.known);
 }
 
-// Takes the seat of one when there are more than `most` of that kind.
+// Closes a connection when there are more than `most` of this kind.
 std::optional<Seats::Id> Seats::MakeRoom(bool known, std::size_t most) {
   struct Owned {
     std::size_t count = 0;
@@ -34,8 +34,7 @@ std::optional<Seats::Id> Seats::MakeRoom(bool known, std::size_t most) {
     ++all;
   }
   if (all <= most) return std::nullopt;
-  // Of owners with as many, the one whose connection is the oldest of strangers' or the newest of
-  // known callers'.
+  // Breaks a tie between owners: strangers by the oldest connection, known callers by the newest.
   const auto greedier = [known](const auto& one, const auto& other) {
     const Owned& a = one.second;
     const Owned& b = other.second;

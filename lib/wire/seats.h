@@ -1,9 +1,10 @@
-// Which connection goes when a server has one more than it keeps: one of whoever has most.
+// Chooses the connection to close when a server has more connections than seats: a connection of
+// the owner with the most.
 //
-// Strangers and known callers have seats of their own. Of strangers the oldest connection of its
-// owner goes, since it has had its time to say who it is; of known callers the newest, since the
-// older ones are at work. So a process that opens a thousand connections closes its own, and who
-// has few keeps them.
+// Strangers and known callers have separate seats. Among strangers the owner's oldest connection is
+// closed, because the oldest has had the most time to introduce its caller. Among known callers the
+// newest is closed, because the older connections are at work. So a process that opens a thousand
+// connections loses its own connections, and a process with few keeps them.
 //
 // Scope: numbers and names; the server closes the connections.
 //
@@ -21,7 +22,7 @@ namespace tahoma::wire {
 
 class Seats {
  public:
-  // Of a connection; a later one has a higher number.
+  // Names a connection; a later connection has a higher number.
   using Id = std::uint64_t;
   struct Limits {
     std::size_t strangers = 0;
@@ -30,12 +31,12 @@ class Seats {
 
   explicit Seats(Limits limits) : limits_(limits) {}
 
-  // Seats a new connection of a stranger. Returns the stranger that has lost its seat for it.
+  // Seats a new connection of a stranger. Returns the stranger's connection that lost its seat.
   std::optional<Id> Enter(Id id, std::string owner);
-  // Makes the connection a known caller's, or another one's. Returns the connection of a known
-  // caller that has lost its seat for it, which may be `id`. `id` must have a seat.
+  // Makes the connection a known caller's, or another known caller's. Returns the connection of a
+  // known caller that lost its seat, possibly `id`. `id` must have a seat.
   std::optional<Id> Know(Id id, std::string owner);
-  // Frees the seat; one without a seat has left already.
+  // Frees the seat; does nothing for a connection without a seat.
   void Leave(Id id) { seats_.erase(id); }
 
   bool Has(Id id) const { return seats_.contains(id); }

@@ -9,9 +9,9 @@
 namespace tahoma::wire {
 namespace {
 
-// The connection of a peer that does not read its reply for this long is closed.
+// A peer that does not read its reply for this long loses its connection.
 constexpr std::chrono::seconds kSendTimeout(30);
-// A call waits so long for room; each call before it gives its room back in about that time.
+// A call waits this long for room; each earlier call frees its room in about this time.
 constexpr std::chrono::seconds kRoomTimeout(30);
 constexpr std::chrono::nanoseconds kNoTime(0);
 // Pause before accepting again when the process is out of file descriptors or memory.
@@ -95,8 +95,8 @@ void Server::Admit(std::unique_ptr<Connection> connection) {
       peer.done = true;
     });
   }
-  // A stranger's thread waits for its connection alone, which is shut down. So there are never more
-  // strangers' threads than seats.
+  // A stranger's thread waits only for its connection, and the connection is shut down. So there
+  // are never more strangers' threads than seats.
   if (unseated == nullptr) return;
   unseated->thread.join();
   const MutexLock lock(mutex_);
@@ -108,7 +108,7 @@ void Server::ServePeer(Peer& peer) {
     std::chrono::milliseconds idle = kForever;
     if (options_.introduce && peer.name.empty()) {
       idle = std::chrono::ceil<std::chrono::milliseconds>(peer.introduce_by - CondVar::In(kNoTime));
-      if (idle <= kNoTime) return;  // also of a stranger that has never been silent
+      if (idle <= kNoTime) return;  // a stranger that keeps sending runs out of time, too
     }
     absl::StatusOr<FrameHead> head =
         peer.connection->ReceiveHead(options_.frame, idle, options_.head_timeout);
@@ -116,7 +116,7 @@ void Server::ServePeer(Peer& peer) {
   }
 }
 
-// Reads the rest of a call and answers it; false when the connection has ended.
+// Reads the rest of a call and answers the call; false when the connection has ended.
 bool Server::ServeCall(Peer& peer, FrameHead head) {
   Connection& connection = *peer.connection;
   absl::StatusOr<NumberedRequest> request = DecodeRequest({.header = std::move(head.header)});
@@ -151,7 +151,7 @@ absl::StatusOr<Room::Hold> Server::Introduced(Peer& peer, const Request& request
   if (!options_.introduce) return Room::Hold();
   absl::StatusOr<CallerOf> caller = options_.introduce(request);
   if (!caller.ok()) {
-    // Its claim may be gone: the connection is a stranger's again, with a stranger's time.
+    // The caller's claim may be gone: the connection is a stranger's again, with a stranger's time.
     if (!std::exchange(peer.name, "").empty()) {
       peer.introduce_by = CondVar::In(options_.introduction);
     }

@@ -1,18 +1,18 @@
-// Serves calls: one thread accepts, one thread per connection answers its calls in order.
+// Serves calls: one thread accepts, and each connection has a thread that answers calls in order.
 //
 //   absl::StatusOr<std::unique_ptr<Server>> server =
 //       Server::Start("unix:/run/tahoma/node.sock", {}, [&](const Request& request) {
 //         return node.Serve(request);
 //       });
 //
-// Scope: our own programs' sockets. A connection that sends anything but frames is closed; one that
-// sends a header which is no request gets an error reply with id 0 and is closed. Other connections
+// Scope: our own programs' sockets. A connection that sends anything but frames is closed. A header
+// that is no request gets an error reply with id 0, and its connection is closed. Other connections
 // are not affected. A frame that has begun must be whole in time.
 //
-// A socket that strangers reach has Options::introduce, which tells from a call's header whose it
-// is, before any of its payload is kept. Then a connection that has not shown who it is has a
-// deadline, places for strangers are not taken from known callers (lib/wire/seats.h), and payloads
-// and replies have bounds in sum and for each caller (lib/wire/room.h).
+// A socket that strangers reach sets Options::introduce. The function names the caller from a
+// call's header before the payload is kept. Then an unknown connection has a deadline, strangers
+// take no places from known callers (lib/wire/seats.h), and payloads and replies have bounds, in
+// sum and per caller (lib/wire/room.h).
 //
 // Thread safety: the handler is called from many threads at the same time. Stop may be called from
 // any thread but a handler's.
@@ -41,16 +41,16 @@
 
 namespace tahoma::wire {
 
-// Whose call a request is.
+// The caller of a request.
 struct CallerOf {
-  std::string name = {};        // has one share of the server's bounds
-  std::size_t reply_bytes = 0;  // the most payload that the reply can have
+  std::string name = {};        // each name has one share of the server's bounds
+  std::size_t reply_bytes = 0;  // the largest payload of the reply
 };
 
 class Server {
  public:
   using Handler = std::function<absl::StatusOr<Reply>(const Request&)>;
-  // Tells whose call it is from a request without its payload. A failure is the answer, and the
+  // Names the caller of a request without its payload. A failure is sent as the answer, and the
   // payload is not kept.
   using Introduce = std::function<absl::StatusOr<CallerOf>(const Request& request)>;
 
@@ -58,24 +58,25 @@ class Server {
     // Connections beyond these are closed at once. A node has at most 128 claims, each with a few
     // processes.
     std::size_t max_connections = 512;
-    // On a unix socket, closes connections at once unless they are from our own user or root.
+    // On a unix socket, closes connections of users other than our own and root at once.
     bool own_user_only = false;
-    // The time for a header whose first byte has come, or for a payload that is not kept, and for a
-    // payload that is: at most 64 MiB from a program of the same machine.
+    // The time for the rest of a header, or for a payload that is skipped; and the time for a
+    // payload that is kept: at most 64 MiB from a program on the same machine.
     std::chrono::milliseconds head_timeout = std::chrono::seconds(10);
     std::chrono::milliseconds payload_timeout = std::chrono::seconds(30);
     FrameBounds frame = {};
     // Called from many threads. Null: every call is served, and the options below mean nothing.
     Introduce introduce = nullptr;
-    // Of max_connections, those of strangers: enough for every pod of a node to begin at once.
+    // The connections, within max_connections, of strangers: every pod of a node can begin at once.
     std::size_t max_strangers = 128;
-    // The time that a connection has to show who it is; a program does it with its first call.
+    // The time for a connection to name its caller; a program does so with its first call.
     std::chrono::milliseconds introduction = std::chrono::seconds(10);
-    // The payloads and replies that are held. A call of at most kSmallBytes needs no room.
+    // Bounds of the payloads and replies in memory. A call of at most kSmallBytes needs no room.
     Room::Limits room = {.bytes = std::size_t{128} << 20U,
                          .bytes_per_caller = std::size_t{32} << 20U};
   };
-  // Such calls never wait behind others': those of all connections together have 32 MiB.
+  // Small calls never wait behind large calls: the small calls of all connections have 32 MiB
+  // together.
   static constexpr std::size_t kSmallBytes = std::size_t{64} << 10U;
 
   // Fails as Listener::Open does.
@@ -83,8 +84,8 @@ class Server {
                                                        Handler handler);
   ~Server() { Stop(); }
 
-  // Refuses new connections, closes the open ones and waits for the handlers that are running; the
-  // caller must make sure that they end.
+  // Refuses new connections, closes the open connections and waits for the running handlers. The
+  // caller must make sure that the handlers end.
   void Stop();
 
   const Address& address() const { return listener_->address(); }
@@ -95,7 +96,7 @@ class Server {
     std::shared_ptr<Connection> connection;
     std::thread thread;
     std::atomic<bool> done = false;
-    // The thread's own: who it is, once it has shown that, and until when it must.
+    // Used by the thread alone: the caller's name once known, and the deadline of the introduction.
     std::string name = {};
     CondVar::Deadline introduce_by = {};
   };
@@ -104,11 +105,11 @@ class Server {
 
   void AcceptLoop();
   void Admit(std::unique_ptr<Connection> connection);
-  // Ends the connection that has lost its seat and returns it; null when none has.
+  // Ends the connection that has lost its seat and returns the peer; null when no connection has.
   Peer* EndUnseated(std::optional<Seats::Id> gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ServePeer(Peer& peer);
   bool ServeCall(Peer& peer, FrameHead head);
-  // Checks whose call it is and takes room for it.
+  // Names the caller and takes room for the call.
   absl::StatusOr<Room::Hold> Introduced(Peer& peer, const Request& request,
                                         std::size_t payload_bytes);
   absl::Status Seat(Peer& peer, const std::string& name);
@@ -116,7 +117,7 @@ class Server {
   std::unique_ptr<Listener> listener_;
   const Options options_;
   const Handler handler_;
-  // With seats there is one thread more for each, for those that have lost theirs and still run.
+  // With seats there is a second thread per seat, for unseated connections whose thread still runs.
   const std::size_t max_threads_;
   std::thread accept_thread_;
   Mutex mutex_;

@@ -31,7 +31,7 @@ namespace {
 constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 // A frame's memory grows as its bytes arrive, so that announcing a large frame costs us nothing.
 constexpr std::size_t kReadChunk = std::size_t{256} << 10U;
-// Of a payload that is not kept.
+// The buffer for a payload that is skipped.
 constexpr std::size_t kSkipChunk = std::size_t{64} << 10U;
 constexpr int kBacklog = 128;
 // Between two attempts to connect to a listener whose backlog is full.

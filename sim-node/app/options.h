@@ -72,7 +72,7 @@ struct Options {
     ImageMap images{};
   };
 
-  // What the virtual nodes of a fleet are, in the place of one node.
+  // The virtual nodes of a fleet, in place of one node.
   struct FleetNodes {
     std::string kubeconfig{};  // empty: in a pod
     std::string name = "fleet";
@@ -117,7 +117,7 @@ absl::Status CheckOptions(Options& options);
 
 wire::TlsFiles PeerTlsFiles(const Options& options);
 
-// Of options that CheckOptions has passed.
+// Reads options that CheckOptions has passed.
 NodeCommunicators::Options CommunicatorOptionsOf(const Options& options);
 
 // kInvalidArgument, naming the key, when a fleet cannot be so.

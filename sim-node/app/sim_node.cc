@@ -31,8 +31,7 @@
 namespace tahoma::sim {
 namespace {
 
-// Tokens guard claims against other pods, so they come from the operating
-// system's generator.
+// Tokens guard claims against other pods, so the operating system's generator makes each token.
 std::array<std::uint64_t, 2> SecureToken() {
   std::array<std::uint64_t, 2> bits{};
   void* raw = bits.data();
@@ -40,13 +39,13 @@ std::array<std::uint64_t, 2> SecureToken() {
   return bits;
 }
 
-// Bounds of the HTTP servers of a node: the heads of a few programs' requests, faults of a few
-// fields, and logs, which are asked for without a body.
+// Bounds of a node's HTTP servers: the heads of a few programs' requests, faults of a few fields,
+// and requests for logs, which have no body.
 constexpr std::size_t kHeaderBytes = std::size_t{16} << 10U;
 constexpr std::size_t kFaultBytes = std::size_t{64} << 10U;
 constexpr std::size_t kLogBodyBytes = std::size_t{1} << 10U;
-// All requests and answers that wait in one of them: each of the log server's 512 connections may
-// hold what a reader of a log has not taken.
+// All waiting requests and answers of a server: each of the log server's 512 connections may hold a
+// part of a log that its reader has not taken.
 constexpr std::size_t kBufferedBytes = std::size_t{64} << 20U;
 
 void Log(std::string_view line) { spdlog::info("{}", line); }
@@ -171,14 +170,14 @@ absl::Status RunningNode::BeginSockets() {
       [this](const wire::Request& request) { return node_->ServeWorkload(request); });
   if (!workloads.ok()) return Annotate(workloads.status(), "workloadSocket");
   workload_socket_ = *std::move(workloads);
-  // Containers have users of their own; what they may do here is decided by their tokens.
+  // Containers have users of their own; a token decides the rights of a container here.
   if (chmod(workload_path.c_str(), 0666) != 0) {
     return Unavailable("workloadSocket {} cannot be opened to containers", workload_path);
   }
   return absl::OkStatus();
 }
 
-// Returns the options that both HTTP servers of a node have; a caller sets bodies and threads.
+// Returns the common options of both HTTP servers; the caller sets bodies and threads.
 rest::ServerOptions RunningNode::BoundedServer(const std::string& address,
                                                rest::TlsOptions tls) const {
   return {.address = address,
@@ -227,8 +226,8 @@ NodeFacts RunningNode::Facts() const {
           .ready_since = clock_.WallNow()};
 }
 
-// The port must be known before the Node is registered, the logs only once it
-// has run: so the server starts first, over a folder that both share.
+// The Node's registration needs the port, and the pod runner starts after the registration. So the
+// log server starts first, over a folder shared with the pod runner.
 absl::Status RunningNode::BeginLogs() {
   rest::TlsOptions tls;
   if (options_.pod_runner.log_tls) {

@@ -33,7 +33,7 @@ inline constexpr std::size_t kFleetNameMax = 40;
 inline constexpr std::uint32_t kNodesBelowLayer[] = {16'384, 2'048, 128};
 
 struct FleetPlan {
-  // Of so many nodes among those of the other types.
+  // The number of nodes of a type, relative to the other types.
   struct Share {
     const hw::InstanceType* type = nullptr;
     std::uint32_t nodes = 1;
@@ -44,7 +44,7 @@ struct FleetPlan {
   std::vector<Share> types = {};  // at least one
   dra::Publish publish = {};
   std::string neuron_driver_version = "2.26.10.0";
-  // What the taint tahoma.dev/virtual-node does, which says that nobody runs pods there.
+  // The effect of the taint tahoma.dev/virtual-node, which says that nobody runs pods there.
   std::optional<kube::TaintEffect> taint = kube::TaintEffect::kNoSchedule;
 };
 

@@ -1,4 +1,4 @@
-// What a fleet says in the log: how far it is, what keeps it, and whether leases come too late.
+// A fleet's lines in the log: its progress, its obstacles, and late leases.
 //
 // One line every five seconds until all nodes are there, one then; afterwards silence, unless
 // something is wrong: then a line in half a minute.

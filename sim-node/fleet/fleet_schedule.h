@@ -1,4 +1,4 @@
-// What is to be done next for which node of a fleet, and when.
+// The next tasks of a fleet: for each node, the task and its time.
 //
 // A node is ensured first (Node, Lease, ResourceSlices), and again in each resync period; from its
 // first time on its lease is renewed in each lease period. Each node has its own moment in these

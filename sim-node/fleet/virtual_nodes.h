@@ -1,22 +1,23 @@
 // The objects of virtual nodes in an API server: a Node, its Lease and its ResourceSlices, as a
 // kubelet and a dra-plugin would keep them.
 //
-// What is there already is taken over: only what differs is written, and nothing twice. A node
-// without the label of virtual ones is somebody else's and left alone. Lease and
-// slices belong to the Node, so that Kubernetes' garbage collection takes them with it:
-// `kubectl delete nodes -l tahoma.dev/fleet=NAME` removes a fleet.
+// Existing objects are taken over: only differences are written. A Node without the label of
+// virtual nodes belongs to somebody else and is left alone. Lease and slices are owned by the Node,
+// so Kubernetes' garbage collection removes them: `kubectl delete nodes -l tahoma.dev/fleet=NAME`
+// removes a fleet.
 //
-// Labels, capacity and conditions are those of a node with a pod runner (podrunner/node_object.h),
-// the devices those of its dra-plugin. What tells a virtual node: the labels tahoma.dev/fleet with
-// the fleet's name and tahoma.dev/virtual-node, and a taint of that key.
+// A virtual node has the labels, capacity and conditions of a node with a pod runner
+// (podrunner/node_object.h), and the devices of a dra-plugin. Three marks show a virtual node: the
+// label tahoma.dev/fleet with the fleet's name, the label tahoma.dev/virtual-node, and a taint of
+// that key.
 //
-// A chip is broken by its Node's annotation tahoma.dev/broken-chips, "3=hbm-uncorrectable", and
-// repaired by its removal: who ensures the node next gives the chip's devices their taint, or takes
-// it.
+// The annotation tahoma.dev/broken-chips of a Node, such as "3=hbm-uncorrectable", breaks chips.
+// Removing the annotation repairs the chips. The next Ensure of the node adds the taint to the
+// chips' devices, or removes the taint.
 //
-// Scope: one node at a time. When which one: fleet_schedule.h.
+// Scope: one node at a time. fleet_schedule.h chooses the node and the time.
 //
-// Thread safety: every member may be called from any thread, for one node by one at a time.
+// Thread safety: any thread; calls for the same node one at a time.
 
 #pragma once
 
@@ -48,12 +49,12 @@ inline constexpr std::string_view kBrokenChips = "tahoma.dev/broken-chips";  // 
 // The Node to create.
 Json VirtualNodeObject(const FleetPlan& plan, const VirtualNode& node, WallTime now);
 
-// Returns the merge patch that makes labels and taint of `there` those of the node, with the
-// version that it is for; null when they are. Others' labels and taints stay.
+// Returns the merge patch that gives `there` the node's labels and taint, with the version of
+// `there`; null when nothing differs. Labels and taints of other writers stay.
 Json VirtualNodeRepair(const FleetPlan& plan, const VirtualNode& node, const Json& there);
 
 // Returns the strategic merge patch of the status that makes `there` Ready, with the node's
-// resources; null when it is.
+// resources; null when nothing differs.
 Json VirtualNodeStatusRepair(const VirtualNode& node, const Json& there, WallTime now);
 
 class VirtualNodes {
@@ -61,20 +62,20 @@ class VirtualNodes {
   // `transport` and `clock` must outlive this object.
   VirtualNodes(FleetPlan plan, kube::Transport& transport, const Clock& clock);
 
-  // kNothing: this process has not seen the node yet; then it is made without looking first.
+  // kNothing: this process has not seen the node, so the node is created without a look first.
   enum class Known : std::uint8_t { kNothing, kMade };
-  // Makes Node, Lease and slices what they are to be; returns how many slices the node has. The
-  // server's refusal, with its message; kAborted when somebody else wrote at the same moment.
+  // Makes Node, Lease and slices as wanted; returns the number of slices. Fails with the server's
+  // refusal and message; kAborted when somebody else wrote at the same moment.
   absl::StatusOr<std::size_t> Ensure(std::uint32_t index, Known known);
 
-  // kNodeToo: the lease was not renewed for so long that the node may have been taken for lost,
-  // which only its status takes back.
+  // kNodeToo: the lease is so old that Kubernetes may have taken the node for lost; only a new
+  // status takes the verdict back.
   enum class Look : std::uint8_t { kLeaseOnly, kNodeToo };
-  // A lease that is not there was deleted, perhaps with its node: everything is ensured then.
+  // A missing lease was deleted, perhaps with its node, so everything is ensured.
   absl::Status RenewLease(std::uint32_t index, Look look);
 
-  // Returns the name of the first node beyond the fleet when the server has it, as a larger fleet
-  // of that name left it; else empty. What does not answer counts as not there.
+  // Returns the name of the first node beyond the fleet when the server has the node: a larger
+  // fleet of the same name was here. Empty otherwise, and when the server does not answer.
   std::string FirstBeyond();
 
   const FleetPlan& plan() const { return plan_; }
@@ -98,7 +99,7 @@ class VirtualNodes {
   kube::InterruptibleSleeper no_sleep_;  // nothing is repeated here: the schedule says when
   kube::Client api_;
   Mutex mutex_;
-  // What the server keeps; found with the first node that is published.
+  // The server's support, found with the first published node.
   std::optional<dra::ServerSupport> server_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,16 +1,16 @@
-// The memory of a claim, chip by chip, which no other claim can reach.
+// The memory of a claim, chip by chip, out of reach for other claims.
 //
 //   NodeMemory node(/*host_bytes=*/1 << 30);
 //   std::shared_ptr<ClaimMemory> memory = node.Of(token, {{torus::ChipIndex(5), 96ULL << 30}});
 //   memory->Write({.chip = torus::ChipIndex(5), .address = 0}, bytes);
 //   node.Drop(token);                    // the claim is released: the next one finds zeros
 //
-// A claim has an address space of its own on each of its chips, so that two claims on the cores of
-// one chip cannot see each other. It begins with zeros, as after the scrub that the driver does
-// between processes (docs/reference/trainium2.md#memory), and lives as long as the claim: a pod
-// that starts again finds its data.
+// A claim has its own address space on each of its chips: two claims on the cores of a chip cannot
+// see each other. The memory begins with zeros, as after the driver's scrub between processes
+// (docs/reference/trainium2.md#memory), and lives as long as the claim: a restarted pod finds its
+// data.
 //
-// Scope: bytes and bounds. Who may reach a claim's memory from another chip: sim-node/participants.
+// Scope: bytes and bounds. sim-node/participants decides which chips may reach a claim's memory.
 //
 // Thread safety: all members may be called from any thread.
 
@@ -47,23 +47,22 @@ class ClaimMemory {
  public:
   struct Share {
     torus::ChipIndex chip;
-    std::uint64_t bytes = 0;  // of its memory
+    std::uint64_t bytes = 0;  // of the chip's memory
   };
 
   // No chip twice.
   ClaimMemory(const std::vector<Share>& shares, std::shared_ptr<PageBudget> budget);
 
-  // kPermissionDenied for a chip that the claim does not hold, kOutOfRange beyond its share.
+  // kPermissionDenied for a chip outside the claim, kOutOfRange beyond the claim's share.
   absl::Status Check(const MemoryRange& range) const;
-  // Makes sure that all of the ranges can be written; all or nothing. Errors as Check, and
-  // kResourceExhausted as PageBudget::Take.
+  // Makes all ranges writable, or none. Fails as Check; kResourceExhausted as PageBudget::Take.
   absl::Status Reserve(std::span<const MemoryRange> ranges);
-  // Errors as Reserve; a write that fails has written nothing.
+  // Fails as Reserve; a failed write has written nothing.
   absl::Status Write(const MemoryPlace& at, std::string_view bytes);
   // Errors as Check.
   absl::StatusOr<std::string> Read(const MemoryRange& range) const;
 
-  // 0 for a chip that the claim does not hold.
+  // 0 for a chip outside the claim.
   std::uint64_t capacity(torus::ChipIndex chip) const;
 
  private:
@@ -77,8 +76,8 @@ class NodeMemory {
   explicit NodeMemory(std::uint64_t host_bytes)
       : budget_(std::make_shared<PageBudget>(host_bytes)) {}
 
-  // The claim's memory, made when it is first asked for. Whoever still uses it after Drop keeps a
-  // memory that nobody else sees.
+  // Returns the claim's memory, made at the first call. After Drop, a holder keeps a memory that no
+  // other claim sees.
   std::shared_ptr<ClaimMemory> Of(const std::string& claim,
                                   const std::vector<ClaimMemory::Share>& shares);
   void Drop(const std::string& claim);

@@ -24,7 +24,7 @@ bool UsesCable(ElectionAttempt attempt, CableSide side) {
          attempt == (side == CableSide::kLeft ? ElectionAttempt::kLeft : ElectionAttempt::kRight);
 }
 
-// Whether the node has read the serial number of every neighbour of its attempt.
+// Whether the node has read the serial number of every neighbour in its attempt.
 bool HasReadAll(const Notice& notice) {
   return std::all_of(kCableSides.begin(), kCableSides.end(), [&](CableSide side) {
     return !UsesCable(notice.attempt, side) || notice.heard[SideIndex(side)] != 0;
@@ -56,7 +56,7 @@ ClassFiles ClassFilesOf(const ElectionResult& result) {
   if (result.node_count == 4) {
     files.node_id_4 = std::to_string(result.node_id);
     files.server_id_4 = fmt::format("{:016x}", result.server_id);
-    // Pairs over the left cables: {0, 1} and {2, 3}, which needs a server id of its own.
+    // Pairs over the left cables: {0, 1} and {2, 3}. The second pair needs a server id of its own.
     files.node_id_2 = std::to_string(result.node_id % 2);
     files.server_id_2 = fmt::format("{:016x}", result.server_id - (result.node_id >= 2 ? 1 : 0));
   }
@@ -124,8 +124,8 @@ void Election::OnNotice(VirtualTime now, CableSide side, const Notice& notice) {
   Advance(now);
 }
 
-// Takes part in the neighbour's election if it is newer than ours. Who has just come and meets one
-// that goes on or went by without it would only be left out: it begins the next.
+// Joins the neighbour's election if the neighbour's round is newer. A fresh node that meets an
+// election which is done or goes on without it would be left out, so it begins the next round.
 void Election::Follow(VirtualTime now, const Notice& notice) {
   if (notice.round < round_) return;
   const bool missed =
@@ -237,7 +237,7 @@ bool Election::Step(VirtualTime now) {
   const std::string why = WhyFailed(now);
   if (!why.empty()) {
     if (in_use_ && finished()) {
-      wanted_ = true;  // nothing changes under those who use it
+      wanted_ = true;  // nothing changes under running programs
       return false;
     }
     GiveUp(now, why, After(attempt_));
@@ -346,8 +346,8 @@ bool Election::ReadSerials() {
   return news;
 }
 
-// Every neighbour has read what is at its cables, so the diagonal is known; that the cables lead to
-// the right places is WhyFailed's.
+// Whether every neighbour has read its cables; then the diagonal is known. WhyFailed checks that
+// the cables lead to the right places.
 bool Election::RingSeen() const {
   return std::all_of(kCableSides.begin(), kCableSides.end(), [&](CableSide side) {
     const Notice* neighbour = Matching(side);
@@ -398,8 +398,8 @@ void Election::TakePlace(ElectionResult& result) const {
     result.server_id = std::min(self, other);
     return;
   }
-  // The nodes are compared by id: the lowest sees us as its left neighbour, its diagonal or its
-  // right one.
+  // Nodes are ordered by serial: the lowest sees us as itself, its left neighbour, its diagonal or
+  // its right neighbour.
   const std::array<std::uint64_t, 4> as = {self, left, diagonal_, right};
   const auto* lowest = std::min_element(as.begin(), as.end());
   result.node_count = 4;

@@ -9,9 +9,9 @@
 namespace tahoma::sim {
 namespace {
 
-// Working out what more changes do to an operation takes too long.
+// Computing the effect of more changes on an operation takes too long.
 constexpr std::int64_t kMaxChanges = 1'000'000;
-// Most operations end within it.
+// Most operations end within this time.
 constexpr VirtualDuration kFirstGuess = Microseconds(1000);
 // A communicator's clock ends at 2^62 ps (kLastTime of participant.h); no sum may run over.
 constexpr VirtualDuration kLongestOutlook =
@@ -23,7 +23,7 @@ std::int64_t ChangesOf(const std::vector<LinkState>& flapping, VirtualDuration u
   return changes;
 }
 
-// The longest time, not beyond `most`, whose changes can be worked out; zero when there is none.
+// The longest time, not beyond `most`, whose changes can be computed; zero when there is none.
 VirtualDuration LongestOutlook(const std::vector<LinkState>& flapping, VirtualDuration most) {
   VirtualDuration possible{};
   VirtualDuration impossible = most + VirtualDuration(1);
@@ -34,8 +34,8 @@ VirtualDuration LongestOutlook(const std::vector<LinkState>& flapping, VirtualDu
   return possible;
 }
 
-// The changes before `until`; from then on every link is up. An operation whose time goes beyond
-// that is only known to do so.
+// Returns the changes before `until`; from `until` on every link is up. Such times are wrong for an
+// operation that goes beyond `until`.
 FaultPlan UpFrom(VirtualDuration until, const std::vector<LinkState>& flapping,
                  const FaultPlan& changes) {
   std::vector<Fault> ups;
@@ -112,7 +112,7 @@ FaultPlan LinkOutlook::ChangesWithin(VirtualDuration until) const {
   const VirtualDuration now = now_.time_since_epoch();
   std::vector<Fault> changes;
   for (const LinkState& state : flapping_) {
-    // From the beginning of the period that now lies in.
+    // Begins at the start of the present period.
     const FaultPlan plan = FaultPlan::Flapping({.target = state.link,
                                                 .from = now_ - now % state.flapping.period,
                                                 .until = now_ + until,
@@ -138,7 +138,7 @@ absl::StatusOr<std::vector<ScheduleTimes>> LinkOutlook::TimesOf(
   if (IsSteady()) return TimeSchedules(schedules, fabric_);
   const VirtualDuration longest = LongestOutlook(flapping_, kLongestOutlook);
   VirtualDuration until = std::min(kFirstGuess, longest);
-  // Changes after the end are of no consequence, so the first guess that reaches the end is right.
+  // Changes after the end do not matter, so the first guess beyond the end is right.
   while (until > VirtualDuration{}) {
     TAHOMA_ASSIGN_OR_RETURN(
         auto times,

@@ -1,5 +1,5 @@
-// Participant::Access: the lists go to everybody, all agree that every access may happen, and the
-// bytes go from whoever owns their source to whoever owns their target.
+// Participant::Access: the lists go to all participants, all agree that every access may happen,
+// and the bytes go from the owners of the sources to the owners of the targets.
 
 #include <algorithm>
 #include <map>
@@ -124,7 +124,7 @@ absl::StatusOr<Participant::Batch> Participant::Gather(const AccessSpec& spec) {
   return batch;
 }
 
-// Checks the lists alone, so that every participant finds the same errors.
+// Checks the lists alone, so every participant finds the same errors.
 absl::Status Participant::CheckBatch(const Batch& batch) const {
   std::map<int, std::size_t> listed;
   const auto owner = [&](torus::ChipIndex chip) {
@@ -149,7 +149,7 @@ absl::Status Participant::CheckBatch(const Batch& batch) const {
   return absl::OkStatus();
 }
 
-// Every owner looks at its own memory; the first that cannot serve speaks for all.
+// Every owner checks its own memory; the first refusal speaks for all.
 absl::Status Participant::Agree(const Batch& batch, const AccessSpec& spec, ClaimMemory& memory) {
   absl::Status own;
   std::vector<MemoryRange> landings;
@@ -157,7 +157,7 @@ absl::Status Participant::Agree(const Batch& batch, const AccessSpec& spec, Clai
   for (const MemoryAccess& access : batch.accesses) {
     if (OwnerOf(access.source().chip) == rank_) {
       if (own.ok()) own = memory.Check({.at = InDomain(access.source()), .bytes = access.bytes});
-      // The sum stops growing beyond the limit, so it cannot overflow.
+      // The sum stops growing beyond the limit, so the sum cannot overflow.
       if (leaving <= kMaxMovedBytes) leaving += std::min(access.bytes, kMaxMovedBytes + 1);
     }
     if (OwnerOf(access.target().chip) != rank_) continue;
@@ -186,7 +186,7 @@ absl::Status Participant::MoveMemory(const Batch& batch, ClaimMemory& memory) {
     VirtualTime arrival;
     std::size_t used = 0;
   };
-  std::map<int, Bundle> outgoing;  // by rank; what stays here is among them
+  std::map<int, Bundle> outgoing;  // by rank, this rank included
   std::map<int, Bundle> incoming;
   for (std::size_t i = 0; i < batch.accesses.size(); ++i) {
     const MemoryAccess& access = batch.accesses[i];

@@ -20,7 +20,7 @@ constexpr int kReadsAtOnce = 4;
 
 std::filesystem::path Former(const std::filesystem::path& file) { return file.string() + ".1"; }
 
-// A rotation between two looks at the files is rare, and two of them rarer.
+// A rotation between two looks at the files is rare.
 constexpr int kLooks = 16;
 
 std::uint64_t InodeOf(const std::filesystem::path& file) {
@@ -28,7 +28,8 @@ std::uint64_t InodeOf(const std::filesystem::path& file) {
   return stat(file.c_str(), &found) == 0 ? found.st_ino : 0;
 }
 
-// A file open for reading, or neither descriptor nor inode. Held open, its inode is nobody else's.
+// A file open for reading; without descriptor and inode when absent. No other file gets the inode
+// number of an open file.
 struct OpenFile {
   explicit OpenFile(const std::filesystem::path& file)
       : fd(open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -51,7 +52,7 @@ std::string NanoTime(WallTime time) {
   return fmt::format("{}.{:09}Z", text, nanos);
 }
 
-// The parts of a stored line; an empty tag when it is none of ours.
+// The parts of a stored line; an empty tag for a line of another writer.
 struct StoredLine {
   std::string_view time;
   std::string_view tag;
@@ -86,7 +87,8 @@ void ContainerLog::Open() {
   if (fd_ < 0 && status_.ok()) {
     status_ = Unavailable("log {}: {}", file_.string(), std::strerror(errno));
   }
-  // An attempt whose start a former runner did not live to report is begun once more.
+  // A former runner may have died before it reported the attempt's start; the attempt then begins
+  // again.
   const off_t size = fd_ < 0 ? 0 : lseek(fd_, 0, SEEK_END);
   written_ = size < 0 ? 0 : static_cast<std::uint64_t>(size);
 }
@@ -156,16 +158,17 @@ absl::Status LogReader::status() const {
   return NotFound("there is no log {}", file_.filename().string());
 }
 
-// The rotated file first, then the current one; after that, whatever came after the one that was
-// read. False while that still grows.
+// Opens the rotated file first, then the current file; later the file after the last read file.
+// False while the last read file still grows.
 bool LogReader::OpenNext() {
   if (!std::exchange(started_, true) && options_.tail_lines) SkipToTail();
   for (int look = 0; look < kLooks; ++look) {
     OpenFile current(file_);
     OpenFile former(Former(file_));
-    if (InodeOf(file_) != current.inode) continue;  // rotated since: they do not belong together
+    // rotated meanwhile: the two files do not belong together
+    if (InodeOf(file_) != current.inode) continue;
     if (current.inode == inode_) return false;
-    // After two rotations the file between is the rotated one.
+    // After two rotations the file between is the rotated file.
     OpenFile& next = former.inode == 0 || former.inode == inode_ ? current : former;
     if (next.fd < 0) return false;
     if (fd_ >= 0 && !std::exchange(read_out_, true)) return true;
@@ -178,7 +181,7 @@ bool LogReader::OpenNext() {
   return false;
 }
 
-// Counts the lines there are, so that reading can begin at the last ones.
+// Counts the existing lines, because reading begins at the last lines.
 void LogReader::SkipToTail() {
   std::int64_t lines = 0;
   for (const std::filesystem::path& file : {Former(file_), file_}) {
@@ -217,7 +220,7 @@ void LogReader::Emit(std::string_view line, std::string& out) {
 bool LogReader::Next(std::string& out) {
   if (fd_ < 0 && !OpenNext()) return left_ > 0;
   const std::size_t before = out.size();
-  // Reads on while everything is left out, so that nothing appended means nothing there.
+  // Reads on while every line is left out: an empty result means no more lines.
   for (int i = 0; (i < kReadsAtOnce || out.size() == before) && left_ > 0; ++i) {
     const ssize_t got = read(fd_, piece_.data(), piece_.size());
     if (got <= 0) {

@@ -3,10 +3,10 @@
 //   Json node = MakeNode(facts, now);          // to create
 //   Json status = MakeNodeStatus(facts, now);  // to patch, every few minutes or when it is wrong
 //
-// Labels are what EC2's cloud controller, AWS's device plugin (lib/wire/node_labels.h) and the
-// kubelet itself set on a real node.
+// The labels are the labels that EC2's cloud controller, AWS's device plugin
+// (lib/wire/node_labels.h) and the kubelet set on a real node.
 //
-// Scope: objects. Sending them is pod_runner.
+// Scope: objects. pod_runner sends the objects.
 //
 // Thread safety: pure functions.
 
@@ -31,7 +31,7 @@ struct NodeFacts {
   std::int64_t memory_bytes = 0;
   std::string ultra_server_id{};  // empty: in none
   int ultra_server_node = 0;
-  // The result of the node's election; without it the labels are those of a whole UltraServer as
+  // The result of the node's election; without an election the labels show a whole UltraServer as
   // wired.
   std::optional<wire::UltraServerElection> election{};
   std::vector<std::string> network_layers{};
@@ -45,8 +45,8 @@ struct NodeFacts {
 inline constexpr int kMaxPods = 110;
 
 std::map<std::string, std::string> NodeLabels(const NodeFacts& facts);
-// Returns a merge patch of metadata.labels: NodeLabels, and null for the UltraServer's labels that
-// are not among them.
+// Returns a merge patch of metadata.labels: NodeLabels, and null for the UltraServer's labels
+// missing there.
 Json LabelPatch(const NodeFacts& facts);
 Json MakeNode(const NodeFacts& facts, WallTime now);
 Json MakeNodeStatus(const NodeFacts& facts, WallTime now);

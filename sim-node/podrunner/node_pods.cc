@@ -21,8 +21,8 @@ PodRef RefOf(const json& pod) {
           .uid = std::string(kube::UidOf(pod))};
 }
 
-// Messages may quote what users made of bytes (a command out of a Secret) or the names of files;
-// JSON holds nothing but text.
+// Messages may quote bytes from users (a command from a Secret) or names of files, but JSON is
+// text.
 std::string TextOf(const json& status) {
   return status.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -150,7 +150,7 @@ void NodePods::Add(const json& object, WallTime now) {
   absl::StatusOr<PodSpec> spec = ParsePod(object);
   if (!spec.ok()) return Refuse(object, "UnsupportedPod", Message(spec.status()));
   if (shutting_down_) {
-    // A pod that holds claims is left to the next runner: its phase may only be final without them.
+    // A pod with claims is left to the next runner: its phase may be final only once they are free.
     if (HoldsClaims(ref.uid)) return;
     return Refuse(object, "NodeShutdown", "Pod was rejected as the node is shutting down.");
   }
@@ -166,7 +166,7 @@ void NodePods::Update(Pod& pod, const json& object, WallTime now) {
   pod.removal_lost = pod.machine->finished();
   pod.shown = std::make_shared<const json>(object);
   absl::StatusOr<PodSpec> spec = ParsePod(object);
-  if (!spec.ok()) return;  // a spec that was good once cannot turn bad; nothing to act on
+  if (!spec.ok()) return;  // a good spec cannot turn bad, so there is nothing to do
   pod.machine->SetClaims(std::move(spec->claims));
   if (spec->active_deadline != pod.machine->spec().active_deadline) {
     Carry(pod, pod.machine->OnActiveDeadline(spec->active_deadline, now), now);
@@ -202,7 +202,8 @@ bool NodePods::HoldsClaims(const std::string& pod_uid) const {
                      [&](const auto& entry) { return entry.second.users.contains(pod_uid); });
 }
 
-// The kubelet fails a pod that its admission refuses; so do we, once, and let it be deleted.
+// Fails a pod that admission refuses, as the kubelet does: once, and then lets users delete the
+// pod.
 void NodePods::Refuse(const json& object, std::string_view reason, std::string_view message) {
   const PodRef ref = RefOf(object);
   if (ref.uid.empty()) return;
@@ -262,7 +263,7 @@ void NodePods::CheckClaimsOf(Pod& pod) {
   actions_.push_back(std::move(read));
 }
 
-// Whether what the pod was given is still its own.
+// Whether the devices given to the pod are still the devices of its claims.
 bool NodePods::HasDevices(const Pod& pod, const std::vector<ClaimFacts>& claims) const {
   return claims.size() == pod.claims.size() &&
          std::all_of(claims.begin(), claims.end(), [&](const ClaimFacts& facts) {
@@ -281,7 +282,7 @@ void NodePods::OnClaimsChecked(Pod& pod, const absl::StatusOr<std::vector<ClaimF
   } else if (claims.ok() && HasDevices(pod, *claims)) {
     pod.written.clear();
   } else {
-    // It was decided anew: this is the end of what runs, and the beginning of what was decided.
+    // The claims were decided anew: the pod ends here, and a pod with the new devices begins.
     pod.back = pod.shown;
     Carry(pod, pod.machine->OnGone(now), now);
   }
@@ -306,7 +307,7 @@ void NodePods::UnprepareUnused(WallTime now) {
   }
 }
 
-// Turns what one pod wants into actions of the node.
+// Turns the actions of a pod into actions of the node.
 void NodePods::Carry(Pod& pod, const PodActions& actions, WallTime now) {
   for (const PodAction& action : actions) {
     if (std::holds_alternative<PrepareClaims>(action)) {
@@ -314,7 +315,7 @@ void NodePods::Carry(Pod& pod, const PodActions& actions, WallTime now) {
     } else if (std::holds_alternative<UnprepareClaims>(action)) {
       StartUnpreparing(pod, now);
     } else if (std::holds_alternative<RemovePod>(action)) {
-      // The last status first: whoever waits for the pod wants to know how it ended.
+      // The last status first: a user who waits for the pod wants to know how the pod ended.
       AfterStep(pod.ref.uid);
       actions_.push_back(DeletePod{.pod = pod.ref});
     } else if (const auto* start = std::get_if<StartContainer>(&action)) {
@@ -401,7 +402,8 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
     if (prepared) continue;
     claim.waiting.insert(pod_uid);
     if (!added && claim.stage == ClaimStage::kPreparing) continue;
-    TAHOMA_CHECK(claim.stage != ClaimStage::kUnpreparing);  // CheckClaims has refused those
+    // CheckClaims has refused the pod otherwise
+    TAHOMA_CHECK(claim.stage != ClaimStage::kUnpreparing);
     claim.facts = facts;
     claim.stage = ClaimStage::kPreparing;
     MarkDirty();
@@ -412,8 +414,8 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
   return Take(now);
 }
 
-// A claim that was deleted and made anew under its name is another one. A call for the former may
-// have been carried out, so it is unprepared.
+// A claim deleted and made anew under the same name has another uid. A call for the former claim
+// may have been carried out, so the former claim is unprepared.
 void NodePods::DropFormerClaims(Pod& pod, const std::vector<ClaimFacts>& claims) {
   std::set<std::string> former = pod.claims;
   for (const ClaimFacts& facts : claims) former.erase(facts.uid);
@@ -432,7 +434,7 @@ void NodePods::FinishPreparing(Pod& pod, WallTime now) {
   for (const std::string& uid : pod.claims) {
     const auto claim = claims_.find(uid);
     if (claim == claims_.end()) continue;
-    // Waiting for the plugin's answer, or for the next try after a failed one.
+    // Waits for the plugin's answer, or for the next try after a failure.
     if (claim->second.waiting.contains(pod.ref.uid) || !claim->second.known_devices) return;
   }
   Carry(pod, pod.machine->OnPrepared(now), now);
@@ -444,13 +446,13 @@ NodeActions NodePods::OnClaimPrepared(const std::string& claim_uid,
   const auto found = claims_.find(claim_uid);
   if (found == claims_.end() || found->second.stage != ClaimStage::kPreparing) return {};
   Claim& claim = found->second;
-  // A failed call may have prepared it all the same: it stays to be unprepared in time.
+  // A failed call may have prepared the claim all the same, so the claim will be unprepared.
   claim.stage = ClaimStage::kPrepared;
   claim.known_devices = devices.ok();
   if (devices.ok()) claim.devices = *devices;
   const std::set<std::string> waiting = std::exchange(claim.waiting, {});
   if (std::exchange(claim.unprepare_next, false) && claim.users.empty()) {
-    claim.waiting = waiting;  // pods that end wait for the unprepare now
+    claim.waiting = waiting;  // pods that end now wait for the unprepare
     AskUnprepare(claim);
     return Take(now);
   }
@@ -474,7 +476,7 @@ void NodePods::AskUnprepare(Claim& claim) {
     claim.unprepare_next = true;
     return;
   }
-  TAHOMA_CHECK(claim.users.empty());  // a pod would lose devices that its containers use
+  TAHOMA_CHECK(claim.users.empty());  // else a pod would lose devices in use
   claim.stage = ClaimStage::kUnpreparing;
   claim.known_devices = false;
   actions_.push_back(UnprepareClaim{.claim = claim.facts});
@@ -541,7 +543,7 @@ std::vector<std::string> NodePods::DevicesFor(const Pod& pod, const std::string&
     if (uid == pod.claim_uids.end()) continue;
     const auto claim = claims_.find(uid->second);
     if (claim == claims_.end()) continue;
-    TAHOMA_CHECK(claim->second.known_devices);  // else the container would start without them
+    TAHOMA_CHECK(claim->second.known_devices);  // else the container would start without devices
     for (const PreparedDevice& device : claim->second.devices) {
       const bool asked =
           use.request.empty() || device.requests.empty() || Contains(device.requests, use.request);
@@ -554,7 +556,7 @@ std::vector<std::string> NodePods::DevicesFor(const Pod& pod, const std::string&
   return ids;
 }
 
-// Writes the status when it changed; a pod that is over is forgotten at the end of the step.
+// Writes a changed status. A finished pod is forgotten at the end of the step.
 void NodePods::AfterStep(const std::string& uid) {
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
@@ -564,7 +566,7 @@ void NodePods::AfterStep(const std::string& uid) {
   if (status != pod.written) {
     pod.written = status;
     pod.status_lost = false;
-    // The object is gone with a pod that vanished; there is nowhere to write to.
+    // A pod that vanished has no object to write to.
     if (!pod.machine->gone()) {
       actions_.push_back(WriteStatus{.pod = pod.ref, .status = std::move(status)});
     }

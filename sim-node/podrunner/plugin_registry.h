@@ -1,14 +1,14 @@
-// The plugins that are registered on this node: those with a socket in the registry folder.
+// The plugins registered on this node: the plugins with a socket in the registry folder.
 //
 //   auto registry = PluginRegistry::Watch("/var/lib/kubelet/plugins_registry", log);
 //   absl::StatusOr<std::shared_ptr<PluginClient>> plugin = (*registry)->Find("neuron.aws.com");
 //
-// A new socket is asked for its plugin's name and told that it is registered; its removal ends the
-// registration (docs/reference/kubernetes-dra.md#registration). When a driver has several sockets,
-// during a rolling update, the one that was registered last is used. A socket that does not answer
-// is tried again.
+// A plugin with a new socket is asked for its name and told that it is registered; removing the
+// socket ends the registration (docs/reference/kubernetes-dra.md#registration). When a driver has
+// several sockets, during a rolling update, the socket registered last is used. A silent socket is
+// tried again.
 //
-// Scope: registration. Names that begin with a dot are not plugins.
+// Scope: registration. Names with a leading dot are not plugins.
 //
 // Thread safety: Find may be called from any thread.
 
@@ -34,14 +34,14 @@ class PluginRegistry {
  public:
   using Log = std::function<void(std::string_view line)>;
 
-  // Creates the folder when it is not there. kUnavailable when it cannot be watched.
+  // Creates a missing folder. kUnavailable when the folder cannot be watched.
   static absl::StatusOr<std::unique_ptr<PluginRegistry>> Watch(std::filesystem::path folder,
                                                                Log log);
   ~PluginRegistry();
   PluginRegistry(const PluginRegistry&) = delete;
   PluginRegistry& operator=(const PluginRegistry&) = delete;
 
-  // kUnavailable when no plugin of that name is registered.
+  // kUnavailable when no plugin of this name is registered.
   absl::StatusOr<std::shared_ptr<PluginClient>> Find(const std::string& driver) const;
 
  private:
@@ -53,7 +53,7 @@ class PluginRegistry {
 
   PluginRegistry(std::filesystem::path folder, Log log, int inotify, int wake_read, int wake_write);
   void Loop();
-  // Compares the folder with what is registered. False when a socket has to be tried again.
+  // Compares the folder with the registered plugins. False when a socket must be tried again.
   bool Reconcile();
   bool Register(const std::filesystem::path& socket);
 
@@ -64,7 +64,7 @@ class PluginRegistry {
   const int wake_write_;
   std::uint64_t last_order_ = 0;
   mutable Mutex mutex_;
-  // By what tells registration sockets apart.
+  // By the identity of the registration socket.
   std::map<std::string, Plugin> plugins_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

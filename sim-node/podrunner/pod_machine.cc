@@ -8,8 +8,8 @@
 namespace tahoma::sim {
 namespace {
 
-// The time for which a failed start shows its own reason before the back-off's: the kubelet shows
-// it for one sync of the pod, about a second.
+// A failed start shows its own reason this long, then the back-off's reason. The kubelet shows the
+// first reason for a sync of the pod, about a second.
 constexpr std::chrono::seconds kReasonShown{1};
 
 bool IsImageFailure(std::string_view reason) { return reason == "ErrImagePull"; }
@@ -46,7 +46,7 @@ void PodMachine::Restore(const PodHistory& history, Container& container) {
   container.restarts = was.restarts;
   container.container_id = was.container_id;
   if (was.was_running) {
-    // The runner that started it is gone and has taken its containers along (see Sweep).
+    // The former runner is gone and has taken its containers along (see Sweep).
     container.state = ContainerState::kTerminated;
     container.current =
         Termination{.exit = {.code = 137, .signal = 9},
@@ -113,7 +113,7 @@ PodActions PodMachine::Start(WallTime now) {
       container.current->finished = now;
     }
   }
-  // It ended before this runner began; its containers are not run again.
+  // The pod ended before this runner began; its containers are not run again.
   if (restored_end_) Enter(Stage::kUnpreparing);
   if (spec_.deletion_grace) return OnDeletion(*spec_.deletion_grace, now);
   return Take(now);
@@ -122,7 +122,7 @@ PodActions PodMachine::Start(WallTime now) {
 PodActions PodMachine::OnPrepared(WallTime now) {
   if (stage_ != Stage::kPreparing) return {};
   asked_ = false;
-  retry_at_.reset();  // another pod's try may have helped while this one waited for its own
+  retry_at_.reset();  // another pod's try may have helped meanwhile
   retry_delay_ = {};
   Enter(Stage::kInitializing);
   return Take(now);
@@ -250,12 +250,12 @@ PodActions PodMachine::OnTick(WallTime now) { return Take(now); }
 // Changes to a later stage. Only OnListed goes back.
 void PodMachine::Enter(Stage next) {
   TAHOMA_CHECK(next > stage_);
-  // A container that still ran would lose its devices to another pod.
+  // A running container would lose its devices to another pod.
   TAHOMA_CHECK(next != Stage::kUnpreparing || stopped());
   stage_ = next;
 }
 
-// Starts no more containers; those that run get SIGTERM and, after `grace`, SIGKILL.
+// Starts no more containers; running containers get SIGTERM and, after `grace`, SIGKILL.
 void PodMachine::Stop(std::chrono::seconds grace, WallTime now) {
   if (active()) {
     asked_ = false;
@@ -345,7 +345,7 @@ void PodMachine::AdvanceStopping(WallTime now) {
         .container = container.spec.name, .attempt = container.restarts, .kill = kill});
   }
   if (!stopped()) return;
-  // The machine waits for nothing any more: containers that ran before show their end (kubelet
+  // Nothing will start any more: containers that ran before show their end (kubelet
   // ShouldContainerBeRestarted, false from the deletion on).
   for (Container& container : containers_) {
     if (container.state != ContainerState::kWaiting || !container.last) continue;
@@ -367,7 +367,7 @@ bool PodMachine::MayRestart(const Container& container) const {
   return false;
 }
 
-// `event` is when the failure happened; a long time without one forgets the former ones.
+// `event` is the time of the failure. After a long time without a failure the delay begins anew.
 std::chrono::nanoseconds PodMachine::Lengthen(BackOff& back_off, WallTime event, WallTime now) {
   if (back_off.delay.count() == 0 || event - back_off.updated > kBackOffReset) {
     back_off.delay = kFirstBackOff;
@@ -421,7 +421,7 @@ void PodMachine::WaitForBackOff(Container& container, WallTime until) {
 }
 
 void PodMachine::Begin(Container& container) {
-  // A second process would share the devices of the first, and one after Stop is never signalled.
+  // A second process would share the devices of the first, and a process after Stop gets no signal.
   TAHOMA_CHECK(container.state == ContainerState::kWaiting && active());
   if (container.again) {
     container.restarts += 1;

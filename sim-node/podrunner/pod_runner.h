@@ -1,4 +1,4 @@
-// The kubelet's place on an emulated node: runs the pods bound to it as local processes.
+// The kubelet's place on an emulated node: runs the node's pods as local processes.
 //
 //   PodRunner runner(options, {.api = client, .api_once = client_once, .plugins = find,
 //                              .clock = clock, .logs = logs, .log = log});
@@ -6,16 +6,15 @@
 //   runner.OnPod(object);  runner.OnPodsSynced(); // from whoever watches pods of this node
 //   runner.Stop();                                // ends the pods with their grace
 //
-// Threads: one owns NodePods and decides; `kCallers` carry out what waits for the API server
-// (claims, ConfigMaps, starting programs) and as many what waits for plugins, so that a plugin that
-// hangs keeps no pod from starting that does not need it; one writes to the API in order; one
-// renews the Lease.
+// Threads: the deciding thread owns NodePods; `kCallers` threads wait for the API server (claims,
+// ConfigMaps, starts of programs); another `kCallers` wait for plugins, so a plugin that hangs
+// delays no pod without claims; one thread writes to the API in order; one renews the Lease.
 //
-// Scope: carrying out NodePods' actions on one machine. Watching pods and finding plugins come in
-// as functions, so that tests run it without either.
+// Scope: carries out NodePods' actions on a machine. Watching pods and finding plugins are
+// functions, because tests have neither.
 //
-// Thread safety: OnPod, OnPodGone, OnPodsSynced from any thread; Start and Stop from one. The
-// thread that calls Start must live until Stop has returned.
+// Thread safety: OnPod, OnPodGone, OnPodsSynced from any thread; Start and Stop from one thread,
+// which must live until Stop has returned.
 
 #pragma once
 
@@ -57,18 +56,18 @@ class PodRunner {
     ImageMap images{};
     std::filesystem::path cdi_dir{};
     std::filesystem::path state_dir{};
-    // Null: pods run as this program's own user, and can do all that it can.
+    // Null: pods run as this program's user, with all rights of this program.
     std::shared_ptr<PodUsers> users = nullptr;
-    int processes_most = 4096;  // and threads, of a pod with a user of its own
-    // The time that pods may take to end when the node shuts down (kubelet shutdownGracePeriod).
+    int processes_most = 4096;  // processes and threads of a pod with its own user
+    // The time for pods to end when the node shuts down (kubelet shutdownGracePeriod).
     std::chrono::seconds shutdown_grace{10};
     std::chrono::seconds lease_period{10};
     std::chrono::seconds node_status_period{300};
-    std::chrono::milliseconds write_retry{1000};  // after a write that failed
+    std::chrono::milliseconds write_retry{1000};  // after a failed write
   };
   struct Ports {
     kube::Client& api;
-    kube::Client& api_once;  // repeats nothing: before each try to write to a pod it is looked at
+    kube::Client& api_once;  // repeats nothing: each write to a pod first reads the pod
     std::function<absl::StatusOr<std::shared_ptr<PluginClient>>(const std::string& driver)> plugins;
     const Clock& clock;
     std::shared_ptr<LogFolder> logs;  // of the same state folder
@@ -82,21 +81,21 @@ class PodRunner {
   PodRunner(const PodRunner&) = delete;
   PodRunner& operator=(const PodRunner&) = delete;
 
-  // Clears what a former run left, reads its checkpoint, registers the node. A checkpoint that is
-  // there and cannot be read is an error: it names what must be unprepared.
+  // Clears the remains of a former run, reads its checkpoint and registers the node. An unreadable
+  // checkpoint is an error, because the checkpoint names the claims to unprepare.
   absl::Status Start();
-  // Ends the pods, writes their last status, and returns; the second time it does nothing.
+  // Ends the pods, writes their last status, and returns; does nothing the second time.
   void Stop();
 
   void OnPod(const Json& pod);
   void OnPodGone(const std::string& uid);
-  // Called after each complete list: writes again what the API server has lost since the last one.
+  // Called after each complete list: writes again what the API server has lost since the last list.
   void OnPodsSynced();
-  // The labels of the node follow, as soon as the API server takes them.
+  // Changes the labels of the node as soon as the API server takes them.
   void OnElection(wire::UltraServerElection election);
 
  private:
-  // A call that the deciding thread makes.
+  // A call made by the deciding thread.
   using Step = std::function<NodeActions(NodePods& pods, WallTime now)>;
   struct Write {
     PodRef pod{};
@@ -110,7 +109,7 @@ class PodRunner {
   using Calls = BoundedQueue<std::function<void()>>;
   void CallLoop(Calls& calls);
   void WriteLoop();
-  // The first write that is not of a pod in `put_off`.
+  // Returns the first write of a pod outside `put_off`.
   std::deque<Write>::iterator NextWrite(const std::set<std::string>& put_off)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   void LeaseLoop();
@@ -144,32 +143,32 @@ class PodRunner {
 
   const Options options_;
   const Ports ports_;
-  const NodeFacts node_;  // its election as it was at the start
+  const NodeFacts node_;  // with the election at the start
   LogFolder& logs_;
   std::unique_ptr<PosixSpawner> spawner_;
 
   BoundedQueue<Step> steps_;
   Calls calls_;
   Calls plugin_calls_;
-  std::atomic<bool> ended_ = false;  // calls that have not begun are not made any more
+  std::atomic<bool> ended_ = false;  // calls that have not begun are dropped
   NodePods pods_;                    // the deciding thread's own, after Start
   absl::Status saved_;               // the same: whether the checkpoint on disk is the newest
-  // Containers by id: those that have started, and those whose end came before the news of it.
+  // Containers by id: started containers, and containers whose end was seen before their start.
   std::set<std::string> started_;
   std::map<std::string, Exit> ended_early_;
-  std::vector<PodRef> vanished_;  // their logs go once they have ended
+  std::vector<PodRef> vanished_;  // the logs go once the pods have ended
   bool listed_ = false;           // once or more
 
   Mutex write_mutex_;
   CondVar write_wake_;
   std::optional<wire::UltraServerElection> election_ ABSL_GUARDED_BY(write_mutex_);
   std::deque<Write> writes_ ABSL_GUARDED_BY(write_mutex_);
-  // The newest of which no write has begun, by pod uid.
+  // By pod uid: the newest status without a begun write.
   std::map<std::string, std::string> statuses_ ABSL_GUARDED_BY(write_mutex_);
   bool writing_ ABSL_GUARDED_BY(write_mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(write_mutex_) = false;
   bool relabel_ ABSL_GUARDED_BY(write_mutex_) = false;
-  // The node itself, soon: the API server may have lost it.
+  // Reports the node soon, because the API server may have lost the Node.
   bool report_ ABSL_GUARDED_BY(write_mutex_) = false;
   CondVar write_idle_;
 

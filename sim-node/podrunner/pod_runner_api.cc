@@ -14,14 +14,14 @@ namespace {
 using json = Json;
 
 constexpr std::size_t kMaxTold = 4096;
-constexpr std::size_t kMaxEventMessage = 1024;  // the API server refuses longer ones
+constexpr std::size_t kMaxEventMessage = 1024;  // the API server refuses longer messages
 
-// Whether trying again can help: the request was good, the server or the connection to it was not.
+// Whether a retry can help: the request was good, but the server or the connection failed.
 bool IsPassing(const absl::Status& status) {
   return kube::OutcomeOf(status) == kube::Outcome::kRetryLater;
 }
 
-// Since when the API server has the node as Ready; nothing when it has not.
+// Returns the time since which the API server shows the node as Ready; nothing when not Ready.
 std::optional<WallTime> ReadySince(const json& node) {
   const json* conditions = kube::ValueAt(node, {"status", "conditions"});
   if (conditions == nullptr || !conditions->is_array()) return std::nullopt;
@@ -40,10 +40,10 @@ std::deque<PodRunner::Write>::iterator PodRunner::NextWrite(const std::set<std::
                       [&](const Write& write) { return !put_off.contains(write.pod.uid); });
 }
 
-// Writes of one pod keep their order: what comes later must not overtake one that failed. Those of
-// other pods do not wait for it.
+// The writes of a pod keep their order: a later write must not overtake a failed write. Writes of
+// other pods do not wait.
 void PodRunner::WriteLoop() {
-  std::set<std::string> put_off;  // pods, by uid, of which a write failed
+  std::set<std::string> put_off;  // uids of pods with a failed write
   MonotonicTime retry_at;
   MutexLock lock(write_mutex_);
   while (true) {
@@ -67,7 +67,7 @@ void PodRunner::WriteLoop() {
     lock.Lock();
     writing_ = false;
     if (!done) {
-      writes_.push_front(write);  // in front of what has come for the same pod meanwhile
+      writes_.push_front(write);  // before later writes of the same pod
       if (put_off.empty()) retry_at = ports_.clock.MonotonicNow() + options_.write_retry;
       put_off.insert(write.pod.uid);
     }
@@ -75,15 +75,15 @@ void PodRunner::WriteLoop() {
   }
 }
 
-// A status leaves `statuses_` as its write begins: a request that comes meanwhile, be it for the
-// same text, is a write of its own, for what the API server answers may be older than the request.
-// Returns false when it is to be tried again later.
+// A status leaves `statuses_` when its write begins. A request during the write, even with the same
+// text, becomes another write, because the API server's answer may be older than the request.
+// Returns false when the write must be tried again later.
 bool PodRunner::WriteOne(const Write& write) {
   std::string text;
   if (write.kind == Write::Kind::kStatus) {
     const MutexLock lock(write_mutex_);
     const auto waiting = statuses_.extract(write.pod.uid);
-    if (waiting.empty()) return true;  // the write of a newer one took it along
+    if (waiting.empty()) return true;  // the write of a newer status was enough
     text = waiting.mapped();
   }
   absl::Status status;
@@ -93,7 +93,7 @@ bool PodRunner::WriteOne(const Write& write) {
       if (status.ok()) status = PatchStatus(write.pod, text);
       if (!IsPassing(status)) break;
       const MutexLock lock(write_mutex_);
-      statuses_.try_emplace(write.pod.uid, std::move(text));  // unless a newer one waits
+      statuses_.try_emplace(write.pod.uid, std::move(text));  // unless a newer status waits
       break;
     }
     case Write::Kind::kDelete:
@@ -114,7 +114,7 @@ bool PodRunner::WriteOne(const Write& write) {
                            Message(status)));
     return false;
   }
-  // Gone, or another pod of the same name: nobody waits for this one any more.
+  // The pod is gone, or another pod has its name: the write is no longer needed.
   const bool over = absl::IsNotFound(status) || absl::IsAborted(status);
   if (!status.ok() && !over) {
     ports_.log(fmt::format("pod {}/{}: {}", write.pod.name_space, write.pod.name, Message(status)));
@@ -136,7 +136,7 @@ absl::Status PodRunner::PatchStatus(const PodRef& pod, const std::string& status
           .Patch(kube::kPods, {pod.name_space, pod.name}, kube::PatchType::kStrategicMerge, patch,
                  {.field_manager = "tahoma-podrunner", .subresource = "status"})
           .status();
-  // By somebody who wrote it, or by another pod of its name: which of them shows the next look.
+  // Another writer changed the pod, or another pod has the name: the next look tells.
   if (absl::IsAborted(written)) {
     return Unavailable("the pod was written at the same moment ({})", Message(written));
   }
@@ -144,7 +144,7 @@ absl::Status PodRunner::PatchStatus(const PodRef& pod, const std::string& status
 }
 
 absl::Status PodRunner::PostEvent(const PodRef& pod, const RecordEvent& event) {
-  // A container that fails for days says the same every time; once is enough to read.
+  // A container that fails for days gives the same event every time; once is enough to read.
   if (told_.size() > kMaxTold) told_.clear();
   if (!told_.insert(fmt::format("{}|{}|{}", pod.uid, event.reason, event.message)).second) {
     return absl::OkStatus();
@@ -183,8 +183,7 @@ void PodRunner::OnElection(wire::UltraServerElection election) {
   write_wake_.NotifyAll();
 }
 
-// A new list follows a watch that broke off: with a restored API server the node's own object may
-// be older too, or gone.
+// A new list follows a broken watch: a restored API server may have an older Node, or none.
 void PodRunner::ReportNode() {
   {
     const MutexLock lock(write_mutex_);
@@ -226,14 +225,15 @@ absl::Status PodRunner::RegisterNode() {
   return RenewLease();
 }
 
-// Whoever watches leases takes the node for lost when this program hung for a while, and only a
-// new status takes that back; so it is looked at as often as a kubelet does (10 s,
-// nodeStatusUpdateFrequency), and written when it is wrong.
+// When this program hangs for a while, Kubernetes takes the node for lost, and only a new status
+// takes the verdict back. So the node is read as often as a kubelet reports (10 s,
+// nodeStatusUpdateFrequency), and written when the status is wrong.
 absl::Status PodRunner::KeepNode(bool report) {
   if (report) return RegisterNode();
   TAHOMA_RETURN_IF_ERROR(RenewLease());
   const auto node = ports_.api.Get(kube::kNodes, {"", node_.name});
-  // Somebody deleted it: it is made again with the next report, not at once against their will.
+  // Somebody deleted the node. The next report makes the node again, not this look, against their
+  // will.
   if (absl::IsNotFound(node.status())) return absl::OkStatus();
   TAHOMA_RETURN_IF_ERROR(node.status());
   return ReadySince(*node) ? absl::OkStatus() : RegisterNode();

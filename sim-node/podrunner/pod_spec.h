@@ -1,10 +1,8 @@
-// The fields of a Pod object that the pod runner reads: enough to start its containers as local
-// processes.
+// The fields of a Pod object that the pod runner reads to start its containers as local processes.
 //
-// Scope: the fields that lib/kube/objects leaves out, and the pods that cannot be run. PodMachine
-// (life of the containers) and environment.h (values of variables) act on the fields. Fields a
-// local process cannot honour are listed in PodSpec::ignored so that the runner can say so in an
-// event.
+// Scope: fields that lib/kube/objects leaves out, and pods that cannot be run. PodMachine (life of
+// the containers) and environment.h (values of variables) act on the fields. PodSpec::ignored lists
+// fields that a local process cannot honour; the runner reports the list in an event.
 //
 // Thread safety: values.
 
@@ -43,14 +41,14 @@ struct PodSpec {
   std::string node_name{};
   std::string service_account{};
   std::optional<std::int64_t> run_as_user{};  // securityContext.runAsUser of the whole pod
-  bool run_as_non_root = false;               // of the pod or of one of its containers
+  bool run_as_non_root = false;               // of the pod or of a container
   RestartPolicy restart_policy = RestartPolicy::kAlways;
   std::chrono::seconds grace{30};
   std::optional<std::chrono::seconds> active_deadline{};
   std::vector<ContainerSpec> init_containers{};
   std::vector<ContainerSpec> containers{};
   std::vector<PodClaim> claims{};
-  // Set once the pod is being deleted: how long its containers may take.
+  // The grace of the containers; set once the pod is being deleted.
   std::optional<std::chrono::seconds> deletion_grace{};
   std::vector<std::string> ignored{};
 

@@ -1,13 +1,13 @@
-// Assigns the user of this machine as which the processes of each pod run.
+// Assigns each pod the user of this machine that runs the pod's processes.
 //
 //   auto users = PodUsers::Open({.first = 0, .count = 1024});     // 0: a range that nobody has
 //   absl::StatusOr<uid_t> user = (*users)->Assign("9f…", /*wish=*/std::nullopt);
 //   (*users)->Release("9f…");
 //
-// Pods are processes on one machine here, and what the kernel keeps apart by itself are users: a
-// pod with a user of its own cannot read another's files, memory or environment, nor signal or
-// trace it. Two programs never hand out one number: a range is locked in a file as long as the
-// object lives. Numbers go round, so that one is used again as late as possible.
+// Pods are processes on one machine here, and the kernel keeps users apart: a pod with its own user
+// cannot read other pods' files, memory or environment, nor signal or trace other pods' processes.
+// Two programs never hand out the same number: a file locks a range as long as the object lives.
+// Numbers go round, so a number is used again as late as possible.
 //
 // Scope: numbers. The spawner changes the user; no account of /etc/passwd is needed or made.
 //
@@ -35,23 +35,23 @@ class PodUsers {
   struct Options {
     std::uint32_t first = 0;  // 0: the first free range of kRanges
     std::uint32_t count = 1024;
-    // The file in which ranges are locked; the same for all programs of a machine.
+    // The file that locks ranges; the same for all programs of a machine.
     std::filesystem::path lock_file = "/run/tahoma-pod-users.lock";
   };
 
-  // Ends what still runs as a user of the range: pods of a program that died have left it.
-  // kPermissionDenied says what this program lacks to start processes as other users, and what else
-  // can be done; kAlreadyExists names the range when another program has some of it;
-  // kInvalidArgument the account that is in it.
+  // Opens a range and kills all processes of users in the range, left by pods of a dead program.
+  // kPermissionDenied says which right this program lacks to start processes as other users, and
+  // the alternatives; kAlreadyExists names a range that overlaps another program's range;
+  // kInvalidArgument names an account within the range.
   static absl::StatusOr<std::unique_ptr<PodUsers>> Open(const Options& options);
   ~PodUsers();
   PodUsers(const PodUsers&) = delete;
   PodUsers& operator=(const PodUsers&) = delete;
 
-  // The pod's user: the one it has already, the one it wishes for when that is of our range and
-  // nobody's, else the next that nobody has. kResourceExhausted when all are taken.
+  // Returns the pod's user: the user that the pod already has; else the wished user, if free and in
+  // our range; else the next free user. kResourceExhausted when no user is free.
   absl::StatusOr<uid_t> Assign(const std::string& pod_uid, std::optional<std::int64_t> wish);
-  // Frees the user of a pod of which nothing runs any more.
+  // Frees the user of a pod without processes.
   void Release(const std::string& pod_uid);
 
   uid_t first() const { return first_; }
@@ -61,7 +61,7 @@ class PodUsers {
   PodUsers(int lock, std::uint32_t first, std::uint32_t count)
       : lock_(lock), first_(first), count_(count), next_(first) {}
 
-  const int lock_;  // a descriptor; the kernel takes the lock away with it
+  const int lock_;  // a descriptor; the kernel drops the lock with it
   const uid_t first_;
   const std::uint32_t count_;
   Mutex mutex_;
@@ -70,15 +70,16 @@ class PodUsers {
   std::set<uid_t> taken_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Returns the first folder above `path`, or `path` itself, that `user` cannot enter; empty when it
-// can reach all of them. Folders of groups count as closed: such a user has no group but its own.
+// Returns the first folder above `path`, or `path` itself, that `user` cannot enter; empty when
+// `user` can enter all. A folder open to a group counts as closed: a pod's user has only its own
+// group.
 std::filesystem::path ClosedTo(uid_t user, const std::filesystem::path& path);
 
-// Makes a child, between fork and exec, user and group `user`, with no other group, and so with no
-// capability. False, with errno, when something is left.
+// Gives a child between fork and exec the user and group `user`, with no other group and so with no
+// capability. False, with errno, when a right is left.
 bool BecomeUser(uid_t user);
 
-// SIGKILL to every process of `user`, which must be neither root nor ours.
+// Sends SIGKILL to every process of `user`, which must be neither root nor our user.
 void KillAllOf(uid_t user);
 
 }  // namespace tahoma::sim

@@ -36,8 +36,8 @@ struct ChildImage {
   std::vector<char*> envp;
 };
 
-// Arguments and variables end at their first zero byte for the kernel, so one inside would cut them
-// short (runc refuses them too).
+// For the kernel, arguments and variables end at their first zero byte, and a zero byte inside
+// would cut the text short (runc refuses zero bytes, too).
 absl::Status CheckText(const Launch& launch) {
   const auto has_zero = [](const std::string& text) { return text.find('\0') != text.npos; };
   for (std::size_t i = 0; i < launch.program.argv.size(); ++i) {
@@ -70,8 +70,8 @@ ChildImage MakeImage(const Launch& launch) {
   return image;
 }
 
-// The program, opened before the user changes: it may lie where only we can go. The file's own mode
-// decides whether the user may run it.
+// Opens the program before the user changes, because only our user may be able to reach the file.
+// The file's own mode decides whether the container's user may run the program.
 int OpenProgram(const std::string& path) { return open(path.c_str(), O_PATH | O_CLOEXEC); }
 
 void Limit(__rlimit_resource resource, rlim_t most) {
@@ -82,11 +82,11 @@ void Limit(__rlimit_resource resource, rlim_t most) {
   setrlimit(resource, &limit);
 }
 
-// False, with errno, when the user cannot be changed. Limits come first: raising them again takes
-// what the user does not have.
+// False, with errno, when the user cannot be changed. Limits come before the change: raising a
+// limit takes rights that the new user lacks.
 bool GiveUpOurRights(const Launch& launch) {
   constexpr rlim_t kFilesMost = 65'536;
-  Limit(RLIMIT_CORE, 0);  // it would hold the token
+  Limit(RLIMIT_CORE, 0);  // a core dump would hold the token
   if (launch.user) {
     Limit(RLIMIT_NOFILE, kFilesMost);
     if (launch.processes_most > 0) {
@@ -120,10 +120,10 @@ struct ChildEnds {
   dup2(null, STDIN_FILENO);
   dup2(ends.out, STDOUT_FILENO);
   dup2(ends.err, STDERR_FILENO);
-  // All our other descriptors are close-on-exec; this also closes those of libraries that are not.
+  // All our descriptors are close-on-exec; this call also covers descriptors of libraries.
   syscall(SYS_close_range, 3U, ~0U, 1U << 2U);  // CLOSE_RANGE_CLOEXEC
   if (GiveUpOurRights(launch) && chdir(launch.working_dir.c_str()) == 0) {
-    // After the user, whose change takes the signal away (prctl(2)).
+    // Comes after the change of user, because the change takes the signal away (prctl(2)).
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != ends.parent) _exit(127);
     execve(launch.program.path.c_str(), image.argv.data(), image.envp.data());
@@ -159,8 +159,8 @@ struct Pipe {
   int TakeRead() { return std::exchange(read_end, -1); }
 };
 
-// "user 2000000000", or "user -" for our own. Written before the container starts: what was not
-// recorded would not be found after our death. It need not outlive the machine: no process does.
+// Writes "user 2000000000", or "user -" for our own user, before the container starts: after our
+// death an unrecorded container would not be found. The file need not outlive the machine.
 absl::Status WriteState(const std::filesystem::path& file, std::optional<uid_t> user) {
   std::ofstream out(file, std::ios::trunc);
   out << "user " << (user ? std::to_string(*user) : "-") << "\n";
@@ -178,9 +178,9 @@ Exit ExitOf(int wait_status) {
 
 enum class Marked : std::uint8_t { kNo, kYes, kCannotTell };
 
-// Whether the process of that folder of /proc has an environment, and an empty one: its two ends,
-// fields 50 and 51 of proc_pid_stat(5), are the same place. Both are 0 while it starts a program.
-// The second field, in parentheses, may hold anything.
+// Whether the process of a folder in /proc has an environment that is empty: fields 50 and 51 of
+// proc_pid_stat(5), its two ends, are equal. Both are 0 while the process starts a program. The
+// second field, in parentheses, may hold anything.
 bool HasEmptyEnvironment(const std::filesystem::path& process) {
   std::ifstream in(process / "stat", std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
@@ -196,9 +196,9 @@ bool HasEmptyEnvironment(const std::filesystem::path& process) {
   return begin == end && end != "0";
 }
 
-// Whether the process of that folder of /proc carries the marker in its environment. While it
-// starts a program the kernel shows none (fs/proc/base.c, environ_open), but the program already,
-// which kernel threads and zombies do not have.
+// Whether the process of a folder in /proc has the marker in its environment. While a process
+// starts a program, the kernel shows no environment (fs/proc/base.c, environ_open) but already the
+// program; kernel threads and zombies have no program.
 Marked HasMarker(const std::filesystem::path& process, const std::string& marker) {
   std::ifstream in(process / "environ", std::ios::binary);
   const std::string environment((std::istreambuf_iterator<char>(in)), {});
@@ -214,9 +214,10 @@ Marked HasMarker(const std::filesystem::path& process, const std::string& marker
   return whole ? Marked::kYes : Marked::kNo;
 }
 
-// Kills every process that carries the container's id in its environment, until a look finds none:
-// one may have made another meanwhile. A process that is starting a program may get no processor
-// for long, on a loaded machine: it is waited for. One without an environment is let be.
+// Kills every process with the container's id in its environment, until a look finds none, because
+// a process may have started another meanwhile. Waits for a process that is starting a program,
+// because on a loaded machine such a process may get no processor for long. Spares a process
+// without an environment.
 void KillMarked(const std::string& id) {
   constexpr int kLooksMost = 100;
   constexpr int kLooksAtOne = 2000;
@@ -276,7 +277,7 @@ absl::Status PosixSpawner::Start(const Launch& launch) {
   if (report.write_end < 0 || out.write_end < 0 || err.write_end < 0) {
     return Unavailable("no pipe for container {}: {}", launch.id, std::strerror(errno));
   }
-  // The user opens them again by /dev/stdout and /dev/stderr.
+  // The container's user opens /dev/stdout and /dev/stderr again.
   for (const int end : {out.write_end, err.write_end}) {
     if (launch.user && fchown(end, *launch.user, static_cast<gid_t>(-1)) != 0) {
       return Unavailable("the output of container {}: {}", launch.id, std::strerror(errno));
@@ -293,8 +294,8 @@ absl::Status PosixSpawner::Start(const Launch& launch) {
   child->user = launch.user;
   child->log = std::make_unique<ContainerLog>(launch.log_file, ContainerLog::Limits{});
   TAHOMA_RETURN_IF_ERROR(WriteState(StateFile(launch.id), launch.user));
-  // The lock is held, so that the loop's thread forks nothing while this child is half made, and
-  // the destructor finds every child.
+  // Under the lock, the loop's thread forks nothing while this child is half made, and the
+  // destructor finds every child.
   const MutexLock lock(mutex_);
   if (stopping_) return Unavailable("the pod runner is stopping");
   child->pid = fork();
@@ -328,8 +329,8 @@ void PosixSpawner::Signal(const std::string& id, bool force) {
 
 void PosixSpawner::Drain(int& fd, LogStream stream, Child& child, bool to_the_end) {
   char piece[16 << 10];
-  // One piece a round while it runs, so that one chatty container does not starve the others; a
-  // pipe holds at most 1 MiB once nobody writes any more.
+  // Reads one piece a round while the container runs, because a chatty container must not starve
+  // the others. A pipe holds at most 1 MiB once all writers have ended.
   for (int turns = to_the_end ? 1024 : 1; fd >= 0 && turns > 0; --turns) {
     const ssize_t got = read(fd, piece, sizeof piece);
     if (got > 0) {
@@ -343,8 +344,7 @@ void PosixSpawner::Drain(int& fd, LogStream stream, Child& child, bool to_the_en
   }
 }
 
-// The group is killed while its leader is still a zombie: until it is reaped its number cannot
-// belong to anybody else.
+// Kills the group while the leader is a zombie: no other process can have the leader's number yet.
 void PosixSpawner::Reap(Child& child) {
   siginfo_t ended = {};
   if (waitid(P_PID, static_cast<id_t>(child.pid), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
@@ -366,8 +366,8 @@ void PosixSpawner::Reap(Child& child) {
   child.log->Close(clock_.WallNow());
 }
 
-// True when the container has ended, and is forgotten. With the last one of its user ends all that
-// runs as that user. Under the lock, so that no other container of the pod starts meanwhile.
+// True when the container has ended; the container is then forgotten. With the last container of a
+// user, all processes of the user end. The lock keeps other containers of the pod from starting.
 bool PosixSpawner::EndOf(const std::string& id, Child& child) {
   const MutexLock lock(mutex_);
   Reap(child);
@@ -405,7 +405,7 @@ void PosixSpawner::Loop() {
       if (polled[at + 2].revents != 0) Drain(child->err, LogStream::kStderr, *child, false);
       at += 3;
       if (!exit_seen || !EndOf(id, *child)) continue;
-      KillMarked(id);  // what has left the group for a session of its own
+      KillMarked(id);  // processes that left the group for another session
       std::error_code ignored;
       std::filesystem::remove(StateFile(id), ignored);
       ended_({.id = id, .exit = child->exit});

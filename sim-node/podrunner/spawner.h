@@ -1,17 +1,17 @@
-// Starts containers as local processes, watches them, and leaves none behind.
+// Starts containers as local processes, watches the containers, and leaves no process behind.
 //
-// Every container is the leader of its own session and process group, with stdin from /dev/null
-// and stdout and stderr in its ContainerLog, without any other descriptor, and can gain no
-// privilege that it does not start with (PR_SET_NO_NEW_PRIVS). With a user of its own (PodUsers) it
-// has no other group, no capability, and limits on what it can use up.
+// Every container leads its own session and process group, with stdin from /dev/null, stdout and
+// stderr in its ContainerLog, and no other descriptor. A container can gain no privilege beyond its
+// first privileges (PR_SET_NO_NEW_PRIVS). A container with its own user (PodUsers) has no other
+// group, no capability, and limits on its use of the machine.
 //
-// When the leader ends the rest of its group is killed, as the end of a container's first process
-// ends a container; after the last container of a user, whatever else runs as that user. The kernel
-// kills the leader when this program dies; Sweep finds processes of a former run by the state files
-// and the variable TAHOMA_CONTAINER_ID, which children inherit unless they remove it. Processes
-// that hide from it are ended with the users of pods (PodUsers::Open).
+// When the leader ends, the rest of its group is killed, as in a container whose first process
+// ends. After the last container of a user, every other process of the user is killed. The kernel
+// kills the leader when this program dies. Sweep finds processes of a former run by the state files
+// and the variable TAHOMA_CONTAINER_ID, which children inherit unless they remove it.
+// PodUsers::Open ends processes that hide from Sweep.
 //
-// Scope: POSIX processes. NodePods decides what to start and when.
+// Scope: POSIX processes. NodePods decides which container starts, and when.
 //
 // Thread safety: Start and Signal may be called from any thread; `ended` is called from the
 // spawner's own thread.
@@ -39,13 +39,13 @@
 
 namespace tahoma::sim {
 
-// The variable by which a container's processes are found again.
+// The variable that marks a container's processes.
 inline constexpr std::string_view kContainerIdVariable = "TAHOMA_CONTAINER_ID";
 
 struct Launch {
   std::string id{};             // unique, letters and digits
-  std::optional<uid_t> user{};  // without one: this program's own
-  int processes_most = 0;       // and threads, of the user; 0: as many as we may have
+  std::optional<uid_t> user{};  // without a user: this program's own user
+  int processes_most = 0;       // of the user, threads included; 0: as many as we may have
   Program program{};
   Environment environment{};
   std::filesystem::path working_dir{};
@@ -57,14 +57,14 @@ struct Ended {
   Exit exit{};
 };
 
-// The interface that starts containers: as processes here, as nothing in the simulator.
+// The interface that starts containers: processes here, nothing in the simulator.
 class Spawner {
  public:
   virtual ~Spawner() = default;
-  // Starts a container. After OK, `ended` is called once for that id. An error says what could not
-  // be run and why; then `ended` is not called.
+  // Starts a container. After OK, `ended` is called once for the id. An error names the program and
+  // the reason; then `ended` is not called.
   virtual absl::Status Start(const Launch& launch) = 0;
-  // SIGTERM or SIGKILL to the whole group; nothing when it has ended.
+  // Sends SIGTERM or SIGKILL to the whole group; does nothing after the container's end.
   virtual void Signal(const std::string& id, bool kill) = 0;
 };
 
@@ -74,14 +74,14 @@ class PosixSpawner final : public Spawner {
 
   // `state_folder` must exist. `ended` must not call back.
   PosixSpawner(const Clock& clock, std::filesystem::path state_folder, EndedSink ended);
-  // Kills what still runs.
+  // Kills all running containers.
   ~PosixSpawner() override;
 
   absl::Status Start(const Launch& launch) override;
   void Signal(const std::string& id, bool kill) override;
 
-  // Kills every process of containers that a former run recorded in `state_folder` and forgets
-  // them. Gives their ids. Call before Start.
+  // Kills every process of containers that a former run recorded in `state_folder`, forgets the
+  // containers, and returns their ids. Call before Start.
   static std::vector<std::string> Sweep(const std::filesystem::path& state_folder);
 
  private:
@@ -98,7 +98,7 @@ class PosixSpawner final : public Spawner {
 
   void Loop();
   void Wake();
-  // Moves what a pipe holds into the log; closes it at its end.
+  // Moves the bytes of a pipe into the log; closes the pipe at its end.
   void Drain(int& fd, LogStream stream, Child& child, bool to_the_end);
   void Reap(Child& child);
   bool EndOf(const std::string& id, Child& child);

@@ -11,10 +11,10 @@
 namespace tahoma::sim {
 namespace {
 
-// The most openings of one node that are kept for groups that this node has not formed yet: one
-// from each of 16 ranks there to each of 16 here, in 16 groups.
+// The most openings of a node kept for groups that this node has not formed yet: an opening from
+// each of 16 ranks there to each of 16 here, in 16 groups.
 constexpr std::size_t kMaxEarlyOfNode = 4096;
-// The memory that a message holds besides its content.
+// The memory of a message besides its content.
 constexpr std::size_t kBytesOfMessage = 512;
 
 absl::Status Gone(int rank, const Joiner& joiner, std::string_view why) {
@@ -41,7 +41,7 @@ std::size_t BytesOf(const PeerMessage& message) {
   return bytes;
 }
 
-// Bounds the bytes only. The budget counts each message as a connection of the node that sent it.
+// Bounds the bytes only. The budget counts each message as a connection of the sending node.
 rest::Budget::Limits HeldLimits(const Communicators::Options& options) {
   return {.bytes = options.held_bytes, .bytes_per_client = options.held_bytes_of_peer};
 }
@@ -54,7 +54,7 @@ Communicators::Communicators(Options options)
       waiting_(options_.node_id,
                {.of_node = options_.waiting_of_node, .of_others = options_.waiting_of_others}) {}
 
-// Carries one rank's messages to and from the other ranks of its group.
+// Carries the messages between a rank and the other ranks of its group.
 class Communicators::GroupPeer final : public Peer {
  public:
   GroupPeer(Communicators& owner, std::shared_ptr<Group> group, int self)
@@ -126,7 +126,7 @@ absl::StatusOr<Communicators::Joined> Communicators::Join(JoinRequest request) {
     return JoinedTo(*local->group, request.rank);
   }
   const auto refused = refused_.find({comm_id, request.rank});
-  // The join has ended, neither in a group nor refused: its claim was released, or this node ends.
+  // The join ended, neither in a group nor refused: the claim was released, or this node ends.
   if (ended && refused == refused_.end()) {
     return Aborted("rank {} left communicator \"{}\" before all had joined", request.rank, comm_id);
   }
@@ -174,7 +174,7 @@ Communicators::Joined Communicators::JoinedTo(const Group& group, int own) {
   return joined;
 }
 
-// Says why the ranks that wait can never form a group; OK when they may.
+// Says why the waiting ranks can never form a group; OK when they may.
 absl::Status Communicators::Conflict(const std::string& comm_id) const {
   const Waiting& waiting = waiting_.Holders(comm_id);
   if (waiting.empty()) return absl::OkStatus();
@@ -213,7 +213,7 @@ void Communicators::Refuse(const std::string& comm_id, const Waiting& waiting,
   changed_.NotifyAll();
 }
 
-// Keeps the refusal for nodes that we are not connected to yet: their ranks may wait for this one.
+// Keeps the refusal for nodes without a connection: a rank of such a node may wait for this rank.
 void Communicators::TellLater(const std::string& comm_id, int rank, const Joiner& joiner,
                               const wire::Request& refusal) {
   TurnedAway one{.comm_id = comm_id,
@@ -232,7 +232,7 @@ void Communicators::TellLater(const std::string& comm_id, int rank, const Joiner
   turned_away_.push_back(std::move(one));
 }
 
-// Sets the group's key and the fabric that its ranks span. kFailedPrecondition as GangFabric::Of.
+// Sets the group's key and fabric. kFailedPrecondition as GangFabric::Of.
 absl::Status Communicators::Span(Group& group) const {
   std::string joins;
   std::vector<NodePlace> places;
@@ -261,8 +261,8 @@ absl::Status Communicators::Span(Group& group) const {
   return absl::OkStatus();
 }
 
-// Makes a group of the waiting ranks when all have joined; refuses them when they can never form
-// one.
+// Makes a group of the waiting ranks when all have joined; refuses the ranks when no group can
+// form.
 void Communicators::FormGroup(const std::string& comm_id) {
   const Waiting& waiting = waiting_.Holders(comm_id);
   if (waiting.empty()) return;
@@ -291,7 +291,7 @@ void Communicators::FormGroup(const std::string& comm_id) {
     }
     std::erase_if(early, [&](const Early& one) { return one.group == group->key; });
   }
-  FormGroup(comm_id);  // of those that waited behind these ranks
+  FormGroup(comm_id);  // the ranks behind may form the next group
   changed_.NotifyAll();
 }
 
@@ -418,7 +418,7 @@ std::optional<wire::Request> Communicators::Forget(const std::string& comm_id, i
                       .refused = absl::IsFailedPrecondition(why)});
 }
 
-// Ends a join: it no longer waits for a group, and in a group the ranks that wait for it are woken.
+// Ends a join. The join no longer waits for a group; ranks of a group that wait for the rank wake.
 void Communicators::MarkGone(int node, const std::string& comm_id, int rank, std::uint64_t number,
                              const absl::Status& why) {
   const bool replaced = waiting_.End(comm_id, rank, {.node = node, .number = number});
@@ -483,7 +483,7 @@ absl::StatusOr<PeerMessage> Communicators::ReceiveMessage(Group& group, int from
   return message;
 }
 
-// A node without a connection misses the message; OnPeerConnected tells it everything later.
+// A node without a connection misses the message; OnPeerConnected tells the node everything later.
 void Communicators::Tell(const wire::Request& message) {
   for (PeerLink* const link : {link_, efa_}) {
     if (link == nullptr) continue;
@@ -570,8 +570,8 @@ absl::Status Communicators::OnPeerMessage(int node, wire::Request message) {
 absl::Status Communicators::OnJoin(int node, const wire::Request& message) {
   TAHOMA_ASSIGN_OR_RETURN(JoinMessage join, DecodeJoin(message));
   if (node < kFirstEfaNode) {
-    // A node of our UltraServer shares our place but for its number, and an older one does not send
-    // its place at all.
+    // A node of our UltraServer shares our place except for the number, and an older node sends no
+    // place.
     const NodePlace said = std::move(join.joiner.place);
     join.joiner.place = options_.place;
     join.joiner.place.node_id = node;
@@ -621,8 +621,8 @@ absl::Status Communicators::OnLeave(int node, const wire::Request& message) {
         "communicator \"{}\": node {} refuses it for rank {}, which {}", leave.comm_id, node,
         leave.rank, standing == Standing::kBehind ? "is of another node" : "it has not joined");
   }
-  // The node that refuses has seen all conflicting joins. Here some may have left before others
-  // arrived, so the refusal is taken over for every rank that waits.
+  // The refusing node has seen all conflicting joins. Here some joins may have ended before others
+  // came, so every waiting rank is refused.
   Refuse(leave.comm_id, waiting_.Holders(leave.comm_id),
          absl::FailedPreconditionError(leave.reason));
   return absl::OkStatus();
@@ -694,8 +694,8 @@ absl::Status Communicators::CheckSender(const Group& group, int node, int from, 
   return absl::OkStatus();
 }
 
-// Keeps an opening until its group is formed here. Every rank waits for the openings of all others,
-// so no other kind of message comes earlier: kNotFound for one that does.
+// Keeps an opening until its group is formed here. Every rank waits for all openings before it
+// sends anything else: kNotFound for any other early message.
 absl::Status Communicators::KeepEarly(int node, DataMessage data) {
   if (!std::holds_alternative<Opening>(data.message)) {
     return NotFound("node {} sends data of group \"{}\", which is not formed here", node,
@@ -703,7 +703,8 @@ absl::Status Communicators::KeepEarly(int node, DataMessage data) {
   }
   TAHOMA_ASSIGN_OR_RETURN(Held held, Hold(node, std::move(data.message)));
   std::deque<Early>& early = early_[node];
-  if (early.size() >= kMaxEarlyOfNode) early.pop_front();  // of a group that has ended, likely
+  // likely an opening of a group that has ended
+  if (early.size() >= kMaxEarlyOfNode) early.pop_front();
   early.push_back(
       {.group = std::move(data.group), .from = data.from, .to = data.to, .held = std::move(held)});
   return absl::OkStatus();

@@ -1,18 +1,18 @@
-// Communicators over sockets: ranks join them, run collectives and leave.
+// Communicators over sockets: ranks join, run collectives and leave.
 //
-// A pod joins at its own node's sim-node. Nodes tell each other which ranks wait: nodes of an
+// A pod joins at its own node's sim-node. Nodes tell each other the waiting ranks: nodes of an
 // UltraServer over one link, nodes of different domains over EFA (gang_fabric.h joins the domains).
 // When all `world_size` ranks wait, every node forms the same group, and the group's members run
-// collectives (sim-node/participants/participant.h). A rank that leaves, or whose node
-// is lost, never returns to that group: calls that wait for it fail with kAborted and the NRT code
-// that a real job would see. A rank may join again; that begins a new group, which is formed when
-// all ranks have joined again.
+// collectives (sim-node/participants/participant.h). A rank that leaves, or whose node is lost,
+// never returns to the group: calls that wait for the rank fail with kAborted and the NRT code that
+// a real job would see. A rank may join again, into a new group, formed when all ranks have joined
+// again.
 //
-// Another node is believed only about its own: joins, ends and refusals by waiting_ranks.h, data
-// for a rank of its own, the state of its own links and chips. The rest is refused with the
-// communicator, the rank and the node, which the log says.
+// Another node is believed only about its own joins, ends and refusals (waiting_ranks.h), about
+// data of its own ranks, and about its own links and chips. Anything else is refused; the log names
+// the communicator, the rank and the node.
 //
-// Thread safety: every member may be called from any thread. One rank makes one call at a time.
+// Thread safety: any thread. A rank makes one call at a time.
 
 #pragma once
 
@@ -42,9 +42,9 @@ namespace tahoma::sim {
 
 struct DataMessage;
 
-// The most pods of a communicator: each may have a chip of its own in an UltraCluster of 2,048.
+// The most pods of a communicator: an UltraCluster has 2,048 chips, and each pod may have one chip.
 inline constexpr int kMaxWorldSize = 2048;
-// The length of a communicator's id: its namespace and the id that its workloads gave
+// The longest id of a communicator: its namespace and the id given by its workloads
 // (communicator_of_instance.h).
 inline constexpr std::size_t kMaxFullCommIdBytes = 512;
 
@@ -55,18 +55,18 @@ class Communicators final : public PeerEvents {
     // All links of the UltraServer (or of the instance alone), as if all were healthy.
     TorusLinks links;
     NodePlace place{};
-    // The time that a rank waits for the others to join.
+    // The time that a rank waits for the other ranks.
     std::chrono::milliseconds join_timeout{120'000};
-    // The time that a running collective waits for one message of a peer that hangs (NRT's own
-    // limit is 30 s, aws-neuron-sdk nrt-troubleshoot.rst).
+    // The time that a running collective waits for a message of a peer (NRT's own limit is 30 s,
+    // aws-neuron-sdk nrt-troubleshoot.rst).
     std::chrono::milliseconds run_timeout{30'000};
-    // The most joins of one node's pods that wait: 64 communicators with a pod on each of 16 chips.
-    // The node itself and the nodes that it tells refuse further ones.
+    // The most waiting joins of a node's pods: 64 communicators with a pod on each of 16 chips. The
+    // node itself and its peers refuse further joins.
     std::size_t waiting_of_node = 1024;
-    // The most joins of all other nodes together that wait: 16 gangs of the largest size.
+    // The most waiting joins of all other nodes together: 16 gangs of the largest size.
     std::size_t waiting_of_others = std::size_t{16} * kMaxWorldSize;
-    // Bytes that unread messages of one peer, and of all peers, may hold. A pod with the largest
-    // buffers may send kMaxBufferBytes before any rank reads; that fits twice for one peer.
+    // The most bytes in unread messages of a peer, and of all peers. A pod with the largest buffers
+    // may send kMaxBufferBytes before any rank reads; twice as much fits for a peer.
     std::size_t held_bytes_of_peer = 2 * kMaxBufferBytes;
     std::size_t held_bytes = 4 * kMaxBufferBytes;
     // The algorithms that every collective may use. Nodes with different modes refuse to run a
@@ -78,8 +78,8 @@ class Communicators final : public PeerEvents {
     int rank = 0;        // of the pod
     int world_size = 1;  // pods
     std::vector<Member> members;
-    // Asked once, under the lock that Leave takes too. False when the rank has left before its join
-    // arrived here: Join is then kAborted. Empty means true.
+    // Asked once, under Leave's lock. False when the rank has left before its join arrived here:
+    // Join then fails with kAborted. Empty means true.
     std::function<bool()> wanted = nullptr;
   };
   struct Joined {
@@ -88,43 +88,44 @@ class Communicators final : public PeerEvents {
     int first_chip = 0;  // the pod's first chip within the communicator
     int own_chips = 0;
     int chips = 0;  // of all pods
-    // The chips within the communicator that share the pod's memory pool: those of its UltraServer.
+    // The chips of the communicator in the pod's memory pool: the chips of the pod's UltraServer.
     std::vector<int> pool{};
   };
 
-  // The load that an operation of this node's rank put on links.
+  // The load of an operation of this node's rank on links.
   struct Traffic {
-    std::vector<LinkLoad> loads;  // of one iteration
-    VirtualDuration time{};       // of one iteration
+    std::vector<LinkLoad> loads;  // of an iteration
+    VirtualDuration time{};       // of an iteration
     std::uint64_t times = 1;
   };
 
   explicit Communicators(Options options);
 
-  // Calls `observer` after every operation that succeeded, on the thread of its rank. To be called
-  // before the first Join only.
+  // Calls `observer` after every successful operation, on the thread of the rank. Must be called
+  // before the first Join.
   void Observe(std::function<void(const Traffic&)> observer) { observer_ = std::move(observer); }
 
   // Sends messages for the other nodes of the UltraServer over `link`, which must outlive the last
-  // call of this object. To be called once, before the first Join, unless the node is alone.
+  // call of this object. Must be called once, before the first Join, unless the node is alone.
   void Connect(PeerLink& link);
-  // Does the same for nodes of other domains, whose numbers begin at kFirstEfaNode.
+  // As Connect, for nodes of other domains, whose numbers begin at kFirstEfaNode.
   void ConnectEfa(PeerLink& link);
 
   // Waits until all ranks have joined. kInvalidArgument for a rank or size out of bounds, or chips
-  // that are not of this torus; kResourceExhausted when too many joins of this node wait;
-  // kAlreadyExists when that rank waits already; kDeadlineExceeded naming the missing ranks;
-  // kFailedPrecondition when ranks disagree on the size or share a chip, or their domains cannot be
-  // joined; kAborted when the rank leaves while it waits.
+  // outside this torus; kResourceExhausted when too many joins of this node wait; kAlreadyExists
+  // when the rank waits already; kDeadlineExceeded naming the missing ranks; kFailedPrecondition
+  // when ranks disagree on the size or share a chip, or their domains cannot be joined; kAborted
+  // when the rank leaves while waiting.
   absl::StatusOr<Joined> Join(JoinRequest request);
 
-  // Runs a collective, in the mode of the options; all ranks of the group must call it with the
+  // Runs a collective, in the mode of the options; all ranks of the group must call Run with the
   // same spec. kFailedPrecondition before Join; otherwise Participant::Run's errors. After
   // kAborted, kDeadlineExceeded, kInternal or kUnavailable the rank has left the group.
   absl::StatusOr<RunResult> Run(const std::string& comm_id, int rank, const RunSpec& spec);
 
-  // Reads and writes chips' memories; all ranks must call it. Fails as Participant::Access does;
-  // kFailedPrecondition before Join, and the rank leaves the group after the same errors as in Run.
+  // Reads and writes chips' memories; all ranks must call Access. Fails as Participant::Access
+  // does; kFailedPrecondition before Join, and the rank leaves the group after the same errors as
+  // in Run.
   absl::StatusOr<AccessResult> Access(const std::string& comm_id, int rank, const AccessSpec& spec,
                                       ClaimMemory& memory);
 
@@ -135,28 +136,28 @@ class Communicators final : public PeerEvents {
   // Forgets the rank and tells the other nodes. An unknown rank is ignored.
   void Leave(const std::string& comm_id, int rank);
 
-  // Sets the state of this node's own directed links and chips, which collectives that begin later
-  // use, and tells the nodes of the UltraServer. Chips are numbered within the torus.
+  // Sets the state of this node's own directed links and chips for later collectives, and tells the
+  // nodes of the UltraServer. Chips are numbered within the torus.
   void SetLinks(std::vector<LinkState> unhealthy, std::vector<torus::ChipIndex> dead = {},
                 std::vector<torus::ChipIndex> efa_down = {});
 
   std::vector<wire::Request> OnPeerConnected(int node) override;
-  // Refuses a message about what `node` is not the home of (kPermissionDenied), and one with which
-  // unread messages would hold too many bytes (kResourceExhausted). A rank whose data is refused
-  // for its size has left its group.
+  // Refuses a message about ranks of other nodes than `node` (kPermissionDenied), and a message
+  // that would exceed the bytes of unread messages (kResourceExhausted). A rank whose data is
+  // refused for its size has left its group.
   absl::Status OnPeerMessage(int node, wire::Request message) override;
   void OnPeerLost(int node, LostConnection lost, const absl::Status& why) override;
 
  private:
   class GroupPeer;
-  // A message that waits to be read, and its share of the bytes that its sender may hold.
+  // An unread message, and its share of the sender's bytes.
   struct Held {
     PeerMessage message;
     std::unique_ptr<rest::Budget::Share> share;  // nullptr: from this node
   };
   struct Group {
     std::string comm_id;
-    std::string key;  // made of comm id and join numbers, so it is the same on every node
+    std::string key;  // made of comm id and join numbers, and so the same on every node
     std::vector<Joiner> ranks;
     std::optional<GangFabric> gang;
     std::map<int, absl::Status> gone;  // ranks that left or were lost
@@ -176,7 +177,7 @@ class Communicators final : public PeerEvents {
     Held held;
   };
   using Waiting = WaitingRanks::Ranks;
-  // A rank that was refused, the messages that say so, and the nodes that they have not reached.
+  // A refused rank, the messages about the refusal, and the nodes not yet told.
   struct TurnedAway {
     std::string comm_id;
     int rank = 0;
@@ -208,27 +209,27 @@ class Communicators final : public PeerEvents {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const Local* FindLocal(const std::string& comm_id, int rank, std::uint64_t number) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether our join of that number has become part of a group, was refused or has left.
+  // Whether this node's join of this number is in a group, was refused or has left.
   bool Ended(const std::string& comm_id, int rank, std::uint64_t number) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether our join of that number still waits for other ranks.
+  // Whether this node's join of this number still waits for other ranks.
   bool Waits(const std::string& comm_id, int rank, std::uint64_t number) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Group> FindGroup(const std::string& key) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkGone(int node, const std::string& comm_id, int rank, std::uint64_t number,
                 const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends this node's join of that rank, whether it waits or is in a group, and returns the message
-  // for the other nodes; nullopt when there is no such join.
+  // Ends this node's join of the rank, waiting or in a group, and returns the message for the other
+  // nodes; nullopt when there is no such join.
   std::optional<wire::Request> Forget(const std::string& comm_id, int rank, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Checks that rank `from` is on node `node` and rank `to` on this one: kPermissionDenied when
-  // `from` is elsewhere, kInvalidArgument when `to` is or a rank does not exist.
+  // Checks that rank `from` is on node `node` and rank `to` on this node: kPermissionDenied when
+  // `from` is elsewhere, kInvalidArgument when `to` is elsewhere or a rank does not exist.
   absl::Status CheckSender(const Group& group, int node, int from, int to) const;
   void Deliver(Group& group, int from, int to, Held held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status KeepEarly(int node, DataMessage data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Held> Hold(int node, PeerMessage message);
-  // These three block, so the caller must not hold mutex_.
+  // The next three block, so the caller must not hold mutex_.
   void Tell(const wire::Request& message);
   absl::Status SendMessage(Group& group, int from, int to, PeerMessage message);
   absl::StatusOr<PeerMessage> ReceiveMessage(Group& group, int from, int to);
@@ -241,9 +242,9 @@ class Communicators final : public PeerEvents {
   absl::Status OnData(int node, wire::Request message);
 
   const Options options_;
-  rest::Budget held_;         // bytes of unread messages, by the node that sent them
+  rest::Budget held_;         // bytes of unread messages, by sending node
   PeerLink* link_ = nullptr;  // to the nodes of the UltraServer
-  PeerLink* efa_ = nullptr;   // to those of other domains
+  PeerLink* efa_ = nullptr;   // to the nodes of other domains
   std::function<void(const Traffic&)> observer_;
 
   mutable Mutex mutex_;  // guards `gone` and `inbox` of every Group, too
@@ -254,10 +255,10 @@ class Communicators final : public PeerEvents {
   std::map<std::pair<std::string, int>, absl::Status> refused_ ABSL_GUARDED_BY(mutex_);
   // By comm id and rank.
   std::map<std::pair<std::string, int>, std::shared_ptr<Local>> local_ ABSL_GUARDED_BY(mutex_);
-  // The nodes that we are connected to, and that therefore have been told all joins.
+  // Connected nodes, which have been told all joins.
   std::set<int> reached_ ABSL_GUARDED_BY(mutex_);
   std::deque<TurnedAway> turned_away_ ABSL_GUARDED_BY(mutex_);
-  // By node: opening messages of its ranks for groups that are not formed here yet.
+  // By node: opening messages of its ranks for groups not formed here yet.
   std::map<int, std::deque<Early>> early_ ABSL_GUARDED_BY(mutex_);
   std::map<int, NodeLinks> views_ ABSL_GUARDED_BY(mutex_);
 };

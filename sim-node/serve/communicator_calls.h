@@ -1,9 +1,9 @@
 // Serves a workload's calls about communicators: commJoin, commRun and commLeave.
 //
-// The server has checked the claim's token and knows the cores behind it; a workload can join with
-// nothing else. docs/formats/wire.md has every field.
+// The server has checked the claim's token and knows the cores of the claim; a workload joins with
+// no other cores. docs/formats/wire.md has every field.
 //
-// Thread safety: Call may run on many threads; it blocks while it waits for other ranks.
+// Thread safety: many threads; Call blocks while it waits for other ranks.
 
 #pragma once
 
@@ -31,19 +31,18 @@ class CommunicatorCalls {
 
   static bool Serves(std::string_view method);
 
-  // Carries out a call. `claim` identifies the caller (its token), `cores` are the logical cores
-  // that it holds: chips of the torus, ascending, with the number of cores of each. When the rank
-  // was joined with another claim, commJoin is kAlreadyExists and the others are kPermissionDenied.
+  // Carries out a call. `claim` identifies the caller (its token); `cores` are the claim's logical
+  // cores: chips of the torus, ascending, with the number of cores of each. When another claim
+  // joined the rank, commJoin fails with kAlreadyExists and the other calls with kPermissionDenied.
   // Otherwise fails as Communicators' Join, Run and Leave; kUnimplemented for another method.
   absl::StatusOr<wire::Reply> Call(const wire::Request& request, const std::string& claim,
                                    const std::vector<Member>& cores);
 
-  // Checks that the rank was joined with that claim: kFailedPrecondition when it was not joined,
-  // kPermissionDenied when it was joined with another claim.
+  // Checks that the claim joined the rank: kFailedPrecondition when no claim joined the rank,
+  // kPermissionDenied when another claim did.
   absl::Status CheckHolder(const std::pair<std::string, int>& rank_of, const std::string& claim);
 
-  // Leaves every communicator that was joined with the claim, which was released or whose pod
-  // ended.
+  // Leaves every communicator joined with the claim, after the claim's release or its pod's end.
   void LeaveAll(const std::string& claim);
 
  private:
@@ -55,11 +54,11 @@ class CommunicatorCalls {
 
   absl::StatusOr<Division> ReadLargeDivision(const std::string& text);
 
-  // Whether the rank was joined with that claim.
+  // Whether the claim joined the rank.
   bool Holds(const Key& key, const std::string& claim) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Communicators& communicators_;
-  Mutex large_mutex_;  // held while a large text is read: as a value it takes much memory
+  Mutex large_mutex_;  // held while a large text is read, because its value takes much memory
   Mutex mutex_;
   std::map<Key, std::string> holders_ ABSL_GUARDED_BY(mutex_);  // claim by joined rank
 };

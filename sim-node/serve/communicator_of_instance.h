@@ -1,9 +1,9 @@
 // Translates an instance for its communicators: its place in the torus, its links, a claim's cores.
 //
-// Scope: translation between Instance, which numbers its own chips, and the torus of the
-// UltraServer, where chip c of node n is ChipIndex(16 n + c).
+// Scope: translation between Instance, which numbers only its own chips, and the torus of the
+// UltraServer: chip c of node n is ChipIndex(16 n + c).
 //
-// Thread safety: pure functions, except AddCommunicatorCalls, which goes before the server serves.
+// Thread safety: AddCommunicatorCalls goes before the server serves.
 
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace tahoma::sim {
 
-// Returns the instance's place in its UltraServer; 0 without one.
+// Returns the instance's place in its UltraServer; 0 without an UltraServer.
 int NodeIdOf(const Instance& instance);
 
 // Describes the instance to nodes of other domains.
@@ -32,28 +32,30 @@ NodePlace PlaceOf(const Instance& instance);
 // were healthy.
 TorusLinks LinksAround(const Instance& instance);
 
-// Returns the directed links that chips of this instance send on and that are not healthy.
+// Returns the unhealthy directed links from chips of this instance.
 std::vector<LinkState> UnhealthyLinks(const Instance& instance);
 
-// Return the chips of this instance that are dead, and those whose EFA interface is down.
+// Return the dead chips of this instance, and the chips with a broken EFA interface.
 std::vector<torus::ChipIndex> DeadChips(const Instance& instance);
 std::vector<torus::ChipIndex> ChipsWithoutEfa(const Instance& instance);
 
-// Returns the number of logical cores that a claim has on each of its chips, chips ascending.
+// Returns the number of logical cores that a claim has on each of its chips, in order of the chips.
 std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& claim);
 
-// The most bytes of a commId that a workload gives.
+// The longest commId of a workload, in bytes.
 inline constexpr std::size_t kMaxCommIdBytes = 256;
 
-// Returns the request with the namespace in front of its commId: "default/job". Pods of different
+// Returns the request with the namespace in front of its commId: "default/job". So pods of
+// different namespaces never join the same communicator, where each could read the other pods'
+// memory.
 // namespaces can so never join one communicator, in which each could read the others' memory.
-// kInvalidArgument for params without a commId, or with one that is too long.
+// kInvalidArgument for params without a commId, or with a commId that is too long.
 absl::StatusOr<wire::Request> InNamespace(const wire::Request& request,
                                           const std::string& name_space);
 
 // Serves commJoin, commRun and commLeave to the bearers of claims' tokens, and calls `called` with
-// the token before each call. All must outlive `server`. Calls are kUnimplemented on instance types
-// whose chips are joined by switches.
+// the token before each call. Every argument must outlive `server`. Calls are kUnimplemented on
+// instance types with switches between the chips.
 void AddCommunicatorCalls(NodeServer& server, const LiveInstance& live, CommunicatorCalls& calls,
                           const std::function<void(const std::string& token)>& called);
 

@@ -3,7 +3,7 @@
 //
 //   auto joined = NodeCommunicators::Start(options, live, node_server, clock);
 //
-// Thread safety: Start before the sockets serve; afterwards it acts on its own.
+// Thread safety: Start before the sockets serve; later calls come from threads of its own.
 
 #pragma once
 
@@ -40,15 +40,15 @@ class NodeCommunicators {
     VirtualDuration election_timeout{};
   };
 
-  // `live` and `clock` must outlive it, and it must outlive the servers of `server`. Fails as
-  // PeerLink::Start.
+  // `live` and `clock` must outlive the object, and the object must outlive the servers of
+  // `server`. Fails as PeerLink::Start.
   static absl::StatusOr<std::unique_ptr<NodeCommunicators>> Start(const Options& options,
                                                                   LiveInstance& live,
                                                                   NodeServer& server,
                                                                   const Clock& clock);
   ~NodeCommunicators();
 
-  // Ends all calls that wait for other ranks.
+  // Ends all calls of ranks that wait for other ranks.
   void Close();
 
   Communicators& communicators() { return communicators_; }
@@ -70,11 +70,11 @@ class NodeCommunicators {
   CommunicatorCalls calls_;
   MemoryCalls memory_;
   Mutex mutex_;
-  std::set<std::string> tokens_ ABSL_GUARDED_BY(mutex_);  // of claims that have called
+  std::set<std::string> tokens_ ABSL_GUARDED_BY(mutex_);  // of claims with a call
   std::unique_ptr<NodeElection> election_;
   std::unique_ptr<PeerEvents> events_;
   std::unique_ptr<PeerEvents> efa_events_;
-  std::unique_ptr<PeerLink> link_;  // last: their threads call the others
+  std::unique_ptr<PeerLink> link_;  // last: the threads of both links call the members above
   std::unique_ptr<PeerLink> efa_;
 };
 

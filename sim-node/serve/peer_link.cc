@@ -15,21 +15,21 @@ constexpr std::string_view kRefusedConnection = "a node's connection was refused
 
 constexpr std::string_view kHello = "peerHello";
 constexpr std::string_view kAlive = "peerAlive";
-// Heartbeats within Options::silence, so that a peer is not lost for a single late one.
+// Heartbeats within Options::silence: a single late heartbeat does not lose a peer.
 constexpr int kBeats = 4;
 constexpr std::int64_t kMaxAliveMs = 3'600'000;
-// The most frames that wait for one peer; frames with data have at most 1 MiB.
+// The most frames in a peer's queue; a frame with data has at most 1 MiB.
 constexpr std::size_t kQueuedFrames = 64;
-// Accepted connections beyond two for each peer, for peers that restart.
+// Accepted connections beyond two per peer, for peers that restart.
 constexpr std::size_t kSpareIncoming = 26;
-// A greeting, from whoever connects: two names and two numbers. It has no payload.
+// A greeting, sent by any program that connects: two names, two numbers and no payload.
 constexpr wire::FrameBounds kHelloFrame = {.header_bytes = 4096, .payload_bytes = 0};
-// A message of a peer that has greeted. The payload is a chunk's.
+// A message of a peer that has greeted. The payload is a chunk.
 constexpr wire::FrameBounds kMessageFrame = {.payload_bytes = kChunkBytes};
 
 }  // namespace
 
-// The connection that we dialled, and the queue of messages for it.
+// The connection that we dialled, and its queue of messages.
 struct PeerLink::Outgoing {
   explicit Outgoing(PeerAddress to) : peer(std::move(to)) {}
 
@@ -38,7 +38,7 @@ struct PeerLink::Outgoing {
   // nullptr while there is no connection.
   std::shared_ptr<Queue> queue ABSL_GUARDED_BY(mutex);
   std::shared_ptr<wire::Connection> connection ABSL_GUARDED_BY(mutex);
-  std::string unreached;  // why, as it was last logged; the thread's own
+  std::string unreached;  // the reason as last logged; used by the thread alone
   std::jthread thread;
 };
 
@@ -95,7 +95,7 @@ PeerLink::~PeerLink() {
   }
   for (auto& [node, outgoing] : outgoing_) outgoing->thread.join();
   accept_thread_.join();
-  // A thread may look at all entries until it ends, so all threads end before any entry goes.
+  // A thread may look at any entry until the thread ends, so all threads end before an entry goes.
   for (Incoming& incoming : incoming_) incoming.thread.join();
 }
 
@@ -151,8 +151,8 @@ void PeerLink::WriteLoop(Outgoing& outgoing) {
   } while (WaitToRedial());
 }
 
-// A node that is not reached is dialled for as long as it takes, so its reason is told once, and
-// its end.
+// Logs the reason once when a node cannot be reached, and once more when the node is reached,
+// because an absent node is dialled again and again.
 void PeerLink::LogReach(Outgoing& outgoing, const absl::Status& reached) {
   const std::string why = reached.ok() ? "" : std::string(reached.message());
   if (std::exchange(outgoing.unreached, why) == why || !options_.log) return;
@@ -166,7 +166,7 @@ void PeerLink::LogReach(Outgoing& outgoing, const absl::Status& reached) {
                            : fmt::format("{} is not reached, and dialled again: {}", name, why));
 }
 
-// Waits until it is time to dial again and returns true; false when stopped.
+// Waits for the time to dial again and returns true; false when stopped.
 bool PeerLink::WaitToRedial() {
   const auto deadline = CondVar::In(options_.redial);
   const MutexLock lock(mutex_);
@@ -175,7 +175,7 @@ bool PeerLink::WaitToRedial() {
   return !stopped_;
 }
 
-// Greets and sends what is queued until the connection breaks.
+// Greets, then sends queued messages until the connection breaks.
 absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection) {
   const auto queue = std::make_shared<Queue>(kQueuedFrames);
   const auto send = [&](std::uint64_t id, const wire::Request& message) -> absl::Status {
@@ -193,20 +193,20 @@ absl::Status PeerLink::Converse(Outgoing& outgoing, wire::Connection& connection
   }
   TAHOMA_RETURN_IF_ERROR(send(id++, {.method = std::string(kHello), .params = hello.dump()}));
   {
-    // Messages sent from here on are queued, and go out after those of OnPeerConnected.
+    // Messages sent from here on are queued, and leave after the messages of OnPeerConnected.
     const MutexLock lock(outgoing.mutex);
     outgoing.connection = std::shared_ptr<wire::Connection>(&connection, [](auto*) {});
     outgoing.queue = queue;
   }
-  // The peer never writes here, so a read ends only when the connection does.
+  // The peer never writes here, so the read ends only with the connection.
   const std::jthread watch([&connection, queue] {
     (void)connection.Receive();
     queue->Close();
   });
   absl::Status status;
   {
-    // The destructor ends the connections that it sees. It sees this one only from now on, so it
-    // may have run before.
+    // The destructor shuts down the connections in `outgoing`. The destructor may have run before
+    // this connection was stored there.
     const MutexLock lock(mutex_);
     if (stopped_) status = Unavailable("this node ends");
   }
@@ -249,8 +249,9 @@ void PeerLink::Admit(std::shared_ptr<wire::Connection> connection) {
   const auto leaving = static_cast<std::size_t>(
       std::ranges::count_if(incoming_, [](const Incoming& other) { return other.leaving; }));
   if (incoming_.size() - leaving >= most) {
-    // The oldest connection that has not greeted makes room for this one, unless so many are going
-    // already that strangers dial faster than their threads end: then a peer dials again soon.
+    // The oldest connection without a greeting makes room. When too many are leaving already,
+    // strangers dial faster than their threads end; the new connection is closed, and a peer dials
+    // again soon.
     const auto silent = std::ranges::find_if(incoming_, [](const Incoming& other) {
       return other.node < 0 && !other.done && !other.leaving;
     });
@@ -287,7 +288,7 @@ void PeerLink::ReadLoop(Incoming& incoming) {
 absl::Status PeerLink::ReadMessages(const Hello& peer, wire::Connection& connection) {
   bool dropped = false;
   while (true) {
-    // Half a frame must go on, also of a peer whose silence means nothing.
+    // A begun frame must go on, even from a peer whose silence means nothing.
     auto head = connection.ReceiveHead(kMessageFrame, peer.patience, options_.io_timeout);
     if (absl::IsDeadlineExceeded(head.status())) {
       return DeadlineExceeded("nothing was heard of it for {} ms", peer.patience.count());
@@ -300,7 +301,7 @@ absl::Status PeerLink::ReadMessages(const Hello& peer, wire::Connection& connect
         wire::DecodeRequest({.header = std::move(head->header), .payload = std::move(payload)}));
     if (message.request.method == kAlive) continue;
     const absl::Status taken = events_.OnPeerMessage(peer.node, std::move(message.request));
-    // One line per connection, so that a peer that sends many bad messages cannot fill the log.
+    // Logs one line per connection, so a peer with many bad messages cannot fill the log.
     if (!taken.ok() && !std::exchange(dropped, true)) {
       const std::string& name = outgoing_.at(peer.node)->peer.name;
       LogRefusal(fmt::format("a message of node {} was dropped",
@@ -310,8 +311,8 @@ absl::Status PeerLink::ReadMessages(const Hello& peer, wire::Connection& connect
   }
 }
 
-// Ends the peer's former connections, which it has given up by dialling again, and waits until
-// OnPeerLost has been called for them, before a message of the new connection is read.
+// Ends the peer's former connections, because a peer that dials again has given them up. Waits
+// until OnPeerLost has been called for each, before the new connection's first message is read.
 void PeerLink::EndFormer(Incoming& incoming, int node) {
   const MutexLock lock(mutex_);
   incoming.node = node;
@@ -324,13 +325,13 @@ void PeerLink::EndFormer(Incoming& incoming, int node) {
 
 bool PeerLink::FormerRuns(const Incoming& incoming, int node) const {
   for (const Incoming& other : incoming_) {
-    if (&other == &incoming) return false;  // those after it wait for it in turn
+    if (&other == &incoming) return false;  // later connections wait in turn
     if (other.node == node && !other.done) return true;
   }
   return false;
 }
 
-// Ends our own connection to the peer, so that no thread blocks in Send; WriteLoop dials again.
+// Ends our own connection to the peer, because no thread may block in Send. WriteLoop dials again.
 void PeerLink::HangUp(int node) {
   Outgoing& outgoing = *outgoing_.at(node);
   const MutexLock lock(outgoing.mutex);
@@ -382,12 +383,12 @@ absl::StatusOr<PeerLink::Hello> PeerLink::Greeting(wire::Connection& connection)
   TAHOMA_RETURN_IF_ERROR(fields.status());
   TAHOMA_RETURN_IF_ERROR(node.status());
   TAHOMA_RETURN_IF_ERROR(CheckProof(connection, outgoing_.at(*node)->peer));
-  // An older peer does not say how often it sends heartbeats; its silence means nothing.
+  // An older peer does not announce its heartbeats, so its silence means nothing.
   if (beat.count() == 0) return Hello{.node = *node, .patience = wire::kForever};
   return Hello{.node = *node, .patience = std::max(options_.silence, kBeats * beat)};
 }
 
-// Returns the number of the peer that greets; kPermissionDenied when it is none of our peers.
+// Returns the number of the greeting peer; kPermissionDenied when no peer of ours has the name.
 absl::StatusOr<int> PeerLink::Recognise(wire::Fields& fields) const {
   if (options_.name.empty()) {
     const int node = static_cast<int>(fields.Int("nodeId", 0, 3));

@@ -1,10 +1,9 @@
-// Makes the folders of a sim-node's unix sockets: one kind that nobody else may enter, and one that
-// pods may enter.
+// Makes the folders of a sim-node's unix sockets: private folders, and folders that pods may enter.
 //
 //   TAHOMA_RETURN_IF_ERROR(MakePrivateFolder("/run/tahoma/node.sock"));
 //   TAHOMA_RETURN_IF_ERROR(MakeWorkloadFolder("/run/tahoma/node.sock.pods/workload.sock"));
 //
-// A folder that is there already is never changed: it may be /tmp.
+// An existing folder is never changed: the folder may be /tmp.
 //
 // Thread safety: once, at the program's start.
 
@@ -16,12 +15,12 @@
 
 namespace tahoma::sim {
 
-// Makes the folder of the socket with mode 0700, or sees that nobody but its owner, who is our user
-// or root, can enter it: kFailedPrecondition otherwise.
+// Makes the socket's folder with mode 0700. For an existing folder, checks that only its owner can
+// enter and that the owner is our user or root; kFailedPrecondition otherwise.
 absl::Status MakePrivateFolder(const std::string& socket);
 
-// The same with mode 0755 for a folder that others can enter and only we can write, and in which
-// there is nothing but the socket.
+// Makes the socket's folder with mode 0755: other users can enter, only we can write, and the
+// folder holds nothing but the socket.
 absl::Status MakeWorkloadFolder(const std::string& socket);
 
 }  // namespace tahoma::sim

@@ -1,4 +1,4 @@
-// The command line of nccom-test, and the sizes that it asks for.
+// The command line of nccom-test, and the sizes of a sweep.
 
 #include <getopt.h>
 
@@ -16,9 +16,9 @@ namespace {
 
 constexpr int kMaxRepeats = 1'000'000;
 constexpr int kMaxNodes = 2048;           // pods, each with a chip in an UltraCluster
-constexpr int kMaxWorkers = 8 * 131'072;  // logical cores of so many UltraServers
+constexpr int kMaxWorkers = 8 * 131'072;  // logical cores of 2,048 UltraServers
 
-// Codes of options that have no letter.
+// Codes of options without a letter.
 enum LongOnly : int {
   kRedopOption = 256,
   kReportOption,
@@ -29,7 +29,7 @@ enum LongOnly : int {
   kPairsOption,
   kCountsOption,
   kDataParallelOption,
-  kFirstIdleOption,  // of kIdle, in its order
+  kFirstIdleOption,  // the options of kIdle, in the order of kIdle
   kFirstRefusedOption = kFirstIdleOption + 64,
 };
 constexpr std::array kLongOptions = {
@@ -58,7 +58,7 @@ constexpr std::array kLongOptions = {
     option{"help", no_argument, nullptr, 'h'},
 };
 
-// Options of AWS's tool that change nothing here; docs/tasks/collectives.md says why.
+// Options of AWS's tool without effect here; docs/tasks/collectives.md says why.
 constexpr std::array kIdle = {
     option{"non-interactive", no_argument, nullptr, 0},
     option{"debug", no_argument, nullptr, 0},
@@ -94,14 +94,14 @@ constexpr std::array kRefused = {
     Refused{"streams-json", 0, "operations run one after the other"},
 };
 
-// Returns the options for getopt_long, ended by an empty one.
+// Returns the options for getopt_long, with an empty option at the end.
 std::vector<option> AllLongOptions() {
   std::vector<option> all(kLongOptions.begin(), kLongOptions.end());
   for (std::size_t i = 0; i < kIdle.size(); ++i) {
     all.push_back(kIdle[i]);
     all.back().val = kFirstIdleOption + static_cast<int>(i);
   }
-  // It does not matter whether the option would have an argument.
+  // "optional" also fits an option without an argument.
   for (std::size_t i = 0; i < kRefused.size(); ++i) {
     all.push_back(
         {kRefused[i].name, optional_argument, nullptr, kFirstRefusedOption + static_cast<int>(i)});
@@ -163,8 +163,8 @@ bool Follows(const std::vector<std::string>& words, std::size_t back, std::strin
          (words[words.size() - back] == letter || words[words.size() - back] == name);
 }
 
-// AWS's tool takes several words after --stats, which become one, joined by commas; and perhaps one
-// after --check, where getopt wants an equals sign.
+// AWS's tool takes several words after --stats; these become a single word, joined by commas. AWS's
+// tool also takes a word after --check, where getopt wants an equals sign.
 std::vector<std::string> WithWordsJoined(const std::vector<std::string>& arguments) {
   std::vector<std::string> joined;
   for (const std::string& word : arguments) {
@@ -255,7 +255,7 @@ absl::Status Apply(int choice, std::string_view text, NccomOptions& options) {
   }
 }
 
-// Refuses options that exclude one another, or that lack one that they need.
+// Refuses options that exclude each other, and options without another option that they need.
 absl::Status CheckTogether(const NccomOptions& options) {
   const std::string& operation = options.operation;
   if (operation == "all_gatherv" || operation == "allgv") {

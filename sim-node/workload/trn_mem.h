@@ -1,14 +1,14 @@
-// trn-mem: writes other chips' memory by DMA, reads it back, checks it and prints the times.
+// trn-mem: writes other chips' memory by DMA, reads back, checks, and prints the times.
 //
 //   auto options = ParseMemArguments({"-b", "64K", "-e", "16M", "-f", "16", "--from", "3"});
 //   const int status = RunTrnMem(*options, place, node, std::cout, std::cerr);
 //
-// Every pod of the gang runs it with the same options. One chip reaches every chip of the gang in
-// its UltraServer, one after the other; with --all every chip reaches the one that is so many
-// places further there, all at once.
+// Every pod of the gang runs trn-mem with the same options. A chip reaches every chip of the gang
+// in its UltraServer in turn. With --all, every chip at once reaches the chip at the same distance
+// in order.
 //
-// Bytes really move: the host puts a pattern into the chip's memory, the chip writes it to the
-// other and reads it back to another place, and the host compares. Times are the emulator's.
+// Bytes really move: the host puts a pattern into the chip's memory; the chip writes the pattern to
+// the other chip and reads it back to another place; the host compares. Times are the emulator's.
 //
 // Thread safety: none.
 
@@ -27,22 +27,23 @@
 
 namespace tahoma::sim {
 
-// The most bytes that move when they are checked: one call of the host carries no more.
+// The most bytes of a checked access: a call of the host carries no more.
 inline constexpr std::uint64_t kMaxCheckedBytes = std::uint64_t{32} << 20U;
-// The most bytes that one access may move.
+// The most bytes of an access.
 inline constexpr std::uint64_t kMaxMemBytes = std::uint64_t{1} << 30U;
 
 struct MemOptions {
   std::uint64_t min_bytes = 1 << 20;
   std::uint64_t max_bytes = 1 << 20;
   std::uint64_t step_factor = 4;
-  int from = 0;      // the chip that asks, as the communicator counts
+  int from = 0;      // the asking chip, numbered within the communicator
   bool all = false;  // every chip asks
   bool check = true;
   bool help = false;
 };
 
-// Reads arguments without the program's name. kInvalidArgument says which option is wrong and how.
+// Reads arguments without the program's name. kInvalidArgument names the wrong option and the
+// error.
 absl::StatusOr<MemOptions> ParseMemArguments(const std::vector<std::string>& arguments);
 std::string MemHelp();
 
@@ -59,7 +60,7 @@ struct MemTaken {
   int hops = 0;
 };
 
-// The sim-node that this pod runs on.
+// The sim-node of this pod.
 class MemNode {
  public:
   virtual ~MemNode() = default;
@@ -68,7 +69,7 @@ class MemNode {
   virtual absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) = 0;
   virtual absl::StatusOr<std::string> Load(int chip, std::uint64_t address,
                                            std::uint64_t bytes) = 0;
-  // Returns what each access took, in order. All pods must call it.
+  // Returns the time and hops of each access, in order. All pods must call Access.
   virtual absl::StatusOr<std::vector<MemTaken>> Access(const CommPlace& place,
                                                        const std::vector<MemAccess>& accesses,
                                                        bool move) = 0;

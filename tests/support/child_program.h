@@ -7,7 +7,7 @@
 //   controller.Kill(SIGKILL);
 //   EXPECT_EQ(controller.Wait(), std::nullopt);            // it did not exit by itself
 //
-// The destructor kills what still runs.
+// The destructor kills a running program.
 //
 // Thread safety: belongs to one thread.
 
@@ -23,12 +23,12 @@
 
 namespace tahoma::testing {
 
-// The path of one of our programs, from $TAHOMA_BIN.
+// Returns the path of one of our programs, from $TAHOMA_BIN.
 std::string Bin(const std::string& program);
 
 class ChildProgram {
  public:
-  // Starts `arguments[0]`; its stdout and stderr go to `log_file`.
+  // Starts `arguments[0]`; stdout and stderr go to `log_file`.
   ChildProgram(const std::vector<std::string>& arguments, std::string log_file);
   ~ChildProgram();
   ChildProgram(const ChildProgram&) = delete;
@@ -36,14 +36,14 @@ class ChildProgram {
 
   pid_t pid() const { return pid_; }
   void Kill(int signal);
-  // Whether it has ended, after at most `timeout`.
+  // Whether the program has ended, after at most `timeout`.
   bool WaitEnd(std::chrono::milliseconds timeout);
-  // Whether `holds` becomes true while it runs, after at most `timeout`.
+  // Whether `holds` becomes true while the program runs, after at most `timeout`.
   bool WaitUntil(const std::function<bool()>& holds, std::chrono::milliseconds timeout);
-  // Waits for its end (at most two minutes; then it is killed): the exit status, or nothing when a
-  // signal ended it.
+  // Waits for the program's end, at most two minutes; then kills the program. Returns the exit
+  // status, or nothing after a signal.
   std::optional<int> Wait();
-  // Returns the output so far.
+  // Returns the output until now.
   std::string log() const;
 
  private:

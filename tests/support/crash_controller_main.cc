@@ -1,14 +1,14 @@
-// crash-controller: `controller --standalone` that kills itself with SIGKILL at one of its writes.
+// crash-controller: `controller --standalone` that kills itself with SIGKILL at a chosen write.
 //
 //   crash-controller DATA CRDS PORT_FILE N before|after commit|notice
 //
-// Counted is from the moment the first gang's commit or undoing, or the first sale of a Capacity
-// Block, begins: with "commit" the journal's appends and the core's requests that change claims,
-// bindings and CapacityBlocks, whose order is always the same but for claims and pods of one gang
-// among themselves; with "notice" its events and statuses of gangs and pods. The
-// N-th is the last, cut off before or after it is carried out.
-// It says which one that is as "crash: <write>" on stderr. Writes the API's address into PORT_FILE
-// as the controller does. Without a kill it serves until it is killed from outside.
+// Counting begins with the first gang's commit or undoing, or the first sale of a Capacity Block.
+// "commit" counts appends to the journal and the core's requests that change claims, bindings and
+// CapacityBlocks; their order is always the same, except among the claims and pods of a gang.
+// "notice" counts events and statuses of gangs and pods. The N-th write is the last; SIGKILL comes
+// before or after it is carried out. The program prints that write as "crash: <write>" on stderr,
+// and writes the API's address into PORT_FILE as the controller does. When no write is the N-th, it
+// serves until killed from outside.
 
 #include <signal.h>
 
@@ -39,7 +39,7 @@ namespace {
 
 enum class WritePurpose { kCommit, kNotice };
 
-// Counts writes and ends the program at the chosen one.
+// Counts writes and ends the program at the chosen write.
 class Fuse {
  public:
   Fuse(int nth, bool before, WritePurpose purpose)
@@ -49,8 +49,8 @@ class Fuse {
 
   bool before() const { return before_; }
 
-  // Counts a write. True when it is the chosen one: what comes before it, and it unless before(),
-  // is carried out, then Blow is called.
+  // Counts a write; true for the chosen write. The caller carries out all earlier writes, the
+  // chosen write only unless before(), and then calls Blow.
   bool IsLast(WritePurpose purpose, const std::string& what) {
     const bool last = armed_ && purpose == purpose_ && ++count_ == nth_;
     if (last) fmt::print(stderr, "crash: {}\n", what);
@@ -130,7 +130,7 @@ class CrashTransport final : public kube::Transport {
     return SendAll({request}).front();
   }
 
-  // Those before the last one go together, as they would without the fuse.
+  // Writes before the last write go together, as without the fuse.
   std::vector<absl::StatusOr<kube::Response>> SendAll(
       const std::vector<kube::Request>& requests) override {
     for (std::size_t i = 0; i < requests.size(); ++i) {

@@ -2,11 +2,11 @@
 //
 //   tahoma-ec2-server --port-file FILE [--blocks N] [--hosts N] [--access-keys FILE]
 //
-// Listens on a free loopback port, writes "http://127.0.0.1:PORT" into FILE once it serves, and
-// ends in order on SIGTERM. With an access key file it verifies signatures. The seller is a fake
-// with N blocks; with --hosts it is a book that has N UltraServers and N trn2.48xlarge to sell, and
-// keeps nothing on disk. One UltraServer is in an active block of the namespace default, and
-// something runs on it. Another zone has instances that are not sold.
+// Listens on a free loopback port, writes "http://127.0.0.1:PORT" into FILE when ready, and ends in
+// order on SIGTERM. With an access key file the server verifies signatures. The seller is a fake
+// with N blocks; with --hosts, a book with N UltraServers and N trn2.48xlarge for sale, nothing on
+// disk. An UltraServer is in an active block of the namespace default, with something running.
+// Another zone has instances that are not for sale.
 
 #include <signal.h>
 
@@ -49,7 +49,7 @@ struct Arguments {
 constexpr char kZone[] = "us-east-2a";
 constexpr char kCell[] = "nn-1";
 
-// The node of a host, or one of those of an UltraServer.
+// Adds the node of a host, or a node of an UltraServer.
 void AddNode(ClusterState& cluster, FleetNode node, const std::string& zone = kZone,
              const std::string& zone_id = "use2-az3") {
   node.top_layer = kCell;
@@ -58,7 +58,7 @@ void AddNode(ClusterState& cluster, FleetNode node, const std::string& zone = kZ
   cluster.PutNode(std::move(facts));
 }
 
-// A book that many threads may ask.
+// A book for many threads.
 class SharedBook {
  public:
   SharedBook(int hosts, const Clock& clock) : clock_(clock), book_({}, Now()) {
@@ -83,8 +83,8 @@ class SharedBook {
     cluster_ = std::make_shared<const ClusterState>(std::move(cluster));
   }
 
-  // Sells an UltraServer at once, some time ago, and lets something run on it. Comes before all
-  // other calls.
+  // Sells an UltraServer at once, some time ago, and starts something on the UltraServer. Comes
+  // before all other calls.
   void SellOne() {
     const ManualClock past(Now());
     BookSeller seller(Owner(), past);
@@ -170,7 +170,7 @@ class SharedBook {
   }
 
   const Clock& clock_;
-  // What is sold at first is active now: it began this long ago.
+  // The first sale began this long ago, so its block is active now.
   std::chrono::nanoseconds behind_ = std::chrono::hours(2);
   std::shared_ptr<const ClusterState> cluster_;
   Mutex mutex_;
@@ -178,7 +178,7 @@ class SharedBook {
 };
 
 absl::Status Run(const Arguments& arguments) {
-  // Blocked before any thread starts, so that only sigwait below receives them.
+  // Blocked before any thread starts, so only sigwait below receives these signals.
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);

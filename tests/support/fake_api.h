@@ -84,7 +84,7 @@ class FakeApi {
   const std::map<std::string, std::string>& conditions() const { return conditions_; }
   const std::vector<EventNote>& events() const { return notes_; }
   const std::map<std::string, BlockFact>& blocks() const { return blocks_; }
-  // What is published of a block; nullptr before it is bought.
+  // Returns the published status of a block; nullptr before the purchase.
   std::shared_ptr<const BlockView> BlockStatus(const std::string& name) const;
 
   // Every mistake that a real API would suffer from: double allocation, a partial gang at rest, …

@@ -1,14 +1,14 @@
-// A seller of capacity with a stock that is known in advance, for tests of EC2's protocol.
+// A seller of capacity with a stock known in advance, for tests of EC2's protocol.
 //
 //   FakeEc2Service service(/*blocks=*/5);
 //   service.FindOfferings({}, {.instance_types = {"trn2.48xlarge"}, .duration_hours = 24});
 //
-// It offers what is asked for in `kOffersOfSearch` variants, whose ids are cb- and their numbers
-// with 17 digits, sells each as often as it is asked to, and lists `blocks` blocks of its own
-// beside those that were bought.
+// FindOfferings answers each search with `kOffersOfSearch` variants, with ids of cb- and 17 digits.
+// Each offering can be bought any number of times. The service lists `blocks` blocks of its own
+// beside the bought blocks.
 //
-// Scope: every field of every answer is filled by some row. There are no rules of sale here but
-// that a duration is whole days.
+// Scope: every field of every answer is filled in some row. The only rule of sale is that a
+// duration is whole days.
 //
 // Thread safety: any thread.
 
@@ -58,7 +58,7 @@ class FakeEc2Service final : public Ec2Service {
   absl::Status ChangeTags(const Caller& caller, const std::vector<std::string>& reservations,
                           const TagChange& change) override;
 
-  // Who called last, and what for.
+  // The last caller and the last calls.
   Caller last_caller() const;
   OfferingSearch last_search() const;
   BlockPurchase last_purchase() const;

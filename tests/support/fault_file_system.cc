@@ -43,7 +43,7 @@ class FaultFile final : public rocksdb::FSWritableFileOwnerWrapper {
   FaultFileSystem* const disk_;
 };
 
-// What happens to names is durable at once.
+// Changes of names are durable at once.
 class FaultDirectory final : public rocksdb::FSDirectoryWrapper {
  public:
   using FSDirectoryWrapper::FSDirectoryWrapper;

@@ -1,16 +1,16 @@
-// Is a history of concurrent operations linearizable: could they have been carried out one after
-// the other, each at a moment between its call and its answer?
+// Tells whether a history of concurrent operations is linearizable: whether the operations could
+// have run in sequence, each at a moment between its call and its answer.
 //
 //   std::vector<Operation<Call, Answer>> history;          // call and answered: any clock
 //   IsLinearizable<Model>(history);
 //
-// A model is a sequential object: a default State; Apply, which gives the state after an
-// operation, or nullopt when that answer is not possible in that state; and MayFollow, which is
-// false when that answer is not possible in that state or any after it.
+// A model is a sequential object with a default State. Apply returns the state after an operation,
+// or nullopt when the state does not allow the answer. MayFollow is false when neither the state
+// nor any later state allows the answer.
 //
-// The search is that of Wing and Gong: whatever was called before the first answer may be next. A
-// set of operations that led to a state from which nothing was found is not tried again (Lowe). An
-// operation that changes nothing is carried out as soon as its answer is possible.
+// The search is the search of Wing and Gong: every operation called before the first answer may be
+// next. A set of operations with a state is tried once (Lowe). An operation that changes nothing
+// runs as soon as the state allows its answer.
 //
 // Thread safety: a pure function.
 
@@ -86,7 +86,7 @@ class LinearizationSearch {
     return true;
   }
 
-  // The operations that may be next; those that were answered first come first.
+  // Returns the operations that may be next, in order of their answers.
   std::vector<std::size_t> Candidates() const {
     std::uint64_t first_answer = std::numeric_limits<std::uint64_t>::max();
     for (std::size_t i = 0; i < history_.size(); ++i) {

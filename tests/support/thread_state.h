@@ -1,10 +1,10 @@
-// Whether another thread can go on by itself, as the kernel says.
+// Tells whether another thread is blocked, as the kernel says.
 //
 //   while (!overtaken && !IsBlocked(thread)) std::this_thread::yield();
 //
-// A thread that has been given the chance to do something wrong either has done it or is blocked by
-// what must keep it from it. Waiting until one of the two is so needs no guess of how long that
-// takes. Take it only for a thread that is past everything else that it waits for.
+// A test gives a thread the chance to do wrong. The thread then either does wrong, or is blocked by
+// the lock under test. Waiting for either needs no guess of a duration. Use IsBlocked only for a
+// thread that has passed all its other waits.
 //
 // Thread safety: pure functions of the machine's state.
 

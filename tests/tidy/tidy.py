@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
-"""The repository's own rules, as a test: layers, cages, lengths, and what may not be called where.
+"""The repository's own rules, as a test: layers, cages, lengths, words, and calls that are banned in a folder.
 
-    tests/tidy/tidy.py            checks every file that git knows; prints each breach, status 1 if any
-    tests/tidy/tidy.py --self     checks the checker: planted breaches must be found
+    tests/tidy/tidy.py                    checks every file that git knows; prints each breach, status 1 if any
+    tests/tidy/tidy.py --commits RANGE    checks the messages of commits, such as v1.0..HEAD
+    tests/tidy/tidy.py --self             checks the checker: planted breaches must be found
+    tests/tidy/tidy.py --shrink           takes off the lists of offenders what breaks a rule less or no more
 
 Rules: ARCHITECTURE.md's include rule (LAYERS), third-party headers in their cages (CAGES), functions of at most
-70 lines, files of at most 800, `#pragma once`, no clock, randomness, environment or sleep outside
+70 lines, files of at most 1,200, `#pragma once`, no clock, randomness, environment or sleep outside
 lib/base and the programs' app folders, no lock but that of lib/base/mutex.h, no banned words in names, every
 source named by its CMakeLists.txt, ARCHITECTURE.md's table of folders as LAYERS, every page and section of docs
 that a comment, a page or a script cites is there.
+
+Rules with a list of offenders (RATCHETS): pointing words in comments, comments that begin with What or Of, a type
+name that has two definitions in its namespace, classes of many data members. An offender that is listed may not get
+worse and leaves the list when it breaks the rule no more, so each list only shrinks. Commits since RULED_SINCE: a
+subject `area/detail: what` of at most 72 columns, and a body.
 """
 
 import collections
@@ -20,8 +27,13 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FUNCTION_LINES_MAX = 70
-FILE_LINES_MAX = 800
+FILE_LINES_MAX = 1200
 COLUMNS_MAX = 100
+POINTING_WORDS_MAX = 8.0  # per 100 words of comments, in files with POINTING_RULE_WORDS of them or more
+POINTING_RULE_WORDS = 100
+DATA_MEMBERS_MAX = 20
+SUBJECT_COLUMNS_MAX = 72
+RULED_SINCE = "8febec51d224d78a724ee9c72aec431e759cccdf"  # the last commit before messages were checked
 
 # Folder -> folders it may include besides itself and lib/base; a folder of folders stands for all of them.
 # Folders named `app` and tests are free.
@@ -319,6 +331,124 @@ def check_citations(path, text, pages):
                 yield number, f"{page} has no section #{section}"
 
 
+POINTING = re.compile(r"\b(?:it|its|that|those|they|them|ones?|others|what|which|who|whose|so)\b", re.IGNORECASE)
+COMMENT = re.compile(r"(?:^|\s)//+(.*)")
+NAMELESS_BEGINNING = re.compile(r"\s*(?:What|Of)\b")
+TYPE = re.compile(r"(class|struct|enum class|enum|union) (?:\[\[\w+\]\] )?(\w+)(?: final)?(?: : [^;{]*)?(?=[ \n]*\{)")
+DATA_MEMBER = re.compile(r"  (?!static\b|using\b|return\b)\w.*\b\w+_(?: ABSL_\w+\(\w+\))?(?:;|\{.*\};| = .*;| =)(?: +//.*)?$")
+
+
+def pointing_words(text):
+    """The file's pointing words per 100 words of comments; None where it has few comments."""
+    said = " ".join(match[1] for line in text.splitlines() if (match := COMMENT.search(line)))
+    words = len(re.findall(r"[A-Za-z][\w'-]*", said))
+    return round(100 * len(POINTING.findall(said)) / words, 1) if words >= POINTING_RULE_WORDS else None
+
+
+def nameless_comments(text):
+    """How many comments begin with What or Of."""
+    count, inside = 0, False
+    for line in text.splitlines():
+        match = COMMENT.search(line)
+        goes_on = inside and line.lstrip().startswith("//")
+        if match and not goes_on and NAMELESS_BEGINNING.match(match[1]):
+            count += 1
+        inside = bool(match and match[1].strip())  # an empty line of a comment ends a paragraph
+    return count
+
+
+def defined_types(text):
+    """(class or struct or …, namespace, name, body) of each type at namespace level; an anonymous namespace is the one around it."""
+    namespaces = []
+    for match in re.finditer(r"^(?:namespace ([\w:]*) ?\{$|(\})  // namespace.*|" + TYPE.pattern + ")", text, re.MULTILINE):
+        if match[2]:
+            namespaces = namespaces[:-1]
+        elif match[3]:
+            one_line = re.compile(r" *\{.*\};$", re.MULTILINE).match(text, match.end())
+            end = one_line or re.compile(r"^\}", re.MULTILINE).search(text, match.end())
+            yield match[3], "::".join(filter(None, namespaces)), match[4], text[match.end():end.start() if end else None]
+        else:
+            namespaces.append(match[1])
+
+
+def many_members(text):
+    """(class, its data members) of each class at namespace level."""
+    for kind, namespace, name, body in defined_types(text):
+        if kind == "class":
+            yield f"{namespace}::{name}", len([line for line in body.splitlines() if DATA_MEMBER.match(line)])
+
+
+def figures_of(texts):
+    """Path or name -> figure of each offender, for each rule that has a list of them."""
+    figures = {rule: {} for rule in RATCHETS}
+    defined = collections.Counter()
+    for path, text in texts.items():
+        figures["pointing.txt"][path] = pointing_words(text) or 0
+        figures["beginnings.txt"][path] = nameless_comments(text)
+        if path.startswith("tests/"):
+            continue
+        defined.update(f"{namespace}::{name}" for _, namespace, name, _ in defined_types(text))
+        for name, members in many_members(text):
+            figures["members.txt"][name] = max(members, figures["members.txt"].get(name, 0))
+    figures["type_names.txt"] = dict(defined)
+    return {rule: {key: figure for key, figure in figures[rule].items() if figure > most}
+            for rule, (most, _) in RATCHETS.items()}
+
+
+# List of offenders -> (the figure that is allowed elsewhere, what the figure says).
+RATCHETS = {
+    "pointing.txt": (POINTING_WORDS_MAX, "pointing words (it, that, which, one, …) in 100 words of comments"),
+    "beginnings.txt": (0, "comments that begin with What or Of"),
+    "type_names.txt": (1, "types of this name in its namespace, those of .cc files counted"),
+    "members.txt": (DATA_MEMBERS_MAX, "data members"),
+}
+
+
+def check_ratchet(rule, today, listed):
+    """Compares today's offenders (key -> figure) with the list; the list may only shrink."""
+    most, meaning = RATCHETS[rule]
+    for key, figure in sorted(today.items()):
+        allowed = listed.get(key, most)
+        if figure > allowed:
+            yield key, 1, f"{figure:g} {meaning}; at most {allowed:g}"
+    for key in sorted(listed.keys() - today.keys()):
+        yield f"tests/tidy/{rule}", 1, f"{key} breaks the rule no more: take it off (--shrink)"
+
+
+def read_list(rule):
+    lines = (ROOT / "tests/tidy" / rule).read_text().splitlines()
+    return {key: float(figure) for key, figure in (line.rsplit(" ", 1) for line in lines)}
+
+
+def check_message(message):
+    """Yields what is wrong with a commit's message."""
+    subject, _, body = message.strip().partition("\n")
+    if subject.startswith("Merge "):
+        return
+    if len(subject) > SUBJECT_COLUMNS_MAX:
+        yield f"a subject of {len(subject)} columns; at most {SUBJECT_COLUMNS_MAX}"
+    if not re.match(r"[\w.-]+(?:/[\w.-]+)+: \S", subject):
+        yield "a subject says one area: `area/detail: what`"
+    if not body.strip():
+        yield "a message has a body: what was before, why, what is after"
+
+
+def check_commits(commits):
+    """Prints what is wrong with the messages of a range; a copy without the history has none."""
+    git = ["git", "-C", ROOT]
+    begin = commits.partition("..")[0]
+    if subprocess.run([*git, "cat-file", "-e", f"{begin}^{{commit}}"], capture_output=True).returncode:
+        print(f"commits are not checked: {begin} is not in this copy's history")
+        return 0
+    log = subprocess.run([*git, "log", "--format=%h%n%B%x00", commits], check=True, capture_output=True, text=True).stdout
+    messages = [entry.strip().partition("\n") for entry in log.split("\0") if entry.strip()]
+    breaches = [(name, what) for name, _, message in messages for what in check_message(message)]
+    for name, what in breaches:
+        print(f"commit {name}: {what}")
+    print(f"{len(messages)} commits, {len(breaches)} breaches")
+    return 1 if breaches else 0
+
+
 def known_files():
     """Every file that git knows."""
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], check=True,
@@ -362,6 +492,36 @@ def check_self_citations():
             [f"{path}, a citation" for path, text in right.items() if list(check_citations(path, text, pages))])
 
 
+def check_self_words():
+    """(planted breaches that were not found, clean texts in which one was found), of the rules with lists and of messages"""
+    few = "// A node has chips and links.\n" * 20
+    members = "".join(f"  int a{i}_ = {i};\n" for i in range(20)) + "  A b_ ABSL_GUARDED_BY(mutex_);  // shared\n"
+    planted = {
+        "pointing.txt": few + "// It is what they say of those that it has.\n" * 2,
+        "beginnings.txt": "int a;\n// What a node has.\nint b;  // Of a node.\n//\n// Of links.\n",
+        "type_names.txt": "namespace a {\nnamespace {\nclass B final : public C {\n};\n}  // namespace\nstruct B {\n};\n}  // namespace a\n",
+        "members.txt": f"namespace a {{\nclass B {{\n  int F() {{ return x_; }}\n{members}}};\n}}  // namespace a\n",
+    }
+    expected = {"pointing.txt": ("lib/a.cc", 8.6), "beginnings.txt": ("lib/a.cc", 3), "type_names.txt": ("a::B", 2),
+                "members.txt": ("a::B", 21)}
+    missed = [rule for rule, text in planted.items()
+              if figures_of({"lib/a.cc": text})[rule] != dict([expected[rule]])]
+    clean = {"lib/a.cc": few + "// A unit, one of many.\n// What goes on in a line is no beginning.\nnamespace a {\nclass B;\nclass B {\n"
+                         f"{members[:members.rindex('  A')]}}};\n}}  // namespace a\nnamespace b {{\nclass B {{\n}};\n}}  // namespace b\n"}
+    wrong = [rule for rule, found in figures_of(clean).items() if found]
+    for today, listed, breaches in (({"a": 9}, {}, 1), ({"a": 9.1}, {"a": 9}, 1), ({}, {"a": 9}, 1), ({"a": 9}, {"a": 9}, 0),
+                                    ({"a": 8.5}, {"a": 9}, 0)):
+        found = len(list(check_ratchet("pointing.txt", today, listed)))
+        if found != breaches:
+            (missed if found < breaches else wrong).append(f"{today} and the list {listed}")
+    for message, breaches in (("a/b: c\n\nWhy.\n", 0), ("Merge branch 'x'\n", 0), ("a/b: c\n", 1), ("a: c\n\nWhy.\n", 1),
+                              ("a/b, c/d: e\n\nWhy.\n", 1), ("a/b: " + "c" * 68 + "\n\nWhy.\n", 1)):
+        found = len(list(check_message(message)))
+        if found != breaches:
+            (missed if found < breaches else wrong).append(f"the message {message!r}")
+    return missed, wrong
+
+
 def check_self():
     """Each planted breach must be found, and clean text must pass."""
     body = "\n".join(["  f();"] * 71)
@@ -372,7 +532,7 @@ def check_self():
         "lib/kube/d.h": "#pragma once\n#include <nlohmann/json.hpp>\n",
         "lib/kube/j.h": '#pragma once\n#include "lib/base/json.h"\n',
         "lib/kube/e.cc": f"void F() {{\n{body}\n}}\n",
-        "lib/kube/f.cc": "x\n" * 801,
+        "lib/kube/f.cc": "x\n" * 1201,
         "lib/kube/g.cc": "auto t = std::chrono::system_clock::now();\n",
         "lib/kube/h.h": "// no pragma\n",
         "lib/kube/i.cc": "class PodManager {};\n",
@@ -402,8 +562,9 @@ def check_self():
     for change in ("| `lib/torus` | what | hw |", "| `lib/torus` | what | x |", ""):
         if not list(check_architecture("\n".join({**rows, "lib/torus": change}.values()))):
             missed.append(f"ARCHITECTURE.md with {change!r}")
-    for found, of_citations in zip((missed, wrong), check_self_citations()):
-        found += of_citations
+    for more_missed, more_wrong in (check_self_citations(), check_self_words()):
+        missed += more_missed
+        wrong += more_wrong
     for path in missed:
         print(f"{path}: the planted breach was not found")
     for path in wrong:
@@ -414,10 +575,19 @@ def check_self():
 def main():
     if sys.argv[1:] == ["--self"]:
         return check_self()
+    if sys.argv[1:2] == ["--commits"]:
+        return check_commits(sys.argv[2] if len(sys.argv) > 2 else f"{RULED_SINCE}..HEAD")
     files = known_files()
     paths = [path for path in files if path.endswith((".h", ".cc"))]
-    breaches = [(path, number, what) for path in paths
-                for number, what in check_file(path, (ROOT / path).read_text())]
+    texts = {path: (ROOT / path).read_text() for path in paths}
+    figures = figures_of(texts)
+    if sys.argv[1:] == ["--shrink"]:
+        for rule, today in figures.items():
+            left = {key: min(figure, today[key]) for key, figure in read_list(rule).items() if key in today}
+            (ROOT / "tests/tidy" / rule).write_text("".join(f"{key} {figure:g}\n" for key, figure in sorted(left.items())))
+    breaches = [(path, number, what) for path, text in texts.items() for number, what in check_file(path, text)]
+    for rule, today in figures.items():
+        breaches += check_ratchet(rule, today, read_list(rule))
     breaches += check_registered(paths)
     breaches += check_architecture((ROOT / "ARCHITECTURE.md").read_text())
     breaches += check_all_citations(files)

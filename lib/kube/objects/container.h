@@ -1,9 +1,8 @@
-// The containers of a Pod: what each runs, in which environment, and with which of the pod's
-// claims.
+// The containers of a Pod: program, environment, and claims.
 //
 //   for (const Container& container : ParseContainers(spec.At("containers"))) …
 //
-// Scope: the fields that a pod runner honours, with bounds on what one pod can make it hold.
+// Scope: the fields that a pod runner honours, with bounds on a pod's use of memory.
 //
 // Thread safety: values and pure functions.
 
@@ -17,8 +16,8 @@
 
 namespace tahoma::kube {
 
-// An API server accepts objects up to 1.5 MiB (etcd's request limit), so these are never met by a
-// real pod.
+// An API server accepts objects up to 1.5 MiB (etcd's request limit), so no real pod meets these
+// bounds.
 inline constexpr std::size_t kContainersMost = 64;
 inline constexpr std::size_t kPodClaimsMost = 64;
 inline constexpr std::size_t kEntriesMost = 4096;
@@ -27,7 +26,8 @@ struct EnvVar {
   enum class Source { kValue, kField, kConfigMapKey, kSecretKey, kUnsupported };
   std::string name{};
   Source source = Source::kValue;
-  std::string value{};   // kValue: the text; kField: the field path; kUnsupported: what it was
+  // kValue: the text; kField: the field path; kUnsupported: the unsupported field
+  std::string value{};
   std::string object{};  // name of the ConfigMap or Secret
   std::string key{};
   bool optional = false;
@@ -41,7 +41,7 @@ struct EnvFrom {
   bool optional = false;
 };
 
-// One entry of a container's resources.claims; an empty request means all of the claim's.
+// An entry of a container's resources.claims; an empty request means every request of the claim.
 struct ClaimUse {
   std::string claim{};
   std::string request{};

@@ -1,4 +1,4 @@
-// A Pod as a scheduler sees it: where it may run, what it claims, and how far it has come.
+// A Pod as a scheduler sees it: allowed nodes, claims, and progress.
 //
 //   Reading reading(object);
 //   const Pod pod = ParsePod(reading.root());
@@ -23,7 +23,7 @@ namespace tahoma::kube {
 
 enum class NodeOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
 
-// A pod's requirement on its node. `key` "metadata.name" with `field` set is the node's name.
+// A requirement of a pod on its node. `key` "metadata.name" with `field` set is the node's name.
 struct NodeRequirement {
   std::string key;
   NodeOperator op = NodeOperator::kIn;
@@ -40,9 +40,9 @@ struct NodeSelection {
   std::vector<Toleration> tolerations;  // the pod's, against taints of the Node
 };
 
-// One entry of a pod's spec.resourceClaims.
+// An entry of a pod's spec.resourceClaims.
 struct PodClaim {
-  std::string entry;  // its name in the pod
+  std::string entry;  // the entry's name in the pod
   std::string claim;  // the ResourceClaim; empty until the template's claim is made
   bool none = false;  // the template's status says that no claim is needed
 };
@@ -56,17 +56,17 @@ struct Pod {
   bool gated = false;               // has spec.schedulingGates
   NodeSelection selection;
   std::vector<PodClaim> claims;
-  // What its containers ask for by name and Kubernetes does not know: "aws.amazon.com/neuron".
+  // Resources requested by containers and unknown to Kubernetes: "aws.amazon.com/neuron".
   std::vector<std::string> extended_resources;
-  // Message of its condition PodScheduled=False.
+  // The message of the condition PodScheduled=False.
   std::string unschedulable_message;
-  // Since when its condition PodScheduled is True.
+  // The time since which the condition PodScheduled is True.
   std::optional<WallTime> scheduled_at;
 };
 
 Pod ParsePod(Field object);
 
-// The claims of a pod's spec, with what its status says of those that are made from templates.
+// Returns the claims of a pod's spec; the pod's status names the claims made from templates.
 std::vector<PodClaim> ParsePodClaims(Field object);
 
 }  // namespace tahoma::kube

@@ -6,8 +6,8 @@
 //     if (term.Selects("team", other_ns, other_labels)) Avoid(term.topology_key);
 //   }
 //
-// A term that this build cannot follow is an error of the pod: it would be placed where it must not
-// be. Of namespaceSelector only the empty one is read, which selects every namespace.
+// A term that this build cannot follow is an error of the pod: the pod would be placed where it
+// must not be. A namespaceSelector is read only when empty; then all namespaces are selected.
 //
 // Thread safety: values and pure functions.
 
@@ -23,11 +23,11 @@
 namespace tahoma::kube {
 
 struct PodAffinityTerm {
-  std::string topology_key;   // nodes with one value of this label are one place
-  bool selects_none = false;  // it has no labelSelector
+  std::string topology_key;   // nodes with the same value of this label are one place
+  bool selects_none = false;  // has no labelSelector
   LabelSelector selector;
-  std::string label;  // one that every selected pod has; empty when there is no such label
-  std::vector<std::string> label_values;  // of which it has one; empty: any
+  std::string label;  // a label of every selected pod; empty when there is no such label
+  std::vector<std::string> label_values;  // the label has one of these values; empty: any value
   std::vector<std::string> namespaces;    // empty: the pod's own
   bool any_namespace = false;
 
@@ -36,8 +36,8 @@ struct PodAffinityTerm {
 };
 
 struct PodAffinity {
-  std::vector<PodAffinityTerm> beside;  // where the pods are that each of these selects
-  std::vector<PodAffinityTerm> apart;   // where none of them is
+  std::vector<PodAffinityTerm> beside;  // the pod needs a place with a pod of each term
+  std::vector<PodAffinityTerm> apart;   // the pod needs a place without a pod of any term
 
   bool empty() const { return beside.empty() && apart.empty(); }
 };

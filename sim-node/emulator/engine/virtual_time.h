@@ -5,9 +5,9 @@
 //   Nanoseconds(end - start);                              // 1500.0
 //   TransferTime(1 << 20, 128'000'000'000);                // 1 MiB over one X link, rounded up
 //
-// The resolution is one picosecond, because one byte takes 7.8 ps on an X/Y NeuronLink; 63 bits of
-// picoseconds are 106 days. Virtual time has its own clock type, so that it never mixes with wall
-// or monotonic time, and it advances only when somebody computes that it does.
+// The resolution is one picosecond: a byte takes 7.8 ps on an X/Y NeuronLink. 63 bits of
+// picoseconds are 106 days. Virtual time has its own clock type and never mixes with wall or
+// monotonic time; only the emulation advances virtual time.
 //
 // Thread safety: values.
 
@@ -21,7 +21,7 @@ namespace tahoma::sim {
 
 using VirtualDuration = std::chrono::duration<std::int64_t, std::pico>;
 
-// The tag that keeps virtual time apart. It has no now(): there is no "now" outside an emulation.
+// The tag of virtual time. The tag has no now(): outside an emulation there is no "now".
 struct VirtualClock {
   using duration = VirtualDuration;
   using rep = duration::rep;
@@ -31,7 +31,7 @@ struct VirtualClock {
 };
 using VirtualTime = VirtualClock::time_point;
 
-// 128 bits hold bytes x 10^12, which the exact arithmetic of transfers needs.
+// Holds bytes x 10^12, for the exact arithmetic of transfers.
 __extension__ using Wide = unsigned __int128;
 
 inline constexpr std::uint64_t kPicosecondsPerSecond = 1'000'000'000'000;

@@ -1,4 +1,4 @@
-// The watchdog of FlitNetwork, and what it says.
+// The watchdog of FlitNetwork, and the report of a deadlock.
 
 #include <fmt/format.h>
 
@@ -32,8 +32,9 @@ void FlitNetwork::Watch() {
   if (stalled || !found.waits.empty()) deadlock_ = std::move(found);
 }
 
-// The channels that the front flit of an input waits for: the one it has, if that has no place, or
-// all that it may get, if none is free. Empty when it can move, now or once its link is free.
+// Returns the channels that the front flit of an input waits for: the flit's channel, if the
+// channel has no free place; or every channel that the flit may get, if all are taken. Returns
+// nothing when the flit can move, now or once its link is free.
 std::vector<int> FlitNetwork::WaitsFor(const Router& router, const Input& input) const {
   const Output& output = router.outputs.at(input.out_port);
   std::vector<int> vcs;
@@ -47,8 +48,8 @@ std::vector<int> FlitNetwork::WaitsFor(const Router& router, const Input& input)
   return vcs;
 }
 
-// Takes the channels away that can move: those that wait for nothing, and those that wait for one
-// whose end has a place or can move itself. The remaining channels wait in circles.
+// Removes the channels that can move: a channel that waits for nothing, and a channel that waits
+// for another whose far end has a place or can move. The remaining channels wait in circles.
 Deadlock FlitNetwork::FindDeadlock() const {
   constexpr std::size_t kInputs = 64;
   const auto full = static_cast<std::uint32_t>(config_.buffer_flits);
@@ -56,7 +57,8 @@ Deadlock FlitNetwork::FindDeadlock() const {
   for (std::size_t i = 0; i < stuck.size(); ++i) {
     stuck[i] = routers_[i / kInputs].inputs[i % kInputs].count != 0;
   }
-  // The end of the channel that begins at `port`; a chip takes every flit, so that one is no end.
+  // Looks at the far end of the channel that begins at `port`. A channel into a chip is never
+  // stuck, because a chip takes every flit.
   const auto end_is_stuck = [&](std::size_t chip, int port, int vc) {
     if (port >= kLinkPorts) return false;
     const std::size_t there = neighbours_[chip].at(static_cast<std::size_t>(port));
@@ -100,7 +102,7 @@ Deadlock FlitNetwork::FindDeadlock() const {
   return found;
 }
 
-// Every wanted channel holds others up too, so following the waits comes around.
+// Every wanted channel holds others up too, so a walk along the waits returns to a channel.
 void Deadlock::FindRing() {
   std::map<FlitChannel, FlitChannel> first_wait;
   for (const Wait& wait : waits) first_wait.try_emplace(wait.holder, wait.wanted);

@@ -3,10 +3,10 @@
 //   // two flows over link 0, one of them also over link 1
 //   MaxMinRates(paths, capacities);      // bytes per second, in the order of the flows
 //
-// Progressive filling (Bertsekas, Gallager, "Data Networks", 6.5.2): all rates grow together; where
-// a link fills up, its flows stop growing. No flow can then gain without a slower one losing.
-// Integer arithmetic, so that every machine gets the same rates; a share is rounded down, which
-// loses less than one byte per second for each flow.
+// Progressive filling (Bertsekas, Gallager, "Data Networks", 6.5.2): all rates grow together; when
+// a link is full, its flows stop growing. No flow can then gain unless a slower flow loses. Integer
+// arithmetic gives the same rates on every machine; a share is rounded down, and so loses less than
+// one byte per second per flow.
 //
 // Thread safety: pure functions.
 
@@ -21,10 +21,10 @@
 namespace tahoma::sim {
 
 // `paths[i]` are the links of flow i, none twice; ids must be below capacities.size(). A flow
-// without links gets kUnlimitedRate; one over a link without capacity gets 0.
-// A flow may stand for others that have the same rate, as each of them has its equal at the other
-// links: `counts[i][j]` is the number of those, itself included, that cross link j of path i.
-// Empty: each for itself.
+// without links gets kUnlimitedRate; a flow over a link without capacity gets 0. A flow may stand
+// for a group of flows with the same rate, because each flow of the group has its equal at the
+// other links: `counts[i][j]` is the number of flows of the group, flow i included, on link j of
+// path i. Empty `counts`: each flow stands for itself.
 inline constexpr std::uint64_t kUnlimitedRate = ~std::uint64_t{0};
 std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> paths,
                                        std::span<const std::uint64_t> capacities,

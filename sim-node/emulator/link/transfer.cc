@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kLinksMost = 2 + 2 * kNetworkLayers;
 
 VirtualDuration TimeLeft(Wide left, std::uint64_t rate) {
-  TAHOMA_CHECK(rate > 0);  // routes use links that are up, and shares are far above 1 B/s
+  TAHOMA_CHECK(rate > 0);  // links of a route are up, and shares are far above 1 B/s
   return VirtualDuration(static_cast<std::int64_t>((left + rate - 1) / rate));
 }
 
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<LinkId>> Transfer::RouteOf(const Flow& flow) const {
 absl::Status Transfer::SetRoute(std::size_t island, Running& running) {
   const Flow& flow = running.flow;
   if (flow.alike != nullptr) return SetRouteOfAll(running);
-  // An explicit route is at hand, and whether an uplink is on a route depends on the other flows.
+  // An explicit route needs no search, and the uplinks of a route depend on the other flows.
   const bool kept = flow.explicit_route.empty() && island + 1 != islands_.size();
   auto& known = islands_[island].known_routes;
   const std::tuple ends(flow.from.value(), flow.to.value(), flow.through);
@@ -66,7 +66,7 @@ absl::Status Transfer::SetRoute(std::size_t island, Running& running) {
   return absl::OkStatus();
 }
 
-// Gives a flow that stands for others the links of all.
+// Gives a flow with a group the links of the whole group.
 absl::Status Transfer::SetRouteOfAll(Running& running) const {
   const Flow& flow = running.flow;
   const EfaNetwork& network = fabric_.efa();
@@ -108,7 +108,7 @@ void Transfer::Start(std::vector<Flow> flows, Done done, std::function<void()> s
                   .arrivals = std::vector<VirtualTime>(flows.size(), queue_.now()),
                   .running = flows.size()};
   std::set<std::size_t> touched;
-  std::size_t last = islands_.size();  // mostly all are on one
+  std::size_t last = islands_.size();  // mostly all flows are on one island
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const std::size_t at = IslandOf(flows[i]);
     if (at != last && touched.insert(at).second) AdvanceToNow(islands_[at]);
@@ -126,7 +126,7 @@ void Transfer::Start(std::vector<Flow> flows, Done done, std::function<void()> s
   Go(std::move(touched));
 }
 
-// Routes, solves and waits on islands where something has changed; they must be advanced to now.
+// Routes, solves and waits on changed islands, which must be advanced to now.
 void Transfer::Go(std::set<std::size_t> islands) {
   Failed failed;
   for (const std::size_t island : islands) RouteAgain(island, failed);
@@ -137,7 +137,7 @@ void Transfer::Go(std::set<std::size_t> islands) {
   }
 }
 
-// Gives a route to every flow that has none or whose route has lost a link.
+// Gives a route to every flow without a route or with a lost link.
 void Transfer::RouteAgain(std::size_t island, Failed& failed) {
   for (Running& running : islands_[island].running) {
     const bool whole = std::all_of(running.route.begin(), running.route.end(),
@@ -148,7 +148,7 @@ void Transfer::RouteAgain(std::size_t island, Failed& failed) {
   }
 }
 
-// Takes the batches away; returns the islands that they were on, advanced to now.
+// Removes the batches; returns their islands, advanced to now.
 std::set<std::size_t> Transfer::End(const Failed& failed) {
   std::set<std::size_t> touched;
   if (failed.empty()) return touched;
@@ -167,7 +167,7 @@ std::set<std::size_t> Transfer::End(const Failed& failed) {
   return touched;
 }
 
-// Gives every flow the rate of its slowest link if no two have a link in common.
+// Gives every flow the rate of its slowest link, if no two flows share a link.
 bool Transfer::SolveDisjoint(std::size_t at) {
   Island& island = islands_[at];
   ++island.looks;
@@ -207,7 +207,7 @@ void Transfer::SolveMaxMin(std::size_t at, bool each_for_itself) {
 void Transfer::Solve(std::size_t at) {
   Island& island = islands_[at];
   island.disjoint = SolveDisjoint(at);
-  // A flow that stands for others shares its links with these, which end with it.
+  // A flow with a group shares its links with the group, and the group ends with the flow.
   const bool each_for_itself = std::ranges::all_of(
       island.running, [](const Running& running) { return running.counts.empty(); });
   if (!island.disjoint || !each_for_itself) SolveMaxMin(at, each_for_itself);
@@ -217,7 +217,7 @@ void Transfer::Solve(std::size_t at) {
   }
 }
 
-// Waits for the flow that ends first.
+// Waits for the first end of a flow.
 void Transfer::Wait(std::size_t at) {
   Island& island = islands_[at];
   if (island.completion) queue_.Cancel(*island.completion);
@@ -249,7 +249,7 @@ void Transfer::OnCompletion(std::size_t at) {
     if (--batch.running == 0) FinishLater(running.batch);
     return true;
   });
-  if (island.disjoint) return Wait(at);  // the others go on as they do
+  if (island.disjoint) return Wait(at);  // the other flows keep their rates
   AdvanceToNow(island);
   Go({at});
 }
@@ -275,7 +275,7 @@ absl::Status Transfer::SetPermille(LinkId link, std::uint16_t permille) {
   AdvanceToNow(islands_[at]);
   islands_[at].known_routes.clear();
   if (place.island == fabric_.domain_count()) {
-    // An uplink is on routes only while it can limit them.
+    // An uplink is on a route only while the uplink can limit flows.
     for (Running& running : islands_[at].running) running.route.clear();
   }
   Go({at});

@@ -1,4 +1,4 @@
-// Flows that share links until all have arrived, in virtual time.
+// Flows that share links in virtual time, until every flow has arrived.
 //
 //   EventQueue queue;
 //   Fabric fabric(links);
@@ -6,11 +6,11 @@
 //   transfer.Start({{.from = a, .to = b, .bytes = 1 << 20}}, done);
 //   queue.RunUntilIdle();             // done(OkStatus(), arrivals) ran at the last arrival
 //
-// Rates are max-min fair and are worked out again when a flow ends or a link changes. A flow whose
-// route loses a link goes on over another route with what it has not sent yet. The first byte needs
-// one hop latency per link (between topology domains EFA's latency), the rest follows at the flow's
-// rate (cut-through). The NeuronLinks of a domain and the EFA network are islands: no flow is on
-// two of them, so a change on one never makes the rates of another be computed again.
+// Rates are max-min fair. Rates are computed again when a flow ends or a link changes. A flow whose
+// route loses a link sends the rest over another route. The first byte needs a hop latency per link
+// (between topology domains EFA's latency); the rest follows at the flow's rate (cut-through). The
+// NeuronLinks of a domain are an island, and the EFA network is an island: no flow uses two
+// islands, so a change on an island leaves the rates of other islands as computed.
 //
 // Thread safety: none; belongs to the thread of its EventQueue.
 
@@ -37,18 +37,19 @@
 
 namespace tahoma::sim {
 
-// Flows over EFA that begin and end when one does, which stands for them: those from each domain of
-// a kind to each of another that is as far from it, all between the same two chips of their
-// domains.
+// The group of EFA flows that a single flow stands for. All flows of the group begin and end
+// together: a flow from each domain of a kind to each domain of another kind at the same distance,
+// between the same two chips of the domains.
 struct AlikeFlows {
-  std::uint64_t at_sender = 1;    // that share the sender's NIC, itself included
+  std::uint64_t at_sender = 1;    // flows of the group on the sender's NIC, this flow included
   std::uint64_t at_receiver = 1;  // the receiver's
   struct Uplink {
     LinkId link = 0;
     std::uint64_t flows = 1;
   };
-  std::vector<Uplink> uplinks;  // of those that they cross and that can limit them, one of a kind
-  int layers = 0;               // that they climb
+  // one uplink per kind, among the uplinks that the flows cross and that can limit the flows
+  std::vector<Uplink> uplinks;
+  int layers = 0;  // layers of the network that the flows climb
 };
 
 struct Flow {
@@ -56,14 +57,15 @@ struct Flow {
   torus::ChipIndex to;
   std::uint64_t bytes = 0;
   torus::ChipMask through = kAllChips;  // chips of the domain that a detour may use
-  // The explicit route: links of the domain, from chip to chip, to take as long as all of them are
-  // up, instead of the route that TorusLinks::FindRoute finds. Empty = none; must outlive the
+  // The explicit route: links of the domain, from chip to chip. The flow takes this route while all
+  // its links are up, instead of the route of TorusLinks::FindRoute. Empty = none; must outlive the
   // transfer.
   std::span<const LinkId> explicit_route = {};
-  // The flows for which it stands; nullptr = itself alone. No link of the network may fail
-  // meanwhile. Must outlive the transfer.
+  // The group that the flow stands for; nullptr = the flow alone. No link of the network may fail
+  // during the transfer. Must outlive the transfer.
   const AlikeFlows* alike = nullptr;
-  // It stands for as many in other places of its domains, too: they share no NIC, but uplinks.
+  // The flow also stands for as many flows between other places of its domains; such flows share
+  // uplinks but no NIC.
   std::uint32_t places = 1;
 };
 
@@ -77,15 +79,15 @@ class Transfer {
   // Both must outlive the object.
   Transfer(EventQueue& queue, Fabric& fabric);
 
-  // Starts a batch at queue.now(), beside those that are running. `done` runs once, at the last
-  // arrival or at the instant a flow has no route; the batch's other flows end with it. `sent`, if
-  // given, runs once when the last flow of the batch has left the links.
+  // Starts a batch at queue.now(), beside running batches. `done` runs once: at the last arrival,
+  // or when a flow has no route, which ends the batch's other flows. `sent`, if given, runs once
+  // when the last flow of the batch has left the links.
   void Start(std::vector<Flow> flows, Done done, std::function<void()> sent = {});
 
-  // Applies a change of a link now; running flows see it. kInvalidArgument as SetPermille.
+  // Applies a change of a link now, also to running flows. kInvalidArgument as SetPermille.
   absl::Status SetPermille(LinkId link, std::uint16_t permille);
 
-  // Flows that have arrived so far.
+  // Flows that have arrived.
   std::uint64_t arrived() const { return arrived_; }
 
  private:
@@ -98,24 +100,26 @@ class Transfer {
   struct Running {
     Flow flow;
     absl::InlinedVector<LinkId, 8> route;  // ids of the island
-    std::vector<std::uint64_t> counts;     // flows over each, of those for which it stands
-    Wide left = 0;                         // 10^-12 bytes
+    // flows on each link, among the flows that this flow stands for
+    std::vector<std::uint64_t> counts;
+    Wide left = 0;  // 10^-12 bytes
     std::uint64_t rate = 0;
     VirtualTime end{};  // at this rate
     std::uint64_t batch = 0;
     std::size_t index = 0;
   };
-  // The flows that share links: those of a domain, or (the last) those of the EFA network.
+  // The flows that share links: the flows of a domain, or (the last island) of the EFA network.
   struct Island {
     std::vector<Running> running;
-    // No two of them have a link in common, so that none waits for another. What a flow stands for
-    // ends with it.
+    // No two flows have a link in common, so no flow waits for another. A group ends with the flow
+    // that stands for the group.
     bool disjoint = true;
-    std::vector<std::uint64_t> seen_in;  // by link: the last look for common links that met it
+    // by link: the number of the last look for common links that met the link
+    std::vector<std::uint64_t> seen_in;
     std::uint64_t looks = 0;
     VirtualTime last_advance{};
     std::optional<EventQueue::Id> completion;
-    // Routes that were found on the links as they are.
+    // Routes found on the present links.
     absl::flat_hash_map<std::tuple<int, int, torus::ChipMask>, std::vector<LinkId>> known_routes;
   };
   using Failed = std::map<std::uint64_t, absl::Status>;  // by batch

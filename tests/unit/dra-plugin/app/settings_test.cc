@@ -1,4 +1,4 @@
-// Tests the options of dra-plugin: what a file says, what is wrong with one, and what --help tells.
+// Tests the options of dra-plugin: accepted files, refused files, and the text of --help.
 
 #include "dra-plugin/app/settings.h"
 
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 const std::string kHead = "apiVersion: tahoma.dev/v1alpha1\nkind: DraPluginConfig\n";
 const std::string kNode = kHead + "nodeName: n1\nnodeSocket: /run/tahoma/node.sock\n";
 
-// What is wrong with a file, wherever it is found; empty when nothing is.
+// Returns the error of a file, from any of the checks; empty for a good file.
 std::string WhyNot(const std::string& text) {
   Settings settings;
   absl::Status status = config::ParseFile(text, "file", DeclareSettings(settings));
@@ -29,7 +29,7 @@ std::string WhyNot(const std::string& text) {
   return std::string(Message(status));
 }
 
-TEST(PluginSettingsTest, AFileSaysWhatTheNodeShowsAndWhatItsFaultsDo) {
+TEST(PluginSettingsTest, AFileSetsThePublishedDevicesAndTheEffectsOfFaults) {
   Settings settings;
   const absl::Status read = config::ParseFile(
       kNode +
@@ -48,7 +48,7 @@ TEST(PluginSettingsTest, AFileSaysWhatTheNodeShowsAndWhatItsFaultsDo) {
   EXPECT_TRUE(settings.label_node);
 }
 
-TEST(PluginSettingsTest, WhatIsWrongIsNamedWithWhatWouldBeRight) {
+TEST(PluginSettingsTest, AWrongValueIsNamedWithTheRightValues) {
   EXPECT_EQ(WhyNot(kNode), "");
   EXPECT_EQ(WhyNot(kHead), "nodeName is empty; name the node");
   EXPECT_THAT(WhyNot(kHead + "nodeName: Node_1\n"),
@@ -76,7 +76,7 @@ TEST(PluginSettingsTest, HelpExplainsEveryOption) {
        {"--node-name", "--kubeconfig", "--node-socket", "--plugin-dir", "--registry-dir",
         "--cdi-dir", "--publish", "--fault-effects", "--flap-hold", "--label-node", "--pod-uid",
         "--metrics-address", "--node-lost-after", "--resync-period",
-        // What a fault's reason may be.
+        // The possible reasons of faults.
         "sram-uncorrectable, nc-uncorrectable, hbm-uncorrectable, dma, dead, unknown, node-lost"}) {
     EXPECT_THAT(help, HasSubstr(option));
   }

@@ -175,7 +175,7 @@ json TwoRequests(std::vector<json> entries) {
   return object;
 }
 
-TEST(AllocationTest, ABadConfigurationIsNamedWithItsFieldAndWhatWouldBeRight) {
+TEST(AllocationTest, ABadConfigurationIsNamedWithItsFieldAndTheRightValues) {
   const auto refusal = [](const json& entry) {
     return WhyNot(WithConfig({"neuron-device-0"}, {entry}));
   };
@@ -241,7 +241,7 @@ TEST(AllocationTest, RequestsOfOneClaimMustAgree) {
   EXPECT_TRUE(Grant(TwoRequests({mode(4, "a")})).ok());
 }
 
-TEST(AllocationTest, OfTwoThatContradictEachOtherNoneIsTaken) {
+TEST(AllocationTest, ContradictingConfigurationsAreRefused) {
   EXPECT_EQ(
       WhyNot(TwoRequests({Entry(Neuron(1), {"a", "b"}), Entry(Neuron(2), {"b"})})),
       "request \"b\": the claim's configuration for request \"b\" says logicalNeuronCore 2, and "

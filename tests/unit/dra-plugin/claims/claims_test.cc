@@ -15,7 +15,7 @@
 namespace tahoma::dra {
 namespace {
 
-// A node with everything around it; Restart() is a new program over the same disks.
+// A node with its surroundings; Restart() is a new program over the same disks.
 struct World {
   World() {
     node.inventory = TestInventory();
@@ -28,7 +28,7 @@ struct World {
             .node_name = "node-a", .node_socket = "unix:/run/tahoma/node.sock", .boot_id = boot_id},
         state, cdi, node, source, clock);
   }
-  // The machine starts again: folders in its memory and what sim-node knew are gone.
+  // The machine starts again: folders in memory and sim-node's claims are gone.
   void Reboot() {
     boot_id += "+";
     cdi.files.clear();
@@ -81,7 +81,7 @@ TEST(ClaimsTest, ChipsOfTwoCoresAreCountedByTwo) {
   const auto spec = [&] { return world.cdi.files.at("neuron.aws.com-device_uid-a.json"); };
   EXPECT_NE(spec().find("NEURON_RT_VISIBLE_CORES=2-5\""), std::string::npos) << spec();
   EXPECT_NE(spec().find("NEURON_LOGICAL_NC_CONFIG=1\""), std::string::npos) << spec();
-  // The checkpoint remembers it.
+  // The checkpoint remembers the cores.
   world.Restart();
   world.cdi.files.clear();
   ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-1", "neuron-device-2"})).ok());
@@ -96,8 +96,8 @@ TEST(ClaimsTest, TheInventorySaysWhereContainersConnect) {
             std::string::npos);
 }
 
-// The defect: without a socket for containers they got the folder of the plugin's own, where claims
-// are given away.
+// The defect: without a socket for containers, containers got the folder of the plugin's socket,
+// where claims are given away.
 TEST(ClaimsTest, NoContainerGetsTheFolderOfThePluginsSocket) {
   World world;
   const ClaimRef claim = world.Add("a", {"neuron-device-0"});
@@ -144,7 +144,7 @@ TEST(ClaimsTest, UnprepareWorksWhenTheClaimIsGoneFromTheApi) {
   EXPECT_TRUE(world.claims->Load()->claims.empty());
 }
 
-// What the program logs while it lives.
+// Captures the program's log.
 class Log {
  public:
   Log() : before_(spdlog::default_logger()) {
@@ -197,7 +197,7 @@ TEST(ClaimsTest, EachDecisionIsOneLineWithTheClaimItsDevicesAndItsTime) {
             "prepared claim default/n (uid-n) in 0.0 ms: neuron-node; LNC 2, UltraServer mode 4\n");
 }
 
-TEST(ClaimsTest, WhatIsPreparedIsCountedByWhatItIs) {
+TEST(ClaimsTest, CountsPreparedClaimsAndDevicesByKind) {
   World world;
   ASSERT_TRUE(world.claims->Prepare(world.Add("a", {"neuron-device-0", "neuron-device-1"})).ok());
   const ClaimRef cores = world.Add("b", {"neuron-core-3-lnc2-1"});
@@ -210,7 +210,7 @@ TEST(ClaimsTest, WhatIsPreparedIsCountedByWhatItIs) {
   EXPECT_EQ(world.claims->prepared(), (PreparedCount{.claims = 1, .chips = 2}));
 }
 
-// The kubelet's event shows it to the pod's author.
+// The kubelet's event shows the message to the pod's author.
 TEST(ClaimsTest, ABadConfigurationIsToldWithTheClaimTheRequestAndTheField) {
   World world;
   const ClaimRef claim = world.Add("a", {"neuron-device-0"});
@@ -262,7 +262,7 @@ TEST(ClaimsTest, AClaimThatIsNotThereIsAnError) {
 }
 
 // Found by fuzzing: such names led to other paths of the API server.
-TEST(ClaimsTest, WhatIsNoNameIsNotAskedFor) {
+TEST(ClaimsTest, ATextThatIsNoNameIsNotRequested) {
   World world;
   for (const ClaimRef& claim : {ClaimRef{.name_space = "..", .name = "a", .uid = "u"},
                                 ClaimRef{.name_space = "default", .name = "", .uid = "u"},
@@ -325,8 +325,8 @@ TEST(ClaimsTest, ANodeThatStartedAgainGetsItsClaimsWithTheirTokens) {
   EXPECT_EQ(world.node.held, before);
 }
 
-// The defect: the others were given nothing, and the plugin never followed its node again.
-TEST(ClaimsTest, AClaimOnAChipThatBrokeDoesNotKeepTheOthersFromTheirs) {
+// The defect: the other claims got nothing, and the plugin never followed its node again.
+TEST(ClaimsTest, AClaimOnABrokenChipDoesNotKeepOtherClaimsFromTheirChips) {
   World world;
   for (const char* name : {"a", "b", "c"}) {
     const std::string device = fmt::format("neuron-device-{}", name[0] - 'a');
@@ -357,7 +357,7 @@ TEST(ClaimsTest, UnprepareWhileTheNodeIsAwayIsReleasedLater) {
 }
 
 // Random prepares, unprepares and crashes at any port call. The oracle is the plain list of claims
-// whose prepare was answered and whose unprepare was not.
+// with an answered prepare and no answered unprepare.
 class RandomRun {
  public:
   explicit RandomRun(std::uint64_t seed) : rng_(seed) {
@@ -401,7 +401,7 @@ class RandomRun {
   void Check() {
     const Checkpoint checkpoint = *world_.claims->Load();
     for (const std::string& uid : answered_) {
-      // An unprepare that crashed may have got as far as the checkpoint.
+      // A crashed unprepare may have reached the checkpoint.
       ASSERT_TRUE(doubtful_.contains(uid) || checkpoint.claims.contains(uid)) << uid;
     }
     for (auto a = checkpoint.claims.begin(); a != checkpoint.claims.end(); ++a) {
@@ -428,7 +428,7 @@ class RandomRun {
   std::set<std::string> doubtful_;
 };
 
-TEST(ClaimsPropertyTest, NeverTwoClaimsOnOneCoreWhereverItCrashes) {
+TEST(ClaimsPropertyTest, NeverTwoClaimsOnACoreWhereverThePluginCrashes) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(seed);
     RandomRun run(seed);

@@ -69,7 +69,7 @@ TEST(HealthDamperTest, AFaultThatComesBackStaysLongerEachTimeButNotForEver) {
   EXPECT_EQ(world.HoldAfterFault(3), seconds(0)) << "it is forgotten after a quiet time";
 }
 
-TEST(HealthDamperTest, AFaultThatReturnsWhileItIsHeldIsOneMore) {
+TEST(HealthDamperTest, AFaultThatReturnsWhileHeldCountsOnceMore) {
   World world;
   world.HoldAfterFault(3);
   world.Break(3, "dma");

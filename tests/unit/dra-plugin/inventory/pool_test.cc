@@ -156,7 +156,7 @@ TEST(PoolTest, TheFirstDeviceOfEachKindSaysWhatAnUltraServerHasElected) {
 }
 
 // Whatever a node publishes, and whatever a server without counters is not shown of it.
-TEST(PoolTest, SomeDeviceThatIsShownSaysWhatIsElected) {
+TEST(PoolTest, SomeShownDeviceHasTheElection) {
   wire::Inventory inventory = Node("trn2u.48xlarge", true);
   inventory.ultra_server->election = wire::UltraServerElection{.modes = {hw::UltraServerMode::kX1}};
   for (unsigned which = 1; which < 16; ++which) {
@@ -176,7 +176,7 @@ TEST(PoolTest, SomeDeviceThatIsShownSaysWhatIsElected) {
   }
 }
 
-TEST(PoolTest, WhatIsNotElectedSaysSo) {
+TEST(PoolTest, AttributesAreUnsetWhileNoUltraServerIsElected) {
   wire::Inventory inventory = Node("trn2u.48xlarge", true);
   const auto elected = [&] {
     std::string all;

@@ -151,7 +151,7 @@ Publish KindsIn(const Pool& pool) {
   return kinds;
 }
 
-TEST_P(ShownPoolTest, WhatIsLeftOutIsWhatThePoolHasAndDoesNotShow) {
+TEST_P(ShownPoolTest, LeftOutNamesThePoolsKindsThatAreNotShown) {
   const auto [support, ultra_server] = GetParam();
   for (const Publish& publish : EveryChoice()) {
     const Pool pool = *BuildPool(Node(ultra_server), {.publish = publish});

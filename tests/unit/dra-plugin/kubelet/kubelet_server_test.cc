@@ -259,7 +259,7 @@ TEST_F(KubeletServerTest, CallsWaitForOneAnother) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(KubeletServerTest, WhatIsAwayForAMomentDelaysAPodAndFailsItNot) {
+TEST_F(KubeletServerTest, AServiceAwayForAMomentDelaysAPodWithoutAnError) {
   driver_.away = 3;
   Start();
   EXPECT_THAT(Prepare({"a", "b"}), testing::ElementsAre(testing::Pair("a", "neuron-device-3"),
@@ -267,7 +267,7 @@ TEST_F(KubeletServerTest, WhatIsAwayForAMomentDelaysAPodAndFailsItNot) {
   EXPECT_EQ(driver_.calls, 5);
 }
 
-TEST_F(KubeletServerTest, WhatIsAwayForLongFailsWithItsReason) {
+TEST_F(KubeletServerTest, AServiceAwayForLongFailsTheCallWithItsReason) {
   driver_.away = 1'000'000;
   repeat_for_ = std::chrono::milliseconds(40);
   Start();
@@ -282,7 +282,7 @@ TEST_F(KubeletServerTest, ARefusalIsNotRepeated) {
 }
 
 // The kubelet's own patience is 45 s; what it hears after that is lost.
-TEST_F(KubeletServerTest, ACallThatHangsIsAnsweredInTimeWithAllClaimsOfItsRequest) {
+TEST_F(KubeletServerTest, AHangingCallIsAnsweredInTimeForAllClaimsOfItsRequest) {
   answer_within_ = std::chrono::milliseconds(30);
   Start();
   EXPECT_THAT(Prepare({"slow", "b"}),
@@ -300,7 +300,7 @@ TEST_F(KubeletServerTest, ACallThatHangsIsAnsweredInTimeWithAllClaimsOfItsReques
                                    testing::Pair("slow", "neuron-device-3")));
 }
 
-TEST_F(KubeletServerTest, AServerThatEndsDoesNotWaitForWhatIsAway) {
+TEST_F(KubeletServerTest, AnEndingServerDoesNotWaitForAServiceThatIsAway) {
   driver_.away = 1'000'000;
   Start();
   std::thread kubelet([&] { Prepare({"a"}); });

@@ -106,8 +106,8 @@ class NodeProgram {
 const std::string kSlices = "/apis/resource.k8s.io/v1/resourceslices";
 const std::string kClaims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/";
 
-// The API server, for several threads. It answers reads of claims itself: the tests name claims by
-// uids that they chose, and a server gives out its own.
+// The API server, for several threads. SharedApi itself answers reads of claims: the tests choose
+// the uids of claims, and a server gives out its own.
 class SharedApi final : public kube::Transport {
  public:
   explicit SharedApi(kube::Transport& api) : api_(api) {}
@@ -130,7 +130,7 @@ class SharedApi final : public kube::Transport {
                                         milliseconds) override {
     return Unavailable("no watches here");
   }
-  // Waits until the published devices are as `right` wants them.
+  // Waits until `right` accepts the published devices.
   bool WaitFor(const std::function<bool(const std::map<std::string, Json>&)>& right) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kSoon, [&] { return right(Devices()); });
@@ -337,8 +337,8 @@ TEST_F(PluginTest, TheNodeSaysThatAllIsShown) {
   EXPECT_TRUE(SaysWhetherAllIsShown("True"));
 }
 
-// As without the right to do so: the devices matter more.
-TEST_F(PluginTest, ANodeThatMayNotSayItIsPublishedAllTheSameAndSaysItLater) {
+// As without the right to write statuses: the devices matter more.
+TEST_F(PluginTest, ANodeWithoutTheRightToReportIsPublishedAndReportsLater) {
   resync_period_ = milliseconds(20);
   for (const int refusal : {403, 500}) {
     api_.RefuseStatuses(refusal);
@@ -374,7 +374,7 @@ TEST_F(PluginTest, ALostNodeIsUnhealthyAndComesBackWithItsClaims) {
   EXPECT_EQ(node_->held(), before) << "with the token its containers have";
 }
 
-TEST_F(PluginTest, ANodeThatComesBackWithABrokenChipIsFollowedAndGetsThatClaimWithTheRepair) {
+TEST_F(PluginTest, ANodeThatComesBackWithABrokenChipGetsTheChipsClaimAfterTheRepair) {
   Start();
   ASSERT_TRUE(PublishedHealthy());
   AddClaim("a", {"neuron-device-3"});
@@ -396,7 +396,7 @@ TEST_F(PluginTest, ANodeThatComesBackWithABrokenChipIsFollowedAndGetsThatClaimWi
   EXPECT_EQ(node_->held(), before);
 }
 
-// A kubelet that hears an error asks again only after a minute and more.
+// After an error a kubelet asks again only after a minute and more.
 TEST_F(PluginTest, APodThatStartsWhileSimNodeStartsAgainOnlyWaits) {
   Start();
   ASSERT_TRUE(PublishedHealthy());
@@ -409,7 +409,7 @@ TEST_F(PluginTest, APodThatStartsWhileSimNodeStartsAgainOnlyWaits) {
   EXPECT_TRUE(node_->WaitForHeld(1));
 }
 
-TEST_F(PluginTest, AClaimThatWentWhileTheMachineWasDownIsFreedAtItsStart) {
+TEST_F(PluginTest, AClaimDeletedWhileTheMachineWasDownIsFreedAtTheNextStart) {
   Start();
   ASSERT_TRUE(PublishedHealthy());
   AddClaim("gone", {"neuron-device-0"});
@@ -476,7 +476,7 @@ TEST_F(PluginTest, AChipThatFlapsStaysMarkedForAWhileAfterItsRepair) {
   node_->Break(3, "dma");
   EXPECT_TRUE(api_.WaitFor(shows("dma")));
   node_->Break(3, "");
-  node_->Break(4, "dead");  // seen after it
+  node_->Break(4, "dead");  // seen after the fault of chip 3
   EXPECT_TRUE(api_.WaitFor([&](const auto& devices) {
     return Unhealthy(devices.at("neuron-device-4")) == "dead" && shows("dma")(devices);
   }));
@@ -546,7 +546,7 @@ TEST_F(PluginTest, IsReadyWhenPodsCanStartHere) {
   EXPECT_EQ(NotReady(), "sim-node: sim-node is not connected\n");
 }
 
-TEST_F(PluginTest, CountsWhatItDoes) {
+TEST_F(PluginTest, CountsPreparesFailuresClaimsAndDevices) {
   Start();
   ASSERT_TRUE(PublishedHealthy());
   AddClaim("a", {"neuron-device-0"});

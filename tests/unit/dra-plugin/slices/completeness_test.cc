@@ -1,4 +1,5 @@
-// What the plugin says of devices that an older API server cannot be shown, against our own server.
+// The plugin's condition about devices that an older API server cannot be shown, against our
+// server.
 
 #include "dra-plugin/slices/completeness.h"
 
@@ -53,7 +54,7 @@ TEST(CompletenessTest, AServerThatKeepsEverythingIsShownEverything) {
   EXPECT_EQ(found.reason, "AllShown");
 }
 
-TEST(CompletenessTest, AGateOfCountersThatIsOffIsNamedWithWhatItHides) {
+TEST(CompletenessTest, ADisabledGateOfCountersIsNamedWithTheMissingDevices) {
   const Completeness found = CompletenessOf(PoolOf(kAll), WithoutCounters(35));
   EXPECT_FALSE(found.complete);
   EXPECT_EQ(found.reason, "NoCounters");
@@ -207,7 +208,7 @@ TEST_F(CompletenessReporterTest, WhatSomebodyElseWroteIsPutRight) {
   EXPECT_EQ(Shown()["message"], "few");
 }
 
-TEST_F(CompletenessReporterTest, ARefusalSaysWhichConditionOfWhichNode) {
+TEST_F(CompletenessReporterTest, ARefusalNamesTheConditionAndTheNode) {
   transport_.answer = [](const kube::Request& request) -> std::optional<kube::Response> {
     if (request.method != "PATCH") return {};
     return kube::Response{.status = 403, .body = R"({"kind": "Status", "reason": "Forbidden"})"};

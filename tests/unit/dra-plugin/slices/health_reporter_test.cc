@@ -1,4 +1,4 @@
-// What the plugin tells of its devices' health, against our own API server.
+// The plugin's reports of its devices' health, against our own API server.
 
 #include "dra-plugin/slices/health_reporter.h"
 
@@ -157,7 +157,7 @@ TEST_F(HealthReporterTest, ARepairWhileThePluginWasAwayIsShownByTheNextOne) {
   EXPECT_THAT(Conditions("train"), ElementsAre("neuron-device-0 True Working"));
 }
 
-TEST_F(HealthReporterTest, AClaimThatIsGoneOrAnotherStopsNobody) {
+TEST_F(HealthReporterTest, AClaimGoneOrReplacedDoesNotStopTheReport) {
   AddClaim("gone", {"neuron-device-0"});
   AddClaim("train", {"neuron-device-0"});
   EXPECT_EQ(Call("DELETE", kClaims + "/gone").status, 200);

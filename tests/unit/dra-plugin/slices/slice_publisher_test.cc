@@ -32,7 +32,7 @@ wire::Inventory TestNode() {
   return inventory;
 }
 
-// The same with a chip that must not be used.
+// A TestNode whose chip 3 is unhealthy.
 wire::Inventory BrokenNode() {
   wire::Inventory node = TestNode();
   node.chips[3] = {.index = 3, .healthy = false, .reason = "dma"};
@@ -70,13 +70,13 @@ class SlicePublisherTest : public testing::ApiFixture {
     const testing::Answer made = Call("POST", kSlices, slice);
     ASSERT_EQ(made.status, 201) << made.text;
   }
-  // Makes these the only slices, under the names that they had.
+  // Makes `slices` the only slices, under their old names.
   void Restore(const std::map<std::string, json>& slices) {
     for (const auto& [name, slice] : Slices()) Call("DELETE", kSlices + "/" + name);
     for (const auto& [name, slice] : slices) Create(slice);
     ASSERT_EQ(Slices().size(), slices.size());
   }
-  // Somebody else writes every slice, so that they have other resource versions.
+  // Another client writes every slice, and so changes the resource versions.
   void Touch() {
     const json label = {{"touched", std::to_string(++touches_)}};
     for (const auto& [name, slice] : Slices()) {
@@ -85,7 +85,7 @@ class SlicePublisherTest : public testing::ApiFixture {
       ASSERT_EQ(touched.status, 200) << touched.text;
     }
   }
-  // Expects what an allocator relies on: a complete pool of one generation with every device once.
+  // Expects a pool that an allocator can use: complete, of one generation, with every device once.
   void ExpectWhole(const Pool& pool) {
     const std::map<std::string, json> slices = Slices();
     std::set<std::string> wanted;
@@ -182,7 +182,7 @@ TEST_F(SlicePublisherTest, SeveralChangedSlicesGetANewGeneration) {
   EXPECT_EQ(Slices().begin()->second["spec"]["pool"]["generation"], 2);
 }
 
-TEST_F(SlicePublisherTest, WhatAServerThatWasRestoredHasLostIsPublishedAgain) {
+TEST_F(SlicePublisherTest, SlicesLostByARestoredServerArePublishedAgain) {
   SlicePublisher publisher(api_, "node-a");
   wire::Inventory inventory = TestNode();
   ASSERT_TRUE(publisher.Publish(Build(inventory)).ok());
@@ -288,8 +288,8 @@ TEST_F(SlicePublisherTest, WhereNoCountersAreKeptDevicesThatOverlapAreNeverShown
   ExpectWhole(Build(TestNode(), kChipsOnly));
 }
 
-// As after an upgrade of the API server, or a feature gate that was turned on.
-TEST_F(SlicePublisherTest, WhatWasLeftOutAppearsWithoutAChangeOfTheNodeWhenTheServerKeepsIt) {
+// As after an upgrade of the API server, or of a feature gate.
+TEST_F(SlicePublisherTest, DevicesLeftOutAppearOnceTheServerIsUpgraded) {
   std::set<std::string> dropped = kCounterFields;
   dropped.insert(kTaintsField);
   api_.edit = [&](json& slice) { RemoveFields(dropped, slice); };
@@ -335,8 +335,8 @@ TEST_F(SlicePublisherTest, WhereTaintsAreStillDroppedWhatIsBrokenIsNotShownForAM
   EXPECT_EQ(publisher.server()->dropped_fields, std::set<std::string>{kTaintsField});
 }
 
-// As while the API servers behind one address are upgraded one by one.
-TEST_F(SlicePublisherTest, WhereOnlyTheServerThatIsLookedAtKeepsCountersNoCoresAreShown) {
+// As while several API servers behind an address are upgraded in turn.
+TEST_F(SlicePublisherTest, NoCoresAreShownWhenOnlySomeServersKeepCounters) {
   bool dry_run = false;
   bool cores = false;
   api_.before = [&](const kube::Request& request) {
@@ -369,7 +369,7 @@ TEST_F(SlicePublisherTest, TheNodeThatWasReadIsGivenAwayOnce) {
   EXPECT_EQ(publisher.TakeNode(), nullptr);
 }
 
-// A server whose version is another, and which takes counters with devices, as 1.34 does.
+// A server of another version, which takes counters together with devices, as 1.34 does.
 std::function<std::optional<kube::Response>(const kube::Request&)> Version(std::string minor) {
   return [body = json{{"major", "1"}, {"minor", std::move(minor)}}.dump()](
              const kube::Request& request) -> std::optional<kube::Response> {
@@ -388,7 +388,7 @@ TEST_F(SlicePublisherTest, Before135CountersAndDevicesAreInOneSlice) {
     }
   };
   SlicePublisher publisher(api_, "node-a");
-  // Our server is a newer one and refuses what 1.34 wants.
+  // Our server is newer and refuses slices in the form of 1.34.
   EXPECT_EQ(publisher.Publish(Build(TestNode())).code(), absl::StatusCode::kInvalidArgument);
   ASSERT_EQ(sent.size(), 1u);
   const json& spec = sent[0]["spec"];
@@ -464,8 +464,8 @@ TEST_F(SlicePublisherTest, WhoNamesTheSlicesHimselfReadsNoList) {
   EXPECT_EQ(log[3], "GET " + kSlices + "/03-neuron.aws.com-node-a-0");
 }
 
-// As after a create whose answer was lost.
-TEST_F(SlicePublisherTest, ASliceThatIsThereAgainstExpectationIsNotMadeTwice) {
+// As after a create with a lost answer.
+TEST_F(SlicePublisherTest, AnUnexpectedExistingSliceIsNotMadeTwice) {
   const Pool pool = Build(TestNode());
   SlicePublisher first(api_, "node-a", kFixedNames);
   ASSERT_TRUE(first.PublishFor(node_uid_, pool, SlicePublisher::Known::kNone).ok());
@@ -475,7 +475,7 @@ TEST_F(SlicePublisherTest, ASliceThatIsThereAgainstExpectationIsNotMadeTwice) {
   EXPECT_EQ(Slices(), before);
 }
 
-TEST_F(SlicePublisherTest, SlicesOfALargerPoolAreFoundWithoutTheOneThatTellsOfThem) {
+TEST_F(SlicePublisherTest, SlicesOfALargerPoolAreFoundWhenTheSliceWithTheCountIsMissing) {
   SlicePublisher publisher(api_, "node-a", kFixedNames);
   ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
   ASSERT_EQ(Call("DELETE", kSlices + "/00-neuron.aws.com-node-a-0").status, 200);
@@ -485,7 +485,7 @@ TEST_F(SlicePublisherTest, SlicesOfALargerPoolAreFoundWithoutTheOneThatTellsOfTh
   EXPECT_EQ(Slices().size(), 1u);
 }
 
-TEST_F(SlicePublisherTest, WhatOneLearntOfTheServersFieldsAnotherIsTold) {
+TEST_F(SlicePublisherTest, APublisherTakesOverTheServerSupportThatAnotherFound) {
   const std::set<std::string> gates_off = {"spec.devices[].taints"};
   api_.edit = [&](json& slice) { RemoveFields(gates_off, slice); };
   const Pool chips = Build(TestNode(), kChipsOnly);
@@ -501,8 +501,8 @@ TEST_F(SlicePublisherTest, WhatOneLearntOfTheServersFieldsAnotherIsTold) {
 
 class SlicePublisherPropertyTest : public SlicePublisherTest {};
 
-// A plugin that dies after any number of writes leaves what the next one makes whole.
-TEST_F(SlicePublisherPropertyTest, WhereverItStopsTheNextPublishMendsIt) {
+// The next plugin completes the slices of a plugin that died after any number of writes.
+TEST_F(SlicePublisherPropertyTest, WhereverAPublishStopsTheNextPublishCompletesThePool) {
   Rng rng(12);
   wire::Inventory inventory = TestNode();
   for (int round = 0; round < 30; ++round) {

@@ -26,7 +26,7 @@ TEST(ClockTest, TimeIsWrittenAndReadAsKubernetesDoes) {
   EXPECT_EQ(*ParseTime("2026-11-21T09:35:00Z"), WallTime(seconds(1'795'253'700)));
 }
 
-TEST(ClockTest, TimesThatTheClockCannotHoldAreTheNearestThatItCan) {
+TEST(ClockTest, TimesBeyondTheClocksRangeAreClampedToItsRange) {
   const WallTime last = *ParseTime("9999-12-31T23:59:59Z");
   EXPECT_EQ(FormatTime(last), "2261-12-31T00:00:00Z");
   EXPECT_LT(last, last + std::chrono::hours(24));
@@ -81,7 +81,7 @@ TEST(RngTest, UuidsAreVersionFour) {
   EXPECT_NE(std::string("89ab").find(uuid[19]), std::string::npos);
 }
 
-TEST(BoundedQueueTest, RefusesWhatIsBeyondItsBoundAndKeepsOrder) {
+TEST(BoundedQueueTest, RefusesItemsBeyondItsBoundAndKeepsOrder) {
   BoundedQueue<int> queue(2);
   EXPECT_TRUE(queue.TryPush(1));
   EXPECT_TRUE(queue.TryPush(2));

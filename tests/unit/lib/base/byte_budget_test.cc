@@ -5,7 +5,7 @@
 namespace tahoma {
 namespace {
 
-TEST(ByteBudgetTest, WhatIsHeldIsBoundedUntilItIsGivenBack) {
+TEST(ByteBudgetTest, HeldBytesAreBoundedUntilReturned) {
   ByteBudget budget(100);
   ByteBudget::Hold first = budget.Take(60);
   const ByteBudget::Hold second = budget.Take(40);

@@ -123,7 +123,7 @@ TEST_F(FilesTest, ATokenIsWithoutTheSpaceAroundIt) {
 
 // ---- Writing -----------------------------------------------------------------------------------
 
-TEST_F(FilesTest, AWrittenFileReplacesTheOldOneAndHasTheModeThatWasAskedFor) {
+TEST_F(FilesTest, AWrittenFileReplacesTheOldFileAndHasTheGivenMode) {
   const std::string path = Make("f", "old and longer");
   ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
   const mode_t before = ::umask(0077);

@@ -89,7 +89,7 @@ TEST_F(GuardedClockTest, AClockThatIsSetAgainMeanwhileIsWaitedForAnew) {
   EXPECT_EQ(Later(), seconds(0));
 }
 
-// What adjusts a clock by parts of a second does not count.
+// Adjustments by parts of a second do not count.
 TEST_F(GuardedClockTest, ALeapIsProvedByAClockThatIsSlewed) {
   machine_.off = hours(24 * 90);
   for (int minute = 0; minute < 10; ++minute) {
@@ -99,7 +99,7 @@ TEST_F(GuardedClockTest, ALeapIsProvedByAClockThatIsSlewed) {
   EXPECT_EQ(Later(), seconds(0));
 }
 
-TEST_F(GuardedClockTest, WhatAProcessFindsAtItsStartIsBelieved) {
+TEST_F(GuardedClockTest, TheTimeAtAProcessStartIsBelieved) {
   machine_.off = hours(24 * 90);
   const GuardedClock started(machine_, [](const std::string&) {});
   EXPECT_EQ(started.WallNow(), machine_.WallNow());

@@ -69,7 +69,7 @@ TEST(MutexTest, AdditionsUnderTheLockAreNotLost) {
   EXPECT_EQ(counted.count, kThreads * kEach);
 }
 
-TEST(MutexTest, ALockThatWasGivenUpCanBeTakenByAnotherThread) {
+TEST(MutexTest, AnUnlockedMutexLockLetsAnotherThreadLock) {
   Counted counted;
   MutexLock lock(counted.mutex);
   lock.Unlock();
@@ -81,7 +81,7 @@ TEST(MutexTest, ALockThatWasGivenUpCanBeTakenByAnotherThread) {
   EXPECT_EQ(counted.count, 1);
 }
 
-TEST(MutexTest, ALockThatWasGivenUpIsNotReleasedAgainAtItsEnd) {
+TEST(MutexTest, AnUnlockedMutexLockIsNotReleasedAgainAtItsEnd) {
   Counted counted;
   {
     MutexLock lock(counted.mutex);

@@ -48,7 +48,7 @@ TEST_F(ProcessorBudgetTest, AnExceededBudgetStaysSo) {
   for (int i = 0; i < 3; ++i) EXPECT_LE(StepsUntilExceeded(), 1000);
 }
 
-TEST_F(ProcessorBudgetTest, WorkThatIsToldInOnePieceIsLookedAtAtOnce) {
+TEST_F(ProcessorBudgetTest, ALargeSpendChecksTheTimeAtOnce) {
   const ProcessorBudget budget(seconds(10), now_);
   time_ += seconds(11);
   EXPECT_THROW(ProcessorBudget::Spend(1'000'000), ProcessorBudget::Exceeded);
@@ -60,7 +60,7 @@ TEST_F(ProcessorBudgetTest, WorkThatIsToldInOnePieceIsLookedAtAtOnce) {
   }
 }
 
-TEST_F(ProcessorBudgetTest, ItIsOfItsThreadAndOfItsScope) {
+TEST_F(ProcessorBudgetTest, ABudgetBelongsToItsThreadAndItsScope) {
   EXPECT_EQ(StepsUntilExceeded(5000), 5000) << "nobody has a budget";
   {
     const ProcessorBudget outer(seconds(100), now_);
@@ -79,7 +79,7 @@ TEST_F(ProcessorBudgetTest, ItIsOfItsThreadAndOfItsScope) {
   EXPECT_EQ(StepsUntilExceeded(5000), 5000);
 }
 
-TEST_F(ProcessorBudgetTest, WhatIsLiftedIsNotCountedInThatScope) {
+TEST_F(ProcessorBudgetTest, WorkAfterLiftIsNotCounted) {
   const ProcessorBudget outer(seconds(100), now_);
   {
     const ProcessorBudget inner(seconds(10), now_);

@@ -37,7 +37,7 @@ TEST(LogTest, TextIsTimeLevelAndMessage) {
   EXPECT_THAT(lines[0], MatchesRegex("20[0-9-]{8}T[0-9:]{8}\\.[0-9]{3}Z warning node a is lost"));
 }
 
-TEST(LogTest, EachMessageIsOneJsonObjectWhateverIsInIt) {
+TEST(LogTest, EachMessageIsOneJsonObjectWhateverBytesItHas) {
   const std::vector<std::string> messages = {"node a is lost", "two\nlines \"quoted\" \\ \x01",
                                              "no UTF-8: \xff.", ""};
   const auto lines = LinesOf("json", messages);

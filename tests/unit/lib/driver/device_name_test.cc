@@ -36,7 +36,7 @@ TEST(DeviceNameTest, AnythingElseIsRefused) {
   }
 }
 
-TEST(DeviceNameTest, WhatIsAcceptedIsSpelledInOneWay) {
+TEST(DeviceNameTest, AnAcceptedNameHasOneSpelling) {
   Rng rng(1);
   constexpr std::string_view kBytes = "neurodvicla-0123456789";
   for (int round = 0; round < 20'000; ++round) {

@@ -1,5 +1,4 @@
-// The HTTP transport against a real server on loopback: TLS, tokens, streams, and answers that
-// stop half way.
+// The HTTP transport against a real server on loopback: TLS, tokens, streams, and broken answers.
 
 #include "lib/kube/http_transport.h"
 
@@ -38,7 +37,7 @@ const Request kRoot{.target = "/"};
 class HttpTransportTest : public ::testing::Test {
  protected:
   HttpTransportTest() {
-    std::signal(SIGPIPE, SIG_IGN);  // as every program that uses one does
+    std::signal(SIGPIPE, SIG_IGN);  // as in every program that uses a transport
     std::string pattern = (std::filesystem::temp_directory_path() / "transport-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
   }
@@ -67,14 +66,14 @@ class HttpTransportTest : public ::testing::Test {
   std::unique_ptr<rest::Server> server_;
 };
 
-// Who ends a connection. A server in Go says so first, when it speaks TLS (RFC 8446, 6.1).
+// The side that ends a connection. A Go server over TLS sends an alert first (RFC 8446, 6.1).
 enum class Ends { kServer, kServerByAlert, kClient };
 
-// Accepts connections one after the other, reads a request and answers with fixed bytes, a few at
-// a time; then ends the connection, or waits until the client does.
+// Accepts connections in sequence, reads a request and answers with fixed bytes, a few at a time;
+// then ends the connection, or waits for the client to end it.
 class RudeServer {
  public:
-  // Speaks TLS when it has a certificate.
+  // Speaks TLS when given a certificate.
   explicit RudeServer(std::string answer, Ends ends = Ends::kServer,
                       const Certificate* certificate = nullptr, std::size_t piece = SIZE_MAX)
       : answer_(std::move(answer)), ends_(ends), piece_(piece) {
@@ -100,7 +99,7 @@ class RudeServer {
     ::close(listener_);
   }
   const std::string& url() const { return url_; }
-  // What came at once of the last request. To be called after its answer.
+  // Returns the bytes of the last request that came at once. Call it after the answer.
   const std::string& first_read() const { return first_read_; }
   void AwaitEnd(int connections) const {
     while (ended_ < connections) std::this_thread::yield();
@@ -152,7 +151,7 @@ class RudeServer {
 
 enum class Wire { kPlain, kTls };
 
-// What holds on both wires. A server of Serve() is an authority of its own, which Connect() knows.
+// Tests for both wires. A server of Serve() is an authority of its own, and Connect() trusts it.
 class BothWiresTest : public HttpTransportTest, public ::testing::WithParamInterface<Wire> {
  protected:
   void Serve(rest::ServerOptions options, rest::Handler handler) {
@@ -166,7 +165,7 @@ class BothWiresTest : public HttpTransportTest, public ::testing::WithParamInter
     return HttpTransportTest::Connect({.ca_pem = own_.Pem()}, limits);
   }
   const Certificate* certificate() const { return GetParam() == Wire::kTls ? &own_ : nullptr; }
-  // What a server answers that sends these bytes, so many at a time.
+  // Returns the answer of a server that sends these bytes, `piece` bytes at a time.
   absl::StatusOr<Response> Ask(const std::string& answer, std::size_t piece = SIZE_MAX) const {
     const RudeServer server(answer, Ends::kServer, certificate(), piece);
     return (*HttpTransport::Create({.server = server.url(), .ca_pem = own_.Pem()}))->Send(kRoot);
@@ -207,7 +206,7 @@ TEST_P(BothWiresTest, ConnectionsAreUsedAgain) {
   EXPECT_EQ(std::count(peers.begin(), peers.end(), ';'), 1) << peers;
 }
 
-// As an API server ends those that were idle for a while.
+// As an API server ends idle connections.
 TEST_P(BothWiresTest, AConnectionThatTheServerHasEndedIsNotUsedAgain) {
   for (const Ends ends : {Ends::kServer, Ends::kServerByAlert}) {
     const RudeServer server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", ends, certificate());
@@ -411,7 +410,7 @@ TEST_F(HttpTransportTest, ARequestOverTlsIsSentAtOnce) {
   EXPECT_TRUE(server.first_read().ends_with("the body")) << server.first_read();
 }
 
-TEST_F(HttpTransportTest, WhatFollowsAnAnswerIsNotTheNextOne) {
+TEST_F(HttpTransportTest, BytesAfterAnAnswerAreNotTheNextAnswer) {
   const Certificate own = MakeCertificate("server", "", "IP:127.0.0.1", nullptr);
   const std::string one = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n";
   const RudeServer server(one + "mine" + one + "evil", Ends::kClient, &own);
@@ -466,7 +465,7 @@ TEST_P(BothWiresTest, ShutdownEndsAStream) {
   EXPECT_TRUE(absl::IsUnavailable(transport->Send(kRoot).status()));
 }
 
-// Whatever the client is doing at that moment: connecting, sending or waiting for the answer.
+// During any act of the client: connecting, sending or waiting for the answer.
 TEST_P(BothWiresTest, ShutdownEndsAStreamThatIsJustBeginning) {
   const RudeServer server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Ends::kClient,
                           certificate());
@@ -554,7 +553,7 @@ TEST_F(HttpTransportTest, TlsNeedsATrustedServerAndShowsTheClient) {
 }
 
 // The defect: the HTTP library adds the machine's authorities to the store of a new connection, and
-// all connections had one store.
+// all connections shared a store.
 TEST_F(HttpTransportTest, AGivenAuthorityIsTrustedInPlaceOfTheMachines) {
   const Certificate ca = MakeCertificate("test-ca", "", "", nullptr);
   const Certificate machines_ca = MakeCertificate("machines-ca", "", "", nullptr);
@@ -565,14 +564,14 @@ TEST_F(HttpTransportTest, AGivenAuthorityIsTrustedInPlaceOfTheMachines) {
                  .key_file = Write("key", server.KeyPem())}},
         [](const rest::Request&) { return rest::Response::Text(200, "here"); });
   EXPECT_TRUE(absl::IsUnavailable(Connect({.ca_pem = ca.Pem()})->Send(kRoot).status()));
-  // Who names no authority trusts the machine's.
+  // A client without an authority trusts the machine's authorities.
   const auto answer = Connect()->Send(kRoot);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->body, "here");
 }
 
-// The defect: of 150 controllers that started, one ended by SIGSEGV, because its watches began at
-// once and wrote to one store of certificates.
+// The defect: 1 of 150 starting controllers ended by SIGSEGV, because its watches began at once and
+// wrote to a shared store of certificates.
 TEST_F(HttpTransportTest, ManyConnectionsMayBeginAtOnce) {
   const Certificate ca = MakeCertificate("test-ca", "", "", nullptr);
   const Certificate server = MakeCertificate("server", "", "IP:127.0.0.1", &ca);

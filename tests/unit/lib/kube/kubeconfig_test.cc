@@ -132,7 +132,7 @@ std::string OneOfEach(const std::string& user, const std::string& cluster = "") 
          cluster + "}}]\nusers: [{name: u, user: {" + user + "}}]\n";
 }
 
-TEST_F(KubeconfigTest, WhatWouldChangeWhoActsOrWhereIsRefusedAndNotPassedOver) {
+TEST_F(KubeconfigTest, UnsupportedKeysOfUserOrClusterAreRefusedNotIgnored) {
   struct Case {
     const char* user;
     const char* cluster;

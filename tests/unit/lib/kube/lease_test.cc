@@ -1,4 +1,4 @@
-// Leader election: one leader at a time, whatever is lost, and somebody leads again.
+// Leader election: at most one leader at a time, whatever is lost, and in the end a leader.
 
 #include "lib/kube/lease.h"
 
@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Action = LeaderElection::Action;
 
-// A server that keeps one lease and checks resourceVersion.
+// A server with a lease; checks resourceVersion.
 class LeaseServer {
  public:
   absl::StatusOr<json> Read() const {
@@ -68,7 +68,7 @@ class Candidate {
   LeaderElection election_;
 };
 
-// Acts every 100 ms until `one` leads, which it must before `most` acts. At no time do both lead.
+// Acts every 100 ms until `one` leads, at most `most` times. At no time do both lead.
 void ActUntilItLeads(const Candidate& one, const Candidate& other, ManualClock& clock, int most,
                      const std::function<void()>& act) {
   for (int i = 0; i < most && !one.election_.IsLeader(clock.MonotonicNow()); ++i) {
@@ -161,7 +161,7 @@ TEST(LeaderElectionTest, ACountThatCannotBeCountedOnBeginsAnew) {
   }
 }
 
-TEST(LeaderElectionTest, ARenewalThatIsAnsweredLateCountsFromWhenItWasSent) {
+TEST(LeaderElectionTest, ARenewalAnsweredLateCountsFromTheTimeOfItsSending) {
   ManualClock clock;
   LeaseServer server;
   Candidate a("a");
@@ -179,7 +179,7 @@ TEST(LeaderElectionTest, ARenewalThatIsAnsweredLateCountsFromWhenItWasSent) {
   EXPECT_EQ(a.election_.Release(clock.MonotonicNow(), clock.WallNow()), std::nullopt);
 }
 
-TEST(LeaderElectionTest, ARenewalThatLostAgainstAnotherEndsTheLeadOnceThatIsSeen) {
+TEST(LeaderElectionTest, ALeaderWhoseRenewalConflictsLeadsNoMoreOnceItSeesTheNewHolder) {
   ManualClock clock;
   LeaseServer server;
   Candidate a("a");
@@ -196,7 +196,7 @@ TEST(LeaderElectionTest, ARenewalThatLostAgainstAnotherEndsTheLeadOnceThatIsSeen
   EXPECT_EQ(a.election_.Next(clock.MonotonicNow(), clock.WallNow()).action, Action::kWait);
 }
 
-// The defect: a controller that was killed waited for the end of its own lease.
+// The defect: a killed controller waited for the end of its own lease.
 TEST(LeaderElectionTest, AProcessThatStartsAgainTakesItsOwnLeaseAtOnce) {
   ManualClock clock;
   LeaseServer server;
@@ -213,7 +213,7 @@ TEST(LeaderElectionTest, AProcessThatStartsAgainTakesItsOwnLeaseAtOnce) {
   EXPECT_EQ(server.lease_["spec"]["leaseTransitions"], 0);
 }
 
-// Puts the lease back to what it was, as from a backup. Versions go on.
+// Restores the lease from a backup. Versions go on.
 TEST(LeaderElectionTest, ALeaderFindsOutThatTheLeaseWentBack) {
   for (const bool lost : {false, true}) {
     SCOPED_TRACE(lost);
@@ -281,8 +281,8 @@ TEST(LeaderElectionTest, ALeaderLeadsOnWhenTheServerIsBackJustBeforeItsTimeIsOve
   }
 }
 
-// The defect: the backup showed a stand-by that had not looked for a while the state that it knew,
-// so the lease had been silent for its whole duration while another renewed it.
+// The defect: the backup showed the very state that a paused stand-by knew. The stand-by took the
+// lease for silent during its whole duration, while a leader renewed it.
 TEST(LeaderElectionTest, AStandByThatPausedDoesNotTakeARestoredBackupForSilence) {
   // The backup's lease: as the stand-by knows it, released, or not written yet.
   for (const char* const backup_of : {"known", "released", "none"}) {
@@ -306,7 +306,7 @@ TEST(LeaderElectionTest, AStandByThatPausedDoesNotTakeARestoredBackupForSilence)
   }
 }
 
-TEST(LeaderElectionTest, AStandByThatWatchesALeaseGoBackWaitsForItAnew) {
+TEST(LeaderElectionTest, AStandByThatSeesALeaseGoBackWaitsTheFullDurationAgain) {
   ManualClock clock;
   LeaseServer server;
   Candidate a("a"), b("b");
@@ -317,7 +317,7 @@ TEST(LeaderElectionTest, AStandByThatWatchesALeaseGoBackWaitsForItAnew) {
     clock.Advance(milliseconds(100));
   }
   ASSERT_EQ(b.election_.holder(), "a");
-  server.lease_ = nullptr;  // a backup of the time before it
+  server.lease_ = nullptr;  // a backup from before the lease
   for (int i = 0; i < 100; ++i) {
     b.Act(server, clock, false);
     clock.Advance(milliseconds(50));
@@ -329,7 +329,7 @@ TEST(LeaderElectionTest, AStandByThatWatchesALeaseGoBackWaitsForItAnew) {
   EXPECT_TRUE(a.election_.IsLeader(clock.MonotonicNow())) << "who leads writes it again";
 }
 
-// The walls of the two differ by decades, and so do the origins of their monotonic clocks.
+// The wall clocks differ by decades, and so do the origins of the monotonic clocks.
 TEST(LeaderElectionTest, ClocksNeedNotAgree) {
   LeaseServer server;
   ManualClock ours, theirs;
@@ -346,7 +346,7 @@ TEST(LeaderElectionTest, ClocksNeedNotAgree) {
     EXPECT_FALSE(b.election_.IsLeader(theirs.MonotonicNow()));
   }
   ASSERT_TRUE(a.election_.IsLeader(ours.MonotonicNow()));
-  int ticks = 0;  // until b leads, now that a is silent
+  int ticks = 0;  // until b leads, because a is silent
   for (; !b.election_.IsLeader(theirs.MonotonicNow()) && ticks < 400; ++ticks) {
     b.Act(server, theirs, false);
     pass(milliseconds(100));
@@ -370,7 +370,7 @@ RC_GTEST_PROP(LeaderElectionProperty, NeverTwoLeadersWhateverBackupIsRestored,
   LeaseServer server;
   std::vector<std::unique_ptr<Candidate>> candidates;
   for (const char* name : {"a", "b", "c"}) candidates.push_back(std::make_unique<Candidate>(name));
-  // Each has looked once: what a new process reads it must believe.
+  // Each candidate has looked once: a new process must believe its first look.
   for (const auto& candidate : candidates) candidate->Act(server, clock, false);
   std::vector<json> backups{server.lease_};
   for (int i = 0; i < 800; ++i) {
@@ -399,7 +399,7 @@ RC_GTEST_PROP(LeaderElectionProperty, NeverTwoLeadersAndAlwaysOneAgain, (std::ui
     std::unique_ptr<Candidate>& candidate = candidates[rng.Below(3)];
     if (!rng.Chance(1, 4)) candidate->Act(server, clock, rng.Chance(1, 5));
     if (rng.Chance(1, 100)) clock.Advance(seconds(30));
-    // Killed, and started again under its name.
+    // The process is killed and starts again under the same name.
     if (rng.Chance(1, 50)) candidate = std::make_unique<Candidate>(candidate->identity_);
     int leaders = 0;
     for (const auto& c : candidates) leaders += c->election_.IsLeader(clock.MonotonicNow());

@@ -90,7 +90,7 @@ TEST(QuantityTest, OtherTextIsRefused) {
   EXPECT_FALSE(Quantity::Parse(std::string(1000, '1')).ok());
 }
 
-TEST(QuantityTest, ComparesByValueWhateverItsForm) {
+TEST(QuantityTest, ComparesByValueInAnyForm) {
   EXPECT_EQ(*Quantity::Parse("1Ki"), *Quantity::Parse("1024"));
   EXPECT_EQ(*Quantity::Parse("1k"), *Quantity::Parse("1e3"));
   EXPECT_GT(*Quantity::Parse("96Gi"), *Quantity::Parse("100e9"));

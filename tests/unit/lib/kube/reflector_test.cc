@@ -1,5 +1,5 @@
-// Tests a Reflector when the world misbehaves: broken streams, objects made again, lists that are
-// older than what was seen, servers that answer nonsense.
+// Tests a Reflector against broken streams, objects made again, lists older than seen states, and
+// servers that answer nonsense.
 
 #include "lib/kube/reflector.h"
 
@@ -103,7 +103,7 @@ std::string WatchAt(int version) {
          std::to_string(version);
 }
 
-TEST_F(ReflectorTest, AStreamThatEndedInOrderGoesOnWhereItWas) {
+TEST_F(ReflectorTest, AStreamThatEndedInOrderContinuesAtItsPlace) {
   transport_.Will(200, List(5, {Object("a", 1)}));
   transport_.WillStream({Event("ADDED", Object("b", 6))});
   transport_.WillStream({Event("MODIFIED", Object("b", 7))});
@@ -112,7 +112,7 @@ TEST_F(ReflectorTest, AStreamThatEndedInOrderGoesOnWhereItWas) {
   EXPECT_THAT(Targets(), ElementsAre(kList, WatchAt(5), WatchAt(6)));
 }
 
-// The server that answers next may have been restored from a backup.
+// The next server may have been restored from a backup.
 TEST_F(ReflectorTest, AStreamThatBrokeOffIsFollowedByAList) {
   transport_.Will(200, List(5, {Object("a", 4)}));
   transport_.WillStream({Event("ADDED", Object("b", 6))}, Unavailable("reset"));
@@ -208,7 +208,7 @@ TEST_F(ReflectorTest, AnObjectThatIsNoLongerWantedIsGoneAtOnce) {
   EXPECT_THAT(Take(), ElementsAre("-a(u)"));
 }
 
-TEST_F(ReflectorTest, ADeleteOfASuccessorThatWasNeverSeenTakesTheKnownOneAway) {
+TEST_F(ReflectorTest, ADeleteOfAnUnseenSuccessorRemovesTheKnownObject) {
   transport_.Will(200, List(5, {Object("a", 3, "first")}));
   transport_.WillStream({Event("DELETED", Object("a", 9, "second"))});
   ASSERT_TRUE(watch_.Step().ok());
@@ -238,7 +238,7 @@ TEST_F(ReflectorTest, ASecondPageOlderThanTheFirstIsRefused) {
   EXPECT_THAT(Take(), ElementsAre("+a@8"));
 }
 
-TEST_F(ReflectorTest, AServerThatLostItsHistoryIsBelievedAfterAWhile) {
+TEST_F(ReflectorTest, AServerWhoseListsStayOldIsBelievedAfterSeveralRefusals) {
   transport_.Will(200, List(500, {Object("a", 300), Object("b", 400)}));
   transport_.WillStream({kExpired});
   for (int i = 0; i <= NewestVersion::kRefusalsMax; ++i) {
@@ -259,8 +259,8 @@ TEST_F(ReflectorTest, AServerThatLostItsHistoryIsBelievedAfterAWhile) {
   EXPECT_THAT(Take(), ElementsAre("+a@21"));
 }
 
-// The defect: they were dropped as if they were news from the past. The server was restored from a
-// backup, and what it was written since brought it past the versions that were seen.
+// The defect: older objects were dropped as news from the past. The server was restored from a
+// backup, and later writes brought it beyond the seen versions.
 TEST_F(ReflectorTest, ObjectsThatWentBackInANewListAreTheTruth) {
   transport_.Will(200, List(50, {Object("a", 30), Object("b", 40), Object("c", 41)}));
   transport_.WillStream({Event("MODIFIED", Object("a", 52)), kExpired});
@@ -313,7 +313,7 @@ TEST_F(ReflectorTest, ListsAskForTheMostRecentState) {
   EXPECT_EQ(transport_.requests.at(2).target, "/api/v1/pods?limit=500");
 }
 
-// Waits for nothing, and says at which wait the program ends.
+// Never waits; ends the program at the given wait.
 class EndingSleeper final : public Sleeper {
  public:
   explicit EndingSleeper(std::size_t last) : last_(last) {}
@@ -327,7 +327,7 @@ class EndingSleeper final : public Sleeper {
   const std::size_t last_;
 };
 
-// How long Run waits, until it was asked to `count` times.
+// Records the waits of Run, `count` of them.
 class ReflectorWaitsTest : public ReflectorTest {
  protected:
   std::vector<std::chrono::nanoseconds> Waits(std::size_t count) {
@@ -338,18 +338,18 @@ class ReflectorWaitsTest : public ReflectorTest {
   }
 };
 
-// A wait that is drawn from the upper half.
+// A wait from the upper half of the range.
 auto About(milliseconds longest) {
   return ::testing::AllOf(::testing::Ge(std::chrono::nanoseconds(longest) / 2),
                           ::testing::Le(std::chrono::nanoseconds(longest)));
 }
 
-TEST_F(ReflectorWaitsTest, AServerWhoseListsWorkAndWhoseWatchesDoNotIsAskedLessAndLessOften) {
+TEST_F(ReflectorWaitsTest, AServerWithFailingWatchesIsAskedLessAndLessOften) {
   for (const std::vector<std::string>& lines : {std::vector<std::string>{"<html>", "Please log in"},
                                                 std::vector<std::string>{kExpired},
                                                 {}}) {
     for (int i = 0; i < 8; ++i) {
-      transport_.Will(200, List(5, {}));  // to a watch: one that ends at once
+      transport_.Will(200, List(5, {}));  // answers a watch, too: a stream that ends at once
       transport_.WillStream(lines);
     }
     EXPECT_THAT(Waits(6), ElementsAre(About(milliseconds(100)), About(milliseconds(200)),
@@ -440,7 +440,7 @@ TEST_F(ReflectorWaitsTest, ObjectsThatAreNotWantedDoNotExist) {
   EXPECT_EQ(Targets().at(2), WatchAt(7));
 }
 
-// A real API server that was restored to before the place of a watch leaves it open and silent.
+// A real API server, restored to a time before the watch's place, leaves the watch open and silent.
 TEST_F(ReflectorWaitsTest, AWatchThatBroughtNothingIsFollowedByAList) {
   transport_.Will(200, List(50, {Object("a", 40)}));
   transport_.WillStream({Event("BOOKMARK", Object("", 51))});
@@ -469,8 +469,8 @@ TEST_F(ReflectorWaitsTest, AFailureSaysWhatTheServerSaid) {
   EXPECT_THAT(failures_[1], HasSubstr("the answer is not JSON"));
 }
 
-// Objects "a" and "c" around one that cannot be read, in a list or in an event.
-TEST_F(ReflectorTest, OneObjectThatCannotBeReadHarmsNoOther) {
+// Objects "a" and "c" around an unreadable object, in a list or in an event.
+TEST_F(ReflectorTest, AnUnreadableObjectHarmsNoOtherObject) {
   for (const auto& [broken, why] : std::vector<std::pair<json, std::string>>{
            {json(7), "it has no metadata"},
            {{{"metadata", json::array()}}, "it has no name"},
@@ -543,7 +543,7 @@ TEST_F(ReflectorTest, AListThatExpiredBetweenItsPagesIsAskedForWhole) {
       << "pages again once a list was whole";
 }
 
-// A server of which every list may come from a replica that is behind.
+// A server whose lists may come from a replica that is behind.
 class LaggingServer final : public Transport {
  public:
   explicit LaggingServer(std::uint64_t seed) : rng_(seed) { history_.emplace_back(); }
@@ -605,11 +605,11 @@ class LaggingServer final : public Transport {
   std::vector<std::map<std::string, json>> history_;  // version - 1 is the index
 };
 
-TEST(ReflectorPropertyTest, GoesBackInTimeOnlyIfItSaysSoAndEndsWithTheTruth) {
+TEST(ReflectorPropertyTest, GoesBackInTimeOnlyAfterHistoryLostAndEndsWithTheTruth) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     LaggingServer server(seed);
     std::map<std::string, json> view;
-    std::map<std::string, int> newest;  // by name, what was told last, deletes included
+    std::map<std::string, int> newest;  // by name, the last told version, deletes included
     WatchHandlers handlers;
     handlers.seen = [&](const json& object) {
       const json& metadata = object.at("metadata");
@@ -629,7 +629,7 @@ TEST(ReflectorPropertyTest, GoesBackInTimeOnlyIfItSaysSoAndEndsWithTheTruth) {
       view.erase(key.name);
     };
     handlers.listed = [] {};
-    // A server that lags each time it is asked cannot be told from one that lost its history.
+    // A server that lags at each request looks like a server with a lost history.
     handlers.history_lost = [&](const std::string&) { newest.clear(); };
     testing::CountingSleeper sleeper;
     Reflector watch(server, sleeper, Rng(seed), {.resource = kPods}, handlers);

@@ -1,5 +1,4 @@
-// How a WatchCache takes lists and events: missed deletes, versions that go back, 410, events that
-// cannot be read.
+// WatchCache against missed deletes, versions that go back, 410, and unreadable events.
 
 #include "lib/kube/watch_cache.h"
 
@@ -133,7 +132,7 @@ TEST_F(WatchCacheTest, WhatIsNotAListIsRefused) {
       cache_.AddPage(ParseJson(R"({"items":null,"metadata":{"resourceVersion":"1"}})")).ok());
 }
 
-// The defect: it was told to be gone, with an empty uid, without ever having been seen.
+// The defect: an object never seen was reported as gone, with an empty uid.
 TEST_F(WatchCacheTest, AnObjectThatWasNeverReadIsNotGone) {
   const json no_uid{{"metadata", {{"name", "a"}, {"uid", 1}, {"resourceVersion", "1"}}}};
   for (const std::vector<json>& items : {std::vector<json>{no_uid}, {no_uid}, {}, {no_uid}}) {
@@ -146,7 +145,7 @@ TEST_F(WatchCacheTest, AnObjectThatWasNeverReadIsNotGone) {
   EXPECT_EQ(cache_.size(), 0u);
 }
 
-TEST_F(WatchCacheTest, AnObjectThatIsTwiceInOneListIsNoLostHistory) {
+TEST_F(WatchCacheTest, AnObjectTwiceInAListIsNoLostHistory) {
   cache_.BeginList();
   ASSERT_TRUE(cache_.AddPage(List(9, {Node("a", 5), Node("a", 3)}, "more")).ok());
   ASSERT_TRUE(cache_.AddPage(List(9, {Node("a", 4)})).ok());
@@ -165,7 +164,7 @@ TEST_F(WatchCacheTest, AListOlderThanWhatWasSeenIsRefused) {
   EXPECT_EQ(Take(), (Strings{"~a@7", "listed"}));
 }
 
-TEST_F(WatchCacheTest, AServerThatLostItsHistoryIsBelievedAfterAWhile) {
+TEST_F(WatchCacheTest, AServerWhoseListsStayOldIsBelievedAfterSeveralRefusals) {
   cache_.BeginList();
   ASSERT_TRUE(cache_.AddPage(List(500, {Node("a", 300), Node("b", 400)})).ok());
   Take();
@@ -192,8 +191,8 @@ TEST_F(WatchCacheTest, OfEventsAboutAnObjectTheNewerIsKept) {
   EXPECT_EQ(cache_.resource_version(), "9");
 }
 
-// The defect: they were dropped as if they were news from the past. The server was restored from a
-// backup, and what it was written since brought it past the versions that were seen.
+// The defect: older objects were dropped as news from the past. The server was restored from a
+// backup, and later writes brought it beyond the seen versions.
 TEST_F(WatchCacheTest, ObjectsThatWentBackInANewListAreTheTruth) {
   cache_.BeginList();
   ASSERT_TRUE(cache_.AddPage(List(50, {Node("a", 30), Node("b", 40), Node("c", 41)})).ok());
@@ -204,7 +203,7 @@ TEST_F(WatchCacheTest, ObjectsThatWentBackInANewListAreTheTruth) {
   EXPECT_EQ(Take(), (Strings{"lost", "~a@12", "-b", "+b@10", "-c", "listed", "~a@61"}));
 }
 
-// Whatever is lost on the way, after a list the owner knows what the server has.
+// Whatever is lost on the way, after a list the owner knows the server's objects.
 RC_GTEST_PROP(WatchCacheProperty, TheOwnersViewFollowsTheServer, (std::uint64_t seed)) {
   Rng rng(seed);
   std::map<std::string, json> server;

@@ -257,7 +257,7 @@ TEST(YamlTest, ATextTakesNoMoreMemoryThanTheValuesThatItMayBecome) {
   EXPECT_LT(PeakMiB() - before, 100);
 }
 
-TEST(YamlTest, AnAliasIsTheValueBeforeItAndNeverTheOneAroundIt) {
+TEST(YamlTest, AnAliasNamesAnEarlierValueAndNeverItsOwnContainer) {
   EXPECT_EQ(*YamlToJson("a: &x 1\nb: *x\nc: &x 2\nd: *x\n"),
             ParseJson(R"({"a":1,"b":1,"c":2,"d":2})"));
   EXPECT_FALSE(YamlToJson("a: &x [*x]").ok());

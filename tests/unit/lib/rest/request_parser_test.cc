@@ -166,7 +166,7 @@ TEST(RequestParserTest, HeadsAreBounded) {
   EXPECT_EQ(Read({many}), std::vector<std::string>{"431"});
 }
 
-TEST(RequestParserTest, WhatIsNoHttpIsKnownAtItsFirstByte) {
+TEST(RequestParserTest, ARequestThatIsNotHttpIsRefusedAtItsFirstByte) {
   RequestParser parser({});
   parser.Take("\x16");  // a TLS handshake
   EXPECT_EQ(parser.state(), State::kRefused);

@@ -1,5 +1,5 @@
-// Clients that send half of what they should, or read none of what they asked for: they hold no
-// thread, share bounded memory, and are closed to make room for others.
+// Clients that send half a request, or do not read the answer: such clients hold no thread, share
+// bounded memory, and are closed to make room for other clients.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -57,7 +57,8 @@ class SlowClientsTest : public ::testing::Test {
     });
     ASSERT_EQ(server_->Start(), absl::OkStatus());
   }
-  // An answer of kLargeBytes that is made as it is sent; as many of them as `made_most_`.
+  // Returns a stream of kLargeBytes whose bytes are made while the stream is sent, up to
+  // `made_most_`.
   Response Made() {
     Response answer = Response::Stream(
         "text/plain",
@@ -82,7 +83,7 @@ class SlowClientsTest : public ::testing::Test {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return held_ == count; });
   }
-  // A crowd of clients that each send this and then nothing.
+  // Opens `count` connections; each sends these bytes and then nothing.
   void Crowd(int count, const std::string& bytes, int receive_buffer = 0) {
     for (int i = 0; i < count; ++i) {
       crowd_.push_back(std::make_unique<RawClient>(server_->port(), receive_buffer));
@@ -122,7 +123,7 @@ TEST_F(SlowClientsTest, HalfRequestsHoldNoThread) {
         "POST /length HTTP/1.1\r\nHost: localhost\r\nContent-Type: a/b\r\nTransfer-Encoding: "
         "chunked\r\n\r\n5\r\nab");
   ExpectPlainAnswers();
-  // One of them goes on after all.
+  // The last client sends the rest after all.
   crowd_.back()->Send("cde\r\n0\r\n\r\n");
   EXPECT_TRUE(crowd_.back()->ReadAnswer().ends_with("\r\n\r\n5"));
 }
@@ -163,7 +164,7 @@ TEST_F(SlowClientsTest, ForReadersOfNothingNextToNothingIsMade) {
   Start({.max_threads = 2, .reserved_threads = 1, .write_timeout = milliseconds(500)});
   Crowd(20, std::string(kMade), 4096);
   ExpectPlainAnswers();
-  while (ended_ < 20) ExpectPlainAnswers();  // cut, as they read nothing
+  while (ended_ < 20) ExpectPlainAnswers();  // cut, because the clients read nothing
   EXPECT_LT(made_, 20 * kLargeBytes / 2) << "what the sockets took";
 }
 
@@ -178,7 +179,7 @@ TEST_F(SlowClientsTest, APartIsNotTakenForTheWhole) {
   EXPECT_EQ(ended_, 1);
 }
 
-TEST_F(SlowClientsTest, HeadOfAnAnswerThatIsMadeAsItIsSentIsTheHeadAlone) {
+TEST_F(SlowClientsTest, AHeadRequestOfAStreamedAnswerGetsTheHeadAlone) {
   Start({});
   RawClient client(server_->port());
   client.Send("HEAD /made HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -225,7 +226,7 @@ TEST_F(SlowClientsTest, HalfBodiesShareABudgetAndTheOldestGiveWay) {
   RawClient last(server_->port());
   EXPECT_TRUE(last.Ask(std::string(kPost) + "500000\r\n\r\n" + std::string(500'000, 'x'))
                   .ends_with("\r\n\r\n500000"));
-  // The server reads the last of them when it gets to them.
+  // The server reads the last byte of the crowd when a worker is free.
   while (Metric("tahoma_http_connections_evicted_total") < 80) {
     ASSERT_TRUE(last.Ask(kPlain).ends_with("plain"));
   }
@@ -243,8 +244,8 @@ TEST_F(SlowClientsTest, SilentConnectionsGiveWayToNewOnes) {
   EXPECT_LE(Metric("tahoma_http_connections"), 30) << "one client's part";
 }
 
-// The defect: the answer had no body, so that clients could not tell whose answer it was.
-TEST_F(SlowClientsTest, WhoFindsNoRoomIsToldSoAsInOtherRefusals) {
+// The defect: the answer had no body, so a client could not tell which server had refused.
+TEST_F(SlowClientsTest, ARefusalForLackOfRoomHasABodyLikeOtherRefusals) {
   Start({.max_connections = 4, .problem = [](int status, std::string_view detail) {
            return Response::Json(status, fmt::format(R"({{"said":"{}"}})", detail));
          }});

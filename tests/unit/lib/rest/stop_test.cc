@@ -36,7 +36,7 @@ class StopTest : public ::testing::Test {
   std::promise<void> released_;
 };
 
-TEST_F(StopTest, AHandlerThatOutlivesTheGraceLosesItsConnectionAndIsStillWaitedFor) {
+TEST_F(StopTest, StopCutsTheConnectionOfALateHandlerAndWaitsForTheHandler) {
   Start({.stop_grace = milliseconds(20)});
   RawClient client(server_->port());
   client.Send("GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n");

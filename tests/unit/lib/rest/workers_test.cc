@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 std::atomic<int> g_left = 0;
 
-// What a thread clears away when it ends; it takes its time.
+// Belongings of a thread, cleared slowly when the thread ends.
 struct Belongings {
   ~Belongings() {
     for (int i = 0; i < 2000; ++i) std::this_thread::yield();

@@ -156,7 +156,7 @@ TEST(ServerTest, StopEndsOpenConnectionsAndMayBeRepeated) {
   EXPECT_TRUE(absl::IsUnavailable(idle->Receive(kSoon).status()));
 }
 
-TEST(ClientTest, ACallThatTakesTooLongIsGivenUpAndTheNextOneWorks) {
+TEST(ClientTest, ASlowCallIsGivenUpAndTheNextCallWorks) {
   std::mutex mutex;
   std::condition_variable released;
   bool release = false;

@@ -26,7 +26,7 @@ TEST(SeatsTest, StrangersOfAsManyOwnersGoByAge) {
   EXPECT_EQ(seats.Enter(3, "c"), 1u);
 }
 
-TEST(SeatsTest, WhoIsKnownKeepsItsSeatWhateverStrangersDo) {
+TEST(SeatsTest, AKnownCallerKeepsItsSeatWhateverStrangersDo) {
   Seats seats({.strangers = 2, .known = 2});
   EXPECT_EQ(seats.Enter(1, "user 7"), std::nullopt);
   EXPECT_EQ(seats.Know(1, "claim"), std::nullopt);

@@ -189,7 +189,7 @@ TEST(ConnectionTest, HalfAFrameInTimeEndsIt) {
   EXPECT_TRUE(absl::IsUnavailable(pair.connection->Send({.header = "{}", .payload = ""})));
 }
 
-TEST(ConnectionTest, AnotherProtocolEndsIt) {
+TEST(ConnectionTest, AnotherProtocolEndsTheConnection) {
   const RawPair pair;
   pair.Write("GET / HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(absl::IsInvalidArgument(pair.connection->Receive(kSoon).status()));

@@ -106,7 +106,7 @@ TEST_F(StrangersTest, APayloadWithoutATokenIsReadAndForgotten) {
   EXPECT_EQ(reply->payload, large);
 }
 
-TEST_F(StrangersTest, WhoHasNotShownWhoItIsInTimeIsCutOff) {
+TEST_F(StrangersTest, AConnectionWithoutAnIntroductionIsClosedAtItsDeadline) {
   Start({.introduction = milliseconds(20)});
   const auto silent = Dial();
   EXPECT_TRUE(absl::IsUnavailable(AwaitEnd(*silent)));
@@ -119,7 +119,7 @@ TEST_F(StrangersTest, WhoHasNotShownWhoItIsInTimeIsCutOff) {
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
 }
 
-TEST_F(StrangersTest, WhoIsKnownMayBeSilentForAsLongAsItLikes) {
+TEST_F(StrangersTest, AKnownCallerMayBeSilentForever) {
   Start({.introduction = milliseconds(1000)});
   const auto known = Dial();
   ASSERT_TRUE(Call(*known, 1, As("a"), kSoon).ok());

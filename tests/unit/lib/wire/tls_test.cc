@@ -1,4 +1,4 @@
-// Frames over TLS in which both ends show certificates, and what strangers meet.
+// Frames over TLS with certificates at both ends, and the refusals that strangers get.
 
 #include "lib/wire/tls.h"
 
@@ -35,16 +35,16 @@ int DialRaw(const Address& address) {
   return fd;
 }
 
-// Sits between a client and a server, and keeps what the client says.
+// Copies bytes between a client and a server, and records the client's bytes.
 class Tap {
  public:
-  // Takes the connection that comes at `listening`, a raw socket, and dials `server`.
+  // Accepts the connection at `listening`, a raw socket, and dials `server`.
   Tap(int listening, const Address& server)
       : client_(accept(listening, nullptr, nullptr)), server_(DialRaw(server)) {
     to_server_ = std::jthread([this] { Copy(client_, server_, &recorded_); });
     to_client_ = std::jthread([this] { Copy(server_, client_, nullptr); });
   }
-  // Ends both; what the client has said until then.
+  // Ends both connections and returns the client's bytes.
   std::string End() {
     for (const int fd : {client_, server_}) shutdown(fd, SHUT_RDWR);
     to_server_.join();
@@ -79,7 +79,8 @@ class TlsTest : public ::testing::Test {
     std::ofstream(path) << text;
     return path;
   }
-  // A node's files: a certificate of `authority` for `name`, which trusts `authority`.
+  // A node's files: a certificate of `authority` for `name`, and `authority` as the trusted
+  // authority.
   TlsFiles Files(const std::string& name, const tahoma::testing::Certificate& authority) {
     const auto made = tahoma::testing::MakeCertificate("ignored", "", "DNS:" + name, &authority);
     return {.cert_file = File(name + ".crt", made.Pem()),
@@ -113,7 +114,7 @@ class TlsTest : public ::testing::Test {
   tahoma::testing::TempDir dir_;
 };
 
-TEST_F(TlsTest, FramesGoBothWaysAtOnceAndEachEndProvesItsNameAndNoOther) {
+TEST_F(TlsTest, FramesGoBothWaysAtOnceAndEachEndProvesOnlyItsOwnName) {
   const Ends ends = Shake(Of("n1", authority_), Of("n2", authority_));
   ASSERT_TRUE(ends.client_status.ok()) << ends.client_status;
   ASSERT_TRUE(ends.server_status.ok()) << ends.server_status;
@@ -123,7 +124,7 @@ TEST_F(TlsTest, FramesGoBothWaysAtOnceAndEachEndProvesItsNameAndNoOther) {
     EXPECT_FALSE(ends.client->Proves(name)) << name;
   }
   EXPECT_FALSE(ends.client->peer_user().has_value());
-  // More than the sockets hold, so that both ends wait for each other.
+  // More bytes than the sockets hold, so both ends wait for each other.
   const std::string big(8U << 20U, 'x');
   const auto talk = [&](Connection& end) {
     std::jthread sender([&] {
@@ -148,7 +149,7 @@ TEST_F(TlsTest, ACertificateOfAnotherAuthorityIsRefusedByBothEnds) {
   const auto stranger = tahoma::testing::MakeCertificate("others", "", "", nullptr);
   const Ends dialled = Shake(Of("n1", stranger), Of("n2", authority_));
   EXPECT_TRUE(absl::IsUnauthenticated(dialled.client_status)) << dialled.client_status;
-  // It trusts our authority, but is not signed by it: the server is the one who refuses.
+  // The client trusts our authority but has a stranger's certificate, so the server refuses.
   TlsFiles files = Files("n3", stranger);
   files.ca_file = File("trusted.ca", authority_.Pem());
   const Ends accepted = Shake(*Tls::Open(files), Of("n2", authority_));
@@ -169,7 +170,7 @@ TEST_F(TlsTest, WhoSpeaksNoTlsOrNothingAtAllIsRefused) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(waiting->StartTls(tls, TlsRole::kServer, milliseconds(20))));
 }
 
-TEST_F(TlsTest, WhatWasRecordedOfAConnectionOpensNoOther) {
+TEST_F(TlsTest, BytesRecordedFromAConnectionOpenNoOtherConnection) {
   const Tls client = Of("n1", authority_);
   const Tls server = Of("n2", authority_);
   const auto listener = *Listener::Open("127.0.0.1:0");

@@ -253,7 +253,7 @@ TEST(SimNodeOptionsTest, NodesBeyondThisMachineMustProveTheirNames) {
   Expect(cases);
 }
 
-TEST(SimNodeOptionsTest, AFleetNeedsNothingButItsSizeAndTakesAllThatAFileSays) {
+TEST(SimNodeOptionsTest, AFleetNeedsOnlyItsSizeAndTakesEveryKeyOfAFile) {
   Options options;
   options.fleet = 62'500;
   ASSERT_TRUE(CheckOptions(options).ok()) << CheckOptions(options);
@@ -287,7 +287,7 @@ TEST(SimNodeOptionsTest, AFleetNeedsNothingButItsSizeAndTakesAllThatAFileSays) {
   EXPECT_EQ(fleet->plan.neuron_driver_version, "2.27.0.0");
 }
 
-TEST(SimNodeOptionsTest, WhatIsAboutOneNodeDoesNotGoWithAFleet) {
+TEST(SimNodeOptionsTest, OptionsOfASingleNodeAreRefusedForAFleet) {
   const auto error = [](const std::function<void(Options&)>& change) {
     Options options;
     options.fleet = 4;

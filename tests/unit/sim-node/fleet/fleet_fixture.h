@@ -80,7 +80,7 @@ class FleetFixture : public testing::ApiFixture {
       fleet.RunDue();
     }
   }
-  // What kube-controller-manager does with what the server has now.
+  // Runs kube-controller-manager's controllers on the server's objects.
   void RunControllers() {
     if (!controllers_) {
       controllers_ = std::make_unique<controller::apiserver::Controllers>(

@@ -29,7 +29,7 @@ std::vector<std::string> Say(FleetProgress& progress, MonotonicTime now) {
   return said;
 }
 
-TEST(FleetProgressTest, TellsEveryFiveSecondsHowFarItIsAndOnceThatItIsThere) {
+TEST(FleetProgressTest, LogsProgressEveryFiveSecondsAndTheEndOnce) {
   FleetProgress progress(30, seconds(10), kStart);
   for (int i = 0; i < 10; ++i) progress.CountEnsured(true, 5);
   EXPECT_THAT(Say(progress, kStart + milliseconds(4'900)), IsEmpty());
@@ -62,7 +62,7 @@ TEST(FleetProgressTest, TellsOfFailuresAtOnceAndThenEveryHalfMinute) {
   EXPECT_THAT(Say(progress, kStart + seconds(90)), IsEmpty()) << "nothing has failed since";
 }
 
-TEST(FleetProgressTest, SaysThatLeasesComeTooLateAndWhatHelps) {
+TEST(FleetProgressTest, ReportsLateLeasesAndTheRemedy) {
   FleetProgress progress(1, seconds(10), kStart);
   progress.CountEnsured(true, 1);
   progress.CountRenewal(seconds(10));

@@ -102,7 +102,7 @@ TEST(FleetScheduleTest, RenewalsAreSpreadOverThePeriodAndNoneIsLeftOut) {
 
 // An oracle that knows nothing of heaps: after any history no lease waits longer than its period
 // plus what the caller itself was late by, and every node is looked at again within two periods.
-TEST(FleetScheduleTest, WhateverFailsAndWhoeverIsSlowNoNodeIsForgotten) {
+TEST(FleetScheduleTest, NoNodeIsForgottenWhateverTasksFailOrAreSlow) {
   Rng rng(7);
   for (int round = 0; round < 30; ++round) {
     const auto nodes = static_cast<std::uint32_t>(1 + rng.Below(40));

@@ -102,7 +102,7 @@ TEST_F(FleetTest, ALargerFleetOfTheNameAddsNodesOnly) {
   for (const auto& [name, version] : before) EXPECT_EQ(after.at(name), version) << name;
 }
 
-TEST_F(FleetTest, WhileTheServerIsAwayOneRequestIsTriedAtATimeAndThenItGoesOn) {
+TEST_F(FleetTest, WhileTheServerIsAwayOneRequestIsTriedAtATime) {
   bool away = false;
   api_.refuse = [&](const kube::Request&) { return away; };
   const auto fleet = NewFleet(30);
@@ -177,7 +177,7 @@ TEST_F(FleetTest, DeletingTheNodesByLabelRemovesAFleetAndLeavesAnother) {
   }
 }
 
-TEST_F(FleetTest, WhatTheServerRefusesIsSaidAndDoesNotKeepTheOthersFromBeingMade) {
+TEST_F(FleetTest, ANodeThatTheServerRefusesIsLoggedAndTheOtherNodesAreMade) {
   api_.edit = [](Json& object) {
     if (object["metadata"].value("name", "") == "fleet-00002") object["metadata"]["name"] = "Bad_";
   };
@@ -205,7 +205,7 @@ TEST_F(FleetTest, ThreadsPublishAFleetAndEndWhenTheyAreTold) {
   ExpectWhole(64);
 }
 
-TEST_F(FleetTest, ThreadsThatWaitForAServerEndWhenTheyAreTold) {
+TEST_F(FleetTest, ThreadsThatWaitForAServerEndOnStop) {
   api_.refuse = [](const kube::Request&) { return true; };
   const SystemClock clock;
   Fleet fleet({.plan = SmallPlan(64), .workers = 4},

@@ -84,7 +84,7 @@ TEST_F(VirtualNodesTest, LeaseAndSlicesBelongToTheNode) {
   EXPECT_EQ(Items(kSlicesPath)[0].at("metadata").at("name"), "00-neuron.aws.com-fleet-00000-0");
 }
 
-TEST_F(VirtualNodesTest, WhatIsAsItShouldBeIsNotWrittenAgain) {
+TEST_F(VirtualNodesTest, ObjectsWithoutDifferencesAreNotWritten) {
   FleetPlan plan = SmallPlan(1);
   plan.publish = {};
   VirtualNodes nodes(plan, api_, clock_);
@@ -99,7 +99,7 @@ TEST_F(VirtualNodesTest, WhatIsAsItShouldBeIsNotWrittenAgain) {
   EXPECT_EQ(Versions(kNodesPath), made);
 }
 
-TEST_F(VirtualNodesTest, LabelsTaintAndReadinessAreMendedAndThoseOfOthersStay) {
+TEST_F(VirtualNodesTest, LabelsTaintAndReadinessAreRepairedAndForeignLabelsAndTaintsStay) {
   VirtualNodes nodes(SmallPlan(8), api_, clock_);
   ASSERT_TRUE(nodes.Ensure(4, Known::kNothing).ok());
   const std::string path = std::string(kNodesPath) + "/fleet-00004";
@@ -274,7 +274,7 @@ TEST_F(VirtualNodesTest, TheFirstNodeBeyondASmallerFleetIsFound) {
 }
 
 // Wherever it was killed, the next one makes the node whole, and nothing twice.
-TEST_F(VirtualNodesTest, WhereverItStopsTheNextOneMakesItWhole) {
+TEST_F(VirtualNodesTest, WhereverAPublisherStopsTheNextCompletesTheNode) {
   Rng rng(3);
   FleetPlan plan = SmallPlan(20);
   for (std::uint32_t i = 0; i < plan.nodes; ++i) {

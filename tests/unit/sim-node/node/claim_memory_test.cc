@@ -30,7 +30,7 @@ TEST(ClaimMemoryTest, EachChipHasAnAddressSpaceOfItsOwn) {
   EXPECT_EQ(memory->capacity(ChipIndex(6)), 0U);
 }
 
-TEST(ClaimMemoryTest, TheClaimFindsItsMemoryAgainUntilItIsReleasedThenTheNextFindsZeros) {
+TEST(ClaimMemoryTest, AClaimKeepsItsMemoryUntilReleasedAndTheNextClaimFindsZeros) {
   NodeMemory node(kMiB);
   ASSERT_TRUE(node.Of("claim", kShares)->Write({ChipIndex(4), 0}, "secret").ok());
   EXPECT_EQ(node.Of("claim", kShares)->Read(Range(4, 0, 6)).value(), "secret");

@@ -25,10 +25,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr int kNodes = 4;
-// Cable c joins place c with place c + 1 of the ring: 0 and 2 are left cables, 1 and 3 right ones.
+// Cable c joins place c with place c + 1 of the ring; cables 0 and 2 are left, 1 and 3 are right.
 constexpr int kCables = 4;
-// The longest an election can take: every attempt until its time is over, and the ticks that see
-// it.
+// The longest time of an election: every attempt until its deadline, and the ticks that notice it.
 constexpr VirtualDuration kLongest = kElectionTimeout + 2 * kAttemptExtension + seconds(5);
 
 int CableAt(int place, CableSide side) {
@@ -41,7 +40,7 @@ int NeighbourAt(int place, CableSide side) {
 }
 CableSide SideOf(int cable) { return cable % 2 == 0 ? CableSide::kLeft : CableSide::kRight; }
 
-// Four nodes in one virtual time. Every notice takes a while of its own, so they overtake.
+// Four nodes in the same virtual time. Each notice has a delay of its own, so notices overtake.
 class Ring {
  public:
   explicit Ring(std::uint64_t seed, std::vector<std::uint64_t> serials = {10, 20, 30, 40})
@@ -135,7 +134,7 @@ class Ring {
   EventQueue queue_;
   std::vector<std::uint64_t> serials_;
   std::vector<std::unique_ptr<Election>> nodes_;
-  std::map<int, std::map<int, bool>> ends_;  // cable -> place -> whether that end is up
+  std::map<int, std::map<int, bool>> ends_;  // cable -> place -> whether this end is up
   std::array<bool, kNodes> in_use_{};
   std::uint64_t boots_ = 0;
   std::uint64_t loss_percent_ = 0;
@@ -148,8 +147,8 @@ std::vector<std::uint64_t> ShuffledSerials(Rng& rng) {
   return serials;
 }
 
-// The groups by places that must come of broken cables, when all nodes know of them: all four; or
-// pairs on the right cables, then on the left ones between those who have none.
+// Returns the groups, by places, once all nodes know the broken cables: all four nodes; or pairs
+// over the right cables, then over the left cables between nodes without a pair.
 std::set<std::set<int>> ExpectedGroups(unsigned broken) {
   if (broken == 0) return {{0, 1, 2, 3}};
   std::set<std::set<int>> groups;
@@ -166,8 +165,8 @@ std::set<std::set<int>> ExpectedGroups(unsigned broken) {
   return groups;
 }
 
-// The groups by what the nodes say; checks that all members of one say the same, that its ids are
-// 0, 1, … once each, and that its cables join it.
+// Returns the groups that the nodes report. Checks each group: its members report the same group,
+// its ids are 0, 1, … each once, and its cables join it.
 std::set<std::set<int>> GroupsOf(Ring& ring) {
   std::map<std::uint64_t, std::set<int>> by_server;
   std::set<std::set<int>> groups;
@@ -208,8 +207,8 @@ std::set<std::set<int>> GroupsOf(Ring& ring) {
   return groups;
 }
 
-// Expects what init scripts rely on (aws-neuron-sdk k8s-ultraserver-init-script.sh): a server id
-// that is not zero is shared by exactly so many nodes, with different node ids.
+// Expects the rule of init scripts (aws-neuron-sdk k8s-ultraserver-init-script.sh): a server id
+// other than zero is shared by exactly the group's nodes, with different node ids.
 void ExpectThatClassFilesAgree(Ring& ring) {
   std::map<std::string, std::set<std::string>> pairs;
   std::map<std::string, std::set<std::string>> fours;
@@ -227,7 +226,7 @@ TEST(ElectionTest, FourNodesOnARingBecomeOneServerWithIdsBySerialNumber) {
   Ring ring(1, {20, 40, 30, 10});
   ring.StartAll();
   ring.Run(seconds(10));
-  // Place 3 has the lowest serial; its left neighbour is place 2, its right one place 0.
+  // Place 3 has the lowest serial; its left neighbour is place 2, its right neighbour place 0.
   EXPECT_EQ(ring.result(3).node_id, 0);
   EXPECT_EQ(ring.result(2).node_id, 1);
   EXPECT_EQ(ring.result(1).node_id, 2);
@@ -246,7 +245,7 @@ TEST(ElectionTest, TheClassFilesOfAWholeServerAreThoseOfTheDriver) {
             (ClassFiles{.ultraserver_mode = "busy", .node_id_2 = "busy", .node_id_4 = "busy"}));
   ring.Run(seconds(10));
   const std::string whole = "00000000000000a0";
-  const std::string other = "000000000000009f";  // nodes 2 and 3: the serial less one
+  const std::string other = "000000000000009f";  // nodes 2 and 3: the serial less 1
   const auto files = [&](const char* id2, const char* id4, const std::string& server2) {
     return ClassFiles{.ultraserver_mode = "1,3,4",
                       .node_id_2 = id2,
@@ -366,18 +365,18 @@ TEST(ElectionTest, NoticesLostForAsLongAsYouLikeEndInAgreementOnceTheyArrive) {
   EXPECT_TRUE(seen.contains(4)) << "and nodes alone";
 }
 
-TEST(ElectionTest, ANodeThatComesWhenTheOthersHaveGivenUpIsTakenIn) {
+TEST(ElectionTest, ANodeThatStartsAfterItsNeighboursGaveUpJoinsThem) {
   Ring ring(3);
   for (const int place : {0, 1, 2}) ring.Start(place);
   ring.Run(kLongest);
   EXPECT_EQ(ring.result(0).state, ElectionState::kFailed);
   EXPECT_EQ(ring.result(1).node_count, 2);
-  ring.Restart(3);  // what was told before it was there, it has not heard
+  ring.Restart(3);  // has not heard the notices from before its start
   ring.Run(seconds(20));
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0));
 }
 
-TEST(ElectionTest, ANodeThatRestartsInMidElectionOrAfterItFindsItsPlaceAgain) {
+TEST(ElectionTest, ANodeThatRestartsDuringOrAfterAnElectionFindsItsPlaceAgain) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
@@ -445,7 +444,7 @@ TEST(ElectionTest, ABrokenCableChangesNothingForWhomItIsInUse) {
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0)) << "repaired";
 }
 
-TEST(ElectionTest, ANeighbourWhoseCoresAreInUseKeepsItsResultWhenOthersElect) {
+TEST(ElectionTest, ANodeWithCoresInUseKeepsItsResultDuringAnElectionOfItsNeighbours) {
   Ring ring(7);
   ring.StartAll();
   ring.Run(seconds(10));
@@ -463,7 +462,7 @@ TEST(ElectionTest, ANeighbourWhoseCoresAreInUseKeepsItsResultWhenOthersElect) {
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0));
 }
 
-TEST(ElectionTest, ANodeThatElectedAloneIsTakenInWhenTheOtherEndsAreRepaired) {
+TEST(ElectionTest, ANodeThatElectedAloneJoinsWhenTheFarEndsAreRepaired) {
   Ring ring(10);
   ring.StartAll();
   ring.Run(seconds(10));
@@ -471,7 +470,7 @@ TEST(ElectionTest, ANodeThatElectedAloneIsTakenInWhenTheOtherEndsAreRepaired) {
   ring.SetCableEnd(2, CableSide::kRight, false);
   for (int times = 0; times < 5; ++times) {
     ring.Run(seconds(5));
-    ring.Elect(1);  // its elections are numbered on, nobody hears of it
+    ring.Elect(1);  // counts up its elections while nobody hears them
   }
   ring.Run(seconds(5));
   EXPECT_EQ(GroupsOf(ring), ExpectedGroups(0b0011));
@@ -522,7 +521,7 @@ TEST(ElectionTest, ModesAreThoseOfTheResultAndStayWhileCoresAreInUse) {
   EXPECT_EQ(ring.result(0).state, ElectionState::kSingleNode);
 }
 
-// Passes notices at once, `to` says along which cables, until nobody says anything new.
+// Passes notices at once until no node says anything new; `to` tells which cable a notice takes.
 void ExchangeAll(
     std::vector<Election>& nodes,
     const std::function<std::pair<std::size_t, CableSide>(std::size_t, CableSide)>& to) {
@@ -594,7 +593,7 @@ TEST(ElectionTest, FinishedNodesAreQuiet) {
   EXPECT_LE(ring.sent() - before, 4U * 2U * 12U);
 }
 
-// Whatever happens, once it is over and all cores are idle the nodes agree.
+// Once a random story is over and all cores are idle, the nodes agree.
 TEST(ElectionTest, AfterAnyStoryTheNodesAgree) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);

@@ -89,7 +89,7 @@ TEST(InstanceTest, TheModeStaysWhileCoresAreInUse) {
   EXPECT_TRUE(node.ApplyClaim(ForNodes("a", {0}, 4)).ok()) << "idle: it can be changed";
 }
 
-TEST(InstanceTest, AClaimThatIsToldAgainKeepsItsMode) {
+TEST(InstanceTest, AClaimAppliedAgainKeepsItsModeDuringAnElection) {
   Instance node = MakeMember();
   node.SetElection({.state = ElectionState::kInProgress});
   EXPECT_TRUE(node.ApplyClaim(ForNodes("a", {0}, 4), std::string(32, 'a')).ok());
@@ -172,7 +172,7 @@ TEST(InstanceTest, OverlapIsRefusedAndChangesNothing) {
   EXPECT_TRUE(node.ApplyClaim(Chips("b", {2})).ok());
 }
 
-TEST(InstanceTest, CoresOfOneChipAreSharedUnderOneLncOnly) {
+TEST(InstanceTest, ClaimsShareAChipOnlyUnderTheSameLnc) {
   Instance node = Make();
   ASSERT_TRUE(node.ApplyClaim(Cores("a", 3, {0, 1}, 2)).ok());
   EXPECT_TRUE(node.ApplyClaim(Cores("b", 3, {2}, 2)).ok());

@@ -1,5 +1,4 @@
-// Tests the view that participants form of their nodes' statements, by hand and by replaying every
-// change.
+// Tests the participants' view of the links, by hand and by replaying every change.
 
 #include "sim-node/participants/link_views.h"
 
@@ -51,7 +50,7 @@ TEST(LinkOutlookTest, ADeadChipHasNoLinksAndEndsTheCollectivesThatIncludeIt) {
   EXPECT_EQ(dead.code(), absl::StatusCode::kAborted);
   EXPECT_EQ(Message(dead), "NRT_EXEC_HW_ERR_COLLECTIVES (1200): chip 21 is dead");
   EXPECT_TRUE(outlook.CheckAlive(MembersOf(0xffff)).ok());
-  // Others go around it.
+  // Routes of other chips avoid chip 21.
   const auto route = outlook.fabric().domain(0).FindRoute(ChipIndex(20), ChipIndex(22), kAllChips);
   ASSERT_TRUE(route.ok()) << route.status();
   for (const LinkId link : *route)
@@ -70,8 +69,8 @@ TEST(LinkOutlookTest, WhatNoTorusHasIsRefused) {
           .ok());
 }
 
-// The state at any time, as the definition says, is what the state now and the changes give.
-TEST(LinkOutlookTest, ChangesFromAnyMomentOnGiveTheStatesThatTheClockSays) {
+// By definition, the state now and the changes give the state at any time.
+TEST(LinkOutlookTest, ChangesFromAnyMomentGiveTheStatesOfTheDefinition) {
   Rng rng(11);
   for (int i = 0; i < 200; ++i) {
     const Flapping flapping{.period = Microseconds(static_cast<double>(10 + rng.Below(90))),
@@ -96,7 +95,7 @@ TEST(LinkOutlookTest, ChangesFromAnyMomentOnGiveTheStatesThatTheClockSays) {
   }
 }
 
-TEST(LinkOutlookTest, AFlappingLinkCostsMoreThanAHealthyOneAndNoMoreThanOneThatIsDown) {
+TEST(LinkOutlookTest, AFlappingLinkCostsMoreThanAHealthyLinkAndNoMoreThanABrokenLink) {
   const TorusLinks healthy = Instance();
   TorusLinks broken = healthy;
   ASSERT_TRUE(broken.SetPermille(XPlus(5), 0).ok());
@@ -121,8 +120,8 @@ TEST(LinkOutlookTest, AFlappingLinkCostsMoreThanAHealthyOneAndNoMoreThanOneThatI
   }
 }
 
-// Down only for the first 10 us of every 100: what starts at 10 and ends before 100 feels nothing.
-TEST(LinkOutlookTest, WhatRunsWhileTheLinkIsUpKeepsItsTime) {
+// Down only in the first 10 us of every 100: an operation from 10 to 100 loses no time.
+TEST(LinkOutlookTest, AnOperationWhileTheLinkIsUpKeepsItsTime) {
   const TorusLinks healthy = Instance();
   const auto plan = PlanWith(Algorithm::kRdh, {.bytes = kMiB}, MembersOf(0xffff), healthy);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -136,7 +135,7 @@ TEST(LinkOutlookTest, WhatRunsWhileTheLinkIsUpKeepsItsTime) {
   EXPECT_GT(during->end, plan->times.end);
 }
 
-// The defect: what one link does was worked out for the whole period of the other, an hour.
+// The defect: the changes of a link were computed for the whole period of the other link, an hour.
 TEST(LinkOutlookTest, OneLinkMayFlapOftenAndAnotherSeldom) {
   const TorusLinks healthy = Instance();
   const auto plan = PlanWith(Algorithm::kRdh, {.bytes = kMiB}, MembersOf(0xffff), healthy);
@@ -152,7 +151,7 @@ TEST(LinkOutlookTest, OneLinkMayFlapOftenAndAnotherSeldom) {
   EXPECT_EQ(both->end, one->end);
 }
 
-// All links that leave chip 5, so that there is no route around them.
+// All links from chip 5, so no route avoids these links.
 std::vector<LinkState> AllFromChip5(std::uint16_t permille, const Flapping& flapping) {
   std::vector<LinkState> states;
   for (const Axis axis : {Axis::kX, Axis::kY}) {
@@ -163,7 +162,7 @@ std::vector<LinkState> AllFromChip5(std::uint16_t permille, const Flapping& flap
   return states;
 }
 
-// An operation whose data leaves the chips only after a time.
+// An operation whose data leaves the chips late.
 Schedule Later(VirtualDuration before) {
   auto plan = PlanWith(Algorithm::kRdh, {.bytes = kMiB}, MembersOf(0xffff), Instance());
   EXPECT_TRUE(plan.ok()) << plan.status();
@@ -171,23 +170,24 @@ Schedule Later(VirtualDuration before) {
   return plan->schedule;
 }
 
-// The defect: a link that was down where the first guess at the time ended was taken to be down for
-// ever, and what needed it later was refused.
-TEST(LinkOutlookTest, WhatOutlastsAGuessSeesTheLinksComeBack) {
+// The defect: a link that was down at the end of the first guess counted as down for ever, and
+// later uses of the link were refused.
+TEST(LinkOutlookTest, AnOperationLongerThanAGuessSeesTheLinksComeBack) {
   const Flapping flapping{.period = Microseconds(100), .down = Microseconds(50)};
-  // Seen from the moment when they come up: down from 950 to 1000, a guess, and 1050 to 1100.
+  // Begins when the links come up: they are down from 950 to 1000, at a guess, and from 1050 to
+  // 1100.
   const LinkOutlook outlook = Outlook(Instance(), {{.unhealthy = AllFromChip5(1000, flapping)}},
                                       VirtualTime(Microseconds(50)));
   const auto times = outlook.TimesOf(Later(Microseconds(1010)));
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_EQ(times->end.time_since_epoch() - Microseconds(1010),
             Outlook(Instance(), {}).TimesOf(Later({}))->end.time_since_epoch());
-  // When it really is cut off it is refused.
+  // A chip that is really cut off is refused.
   const absl::Status cut_off = outlook.TimesOf(Later(Microseconds(1055))).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(cut_off)) << cut_off;
 }
 
-TEST(LinkOutlookTest, GuessesGiveWhatAllChangesUntilLongAfterTheEndGive) {
+TEST(LinkOutlookTest, GuessesGiveTheTimesOfAllChangesTogether) {
   Rng rng(29);
   int refused = 0;
   for (int i = 0; i < 200; ++i) {
@@ -217,9 +217,9 @@ TEST(LinkOutlookTest, GuessesGiveWhatAllChangesUntilLongAfterTheEndGive) {
   EXPECT_LT(refused, 190);
 }
 
-// 500,000 periods of the link that flaps often, 5 s, can be worked out; halves of the other's hour
-// are 3.5 s, when it is still down, and 7 s.
-TEST(LinkOutlookTest, AllChangesThatCanBeWorkedOutAre) {
+// 500,000 periods of the often flapping link, 5 s, can be computed. Halves of the other link's hour
+// are 3.5 s, while that link is still down, and 7 s.
+TEST(LinkOutlookTest, OperationsUpToTheLimitOfChangesAreTimed) {
   const Flapping often{.period = kMinFlapPeriod, .down = Microseconds(1)};
   const Flapping long_down{.period = kMaxFlapPeriod, .down = Microseconds(4.5e6)};
   std::vector<LinkState> states = AllFromChip5(1000, long_down);
@@ -238,7 +238,7 @@ TEST(LinkOutlookTest, LinksThatNeverCarryAnythingCutOff) {
 }
 
 // The defect: whoever asked for such an operation took all of the node's memory.
-TEST(LinkOutlookTest, WhatLastsThroughTooManyChangesIsRefused) {
+TEST(LinkOutlookTest, AnOperationThroughTooManyChangesIsRefused) {
   const Flapping often{.period = kMinFlapPeriod, .down = kMinFlapPeriod / 2};
   const LinkState lame{XPlus(5), 1, 0, often};
   const auto times =

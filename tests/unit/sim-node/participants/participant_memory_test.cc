@@ -1,4 +1,4 @@
-// Accesses of participants in threads of one process against plain arrays of bytes.
+// Accesses of participants in threads of a process, against plain arrays of bytes.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using testing::QueuePeer;
 using torus::ChipIndex;
 
 constexpr std::uint64_t kBytes = 100'000;  // of each chip's memory
-// Chips 0, 1, 4, 5, 16 and 17. They hang together, so nobody else's links are used.
+// Chips 0, 1, 4, 5, 16 and 17 are connected, so no link of other chips is used.
 constexpr torus::ChipMask kGang = 0x3'0033;
 
 class ParticipantMemoryTest : public ::testing::Test {
@@ -58,8 +58,7 @@ class ParticipantMemoryTest : public ::testing::Test {
     ASSERT_TRUE(memories_[OwnerOf(chip)]->Write({ChipIndex(chip), 0}, bytes).ok());
     plain_[chip].replace(0, bytes.size(), bytes);
   }
-  // Every participant runs its specs, one after the other, and stops at an error that ends the
-  // group.
+  // Every participant runs its specs in sequence, and stops at an error that ends the group.
   Results Run(const std::vector<std::vector<AccessSpec>>& specs,
               const std::vector<NodeLinks>& views = {}) {
     Results results(pods_.size());
@@ -79,7 +78,7 @@ class ParticipantMemoryTest : public ::testing::Test {
     threads.clear();
     return results;
   }
-  // One operation that everybody must refuse alike.
+  // Runs an operation that every participant must refuse in the same way.
   absl::Status Refusal(const std::vector<AccessSpec>& specs,
                        const std::vector<NodeLinks>& views = {}) {
     std::vector<std::vector<AccessSpec>> all;
@@ -96,7 +95,7 @@ class ParticipantMemoryTest : public ::testing::Test {
       EXPECT_TRUE(bytes.ok() && *bytes == plain_.at(chip)) << "chip " << chip;
     }
   }
-  // Applies a batch to plain arrays: all sources as they were, then all landings in order.
+  // Applies a batch to plain arrays: reads all sources, then writes all landings in order.
   void Replay(const std::vector<MemoryAccess>& batch) {
     std::vector<std::string> moved;
     for (const MemoryAccess& one : batch) {
@@ -134,7 +133,7 @@ TEST_F(ParticipantMemoryTest, RandomAccessesLeaveWhatPlainArraysWouldHoldAndTake
     std::vector<MemoryAccess> batch;
     for (std::size_t rank = 0; rank < pods_.size(); ++rank) {
       AccessSpec spec;
-      // Few places, so that accesses meet.
+      // Few places, so accesses meet.
       for (std::uint64_t i = rng.Below(12); i > 0; --i) {
         const std::uint64_t bytes = 1 + rng.Below(40'000);
         const auto place = [&](int chip) {
@@ -260,7 +259,7 @@ TEST_F(ParticipantMemoryTest, ADeadChipOfTheGangEndsItWithTheNrtErrorForAll) {
             Aborted("NRT_EXEC_HW_ERR_COLLECTIVES (1200): chip 17 is dead"));
 }
 
-TEST_F(ParticipantMemoryTest, BytesThatArriveAtAnotherTimeAreNoticed) {
+TEST_F(ParticipantMemoryTest, BytesWithAnUnexpectedArrivalTimeAreAnError) {
   exchange_->tamper = [](int from, int, PeerMessage& message) {
     auto* chunk = std::get_if<Chunk>(&message);
     if (from == 0 && chunk != nullptr && chunk->step == 2) chunk->arrival += VirtualDuration(1);
@@ -271,14 +270,14 @@ TEST_F(ParticipantMemoryTest, BytesThatArriveAtAnotherTimeAreNoticed) {
   EXPECT_EQ(results[1][0].status().code(), absl::StatusCode::kInternal);
 }
 
-TEST_F(ParticipantMemoryTest, ARankThatIsGoneEndsItForTheOthers) {
+TEST_F(ParticipantMemoryTest, ALostRankEndsTheGroupForAllRanks) {
   exchange_->Lose(1);
   const auto results = Run({{{}}, {}, {{}}});
   EXPECT_TRUE(absl::IsAborted(results[0][0].status())) << results[0][0].status();
 }
 
-// Two pods in each of two UltraServers, interleaved: ranks 0 and 2 in the first, 1 and 3 in the
-// second, each with two chips that have the same numbers in their UltraServer.
+// Two pods in each of two UltraServers, interleaved: ranks 0 and 2 in the first, ranks 1 and 3 in
+// the second; each pod has two chips, with the same numbers in both UltraServers.
 class MemoryOfDomainsTest : public ::testing::Test {
  protected:
   MemoryOfDomainsTest() {
@@ -315,9 +314,10 @@ class MemoryOfDomainsTest : public ::testing::Test {
   std::vector<std::shared_ptr<ClaimMemory>> memories_;
 };
 
-TEST_F(MemoryOfDomainsTest, ChipsReachTheirUltraServersMemoryInTheTimeThatItTakesAlone) {
+TEST_F(MemoryOfDomainsTest, AccessesWithinAnUltraServerTakeTheTimeOfTheUltraServerAlone) {
   std::vector<AccessSpec> specs(4);
-  std::vector<std::vector<MemoryAccess>> local(2);  // by domain, as its chips count
+  // by domain, with chips numbered within the domain
+  std::vector<std::vector<MemoryAccess>> local(2);
   for (std::size_t rank = 0; rank < 4; ++rank) {
     const int own = static_cast<int>(rank) / 2 * 16;
     const int domain = static_cast<int>(rank) % 2;

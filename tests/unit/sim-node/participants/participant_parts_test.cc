@@ -129,7 +129,7 @@ TEST(PartsOfParticipantsTest, GroupsReachOverEfa) {
   EXPECT_EQ(TimeOfAll(inside), alone->times.end - alone->times.start);
 }
 
-TEST(PartsOfParticipantsTest, WhatCrossesFromOneGroupToAnotherIsWrong) {
+TEST(PartsOfParticipantsTest, DataFromAnotherGroupIsFoundWrong) {
   // The two groups' chunks have the same sizes and times; the tampering exchanges their payloads.
   const RunSpec spec = Spec(Operation::kAllGather, 4 * 8, {.groups = {{0, 2}, {1, 3}}});
   const Pods pods = {MembersOf(0b11), MembersOf(0b1100)};

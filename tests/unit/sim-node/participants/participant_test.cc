@@ -76,7 +76,7 @@ TEST(ParticipantTest, TwoPodsMayShareAnInstance) {
   }
 }
 
-TEST(ParticipantTest, WhatOneNodeKnowsOfItsBrokenLinkAllTakeIntoAccount) {
+TEST(ParticipantTest, ABrokenLinkKnownToOneNodeCountsForAllParticipants) {
   const Pods pods = {MembersOf(0xff), MembersOf(0xff'0000), MembersOf(0xff00)};
   TorusLinks damaged = UltraServer();
   const LinkId broken =
@@ -160,7 +160,7 @@ TEST(ParticipantTest, ExchangesOverOtherChipsNicsCarryTheirDataBetweenProcesses)
   }
 }
 
-TEST(ParticipantTest, AFlappingLinkThatOneNodeKnowsOfCostsAllTheSameByTheirCommonClock) {
+TEST(ParticipantTest, AFlappingLinkKnownToOneNodeCostsAllParticipantsTheSameTime) {
   const Pods pods = WholeUltraServer(1);
   const LinkId link =
       TorusLinks::IdOf(torus::ChipIndex(21), torus::Axis::kX, torus::Direction::kPlus);

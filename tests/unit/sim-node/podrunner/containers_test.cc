@@ -162,7 +162,7 @@ TEST_F(SpawnerTest, AProcessThatLeftTheGroupEndsWithItsContainerToo) {
 }
 
 // The defect: while a process starts a program its environment cannot be read, and it was left.
-TEST_F(SpawnerTest, AProcessThatStartsOneProgramAfterTheOtherEndsWithItsContainer) {
+TEST_F(SpawnerTest, AProcessThatKeepsStartingProgramsEndsWithItsContainer) {
   Write("again", "exec sh again\n");
   for (int round = 0; round < 20; ++round) {
     ExpectThatWhatLeavesTheGroupEnds(fmt::format("a{}", round), "sh again");
@@ -179,7 +179,7 @@ TEST_F(SpawnerTest, ContainersEndWithTheSpawner) {
   EXPECT_EQ(WaitFor("a").signal, SIGKILL);
 }
 
-TEST_F(SpawnerTest, WhatAFormerRunLeftIsSweptByItsMark) {
+TEST_F(SpawnerTest, ProcessesOfAFormerRunAreSweptByTheirMark) {
   ASSERT_EQ(mkfifo((folder_ / "held").c_str(), 0600), 0);
   // A grandchild in a session of its own, as a daemon would be: no group reaches it.
   ASSERT_EQ(mkfifo((folder_ / "apart").c_str(), 0600), 0);
@@ -198,7 +198,7 @@ TEST_F(SpawnerTest, WhatAFormerRunLeftIsSweptByItsMark) {
 }
 
 // The defect: the text was cut at the zero byte, without a word.
-TEST_F(SpawnerTest, AZeroByteInWhatAProgramGetsIsAnErrorThatSaysWhere) {
+TEST_F(SpawnerTest, AZeroByteInAnArgumentOrVariableIsAnErrorThatNamesThePlace) {
   const std::string cut("a\0b", 3);
   Launch argument = Shell("a", "true");
   argument.program.argv.push_back(cut);

@@ -1,5 +1,5 @@
-// Plugins that a pod runner meets on its sockets: one that does what a test tells it, and one that
-// says nothing.
+// Plugins that a pod runner meets on its sockets: FakePlugin does as a test tells it, SilentSocket
+// never answers.
 //
 //   FakePlugin plugin(folder);                // listens in folder and folder/reg
 //   ASSERT_EQ(plugin.AwaitVerdict(), "");     // registered
@@ -98,13 +98,14 @@ class FakePlugin final : public v1::DRAPlugin::Service,
     return grpc::Status::OK;
   }
 
-  // The verdict of the kubelet: its error, empty when registered.
+  // Waits for the kubelet's verdict and returns the kubelet's error, empty when the plugin is
+  // registered.
   std::string AwaitVerdict() {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(30), [&] { return told_; }));
     return registered_ ? "" : error_;
   }
-  // From now on it takes calls and answers none, until Release.
+  // Takes calls from now on and answers none until Release.
   void Hold() {
     const std::lock_guard lock(mutex_);
     hold_ = true;
@@ -114,8 +115,8 @@ class FakePlugin final : public v1::DRAPlugin::Service,
     hold_ = false;
     changed_.notify_all();
   }
-  // Ends at once, as a process that is killed: who waits for an answer gets none. The server itself
-  // waits for the call that hangs, so it ends on the side.
+  // Ends at once, as a killed process does: callers that wait get no answer. Shutdown waits for the
+  // call that hangs, so a thread of its own does the shutdown.
   void Cut() {
     cutting_ = std::jthread([this] { server_->Shutdown(std::chrono::system_clock::time_point()); });
   }

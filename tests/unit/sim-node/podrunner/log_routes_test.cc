@@ -89,7 +89,7 @@ TEST_F(LogRoutesTest, TheWholeLogIsPlainText) {
   EXPECT_EQ(answer.body, "one\ntwo\nthree\n");
 }
 
-TEST_F(LogRoutesTest, ALogThatStillGrowsIsGivenAsFarAsItIs) {
+TEST_F(LogRoutesTest, AGrowingLogIsReadUpToItsPresentEnd) {
   const auto log = Attempt(0, {"one"});
   EXPECT_EQ(Get("").body, "one\n") << "without follow nobody waits";
 }
@@ -157,7 +157,7 @@ TEST_F(LogRoutesTest, ThePreviousAttemptIsKeptAndThoseBeforeAreNot) {
   EXPECT_FALSE(std::filesystem::exists(file_.parent_path() / "0.log"));
 }
 
-TEST_F(LogRoutesTest, OfAContainerThatWaitsToRunAgainTheLastAttemptIsThePreviousOne) {
+TEST_F(LogRoutesTest, ThePreviousLogOfAWaitingContainerIsItsLastAttempt) {
   End(*Attempt(0, {"attempt 0"}));
   logs_.AddPod(kPod, {"main"});
   EXPECT_EQ(Get("").body, "attempt 0\n");
@@ -200,7 +200,7 @@ TEST_F(LogRoutesTest, OnlyReadingIsPossible) {
 
 // ---- The certificate ---------------------------------------------------------------------------
 
-TEST_F(LogRoutesTest, ClientsThatCheckTheCertificateOnlyTrustTheOneTheyWereGiven) {
+TEST_F(LogRoutesTest, ClientsThatVerifyTrustOnlyTheGivenCertificate) {
   const auto other = MakeServingCertificate(dir_.path(), "node-1", SystemClock().WallNow());
   ASSERT_TRUE(other.ok());
   const auto stranger =

@@ -1,4 +1,4 @@
-// All pods of a node and the claims they share, told as what happened and what the node does next.
+// All pods of a node and their shared claims, told as events and the node's actions.
 
 #include "sim-node/podrunner/node_pods.h"
 
@@ -109,7 +109,7 @@ TEST_F(NodePodsTest, APodWithTwoClaimsRunsOnlyWhenBothArePrepared) {
             (Story{"run a one two"}));
 }
 
-TEST_F(NodePodsTest, APodOfWhoseClaimsOneFailedDoesNotRunWithTheOther) {
+TEST_F(NodePodsTest, APodWithAFailedClaimDoesNotRunWithItsOtherClaim) {
   const std::vector<ClaimFacts> both = {Facts("one", {"a"}), Facts("two", {"a"})};
   pods_.OnPod(PodJson("a", {"one", "two"}), now_);
   pods_.OnClaimsRead("uid-a", both, now_);
@@ -145,8 +145,8 @@ TEST_F(NodePodsTest, AContainerGetsTheDevicesOfTheRequestsItNamesAndOfNoOther) {
   EXPECT_EQ(given["third"], (std::vector<std::string>{"k=1", "k=2", "k=3", "k=4"}));
 }
 
-// The defect: such bytes ended the program, as JSON cannot hold them.
-TEST_F(NodePodsTest, AMessageWithBytesThatAreNoTextIsWrittenWithoutThem) {
+// The defect: such bytes ended the program, because JSON cannot hold them.
+TEST_F(NodePodsTest, BytesThatAreNoTextAreReplacedInAMessage) {
   pods_.OnPod(PodJson("a", {}), now_);
   const NodeActions actions = pods_.OnStartFailed(
       "uid-a", "main", 0, {"CreateContainerError", "no command \"\xff\xfe\""}, now_);
@@ -161,7 +161,7 @@ TEST_F(NodePodsTest, AMessageWithBytesThatAreNoTextIsWrittenWithoutThem) {
 }
 
 // The defect: the time of the retry stayed, lay in the past, and the runner spun.
-TEST_F(NodePodsTest, APodThatAnotherOneHelpedToItsClaimHasNothingLeftToRetry) {
+TEST_F(NodePodsTest, APodWhoseClaimAnotherPodPreparedHasNothingLeftToRetry) {
   pods_.OnPod(PodJson("a", {"own", "shared"}), now_);
   pods_.OnClaimsRead("uid-a", {{Facts("own", {"a"}), Facts("shared", {"a", "b"})}}, now_);
   pods_.OnClaimPrepared("uid-shared", Unavailable("away"), now_);
@@ -175,8 +175,8 @@ TEST_F(NodePodsTest, APodThatAnotherOneHelpedToItsClaimHasNothingLeftToRetry) {
   EXPECT_EQ(pods_.NextDeadline(), std::nullopt);
 }
 
-// The defect: the claim that is no more was waited for, for ever.
-TEST_F(NodePodsTest, AClaimThatWasMadeAnewUnderItsNameReplacesTheFormerOne) {
+// The defect: the pod waited for the deleted claim for ever.
+TEST_F(NodePodsTest, AClaimMadeAnewUnderTheSameNameReplacesTheFormerClaim) {
   pods_.OnPod(PodJson("a", {"chips"}), now_);
   pods_.OnClaimsRead("uid-a", {{Facts("chips", {"a"})}}, now_);
   pods_.OnClaimPrepared("uid-chips", Unavailable("the plugin is away"), now_);
@@ -311,7 +311,7 @@ TEST_F(NodePodsTest, ShuttingDownEndsEveryPodWithinTheGrace) {
   EXPECT_EQ(pods_.Find("uid-a")->Status()["reason"], "Terminated");
 }
 
-// The defect: a node whose plugin had been stopped before it took three times its grace to end.
+// The defect: with a stopped plugin, a node took three times its grace to end.
 TEST_F(NodePodsTest, ANodeThatShutsDownDoesNotWaitForAPluginThatIsAway) {
   RunPod(pods_, "a", {"chips"});
   pods_.OnShutdown(seconds(5), now_);
@@ -349,7 +349,7 @@ TEST_F(NodePodsTest, NewsOfUnknownPodsAndClaimsIsLetPass) {
   EXPECT_EQ(pods_.UidOf("default", "x"), "");
 }
 
-// The defect: it was started, and killed without a word when the program ended.
+// The defect: the pod was started, and killed without a word when the program ended.
 TEST_F(NodePodsTest, APodThatComesWhileTheNodeShutsDownIsRefusedAsAKubeletDoes) {
   RunPod(pods_, "a", {"chips"});
   pods_.OnShutdown(seconds(5), now_);
@@ -366,7 +366,7 @@ TEST_F(NodePodsTest, APodThatComesWhileTheNodeShutsDownIsRefusedAsAKubeletDoes) 
   EXPECT_TRUE(pods_.shut_down());
 }
 
-TEST_F(NodePodsTest, APodThatHasEndedOrHoldsClaimsIsLeftAsItIsByANodeThatShutsDown) {
+TEST_F(NodePodsTest, ANodeShutdownLeavesEndedPodsAndPodsWithClaimsUnchanged) {
   RunPod(pods_, "a", {"chips"});
   NodePods next = Make();
   ASSERT_EQ(next.Restore(pods_.Checkpoint()), absl::OkStatus());
@@ -379,8 +379,8 @@ TEST_F(NodePodsTest, APodThatHasEndedOrHoldsClaimsIsLeftAsItIsByANodeThatShutsDo
   EXPECT_TRUE(next.shut_down());
 }
 
-// The defect: a pod that had succeeded became a failed one when the next runner could not read it.
-TEST_F(NodePodsTest, APodThatCannotBeReadKeepsTheFinalPhaseThatItHas) {
+// The defect: a succeeded pod became a failed pod when the next runner could not read its spec.
+TEST_F(NodePodsTest, AnUnreadablePodKeepsItsFinalPhase) {
   json bad = PodJson("a", {});
   bad["spec"]["containers"][0]["name"] = "../etc";
   bad["status"] = {{"phase", "Succeeded"}};
@@ -416,7 +416,7 @@ TEST_F(NodePodsTest, AClaimWhosePodWentWhileTheRunnerWasDownIsUnprepared) {
   EXPECT_EQ(next.NextDeadline(), std::nullopt);
 }
 
-TEST_F(NodePodsTest, APodThatEndedWhileTheRunnerWasDownUnpreparesAndKeepsItsEnd) {
+TEST_F(NodePodsTest, APodThatEndedWithoutARunnerIsUnpreparedAndKeepsItsEnd) {
   RunPod(pods_, "a", {"chips"});
   NodePods next = Make();
   ASSERT_EQ(next.Restore(pods_.Checkpoint()), absl::OkStatus());
@@ -467,7 +467,7 @@ TEST(ClaimFactsTest, AreReadFromTheObject) {
 
 // ---- Any order of events -----------------------------------------------------------------------
 
-// A node with a world around it that answers in any order and sometimes fails.
+// A node and its world; the world answers in any order and sometimes fails.
 class RandomWorld {
  public:
   void Do(NodeActions actions) {
@@ -489,7 +489,7 @@ class RandomWorld {
     }
   }
 
-  // Answers one of the actions that wait, or lets time go by.
+  // Answers a waiting action, or lets time go by.
   void Step() {
     if (pending_.empty()) {
       now_ += seconds(*rc::gen::inRange(1, 40));
@@ -541,12 +541,12 @@ class RandomWorld {
     Do(pods_->OnExited("uid-" + pod, "main", attempt, {.code = code}, now_));
   }
 
-  // A container runs only while all of its claims are prepared.
+  // A container runs only while all its claims are prepared.
   void CheckRun(const RunContainer& run) const {
     RC_ASSERT(run.cdi_ids.size() == claims_.at(run.pod.name).size());
     for (const std::string& claim : claims_.at(run.pod.name)) RC_ASSERT(held_.contains(claim));
   }
-  // Pods whose container runs and uses the claim.
+  // Returns the pods with a running container that uses the claim.
   std::set<std::string> UsersOf(const std::string& claim) const {
     std::set<std::string> users;
     for (const auto& [pod, attempt] : running_) {
@@ -570,8 +570,8 @@ class RandomWorld {
     before = status;
   }
 
-  // The program is killed and starts again: what it knew is its checkpoint and what it had written;
-  // calls in progress may or may not have been carried out; its containers are gone.
+  // The program is killed and starts again. The checkpoint and the written statuses stay; calls in
+  // progress may or may not have been carried out; the containers are gone.
   void Restart() {
     for (const NodeAction& action : std::exchange(pending_, {})) {
       const bool done = *rc::gen::arbitrary<bool>();
@@ -631,7 +631,7 @@ RC_GTEST_PROP(NodePodsPropertyTest, ClaimsAreHeldExactlyWhileSomePodNeedsThem, (
   RC_ASSERT(world.held_.empty());
   RC_ASSERT(ParseJson(world.pods_->Checkpoint())["claims"].empty());
 }
-// The same with a runner that is killed and starts again at any moment.
+// As above, with a runner that is killed and starts again at any moment.
 RC_GTEST_PROP(NodePodsPropertyTest, NoRestartOfTheRunnerLosesAClaimOrLiesAboutAPod, ()) {
   RandomWorld world;
   world.claims_ = {{"a", {"x"}}, {"b", {"x", "y"}}, {"c", {"y", "z"}}};

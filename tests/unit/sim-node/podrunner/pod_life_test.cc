@@ -1,4 +1,5 @@
-// The life of a pod as seen from outside when its runner starts again, and the rules of every life.
+// The life of a pod as seen from outside across restarts of its runner, and the rules of every
+// life.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -32,8 +33,8 @@ json ConditionOf(const json& status, const std::string& type) {
   return nullptr;
 }
 
-// The defects: with every start of the runner all conditions had changed just now, and the time at
-// which the scheduler had placed the pod was lost.
+// The defects: at every start of the runner all conditions seemed to have changed just now, and the
+// time at which the scheduler had placed the pod was lost.
 TEST(PodLifeTest, AConditionKeepsItsTimeWhileItsStatusIsTheSame) {
   json object = PodJson("Never");
   object["status"]["conditions"] =
@@ -71,8 +72,8 @@ TEST(PodLifeTest, AConditionThatChangedWhileNobodyLookedHasChangedAtTheStart) {
   EXPECT_EQ(ConditionOf(second.Status(), "Initialized")["lastTransitionTime"], FormatTime(kStart));
 }
 
-// The defect: an attempt that was only meant to start counted as a restart, and once more after
-// the runner had begun anew.
+// The defect: an attempt counted as a restart before it ran, and once more after a restart of the
+// runner.
 TEST(PodLifeTest, ARestartCountsOnceTheContainerRuns) {
   json object = PodJson();
   PodMachine pod = Make(object);
@@ -92,7 +93,7 @@ TEST(PodLifeTest, ARestartCountsOnceTheContainerRuns) {
   EXPECT_EQ(restarts(next), 1) << "it ran twice";
 }
 
-// The defect: it ended as a container that waits to be started, and the pod as a failed one.
+// The defect: the container ended as a container that waits for its start, and the pod as failed.
 TEST(PodLifeTest, AContainerThatIsNotRestartedAnyMoreShowsHowItEnded) {
   for (const int code : {0, 7}) {
     SCOPED_TRACE(code);
@@ -118,7 +119,7 @@ TEST(PodLifeTest, AContainerThatIsNotRestartedAnyMoreShowsHowItEnded) {
   }
 }
 
-// The defect: what the one did was told of the other, and the pod hung with a program that ran.
+// The defect: events of one container went to the other, and the pod hung with a running program.
 TEST(PodLifeTest, AnInitContainerAndAContainerOfOneNameAreRefused) {
   json object = PodJson();
   object["spec"]["initContainers"] = {{{"name", "main"}}};
@@ -160,8 +161,8 @@ TEST(PodLifeTest, APodThatWasDeletedBeforeItWasSeenIsRemovedWithoutRunning) {
   EXPECT_TRUE(pod.finished());
 }
 
-// One life of a pod with an init container and two others, seen through its statuses. The world
-// starts and ends containers as it likes, the runner may be killed and begin anew.
+// A life of a pod with an init container and two other containers, seen through its statuses. The
+// world starts and ends containers at random; the runner may be killed and begin anew.
 class Life {
  public:
   explicit Life(json object) : object_(std::move(object)) { Begin(); }
@@ -208,7 +209,7 @@ class Life {
     }
     Look(pod_->Status());
   }
-  // Checks that no status contradicts an earlier one.
+  // Checks the status against all earlier statuses.
   void Look(const json& status) {
     const std::string phase = status["phase"];
     if (ended_for_good_) RC_ASSERT(phase == last_phase_);

@@ -116,7 +116,7 @@ TEST(PodSpecTest, WhatALocalProcessCannotHonourIsListed) {
                           "volumes[data]"));
 }
 
-TEST(PodSpecTest, WhatCannotBeRunIsRefusedWithItsPath) {
+TEST(PodSpecTest, APodThatCannotRunIsRefusedWithThePath) {
   struct Case {
     const char* patch;  // merged into the pod
     const char* says;
@@ -188,7 +188,7 @@ TEST(PodHistoryTest, WhatCannotBeReadIsLeftOut) {
   EXPECT_TRUE(ParseHistory(json()).containers.empty());
 }
 
-TEST(PodPhaseTest, APodIsPendingWhileAContainerHasNeverRunWhateverTheOthersDo) {
+TEST(PodPhaseTest, APodIsPendingWhileSomeContainerHasNeverRun) {
   json object = SmallPod();
   object["spec"]["containers"].push_back({{"name", "side"}});
   PodMachine pod(*ParsePod(object), {}, {});
@@ -218,7 +218,7 @@ TEST(NodeObjectTest, AMemberOfAnUltraServerHasTheLabelsOfAws) {
   EXPECT_EQ(labels.at("neuron.amazonaws.com/ultraserver-node-id-2"), "1");
 }
 
-TEST(NodeObjectTest, AnElectedUltraServersLabelsAreWhatItElected) {
+TEST(NodeObjectTest, AnElectedUltraServerHasTheLabelsOfItsElection) {
   using enum hw::UltraServerMode;
   NodeFacts facts{.name = "node-0", .ultra_server_id = "us-1", .ultra_server_node = 3};
   const auto labels = [&] {

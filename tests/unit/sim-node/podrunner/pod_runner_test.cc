@@ -24,9 +24,9 @@ namespace {
 using json = Json;
 using std::chrono::seconds;
 
-// Objects by path; remembers what was written. Pods that were not put are bound to node-0. The
-// tests choose uids and show the runner pods that no server has; the in-process API server gives
-// out its own uids and takes writes only of pods that it holds, so it does not fit them as is.
+// Objects by path; records every write. Pods without an object are bound to node-0. The tests
+// choose uids and show the runner pods without a server; the in-process API server gives out uids
+// and refuses writes of unknown pods, so the tests need this server.
 class FakeServer final : public kube::Transport {
  public:
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
@@ -94,17 +94,17 @@ class FakeServer final : public kube::Transport {
     const std::lock_guard lock(mutex_);
     before_status_ = std::move(call);
   }
-  // Called once, after the next status of this phase was taken and before that is answered.
+  // Called once, after the next status of this phase was taken and before its answer.
   void AfterStatus(std::string phase, std::function<void()> call) {
     const std::lock_guard lock(mutex_);
     after_status_ = {std::move(phase), std::move(call)};
   }
-  // From now on no status of that pod can be written; "" ends it.
+  // Refuses every status of the pod from now on; "" ends the refusal.
   void RefuseStatusOf(const std::string& pod) {
     const std::lock_guard lock(mutex_);
     refused_ = pod.empty() ? "" : "/api/v1/namespaces/default/pods/" + pod + "/status";
   }
-  // From now on no patch of the node is taken; false ends it.
+  // Refuses every patch of the node from now on; false ends the refusal.
   void RefuseNode(bool refuse) {
     const std::lock_guard lock(mutex_);
     refused_ = refuse ? "/api/v1/nodes/node-0" : "";
@@ -113,7 +113,7 @@ class FakeServer final : public kube::Transport {
     const std::lock_guard lock(mutex_);
     objects_[path] = std::move(object);
   }
-  // As if it were restored from a backup of before all that was written to it.
+  // As if restored from a backup from before all writes.
   void Restore() {
     const std::lock_guard lock(mutex_);
     statuses_.clear();
@@ -128,7 +128,7 @@ class FakeServer final : public kube::Transport {
     const std::lock_guard lock(mutex_);
     return statuses_.contains(std::string(kPods) + pod + "/status");
   }
-  // The pod's status once `good` holds for it; the last one otherwise.
+  // Returns the pod's status once `good` holds; the last status otherwise.
   json AwaitStatus(const std::string& pod, const std::function<bool(const json&)>& good) {
     std::unique_lock lock(mutex_);
     const std::string path = "/api/v1/namespaces/default/pods/" + pod + "/status";
@@ -158,7 +158,7 @@ class FakeServer final : public kube::Transport {
         << part << " is not in\n"
         << fmt::format("{}", fmt::join(events_, "\n"));
   }
-  // The Ready condition of the next status that the node gets.
+  // Returns the Ready condition of the next status of the node.
   json AwaitReadyOfNode() {
     std::unique_lock lock(mutex_);
     const std::string path = "/api/v1/nodes/node-0/status";
@@ -173,7 +173,7 @@ class FakeServer final : public kube::Transport {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, seconds(30), [&] { return refusals_ > 0; }));
   }
-  // Waits for labels of an UltraServer of mode `mode` on the node, and returns them.
+  // Waits for labels of an UltraServer of mode `mode` on the node, and returns the labels.
   json AwaitLabels(const std::string& mode) {
     std::unique_lock lock(mutex_);
     json labels;
@@ -306,7 +306,7 @@ class PodRunnerTest : public testing::Test {
   }
 
   SystemClock clock_;
-  std::atomic<int> disk_error_ = 0;  // with which the checkpoint cannot be written
+  std::atomic<int> disk_error_ = 0;  // the errno of the checkpoint's writes
   seconds lease_period_{10};
   std::chrono::milliseconds write_retry_ = std::chrono::hours(1);
   FakeServer server_;
@@ -332,9 +332,9 @@ TEST_F(PodRunnerTest, APodRunsToItsEnd) {
   EXPECT_EQ(Log("a"), "hi a\n");
 }
 
-// The defect: a newer status waited as long as one that could not be written. Here the first one is
-// written when the pod has ended already.
-TEST_F(PodRunnerTest, AStatusThatIsOutdatedWhenItIsWrittenIsFollowedByTheNewestAtOnce) {
+// The defect: a newer status waited as long as a status that could not be written. Here the first
+// status is written after the pod has ended.
+TEST_F(PodRunnerTest, AnOutdatedStatusIsFollowedByTheNewestStatusAtOnce) {
   FakePlugin plugin(folder_);
   EXPECT_EQ(plugin.AwaitVerdict(), "");
   server_.BeforeStatus([&] {
@@ -344,8 +344,8 @@ TEST_F(PodRunnerTest, AStatusThatIsOutdatedWhenItIsWrittenIsFollowedByTheNewestA
   server_.AwaitPhase("a", "Succeeded");
 }
 
-// The defect: one pod whose status could not be written held up the writes of all others.
-TEST_F(PodRunnerTest, APodWhoseStatusCannotBeWrittenHoldsUpNoOther) {
+// The defect: a pod with an unwritable status held up the writes of all other pods.
+TEST_F(PodRunnerTest, APodWithAnUnwritableStatusDelaysNoOtherPod) {
   server_.RefuseStatusOf("a");
   runner_->OnPod(Pod("a", "exit 0"));
   runner_->OnPod(Pod("b", "exit 0"));
@@ -354,7 +354,7 @@ TEST_F(PodRunnerTest, APodWhoseStatusCannotBeWrittenHoldsUpNoOther) {
   server_.AwaitPhase("c", "Succeeded");
 }
 
-TEST_F(PodRunnerTest, AStatusThatCouldNotBeWrittenIsWrittenLaterInItsNewestForm) {
+TEST_F(PodRunnerTest, AFailedStatusWriteIsTriedLaterWithTheNewestStatus) {
   runner_.reset();
   write_retry_ = std::chrono::milliseconds(50);
   Begin();
@@ -441,9 +441,9 @@ TEST_F(PodRunnerTest, StoppingEndsThePodsAndSaysWhy) {
 
 // ---- The node ----------------------------------------------------------------------------------
 
-// The defects: a node that was taken for lost while its program hung stayed so for five minutes,
-// and then was Ready since long before.
-TEST_F(PodRunnerTest, ANodeThatWasTakenForLostSaysSoonThatItIsReadyAgain) {
+// The defects: a node taken for lost while its program hung stayed lost for five minutes, and was
+// then Ready since a time long before.
+TEST_F(PodRunnerTest, ANodeTakenForLostReportsReadyWithinALeasePeriod) {
   lease_period_ = seconds(1);
   BeginAnew();
   const json unknown = {{"type", "Ready"}, {"status", "Unknown"}};
@@ -490,7 +490,7 @@ TEST_F(PodRunnerTest, LabelsThatCannotBeWrittenAreWrittenLater) {
 // ---- An API server that was restored -----------------------------------------------------------
 
 // The defect: neither came back before the runner was started again.
-TEST_F(PodRunnerTest, WhatAListShowsAsLostIsWrittenAgain) {
+TEST_F(PodRunnerTest, AStatusMissingInAListIsWrittenAgain) {
   runner_->OnPod(Pod("a", "echo once"));
   runner_->OnPodsSynced();
   server_.AwaitPhase("a", "Succeeded");
@@ -502,8 +502,8 @@ TEST_F(PodRunnerTest, WhatAListShowsAsLostIsWrittenAgain) {
   EXPECT_EQ(Log("a"), "once\n");
 }
 
-// The defect: the second request for the same status was taken for the one under way.
-TEST_F(PodRunnerTest, AStatusThatIsLostBeforeItsWriteIsAnsweredIsWrittenAgain) {
+// The defect: the second request for a status was taken for the request under way.
+TEST_F(PodRunnerTest, AStatusLostBeforeTheAnswerOfItsWriteIsWrittenAgain) {
   FakePlugin plugin(folder_);
   ASSERT_EQ(plugin.AwaitVerdict(), "");
   server_.AfterStatus("Succeeded", [&] {
@@ -518,8 +518,8 @@ TEST_F(PodRunnerTest, AStatusThatIsLostBeforeItsWriteIsAnsweredIsWrittenAgain) {
   EXPECT_EQ(server_.AwaitPhase("a", "Succeeded")["phase"], "Succeeded");
 }
 
-// The defect: the status that had waited for the server was written to it.
-TEST_F(PodRunnerTest, AWriteThatWaitedDoesNotReachAPodThatIsBoundElsewhereNow) {
+// The defect: a status that had waited for the server was written to another node's pod.
+TEST_F(PodRunnerTest, AWaitingWriteDoesNotReachAPodBoundToAnotherNode) {
   runner_.reset();
   write_retry_ = std::chrono::milliseconds(50);
   Begin();
@@ -534,10 +534,11 @@ TEST_F(PodRunnerTest, AWriteThatWaitedDoesNotReachAPodThatIsBoundElsewhereNow) {
   EXPECT_FALSE(server_.HasStatus("a"));
 }
 
-// ---- Plugins that are in trouble ---------------------------------------------------------------
+// ---- Plugins in trouble
+// --------------------------------------------------------------------------
 
-// The defect: a few calls that hung took all threads that start containers.
-TEST_F(PodRunnerTest, APluginThatHangsKeepsOnlyThosePodsWaitingThatNeedIt) {
+// The defect: a few hanging calls took all the threads that start containers.
+TEST_F(PodRunnerTest, APluginThatHangsDelaysOnlyPodsWithItsClaims) {
   FakePlugin plugin(folder_);
   ASSERT_EQ(plugin.AwaitVerdict(), "");
   plugin.Hold();
@@ -556,7 +557,7 @@ TEST_F(PodRunnerTest, APluginThatHangsKeepsOnlyThosePodsWaitingThatNeedIt) {
   EXPECT_EQ(plugin.unprepared(), 6);
 }
 
-TEST_F(PodRunnerTest, APluginThatDiesInMidPrepareIsAskedAgainWhenItIsBack) {
+TEST_F(PodRunnerTest, APluginThatDiesDuringAPrepareIsAskedAgainAfterItsRestart) {
   auto plugin = std::make_unique<FakePlugin>(folder_);
   ASSERT_EQ(plugin->AwaitVerdict(), "");
   plugin->Hold();
@@ -583,12 +584,12 @@ TEST_F(PodRunnerTest, APluginOfNoKnownVersionIsToldWhichAreKnown) {
   EXPECT_FALSE(registry_->Find("neuron.aws.com").ok());
 }
 
-// The defect: on a file system that gives a freed inode away again the next plugin was taken for
-// the one before, and calls went to a socket that was gone.
-TEST_F(PodRunnerTest, APluginThatComesInThePlaceOfAnotherIsRegisteredAnew) {
+// The defect: on a file system that reuses freed inodes, the next plugin was taken for the former
+// plugin, and calls went to a removed socket.
+TEST_F(PodRunnerTest, APluginOnTheSocketOfAFormerPluginIsRegisteredAnew) {
   auto first = std::make_unique<FakePlugin>(folder_, "first.sock");
   ASSERT_EQ(first->AwaitVerdict(), "");
-  // While the registry waits for a plugin that says nothing, the two change places unseen.
+  // While the registry waits for a silent plugin, the two plugins change places unseen.
   SilentSocket silent(folder_ / "reg" / "silent-reg.sock");
   silent.AwaitDial();
   first.reset();
@@ -602,8 +603,8 @@ TEST_F(PodRunnerTest, APluginThatComesInThePlaceOfAnotherIsRegisteredAnew) {
 
 // ---- A disk that is full -----------------------------------------------------------------------
 
-// The defect: the failure was logged and the claim prepared all the same; after a crash nobody knew
-// of it.
+// The defect: the failure was logged and the claim prepared all the same; a crash then lost the
+// claim.
 TEST_F(PodRunnerTest, AClaimThatCannotBeRecordedIsNotPreparedUntilItCan) {
   FakePlugin plugin(folder_);
   ASSERT_EQ(plugin.AwaitVerdict(), "");
@@ -640,8 +641,8 @@ TEST_F(PodRunnerTest, ACheckpointThatCannotBeReadKeepsTheRunnerFromStarting) {
 
 // ---- What is left behind -----------------------------------------------------------------------
 
-// The defect: nobody removed them, and the logs of a pod that was no more were served on.
-TEST_F(PodRunnerTest, APodThatVanishedLeavesNoLogsOnceItHasEnded) {
+// The defect: nobody removed the logs, and the logs of a vanished pod were still served.
+TEST_F(PodRunnerTest, AVanishedPodsLogsAreRemovedAfterItsEnd) {
   runner_->OnPod(Pod("a", "echo up; exec sleep 1000"));
   server_.AwaitPhase("a", "Running");
   ASSERT_TRUE(std::filesystem::exists(folder_ / "state/pods/a-uid"));

@@ -1,5 +1,5 @@
-// Users of pods: who gets which number, and what a process with one can do. Those that start
-// processes need root, as sim-node does.
+// Users of pods: which number a pod gets, and what a process of a pod's user can do. Tests that
+// start processes need root, as sim-node does.
 
 #include "sim-node/podrunner/pod_users.h"
 
@@ -109,7 +109,7 @@ TEST_F(PodUsersTest, WithoutANumberTheFirstFreeRangeIsTaken) {
 TEST_F(PodUsersTest, TheFolderThatKeepsAUserOutIsNamed) {
   const fs::path folder = dir_.path() + "/a/b";
   fs::create_directories(folder);
-  EXPECT_EQ(ClosedTo(50'000, folder), dir_.path());  // mkdtemp makes it private
+  EXPECT_EQ(ClosedTo(50'000, folder), dir_.path());  // mkdtemp makes the folder private
   fs::permissions(dir_.path(), fs::perms(0711));
   EXPECT_EQ(ClosedTo(50'000, folder), "");
   fs::permissions(folder.parent_path(), fs::perms(0750));
@@ -151,7 +151,7 @@ class UserSpawnerTest : public PodUsersTest {
     })) << id;
     return ended_[id];
   }
-  // Returns what the shell prints, run as that user.
+  // Runs the script as the user and returns the output.
   std::string Says(uid_t user, const std::string& script) {
     const std::string id = "c" + std::to_string(++count_);
     const absl::Status started = spawner_->Start(Shell(id, user, script));
@@ -195,7 +195,7 @@ TEST_F(UserSpawnerTest, AProgramThatLiesWhereTheUserCannotGoRunsAllTheSame) {
   launch.program = {.path = closed + "/true", .argv = {"true"}};
   ASSERT_TRUE(spawner_->Start(launch).ok());
   EXPECT_EQ(WaitFor("a").code, 0);
-  // Its own mode counts.
+  // The program's own mode counts.
   fs::permissions(closed + "/true", fs::perms(0700));
   launch.id = "b";
   EXPECT_THAT(std::string(Message(spawner_->Start(launch))),
@@ -228,7 +228,8 @@ TEST_F(UserSpawnerTest, OneUserReachesNothingOfAnothersProcess) {
                                ::testing::Not(HasSubstr("TAHOMA_CONTAINER_ID"))));
 }
 
-// Sessions, groups and a clean environment hide a process from all that we know of it but its user.
+// Sessions, groups and a clean environment hide a process from every check but the check of its
+// user.
 TEST_F(UserSpawnerTest, NothingOfAUserOutlivesItsLastContainer) {
   const std::string held = dir_.path() + "/held";
   const std::string ready = dir_.path() + "/ready";
@@ -267,8 +268,8 @@ TEST_F(UserSpawnerTest, AForkBombIsBoundedAndEndsWithItsContainer) {
   EXPECT_EQ(Says(kUser, "echo free"), "free\n");
 }
 
-// The defect that it keeps out: such a process would share its user with a later pod.
-TEST_F(UserSpawnerTest, WhatADeadProgramLeftOfTheRangeEndsWhenItIsTakenAgain) {
+// The defect: a process of a dead sim-node shared its user with a later pod.
+TEST_F(UserSpawnerTest, ProcessesOfADeadProgramEndWhenItsRangeIsTakenAgain) {
   const std::string held = dir_.path() + "/held";
   MakeFifo(held, kUser);
   ASSERT_TRUE(spawner_->Start(Shell("a", kUser, "exec env -i sleep 1000 > " + held)).ok());
@@ -281,7 +282,7 @@ TEST_F(UserSpawnerTest, WhatADeadProgramLeftOfTheRangeEndsWhenItIsTakenAgain) {
 
 // ---- Folders -----------------------------------------------------------------------------------
 
-TEST_F(UserSpawnerTest, AContainersFoldersAreItsUsersAndItsLogIsNot) {
+TEST_F(UserSpawnerTest, AContainersFoldersBelongToItsUserAndItsLogDoesNot) {
   const mode_t former = umask(0077);  // sim-node's
   LogFolder logs(dir_.path() + "/state");
   const PodRef pod{.name_space = "default", .name = "a", .uid = "a-uid"};
@@ -295,7 +296,7 @@ TEST_F(UserSpawnerTest, AContainersFoldersAreItsUsersAndItsLogIsNot) {
             "mine\n");
   EXPECT_EQ(Says(kOther, "cat " + work + "/f 2>/dev/null; cd " + work + " 2>/dev/null || echo no"),
             "no\n");
-  // The pod has another user after a restart of sim-node: what it wrote is its own still.
+  // The pod has another user after a restart of sim-node; the pod still owns the files it wrote.
   symlink("/etc/passwd", (work + "/link").c_str());
   ASSERT_TRUE(logs.Begin(pod, "main", 1, kOther).ok());
   EXPECT_EQ(Says(kOther, "cat " + work + "/f"), "mine\n");

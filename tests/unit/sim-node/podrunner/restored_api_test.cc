@@ -1,5 +1,5 @@
-// An API server that was restored from a backup: what a node writes again, and what it does with
-// pods that come back, are bound elsewhere, or whose deletion was lost.
+// An API server is restored from a backup: a node writes statuses again, and treats pods that come
+// back, that are bound elsewhere, or whose deletion was lost.
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ class RestoredApiTest : public NodePodsTest {
 
 // ---- Statuses ----------------------------------------------------------------------------------
 
-// The defect: it was written when it changed and never again, so the pod was Pending for ever.
+// The defect: a status was written only when it changed, so after a restore the pod stayed Pending.
 TEST_F(RestoredApiTest, AStatusThatTheServerLostIsWrittenAgain) {
   RunPod(pods_, "a", {});
   EXPECT_EQ(Describe(List({PodJson("a", {})})), Story{"a is Running"});
@@ -55,10 +55,10 @@ TEST_F(RestoredApiTest, AStatusThatTheServerLostIsWrittenAgain) {
       << "as often as a list shows another one";
 }
 
-TEST_F(RestoredApiTest, AListThatShowsWhatWasWrittenAsksForNothing) {
+TEST_F(RestoredApiTest, AListWithTheWrittenStatusCausesNoWrite) {
   RunPod(pods_, "a", {});
   EXPECT_EQ(Describe(List({WithStatus(PodJson("a", {}), StatusOf("a"))})), Story{});
-  // A server leaves out what is empty, and others write members and conditions of their own.
+  // A server leaves out empty members, and other writers add members and conditions of their own.
   json shown = StatusOf("a");
   shown["qosClass"] = "BestEffort";
   shown["containerStatuses"][0].erase("lastState");
@@ -69,7 +69,7 @@ TEST_F(RestoredApiTest, AListThatShowsWhatWasWrittenAsksForNothing) {
   EXPECT_EQ(Describe(List({WithStatus(PodJson("a", {}), shown)})), Story{"a is Running"});
 }
 
-// An event may be older than what was written last; only a list is the truth.
+// An event may be older than the last write; only a list is the truth.
 TEST_F(RestoredApiTest, AnEventThatShowsAnOlderStatusAsksForNothing) {
   RunPod(pods_, "a", {});
   EXPECT_EQ(Describe(pods_.OnPod(InPhase(PodJson("a", {}), "Pending"), now_)), Story{});
@@ -94,7 +94,7 @@ TEST_F(RestoredApiTest, ARefusalThatWasLostIsWrittenAgain) {
 
 // ---- Claims ------------------------------------------------------------------------------------
 
-// The backup may have had the pod unbound, and it was bound here again before a list was read here.
+// The backup may show the pod unbound, and the pod was bound here again before this list was read.
 TEST_F(RestoredApiTest, BeforeTheStatusOfAPodWithClaimsIsWrittenAgainItsDevicesAreCompared) {
   RunPod(pods_, "a", {"chips"});
   EXPECT_EQ(Describe(List({PodJson("a", {"chips"})})), Story{"read chips for a"});
@@ -103,7 +103,7 @@ TEST_F(RestoredApiTest, BeforeTheStatusOfAPodWithClaimsIsWrittenAgainItsDevicesA
             Story{"a is Running"});
 }
 
-TEST_F(RestoredApiTest, APodWhoseDevicesWereDecidedAnewIsEndedAndStartedWithThose) {
+TEST_F(RestoredApiTest, APodWithNewlyDecidedDevicesIsEndedAndStartedWithTheNewDevices) {
   const auto other_devices = [](ClaimFacts facts) {
     facts.devices = {"neuron.aws.com/node-0/neuron-device-1/r"};
     return facts;
@@ -151,8 +151,8 @@ TEST_F(RestoredApiTest, ARemovalThatWasLostIsAskedForAgain) {
   EXPECT_EQ(pods_.pod_count(), 0U);
 }
 
-// As a kubelet: it removes only what is being deleted, and what has ended is not run again.
-TEST_F(RestoredApiTest, APodWhoseDeletionWasLostStaysWithItsEndUntilItIsDeletedAgain) {
+// As a kubelet: a node removes only pods with a deletion, and runs no pod a second time.
+TEST_F(RestoredApiTest, AFinishedPodWhoseDeletionWasLostStaysUntilDeletedAgain) {
   RunPod(pods_, "a", {});
   pods_.OnPod(Deleted(PodJson("a", {})), now_);
   Exit(pods_, "a", 143);
@@ -172,7 +172,7 @@ TEST_F(RestoredApiTest, APodWhoseDeletionWasLostWhileItStoppedEndsAndIsNotRemove
 
 // ---- Pods that come back -----------------------------------------------------------------------
 
-TEST_F(RestoredApiTest, APodThatWasRemovedAndComesBackWithItsDeletionIsRemovedWithoutBeingRun) {
+TEST_F(RestoredApiTest, ARemovedPodThatComesBackWithDeletionIsRemovedWithoutRunning) {
   RunPod(pods_, "a", {});
   pods_.OnPod(Deleted(PodJson("a", {})), now_);
   Exit(pods_, "a", 143);
@@ -181,8 +181,8 @@ TEST_F(RestoredApiTest, APodThatWasRemovedAndComesBackWithItsDeletionIsRemovedWi
   EXPECT_EQ(Deeds(List({back})), Story{"delete a"});
 }
 
-// As a kubelet, which has forgotten it too.
-TEST_F(RestoredApiTest, APodThatWasRemovedAndComesBackWithoutItsDeletionIsANewOne) {
+// As a kubelet, which has forgotten the pod too.
+TEST_F(RestoredApiTest, ARemovedPodThatComesBackWithoutDeletionRunsAsANewPod) {
   RunPod(pods_, "a", {});
   pods_.OnPod(Deleted(PodJson("a", {})), now_);
   Exit(pods_, "a", 143);
@@ -190,8 +190,8 @@ TEST_F(RestoredApiTest, APodThatWasRemovedAndComesBackWithoutItsDeletionIsANewOn
   EXPECT_EQ(Deeds(List({InPhase(PodJson("a", {}), "Pending")})), Story{"run a"});
 }
 
-// The backup has it unbound; while its containers are still being ended it is bound here again.
-TEST_F(RestoredApiTest, APodThatComesBackWhileItIsBeingEndedIsStartedOnceItHasEnded) {
+// The backup has the pod unbound; the pod is bound here again while its containers still end.
+TEST_F(RestoredApiTest, APodBoundAgainWhileItsContainersEndStartsAfterTheirEnd) {
   RunPod(pods_, "a", {"chips"});
   EXPECT_EQ(Describe(pods_.OnPodGone("uid-a", now_)), Story{"kill a"});
   EXPECT_EQ(Describe(List({PodJson("a", {"chips"})})), Story{});
@@ -200,7 +200,7 @@ TEST_F(RestoredApiTest, APodThatComesBackWhileItIsBeingEndedIsStartedOnceItHasEn
             (Story{"save", "read chips for a"}));
 }
 
-TEST_F(RestoredApiTest, APodThatComesBackAndGoesAgainWhileItIsBeingEndedIsForgotten) {
+TEST_F(RestoredApiTest, APodBoundAgainAndRemovedWhileItsContainersEndIsForgotten) {
   RunPod(pods_, "a", {});
   pods_.OnPodGone("uid-a", now_);
   List({PodJson("a", {})});

@@ -1,5 +1,5 @@
-// A peer that says what no node of ours would: whatever it does, what it holds here has a bound,
-// and it speaks for its own ranks only. Messages are handed to one node in the names of others.
+// A peer sends messages that no node of ours would send: its memory here has a bound, and it speaks
+// for its own ranks only. The tests hand messages to a node in the names of other nodes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ constexpr std::size_t kHeld = 100 * 1024;
 
 std::vector<Member> ChipOf(int node) { return {{.chip = ChipIndex(16 * node)}}; }
 
-// Node 0 of an UltraServer, with peers 1, 2 and 3 that take what it sends and say nothing.
+// Node 0 of an UltraServer. Peers 1, 2 and 3 take every message and send none.
 class CommunicatorBoundsTest : public ::testing::Test, private PeerEvents {
  protected:
   CommunicatorBoundsTest() {
@@ -47,7 +47,7 @@ class CommunicatorBoundsTest : public ::testing::Test, private PeerEvents {
         .held_bytes = kHeld,
     });
   }
-  // Not in the constructor: the threads of links call members of the object when it is whole.
+  // Not in the constructor: threads of links call members, and need the whole object.
   void SetUp() override {
     for (int id = 3; id >= 0; --id) Start(id);
     for (int peer = 1; peer < 4; ++peer) {
@@ -76,7 +76,7 @@ class CommunicatorBoundsTest : public ::testing::Test, private PeerEvents {
         ->Join({.comm_id = id, .rank = rank, .world_size = world_size, .members = ChipOf(0)})
         .status();
   }
-  // Runs `work` while rank 2 of 3 of "job" waits here; returns the end of its join.
+  // Runs `work` while rank 2 of 3 of "job" waits here; returns the result of the rank's join.
   absl::Status WhileRankWaits(const std::function<void()>& work) {
     absl::Status told;
     std::jthread rank([&] { told = JoinHere("job", 2); });
@@ -151,7 +151,7 @@ TEST_F(CommunicatorBoundsTest, APeerWaitsInBoundedlyManyPlaces) {
   EXPECT_EQ(Message(refused),
             "rank 0 of communicator \"one-more\": pods of node 1 wait for others in 8 places "
             "already, and more may not");
-  // The place that it has may be taken anew, others' places are theirs, and what is left is free.
+  // Node 1 may replace its own place and take a free place; it may not take a place of node 2.
   EXPECT_TRUE(SayJoin(1, "job-7", 0, ++number).ok());
   EXPECT_TRUE(SayJoin(2, "one-more", 1, 1).ok());
   ASSERT_TRUE(Say(1, EncodeLeave({"job-7", 0, number, "it left"})).ok());
@@ -185,7 +185,7 @@ TEST_F(CommunicatorBoundsTest, PodsOfThisNodeWaitInBoundedlyManyPlacesToo) {
   for (std::size_t i = 0; i < kWaitingOfNode; ++i) node_->Leave(id_of(i), 0);
 }
 
-// Numbers of joins are remembered, so that what is told twice counts once; not for ever.
+// Numbers of joins are remembered for a while, because a repeated message must count once.
 TEST_F(CommunicatorBoundsTest, LeavesOfAPeerAreForgottenInTheEnd) {
   for (std::uint64_t number = 1; number <= 10'000; ++number) {
     ASSERT_TRUE(Say(1, EncodeLeave({"job", 0, number, "it left"})).ok());
@@ -226,7 +226,7 @@ TEST_F(CommunicatorBoundsTest, OnlyTheFirstWordsMayComeBeforeTheGroupIsFormed) {
   EXPECT_EQ(Message(chunk), "node 1 sends data of group \"job#1.1\", which is not formed here");
 }
 
-TEST_F(CommunicatorBoundsTest, FirstWordsOfOnePeerDoNotDriveOutThoseOfAnother) {
+TEST_F(CommunicatorBoundsTest, EarlyOpeningsOfAPeerDoNotEvictAnotherPeersOpenings) {
   const std::string group = GroupKey("job", 1, 1, 1);
   ASSERT_TRUE(SayData(1, group, 0, 2, Right()).ok());
   for (int i = 0; i < 20'000; ++i) {
@@ -252,7 +252,7 @@ TEST_F(CommunicatorBoundsTest, WhoSendsMoreThanMayBeHeldIsOutOfTheGroup) {
   EXPECT_TRUE(SayData(1, group, 0, 2, Closing{}).ok()) << "who is out is not heard";
   EXPECT_THAT(Run("job"), HasSubstr("rank 0 on node 1 is gone: messages of node 1 that nobody has "
                                     "read would hold more than 65536 bytes"));
-  // With the group its messages are gone.
+  // The messages of a group go with the group.
   const std::string next = Form("job", 2, 2, 2);
   EXPECT_TRUE(SayData(1, next, 0, 2, ChunkOf(40'000)).ok());
 }
@@ -272,7 +272,8 @@ TEST_F(CommunicatorBoundsTest, AllPeersTogetherHoldABoundedNumberOfBytes) {
             "messages of all nodes that nobody has read would hold more than 102400 bytes");
 }
 
-// ---- A thief: a peer that says what others are the home of --------------------------------------
+// ---- A thief: a peer that speaks for ranks of other nodes
+// ----------------------------------------
 
 TEST_F(CommunicatorBoundsTest, AStrangersRefusalSendsNobodyAway) {
   ASSERT_TRUE(SayJoin(1, "job", 0, 1).ok());
@@ -281,10 +282,10 @@ TEST_F(CommunicatorBoundsTest, AStrangersRefusalSendsNobodyAway) {
     EXPECT_EQ(stranger.code(), absl::StatusCode::kPermissionDenied);
     EXPECT_EQ(Message(stranger),
               "communicator \"job\": node 3 refuses it for rank 1, which it has not joined");
-    // Nor in the name of a join of others: not of node 1, not of this node.
+    // Nor may node 3 end a join of node 1 or of this node.
     EXPECT_TRUE(absl::IsPermissionDenied(Say(3, EncodeLeave({"job", 0, 1, "go away", true}))));
     EXPECT_TRUE(absl::IsPermissionDenied(Say(3, EncodeLeave({"job", 2, 2, "go away", true}))));
-    // With a join elsewhere it is a stranger here.
+    // A join of another communicator gives no right here.
     ASSERT_TRUE(SayJoin(3, "other", 1, 20).ok());
     EXPECT_TRUE(absl::IsPermissionDenied(Say(3, EncodeLeave({"job", 1, 21, "go away", true}))));
     EXPECT_TRUE(SayJoin(2, "job", 1, 1).ok());
@@ -292,7 +293,7 @@ TEST_F(CommunicatorBoundsTest, AStrangersRefusalSendsNobodyAway) {
   EXPECT_TRUE(told.ok()) << told;
 }
 
-TEST_F(CommunicatorBoundsTest, ARankThatWaitsHereKeepsItsPlaceFromOtherNodes) {
+TEST_F(CommunicatorBoundsTest, AWaitingRankKeepsItsPlaceAgainstJoinsOfOtherNodes) {
   const absl::Status told = WhileRankWaits([&] {
     const absl::Status thief = SayJoin(3, "job", 2, 1);
     EXPECT_EQ(thief.code(), absl::StatusCode::kPermissionDenied);
@@ -302,7 +303,7 @@ TEST_F(CommunicatorBoundsTest, ARankThatWaitsHereKeepsItsPlaceFromOtherNodes) {
     const absl::Status refusal = Say(3, EncodeLeave({"job", 2, 1, "go away", true}));
     EXPECT_EQ(Message(refusal),
               "communicator \"job\": node 3 refuses it for rank 2, which is of another node");
-    // A world of another size behind a place that is held sends nobody away.
+    // A join behind a holder sends nobody away, even with another world size.
     EXPECT_TRUE(absl::IsPermissionDenied(SayJoin(3, "job", 2, 2, 5)));
     EXPECT_TRUE(SayJoin(1, "job", 0, 1).ok());
     EXPECT_TRUE(absl::IsPermissionDenied(SayJoin(3, "job", 0, 3))) << "node 1 waits";
@@ -314,8 +315,8 @@ TEST_F(CommunicatorBoundsTest, ARankThatWaitsHereKeepsItsPlaceFromOtherNodes) {
   EXPECT_TRUE(absl::IsPermissionDenied(SayData(3, group, 0, 2, Right())));
 }
 
-// A pod was moved from node 1 to node 3, and the news of its end comes late.
-TEST_F(CommunicatorBoundsTest, WhoWaitsBehindARankHasItsPlaceWhenThatOneLeavesOrIsLost) {
+// A pod was moved from node 1 to node 3, and the end of its first join comes late.
+TEST_F(CommunicatorBoundsTest, AWaitingJoinTakesThePlaceWhenTheHolderLeavesOrIsLost) {
   for (const bool lost : {false, true}) {
     SCOPED_TRACE(lost);
     const std::uint64_t number = lost ? 2 : 1;
@@ -370,7 +371,7 @@ TEST_F(CommunicatorBoundsTest, ANodeJoinsWithItsOwnChipsOnly) {
             "rank 0 of communicator \"job\": node 2 joins with chip 16, which is not its own");
 }
 
-// Without TLS, on loopback, a peer is whoever it says it is. As that one it has no more rights.
+// Over loopback without TLS a peer may take any name; the name gives no more rights than it has.
 TEST(UnprovenPeerTest, WhoeverConnectsOverLoopbackIsBoundByMembershipToo) {
   std::vector<std::string> lines;
   Mutex mutex;

@@ -48,7 +48,7 @@ TEST_F(CommunicatorCallsTest, AWorkloadJoinsRunsAndLeaves) {
 }
 
 // The defect: the call waited on for the ranks that did not come, 120 s, and a node with it.
-TEST_F(CommunicatorCallsTest, WhoeverWaitsForOthersIsSentAwayWhenItsClaimIsReleased) {
+TEST_F(CommunicatorCallsTest, AWaitingRankIsRefusedWhenItsClaimIsReleased) {
   auto waiting = std::async(std::launch::async, [this] {
     return Call(kCommJoin, {{"commId", "c"}, {"rank", 0}, {"worldSize", 2}}).status();
   });

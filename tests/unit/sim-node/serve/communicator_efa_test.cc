@@ -1,6 +1,6 @@
-// Communicators over domains that only EFA joins, in one process with real sockets: two
-// UltraServers with two nodes each and two plain instances. Data must be right and times those of
-// the same collective planned in one piece.
+// Communicators over domains joined by EFA, in a process with real sockets: two UltraServers with
+// two nodes each, and two plain instances. Data must be right. Times must equal the times of the
+// same collective planned as a whole.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ NodePlace PlaceOf(const std::string& name, const std::string& ultra_server, int 
           .network_layers = {"nn-1", "nn-2", "nn-3"}};
 }
 
-// In order of their ranks: two of each UltraServer, then the plain ones.
+// In order of the ranks: two nodes of each UltraServer, then the plain instances.
 const std::vector<NodePlace>& Places() {
   static const std::vector<NodePlace> places = {PlaceOf("a0", "us-a", 0), PlaceOf("a1", "us-a", 1),
                                                 PlaceOf("b0", "us-b", 2), PlaceOf("b1", "us-b", 3),
@@ -47,7 +47,7 @@ const std::vector<NodePlace>& Places() {
 }
 const NodePlace& PlaceOfRank(int rank) { return Places()[static_cast<std::size_t>(rank)]; }
 
-// All 16 chips of the node, by their numbers in its domain.
+// All 16 chips of the node, numbered within the node's domain.
 std::vector<Member> ChipsOf(const NodePlace& place) {
   std::vector<Member> members;
   for (int chip = 0; chip < 16; ++chip) {
@@ -90,7 +90,7 @@ class Node {
                             [this](PeerLink& made) { communicators_.ConnectEfa(made); });
   }
   Communicators& operator*() { return communicators_; }
-  // Until it can send to everybody.
+  // Waits until the node can send to every peer.
   void WaitForPeers() const {
     for (const PeerLink* link : {link_.get(), efa_.get()}) {
       if (link == nullptr) continue;
@@ -119,7 +119,7 @@ class CommunicatorEfaTest : public ::testing::Test {
     nodes_.clear();
     std::filesystem::remove_all(folder_);
   }
-  // All nodes anew, some with another idea of the network; they are connected to one another.
+  // Starts all nodes anew, some with another EfaTiming, and connects the nodes.
   void Rebuild(const std::map<int, EfaTiming>& ideas) {
     nodes_.clear();
     for (std::size_t node = 0; node < Places().size(); ++node) {
@@ -173,7 +173,7 @@ RunSpec Checked(Operation operation, std::uint64_t bytes) {
           .seed = 3};
 }
 
-// Returns the time of the plan in one process, for ranks on these nodes.
+// Returns the time of the plan in a single process, for ranks on these nodes.
 VirtualDuration Planned(const std::vector<int>& on, const Request& request,
                         const std::vector<LinkState>& unhealthy = {}) {
   std::vector<NodePlace> places;
@@ -239,7 +239,8 @@ TEST_F(CommunicatorEfaTest, RanksOfOneDomainFormAGroupWithoutEfa) {
 TEST_F(CommunicatorEfaTest, ABrokenLinkAndADeadNicAreKnownInEveryDomain) {
   const std::vector<int> on = {0, 1, 2, 3};
   for (const absl::Status& status : Join(on)) ASSERT_TRUE(status.ok()) << status;
-  // Chip 33 is on node b0, the second of its domain's numbers: the NIC of that chip in, and a link.
+  // Chip 33 is on node b0, the second node of its domain: the chip's inward NIC and one of its
+  // links.
   const LinkId link =
       TorusLinks::IdOf(torus::ChipIndex(33), torus::Axis::kY, torus::Direction::kPlus);
   const LinkId nic = 384 + 2 * 33 + 1;
@@ -279,8 +280,8 @@ TEST_F(CommunicatorEfaTest, ALostNodeEndsAllRanksWithItsName) {
     EXPECT_TRUE(absl::IsAborted(status)) << status;
     EXPECT_THAT(Message(status), HasSubstr("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"));
   }
-  // A rank that hears it from the node itself names it; the others may hear of a rank that ended
-  // first.
+  // A rank that hears of the end from the node gives the node's reason; other ranks may hear first
+  // of a rank that ended.
   EXPECT_THAT(Message(results[2]), HasSubstr("is gone"));
 }
 
@@ -304,8 +305,8 @@ TEST_F(CommunicatorEfaTest, TheNetworkOfTheNodesConfigurationCounts) {
   }
 }
 
-TEST_F(CommunicatorEfaTest, NodesThatTakeTheNetworkForDifferentOnesAreRefusedWithBothNames) {
-  // One beyond EFA, and one that shares the UltraServer of the first.
+TEST_F(CommunicatorEfaTest, NodesWithDifferentEfaTimingsAreRefusedWithBothNames) {
+  // A node beyond EFA, and a node in the UltraServer of the first node.
   for (const auto& [node, on] : {std::pair(5, std::vector<int>{0, 5}), {1, {0, 1, 2}}}) {
     Rebuild({{node, {.oversubscription_permille = {1000, 1000, 4500}}}});
     for (const absl::Status& status : Join(on)) {
@@ -316,12 +317,12 @@ TEST_F(CommunicatorEfaTest, NodesThatTakeTheNetworkForDifferentOnesAreRefusedWit
                             PlaceOfRank(node).name));
     }
   }
-  // Within one UltraServer nothing goes over EFA.
+  // Within an UltraServer no byte goes over EFA.
   Rebuild({{1, {.oversubscription_permille = {1000, 1000, 4500}}}});
   for (const absl::Status& status : Join({0, 1})) EXPECT_TRUE(status.ok()) << status;
 }
 
-// Ranks 0 and 2 are in one UltraServer, 1 and 3 in the other.
+// Ranks 0 and 2 are in an UltraServer, ranks 1 and 3 in the other.
 TEST_F(CommunicatorEfaTest, ChipsReachTheMemoryOfTheirUltraServerAndNoOther) {
   const std::vector<int> on = {0, 2, 1, 3};
   const auto joined = OnAll<absl::StatusOr<Communicators::Joined>>(on, [&](int rank) {
@@ -331,7 +332,7 @@ TEST_F(CommunicatorEfaTest, ChipsReachTheMemoryOfTheirUltraServerAndNoOther) {
                .world_size = 4,
                .members = ChipsOf(PlaceOfRank(NodeOf(on, rank)))});
   });
-  std::vector<int> pool(32);  // of rank 0: its own chips and rank 2's
+  std::vector<int> pool(32);  // of rank 0: the chips of ranks 0 and 2
   std::iota(pool.begin(), pool.begin() + 16, 0);
   std::iota(pool.begin() + 16, pool.end(), 32);
   ASSERT_TRUE(joined[0].ok()) << joined[0].status();
@@ -383,11 +384,12 @@ TEST_F(CommunicatorEfaTest, AMissingRankIsNamedAfterTheTimeLimit) {
             "communicator \"job\": rank 0 of 2 did not join within 100 ms");
 }
 
-// A node that hears of a conflict before it can reach the other: who waits there must hear of it.
-TEST_F(CommunicatorEfaTest, ARefusedJoinIsToldToNodesThatCouldNotBeReachedThen) {
+// A node sees a conflict before the other node is reachable; the ranks there must hear of the
+// refusal.
+TEST_F(CommunicatorEfaTest, ARefusalReachesNodesThatConnectLater) {
   nodes_.clear();
   Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
-  const int other = kFirstEfaNode;  // it does not run
+  const int other = kFirstEfaNode;  // not running
   const Joiner three{
       .number = 1, .world_size = 3, .members = ChipsOf(PlaceOfRank(0)), .place = PlaceOfRank(0)};
   ASSERT_TRUE((*node).OnPeerMessage(other, EncodeJoin("job", 0, three)).ok());
@@ -396,7 +398,7 @@ TEST_F(CommunicatorEfaTest, ARefusedJoinIsToldToNodesThatCouldNotBeReachedThen) 
   EXPECT_EQ(Message(joined.status()),
             "communicator \"job\": rank 0 has world size 3, rank 1 has 2");
   const std::vector<wire::Request> told = (*node).OnPeerConnected(other);
-  // The join goes first: a refusal is believed of a node that has joined.
+  // The join goes first: only a node with a join may refuse.
   ASSERT_EQ(told.size(), 2U);
   const auto join = DecodeJoin(told[0]);
   ASSERT_TRUE(join.ok()) << join.status();
@@ -410,9 +412,9 @@ TEST_F(CommunicatorEfaTest, ARefusedJoinIsToldToNodesThatCouldNotBeReachedThen) 
   EXPECT_TRUE((*node).OnPeerConnected(other).empty()) << "once";
 }
 
-// A node that refuses has seen every conflicting communicator. Here the first may be gone before
-// the last has come, so the refusal counts for this node, too.
-TEST_F(CommunicatorEfaTest, WhoWaitsIsSentAwayWhenAnotherNodeRefuses) {
+// The refusing node has seen every conflicting communicator. Here the first may end before the last
+// comes, so the refusal must count for this node, too.
+TEST_F(CommunicatorEfaTest, AWaitingRankIsRefusedWhenAnotherNodeRefuses) {
   nodes_.clear();
   Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
   std::optional<absl::StatusOr<Communicators::Joined>> joined;
@@ -434,8 +436,8 @@ TEST_F(CommunicatorEfaTest, WhoWaitsIsSentAwayWhenAnotherNodeRefuses) {
   EXPECT_EQ(Message(joined->status()), "two networks");
 }
 
-// The link proves a peer's name; the rest of its place is its own word, so long as nobody else
-// has said the same.
+// The link proves a peer's name. The rest of the peer's place is believed unless another peer has
+// the same place.
 TEST_F(CommunicatorEfaTest, APeerJoinsFromItsOwnPlaceAndNoOther) {
   nodes_.clear();
   Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
@@ -512,7 +514,7 @@ TEST(GangFabricTest, EveryDifferenceOfTheNetworkIsNamedWithBothValues) {
             "node p has efa.layer2Oversubscription 1, node q has 2.5; all nodes of a job need one");
 }
 
-TEST(JoinMessageTest, ANodeThatDoesNotKnowOfLayersHasTheDefaultsAndBadOnesAreRefused) {
+TEST(JoinMessageTest, AJoinWithoutLayersHasTheDefaultsAndBadLayersAreRefused) {
   NodePlace place = PlaceOf("b1", "us-b", 3);
   place.efa = {.packet = Microseconds(9),
                .layer = Microseconds(1),

@@ -1,5 +1,5 @@
-// Nodes in one process, joined by real sockets and raced by threads. Data and times must be those
-// of the same collective in one piece; whatever fails must fail on every rank, soon, and say why.
+// Nodes in one process, joined by real sockets and raced by threads. Data and times must equal
+// those of the same collective as a whole; a failure must reach every rank, soon, with its reason.
 
 #include "sim-node/serve/communicator.h"
 
@@ -78,7 +78,7 @@ class CommunicatorTest : public ::testing::Test {
     for (int id = 0; id < 4; ++id) StartNode(id);
   }
   Communicators& at(int node) { return nodes_.at(static_cast<std::size_t>(node))->communicators; }
-  // One thread for each of `ranks`; rank r is on node r.
+  // Runs a thread for each of `ranks`; rank r is on node r.
   template <typename T>
   std::vector<T> OnRanks(const std::vector<int>& ranks, const std::function<T(int)>& work) {
     std::vector<std::optional<T>> results(ranks.size());
@@ -198,7 +198,7 @@ TEST_F(CommunicatorTest, TwoPodsOfOneNodeNeedNoSocket) {
 TEST_F(CommunicatorTest, ANodeThatStartsLaterIsWaitedFor) {
   for (const int id : {0, 1, 2}) StartNode(id);
   std::jthread late([this] {
-    // The others have sent their joins to nobody by now; they tell again when it answers.
+    // The other ranks have announced their joins before node 3 listens; they announce again.
     while (at(0).OnPeerConnected(3).empty()) std::this_thread::yield();
     StartNode(3);
     EXPECT_TRUE(JoinWhole(3).ok());
@@ -221,13 +221,13 @@ TEST_F(CommunicatorTest, MissingRanksAreNamedWhenTheTimeIsOver) {
       << joined[0];
 }
 
-TEST_F(CommunicatorTest, ANodeThatDiesEndsItForEveryRankWithTheNrtCode) {
+TEST_F(CommunicatorTest, ADyingNodeEndsTheCollectiveForEveryRankWithTheNrtCode) {
   StartAll();
   JoinAll();
   const auto results =
       OnRanks<absl::StatusOr<RunResult>>({0, 1, 2, 3}, [&](int rank) -> absl::StatusOr<RunResult> {
         if (rank == 2) {
-          nodes_[2]->link.reset();  // its sockets close, as the kernel does for a dead process
+          nodes_[2]->link.reset();  // closes its sockets, as the kernel does for a dead process
           return Aborted("dead");
         }
         return at(rank).Run("job", rank, Checked(1 << 16));
@@ -237,7 +237,7 @@ TEST_F(CommunicatorTest, ANodeThatDiesEndsItForEveryRankWithTheNrtCode) {
     EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
     EXPECT_EQ(Message(status).find("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"), 0u) << status;
   }
-  // The group is over; joining anew is possible for those who live.
+  // The group is over; living ranks may join again.
   EXPECT_EQ(at(0).Run("job", 0, Checked(4)).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
@@ -246,13 +246,13 @@ TEST_F(CommunicatorTest, ARankThatHangsCostsTheTimeLimitAndNoMore) {
   StartAll();
   JoinAll();
   for (const auto& result : RunOn({0, 1, 3}, Checked(400))) {
-    // The first to run out of time tells the others.
+    // The first rank to run out of time tells the other ranks.
     EXPECT_TRUE(absl::IsDeadlineExceeded(result.status()) || absl::IsAborted(result.status()));
     EXPECT_NE(Message(result.status()).find("(1200)"), std::string::npos);
   }
 }
 
-TEST_F(CommunicatorTest, ARankThatLeavesEndsItForTheOthersAndMayComeBack) {
+TEST_F(CommunicatorTest, ARankThatLeavesEndsTheGroupForAllRanksAndMayJoinAgain) {
   StartAll();
   JoinAll();
   at(1).Leave("job", 1);
@@ -265,7 +265,7 @@ TEST_F(CommunicatorTest, ARankThatLeavesEndsItForTheOthersAndMayComeBack) {
   }
 }
 
-TEST_F(CommunicatorTest, GroupsOfOneIdFollowOneAnotherWithoutMixing) {
+TEST_F(CommunicatorTest, SuccessiveGroupsOfAnIdDoNotMix) {
   StartAll();
   const auto results = OnRanks<absl::Status>({0, 1, 2, 3}, [&](int rank) {
     for (int round = 0; round < 10; ++round) {
@@ -301,7 +301,7 @@ TEST_F(CommunicatorTest, ABrokenLinkOfOneNodeSlowsAllRanksAlikeUntilItIsRepaired
   }
 }
 
-TEST_F(CommunicatorTest, RanksThatDisagreeAreToldOnWhat) {
+TEST_F(CommunicatorTest, DisagreeingRanksHearTheDifference) {
   StartNode(0);
   const auto join = [&](int rank, int world_size, ChipMask mask) {
     return at(0).Join(

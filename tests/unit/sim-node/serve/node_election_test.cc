@@ -253,7 +253,7 @@ TEST_F(NodeElectionTest, PairsAreThoseOfTheCables) {
   }
 }
 
-TEST_F(NodeElectionTest, WithoutTheOthersItIsAloneWhenTheTimeIsOver) {
+TEST_F(NodeElectionTest, WithoutItsNeighboursANodeIsAloneAfterTheDeadline) {
   Claim(1);
   Claim(3);
   ASSERT_TRUE(node(0).Elect().ok());

@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Keeps what it hears, and waits for it.
+// Records the events of a node, and waits for events.
 class Recorder final : public PeerEvents {
  public:
   std::vector<wire::Request> OnPeerConnected(int node) override {
@@ -50,7 +50,7 @@ class Recorder final : public PeerEvents {
     const std::lock_guard lock(mutex_);
     return std::ssize(notes_);
   }
-  // No message is taken between the two.
+  // Takes no message between Hold and Release.
   void Hold() { SetHeld(true); }
   void Release() { SetHeld(false); }
   void Clear() {
@@ -125,7 +125,7 @@ TEST_F(PeerLinkTest, MessagesArriveInOrderAfterWhatMustBeToldFirst) {
   }
 }
 
-// The defect: a peer that was there first had its join handled before the node knew its own link.
+// The defect: a node handled the join of a peer before the node knew its own link.
 TEST_F(PeerLinkTest, TheLinkIsKnownBeforeItsFirstEvent) {
   a_ = Start(0, at_a_);
   std::ptrdiff_t events_before = -1;
@@ -152,7 +152,7 @@ TEST_F(PeerLinkTest, AnOfferIsDroppedWhereSendWouldWaitOrFail) {
   EXPECT_TRUE(a_->Offer(1, {.method = "m"}));
   EXPECT_TRUE(at_b_.WaitFor("m from 0 "));
   EXPECT_EQ(at_b_.PlaceOf("early from 0 "), at_b_.Count());
-  // B stops reading: it waits in its first message.
+  // B stops reading while it handles its first message.
   at_b_.Hold();
   bool taken = true;
   for (int i = 0; taken && i < 100'000; ++i) {
@@ -162,7 +162,7 @@ TEST_F(PeerLinkTest, AnOfferIsDroppedWhereSendWouldWaitOrFail) {
   at_b_.Release();
 }
 
-TEST_F(PeerLinkTest, APeerThatDiesIsLostInBothDirectionsAndFoundAgainWhenItIsBack) {
+TEST_F(PeerLinkTest, ADeadPeerIsLostInBothDirectionsAndFoundAgainAfterItsRestart) {
   a_ = Start(0, at_a_);
   b_ = Start(1, at_b_);
   ASSERT_TRUE(at_a_.WaitFor("connected 1"));
@@ -179,11 +179,11 @@ TEST_F(PeerLinkTest, APeerThatDiesIsLostInBothDirectionsAndFoundAgainWhenItIsBac
   b_.reset();
 }
 
-TEST_F(PeerLinkTest, ALinkThatEndsWhileItDialsEnds) {
+TEST_F(PeerLinkTest, ALinkMayEndWhileDialling) {
   b_ = Start(1, at_b_);
   for (int i = 0; i < 200; ++i) {
     a_ = Start(0, at_a_);
-    a_.reset();  // waits for all its threads
+    a_.reset();  // waits for every thread of the link
   }
 }
 
@@ -231,11 +231,11 @@ TEST_F(PeerLinkTest, ANodeOfAnotherUltraServerIsNotHeard) {
 
 // ---- Proof of a peer's name ---------------------------------------------------------------------
 
-// Nodes n0 and n1 of one UltraServer over TCP, each with a certificate, and a stranger.
+// Nodes n0 and n1 of an UltraServer over TCP, each with a certificate, and a stranger.
 class PeerProofTest : public PeerLinkTest {
  protected:
   PeerProofTest() { signal(SIGPIPE, SIG_IGN); }
-  // The links log into `log_` as long as they live.
+  // The links write to `log_` until they end.
   ~PeerProofTest() override {
     a_.reset();
     b_.reset();
@@ -254,7 +254,7 @@ class PeerProofTest : public PeerLinkTest {
     EXPECT_TRUE(tls.ok()) << tls.status();
     return *std::move(tls);
   }
-  // Node 0, which knows node 1 as n1, wherever that is, and keeps why it refuses.
+  // Node 0. Node 0 expects node 1 to be n1 at any address, and logs the reason of each refusal.
   std::unique_ptr<PeerLink> Victim() {
     return *PeerLink::Start({.node_id = 0,
                              .ultra_server = "us-0",
@@ -265,7 +265,7 @@ class PeerProofTest : public PeerLinkTest {
                              .log = [this](const std::string& line) { log_.Add(line); }},
                             at_a_);
   }
-  // Says that it is node 1, and shows that certificate.
+  // Greets as node 1 and shows the given certificate.
   std::unique_ptr<PeerLink> Claimant(const std::optional<wire::Tls>& tls) {
     return *PeerLink::Start({.node_id = 1,
                              .ultra_server = "us-0",
@@ -314,7 +314,7 @@ TEST_F(PeerProofTest, APeerWithACertificateForItsNameIsHeard) {
   b_.reset();
 }
 
-TEST_F(PeerProofTest, APeerThatIsNotReachedIsNamedOnceWithTheReasonAndAgainWhenItIs) {
+TEST_F(PeerProofTest, AnUnreachablePeerIsLoggedOnceAndLoggedAgainWhenReached) {
   a_ = *PeerLink::Start({.node_id = 0,
                          .ultra_server = "us-0",
                          .listen_address = Address(0),
@@ -352,8 +352,8 @@ TEST_F(PeerProofTest, AStrangerThatClaimsAPeersNameIsNotHeard) {
   b_.reset();
 }
 
-TEST_F(PeerProofTest, WhoAnswersAtAPeersAddressWithoutItsCertificateIsToldNothing) {
-  // A program that has taken the place where node 1 should listen.
+TEST_F(PeerProofTest, AnImpostorAtAPeersAddressWithoutItsCertificateHearsNothing) {
+  // A program listens where node 1 should listen.
   const auto impostor = *wire::Listener::Open("127.0.0.1:0");
   a_ = *PeerLink::Start({.node_id = 0,
                          .ultra_server = "us-0",
@@ -373,8 +373,9 @@ TEST_F(PeerProofTest, WhoAnswersAtAPeersAddressWithoutItsCertificateIsToldNothin
   a_.reset();
 }
 
-// A peer with a right certificate that says what is not its to say fills no log.
-TEST_F(PeerProofTest, TheFirstMessageOfAConnectionThatIsNotTakenIsLoggedWithTheReason) {
+// A peer with the right certificate sends messages beyond its rights; the messages do not fill the
+// log.
+TEST_F(PeerProofTest, TheFirstRefusedMessageOfAConnectionIsLoggedWithTheReason) {
   a_ = Victim();
   b_ = Claimant(TlsOf("n1", nodes_));
   ASSERT_TRUE(at_b_.WaitFor("connected 0"));
@@ -397,8 +398,8 @@ TEST_F(PeerProofTest, APeerWithoutANameCannotBeProved) {
   EXPECT_EQ(Message(started.status()), "peer 1 has no nodeName, which its certificate must be for");
 }
 
-// Connections that never say who they are take no place from peers for long.
-TEST_F(PeerLinkTest, StrangersThatSayNothingKeepNoPeerOut) {
+// Silent connections keep no peer out for long.
+TEST_F(PeerLinkTest, SilentStrangersKeepNoPeerOut) {
   a_ = Start(0, at_a_);
   std::vector<std::unique_ptr<wire::Connection>> silent;
   for (int i = 0; i < 60; ++i) {
@@ -426,7 +427,7 @@ TEST_F(PeerLinkTest, ImpossiblePeersAreRefused) {
 
 // ---- Silence -----------------------------------------------------------------------------------
 
-// A peer made by hand: what it sends is written out here.
+// A peer made by hand; the test writes out its messages.
 class ByHand {
  public:
   explicit ByHand(const std::string& address, int alive_ms) {
@@ -449,7 +450,7 @@ class ByHand {
   std::uint64_t id_ = 0;
 };
 
-// The defect: connections went one by one while threads of the rest looked at them (seen by asan).
+// The defect: connections were freed in turn while other threads still looked at the list (asan).
 TEST_F(PeerLinkTest, ALinkMayEndWhilePeersDialAgain) {
   for (int i = 0; i < 100; ++i) {
     a_ = Start(0, at_a_);
@@ -461,7 +462,7 @@ TEST_F(PeerLinkTest, ALinkMayEndWhilePeersDialAgain) {
   }
 }
 
-// Nobody has shown who it is before the greeting, so no more than a greeting is read.
+// A stranger may be greeting, so only a greeting is read.
 TEST_F(PeerLinkTest, AStrangersFirstFrameIsAGreetingOrNothing) {
   a_ = Start(0, at_a_);
   const std::string hello =
@@ -528,7 +529,7 @@ class SilenceTest : public PeerLinkTest {
   std::unique_ptr<wire::Listener> peer_;
 };
 
-TEST_F(SilenceTest, WhoHasNothingToSaySaysThatItIsAlive) {
+TEST_F(SilenceTest, ANodeWithoutMessagesSendsHeartbeats) {
   const auto heard = Accept();
   ASSERT_TRUE(heard);
   EXPECT_EQ(MethodOf(*heard), "peerHello");
@@ -551,17 +552,17 @@ TEST_F(SilenceTest, APeerThatIsSilentIsLostInBothDirectionsAndDialledAgain) {
   EXPECT_TRUE(Accept()) << "dialled again";
 }
 
-TEST_F(SilenceTest, APeerThatNeverPromisedToBeHeardIsNotLostForItsSilence) {
+TEST_F(SilenceTest, APeerThatPromisedNoHeartbeatsIsNotLostForItsSilence) {
   ByHand older(Address(0), 0);
   older.Say("word");
   ASSERT_TRUE(at_a_.WaitFor("word from 1 "));
-  ByHand newer(Address(0), 0);  // proves that the older one was still held
+  ByHand newer(Address(0), 0);  // proves that the older connection was still held
   newer.Say("word of the next");
   ASSERT_TRUE(at_a_.WaitFor("word of the next from 1 "));
 }
 
-// The defect: what the former connection lost was told after the first words of the new one, which
-// were then forgotten with it.
+// The defect: the loss of the former connection was reported after the first messages of the new
+// connection, which were then forgotten.
 TEST_F(SilenceTest, ANewConnectionIsHeardAfterTheEndOfTheFormerOne) {
   for (int i = 0; i < 20; ++i) {
     at_a_.Clear();

@@ -353,7 +353,7 @@ TEST_F(AdminTest, LinksLosePacketsAndFlapUntilTheyAreUpAgain) {
   EXPECT_FALSE(chip(up, 2).contains("linkFlapping")) << up;
 }
 
-TEST_F(AdminTest, ADeadChipTakesItsLinksWithItAndGivesThemBack) {
+TEST_F(AdminTest, ADeadChipsLinksAreDownUntilItsRepair) {
   ASSERT_EQ(Send("POST", "/v1/links/5/y+/degrade", R"({"permille":250})").substr(0, 4), "200 ");
   const json dead =
       ParseJson(Send("POST", "/v1/chips/5/break", R"({"reason":"dead"})").substr(4))["chips"];

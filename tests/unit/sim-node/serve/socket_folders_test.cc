@@ -26,7 +26,7 @@ class SocketFoldersTest : public ::testing::Test {
   testing::TempDir dir_;
 };
 
-TEST_F(SocketFoldersTest, TheyAreMadeWithTheirModesWhateverTheUmask) {
+TEST_F(SocketFoldersTest, FoldersGetTheirModesWhateverTheUmask) {
   for (const mode_t mask : {mode_t{0}, mode_t{0077}}) {
     const mode_t former = umask(mask);
     const std::string folder = dir_.path() + "/" + std::to_string(mask);
@@ -38,7 +38,7 @@ TEST_F(SocketFoldersTest, TheyAreMadeWithTheirModesWhateverTheUmask) {
   }
 }
 
-TEST_F(SocketFoldersTest, AFolderThatOthersCanEnterIsRefusedAndStaysAsItIs) {
+TEST_F(SocketFoldersTest, AFolderOpenToOtherUsersIsRefusedAndNotChanged) {
   fs::permissions(dir_.path(), fs::perms(0750));
   EXPECT_THAT(std::string(Message(MakePrivateFolder(dir_.path() + "/s"))),
               HasSubstr("is open to other users (mode 0750), and whoever reaches"));

@@ -205,7 +205,7 @@ TEST(NccomArgumentsTest, DefaultsAreThoseOfTheTool) {
   EXPECT_FALSE(options->check);
 }
 
-TEST(NccomArgumentsTest, ACheckMaySayWhatItChecksWith) {
+TEST(NccomArgumentsTest, TheCheckOptionMayNameTheDataPattern) {
   const auto parsed = [](const std::vector<std::string>& arguments) {
     const auto options = ParseNccomArguments(arguments);
     EXPECT_TRUE(options.ok()) << options.status();
@@ -264,7 +264,7 @@ TEST(NccomArgumentsTest, OptionsOfAwsThatAreNotTakenSayWhy) {
   EXPECT_EQ(message({"allgv"}), "allgv is not emulated; expected all_gather or alltoallv");
 }
 
-TEST(NccomArgumentsTest, OptionsThatExcludeOneAnotherAreRefused) {
+TEST(NccomArgumentsTest, OptionsThatExcludeEachOtherAreRefused) {
   const auto message = [](const std::vector<std::string>& arguments) {
     return std::string(Message(ParseNccomArguments(arguments).status()));
   };

@@ -98,7 +98,7 @@ TEST_F(TrnMemTest, APodThatDoesNotHaveTheChipTakesPartAndPrintsNothing) {
   EXPECT_EQ(node_.rounds, 8);
 }
 
-TEST_F(TrnMemTest, WithAllEveryChipReachesTheOneSoManyFurther) {
+TEST_F(TrnMemTest, WithAllEveryChipReachesTheChipAtTheSameDistance) {
   EXPECT_EQ(Run({"-b", "16", "-e", "64", "--all"}), 0);
   EXPECT_EQ(node_.rounds, 2 * 3 * 2) << "two sizes, three distances, written and read";
   const std::string text = out_.str();
@@ -170,7 +170,7 @@ TEST(TrnMemArgumentsTest, WrongOnesAreNamed) {
   EXPECT_NE(MemHelp().find("--no-check"), std::string::npos);
 }
 
-TEST(CommCallTest, ACallNamesItsRankAndAnswersThatMakeNoSenseAreRefused) {
+TEST(CommCallTest, ACallNamesItsRankAndImpossibleAnswersAreRefused) {
   char name[] = "/tmp/tahoma-call-XXXXXX";
   const std::string folder = mkdtemp(name);
   Json asked;

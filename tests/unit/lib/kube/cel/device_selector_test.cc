@@ -70,7 +70,7 @@ TEST(DeviceSelectorTest, FailsAtRunTimeWhereKubernetesDoes) {
   });
 }
 
-TEST(DeviceSelectorTest, ReportsWhatItDoesNotSupportWithItsPlace) {
+TEST(DeviceSelectorTest, NamesThePlaceOfAnUnsupportedExpression) {
   Check({
       {"?!", "compile: 1:1: expected an expression, found ?"},
       {"", "compile: 1:1: expected an expression, but the expression ends"},

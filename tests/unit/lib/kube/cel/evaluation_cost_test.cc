@@ -1,5 +1,5 @@
-// Expressions come from anyone who may make a claim, and run in the one scheduler of all: what is
-// written to take its time or its memory must be refused, however few bytes it has.
+// Anyone who may make a claim writes expressions, and the only scheduler runs them. An expression
+// made to waste time or memory must be refused, however short.
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::string_view kRefused = "error: operation cancelled: actual cost limit exceeded";
 
-// `body` may use v<levels>, which is `first` doubled that many times: by "+", or by "[]" into a
-// list of two.
+// `body` may use v<levels>: `first` doubled `levels` times, by "+", or by "[]" into a list of two.
 std::string Grown(const std::string& first, const std::string& joiner, int levels,
                   const std::string& body) {
   std::string text = "cel.bind(v0, " + first + ", ";
@@ -28,10 +27,10 @@ std::string Grown(const std::string& first, const std::string& joiner, int level
   return text + body + std::string(static_cast<std::size_t>(levels) + 1, ')');
 }
 
-// Each of them would take minutes, or more memory than a machine has.
+// Each expression would take minutes, or more memory than a machine has.
 TEST(CelEvaluationCostTest, SmallExpressionsWithMuchWorkAreRefused) {
   const std::vector<std::string> expressions = {
-      // Lists that share their entries: 2^40 comparisons, or sums of lengths.
+      // Lists with shared entries: 2^40 comparisons, or sums of lengths.
       Grown("[1, 1]", "[]", 40, "v40 == v40"),
       Grown("[1, 1]", "[]", 40, "v40 in [v40]"),
       Grown("[1, 1]", "[]", 40, "[v40].indexOf(v40) == 0"),
@@ -49,13 +48,13 @@ TEST(CelEvaluationCostTest, SmallExpressionsWithMuchWorkAreRefused) {
       Grown("'aaaaaaaaaa'", "+", 16, "v16.split(v15 + 'b').size() == 0"),
       Grown("'aaaaaaaaaa'", "+", 16, "v16.replace(v15 + 'b', '') == ''"),
       Grown("[1, 2]", "+", 15, "sets.equivalent(v15, v15)"),
-      // Long lists and texts that are looked at anew in each round.
+      // Long lists and texts, read anew in each round.
       Grown("[1, 2]", "+", 15, "v15.all(x, v15.exists(y, v15 == v15))"),
       Grown("'0123456789'", "+", 16, Grown("[1, 2]", "+", 15, "v15.exists(x, dyn(v16))")),
       Grown("'0123456789'", "+", 14,
             "[1, 2, 3, 4].map(x, v14).map(x, x).map(x, x).map(x, x)"
             ".map(x, x).map(x, x).map(x, x).map(x, x).map(x, x).map(x, x).map(x, x) == []"),
-      // Patterns that are compiled in each round.
+      // Patterns, compiled in each round.
       Grown("[1, 2]", "+", 10, "v10.all(x, !'b'.matches('((a{30}){3' + '0})'))"),
   };
   for (const std::string& expression : expressions)

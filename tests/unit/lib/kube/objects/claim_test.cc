@@ -63,7 +63,7 @@ std::string WhyNotSpec(const json& spec) {
   return std::string(Message(reading.status()));
 }
 
-TEST(ResourceClaimTest, ReadsWhoHoldsItAndWhatItWasGiven) {
+TEST(ResourceClaimTest, ReadsReservationsAndAllocation) {
   const auto claim = ParseResourceClaim(ClaimObject());
   ASSERT_TRUE(claim.ok()) << claim.status();
   EXPECT_EQ(claim->metadata.ns, "ns");
@@ -96,7 +96,7 @@ TEST(ResourceClaimTest, AFreshClaimHasNothing) {
   EXPECT_THAT(claim->reserved_for, IsEmpty());
 }
 
-TEST(ResourceClaimTest, WhatIsWrittenIsWhatWasRead) {
+TEST(ResourceClaimTest, AWrittenObjectReadsBackEqual) {
   const json object = ClaimObject();
   const auto claim = ParseResourceClaim(object);
   ASSERT_TRUE(claim.ok()) << claim.status();
@@ -106,7 +106,7 @@ TEST(ResourceClaimTest, WhatIsWrittenIsWhatWasRead) {
   EXPECT_EQ(reserved, object["status"]["reservedFor"]);
 }
 
-TEST(ResourceClaimTest, WhatCannotBeReadSaysWhereItIs) {
+TEST(ResourceClaimTest, AnUnreadableFieldIsNamedWithItsPath) {
   json object = ClaimObject();
   object["status"]["allocation"]["devices"]["results"][1]["pool"] = 3;
   EXPECT_EQ(Message(ParseResourceClaim(object).status()),
@@ -149,7 +149,7 @@ TEST(ClaimSpecTest, ReadsRequestsConstraintsAndConfigurations) {
   EXPECT_THAT(spec.configs.at(0).requests, ElementsAre("any/a"));
 }
 
-TEST(ClaimSpecTest, WhatCannotBeAllocatedIsAnErrorWithItsPath) {
+TEST(ClaimSpecTest, ARequestThatCannotBeAllocatedIsAnErrorWithItsPath) {
   struct Case {
     const char* devices;
     const char* says;

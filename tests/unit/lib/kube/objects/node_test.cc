@@ -29,7 +29,7 @@ TEST(NodeTest, ReadsLabelsAndTaints) {
   EXPECT_FALSE(node->ready);
 }
 
-TEST(NodeTest, WhatCannotBeReadSaysWhereItIs) {
+TEST(NodeTest, AnUnreadableFieldIsNamedWithItsPath) {
   EXPECT_EQ(Message(ParseNode(ParseJson(R"({"metadata": {"name": "n"},
                 "spec": {"taints": [{"key": 7}]}})"))
                         .status()),
@@ -40,7 +40,7 @@ TEST(NodeTest, WhatCannotBeReadSaysWhereItIs) {
             "node n: metadata.labels[b/c]: is a list, must be a string");
 }
 
-TEST(TaintTest, WhatIsWrittenIsWhatWasRead) {
+TEST(TaintTest, AWrittenObjectReadsBackEqual) {
   for (const TaintEffect effect :
        {TaintEffect::kNone, TaintEffect::kNoSchedule, TaintEffect::kNoExecute}) {
     for (const char* value : {"", "v"}) {

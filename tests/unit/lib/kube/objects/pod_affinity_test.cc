@@ -83,7 +83,7 @@ TEST(PodAffinityTest, NoSelectorSelectsNothingAndAnEmptyOneEverything) {
   EXPECT_EQ(empty.label, "");
 }
 
-TEST(PodAffinityTest, OtherNamespacesCountOnlyWhenTheyAreNamed) {
+TEST(PodAffinityTest, OtherNamespacesCountOnlyWhenNamed) {
   const PodAffinityTerm own = TermOf(R"({"topologyKey": "k", "labelSelector": {}})");
   EXPECT_FALSE(own.Selects("ns", "other", {}));
   const PodAffinityTerm named =
@@ -95,7 +95,7 @@ TEST(PodAffinityTest, OtherNamespacesCountOnlyWhenTheyAreNamed) {
   EXPECT_TRUE(any.Selects("ns", "third", {}));
 }
 
-TEST(PodAffinityTest, WhatCannotBeFollowedIsAnErrorThatSaysWhere) {
+TEST(PodAffinityTest, AnUnsupportedTermIsAnErrorThatNamesThePlace) {
   EXPECT_THAT(WhyNot(R"({"topologyKey": "k", "labelSelector": {},
                          "namespaceSelector": {"matchLabels": {"team": "a"}}})"),
               HasSubstr("affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"

@@ -119,7 +119,7 @@ TEST(PodTest, ResourcesWithADomainAreExtendedOnesAndEachIsNamedOnce) {
             (std::vector<std::string>{"aws.amazon.com/neuron", "vpc.amazonaws.com/efa"}));
 }
 
-TEST(PodTest, WhatCannotBeReadSaysWhereItIs) {
+TEST(PodTest, AnUnreadableFieldIsNamedWithItsPath) {
   json object = PodObject();
   object["spec"]["nodeName"] = 7;
   EXPECT_EQ(WhyNot(object), "pod p: spec.nodeName: is a number, must be a string");

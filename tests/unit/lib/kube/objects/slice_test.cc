@@ -48,7 +48,7 @@ TEST(ResourceSliceTest, ReadsThePoolAndItsDevices) {
   EXPECT_EQ(device.Find("other.com", "index"), nullptr);
 }
 
-TEST(ResourceSliceTest, WhatIsWrittenIsWhatWasRead) {
+TEST(ResourceSliceTest, AWrittenObjectReadsBackEqual) {
   json object = SliceObject();
   json& device = object["spec"]["devices"][0];
   device["attributes"].erase("list");
@@ -72,7 +72,7 @@ TEST(ResourceSliceTest, WhatIsWrittenIsWhatWasRead) {
             "slice s: spec.sharedCounters[0].counters.chip-1.value: must be a whole number");
 }
 
-TEST(ResourceSliceTest, WhatCannotBeReadSaysWhereItIs) {
+TEST(ResourceSliceTest, AnUnreadableFieldIsNamedWithItsPath) {
   json object = SliceObject();
   object["spec"]["devices"][0]["attributes"]["index"]["int"] = "3";
   EXPECT_EQ(Message(ParseResourceSlice(object).status()),

@@ -25,7 +25,7 @@ TEST(DmaTest, APacketOf256BytesGetsAQuarterOfTheRate) {
   EXPECT_NEAR(2048 / Nanoseconds(DmaEngineTime(2048)), 20.2, 0.1);
 }
 
-TEST(DmaTest, TheBusiestEngineIsTheOneOfPacketsDealtOneByOne) {
+TEST(DmaTest, TheTimeIsTheBusiestEnginesWithPacketsDealtRoundRobin) {
   Rng rng(3);
   for (int i = 0; i < 2000; ++i) {
     const std::uint64_t bytes = 1 + rng.Below(1 << 20);

@@ -42,7 +42,7 @@ TEST(HbmTest, ReadsGiveWhatAPlainArrayWouldGive) {
   }
 }
 
-TEST(HbmTest, TheLastByteIsThereAndTheOneBehindItIsNot) {
+TEST(HbmTest, TheLastByteIsInTheMemoryAndTheNextByteIsNot) {
   PageBudget budget(kGiB);
   Hbm hbm(kAll, budget);
   EXPECT_TRUE(hbm.Write(kAll - 1, "x").ok());
@@ -69,7 +69,7 @@ TEST(HbmTest, AWriteBeyondTheBudgetIsRefusedAndChangesNothing) {
   EXPECT_EQ(one.Read(kHbmPageBytes - 1, 2).value(), "ef");
 }
 
-TEST(HbmTest, AMemoryThatEndsGivesItsPagesBack) {
+TEST(HbmTest, ADestroyedMemoryReturnsItsPages) {
   PageBudget budget(kHbmPageBytes);
   { ASSERT_TRUE(Hbm(kAll, budget).Write(0, "a").ok()); }
   EXPECT_EQ(budget.used_bytes(), 0U);

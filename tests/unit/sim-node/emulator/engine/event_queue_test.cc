@@ -16,7 +16,7 @@ namespace {
 
 VirtualTime At(std::int64_t picoseconds) { return VirtualTime(VirtualDuration(picoseconds)); }
 
-TEST(VirtualTimeTest, OneMebibyteOverAnXLinkTakesItsBytesOverItsRateRoundedUp) {
+TEST(VirtualTimeTest, TheTimeOfAMebibyteOverAnXLinkIsRoundedUp) {
   EXPECT_EQ(TransferTime(1 << 20, 128'000'000'000), VirtualDuration(8'192'000));
   EXPECT_EQ(TransferTime(1, 128'000'000'000), VirtualDuration(8));  // 7.8 ps
   EXPECT_EQ(TransferTime(0, 1), VirtualDuration(0));

@@ -96,7 +96,7 @@ TEST(FlitConfig, FillIsThePipelineOfEachRouterAndTheLinksBetween) {
   EXPECT_EQ(config.FillCycles({1, 1, 1}), 25);
 }
 
-TEST(FlitConfig, ASlowLinkAddsItsWaitOnceMoreOnlyBehindAnother) {
+TEST(FlitConfig, ASlowLinkAddsToTheFillTimeOnlyBehindAnotherSlowLink) {
   FlitConfig config;
   config.link_period = {1, 1, 2};
   EXPECT_EQ(config.FillCycles({0, 0, 1}), 13);  // its own time is in the transfer's

@@ -224,7 +224,7 @@ TEST_F(FlitTransferTest, AnIdleNetworkTakesUpAtAnyInstant) {
   EXPECT_EQ(arrived, odd + Cycles(1 + 13 - 0) + links_.timing().hop);
 }
 
-TEST_F(FlitTransferTest, ALinkThatIsNotHealthyEndsTheBatchThereWithItsName) {
+TEST_F(FlitTransferTest, AnUnhealthyLinkEndsTheBatchAndIsNamed) {
   ASSERT_TRUE(
       links_.SetPermille(TorusLinks::IdOf(ChipIndex(0), Axis::kX, Direction::kPlus), 500).ok());
   const Ended ended =

@@ -1,4 +1,5 @@
-// Times are compared with arithmetic by hand; what flits do under load with what can never be.
+// Times are compared with arithmetic by hand; flits under load are checked against impossible
+// events.
 
 #include "sim-node/emulator/flit/network.h"
 
@@ -52,7 +53,7 @@ std::uint64_t LoneTime(const Shape& torus, const FlitConfig& config, ChipIndex f
   return RunAll(network).at(0);
 }
 
-// Every chip sends packets at the full rate of its port for so many cycles.
+// Every chip sends packets at the full rate of its port for this many cycles.
 void Load(
     FlitNetwork& network, Rng& rng, std::uint64_t cycles,
     const std::function<void()>& after_step = [] {}) {
@@ -72,8 +73,8 @@ void Load(
 
 TEST(FlitNetwork, AFlitOverThreeLinksTakesThePipelinesOfFourRouters) {
   // 2 cycles into the router; route, channel, switch, crossbar and 3 on the link, where the switch
-  // is granted two cycles after the arrival: 6 for each link; then 5 to the chip. Its own cycle is
-  // one more.
+  // is granted two cycles after the arrival: 6 for each link; then 5 to the chip, and 1 for the
+  // flit itself.
   EXPECT_EQ(LoneTime(torus::kUltraServerShape, FlitConfig(), ChipIndex(0), ChipIndex(21), 1),
             2u + 3 * 6 + 5 + 1);
   EXPECT_EQ(LoneTime(torus::kUltraServerShape, FlitConfig(), ChipIndex(0), ChipIndex(21), 8),
@@ -141,15 +142,15 @@ TEST(FlitNetwork, NoLinkTakesMoreFlitsThanItsRate) {
       if (z) busiest_z = std::max(busiest_z, carried);
     }
   });
-  EXPECT_GT(busiest_z, 300u);  // the load is one at which it matters
+  EXPECT_GT(busiest_z, 300u);  // the load is high enough to matter
 }
 
-TEST(FlitNetwork, EveryPacketArrivesOnceAndWholeAtALoadAboveWhatFits) {
+TEST(FlitNetwork, EveryPacketArrivesOnceAndWholeUnderOverload) {
   FlitNetwork network(torus::kUltraServerShape, SlowZ(), 9);
   Rng rng(9);
   std::map<std::uint64_t, std::uint64_t> left;
   for (std::uint64_t tag = 0; tag < 3000; ++tag) {
-    left[tag] = 1 + rng.Below(30);  // up to four packets, the last one shorter
+    left[tag] = 1 + rng.Below(30);  // up to four packets; the last packet may be shorter
     network.Send({.from = ChipIndex(static_cast<int>(rng.Below(64))),
                   .to = ChipIndex(static_cast<int>(rng.Below(64))),
                   .flits = left[tag],
@@ -211,14 +212,14 @@ TEST(FlitNetwork, ABufferShorterThanTheRoundTripOfItsCreditsLimitsTheRate) {
   }
 }
 
-TEST(FlitNetwork, APacketBehindAnotherInItsChannelWaitsForARouteAndAChannel) {
+TEST(FlitNetwork, APacketBehindAnotherInAChannelWaitsForARouteAndAChannel) {
   struct Case {
     Dateline rule;
     int vcs;
     int cycles;  // for a packet of 8
   };
-  // The cycles of its route and its channel, unless it comes in another channel than the one before
-  // and gets another channel.
+  // Each packet costs the cycles of its route and its channel, except when both its incoming and
+  // its outgoing channel differ from the channels of the packet before.
   for (const Case& c : {Case{Dateline::kOff, 1, 10}, Case{Dateline::kChangeClass, 2, 10},
                         Case{Dateline::kOff, 2, 8}, Case{Dateline::kChangeClass, 4, 8}}) {
     FlitConfig config;
@@ -230,12 +231,12 @@ TEST(FlitNetwork, APacketBehindAnotherInItsChannelWaitsForARouteAndAChannel) {
 }
 
 // Not by flow, as max-min would: the chip's own port has packets in four channels that ask for the
-// two of the link's first class, the link from chip 0 has them in two.
-TEST(FlitNetwork, PacketsThatMeetShareALinkByTheChannelsTheyComeIn) {
+// two channels of the link's first class; the link from chip 0 has packets in two.
+TEST(FlitNetwork, PacketsShareALinkByTheirIncomingChannels) {
   FlitConfig config;
   config.local_port_per_link = true;
   FlitNetwork network(Shape::Of<4, 4, 1>(), config, 1);
-  // One comes along x to chip 1, the other begins there; both go on over chip 1 y+.
+  // The first message comes along x to chip 1, the second begins there; both go on over chip 1 y+.
   network.Send({.from = ChipIndex(0), .to = ChipIndex(5), .flits = 8000, .tag = 1});
   network.Send({.from = ChipIndex(1), .to = ChipIndex(5), .flits = 8000, .tag = 2});
   const auto arrivals = RunAll(network);
@@ -255,8 +256,8 @@ TEST(FlitNetwork, SameSeedSameTraceOtherSeedAnother) {
   EXPECT_NE(trace(1), trace(2));
 }
 
-// An automorphism of the 4x4x4 torus whose Z links are slower: of the 4-cube that X and Y are
-// (384) and of the ring of Z (8).
+// An automorphism of the 4x4x4 torus with slower Z links: of the 4-cube made of X and Y (384) and
+// of the ring of Z (8).
 class Automorphism {
  public:
   explicit Automorphism(Rng& rng) : flip_(static_cast<unsigned>(rng.Below(16))) {
@@ -266,7 +267,7 @@ class Automorphism {
   }
   ChipIndex operator()(ChipIndex chip) const {
     const Coord at = torus::kUltraServerShape.CoordOf(chip);
-    constexpr std::array kGray = {0u, 1u, 3u, 2u};  // its own inverse
+    constexpr std::array kGray = {0u, 1u, 3u, 2u};  // the inverse of itself
     const unsigned address = kGray.at(at.x) | (kGray.at(at.y) << 2u);
     unsigned moved = flip_;
     for (unsigned i = 0; i < 4; ++i) moved ^= ((address >> i) & 1u) << bits_[i];
@@ -295,7 +296,7 @@ TEST(FlitNetwork, AutomorphismsOfTheTorusLeaveALonePacketsTimeUnchanged) {
 }
 
 TEST(FlitNetwork, FlowsWithoutACommonLinkTakeTheirLoneTimesUnderEveryTranslation) {
-  // Every chip sends to the chip one step further along x, y and z: each link carries one flow.
+  // Every chip sends to the next chip along x, y and z: each link carries a single flow.
   const Shape shape = torus::kUltraServerShape;
   for (const int direction : {1, 3}) {
     FlitNetwork network(shape, SlowZ(), 1);
@@ -331,14 +332,13 @@ TEST(FlitNetwork, ARingOfPacketsThatHoldAndWaitIsFoundAndNamed) {
                         "chip 2 x+ vc 0 waits for chip 3 x+ vc 0 waits for chip 4 x+ vc 0 waits "
                         "for chip 0 x+ vc 0",
                         network.deadlock()->cycle));
-  // The rings, and the tails that have not left their chips.
+  // The waits of the rings, and of the tails that have not left their chips.
   EXPECT_GE(network.deadlock()->waits.size(), 5u);
   EXPECT_GT(network.flits_in_network(), 0u);
 }
 
-// Every head waits for a channel that another packet holds, but all tails still have places to go
-// to.
-TEST(FlitNetwork, ACircleThatTailsWillOpenIsNoDeadlock) {
+// Every head waits for a held channel, but every tail can still move.
+TEST(FlitNetwork, ACircleThatMovingTailsWillOpenIsNoDeadlock) {
   for (int watchdog = 9; watchdog <= 30; ++watchdog) {
     FlitConfig config;
     config.dateline = Dateline::kOff;
@@ -371,7 +371,7 @@ TEST(FlitNetwork, TheSamePacketsArriveWithADateline) {
   }
 }
 
-// One channel of each class, and buffers that hold no packet: as much waiting as there can be.
+// One channel of each class, and buffers shorter than a packet: as much waiting as possible.
 FlitConfig Narrow(Dateline rule) {
   FlitConfig config;
   config.vcs = 2;
@@ -391,7 +391,7 @@ TEST(FlitNetwork, RandomTrafficAtFullLoadNeverDeadlocksWithADateline) {
         FlitNetwork network(shape, Narrow(rule), seed);
         Rng rng(seed);
         Load(network, rng, 1500);
-        RunAll(network);  // all that was sent arrives
+        RunAll(network);  // every sent packet arrives
         ASSERT_FALSE(network.deadlock()) << "seed " << seed << network.deadlock()->ToString();
         ASSERT_EQ(network.CountFlits(), 0u);
       }
@@ -446,8 +446,9 @@ TEST(FlitNetwork, ARingOfFourDeadlocksWithoutADatelineWhenAllTiesFallInOneDirect
   EXPECT_LT(deadlocks, 200 * 2 / 16 * 2);
 }
 
-// From an even coordinate two links in plus direction, from an odd one in minus direction: no
-// packet waits for link 2 while it holds link 1 in the same direction, so the circle is never shut.
+// From an even coordinate two links in plus direction, from an odd coordinate in minus direction:
+// no packet waits for link 2 while it holds link 1 in the same direction, so the circle never
+// closes.
 TEST(FlitNetwork, TiesByParityKeepRingsOfFourFreeOfDeadlockEvenWithoutADateline) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     FlitConfig config = Narrow(Dateline::kOff);

@@ -44,7 +44,7 @@ TEST(UniformLoad, SaturatesWhereBookSimDoes) {
   EXPECT_NEAR(accepted, 0.82, 0.02);
 }
 
-TEST(UniformLoad, WhatIsAcceptedBelowSaturationIsWhatWasOffered) {
+TEST(UniformLoad, BelowSaturationTheAcceptedLoadIsTheOfferedLoad) {
   const LoadResult result = RunAt(400'000);
   EXPECT_NEAR(static_cast<double>(result.ejected_flits) / (30'000.0 * 64), 0.4, 0.004);
   EXPECT_NEAR(static_cast<double>(result.packets), 0.4 / 8 * 30'000 * 64, 1000);
@@ -58,7 +58,7 @@ TEST(UniformLoad, SameSeedSameRun) {
   EXPECT_NE(first.trace_hash, RunAt(80'000, 8).trace_hash);
 }
 
-TEST(UniformLoad, ReportsTheDeadlockThatEndedIt) {
+TEST(UniformLoad, ReportsTheDeadlockThatEndedTheRun) {
   FlitConfig config = FlitConfig::Reference();
   config.dateline = Dateline::kOff;
   config.vcs = 1;

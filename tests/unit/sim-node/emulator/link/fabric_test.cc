@@ -121,7 +121,7 @@ TEST(FabricTest, LinksAreNumberedThroughTheDomainsThenNicsThenUplinksEachOnce) {
   EXPECT_TRUE(names.contains("layer 3 node 0 down"));
 }
 
-TEST(FabricTest, AStateIsThatOfOneLinkOfOneDomain) {
+TEST(FabricTest, AStateBelongsToOneLinkOfOneDomain) {
   Fabric fabric(std::vector<TorusLinks>(3, UltraServer()), kEfaRate);
   const Fabric before = fabric;
   const LinkId link = fabric.LinkOf(Fabric::ChipOf(1, 9), Axis::kY, Direction::kPlus);
@@ -205,7 +205,7 @@ TEST(EfaTest, MessagesOutOfAndIntoOneNicShareIt) {
 
 // Chips 0 of three domains send to each other, chips 5 half as much to those of the next domain,
 // and chips 7 begin when these have ended. All are listed, or one for those that are alike.
-TEST(EfaTest, AFlowThatStandsForAlikeOnesTakesTheirTimeWhileOthersEndAndBegin) {
+TEST(EfaTest, AFlowForAGroupTakesTheGroupsTimeWhileOtherFlowsEndAndBegin) {
   std::vector<Flow> listed;
   std::vector<Flow> listed_later;
   for (int domain = 0; domain < 3; ++domain) {
@@ -291,7 +291,7 @@ std::vector<Flow> Wave(int to) {
   return flows;
 }
 
-TEST(EfaTest, AnOversubscribedLayerSlowsOnlyWhoCrossesIt) {
+TEST(EfaTest, AnOversubscribedLayerSlowsOnlyFlowsThroughTheLayer) {
   // Layer 2's uplinks carry a third of what the NICs below them do.
   const Fabric fabric = Sixteen({.oversubscription_permille = {1000, 3000, 1000}});
   const Fabric free = Sixteen();
@@ -373,7 +373,7 @@ TEST(EfaTest, AnUplinkThatDegradesHalfwaySlowsRunningMessages) {
   EXPECT_EQ(end, VirtualTime(half + TransferTime(kMiB, 8'000'000'000) + Microseconds(14)));
 }
 
-TEST(EfaTest, ABatchThatLosesItsRouteInOneDomainEndsInAllAndLeavesOthers) {
+TEST(EfaTest, ABatchThatLosesItsRouteInADomainEndsInEveryDomainAndLeavesOtherBatches) {
   Fabric fabric = Mixed();
   EventQueue queue;
   Transfer transfer(queue, fabric);

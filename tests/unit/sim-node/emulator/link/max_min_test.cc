@@ -62,7 +62,7 @@ TEST(MaxMinRatesTest, OneFlowGetsItsSlowestLink) {
   EXPECT_EQ(Solve({{0, 1}}, {128, 64}), (std::vector<std::uint64_t>{64}));
 }
 
-TEST(MaxMinRatesTest, AFlowHeldBackElsewhereLeavesItsShareToTheOthers) {
+TEST(MaxMinRatesTest, AFlowLimitedElsewhereLeavesItsShareToOtherFlows) {
   // The textbook case: link 0 is shared by three, link 1 holds one of them at 10.
   EXPECT_EQ(Solve({{0}, {0}, {0, 1}}, {110, 10}), (std::vector<std::uint64_t>{50, 50, 10}));
 }

@@ -58,7 +58,7 @@ TEST(StorageTest, AsLongAsTheInterfacesAreSlowerNobodyWaitsForAnother) {
   EXPECT_EQ(times[2], TransferTime(2 * kGiB, 70 * kGB));
 }
 
-TEST(StorageTest, WhatASlowNodeLeavesTheOthersShare) {
+TEST(StorageTest, NodesShareTheBandwidthThatASlowNodeLeaves) {
   // 4 + 8 + 8 = 20 GB/s: the slow one takes what it can, not its third.
   const auto times = Write(Plain(20 * kGB), {{.bytes = 40 * kGB, .nic_rate = 4 * kGB},
                                              {.bytes = 80 * kGB, .nic_rate = 50 * kGB},
@@ -66,7 +66,7 @@ TEST(StorageTest, WhatASlowNodeLeavesTheOthersShare) {
   for (const VirtualDuration time : times) EXPECT_EQ(time, std::chrono::seconds(10));
 }
 
-TEST(StorageTest, WhoeverEndsLeavesItsShareToTheRest) {
+TEST(StorageTest, AnEndedTransferLeavesItsShareToTheRest) {
   // Both at 5 GB/s for 2 s; then the second alone at 10 GB/s for 3 s.
   const auto times = Write(Plain(10 * kGB), {{.bytes = 10 * kGB, .nic_rate = 50 * kGB},
                                              {.bytes = 40 * kGB, .nic_rate = 50 * kGB}});
@@ -74,7 +74,7 @@ TEST(StorageTest, WhoeverEndsLeavesItsShareToTheRest) {
   EXPECT_EQ(times[1], std::chrono::seconds(5));
 }
 
-TEST(StorageTest, WhoeverComesLaterTakesItsShareFromThen) {
+TEST(StorageTest, ALaterTransferTakesItsShareFromItsStart) {
   // Alone for 1 s (10 GB), then 5 GB/s each: the first has 10 GB left, so both end at 3 s.
   const auto times = Write(
       Plain(10 * kGB),

@@ -140,7 +140,7 @@ TEST(TorusLinksTest, UnhealthyLinksAreListedByTheirSendersInOrder) {
   EXPECT_TRUE(links.damaged());
 }
 
-TEST(TorusLinksTest, ChipsAreDamagedByALinkBetweenThemNotByOneThatLeadsAway) {
+TEST(TorusLinksTest, ABrokenLinkDamagesOnlyTheChipSetsThatHoldBothItsEnds) {
   TorusLinks links = UltraServer();
   ASSERT_TRUE(
       links.SetPermille(TorusLinks::IdOf(ChipIndex(5), Axis::kX, Direction::kPlus), 999).ok());

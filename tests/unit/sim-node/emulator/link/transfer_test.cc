@@ -45,7 +45,7 @@ class TransferTest : public ::testing::Test {
   VirtualTime end_{};
 };
 
-TEST_F(TransferTest, OneFlowTakesItsBytesOverTheRatePlusOneHopLatencyALink) {
+TEST_F(TransferTest, AFlowTakesBytesOverRatePlusAHopLatencyPerLink) {
   EXPECT_EQ(Run({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB}}),
             VirtualTime(TransferTime(kMiB, 128'000'000'000) + Microseconds(0.5)));
   EXPECT_TRUE(status_.ok());
@@ -75,7 +75,7 @@ TEST_F(TransferTest, ALossyLinkCostsItsRepetitionsInRateAndInLatency) {
             VirtualTime(TransferTime(kMiB, 102'400'000'000) + Microseconds(0.75)));
 }
 
-TEST_F(TransferTest, FlowsOnOneLinkShareItAndTheLongerSpeedsUpWhenTheShorterEnds) {
+TEST_F(TransferTest, FlowsShareALinkAndTheLongerFlowSpeedsUpWhenTheShorterEnds) {
   Run({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB},
        {.from = ChipIndex(0), .to = ChipIndex(1), .bytes = 3 * kMiB}});
   EXPECT_EQ(arrivals_[0], VirtualTime(TransferTime(kMiB, 64'000'000'000) + Microseconds(0.5)));
@@ -103,7 +103,7 @@ TEST_F(TransferTest, ALinkThatBreaksHalfwaySendsTheRestAround) {
   EXPECT_TRUE(status_.ok());
 }
 
-TEST_F(TransferTest, APairThatLosesItsLastRouteEndsThereWithTheChipsNamed) {
+TEST_F(TransferTest, ALostLastRouteEndsTheBatchAndNamesTheChips) {
   BreakAt(Microseconds(2), TorusLinks::IdOf(ChipIndex(0), Axis::kX, Direction::kPlus), 0);
   Run({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB, .through = 0b11}});
   EXPECT_EQ(end_, VirtualTime(Microseconds(2)));
@@ -130,7 +130,7 @@ TEST_F(TransferTest, TwoBatchesShareALinkOnlyWhileBothRun) {
 
 // Half of the first flow is left when the third begins; the end of the second has nothing to do
 // with either.
-TEST_F(TransferTest, AFlowSharesItsLinkFromThenOnAlsoAfterTheEndOfOneElsewhere) {
+TEST_F(TransferTest, AFlowSharesItsLinkAlsoAfterTheEndOfAFlowElsewhere) {
   VirtualTime first;
   VirtualTime third;
   const auto at = [this](VirtualTime& end) {
@@ -148,7 +148,7 @@ TEST_F(TransferTest, AFlowSharesItsLinkFromThenOnAlsoAfterTheEndOfOneElsewhere) 
   EXPECT_EQ(first, VirtualTime(Microseconds(10.24 + 0.5)));
 }
 
-TEST_F(TransferTest, ABatchThatLosesItsRouteDoesNotEndTheOther) {
+TEST_F(TransferTest, ABatchThatLosesItsRouteLeavesOtherBatchesRunning) {
   absl::Status first, second = absl::UnknownError("");
   BreakAt(Microseconds(1), TorusLinks::IdOf(ChipIndex(0), Axis::kX, Direction::kPlus), 0);
   transfer_.Start({{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = kMiB, .through = 0b11}},
@@ -162,7 +162,7 @@ TEST_F(TransferTest, ABatchThatLosesItsRouteDoesNotEndTheOther) {
 
 // Down for 4 us of every 20: bytes not sent yet go around; the link is taken again only by messages
 // that start while it is up.
-TEST_F(TransferTest, AFlappingLinkSendsWhatItCutsOffAroundAndTakesTheNextMessage) {
+TEST_F(TransferTest, AFlappingLinkDivertsTheMessageItCutsOffAndTakesTheNext) {
   const LinkId link = TorusLinks::IdOf(ChipIndex(0), Axis::kX, Direction::kPlus);
   const FaultPlan plan = FaultPlan::Flapping({.target = link,
                                               .from = VirtualTime(Microseconds(4)),
