@@ -265,8 +265,7 @@ class BlockBook {
   TimeProfile profile_;
   HostTable hosts_;
   QuotaTable quotas_;
-  mutable std::shared_ptr<const QuotaTable>
-      shown_quotas_;  // nullptr: the quotas have changed since
+  mutable std::shared_ptr<const QuotaTable> shown_quotas_;  // nullptr: changed since
 
   Blocks blocks_;
   absl::flat_hash_map<BlockKey, std::shared_ptr<const Block>> by_key_;
