@@ -26,7 +26,7 @@ struct HurtBlock {
   std::string why;  // a sentence
 };
 
-// Of an unhealthy host only blocks that have the host are returned: the pool's count does not
+// For an unhealthy host, returns only the blocks that have the host: the pool's count does not
 // change.
 std::vector<HurtBlock> HurtByCordon(const Snapshot& snapshot, DomainId host, WallTime now);
 // Returns the blocks whose gangs may run on the host now.

@@ -1,4 +1,4 @@
-// What CreateTags and DeleteTags do to the tags of one object.
+// Applies CreateTags and DeleteTags to the tags of an object.
 //
 //   const TagChange change{.set = {{.key = "team", .value = "research"}}};
 //   absl::StatusOr<std::vector<Tag>> tags = ApplyTagChange(block.tags, change);

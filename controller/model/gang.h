@@ -66,7 +66,7 @@ struct GangSpec {
   std::chrono::seconds grace{0};  // the longest termination grace period of the pods
   // The CapacityBlock in which the gang runs, "name" or "owner/name"; empty: the gang names none.
   std::string block;
-  // Of an active block: the Capacity Reservation, the hosts, and when they are taken back.
+  // The active block's Capacity Reservation, its hosts, and when they are taken back.
   std::string reservation;
   std::vector<std::string> block_hosts;
   std::optional<WallTime> reclaim;

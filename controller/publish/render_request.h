@@ -2,7 +2,7 @@
 //
 //   kube::Request request = RenderRequestStatus(write);
 //
-// What is written reads as the same status again (core/facts/read_request.h).
+// A written status reads back as the same status (core/facts/read_request.h).
 //
 // Thread safety: pure functions.
 

@@ -22,7 +22,7 @@ ObjectId IdOf(const std::string& work_key) {
           work_key.substr(bar + 1)};
 }
 
-// Of core and of events.k8s.io.
+// Returns whether the resource is Events, of core or of events.k8s.io.
 bool IsEvents(const ResourceName& resource) {
   return resource.plural == "events" &&
          (resource.group.empty() || resource.group == "events.k8s.io");

@@ -285,7 +285,7 @@ absl::StatusOr<std::string> EncodeMessage(std::string_view api_version, std::str
 }
 
 ProtobufFrame FrameOf(std::string_view api_version, std::string_view kind, std::size_t bytes) {
-  // Of runtime.Unknown, without content: contentEncoding and contentType.
+  // The end of a runtime.Unknown, without content: contentEncoding and contentType.
   constexpr std::string_view kBehind{"\x1a\0\x22\0", 4};
   std::string type_meta;
   PutBytes(1, api_version, type_meta);
