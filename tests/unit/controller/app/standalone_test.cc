@@ -1,5 +1,5 @@
-// The standalone API around the core, and the core's loop on this API: what a start installs, what
-// a bad start leaves alone, and what happens when the journal breaks.
+// The standalone API around the core, and the core's loop on this API: the objects of a first
+// start, the folder after a bad start, and a broken journal.
 
 #include "controller/app/standalone.h"
 
@@ -147,7 +147,7 @@ class CoreLoopTest : public StandaloneTest {
     testing::MakeNode(api_->transport(), "node-0");
     testing::MakeTemplate(api_->transport(), testing::kChipsPerNode);
   }
-  // As the program ends: streams first.
+  // Ends as the program does: streams first.
   void End(CoreLoop& loop) {
     api_->EndStreams();
     loop.Stop();
@@ -243,8 +243,8 @@ TEST_F(CoreLoopTest, AJournalThatBreaksInMidCommitBindsNothingAndTheNextStartFin
   End(loop);
 }
 
-// A leader loses its lease when its purchase is published: it does not know what the new leader has
-// made of the purchase, and tells the buyer so.
+// A leader loses its lease when its purchase is published. It does not know what the new leader has
+// made of the purchase, and tells the buyer.
 TEST_F(CoreLoopTest, WhoLeadsNoMoreAcknowledgesNoPurchase) {
   std::atomic<bool> leads = true;
   testing::InterceptedTransport intercepted(api_->transport());
@@ -266,7 +266,7 @@ TEST_F(CoreLoopTest, WhoLeadsNoMoreAcknowledgesNoPurchase) {
   End(loop);
 }
 
-// A program that ends because another controller leads waits for its callers: they must not wait
+// A program that ends because another controller leads waits for its callers: no caller may wait
 // for an answer that never comes.
 TEST_F(CoreLoopTest, AnOrderThatWaitsIsEndedWithTheOrders) {
   std::atomic<bool> published = false;

@@ -1,6 +1,6 @@
 // Defects of other schedulers that gave hardware to two owners, or to nobody, each as a test here.
-// The numbers are issues of github.com/openpbs/openpbs. Slurm deleted reservations whose users it
-// could not look up: block_leaders_test has ABlockIsKeptWhileItsOwnerCannotBeFound.
+// The numbers are issues of github.com/openpbs/openpbs. Slurm deleted reservations of users that
+// could not be looked up: block_leaders_test has ABlockIsKeptWhileItsOwnerCannotBeFound.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST(PeersTest, TwoPurchasesInTheSameMillisecondGetTheLastCapacityOnce) {
   EXPECT_NE(world.Now(**first)->hosts, world.Now(**second)->hosts);
 }
 
-// #1806: a server was booked although its job was gone from only one view of the server.
+// #1806: a server was booked although its job was gone from only one of two views.
 TEST(PeersTest, AHostThatVanishesAndComesBackIsStillTheBlocks) {
   BlockWorld world({.hosts = 1});
   const auto block = world.Buy({.days = 7});
@@ -44,7 +44,7 @@ TEST(PeersTest, AHostThatVanishesAndComesBackIsStillTheBlocks) {
   EXPECT_EQ(world.Now(*block)->hosts, std::vector<std::string>{"us-00"});
 }
 
-// #1: a search at the very second at which a reservation ends.
+// #1: a search at the very second of a reservation's end.
 TEST(PeersTest, AtTheMomentOfAnEndTheHostHasOneOwner) {
   for (const std::chrono::nanoseconds off :
        {std::chrono::nanoseconds(-1), std::chrono::nanoseconds(0), std::chrono::nanoseconds(1)}) {
@@ -71,7 +71,7 @@ TEST(PeersTest, AtTheMomentOfAnEndTheHostHasOneOwner) {
   }
 }
 
-// #1868: a reservation that had lost all of its nodes ran elsewhere, and on its old nodes again.
+// #1868: a reservation without any node left ran elsewhere, and on the old nodes again.
 TEST(PeersTest, ABlockThatHasLostAllOfItsHostsTakesNoOthers) {
   BlockWorld world({.hosts = 4});
   const auto block = world.Buy({.days = 7, .count = 2});
@@ -101,7 +101,7 @@ TEST(PeersTest, NothingIsSoldOnAHostThatIsDown) {
   EXPECT_EQ(world.Now(*block)->hosts, std::vector<std::string>{"us-00"});
 }
 
-// #729: a job that ran past its end kept reservations from being confirmed.
+// #729: a job that ran past its end kept new reservations from being confirmed.
 TEST(PeersTest, WorkThatRunsPastItsEndKeepsTomorrowForSale) {
   BlockWorld world({.hosts = 1});
   world.SetHeld(0, "team-b", world.now() + kHour);
