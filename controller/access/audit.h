@@ -2,11 +2,11 @@
 //
 //   sink.append(AuditLine(event));    // {"kind":"Event","apiVersion":"audit.k8s.io/v1","verb":…
 //
-// The fields are those of audit.k8s.io/v1 at level Metadata and stage ResponseComplete, so that
-// tools for Kubernetes' audit logs read them. Texts that a client chose (target, user agent, names)
-// are bounded, and escaped as JSON: no client can write a line of its own.
+// The fields are those of audit.k8s.io/v1 at level Metadata and stage ResponseComplete: tools for
+// Kubernetes' audit logs can read the lines. Texts that a client chose (target, user agent, names)
+// are bounded, and escaped as JSON: no client can forge a line.
 //
-// Scope: the text of a line. controller/access/audit_file.h writes it.
+// Scope: the text of a line. controller/access/audit_file.h writes lines.
 //
 // Thread safety: pure functions; an Auditor may be used from any thread.
 
@@ -32,36 +32,36 @@ struct AuditEvent {
   const rest::Request* request = nullptr;
   const Attributes* attributes = nullptr;
   int code = 0;               // of the answer
-  std::string object_name;    // of a create, whose path does not have it
+  std::string object_name;    // of a create: its path has no name
   std::string_view decision;  // "allow" or "forbid"
   std::string_view reason;
   WallTime received;
   WallTime answered;
 };
 
-// One line, without its end. At most 16 KiB.
+// Returns a line, without its end. At most 16 KiB.
 std::string AuditLine(const AuditEvent& event);
 
-// Whether a request of that kind has a line: what changes something, or was refused to. Reads,
-// questions ("may I?") and the heartbeats of nodes (their leases) have none.
+// Returns whether requests with such attributes have a line: changes do, also refused changes.
+// Reads, access reviews ("may I?") and the heartbeats of nodes (their leases) have none.
 bool IsAudited(const Attributes& attributes);
 
 // The destination of audit lines.
 struct AuditSink {
-  std::function<void(const std::string& line)> append = {};  // empty: there is no audit
-  // Whether changes may go on; empty: whatever becomes of their lines.
+  std::function<void(const std::string& line)> append = {};  // empty: no audit
+  // Returns whether changes may go on; empty: changes go on even when lines are lost.
   std::function<bool()> writable = {};
 };
 
 class Auditor {
  public:
-  // `clock` must outlive it. `seed` is of the lines' ids.
+  // `clock` must outlive the Auditor. `seed` makes the lines' ids.
   Auditor(AuditSink sink, const Clock& clock, std::uint64_t seed)
       : sink_(std::move(sink)), clock_(clock), rng_(seed) {}
 
   bool MayChange() const { return !sink_.writable || sink_.writable(); }
   WallTime Now() const { return clock_.WallNow(); }
-  // Writes the line of an answered request; returns its id, or "" when there is no audit.
+  // Writes the line of an answered request; returns the line's id, or "" without an audit.
   std::string Record(const rest::Request& request, const Attributes& attributes,
                      const AccessDecision& decision, const rest::Response& answer,
                      WallTime received);

@@ -1,23 +1,23 @@
-// Asks the cluster's API server who the bearer of a token is, and what he may.
+// Asks the cluster's API server whose token this is, and what the user may do.
 //
 //   ClusterAccess cluster(transport, clock);
 //   const ClusterAccess::Verdict verdict =
 //       cluster.Ask(token, "10.0.0.7", PathAttributes("GET", "/metrics"));
 //   if (verdict.answer != ClusterAccess::Answer::kAllowed) return PermissionDenied("/metrics");
 //
-// It posts a TokenReview, and a SubjectAccessReview of the path with the user, uid, groups and
-// extra that the first one named, as Kubernetes' own components do for theirs (k8s.io/apiserver
+// Ask posts a TokenReview, then a SubjectAccessReview of the path with the user, uid, groups and
+// extra from the first review, as Kubernetes' own components do (k8s.io/apiserver
 // pkg/authentication/authenticatorfactory and pkg/authorization/authorizerfactory). Answers are
-// kept for a while, so a token that was taken back, or a right that was withdrawn, may still count
-// for kGrantedFor each, and a new right is seen after kRefusedFor. Of tokens only hashes are kept.
-// Without an answer nobody is let in, and that is not kept.
+// kept for a while: a revoked token or a withdrawn right may count for kGrantedFor each, and a new
+// right counts after kRefusedFor. Tokens are kept as hashes only. Without an answer nobody is let
+// in, and the failure is not kept.
 //
-// Whoever was let in before asks in turn with others who were; whoever comes with a token that is
-// not known, with strangers. Of these turns one user, or one address, has half at most
-// (ReviewTurns). So strangers with made up tokens keep neither the known nor a new caller out.
+// Users whose token was accepted before share one set of turns; callers with an unknown token share
+// another. Within each set one user, or one address, has at most half of the turns (ReviewTurns).
+// Strangers with made up tokens can therefore block neither known users nor a new caller.
 //
-// Thread safety: any thread. Ask waits for its turn and for the API server: kBusyMost callers at
-// once do.
+// Thread safety: any thread. Ask waits for its turn and for the API server; at most kBusyMost
+// callers wait at once.
 
 #pragma once
 
@@ -46,11 +46,11 @@ class ClusterAccess {
  public:
   static constexpr std::chrono::seconds kGrantedFor{60};
   static constexpr std::chrono::seconds kRefusedFor{10};
-  static constexpr std::size_t kEntriesMost = 1024;  // of tokens, and as many of permissions
-  // Reviews at once of those who are known, and as many of strangers.
+  static constexpr std::size_t kEntriesMost = 1024;  // tokens; and as many permissions
+  // Reviews at once for known users, and as many for strangers.
   static constexpr int kAskingMost = 8;
   static constexpr int kAskingMostOfOne = 4;
-  static constexpr int kWaitingMost = 20;  // for a turn, and as many of strangers
+  static constexpr int kWaitingMost = 20;  // known users who wait, and as many strangers
   static constexpr int kWaitingMostOfOne = 10;
   // The threads that wait here: fewer than the admin API has (64).
   static constexpr int kBusyMost = 2 * (kAskingMost + kWaitingMost);
@@ -60,18 +60,18 @@ class ClusterAccess {
   enum class Answer : std::uint8_t { kAllowed, kForbidden, kUnknownToken, kNoAnswer };
   struct Verdict {
     Answer answer = Answer::kNoAnswer;
-    std::shared_ptr<const rest::Identity> identity = {};  // unless the token is not known
+    std::shared_ptr<const rest::Identity> identity = {};  // null: the token is unknown
     std::string reason = {};                              // of kNoAnswer: for the caller
   };
 
-  // Both must outlive it.
+  // Both must outlive the ClusterAccess.
   ClusterAccess(kube::Transport& api, const Clock& clock) : api_(api), clock_(clock) {}
 
-  // Decides about a request for a path (PathAttributes) that came from that address.
+  // Decides about a request for a path (PathAttributes) that came from `address`.
   Verdict Ask(std::string_view token, const std::string& address, const Attributes& wanted);
 
  private:
-  // The user of a TokenReview, with the parts of a SubjectAccessReview that say who he is.
+  // The user of a TokenReview, with the fields of a SubjectAccessReview that name the user.
   struct User {
     std::shared_ptr<const rest::Identity> identity;
     std::string subject;  // JSON: the beginning of the review's spec
@@ -81,9 +81,10 @@ class ClusterAccess {
   class Cache {
    public:
     std::optional<T> Find(const Sha256Digest& key, MonotonicTime now) const;
-    // An answer that is kept still, whether or not it has ended.
+    // Returns an answer even after its end, while the cache still has it.
     std::optional<T> FindOld(const Sha256Digest& key) const;
-    // When it is full, what has ended goes, or else what would end first: refusals, mostly.
+    // A full cache drops ended answers or, without any, the answer that ends first: mostly a
+    // refusal.
     void Keep(const Sha256Digest& key, T value, MonotonicTime now, bool granted);
 
    private:
@@ -96,7 +97,7 @@ class ClusterAccess {
   };
   using UserOrNobody = std::shared_ptr<const User>;
 
-  // Return an answer that is still kept, or ask. Null: the token is nobody's.
+  // Return a kept answer, or ask. Null: nobody has the token.
   absl::StatusOr<UserOrNobody> UserOf(std::string_view token, const std::string& address);
   absl::StatusOr<UserOrNobody> ReviewToken(std::string_view token, const Sha256Digest& key);
   absl::StatusOr<bool> MayDo(const User& user, const Attributes& wanted);
@@ -106,7 +107,7 @@ class ClusterAccess {
   kube::Transport& api_;
   const Clock& clock_;
   Cache<UserOrNobody> users_;  // by the token's hash
-  Cache<bool> allowed_;        // by the hash of user and question
+  Cache<bool> allowed_;        // by the hash of user and attributes
   static constexpr ReviewTurns::Limits kTurns{.asking = kAskingMost,
                                               .asking_of_one = kAskingMostOfOne,
                                               .waiting = kWaitingMost,

@@ -47,7 +47,7 @@ constexpr std::array<std::string_view, 10> kKubeletLabels = {
     "beta.kubernetes.io/arch",
     "beta.kubernetes.io/instance-type"};
 
-// Whether a label or annotation is of the domain, "tahoma.dev", or one below it.
+// Returns whether a label or annotation is of the domain "tahoma.dev", or of a domain below.
 bool IsOf(std::string_view domain, std::string_view key) {
   const std::size_t slash = key.find('/');
   if (slash == std::string_view::npos) return false;
@@ -73,7 +73,7 @@ bool IsSameAt(std::initializer_list<std::string_view> path, const Json& before, 
   return At(before, path) == At(after, path);
 }
 
-// Whether `is_free` holds for every key whose value differs.
+// Returns whether `is_free` holds for every key whose value differs.
 bool OnlyDiffersIn(const Json& before, const Json& after, bool (*is_free)(std::string_view key)) {
   const auto may = [&](const Json& from, const Json& to) {
     if (!from.is_object()) return true;
@@ -86,7 +86,7 @@ bool OnlyDiffersIn(const Json& before, const Json& after, bool (*is_free)(std::s
   return may(before, after) && may(after, before);
 }
 
-// Labels, annotations, finalizers and owners: what other parts of the cluster act on.
+// Labels, annotations, finalizers and owners: other parts of the cluster act on these.
 bool IsSameMetadata(const Json& before, const Json& after) {
   return IsSameAt({"metadata", "labels"}, before, after) &&
          IsSameAt({"metadata", "annotations"}, before, after) &&
@@ -129,8 +129,8 @@ std::optional<std::string_view> WrongPodChange(const Json& before, const Json& a
                 "a node does not choose the claims of a pod");
 }
 
-// The devices of a slice with a nodeName are that node's; the pool that they are published in has
-// its name, or two nodes' devices would have one identity.
+// A slice with a nodeName shows devices of that node. Its pool has the node's name; otherwise
+// devices of two nodes could have the same identity.
 std::optional<std::string_view> WrongSliceChange(std::string_view node, const Json& after) {
   if (kube::StringAt(after, {"spec", "nodeName"}) != node) {
     return "the ResourceSlice's spec.nodeName is not this node";
@@ -143,7 +143,7 @@ std::optional<std::string_view> WrongSliceChange(std::string_view node, const Js
                 "its devices are on that node alone");
 }
 
-// The devices in a claim's status that are of other pools.
+// Returns the devices of other pools in a claim's status.
 Json DevicesElsewhere(std::string_view node, const Json& claim) {
   Json others = Json::array();
   for (const Json& device : kube::ListAt(claim, {"status", "devices"})) {
@@ -163,7 +163,7 @@ std::optional<std::string_view> WrongClaimChange(std::string_view node, const Js
 
 // ---- Requests ----------------------------------------------------------------------------------
 
-// A collection of what is on the node: only by a field selector that says so.
+// Returns whether the request is for a collection, which needs a field selector for the node.
 bool IsCollection(const Attributes& attributes) {
   return attributes.verb == "list" || attributes.verb == "watch" ||
          attributes.verb == "deletecollection";
@@ -185,7 +185,7 @@ std::optional<std::string_view> WrongSlice(std::string_view node, const Attribut
     return Unless(wanted.node_selector == node,
                   "a node lists only its own ResourceSlices (fieldSelector spec.nodeName)");
   }
-  if (wanted.verb == "create") return std::nullopt;  // its body says whose it is
+  if (wanted.verb == "create") return std::nullopt;  // the body's check compares the node
   const auto its_node = view.NodeOfSlice(wanted.name);
   return Unless(!its_node || *its_node == node, "the ResourceSlice is not of this node");
 }

@@ -1,12 +1,13 @@
-// Lets callers ask the cluster in turn, so that nobody keeps the others from it. A caller is told
-// from another by the address that he calls from, or by his name.
+// Gives callers turns to ask the cluster, and bounds each caller's share. A caller is known by his
+// name, or by the address that he calls from.
 //
-// Who has come first is next, unless he has as many turns as one may have. When too many wait, a
-// newcomer takes the last place of the one who has most, if that one has more than he.
+// Turns come in order of arrival; a caller with his full number of turns is passed over. When too
+// many wait, a newcomer takes the last place of the caller with most waiting, if he has fewer
+// himself.
 //
-// Scope: whose turn it is.
+// Scope: the order of turns.
 //
-// Thread safety: any thread; Wait blocks. It must outlive its turns.
+// Thread safety: any thread; Wait blocks. A ReviewTurns must outlive its turns.
 
 #pragma once
 
@@ -32,12 +33,12 @@ class ReviewTurns {
     int waiting_of_one = 0;
     std::chrono::milliseconds patience{};
   };
-  // Ends when it is destroyed.
+  // A turn ends when the last copy is destroyed.
   using Turn = std::shared_ptr<const void>;
 
   explicit ReviewTurns(Limits limits) : limits_(limits) {}
 
-  // kUnavailable when too many are before it, or its turn does not come in time.
+  // kUnavailable when too many wait already, or the turn does not come in time.
   absl::StatusOr<Turn> Wait(const std::string& caller);
 
  private:
@@ -61,7 +62,7 @@ class ReviewTurns {
   CondVar changed_;
   int asking_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Use> callers_ ABSL_GUARDED_BY(mutex_);
-  std::list<Waiter*> waiting_ ABSL_GUARDED_BY(mutex_);  // in the order in which they came
+  std::list<Waiter*> waiting_ ABSL_GUARDED_BY(mutex_);  // in order of arrival
 };
 
 }  // namespace tahoma::controller

@@ -3,15 +3,15 @@
 //   AdminAccess access(callers.access(), callers.audit(), clock, seed, routes);
 //   server.SetGate([&](rest::Request& head) { return access.Admit(head); });
 //
-// A request is authorized as its route says (RouteTable::AttributesOf): as a read of the objects
-// that it shows, for which role view suffices, in its own namespaces, or as a change of those that
-// it changes. Every other path but /metrics is for role admin only, and nothing is for nodes.
-// Changes, and what is for admins only, are in the audit: refusals by Admit, calls by the Audited
-// handler of the route.
+// A request is authorized by its route (RouteTable::AttributesOf): as a read of the objects shown,
+// for which role view suffices in its own namespaces, or as a change of the objects changed. Every
+// other path but /metrics is for role admin only, and no path is for nodes. Changes and requests
+// for admins only are in the audit: Admit writes refusals, the route's Audited handler writes
+// calls.
 //
-// With ClusterAccess a token that the identities do not know is the cluster's affair: the API
-// server says whose it is, and whether he may get the path as it was sent ("/v1/gangs/a/b").
-// Nothing is open then, and without its answer the request is answered 503.
+// With a ClusterAccess, the API server decides about tokens that the identities do not know: it
+// names the user, and authorizes the path as sent ("/v1/gangs/a/b"). Nothing is open in this case,
+// and without the API server's answer the request is answered 503.
 //
 // Thread safety: any thread.
 
@@ -34,7 +34,7 @@ namespace tahoma::controller {
 
 class AdminAccess {
  public:
-  // `clock`, `routes` and `cluster` must outlive it; null: nobody asks the cluster.
+  // `clock`, `routes` and `cluster` must outlive the AdminAccess; null: the cluster is not asked.
   AdminAccess(std::shared_ptr<const AccessControl> access, AuditSink audit, const Clock& clock,
               std::uint64_t seed, const RouteTable& routes, ClusterAccess* cluster = nullptr)
       : access_(std::move(access)),
@@ -42,12 +42,11 @@ class AdminAccess {
         routes_(routes),
         cluster_(cluster) {}
 
-  // Notes who calls; a problem (401, 403, 503) for whoever may not.
+  // Notes the caller; returns a problem (401, 403, 503) for a caller who may not go on.
   std::optional<rest::Response> Admit(rest::Request& head);
-  // `handler`, with a line in the audit about each call: for every route that changes something or
-  // is for admins only.
-  // A stream's line has the status with which it begins. 503 while a required line cannot be
-  // written.
+  // Wraps `handler`: each call leaves a line in the audit. For every route that changes objects or
+  // is for admins only. A stream's line has the status with which the stream begins. 503 while a
+  // required line cannot be written.
   rest::Handler Audited(rest::Handler handler);
 
  private:

@@ -1,13 +1,12 @@
 // The routes that take hardware out of service and back: nodes, UltraServers and single chips.
 //
-// What is cordoned is written on the Node, where kubectl shows it and whoever leads next reads it:
-// a node by spec.unschedulable, as `kubectl cordon` does, a chip by the annotation
-// kCordonedChips. A host with anything cordoned is not healthy: it is not sold, and not delivered.
-// What would break the promise of a block is refused, with the blocks, unless it is forced
-// (promises.h).
+// A cordon is written on the Node, where kubectl shows it and the next leader reads it: a node's as
+// spec.unschedulable, as `kubectl cordon` does, a chip's as the annotation kCordonedChips. A host
+// with a cordon is not healthy: it is neither sold nor delivered. A cordon that would break the
+// promise of a block is refused, with the blocks named, unless the cordon is forced (promises.h).
 //
-// To drain is to cordon and to evict every pod of the gangs there, also those on other nodes: a
-// gang is whole or absent. Asking again says what is left.
+// A drain cordons, and evicts every pod of the gangs there, also the pods on other nodes: a gang is
+// whole or absent. A repeated drain answers with the pods that are left.
 //
 // Scope: requests to the Kubernetes API.
 //

@@ -1,8 +1,8 @@
 // The routes that change gangs: their priority, and their end.
 //
-// What is changed is the Gang, so that kubectl shows it and whoever leads next acts on it. To
-// cancel a gang is to delete it: first the Gang, so that nothing of it is placed any more, then its
-// pods, with their grace. Pods that a Job makes again wait for a Gang that is not there.
+// The routes change the Gang object: kubectl shows the change, and the next leader acts on it.
+// Cancel deletes the Gang first, so that no more of its pods are placed, then the pods, with their
+// grace. Pods that a Job makes again wait for a Gang that no longer exists.
 //
 // Scope: requests to the Kubernetes API.
 //
@@ -18,7 +18,7 @@ namespace tahoma::controller {
 
 class GangChanges {
  public:
-  // `api` must outlive it.
+  // `api` must outlive the GangChanges.
   explicit GangChanges(kube::Transport& api) : api_(api) {}
 
   // `this` must outlive the routes.

@@ -1,10 +1,10 @@
-// The route that answers where a gang would go, how fast it would be there, and when at the
-// earliest: nothing is reserved by asking.
+// The route that simulates a gang: its place, its speed there, and its earliest start. A simulation
+// reserves nothing.
 //
-// Questions are answered one after the other, by one planner, which remembers the fleet from one to
-// the next; when too many wait, the next is told to come again.
+// One planner answers the requests in turn, and remembers the fleet from request to request. When
+// too many requests wait, the next request is told to come again.
 //
-// Scope: the question and the answer as JSON. What the answer is: core/forecast/what_if.h.
+// Scope: request and answer as JSON. core/forecast/what_if.h computes the answer.
 //
 // Thread safety: any thread.
 
@@ -27,10 +27,10 @@ namespace tahoma::controller {
 class PlacementRoutes {
  public:
   using TakeSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
-  // The questions that are answered or wait at one time.
+  // The most requests that are answered or wait at one time.
   static constexpr int kAskingMost = 8;
 
-  // `clock` must outlive it.
+  // `clock` must outlive the PlacementRoutes.
   PlacementRoutes(TakeSnapshot take, const Clock& clock) : take_(std::move(take)), clock_(clock) {}
 
   // `this` must outlive the routes.

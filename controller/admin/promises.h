@@ -1,9 +1,9 @@
-// Tells which Capacity Blocks suffer when a host is taken out of service.
+// Finds the Capacity Blocks that suffer when a host is taken out of service.
 //
-// A block suffers when it has the host, or has chosen it, and when its pool would then have fewer
-// hosts, with the spares, than are booked and occupied on one of the block's days.
+// A block suffers when it has or has chosen the host, and when its pool would then have fewer
+// hosts, with the spares, than are booked and occupied on a day of the block.
 //
-// Scope: pure functions of a snapshot. They look at every block once.
+// Scope: pure functions of a snapshot. Each call looks at every block once.
 //
 // Thread safety: pure functions.
 
@@ -23,7 +23,8 @@ struct HurtBlock {
   std::string why;  // a sentence
 };
 
-// Of a host that is already not healthy only its loss to those that have it counts.
+// For an unhealthy host, returns only the blocks that have the host: the pool's count does not
+// change.
 std::vector<HurtBlock> HurtByCordon(const Snapshot& snapshot, DomainId host, WallTime now);
 // Returns the blocks whose gangs may run on the host now.
 std::vector<HurtBlock> HurtByDrain(const Snapshot& snapshot, DomainId host, WallTime now);

@@ -1,5 +1,5 @@
-// The routes of the admin API, each described once: what it takes, what it answers, who may call
-// it, and who handles it.
+// The routes of the admin API. One description of each route gives its parameters, answer,
+// permission and handler.
 //
 //   RouteTable routes;
 //   routes.Name("Gang", ObjectOf({{"name", Text("Its name.")}}));
@@ -12,14 +12,14 @@
 //               .handler = [&](const rest::Request& request) { return Show(request); }});
 //   routes.AddTo(server, audited);
 //
-// The server's routes, the permissions (AttributesOf) and the OpenAPI document (open_api.h) are all
-// made of the same descriptions. A handler is called with a request that fits them: names that
-// Kubernetes could have, no parameter that is not described, a JSON body of the schema in
-// Request::parsed. Anything else is a problem with the code that EC2 has for it.
+// The server's routes, the permissions (AttributesOf) and the OpenAPI document (open_api.h) all
+// come from these descriptions. A handler gets only requests that fit them: names that are legal in
+// Kubernetes, described parameters only, a JSON body of the schema in Request::parsed. Any other
+// request is answered with a problem and EC2's code.
 //
-// Scope: the table. What a handler does is its own affair.
+// Scope: the table; handlers are elsewhere.
 //
-// Thread safety: Add, Name and AddTo before use; the rest from any thread after that.
+// Thread safety: Add, Name and AddTo before use; afterwards all other functions from any thread.
 
 #pragma once
 
@@ -39,25 +39,25 @@
 
 namespace tahoma::controller {
 
-// The permission that a route asks for: a verb on a resource, in the namespace and with the name
-// that the path has. Without a verb it is for admins only.
+// The permission that a route asks for: a verb on a resource, in the namespace and with the name in
+// the path. A route without a verb is for admins only.
 struct Permission {
   std::string verb = {};
   std::string group = {};
   std::string resource = {};
   std::string subresource = {};
-  std::string path = {};  // instead of a resource: the path that stands for it
+  std::string path = {};  // instead of a resource: the path to authorize
 };
 
 struct Route {
   std::string method = "GET";
   std::string path = {};  // "/v1/gangs/{namespace}/{name}"
-  std::string id = {};    // of the operation: generated clients name a function after it
+  std::string id = {};    // of the operation: generated clients name a function after the id
   std::string summary = {};
   Permission needs = {};
   std::vector<Field> query = {};
-  std::vector<Field> headers = {};  // that it reads
-  Schema body = {};                 // empty: it takes none
+  std::vector<Field> headers = {};  // that the handler reads
+  Schema body = {};                 // empty: no body
   bool body_optional = false;
   int status = 200;    // of success
   Schema answer = {};  // of success
@@ -72,12 +72,12 @@ class RouteTable {
   void Name(std::string name, Schema schema) { schemas_[std::move(name)] = std::move(schema); }
   void Add(Route route);
 
-  // Adds all of them to a server, before it starts; the table must outlive it. `audited` makes a
-  // handler one that leaves a line in the audit (AdminAccess::Audited).
+  // Adds all routes to a server, before the server starts; the table must outlive the server.
+  // `audited` wraps a handler so that each call leaves a line in the audit (AdminAccess::Audited).
   using Audited = std::function<rest::Handler(rest::Handler)>;
   void AddTo(rest::Server& server, const Audited& audited) const;
 
-  // Returns the permission that the request asks for; PathAttributes where no route takes it.
+  // Returns the permission that the request needs; PathAttributes where no route matches.
   Attributes AttributesOf(const rest::Request& head) const;
 
   const std::deque<Route>& routes() const { return routes_; }
@@ -87,7 +87,7 @@ class RouteTable {
   static Schema SchemaOfName(std::string_view name);
 
  private:
-  std::deque<Route> routes_;  // they stay where they are
+  std::deque<Route> routes_;  // a deque: by_pattern_ points to its routes
   std::map<std::string, Schema> schemas_;
   rest::Router router_;  // to the same routes, without handlers
   std::map<std::pair<std::string, std::string>, const Route*> by_pattern_;

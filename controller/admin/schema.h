@@ -1,10 +1,10 @@
 // Schemas of the admin API's JSON, and the check of a value by one.
 //
-// A schema is a text in JSON Schema 2020-12, the dialect of OpenAPI 3.1, made of the words that
-// these functions write; the check knows these words and no others. So one text says what a route
-// takes, in the document and at the door.
+// A schema is a text in JSON Schema 2020-12, the dialect of OpenAPI 3.1. These functions write all
+// its keywords, and the check knows only these keywords. The document and the check therefore use
+// one text.
 //
-// Scope: forms. Whether a well-formed request makes sense is its handler's affair.
+// Scope: forms. The handler checks the meaning of a well-formed request.
 //
 // Thread safety: pure functions.
 
@@ -45,20 +45,20 @@ Schema ListOf(const Schema& items, std::string_view about, std::int64_t most = 0
 // An object whose members may have any name.
 Schema MapOf(const Schema& values, std::string_view about, std::int64_t most);
 Schema ObjectOf(const std::vector<Field>& fields, std::string_view about = "");
-// The same, and no other member may be there: for bodies that are sent to us.
+// As ObjectOf, but no other member may be present: for bodies of requests.
 Schema BodyOf(const std::vector<Field>& fields);
-// One that the document has under this name.
+// The schema that the document has under this name.
 Schema Named(std::string_view name);
 
-// Return what is wrong with a value, as a refusal with the code InvalidParameterValue or
-// MissingParameter; `schema` is what these functions have made, without Named.
+// Refuse a wrong value with the code InvalidParameterValue or MissingParameter. `schema` comes from
+// these functions, without Named.
 absl::Status CheckBody(const Schema& schema, const Json& value);
 // The value of a query or path parameter, as sent.
 absl::Status CheckParameter(const Schema& schema, std::string_view name, const std::string& text);
 
-// Returns an integer member, also one that is written as 24.0; the value was checked before.
+// Returns an integer member, also when written as 24.0; the value was checked before.
 std::optional<std::int64_t> IntegerOf(const Json& body, std::string_view name);
-// Returns a text member; empty when it is absent.
+// Returns a text member; empty when absent.
 std::string TextOf(const Json& body, std::string_view name);
 bool FlagOf(const Json& body, std::string_view name);
 

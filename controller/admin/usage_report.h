@@ -1,10 +1,10 @@
-// What Capacity Blocks were used for, over REST and as metrics.
+// The use of Capacity Blocks, over REST and as metrics.
 //
 //   const rest::Response answer = ShowUsage(*loop.snapshot(), block, block_clock.WallNow());
 //   // tahoma_capacity_block_chip_hours{owner="team-a",use="lent"}
 //   AddUsageMetrics(metrics, [&] { return loop.snapshot(); }, clock);
 //
-// Scope: showing. What is counted: core/blocks/usage_meter.h.
+// Scope: output. core/blocks/usage_meter.h counts.
 //
 // Thread safety: any thread.
 

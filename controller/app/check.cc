@@ -211,8 +211,8 @@ class Check {
     claims_[key] = {std::string(kube::UidOf(body)), *claim->allocation};
   }
 
-  // What is written to the API follows the journal, and what has ended is gone there first: an
-  // object may lack what its run has, but may not have anything else.
+  // API writes follow the journal, and released claims leave the API first: an object may lack an
+  // allocation of its run, but may not have another.
   void CompareJournal() {
     for (const auto& [id, run] : runs_) {
       if (run.decision == nullptr || !run.allocated || run.undoing) continue;

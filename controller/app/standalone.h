@@ -1,7 +1,7 @@
 // The standalone Kubernetes API around the core: store, API server, HTTP front, first objects, and
-// the controllers that kube-controller-manager has in a cluster.
+// the controllers of a kube-controller-manager.
 //
-// Thread safety: Open and the destructor from one thread; the rest from any.
+// Thread safety: Open and the destructor from one thread; all other functions from any.
 
 #pragma once
 
@@ -31,12 +31,11 @@ class StandaloneApi {
  public:
   using LogLine = std::function<void(const std::string& line)>;
 
-  // `callers` has who may call and where the audit and the server's log go; address, certificates
-  // and allowed hosts are of options.
-  // Opens the folder, binds the address, then installs what is missing: the CRDs of crdDir, the
-  // DeviceClasses. Fails with a message that names the folder, address or file at fault; what can
-  // be known to be wrong before, is found before anything is written. `log` is told of mistakes of
-  // our own that a request or a controller met.
+  // Opens the folder, binds the address, then installs the missing CRDs of crdDir and
+  // DeviceClasses. `callers` holds the callers' rights, the audit and the server's log; `options`
+  // hold address, certificates and allowed hosts. Fails with a message that names the folder,
+  // address or file at fault. Errors that can be found before any write are found before. `log`
+  // gets a line about each mistake of our own that a request or a controller met.
   static absl::StatusOr<std::unique_ptr<StandaloneApi>> Open(const Options& options,
                                                              apiserver::HttpFrontOptions callers,
                                                              const Clock& clock,
@@ -62,7 +61,7 @@ class StandaloneApi {
             .log = {}};
   }
 
-  // Ends watches, so that those who read them can be stopped.
+  // Ends watches, to let their readers stop.
   void EndStreams();
 
  private:
@@ -80,12 +79,12 @@ class StandaloneApi {
   std::unique_ptr<apiserver::ControllerThreads> controller_threads_;
 };
 
-// A kubeconfig with one context, "tahoma". All but the URL may be empty.
+// A kubeconfig with one context, "tahoma". All fields but the URL may be empty.
 struct KubeconfigParts {
   std::string url = {};
   std::string ca_file = {};
   std::string token_file = {};
-  std::string admin_url = {};  // for kubectl tahoma, which reads it as kAdminExtension
+  std::string admin_url = {};  // for kubectl tahoma, in kAdminExtension
 };
 std::string KubeconfigText(const KubeconfigParts& parts);
 

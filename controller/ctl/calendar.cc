@@ -66,7 +66,7 @@ std::vector<CalendarRow> RowsByHost(const std::vector<CalendarBlock>& blocks) {
   return sorted;
 }
 
-// Bars that overlap get rows of their own: each goes into the first row whose last bar has ended.
+// Overlapping bars get rows of their own: a bar goes into the first row whose last bar has ended.
 std::vector<CalendarRow> RowsByCell(const std::vector<CalendarBlock>& blocks) {
   std::map<std::string, std::vector<CalendarRow>> cells;
   for (const CalendarBlock& block : blocks) {
@@ -90,7 +90,7 @@ std::vector<CalendarRow> RowsByCell(const std::vector<CalendarBlock>& blocks) {
 
 // ---- Text --------------------------------------------------------------------------------------
 
-// Makes text fit for one line of a terminal, whatever an object was named.
+// Makes text fit for a line of a terminal, whatever the object's name.
 std::string Plain(std::string_view text) {
   std::string plain;
   for (const char c : text) plain += c >= ' ' && c <= '~' ? c : '?';
@@ -108,7 +108,7 @@ class Axis {
  public:
   Axis(const Calendar& calendar, std::size_t columns) : calendar_(calendar), columns_(columns) {}
 
-  // Returns the column in which the time lies; outside of the picture it is at its border.
+  // Returns the column of the time; a time outside of the picture has the column at its border.
   std::size_t ColumnOf(WallTime time) const {
     const double column = PartOf(calendar_, time) * static_cast<double>(columns_);
     return std::min(static_cast<std::size_t>(column), columns_);
@@ -124,7 +124,7 @@ class Axis {
   std::size_t columns_;
 };
 
-// Dates above the columns in which their days begin, so many days apart that they have room.
+// Writes dates above the first columns of their days, with enough days between two dates.
 std::pair<std::string, std::string> Header(const Calendar& calendar, const Axis& axis) {
   constexpr std::size_t kDateWidth = 7;  // "11-23" and some room
   const auto days = static_cast<std::size_t>((calendar.to - calendar.from) / kSlotLength);
@@ -170,7 +170,7 @@ std::string Trimmed(std::string line) {
   return line + "\n";
 }
 
-// The marks that are used, in as many lines as they need.
+// Lists the marks in use, in as many lines as needed.
 std::string Legend(const Calendar& calendar, std::size_t width) {
   const auto any_bar = [&](auto fits) {
     return std::ranges::any_of(

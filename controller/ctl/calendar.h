@@ -1,14 +1,14 @@
-// Who has which hardware when: Capacity Blocks as bars over time.
+// Capacity Blocks as bars over time, by block, host or cell.
 //
 //   std::vector<CalendarBlock> blocks = …;                       // calendar_reader.h
 //   const Calendar calendar = MakeCalendar(blocks, {.now = now, .by = CalendarBy::kHost});
 //   fmt::print("{}", DrawCalendarText(calendar, 100));
 //   WriteAtomically("blocks.svg", DrawCalendarSvg(calendar), 0644);      // calendar_svg.h
 //
-// A row is a block, a host (UltraServer or instance), or a cell; bars of a cell that overlap are in
-// rows below each other. Days are those of Capacity Blocks: they begin at 11:30 UTC.
+// A row is a block, a host (UltraServer or instance), or a cell; overlapping bars of a cell are in
+// rows below each other. Days are those of Capacity Blocks: a day begins at 11:30 UTC.
 //
-// Scope: pictures of what the objects say.
+// Scope: pictures of the objects' fields.
 //
 // Thread safety: pure functions.
 
@@ -32,7 +32,7 @@ struct CalendarBlock {
   std::string type = {};
   std::int64_t count = 0;
   std::vector<std::string> cells = {};
-  std::vector<std::string> hosts = {};  // empty: none is chosen at the moment
+  std::vector<std::string> hosts = {};  // empty: no hosts are chosen at the moment
   WallTime start = {};
   WallTime end = {};
   WallTime reclaim = {};
@@ -57,32 +57,32 @@ struct CalendarBar {
   WallTime extended_end = {};
   BlockState state = BlockState::kScheduled;
   std::string text = {};    // a few words for the bar itself
-  std::string detail = {};  // a line that says all
+  std::string detail = {};  // a line with all facts
 };
 
 struct CalendarRow {
-  std::string label = {};   // empty: the row belongs to the one above
+  std::string label = {};   // empty: the row belongs to the row above
   std::string detail = {};  // smaller, beside or below the label
   std::vector<CalendarBar> bars = {};
 };
 
 struct Calendar {
   WallTime now = {};
-  WallTime from = {};  // a boundary of days, as `to` is
+  WallTime from = {};  // a boundary of days, like `to`
   WallTime to = {};
   std::vector<CalendarRow> rows = {};
   std::size_t left_out = 0;  // rows beyond the bound
-  std::string nothing = {};  // said in place of rows
+  std::string nothing = {};  // shown in place of rows
 };
 
-// Blocks that were paid for or may be yet are shown, those that have ended only where their time
-// is in the picture.
+// Shows blocks that are paid for or may yet be paid; of ended blocks, only those with time in the
+// picture.
 Calendar MakeCalendar(std::vector<CalendarBlock> blocks, const CalendarOptions& options);
 
-// Draws it for a terminal of that many columns; at least 60 are taken.
+// Draws the calendar for a terminal of `width` columns, at least 60.
 std::string DrawCalendarText(const Calendar& calendar, int width);
 
-// Where a time lies in the picture: 0 at its beginning or before it, 1 at its end or after it.
+// Returns the place of a time in the picture: 0 at the beginning or before, 1 at the end or after.
 double PartOf(const Calendar& calendar, WallTime time);
 
 // The mark of a state in text, and its place in the legend.

@@ -1,5 +1,5 @@
 // The fleet as text: each UltraServer as four planes of 4x4 chips side by side, a lone instance as
-// one plane, and a legend of who holds what.
+// one plane, and a legend of the holders.
 //
 //   std::string text = DrawTopology(cluster, holders);
 //
@@ -11,9 +11,9 @@
 //     …
 //   A  gang default/train  2x2  pods train-0, train-1
 //
-// A cell is the letter of the gang that holds the chip (small when it holds only some of its
-// cores), "." free, "!" broken, "~" free with a link down. "modes" are those that the nodes of an
-// UltraServer have elected, with "*" the one that is chosen, by node where they differ.
+// A cell is the letter of the gang that holds the chip (small when the gang holds only some of its
+// cores), "." free, "!" broken, "~" free with a link down. "modes" lists the elected modes of an
+// UltraServer's nodes, with "*" at the chosen mode, by node where the nodes differ.
 //
 // Thread safety: pure functions.
 
@@ -27,13 +27,13 @@
 
 namespace tahoma::controller {
 
-// By holder ("gang default/train"): the note that the legend shows behind its name.
+// By holder ("gang default/train"): the note behind its name in the legend.
 using HolderNotes = std::map<std::string, std::string>;
 
 std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes);
 
-// Draws the UltraServer or lone instance of that name, or the one that a node of that name is in;
-// nullopt when there is none.
+// Draws the UltraServer or lone instance of that name, or the domain of the node of that name;
+// nullopt when nothing has the name.
 std::optional<std::string> DrawDomain(const ClusterState& cluster, const HolderNotes& notes,
                                       const std::string& name);
 

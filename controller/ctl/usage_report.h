@@ -1,10 +1,10 @@
-// What Capacity Blocks cost and what they were used for: a line for each, and sums by namespace.
+// The cost and use of Capacity Blocks: a line for each block, and sums by namespace.
 //
 //   std::vector<UsageLine> lines;                                    // UsageLineOf each object
 //   fmt::print("{}", UsageTable(lines));
 //   fmt::print("{}", UsageCsv(lines));                               // for a spreadsheet
 //
-// Scope: what the objects' status says, as of its last record. The admin API counts up to now.
+// Scope: the objects' status, as of its last record. The admin API counts up to now.
 //
 // Thread safety: pure functions.
 
@@ -34,11 +34,11 @@ struct UsageLine {
   ChipTally chip_ms = {};   // until now
 };
 
-// nullopt for an object that is no block, or one that was not paid for or never delivered.
+// nullopt for an object that is no block, and for a block that was not paid for or never delivered.
 std::optional<UsageLine> UsageLineOf(const Json& object);
 
-// A table by namespace and start. Where a namespace has several blocks its sum follows them; where
-// there are several namespaces the sum of all is at the end.
+// Makes a table by namespace and start. The sum of a namespace with several blocks follows its
+// blocks; with several namespaces the total is at the end.
 std::string UsageTable(std::vector<UsageLine> lines);
 // Comma-separated values with a header (RFC 4180), without sums.
 std::string UsageCsv(std::vector<UsageLine> lines);

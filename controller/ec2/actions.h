@@ -1,4 +1,4 @@
-// The actions of EC2 that are served: each reads its parameters, asks the service, and answers.
+// The served actions of EC2: each reads its parameters, asks the service, and answers.
 //
 // Scope: from parameters to XML through an Ec2Service; no HTTP.
 //
@@ -24,29 +24,29 @@ struct Call {
   const Caller& caller;
   Ec2Service& service;
   AnswerHead head;
-  // The request without its page, for tokens.
+  // Digest of the request without its page, for tokens.
   Sha256Digest binding = {};
-  // The action does all that it does but the change.
+  // The action does everything except the change.
   bool dry_run = false;
   // The address by which the client has reached the server: "127.0.0.1:8002".
   std::string_view host = {};
-  // The client's id for all attempts of one call; the client token where none is given.
+  // The client's id for all attempts of a call; the client token where the client gives no id.
   std::string_view attempts_id = {};
-  std::string_view signature = {};  // that was verified; empty: there was none
+  std::string_view signature = {};  // verified; empty: the request has none
 };
 
 struct Action {
   std::string_view name;
-  // The resource that it creates or changes, as the audit names it; empty: it only looks.
+  // The resource that the action creates or changes, for the audit; empty: the action only reads.
   std::string_view buys = {};
   absl::StatusOr<std::string> (*run)(const Call& call);
   std::string_view verb = "create";  // of the audit
 };
 
-// OK when the parameters are good, and the caller may.
+// OK when the parameters are good and the caller may call the action.
 absl::Status MayGoOn(const Call& call);
 
-// Null when there is none of that name.
+// Null when no action has the name.
 const Action* FindAction(std::string_view name);
 std::vector<std::string_view> ActionNames();
 

@@ -92,7 +92,7 @@ void WriteReservation(XmlWriter& xml, const Reservation& reservation) {
   xml.Text("tenancy", reservation.tenancy);
   xml.Number("totalInstanceCount", reservation.total_instance_count);
   xml.Number("availableInstanceCount", reservation.available_instance_count);
-  // Of all instances of these types, and of none since EC2 has given up the latter.
+  // EBS-optimized: all instances of these types are. Ephemeral storage: EC2 has given the field up.
   xml.Flag("ebsOptimized", true);
   xml.Flag("ephemeralStorage", false);
   xml.Text("state", reservation.state);

@@ -1,9 +1,9 @@
-// Changes the tags of Capacity Blocks, which their objects' spec.tags are.
+// Changes the tags of Capacity Blocks: the spec.tags of their objects.
 //
-// A change is made to the object as it is, whoever has changed it before: what the watch shows may
-// be older. The core takes the tags from there, as those that kubectl sets.
+// A change is made to the stored object, whoever changed the object before: the watch may show an
+// older object. The core reads the tags from the object, as it reads tags that kubectl sets.
 //
-// Scope: one object. Whose blocks they are was checked before.
+// Scope: one object. The caller has checked the owner.
 //
 // Thread safety: any thread.
 
@@ -24,12 +24,13 @@ namespace tahoma::controller {
 
 class BlockTags {
  public:
-  // The core shows a change as soon as it has heard of it. A change is durable without that.
+  // How long Change waits until the core shows the tags. A change is durable even if the core is
+  // late.
   static constexpr std::chrono::seconds kShownWithin{5};
 
   using TakeSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
 
-  // `api` must outlive it.
+  // `api` must outlive the BlockTags.
   BlockTags(kube::Transport& api, TakeSnapshot take) : api_(api), take_(std::move(take)) {}
 
   // Answers when the change is stored and snapshots show it, or kShownWithin has passed. Refused

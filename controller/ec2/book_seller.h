@@ -1,15 +1,15 @@
-// Sells from a book of blocks: an Ec2Service between EC2's API and whoever owns the book.
+// Sells from a book of blocks: an Ec2Service between EC2's API and the owner of the book.
 //
-// Searches and lists are answered from a view, which is a moment of the book and the fleet that any
-// thread may read. Orders go to the owner of the book.
+// A view answers searches and lists: a moment of the book and the fleet that any thread may read.
+// Orders go to the owner of the book.
 //
-// An owner sees his own blocks: those of his namespace. Nodes, as the instances of
-// DescribeInstanceTopology, are seen by everybody, by their names. A zone's id is its nodes' label,
-// or formed from its name where they have none.
+// A caller sees the blocks of his own namespace. Every caller sees the nodes, by their names, as
+// the instances of DescribeInstanceTopology. A zone's id is its nodes' label, or is formed from the
+// zone's name where the nodes have no such label.
 //
-// Scope: translation. The rules are the book's.
+// Scope: translation. The book has the rules.
 //
-// Thread safety: any thread, if the functions it gets may be called from any.
+// Thread safety: any thread, if the given functions may be called from any.
 
 #pragma once
 
@@ -37,33 +37,34 @@ namespace tahoma::controller::ec2 {
 // One moment.
 struct BookView {
   BlockBook::Blocks blocks;
-  WallTime now;  // the book's: its time does not go back with a clock
+  WallTime now;  // the book's time: never goes back with a clock
   TimeProfile profile;
   PriceList prices;
   OfferingKey offering_key = {};
-  std::shared_ptr<const QuotaTable> quotas = nullptr;  // null: none refuses anything
+  std::shared_ptr<const QuotaTable> quotas = nullptr;  // null: no quotas
   FindHost find_host;
-  ClusterView cluster;  // null: there are no nodes
+  ClusterView cluster;  // null: no nodes
 };
 
 // The owner of the book, as the seller needs it.
 struct BookOwner {
-  // Shows at least what purchase and extend have answered; null while the fleet is not known.
+  // Shows at least the results of earlier purchase and extend calls; null while the fleet is not
+  // known.
   std::function<std::shared_ptr<const BookView>()> view;
-  // As BlockBook's Purchase and Extend, at the present time; they answer when what they changed
-  // cannot be lost.
+  // BlockBook's Purchase and Extend, at the present time; both answer when the change cannot be
+  // lost.
   std::function<absl::StatusOr<std::shared_ptr<const controller::Block>>(const PurchaseOrder&)>
       purchase;
   std::function<absl::StatusOr<std::shared_ptr<const controller::Block>>(const ExtensionOrder&)>
       extend;
-  // Changes the tags of a block's CapacityBlock; answers when that cannot be lost and the view
-  // shows it.
+  // Changes the tags of a block's CapacityBlock; answers when the change cannot be lost and the
+  // view shows it.
   std::function<absl::Status(const controller::Block&, const TagChange&)> change_tags = {};
 };
 
 class BookSeller final : public Ec2Service {
  public:
-  // `clock` must outlive it.
+  // `clock` must outlive the BookSeller.
   BookSeller(BookOwner owner, const Clock& clock) : owner_(std::move(owner)), clock_(clock) {}
 
   absl::StatusOr<std::vector<Offering>> FindOfferings(const Caller& caller,
@@ -106,7 +107,7 @@ class BookSeller final : public Ec2Service {
   const BookOwner owner_;
   const Clock& clock_;
   mutable Mutex mutex_;
-  // Of zones that some node has been in: a zone keeps its id.
+  // By zones that some node has been in: a zone keeps its id.
   mutable std::map<std::string, std::string> zone_ids_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -71,7 +71,7 @@ std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search) {
   }
   query.instance_count = search.instance_count;
   std::vector<std::string> types = search.instance_types;
-  // Of several that are preferred those that are not sold are passed over, unless none is.
+  // Passes over preferred types that are not sold, unless no preferred type is sold.
   const auto unsold = std::ranges::stable_partition(types, &IsSold);
   if (unsold.begin() != types.begin()) types.erase(unsold.begin(), types.end());
   std::vector<OfferingQuery> queries;

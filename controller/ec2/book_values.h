@@ -23,7 +23,7 @@
 
 namespace tahoma::controller::ec2 {
 
-// Finds a host's present state by its name; nullopt when it is not there.
+// Finds a host's present state by its name; nullopt when there is no such host.
 using FindHost = std::function<std::optional<HostState>(const std::string& name)>;
 
 // One query for each instance type that is sold, or one for UltraServers.
@@ -34,14 +34,14 @@ Offering OfferingOf(const controller::Offering& offering, const OfferingKey& key
 // The Capacity Block with the id at place `part` of the block's ids.
 Block BlockOf(const controller::Block& block, std::size_t part);
 BlockStatus StatusOf(const controller::Block& block, std::size_t part, const FindHost& find_host);
-// `account` owns it. Instances of hosts on which something runs are used; those of hosts that are
-// not healthy, or not there, are not available.
+// `account` owns the reservation. Instances of hosts in use are used; instances of hosts that are
+// unhealthy or gone are not available.
 Reservation ReservationOf(const controller::Block& block, const std::string& account,
                           const FindHost& find_host);
 ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offering,
                                       const controller::Block& block, const OfferingKey& key);
 Extension ExtensionOf(const controller::Extension& extension, const controller::Block& block);
-// `block_id`: of the block that has the instance; empty when there is none.
+// `block_id`: of the block that has the instance; empty without a block.
 InstanceTopology InstanceOf(const Node& node, const std::string& block_id);
 
 }  // namespace tahoma::controller::ec2

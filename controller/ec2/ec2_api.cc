@@ -66,9 +66,9 @@ bool IsOurFault(const absl::Status& status) {
   return !status.ok() && RefusalOf(status).code == "InternalError";
 }
 
-// The form of a request: that of its body and of its query together.
+// Returns the parameters of a request: of its body and its query together.
 absl::StatusOr<Parameters> FormOf(const rest::Request& request) {
-  // HEAD comes here as GET does, and must not buy.
+  // HEAD is routed here like GET, and must not buy.
   if (request.method != "GET" && request.method != "POST") {
     return Refuse(kInvalidAction, "the method is {}; GET and POST are legal", request.method);
   }
@@ -82,7 +82,7 @@ absl::StatusOr<Parameters> FormOf(const rest::Request& request) {
                                                  : request.query + "&" + request.body);
 }
 
-// A page can make a browser send any query, and any form; it cannot make it sign.
+// A web page can make a browser send any query and any form, but cannot make the browser sign.
 absl::Status CheckMayChange(const rest::Request& request, const Action& action, bool is_signed) {
   if (is_signed) return absl::OkStatus();
   const bool from_page =
@@ -113,14 +113,14 @@ absl::StatusOr<const Action*> ActionOf(Reader& reader) {
   return action;
 }
 
-// Tokens of one account are no good for another.
+// Binds tokens to an account: a token of another account is refused.
 Sha256Digest BindingOf(const Parameters& form, const Caller& caller) {
   const Sha256Digest digest = form.DigestWithout({"NextToken", "MaxResults"});
   return Sha256(caller.name_space + "\n" + caller.account +
                 std::string(digest.begin(), digest.end()));
 }
 
-// The SDKs send the same id with each attempt of one call. What is none of theirs is not used.
+// The SDKs send the same id with each attempt of a call. An id of another form is not used.
 std::string AttemptsId(const rest::Request& request) {
   constexpr std::size_t kBytesMost = 64;
   const std::string_view id = request.header("amz-sdk-invocation-id");
@@ -146,7 +146,7 @@ void Ec2Api::AddRoutes(rest::Server& server) {
   }
 }
 
-// EC2 dates its answers, and SDKs set their clocks by it.
+// EC2 dates its answers, and SDKs set their clocks by the date.
 rest::Response Ec2Api::WithDate(rest::Response answer) const {
   return std::move(answer).With("Date", HttpDate(clock_.WallNow()));
 }
@@ -159,7 +159,7 @@ std::string Ec2Api::NextRequestId() {
 struct Ec2Api::Identified {
   Caller caller;
   std::optional<Signature> signature;
-  // With its secret the signature is yet to be verified; null: with none.
+  // The key whose secret verifies the signature; null: no check is due.
   std::shared_ptr<const AccessKey> key = nullptr;
 };
 
@@ -212,11 +212,11 @@ rest::Gate Ec2Api::GateBefore(rest::Gate other) {
   };
 }
 
-// The result of a request and, as far as it went, who asked for what.
+// The result of a request and, as far as known, the caller and the action.
 struct Ec2Api::Outcome {
   absl::StatusOr<std::string> body = std::string();
   std::optional<Caller> caller = {};
-  const Action* purchase = nullptr;  // null: it was none
+  const Action* purchase = nullptr;  // null: no purchase
 };
 
 absl::StatusOr<std::string> Ec2Api::RunAction(const rest::Request& request,

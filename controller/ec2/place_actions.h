@@ -1,7 +1,7 @@
-// What there is, and where: DescribeRegions, DescribeAvailabilityZones, DescribeInstanceTypes and
-// DescribeInstanceTypeOfferings.
+// The actions that list places and types: DescribeRegions, DescribeAvailabilityZones,
+// DescribeInstanceTypes and DescribeInstanceTypeOfferings.
 //
-// All of it follows from the instance types that the fleet has in its zones, and the catalogue.
+// All answers follow from the catalogue and the instance types in the fleet's zones.
 //
 // Thread safety: as the service's.
 

@@ -13,11 +13,11 @@
 namespace tahoma::controller::ec2 {
 namespace {
 
-// Above whatever is sold; the service knows the limits and says them.
+// Far above the limits of the service, which checks them and names them.
 constexpr std::int64_t kCountMost = 1'000'000;
 constexpr std::int64_t kHoursMost = 1'000'000;
 constexpr std::size_t kInstanceTypePreferencesMost = 10;
-constexpr std::size_t kOfferingDigitsMost = 1000;  // offerings' ids say all of them
+constexpr std::size_t kOfferingDigitsMost = 1000;  // an offering's id holds all its fields
 constexpr std::size_t kClientTokenBytesMost = 64;
 // A block and its reservation have the same tags.
 constexpr std::array<std::string_view, 2> kTaggedResources = {"capacity-reservation",
@@ -32,7 +32,7 @@ std::string ReadOfferingId(Reader& reader, std::string_view name, std::string_vi
   return id;
 }
 
-// An instance is a node, and its id the node's name. One that begins as EC2's do is one of EC2's.
+// An instance's id is its node's name. An id with EC2's prefix must have the form of EC2's ids.
 bool IsInstanceId(const std::string& id) {
   if (id.starts_with(kInstanceIds.prefix)) return IsEc2Id(id, kInstanceIds.prefix);
   return !kube::WrongDns1123Subdomain(id);
@@ -49,7 +49,7 @@ std::string ReadClientToken(Reader& reader) {
   return token;
 }
 
-// Which of the parameters that say what is searched for go together.
+// Checks which search parameters are given together.
 void CheckCombination(Reader& reader) {
   const bool type = reader.Has("InstanceType");
   const bool preferences = reader.Has("InstanceTypePreference");
@@ -79,7 +79,7 @@ void CheckCombination(Reader& reader) {
   }
 }
 
-// Characters of UTF-8: bytes that do not continue one.
+// Counts characters of UTF-8: bytes that do not continue a character.
 std::size_t CharactersOf(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
@@ -97,7 +97,7 @@ TagSpecification ReadSpecification(Reader& specification) {
                               specification.FullName("ResourceType"), read.resource,
                               fmt::join(kTaggedResources, ", ")));
   }
-  // Far more than are legal, so that the answer can say how many are.
+  // Far more than are legal: the answer can then say how many are legal.
   read.tags = specification.Items<Tag>("Tag", 10 * kTagsMost, &ReadTag);
   std::set<std::string_view> keys;
   for (const Tag& tag : read.tags) {
@@ -108,7 +108,7 @@ TagSpecification ReadSpecification(Reader& specification) {
   return read;
 }
 
-// Adds the tags of one specification to those of the others. One tag of both has one value.
+// Adds the tags of a specification to `tags`. A tag in both must have the same value.
 void AddTags(Reader& reader, const TagSpecification& specification, std::vector<Tag>& tags) {
   for (const Tag& tag : specification.tags) {
     const auto same = std::ranges::find(tags, tag.key, &Tag::key);
@@ -228,7 +228,7 @@ std::vector<std::string> ReadIds(Reader& reader, const IdList& list, std::size_t
     if (nodes ? IsInstanceId(id) : IsEc2Id(id, list.prefix)) continue;
     reader.Fail(MalformedId(list.malformed, id, list.prefix));
   }
-  // Whoever names what he wants gets all of it: so EC2 has it, too.
+  // A list by ids is always complete: EC2 refuses MaxResults with ids, too.
   if (!ids.empty() && reader.Has("MaxResults")) {
     reader.Fail(Refuse(kInvalidParameterCombination,
                        "The parameter {} cannot be used with the parameter MaxResults", list.name));

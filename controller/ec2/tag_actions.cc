@@ -60,8 +60,8 @@ Tagged ReadTagged(Reader& reader) {
   return tagged;
 }
 
-// Returns the caller's reservations that are named, by themselves or by their blocks. `change` must
-// be possible for each.
+// Returns the caller's reservations that are named, directly or by their blocks. `change` must be
+// possible for each.
 absl::StatusOr<std::vector<std::string>> ReservationsOf(const Call& call, const Tagged& tagged,
                                                         const TagChange& change) {
   std::set<std::string> found(tagged.reservations.begin(), tagged.reservations.end());
@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<std::string>> ReservationsOf(const Call& call, const 
   return std::vector<std::string>(found.begin(), found.end());
 }
 
-// A dry run finds out all that the call would, but for what is done.
+// A dry run finds out everything that the call would, but changes nothing.
 absl::StatusOr<std::string> Change(const Call& call, const Tagged& tagged,
                                    const TagChange& change) {
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
@@ -128,7 +128,7 @@ absl::StatusOr<std::string> CreateTags(const Call& call) {
   if (!reader.Has("Tag")) {
     reader.Fail(Refuse(kMissingParameter, "the request must have Tag.1.Key"));
   }
-  // Far more than are legal, so that the answer can say how many are.
+  // Far more than are legal: the answer can then say how many are legal.
   const TagChange change{.set = reader.Items<Tag>("Tag", 10 * kTagsMost, &ReadTag)};
   std::vector<std::string_view> keys;
   for (const Tag& tag : change.set) keys.push_back(tag.key);
@@ -156,7 +156,7 @@ absl::StatusOr<std::string> DescribeTags(const Call& call) {
       ReadPage(call.reader, call.binding, kPageRowsMost, kPageRowsMost, kTagRowsLeast);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TreePage page(request, filters, kTagFilters);
-  // The ids of blocks come before those of reservations.
+  // The ids of blocks sort before the ids of reservations.
   bool has_room = true;
   TAHOMA_RETURN_IF_ERROR(
       call.service.VisitBlocks(call.caller, {}, [&](std::string_view, const Block& block) {

@@ -1,4 +1,4 @@
-// What CreateTags and DeleteTags do to the tags of one object.
+// Applies CreateTags and DeleteTags to the tags of an object.
 //
 // Thread safety: plain values and pure functions.
 

@@ -51,8 +51,8 @@ class FleetJoin {
     std::optional<kube::Node> node;
     // By name, which is the order of their devices.
     std::map<std::string, kube::ResourceSlice> slices;
-    // Of the newest complete generation, but only while slices of a newer one take its slices'
-    // places: a fleet's devices are kept once.
+    // Devices of the newest complete generation, kept only while slices of a newer generation
+    // replace its slices: a fleet's devices are kept once.
     std::optional<std::vector<Device>> earlier = std::nullopt;
   };
 

@@ -1,10 +1,10 @@
-// What Capacity Blocks have to do with a topology domain now, and how long hardware may be lent.
+// The use of a topology domain by Capacity Blocks now, and how long the domain may be lent.
 //
-// Hardware that a block has, or will have, may be lent to preemptible gangs: those have agreed to
-// be ended when it is needed. A loan ends early enough for the pods' grace.
+// Hardware of a present or coming block may be lent to preemptible gangs: such gangs have agreed to
+// be ended when a block needs the hardware. A loan ends early enough for the pods' grace.
 //
-// Scope: values and arithmetic. Who may borrow what: plan/decision.h; who ends it:
-// core/queue/borrowers.h.
+// Scope: values and arithmetic. plan/decision.h says who may borrow; core/queue/borrowers.h ends
+// loans.
 //
 // Thread safety: values; pure functions.
 
@@ -21,20 +21,21 @@
 namespace tahoma::controller {
 
 struct BlockUse {
-  // The Capacity Reservation whose hardware it is now: only gangs of that block may be placed on
-  // it, and those that borrow it. Empty: nobody's.
+  // The Capacity Reservation that has the domain now: only gangs of that block, and borrowers, may
+  // be placed there. Empty: no block has the domain.
   std::string reservation = {};
-  // When a block will have it: what is placed on it must have ended by then. nullopt: none will, as
-  // far as is known.
+  // When a block will have the domain: gangs placed there must have ended by then. nullopt: no
+  // known block will.
   std::optional<WallTime> kept_from = {};
-  // Of a block that lends what it does not use: when its hardware is taken back. nullopt: it does
-  // not lend.
+  // When the block's hardware is taken back, if the block lends its idle hosts. nullopt: the block
+  // lends nothing.
   std::optional<WallTime> lent_until = {};
-  // A gang of the block is about to get it: no loan begins.
+  // A gang of the block is about to get the domain: no loan begins.
   bool wanted = false;
-  // It is kept to take the place of hardware that fails: for those who can be ended only.
+  // The domain is kept to take the place of failed hardware: only preemptible gangs may use it.
   bool spare = false;
-  // How many seconds of blocks pass in one: 1, but on a test clock. The times above are real.
+  // How many seconds of blocks pass in a real second: 1, except on a test clock. The times above
+  // are real.
   std::int64_t scale = 1;
 
   friend bool operator==(const BlockUse&, const BlockUse&) = default;
@@ -42,17 +43,18 @@ struct BlockUse {
 
 // Hardware is free of loans this long before a block begins on it.
 inline constexpr std::chrono::minutes kLoanLead{10};
-// A loan that would be shorter is not made.
+// A shorter loan is not made.
 inline constexpr std::chrono::minutes kLoanLeast{2};
 
 // Returns when a loan of the domain to pods with that grace must begin to end: the earliest moment
-// of all when it may not be lent at all, nullopt when no end is known.
+// of all when the domain may not be lent at all, nullopt when no end is known.
 inline std::optional<WallTime> LoanEnd(const BlockUse& use, std::chrono::seconds grace) {
   const std::chrono::nanoseconds lead = std::chrono::nanoseconds(kLoanLead) / use.scale;
   std::optional<WallTime> end;
   if (!use.reservation.empty()) {
     if (!use.lent_until) return WallTime::min();
-    // From then on everything on it is ended. The time that it takes is meant for shorter graces.
+    // At lent_until everything on the domain is ended. Pods with a longer grace than `lead` end
+    // before.
     end = *use.lent_until - std::max<std::chrono::nanoseconds>(grace - lead, {});
   }
   if (use.kept_from) {

@@ -58,8 +58,8 @@ bool BelongsToUltraServer(const Node& node) {
          node.family->type->ultra_server;
 }
 
-// Returns whether the node stays where it is when it is seen as `next`: if it left first, its place
-// would go to a node that waits for it.
+// Returns whether the node keeps its place when `next` replaces its inventory: a node that left
+// first would lose the place to a waiting node.
 bool KeepsPlace(const NodeState& state, const Node& next) {
   return state.domain.valid() && BelongsToUltraServer(*state.node) && BelongsToUltraServer(next) &&
          next.family->devices->chip_mask != 0 &&
@@ -81,7 +81,7 @@ void AddNode(const NodeState& state, DomainState& domain) {
   for (const torus::Axis axis : torus::kAxes) {
     domain.down.along(axis) |= place(devices.down.along(axis));
   }
-  // A link that is down towards the previous node is that node's chip's link in plus direction.
+  // A link that is down towards the previous node is a plus link of the previous node's chip.
   const int previous = (state.z + hw::kUltraServerNodes - 1) % hw::kUltraServerNodes;
   domain.down.along(torus::Axis::kZ) |= std::uint64_t{devices.down_z_minus} << (16 * previous);
 }
@@ -102,7 +102,7 @@ std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation) {
   std::vector<Holding::HeldDevice> held;
   for (const DeviceResult& result : allocation.results) {
     if (result.driver != kNeuronDriver) continue;
-    // A pool of ours has its node's name. Where the pods of the claim may run is another question.
+    // A pool of ours has its node's name. Where the claim's pods may run is decided elsewhere.
     held.push_back(
         {.node = result.pool, .device = result.device, .admin_access = result.admin_access});
   }
@@ -207,8 +207,8 @@ void ClusterState::JoinDomain(NodeId id) {
       RecountNode(id);
       return;
     }
-    // The node's place is taken, as when a node is replaced before the old one is deleted: until it
-    // is free the node stands alone.
+    // The node's place is taken, for example when a replacement comes before the old node is
+    // deleted: until the place is free the node stands alone.
     domain.waiting.push_back(id);
   }
   const DomainId domain_id = DomainIdOf(node.name, false);

@@ -1,4 +1,4 @@
-// The controller's view of the fleet: nodes, the domains that they form, and who holds what.
+// The controller's view of the fleet: nodes, topology domains, and which claims hold which devices.
 //
 //   ClusterState state;
 //   state.PutNode(std::move(facts));                       // a node and its devices
@@ -13,8 +13,8 @@
 // Scope: values and their invariants. Decisions are made in controller/plan and recorded in
 // controller/core.
 //
-// Thread safety: one thread changes a ClusterState and copies it; const copies may be read by any
-// thread meanwhile.
+// Thread safety: one thread changes a ClusterState and copies it; meanwhile any thread may read
+// const copies.
 
 #pragma once
 
@@ -50,13 +50,14 @@ struct Holding {
   std::string claim_uid;
   std::string holder;  // for people: "gang default/train" or "pod default/p"
   std::vector<HeldDevice> devices;
-  std::optional<WallTime> end;     // the latest time at which it ends, if that is known
-  std::optional<WallTime> since;   // when it was decided, if that is known
+  std::optional<WallTime> end;     // the latest time at which the gang ends, if known
+  std::optional<WallTime> since;   // the time of the decision, if known
   bool preemptible = false;        // its gang may be ended when others need the devices
   std::chrono::seconds grace{30};  // … and its pods take this long at most
-  std::string reservation;         // of the Capacity Block in which it runs; empty: in none
+  std::string reservation;         // of the Capacity Block in which the gang runs; empty: none
 
-  // Returns whether it uses hardware that it must give back when a Capacity Block needs it.
+  // Returns whether the holding must give its hardware back when a Capacity Block needs the
+  // hardware.
   bool borrows() const { return preemptible && reservation.empty(); }
 };
 
@@ -68,9 +69,10 @@ std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation);
 
 // The state of one node, beside its inventory.
 struct NodeState {
-  std::shared_ptr<const Node> node;  // nullptr when only holdings name it, or the id is unused
-  DomainId domain;                   // invalid without devices
-  std::uint8_t z = 0;                // place in the domain
+  std::shared_ptr<const Node>
+      node;            // nullptr when only holdings name the node, or the id is unused
+  DomainId domain;     // invalid without devices
+  std::uint8_t z = 0;  // place in the domain
   std::array<std::uint8_t, kChipsPerNode> busy_cores{};  // physical cores held, by chip
   std::array<std::uint8_t, kChipsPerNode> lnc{};  // the logical core size in use: 0 none, 1 or 2
   std::vector<std::shared_ptr<const Holding>> holdings;
@@ -78,20 +80,19 @@ struct NodeState {
   std::uint16_t BusyChips() const;  // the chips with any core held
 };
 
-// The ways in which the nodes of an UltraServer may work together now, by what they have elected
-// and by the mode that is chosen on some. Nodes that take part in no election may do anything.
+// How the nodes of an UltraServer may work together now: by the modes that they have elected, and
+// by the chosen mode where there is one. Nodes that take part in no election may do anything.
 struct DomainModes {
-  bool four = true;             // all of them, as X4
+  bool four = true;             // all four, as X4
   std::uint8_t pairs = 0b1111;  // bit z: nodes z and z + 1, as X2V (z even) or X2H
-  bool elected = false;         // some node says what it has elected
+  bool elected = false;         // some node has elected modes
   std::uint8_t chosen = 0;      // bit z: a mode is chosen on node z
 
-  // Returns whether the box lies in nodes that may work together: any on one node, a pair's or all
-  // four's.
+  // Returns whether the nodes of the box may work together: any single node, a pair, or all four.
   bool Serve(const torus::Box& box) const;
-  // Returns 1 when a mode is yet to be chosen on some node for a box that the modes serve; 0 when
-  // the nodes are in its mode already, when the box lies on one node, and where nothing was
-  // elected.
+  // Returns 1 when some node of a box that the modes serve has not chosen a mode yet. Returns 0
+  // when the nodes are in the box's mode already, when the box lies on one node, and where nothing
+  // was elected.
   int ChangeCost(const torus::Box& box) const;
 
   friend bool operator==(const DomainModes&, const DomainModes&) = default;
@@ -101,7 +102,7 @@ struct DomainModes {
   }
 };
 
-// Narrows `modes` to those that the node at that place has elected. A chosen mode is the only one.
+// Narrows `modes` to those that the node at place z has elected. A chosen mode excludes all others.
 void AddModes(int z, const ElectedModes& elected, DomainModes& modes);
 
 struct DomainState {
@@ -134,13 +135,13 @@ class ClusterState {
   // Forgets the node; holdings on it are kept for its return. Unknown names are ignored.
   void RemoveNode(const std::string& name);
 
-  // Sets what Capacity Blocks have to do with the domain of that name. Unknown names are ignored.
-  // It stays wanted while it is the same block's.
+  // Sets the use of the domain of that name by Capacity Blocks. Unknown names are ignored. The
+  // domain stays wanted while the same block has it.
   void SetBlockUse(const std::string& domain, BlockUse use);
   // Sets whether a gang of the block that has the domain is about to get it.
   void SetWanted(DomainId id, bool wanted);
 
-  // Occupies the devices of an allocated claim; replaces what the same claim uid held before.
+  // Occupies the devices of an allocated claim, in place of earlier devices of the same claim uid.
   void Hold(std::shared_ptr<const Holding> holding);
   // Frees the claim's devices. Unknown uids are ignored.
   void Release(const std::string& claim_uid);
@@ -154,11 +155,11 @@ class ClusterState {
   std::optional<NodeId> FindNode(const std::string& name) const;
   // Returns the UltraServer of that name, else the lone instance.
   std::optional<DomainId> FindDomain(const std::string& name) const;
-  // Returns nullptr when that claim holds nothing.
+  // Returns nullptr when the claim holds nothing.
   const Holding* FindHolding(const std::string& claim_uid) const;
-  // Returns whether another claim that `counts` holds a core that this one holds. No plan makes
-  // that; an API server that was restored from a backup, or a journal that missed another leader's
-  // term, can.
+  // Returns whether another claim for which `counts` is true holds a core of this holding. No plan
+  // places two claims on one core, but an API server restored from a backup can, or a journal that
+  // missed another leader's term.
   bool IsSharedWithOthers(const Holding& holding,
                           absl::FunctionRef<bool(const Holding&)> counts) const;
   std::size_t holding_count() const { return holdings_.size(); }
@@ -174,8 +175,8 @@ class ClusterState {
   };
   Totals Count() const;
 
-  // Calls f(DomainId) for each domain that the two states do not share. Domains that differ are
-  // among them; a few that are equal may be too.
+  // Calls f(DomainId) for each domain that the two states do not share: every domain that differs,
+  // and perhaps a few equal domains.
   template <typename F>
   static void ForEachChangedDomain(const ClusterState& a, const ClusterState& b, F&& f) {
     ForEachDifference(a.domains_, b.domains_, [&](std::size_t first, std::size_t last) {
@@ -193,7 +194,7 @@ class ClusterState {
   void RecountNode(NodeId id);
   void RecountDomain(DomainId id);
 
-  std::shared_ptr<Inventory> inventory_;  // shared by copies, used only by the copy that is changed
+  std::shared_ptr<Inventory> inventory_;  // shared by copies; only the copy being changed uses it
   PersistentVector<NodeState> nodes_;
   PersistentVector<DomainState> domains_;
   PersistentMap<std::string, NodeId> node_ids_;

@@ -38,7 +38,7 @@ struct NodeDemand : kube::NodeSelection {
   // Returns whether the node's labels, name and taints meet the demand.
   bool Admits(const Node& node) const;
   // Check the parts of the demand.
-  bool IsKeptAwayBy(const Taint& taint) const;  // it has an effect, and is not tolerated
+  bool IsKeptAwayBy(const Taint& taint) const;  // the taint has an effect, and is not tolerated
   bool SelectorAdmits(const Node& node) const;  // `all`
   bool AffinityAdmits(const Node& node) const;  // `any_term`
 };
@@ -55,25 +55,25 @@ struct GangSpec {
   GangKey key;
   std::string uid;  // uid of the Gang, or of the pod
   bool single_pod = false;
-  std::string shape_text;             // as the user wrote it; empty when there is none
+  std::string shape_text;             // as the user wrote the shape; empty without a shape
   std::optional<std::int64_t> chips;  // chips of one slice
   int slices = 1;
   std::string queue = "default";
   std::int32_t priority = 0;
   std::optional<std::chrono::seconds> max_runtime;
-  bool preemptible = false;       // may be ended when others need its hardware
-  bool checkpointable = true;     // loses little when it is ended at any moment
-  std::chrono::seconds grace{0};  // the longest of its pods' termination grace periods
-  // The CapacityBlock in which it runs, "name" or "owner/name"; empty: in none that it names.
+  bool preemptible = false;       // may be ended when others need the hardware
+  bool checkpointable = true;     // loses little when ended at any moment
+  std::chrono::seconds grace{0};  // the longest termination grace period of the pods
+  // The CapacityBlock in which the gang runs, "name" or "owner/name"; empty: the gang names none.
   std::string block;
-  // Of an active block: its Capacity Reservation, its hosts, and when they are taken back.
+  // The active block's Capacity Reservation, its hosts, and when they are taken back.
   std::string reservation;
   std::vector<std::string> block_hosts;
   std::optional<WallTime> reclaim;
-  // The same gang in each magnetic block that draws it, the one to be tried first first.
+  // The same gang in each magnetic block that draws it, in the order in which the blocks are tried.
   std::vector<std::shared_ptr<const GangSpec>> drawn;
   WallTime created;
-  std::vector<MemberSpec> members;  // all of them, in the order of their ranks
+  std::vector<MemberSpec> members;  // all members, in the order of their ranks
 
   // Returns "gang default/train" or "pod default/p".
   std::string Describe() const;

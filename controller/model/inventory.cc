@@ -87,8 +87,8 @@ bool KeepsWorkAway(const Taint& taint) {
   return taint.effect != TaintEffect::kNone && !Tolerates(ManagedToleration(), taint);
 }
 
-// Reads `linksDown` of one chip, "x+,z-" (docs/design/0001-seams.md), into the node's masks.
-// Unknown words are skipped: an unknown link cannot be in a box.
+// Reads `linksDown` of one chip, "x+,z-" (docs/design/0001-seams.md), into the node's masks. Skips
+// unknown words: an unknown link cannot be in a box.
 void AddLinksDown(std::string_view text, const torus::Shape& shape, int chip, NodeTemplate& into) {
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
@@ -111,16 +111,16 @@ void AddLinksDown(std::string_view text, const torus::Shape& shape, int chip, No
   }
 }
 
-// Returns whether two devices have one name: an allocation names a device, so it could not say
-// which of the two it means (resource/v1: the pool is invalid as a whole).
+// Returns whether two devices have the same name. An allocation names a device: with a repeated
+// name the pool is invalid as a whole (resource/v1).
 bool RepeatsAName(const std::vector<Device>& devices) {
   absl::flat_hash_set<std::string_view> names;
   return !std::all_of(devices.begin(), devices.end(),
                       [&](const Device& device) { return names.insert(device.name).second; });
 }
 
-// Returns the role of each device. Of two devices that represent the same piece of hardware only
-// the first is placed.
+// Returns the role of each device. When two devices represent the same hardware, only the first is
+// placed.
 std::vector<DeviceRole> RolesOf(const std::vector<Device>& devices) {
   std::vector<DeviceRole> roles;
   absl::flat_hash_set<std::array<std::uint8_t, 4>> seen;
@@ -134,7 +134,7 @@ std::vector<DeviceRole> RolesOf(const std::vector<Device>& devices) {
   return roles;
 }
 
-// Chips that some devices represent, and those of them that a healthy device represents.
+// Chips that some devices represent, and the chips that a healthy device represents.
 struct ChipsSeen {
   std::uint16_t all = 0;
   std::uint16_t healthy = 0;
@@ -143,7 +143,7 @@ struct ChipsSeen {
     all |= chips;
     if (are_healthy) healthy |= chips;
   }
-  // Takes over from `other` the chips that these devices do not represent.
+  // Adds the chips of `other` that these devices do not represent.
   void AddMissing(const ChipsSeen& other) {
     healthy |= static_cast<std::uint16_t>(other.healthy & ~all);
     all |= other.all;
@@ -155,8 +155,8 @@ std::uint16_t ChipsOfType(const hw::InstanceType* type) {
   return static_cast<std::uint16_t>((1U << count) - 1U);
 }
 
-// Indexes the devices by chip, core and whole node. A chip is there when it, a core of it or, where
-// neither is published, its whole node is.
+// Indexes the devices by chip, core and whole node. A chip is present when a device represents the
+// chip, one of its cores, or, where neither is published, its whole node.
 void IndexDevices(const std::vector<Device>& devices, const hw::InstanceType* type,
                   NodeTemplate& into) {
   const torus::Shape& torus = type == nullptr ? torus::kInstanceShape : type->torus;
@@ -193,8 +193,8 @@ void IndexDevices(const std::vector<Device>& devices, const hw::InstanceType* ty
   into.healthy_mask = chips.healthy;
 }
 
-// Returns the values of each attribute: one where all devices that have it agree, else one for each
-// of them in their order.
+// Returns the values of each attribute: one value where all its devices agree, else one per device
+// in the order of the devices.
 std::map<QualifiedName, SlotValues> ValuesByName(const std::vector<Device>& devices) {
   std::map<QualifiedName, SlotValues> by_name;
   for (const Device& device : devices) {
@@ -288,8 +288,8 @@ bool ElectedModes::Offers(hw::UltraServerMode mode) const {
   return std::find(offered.begin(), offered.end(), mode) != offered.end();
 }
 
-// A device that is held is known by its name alone: were it believed to be other hardware than its
-// name spells, that hardware could be given away under two names.
+// A held device is known by its name alone. A device whose attributes contradict its name gets no
+// role; otherwise two names could give away the same hardware.
 DeviceRole RoleOf(const Device& device) {
   const DeviceRole role = RoleByAttributes(device);
   const DeviceRole spelt = RoleSpelt(device.name);
@@ -390,7 +390,7 @@ std::shared_ptr<const T> Inventory::Share(Pool<T>& pool, std::size_t hash, T val
 }
 
 void Inventory::SweepSometimes() {
-  // Every so often, hashes of values that no live family has are forgotten.
+  // Forgets hashes of values that no live family has.
   constexpr std::size_t kSweepEvery = 4096;
   if (++interned_ % kSweepEvery != 0) return;
   const auto sweep = [](auto& pool) {
@@ -430,8 +430,8 @@ void Inventory::Count(const Published& published, const std::shared_ptr<const No
   }
 }
 
-// Makes slots of the values that devices agree on and of those that differ from node to node; the
-// others stay with each device.
+// Makes slots of values on which the devices agree, and of values that differ from node to node;
+// all other values stay with each device.
 Inventory::SlotsByName Inventory::MakeSlots(std::map<QualifiedName, SlotValues>&& by_name,
                                             NodeTemplate& all, NodeFamily& family, Node& node,
                                             Published& published) {

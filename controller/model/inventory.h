@@ -6,18 +6,18 @@
 //   devices.chips[3];                            // index of the device that is chip 3, or kNone
 //   node->Lookup(devices.chips[3], "neuron.aws.com", "instanceType");
 //
-// A device is kept once for all nodes that publish the same one (DeviceTemplate); so is the list of
-// a node's devices (NodeTemplate). An attribute with one value on every device of the node that has
-// it is kept once per node (a slot), not per device. An attribute that differs from node to node is
-// kept with the node, in slots of its own: attributes that differ by nature (UltraServer, network
-// layers, capacity block) and those that turn out to (serial numbers, ids of groups: more than
-// kSharedValuesMax values in the fleet). All else makes up its NodeFamily. So 13 million devices on
-// 62,500 nodes of one kind cost a few hundred bytes per node, whatever a driver publishes, and a
-// selector that reads no node's own slot is evaluated once per family.
+// A device is kept once for all nodes that publish the same device (DeviceTemplate), and so is the
+// list of a node's devices (NodeTemplate). An attribute with the same value on all its devices of a
+// node is kept once per node (a slot), not per device. An attribute that differs from node to node
+// is kept with the node, in slots of its own. Some attributes differ by nature (UltraServer,
+// network layers, capacity block); others turn out to differ (serial numbers, ids of groups: more
+// than kSharedValuesMax values in the fleet). Everything else makes up the NodeFamily. With this,
+// 13 million devices on 62,500 nodes of one kind cost a few hundred bytes per node, whatever a
+// driver publishes. A selector that reads no node's own slot is evaluated once per family.
 //
-// Scope: what is published. cluster.h knows what is free.
+// Scope: published inventory. cluster.h knows the free devices.
 //
-// Thread safety: Inventory belongs to one thread; what it returns is immutable.
+// Thread safety: Inventory belongs to one thread; returned values are immutable.
 
 #pragma once
 
@@ -56,7 +56,7 @@ struct DeviceRole {
   std::uint8_t chip = 0;   // kChip, kCore
   std::uint8_t lnc = 0;    // kCore: 1 or 2
   std::uint8_t core = 0;   // kCore: logical index in its chip
-  std::uint8_t cores = 0;  // kCore: its physical cores, as bits of the chip's
+  std::uint8_t cores = 0;  // kCore: the physical cores, as bits of the chip's
 
   friend bool operator==(const DeviceRole&, const DeviceRole&) = default;
 };
@@ -77,7 +77,7 @@ struct DeviceTemplate {
   };
 
   Device device;            // without the attributes that are slots of the node
-  std::vector<Slot> slots;  // the node's slots that this device has
+  std::vector<Slot> slots;  // the node's slots that the device has
   DeviceRole role;
 };
 
@@ -106,7 +106,7 @@ struct NodeFamily {
   const hw::InstanceType* type = nullptr;  // nullptr when not in the catalogue
 };
 
-// The values of an attribute: one for all devices that have it or, where they differ, one for each.
+// The values of an attribute: one value for all its devices or, where they differ, one per device.
 using SlotValues = std::vector<AttributeValue>;
 
 // The attributes that name the network layers above a node, the top first.
@@ -129,7 +129,7 @@ struct ElectedModes {
   friend bool operator==(const ElectedModes&, const ElectedModes&) = default;
 };
 
-// The facts about a node: its Node object and the slices of our driver's pool.
+// The facts about a node: the Node object and the slices of our driver's pool.
 struct NodeFacts {
   std::string name;
   Labels labels;
@@ -140,22 +140,22 @@ struct NodeFacts {
 };
 
 struct Node {
-  std::string name;  // and of our driver's pool
+  std::string name;  // also the name of our driver's pool
   std::shared_ptr<const NodeFamily> family;
-  std::vector<std::shared_ptr<const SlotValues>> own;  // by slot; nullptr where its family has it
+  std::vector<std::shared_ptr<const SlotValues>> own;  // by slot; nullptr: the family has them
   Labels labels;
   std::vector<Taint> taints;
   bool cordoned = false;
   bool ready = true;
-  // The UltraServer this node is a member of, from tahoma.dev/ultraserverId and /z, else AWS's
-  // ultraserverId with ultraserverNodeId, else the node labels neuron.amazonaws.com/
-  // ultraserver-server-id-4 and -node-id-4 (docs/reference/aws-dra-driver.md#ultraserver-labels).
-  // Empty when it is not in one or its place is not known.
+  // The UltraServer of the node, from tahoma.dev/ultraserverId and /z, else AWS's ultraserverId
+  // with ultraserverNodeId, else the node labels neuron.amazonaws.com/ultraserver-server-id-4 and
+  // -node-id-4 (docs/reference/aws-dra-driver.md#ultraserver-labels). Empty when the node is in no
+  // UltraServer or its place is not known.
   std::string ultraserver_id;
   std::uint8_t z = 0;
-  std::optional<ElectedModes> elected;  // nullopt: it takes part in no election, or does not say
+  std::optional<ElectedModes> elected;  // nullopt: takes part in no election, or publishes none
 
-  // Returns whether pods may be placed on it, as far as its taints and labels let them.
+  // Returns whether pods may be placed on the node, if its taints and labels admit them.
   bool schedulable() const { return ready && !cordoned; }
   const Device& device(std::uint16_t index) const {
     return family->devices->devices[index]->device;
@@ -164,20 +164,19 @@ struct Node {
     return family->devices->devices[index]->role;
   }
 
-  // Returns the value of a label; empty when the node does not have it.
+  // Returns the value of a label; empty when the node does not have the label.
   std::string_view label(std::string_view key) const;
-  // Returns the names of the network layers above the node, the top first, as far as it names them.
+  // Returns the names of the network layers above the node, the top first, as far as published.
   std::vector<std::string> NetworkLayers() const;
 
-  // Returns the role of a device of that name, also when it is not published now: a held device
-  // does not become free when its node publishes less.
+  // Returns the role of a device of that name, also when the node does not publish the device now:
+  // a held device does not become free when its node publishes less.
   DeviceRole RoleNamed(const std::string& device) const;
-  // Returns the node's chips that a device of that name represents; for a logical core, the chip it
-  // is on.
+  // Returns the node's chips that a device of that name represents; for a logical core, its chip.
   std::uint16_t ChipsNamed(const std::string& device) const;
 
-  // Returns an attribute's value as published; nullptr when the device does not have it, or for
-  // kNone.
+  // Returns an attribute's value as published; nullptr when the device does not have the attribute,
+  // or for kNone.
   const AttributeValue* Lookup(std::uint16_t device, std::string_view domain,
                                std::string_view id) const;
   // Returns all attributes of a device as published, in no particular order.
@@ -199,7 +198,7 @@ inline constexpr std::array<std::string_view, 12> kPlaceIds = {"z",
                                                                "workloadId"};
 bool IsPlaceName(const QualifiedName& name);
 
-// An attribute that has more values than this at one time becomes the nodes' own.
+// An attribute with more values than this at one time becomes the nodes' own.
 inline constexpr std::size_t kSharedValuesMax = 16;
 
 class Inventory {
@@ -215,9 +214,9 @@ class Inventory {
   template <typename T>
   using Pool = absl::flat_hash_map<std::size_t, std::vector<std::weak_ptr<const T>>>;
 
-  // The values that an attribute has, by their hash, each with a family that has it. A value that
-  // no node publishes any more does not count; an attribute that has become the nodes' own remains
-  // so.
+  // The values of an attribute, by their hash, each with a family that has the value. A value that
+  // no node publishes any more does not count. An attribute that has become the nodes' own remains
+  // the nodes' own.
   struct Seen {
     bool own = false;
     absl::flat_hash_map<std::size_t, std::weak_ptr<const NodeFamily>> values;
@@ -230,7 +229,7 @@ class Inventory {
   SlotsByName MakeSlots(std::map<QualifiedName, SlotValues>&& by_name, NodeTemplate& all,
                         NodeFamily& family, Node& node, Published& published);
   bool IsOwn(const QualifiedName& name) const;
-  // Counts the values that the node publishes, of attributes that are not the nodes' own yet.
+  // Counts the node's values of attributes that are not the nodes' own yet.
   void Count(const Published& published, const std::shared_ptr<const NodeFamily>& family);
 
   // Every so often, forgets hashes of values that no live family has.

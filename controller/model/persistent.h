@@ -1,4 +1,4 @@
-// A vector and a hash map whose copies are cheap and share the parts that did not change.
+// A vector and a hash map whose copies are cheap, because copies share all unchanged parts.
 //
 //   PersistentVector<int> a;
 //   a.PushBack(1);
@@ -6,8 +6,8 @@
 //   b.Mutable(0) = 2;               // copies eight elements and one table; a[0] is still 1
 //   ForEachDifference(a, b, [&](std::size_t first, std::size_t last) { Look(first, last); });
 //
-// The controller publishes one immutable view of a fleet of 62,500 nodes per decision; copying it
-// whole would cost milliseconds.
+// The controller publishes an immutable view of a fleet of 62,500 nodes per decision; a full copy
+// would cost milliseconds.
 //
 // Thread safety: a copy may be read by any thread while another copy is written.
 
@@ -29,9 +29,9 @@
 
 namespace tahoma::controller {
 
-// Tells which parts a container may change in place: those that it made since it was last copied.
-// Copying takes that right from both sides. (A use_count() of one would say the same, but it is
-// read without ordering and so cannot tell that another thread's last read is over.)
+// Marks the parts that a container may change in place: the parts made since the container was last
+// copied. A copy takes the right from both sides. (A use_count() of one is no substitute: the count
+// is read without ordering, and cannot show that another thread's last read is over.)
 class EditRight {
  public:
   EditRight() : id_(Next()) {}
@@ -79,7 +79,7 @@ class PersistentVector {
   }
 
   // Calls f(first, last) for each range of at most kLeaf elements that the two do not share, in
-  // ascending order. Elements that only one has are in such ranges too.
+  // ascending order. Elements of the longer vector alone are in such ranges too.
   template <typename F>
   friend void ForEachDifference(const PersistentVector& a, const PersistentVector& b, F&& f) {
     const std::size_t size = std::max(a.size_, b.size_);
@@ -111,8 +111,7 @@ class PersistentVector {
     std::array<std::shared_ptr<Leaf>, kBranch> leaves;
   };
 
-  // Returns the part behind `pointer`, which is made or copied first unless it is this vector's
-  // own.
+  // Returns the part behind `pointer`, after making or copying it unless it is this vector's own.
   template <typename Part>
   Part& Own(std::shared_ptr<Part>& pointer) {
     if (pointer == nullptr || pointer->owner != right_.id()) {
@@ -127,7 +126,7 @@ class PersistentVector {
   std::size_t size_ = 0;
 };
 
-// A hash map without order. It is sharded, so that a change copies about size/4096 entries.
+// A hash map without order. The map is sharded: a change copies about size/4096 entries.
 template <typename K, typename V>
 class PersistentMap {
  public:
@@ -149,7 +148,7 @@ class PersistentMap {
     if (entries.insert_or_assign(key, std::move(value)).second) ++size_;
   }
 
-  // Removes an entry. Returns whether it was there.
+  // Removes an entry. Returns whether there was such an entry.
   template <typename Q>
   bool Erase(const Q& key) {
     if (Find(key) == nullptr) return false;

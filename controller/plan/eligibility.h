@@ -1,8 +1,8 @@
 // Tells which devices of a node a request selects.
 //
-// Selectors are evaluated once per family of nodes. Where a selector may read an attribute that
-// differs between nodes of the family, they are evaluated once per combination of the values it may
-// read. Nodes that lack a value which a selector requires are not evaluated at all.
+// Selectors are evaluated once per family of nodes. A selector that may read an attribute which
+// differs between nodes of the family is evaluated once per combination of that attribute's values.
+// Nodes without a value that a selector requires are not evaluated at all.
 //
 // Thread safety: one thread.
 
@@ -22,9 +22,9 @@
 namespace tahoma::controller {
 
 struct Eligible {
-  absl::Status error;                    // a selector's error, on the first device that had one
-  std::uint16_t error_device = 0;        // that device
-  std::vector<std::uint16_t> devices;    // selected, in the order in which they are published
+  absl::Status error;                    // a selector's error on a device
+  std::uint16_t error_device = 0;        // the first device with an error
+  std::vector<std::uint16_t> devices;    // selected devices, in the order of publication
   DeviceKind kind = DeviceKind::kOther;  // the kind that the request gets here: chips, then
                                          // whole nodes, then cores; kOther when nothing is selected
   std::uint16_t chips = 0;               // chips of the devices of that kind
@@ -34,8 +34,8 @@ class Eligibility {
  public:
   // Returns a reference that is valid until the next call.
   const Eligible& Of(const std::shared_ptr<const SelectorSet>& selectors, const Node& node);
-  // Returns whether nodes of its family may differ in what is selected. The answer depends on the
-  // family alone.
+  // Returns whether the selection may differ between nodes of the node's family. The answer depends
+  // on the family alone.
   bool ReadsOwn(const std::shared_ptr<const SelectorSet>& selectors, const Node& node);
 
   // Counts the selector sets that were evaluated on a node, for tests.
@@ -43,7 +43,7 @@ class Eligibility {
 
  private:
   using Key = std::pair<const SelectorSet*, const NodeFamily*>;
-  // A node's values in those of its own slots that are read, as pointers to shared values.
+  // A node's values in the own slots that selectors read, as pointers to shared values.
   using OwnKey = std::vector<const SlotValues*>;
   struct OwnEntry {
     std::vector<std::shared_ptr<const SlotValues>> values;  // kept alive: the pointers are the key
@@ -53,7 +53,7 @@ class Eligibility {
     std::shared_ptr<const SelectorSet> selectors;  // kept alive: the pointers are the key
     std::shared_ptr<const NodeFamily> family;
     std::vector<std::uint16_t> own;  // the node's own slots that may be read
-    Eligible eligible;               // when no own slot is read: of every node of the family
+    Eligible eligible;               // for every node of the family, when no own slot is read
     absl::flat_hash_map<OwnKey, std::unique_ptr<OwnEntry>> by_values;
   };
 

@@ -5,9 +5,10 @@
 //     return FitsWithout(ended);
 //   });
 //
-// As few gangs as can be are ended and, among as few, those that lose least work. Loans end whole.
+// The choice ends as few gangs as possible and, among such choices, loses least work. Loans end
+// whole.
 //
-// Scope: the choice. What would fit is for who asks to find out.
+// Scope: the choice. The caller finds out whether gangs fit.
 //
 // Thread safety: a pure function.
 
@@ -23,19 +24,19 @@
 
 namespace tahoma::controller {
 
-// What a preemptible gang has borrowed.
+// The loan of a preemptible gang.
 struct Loan {
   std::int64_t chips = 0;
-  std::int64_t work = 0;  // lost when it is ended: chip-seconds
+  std::int64_t work = 0;  // lost at its end: chip-seconds
 };
 
-// How often `suffices` is called at most to find the best choice. With more choices than that the
-// one that is found may end more gangs than necessary, but none of those could stay.
+// How often `suffices` is called at most to find the best choice. With more possible choices, the
+// chosen loans may be more than necessary, but none of the chosen could stay.
 inline constexpr std::size_t kChoicesMost = 256;
 
-// Returns the loans to be ended, ascending; empty when none has to be, nullopt when not even ending
-// all of them helps. `suffices` says whether there is room when these loans (ascending) are ended;
-// what suffices does so with more loans, too.
+// Returns the loans to be ended, ascending; empty when no loan has to end, nullopt when not even
+// ending all loans helps. `suffices` says whether there is room when these loans (ascending) are
+// ended. A set that suffices must also suffice together with more loans.
 std::optional<std::vector<std::size_t>> ChooseLoans(
     std::span<const Loan> loans, absl::FunctionRef<bool(const std::vector<std::size_t>&)> suffices);
 

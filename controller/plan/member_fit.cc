@@ -17,7 +17,7 @@ constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";
 
 std::uint16_t BitOf(int chip) { return static_cast<std::uint16_t>(1U << chip); }
 
-// Returns whether the request tolerates the device's taints. Our own taint always is.
+// Returns whether the request tolerates the device's taints. Our own taint is always tolerated.
 bool Tolerated(const Device& device, const DeviceRequest& request, bool repaired) {
   return std::all_of(device.taints.begin(), device.taints.end(), [&](const Taint& taint) {
     if (repaired && taint.key == kUnhealthyTaint) return true;
@@ -27,7 +27,7 @@ bool Tolerated(const Device& device, const DeviceRequest& request, bool repaired
   });
 }
 
-// Returns whether a chip behind the device is unhealthy and only the chip says so.
+// Returns whether a chip behind the device is unhealthy and the device itself has no such taint.
 bool IsQuietlyUnhealthy(const Room& room, const Device& device, const DeviceRole& role) {
   const bool core = role.kind == DeviceKind::kCore && (room.unhealthy & BitOf(role.chip)) != 0;
   const bool node = role.kind == DeviceKind::kNode && room.unhealthy != 0;
@@ -197,8 +197,8 @@ bool MemberFitter::Constrain(const CompiledMember& member, std::size_t index, co
   return false;
 }
 
-// Keeps for distinctAttribute one candidate per value, and none whose value another request of the
-// constraint has taken.
+// Keeps one candidate per value for distinctAttribute, without the values that another request of
+// the constraint has taken.
 void MemberFitter::DropTakenValues(const CompiledClaim& claim, const std::vector<Pick>& picks,
                                    Pick& pick, const Room& room) const {
   const bool any = pick.alternative->spec->admin_access;
@@ -213,7 +213,7 @@ void MemberFitter::DropTakenValues(const CompiledClaim& claim, const std::vector
       for (const std::uint16_t device : other.taken) used.push_back(*value_of(device));
     }
     std::erase_if(pick.devices, [&](std::uint16_t device) {
-      // A device that another request of the claim took must not be the one kept for its value.
+      // A device that another request of the claim took must not be the candidate of its value.
       if (!any && !IsFree(room, room.node->role(device))) return true;
       const AttributeValue* value = value_of(device);
       if (value == nullptr || std::find(used.begin(), used.end(), *value) != used.end()) {
@@ -302,8 +302,8 @@ bool MemberFitter::TakeNode(Pick& pick, Room& room) const {
   return true;
 }
 
-// Takes cores of one logical size for the request: from started chips before whole ones, and of
-// those from the fullest that still fits everything.
+// Takes cores of one logical size for the request: from started chips before whole chips, and from
+// the fullest started chip that still fits everything.
 bool MemberFitter::TakeCores(Pick& pick, Room& room) const {
   const bool all = IsAll(*pick.alternative->spec);
   const std::size_t count =
@@ -324,8 +324,8 @@ bool MemberFitter::TakeCores(Pick& pick, Room& room) const {
       const auto rank = [&](std::size_t chip) {
         const bool whole = room.busy_cores[chip] == 0;
         const bool enough = by_chip[chip].size() >= count;
-        // Chips with enough cores come first, and started before whole ones. Then the fewest cores
-        // come first where they are enough, the most where they are not.
+        // Chips with enough cores come first, started chips before whole chips. Chips with enough
+        // cores come by rising number of cores, all others by falling number.
         const auto size = static_cast<int>(by_chip[chip].size());
         return std::tuple(!enough, whole, enough ? size : -size);
       };
@@ -371,7 +371,7 @@ ClaimPlacement MemberFitter::Write(const CompiledClaim& claim, const std::vector
                                          .tolerations = tolerations});
     }
   }
-  // The API server admits no more results. Both ways to take devices count them.
+  // The API server admits no more results. Both ways to take devices count the results.
   TAHOMA_CHECK(made.allocation.results.size() <= static_cast<std::size_t>(kResultsMax));
   // Class configs of alternatives that were not chosen do not apply.
   for (const DeviceConfig& config : claim.spec->configs) {

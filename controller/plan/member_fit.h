@@ -1,9 +1,9 @@
 // Fits the claims of one pod on one node.
 //
-// First each request takes, one after the other, the chips that hurt others least; this is tried
-// for every combination of attribute values and of alternatives, up to kTriesMax. Where requests
-// compete for devices this may fail although the pod fits: then every assignment is tried, as
-// kube-scheduler does, up to kStepsMax.
+// First, each request in turn takes the chips whose loss hurts other gangs least, for every
+// combination of attribute values and of alternatives, up to kTriesMax. Where requests compete for
+// devices this may fail although the pod fits: then Fit tries every assignment, as kube-scheduler
+// does, up to kStepsMax.
 //
 // Thread safety: one thread.
 
@@ -25,14 +25,14 @@ namespace tahoma::controller {
 // The free devices of a node.
 struct Room {
   const Node* node = nullptr;
-  std::uint16_t chips = 0;      // wholly free, and those with taints that some request may tolerate
-  std::uint16_t unhealthy = 0;  // those of `chips` that carry taints
+  std::uint16_t chips = 0;  // wholly free, including tainted chips that some request may tolerate
+  std::uint16_t unhealthy = 0;  // the tainted ones of `chips`
   std::array<std::uint8_t, kChipsPerNode> busy_cores{};
   std::array<std::uint8_t, kChipsPerNode> lnc{};
   torus::LinkMask down;  // in the node's own 4x4
-  // How many nodes of its UltraServer may work with it for a claim that asks for an UltraServer
-  // mode (1, 2 and 4 as bits): the elected sizes or, on a node that is in use, those of the chosen
-  // mode.
+  // How many nodes of the UltraServer may work with this node for a claim that asks for an
+  // UltraServer mode (1, 2 and 4 as bits): the elected sizes or, on a node in use, the sizes of the
+  // chosen mode.
   std::uint8_t server_sizes = 0b111;
   bool repaired = false;  // as if the node were ready and its chips were not tainted as unhealthy
 };
@@ -46,10 +46,10 @@ struct MemberFit {
 
 class MemberFitter {
  public:
-  // How many combinations are tried before it gives up on a node: far more than usual claims make
-  // of 16 values per attribute.
+  // How many combinations Fit tries before giving up on a node: far more than usual claims make of
+  // 16 values per attribute.
   static constexpr int kTriesMax = 2000;
-  // How many devices are tried one by one, on one node and for one gang.
+  // How many devices Fit tries one by one, on one node and for one gang.
   static constexpr int kStepsMax = 5000;
   static constexpr int kStepsPerDecision = 100000;
 
@@ -66,19 +66,19 @@ class MemberFitter {
   struct Demand {
     int chips = 0;                    // whole chips
     int cores = 0;                    // logical cores, of the largest request for cores
-    bool lnc1 = false, lnc2 = false;  // sizes of logical cores that are selected
+    bool lnc1 = false, lnc2 = false;  // selected sizes of logical cores
 
     friend auto operator<=>(const Demand&, const Demand&) = default;
   };
-  // Returns the member's demand on such a node; nullopt when its requests do not select enough
-  // there. `error` receives a selector's error.
+  // Returns the member's demand on an empty node; nullopt when its requests do not select enough
+  // devices there. `error` receives a selector's error.
   std::optional<Demand> DemandOn(const CompiledMember& member, const Node& node,
                                  absl::Status& error);
-  // Returns whether the demand may be another one on other nodes of the same family.
+  // Returns whether the demand may differ between nodes of the node's family.
   bool ReadsOwn(const CompiledMember& member, const Node& node);
 
  private:
-  // A request that is being fitted: its alternative, and the devices that it may still take.
+  // A request being fitted: its alternative, and its candidate devices.
   struct Pick {
     const CompiledRequest* request;
     const CompiledAlternative* alternative;
@@ -123,8 +123,8 @@ class MemberFitter {
 };
 
 bool IsAll(const DeviceRequest& request);
-// Returns whether nobody holds the hardware that the device stands for and, for a logical core,
-// whether its size fits the size in use on its chip.
+// Returns whether nobody holds the device's hardware and, for a logical core, whether its size fits
+// the size in use on its chip.
 bool IsFree(const Room& room, const DeviceRole& role);
 
 }  // namespace tahoma::controller

@@ -11,17 +11,17 @@ namespace {
 
 std::uint16_t BitOf(int chip) { return static_cast<std::uint16_t>(1U << chip); }
 
-// The chips that a request needs, and those that it may have.
+// How many chips a request needs, and the chips that it may have.
 struct Need {
   int count = 0;
   std::uint16_t chips = 0;
 };
 
-// Requests beyond this number are not looked at together.
+// Hall's condition is checked over this many requests together.
 constexpr std::size_t kTogether = 6;
 
-// Checks Hall's condition for the needs from `first` on, of which the first has taken `taken` chips
-// already: any set of them may have at least as many chips as it needs.
+// Checks Hall's condition for the needs from `first` on: any set of needs may have at least as many
+// chips as it needs. The request at `first` has taken `taken` chips already.
 bool EnoughFor(const std::vector<Need>& needs, std::size_t first, int taken, std::uint16_t free) {
   const std::size_t count = std::min(needs.size() - first, kTogether);
   for (unsigned some = 1; some < 1U << count; ++some) {
@@ -67,7 +67,7 @@ struct MemberFitter::Exact {
 
   const CompiledMember& member;
   Room room;
-  // Requests for chips come before those for cores, which find room anywhere.
+  // Requests for chips come before requests for cores, because cores find room anywhere.
   std::vector<OpenRequest> requests;
   std::vector<Need> needs;                              // by request, in the same order
   std::vector<std::vector<std::optional<Pick>>> picks;  // by claim and request
@@ -78,7 +78,7 @@ struct MemberFitter::Exact {
     return IsAll(spec) ? pick.selected : static_cast<std::size_t>(spec.count);
   }
 
-  // Returns whether the device may be the request's next one.
+  // Returns whether the request may take the device next.
   bool Allows(std::size_t claim, const Pick& pick, std::uint16_t device) const {
     const DeviceRole& role = room.node->role(device);
     if (!pick.alternative->spec->admin_access) {
@@ -109,7 +109,7 @@ struct MemberFitter::Exact {
   }
 };
 
-// Returns whether each request has devices of its own; fills requests and needs.
+// Returns whether each request has enough devices; fills requests and needs.
 bool MemberFitter::Prepare(Exact& exact) {
   for (std::size_t c = 0; c < exact.member.claims.size(); ++c) {
     const std::size_t count = exact.member.claims[c].requests.size();

@@ -4,15 +4,15 @@
 //   std::vector<Decision> decisions = planner.Plan(*view, queue, now);
 //
 // Plan is a function of its arguments: a Planner keeps compiled requests and an index of the fleet
-// between calls, which make it fast and change no answer. Placements of one call do not overlap
-// each other or what the view says is held.
+// between calls, for speed only. Placements of one call overlap neither each other nor the view's
+// holdings.
 //
-// Gangs are served in the order of the queue, which its owner decides. A gang that cannot be placed
-// does not stop those behind it; it is answered with the reason. Among places Plan takes the shape
-// whose predicted all-reduce is fastest (score.h), then the order of
+// Plan serves gangs in the order of the queue; the queue's owner decides the order. A gang that
+// cannot be placed does not stop the gangs behind it, and its decision says why. Among places Plan
+// takes the shape with the fastest predicted all-reduce (score.h), then the order of
 // docs/reference/torus.md#order-of-places.
 //
-// Scope: places. Nothing here decides who is next, writes, waits or tells the time.
+// Scope: places. A Planner does not decide who is next, and does not write, wait or read a clock.
 //
 // Thread safety: one thread at a time.
 
@@ -35,10 +35,9 @@ class Planner {
   Planner(Planner&&) noexcept;
   Planner& operator=(Planner&&) noexcept;
 
-  // A gang that magnetic Capacity Blocks draw is placed in the first of them in which it fits, else
-  // where it would be without them.
-  // Returns one decision for each gang of the queue, in its order. Every gang must be complete: as
-  // many MemberSpecs as members.
+  // Returns one decision for each gang, in the order of the queue. Every gang must be complete: as
+  // many MemberSpecs as members. A gang that magnetic Capacity Blocks draw is placed in the first
+  // such block with room for the gang, else outside of all blocks.
   std::vector<Decision> Plan(const ClusterState& view, const Queue& queue, WallTime now);
 
  private:

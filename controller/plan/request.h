@@ -1,6 +1,6 @@
-// A gang's request, checked and compiled as far as it does not depend on the fleet.
+// A gang's request, checked and compiled as far as possible without the fleet.
 //
-// Scope: the request alone. Whether hardware for it exists is decided in search.h.
+// Scope: the request alone. search.h decides whether hardware for the request exists.
 //
 // Thread safety: a Compiler belongs to one thread; CompiledGang is immutable.
 
@@ -28,7 +28,7 @@ inline constexpr std::int64_t kResultsMax = 32;
 // The compiled selectors of one request. Equal sets are shared, so the pointer identifies them.
 struct SelectorSet {
   std::vector<std::shared_ptr<const kube::DeviceSelector>> selectors;  // class's first
-  // An attribute that has one of these values on every device that is selected.
+  // An attribute that has one of these values on every selected device.
   struct Pin {
     QualifiedName attribute;
     std::vector<AttributeValue> values;
@@ -43,8 +43,8 @@ struct CompiledAlternative {
   const DeviceRequest* spec = nullptr;
   std::string name;  // "r" or "r/sub"
   std::shared_ptr<const SelectorSet> selectors;
-  int lnc = 0;    // from a NeuronConfig that applies: 1 or 2; 0 when there is none
-  int nodes = 0;  // UltraServer size from an UltraServerConfig: 1, 2 or 4; 0 when there is none
+  int lnc = 0;    // from a NeuronConfig that applies: 1 or 2; 0 without one
+  int nodes = 0;  // UltraServer size from an UltraServerConfig: 1, 2 or 4; 0 without one
 };
 
 struct CompiledRequest {
@@ -68,31 +68,31 @@ struct CompiledClaim {
 
 struct CompiledMember {
   const MemberSpec* spec = nullptr;
-  std::vector<CompiledClaim> claims;  // those that are not allocated yet
-  // Uids of claims that are allocated already. A claim that members share is listed at the first.
+  std::vector<CompiledClaim> claims;  // claims that are not allocated yet
+  // Uids of claims that are allocated already. The first member lists a claim that members share.
   std::vector<std::string> kept;
-  std::string pinned_node;          // the node of those claims; empty when there are none
-  std::vector<std::size_t> beside;  // earlier members at which a shared claim is listed
-  std::size_t alike = 0;            // the first member of the gang that asks for the same
+  std::string pinned_node;          // the node of the allocated claims; empty without them
+  std::vector<std::size_t> beside;  // earlier members that list a shared claim
+  std::size_t alike = 0;            // the first member of the gang with equal requests
   bool tolerates = false;           // some request tolerates taints of devices
   bool chooses = false;             // some request has several alternatives
-  int nodes = 0;                    // the most that an UltraServerConfig asks for
+  int nodes = 0;                    // the most nodes in an UltraServerConfig
 };
 
 struct CompiledGang {
   std::shared_ptr<const GangSpec> spec;
   absl::Status valid;
   std::vector<CompiledMember> members;
-  // Boxes wanted, all of one of these shapes; fastest first. Empty: no box.
+  // Boxes wanted, each of one of these shapes; fastest first. Empty: no box.
   std::vector<torus::Shape> shapes;
   int boxes = 0;
   int boxes_per_slice = 1;
   bool shape_given = false;
-  std::string signature;  // equal for gangs that ask for the same
+  std::string signature;  // equal for gangs with equal requests
 
   int chips_per_box() const { return shapes.empty() ? 0 : shapes.front().chip_count(); }
   std::size_t members_per_box() const {
-    TAHOMA_CHECK(boxes > 0);  // only a gang that is not valid has none
+    TAHOMA_CHECK(boxes > 0);  // only an invalid gang has no boxes
     return members.size() / static_cast<std::size_t>(boxes);
   }
   // "4x4x4 = 64 chips of one topology domain", "2 x 4x4 = 32 chips", "4 chips".
@@ -101,7 +101,7 @@ struct CompiledGang {
 
 class Compiler {
  public:
-  // Never fails: what is wrong is in `valid`.
+  // Never fails: errors are in `valid`.
   std::shared_ptr<const CompiledGang> Compile(std::shared_ptr<const GangSpec> spec);
 
  private:

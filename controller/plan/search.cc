@@ -33,7 +33,7 @@ int LayerChips(const torus::Shape& size) {
   return size.extent(torus::Axis::kX) * size.extent(torus::Axis::kY);
 }
 
-// Returns how much later the domain becomes wholly free if something that runs until `end` is put
+// Returns how much later the domain becomes wholly free if a gang that runs until `end` is placed
 // there.
 std::chrono::nanoseconds Extension(const DomainState& domain, WallTime now, WallTime end) {
   if (domain.end_unknown) return std::chrono::nanoseconds(0);
@@ -49,8 +49,8 @@ bool Allows(const DomainState& domain, torus::ChipMask open, const std::vector<t
          std::find(sizes.begin(), sizes.end(), place.size) != sizes.end();
 }
 
-// Returns how many of `others` boxes can stay free when one of `places` is taken. When the box is
-// not `tied` to the places, any box may be taken, and the answer is the best packing less one.
+// Returns how many of `others` boxes can stay free when one of `places` is taken. An untied box may
+// be taken anywhere: then the answer is the best packing less one.
 int MostBeside(std::span<const torus::ChipMask> boxes, torus::ChipMask free, int others, bool tied,
                std::span<const torus::Box* const> places) {
   if (!tied) return MostBoxes(boxes, free, others + 1) - 1;
@@ -127,8 +127,8 @@ void Search::CountKept(const CompiledGang& gang) {
   }
 }
 
-// Drops claims that are allocated in this state from the members and pins the members to their
-// nodes. Fails when one member is pinned to two nodes.
+// Drops claims that are allocated in `state_` from the members, and pins the members to their
+// nodes. Fails when a member is pinned to two nodes.
 absl::Status Search::Resolve(const CompiledGang& gang) {
   members_ = gang.members;
   const auto pin = [](CompiledMember& member, const std::string& node) {
@@ -379,7 +379,7 @@ bool Search::PlaceBoxes(const CompiledGang& gang, const ClusterState& before, Wa
 }
 
 bool Search::PlaceBoxesInOrder(const CompiledGang& gang, WallTime now, Placement& placement) {
-  // Boxes that are tied to a place by what their pods hold come first.
+  // Boxes whose pods hold devices already are tied to a place: they come first.
   std::vector<int> order(static_cast<std::size_t>(gang.boxes));
   std::iota(order.begin(), order.end(), 0);
   std::stable_partition(order.begin(), order.end(),
@@ -428,8 +428,7 @@ std::optional<Search::BoxFit> Search::FindBox(const CompiledGang& gang, int box,
     for (const torus::Shape& size : sizes) {
       if (AllReduceTime(size) == time) keys.push_back(FleetIndex::BoxKey(size));
     }
-    // Selectors that read attributes which differ between nodes of a family are evaluated in
-    // TryDomain.
+    // Selectors that read nodes' own attributes are evaluated in TryDomain.
     among.classes = [&](const FleetIndex::Class& nodes) {
       return BoxReadsOwn(gang, box, nodes) ||
              AnyNode(nodes, [&](const Node& node) { return !SizesOn(gang, box, node).empty(); });
@@ -558,7 +557,7 @@ std::optional<std::size_t> Search::LayerOf(const CompiledMember& member, std::si
   const auto is_full = [](const Layer& one) { return one.room.chips == 0 && one.kept == 0; };
   if (chips > 0 && is_full(layers[layer]) && ++layer == layers.size()) return std::nullopt;
   std::size_t its = layer;
-  // A member that takes no chips goes where the claim that it shares is.
+  // A member that takes no chips goes to its shared claim.
   if (chips == 0 && !member.beside.empty()) its = of_members[member.beside.front() - first];
   const std::string& pinned = member.pinned_node;
   for (std::size_t i = 0; chips == 0 && !pinned.empty() && i < layers.size(); ++i) {
@@ -608,8 +607,8 @@ bool Search::PlaceInOrder(const CompiledGang& gang, const std::vector<std::size_
   return true;
 }
 
-// Returns members tied to nodes first, then those that take most; a member that shares a claim
-// comes after the one that asks for it.
+// Returns members tied to nodes first, then by falling demand. A member that shares a claim comes
+// after the member that asks for the claim.
 std::vector<std::size_t> Search::HardestFirst() {
   std::vector<std::tuple<bool, bool, int, int, std::size_t>> ranked;
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -725,7 +724,7 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
   Among among{.domains = own ? PinnedDomains(member) : std::nullopt, .classes = {}};
   for (const Demand& demand : DemandsOf(member)) {
     for (const Keys& keys : KeysFor(demand)) {
-      // Each domain of a class whose nodes differ in what is selected is tried.
+      // In a class whose nodes differ in the selection, every domain is tried.
       among.classes = [&](const FleetIndex::Class& nodes) {
         return AnyNode(nodes, [&](const Node& node) {
           return fitter_.ReadsOwn(member, node) || DemandOf(member, node) == demand;
@@ -741,11 +740,11 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
     }
     scan = scan || demand.cores > 1 || demand.chips == 0;
   }
-  // The index does not know pods without devices, cores spread over started chips, devices whose
-  // taints are tolerated, and alternatives after the first: for these every node is tried.
+  // The index does not know pods without devices, cores spread over started chips, devices with
+  // tolerated taints, and alternatives after the first: in these cases every node is tried.
   for (std::size_t i = 0; scan && i < state_.node_count(); ++i) {
     const NodeState& node = state_.node(NodeId(i));
-    // Blocks are of devices: a pod without any may run beside them.
+    // Blocks consist of devices: a pod without devices may run beside them.
     const bool admitted = member.claims.empty() || !node.domain.valid() ||
                           BlocksAdmit(state_.domain(node.domain), *gang.spec, now);
     if (node.node == nullptr || !admitted) continue;
@@ -768,7 +767,7 @@ std::optional<MemberPlacement> Search::TryNodes(const CompiledMember& member, Do
                                                 std::span<const std::size_t> keys) {
   const DomainState& domain = state_.domain(id);
   ++obstacle_.domains_tried;
-  // A node that is in use comes before a whole one, and whole ones that form a pair come last.
+  // Nodes in use come first, then whole nodes; whole nodes that form a pair come last.
   std::vector<std::tuple<int, int, NodeId>> order;
   for (int z = 0; z < hw::kUltraServerNodes; ++z) {
     const NodeId node = domain.nodes[static_cast<std::size_t>(z)];

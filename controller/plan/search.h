@@ -1,7 +1,7 @@
 // Finds places for one gang in a state of the fleet.
 //
-// All or nothing: `state` and the index are as before when no placement is found. Devices that
-// claims of the gang hold already stay where they are: a box is found around them, or none is.
+// All or nothing: without a placement, `state` and the index are as before. Devices that claims of
+// the gang hold already stay in place: the search finds a box around them, or no box.
 //
 // Thread safety: one thread.
 
@@ -27,10 +27,10 @@ namespace tahoma::controller {
 
 // The obstacle that kept a gang from being placed; users get it as the reason.
 struct Obstacle {
-  std::size_t domains_tried = 0;  // domains that were looked at closely
-  std::size_t member = 0;         // the first without a place; in a box, that no node can serve
+  std::size_t domains_tried = 0;  // domains that were searched closely
+  std::size_t member = 0;         // the first without a place; in a box, the first without a node
   int box = 0;                    // in a gang with boxes: the first that found no place
-  int boxes_found = 0;            // before that one
+  int boxes_found = 0;            // boxes placed before `box`
   absl::Status contradiction;   // set when the gang's own holdings exclude any place, in any fleet
   absl::Status selector_error;  // a CEL selector's error on some device
   // The claims of a box ask for `first` chips (the least on any node), the box has `second`.
@@ -56,23 +56,23 @@ class Search {
   const std::vector<CompiledMember>& members() const { return members_; }
   // Returns whether some claim of the gang is allocated already.
   bool HoldsSome(const CompiledGang& gang) const;
-  // Returns what the pods of a box hold, as the last Place of a gang with boxes saw it.
+  // Returns the devices that pods of a box held at the last Place of a gang with boxes.
   const Kept& KeptOf(int box) const { return kept_of_box_[static_cast<std::size_t>(box)]; }
 
-  // Returns the sizes, as placed, of the gang's boxes that leave each pod of that box within one
-  // node, on nodes like this one; whether they are free does not matter. Fastest first (score.h).
+  // Returns the sizes, as placed, of the gang's boxes that leave each pod of the box within one
+  // node, on nodes like `node`, free or not. Fastest first (score.h).
   std::vector<torus::Shape> SizesOn(const CompiledGang& gang, int box, const Node& node);
-  // Returns whether each pod that holds chips has them in the layer that is its own at that place.
+  // Returns whether at `place` each pod that holds chips holds them in its own layer.
   bool Contains(const CompiledGang& gang, int box, const DomainState& domain,
                 const torus::Box& place);
   std::optional<MemberFitter::Demand> DemandOf(const CompiledMember& member, const Node& node);
-  // Returns the only domains that have devices with the values that selectors require, where these
-  // values are nodes' own; nullopt when any domain may.
+  // Returns the only domains whose devices have the values that selectors require, where these
+  // values are nodes' own; nullopt when any domain may have them.
   std::optional<std::vector<DomainId>> PinnedDomains(const CompiledMember& member);
   // Returns whether nodes of one family, all of them free, may differ in whether the member fits.
   bool FitReadsOwn(const CompiledMember& member, const Node& node);
-  // Returns whether nodes of some kind could take the pods of the box if everything were free. If
-  // not, obstacle() says why, for this box and whatever the search has met before.
+  // Returns whether nodes of some kind could take the pods of the box if everything were free.
+  // Otherwise obstacle() explains this box, and every obstacle of the search before.
   bool BoxIsPossible(const CompiledGang& gang, int box);
 
  private:
@@ -84,8 +84,8 @@ class Search {
   };
   // The part of a box that lies on one node.
   struct Layer {
-    Room room;                 // the free devices of that part
-    torus::ChipMask kept = 0;  // chips of the domain that are held by pods of later ranks
+    Room room;                 // the free devices in the layer
+    torus::ChipMask kept = 0;  // chips of the domain that pods of later ranks hold
   };
 
   absl::Status Resolve(const CompiledGang& gang);
@@ -96,15 +96,15 @@ class Search {
   void CountKept(const CompiledGang& gang);
   const CompiledMember& Member(const CompiledGang& gang, int box, std::size_t index) const;
 
-  // Places each box where it looks best and, if the last ones find no room, where it leaves most
-  // room.
+  // Places each box at its best place. If the last boxes find no room, places each box where most
+  // room is left.
   bool PlaceBoxes(const CompiledGang& gang, const ClusterState& before, WallTime now,
                   Placement& placement);
   bool PlaceBoxesInOrder(const CompiledGang& gang, WallTime now, Placement& placement);
   std::optional<BoxFit> FindBox(const CompiledGang& gang, int box, WallTime now);
   std::optional<BoxFit> TryDomain(const CompiledGang& gang, int box, DomainId domain,
                                   collective::Picoseconds time);
-  // Returns the free places of such a box in the domain.
+  // Returns the free places in the domain for boxes of these sizes.
   static std::vector<torus::ChipMask> FreeBoxes(const CompiledGang& gang, const DomainState& domain,
                                                 const std::vector<torus::Shape>& sizes);
   // Returns the places of the box in the domain that may be taken, best first.
@@ -115,14 +115,13 @@ class Search {
   std::optional<BoxFit> TryBox(const CompiledGang& gang, int box, DomainId domain,
                                const torus::Box& place);
 
-  // Places each member on some node, in the order of ranks and, if that fails, the hardest first.
+  // Places each member on some node, in the order of ranks and, if this fails, the hardest first.
   bool PlaceMembers(const CompiledGang& gang, const ClusterState& before, WallTime now,
                     Placement& placement);
   bool PlaceInOrder(const CompiledGang& gang, const std::vector<std::size_t>& order, WallTime now,
                     Placement& placement);
   std::vector<std::size_t> HardestFirst();
-  // Returns the layer of the box that the member goes to, given the layers of the members before
-  // it.
+  // Returns the layer of the box that the member goes to, given the layers of the earlier members.
   static std::optional<std::size_t> LayerOf(const CompiledMember& member, std::size_t first,
                                             int chips, const std::vector<Layer>& layers,
                                             std::size_t& layer,
@@ -130,8 +129,8 @@ class Search {
   std::optional<MemberPlacement> FindNode(const CompiledGang& gang, const CompiledMember& member,
                                           WallTime now);
   std::vector<Demand> DemandsOf(const CompiledMember& member);
-  // Returns whether nodes of one family may differ in what selectors select: a member's selectors
-  // on any node of the fleet, or those of a box's members on some node of the class.
+  // Returns whether the selection may differ between nodes of one family: for a member on any node
+  // of the fleet, or for a box's members on some node of the class.
   bool ReadsOwn(const CompiledMember& member);
   bool BoxReadsOwn(const CompiledGang& gang, int box, const FleetIndex::Class& nodes);
   // Returns whether some node of the domain would meet the member's demand if everything were free.
@@ -140,7 +139,7 @@ class Search {
   std::optional<MemberPlacement> TryNode(const CompiledMember& member, NodeId node);
   std::optional<MemberPlacement> TryNodes(const CompiledMember& member, DomainId domain,
                                           std::span<const std::size_t> keys);
-  // Returns whether one of the nodes that represent a class meets the condition.
+  // Returns whether a representative node of the class meets the condition.
   template <typename F>
   static bool AnyNode(const FleetIndex::Class& nodes, F&& condition) {
     return std::any_of(nodes.begin(), nodes.end(),
@@ -148,18 +147,18 @@ class Search {
   }
   bool HasRoom(const NodeState& node, std::span<const std::size_t> keys) const;
 
-  // The domains to visit: these or, without them, those of accepted classes.
+  // The domains to visit: `domains` or, without them, the domains of accepted classes.
   struct Among {
     std::optional<std::vector<DomainId>> domains;
     FleetIndex::AcceptsClass classes;
   };
-  // Visits domains with such room in the order in which they should be tried.
+  // Visits the domains that have such room in the order of places.
   template <typename Try>
   bool Visit(std::span<const std::size_t> keys, const Among& among, const GangSpec& gang,
              WallTime now, const Try& attempt);
-  // Does the same for all members of the box together.
+  // Returns the pinned domains of all members of the box together.
   std::optional<std::vector<DomainId>> PinnedDomains(const CompiledGang& gang, int box);
-  // Calls f for the nodes of these domains or, without them, of the whole fleet.
+  // Calls f for the nodes of `domains` or, without them, of the whole fleet.
   template <typename F>
   void ForEachNode(const std::optional<std::vector<DomainId>>& domains, F&& f) const;
   void Hold(const GangSpec& gang, const std::vector<MemberPlacement>& members, WallTime now);
@@ -172,12 +171,13 @@ class Search {
   std::vector<CompiledMember> members_;  // as the last Place saw them, see Resolve
   std::vector<Kept> kept_;               // in a gang with boxes: by each member
   std::vector<Kept> kept_of_box_;        // in a gang with boxes: by the pods of each box together
-  bool sparing_ = false;  // take only boxes that leave room for as many others as possible
+  bool sparing_ = false;                 // take only boxes that leave room for the most other boxes
   absl::flat_hash_map<std::pair<std::size_t, const NodeFamily*>, std::optional<Demand>> demands_;
 };
 
 // Fills the layers of a box, each `per_layer` chips of one node, with the members in order. Returns
-// the layer of each member, or nullopt when a member would span two or chips would be left over.
+// the layer of each member, or nullopt when a member would span two layers or chips would be left
+// over.
 std::optional<std::vector<int>> TileLayers(std::span<const int> demands, int layers, int per_layer);
 
 }  // namespace tahoma::controller

@@ -25,7 +25,7 @@ std::string Plural(std::size_t count, std::string_view word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
 
-// Lists who holds chips of `mask`, and how many, most chips first.
+// Lists the holders of chips of `mask` with their numbers of chips, most chips first.
 std::vector<std::string> Blockers(const ClusterState& state, const DomainState& domain,
                                   torus::ChipMask mask) {
   std::map<std::string, torus::ChipMask> chips;
@@ -66,7 +66,7 @@ const torus::Box* LargestFree(const DomainState& domain) {
   return largest;
 }
 
-// Names the pod by its rank, not by its name: gangs that ask for the same share the text.
+// Names the pod by its rank, not by its name: gangs with equal requests share the text.
 std::string PodText(const CompiledGang& gang, std::size_t member) {
   if (gang.members.size() == 1) return "the pod";
   return fmt::format("the pod of rank {}", member);
@@ -75,7 +75,7 @@ std::string PodText(const CompiledGang& gang, std::size_t member) {
 struct Miss {
   DomainId domain;
   torus::ChipMask mask = 0;  // the chips that the gang would take there
-  int busy = 65;             // those of them that are not free
+  int busy = 65;             // chips of `mask` that are not free
 };
 
 void Finish(const ClusterState& state, const std::optional<Miss>& miss, Blocked& why) {
@@ -105,7 +105,7 @@ absl::Status SelectorError(const CompiledMember& member, MemberFitter& fitter,
   return error;
 }
 
-// Explains a gang whose claims select nothing on any node, however free it is.
+// Explains a gang whose claims select nothing on any node, however free.
 Blocked ExplainNoHardware(const CompiledGang& gang, std::size_t member, const Obstacle& obstacle,
                           MemberFitter& fitter, const ClusterState& state) {
   if (!obstacle.selector_error.ok()) {
@@ -135,8 +135,7 @@ Blocked ExplainNoHardware(const CompiledGang& gang, std::size_t member, const Ob
                              PodText(gang, member), asked, Plural(state.Count().nodes, "node")));
 }
 
-// Explains a gang for which no domain has nodes on which the members fill a box, however free they
-// are.
+// Explains a gang whose members fill no box on the nodes of any domain, however free.
 Blocked ExplainNoDomain(const CompiledGang& gang, const Obstacle& obstacle, MemberFitter& fitter,
                         const ClusterState& state) {
   if (obstacle.chips_mismatch) {
@@ -154,21 +153,21 @@ Blocked ExplainNoDomain(const CompiledGang& gang, const Obstacle& obstacle, Memb
   return ExplainNoHardware(gang, obstacle.member, obstacle, fitter, state);
 }
 
-// Counts what the domains that have the box's devices could do with the box.
+// Counts how many domains could take the box, by rising demands.
 struct BoxSurvey {
-  std::size_t domains = 0;  // that have the devices
-  std::size_t known = 0;    // of them, those whose links are known
-  std::size_t large = 0;    // of them, those in which the shape fits
-  std::size_t working = 0;  // of them, those with such a box that works
-  std::size_t able = 0;     // of them, those that the pods may use, were everything free
-  // The large ones that only the UltraServer's mode excludes, and those of them that another mode
-  // could serve once the election is over or cores are released.
+  std::size_t domains = 0;  // domains that have the devices
+  std::size_t known = 0;    // domains with known links, among `domains`
+  std::size_t large = 0;    // domains in which the shape fits, among `known`
+  std::size_t working = 0;  // domains with such a box that works, among `large`
+  std::size_t able = 0;     // domains whose nodes admit the pods when all is free, among `working`
+  // Large domains that only the UltraServer's mode excludes, and the part of these domains that
+  // another mode could serve once the election is over or cores are released.
   std::size_t other_mode = 0;
   std::size_t mode_may_change = 0;
-  DomainId mode_domain;   // one of them
-  std::size_t boxes = 0;  // how many the large ones hold at most, were everything free
-  // The large ones with such a box that the pods may use if everything is repaired, and how many
-  // boxes these hold at most.
+  DomainId mode_domain;   // a domain of other_mode
+  std::size_t boxes = 0;  // the most that the large domains hold when all is free
+  // Large domains with such a box for the pods if everything is repaired, and the most boxes that
+  // these domains hold.
   std::size_t repairable = 0;
   std::size_t boxes_repaired = 0;
   std::optional<Miss> miss;  // the nearest
@@ -187,7 +186,7 @@ std::vector<const NodeDemand*> DemandsOf(const CompiledGang& gang, int box) {
   return demands;
 }
 
-// Returns the domain's working chips, and those of them on nodes that some pod of the box may use.
+// Returns the domain's working chips, and the part of them on nodes that admit some pod of the box.
 std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const NodeDemand*>& demands,
                                                    const DomainState& domain,
                                                    const ClusterState& state) {
@@ -206,7 +205,7 @@ std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const NodeD
   return {working, open};
 }
 
-// Returns the chips on nodes that some pod of the box may use if all nodes were repaired.
+// Returns the chips on nodes that would admit some pod of the box if all nodes were repaired.
 torus::ChipMask UsableWhenRepaired(const std::vector<const NodeDemand*>& demands,
                                    const DomainState& domain, const ClusterState& state) {
   torus::ChipMask chips = 0;
@@ -221,8 +220,8 @@ torus::ChipMask UsableWhenRepaired(const std::vector<const NodeDemand*>& demands
   return chips;
 }
 
-// Returns whether a box that the modes do not serve now may be served without another election:
-// when the running one ends, or by an elected mode once the chosen one is given up.
+// Returns whether a box that the modes do not serve now may be served without a new election: when
+// the running election ends, or by an elected mode once the chosen mode is given up.
 bool MayServe(const DomainState& domain, const torus::Box& place, const ClusterState& state) {
   if (domain.down.Intersects(place.links)) return false;
   DomainModes idle;
@@ -332,7 +331,7 @@ BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const Cluste
   return survey;
 }
 
-// Counts why each node is in no such box. A node that some pod of the box may use has no cause.
+// Counts why each node is in no such box. A node that admits some pod of the box has no cause.
 Causes CausesOf(const CompiledGang& gang, int box, const ClusterState& state) {
   const std::vector<const NodeDemand*> demands = DemandsOf(gang, box);
   Causes causes;
@@ -353,7 +352,7 @@ Causes CausesOf(const CompiledGang& gang, int box, const ClusterState& state) {
   return causes;
 }
 
-// Explains why no domain could hold the box even with nothing running; empty when one could.
+// Explains why no domain could hold the box even with nothing running; empty when a domain could.
 std::string NeverBecause(const CompiledGang& gang, int box, const BoxSurvey& survey,
                          const ClusterState& state) {
   const std::string have =
@@ -384,7 +383,7 @@ std::string NeverBecause(const CompiledGang& gang, int box, const BoxSurvey& sur
   return "";
 }
 
-// Explains why there is no box around the chips that its pods' allocated claims hold.
+// Explains why there is no box around the chips that allocated claims of its pods hold.
 Blocked ExplainKept(const CompiledGang& gang, const Obstacle& obstacle, const Kept& kept,
                     Search& search, const ClusterState& state) {
   std::string needs = fmt::format("needs {}", gang.Describe());
@@ -428,7 +427,8 @@ Blocked ExplainKept(const CompiledGang& gang, const Obstacle& obstacle, const Ke
 Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fitter,
                      const ClusterState& state) {
   const Obstacle obstacle = search.obstacle();
-  // A reason that no free room would remove comes first, and is the same however busy the fleet is.
+  // A reason that no free room would remove comes first, and does not depend on how busy the fleet
+  // is.
   for (int box = 0; box < gang.boxes; ++box) {
     if (!search.BoxIsPossible(gang, box)) {
       return ExplainNoDomain(gang, search.obstacle(), fitter, state);
@@ -481,7 +481,7 @@ Room EmptyRoom(const NodeState& node) {
   return RoomOf(empty);
 }
 
-// Returns the node's room if it were ready and all its chips and links worked.
+// Returns the node's room if the node were ready and all its chips and links worked.
 Room RepairedRoom(const NodeState& node) {
   Room room = EmptyRoom(node);
   room.chips = node.node->family->devices->chip_mask;
@@ -491,23 +491,23 @@ Room RepairedRoom(const NodeState& node) {
   return room;
 }
 
-// Counts what the nodes could do with a member.
+// Counts how many nodes could take a member, by rising demands.
 struct NodeSurvey {
-  std::size_t eligible = 0;       // nodes that have its devices
-  std::size_t admitted = 0;       // of them, those that it may use
-  std::size_t able = 0;           // of them, those that it fits, were everything free
-  std::size_t other_mode = 0;     // of the admitted, those that elected no mode of its size
-  std::size_t pods = 0;           // how many such pods these hold at most, were everything free
+  std::size_t eligible = 0;       // nodes that have the devices
+  std::size_t admitted = 0;       // eligible nodes that admit the pod
+  std::size_t able = 0;           // admitted nodes that fit the pod when all is free
+  std::size_t other_mode = 0;     // admitted nodes that elected no mode of the wanted size
+  std::size_t pods = 0;           // the most such pods on the able nodes when all is free
   std::size_t pods_repaired = 0;  // the same, were everything repaired too
   Causes causes;                  // one per node
   bool closed = false;            // some Node objects keep the pod away
   int most_free = -1;             // free chips
-  std::string most_free_node;     // of the nodes that it fits
-  int nearest_free = -1;          // chips, where too few are free
+  std::string most_free_node;     // of the nodes that fit the pod
+  int nearest_free = -1;          // free chips of the nearest miss
   std::optional<Miss> miss;
 };
 
-// Returns how many such members these chips of the node hold at most when everything is free.
+// Returns the most such members that `mask`'s chips of the node hold when everything is free.
 std::size_t PodsOn(const Node& node, std::uint16_t mask, const MemberFitter::Demand& demand) {
   const int chips = std::popcount(mask);
   const hw::InstanceType* type = node.family->type;
@@ -574,8 +574,8 @@ NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, Me
       survey.most_free_node = node.node->name;
       if (survey.nearest_free < 0) survey.miss = miss;
     }
-    // Earlier pods of the gang (there are some from rank 1 on) may have taken the chips that are
-    // free here: where free chips are too few, others hold them.
+    // Earlier pods of the gang (only rank 0 has none) may have taken chips that are free here: only
+    // where too few chips are free do other gangs hold them.
     const bool too_few = rank > 0 && !member.tolerates && free < demand->chips;
     if (!too_few || free <= survey.nearest_free) continue;
     survey.nearest_free = free;
@@ -589,7 +589,7 @@ std::string AmountOf(const MemberFitter::Demand& demand) {
                           : Plural(static_cast<std::size_t>(demand.chips), "chip");
 }
 
-// Explains why such members, all of them, never fit; empty when they might.
+// Explains why such members can never all fit; empty when they might.
 std::string NeverBecause(const CompiledGang& gang, std::size_t rank, const NodeSurvey& survey) {
   const int nodes = gang.members[rank].nodes;
   const std::string pod = PodText(gang, rank);
@@ -622,7 +622,7 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
   const CompiledMember& member = search.members()[rank];
   const NodeSurvey survey = Survey(gang, rank, search, fitter, state);
   if (survey.eligible == 0) return ExplainNoHardware(gang, rank, obstacle, fitter, state);
-  // Gives the reason when so many such pods do not fit although everything were free.
+  // Returns the reason why `pods` such pods do not fit even when everything is free.
   const auto reason_without = [&](std::size_t pods) {
     return survey.pods_repaired >= pods ? BlockedReason::kWaitsForRepair
                                         : BlockedReason::kNeverFits;
@@ -630,7 +630,8 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
   if (const std::string never = NeverBecause(gang, rank, survey); !never.empty()) {
     return Refused(reason_without(1), never);
   }
-  // A node that fits the pod has devices, and so a domain in which its free chips were counted.
+  // A node that fits the pod has devices, and therefore a domain in which its free chips were
+  // counted.
   TAHOMA_CHECK(!survey.most_free_node.empty());
   const auto demand =
       search.DemandOf(member, *state.node(*state.FindNode(survey.most_free_node)).node);
@@ -671,7 +672,7 @@ Blocked ExplainInvalid(const absl::Status& status) {
 
 namespace {
 
-// Adds what Capacity Blocks have to do with it.
+// Adds the hardware that Capacity Blocks keep to the reason.
 Blocked WithBlocks(const CompiledGang& gang, const ClusterState& state, Blocked blocked) {
   if (blocked.reason == BlockedReason::kInvalid) return blocked;
   if (!gang.spec->reservation.empty()) {

@@ -1,14 +1,14 @@
-// Keeps a CapacityReservation for each block that was bought, and an UltraServer for each of the
-// fleet, as the newest snapshot has them.
+// Keeps a CapacityReservation for each bought block, and an UltraServer object for each UltraServer
+// of the fleet, as in the newest snapshot.
 //
 //   BlockProjections projections(transport, sleeper, Rng(1), {.snapshot = [&] { return now(); }});
 //   projections.Start();
 //
-// It reads snapshots on a thread of its own: the core does nothing for it. A look compares what has
-// changed since the last one (for blocks one pointer each), and writes at most
-// kProjectionsTogether objects, a look every kProjectionPause: an object that changes often is
-// written with its newest state only, and 15,625 UltraServers take minutes when all of them are
-// new. Where the kinds are not defined nothing is written.
+// A thread reads snapshots: the core does nothing for the projections. A look compares the changes
+// since the last look (for blocks a pointer each), and writes at most kProjectionsTogether objects.
+// Looks are kProjectionPause apart: an object that changes often is written with its newest state
+// only, and 15,625 new UltraServers take minutes. Where the kinds are not defined nothing is
+// written.
 //
 // Thread safety: Start and Stop from one thread. Without Start, Step and Look may be called from
 // one thread instead, for tests.
@@ -49,8 +49,8 @@ struct BlockProjectionsOptions {
 
 class BlockProjections {
  public:
-  // Transport and sleeper must outlive it. Whoever interrupts the sleeper and ends the transport's
-  // streams ends its threads.
+  // Transport and sleeper must outlive the projections. To end the threads, interrupt the sleeper
+  // and end the transport's streams.
   BlockProjections(kube::Transport& transport, kube::Sleeper& sleeper, Rng rng,
                    BlockProjectionsOptions options);
   ~BlockProjections() { Stop(); }
@@ -62,7 +62,7 @@ class BlockProjections {
 
   // Lists or watches the objects once.
   void Step();
-  // Compares the newest snapshot with the last one, and writes. Returns how many writes are due.
+  // Compares the newest snapshot with the last look, and writes. Returns how many writes are due.
   std::size_t Look();
 
  private:
@@ -72,7 +72,7 @@ class BlockProjections {
     std::string name;
     Projection objects;
     std::unique_ptr<kube::Reflector> reflector;
-    std::string trouble;  // as it was logged
+    std::string trouble;  // as logged
   };
 
   void Follow(Kind& kind);
@@ -88,11 +88,11 @@ class BlockProjections {
   Rng rng_;
   const BlockProjectionsOptions options_;
 
-  Mutex mutex_;  // guards the objects of both kinds, of which the watches tell
+  Mutex mutex_;  // guards the objects of both kinds, which the watches change
   Kind reservations_;
   Kind ultra_servers_;
 
-  // What the last look saw.
+  // The state at the last look.
   absl::flat_hash_map<BlockKey, std::shared_ptr<const BlockView>> blocks_;
   ClusterState cluster_;
   std::vector<std::string> names_;                            // of the UltraServers, by domain

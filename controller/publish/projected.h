@@ -1,5 +1,5 @@
-// What CapacityReservations and UltraServers show: a block's reservation in EC2's words, and the
-// hardware with whose it is.
+// The status of CapacityReservations and UltraServers: a block's reservation in EC2's words, and
+// the hardware with its owner.
 //
 // Members without a value are null.
 //

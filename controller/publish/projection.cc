@@ -86,7 +86,7 @@ void Projection::OnAnswer(const kube::ObjectKey& key, bool done) {
   if (found == entries_.end()) return;
   Entry& entry = found->second;
   entry.in_flight = false;
-  // What a watch told meanwhile is newer than the write, or will be followed by it.
+  // News from a watch is newer than the write, or newer news will follow.
   if (done && !entry.news) entry.seen = entry.sent;
   Queue(key, entry);
 }

@@ -1,10 +1,10 @@
-// Objects of one kind that show what the controller knows: which of them have to be written.
+// Keeps objects of a kind as the controller wants them: finds the objects that must be written.
 //
-// Objects are compared by the bytes of their status: what somebody else wrote there, an object that
-// was deleted, and one that should not be are put right. Nothing is written before the first list
-// is complete, and one write for each object is under way at a time.
+// Objects are compared by the bytes of their status: Take repairs a status that another client
+// wrote, makes a deleted object again, and deletes an object that should not exist. Nothing is
+// written before the first list is complete, and each object has at most one write under way.
 //
-// Scope: a state machine. It keeps the status of each object as text, about half a kilobyte.
+// Scope: a state machine. Keeps the status of each object as text, about half a kilobyte.
 //
 // Thread safety: belongs to one thread.
 
@@ -25,9 +25,9 @@ namespace tahoma::controller {
 
 class Projection {
  public:
-  // Sets what the object's status should be. Members that are null are absent.
+  // Sets the object's wanted status. Null members count as absent.
   void Want(const kube::ObjectKey& key, const Json& status);
-  // The object should not be there.
+  // The object should not exist.
   void Unwant(const kube::ObjectKey& key);
 
   void OnSeen(const kube::ObjectKey& key, const Json& object);
@@ -40,9 +40,9 @@ class Projection {
     kube::ObjectKey key;
     std::string status = {};  // JSON text
   };
-  // Takes at most so many writes that are due, the longest due first.
+  // Takes at most `most` due writes, the longest due first.
   std::vector<Write> Take(std::size_t most);
-  // Tells the answer to a write. One that was not done is due again, after the others.
+  // Takes the answer to a write. A write that was not done is due again, after all others.
   void OnAnswer(const kube::ObjectKey& key, bool done);
 
   std::size_t due() const { return queue_.size(); }
@@ -54,7 +54,7 @@ class Projection {
     std::optional<std::string> sent;
     bool queued = false;
     bool in_flight = false;
-    bool news = false;  // a watch told of it while a write was under way
+    bool news = false;  // a watch saw a change while a write was under way
   };
 
   void Queue(const kube::ObjectKey& key, Entry& entry);

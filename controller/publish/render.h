@@ -1,9 +1,9 @@
 // Writes of the core as requests to a Kubernetes API server, and its answers as results.
 //
 // Claims are changed by JSON merge patches whose metadata carries uid and resourceVersion: the
-// server refuses them with 409 when either does not match (apimachinery: a patch that sets
-// resourceVersion is a precondition). The status of a claim that has no allocation yet is replaced,
-// under the same precondition. Pods are bound by a Binding with the pod's uid.
+// server refuses a patch with 409 when either does not match (apimachinery: a patch that sets
+// resourceVersion is a precondition). Under the same precondition, the status of a claim without an
+// allocation is replaced. Pods are bound by a Binding with the pod's uid.
 //
 // Thread safety: pure functions.
 
@@ -26,14 +26,14 @@ enum class AllocateBy : std::uint8_t { kUpdate, kPatch };
 // Renders writes of every kind but kEvent.
 kube::Request Render(const ApiWrite& write, AllocateBy by = AllocateBy::kUpdate);
 
-// The event as a new object, named by what it says, and as a patch of the one that exists.
+// The event as a new object, and as a patch of the existing object. EventName gives the name.
 kube::Request RenderEvent(const EventNote& event, const std::string& name, int count);
 kube::Request RenderEventRepeat(const EventNote& event, const std::string& name, int count);
-// Equal for events that say the same about the same object.
+// Returns equal names for events that say the same about the same object.
 std::string EventName(const EventNote& event);
 
-// Returns the result of a write whose status the object shows already, so that nothing need be
-// sent; nullopt when that is not known.
+// Returns the result of a write whose status the object shows already: nothing need be sent.
+// nullopt when this is not known.
 std::optional<ApiResult> ResultIfShown(const ApiWrite& write, const kube::Request& request);
 
 ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer);

@@ -107,7 +107,7 @@ json Binding(const Block& block) {
   return {{"cells", std::move(cells)}, {"hosts", block.hosts}, {"boundAt", TimeIfAny(block.bound)}};
 }
 
-// What its chips were used for, as of the last record (docs/formats/capacity-blocks.md#usage).
+// The use of the block's chips, as of the last record (docs/formats/capacity-blocks.md#usage).
 json Usage(const Block& block) {
   const ChipTally& sums = block.usage.chip_ms;
   const std::int64_t bought =
@@ -153,7 +153,8 @@ json BoughtStatus(const Block& block, const BlockView& view) {
           {"recordVersion", VersionText(block.version)}};
 }
 
-// Of an object whose block was not bought; a former leader may have written that it was.
+// The status of an object whose block was not bought. A former leader may have written a bought
+// block's status: the fields are cleared.
 json NotBoughtStatus(const BlockView& view) {
   json status = json::object();
   for (const char* field : {"capacityBlockIds",

@@ -1,6 +1,6 @@
 // The status of a request about Capacity Blocks as JSON and as a request to the API.
 //
-// What is written reads as the same status again (core/facts/read_request.h).
+// A written status reads back as the same status (core/facts/read_request.h).
 //
 // Thread safety: pure functions.
 

@@ -1,15 +1,16 @@
-// Publishes the fleet's summary in the API, so that `kubectl tahoma topology` reads one object
-// instead of the whole fleet.
+// Publishes the fleet's summary in the API: `kubectl tahoma topology` reads one object instead of
+// the whole fleet.
 //
 //   TopologyPublisher topology(transport, clock, {.snapshot = [&] { return loop.snapshot(); }});
 //   topology.Start();
 //
 // The object is written when the summary has changed, at most once in kSummaryPause, and otherwise
-// once in kSummaryRenewal, by which readers know that it is still looked after. It reads snapshots:
-// the core does nothing for it. Nobody waits for it either: a failed write is logged once and tried
+// once in kSummaryRenewal, to show readers that it is still renewed. The publisher reads snapshots:
+// the core does nothing for it and does not wait for it. A failed write is logged once and tried
 // again after kSummaryPause.
 //
-// Thread safety: Start from one thread; Tend by the thread of Start, or in tests by one instead.
+// Thread safety: Start from one thread. Tend by the thread of Start, or without Start by a test's
+// thread.
 
 #pragma once
 
@@ -41,7 +42,7 @@ struct TopologyPublisherOptions {
 
 class TopologyPublisher {
  public:
-  // `transport` and `clock` must outlive it.
+  // `transport` and `clock` must outlive the publisher.
   TopologyPublisher(kube::Transport& transport, const Clock& clock,
                     TopologyPublisherOptions options);
   // Waits for the request that is being sent.
@@ -50,8 +51,8 @@ class TopologyPublisher {
   TopologyPublisher& operator=(const TopologyPublisher&) = delete;
 
   void Start();
-  // Writes the object if it is time to. Nothing is written before the controller has seen the whole
-  // fleet.
+  // Writes the object if a write is due. Nothing is written before the controller has seen the
+  // whole fleet.
   void Tend();
 
  private:
@@ -61,11 +62,11 @@ class TopologyPublisher {
   const TopologyPublisherOptions options_;
   kube::InterruptibleSleeper sleeper_;
   kube::Client client_;
-  std::weak_ptr<const ClusterState> seen_;  // the one that the summary is of; not kept for it
+  std::weak_ptr<const ClusterState> seen_;  // of the summary; not kept alive for it
   FleetSummary summary_;
   std::optional<FleetSummary> written_;
   MonotonicTime written_at_{};
-  std::string trouble_;  // as it was logged
+  std::string trouble_;  // as logged
   std::thread thread_;
 };
 

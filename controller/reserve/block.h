@@ -1,15 +1,15 @@
-// A Capacity Block: hardware that somebody bought for a time, and what becomes of it.
+// A Capacity Block: hardware that an owner has bought for a time, and the block's states.
 //
 //   block.state;                        // BlockState::kScheduled
-//   block.reclaim();                    // when its hardware is taken back
-//   NextDue(block);                     // what time alone does to it next, and when
+//   block.reclaim();                    // when the hardware is taken back
+//   NextDue(block);                     // the next change that time alone makes, and when
 //
 // The life of a block (docs/reference/capacity-blocks.md#states):
 //
 //   payment-pending ─▶ scheduled ─▶ active ⇄ unavailable ─▶ expired
 //          └▶ payment-failed  └▶ failed (its hardware could not be delivered)
 //
-// Scope: values, and what follows from one block and the time. book.h has them all.
+// Scope: values, and conclusions from one block and the time. book.h holds all blocks.
 //
 // Thread safety: values and pure functions.
 
@@ -42,9 +42,9 @@ using BlockKey = Key<struct BlockTag>;  // of the CapacityBlock
 
 inline const kube::Resource kCapacityBlocks{
     .group = "tahoma.dev", .version = "v1alpha1", .plural = "capacityblocks"};
-// Asks for healthy hosts in the place of those that failed: each new value is a request.
+// Asks for healthy hosts in the place of failed hosts: each new value is a request.
 inline constexpr const char* kReplaceAnnotation = "tahoma.dev/replace";
-// Keeps the object of a block that holds capacity: it cannot be cancelled.
+// Keeps the object of a block that holds capacity: such a block cannot be cancelled.
 inline constexpr std::string_view kNoCancelFinalizer = "tahoma.dev/no-cancel";
 
 enum class BlockState : std::uint8_t {
@@ -52,21 +52,21 @@ enum class BlockState : std::uint8_t {
   kPaymentFailed,
   kScheduled,
   kActive,
-  kUnavailable,  // active, and no host of it is healthy
+  kUnavailable,  // active, and none of its hosts is healthy
   kExpired,
   kFailed,
 };
 // Returns EC2's word: "payment-pending".
 std::string_view StateName(BlockState state);
 std::optional<BlockState> ParseState(std::string_view name);
-// Returns whether the block is owed hardware now or later; no state follows one that is not.
+// Returns whether the block is owed hardware now or later. A state that holds no capacity is final.
 bool HoldsCapacity(BlockState state);
-// Returns the sentence for who wants to cancel a block that holds capacity.
+// Returns the message for a caller who wants to cancel a block that holds capacity.
 std::string WhyNotCancelled(std::string_view state, std::string_view end);
-// Returns whether the block has begun, on hardware of its own, and has not ended.
+// Returns whether the block has its hardware: delivered, and not ended.
 bool IsDelivered(BlockState state);
 
-// A payment that is under way: it succeeds or fails at `settles`, and has failed at `deadline`.
+// A payment under way. It succeeds or fails at `settles`; at `deadline` it has failed.
 struct Payment {
   WallTime settles;
   bool succeeds = true;
@@ -82,7 +82,7 @@ std::string_view StateName(ExtensionState state);
 
 struct Extension {
   std::string offering_id;
-  std::string token;  // of the request that bought it
+  std::string token;  // of the request that bought the extension
   WallTime purchased;
   WallTime start;  // the end of the block before it
   WallTime end;
@@ -96,7 +96,7 @@ struct Extension {
 enum class ReplacePolicy : std::uint8_t { kNone, kOnRequest, kAutomatic };
 enum class BindingMode : std::uint8_t { kBeforeStart, kAtPurchase };
 
-// The words that a CapacityBlock has for them, the default first.
+// The CapacityBlock's words for both enums, the default first.
 inline constexpr std::array<std::pair<std::string_view, ReplacePolicy>, 3> kReplacePolicies = {
     {{"OnRequest", ReplacePolicy::kOnRequest},
      {"None", ReplacePolicy::kNone},
@@ -104,13 +104,13 @@ inline constexpr std::array<std::pair<std::string_view, ReplacePolicy>, 3> kRepl
 inline constexpr std::array<std::pair<std::string_view, BindingMode>, 2> kBindingModes = {
     {{"BeforeStart", BindingMode::kBeforeStart}, {"AtPurchase", BindingMode::kAtPurchase}}};
 
-// What its owner may choose and change.
+// The terms that the owner may choose and change.
 struct BlockTerms {
   ReplacePolicy replace = ReplacePolicy::kOnRequest;
   BindingMode binding = BindingMode::kBeforeStart;
   bool lend_idle = false;  // preemptible gangs of others may use its idle hosts
-  bool magnetic = false;   // gangs of its namespaces are drawn to it without naming it
-  // The namespaces whose gangs may run in it, beside its owner's; sorted.
+  bool magnetic = false;   // gangs of its namespaces are drawn to the block without naming it
+  // The namespaces, beside the owner's, whose gangs may run in the block; sorted.
   std::vector<std::string> access = {};
 
   friend bool operator==(const BlockTerms&, const BlockTerms&) = default;
@@ -118,8 +118,8 @@ struct BlockTerms {
 
 using Tags = std::vector<std::pair<std::string, std::string>>;  // sorted by key
 
-// Which of two records came later: every leadership has a larger term than those before it, and
-// numbers the changes of all its blocks.
+// Orders the records of a block by age. Each leadership has a larger term than every earlier
+// leadership, and numbers the changes of all its blocks.
 struct BlockVersion {
   std::int64_t term = 0;
   std::int64_t number = 0;
@@ -133,14 +133,14 @@ struct Block {
   std::vector<std::string> block_ids = {};   // "cb-…": one, or one for each UltraServer
   BlockKey key = {};                         // the namespace is the owner
   std::string uid = {};                      // of the CapacityBlock; empty until it exists
-  std::string token = {};                    // of the request that bought it
-  std::vector<std::string> signatures = {};  // of the requests that did, the latest last
+  std::string token = {};                    // of the request that bought the block
+  std::vector<std::string> signatures = {};  // of all such requests, the latest last
   std::string offering_id = {};
   std::string platform = {};
   Tags tags = {};
   BlockTerms terms = {};
 
-  Offering bought = {};  // as bought; its end does not move with extensions
+  Offering bought = {};  // as bought; extensions do not move its end
   std::vector<CellShare> cells = {};
   WallTime created = {};
   WallTime end = {};  // with the extensions that are paid
@@ -148,33 +148,33 @@ struct Block {
   Payment payment = {};
   std::vector<Extension> extensions = {};
 
-  std::vector<std::string> hosts = {};  // names, while it is bound
+  std::vector<std::string> hosts = {};  // names, while the block is bound
   std::optional<WallTime> bound = {};
   std::optional<WallTime> delivered = {};
-  bool warned = false;       // its owner was told that it will be reclaimed
-  bool reclaiming = false;   // its hardware is being taken back: nothing may begin on it
-  std::string trouble = {};  // why it is not as it was promised; empty when it is
-  // The last request to replace failed hosts, as its owner named it; whether it waits for hosts.
+  bool warned = false;       // the owner was told that the hardware will be reclaimed
+  bool reclaiming = false;   // the hardware is being taken back: nothing may begin there
+  std::string trouble = {};  // why the block is not as promised; empty when it is
+  // The owner's name for the last request to replace failed hosts, and whether it waits for hosts.
   std::string replace_request = {};
   bool replacing = false;
-  BlockUsage usage = {};  // what its chips were used for, as of the last record
+  BlockUsage usage = {};  // use of the chips, as of the last record
   BlockVersion version = {};
 
   const Product& product() const { return *bought.product; }
   WallTime start() const { return bought.start; }
   WallTime reclaim() const { return end - product().reclaim(); }
-  // Returns the slots whose capacity it has, with those of an extension whose payment is under way.
+  // Returns the slots whose capacity the block has, with the slots of an extension not yet paid.
   SlotRange slots() const;
   const Extension* pending_extension() const;
-  // Returns whether it waits for hardware that could not be bound or delivered in time.
+  // Returns whether the block waits for hardware that could not be bound or delivered in time.
   bool waits() const { return state == BlockState::kScheduled && !trouble.empty(); }
-  // Returns whether any host that becomes free may help it.
+  // Returns whether any host that becomes free may help the block.
   bool wants_hosts() const {
     return waits() || (HoldsCapacity(state) && !trouble.empty() && replaces());
   }
-  // Returns whether healthy hosts take the place of those that fail.
+  // Returns whether healthy hosts take the place of hosts that fail.
   bool replaces() const { return terms.replace == ReplacePolicy::kAutomatic || replacing; }
-  // Returns whether gangs of the namespace may run in it.
+  // Returns whether gangs of the namespace may run in the block.
   bool admits(const std::string& ns) const {
     return ns == key.ns || std::binary_search(terms.access.begin(), terms.access.end(), ns);
   }
@@ -189,10 +189,10 @@ inline Pool PoolOf(const Block& block, const std::string& cell) {
   return {.product = &block.product(), .zone = block.bought.zone, .cell = cell};
 }
 
-// The warning comes this long before the reclaim time, and up to kWarningSpread earlier.
+// The warning comes this long before the reclaim time, and up to kWarningSpread earlier still.
 inline constexpr std::chrono::minutes kWarningLead{10};
-// Thousands of blocks end at one boundary: their warnings, upon which programs write checkpoints,
-// are spread by reservation.
+// Thousands of blocks end at one boundary, and programs write checkpoints when they are warned: the
+// warnings are spread by reservation.
 inline constexpr std::chrono::minutes kWarningSpread{10};
 
 // Returns when the block's owner is warned of its reclaim.
@@ -200,12 +200,13 @@ WallTime WarningOf(const Block& block);
 
 // Hardware is bound this long before the start.
 inline constexpr std::chrono::minutes kBindingLead{10};
-// A block whose hardware cannot be delivered fails this long after its start, or when it would be
-// taken back.
+// A block whose hardware cannot be delivered fails this long after its start, or at its reclaim
+// time.
 inline constexpr std::chrono::minutes kDeliveryGrace{60};
 
-// What time does to a block. At one moment they happen in this order over all blocks: what one
-// block gives back can be delivered to the next (docs/reference/capacity-blocks.md#end).
+// The changes that time makes to a block. At one moment they happen in this order over all blocks:
+// hardware that one block gives back can be delivered to the next
+// (docs/reference/capacity-blocks.md#end).
 enum class DueKind : std::uint8_t {
   kWarn,
   kExtensionSettles,
@@ -214,7 +215,7 @@ enum class DueKind : std::uint8_t {
   kPaymentSettles,
   kBind,
   kDeliver,
-  kGiveUp,  // its hardware could not be delivered in time
+  kGiveUp,  // the hardware could not be delivered in time
 };
 
 struct Due {
@@ -224,13 +225,12 @@ struct Due {
   friend auto operator<=>(const Due&, const Due&) = default;
 };
 
-// Returns what is next; nullopt when time changes it no more.
+// Returns the next change; nullopt when time changes the block no more.
 std::optional<Due> NextDue(const Block& block);
 
-// Returns the latest moment of which a block bears witness: it was not earlier than that when the
-// block became what it is.
+// Returns the latest time that the block proves: the block reached its state no earlier.
 WallTime LatestMoment(const Block& block);
-// kDataLoss when the block could not have become what it is.
+// kDataLoss when no block can have become such a block.
 absl::Status CheckConsistency(const Block& block);
 
 }  // namespace tahoma::controller

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 5> kPlatforms = {"Linux/UNIX", "Red Hat E
 constexpr std::chrono::hours kPaymentMost{12};
 constexpr std::chrono::minutes kPaymentLead{5};
 constexpr std::chrono::minutes kExtensionPaymentLead{35};
-// As many attempts as SDKs make of one call, and more.
+// More attempts than SDKs make of one call.
 constexpr std::size_t kSignaturesMost = 16;
 
 // Returns whether an offering of this form could have been made at `now`.
@@ -93,7 +93,7 @@ std::string BlockBook::TokenKey(std::string_view owner, std::string_view token) 
   return key;
 }
 
-// A host that was chosen at the purchase can be nobody else's before the block begins.
+// A host that was chosen at the purchase is bound to this block alone until it begins.
 SlotRange BlockBook::BookedSlots(const Block& block) {
   SlotRange slots = block.slots();
   if (block.terms.binding == BindingMode::kAtPurchase) slots.first = SlotOf(block.created);
@@ -139,7 +139,7 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::Restore(Block block) {
   // The clock may have been set back meanwhile.
   MoveTimeTo(LatestMoment(*restored));
   version_ = std::max(version_, restored->version);
-  // A host may have gone meanwhile, of which nobody will tell.
+  // A host may have gone while no process ran: no news will tell.
   if (!restored->hosts.empty()) touched_.insert(restored->reservation);
   Count(*restored, 1);
   return restored;
@@ -192,8 +192,8 @@ void BlockBook::CountDue(const Block& block, int sign) {
   if (here.empty()) to_bind_.erase(place);
 }
 
-// Adds (or, with sign -1, takes away) everything that follows from the block, which blocks_ has or
-// is about to have.
+// Adds (sign 1) or takes away (sign -1) everything derived from the block. blocks_ has the block,
+// or is about to have it.
 void BlockBook::Count(const Block& block, int sign) {
   CountDue(block, sign);
   if (!HoldsCapacity(block.state)) return;
@@ -233,7 +233,7 @@ void BlockBook::KeepSignatures(const Block& block) {
   }
 }
 
-// Keeps a block of which neither the id nor the name nor the token is taken. Returns whether it is.
+// Keeps a block unless its id, name or token is taken. Returns whether the block was kept.
 bool BlockBook::KeepNew(const std::shared_ptr<const Block>& block) {
   if (Find(block->reservation) != nullptr) return false;
   if (!by_key_.try_emplace(block->key, block).second) return false;
@@ -257,7 +257,7 @@ void BlockBook::Change(Block block, BlockNews news, std::string message, WallTim
 
 void BlockBook::Withdraw(const std::string& reservation) {
   const auto block = Find(reservation);
-  TAHOMA_CHECK(block != nullptr && block->uid.empty());  // else somebody was promised it
+  TAHOMA_CHECK(block != nullptr && block->uid.empty());  // else somebody was promised the block
   Block withdrawn = *block;
   withdrawn.state = BlockState::kFailed;
   withdrawn.hosts.clear();
@@ -305,7 +305,7 @@ absl::StatusOr<Offering> BlockBook::CheckOffering(const PurchaseOrder& order, Wa
   return offering;
 }
 
-// Returns the block that an order has bought before; nullptr when there is none.
+// Returns the block that the order bought earlier; nullptr when there is none.
 absl::StatusOr<std::shared_ptr<const Block>> BlockBook::FindRepeated(
     const PurchaseOrder& order) const {
   std::shared_ptr<const Block> block;
@@ -337,7 +337,7 @@ absl::StatusOr<std::shared_ptr<const Block>> BlockBook::FindRepeated(
   return block;
 }
 
-// Returns the block with the signature of one more attempt to buy it.
+// Returns the block with the signature of this further attempt.
 std::shared_ptr<const Block> BlockBook::NoteSignature(const std::shared_ptr<const Block>& block,
                                                       const PurchaseOrder& order) {
   const auto& known = block->signatures;
@@ -370,7 +370,7 @@ Block BlockBook::MakeBlock(const PurchaseOrder& order, const Offering& offering,
               .end = offering.end,
               .usage = {.chip_ms = {}, .as_of = offering.start}};
   if (!order.signature.empty()) block.signatures = {order.signature};
-  // An id is a digest of what was bought, when and by whom; the number makes it another one.
+  // An id is a digest of the order and the time; `number` makes an id that is not taken.
   for (int number = 0; block.reservation.empty() || Find(block.reservation) != nullptr; ++number) {
     block.reservation =
         "cr-" + Sha256Hex(fmt::format("{}\n{}\n{}\n{}\n{}", ToString(order.key), order.token,
@@ -557,7 +557,7 @@ void BlockBook::SetUsage(const std::string& reservation, const BlockUsage& usage
   if (before == nullptr || before->usage == usage) return;
   auto block = std::make_shared<Block>(*before);
   block->usage = usage;
-  // Nothing is counted by it.
+  // No count depends on the usage.
   if (HoldsCapacity(block->state)) {
     for (const CellShare& share : block->cells) {
       auto& here = in_pool_.at(profile_.IdOf(PoolOf(*block, share.cell)));
@@ -569,7 +569,7 @@ void BlockBook::SetUsage(const std::string& reservation, const BlockUsage& usage
   changes_.push_back({std::move(block), BlockNews::kChanged, "", now_});
 }
 
-// Returns the terms as they may be: hardware of UltraServers is its owner's alone.
+// Returns the terms without those that are not allowed: hardware of UltraServers is not shared.
 BlockTerms BlockBook::Allowed(BlockTerms terms, const Product& product) const {
   if (product.ultra_server && !options_.share_ultra_servers) terms.access.clear();
   return terms;

@@ -1,4 +1,4 @@
-// All Capacity Blocks: sells them, settles them, binds hardware to them and takes it back.
+// All Capacity Blocks: sells and settles blocks, binds hardware to blocks and takes it back.
 //
 //   BlockBook book(options, now);
 //   book.PutHost({.name = "us-0", .pool = pool, .healthy = true}, now);
@@ -6,16 +6,16 @@
 //   book.Advance(now);                      // whatever is due
 //   for (const BlockChange& change : book.TakeChanges()) Journal(*change.block);
 //
-// A block changes by purchase, by what its owner asks, and by time and hardware in Advance. Every
-// change is a whole new value, which the owner of the book writes to its journal before anybody
-// hears of it. Restore takes these values again, in any order; everything else (counts, timers, who
-// has which host) is derived from them.
+// A block changes by purchase, by its owner's requests, and by time and hardware in Advance. Every
+// change is a whole new value. The owner of the book writes the value to the journal before anybody
+// hears of it. Restore takes these values again, in any order; counts, timers and the hosts'
+// bindings are derived from them.
 //
-// The book never promises more than there is: in each slot, what is booked in a pool is at most its
-// healthy hosts without spares, unless hardware failed that was sold. Its time does not go back: a
-// clock that is set back delays what is due, one that is set forward skips nothing.
+// The book never promises more than there is: in each slot, the hosts booked in a pool are at most
+// its healthy hosts without spares, unless sold hardware failed. The book's time does not go back:
+// a clock set back delays due changes, and a clock set forward skips none.
 //
-// Scope: decisions. It does no I/O, has no clock and no randomness.
+// Scope: decisions. A book does no I/O, has no clock and no randomness.
 //
 // Thread safety: belongs to one thread. Blocks and copies of the profile are immutable.
 
@@ -62,8 +62,8 @@ struct BookOptions {
   PriceList prices;
   PaymentOptions payment;
   HostTableOptions hosts;
-  Quota quota = {};               // of an owner for whom none is set
-  OfferingKey offering_key = {};  // of the ids that are sold
+  Quota quota = {};               // of an owner without a quota of its own
+  OfferingKey offering_key = {};  // seals the ids of offerings that are sold
   // Whether the owner of UltraServers may let other namespaces in; EC2 does not allow it
   // (docs/reference/capacity-blocks.md#sharing).
   bool share_ultra_servers = false;
@@ -73,11 +73,11 @@ struct PurchaseOrder {
   std::string offering_id;
   std::string platform = "Linux/UNIX";
   BlockKey key = {};
-  std::string uid = {};  // of the CapacityBlock, when it exists already
-  // Repeating an order with the token of one that was carried out changes nothing.
+  std::string uid = {};  // of the CapacityBlock, if it exists already
+  // An order with the token of an earlier order that was carried out changes nothing.
   std::string token = {};
-  // The signature of the request that brings it. One that has bought buys nothing under another
-  // token.
+  // The signature of the request that brings the order. A signature that has bought a block buys
+  // nothing under another token.
   std::string signature = {};
   Tags tags = {};
   BlockTerms terms = {};
@@ -98,22 +98,22 @@ enum class BlockNews : std::uint8_t {
   kBound,
   kDelivered,
   kWarned,
-  kReclaimed,  // its hardware is taken back from now on
+  kReclaimed,  // the hardware is taken back from now on
   kExpired,
   kFailed,
-  kUndelivered,  // it waits for hardware
-  kDegraded,     // hosts of it failed
+  kUndelivered,  // the block waits for hardware
+  kDegraded,     // some of its hosts failed
   kRecovered,
-  kReplaced,  // another host took the place of one that failed
+  kReplaced,  // another host took the place of a failed host
   kExtended,
   kExtensionFailed,
-  kChanged,  // of its owner's terms only
+  kChanged,  // only the owner's terms
 };
 // Returns the word for events and conditions: "CapacityBlockDelivered".
 std::string_view NewsName(BlockNews news);
 
 struct BlockChange {
-  std::shared_ptr<const Block> block;  // as it is now
+  std::shared_ptr<const Block> block;  // as changed
   BlockNews news = BlockNews::kChanged;
   std::string message;
   WallTime when;
@@ -127,67 +127,66 @@ class BlockBook {
   BlockBook(const BlockBook&) = delete;
   BlockBook& operator=(const BlockBook&) = delete;
 
-  // Takes a block of an earlier process and returns it. kDataLoss when it contradicts itself, or is
-  // there already: nothing has changed then.
+  // Takes a block of an earlier process and returns it. kDataLoss when the block contradicts itself
+  // or is in the book already: then nothing has changed.
   absl::StatusOr<std::shared_ptr<const Block>> Restore(Block block);
-  // Takes blocks as other leaders have published them, in the place of older records. They may be
-  // of different moments: of two that have one host the later record keeps it. `refused` is called
-  // for those that contradict themselves, or are older than what is there.
+  // Takes the published blocks of other leaders, in the place of older records. The blocks may be
+  // of different moments: when two blocks have the same host, the later record keeps it. Calls
+  // `refused` for a block that contradicts itself or is older than the book's.
   using Refused = std::function<void(const Block& block, const absl::Status& why)>;
   void Adopt(std::vector<Block> blocks, const Refused& refused);
-  // Says that a leadership of that term begins. A term that is less than one that has been seen is
-  // not believed.
+  // Begins a leadership of that term. A term below a term seen earlier is not believed.
   void Lead(std::int64_t term);
   std::int64_t term() const { return version_.term; }
-  // Returns whether what the block has more than is known of it can still be sold.
+  // Returns whether the capacity that the block has beyond its record in the book can still be
+  // sold.
   bool HasRoomFor(const Block& block) const;
 
   void PutHost(HostState host, WallTime now);
   void RemoveHost(const std::string& name, WallTime now);
-  // The fleet has forgotten what blocks have to do with the host: TakeUses says it again.
+  // The fleet has lost the host's use by blocks: TakeUses returns the use again.
   void PlanUsesAgain(const std::string& host);
   void SetQuota(const std::string& owner, std::optional<Quota> quota) {
     ChangeQuotas().Set(owner, quota);
   }
   QuotaUse UseOf(std::string_view owner) const { return quotas_.UseOf(owner); }
-  // The quotas as they are, for searches by others.
+  // The present quotas, for searches elsewhere.
   std::shared_ptr<const QuotaTable> quotas() const;
 
-  // Sells an offering. Refused with one of EC2's codes (refusal.h); nothing has changed then. A dry
-  // run returns the block that would be bought, and nothing has changed either.
+  // Sells an offering. Refused with one of EC2's codes (refusal.h); then nothing has changed. A dry
+  // run returns the block that would be bought, and changes nothing either.
   absl::StatusOr<std::shared_ptr<const Block>> Purchase(const PurchaseOrder& order, WallTime now);
-  // Lets `purchases` buy several; when it fails, nothing of what it bought has happened. Nobody may
-  // have been told of these blocks: they have no CapacityBlocks yet.
+  // Lets `purchases` buy several blocks. When `purchases` fails, none of its purchases has
+  // happened. Nobody may have been told of these blocks: they have no CapacityBlocks yet.
   absl::Status AllOrNothing(absl::FunctionRef<absl::Status()> purchases);
   absl::StatusOr<ExtensionOffering> OfferExtension(const std::string& reservation,
                                                    std::int64_t hours, WallTime now) const;
-  // Likewise.
+  // Lets a block end later. Refusals and dry runs are as those of Purchase.
   absl::StatusOr<std::shared_ptr<const Block>> Extend(const ExtensionOrder& order, WallTime now);
-  // Notes the CapacityBlock of a block that was bought without one.
+  // Notes the CapacityBlock of a block that was bought before its object existed.
   void SetUid(const std::string& reservation, const std::string& uid);
-  // `block` is as the book has it.
+  // `block` is the book's present value.
   void SetTerms(const Block& block, const BlockTerms& terms, const Tags& tags, WallTime now);
-  // Asks once for healthy hosts in the place of those that failed. A request of the same name as
-  // the last one changes nothing.
+  // Asks once for healthy hosts in the place of failed hosts. A request with the name of the last
+  // request changes nothing.
   void AskReplacement(const std::string& reservation, const std::string& request, WallTime now);
-  // Notes what the block was used for so far.
+  // Notes the use of the block's chips so far.
   void SetUsage(const std::string& reservation, const BlockUsage& usage);
-  // Takes back a purchase of which nobody was told yet.
+  // Takes back a purchase before anybody is told of it.
   void Withdraw(const std::string& reservation);
-  // Forgets a block that holds no capacity. Returns whether it was there.
+  // Forgets a block that holds no capacity. Returns whether there was such a block.
   bool Forget(const std::string& reservation);
 
-  // Does what is due by `now`, and delivers to those that wait what hardware there is.
+  // Does everything due by `now`, and delivers free hardware to the blocks that wait.
   void Advance(WallTime now);
-  // Returns the latest time that it has seen.
+  // Returns the latest time that the book has seen.
   WallTime now() const { return now_; }
   // Returns when Advance has something to do without any news.
   std::optional<WallTime> wake() const;
 
-  // Takes what blocks have to do with each host of the pools in which something has changed
-  // (host_uses.h).
+  // Takes the use by blocks of each host in the pools where something has changed (host_uses.h).
   std::map<std::string, BlockUse> TakeUses();
-  // Takes what has changed since the last call, in order.
+  // Takes the changes since the last call, in order.
   std::vector<BlockChange> TakeChanges();
   bool has_changes() const { return !changes_.empty(); }
 
@@ -204,10 +203,10 @@ class BlockBook {
   // The slots whose capacity is booked.
   static SlotRange BookedSlots(const Block& block);
   static HostBinding BindingOf(const Block& block);
-  // The reservations of blocks that are the same as this one, by id, name or token.
+  // The blocks that have this block's id, name or token.
   std::vector<std::shared_ptr<const Block>> Rivals(const Block& block) const;
   void Erase(const Block& block);
-  // The only way in which a block changes.
+  // Every change of a block passes here.
   void Put(const std::shared_ptr<const Block>& block);
   void Keep(const std::shared_ptr<const Block>& block);
   void KeepSignatures(const Block& block);
@@ -257,7 +256,7 @@ class BlockBook {
   void RecheckTouched(WallTime now);
   void RetryWaiting(WallTime now);
   void MoveTimeTo(WallTime now);
-  // Hosts of these pools may have come back.
+  // Notes that hosts of the block's pools may have become free.
   void NotePools(const Block& block);
 
   const BookOptions options_;
@@ -266,7 +265,7 @@ class BlockBook {
   TimeProfile profile_;
   HostTable hosts_;
   QuotaTable quotas_;
-  mutable std::shared_ptr<const QuotaTable> shown_quotas_;  // nullptr: they have changed since
+  mutable std::shared_ptr<const QuotaTable> shown_quotas_;  // nullptr: changed since
 
   Blocks blocks_;
   absl::flat_hash_map<BlockKey, std::shared_ptr<const Block>> by_key_;
@@ -274,15 +273,15 @@ class BlockBook {
   // The blocks that were bought with a signature, by owner and signature.
   absl::flat_hash_map<std::string, std::string> reservation_of_signature_;
   DueQueue dues_;
-  // Blocks that are to be bound in time, by owner and the slot with which they begin.
+  // Blocks that are to be bound, by owner and first slot.
   absl::flat_hash_map<std::pair<std::string, Slot>, std::set<std::string>> to_bind_;
-  absl::flat_hash_map<PoolId, std::set<std::string>> waiting_;  // those that want hosts
-  // Those that hold capacity, as blocks_ has them.
+  absl::flat_hash_map<PoolId, std::set<std::string>> waiting_;  // blocks that want hosts
+  // Blocks that hold capacity; the pointers are those of blocks_.
   absl::flat_hash_map<PoolId, absl::flat_hash_set<const Block*>> in_pool_;
-  // Something has changed in which TakeUses takes part.
+  // The pools in which a change concerns TakeUses.
   absl::flat_hash_set<PoolId> unplanned_;
-  std::set<std::string> touched_;   // something happened to one of their hosts
-  std::set<PoolId> changed_pools_;  // hosts of them may be free or healthy again
+  std::set<std::string> touched_;   // blocks with news of a host
+  std::set<PoolId> changed_pools_;  // pools whose hosts may be free or healthy again
   std::vector<BlockChange> changes_;
 };
 

@@ -11,15 +11,15 @@
 namespace tahoma::controller {
 
 void BlockBook::Lead(std::int64_t term) {
-  // The lease was made anew, or the API is that of a backup.
+  // A lower term means that the lease was made anew, or that the API was restored from a backup.
   version_.term = term >= version_.term ? term : version_.term + 1;
 }
 
 void BlockBook::Adopt(std::vector<Block> blocks, const Refused& refused) {
-  // The latest first, so that the others know what is not theirs any more.
+  // The latest first: an older block then finds its lost hosts taken.
   std::sort(blocks.begin(), blocks.end(),
             [](const Block& a, const Block& b) { return a.version > b.version; });
-  // Before any of them is put, for hosts go from one to another.
+  // All blocks are checked before any is put, because hosts move from block to block.
   std::vector<Block> sound;
   for (Block& block : blocks) {
     absl::Status may = CheckConsistency(block);
@@ -43,7 +43,7 @@ bool BlockBook::HasRoomFor(const Block& block) const {
   if (!HoldsCapacity(block.state)) return true;
   SlotRange more = BookedSlots(block);
   const auto known = Find(block.reservation);
-  // Its hosts and its start are as bought; its end may be a later one.
+  // Hosts and start are as bought; only the end may be later.
   if (known != nullptr && HoldsCapacity(known->state)) more.first = BookedSlots(*known).last;
   more.first = std::max(more.first, profile_.today());
   return more.empty() ||
@@ -67,7 +67,7 @@ std::vector<std::shared_ptr<const Block>> BlockBook::Rivals(const Block& block) 
   return rivals;
 }
 
-// Takes away what the block stands in the place of. Refused when that is as new as it is.
+// Erases the blocks that the block replaces. Refused when a rival is as new as the block.
 absl::Status BlockBook::MakeRoomFor(const Block& block) {
   const auto before = Rivals(block);
   for (const auto& other : before) {
@@ -80,7 +80,7 @@ absl::Status BlockBook::MakeRoomFor(const Block& block) {
   return absl::OkStatus();
 }
 
-// Leaves each of the block's hosts to it, or to the block that has it by a later change.
+// Leaves each host of the block to it, or to the block that has the host by a later change.
 void BlockBook::ResolveHosts(Block& block) {
   if (!HoldsCapacity(block.state)) return;
   const HostBinding binding = BindingOf(block);
@@ -99,7 +99,7 @@ void BlockBook::ResolveHosts(Block& block) {
   NotePools(block);
 }
 
-// Takes the host from blocks that are older.
+// Takes the host from older blocks.
 void BlockBook::TakeHost(const std::string& host, const Block& block) {
   const HostBinding binding = BindingOf(block);
   const std::vector<HostBinding> others = hosts_.BindingsOf(host);

@@ -1,4 +1,4 @@
-// What time and hardware do to Capacity Blocks.
+// The changes that time and hardware make to Capacity Blocks.
 
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ void BlockBook::Advance(WallTime now) {
     MoveTimeTo(now);
     RecheckTouched(now);
     RetryWaiting(now);
-  } while (IsDueBy(now));  // such as the warning of a block that was delivered late
+  } while (IsDueBy(now));  // a block delivered late may be due for its warning
 }
 
 bool BlockBook::IsDueBy(WallTime now) const {
@@ -40,11 +40,11 @@ bool BlockBook::IsDueBy(WallTime now) const {
 }
 
 void BlockBook::DoTimers(WallTime now) {
-  std::optional<WallTime> moment;  // the one that is being worked on
+  std::optional<WallTime> moment;  // of the due being done
   while (IsDueBy(now)) {
     const auto [due, reservation] = dues_.First();
-    // What has come back is given to those that wait before time goes on, and before any of them
-    // gives up.
+    // Before time goes on, and before a waiting block gives up, hosts that came back go to the
+    // waiting blocks.
     if (!changed_pools_.empty() &&
         (due.kind == DueKind::kGiveUp || (moment && due.when > *moment))) {
       RetryWaiting(moment.value_or(due.when));
@@ -53,7 +53,7 @@ void BlockBook::DoTimers(WallTime now) {
     MoveTimeTo(due.when);
     moment = due.when;
     Do(due, *Find(reservation));
-    TAHOMA_CHECK(!dues_.Has(due, reservation));  // or it would be done for ever
+    TAHOMA_CHECK(!dues_.Has(due, reservation));  // otherwise the loop would not end
   }
 }
 
@@ -144,7 +144,7 @@ void BlockBook::Reclaim(Block block, WallTime when) {
   Change(std::move(block), BlockNews::kReclaimed, std::move(message), when);
 }
 
-// Binds the blocks of the same owner that begin when this one ends to its hosts, so that what runs
+// Binds blocks of the same owner that begin at this block's end to this block's hosts: programs
 // there may go on.
 void BlockBook::HandOver(const Block& block, WallTime when) {
   const auto found = to_bind_.find(std::pair(block.key.ns, SlotOf(block.end)));
@@ -155,12 +155,12 @@ void BlockBook::HandOver(const Block& block, WallTime when) {
     Block heir = *Find(reservation);
     if (&heir.product() != &block.product() || heir.bought.zone != block.bought.zone) continue;
     const HostBinding binding = BindingOf(heir);
-    std::vector<std::string> rest = left;  // if the heir gets all that it needs
+    std::vector<std::string> rest = left;  // left if the heir gets all its hosts
     for (const CellShare& share : heir.cells) {
       int wanted = share.hosts;
       std::erase_if(rest, [&](const std::string& host) {
         if (wanted == 0 || hosts_.Find(host)->pool.cell != share.cell) return false;
-        if (!hosts_.CanChoose(host, binding, when)) return false;  // another has it by then
+        if (!hosts_.CanChoose(host, binding, when)) return false;  // bound to another block by then
         --wanted;
         heir.hosts.push_back(host);
         return true;
@@ -178,7 +178,7 @@ std::map<std::string, BlockUse> BlockBook::TakeUses() {
   std::map<std::string, BlockUse> uses;
   for (const PoolId pool : std::exchange(unplanned_, {})) {
     const auto in_pool = in_pool_.find(pool);
-    if (in_pool == in_pool_.end()) continue;  // nothing was ever sold in it
+    if (in_pool == in_pool_.end()) continue;  // no block was ever sold there
     std::vector<const Block*> blocks(in_pool->second.begin(), in_pool->second.end());
     uses.merge(
         PlanUses(hosts_, profile_.pool(pool), std::move(blocks), profile_.supply(pool).spare));
@@ -211,7 +211,7 @@ void BlockBook::GiveUp(Block block, WallTime when) {
   Change(std::move(block), BlockNews::kFailed, std::move(message), when);
 }
 
-// Adds hosts to those that are kept, cell by cell, as many as there are up to what was sold.
+// Adds hosts to `kept`, cell by cell, as many as there are, up to the number sold.
 std::vector<std::string> BlockBook::AddHosts(const Block& block, std::vector<std::string> kept,
                                              WallTime from, WallTime now) const {
   std::map<std::string, int> in_cell;
@@ -228,8 +228,8 @@ std::vector<std::string> BlockBook::AddHosts(const Block& block, std::vector<std
   return kept;
 }
 
-// Returns whether a host of the block does: before its start it has to be healthy, from then on
-// nothing of others may run there, too.
+// Returns whether the host can serve the block: healthy, and from the block's start on without
+// gangs of others.
 bool BlockBook::Fits(const Block& block, const HostState* host, WallTime when) const {
   if (host == nullptr || !host->healthy) return false;
   if (block.state != BlockState::kScheduled || when < block.start()) return true;
@@ -241,8 +241,8 @@ bool BlockBook::Fits(const Block& block, const HostState* host, WallTime when) c
                         when);
 }
 
-// Sorts the hosts of a block by whether they do. One that has moved to another pool does not, as
-// it is counted there.
+// Sorts the hosts of a block by whether they fit. A host that has moved to another pool does not
+// fit, because it counts there.
 BlockBook::Sorted BlockBook::SortHosts(const Block& block, WallTime when) const {
   std::map<std::string_view, int> room;
   for (const CellShare& share : block.cells) room[share.cell] = share.hosts;
@@ -256,8 +256,8 @@ BlockBook::Sorted BlockBook::SortHosts(const Block& block, WallTime when) const 
   return sorted;
 }
 
-// Binds a block to hosts before its start and delivers it from then on; it waits when there are not
-// enough hosts.
+// Binds a block to hosts before its start, and delivers the block from then on. The block waits
+// when there are too few hosts.
 void BlockBook::Fill(Block block, WallTime when) {
   const bool begun = when >= block.start();
   const bool at_purchase = block.terms.binding == BindingMode::kAtPurchase;
@@ -289,8 +289,9 @@ void BlockBook::Fill(Block block, WallTime when) {
   Change(std::move(block), BlockNews::kDelivered, std::move(message), when);
 }
 
-// Puts healthy hosts of the same cells in the place of those that failed, as far as there are any;
-// returns their names. As many of the others stay as the block then lacks, for they may recover.
+// Puts healthy hosts of the same cells in the place of failed hosts, as far as there are any;
+// returns the names of the new hosts. Failed hosts stay bound as far as the block still lacks
+// hosts: they may recover.
 std::vector<std::string> BlockBook::ReplaceFailed(Block& block, Sorted& sorted,
                                                   WallTime when) const {
   std::vector<std::string> hosts = AddHosts(block, sorted.fit, when, when);
@@ -299,8 +300,8 @@ std::vector<std::string> BlockBook::ReplaceFailed(Block& block, Sorted& sorted,
   std::map<std::string_view, int> room;
   for (const CellShare& share : block.cells) room[share.cell] = share.hosts;
   for (const std::string& name : hosts) --room[hosts_.Find(name)->pool.cell];
-  // Who stays the first: those that may recover where they are, those of which nobody knows where
-  // they were, as they have left the fleet, those that moved away, and those of a full cell.
+  // Failed hosts stay in this order: hosts that may recover in their place, hosts that left the
+  // fleet (their pool is unknown), hosts that moved to another pool, hosts of a full cell.
   const auto rank_of = [&](const std::string& name) {
     const HostState* host = hosts_.Find(name);
     if (host == nullptr) return 1;
@@ -321,10 +322,10 @@ std::vector<std::string> BlockBook::ReplaceFailed(Block& block, Sorted& sorted,
   return added;
 }
 
-// Looks again at a block whose hosts, or terms, have changed.
+// Looks again at a block whose hosts or terms have changed.
 void BlockBook::Recheck(Block block, WallTime when) {
   if (block.state == BlockState::kScheduled && !block.hosts.empty() && !block.waits()) {
-    // From its start on it is active, or waits.
+    // From the start on the block is active, or waits.
     return Fill(std::move(block), when);
   }
   if (!IsDelivered(block.state)) return;
@@ -363,8 +364,7 @@ void BlockBook::Recheck(Block block, WallTime when) {
   Change(std::move(block), BlockNews::kDegraded, std::move(trouble), when);
 }
 
-// Gives hosts of the pools where something has changed to those that want them, the earliest start
-// first.
+// Gives hosts of the changed pools to the blocks that want hosts, the earliest start first.
 void BlockBook::RetryWaiting(WallTime now) {
   std::set<std::pair<WallTime, std::string>> waiting;
   for (const PoolId pool : std::exchange(changed_pools_, {})) {

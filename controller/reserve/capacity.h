@@ -1,14 +1,14 @@
-// The kinds of hardware that are sold, and the pools that they come from.
+// The kinds of hardware that are sold, and the pools of their hosts.
 //
 //   const Product* product = FindProduct("u-trn2x64");   // nullptr: not sold
 //   product->instances;                                   // 4: a host is a whole UltraServer
 //   Pool{.product = product, .zone = "tahoma-1a", .cell = "nn-1"};
 //
-// A host is what is sold as one and fails as one: an instance, or an UltraServer. All hosts of a
-// pool are alike and near each other: one product, one availability zone, one cell (an
-// UltraCluster, inside which a block lies unless its buyer lets it lie anywhere).
+// A host is the unit of sale and of failure: an instance, or an UltraServer. All hosts of a pool
+// are alike and near each other: one product, one availability zone, one cell. A cell is an
+// UltraCluster; a block lies inside a cell unless its buyer allows several.
 //
-// Scope: names and numbers. What is free when: time_profile.h.
+// Scope: names and numbers. time_profile.h counts free hosts over time.
 //
 // Thread safety: values.
 
@@ -31,8 +31,8 @@ struct Product {
   bool ultra_server = false;
   int instances = 1;  // of one host
   int chips = 16;     // of one instance
-  // docs/reference/capacity-blocks.md#prices; an UltraServer at the price of its instances, because
-  // nothing published says it.
+  // docs/reference/capacity-blocks.md#prices. An UltraServer costs as much as its instances,
+  // because AWS publishes no price of its own for it.
   Money rate;  // of one host and hour, unless the price list says otherwise
 
   // Returns how long before the end the hardware is taken back: 60 minutes for UltraServers, else

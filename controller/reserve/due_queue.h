@@ -1,7 +1,7 @@
-// Which block time changes next: blocks by what is due, and at one moment by their ids.
+// The blocks in the order in which time changes them: by due, and at one moment by id.
 //
-// The blocks of one moment are sorted when they are looked at, not before: a controller that starts
-// adds 100,000 and looks at the first few.
+// The blocks of a moment are sorted at the first look, not before: a controller that starts adds
+// 100,000 blocks and looks at the first few.
 //
 // Thread safety: belongs to one thread.
 
@@ -22,7 +22,7 @@ namespace tahoma::controller {
 
 class DueQueue {
  public:
-  // A block may not be there twice with the same due.
+  // A block may not be added twice with the same due.
   void Add(const Due& due, const std::string& id) { moments_[due].added.push_back(id); }
 
   void Remove(const Due& due, const std::string& id) {
@@ -38,7 +38,7 @@ class DueQueue {
   std::optional<Due> FirstDue() const {
     return empty() ? std::nullopt : std::optional(moments_.begin()->first);
   }
-  // The first by due and id. It may not be empty.
+  // The first by due and id. The queue may not be empty.
   std::pair<Due, std::string> First() {
     TAHOMA_CHECK(!empty());
     return {moments_.begin()->first, *Sorted(moments_.begin()->second).begin()};
@@ -51,7 +51,7 @@ class DueQueue {
  private:
   struct Moment {
     std::set<std::string> sorted;
-    std::vector<std::string> added;  // since it was looked at
+    std::vector<std::string> added;  // since the last look
   };
 
   static std::set<std::string>& Sorted(Moment& moment) {
@@ -61,7 +61,7 @@ class DueQueue {
     return moment.sorted;
   }
 
-  std::map<Due, Moment> moments_;  // none is empty
+  std::map<Due, Moment> moments_;  // no moment is empty
 };
 
 }  // namespace tahoma::controller

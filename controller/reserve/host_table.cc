@@ -92,8 +92,8 @@ void HostTable::SetSupply(const Pool& pool, const PoolHosts& hosts) {
   profile_.SetSupply(profile_.IdOf(pool), supply);
 }
 
-// A healthy host whose chips are in use without a block that has it now is not for sale before
-// these end.
+// A healthy host that is in use, and is not bound to a block now, is not for sale until the use
+// ends.
 void HostTable::RecountOccupation(Entry& entry, WallTime now) {
   std::optional<Slot> until;
   const HostState& state = *entry.state;

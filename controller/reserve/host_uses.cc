@@ -29,7 +29,7 @@ struct Candidate {
       return other.first < end && start < other.second;
     });
   }
-  // Returns when the last block that is known ends; nullopt without any.
+  // Returns when the last known block ends; nullopt without a block.
   std::optional<WallTime> LastEnd() const {
     std::optional<WallTime> last;
     for (const auto& [from, to] : taken) last = std::max(last.value_or(to), to);
@@ -40,18 +40,18 @@ struct Candidate {
     for (const auto& [from, to] : taken) last = std::max(last, from);
     return last;
   }
-  // Returns from when on nothing is in its way but blocks; nullopt when that is not known. What
-  // runs in a block has ended when that ends.
+  // Returns from when on only blocks use the host; nullopt when the end of its gangs is not known.
+  // Gangs of a block end with the block.
   std::optional<WallTime> FreeFrom() const {
     if (!state->held || !use.reservation.empty()) return WallTime::min();
     return state->held_until;
   }
 };
 
-// The hosts of a pool while they are kept, block by block in the order of their starts.
+// The hosts of a pool while hosts are kept, block by block in the order of the blocks' starts.
 //
-// A host is found without looking at the others: those that had a block before are sorted by its
-// end, the others by name. Hosts that cannot serve yet wait until a block begins late enough.
+// The keeper finds a host without a scan: hosts with an earlier block are sorted by the block's
+// end, all others by name. Hosts that cannot serve yet wait until a block begins late enough.
 class Keeper {
  public:
   explicit Keeper(std::vector<Candidate>& hosts) : hosts_(hosts) {
@@ -79,8 +79,8 @@ class Keeper {
   }
 
  private:
-  // Of a host that had a block before: the shorter the gap after it, the better; then those that
-  // are not lent, those that are in use, and by name.
+  // The order of hosts with an earlier block: the shortest gap first, then unlent, then in use,
+  // then by name.
   using Place = std::tuple<std::chrono::nanoseconds, bool, bool, std::size_t>;
   using Fresh = std::tuple<bool, bool, std::size_t>;
 
@@ -94,7 +94,7 @@ class Keeper {
     }
   }
 
-  // Takes the best host for a block that begins then out of the order.
+  // Returns the best host for a block that begins at `start`, and takes the host out of the order.
   std::optional<std::size_t> Find(WallTime start) {
     const auto ended = ended_.lower_bound({-start.time_since_epoch(), false, false, 0});
     std::size_t found = 0;
@@ -110,7 +110,7 @@ class Keeper {
     return found;
   }
 
-  // Those that have a block later on, which was bound early, may have room before it.
+  // A host that was bound early to a later block may have room before that block.
   void KeepBetween(const Block& block, int share) {
     for (const std::size_t index : early_) {
       if (share == 0) return;
@@ -133,8 +133,7 @@ class Keeper {
   std::set<Fresh> fresh_;
 };
 
-// Keeps spares for blocks that were sold, as many as there are idle hosts: first those that nobody
-// has borrowed.
+// Keeps idle hosts as spares for the sold blocks, hosts without a loan first.
 void KeepSpares(std::vector<Candidate>& hosts, int spares) {
   for (const bool lent : {false, true}) {
     for (auto host = hosts.rbegin(); host != hosts.rend() && spares > 0; ++host) {
@@ -146,7 +145,8 @@ void KeepSpares(std::vector<Candidate>& hosts, int spares) {
   }
 }
 
-// Returns the hosts of the pool that each block has, by reservation, and notes what it has.
+// Returns how many hosts of the pool each block has, by reservation, and notes the uses of these
+// hosts.
 std::map<std::string_view, int> TakeBound(const std::vector<const Block*>& blocks,
                                           std::vector<Candidate>& hosts) {
   std::map<std::string_view, int> bound;

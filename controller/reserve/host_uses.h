@@ -1,14 +1,14 @@
-// Which hosts of a pool blocks have now, and from when on others are kept for them.
+// Which hosts of a pool belong to blocks now, and from when on the other hosts are kept for blocks.
 //
-// A block is bound to hosts only shortly before its start. Until then as many hosts as it needs are
-// kept for it, so that nothing is placed on them that would be in its place: those that other
-// blocks have or will have before, then those that are in use until then, then idle ones. Which
-// they are may change with every block that is bought; how many are left for others does not.
+// A block is bound to hosts shortly before its start. Until then as many hosts as it needs are
+// kept, and no gang is placed there that would still run at the block's start. Hosts are kept in
+// this order: hosts that another block has earlier, hosts whose gangs end before the start, idle
+// hosts. Every purchase may change the chosen hosts, but not how many are left for gangs.
 //
-// Spares take the place of hosts that fail. They are kept idle as far as blocks are sold; who can
-// be ended may use them.
+// Spares take the place of hosts that fail. Spares are kept idle as far as blocks are sold; only
+// preemptible gangs may use them.
 //
-// Scope: a proposal, for who places gangs. What a block gets is chosen by HostTable.
+// Scope: a proposal, for the placement of gangs. HostTable chooses the hosts that a block gets.
 //
 // Thread safety: a pure function.
 
@@ -24,8 +24,8 @@
 
 namespace tahoma::controller {
 
-// Returns the use of every host of the pool. `blocks` are those that hold capacity in it. Costs
-// O((hosts + hosts that are kept) x log hosts).
+// Returns the use of every host of the pool. `blocks` holds capacity in the pool. Costs O((hosts +
+// kept hosts) x log hosts).
 std::map<std::string, BlockUse> PlanUses(const HostTable& hosts, const Pool& pool,
                                          std::vector<const Block*> blocks, int spares);
 

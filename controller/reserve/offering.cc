@@ -67,7 +67,7 @@ absl::Status NeverMade(std::string_view id) {
   return Refuse(kOfferingNotFound, "the offering {} was never made here; search again", id);
 }
 
-// Reads what Writer wrote. After an attempt to read beyond the end, `whole` says so.
+// Reads the fields of a Writer. A read beyond the end clears `whole_`.
 class Reader {
  public:
   explicit Reader(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -105,7 +105,7 @@ absl::StatusOr<Reader> Open(std::string_view id, std::string_view prefix, const 
                   "the offering {} is of a controller with another store; search again", id);
   }
   const std::string body = bytes->substr(0, bytes->size() - kSealBytes);
-  // Digests are compared, for the time of which tells nothing of the seal.
+  // Digests are compared: the time of the comparison tells nothing of the seal.
   if (Sha256(bytes->substr(body.size())) != Sha256(SealOf(prefix, body, key))) return NeverMade(id);
   return Reader(body);
 }
@@ -115,8 +115,7 @@ std::uint64_t MinutesOf(WallTime time) {
       std::chrono::floor<std::chrono::minutes>(time.time_since_epoch()).count());
 }
 
-// In the year 2255 and no boundary, so that no block can end there: later ones do not fit into a
-// WallTime.
+// In the year 2255 and no boundary: no block can end there. Later times do not fit into a WallTime.
 constexpr std::uint64_t kMinutesMost = 150'000'000;
 
 WallTime TimeOf(std::uint64_t minutes) {

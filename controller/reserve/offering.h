@@ -1,14 +1,14 @@
-// An offering of a Capacity Block, and its id, which says all of it.
+// An offering of a Capacity Block, and the offering's id, which holds every field.
 //
 //   const std::string id = OfferingId(offering, key);             // "cb-02a6f3…"
 //   TAHOMA_ASSIGN_OR_RETURN(const Offering same, ReadOfferingId(id, key));
 //
-// Nothing is kept of offerings that nobody buys: the id holds what was offered, under a seal that
-// takes the store's key to make. So what is bought was offered by a search, and an id outlives the
-// process that gave it. The purchase checks it again against the rules, the prices and the free
-// capacity.
+// The controller stores no offerings: an id holds the offered fields, under a seal that only the
+// store's key can make. A purchase is therefore always of an offering that a search made, and an id
+// outlives the process that made it. The purchase checks the offering again against the rules, the
+// prices and the free capacity.
 //
-// Scope: the form. search.h finds offerings, book.h sells them.
+// Scope: the form. search.h finds offerings, book.h sells offerings.
 //
 // Thread safety: values and pure functions.
 
@@ -47,7 +47,7 @@ struct Offering {
   const Product* product = nullptr;
   int count = 1;  // hosts: instances, or UltraServers
   std::string zone = {};
-  bool any_cell = false;  // it may lie in several cells
+  bool any_cell = false;  // the block may lie in several cells
   WallTime start = {};
   WallTime end = {};
   Money rate = {};  // of one host and hour
@@ -65,19 +65,19 @@ struct Offering {
   friend bool operator==(const Offering&, const Offering&) = default;
 };
 
-// The secret of the seals. That of zeros is for tests: a controller's is of its store
+// The secret of the seals. Tests use zeros; a controller's key belongs to its store
 // (app/offering_key.h).
 using OfferingKey = std::array<char, 32>;
 
 std::string OfferingId(const Offering& offering, const OfferingKey& key = {});
-// Refused with InvalidCapacityBlockOfferingId…: …Malformed for what has not the form of an id,
-// …NotFound for one that OfferingId did not write, …Expired for one with another key's seal.
+// Refused with InvalidCapacityBlockOfferingId…: …Malformed for text without the form of an id,
+// …NotFound for an id that OfferingId did not write, …Expired for an id under another key's seal.
 absl::StatusOr<Offering> ReadOfferingId(std::string_view id, const OfferingKey& key = {});
 
 // An offering to let a block end later.
 struct ExtensionOffering {
   std::string reservation = {};  // the block's Capacity Reservation
-  WallTime start = {};           // the end of the block as it is
+  WallTime start = {};           // the present end of the block
   WallTime end = {};
   Money rate = {};
   int count = 1;  // of the block

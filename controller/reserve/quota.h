@@ -41,7 +41,7 @@ struct Quota {
   friend bool operator==(const Quota&, const Quota&) = default;
 };
 
-// What an owner has, from today on.
+// The instances of an owner, from today on.
 struct QuotaUse {
   Quota limits = {};               // as they apply
   int today = 0;                   // instances in the slot that is under way

@@ -1,12 +1,12 @@
-// Refusals of what is asked of Capacity Blocks, each with the code that EC2 has for it.
+// Refusals of requests for Capacity Blocks, each with EC2's code.
 //
 //   return Refuse(kInvalidParameterValue, "capacityDurationHours {}: must be {}", hours, legal);
 //   Ec2CodeOf(status);                                  // "InvalidParameterValue"
 //
-// The code travels with the status, so that each of the APIs can show it: the EC2 API as <Code>,
-// the REST API in its problem, Kubernetes as a condition's reason.
+// The status carries the code, and each API shows it: the EC2 API as <Code>, the REST API in its
+// problem, Kubernetes as a condition's reason.
 //
-// Scope: codes (docs/reference/capacity-blocks.md#errors). The message says what would be legal.
+// Scope: codes (docs/reference/capacity-blocks.md#errors). The message names the legal values.
 //
 // Thread safety: pure functions.
 
@@ -21,7 +21,7 @@
 
 namespace tahoma::controller {
 
-// A code of EC2 and the status that fits it.
+// A code of EC2 and the status that fits the code.
 struct Ec2Code {
   std::string_view name;
   absl::StatusCode status = absl::StatusCode::kInvalidArgument;
@@ -56,7 +56,7 @@ absl::Status Refuse(const Ec2Code& code, fmt::format_string<Args...> format, Arg
 
 // Returns whether the status carries a code.
 bool IsRefusal(const absl::Status& status);
-// Returns the name of the code that the status carries; "InternalError" when it carries none.
+// Returns the name of the status's code; "InternalError" without a code.
 std::string Ec2CodeOf(const absl::Status& status);
 
 }  // namespace tahoma::controller

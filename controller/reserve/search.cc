@@ -23,7 +23,7 @@ constexpr std::size_t kStarts = kSlotsAhead - kDaysMost + 1;
 std::vector<int> WindowMinima(std::span<const int> values, std::size_t width) {
   std::vector<int> minima;
   minima.reserve(values.size());
-  std::vector<std::size_t> rising(values.size());  // places of the window whose values rise
+  std::vector<std::size_t> rising(values.size());  // places in the window, values rising
   std::size_t front = 0, back = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     while (back > front && values[rising[back - 1]] >= values[i]) --back;
@@ -34,7 +34,7 @@ std::vector<int> WindowMinima(std::span<const int> values, std::size_t width) {
   return minima;
 }
 
-// The pools of one product in one zone, and what is free in them from today on.
+// The pools of one product in one zone, and the free hosts in them from today on.
 class Zone {
  public:
   Zone(const TimeProfile& profile, std::string name, const std::vector<PoolId>& pools,
@@ -47,7 +47,7 @@ class Zone {
 
   const std::string& name() const { return name_; }
 
-  // Returns, for each start from today on, the hosts that one block of that many days can have.
+  // Returns, for each start from today on, the hosts that a block of `days` days can have.
   std::vector<int> HostsByStart(int days) const {
     std::vector<int> hosts(kStarts, 0);
     const auto width = static_cast<std::size_t>(days);
@@ -110,7 +110,7 @@ class Searcher {
     last_start_ = SlotOf(now + kHorizon);
   }
 
-  // Adds the offerings of the zone that last `days` to `offerings`.
+  // Adds the zone's offerings that last `days` to `offerings`.
   void AddOfferings(const Zone& zone, int days, std::vector<Offering>& offerings) const {
     AddAtOnce(zone, days, offerings);
     const std::vector<int> hosts = zone.HostsByStart(days);
@@ -123,7 +123,7 @@ class Searcher {
     }
   }
 
-  // Returns the segments that end first, when these are at least two.
+  // Returns the segments that end first, if there are at least two.
   std::vector<Offering> Split(const Zone& zone) const {
     const SplitQuery query{.days = search_.days.front(),
                            .segments_most = search_.segments_most,
@@ -169,7 +169,8 @@ class Searcher {
     return shortage;
   }
 
-  // Adds what the zone has when one thing less is asked for: another time, fewer hosts, less time.
+  // Adds the zone's offerings for a search relaxed in one point: another time, fewer hosts, less
+  // time.
   void AddNearest(const Zone& zone, std::vector<Offering>& nearest) const {
     const int days = search_.days.front();
     const std::vector<int> hosts = zone.HostsByStart(days);
@@ -199,13 +200,13 @@ class Searcher {
   }
 
  private:
-  // Returns whether the owner's quota allows so many hosts.
+  // Returns whether the owner's quota allows `hosts` hosts.
   absl::Status QuotaOf(int hosts, SlotRange slots) const {
     if (search_.quotas == nullptr) return absl::OkStatus();
     return search_.quotas->Check(search_.owner, slots, hosts * search_.product->instances);
   }
 
-  // Says why the first start at which the zone has enough is not offered.
+  // Explains why the first start with enough hosts in the zone is not offered.
   Shortage QuotaShortage(Shortage shortage, const std::vector<int>& hosts, SlotRange starts) const {
     Slot start = starts.first;
     while (hosts[static_cast<std::size_t>(start - today_)] < search_.count) ++start;
@@ -215,7 +216,7 @@ class Searcher {
     return shortage;
   }
 
-  // The boundaries at which a block of that many days may begin.
+  // The boundaries at which a block of `days` days may begin.
   SlotRange Starts(int days) const {
     const Slot latest = SlotOf(search_.latest_end) - days;
     return {first_start_, std::max(first_start_, std::min(last_start_, latest) + 1)};

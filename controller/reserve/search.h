@@ -34,7 +34,7 @@ namespace tahoma::controller {
 
 enum class OfferingOrder : std::uint8_t { kPrice, kStart, kEnd };
 
-// What a client asks for, unchecked: either instances or UltraServers.
+// A client's request, unchecked: either instances or UltraServers.
 struct OfferingQuery {
   std::string instance_type = {};
   std::optional<std::int64_t> instance_count = {};

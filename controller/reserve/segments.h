@@ -4,11 +4,11 @@
 //       {.days = 14, .segments_most = 3, .first_start = today, .last_start = today + 56,
 //        .end = today + 100},
 //       [&](int days) { return starts_with_room_for(days); });
-//   segments;                  // {{today + 2, 7}, {today + 12, 7}}; empty: there is none
+//   segments;                  // {{today + 2, 7}, {today + 12, 7}}; empty: none exist
 //
-// Scope: the choice of times. search.h knows what is free, and makes offerings of them.
+// Scope: the choice of times. search.h knows the free hosts, and makes offerings of the segments.
 //
-// Thread safety: a pure function, as far as what it calls is.
+// Thread safety: a pure function, if `can_start` is.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace tahoma::controller {
 
-// As many segments as one offering may have.
+// The most segments of one offering.
 inline constexpr int kSegmentsMost = 5;
 
 struct Segment {
@@ -39,10 +39,10 @@ struct SplitQuery {
   Slot end = 0;          // of the last one, at the latest
 };
 
-// Returns the segments that end first; of such the fewest. `can_start` answers for a number of
-// days, once for each, at which starts from `first_start` to `last_start` that many can begin.
-// They do not overlap, but may follow one another without a gap. Takes days × segments × legal
-// durations steps.
+// Returns the segments that end first; of several such choices, the choice with the fewest
+// segments. Calls `can_start` once for each number of days; the answer tells for each start from
+// `first_start` to `last_start` whether that many days can begin there. Segments do not overlap,
+// but may follow one another without a gap. Takes days × segments × legal durations steps.
 std::vector<Segment> SplitDays(const SplitQuery& query,
                                absl::FunctionRef<std::vector<bool>(int days)> can_start);
 

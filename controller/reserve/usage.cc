@@ -13,7 +13,7 @@ std::string HoursText(std::int64_t chip_ms) {
 std::string UtilizationText(const BlockUsage& usage) {
   if (usage.total() <= 0) return "";
   const std::int64_t busy = usage.chip_ms.used + usage.chip_ms.lent;
-  // Of 2^50 chip-milliseconds at most: a hundred times as many fit.
+  // At most 2^50 chip-milliseconds: a hundred times as many fit.
   return fmt::format("{}%", busy * 100 / usage.total());
 }
 

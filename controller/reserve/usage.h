@@ -1,13 +1,13 @@
-// What the chips of a Capacity Block were used for, counted from its start on.
+// How the chips of a Capacity Block were used, counted from the block's start on.
 //
 //   BlockUsage usage{.as_of = block.start()};
 //   usage.Add({.used = 48, .lent = 0, .idle = 16, .lost = 0}, now);
 //   usage.total() / kChipMsOfHour;                               // chip-hours
 //
-// At each moment every chip that was bought is one of: used by a gang of the block, lent to a
-// preemptible gang, idle, or lost (it failed, its node is away, or it was not delivered yet). The
-// sums of the four are therefore the chips times the time, exactly. A sum holds as long as all of
-// these stay as they are, so that it is touched only when they change.
+// At each moment every bought chip is in one state: used by a gang of the block, lent to a
+// preemptible gang, idle, or lost (failed, its node away, or not delivered yet). The four sums
+// together are therefore exactly the chips times the time. The sums need an update only when a chip
+// changes its state.
 //
 // Scope: counting. core/blocks/usage_meter.h follows the fleet.
 //
@@ -23,7 +23,7 @@
 
 namespace tahoma::controller {
 
-// Chips by what they are used for.
+// Chips by their state.
 struct ChipTally {
   std::int64_t used = 0;
   std::int64_t lent = 0;
@@ -42,8 +42,8 @@ struct ChipTally {
   friend bool operator==(const ChipTally&, const ChipTally&) = default;
 };
 
-// Whole milliseconds since 1970: what is counted in, so that sums are exact and do not depend on
-// when they are taken. All of the chips of the largest block, for its longest time, are 2^46.
+// Whole milliseconds since 1970. Sums of whole numbers are exact, and do not depend on when they
+// are taken. All chips of the largest block, for its longest time, are 2^46.
 inline std::int64_t MillisecondsOf(WallTime time) {
   return std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
@@ -53,10 +53,10 @@ constexpr std::int64_t kChipMsOfHour = 3'600'000;
 
 struct BlockUsage {
   ChipTally chip_ms = {};  // chip-milliseconds
-  WallTime as_of = {};     // up to when
+  WallTime as_of = {};     // the end of the time counted
 
-  // Adds the time from `as_of` to `now`, in which the chips were used like that. Time does not go
-  // back: nothing is added before `as_of`.
+  // Adds the time from `as_of` to `now`, with this use of the chips. Adds nothing when `now` is
+  // before `as_of`: time does not go back.
   void Add(const ChipTally& chips, WallTime now) {
     if (now <= as_of) return;
     const std::int64_t time = MillisecondsOf(now) - MillisecondsOf(as_of);
@@ -70,7 +70,7 @@ struct BlockUsage {
 
 // Returns chip-hours as a decimal text with two digits: "1536.00".
 std::string HoursText(std::int64_t chip_ms);
-// Returns the part of the time so far in which chips were used or lent: "83%"; "" without any time.
+// Returns the part of the chip time so far that was used or lent: "83%"; "" without any time.
 std::string UtilizationText(const BlockUsage& usage);
 
 }  // namespace tahoma::controller

@@ -15,7 +15,7 @@ constexpr std::size_t kCommandsPerStep = 4096;
 // The loop looks at the clock at least this often.
 constexpr std::chrono::milliseconds kIdle{1000};
 constexpr std::chrono::milliseconds kJournalAgain{1000};
-// More than a step takes at any size that was measured, and than a request with its time-out.
+// More than a step takes at any measured size, and more than a request with its time-out.
 constexpr std::chrono::seconds kCoreStillMost{60};
 constexpr std::chrono::seconds kRequestMost{90};
 constexpr std::chrono::seconds kOrderMost{30};
@@ -106,7 +106,7 @@ void CoreLoop::Run() {
     }
     Beat();
     std::vector<Command> commands = queue_.PopAllFor(kCommandsPerStep, timeout);
-    // A watch tells that history was lost before it pushes what it knows now.
+    // A watch reports a lost history before it pushes the new objects.
     if (!health().ok()) return;
     const Now now{clock_.WallNow(), clock_.MonotonicNow()};
     const std::size_t wanted = commands.size();
@@ -192,14 +192,14 @@ void CoreLoop::LoseHistory(const std::string& why) {
 
 void CoreLoop::Beat() { beat_ = clock_.MonotonicNow().time_since_epoch().count(); }
 
-// Who waits for an order is told that the journal waits, and need not wait, too.
+// Callers who wait for an order are told that the journal waits, and need not wait, too.
 void CoreLoop::SetJournalWaits(bool waits) {
   const MutexLock lock(mutex_);
   journal_waits_ = waits;
   changed_.NotifyAll();
 }
 
-// A batch that was refused has left nothing (store.h), and nothing of it was published.
+// A refused batch has left nothing in the store (store.h), and nothing of the batch was published.
 absl::Status CoreLoop::WriteJournal(const JournalBatch& batch) {
   absl::Status written = journal_.Write(batch);
   if (!options_.wait_for_journal || !absl::IsUnavailable(written)) return written;

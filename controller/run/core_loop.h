@@ -6,15 +6,15 @@
 //   transport.Shutdown();                        // ends the watches' streams
 //   loop.Stop();
 //
-// When the API was restored from a backup, the loop fails with kAborted: its state is of a history
-// that is gone. Another loop on the same journal reads everything anew and publishes the journal's
-// decisions again, as after a restart (cluster_loop.h).
+// When the API was restored from a backup, the loop fails with kAborted: the loop's state belongs
+// to a history that is gone. A new loop on the same journal reads everything anew and publishes the
+// journal's decisions again, as after a restart (cluster_loop.h).
 //
-// Threads: one for the core, which drains commands, plans, journals, applies and publishes
-// (docs/design/0013-decisions.md#one-thread-decides), those of Ingest and Publisher, which only
-// pass values to it and from it, and that of TopologyPublisher, which reads snapshots.
+// Threads: the core's thread drains commands, plans, journals, applies and publishes
+// (docs/design/0013-decisions.md#one-thread-decides). The threads of Ingest and Publisher only pass
+// values to and from the core; TopologyPublisher's thread reads snapshots.
 //
-// Thread safety: Start and Stop from one thread; the rest from any.
+// Thread safety: Start and Stop from one thread; all other functions from any.
 
 #pragma once
 
@@ -52,11 +52,12 @@ namespace tahoma::controller {
 struct CoreLoopOptions {
   CoreOptions core = {};
   PublisherOptions publisher = {.threads = 16};
-  std::vector<std::string> scheduler_names = {"tahoma"};  // whose pods are placed
-  // The number of the leadership when the loop begins (core/core.h); null: nobody else can lead.
+  std::vector<std::string> scheduler_names = {"tahoma"};  // pods of these schedulers are placed
+  // The number of the leadership when the loop begins (core/core.h); null: no other process can
+  // lead.
   std::function<std::int64_t()> term = nullptr;
-  // A journal that cannot be written for now (kUnavailable) is waited for, as when the store comes
-  // back by itself; otherwise health() fails at once, so that another controller can lead.
+  // Waits while the journal cannot be written for now (kUnavailable), because the store may come
+  // back by itself. Otherwise health() fails at once, and another controller can lead.
   bool wait_for_journal = false;
   std::function<void(const std::string& line)> log;
 };
@@ -74,21 +75,22 @@ class CoreLoop {
   absl::Status Start();
   void Stop();
 
-  // Carries out an order of Capacity Blocks, and waits until it is durable and published. Refused
-  // with EC2's codes. kUnavailable when there was no answer in time, or the journal cannot be
-  // written now: it may be carried out yet, and repeating it with the same token is safe.
+  // Carries out an order of Capacity Blocks, and waits until the order is durable and published.
+  // Refused with EC2's codes. kUnavailable when no answer came in time, or the journal cannot be
+  // written now: the order may still be carried out, and a repetition with the same token is safe.
   absl::StatusOr<std::shared_ptr<const Block>> Order(
       std::variant<PurchaseOrder, ExtensionOrder> order);
-  // Nobody carries out orders any more: whoever waits in Order is told so now, and who comes too.
+  // No more orders are carried out: callers who wait in Order are told now, and later callers at
+  // once.
   void EndOrders();
 
   std::shared_ptr<const Snapshot> snapshot() const;
-  // Not OK once nothing is decided any more: kAborted when the API lost its history; otherwise the
+  // Not OK when the core decides no more: kAborted when the API lost its history; otherwise the
   // journal has failed and the program must end.
   absl::Status health() const;
-  // The API lost its history, as somebody else found out: fails, before any further step.
+  // Another part has found out that the API lost its history: fails, before any further step.
   void LoseHistory(const std::string& why);
-  // For probes: why the core's thread, or the publishers', are taken to hang; empty: they are not.
+  // For probes: why the core's or a publisher's thread is taken to hang; empty when it is not.
   std::string CoreTrouble() const;
   std::string PublisherTrouble() const;
   // Waits until health() changes or `timeout` has passed.
@@ -116,7 +118,7 @@ class CoreLoop {
   std::atomic<std::int64_t> beat_ = 0;  // monotonic nanosecond at which the core last moved
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const Snapshot> snapshot_ ABSL_GUARDED_BY(mutex_);
-  // By the tickets of the orders that somebody waits for; empty until they are answered.
+  // By the tickets of orders that a caller waits for; empty until the answer.
   absl::flat_hash_map<std::uint64_t, std::optional<OrderAnswer>> orders_ ABSL_GUARDED_BY(mutex_);
   bool no_orders_ ABSL_GUARDED_BY(mutex_) = false;
   bool journal_waits_ ABSL_GUARDED_BY(mutex_) = false;  // for room, or for its disk

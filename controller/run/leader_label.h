@@ -1,12 +1,12 @@
-// Marks the pod of the controller that leads, so that a Service can select it: stand-bys know no
-// fleet, and are ready all the same.
+// Labels the pod of the leading controller: a Service can select the leader. Stand-bys know no
+// fleet, but are ready all the same.
 //
 //   LeaderLabel label(transport, clock, {"tahoma-system", "tahoma-controller-0"}, log);
-//   label.Tend(leads);     // often; tahoma.dev/leader: "true" while it leads
+//   label.Tend(leads);     // often; tahoma.dev/leader: "true" while the controller leads
 //
-// What is not known is written: a container that starts again takes the label of the one before it
-// away. Nobody depends on it but callers of the admin API, so a write that fails is logged once and
-// tried again after kRetry, for as long as it takes.
+// A new process does not know the label, and writes it: a restarted container removes the label of
+// its predecessor. Only callers of the admin API depend on the label. A failed write is therefore
+// logged once and tried again after each kRetry, without end.
 //
 // Thread safety: one thread.
 
@@ -30,11 +30,11 @@ class LeaderLabel {
   static constexpr std::chrono::seconds kRetry{5};
   static constexpr const char* kName = "tahoma.dev/leader";
 
-  // Transport and clock must outlive it. Without a name it does nothing.
+  // Transport and clock must outlive the label. Without a pod name Tend does nothing.
   LeaderLabel(kube::Transport& transport, const Clock& clock, kube::ObjectKey pod,
               std::function<void(const std::string& line)> log);
 
-  // Writes the label if the pod is not known to be as it should be.
+  // Writes the label unless the pod is known to have the right value.
   void Tend(bool leads);
 
  private:
@@ -46,8 +46,8 @@ class LeaderLabel {
   const std::function<void(const std::string& line)> log_;
   std::optional<bool> written_;
   std::optional<MonotonicTime> failed_at_;
-  bool failed_for_ = false;  // what the write that failed wanted
-  std::string trouble_;      // as it was logged
+  bool failed_for_ = false;  // the value that the failed write wanted
+  std::string trouble_;      // as logged
 };
 
 }  // namespace tahoma::controller

@@ -7,8 +7,8 @@
 //   }
 //   while (leadership.leading()) …
 //
-// `leading` reads the clock each time: a process that was stopped and continues does not lead any
-// more, even before it has seen the loss of its lease.
+// `leading` reads the clock each time: a process that was stopped and continues leads no more, even
+// before it sees the loss of its lease.
 //
 // Thread safety: Wait from one thread; leading from any.
 
@@ -31,21 +31,21 @@ namespace tahoma::controller {
 
 class Leadership {
  public:
-  // Transport and clock must outlive it. `history_lost` is called when the API turns out to have
-  // been restored from a backup (lib/kube/lease.h), from a thread of this object.
+  // Transport and clock must outlive the Leadership. Calls `history_lost`, from a thread of the
+  // Leadership, when the API turns out to be restored from a backup (lib/kube/lease.h).
   Leadership(kube::Transport& transport, const Clock& clock, kube::LeaderElectionOptions options,
              std::function<void(const std::string& line)> log,
              std::function<void()> history_lost = nullptr);
-  // Gives the Lease up, so that a stand-by need not wait for its end.
+  // Gives the Lease up: a stand-by need not wait for the Lease's end.
   ~Leadership();
 
-  // Waits at most `timeout`; whether we lead.
+  // Waits at most `timeout`; returns whether we lead.
   bool Wait(std::chrono::milliseconds timeout);
   // The number of the leadership; 0 before the first.
   std::int64_t term() const { return term_.load(); }
   bool leading() const { return clock_.MonotonicNow() < leads_until_.load(); }
-  // Whether who led must end: it leads no more, and not only until a lease that nobody holds, of an
-  // API restored from a backup, is written again.
+  // Returns whether a former leader must end. A former leader may go on while it only rewrites a
+  // lease that nobody holds, after its API was restored from a backup.
   bool lost() const { return !leading() && !regaining_.load(); }
 
  private:
@@ -65,7 +65,7 @@ class Leadership {
   std::atomic<std::int64_t> term_ = 0;
   Mutex mutex_;
   CondVar changed_;
-  bool led_ ABSL_GUARDED_BY(mutex_) = false;  // as it was logged
+  bool led_ ABSL_GUARDED_BY(mutex_) = false;  // as logged
   std::thread thread_;
 };
 

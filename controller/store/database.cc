@@ -26,7 +26,7 @@
 namespace tahoma::controller {
 namespace {
 
-// When the logs have so many bytes, RocksDB writes what they hold to tables.
+// When the logs have this many bytes, RocksDB writes their content to tables.
 constexpr std::size_t kLogBytesMost = 256UL << 20U;
 constexpr std::array<std::string_view, kKeyspaceCount> kColumnNames = {"default", "api", "ledger"};
 
@@ -40,9 +40,9 @@ absl::Status FromRocks(const rocksdb::Status& status) {
   return Unavailable("{}", status.ToString());
 }
 
-// Returns the process that holds the lock. RocksDB holds fcntl's write lock on LOCK, so the system
-// can name it. Must not be asked about a lock of our own process: closing any descriptor of the
-// file would release it (POSIX).
+// Returns the process that holds the lock. RocksDB holds fcntl's write lock on LOCK: the system can
+// name the holder. Must not be called for a lock of our own process: closing any descriptor of the
+// file would release the lock (POSIX).
 std::optional<int> LockHolder(const std::string& lock_file) {
   const int fd = ::open(lock_file.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
@@ -66,7 +66,7 @@ absl::Status InUse(const std::string& dir, std::string_view reason) {
   return FailedPrecondition("is in use by another process; stop it or use another dataDir");
 }
 
-// Returns what is synced: the file may be longer while RocksDB adds to it.
+// Returns the synced manifest: the file may be longer while RocksDB adds to it.
 Database::Manifest ManifestIn(rocksdb::DB& db) {
   constexpr std::string_view kName = "MANIFEST-";
   Database::Manifest manifest;
@@ -80,9 +80,9 @@ Database::Manifest ManifestIn(rocksdb::DB& db) {
   return manifest;
 }
 
-// Keeps RocksDB from recovering by itself: after a full disk it would flush and go on, in a thread
-// of its own that outlives the database's closing. Store::Recover settles what a failed commit has
-// left.
+// Keeps RocksDB from recovering by itself: after a full disk RocksDB would flush and go on, in a
+// thread that outlives the closing of the database. Store::Recover settles the rest of a failed
+// commit.
 class Listener : public rocksdb::EventListener {
  public:
   explicit Listener(std::function<void(const Database::Manifest&)> on_manifest)
@@ -102,9 +102,9 @@ class Listener : public rocksdb::EventListener {
   const std::function<void(const Database::Manifest&)> on_manifest_;
 };
 
-// Passes RocksDB's warnings on as lines of our log. Its own file, LOG in the folder, is not
-// written: after a failed write to that file, as on a full disk, RocksDB 7.8 ends in an assertion
-// when it writes or closes it again.
+// Passes RocksDB's warnings on as lines of our log. RocksDB's own file, LOG in the folder, is not
+// written: after a failed write to LOG, as on a full disk, RocksDB 7.8 ends in an assertion when it
+// writes or closes the file again.
 class Warnings : public rocksdb::Logger {
  public:
   explicit Warnings(std::function<void(const std::string&)> log)
@@ -127,10 +127,10 @@ rocksdb::DBOptions DatabaseOptions(const Database::Options& options, rocksdb::En
   rocksdb::DBOptions db;
   db.env = env;
   db.create_if_missing = options.create;
-  db.create_missing_column_families = true;  // for a start that was ended while it created them
+  db.create_missing_column_families = true;  // an earlier start may have ended in between
   db.paranoid_checks = true;
   db.track_and_verify_wals_in_manifest = true;
-  // Unfinished writes were cut off before (log_check.h): the rest must be whole.
+  // Unfinished writes were cut off before (log_check.h): all other records must be whole.
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency;
   db.max_total_wal_size = kLogBytesMost;
   db.max_background_jobs = 2;
@@ -140,16 +140,16 @@ rocksdb::DBOptions DatabaseOptions(const Database::Options& options, rocksdb::En
   db.stats_persist_period_sec = 0;
   db.max_bgerror_resume_count = 0;
   db.listeners.push_back(std::make_shared<Listener>(options.on_manifest));
-  // Records that are recovered from the log may never have been synced. RocksDB's default writes
-  // them to a table before anything builds on them.
+  // Records recovered from the log may never have been synced. RocksDB's default writes them to a
+  // table before anything builds on them.
   db.avoid_flush_during_recovery = options.keep_logs;
-  // Where there is little room, none of it is reserved: what fits is written.
+  // Where there is little room, RocksDB reserves none: as much as fits is written.
   db.allow_fallocate = !options.keep_logs;
   if (options.single_threaded) {
     db.avoid_flush_during_shutdown = true;
     db.max_total_wal_size = 4UL << 30U;
-    // RocksDB reserves 1.1 write buffers on the disk for a log. Here that would be 1.1 GiB for
-    // each of a simulation's disks.
+    // RocksDB reserves 1.1 write buffers on the disk for a log: 1.1 GiB for each of a simulation's
+    // disks.
     db.allow_fallocate = false;
   }
   return db;
@@ -157,7 +157,7 @@ rocksdb::DBOptions DatabaseOptions(const Database::Options& options, rocksdb::En
 
 std::vector<rocksdb::ColumnFamilyDescriptor> Columns(const Database::Options& options) {
   rocksdb::ColumnFamilyOptions column;
-  // Logs that are kept must fit: a full buffer would be written to a table.
+  // Kept logs must fit: a full buffer would be written to a table.
   column.write_buffer_size = options.keep_logs ? kLogBytesMost : 32UL << 20U;
   if (options.single_threaded) {
     column.write_buffer_size = 1UL << 30U;

@@ -1,13 +1,13 @@
-// Makes a store's folder private, and checks before RocksDB opens it that it has lost nothing.
+// Makes a store's folder private, and checks for losses before RocksDB opens the folder.
 //
 //   TAHOMA_RETURN_IF_ERROR(MakePrivate(dir, notes));
 //   TAHOMA_ASSIGN_OR_RETURN(const FolderFound found, CheckFolder(dir, guarded));
 //   if (found.is_new) …
 //
-// Neither function changes what a store holds.
+// Neither function changes the content of a store.
 //
-// Scope: the folder as files; docs/formats/store.md lists which losses are noticed and which cannot
-// be.
+// Scope: the folder as files; docs/formats/store.md lists the losses that are noticed, and those
+// that cannot be.
 //
 // Thread safety: plain functions.
 
@@ -25,21 +25,22 @@
 
 namespace tahoma::controller {
 
-// Makes the folder when there is none. The folder and everything in it become readable by the owner
-// alone; where the system refuses that (the folder is another user's), a line in `notes` says so.
+// Makes the folder when there is none. The owner alone can then read the folder and everything
+// inside. Where the system refuses this (another user owns the folder), adds a line to `notes`.
 absl::Status MakePrivate(const std::string& dir, std::vector<std::string>& notes);
 
 struct FolderFound {
-  bool is_new = false;       // it holds no store
-  std::optional<Mark> mark;  // the last run's, where it left one
+  bool is_new = false;       // the folder holds no store
+  std::optional<Mark> mark;  // of the last run, if the run left a mark
   LogsFound logs;
 };
 
-// Finds out what the folder holds. kDataLoss when files of a store are missing, or with `guarded`
-// when the folder is empty but had a store; the message says what is missing.
+// Inspects the folder. kDataLoss when files of a store are missing, or with `guarded` when the
+// folder is empty but had a store; the message names the missing files.
 absl::StatusOr<FolderFound> CheckFolder(const std::string& dir, bool guarded);
 
-// Returns the path of the file beside the folder that records that there was a store in it.
+// Returns the path of the guard: a file beside the folder which records that the folder had a
+// store.
 std::string GuardOf(const std::string& dir);
 absl::Status WriteGuard(const std::string& dir);
 

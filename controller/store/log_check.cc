@@ -31,8 +31,7 @@ std::uint64_t LittleEndian(std::string_view bytes) {
   return value;
 }
 
-// Returns a checksum as RocksDB stores it: masked, so that text that contains checksums is no
-// special case.
+// Returns a checksum in RocksDB's stored form: masked, because text may contain checksums itself.
 std::uint32_t Masked(std::uint32_t crc) { return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U; }
 
 struct Fragment {
@@ -53,13 +52,13 @@ std::optional<Fragment> FragmentAt(std::string_view log, std::size_t at) {
   return Fragment{type, log.substr(at + kHeader, length)};
 }
 
-// Skips the rest of a block that is too short for a header: it is not used.
+// Skips the rest of a block when it is too short for a header: RocksDB leaves it unused.
 std::size_t SkipPadding(std::size_t at) {
   const std::size_t left = kBlock - at % kBlock;
   return left < kHeader ? at + left : at;
 }
 
-// Returns whether a record begins at or behind `at`, wherever that is in a block.
+// Returns whether a record begins at `at` or behind, anywhere in a block.
 bool AnyRecordBehind(std::string_view log, std::size_t at) {
   while (at < log.size()) {
     const std::optional<Fragment> fragment = FragmentAt(log, at);
@@ -114,7 +113,7 @@ class Mapped {
   std::size_t size_ = 0;
 };
 
-// Returns the folder's logs by number, which is their order.
+// Returns the folder's logs in the order of their numbers.
 absl::StatusOr<std::vector<std::filesystem::path>> LogsOf(const std::string& dir) {
   std::vector<std::pair<std::uint64_t, std::filesystem::path>> logs;
   std::error_code error;
@@ -149,7 +148,7 @@ LogEnd ReadLog(std::string_view log, const std::function<void(const LogRecord&)>
       return end;
     }
     if (starts) begin = at;
-    // Only the record's head is needed, which may lie in two fragments.
+    // Only the record's head is needed; two fragments may share it.
     if (starts) joined.clear();
     joined += fragment->payload.substr(0, kRecordHead);
     at = SkipPadding(at + kHeader + fragment->payload.size());
@@ -213,7 +212,7 @@ absl::Status CutBehind(const std::string& dir, std::uint64_t acknowledged) {
   LogsFound behind;
   for (const std::filesystem::path& path : paths) {
     TAHOMA_ASSIGN_OR_RETURN(const Mapped log, Mapped::Open(path));
-    std::optional<std::uint64_t> first;  // record behind it
+    std::optional<std::uint64_t> first;  // the first record behind `acknowledged`
     ReadLog(log.text(), [&](const LogRecord& record) {
       if (record.sequence > acknowledged && !first) first = record.begin;
     });

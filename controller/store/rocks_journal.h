@@ -3,10 +3,10 @@
 //   RocksJournal journal(*store);
 //   TAHOMA_RETURN_IF_ERROR(journal.Write(batch));   // one synced commit
 //
-// Every record carries its own CRC-32C, so that damage that slipped below RocksDB is seen as well
+// Every record carries its own CRC-32C, to detect damage that RocksDB's checksums miss
 // (docs/formats/store.md).
 //
-// Thread safety: as Journal; the store behind it may be used by others at the same time.
+// Thread safety: as Journal; other code may use the store at the same time.
 
 #pragma once
 
@@ -19,9 +19,9 @@
 
 namespace tahoma::controller {
 
-// Journal records are the keys of Keyspace::kLedger that begin so.
+// The prefix of the journal's keys in Keyspace::kLedger.
 inline constexpr std::string_view kJournalPrefix = "j/";
-// A record as it is stored. kDataLoss when the key is no record's or the checksum does not fit.
+// A stored record. kDataLoss when the key is no record's or the checksum does not match.
 struct StoredRecord {
   Sequence sequence = 0;
   std::string_view bytes;  // part of the value
@@ -39,7 +39,7 @@ class RocksJournal final : public Journal {
 
  private:
   Store& store_;
-  Sequence newest_ = 0;  // the largest number that was loaded or written
+  Sequence newest_ = 0;  // the largest number loaded or written
 };
 
 }  // namespace tahoma::controller

@@ -17,9 +17,9 @@ namespace {
 
 // The bytes that RocksDB writes to open a folder, beside a copy of its logs: manifest and options.
 constexpr std::uint64_t kRoomToOpen = 4UL << 20U;
-// The same where the logs stay and nothing is reserved, and the first commit.
+// The bytes to open a folder when the logs stay and nothing is reserved, and for the first commit.
 constexpr std::uint64_t kRoomToGoOn = 512UL << 10U;
-// Logs that are longer are written to tables before long, for which there must be room.
+// Longer logs are soon written to tables, which need room.
 constexpr std::uint64_t kKeptLogsMost = 192UL << 20U;
 
 MonotonicTime Now() { return SystemClock().MonotonicNow(); }
@@ -126,14 +126,14 @@ absl::Status Store::OpenDatabase() {
     }
   }
   const MutexLock lock(mutex_);
-  // Only a store with content can have lost some of it.
+  // Only a store with content can have lost some.
   unmarked_ = !found->is_new && !found->mark;
   database_ = *std::move(opened);
   return absl::OkStatus();
 }
 
 absl::Status Store::BeginMark(const Database& database) {
-  const MutexLock lock(mark_mutex_);  // no table may be noted in the mark of before
+  const MutexLock lock(mark_mutex_);  // keeps new tables out of the earlier mark
   const Database::Manifest manifest = database.manifest();
   const Mark mark{database.sequence(), manifest.number, manifest.bytes};
   absl::StatusOr<MarkFile> file = MarkFile::Open(options_.dir, mark);
@@ -143,7 +143,7 @@ absl::Status Store::BeginMark(const Database& database) {
   return absl::OkStatus();
 }
 
-// Compares the folder with its mark, before anything in it is changed.
+// Compares the folder with its mark, before anything in the folder changes.
 absl::Status Store::CheckExtent(const Mark& mark,
                                 std::optional<std::uint64_t> newest_in_logs) const {
   std::uint64_t newest = 0;
@@ -292,8 +292,8 @@ void Store::SetAfterGroup(std::function<void()> after) {
   after_group_ = std::move(after);
 }
 
-// Returns the operations of a group, in its order, without those that a later operation on the same
-// key replaces: each commit of the API writes the newest version.
+// Returns the operations of a group, in its order, without operations that a later operation on the
+// same key replaces: each commit of the API writes the newest version.
 Database::Operations Store::Effective(const std::vector<Pending>& group) {
   Database::Operations operations;
   for (const Pending& pending : group) {
@@ -333,7 +333,7 @@ absl::Status Store::Write(const std::vector<Pending>& group) {
 void Store::NoteAcknowledged(const Database& database) {
   const std::uint64_t sequence = database.sequence();
   const MutexLock lock(mark_mutex_);
-  // A mark that went back would let the next start accept a folder that has lost a commit.
+  // An older mark would let the next start accept a folder that has lost a commit.
   TAHOMA_CHECK(sequence >= mark_.sequence);
   mark_.sequence = sequence;
   mark_file_.Note(mark_);
@@ -341,7 +341,7 @@ void Store::NoteAcknowledged(const Database& database) {
 
 void Store::NoteManifest(const Database::Manifest& manifest) {
   const MutexLock lock(mark_mutex_);
-  // Two threads may tell it in the wrong order.
+  // Two threads may call in the wrong order.
   if (std::pair(manifest.number, manifest.bytes) <=
       std::pair(mark_.manifest, mark_.manifest_bytes)) {
     return;
@@ -351,7 +351,7 @@ void Store::NoteManifest(const Database::Manifest& manifest) {
   mark_file_.Note(mark_);
 }
 
-// Stops the store. `database` shows none of the failed operations, so it still has the old values.
+// Stops the store. `database` shows none of the failed operations: it still has the old values.
 void Store::Fail(const Database& database, const Database::Operations& operations,
                  const absl::Status& why) {
   absl::StatusOr<WriteBatch> undo = UndoOf(database, operations);
@@ -367,8 +367,8 @@ void Store::Fail(const Database& database, const Database::Operations& operation
   }
 }
 
-// Opening writes what the logs hold to tables, so that nothing builds on what may not be on disk.
-// Where there is no room for the tables, the logs can stay if all they hold was acknowledged.
+// Opening writes the content of the logs to tables: nothing builds on records that may not be on
+// disk. Without room for the tables, the logs can stay if all their records were acknowledged.
 absl::StatusOr<bool> Store::KeepsLogs(const FolderFound& found) const {
   const absl::Status room = CheckRoom(found.logs.bytes + kRoomToOpen);
   if (room.ok()) return false;
@@ -378,8 +378,8 @@ absl::StatusOr<bool> Store::KeepsLogs(const FolderFound& found) const {
   return true;
 }
 
-// Fails when the disk has less room: RocksDB may end in an assertion when the disk fills up while
-// it opens a folder.
+// Fails when the disk has less room: RocksDB may end in an assertion when the disk fills up while a
+// folder is opened.
 absl::Status Store::CheckRoom(std::uint64_t needed) const {
   std::error_code error;
   const std::uint64_t available = options_.free_bytes

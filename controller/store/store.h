@@ -62,8 +62,8 @@ struct StoreOptions {
   std::chrono::milliseconds retry_every = std::chrono::seconds(1);
   // Returns the free bytes of the folder's disk; null: asks the system. Tests have less room here.
   std::function<std::uint64_t()> free_bytes = nullptr;
-  // What a new store begins with, in the commit that creates it. Nothing is done with it where
-  // there is a store already.
+  // The first content of a new store, in the commit that creates the store. Ignored for an existing
+  // store.
   WriteBatch first = {};
   // Called with lines for the administrator, from any thread.
   std::function<void(const std::string& line)> log = nullptr;

@@ -1,4 +1,4 @@
-// What load generators do against an API server: write from several threads, and see pods bound.
+// Load on an API server: writes from several threads, and pods that are seen bound.
 //
 //   InParallel(1000, [&](int i) { Send(api, "/api/v1/namespaces/default/pods", PodOf(i)); });
 //   BoundPods bound(1000);

@@ -1,5 +1,5 @@
-// The standalone API as function calls: creates and patches per second with synced commits, and
-// one event read by 1,000 watches.
+// The standalone API as function calls: creates and patches per second with synced commits, and an
+// event read by 1,000 watches.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -110,8 +110,8 @@ void BM_PatchStatusWithoutCommit(benchmark::State& state) {
 }
 BENCHMARK(BM_PatchStatusWithoutCommit)->Unit(benchmark::kMicrosecond);
 
-// A strategic merge patch of 533 kB: 3,580 conditions of a node, all of which are there already, in
-// another order. Not stored.
+// A strategic merge patch of 533 kB: 3,580 conditions of a node, all present already, in another
+// order. Not stored.
 void StrategicMerge533Kb(benchmark::State& state) {
   Fixture& fixture = Shared();
   (void)fixture.Call("POST", "/api/v1/nodes", R"({"metadata":{"name":"wide"}})");
@@ -138,7 +138,7 @@ void StrategicMerge533Kb(benchmark::State& state) {
 }
 BENCHMARK(StrategicMerge533Kb)->Name("strategic_merge_533kb_ms")->Unit(benchmark::kMillisecond);
 
-// The five writes that bind a pod with one claim, as the standalone controller makes them.
+// The five writes of the standalone controller that bind a pod with one claim.
 void BM_BindPod(benchmark::State& state) {
   Fixture& fixture = Shared();
   const std::string merge = "application/merge-patch+json";
@@ -193,8 +193,8 @@ void BM_ListPods(benchmark::State& state) {
 }
 BENCHMARK(BM_ListPods)->Unit(benchmark::kMicrosecond);
 
-// The time of a list of 10,000 pods in protobuf over that in JSON, alternately; both forms are at
-// hand, as they are after the first reader.
+// The time of a list of 10,000 pods in protobuf over the time in JSON, alternately; both forms are
+// cached, as after the first reader.
 void BM_ListProtobufOverJson(benchmark::State& state) {
   Fixture fixture;
   for (int i = 0; i < 10'000; ++i) {
@@ -225,7 +225,7 @@ BENCHMARK(BM_ListProtobufOverJson)
     ->Unit(benchmark::kMillisecond)
     ->Iterations(50);
 
-// One change, read by 1,000 open watches in one thread.
+// A change, read by 1,000 open watches in one thread.
 void BM_FanOutTo1000Watches(benchmark::State& state) {
   Fixture& fixture = Shared();
   std::vector<rest::Response> watches;

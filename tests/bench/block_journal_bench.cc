@@ -1,5 +1,5 @@
-// 100,000 Capacity Blocks on 15,625 UltraServers in cells of 32, in a journal on disk: purchases
-// that are synced, the start of a controller, and the memory that they take.
+// 100,000 Capacity Blocks on 15,625 UltraServers in cells of 32, in a journal on disk: synced
+// purchases, the start of a controller, and the memory.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -85,7 +85,7 @@ Command RandomOrder(Rng& rng, std::uint64_t ticket) {
                                           .token = fmt::format("t{}", ticket)}};
 }
 
-// A controller's folder in which 100,000 blocks are sold, and what the API shows of them.
+// A controller's folder with 100,000 sold blocks, and their objects in the API.
 class Sold {
  public:
   Sold() {
@@ -100,7 +100,7 @@ class Sold {
       while (orders.size() < kOrdersInStep) orders.push_back(RandomOrder(rng, ++tickets));
       TAHOMA_CHECK_OK(journal_->Write(core->Step(orders, Morning()).journal));
     }
-    See(*core);  // each gets its object
+    See(*core);  // each block gets its object
     TAHOMA_CHECK_OK(journal_->Write(core->Step(objects_, Morning()).journal));
     See(*core);
   }
@@ -114,7 +114,7 @@ class Sold {
     journal_ = std::make_unique<RocksJournal>(*store_);
   }
 
-  // A core with what the journal has.
+  // Returns a core with the content of the journal.
   std::unique_ptr<Core> Load() {
     auto core = std::make_unique<Core>(PlanNothing);
     TAHOMA_CHECK_OK(journal_->Load(
@@ -125,7 +125,7 @@ class Sold {
   const std::vector<Command>& objects() const { return objects_; }
 
  private:
-  // Makes objects that show the blocks as they are.
+  // Makes objects that show the present blocks.
   void See(const Core& core) {
     objects_.clear();
     core.snapshot()->block_list.ForEach([&](const std::string& reservation, const auto& block) {
@@ -150,13 +150,14 @@ Sold& Shared() {
   return sold;
 }
 
-// Takes the first step of a core that has seen all there is.
+// Takes the first step of a core that has seen every object.
 void Begin(Core& core, Sold& sold) {
   core.Step(sold.objects(), Morning());
   TAHOMA_CHECK_OK(sold.journal().Write(core.Step({WatchesSynced{}}, Morning()).journal));
 }
 
-// One order after the other, carried out or refused, each until its journal entry is synced.
+// Carries out one order after the other, or refuses it, and waits until its journal entry is
+// synced.
 void Purchase(benchmark::State& run) {
   Sold& sold = Shared();
   const auto core = sold.Load();
@@ -197,7 +198,7 @@ void Restart(benchmark::State& run) {
 }
 BENCHMARK(Restart)->Name("blocks_100k_restart_ms")->Unit(benchmark::kMillisecond)->Iterations(2);
 
-// What a core takes more when it has the blocks, and their objects as the watch keeps them.
+// Measures the memory of a core with the blocks, and with their objects as the watch keeps them.
 void Resident(benchmark::State& run) {
   Sold& sold = Shared();
   for (auto unused : run) {

@@ -143,8 +143,8 @@ void MakeGang(kube::Transport& api, const std::string& name, const std::string& 
   }
 }
 
-// What Tahoma writes for a pod and its claim: a finalizer, the allocation, the binding, an event.
-// The devices are any: whether a chip is given away twice, the server does not look at.
+// Sends Tahoma's writes for a pod and its claim: a finalizer, the allocation, the binding, an
+// event. Any devices will do: the server does not check whether a chip is given away twice.
 void Bind(kube::Transport& api, const std::string& name, const std::string& uid,
           const std::string& node) {
   const std::string target = fmt::format("{}/{}", kClaims, name);

@@ -238,7 +238,7 @@ void RegisterOverDomains() {
         ->Iterations(1)
         ->Unit(benchmark::kMillisecond);
   };
-  // What one chip lacks, or the root has, over its NeuronLinks and its NIC.
+  // The bound: the bytes that a chip lacks, or the root has, over its NeuronLinks and its NIC.
   const Fabric eight = UltraCluster(8);
   const auto chips = static_cast<double>(AllChipsOf(eight).size());
   const hw::LinkRates& rates = hw::kTrainium2.links;
@@ -248,7 +248,7 @@ void RegisterOverDomains() {
   const double whole_ns = static_cast<double>(kGiB) / of_chip * 1e9;
   row("allgather_8_units_over_bound", Operation::kAllGather, eight, (chips - 1) / chips * whole_ns);
   row("broadcast_8_units_over_bound", Operation::kBroadcast, eight, whole_ns);
-  // Of four instances one has four NICs: it sends at least as much as the buffer holds.
+  // One of four instances has four NICs: it sends at least as much as the buffer holds.
   Fabric poor(std::vector<TorusLinks>(4, {torus::kInstanceShape, rates}), rates.efa);
   for (int chip = 4; chip < 16; ++chip) {
     TAHOMA_CHECK_OK(poor.SetNicPermille(torus::ChipIndex(chip), 0));

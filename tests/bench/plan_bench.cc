@@ -1,5 +1,5 @@
-// Places gang slices: inside one UltraServer, and in a fleet of 15,625 of them (1,000,000 chips) of
-// which about 85 % are in use.
+// Places gang slices: inside an UltraServer, and in a fleet of 15,625 UltraServers (1,000,000
+// chips) with about 85 % in use.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ std::chrono::nanoseconds Place(Planner& planner, ClusterState& state, GangSpec s
   return took;
 }
 
-// Places one 2x2x2 gang slice in a half-used UltraServer, by everything that Plan does.
+// Places one 2x2x2 gang slice in a half-used UltraServer, with everything that Plan does.
 void PlaceOneUltraServer(benchmark::State& run) {
   ClusterState state;
   AddUltraServer(state, "us-0", false);
@@ -71,8 +71,7 @@ void PlaceInFleet(benchmark::State& run) {
   while (state.Count().free > 150'000) {
     for (int i = 0; i < 1000; ++i) Place(planner, state, next(), &held);
   }
-  // A gang slice that finds no place is answered with the reason, which looks at every domain:
-  // counted apart.
+  // A gang slice without a place costs a look at every domain for its reason: counted apart.
   std::vector<double> placed;
   std::vector<double> refused;
   for (auto unused : run) {
@@ -102,8 +101,8 @@ BENCHMARK(PlaceInFleet)
     ->Iterations(5000)
     ->Unit(benchmark::kMicrosecond);
 
-// As many nodes, in UltraServers, on which every chip has a serial number of its own, so that no
-// two nodes publish the same; seven of eight chips are held.
+// Adds nodes in UltraServers. Every chip has a serial number of its own: no two nodes publish the
+// same devices. Seven of eight chips are held.
 void FillWithUniqueDevices(ClusterState& state, int nodes) {
   Rng rng(1);
   for (int i = 0; i < nodes; ++i) {
@@ -128,8 +127,8 @@ void FillWithUniqueDevices(ClusterState& state, int nodes) {
   }
 }
 
-// Pods of one to four chips without a shape; every fourth, when `pinned`, for the chip of one
-// serial number.
+// Places pods of one to four chips without a shape. With `pinned`, every fourth pod asks for a chip
+// by its serial number.
 void PlaceUniqueDevices(benchmark::State& run, bool pinned) {
   const auto nodes = static_cast<int>(run.range(0));
   ClusterState state;

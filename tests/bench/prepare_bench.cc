@@ -1,9 +1,9 @@
-// How long a kubelet waits for a claim on a full node: 128 claims of one LNC-1 core each are
-// prepared, and one after the other is unprepared and prepared again, beside the 127 others.
+// How long a kubelet waits for a claim on a full node: 128 claims of an LNC-1 core each are
+// prepared, then each in turn is unprepared and prepared again, beside the 127 others.
 //
-// Nothing is replaced but the kubelet and the processes' borders: the plugin serves its gRPC
-// socket, reads the claims from an API server over HTTP, gives them to a sim-node over its socket,
-// and syncs checkpoint and CDI files to a disk.
+// Only the kubelet and the processes' borders are replaced: the plugin serves its gRPC socket,
+// reads the claims from an API server over HTTP, gives them to a sim-node over its socket, and
+// syncs checkpoint and CDI files to a disk.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -68,7 +68,7 @@ class Api {
     TAHOMA_CHECK_OK(client_->Create(kube::kNodes, "", node).status());
   }
 
-  // The claim that a scheduler has given this core; its uid.
+  // Makes a claim with this core allocated; returns the claim's uid.
   std::string MakeClaim(const std::string& name, const std::string& device) {
     const Json exactly = {{"deviceClassName", "neuron-core.tahoma.dev"}};
     auto claim = client_->Create(
@@ -135,7 +135,7 @@ class Node {
   std::unique_ptr<wire::Server> server_;
 };
 
-// The plugin of a node on which every core has a claim, and its kubelet.
+// The plugin of a node with a claim on every core, and its kubelet.
 class FullNode {
  public:
   FullNode() : api_(dir_.path() + "/store"), node_(dir_.path()) {
@@ -197,7 +197,7 @@ void Replace(FullNode& node, Rng& rng, Times& times) {
   }
 }
 
-// Counts one of the two lists.
+// Reports one of the two lists.
 void ReplaceAndCount(benchmark::State& run, std::vector<double> Times::*counted) {
   FullNode node;
   Rng rng(1);

@@ -1,9 +1,10 @@
-// What an API server answers to the plugin: to its slices, its reports of health, its labels and
-// its reads of claims. Whatever the answers are, no call crashes, and a failure says why.
+// Answers of an API server to the plugin's slices, reports of health, labels and reads of claims.
+// Whatever the answers are, no call crashes, and each failure has a reason.
 //
-// The first letter is who asks: p publishes and says whether all is shown, h reports health, l
-// labels, c reads a claim. Each line after the first is the body of an answer; one that begins with
-// "!" and a digit is of that hundred of HTTP statuses. No more lines: no more answers.
+// The first letter is the caller: p publishes and tells whether all slices are shown, h reports
+// health, l labels, c reads a claim. Each further line is the body of an answer; "!" and a digit at
+// its beginning give the hundreds of the HTTP status. After the last line there are no more
+// answers.
 
 #include <algorithm>
 #include <string>
@@ -26,7 +27,7 @@ using namespace tahoma::dra;
 
 constexpr const char* kNode = "n";
 
-// Gives one line for every request.
+// Gives a line for every request.
 class Script final : public kube::Transport {
  public:
   explicit Script(std::string_view text) : rest_(text) {}
@@ -78,7 +79,7 @@ Checkpoint OneClaim() {
   return {.claims = {{"u-1", claim}}};
 }
 
-// Anybody's second look must be as safe as the first: what it remembers came from outside, too.
+// A second call must be as safe as the first: the remembered values came from outside, too.
 void Ask(char who, Script& api) {
   static const wire::Inventory kInventory = Node();
   static const Pool kPool = ChipsOf(kInventory);

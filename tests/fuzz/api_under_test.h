@@ -4,11 +4,11 @@
 //   for (const rest::Request& r : ReadConversation(input)) api.Ask(r);
 //   api.CheckObjects();
 //
-// Ask aborts on what no client may cause: an exception, a 500 that is a mistake of ours, a 503, an
-// answer that is not what its Content-Type says. CheckObjects aborts unless every object that came
-// or changed can still be read, written as it is without a change, and changed.
+// Ask aborts on answers that no client may cause: an exception, a 500 of our own, a 503, an answer
+// that does not fit its Content-Type. CheckObjects aborts unless every new or changed object can
+// still be read, written back without a change, and changed.
 //
-// Scope: what every request must keep. Unit tests check the meaning of each kind of request.
+// Scope: rules for every request. Unit tests check the meaning of each kind of request.
 //
 // Thread safety: belongs to one thread.
 
@@ -33,7 +33,7 @@ namespace tahoma::fuzz {
 
 struct Answered {
   int status = 0;
-  std::shared_ptr<Json> body;  // discarded (nlohmann's) when it is not JSON
+  std::shared_ptr<Json> body;  // discarded (nlohmann's) when not JSON
   std::string text;
 };
 
@@ -42,12 +42,13 @@ class ApiUnderTest {
   ApiUnderTest();
   ~ApiUnderTest();
 
-  // Starts anew when anything was changed, so that no input sees the objects of the one before.
+  // Starts anew after a change: no input sees the objects of the input before.
   void BeginInput();
   Answered Ask(const rest::Request& request);
   Answered Ask(const std::string& method, const std::string& target, const std::string& body = "",
                const std::string& content_type = "application/json");
-  // See above. With `again` the store is opened again, too, and must hold the same.
+  // Checks all objects, as above. With `again` also opens the store again, which must hold the
+  // same.
   void CheckObjects(bool again);
 
   const controller::apiserver::ApiServer& server() const { return *server_; }
@@ -63,7 +64,7 @@ class ApiUnderTest {
   ManualClock clock_;
   std::unique_ptr<controller::Store> store_;
   std::unique_ptr<controller::apiserver::ApiServer> server_;
-  std::int64_t first_version_ = 0;  // when the input began
+  std::int64_t first_version_ = 0;  // at the beginning of the input
 };
 
 }  // namespace tahoma::fuzz

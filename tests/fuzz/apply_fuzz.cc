@@ -1,6 +1,6 @@
-// Server-side apply through the whole API server, one apply after the other. Whatever is applied:
-// the same again changes nothing, another manager that applies it agrees, and when that one gives
-// it up the object is as it was.
+// Server-side apply through the whole API server, one apply after the other. For every
+// configuration: a second apply changes nothing, another manager may apply the same, and when the
+// other manager gives its fields up, the object is as before.
 //
 // The input is a list of applies, with "%%" alone on a line after each: a line with the object's
 // path, a line with the manager's name, and the configuration as YAML or JSON.
@@ -31,7 +31,7 @@ Answered Apply(ApiUnderTest& api, const std::string& path, const std::string& ma
       body, kYaml);
 }
 
-// Returns the object without its managedFields and resourceVersion.
+// Returns the object without managedFields and resourceVersion.
 Json Said(Json object) {
   object["metadata"].erase("managedFields");
   object["metadata"].erase("resourceVersion");
@@ -51,7 +51,7 @@ void Require(bool holds, const char* what, const Answered& first, const Answered
 void CheckApply(ApiUnderTest& api, const std::string& path, const std::string& manager,
                 const std::string& body) {
   const Answered first = Apply(api, path, manager, true, body);
-  // A configuration may name the one version that it is for.
+  // A configuration may name the only version that it is for.
   const bool for_any_version = body.find("resourceVersion") == std::string::npos;
   if ((first.status != 200 && first.status != 201) || !for_any_version) return;
   const Answered again = Apply(api, path, manager, false, body);
@@ -59,7 +59,7 @@ void CheckApply(ApiUnderTest& api, const std::string& path, const std::string& m
   Require(*again.body == *first.body, "the same again changes something", first, again);
 
   const Answered other = Apply(api, path, "other", false, body);
-  // In a list that is owned as one, defaults that were filled in since are a difference.
+  // In a list that is owned as a whole, defaults filled in since are a difference.
   if (other.status == 409) return;
   Require(other.status == 200, "who agrees is refused", first, other);
   Require(Said(*other.body) == Said(*first.body), "who agrees changes something", first, other);

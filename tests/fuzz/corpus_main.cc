@@ -1,12 +1,13 @@
-// Drives one fuzz target without a fuzzing engine: every file of its corpus, then mutations of them
-// from a seed that differs from run to run and is printed.
+// Drives a fuzz target without a fuzzing engine: every file of its corpus, then mutations from a
+// printed seed that differs from run to run.
 //
 //   api_fuzz                        the corpus, then mutations for some seconds from a fresh seed
-//   api_fuzz --seed 17 --runs 1     one of those again
+//   api_fuzz --seed 17 --runs 1     one of these mutations again
 //   api_fuzz FILE…                  these inputs only
 //
-// The program's name is the target's name with "_fuzz"; tests/fuzz/corpus has its inputs.
-// When the target fails, the input is kept in a file and the command to repeat it is printed.
+// The program's name is the target's name with "_fuzz"; tests/fuzz/corpus has the folder of that
+// name. When the target fails, the program keeps the input in a file and prints the command to
+// repeat it.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -27,7 +28,8 @@
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/processor_time.h"
 
-// A sanitizer ends the program without a signal; it calls this before. Null without sanitizers.
+// A sanitizer ends the program without a signal, and calls this function before. Null without
+// sanitizers.
 extern "C" void __sanitizer_set_death_callback(void (*callback)())  // NOLINT: its name
     __attribute__((weak));
 
@@ -37,7 +39,7 @@ namespace {
 constexpr std::uint64_t kRuns = 20'000;
 constexpr std::clock_t kProcessorTime = 2 * CLOCKS_PER_SEC;
 
-// A signal's function is given nothing: the target's name, what runs now, and where it is kept.
+// A signal handler has no arguments: the target's name, the current input, and its file.
 std::string name;
 const std::string* input_now = nullptr;
 std::string kept_in;
@@ -58,7 +60,7 @@ void OnSignal(int signal) {
   std::raise(signal);
 }
 
-// On a stack of its own: an input may have used up that of the program.
+// Uses a stack of its own: the input may have used up the program's stack.
 void KeepInputOnSignals() {
   static std::array<char, 65'536> bytes;
   const stack_t stack = {.ss_sp = bytes.data(), .ss_flags = 0, .ss_size = bytes.size()};
@@ -99,7 +101,7 @@ void RunMutations(std::uint64_t seed, std::uint64_t runs, bool with_corpus) {
   const std::clock_t end = std::clock() + kProcessorTime;
   std::uint64_t made = 0;
   for (; made < runs && (!with_corpus || std::clock() < end); ++made) {
-    // Each has a seed of its own, so that it can be repeated alone.
+    // Each mutation has its own seed, and can be repeated alone.
     tahoma::Rng rng(seed + made);
     std::string text = mutator.Pick(rng);
     mutator.Mutate(rng, text);

@@ -82,7 +82,7 @@ class Driver final : public DriverCalls {
     return claims_.Unprepare(claim);
   }
 
-  // What the node holds is what is prepared, and has its file; then nothing is.
+  // Checks that the node holds exactly the prepared claims, each with its file; then clears all.
   void CheckAndClear() {
     const MutexLock lock(mutex_);
     const auto checkpoint = claims_.Load();
@@ -160,7 +160,7 @@ class Plugin {
     void* tag = nullptr;
     bool ok = false;
     TAHOMA_CHECK(queue.Next(&tag, &ok));
-    // What is no such message is refused by gRPC; the server must still be there.
+    // gRPC refuses a malformed message; the server must still be there.
     TAHOMA_CHECK(status.error_code() != grpc::StatusCode::UNAVAILABLE);
     if (!status.ok()) return false;
     std::vector<grpc::Slice> slices;

@@ -1,6 +1,6 @@
-// What the pod runner of a sim-node reads: pods and claims as an API server gives them, the
-// checkpoint of a former runner, and CDI files. Whatever they are, the runner's decisions are made
-// without a crash, and its checkpoint can be read again.
+// The inputs of a sim-node's pod runner: pods and claims from an API server, the checkpoint of an
+// earlier runner, and CDI files. Whatever they hold, the runner decides without a crash, and its
+// checkpoint can be read again.
 //
 // The first byte is the kind: p a pod, c a claim, s the checkpoint, d a CDI file.
 

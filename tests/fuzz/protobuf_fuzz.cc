@@ -1,7 +1,7 @@
-// Kubernetes' protobuf. The input is a body as clients send it, or a JSON object that becomes one.
-// An input that decodes is a message to libprotobuf, too; written and read again it is the same.
-// Some objects are also given many times over: messages that come in pieces are merged, and the
-// work must not grow with the square of their number.
+// Kubernetes' protobuf. The input is a body as sent by clients, or a JSON object to encode.
+// libprotobuf must also read an input that decodes; the object stays the same when written and read
+// again. Some objects are repeated many times: messages in several pieces are merged, and the work
+// must not grow with the square of their number.
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
@@ -27,12 +27,12 @@ using namespace tahoma::controller::apiserver;
 using tahoma::Json;
 
 constexpr std::string_view kMagic{"k8s\0", 4};
-// The approximate size of an object that is made by repetition; one of kLargeOneIn objects is.
+// The approximate size of a repeated object; one object in kLargeOneIn is repeated.
 constexpr std::size_t kLargeBytes = std::size_t{512} << 10U;
 constexpr std::size_t kLargeOneIn = 64;
 
-// libprotobuf's own reading of the same descriptors. Texts are bytes to it: of a text that comes
-// twice the first does not count and need not be UTF-8.
+// libprotobuf's own reading of the same descriptors. Texts are bytes for libprotobuf: an overridden
+// text need not be UTF-8.
 class Oracle {
  public:
   Oracle() {
@@ -47,7 +47,7 @@ class Oracle {
     }
   }
 
-  // The message of that name in the bytes; null when they are none.
+  // Returns the message of type `name` in the bytes; null when the bytes hold none.
   std::unique_ptr<pb::Message> Read(const std::string& name, std::string_view bytes) {
     std::unique_ptr<pb::Message> message(
         factory_.GetPrototype(pool_.FindMessageTypeByName(name))->New());
@@ -79,7 +79,7 @@ std::string FieldOf(const pb::Message& message, const char* name) {
   return message.GetReflection()->GetString(message, field);
 }
 
-// The kind's message in a body that was decoded to an object of that kind.
+// Returns the kind's message in a body that was decoded to an object of the kind.
 std::string CheckWithLibprotobuf(std::string_view body, const Json& object) {
   static auto* const oracle = new Oracle;
   const auto unknown =
@@ -118,7 +118,7 @@ void CheckBody(std::string_view body) {
       ProtobufBody(object->value("apiVersion", ""), object->value("kind", ""), large));
 }
 
-// Values of the wrong type are named; what can be written can be read.
+// Values of the wrong type are named in the error; every encoded value can be decoded.
 void CheckText(std::string_view text) {
   const auto object = ReadJson(text);
   if (!object.ok()) return;
@@ -129,7 +129,7 @@ void CheckText(std::string_view text) {
   }
   CheckBody(*bytes);
   const auto read = DecodeProtobuf(*bytes);
-  // JSON may be nested a little deeper than what comes as protobuf.
+  // JSON may be nested a little deeper than protobuf.
   const bool deep = read.status().message().find("nested deeper") != std::string_view::npos;
   if (!deep) TAHOMA_CHECK_OK(read.status());
 }

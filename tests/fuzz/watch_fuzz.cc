@@ -1,8 +1,9 @@
-// Answers of an API server to list and watch: whatever they are, the picture of whoever follows it
-// with a Reflector is consistent, and goes back in time only after it was told so.
+// Answers of an API server to list and watch: whatever the answers are, a Reflector's picture is
+// consistent, and goes back in time only when the listener was told.
 //
-// Each line is the answer to a list; to a watch, the lines until an empty one or until a list. A
-// Status with a code from 300 on is the answer of that HTTP status, and "!" is none at all.
+// Each line is the answer to a list; the answer to a watch is all lines until an empty line or a
+// list. A Status with a code from 300 on is an answer of that HTTP status, and "!" is no answer at
+// all.
 
 #include <functional>
 #include <map>
@@ -82,7 +83,7 @@ class TurnSleeper final : public Sleeper {
   const std::function<bool()> is_over_;
 };
 
-// Believes what it is told. Cannot read objects named "b…", and does not want those named "x…".
+// Believes every event. Cannot read objects named "b…", and does not want objects named "x…".
 class Listener {
  public:
   WatchHandlers Handlers() {

@@ -1,7 +1,7 @@
 // 32 clients search, buy, extend and list Capacity Blocks by REST, EC2's API and kubectl's objects,
-// while the controller is killed with SIGKILL and started again. Whoever has no answer asks again
-// with the same token. What they were told must be possible one after the other: nothing that was
-// acknowledged is lost, nothing is sold twice, and nobody is shown what is not so.
+// while the controller is killed with SIGKILL and started again. A client without an answer asks
+// again with the same token. The answers must be possible one after the other: no acknowledged
+// purchase is lost, no host is sold twice, and no list shows a false state.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,22 +41,22 @@ enum class Verb { kSearch, kBuy, kExtend, kList };
 
 struct BlockCall {
   Verb verb = Verb::kSearch;
-  int day = 0;             // that is searched, bought, or added to a block
-  std::string block = {};  // that is extended
+  int day = 0;             // to search, to buy, or to add to a block
+  std::string block = {};  // to extend
 };
 
-// What a list shows: each block with the day of its end.
+// A list's content: each block with the day of its end.
 using Shown = std::map<std::string, int>;
 
 struct BlockAnswer {
   bool done = false;       // found, bought, extended
-  std::string block = {};  // that was bought
+  std::string block = {};  // the bought block
   Shown shown = {};
 };
 
 using BlockOperation = Operation<BlockCall, BlockAnswer>;
 
-// What a seller of days may answer, one call after the other.
+// The legal answers of a seller of days, one call after the other.
 struct Seller {
   struct State {
     std::array<int, kDays> sold = {};
@@ -152,7 +152,7 @@ TEST(HistoryTest, NoMoreIsSoldThanThereIs) {
 
 // ---- The controller ----------------------------------------------------------------------------
 
-// The controller that runs at the moment, which many threads ask and one kills.
+// The running controller: many threads ask it, and a thread kills it.
 class Target {
  public:
   explicit Target(std::string folder) : folder_(std::move(folder)) { Start(); }
@@ -167,8 +167,8 @@ class Target {
     Start();
   }
 
-  // The answer of the API, or of the admin API; nullopt when there was none, or it has to be asked
-  // again.
+  // Returns the answer of the API, or of the admin API; nullopt when there was none, or the call
+  // must be repeated.
   std::optional<kube::Response> Ask(bool admin, const kube::Request& request) {
     std::string address;
     {
@@ -200,10 +200,10 @@ class Target {
   std::unique_ptr<Standalone> controller_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string api_, admin_;  // empty while it is dead
+  std::string api_, admin_;  // empty while the controller is dead
 };
 
-// 11:30 UTC, so many days from tomorrow on.
+// Returns 11:30 UTC, `day` days from tomorrow on.
 WallTime Boundary(int day) {
   static const WallTime first = [] {
     const auto now = std::chrono::time_point_cast<std::chrono::days>(SystemClock().WallNow());
@@ -257,7 +257,7 @@ class Client {
       call.verb = Verb::kList;
       const Json list = Insist(true, {.method = "GET", .target = "/v1/capacityblocks"});
       for (const Json& row : list.at("capacityBlocks")) {
-        if (!row.contains("state")) continue;  // a purchase that was refused
+        if (!row.contains("state")) continue;  // a refused purchase
         operation.answer.shown[row.at("capacityReservationId").get<std::string>()] =
             DayOf(row.at("endDate").get<std::string>());
       }

@@ -20,7 +20,7 @@ namespace tahoma::testing {
 
 class Buyer {
  public:
-  // Of the standalone controller in `folder`.
+  // A buyer from the standalone controller in `folder`.
   explicit Buyer(const std::string& folder) {
     const std::string ports = *ReadFile(folder + "/ports");
     const std::size_t begin = ports.find("adminAddress: ") + 14;

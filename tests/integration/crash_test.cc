@@ -1,12 +1,12 @@
 // The controller is killed with SIGKILL at every write of a gang's commit, and of a sale of a
-// Capacity Block, and started again on what that left behind: the gang is bound as a whole or not
-// at all, no chip stays allocated to nobody, and the block is sold once, to who was told so.
+// Capacity Block, and started again on its folder: the gang is bound as a whole or not at all, no
+// chip stays allocated to nobody, and the block is sold once, to the acknowledged buyer.
 //
-// In half of the cases a pod goes while nothing runs: then the gang that was not whole must be
-// taken back. Taking back is killed at every write, too.
+// In half of the cases a pod goes while no controller runs: then a gang that was not whole must be
+// taken back. The undoing is killed at every write, too.
 //
-// Two nodes of 16 chips; the gang takes all of them, so that one leaked claim is seen: the next
-// gang would never be bound.
+// Two nodes of 16 chips; the gang takes all chips: with a leaked claim the next gang would never be
+// bound.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ void CopyFolder(const std::string& from, const std::string& to) {
   std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
 }
 
-// A fleet without gangs, in a folder of its own to be copied.
+// A fleet without gangs, in a folder that tests copy.
 class Fleet {
  public:
   explicit Fleet(int nodes) {
@@ -58,7 +58,7 @@ class Fleet {
   void CopyTo(const std::string& folder) const {
     CopyFolder(dir_.path() + "/data", folder + "/data");
   }
-  // With which its controller, and those of all copies, sell.
+  // The key of the offerings of the fleet's controller, and of all copies.
   controller::OfferingKey key() const {
     TempDir copy;
     CopyTo(copy.path());
@@ -73,7 +73,7 @@ class Fleet {
   TempDir dir_;
 };
 
-// The folder that a dead controller left, opened without a controller.
+// The folder of a dead controller, opened without a controller.
 class Remains {
  public:
   explicit Remains(const std::string& data) {
@@ -109,9 +109,9 @@ class Remains {
   std::unique_ptr<controller::apiserver::InProcessTransport> transport_;
 };
 
-// The kind of a write that crash-controller says it died at.
+// Returns the kind of write at which crash-controller died, by its log.
 std::string KindOfWrite(const std::string& log) {
-  const std::size_t begin = log.rfind("crash: ");  // an earlier life may have one
+  const std::size_t begin = log.rfind("crash: ");  // an earlier life may have logged another
   if (begin == std::string::npos) return "nothing";
   const std::string line = log.substr(begin + 7, log.find('\n', begin) - begin - 7);
   const auto has = [&](const char* text) { return line.find(text) != std::string::npos; };
@@ -124,7 +124,7 @@ std::string KindOfWrite(const std::string& log) {
   return line;
 }
 
-// The controller that is killed at its n-th write.
+// Returns the command of a controller that is killed at its n-th write.
 Standalone::CommandLine CrashingController(int n, const std::string& when,
                                            const std::string& purpose) {
   return [=](const std::string& data, const std::string& port_file) {
@@ -150,7 +150,7 @@ class CrashFixture : public ::testing::Test {
     return whole;
   }
 
-  // After the restart every pod is there: the gang becomes whole, from where it was.
+  // After the restart every pod is there: the gang becomes whole, from any state.
   static void ExpectWhole(Standalone& controller) {
     EXPECT_TRUE(controller.Eventually([&] {
       return BoundPods(controller.api(), "train") == kMembers &&
@@ -159,7 +159,7 @@ class CrashFixture : public ::testing::Test {
     EXPECT_EQ(EventsOf(controller.api(), "GangUndone"), 0) << controller.program().log();
   }
 
-  // A pod went while no controller ran: what was not whole then is taken back.
+  // A pod went while no controller ran: a gang that was not whole is taken back.
   static void ExpectNothing(Standalone& controller) {
     EXPECT_TRUE(controller.Eventually([&] {
       EndDeletedPods(controller.api());
@@ -167,7 +167,7 @@ class CrashFixture : public ::testing::Test {
     })) << controller.program().log();
   }
 
-  // All chips can be had again.
+  // All chips can be allocated again.
   static void ExpectNoLeak(Standalone& controller) {
     DeleteGang(controller.api(), "train");
     ASSERT_TRUE(MakeGang(controller.api(), "next"));
@@ -183,8 +183,8 @@ class CrashFixture : public ::testing::Test {
 class CrashTest : public CrashFixture,
                   public ::testing::WithParamInterface<std::tuple<const char*, const char*, bool>> {
  protected:
-  // One commit that ends at the n-th write; the kind of that write, or nothing when it was whole
-  // before.
+  // Runs a commit that ends at the n-th write; returns the write's kind, or nothing when the commit
+  // was complete before.
   std::optional<std::string> CrashAt(const Fleet& fleet, int n, bool own_claims) const {
     const auto& [when, purpose, pod_goes] = GetParam();
     TempDir dir;
@@ -231,7 +231,7 @@ class CrashTest : public CrashFixture,
   }
 };
 
-// Claims that somebody made have no finalizer yet; those of templates have one from the start.
+// Claims made by hand have no finalizer yet; claims of templates have the finalizer from the start.
 TEST_P(CrashTest, GangIsWholeOrAbsentAfterAKillAtAnyWrite) {
   const bool notices = std::get<1>(GetParam()) == std::string("notice");
   const Fleet fleet(kMembers);
@@ -247,8 +247,8 @@ TEST_P(CrashTest, GangIsWholeOrAbsentAfterAKillAtAnyWrite) {
       ASSERT_LT(n, 40) << "the commit does not end";
     }
     if (notices) continue;
-    // On a loaded machine an answer may be late, its write be made again, and all that follow have
-    // another number: a record may be met twice.
+    // On a loaded machine an answer may be late and its write repeated. All later writes then have
+    // other numbers: a record may be met twice.
     EXPECT_TRUE(seen.contains("journal GangPrepared"));
     EXPECT_TRUE(seen.contains("journal GangAllocated"));
     EXPECT_TRUE(seen.contains("journal GangBound"));
@@ -271,7 +271,8 @@ INSTANTIATE_TEST_SUITE_P(All, CrashTest,
 
 class CrashInUndoTest : public CrashFixture, public ::testing::WithParamInterface<const char*> {
  protected:
-  // A gang whose claims are all held, in the folder of a dead controller; one of its nodes is gone.
+  // Leaves a gang whose claims are all held in the folder of a dead controller; one of its nodes is
+  // gone.
   static void LeaveHalfAGang(const std::string& folder) {
     constexpr int kAllHeld = 4;  // after GangPrepared and an allocation for each of two pods
     {
@@ -287,8 +288,8 @@ class CrashInUndoTest : public CrashFixture, public ::testing::WithParamInterfac
     ASSERT_EQ(Send(remains.api(), "DELETE", "/api/v1/nodes/" + node, nullptr), 200);
   }
 
-  // The start after that, which ends at the n-th write; the kind of that write, or nothing when the
-  // gang was whole, on other nodes, before.
+  // Runs the next start, which ends at the n-th write; returns the write's kind, or nothing when
+  // the gang was whole on other nodes before.
   static std::optional<std::string> CrashAt(const Fleet& fleet, int n) {
     TempDir dir;
     fleet.CopyTo(dir.path());
@@ -297,7 +298,7 @@ class CrashInUndoTest : public CrashFixture, public ::testing::WithParamInterfac
     std::string last;
     {
       Standalone crashing(dir.path(), CrashingController(n, GetParam(), "commit"));
-      // It may end before it says where it listens.
+      // The program may end before it says where it listens.
       const bool whole = crashing.started() && crashing.Eventually([&] {
         return BoundPods(crashing.api(), "train") == kMembers;
       });
@@ -310,7 +311,7 @@ class CrashInUndoTest : public CrashFixture, public ::testing::WithParamInterfac
     Standalone controller(dir.path(), RealController);
     EXPECT_TRUE(controller.started()) << controller.program().log();
     if (!controller.started()) return std::nullopt;
-    // Taken back; or already whole on other nodes, when it was taken back before the kill.
+    // Taken back; or whole on other nodes already, when the kill came after the undoing.
     EXPECT_TRUE(controller.Eventually([&] {
       return AllocatedClaims(controller.api()) == 0 ||
              BoundPods(controller.api(), "train") == kMembers;
@@ -331,7 +332,7 @@ TEST_P(CrashInUndoTest, AGangThatIsTakenBackHoldsNothingAfterAKillAtAnyWrite) {
     ASSERT_LT(n, 20) << "the undoing does not end";
   }
   EXPECT_EQ(seen.count("journal GangUndoing"), 1U);
-  // One claim may be done before the other is begun.
+  // A claim may be done before the other is begun.
   EXPECT_EQ(seen.count("allocate") + seen.count("finalizer"), 4U) << "both claims are cleared";
   EXPECT_TRUE(seen.contains("allocate"));
   EXPECT_EQ(seen.count("journal"), 1U) << "the run's records are dropped";
@@ -374,8 +375,8 @@ class CrashInSaleTest : public CrashFixture, public ::testing::WithParamInterfac
                                     : "";
   }
 
-  // One sale that ends at the n-th write; the kind of that write, or nothing when it was whole
-  // before.
+  // Runs a sale that ends at the n-th write; returns the write's kind, or nothing when the sale was
+  // complete before.
   std::optional<std::string> CrashAt(const Fleet& fleet, int n) const {
     TempDir dir;
     fleet.CopyTo(dir.path());
@@ -389,12 +390,12 @@ class CrashInSaleTest : public CrashFixture, public ::testing::WithParamInterfac
       bool whole = false;
       crashing.Eventually([&] {
         if (Reservation(StatusOf(crashing.api(), "mine")).empty()) return false;
-        // What may still be written is written at once.
+        // Late writes are written at once.
         whole = !crashing.program().WaitEnd(std::chrono::milliseconds(500));
         return true;
       });
-      // The block is stored before the controller writes of it, so it may be killed before it has
-      // answered.
+      // The block is stored before the controller's own writes about it: the controller may be
+      // killed before it has answered.
       EXPECT_TRUE(bought == 201 || (bought == 0 && !whole)) << bought;
       if (whole) return std::nullopt;
       EXPECT_EQ(crashing.program().Wait(), std::nullopt) << crashing.program().log();
@@ -437,7 +438,7 @@ TEST_P(CrashInSaleTest, ABlockIsSoldOnceAfterAKillAtAnyWrite) {
 INSTANTIATE_TEST_SUITE_P(All, CrashInSaleTest, ::testing::Values("before", "after"),
                          [](const auto& when) { return std::string(when.param); });
 
-// Reads the pods' watch until `events` of them have come, or no more come because all pods were
+// Reads the pods' watch until `events` events have come, or no more come because all pods were
 // bound in an earlier life; then kills.
 void KillAfterEvents(Standalone& controller, std::uint64_t events) {
   std::uint64_t seen = 0;

@@ -1,6 +1,6 @@
 // Real sim-node programs that only EFA joins: two UltraServers of four nodes, and two plain
-// instances. nccom-test runs as the pods of one job; data is checked, the time is the planned one,
-// and a node that dies ends the job on every rank.
+// instances. nccom-test runs as the pods of a job; data is checked, the time equals the planned
+// time, and a dead node ends the job on every rank.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -30,14 +30,14 @@ using testing::Bin;
 using testing::ChildProgram;
 using ::testing::HasSubstr;
 
-// Far below the 120 s that a join and the 30 s that a message may take.
+// Far below the 120 s of a join and the 30 s of a message.
 constexpr seconds kSoon = testing::Patience(20);
 
 struct Node {
   std::string name;
   std::string ultra_server{};  // empty: plain
   int node_id = 0;
-  std::string efa{};  // further lines of that section of its configuration
+  std::string efa{};  // further lines of the section in its configuration
 };
 
 class EfaGangTest : public ::testing::Test {
@@ -132,7 +132,7 @@ std::vector<Node> TwoUltraServers() {
 }
 std::vector<Node> TwoInstances() { return {{"p0"}, {"p1"}}; }
 
-// Returns the time that nccom-test prints for fp32 over all chips of these topology domains,
+// Returns the time that nccom-test prints for fp32 over all chips of two such topology domains,
 // planned in one process.
 std::string PlannedTime(const torus::Shape& torus, std::uint64_t bytes) {
   using namespace tahoma::sim;
@@ -200,7 +200,7 @@ TEST_F(EfaGangTest, EveryChipReachesTheMemoryOfItsOwnInstance) {
 
 TEST_F(EfaGangTest, ANodeThatDiesEndsTheJobOnEveryRankSoon) {
   Start(TwoUltraServers());
-  // A thousand sizes: the line of the first says that they have begun.
+  // A thousand sizes: the first line shows that the run has begun.
   const auto ranks =
       Job("job", {"allr", "-b", "64K", "-e", "128K", "-i", "128", "-d", "fp32", "-n", "1", "-c"});
   const auto has_begun = [&] { return ranks[0]->log().find("65536") != std::string::npos; };
@@ -211,7 +211,7 @@ TEST_F(EfaGangTest, ANodeThatDiesEndsTheJobOnEveryRankSoon) {
     SCOPED_TRACE(rank);
     ASSERT_TRUE(ranks[rank]->WaitEnd(kSoon)) << ranks[rank]->log();
     EXPECT_EQ(ranks[rank]->Wait(), 1);
-    if (rank == victim) continue;  // it has lost its own node and cannot know why
+    if (rank == victim) continue;  // has lost its own node, and cannot know why
     EXPECT_THAT(ranks[rank]->log(),
                 AllOf(HasSubstr("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"), HasSubstr("is gone")));
   }

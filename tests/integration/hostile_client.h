@@ -1,13 +1,13 @@
-// A client of the API server that wishes it ill: conversations of the corpus of api_fuzz with types
-// swapped, bytes broken, wrong content types, odd headers, half bodies, connections cut in the
-// middle, watches opened and dropped, and patches of other people's objects.
+// A hostile client of the API server: conversations of tests/fuzz/corpus/api with types swapped,
+// bytes broken, wrong content types, odd headers, half bodies, connections cut in the middle,
+// watches opened and dropped, and patches of other people's objects.
 //
 //   HostileClient client({.port = port, .seed = 17, .theirs = {"/api/v1/…/pods/train-0"}});
 //   while (…) client.Act();
 //   EXPECT_THAT(client.complaints(), IsEmpty());
 //
-// Its own objects are in the namespace "hostile". Of the objects in `theirs` it changes annotations
-// and labels that mean nothing, or tries things that must be refused.
+// The client's own objects are in the namespace "hostile". Objects in `theirs` get new annotations
+// and labels without a meaning, or changes that must be refused.
 //
 // Thread safety: belongs to one thread.
 
@@ -38,14 +38,13 @@ class HostileClient {
 
   // One conversation or one attack.
   void Act();
-  // Makes a plain request that any client may make; complains when it is not answered within ten
-  // seconds.
+  // Makes a plain request that any client may make; complains without an answer within ten seconds.
   void AskPlainly();
 
   std::uint64_t acts() const { return acts_; }
   // Returns the number of answers with each HTTP status.
   const std::map<int, std::uint64_t>& statuses() const { return statuses_; }
-  // Complaints about answers that no client may get: 500 and its like, or none to a plain request.
+  // Complaints about illegal answers: 500 and the like, or no answer to a plain request.
   const std::vector<std::string>& complaints() const { return complaints_; }
 
  private:
@@ -57,7 +56,7 @@ class HostileClient {
   void PatchTheirs();
 
   const std::vector<rest::Request>& AnyConversation();
-  // The request as HTTP, with odd headers now and then.
+  // Returns the request as HTTP, with odd headers now and then.
   std::string Written(const rest::Request& request);
   // Sends the bytes, ends sending and judges all answers; returns them.
   std::string Exchange(const std::string& bytes);

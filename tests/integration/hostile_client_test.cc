@@ -1,10 +1,9 @@
-// Hostile clients against the controller that users run, while it schedules gangs: no request is
-// answered with a mistake of ours, gangs go on being bound, neither memory nor threads nor
-// descriptors grow, the program ends when it is told to, and everything that was acknowledged is
-// there afterwards.
+// Hostile clients against the real controller, while it schedules gangs: no answer is a mistake of
+// ours, gangs are still bound, neither memory nor threads nor descriptors grow, the program ends
+// when told to, and everything acknowledged is there afterwards.
 //
 //   hostile_client_test                          a minute from a fresh seed, which is printed
-//   hostile_client_test --seconds 15 --seed 7    15 seconds of that seed
+//   hostile_client_test --seconds 15 --seed 7    15 seconds of seed 7
 
 #include "tests/integration/hostile_client.h"
 
@@ -78,7 +77,7 @@ Usage UsageOf(pid_t pid) {
   return usage;
 }
 
-// Counts in ConfigMaps and remembers what was acknowledged.
+// Counts in ConfigMaps and remembers the acknowledged counts.
 class Bookkeeper {
  public:
   explicit Bookkeeper(kube::Transport& api) : api_(api) {
@@ -101,7 +100,7 @@ class Bookkeeper {
   std::map<int, std::string> acknowledged_;
 };
 
-// A controller whose history for watches is full soon, so that what grows after that is no cache.
+// A controller whose watch history is full soon: later growth is no cache.
 std::vector<std::string> ControllerOfShortHistory(const std::string& data,
                                                   const std::string& port_file) {
   std::vector<std::string> command = RealController(data, port_file);
@@ -148,7 +147,7 @@ class HostileClientTest : public ::testing::Test {
                                .theirs = std::move(theirs)});
   }
 
-  // Makes gangs one after the other; each is deleted when it is bound. The number of them.
+  // Makes gangs one after the other, and deletes each when bound. Returns their number.
   int BindGangs(steady_clock::time_point until) {
     int bound = 0;
     while (steady_clock::now() < until) {
@@ -208,7 +207,7 @@ TEST_F(HostileClientTest, HurtsNobodyButItself) {
   EXPECT_GT(bound, 0);
   EXPECT_EQ(books.acknowledged().size(), static_cast<std::size_t>(kMaps));
 
-  // Connections that were left alone end by themselves.
+  // Idle connections end by themselves.
   EXPECT_TRUE(controller_->Eventually([&] {
     const Usage now = UsageOf(controller_->program().pid());
     return now.threads <= before.threads + kThreadsMore && now.files <= before.files + kFilesMore;

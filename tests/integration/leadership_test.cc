@@ -1,4 +1,4 @@
-// Two controllers of one cluster: the lease goes from one to the other.
+// Two controllers of a cluster: the lease goes from one to the other.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ class LeadershipTest : public ::testing::Test {
                                  "--port-file", dir_.path() + "/" + data + "-ports"},
         dir_.path() + "/" + log);
   }
-  // Sends a request to the admin API of the controller with that folder; null when there is no
+  // Sends a request to the admin API of the controller with the data folder; null without an
   // answer.
   Json Ask(const std::string& data, const std::string& method, const std::string& target,
            const Json& body = nullptr) {
@@ -57,8 +57,7 @@ class LeadershipTest : public ::testing::Test {
                                         .body = body.is_null() ? "" : body.dump()});
     return answer.ok() ? TryParseJson(answer->body) : Json();
   }
-  // Returns an offering of one host for a day of the controller with that folder; empty while there
-  // is none.
+  // Returns the controller's offering of one host for a day; empty while there is none.
   std::string Offering(const std::string& data) {
     const Json found = Ask(data, "GET",
                            "/v1/capacityblockofferings?instanceType=trn2.48xlarge&instanceCount=1"
@@ -81,8 +80,8 @@ class LeadershipTest : public ::testing::Test {
                       }};
 };
 
-// The defect: it was given up over connections that were closed by then, and a stand-by waited for
-// the lease's end.
+// The defect: the leader gave the lease up over connections that were closed by then, and a
+// stand-by waited for the lease's end.
 TEST_F(LeadershipTest, ALeaderThatIsToldToEndGivesTheLeaseUp) {
   ASSERT_TRUE(cluster_.started()) << cluster_.program().log();
   const auto leader = StartController("leader", "leader.log");
@@ -92,7 +91,8 @@ TEST_F(LeadershipTest, ALeaderThatIsToldToEndGivesTheLeaseUp) {
   EXPECT_EQ(Holder(cluster_.api()), "") << leader->log();
 }
 
-// The defect: it waited 16 s for the end of its own lease. A copy of its folder is somebody else.
+// The defect: the leader waited 16 s for the end of its own lease. A copy of the folder has another
+// identity.
 TEST_F(LeadershipTest, AKilledLeaderLeadsAgainAtOnceAndACopyOfItsFolderDoesNot) {
   ASSERT_TRUE(cluster_.started()) << cluster_.program().log();
   const auto killed = StartController("leader", "killed.log");
@@ -117,8 +117,8 @@ TEST_F(LeadershipTest, AKilledLeaderLeadsAgainAtOnceAndACopyOfItsFolderDoesNot) 
   EXPECT_FALSE(says(*copy, "leading: lease")) << copy->log();
 }
 
-// A leader that was stopped for longer than its lease, with a purchase in its socket, goes on: it
-// sells nothing that its successor has sold, tells nobody that it did, and ends.
+// A leader is stopped for longer than its lease, with a purchase in its socket, and continues: it
+// sells no capacity that its successor has sold, acknowledges no sale, and ends.
 TEST_F(LeadershipTest, ALeaderThatWasStoppedSellsNothingWhenItGoesOn) {
   ASSERT_TRUE(cluster_.started()) << cluster_.program().log();
   MakeNode(cluster_.api(), "n0");
@@ -138,7 +138,7 @@ TEST_F(LeadershipTest, ALeaderThatWasStoppedSellsNothingWhenItGoesOn) {
       sold = Buy("next", Offering("next"), "in-time");
       return sold.contains("capacityReservationId");
     })) << next->log();
-    // Its folder is another one, and so is the key of its offerings.
+    // The next leader has another folder and another key of offerings.
     const Json old = Buy("next", offering, "other");
     EXPECT_NE(old.dump().find("InvalidCapacityBlockOfferingIdExpired"), std::string::npos)
         << old.dump();

@@ -1,6 +1,6 @@
-// An UltraServer of four sim-node programs, one of which dies or hangs while collectives run on all
-// of them: every rank of the job ends soon and says which node was lost, and the UltraServer works
-// again when the node is back.
+// An UltraServer of four sim-node programs. One program dies or hangs while collectives run on all
+// four: every rank of the job ends soon and names the lost node, and the UltraServer works again
+// when the node is back.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr int kNodes = testing::UltraServerNodes::kCount;
 constexpr int kVictim = 2;
-// Far below the 120 s that a join and the 30 s that a message may take.
+// Far below the 120 s of a join and the 30 s of a message.
 constexpr seconds kSoon = testing::Patience(20);
 
 class LostNodeTest : public ::testing::Test {
@@ -44,12 +44,12 @@ class LostNodeTest : public ::testing::Test {
     return nodes_[node].WaitUntil(
         [&] { return std::filesystem::exists(nodes_.Path("ports", node)); }, kSoon);
   }
-  // Also when the node has come back: it keeps its token.
+  // Also after the node has come back: the node keeps its token.
   void Claim(int node) {
     std::string& token = tokens_[static_cast<std::size_t>(node)];
     token = nodes_.Claim(node, token);
   }
-  // A pod's program on that node, as a rank of the job.
+  // Runs a pod's program on the node, as a rank of the job.
   std::unique_ptr<ChildProgram> Rank(int node, const std::string& job,
                                      const std::vector<std::string>& words,
                                      int world_size = kNodes) {
@@ -70,7 +70,7 @@ class LostNodeTest : public ::testing::Test {
   std::vector<std::string> tokens_;
 };
 
-// A thousand sizes: rank 0 prints a line for each, so the first line says that they have begun.
+// A thousand sizes: rank 0 prints a line for each, and the first line shows that the run has begun.
 const std::vector<std::string> kLongRun = {"-b", "64K",  "-e", "128K", "-i", "128",
                                            "-d", "fp32", "-n", "1",    "-c"};
 
@@ -88,7 +88,7 @@ TEST_F(LostNodeTest, InMidCollectiveEveryRankEndsSoonAndTheUltraServerRecovers) 
     ASSERT_TRUE(program.WaitEnd(kSoon)) << program.log();
     EXPECT_EQ(program.Wait(), 1);
     EXPECT_THAT(program.log(), HasSubstr(fmt::format("nccom-test: rank {}: ", rank)));
-    if (rank == kVictim) continue;  // it has lost its own node and cannot know why
+    if (rank == kVictim) continue;  // has lost its own node, and cannot know why
     EXPECT_THAT(program.log(),
                 AllOf(HasSubstr("NRT_EXEC_HW_ERR_COLLECTIVES (1200)"), HasSubstr("is gone")));
   }
@@ -117,11 +117,11 @@ TEST_F(LostNodeTest, ARankThatWaitedOnALostNodeDoesNotCountAndMayJoinAgain) {
   }
 }
 
-// A node that hangs keeps its sockets open: only its silence tells.
+// A hung node keeps its sockets open: only its silence shows the failure.
 class HungNodeTest : public LostNodeTest {
  protected:
   HungNodeTest() : LostNodeTest("3s") {}
-  // Before the programs are waited for: a stopped one takes no other signal.
+  // Before the destructor waits for the programs: a stopped program takes no other signal.
   ~HungNodeTest() override { nodes_[kVictim].Kill(SIGCONT); }
 };
 
@@ -142,7 +142,7 @@ TEST_F(HungNodeTest, ItsPeersEndWithItsNameGoOnServingAndAreNotDisturbedWhenItCo
   }
   EXPECT_FALSE(ranks[kVictim]->WaitEnd(std::chrono::milliseconds(0))) << "it hangs with its node";
 
-  // Those that are left serve the next job, before, while and after the node continues.
+  // The remaining nodes serve the next job before, while and after the hung node continues.
   std::vector<std::string> some_sizes = kLongRun;
   some_sizes[3] = "68K";
   std::vector<std::unique_ptr<ChildProgram>> two;

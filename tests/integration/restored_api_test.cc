@@ -1,5 +1,5 @@
-// An API server that is restored from a backup behind a controller that runs: the journal is
-// published again, without a restart of the controller.
+// An API server is restored from a backup behind a running controller: the controller publishes its
+// journal again, without a restart.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience = Patience(60);
 
-// `tahoma-api-server` on a folder that can be copied, and put back, always at one address.
+// `tahoma-api-server` on a folder that can be copied and put back, always at the same address.
 class ApiServer {
  public:
   explicit ApiServer(const std::string& folder) : folder_(folder) { Start("127.0.0.1:0"); }
@@ -36,8 +36,8 @@ class ApiServer {
                           std::filesystem::copy_options::recursive);
     Start(Address());
   }
-  // With `older` the restored server is written to, somewhere else, before it comes back, so that
-  // its versions pass those that were seen.
+  // With `older` the restored server takes writes at another address before it comes back: its
+  // versions pass the versions seen before.
   void Restore(const std::string& name, bool older) {
     Stop();
     std::filesystem::remove_all(folder_ + "/data");
@@ -181,11 +181,11 @@ TEST_P(RestoredApiTest, AGangThatTheBackupDoesNotKnowEndsAndItsChipsAreFree) {
   Restore("backup");
   AddGang("next");
   EXPECT_TRUE(Eventually([&] { return IsBound("next"); })) << controller_->log();
-  // A backup from before the lease shows nothing older than what was seen; fresh lists suffice.
+  // A backup from before the lease shows no version older than those seen: fresh lists suffice.
   ExpectItRanOn();
 }
 
-// Its chips were given to another since: the journal wins, and no chip is ever in two claims.
+// Another gang has got the chips since: the journal wins, and no chip is ever in two claims.
 TEST_P(RestoredApiTest, AGangThatOnlyTheBackupKnowsMakesRoomForWhoHasItsChipsNow) {
   StartController();
   AddGang("before");

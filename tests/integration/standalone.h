@@ -1,5 +1,5 @@
-// `controller --standalone` on a folder, as a child of a test that speaks HTTP with it, and the
-// objects that such tests make.
+// `controller --standalone` on a folder, as a child of a test that calls its HTTP API, and the
+// objects of such tests.
 //
 //   Standalone controller(folder, RealController);
 //   MakeNode(controller.api(), "node-0");
@@ -32,7 +32,7 @@ inline constexpr const char* kClaims = "/apis/resource.k8s.io/v1/namespaces/defa
 
 class Standalone {
  public:
-  // The command line for a folder and the file that will say where it listens.
+  // The command line for a folder and the file with the listening addresses.
   using CommandLine = std::function<std::vector<std::string>(const std::string& data,
                                                              const std::string& port_file)>;
 
@@ -43,7 +43,8 @@ class Standalone {
   kube::Transport& api() { return *api_; }
   bool started() const { return api_ != nullptr; }
   const std::string& address() const { return address_; }  // host:port of the API
-  // Asks again and again until `holds`, the program has ended, or half a minute has passed.
+  // Calls `holds` again and again until it returns true, the program has ended, or half a minute
+  // has passed.
   bool Eventually(const std::function<bool()>& holds);
 
  private:
@@ -52,30 +53,30 @@ class Standalone {
   std::unique_ptr<kube::HttpTransport> api_;
 };
 
-// The controller that users run.
+// The command of the real controller.
 std::vector<std::string> RealController(const std::string& data, const std::string& port_file);
 
-// The answer's HTTP status, or 0 when there was none.
+// Returns the answer's HTTP status, or 0 without an answer.
 int Send(kube::Transport& api, const std::string& method, const std::string& target,
          const Json& body);
-// The items of a list, or null when there was no answer.
+// Returns the items of a list, or null without an answer.
 Json List(kube::Transport& api, const std::string& target);
 
-// Makes a Ready trn2.48xlarge with the ResourceSlice of its chips. Unless its lease is renewed it
-// becomes unknown when a controller has run for 40 seconds.
+// Makes a Ready trn2.48xlarge with the ResourceSlice of its chips. Without a renewal of its lease
+// the node becomes unknown when a controller has run for 40 seconds.
 void MakeNode(kube::Transport& api, const std::string& name);
-// Sets the node's condition, as an agent does that was silent for too long.
+// Sets the node's condition Ready, as an agent does after a long silence.
 void SayReady(kube::Transport& api, const std::string& node);
 // Renews the node's lease, as its kubelet does.
 void RenewLease(kube::Transport& api, const std::string& node, WallTime now);
-// The same for a lease that exists. False when the server did not take it.
+// Renews a lease that exists. False when the server did not accept the renewal.
 bool TryRenewLease(kube::Transport& api, const std::string& node, WallTime now);
-// Keeps pods away from the node that do not tolerate the taint of that key.
+// Keeps pods away that do not tolerate the taint with this key.
 void Taint(kube::Transport& api, const std::string& node, const std::string& key);
 // The ResourceClaimTemplate "chips-<count>".
 void MakeTemplate(kube::Transport& api, int chips);
 
-// A claim of no template, unless it exists. False when there was no answer.
+// Makes a claim without a template, unless the claim exists. False without an answer.
 bool MakeClaim(kube::Transport& api, const std::string& name, int chips);
 
 struct GangShape {
@@ -86,22 +87,21 @@ struct GangShape {
   bool own_claims = false;     // the pods' claims are made by hand, not from the template
   std::string tolerates = {};  // the key of a taint
 };
-// A Gang and its pods "<name>-0" … (own_claims: with claims of the same names); whatever exists
-// already is left alone. False when one of the requests got no answer.
+// Makes a Gang and its pods "<name>-0" … (own_claims: with claims of the same names), and leaves
+// existing objects alone. False when a request got no answer.
 bool MakeGang(kube::Transport& api, const std::string& name, const GangShape& shape = {});
 
-// Pods of the gang that are bound and not being deleted.
+// Counts the gang's pods that are bound and not being deleted.
 int BoundPods(kube::Transport& api, const std::string& gang);
-// Claims made for the gang's pods that are allocated and reserved for their pod.
+// Counts the claims made for the gang's pods that are allocated and reserved for their pods.
 int HeldClaims(kube::Transport& api, const std::string& gang);
-// Claims that have an allocation.
+// Counts the claims with an allocation.
 int AllocatedClaims(kube::Transport& api);
-// Events with that reason.
+// Counts the events with the reason.
 int EventsOf(kube::Transport& api, const std::string& reason);
 // Ends bound pods that are being deleted, as kubelets do.
 void EndDeletedPods(kube::Transport& api);
-// Deletes the gang, its pods and its own claims, as if their nodes' kubelets had ended them at
-// once.
+// Deletes the gang, its pods and its own claims, as if the kubelets had ended the pods at once.
 void DeleteGang(kube::Transport& api, const std::string& name, int members = 2);
 
 }  // namespace tahoma::testing

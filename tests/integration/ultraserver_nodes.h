@@ -22,21 +22,21 @@ class UltraServerNodes {
  public:
   static constexpr int kCount = 4;
 
-  // Starts all four. `peer_timeout` as in their configuration.
+  // Starts all four. `peer_timeout` is in their configuration.
   explicit UltraServerNodes(const std::string& peer_timeout = "10s");
 
-  // A node's "config", "socket", "link", "state", "ports" or "log", or a file of the test's own.
+  // Returns a node's "config", "socket", "link", "state", "ports" or "log", or a file of the test.
   std::string Path(const std::string& name, int node) const;
-  // Starts the program of one that has ended; its "ports" appear when it serves.
+  // Starts a program that has ended; its "ports" file appears when it serves.
   void Start(int node);
   // Returns the answer of the node's admin API; empty while it does not answer.
   std::string Admin(int node, const std::string& method, const std::string& target,
                     const std::string& body = "") const;
-  // Once it serves, what dra-plugin does for a claim of all chips of the node; gives its token.
-  // Refused until the four have elected their UltraServer: it asks again, as a kubelet does.
-  // `token` is the claim's from before the node's restart.
+  // Waits until the node serves, makes a claim of all its chips as dra-plugin does, and returns the
+  // claim's token. Asks again, as a kubelet does, until the four nodes have elected their
+  // UltraServer. `token` is the claim's token from before a restart of the node.
   std::string Claim(int node, const std::string& token = "");
-  // `command` as the program of a pod on that node: rank `node` of the job, with that token. Its
+  // Runs `command` as the program of a pod on the node: rank `node` of the job, with the token. The
   // log is the node's file `job`.
   std::unique_ptr<ChildProgram> RunRank(int node, const std::string& token, const std::string& job,
                                         const std::vector<std::string>& command,

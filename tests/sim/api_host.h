@@ -1,5 +1,5 @@
-// The API server's machine: a disk that fails, the store on it, the server, its controllers; and
-// the network to it, which loses, repeats and delays.
+// The API server's machine: a failing disk, the store, the server, its controllers; and a network
+// that loses, repeats and delays.
 //
 // Thread safety: one thread.
 
@@ -23,28 +23,28 @@
 
 namespace tahoma::simulation {
 
-// A folder, its faults, and the store in it.
+// A folder, its faults, and its store.
 class Disk {
  public:
   explicit Disk(World& world);
 
   absl::Status Open();
-  // Power may be cut: then what was not synced is lost in part.
+  // A cut of the power loses a part of the bytes that were not synced.
   void Close(bool power_cut);
-  // A new disk in the place of this one; must be closed.
+  // Puts a new disk in the place of this disk; must be closed.
   void Replace();
-  // Returns the number of times that it was replaced.
+  // Returns how often the disk was replaced.
   int number() const { return number_; }
 
-  // A copy of what is on it now, and a disk with that copy in the place of this one, which must be
-  // closed.
+  // Save copies the present content; Restore puts a disk with the copy in the place of this disk,
+  // which must be closed.
   void Save();
   bool has_backup() const { return has_backup_; }
   void Restore();
 
   controller::Store* store() { return store_.get(); }
   testing::FaultFileSystem& faults() { return *faults_; }
-  // The store has met an error and stopped.
+  // Returns whether the store has met an error and stopped.
   bool failed() const { return store_ != nullptr && !store_->health().ok(); }
 
  private:
@@ -68,7 +68,7 @@ class ApiHost {
  public:
   ApiHost(World& world, Disk& disk) : world_(world), disk_(disk) {}
 
-  // Opens the disk and serves. Watches of before are over.
+  // Opens the disk and serves. Earlier watches are over.
   absl::Status Start();
   void Stop(bool power_cut);
   bool up() const { return server_ != nullptr; }
@@ -81,14 +81,14 @@ class ApiHost {
 
   const controller::apiserver::ObjectStore& objects() const { return server_->objects(); }
   std::int64_t version() const { return up() ? objects().version() : 0; }
-  // Returns the number of times that the server has been started.
+  // Returns how often the server has been started.
   int life() const { return life_; }
-  // In the place of Stop: it will start with its disk as it was in the backup. Requests that are in
-  // transit do not arrive: their connections have ended.
+  // Replaces Stop: the next start has the disk of the backup. Requests in transit do not arrive:
+  // their connections have ended.
   void RollBack();
   int rollbacks() const { return rollbacks_; }
 
-  // Arranges for the controllers to be done soon, and again when more is due.
+  // Lets the controllers work soon, and again when more work is due.
   void WakeControllers();
 
  private:
@@ -100,13 +100,13 @@ class ApiHost {
   Disk& disk_;
   int life_ = 0;
   int rollbacks_ = 0;
-  std::optional<Duration> controllers_at_;  // when they are looked at next
+  std::optional<Duration> controllers_at_;  // of the next look
   std::unique_ptr<controller::apiserver::ApiServer> server_;
   std::unique_ptr<kube::Transport> controllers_link_;
   std::unique_ptr<controller::apiserver::Controllers> controllers_;
 };
 
-// The fate of one request.
+// The fate of a request.
 enum class Fate : std::uint8_t { kGood, kRequestLost, kAnswerLost };
 
 class Link final : public kube::Transport {
@@ -115,14 +115,14 @@ class Link final : public kube::Transport {
       : world_(world), host_(host), client_(std::move(client)) {}
 
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override;
-  // Gives what there is now and ends; breaks off, repeats and expires by chance.
+  // Gives the present events and ends; breaks off, repeats and expires by chance.
   absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
                                         std::chrono::milliseconds idle_timeout) override;
-  // The stream that is open breaks off: the next one, which would go on from it, fails.
+  // The open stream breaks off: the next stream, which would continue from it, fails.
   void BreakStream() { stream_broken_ = true; }
-  // The same request with a fate that somebody has chosen already.
+  // Sends the request with a fate that the caller has chosen.
   absl::StatusOr<kube::Response> SendWith(const kube::Request& request, Fate fate);
-  // An error of a server in trouble, which may have carried the request out.
+  // An error of a server in trouble; the server may have carried the request out.
   kube::Response OddAnswer();
 
  private:

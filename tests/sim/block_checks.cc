@@ -50,7 +50,7 @@ bool MayFollow(BlockState before, BlockState after) {
   return false;
 }
 
-// The time for which a block is or will be owed its capacity, with an extension that may be paid.
+// Returns when the block's capacity ends, with an extension that may yet be paid.
 WallTime LastEnd(const Block& block) {
   WallTime end = block.bought.end;
   for (const Extension& extension : block.extensions) {
@@ -108,7 +108,7 @@ void BlockChecks::OnStep(const std::string& controller, const controller::Snapsh
   const auto life = lives_.find(controller);
   for (const auto& [reservation, block] : blocks) {
     CheckBlock(*block, snapshot.block_now);
-    if (life == lives_.end()) continue;  // what it found may have been sold long ago
+    if (life == lives_.end()) continue;  // a first look: its blocks may have been sold long ago
     const auto before = life->second.find(reservation);
     if (before == life->second.end()) {
       world_.Meet("block sold");
@@ -186,7 +186,7 @@ void BlockChecks::CheckOwners(const Blocks& blocks) {
   }
 }
 
-// What overlaps is most at the beginning of one of them.
+// The overlap of blocks is greatest when a block begins.
 void BlockChecks::CheckSale(const Blocks& blocks, const Block& sold, WallTime from, WallTime to,
                             const controller::ClusterState& fleet) {
   if (!Lives(sold.state)) return;
@@ -212,7 +212,7 @@ void BlockChecks::CheckSale(const Blocks& blocks, const Block& sold, WallTime fr
 
 void BlockChecks::OnDecided(const controller::GangDecision& decision,
                             const controller::Snapshot& snapshot) {
-  if (!api_.up()) return;  // nobody can say which block the gang has named
+  if (!api_.up()) return;  // nobody can say which block the gang names
   const auto gang = api_.objects().Get(
       kGangs, controller::apiserver::ObjectKey(decision.key.ns, decision.key.name));
   std::string wanted;
@@ -273,7 +273,7 @@ void BlockChecks::CheckWaiting(const controller::Snapshot& snapshot) {
     by_name[block->key.name] = block.get();
     for (const std::string& host : block->hosts) on_host[host] = block.get();
   });
-  std::map<const Block*, std::set<std::string>> reservations;  // of the gangs that run there
+  std::map<const Block*, std::set<std::string>> reservations;  // of the gangs on the block's hosts
   snapshot.gangs.ForEach([&](const controller::GangRef&, const auto& gang) {
     if (gang->decision == nullptr) return;
     for (const auto& pod : gang->decision->pods) {
@@ -338,7 +338,7 @@ void BlockChecks::CheckAcknowledged(const Blocks& blocks) {
   for (const auto& [reservation, told] : acknowledged_) {
     const auto found = blocks.find(reservation);
     if (found == blocks.end()) {
-      // One that has ended is forgotten with its object, which a backup may not have.
+      // An ended block is forgotten with its object, which a backup may not have.
       const bool ended = api_.rollbacks() > 0 && lasts_.contains(reservation) &&
                          !Lives(lasts_.at(reservation)->state);
       if (!deleted_.contains(told->key.name) && !ended) {

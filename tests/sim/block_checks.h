@@ -1,15 +1,15 @@
-// Follows the Capacity Blocks of every leader, and says what it does with them that it may not.
+// Follows the Capacity Blocks of every leader, and reports forbidden changes.
 //
-// It counts by itself, by intervals of time and not by the slots of the book:
+// The checks count by themselves, by intervals of time and not by the slots of the book:
 //
-//   - What is sold is no more than the healthy hosts, at the moment of the sale.
-//   - No host has two owners at a time, and none runs what is not its owner's.
+//   - Sold hosts are no more than the healthy hosts, at the moment of the sale.
+//   - No host has two owners at a time, and no host runs a gang of another owner.
 //   - A block's state moves along docs/reference/capacity-blocks.md#states, nothing that was bought
 //     changes, and fees are rate times time.
-//   - What was acknowledged is there for good, whoever leads. A token has bought one block.
+//   - An acknowledged block is there for good, whoever leads. A token has bought one block.
 //   - A gang that names an active block does not wait at rest while only gangs that went on into
 //     the block run on its hosts.
-//   - Objects show what the book has, whatever somebody has written into their status.
+//   - Objects show the book's values, whatever a client has written into their status.
 //
 // Thread safety: one thread.
 
@@ -33,7 +33,7 @@ class BlockChecks {
 
   void OnBegin(const std::string& controller) { lives_.erase(controller); }
   void OnStep(const std::string& controller, const controller::Snapshot& snapshot);
-  // A gang gets a place, by the core whose last snapshot this is.
+  // A gang gets a place from the core with this last snapshot.
   void OnDecided(const controller::GangDecision& decision, const controller::Snapshot& snapshot);
   void OnAcknowledged(const controller::Block& block);
   // A user has deleted the block's object after its end.
@@ -56,9 +56,9 @@ class BlockChecks {
   World& world_;
   ApiHost& api_;
   std::map<std::string, Blocks> lives_;  // by controller: the blocks after its last step
-  Blocks firsts_;                        // each block as it was first seen
-  Blocks lasts_;                         // … last
-  Blocks acknowledged_;                  // each block as somebody was told of it last
+  Blocks firsts_;                        // each block when first seen
+  Blocks lasts_;                         // … when last seen
+  Blocks acknowledged_;                  // each block as last acknowledged to a buyer
   std::map<std::string, bool> deleted_;  // by name of the object
 };
 

@@ -24,12 +24,12 @@ namespace {
 
 const controller::apiserver::ResourceName kBlocks{"tahoma.dev", "capacityblocks"};
 constexpr char kCollection[] = "/apis/tahoma.dev/v1alpha1/namespaces/default/capacityblocks";
-// Longer than a request may be late: then it was carried out or never will be.
+// Longer than a request may be late: after this time it was carried out or never will be.
 constexpr seconds kPatience{45};
 
 }  // namespace
 
-// An offering as a search has it now, or now and then the one of the last search.
+// Returns an offering of a present search, or now and then of the last search.
 std::string Buyers::FindOffering(const Snapshot& snapshot) {
   constexpr std::array kProducts = {"u-trn2x64", "u-trn2x64", "trn2.48xlarge", "trn2.3xlarge"};
   const std::string product = kProducts[world_.rng.Below(kProducts.size())];
@@ -47,7 +47,7 @@ std::string Buyers::FindOffering(const Snapshot& snapshot) {
   if (world_.rng.Chance(1, 2)) {
     query.start_date_range = now + hours(static_cast<int>(world_.rng.Below(72)));
   }
-  // The next one of the same hardware.
+  // The next block on the same hardware.
   const auto before = world_.rng.Chance(1, 2) ? Pick(snapshot) : nullptr;
   if (before != nullptr && before->end > now) {
     query = {.duration_hours = 24, .start_date_range = before->end};
@@ -120,7 +120,7 @@ void Buyers::PostOne(const json& object) {
   world_.events.After(seconds(1), Urgency::kNormal, [this, object] { PostOne(object); });
 }
 
-// Sends an order to who leads. One with a token is sent until there is an answer.
+// Sends an order to the leader. An order with a token is sent until there is an answer.
 void Buyers::Send(const Order& order, bool again) {
   const auto* purchase = std::get_if<controller::PurchaseOrder>(&order);
   const std::string& token =
@@ -211,7 +211,7 @@ void Buyers::MoveClock() {
     });
   }
   Duration step = kSteps[world_.rng.Below(kSteps.size())];
-  // To the very moment at which something is due, or just before.
+  // To the very moment of a due, or just before.
   if (due && world_.rng.Chance(1, 2)) {
     step = *due - world_.ControllersNow() - Duration(static_cast<int>(world_.rng.Below(2)));
   }
@@ -220,8 +220,8 @@ void Buyers::MoveClock() {
   if (leader != nullptr) leader->Wake();
 }
 
-// What an object shows, somebody may have seen; but not what a former leader has written after the
-// present one had begun, which this one writes over at once if it has sold the capacity
+// A buyer may have seen every status of an object, except the late write of a former leader: the
+// present leader overwrites the status at once if the capacity was sold
 // (docs/design/0019-capacity-blocks.md#leaders-follow-one-another).
 void Buyers::Look() {
   if (!api_.up()) return;

@@ -1,4 +1,4 @@
-// The part of Checks that judges a world in which nothing moves any more.
+// The part of Checks that judges a world at rest.
 
 #include <algorithm>
 
@@ -16,8 +16,8 @@ using controller::GangReason;
 
 namespace {
 
-// Reasons of those for whom there is no room now. All but kWaitsForCapacity also say that there
-// would be none if nobody held anything.
+// Reasons for want of room. All but kWaitsForCapacity also mean that there would be no room if
+// every device were free.
 bool IsForWantOfRoom(GangReason reason) {
   return reason == GangReason::kWaitsForCapacity || reason == GangReason::kWaitsForRepair ||
          reason == GangReason::kNeverFits;
@@ -86,7 +86,7 @@ void Checks::AtRest(const controller::Snapshot& snapshot, controller::Journal& j
   blocks_.AtRest(snapshot);
 }
 
-// Every decision in the journal is whole, and published as it was decided.
+// Every decision in the journal is whole, and published as decided.
 void Checks::CheckJournal(const std::map<controller::RunId, Run>& runs) {
   for (const auto& [id, run] : runs) {
     if (run.decision == nullptr) return world_.Fail("journal: run {} has no decision", id);
@@ -116,7 +116,7 @@ void Checks::CheckJournal(const std::map<controller::RunId, Run>& runs) {
   }
 }
 
-// Every allocation has a holder that lives, and is in the journal.
+// Every allocation has a living holder, and is in the journal.
 void Checks::CheckClaims(const std::map<controller::RunId, Run>& runs) {
   std::set<std::string> decided;
   for (const auto& [id, run] : runs) {
@@ -142,7 +142,7 @@ void Checks::CheckClaims(const std::map<controller::RunId, Run>& runs) {
   }
 }
 
-// Whole or absent, and what is bound runs.
+// Gangs are whole or absent, and bound pods run.
 void Checks::CheckPods(const std::map<controller::RunId, Run>& runs) {
   std::set<std::string> decided;
   for (const auto& [id, run] : runs) {
@@ -189,7 +189,7 @@ bool Checks::UsesBrokenChip(const std::string& pod_uid) const {
   return false;
 }
 
-// Each node holds what its pods use and nothing else, and the controller knows what is broken.
+// Each node holds exactly its pods' claims, and the controller knows the broken hardware.
 void Checks::CheckNodes(const controller::Snapshot& snapshot) {
   for (const auto& node : nodes_) {
     const std::string& name = node->plan().name;
@@ -205,8 +205,8 @@ void Checks::CheckNodes(const controller::Snapshot& snapshot) {
         }
       }
     }
-    // A claim of chips that failed after their allocation is not prepared, and refused by a node
-    // that restarts.
+    // A claim whose chips failed after the allocation is not prepared, and a restarted node refuses
+    // it.
     const std::set<std::string> prepared = node->PreparedClaims();
     const std::set<std::string> held = node->HeldByInstance();
     const bool all = prepared == wanted && held == wanted;
@@ -277,7 +277,7 @@ bool Checks::SomeNodeHas(int chips, bool empty) const {
   return false;
 }
 
-// Whoever waits, waits for a reason that is true.
+// Every gang that waits has a true reason.
 void Checks::CheckWaiting(const controller::Snapshot& snapshot) {
   for (const auto& object : api_.objects().List(kGangs, "").objects) {
     const json& gang = *object->body;
@@ -321,7 +321,7 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
     return world_.Fail("gang {} has {} live pods and waits as {}: {}", name, alive,
                        ToString(view.reason), view.message);
   }
-  // The oracle knows nothing of hosts that are kept for blocks.
+  // The oracle does not know hosts that are kept for blocks.
   if (!IsForWantOfRoom(view.reason) || world_.swarm.purchases > 0) return;
   const auto shape = ParseSides(Text(gang, "/spec/shape"));
   const json& per_pod = At(gang, "/metadata/annotations/sim~1chips-per-pod");

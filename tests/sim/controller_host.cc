@@ -13,7 +13,7 @@ using controller::WriteKind;
 
 namespace {
 
-// The time after its time-out in which a late request may still be carried out.
+// A late request may still be carried out for this long after its time-out.
 constexpr std::chrono::seconds kLateMost{30};
 constexpr std::chrono::seconds kRequestTimeout{10};
 
@@ -81,7 +81,7 @@ void ControllerHost::StepElection() {
                          now);
   }
   if (election_->TakeHistoryLost() && up()) LoseHistory("the lease went back");
-  // The program looks whether it leads five times a second; until then core and publishers go on.
+  // The program checks its lease five times a second; until then core and publishers go on.
   if (!Leads() && up()) {
     const Duration look = world_.Between(Duration(0), std::chrono::milliseconds(200));
     return After(&ControllerHost::process_, look, [this] { Die("the lease was lost"); });
@@ -127,7 +127,7 @@ bool ControllerHost::Begin() {
   return true;
 }
 
-// As controller/run/cluster_loop.cc does it.
+// As in controller/run/cluster_loop.cc.
 void ControllerHost::LoseHistory(std::string_view why) {
   if (std::exchange(history_lost_, true)) return;
   world_.Meet("read anew");
@@ -167,7 +167,7 @@ void ControllerHost::WakeWatches() {
   for (std::size_t i = 0; i < watch_waits_.size(); ++i) {
     if (watch_waits_[i]) continue;
     watch_waits_[i] = true;
-    // Now and then one watch is far behind the others.
+    // Now and then a watch is far behind the others.
     const Duration delay = world_.Happens(10)
                                ? world_.Between(std::chrono::seconds(0), std::chrono::seconds(5))
                                : world_.Latency();
@@ -179,7 +179,7 @@ void ControllerHost::StepWatch(std::size_t watch) {
   watch_waits_[watch] = false;
   const absl::Status status = ingest_->Step(watch);
   world_.Mix(status.ok() ? "watch" : "watch broken");
-  // After a list the watch begins where the list ended; after a failure it is listed anew.
+  // After a list the watch begins at the list's version; after a failure the watch lists anew.
   if (watch_waits_[watch]) return;
   if (!status.ok()) {
     watch_waits_[watch] = true;
@@ -233,7 +233,7 @@ void ControllerHost::Order(
   WakeCore(world_.Latency());
 }
 
-// As controller/run/core_loop.cc does it; an answer may be lost on its journey.
+// As in controller/run/core_loop.cc; an answer may be lost on its way.
 void ControllerHost::Give(const std::vector<controller::OrderAnswer>& answers) {
   for (const controller::OrderAnswer& answer : answers) {
     const auto waiting = orders_.find(answer.ticket);
@@ -272,7 +272,7 @@ void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {
     if (!record.ok()) return world_.Fail("a record that was just made cannot be read");
     world_.Mix(entry.bytes);
     if (const auto* prepared = std::get_if<controller::GangPrepared>(&*record)) {
-      if (!MaySend()) continue;  // it does not know yet that it leads no more
+      if (!MaySend()) continue;  // the controller does not know yet that it leads no more
       watcher_.OnDecided(*prepared->decision, *core_->snapshot()->cluster);
       watcher_.OnPlaced(*prepared->decision, *core_->snapshot());
     } else if (const auto* undoing = std::get_if<controller::GangUndoing>(&*record)) {
@@ -287,7 +287,7 @@ void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {
   }
 }
 
-// Writes of a planted mistake, which are answered as done and not carried out.
+// Writes of a planted mistake: answered as done, but not carried out.
 bool ControllerHost::Faked(const ApiWrite& write) {
   if (world_.plant == Plant::kNeverDeallocate) return write.kind == WriteKind::kDeallocate;
   if (world_.plant == Plant::kNoFence) return write.kind == WriteKind::kRemoveFinalizer;
@@ -331,7 +331,7 @@ bool ControllerHost::MaySend() const {
   return world_.swarm.one_process || Leads() || world_.plant == Plant::kIgnoreLease;
 }
 
-// Its publishers take it from their queue some time later.
+// The publishers take the write from their queue some time later.
 void ControllerHost::Issue(const std::shared_ptr<const ApiWrite>& write) {
   After(&ControllerHost::life_, world_.Latency() / 4, [this, write] { Send(write); });
 }
@@ -347,7 +347,7 @@ void ControllerHost::Send(const std::shared_ptr<const ApiWrite>& shared) {
   const int process = api_.life();
   const auto alive = [this, life] { return life == life_; };
   const auto arrives = [this, rollbacks, process] {
-    // It died with its sender, or its connection ended.
+    // The request died with its sender, or its connection ended.
     return rollbacks == api_.rollbacks() && (!world_.swarm.one_process || process == api_.life());
   };
   if (!IsNotice(*shared) && world_.Happens(world_.swarm.late_request)) {
@@ -389,7 +389,7 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
   }
   absl::StatusOr<kube::Response> answer =
       link_.SendWith(request, arrives ? Fate::kGood : Fate::kRequestLost);
-  // A write that was carried out counts, whether or not the controller hears of it.
+  // A write that was carried out counts, whether or not the controller hears of the result.
   if (write.kind == WriteKind::kBind && answer.ok() && answer->status < 300) {
     watcher_.OnBound(*write.decision, write.index);
   }

@@ -1,11 +1,11 @@
 // The controller's machine: its journal, its core, its watches and its writes, which die and start
 // again.
 //
-// The core is stepped as controller/run/core_loop.cc does it: drain, step, journal, then write. It
-// may die before the journal is written, after that, or after any of the writes. What was sent
-// before it died arrives nevertheless, if the API server is in another process. Then it also waits
-// for the lease before it decides, as controller/app/program.cc does, may stand still at any moment
-// and go on where it was, and reads everything anew when the API lost its history.
+// The core takes steps as in controller/run/core_loop.cc: drain, step, journal, then write. The
+// controller may die before the journal is written, after the journal, or after any write. Requests
+// sent before the death still arrive, if the API server is in another process. In that case the
+// controller also waits for the lease before it decides, as controller/app/program.cc does, may
+// stand still at any moment and go on, and reads everything anew when the API lost its history.
 //
 // Thread safety: one thread.
 
@@ -33,25 +33,25 @@
 
 namespace tahoma::simulation {
 
-// Is told what the controller decides and what it writes.
+// Hears of the controller's decisions and writes.
 class DecisionWatcher {
  public:
   virtual ~DecisionWatcher() = default;
   virtual void OnDecided(const controller::GangDecision& decision,
                          const controller::ClusterState& view) = 0;
-  // A core begins, and has taken a step whose journal is written, as one that may write.
+  // A core begins; a core that may write has taken a step, and the step's journal is written.
   virtual void OnBegin(const std::string& controller) = 0;
   virtual void OnStep(const std::string& controller, const controller::Snapshot& snapshot) = 0;
   virtual void OnPlaced(const controller::GangDecision& decision,
                         const controller::Snapshot& snapshot) = 0;
-  // Somebody's deletion of a CapacityBlock was accepted.
+  // A deletion of a CapacityBlock was accepted.
   virtual void OnBlockDeleted(const std::string& name) = 0;
   virtual void OnBound(const controller::GangDecision& decision, std::size_t pod) = 0;
 };
 
 class ControllerHost {
  public:
-  // In one process with the API server `disk` is that server's.
+  // In one process with the API server, `disk` is the server's disk.
   ControllerHost(World& world, ApiHost& api, Disk& disk, DecisionWatcher& watcher,
                  const std::string& name)
       : world_(world),
@@ -64,35 +64,36 @@ class ControllerHost {
 
   void Start();
   void Die(std::string_view why);
-  // Stands still for so long.
+  // Stands still for `duration`.
   void Stall(Duration duration) { stalled_until_ = world_.events.elapsed() + duration; }
   bool running() const { return running_; }
-  // It decides: it leads, or there is nothing to lead.
+  // Returns whether the controller decides: it leads, or there is no lease.
   bool up() const { return core_ != nullptr; }
-  // By its own clock; also when it has not looked at it yet.
+  // Returns whether the controller leads by its own clock, even before it looks at the clock.
   bool Leads() const;
 
-  // Sends an order of Capacity Blocks, as the REST and EC2 APIs do. No answer when it dies.
+  // Sends an order of Capacity Blocks, as the REST and EC2 APIs do. No answer when the controller
+  // dies.
   using OnAnswer =
       std::function<void(const absl::StatusOr<std::shared_ptr<const controller::Block>>& answer)>;
   void Order(std::variant<controller::PurchaseOrder, controller::ExtensionOrder> order,
              OnAnswer answer);
-  // Its clock was set: it looks at it within a second.
+  // Its clock was set: the core looks at the clock within a second.
   void Wake() { WakeCore(std::chrono::milliseconds(1)); }
 
   // Something changed in the API: the watches see it soon.
   void WakeWatches();
-  // nullptr while it is down.
+  // nullptr while the controller is down.
   std::shared_ptr<const controller::Snapshot> snapshot() const {
     return core_ == nullptr ? nullptr : core_->snapshot();
   }
-  // Called when it died and what it shared a process with must die as well.
+  // Called at a death: programs in the same process must die as well.
   std::function<void()> on_death;
 
   Disk& disk() { return disk_; }
 
  private:
-  // Where in a step the controller dies.
+  // The point in a step at which the controller dies.
   enum class Death : std::uint8_t { kNo, kBeforeJournal, kAfterJournal, kAmongWrites };
 
   class NoSleep final : public kube::Sleeper {
@@ -100,7 +101,7 @@ class ControllerHost {
   };
   using Era = std::uint64_t ControllerHost::*;
 
-  // Unless that era is over by then; not before a stall is.
+  // Runs `action` unless the era is over by then; not before the end of a stall.
   void After(Era era, Duration delay, std::function<void()> action);
   void Run(Era era, std::uint64_t number, const std::function<void()>& action);
   void StepElection();
@@ -135,7 +136,7 @@ class ControllerHost {
   kube::Client client_;
   bool running_ = false;
   std::uint64_t process_ = 0;
-  std::uint64_t life_ = 0;  // of its core; events of a former one are ignored
+  std::uint64_t life_ = 0;  // of the core; events of an earlier core are ignored
   Duration stalled_until_{0};
   bool history_lost_ = false;  // the core takes no further step
   std::unique_ptr<kube::LeaderElection> election_;

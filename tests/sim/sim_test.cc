@@ -3,9 +3,9 @@
 //   sim_test                  # fixed seeds, two of them twice, and a few fresh ones
 //   sim_test --seed=17 -v     # one world again, every request printed
 //   sim_test --seeds=100..199
-//   sim_test --fresh=20       # so many seeds that nobody has tried before
+//   sim_test --fresh=20       # 20 seeds that nobody has tried before
 //   sim_test --planted        # mistakes put in on purpose must be found
-//   sim_test --plant=ignore-lease --seeds=1..400   # which of these worlds find that one
+//   sim_test --plant=ignore-lease --seeds=1..400   # the worlds that find this mistake
 //
 // Run in the source tree.
 
@@ -36,7 +36,7 @@ std::string g_program;
 
 bool RunOne(std::uint64_t seed, const RunOptions& options, std::map<std::string, int>& met) {
   fmt::print("seed={} ", seed);
-  std::fflush(stdout);  // a world that ends the program can be found again
+  std::fflush(stdout);  // the seed is known even when the world ends the program
   const Report report = RunWorld(seed, options);
   fmt::print("steps={} hash={:016x}\n", report.steps, report.hash);
   for (const auto& [what, count] : report.met) met[what] += count;
@@ -60,7 +60,7 @@ bool RunTwice(std::uint64_t seed) {
   return false;
 }
 
-// A whole world is in its seed: a short number is enough to find one again, and easier to type.
+// A seed holds a whole world: a short number is enough to repeat the world, and easier to type.
 bool RunFresh(std::uint64_t count, const RunOptions& options, std::map<std::string, int>& met) {
   Rng rng(SeedFromMachine());
   bool good = true;
@@ -104,7 +104,7 @@ int RunPlanted() {
     const auto plant = static_cast<Plant>(i);
     bool caught = false;
     for (std::uint64_t seed = 1; seed <= kSeedsPerPlant && !caught; ++seed) {
-      // The ledger's commit refuses a device that a claim holds (core/commit/gang_runs.h).
+      // GangRuns refuses a device that a claim holds already (core/commit/gang_runs.h).
       if (plant == Plant::kForgetHolding && DiesOf(seed, plant)) {
         caught = true;
         fmt::print("{}: found by seed {}: a CHECK\n", PlantName(plant), seed);

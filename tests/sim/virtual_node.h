@@ -1,7 +1,7 @@
-// One node without processes: the emulated instance, the plugin's state machine and the pod
-// runner's, each the real one, carried out in virtual time.
+// A node without processes: the emulated instance, the plugin's state machine and the pod runner's,
+// each the real code, run in virtual time.
 //
-// Containers are numbers: a pod's annotation says how long it runs and how it ends.
+// Containers are numbers: a pod's annotations say how long it runs and how it ends.
 //
 // Thread safety: one thread.
 
@@ -25,7 +25,7 @@
 
 namespace tahoma::simulation {
 
-inline constexpr char kRunsFor[] = "sim/seconds";      // annotation; absent: until it is stopped
+inline constexpr char kRunsFor[] = "sim/seconds";      // annotation; absent: until stopped
 inline constexpr char kExitsWith[] = "sim/exit-code";  // annotation; absent: 0
 
 // A folder that survives the node's power.
@@ -68,14 +68,14 @@ class VirtualNode {
   VirtualNode(World& world, ApiHost& api, NodePlan plan);
 
   void PowerOn();
-  // All of it stops at once; what is on its disk stays.
+  // The whole node stops at once; its disk stays.
   void PowerOff();
   bool powered() const { return instance_ != nullptr; }
   void WakeWatch();
 
-  // Publishes something that is not so, and may speak of that other node: chips that are others,
-  // another place, fewer devices, slices of its own pool or of the other's that it makes beside.
-  // The truth comes with its next publication.
+  // Publishes a lie, perhaps about the other node: chips of other kinds, another place, fewer
+  // devices, or additional slices in its own or the other's pool. The next publication is true
+  // again.
   void Lie(const NodePlan& other);
   bool lied() const { return lied_; }
 
@@ -88,7 +88,7 @@ class VirtualNode {
   bool broken(int chip) const { return broken_.contains(chip); }
   bool has_broken_chip() const { return !broken_.empty(); }
   bool has_broken_link() const { return !links_down_.empty(); }
-  // Undirected ends that are down: chip and port.
+  // Undirected ends of links that are down: chip and port.
   const std::set<std::pair<int, std::size_t>>& links_down() const { return links_down_; }
   // Claims that the plugin holds, by uid.
   std::set<std::string> PreparedClaims();
@@ -127,7 +127,7 @@ class VirtualNode {
   Link link_;
   dra::ApiClaimSource claim_source_;
 
-  // Survives the power.
+  // These survive the loss of power:
   MemoryFiles state_files_;
   MemoryFiles cdi_files_;
   std::string checkpoint_;
@@ -136,7 +136,7 @@ class VirtualNode {
   bool lied_ = false;
   std::set<std::pair<int, std::size_t>> links_down_;
 
-  // Does not.
+  // These do not:
   std::uint64_t life_ = 0;
   std::unique_ptr<sim::Instance> instance_;
   std::unique_ptr<InstancePort> port_;
@@ -148,7 +148,7 @@ class VirtualNode {
   bool watch_waits_ = false;
   bool publish_waits_ = false;
   bool synced_ = false;
-  int api_life_ = 0;  // of the API server when it was watched last
+  int api_life_ = 0;  // the API server's life when its watch began
   bool beating_ = false;
   std::optional<WallTime> tick_at_;
   std::deque<Write> writes_;

@@ -101,7 +101,7 @@ Swarm Swarm::Draw(Rng& rng) {
   if (swarm.one_process) return swarm;
   swarm.controllers = 1 + static_cast<int>(rng.Below(2));
   for (const Mishap& mishap : kClusterMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);
-  // What the API loses with a backup is in one journal only: no second loss at the same time.
+  // After a restored backup only one journal has the lost objects: no second loss at the same time.
   if (swarm.purchases > 0 && swarm.rollback > 0) {
     swarm.controllers = 1;
     swarm.lost_disk = 0;

@@ -1,9 +1,8 @@
-// The state that all parts of one simulated world share: its time, its randomness, its trace and
-// its verdict.
+// The shared state of a simulated world: its time, its randomness, its trace and its verdict.
 //
 // All randomness comes from the one Rng of the seed. The parameters of a world (its Swarm) are
-// drawn first: which faults are on at all, and how often, differs from seed to seed, because a
-// fault that is always there hides what needs its absence.
+// drawn first: kinds and rates of faults differ from seed to seed, because a fault that is always
+// present hides mistakes that need its absence.
 //
 // Thread safety: one thread.
 
@@ -28,13 +27,13 @@ namespace tahoma::simulation {
 enum class Plant : std::uint8_t {
   kNone,
   kNeverDeallocate,  // the undo of an allocation is lost for ever and reported as done
-  kForgetHolding,    // the planner does not see what one claim holds
+  kForgetHolding,    // the planner does not see the devices of one claim
   kSkipAllocation,   // an allocation is reported as done and never written
   kForgetJournal,    // the journal says OK and writes nothing
   kBindEarly,        // pods are bound together with the first allocation of their gang
-  kNoFence,          // what an undoing writes to keep late writes out is not carried out
-  kAcceptOverlap,    // the plugin prepares what it should refuse
-  kIgnoreLease,      // a controller writes on when its lease is over
+  kNoFence,          // the fence of an undoing against late writes is not carried out
+  kAcceptOverlap,    // the plugin prepares claims that it should refuse
+  kIgnoreLease,      // a controller writes on after its lease
   kSkipBlockStatus,  // a block's status is reported as written and never is
 };
 inline constexpr int kPlants = 10;
@@ -47,50 +46,50 @@ struct Swarm {
   int small_nodes = 1;
   bool cores = false;       // large nodes publish partitions too
   bool one_process = true;  // controller and API server die together, on one disk
-  int controllers = 1;      // more only when they are not in one process with the API server
+  int controllers = 1;      // more only when the API server is another process
   int submissions = 12;
   int purchases = 0;         // of Capacity Blocks; 0: nobody buys
   Duration payment_delay{};  // of simulated payments
-  Duration chaos{};          // how long things arrive and break
+  Duration chaos{};          // how long objects arrive and hardware breaks
 
   int lose_request = 0;   // never carried out, no answer
   int lose_answer = 0;    // carried out, no answer
   int late_request = 0;   // no answer; carried out long afterwards
-  int repeat_answer = 0;  // the controller hears of it twice
-  int touch_object = 0;   // somebody else changes the object just before the write
-  int delete_object = 0;  // somebody else deletes it then
+  int repeat_answer = 0;  // the controller gets the answer twice
+  int touch_object = 0;   // another client changes the object just before the write
+  int delete_object = 0;  // another client deletes the object then
   int break_watch = 0;    // 410 in the middle
   int repeat_event = 0;
   int crash = 0;       // of the controller, at each of its steps
   int disk_fault = 0;  // per mishap
   int lost_disk = 0;   // the journal's disk is replaced by an empty one
-  int odd_answer = 0;  // an error that says nothing of whether the request was carried out
-  int stall = 0;       // per mishap: a controller stands still, and then goes on where it was
+  int odd_answer = 0;  // an error that does not say whether the request was carried out
+  int stall = 0;       // per mishap: a controller stands still, and then goes on
   int rollback = 0;    // per mishap: the API server is restored from a backup
   int break_chip = 0;  // per mishap
   int break_link = 0;
   int node_away = 0;
   int node_removed = 0;
-  int node_forgotten = 0;  // its object is deleted while it runs; it makes another
-  int node_lies = 0;       // what it publishes is not so; only where nobody buys
-  int node_flicker = 0;    // a watch says that a Node went and came back, with the same uid
+  int node_forgotten = 0;  // the running node's object is deleted; the node makes another
+  int node_lies = 0;       // a node publishes lies; only without buyers
+  int node_flicker = 0;    // a watch shows that a Node went and came back, with the same uid
   int label_pod = 0;       // a bound pod is labelled into another gang, and back
   int delete_pod = 0;
   int force_pod = 0;
   int delete_gang = 0;
   int delete_claim = 0;
   int delete_block = 0;
-  int move_clock = 0;  // of the controllers, which Capacity Blocks live by
+  int move_clock = 0;  // of the controllers: Capacity Blocks live by it
 
   static Swarm Draw(Rng& rng);
-  // Makes what shows that mistake likely: a mistake in an undoing is not met where nothing fails.
+  // Makes faults likely that show the mistake: a mistake in an undoing needs failures.
   void Provoke(Plant plant);
 };
 
 struct World {
   World(std::uint64_t seed, Plant planted);
 
-  // Whether a fault of that chance happens now; never once the chaos is over.
+  // Returns whether a fault of that chance happens now; never once the chaos is over.
   bool Happens(int thousandths) {
     return chaos && thousandths > 0 && rng.Below(1000) < static_cast<std::uint64_t>(thousandths);
   }
@@ -102,13 +101,13 @@ struct World {
     return Between(std::chrono::microseconds(200), std::chrono::milliseconds(20));
   }
 
-  // The wall clock of the controllers, which is set forth and back. Nodes and API server have
-  // another: their leases are of seconds.
+  // The wall clock of the controllers, which is set forth and back. Nodes and API server use the
+  // other clock: their leases are of seconds.
   WallTime ControllersNow() const { return clock.WallNow() + wall_offset; }
 
   // Part of the trace: equal runs have equal traces.
   void Mix(std::string_view text);
-  // Counts how often something rare was met.
+  // Counts how often a rare event was met.
   void Meet(const std::string& what) { ++met[what]; }
 
   template <typename... Args>

@@ -1,4 +1,4 @@
-// Claims: made from templates, taken back from pods that are gone.
+// Claims: made from templates, and released when their pods are gone.
 // Source: Kubernetes' pkg/controller/resourceclaim/controller.go (behaviour).
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using kube::UidOf;
 
 std::string NamespaceOf(const Json& object) { return std::string(kube::NamespaceOf(object)); }
 
-// Whether one of `references` is to the pod.
+// Returns whether any of `references` is to the pod.
 bool HasReferenceTo(const Json& pod, const Json& references) {
   return std::any_of(references.begin(), references.end(), [&](const Json& reference) {
     return kube::StringAt(reference, {"uid"}) == UidOf(pod);
@@ -38,7 +38,7 @@ bool IsReservedFor(const Json& claim, const Json& pod) {
   return HasReferenceTo(pod, ValueAt(claim, {"status", "reservedFor"}));
 }
 
-// Returns the status of an entry of the pod's spec.resourceClaims; null when there is none.
+// Returns the status of an entry of the pod's spec.resourceClaims; null without a status.
 const Json& ClaimStatusOf(const Json& pod, const std::string& entry) {
   static const Json kNone;
   for (const Json& status : ValueAt(pod, {"status", "resourceClaimStatuses"})) {
@@ -47,7 +47,7 @@ const Json& ClaimStatusOf(const Json& pod, const std::string& entry) {
   return kNone;
 }
 
-// Returns the claim of an entry of the pod's spec.resourceClaims; "" when there is none.
+// Returns the claim of an entry of the pod's spec.resourceClaims; "" without a claim.
 std::string ClaimNameOf(const Json& pod, const Json& entry) {
   const std::string given = TextAt(entry, {"resourceClaimName"});
   if (!given.empty()) return given;
@@ -89,22 +89,22 @@ std::optional<std::string> Controllers::ExistingClaim(const Json& pod,
   return std::nullopt;
 }
 
-// Whether the pod's status names a claim for the entry, and it was not deleted since.
+// Returns whether the pod's status names a claim for the entry, and the claim still exists.
 bool Controllers::HasItsClaim(const Json& pod, const std::string& name) const {
   const Json& status = ClaimStatusOf(pod, name);
   if (status.is_null()) return false;
   const std::string claim_name = TextAt(status, {"resourceClaimName"});
-  if (claim_name.empty()) return true;  // it needs none
+  if (claim_name.empty()) return true;  // the entry needs no claim
   const ObjectPtr claim = objects_.Get(kClaimResource, ObjectKey(NamespaceOf(pod), claim_name));
   return claim != nullptr && IsOwnedBy(*claim->body, pod);
 }
 
-// A pod that lacks claims, and what becomes of them.
+// A pod that lacks claims, and the result for the pod.
 struct Controllers::PodClaims {
   ObjectPtr pod;
-  std::vector<std::string> entries = {};     // of spec.resourceClaims, whose claims are to be made
-  std::vector<kube::Request> requests = {};  // that make them
-  Json statuses = Json::array();             // to be told
+  std::vector<std::string> entries = {};     // of spec.resourceClaims, whose claims are missing
+  std::vector<kube::Request> requests = {};  // to make the claims
+  Json statuses = Json::array();             // for the pod's status
   Outcome outcome = Outcome::kDone;
 };
 
@@ -120,7 +120,7 @@ void Controllers::FindClaims(PodClaims& of) const {
     }
     const ObjectPtr claim_template = objects_.Get(
         kTemplateResource, ObjectKey(space, TextAt(entry, {"resourceClaimTemplateName"})));
-    // A template that comes later wakes the pod.
+    // A later template wakes the pod.
     if (claim_template == nullptr) continue;
     of.entries.push_back(name);
     Json claim = ClaimFor(pod, entry, *claim_template->body);
@@ -145,8 +145,8 @@ void Controllers::CreateClaims(std::vector<PodClaims>& pods) {
         of.outcome = Outcome::kRetry;
         continue;
       }
-      // Known at once: the next look at this pod must not make a second claim before the event of
-      // the first has been taken in.
+      // Noted at once: the next look at the pod must not make a second claim before the first
+      // claim's event is taken in.
       const std::string name = TextAt(**made, {"metadata", "name"});
       index_.Apply(kClaimResource, ObjectKey(NamespaceOf(*of.pod->body), name), nullptr,
                    made->get(), {});
@@ -192,7 +192,7 @@ std::vector<Outcome> Controllers::MakeClaims(const std::vector<std::string>& pod
   return outcomes;
 }
 
-// A pod that was bound by hand, by no scheduler, uses claims that nobody has reserved for it.
+// A pod that was bound by hand, by no scheduler, uses claims without a reservation.
 Outcome Controllers::ReserveFor(const Json& pod) {
   if (TextAt(pod, {"spec", "nodeName"}).empty()) return Outcome::kDone;
   for (const Json& entry : ValueAt(pod, {"spec", "resourceClaims"})) {
@@ -261,7 +261,7 @@ Outcome Controllers::KeepReservations(const std::string& claim_key) {
     }
   }
   if (!valid.empty() || IsBeingDeleted(known)) return Outcome::kDone;
-  // A claim that was made for a pod ends with it.
+  // A claim that was made for a pod ends with the pod.
   for (const Json& owner : ValueAt(known, {"metadata", "ownerReferences"})) {
     if (TextAt(owner, {"kind"}) != "Pod" || ValueAt(owner, {"controller"}) != true) continue;
     const ObjectPtr pod = objects_.Get(kPodResource, ObjectKey(space, TextAt(owner, {"name"})));

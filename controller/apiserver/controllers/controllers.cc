@@ -22,14 +22,14 @@ ObjectId IdOf(const std::string& work_key) {
           work_key.substr(bar + 1)};
 }
 
-// Of core and of events.k8s.io.
+// Returns whether the resource is Events, of core or of events.k8s.io.
 bool IsEvents(const ResourceName& resource) {
   return resource.plural == "events" &&
          (resource.group.empty() || resource.group == "events.k8s.io");
 }
 
-// Returns when the object was last written. The times of managers may be of a client, which cannot
-// keep an object by one that has not come.
+// Returns when the object was last written. A client may choose its managers' times: times in the
+// future are ignored, and cannot keep an object.
 WallTime WrittenAt(const Json& object, WallTime now) {
   WallTime last = ParseTime(TextAt(object, {"metadata", "creationTimestamp"})).value_or(now);
   for (const Json& entry : ValueAt(object, {"metadata", "managedFields"})) {
@@ -72,9 +72,9 @@ void DropFinalizer(Json& object, std::string_view finalizer) {
   }
 }
 
-// An owner that is being deleted is looked at only when every dependent made before its deletion is
-// known, of whichever kind: orphans must not be forgotten. So the kinds are read once more after it
-// was seen.
+// An owner that is being deleted is released only when all dependents made before its deletion are
+// known, of every kind: orphans must not be forgotten. All kinds are therefore read once more after
+// the deletion was seen.
 void Controllers::Observe(WallTime now) {
   do {
     const std::vector<ObjectId> ripe = std::exchange(releases_, {});
@@ -111,11 +111,11 @@ void Controllers::ObserveOnce(WallTime now) {
   }
 }
 
-// Events are forgotten, deletions among them: what depended on what is gone is found by looking at
-// every object of every kind. Work is safe to repeat.
+// The log has dropped events, deletions among them: dependents of deleted objects are found by a
+// look at every object of every kind. Work is safe to repeat.
 void Controllers::ObserveEverything(const KindTable& kinds, WallTime now) {
   std::vector<std::pair<ResourceName, ObjectList>> lists;
-  ClusterIndex fresh;  // filled before it is shown: work that runs meanwhile must miss no link
+  ClusterIndex fresh;  // filled before it is shown: concurrent work must miss no link
   for (const auto& kind : kinds.kinds()) {
     if (!kind->storage) continue;
     const ResourceName resource{kind->group, kind->plural};
@@ -153,7 +153,7 @@ void Controllers::ObserveOne(const ResourceName& resource, const std::string& ke
     queue_.Add({Task::kReservations, key}, now);
   }
   if (resource == kClaimResource && object == nullptr && previous != nullptr) {
-    // Deleted by mistake, if its pod is still there.
+    // Deleted by mistake, if its pod still exists.
     for (const Json& owner : ValueAt(*previous, {"metadata", "ownerReferences"})) {
       if (TextAt(owner, {"kind"}) != "Pod") continue;
       const std::string space = TextAt(*previous, {"metadata", "namespace"});
@@ -264,7 +264,7 @@ std::vector<Outcome> Controllers::TryMakeClaims(const std::vector<std::string>& 
       return {Outcome::kRetry};
     }
   }
-  // One of them is at fault.
+  // Finds the pod at fault.
   std::vector<Outcome> outcomes;
   for (const std::string& key : pod_keys) outcomes.push_back(TryMakeClaims({key}).front());
   return outcomes;
@@ -273,7 +273,7 @@ std::vector<Outcome> Controllers::TryMakeClaims(const std::vector<std::string>& 
 Outcome Controllers::Do(const Work& work, WallTime now) {
   switch (work.task) {
     case Task::kClaims:
-      break;  // those of many pods together, by DoSome
+      break;  // DoSome makes the claims of many pods together
     case Task::kReservations:
       return KeepReservations(work.key);
     case Task::kCollect:

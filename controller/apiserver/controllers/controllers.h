@@ -1,13 +1,13 @@
-// The controllers that a standalone cluster has in the place of kube-controller-manager.
+// The controllers of a standalone cluster, in the place of kube-controller-manager.
 //
 //   Controllers controllers([&] { return server->Kinds(); }, server->objects(), api);
 //   controllers.Step(clock.WallNow());   // the simulator: take in events, do what is due
 //
-// Claims from templates, reservations of pods that are gone or were bound by hand, garbage
-// collection by owner references, emptying of deleted namespaces, nodes that fall silent, pods of
-// deleted nodes, pods on devices that are tainted NoExecute, Events that are old. Driven by the
-// store's events; the cost of an event does not depend on how much the cluster holds. Writes go
-// through `api` like everybody's, so they are validated, and a conflict is tried again.
+// They make claims from templates, reserve claims for pods bound by hand and drop reservations of
+// pods that are gone, collect garbage by owner references, empty deleted namespaces, mark silent
+// nodes, delete pods of deleted nodes and pods on devices tainted NoExecute, and drop old Events.
+// The store's events drive them; the cost of an event does not depend on the size of the cluster.
+// Writes go through `api` like all others: they are validated, and a conflict is tried again.
 //
 // Scope: decisions. Threads are in controller_threads.h.
 //
@@ -36,8 +36,8 @@
 
 namespace tahoma::controller::apiserver {
 
-// A node whose lease is older is not known to be ready (kube-controller-manager's
-// --node-monitor-grace-period in its usual setting).
+// The age of a node's lease above which the node is not known to be ready
+// (kube-controller-manager's --node-monitor-grace-period in its usual setting).
 inline constexpr std::chrono::seconds kNodeGracePeriod{40};
 // The time from a node's removal to the removal of its pods (podgc's quarantine).
 inline constexpr std::chrono::seconds kLostPodDelay{40};
@@ -47,11 +47,11 @@ inline constexpr std::chrono::seconds kLostPodDelay{40};
 inline constexpr std::chrono::hours kEventLife{1};
 
 struct ControllerOptions {
-  // Whether a claim from a template has the finalizer resource.kubernetes.io/delete-protection from
-  // the start, so that whoever allocates it need not write it. kube-controller-manager's has not.
-  // Then a core must not read the finalizer as a commit that was begun (journal_beside_api).
+  // Gives claims from templates the finalizer resource.kubernetes.io/delete-protection from the
+  // start: the allocation then need not write it. kube-controller-manager does not. A core must
+  // then not take the finalizer for a commit that was begun (journal_beside_api).
   bool protect_claims = true;
-  // Called for work that threw, which is a mistake of our own; it is tried again.
+  // Called for work that threw, which is our own mistake; the work is tried again.
   std::function<void(const std::string& line)> log = nullptr;
 };
 
@@ -67,14 +67,13 @@ class Controllers {
               ControllerOptions options = {})
       : kinds_(std::move(kinds)), objects_(objects), api_(api), options_(std::move(options)) {}
 
-  // Takes in what happened since the last call (everything, at the first) and queues work.
+  // Takes in all changes since the last call (at the first call, everything) and queues work.
   void Observe(WallTime now);
 
-  // Does what is due, at most `limit` pieces of work, and finishes it. Returns how many.
+  // Does and finishes due work, at most `limit` pieces. Returns how many.
   int DoSome(WallTime now, int limit);
 
-  // Observe, and do everything that is due, until nothing is. At most `limit` pieces of work.
-  // Returns how many were done.
+  // Calls Observe, and does due work until none is left, at most `limit` pieces. Returns how many.
   int Step(WallTime now, int limit = 100000);
 
   std::optional<WallTime> NextDue() const { return queue_.NextDue(); }
@@ -89,8 +88,8 @@ class Controllers {
   void QueueForPod(const std::string& key, const Json* previous, const Json* pod, WallTime now);
   void QueueForOwners(const ObjectId& id, const Json* previous, const Json* object, WallTime now);
 
-  // One object's mistake must not stop what is done for the others: what is thrown about it is
-  // told, and its work waits to be tried again.
+  // A mistake about one object must not stop the work for others: an exception is logged, and its
+  // work waits to be tried again.
   Outcome TryDo(const Work& work, WallTime now);
   std::vector<Outcome> TryMakeClaims(const std::vector<std::string>& pod_keys);
   void TryObserveOne(const ResourceName& resource, const std::string& key, const Json* previous,
@@ -98,7 +97,7 @@ class Controllers {
   void Tell(const std::string& about, const std::exception& error) const;
 
   Outcome Do(const Work& work, WallTime now);
-  // Makes the pods' claims, together. An outcome for each.
+  // Makes the claims of all the pods together. Returns an outcome for each pod.
   std::vector<Outcome> MakeClaims(const std::vector<std::string>& pod_keys);
   Outcome KeepReservations(const std::string& claim_key);
   Outcome Collect(const ObjectId& id);
@@ -125,8 +124,8 @@ class Controllers {
   bool HasItsClaim(const Json& pod, const std::string& name) const;
   Outcome ReserveFor(const Json& pod);
   Outcome WriteClaim(const std::string& key, Json claim, bool deallocate);
-  // Returns the object that an owner reference names; nullopt when its kind is not served, or when
-  // it is in a namespace while the dependent is in none, which is no valid reference.
+  // Returns the object that an owner reference names. nullopt when the kind is not served, or when
+  // the owner has a namespace and the dependent none: such a reference is not valid.
   std::optional<ObjectId> OwnerId(const Json& reference, const std::string& dependent_key) const;
   enum class OwnerState : std::uint8_t { kGone, kSolid, kWaits };  // kWaits: for its dependents
   OwnerState StateOf(const Json& reference, const std::string& dependent_key) const;
@@ -135,7 +134,8 @@ class Controllers {
                              const std::vector<ObjectId>& dependents);
   bool AnyHoldsUp(const std::vector<ObjectId>& dependents, const std::string& owner_uid);
 
-  // A kind that is not served has no version, so that nothing is found there.
+  // Returns a resource without a version when the kind is not served: a request finds nothing
+  // there.
   kube::Resource Served(const ResourceName& resource) const;
   // kDone for 2xx and 404; kRetry otherwise.
   static Outcome OutcomeOf(const absl::StatusOr<kube::Response>& answer);
@@ -154,7 +154,7 @@ class Controllers {
   // For each claim, when each taint of its devices ("pool/device key=value") was first seen.
   std::map<std::string, std::map<std::string, WallTime>> tainted_since_
       ABSL_GUARDED_BY(taints_mutex_);
-  std::map<ResourceName, std::int64_t> seen_;  // version up to which events were taken in
+  std::map<ResourceName, std::int64_t> seen_;  // the version up to which events were taken in
   std::vector<ObjectId> releases_;             // found by Observe, not yet queued
 };
 

@@ -25,12 +25,12 @@ inline const ResourceName kTemplateResource = {"resource.k8s.io", "resourceclaim
 inline const ResourceName kSliceResource = {"resource.k8s.io", "resourceslices"};
 inline const ResourceName kLeaseResource = {"coordination.k8s.io", "leases"};
 
-// The finalizers of an owner that is being deleted: it waits until its dependents no longer refer
-// to it (orphan), or until they are deleted (foregroundDeletion).
+// The finalizers of an owner that is being deleted. The owner waits until its dependents no longer
+// refer to it (orphan), or until they are deleted (foregroundDeletion).
 inline constexpr std::string_view kOrphanFinalizer = "orphan";
 inline constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
 
-// The namespace and name of an object of the store, whose key is "namespace/name" or a name.
+// Splits the key of an object of the store, "namespace/name" or a name.
 kube::ObjectKey NamesOf(std::string_view key);
 
 // A pool of devices, over all drivers.
@@ -38,12 +38,12 @@ inline std::string PoolKey(const std::string& driver, const std::string& pool) {
   return driver + "/" + pool;
 }
 
-// Whether a ResourceSlice has a device that is tainted NoExecute.
+// Returns whether a ResourceSlice has a device that is tainted NoExecute.
 bool HasEvictingDevice(const Json& slice);
 
-// Succeeded or Failed: the pod will run no more.
+// Returns whether the pod has ended: Succeeded or Failed.
 bool IsFinished(const Json& pod);
-// Whether it is being deleted in the foreground: it goes after its dependents.
+// Returns whether the object is being deleted in the foreground: after its dependents.
 bool WaitsForDependents(const Json& object);
 void DropFinalizer(Json& object, std::string_view finalizer);
 

@@ -1,4 +1,4 @@
-// Garbage collection, namespaces, nodes. The rules of garbage collection are those of Kubernetes
+// Garbage collection, namespaces, nodes. The rules of garbage collection are Kubernetes' own
 // (pkg/controller/garbagecollector/garbagecollector.go).
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace tahoma::controller::apiserver {
 namespace {
 
 constexpr std::chrono::milliseconds kNamespaceAgain{200};
-constexpr char kNamespaceFinalizer[] = "kubernetes";  // that it is empty; others have their own
+constexpr char kNamespaceFinalizer[] = "kubernetes";  // removed once the namespace is empty
 
 std::string NamespaceOfKey(const std::string& key) { return key.substr(0, key.find('/')); }
 
@@ -82,8 +82,8 @@ Outcome Controllers::DropOwner(const ObjectId& dependent, const std::string& own
   return Send(Update(dependent, std::move(object)));
 }
 
-// A circle of owners that all wait would wait for ever: what waits for a dependent that waits
-// itself no longer holds up its owners.
+// A circle of waiting owners would wait for ever: an object no longer holds up its owners when one
+// of its dependents waits, too.
 Outcome Controllers::DeleteInForeground(const ObjectId& id, Json object,
                                         const std::vector<ObjectId>& dependents) {
   const bool circle = std::any_of(dependents.begin(), dependents.end(), [&](const ObjectId& one) {
@@ -113,7 +113,7 @@ Outcome Controllers::Release(const ObjectId& id) {
     }
     DropFinalizer(object, kOrphanFinalizer);
   } else if (HasFinalizer(object, kForegroundFinalizer)) {
-    // A dependent that is deleted, or drops its owner, causes another call.
+    // A deleted dependent, or a dependent that drops its owner, causes another call.
     if (AnyHoldsUp(dependents, uid)) return Outcome::kDone;
     DropFinalizer(object, kForegroundFinalizer);
   } else {
@@ -122,7 +122,7 @@ Outcome Controllers::Release(const ObjectId& id) {
   return Send(Update(id, std::move(object)));
 }
 
-// Has the dependents deleted; whether one of them has still to go before its owner may.
+// Has the dependents deleted; returns whether a dependent must still go before its owner.
 bool Controllers::AnyHoldsUp(const std::vector<ObjectId>& dependents,
                              const std::string& owner_uid) {
   bool any = false;
@@ -154,7 +154,7 @@ Outcome Controllers::EmptyNamespace(const std::string& name, WallTime now) {
     }
   }
   if (left) {
-    // Deletions may take time (graceful pods, finalizers of others); look again soon.
+    // Deletions may take time (graceful pods, finalizers of other programs): look again soon.
     queue_.Add({Task::kNamespace, name}, now + kNamespaceAgain);
     return Outcome::kDone;
   }
@@ -176,7 +176,7 @@ Outcome Controllers::WatchNode(const std::string& name, WallTime now) {
     queue_.Add({Task::kNode, name}, *seen + kNodeGracePeriod);
     return Outcome::kDone;
   }
-  // Silent. Its lease's next renewal is seen by the next look, its agent then writes its status.
+  // Silent. The next look sees a renewed lease; then the node's agent writes the status.
   queue_.Add({Task::kNode, name}, now + kNodeGracePeriod);
   Json conditions = Json::array();
   for (const Json& condition : ValueAt(*current->body, {"status", "conditions"})) {

@@ -1,5 +1,5 @@
-// Pods leave devices that are tainted NoExecute, unless the allocation tolerates it.
-// Source: Kubernetes' pkg/controller/devicetainteviction (behaviour), on by default from 1.36.
+// Pods leave devices that are tainted NoExecute, unless the allocation tolerates the taint. Source:
+// Kubernetes' pkg/controller/devicetainteviction (behaviour), on by default from 1.36.
 
 #include <algorithm>
 
@@ -13,11 +13,10 @@ namespace tahoma::controller::apiserver {
 namespace {
 
 constexpr char kEvicts[] = "NoExecute";
-// Times beyond this one would leave the range of the clock.
+// Later times would leave the range of the clock.
 constexpr std::chrono::seconds kForEver = std::chrono::hours(100 * 365 * 24);
 
-// Unlike a scheduler, who takes a toleration without effect for one of every effect, eviction asks
-// for NoExecute by name.
+// A scheduler takes a toleration without effect for every effect; eviction needs NoExecute by name.
 bool Tolerates(const Json& toleration, const Json& taint) {
   if (TextAt(toleration, {"effect"}) != kEvicts) return false;
   const std::string key = TextAt(toleration, {"key"});
@@ -26,8 +25,8 @@ bool Tolerates(const Json& toleration, const Json& taint) {
   return !key.empty() && TextAt(toleration, {"value"}) == TextAt(taint, {"value"});
 }
 
-// Returns how long pods may stay on the device; nullopt: for ever. Among several tolerations one
-// without seconds counts, else the shortest.
+// Returns how long pods may stay on the device; nullopt: for ever. With several tolerations, any
+// without seconds wins, else the shortest.
 std::optional<std::chrono::seconds> Tolerated(const Json& result, const Json& taint) {
   std::optional<std::chrono::seconds> shortest;
   for (const Json& toleration : ValueAt(result, {"tolerations"})) {
@@ -48,7 +47,7 @@ void Controllers::QueueForTaints(const ResourceName& resource, const std::string
   if (object == nullptr && previous == nullptr) return;
   const bool any_evicts = index_.AnyPoolEvicts();
   if (resource == kSliceResource) {
-    // This runs after a repair, too: the old taint must not count for the next one.
+    // Runs after a repair, too: the old taint must not count for the next taint.
     const Json& slice = object != nullptr ? *object : *previous;
     if (!any_evicts && (previous == nullptr || !HasEvictingDevice(*previous))) return;
     const std::string pool =
@@ -67,13 +66,13 @@ void Controllers::QueueForTaints(const ResourceName& resource, const std::string
   }
 }
 
-// Looks again at every claim of which taints are remembered: their end may have been missed.
+// Looks again at every claim with remembered taints: the end of a taint may have been missed.
 void Controllers::QueueTainted(WallTime now) {
   const MutexLock lock(taints_mutex_);
   for (const auto& [claim, since] : tainted_since_) queue_.Add({Task::kTaints, claim}, now);
 }
 
-// The NoExecute taints of an allocated device, as the newest generation of its pool has them.
+// Returns the NoExecute taints of an allocated device, from the newest generation of its pool.
 Json Controllers::TaintsOf(const Json& result) const {
   Json taints = Json::array();
   std::int64_t newest = -1;
@@ -97,8 +96,8 @@ Json Controllers::TaintsOf(const Json& result) const {
 }
 
 // Returns when the claim's pods must leave; nullopt: no taint makes them leave. A taint counts from
-// its timeAdded, or, in a slice that a server stored which did not fill that in, from when it was
-// first seen here.
+// its timeAdded. A slice stored by another server may have no timeAdded: then from when the taint
+// was first seen here.
 std::optional<WallTime> Controllers::EvictionTime(const std::string& claim_key, const Json& claim,
                                                   WallTime now) {
   std::map<std::string, WallTime> since;
@@ -146,7 +145,7 @@ Outcome Controllers::EvictFromTainted(const std::string& claim_key, WallTime now
         kPodResource, ObjectKey(TextAt(claim, {"metadata", "namespace"}), TextAt(user, {"name"})));
     if (pod == nullptr || TextAt(*pod->body, {"metadata", "uid"}) != TextAt(user, {"uid"}))
       continue;
-    // A pod that is not bound yet is its scheduler's to judge.
+    // The scheduler decides about a pod that is not bound yet.
     if (IsFinished(*pod->body) || IsBeingDeleted(*pod->body) ||
         TextAt(*pod->body, {"spec", "nodeName"}).empty()) {
       continue;
@@ -186,7 +185,7 @@ Outcome Controllers::Evict(const Json& pod, WallTime now) {
       {"firstTimestamp", FormatTime(now)},
       {"lastTimestamp", FormatTime(now)},
       {"count", 1}};
-  // An event that is lost is no reason to evict again.
+  // A lost event is no reason to evict again.
   (void)Send(kube::CreateRequest(kube::kEvents, space, event));
   return Outcome::kDone;
 }

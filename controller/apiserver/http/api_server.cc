@@ -32,7 +32,8 @@ constexpr std::string_view kCrdPath = "/apis/apiextensions.k8s.io/v1/customresou
 const ResourceName kCrds = {"apiextensions.k8s.io", "customresourcedefinitions"};
 
 // A definition whose scope or kind was changed, which earlier versions of this program allowed,
-// hides its objects: it is put right like one that was never established.
+// hides its objects: the repair treats such a definition like a definition that was never
+// established.
 absl::Status Disestablish(ObjectStore& objects, const json& wanted) {
   const auto edit = [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
     if (current == nullptr) return Edit::None();
@@ -53,9 +54,8 @@ json VersionBody() {
           {"goVersion", ""}, {"compiler", "g++"},  {"platform", "linux/amd64"}};
 }
 
-// Answers openapi/v2 with a document without definitions. kubectl asks it about kinds that
-// /openapi/v3 does not have, such as List, and then leaves the checks to the server; its form is
-// protobuf.
+// Answers openapi/v2 with a document without definitions. kubectl asks for kinds that /openapi/v3
+// does not have, such as List, and then leaves the checks to the server; kubectl asks for protobuf.
 rest::Response OpenApiV2(std::string_view accept) {
   constexpr std::string_view kTitle = "Kubernetes";
   constexpr std::string_view kVersion = "v1.36.0";
@@ -84,8 +84,8 @@ rest::Response JsonBody(const json& body) {
   return response;
 }
 
-// A real server knows its built-in groups by their routes and answers in the form of the API there;
-// every other path is answered by Go's own handler.
+// A real server knows its built-in groups by their routes and answers in the API's form there; Go's
+// own handler answers every other path.
 bool IsUnknownGroup(std::string_view path, const KindTable& kinds) {
   if (path == "/api" || path.starts_with("/api/")) return false;
   if (!path.starts_with("/apis/")) return true;
@@ -147,14 +147,15 @@ absl::Status ApiServer::LoadKinds() {
   for (const ObjectPtr& crd : crds.objects) {
     const absl::Status applied = kinds_.ApplyCrd(*crd->body);
     if (applied.ok() || !log_) continue;
-    // An earlier version of this program took it: it stays stored, and can be mended or deleted.
+    // An earlier version of this program accepted the CRD: it stays stored, and can be mended or
+    // deleted.
     log_(fmt::format("api server: the stored CustomResourceDefinition {} is not served: {}",
                      TextAt(MetadataOf(*crd->body), "name"), Message(applied)));
   }
   return absl::OkStatus();
 }
 
-// Creates the object unless it is there.
+// Creates the object unless there is such an object.
 absl::Status ApiServer::CreateFirst(std::string_view path, const json& object) {
   rest::Request request;
   request.method = "POST";

@@ -1,9 +1,8 @@
-// The bounds of the memory that callers of the Kubernetes API can make this server take, all of
-// them together. They add up to less than 512 MiB with the program itself; docs/security.md#bounds
-// has them in its table.
+// The bounds of the memory that callers of the Kubernetes API can take, all callers together. With
+// the program itself the sum is below 512 MiB; docs/security.md#bounds has the table.
 //
-// Scope: numbers. A single body is bounded by kBodyBytesMax (request/decode_body.h) and by the
-// number of its values (schema/json_text.h); time, by the HTTP server (lib/rest/server.h).
+// Scope: numbers. kBodyBytesMax (request/decode_body.h) and the number of values
+// (schema/json_text.h) bound a single body; the HTTP server bounds time (lib/rest/server.h).
 //
 // Thread safety: constants.
 
@@ -13,16 +12,16 @@
 
 namespace tahoma::controller::apiserver {
 
-// Requests that have come in part, and as much of answers that are not sent from what is stored: 20
-// of the largest bodies.
+// Requests that have come in part, and as many bytes of answers that are not stored text: 20 of the
+// largest bodies.
 inline constexpr std::size_t kRequestBytesMost = 64UL << 20U;
-// Bodies that are being decoded and worked on, with what they become: three of the largest at once,
-// or thousands of usual ones.
+// Bodies being decoded and handled, with the values made of them: three of the largest at once, or
+// thousands of usual ones.
 inline constexpr std::size_t kDecodedBytesMost = 128UL << 20U;
-// What lists and watches that wait for their readers take beside what is stored: a hundred lists of
-// 10,000 objects, which share the objects' own text.
+// The memory of lists and watches that wait for their readers, beside the stored objects: a hundred
+// lists of 10,000 objects, which share the objects' text.
 inline constexpr std::size_t kAnswerBytesMost = 96UL << 20U;
-// An access review, which everybody may send.
+// An access review, which any caller may send.
 inline constexpr std::size_t kReviewBytesMost = 256UL << 10U;
 
 }  // namespace tahoma::controller::apiserver

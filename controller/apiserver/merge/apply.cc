@@ -41,7 +41,7 @@ struct ManagerEntry {
 
 using Managers = std::map<ManagerKey, ManagerEntry>;
 
-// The same, of an entry that stays where it is.
+// The key of an entry that stays in place.
 struct ManagerView {
   bool is_update = false;
   std::string_view manager;
@@ -91,7 +91,7 @@ void SortManagers(Json& list) {
   list = std::move(sorted);
 }
 
-// One manager in its stored form.
+// Returns a manager in its stored form.
 Json EntryOf(const ManagerKey& key, Json fields, const std::string& api_version,
              const std::string& time) {
   Json one = Json::object();
@@ -135,7 +135,7 @@ const FieldSet& Uncompared() {
   return *fields;
 }
 
-// Fields that nobody owns because the server does, and those of the other subresource.
+// Fields that nobody owns because the server owns them, and the other subresource's fields.
 const FieldSet& Unowned(const Kind& kind, const std::string& subresource) {
   static const auto make = [](bool status) {
     FieldSet set = MetadataFields({"name", "namespace", "creationTimestamp", "selfLink", "uid",
@@ -165,7 +165,7 @@ void Strip(const FieldSet& fields, FieldSet& set) {
   }
 }
 
-// An object without what is not compared.
+// Returns an object without the fields that a comparison ignores.
 Json Comparable(const Json& object) {
   Json copy = object.is_object() ? object : Json::object();
   if (copy.contains("metadata") && copy["metadata"].is_object()) {
@@ -176,8 +176,8 @@ Json Comparable(const Json& object) {
   return copy;
 }
 
-// A new object of a built-in kind starts as Go's empty struct: its parts are there already and are
-// not "added" as such.
+// A new object of a built-in kind starts as Go's empty struct: its parts exist already and are not
+// "added".
 Json EmptyObject(const Kind& kind) {
   Json empty = {{"metadata", Json::object()}};
   if (!kind.built_in) return empty;
@@ -197,7 +197,7 @@ struct Conflict {
   FieldSet fields;
 };
 
-// Takes what was written or removed away from every manager but `self`.
+// Takes written and removed fields away from every manager but `self`.
 std::vector<Conflict> TakeOver(const FieldSet& written, const FieldSet& removed,
                                const ManagerKey* self, Managers& managers) {
   std::vector<Conflict> conflicts;
@@ -232,8 +232,8 @@ std::vector<Cause> CausesOf(const std::vector<Conflict>& conflicts) {
   return causes;
 }
 
-// Fields that kubectl's client-side apply set last and that nobody changed since: kubectl may take
-// them over without a conflict when it moves to server-side apply.
+// Returns the fields that kubectl's client-side apply set last and that nobody changed since:
+// kubectl may take them over without a conflict when it moves to server-side apply.
 FieldSet LastAppliedFields(const Kind& kind, const Json& live) {
   const std::string text = TextAt(live, {"metadata", "annotations", kLastApplied});
   const absl::StatusOr<JsonText> read = ReadJson(text);
@@ -275,7 +275,7 @@ absl::Status CheckKeys(const Schema& schema, const Json& value, const std::strin
   return absl::OkStatus();
 }
 
-// The configuration as far as this request may set it, without nulls that mean nothing.
+// Returns the part of the configuration that this request may set, without meaningless nulls.
 Json Configuration(const Kind& kind, const Json& applied, const ApplyOptions& options) {
   Json config = applied;
   if (config.contains("metadata") && config["metadata"].is_object()) {
@@ -310,8 +310,9 @@ void FoldOldUpdates(const Kind& kind, Managers& managers) {
   managers[{true, kAncient, kind.api_version(), {}}] = std::move(ancient);
 }
 
-// The owners an update starts from: the request may replace the list, or reset it by `[]` or
-// `[{}]`; without one it is the live object's. Taken out of `new_object`.
+// Returns the owners that an update starts from. The request may replace the list, or reset it by
+// `[]` or `[{}]`; a request without a list keeps the live object's. Takes the list out of
+// `new_object`.
 Json OwnersForUpdate(const Json& old_object, Json& new_object, const ApplyOptions& options) {
   const Json& of_old = ValueAt(old_object, {"metadata", "managedFields"});
   CompactFields(new_object);
@@ -326,7 +327,8 @@ Json OwnersForUpdate(const Json& old_object, Json& new_object, const ApplyOption
   return of_old;
 }
 
-// Makes the writer of a new object the owner of all of it; false when it takes sets to say of what.
+// Makes the writer of a new object the owner of all of it; false when only sets can say of which
+// fields.
 bool TrackCreate(const Kind& kind, const ManagerKey& self, const std::string& time, Json& object) {
   Json fields = AddedText(*kind.schema, EmptyObject(kind), object, Unowned(kind, self.subresource));
   if (!fields.is_binary()) return false;
@@ -335,7 +337,7 @@ bool TrackCreate(const Kind& kind, const ManagerKey& self, const std::string& ti
   return true;
 }
 
-// Removes what this manager applied before and nobody wants now.
+// Removes fields that this manager applied before and nobody wants now.
 Json PruneUnwanted(const Kind& kind, const Json& merged, const FieldSet& last,
                    const Managers& managers) {
   FieldSet wanted;
@@ -421,10 +423,11 @@ void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
   if (is_new && list.empty() && TrackCreate(kind, self, options.time, new_object)) return;
   Comparison changed =
       Compare(*kind.schema, is_new ? EmptyObject(kind) : old_object, new_object, Uncompared());
-  // Metadata that every write may change belongs to its writer; status only where it is written.
+  // Metadata that every write may change belongs to its writer; status only where the write
+  // includes it.
   FieldSet written = std::move(changed.added);
   written.Add(changed.modified);
-  // Most entries stay as they are; only the writer's and those that lose fields are taken apart.
+  // Most entries stay unchanged; only the writer's entry and entries that lose fields are decoded.
   const ManagerView writer{true, self.manager, self.api_version, self.subresource};
   Json touched = Json::array();
   for (auto at = list.begin(); at != list.end();) {

@@ -19,7 +19,7 @@ Json AsValue(const std::string& text) {
   return Json::binary(Json::binary_t::container_type(bytes, bytes + text.size()));
 }
 
-// The name of a member, after those that the object in `out` has already.
+// Appends the name of a member, behind the earlier members of the object in `out`.
 void AppendEdge(const std::string& edge, std::string& out) {
   if (out.back() != '{') out += ',';
   kube::AppendJsonString(edge, out);
@@ -28,7 +28,7 @@ void AppendEdge(const std::string& edge, std::string& out) {
 
 void AppendFields(const FieldSet& set, std::string& out) {
   out += '{';
-  if (set.member && !set.children.empty()) out += R"(".":{})";  // before every edge in their order
+  if (set.member && !set.children.empty()) out += R"(".":{})";  // sorts before every edge
   for (const auto& [edge, child] : set.children) {
     AppendEdge(edge, out);
     AppendFields(child, out);
@@ -87,7 +87,7 @@ class AddedFields {
     return any;
   }
 
-  // A value and all that is below it.
+  // Appends a value and everything below it.
   void AppendAll(const Schema& schema, const Json& value) {
     ProcessorBudget::Spend();
     const bool is_map = MergesAsMap(schema, value);
@@ -124,13 +124,13 @@ class AddedFields {
   bool distinct_ = true;
 };
 
-// Reads what AppendFields wrote: objects in objects, without spaces.
+// Reads the text of AppendFields: objects in objects, without spaces.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
 
-  // Calls each(edge) for every name of the object that begins here, until it returns false; each
-  // reads or skips what the name leads to. `edge` lives until the next reading.
+  // Calls each(edge) for every name of the object that begins here, until `each` returns false;
+  // `each` reads or skips the name's value. `edge` lives until the next reading.
   template <typename Each>
   void ReadObject(const Each& each) {
     Take('{');
@@ -164,7 +164,7 @@ class Reader {
     text_.remove_prefix(1);
   }
 
-  // With its quotes.
+  // The size includes the quotes.
   std::size_t NameSize() const {
     const std::size_t end = text_.find('"', 1);
     if (text_.substr(0, end).find('\\') == std::string_view::npos) return end + 1;
@@ -195,7 +195,7 @@ FieldSet ReadSet(Reader& reader) {
       set.member = true;
       reader.SkipObject();
     } else {
-      // Before what is below is read: `edge` ends with it.
+      // Added before the child is read: `edge` ends with the reading.
       FieldSet& child = set.children.emplace(std::string(edge)).first->second;
       child = ReadSet(reader);
     }
@@ -226,7 +226,7 @@ std::string_view TextOf(const Json& fields) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Changes the fields of all entries of managedFields for which `wanted` holds.
+// Changes the fields of the entries of managedFields for which `wanted` holds.
 template <typename Wanted, typename Change>
 void ChangeFields(Json& object, const Wanted& wanted, const Change& change) {
   const Json* metadata = FindMember(object, "metadata");

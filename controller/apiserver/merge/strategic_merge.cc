@@ -29,7 +29,7 @@ const Json& KeyOf(const Json& item, const std::string& merge_key) {
   return found == nullptr ? kNull : *found;
 }
 
-// Where items stand in a list by their keys: of several with one key, the first.
+// The places of items in a list by their keys: the first of several items with one key.
 class Places {
  public:
   Places(const Json& list, std::string merge_key)
@@ -58,7 +58,7 @@ class Places {
   absl::flat_hash_map<std::string, std::size_t> places_;
 };
 
-// A value that meets nothing in the object: without directives and nulls.
+// Returns a value without directives and nulls: nothing in the object meets it.
 Json Plain(const Json& patch) {
   ProcessorBudget::Spend();
   if (patch.is_array()) {
@@ -76,8 +76,8 @@ Json Plain(const Json& patch) {
   return plain;
 }
 
-// The items named in `order` stand in that order; the others keep their places among them as
-// `server` had them.
+// Puts the items named in `order` in that order; all other items keep their places among them, as
+// in `server`.
 Json Reordered(Json merged, const Json& order, const Json& server, const std::string& merge_key) {
   struct Placed {
     Json item;
@@ -119,7 +119,7 @@ class Merger {
                      int depth);
   absl::Status Lists(const Schema& schema, Json& list, const Json& patch, int depth);
   absl::Status KeyedLists(const Schema& schema, Json& list, const Json& patch, int depth);
-  // Merges items of that schema into a list by their keys.
+  // Merges items of `schema` into a list by their keys.
   absl::Status MergeItems(const Schema& schema, const std::string& key,
                           const std::vector<const Json*>& items, Json& list, int depth);
   absl::Status RetainKeys(Json& object, const Json& patch);
@@ -146,7 +146,7 @@ absl::Status Merger::Objects(const Schema& schema, Json& object, const Json& pat
 
 absl::Status Merger::Fields(const Schema& schema, Json& object, const Json& patch, int depth) {
   TAHOMA_RETURN_IF_ERROR(RetainKeys(object, patch));
-  // The lists that are to be ordered, as they were.
+  // The lists to be ordered, before the merge.
   Json before = Json::object();
   for (const auto& [name, value] : patch.items()) {
     if (!std::string_view(name).starts_with(kSetElementOrder)) continue;

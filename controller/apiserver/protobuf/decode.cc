@@ -1,6 +1,6 @@
 // Protobuf to JSON. A message's fields are first sorted by number, then become members in the order
-// of their names: of what comes twice, protobuf merges messages and takes the last of all else, and
-// members that come in order cost nothing to insert.
+// of their names. When a field comes twice, protobuf merges messages and takes the last of all
+// other values. Members in order cost nothing to insert.
 
 #include <absl/strings/escaping.h>
 #include <absl/time/time.h>
@@ -32,7 +32,7 @@ using Type = FieldForm::Type;
 
 constexpr std::string_view kMagic{"k8s\0", 4};
 
-// One occurrence of a field. `bytes` of what has a length, else `number`.
+// An occurrence of a field: `bytes` for types with a length, else `number`.
 struct Piece {
   std::uint64_t number = 0;
   std::string_view bytes;
@@ -62,7 +62,7 @@ WireFormatLite::WireType WireTypeOf(Type type) {
 }
 
 // A tag has at most 32 bits in five bytes. CodedInputStream's own functions for tags and lengths
-// cut off what is over that, so they would read another message than the sender's.
+// cut higher bits off, and would read another message than the sender's.
 bool ReadTag(io::CodedInputStream& in, std::uint32_t& tag) {
   constexpr int kBytesMax = 5;
   const int begin = in.CurrentPosition();
@@ -72,8 +72,8 @@ bool ReadTag(io::CodedInputStream& in, std::uint32_t& tag) {
   return in.CurrentPosition() - begin <= kBytesMax;
 }
 
-// Reads one value of the wire type; false at the end of the bytes, and for groups, which proto3
-// does not have.
+// Reads a value of the wire type; false at the end of the bytes, and for groups, which proto3 does
+// not have.
 bool ReadPiece(io::CodedInputStream& in, std::string_view all, WireFormatLite::WireType wire,
                Piece& piece) {
   switch (wire) {
@@ -98,7 +98,7 @@ bool ReadPiece(io::CodedInputStream& in, std::string_view all, WireFormatLite::W
   }
 }
 
-// A list of numbers may be one field that holds them all.
+// A list of numbers may be a single field with all numbers.
 absl::Status Unpack(const FieldForm& field, std::string_view bytes, Pieces& pieces) {
   io::CodedInputStream in(Bytes(bytes), static_cast<int>(bytes.size()));
   while (in.CurrentPosition() < static_cast<int>(bytes.size())) {
@@ -137,8 +137,8 @@ absl::Status SplitOne(const MessageForm& form, std::string_view bytes,
   return absl::OkStatus();
 }
 
-// The pieces of each field of `form`, by the fields' indexes, of a message that may come in several
-// pieces itself: protobuf merges them, and each must be a message alone.
+// Returns the pieces of each field of `form`, by the fields' indexes. The message may come in
+// several pieces itself: protobuf merges them, and each piece must be a message alone.
 absl::StatusOr<std::vector<Pieces>> Split(const MessageForm& form, std::span<const Piece> message) {
   std::vector<Pieces> by_field(form.fields.size());
   for (const Piece& piece : message) {
@@ -159,7 +159,7 @@ int DepthOf(const Json& value) {
   return below + 1;
 }
 
-// A whole number is written without a fraction, as Go writes it.
+// Writes a whole number without a fraction, as Go does.
 Json NumberOf(double value) {
   constexpr double kWholeMax = 9007199254740992.0;  // 2^53
   if (std::trunc(value) == value && std::abs(value) <= kWholeMax) {
@@ -322,7 +322,7 @@ class Decoder {
       TAHOMA_ASSIGN_OR_RETURN(const std::vector<Pieces> parts, Split(entry, {&piece, 1}));
       members.push_back({Last(parts[0]).bytes, Last(parts[1])});
     }
-    // The last of equal keys counts. Reversed, it comes first, and emplace keeps the first.
+    // The last of equal keys counts. Reversed, the last comes first, and emplace keeps the first.
     std::ranges::reverse(members);
     std::ranges::stable_sort(members, {}, &Member::key);
     Json object = Json::object();
@@ -338,7 +338,7 @@ class Decoder {
     return object;
   }
 
-  // Go's zero time, which no bytes are, is null in JSON.
+  // Go's zero time is null in JSON and no bytes in protobuf.
   static absl::StatusOr<Json> TimeOf(const MessageForm& form, const std::vector<Pieces>& pieces,
                                      std::span<const Piece> message) {
     if (std::ranges::all_of(message, &std::string_view::empty, &Piece::bytes)) return Json();

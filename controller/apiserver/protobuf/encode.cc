@@ -1,5 +1,5 @@
-// JSON to protobuf, in the very bytes that Go's types write: fields by number, members of maps by
-// their keys, plain values also when they are empty.
+// JSON to protobuf, with exactly the bytes of Go's types: fields by number, members of maps by
+// their keys, plain values also when empty.
 
 #include <absl/strings/escaping.h>
 #include <absl/time/time.h>
@@ -40,7 +40,7 @@ void PutNumber(std::uint32_t number, std::int64_t value, std::string& out) {
   PutTag(number, WireFormatLite::WIRETYPE_VARINT, out);
   PutVarint(static_cast<std::uint64_t>(value), out);
 }
-// Puts what stands before so many bytes.
+// Puts the head of a field of `bytes` bytes.
 void PutHead(std::uint32_t number, std::size_t bytes, std::string& out) {
   PutTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED, out);
   PutVarint(bytes, out);
@@ -50,7 +50,7 @@ void PutBytes(std::uint32_t number, std::string_view bytes, std::string& out) {
   out += bytes;
 }
 
-// Puts a message of unknown size: `fill` appends its fields, then its size goes in front of them.
+// Puts a message of unknown size: `fill` appends the fields, then the size goes in front of them.
 template <typename Fill>
 absl::Status PutMessage(std::uint32_t number, std::string& out, const Fill& fill) {
   PutTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED, out);
@@ -115,7 +115,7 @@ absl::Status PutIntOrString(const Json& value, std::string& out) {
   return absl::OkStatus();
 }
 
-// A schema, or something that stands for one, or lists of either.
+// Puts a schema, a value in the place of a schema, or a list of either.
 absl::Status PutAlternative(const MessageForm& form, const Json& value, std::string& out) {
   const FieldForm& first = form.fields[0];
   const FieldForm& second = form.fields[1];
@@ -177,7 +177,7 @@ absl::StatusOr<std::int64_t> WholeOf(const Json& value) {
   return value.get<std::int64_t>();
 }
 
-// One value; null is the empty one.
+// Puts a value; null is the empty value.
 absl::Status PutOne(const FieldForm& field, const Json& value, std::string& out) {
   switch (field.type) {
     case Type::kMessage:
@@ -236,7 +236,7 @@ absl::Status PutMap(const FieldForm& field, const Json& value, std::string& out)
   return absl::OkStatus();
 }
 
-// `value`: null when JSON does not have it.
+// `value`: null when JSON does not have the field.
 absl::Status PutField(const FieldForm& field, const Json* value, std::string& out) {
   static const Json* const kNull = new Json;
   const bool is_null = value == nullptr || value->is_null();
@@ -285,7 +285,7 @@ absl::StatusOr<std::string> EncodeMessage(std::string_view api_version, std::str
 }
 
 ProtobufFrame FrameOf(std::string_view api_version, std::string_view kind, std::size_t bytes) {
-  // Of runtime.Unknown, without content: contentEncoding and contentType.
+  // The end of a runtime.Unknown, without content: contentEncoding and contentType.
   constexpr std::string_view kBehind{"\x1a\0\x22\0", 4};
   std::string type_meta;
   PutBytes(1, api_version, type_meta);

@@ -3,9 +3,9 @@
 //   TAHOMA_ASSIGN_OR_RETURN(Json pod, DecodeProtobuf(body));       // {"apiVersion":"v1","kind":…}
 //   TAHOMA_ASSIGN_OR_RETURN(std::string bytes, EncodeProtobuf(pod));
 //
-// An object is "k8s\0" and a runtime.Unknown, which names the kind and holds the kind's message.
-// The bytes are those that Go's types write, and the JSON is that of Go's types: a value that went
-// through protobuf is the value that came as JSON.
+// A body is "k8s\0" and a runtime.Unknown, which names the kind and holds the kind's message. Bytes
+// and JSON are the same as those of Go's types: a value that went through protobuf equals the value
+// sent as JSON.
 //
 // Scope: the kinds of controller/apiserver/protobuf/*.proto. Custom kinds have no protobuf.
 //
@@ -25,30 +25,30 @@ namespace tahoma::controller::apiserver {
 
 inline constexpr std::string_view kProtobufType = "application/vnd.kubernetes.protobuf";
 
-// JSON nesting that a body may have, and how many JSON values it may become: a field of two bytes
-// may be an object of a hundred.
+// The deepest JSON nesting of a body, and the most JSON values of a body: a field of two bytes may
+// become an object of a hundred values.
 inline constexpr int kProtobufNestingMax = 100;
 inline constexpr int kProtobufValuesMax = 500'000;
 
-// Whether objects of that kind have a message.
+// Returns whether objects of the kind have a message.
 bool HasProtobuf(std::string_view api_version, std::string_view kind);
 
-// The object in a body. kUnimplemented for a kind without a message; kInvalidArgument says which
-// field is wrong: damaged bytes, texts that are not UTF-8, JSON inside that is none. Fields that
-// the kind does not have are skipped.
+// Returns the object in a body. kUnimplemented for a kind without a message; kInvalidArgument names
+// the wrong field: damaged bytes, text that is not UTF-8, bad JSON inside. Skips fields that the
+// kind does not have.
 absl::StatusOr<Json> DecodeProtobuf(std::string_view bytes);
 
-// The whole body. kUnimplemented for a kind without a message; kInvalidArgument names the field
-// whose value is not of its type. Fields without a number are left out.
+// Returns the whole body. kUnimplemented for a kind without a message; kInvalidArgument names the
+// field whose value has the wrong type. Leaves out fields without a number.
 absl::StatusOr<std::string> EncodeProtobuf(const Json& object);
 
-// The kind's message alone, as lists hold it.
+// Returns the kind's message alone, as in lists.
 absl::StatusOr<std::string> EncodeMessage(std::string_view api_version, std::string_view kind,
                                           const Json& object);
-// The body around a message.
+// Returns the body around a message.
 std::string ProtobufBody(std::string_view api_version, std::string_view kind,
                          std::string_view message);
-// What stands before and behind a message of so many bytes in that body.
+// The parts of a body before and behind a message of `bytes` bytes.
 struct ProtobufFrame {
   std::string before;
   std::string_view behind;
@@ -58,8 +58,8 @@ ProtobufFrame FrameOf(std::string_view api_version, std::string_view kind, std::
 // ItemHead.
 absl::StatusOr<std::string> ListMetaMessage(const Json& metadata);
 std::string ItemHead(std::size_t bytes);
-// What stands before an object's body of so many bytes in a frame of a watch, which ends with it:
-// four bytes of length and the beginning of a WatchEvent.
+// Returns the head of a watch's frame, which ends with an object's body of `bytes` bytes: four
+// bytes of length and the beginning of a WatchEvent.
 std::string WatchHead(std::string_view type, std::size_t bytes);
 
 }  // namespace tahoma::controller::apiserver

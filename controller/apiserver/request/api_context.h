@@ -41,9 +41,9 @@ class IdSource {
   Rng rng_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Where a node says that its pod runner (kubelet) is reached.
+// The address of a node's pod runner (kubelet), from the Node object.
 struct NodeEndpoint {
-  std::string node;  // its name
+  std::string node;  // the node's name
   std::string host;  // an IP address
   int port = 0;
 };
@@ -53,16 +53,16 @@ struct NodeEndpoint {
 using NodeFetch =
     std::function<rest::Response(const NodeEndpoint& node, const std::string& target)>;
 
-// Says whether an object is kept for a reason that it does not know itself: a Capacity Block that
-// was sold cannot be cancelled, whatever somebody has written into its status. Thread safe.
+// Says whether an object is kept for a reason outside the object: a sold Capacity Block cannot be
+// cancelled, whatever its status has been changed to. Thread safe.
 class DeletionGuard {
  public:
   // Returns why the CapacityBlock of that namespace and name may not be deleted; "": it may be.
-  // nullopt: that is not known.
+  // nullopt: not known.
   using Ask =
       std::function<std::optional<std::string>(const std::string& ns, const std::string& name)>;
 
-  // Who asks meanwhile is answered before this returns.
+  // Waits for WhyKept calls in progress.
   void Set(Ask ask) {
     const MutexLock lock(mutex_);
     ask_ = std::move(ask);
@@ -79,7 +79,7 @@ class DeletionGuard {
 
 struct ApiRequest;
 
-// Says whether the caller may make that change of an object, which is otherwise right; `before` is
+// Returns whether the caller may make the change of an object, after all other checks; `before` is
 // null for a create. Called under the object's lock, also for dry runs.
 using AdmitChange =
     std::function<absl::Status(const ApiRequest& request, const Json& before, const Json& after)>;
@@ -92,7 +92,7 @@ struct ApiContext {
   NodeFetch node_fetch;
   const rest::Probes& probes;
   DeletionGuard& guard;
-  AdmitChange admit = nullptr;  // null: whoever may try a change may make it
+  AdmitChange admit = nullptr;  // null: no further check
 };
 
 }  // namespace tahoma::controller::apiserver

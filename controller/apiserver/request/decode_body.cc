@@ -41,7 +41,7 @@ absl::StatusOr<json> ReadProtobuf(std::string_view bytes) {
       fmt::format("the protobuf body cannot be read: {}", Message(read.status())));
 }
 
-// What is as wide as no JSON text may be: of YAML, which has bounds of its own.
+// Refuses a value that is wider than JSON text may be. For YAML, whose reader has other bounds.
 absl::Status CheckWidth(const json& value) {
   if (value.is_array()) {
     if (value.size() > kItemsMax) {

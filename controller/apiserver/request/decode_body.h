@@ -30,25 +30,25 @@ struct DecodedBody {
   std::vector<std::string> duplicates;  // fields that occur twice (JSON only)
 };
 
-// Returns the bytes of memory that a body takes while it is worked on, with the values that it may
-// become; of a text, by the signs that separate values.
+// Returns the bytes of memory that a body takes while it is handled, including its decoded values.
+// For text, the separators give the number of values.
 std::size_t DecodedBytes(const rest::Request& request);
 
-// Decodes by Content-Type; without one as JSON. 413, 415, or 400 with the parser's words.
+// Decodes by Content-Type; without one as JSON. 413, 415, or 400 with the parser's message.
 absl::StatusOr<DecodedBody> DecodeBody(const rest::Request& request);
 
-// The JSON body of a patch, as a value. 400 when it is none.
+// Returns the JSON body of a patch as a value. 400 when the body is not JSON.
 absl::StatusOr<std::shared_ptr<const Json>> DecodePatch(const rest::Request& request);
-// The fields that occur twice in it.
+// Returns the fields that occur twice in a patch.
 std::vector<std::string> DuplicatesInPatch(const rest::Request& request);
-// Returns a request's body as text, for messages about it.
+// Returns a request's body as text, for messages.
 std::string BodyText(const rest::Request& request);
 
-// One JSON or YAML document whatever the Content-Type says; 400 when it is neither.
+// Parse a JSON or YAML document whatever the Content-Type is; 400 for other text.
 absl::StatusOr<Json> ParseJsonText(std::string_view text);
 absl::StatusOr<Json> ParseYamlText(std::string_view text);
 
-// "application/json" of "Application/JSON; charset=utf-8".
+// Returns "application/json" for "Application/JSON; charset=utf-8".
 std::string MediaType(std::string_view content_type);
 
 }  // namespace tahoma::controller::apiserver

@@ -25,7 +25,7 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-// One element of Accept, "application/json;as=Table;v=v1;g=meta.k8s.io;q=0.9".
+// An element of Accept, "application/json;as=Table;v=v1;g=meta.k8s.io;q=0.9".
 struct MediaRange {
   std::string type;
   std::string as, group, version;
@@ -75,7 +75,8 @@ std::vector<MediaRange> ParseAccept(std::string_view accept) {
   return ranges;
 }
 
-// The object's text under the requested version: versions of one resource differ in name only.
+// Returns the object's text under the requested version: versions of a resource differ in name
+// only.
 std::string WholeText(const Kind& kind, const Object& object) {
   if (object.body->value("apiVersion", "") == kind.api_version()) return object.bytes;
   json body = *object.body;
@@ -83,7 +84,7 @@ std::string WholeText(const Kind& kind, const Object& object) {
   return kube::JsonText(body);
 }
 
-// The end of the text that begins with the quote at `at`, in JSON of our own.
+// Returns the end of the text that begins with the quote at `at`, in JSON written here.
 std::size_t ClosingQuote(std::string_view text, std::size_t at) {
   for (;;) {
     at = text.find('"', at + 1);
@@ -92,7 +93,7 @@ std::size_t ClosingQuote(std::string_view text, std::size_t at) {
   }
 }
 
-// The comma or bracket behind the value that begins at `at`.
+// Returns the comma or bracket behind the value that begins at `at`.
 std::size_t EndOfValue(std::string_view text, std::size_t at) {
   for (int depth = 0;; ++at) {
     const char c = text[at];
@@ -114,7 +115,7 @@ void AddItem(const Kind& kind, const ObjectPtr& object, bool first, Pieces& list
   list.Share(nullptr, first ? "{" : ",{");
   // Members are sorted, and metadata comes behind both.
   const std::string_view text = object->bytes;
-  std::size_t kept = 1;  // where what has not been added begins
+  std::size_t kept = 1;  // the beginning of the part not added yet
   for (std::size_t at = kept, left_out = 0; left_out < 2 && at < text.size();) {
     const std::size_t colon = ClosingQuote(text, at) + 1;
     const std::string_view name = text.substr(at, colon - at);
@@ -136,7 +137,7 @@ json MetadataOfList(const ListMetadata& metadata) {
   return out;
 }
 
-// A message in protobuf, which `owner` keeps.
+// A message in protobuf; `owner` keeps the bytes alive.
 struct Encoded {
   std::shared_ptr<const void> owner;
   std::string_view bytes;
@@ -147,7 +148,7 @@ Encoded Made(std::string bytes) {
   return {own, *own};
 }
 
-// The object's message under the requested version, made once for the stored one.
+// Returns the object's message under the requested version. The stored version's is made once.
 absl::StatusOr<Encoded> MessageOf(const Kind& kind, const ObjectPtr& object) {
   const bool stored = TextAt(*object->body, "apiVersion") == kind.api_version();
   if (const std::string* kept = object->message.Find(); stored && kept != nullptr) {
@@ -155,7 +156,8 @@ absl::StatusOr<Encoded> MessageOf(const Kind& kind, const ObjectPtr& object) {
   }
   absl::StatusOr<std::string> message = EncodeMessage(kind.api_version(), kind.kind, *object->body);
   if (!message.ok()) {
-    // An earlier version of this program took it; now what has none is refused when it is written.
+    // An earlier version of this program accepted the object; now every write needs a protobuf
+    // form.
     return GenericError(406, "NotAcceptable",
                         fmt::format("the {} {} has no protobuf form: {}; ask for JSON, or mend it",
                                     kind.kind, object->key, Message(message.status())));
@@ -168,12 +170,12 @@ constexpr std::string_view kMetaVersion = "meta.k8s.io/v1";
 constexpr std::string_view kPartial = "PartialObjectMetadata";
 
 constexpr std::string_view kPartialList = "PartialObjectMetadataList";
-// A text up to here is copied into its answer; a longer one is sent from its pieces, so much at a
-// time, or twice as much with the last piece.
+// A text up to this size is copied into its answer. A longer text is sent from its pieces,
+// kBytesAtATime at a time, or twice as much with the last piece.
 constexpr std::size_t kCopiedBytesMost = 64UL << 10U;
 constexpr std::size_t kBytesAtATime = 32UL << 10U;
 
-// The body around a message.
+// Returns the body around a message.
 Pieces Framed(std::string_view api_version, std::string_view kind, const Encoded& message) {
   ProtobufFrame frame = FrameOf(api_version, kind, message.bytes.size());
   Pieces body;
@@ -325,7 +327,7 @@ absl::StatusOr<Pieces> Representation::ListProtobuf(const Kind& kind,
                                                     const json& metadata) const {
   constexpr std::size_t kHeadMost = 11;  // a tag and a length
   const auto heads = std::make_shared<std::string>();
-  heads->reserve(kHeadMost * objects.size());  // so that it stays where it is
+  heads->reserve(kHeadMost * objects.size());  // no reallocation: pieces point into the text
   TAHOMA_ASSIGN_OR_RETURN(std::string list_meta, ListMetaMessage(metadata));
   Pieces message;
   message.Add(std::move(list_meta));

@@ -1,13 +1,12 @@
-// The annotation api-approved.kubernetes.io, which a CustomResourceDefinition of a group of
-// Kubernetes itself must have.
+// The annotation api-approved.kubernetes.io: a CustomResourceDefinition of a group of Kubernetes
+// itself must have it.
 //
 //   const std::optional<ApiApproval> approval = ApprovalOf(crd);   // nothing for other groups
 //   if (approval && approval->state == ApiApproval::State::kMissing) …
 //
-// Groups of others must not look like Kubernetes' own: the annotation says where the API was
-// approved, or that it was not ("unapproved, …"). Sources of rules and texts:
-// apiextensions-apiserver pkg/apihelpers/helpers.go, pkg/apis/apiextensions/validation and
-// pkg/controller/apiapproval.
+// Other groups must not look like Kubernetes' own: the annotation says where the API was approved,
+// or that it was not ("unapproved, …"). Sources of rules and texts: apiextensions-apiserver
+// pkg/apihelpers/helpers.go, pkg/apis/apiextensions/validation and pkg/controller/apiapproval.
 //
 // Thread safety: pure functions.
 
@@ -30,15 +29,15 @@ struct ApiApproval {
   std::string reason = {};
 };
 
-// Returns the approval of the CRD; nothing unless its group is k8s.io, kubernetes.io or ends with
-// one of them.
+// Returns the approval of the CRD; nothing unless its group is k8s.io or kubernetes.io, or ends
+// with either.
 std::optional<ApiApproval> ApprovalOf(const Json& crd);
 
-// Adds why the CRD is refused. One that is stored (`old_crd`, else null) may stay as it is.
+// Adds why the CRD is refused. A stored CRD (`old_crd`, else null) may keep its annotation.
 void CheckApproval(const Json& old_crd, const Json& crd, Causes& causes);
 
-// Sets the condition KubernetesAPIApprovalPolicyConformant in the CRD's status as its approval is.
-// `now` is RFC 3339; it counts when the condition's status changes.
+// Sets the condition KubernetesAPIApprovalPolicyConformant in the CRD's status to match its
+// approval. `now` is RFC 3339; it is the transition time when the condition's status changes.
 void SetApprovalCondition(std::string_view now, Json& crd);
 
 }  // namespace tahoma::controller::apiserver

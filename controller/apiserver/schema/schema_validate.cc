@@ -139,7 +139,7 @@ class Validator {
   void CheckString(const Schema& schema, const Json& value, const FieldPath& path) {
     const auto& text = value.get_ref<const std::string&>();
     if (schema.max_length || schema.min_length) CheckLength(schema, value, path);
-    // The one format that our CRDs use; others say what is meant and are not looked at.
+    // The only format of our CRDs; other formats are not checked.
     if (schema.format == "date-time" && !ParseTime(text).ok()) {
       const std::string printed = value.dump(-1, ' ', false, Json::error_handler_t::replace);
       Add({"FieldValueTypeInvalid",
@@ -150,7 +150,7 @@ class Validator {
     if (schema.compiled_pattern) CheckPattern(schema, value, path);
   }
 
-  // A search cannot be ended in the middle, so what it may take is known to be there before it.
+  // A search cannot be interrupted: its cost is bounded before it begins.
   void CheckPattern(const Schema& schema, const Json& value, const FieldPath& path) {
     const auto& text = value.get_ref<const std::string&>();
     const auto program = static_cast<std::size_t>(schema.compiled_pattern->ProgramSize());
@@ -229,7 +229,7 @@ class Validator {
       }
       if (seen.insert(key).second) continue;
       const std::string at = FieldPath(path, i).Text();
-      // Built-in lists with one key are checked by hand in Kubernetes, which names that field.
+      // Kubernetes checks built-in lists with one key by hand, and names the key's field.
       const bool built_in = schema.items && schema.items->definition && key.size() == 1;
       if (built_in) {
         Add(Duplicate(fmt::format("{}.{}", at, key.begin().key()), key.begin().value()));

@@ -2,8 +2,8 @@
 //
 //   ObjectPtr pod = objects.Get(pods, "default/web");
 //   pod->body->at("spec");          // parsed
-//   pod->bytes;                     // the same as JSON text, made once
-//   pod->message.Find();            // the same as protobuf, if somebody has asked for it
+//   pod->bytes;                     // the body as JSON text, made once
+//   pod->message.Find();            // the body as protobuf, once asked for
 //
 // Thread safety: immutable, except the caches of messages and lines, which guard themselves.
 
@@ -23,8 +23,8 @@
 
 namespace tahoma::controller::apiserver {
 
-// The protobuf message of an object, from the first time that somebody needs it. A copy of the
-// object starts without, as it may be changed before it is shared.
+// The protobuf message of an object, made at the first use. A copy of the object starts without a
+// message, because the copy may be changed before it is shared.
 class MessageCache {
  public:
   MessageCache() = default;
@@ -32,9 +32,9 @@ class MessageCache {
   MessageCache& operator=(const MessageCache&) = delete;
   ~MessageCache() { delete made_.load(); }
 
-  // Null: nobody has made it.
+  // Null: no message yet.
   const std::string* Find() const { return made_.load(std::memory_order_acquire); }
-  // Keeps the message, unless another thread was faster; returns the one that is kept.
+  // Keeps the message, unless another thread was faster; returns the kept message.
   const std::string& Keep(std::string message) const;
 
  private:
@@ -42,7 +42,7 @@ class MessageCache {
 };
 
 struct Object {
-  std::string key;           // "<namespace>/<name>"; the namespace of cluster-scoped ones is empty
+  std::string key;           // "<namespace>/<name>"; a cluster-scoped object has no namespace
   std::int64_t version = 0;  // metadata.resourceVersion
   std::shared_ptr<const Json> body;
   std::string bytes;  // *body as compact JSON
@@ -63,8 +63,8 @@ class Event {
 
   std::int64_t version() const { return object->version; }
 
-  // The text of this event in one representation. The first caller makes it, all others share it;
-  // `form` names the representation and is the cache's key.
+  // The text of this event in a representation. The first caller makes the text, all others share
+  // it; `form` names the representation and is the cache's key.
   std::shared_ptr<const std::string> Line(std::string_view form,
                                           const std::function<std::string()>& make) const;
 

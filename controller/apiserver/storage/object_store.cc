@@ -71,9 +71,9 @@ absl::StatusOr<ObjectPtr> ParseObject(std::string key, std::string_view bytes) {
   return object;
 }
 
-// The text of an object, cut where its version belongs: it is made before the version is known, so
-// that nobody waits for it in the order of versions. A thread makes one at a time, always in the
-// same memory, which is near the processor then.
+// The text of an object, cut where its version belongs. The text is made before the version is
+// known: nobody waits for the text in the order of versions. A thread makes one text at a time,
+// always in the same memory, which is then in the processor's cache.
 class CutText {
  public:
   explicit CutText(const json& body) : text_(Buffer()) {
@@ -127,8 +127,8 @@ class CutText {
   std::size_t cut_ = 0;
 };
 
-// A version that was handed out stays what its text says, whatever is done to the values that have
-// members in common with it. Too slow for more than tests.
+// Checks that a published version still equals its text, whatever is done to values that share
+// members with it. Too slow except for tests.
 void CheckUntouched([[maybe_unused]] const ObjectPtr& object) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   TAHOMA_CHECK(object == nullptr || kube::JsonText(*object->body) == object->bytes);
@@ -155,20 +155,20 @@ struct ObjectStore::Resource {
 
   const ResourceName name;
   Mutex mutex;
-  CondVar changed;                               // for Next
-  CondVar released;                              // for changes of an object that is being changed
+  CondVar changed;   // for Next
+  CondVar released;  // for changes that wait for another change of the same object
   int waiting ABSL_GUARDED_BY(mutex) = 0;        // in `changed`
-  bool has_news ABSL_GUARDED_BY(mutex) = false;  // that waiters have not been told of
+  bool has_news ABSL_GUARDED_BY(mutex) = false;  // news that waiters have not been told
   std::map<std::string, ObjectPtr, std::less<>> objects ABSL_GUARDED_BY(mutex);
   absl::flat_hash_set<std::string> busy ABSL_GUARDED_BY(mutex);
   EventLog log ABSL_GUARDED_BY(mutex);
 };
 
-// The right to change one object: no other change of it begins before this one is destroyed, which
-// a scope sees to whatever is thrown in it.
+// The right to change one object: no other change of the object begins before the lock is
+// destroyed, also when a scope ends by an exception.
 class ObjectStore::ChangeLock {
  public:
-  // Waits for the change of the object that is in progress; kUnavailable when it does not end.
+  // Waits for the object's change in progress; kUnavailable when the change does not end in time.
   static absl::StatusOr<std::unique_ptr<ChangeLock>> Begin(Resource& resource,
                                                            const std::string& key,
                                                            std::chrono::milliseconds wait) {
@@ -319,8 +319,8 @@ absl::StatusOr<ObjectList> ObjectStore::ListAt(const ResourceName& name, std::st
   if (!resource.log.After(version, SIZE_MAX, later)) {
     return OutOfRange("version {} is forgotten, the oldest is {}", version, resource.log.floor());
   }
-  // The state then = the state now with the later changes undone; an object's first later change
-  // knows what it was.
+  // The state then is the present state with the later changes undone; an object's first later
+  // change knows its earlier state.
   std::map<std::string, ObjectPtr, std::less<>> undone;
   for (const EventPtr& event : later) {
     if (event->object->key.starts_with(prefix)) undone.emplace(event->object->key, event->previous);
@@ -364,8 +364,8 @@ absl::StatusOr<ObjectPtr> ObjectStore::Change(const ResourceName& name, const st
   return object;
 }
 
-// A commit that the store may have. Whatever becomes of it, the next change of the object may begin
-// and whoever waits for the flight gets an answer.
+// A commit that the store may have. In every case its end lets the next change of the object begin
+// and answers the waiting flight.
 struct ObjectStore::Underway {
   Underway(std::unique_ptr<ChangeLock> lock_in, CommitsInFlight& flight_in)
       : change_lock(std::move(lock_in)), flight(&flight_in) {
@@ -387,13 +387,13 @@ struct ObjectStore::Underway {
 
 ObjectPtr ObjectStore::Commit(std::unique_ptr<ChangeLock> change_lock, ObjectPtr current,
                               const Edit& edit, CommitsInFlight& flight) {
-  ProcessorBudget::Lift();  // from here on the change happens, and its request is to be told so
+  ProcessorBudget::Lift();  // the change happens now, and its request must be told
   CheckUntouched(current);
   Resource& resource = change_lock->resource();
   auto object = std::make_shared<Object>();
   object->key = change_lock->key();
   object->body = edit.body;
-  json& version = (*edit.body)["metadata"]["resourceVersion"];  // written before anybody sees it
+  json& version = (*edit.body)["metadata"]["resourceVersion"];  // written before it is shown
   ShareJson(*edit.body);
   const CutText text(*edit.body);
   const std::string store_key = StoreKey(resource.name, object->key);
@@ -438,7 +438,7 @@ void ObjectStore::Publish(Resource& resource, Edit::Kind kind, const ObjectPtr& 
 }
 
 void ObjectStore::Announce() {
-  // A thread that is woken must find the lock free, or it would sleep again at once.
+  // A woken thread must find the lock free; otherwise it would sleep again at once.
   std::vector<Resource*> with_news;
   {
     const MutexLock lock(resources_mutex_);
@@ -449,7 +449,7 @@ void ObjectStore::Announce() {
     }
   }
   for (Resource* resource : with_news) resource->changed.NotifyAll();
-  { const MutexLock lock(announce_mutex_); }  // who looks now has seen the news or will wait
+  { const MutexLock lock(announce_mutex_); }  // a later look sees the news, or waits
   announced_.NotifyAll();
 }
 

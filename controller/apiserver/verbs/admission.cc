@@ -62,7 +62,7 @@ absl::Status CheckType(const WriteRequest& write, json& object) {
   return absl::OkStatus();
 }
 
-// The generation of these stays 1, whatever is changed of them.
+// Kinds whose generation stays 1 after every change.
 bool KeepsGeneration(const Kind& kind) {
   return kind.resource() == "priorityclasses.scheduling.k8s.io";
 }
@@ -71,14 +71,14 @@ bool IsPatch(const WriteRequest& write) {
   return write.request.http->method == "PATCH" && !write.apply;
 }
 
-// The patch made an object that cannot be.
+// The patch made an object that is not legal.
 absl::Status PatchError(const WriteRequest& write, std::string_view name, std::string_view why) {
   const std::string patch = BodyText(*write.request.http);
   return InvalidError(write.kind().group, write.kind().kind, name,
                       {Invalid("patch", std::string(CutUtf8(patch, 4096)), why)});
 }
 
-// `unknown field "spec.foo"` as an error (strict) or as warnings.
+// Reports `unknown field "spec.foo"` as an error (strict) or as warnings.
 absl::Status ReportFields(WriteRequest& write, const std::vector<std::string>& problems,
                           std::string_view name) {
   if (problems.empty() || write.validation == FieldValidation::kIgnore) return absl::OkStatus();
@@ -102,8 +102,8 @@ void DropNulls(json& map) {
 }
 
 // Returns the first field whose type is wrong, in the words of Go's decoder. The metadata of every
-// kind is decoded; the schema checks the other fields of a custom kind later. An object that passes
-// has a protobuf form, so that it can be read in that, too.
+// kind is decoded; the schema checks the other fields of a custom kind later. A built-in object
+// passes only if it has a protobuf form: readers may ask for protobuf.
 std::optional<std::string> WrongType(const Kind& kind, const json& object, const Parts& parts) {
   if (!kind.built_in) return DecodeError(*kind.schema->Field("metadata"), object.at("metadata"));
   if (auto wrong = DecodeError(*kind.schema, object, parts)) return wrong;
@@ -135,11 +135,12 @@ absl::Status CheckNamespaceField(const ApiRequest& request, json& metadata) {
   return absl::OkStatus();
 }
 
-// Schema defaults, then those no schema can state; a CRD's status is the server's own.
+// Applies the schema's defaults, then defaults that no schema can state. The server itself writes a
+// CRD's status.
 void Complete(const WriteRequest& write, json& object, const Parts& parts = {}) {
   ApplyDefaults(*write.kind().schema, object, parts);
   ApplyKindDefaults(write.kind(), write.now, object);
-  // An empty map is the same as none, as in Go's types.
+  // An empty map equals no map, as in Go's types.
   json& metadata = object["metadata"];
   for (const char* map : {"labels", "annotations", "finalizers", "ownerReferences"}) {
     const auto found = metadata.find(map);
@@ -175,7 +176,7 @@ absl::Status CheckPreconditions(const WriteRequest& write, const json& old_metad
   return absl::OkStatus();
 }
 
-// A patch may not change them; a PUT's uid is a precondition and its times are not looked at.
+// A patch may not change uid and times. In a PUT the uid is a precondition, and times are ignored.
 std::vector<Cause> CheckPatchedIdentity(const WriteRequest& write, const json& old_metadata,
                                         const json& metadata) {
   if (write.request.http->method != "PATCH") return {};

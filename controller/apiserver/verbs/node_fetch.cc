@@ -24,18 +24,18 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-// Of a log that its reader does not take: pieces of at most 4 KiB, so 128 KiB for each reader.
+// The most pieces of a log, each at most 4 KiB, that wait for the reader: 128 KiB for each reader.
 constexpr std::size_t kPiecesMax = 32;
 // A refusal is a sentence, and a head a few lines.
 constexpr std::size_t kRefusalBytesMax = std::size_t{16} << 10U;
 constexpr std::size_t kFramingBytesMax = std::size_t{64} << 10U;
 // A followed container may be silent for long; the reader's going ends the stream.
 constexpr std::chrono::hours kSilenceMax{24 * 7};
-// A log that is not followed is there already.
+// A log that is not followed is complete already.
 constexpr std::chrono::seconds kReadSilenceMax{60};
 // The time for a node's head, and for the text of its refusal.
 constexpr std::chrono::seconds kAnswerWait{30};
-// A followed log begins without its node's head after this time: a kubelet sends its head with the
+// A followed log begins without the node's head after this time: a kubelet sends its head with the
 // first line.
 constexpr std::chrono::seconds kFollowWait{2};
 
@@ -43,7 +43,7 @@ rest::Response Unreachable(std::string_view url, std::string_view why) {
   return ResponseOf(GenericError(500, "InternalError", fmt::format("Get \"{}\": {}", url, why)));
 }
 
-// The node's word for why there is no log, in a Status of ours. (k8s.io/apiserver
+// Returns the node's reason why there is no log, in a Status of ours. (k8s.io/apiserver
 // pkg/registry/generic/rest GenericHttpResponseChecker.)
 rest::Response Refused(std::string_view url, const kube::Response& answer) {
   std::string text = IsUtf8(answer.body) ? answer.body : "";
@@ -62,7 +62,7 @@ rest::Response Refused(std::string_view url, const kube::Response& answer) {
   }
 }
 
-// One log on its way from a node, between the thread that receives it and the one that sends it.
+// A log between two threads: one receives it from the node, the other sends it.
 class LogPipe {
  public:
   explicit LogPipe(std::unique_ptr<kube::HttpTransport> transport)
@@ -86,14 +86,14 @@ class LogPipe {
     });
   }
 
-  // Ends both ends. From one thread at a time.
+  // Ends both sides. From one thread at a time.
   void Stop() {
     pieces_.Close();
     transport_->Shutdown();
     if (thread_.joinable()) thread_.join();
   }
 
-  // Waits for the head of the node's answer; nothing when none came in that time.
+  // Waits for the head of the node's answer; nothing when no head came in time.
   std::optional<int> WaitForStatus(std::chrono::nanoseconds wait) {
     const auto deadline = CondVar::In(wait);
     const MutexLock lock(mutex_);
@@ -101,7 +101,7 @@ class LogPipe {
     }
     return status_;
   }
-  // Waits for the end of the answer; nothing when it did not end in that time.
+  // Waits for the end of the answer; nothing when the answer did not end in time.
   std::optional<absl::StatusOr<kube::Response>> WaitForAnswer(std::chrono::nanoseconds wait) {
     const auto deadline = CondVar::In(wait);
     const MutexLock lock(mutex_);
@@ -112,7 +112,7 @@ class LogPipe {
 
   // A stream's source (rest::StreamSource).
   bool Read(std::string& out, std::chrono::milliseconds wait) {
-    // This is read before the pieces are taken, so that later ones are still sent.
+    // Read before the pieces are taken: later pieces are still sent.
     const bool ended = pieces_.closed();
     const std::vector<std::string> pieces = pieces_.PopAllFor(kPiecesMax, wait);
     for (const std::string& piece : pieces) out += piece;

@@ -2,9 +2,9 @@
 //
 //   ApiServer::Options options{.seed = seed, .node_fetch = HttpNodeFetch("/etc/tahoma/node-logs")};
 //
-// A log is passed on as it comes, whatever its length: what its reader does not take, the node
-// keeps. A log is text, whatever the node says that it is. While its reader and the node are there,
-// it has two threads and one connection.
+// A log is passed on as it comes, whatever its length: the node keeps the text that the reader does
+// not take. A log is sent as text, whatever type the node names. While reader and node are there, a
+// log takes two threads and a connection.
 //
 // Thread safety: the functions may be called from any thread.
 
@@ -17,12 +17,12 @@
 
 namespace tahoma::controller::apiserver {
 
-// Returns the token that the log server of that node takes: good there and nowhere else.
+// Returns the token for the log server of `node`; no other node takes the token.
 std::string NodeLogToken(std::string_view secret, std::string_view node);
 
-// A node's refusal is passed on as a Status; a node that does not answer, or not as a pod runner
-// does, is 500, as with a kubelet. The node's token, derived of the secret in that file if one is
-// named, is shown to nodes on loopback only: elsewhere it would cross the network in the clear.
+// Passes a node's refusal on as a Status. A node that does not answer, or not as a pod runner, is
+// 500, as with a kubelet. `secret_file` names the secret that node tokens derive from. Only nodes
+// on loopback are shown their token: elsewhere it would cross the network in the clear.
 NodeFetch HttpNodeFetch(std::string secret_file = {});
 
 }  // namespace tahoma::controller::apiserver

@@ -17,7 +17,7 @@ std::int64_t ValueOf(const Object& priority_class) {
   return kube::IntAt(*priority_class.body, {"value"});
 }
 
-// Of several, which only a race can make, the lowest; null when there is none.
+// Returns the default class: the lowest when a race has made several, null without a class.
 ObjectPtr DefaultClass(const ApiContext& context) {
   ObjectPtr lowest;
   for (const ObjectPtr& one : context.objects.List(kPriorityClasses, "").objects) {

@@ -10,8 +10,8 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-// Text handed over at once, but for a line that makes it twice as much at most: a slow reader makes
-// us hold no more than that.
+// The text handed over at once; its last line may make it twice as much. A slow reader makes us
+// hold no more.
 constexpr std::size_t kBytesPerRead = 32UL << 10U;
 constexpr std::chrono::seconds kBookmarkEvery{60};
 
@@ -22,7 +22,7 @@ class WatchStream::Output {
  public:
   virtual ~Output() = default;
   virtual void Added(const ObjectPtr& object) = 0;
-  // `use_previous`: the object has left the selection and is told as it was before.
+  // `use_previous`: the object has left the selection and is sent in its previous state.
   virtual void Changed(const Event& event, Event::Type type, bool use_previous) = 0;
   virtual void Mark(const Json& bookmark) = 0;
   virtual void Fail(const Json& status) = 0;
@@ -76,8 +76,7 @@ class WatchStream::ObjectOutput final : public Output {
   void Tell(std::string_view type, const Json& object) {
     enough_ = enough_ || !sink_(type, object);
   }
-  // Sends the object under the watched version's name, and with the version of the event that
-  // removed it.
+  // Sends the object under the watched version's name, and with the version of the removing event.
   void TellVersion(std::string_view type, const Json& body, const Event* taken_by) {
     if (taken_by == nullptr && body.at("apiVersion") == kind_.api_version()) {
       return Tell(type, body);
@@ -124,7 +123,7 @@ bool WatchStream::Read(std::string& out, std::chrono::milliseconds wait) {
   return !over_ || !pending_.empty();
 }
 
-// What many slow readers may hold without asking is small.
+// Text up to this size is small even for many slow readers, and needs no room.
 bool WatchStream::MakeRoomForPending() {
   const std::size_t bytes = pending_.own_bytes();
   if (answers_ == nullptr || bytes <= 2 * kBytesPerRead) return true;
@@ -188,7 +187,7 @@ void WatchStream::Send(const Event& event, Output& out) {
   const Event::Type type = is && was ? Event::Type::kModified
                            : is      ? Event::Type::kAdded
                                      : Event::Type::kDeleted;
-  // An object that leaves the selection is sent as it was while it belonged to it.
+  // An object that leaves the selection is sent in its last selected state.
   const bool use_previous = type == Event::Type::kDeleted && event.type != Event::Type::kDeleted;
   out.Changed(event, type, use_previous);
 }

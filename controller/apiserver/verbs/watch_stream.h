@@ -5,11 +5,10 @@
 //     return watch->Read(out, wait);
 //   };
 //
-// A watch holds no queue of its own: it reads the resource's event log from its own position and
-// ends with an ERROR event (410) when the log has moved on past it. Lines are made once and shared;
-// readers in this process take the objects themselves (ReadEvents). A reader that does not read
-// keeps 64 KiB of text from others, and what is made for it alone only while there is room for it
-// (ApiRequest::answers), else its watch ends.
+// A watch has no queue: it reads the resource's event log from a position of its own, and ends with
+// an ERROR event (410) when the log has dropped that position. Lines are made once and shared;
+// readers in this process take the objects themselves (ReadEvents). A slow reader holds at most 64
+// KiB of text. Text beyond that needs room in ApiRequest::answers; without room the watch ends.
 //
 // Thread safety: one reader.
 
@@ -34,7 +33,7 @@
 
 namespace tahoma::controller::apiserver {
 
-// One read looks at that many events, of which the selection may take none.
+// The most events of a read; the selection may take none of them.
 inline constexpr std::size_t kWatchEventsPerRead = 256;
 
 class WatchStream {
@@ -42,9 +41,9 @@ class WatchStream {
   struct Start {
     std::int64_t version = 0;        // events after this
     std::vector<ObjectPtr> initial;  // sent first, as ADDED
-    ByteBudget::Hold hold;           // of that list, until it is sent
-    bool end_bookmark = false;       // after them a BOOKMARK with k8s.io/initial-events-end
-    bool bookmarks = false;          // one a minute
+    ByteBudget::Hold hold;           // of the initial list, until it is sent
+    bool end_bookmark = false;       // then a BOOKMARK with k8s.io/initial-events-end
+    bool bookmarks = false;          // a bookmark each minute
     std::chrono::seconds timeout = std::chrono::seconds(1800);
   };
 
@@ -52,11 +51,11 @@ class WatchStream {
   WatchStream(const ObjectStore& objects, const Clock& clock, const ApiRequest& request,
               Representation form, Selection selection, Start start);
 
-  // The media type of the bytes that Read gives.
+  // The media type of Read's bytes.
   std::string_view media_type() const { return form_.stream_type(); }
-  // As rest::StreamSource: appends lines to `out`, waiting at most `wait`; false when it is over.
+  // As rest::StreamSource: appends lines to `out`, waiting at most `wait`; false at the end.
   bool Read(std::string& out, std::chrono::milliseconds wait);
-  // The same events as whole objects; also over when `sink` has had enough.
+  // Gives the same events as whole objects; the stream also ends when `sink` has had enough.
   bool ReadEvents(const kube::EventSink& sink, std::chrono::milliseconds wait);
 
  private:
@@ -89,7 +88,7 @@ class WatchStream {
   std::int64_t position_;
   MonotonicTime next_bookmark_;
   bool first_line_ = true;
-  Pieces pending_;  // text that Read has not given yet
+  Pieces pending_;  // text that Read has not returned yet
   ByteBudget::Hold pending_hold_;
   bool over_ = false;
 };

@@ -44,12 +44,12 @@ std::string WarningHeader(std::string_view text) {
   return fmt::format("299 - \"{}\"", escaped);
 }
 
-// Kinds whose PUT creates what is not there (their strategies' AllowCreateOnUpdate).
+// Kinds whose PUT creates a missing object (their strategies' AllowCreateOnUpdate).
 bool CreatesOnUpdate(const Kind& kind) {
   return kind.built_in && (kind.plural == "leases" || kind.plural == "events");
 }
 
-// Kinds whose PUT must name the version it replaces (AllowUnconditionalUpdate).
+// Kinds whose PUT must name the version to replace (AllowUnconditionalUpdate).
 bool NeedsVersion(const Kind& kind) { return !kind.built_in || kind.plural == "leases"; }
 
 // Creates `body`, whose name is known.
@@ -102,14 +102,14 @@ absl::StatusOr<json> JsonPatched(const ApiRequest& request, const json& document
     default:
       break;
   }
-  // Operations are looked at one by one while they are applied.
+  // Operations are checked one by one while they are applied.
   const bool decodes =
       patch.is_array() && std::all_of(patch.begin(), patch.end(),
                                       [](const json& operation) { return operation.is_object(); });
   return decodes ? UnprocessableError() : BadRequestError(Message(patched.status()));
 }
 
-// The patched object; `live` is the current one.
+// Returns the patched object; `live` is the current object.
 absl::StatusOr<json> Patched(const ApiRequest& request, const json& live) {
   const std::string type = MediaType(request.http->header("Content-Type"));
   if (type != "application/strategic-merge-patch+json") return ApplyPatchTo(request, live);
@@ -146,8 +146,8 @@ absl::Status CheckPatchType(const ApiRequest& request) {
       "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
 }
 
-// An apply is typed by the schema, so that nobody can own a field that does not exist. (A real
-// server answers 500, as if that were its own mistake.)
+// The schema types an apply: nobody can own a field that does not exist. (A real server answers
+// 500, as if the mistake were its own.)
 absl::Status CheckDeclared(const ApiRequest& request, const json& applied) {
   const Kind& kind = *request.kind;
   json copy = applied;
@@ -249,8 +249,8 @@ absl::StatusOr<Edit> EditOf(const ApiContext& context, const WriteRequest& write
   if (current != nullptr && DeletedByUpdate(kind, admitted))
     return Edit::Delete(std::move(admitted));
   if (kind.group == "apiextensions.k8s.io") {
-    // Inside the change, so that the kinds follow the order of the CRD's versions. CheckCrd has
-    // accepted it; a clash of names with another CRD is told in the status of a real server.
+    // Inside the change: the kinds follow the order of the CRD's versions. CheckCrd has accepted
+    // the CRD; the status shows a clash of names with another CRD, as a real server's does.
     context.kinds.ApplyCrd(admitted).IgnoreError();
   }
   return Edit::Put(std::move(admitted));
@@ -261,7 +261,7 @@ absl::StatusOr<rest::Response> Answer(const ApiContext& context, const WriteRequ
   TAHOMA_ASSIGN_OR_RETURN(const Representation form, Representation::Negotiate(write.request));
   const bool as_stored =
       form.whole() && TextAt(*object.body, "apiVersion") == write.kind().api_version();
-  // A caller that sends many at once is in this process and takes the value.
+  // A caller that sends many requests at once is in this process and takes the value.
   const bool needs_text = !as_stored || write.request.flight == nullptr;
   std::string body;
   if (needs_text) {
@@ -349,8 +349,8 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
           request.resource(), request.key(),
           [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
             if (current == nullptr) return NotFoundError(*request.kind, request.name);
-            // The live object has the name of the requested version, and its owners as the client
-            // sees them.
+            // The live object gets the name of the requested version, and its owners in the
+            // client's form.
             const json* live = current->body.get();
             json shown;
             if (TextAt(*live, "apiVersion") != request.kind->api_version() ||

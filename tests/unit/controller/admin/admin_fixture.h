@@ -1,5 +1,4 @@
-// The whole admin API over HTTP, on a snapshot that the test makes and an API server that keeps
-// what is changed.
+// The whole admin API over HTTP, on a snapshot made by the test, and on a real API server.
 //
 //   class CordonTest : public AdminFixture {};
 //   TEST_F(CordonTest, ANodeIsCordoned) {
@@ -7,8 +6,8 @@
 //     EXPECT_EQ(Post("/v1/nodes/a/cordon").status, 200);
 //   }
 //
-// Everything that is answered is held against the document of the API by OpenApiTest's Python
-// (tests/integration/admin_api_test.py); here tests look at what it means.
+// OpenApiTest's Python (tests/integration/admin_api_test.py) checks the form of every answer
+// against the API's document; tests here check the meaning.
 
 #pragma once
 
@@ -59,7 +58,7 @@ class AdminFixture : public tahoma::testing::ApiFixture {
     if (http_ != nullptr) http_->Stop();
   }
 
-  // Lets these call from now on; before the first request.
+  // Sets the callers; before the first request.
   void Identities(const std::vector<IdentityEntry>& entries) {
     access_ = std::make_unique<AdminAccess>(
         std::make_shared<const AccessControl>(*AccessTable::Make(entries, false)),
@@ -95,7 +94,7 @@ class AdminFixture : public tahoma::testing::ApiFixture {
 
   ClusterState fleet_;
   Snapshot snapshot_;
-  // Orders that arrived, and the answer that they get.
+  // Orders that arrived, and the answer to all orders.
   std::vector<std::variant<PurchaseOrder, ExtensionOrder>> orders_;
   absl::StatusOr<std::shared_ptr<const Block>> answer_ = absl::UnavailableError("not set");
   std::vector<std::string> audit_;

@@ -1,4 +1,4 @@
-// What the admin API says of the clock of Capacity Blocks.
+// The clock of Capacity Blocks in the admin API.
 
 #include "controller/admin/clock_route.h"
 

@@ -1,4 +1,4 @@
-// What-if placement: where a gang would go now, why not, and when.
+// Simulated placement: where a gang would go now, why it would wait, and until when.
 
 #include "controller/core/blocks/block_hosts.h"
 #include "tests/unit/controller/admin/admin_fixture.h"

@@ -82,7 +82,7 @@ class CheckTest : public ::testing::Test {
     bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
     TAHOMA_CHECK_OK(WriteAtomically(path, bytes, 0600));
   }
-  // What is wrong; the folder must not change.
+  // Returns the faults that the check finds; the folder must not change.
   std::vector<std::string> Wrong() {
     const auto before = Files();
     FolderReport report = CheckDataFolder(dir());
@@ -163,7 +163,7 @@ TEST_F(CheckTest, APodOnAnotherNodeThanTheJournalSaysIsSaid) {
                                              "journal record 1 says node-a")));
 }
 
-// What has ended is gone from the API first.
+// Ended claims and pods leave the API before the journal.
 TEST_F(CheckTest, AClaimWithoutAllocationAndAPodThatIsGoneAreNotWrong) {
   Change(kClaim, [](Json& claim) { claim["status"].erase("allocation"); });
   WriteBatch batch;

@@ -1,5 +1,5 @@
-// The standalone API around the core, and the core's loop on it: what a start installs, what a bad
-// start leaves alone, and what happens when the journal breaks.
+// The standalone API around the core, and the core's loop on this API: the objects of a first
+// start, the folder after a bad start, and a broken journal.
 
 #include "controller/app/standalone.h"
 
@@ -100,7 +100,7 @@ TEST_F(StandaloneTest, TheAddressIsTheBoundOne) {
   EXPECT_EQ(api_->url(), "http://" + api_->address());
 }
 
-// ---- The kubeconfig that a standalone controller writes ----------------------------------------
+// ---- The kubeconfig of a standalone controller --------------------------------------------------
 
 TEST(KubeconfigTextTest, IsReadAsWrittenByAnyClient) {
   const testing::TempDir dir;
@@ -147,7 +147,7 @@ class CoreLoopTest : public StandaloneTest {
     testing::MakeNode(api_->transport(), "node-0");
     testing::MakeTemplate(api_->transport(), testing::kChipsPerNode);
   }
-  // As the program ends: streams first.
+  // Ends as the program does: streams first.
   void End(CoreLoop& loop) {
     api_->EndStreams();
     loop.Stop();
@@ -156,7 +156,7 @@ class CoreLoopTest : public StandaloneTest {
     const MonotonicTime end = clock_.MonotonicNow() + seconds(30);
     while (!holds()) {
       if (clock_.MonotonicNow() > end) return false;
-      testing::List(api_->transport(), testing::kPods);  // takes its time
+      testing::List(api_->transport(), testing::kPods);  // takes a while
     }
     return true;
   }
@@ -171,7 +171,7 @@ class CoreLoopTest : public StandaloneTest {
     };
     return options;
   }
-  // An order of what the loop offers, as soon as it offers something.
+  // Returns an order of the loop's first offering, as soon as the loop has one.
   PurchaseOrder OrderOf(const CoreLoop& loop) {
     const auto query =
         CheckQuery({.instance_type = "trn2.48xlarge", .instance_count = 1, .duration_hours = 24},
@@ -243,8 +243,8 @@ TEST_F(CoreLoopTest, AJournalThatBreaksInMidCommitBindsNothingAndTheNextStartFin
   End(loop);
 }
 
-// A leader is stopped when the purchase is published, and goes on when another leads: it does not
-// know what the other has done with it, and tells the buyer so.
+// A leader loses its lease when its purchase is published. It does not know what the new leader has
+// made of the purchase, and tells the buyer.
 TEST_F(CoreLoopTest, WhoLeadsNoMoreAcknowledgesNoPurchase) {
   std::atomic<bool> leads = true;
   testing::InterceptedTransport intercepted(api_->transport());
@@ -266,8 +266,8 @@ TEST_F(CoreLoopTest, WhoLeadsNoMoreAcknowledgesNoPurchase) {
   End(loop);
 }
 
-// A program that ends because another leads waits for its callers: they must not wait for an answer
-// that nobody gives.
+// A program that ends because another controller leads waits for its callers: no caller may wait
+// for an answer that never comes.
 TEST_F(CoreLoopTest, AnOrderThatWaitsIsEndedWithTheOrders) {
   std::atomic<bool> published = false;
   testing::InterceptedTransport intercepted(api_->transport());

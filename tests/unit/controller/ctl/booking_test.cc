@@ -1,4 +1,4 @@
-// What `kubectl tahoma book` makes, waits for, and ends with.
+// `kubectl tahoma book`: the objects made, the wait, and the result.
 
 #include "controller/ctl/booking.h"
 

@@ -1,4 +1,4 @@
-// What `kubectl tahoma offerings` asks and shows.
+// The request and the output of `kubectl tahoma offerings`.
 
 #include "controller/ctl/offerings.h"
 

@@ -1,4 +1,4 @@
-// What `kubectl tahoma usage` makes of CapacityBlocks.
+// `kubectl tahoma usage`: from CapacityBlocks to a report.
 
 #include "controller/ctl/usage_report.h"
 

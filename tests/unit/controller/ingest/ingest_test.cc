@@ -406,7 +406,7 @@ class FleetTransport final : public kube::Transport {
   std::mutex mutex;
   std::condition_variable changed;
   bool node_told = false;
-  std::atomic<pid_t> slices_thread = 0;  // which has the slices, once it does
+  std::atomic<pid_t> slices_thread = 0;  // the thread with the slices, once it has them
   bool over = false;
 
  private:
@@ -428,7 +428,7 @@ class FleetTransport final : public kube::Transport {
 };
 
 // The defect: a node without its slices, joined first but handed on last, took its chips away. The
-// sink keeps the node until the thread of the slices has handed its news on, or can not.
+// sink keeps the node until the slices' thread has handed its news on, or cannot.
 TEST(IngestTest, NewerNewsOfANodeIsNeverOvertakenByOlderNews) {
   FleetTransport transport;
   std::vector<std::vector<std::string>> told;
@@ -440,7 +440,7 @@ TEST(IngestTest, NewerNewsOfANodeIsNeverOvertakenByOlderNews) {
       const bool first = !std::exchange(transport.node_told, true);
       transport.changed.notify_all();
       for (bool blocked = !first; !blocked && told.empty();) {
-        lock.unlock();  // else it might be this lock that blocks the other thread
+        lock.unlock();  // else this lock might block the other thread
         std::this_thread::yield();
         blocked = transport.slices_thread != 0 && testing::IsBlocked(transport.slices_thread);
         lock.lock();
@@ -510,7 +510,7 @@ Followed PodsFollowed(const std::vector<std::string>& scheduler_names) {
   return followed;
 }
 
-// Every list is one broken object and one that is right; the gangs come once more.
+// Every list is a broken object and a right object; the gangs come once more.
 class HalfBrokenTransport final : public kube::Transport {
  public:
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
@@ -544,7 +544,7 @@ class HalfBrokenTransport final : public kube::Transport {
   }
 };
 
-// The defect: a client wrote an object, and the scheduler saw nothing of its kind any more.
+// The defect: a client wrote an object, and the scheduler saw no object of its kind any more.
 TEST(IngestTest, AnObjectThatCannotBeReadIsLeftOutWithOneLineAndTheRestGoesOn) {
   HalfBrokenTransport transport;
   std::vector<std::string> seen;
@@ -583,7 +583,7 @@ TEST(IngestTest, AnObjectThatCannotBeReadIsLeftOutWithOneLineAndTheRestGoesOn) {
           HasSubstr("watch: /api/v1/pods: an object is left out: it has no name")));
 }
 
-// Answers every list with nothing, and knows no Capacity Blocks and nothing about them.
+// Answers every list with nothing, and does not know the kinds of Capacity Blocks.
 class NoBlocksTransport final : public kube::Transport {
  public:
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
@@ -599,7 +599,7 @@ class NoBlocksTransport final : public kube::Transport {
   }
 };
 
-// A program that is newer than the chart of its cluster still places gangs.
+// A program newer than its cluster's chart still places gangs.
 TEST(IngestTest, AKindThatIsNotDefinedYetHoldsUpNothing) {
   NoBlocksTransport transport;
   std::mutex mutex;

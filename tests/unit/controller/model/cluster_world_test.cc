@@ -1,5 +1,5 @@
-// Tests the fleet's state when nodes, ResourceSlices and allocations do not appear and vanish in
-// order: they publish less than before, repeat names, take one another's place.
+// The fleet's state when nodes, ResourceSlices and allocations appear and vanish out of order: they
+// publish less than before, repeat names, take one another's place.
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ FleetNode MemberOf(const std::string& name, const std::string& ultra_server, int
       .name = name, .type = "trn2u.48xlarge", .ultra_server = ultra_server, .z = z, .cores = false};
 }
 
-// The node's devices whose names begin so.
+// Keeps only devices whose names begin with `prefix`.
 NodeFacts Only(NodeFacts facts, const std::string& prefix) {
   std::erase_if(facts.devices, [&](const Device& d) { return !d.name.starts_with(prefix); });
   return facts;
@@ -48,7 +48,7 @@ torus::ChipMask FreeOn(const ClusterState& state, const std::string& name) {
   return state.domain(node.domain).free >> (16 * node.z) & 0xffffU;
 }
 
-// ---- Nodes that do not publish everything ------------------------------------------------------
+// ---- Nodes that publish only a part -------------------------------------------------------------
 
 TEST(PartialPoolTest, ANodeThatPublishesOnlyCoresHasChipsThatItsCoresKeepBusy) {
   ClusterState state;
@@ -93,7 +93,7 @@ TEST(PartialPoolTest, ChipsWhoseCoresAreAllBrokenAreBroken) {
   EXPECT_EQ(FreeOn(state, "n"), 0xffdfU);
 }
 
-// A plugin that is configured anew, or a slice that is not there yet, frees nothing that runs.
+// A plugin with a new configuration, or a missing slice, does not free hardware in use.
 TEST(PartialPoolTest, WhatIsHeldStaysBusyWhenItsDeviceIsNoLongerPublished) {
   ClusterState state;
   state.PutNode(NodeFactsOf(MemberOf("n", "us", 0)));
@@ -141,8 +141,8 @@ TEST(PartialPoolTest, AllDevicesMayGoAndComeBackWhileSomeAreHeld) {
 
 // ---- Pools that contradict themselves ----------------------------------------------------------
 
-// resource.k8s.io: a pool with two devices of one name is invalid as a whole. An allocation could
-// not say which of them it means.
+// resource.k8s.io: a pool with two devices of one name is invalid as a whole, because an allocation
+// could not say which device it means.
 TEST(InvalidPoolTest, TwoDevicesOfOneNameMakeThePoolUseless) {
   ClusterState state;
   NodeFacts facts = NodeFactsOf({.name = "n", .cores = false});
@@ -323,11 +323,11 @@ TEST(PlaceTest, ANodeThatReturnsElsewhereLeavesItsOldPlaceToAnother) {
       << "what it holds comes with it";
   state.PutNode(NodeFactsOf(MemberOf("b-n3", "a", 1)));
   EXPECT_EQ(state.domain(*state.FindDomain("a")).free, ~std::uint64_t{0});
-  // Without having been removed, and to a place that is taken: it stands alone.
+  // Moved to a taken place without a removal: the node stands alone.
   state.PutNode(NodeFactsOf(MemberOf("a-n1", "a", 1)));
   EXPECT_EQ(state.domain(*state.FindDomain("b")).free, ~std::uint64_t{0} >> 16);
   EXPECT_EQ(state.domain(*state.FindDomain("a-n1")).free, 0xfffbU);
-  // As a lone instance of another type it is no member at all, and nothing waits for it.
+  // As a lone instance of another type the node is no member, and nothing waits for it.
   state.PutNode(NodeFactsOf({.name = "a-n1", .type = "trn2.3xlarge", .cores = false}));
   state.RemoveNode("b-n3");
   EXPECT_EQ(state.domain(*state.FindDomain("a")).free, ~(std::uint64_t{0xffff} << 16));

@@ -1,4 +1,4 @@
-// Gangs with a shape of which claims are allocated already: what they hold is part of the box.
+// Gangs with a shape and allocated claims: the held devices are part of the box.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ class PlannerKeptTest : public ::testing::Test {
   void Occupy(const std::string& node, const Chips& chips) {
     Hold(fmt::format("uid-{}", ++held_), "pod default/other", node, Named(chips));
   }
-  // The claim is allocated with these before its gang is planned.
+  // Allocates the claim before its gang is planned.
   void Keep(ClaimSpec& claim, const std::string& node, const Chips& chips) {
     Keep(claim, node, Named(chips));
   }
@@ -64,7 +64,7 @@ class PlannerKeptTest : public ::testing::Test {
     }
     state_.Hold(std::make_shared<const Holding>(std::move(holding)));
   }
-  // The chips that the placement adds on that node.
+  // Returns the chips that the placement adds on the member's node.
   torus::ChipMask Given(const Decision& decision, std::size_t member) {
     torus::ChipMask mask = 0;
     const MemberPlacement& placed = decision.placement->members[member];
@@ -81,7 +81,7 @@ class PlannerKeptTest : public ::testing::Test {
     gang.shape_text = shape;
     return gang;
   }
-  // A claim of so many chips that the pods share, its entry in each of them first.
+  // Gives the pods a shared claim of `chips` chips, as the first entry of each pod.
   static ClaimSpec& Share(GangSpec& gang, std::int64_t chips) {
     for (MemberSpec& member : gang.members) {
       member.claims.insert(member.claims.begin(), ChipClaim("shared", chips));
@@ -241,7 +241,8 @@ GangSpec RandomGang(Rng& rng) {
   return gang;
 }
 
-// Whether some box holds what the pods hold and is free otherwise, tried one by one.
+// Returns whether some box holds the held chips and is free otherwise, trying one box after
+// another.
 bool SomeBoxFits(const ClusterState& state, const GangSpec& gang,
                  const std::vector<torus::ChipMask>& kept, const std::string& domain_name) {
   const auto shape = *torus::Shape::Parse(gang.shape_text);
@@ -276,7 +277,7 @@ TEST_F(PlannerKeptTest, ABoxIsCompletedWheneverOneAroundWhatIsHeldIsFree) {
     GangSpec gang = RandomGang(rng);
     const Decision first = Plan(gang);
     ASSERT_TRUE(first.placement);
-    // Some claims are allocated so, known from the claim or only from what is held.
+    // Some claims are allocated this way, known from the claim or only from the holdings.
     std::vector<torus::ChipMask> kept(gang.members.size());
     torus::ChipMask all = 0;
     for (const auto& holding : first.placement->Holdings(gang, now_)) {
@@ -318,7 +319,7 @@ TEST_F(PlannerKeptTest, ABoxIsCompletedWheneverOneAroundWhatIsHeldIsFree) {
   EXPECT_GT(refused, 20);
 }
 
-// Whether a 2x2x2 that has `held` in its first layer and another one fit beside each other.
+// Returns whether two boxes of 2x2x2 fit beside each other, one with `held` in its first layer.
 bool TwoBoxesFit(torus::ChipMask free, torus::ChipMask held) {
   const auto boxes =
       torus::BoxTable::Of(torus::kUltraServerShape).Rotations(*torus::Shape::Parse("2x2x2"));

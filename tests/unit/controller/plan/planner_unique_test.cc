@@ -1,5 +1,5 @@
 // Fleets whose devices differ on every node: decisions against an oracle that looks at each device
-// of each node, and what a decision costs, counted.
+// of each node, and the counted cost of a decision.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,11 +27,11 @@ namespace {
 
 constexpr int kChips = 16;
 
-// A chip as the oracle knows it.
+// A chip in the oracle's view.
 struct SlowChip {
-  std::string serial;  // no other chip has it
-  std::string group;   // four chips of one node have it
-  std::string color;   // of a few
+  std::string serial;  // of this chip alone
+  std::string group;   // shared by four chips of a node
+  std::string color;   // one of three
   bool busy = false;
 };
 
@@ -54,7 +54,7 @@ class UniqueFleet {
     for (int i = 0; i < nodes; ++i) Put(i);
   }
 
-  // New chips on that node; who holds some keeps them by their names.
+  // Puts new chips on a node; claims keep their chips by name.
   void Put(int number) {
     static const std::array<std::string, 3> kColors = {"red", "green", "blue"};
     SlowNode& node = nodes_[number];
@@ -153,7 +153,7 @@ Wish RandomWish(Rng& rng, UniqueFleet& fleet) {
   return wish;
 }
 
-// The most chips of a node that one claim of that kind may have, now or were all of them free.
+// Returns the most chips of a node that a claim of this kind may have now.
 int Most(const SlowNode& node, const Wish& wish) {
   std::map<std::string, int> by_value;
   int all = 0;
@@ -202,8 +202,8 @@ Given GivenBy(const Decision& decision) {
   return given;
 }
 
-// The node that a pod of one chip must get: one that is in use before one that is whole, of
-// equal ones the first.
+// Returns the node that a pod of one chip must get: nodes in use before whole nodes, then the
+// first.
 std::optional<int> NodeForOne(const UniqueFleet& fleet, const Wish& wish) {
   std::optional<std::pair<bool, int>> best;
   for (const auto& [number, node] : fleet.nodes()) {
@@ -276,16 +276,16 @@ TEST(UniqueDevicesTest, DecisionsAreThoseOfAnOracleThatLooksAtEachDeviceOfEachNo
   EXPECT_GT(compared, 150);
 }
 
-// ---- What it costs -----------------------------------------------------------------------------
+// ---- The cost of a decision ---------------------------------------------------------------------
 
 struct Looked {
   bool placed = false;
   std::size_t tried = 0;      // domains that the search looked at
-  std::size_t evaluated = 0;  // nodes on which a selector set was
-  std::size_t classes = 0;    // of domains that the index tells apart
+  std::size_t evaluated = 0;  // nodes on which a selector set was evaluated
+  std::size_t classes = 0;    // of domains, as the index tells them apart
 };
 
-// After a first decision that has read the fleet.
+// Counts after a first decision, which has read the fleet.
 Looked Look(const ClusterState& view, const GangSpec& first, const GangSpec& gang) {
   ClusterState state = view;
   FleetIndex index;

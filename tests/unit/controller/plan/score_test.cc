@@ -1,4 +1,4 @@
-// Predicted times as the first term of a choice, and what users are told of them.
+// Predicted times as the first term of a choice, and the predictions that users see.
 
 #include "controller/plan/score.h"
 
@@ -47,13 +47,13 @@ TEST(ScoreTest, AnyChipsOfAnInstanceHaveOne) {
   const PlaceScores scores;
   const torus::LinkMask none;
   EXPECT_EQ(scores.AllReduceTime(0xffff, none), AllReduceTime(torus::kInstanceShape));
-  // One chip has failed; three by two beside a bent path of six.
+  // A chip has failed; three by two chips beside a bent path of six.
   EXPECT_GT(scores.AllReduceTime(0xfffe, none), scores.AllReduceTime(0xffff, none));
   EXPECT_LT(scores.AllReduceTime(0x0077, none), scores.AllReduceTime(0b0001'0001'0001'0111, none));
-  // A broken link costs; one that is outside of the set does not.
+  // A broken link in the set costs time; a broken link outside does not.
   EXPECT_GT(scores.AllReduceTime(0x00ff, Down(0, Axis::kX)), scores.AllReduceTime(0x00ff, none));
   EXPECT_EQ(scores.AllReduceTime(0x00ff, Down(12, Axis::kX)), scores.AllReduceTime(0x00ff, none));
-  // Asked again it says the same.
+  // A second call gives the same answer.
   EXPECT_EQ(scores.AllReduceTime(0xfffe, none), PlaceScores().AllReduceTime(0xfffe, none));
 }
 
@@ -67,7 +67,7 @@ TEST(ScoreTest, ChipsThatAreCutOffComeLast) {
   EXPECT_EQ(PlaceScores().AllReduceTime(0x00ff, cut), Picoseconds::max());
 }
 
-// The slow oracle: all sets of so many chips that hang together. Others cross the chips of tenants.
+// The slow oracle: all connected sets of `count` chips. Other sets cross the chips of tenants.
 Picoseconds LeastOfAllSets(int count, const torus::LinkMask& down) {
   const PlaceScores scores;
   const collective::DomainLinks links(torus::kInstanceShape, hw::kTrainium2.links);
@@ -117,7 +117,7 @@ TEST(ChipChoiceTest, ABrokenLinkInsideIsAvoidedWhereAnotherPlaceIsFree) {
   ASSERT_TRUE(chosen.has_value());
   EXPECT_EQ(PlaceScores().AllReduceTime(*chosen, Down(0, Axis::kX)),
             AllReduceTime(Shape::Of<2, 2, 1>()));
-  // Three chips of a row whose middle is broken would have to go round.
+  // Three chips of a row with a broken middle link would have to go round.
   const auto three = choice.Choose(0x000f | 0x0010, 3, Down(1, Axis::kX), torus::kInstanceShape);
   ASSERT_TRUE(three.has_value());
   EXPECT_NE(*three & 0b0110, 0b0110);

@@ -10,7 +10,7 @@
 namespace tahoma::controller {
 namespace {
 
-// The capacity that a block has, in slots.
+// Returns the slots whose capacity a block has.
 SlotRange HeldSlots(const Block& block) {
   SlotRange slots = block.slots();
   if (block.terms.binding == BindingMode::kAtPurchase) slots.first = SlotOf(block.created);
@@ -77,7 +77,7 @@ void BlockAuditor::Take(const BlockBook& book, const BlockChange& change) {
   ++changes_;
 }
 
-// Nothing that happens once in the life of a block happens again.
+// Checks that an event of a block's life happens only once.
 void BlockAuditor::CheckOnce(const BlockChange& change) {
   std::string what;
   switch (change.news) {
@@ -110,7 +110,7 @@ void BlockAuditor::CheckFirst(const BlockBook& book, const Block& block) {
   CheckRoom(book, block, HeldSlots(block));
 }
 
-// `before` and `after` are one block, by one change.
+// `before` and `after` are one block, before and after a change.
 void BlockAuditor::CheckStep(const BlockBook& book, const Block& before, const Block& after) {
   Check(before.version < after.version, after, "its version is not a later one");
   Block same = after;
@@ -145,7 +145,7 @@ void BlockAuditor::CheckStep(const BlockBook& book, const Block& before, const B
   Check(after.end - after.start() <= kSlotLength * kDaysMost, after, "it is too long");
 }
 
-// What is sold must have been free: nothing else was sold since, and no hardware failed.
+// Sold capacity must have been free: nothing else was sold since, and no hardware failed.
 void BlockAuditor::CheckRoom(const BlockBook& book, const Block& block, SlotRange slots) {
   if (!HoldsCapacity(block.state)) return;
   for (const CellShare& share : block.cells) {
@@ -184,7 +184,7 @@ void BlockAuditor::CheckFee(const Block& before, const Block& after) {
   }
 }
 
-// What an owner has of each slot.
+// Counts the instances of an owner in each slot.
 void BlockAuditor::MoveHeld(const Block* before, const Block& after) {
   const bool same = before != nullptr && before->slots().first == after.slots().first &&
                     before->slots().last == after.slots().last &&
@@ -202,7 +202,7 @@ void BlockAuditor::MoveHeld(const Block* before, const Block& after) {
   count(after, 1);
 }
 
-// No host is anybody's while it is somebody else's.
+// Checks that no host belongs to two blocks at a time.
 void BlockAuditor::MoveRights(const Block* before, const Block& after) {
   if (before != nullptr && before->hosts == after.hosts && before->end == after.end) return;
   for (std::size_t i = 0; before != nullptr && i < before->hosts.size(); ++i) {
@@ -257,7 +257,7 @@ void BlockAuditor::CheckTimes(const Block& block, WallTime now) {
   }
 }
 
-// The book wants to be woken for the first thing that is due, and for nothing that is done.
+// Checks that the book wakes for the first due, and for nothing that is done.
 void BlockAuditor::CheckWake(const BlockBook& book) {
   std::optional<WallTime> next;
   for (const auto& [reservation, block] : journal_) {
@@ -269,8 +269,8 @@ void BlockAuditor::CheckWake(const BlockBook& book) {
     violations_.push_back("the book wakes in the past");
 }
 
-// Adds the hosts on which something runs outside of blocks. A host of a block that waits is counted
-// so until the block changes, which sells less than there is and never more: `doubtful` has them.
+// Adds the hosts in use outside of blocks. A host of a waiting block counts until the block
+// changes: the book sells less than there is, never more. `doubtful` counts such hosts.
 void BlockAuditor::CountOccupied(const TimeProfile& profile, WallTime now, Table& table,
                                  std::vector<int>& doubtful) const {
   const Slot today = profile.today();
@@ -296,7 +296,7 @@ void BlockAuditor::CountOccupied(const TimeProfile& profile, WallTime now, Table
   }
 }
 
-// Counts again what is booked, occupied and healthy, and compares.
+// Counts booked, occupied and healthy hosts again, and compares.
 void BlockAuditor::CheckCounts(const BlockBook& book) {
   const TimeProfile& profile = book.profile();
   const Slot today = profile.today();
@@ -339,7 +339,7 @@ void BlockAuditor::Audit(const BlockBook& book) {
     violations_.push_back(fmt::format("{} blocks are there, {} are in the journal",
                                       book.blocks().size(), journal_.size()));
   }
-  // By address: to look each up by its id would take a third of an audit.
+  // Compared by address: looking each up by its id would take a third of an audit.
   std::vector<const Block*> kept;
   book.blocks().ForEach([&](const std::string& reservation, const auto& block) {
     Check(block->reservation == reservation, *block, "it is found by another id");

@@ -1,13 +1,13 @@
-// Follows a book of Capacity Blocks, keeps its journal, and says what it does that it may not.
+// Follows a book of Capacity Blocks, keeps its journal, and reports forbidden changes.
 //
 //   BlockAuditor auditor;
-//   auditor.OnHost(state);                      // as it was told to the book
+//   auditor.OnHost(state);                      // as the book was told
 //   book.Advance(now);
-//   auditor.Follow(book);                       // each change, against what was before
+//   auditor.Follow(book);                       // each change, against the earlier state
 //   auditor.Audit(book);                        // everything, counted again from the journal
 //   EXPECT_THAT(auditor.violations(), IsEmpty());
 //
-// It counts by rules of its own, by what docs/reference/capacity-blocks.md says.
+// The auditor counts by rules of its own, from docs/reference/capacity-blocks.md.
 //
 // Scope: tests. Follow costs as much as the changes, Audit as much as all blocks and slots.
 //
@@ -38,17 +38,17 @@ class BlockAuditor {
 
   // Takes the book's changes into the journal. Returns how many there were.
   std::size_t Follow(BlockBook& book);
-  // Takes one of them.
+  // Takes a single change.
   void Take(const BlockBook& book, const BlockChange& change);
-  // Compares all that the book has and derives with the journal, after Advance.
+  // Compares the whole book and its derived state with the journal, after Advance.
   void Audit(const BlockBook& book);
 
   const std::map<std::string, Quota>& quotas() const { return quotas_; }
-  // Every block as the last change that was taken has it: what a restart finds.
+  // Every block in its last recorded state: what a restart finds.
   const Journal& journal() const { return journal_; }
   const std::vector<std::string>& violations() const { return violations_; }
   std::size_t changes() const { return changes_; }
-  // What all blocks cost that were ever sold and paid.
+  // The cost of all blocks that were ever sold and paid.
   Money turnover() const { return turnover_; }
 
  private:
@@ -78,7 +78,7 @@ class BlockAuditor {
   std::unordered_map<std::string, HostState> hosts_;
   std::map<std::string, Quota> quotas_;
   std::unordered_map<std::string, std::vector<Right>> rights_;   // by host
-  std::unordered_map<std::string, std::set<std::string>> done_;  // what, by reservation
+  std::unordered_map<std::string, std::set<std::string>> done_;  // milestones, by reservation
   std::map<std::string, std::map<Slot, int>> held_;              // instances by owner and slot
   Money turnover_;
   std::size_t changes_ = 0;

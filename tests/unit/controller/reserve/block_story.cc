@@ -113,7 +113,7 @@ void BlockStory::Extend(const StoryStep& step) {
                                        .offering_id = ExtensionOfferingId(*offering),
                                        .token = fmt::format("e{}", step.c % 4)},
                                       clock_);
-  // What is offered can be bought, unless the token has bought something else.
+  // An offered extension can be bought, unless the token has bought something else.
   if (!extended.ok() && absl::StatusCode::kInvalidArgument != extended.status().code()) {
     TAHOMA_CHECK(false);
   }

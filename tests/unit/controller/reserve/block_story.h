@@ -1,12 +1,12 @@
-// A small fleet to which all that can happen to Capacity Blocks happens, in an order that numbers
-// say, with an auditor that looks at everything after each step.
+// A small fleet in which every event of Capacity Blocks happens, in an order given by numbers, with
+// an auditor that checks everything after each step.
 //
 //   BlockStory story({.hosts = 6, .cells = 2});
-//   story.Do({.what = 0, .a = 2, .b = 1});       // somebody buys something
+//   story.Do({.what = 0, .a = 2, .b = 1});       // buys a block
 //   story.auditor().violations();
 //
-// Any numbers do: each stands for something that is possible at that moment. So a sequence that
-// finds a fault can be made smaller by leaving out steps and by making numbers smaller.
+// All numbers are valid: each stands for an event that is possible at that moment. A sequence that
+// finds a fault can therefore be made smaller: fewer steps, smaller numbers.
 //
 // Scope: tests.
 //
@@ -69,7 +69,7 @@ class BlockStory {
   std::unique_ptr<BlockBook> book_;
   BlockAuditor auditor_;
   std::vector<HostState> hosts_;
-  std::string last_offering_;  // somebody may come back with it later
+  std::string last_offering_;  // a later order may name the offering again
   int tokens_ = 0;
 };
 

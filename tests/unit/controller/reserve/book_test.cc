@@ -154,13 +154,13 @@ TEST(BookTest, RepeatingAPurchaseBuysNothing) {
   const auto other = world.TryToBuy(world.Find({.days = 2}), {.token = "t1"});
   EXPECT_EQ(Ec2CodeOf(other.status()), "IdempotentParameterMismatch");
   EXPECT_EQ(world.book().blocks().size(), 2U);
-  // The object of another name does not get the block of this one.
+  // An object of another name does not get this object's block.
   const auto named = world.book().Purchase(
       {.offering_id = OfferingId(offering), .key = {"team-a", "mine"}, .token = "t1"}, world.now());
   EXPECT_EQ(Ec2CodeOf(named.status()), "IdempotentParameterMismatch");
 }
 
-// The defect: a request that somebody sends again, with another id of its attempts, bought twice.
+// The defect: a request sent again with another attempts id bought twice.
 TEST(BookTest, ASignedRequestBuysOnceWhateverItsToken) {
   BlockWorld world({.hosts = 4});
   const std::string offering = OfferingId(world.Find({.days = 1}));
@@ -324,7 +324,7 @@ TEST(BookTest, ABlockThatNeedsMoreHostsThanEndTakesNoneFromAnotherThatAdjoins) {
   const auto first = world.Buy({.days = 1, .owner = "team-a"});
   const auto small = world.Buy({.days = 1, .owner = "team-a", .start_in_days = 1});
   auto large = small;
-  while (large->reservation >= small->reservation) {  // one whose turn is before the small one's
+  while (large->reservation >= small->reservation) {  // until its turn is before the small block's
     large = world.Buy({.days = 1, .count = 2, .owner = "team-a", .start_in_days = 1});
     ASSERT_EQ(large->start(), first->end);
   }
@@ -340,8 +340,8 @@ TEST(BookTest, ABlockThatNeedsMoreHostsThanEndTakesNoneFromAnotherThatAdjoins) {
   EXPECT_EQ(world.Now(*small)->hosts, hosts);
 }
 
-// A story of StoryTest, made small: the next block got a host on which another begins then, which
-// had been bound long before its start because the clock was set back.
+// A story of StoryTest, made small: the next block got a host that another block then had. The
+// other block was bound long before its start, because the clock was set back.
 TEST(BookTest, AnAdjoiningBlockDoesNotKeepAHostThatIsAnothersByThen) {
   BlockWorld world({.hosts = 2});
   const auto other = world.Buy({.days = 1, .owner = "team-b", .start_in_days = 9});
@@ -532,7 +532,7 @@ TEST(BookTest, AClockThatIsSetBackBeginsNothingAgain) {
   EXPECT_EQ(world.StateOf(*block), "expired");
   world.book().Advance(block->start() + kHour);
   EXPECT_EQ(world.StateOf(*block), "expired");
-  // What is sold meanwhile begins after the latest time that was seen.
+  // Blocks sold meanwhile begin after the latest time seen.
   const auto sold = world.book().Purchase(
       {.offering_id = OfferingId(block->bought), .key = {"team-b", ""}}, block->start() - kHour);
   EXPECT_EQ(Ec2CodeOf(sold.status()), "InvalidCapacityBlockOfferingIdExpired");
@@ -580,7 +580,7 @@ TEST(BookTest, ABlockWhoseNameIsTakenChangesNothing) {
   EXPECT_EQ(book.FindByKey(block->key)->reservation, block->reservation);
   EXPECT_EQ(book.Find("cr-2"), nullptr);
   EXPECT_EQ(book.UseOf(block->key.ns).peak, block->bought.instances());
-  second.key.name = "cr-2";  // neither its token nor anything else of it was kept
+  second.key.name = "cr-2";  // neither its token nor any other part was kept
   EXPECT_TRUE(book.Restore(second).ok());
 }
 

@@ -26,8 +26,8 @@ void Append(std::string& story, const std::string& news) {
   story += news;
 }
 
-// Whatever the clock does, a block lives once, in order: it is warned before its hardware is taken
-// back, and nothing of it begins or is said again.
+// Whatever the clock does, a block lives once, in order: the warning comes before the hardware is
+// taken back, and no event of the block happens or is told twice.
 TEST(ClockStepsTest, ABlockLivesOnceWhereverInItsLifeTheClockIsSetForthAndBack) {
   for (const nanoseconds at : {nanoseconds(0), nanoseconds(kDay - kMinute * 5), nanoseconds(kDay),
                                nanoseconds(kDay * 2 - kMinute * 65),
@@ -69,9 +69,9 @@ TEST(ClockStepsTest, ABlockLivesOnceWhereverInItsLifeTheClockIsSetForthAndBack) 
   }
 }
 
-// Three months ahead for a minute, and nobody noticed in time: blocks have been delivered and have
-// ended. From then on nothing happens until the clock is there again; what is sold begins after
-// that, so that no moment is lived twice.
+// The clock is three months ahead for a minute, and nobody notices in time: blocks were delivered
+// and have ended. Nothing more happens until the clock reaches that time again, and new blocks
+// begin after that time: no moment is lived twice.
 TEST(ClockStepsTest, AfterThreeMonthsThatWereTakenBackWhatIsSoldBeginsAfterThem) {
   BlockWorld world({.hosts = 1});
   const WallTime today = world.now();
@@ -85,7 +85,7 @@ TEST(ClockStepsTest, AfterThreeMonthsThatWereTakenBackWhatIsSoldBeginsAfterThem)
   EXPECT_EQ(world.StateOf(*early), "expired");
   EXPECT_FALSE(world.book().wake().has_value()) << "there is nothing to wait for";
 
-  // Who searches by the clock of the wall finds nothing that has been lived.
+  // A search by the wall clock finds no time that has been lived.
   const auto query =
       CheckQuery({.ultraserver_type = "u-trn2x64", .ultraserver_count = 1, .duration_hours = 24},
                  world.book().now());
@@ -107,7 +107,7 @@ TEST(ClockStepsTest, AfterThreeMonthsThatWereTakenBackWhatIsSoldBeginsAfterThem)
   EXPECT_EQ(world.StateOf(**sold), "active");
 }
 
-// A whole year in one step does what each of its days would have done, and no more.
+// A whole year in one step does the work of each day, and no more.
 TEST(ClockStepsTest, AYearInOneStepIsAsLongAsItsBlocks) {
   BlockWorld world({.hosts = 4});
   std::vector<std::shared_ptr<const Block>> blocks;

@@ -1,5 +1,5 @@
-// Which hosts a block gets, when something is in the way: hosts that fail, stay in use, move or go,
-// and clocks that are late or wrong.
+// The hosts that a block gets in spite of trouble: hosts that fail, stay in use, move or go, and
+// clocks that are late or wrong.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ TEST(DeliveryTest, AHostThatIsStillInUseIsPassedOverForOneThatIsFree) {
   world.SetHealthy(1, false);
   world.MoveTo(block->start() + kMinute);
   ASSERT_EQ(world.StateOf(*block), "scheduled");
-  // Both are repaired at once; on the first of them something runs that should have ended.
+  // Both are repaired at once; on the first a gang still runs that should have ended.
   world.host(0) = {.name = world.NameOf(0),
                    .pool = world.host(0).pool,
                    .healthy = true,
@@ -49,8 +49,8 @@ TEST(DeliveryTest, NothingIsSaidAgainWhileABlockWaitsForTheSameHost) {
   EXPECT_EQ(world.NewsOf(*block), "");
 }
 
-// openpbs/openpbs#1 in another form: what ends at a moment is given on at that moment, even when
-// the clock is set past the time at which the next would have given up.
+// openpbs/openpbs#1 in another form: hosts freed at a moment are handed on at that moment, even
+// when the clock is set past the time at which the next block would give up.
 TEST(DeliveryTest, ABlockThatWaitsGetsAHostWhenAnotherEndsHoweverFarTheClockIsSetForward) {
   BlockWorld world({.hosts = 2});
   const auto until_today = world.Buy({.days = 1, .at_once = true});
@@ -99,8 +99,8 @@ TEST(DeliveryTest, ABlockThatIsDeliveredLateIsWarnedAtOnce) {
   EXPECT_EQ(world.book().wake(), block->reclaim());
 }
 
-// By the counts there is room for all three: nobody may sit on an idle host that another needs who
-// bought at the last minute and begins earlier.
+// By the counts there is room for all three: no block may sit on an idle host that a later purchase
+// with an earlier start needs.
 TEST(DeliveryTest, ABlockThatIsBoughtAtTheLastMinuteFindsItsHost) {
   BlockWorld world({.hosts = 2});
   const auto until_today = world.Buy({.days = 1, .at_once = true});
@@ -149,14 +149,14 @@ TEST(DeliveryTest, AHostIsReplacedByOneOfItsOwnCell) {
   const Names hosts = world.Now(*block)->hosts;
   ASSERT_EQ(std::count(hosts.begin(), hosts.end(), "us-01"), 1);
   ASSERT_EQ(std::count(hosts.begin(), hosts.end(), "us-00"), 1);
-  world.SetHealthy(1, false);  // all of its cell are the block's already
+  world.SetHealthy(1, false);  // the block has all hosts of the cell already
   world.SetHealthy(0, false);
   EXPECT_EQ(world.Now(*block)->hosts, (Names{"us-03", "us-05", "us-02", "us-01"}));
   world.SetHealthy(1, true);
   EXPECT_EQ(world.Now(*block)->trouble, "");
 }
 
-// A story of StoryTest, made small: of two hosts that had moved, one new one replaced both.
+// A story of StoryTest, made small: two hosts had moved, and a single new host replaced both.
 TEST(DeliveryTest, AHostThatMovedIsTheBlocksUntilAnotherTakesItsPlace) {
   BlockWorld world({.hosts = 8, .cells = 2});
   const auto block =

@@ -1,4 +1,4 @@
-// What is due is found in the order of a set of all dues and ids, whenever it is looked at.
+// DueQueue finds the first due in the order of a set of all dues and ids, at every look.
 
 #include "controller/reserve/due_queue.h"
 

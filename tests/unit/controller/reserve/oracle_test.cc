@@ -1,5 +1,5 @@
-// What the book sells is what can be served: against trying every way to give hosts to blocks; and
-// against itself, when requests are split, in another order, or on other days.
+// Every block that the book sells can be served: checked against a search of all ways to give hosts
+// to blocks, and against the book itself with requests split, in another order, or on other days.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,6 +1,6 @@
-// Defects of other schedulers that gave hardware to two, or to nobody, each as a test here. The
-// numbers are those of github.com/openpbs/openpbs. That of Slurm, which deleted reservations whose
-// users it could not look up, is in block_leaders_test: ABlockIsKeptWhileItsOwnerCannotBeFound.
+// Defects of other schedulers that gave hardware to two owners, or to nobody, each as a test here.
+// The numbers are issues of github.com/openpbs/openpbs. Slurm deleted reservations of users that
+// could not be looked up: block_leaders_test has ABlockIsKeptWhileItsOwnerCannotBeFound.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace tahoma::controller {
 namespace {
 
-// #2398: two reservations that were confirmed in one cycle got the same nodes.
+// #2398: two reservations confirmed in the same cycle got the same nodes.
 TEST(PeersTest, TwoPurchasesInTheSameMillisecondGetTheLastCapacityOnce) {
   BlockWorld world({.hosts = 2});
   const std::string id = OfferingId(world.Find({.days = 1, .count = 1}));
@@ -21,7 +21,7 @@ TEST(PeersTest, TwoPurchasesInTheSameMillisecondGetTheLastCapacityOnce) {
     order.key.ns = owner;
     return world.book().Purchase(order, world.now());
   };
-  // Nothing happens between them: no time passes, and the book is not advanced.
+  // No time passes between the purchases, and the book is not advanced.
   const auto first = buy("team-a"), second = buy("team-a"), third = buy("team-b");
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_NE((*first)->reservation, (*second)->reservation);
@@ -30,7 +30,7 @@ TEST(PeersTest, TwoPurchasesInTheSameMillisecondGetTheLastCapacityOnce) {
   EXPECT_NE(world.Now(**first)->hosts, world.Now(**second)->hosts);
 }
 
-// #1806: a server was booked whose job had gone from one view of it, but not from the other.
+// #1806: a server was booked although its job was gone from only one of two views.
 TEST(PeersTest, AHostThatVanishesAndComesBackIsStillTheBlocks) {
   BlockWorld world({.hosts = 1});
   const auto block = world.Buy({.days = 7});
@@ -39,19 +39,19 @@ TEST(PeersTest, AHostThatVanishesAndComesBackIsStillTheBlocks) {
   world.book().RemoveHost("us-00", world.now());
   world.MoveBy(kMinute);
   EXPECT_TRUE(world.Search({.days = 1}).offerings.empty());
-  world.SetHeld(0, "");  // it is back, and has forgotten what ran there
+  world.SetHeld(0, "");  // the host is back, and has forgotten its gang
   EXPECT_EQ(world.Find({.days = 1}).start, block->end);
   EXPECT_EQ(world.Now(*block)->hosts, std::vector<std::string>{"us-00"});
 }
 
-// #1: a search at the very second at which a reservation ends.
+// #1: a search at the very second of a reservation's end.
 TEST(PeersTest, AtTheMomentOfAnEndTheHostHasOneOwner) {
   for (const std::chrono::nanoseconds off :
        {std::chrono::nanoseconds(-1), std::chrono::nanoseconds(0), std::chrono::nanoseconds(1)}) {
     BlockWorld world({.hosts = 1});
     const auto block = world.Buy({.days = 1});
     world.MoveTo(block->end - kHour);
-    // Time passes, and nobody has told the book yet that the block is over.
+    // Time passes, and the book does not know yet that the block is over.
     const WallTime now = block->end + off;
     const auto search = CheckQuery(
         {.ultraserver_type = "u-trn2x64", .ultraserver_count = 1, .duration_hours = 24}, now);
@@ -71,7 +71,7 @@ TEST(PeersTest, AtTheMomentOfAnEndTheHostHasOneOwner) {
   }
 }
 
-// #1868: a reservation that had lost all of its nodes ran elsewhere, and on them again.
+// #1868: a reservation without any node left ran elsewhere, and on the old nodes again.
 TEST(PeersTest, ABlockThatHasLostAllOfItsHostsTakesNoOthers) {
   BlockWorld world({.hosts = 4});
   const auto block = world.Buy({.days = 7, .count = 2});
@@ -101,7 +101,7 @@ TEST(PeersTest, NothingIsSoldOnAHostThatIsDown) {
   EXPECT_EQ(world.Now(*block)->hosts, std::vector<std::string>{"us-00"});
 }
 
-// #729: a job that ran past its end kept reservations from being confirmed.
+// #729: a job that ran past its end kept new reservations from being confirmed.
 TEST(PeersTest, WorkThatRunsPastItsEndKeepsTomorrowForSale) {
   BlockWorld world({.hosts = 1});
   world.SetHeld(0, "team-b", world.now() + kHour);

@@ -1,9 +1,9 @@
-// A year of a fleet of 15,625 UltraServers that is nine tenths sold, in virtual time: blocks of all
+// A year of a fleet of 15,625 UltraServers, nine tenths sold, in virtual time: blocks of all
 // durations are bought, extended, delivered, used and reclaimed, hosts fail and are repaired, the
-// controller restarts, its clock is set back and forth. Every change is audited, and everything
-// each day.
+// controller restarts, its clock is set back and forth. Every change is audited, and once a day
+// everything.
 //
-// The first run has a seed of its own; another has a fresh one, which is printed.
+// The first run has a fixed seed; the second run has a fresh seed, which is printed.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -29,11 +29,11 @@ using std::chrono::minutes;
 
 constexpr int kUltraServers = 15'625;
 constexpr int kInCell = 32;
-// 0.0038 failures of an instance and day, four of them in an UltraServer; a repair takes a day.
+// 0.0038 failures of an instance and day, four instances in an UltraServer; a repair takes a day.
 constexpr std::uint64_t kFailuresADay = kUltraServers * 4 * 38 / 10'000;
 constexpr std::uint64_t kMinutesADay = 24 * 60;
 constexpr int kForgottenAfterDays = 7;
-// The share of the hosts that are for sale which buyers have together.
+// The share of the hosts for sale that buyers have together.
 constexpr double kSold = 0.92;
 
 std::size_t ResidentMib() {
@@ -57,7 +57,7 @@ class Soak {
     }
   }
 
-  // Lets a day pass, and audits everything at its end.
+  // Lets a day pass, and audits everything at the end.
   void Day() {
     for (std::uint64_t i = 0; i < kFailuresADay; ++i) {
       events_.push(
@@ -83,7 +83,7 @@ class Soak {
     most_blocks_ = std::max(most_blocks_, book_->blocks().size());
   }
 
-  // The controller ends, and begins again with its journal, at a clock that is wrong.
+  // The controller ends, and starts again from its journal with a wrong clock.
   void Restart(hours wrong) {
     book_ = std::make_unique<BlockBook>(BookOptions{}, now_ + wrong);
     for (const auto& [reservation, block] : auditor_.journal()) {
@@ -96,7 +96,7 @@ class Soak {
     auditor_.Audit(*book_);
   }
 
-  // The share of what can be sold that is sold, in the slot of tomorrow.
+  // Returns the sold share of the capacity for sale in tomorrow's slot.
   double Sold() const {
     const TimeProfile& profile = book_->profile();
     int sold = 0, all = 0;
@@ -142,7 +142,7 @@ class Soak {
     Tell(event.host);
   }
 
-  // Some buy, one extends, and gangs begin and end on some hosts.
+  // A few blocks are bought, one is extended, and gangs begin and end on some hosts.
   void Visit() {
     if (rng_.Chance(1, 4)) Buy(static_cast<int>(rng_.Below(20)));
     while (Sold() < kSold && Buy(0)) {
@@ -162,7 +162,7 @@ class Soak {
     }
   }
 
-  // Buys for a random time, or what is left for a shorter one. Returns whether anything was.
+  // Buys a random duration, or a shorter one that is left. Returns whether a block was bought.
   bool Buy(int days_ahead) {
     constexpr int kCounts[] = {1, 1, 2, 2, 4, 4, 8, 16};
     const Product& product = *FindProduct("u-trn2x64");

@@ -1,4 +1,4 @@
-// The one controller that acts: who leads when a lease is free, held, given up, or out of reach.
+// Leader election of controllers: who leads when a lease is free, held, given up, or out of reach.
 
 #include "controller/run/leadership.h"
 
@@ -26,7 +26,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 constexpr seconds kSoon = testing::Patience(20);
 
-// One lease behind an API that can be out of reach.
+// A lease behind an API that can be out of reach.
 class LeaseApi final : public kube::Transport {
  public:
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
@@ -66,7 +66,7 @@ class LeaseApi final : public kube::Transport {
     const std::lock_guard lock(mutex_);
     lease_ = std::move(lease);
   }
-  // Called in each write, before the API looks at it.
+  // Calls `then` in each write, before the API handles the write.
   void OnWrite(std::function<void()> then) {
     const std::lock_guard lock(mutex_);
     on_write_ = std::move(then);
@@ -92,7 +92,7 @@ class LeaseApi final : public kube::Transport {
   std::function<void()> on_write_;
 };
 
-// A clock that moves when told to, and knows how often it was looked at.
+// A clock that moves on request, and counts its readings.
 class WatchedClock final : public Clock {
  public:
   WallTime WallNow() const override { return clock_.WallNow(); }
@@ -104,7 +104,7 @@ class WatchedClock final : public Clock {
     looked_.notify_all();
     return clock_.MonotonicNow();
   }
-  // Moves on, and returns when it has been looked at `looks` times since.
+  // Moves on, and returns after `looks` further readings.
   bool AdvanceAndWait(std::chrono::nanoseconds by, int looks) {
     std::unique_lock lock(mutex_);
     clock_.Advance(by);
@@ -119,7 +119,7 @@ class WatchedClock final : public Clock {
   mutable int looks_ = 0;
 };
 
-// A candidate for leadership, as a controller would run it, with the lines that it logged.
+// A candidate for leadership, as in a controller, with its log lines.
 struct Candidate {
   Candidate(LeaseApi& api, const Clock& clock, const std::string& identity)
       : leadership(
@@ -195,11 +195,11 @@ TEST_F(LeadershipTest, ALeaderThatCannotRenewStopsLeadingAndSaysSo) {
   EXPECT_TRUE(PassTimeUntil([&] { return one.leadership.leading(); })) << "it leads again";
 }
 
-// The defect: it led until its thread had looked, also when it had been stopped for an hour.
+// The defect: a controller led until its thread had looked, even after an hour's stop.
 TEST_F(LeadershipTest, WhoWasStoppedForLongerThanALeaseDoesNotLeadWhenItGoesOn) {
   Candidate one(api_, clock_, "one");
   ASSERT_TRUE(one.leadership.Wait(kSoon));
-  api_.SetAway(true);  // its own thread cannot renew before it is asked
+  api_.SetAway(true);  // the thread cannot renew in between
   ASSERT_TRUE(clock_.AdvanceAndWait(std::chrono::hours(1), 0));
   EXPECT_FALSE(one.leadership.leading());
 }
@@ -208,7 +208,7 @@ TEST_F(LeadershipTest, AKilledLeaderThatComesBackLeadsAtOnce) {
   {
     Candidate one(api_, clock_, "one");
     ASSERT_TRUE(one.leadership.Wait(kSoon));
-    api_.SetAway(true);  // it cannot give the lease up
+    api_.SetAway(true);  // cannot give the lease up
   }
   api_.SetAway(false);
   ASSERT_EQ(api_.holder(), "one");

@@ -1,5 +1,5 @@
-// A folder that was cut, changed or robbed at every place: the store holds exactly what was
-// acknowledged, or refuses to start and leaves everything as it is.
+// A folder that was cut, changed or robbed at every place: the store holds exactly the acknowledged
+// commits, or refuses to start and leaves everything unchanged.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -96,7 +96,7 @@ class StoreDamageTest : public ::testing::Test {
     EXPECT_EQ(FilesOf(dir()), files) << "the folder was changed";
   }
 
-  // Returns the keys that a start finds, or "refused": then or when they are read.
+  // Returns the keys that a start finds, or "refused": at the start or at the reading.
   std::string Found(const Files& files) {
     PutFiles(files);
     auto opened = Store::Open(Options());
@@ -115,11 +115,11 @@ class StoreDamageTest : public ::testing::Test {
   std::string log_;
 };
 
-// The files of a store that acknowledged commits "a" to "e", and how far the log and the mark were
-// before "e".
+// The files of a store that acknowledged commits "a" to "e", and the extent of log and mark before
+// "e".
 struct Left {
   Files files;
-  std::string log;  // its name
+  std::string log;  // the log's name
   std::string mark_before;
   std::size_t log_before = 0;
 };
@@ -241,8 +241,8 @@ TEST_F(LeftTest, AManifestThatIsCutAnywhereIsNoticed) {
   }
 }
 
-// The places in a file of RocksDB's log form, shorter than a block, at which a record's header (a
-// checksum, the length and the type) has a byte.
+// Returns the bytes of all record headers (a checksum, the length and the type) in a file of
+// RocksDB's log form, shorter than a block.
 std::vector<std::size_t> HeaderBytes(std::string_view text) {
   std::vector<std::size_t> bytes;
   for (std::size_t at = 0; at < text.size();) {
@@ -253,8 +253,8 @@ std::vector<std::size_t> HeaderBytes(std::string_view text) {
   return bytes;
 }
 
-// RocksDB takes a length that reaches behind the end for an unfinished record, and forgets all that
-// follows.
+// RocksDB takes a length that reaches behind the end for an unfinished record, and forgets all
+// later records.
 TEST_F(LeftTest, NoBitOfTheManifestHidesWhatWasAcknowledged) {
   const std::string name = "MANIFEST-" + fmt::format("{:06}", ManifestOf(dir())->manifest);
   const std::string whole = left_.files.at(name);
@@ -265,7 +265,7 @@ TEST_F(LeftTest, NoBitOfTheManifestHidesWhatWasAcknowledged) {
     if (!marked) files.erase(kMarkName);
     const std::size_t last = headers[headers.size() - 7];
     for (const std::size_t at : headers) {
-      if (!marked && at >= last) continue;  // it may be a record that never ended
+      if (!marked && at >= last) continue;  // may be a record that never ended
       for (unsigned bit = 0; bit < 8; ++bit) {
         files[name] = whole;
         files[name][at] = static_cast<char>(whole[at] ^ static_cast<char>(1U << bit));
@@ -334,7 +334,7 @@ TEST_F(LeftTest, AMarkThatIsDamagedIsRefusedAndOneThatIsRemovedIsNot) {
   EXPECT_FALSE(store_->unmarked());
 }
 
-// The logs of what was written to a table are deleted: from then on the manifest must be whole.
+// Logs are deleted once a table has their content: from then on the manifest must be whole.
 TEST_F(StoreDamageTest, TheMarkKnowsATableBeforeItsLogIsDeleted) {
   StoreOptions options = Options();
   options.single_threaded = false;
@@ -378,7 +378,7 @@ TEST_F(StoreDamageTest, AnEmptyFolderOfACopyIsANewStore) {
   EXPECT_TRUE(Store::Open(Options()).ok());
 }
 
-// ---- Who may read it ---------------------------------------------------------------------------
+// ---- Permissions --------------------------------------------------------------------------------
 
 TEST_F(StoreDamageTest, TheFolderAndItsFilesAreTheOwnersAloneAlsoWhenTheyWereNot) {
   Open();

@@ -1,4 +1,4 @@
-// Which groups and names a CustomResourceDefinition may take.
+// The groups and names that a CustomResourceDefinition may take.
 
 #include <gmock/gmock.h>
 
@@ -33,7 +33,7 @@ class CrdGroupTest : public testing::ApiFixture {
   static inline const std::string kCrds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 };
 
-// The core group is stored as "core": objects of such a group would be written over those of it.
+// The core group is stored as "core": objects of a group "core" would overwrite core objects.
 TEST_F(CrdGroupTest, AGroupIsADomainWithADot) {
   for (const char* group : {"core", "x", "Example.com", "a/b.c", "..", "-a.b"}) {
     const Answer answer = Call("POST", kCrds, CrdOf(group, "pods", "Pod"));
@@ -48,7 +48,7 @@ TEST_F(CrdGroupTest, AGroupIsADomainWithADot) {
   EXPECT_EQ(Call("POST", kCrds, CrdOf("example.com", "things", "Thing")).status, 201);
 }
 
-// Deleting a definition deletes its objects: it must not be one of objects that are not its own.
+// Deleting a definition deletes its objects: no definition may claim built-in objects.
 TEST_F(CrdGroupTest, NoneIsMadeForWhatIsBuiltIn) {
   const std::string claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
   const Json claim = {{"metadata", {{"name", "c"}}}, {"spec", Json::object()}};
@@ -141,7 +141,7 @@ TEST_F(CrdGroupTest, AnApprovalMayChangeButNotBeLost) {
   EXPECT_EQ(Call("GET", kCrds + "/things.x.k8s.io").body.at("status"), approved.body.at("status"));
 }
 
-// A version is a part of paths, of keys and of apiVersion: with a slash it would be another's.
+// A version is part of paths, keys and apiVersion: a slash would make it another version's path.
 TEST_F(CrdGroupTest, NamesAndVersionsAreLabelsThatBeginWithALetter) {
   struct Case {
     const char* path;
@@ -179,8 +179,7 @@ TEST_F(CrdGroupTest, NamesAndVersionsAreLabelsThatBeginWithALetter) {
   EXPECT_THAT(answer.message(), HasSubstr("must contain unique version names"));
 }
 
-// An earlier version took it: the server starts, serves the rest, and lets it be deleted.
-// Objects lie under these: another name or scope would hide them all.
+// Stored objects depend on these fields: another name or scope would hide them all.
 TEST_F(CrdGroupTest, ScopeKindGroupAndPluralAreImmutable) {
   const std::string crd = kCrds + "/gangs.tahoma.dev";
   const std::string gangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
@@ -226,7 +225,7 @@ TEST_F(CrdGroupTest, AVersionInWhichObjectsWereStoredStays) {
   EXPECT_EQ(Patch(path, "merge-patch+json", only).status, 200);
 }
 
-// An earlier version of the program let the scope be changed, and put it back at a start.
+// An earlier version of the program let the scope be changed; a start restores the scope.
 TEST_F(CrdGroupTest, OneOfOursWhoseScopeWasChangedIsPutRightAtAStart) {
   const std::string gangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
   ASSERT_EQ(Call("POST", gangs, GangOf("train")).status, 201);

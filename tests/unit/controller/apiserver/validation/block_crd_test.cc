@@ -1,4 +1,5 @@
-// What the API server refuses of a CapacityBlock, by its CustomResourceDefinition and beyond it.
+// CapacityBlocks that the API server refuses, by the CustomResourceDefinition and by rules beyond
+// it.
 
 #include <gtest/gtest.h>
 

@@ -72,7 +72,7 @@ class NodeFetchTest : public ::testing::Test {
     const MutexLock lock(mutex_);
     return shown_;
   }
-  // What a reader gets.
+  // Returns the log that a reader gets.
   static std::string Read(const rest::Response& response) {
     std::string out = response.body;
     while (response.source && response.source(out, 1000ms)) {

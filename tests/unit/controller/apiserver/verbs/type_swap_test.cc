@@ -1,5 +1,5 @@
-// Every field of real objects, with every other JSON type in its place, through every kind of
-// writing: the answer is a success or blames the client, and the object takes the next write.
+// Every field of real objects, with every other JSON type in its place, through every verb: the
+// answer is a success or blames the client, and the object takes the next write.
 
 #include <gmock/gmock.h>
 
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Path = std::vector<std::string>;  // of names and indexes
 
-// One of each JSON type, and the numbers that do not fit where others do.
+// A value of each JSON type, and numbers that do not fit where others do.
 const std::vector<Json>& OtherValues() {
   static const auto* const values = new std::vector<Json>{nullptr,
                                                           true,
@@ -107,7 +107,7 @@ class TypeSwapTest : public testing::ApiFixture, public ::testing::WithParamInte
   std::string Target() const {
     return GetParam().collection + "/" + Object()["metadata"]["name"].get<std::string>();
   }
-  // The object as a client may PUT it.
+  // Returns the object in the form of a PUT.
   Json Current() {
     Json current = Call("GET", Target()).body;
     current["metadata"].erase("managedFields");
@@ -120,7 +120,7 @@ class TypeSwapTest : public testing::ApiFixture, public ::testing::WithParamInte
         << how << " of " << Pointer(path) << " = " << value << ": " << answer.status << " "
         << answer.text.substr(0, 400);
   }
-  // The object is as it was, and takes a write.
+  // Puts the object back, and checks that it takes a write.
   void Restore() {
     ++writes_;
     const Answer live = Call("GET", Target());
@@ -131,7 +131,7 @@ class TypeSwapTest : public testing::ApiFixture, public ::testing::WithParamInte
       whole["metadata"]["resourceVersion"] = live.version();
       whole["metadata"]["labels"]["write"] = std::to_string(writes_);
       const Answer put = Call("PUT", Target(), whole);
-      if (put.status != 200) {  // what may not be changed was: a new one
+      if (put.status != 200) {  // an immutable field was changed: make a new object
         Patch(Target(), "merge-patch+json", {{"metadata", {{"finalizers", nullptr}}}});
         Call("DELETE", Target() + "?gracePeriodSeconds=0");
         ASSERT_EQ(Call("POST", GetParam().collection, Object()).status, 201)
@@ -142,7 +142,7 @@ class TypeSwapTest : public testing::ApiFixture, public ::testing::WithParamInte
         Patch(Target(), "merge-patch+json", {{"metadata", {{"labels", {{"a", "b"}}}}}}).status,
         200);
   }
-  // Runs all readers of objects in this process: none of them may crash.
+  // Runs all readers of objects in this process: none may crash.
   void Read() {
     controllers_->Step(clock_.WallNow(), 200);
     EXPECT_THAT(told_, IsEmpty());
