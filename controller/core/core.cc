@@ -37,9 +37,11 @@ bool HasMoved(const PodFact& before, const PodFact& pod) {
 }  // namespace
 
 Core::Core(PlanFunction plan, CoreOptions options)
-    : runs_(facts_, cluster_, journal_, {.journal_beside_api = options.journal_beside_api}),
-      blocks_(std::move(options.blocks), journal_, options.block_time, options.term),
-      requests_(blocks_),
+    : runs_(facts_, cluster_, journal_, writes_,
+            {.journal_beside_api = options.journal_beside_api}),
+      blocks_(std::move(options.blocks), journal_, writes_, options.block_time, options.term),
+      notices_(writes_),
+      requests_(blocks_, writes_),
       lending_(runs_, plan),
       neighbours_(facts_, runs_, cluster_),
       preemption_(runs_, plan),
@@ -48,7 +50,8 @@ Core::Core(PlanFunction plan, CoreOptions options)
                .membership = membership_,
                .cluster = cluster_,
                .runs = runs_,
-               .queue = queue_}),
+               .queue = queue_},
+              writes_),
       snapshot_(std::make_shared<const Snapshot>()) {}
 
 absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
@@ -75,28 +78,29 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   if (!synced_) return out;
   runs_.MoveTo(now_.wall);
   if (std::exchange(just_synced_, false)) {
-    runs_.TakeOverPublished(now_.monotonic, attempts_, out.writes);
+    runs_.TakeOverPublished(now_.monotonic);
   }
-  runs_.Advance(now_.monotonic, attempts_, out.writes);
+  runs_.Advance(now_.monotonic);
   runs_.TakeOverSuccessors(membership_);
   TakeNews();
-  blocks_.Step(cluster_, now_, attempts_, out.writes);
-  if (requests_.Step(now_, attempts_, out.writes)) {
-    blocks_.Step(cluster_, now_, attempts_, out.writes);
-  }
+  blocks_.Step(cluster_, now_);
+  if (requests_.Step(now_)) blocks_.Step(cluster_, now_);
   TakeBlockNews();
   lending_.EndDue(cluster_, now_.wall);
   for (const GangRef& ref : queue_.TakeTouched(now_.monotonic)) Assess(ref);
   for (const Heir& heir : blocks_.TakeHeirs()) MakeWayFor(heir);
   PlanSome();
-  runs_.Advance(now_.monotonic, attempts_, out.writes);
-  for (ApiWrite& write : out.writes) LimitGrace(write);
+  runs_.Advance(now_.monotonic);
   TakeNews();
   blocks_.Meter(cluster_, now_.wall);
-  notices_.Flush(facts_, now_, attempts_, out.writes);
-  status_.Flush(now_, attempts_, out.writes);
-  counters_.api_writes += out.writes.size();
+  notices_.Flush(facts_, now_);
+  status_.Flush(now_);
   out.journal = journal_.Take();
+  out.writes = writes_.DrainWrites();
+  for (ApiWrite& write : out.writes) {
+    if (auto* deletion = std::get_if<PodDeletion>(&write.what)) LimitGrace(*deletion);
+  }
+  counters_.api_writes += out.writes.size();
   out.answers = blocks_.TakeAnswers();
   out.wake = Wake();
   TakeSnapshot();
@@ -269,12 +273,11 @@ void Core::TakeNotice(const BlockNotice& notice) {
 }
 
 // Gives a pod that must have ended by some time no more grace than that allows.
-void Core::LimitGrace(ApiWrite& write) const {
-  if (write.kind != WriteKind::kDeletePod || !write.by) return;
-  const DecidedPod& pod = write.decision->pods[write.index];
-  const auto fact = facts_.pods.Find(PodKey{write.decision->key.ns, pod.name});
+void Core::LimitGrace(PodDeletion& deletion) const {
+  if (!deletion.by) return;
+  const auto fact = facts_.pods.Find(PodKey{deletion.decision->key.ns, deletion.pod().name});
   if (fact == nullptr) return;
-  write.grace_seconds = GraceUntil(*write.by, now_.wall, fact->grace_seconds);
+  deletion.grace_seconds = GraceUntil(*deletion.by, now_.wall, fact->grace_seconds);
 }
 
 void Core::TakeBlockNews() {

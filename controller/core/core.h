@@ -61,6 +61,7 @@
 #include "controller/core/snapshot.h"
 #include "controller/core/status_reporter.h"
 #include "controller/core/writes/api_write.h"
+#include "controller/core/writes/write_buffer.h"
 #include "controller/model/cluster.h"
 
 namespace tahoma::controller {
@@ -128,7 +129,7 @@ class Core {
   void TakeNotice(const BlockNotice& notice);
   void MakeWayFor(const Heir& heir);
   Readiness ReadinessOf(const GangRef& ref) const;
-  void LimitGrace(ApiWrite& write) const;
+  void LimitGrace(PodDeletion& deletion) const;
   void Assess(const GangRef& ref);
   void WaitForOtherRuns(Readiness& ready) const;
   void PlanSome();
@@ -139,6 +140,7 @@ class Core {
   ClusterState cluster_;
   GangMembership membership_;
   JournalBuffer journal_;
+  WriteBuffer writes_;
   GangRuns runs_;
   CapacityBlocks blocks_;
   BlockNotices notices_;
@@ -153,7 +155,6 @@ class Core {
   bool synced_ = false;
   bool just_synced_ = false;
   bool capacity_freed_ = false;
-  std::uint64_t attempts_ = 0;
   Now now_;  // the time of the step under way
   Counters counters_;
   std::shared_ptr<const Snapshot> snapshot_;

@@ -11,8 +11,7 @@ void BlockNotices::Tell(const PodKey& pod, const std::string& uid, WallTime recl
   due_.insert(pod);
 }
 
-void BlockNotices::Flush(const Facts& facts, const Now& now, std::uint64_t& attempts,
-                         std::vector<ApiWrite>& writes) {
+void BlockNotices::Flush(const Facts& facts, const Now& now) {
   while (!retries_.empty() && retries_.begin()->first <= now.monotonic) {
     const PodKey pod = retries_.begin()->second;
     StopRetry(notices_.find(pod));
@@ -20,13 +19,12 @@ void BlockNotices::Flush(const Facts& facts, const Now& now, std::uint64_t& atte
   }
   for (const PodKey& pod : std::exchange(due_, {})) {
     if (const auto notice = notices_.find(pod); notice != notices_.end()) {
-      FlushOne(notice, facts, now, attempts, writes);
+      FlushOne(notice, facts, now);
     }
   }
 }
 
-void BlockNotices::FlushOne(Notices::iterator notice, const Facts& facts, const Now& now,
-                            std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void BlockNotices::FlushOne(Notices::iterator notice, const Facts& facts, const Now& now) {
   auto& [key, wanted] = *notice;
   if (wanted.in_flight != 0) return;
   const auto pod = facts.pods.Find(key);
@@ -38,16 +36,8 @@ void BlockNotices::FlushOne(Notices::iterator notice, const Facts& facts, const 
   }
   // The binding would write over it.
   if (pod->node.empty()) return Retry(notice, now);
-  ApiWrite write;
-  write.kind = WriteKind::kPodReclaim;
-  write.attempt = ++attempts;
-  write.ns = key.ns;
-  write.name = key.name;
-  write.uid = wanted.uid;
-  write.when = wanted.reclaim;
-  wanted.in_flight = write.attempt;
+  wanted.in_flight = writes_.Add(PodReclaimWrite{key, wanted.uid, wanted.reclaim});
   wanted.sent = wanted.reclaim;
-  writes.push_back(std::move(write));
 }
 
 void BlockNotices::OnResult(const ApiResult& result, const Now& now) {

@@ -41,24 +41,17 @@ bool IsBadNews(const RequestStatus& status) {
          status.state == "expired";
 }
 
-ApiWrite EventOf(const RequestFact& fact, const RequestStatus& status, std::string_view reason,
-                 WallTime when, std::uint64_t attempt) {
-  ApiWrite write;
-  write.kind = WriteKind::kEvent;
-  write.attempt = attempt;
-  write.ns = fact.key.ns;
-  write.name = fact.key.name;
-  write.event = std::make_shared<const EventNote>(EventNote{
-      .about = SubjectOf(fact.key.kind),
-      .ns = write.ns,
-      .name = write.name,
-      .uid = fact.uid,
-      .warning = IsBadNews(status),
-      .reason = reason,
-      .message = status.reason.empty() ? status.message
-                                       : fmt::format("{}: {}", status.reason, status.message),
-      .when = when});
-  return write;
+EventNote EventOf(const RequestFact& fact, const RequestStatus& status, std::string_view reason,
+                  WallTime when) {
+  return {.about = SubjectOf(fact.key.kind),
+          .ns = fact.key.ns,
+          .name = fact.key.name,
+          .uid = fact.uid,
+          .warning = IsBadNews(status),
+          .reason = reason,
+          .message = status.reason.empty() ? status.message
+                                           : fmt::format("{}: {}", status.reason, status.message),
+          .when = when};
 }
 
 }  // namespace
@@ -144,7 +137,7 @@ void BlockRequests::TouchOnNewDay() {
   touched_.insert(quotas_.begin(), quotas_.end());
 }
 
-bool BlockRequests::Step(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+bool BlockRequests::Step(const Now& now) {
   const std::vector<BlockKey> shown = blocks_.TakeShown();
   for (std::size_t i = 0; i < shown.size() && !entries_.empty(); ++i) TouchAfter(shown[i]);
   TouchOnNewDay();
@@ -160,26 +153,21 @@ bool BlockRequests::Step(const Now& now, std::uint64_t& attempts, std::vector<Ap
     entries_.at(key).retry.reset();
     to_write_.insert(key);
   }
-  for (const RequestKey& key : std::exchange(touched_, {})) {
-    Look(key, entries_.at(key), now, attempts, writes);
-  }
+  for (const RequestKey& key : std::exchange(touched_, {})) Look(key, entries_.at(key), now);
   waitlist_.NoteChanges();
-  for (const RequestKey& key : waitlist_.TakeDue()) {
-    Look(key, entries_.at(key), now, attempts, writes);
-  }
+  for (const RequestKey& key : waitlist_.TakeDue()) Look(key, entries_.at(key), now);
   for (const RequestKey& key : std::exchange(to_write_, {})) {
     if (const auto found = entries_.find(key); found != entries_.end()) {
-      Write(found->second, attempts, writes);
+      Send(found->second);
     }
   }
   return blocks_.has_changes();
 }
 
-void BlockRequests::Look(const RequestKey& key, Entry& entry, const Now& now,
-                         std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void BlockRequests::Look(const RequestKey& key, Entry& entry, const Now& now) {
   RequestAnswer answer = Decide(entry, blocks_.time().ToBlock(now.wall));
   Wait(key, entry, answer.look_again);
-  if (answer.status) Want(entry, *std::move(answer.status), now, attempts, writes);
+  if (answer.status) Want(entry, *std::move(answer.status), now);
   to_write_.insert(key);
 }
 
@@ -224,35 +212,25 @@ RequestAnswer BlockRequests::DecideQuota(const RequestFact& fact) const {
   return {.status = std::move(status)};
 }
 
-void BlockRequests::Want(Entry& entry, RequestStatus status, const Now& now,
-                         std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void BlockRequests::Want(Entry& entry, RequestStatus status, const Now& now) {
   status.generation = entry.fact->generation;
   const std::optional<RequestStatus>& before = entry.wanted ? entry.wanted : entry.shown;
   const bool same = before && before->state == status.state && before->reason == status.reason;
   status.since = same ? before->since : InSeconds(blocks_.time().ToBlock(now.wall));
   const std::string_view news = EventReasonOf(entry.fact->key.kind, status);
-  if (!same && !news.empty()) {
-    writes.push_back(EventOf(*entry.fact, status, news, now.wall, ++attempts));
-  }
+  if (!same && !news.empty()) writes_.Add(EventOf(*entry.fact, status, news, now.wall));
   entry.wanted = std::move(status);
 }
 
-void BlockRequests::Write(Entry& entry, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void BlockRequests::Send(Entry& entry) {
   if (!entry.wanted || entry.in_flight != 0 || entry.retry) return;
   if (entry.wanted == entry.shown && !entry.unsure) return;
   entry.sent = std::make_shared<const RequestStatus>(*entry.wanted);
-  entry.in_flight = ++attempts;
-  ApiWrite write;
-  write.kind = WriteKind::kRequestStatus;
-  write.attempt = entry.in_flight;
-  write.ns = entry.fact->key.ns;
-  write.name = entry.fact->key.name;
-  write.uid = entry.fact->uid;
-  write.request_kind = entry.fact->key.kind;
-  write.request_status = entry.sent;
-  write.base_version = entry.fact->resource_version;
-  write.shown = entry.fact->shown;
-  writes.push_back(std::move(write));
+  entry.in_flight = writes_.Add(RequestStatusWrite{.key = entry.fact->key,
+                                                   .uid = entry.fact->uid,
+                                                   .base_version = entry.fact->resource_version,
+                                                   .shown = entry.fact->shown,
+                                                   .status = entry.sent});
 }
 
 void BlockRequests::Wait(const RequestKey& key, Entry& entry, std::optional<WallTime> until) {

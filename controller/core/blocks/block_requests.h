@@ -1,9 +1,9 @@
 // The objects by which people ask for something about Capacity Blocks: looks at each when it, or
 // what it is about, has changed, and keeps its status in the API.
 //
-//   BlockRequests requests(blocks);
+//   BlockRequests requests(blocks, writes);
 //   requests.OnRequest(fact);                                  // a watch saw one
-//   if (requests.Step(now, attempts, writes)) Journal();       // it has changed the book
+//   if (requests.Step(now)) Journal();                         // it has changed the book
 //
 // A status is written when it differs from what the object shows: what somebody else wrote there is
 // put right, also where none of our statuses says anything. One write for each object is under way
@@ -34,7 +34,7 @@
 #include "controller/core/facts/block_request.h"
 #include "controller/core/facts/shown_status.h"
 #include "controller/core/writes/api_write.h"
-#include "controller/core/writes/status_outbox.h"
+#include "controller/core/writes/write_buffer.h"
 
 namespace tahoma::controller {
 
@@ -43,17 +43,17 @@ class BlockRequests {
   // A write that has no answer, or is refused, is sent again after this time.
   static constexpr std::chrono::seconds kRetry{2};
 
-  // `blocks` must outlive it.
-  explicit BlockRequests(CapacityBlocks& blocks)
-      : blocks_(blocks), extensions_(blocks), series_(blocks), waitlist_(blocks) {}
+  // Both must outlive it.
+  BlockRequests(CapacityBlocks& blocks, WriteBuffer& writes)
+      : blocks_(blocks), writes_(writes), extensions_(blocks), series_(blocks), waitlist_(blocks) {}
 
   void OnRequest(std::shared_ptr<const RequestFact> fact);
   void OnRequestGone(const RequestKey& key, const std::string& uid);
   void OnResult(const ApiResult& result, const Now& now);
 
-  // Looks at what has changed, and appends the writes that can be issued when the journal is
-  // durable. Returns whether it has changed the book.
-  bool Step(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  // Looks at what has changed, and adds the writes that can be issued when the journal is durable.
+  // Returns whether it has changed the book.
+  bool Step(const Now& now);
   // The time at which Step has something to do without any news.
   std::optional<MonotonicTime> wake(const Now& now) const;
 
@@ -73,16 +73,15 @@ class BlockRequests {
   static bool IsSettledEntry(const Entry& entry);
   void TouchAfter(const BlockKey& block);
   void TouchOnNewDay();
-  void Look(const RequestKey& key, Entry& entry, const Now& now, std::uint64_t& attempts,
-            std::vector<ApiWrite>& writes);
+  void Look(const RequestKey& key, Entry& entry, const Now& now);
   RequestAnswer Decide(const Entry& entry, WallTime now);
   RequestAnswer DecideQuota(const RequestFact& fact) const;
-  void Want(Entry& entry, RequestStatus status, const Now& now, std::uint64_t& attempts,
-            std::vector<ApiWrite>& writes);
-  void Write(Entry& entry, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  void Want(Entry& entry, RequestStatus status, const Now& now);
+  void Send(Entry& entry);
   void Wait(const RequestKey& key, Entry& entry, std::optional<WallTime> until);
 
   CapacityBlocks& blocks_;
+  WriteBuffer& writes_;
   BlockExtensions extensions_;
   BlockSeries series_;
   Waitlist waitlist_;

@@ -27,26 +27,15 @@ bool IsWarning(BlockNews news) {
   }
 }
 
-ApiWrite EventWrite(EventNote note, std::uint64_t attempt) {
-  ApiWrite write;
-  write.kind = WriteKind::kEvent;
-  write.attempt = attempt;
-  write.ns = note.ns;
-  write.name = note.name;
-  write.event = std::make_shared<const EventNote>(std::move(note));
-  return write;
-}
-
-ApiWrite EventOf(const BlockChange& change, WallTime when, std::uint64_t attempt) {
-  return EventWrite({.about = EventSubject::kCapacityBlock,
-                     .ns = change.block->key.ns,
-                     .name = change.block->key.name,
-                     .uid = change.block->uid,
-                     .warning = IsWarning(change.news),
-                     .reason = NewsName(change.news),
-                     .message = change.message,
-                     .when = when},
-                    attempt);
+EventNote EventOf(const BlockChange& change, WallTime when) {
+  return {.about = EventSubject::kCapacityBlock,
+          .ns = change.block->key.ns,
+          .name = change.block->key.name,
+          .uid = change.block->uid,
+          .warning = IsWarning(change.news),
+          .reason = NewsName(change.news),
+          .message = change.message,
+          .when = when};
 }
 
 // Returns the block that a gang names as "name" or "owner/name".
@@ -102,8 +91,7 @@ void CapacityBlocks::OnSynced() {
   });
 }
 
-void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
-                          std::vector<ApiWrite>& writes) {
+void CapacityBlocks::Step(ClusterState& cluster, const Now& now) {
   const auto facts = TakeChangedFacts();
   TakeOverPublished(facts);
   const WallTime at = time_.ToBlock(now.wall);
@@ -115,7 +103,7 @@ void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& 
   for (const auto& fact : facts) TakeFact(*fact, at);
   for (const BlockOrder& order : std::exchange(orders_, {})) TakeOrder(order, at);
   book_.Advance(at);
-  TakeChanges(MeterChanges(cluster, at), writes, attempts);
+  TakeChanges(MeterChanges(cluster, at));
   if (!std::exchange(resumed_, true)) Resume();
   for (auto& [host, use] : book_.TakeUses()) {
     use.scale = time_.scale();
@@ -130,7 +118,7 @@ void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& 
     publications_.at(key).retry.reset();
     to_publish_.Add(key);
   }
-  for (const BlockKey& key : to_publish_.Take()) Publish(key, attempts, writes);
+  for (const BlockKey& key : to_publish_.Take()) Publish(key);
 }
 
 // Returns the objects that have changed and are there: who asked first is answered first, also
@@ -158,15 +146,10 @@ std::vector<BlockChange> CapacityBlocks::MeterChanges(const ClusterState& cluste
 }
 
 // Journals what the book has changed, and tells people.
-void CapacityBlocks::TakeChanges(const std::vector<BlockChange>& changes,
-                                 std::vector<ApiWrite>& writes, std::uint64_t& attempts) {
-  for (EventNote& refusal : std::exchange(refusals_, {})) {
-    writes.push_back(EventWrite(std::move(refusal), ++attempts));
-  }
+void CapacityBlocks::TakeChanges(const std::vector<BlockChange>& changes) {
+  for (EventNote& refusal : std::exchange(refusals_, {})) writes_.Add(std::move(refusal));
   for (const BlockChange& change : changes) {
-    if (!change.message.empty()) {
-      writes.push_back(EventOf(change, time_.ToWall(change.when), ++attempts));
-    }
+    if (!change.message.empty()) writes_.Add(EventOf(change, time_.ToWall(change.when)));
     if (change.news == BlockNews::kReclaimed) NoteReclaimed(*change.block);
     if (change.block->state != BlockState::kScheduled) heirs_.erase(change.block->key);
     NoteTime(*change.block, change.news);
@@ -589,8 +572,7 @@ std::optional<WriteKind> CapacityBlocks::NextWrite(const BlockKey& key,
   return WriteKind::kBlockStatus;
 }
 
-void CapacityBlocks::Publish(const BlockKey& key, std::uint64_t& attempts,
-                             std::vector<ApiWrite>& writes) {
+void CapacityBlocks::Publish(const BlockKey& key) {
   const auto fact = facts_.Find(key);
   const auto* view = views_.Find(key);
   if ((view == nullptr && fact == nullptr) || held_.contains(key)) return;
@@ -602,23 +584,26 @@ void CapacityBlocks::Publish(const BlockKey& key, std::uint64_t& attempts,
     shown_.Add(key);
     return AnswerTickets(key, publication);
   }
-  ApiWrite write;
-  write.kind = *kind;
-  write.attempt = ++attempts;
-  write.ns = key.ns;
-  write.name = key.name;
-  write.block = view == nullptr ? std::make_shared<const BlockView>() : *view;
   publication.base = fact == nullptr ? "" : fact->resource_version;
-  const bool is_old = kube::IsOlderVersion(publication.base, publication.version);
-  if (fact != nullptr) {
-    write.uid = fact->uid;
-    write.block_base = fact;
-    if (*kind == WriteKind::kBlockStatus && !is_old) write.shown = fact->shown;
+  publication.sent = view == nullptr ? nullptr : *view;
+  publication.in_flight = writes_.Add(WriteOf(*kind, publication, fact));
+}
+
+Write CapacityBlocks::WriteOf(WriteKind kind, const Publication& publication,
+                              const std::shared_ptr<const BlockFact>& fact) {
+  const auto& view = publication.sent;
+  if (kind == WriteKind::kCreateBlock) return BlockCreation{view->block};
+  if (kind == WriteKind::kBlockFinalizer) {
+    const bool holds =
+        view != nullptr && view->block != nullptr && HoldsCapacity(view->block->state);
+    return BlockFinalizerWrite{.add = holds, .base = fact};
   }
-  publication.in_flight = write.attempt;
-  publication.sent = write.block;
-  write.base_version = is_old ? publication.version : publication.base;
-  writes.push_back(std::move(write));
+  const bool is_old = kube::IsOlderVersion(publication.base, publication.version);
+  return BlockStatusWrite{.key = fact->key,
+                          .uid = fact->uid,
+                          .base_version = is_old ? publication.version : publication.base,
+                          .shown = is_old ? 0 : fact->shown,
+                          .view = view};
 }
 
 void CapacityBlocks::Retry(const BlockKey& key, Publication& publication, MonotonicTime when) {

@@ -1,10 +1,10 @@
 // The Capacity Blocks in the core: takes orders and facts to the book, journals what the book
 // changes, and publishes it.
 //
-//   CapacityBlocks blocks(options, buffer);
+//   CapacityBlocks blocks(options, buffer, writes);
 //   blocks.OnBlock(fact);                             // a watch saw a CapacityBlock
 //   blocks.OnOrder({.ticket = 7, .order = order});    // another API buys
-//   blocks.Step(cluster, now, attempts, writes);
+//   blocks.Step(cluster, now);
 //   for (const OrderAnswer& answer : blocks.TakeAnswers()) Tell(answer);
 //
 // A CapacityBlock whose spec names an offering is an order; its uid makes that repeatable. A block
@@ -47,7 +47,7 @@
 #include "controller/core/facts/shown_status.h"
 #include "controller/core/journal/journal_buffer.h"
 #include "controller/core/writes/api_write.h"
-#include "controller/core/writes/status_outbox.h"
+#include "controller/core/writes/write_buffer.h"
 #include "controller/model/cluster.h"
 #include "controller/reserve/block_time.h"
 #include "controller/reserve/block_view.h"
@@ -106,13 +106,14 @@ class CapacityBlocks {
 
   // `time` is what the book lives by. What is given to it and taken from it is in wall time. `term`
   // is the number of this leadership, larger than those before it.
-  CapacityBlocks(BookOptions options, JournalBuffer& journal, BlockTime time = {},
-                 std::int64_t term = 0)
+  CapacityBlocks(BookOptions options, JournalBuffer& journal, WriteBuffer& writes,
+                 BlockTime time = {}, std::int64_t term = 0)
       : time_(time),
         term_(term),
         book_(std::move(options), WallTime{}),
         meter_(time),
-        journal_(journal) {}
+        journal_(journal),
+        writes_(writes) {}
 
   // Takes one entry of the journal, before anything else. kDataLoss when it contradicts others.
   absl::Status Restore(Sequence sequence, Block block);
@@ -125,9 +126,8 @@ class CapacityBlocks {
   void OnOrder(BlockOrder order) { orders_.push_back(std::move(order)); }
   void OnResult(const ApiResult& result, const Now& now);
 
-  // Does whatever is due, and appends the writes that can be issued when the journal is durable.
-  void Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
-            std::vector<ApiWrite>& writes);
+  // Does whatever is due, and adds the writes that can be issued when the journal is durable.
+  void Step(ClusterState& cluster, const Now& now);
   // Counts what hardware of blocks is used for from now on, after the gangs have changed.
   void Meter(const ClusterState& cluster, WallTime now) {
     meter_.Update(cluster, time_.ToBlock(now));
@@ -219,8 +219,7 @@ class CapacityBlocks {
   void TakeOrder(const BlockOrder& order, WallTime now);
   void TakeGone(const BlockKey& key);
   std::vector<BlockChange> MeterChanges(const ClusterState& cluster, WallTime now);
-  void TakeChanges(const std::vector<BlockChange>& changes, std::vector<ApiWrite>& writes,
-                   std::uint64_t& attempts);
+  void TakeChanges(const std::vector<BlockChange>& changes);
   void Resume();
   void NoteTime(const Block& block, BlockNews news);
   void NoteReclaimed(const Block& block);
@@ -233,7 +232,10 @@ class CapacityBlocks {
   void Keep(const BlockKey& key, BlockView view);
   void Store(const Block& block);
   void Forget(const Block& block);
-  void Publish(const BlockKey& key, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  void Publish(const BlockKey& key);
+  // Returns the write of that kind that sends what the publication says is sent.
+  static Write WriteOf(WriteKind kind, const Publication& publication,
+                       const std::shared_ptr<const BlockFact>& fact);
   std::optional<WriteKind> NextWrite(const BlockKey& key, const Publication& publication) const;
   std::optional<WriteKind> NextWrite(const BlockKey& key, const Publication& publication,
                                      const BlockView* view, const BlockFact* fact) const;
@@ -250,6 +252,7 @@ class CapacityBlocks {
   BlockHosts hosts_;
   UsageMeter meter_;
   JournalBuffer& journal_;
+  WriteBuffer& writes_;
   absl::flat_hash_map<std::string, Sequence> entries_;  // in the journal, by reservation
 
   FactTable<BlockFact, BlockKey> facts_;

@@ -30,11 +30,12 @@ bool SameDevices(const Allocation& a, const Allocation& b) {
                     });
 }
 
-GangRun::GangRun(RunId run, std::shared_ptr<const GangDecision> decision)
+GangRun::GangRun(RunId run, std::shared_ptr<const GangDecision> decision, WriteBuffer& writes)
     : run_(run),
       decision_(std::move(decision)),
       claims_(decision_->claims.size()),
-      pods_(decision_->pods.size()) {
+      pods_(decision_->pods.size()),
+      writes_(&writes) {
   for (const DecidedClaim& claim : decision_->claims) {
     for (const std::uint32_t pod : claim.consumers) TAHOMA_CHECK(pod < pods_.size());
   }
@@ -277,29 +278,20 @@ void GangRun::RepairClaims() {
   }
 }
 
-std::optional<Record> GangRun::Next(MonotonicTime now, std::uint64_t& attempts,
-                                    std::vector<ApiWrite>& writes) {
-  attempts_ = &attempts;
-  writes_ = &writes;
+std::optional<Record> GangRun::Next(MonotonicTime now) {
   wake_.reset();
-  std::optional<Record> record;
   switch (phase_) {
     case RunPhase::kPrepared:
     case RunPhase::kAllocated:
-      record = NextPrepared(now);
-      break;
+      return NextPrepared(now);
     case RunPhase::kBound:
-      record = NextBound(now);
-      break;
+      return NextBound(now);
     case RunPhase::kUndoing:
-      record = NextUndoing(now);
-      break;
+      return NextUndoing(now);
     case RunPhase::kReleased:
       break;
   }
-  attempts_ = nullptr;
-  writes_ = nullptr;
-  return record;
+  return std::nullopt;
 }
 
 std::optional<Record> GangRun::NextPrepared(MonotonicTime now) {
@@ -349,9 +341,7 @@ std::optional<Record> GangRun::NextUndoing(MonotonicTime now) {
     ClaimTrack& track = claims_[i];
     if (track.settled) continue;
     if (Ready(track, now)) {
-      if (const std::optional<WriteKind> kind = TowardsClear(i)) {
-        Issue(track, *kind, i, track.seen);
-      }
+      if (const std::optional<WriteKind> kind = TowardsClear(i)) IssueClaimWrite(i, *kind);
     }
     all = all && track.settled;
   }
@@ -366,9 +356,7 @@ bool GangRun::AllocateAll(MonotonicTime now) {
     ClaimTrack& track = claims_[i];
     if (track.settled) continue;
     if (Ready(track, now)) {
-      if (const std::optional<WriteKind> kind = TowardsAllocated(i)) {
-        Issue(track, *kind, i, track.seen);
-      }
+      if (const std::optional<WriteKind> kind = TowardsAllocated(i)) IssueClaimWrite(i, *kind);
     }
     all = all && track.settled;
   }
@@ -384,12 +372,9 @@ bool GangRun::BindAll(MonotonicTime now) {
     if ((track.bound || track.dead) && !track.must_read) continue;
     all = false;
     if (!Ready(track, now)) continue;
-    if (track.must_read) {
-      Issue(track, WriteKind::kReadPod, i);
-    } else {
-      track.bind_sent = true;
-      Issue(track, WriteKind::kBind, i);
-    }
+    const WriteKind kind = track.must_read ? WriteKind::kReadPod : WriteKind::kBind;
+    track.bind_sent = kind == WriteKind::kBind;
+    Issue(track, PodWrite{kind, run_, static_cast<std::uint32_t>(i), decision_});
   }
   return all;
 }
@@ -406,7 +391,7 @@ bool GangRun::EvictAll(MonotonicTime now) {
     starved_ = deletions_left_ != nullptr && *deletions_left_ == 0;
     if (starved_) break;
     if (deletions_left_ != nullptr) --*deletions_left_;
-    Issue(track, WriteKind::kDeletePod, i);
+    Issue(track, PodDeletion{run_, static_cast<std::uint32_t>(i), decision_, by_});
   }
   return all;
 }
@@ -524,23 +509,17 @@ void GangRun::WakeAt(MonotonicTime when) {
   if (!wake_ || when < *wake_) wake_ = when;
 }
 
-void GangRun::Issue(Track& track, WriteKind kind, std::size_t index,
-                    std::shared_ptr<const ClaimFact> base) {
-  TAHOMA_CHECK(track.in_flight ==
-               0);  // the answer to a second write would be taken for the first's
+void GangRun::IssueClaimWrite(std::size_t index, WriteKind kind) {
+  ClaimTrack& track = claims_[index];
   // Without the state that it was made for, a write could undo what somebody else has done since.
-  TAHOMA_CHECK(base != nullptr || kind == WriteKind::kReadClaim ||
-               TargetOf(kind) == WriteTarget::kPod);
-  track.in_flight = ++*attempts_;
-  ApiWrite write;
-  write.run = run_;
-  write.kind = kind;
-  write.index = static_cast<std::uint32_t>(index);
-  write.attempt = track.in_flight;
-  write.decision = decision_;
-  write.base = std::move(base);
-  if (kind == WriteKind::kDeletePod) write.by = by_;
-  writes_->push_back(std::move(write));
+  TAHOMA_CHECK(track.seen != nullptr || kind == WriteKind::kReadClaim);
+  Issue(track, ClaimWrite{kind, run_, static_cast<std::uint32_t>(index), decision_, track.seen});
+}
+
+void GangRun::Issue(Track& track, Write what) {
+  // The answer to a second write would be taken for the first's.
+  TAHOMA_CHECK(track.in_flight == 0);
+  track.in_flight = writes_->Add(std::move(what));
 }
 
 }  // namespace tahoma::controller

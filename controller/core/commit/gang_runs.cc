@@ -280,7 +280,7 @@ void GangRuns::Apply(Sequence sequence, const Record& record) {
 void GangRuns::ApplyPrepared(Sequence sequence, const GangPrepared& record) {
   const GangDecision& decision = *record.decision;
   const GangRef ref{decision.key, decision.single};
-  runs_.emplace(sequence, Entry{.run = GangRun(sequence, record.decision),
+  runs_.emplace(sequence, Entry{.run = GangRun(sequence, record.decision, writes_),
                                 .gang = ref,
                                 .records = {sequence},
                                 .wake = std::nullopt});
@@ -371,7 +371,7 @@ void GangRuns::ForgetMembers(RunId id, const GangDecision& decision) {
 
 // ---- Moving ------------------------------------------------------------------------------------
 
-void GangRuns::Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void GangRuns::Advance(MonotonicTime now) {
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     const RunId id = wakes_.begin()->second;
     wakes_.erase(wakes_.begin());
@@ -383,11 +383,10 @@ void GangRuns::Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<A
   for (std::size_t left = deletions_left_; left > 0 && starved != starved_.end(); --left) {
     touched_.insert(*starved++);
   }
-  for (const RunId id : std::exchange(touched_, {})) AdvanceOne(id, now, attempts, writes);
+  for (const RunId id : std::exchange(touched_, {})) AdvanceOne(id, now);
 }
 
-void GangRuns::AdvanceOne(RunId id, MonotonicTime now, std::uint64_t& attempts,
-                          std::vector<ApiWrite>& writes) {
+void GangRuns::AdvanceOne(RunId id, MonotonicTime now) {
   const auto found = runs_.find(id);
   if (found == runs_.end()) return;
   Entry& entry = found->second;
@@ -397,7 +396,7 @@ void GangRuns::AdvanceOne(RunId id, MonotonicTime now, std::uint64_t& attempts,
     if (held_back) held_back_.insert(id);
     if (!held_back) held_back_.erase(id);
   }
-  while (std::optional<Record> record = entry.run.Next(now, attempts, writes)) {
+  while (std::optional<Record> record = entry.run.Next(now)) {
     if (auto* bound = std::get_if<GangBound>(&*record)) bound->at = now_;
     AddNews(entry, *record);
     Commit(*record);
@@ -558,8 +557,7 @@ std::string GangRuns::BusyClaim(const ClaimKey& claim) const {
 
 // ---- Taking over -------------------------------------------------------------------------------
 
-void GangRuns::TakeOverPublished(MonotonicTime now, std::uint64_t& attempts,
-                                 std::vector<ApiWrite>& writes) {
+void GangRuns::TakeOverPublished(MonotonicTime now) {
   // The records cannot describe what a restored backup brought back: they are dropped, and the gang
   // is taken over as it is published, or decided anew.
   std::vector<RunId> back;
@@ -569,7 +567,7 @@ void GangRuns::TakeOverPublished(MonotonicTime now, std::uint64_t& attempts,
   for (const RunId id : back) Commit(GangReleased{id});
   // Gangs that ended while another leader ruled give their devices back before anybody is asked
   // whether he has devices of others.
-  Advance(now, attempts, writes);
+  Advance(now);
 
   absl::flat_hash_map<std::string, GangRef> gang_of_uid;
   facts_.gangs.ForEach([&](const GangFact& gang) { gang_of_uid[gang.uid] = {gang.key, false}; });

@@ -115,62 +115,36 @@ void StatusOutbox::OnResult(const ApiResult& result, const Now& now) {
   }
 }
 
-void StatusOutbox::Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void StatusOutbox::Flush(const Now& now) {
   while (!due_.empty() && due_.begin()->first <= now.monotonic) {
     const auto [about_gang, key] = due_.begin()->second;
     due_.erase(due_.begin());
     if (about_gang) {
-      FlushGang(key, gangs_.at(key), now, attempts, writes);
+      FlushGang(key, gangs_.at(key), now);
     } else {
-      FlushPod(key, pods_.at(key), now, attempts, writes);
+      FlushPod(key, pods_.at(key), now);
     }
   }
-  for (EventNote& event : events_) {
-    ApiWrite write;
-    write.kind = WriteKind::kEvent;
-    write.attempt = ++attempts;
-    write.ns = event.ns;
-    write.name = event.name;
-    write.event = std::make_shared<const EventNote>(std::move(event));
-    writes.push_back(std::move(write));
-  }
+  for (EventNote& event : events_) writes_.Add(std::move(event));
   events_.clear();
 }
 
-// Returns the write of what the entry wants, which is in flight from now on.
-template <typename OneEntry>
-ApiWrite StatusOutbox::Begin(WriteKind kind, const GangKey& key, OneEntry& entry, const Now& now,
-                             std::uint64_t& attempts) {
-  entry.in_flight = ++attempts;
-  entry.sent = entry.wanted;
-  entry.told = now.monotonic;
-  ApiWrite write;
-  write.kind = kind;
-  write.attempt = entry.in_flight;
-  write.ns = key.ns;
-  write.name = key.name;
-  write.uid = entry.uid;
-  return write;
-}
-
-void StatusOutbox::FlushGang(const GangKey& key, GangEntry& entry, const Now& now,
-                             std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void StatusOutbox::FlushGang(const GangKey& key, GangEntry& entry, const Now& now) {
   entry.scheduled = false;
   if (entry.in_flight != 0) return;  // its result schedules the next write
   if (entry.written != nullptr && *entry.written == *entry.wanted) return;
-  ApiWrite write = Begin(WriteKind::kGangStatus, key, entry, now, attempts);
-  write.status = entry.wanted;
-  writes.push_back(std::move(write));
+  entry.sent = entry.wanted;
+  entry.told = now.monotonic;
+  entry.in_flight = writes_.Add(GangStatusWrite{key, entry.uid, entry.wanted});
 }
 
-void StatusOutbox::FlushPod(const GangKey& key, PodEntry& entry, const Now& now,
-                            std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void StatusOutbox::FlushPod(const GangKey& key, PodEntry& entry, const Now& now) {
   entry.scheduled = false;
   if (entry.in_flight != 0 || entry.written == entry.wanted) return;
-  ApiWrite write = Begin(WriteKind::kPodCondition, key, entry, now, attempts);
-  write.message = entry.wanted;
-  write.when = entry.since;
-  writes.push_back(std::move(write));
+  entry.sent = entry.wanted;
+  entry.told = now.monotonic;
+  entry.in_flight =
+      writes_.Add(PodConditionWrite{{key.ns, key.name}, entry.uid, entry.wanted, entry.since});
   Tell({.ns = key.ns,
         .name = key.name,
         .uid = entry.uid,

@@ -1,8 +1,8 @@
 // Writes the messages to people: the status of Gangs, the condition of waiting pods, events.
 //
-//   StatusOutbox outbox;
+//   StatusOutbox outbox(writes);
 //   outbox.SetGang(*gang, status, now);           // as often as one likes
-//   outbox.Flush(now, attempts, writes);          // writes only what changed, when it is time
+//   outbox.Flush(now);                            // writes only what changed, when it is time
 //   outbox.OnResult(result, now);
 //
 // A message that will be replaced soon is not worth a write. Bad news waits a moment, because a
@@ -30,20 +30,10 @@
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/facts/shown_status.h"
 #include "controller/core/writes/api_write.h"
+#include "controller/core/writes/write_buffer.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
-
-// Both clocks at one moment.
-struct Now {
-  WallTime wall;
-  MonotonicTime monotonic;
-};
-// Returns how long it is, for waits on the monotonic clock, until the wall clock shows `when`; 0
-// when that is over. A clock that is set meanwhile is the caller's affair.
-inline std::chrono::nanoseconds UntilWall(WallTime when, const Now& now) {
-  return when <= now.wall ? std::chrono::nanoseconds(0) : when - now.wall;
-}
 
 class StatusOutbox {
  public:
@@ -52,6 +42,9 @@ class StatusOutbox {
   // The least time between two messages of bad news about the same object.
   static constexpr std::chrono::seconds kRepeat{5};
   static constexpr std::chrono::seconds kRetry{2};
+
+  // `writes` must outlive it.
+  explicit StatusOutbox(WriteBuffer& writes) : writes_(writes) {}
 
   // Sets the status to write, without the times of its conditions: a condition keeps its time while
   // its status stays.
@@ -69,7 +62,7 @@ class StatusOutbox {
   void Tell(EventNote event);
 
   void OnResult(const ApiResult& result, const Now& now);
-  void Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  void Flush(const Now& now);
   // The time at which Flush has something to do without any news.
   std::optional<MonotonicTime> wake() const;
 
@@ -96,14 +89,10 @@ class StatusOutbox {
   using Due = std::pair<MonotonicTime, std::pair<bool, GangKey>>;  // true: a gang
 
   void Schedule(Entry& entry, bool gang, const GangKey& key, MonotonicTime when);
-  template <typename OneEntry>
-  ApiWrite Begin(WriteKind kind, const GangKey& key, OneEntry& entry, const Now& now,
-                 std::uint64_t& attempts);
-  void FlushGang(const GangKey& key, GangEntry& entry, const Now& now, std::uint64_t& attempts,
-                 std::vector<ApiWrite>& writes);
-  void FlushPod(const GangKey& key, PodEntry& entry, const Now& now, std::uint64_t& attempts,
-                std::vector<ApiWrite>& writes);
+  void FlushGang(const GangKey& key, GangEntry& entry, const Now& now);
+  void FlushPod(const GangKey& key, PodEntry& entry, const Now& now);
 
+  WriteBuffer& writes_;
   absl::flat_hash_map<GangKey, GangEntry> gangs_;
   absl::flat_hash_map<GangKey, PodEntry> pods_;  // the key is the pod's
   std::set<Due> due_;

@@ -146,7 +146,7 @@ TEST_F(BlockLeadersTest, OrdersThatWaitedForALeaderAreTakenInTheOrderOfTheirCrea
 // The defect: it took the place of what the next leader had published, and stayed there.
 TEST_F(BlockLeadersTest, AStatusThatAFormerLeaderHasSentChangesNothing) {
   auto leader = Lead(mine_, 0, morning_);
-  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->arrives = [](const ApiWrite& write) { return write.kind() != WriteKind::kBlockStatus; };
   leader->Buy(kTrain);
   ASSERT_THAT(leader->sent, SizeIs(1));
   const ApiWrite late = leader->sent[0];
@@ -161,7 +161,7 @@ TEST_F(BlockLeadersTest, AStatusThatAFormerLeaderHasSentChangesNothing) {
 TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateDoesNotSellTwice) {
   auto leader = Lead(mine_, 0, morning_);
   leader->Buy(kTrain, 1, 2);
-  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->arrives = [](const ApiWrite& write) { return write.kind() != WriteKind::kBlockStatus; };
   leader->Extend(kTrain, "t");
   EXPECT_THAT(leader->answers, IsEmpty());
   ASSERT_THAT(leader->sent, SizeIs(1));
@@ -181,7 +181,7 @@ TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateDoesNotSellTwice) {
 TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateIsKeptWhereThereIsRoom) {
   auto leader = Lead(mine_, 0, morning_);
   leader->Buy(kTrain, 1, 2);
-  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->arrives = [](const ApiWrite& write) { return write.kind() != WriteKind::kBlockStatus; };
   leader->Extend(kTrain, "t");
   const ApiWrite late = leader->sent[0];
   leader = Lead(other_, 1, morning_ + hours(1));
@@ -194,7 +194,7 @@ TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateIsKeptWhereThereIsRoom) {
 // The defect: the same of a purchase, which the next leader was about to refuse.
 TEST_F(BlockLeadersTest, APurchaseThatArrivesLateDoesNotSellTwice) {
   auto leader = Lead(mine_, 0, morning_);
-  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->arrives = [](const ApiWrite& write) { return write.kind() != WriteKind::kBlockStatus; };
   const std::string offering = leader->Offering();
   leader->Buy(kTrain, 1, 2);
   ASSERT_THAT(leader->sent, SizeIs(1));
@@ -204,7 +204,7 @@ TEST_F(BlockLeadersTest, APurchaseThatArrivesLateDoesNotSellTwice) {
   api_.Make(first);
   bool arrived = false;
   leader = std::make_unique<Leader>(api_, other_, 1, morning_, [&](const ApiWrite& write) {
-    if (write.name == "train" && !std::exchange(arrived, true)) {
+    if (ResultOf(write).name == "train" && !std::exchange(arrived, true)) {
       EXPECT_EQ(api_.Execute(late).outcome, WriteOutcome::kDone);
     }
     return true;
@@ -224,7 +224,7 @@ TEST_F(BlockLeadersTest, AnObjectThatIsMadeLateBuysNothingMore) {
   leader->Order(1, order);
   ASSERT_THAT(leader->sent, SizeIs(1));
   const ApiWrite late = leader->sent[0];
-  ASSERT_EQ(late.kind, WriteKind::kCreateBlock);
+  ASSERT_EQ(late.kind(), WriteKind::kCreateBlock);
   leader = Lead(other_, 1, morning_ + hours(1));
   leader->Order(1, order);
   ASSERT_THAT(leader->answers, SizeIs(1));
@@ -261,7 +261,7 @@ TEST_F(BlockLeadersTest, OfTwoBlocksThatShowOneHostTheLaterRecordKeepsIt) {
     leader->MoveTo(leader->Find(kTrain)->start());
     ASSERT_EQ(leader->Find(kTrain)->hosts, std::vector<std::string>{"us-0"});
     // Its host fails and is replaced, which nobody is shown; then another gets it.
-    leader->arrives = [](const ApiWrite& write) { return write.name != "train"; };
+    leader->arrives = [](const ApiWrite& write) { return ResultOf(write).name != "train"; };
     leader->SetHealthy(0, false);
     ASSERT_EQ(leader->Find(kTrain)->hosts, std::vector<std::string>{"us-1"});
     leader->SetHealthy(0, true);

@@ -42,7 +42,7 @@ class CapacityBlocksTest : public ::testing::Test {
   // Begins a controller, which reads the journal and then the objects.
   void Start() {
     buffer_ = JournalBuffer();
-    blocks_ = std::make_unique<CapacityBlocks>(BookOptions{}, buffer_, time_);
+    blocks_ = std::make_unique<CapacityBlocks>(BookOptions{}, buffer_, writes_, time_);
     results_.clear();
     TAHOMA_CHECK_OK(journal_.Load([&](Sequence sequence, std::string_view bytes) {
       const absl::Status known = buffer_.Restore(sequence);
@@ -60,8 +60,8 @@ class CapacityBlocksTest : public ::testing::Test {
   void Settle(int writes = 1'000'000) {
     for (int quiet = 0; quiet < 2;) {
       for (const ApiResult& result : std::exchange(results_, {})) blocks_->OnResult(result, now());
-      std::vector<ApiWrite> sent;
-      blocks_->Step(cluster_, now(), attempts_, sent);
+      blocks_->Step(cluster_, now());
+      const std::vector<ApiWrite> sent = writes_.DrainWrites();
       TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
       for (OrderAnswer& answer : blocks_->TakeAnswers()) answers_.push_back(std::move(answer));
       for (const ApiWrite& write : sent) {
@@ -78,49 +78,49 @@ class CapacityBlocksTest : public ::testing::Test {
   }
 
   void Execute(const ApiWrite& write) {
-    if (write.kind == WriteKind::kEvent) {
-      events_.emplace_back(write.event->reason);
-      last_event_ = write.event->when;
+    if (const auto* event = std::get_if<EventNote>(&write.what)) {
+      events_.emplace_back(event->reason);
+      last_event_ = event->when;
       return;
     }
-    const BlockKey key{write.ns, write.name};
-    const auto object = objects_.find(key);
     ApiResult result = ResultOf(write);
+    const BlockKey key{result.ns, result.name};
+    const auto object = objects_.find(key);
+    const auto* creation = std::get_if<BlockCreation>(&write.what);
+    const auto* finalizer = std::get_if<BlockFinalizerWrite>(&write.what);
+    const auto* status = std::get_if<BlockStatusWrite>(&write.what);
     if (!reachable) {
       result.outcome = WriteOutcome::kUnavailable;
-    } else if (write.kind == WriteKind::kCreateBlock && key.ns == "nowhere") {
+    } else if (creation != nullptr && key.ns == "nowhere") {
       result.outcome = WriteOutcome::kGone;
       result.message = "namespaces \"nowhere\" not found";
-    } else if (write.kind == WriteKind::kCreateBlock) {
+    } else if (creation != nullptr) {
       result.outcome = object == objects_.end() ? WriteOutcome::kDone : WriteOutcome::kConflict;
       if (object == objects_.end()) {
         BlockFact fact{.key = key};
-        fact.order.offering_id = write.block->block->offering_id;
-        fact.order.terms = write.block->block->terms;
-        fact.order.tags = write.block->block->tags;
+        fact.order.offering_id = creation->block->offering_id;
+        fact.order.terms = creation->block->terms;
+        fact.order.tags = creation->block->tags;
         fact.protected_by_finalizer = true;
         Put(std::move(fact));
       }
     } else if (object == objects_.end()) {
       result.outcome = WriteOutcome::kGone;
-    } else if (object->second.uid != write.uid) {
+    } else if (object->second.uid != (status != nullptr ? status->uid : finalizer->base->uid)) {
       result.outcome = WriteOutcome::kConflict;
-    } else if (write.kind == WriteKind::kBlockFinalizer) {
-      if (write.block_base->resource_version != object->second.resource_version) {
-        result.outcome = WriteOutcome::kConflict;
-      } else {
-        const Block* block = write.block->block.get();
-        object->second.protected_by_finalizer = block != nullptr && HoldsCapacity(block->state);
-        Changed(key);
-      }
+    } else if (finalizer != nullptr &&
+               finalizer->base->resource_version != object->second.resource_version) {
+      result.outcome = WriteOutcome::kConflict;
+    } else if (finalizer != nullptr) {
+      object->second.protected_by_finalizer = finalizer->add;
+      Changed(key);
     } else {
+      const BlockView& view = *status->view;
       ++status_writes_;
-      object->second.record =
-          write.block->block == nullptr ? "" : Hex(EncodeBlock(*write.block->block));
-      object->second.record_version =
-          write.block->block == nullptr ? BlockVersion{} : write.block->block->version;
-      object->second.refusal = write.block->refusal;
-      refusals_[key] = write.block->refusal + ": " + write.block->message;
+      object->second.record = view.block == nullptr ? "" : Hex(EncodeBlock(*view.block));
+      object->second.record_version = view.block == nullptr ? BlockVersion{} : view.block->version;
+      object->second.refusal = view.refusal;
+      refusals_[key] = view.refusal + ": " + view.message;
       Changed(key);
     }
     results_.push_back(std::move(result));
@@ -205,7 +205,7 @@ class CapacityBlocksTest : public ::testing::Test {
   std::vector<OrderAnswer> answers_;
   std::vector<std::string> events_;
   WallTime last_event_;
-  std::uint64_t attempts_ = 0;
+  WriteBuffer writes_;
   int uids_ = 0, versions_ = 100, status_writes_ = 0;
 };
 

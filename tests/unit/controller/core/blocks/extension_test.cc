@@ -126,7 +126,7 @@ TEST_F(ExtensionTest, OneExtensionIsBoughtWhereverAControllerDies) {
 }
 
 TEST_F(ExtensionTest, ItIsShownOnlyWhenTheBlockShowsIt) {
-  world.fails = [](const ApiWrite& write) { return write.kind == WriteKind::kBlockStatus; };
+  world.fails = [](const ApiWrite& write) { return write.kind() == WriteKind::kBlockStatus; };
   Extend("more", day);
   EXPECT_EQ(Extensions(), 1U);
   EXPECT_EQ(Status("more"), Json::object());
@@ -159,7 +159,7 @@ TEST_F(ExtensionTest, ARefusalSaysWhatWouldBeLegalAndIsForGood) {
 }
 
 TEST_F(ExtensionTest, ARefusalThatIsNotWrittenYetIsNotTriedAgain) {
-  world.fails = [](const ApiWrite& write) { return write.kind == WriteKind::kRequestStatus; };
+  world.fails = [](const ApiWrite& write) { return write.kind() == WriteKind::kRequestStatus; };
   Extend("odd", {{"capacityBlockName", "train"}, {"capacityBlockExtensionDurationHours", 25}});
   Extend("more", day);  // the block has changed: all of its extensions are looked at
   world.fails = [](const ApiWrite&) { return false; };

@@ -41,7 +41,7 @@ class GangRunsTest : public ::testing::Test {
     facts_ = Facts();
     cluster_ = ClusterState();
     buffer_ = JournalBuffer();
-    runs_ = std::make_unique<GangRuns>(facts_, cluster_, buffer_, ReadPublishedOptions{});
+    runs_ = std::make_unique<GangRuns>(facts_, cluster_, buffer_, writes_, ReadPublishedOptions{});
     TAHOMA_CHECK_OK(journal_.Load([&](Sequence sequence, std::string_view bytes) {
       const absl::Status known = buffer_.Restore(sequence);
       return known.ok() ? runs_->Restore(sequence, *DecodeRecord(bytes)) : known;
@@ -74,18 +74,17 @@ class GangRunsTest : public ::testing::Test {
   // Journals, then carries out and answers every write, until nothing moves.
   void GoOn() {
     for (int i = 0; i < 20; ++i) {
-      std::vector<ApiWrite> writes;
-      runs_->Advance(now_, attempts_, writes);
+      runs_->Advance(now_);
       TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
-      for (const ApiWrite& write : writes) runs_->OnResult(api_.Execute(write), now_);
+      for (const ApiWrite& write : writes_.DrainWrites())
+        runs_->OnResult(api_.Execute(write), now_);
       Hear();
     }
   }
   void TakeOverPublished() {
-    std::vector<ApiWrite> writes;
-    runs_->TakeOverPublished(now_, attempts_, writes);
+    runs_->TakeOverPublished(now_);
     TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
-    for (const ApiWrite& write : writes) runs_->OnResult(api_.Execute(write), now_);
+    for (const ApiWrite& write : writes_.DrainWrites()) runs_->OnResult(api_.Execute(write), now_);
   }
   std::vector<RunNews::Kind> Kinds() {
     std::vector<RunNews::Kind> kinds;
@@ -104,9 +103,9 @@ class GangRunsTest : public ::testing::Test {
   ClusterState cluster_;
   MemoryJournal journal_;
   JournalBuffer buffer_;
+  WriteBuffer writes_;
   std::unique_ptr<GangRuns> runs_;
   MonotonicTime now_{std::chrono::hours(1)};
-  std::uint64_t attempts_ = 0;
 };
 
 TEST_F(GangRunsTest, ADecisionIsRecordedAndHoldsItsDevicesBeforeAnythingIsWritten) {
@@ -172,12 +171,11 @@ TEST_F(GangRunsTest, ARunThatFailsSaysWhyAndThenThatNothingIsLeft) {
 TEST_F(GangRunsTest, ARecordThatIsObsoleteInItsOwnBatchIsNotWritten) {
   runs_->Begin(DecisionFor(api_, "train"));
   buffer_.Take();
-  std::vector<ApiWrite> writes;
-  runs_->Advance(now_, attempts_, writes);
+  runs_->Advance(now_);
   for (const char* claim : {"train-0-chips", "train-1-chips"}) api_.RemoveClaim(claim);
-  for (const ApiWrite& write : writes) runs_->OnResult(api_.Execute(write), now_);
+  for (const ApiWrite& write : writes_.DrainWrites()) runs_->OnResult(api_.Execute(write), now_);
   Hear();
-  runs_->Advance(now_, attempts_, writes);
+  runs_->Advance(now_);
   const JournalBatch batch = buffer_.Take();
   EXPECT_THAT(batch.put, IsEmpty()) << "undoing and released in one step";
   EXPECT_EQ(batch.drop.size(), 2U);
@@ -289,19 +287,18 @@ TEST_F(GangRunsTest, AClaimIsBusyWhileItsRunIsBeingCommittedAndSharedOnceItIsBou
 TEST_F(GangRunsTest, ARunWakesWhenItsTimeHasCome) {
   EXPECT_EQ(runs_->wake(), std::nullopt);
   runs_->Begin(DecisionFor(api_, "train"));
-  std::vector<ApiWrite> writes;
-  runs_->Advance(now_, attempts_, writes);
+  runs_->Advance(now_);
   EXPECT_EQ(runs_->wake(), now_ + GangRun::kCommitTimeout);
   now_ += GangRun::kCommitTimeout;
   runs_->TakeNews();
-  runs_->Advance(now_, attempts_, writes);
+  runs_->Advance(now_);
   EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kUndoing));
 }
 
 TEST_F(GangRunsTest, AJournalWhoseEntriesContradictEachOtherIsRefusedByNumber) {
   const auto restore = [&](const std::vector<Record>& records) {
     JournalBuffer buffer;
-    GangRuns runs(facts_, cluster_, buffer, {});
+    GangRuns runs(facts_, cluster_, buffer, writes_, {});
     Sequence sequence = 7;
     for (const Record& record : records) {
       if (const absl::Status status = runs.Restore(sequence++, record); !status.ok()) {
@@ -346,12 +343,11 @@ TEST_F(GangRunsTest, ARunThatIsEndedOnANodeLosesAllOfItsPodsAndItsDevices) {
 
 TEST_F(GangRunsTest, PodsOfAnEndedRunMustBeGoneByThenAlsoAfterARestart) {
   const auto deletions = [&] {
-    std::vector<ApiWrite> writes;
-    runs_->Advance(now_, attempts_, writes);
+    runs_->Advance(now_);
     TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
     std::vector<std::optional<WallTime>> by;
-    for (const ApiWrite& write : writes) {
-      if (write.kind == WriteKind::kDeletePod) by.push_back(write.by);
+    for (const ApiWrite& write : writes_.DrainWrites()) {
+      if (const auto* deletion = std::get_if<PodDeletion>(&write.what)) by.push_back(deletion->by);
       runs_->OnResult(api_.Execute(write), now_);
     }
     Hear();
