@@ -400,9 +400,9 @@ std::optional<MonotonicTime> Core::Wake() const {
   };
   consider(runs_.wake());
   consider(queue_.wake());
-  consider(status_.wake());
+  consider(status_.wake(now_));
   consider(blocks_.wake(now_));
-  consider(notices_.wake());
+  consider(notices_.wake(now_));
   consider(requests_.wake(now_));
   for (const auto& wall : {runs_.wake_wall(), lending_.wake()}) {
     if (!wall) continue;

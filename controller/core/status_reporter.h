@@ -69,7 +69,7 @@ class StatusReporter {
   void OnResult(const ApiResult& result, const Now& now) { outbox_.OnResult(result, now); }
   void Flush(const Now& now) { outbox_.Flush(now); }
   // The time at which Flush has something to do without any news.
-  std::optional<MonotonicTime> wake() const { return outbox_.wake(); }
+  std::optional<MonotonicTime> wake(const Now& now) const { return outbox_.wake(now); }
   const Views& views() const { return views_; }
 
  private:

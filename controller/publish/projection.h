@@ -11,6 +11,10 @@
 // was deleted, and one that should not be are put right. Nothing is written before the first list
 // is complete, and one write for each object is under way at a time.
 //
+// A projection has no Outbox (core/writes/outbox.h): a thread of its own sends so many writes a round
+// and waits for their answers, so the pace of the rounds and the order of the queue, in which a
+// failed write comes last, take the place of times and attempts.
+//
 // Scope: a state machine. It keeps the status of each object as text, about half a kilobyte.
 //
 // Thread safety: belongs to one thread.

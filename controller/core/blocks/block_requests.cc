@@ -73,7 +73,7 @@ void BlockRequests::OnRequest(std::shared_ptr<const RequestFact> fact) {
   const bool others_wrote = entry.seen.OnSeen(fact->resource_version, fact->shown);
   entry.unsure = others_wrote || (fact->shown != 0 && !entry.seen.known());
   entry.fact = std::move(fact);
-  to_write_.insert(key);
+  outbox_.Add(key);
   const bool settled = IsSettledEntry(entry);
   if (key.kind == RequestKind::kSeries) series_.OnFact(*entry.fact, settled);
   // An entry that waits is looked at when its place in the waitlist is due.
@@ -87,10 +87,9 @@ void BlockRequests::OnRequestGone(const RequestKey& key, const std::string& uid)
   const auto found = entries_.find(key);
   if (found == entries_.end() || (!uid.empty() && found->second.fact->uid != uid)) return;
   Wait(key, found->second, std::nullopt);
-  if (found->second.retry) retries_.erase({*found->second.retry, key});
   entries_.erase(found);
   touched_.erase(key);
-  to_write_.erase(key);
+  outbox_.Forget(key);
   extensions_.Forget(key);
   if (key.kind == RequestKind::kSeries) series_.Forget(key);
   waitlist_.Forget(key);
@@ -100,17 +99,13 @@ void BlockRequests::OnRequestGone(const RequestKey& key, const std::string& uid)
 void BlockRequests::OnResult(const ApiResult& result, const Now& now) {
   const RequestKey key{*result.request_kind, result.ns, result.name};
   const auto found = entries_.find(key);
-  if (found == entries_.end() || found->second.in_flight != result.attempt) return;
+  if (found == entries_.end() || !outbox_.OnAnswer(key, result.attempt)) return;
+  if (result.outcome != WriteOutcome::kDone) return outbox_.OnFailure(key, now.monotonic);
   Entry& entry = found->second;
-  entry.in_flight = 0;
-  if (result.outcome == WriteOutcome::kDone) {
-    entry.shown = *entry.sent;
-    entry.unsure = entry.seen.OnWritten(result.resource_version, result.shown);
-    to_write_.insert(key);
-    return;
-  }
-  entry.retry = now.monotonic + kRetry;
-  retries_.emplace(*entry.retry, key);
+  entry.shown = *entry.sent;
+  entry.unsure = entry.seen.OnWritten(result.resource_version, result.shown);
+  outbox_.OnDone(key);
+  outbox_.Add(key);
 }
 
 // A refusal may not be written yet, and must not be tried again.
@@ -147,19 +142,11 @@ bool BlockRequests::Step(const Now& now) {
     Wait(key, entries_.at(key), std::nullopt);
     touched_.insert(key);
   }
-  while (!retries_.empty() && retries_.begin()->first <= now.monotonic) {
-    const RequestKey key = retries_.begin()->second;
-    retries_.erase(retries_.begin());
-    entries_.at(key).retry.reset();
-    to_write_.insert(key);
-  }
   for (const RequestKey& key : std::exchange(touched_, {})) Look(key, entries_.at(key), now);
   waitlist_.NoteChanges();
   for (const RequestKey& key : waitlist_.TakeDue()) Look(key, entries_.at(key), now);
-  for (const RequestKey& key : std::exchange(to_write_, {})) {
-    if (const auto found = entries_.find(key); found != entries_.end()) {
-      Send(found->second);
-    }
+  for (const RequestKey& key : outbox_.DrainDue(now.monotonic)) {
+    if (const auto found = entries_.find(key); found != entries_.end()) Send(key, found->second);
   }
   return blocks_.has_changes();
 }
@@ -168,7 +155,7 @@ void BlockRequests::Look(const RequestKey& key, Entry& entry, const Now& now) {
   RequestAnswer answer = Decide(entry, blocks_.time().ToBlock(now.wall));
   Wait(key, entry, answer.look_again);
   if (answer.status) Want(entry, *std::move(answer.status), now);
-  to_write_.insert(key);
+  outbox_.Add(key);
 }
 
 RequestAnswer BlockRequests::Decide(const Entry& entry, WallTime now) {
@@ -222,15 +209,14 @@ void BlockRequests::Want(Entry& entry, RequestStatus status, const Now& now) {
   entry.wanted = std::move(status);
 }
 
-void BlockRequests::Send(Entry& entry) {
-  if (!entry.wanted || entry.in_flight != 0 || entry.retry) return;
-  if (entry.wanted == entry.shown && !entry.unsure) return;
+void BlockRequests::Send(const RequestKey& key, Entry& entry) {
+  if (!entry.wanted || (entry.wanted == entry.shown && !entry.unsure)) return;
   entry.sent = std::make_shared<const RequestStatus>(*entry.wanted);
-  entry.in_flight = writes_.Add(RequestStatusWrite{.key = entry.fact->key,
-                                                   .uid = entry.fact->uid,
-                                                   .base_version = entry.fact->resource_version,
-                                                   .shown = entry.fact->shown,
-                                                   .status = entry.sent});
+  outbox_.NoteSent(key, writes_.Add(RequestStatusWrite{.key = key,
+                                                       .uid = entry.fact->uid,
+                                                       .base_version = entry.fact->resource_version,
+                                                       .shown = entry.fact->shown,
+                                                       .status = entry.sent}));
 }
 
 void BlockRequests::Wait(const RequestKey& key, Entry& entry, std::optional<WallTime> until) {
@@ -241,8 +227,7 @@ void BlockRequests::Wait(const RequestKey& key, Entry& entry, std::optional<Wall
 }
 
 std::optional<MonotonicTime> BlockRequests::wake(const Now& now) const {
-  std::optional<MonotonicTime> wake;
-  if (!retries_.empty()) wake = retries_.begin()->first;
+  std::optional<MonotonicTime> wake = outbox_.wake(now.monotonic);
   if (waitlist_.has_due()) wake = now.monotonic;
   if (!waiting_.empty()) {
     const auto due = now.monotonic + UntilWall(blocks_.time().ToWall(waiting_.begin()->first), now);

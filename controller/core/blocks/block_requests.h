@@ -6,8 +6,7 @@
 //   if (requests.Step(now)) Journal();                         // it has changed the book
 //
 // A status is written when it differs from what the object shows: what somebody else wrote there is
-// put right, also where none of our statuses says anything. One write for each object is under way
-// at a time.
+// put right, also where none of our statuses says anything.
 //
 // Scope: which object is looked at when. What is decided: block_extensions.h, block_series.h,
 // waitlist.h, and the quotas of the book.
@@ -34,15 +33,13 @@
 #include "controller/core/facts/block_request.h"
 #include "controller/core/facts/shown_status.h"
 #include "controller/core/writes/api_write.h"
+#include "controller/core/writes/outbox.h"
 #include "controller/core/writes/write_buffer.h"
 
 namespace tahoma::controller {
 
 class BlockRequests {
  public:
-  // A write that has no answer, or is refused, is sent again after this time.
-  static constexpr std::chrono::seconds kRetry{2};
-
   // Both must outlive it.
   BlockRequests(CapacityBlocks& blocks, WriteBuffer& writes)
       : blocks_(blocks), writes_(writes), extensions_(blocks), series_(blocks), waitlist_(blocks) {}
@@ -65,8 +62,6 @@ class BlockRequests {
     ShownStatus seen;
     bool unsure = false;  // whether the object shows no more than `shown`
     std::shared_ptr<const RequestStatus> sent;
-    std::uint64_t in_flight = 0;
-    std::optional<MonotonicTime> retry;
     std::optional<WallTime> look_again;
   };
 
@@ -77,7 +72,7 @@ class BlockRequests {
   RequestAnswer Decide(const Entry& entry, WallTime now);
   RequestAnswer DecideQuota(const RequestFact& fact) const;
   void Want(Entry& entry, RequestStatus status, const Now& now);
-  void Send(Entry& entry);
+  void Send(const RequestKey& key, Entry& entry);
   void Wait(const RequestKey& key, Entry& entry, std::optional<WallTime> until);
 
   CapacityBlocks& blocks_;
@@ -88,10 +83,9 @@ class BlockRequests {
   absl::flat_hash_map<RequestKey, Entry> entries_;
   std::set<RequestKey> quotas_;
   std::set<RequestKey> touched_;                       // to be looked at
-  std::set<RequestKey> to_write_;                      // whose status may have to be written
   std::set<std::pair<WallTime, RequestKey>> waiting_;  // in block time
-  std::set<std::pair<MonotonicTime, RequestKey>> retries_;
-  std::optional<Slot> day_;  // that the quotas' use was counted on
+  Outbox<RequestKey> outbox_;                          // of statuses
+  std::optional<Slot> day_;                            // that the quotas' use was counted on
 };
 
 }  // namespace tahoma::controller

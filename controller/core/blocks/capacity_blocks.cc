@@ -112,20 +112,14 @@ void CapacityBlocks::Step(ClusterState& cluster, const Now& now) {
     cluster.SetBlockUse(host, use);
     capacity_freed_ = true;
   }
-  while (!retries_.empty() && retries_.begin()->first <= now.monotonic) {
-    const BlockKey key = retries_.begin()->second;
-    retries_.erase(retries_.begin());
-    publications_.at(key).retry.reset();
-    to_publish_.Add(key);
-  }
-  for (const BlockKey& key : to_publish_.Take()) Publish(key);
+  for (const BlockKey& key : outbox_.DrainDue(now.monotonic)) Publish(key);
 }
 
 // Returns the objects that have changed and are there: who asked first is answered first, also
 // where many have waited for a controller.
 std::vector<std::shared_ptr<const BlockFact>> CapacityBlocks::TakeChangedFacts() {
   std::vector<std::shared_ptr<const BlockFact>> facts;
-  for (const BlockKey& key : changed_facts_.Take()) {
+  for (const BlockKey& key : changed_facts_.DrainSorted()) {
     if (auto fact = facts_.Find(key)) facts.push_back(std::move(fact));
   }
   std::ranges::stable_sort(facts, {}, [](const auto& fact) { return fact->created; });
@@ -354,9 +348,9 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
     book_.SetTerms(*block, fact.order.terms, fact.order.tags, now);
     book_.AskReplacement(block->reservation, fact.replace, now);
   }
-  StopRetry(fact.key, publications_[fact.key]);
+  outbox_.EndHold(fact.key);
   NoteShown(fact, block.get());
-  to_publish_.Add(fact.key);
+  outbox_.Add(fact.key);
 }
 
 // Takes the object of a block that the book does not have: buys it, unless that was refused, or a
@@ -371,7 +365,7 @@ void CapacityBlocks::TakeUnbought(const BlockFact& fact, WallTime now) {
                     .refused_at = fact.refused_at.value_or(time_.ToBlock(fact.created))});
   }
   NoteShown(fact, nullptr);
-  to_publish_.Add(fact.key);
+  outbox_.Add(fact.key);
 }
 
 // Compares what is there with what should be; if it is something else, it is written.
@@ -499,8 +493,8 @@ void CapacityBlocks::TakeGone(const BlockKey& key) {
   if (!HoldsCapacity(block->state)) return Forget(*block);
   book_.SetUid(block->reservation, "");
   publications_[key].written = nullptr;
-  StopRetry(key, publications_[key]);
-  to_publish_.Add(key);
+  outbox_.EndHold(key);
+  outbox_.Add(key);
 }
 
 absl::StatusOr<std::shared_ptr<const Block>> CapacityBlocks::Carry(const BlockOrder& order,
@@ -527,7 +521,7 @@ void CapacityBlocks::TakeOrder(const BlockOrder& order, WallTime now) {
     unseen_.insert((*block)->key);
   }
   publications_[(*block)->key].tickets.push_back(order.ticket);
-  to_publish_.Add((*block)->key);
+  outbox_.Add((*block)->key);
 }
 
 // ---- What is published -------------------------------------------------------------------------
@@ -540,7 +534,7 @@ void CapacityBlocks::Keep(const BlockKey& key, BlockView view) {
 
 void CapacityBlocks::Show(const BlockKey& key, BlockView view) {
   Keep(key, std::move(view));
-  to_publish_.Add(key);
+  outbox_.Add(key);
   shown_.Add(key);
 }
 
@@ -577,7 +571,6 @@ void CapacityBlocks::Publish(const BlockKey& key) {
   const auto* view = views_.Find(key);
   if ((view == nullptr && fact == nullptr) || held_.contains(key)) return;
   Publication& publication = publications_[key];
-  if (publication.in_flight != 0 || publication.retry) return;
   const std::optional<WriteKind> kind =
       NextWrite(key, publication, view == nullptr ? nullptr : view->get(), fact.get());
   if (!kind) {
@@ -586,7 +579,7 @@ void CapacityBlocks::Publish(const BlockKey& key) {
   }
   publication.base = fact == nullptr ? "" : fact->resource_version;
   publication.sent = view == nullptr ? nullptr : *view;
-  publication.in_flight = writes_.Add(WriteOf(*kind, publication, fact));
+  outbox_.NoteSent(key, writes_.Add(WriteOf(*kind, publication, fact)));
 }
 
 Write CapacityBlocks::WriteOf(WriteKind kind, const Publication& publication,
@@ -606,50 +599,37 @@ Write CapacityBlocks::WriteOf(WriteKind kind, const Publication& publication,
                           .view = view};
 }
 
-void CapacityBlocks::Retry(const BlockKey& key, Publication& publication, MonotonicTime when) {
-  publication.retry = when;
-  retries_.emplace(when, key);
-}
-
-void CapacityBlocks::StopRetry(const BlockKey& key, Publication& publication) {
-  if (publication.retry) retries_.erase({*publication.retry, key});
-  publication.retry.reset();
-}
-
 absl::Status CapacityBlocks::TakeOver(Block block) {
   TAHOMA_ASSIGN_OR_RETURN(const auto taken, book_.Restore(std::move(block)));
   Store(*taken);
   Follow(taken);
-  to_publish_.Add(taken->key);
+  outbox_.Add(taken->key);
   shown_.Add(taken->key);
   return absl::OkStatus();
 }
 
 void CapacityBlocks::Release(const BlockKey& key) {
-  if (held_.erase(key) != 0) to_publish_.Add(key);
+  if (held_.erase(key) != 0) outbox_.Add(key);
 }
 
 bool CapacityBlocks::IsPublished(const BlockKey& key) const {
   const auto publication = publications_.find(key);
-  return publication != publications_.end() && publication->second.in_flight == 0 &&
-         !publication->second.retry && !NextWrite(key, publication->second);
+  return publication != publications_.end() && !outbox_.IsInFlight(key) &&
+         !outbox_.IsHeldBack(key) && !NextWrite(key, publication->second);
 }
 
 void CapacityBlocks::Unpublish(const BlockKey& key) {
   views_.Erase(key);
   shown_.Add(key);
-  const auto publication = publications_.find(key);
-  if (publication == publications_.end()) return;
-  StopRetry(key, publication->second);
-  publications_.erase(publication);
+  outbox_.Forget(key);
+  publications_.erase(key);
 }
 
 void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   const BlockKey key{result.ns, result.name};
   const auto found = publications_.find(key);
-  if (found == publications_.end() || found->second.in_flight != result.attempt) return;
+  if (found == publications_.end() || !outbox_.OnAnswer(key, result.attempt)) return;
   Publication& publication = found->second;
-  publication.in_flight = 0;
   const bool done = result.outcome == WriteOutcome::kDone;
   if (result.kind == WriteKind::kBlockStatus && done) {
     publication.written = publication.sent;
@@ -663,7 +643,8 @@ void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   const auto fact = facts_.Find(key);
   const std::string version = fact == nullptr ? "" : fact->resource_version;
   if (done && result.kind != WriteKind::kBlockStatus && version == publication.base) {
-    return Retry(key, publication, now.monotonic + kSeenAfter);
+    outbox_.OnDone(key);
+    return outbox_.HoldBack(key, now.monotonic + kSeenAfter);
   }
   const bool refused =
       result.outcome == WriteOutcome::kGone || result.outcome == WriteOutcome::kRefused;
@@ -672,8 +653,9 @@ void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   }
   // Of a conflict the watch tells what is there, and may have done so already.
   const bool seen = result.outcome == WriteOutcome::kConflict && version != publication.base;
-  if (!done && !seen) return Retry(key, publication, now.monotonic + kRetry);
-  to_publish_.Add(key);
+  if (!done && !seen) return outbox_.OnFailure(key, now.monotonic);
+  outbox_.OnDone(key);
+  outbox_.Add(key);
 }
 
 // The object of a block cannot be made, as in a namespace that does not exist.
@@ -704,9 +686,7 @@ void CapacityBlocks::AnswerTickets(const BlockKey& key, Publication& publication
 }
 
 std::optional<MonotonicTime> CapacityBlocks::wake(const Now& now) const {
-  std::optional<MonotonicTime> wake;
-  if (!retries_.empty()) wake = retries_.begin()->first;
-  if (!to_publish_.empty()) wake = now.monotonic;
+  std::optional<MonotonicTime> wake = outbox_.wake(now.monotonic);
   for (const auto& due : {book_.wake(), meter_.wake()}) {
     if (!due) continue;
     const MonotonicTime when = now.monotonic + UntilWall(time_.ToWall(*due), now);

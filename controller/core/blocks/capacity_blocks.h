@@ -40,13 +40,14 @@
 
 #include "controller/core/blocks/block_hosts.h"
 #include "controller/core/blocks/magnetic_blocks.h"
-#include "controller/core/blocks/pending_keys.h"
 #include "controller/core/blocks/usage_meter.h"
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/facts/shown_status.h"
 #include "controller/core/journal/journal_buffer.h"
 #include "controller/core/writes/api_write.h"
+#include "controller/core/writes/outbox.h"
+#include "controller/core/writes/pending_keys.h"
 #include "controller/core/writes/write_buffer.h"
 #include "controller/model/cluster.h"
 #include "controller/reserve/block_time.h"
@@ -97,8 +98,6 @@ struct BlockNotice {
 
 class CapacityBlocks {
  public:
-  // A write that has no answer, or is refused, is sent again after this time.
-  static constexpr std::chrono::seconds kRetry{1};
   // An object that was made is expected on the watch within this time.
   static constexpr std::chrono::seconds kSeenAfter{30};
 
@@ -169,7 +168,7 @@ class CapacityBlocks {
   bool IsPublished(const BlockKey& key) const;
   // Takes the blocks that have changed, or are published as they are, since the last call.
   // In any order, perhaps more than once.
-  std::vector<BlockKey> TakeShown() { return shown_.TakeUnsorted(); }
+  std::vector<BlockKey> TakeShown() { return shown_.DrainUnsorted(); }
   // Returns whether hosts were kept for blocks that no longer are.
   bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
   // Takes the hosts on which everything is to end now.
@@ -197,11 +196,9 @@ class CapacityBlocks {
   struct Publication {
     std::shared_ptr<const BlockView> written;
     std::shared_ptr<const BlockView> sent;
-    std::uint64_t in_flight = 0;
     std::string base;     // the object's resourceVersion when it was sent; empty: there was none
     std::string version;  // … after the last write that was answered
     ShownStatus shown;    // whether somebody else has written there
-    std::optional<MonotonicTime> retry;
     std::vector<std::uint64_t> tickets;  // of orders that are answered when it is written
   };
 
@@ -239,8 +236,6 @@ class CapacityBlocks {
   std::optional<WriteKind> NextWrite(const BlockKey& key, const Publication& publication) const;
   std::optional<WriteKind> NextWrite(const BlockKey& key, const Publication& publication,
                                      const BlockView* view, const BlockFact* fact) const;
-  void Retry(const BlockKey& key, Publication& publication, MonotonicTime when);
-  void StopRetry(const BlockKey& key, Publication& publication);
   void Unpublish(const BlockKey& key);
   void Withdraw(const BlockKey& key, Publication& publication, const std::string& why);
   void AnswerTickets(const BlockKey& key, Publication& publication);
@@ -278,10 +273,9 @@ class CapacityBlocks {
   absl::flat_hash_map<BlockKey, Publication> publications_;
   // Blocks that were ordered and whose object was never seen: nobody was told of them.
   std::set<BlockKey> unseen_;
-  PendingKeys<BlockKey> to_publish_;
+  Outbox<BlockKey> outbox_;
   PendingKeys<BlockKey> shown_;
   std::set<BlockKey> held_;
-  std::set<std::pair<MonotonicTime, BlockKey>> retries_;
 };
 
 }  // namespace tahoma::controller

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/core/writes/outbox.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 
@@ -491,10 +492,7 @@ void GangRun::Fail(std::string reason) {
 }
 
 void GangRun::Retry(Track& track, MonotonicTime now) {
-  const int doublings = std::min(track.failures, 10);
-  ++track.failures;
-  track.retry_at =
-      now + std::min<std::chrono::milliseconds>(kRetryFirst * (1 << doublings), kRetryMost);
+  track.retry_at = now + RetryPolicy::PauseAfter(track.failures++);
 }
 
 // Returns whether a write may be issued; if it may only later, sets the time to wake up.

@@ -44,9 +44,6 @@ class GangRun {
   // The claims of a gang, and then its pods, may take this long before everything is undone: longer
   // than a rolling restart of an API server, shorter than a person's patience.
   static constexpr std::chrono::seconds kCommitTimeout{60};
-  // A write that fails waits this long, doubled with every failure in a row.
-  static constexpr std::chrono::milliseconds kRetryFirst{50};
-  static constexpr std::chrono::milliseconds kRetryMost{5000};
   // The API server refuses the same step this often before the run believes it and fails.
   static constexpr int kRefusalsMost = 3;
 

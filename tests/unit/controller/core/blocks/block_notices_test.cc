@@ -56,12 +56,12 @@ TEST_F(BlockNoticesTest, WhatThePodKnowsIsNotWritten) {
   notices_.Tell(kPod, "uid-1", kReclaim);
   EXPECT_THAT(Flush(), IsEmpty());
   EXPECT_EQ(notices_.open(), 0U);
-  EXPECT_EQ(notices_.wake(), std::nullopt);
+  EXPECT_EQ(notices_.wake(now_), std::nullopt);
 }
 
 TEST_F(BlockNoticesTest, AnExtensionIsWrittenOnce) {
   notices_.Tell(kPod, "uid-1", kReclaim + 24h);
-  EXPECT_TRUE(notices_.wake().has_value());
+  EXPECT_TRUE(notices_.wake(now_).has_value());
   const auto writes = Flush();
   ASSERT_THAT(writes, SizeIs(1));
   const auto& told = std::get<PodReclaimWrite>(writes[0].what);
@@ -88,8 +88,8 @@ TEST_F(BlockNoticesTest, AWriteWithoutAnAnswerIsSentAgain) {
   notices_.Tell(kPod, "uid-1", kReclaim + 24h);
   Answer(Flush()[0], WriteOutcome::kUnavailable);
   EXPECT_THAT(Flush(), IsEmpty());
-  EXPECT_EQ(notices_.wake(), now_.monotonic + BlockNotices::kRetry);
-  Wait(BlockNotices::kRetry);
+  EXPECT_EQ(notices_.wake(now_), now_.monotonic + RetryPolicy::kFirst);
+  Wait(RetryPolicy::kFirst);
   EXPECT_THAT(Flush(), SizeIs(1));
 }
 
@@ -108,7 +108,7 @@ TEST_F(BlockNoticesTest, APodIsToldAfterItsBinding) {
   notices_.Tell(kPod, "uid-1", kReclaim + 24h);
   EXPECT_THAT(Flush(), IsEmpty());
   Change([](PodFact& pod) { pod.node = "n0"; });
-  Wait(BlockNotices::kRetry);
+  Wait(RetryPolicy::kFirst);
   EXPECT_THAT(Flush(), SizeIs(1));
 }
 
@@ -127,7 +127,7 @@ TEST_F(BlockNoticesTest, AnAnswerThatComesTwiceIsIgnored) {
   const auto writes = Flush();
   Answer(writes[0], WriteOutcome::kUnavailable);
   Answer(writes[0], WriteOutcome::kDone);
-  Wait(BlockNotices::kRetry);
+  Wait(RetryPolicy::kFirst);
   EXPECT_THAT(Flush(), SizeIs(1));
 }
 

@@ -384,7 +384,7 @@ TEST_F(CapacityBlocksTest, AnOrderOfAnotherApiIsAnsweredWhenItIsPublished) {
   EXPECT_EQ(blocks_->book().blocks().size(), 1U);
   EXPECT_THAT(answers_, IsEmpty());
   reachable = true;
-  MoveTo(wall_ + CapacityBlocks::kRetry);
+  MoveTo(wall_ + RetryPolicy::kFirst);
   ASSERT_EQ(answers_.size(), 1U);
   EXPECT_EQ(answers_[0].ticket, 7U);
   const Block& block = **answers_[0].block;

@@ -131,7 +131,7 @@ TEST_F(ExtensionTest, ItIsShownOnlyWhenTheBlockShowsIt) {
   EXPECT_EQ(Extensions(), 1U);
   EXPECT_EQ(Status("more"), Json::object());
   world.fails = [](const ApiWrite&) { return false; };
-  world.Pass(CapacityBlocks::kRetry);
+  world.Pass(RetryPolicy::kFirst);
   EXPECT_EQ(Status("more").at("state"), "payment-succeeded");
 }
 
@@ -163,7 +163,7 @@ TEST_F(ExtensionTest, ARefusalThatIsNotWrittenYetIsNotTriedAgain) {
   Extend("odd", {{"capacityBlockName", "train"}, {"capacityBlockExtensionDurationHours", 25}});
   Extend("more", day);  // the block has changed: all of its extensions are looked at
   world.fails = [](const ApiWrite&) { return false; };
-  world.Pass(BlockRequests::kRetry);
+  world.Pass(RetryPolicy::kFirst);
   EXPECT_THAT(Refusal("odd"), HasSubstr("InvalidParameterValue"));
   EXPECT_EQ(
       std::count(world.events.begin(), world.events.end(), "CapacityBlockExtension odd: Refused"),

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "controller/core/writes/outbox.h"
 #include "lib/base/rng.h"
 #include "tests/support/fake_api.h"
 #include "tests/unit/controller/core/decisions.h"
@@ -213,10 +214,10 @@ TEST_F(GangRunTest, WhatIsRefusedThreeTimesIsTakenBack) {
       const bool refused = ResultOf(write).index == 1 && write.kind() != WriteKind::kReadClaim;
       return refused ? WriteOutcome::kRefused : WriteOutcome::kDone;
     });
-    now_ += GangRun::kRetryMost;
+    now_ += RetryPolicy::kMost;
     Next();
     Answer();
-    now_ += GangRun::kRetryMost;
+    now_ += RetryPolicy::kMost;
   }
   GoOn();
   EXPECT_EQ(run_->phase(), RunPhase::kReleased);

@@ -84,7 +84,7 @@ TEST_F(StatusOutboxTest, GoodNewsOfAGangIsToldAtOnce) {
   EXPECT_EQ(LastGang().uid, "uid-train");
   Answer(last_gang_);
   EXPECT_THAT(Flush(), IsEmpty());
-  EXPECT_EQ(outbox_.wake(), std::nullopt);
+  EXPECT_EQ(outbox_.wake(now_), std::nullopt);
 }
 
 TEST_F(StatusOutboxTest, AStatusThatSomebodyElseWroteIsPutRight) {
@@ -125,7 +125,7 @@ TEST_F(StatusOutboxTest, AStatusThatSomebodyElseWroteIsPutRight) {
 TEST_F(StatusOutboxTest, BadNewsThatPassesWithinTheGraceIsNeverTold) {
   outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   EXPECT_THAT(Flush(), IsEmpty());
-  EXPECT_EQ(outbox_.wake(), now_.monotonic + StatusOutbox::kGrace);
+  EXPECT_EQ(outbox_.wake(now_), now_.monotonic + StatusOutbox::kGrace);
   Pass(milliseconds(100));
   outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
@@ -179,7 +179,7 @@ TEST_F(StatusOutboxTest, AWriteThatFailedIsTriedAgainAndALateAnswerChangesNothin
   const ApiWrite first = last_gang_;
   Answer(first, WriteOutcome::kUnavailable);
   EXPECT_THAT(Flush(), IsEmpty());
-  Pass(StatusOutbox::kRetry);
+  Pass(RetryPolicy::kFirst);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
   Answer(first);
   Pass(seconds(60));
@@ -192,7 +192,7 @@ TEST_F(StatusOutboxTest, AGangThatIsGoneIsForgottenAndOneOfTheSameNameBeginsAnew
   outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   outbox_.ForgetGang(gang_.key);
   EXPECT_EQ(outbox_.GangStatusOf(gang_.key), nullptr);
-  EXPECT_EQ(outbox_.wake(), std::nullopt);
+  EXPECT_EQ(outbox_.wake(now_), std::nullopt);
   outbox_.ForgetGang(gang_.key);  // twice is once
   outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
@@ -240,7 +240,7 @@ TEST_F(StatusOutboxTest, APodThatWaitsNoMoreIsToldNothing) {
   outbox_.SetPod(pod_, "", now_);
   Pass(seconds(10));
   EXPECT_THAT(Flush(), IsEmpty());
-  EXPECT_EQ(outbox_.wake(), std::nullopt);
+  EXPECT_EQ(outbox_.wake(now_), std::nullopt);
 }
 
 TEST_F(StatusOutboxTest, APodOfTheSameNameIsAnotherPod) {
@@ -260,7 +260,7 @@ TEST_F(StatusOutboxTest, AFailedConditionIsTriedAgain) {
   Pass(StatusOutbox::kGrace);
   Flush();
   Answer(last_pod_, WriteOutcome::kUnavailable);
-  Pass(StatusOutbox::kRetry);
+  Pass(RetryPolicy::kFirst);
   EXPECT_EQ(Flush()[0], "pod p no room");
 }
 
