@@ -162,7 +162,7 @@ struct Block {
 
   const Product& product() const { return *bought.product; }
   WallTime start() const { return bought.start; }
-  WallTime reclaim() const { return end - product().reclaim(); }
+  WallTime reclaim() const { return end - product().reclaim; }
   // Returns the slots whose capacity it has, with those of an extension whose payment is under way.
   SlotRange slots() const;
   const Extension* pending_extension() const;
