@@ -1,28 +1,14 @@
 #include "controller/core/commit/gang_run.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "controller/core/writes/outbox.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/kube/resource_version.h"
 
 namespace tahoma::controller {
-namespace {
-
-// Returns whether a resourceVersion is of a state before another's. Those of one kind compare as
-// numbers (Kubernetes: KEP-5504); a version that is no number is never older.
-bool IsOlder(std::string_view version, std::string_view than) {
-  const auto number = [](std::string_view text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-  };
-  if (!number(version) || !number(than)) return false;
-  return std::pair(version.size(), version) < std::pair(than.size(), than);
-}
-
-}  // namespace
-
 bool SameDevices(const Allocation& a, const Allocation& b) {
   return std::equal(a.results.begin(), a.results.end(), b.results.begin(), b.results.end(),
                     [](const DeviceResult& left, const DeviceResult& right) {
@@ -132,7 +118,7 @@ void GangRun::OnClaim(std::size_t index, const std::shared_ptr<const ClaimFact>&
   ClaimTrack& track = claims_[index];
   // The watch may lag behind the answers to our own writes: devices that an old fact shows as free
   // are still allocated.
-  if (fact != nullptr && IsOlder(fact->resource_version, track.answered)) return;
+  if (fact != nullptr && kube::IsOlderVersion(fact->resource_version, track.answered)) return;
   track.live = fact != nullptr && HoldsOurs(index, *fact);
   track.told_gone = fact == nullptr;
   if (fact != nullptr) track.told = fact->resource_version;
@@ -429,7 +415,7 @@ std::optional<WriteKind> GangRun::Settle(std::size_t index) {
   // A fact from a watch may be old, and here no write of ours follows that would meet a conflict.
   // An answer may be old, too: the watch can overtake it, and then has nothing more to tell.
   if (track.seen->resource_version != track.answered || track.told_gone ||
-      IsOlder(track.answered, track.told)) {
+      kube::IsOlderVersion(track.answered, track.told)) {
     return WriteKind::kReadClaim;
   }
   track.settled = true;
