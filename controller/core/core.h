@@ -104,37 +104,44 @@ class Core {
   std::shared_ptr<const Snapshot> snapshot() const { return snapshot_; }
 
  private:
-  void Take(const PodSeen& command);
-  void Take(const PodGone& command);
-  void Take(const ClaimSeen& command);
-  void Take(const ClaimGone& command);
-  void Take(const GangSeen& command);
-  void Take(const GangGone& command);
-  void Take(const NodeSeen& command);
-  void Take(const NodeGone& command);
-  void Take(const ClassSeen& command);
-  void Take(const ClassGone& command);
-  void Take(const BlockSeen& command);
-  void Take(const BlockGone& command);
-  void Take(const RequestSeen& command);
-  void Take(const RequestGone& command);
-  void Take(const BlockOrder& command);
-  void Take(const WatchesSynced& command);
-  void Take(const ApiResult& command);
+  void On(const PodSeen& command);
+  void On(const PodGone& command);
+  void On(const ClaimSeen& command);
+  void On(const ClaimGone& command);
+  void On(const GangSeen& command);
+  void On(const GangGone& command);
+  void On(const NodeSeen& command);
+  void On(const NodeGone& command);
+  void On(const ClassSeen& command);
+  void On(const ClassGone& command);
+  void On(const BlockSeen& command);
+  void On(const BlockGone& command);
+  void On(const RequestSeen& command);
+  void On(const RequestGone& command);
+  void On(const BlockOrder& command);
+  void On(const WatchesSynced& command);
+  void On(const ApiResult& command);
   void TouchConsumers(const ClaimKey& key);
   void TouchGangOf(const PodKey& pod);
 
-  void TakeNews();
-  void TakeBlockNews();
-  void TakeNotice(const BlockNotice& notice);
+  // The numbered steps of Step(), after the first.
+  void FinishDecided();
+  void PassBlockTime();
+  void PlanHeads();
+  void ShowChanges();
+  StepOutput HandOver();
+
+  void DrainRunNews();
+  void DrainBlockNews();
+  void OnNotice(const BlockNotice& notice);
   void MakeWayFor(const Heir& heir);
   Readiness ReadinessOf(const GangRef& ref) const;
   void LimitGrace(PodDeletion& deletion) const;
   void Assess(const GangRef& ref);
   void WaitForOtherRuns(Readiness& ready) const;
   void PlanSome();
-  std::optional<MonotonicTime> Wake() const;
-  void TakeSnapshot();
+  std::optional<MonotonicTime> NextWake() const;
+  void PublishSnapshot();
 
   Facts facts_;
   ClusterState cluster_;

@@ -133,7 +133,7 @@ void BlockRequests::TouchOnNewDay() {
 }
 
 bool BlockRequests::Step(const Now& now) {
-  const std::vector<BlockKey> shown = blocks_.TakeShown();
+  const std::vector<BlockKey> shown = blocks_.DrainShown();
   for (std::size_t i = 0; i < shown.size() && !entries_.empty(); ++i) TouchAfter(shown[i]);
   TouchOnNewDay();
   const WallTime at = blocks_.time().ToBlock(now.wall);
@@ -144,7 +144,7 @@ bool BlockRequests::Step(const Now& now) {
   }
   for (const RequestKey& key : std::exchange(touched_, {})) Look(key, entries_.at(key), now);
   waitlist_.NoteChanges();
-  for (const RequestKey& key : waitlist_.TakeDue()) Look(key, entries_.at(key), now);
+  for (const RequestKey& key : waitlist_.DrainDue()) Look(key, entries_.at(key), now);
   for (const RequestKey& key : outbox_.DrainDue(now.monotonic)) {
     if (const auto found = entries_.find(key); found != entries_.end()) Send(key, found->second);
   }

@@ -92,18 +92,18 @@ void CapacityBlocks::OnSynced() {
 }
 
 void CapacityBlocks::Step(ClusterState& cluster, const Now& now) {
-  const auto facts = TakeChangedFacts();
-  TakeOverPublished(facts);
+  const auto facts = DrainChangedFacts();
+  AdoptPublished(facts);
   const WallTime at = time_.ToBlock(now.wall);
   for (const std::string& reservation : hosts_.Update(cluster, book_, at, time_)) {
     if (const auto block = book_.Find(reservation)) Show(block->key, ViewOf(block, book_.hosts()));
   }
   book_.Advance(at);
-  for (const BlockKey& key : std::exchange(gone_, {})) TakeGone(key);
-  for (const auto& fact : facts) TakeFact(*fact, at);
-  for (const BlockOrder& order : std::exchange(orders_, {})) TakeOrder(order, at);
+  for (const BlockKey& key : std::exchange(gone_, {})) OnObjectGone(key);
+  for (const auto& fact : facts) OnFact(*fact, at);
+  for (const BlockOrder& order : std::exchange(orders_, {})) ServeOrder(order, at);
   book_.Advance(at);
-  TakeChanges(MeterChanges(cluster, at));
+  OnChanges(MeterChanges(cluster, at));
   if (!std::exchange(resumed_, true)) Resume();
   for (auto& [host, use] : book_.TakeUses()) {
     use.scale = time_.scale();
@@ -117,7 +117,7 @@ void CapacityBlocks::Step(ClusterState& cluster, const Now& now) {
 
 // Returns the objects that have changed and are there: who asked first is answered first, also
 // where many have waited for a controller.
-std::vector<std::shared_ptr<const BlockFact>> CapacityBlocks::TakeChangedFacts() {
+std::vector<std::shared_ptr<const BlockFact>> CapacityBlocks::DrainChangedFacts() {
   std::vector<std::shared_ptr<const BlockFact>> facts;
   for (const BlockKey& key : changed_facts_.DrainSorted()) {
     if (auto fact = facts_.Find(key)) facts.push_back(std::move(fact));
@@ -132,7 +132,7 @@ std::vector<BlockChange> CapacityBlocks::MeterChanges(const ClusterState& cluste
   std::vector<BlockChange> changes = book_.TakeChanges();
   for (const BlockChange& change : changes) meter_.Follow(*change.block, cluster, change.when);
   meter_.Update(cluster, now);
-  for (const auto& [reservation, usage] : meter_.TakeRecords(now)) {
+  for (const auto& [reservation, usage] : meter_.DrainRecords(now)) {
     book_.SetUsage(reservation, usage);
   }
   for (BlockChange& change : book_.TakeChanges()) changes.push_back(std::move(change));
@@ -140,7 +140,7 @@ std::vector<BlockChange> CapacityBlocks::MeterChanges(const ClusterState& cluste
 }
 
 // Journals what the book has changed, and tells people.
-void CapacityBlocks::TakeChanges(const std::vector<BlockChange>& changes) {
+void CapacityBlocks::OnChanges(const std::vector<BlockChange>& changes) {
   for (EventNote& refusal : std::exchange(refusals_, {})) writes_.Add(std::move(refusal));
   for (const BlockChange& change : changes) {
     if (!change.message.empty()) writes_.Add(EventOf(change, time_.ToWall(change.when)));
@@ -222,7 +222,7 @@ void CapacityBlocks::NoteReclaimed(const Block& block) {
   }
 }
 
-std::vector<Heir> CapacityBlocks::TakeHeirs() {
+std::vector<Heir> CapacityBlocks::DrainHeirs() {
   std::vector<Heir> heirs;
   for (const BlockKey& key : std::exchange(contested_, {})) {
     const auto entry = heirs_.find(key);
@@ -238,8 +238,8 @@ std::vector<Heir> CapacityBlocks::TakeHeirs() {
   return heirs;
 }
 
-std::vector<GangRef> CapacityBlocks::TakeTouched() {
-  std::vector<GangRef> touched = magnets_.TakeTouched();
+std::vector<GangRef> CapacityBlocks::DrainTouched() {
+  std::vector<GangRef> touched = magnets_.DrainTouched();
   touched.insert(touched.end(), touched_gangs_.begin(), touched_gangs_.end());
   touched_gangs_.clear();
   return touched;
@@ -325,7 +325,7 @@ Readiness CapacityBlocks::AdmitWhile(const Block& active, Readiness ready, WallT
 
 // ---- What the objects say ----------------------------------------------------------------------
 
-void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
+void CapacityBlocks::OnFact(const BlockFact& fact, WallTime now) {
   auto block = book_.FindByKey(fact.key);
   if (block != nullptr && unseen_.contains(fact.key) &&
       block->offering_id != fact.order.offering_id) {
@@ -339,7 +339,7 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
     Forget(*block);  // another object has the name now
     block = nullptr;
   }
-  if (block == nullptr) return TakeUnbought(fact, now);
+  if (block == nullptr) return OnUnbought(fact, now);
   if (block->uid != fact.uid) {
     book_.SetUid(block->reservation, fact.uid);
     block = book_.Find(block->reservation);
@@ -355,7 +355,7 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
 
 // Takes the object of a block that the book does not have: buys it, unless that was refused, or a
 // record says of which nobody could make use that it was bought.
-void CapacityBlocks::TakeUnbought(const BlockFact& fact, WallTime now) {
+void CapacityBlocks::OnUnbought(const BlockFact& fact, WallTime now) {
   if (fact.record.empty() && !fact.refused() && !fact.deleting) {
     Buy(fact, now);
   } else if (fact.refused() && views_.Find(fact.key) == nullptr) {
@@ -397,7 +397,7 @@ bool CapacityBlocks::IsNewer(const BlockFact& fact) const {
 }
 
 // Takes what other leaders have published, before anything is decided.
-void CapacityBlocks::TakeOverPublished(const std::vector<std::shared_ptr<const BlockFact>>& facts) {
+void CapacityBlocks::AdoptPublished(const std::vector<std::shared_ptr<const BlockFact>>& facts) {
   std::vector<Block> newer;
   for (const auto& fact : facts) {
     if (!IsNewer(*fact)) continue;
@@ -487,7 +487,7 @@ void CapacityBlocks::Buy(const BlockFact& fact, WallTime now) {
 }
 
 // The object is gone. A block that holds capacity gets another one: it cannot be cancelled.
-void CapacityBlocks::TakeGone(const BlockKey& key) {
+void CapacityBlocks::OnObjectGone(const BlockKey& key) {
   const auto block = book_.FindByKey(key);
   if (block == nullptr) return Unpublish(key);
   if (!HoldsCapacity(block->state)) return Forget(*block);
@@ -497,8 +497,8 @@ void CapacityBlocks::TakeGone(const BlockKey& key) {
   outbox_.Add(key);
 }
 
-absl::StatusOr<std::shared_ptr<const Block>> CapacityBlocks::Carry(const BlockOrder& order,
-                                                                   WallTime now) {
+absl::StatusOr<std::shared_ptr<const Block>> CapacityBlocks::CarryOutOrder(const BlockOrder& order,
+                                                                           WallTime now) {
   if (const auto* extension = std::get_if<ExtensionOrder>(&order.order)) {
     return book_.Extend(*extension, now);
   }
@@ -510,8 +510,8 @@ absl::StatusOr<std::shared_ptr<const Block>> CapacityBlocks::Carry(const BlockOr
   return book_.Purchase(purchase, now);
 }
 
-void CapacityBlocks::TakeOrder(const BlockOrder& order, WallTime now) {
-  auto block = Carry(order, now);
+void CapacityBlocks::ServeOrder(const BlockOrder& order, WallTime now) {
+  auto block = CarryOutOrder(order, now);
   const bool dry_run = std::visit([](const auto& one) { return one.dry_run; }, order.order);
   if (!block.ok() || dry_run) {
     answers_.push_back({order.ticket, std::move(block)});
@@ -599,7 +599,7 @@ Write CapacityBlocks::WriteOf(WriteKind kind, const Publication& publication,
                           .view = view};
 }
 
-absl::Status CapacityBlocks::TakeOver(Block block) {
+absl::Status CapacityBlocks::Adopt(Block block) {
   TAHOMA_ASSIGN_OR_RETURN(const auto taken, book_.Restore(std::move(block)));
   Store(*taken);
   Follow(taken);

@@ -5,7 +5,7 @@
 //   blocks.OnBlock(fact);                             // a watch saw a CapacityBlock
 //   blocks.OnOrder({.ticket = 7, .order = order});    // another API buys
 //   blocks.Step(cluster, now);
-//   for (const OrderAnswer& answer : blocks.TakeAnswers()) Tell(answer);
+//   for (const OrderAnswer& answer : blocks.DrainAnswers()) Tell(answer);
 //
 // A CapacityBlock whose spec names an offering is an order; its uid makes that repeatable. A block
 // that was ordered by another API gets its object from here, and the order is answered when object
@@ -133,9 +133,9 @@ class CapacityBlocks {
   }
   // Returns the gang as it may be planned now: with the hosts of the block that it names, when that
   // is active, or with the reason why it waits for it; one that names none with those that draw it.
-  // The gang is among TakeTouched() when that may have changed.
+  // The gang is among DrainTouched() when that may have changed.
   Readiness Admit(const GangRef& ref, Readiness ready, WallTime now);
-  std::vector<GangRef> TakeTouched();
+  std::vector<GangRef> DrainTouched();
   // Returns the gang as it may be planned when the block begins; not ready when it does not name
   // the block.
   Readiness AdmitAtStart(const Block& block, const GangRef& ref, Readiness ready) const;
@@ -153,7 +153,7 @@ class CapacityBlocks {
     return book_.AllOrNothing(purchases);
   }
   // Takes a block from a record that somebody else has published; it holds capacity.
-  absl::Status TakeOver(Block block);
+  absl::Status Adopt(Block block);
   // Publishes nothing of a block of that name until it is released.
   void Hold(const BlockKey& key) { held_.insert(key); }
   void Release(const BlockKey& key);
@@ -168,19 +168,19 @@ class CapacityBlocks {
   bool IsPublished(const BlockKey& key) const;
   // Takes the blocks that have changed, or are published as they are, since the last call.
   // In any order, perhaps more than once.
-  std::vector<BlockKey> TakeShown() { return shown_.DrainUnsorted(); }
+  std::vector<BlockKey> DrainShown() { return shown_.DrainUnsorted(); }
   // Returns whether hosts were kept for blocks that no longer are.
-  bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
+  bool DrainCapacityFreed() { return std::exchange(capacity_freed_, false); }
   // Takes the hosts on which everything is to end now.
-  std::vector<ReclaimedHost> TakeReclaimed() { return std::exchange(reclaimed_, {}); }
+  std::vector<ReclaimedHost> DrainReclaimed() { return std::exchange(reclaimed_, {}); }
   // Takes the blocks whose gangs are to be asked for again, whether they will have their places:
   // when their hosts are handed over, and when a gang that names one comes after that.
-  std::vector<Heir> TakeHeirs();
+  std::vector<Heir> DrainHeirs();
   // Takes what gangs in blocks are to be told: of every delivered block at a start, and then of
   // those whose reclaim is another, or near.
-  std::vector<BlockNotice> TakeNotices() { return std::exchange(notices_, {}); }
+  std::vector<BlockNotice> DrainNotices() { return std::exchange(notices_, {}); }
   // Returns the answers to orders whose blocks are published. They may be given at once.
-  std::vector<OrderAnswer> TakeAnswers() { return std::exchange(answers_, {}); }
+  std::vector<OrderAnswer> DrainAnswers() { return std::exchange(answers_, {}); }
   // The time at which Step has something to do without any news.
   std::optional<MonotonicTime> wake(const Now& now) const;
 
@@ -202,21 +202,21 @@ class CapacityBlocks {
     std::vector<std::uint64_t> tickets;  // of orders that are answered when it is written
   };
 
-  std::vector<std::shared_ptr<const BlockFact>> TakeChangedFacts();
-  void TakeOverPublished(const std::vector<std::shared_ptr<const BlockFact>>& facts);
+  std::vector<std::shared_ptr<const BlockFact>> DrainChangedFacts();
+  void AdoptPublished(const std::vector<std::shared_ptr<const BlockFact>>& facts);
   bool IsNewer(const BlockFact& fact) const;
   void OverruleLate(const BlockFact& fact);
   void ForgetReplaced();
-  void TakeFact(const BlockFact& fact, WallTime now);
+  void OnFact(const BlockFact& fact, WallTime now);
   void RefuseRecord(const BlockFact& fact, const absl::Status& why);
   void Buy(const BlockFact& fact, WallTime now);
-  void TakeUnbought(const BlockFact& fact, WallTime now);
+  void OnUnbought(const BlockFact& fact, WallTime now);
   void NoteShown(const BlockFact& fact, const Block* block);
-  absl::StatusOr<std::shared_ptr<const Block>> Carry(const BlockOrder& order, WallTime now);
-  void TakeOrder(const BlockOrder& order, WallTime now);
-  void TakeGone(const BlockKey& key);
+  absl::StatusOr<std::shared_ptr<const Block>> CarryOutOrder(const BlockOrder& order, WallTime now);
+  void ServeOrder(const BlockOrder& order, WallTime now);
+  void OnObjectGone(const BlockKey& key);
   std::vector<BlockChange> MeterChanges(const ClusterState& cluster, WallTime now);
-  void TakeChanges(const std::vector<BlockChange>& changes);
+  void OnChanges(const std::vector<BlockChange>& changes);
   void Resume();
   void NoteTime(const Block& block, BlockNews news);
   void NoteReclaimed(const Block& block);

@@ -555,9 +555,9 @@ std::string GangRuns::BusyClaim(const ClaimKey& claim) const {
   return "";
 }
 
-// ---- Taking over -------------------------------------------------------------------------------
+// ---- Adopting ---------------------------------------------------------------------------------
 
-void GangRuns::TakeOverPublished(MonotonicTime now) {
+void GangRuns::AdoptPublished(MonotonicTime now) {
   // The records cannot describe what a restored backup brought back: they are dropped, and the gang
   // is taken over as it is published, or decided anew.
   std::vector<RunId> back;
@@ -581,11 +581,11 @@ void GangRuns::TakeOverPublished(MonotonicTime now) {
   for (auto& [ref, pods] : orphans) {
     std::sort(pods.begin(), pods.end(),
               [](const auto& a, const auto& b) { return NaturalLess(a->key.name, b->key.name); });
-    TakeOver(ref, pods);
+    Adopt(ref, pods);
   }
 }
 
-void GangRuns::TakeOverSuccessors(const GangMembership& membership) {
+void GangRuns::AdoptSuccessors(const GangMembership& membership) {
   for (const GangRef& ref : std::exchange(left_behind_, {})) {
     if (run_of_gang_.contains(ref)) continue;
     std::vector<std::shared_ptr<const PodFact>> pods;
@@ -597,14 +597,13 @@ void GangRuns::TakeOverSuccessors(const GangMembership& membership) {
     if (!ref.single) {
       for (const std::string& name : membership.PodsOf(ref.key)) add(name);
     }
-    if (!pods.empty()) TakeOver(ref, pods);
+    if (!pods.empty()) Adopt(ref, pods);
   }
 }
 
 // Rolls forward a gang that is wholly or partly bound, and rolls back one that is only partly
 // allocated.
-void GangRuns::TakeOver(const GangRef& ref,
-                        const std::vector<std::shared_ptr<const PodFact>>& pods) {
+void GangRuns::Adopt(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods) {
   const std::optional<PublishedGang> gang = ReadPublished(
       ref, pods, facts_, [this](const ClaimKey& key) { return runs_of_claim_.contains(key); },
       options_);

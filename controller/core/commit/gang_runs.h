@@ -4,8 +4,8 @@
 //   GangRuns runs(facts, cluster, buffer, writes, {});
 //   runs.Begin(std::make_shared<const GangDecision>(decision));    // journals GangPrepared
 //   runs.Advance(now);                                             // and later the other records
-//   TAHOMA_RETURN_IF_ERROR(journal.Write(buffer.Take()));          // before `writes` are sent
-//   for (const RunNews& news : runs.TakeNews()) Tell(news);        // kBound: all pods are
+//   TAHOMA_RETURN_IF_ERROR(journal.Write(buffer.DrainBatch()));          // before `writes` are sent
+//   for (const RunNews& news : runs.DrainNews()) Tell(news);        // kBound: all pods are
 //
 // Each run is a GangRun (gang_run.h). GangRuns knows all of them: which run a pod, a claim or an
 // answer belongs to, when each has something to do, its records in the journal, and the devices
@@ -14,7 +14,7 @@
 // the journal does not know is taken over (published_gang.h).
 //
 // Scope: carrying decisions out. Which gang gets a place, and when, is decided elsewhere
-// (scheduling_queue.h): Begin() takes any decision, TakeNews() reports what became of it, and no
+// (scheduling_queue.h): Begin() takes any decision, DrainNews() reports what became of it, and no
 // order of service, queue or priority is known here. Messages to people are made in
 // status_reporter.h.
 //
@@ -118,17 +118,17 @@ class GangRuns {
   void Begin(std::shared_ptr<const GangDecision> decision);
   // Ends the runs whose gangs have ended, then takes over every gang that is published and has no
   // run. Called once, when the facts are complete.
-  void TakeOverPublished(MonotonicTime now);
+  void AdoptPublished(MonotonicTime now);
   // Takes over pods that have the names of an ended run's pods but were bound for a run that the
   // journal has dropped: the API was restored to a time before the gang was made anew.
-  void TakeOverSuccessors(const GangMembership& membership);
+  void AdoptSuccessors(const GangMembership& membership);
 
   // Advances every run that has news, or whose time has come.
   void Advance(MonotonicTime now);
 
-  std::vector<RunNews> TakeNews() { return std::exchange(news_, {}); }
+  std::vector<RunNews> DrainNews() { return std::exchange(news_, {}); }
   // Returns whether devices have become free since the last call.
-  bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
+  bool DrainCapacityFreed() { return std::exchange(capacity_freed_, false); }
   // Returns the gang's run; nullptr without one.
   const GangRun* Find(const GangRef& ref) const;
   // Returns whether this very pod, not another of its name, has a place.
@@ -183,7 +183,7 @@ class GangRuns {
   std::shared_ptr<const Holding> DecidedHolding(const ClaimKey& key, const std::string& uid) const;
   void HoldAsPublished(const ClaimKey& key);
   void Hold(const ClaimKey& key, const std::string& uid, const Allocation* published);
-  void TakeOver(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);
+  void Adopt(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);
 
   const Facts& facts_;
   ClusterState& cluster_;

@@ -145,9 +145,9 @@ class Leader {
       for (const ApiResult& result : std::exchange(results_, {})) blocks_.OnResult(result, now());
       blocks_.Step(cluster_, now());
       const std::vector<ApiWrite> writes = writes_.DrainWrites();
-      failure_ = journal_.Write(buffer_.Take());
+      failure_ = journal_.Write(buffer_.DrainBatch());
       if (!failure_.ok()) return;
-      for (OrderAnswer& answer : blocks_.TakeAnswers()) answers.push_back(std::move(answer));
+      for (OrderAnswer& answer : blocks_.DrainAnswers()) answers.push_back(std::move(answer));
       for (const ApiWrite& write : writes) {
         if (write.kind() == WriteKind::kEvent) continue;
         arrives(write) ? results_.push_back(api_.Execute(write)) : sent.push_back(write);

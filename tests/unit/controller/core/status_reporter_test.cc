@@ -148,7 +148,7 @@ TEST_F(StatusReporterTest, AGangIsPlacedThenRunsThenHasFinished) {
   EXPECT_EQ(status_->placement, "node-0, node-1");
   EXPECT_EQ(status_->bound_members, 0);
   Advance(5);
-  for (const RunNews& news : runs_.TakeNews()) reporter_.TellRun(news, now_.wall);
+  for (const RunNews& news : runs_.DrainNews()) reporter_.TellRun(news, now_.wall);
   EXPECT_EQ(Show(),
             "Running Bound: node-0, node-1; PodsReady=True AllPodsExist; Placed=True Placed; "
             "Bound=True AllPodsBound");
@@ -183,7 +183,7 @@ TEST_F(StatusReporterTest, AGangThatIsTakenBackIsPendingAndSaysWhy) {
   writes_.DrainWrites();  // under way until the end
   runs_.OnNodeGone("node-0");
   runs_.Advance(now_.monotonic);
-  for (const RunNews& news : runs_.TakeNews()) reporter_.TellRun(news, now_.wall);
+  for (const RunNews& news : runs_.DrainNews()) reporter_.TellRun(news, now_.wall);
   EXPECT_EQ(Show(),
             "Pending Undone: node node-0 is gone; PodsReady=True AllPodsExist; "
             "Placed=False Undone; Bound=False Undone");

@@ -385,12 +385,12 @@ TEST_F(BlockLeadersTest, AClockThatLeapsByMonthsAndComesBackEndsABlockOnce) {
   leader->MoveTo(running);
   ASSERT_EQ(StateName(leader->Find(kTrain)->state), "active");
   const std::string host = leader->Find(kTrain)->hosts.at(0);
-  (void)leader->blocks().TakeNotices();
+  (void)leader->blocks().DrainNotices();
   leader->MoveTo(running + hours(24 * 90));
-  const auto warned = leader->blocks().TakeNotices();
+  const auto warned = leader->blocks().DrainNotices();
   ASSERT_THAT(warned, SizeIs(1));
   EXPECT_THAT(warned[0].warning, HasSubstr("takes its hardware back"));
-  const auto ended = leader->blocks().TakeReclaimed();
+  const auto ended = leader->blocks().DrainReclaimed();
   ASSERT_THAT(ended, SizeIs(1));
   EXPECT_EQ(ended[0].host, host);
 
@@ -400,8 +400,8 @@ TEST_F(BlockLeadersTest, AClockThatLeapsByMonthsAndComesBackEndsABlockOnce) {
     leader->MoveTo(running + std::chrono::minutes(1));
     EXPECT_EQ(*leader->Find(kTrain), expired);
     EXPECT_EQ(api_.Published(kTrain), expired);
-    EXPECT_THAT(leader->blocks().TakeNotices(), IsEmpty());
-    EXPECT_THAT(leader->blocks().TakeReclaimed(), IsEmpty());
+    EXPECT_THAT(leader->blocks().DrainNotices(), IsEmpty());
+    EXPECT_THAT(leader->blocks().DrainReclaimed(), IsEmpty());
     EXPECT_EQ(leader->wake(), std::nullopt) << "there is nothing to do for three months";
     leader = Lead(has_disk ? mine_ : other_, has_disk ? 1 : 2, running + std::chrono::minutes(2));
   }

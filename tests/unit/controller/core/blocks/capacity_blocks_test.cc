@@ -62,8 +62,8 @@ class CapacityBlocksTest : public ::testing::Test {
       for (const ApiResult& result : std::exchange(results_, {})) blocks_->OnResult(result, now());
       blocks_->Step(cluster_, now());
       const std::vector<ApiWrite> sent = writes_.DrainWrites();
-      TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
-      for (OrderAnswer& answer : blocks_->TakeAnswers()) answers_.push_back(std::move(answer));
+      TAHOMA_CHECK_OK(journal_.Write(buffer_.DrainBatch()));
+      for (OrderAnswer& answer : blocks_->DrainAnswers()) answers_.push_back(std::move(answer));
       for (const ApiWrite& write : sent) {
         if (--writes < 0) return;
         Execute(write);
@@ -531,12 +531,12 @@ TEST_F(CapacityBlocksTest, AGangWaitsForItsBlockAndGetsItsHosts) {
   EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is not bought");
   Apply(Offering());
   Settle();
-  EXPECT_THAT(blocks_->TakeTouched(), ElementsAre(ref));
+  EXPECT_THAT(blocks_->DrainTouched(), ElementsAre(ref));
   EXPECT_EQ(admit({}).message,
             "Capacity Block team-a/train is scheduled and begins 2026-11-23T11:30:00Z");
   EXPECT_EQ(admit({}).reason, GangReason::kWaitingForBlock);
   MoveTo(Find(kTrain)->start());
-  EXPECT_THAT(blocks_->TakeTouched(), ElementsAre(ref));
+  EXPECT_THAT(blocks_->DrainTouched(), ElementsAre(ref));
   const Readiness ready = admit(std::chrono::hours(23));
   ASSERT_NE(ready.spec, nullptr);
   EXPECT_EQ(ready.spec->reservation, Find(kTrain)->reservation);
@@ -548,7 +548,7 @@ TEST_F(CapacityBlocksTest, AGangWaitsForItsBlockAndGetsItsHosts) {
   MoveTo(Find(kTrain)->reclaim());
   EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is being taken back");
   EXPECT_THAT(
-      blocks_->TakeReclaimed(),
+      blocks_->DrainReclaimed(),
       ElementsAre(ReclaimedHost{
           "us-0", "Capacity Block team-a/train ends 2026-11-24T11:30:00Z: us-0 is taken back",
           Find(kTrain)->end}));
@@ -561,25 +561,25 @@ TEST_F(CapacityBlocksTest, WhatIsBeingTakenBackIsEndedAgainAfterARestartAndAfter
   Apply(Offering());
   Settle();
   MoveTo(Find(kTrain)->start());
-  (void)blocks_->TakeNotices();
+  (void)blocks_->DrainNotices();
   Start();
   Settle();
-  EXPECT_THAT(blocks_->TakeReclaimed(), IsEmpty());
-  EXPECT_THAT(blocks_->TakeNotices(),
+  EXPECT_THAT(blocks_->DrainReclaimed(), IsEmpty());
+  EXPECT_THAT(blocks_->DrainNotices(),
               ElementsAre(BlockNotice{
                   .hosts = {"us-0"}, .reclaim = Find(kTrain)->reclaim(), .warning = ""}));
   MoveTo(Find(kTrain)->reclaim());
-  EXPECT_EQ(blocks_->TakeReclaimed().size(), 1U);
+  EXPECT_EQ(blocks_->DrainReclaimed().size(), 1U);
   for (const bool journal_is_lost : {false, true}) {
     if (journal_is_lost) journal_ = MemoryJournal();
     Start();
     Settle();
-    const auto reclaimed = blocks_->TakeReclaimed();
+    const auto reclaimed = blocks_->DrainReclaimed();
     ASSERT_EQ(reclaimed.size(), 1U);
     EXPECT_EQ(reclaimed[0].host, "us-0");
     EXPECT_EQ(reclaimed[0].by, Find(kTrain)->end);
     Settle();
-    EXPECT_THAT(blocks_->TakeReclaimed(), IsEmpty());
+    EXPECT_THAT(blocks_->DrainReclaimed(), IsEmpty());
   }
 }
 
@@ -587,13 +587,13 @@ TEST_F(CapacityBlocksTest, GangsAreToldOfTheStartTheWarningAndAnExtension) {
   Settle();
   Apply(Offering());
   Settle();
-  (void)blocks_->TakeNotices();
+  (void)blocks_->DrainNotices();
   MoveTo(Find(kTrain)->start());
   const WallTime reclaim = Find(kTrain)->reclaim();
-  EXPECT_THAT(blocks_->TakeNotices(), ElementsAre(BlockNotice{{"us-0"}, reclaim, ""}));
+  EXPECT_THAT(blocks_->DrainNotices(), ElementsAre(BlockNotice{{"us-0"}, reclaim, ""}));
   MoveTo(reclaim - kWarningLead);
   EXPECT_THAT(
-      blocks_->TakeNotices(),
+      blocks_->DrainNotices(),
       ElementsAre(BlockNotice{{"us-0"},
                               reclaim,
                               "Capacity Block team-a/train takes its hardware back at "
@@ -606,7 +606,7 @@ TEST_F(CapacityBlocksTest, GangsAreToldOfTheStartTheWarningAndAnExtension) {
   blocks_->OnOrder({9, ExtensionOrder{.reservation = Find(kTrain)->reservation,
                                       .offering_id = ExtensionOfferingId(*offering)}});
   Settle();
-  EXPECT_THAT(blocks_->TakeNotices(),
+  EXPECT_THAT(blocks_->DrainNotices(),
               ElementsAre(BlockNotice{{"us-0"}, reclaim + std::chrono::hours(24), ""}));
 }
 
@@ -621,7 +621,7 @@ TEST_F(CapacityBlocksTest, TheFleetKnowsWhatBlocksHaveAndKeep) {
   EXPECT_EQ(use(), (BlockUse{.reservation = Find(kTrain)->reservation, .kept_from = {}}));
   MoveTo(Find(kTrain)->end);
   EXPECT_EQ(use(), BlockUse{});
-  EXPECT_TRUE(blocks_->TakeCapacityFreed());
+  EXPECT_TRUE(blocks_->DrainCapacityFreed());
 }
 
 TEST_F(CapacityBlocksTest, WhatRunsInAnAdjoiningBlockOfTheOwnerGoesOn) {
@@ -633,7 +633,7 @@ TEST_F(CapacityBlocksTest, WhatRunsInAnAdjoiningBlockOfTheOwnerGoesOn) {
   Settle();
   ASSERT_EQ((*answers_[0].block)->start(), end);
   MoveTo(end - std::chrono::minutes(30));
-  EXPECT_EQ(blocks_->TakeReclaimed().at(0).goes_on, "team-a");
+  EXPECT_EQ(blocks_->DrainReclaimed().at(0).goes_on, "team-a");
   MoveTo(end);
   EXPECT_EQ(Find((*answers_[0].block)->key)->hosts, (std::vector<std::string>{"us-0"}));
 }
@@ -721,13 +721,13 @@ TEST_F(CapacityBlocksTest, NothingWithoutAMaxRuntimeBeginsAfterTheWarning) {
   EXPECT_NE(blocks_->Admit(ref, ready, wall_).spec, nullptr);
   spec->max_runtime.reset();
   // An extension makes time for it.
-  (void)blocks_->TakeTouched();
+  (void)blocks_->DrainTouched();
   const auto offering = blocks_->book().OfferExtension(Find(kTrain)->reservation, 24, wall_);
   ASSERT_TRUE(offering.ok()) << offering.status();
   blocks_->OnOrder({9, ExtensionOrder{.reservation = Find(kTrain)->reservation,
                                       .offering_id = ExtensionOfferingId(*offering)}});
   Settle();
-  EXPECT_THAT(blocks_->TakeTouched(), ElementsAre(ref));
+  EXPECT_THAT(blocks_->DrainTouched(), ElementsAre(ref));
   EXPECT_NE(blocks_->Admit(ref, ready, wall_).spec, nullptr);
 }
 

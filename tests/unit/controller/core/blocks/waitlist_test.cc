@@ -213,7 +213,7 @@ TEST_F(WaitlistTest, AStepLooksAtABoundedNumberOfEntries) {
   int looked = 0;
   std::string last;
   while (waitlist.has_due()) {
-    const std::vector<RequestKey> due = waitlist.TakeDue();
+    const std::vector<RequestKey> due = waitlist.DrainDue();
     ASSERT_LE(due.size(), Waitlist::kLooksTogether);
     for (const RequestKey& key : due) {
       EXPECT_LT(last, key.name);

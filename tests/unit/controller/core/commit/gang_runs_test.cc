@@ -75,20 +75,20 @@ class GangRunsTest : public ::testing::Test {
   void GoOn() {
     for (int i = 0; i < 20; ++i) {
       runs_->Advance(now_);
-      TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
+      TAHOMA_CHECK_OK(journal_.Write(buffer_.DrainBatch()));
       for (const ApiWrite& write : writes_.DrainWrites())
         runs_->OnResult(api_.Execute(write), now_);
       Hear();
     }
   }
-  void TakeOverPublished() {
-    runs_->TakeOverPublished(now_);
-    TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
+  void AdoptPublished() {
+    runs_->AdoptPublished(now_);
+    TAHOMA_CHECK_OK(journal_.Write(buffer_.DrainBatch()));
     for (const ApiWrite& write : writes_.DrainWrites()) runs_->OnResult(api_.Execute(write), now_);
   }
   std::vector<RunNews::Kind> Kinds() {
     std::vector<RunNews::Kind> kinds;
-    for (const RunNews& news : runs_->TakeNews()) {
+    for (const RunNews& news : runs_->DrainNews()) {
       EXPECT_EQ(news.gang, kTrain);
       if (news.kind != RunNews::Kind::kMoved) kinds.push_back(news.kind);
     }
@@ -110,7 +110,7 @@ class GangRunsTest : public ::testing::Test {
 
 TEST_F(GangRunsTest, ADecisionIsRecordedAndHoldsItsDevicesBeforeAnythingIsWritten) {
   runs_->Begin(DecisionFor(api_, "train"));
-  const JournalBatch batch = buffer_.Take();
+  const JournalBatch batch = buffer_.DrainBatch();
   ASSERT_EQ(batch.put.size(), 1U);
   EXPECT_TRUE(std::holds_alternative<GangPrepared>(*DecodeRecord(batch.put[0].bytes)));
   EXPECT_EQ(Busy("node-0"), 1);
@@ -133,7 +133,7 @@ TEST_F(GangRunsTest, ARunIsInFlightUntilAllItsPodsAreBound) {
   EXPECT_EQ(runs_->in_flight(), 0U);
   EXPECT_EQ(api_.pods().at("train-1").node, "node-1");
   EXPECT_EQ(journal_.size(), 3U) << "prepared, allocated, bound";
-  EXPECT_FALSE(runs_->TakeCapacityFreed());
+  EXPECT_FALSE(runs_->DrainCapacityFreed());
 }
 
 TEST_F(GangRunsTest, AnEndedRunLeavesNothing) {
@@ -147,8 +147,8 @@ TEST_F(GangRunsTest, AnEndedRunLeavesNothing) {
   EXPECT_FALSE(runs_->HasPod({"default", "train-0"}));
   EXPECT_EQ(journal_.size(), 0U);
   EXPECT_EQ(cluster_.holding_count(), 0U);
-  EXPECT_TRUE(runs_->TakeCapacityFreed());
-  EXPECT_FALSE(runs_->TakeCapacityFreed()) << "told once";
+  EXPECT_TRUE(runs_->DrainCapacityFreed());
+  EXPECT_FALSE(runs_->DrainCapacityFreed()) << "told once";
   EXPECT_EQ(buffer_.records(), 5U) << "three of the run, and one for each claim";
 }
 
@@ -156,7 +156,7 @@ TEST_F(GangRunsTest, ARunThatFailsSaysWhyAndThenThatNothingIsLeft) {
   runs_->Begin(DecisionFor(api_, "train"));
   runs_->OnNodeGone("node-1");
   GoOn();
-  const auto news = runs_->TakeNews();
+  const auto news = runs_->DrainNews();
   ASSERT_FALSE(news.empty());
   EXPECT_EQ(news.front().kind, RunNews::Kind::kUndoing);
   EXPECT_EQ(news.front().reason, "node node-1 is gone");
@@ -165,29 +165,29 @@ TEST_F(GangRunsTest, ARunThatFailsSaysWhyAndThenThatNothingIsLeft) {
   }));
   EXPECT_EQ(runs_->in_flight(), 0U);
   EXPECT_EQ(Busy("node-0"), 0);
-  EXPECT_TRUE(runs_->TakeCapacityFreed());
+  EXPECT_TRUE(runs_->DrainCapacityFreed());
 }
 
 TEST_F(GangRunsTest, ARecordThatIsObsoleteInItsOwnBatchIsNotWritten) {
   runs_->Begin(DecisionFor(api_, "train"));
-  buffer_.Take();
+  buffer_.DrainBatch();
   runs_->Advance(now_);
   for (const char* claim : {"train-0-chips", "train-1-chips"}) api_.RemoveClaim(claim);
   for (const ApiWrite& write : writes_.DrainWrites()) runs_->OnResult(api_.Execute(write), now_);
   Hear();
   runs_->Advance(now_);
-  const JournalBatch batch = buffer_.Take();
+  const JournalBatch batch = buffer_.DrainBatch();
   EXPECT_THAT(batch.put, IsEmpty()) << "undoing and released in one step";
   EXPECT_EQ(batch.drop.size(), 2U);
 }
 
 TEST_F(GangRunsTest, ARunGoesOnAfterARestart) {
   runs_->Begin(DecisionFor(api_, "train"));
-  TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
+  TAHOMA_CHECK_OK(journal_.Write(buffer_.DrainBatch()));
   Start();
   EXPECT_EQ(runs_->in_flight(), 1U);
   EXPECT_EQ(Busy("node-0"), 1);
-  TakeOverPublished();
+  AdoptPublished();
   GoOn();
   EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kBound));
   Start();
@@ -201,7 +201,7 @@ TEST_F(GangRunsTest, ABoundGangThatTheJournalDoesNotKnowIsTakenOver) {
   journal_.Lose();
   Start();
   EXPECT_EQ(runs_->Find(kTrain), nullptr);
-  TakeOverPublished();
+  AdoptPublished();
   ASSERT_NE(runs_->Find(kTrain), nullptr);
   EXPECT_EQ(runs_->Find(kTrain)->phase(), RunPhase::kBound);
   EXPECT_THAT(Kinds(), IsEmpty()) << "people were told long ago";
@@ -215,7 +215,7 @@ TEST_F(GangRunsTest, AClaimThatNoRunHasDecidedHoldsWhatTheApiShows) {
   api_.RemoveClaim("train-0-chips");
   Hear();
   EXPECT_EQ(Busy("node-2"), 0);
-  EXPECT_TRUE(runs_->TakeCapacityFreed());
+  EXPECT_TRUE(runs_->DrainCapacityFreed());
 }
 
 // A device is given once, whoever writes claims.
@@ -290,7 +290,7 @@ TEST_F(GangRunsTest, ARunWakesWhenItsTimeHasCome) {
   runs_->Advance(now_);
   EXPECT_EQ(runs_->wake(), now_ + GangRun::kCommitTimeout);
   now_ += GangRun::kCommitTimeout;
-  runs_->TakeNews();
+  runs_->DrainNews();
   runs_->Advance(now_);
   EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kUndoing));
 }
@@ -344,7 +344,7 @@ TEST_F(GangRunsTest, ARunThatIsEndedOnANodeLosesAllOfItsPodsAndItsDevices) {
 TEST_F(GangRunsTest, PodsOfAnEndedRunMustBeGoneByThenAlsoAfterARestart) {
   const auto deletions = [&] {
     runs_->Advance(now_);
-    TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
+    TAHOMA_CHECK_OK(journal_.Write(buffer_.DrainBatch()));
     std::vector<std::optional<WallTime>> by;
     for (const ApiWrite& write : writes_.DrainWrites()) {
       if (const auto* deletion = std::get_if<PodDeletion>(&write.what)) by.push_back(deletion->by);
