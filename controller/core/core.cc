@@ -37,9 +37,11 @@ bool HasMoved(const PodFact& before, const PodFact& pod) {
 }  // namespace
 
 Core::Core(PlanFunction plan, CoreOptions options)
-    : runs_(facts_, cluster_, journal_, {.journal_beside_api = options.journal_beside_api}),
-      blocks_(std::move(options.blocks), journal_, options.block_time, options.term),
-      requests_(blocks_),
+    : runs_(facts_, cluster_, journal_, writes_,
+            {.journal_beside_api = options.journal_beside_api}),
+      blocks_(std::move(options.blocks), journal_, writes_, options.block_time, options.term),
+      notices_(writes_),
+      requests_(blocks_, writes_),
       lending_(runs_, plan),
       neighbours_(facts_, runs_, cluster_),
       preemption_(runs_, plan),
@@ -48,7 +50,8 @@ Core::Core(PlanFunction plan, CoreOptions options)
                .membership = membership_,
                .cluster = cluster_,
                .runs = runs_,
-               .queue = queue_}),
+               .queue = queue_},
+              writes_),
       snapshot_(std::make_shared<const Snapshot>()) {}
 
 absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
@@ -68,46 +71,71 @@ absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
 
 StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   now_ = now;
+  // 1. Learn: what watches saw, what became of writes, what is ordered.
   for (const Command& command : commands) {
-    std::visit([this](const auto& taken) { Take(taken); }, command);
+    std::visit([this](const auto& learned) { On(learned); }, command);
   }
-  StepOutput out;
-  if (!synced_) return out;
+  if (!synced_) return {};
+  // 2. Finish what was decided before: each gang that has news goes on with its commit.
+  FinishDecided();
+  // 3. Let time pass for Capacity Blocks: orders are answered, blocks begin and end.
+  PassBlockTime();
+  // 4. Plan the gangs at the head of the queue, and begin the commit of those that get a place.
+  PlanHeads();
+  // 5. Show changes: usage of blocks, notices to pods, statuses, conditions and events.
+  ShowChanges();
+  // 6. Hand over: the journal first, then the writes that it allows.
+  return HandOver();
+}
+
+void Core::FinishDecided() {
   runs_.MoveTo(now_.wall);
-  if (std::exchange(just_synced_, false)) {
-    runs_.TakeOverPublished(now_.monotonic, attempts_, out.writes);
-  }
-  runs_.Advance(now_.monotonic, attempts_, out.writes);
-  runs_.TakeOverSuccessors(membership_);
-  TakeNews();
-  blocks_.Step(cluster_, now_, attempts_, out.writes);
-  if (requests_.Step(now_, attempts_, out.writes)) {
-    blocks_.Step(cluster_, now_, attempts_, out.writes);
-  }
-  TakeBlockNews();
+  if (std::exchange(just_synced_, false)) runs_.AdoptPublished(now_.monotonic);
+  runs_.Advance(now_.monotonic);
+  runs_.AdoptSuccessors(membership_);
+  DrainRunNews();
+}
+
+void Core::PassBlockTime() {
+  blocks_.Step(cluster_, now_);
+  if (requests_.Step(now_)) blocks_.Step(cluster_, now_);
+  DrainBlockNews();
   lending_.EndDue(cluster_, now_.wall);
-  for (const GangRef& ref : queue_.TakeTouched(now_.monotonic)) Assess(ref);
-  for (const Heir& heir : blocks_.TakeHeirs()) MakeWayFor(heir);
+}
+
+void Core::PlanHeads() {
+  for (const GangRef& ref : queue_.DrainTouched(now_.monotonic)) Assess(ref);
+  for (const Heir& heir : blocks_.DrainHeirs()) MakeWayFor(heir);
   PlanSome();
-  runs_.Advance(now_.monotonic, attempts_, out.writes);
-  for (ApiWrite& write : out.writes) LimitGrace(write);
-  TakeNews();
+  runs_.Advance(now_.monotonic);
+  DrainRunNews();
+}
+
+void Core::ShowChanges() {
   blocks_.Meter(cluster_, now_.wall);
-  notices_.Flush(facts_, now_, attempts_, out.writes);
-  status_.Flush(now_, attempts_, out.writes);
+  notices_.Flush(facts_, now_);
+  status_.Flush(now_);
+}
+
+StepOutput Core::HandOver() {
+  StepOutput out;
+  out.journal = journal_.DrainBatch();
+  out.writes = writes_.DrainWrites();
+  for (ApiWrite& write : out.writes) {
+    if (auto* deletion = std::get_if<PodDeletion>(&write.what)) LimitGrace(*deletion);
+  }
   counters_.api_writes += out.writes.size();
-  out.journal = journal_.Take();
-  out.answers = blocks_.TakeAnswers();
-  out.wake = Wake();
-  TakeSnapshot();
+  out.answers = blocks_.DrainAnswers();
+  out.wake = NextWake();
+  PublishSnapshot();
   return out;
 }
 
-void Core::Take(const PodSeen& command) {
+void Core::On(const PodSeen& command) {
   const PodFact& pod = *command.pod;
   auto before = facts_.pods.Find(pod.key);
   if (before != nullptr && before->uid != pod.uid) {
-    Take(PodGone{pod.key, before->uid});  // it was deleted and made again between two looks
+    On(PodGone{pod.key, before->uid});  // it was deleted and made again between two looks
     before = nullptr;
   }
   facts_.pods.Put(command.pod);
@@ -121,7 +149,7 @@ void Core::Take(const PodSeen& command) {
   queue_.Touch(GangOf(pod));
 }
 
-void Core::Take(const PodGone& command) {
+void Core::On(const PodGone& command) {
   const auto pod = facts_.pods.Find(command.key);
   if (pod == nullptr || !facts_.pods.Remove(command.key, command.uid)) return;
   membership_.OnPodGone(*pod);
@@ -131,67 +159,67 @@ void Core::Take(const PodGone& command) {
   queue_.Touch(GangOf(*pod));
 }
 
-void Core::Take(const ClaimSeen& command) {
+void Core::On(const ClaimSeen& command) {
   const ClaimKey& key = command.claim->key;
   if (const auto before = facts_.claims.Find(key);
       before != nullptr && before->uid != command.claim->uid) {
-    Take(ClaimGone{key, before->uid});
+    On(ClaimGone{key, before->uid});
   }
   facts_.claims.Put(command.claim);
   runs_.OnClaim(key);
   TouchConsumers(key);
 }
 
-void Core::Take(const ClaimGone& command) {
+void Core::On(const ClaimGone& command) {
   const auto claim = facts_.claims.Find(command.key);
   if (claim == nullptr || !facts_.claims.Remove(command.key, command.uid)) return;
   runs_.OnClaimGone(*claim);
   TouchConsumers(command.key);
 }
 
-void Core::Take(const GangSeen& command) {
+void Core::On(const GangSeen& command) {
   facts_.gangs.Put(command.gang);
   status_.SeeGang(*command.gang, now_);
   queue_.Touch({command.gang->key, false});
 }
 
-void Core::Take(const GangGone& command) {
+void Core::On(const GangGone& command) {
   if (!facts_.gangs.Remove(command.key, command.uid)) return;
   status_.ForgetGang(command.key);
   queue_.Touch({command.key, false});
 }
 
-void Core::Take(const NodeSeen& command) {
+void Core::On(const NodeSeen& command) {
   cluster_.PutNode(*command.node);
   capacity_freed_ = true;
 }
 
-void Core::Take(const NodeGone& command) {
+void Core::On(const NodeGone& command) {
   cluster_.RemoveNode(command.name);
   runs_.OnNodeGone(command.name);
 }
 
-void Core::Take(const ClassSeen& command) {
+void Core::On(const ClassSeen& command) {
   facts_.classes[command.device_class->name] = command.device_class;
   queue_.TouchAllWaiting();
 }
 
-void Core::Take(const ClassGone& command) {
+void Core::On(const ClassGone& command) {
   facts_.classes.erase(command.name);
   queue_.TouchAllWaiting();
 }
 
-void Core::Take(const BlockSeen& command) { blocks_.OnBlock(command.block); }
+void Core::On(const BlockSeen& command) { blocks_.OnBlock(command.block); }
 
-void Core::Take(const BlockGone& command) { blocks_.OnBlockGone(command.key, command.uid); }
+void Core::On(const BlockGone& command) { blocks_.OnBlockGone(command.key, command.uid); }
 
-void Core::Take(const RequestSeen& command) { requests_.OnRequest(command.request); }
+void Core::On(const RequestSeen& command) { requests_.OnRequest(command.request); }
 
-void Core::Take(const RequestGone& command) { requests_.OnRequestGone(command.key, command.uid); }
+void Core::On(const RequestGone& command) { requests_.OnRequestGone(command.key, command.uid); }
 
-void Core::Take(const BlockOrder& command) { blocks_.OnOrder(command); }
+void Core::On(const BlockOrder& command) { blocks_.OnOrder(command); }
 
-void Core::Take(const WatchesSynced&) {
+void Core::On(const WatchesSynced&) {
   if (synced_) return;
   synced_ = true;
   just_synced_ = true;
@@ -199,7 +227,7 @@ void Core::Take(const WatchesSynced&) {
   blocks_.OnSynced();
 }
 
-void Core::Take(const ApiResult& command) {
+void Core::On(const ApiResult& command) {
   switch (TargetOf(command.kind)) {
     case WriteTarget::kPeople:
       if (command.kind == WriteKind::kPodReclaim) return notices_.OnResult(command, now_);
@@ -225,8 +253,8 @@ void Core::TouchGangOf(const PodKey& pod) {
   if (const auto fact = facts_.pods.Find(pod)) queue_.Touch(GangOf(*fact));
 }
 
-void Core::TakeNews() {
-  for (const RunNews& news : runs_.TakeNews()) {
+void Core::DrainRunNews() {
+  for (const RunNews& news : runs_.DrainNews()) {
     queue_.Touch(news.gang);
     status_.TellRun(news, now_.wall);
     switch (news.kind) {
@@ -250,7 +278,7 @@ void Core::TakeNews() {
 }
 
 // Tells the gangs of a block that run on its hosts. What was lent to others ends without it.
-void Core::TakeNotice(const BlockNotice& notice) {
+void Core::OnNotice(const BlockNotice& notice) {
   std::map<RunId, const GangRun*> runs;
   for (const std::string& host : notice.hosts) {
     for (const NodeId node : NodesOf(host, cluster_)) {
@@ -269,21 +297,20 @@ void Core::TakeNotice(const BlockNotice& notice) {
 }
 
 // Gives a pod that must have ended by some time no more grace than that allows.
-void Core::LimitGrace(ApiWrite& write) const {
-  if (write.kind != WriteKind::kDeletePod || !write.by) return;
-  const DecidedPod& pod = write.decision->pods[write.index];
-  const auto fact = facts_.pods.Find(PodKey{write.decision->key.ns, pod.name});
+void Core::LimitGrace(PodDeletion& deletion) const {
+  if (!deletion.by) return;
+  const auto fact = facts_.pods.Find(PodKey{deletion.decision->key.ns, deletion.pod().name});
   if (fact == nullptr) return;
-  write.grace_seconds = GraceUntil(*write.by, now_.wall, fact->grace_seconds);
+  deletion.grace_seconds = GraceUntil(*deletion.by, now_.wall, fact->grace_seconds);
 }
 
-void Core::TakeBlockNews() {
-  for (const GangRef& ref : blocks_.TakeTouched()) queue_.Touch(ref);
-  if (blocks_.TakeCapacityFreed()) capacity_freed_ = true;
-  if (lending_.TakeCapacityFreed()) capacity_freed_ = true;
-  if (preemption_.TakeCapacityFreed()) capacity_freed_ = true;
-  for (const BlockNotice& notice : blocks_.TakeNotices()) TakeNotice(notice);
-  for (const ReclaimedHost& reclaimed : blocks_.TakeReclaimed()) {
+void Core::DrainBlockNews() {
+  for (const GangRef& ref : blocks_.DrainTouched()) queue_.Touch(ref);
+  if (blocks_.DrainCapacityFreed()) capacity_freed_ = true;
+  if (lending_.DrainCapacityFreed()) capacity_freed_ = true;
+  if (preemption_.DrainCapacityFreed()) capacity_freed_ = true;
+  for (const BlockNotice& notice : blocks_.DrainNotices()) OnNotice(notice);
+  for (const ReclaimedHost& reclaimed : blocks_.DrainReclaimed()) {
     for (const NodeId node : NodesOf(reclaimed.host, cluster_)) {
       runs_.EndOn(node, EndCause::kReclaimed, reclaimed.reason, reclaimed.by, reclaimed.goes_on);
     }
@@ -358,7 +385,7 @@ void Core::WaitForOtherRuns(Readiness& ready) const {
 }
 
 void Core::PlanSome() {
-  const bool freed_by_runs = runs_.TakeCapacityFreed();
+  const bool freed_by_runs = runs_.DrainCapacityFreed();
   if (std::exchange(capacity_freed_, false) || freed_by_runs) queue_.OnCapacityFreed();
   const std::vector<Planned> all = queue_.Plan(cluster_, runs_.room(), now_.wall);
   for (const Planned& planned : all) {
@@ -387,19 +414,19 @@ void Core::PlanSome() {
     blocked.push_back(planned.gang);
   }
   preemption_.OnBlocked(blocked, cluster_, now_.wall);
-  if (preemption_.TakeCapacityFreed()) capacity_freed_ = true;
+  if (preemption_.DrainCapacityFreed()) capacity_freed_ = true;
 }
 
-std::optional<MonotonicTime> Core::Wake() const {
+std::optional<MonotonicTime> Core::NextWake() const {
   std::optional<MonotonicTime> wake;
   const auto consider = [&](std::optional<MonotonicTime> when) {
     if (when && (!wake || *when < *wake)) wake = when;
   };
   consider(runs_.wake());
   consider(queue_.wake());
-  consider(status_.wake());
+  consider(status_.wake(now_));
   consider(blocks_.wake(now_));
-  consider(notices_.wake());
+  consider(notices_.wake(now_));
   consider(requests_.wake(now_));
   for (const auto& wall : {runs_.wake_wall(), lending_.wake()}) {
     if (!wall) continue;
@@ -410,7 +437,7 @@ std::optional<MonotonicTime> Core::Wake() const {
   return wake;
 }
 
-void Core::TakeSnapshot() {
+void Core::PublishSnapshot() {
   counters_.plans = queue_.plans();
   counters_.journal_records = journal_.records();
   auto snapshot = std::make_shared<Snapshot>();

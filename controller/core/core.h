@@ -61,6 +61,7 @@
 #include "controller/core/snapshot.h"
 #include "controller/core/status_reporter.h"
 #include "controller/core/writes/api_write.h"
+#include "controller/core/writes/write_buffer.h"
 #include "controller/model/cluster.h"
 
 namespace tahoma::controller {
@@ -103,42 +104,50 @@ class Core {
   std::shared_ptr<const Snapshot> snapshot() const { return snapshot_; }
 
  private:
-  void Take(const PodSeen& command);
-  void Take(const PodGone& command);
-  void Take(const ClaimSeen& command);
-  void Take(const ClaimGone& command);
-  void Take(const GangSeen& command);
-  void Take(const GangGone& command);
-  void Take(const NodeSeen& command);
-  void Take(const NodeGone& command);
-  void Take(const ClassSeen& command);
-  void Take(const ClassGone& command);
-  void Take(const BlockSeen& command);
-  void Take(const BlockGone& command);
-  void Take(const RequestSeen& command);
-  void Take(const RequestGone& command);
-  void Take(const BlockOrder& command);
-  void Take(const WatchesSynced& command);
-  void Take(const ApiResult& command);
+  void On(const PodSeen& command);
+  void On(const PodGone& command);
+  void On(const ClaimSeen& command);
+  void On(const ClaimGone& command);
+  void On(const GangSeen& command);
+  void On(const GangGone& command);
+  void On(const NodeSeen& command);
+  void On(const NodeGone& command);
+  void On(const ClassSeen& command);
+  void On(const ClassGone& command);
+  void On(const BlockSeen& command);
+  void On(const BlockGone& command);
+  void On(const RequestSeen& command);
+  void On(const RequestGone& command);
+  void On(const BlockOrder& command);
+  void On(const WatchesSynced& command);
+  void On(const ApiResult& command);
   void TouchConsumers(const ClaimKey& key);
   void TouchGangOf(const PodKey& pod);
 
-  void TakeNews();
-  void TakeBlockNews();
-  void TakeNotice(const BlockNotice& notice);
+  // The numbered steps of Step(), after the first.
+  void FinishDecided();
+  void PassBlockTime();
+  void PlanHeads();
+  void ShowChanges();
+  StepOutput HandOver();
+
+  void DrainRunNews();
+  void DrainBlockNews();
+  void OnNotice(const BlockNotice& notice);
   void MakeWayFor(const Heir& heir);
   Readiness ReadinessOf(const GangRef& ref) const;
-  void LimitGrace(ApiWrite& write) const;
+  void LimitGrace(PodDeletion& deletion) const;
   void Assess(const GangRef& ref);
   void WaitForOtherRuns(Readiness& ready) const;
   void PlanSome();
-  std::optional<MonotonicTime> Wake() const;
-  void TakeSnapshot();
+  std::optional<MonotonicTime> NextWake() const;
+  void PublishSnapshot();
 
   Facts facts_;
   ClusterState cluster_;
   GangMembership membership_;
   JournalBuffer journal_;
+  WriteBuffer writes_;
   GangRuns runs_;
   CapacityBlocks blocks_;
   BlockNotices notices_;
@@ -153,7 +162,6 @@ class Core {
   bool synced_ = false;
   bool just_synced_ = false;
   bool capacity_freed_ = false;
-  std::uint64_t attempts_ = 0;
   Now now_;  // the time of the step under way
   Counters counters_;
   std::shared_ptr<const Snapshot> snapshot_;

@@ -1,8 +1,8 @@
 // Shows people the gangs: phases, conditions, reasons, events, the admin API's views.
 //
-//   StatusReporter reporter({facts, membership, cluster, runs, queue});
+//   StatusReporter reporter({facts, membership, cluster, runs, queue}, writes);
 //   reporter.Show(ref, now);                      // after anything of the gang has changed
-//   reporter.Flush(now, attempts, writes);        // writes what changed, when it is time
+//   reporter.Flush(now);                          // writes what changed, when it is time
 //   snapshot.gangs = reporter.views();
 //
 // A gang's state is found once (its Standing) and shown everywhere: in its view, the status of the
@@ -46,7 +46,8 @@ class StatusReporter {
   };
   using Views = PersistentMap<GangRef, std::shared_ptr<const GangView>>;
 
-  explicit StatusReporter(const Sources& sources) : from_(sources) {}
+  // `writes` must outlive the reporter, too.
+  StatusReporter(const Sources& sources, WriteBuffer& writes) : from_(sources), outbox_(writes) {}
 
   // Brings the gang's view, status and pod conditions up to date. The gang has a run or waits.
   void Show(const GangRef& ref, const Now& now);
@@ -66,11 +67,9 @@ class StatusReporter {
 
   // Takes the answer to a write of Flush().
   void OnResult(const ApiResult& result, const Now& now) { outbox_.OnResult(result, now); }
-  void Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
-    outbox_.Flush(now, attempts, writes);
-  }
+  void Flush(const Now& now) { outbox_.Flush(now); }
   // The time at which Flush has something to do without any news.
-  std::optional<MonotonicTime> wake() const { return outbox_.wake(); }
+  std::optional<MonotonicTime> wake(const Now& now) const { return outbox_.wake(now); }
   const Views& views() const { return views_; }
 
  private:

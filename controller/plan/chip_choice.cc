@@ -2,8 +2,9 @@
 
 #include <array>
 #include <bit>
-#include <tuple>
 #include <utility>
+
+#include "controller/plan/order.h"
 
 namespace tahoma::controller {
 namespace {
@@ -113,14 +114,13 @@ int ChipChoice::Fragmentation(std::uint16_t free) const {
 
 std::optional<std::uint16_t> ChipChoice::BestBox(std::uint16_t free, int count,
                                                  const torus::LinkMask& down) const {
-  using Score = std::tuple<collective::Picoseconds, int>;  // all-reduce, fragmentation after
-  std::optional<std::pair<Score, std::uint16_t>> best;
+  std::optional<std::pair<ChipSetOrder, std::uint16_t>> best;
   for (const torus::Shape& wanted : torus::ShapesOf(count)) {
     for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).Rotations(wanted)) {
       if ((Chips(box) & ~free) != 0 || down.Intersects(box.links)) continue;
       const auto rest = static_cast<std::uint16_t>(free & ~Chips(box));
-      const Score score(AllReduceTime(box.size), Fragmentation(rest));
-      if (!best || score < best->first) best.emplace(score, Chips(box));
+      const ChipSetOrder order{AllReduceTime(box.size), Fragmentation(rest)};
+      if (!best || order < best->first) best.emplace(order, Chips(box));
     }
   }
   return best ? std::optional(best->second) : std::nullopt;
@@ -140,12 +140,11 @@ std::optional<std::uint16_t> ChipChoice::BestOther(std::uint16_t free, int count
     if ((free >> seed & 1) == 0) continue;
     if (const auto set = Grow(near, free, count, seed)) candidates.push_back(*set);
   }
-  using Score = std::tuple<collective::Picoseconds, int>;  // all-reduce, fragmentation after
-  std::optional<std::pair<Score, std::uint16_t>> best;
+  std::optional<std::pair<ChipSetOrder, std::uint16_t>> best;
   for (const std::uint16_t set : candidates) {
     const auto rest = static_cast<std::uint16_t>(free & ~set);
-    const Score score(scores_.AllReduceTime(set, down), Fragmentation(rest));
-    if (!best || score < best->first) best.emplace(score, set);
+    const ChipSetOrder order{scores_.AllReduceTime(set, down), Fragmentation(rest)};
+    if (!best || order < best->first) best.emplace(order, set);
   }
   return best ? std::optional(best->second) : std::nullopt;
 }

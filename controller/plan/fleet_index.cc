@@ -75,7 +75,8 @@ void FleetIndex::Sync(const ClusterState& state) {
   for (std::size_t i = state.domain_count(); i < domains_.size(); ++i) {
     if (domains_[i].in == nullptr) continue;
     for (std::size_t key = 0; key < kKeys; ++key) {
-      domains_[i].in->rooms[key].erase({domains_[i].costs[key], static_cast<std::uint32_t>(i)});
+      domains_[i].in->rooms[key].erase(
+          {domains_[i].costs[key], DomainId(static_cast<std::uint32_t>(i))});
     }
     --domains_[i].in->domains;
     domains_[i].in = nullptr;
@@ -110,9 +111,9 @@ void FleetIndex::Update(const ClusterState& state, DomainId id) {
   for (std::size_t key = 0; key < kKeys; ++key) {
     if (entry.in == in && entry.costs[key] == costs[key]) continue;
     if (entry.in != nullptr && entry.costs[key] != kNoRoom) {
-      entry.in->rooms[key].erase({entry.costs[key], id.value()});
+      entry.in->rooms[key].erase({entry.costs[key], id});
     }
-    if (in != nullptr && costs[key] != kNoRoom) in->rooms[key].insert({costs[key], id.value()});
+    if (in != nullptr && costs[key] != kNoRoom) in->rooms[key].insert({costs[key], id});
   }
   if (entry.in != in) {
     if (in != nullptr) ++in->domains;
@@ -198,10 +199,10 @@ bool FleetIndex::Visit(std::span<const std::size_t> keys, const AcceptsClass& ac
   while (!runs.empty()) {
     auto next = std::min_element(runs.begin(), runs.end(),
                                  [](const Run& a, const Run& b) { return *a.at < *b.at; });
-    const auto [cost, domain] = *next->at;
-    if (visit(DomainId(domain), cost)) return true;
+    const DomainOrder first = *next->at;
+    if (visit(first.domain, first.break_cost)) return true;
     for (Run& run : runs) {
-      while (run.at != run.end && *run.at == std::pair(cost, domain)) ++run.at;
+      while (run.at != run.end && *run.at == first) ++run.at;
     }
     std::erase_if(runs, [](const Run& run) { return run.at == run.end; });
   }
@@ -210,16 +211,16 @@ bool FleetIndex::Visit(std::span<const std::size_t> keys, const AcceptsClass& ac
 
 bool FleetIndex::VisitAmong(std::span<const DomainId> domains, std::span<const std::size_t> keys,
                             const VisitDomain& visit) const {
-  std::vector<std::pair<std::uint8_t, DomainId>> ranked;
+  std::vector<DomainOrder> ranked;
   for (const DomainId domain : domains) {
     TAHOMA_CHECK(domain.value() < domains_.size());  // of the state that was synced last
     std::uint8_t cost = kNoRoom;
     for (const std::size_t key : keys) cost = std::min(cost, domains_[domain.value()].costs[key]);
-    if (cost != kNoRoom) ranked.emplace_back(cost, domain);
+    if (cost != kNoRoom) ranked.push_back({cost, domain});
   }
   std::sort(ranked.begin(), ranked.end());
   return std::any_of(ranked.begin(), ranked.end(),
-                     [&](const auto& one) { return visit(one.second, one.first); });
+                     [&](const DomainOrder& one) { return visit(one.domain, one.break_cost); });
 }
 
 bool FleetIndex::IsOwn(const QualifiedName& attribute) const {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "controller/model/cluster.h"
+#include "controller/plan/order.h"
 #include "controller/plan/value_index.h"
 
 namespace tahoma::controller {
@@ -80,7 +81,7 @@ class FleetIndex {
 
  private:
   using Costs = std::array<std::uint8_t, kKeys>;
-  using Ranked = absl::btree_set<std::pair<std::uint8_t, std::uint32_t>>;
+  using Ranked = absl::btree_set<DomainOrder>;
 
   struct ClassEntry {
     Class nodes;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "controller/plan/order.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 
@@ -324,10 +325,8 @@ bool MemberFitter::TakeCores(Pick& pick, Room& room) const {
       const auto rank = [&](std::size_t chip) {
         const bool whole = room.busy_cores[chip] == 0;
         const bool enough = by_chip[chip].size() >= count;
-        // Chips with enough cores come first, started chips before whole chips. Chips with enough
-        // cores come by rising number of cores, all others by falling number.
         const auto size = static_cast<int>(by_chip[chip].size());
-        return std::tuple(!enough, whole, enough ? size : -size);
+        return CoreChipOrder{!enough, whole, enough ? size : -size};
       };
       return rank(a) < rank(b);
     });

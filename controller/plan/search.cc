@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <tuple>
 
 #include "controller/plan/box_packing.h"
+#include "controller/plan/order.h"
 #include "controller/plan/score.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
@@ -483,9 +483,7 @@ std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int 
                                                   collective::Picoseconds time) {
   const torus::ChipMask kept = KeptOf(box).chips;
   const torus::ChipMask open = domain.free | (kept & domain.present);
-  // Ordered by break cost, then fragmentation, then the lowest place.
-  using Candidate = std::tuple<int, int, std::size_t, const torus::Box*>;
-  std::vector<Candidate> candidates;
+  std::vector<std::pair<BoxOrder, const torus::Box*>> candidates;
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Box& place : torus::BoxTable::Of(domain.shape()).Rotations(shape)) {
       if (!Allows(domain, open, sizes, place) || AllReduceTime(place.size) != time) continue;
@@ -495,13 +493,13 @@ std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int 
         const torus::ChipMask rest = (domain.free & ~place.mask) >> shift & kInstance;
         fragmentation += choice_.Fragmentation(static_cast<std::uint16_t>(rest));
       }
-      candidates.emplace_back(BreakCost(domain, place.mask) + domain.modes.ChangeCost(place),
-                              fragmentation, candidates.size(), &place);
+      const int cost = BreakCost(domain, place.mask) + domain.modes.ChangeCost(place);
+      candidates.push_back({{cost, fragmentation, candidates.size()}, &place});
     }
   }
   std::sort(candidates.begin(), candidates.end());
   std::vector<const torus::Box*> places;
-  for (const Candidate& candidate : candidates) places.push_back(std::get<3>(candidate));
+  for (const auto& [order, place] : candidates) places.push_back(place);
   return places;
 }
 
@@ -607,10 +605,8 @@ bool Search::PlaceInOrder(const CompiledGang& gang, const std::vector<std::size_
   return true;
 }
 
-// Returns members tied to nodes first, then by falling demand. A member that shares a claim comes
-// after the member that asks for the claim.
 std::vector<std::size_t> Search::HardestFirst() {
-  std::vector<std::tuple<bool, bool, int, int, std::size_t>> ranked;
+  std::vector<MemberOrder> ranked;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const CompiledMember& member = members_[i];
     const NodeDemand& node = member.spec->node;
@@ -621,11 +617,11 @@ std::vector<std::size_t> Search::HardestFirst() {
       chips = std::max(chips, demand.chips);
       cores = std::max(cores, demand.cores);
     }
-    ranked.emplace_back(!member.beside.empty(), !tied, -chips, -cores, i);
+    ranked.push_back({!member.beside.empty(), !tied, -chips, -cores, i});
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::size_t> order;
-  for (const auto& one : ranked) order.push_back(std::get<4>(one));
+  for (const MemberOrder& one : ranked) order.push_back(one.member);
   return order;
 }
 
@@ -767,16 +763,16 @@ std::optional<MemberPlacement> Search::TryNodes(const CompiledMember& member, Do
                                                 std::span<const std::size_t> keys) {
   const DomainState& domain = state_.domain(id);
   ++obstacle_.domains_tried;
-  // Nodes in use come first, then whole nodes; whole nodes that form a pair come last.
-  std::vector<std::tuple<int, int, NodeId>> order;
+  std::vector<NodeOrder> order;
   for (int z = 0; z < hw::kUltraServerNodes; ++z) {
     const NodeId node = domain.nodes[static_cast<std::size_t>(z)];
     if (!node.valid()) continue;
     const torus::ChipMask free = domain.free & (kInstance << (16 * z));
-    order.emplace_back(BreakCost(domain, free & (~free + 1)), z, node);
+    order.push_back({BreakCost(domain, free & (~free + 1)), z});
   }
   std::sort(order.begin(), order.end());
-  for (const auto& [cost, z, node] : order) {
+  for (const auto& [cost, z] : order) {
+    const NodeId node = domain.nodes[static_cast<std::size_t>(z)];
     if (!HasRoom(state_.node(node), keys)) continue;
     if (auto placed = TryNode(member, node)) return placed;
   }

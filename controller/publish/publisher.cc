@@ -53,7 +53,7 @@ Publisher::~Publisher() {
 
 void Publisher::Publish(std::vector<ApiWrite> writes) {
   for (ApiWrite& write : writes) {
-    if (write.kind != WriteKind::kEvent) {
+    if (!std::holds_alternative<EventNote>(write.what)) {
       queue_.Push(std::move(write));
     } else if (!events_.TryPush(std::move(write))) {
       ++dropped_;
@@ -125,7 +125,7 @@ void Publisher::WorkOnEvents() {
     if (events.empty()) return;
     for (const ApiWrite& write : events) {
       if (stopping_) break;
-      if (!TakeToken() || !MaySend() || !TrySendEvent(*write.event)) ++dropped_;
+      if (!TakeToken() || !MaySend() || !TrySendEvent(std::get<EventNote>(write.what))) ++dropped_;
     }
   }
 }

@@ -37,18 +37,22 @@ json Precondition(const ClaimFact& base) {
   return {{"uid", base.uid}, {"resourceVersion", base.resource_version}};
 }
 
-kube::Request RenderFinalizers(const ApiWrite& write, const kube::ObjectKey& claim_key) {
+kube::ObjectKey ClaimKeyOf(const ClaimWrite& write) {
+  return {write.decision->key.ns, write.claim().name};
+}
+
+kube::Request RenderFinalizers(const ClaimWrite& write) {
   json finalizers = json::array();
   for (const std::string& other : write.base->other_finalizers) finalizers.push_back(other);
   if (write.kind == WriteKind::kAddFinalizer) finalizers.push_back(kube::kClaimFinalizer);
   json metadata = Precondition(*write.base);
   metadata["finalizers"] = finalizers.empty() ? json() : std::move(finalizers);
-  return MergePatch(kube::kResourceClaims, claim_key, {{"metadata", std::move(metadata)}});
+  return MergePatch(kube::kResourceClaims, ClaimKeyOf(write), {{"metadata", std::move(metadata)}});
 }
 
-kube::Request RenderAllocate(const ApiWrite& write, const kube::ObjectKey& claim_key,
-                             AllocateBy by) {
-  const DecidedClaim& claim = write.decision->claims[write.index];
+kube::Request RenderAllocate(const ClaimWrite& write, AllocateBy by) {
+  const DecidedClaim& claim = write.claim();
+  const kube::ObjectKey claim_key = ClaimKeyOf(write);
   json reserved = json::array();
   for (const Reservation& held : write.base->reserved_for) {
     reserved.push_back(kube::RenderReservation(held));
@@ -79,8 +83,8 @@ kube::Request RenderAllocate(const ApiWrite& write, const kube::ObjectKey& claim
                              {.subresource = "status"});
 }
 
-kube::Request RenderDeallocate(const ApiWrite& write, const kube::ObjectKey& claim_key) {
-  const DecidedClaim& claim = write.decision->claims[write.index];
+kube::Request RenderDeallocate(const ClaimWrite& write) {
+  const DecidedClaim& claim = write.claim();
   json reserved = json::array();
   for (const Reservation& held : write.base->reserved_for) {
     bool ours = false;
@@ -96,14 +100,14 @@ kube::Request RenderDeallocate(const ApiWrite& write, const kube::ObjectKey& cla
   } else {
     status = {{"reservedFor", std::move(reserved)}};
   }
-  return MergePatch(kube::kResourceClaims, claim_key,
+  return MergePatch(kube::kResourceClaims, ClaimKeyOf(write),
                     {{"metadata", Precondition(*write.base)}, {"status", std::move(status)}},
                     "status");
 }
 
-kube::Request RenderBind(const ApiWrite& write) {
+kube::Request RenderBind(const PodWrite& write) {
   const GangDecision& decision = *write.decision;
-  const DecidedPod& pod = decision.pods[write.index];
+  const DecidedPod& pod = write.pod();
   json annotations = {{"tahoma.dev/gang-uid", decision.uid},
                       {"tahoma.dev/rank", std::to_string(pod.rank)},
                       {"tahoma.dev/world-size", std::to_string(decision.pods.size())},
@@ -120,13 +124,59 @@ kube::Request RenderBind(const ApiWrite& write) {
   return kube::BindRequest({decision.key.ns, pod.name}, pod.uid, pod.node, std::move(annotations));
 }
 
-kube::Request RenderDeletePod(const ApiWrite& write) {
-  const DecidedPod& pod = write.decision->pods[write.index];
-  return kube::DeleteRequest(kube::kPods, {write.decision->key.ns, pod.name},
-                             {.uid = pod.uid, .grace_period_seconds = write.grace_seconds});
+// Renders a write of each kind but an event.
+struct Renderer {
+  AllocateBy by;
+
+  kube::Request operator()(const ClaimWrite& write) const;
+  kube::Request operator()(const PodWrite& write) const;
+  kube::Request operator()(const PodDeletion& write) const;
+  kube::Request operator()(const GangStatusWrite& write) const;
+  kube::Request operator()(const PodConditionWrite& write) const;
+  kube::Request operator()(const PodReclaimWrite& write) const;
+  kube::Request operator()(const BlockCreation& write) const { return RenderBlockCreation(write); }
+  kube::Request operator()(const BlockFinalizerWrite& write) const {
+    return RenderBlockFinalizer(write);
+  }
+  kube::Request operator()(const BlockStatusWrite& write) const { return RenderBlockStatus(write); }
+  kube::Request operator()(const RequestStatusWrite& write) const {
+    return RenderRequestStatus(write);
+  }
+  kube::Request operator()(const EventNote&) const {
+    TAHOMA_CHECK(false);
+    return {};
+  }
+};
+
+kube::Request Renderer::operator()(const ClaimWrite& write) const {
+  switch (write.kind) {
+    case WriteKind::kReadClaim:
+      return kube::GetRequest(kube::kResourceClaims, ClaimKeyOf(write));
+    case WriteKind::kAddFinalizer:
+    case WriteKind::kRemoveFinalizer:
+      return RenderFinalizers(write);
+    case WriteKind::kAllocate:
+      return RenderAllocate(write, by);
+    case WriteKind::kDeallocate:
+      return RenderDeallocate(write);
+    default:
+      break;
+  }
+  TAHOMA_CHECK(false);
+  return {};
 }
 
-kube::Request RenderGangStatus(const ApiWrite& write) {
+kube::Request Renderer::operator()(const PodWrite& write) const {
+  if (write.kind == WriteKind::kBind) return RenderBind(write);
+  return kube::GetRequest(kube::kPods, {write.decision->key.ns, write.pod().name});
+}
+
+kube::Request Renderer::operator()(const PodDeletion& write) const {
+  return kube::DeleteRequest(kube::kPods, {write.decision->key.ns, write.pod().name},
+                             {.uid = write.pod().uid, .grace_period_seconds = write.grace_seconds});
+}
+
+kube::Request Renderer::operator()(const GangStatusWrite& write) const {
   const GangStatus& status = *write.status;
   json conditions = json::array();
   for (const GangCondition& condition : status.conditions) {
@@ -154,27 +204,28 @@ kube::Request RenderGangStatus(const ApiWrite& write) {
                  {"observedGeneration", status.observed_generation},
                  {"slices", std::move(slices)},
                  {"conditions", std::move(conditions)}}}};
-  return MergePatch(kGangs, {write.ns, write.name}, std::move(body), "status");
+  return MergePatch(kGangs, {write.key.ns, write.key.name}, std::move(body), "status");
 }
 
 // Strategic merge: conditions are merged by type (core/v1 PodCondition).
-kube::Request RenderPodCondition(const ApiWrite& write) {
+kube::Request Renderer::operator()(const PodConditionWrite& write) const {
   const json condition = {{"type", "PodScheduled"},
                           {"status", "False"},
                           {"reason", "Unschedulable"},
                           {"message", write.message},
-                          {"lastTransitionTime", FormatTime(write.when)}};
+                          {"lastTransitionTime", FormatTime(write.since)}};
   json body = {{"metadata", {{"uid", write.uid}}},
                {"status", {{"conditions", json::array({condition})}}}};
-  return kube::PatchRequest(kube::kPods, {write.ns, write.name}, kube::PatchType::kStrategicMerge,
-                            std::move(body), {.subresource = "status"});
+  return kube::PatchRequest(kube::kPods, {write.key.ns, write.key.name},
+                            kube::PatchType::kStrategicMerge, std::move(body),
+                            {.subresource = "status"});
 }
 
-kube::Request RenderPodReclaim(const ApiWrite& write) {
-  const json annotations = {{kReclaimAnnotation, std::to_string(ReclaimTimestamp(write.when))}};
+kube::Request Renderer::operator()(const PodReclaimWrite& write) const {
+  const json annotations = {{kReclaimAnnotation, std::to_string(ReclaimTimestamp(write.reclaim))}};
   // Through the status, as annotations of pods may be written: nothing else of a pod is changed, so
   // the controller needs no right to patch pods.
-  return MergePatch(kube::kPods, {write.ns, write.name},
+  return MergePatch(kube::kPods, {write.key.ns, write.key.name},
                     {{"metadata", {{"uid", write.uid}, {"annotations", annotations}}}}, "status");
 }
 
@@ -222,45 +273,7 @@ WriteOutcome OutcomeOf(const absl::Status& status) {
 }  // namespace
 
 kube::Request Render(const ApiWrite& write, AllocateBy by) {
-  const auto claim_key = [&] {
-    return kube::ObjectKey{write.decision->key.ns, write.decision->claims[write.index].name};
-  };
-  switch (write.kind) {
-    case WriteKind::kReadClaim:
-      return kube::GetRequest(kube::kResourceClaims, claim_key());
-    case WriteKind::kAddFinalizer:
-    case WriteKind::kRemoveFinalizer:
-      return RenderFinalizers(write, claim_key());
-    case WriteKind::kAllocate:
-      return RenderAllocate(write, claim_key(), by);
-    case WriteKind::kDeallocate:
-      return RenderDeallocate(write, claim_key());
-    case WriteKind::kReadPod:
-      return kube::GetRequest(kube::kPods,
-                              {write.decision->key.ns, write.decision->pods[write.index].name});
-    case WriteKind::kBind:
-      return RenderBind(write);
-    case WriteKind::kDeletePod:
-      return RenderDeletePod(write);
-    case WriteKind::kCreateBlock:
-      return RenderBlockCreation(write);
-    case WriteKind::kBlockFinalizer:
-      return RenderBlockFinalizer(write);
-    case WriteKind::kBlockStatus:
-      return RenderBlockStatus(write);
-    case WriteKind::kRequestStatus:
-      return RenderRequestStatus(write);
-    case WriteKind::kGangStatus:
-      return RenderGangStatus(write);
-    case WriteKind::kPodCondition:
-      return RenderPodCondition(write);
-    case WriteKind::kPodReclaim:
-      return RenderPodReclaim(write);
-    case WriteKind::kEvent:
-      break;
-  }
-  TAHOMA_CHECK(false);
-  return {};
+  return std::visit(Renderer{by}, write.what);
 }
 
 std::string EventName(const EventNote& event) {
@@ -301,14 +314,19 @@ kube::Request RenderEventRepeat(const EventNote& event, const std::string& name,
 }
 
 std::optional<ApiResult> ResultIfShown(const ApiWrite& write, const kube::Request& request) {
-  const bool is_status =
-      write.kind == WriteKind::kBlockStatus || write.kind == WriteKind::kRequestStatus;
-  if (!is_status || write.shown == 0 || request.parsed == nullptr) return std::nullopt;
-  if (StatusDigest(*request.parsed) != write.shown) return std::nullopt;
-  ApiResult result = ResultOf(write);
-  result.resource_version = write.base_version;
-  result.shown = write.shown;
-  return result;
+  const auto result_of = [&](const auto* status) -> std::optional<ApiResult> {
+    if (status->shown == 0 || request.parsed == nullptr) return std::nullopt;
+    if (StatusDigest(*request.parsed) != status->shown) return std::nullopt;
+    ApiResult result = ResultOf(write);
+    result.resource_version = status->base_version;
+    result.shown = status->shown;
+    return result;
+  };
+  if (const auto* block = std::get_if<BlockStatusWrite>(&write.what)) return result_of(block);
+  if (const auto* request_status = std::get_if<RequestStatusWrite>(&write.what)) {
+    return result_of(request_status);
+  }
+  return std::nullopt;
 }
 
 ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>& answer) {
@@ -318,11 +336,11 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
     result.message = std::string(Message(status).substr(0, kMessageBytesMost));
     return result;
   }
-  const bool claim = TargetOf(write.kind) == WriteTarget::kClaim;
-  const bool shows = TargetOf(write.kind) == WriteTarget::kBlock ||
-                     write.kind == WriteKind::kRequestStatus ||
-                     write.kind == WriteKind::kGangStatus;
-  if (!claim && !shows && write.kind != WriteKind::kReadPod) return result;
+  const bool claim = TargetOf(result.kind) == WriteTarget::kClaim;
+  const bool shows = TargetOf(result.kind) == WriteTarget::kBlock ||
+                     result.kind == WriteKind::kRequestStatus ||
+                     result.kind == WriteKind::kGangStatus;
+  if (!claim && !shows && result.kind != WriteKind::kReadPod) return result;
   const auto body = answer->Json();
   absl::Status status;
   if (shows) {

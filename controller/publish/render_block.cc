@@ -200,8 +200,8 @@ json BlockStatusJson(const BlockView& view) {
   return status;
 }
 
-kube::Request RenderBlockCreation(const ApiWrite& write) {
-  const Block& block = *write.block->block;
+kube::Request RenderBlockCreation(const BlockCreation& write) {
+  const Block& block = *write.block;
   json tags = json::object();
   for (const auto& [key, value] : block.tags) tags[key] = value;
   json spec = {{"capacityBlockOfferingId", block.offering_id},
@@ -222,15 +222,13 @@ kube::Request RenderBlockCreation(const ApiWrite& write) {
                               {"spec", std::move(spec)}});
 }
 
-kube::Request RenderBlockFinalizer(const ApiWrite& write) {
-  const BlockFact& base = *write.block_base;
+kube::Request RenderBlockFinalizer(const BlockFinalizerWrite& write) {
+  const BlockFact& base = *write.base;
   json finalizers = json::array();
   for (const std::string& other : base.other_finalizers) finalizers.push_back(other);
-  if (write.block->block != nullptr && HoldsCapacity(write.block->block->state)) {
-    finalizers.push_back(kNoCancelFinalizer);
-  }
+  if (write.add) finalizers.push_back(kNoCancelFinalizer);
   return kube::PatchRequest(
-      kCapacityBlocks, {write.ns, write.name}, kube::PatchType::kMerge,
+      kCapacityBlocks, {base.key.ns, base.key.name}, kube::PatchType::kMerge,
       {{"metadata",
         {{"uid", base.uid},
          {"resourceVersion", base.resource_version},
@@ -238,11 +236,11 @@ kube::Request RenderBlockFinalizer(const ApiWrite& write) {
       {});
 }
 
-kube::Request RenderBlockStatus(const ApiWrite& write) {
+kube::Request RenderBlockStatus(const BlockStatusWrite& write) {
   return kube::PatchRequest(
-      kCapacityBlocks, {write.ns, write.name}, kube::PatchType::kMerge,
+      kCapacityBlocks, {write.key.ns, write.key.name}, kube::PatchType::kMerge,
       {{"metadata", {{"uid", write.uid}, {"resourceVersion", write.base_version}}},
-       {"status", BlockStatusJson(*write.block)}},
+       {"status", BlockStatusJson(*write.view)}},
       {.subresource = "status"});
 }
 

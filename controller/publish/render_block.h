@@ -14,10 +14,10 @@
 namespace tahoma::controller {
 
 // Makes the CapacityBlock of a block that was bought by another API.
-kube::Request RenderBlockCreation(const ApiWrite& write);
+kube::Request RenderBlockCreation(const BlockCreation& write);
 // Adds the finalizer to a block that holds capacity, and takes it from one that does not.
-kube::Request RenderBlockFinalizer(const ApiWrite& write);
-kube::Request RenderBlockStatus(const ApiWrite& write);
+kube::Request RenderBlockFinalizer(const BlockFinalizerWrite& write);
+kube::Request RenderBlockStatus(const BlockStatusWrite& write);
 
 // Returns the status of a CapacityBlock.
 Json BlockStatusJson(const BlockView& view);

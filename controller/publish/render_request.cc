@@ -146,12 +146,12 @@ json RequestStatusJson(RequestKind kind, const RequestStatus& status) {
   return body;
 }
 
-kube::Request RenderRequestStatus(const ApiWrite& write) {
-  return kube::PatchRequest(
-      ResourceOf(*write.request_kind), {write.ns, write.name}, kube::PatchType::kMerge,
-      {{"metadata", {{"uid", write.uid}}},
-       {"status", RequestStatusJson(*write.request_kind, *write.request_status)}},
-      {.subresource = "status"});
+kube::Request RenderRequestStatus(const RequestStatusWrite& write) {
+  return kube::PatchRequest(ResourceOf(write.key.kind), {write.key.ns, write.key.name},
+                            kube::PatchType::kMerge,
+                            {{"metadata", {{"uid", write.uid}}},
+                             {"status", RequestStatusJson(write.key.kind, *write.status)}},
+                            {.subresource = "status"});
 }
 
 }  // namespace tahoma::controller

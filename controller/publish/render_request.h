@@ -13,7 +13,7 @@
 
 namespace tahoma::controller {
 
-kube::Request RenderRequestStatus(const ApiWrite& write);
+kube::Request RenderRequestStatus(const RequestStatusWrite& write);
 
 // Returns the status; members without a value are null, so that a merge takes them away.
 Json RequestStatusJson(RequestKind kind, const RequestStatus& status);

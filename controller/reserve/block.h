@@ -162,7 +162,7 @@ struct Block {
 
   const Product& product() const { return *bought.product; }
   WallTime start() const { return bought.start; }
-  WallTime reclaim() const { return end - product().reclaim(); }
+  WallTime reclaim() const { return end - product().reclaim; }
   // Returns the slots whose capacity the block has, with the slots of an extension not yet paid.
   SlotRange slots() const;
   const Extension* pending_extension() const;

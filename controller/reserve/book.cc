@@ -31,7 +31,7 @@ constexpr std::size_t kSignaturesMost = 16;
 bool IsLegal(const Offering& offering, WallTime now) {
   if (offering.count > kHostsMost || offering.start > now + kHorizon) return false;
   if (IsBoundary(offering.start)) return IsLegalDuration(offering.duration_hours());
-  if (offering.end - offering.start - offering.product->reclaim() < kLeastUse) return false;
+  if (offering.end - offering.start - offering.product->reclaim < kLeastUse) return false;
   if (offering.start > now + kEarliestStart + std::chrono::minutes(1)) return false;
   const std::int64_t slots = offering.slots().size();
   return slots <= kDaysMost && (IsLegalDuration(slots * 24) || IsLegalDuration((slots - 1) * 24));

@@ -17,7 +17,8 @@ constexpr std::array kProducts = {
             .instance_type = "trn2u.48xlarge",
             .ultra_server = true,
             .instances = 4,
-            .rate = {kTrn2Hour.millionths * 4}},
+            .rate = {kTrn2Hour.millionths * 4},
+            .reclaim = std::chrono::minutes(60)},
 };
 
 }  // namespace

@@ -33,11 +33,8 @@ struct Product {
   int chips = 16;     // of one instance
   // docs/reference/capacity-blocks.md#prices. An UltraServer costs as much as its instances,
   // because AWS publishes no price of its own for it.
-  Money rate;  // of one host and hour, unless the price list says otherwise
-
-  // Returns how long before the end the hardware is taken back: 60 minutes for UltraServers, else
-  // 30.
-  std::chrono::minutes reclaim() const { return std::chrono::minutes(ultra_server ? 60 : 30); }
+  Money rate;                        // of one host and hour, unless the price list says otherwise
+  std::chrono::minutes reclaim{30};  // how long before its end a block takes the hardware back
 };
 
 // The most hosts of a block (docs/reference/capacity-blocks.md#limits; EC2 publishes no limit for

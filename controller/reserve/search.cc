@@ -227,7 +227,7 @@ class Searcher {
     const Slot slot = SlotOf(at_once_);
     for (const int slots : {days, days + 1}) {
       if (slots > kDaysMost || StartOf(slot + slots) > search_.latest_end) continue;
-      const auto usable = StartOf(slot + slots) - at_once_ - search_.product->reclaim();
+      const auto usable = StartOf(slot + slots) - at_once_ - search_.product->reclaim;
       if (usable < kLeastUse) continue;
       if (zone.HostsIn({slot, slot + slots}) < search_.count) continue;
       if (!QuotaOf(search_.count, {slot, slot + slots}).ok()) continue;

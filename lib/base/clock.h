@@ -23,6 +23,17 @@ namespace tahoma {
 using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>;
 using MonotonicTime = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
 
+// Both clocks at one moment.
+struct Now {
+  WallTime wall;
+  MonotonicTime monotonic;
+};
+// Returns how long a wait on the monotonic clock must be until the wall clock shows `when`; 0 when
+// `when` is past. A wall clock that is set during the wait is the caller's affair.
+inline std::chrono::nanoseconds UntilWall(WallTime when, const Now& now) {
+  return when <= now.wall ? std::chrono::nanoseconds(0) : when - now.wall;
+}
+
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -59,7 +59,8 @@ void NarrowOneMoreGroup(benchmark::State& run) {
   Facts facts;
   ClusterState cluster;
   JournalBuffer journal;
-  GangRuns runs{facts, cluster, journal, ReadPublishedOptions{}};
+  WriteBuffer writes;
+  GangRuns runs{facts, cluster, journal, writes, ReadPublishedOptions{}};
   Neighbours neighbours{facts, runs, cluster};
   const auto put = [&](const std::shared_ptr<const PodFact>& pod) {
     facts.pods.Put(pod);

@@ -22,7 +22,20 @@ ApiResult NoAnswer(const ApiWrite& write) {
 }
 
 bool IsNotice(const ApiWrite& write) {
-  return TargetOf(write.kind) == controller::WriteTarget::kPeople;
+  return TargetOf(write.kind()) == controller::WriteTarget::kPeople;
+}
+
+// Returns the path of the claim or pod that the write is about.
+std::string PathOf(const ApiWrite& write) {
+  const auto pod_path = [](const auto& one) {
+    return fmt::format("/api/v1/namespaces/{}/pods/{}", one.decision->key.ns, one.pod().name);
+  };
+  if (const auto* claim = std::get_if<controller::ClaimWrite>(&write.what)) {
+    return fmt::format("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}",
+                       claim->decision->key.ns, claim->claim().name);
+  }
+  if (const auto* pod = std::get_if<controller::PodWrite>(&write.what)) return pod_path(*pod);
+  return pod_path(std::get<controller::PodDeletion>(write.what));
 }
 
 }  // namespace
@@ -289,22 +302,23 @@ void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {
 
 // Writes of a planted mistake: answered as done, but not carried out.
 bool ControllerHost::Faked(const ApiWrite& write) {
-  if (world_.plant == Plant::kNeverDeallocate) return write.kind == WriteKind::kDeallocate;
-  if (world_.plant == Plant::kNoFence) return write.kind == WriteKind::kRemoveFinalizer;
-  if (world_.plant == Plant::kSkipBlockStatus) return write.kind == WriteKind::kBlockStatus;
-  return world_.plant == Plant::kSkipAllocation && write.kind == WriteKind::kAllocate;
+  if (world_.plant == Plant::kNeverDeallocate) return write.kind() == WriteKind::kDeallocate;
+  if (world_.plant == Plant::kNoFence) return write.kind() == WriteKind::kRemoveFinalizer;
+  if (world_.plant == Plant::kSkipBlockStatus) return write.kind() == WriteKind::kBlockStatus;
+  return world_.plant == Plant::kSkipAllocation && write.kind() == WriteKind::kAllocate;
 }
 
-void ControllerHost::Fake(const ApiWrite& write) {
-  ApiResult done = NoAnswer(write);
+void ControllerHost::Fake(const ApiWrite& faked) {
+  ApiResult done = NoAnswer(faked);
   done.outcome = controller::WriteOutcome::kDone;
-  if (write.kind == WriteKind::kBlockStatus) return Tell(std::move(done));
+  if (done.kind == WriteKind::kBlockStatus) return Tell(std::move(done));
+  const auto& write = std::get<controller::ClaimWrite>(faked.what);
   auto state = std::make_shared<controller::ClaimFact>(*write.base);
   state->allocation = nullptr;
   state->reserved_for.clear();
   if (write.kind == WriteKind::kRemoveFinalizer) state->protected_by_finalizer = false;
   if (write.kind == WriteKind::kAllocate) {
-    const auto& claim = write.decision->claims[write.index];
+    const auto& claim = write.claim();
     state->allocation = std::make_shared<const controller::Allocation>(claim.allocation);
     for (const std::uint32_t pod : claim.consumers) {
       state->reserved_for.push_back({.api_group = "",
@@ -317,13 +331,10 @@ void ControllerHost::Fake(const ApiWrite& write) {
   Tell(std::move(done));
 }
 
-void ControllerHost::BindEarly(const ApiWrite& allocate) {
-  for (const std::uint32_t pod : allocate.decision->claims[allocate.index].consumers) {
-    ApiWrite bind = allocate;
-    bind.kind = WriteKind::kBind;
-    bind.index = pod;
-    bind.base = nullptr;
-    Carry(bind, Fate::kGood, false);
+void ControllerHost::BindEarly(const controller::ClaimWrite& allocate) {
+  for (const std::uint32_t pod : allocate.claim().consumers) {
+    const controller::PodWrite bind{WriteKind::kBind, allocate.run, pod, allocate.decision};
+    Carry({.attempt = 0, .what = bind}, Fate::kGood, false);
   }
 }
 
@@ -339,8 +350,8 @@ void ControllerHost::Issue(const std::shared_ptr<const ApiWrite>& write) {
 void ControllerHost::Send(const std::shared_ptr<const ApiWrite>& shared) {
   if (!MaySend()) return Tell(NoAnswer(*shared));
   if (Faked(*shared)) return Fake(*shared);
-  if (world_.plant == Plant::kBindEarly && shared->kind == WriteKind::kAllocate) {
-    BindEarly(*shared);
+  if (world_.plant == Plant::kBindEarly && shared->kind() == WriteKind::kAllocate) {
+    BindEarly(std::get<controller::ClaimWrite>(shared->what));
   }
   const std::uint64_t life = life_;
   const int rollbacks = api_.rollbacks();
@@ -376,8 +387,8 @@ void ControllerHost::Send(const std::shared_ptr<const ApiWrite>& shared) {
 void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
   if (world_.Happens(world_.swarm.touch_object)) Touch(write, false);
   if (world_.Happens(world_.swarm.delete_object)) Touch(write, true);
-  if (write.kind == WriteKind::kEvent) {
-    (void)link_.SendWith(RenderEvent(*write.event, EventName(*write.event), 1), fate);
+  if (const auto* event = std::get_if<controller::EventNote>(&write.what)) {
+    (void)link_.SendWith(RenderEvent(*event, EventName(*event), 1), fate);
     return;
   }
   const bool is_odd = world_.Happens(world_.swarm.odd_answer);
@@ -390,8 +401,9 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
   absl::StatusOr<kube::Response> answer =
       link_.SendWith(request, arrives ? Fate::kGood : Fate::kRequestLost);
   // A write that was carried out counts, whether or not the controller hears of the result.
-  if (write.kind == WriteKind::kBind && answer.ok() && answer->status < 300) {
-    watcher_.OnBound(*write.decision, write.index);
+  if (write.kind() == WriteKind::kBind && answer.ok() && answer->status < 300) {
+    const auto& bind = std::get<controller::PodWrite>(write.what);
+    watcher_.OnBound(*bind.decision, bind.index);
   }
   if (fate == Fate::kAnswerLost) answer = absl::UnavailableError("connection reset");
   if (is_odd) answer = link_.OddAnswer();
@@ -408,14 +420,10 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
 // Somebody else changes or deletes the object just before our write arrives.
 void ControllerHost::Touch(const ApiWrite& write, bool to_delete) {
   if (IsNotice(write) || !api_.up()) return;
-  if (TargetOf(write.kind) == controller::WriteTarget::kBlock) return TouchBlock(write, to_delete);
-  const bool claim = TargetOf(write.kind) == controller::WriteTarget::kClaim;
-  const auto& decision = *write.decision;
-  const std::string target =
-      claim ? fmt::format("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}",
-                          decision.key.ns, decision.claims[write.index].name)
-            : fmt::format("/api/v1/namespaces/{}/pods/{}", decision.key.ns,
-                          decision.pods[write.index].name);
+  if (TargetOf(write.kind()) == controller::WriteTarget::kBlock) {
+    return TouchBlock(controller::ResultOf(write), to_delete);
+  }
+  const std::string target = PathOf(write);
   if (to_delete) {
     world_.Meet("deleted under a write");
     (void)api_.Call("DELETE", target);
@@ -427,9 +435,9 @@ void ControllerHost::Touch(const ApiWrite& write, bool to_delete) {
       "application/merge-patch+json");
 }
 
-void ControllerHost::TouchBlock(const ApiWrite& write, bool to_delete) {
+void ControllerHost::TouchBlock(const ApiResult& block, bool to_delete) {
   const std::string target = fmt::format(
-      "/apis/tahoma.dev/v1alpha1/namespaces/{}/capacityblocks/{}", write.ns, write.name);
+      "/apis/tahoma.dev/v1alpha1/namespaces/{}/capacityblocks/{}", block.ns, block.name);
   if (!to_delete && world_.rng.Chance(1, 2)) {
     world_.Meet("status written by hand");
     const char* state = world_.rng.Chance(1, 2) ? "active" : "expired";
@@ -445,7 +453,7 @@ void ControllerHost::TouchBlock(const ApiWrite& write, bool to_delete) {
     return;
   }
   world_.Meet("block deleted under a write");
-  if (api_.Call("DELETE", target).status == 200) watcher_.OnBlockDeleted(write.name);
+  if (api_.Call("DELETE", target).status == 200) watcher_.OnBlockDeleted(block.name);
 }
 
 void ControllerHost::Tell(ApiResult result) {

@@ -118,10 +118,11 @@ class ControllerHost {
   void Issue(const std::shared_ptr<const controller::ApiWrite>& write);
   void Send(const std::shared_ptr<const controller::ApiWrite>& write);
   void Fake(const controller::ApiWrite& write);
-  void BindEarly(const controller::ApiWrite& allocate);
+  void BindEarly(const controller::ClaimWrite& allocate);
   void Carry(const controller::ApiWrite& write, Fate fate, bool tell);
   void Touch(const controller::ApiWrite& write, bool to_delete);
-  void TouchBlock(const controller::ApiWrite& write, bool to_delete);
+  // `block` names it.
+  void TouchBlock(const controller::ApiResult& block, bool to_delete);
   void Tell(controller::ApiResult result);
   bool Faked(const controller::ApiWrite& write);
   bool MaySend() const;

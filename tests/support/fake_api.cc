@@ -71,22 +71,30 @@ void FakeApi::Touch(BlockFact& block) {
   events_.push_back(BlockSeen{std::make_shared<const BlockFact>(block)});
 }
 
-ApiResult FakeApi::OnBlock(const ApiWrite& write, ApiResult result) {
-  const auto found = blocks_.find(write.name);
-  if (write.kind == WriteKind::kCreateBlock || found == blocks_.end()) {
+void FakeApi::CarryOut(const BlockCreation&, ApiResult& result) {
+  result.outcome = WriteOutcome::kRefused;
+}
+
+void FakeApi::CarryOut(const BlockFinalizerWrite& write, ApiResult& result) {
+  const auto found = blocks_.find(write.base->key.name);
+  if (found == blocks_.end()) {
     result.outcome = WriteOutcome::kRefused;
-    return result;
+    return;
   }
-  BlockFact& block = found->second;
-  const Block* shown = write.block->block.get();
-  if (write.kind == WriteKind::kBlockFinalizer) {
-    block.protected_by_finalizer = shown != nullptr && HoldsCapacity(shown->state);
-  } else {
-    block.record = shown == nullptr ? "" : Hex(EncodeBlock(*shown));
-    block_status_[write.name] = write.block;
+  found->second.protected_by_finalizer = write.add;
+  Touch(found->second);
+}
+
+void FakeApi::CarryOut(const BlockStatusWrite& write, ApiResult& result) {
+  const auto found = blocks_.find(write.key.name);
+  if (found == blocks_.end()) {
+    result.outcome = WriteOutcome::kRefused;
+    return;
   }
-  Touch(block);
-  return result;
+  const Block* shown = write.view->block.get();
+  found->second.record = shown == nullptr ? "" : Hex(EncodeBlock(*shown));
+  block_status_[write.key.name] = write.view;
+  Touch(found->second);
 }
 
 void FakeApi::AddNode(const std::string& name, int chips) {
@@ -234,28 +242,32 @@ void FakeApi::Touch(ClaimFact& claim) {
 
 ApiResult FakeApi::Execute(const ApiWrite& write) {
   ApiResult result = ResultOf(write);
-  const WriteTarget target = TargetOf(write.kind);
-  if (target == WriteTarget::kClaim) return OnClaim(write, std::move(result));
-  if (target == WriteTarget::kPod) return OnPod(write, std::move(result));
-  if (target == WriteTarget::kBlock) return OnBlock(write, std::move(result));
-  if (write.kind == WriteKind::kGangStatus) statuses_[write.name] = *write.status;
-  if (write.kind == WriteKind::kPodCondition) conditions_[write.name] = write.message;
-  if (write.kind == WriteKind::kEvent) notes_.push_back(*write.event);
+  std::visit([&](const auto& what) { CarryOut(what, result); }, write.what);
   return result;
 }
 
-ApiResult FakeApi::OnClaim(const ApiWrite& write, ApiResult result) {
-  const DecidedClaim& decided = write.decision->claims[write.index];
+void FakeApi::CarryOut(const GangStatusWrite& write, ApiResult&) {
+  statuses_[write.key.name] = *write.status;
+}
+
+void FakeApi::CarryOut(const PodConditionWrite& write, ApiResult&) {
+  conditions_[write.key.name] = write.message;
+}
+
+void FakeApi::CarryOut(const EventNote& event, ApiResult&) { notes_.push_back(event); }
+
+void FakeApi::CarryOut(const ClaimWrite& write, ApiResult& result) {
+  const DecidedClaim& decided = write.claim();
   const auto found = claims_.find(decided.name);
   if (found == claims_.end()) {
     result.outcome = WriteOutcome::kGone;
-    return result;
+    return;
   }
   ClaimFact& claim = found->second;
   if (write.kind != WriteKind::kReadClaim) {
     if (write.base->resource_version != claim.resource_version || write.base->uid != claim.uid) {
       result.outcome = WriteOutcome::kConflict;
-      return result;
+      return;
     }
     std::set<std::string> consumers;
     for (const std::uint32_t pod : decided.consumers) {
@@ -294,23 +306,31 @@ ApiResult FakeApi::OnClaim(const ApiWrite& write, ApiResult result) {
   auto answer = std::make_shared<ClaimFact>(claim);
   answer->spec = nullptr;
   result.claim = std::move(answer);
-  return result;
 }
 
-ApiResult FakeApi::OnPod(const ApiWrite& write, ApiResult result) {
-  const DecidedPod& decided = write.decision->pods[write.index];
+void FakeApi::CarryOut(const PodDeletion& write, ApiResult& result) {
+  const auto found = pods_.find(write.pod().name);
+  if (found == pods_.end()) {
+    result.outcome = WriteOutcome::kGone;
+  } else if (found->second.uid != write.pod().uid) {
+    result.outcome = WriteOutcome::kConflict;
+  } else {
+    DeletePod(write.pod().name);
+  }
+}
+
+void FakeApi::CarryOut(const PodWrite& write, ApiResult& result) {
+  const DecidedPod& decided = write.pod();
   const auto found = pods_.find(decided.name);
   if (found == pods_.end()) {
     result.outcome = WriteOutcome::kGone;
-    return result;
+    return;
   }
   PodFact& pod = found->second;
   if (write.kind == WriteKind::kReadPod) {
     result.pod = std::make_shared<const PodFact>(pod);
   } else if (pod.uid != decided.uid) {
     result.outcome = WriteOutcome::kConflict;
-  } else if (write.kind == WriteKind::kDeletePod) {
-    DeletePod(decided.name);
   } else if (pod.deleting || !pod.node.empty()) {
     result.outcome = WriteOutcome::kConflict;
   } else {
@@ -332,7 +352,6 @@ ApiResult FakeApi::OnPod(const ApiWrite& write, ApiResult result) {
     }
     Touch(pod);
   }
-  return result;
 }
 
 std::vector<Command> FakeApi::TakeEvents() { return std::exchange(events_, {}); }

@@ -96,9 +96,19 @@ class FakeApi {
   void CheckDevices();
 
  private:
-  ApiResult OnClaim(const ApiWrite& write, ApiResult result);
-  ApiResult OnPod(const ApiWrite& write, ApiResult result);
-  ApiResult OnBlock(const ApiWrite& write, ApiResult result);
+  // Carry out a write, and set what its result says.
+  void CarryOut(const ClaimWrite& write, ApiResult& result);
+  void CarryOut(const PodWrite& write, ApiResult& result);
+  void CarryOut(const PodDeletion& write, ApiResult& result);
+  void CarryOut(const BlockCreation& write, ApiResult& result);
+  void CarryOut(const BlockFinalizerWrite& write, ApiResult& result);
+  void CarryOut(const BlockStatusWrite& write, ApiResult& result);
+  void CarryOut(const GangStatusWrite& write, ApiResult& result);
+  void CarryOut(const PodConditionWrite& write, ApiResult& result);
+  void CarryOut(const EventNote& event, ApiResult& result);
+  // Of others it knows no objects.
+  void CarryOut(const RequestStatusWrite&, ApiResult&) {}
+  void CarryOut(const PodReclaimWrite&, ApiResult&) {}
   void Touch(BlockFact& block);
   void Touch(PodFact& pod);
   void Touch(ClaimFact& claim);

@@ -89,7 +89,7 @@ LAYERS = {
                               "lib/kube/objects", "lib/kube"],
     "controller/core/writes": ["controller/core/facts", "controller/core/journal", "controller/reserve"],
     "controller/core/commit": ["controller/core/writes", "controller/core/facts", "controller/core/journal", "controller/plan",
-                               "controller/model"],
+                               "controller/model", "lib/kube"],
     "controller/core/blocks": ["controller/core/writes", "controller/core/facts", "controller/core/journal",
                                "controller/reserve", "controller/plan", "controller/model", "lib/kube"],
     "controller/core/queue": ["controller/core/blocks", "controller/core/commit", "controller/core/facts", "controller/plan",

@@ -1,6 +1,6 @@
 #include "controller/core/blocks/block_notices.h"
 
-#include <utility>
+#include <chrono>
 
 namespace tahoma::controller {
 
@@ -8,75 +8,42 @@ void BlockNotices::Tell(const PodKey& pod, const std::string& uid, WallTime recl
   Notice& notice = notices_[pod];
   notice.uid = uid;
   notice.reclaim = std::chrono::floor<std::chrono::milliseconds>(reclaim);  // as it is written
-  due_.insert(pod);
+  outbox_.Add(pod);
 }
 
-void BlockNotices::Flush(const Facts& facts, const Now& now, std::uint64_t& attempts,
-                         std::vector<ApiWrite>& writes) {
-  while (!retries_.empty() && retries_.begin()->first <= now.monotonic) {
-    const PodKey pod = retries_.begin()->second;
-    StopRetry(notices_.find(pod));
-    due_.insert(pod);
-  }
-  for (const PodKey& pod : std::exchange(due_, {})) {
-    if (const auto notice = notices_.find(pod); notice != notices_.end()) {
-      FlushOne(notice, facts, now, attempts, writes);
-    }
-  }
+void BlockNotices::Flush(const Facts& facts, const Now& now) {
+  for (const PodKey& pod : outbox_.DrainDue(now.monotonic)) FlushOne(pod, facts, now);
 }
 
-void BlockNotices::FlushOne(Notices::iterator notice, const Facts& facts, const Now& now,
-                            std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
-  auto& [key, wanted] = *notice;
-  if (wanted.in_flight != 0) return;
+void BlockNotices::FlushOne(const PodKey& key, const Facts& facts, const Now& now) {
+  const auto notice = notices_.find(key);
+  if (notice == notices_.end()) return;
+  Notice& wanted = notice->second;
   const auto pod = facts.pods.Find(key);
   if (pod == nullptr || pod->uid != wanted.uid || !pod->alive() ||
       pod->bound_reclaim == wanted.reclaim) {
-    StopRetry(notice);
-    notices_.erase(notice);
-    return;
+    return Forget(key);
   }
-  // The binding would write over it.
-  if (pod->node.empty()) return Retry(notice, now);
-  ApiWrite write;
-  write.kind = WriteKind::kPodReclaim;
-  write.attempt = ++attempts;
-  write.ns = key.ns;
-  write.name = key.name;
-  write.uid = wanted.uid;
-  write.when = wanted.reclaim;
-  wanted.in_flight = write.attempt;
+  // The binding would write over the annotation.
+  if (pod->node.empty()) return outbox_.OnFailure(key, now.monotonic);
   wanted.sent = wanted.reclaim;
-  writes.push_back(std::move(write));
+  outbox_.NoteSent(key, writes_.Add(PodReclaimWrite{key, wanted.uid, wanted.reclaim}));
 }
 
 void BlockNotices::OnResult(const ApiResult& result, const Now& now) {
-  const auto notice = notices_.find(PodKey{result.ns, result.name});
-  if (notice == notices_.end() || notice->second.in_flight != result.attempt) return;
-  notice->second.in_flight = 0;
-  if (result.outcome == WriteOutcome::kUnavailable) return Retry(notice, now);
-  if (result.outcome == WriteOutcome::kDone && notice->second.sent != notice->second.reclaim) {
-    due_.insert(notice->first);
-    return;
-  }
-  StopRetry(notice);
-  notices_.erase(notice);
+  const PodKey pod{result.ns, result.name};
+  if (!outbox_.OnAnswer(pod, result.attempt)) return;
+  if (result.outcome == WriteOutcome::kUnavailable) return outbox_.OnFailure(pod, now.monotonic);
+  outbox_.OnDone(pod);
+  const Notice& notice = notices_.at(pod);
+  const bool is_newest = notice.sent == notice.reclaim;
+  if (result.outcome != WriteOutcome::kDone || is_newest) return Forget(pod);
+  outbox_.Add(pod);
 }
 
-void BlockNotices::Retry(Notices::iterator notice, const Now& now) {
-  StopRetry(notice);
-  notice->second.retry = now.monotonic + kRetry;
-  retries_.emplace(*notice->second.retry, notice->first);
-}
-
-void BlockNotices::StopRetry(Notices::iterator notice) {
-  if (notice->second.retry) retries_.erase({*notice->second.retry, notice->first});
-  notice->second.retry.reset();
-}
-
-std::optional<MonotonicTime> BlockNotices::wake() const {
-  if (!due_.empty()) return MonotonicTime::min();
-  return retries_.empty() ? std::nullopt : std::optional(retries_.begin()->first);
+void BlockNotices::Forget(const PodKey& key) {
+  outbox_.Forget(key);
+  notices_.erase(key);
 }
 
 }  // namespace tahoma::controller

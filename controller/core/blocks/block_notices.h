@@ -2,7 +2,7 @@
 // back, as the annotation tahoma.dev/reclaim-timestamp. It moves with every extension.
 //
 //   notices.Tell(pod, uid, reclaim);               // again whenever it may have changed
-//   notices.Flush(facts, now, attempts, writes);   // the annotations that are not so yet
+//   notices.Flush(facts, now);                     // writes the annotations that are not so yet
 //
 // A binding carries the annotation as it was decided; this is for what changes afterwards. It works
 // from what is, so that telling everything anew after a restart writes only what is missing.
@@ -13,33 +13,29 @@
 
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "controller/core/facts/facts.h"
 #include "controller/core/writes/api_write.h"
-#include "controller/core/writes/status_outbox.h"
+#include "controller/core/writes/outbox.h"
+#include "controller/core/writes/write_buffer.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
 
 class BlockNotices {
  public:
-  // A write that fails, or a pod whose binding is not seen yet, is tried again after this time.
-  static constexpr std::chrono::seconds kRetry{1};
+  // `writes` must outlive it.
+  explicit BlockNotices(WriteBuffer& writes) : writes_(writes) {}
 
   void Tell(const PodKey& pod, const std::string& uid, WallTime reclaim);
-  void Flush(const Facts& facts, const Now& now, std::uint64_t& attempts,
-             std::vector<ApiWrite>& writes);
+  void Flush(const Facts& facts, const Now& now);
   void OnResult(const ApiResult& result, const Now& now);
   // The time at which Flush has something to do without any news.
-  std::optional<MonotonicTime> wake() const;
+  std::optional<MonotonicTime> wake(const Now& now) const { return outbox_.wake(now.monotonic); }
   // Returns how many pods have not been told yet.
   std::size_t open() const { return notices_.size(); }
 
@@ -47,21 +43,16 @@ class BlockNotices {
   struct Notice {
     std::string uid;
     WallTime reclaim;
-    std::uint64_t in_flight = 0;  // attempt of the write under way; 0: none
     WallTime sent = {};
-    std::optional<MonotonicTime> retry = {};
   };
-  using Notices = std::map<PodKey, Notice>;
 
   // Writes the notice, or forgets one that is true or has no reader any more.
-  void FlushOne(Notices::iterator notice, const Facts& facts, const Now& now,
-                std::uint64_t& attempts, std::vector<ApiWrite>& writes);
-  void Retry(Notices::iterator notice, const Now& now);
-  void StopRetry(Notices::iterator notice);
+  void FlushOne(const PodKey& key, const Facts& facts, const Now& now);
+  void Forget(const PodKey& key);
 
-  Notices notices_;
-  std::set<PodKey> due_;
-  std::set<std::pair<MonotonicTime, PodKey>> retries_;
+  WriteBuffer& writes_;
+  std::map<PodKey, Notice> notices_;
+  Outbox<PodKey> outbox_;
 };
 
 }  // namespace tahoma::controller

@@ -41,24 +41,17 @@ bool IsBadNews(const RequestStatus& status) {
          status.state == "expired";
 }
 
-ApiWrite EventOf(const RequestFact& fact, const RequestStatus& status, std::string_view reason,
-                 WallTime when, std::uint64_t attempt) {
-  ApiWrite write;
-  write.kind = WriteKind::kEvent;
-  write.attempt = attempt;
-  write.ns = fact.key.ns;
-  write.name = fact.key.name;
-  write.event = std::make_shared<const EventNote>(EventNote{
-      .about = SubjectOf(fact.key.kind),
-      .ns = write.ns,
-      .name = write.name,
-      .uid = fact.uid,
-      .warning = IsBadNews(status),
-      .reason = reason,
-      .message = status.reason.empty() ? status.message
-                                       : fmt::format("{}: {}", status.reason, status.message),
-      .when = when});
-  return write;
+EventNote EventOf(const RequestFact& fact, const RequestStatus& status, std::string_view reason,
+                  WallTime when) {
+  return {.about = SubjectOf(fact.key.kind),
+          .ns = fact.key.ns,
+          .name = fact.key.name,
+          .uid = fact.uid,
+          .warning = IsBadNews(status),
+          .reason = reason,
+          .message = status.reason.empty() ? status.message
+                                           : fmt::format("{}: {}", status.reason, status.message),
+          .when = when};
 }
 
 }  // namespace
@@ -80,7 +73,7 @@ void BlockRequests::OnRequest(std::shared_ptr<const RequestFact> fact) {
   const bool others_wrote = entry.seen.OnSeen(fact->resource_version, fact->shown);
   entry.unsure = others_wrote || (fact->shown != 0 && !entry.seen.known());
   entry.fact = std::move(fact);
-  to_write_.insert(key);
+  outbox_.Add(key);
   const bool settled = IsSettledEntry(entry);
   if (key.kind == RequestKind::kSeries) series_.OnFact(*entry.fact, settled);
   // An entry that waits is looked at when its place in the waitlist is due.
@@ -94,10 +87,9 @@ void BlockRequests::OnRequestGone(const RequestKey& key, const std::string& uid)
   const auto found = entries_.find(key);
   if (found == entries_.end() || (!uid.empty() && found->second.fact->uid != uid)) return;
   Wait(key, found->second, std::nullopt);
-  if (found->second.retry) retries_.erase({*found->second.retry, key});
   entries_.erase(found);
   touched_.erase(key);
-  to_write_.erase(key);
+  outbox_.Forget(key);
   extensions_.Forget(key);
   if (key.kind == RequestKind::kSeries) series_.Forget(key);
   waitlist_.Forget(key);
@@ -107,17 +99,13 @@ void BlockRequests::OnRequestGone(const RequestKey& key, const std::string& uid)
 void BlockRequests::OnResult(const ApiResult& result, const Now& now) {
   const RequestKey key{*result.request_kind, result.ns, result.name};
   const auto found = entries_.find(key);
-  if (found == entries_.end() || found->second.in_flight != result.attempt) return;
+  if (found == entries_.end() || !outbox_.OnAnswer(key, result.attempt)) return;
+  if (result.outcome != WriteOutcome::kDone) return outbox_.OnFailure(key, now.monotonic);
   Entry& entry = found->second;
-  entry.in_flight = 0;
-  if (result.outcome == WriteOutcome::kDone) {
-    entry.shown = *entry.sent;
-    entry.unsure = entry.seen.OnWritten(result.resource_version, result.shown);
-    to_write_.insert(key);
-    return;
-  }
-  entry.retry = now.monotonic + kRetry;
-  retries_.emplace(*entry.retry, key);
+  entry.shown = *entry.sent;
+  entry.unsure = entry.seen.OnWritten(result.resource_version, result.shown);
+  outbox_.OnDone(key);
+  outbox_.Add(key);
 }
 
 // A refusal may not be written yet, and must not be tried again.
@@ -144,8 +132,8 @@ void BlockRequests::TouchOnNewDay() {
   touched_.insert(quotas_.begin(), quotas_.end());
 }
 
-bool BlockRequests::Step(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
-  const std::vector<BlockKey> shown = blocks_.TakeShown();
+bool BlockRequests::Step(const Now& now) {
+  const std::vector<BlockKey> shown = blocks_.DrainShown();
   for (std::size_t i = 0; i < shown.size() && !entries_.empty(); ++i) TouchAfter(shown[i]);
   TouchOnNewDay();
   const WallTime at = blocks_.time().ToBlock(now.wall);
@@ -154,33 +142,20 @@ bool BlockRequests::Step(const Now& now, std::uint64_t& attempts, std::vector<Ap
     Wait(key, entries_.at(key), std::nullopt);
     touched_.insert(key);
   }
-  while (!retries_.empty() && retries_.begin()->first <= now.monotonic) {
-    const RequestKey key = retries_.begin()->second;
-    retries_.erase(retries_.begin());
-    entries_.at(key).retry.reset();
-    to_write_.insert(key);
-  }
-  for (const RequestKey& key : std::exchange(touched_, {})) {
-    Look(key, entries_.at(key), now, attempts, writes);
-  }
+  for (const RequestKey& key : std::exchange(touched_, {})) Look(key, entries_.at(key), now);
   waitlist_.NoteChanges();
-  for (const RequestKey& key : waitlist_.TakeDue()) {
-    Look(key, entries_.at(key), now, attempts, writes);
-  }
-  for (const RequestKey& key : std::exchange(to_write_, {})) {
-    if (const auto found = entries_.find(key); found != entries_.end()) {
-      Write(found->second, attempts, writes);
-    }
+  for (const RequestKey& key : waitlist_.DrainDue()) Look(key, entries_.at(key), now);
+  for (const RequestKey& key : outbox_.DrainDue(now.monotonic)) {
+    if (const auto found = entries_.find(key); found != entries_.end()) Send(key, found->second);
   }
   return blocks_.has_changes();
 }
 
-void BlockRequests::Look(const RequestKey& key, Entry& entry, const Now& now,
-                         std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void BlockRequests::Look(const RequestKey& key, Entry& entry, const Now& now) {
   RequestAnswer answer = Decide(entry, blocks_.time().ToBlock(now.wall));
   Wait(key, entry, answer.look_again);
-  if (answer.status) Want(entry, *std::move(answer.status), now, attempts, writes);
-  to_write_.insert(key);
+  if (answer.status) Want(entry, *std::move(answer.status), now);
+  outbox_.Add(key);
 }
 
 RequestAnswer BlockRequests::Decide(const Entry& entry, WallTime now) {
@@ -224,35 +199,24 @@ RequestAnswer BlockRequests::DecideQuota(const RequestFact& fact) const {
   return {.status = std::move(status)};
 }
 
-void BlockRequests::Want(Entry& entry, RequestStatus status, const Now& now,
-                         std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void BlockRequests::Want(Entry& entry, RequestStatus status, const Now& now) {
   status.generation = entry.fact->generation;
   const std::optional<RequestStatus>& before = entry.wanted ? entry.wanted : entry.shown;
   const bool same = before && before->state == status.state && before->reason == status.reason;
   status.since = same ? before->since : InSeconds(blocks_.time().ToBlock(now.wall));
   const std::string_view news = EventReasonOf(entry.fact->key.kind, status);
-  if (!same && !news.empty()) {
-    writes.push_back(EventOf(*entry.fact, status, news, now.wall, ++attempts));
-  }
+  if (!same && !news.empty()) writes_.Add(EventOf(*entry.fact, status, news, now.wall));
   entry.wanted = std::move(status);
 }
 
-void BlockRequests::Write(Entry& entry, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
-  if (!entry.wanted || entry.in_flight != 0 || entry.retry) return;
-  if (entry.wanted == entry.shown && !entry.unsure) return;
+void BlockRequests::Send(const RequestKey& key, Entry& entry) {
+  if (!entry.wanted || (entry.wanted == entry.shown && !entry.unsure)) return;
   entry.sent = std::make_shared<const RequestStatus>(*entry.wanted);
-  entry.in_flight = ++attempts;
-  ApiWrite write;
-  write.kind = WriteKind::kRequestStatus;
-  write.attempt = entry.in_flight;
-  write.ns = entry.fact->key.ns;
-  write.name = entry.fact->key.name;
-  write.uid = entry.fact->uid;
-  write.request_kind = entry.fact->key.kind;
-  write.request_status = entry.sent;
-  write.base_version = entry.fact->resource_version;
-  write.shown = entry.fact->shown;
-  writes.push_back(std::move(write));
+  outbox_.NoteSent(key, writes_.Add(RequestStatusWrite{.key = key,
+                                                       .uid = entry.fact->uid,
+                                                       .base_version = entry.fact->resource_version,
+                                                       .shown = entry.fact->shown,
+                                                       .status = entry.sent}));
 }
 
 void BlockRequests::Wait(const RequestKey& key, Entry& entry, std::optional<WallTime> until) {
@@ -263,8 +227,7 @@ void BlockRequests::Wait(const RequestKey& key, Entry& entry, std::optional<Wall
 }
 
 std::optional<MonotonicTime> BlockRequests::wake(const Now& now) const {
-  std::optional<MonotonicTime> wake;
-  if (!retries_.empty()) wake = retries_.begin()->first;
+  std::optional<MonotonicTime> wake = outbox_.wake(now.monotonic);
   if (waitlist_.has_due()) wake = now.monotonic;
   if (!waiting_.empty()) {
     const auto due = now.monotonic + UntilWall(blocks_.time().ToWall(waiting_.begin()->first), now);

@@ -1,13 +1,12 @@
 // The objects by which people ask for something about Capacity Blocks: looks at each when it, or
 // what it is about, has changed, and keeps its status in the API.
 //
-//   BlockRequests requests(blocks);
+//   BlockRequests requests(blocks, writes);
 //   requests.OnRequest(fact);                                  // a watch saw one
-//   if (requests.Step(now, attempts, writes)) Journal();       // it has changed the book
+//   if (requests.Step(now)) Journal();                         // it has changed the book
 //
 // A status is written when it differs from what the object shows: what somebody else wrote there is
-// put right, also where none of our statuses says anything. One write for each object is under way
-// at a time.
+// put right, also where none of our statuses says anything.
 //
 // Scope: which object is looked at when. What is decided: block_extensions.h, block_series.h,
 // waitlist.h, and the quotas of the book.
@@ -34,26 +33,24 @@
 #include "controller/core/facts/block_request.h"
 #include "controller/core/facts/shown_status.h"
 #include "controller/core/writes/api_write.h"
-#include "controller/core/writes/status_outbox.h"
+#include "controller/core/writes/outbox.h"
+#include "controller/core/writes/write_buffer.h"
 
 namespace tahoma::controller {
 
 class BlockRequests {
  public:
-  // A write that has no answer, or is refused, is sent again after this time.
-  static constexpr std::chrono::seconds kRetry{2};
-
-  // `blocks` must outlive it.
-  explicit BlockRequests(CapacityBlocks& blocks)
-      : blocks_(blocks), extensions_(blocks), series_(blocks), waitlist_(blocks) {}
+  // Both must outlive it.
+  BlockRequests(CapacityBlocks& blocks, WriteBuffer& writes)
+      : blocks_(blocks), writes_(writes), extensions_(blocks), series_(blocks), waitlist_(blocks) {}
 
   void OnRequest(std::shared_ptr<const RequestFact> fact);
   void OnRequestGone(const RequestKey& key, const std::string& uid);
   void OnResult(const ApiResult& result, const Now& now);
 
-  // Looks at what has changed, and appends the writes that can be issued when the journal is
-  // durable. Returns whether it has changed the book.
-  bool Step(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  // Looks at what has changed, and adds the writes that can be issued when the journal is durable.
+  // Returns whether it has changed the book.
+  bool Step(const Now& now);
   // The time at which Step has something to do without any news.
   std::optional<MonotonicTime> wake(const Now& now) const;
 
@@ -65,34 +62,30 @@ class BlockRequests {
     ShownStatus seen;
     bool unsure = false;  // whether the object shows no more than `shown`
     std::shared_ptr<const RequestStatus> sent;
-    std::uint64_t in_flight = 0;
-    std::optional<MonotonicTime> retry;
     std::optional<WallTime> look_again;
   };
 
   static bool IsSettledEntry(const Entry& entry);
   void TouchAfter(const BlockKey& block);
   void TouchOnNewDay();
-  void Look(const RequestKey& key, Entry& entry, const Now& now, std::uint64_t& attempts,
-            std::vector<ApiWrite>& writes);
+  void Look(const RequestKey& key, Entry& entry, const Now& now);
   RequestAnswer Decide(const Entry& entry, WallTime now);
   RequestAnswer DecideQuota(const RequestFact& fact) const;
-  void Want(Entry& entry, RequestStatus status, const Now& now, std::uint64_t& attempts,
-            std::vector<ApiWrite>& writes);
-  void Write(Entry& entry, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  void Want(Entry& entry, RequestStatus status, const Now& now);
+  void Send(const RequestKey& key, Entry& entry);
   void Wait(const RequestKey& key, Entry& entry, std::optional<WallTime> until);
 
   CapacityBlocks& blocks_;
+  WriteBuffer& writes_;
   BlockExtensions extensions_;
   BlockSeries series_;
   Waitlist waitlist_;
   absl::flat_hash_map<RequestKey, Entry> entries_;
   std::set<RequestKey> quotas_;
   std::set<RequestKey> touched_;                       // to be looked at
-  std::set<RequestKey> to_write_;                      // whose status may have to be written
   std::set<std::pair<WallTime, RequestKey>> waiting_;  // in block time
-  std::set<std::pair<MonotonicTime, RequestKey>> retries_;
-  std::optional<Slot> day_;  // that the quotas' use was counted on
+  Outbox<RequestKey> outbox_;                          // of statuses
+  std::optional<Slot> day_;                            // that the quotas' use was counted on
 };
 
 }  // namespace tahoma::controller

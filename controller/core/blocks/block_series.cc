@@ -79,11 +79,11 @@ RequestAnswer BlockSeries::Look(const RequestFact& fact, bool settled, WallTime 
     if (settled) return {};
     return {.status = RefusedStatus(Refuse(kInvalidParameterValue, "{}", fact.spec_error))};
   }
-  TakeOver(fact, now);
+  Adopt(fact, now);
   Blocks bought = FindAll(fact);
   const auto& request = std::get<SeriesRequest>(fact.spec);
   if (bought.size() == static_cast<std::size_t>(request.occurrences)) {
-    return Committed(fact, bought);
+    return AnswerCommitted(fact, bought);
   }
   if (settled) return WithoutRecords(fact);
   if (fact.deleting) return {};
@@ -93,7 +93,7 @@ RequestAnswer BlockSeries::Look(const RequestFact& fact, bool settled, WallTime 
     Forget(fact.key);
     return {.status = RefusedStatus(status)};
   }
-  return Committed(fact, bought);
+  return AnswerCommitted(fact, bought);
 }
 
 BlockSeries::Blocks BlockSeries::FindAll(const RequestFact& fact) const {
@@ -175,7 +175,7 @@ absl::Status BlockSeries::BuyOne(const RequestFact& fact, int number,
 }
 
 // Shows the blocks with their records until their own objects have these.
-RequestAnswer BlockSeries::Committed(const RequestFact& fact, const Blocks& bought) {
+RequestAnswer BlockSeries::AnswerCommitted(const RequestFact& fact, const Blocks& bought) {
   const bool shown = fact.status && IsSettled(*fact.status);
   RequestStatus status{.state = std::string(kPurchased)};
   SeriesResult result;
@@ -208,7 +208,7 @@ RequestAnswer BlockSeries::WithoutRecords(const RequestFact& fact) {
 }
 
 // Takes blocks that only this status knows: the journal was lost before they were published.
-void BlockSeries::TakeOver(const RequestFact& fact, WallTime now) {
+void BlockSeries::Adopt(const RequestFact& fact, WallTime now) {
   if (!fact.status) return;
   const auto* result = std::get_if<SeriesResult>(&fact.status->result);
   if (result == nullptr) return;
@@ -219,7 +219,7 @@ void BlockSeries::TakeOver(const RequestFact& fact, WallTime now) {
     if (!bytes) continue;
     auto block = DecodeBlock(*bytes);
     if (!block.ok() || block->key.ns != fact.key.ns || !HoldsCapacity(block->state)) continue;
-    (void)blocks_.TakeOver(*std::move(block));  // what contradicts other blocks is none
+    (void)blocks_.Adopt(*std::move(block));  // what contradicts other blocks is none
   }
 }
 

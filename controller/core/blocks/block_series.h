@@ -58,8 +58,8 @@ class BlockSeries {
   absl::Status BuyOne(const RequestFact& fact, int number, const std::string& offering_id,
                       WallTime now, Blocks& bought);
   Blocks FindAll(const RequestFact& fact) const;
-  RequestAnswer Committed(const RequestFact& fact, const Blocks& bought);
-  void TakeOver(const RequestFact& fact, WallTime now);
+  RequestAnswer AnswerCommitted(const RequestFact& fact, const Blocks& bought);
+  void Adopt(const RequestFact& fact, WallTime now);
   static RequestAnswer WithoutRecords(const RequestFact& fact);
 
   CapacityBlocks& blocks_;

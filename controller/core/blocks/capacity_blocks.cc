@@ -27,26 +27,15 @@ bool IsWarning(BlockNews news) {
   }
 }
 
-ApiWrite EventWrite(EventNote note, std::uint64_t attempt) {
-  ApiWrite write;
-  write.kind = WriteKind::kEvent;
-  write.attempt = attempt;
-  write.ns = note.ns;
-  write.name = note.name;
-  write.event = std::make_shared<const EventNote>(std::move(note));
-  return write;
-}
-
-ApiWrite EventOf(const BlockChange& change, WallTime when, std::uint64_t attempt) {
-  return EventWrite({.about = EventSubject::kCapacityBlock,
-                     .ns = change.block->key.ns,
-                     .name = change.block->key.name,
-                     .uid = change.block->uid,
-                     .warning = IsWarning(change.news),
-                     .reason = NewsName(change.news),
-                     .message = change.message,
-                     .when = when},
-                    attempt);
+EventNote EventOf(const BlockChange& change, WallTime when) {
+  return {.about = EventSubject::kCapacityBlock,
+          .ns = change.block->key.ns,
+          .name = change.block->key.name,
+          .uid = change.block->uid,
+          .warning = IsWarning(change.news),
+          .reason = NewsName(change.news),
+          .message = change.message,
+          .when = when};
 }
 
 // Returns the block that a gang names as "name" or "owner/name".
@@ -102,20 +91,19 @@ void CapacityBlocks::OnSynced() {
   });
 }
 
-void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
-                          std::vector<ApiWrite>& writes) {
-  const auto facts = TakeChangedFacts();
-  TakeOverPublished(facts);
+void CapacityBlocks::Step(ClusterState& cluster, const Now& now) {
+  const auto facts = DrainChangedFacts();
+  AdoptPublished(facts);
   const WallTime at = time_.ToBlock(now.wall);
   for (const std::string& reservation : hosts_.Update(cluster, book_, at, time_)) {
     if (const auto block = book_.Find(reservation)) Show(block->key, ViewOf(block, book_.hosts()));
   }
   book_.Advance(at);
-  for (const BlockKey& key : std::exchange(gone_, {})) TakeGone(key);
-  for (const auto& fact : facts) TakeFact(*fact, at);
-  for (const BlockOrder& order : std::exchange(orders_, {})) TakeOrder(order, at);
+  for (const BlockKey& key : std::exchange(gone_, {})) OnObjectGone(key);
+  for (const auto& fact : facts) OnFact(*fact, at);
+  for (const BlockOrder& order : std::exchange(orders_, {})) ServeOrder(order, at);
   book_.Advance(at);
-  TakeChanges(MeterChanges(cluster, at), writes, attempts);
+  OnChanges(MeterChanges(cluster, at));
   if (!std::exchange(resumed_, true)) Resume();
   for (auto& [host, use] : book_.TakeUses()) {
     use.scale = time_.scale();
@@ -124,20 +112,14 @@ void CapacityBlocks::Step(ClusterState& cluster, const Now& now, std::uint64_t& 
     cluster.SetBlockUse(host, use);
     capacity_freed_ = true;
   }
-  while (!retries_.empty() && retries_.begin()->first <= now.monotonic) {
-    const BlockKey key = retries_.begin()->second;
-    retries_.erase(retries_.begin());
-    publications_.at(key).retry.reset();
-    to_publish_.Add(key);
-  }
-  for (const BlockKey& key : to_publish_.Take()) Publish(key, attempts, writes);
+  for (const BlockKey& key : outbox_.DrainDue(now.monotonic)) Publish(key);
 }
 
 // Returns the objects that have changed and are there: who asked first is answered first, also
 // where many have waited for a controller.
-std::vector<std::shared_ptr<const BlockFact>> CapacityBlocks::TakeChangedFacts() {
+std::vector<std::shared_ptr<const BlockFact>> CapacityBlocks::DrainChangedFacts() {
   std::vector<std::shared_ptr<const BlockFact>> facts;
-  for (const BlockKey& key : changed_facts_.Take()) {
+  for (const BlockKey& key : changed_facts_.DrainSorted()) {
     if (auto fact = facts_.Find(key)) facts.push_back(std::move(fact));
   }
   std::ranges::stable_sort(facts, {}, [](const auto& fact) { return fact->created; });
@@ -150,7 +132,7 @@ std::vector<BlockChange> CapacityBlocks::MeterChanges(const ClusterState& cluste
   std::vector<BlockChange> changes = book_.TakeChanges();
   for (const BlockChange& change : changes) meter_.Follow(*change.block, cluster, change.when);
   meter_.Update(cluster, now);
-  for (const auto& [reservation, usage] : meter_.TakeRecords(now)) {
+  for (const auto& [reservation, usage] : meter_.DrainRecords(now)) {
     book_.SetUsage(reservation, usage);
   }
   for (BlockChange& change : book_.TakeChanges()) changes.push_back(std::move(change));
@@ -158,15 +140,10 @@ std::vector<BlockChange> CapacityBlocks::MeterChanges(const ClusterState& cluste
 }
 
 // Journals what the book has changed, and tells people.
-void CapacityBlocks::TakeChanges(const std::vector<BlockChange>& changes,
-                                 std::vector<ApiWrite>& writes, std::uint64_t& attempts) {
-  for (EventNote& refusal : std::exchange(refusals_, {})) {
-    writes.push_back(EventWrite(std::move(refusal), ++attempts));
-  }
+void CapacityBlocks::OnChanges(const std::vector<BlockChange>& changes) {
+  for (EventNote& refusal : std::exchange(refusals_, {})) writes_.Add(std::move(refusal));
   for (const BlockChange& change : changes) {
-    if (!change.message.empty()) {
-      writes.push_back(EventOf(change, time_.ToWall(change.when), ++attempts));
-    }
+    if (!change.message.empty()) writes_.Add(EventOf(change, time_.ToWall(change.when)));
     if (change.news == BlockNews::kReclaimed) NoteReclaimed(*change.block);
     if (change.block->state != BlockState::kScheduled) heirs_.erase(change.block->key);
     NoteTime(*change.block, change.news);
@@ -245,7 +222,7 @@ void CapacityBlocks::NoteReclaimed(const Block& block) {
   }
 }
 
-std::vector<Heir> CapacityBlocks::TakeHeirs() {
+std::vector<Heir> CapacityBlocks::DrainHeirs() {
   std::vector<Heir> heirs;
   for (const BlockKey& key : std::exchange(contested_, {})) {
     const auto entry = heirs_.find(key);
@@ -261,8 +238,8 @@ std::vector<Heir> CapacityBlocks::TakeHeirs() {
   return heirs;
 }
 
-std::vector<GangRef> CapacityBlocks::TakeTouched() {
-  std::vector<GangRef> touched = magnets_.TakeTouched();
+std::vector<GangRef> CapacityBlocks::DrainTouched() {
+  std::vector<GangRef> touched = magnets_.DrainTouched();
   touched.insert(touched.end(), touched_gangs_.begin(), touched_gangs_.end());
   touched_gangs_.clear();
   return touched;
@@ -348,7 +325,7 @@ Readiness CapacityBlocks::AdmitWhile(const Block& active, Readiness ready, WallT
 
 // ---- What the objects say ----------------------------------------------------------------------
 
-void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
+void CapacityBlocks::OnFact(const BlockFact& fact, WallTime now) {
   auto block = book_.FindByKey(fact.key);
   if (block != nullptr && unseen_.contains(fact.key) &&
       block->offering_id != fact.order.offering_id) {
@@ -362,7 +339,7 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
     Forget(*block);  // another object has the name now
     block = nullptr;
   }
-  if (block == nullptr) return TakeUnbought(fact, now);
+  if (block == nullptr) return OnUnbought(fact, now);
   if (block->uid != fact.uid) {
     book_.SetUid(block->reservation, fact.uid);
     block = book_.Find(block->reservation);
@@ -371,14 +348,14 @@ void CapacityBlocks::TakeFact(const BlockFact& fact, WallTime now) {
     book_.SetTerms(*block, fact.order.terms, fact.order.tags, now);
     book_.AskReplacement(block->reservation, fact.replace, now);
   }
-  StopRetry(fact.key, publications_[fact.key]);
+  outbox_.EndHold(fact.key);
   NoteShown(fact, block.get());
-  to_publish_.Add(fact.key);
+  outbox_.Add(fact.key);
 }
 
 // Takes the object of a block that the book does not have: buys it, unless that was refused, or a
 // record says of which nobody could make use that it was bought.
-void CapacityBlocks::TakeUnbought(const BlockFact& fact, WallTime now) {
+void CapacityBlocks::OnUnbought(const BlockFact& fact, WallTime now) {
   if (fact.record.empty() && !fact.refused() && !fact.deleting) {
     Buy(fact, now);
   } else if (fact.refused() && views_.Find(fact.key) == nullptr) {
@@ -388,7 +365,7 @@ void CapacityBlocks::TakeUnbought(const BlockFact& fact, WallTime now) {
                     .refused_at = fact.refused_at.value_or(time_.ToBlock(fact.created))});
   }
   NoteShown(fact, nullptr);
-  to_publish_.Add(fact.key);
+  outbox_.Add(fact.key);
 }
 
 // Compares what is there with what should be; if it is something else, it is written.
@@ -420,7 +397,7 @@ bool CapacityBlocks::IsNewer(const BlockFact& fact) const {
 }
 
 // Takes what other leaders have published, before anything is decided.
-void CapacityBlocks::TakeOverPublished(const std::vector<std::shared_ptr<const BlockFact>>& facts) {
+void CapacityBlocks::AdoptPublished(const std::vector<std::shared_ptr<const BlockFact>>& facts) {
   std::vector<Block> newer;
   for (const auto& fact : facts) {
     if (!IsNewer(*fact)) continue;
@@ -510,18 +487,18 @@ void CapacityBlocks::Buy(const BlockFact& fact, WallTime now) {
 }
 
 // The object is gone. A block that holds capacity gets another one: it cannot be cancelled.
-void CapacityBlocks::TakeGone(const BlockKey& key) {
+void CapacityBlocks::OnObjectGone(const BlockKey& key) {
   const auto block = book_.FindByKey(key);
   if (block == nullptr) return Unpublish(key);
   if (!HoldsCapacity(block->state)) return Forget(*block);
   book_.SetUid(block->reservation, "");
   publications_[key].written = nullptr;
-  StopRetry(key, publications_[key]);
-  to_publish_.Add(key);
+  outbox_.EndHold(key);
+  outbox_.Add(key);
 }
 
-absl::StatusOr<std::shared_ptr<const Block>> CapacityBlocks::Carry(const BlockOrder& order,
-                                                                   WallTime now) {
+absl::StatusOr<std::shared_ptr<const Block>> CapacityBlocks::CarryOutOrder(const BlockOrder& order,
+                                                                           WallTime now) {
   if (const auto* extension = std::get_if<ExtensionOrder>(&order.order)) {
     return book_.Extend(*extension, now);
   }
@@ -533,8 +510,8 @@ absl::StatusOr<std::shared_ptr<const Block>> CapacityBlocks::Carry(const BlockOr
   return book_.Purchase(purchase, now);
 }
 
-void CapacityBlocks::TakeOrder(const BlockOrder& order, WallTime now) {
-  auto block = Carry(order, now);
+void CapacityBlocks::ServeOrder(const BlockOrder& order, WallTime now) {
+  auto block = CarryOutOrder(order, now);
   const bool dry_run = std::visit([](const auto& one) { return one.dry_run; }, order.order);
   if (!block.ok() || dry_run) {
     answers_.push_back({order.ticket, std::move(block)});
@@ -544,7 +521,7 @@ void CapacityBlocks::TakeOrder(const BlockOrder& order, WallTime now) {
     unseen_.insert((*block)->key);
   }
   publications_[(*block)->key].tickets.push_back(order.ticket);
-  to_publish_.Add((*block)->key);
+  outbox_.Add((*block)->key);
 }
 
 // ---- What is published -------------------------------------------------------------------------
@@ -557,7 +534,7 @@ void CapacityBlocks::Keep(const BlockKey& key, BlockView view) {
 
 void CapacityBlocks::Show(const BlockKey& key, BlockView view) {
   Keep(key, std::move(view));
-  to_publish_.Add(key);
+  outbox_.Add(key);
   shown_.Add(key);
 }
 
@@ -589,82 +566,70 @@ std::optional<WriteKind> CapacityBlocks::NextWrite(const BlockKey& key,
   return WriteKind::kBlockStatus;
 }
 
-void CapacityBlocks::Publish(const BlockKey& key, std::uint64_t& attempts,
-                             std::vector<ApiWrite>& writes) {
+void CapacityBlocks::Publish(const BlockKey& key) {
   const auto fact = facts_.Find(key);
   const auto* view = views_.Find(key);
   if ((view == nullptr && fact == nullptr) || held_.contains(key)) return;
   Publication& publication = publications_[key];
-  if (publication.in_flight != 0 || publication.retry) return;
   const std::optional<WriteKind> kind =
       NextWrite(key, publication, view == nullptr ? nullptr : view->get(), fact.get());
   if (!kind) {
     shown_.Add(key);
     return AnswerTickets(key, publication);
   }
-  ApiWrite write;
-  write.kind = *kind;
-  write.attempt = ++attempts;
-  write.ns = key.ns;
-  write.name = key.name;
-  write.block = view == nullptr ? std::make_shared<const BlockView>() : *view;
   publication.base = fact == nullptr ? "" : fact->resource_version;
-  const bool is_old = kube::IsOlderVersion(publication.base, publication.version);
-  if (fact != nullptr) {
-    write.uid = fact->uid;
-    write.block_base = fact;
-    if (*kind == WriteKind::kBlockStatus && !is_old) write.shown = fact->shown;
+  publication.sent = view == nullptr ? nullptr : *view;
+  outbox_.NoteSent(key, writes_.Add(WriteOf(*kind, publication, fact)));
+}
+
+Write CapacityBlocks::WriteOf(WriteKind kind, const Publication& publication,
+                              const std::shared_ptr<const BlockFact>& fact) {
+  const auto& view = publication.sent;
+  if (kind == WriteKind::kCreateBlock) return BlockCreation{view->block};
+  if (kind == WriteKind::kBlockFinalizer) {
+    const bool holds =
+        view != nullptr && view->block != nullptr && HoldsCapacity(view->block->state);
+    return BlockFinalizerWrite{.add = holds, .base = fact};
   }
-  publication.in_flight = write.attempt;
-  publication.sent = write.block;
-  write.base_version = is_old ? publication.version : publication.base;
-  writes.push_back(std::move(write));
+  const bool is_old = kube::IsOlderVersion(publication.base, publication.version);
+  return BlockStatusWrite{.key = fact->key,
+                          .uid = fact->uid,
+                          .base_version = is_old ? publication.version : publication.base,
+                          .shown = is_old ? 0 : fact->shown,
+                          .view = view};
 }
 
-void CapacityBlocks::Retry(const BlockKey& key, Publication& publication, MonotonicTime when) {
-  publication.retry = when;
-  retries_.emplace(when, key);
-}
-
-void CapacityBlocks::StopRetry(const BlockKey& key, Publication& publication) {
-  if (publication.retry) retries_.erase({*publication.retry, key});
-  publication.retry.reset();
-}
-
-absl::Status CapacityBlocks::TakeOver(Block block) {
+absl::Status CapacityBlocks::Adopt(Block block) {
   TAHOMA_ASSIGN_OR_RETURN(const auto taken, book_.Restore(std::move(block)));
   Store(*taken);
   Follow(taken);
-  to_publish_.Add(taken->key);
+  outbox_.Add(taken->key);
   shown_.Add(taken->key);
   return absl::OkStatus();
 }
 
 void CapacityBlocks::Release(const BlockKey& key) {
-  if (held_.erase(key) != 0) to_publish_.Add(key);
+  if (held_.erase(key) != 0) outbox_.Add(key);
 }
 
 bool CapacityBlocks::IsPublished(const BlockKey& key) const {
   const auto publication = publications_.find(key);
-  return publication != publications_.end() && publication->second.in_flight == 0 &&
-         !publication->second.retry && !NextWrite(key, publication->second);
+  return publication != publications_.end() && !outbox_.IsInFlight(key) &&
+         !outbox_.IsHeldBack(key) && !NextWrite(key, publication->second);
 }
 
 void CapacityBlocks::Unpublish(const BlockKey& key) {
   views_.Erase(key);
   shown_.Add(key);
-  const auto publication = publications_.find(key);
-  if (publication == publications_.end()) return;
-  StopRetry(key, publication->second);
-  publications_.erase(publication);
+  outbox_.Forget(key);
+  publications_.erase(key);
 }
 
 void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   const BlockKey key{result.ns, result.name};
   const auto found = publications_.find(key);
-  if (found == publications_.end() || found->second.in_flight != result.attempt) return;
+  if (found == publications_.end() || !outbox_.OnAnswer(key, result.attempt)) return;
   Publication& publication = found->second;
-  publication.in_flight = 0;
   const bool done = result.outcome == WriteOutcome::kDone;
   if (result.kind == WriteKind::kBlockStatus && done) {
     publication.written = publication.sent;
@@ -678,7 +643,8 @@ void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   const auto fact = facts_.Find(key);
   const std::string version = fact == nullptr ? "" : fact->resource_version;
   if (done && result.kind != WriteKind::kBlockStatus && version == publication.base) {
-    return Retry(key, publication, now.monotonic + kSeenAfter);
+    outbox_.OnDone(key);
+    return outbox_.HoldBack(key, now.monotonic + kSeenAfter);
   }
   const bool refused =
       result.outcome == WriteOutcome::kGone || result.outcome == WriteOutcome::kRefused;
@@ -687,8 +653,9 @@ void CapacityBlocks::OnResult(const ApiResult& result, const Now& now) {
   }
   // Of a conflict the watch tells what is there, and may have done so already.
   const bool seen = result.outcome == WriteOutcome::kConflict && version != publication.base;
-  if (!done && !seen) return Retry(key, publication, now.monotonic + kRetry);
-  to_publish_.Add(key);
+  if (!done && !seen) return outbox_.OnFailure(key, now.monotonic);
+  outbox_.OnDone(key);
+  outbox_.Add(key);
 }
 
 // The object of a block cannot be made, as in a namespace that does not exist.
@@ -719,9 +686,7 @@ void CapacityBlocks::AnswerTickets(const BlockKey& key, Publication& publication
 }
 
 std::optional<MonotonicTime> CapacityBlocks::wake(const Now& now) const {
-  std::optional<MonotonicTime> wake;
-  if (!retries_.empty()) wake = retries_.begin()->first;
-  if (!to_publish_.empty()) wake = now.monotonic;
+  std::optional<MonotonicTime> wake = outbox_.wake(now.monotonic);
   for (const auto& due : {book_.wake(), meter_.wake()}) {
     if (!due) continue;
     const MonotonicTime when = now.monotonic + UntilWall(time_.ToWall(*due), now);

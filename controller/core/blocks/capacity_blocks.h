@@ -1,11 +1,11 @@
 // The Capacity Blocks in the core: takes orders and facts to the book, journals what the book
 // changes, and publishes it.
 //
-//   CapacityBlocks blocks(options, buffer);
+//   CapacityBlocks blocks(options, buffer, writes);
 //   blocks.OnBlock(fact);                             // a watch saw a CapacityBlock
 //   blocks.OnOrder({.ticket = 7, .order = order});    // another API buys
-//   blocks.Step(cluster, now, attempts, writes);
-//   for (const OrderAnswer& answer : blocks.TakeAnswers()) Tell(answer);
+//   blocks.Step(cluster, now);
+//   for (const OrderAnswer& answer : blocks.DrainAnswers()) Tell(answer);
 //
 // A CapacityBlock whose spec names an offering is an order; its uid makes that repeatable. A block
 // that was ordered by another API gets its object from here, and the order is answered when object
@@ -40,14 +40,15 @@
 
 #include "controller/core/blocks/block_hosts.h"
 #include "controller/core/blocks/magnetic_blocks.h"
-#include "controller/core/blocks/pending_keys.h"
 #include "controller/core/blocks/usage_meter.h"
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/facts/shown_status.h"
 #include "controller/core/journal/journal_buffer.h"
 #include "controller/core/writes/api_write.h"
-#include "controller/core/writes/status_outbox.h"
+#include "controller/core/writes/outbox.h"
+#include "controller/core/writes/pending_keys.h"
+#include "controller/core/writes/write_buffer.h"
 #include "controller/model/cluster.h"
 #include "controller/reserve/block_time.h"
 #include "controller/reserve/block_view.h"
@@ -97,8 +98,6 @@ struct BlockNotice {
 
 class CapacityBlocks {
  public:
-  // A write that has no answer, or is refused, is sent again after this time.
-  static constexpr std::chrono::seconds kRetry{1};
   // An object that was made is expected on the watch within this time.
   static constexpr std::chrono::seconds kSeenAfter{30};
 
@@ -106,13 +105,14 @@ class CapacityBlocks {
 
   // `time` is what the book lives by. What is given to it and taken from it is in wall time. `term`
   // is the number of this leadership, larger than those before it.
-  CapacityBlocks(BookOptions options, JournalBuffer& journal, BlockTime time = {},
-                 std::int64_t term = 0)
+  CapacityBlocks(BookOptions options, JournalBuffer& journal, WriteBuffer& writes,
+                 BlockTime time = {}, std::int64_t term = 0)
       : time_(time),
         term_(term),
         book_(std::move(options), WallTime{}),
         meter_(time),
-        journal_(journal) {}
+        journal_(journal),
+        writes_(writes) {}
 
   // Takes one entry of the journal, before anything else. kDataLoss when it contradicts others.
   absl::Status Restore(Sequence sequence, Block block);
@@ -125,18 +125,17 @@ class CapacityBlocks {
   void OnOrder(BlockOrder order) { orders_.push_back(std::move(order)); }
   void OnResult(const ApiResult& result, const Now& now);
 
-  // Does whatever is due, and appends the writes that can be issued when the journal is durable.
-  void Step(ClusterState& cluster, const Now& now, std::uint64_t& attempts,
-            std::vector<ApiWrite>& writes);
+  // Does whatever is due, and adds the writes that can be issued when the journal is durable.
+  void Step(ClusterState& cluster, const Now& now);
   // Counts what hardware of blocks is used for from now on, after the gangs have changed.
   void Meter(const ClusterState& cluster, WallTime now) {
     meter_.Update(cluster, time_.ToBlock(now));
   }
   // Returns the gang as it may be planned now: with the hosts of the block that it names, when that
   // is active, or with the reason why it waits for it; one that names none with those that draw it.
-  // The gang is among TakeTouched() when that may have changed.
+  // The gang is among DrainTouched() when that may have changed.
   Readiness Admit(const GangRef& ref, Readiness ready, WallTime now);
-  std::vector<GangRef> TakeTouched();
+  std::vector<GangRef> DrainTouched();
   // Returns the gang as it may be planned when the block begins; not ready when it does not name
   // the block.
   Readiness AdmitAtStart(const Block& block, const GangRef& ref, Readiness ready) const;
@@ -154,7 +153,7 @@ class CapacityBlocks {
     return book_.AllOrNothing(purchases);
   }
   // Takes a block from a record that somebody else has published; it holds capacity.
-  absl::Status TakeOver(Block block);
+  absl::Status Adopt(Block block);
   // Publishes nothing of a block of that name until it is released.
   void Hold(const BlockKey& key) { held_.insert(key); }
   void Release(const BlockKey& key);
@@ -169,19 +168,19 @@ class CapacityBlocks {
   bool IsPublished(const BlockKey& key) const;
   // Takes the blocks that have changed, or are published as they are, since the last call.
   // In any order, perhaps more than once.
-  std::vector<BlockKey> TakeShown() { return shown_.TakeUnsorted(); }
+  std::vector<BlockKey> DrainShown() { return shown_.DrainUnsorted(); }
   // Returns whether hosts were kept for blocks that no longer are.
-  bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
+  bool DrainCapacityFreed() { return std::exchange(capacity_freed_, false); }
   // Takes the hosts on which everything is to end now.
-  std::vector<ReclaimedHost> TakeReclaimed() { return std::exchange(reclaimed_, {}); }
+  std::vector<ReclaimedHost> DrainReclaimed() { return std::exchange(reclaimed_, {}); }
   // Takes the blocks whose gangs are to be asked for again, whether they will have their places:
   // when their hosts are handed over, and when a gang that names one comes after that.
-  std::vector<Heir> TakeHeirs();
+  std::vector<Heir> DrainHeirs();
   // Takes what gangs in blocks are to be told: of every delivered block at a start, and then of
   // those whose reclaim is another, or near.
-  std::vector<BlockNotice> TakeNotices() { return std::exchange(notices_, {}); }
+  std::vector<BlockNotice> DrainNotices() { return std::exchange(notices_, {}); }
   // Returns the answers to orders whose blocks are published. They may be given at once.
-  std::vector<OrderAnswer> TakeAnswers() { return std::exchange(answers_, {}); }
+  std::vector<OrderAnswer> DrainAnswers() { return std::exchange(answers_, {}); }
   // The time at which Step has something to do without any news.
   std::optional<MonotonicTime> wake(const Now& now) const;
 
@@ -197,30 +196,27 @@ class CapacityBlocks {
   struct Publication {
     std::shared_ptr<const BlockView> written;
     std::shared_ptr<const BlockView> sent;
-    std::uint64_t in_flight = 0;
     std::string base;     // the object's resourceVersion when it was sent; empty: there was none
     std::string version;  // … after the last write that was answered
     ShownStatus shown;    // whether somebody else has written there
-    std::optional<MonotonicTime> retry;
     std::vector<std::uint64_t> tickets;  // of orders that are answered when it is written
   };
 
-  std::vector<std::shared_ptr<const BlockFact>> TakeChangedFacts();
-  void TakeOverPublished(const std::vector<std::shared_ptr<const BlockFact>>& facts);
+  std::vector<std::shared_ptr<const BlockFact>> DrainChangedFacts();
+  void AdoptPublished(const std::vector<std::shared_ptr<const BlockFact>>& facts);
   bool IsNewer(const BlockFact& fact) const;
   void OverruleLate(const BlockFact& fact);
   void ForgetReplaced();
-  void TakeFact(const BlockFact& fact, WallTime now);
+  void OnFact(const BlockFact& fact, WallTime now);
   void RefuseRecord(const BlockFact& fact, const absl::Status& why);
   void Buy(const BlockFact& fact, WallTime now);
-  void TakeUnbought(const BlockFact& fact, WallTime now);
+  void OnUnbought(const BlockFact& fact, WallTime now);
   void NoteShown(const BlockFact& fact, const Block* block);
-  absl::StatusOr<std::shared_ptr<const Block>> Carry(const BlockOrder& order, WallTime now);
-  void TakeOrder(const BlockOrder& order, WallTime now);
-  void TakeGone(const BlockKey& key);
+  absl::StatusOr<std::shared_ptr<const Block>> CarryOutOrder(const BlockOrder& order, WallTime now);
+  void ServeOrder(const BlockOrder& order, WallTime now);
+  void OnObjectGone(const BlockKey& key);
   std::vector<BlockChange> MeterChanges(const ClusterState& cluster, WallTime now);
-  void TakeChanges(const std::vector<BlockChange>& changes, std::vector<ApiWrite>& writes,
-                   std::uint64_t& attempts);
+  void OnChanges(const std::vector<BlockChange>& changes);
   void Resume();
   void NoteTime(const Block& block, BlockNews news);
   void NoteReclaimed(const Block& block);
@@ -233,12 +229,13 @@ class CapacityBlocks {
   void Keep(const BlockKey& key, BlockView view);
   void Store(const Block& block);
   void Forget(const Block& block);
-  void Publish(const BlockKey& key, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  void Publish(const BlockKey& key);
+  // Returns the write of that kind that sends what the publication says is sent.
+  static Write WriteOf(WriteKind kind, const Publication& publication,
+                       const std::shared_ptr<const BlockFact>& fact);
   std::optional<WriteKind> NextWrite(const BlockKey& key, const Publication& publication) const;
   std::optional<WriteKind> NextWrite(const BlockKey& key, const Publication& publication,
                                      const BlockView* view, const BlockFact* fact) const;
-  void Retry(const BlockKey& key, Publication& publication, MonotonicTime when);
-  void StopRetry(const BlockKey& key, Publication& publication);
   void Unpublish(const BlockKey& key);
   void Withdraw(const BlockKey& key, Publication& publication, const std::string& why);
   void AnswerTickets(const BlockKey& key, Publication& publication);
@@ -250,6 +247,7 @@ class CapacityBlocks {
   BlockHosts hosts_;
   UsageMeter meter_;
   JournalBuffer& journal_;
+  WriteBuffer& writes_;
   absl::flat_hash_map<std::string, Sequence> entries_;  // in the journal, by reservation
 
   FactTable<BlockFact, BlockKey> facts_;
@@ -275,10 +273,9 @@ class CapacityBlocks {
   absl::flat_hash_map<BlockKey, Publication> publications_;
   // Blocks that were ordered and whose object was never seen: nobody was told of them.
   std::set<BlockKey> unseen_;
-  PendingKeys<BlockKey> to_publish_;
+  Outbox<BlockKey> outbox_;
   PendingKeys<BlockKey> shown_;
   std::set<BlockKey> held_;
-  std::set<std::pair<MonotonicTime, BlockKey>> retries_;
 };
 
 }  // namespace tahoma::controller

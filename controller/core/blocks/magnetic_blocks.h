@@ -3,7 +3,7 @@
 //   MagneticBlocks magnets;
 //   magnets.OnChange(block);                                // of any block, whenever it changes
 //   for (const std::string& id : magnets.DrawingFor("team-a")) Offer(*book.Find(id));
-//   std::vector<GangRef> again = magnets.TakeTouched();     // to be asked for again
+//   std::vector<GangRef> again = magnets.DrainTouched();     // to be asked for again
 //
 // A block draws while it is active, magnetic and not being taken back: gangs of its owner's
 // namespace and of those that it gives access. Those that end first come first, so that what is
@@ -42,7 +42,7 @@ class MagneticBlocks {
   void NoteAsked(const GangRef& ref) { asked_[ref.key.ns].insert(ref); }
   // Forgets one that waits no more.
   void ForgetAsked(const GangRef& ref);
-  std::vector<GangRef> TakeTouched() { return std::exchange(touched_, {}); }
+  std::vector<GangRef> DrainTouched() { return std::exchange(touched_, {}); }
 
  private:
   struct Drawing {

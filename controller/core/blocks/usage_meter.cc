@@ -198,7 +198,7 @@ void UsageMeter::SetDue(const std::string& reservation, Followed& followed,
   if (due) dues_.insert({*due, reservation});
 }
 
-std::vector<std::pair<std::string, BlockUsage>> UsageMeter::TakeRecords(WallTime now) {
+std::vector<std::pair<std::string, BlockUsage>> UsageMeter::DrainRecords(WallTime now) {
   while (!dues_.empty() && dues_.begin()->first <= now) {
     changed_.insert(dues_.begin()->second);
     followed_.at(dues_.begin()->second).due.reset();

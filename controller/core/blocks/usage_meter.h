@@ -3,7 +3,7 @@
 //   UsageMeter meter;
 //   meter.Follow(block, cluster, when);            // whenever a block has changed
 //   meter.Update(cluster, now);                    // whenever gangs or hardware may have
-//   for (const auto& [id, usage] : meter.TakeRecords(now)) Journal(id, usage);
+//   for (const auto& [id, usage] : meter.DrainRecords(now)) Journal(id, usage);
 //   meter.live().Find(block.reservation)->UpTo(now).chip_ms.used;
 //
 // It looks at the domains that have changed and at no others. What is counted is journalled with
@@ -68,8 +68,8 @@ class UsageMeter {
   // Takes what has changed in the fleet.
   void Update(const ClusterState& cluster, WallTime now);
   // Takes the usage that is to be recorded now.
-  std::vector<std::pair<std::string, BlockUsage>> TakeRecords(WallTime now);
-  // Returns when TakeRecords has something without any news.
+  std::vector<std::pair<std::string, BlockUsage>> DrainRecords(WallTime now);
+  // Returns when DrainRecords has something without any news.
   std::optional<WallTime> wake() const;
   const Live& live() const { return live_; }
 

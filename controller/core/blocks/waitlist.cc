@@ -82,7 +82,7 @@ void Waitlist::NoteChanges() {
   seen_ = now;
 }
 
-std::vector<RequestKey> Waitlist::TakeDue() {
+std::vector<RequestKey> Waitlist::DrainDue() {
   std::vector<RequestKey> due;
   for (auto& [product, queue] : queues_) {
     if (!queue.next) continue;
@@ -112,7 +112,7 @@ RequestAnswer Waitlist::Look(const RequestFact& fact, bool settled, WallTime now
   }
   const BlockKey key = BlockOf(fact);
   const auto block = blocks_.book().FindByKey(key);
-  if (block != nullptr && block->token == fact.uid) return Bought(fact, *block);
+  if (block != nullptr && block->token == fact.uid) return AnswerBought(fact, *block);
   if (settled || fact.deleting) {
     Forget(fact.key);
     return {};
@@ -158,12 +158,13 @@ RequestAnswer Waitlist::Search(const RequestFact& fact, WallTime now) {
       SearchOfferings(blocks_.book().profile(), blocks_.book().prices(), *search, now);
   for (const Offering& offering : found.offerings) {
     if (request.fee_most && offering.fee() > *request.fee_most) continue;
-    return Found(fact, offering, now);
+    return AnswerFound(fact, offering, now);
   }
   return answer;
 }
 
-RequestAnswer Waitlist::Found(const RequestFact& fact, const Offering& offering, WallTime now) {
+RequestAnswer Waitlist::AnswerFound(const RequestFact& fact, const Offering& offering,
+                                    WallTime now) {
   const auto& request = std::get<WaitlistRequest>(fact.spec);
   const std::string id = OfferingId(offering, blocks_.book().offering_key());
   if (!request.buy) {
@@ -180,7 +181,7 @@ RequestAnswer Waitlist::Found(const RequestFact& fact, const Offering& offering,
                                         .token = fact.uid,
                                         .tags = request.tags},
                                        now);
-  if (bought.ok()) return Bought(fact, **bought);
+  if (bought.ok()) return AnswerBought(fact, **bought);
   // A quota, as a rule: it may be found again when something has changed.
   return {.status = RequestStatus{.state = std::string(kWaiting),
                                   .message = fmt::format("{}: {}", Ec2CodeOf(bought.status()),
@@ -189,7 +190,7 @@ RequestAnswer Waitlist::Found(const RequestFact& fact, const Offering& offering,
 }
 
 // Shown when the block's own object has it, as for extensions.
-RequestAnswer Waitlist::Bought(const RequestFact& fact, const Block& block) {
+RequestAnswer Waitlist::AnswerBought(const RequestFact& fact, const Block& block) {
   Forget(fact.key);
   of_block_[block.key] = fact.key;
   if (!blocks_.IsPublished(block.key)) return {};

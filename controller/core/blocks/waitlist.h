@@ -3,7 +3,8 @@
 //
 //   Waitlist waitlist(blocks);
 //   waitlist.Put(fact);
-//   for (const RequestKey& key : waitlist.TakeDue()) Show(waitlist.Look(fact_of(key), false, now));
+//   for (const RequestKey& key : waitlist.DrainDue())
+//     Show(waitlist.Look(fact_of(key), false, now));
 //
 // Entries are asked in the order of their creation. After a change of a pool those of its product
 // are asked again, at most kLooksTogether of them in one step. An entry that asks for less than an
@@ -46,7 +47,7 @@ class Waitlist {
   // Notes which pools have more room than at the last call.
   void NoteChanges();
   // Takes the entries that are due, the oldest first.
-  std::vector<RequestKey> TakeDue();
+  std::vector<RequestKey> DrainDue();
   bool has_due() const;
 
   // `now` is in block time.
@@ -64,8 +65,8 @@ class Waitlist {
 
   WallTime EndOf(const RequestFact& fact) const;
   RequestAnswer Search(const RequestFact& fact, WallTime now);
-  RequestAnswer Found(const RequestFact& fact, const Offering& offering, WallTime now);
-  RequestAnswer Bought(const RequestFact& fact, const Block& block);
+  RequestAnswer AnswerFound(const RequestFact& fact, const Offering& offering, WallTime now);
+  RequestAnswer AnswerBought(const RequestFact& fact, const Block& block);
 
   CapacityBlocks& blocks_;
   std::map<std::string, Queue> queues_;  // by product

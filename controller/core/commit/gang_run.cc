@@ -1,27 +1,14 @@
 #include "controller/core/commit/gang_run.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
+#include "controller/core/writes/outbox.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/kube/resource_version.h"
 
 namespace tahoma::controller {
-namespace {
-
-// Returns whether a resourceVersion is of a state before another's. Those of one kind compare as
-// numbers (Kubernetes: KEP-5504); a version that is no number is never older.
-bool IsOlder(std::string_view version, std::string_view than) {
-  const auto number = [](std::string_view text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-  };
-  if (!number(version) || !number(than)) return false;
-  return std::pair(version.size(), version) < std::pair(than.size(), than);
-}
-
-}  // namespace
-
 bool SameDevices(const Allocation& a, const Allocation& b) {
   return std::equal(a.results.begin(), a.results.end(), b.results.begin(), b.results.end(),
                     [](const DeviceResult& left, const DeviceResult& right) {
@@ -30,11 +17,12 @@ bool SameDevices(const Allocation& a, const Allocation& b) {
                     });
 }
 
-GangRun::GangRun(RunId run, std::shared_ptr<const GangDecision> decision)
+GangRun::GangRun(RunId run, std::shared_ptr<const GangDecision> decision, WriteBuffer& writes)
     : run_(run),
       decision_(std::move(decision)),
       claims_(decision_->claims.size()),
-      pods_(decision_->pods.size()) {
+      pods_(decision_->pods.size()),
+      writes_(&writes) {
   for (const DecidedClaim& claim : decision_->claims) {
     for (const std::uint32_t pod : claim.consumers) TAHOMA_CHECK(pod < pods_.size());
   }
@@ -130,7 +118,7 @@ void GangRun::OnClaim(std::size_t index, const std::shared_ptr<const ClaimFact>&
   ClaimTrack& track = claims_[index];
   // The watch may lag behind the answers to our own writes: devices that an old fact shows as free
   // are still allocated.
-  if (fact != nullptr && IsOlder(fact->resource_version, track.answered)) return;
+  if (fact != nullptr && kube::IsOlderVersion(fact->resource_version, track.answered)) return;
   track.live = fact != nullptr && HoldsOurs(index, *fact);
   track.told_gone = fact == nullptr;
   if (fact != nullptr) track.told = fact->resource_version;
@@ -277,29 +265,20 @@ void GangRun::RepairClaims() {
   }
 }
 
-std::optional<Record> GangRun::Next(MonotonicTime now, std::uint64_t& attempts,
-                                    std::vector<ApiWrite>& writes) {
-  attempts_ = &attempts;
-  writes_ = &writes;
+std::optional<Record> GangRun::Next(MonotonicTime now) {
   wake_.reset();
-  std::optional<Record> record;
   switch (phase_) {
     case RunPhase::kPrepared:
     case RunPhase::kAllocated:
-      record = NextPrepared(now);
-      break;
+      return NextPrepared(now);
     case RunPhase::kBound:
-      record = NextBound(now);
-      break;
+      return NextBound(now);
     case RunPhase::kUndoing:
-      record = NextUndoing(now);
-      break;
+      return NextUndoing(now);
     case RunPhase::kReleased:
       break;
   }
-  attempts_ = nullptr;
-  writes_ = nullptr;
-  return record;
+  return std::nullopt;
 }
 
 std::optional<Record> GangRun::NextPrepared(MonotonicTime now) {
@@ -349,9 +328,7 @@ std::optional<Record> GangRun::NextUndoing(MonotonicTime now) {
     ClaimTrack& track = claims_[i];
     if (track.settled) continue;
     if (Ready(track, now)) {
-      if (const std::optional<WriteKind> kind = TowardsClear(i)) {
-        Issue(track, *kind, i, track.seen);
-      }
+      if (const std::optional<WriteKind> kind = TowardsClear(i)) IssueClaimWrite(i, *kind);
     }
     all = all && track.settled;
   }
@@ -366,9 +343,7 @@ bool GangRun::AllocateAll(MonotonicTime now) {
     ClaimTrack& track = claims_[i];
     if (track.settled) continue;
     if (Ready(track, now)) {
-      if (const std::optional<WriteKind> kind = TowardsAllocated(i)) {
-        Issue(track, *kind, i, track.seen);
-      }
+      if (const std::optional<WriteKind> kind = TowardsAllocated(i)) IssueClaimWrite(i, *kind);
     }
     all = all && track.settled;
   }
@@ -384,12 +359,9 @@ bool GangRun::BindAll(MonotonicTime now) {
     if ((track.bound || track.dead) && !track.must_read) continue;
     all = false;
     if (!Ready(track, now)) continue;
-    if (track.must_read) {
-      Issue(track, WriteKind::kReadPod, i);
-    } else {
-      track.bind_sent = true;
-      Issue(track, WriteKind::kBind, i);
-    }
+    const WriteKind kind = track.must_read ? WriteKind::kReadPod : WriteKind::kBind;
+    track.bind_sent = kind == WriteKind::kBind;
+    Issue(track, PodWrite{kind, run_, static_cast<std::uint32_t>(i), decision_});
   }
   return all;
 }
@@ -406,7 +378,7 @@ bool GangRun::EvictAll(MonotonicTime now) {
     starved_ = deletions_left_ != nullptr && *deletions_left_ == 0;
     if (starved_) break;
     if (deletions_left_ != nullptr) --*deletions_left_;
-    Issue(track, WriteKind::kDeletePod, i);
+    Issue(track, PodDeletion{run_, static_cast<std::uint32_t>(i), decision_, by_});
   }
   return all;
 }
@@ -443,7 +415,7 @@ std::optional<WriteKind> GangRun::Settle(std::size_t index) {
   // A fact from a watch may be old, and here no write of ours follows that would meet a conflict.
   // An answer may be old, too: the watch can overtake it, and then has nothing more to tell.
   if (track.seen->resource_version != track.answered || track.told_gone ||
-      IsOlder(track.answered, track.told)) {
+      kube::IsOlderVersion(track.answered, track.told)) {
     return WriteKind::kReadClaim;
   }
   track.settled = true;
@@ -506,10 +478,7 @@ void GangRun::Fail(std::string reason) {
 }
 
 void GangRun::Retry(Track& track, MonotonicTime now) {
-  const int doublings = std::min(track.failures, 10);
-  ++track.failures;
-  track.retry_at =
-      now + std::min<std::chrono::milliseconds>(kRetryFirst * (1 << doublings), kRetryMost);
+  track.retry_at = now + RetryPolicy::PauseAfter(track.failures++);
 }
 
 // Returns whether a write may be issued; if it may only later, sets the time to wake up.
@@ -524,23 +493,17 @@ void GangRun::WakeAt(MonotonicTime when) {
   if (!wake_ || when < *wake_) wake_ = when;
 }
 
-void GangRun::Issue(Track& track, WriteKind kind, std::size_t index,
-                    std::shared_ptr<const ClaimFact> base) {
-  TAHOMA_CHECK(track.in_flight ==
-               0);  // the answer to a second write would be taken for the first's
+void GangRun::IssueClaimWrite(std::size_t index, WriteKind kind) {
+  ClaimTrack& track = claims_[index];
   // Without the state that it was made for, a write could undo what somebody else has done since.
-  TAHOMA_CHECK(base != nullptr || kind == WriteKind::kReadClaim ||
-               TargetOf(kind) == WriteTarget::kPod);
-  track.in_flight = ++*attempts_;
-  ApiWrite write;
-  write.run = run_;
-  write.kind = kind;
-  write.index = static_cast<std::uint32_t>(index);
-  write.attempt = track.in_flight;
-  write.decision = decision_;
-  write.base = std::move(base);
-  if (kind == WriteKind::kDeletePod) write.by = by_;
-  writes_->push_back(std::move(write));
+  TAHOMA_CHECK(track.seen != nullptr || kind == WriteKind::kReadClaim);
+  Issue(track, ClaimWrite{kind, run_, static_cast<std::uint32_t>(index), decision_, track.seen});
+}
+
+void GangRun::Issue(Track& track, Write what) {
+  // The answer to a second write would be taken for the first's.
+  TAHOMA_CHECK(track.in_flight == 0);
+  track.in_flight = writes_->Add(std::move(what));
 }
 
 }  // namespace tahoma::controller

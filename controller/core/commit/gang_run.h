@@ -1,7 +1,7 @@
 // The commit sequence of one gang through the API: all of it or nothing.
 //
-//   GangRun run(17, decision);
-//   while (std::optional<Record> record = run.Next(now, attempts, writes)) {
+//   GangRun run(17, decision, writes);
+//   while (std::optional<Record> record = run.Next(now)) {
 //     journal(*record);                    // before any of `writes` is issued
 //     run.Apply(*record);
 //   }
@@ -32,6 +32,7 @@
 #include "controller/core/facts/facts.h"
 #include "controller/core/journal/record.h"
 #include "controller/core/writes/api_write.h"
+#include "controller/core/writes/write_buffer.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
@@ -43,13 +44,11 @@ class GangRun {
   // The claims of a gang, and then its pods, may take this long before everything is undone: longer
   // than a rolling restart of an API server, shorter than a person's patience.
   static constexpr std::chrono::seconds kCommitTimeout{60};
-  // A write that fails waits this long, doubled with every failure in a row.
-  static constexpr std::chrono::milliseconds kRetryFirst{50};
-  static constexpr std::chrono::milliseconds kRetryMost{5000};
   // The API server refuses the same step this often before the run believes it and fails.
   static constexpr int kRefusalsMost = 3;
 
-  GangRun(RunId run, std::shared_ptr<const GangDecision> decision);
+  // `writes` must outlive the run.
+  GangRun(RunId run, std::shared_ptr<const GangDecision> decision, WriteBuffer& writes);
 
   RunId id() const { return run_; }
   RunPhase phase() const { return phase_; }
@@ -94,11 +93,10 @@ class GangRun {
   // API, which was restored from a backup.
   void HoldBack(bool held_back) { held_back_ = held_back; }
 
-  // Appends the writes that can be issued now, and returns the record that must be journalled
-  // before them, if any. Must be called again after Apply() of that record, until it returns
-  // nullopt: then the run waits for news. `attempts` numbers the writes.
-  std::optional<Record> Next(MonotonicTime now, std::uint64_t& attempts,
-                             std::vector<ApiWrite>& writes);
+  // Adds the writes that can be issued now, and returns the record that must be journalled before
+  // them, if any. Must be called again after Apply() of that record, until it returns nullopt: then
+  // the run waits for news.
+  std::optional<Record> Next(MonotonicTime now);
 
  private:
   struct Track {
@@ -154,8 +152,8 @@ class GangRun {
   void Retry(Track& track, MonotonicTime now);
   bool Ready(const Track& track, MonotonicTime now);
   void WakeAt(MonotonicTime when);
-  void Issue(Track& track, WriteKind kind, std::size_t index,
-             std::shared_ptr<const ClaimFact> base = nullptr);
+  void IssueClaimWrite(std::size_t index, WriteKind kind);
+  void Issue(Track& track, Write what);
 
   const RunId run_;
   const std::shared_ptr<const GangDecision> decision_;
@@ -172,9 +170,7 @@ class GangRun {
   std::vector<PodTrack> pods_;
   std::size_t* deletions_left_ = nullptr;
   bool starved_ = false;
-  // Set while Next() runs.
-  std::uint64_t* attempts_ = nullptr;
-  std::vector<ApiWrite>* writes_ = nullptr;
+  WriteBuffer* writes_;
 };
 
 // Returns whether both give the same devices to the same requests.

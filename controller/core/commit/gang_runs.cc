@@ -280,7 +280,7 @@ void GangRuns::Apply(Sequence sequence, const Record& record) {
 void GangRuns::ApplyPrepared(Sequence sequence, const GangPrepared& record) {
   const GangDecision& decision = *record.decision;
   const GangRef ref{decision.key, decision.single};
-  runs_.emplace(sequence, Entry{.run = GangRun(sequence, record.decision),
+  runs_.emplace(sequence, Entry{.run = GangRun(sequence, record.decision, writes_),
                                 .gang = ref,
                                 .records = {sequence},
                                 .wake = std::nullopt});
@@ -371,7 +371,7 @@ void GangRuns::ForgetMembers(RunId id, const GangDecision& decision) {
 
 // ---- Moving ------------------------------------------------------------------------------------
 
-void GangRuns::Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
+void GangRuns::Advance(MonotonicTime now) {
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     const RunId id = wakes_.begin()->second;
     wakes_.erase(wakes_.begin());
@@ -383,11 +383,10 @@ void GangRuns::Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<A
   for (std::size_t left = deletions_left_; left > 0 && starved != starved_.end(); --left) {
     touched_.insert(*starved++);
   }
-  for (const RunId id : std::exchange(touched_, {})) AdvanceOne(id, now, attempts, writes);
+  for (const RunId id : std::exchange(touched_, {})) AdvanceOne(id, now);
 }
 
-void GangRuns::AdvanceOne(RunId id, MonotonicTime now, std::uint64_t& attempts,
-                          std::vector<ApiWrite>& writes) {
+void GangRuns::AdvanceOne(RunId id, MonotonicTime now) {
   const auto found = runs_.find(id);
   if (found == runs_.end()) return;
   Entry& entry = found->second;
@@ -397,7 +396,7 @@ void GangRuns::AdvanceOne(RunId id, MonotonicTime now, std::uint64_t& attempts,
     if (held_back) held_back_.insert(id);
     if (!held_back) held_back_.erase(id);
   }
-  while (std::optional<Record> record = entry.run.Next(now, attempts, writes)) {
+  while (std::optional<Record> record = entry.run.Next(now)) {
     if (auto* bound = std::get_if<GangBound>(&*record)) bound->at = now_;
     AddNews(entry, *record);
     Commit(*record);
@@ -556,10 +555,9 @@ std::string GangRuns::BusyClaim(const ClaimKey& claim) const {
   return "";
 }
 
-// ---- Taking over -------------------------------------------------------------------------------
+// ---- Adopting ---------------------------------------------------------------------------------
 
-void GangRuns::TakeOverPublished(MonotonicTime now, std::uint64_t& attempts,
-                                 std::vector<ApiWrite>& writes) {
+void GangRuns::AdoptPublished(MonotonicTime now) {
   // The records cannot describe what a restored backup brought back: they are dropped, and the gang
   // is taken over as it is published, or decided anew.
   std::vector<RunId> back;
@@ -569,7 +567,7 @@ void GangRuns::TakeOverPublished(MonotonicTime now, std::uint64_t& attempts,
   for (const RunId id : back) Commit(GangReleased{id});
   // Gangs that ended while another leader ruled give their devices back before anybody is asked
   // whether he has devices of others.
-  Advance(now, attempts, writes);
+  Advance(now);
 
   absl::flat_hash_map<std::string, GangRef> gang_of_uid;
   facts_.gangs.ForEach([&](const GangFact& gang) { gang_of_uid[gang.uid] = {gang.key, false}; });
@@ -583,11 +581,11 @@ void GangRuns::TakeOverPublished(MonotonicTime now, std::uint64_t& attempts,
   for (auto& [ref, pods] : orphans) {
     std::sort(pods.begin(), pods.end(),
               [](const auto& a, const auto& b) { return NaturalLess(a->key.name, b->key.name); });
-    TakeOver(ref, pods);
+    Adopt(ref, pods);
   }
 }
 
-void GangRuns::TakeOverSuccessors(const GangMembership& membership) {
+void GangRuns::AdoptSuccessors(const GangMembership& membership) {
   for (const GangRef& ref : std::exchange(left_behind_, {})) {
     if (run_of_gang_.contains(ref)) continue;
     std::vector<std::shared_ptr<const PodFact>> pods;
@@ -599,14 +597,13 @@ void GangRuns::TakeOverSuccessors(const GangMembership& membership) {
     if (!ref.single) {
       for (const std::string& name : membership.PodsOf(ref.key)) add(name);
     }
-    if (!pods.empty()) TakeOver(ref, pods);
+    if (!pods.empty()) Adopt(ref, pods);
   }
 }
 
 // Rolls forward a gang that is wholly or partly bound, and rolls back one that is only partly
 // allocated.
-void GangRuns::TakeOver(const GangRef& ref,
-                        const std::vector<std::shared_ptr<const PodFact>>& pods) {
+void GangRuns::Adopt(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods) {
   const std::optional<PublishedGang> gang = ReadPublished(
       ref, pods, facts_, [this](const ClaimKey& key) { return runs_of_claim_.contains(key); },
       options_);

@@ -1,11 +1,11 @@
 // The gangs that have a place: the commit protocol of all of them, from the decision until no trace
 // of it is left.
 //
-//   GangRuns runs(facts, cluster, buffer, {});
+//   GangRuns runs(facts, cluster, buffer, writes, {});
 //   runs.Begin(std::make_shared<const GangDecision>(decision));    // journals GangPrepared
-//   runs.Advance(now, attempts, writes);                           // and later the other records
-//   TAHOMA_RETURN_IF_ERROR(journal.Write(buffer.Take()));          // before `writes` are sent
-//   for (const RunNews& news : runs.TakeNews()) Tell(news);        // kBound: all pods are
+//   runs.Advance(now);                                             // and later the other records
+//   TAHOMA_RETURN_IF_ERROR(journal.Write(buffer.DrainBatch()));     // before `writes` are sent
+//   for (const RunNews& news : runs.DrainNews()) Tell(news);        // kBound: all pods are
 //
 // Each run is a GangRun (gang_run.h). GangRuns knows all of them: which run a pod, a claim or an
 // answer belongs to, when each has something to do, its records in the journal, and the devices
@@ -14,7 +14,7 @@
 // the journal does not know is taken over (published_gang.h).
 //
 // Scope: carrying decisions out. Which gang gets a place, and when, is decided elsewhere
-// (scheduling_queue.h): Begin() takes any decision, TakeNews() reports what became of it, and no
+// (scheduling_queue.h): Begin() takes any decision, DrainNews() reports what became of it, and no
 // order of service, queue or priority is known here. Messages to people are made in
 // status_reporter.h.
 //
@@ -44,6 +44,7 @@
 #include "controller/core/journal/journal_buffer.h"
 #include "controller/core/journal/record.h"
 #include "controller/core/writes/api_write.h"
+#include "controller/core/writes/write_buffer.h"
 #include "controller/model/cluster.h"
 #include "lib/base/clock.h"
 
@@ -82,9 +83,9 @@ class GangRuns {
   GangRuns(const GangRuns&) = delete;  // the runs count down a number of it
   GangRuns& operator=(const GangRuns&) = delete;
   // All outlive the runs. After a change of `facts` its owner calls the matching On…().
-  GangRuns(const Facts& facts, ClusterState& cluster, JournalBuffer& journal,
+  GangRuns(const Facts& facts, ClusterState& cluster, JournalBuffer& journal, WriteBuffer& writes,
            ReadPublishedOptions options)
-      : facts_(facts), cluster_(cluster), options_(options), journal_(journal) {}
+      : facts_(facts), cluster_(cluster), options_(options), journal_(journal), writes_(writes) {}
 
   // Takes one entry of the journal, in order, before anything else. kDataLoss for one that
   // contradicts those before.
@@ -116,18 +117,18 @@ class GangRuns {
   // what the decision gives.
   void Begin(std::shared_ptr<const GangDecision> decision);
   // Ends the runs whose gangs have ended, then takes over every gang that is published and has no
-  // run. Called once, when the facts are complete. `attempts` and `writes` as for Advance().
-  void TakeOverPublished(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  // run. Called once, when the facts are complete.
+  void AdoptPublished(MonotonicTime now);
   // Takes over pods that have the names of an ended run's pods but were bound for a run that the
   // journal has dropped: the API was restored to a time before the gang was made anew.
-  void TakeOverSuccessors(const GangMembership& membership);
+  void AdoptSuccessors(const GangMembership& membership);
 
-  // Advances every run that has news, or whose time has come. `attempts` numbers the writes.
-  void Advance(MonotonicTime now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  // Advances every run that has news, or whose time has come.
+  void Advance(MonotonicTime now);
 
-  std::vector<RunNews> TakeNews() { return std::exchange(news_, {}); }
+  std::vector<RunNews> DrainNews() { return std::exchange(news_, {}); }
   // Returns whether devices have become free since the last call.
-  bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
+  bool DrainCapacityFreed() { return std::exchange(capacity_freed_, false); }
   // Returns the gang's run; nullptr without one.
   const GangRun* Find(const GangRef& ref) const;
   // Returns whether this very pod, not another of its name, has a place.
@@ -172,8 +173,7 @@ class GangRuns {
   void CountRuntime(const GangRun& run, bool counts);
   void TellClaim(const ClaimKey& key);
   void TellAll(RunId id);
-  void AdvanceOne(RunId id, MonotonicTime now, std::uint64_t& attempts,
-                  std::vector<ApiWrite>& writes);
+  void AdvanceOne(RunId id, MonotonicTime now);
   void AddNews(const Entry& entry, const Record& record);
   bool IsHeldBack(const Entry& entry) const;
   bool MustGiveWay(const GangDecision& decision) const;
@@ -183,12 +183,13 @@ class GangRuns {
   std::shared_ptr<const Holding> DecidedHolding(const ClaimKey& key, const std::string& uid) const;
   void HoldAsPublished(const ClaimKey& key);
   void Hold(const ClaimKey& key, const std::string& uid, const Allocation* published);
-  void TakeOver(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);
+  void Adopt(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);
 
   const Facts& facts_;
   ClusterState& cluster_;
   const ReadPublishedOptions options_;
   JournalBuffer& journal_;
+  WriteBuffer& writes_;
 
   std::map<RunId, Entry> runs_;
   absl::flat_hash_map<GangRef, RunId> run_of_gang_;

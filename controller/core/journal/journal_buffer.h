@@ -3,7 +3,7 @@
 //   JournalBuffer buffer;
 //   const Sequence run = buffer.Add(EncodeRecord(prepared));
 //   buffer.Drop(run);
-//   journal.Write(buffer.Take());
+//   journal.Write(buffer.DrainBatch());
 //
 // Scope: numbering. Gangs and Capacity Blocks write into the same journal.
 //
@@ -43,7 +43,7 @@ class JournalBuffer {
   void Drop(Sequence sequence) { batch_.drop.push_back(sequence); }
 
   // Returns what is to be written. An entry that is obsolete already is not written at all.
-  JournalBatch Take() {
+  JournalBatch DrainBatch() {
     JournalBatch batch = std::exchange(batch_, {});
     if (batch.put.empty() || batch.drop.empty()) return batch;
     const absl::flat_hash_set<Sequence> dropped(batch.drop.begin(), batch.drop.end());

@@ -49,7 +49,7 @@ void Borrowers::Update(const ClusterState& cluster) {
   seen_ = cluster;
 }
 
-std::vector<LoanOver> Borrowers::TakeOver(WallTime now) {
+std::vector<LoanOver> Borrowers::DrainOver(WallTime now) {
   std::vector<LoanOver> over;
   while (!ends_.empty() && ends_.begin()->first <= now) {
     const DomainId id = ends_.begin()->second;

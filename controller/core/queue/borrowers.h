@@ -2,7 +2,7 @@
 //
 //   Borrowers borrowers;
 //   borrowers.Update(cluster);                       // looks at the domains that have changed
-//   for (const LoanOver& over : borrowers.TakeOver(now)) {
+//   for (const LoanOver& over : borrowers.DrainOver(now)) {
 //     runs.EndHolder(over.claim, EndCause::kPreempted, over.why);
 //   }
 //
@@ -39,7 +39,7 @@ class Borrowers {
  public:
   void Update(const ClusterState& cluster);
   // Takes the loans that end by `now`, each once while its domain stays as it is.
-  std::vector<LoanOver> TakeOver(WallTime now);
+  std::vector<LoanOver> DrainOver(WallTime now);
   // Returns when the next loan ends.
   std::optional<WallTime> wake() const;
 

@@ -29,7 +29,7 @@ std::int64_t WorkLost(const GangRun& run, std::int64_t devices, WallTime now) {
 
 void Lending::EndDue(const ClusterState& cluster, WallTime now) {
   borrowers_.Update(cluster);
-  for (const LoanOver& over : borrowers_.TakeOver(now)) {
+  for (const LoanOver& over : borrowers_.DrainOver(now)) {
     runs_.EndHolder(over.claim, EndCause::kPreempted, over.why);
   }
 }

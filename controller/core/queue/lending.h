@@ -63,7 +63,7 @@ class Lending {
   // Returns when EndDue has something to do without any news.
   std::optional<WallTime> wake() const { return borrowers_.wake(); }
   // Returns whether hardware may be lent again since the last call.
-  bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
+  bool DrainCapacityFreed() { return std::exchange(capacity_freed_, false); }
 
  private:
   // A gang on hardware of a block that is not its own, as a whole.

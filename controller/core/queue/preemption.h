@@ -54,7 +54,7 @@ class Preemption {
   // The gang waits for nobody's end any more.
   void OnSettled(const GangRef& ref);
   // Returns whether places are no longer kept for somebody since the last call.
-  bool TakeCapacityFreed() { return std::exchange(capacity_freed_, false); }
+  bool DrainCapacityFreed() { return std::exchange(capacity_freed_, false); }
 
   // Returns how many gangs before that place something is kept for.
   std::size_t CountBefore(const ServicePlace& place) const;

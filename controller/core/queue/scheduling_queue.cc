@@ -55,7 +55,7 @@ void SchedulingQueue::TouchAllWaiting() {
   for (const auto& [ref, gang] : waiting_) touched_.insert(ref);
 }
 
-std::set<GangRef> SchedulingQueue::TakeTouched(MonotonicTime now) {
+std::set<GangRef> SchedulingQueue::DrainTouched(MonotonicTime now) {
   while (!backoff_ends_.empty() && backoff_ends_.begin()->first <= now) {
     const GangRef ref = backoff_ends_.begin()->second;
     backoff_ends_.erase(backoff_ends_.begin());
@@ -111,7 +111,7 @@ void SchedulingQueue::OnCapacityFreed() {
   blocked_.clear();
 }
 
-SchedulingQueue::Batch SchedulingQueue::TakeActive(std::size_t most) {
+SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most) {
   Batch batch;
   bool alone = false;
   while (!active_.empty() && batch.queue.size() < most && !alone) {
@@ -139,7 +139,7 @@ std::size_t SchedulingQueue::KeptBefore(const ServicePlace& place) const {
 
 std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::size_t most,
                                            WallTime now) {
-  const auto [queue, first, narrowed] = TakeActive(std::min(most, kPlansMost));
+  const auto [queue, first, narrowed] = DrainActive(std::min(most, kPlansMost));
   if (queue.empty()) return {};
   plans_ += queue.size();
   std::vector<Decision> decisions = KeptBefore(first) == 0

@@ -93,11 +93,11 @@ class SchedulingQueue {
                            const Preemption* preemption = nullptr)
       : plan_(std::move(plan)), neighbours_(neighbours), preemption_(preemption) {}
 
-  // Marks a gang that has changed: the next TakeTouched returns it, to be assessed.
+  // Marks a gang that has changed: the next DrainTouched returns it, to be assessed.
   void Touch(const GangRef& ref) { touched_.insert(ref); }
   void TouchAllWaiting();
   // Takes the gangs to be assessed: those that were touched and those whose backing off is over.
-  std::set<GangRef> TakeTouched(MonotonicTime now);
+  std::set<GangRef> DrainTouched(MonotonicTime now);
 
   // Lets the gang wait as assessed. The planner's message stays while the gang stays ready.
   void Put(const GangRef& ref, const Readiness& ready);
@@ -121,7 +121,7 @@ class SchedulingQueue {
   std::size_t size() const { return waiting_.size(); }
   // Returns whether Plan() has something to do.
   bool has_active() const { return !active_.empty(); }
-  // The time at which TakeTouched has something without any news.
+  // The time at which DrainTouched has something without any news.
   std::optional<MonotonicTime> wake() const;
   // Counts the gangs that the planner has been asked about.
   std::uint64_t plans() const { return plans_; }
@@ -133,7 +133,7 @@ class SchedulingQueue {
     ServicePlace first;
     std::vector<std::string> narrowed;  // for each gang of the queue: how, for people
   };
-  Batch TakeActive(std::size_t most);
+  Batch DrainActive(std::size_t most);
   // Returns for how many gangs before that one others are being ended.
   std::size_t KeptBefore(const ServicePlace& place) const;
   void Deactivate(const GangRef& ref);

@@ -47,15 +47,61 @@ EventSubject SubjectOf(RequestKind kind) {
   return EventSubject::kCapacityBlock;
 }
 
+WriteKind ApiWrite::kind() const {
+  struct Visitor {
+    WriteKind operator()(const ClaimWrite& write) const { return write.kind; }
+    WriteKind operator()(const PodWrite& write) const { return write.kind; }
+    WriteKind operator()(const PodDeletion&) const { return WriteKind::kDeletePod; }
+    WriteKind operator()(const BlockCreation&) const { return WriteKind::kCreateBlock; }
+    WriteKind operator()(const BlockFinalizerWrite&) const { return WriteKind::kBlockFinalizer; }
+    WriteKind operator()(const BlockStatusWrite&) const { return WriteKind::kBlockStatus; }
+    WriteKind operator()(const RequestStatusWrite&) const { return WriteKind::kRequestStatus; }
+    WriteKind operator()(const GangStatusWrite&) const { return WriteKind::kGangStatus; }
+    WriteKind operator()(const PodConditionWrite&) const { return WriteKind::kPodCondition; }
+    WriteKind operator()(const PodReclaimWrite&) const { return WriteKind::kPodReclaim; }
+    WriteKind operator()(const EventNote&) const { return WriteKind::kEvent; }
+  };
+  return std::visit(Visitor{}, what);
+}
+
+namespace {
+
+// Sets the part of a result that names the target of the write.
+struct TargetSetter {
+  ApiResult& result;
+
+  void operator()(const ClaimWrite& write) const { SetMember(write); }
+  void operator()(const PodWrite& write) const { SetMember(write); }
+  void operator()(const PodDeletion& write) const { SetMember(write); }
+  void operator()(const BlockCreation& write) const { SetObject(write.block->key); }
+  void operator()(const BlockFinalizerWrite& write) const { SetObject(write.base->key); }
+  void operator()(const BlockStatusWrite& write) const { SetObject(write.key); }
+  void operator()(const RequestStatusWrite& write) const {
+    SetObject(write.key);
+    result.request_kind = write.key.kind;
+  }
+  void operator()(const GangStatusWrite& write) const { SetObject(write.key); }
+  void operator()(const PodConditionWrite& write) const { SetObject(write.key); }
+  void operator()(const PodReclaimWrite& write) const { SetObject(write.key); }
+  void operator()(const EventNote& event) const { SetObject(event); }
+
+  void SetMember(const auto& write) const {
+    result.run = write.run;
+    result.index = write.index;
+  }
+  void SetObject(const auto& key) const {
+    result.ns = key.ns;
+    result.name = key.name;
+  }
+};
+
+}  // namespace
+
 ApiResult ResultOf(const ApiWrite& write) {
   ApiResult result;
-  result.run = write.run;
-  result.kind = write.kind;
-  result.index = write.index;
+  result.kind = write.kind();
   result.attempt = write.attempt;
-  result.request_kind = write.request_kind;
-  result.ns = write.ns;
-  result.name = write.name;
+  std::visit(TargetSetter{result}, write.what);
   return result;
 }
 

@@ -1,6 +1,6 @@
 // One write (or read) of the Kubernetes API that the core asks for, and its result.
 //
-//   const ApiWrite write{.run = 17, .kind = WriteKind::kBind, .index = 0, .attempt = 1};
+//   const ApiWrite write{1, PodWrite{.kind = WriteKind::kBind, .run = 17, .decision = decision}};
 //   ApiResult result = ResultOf(write);               // somewhere else, some time later
 //   result.outcome = WriteOutcome::kConflict;
 //   core.Step({result}, now);
@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "controller/core/facts/block_request.h"
 #include "controller/core/facts/facts.h"
@@ -32,27 +33,24 @@
 namespace tahoma::controller {
 
 enum class WriteKind : std::uint8_t {
-  // Writes to claim `index` of the decision. All but the read have `base`'s resourceVersion as
-  // precondition.
+  // ClaimWrite.
   kReadClaim,
   kAddFinalizer,
   kAllocate,    // allocation and reservedFor in one status write
   kDeallocate,  // takes back what kAllocate wrote; other pods' reservations stay
   kRemoveFinalizer,
-  // Writes to pod `index` of the decision.
+  // PodWrite, and PodDeletion.
   kReadPod,
-  kBind,       // with the pod's uid as precondition
-  kDeletePod,  // with the pod's uid as precondition
-  // Writes about the block of `block`, with uid and resourceVersion of its CapacityBlock as
-  // precondition but for the first, which makes it.
+  kBind,
+  kDeletePod,
+  // Each of the others is a struct of its own.
   kCreateBlock,
-  kBlockFinalizer,  // adds it to a block that holds capacity, or takes it from one that does not
+  kBlockFinalizer,
   kBlockStatus,
-  kRequestStatus,  // of an object of block_request.h
-  // Messages to people; nothing depends on them.
+  kRequestStatus,
   kGangStatus,
   kPodCondition,
-  kPodReclaim,  // the annotation of when the pod's Capacity Block takes the hardware back
+  kPodReclaim,
   kEvent,
 };
 
@@ -60,6 +58,96 @@ enum class WriteKind : std::uint8_t {
 // about some, or the people who read it.
 enum class WriteTarget : std::uint8_t { kClaim, kPod, kBlock, kRequest, kPeople };
 WriteTarget TargetOf(WriteKind kind);
+
+// ---- The commit of a gang ----------------------------------------------------------------------
+
+// Reads or changes claim `index` of the decision. A change has `base`'s resourceVersion as
+// precondition.
+struct ClaimWrite {
+  WriteKind kind = WriteKind::kReadClaim;  // to kRemoveFinalizer
+  RunId run = 0;
+  std::uint32_t index = 0;
+  std::shared_ptr<const GangDecision> decision;
+  std::shared_ptr<const ClaimFact> base;  // the claim's state that the write is made for
+
+  const DecidedClaim& claim() const { return decision->claims[index]; }
+};
+
+// Reads pod `index` of the decision, or binds it with its uid as precondition.
+struct PodWrite {
+  WriteKind kind = WriteKind::kReadPod;  // or kBind
+  RunId run = 0;
+  std::uint32_t index = 0;
+  std::shared_ptr<const GangDecision> decision;
+
+  const DecidedPod& pod() const { return decision->pods[index]; }
+};
+
+// Deletes pod `index` of the decision, with its uid as precondition.
+struct PodDeletion {
+  RunId run = 0;
+  std::uint32_t index = 0;
+  std::shared_ptr<const GangDecision> decision;
+  std::optional<WallTime> by = {};                 // when the pod must have ended
+  std::optional<std::int64_t> grace_seconds = {};  // nullopt: the pod's own
+
+  const DecidedPod& pod() const { return decision->pods[index]; }
+};
+
+// ---- Capacity Blocks ---------------------------------------------------------------------------
+
+// Makes the CapacityBlock of a block that another API has bought.
+struct BlockCreation {
+  std::shared_ptr<const Block> block;
+};
+
+// Adds the finalizer to a CapacityBlock that holds capacity, or removes the finalizer from one that
+// holds none. Uid and resourceVersion of `base` are the precondition.
+struct BlockFinalizerWrite {
+  bool add = true;
+  std::shared_ptr<const BlockFact> base;  // the object as it is
+};
+
+// Writes the status of a CapacityBlock, with uid and resourceVersion as precondition.
+struct BlockStatusWrite {
+  BlockKey key;
+  std::string uid;
+  std::string base_version;  // the resourceVersion that the object must have
+  std::uint64_t shown = 0;   // the digest of the status that the object shows; 0: unknown
+  std::shared_ptr<const BlockView> view;
+};
+
+// Writes the status of an object of block_request.h.
+struct RequestStatusWrite {
+  RequestKey key;
+  std::string uid;
+  std::string base_version;  // the resourceVersion that the object had
+  std::uint64_t shown = 0;   // as of BlockStatusWrite
+  std::shared_ptr<const RequestStatus> status;
+};
+
+// ---- Messages to people; nothing depends on them -----------------------------------------------
+
+struct GangStatusWrite {
+  GangKey key;
+  std::string uid;
+  std::shared_ptr<const GangStatus> status;
+};
+
+// Writes the condition that says why a pod waits.
+struct PodConditionWrite {
+  PodKey key;
+  std::string uid;
+  std::string message;
+  WallTime since;  // the condition's transition time
+};
+
+// Writes the annotation of when the pod's Capacity Block takes the hardware back.
+struct PodReclaimWrite {
+  PodKey key;
+  std::string uid;
+  WallTime reclaim;
+};
 
 // The kind of object that an event is about.
 enum class EventSubject : std::uint8_t {
@@ -85,33 +173,18 @@ struct EventNote {
   WallTime when;
 };
 
+using Write = std::variant<ClaimWrite, PodWrite, PodDeletion, BlockCreation, BlockFinalizerWrite,
+                           BlockStatusWrite, RequestStatusWrite, GangStatusWrite, PodConditionWrite,
+                           PodReclaimWrite, EventNote>;
+
 struct ApiWrite {
-  RunId run = 0;  // 0: belongs to no run
-  WriteKind kind = WriteKind::kReadClaim;
-  std::uint32_t index = 0;
   std::uint64_t attempt = 0;  // unique within the core's life
-  std::shared_ptr<const GangDecision> decision;
-  std::shared_ptr<const ClaimFact> base;  // the claim's state that the write is made for
-  std::shared_ptr<const BlockView> block;
-  std::shared_ptr<const BlockFact> block_base;  // kBlockFinalizer: the object as it is
-  std::string base_version;                     // kBlockStatus: what the object's must be
-  // kBlockStatus, kRequestStatus: the digest of the status that the object shows; such a status
-  // need not be written. 0: unknown.
-  std::uint64_t shown = 0;
-  std::optional<WallTime> by = {};                 // kDeletePod: when the pod must have ended
-  std::optional<std::int64_t> grace_seconds = {};  // kDeletePod: nullopt: the pod's own
-  std::optional<RequestKind> request_kind;         // kRequestStatus
-  std::shared_ptr<const RequestStatus> request_status;
-  // The object of a write for people or about a block: the Gang of kGangStatus, the pod of
-  // kPodCondition and kPodReclaim.
-  std::string ns;
-  std::string name;
-  std::string uid;
-  std::shared_ptr<const GangStatus> status;
-  std::string message;  // kPodCondition
-  WallTime when;        // kPodCondition: transition time; kPodReclaim: the annotation
-  std::shared_ptr<const EventNote> event;
+  Write what;
+
+  WriteKind kind() const;
 };
+
+// ---- Results -----------------------------------------------------------------------------------
 
 enum class WriteOutcome : std::uint8_t {
   kDone,
@@ -122,12 +195,12 @@ enum class WriteOutcome : std::uint8_t {
 };
 
 struct ApiResult {
-  RunId run = 0;
+  RunId run = 0;  // 0: belongs to no run
   WriteKind kind = WriteKind::kReadClaim;
   std::uint32_t index = 0;
   std::uint64_t attempt = 0;
   std::optional<RequestKind> request_kind;
-  std::string ns;  // set for kGangStatus, kPodCondition and writes about blocks and requests
+  std::string ns;  // of the object, where the write belongs to no run
   std::string name;
   WriteOutcome outcome = WriteOutcome::kDone;
   std::string message;           // the reason, when the outcome is not kDone

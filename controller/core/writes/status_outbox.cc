@@ -16,15 +16,20 @@ void KeepTimes(const GangStatus* before, GangStatus& after, WallTime now) {
   }
 }
 
+// Returns whether the write need not be sent again.
+bool IsTaken(const ApiResult& result) {
+  return result.outcome == WriteOutcome::kDone || result.outcome == WriteOutcome::kGone;
+}
+
 }  // namespace
 
 void StatusOutbox::SetGang(const GangFact& gang, GangStatus status, const Now& now) {
-  GangEntry& entry = gangs_[gang.key];
-  if (entry.uid != gang.uid) {
-    if (entry.scheduled) due_.erase({entry.due, {true, gang.key}});
-    entry = GangEntry{};
-    entry.uid = gang.uid;
+  if (const auto found = gangs_.find(gang.key);
+      found != gangs_.end() && found->second.uid != gang.uid) {
+    ForgetGang(gang.key);  // another object has the name now
   }
+  GangEntry& entry = gangs_[gang.key];
+  entry.uid = gang.uid;
   KeepTimes(entry.wanted.get(), status, now.wall);
   if (entry.wanted != nullptr && *entry.wanted == status) return;
   const bool waits = status.phase == GangPhase::kPending;
@@ -32,23 +37,22 @@ void StatusOutbox::SetGang(const GangFact& gang, GangStatus status, const Now& n
   MonotonicTime when = now.monotonic;
   if (waits) when += kGrace;
   if (waits && entry.told) when = std::max(when, *entry.told + kRepeat);
-  Schedule(entry, true, gang.key, when);
+  gang_outbox_.AddAt(gang.key, when);
 }
 
 void StatusOutbox::SeeGang(const GangFact& gang, const Now& now) {
   const auto found = gangs_.find(gang.key);
   if (found == gangs_.end() || found->second.uid != gang.uid) return;
   GangEntry& entry = found->second;
-  if (!entry.shown.OnSeen(gang.resource_version, gang.shown) || entry.in_flight != 0) return;
+  const bool others_wrote = entry.shown.OnSeen(gang.resource_version, gang.shown);
+  if (!others_wrote || gang_outbox_.IsInFlight(gang.key)) return;
   entry.written = nullptr;
-  Schedule(entry, true, gang.key, std::max(now.monotonic, *entry.told + kRepeat));
+  gang_outbox_.AddAt(gang.key, std::max(now.monotonic, *entry.told + kRepeat));
 }
 
 void StatusOutbox::ForgetGang(const GangKey& gang) {
-  const auto found = gangs_.find(gang);
-  if (found == gangs_.end()) return;
-  if (found->second.scheduled) due_.erase({found->second.due, {true, gang}});
-  gangs_.erase(found);
+  gang_outbox_.Forget(gang);
+  gangs_.erase(gang);
 }
 
 std::shared_ptr<const GangStatus> StatusOutbox::GangStatusOf(const GangKey& gang) const {
@@ -57,15 +61,12 @@ std::shared_ptr<const GangStatus> StatusOutbox::GangStatusOf(const GangKey& gang
 }
 
 void StatusOutbox::SetPod(const PodFact& pod, const std::string& message, const Now& now) {
-  const GangKey key{pod.key.ns, pod.key.name};
-  if (message.empty()) {
-    ForgetPod(pod.key);
-    return;
-  }
-  PodEntry& entry = pods_[key];
-  if (entry.uid != pod.uid) {
-    if (entry.scheduled) due_.erase({entry.due, {false, key}});
-    entry = PodEntry{};
+  const auto found = pods_.find(pod.key);
+  const bool is_new = found == pods_.end() || found->second.uid != pod.uid;
+  if (message.empty() || is_new) ForgetPod(pod.key);
+  if (message.empty()) return;
+  PodEntry& entry = pods_[pod.key];
+  if (is_new) {
     entry.uid = pod.uid;
     entry.written = pod.unschedulable_message;
     entry.since = now.wall;
@@ -74,103 +75,68 @@ void StatusOutbox::SetPod(const PodFact& pod, const std::string& message, const 
   entry.wanted = message;
   MonotonicTime when = now.monotonic + kGrace;
   if (entry.told) when = std::max(when, *entry.told + kRepeat);
-  Schedule(entry, false, key, when);
+  pod_outbox_.AddAt(pod.key, when);
 }
 
 void StatusOutbox::ForgetPod(const PodKey& pod) {
-  const GangKey key{pod.ns, pod.name};
-  const auto found = pods_.find(key);
-  if (found == pods_.end()) return;
-  if (found->second.scheduled) due_.erase({found->second.due, {false, key}});
-  pods_.erase(found);
+  if (pods_.erase(pod) != 0) pod_outbox_.Forget(pod);
 }
 
 void StatusOutbox::Tell(EventNote event) { events_.push_back(std::move(event)); }
 
 void StatusOutbox::OnResult(const ApiResult& result, const Now& now) {
-  const GangKey key{result.ns, result.name};
-  const bool taken = result.outcome == WriteOutcome::kDone || result.outcome == WriteOutcome::kGone;
-  if (result.kind == WriteKind::kGangStatus) {
-    const auto found = gangs_.find(key);
-    if (found == gangs_.end() || found->second.in_flight != result.attempt) return;
-    GangEntry& entry = found->second;
-    entry.in_flight = 0;
-    if (taken) entry.written = entry.sent;
-    if (result.outcome == WriteOutcome::kDone &&
-        entry.shown.OnWritten(result.resource_version, result.shown)) {
-      entry.written = nullptr;
-    }
-    if (!entry.scheduled && (entry.written == nullptr || *entry.written != *entry.wanted)) {
-      Schedule(entry, true, key, taken ? now.monotonic : now.monotonic + kRetry);
-    }
-  } else if (result.kind == WriteKind::kPodCondition) {
-    const auto found = pods_.find(key);
-    if (found == pods_.end() || found->second.in_flight != result.attempt) return;
-    PodEntry& entry = found->second;
-    entry.in_flight = 0;
-    if (taken) entry.written = entry.sent;
-    if (!entry.scheduled && entry.written != entry.wanted) {
-      Schedule(entry, false, key, taken ? now.monotonic : now.monotonic + kRetry);
-    }
-  }
+  if (result.kind == WriteKind::kGangStatus) OnGangResult(result, now);
+  if (result.kind == WriteKind::kPodCondition) OnPodResult(result, now);
 }
 
-void StatusOutbox::Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
-  while (!due_.empty() && due_.begin()->first <= now.monotonic) {
-    const auto [about_gang, key] = due_.begin()->second;
-    due_.erase(due_.begin());
-    if (about_gang) {
-      FlushGang(key, gangs_.at(key), now, attempts, writes);
-    } else {
-      FlushPod(key, pods_.at(key), now, attempts, writes);
-    }
-  }
-  for (EventNote& event : events_) {
-    ApiWrite write;
-    write.kind = WriteKind::kEvent;
-    write.attempt = ++attempts;
-    write.ns = event.ns;
-    write.name = event.name;
-    write.event = std::make_shared<const EventNote>(std::move(event));
-    writes.push_back(std::move(write));
-  }
+void StatusOutbox::OnGangResult(const ApiResult& result, const Now& now) {
+  const GangKey key{result.ns, result.name};
+  if (!gang_outbox_.OnAnswer(key, result.attempt)) return;
+  if (!IsTaken(result)) return gang_outbox_.OnFailure(key, now.monotonic);
+  gang_outbox_.OnDone(key);
+  GangEntry& entry = gangs_.at(key);
+  entry.written = entry.sent;
+  const bool others_wrote = result.outcome == WriteOutcome::kDone &&
+                            entry.shown.OnWritten(result.resource_version, result.shown);
+  if (!others_wrote) return;
+  entry.written = nullptr;
+  gang_outbox_.Add(key);
+}
+
+void StatusOutbox::OnPodResult(const ApiResult& result, const Now& now) {
+  const PodKey key{result.ns, result.name};
+  if (!pod_outbox_.OnAnswer(key, result.attempt)) return;
+  if (!IsTaken(result)) return pod_outbox_.OnFailure(key, now.monotonic);
+  pod_outbox_.OnDone(key);
+  PodEntry& entry = pods_.at(key);
+  entry.written = entry.sent;
+}
+
+void StatusOutbox::Flush(const Now& now) {
+  for (const GangKey& key : gang_outbox_.DrainDue(now.monotonic)) FlushGang(key, now);
+  for (const PodKey& key : pod_outbox_.DrainDue(now.monotonic)) FlushPod(key, now);
+  for (EventNote& event : events_) writes_.Add(std::move(event));
   events_.clear();
 }
 
-// Returns the write of what the entry wants, which is in flight from now on.
-template <typename OneEntry>
-ApiWrite StatusOutbox::Begin(WriteKind kind, const GangKey& key, OneEntry& entry, const Now& now,
-                             std::uint64_t& attempts) {
-  entry.in_flight = ++attempts;
+void StatusOutbox::FlushGang(const GangKey& key, const Now& now) {
+  const auto found = gangs_.find(key);
+  if (found == gangs_.end()) return;
+  GangEntry& entry = found->second;
+  if (entry.written != nullptr && *entry.written == *entry.wanted) return;
   entry.sent = entry.wanted;
   entry.told = now.monotonic;
-  ApiWrite write;
-  write.kind = kind;
-  write.attempt = entry.in_flight;
-  write.ns = key.ns;
-  write.name = key.name;
-  write.uid = entry.uid;
-  return write;
+  gang_outbox_.NoteSent(key, writes_.Add(GangStatusWrite{key, entry.uid, entry.wanted}));
 }
 
-void StatusOutbox::FlushGang(const GangKey& key, GangEntry& entry, const Now& now,
-                             std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
-  entry.scheduled = false;
-  if (entry.in_flight != 0) return;  // its result schedules the next write
-  if (entry.written != nullptr && *entry.written == *entry.wanted) return;
-  ApiWrite write = Begin(WriteKind::kGangStatus, key, entry, now, attempts);
-  write.status = entry.wanted;
-  writes.push_back(std::move(write));
-}
-
-void StatusOutbox::FlushPod(const GangKey& key, PodEntry& entry, const Now& now,
-                            std::uint64_t& attempts, std::vector<ApiWrite>& writes) {
-  entry.scheduled = false;
-  if (entry.in_flight != 0 || entry.written == entry.wanted) return;
-  ApiWrite write = Begin(WriteKind::kPodCondition, key, entry, now, attempts);
-  write.message = entry.wanted;
-  write.when = entry.since;
-  writes.push_back(std::move(write));
+void StatusOutbox::FlushPod(const PodKey& key, const Now& now) {
+  const auto found = pods_.find(key);
+  if (found == pods_.end() || found->second.written == found->second.wanted) return;
+  PodEntry& entry = found->second;
+  entry.sent = entry.wanted;
+  entry.told = now.monotonic;
+  pod_outbox_.NoteSent(key,
+                       writes_.Add(PodConditionWrite{key, entry.uid, entry.wanted, entry.since}));
   Tell({.ns = key.ns,
         .name = key.name,
         .uid = entry.uid,
@@ -180,19 +146,10 @@ void StatusOutbox::FlushPod(const GangKey& key, PodEntry& entry, const Now& now,
         .when = now.wall});
 }
 
-std::optional<MonotonicTime> StatusOutbox::wake() const {
-  if (due_.empty()) return std::nullopt;
-  return due_.begin()->first;
-}
-
-void StatusOutbox::Schedule(Entry& entry, bool gang, const GangKey& key, MonotonicTime when) {
-  if (entry.scheduled) {
-    if (entry.due <= when) return;  // the earlier write will carry the newest
-    due_.erase({entry.due, {gang, key}});
-  }
-  entry.due = when;
-  entry.scheduled = true;
-  due_.insert({when, {gang, key}});
+std::optional<MonotonicTime> StatusOutbox::wake(const Now& now) const {
+  const auto gang = gang_outbox_.wake(now.monotonic);
+  const auto pod = pod_outbox_.wake(now.monotonic);
+  return gang && pod ? std::min(gang, pod) : std::max(gang, pod);  // nullopt is the least
 }
 
 }  // namespace tahoma::controller

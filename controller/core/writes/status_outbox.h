@@ -1,13 +1,13 @@
 // Writes the messages to people: the status of Gangs, the condition of waiting pods, events.
 //
-//   StatusOutbox outbox;
+//   StatusOutbox outbox(writes);
 //   outbox.SetGang(*gang, status, now);           // as often as one likes
-//   outbox.Flush(now, attempts, writes);          // writes only what changed, when it is time
+//   outbox.Flush(now);                            // writes only what changed, when it is time
 //   outbox.OnResult(result, now);
 //
 // A message that will be replaced soon is not worth a write. Bad news waits a moment, because a
 // gang whose last pod is just being created does not really wait; changing messages are written at
-// most every few seconds. One write per object is under way at a time.
+// most every few seconds. Two Outboxes, of gangs and of pods, send a failed write again.
 //
 // Scope: nothing in the commit protocol depends on these writes.
 //
@@ -18,32 +18,20 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/facts/shown_status.h"
 #include "controller/core/writes/api_write.h"
+#include "controller/core/writes/outbox.h"
+#include "controller/core/writes/write_buffer.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
-
-// Both clocks at one moment.
-struct Now {
-  WallTime wall;
-  MonotonicTime monotonic;
-};
-// Returns how long it is, for waits on the monotonic clock, until the wall clock shows `when`; 0
-// when that is over. A clock that is set meanwhile is the caller's affair.
-inline std::chrono::nanoseconds UntilWall(WallTime when, const Now& now) {
-  return when <= now.wall ? std::chrono::nanoseconds(0) : when - now.wall;
-}
 
 class StatusOutbox {
  public:
@@ -51,7 +39,9 @@ class StatusOutbox {
   static constexpr std::chrono::milliseconds kGrace{500};
   // The least time between two messages of bad news about the same object.
   static constexpr std::chrono::seconds kRepeat{5};
-  static constexpr std::chrono::seconds kRetry{2};
+
+  // `writes` must outlive it.
+  explicit StatusOutbox(WriteBuffer& writes) : writes_(writes) {}
 
   // Sets the status to write, without the times of its conditions: a condition keeps its time while
   // its status stays.
@@ -69,44 +59,38 @@ class StatusOutbox {
   void Tell(EventNote event);
 
   void OnResult(const ApiResult& result, const Now& now);
-  void Flush(const Now& now, std::uint64_t& attempts, std::vector<ApiWrite>& writes);
+  void Flush(const Now& now);
   // The time at which Flush has something to do without any news.
-  std::optional<MonotonicTime> wake() const;
+  std::optional<MonotonicTime> wake(const Now& now) const;
 
  private:
-  struct Entry {
+  struct GangEntry {
     std::string uid;
-    std::uint64_t in_flight = 0;
-    MonotonicTime due{};
-    bool scheduled = false;  // is in due_
     std::optional<MonotonicTime> told;
-  };
-  struct GangEntry : Entry {
     std::shared_ptr<const GangStatus> wanted;
     std::shared_ptr<const GangStatus> written;
     std::shared_ptr<const GangStatus> sent;
     ShownStatus shown;
   };
-  struct PodEntry : Entry {
+  struct PodEntry {
+    std::string uid;
+    std::optional<MonotonicTime> told;
     std::string wanted;
     std::string written;
     std::string sent;
     WallTime since;
   };
-  using Due = std::pair<MonotonicTime, std::pair<bool, GangKey>>;  // true: a gang
 
-  void Schedule(Entry& entry, bool gang, const GangKey& key, MonotonicTime when);
-  template <typename OneEntry>
-  ApiWrite Begin(WriteKind kind, const GangKey& key, OneEntry& entry, const Now& now,
-                 std::uint64_t& attempts);
-  void FlushGang(const GangKey& key, GangEntry& entry, const Now& now, std::uint64_t& attempts,
-                 std::vector<ApiWrite>& writes);
-  void FlushPod(const GangKey& key, PodEntry& entry, const Now& now, std::uint64_t& attempts,
-                std::vector<ApiWrite>& writes);
+  void OnGangResult(const ApiResult& result, const Now& now);
+  void OnPodResult(const ApiResult& result, const Now& now);
+  void FlushGang(const GangKey& key, const Now& now);
+  void FlushPod(const PodKey& key, const Now& now);
 
+  WriteBuffer& writes_;
   absl::flat_hash_map<GangKey, GangEntry> gangs_;
-  absl::flat_hash_map<GangKey, PodEntry> pods_;  // the key is the pod's
-  std::set<Due> due_;
+  Outbox<GangKey> gang_outbox_;
+  absl::flat_hash_map<PodKey, PodEntry> pods_;
+  Outbox<PodKey> pod_outbox_;
   std::vector<EventNote> events_;
 };
 

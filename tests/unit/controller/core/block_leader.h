@@ -51,33 +51,37 @@ class BlockApi {
 
   ApiResult Execute(const ApiWrite& write) {
     ApiResult result = ResultOf(write);
-    const BlockKey key{write.ns, write.name};
+    const BlockKey key{result.ns, result.name};
     const auto object = objects.find(key);
-    if (write.kind == WriteKind::kCreateBlock) {
+    if (const auto* creation = std::get_if<BlockCreation>(&write.what)) {
       if (object != objects.end()) return Refused(result, WriteOutcome::kConflict);
       if (!has_namespaces) return Refused(result, WriteOutcome::kGone);
-      BlockFact fact{.key = key,
-                     .protected_by_finalizer = HoldsCapacity(write.block->block->state)};
-      fact.order.offering_id = write.block->block->offering_id;
-      fact.order.token = write.block->block->token;
+      BlockFact fact{.key = key, .protected_by_finalizer = HoldsCapacity(creation->block->state)};
+      fact.order.offering_id = creation->block->offering_id;
+      fact.order.token = creation->block->token;
       Make(std::move(fact));
       return result;
     }
     if (object == objects.end()) return Refused(result, WriteOutcome::kGone);
     BlockFact& fact = object->second;
-    const bool is_status = write.kind == WriteKind::kBlockStatus;
-    const std::string& base = is_status ? write.base_version : write.block_base->resource_version;
-    if (fact.uid != write.uid || fact.resource_version != base) {
-      return Refused(result, WriteOutcome::kConflict);
-    }
-    const Block* block = write.block->block.get();
-    if (is_status) {
+    const auto is_at = [&](const std::string& uid, const std::string& version) {
+      return fact.uid == uid && fact.resource_version == version;
+    };
+    if (const auto* status = std::get_if<BlockStatusWrite>(&write.what)) {
+      if (!is_at(status->uid, status->base_version)) {
+        return Refused(result, WriteOutcome::kConflict);
+      }
+      const Block* block = status->view->block.get();
       fact.record = block == nullptr ? "" : Hex(EncodeBlock(*block));
       fact.record_version = block == nullptr ? BlockVersion{} : block->version;
-      fact.refusal = write.block->refusal;
-      refusals[key] = write.block->refusal;
+      fact.refusal = status->view->refusal;
+      refusals[key] = status->view->refusal;
     } else {
-      fact.protected_by_finalizer = block != nullptr && HoldsCapacity(block->state);
+      const auto& finalizer = std::get<BlockFinalizerWrite>(write.what);
+      if (!is_at(finalizer.base->uid, finalizer.base->resource_version)) {
+        return Refused(result, WriteOutcome::kConflict);
+      }
+      fact.protected_by_finalizer = finalizer.add;
     }
     result.resource_version = Changed(fact).resource_version;
     return result;
@@ -121,7 +125,7 @@ class Leader {
         api_(api),
         journal_(journal),
         wall_(wall),
-        blocks_(BookOptions{}, buffer_, BlockTime(), term) {
+        blocks_(BookOptions{}, buffer_, writes_, BlockTime(), term) {
     for (int i = 0; i < 8; ++i) PutNode(i);
     TAHOMA_CHECK_OK(journal_.Load([&](Sequence sequence, std::string_view bytes) {
       TAHOMA_CHECK(buffer_.Restore(sequence).ok());
@@ -139,13 +143,13 @@ class Leader {
     for (int quiet = 0; quiet < 2 && failure_.ok();) {
       See();
       for (const ApiResult& result : std::exchange(results_, {})) blocks_.OnResult(result, now());
-      std::vector<ApiWrite> writes;
-      blocks_.Step(cluster_, now(), attempts_, writes);
-      failure_ = journal_.Write(buffer_.Take());
+      blocks_.Step(cluster_, now());
+      const std::vector<ApiWrite> writes = writes_.DrainWrites();
+      failure_ = journal_.Write(buffer_.DrainBatch());
       if (!failure_.ok()) return;
-      for (OrderAnswer& answer : blocks_.TakeAnswers()) answers.push_back(std::move(answer));
+      for (OrderAnswer& answer : blocks_.DrainAnswers()) answers.push_back(std::move(answer));
       for (const ApiWrite& write : writes) {
-        if (write.kind == WriteKind::kEvent) continue;
+        if (write.kind() == WriteKind::kEvent) continue;
         arrives(write) ? results_.push_back(api_.Execute(write)) : sent.push_back(write);
       }
       quiet = writes.empty() && results_.empty() ? quiet + 1 : 0;
@@ -244,9 +248,9 @@ class Leader {
   MonotonicTime monotonic_{};
   ClusterState cluster_;
   JournalBuffer buffer_;
+  WriteBuffer writes_;
   CapacityBlocks blocks_;
   std::vector<ApiResult> results_;
-  std::uint64_t attempts_ = 0;
   absl::Status failure_;
 };
 

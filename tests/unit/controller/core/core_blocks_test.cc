@@ -95,7 +95,7 @@ class CoreBlocksTest : public ::testing::Test {
       StepOutput out = core.Step(std::exchange(commands, {}), {now, MonotonicTime(1h)});
       for (ApiWrite& write : out.writes) {
         const bool pods =
-            write.kind == WriteKind::kPodReclaim || write.kind == WriteKind::kDeletePod;
+            write.kind() == WriteKind::kPodReclaim || write.kind() == WriteKind::kDeletePod;
         if (pods) writes.push_back(std::move(write));
       }
     }
@@ -144,9 +144,9 @@ TEST_F(CoreBlocksTest, AnAnnotationThatTheOneBeforeCameNotToMoveIsMoved) {
   const auto block = before_.At(before_.block()->start());
   const auto writes = Lead(*block, block->reclaim() - 24h, block->start() + 1h);
   ASSERT_THAT(writes, SizeIs(1));
-  EXPECT_EQ(writes[0].kind, WriteKind::kPodReclaim);
-  EXPECT_EQ(writes[0].name, "train-0");
-  EXPECT_EQ(writes[0].when, block->reclaim());
+  const auto& told = std::get<PodReclaimWrite>(writes[0].what);
+  EXPECT_EQ(told.key.name, "train-0");
+  EXPECT_EQ(told.reclaim, block->reclaim());
 }
 
 TEST_F(CoreBlocksTest, AGangOfABlockThatIsBeingTakenBackIsEndedBeforeItsEnd) {
@@ -154,9 +154,9 @@ TEST_F(CoreBlocksTest, AGangOfABlockThatIsBeingTakenBackIsEndedBeforeItsEnd) {
   ASSERT_TRUE(block->reclaiming);
   const auto writes = Lead(*block, block->reclaim(), block->end - 50min);
   ASSERT_THAT(writes, SizeIs(1));
-  EXPECT_EQ(writes[0].kind, WriteKind::kDeletePod);
-  EXPECT_EQ(writes[0].by, block->end);
-  EXPECT_EQ(writes[0].grace_seconds, 49 * 60) << "a minute is left, of its own two hours";
+  const auto& deletion = std::get<PodDeletion>(writes[0].what);
+  EXPECT_EQ(deletion.by, block->end);
+  EXPECT_EQ(deletion.grace_seconds, 49 * 60) << "a minute is left, of its own two hours";
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST(CoreLabelsTest, APodThatIsBeingBoundIsInNoSecondRun) {
   bool labelled = false;
   world.on_writes = [&](const std::vector<ApiWrite>& writes) {
     for (const ApiWrite& write : writes) {
-      if (write.kind == WriteKind::kBind && !std::exchange(labelled, true)) {
+      if (write.kind() == WriteKind::kBind && !std::exchange(labelled, true)) {
         Label(world, "p", "other");
       }
     }

@@ -79,7 +79,7 @@ class RequestWorld {
       StepOutput out = core_->Step(commands, now());
       TAHOMA_CHECK_OK(journal.Write(out.journal));
       for (const ApiWrite& write : out.writes) {
-        if (write.kind != WriteKind::kEvent && --most_writes < 0) return false;
+        if (write.kind() != WriteKind::kEvent && --most_writes < 0) return false;
         Execute(write);
       }
       quiet = commands.empty() && out.writes.empty() ? quiet + 1 : 0;
@@ -219,10 +219,10 @@ class RequestWorld {
   }
 
   void Execute(const ApiWrite& write) {
-    if (write.kind == WriteKind::kEvent) {
-      const Json event = ParseJson(RenderEvent(*write.event, "event", 1).Text());
+    if (const auto* note = std::get_if<EventNote>(&write.what)) {
+      const Json event = ParseJson(RenderEvent(*note, "event", 1).Text());
       events.push_back(fmt::format("{} {}: {}", event["involvedObject"]["kind"].get<std::string>(),
-                                   write.name, write.event->reason));
+                                   note->name, note->reason));
       return;
     }
     const kube::Request request = Render(write);
@@ -242,7 +242,7 @@ class RequestWorld {
 
   WriteOutcome CarryOut(const ApiWrite& write, const kube::Request& request) {
     const Json body = ParseJson(request.Text());
-    if (write.kind == WriteKind::kRequestStatus) ++status_writes;
+    if (write.kind() == WriteKind::kRequestStatus) ++status_writes;
     if (request.method == "POST") {
       const std::string path = request.target + "/" + body["metadata"]["name"].get<std::string>();
       if (objects_.contains(path)) return WriteOutcome::kConflict;

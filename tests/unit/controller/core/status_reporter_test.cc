@@ -57,14 +57,13 @@ class StatusReporterTest : public ::testing::Test {
     return text;
   }
   void Flush() {
-    std::vector<ApiWrite> writes;
-    reporter_.Flush(now_, attempts_, writes);
-    for (const ApiWrite& write : writes) {
-      if (write.status != nullptr) status_ = write.status;
-      if (write.event != nullptr) {
-        events_.push_back(
-            fmt::format("{} {} {}: {}", write.event->about == EventSubject::kGang ? "gang" : "pod",
-                        write.event->name, write.event->reason, write.event->message));
+    reporter_.Flush(now_);
+    for (const ApiWrite& write : writes_.DrainWrites()) {
+      if (const auto* gang = std::get_if<GangStatusWrite>(&write.what)) status_ = gang->status;
+      if (const auto* event = std::get_if<EventNote>(&write.what)) {
+        events_.push_back(fmt::format("{} {} {}: {}",
+                                      event->about == EventSubject::kGang ? "gang" : "pod",
+                                      event->name, event->reason, event->message));
       }
       reporter_.OnResult(ResultOf(write), now_);
     }
@@ -77,9 +76,10 @@ class StatusReporterTest : public ::testing::Test {
   }
   void Advance(int times) {
     for (int i = 0; i < times; ++i) {
-      std::vector<ApiWrite> writes;
-      runs_.Advance(now_.monotonic, attempts_, writes);
-      for (const ApiWrite& write : writes) runs_.OnResult(api_.Execute(write), now_.monotonic);
+      runs_.Advance(now_.monotonic);
+      for (const ApiWrite& write : writes_.DrainWrites()) {
+        runs_.OnResult(api_.Execute(write), now_.monotonic);
+      }
       Hear();
     }
   }
@@ -89,7 +89,8 @@ class StatusReporterTest : public ::testing::Test {
   GangMembership membership_;
   ClusterState cluster_;
   JournalBuffer buffer_;
-  GangRuns runs_{facts_, cluster_, buffer_, {}};
+  WriteBuffer writes_;
+  GangRuns runs_{facts_, cluster_, buffer_, writes_, {}};
   SchedulingQueue queue_{[](const ClusterState& view, const Queue& queue, WallTime now) {
     return FirstFit(view, queue, now);
   }};
@@ -97,12 +98,12 @@ class StatusReporterTest : public ::testing::Test {
                             .membership = membership_,
                             .cluster = cluster_,
                             .runs = runs_,
-                            .queue = queue_}};
+                            .queue = queue_},
+                           writes_};
   std::shared_ptr<GangDecision> decision_;
   std::shared_ptr<const GangStatus> status_;
   std::vector<std::string> events_;
   Now now_{WallTime(std::chrono::hours(24)), MonotonicTime(std::chrono::hours(1))};
-  std::uint64_t attempts_ = 0;
 };
 
 TEST_F(StatusReporterTest, AGangThatIsNotReadySaysWhatIsMissing) {
@@ -147,7 +148,7 @@ TEST_F(StatusReporterTest, AGangIsPlacedThenRunsThenHasFinished) {
   EXPECT_EQ(status_->placement, "node-0, node-1");
   EXPECT_EQ(status_->bound_members, 0);
   Advance(5);
-  for (const RunNews& news : runs_.TakeNews()) reporter_.TellRun(news, now_.wall);
+  for (const RunNews& news : runs_.DrainNews()) reporter_.TellRun(news, now_.wall);
   EXPECT_EQ(Show(),
             "Running Bound: node-0, node-1; PodsReady=True AllPodsExist; Placed=True Placed; "
             "Bound=True AllPodsBound");
@@ -178,11 +179,11 @@ TEST_F(StatusReporterTest, AGangOfWhichAPodFailedHasFailed) {
 
 TEST_F(StatusReporterTest, AGangThatIsTakenBackIsPendingAndSaysWhy) {
   Begin();
-  std::vector<ApiWrite> writes;  // under way until the end
-  runs_.Advance(now_.monotonic, attempts_, writes);
+  runs_.Advance(now_.monotonic);
+  writes_.DrainWrites();  // under way until the end
   runs_.OnNodeGone("node-0");
-  runs_.Advance(now_.monotonic, attempts_, writes);
-  for (const RunNews& news : runs_.TakeNews()) reporter_.TellRun(news, now_.wall);
+  runs_.Advance(now_.monotonic);
+  for (const RunNews& news : runs_.DrainNews()) reporter_.TellRun(news, now_.wall);
   EXPECT_EQ(Show(),
             "Pending Undone: node node-0 is gone; PodsReady=True AllPodsExist; "
             "Placed=False Undone; Bound=False Undone");

@@ -45,23 +45,21 @@ std::shared_ptr<const GangDecision> Decision() {
   return decision;
 }
 
-ApiWrite Write(WriteKind kind) {
-  ApiWrite write;
-  write.run = 7;
-  write.kind = kind;
-  write.attempt = 3;
-  write.decision = Decision();
+ClaimWrite OfClaim(WriteKind kind) {
   auto base = std::make_shared<ClaimFact>();
   base->uid = "cu";
   base->resource_version = "41";
   base->other_finalizers = {"other"};
   base->reserved_for = {{"", "pods", "elsewhere", "u9"}};
-  write.base = std::move(base);
-  return write;
+  return {.kind = kind, .run = 7, .index = 0, .decision = Decision(), .base = std::move(base)};
 }
 
+PodWrite OfPod(WriteKind kind) { return {.kind = kind, .run = 7, .decision = Decision()}; }
+
+kube::Request Rendered(Write what) { return Render({3, std::move(what)}); }
+
 TEST(RenderTest, TheFinalizerJoinsTheOthersUnderAPrecondition) {
-  const kube::Request request = Render(Write(WriteKind::kAddFinalizer));
+  const kube::Request request = Rendered(OfClaim(WriteKind::kAddFinalizer));
   EXPECT_EQ(request.method, "PATCH");
   EXPECT_EQ(request.target, "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c0");
   EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({"metadata": {"uid": "cu",
@@ -70,7 +68,7 @@ TEST(RenderTest, TheFinalizerJoinsTheOthersUnderAPrecondition) {
 }
 
 TEST(RenderTest, AllocationAndReservationAreOneWrite) {
-  const kube::Request request = Render(Write(WriteKind::kAllocate));
+  const kube::Request request = Rendered(OfClaim(WriteKind::kAllocate));
   EXPECT_EQ(request.method, "PUT");
   EXPECT_EQ(request.target, "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c0/status");
   EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({
@@ -92,11 +90,11 @@ TEST(RenderTest, AllocationAndReservationAreOneWrite) {
 
 // Somebody else's allocation and the plugin's entries about its devices stay.
 TEST(RenderTest, AReservationOfAnAllocatedClaimChangesNothingElse) {
-  ApiWrite write = Write(WriteKind::kAllocate);
+  ClaimWrite write = OfClaim(WriteKind::kAllocate);
   auto base = std::make_shared<ClaimFact>(*write.base);
   base->allocation = std::make_shared<const kube::Allocation>();
   write.base = base;
-  const kube::Request request = Render(write);
+  const kube::Request request = Rendered(write);
   EXPECT_EQ(request.method, "PATCH");
   EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({
     "metadata": {"uid": "cu", "resourceVersion": "41"},
@@ -105,19 +103,19 @@ TEST(RenderTest, AReservationOfAnAllocatedClaimChangesNothingElse) {
 }
 
 TEST(RenderTest, TakingBackKeepsOtherPodsReservations) {
-  ApiWrite write = Write(WriteKind::kDeallocate);
-  EXPECT_EQ(ParseJson(Render(write).Text())["status"],
+  ClaimWrite write = OfClaim(WriteKind::kDeallocate);
+  EXPECT_EQ(ParseJson(Rendered(write).Text())["status"],
             ParseJson(R"({"reservedFor": [{"resource": "pods", "name": "elsewhere",
                                              "uid": "u9"}]})"));
   auto base = std::make_shared<ClaimFact>(*write.base);
   base->reserved_for = {{"", "pods", "p0", "u0"}};
   write.base = base;
-  EXPECT_EQ(ParseJson(Render(write).Text())["status"],
+  EXPECT_EQ(ParseJson(Rendered(write).Text())["status"],
             ParseJson(R"({"reservedFor": null, "allocation": null, "devices": null})"));
 }
 
 TEST(RenderTest, ABindingCarriesUidAndRank) {
-  const kube::Request request = Render(Write(WriteKind::kBind));
+  const kube::Request request = Rendered(OfPod(WriteKind::kBind));
   EXPECT_EQ(request.method, "POST");
   EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p0/binding");
   const json body = ParseJson(request.Text());
@@ -129,22 +127,18 @@ TEST(RenderTest, ABindingCarriesUidAndRank) {
 }
 
 TEST(RenderTest, APodIsDeletedWithItsOwnGraceOrWhatIsLeft) {
-  ApiWrite write = Write(WriteKind::kDeletePod);
-  EXPECT_FALSE(ParseJson(Render(write).Text()).contains("gracePeriodSeconds"));
+  PodDeletion write{.run = 7, .decision = Decision()};
+  EXPECT_FALSE(ParseJson(Rendered(write).Text()).contains("gracePeriodSeconds"));
   write.grace_seconds = 2;
-  const json body = ParseJson(Render(write).Text());
+  const json body = ParseJson(Rendered(write).Text());
   EXPECT_EQ(body["gracePeriodSeconds"], 2);
   EXPECT_EQ(body["preconditions"], (json{{"uid", "u0"}}));
 }
 
 TEST(RenderTest, APodIsToldWhenItsBlockTakesTheHardwareBack) {
-  ApiWrite write;
-  write.kind = WriteKind::kPodReclaim;
-  write.ns = "ns";
-  write.name = "p0";
-  write.uid = "u0";
-  write.when = WallTime(std::chrono::milliseconds(1764095485123) + std::chrono::nanoseconds(9));
-  const kube::Request request = Render(write);
+  const auto when =
+      WallTime(std::chrono::milliseconds(1764095485123) + std::chrono::nanoseconds(9));
+  const kube::Request request = Rendered(PodReclaimWrite{{"ns", "p0"}, "u0", when});
   EXPECT_EQ(request.method, "PATCH");
   EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p0/status");
   EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({"metadata": {"uid": "u0", "annotations":
@@ -161,13 +155,11 @@ kube::Response Status(int code, const std::string& body = R"({"metadata": {"name
 // Where a former leader has written late that it was sold, that must not stay beside the refusal.
 TEST(RenderTest, ARefusedBlockShowsNothingOfASale) {
   const auto status = [](BlockView view) {
-    ApiWrite write;
-    write.kind = WriteKind::kBlockStatus;
-    write.ns = "ns";
-    write.name = "train";
-    write.base_version = "41";
-    write.block = std::make_shared<const BlockView>(std::move(view));
-    const json body = ParseJson(Render(write).Text());
+    const BlockStatusWrite write{.key = {"ns", "train"},
+                                 .uid = "u0",
+                                 .base_version = "41",
+                                 .view = std::make_shared<const BlockView>(std::move(view))};
+    const json body = ParseJson(Rendered(write).Text());
     EXPECT_EQ(body.at("metadata").at("resourceVersion"), "41") << "or a late write would count";
     return body.at("status");
   };
@@ -188,7 +180,7 @@ TEST(RenderTest, ARefusedBlockShowsNothingOfASale) {
 }
 
 TEST(AnswerTest, EveryStatusHasAnOutcome) {
-  const ApiWrite write = Write(WriteKind::kAllocate);
+  const ApiWrite write{3, OfClaim(WriteKind::kAllocate)};
   const std::vector<std::pair<int, WriteOutcome>> cases = {
       {200, WriteOutcome::kDone},        {404, WriteOutcome::kGone},
       {409, WriteOutcome::kConflict},    {422, WriteOutcome::kRefused},
@@ -206,12 +198,12 @@ TEST(AnswerTest, EveryStatusHasAnOutcome) {
 
 TEST(AnswerTest, TheServersReasonIsPassedOn) {
   const ApiResult refused =
-      ReadAnswer(Write(WriteKind::kBind), Status(422, R"({"message": "no such thing"})"));
+      ReadAnswer({1, OfPod(WriteKind::kBind)}, Status(422, R"({"message": "no such thing"})"));
   EXPECT_EQ(refused.message, "no such thing");
 }
 
 TEST(AnswerTest, AnAnswerThatCannotBeReadMayHaveBeenCarriedOut) {
-  const ApiResult odd = ReadAnswer(Write(WriteKind::kReadPod), Status(200, "{}"));
+  const ApiResult odd = ReadAnswer({1, OfPod(WriteKind::kReadPod)}, Status(200, "{}"));
   EXPECT_EQ(odd.outcome, WriteOutcome::kUnavailable);
 }
 
@@ -244,7 +236,7 @@ TEST(PublisherTest, EveryWriteIsAnsweredOnce) {
   Publisher publisher(transport, clock, {.threads = 4}, [&](ApiResult) {
     if (++results == 100) all.set_value();
   });
-  std::vector<ApiWrite> writes(100, Write(WriteKind::kBind));
+  std::vector<ApiWrite> writes(100, {3, OfPod(WriteKind::kBind)});
   publisher.Publish(std::move(writes));
   all.get_future().wait();
   EXPECT_EQ(transport.Take().size(), 100U);
@@ -283,12 +275,11 @@ TEST(PublisherTest, WritesThatGoTogetherAreEachAnsweredWithTheirOwn) {
                         outcomes[result.attempt] = result.outcome;
                         if (outcomes.size() == 100) all.set_value();
                       });
-  std::vector<ApiWrite> writes(100, Write(WriteKind::kBind));
+  std::vector<ApiWrite> writes;
   for (std::uint32_t i = 0; i < 100; ++i) {
-    auto decision = std::make_shared<GangDecision>(*writes[i].decision);
+    auto decision = std::make_shared<GangDecision>(*Decision());
     for (auto& pod : decision->pods) pod.name = fmt::format("p{}", i);
-    writes[i].decision = std::move(decision);
-    writes[i].attempt = i;
+    writes.push_back({i, PodWrite{WriteKind::kBind, 7, 0, std::move(decision)}});
   }
   publisher.Publish(std::move(writes));
   all.get_future().wait();
@@ -322,23 +313,18 @@ TEST(PublisherTest, AWriteThatThrowsIsAnsweredAndStopsNoOther) {
     if (outcomes.size() == 9) all.set_value();
   });
   for (std::uint64_t i = 0; i < 9; ++i) {
-    ApiWrite write = Write(WriteKind::kBind);
-    auto decision = std::make_shared<GangDecision>(*write.decision);
+    auto decision = std::make_shared<GangDecision>(*Decision());
     decision->pods[0].name = i % 3 == 0 ? "p-bad" : "p-good";
-    write.decision = std::move(decision);
-    write.attempt = i;
     std::vector<ApiWrite> writes;
     if (i == 0) {
-      writes.push_back(Write(WriteKind::kEvent));
-      writes[0].event =
-          std::make_shared<const EventNote>(EventNote{.ns = "ns",
-                                                      .name = "p",
-                                                      .uid = "u",
-                                                      .reason = ToString(EventReason::kScheduled),
-                                                      .message = "m",
-                                                      .when = {}});
+      writes.push_back({3, EventNote{.ns = "ns",
+                                     .name = "p",
+                                     .uid = "u",
+                                     .reason = ToString(EventReason::kScheduled),
+                                     .message = "m",
+                                     .when = {}}});
     }
-    writes.push_back(std::move(write));
+    writes.push_back({i, PodWrite{WriteKind::kBind, 7, 0, std::move(decision)}});
     publisher.Publish(std::move(writes));
   }
   all.get_future().wait();
@@ -369,7 +355,7 @@ class PatchingTransport final : public kube::Transport {
 class PatchingClusterTest : public ::testing::Test {
  protected:
   WriteOutcome Allocate() {
-    publisher_.Publish({Write(WriteKind::kAllocate)});
+    publisher_.Publish({{3, OfClaim(WriteKind::kAllocate)}});
     return outcomes_.PopAll(1).front();
   }
 
@@ -405,7 +391,7 @@ TEST(PublisherTest, WhoMayNotSendAnyMoreSendsNothing) {
                         EXPECT_EQ(result.message, "this controller does not lead");
                         if (++results == 10) all.set_value();
                       });
-  publisher.Publish(std::vector<ApiWrite>(10, Write(WriteKind::kBind)));
+  publisher.Publish(std::vector<ApiWrite>(10, {3, OfPod(WriteKind::kBind)}));
   all.get_future().wait();
   EXPECT_TRUE(transport.Take().empty());
 }

@@ -146,7 +146,7 @@ TEST_F(BlockLeadersTest, OrdersThatWaitedForALeaderAreTakenInTheOrderOfTheirCrea
 // The defect: it took the place of what the next leader had published, and stayed there.
 TEST_F(BlockLeadersTest, AStatusThatAFormerLeaderHasSentChangesNothing) {
   auto leader = Lead(mine_, 0, morning_);
-  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->arrives = [](const ApiWrite& write) { return write.kind() != WriteKind::kBlockStatus; };
   leader->Buy(kTrain);
   ASSERT_THAT(leader->sent, SizeIs(1));
   const ApiWrite late = leader->sent[0];
@@ -161,7 +161,7 @@ TEST_F(BlockLeadersTest, AStatusThatAFormerLeaderHasSentChangesNothing) {
 TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateDoesNotSellTwice) {
   auto leader = Lead(mine_, 0, morning_);
   leader->Buy(kTrain, 1, 2);
-  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->arrives = [](const ApiWrite& write) { return write.kind() != WriteKind::kBlockStatus; };
   leader->Extend(kTrain, "t");
   EXPECT_THAT(leader->answers, IsEmpty());
   ASSERT_THAT(leader->sent, SizeIs(1));
@@ -181,7 +181,7 @@ TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateDoesNotSellTwice) {
 TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateIsKeptWhereThereIsRoom) {
   auto leader = Lead(mine_, 0, morning_);
   leader->Buy(kTrain, 1, 2);
-  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->arrives = [](const ApiWrite& write) { return write.kind() != WriteKind::kBlockStatus; };
   leader->Extend(kTrain, "t");
   const ApiWrite late = leader->sent[0];
   leader = Lead(other_, 1, morning_ + hours(1));
@@ -194,7 +194,7 @@ TEST_F(BlockLeadersTest, AnExtensionThatArrivesLateIsKeptWhereThereIsRoom) {
 // The defect: the same of a purchase, which the next leader was about to refuse.
 TEST_F(BlockLeadersTest, APurchaseThatArrivesLateDoesNotSellTwice) {
   auto leader = Lead(mine_, 0, morning_);
-  leader->arrives = [](const ApiWrite& write) { return write.kind != WriteKind::kBlockStatus; };
+  leader->arrives = [](const ApiWrite& write) { return write.kind() != WriteKind::kBlockStatus; };
   const std::string offering = leader->Offering();
   leader->Buy(kTrain, 1, 2);
   ASSERT_THAT(leader->sent, SizeIs(1));
@@ -204,7 +204,7 @@ TEST_F(BlockLeadersTest, APurchaseThatArrivesLateDoesNotSellTwice) {
   api_.Make(first);
   bool arrived = false;
   leader = std::make_unique<Leader>(api_, other_, 1, morning_, [&](const ApiWrite& write) {
-    if (write.name == "train" && !std::exchange(arrived, true)) {
+    if (ResultOf(write).name == "train" && !std::exchange(arrived, true)) {
       EXPECT_EQ(api_.Execute(late).outcome, WriteOutcome::kDone);
     }
     return true;
@@ -224,7 +224,7 @@ TEST_F(BlockLeadersTest, AnObjectThatIsMadeLateBuysNothingMore) {
   leader->Order(1, order);
   ASSERT_THAT(leader->sent, SizeIs(1));
   const ApiWrite late = leader->sent[0];
-  ASSERT_EQ(late.kind, WriteKind::kCreateBlock);
+  ASSERT_EQ(late.kind(), WriteKind::kCreateBlock);
   leader = Lead(other_, 1, morning_ + hours(1));
   leader->Order(1, order);
   ASSERT_THAT(leader->answers, SizeIs(1));
@@ -261,7 +261,7 @@ TEST_F(BlockLeadersTest, OfTwoBlocksThatShowOneHostTheLaterRecordKeepsIt) {
     leader->MoveTo(leader->Find(kTrain)->start());
     ASSERT_EQ(leader->Find(kTrain)->hosts, std::vector<std::string>{"us-0"});
     // Its host fails and is replaced, which nobody is shown; then another gets it.
-    leader->arrives = [](const ApiWrite& write) { return write.name != "train"; };
+    leader->arrives = [](const ApiWrite& write) { return ResultOf(write).name != "train"; };
     leader->SetHealthy(0, false);
     ASSERT_EQ(leader->Find(kTrain)->hosts, std::vector<std::string>{"us-1"});
     leader->SetHealthy(0, true);
@@ -385,12 +385,12 @@ TEST_F(BlockLeadersTest, AClockThatLeapsByMonthsAndComesBackEndsABlockOnce) {
   leader->MoveTo(running);
   ASSERT_EQ(StateName(leader->Find(kTrain)->state), "active");
   const std::string host = leader->Find(kTrain)->hosts.at(0);
-  (void)leader->blocks().TakeNotices();
+  (void)leader->blocks().DrainNotices();
   leader->MoveTo(running + hours(24 * 90));
-  const auto warned = leader->blocks().TakeNotices();
+  const auto warned = leader->blocks().DrainNotices();
   ASSERT_THAT(warned, SizeIs(1));
   EXPECT_THAT(warned[0].warning, HasSubstr("takes its hardware back"));
-  const auto ended = leader->blocks().TakeReclaimed();
+  const auto ended = leader->blocks().DrainReclaimed();
   ASSERT_THAT(ended, SizeIs(1));
   EXPECT_EQ(ended[0].host, host);
 
@@ -400,8 +400,8 @@ TEST_F(BlockLeadersTest, AClockThatLeapsByMonthsAndComesBackEndsABlockOnce) {
     leader->MoveTo(running + std::chrono::minutes(1));
     EXPECT_EQ(*leader->Find(kTrain), expired);
     EXPECT_EQ(api_.Published(kTrain), expired);
-    EXPECT_THAT(leader->blocks().TakeNotices(), IsEmpty());
-    EXPECT_THAT(leader->blocks().TakeReclaimed(), IsEmpty());
+    EXPECT_THAT(leader->blocks().DrainNotices(), IsEmpty());
+    EXPECT_THAT(leader->blocks().DrainReclaimed(), IsEmpty());
     EXPECT_EQ(leader->wake(), std::nullopt) << "there is nothing to do for three months";
     leader = Lead(has_disk ? mine_ : other_, has_disk ? 1 : 2, running + std::chrono::minutes(2));
   }

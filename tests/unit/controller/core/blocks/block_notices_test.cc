@@ -32,9 +32,8 @@ class BlockNoticesTest : public ::testing::Test {
     facts_.pods.Put(std::make_shared<const PodFact>(pod_));
   }
   std::vector<ApiWrite> Flush() {
-    std::vector<ApiWrite> writes;
-    notices_.Flush(facts_, now_, attempts_, writes);
-    return writes;
+    notices_.Flush(facts_, now_);
+    return writes_.DrainWrites();
   }
   void Answer(const ApiWrite& write, WriteOutcome outcome) {
     ApiResult result = ResultOf(write);
@@ -48,26 +47,26 @@ class BlockNoticesTest : public ::testing::Test {
 
   Facts facts_;
   PodFact pod_;
-  BlockNotices notices_;
+  WriteBuffer writes_;
+  BlockNotices notices_{writes_};
   Now now_{kReclaim - 10h, MonotonicTime(100h)};
-  std::uint64_t attempts_ = 0;
 };
 
 TEST_F(BlockNoticesTest, WhatThePodKnowsIsNotWritten) {
   notices_.Tell(kPod, "uid-1", kReclaim);
   EXPECT_THAT(Flush(), IsEmpty());
   EXPECT_EQ(notices_.open(), 0U);
-  EXPECT_EQ(notices_.wake(), std::nullopt);
+  EXPECT_EQ(notices_.wake(now_), std::nullopt);
 }
 
 TEST_F(BlockNoticesTest, AnExtensionIsWrittenOnce) {
   notices_.Tell(kPod, "uid-1", kReclaim + 24h);
-  EXPECT_TRUE(notices_.wake().has_value());
+  EXPECT_TRUE(notices_.wake(now_).has_value());
   const auto writes = Flush();
   ASSERT_THAT(writes, SizeIs(1));
-  EXPECT_EQ(writes[0].kind, WriteKind::kPodReclaim);
-  EXPECT_EQ(writes[0].uid, "uid-1");
-  EXPECT_EQ(writes[0].when, kReclaim + 24h);
+  const auto& told = std::get<PodReclaimWrite>(writes[0].what);
+  EXPECT_EQ(told.uid, "uid-1");
+  EXPECT_EQ(told.reclaim, kReclaim + 24h);
   EXPECT_THAT(Flush(), IsEmpty());
   Answer(writes[0], WriteOutcome::kDone);
   EXPECT_THAT(Flush(), IsEmpty());
@@ -82,15 +81,15 @@ TEST_F(BlockNoticesTest, AnExtensionDuringTheWriteFollowsIt) {
   Answer(first[0], WriteOutcome::kDone);
   const auto second = Flush();
   ASSERT_THAT(second, SizeIs(1));
-  EXPECT_EQ(second[0].when, kReclaim + 48h);
+  EXPECT_EQ(std::get<PodReclaimWrite>(second[0].what).reclaim, kReclaim + 48h);
 }
 
 TEST_F(BlockNoticesTest, AWriteWithoutAnAnswerIsSentAgain) {
   notices_.Tell(kPod, "uid-1", kReclaim + 24h);
   Answer(Flush()[0], WriteOutcome::kUnavailable);
   EXPECT_THAT(Flush(), IsEmpty());
-  EXPECT_EQ(notices_.wake(), now_.monotonic + BlockNotices::kRetry);
-  Wait(BlockNotices::kRetry);
+  EXPECT_EQ(notices_.wake(now_), now_.monotonic + RetryPolicy::kFirst);
+  Wait(RetryPolicy::kFirst);
   EXPECT_THAT(Flush(), SizeIs(1));
 }
 
@@ -109,7 +108,7 @@ TEST_F(BlockNoticesTest, APodIsToldAfterItsBinding) {
   notices_.Tell(kPod, "uid-1", kReclaim + 24h);
   EXPECT_THAT(Flush(), IsEmpty());
   Change([](PodFact& pod) { pod.node = "n0"; });
-  Wait(BlockNotices::kRetry);
+  Wait(RetryPolicy::kFirst);
   EXPECT_THAT(Flush(), SizeIs(1));
 }
 
@@ -128,7 +127,7 @@ TEST_F(BlockNoticesTest, AnAnswerThatComesTwiceIsIgnored) {
   const auto writes = Flush();
   Answer(writes[0], WriteOutcome::kUnavailable);
   Answer(writes[0], WriteOutcome::kDone);
-  Wait(BlockNotices::kRetry);
+  Wait(RetryPolicy::kFirst);
   EXPECT_THAT(Flush(), SizeIs(1));
 }
 

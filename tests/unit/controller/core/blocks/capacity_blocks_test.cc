@@ -42,7 +42,7 @@ class CapacityBlocksTest : public ::testing::Test {
   // Begins a controller, which reads the journal and then the objects.
   void Start() {
     buffer_ = JournalBuffer();
-    blocks_ = std::make_unique<CapacityBlocks>(BookOptions{}, buffer_, time_);
+    blocks_ = std::make_unique<CapacityBlocks>(BookOptions{}, buffer_, writes_, time_);
     results_.clear();
     TAHOMA_CHECK_OK(journal_.Load([&](Sequence sequence, std::string_view bytes) {
       const absl::Status known = buffer_.Restore(sequence);
@@ -60,10 +60,10 @@ class CapacityBlocksTest : public ::testing::Test {
   void Settle(int writes = 1'000'000) {
     for (int quiet = 0; quiet < 2;) {
       for (const ApiResult& result : std::exchange(results_, {})) blocks_->OnResult(result, now());
-      std::vector<ApiWrite> sent;
-      blocks_->Step(cluster_, now(), attempts_, sent);
-      TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
-      for (OrderAnswer& answer : blocks_->TakeAnswers()) answers_.push_back(std::move(answer));
+      blocks_->Step(cluster_, now());
+      const std::vector<ApiWrite> sent = writes_.DrainWrites();
+      TAHOMA_CHECK_OK(journal_.Write(buffer_.DrainBatch()));
+      for (OrderAnswer& answer : blocks_->DrainAnswers()) answers_.push_back(std::move(answer));
       for (const ApiWrite& write : sent) {
         if (--writes < 0) return;
         Execute(write);
@@ -78,49 +78,49 @@ class CapacityBlocksTest : public ::testing::Test {
   }
 
   void Execute(const ApiWrite& write) {
-    if (write.kind == WriteKind::kEvent) {
-      events_.emplace_back(write.event->reason);
-      last_event_ = write.event->when;
+    if (const auto* event = std::get_if<EventNote>(&write.what)) {
+      events_.emplace_back(event->reason);
+      last_event_ = event->when;
       return;
     }
-    const BlockKey key{write.ns, write.name};
-    const auto object = objects_.find(key);
     ApiResult result = ResultOf(write);
+    const BlockKey key{result.ns, result.name};
+    const auto object = objects_.find(key);
+    const auto* creation = std::get_if<BlockCreation>(&write.what);
+    const auto* finalizer = std::get_if<BlockFinalizerWrite>(&write.what);
+    const auto* status = std::get_if<BlockStatusWrite>(&write.what);
     if (!reachable) {
       result.outcome = WriteOutcome::kUnavailable;
-    } else if (write.kind == WriteKind::kCreateBlock && key.ns == "nowhere") {
+    } else if (creation != nullptr && key.ns == "nowhere") {
       result.outcome = WriteOutcome::kGone;
       result.message = "namespaces \"nowhere\" not found";
-    } else if (write.kind == WriteKind::kCreateBlock) {
+    } else if (creation != nullptr) {
       result.outcome = object == objects_.end() ? WriteOutcome::kDone : WriteOutcome::kConflict;
       if (object == objects_.end()) {
         BlockFact fact{.key = key};
-        fact.order.offering_id = write.block->block->offering_id;
-        fact.order.terms = write.block->block->terms;
-        fact.order.tags = write.block->block->tags;
+        fact.order.offering_id = creation->block->offering_id;
+        fact.order.terms = creation->block->terms;
+        fact.order.tags = creation->block->tags;
         fact.protected_by_finalizer = true;
         Put(std::move(fact));
       }
     } else if (object == objects_.end()) {
       result.outcome = WriteOutcome::kGone;
-    } else if (object->second.uid != write.uid) {
+    } else if (object->second.uid != (status != nullptr ? status->uid : finalizer->base->uid)) {
       result.outcome = WriteOutcome::kConflict;
-    } else if (write.kind == WriteKind::kBlockFinalizer) {
-      if (write.block_base->resource_version != object->second.resource_version) {
-        result.outcome = WriteOutcome::kConflict;
-      } else {
-        const Block* block = write.block->block.get();
-        object->second.protected_by_finalizer = block != nullptr && HoldsCapacity(block->state);
-        Changed(key);
-      }
+    } else if (finalizer != nullptr &&
+               finalizer->base->resource_version != object->second.resource_version) {
+      result.outcome = WriteOutcome::kConflict;
+    } else if (finalizer != nullptr) {
+      object->second.protected_by_finalizer = finalizer->add;
+      Changed(key);
     } else {
+      const BlockView& view = *status->view;
       ++status_writes_;
-      object->second.record =
-          write.block->block == nullptr ? "" : Hex(EncodeBlock(*write.block->block));
-      object->second.record_version =
-          write.block->block == nullptr ? BlockVersion{} : write.block->block->version;
-      object->second.refusal = write.block->refusal;
-      refusals_[key] = write.block->refusal + ": " + write.block->message;
+      object->second.record = view.block == nullptr ? "" : Hex(EncodeBlock(*view.block));
+      object->second.record_version = view.block == nullptr ? BlockVersion{} : view.block->version;
+      object->second.refusal = view.refusal;
+      refusals_[key] = view.refusal + ": " + view.message;
       Changed(key);
     }
     results_.push_back(std::move(result));
@@ -205,7 +205,7 @@ class CapacityBlocksTest : public ::testing::Test {
   std::vector<OrderAnswer> answers_;
   std::vector<std::string> events_;
   WallTime last_event_;
-  std::uint64_t attempts_ = 0;
+  WriteBuffer writes_;
   int uids_ = 0, versions_ = 100, status_writes_ = 0;
 };
 
@@ -384,7 +384,7 @@ TEST_F(CapacityBlocksTest, AnOrderOfAnotherApiIsAnsweredWhenItIsPublished) {
   EXPECT_EQ(blocks_->book().blocks().size(), 1U);
   EXPECT_THAT(answers_, IsEmpty());
   reachable = true;
-  MoveTo(wall_ + CapacityBlocks::kRetry);
+  MoveTo(wall_ + RetryPolicy::kFirst);
   ASSERT_EQ(answers_.size(), 1U);
   EXPECT_EQ(answers_[0].ticket, 7U);
   const Block& block = **answers_[0].block;
@@ -531,12 +531,12 @@ TEST_F(CapacityBlocksTest, AGangWaitsForItsBlockAndGetsItsHosts) {
   EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is not bought");
   Apply(Offering());
   Settle();
-  EXPECT_THAT(blocks_->TakeTouched(), ElementsAre(ref));
+  EXPECT_THAT(blocks_->DrainTouched(), ElementsAre(ref));
   EXPECT_EQ(admit({}).message,
             "Capacity Block team-a/train is scheduled and begins 2026-11-23T11:30:00Z");
   EXPECT_EQ(admit({}).reason, GangReason::kWaitingForBlock);
   MoveTo(Find(kTrain)->start());
-  EXPECT_THAT(blocks_->TakeTouched(), ElementsAre(ref));
+  EXPECT_THAT(blocks_->DrainTouched(), ElementsAre(ref));
   const Readiness ready = admit(std::chrono::hours(23));
   ASSERT_NE(ready.spec, nullptr);
   EXPECT_EQ(ready.spec->reservation, Find(kTrain)->reservation);
@@ -548,7 +548,7 @@ TEST_F(CapacityBlocksTest, AGangWaitsForItsBlockAndGetsItsHosts) {
   MoveTo(Find(kTrain)->reclaim());
   EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is being taken back");
   EXPECT_THAT(
-      blocks_->TakeReclaimed(),
+      blocks_->DrainReclaimed(),
       ElementsAre(ReclaimedHost{
           "us-0", "Capacity Block team-a/train ends 2026-11-24T11:30:00Z: us-0 is taken back",
           Find(kTrain)->end}));
@@ -561,25 +561,25 @@ TEST_F(CapacityBlocksTest, WhatIsBeingTakenBackIsEndedAgainAfterARestartAndAfter
   Apply(Offering());
   Settle();
   MoveTo(Find(kTrain)->start());
-  (void)blocks_->TakeNotices();
+  (void)blocks_->DrainNotices();
   Start();
   Settle();
-  EXPECT_THAT(blocks_->TakeReclaimed(), IsEmpty());
-  EXPECT_THAT(blocks_->TakeNotices(),
+  EXPECT_THAT(blocks_->DrainReclaimed(), IsEmpty());
+  EXPECT_THAT(blocks_->DrainNotices(),
               ElementsAre(BlockNotice{
                   .hosts = {"us-0"}, .reclaim = Find(kTrain)->reclaim(), .warning = ""}));
   MoveTo(Find(kTrain)->reclaim());
-  EXPECT_EQ(blocks_->TakeReclaimed().size(), 1U);
+  EXPECT_EQ(blocks_->DrainReclaimed().size(), 1U);
   for (const bool journal_is_lost : {false, true}) {
     if (journal_is_lost) journal_ = MemoryJournal();
     Start();
     Settle();
-    const auto reclaimed = blocks_->TakeReclaimed();
+    const auto reclaimed = blocks_->DrainReclaimed();
     ASSERT_EQ(reclaimed.size(), 1U);
     EXPECT_EQ(reclaimed[0].host, "us-0");
     EXPECT_EQ(reclaimed[0].by, Find(kTrain)->end);
     Settle();
-    EXPECT_THAT(blocks_->TakeReclaimed(), IsEmpty());
+    EXPECT_THAT(blocks_->DrainReclaimed(), IsEmpty());
   }
 }
 
@@ -587,13 +587,13 @@ TEST_F(CapacityBlocksTest, GangsAreToldOfTheStartTheWarningAndAnExtension) {
   Settle();
   Apply(Offering());
   Settle();
-  (void)blocks_->TakeNotices();
+  (void)blocks_->DrainNotices();
   MoveTo(Find(kTrain)->start());
   const WallTime reclaim = Find(kTrain)->reclaim();
-  EXPECT_THAT(blocks_->TakeNotices(), ElementsAre(BlockNotice{{"us-0"}, reclaim, ""}));
+  EXPECT_THAT(blocks_->DrainNotices(), ElementsAre(BlockNotice{{"us-0"}, reclaim, ""}));
   MoveTo(reclaim - kWarningLead);
   EXPECT_THAT(
-      blocks_->TakeNotices(),
+      blocks_->DrainNotices(),
       ElementsAre(BlockNotice{{"us-0"},
                               reclaim,
                               "Capacity Block team-a/train takes its hardware back at "
@@ -606,7 +606,7 @@ TEST_F(CapacityBlocksTest, GangsAreToldOfTheStartTheWarningAndAnExtension) {
   blocks_->OnOrder({9, ExtensionOrder{.reservation = Find(kTrain)->reservation,
                                       .offering_id = ExtensionOfferingId(*offering)}});
   Settle();
-  EXPECT_THAT(blocks_->TakeNotices(),
+  EXPECT_THAT(blocks_->DrainNotices(),
               ElementsAre(BlockNotice{{"us-0"}, reclaim + std::chrono::hours(24), ""}));
 }
 
@@ -621,7 +621,7 @@ TEST_F(CapacityBlocksTest, TheFleetKnowsWhatBlocksHaveAndKeep) {
   EXPECT_EQ(use(), (BlockUse{.reservation = Find(kTrain)->reservation, .kept_from = {}}));
   MoveTo(Find(kTrain)->end);
   EXPECT_EQ(use(), BlockUse{});
-  EXPECT_TRUE(blocks_->TakeCapacityFreed());
+  EXPECT_TRUE(blocks_->DrainCapacityFreed());
 }
 
 TEST_F(CapacityBlocksTest, WhatRunsInAnAdjoiningBlockOfTheOwnerGoesOn) {
@@ -633,7 +633,7 @@ TEST_F(CapacityBlocksTest, WhatRunsInAnAdjoiningBlockOfTheOwnerGoesOn) {
   Settle();
   ASSERT_EQ((*answers_[0].block)->start(), end);
   MoveTo(end - std::chrono::minutes(30));
-  EXPECT_EQ(blocks_->TakeReclaimed().at(0).goes_on, "team-a");
+  EXPECT_EQ(blocks_->DrainReclaimed().at(0).goes_on, "team-a");
   MoveTo(end);
   EXPECT_EQ(Find((*answers_[0].block)->key)->hosts, (std::vector<std::string>{"us-0"}));
 }
@@ -721,13 +721,13 @@ TEST_F(CapacityBlocksTest, NothingWithoutAMaxRuntimeBeginsAfterTheWarning) {
   EXPECT_NE(blocks_->Admit(ref, ready, wall_).spec, nullptr);
   spec->max_runtime.reset();
   // An extension makes time for it.
-  (void)blocks_->TakeTouched();
+  (void)blocks_->DrainTouched();
   const auto offering = blocks_->book().OfferExtension(Find(kTrain)->reservation, 24, wall_);
   ASSERT_TRUE(offering.ok()) << offering.status();
   blocks_->OnOrder({9, ExtensionOrder{.reservation = Find(kTrain)->reservation,
                                       .offering_id = ExtensionOfferingId(*offering)}});
   Settle();
-  EXPECT_THAT(blocks_->TakeTouched(), ElementsAre(ref));
+  EXPECT_THAT(blocks_->DrainTouched(), ElementsAre(ref));
   EXPECT_NE(blocks_->Admit(ref, ready, wall_).spec, nullptr);
 }
 

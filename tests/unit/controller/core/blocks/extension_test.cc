@@ -126,12 +126,12 @@ TEST_F(ExtensionTest, OneExtensionIsBoughtWhereverAControllerDies) {
 }
 
 TEST_F(ExtensionTest, ItIsShownOnlyWhenTheBlockShowsIt) {
-  world.fails = [](const ApiWrite& write) { return write.kind == WriteKind::kBlockStatus; };
+  world.fails = [](const ApiWrite& write) { return write.kind() == WriteKind::kBlockStatus; };
   Extend("more", day);
   EXPECT_EQ(Extensions(), 1U);
   EXPECT_EQ(Status("more"), Json::object());
   world.fails = [](const ApiWrite&) { return false; };
-  world.Pass(CapacityBlocks::kRetry);
+  world.Pass(RetryPolicy::kFirst);
   EXPECT_EQ(Status("more").at("state"), "payment-succeeded");
 }
 
@@ -159,11 +159,11 @@ TEST_F(ExtensionTest, ARefusalSaysWhatWouldBeLegalAndIsForGood) {
 }
 
 TEST_F(ExtensionTest, ARefusalThatIsNotWrittenYetIsNotTriedAgain) {
-  world.fails = [](const ApiWrite& write) { return write.kind == WriteKind::kRequestStatus; };
+  world.fails = [](const ApiWrite& write) { return write.kind() == WriteKind::kRequestStatus; };
   Extend("odd", {{"capacityBlockName", "train"}, {"capacityBlockExtensionDurationHours", 25}});
   Extend("more", day);  // the block has changed: all of its extensions are looked at
   world.fails = [](const ApiWrite&) { return false; };
-  world.Pass(BlockRequests::kRetry);
+  world.Pass(RetryPolicy::kFirst);
   EXPECT_THAT(Refusal("odd"), HasSubstr("InvalidParameterValue"));
   EXPECT_EQ(
       std::count(world.events.begin(), world.events.end(), "CapacityBlockExtension odd: Refused"),

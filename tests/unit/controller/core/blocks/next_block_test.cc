@@ -84,7 +84,7 @@ TEST_F(NextBlockTest, ItsPodsHaveEndedWhenTheBlockBegins) {
   std::optional<WallTime> by;
   story_->world().on_writes = [&](const std::vector<ApiWrite>& writes) {
     for (const ApiWrite& write : writes) {
-      if (write.kind == WriteKind::kDeletePod) by = write.by;
+      if (const auto* deletion = std::get_if<PodDeletion>(&write.what)) by = deletion->by;
     }
   };
   MoveToReclaimOfA();

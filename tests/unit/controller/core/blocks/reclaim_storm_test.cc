@@ -58,7 +58,7 @@ TEST(ReclaimStormTest, EveryHostIsFreeBeforeTheEnd) {
   std::size_t deletions = 0;
   story.world().on_writes = [&](const std::vector<ApiWrite>& writes) {
     const auto now = std::count_if(writes.begin(), writes.end(), [](const ApiWrite& write) {
-      return write.kind == WriteKind::kDeletePod;
+      return write.kind() == WriteKind::kDeletePod;
     });
     deletions = std::max(deletions, static_cast<std::size_t>(now));
   };

@@ -43,7 +43,7 @@ class StatusPutRightTest : public ::testing::Test {
   // Counts the statuses of blocks that are written from now on.
   void CountWrites() {
     world_.fails = [this](const ApiWrite& write) {
-      writes_ += write.kind == WriteKind::kBlockStatus ? 1 : 0;
+      writes_ += write.kind() == WriteKind::kBlockStatus ? 1 : 0;
       return false;
     };
   }

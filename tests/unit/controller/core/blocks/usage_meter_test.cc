@@ -99,14 +99,14 @@ TEST_F(UsageMeterTest, TimeBeforeALateDeliveryIsLostAndNothingIsCountedAfterTheE
 
 TEST_F(UsageMeterTest, RecordsAreFewHoweverMuchHappens) {
   meter_.Follow(ActiveBlock({"us-0"}), cluster_, kStart);
-  EXPECT_EQ(meter_.TakeRecords(kStart).size(), 1U);
+  EXPECT_EQ(meter_.DrainRecords(kStart).size(), 1U);
   std::size_t records = 0;
   for (int second = 0; second < 3600; ++second) {
     const WallTime now = kStart + std::chrono::seconds(second);
     if (second % 2 == 0) cluster_.Hold(HoldingOn("own", "us-0-n0", 16, false, now));
     if (second % 2 == 1) cluster_.Release("own");
     meter_.Update(cluster_, now);
-    records += meter_.TakeRecords(now).size();
+    records += meter_.DrainRecords(now).size();
   }
   EXPECT_EQ(records, 5U);
   EXPECT_EQ(*meter_.wake(), kStart + hours(1));
@@ -116,7 +116,7 @@ TEST_F(UsageMeterTest, ARestartMissesNothingOfGangsThatStillRun) {
   const Block block = ActiveBlock({"us-0"});
   meter_.Follow(block, cluster_, kStart);
   Block recorded = block;
-  recorded.usage = meter_.TakeRecords(kStart + hours(1)).front().second;
+  recorded.usage = meter_.DrainRecords(kStart + hours(1)).front().second;
   cluster_.Hold(HoldingOn("own", "us-0-n0", 16, false, kStart + hours(2)));
   cluster_.Hold(HoldingOn("guest", "us-0-n1", 3, true, kStart + hours(3)));
   UsageMeter after;
@@ -167,7 +167,7 @@ TEST_F(UsageMeterTest, SumsAreThoseOfEveryMoment) {
                                  now, static_cast<int>(rng.Below(8))));
       }
       meter.Update(cluster, now);
-      for (const auto& [reservation, usage] : meter.TakeRecords(now)) recorded.usage = usage;
+      for (const auto& [reservation, usage] : meter.DrainRecords(now)) recorded.usage = usage;
     }
     EXPECT_EQ(Sums(meter, now), oracle) << round;
     EXPECT_EQ(oracle.total(), 128 * (MillisecondsOf(now) - MillisecondsOf(kStart)));

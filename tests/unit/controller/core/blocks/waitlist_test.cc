@@ -44,6 +44,7 @@ class WaitlistTest : public ::testing::Test {
   std::string State(const std::string& name) const { return world.State(kKind, name); }
 
   JournalBuffer buffer_;
+  WriteBuffer writes_;
   RequestWorld world{1};
 };
 
@@ -198,7 +199,7 @@ TEST_F(WaitlistTest, AnEntryIsServedOnceWhereverAControllerDies) {
 }
 
 TEST_F(WaitlistTest, AStepLooksAtABoundedNumberOfEntries) {
-  CapacityBlocks blocks(BookOptions{}, buffer_);
+  CapacityBlocks blocks(BookOptions{}, buffer_, writes_);
   Waitlist waitlist(blocks);
   constexpr int kEntries = 100;
   for (int i = 0; i < kEntries; ++i) {
@@ -212,7 +213,7 @@ TEST_F(WaitlistTest, AStepLooksAtABoundedNumberOfEntries) {
   int looked = 0;
   std::string last;
   while (waitlist.has_due()) {
-    const std::vector<RequestKey> due = waitlist.TakeDue();
+    const std::vector<RequestKey> due = waitlist.DrainDue();
     ASSERT_LE(due.size(), Waitlist::kLooksTogether);
     for (const RequestKey& key : due) {
       EXPECT_LT(last, key.name);

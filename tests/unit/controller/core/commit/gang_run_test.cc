@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "controller/core/writes/outbox.h"
 #include "lib/base/rng.h"
 #include "tests/support/fake_api.h"
 #include "tests/unit/controller/core/decisions.h"
@@ -28,7 +29,7 @@ using ::testing::IsEmpty;
 
 std::string Text(const ApiWrite& write) {
   const auto name = [&]() -> std::string {
-    switch (write.kind) {
+    switch (write.kind()) {
       case WriteKind::kReadClaim:
         return "read claim";
       case WriteKind::kAddFinalizer:
@@ -49,7 +50,7 @@ std::string Text(const ApiWrite& write) {
         return "?";
     }
   };
-  return fmt::format("{} {}", name(), write.index);
+  return fmt::format("{} {}", name(), ResultOf(write).index);
 }
 
 std::string Text(const Record& record) {
@@ -79,7 +80,7 @@ class GangRunTest : public ::testing::Test {
     Begin();
   }
   void Begin(RunPhase phase = RunPhase::kPrepared) {
-    run_ = std::make_unique<GangRun>(17, decision_);
+    run_ = std::make_unique<GangRun>(17, decision_, writes_);
     sent_.clear();
     if (phase != RunPhase::kPrepared) run_->Apply(GangAllocated{17});
     if (phase == RunPhase::kBound) run_->Apply(GangBound{17});
@@ -87,14 +88,12 @@ class GangRunTest : public ::testing::Test {
   // Records and writes of now, in their order.
   std::vector<std::string> Next() {
     std::vector<std::string> story;
-    std::vector<ApiWrite> writes;
-    while (auto record = run_->Next(now_, attempts_, writes)) {
-      for (const ApiWrite& write : writes) Send(write, story);
-      writes.clear();
+    while (auto record = run_->Next(now_)) {
+      for (const ApiWrite& write : writes_.DrainWrites()) Send(write, story);
       story.push_back(Text(*record));
       run_->Apply(*record);
     }
-    for (const ApiWrite& write : writes) Send(write, story);
+    for (const ApiWrite& write : writes_.DrainWrites()) Send(write, story);
     return story;
   }
   void Send(const ApiWrite& write, std::vector<std::string>& story) {
@@ -141,7 +140,7 @@ class GangRunTest : public ::testing::Test {
   std::shared_ptr<GangDecision> decision_;
   std::unique_ptr<GangRun> run_;
   MonotonicTime now_{std::chrono::hours(1)};
-  std::uint64_t attempts_ = 0;
+  WriteBuffer writes_;
   std::vector<ApiWrite> sent_;
 };
 
@@ -212,13 +211,13 @@ TEST_F(GangRunTest, WhatIsRefusedThreeTimesIsTakenBack) {
   for (int i = 0; i < GangRun::kRefusalsMost; ++i) {
     Next();
     Answer([](const ApiWrite& write) {
-      return write.index == 1 && write.kind != WriteKind::kReadClaim ? WriteOutcome::kRefused
-                                                                     : WriteOutcome::kDone;
+      const bool refused = ResultOf(write).index == 1 && write.kind() != WriteKind::kReadClaim;
+      return refused ? WriteOutcome::kRefused : WriteOutcome::kDone;
     });
-    now_ += GangRun::kRetryMost;
+    now_ += RetryPolicy::kMost;
     Next();
     Answer();
-    now_ += GangRun::kRetryMost;
+    now_ += RetryPolicy::kMost;
   }
   GoOn();
   EXPECT_EQ(run_->phase(), RunPhase::kReleased);
@@ -248,7 +247,7 @@ TEST_F(GangRunTest, AMemberThatVanishesBeforeItsBindUndoesTheGang) {
 TEST_F(GangRunTest, ABindWithoutAnAnswerCountsAsBoundAndItsClaimIsClearedAfterThePod) {
   GoOn("bind 1");
   Answer([](const ApiWrite& write) {
-    return write.index == 0 ? WriteOutcome::kUnavailable : WriteOutcome::kGone;
+    return ResultOf(write).index == 0 ? WriteOutcome::kUnavailable : WriteOutcome::kGone;
   });
   EXPECT_THAT(Next(), ElementsAre("Undoing: pod train-1 was deleted", "delete 0"));
   Answer();
@@ -332,7 +331,7 @@ TEST_F(GangRunTest, AClaimWhosePodsHaveEndedIsNotAllocatedAgainByALaterProcess) 
   GoOn("Bound");
   api_.FinishPod("train-0", true);
   api_.RunControllers();
-  run_ = std::make_unique<GangRun>(17, decision_);
+  run_ = std::make_unique<GangRun>(17, decision_, writes_);
   run_->MarkRestored();
   run_->Apply(GangAllocated{17});
   Hear();
@@ -345,7 +344,7 @@ TEST_F(GangRunTest, AClaimWhosePodsHaveEndedIsNotAllocatedAgainByALaterProcess) 
 TEST_F(GangRunTest, AClaimWhosePodsHaveEndedKeepsItsDevicesUntilTheApiFreesThem) {
   GoOn("Bound");
   api_.FinishPod("train-0", true);
-  run_ = std::make_unique<GangRun>(17, decision_);
+  run_ = std::make_unique<GangRun>(17, decision_, writes_);
   run_->MarkRestored();
   run_->Apply(GangAllocated{17});
   Hear();
@@ -369,7 +368,7 @@ TEST_F(GangRunTest, AGangOfARestoredApiIsBoundAgainOnlyWhenEachOfItsClaimsIs) {
   EXPECT_THAT(Next(), ElementsAre("read claim 0", "read claim 1"));
   GoOn("bind 0");
   EXPECT_TRUE(Claim(0).ReservedFor(Pod(0).uid) && Claim(1).ReservedFor(Pod(1).uid));
-  EXPECT_EQ(sent_.back().kind, WriteKind::kBind);
+  EXPECT_EQ(sent_.back().kind(), WriteKind::kBind);
   run_->OnResult(api_.Execute(late), now_);
   GoOn();
   EXPECT_EQ(Pod(0).node, decision_->pods[0].node);
@@ -401,7 +400,7 @@ TEST_F(GangRunTest, ARecordFollowsOnlyWhereTheLifeOfARunHasIt) {
 
 TEST_F(GangRunTest, ADecisionWhoseClaimNamesAPodThatItLacksIsAMistakeOfOurs) {
   decision_->claims[0].consumers = {2};
-  EXPECT_DEATH(GangRun(17, decision_), "CHECK failed: pod < pods_.size");
+  EXPECT_DEATH(GangRun(17, decision_, writes_), "CHECK failed: pod < pods_.size");
 }
 
 // Against any mixture of failures: the FakeApi notes every pod that is bound without its claim and

@@ -41,7 +41,7 @@ class GangRunsTest : public ::testing::Test {
     facts_ = Facts();
     cluster_ = ClusterState();
     buffer_ = JournalBuffer();
-    runs_ = std::make_unique<GangRuns>(facts_, cluster_, buffer_, ReadPublishedOptions{});
+    runs_ = std::make_unique<GangRuns>(facts_, cluster_, buffer_, writes_, ReadPublishedOptions{});
     TAHOMA_CHECK_OK(journal_.Load([&](Sequence sequence, std::string_view bytes) {
       const absl::Status known = buffer_.Restore(sequence);
       return known.ok() ? runs_->Restore(sequence, *DecodeRecord(bytes)) : known;
@@ -74,22 +74,21 @@ class GangRunsTest : public ::testing::Test {
   // Journals, then carries out and answers every write, until nothing moves.
   void GoOn() {
     for (int i = 0; i < 20; ++i) {
-      std::vector<ApiWrite> writes;
-      runs_->Advance(now_, attempts_, writes);
-      TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
-      for (const ApiWrite& write : writes) runs_->OnResult(api_.Execute(write), now_);
+      runs_->Advance(now_);
+      TAHOMA_CHECK_OK(journal_.Write(buffer_.DrainBatch()));
+      for (const ApiWrite& write : writes_.DrainWrites())
+        runs_->OnResult(api_.Execute(write), now_);
       Hear();
     }
   }
-  void TakeOverPublished() {
-    std::vector<ApiWrite> writes;
-    runs_->TakeOverPublished(now_, attempts_, writes);
-    TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
-    for (const ApiWrite& write : writes) runs_->OnResult(api_.Execute(write), now_);
+  void AdoptPublished() {
+    runs_->AdoptPublished(now_);
+    TAHOMA_CHECK_OK(journal_.Write(buffer_.DrainBatch()));
+    for (const ApiWrite& write : writes_.DrainWrites()) runs_->OnResult(api_.Execute(write), now_);
   }
   std::vector<RunNews::Kind> Kinds() {
     std::vector<RunNews::Kind> kinds;
-    for (const RunNews& news : runs_->TakeNews()) {
+    for (const RunNews& news : runs_->DrainNews()) {
       EXPECT_EQ(news.gang, kTrain);
       if (news.kind != RunNews::Kind::kMoved) kinds.push_back(news.kind);
     }
@@ -104,14 +103,14 @@ class GangRunsTest : public ::testing::Test {
   ClusterState cluster_;
   MemoryJournal journal_;
   JournalBuffer buffer_;
+  WriteBuffer writes_;
   std::unique_ptr<GangRuns> runs_;
   MonotonicTime now_{std::chrono::hours(1)};
-  std::uint64_t attempts_ = 0;
 };
 
 TEST_F(GangRunsTest, ADecisionIsRecordedAndHoldsItsDevicesBeforeAnythingIsWritten) {
   runs_->Begin(DecisionFor(api_, "train"));
-  const JournalBatch batch = buffer_.Take();
+  const JournalBatch batch = buffer_.DrainBatch();
   ASSERT_EQ(batch.put.size(), 1U);
   EXPECT_TRUE(std::holds_alternative<GangPrepared>(*DecodeRecord(batch.put[0].bytes)));
   EXPECT_EQ(Busy("node-0"), 1);
@@ -134,7 +133,7 @@ TEST_F(GangRunsTest, ARunIsInFlightUntilAllItsPodsAreBound) {
   EXPECT_EQ(runs_->in_flight(), 0U);
   EXPECT_EQ(api_.pods().at("train-1").node, "node-1");
   EXPECT_EQ(journal_.size(), 3U) << "prepared, allocated, bound";
-  EXPECT_FALSE(runs_->TakeCapacityFreed());
+  EXPECT_FALSE(runs_->DrainCapacityFreed());
 }
 
 TEST_F(GangRunsTest, AnEndedRunLeavesNothing) {
@@ -148,8 +147,8 @@ TEST_F(GangRunsTest, AnEndedRunLeavesNothing) {
   EXPECT_FALSE(runs_->HasPod({"default", "train-0"}));
   EXPECT_EQ(journal_.size(), 0U);
   EXPECT_EQ(cluster_.holding_count(), 0U);
-  EXPECT_TRUE(runs_->TakeCapacityFreed());
-  EXPECT_FALSE(runs_->TakeCapacityFreed()) << "told once";
+  EXPECT_TRUE(runs_->DrainCapacityFreed());
+  EXPECT_FALSE(runs_->DrainCapacityFreed()) << "told once";
   EXPECT_EQ(buffer_.records(), 5U) << "three of the run, and one for each claim";
 }
 
@@ -157,7 +156,7 @@ TEST_F(GangRunsTest, ARunThatFailsSaysWhyAndThenThatNothingIsLeft) {
   runs_->Begin(DecisionFor(api_, "train"));
   runs_->OnNodeGone("node-1");
   GoOn();
-  const auto news = runs_->TakeNews();
+  const auto news = runs_->DrainNews();
   ASSERT_FALSE(news.empty());
   EXPECT_EQ(news.front().kind, RunNews::Kind::kUndoing);
   EXPECT_EQ(news.front().reason, "node node-1 is gone");
@@ -166,30 +165,29 @@ TEST_F(GangRunsTest, ARunThatFailsSaysWhyAndThenThatNothingIsLeft) {
   }));
   EXPECT_EQ(runs_->in_flight(), 0U);
   EXPECT_EQ(Busy("node-0"), 0);
-  EXPECT_TRUE(runs_->TakeCapacityFreed());
+  EXPECT_TRUE(runs_->DrainCapacityFreed());
 }
 
 TEST_F(GangRunsTest, ARecordThatIsObsoleteInItsOwnBatchIsNotWritten) {
   runs_->Begin(DecisionFor(api_, "train"));
-  buffer_.Take();
-  std::vector<ApiWrite> writes;
-  runs_->Advance(now_, attempts_, writes);
+  buffer_.DrainBatch();
+  runs_->Advance(now_);
   for (const char* claim : {"train-0-chips", "train-1-chips"}) api_.RemoveClaim(claim);
-  for (const ApiWrite& write : writes) runs_->OnResult(api_.Execute(write), now_);
+  for (const ApiWrite& write : writes_.DrainWrites()) runs_->OnResult(api_.Execute(write), now_);
   Hear();
-  runs_->Advance(now_, attempts_, writes);
-  const JournalBatch batch = buffer_.Take();
+  runs_->Advance(now_);
+  const JournalBatch batch = buffer_.DrainBatch();
   EXPECT_THAT(batch.put, IsEmpty()) << "undoing and released in one step";
   EXPECT_EQ(batch.drop.size(), 2U);
 }
 
 TEST_F(GangRunsTest, ARunGoesOnAfterARestart) {
   runs_->Begin(DecisionFor(api_, "train"));
-  TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
+  TAHOMA_CHECK_OK(journal_.Write(buffer_.DrainBatch()));
   Start();
   EXPECT_EQ(runs_->in_flight(), 1U);
   EXPECT_EQ(Busy("node-0"), 1);
-  TakeOverPublished();
+  AdoptPublished();
   GoOn();
   EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kBound));
   Start();
@@ -203,7 +201,7 @@ TEST_F(GangRunsTest, ABoundGangThatTheJournalDoesNotKnowIsTakenOver) {
   journal_.Lose();
   Start();
   EXPECT_EQ(runs_->Find(kTrain), nullptr);
-  TakeOverPublished();
+  AdoptPublished();
   ASSERT_NE(runs_->Find(kTrain), nullptr);
   EXPECT_EQ(runs_->Find(kTrain)->phase(), RunPhase::kBound);
   EXPECT_THAT(Kinds(), IsEmpty()) << "people were told long ago";
@@ -217,7 +215,7 @@ TEST_F(GangRunsTest, AClaimThatNoRunHasDecidedHoldsWhatTheApiShows) {
   api_.RemoveClaim("train-0-chips");
   Hear();
   EXPECT_EQ(Busy("node-2"), 0);
-  EXPECT_TRUE(runs_->TakeCapacityFreed());
+  EXPECT_TRUE(runs_->DrainCapacityFreed());
 }
 
 // A device is given once, whoever writes claims.
@@ -289,19 +287,18 @@ TEST_F(GangRunsTest, AClaimIsBusyWhileItsRunIsBeingCommittedAndSharedOnceItIsBou
 TEST_F(GangRunsTest, ARunWakesWhenItsTimeHasCome) {
   EXPECT_EQ(runs_->wake(), std::nullopt);
   runs_->Begin(DecisionFor(api_, "train"));
-  std::vector<ApiWrite> writes;
-  runs_->Advance(now_, attempts_, writes);
+  runs_->Advance(now_);
   EXPECT_EQ(runs_->wake(), now_ + GangRun::kCommitTimeout);
   now_ += GangRun::kCommitTimeout;
-  runs_->TakeNews();
-  runs_->Advance(now_, attempts_, writes);
+  runs_->DrainNews();
+  runs_->Advance(now_);
   EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kUndoing));
 }
 
 TEST_F(GangRunsTest, AJournalWhoseEntriesContradictEachOtherIsRefusedByNumber) {
   const auto restore = [&](const std::vector<Record>& records) {
     JournalBuffer buffer;
-    GangRuns runs(facts_, cluster_, buffer, {});
+    GangRuns runs(facts_, cluster_, buffer, writes_, {});
     Sequence sequence = 7;
     for (const Record& record : records) {
       if (const absl::Status status = runs.Restore(sequence++, record); !status.ok()) {
@@ -346,12 +343,11 @@ TEST_F(GangRunsTest, ARunThatIsEndedOnANodeLosesAllOfItsPodsAndItsDevices) {
 
 TEST_F(GangRunsTest, PodsOfAnEndedRunMustBeGoneByThenAlsoAfterARestart) {
   const auto deletions = [&] {
-    std::vector<ApiWrite> writes;
-    runs_->Advance(now_, attempts_, writes);
-    TAHOMA_CHECK_OK(journal_.Write(buffer_.Take()));
+    runs_->Advance(now_);
+    TAHOMA_CHECK_OK(journal_.Write(buffer_.DrainBatch()));
     std::vector<std::optional<WallTime>> by;
-    for (const ApiWrite& write : writes) {
-      if (write.kind == WriteKind::kDeletePod) by.push_back(write.by);
+    for (const ApiWrite& write : writes_.DrainWrites()) {
+      if (const auto* deletion = std::get_if<PodDeletion>(&write.what)) by.push_back(deletion->by);
       runs_->OnResult(api_.Execute(write), now_);
     }
     Hear();

@@ -124,7 +124,8 @@ class NeighboursTest : public ::testing::Test {
   ClusterState cluster_;
   std::vector<std::string> nodes_;
   JournalBuffer journal_;
-  GangRuns runs_{facts_, cluster_, journal_, ReadPublishedOptions{}};
+  WriteBuffer writes_;
+  GangRuns runs_{facts_, cluster_, journal_, writes_, ReadPublishedOptions{}};
   Neighbours neighbours_{facts_, runs_, cluster_};
 };
 
@@ -292,7 +293,8 @@ TEST(NeighboursPropertyTest, RandomPodsMayBeWhereKubernetesLetsThem) {
     Facts facts;
     ClusterState cluster;
     JournalBuffer journal;
-    GangRuns runs(facts, cluster, journal, ReadPublishedOptions{});
+    WriteBuffer writes;
+    GangRuns runs(facts, cluster, journal, writes, ReadPublishedOptions{});
     Neighbours neighbours(facts, runs, cluster);
     std::map<std::string, Labels> nodes;
     for (int i = 0; i < 5; ++i) {
@@ -364,8 +366,8 @@ TEST(NeighboursInCoreTest, GroupsThatComeTogetherGetPlacesOfTheirOwn) {
     const StepOutput out =
         core.Step(std::exchange(commands, {}), {wall, MonotonicTime(std::chrono::seconds(step))});
     for (const ApiWrite& write : out.writes) {
-      if (write.kind != WriteKind::kBind) continue;
-      const DecidedPod& pod = write.decision->pods[write.index];
+      if (write.kind() != WriteKind::kBind) continue;
+      const DecidedPod& pod = std::get<PodWrite>(write.what).pod();
       places[pod.name] = pod.node.substr(0, 1);
     }
   }

@@ -191,9 +191,9 @@ TEST_F(SchedulingQueueTest, AGangThatWasUndoneIsAssessedAndPlannedAgainAfterAWhi
   EXPECT_FALSE(queue_.has_active());
   EXPECT_THAT(Plan(), IsEmpty());
   EXPECT_EQ(queue_.wake(), now_ + SchedulingQueue::kBackoff);
-  EXPECT_THAT(queue_.TakeTouched(now_ + seconds(1)), IsEmpty());
+  EXPECT_THAT(queue_.DrainTouched(now_ + seconds(1)), IsEmpty());
   now_ += SchedulingQueue::kBackoff;
-  EXPECT_THAT(queue_.TakeTouched(now_), ElementsAre(Ref("a")));
+  EXPECT_THAT(queue_.DrainTouched(now_), ElementsAre(Ref("a")));
   EXPECT_EQ(queue_.wake(), std::nullopt);
   queue_.Put(Ref("a"), Ready("a"));
   EXPECT_THAT(Plan(), ElementsAre("a"));
@@ -203,7 +203,7 @@ TEST_F(SchedulingQueueTest, WhoIsUndoneAgainWaitsTheWholeTimeAgain) {
   queue_.BackOff(Ref("a"), now_);
   queue_.BackOff(Ref("a"), now_ + seconds(1));
   EXPECT_EQ(queue_.wake(), now_ + seconds(1) + SchedulingQueue::kBackoff);
-  EXPECT_THAT(queue_.TakeTouched(now_ + SchedulingQueue::kBackoff), IsEmpty());
+  EXPECT_THAT(queue_.DrainTouched(now_ + SchedulingQueue::kBackoff), IsEmpty());
 }
 
 TEST_F(SchedulingQueueTest, OnePlanHasABound) {
@@ -227,7 +227,7 @@ TEST_F(SchedulingQueueTest, AClaimIsGivenAwayOnceInAPlan) {
   EXPECT_EQ(planned_[0].gang->key.name, "a");
   EXPECT_EQ(planned_[1].gang->key.name, "c");
   EXPECT_NE(queue_.Find(Ref("b")), nullptr);
-  EXPECT_THAT(queue_.TakeTouched(now_), ElementsAre(Ref("b"))) << "it now waits for the claim";
+  EXPECT_THAT(queue_.DrainTouched(now_), ElementsAre(Ref("b"))) << "it now waits for the claim";
 }
 
 TEST_F(SchedulingQueueTest, TouchedGangsComeOnceEach) {
@@ -236,8 +236,8 @@ TEST_F(SchedulingQueueTest, TouchedGangsComeOnceEach) {
   queue_.Touch(Ref("b"));
   queue_.Touch(Ref("c"));
   queue_.TouchAllWaiting();
-  EXPECT_THAT(queue_.TakeTouched(now_), ElementsAre(Ref("a"), Ref("b"), Ref("c")));
-  EXPECT_THAT(queue_.TakeTouched(now_), IsEmpty());
+  EXPECT_THAT(queue_.DrainTouched(now_), ElementsAre(Ref("a"), Ref("b"), Ref("c")));
+  EXPECT_THAT(queue_.DrainTouched(now_), IsEmpty());
 }
 
 TEST(SchedulingQueueAndPlannerTest, PriorityThenAgeDecidesAndABlockedGangLetsOthersPass) {
@@ -329,7 +329,7 @@ TEST_F(SchedulingQueueTest, ThePlannerIsAskedAboutWhatASlowOracleSays) {
         break;
       default: {
         now_ += std::chrono::milliseconds(rng.Below(1500));
-        for (const GangRef& ref : queue_.TakeTouched(now_)) {  // as Core does: assessed again
+        for (const GangRef& ref : queue_.DrainTouched(now_)) {  // as Core does: assessed again
           const Known& gang = known[ref.key.name];
           if (gang.ready) {
             queue_.Put(ref, Ready(ref.key.name, gang.priority, gang.created));

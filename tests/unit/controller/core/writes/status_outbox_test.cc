@@ -43,37 +43,35 @@ class StatusOutboxTest : public ::testing::Test {
   // Returns the writes so far: "gang train Pending", "pod p message", "event FailedScheduling
   // message".
   std::vector<std::string> Flush() {
-    std::vector<ApiWrite> writes;
-    outbox_.Flush(now_, attempts_, writes);
+    outbox_.Flush(now_);
     std::vector<std::string> told;
-    for (const ApiWrite& write : writes) {
-      if (write.kind == WriteKind::kGangStatus) {
-        told.push_back(fmt::format("gang {} {}", write.name, ToString(write.status->phase)));
+    for (const ApiWrite& write : writes_.DrainWrites()) {
+      if (const auto* gang = std::get_if<GangStatusWrite>(&write.what)) {
+        told.push_back(fmt::format("gang {} {}", gang->key.name, ToString(gang->status->phase)));
         last_gang_ = write;
-      } else if (write.kind == WriteKind::kPodCondition) {
-        told.push_back("pod " + write.name + " " + write.message);
+      } else if (const auto* pod = std::get_if<PodConditionWrite>(&write.what)) {
+        told.push_back("pod " + pod->key.name + " " + pod->message);
         last_pod_ = write;
       } else {
-        told.push_back(fmt::format("event {} {}", write.event->reason, write.event->message));
+        const auto& event = std::get<EventNote>(write.what);
+        told.push_back(fmt::format("event {} {}", event.reason, event.message));
       }
     }
     return told;
   }
+  const GangStatusWrite& LastGang() const { return std::get<GangStatusWrite>(last_gang_.what); }
+  const PodConditionWrite& LastPod() const { return std::get<PodConditionWrite>(last_pod_.what); }
   void Answer(const ApiWrite& write, WriteOutcome outcome = WriteOutcome::kDone) {
-    ApiResult result;
-    result.kind = write.kind;
-    result.attempt = write.attempt;
-    result.ns = write.ns;
-    result.name = write.name;
+    ApiResult result = ResultOf(write);
     result.outcome = outcome;
     outbox_.OnResult(result, now_);
   }
 
-  StatusOutbox outbox_;
+  WriteBuffer writes_;
+  StatusOutbox outbox_{writes_};
   GangFact gang_;
   PodFact pod_;
   Now now_{WallTime(std::chrono::hours(24)), MonotonicTime(std::chrono::hours(1))};
-  std::uint64_t attempts_ = 0;
   ApiWrite last_gang_;
   ApiWrite last_pod_;
 };
@@ -83,10 +81,10 @@ class StatusOutboxTest : public ::testing::Test {
 TEST_F(StatusOutboxTest, GoodNewsOfAGangIsToldAtOnce) {
   outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
-  EXPECT_EQ(last_gang_.uid, "uid-train");
+  EXPECT_EQ(LastGang().uid, "uid-train");
   Answer(last_gang_);
   EXPECT_THAT(Flush(), IsEmpty());
-  EXPECT_EQ(outbox_.wake(), std::nullopt);
+  EXPECT_EQ(outbox_.wake(now_), std::nullopt);
 }
 
 TEST_F(StatusOutboxTest, AStatusThatSomebodyElseWroteIsPutRight) {
@@ -127,7 +125,7 @@ TEST_F(StatusOutboxTest, AStatusThatSomebodyElseWroteIsPutRight) {
 TEST_F(StatusOutboxTest, BadNewsThatPassesWithinTheGraceIsNeverTold) {
   outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   EXPECT_THAT(Flush(), IsEmpty());
-  EXPECT_EQ(outbox_.wake(), now_.monotonic + StatusOutbox::kGrace);
+  EXPECT_EQ(outbox_.wake(now_), now_.monotonic + StatusOutbox::kGrace);
   Pass(milliseconds(100));
   outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
@@ -144,7 +142,7 @@ TEST_F(StatusOutboxTest, BadNewsThatStaysIsToldAfterTheGraceAndThenSeldom) {
   EXPECT_THAT(Flush(), IsEmpty()) << "another reason, but told a moment ago";
   Pass(StatusOutbox::kRepeat);
   EXPECT_THAT(Flush(), ElementsAre("gang train Pending"));
-  EXPECT_EQ(last_gang_.status->reason, GangReason::kWaitingForClaims);
+  EXPECT_EQ(LastGang().status->reason, GangReason::kWaitingForClaims);
 }
 
 TEST_F(StatusOutboxTest, TheSameStatusIsNotWrittenTwice) {
@@ -181,7 +179,7 @@ TEST_F(StatusOutboxTest, AWriteThatFailedIsTriedAgainAndALateAnswerChangesNothin
   const ApiWrite first = last_gang_;
   Answer(first, WriteOutcome::kUnavailable);
   EXPECT_THAT(Flush(), IsEmpty());
-  Pass(StatusOutbox::kRetry);
+  Pass(RetryPolicy::kFirst);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
   Answer(first);
   Pass(seconds(60));
@@ -194,7 +192,7 @@ TEST_F(StatusOutboxTest, AGangThatIsGoneIsForgottenAndOneOfTheSameNameBeginsAnew
   outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   outbox_.ForgetGang(gang_.key);
   EXPECT_EQ(outbox_.GangStatusOf(gang_.key), nullptr);
-  EXPECT_EQ(outbox_.wake(), std::nullopt);
+  EXPECT_EQ(outbox_.wake(now_), std::nullopt);
   outbox_.ForgetGang(gang_.key);  // twice is once
   outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
@@ -202,7 +200,7 @@ TEST_F(StatusOutboxTest, AGangThatIsGoneIsForgottenAndOneOfTheSameNameBeginsAnew
   gang_.uid = "uid-second";
   outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   EXPECT_THAT(Flush(), ElementsAre("gang train Placed"));
-  EXPECT_EQ(last_gang_.uid, "uid-second");
+  EXPECT_EQ(LastGang().uid, "uid-second");
 }
 
 TEST_F(StatusOutboxTest, AnObjectThatIsGoneIsNotWrittenToAgain) {
@@ -221,13 +219,13 @@ TEST_F(StatusOutboxTest, APodIsToldWhyItWaitsWithAnEvent) {
   EXPECT_THAT(Flush(), IsEmpty());
   Pass(StatusOutbox::kGrace);
   EXPECT_THAT(Flush(), ElementsAre("pod p no room", "event FailedScheduling no room"));
-  EXPECT_EQ(last_pod_.when, since) << "since it began to wait";
+  EXPECT_EQ(LastPod().since, since) << "since it began to wait";
   Answer(last_pod_);
   Pass(seconds(1));
   outbox_.SetPod(pod_, "still none", now_);
   Pass(StatusOutbox::kRepeat);
   EXPECT_THAT(Flush(), ElementsAre("pod p still none", "event FailedScheduling still none"));
-  EXPECT_EQ(last_pod_.when, since);
+  EXPECT_EQ(LastPod().since, since);
 }
 
 TEST_F(StatusOutboxTest, WhatAFormerControllerWroteIsNotWrittenAgain) {
@@ -242,7 +240,7 @@ TEST_F(StatusOutboxTest, APodThatWaitsNoMoreIsToldNothing) {
   outbox_.SetPod(pod_, "", now_);
   Pass(seconds(10));
   EXPECT_THAT(Flush(), IsEmpty());
-  EXPECT_EQ(outbox_.wake(), std::nullopt);
+  EXPECT_EQ(outbox_.wake(now_), std::nullopt);
 }
 
 TEST_F(StatusOutboxTest, APodOfTheSameNameIsAnotherPod) {
@@ -254,7 +252,7 @@ TEST_F(StatusOutboxTest, APodOfTheSameNameIsAnotherPod) {
   Answer(last_pod_);  // of the first
   Pass(StatusOutbox::kGrace);
   EXPECT_THAT(Flush(), ElementsAre("pod p no room", "event FailedScheduling no room"));
-  EXPECT_EQ(last_pod_.uid, "uid-second");
+  EXPECT_EQ(LastPod().uid, "uid-second");
 }
 
 TEST_F(StatusOutboxTest, AFailedConditionIsTriedAgain) {
@@ -262,7 +260,7 @@ TEST_F(StatusOutboxTest, AFailedConditionIsTriedAgain) {
   Pass(StatusOutbox::kGrace);
   Flush();
   Answer(last_pod_, WriteOutcome::kUnavailable);
-  Pass(StatusOutbox::kRetry);
+  Pass(RetryPolicy::kFirst);
   EXPECT_EQ(Flush()[0], "pod p no room");
 }
 

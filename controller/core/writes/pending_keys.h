@@ -1,11 +1,11 @@
-// Keys with which something is to be done: noted in any order, taken in theirs, each once.
+// Keys with which something is to be done: added in any order, drained in theirs, each once.
 //
 //   PendingKeys<BlockKey> to_publish;
 //   to_publish.Add(key);
-//   for (const BlockKey& next : to_publish.Take()) Publish(next);
+//   for (const BlockKey& next : to_publish.DrainSorted()) Publish(next);
 //
-// They are sorted when they are taken: a controller that starts notes 100,000, and a set would look
-// for the place of each.
+// The keys are sorted when they are drained: a controller that starts adds 100,000 keys, and a set
+// would look for the place of each.
 //
 // Thread safety: belongs to one thread.
 
@@ -27,12 +27,12 @@ class PendingKeys {
   }
   bool empty() const { return keys_.empty(); }
 
-  std::vector<Key> Take() {
+  std::vector<Key> DrainSorted() {
     Sort();
-    return TakeUnsorted();
+    return DrainUnsorted();
   }
-  // For whom neither order nor repetition matters.
-  std::vector<Key> TakeUnsorted() {
+  // Returns the keys in any order, perhaps more than once.
+  std::vector<Key> DrainUnsorted() {
     sort_at_ = kSortAtLeast;
     return std::exchange(keys_, {});
   }
@@ -40,7 +40,7 @@ class PendingKeys {
  private:
   static constexpr std::size_t kSortAtLeast = 1 << 18;
 
-  // Keys that are noted again and again do not take memory without a bound.
+  // Keys that are added again and again do not take memory without a bound.
   void Sort() {
     if (!std::is_sorted(keys_.begin(), keys_.end())) std::sort(keys_.begin(), keys_.end());
     keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());

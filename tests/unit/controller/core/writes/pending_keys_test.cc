@@ -1,4 +1,4 @@
-#include "controller/core/blocks/pending_keys.h"
+#include "controller/core/writes/pending_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace tahoma::controller {
 namespace {
 
-TEST(PendingKeysTest, KeysAreTakenInOrderAndOnce) {
+TEST(PendingKeysTest, KeysAreDrainedInOrderAndOnce) {
   Rng rng(1);
   PendingKeys<std::string> pending;
   for (const int count : {0, 1, 7, 300'000}) {
@@ -23,7 +23,7 @@ TEST(PendingKeysTest, KeysAreTakenInOrderAndOnce) {
       oracle.insert(key);
     }
     EXPECT_EQ(pending.empty(), oracle.empty());
-    EXPECT_EQ(pending.Take(), std::vector<std::string>(oracle.begin(), oracle.end()));
+    EXPECT_EQ(pending.DrainSorted(), std::vector<std::string>(oracle.begin(), oracle.end()));
     EXPECT_TRUE(pending.empty());
   }
 }
