@@ -4,8 +4,8 @@
 // wrote, makes a deleted object again, and deletes an object that should not exist. Nothing is
 // written before the first list is complete, and each object has at most one write under way.
 //
-// A projection has no Outbox (core/writes/outbox.h): a thread of its own sends some writes a round and
-// waits for their answers. The pace of the rounds and the order of the queue, in which a failed
+// A projection has no Outbox (core/writes/outbox.h): a thread of its own sends some writes a round
+// and waits for the answers. The pace of the rounds and the order of the queue, in which a failed
 // write comes last, take the place of times and attempts.
 //
 // Scope: a state machine. Keeps the status of each object as text, about half a kilobyte.
