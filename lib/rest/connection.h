@@ -28,6 +28,9 @@
 
 namespace tahoma::rest {
 
+// Sockets wait in real time.
+inline MonotonicTime Now() { return SystemClock().MonotonicNow(); }
+
 // A body up to here is sent in one piece with its head; a larger one has to find room
 // (Budget::Share::HoldAnswer).
 inline constexpr std::size_t kLargeAnswerBytes = 64 << 10;

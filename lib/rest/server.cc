@@ -40,9 +40,6 @@ namespace {
 using Turn = Connection::Turn;
 using Phase = Connection::Phase;
 
-// Sockets wait in real time.
-MonotonicTime Now() { return SystemClock().MonotonicNow(); }
-
 // The time that a worker waits for the next request of its connection before the lobby gets it: a
 // client that sends request after request then costs no change of threads.
 constexpr auto kLinger = std::chrono::milliseconds(50);
