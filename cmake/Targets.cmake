@@ -9,6 +9,9 @@
 #
 # Third-party libraries by short names: rocksdb, httplib, yaml, libyaml, grpc, re2.
 option(TAHOMA_PCH "precompile third-party headers" ON)
+# A library's sources are compiled in batches, as one text each: headers are read and templates made once a
+# batch. So names in anonymous namespaces are unique in a library. OFF compiles each source alone.
+option(TAHOMA_BATCHES "compile a library's sources in batches" ON)
 
 add_library(tahoma_third_party INTERFACE)
 target_link_libraries(tahoma_third_party INTERFACE
@@ -74,6 +77,10 @@ function(tahoma_library)
     add_library(tahoma_${ARG_NAME} STATIC ${ARG_SRCS} ${ARG_HDRS})
     target_link_libraries(tahoma_${ARG_NAME} PUBLIC tahoma_third_party ${ARG_DEPS})
     tahoma_configure(tahoma_${ARG_NAME} tahoma_pch_main)
+    set_target_properties(tahoma_${ARG_NAME} PROPERTIES UNITY_BUILD ${TAHOMA_BATCHES} UNITY_BUILD_BATCH_SIZE 8)
+    if(TAHOMA_BATCHES)  # g++ takes a source within a batch for a header that others include
+      target_compile_options(tahoma_${ARG_NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    endif()
   else()
     add_library(tahoma_${ARG_NAME} INTERFACE ${ARG_HDRS})
     target_link_libraries(tahoma_${ARG_NAME} INTERFACE tahoma_third_party ${ARG_DEPS})

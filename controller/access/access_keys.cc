@@ -20,10 +20,10 @@ constexpr std::size_t kIdBytesMost = 128;
 // A shorter secret can be guessed.
 constexpr std::size_t kSecretBytesLeast = 16;
 constexpr std::size_t kSecretBytesMost = 256;
-constexpr std::size_t kNameBytesMost = 253;
+constexpr std::size_t kCallerNameBytesMost = 253;
 constexpr std::size_t kAccountDigits = 12;
 
-struct Entry {
+struct KeyEntry {
   std::string id, secret, name, account;
   std::string name_space = "default";
   std::string role = "edit";
@@ -35,7 +35,7 @@ bool IsIdCharacter(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
 }
 
-absl::StatusOr<AccessKey> KeyOf(Entry entry) {
+absl::StatusOr<AccessKey> KeyOf(KeyEntry entry) {
   if (entry.id.size() < kIdBytesLeast || entry.id.size() > kIdBytesMost ||
       !std::ranges::all_of(entry.id, IsIdCharacter)) {
     return InvalidArgument("accessKeyId must have {} to {} letters, digits and '_'", kIdBytesLeast,
@@ -47,8 +47,8 @@ absl::StatusOr<AccessKey> KeyOf(Entry entry) {
     return InvalidArgument("secretAccessKey must have {} to {} visible ASCII characters",
                            kSecretBytesLeast, kSecretBytesMost);
   }
-  if (entry.name.empty() || entry.name.size() > kNameBytesMost) {
-    return InvalidArgument("name must have 1 to {} bytes", kNameBytesMost);
+  if (entry.name.empty() || entry.name.size() > kCallerNameBytesMost) {
+    return InvalidArgument("name must have 1 to {} bytes", kCallerNameBytesMost);
   }
   if (const auto why = kube::WrongDns1123Label(entry.name_space)) {
     return InvalidArgument("namespace is \"{}\": {}", entry.name_space, *why);
@@ -81,16 +81,17 @@ absl::StatusOr<AccessKeys> AccessKeys::Parse(std::string_view text, std::string_
     return InvalidArgument("{}: has {} bytes; at most {} are right", file, text.size(),
                            kFileBytesMost);
   }
-  std::vector<Entry> entries;
+  std::vector<KeyEntry> entries;
   config::Spec spec({.program = "controller", .kind = "AccessKeyFile", .summary = ""});
-  spec.List<Entry>("accessKeys", &entries, "who may call", [](config::Fields& fields, Entry& e) {
-    fields.String("accessKeyId", &e.id, "the key's public name");
-    fields.String("secretAccessKey", &e.secret, "what requests are signed with");
-    fields.String("name", &e.name, "who calls");
-    fields.String("namespace", &e.name_space, "who owns what is bought");
-    fields.String("account", &e.account, "the same, as EC2 shows it: 12 digits");
-    fields.String("role", &e.role, "admin, edit or view; view may not buy");
-  });
+  spec.List<KeyEntry>(
+      "accessKeys", &entries, "who may call", [](config::Fields& fields, KeyEntry& e) {
+        fields.String("accessKeyId", &e.id, "the key's public name");
+        fields.String("secretAccessKey", &e.secret, "what requests are signed with");
+        fields.String("name", &e.name, "who calls");
+        fields.String("namespace", &e.name_space, "who owns what is bought");
+        fields.String("account", &e.account, "the same, as EC2 shows it: 12 digits");
+        fields.String("role", &e.role, "admin, edit or view; view may not buy");
+      });
   TAHOMA_RETURN_IF_ERROR(config::ParseFile(text, file, spec));
   if (entries.empty() || entries.size() > kKeysMost) {
     return InvalidArgument("{}: has {} access keys; 1 to {} are right", file, entries.size(),

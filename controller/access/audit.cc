@@ -13,8 +13,8 @@ namespace {
 constexpr std::string_view kNodeLeases = "kube-node-lease";
 constexpr std::size_t kTargetBytesMost = 1024;
 constexpr std::size_t kAgentBytesMost = 256;
-constexpr std::size_t kNameBytesMost = 256;
-constexpr std::size_t kGroupsMost = 16;
+constexpr std::size_t kNameBytesWritten = 256;
+constexpr std::size_t kGroupsWritten = 16;
 
 // A JSON string in visible ASCII of at most `most` characters before escaping.
 void AppendText(std::string& line, std::string_view text, std::size_t most) {
@@ -34,7 +34,7 @@ void AppendText(std::string& line, std::string_view text, std::size_t most) {
 }
 
 void AppendField(std::string& line, std::string_view key, std::string_view text,
-                 std::size_t most = kNameBytesMost) {
+                 std::size_t most = kNameBytesWritten) {
   line += ",\"";
   line += key;
   line += "\":";
@@ -43,13 +43,13 @@ void AppendField(std::string& line, std::string_view key, std::string_view text,
 
 void AppendUser(std::string& line, const rest::Request& request) {
   line += ",\"user\":{\"username\":";
-  AppendText(line, request.identity ? request.identity->name : "", kNameBytesMost);
+  AppendText(line, request.identity ? request.identity->name : "", kNameBytesWritten);
   line += ",\"groups\":[";
   if (request.identity) {
     const auto& groups = request.identity->groups;
-    for (std::size_t i = 0; i < std::min(groups.size(), kGroupsMost); ++i) {
+    for (std::size_t i = 0; i < std::min(groups.size(), kGroupsWritten); ++i) {
       if (i > 0) line += ',';
-      AppendText(line, groups[i], kNameBytesMost);
+      AppendText(line, groups[i], kNameBytesWritten);
     }
   }
   line += "]}";
@@ -59,7 +59,7 @@ void AppendObject(std::string& line, const AuditEvent& event) {
   const Attributes& what = *event.attributes;
   if (!what.is_resource()) return;
   line += ",\"objectRef\":{\"resource\":";
-  AppendText(line, what.resource, kNameBytesMost);
+  AppendText(line, what.resource, kNameBytesWritten);
   const auto add = [&](std::string_view key, std::string_view text) {
     if (!text.empty()) AppendField(line, key, text);
   };
@@ -84,13 +84,13 @@ std::string AuditLine(const AuditEvent& event) {
   std::string line =
       R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":)";
   line.reserve(1024);
-  AppendText(line, event.id, kNameBytesMost);
+  AppendText(line, event.id, kNameBytesWritten);
   line += R"(,"stage":"ResponseComplete")";
   AppendField(line, "requestURI", request.target, kTargetBytesMost);
   AppendField(line, "verb", event.attributes->verb);
   AppendUser(line, request);
   line += ",\"sourceIPs\":[";
-  AppendText(line, HostOf(request.peer), kNameBytesMost);
+  AppendText(line, HostOf(request.peer), kNameBytesWritten);
   line += ']';
   AppendField(line, "userAgent", request.header("User-Agent"), kAgentBytesMost);
   AppendObject(line, event);
@@ -99,7 +99,7 @@ std::string AuditLine(const AuditEvent& event) {
   AppendField(line, "requestReceivedTimestamp", FormatMicroTime(event.received));
   AppendField(line, "stageTimestamp", FormatMicroTime(event.answered));
   line += R"(,"annotations":{"authorization.k8s.io/decision":)";
-  AppendText(line, event.decision, kNameBytesMost);
+  AppendText(line, event.decision, kNameBytesWritten);
   AppendField(line, "authorization.k8s.io/reason", event.reason);
   line += "}}";
   return line;

@@ -100,7 +100,7 @@ std::vector<Rule> NodeRules() {
   };
 }
 
-bool Has(const Words& words, std::string_view wanted) {
+bool HasWord(const Words& words, std::string_view wanted) {
   return std::any_of(words.begin(), words.end(),
                      [&](std::string_view word) { return word == "*" || word == wanted; });
 }
@@ -188,9 +188,9 @@ const std::vector<Rule>& RulesOfCluster(Role role) {
 }
 
 bool Covers(const Rule& rule, const Attributes& attributes) {
-  if (!Has(rule.verbs, attributes.verb)) return false;
+  if (!HasWord(rule.verbs, attributes.verb)) return false;
   if (!attributes.is_resource()) return HasPath(rule.paths, attributes.path);
-  return Has(rule.groups, attributes.group) && HasResource(rule.resources, attributes);
+  return HasWord(rule.groups, attributes.group) && HasResource(rule.resources, attributes);
 }
 
 }  // namespace tahoma::controller

@@ -23,7 +23,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // A Node is written by others all the time: a change of its annotation is tried again then.
-constexpr int kTriesMost = 5;
+constexpr int kCordonTriesMost = 5;
 constexpr std::size_t kBlocksShown = 100;
 
 Schema CordonSchema() {
@@ -152,7 +152,7 @@ absl::Status CordonRoutes::Mark(const std::string& node, const Target& target,
         .status();
   }
   absl::Status failed;
-  for (int i = 0; i < kTriesMost; ++i) {
+  for (int i = 0; i < kCordonTriesMost; ++i) {
     TAHOMA_ASSIGN_OR_RETURN(const auto object,
                             Send(api_, kube::GetRequest(kube::kNodes, {"", node})));
     const std::string before(kube::StringAt(*object, {"metadata", "annotations", kCordonedChips}));

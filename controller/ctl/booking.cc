@@ -21,7 +21,6 @@ namespace {
 // Looks are so far apart: at first often, because most purchases are decided at once.
 constexpr kube::RetryOptions kLooks{
     .attempts = 0, .first = std::chrono::milliseconds(200), .longest = std::chrono::seconds(5)};
-constexpr kube::RetryOptions kOnce{.attempts = 1};
 constexpr std::size_t kNameDigits = 10;
 constexpr char kOfferingField[] = "capacityBlockOfferingId";
 constexpr char kOfferingsField[] = "capacityBlockOfferingIds";
@@ -124,7 +123,7 @@ absl::StatusOr<Json> MakeBlock(kube::Transport& transport, const Booking& bookin
   for (const auto& [key, value] : booking.tags) spec["tags"][key] = value;
   const std::string name = NameOf(booking);
   kube::InterruptibleSleeper sleeper;
-  kube::Client client(transport, sleeper, Rng(0), kOnce);
+  kube::Client client(transport, sleeper, Rng(0), {.attempts = 1});
   const absl::StatusOr<Json> made =
       client.Create(ResourceOf(booking), booking.ns,
                     {{"apiVersion", "tahoma.dev/v1alpha1"},

@@ -33,7 +33,7 @@ struct Look {
 };
 
 // Colours that differ in brightness too, for readers who do not see all of them.
-constexpr std::array<Look, 7> kLooks = {{
+constexpr std::array<Look, 7> kStyles = {{
     {BlockState::kPaymentPending, "#ffe08a", "#3d3000", "4 3"},
     {BlockState::kScheduled, "#3b6fb6", "#ffffff", ""},
     {BlockState::kActive, "#1c7a3e", "#ffffff", ""},
@@ -44,7 +44,7 @@ constexpr std::array<Look, 7> kLooks = {{
 }};
 
 const Look& LookOf(BlockState state) {
-  return *std::ranges::find_if(kLooks, [&](const Look& look) { return look.state == state; });
+  return *std::ranges::find_if(kStyles, [&](const Look& look) { return look.state == state; });
 }
 
 // Escapes text for XML; what XML cannot hold becomes a question mark.
@@ -203,7 +203,7 @@ class Picture {
   void DrawLegend() {
     double x = left_;
     const double y = bottom_ + 14;
-    for (const Look& look : kLooks) {
+    for (const Look& look : kStyles) {
       if (look.state == BlockState::kPaymentFailed) continue;  // is not shown
       const std::string border =
           look.dash.empty()

@@ -18,15 +18,13 @@ namespace {
 
 using json = Json;
 
-// Asks once: whoever typed the command sees the error and may type it again.
-constexpr kube::RetryOptions kOnce{.attempts = 1};
-
 // One object; nullopt when it does not exist.
 absl::StatusOr<std::optional<json>> ReadOne(kube::Transport& transport,
                                             const kube::Resource& resource,
                                             const kube::ObjectKey& key) {
   kube::InterruptibleSleeper sleeper;
-  absl::StatusOr<json> object = kube::Client(transport, sleeper, Rng(0), kOnce).Get(resource, key);
+  absl::StatusOr<json> object =
+      kube::Client(transport, sleeper, Rng(0), {.attempts = 1}).Get(resource, key);
   if (absl::IsNotFound(object.status())) return std::optional<json>();
   if (!object.ok()) return Annotate(object.status(), resource.ObjectPath(key));
   if (!object->is_object()) {
@@ -78,7 +76,7 @@ absl::Status ReadAll(kube::Transport& transport, const kube::Resource& resource,
                      kube::ListOptions options) {
   kube::InterruptibleSleeper sleeper;
   absl::flat_hash_set<std::string> given;  // uids: a list that expired begins anew
-  const absl::Status read = kube::Client(transport, sleeper, Rng(0), kOnce)
+  const absl::Status read = kube::Client(transport, sleeper, Rng(0), {.attempts = 1})
                                 .ForEach(resource, std::move(options), [&](const json& object) {
                                   const std::string_view uid = kube::UidOf(object);
                                   if (uid.empty() || given.emplace(uid).second) each(object);

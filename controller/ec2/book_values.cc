@@ -52,7 +52,7 @@ Tag SizeTagOf(const controller::Block& block) {
           .value = fmt::format("{}", block.bought.instances())};
 }
 
-bool IsSold(const std::string& instance_type) {
+bool IsSoldAlone(const std::string& instance_type) {
   const Product* product = FindProduct(instance_type);
   return product != nullptr && !product->ultra_server;
 }
@@ -72,7 +72,7 @@ std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search) {
   query.instance_count = search.instance_count;
   std::vector<std::string> types = search.instance_types;
   // Passes over preferred types that are not sold, unless no preferred type is sold.
-  const auto unsold = std::ranges::stable_partition(types, &IsSold);
+  const auto unsold = std::ranges::stable_partition(types, &IsSoldAlone);
   if (unsold.begin() != types.begin()) types.erase(unsold.begin(), types.end());
   std::vector<OfferingQuery> queries;
   for (const std::string& type : types) {

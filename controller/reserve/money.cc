@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMillion = 1'000'000;
 constexpr std::int64_t kCent = kMillion / 100;
-constexpr std::size_t kDigitsMost = 6;
+constexpr std::size_t kFractionDigitsMost = 6;
 constexpr std::int64_t kWholeMost = 1'000'000'000;
 
 bool AllDigits(std::string_view text) {
@@ -49,15 +49,15 @@ absl::StatusOr<Money> ParseMoney(std::string_view text) {
   const std::size_t point = text.find('.');
   const std::string_view whole = text.substr(0, point);
   const std::string_view part = point == std::string_view::npos ? "0" : text.substr(point + 1);
-  if (!AllDigits(whole) || !AllDigits(part) || part.size() > kDigitsMost || whole.size() > 10 ||
-      NumberOf(whole) > kWholeMost) {
+  if (!AllDigits(whole) || !AllDigits(part) || part.size() > kFractionDigitsMost ||
+      whole.size() > 10 || NumberOf(whole) > kWholeMost) {
     return InvalidArgument(
         "\"{}\" is no amount; expected such as 35.7608: at most six digits after the point, up to "
         "1000000000",
         text);
   }
   std::int64_t millionths = NumberOf(part);
-  for (std::size_t digits = part.size(); digits < kDigitsMost; ++digits) millionths *= 10;
+  for (std::size_t digits = part.size(); digits < kFractionDigitsMost; ++digits) millionths *= 10;
   return Money{NumberOf(whole) * kMillion + millionths};
 }
 

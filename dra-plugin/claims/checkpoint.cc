@@ -13,7 +13,7 @@ using json = Json;
 using wire::Fields;
 
 constexpr std::string_view kFormat = "tahoma-dra-checkpoint";
-constexpr std::size_t kMaxName = 253;
+constexpr std::size_t kNameBytesMost = 253;
 constexpr std::size_t kMaxBootId = 64;   // Linux writes a UUID, 36 characters
 constexpr std::size_t kMaxDevices = 32;  // resource/v1: AllocationResultsMaxSize
 
@@ -49,16 +49,16 @@ absl::StatusOr<PreparedClaim> FromJson(const json& object) {
   claim.token = fields.String("token", wire::kTokenBytes, wire::kTokenBytes);
   claim.cores_per_chip =
       static_cast<int>(fields.IntOr("coresPerChip", 1, wire::kCoresPerChip, wire::kCoresPerChip));
-  claim.workload_socket = fields.String("workloadSocket", 0, kMaxName);
-  claim.ultra_server_id = fields.String("ultraServerId", 0, kMaxName);
+  claim.workload_socket = fields.String("workloadSocket", 0, kNameBytesMost);
+  claim.ultra_server_id = fields.String("ultraServerId", 0, kNameBytesMost);
   claim.ultra_server_node_id = static_cast<int>(fields.Int("ultraServerNodeId", 0, 3));
   claim.reclaim_timestamp = fields.IntOr("reclaimTimestamp", 0, INT64_MAX, 0);
   if (object.contains("bootId")) claim.boot_id = fields.String("bootId", 1, kMaxBootId);
   for (const json& element : fields.Array("devices", kMaxDevices)) {
     Fields device(element, fields.Path("devices[]"));
-    claim.devices.push_back({.request = device.String("request", 1, kMaxName),
-                             .pool = device.String("pool", 1, kMaxName),
-                             .device = device.String("device", 1, kMaxName)});
+    claim.devices.push_back({.request = device.String("request", 1, kNameBytesMost),
+                             .pool = device.String("pool", 1, kNameBytesMost),
+                             .device = device.String("device", 1, kNameBytesMost)});
     fields.Fail(device.status());
   }
   fields.OnlyKnown();

@@ -50,6 +50,9 @@ class ProcessorBudget {
   ProcessorBudget(const ProcessorBudget&) = delete;
   ProcessorBudget& operator=(const ProcessorBudget&) = delete;
 
+  // So many comparisons of short texts are a step.
+  static constexpr std::size_t kComparisonsOfStep = 16;
+
   // Some steps of work are about to be done.
   static void Spend(std::size_t steps = 1) {
     if (current_ == nullptr) return;

@@ -13,7 +13,7 @@
 namespace tahoma::hw {
 namespace {
 
-constexpr std::array kUltraServerModes = {1, 2, 4};
+constexpr std::array kModeChoices = {1, 2, 4};
 
 std::string JoinChoices(std::span<const int> choices) {
   std::string text;
@@ -76,10 +76,10 @@ absl::StatusOr<DeviceConfig> ParseDeviceConfig(std::string_view json) {
   if (kind == "UltraServerConfig") {
     TAHOMA_RETURN_IF_ERROR(CheckFields(object, kind, "ultraserverMode"));
     TAHOMA_ASSIGN_OR_RETURN(const auto mode,
-                            ReadChoice(object, kind, "ultraserverMode", kUltraServerModes));
+                            ReadChoice(object, kind, "ultraserverMode", kModeChoices));
     if (!mode) {
       return InvalidArgument("UltraServerConfig.ultraserverMode is missing; it must be {}",
-                             JoinChoices(kUltraServerModes));
+                             JoinChoices(kModeChoices));
     }
     return DeviceConfig(UltraServerConfig{*mode});
   }

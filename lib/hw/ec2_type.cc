@@ -131,7 +131,7 @@ constexpr Ec2Type kTrn2Small = {.name = "trn2.3xlarge",
                                 .tpm = false,
                                 .reboot_migration = false};
 
-constexpr std::array kTypes = {
+constexpr std::array kEc2Types = {
     Inf2("inf2.xlarge",
          {.baseline_mbps = 1'250,
           .maximum_mbps = 10'000,
@@ -157,11 +157,11 @@ constexpr std::array kTypes = {
 
 }  // namespace
 
-std::span<const Ec2Type> Ec2Types() { return kTypes; }
+std::span<const Ec2Type> Ec2Types() { return kEc2Types; }
 
 const Ec2Type* FindEc2Type(std::string_view name) {
-  const auto* found = std::ranges::find(kTypes, name, &Ec2Type::name);
-  return found == kTypes.end() ? nullptr : found;
+  const auto* found = std::ranges::find(kEc2Types, name, &Ec2Type::name);
+  return found == kEc2Types.end() ? nullptr : found;
 }
 
 }  // namespace tahoma::hw

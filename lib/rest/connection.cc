@@ -23,9 +23,6 @@ constexpr auto kFarewell = std::chrono::milliseconds(500);
 constexpr ssize_t kWouldBlock = -1;
 constexpr ssize_t kBroken = -2;
 
-// Sockets wait in real time.
-MonotonicTime Now() { return SystemClock().MonotonicNow(); }
-
 std::chrono::milliseconds TimeFor(std::size_t bytes, std::size_t rate) {
   return std::chrono::milliseconds(rate == 0 ? 0 : 1000 * bytes / rate);
 }

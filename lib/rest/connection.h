@@ -28,6 +28,9 @@
 
 namespace tahoma::rest {
 
+// Sockets wait in real time.
+inline MonotonicTime Now() { return SystemClock().MonotonicNow(); }
+
 // A body up to this size is sent in one piece with its head; a larger body needs room
 // (Budget::Share::HoldAnswer).
 inline constexpr std::size_t kLargeAnswerBytes = 64 << 10;

@@ -40,9 +40,6 @@ namespace {
 using Turn = Connection::Turn;
 using Phase = Connection::Phase;
 
-// Sockets wait in real time.
-MonotonicTime Now() { return SystemClock().MonotonicNow(); }
-
 // A worker waits this long for the next request before the lobby gets the connection: a client that
 // sends one request after another then costs no change of threads.
 constexpr auto kLinger = std::chrono::milliseconds(50);

@@ -11,7 +11,7 @@ namespace tahoma::wire {
 namespace {
 
 constexpr std::size_t kHexDigits = 16;
-constexpr std::size_t kMaxNameBytes = 16;
+constexpr std::size_t kFieldNameBytesMost = 16;
 
 }  // namespace
 
@@ -62,7 +62,7 @@ void FieldReader::Hex(std::string_view key, std::uint64_t& value) {
 
 std::size_t FieldReader::NameIndex(std::string_view key,
                                    const std::vector<std::string_view>& names) {
-  const std::string text = fields_.String(key, 1, kMaxNameBytes);
+  const std::string text = fields_.String(key, 1, kFieldNameBytesMost);
   const auto found = std::ranges::find(names, text);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   fields_.Fail(InvalidArgument("{} is \"{}\"; expected one of {}", fields_.Path(key), text,

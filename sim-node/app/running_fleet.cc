@@ -17,8 +17,8 @@
 namespace tahoma::sim {
 namespace {
 
-void Log(std::string_view line) { spdlog::info("{}", line); }
-void Warn(std::string_view line) { spdlog::warn("{}", line); }
+void LogOfFleet(std::string_view line) { spdlog::info("{}", line); }
+void WarnOfFleet(std::string_view line) { spdlog::warn("{}", line); }
 
 class RunningFleet final : public SimNode {
  public:
@@ -28,8 +28,8 @@ class RunningFleet final : public SimNode {
         fleet_(std::move(options), {.transport = *transport_,
                                     .clock = clock_,
                                     .seed = SeedFromMachine(),
-                                    .log = Log,
-                                    .warn = Warn,
+                                    .log = LogOfFleet,
+                                    .warn = WarnOfFleet,
                                     .interrupt = [this] { transport_->Shutdown(); }}) {
     fleet_.Start();
   }
@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<SimNode>> StartFleet(const Options& options) {
   kube::HttpLimits limits;
   limits.max_idle_connections = static_cast<std::size_t>(fleet.workers);
   TAHOMA_ASSIGN_OR_RETURN(auto transport,
-                          kube::HttpTransport::Create(*std::move(access), limits, Warn));
+                          kube::HttpTransport::Create(*std::move(access), limits, WarnOfFleet));
   spdlog::info("keeping {} virtual nodes, {}-00000 and so on, in {}", fleet.plan.nodes,
                fleet.plan.name, server);
   return std::make_unique<RunningFleet>(std::move(fleet), std::move(transport));

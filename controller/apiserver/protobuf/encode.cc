@@ -25,7 +25,7 @@ using google::protobuf::io::CodedOutputStream;
 using Special = MessageForm::Special;
 using Type = FieldForm::Type;
 
-constexpr std::string_view kMagic{"k8s\0", 4};
+constexpr std::string_view kFirstBytes{"k8s\0", 4};
 constexpr std::size_t kVarintMax = 10;
 
 void PutVarint(std::uint64_t value, std::string& out) {
@@ -290,7 +290,7 @@ ProtobufFrame FrameOf(std::string_view api_version, std::string_view kind, std::
   std::string type_meta;
   PutBytes(1, api_version, type_meta);
   PutBytes(2, kind, type_meta);
-  ProtobufFrame frame{.before = std::string(kMagic), .behind = kBehind};
+  ProtobufFrame frame{.before = std::string(kFirstBytes), .behind = kBehind};
   PutBytes(1, type_meta, frame.before);
   PutHead(2, bytes, frame.before);
   return frame;

@@ -102,6 +102,10 @@ struct Kind {
   // "gangs.tahoma.dev", "pods": what error texts call the resource.
   std::string resource() const { return group.empty() ? plural : plural + "." + group; }
   bool Allows(std::string_view verb) const;
+  // Whether objects of this kind are CustomResourceDefinitions.
+  bool IsCrd() const {
+    return group == "apiextensions.k8s.io" && plural == "customresourcedefinitions";
+  }
 };
 
 // Returns the top-level fields in which `after` differs from `before`, which is stored: the others

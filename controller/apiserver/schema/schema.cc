@@ -11,8 +11,6 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-constexpr std::size_t kComparisonsOfStep = 16;
-
 bool IsObjectMeta(std::string_view field) {
   return field == "apiVersion" || field == "kind" || field == "metadata";
 }
@@ -60,7 +58,7 @@ bool IsDropped(const Schema& schema, const std::string& name, const Json& value)
 
 // Whether DefaultAt would change the value.
 bool LacksDefault(const Schema& schema, const Json& value, int depth, const Parts& parts = {}) {
-  ProcessorBudget::Spend(1 + schema.defaulted.size() / kComparisonsOfStep);
+  ProcessorBudget::Spend(1 + schema.defaulted.size() / ProcessorBudget::kComparisonsOfStep);
   if (depth > kMaxDepth) return false;
   if (value.is_array() && schema.items) {
     for (const Json& item : value) {

@@ -20,7 +20,6 @@ namespace {
 
 using Type = Schema::Type;
 
-constexpr std::size_t kComparisonsOfStep = 16;
 // RE2 looks, at worst, at every instruction of a pattern for every byte of the text, some
 // nanoseconds each: together about two seconds.
 constexpr std::size_t kMatchWorkMax = 400'000'000;
@@ -126,7 +125,7 @@ class Validator {
 
   void CheckEnum(const Schema& schema, const Json& value, const FieldPath& path) {
     const auto& allowed = schema.enumeration;
-    ProcessorBudget::Spend(allowed.size() / kComparisonsOfStep);
+    ProcessorBudget::Spend(allowed.size() / ProcessorBudget::kComparisonsOfStep);
     if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end())
       return;
     std::vector<std::string> texts;
@@ -255,7 +254,7 @@ class Validator {
       AddInBody(path, size,
                 fmt::format("should have at least {} properties", *schema.min_properties));
     }
-    ProcessorBudget::Spend(schema.required.size() / kComparisonsOfStep);
+    ProcessorBudget::Spend(schema.required.size() / ProcessorBudget::kComparisonsOfStep);
     for (const std::string& name : schema.required) {
       if (!value.contains(name)) Add(Required(FieldPath(path, name).Text()));
     }

@@ -27,10 +27,6 @@ using json = Json;
 
 constexpr std::size_t kWarningsMax = 50;
 
-bool IsCrd(const Kind& kind) {
-  return kind.group == "apiextensions.k8s.io" && kind.plural == "customresourcedefinitions";
-}
-
 absl::Status CheckType(const WriteRequest& write, json& object) {
   const Kind& kind = write.kind();
   static const Parts kNames = std::set<std::string, std::less<>>{"apiVersion", "kind"};
@@ -149,7 +145,7 @@ void Complete(const WriteRequest& write, json& object, const Parts& parts = {}) 
 }
 
 absl::Status CheckCrd(const WriteRequest& write, const json& object) {
-  if (!IsCrd(write.kind())) return absl::OkStatus();
+  if (!write.kind().IsCrd()) return absl::OkStatus();
   const auto kinds = KindsOfCrd(object);
   if (kinds.ok()) return absl::OkStatus();
   return InvalidError(write.kind().group, write.kind().kind, TextAt(MetadataOf(object), "name"),
@@ -286,7 +282,7 @@ absl::StatusOr<json> AdmitCreate(const ApiContext& context, WriteRequest& write,
   }
   TAHOMA_RETURN_IF_ERROR(CheckCrd(write, object));
   TAHOMA_RETURN_IF_ERROR(CheckDefaultClass(context, kind, object));
-  if (IsCrd(kind)) {
+  if (kind.IsCrd()) {
     object["status"] = EstablishedStatus(object, write.now);
     SetApprovalCondition(write.now, object);
   }
@@ -332,11 +328,11 @@ absl::StatusOr<json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
     return InvalidError(kind.group, kind.kind, TextAt(old_metadata, "name"), causes);
   }
   TAHOMA_RETURN_IF_ERROR(CheckDefaultClass(context, kind, object));
-  if (IsCrd(kind) && spec_changed) {
+  if (kind.IsCrd() && spec_changed) {
     TAHOMA_RETURN_IF_ERROR(CheckCrd(write, object));
     object["status"] = EstablishedStatus(object, write.now);
   }
-  if (IsCrd(kind) && subresource.empty()) SetApprovalCondition(write.now, object);
+  if (kind.IsCrd() && subresource.empty()) SetApprovalCondition(write.now, object);
   if (!write.apply) {
     TrackUpdate(kind, old_object, object,
                 {.field_manager = write.field_manager,

@@ -31,9 +31,6 @@ constexpr const char* kOrphan = "orphan";
 
 bool IsPod(const Kind& kind) { return kind.group.empty() && kind.plural == "pods"; }
 bool IsNamespace(const Kind& kind) { return kind.group.empty() && kind.plural == "namespaces"; }
-bool IsCrd(const Kind& kind) {
-  return kind.group == "apiextensions.k8s.io" && kind.plural == "customresourcedefinitions";
-}
 
 // Namespaces that a cluster cannot be without (Kubernetes' NamespaceLifecycle admission).
 bool IsImmortal(std::string_view name) {
@@ -239,7 +236,7 @@ absl::StatusOr<Deletion> DeleteObject(const ApiContext& context, const Kind& kin
               if (edit.kind == Edit::Kind::kPut || ReturnsObject(kind)) would_be = edit.body;
               return Edit::None();
             }
-            if (deletion.gone && IsCrd(kind)) {
+            if (deletion.gone && kind.IsCrd()) {
               TAHOMA_RETURN_IF_ERROR(DeleteInstances(context, *current->body));
               context.kinds.RemoveCrd(name);
             }
