@@ -8,7 +8,6 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr torus::ChipMask kInstance = 0xffff;
 // The cache is emptied when it holds more distinct states than this.
 constexpr std::size_t kBoxStatesMax = 1 << 16;
 

@@ -28,6 +28,9 @@
 
 namespace tahoma::controller {
 
+// The chips of the first instance of a domain.
+inline constexpr torus::ChipMask kInstance = 0xffff;
+
 // Returns the cost of what a placement breaks: 100 for a whole UltraServer, 10 for each pair that
 // it could use ({0,1} and {2,3} as X2V, or {1,2} and {3,0} as X2H where the first two were not
 // elected), 1 for each whole instance. Taking something whole breaks nothing and costs 0. A

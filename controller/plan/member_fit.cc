@@ -16,8 +16,6 @@ namespace {
 // The taint of a chip that does not work (dra-plugin/inventory/pool.h).
 constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";
 
-std::uint16_t BitOf(int chip) { return static_cast<std::uint16_t>(1U << chip); }
-
 // Returns whether the request tolerates the device's taints. Our own taint is always tolerated.
 bool Tolerated(const Device& device, const DeviceRequest& request, bool repaired) {
   return std::all_of(device.taints.begin(), device.taints.end(), [&](const Taint& taint) {

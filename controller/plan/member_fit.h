@@ -22,6 +22,9 @@
 
 namespace tahoma::controller {
 
+// The bit of a chip in the mask of its node's chips.
+inline std::uint16_t BitOf(int chip) { return static_cast<std::uint16_t>(1U << chip); }
+
 // The free devices of a node.
 struct Room {
   const Node* node = nullptr;

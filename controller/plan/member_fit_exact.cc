@@ -9,8 +9,6 @@
 namespace tahoma::controller {
 namespace {
 
-std::uint16_t BitOf(int chip) { return static_cast<std::uint16_t>(1U << chip); }
-
 // How many chips a request needs, and the chips that it may have.
 struct Need {
   int count = 0;

@@ -20,13 +20,13 @@ using torus::Axis;
 // The cache is emptied when it holds more.
 constexpr std::size_t kKnownMax = 1 << 16;
 
-std::size_t SideIndex(int side) {
+std::size_t LogOfSide(int side) {
   return static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(side)));
 }
 
 std::size_t SizeIndex(const torus::Shape& size) {
-  return SideIndex(size.extent(Axis::kX)) * 9 + SideIndex(size.extent(Axis::kY)) * 3 +
-         SideIndex(size.extent(Axis::kZ));
+  return LogOfSide(size.extent(Axis::kX)) * 9 + LogOfSide(size.extent(Axis::kY)) * 3 +
+         LogOfSide(size.extent(Axis::kZ));
 }
 
 // Returns both directions of the links that are down, in a torus of that shape.

@@ -13,7 +13,6 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr torus::ChipMask kInstance = 0xffff;
 // How many domains of equal rank have their end times compared.
 constexpr std::size_t kEndCandidates = 32;
 

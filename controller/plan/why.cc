@@ -16,7 +16,6 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr torus::ChipMask kInstance = 0xffff;
 // How many domains have their boxes compared to find the nearest miss.
 constexpr std::size_t kDomainsCompared = 512;
 constexpr std::size_t kBlockersMax = 5;
