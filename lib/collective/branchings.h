@@ -1,10 +1,6 @@
 // Packs spanning trees from one chip to all others: the routes of a broadcast that reaches its
 // bound.
 //
-//   const std::vector<Branching> trees = PackBranchings(links, members, /*root=*/0);
-//   trees[0].rate;                    // bytes per second that this tree carries from the root
-//   trees[0].branches[0];             // .chip gets what .parent sends, .depth links from the root
-//
 // The summed rates come as close as 1 % to that of the worst cut (WorstBroadcastCut), and no link
 // carries more than its rate: a link's rate is shared by the trees that use it. That such trees
 // exist is Edmonds' branching theorem (1973). They are found one after the other as Lovász proves

@@ -1,7 +1,5 @@
 // Chips of a topology domain as bits: what the searches over links do with masks.
 //
-//   for (torus::ChipMask left = chips; left != 0; left &= left - 1) Visit(Lowest(left));
-//
 // Scope: internal to lib/collective.
 //
 // Thread safety: pure functions.

@@ -1,10 +1,5 @@
 // Finds routes for many messages at once that keep the load of the fullest link minimal.
 //
-//   const std::vector<Demand> demands = {{.from = 5, .to = 6}, {.from = 4, .to = 7}};
-//   const auto routes = FindRoutes(links, through, demands, {.parts = 4, .goal = cut});
-//   routes->Route(/*demand=*/0, /*part=*/3);   // the links over which its last quarter goes
-//   routes->fullest();                         // no link has more to carry for its rate
-//
 // Every message is cut into parts of one size, each with a route of its own. When links are shared
 // fairly, equal parts that cross the fullest link are the last to end, and that link is never idle:
 // its load is the time of all. So the search looks only for a small load of the fullest link.

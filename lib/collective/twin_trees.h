@@ -2,11 +2,6 @@
 // place of two domains are twins, joined over EFA by their NICs. The root sends along trees in its
 // own domain; there chips hand what they have to their twins, which go on in their domains.
 //
-//   const TwinDomains domains{.own = links, .others = links, .members = 0xffff, .nics = nics};
-//   const std::vector<TwinTree> trees = PackTwinTrees(domains);
-//   trees[0].own;                     // in the root's domain, as in branchings.h
-//   trees[0].twins[0].parent;         // in each other domain; kOutside: the chip's twin has it
-//
 // One tree leaves the root over its NIC, and all others of its domain get it back from their twins:
 // so the root's NIC carries a part that its links need not. All domains but the root's do the same
 // at the same time, so they are packed as one. A NIC of each of them gets what the twin in the

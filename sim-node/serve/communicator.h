@@ -69,9 +69,6 @@ class Communicators final : public PeerEvents {
     // may send kMaxBufferBytes before any rank reads; twice as much fits for a peer.
     std::size_t held_bytes_of_peer = 2 * kMaxBufferBytes;
     std::size_t held_bytes = 4 * kMaxBufferBytes;
-    // The algorithms that every collective may use. Nodes with different modes refuse to run a
-    // collective together.
-    PlanMode mode = PlanMode::kBest;
   };
   struct JoinRequest {
     std::string comm_id;
@@ -118,7 +115,7 @@ class Communicators final : public PeerEvents {
   // when the rank leaves while waiting.
   absl::StatusOr<Joined> Join(JoinRequest request);
 
-  // Runs a collective, in the mode of the options; all ranks of the group must call Run with the
+  // Runs a collective; all ranks of the group must call Run with the
   // same spec. kFailedPrecondition before Join; otherwise Participant::Run's errors. After
   // kAborted, kDeadlineExceeded, kInternal or kUnavailable the rank has left the group.
   absl::StatusOr<RunResult> Run(const std::string& comm_id, int rank, const RunSpec& spec);
