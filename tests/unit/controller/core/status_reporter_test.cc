@@ -220,13 +220,13 @@ TEST_F(StatusReporterTest, WhatIsForgottenHasNoViewAndIsNotWrittenTo) {
   waits.message = "m";
   queue_.Put(kTrain, waits);
   reporter_.Show(kTrain, now_);
-  EXPECT_NE(reporter_.wake(), std::nullopt);
+  EXPECT_NE(reporter_.wake(now_), std::nullopt);
   queue_.Remove(kTrain);
   reporter_.Forget(kTrain);
   reporter_.ForgetGang(kTrain.key);
   for (const char* pod : {"train-0", "train-1"}) reporter_.ForgetPod({"default", pod});
   EXPECT_EQ(reporter_.views().Find(kTrain), nullptr);
-  EXPECT_EQ(reporter_.wake(), std::nullopt);
+  EXPECT_EQ(reporter_.wake(now_), std::nullopt);
 }
 
 TEST_F(StatusReporterTest, AGangThatNeitherRunsNorWaitsCannotBeShown) {

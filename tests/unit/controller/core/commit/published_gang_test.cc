@@ -173,7 +173,8 @@ TEST_F(PublishedGangTest, AReleasedClaimCameBackWhenItIsInUseOrItsPodIsUnbound) 
   claim.uid = "uid-claim-0";
   claim.consumers = {0};
   decision->claims = {claim};
-  GangRun run(17, decision);
+  WriteBuffer writes;
+  GangRun run(17, decision, writes);
   const auto came_back = [&] {
     Facts facts;
     facts.pods.Put(std::make_shared<const PodFact>(pods_[0]));
