@@ -1,6 +1,6 @@
 // Parses CEL source text to an expression with its macros expanded and its names resolved.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const CelParsed parsed, ParseCel("device.driver == 'x'"));
+//   TAHOMA_ASSIGN_OR_RETURN(const CelParsed parsed, ParseCel("device.driver == 'x'", {"device"}));
 //
 // Anything that is not supported (see device_selector.h) is an error with line, column and name,
 // never a guess.
@@ -11,6 +11,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <initializer_list>
 #include <memory>
 #include <string_view>
 
@@ -20,9 +21,10 @@ namespace tahoma::kube::internal {
 
 struct CelParsed {
   std::unique_ptr<CelExpr> root;
-  std::size_t slots = 1;  // variables, `device` included
+  std::size_t slots = 0;  // of the variables that were given, and then of those of macros
 };
 
-absl::StatusOr<CelParsed> ParseCel(std::string_view source);
+absl::StatusOr<CelParsed> ParseCel(std::string_view source,
+                                   std::initializer_list<std::string_view> variables);
 
 }  // namespace tahoma::kube::internal
