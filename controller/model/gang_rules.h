@@ -6,9 +6,10 @@
 //
 //   BoxesOf({.members = 4, .chips = 128}).per_slice;   // 2, of 64 chips each
 //
-// The standalone API server refuses a Gang by these rules, the controller does not place one that
-// breaks them, and the CustomResourceDefinition states the same for a real cluster, in its schema
-// and in CEL (charts/tahoma/crds). The test GangRulesTest checks that all agree.
+// The CustomResourceDefinition (charts/tahoma/crds) states the same rules in its schema and in CEL;
+// an API server refuses a Gang by the definition. The controller asks the rules of this file
+// about gangs that no API server has seen (what-if questions) and about Gangs that are older than a
+// rule. The test GangCrdTest checks that both agree.
 //
 // Scope: the user's Gang. controller/plan/request.h checks the claims; the schema alone checks the
 // name of the queue and the priority.

@@ -152,6 +152,7 @@ def find(value, path):
 
 def settled(server, case, variables):
     """The answer, asked for again while `until` (path, least length) does not hold; ("", 0): until it is a 404."""
+    time.sleep(case.get("after_seconds", 0))
     deadline = time.monotonic() + UNTIL_SECONDS
     while True:
         answer = server.send(case, variables)

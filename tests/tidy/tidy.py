@@ -108,7 +108,7 @@ LAYERS = {
                          "controller/reserve", "controller/model", "lib/rest", "lib/kube"],
     "controller/ec2": ["controller/admin", "controller/access", "controller/core", "controller/core/blocks",
                        "controller/reserve", "controller/model", "lib/rest", "lib/kube", "lib/hw"],
-    "controller/apiserver/schema": ["lib/kube"],
+    "controller/apiserver/schema": ["lib/kube/cel", "lib/kube"],
     "controller/apiserver/validation": ["controller/apiserver/schema", "controller/reserve", "controller/model", "lib/kube",
                                         "lib/driver"],
     "controller/apiserver/merge": ["controller/apiserver/schema", "lib/kube"],

@@ -9,6 +9,7 @@
 
 #include "controller/apiserver/schema/causes.h"
 #include "controller/apiserver/schema/fields.h"
+#include "controller/apiserver/schema/rules.h"
 #include "lib/base/json.h"
 #include "lib/base/processor_budget.h"
 #include "lib/base/status.h"
@@ -131,36 +132,57 @@ absl::Status ReadListType(const Json& from, std::string_view path, Schema& to) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, std::string path, int depth);
+// Where a part of a schema stands.
+struct Place {
+  std::string path;
+  int depth = 0;
+  std::string uncorrelatable = {};  // of RulePlace
 
-absl::Status ReadChildren(const Json& from, const std::string& path, int depth, Schema& to) {
+  Place Below(std::string_view name) const {
+    return {.path = fmt::format("{}.{}", path, name),
+            .depth = depth + 1,
+            .uncorrelatable = uncorrelatable};
+  }
+};
+
+// `faults` are those of its rules.
+absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, const Place& place,
+                                                Causes& faults);
+
+absl::Status ReadChildren(const Json& from, const Place& place, Schema& to, Causes& faults) {
   if (ValueAt(from, {"properties"}).is_object()) {
     for (const auto& [name, child] : ValueAt(from, {"properties"}).items()) {
       TAHOMA_ASSIGN_OR_RETURN(
           SchemaPtr schema,
-          Convert(child, fmt::format("{}.properties[{}]", path, name), depth + 1));
+          Convert(child, place.Below(fmt::format("properties[{}]", name)), faults));
       to.Add(name, std::move(schema));
     }
   }
   const Json& additional = ValueAt(from, {"additionalProperties"});
   if (additional.is_object()) {
     TAHOMA_ASSIGN_OR_RETURN(to.additional,
-                            Convert(additional, path + ".additionalProperties", depth + 1));
+                            Convert(additional, place.Below("additionalProperties"), faults));
   } else if (additional.is_boolean() && additional.get<bool>()) {
     to.preserve_unknown = true;
   }
   if (ValueAt(from, {"items"}).is_object()) {
-    TAHOMA_ASSIGN_OR_RETURN(to.items,
-                            Convert(ValueAt(from, {"items"}), path + ".items", depth + 1));
+    Place items = place.Below("items");
+    // Only the keys of a map list tell which item was which before a change.
+    if (items.uncorrelatable.empty() && to.list_type != Schema::ListType::kMap) {
+      items.uncorrelatable = place.path;
+    }
+    TAHOMA_ASSIGN_OR_RETURN(to.items, Convert(ValueAt(from, {"items"}), items, faults));
   } else if (to.type == Type::kArray) {
-    return InvalidArgument("{}.items: Required value: must be specified", path);
+    return InvalidArgument("{}.items: Required value: must be specified", place.path);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, std::string path, int depth) {
+absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, const Place& place,
+                                                Causes& faults) {
+  const std::string& path = place.path;
   ProcessorBudget::Spend();
-  if (depth > kMaxDepth) return InvalidArgument("{}: nested deeper than {}", path, kMaxDepth);
+  if (place.depth > kMaxDepth) return InvalidArgument("{}: nested deeper than {}", path, kMaxDepth);
   if (!from.is_object()) return InvalidArgument("{}: must be an object", path);
   if (from.contains("$ref"))
     return InvalidArgument("{}.$ref: Forbidden: $ref is not supported", path);
@@ -175,7 +197,7 @@ absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, std::string pa
   to->embedded_resource = kube::BoolAt(from, {"x-kubernetes-embedded-resource"});
   TAHOMA_RETURN_IF_ERROR(ReadBounds(from, path, *to));
   TAHOMA_RETURN_IF_ERROR(ReadListType(from, path, *to));
-  TAHOMA_RETURN_IF_ERROR(ReadChildren(from, path, depth, *to));
+  TAHOMA_RETURN_IF_ERROR(ReadChildren(from, place, *to, faults));
   if (ValueAt(from, {"enum"}).is_array()) {
     to->enumeration.assign(ValueAt(from, {"enum"}).begin(), ValueAt(from, {"enum"}).end());
   }
@@ -185,6 +207,11 @@ absl::StatusOr<std::shared_ptr<Schema>> Convert(const Json& from, std::string pa
     if (!wrong.empty()) return InvalidArgument("{}: {}", wrong[0].field, wrong[0].message);
     to->default_value = std::make_shared<const Json>(std::move(value));
   }
+  ReadRules(from,
+            {.path = path,
+             .is_resource = place.depth == 0 || to->embedded_resource,
+             .uncorrelatable = place.uncorrelatable},
+            *to, faults);
   return to;
 }
 
@@ -289,7 +316,8 @@ absl::StatusOr<std::shared_ptr<const Kind>> KindOfVersion(const Json& spec, cons
   if (!open_api.is_object()) {
     return InvalidArgument("{}.schema.openAPIV3Schema: Required value", path);
   }
-  TAHOMA_ASSIGN_OR_RETURN(auto schema, Convert(open_api, path + ".schema.openAPIV3Schema", 0));
+  TAHOMA_ASSIGN_OR_RETURN(
+      auto schema, Convert(open_api, {.path = path + ".schema.openAPIV3Schema"}, kind.rule_faults));
   AddObjectFields(*schema);
   std::string reversed;
   for (std::string_view rest = kind.group; !rest.empty();) {
@@ -397,7 +425,8 @@ absl::Status CheckSpec(const Json& crd, const Json& spec) {
 }  // namespace
 
 absl::StatusOr<SchemaPtr> SchemaOfOpenApi(const Json& open_api, std::string_view path) {
-  TAHOMA_ASSIGN_OR_RETURN(SchemaPtr schema, Convert(open_api, std::string(path), 0));
+  Causes faults;
+  TAHOMA_ASSIGN_OR_RETURN(SchemaPtr schema, Convert(open_api, {.path = std::string(path)}, faults));
   return schema;
 }
 

@@ -31,9 +31,17 @@ class FieldPath {
   FieldPath(const FieldPath& parent, std::size_t index)
       : parent_(&parent), index_(index), is_index_(true) {}
 
+  // The value of a map: "spec.labels[app]".
+  static FieldPath Key(const FieldPath& parent, std::string_view key) {
+    FieldPath path(parent, key);
+    path.is_key_ = true;
+    return path;
+  }
+
   std::string Text() const {
     std::string text = parent_ == nullptr ? std::string() : parent_->Text();
     if (is_index_) return text + "[" + std::to_string(index_) + "]";
+    if (is_key_) return text + "[" + CutName(name_) + "]";
     if (!text.empty()) text += '.';
     return text.append(CutName(name_));
   }
@@ -43,6 +51,7 @@ class FieldPath {
   std::string_view name_;
   std::size_t index_ = 0;
   bool is_index_ = false;
+  bool is_key_ = false;
 };
 
 }  // namespace tahoma::controller::apiserver

@@ -96,6 +96,7 @@ struct Kind {
   std::vector<Column> columns;
   std::vector<SelectableField> selectable;  // besides metadata.name and metadata.namespace
   SchemaPtr schema;                         // of the whole object
+  std::vector<Cause> rule_faults;           // of a CRD: why rules of the schema cannot be used
 
   std::string api_version() const { return group.empty() ? version : group + "/" + version; }
   GroupVersionKind gvk() const { return {group, version, kind}; }

@@ -8,8 +8,8 @@
 // a CustomResourceDefinition (crd.h). Both kinds of source end in this one form, and validation,
 // pruning, defaults, strategic merge patch, server-side apply and OpenAPI are read off it.
 //
-// Scope: structure. The meaning of a field is in validation.h. CEL rules (x-kubernetes-validations)
-// and the value checks inside allOf/anyOf/oneOf/not are not evaluated.
+// Scope: structure. The meaning of a field is in validation.h, CEL rules (x-kubernetes-validations)
+// are in rules.h. The value checks inside allOf/anyOf/oneOf/not are not evaluated.
 //
 // Thread safety: a Schema is immutable once built; the functions are pure but for the object they
 // are given.
@@ -36,6 +36,7 @@ class RE2;
 namespace tahoma::controller::apiserver {
 
 struct Schema;
+struct SchemaRule;
 using SchemaPtr = std::shared_ptr<const Schema>;
 
 // One entry of a Status' details.causes. `message` is without the field's path, as in Kubernetes:
@@ -103,6 +104,9 @@ struct Schema {
   std::optional<std::int64_t> min_length, max_length, min_items, max_items, min_properties,
       max_properties;
   bool unique_items = false;
+
+  std::vector<std::shared_ptr<const SchemaRule>> rules;  // x-kubernetes-validations, see rules.h
+  bool has_rules = false;                                // here or below
 
   Schema();
   Schema(const Schema&);

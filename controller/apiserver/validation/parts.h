@@ -52,12 +52,4 @@ void CheckClassSpec(const Json& spec, Causes& causes);
 // a claim or template is asked only when it is made.
 void CheckDeviceConfigs(const Json& configs, const std::string& path, Causes& causes);
 
-// Our own kind, by the rules of controller/model/gang_rules.h.
-void CheckGang(const Json& gang, Causes& causes);
-// Our own kind CapacityBlockExtension.
-void CheckExtension(const Json& extension, Causes& causes);
-// What CapacityBlockSeries and CapacityBlockWaitlistEntry search for.
-void CheckSearch(const Json& object, Causes& causes);
-void CheckSeries(const Json& series, Causes& causes);
-
 }  // namespace tahoma::controller::apiserver

@@ -1,6 +1,7 @@
 #include "controller/apiserver/validation/validation.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <initializer_list>
 #include <limits>
@@ -9,6 +10,7 @@
 #include "controller/apiserver/schema/api_approval.h"
 #include "controller/apiserver/schema/crd.h"
 #include "controller/apiserver/schema/priority_classes.h"
+#include "controller/apiserver/schema/rules.h"
 #include "controller/apiserver/validation/parts.h"
 #include "controller/reserve/block.h"
 #include "lib/base/json.h"
@@ -32,7 +34,7 @@ void CheckLease(const Json& lease, Causes& causes) {
 
 void CheckCrd(const Json& crd, Causes& causes) {
   const auto kinds = KindsOfCrd(crd);
-  if (kinds.ok()) return;
+  if (kinds.ok()) return;  // faults of its rules: CheckRulesOfCrd
   // "spec.names.kind: Required value" as field and message.
   const std::string_view text = Message(kinds.status());
   const auto colon = text.find(": ");
@@ -45,6 +47,27 @@ void CheckCrd(const Json& crd, Causes& causes) {
   if (message.starts_with("Too long")) reason = "FieldValueTooLong";
   if (message.starts_with("Too many")) reason = "FieldValueTooMany";
   causes.push_back({reason, std::string(message), std::string(text.substr(0, colon))});
+}
+
+Causes RuleFaults(const Json& crd) {
+  Causes faults;
+  const auto kinds = KindsOfCrd(crd);
+  if (!kinds.ok()) return faults;
+  for (const auto& kind : *kinds) {
+    faults.insert(faults.end(), kind->rule_faults.begin(), kind->rule_faults.end());
+  }
+  return faults;
+}
+
+// Rules that cannot be used; those of before may stay, as an earlier version of ours took them.
+void CheckRulesOfCrd(const Json& before, const Json& after, Causes& causes) {
+  Causes known;
+  if (!before.is_null()) known = RuleFaults(before);
+  for (Cause& fault : RuleFaults(after)) {
+    if (std::find(known.begin(), known.end(), fault) == known.end()) {
+      causes.push_back(std::move(fault));
+    }
+  }
 }
 
 bool IsEstablished(const Json& crd) {
@@ -87,6 +110,7 @@ void CheckCrdUpdate(const Json& before, const Json& after, Causes& causes) {
   same("spec.group", {"spec", "group"});
   same("spec.names.plural", {"spec", "names", "plural"});
   CheckStoredVersions(ValueAt(before, {"status", "storedVersions"}), after, causes);
+  if (ValueAt(before, {"spec"}) != ValueAt(after, {"spec"})) CheckRulesOfCrd(before, after, causes);
 }
 
 void CheckCrdStatus(const Json& /*before*/, const Json& after, Causes& causes) {
@@ -121,13 +145,13 @@ struct Checks {
   std::function<void(const Json& object, Causes&)> object;  // create, and update of the resource
   std::function<void(const Json& old_object, const Json& new_object, Causes&)> update;
   std::function<void(const Json& old_object, const Json& new_object, Causes&)> status_update;
-  // `object` is asked again only when spec has changed, as kube-apiserver asks the rules of a
-  // CustomResourceDefinition (KEP-4008): an object from before a rule can still be labelled.
-  bool only_new_spec = false;
   std::function<void(const Json& object, Causes&)> create = {};
 };
 
-void CheckNewApproval(const Json& crd, Causes& causes) { CheckApproval(nullptr, crd, causes); }
+void CheckNewCrd(const Json& crd, Causes& causes) {
+  CheckApproval(nullptr, crd, causes);
+  CheckRulesOfCrd(nullptr, crd, causes);
+}
 
 void CheckClaim(const Json& object, Causes& causes) {
   CheckClaimSpec(ValueAt(object, {"spec"}), "spec", causes);
@@ -155,17 +179,6 @@ void SameSpec(const Json& old_object, const Json& new_object, Causes& causes) {
   CheckImmutable("spec", ValueAt(old_object, {"spec"}), ValueAt(new_object, {"spec"}), causes);
 }
 
-// The CustomResourceDefinition says the same, in CEL. The API server has set the defaults.
-void SamePurchase(const Json& old_object, const Json& new_object, Causes& causes) {
-  for (const char* field :
-       {"capacityBlockOfferingId", "instancePlatform", "clientToken", "bindingMode"}) {
-    const Json& value = ValueAt(new_object, {"spec", field});
-    if (ValueAt(old_object, {"spec", field}) == value) continue;
-    causes.push_back(
-        Invalid(fmt::format("spec.{}", field), value, "cannot be changed after the purchase"));
-  }
-}
-
 void SameContent(const Json& old_object, const Json& new_object, Causes& causes) {
   if (ValueAt(old_object, {"immutable"}) != true) return;
   for (const char* field : {"immutable", "data", "binaryData"}) {
@@ -184,16 +197,10 @@ const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
       {"events", {CheckEvent, {}, {}}},
       {"leases.coordination.k8s.io", {CheckLease, {}, {}}},
       {"customresourcedefinitions.apiextensions.k8s.io",
-       {CheckCrd, CheckCrdUpdate, CheckCrdStatus, /*only_new_spec=*/false, CheckNewApproval}},
-      {"gangs.tahoma.dev", {CheckGang, {}, {}, /*only_new_spec=*/true}},
-      {"capacityblocks.tahoma.dev", {{}, SamePurchase, {}}},
-      {"capacityblockextensions.tahoma.dev", {CheckExtension, SameSpec, {}}},
-      {"capacityblockseries.tahoma.dev", {CheckSeries, SameSpec, {}}},
-      {"capacityblockwaitlistentries.tahoma.dev", {CheckSearch, SameSpec, {}}},
+       {CheckCrd, CheckCrdUpdate, CheckCrdStatus, CheckNewCrd}},
       {"resourceclaims.resource.k8s.io",
-       {CheckClaim, SameSpec, CheckClaimStatusUpdate, false, CheckNewClaim}},
-      {"resourceclaimtemplates.resource.k8s.io",
-       {CheckTemplate, SameSpec, {}, false, CheckNewTemplate}},
+       {CheckClaim, SameSpec, CheckClaimStatusUpdate, CheckNewClaim}},
+      {"resourceclaimtemplates.resource.k8s.io", {CheckTemplate, SameSpec, {}, CheckNewTemplate}},
       {"deviceclasses.resource.k8s.io", {CheckClass, {}, {}}},
       {"priorityclasses.scheduling.k8s.io", {CheckPriorityClass, CheckPriorityClassUpdate, {}}},
       {"resourceslices.resource.k8s.io",
@@ -238,6 +245,22 @@ void CheckScalePath(const Kind& kind, const Json& object, Causes& causes) {
                                        path, value->get<std::string>())));
 }
 
+// Asks the CEL rules of a CustomResourceDefinition, unless something else is wrong that they rely
+// on (apiextensions-apiserver, pkg/registry/customresource/strategy.go: hasBlockingErr).
+void AskRules(const Kind& kind, const Json* old_object, const Json& object, Causes& causes) {
+  static constexpr std::array<std::string_view, 5> kBlocking = {
+      "FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany",
+      "FieldValueTypeInvalid"};
+  if (!kind.schema->has_rules) return;
+  const bool blocked = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) {
+    return std::find(kBlocking.begin(), kBlocking.end(), cause.reason) != kBlocking.end();
+  });
+  if (!blocked) return CheckRules(*kind.schema, old_object, object, causes);
+  causes.push_back(Invalid("<nil>", nullptr,
+                           "some validation rules were not checked because the object was invalid; "
+                           "correct the existing errors to complete validation"));
+}
+
 Causes Bounded(Causes causes) {
   if (causes.size() > kMaxCauses) causes.resize(kMaxCauses);
   return causes;
@@ -251,6 +274,7 @@ std::vector<Cause> ValidateCreate(const Kind& kind, const Json& object) {
   const Causes structure = ValidateSchema(*kind.schema, object);
   causes.insert(causes.end(), structure.begin(), structure.end());
   CheckScalePath(kind, object, causes);
+  AskRules(kind, nullptr, object, causes);
   // Meaning is looked at only where the structure holds; else one mistake is told twice.
   if (const Checks& checks = ChecksOf(kind); structure.empty()) {
     if (checks.object) checks.object(object, causes);
@@ -281,6 +305,7 @@ std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, cons
       ValidateSchema(*kind.schema, new_object, "", PartsToCheck(kind, old_object, new_object));
   causes.insert(causes.end(), structure.begin(), structure.end());
   if (subresource != "status") CheckScalePath(kind, new_object, causes);
+  AskRules(kind, &old_object, new_object, causes);
   if (!structure.empty()) return Bounded(std::move(causes));
   const Checks& checks = ChecksOf(kind);
   if (subresource == "status") {
@@ -290,9 +315,7 @@ std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, cons
   // A field that may not change is reported alone, as its new content does not matter.
   const std::size_t before = causes.size();
   if (checks.update) checks.update(old_object, new_object, causes);
-  const bool same =
-      checks.only_new_spec && ValueAt(old_object, {"spec"}) == ValueAt(new_object, {"spec"});
-  if (checks.object && causes.size() == before && !same) checks.object(new_object, causes);
+  if (checks.object && causes.size() == before) checks.object(new_object, causes);
   return Bounded(std::move(causes));
 }
 

@@ -38,23 +38,26 @@ CelType Joined(CelType a, CelType b) { return a == b ? a : CelType::kDyn; }
 
 class Checker {
  public:
-  Checker(std::string_view source, std::size_t slots) : source_(source), slots_(slots) {
-    slots_[0] = CelType::kDevice;
-  }
+  Checker(std::string_view source, std::vector<CelStatic> slots)
+      : source_(source), slots_(std::move(slots)) {}
 
-  absl::StatusOr<CelType> Check(const CelExpr& e);
+  absl::StatusOr<CelStatic> Check(const CelExpr& e);
   bool reads_unnamed() const { return reads_unnamed_; }
 
  private:
-  absl::StatusOr<CelType> Select(const CelExpr& e, CelType base);
-  absl::StatusOr<CelType> Index(const CelExpr& e, CelType base);
+  absl::StatusOr<CelStatic> Select(const CelExpr& e, CelStatic base);
+  absl::StatusOr<CelStatic> Field(const CelExpr& e, const CelShape& of);
+  absl::StatusOr<CelStatic> Index(const CelExpr& e, CelStatic base);
+  // Returns how a part of an object may be used.
+  absl::StatusOr<CelStatic> Use(const CelExpr& e, const CelShape& shape) const;
   absl::StatusOr<CelType> Arithmetic(const CelExpr& e, CelType a, CelType b);
   absl::StatusOr<CelType> Relation(const CelExpr& e, CelType a, CelType b);
-  absl::StatusOr<CelType> Logic(const CelExpr& e, const std::vector<CelType>& types);
-  absl::StatusOr<CelType> Comprehension(const CelExpr& e);
-  absl::StatusOr<CelType> Call(const CelExpr& e, const std::vector<CelType>& types);
-  absl::StatusOr<CelType> Aggregate(const CelExpr& e, const std::vector<CelType>& types);
-  absl::StatusOr<CelType> Apply(const CelExpr& e, const std::vector<CelType>& types);
+  absl::StatusOr<CelStatic> Logic(const CelExpr& e, const std::vector<CelStatic>& types);
+  absl::StatusOr<CelStatic> Comprehension(const CelExpr& e);
+  CelStatic EntriesOf(CelStatic range) const;
+  absl::StatusOr<CelType> Call(const CelExpr& e, const std::vector<CelStatic>& types);
+  absl::StatusOr<CelType> Aggregate(const CelExpr& e, const std::vector<CelStatic>& types);
+  absl::StatusOr<CelStatic> Apply(const CelExpr& e, const std::vector<CelStatic>& types);
 
   absl::Status NoOverload(const CelExpr& e, CelType a, CelType b) const {
     return CelErrorAt(source_, e.at,
@@ -62,34 +65,55 @@ class Checker {
                                   e.name, ToString(a), ToString(b)));
   }
   void NotesUse(CelType type) { reads_unnamed_ = reads_unnamed_ || IsNames(type); }
-  // Returns the type of an optional's value, where that is a part of the device.
-  CelType Held(const CelExpr& e) const {
+  // Returns the type of an optional's value, where that is a part of the device or of an object.
+  CelStatic Held(const CelExpr& e) const {
     const auto found = held_.find(&e);
-    return found == held_.end() ? CelType::kDyn : found->second;
+    return found == held_.end() ? CelStatic() : found->second;
   }
   // Notes that a part of the device goes, inside of an optional, where it is not followed.
   void NotesHeld(const CelExpr& e) { NotesUse(Held(e)); }
-  absl::StatusOr<CelType> Entry(const CelExpr& e, CelType base);
+  absl::StatusOr<CelStatic> Entry(const CelExpr& e, CelStatic base);
 
   std::string_view source_;
-  std::vector<CelType> slots_;
+  std::vector<CelStatic> slots_;
   bool reads_unnamed_ = false;
-  std::map<const CelExpr*, CelType> held_;
+  std::map<const CelExpr*, CelStatic> held_;
 };
 
 // Returns the type of a selected or indexed entry, an optional where the expression asks for one.
-absl::StatusOr<CelType> Checker::Entry(const CelExpr& e, CelType base) {
+absl::StatusOr<CelStatic> Checker::Entry(const CelExpr& e, CelStatic base) {
   const bool through = base == CelType::kOptional;
   if (through) base = Held(*e.args[0]);
-  TAHOMA_ASSIGN_OR_RETURN(const CelType type,
+  TAHOMA_ASSIGN_OR_RETURN(const CelStatic type,
                           e.op == CelOp::kIndex ? Index(e, base) : Select(e, base));
-  if (e.op == CelOp::kHas) return CelType::kBool;
+  if (e.op == CelOp::kHas) return CelStatic(CelType::kBool);
   if (!through && !e.optional) return type;
-  if (IsNames(type)) held_[&e] = type;
-  return CelType::kOptional;
+  if (IsNames(type) || type.shape != nullptr) held_[&e] = type;
+  return CelStatic(CelType::kOptional);
 }
 
-absl::StatusOr<CelType> Checker::Select(const CelExpr& e, CelType base) {
+absl::StatusOr<CelStatic> Checker::Use(const CelExpr& e, const CelShape& shape) const {
+  if (shape.unsupported.empty()) return CelStatic(shape.type, &shape);
+  return CelErrorAt(source_, e.at,
+                    fmt::format("values of the format '{}' are not supported", shape.unsupported));
+}
+
+absl::StatusOr<CelStatic> Checker::Field(const CelExpr& e, const CelShape& of) {
+  if (of.type == CelType::kMap) {
+    return e.op == CelOp::kHas ? absl::StatusOr<CelStatic>(CelStatic()) : Use(e, *of.element);
+  }
+  const auto found = of.fields.find(e.name);
+  if (found == of.fields.end()) {
+    return CelErrorAt(source_, e.at, fmt::format("undefined field '{}'", e.name));
+  }
+  if (e.op == CelOp::kHas) return CelStatic();
+  return Use(e, *found->second.shape);
+}
+
+absl::StatusOr<CelStatic> Checker::Select(const CelExpr& e, CelStatic base) {
+  if (base == CelType::kObject || (base == CelType::kMap && base.shape != nullptr)) {
+    return Field(e, *base.shape);
+  }
   CelType type = CelType::kDyn;
   if (base == CelType::kDevice) {
     if (e.name == "driver")
@@ -112,10 +136,10 @@ absl::StatusOr<CelType> Checker::Select(const CelExpr& e, CelType base) {
     return CelErrorAt(source_, e.at,
                       fmt::format("type '{}' does not support field selection", ToString(base)));
   }
-  return type;
+  return CelStatic(type);
 }
 
-absl::StatusOr<CelType> Checker::Index(const CelExpr& e, CelType base) {
+absl::StatusOr<CelStatic> Checker::Index(const CelExpr& e, CelStatic base) {
   TAHOMA_ASSIGN_OR_RETURN(const CelType key, Check(*e.args[1]));
   NotesUse(key);
   if (base == CelType::kDevice) return CelErrorAt(source_, e.at, "a device has no index");
@@ -128,15 +152,17 @@ absl::StatusOr<CelType> Checker::Index(const CelExpr& e, CelType base) {
   } else if (base != CelType::kDyn && base != CelType::kMap && base != CelType::kList) {
     return CelErrorAt(source_, e.at, fmt::format("type '{}' has no index", ToString(base)));
   }
-  if (base == CelType::kDomains) return CelType::kIds;
-  if (base == CelType::kCapDomains) return CelType::kCapIds;
-  return base == CelType::kCapIds ? CelType::kQuantity : CelType::kDyn;
+  if (base == CelType::kDomains) return CelStatic(CelType::kIds);
+  if (base == CelType::kCapDomains) return CelStatic(CelType::kCapIds);
+  if (base.shape != nullptr && base.shape->element != nullptr) return Use(e, *base.shape->element);
+  return CelStatic(base == CelType::kCapIds ? CelType::kQuantity : CelType::kDyn);
 }
 
 absl::StatusOr<CelType> Checker::Arithmetic(const CelExpr& e, CelType a, CelType b) {
   if (a == CelType::kDyn || b == CelType::kDyn) {
     const CelType known = a == CelType::kDyn ? b : a;
-    if (known == CelType::kBool || known == CelType::kQuantity || IsMap(known)) {
+    if (known == CelType::kBool || known == CelType::kQuantity || known == CelType::kObject ||
+        IsMap(known)) {
       return NoOverload(e, a, b);
     }
     return CelType::kDyn;
@@ -173,25 +199,35 @@ absl::StatusOr<CelType> Checker::Relation(const CelExpr& e, CelType a, CelType b
   return CelType::kBool;
 }
 
-absl::StatusOr<CelType> Checker::Logic(const CelExpr& e, const std::vector<CelType>& types) {
+absl::StatusOr<CelStatic> Checker::Logic(const CelExpr& e, const std::vector<CelStatic>& types) {
   const std::size_t conditions = e.op == CelOp::kConditional ? 1 : types.size();
   for (std::size_t i = 0; i < conditions; ++i) {
     if (types[i] == CelType::kBool || types[i] == CelType::kDyn) continue;
     return CelErrorAt(source_, e.args[i]->at,
                       fmt::format("expected type 'bool', found '{}'", ToString(types[i])));
   }
-  if (e.op != CelOp::kConditional) return CelType::kBool;
+  if (e.op != CelOp::kConditional) return CelStatic(CelType::kBool);
   if (!MayEqual(types[1], types[2])) return NoOverload(e, types[1], types[2]);
+  if (types[1].shape != nullptr && types[1].shape == types[2].shape) return types[1];
   const CelType joined = Joined(types[1], types[2]);
   if (joined == CelType::kDyn) {
     NotesUse(types[1]);
     NotesUse(types[2]);
   }
-  return joined;
+  return CelStatic(joined);
 }
 
-absl::StatusOr<CelType> Checker::Comprehension(const CelExpr& e) {
-  TAHOMA_ASSIGN_OR_RETURN(const CelType range, Check(*e.args[0]));
+// Returns the type of a macro's variable: the entries of a list, the keys of a map.
+CelStatic Checker::EntriesOf(CelStatic range) const {
+  if (range == CelType::kList && range.shape != nullptr) {
+    return {range.shape->element->type, range.shape->element.get()};
+  }
+  return IsMap(range) && (range != CelType::kMap || range.shape != nullptr) ? CelType::kString
+                                                                            : CelType::kDyn;
+}
+
+absl::StatusOr<CelStatic> Checker::Comprehension(const CelExpr& e) {
+  TAHOMA_ASSIGN_OR_RETURN(const CelStatic range, Check(*e.args[0]));
   NotesUse(range);
   NotesHeld(*e.args[0]);
   const bool iterable = e.macro == CelMacro::kOptMap ? range == CelType::kOptional
@@ -202,8 +238,7 @@ absl::StatusOr<CelType> Checker::Comprehension(const CelExpr& e) {
                                   "(must be list, map, or dynamic)",
                                   ToString(range)));
   }
-  slots_[e.slot] = IsMap(range) ? CelType::kString : CelType::kDyn;
-  if (range == CelType::kMap) slots_[e.slot] = CelType::kDyn;
+  slots_[e.slot] = EntriesOf(range);
   CelType last = CelType::kDyn;
   for (std::size_t i = 1; i < e.args.size(); ++i) {
     TAHOMA_ASSIGN_OR_RETURN(last, Check(*e.args[i]));
@@ -220,18 +255,19 @@ absl::StatusOr<CelType> Checker::Comprehension(const CelExpr& e) {
     case CelMacro::kAll:
     case CelMacro::kExists:
     case CelMacro::kExistsOne:
-      return CelType::kBool;
+      return CelStatic(CelType::kBool);
     case CelMacro::kOptMap:
-      return CelType::kOptional;
+      return CelStatic(CelType::kOptional);
     case CelMacro::kFilter:
+      return range == CelType::kList ? range : CelStatic(CelType::kList);
     case CelMacro::kMap:
     case CelMacro::kMapFilter:
       break;
   }
-  return CelType::kList;
+  return CelStatic(CelType::kList);
 }
 
-absl::StatusOr<CelType> Checker::Call(const CelExpr& e, const std::vector<CelType>& types) {
+absl::StatusOr<CelType> Checker::Call(const CelExpr& e, const std::vector<CelStatic>& types) {
   for (const CelType type : types) NotesUse(type);
   const CelSignature* signature = nullptr;
   for (const auto style :
@@ -249,7 +285,7 @@ absl::StatusOr<CelType> Checker::Call(const CelExpr& e, const std::vector<CelTyp
   return signature->result;
 }
 
-absl::StatusOr<CelType> Checker::Aggregate(const CelExpr& e, const std::vector<CelType>& types) {
+absl::StatusOr<CelType> Checker::Aggregate(const CelExpr& e, const std::vector<CelStatic>& types) {
   // A list or map is homogeneous: entries of one type (Kubernetes' base environment).
   const std::size_t stride = e.op == CelOp::kMap ? 2 : 1;
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -268,7 +304,7 @@ absl::StatusOr<CelType> Checker::Aggregate(const CelExpr& e, const std::vector<C
   return e.op == CelOp::kMap ? CelType::kMap : CelType::kList;
 }
 
-absl::StatusOr<CelType> Checker::Apply(const CelExpr& e, const std::vector<CelType>& types) {
+absl::StatusOr<CelStatic> Checker::Apply(const CelExpr& e, const std::vector<CelStatic>& types) {
   switch (e.op) {
     case CelOp::kList:
     case CelOp::kMap:
@@ -286,6 +322,10 @@ absl::StatusOr<CelType> Checker::Apply(const CelExpr& e, const std::vector<CelTy
       }
       return CelErrorAt(source_, e.at, "found no matching overload for '-_'");
     case CelOp::kAdd:
+      if (types[0].shape != nullptr && types[0].shape->list_type != CelShape::ListType::kAtomic) {
+        return CelErrorAt(source_, e.at, "'+' of lists of the type set or map is not supported");
+      }
+      [[fallthrough]];
     case CelOp::kSubtract:
     case CelOp::kMultiply:
     case CelOp::kDivide:
@@ -296,17 +336,17 @@ absl::StatusOr<CelType> Checker::Apply(const CelExpr& e, const std::vector<CelTy
   }
 }
 
-absl::StatusOr<CelType> Checker::Check(const CelExpr& e) {
+absl::StatusOr<CelStatic> Checker::Check(const CelExpr& e) {
   switch (e.op) {
     case CelOp::kLiteral:
-      return e.literal.type();
+      return CelStatic(e.literal.type());
     case CelOp::kVariable:
-      return slots_[e.slot];
+      return slots_[e.slot].shape == nullptr ? slots_[e.slot] : Use(e, *slots_[e.slot].shape);
     case CelOp::kComprehension:
       return Comprehension(e);
     case CelOp::kBind: {
       TAHOMA_ASSIGN_OR_RETURN(slots_[e.slot], Check(*e.args[0]));
-      TAHOMA_ASSIGN_OR_RETURN(const CelType type, Check(*e.args[1]));
+      TAHOMA_ASSIGN_OR_RETURN(const CelStatic type, Check(*e.args[1]));
       NotesHeld(*e.args[0]);
       NotesHeld(*e.args[1]);
       return type;
@@ -314,15 +354,15 @@ absl::StatusOr<CelType> Checker::Check(const CelExpr& e) {
     case CelOp::kSelect:
     case CelOp::kHas:
     case CelOp::kIndex: {
-      TAHOMA_ASSIGN_OR_RETURN(const CelType base, Check(*e.args[0]));
+      TAHOMA_ASSIGN_OR_RETURN(const CelStatic base, Check(*e.args[0]));
       return Entry(e, base);
     }
     default:
       break;
   }
-  std::vector<CelType> types;
+  std::vector<CelStatic> types;
   for (const auto& arg : e.args) {
-    TAHOMA_ASSIGN_OR_RETURN(const CelType type, Check(*arg));
+    TAHOMA_ASSIGN_OR_RETURN(const CelStatic type, Check(*arg));
     types.push_back(type);
     NotesHeld(*arg);
   }
@@ -331,8 +371,10 @@ absl::StatusOr<CelType> Checker::Check(const CelExpr& e) {
 
 }  // namespace
 
-absl::StatusOr<CelChecked> CheckCel(std::string_view source, const CelParsed& parsed) {
-  Checker checker(source, parsed.slots);
+absl::StatusOr<CelChecked> CheckCel(std::string_view source, const CelParsed& parsed,
+                                    std::vector<CelStatic> variables) {
+  variables.resize(parsed.slots);
+  Checker checker(source, std::move(variables));
   TAHOMA_ASSIGN_OR_RETURN(const CelType type, checker.Check(*parsed.root));
   return CelChecked{.type = type, .reads_unnamed = checker.reads_unnamed()};
 }

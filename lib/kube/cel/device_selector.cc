@@ -106,9 +106,9 @@ absl::StatusOr<DeviceSelector> DeviceSelector::Compile(std::string_view source) 
                            kSelectorBytesMax);
   }
   auto compiled = std::make_unique<Compiled>();
-  TAHOMA_ASSIGN_OR_RETURN(compiled->parsed, internal::ParseCel(source));
+  TAHOMA_ASSIGN_OR_RETURN(compiled->parsed, internal::ParseCel(source, {"device"}));
   TAHOMA_ASSIGN_OR_RETURN(const internal::CelChecked checked,
-                          internal::CheckCel(source, compiled->parsed));
+                          internal::CheckCel(source, compiled->parsed, {CelType::kDevice}));
   if (checked.type != CelType::kBool && checked.type != CelType::kDyn) {
     return InvalidArgument("must evaluate to bool or the unknown type, not {}",
                            ToString(checked.type));

@@ -5,7 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/cel/shape.h"
 
 namespace tahoma::kube::internal {
 namespace {
@@ -28,9 +30,9 @@ bool IsKey(const CelValue& value) {
   return value.IsNumber() || value.As<bool>() != nullptr || value.As<std::string>() != nullptr;
 }
 
-// Returns the place in a list that a number of any type means.
-std::optional<std::size_t> PlaceIn(const CelValue::List& list, const CelValue& key) {
-  const CelValue end(static_cast<std::uint64_t>(list.size()));
+// Returns the place in a list of that size that a number of any type means.
+std::optional<std::size_t> PlaceIn(std::size_t size, const CelValue& key) {
+  const CelValue end(static_cast<std::uint64_t>(size));
   if (!(Order(key, CelValue(std::int64_t{0})) >= 0) || !(Order(key, end) < 0)) return std::nullopt;
   if (const auto* number = key.As<std::int64_t>()) return static_cast<std::size_t>(*number);
   if (const auto* number = key.As<std::uint64_t>()) return static_cast<std::size_t>(*number);
@@ -117,6 +119,21 @@ std::uint64_t TextSteps(const CelValue& value) {
              : StepsOf(value, 0);
 }
 
+bool IsPart(const CelValue& value) { return value.As<CelValue::ObjectPart>() != nullptr; }
+
+// Returns the field of an object, by its name in CEL, or the value of a map.
+std::optional<CelValue> FieldOf(const CelValue::ObjectPart& object, const std::string& name) {
+  const CelShape& shape = *object.shape;
+  if (shape.type == CelType::kMap) {
+    const Json* value = FindMember(*object.value, name);
+    return value == nullptr ? std::nullopt : std::optional(ToCelValue(*value, *shape.element));
+  }
+  const auto field = shape.fields.find(name);
+  if (field == shape.fields.end()) return std::nullopt;
+  const Json* value = FindMember(*object.value, field->second.name);
+  return value == nullptr ? std::nullopt : std::optional(ToCelValue(*value, *field->second.shape));
+}
+
 CelValue Some(CelValue value) {
   return CelValue(CelValue::Optional{std::make_shared<const CelValue>(std::move(value))});
 }
@@ -171,9 +188,9 @@ absl::Status CelEvaluator::SpendOnCall(const CelExpr& call, const std::vector<Ce
 CelValue CelEvaluator::IdsOf(const CelValue::DevicePart& part) const {
   const bool capacity = part.type == CelType::kCapIds;
   CelValue::Map map;
-  for (const auto& [domain, id] : capacity ? device_.CapacityNames() : device_.AttributeNames()) {
+  for (const auto& [domain, id] : capacity ? device_->CapacityNames() : device_->AttributeNames()) {
     if (domain != part.domain) continue;
-    auto value = capacity ? device_.Capacity(domain, id) : device_.Attribute(domain, id);
+    auto value = capacity ? device_->Capacity(domain, id) : device_->Attribute(domain, id);
     if (value) map.emplace_back(CelValue(id), *std::move(value));
   }
   return CelValue(std::move(map));
@@ -182,12 +199,15 @@ CelValue CelEvaluator::IdsOf(const CelValue::DevicePart& part) const {
 CelValue CelEvaluator::Materialized(const CelValue& value) const {
   const auto* maybe = value.As<CelValue::Optional>();
   if (maybe != nullptr && maybe->value != nullptr) return Some(Materialized(*maybe->value));
+  if (const auto* in_object = value.As<CelValue::ObjectPart>()) {
+    return WholeValue(*in_object->value, *in_object->shape);
+  }
   const auto* part = value.As<CelValue::DevicePart>();
   if (part == nullptr || part->type == CelType::kDevice) return value;
   if (part->type == CelType::kIds || part->type == CelType::kCapIds) return IdsOf(*part);
   const bool capacity = part->type == CelType::kCapDomains;
   CelValue::Map map;
-  for (const auto& [domain, id] : capacity ? device_.CapacityNames() : device_.AttributeNames()) {
+  for (const auto& [domain, id] : capacity ? device_->CapacityNames() : device_->AttributeNames()) {
     const CelValue key(domain);
     if (FindKey(map, key) != nullptr) continue;
     map.emplace_back(key, IdsOf({capacity ? CelType::kCapIds : CelType::kIds, domain}));
@@ -200,6 +220,17 @@ absl::StatusOr<CelValue::Optional> CelEvaluator::Find(const CelValue& base, cons
     return CelValue::Optional{std::make_shared<const CelValue>(std::move(value))};
   };
   const auto* text = key.As<std::string>();
+  if (const auto* part = base.As<CelValue::ObjectPart>()) {
+    if (part->value->is_array()) {
+      if (!key.IsNumber()) return NoSuchOverload("an index that is not a number");
+      const auto place = PlaceIn(part->value->size(), key);
+      return place ? some(ToCelValue((*part->value)[*place], *part->shape->element))
+                   : CelValue::Optional{};
+    }
+    if (text == nullptr) return NoSuchOverload("a key that is not a string");
+    auto found = FieldOf(*part, *text);
+    return found ? some(*std::move(found)) : CelValue::Optional{};
+  }
   if (const auto* part = base.As<CelValue::DevicePart>()) {
     if (text == nullptr) return NoSuchOverload("a key that is not a string");
     switch (part->type) {
@@ -209,8 +240,8 @@ absl::StatusOr<CelValue::Optional> CelEvaluator::Find(const CelValue& base, cons
       case CelType::kCapDomains:
         return some(CelValue(CelValue::DevicePart{CelType::kCapIds, *text}));
       default: {
-        auto found = part->type == CelType::kIds ? device_.Attribute(part->domain, *text)
-                                                 : device_.Capacity(part->domain, *text);
+        auto found = part->type == CelType::kIds ? device_->Attribute(part->domain, *text)
+                                                 : device_->Capacity(part->domain, *text);
         return found ? some(*std::move(found)) : CelValue::Optional{};
       }
     }
@@ -222,7 +253,7 @@ absl::StatusOr<CelValue::Optional> CelEvaluator::Find(const CelValue& base, cons
   }
   if (const auto* list = base.AsList()) {
     if (!key.IsNumber()) return NoSuchOverload("an index that is not a number");
-    const auto place = PlaceIn(*list, key);
+    const auto place = PlaceIn(list->size(), key);
     return place ? some((*list)[*place]) : CelValue::Optional{};
   }
   return NoSuchOverload(fmt::format("type '{}' has no entries", ToString(base.type())));
@@ -238,17 +269,27 @@ CelEvaluator::Result CelEvaluator::Select(const CelExpr& e) {
     optional = true;
     base = CelValue(*maybe->value);
   }
+  const auto* object = base.As<CelValue::ObjectPart>();
+  if (object != nullptr && object->value->is_object() && !optional) {
+    std::optional<CelValue> field = FieldOf(*object, e.name);
+    if (e.op == CelOp::kHas) return CelValue(field.has_value());
+    if (!field) return NotFound("no such key: {}", e.name);
+    return *std::move(field);
+  }
   const auto* part = base.As<CelValue::DevicePart>();
   if (part != nullptr && part->type == CelType::kDevice) {
     if (e.op == CelOp::kHas) return CelValue(true);
     CelValue field;
-    if (e.name == "driver") field = CelValue(std::string(device_.Driver()));
-    if (e.name == "allowMultipleAllocations") field = CelValue(device_.AllowsMultipleAllocations());
+    if (e.name == "driver") field = CelValue(std::string(device_->Driver()));
+    if (e.name == "allowMultipleAllocations")
+      field = CelValue(device_->AllowsMultipleAllocations());
     if (e.name == "attributes") field = CelValue(CelValue::DevicePart{CelType::kDomains, ""});
     if (e.name == "capacity") field = CelValue(CelValue::DevicePart{CelType::kCapDomains, ""});
     return optional ? Some(std::move(field)) : std::move(field);
   }
-  if (base.AsList() != nullptr) return NoSuchOverload("a list has no fields");
+  if (base.AsList() != nullptr || base.type() == CelType::kList) {
+    return NoSuchOverload("a list has no fields");
+  }
   TAHOMA_ASSIGN_OR_RETURN(CelValue::Optional found, Find(base, CelValue(e.name)));
   if (e.op == CelOp::kHas) return CelValue(found.value != nullptr);
   if (optional) return CelValue(std::move(found));
@@ -268,7 +309,7 @@ CelEvaluator::Result CelEvaluator::Index(const CelExpr& e) {
   TAHOMA_ASSIGN_OR_RETURN(CelValue::Optional found, Find(base, key));
   if (optional) return CelValue(std::move(found));
   if (found.value != nullptr) return *found.value;
-  if (base.AsList() != nullptr) return OutOfRange("index out of bounds: {}", KeyText(key));
+  if (base.type() == CelType::kList) return OutOfRange("index out of bounds: {}", KeyText(key));
   return NotFound("no such key: {}", KeyText(key));
 }
 
@@ -291,6 +332,7 @@ CelEvaluator::Result CelEvaluator::AndOr(const CelExpr& e) {
 CelEvaluator::Result CelEvaluator::Arithmetic(const CelExpr& e, const CelValue& a,
                                               const CelValue& b) {
   if (a.type() != b.type()) return NoSuchOverload(e.name);
+  if (IsPart(a) || IsPart(b)) return Arithmetic(e, Materialized(a), Materialized(b));
   if (const auto* number = a.As<std::int64_t>()) {
     return IntegerArithmetic(e.op, *number, *b.As<std::int64_t>());
   }
@@ -317,11 +359,28 @@ CelEvaluator::Result CelEvaluator::Contains(const CelValue& key, const CelValue&
   const CelValue range = Materialized(in);
   TAHOMA_RETURN_IF_ERROR(SpendOn(range));
   if (const auto* list = range.AsList()) {
+    const CelValue whole = Materialized(key);
     return CelValue(std::any_of(list->begin(), list->end(),
-                                [&](const CelValue& entry) { return Equal(entry, key); }));
+                                [&](const CelValue& entry) { return Equal(entry, whole); }));
   }
   if (const auto* map = range.AsMap()) return CelValue(FindKey(*map, key) != nullptr);
   return NoSuchOverload("in");
+}
+
+absl::StatusOr<bool> CelEvaluator::AreEqual(const CelValue& a, const CelValue& b) {
+  const auto* left = a.As<CelValue::ObjectPart>();
+  const auto* right = b.As<CelValue::ObjectPart>();
+  if (left != nullptr && right != nullptr && left->shape == right->shape) {
+    std::uint64_t steps = 0;
+    const bool equal = SameInCel(*left->value, *right->value, *left->shape, steps);
+    TAHOMA_RETURN_IF_ERROR(Spend(steps));
+    return equal;
+  }
+  const CelValue whole_a = Materialized(a);
+  const CelValue whole_b = Materialized(b);
+  TAHOMA_RETURN_IF_ERROR(SpendOn(whole_a));
+  TAHOMA_RETURN_IF_ERROR(SpendOn(whole_b));
+  return Equal(whole_a, whole_b);
 }
 
 CelEvaluator::Result CelEvaluator::Binary(const CelExpr& e) {
@@ -329,12 +388,14 @@ CelEvaluator::Result CelEvaluator::Binary(const CelExpr& e) {
   TAHOMA_ASSIGN_OR_RETURN(CelValue b, Evaluate(*e.args[1]));
   if (e.op == CelOp::kIn) return Contains(a, b);
   if (e.op >= CelOp::kAdd && e.op <= CelOp::kModulo) return Arithmetic(e, a, b);
+  if (e.op == CelOp::kEqual || e.op == CelOp::kNotEqual) {
+    TAHOMA_ASSIGN_OR_RETURN(const bool equal, AreEqual(a, b));
+    return CelValue(equal == (e.op == CelOp::kEqual));
+  }
   a = Materialized(a);
   b = Materialized(b);
   TAHOMA_RETURN_IF_ERROR(SpendOn(a));
   TAHOMA_RETURN_IF_ERROR(SpendOn(b));
-  if (e.op == CelOp::kEqual) return CelValue(Equal(a, b));
-  if (e.op == CelOp::kNotEqual) return CelValue(!Equal(a, b));
   const bool orderly = a.type() != CelType::kQuantity && a.type() != CelType::kSemver;
   const bool numbers = a.IsNumber() && b.IsNumber();
   if (!orderly || (!numbers && a.type() != b.type())) return NoSuchOverload(e.name);
@@ -389,6 +450,18 @@ CelEvaluator::Result CelEvaluator::Aggregate(const CelExpr& e) {
 }
 
 absl::StatusOr<CelValue> CelEvaluator::RangeOf(const CelValue& value) {
+  if (const auto* part = value.As<CelValue::ObjectPart>(); part != nullptr) {
+    CelValue::List entries;
+    if (part->value->is_array()) {
+      for (const Json& entry : *part->value) {
+        entries.push_back(ToCelValue(entry, *part->shape->element));
+      }
+    } else {
+      for (const auto& [name, unused] : MembersOf(*part->value)) entries.emplace_back(name);
+    }
+    TAHOMA_RETURN_IF_ERROR(Spend(entries.size()));
+    return CelValue(std::move(entries));
+  }
   CelValue range = Materialized(value);
   if (range.AsList() != nullptr) return range;
   if (const auto* map = range.AsMap()) {
@@ -437,7 +510,7 @@ CelEvaluator::Result CelEvaluator::Comprehension(const CelExpr& e) {
     if (e.macro == CelMacro::kExists && *flag) return CelValue(true);
     if (!*flag) continue;
     ++hits;
-    if (e.macro == CelMacro::kFilter) kept.push_back(entry);
+    if (e.macro == CelMacro::kFilter) kept.push_back(Materialized(entry));
     if (e.macro == CelMacro::kMapFilter) {
       TAHOMA_ASSIGN_OR_RETURN(CelValue mapped, Evaluate(*e.args[2]));
       kept.push_back(Materialized(mapped));

@@ -1,4 +1,4 @@
-// Runs a checked expression over one device.
+// Runs a checked expression over one device, or over values of an object.
 //
 // Thread safety: one CelEvaluator belongs to one thread; expressions are shared.
 
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/kube/cel/expression.h"
@@ -17,11 +18,17 @@ namespace tahoma::kube::internal {
 class CelEvaluator {
  public:
   CelEvaluator(const DeviceView& device, std::size_t slots, std::uint64_t cost_limit)
-      : device_(device), slots_(slots), cost_left_(cost_limit) {
+      : device_(&device), slots_(slots), cost_left_(cost_limit) {
     slots_[0] = CelValue(CelValue::DevicePart{CelType::kDevice, ""});
+  }
+  // `variables` are those that the parser was given, in their order.
+  CelEvaluator(std::vector<CelValue> variables, std::size_t slots, std::uint64_t cost_limit)
+      : slots_(std::move(variables)), cost_left_(cost_limit) {
+    slots_.resize(slots);
   }
 
   absl::StatusOr<CelValue> Evaluate(const CelExpr& e);
+  std::uint64_t cost_left() const { return cost_left_; }
 
  private:
   using Result = absl::StatusOr<CelValue>;
@@ -49,11 +56,14 @@ class CelEvaluator {
   Result OptMap(const CelExpr& e);
   // Returns the entries of a list, or the keys of a map.
   absl::StatusOr<CelValue> RangeOf(const CelValue& value);
-  // Returns parts of the device as ordinary maps, and other values as they are.
+  // Is ==. Of lists inside of objects the order counts only where their schema says so.
+  absl::StatusOr<bool> AreEqual(const CelValue& a, const CelValue& b);
+  // Returns parts of the device or of the object as ordinary lists and maps, and other values as
+  // they are.
   CelValue Materialized(const CelValue& value) const;
   CelValue IdsOf(const CelValue::DevicePart& part) const;
 
-  const DeviceView& device_;
+  const DeviceView* device_ = nullptr;
   std::vector<CelValue> slots_;
   std::uint64_t cost_left_;
 };

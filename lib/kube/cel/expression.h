@@ -21,7 +21,7 @@ namespace tahoma::kube::internal {
 
 enum class CelOp : std::uint8_t {
   kLiteral,
-  kVariable,     // slot: `device` is 0, comprehension and bind variables follow
+  kVariable,     // slot: those of the environment first, then of comprehensions and binds
   kSelect,       // args[0].name, optional: args[0].?name
   kHas,          // has(args[0].name)
   kIndex,        // args[0][args[1]], optional: args[0][?args[1]]

@@ -48,6 +48,14 @@ CelToken Literal(std::size_t at, CelValue value) {
 
 }  // namespace
 
+bool IsCelWord(std::string_view name) {
+  static constexpr std::array<std::string_view, 21> kWords = {
+      "as",       "break",   "const",  "continue", "else", "false", "for",
+      "function", "if",      "import", "in",       "let",  "loop",  "namespace",
+      "null",     "package", "return", "true",     "var",  "void",  "while"};
+  return std::find(kWords.begin(), kWords.end(), name) != kWords.end();
+}
+
 absl::Status CelErrorAt(std::string_view source, std::size_t at, std::string_view message) {
   const std::string_view before = source.substr(0, at);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;

@@ -43,6 +43,10 @@ class CelLexer {
   std::size_t at_ = 0;
 };
 
+// Returns whether the name is reserved: CEL specification, langdef.md "Syntax", RESERVED and the
+// words of literals and operators.
+bool IsCelWord(std::string_view name);
+
 // Makes the error "line:column: message"; both count from 1, columns in characters.
 absl::Status CelErrorAt(std::string_view source, std::size_t at, std::string_view message);
 

@@ -31,7 +31,10 @@ using ExprOr = absl::StatusOr<ExprPointer>;
 
 class Parser {
  public:
-  explicit Parser(std::string_view source) : source_(source), lexer_(source) {}
+  Parser(std::string_view source, std::initializer_list<std::string_view> variables)
+      : source_(source), lexer_(source) {
+    for (const std::string_view name : variables) scope_.push_back({std::string(name), slots_++});
+  }
 
   absl::StatusOr<CelParsed> Parse() {
     TAHOMA_RETURN_IF_ERROR(Advance());
@@ -105,21 +108,11 @@ class Parser {
   std::string_view source_;
   CelLexer lexer_;
   CelToken token_;
-  std::vector<Variable> scope_ = {{"device", 0}};
-  std::size_t slots_ = 1;
+  std::vector<Variable> scope_;
+  std::size_t slots_ = 0;
   int depth_ = 0;
   int pattern_sizes_ = 0;
 };
-
-// Returns whether the name is reserved: CEL specification, langdef.md "Syntax", RESERVED and the
-// words of literals and operators.
-bool IsReserved(std::string_view name) {
-  static constexpr std::array<std::string_view, 21> kWords = {
-      "as",       "break",   "const",  "continue", "else", "false", "for",
-      "function", "if",      "import", "in",       "let",  "loop",  "namespace",
-      "null",     "package", "return", "true",     "var",  "void",  "while"};
-  return std::find(kWords.begin(), kWords.end(), name) != kWords.end();
-}
 
 // Works without recursion, which it guards.
 absl::Status Parser::CheckDepth(const CelExpr& root) const {
@@ -344,7 +337,7 @@ ExprOr Parser::Identifier() {
     if (name != "null") made->literal = CelValue(name == "true");
     return made;
   }
-  if (IsReserved(name)) return Error(at, fmt::format("reserved identifier: {}", name));
+  if (IsCelWord(name)) return Error(at, fmt::format("reserved identifier: {}", name));
   if (Is("(")) {
     if (name == "has") return Has(at);
     TAHOMA_ASSIGN_OR_RETURN(std::vector<ExprPointer> args, Arguments({}));
@@ -420,7 +413,7 @@ ExprOr Parser::Has(std::size_t at) {
 absl::StatusOr<std::string> Parser::VariableName() {
   if (token_.kind != CelTokenKind::kIdentifier) return Unexpected("the name of a variable");
   std::string name = token_.text;
-  if (IsReserved(name)) return Error(token_.at, fmt::format("reserved identifier: {}", name));
+  if (IsCelWord(name)) return Error(token_.at, fmt::format("reserved identifier: {}", name));
   TAHOMA_RETURN_IF_ERROR(Advance());
   return name;
 }
@@ -481,6 +474,9 @@ ExprOr Parser::Macro(CelMacro macro, std::size_t at, ExprPointer range) {
 
 }  // namespace
 
-absl::StatusOr<CelParsed> ParseCel(std::string_view source) { return Parser(source).Parse(); }
+absl::StatusOr<CelParsed> ParseCel(std::string_view source,
+                                   std::initializer_list<std::string_view> variables) {
+  return Parser(source, variables).Parse();
+}
 
 }  // namespace tahoma::kube::internal

@@ -9,6 +9,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <initializer_list>
 #include <memory>
 #include <string_view>
 
@@ -18,9 +19,10 @@ namespace tahoma::kube::internal {
 
 struct CelParsed {
   std::unique_ptr<CelExpr> root;
-  std::size_t slots = 1;  // variables, `device` included
+  std::size_t slots = 0;  // of the variables that were given, and then of those of macros
 };
 
-absl::StatusOr<CelParsed> ParseCel(std::string_view source);
+absl::StatusOr<CelParsed> ParseCel(std::string_view source,
+                                   std::initializer_list<std::string_view> variables);
 
 }  // namespace tahoma::kube::internal

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lib/base/check.h"
+#include "lib/kube/cel/shape.h"
 
 namespace tahoma::kube {
 namespace {
@@ -80,10 +81,10 @@ bool EqualMaps(const CelValue::Map& a, const CelValue::Map& b) {
 }  // namespace
 
 std::string_view ToString(CelType type) {
-  static constexpr std::array<std::string_view, 19> kNames = {
+  static constexpr std::array<std::string_view, 20> kNames = {
       "dyn",   "null_type", "bool", "int",      "uint",     "double", "string",
       "bytes", "list",      "map",  "optional", "Quantity", "Semver", "device",
-      "map",   "map",       "map",  "map",      "unknown"};
+      "map",   "map",       "map",  "map",      "object",   "unknown"};
   return kNames[std::min<std::size_t>(static_cast<std::size_t>(type), kNames.size() - 1)];
 }
 
@@ -93,6 +94,7 @@ CelType CelValue::type() const {
                                         CelType::kBytes,    CelType::kList,     CelType::kMap,
                                         CelType::kOptional, CelType::kQuantity, CelType::kSemver};
   if (const auto* part = As<DevicePart>()) return part->type;
+  if (const auto* part = As<ObjectPart>()) return part->shape->type;
   return kTypes[value_.index()];
 }
 

@@ -1,4 +1,4 @@
-// Values of CEL expressions over devices.
+// Values of CEL expressions over devices and over objects of the API.
 //
 // Thread safety: values; lists and maps are shared and immutable.
 
@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "lib/base/json_fwd.h"
 #include "lib/kube/cel/semver.h"
 #include "lib/kube/quantity.h"
 
@@ -40,6 +41,7 @@ enum class CelType : std::uint8_t {
   kIds,         // device.attributes["domain"]
   kCapDomains,  // device.capacity
   kCapIds,      // device.capacity["domain"]
+  kObject,      // an object with the fields that its schema declares
 };
 
 std::string_view ToString(CelType type);
@@ -61,6 +63,8 @@ class DeviceView {
   virtual Names CapacityNames() const = 0;
 };
 
+struct CelShape;
+
 class CelValue {
  public:
   using List = std::vector<CelValue>;
@@ -77,6 +81,11 @@ class CelValue {
     CelType type;
     std::string domain;  // of kIds and kCapIds
   };
+  // A list, map or object inside of the object that an expression is about: looked up, not copied.
+  struct ObjectPart {
+    const Json* value;
+    const CelShape* shape;
+  };
 
   CelValue() = default;  // null
   explicit CelValue(bool value) : value_(value) {}
@@ -91,6 +100,7 @@ class CelValue {
   explicit CelValue(Quantity value) : value_(value) {}
   explicit CelValue(Semver value) : value_(std::make_shared<const Semver>(std::move(value))) {}
   explicit CelValue(DevicePart value) : value_(std::move(value)) {}
+  explicit CelValue(ObjectPart value) : value_(value) {}
 
   CelType type() const;
 
@@ -113,12 +123,12 @@ class CelValue {
 
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, Bytes,
                std::shared_ptr<const List>, std::shared_ptr<const Map>, Optional, Quantity,
-               std::shared_ptr<const Semver>, DevicePart>
+               std::shared_ptr<const Semver>, DevicePart, ObjectPart>
       value_;
 };
 
-// Is CEL's ==: false for values of different types, but numbers compare across types. Parts of the
-// device must have been made into maps before.
+// Is CEL's ==: false for values of different types, but numbers compare across types. Parts of a
+// device or an object must have been made into lists and maps before.
 bool Equal(const CelValue& a, const CelValue& b);
 
 // Is CEL's order: negative, zero or positive; nullopt where < has no meaning (different types,

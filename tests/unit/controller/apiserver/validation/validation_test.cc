@@ -10,14 +10,14 @@
 #include "controller/apiserver/schema/schema.h"
 #include "controller/apiserver/validation/defaults.h"
 #include "lib/base/json.h"
-#include "tests/unit/controller/apiserver/schema/gang_crd.h"
+#include "tests/unit/controller/apiserver/validation/crd_file.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
 
 const Kind& KindNamed(std::string_view plural) {
   static const std::shared_ptr<const Kind>* const gang =
-      new std::shared_ptr<const Kind>(GangKind());
+      new std::shared_ptr<const Kind>(KindOfCrdFile("gangs"));
   if (plural == "gangs") return **gang;
   for (const auto& kind : BuiltInKinds()) {
     if (kind->plural == plural) return *kind;
@@ -253,19 +253,18 @@ INSTANTIATE_TEST_SUITE_P(
         CreateCase{"gangs", R"({"spec": {"members": 4, "shape": "4x4x2", "slices": 2}})", {}},
         CreateCase{"gangs",
                    R"({"spec": {"members": 4, "shape": "3x5x2"}})",
-                   {"spec.shape: Invalid value: \"3x5x2\": each side must be 1, 2 or 4; 3 and 5 "
-                    "are not"}},
+                   {"spec.shape: Invalid value: each side must be 1, 2 or 4"}},
         CreateCase{"gangs",
                    R"({"spec": {"members": 4, "shape": "8x4"}})",
-                   {"spec.shape: Invalid value: \"8x4\": each side must be 1, 2 or 4; 8 is not"}},
+                   {"spec.shape: Invalid value: each side must be 1, 2 or 4"}},
         CreateCase{"gangs",
                    R"({"spec": {"members": 4, "slices": 3}})",
-                   {"spec.slices: Invalid value: 3: must divide spec.members (4): every slice has "
-                    "the same number of pods"}},
-        CreateCase{"gangs",
-                   R"({"spec": {"members": 4, "chips": 4, "shape": "4x1"}})",
-                   {"spec.chips: Invalid value: 4: may not be set together with spec.shape, which "
-                    "says how many chips a slice has"}},
+                   {"spec.slices: Invalid value: must divide spec.members"}},
+        CreateCase{
+            "gangs",
+            R"({"spec": {"members": 4, "chips": 4, "shape": "4x1"}})",
+            {"spec.chips: Invalid value: may not be set together with spec.shape, which says "
+             "how many chips a slice has"}},
         CreateCase{"gangs",
                    R"({"spec": {"members": 0}})",
                    {"spec.members: Invalid value: 0: spec.members in body should be greater than "
