@@ -57,7 +57,7 @@ VirtualDuration KeptBlockTime(const Question& asked) {
     const int sum = std::accumulate(shares.begin(), shares.end(), 0);
     block = static_cast<std::uint64_t>(asked.request.bytes * most / static_cast<Wide>(sum));
   }
-  return MemoryTime(block * ranks, asked.options.costs);
+  return MemoryTime(block * ranks, asked.options.costs, asked.links.chip());
 }
 
 void SpreadOver(const std::vector<StepWork*>& steps, VirtualDuration kept) {
