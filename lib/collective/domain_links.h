@@ -14,11 +14,10 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <ratio>
 #include <span>
 #include <vector>
 
@@ -28,7 +27,7 @@
 
 namespace tahoma::collective {
 
-using Picoseconds = std::chrono::duration<std::int64_t, std::pico>;
+using Picoseconds = hw::Picoseconds;
 
 // 128 bits hold bytes x 10^12.
 __extension__ using Wide = unsigned __int128;
@@ -38,25 +37,22 @@ Picoseconds TimeAtLeast(Wide numerator, std::uint64_t denominator, std::uint64_t
 // The same, rounded up.
 Picoseconds TimeAtMost(Wide numerator, std::uint64_t denominator, std::uint64_t rate);
 
-// The costs of a message besides its bytes (docs/reference/trainium2.md#costs-of-collectives: 1 to
-// 2 us for each hop of a ring, software included; the split is the project's own, the same as the
-// emulator's).
+// The costs of a message besides its bytes.
 struct LinkCosts {
-  // The time from step to step: 1.0 us of software, while a DMA engine takes 1.3 us to start
-  // (docs/reference/trainium2.md#dma); the longer counts.
-  Picoseconds step = std::chrono::nanoseconds(1300);
-  Picoseconds hop = std::chrono::nanoseconds(500);  // each link of the route
-  // The time between two commands of a CC-core, of which a chip has kCcCores (the emulator's
-  // chip_cost.h).
-  Picoseconds command = std::chrono::nanoseconds(600);
+  // The time from step to step: while the software works, a DMA engine starts; the longer counts.
+  Picoseconds step = std::max(hw::kMessageCosts.step, hw::kDma.start);
+  Picoseconds hop = hw::kMessageCosts.hop;          // each link of the route
+  Picoseconds command = hw::kMessageCosts.command;  // from one of a CC-core to its next
   std::uint32_t efficiency_permille = 1000;  // what protocol and packets leave of the raw rate
   // The most stripes of a buffer that take the steps of trees alternately: while one starts up, the
   // links serve the others.
   std::uint64_t stripes = 8;
+  const hw::ChipModel* chip = &hw::kTrainium2;  // never nullptr
+  bool memory = true;                           // reading and writing HBM takes time
   friend bool operator==(const LinkCosts&, const LinkCosts&) = default;
 };
 
-inline constexpr std::uint64_t kCcCores = 16;
+inline constexpr auto kCcCores = static_cast<std::uint64_t>(hw::kTrainium2.cc_cores);
 
 // A link that does not run at its full rate, in the direction in which `chip` sends on it.
 struct LinkFault {

@@ -23,13 +23,11 @@ namespace {
 using torus::ChipIndex;
 using torus::ChipMask;
 
-// The HBM bandwidth of one chip (docs/reference/trainium2.md#the-chip).
-constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000'000'000;
-
 // A rank's exchange with itself reads and writes its buffer.
 Picoseconds LoneTime(Operation operation, std::uint64_t bytes, const LinkCosts& costs) {
   if (!IsExchange(operation)) return Picoseconds(0);
-  return costs.step + TimeAtMost(static_cast<Wide>(bytes) * 2, 1, kHbmBytesPerSecond);
+  return costs.step + TimeAtMost(static_cast<Wide>(bytes) * 2, 1,
+                                 static_cast<std::uint64_t>(hw::kTrainium2.hbm_bytes_per_second));
 }
 
 std::vector<std::uint8_t> Ascending(ChipMask chips) {

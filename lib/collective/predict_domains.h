@@ -27,7 +27,6 @@
 
 #include <absl/status/statusor.h>
 
-#include <chrono>
 #include <cstdint>
 #include <span>
 
@@ -36,10 +35,10 @@
 
 namespace tahoma::collective {
 
-// The costs of EFA (docs/reference/trainium2.md#costs-of-collectives).
+// The costs of EFA.
 struct EfaCosts {
   std::uint64_t rate = static_cast<std::uint64_t>(hw::kTrainium2.links.efa);  // of one chip
-  Picoseconds message = std::chrono::microseconds(15);  // a minimal packet, HBM to HBM
+  Picoseconds message = hw::kMessageCosts.efa;  // a minimal packet, HBM to HBM
 };
 
 // Chunks of a buffer that are worth trying where that hides one network behind the other

@@ -5,9 +5,10 @@
 //   type->chips[3].efa_bdf;           // "0000:ca:00.0"
 //   kTrainium2.hbm_bytes;             // 96 GiB
 //
-// Every constant names its source: D = aws-neuron-sdk documentation, K = aws-neuron-driver,
-// M = aws-neuron connected-device-maps-over-efa v1.1.0 (docs/reference/README.md has their
-// addresses), C = computed from the others, A = assumed, because nothing published says it.
+// Every constant names its source: D = aws-neuron-sdk documentation, K = aws-neuron-driver, F =
+// docs/reference/trainium2.md, M = aws-neuron connected-device-maps-over-efa v1.1.0
+// (docs/reference/README.md has their addresses), C = computed from the others, A = assumed,
+// because nothing published says it.
 //
 // Scope: facts that never change while a program runs. Which chip is broken or free is not here.
 //
@@ -16,7 +17,9 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <ratio>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,26 +45,70 @@ struct LinkRates {
   std::int64_t efa;             // per chip
 };
 
+using Picoseconds = std::chrono::duration<std::int64_t, std::pico>;
+
+// The DMA engines of a chip. They move packets: each costs its engine a fixed time and its bytes.
+struct DmaModel {
+  Picoseconds start;   // from the semaphore to the first byte
+  Picoseconds packet;  // of an engine, beside the packet's bytes
+  std::int64_t packet_bytes;
+  std::int64_t bytes_per_second;  // of one engine, inside a packet
+  int engines_of_core;
+};
+
+// D nki-dma-overview.rst and nki-dma-bandwidth-guide.rst: 16 engines a core, 27.2 GB/s each,
+// packets of 4 KiB, 1.3 us to start; 26 ns a packet fit all published points (C, F#dma).
+inline constexpr DmaModel kDma = {.start = std::chrono::nanoseconds(1300),
+                                  .packet = std::chrono::nanoseconds(26),
+                                  .packet_bytes = 4096,
+                                  .bytes_per_second = 27'200'000'000,
+                                  .engines_of_core = 16};
+
+// The costs of a message beside its bytes.
+struct MessageCosts {
+  Picoseconds step;     // software, from one step of a collective to the next
+  Picoseconds hop;      // each NeuronLink of the route
+  Picoseconds command;  // from one command of a CC-core to its next
+  Picoseconds efa;      // an empty packet over EFA, from HBM to HBM
+};
+
+// D collectives.rst: 1 to 2 us for each hop of a ring, software included, of which 1.0 us is
+// software (A); 15 us over EFA. No time of a CC-core's command is published: a hardware descriptor
+// generator needs 0.6 us for an instruction (D nki-dge.rst), and with it mesh and rdh break even at
+// 1.5 MB where AWS says about 1 MB (A).
+inline constexpr MessageCosts kMessageCosts = {.step = std::chrono::nanoseconds(1000),
+                                               .hop = std::chrono::nanoseconds(500),
+                                               .command = std::chrono::nanoseconds(600),
+                                               .efa = std::chrono::microseconds(15)};
+
 struct ChipModel {
   std::string_view name;          // as neuron-monitor prints it (D neuron-monitor-user-guide.rst)
   std::string_view core_version;  // "v3"
   int physical_cores;             // NeuronCores
   int hbm_banks;                  // one serves two physical cores (D logical-neuroncore-config.rst)
   std::int64_t hbm_bytes;
-  int lnc_default;  // physical cores of a logical core unless configured
-  int lnc_max;      // 1 where logical cores cannot be configured
+  std::int64_t hbm_bytes_per_second;  // of all banks together, reads and writes
+  int cc_cores;                       // that collectives may use: two for each physical core (D)
+  int lnc_default;                    // physical cores of a logical core unless configured
+  int lnc_max;                        // 1 where logical cores cannot be configured
   LinkRates links;
+  // Published for Trainium2 only; the other models are assumed to have the same.
+  DmaModel dma = kDma;
+  MessageCosts costs = kMessageCosts;
 };
 
 // D trn2-arch.rst: 8 NeuronCore-v3, 4 x 24 GiB HBM; 1,024 and 256 GB/s per chip are the sums of
 // 4 X/Y and 2 Z links over both directions, so 128 and 64 GB/s per link and direction (C).
-// D collectives.rst: EFA 200 Gb/s per chip.
+// D trainium2.rst: 2.9 TB/s of HBM. K v3/address_map.h: 16 CC-cores that software can use. D
+// collectives.rst: EFA 200 Gb/s per chip.
 inline constexpr ChipModel kTrainium2 = {
     .name = "trainium2",
     .core_version = "v3",
     .physical_cores = 8,
     .hbm_banks = 4,
     .hbm_bytes = std::int64_t{96} << 30,
+    .hbm_bytes_per_second = 2'900'000'000'000,
+    .cc_cores = 16,
     .lnc_default = 2,
     .lnc_max = 2,
     .links = {.intra_instance = 128'000'000'000,
@@ -69,15 +116,17 @@ inline constexpr ChipModel kTrainium2 = {
               .efa = 25'000'000'000},
 };
 
-// D trn1-arch.rst, trainium.rst: 2 NeuronCore-v2, 32 GiB; four NeuronLink-v2 of which both
-// directions add up to 384 GB/s, so 48 GB/s in each direction (C). Two HBM banks (A). EFA 800 Gb/s
-// for 16 chips. LNC does not exist (D logical-neuroncore-config.rst).
+// D trn1-arch.rst, trainium.rst: 2 NeuronCore-v2, 32 GiB at 820 GB/s; four NeuronLink-v2 of which
+// both directions add up to 384 GB/s, so 48 GB/s in each direction (C). Two HBM banks (A). EFA 800
+// Gb/s for 16 chips. LNC does not exist (D logical-neuroncore-config.rst).
 inline constexpr ChipModel kTrainium1 = {
     .name = "trainium",
     .core_version = "v2",
     .physical_cores = 2,
     .hbm_banks = 2,
     .hbm_bytes = std::int64_t{32} << 30,
+    .hbm_bytes_per_second = 820'000'000'000,
+    .cc_cores = 4,
     .lnc_default = 1,
     .lnc_max = 1,
     .links = {.intra_instance = 48'000'000'000, .inter_instance = 0, .efa = 6'250'000'000},
@@ -100,16 +149,19 @@ inline constexpr ChipModel kTrainium1N =
 inline constexpr ChipModel kInferentia2 = Variant(
     kTrainium1, "inferentia2", {.intra_instance = 48'000'000'000, .inter_instance = 0, .efa = 0});
 
-// D trn3-arch.rst, trainium3.rst: 8 NeuronCore-v4, 144 GiB, 11 links into switches: 4 inside a sled
-// (256 GB/s), 5 inside a rack (320), 2 between racks (128). AWS's sum over both directions is 2,560
-// GB/s a chip in one place and 2,048 GiB/s in another; neither is that of the classes
-// (docs/reference/trainium2.md#other-generations), which stand here. EFA 12,800 Gb/s for 64 chips.
+// D trn3-arch.rst, trainium3.rst: 8 NeuronCore-v4, 144 GiB at 4.9 TB/s, 11 links into switches: 4
+// inside a sled (256 GB/s), 5 inside a rack (320), 2 between racks (128). AWS's sum over both
+// directions is 2,560 GB/s a chip in one place and 2,048 GiB/s in another; neither is that of the
+// classes (docs/reference/trainium2.md#other-generations), which stand here. EFA 12,800 Gb/s for 64
+// chips.
 inline constexpr ChipModel kTrainium3 = {
     .name = "trainium3",
     .core_version = "v4",
     .physical_cores = 8,
     .hbm_banks = 4,
     .hbm_bytes = std::int64_t{144} << 30,
+    .hbm_bytes_per_second = 4'900'000'000'000,
+    .cc_cores = 16,
     .lnc_default = 2,
     .lnc_max = 2,
     .links = {.intra_instance = 256'000'000'000,

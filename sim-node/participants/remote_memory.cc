@@ -8,7 +8,6 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "sim-node/emulator/chip/dma.h"
-#include "sim-node/emulator/collective/plan/chip_cost.h"
 #include "sim-node/emulator/link/max_min.h"
 
 namespace tahoma::sim {
@@ -17,7 +16,6 @@ namespace {
 using torus::ChipIndex;
 
 constexpr std::size_t kChips = 64;
-constexpr std::size_t kCores = 8;
 
 // The resources that flows share, numbered behind the links: each memory's two halves, each core's
 // engines, and for every access the engines that its packets keep busy.
@@ -25,17 +23,22 @@ class Resources {
  public:
   Resources(const TorusLinks& links, std::size_t accesses)
       : first_(links.id_count()),
+        cores_(static_cast<std::size_t>(links.chip().physical_cores)),
         capacities_(links.capacities().begin(), links.capacities().end()) {
-    capacities_.resize(first_ + 2 * kChips, kHbmBytesPerSecond / 2);
-    capacities_.resize(capacities_.size() + kChips * kCores, kDmaEngineRate * kDmaEnginesOfCore);
+    const hw::DmaModel& dma = links.chip().dma;
+    capacities_.resize(first_ + 2 * kChips,
+                       static_cast<std::uint64_t>(links.chip().hbm_bytes_per_second) / 2);
+    capacities_.resize(capacities_.size() + kChips * cores_,
+                       DmaEngineRate(dma) * static_cast<std::uint64_t>(dma.engines_of_core));
     own_ = capacities_.size();
     capacities_.resize(own_ + accesses);
   }
 
   LinkId HbmReads(ChipIndex chip) const { return Id(first_ + Place(chip)); }
   LinkId HbmWrites(ChipIndex chip) const { return Id(first_ + kChips + Place(chip)); }
-  LinkId Engines(ChipIndex chip, std::size_t core) const {
-    return Id(first_ + 2 * kChips + Place(chip) * kCores + core);
+  // The engines of the core that serves the chip's access of this number.
+  LinkId Engines(ChipIndex chip, std::size_t access) const {
+    return Id(first_ + 2 * kChips + Place(chip) * cores_ + access % cores_);
   }
   LinkId OwnRate(std::size_t access, std::uint64_t rate) {
     capacities_[own_ + access] = rate;
@@ -48,6 +51,7 @@ class Resources {
   static LinkId Id(std::size_t id) { return static_cast<LinkId>(id); }
 
   const std::size_t first_;
+  const std::size_t cores_;  // of a chip
   std::size_t own_ = 0;
   std::vector<std::uint64_t> capacities_;
 };
@@ -183,7 +187,7 @@ absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch,
   for (const MemoryAccess& access : batch) {
     const ChipIndex from = access.source().chip;
     const ChipIndex to = access.target().chip;
-    VirtualTime start(kDmaStart);
+    VirtualTime start(links.chip().dma.start);
     TAHOMA_ASSIGN_OR_RETURN(std::vector<LinkId> path, links.FindRoute(from, to, through));
     if (access.kind == AccessKind::kRead) {
       TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkId> request,
@@ -196,8 +200,8 @@ absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch,
     std::size_t& number = asked.at(static_cast<std::size_t>(asker.value()));
     path.push_back(resources.HbmReads(from));
     path.push_back(resources.HbmWrites(to));
-    path.push_back(resources.Engines(asker, number++ % kCores));
-    path.push_back(resources.OwnRate(flows.size(), DmaRate(access.bytes)));
+    path.push_back(resources.Engines(asker, number++));
+    path.push_back(resources.OwnRate(flows.size(), DmaRate(access.bytes, links.chip().dma)));
     flows.push_back({.start = start,
                      .path = std::move(path),
                      .left = static_cast<Wide>(access.bytes) * kPicosecondsPerSecond});

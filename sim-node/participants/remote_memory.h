@@ -4,10 +4,11 @@
 // write moves bytes away over the asker's links; a read sends a request first, and the bytes come
 // over the other's. All accesses of a batch begin together and share, max-min fair:
 //   - the links on their routes,
-//   - the 16 DMA engines of a core; a chip's accesses are dealt to its eight cores round robin,
+//   - the 16 DMA engines of a core; a chip's accesses are dealt to its cores round robin,
 //   - each memory's bandwidth, half of it for reads and half for writes, as copies need it,
 // and none is faster than the engines that its packets keep busy. It ends when its last byte has
-// arrived: kDmaStart, the transfer, and the latency of the route (in both directions for a read).
+// arrived: the start of the DMA engines, the transfer, and the latency of the route (in both
+// directions for a read).
 //
 // Within a batch every access finds what the memories held before it. Where several land on one
 // place, the last in the order of the batch stays: the result depends on nothing else.

@@ -33,7 +33,7 @@ NodePlace PlaceOf(const Instance& instance) {
 TorusLinks LinksAround(const Instance& instance) {
   const torus::Shape& torus =
       instance.options().ultra_server ? torus::kUltraServerShape : instance.type().torus;
-  return {torus, instance.type().chip->links};
+  return {torus, *instance.type().chip};
 }
 
 std::vector<LinkState> UnhealthyLinks(const Instance& instance) {

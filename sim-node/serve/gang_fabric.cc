@@ -100,7 +100,7 @@ absl::StatusOr<GangFabric> GangFabric::Of(const std::vector<NodePlace>& ranks) {
       return FailedPrecondition("{} has chips of model {}, {} of model {}; a collective needs one",
                                 firsts[0].Domain(), model.name, place.Domain(), chip.name);
     }
-    tori.emplace_back(place.torus(), chip.links);
+    tori.emplace_back(place.torus(), chip);
     places.push_back(names.Of(place.network_layers));
   }
   TAHOMA_RETURN_IF_ERROR(CheckParents(firsts));

@@ -29,7 +29,8 @@ struct EfaLayers {
   double layer2_oversubscription = 1;
   double layer3_oversubscription = 1;
   std::chrono::nanoseconds layer_latency{0};
-  std::chrono::nanoseconds packet_latency = std::chrono::microseconds(15);
+  std::chrono::nanoseconds packet_latency =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(hw::kMessageCosts.efa);
 };
 
 void DeclareEfaLayers(config::Fields& fields, EfaLayers& layers);

@@ -53,7 +53,7 @@ LAYERS = {
     "sim-node/emulator/engine": [],
     "sim-node/emulator/link": ["sim-node/emulator/engine", "lib/hw", "lib/torus"],
     "sim-node/emulator/flit": ["sim-node/emulator/link", "sim-node/emulator/engine", "lib/torus"],
-    "sim-node/emulator/chip": ["sim-node/emulator/engine"],
+    "sim-node/emulator/chip": ["sim-node/emulator/engine", "lib/hw"],
     "sim-node/emulator/collective/schedule": ["sim-node/emulator/link", "sim-node/emulator/engine", "lib/collective",
                                               "lib/numeric", "lib/torus"],
     "sim-node/emulator/collective/algorithms": ["sim-node/emulator/collective/schedule", "sim-node/emulator/link",
@@ -161,6 +161,10 @@ UNCHECKED_LOCKS = re.compile(r"\bstd::(?:\w*mutex|\w*lock_guard|scoped_lock|uniq
 # A reader of JSON costs each file that has one a second or two to compile. fields.cc looks at the depth while it reads.
 OWN_JSON_READER = re.compile(r"(?<!\w)[Jj]son::parse\(")
 MAY_READ_JSON = ("lib/base/json.cc", "lib/wire/fields.cc")
+# A rate or a wait of the hardware stands once, in lib/hw, with its source; a flag's limit or a test's number is none.
+HARDWARE_CONSTANT = re.compile(r"\bconstexpr\b[^;=]*\bk\w*(?:BytesPerSecond|EngineRate|DmaStart|HopTime|CommandTime|"
+                               r"PacketCost|CcCores|EnginesOf\w+|LinkRate|NicRate|HbmBytes)\w*\s*=\s*[^;]*\d")
+HARDWARE_FOLDERS = ("sim-node/", "lib/collective/", "controller/", "dra-plugin/")
 BANNED_WORDS = re.compile(r"\b(?:class|struct|enum class)\s+\w*(Manager|Handler|Helper|Util|Utils|Common)\b")
 
 
@@ -238,6 +242,8 @@ def check_words(path, lines):
             yield number, f"{match[0]}: take Mutex, MutexLock or CondVar of lib/base/mutex.h"
         if path not in MAY_READ_JSON and (match := OWN_JSON_READER.search(code)):
             yield number, f"{match[0]}): take ParseJson or TryParseJson of lib/base/json.h"
+        if path.startswith(HARDWARE_FOLDERS) and HARDWARE_CONSTANT.search(code) and "hw::" not in code:
+            yield number, "a constant of the hardware stands in lib/hw, with its source"
         if match := BANNED_WORDS.search(code):
             yield number, f"the word {match[1]} says nothing in a name"
         if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line):
@@ -544,6 +550,7 @@ def check_self():
         "lib/kube/p.h": "#pragma once\nstd::condition_variable changed_;\n",
         "controller/app/q.cc": "#include <mutex>\n",
         "controller/app/r.cc": "absl::Mutex mutex_;\n",
+        "sim-node/emulator/chip/t.h": "#pragma once\ninline constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000;\n",
         "tests/unit/s.cc": "const Json pod = Json::parse(text);\n",
         "lib/kube/m.cc": f"class A {{\n  void F() {{\n{body}\n  }}\n}};\n",
     }

@@ -2,7 +2,7 @@
 // layers.
 //
 //   const EfaNetwork network({64, 64}, {{.node = {0, 0, 0}}, {.node = {0, 0, 1}}},
-//                            /*nic_rate=*/25'000'000'000, {});
+//                            hw::kTrainium2.links.efa, {});
 //   network.NicOf({1, 5}, NicDirection::kOut);   // the transmit side of chip 5 of domain 1
 //   network.FindRoute({0, 5}, {1, 5});           // both NICs and the uplinks between
 //
@@ -52,9 +52,8 @@ std::vector<NetworkPlace> RegularPlaces(int domains, const LayerSizes& sizes);
 absl::Status CheckPlaces(std::span<const NetworkPlace> places);
 
 struct EfaTiming {
-  // HBM to HBM for a packet of no length, software included
-  // (docs/reference/trainium2.md#costs-of-collectives).
-  VirtualDuration packet = Microseconds(15);
+  // HBM to HBM for a packet of no length, software included.
+  VirtualDuration packet = hw::kMessageCosts.efa;
   // The additional latency for each layer that a message climbs above the nearest. AWS publishes
   // one number for all distances, so it is zero unless configured.
   VirtualDuration layer{};

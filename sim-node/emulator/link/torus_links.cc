@@ -60,6 +60,10 @@ TorusLinks::TorusLinks(const torus::Shape& torus, const hw::LinkRates& rates,
   }
 }
 
+TorusLinks::TorusLinks(const torus::Shape& torus, const hw::ChipModel& chip)
+    : TorusLinks(torus, chip.links,
+                 {.step = chip.costs.step, .hop = chip.costs.hop, .chip = &chip}) {}
+
 LinkId TorusLinks::IdOf(ChipIndex from, Axis axis, Direction direction) {
   return static_cast<LinkId>(from.value()) * kPortsPerChip +
          static_cast<LinkId>(PortIndex({axis, direction}));

@@ -38,15 +38,18 @@ using LinkId = std::uint32_t;
 
 inline constexpr torus::ChipMask kAllChips = ~torus::ChipMask{0};
 
-// The costs of a message besides its bytes (docs/reference/trainium2.md#costs-of-collectives: 1 to
-// 2 us for each hop of a ring, software included; AWS publishes no split, so 1.0 + 0.5 us is the
-// project's own).
+// The costs of a message besides its bytes, and the chips that the links join.
 struct LinkTiming {
-  VirtualDuration step = Microseconds(1.0);  // software: from step to step
-  VirtualDuration hop = Microseconds(0.5);   // each link of the route
+  VirtualDuration step = hw::kMessageCosts.step;  // software: from step to step
+  VirtualDuration hop = hw::kMessageCosts.hop;    // each link of the route
   // The share of the raw rate that is left after protocol and packet headers, in thousandths.
   std::uint32_t efficiency_permille = 1000;
-  friend bool operator==(const LinkTiming&, const LinkTiming&) = default;
+  const hw::ChipModel* chip = &hw::kTrainium2;  // never nullptr
+  // Models of one name differ only in their links.
+  friend bool operator==(const LinkTiming& a, const LinkTiming& b) {
+    return a.step == b.step && a.hop == b.hop && a.efficiency_permille == b.efficiency_permille &&
+           a.chip->name == b.chip->name;
+  }
 };
 
 // A link that goes down and comes up again and again: down for the first `down` of every `period`
@@ -81,9 +84,12 @@ class TorusLinks {
 
   // At most 64 chips: a torus here is an instance or an UltraServer.
   TorusLinks(const torus::Shape& torus, const hw::LinkRates& rates, const LinkTiming& timing = {});
+  // Joins chips of this model, which must outlive the object, at its rates and costs.
+  TorusLinks(const torus::Shape& torus, const hw::ChipModel& chip);
 
   const torus::Shape& torus() const { return torus_; }
   const LinkTiming& timing() const { return timing_; }
+  const hw::ChipModel& chip() const { return *timing_.chip; }
   // Ids run from 0 to here; along an axis of extent 1 they name no link (Exists is false).
   LinkId id_count() const { return static_cast<LinkId>(capacity_.size()); }
 

@@ -12,9 +12,9 @@ collective::DomainLinks DomainLinksOf(const TorusLinks& links, const ChipCosts& 
   const LinkTiming& timing = links.timing();
   return {links.torus(),
           links.capacities(),
-          {.step = costs.dma_start ? std::max(timing.step, kDmaStart) : timing.step,
+          {.step = costs.dma_start ? std::max(timing.step, timing.chip->dma.start) : timing.step,
            .hop = timing.hop,
-           .command = costs.cc_cores ? kCommandTime : VirtualDuration(0),
+           .command = costs.cc_cores ? timing.chip->costs.command : VirtualDuration(0),
            .efficiency_permille = links.timing().efficiency_permille}};
 }
 

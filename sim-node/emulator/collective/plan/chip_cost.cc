@@ -14,13 +14,15 @@ using torus::ChipMask;
 
 // Returns the time from a signal to the first byte.
 VirtualDuration StartTime(const ChipCosts& costs, const LinkTiming& timing) {
-  return costs.dma_start ? std::max(timing.step, kDmaStart) : timing.step;
+  return costs.dma_start ? std::max(timing.step, timing.chip->dma.start) : timing.step;
 }
 
 }  // namespace
 
-VirtualDuration MemoryTime(std::uint64_t touched, const ChipCosts& costs) {
-  return costs.memory ? TransferTime(touched, kHbmBytesPerSecond) : VirtualDuration(0);
+VirtualDuration MemoryTime(std::uint64_t touched, const ChipCosts& costs,
+                           const hw::ChipModel& chip) {
+  if (!costs.memory) return VirtualDuration(0);
+  return TransferTime(touched, static_cast<std::uint64_t>(chip.hbm_bytes_per_second));
 }
 
 ChipUse NeuronUse(Algorithm algorithm, Phase phase, int ranks) {
@@ -43,7 +45,7 @@ ChipUse NeuronUse(Algorithm algorithm, Phase phase, int ranks) {
 }
 
 VirtualDuration StageTime(std::uint64_t touched, const ChipCosts& costs, const LinkTiming& timing) {
-  return StartTime(costs, timing) + MemoryTime(touched, costs);
+  return StartTime(costs, timing) + MemoryTime(touched, costs, *timing.chip);
 }
 
 ChipStages NeuronStages(Algorithm algorithm, Phase phase, std::uint64_t bytes, std::uint64_t chips,
@@ -79,8 +81,10 @@ StepWork WorkOf(std::uint64_t touched, int destinations, const ChipUse& use, con
   StepWork work;
   work.start = StartTime(costs, timing) * use.starts - timing.step;
   const int commands = destinations * use.commands;
-  if (costs.cc_cores && commands > 0) work.start += kCommandTime * ((commands - 1) / kCcCores);
-  work.memory = MemoryTime(touched, costs);
+  if (costs.cc_cores && commands > 0) {
+    work.start += timing.chip->costs.command * ((commands - 1) / timing.chip->cc_cores);
+  }
+  work.memory = MemoryTime(touched, costs, *timing.chip);
   return work;
 }
 

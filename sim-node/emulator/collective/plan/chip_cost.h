@@ -6,15 +6,17 @@
 //   // the step departs work.start later, and ends work.memory after its departure at the earliest
 //
 // Memory: every byte that goes to another chip is read there and written here, more often when it
-// is combined with others or belongs to several ranks. A chip's HBM serves all of that in a step at
-// 2.9 TB/s, beside the links; the slower of the two ends the step. The 128 DMA engines need no term
-// of their own: together they move 2.94 TB/s (docs/reference/trainium2.md#dma).
+// is combined with others or belongs to several ranks. A chip's HBM serves all of that in a step,
+// beside the links; the slower of the two ends the step. The DMA engines need no term of their own:
+// those of a Trainium2 together move as much as its HBM (docs/reference/trainium2.md#dma).
 //
-// DMA start: a step cannot begin sooner after its signal than an engine needs to start
-// (kDmaStart). LinkTiming::step is the same wait as a whole, so the longer of the two counts.
+// DMA start: a step cannot begin sooner after its signal than an engine needs to start.
+// LinkTiming::step is the same wait as a whole, so the longer of the two counts.
 //
 // CC-cores: each of a chip's CC-cores gives one DMA command after the other. Steps with more
 // destinations than CC-cores wait for them.
+//
+// All costs are those of the chip model of LinkTiming.
 //
 // Thread safety: pure functions.
 
@@ -23,7 +25,6 @@
 #include <cstdint>
 #include <span>
 
-#include "sim-node/emulator/chip/dma.h"
 #include "sim-node/emulator/collective/algorithms/algorithms.h"
 #include "sim-node/emulator/collective/plan/plan_options.h"
 #include "sim-node/emulator/collective/schedule/schedule.h"
@@ -31,17 +32,6 @@
 #include "sim-node/emulator/link/torus_links.h"
 
 namespace tahoma::sim {
-
-// The HBM bandwidth of one chip (docs/reference/trainium2.md#the-chip), for the ranks that share
-// it.
-inline constexpr std::uint64_t kHbmBytesPerSecond = 2'900'000'000'000;
-// CC-cores of a chip that collectives can use: two for each of its 8 physical cores
-// (docs/reference/trainium2.md#costs-of-collectives).
-inline constexpr int kCcCores = 16;
-// The time between two commands of one CC-core. AWS publishes none; this is the time that a
-// hardware descriptor generator needs for an instruction (docs/reference/trainium2.md#dma), and
-// with it mesh and rdh break even at 1.5 MB where AWS says about 1 MB.
-inline constexpr VirtualDuration kCommandTime = Microseconds(0.6);
 
 // The use of a chip by one phase of an algorithm, for a byte that goes to another chip.
 struct ChipUse {
@@ -71,7 +61,8 @@ ChipStages NeuronStages(Algorithm algorithm, Phase phase, std::uint64_t bytes, s
                         int ranks, const ChipCosts& costs, const LinkTiming& timing);
 
 // The time in which a chip's memory reads or writes so many bytes; 0 if memory does not count.
-VirtualDuration MemoryTime(std::uint64_t touched, const ChipCosts& costs);
+VirtualDuration MemoryTime(std::uint64_t touched, const ChipCosts& costs,
+                           const hw::ChipModel& chip);
 
 // A stage that touches so many bytes of one chip's memory and uses no link.
 VirtualDuration StageTime(std::uint64_t touched, const ChipCosts& costs, const LinkTiming& timing);

@@ -48,9 +48,8 @@ double Nanoseconds(Picoseconds time) { return static_cast<double>(time.count()) 
 TEST(PredictTest, ItsCostsAreTheEmulators) {
   const LinkCosts costs;
   const sim::LinkTiming timing;
-  EXPECT_EQ(costs.step, std::max(timing.step, sim::kDmaStart));
-  EXPECT_EQ(costs.command, sim::kCommandTime);
-  EXPECT_EQ(kCcCores, static_cast<std::uint64_t>(sim::kCcCores));
+  EXPECT_EQ(costs.step, std::max(timing.step, hw::kDma.start));
+  EXPECT_EQ(costs.command, hw::kMessageCosts.command);
   EXPECT_EQ(costs.hop, timing.hop);
   EXPECT_EQ(costs.efficiency_permille, timing.efficiency_permille);
 }

@@ -14,7 +14,6 @@
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "sim-node/emulator/chip/dma.h"
-#include "sim-node/emulator/collective/plan/chip_cost.h"
 #include "sim-node/emulator/collective/plan/plan.h"
 
 namespace tahoma::sim {
@@ -26,6 +25,9 @@ using torus::Direction;
 
 constexpr std::uint64_t kMiB = 1 << 20, kX = 128'000'000'000, kZ = 64'000'000'000;
 constexpr VirtualDuration kHop = Microseconds(0.5);
+constexpr VirtualDuration kDmaStart = hw::kDma.start;
+constexpr auto kHbmBytesPerSecond = static_cast<std::uint64_t>(hw::kTrainium2.hbm_bytes_per_second);
+constexpr std::uint64_t kDmaEngineRate = DmaEngineRate(hw::kDma);
 
 TorusLinks UltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
 
@@ -67,7 +69,7 @@ TEST(RemoteMemoryTest, AReadWaitsForItsRequestFirst) {
 
 TEST(RemoteMemoryTest, SmallAccessesTakeWhatTheirPacketsTake) {
   for (const std::uint64_t bytes : {64U, 256U, 2048U, 4096U, 20'000U}) {
-    const VirtualDuration expected = kDmaStart + DmaEngineTime(bytes) + kHop;
+    const VirtualDuration expected = kDmaStart + DmaEngineTime(bytes, hw::kDma) + kHop;
     const VirtualDuration link = kDmaStart + TransferTime(bytes, kX) + kHop;
     EXPECT_NEAR(Nanoseconds(Times({Write(0, 1, bytes)}).end.time_since_epoch()),
                 Nanoseconds(std::max(expected, link)), 0.01)
@@ -79,7 +81,7 @@ TEST(RemoteMemoryTest, ACopyInsideAChipNeedsNoLink) {
   const BatchTimes copy = Times({Write(5, 5, 64 * kMiB)});
   EXPECT_EQ(copy.hops, (std::vector<int>{0}));
   EXPECT_NEAR(Nanoseconds(copy.end.time_since_epoch()),
-              Nanoseconds(kDmaStart + DmaEngineTime(64 * kMiB)), 1);
+              Nanoseconds(kDmaStart + DmaEngineTime(64 * kMiB, hw::kDma)), 1);
   // Sixteen at once are held back by the memory, of which each byte is read and written.
   const std::vector<MemoryAccess> many(16, Write(5, 5, 64 * kMiB));
   EXPECT_NEAR(Nanoseconds(Times(many).end.time_since_epoch()),
@@ -182,7 +184,8 @@ class Fluid {
       use({1, from.value(), 0}, 1450);
       use({2, to.value(), 0}, 1450);
       use({3, asker, asked[asker]++ % 8}, 16 * static_cast<double>(kDmaEngineRate) / 1e9);
-      flow.cap = static_cast<double>(access.bytes) / Nanoseconds(DmaEngineTime(access.bytes));
+      flow.cap =
+          static_cast<double>(access.bytes) / Nanoseconds(DmaEngineTime(access.bytes, hw::kDma));
       flows_.push_back(flow);
     }
   }

@@ -14,15 +14,15 @@ namespace {
 
 // docs/reference/trainium2.md#dma
 TEST(DmaTest, EnginesTakeThePublishedTimesAndRates) {
-  EXPECT_NEAR(Nanoseconds(DmaEngineTime(32 << 10, 1)), 1416, 1416 * 0.005);
-  EXPECT_NEAR(static_cast<double>(kDmaEngineRate), 23e9, 0.3e9);
-  EXPECT_NEAR(static_cast<double>(DmaRate(64 << 20)), 368e9, 368e9 * 0.01);  // 16 engines
-  EXPECT_EQ(kDmaStart, VirtualDuration(1'300'000));
+  EXPECT_NEAR(Nanoseconds(DmaEngineTime(32 << 10, 1, hw::kDma)), 1416, 1416 * 0.005);
+  EXPECT_NEAR(static_cast<double>(DmaEngineRate(hw::kDma)), 23e9, 0.3e9);
+  EXPECT_NEAR(static_cast<double>(DmaRate(64 << 20, hw::kDma)), 368e9, 368e9 * 0.01);  // 16 engines
+  EXPECT_EQ(hw::kDma.start, VirtualDuration(1'300'000));
 }
 
 TEST(DmaTest, APacketOf256BytesGetsAQuarterOfTheRate) {
-  EXPECT_NEAR(256 / Nanoseconds(DmaEngineTime(256)), 7.2, 0.1);
-  EXPECT_NEAR(2048 / Nanoseconds(DmaEngineTime(2048)), 20.2, 0.1);
+  EXPECT_NEAR(256 / Nanoseconds(DmaEngineTime(256, hw::kDma)), 7.2, 0.1);
+  EXPECT_NEAR(2048 / Nanoseconds(DmaEngineTime(2048, hw::kDma)), 20.2, 0.1);
 }
 
 TEST(DmaTest, TheTimeIsTheBusiestEnginesWithPacketsDealtRoundRobin) {
@@ -37,7 +37,7 @@ TEST(DmaTest, TheTimeIsTheBusiestEnginesWithPacketsDealtRoundRobin) {
     std::vector<Work> work(static_cast<std::size_t>(engines));
     std::size_t next = 0;
     for (std::uint64_t left = bytes; left > 0;) {
-      const std::uint64_t packet = std::min(left, kDmaPacketBytes);
+      const std::uint64_t packet = std::min<std::uint64_t>(left, hw::kDma.packet_bytes);
       work[next].packets += 1;
       work[next].bytes += packet;
       left -= packet;
@@ -45,18 +45,18 @@ TEST(DmaTest, TheTimeIsTheBusiestEnginesWithPacketsDealtRoundRobin) {
     }
     VirtualDuration longest{};
     for (const Work& one : work) {
-      longest = std::max(longest, kDmaPacketCost * static_cast<VirtualDuration::rep>(one.packets) +
-                                      TransferTime(one.bytes, kDmaEngineBytesPerSecond));
+      longest = std::max(longest, hw::kDma.packet * static_cast<VirtualDuration::rep>(one.packets) +
+                                      TransferTime(one.bytes, hw::kDma.bytes_per_second));
     }
-    ASSERT_EQ(DmaEngineTime(bytes, engines), longest) << bytes << " on " << engines;
+    ASSERT_EQ(DmaEngineTime(bytes, engines, hw::kDma), longest) << bytes << " on " << engines;
   }
 }
 
 TEST(DmaTest, MoreBytesNeverTakeLess) {
   VirtualDuration last{};
   for (std::uint64_t bytes = 1; bytes < 300'000; bytes += 97) {
-    EXPECT_GE(DmaEngineTime(bytes), last);
-    last = DmaEngineTime(bytes);
+    EXPECT_GE(DmaEngineTime(bytes, hw::kDma), last);
+    last = DmaEngineTime(bytes, hw::kDma);
   }
 }
 
