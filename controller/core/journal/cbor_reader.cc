@@ -8,8 +8,6 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr unsigned kPositive = 0, kNegative = 1, kByteText = 2, kText = 3, kArray = 4, kMap = 5,
-                   kTag = 6, kSimple = 7;
 constexpr unsigned kFalse = 20, kTrue = 21, kNull = 22;
 constexpr unsigned kLongest = 27;  // larger ones are reserved, or of indefinite length
 
@@ -54,41 +52,41 @@ std::string_view CborReader::Bytes(std::uint64_t count) {
 
 std::int64_t CborReader::Integer() {
   const CborHead head = Head();
-  if (head.major > kNegative) {
+  if (head.major > CborMajor::kNegative) {
     throw std::out_of_range(fmt::format("major type {} where a number belongs", head.major));
   }
   if (head.argument > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     throw std::out_of_range("a number of more than 63 bits");
   }
   const auto number = static_cast<std::int64_t>(head.argument);
-  return head.major == kPositive ? number : -1 - number;
+  return head.major == CborMajor::kPositive ? number : -1 - number;
 }
 
 bool CborReader::Bool() {
-  const CborHead head = HeadOf(kSimple, "true or false");
+  const CborHead head = HeadOf(CborMajor::kSimple, "true or false");
   if (head.info != kFalse && head.info != kTrue) {
     throw std::out_of_range(fmt::format("simple value {} where true or false belongs", head.info));
   }
   return head.info == kTrue;
 }
 
-std::string_view CborReader::Text() { return Bytes(HeadOf(kText, "a text").argument); }
+std::string_view CborReader::Text() { return Bytes(HeadOf(CborMajor::kText, "a text").argument); }
 
 // A count beyond what is left is found before room is made for so many.
 std::uint64_t CborReader::Array() {
-  const CborHead head = HeadOf(kArray, "an array");
+  const CborHead head = HeadOf(CborMajor::kArray, "an array");
   if (head.argument > rest_.size()) throw std::out_of_range("an array longer than the record");
   return head.argument;
 }
 
 std::uint64_t CborReader::Map() {
-  const CborHead head = HeadOf(kMap, "a map");
+  const CborHead head = HeadOf(CborMajor::kMap, "a map");
   if (head.argument > rest_.size() / 2) throw std::out_of_range("a map larger than the record");
   return head.argument;
 }
 
 bool CborReader::TakeNull() {
-  constexpr char kNullByte = static_cast<char>(kSimple << 5U | kNull);
+  constexpr char kNullByte = static_cast<char>(CborMajor::kSimple << 5U | kNull);
   if (rest_.empty() || rest_.front() != kNullByte) return false;
   rest_.remove_prefix(1);
   return true;
@@ -98,12 +96,13 @@ void CborReader::Skip() {
   // Every item that is open needs at least one byte more, so the count ends.
   for (std::uint64_t items = 1; items > 0; --items) {
     const CborHead head = Head();
-    if (head.major == kByteText || head.major == kText) Bytes(head.argument);
-    const std::uint64_t below = head.major == kArray ? head.argument
-                                : head.major == kMap ? 2 * head.argument
-                                : head.major == kTag ? 1
-                                                     : 0;
-    if (head.major >= kArray && head.major <= kMap && head.argument > rest_.size()) {
+    if (head.major == CborMajor::kBytes || head.major == CborMajor::kText) Bytes(head.argument);
+    const std::uint64_t below = head.major == CborMajor::kArray ? head.argument
+                                : head.major == CborMajor::kMap ? 2 * head.argument
+                                : head.major == CborMajor::kTag ? 1
+                                                                : 0;
+    if (head.major >= CborMajor::kArray && head.major <= CborMajor::kMap &&
+        head.argument > rest_.size()) {
       throw std::out_of_range("an array or a map larger than the record");
     }
     items += below;

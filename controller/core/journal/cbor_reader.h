@@ -27,6 +27,12 @@
 
 namespace tahoma::controller {
 
+// Kinds of data items: RFC 8949, section 3.1.
+struct CborMajor {
+  static constexpr unsigned kPositive = 0, kNegative = 1, kBytes = 2, kText = 3, kArray = 4,
+                            kMap = 5, kTag = 6, kSimple = 7;
+};
+
 // The head of one data item: RFC 8949, section 3.
 struct CborHead {
   unsigned major = 0;

@@ -31,20 +31,19 @@ constexpr std::size_t kDepthMax = 64;
 // with a fraction, which the reader would make an integer of, whatever its range. The reader
 // detects damage of other kinds.
 std::string WhyUnlikeARecord(std::string_view body) {
-  constexpr unsigned kBytes = 2, kText = 3, kArray = 4, kMap = 5, kSimple = 7, kIndefinite = 31;
-  constexpr unsigned kHalf = 25, kDouble = 27;
+  constexpr unsigned kHalf = 25, kDouble = 27, kIndefinite = 31;
   std::vector<std::uint64_t> items_left;  // of each array and map that is open
   do {
     while (!items_left.empty() && items_left.back() == 0) items_left.pop_back();
     CborHead head;
     if (!TakeHead(body, head)) return {};
     if (!items_left.empty()) --items_left.back();
-    if (head.major == kSimple && head.info >= kHalf && head.info <= kDouble) {
+    if (head.major == CborMajor::kSimple && head.info >= kHalf && head.info <= kDouble) {
       return "CBOR with a fraction";
     }
-    if (head.major < kBytes || head.major > kMap) continue;
+    if (head.major < CborMajor::kBytes || head.major > CborMajor::kMap) continue;
     if (head.info == kIndefinite) return "CBOR of indefinite length";
-    if (head.major == kBytes || head.major == kText) {
+    if (head.major == CborMajor::kBytes || head.major == CborMajor::kText) {
       if (head.argument > body.size()) return {};
       body.remove_prefix(head.argument);
     } else {
@@ -53,7 +52,7 @@ std::string WhyUnlikeARecord(std::string_view body) {
       }
       // A false count does not keep the reader from the items that are there.
       const std::uint64_t count = std::min<std::uint64_t>(head.argument, body.size());
-      items_left.push_back(head.major == kArray ? count : 2 * count);
+      items_left.push_back(head.major == CborMajor::kArray ? count : 2 * count);
     }
   } while (!items_left.empty());
   return {};

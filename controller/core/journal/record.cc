@@ -59,7 +59,7 @@ Enum ValueOf(const Numbers<Enum, n>& numbers, const json& body) {
       fmt::format("enumerator {} is not among 0..{}", value, numbers.back().first));
 }
 
-json Encode(const std::optional<WallTime>& time) {
+json EncodeTime(const std::optional<WallTime>& time) {
   return time ? json(time->time_since_epoch().count()) : json();
 }
 
@@ -119,10 +119,10 @@ json Encode(const GangDecision& decision) {
           {"name", decision.key.name},
           {"uid", decision.uid},
           {"single", decision.single},
-          {"end", Encode(decision.end)},
-          {"reclaim", Encode(decision.reclaim)},
+          {"end", EncodeTime(decision.end)},
+          {"reclaim", EncodeTime(decision.reclaim)},
           {"reservation", decision.reservation},
-          {"placed", Encode(decision.placed)},
+          {"placed", EncodeTime(decision.placed)},
           {"runtime", decision.max_runtime ? json(decision.max_runtime->count()) : json()},
           {"preemptible", decision.preemptible},
           {"priority", decision.priority},
@@ -228,7 +228,7 @@ struct Encoder {
     return {EntryType::kGangAllocated, {{"run", record.run}}};
   }
   std::pair<EntryType, json> operator()(const GangBound& record) const {
-    return {EntryType::kGangBound, {{"run", record.run}, {"at", Encode(record.at)}}};
+    return {EntryType::kGangBound, {{"run", record.run}, {"at", EncodeTime(record.at)}}};
   }
   std::pair<EntryType, json> operator()(const ClaimReleased& record) const {
     return {EntryType::kClaimReleased, {{"run", record.run}, {"claim", record.claim}}};
@@ -237,7 +237,7 @@ struct Encoder {
     return {EntryType::kGangUndoing,
             {{"run", record.run},
              {"reason", record.reason},
-             {"by", Encode(record.by)},
+             {"by", EncodeTime(record.by)},
              {"cause", NumberOf(kCauses, record.cause)}}};
   }
   std::pair<EntryType, json> operator()(const GangReleased&) const {
