@@ -53,14 +53,14 @@ ordered_json Content(std::string_view type, const Schema& schema) {
 }
 
 // The group of a route, for people: the word after the version.
-std::string TagOf(std::string_view path) {
+std::string TagOfPath(std::string_view path) {
   path.remove_prefix(std::min(path.size(), std::string_view("/v1/").size()));
   return std::string(path.substr(0, path.find('/')));
 }
 
 ordered_json OperationOf(const Route& route) {
   ordered_json operation = {
-      {"operationId", route.id}, {"summary", route.summary}, {"tags", {TagOf(route.path)}}};
+      {"operationId", route.id}, {"summary", route.summary}, {"tags", {TagOfPath(route.path)}}};
   ordered_json parameters = ordered_json::array();
   for (const std::string& name : NamesIn(route.path)) {
     parameters.push_back(Parameter("path", {name, RouteTable::SchemaOfName(name)}));

@@ -33,7 +33,7 @@ std::string Scalar(const Json& value) {
 
 bool IsBlock(const Json& value) { return value.is_structured() && !value.empty(); }
 
-void Write(const Json& value, const std::string& indent, std::string& text) {
+void WriteIndented(const Json& value, const std::string& indent, std::string& text) {
   if (value.is_object()) {
     bool first = true;
     for (const auto& [key, member] : value.items()) {
@@ -43,10 +43,10 @@ void Write(const Json& value, const std::string& indent, std::string& text) {
         text += " " + Scalar(member) + "\n";
       } else if (member.is_array()) {
         text += "\n" + indent;
-        Write(member, indent, text);
+        WriteIndented(member, indent, text);
       } else {
         text += "\n" + indent + "  ";
-        Write(member, indent + "  ", text);
+        WriteIndented(member, indent + "  ", text);
       }
     }
     return;
@@ -56,7 +56,7 @@ void Write(const Json& value, const std::string& indent, std::string& text) {
     if (!std::exchange(first, false)) text += indent;
     text += "- ";
     if (IsBlock(item)) {
-      Write(item, indent + "  ", text);
+      WriteIndented(item, indent + "  ", text);
     } else {
       text += Scalar(item) + "\n";
     }
@@ -85,7 +85,7 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows) {
 std::string YamlText(const Json& value) {
   if (!IsBlock(value)) return Scalar(value) + "\n";
   std::string text;
-  Write(value, "", text);
+  WriteIndented(value, "", text);
   return text;
 }
 

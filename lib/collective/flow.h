@@ -1,4 +1,4 @@
-// Maximum flows over the NeuronLinks of some chips: what cuts.h and tree_packer.h find cuts with.
+// Maximum flows over the NeuronLinks of some chips: what cuts.h finds cuts with.
 //
 // Augmenting paths are found breadth first over masks of chips (Edmonds, Karp 1972).
 //

@@ -9,7 +9,6 @@
 #include "lib/base/status.h"
 #include "lib/collective/domain_links.h"
 #include "lib/collective/masks.h"
-#include "lib/collective/twin_trees.h"
 
 namespace tahoma::collective {
 namespace {
@@ -210,33 +209,6 @@ absl::StatusOr<Picoseconds> TimeOfFlow(const Inside& inside, const Between& betw
   return best;
 }
 
-// The time of a broadcast along trees through all domains; the maximum where they are unlike.
-Picoseconds TimeToTwins(std::span<const DomainPart> domains, const Inside& inside,
-                        std::uint64_t bytes, const EfaCosts& costs) {
-  const torus::ChipMask chips = domains.front().chips;
-  const bool same =
-      std::ranges::all_of(domains, [&](const DomainPart& part) { return part.chips == chips; });
-  if (!same || domains.size() > kTwinDomainsMost) return Picoseconds::max();
-  TwinDomains twins{.own = LinksWith(domains.front().faults),
-                    .others = inside.SlowestLinks(),
-                    .members = chips,
-                    .root = Lowest(chips),
-                    .nics = {}};
-  twins.nics.fill(costs.rate);
-  const TwinRates rates = TwinRatesOf(twins);
-  if (rates.through == 0) return Picoseconds::max();
-  const LinkCosts links;
-  const TwinCourse course = TwinCourseOf(bytes, rates.sum(), domains.size(), links);
-  if (course.chunks < kTwinChunksLeast) return Picoseconds::max();
-  const auto height = static_cast<Picoseconds::rep>(HeightAbout(twins));
-  const auto chunks = static_cast<Picoseconds::rep>(course.chunks - 1);
-  const auto stripes = static_cast<Picoseconds::rep>(course.stripes);
-  // To homes, and from there to all others.
-  const int messages = domains.size() == 2 ? 1 : 2;
-  return course.step * chunks / stripes + course.step * height +
-         (costs.message + links.step) * messages;
-}
-
 }  // namespace
 
 absl::StatusOr<Picoseconds> PredictOverDomains(std::span<const DomainPart> domains,
@@ -258,7 +230,7 @@ absl::StatusOr<Picoseconds> PredictOverDomains(std::span<const DomainPart> domai
                           TimeOfPhases(inside, between, operation, bytes));
   if (operation != Operation::kBroadcast) return phases;
   TAHOMA_ASSIGN_OR_RETURN(const Picoseconds flow, TimeOfFlow(inside, between, bytes));
-  return std::min({phases, flow, TimeToTwins(domains, inside, bytes, costs)});
+  return std::min(phases, flow);
 }
 
 }  // namespace tahoma::collective

@@ -9,15 +9,7 @@
 // inside again (docs/reference/collectives.md#over-efa). The parts that use NeuronLink and those
 // that use EFA are pipelined in chunks where that is faster.
 //
-// A broadcast may also flow through the root's domain, over EFA, and be gathered in all others, or
-// flow through all domains along trees (twin_trees.h).
-//
-// Against the emulated fabric (2 and 8 UltraServers, 4 instances; 64 KiB to 1 GiB) an all-reduce is
-// 5 % short to 11 % long, right at 64 KiB and 5 % long at most at 1 GiB; an all-gather is 2 % short
-// to 6 % long, a reduce-scatter 8 % short to 3 % long, a broadcast 9 % short to 4 % long, and
-// exchanges are 2 % short. It is not predicted that an all-reduce flows along trees, over two
-// domains from some MiB on and over three or four from 32 MiB on: there it is 43 % long at most
-// (over two, at 24 MiB), 31 % from 48 MiB on, 21 % from 128 MiB on.
+// A broadcast may also flow through the root's domain, over EFA, and be gathered in all others.
 //
 // Scope: one rank on each chip; EFA's network without congestion.
 //

@@ -16,6 +16,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -93,6 +94,9 @@ struct RunResult {
   int ranks = 0;                           // logical cores
   int chips = 0;
   std::uint64_t wrong_elements = 0;  // over all participants; 0 unless checked
+  // The least time that links, NICs and uplinks need in their present state; nullopt where no bound
+  // is known.
+  std::optional<VirtualDuration> bound{};
   // The loads of an operation on the links from this participant's chips, by their ids in the
   // topology domain.
   std::vector<LinkLoad> loads{};
@@ -176,6 +180,8 @@ class Participant {
   // Plans all parts, and times the parts side by side.
   absl::StatusOr<std::vector<PlannedPart>> PlanParts(const RunSpec& spec, std::vector<Part> parts,
                                                      const LinkOutlook& outlook) const;
+  static std::optional<VirtualDuration> BoundOf(const std::vector<PlannedPart>& planned,
+                                                const Fabric& fabric);
   absl::StatusOr<std::uint64_t> MoveData(const RunSpec& spec, const PlannedPart& planned);
   absl::Status RunStep(const PlannedPart& planned, std::size_t step, const RunSpec& spec,
                        Buffers& buffers);

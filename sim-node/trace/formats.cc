@@ -30,8 +30,6 @@ LinkId LinkOf(const Fabric& fabric, ChipIndex chip, Port port) {
   return fabric.LinkOf(chip, port.axis, port.direction);
 }
 
-bool HasEfa(const Fabric& fabric) { return fabric.efa().id_count() > 0; }
-
 constexpr std::array kNicDirections = {NicDirection::kOut, NicDirection::kIn};
 std::string_view NicName(NicDirection direction) {
   return direction == NicDirection::kOut ? "efa out" : "efa in";
@@ -47,7 +45,7 @@ struct NetworkNode {
 // Layer 3, the nearest to the domains, comes first.
 std::vector<NetworkNode> NetworkNodes(const Fabric& fabric) {
   std::vector<NetworkNode> nodes;
-  if (!HasEfa(fabric)) return nodes;
+  if (!fabric.has_efa()) return nodes;
   std::set<LinkId> seen;
   for (int layer = static_cast<int>(kNetworkLayers); layer > 0; --layer) {
     for (int domain = 0; domain < fabric.domain_count(); ++domain) {
@@ -141,7 +139,7 @@ void AppendLinks(const Occupancy& use, const Fabric& fabric, ChipIndex chip, int
                      x + side * 22, y - 22, colour, tip);
     }
   }
-  if (!HasEfa(fabric)) return;
+  if (!fabric.has_efa()) return;
   for (const NicDirection direction : kNicDirections) {
     const LinkId nic = fabric.NicOf(chip, direction);
     AppendBox(use, fabric, nic, fabric.Name(nic),
@@ -239,13 +237,13 @@ std::map<LinkId, Track> AppendNames(const Fabric& fabric, Json& events) {
       const std::string at = torus::ToString(torus.CoordOf(ChipIndex(number)));
       events.push_back(NameEvent(
           "process_name", chip.value(), 0,
-          fmt::format("{}chip {} ({})", HasEfa(fabric) ? fmt::format("domain {} ", domain) : "",
+          fmt::format("{}chip {} ({})", fabric.has_efa() ? fmt::format("domain {} ", domain) : "",
                       number, at)));
       for (const Port port : kAllPorts) {
         if (!Exists(fabric, chip, port)) continue;
         add(LinkOf(fabric, chip, port), {chip.value(), PortIndex(port)}, PortName(port));
       }
-      for (std::size_t direction = 0; HasEfa(fabric) && direction < kNicDirections.size();
+      for (std::size_t direction = 0; fabric.has_efa() && direction < kNicDirections.size();
            ++direction) {
         add(fabric.NicOf(chip, kNicDirections.at(direction)), {chip.value(), kPorts + direction},
             NicName(kNicDirections.at(direction)));
@@ -277,10 +275,10 @@ void AppendPlanes(const Occupancy& use, const Fabric& fabric, int domain,
     if (!planes.contains(at.z)) continue;
     if (at.x == 0 && at.y == 0) {
       fmt::format_to(out, "{}{}plane z={}\n{:>6}", text.empty() ? "" : "\n",
-                     HasEfa(fabric) ? fmt::format("domain {} ", domain) : "", at.z, "chip");
+                     fabric.has_efa() ? fmt::format("domain {} ", domain) : "", at.z, "chip");
       for (const Port port : kAllPorts) fmt::format_to(out, "{:>7}", PortName(port));
       for (const NicDirection direction : kNicDirections) {
-        if (HasEfa(fabric)) fmt::format_to(out, "{:>9}", NicName(direction));
+        if (fabric.has_efa()) fmt::format_to(out, "{:>9}", NicName(direction));
       }
       text += '\n';
     }
@@ -292,7 +290,7 @@ void AppendPlanes(const Occupancy& use, const Fabric& fabric, int domain,
           Exists(fabric, chip, port) ? Cell(use, fabric, LinkOf(fabric, chip, port)) : "-");
     }
     for (const NicDirection direction : kNicDirections) {
-      if (HasEfa(fabric))
+      if (fabric.has_efa())
         fmt::format_to(out, "{:>9}", Cell(use, fabric, fabric.NicOf(chip, direction)));
     }
     text += '\n';
@@ -311,7 +309,7 @@ std::set<ChipIndex> BusyChips(const Occupancy& use, const Fabric& fabric) {
         used = used || (Exists(fabric, chip, port) && carries(LinkOf(fabric, chip, port)));
       }
       for (const NicDirection direction : kNicDirections) {
-        used = used || (HasEfa(fabric) && carries(fabric.NicOf(chip, direction)));
+        used = used || (fabric.has_efa() && carries(fabric.NicOf(chip, direction)));
       }
       if (used) busy.insert(chip);
     }
@@ -365,7 +363,7 @@ std::string HeatMapSvg(const Occupancy& use, const Fabric& fabric, std::string_v
     const torus::Shape& torus = fabric.domain(domain).torus();
     const int plane_width = (torus.extent(Axis::kX) - 1) * kPitch + 2 * kMargin;
     width = std::max(width, plane_width * torus.extent(Axis::kZ));
-    if (HasEfa(fabric)) {
+    if (fabric.has_efa()) {
       rows += fmt::format("<text x=\"16\" y=\"{}\">domain {}</text>\n", height + 16, domain);
     }
     AppendDomain(use, fabric, domain, height, rows);

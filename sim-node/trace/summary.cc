@@ -16,15 +16,13 @@ using torus::ChipIndex;
 
 using LinksByKind = std::map<std::string, std::vector<LinkId>>;
 
-bool HasEfa(const Fabric& fabric) { return fabric.efa().id_count() > 0; }
-
 void AddChip(const Fabric& fabric, ChipIndex chip, LinksByKind& kinds) {
   for (const Port port : kAllPorts) {
     const LinkId link = fabric.LinkOf(chip, port.axis, port.direction);
     if (!fabric.Exists(link)) continue;
     kinds[std::string(1, PortName(port).front())].push_back(link);  // "x" of "x+"
   }
-  if (!HasEfa(fabric)) return;
+  if (!fabric.has_efa()) return;
   kinds["efaOut"].push_back(fabric.NicOf(chip, NicDirection::kOut));
   kinds["efaIn"].push_back(fabric.NicOf(chip, NicDirection::kIn));
 }
@@ -35,7 +33,7 @@ LinksByKind KindsOf(const Fabric& fabric) {
   for (int domain = 0; domain < fabric.domain_count(); ++domain) {
     const int chips = fabric.domain(domain).torus().chip_count();
     for (int chip = 0; chip < chips; ++chip) AddChip(fabric, Fabric::ChipOf(domain, chip), kinds);
-    for (int layer = 1; HasEfa(fabric) && layer <= static_cast<int>(kNetworkLayers); ++layer) {
+    for (int layer = 1; fabric.has_efa() && layer <= static_cast<int>(kNetworkLayers); ++layer) {
       for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
         const LinkId link = fabric.UplinkOf(domain, layer, direction);
         if (uplinks.insert(link).second) kinds[fmt::format("layer{}", layer)].push_back(link);

@@ -23,7 +23,8 @@ using Type = Schema::Type;
 
 // ".spec.members" as {"spec", "members"}. Only plain field names, as the scale and selectable
 // paths of a CRD must be.
-absl::StatusOr<std::vector<std::string>> FieldPath(std::string_view path, std::string_view where) {
+absl::StatusOr<std::vector<std::string>> FieldsOfPath(std::string_view path,
+                                                      std::string_view where) {
   std::vector<std::string> fields;
   if (!path.starts_with('.'))
     return InvalidArgument("{}: \"{}\" must begin with a dot", where, path);
@@ -231,12 +232,12 @@ absl::Status ReadSubresources(const Json& version, const std::string& path, Kind
   const std::string at = path + ".subresources.scale.";
   ScalePaths paths;
   TAHOMA_ASSIGN_OR_RETURN(paths.spec_replicas,
-                          FieldPath(TextAt(scale, "specReplicasPath"), at + "specReplicasPath"));
-  TAHOMA_ASSIGN_OR_RETURN(paths.status_replicas, FieldPath(TextAt(scale, "statusReplicasPath"),
-                                                           at + "statusReplicasPath"));
+                          FieldsOfPath(TextAt(scale, "specReplicasPath"), at + "specReplicasPath"));
+  TAHOMA_ASSIGN_OR_RETURN(paths.status_replicas, FieldsOfPath(TextAt(scale, "statusReplicasPath"),
+                                                              at + "statusReplicasPath"));
   if (!TextAt(scale, "labelSelectorPath").empty()) {
     TAHOMA_ASSIGN_OR_RETURN(
-        paths.selector, FieldPath(TextAt(scale, "labelSelectorPath"), at + "labelSelectorPath"));
+        paths.selector, FieldsOfPath(TextAt(scale, "labelSelectorPath"), at + "labelSelectorPath"));
   }
   kind.scale = std::move(paths);
   return absl::OkStatus();
@@ -285,7 +286,7 @@ absl::Status ReadColumns(const Json& version, const std::string& path, Kind& kin
   }
   for (const Json& field : ValueAt(version, {"selectableFields"})) {
     const std::string label = TextAt(field, "jsonPath");
-    TAHOMA_ASSIGN_OR_RETURN(auto fields, FieldPath(label, path + ".selectableFields"));
+    TAHOMA_ASSIGN_OR_RETURN(auto fields, FieldsOfPath(label, path + ".selectableFields"));
     kind.selectable.push_back({label.substr(1), std::move(fields)});
   }
   return absl::OkStatus();

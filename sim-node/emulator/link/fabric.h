@@ -59,6 +59,8 @@ class Fabric {
     return *domains_.at(static_cast<std::size_t>(domain));
   }
   const EfaNetwork& efa() const { return efa_; }
+  // Whether EFA joins the domains.
+  bool has_efa() const { return efa_.id_count() > 0; }
   const LinkTiming& timing() const { return domains_.front()->timing(); }
   bool Contains(torus::ChipIndex chip) const;
   // Whether the tori of both have the same shape and their links the same rates now.

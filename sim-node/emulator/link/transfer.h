@@ -57,10 +57,6 @@ struct Flow {
   torus::ChipIndex to;
   std::uint64_t bytes = 0;
   torus::ChipMask through = kAllChips;  // chips of the domain that a detour may use
-  // The explicit route: links of the domain, from chip to chip. The flow takes this route while all
-  // its links are up, instead of the route of TorusLinks::FindRoute. Empty = none; must outlive the
-  // transfer.
-  std::span<const LinkId> explicit_route = {};
   // The group that the flow stands for; nullptr = the flow alone. No link of the network may fail
   // during the transfer. Must outlive the transfer.
   const AlikeFlows* alike = nullptr;
