@@ -62,7 +62,7 @@ std::vector<double> LoadsOf(const std::vector<PieceSend>& sends, const std::vect
 }
 
 // The place of a piece in a buffer, in elements: one of `pieces` of equal size in [begin, end).
-struct Place {
+struct TreePlace {
   std::uint64_t begin;
   std::uint64_t end;
   std::uint64_t piece;
@@ -75,14 +75,14 @@ struct Place {
   }
 };
 
-std::vector<Place> PlacesOf(const TreeCut& cut, const Layout& layout) {
-  std::vector<Place> places;
+std::vector<TreePlace> PlacesOf(const TreeCut& cut, const Layout& layout) {
+  std::vector<TreePlace> places;
   const std::uint64_t all = cut.piece_count();
   for (std::size_t chip = 0; chip < cut.pieces.size(); ++chip) {
     for (std::uint64_t piece = 0; piece < cut.pieces[chip]; ++piece) {
-      places.push_back(layout.fixed ? Place{layout.bounds[chip], layout.bounds[chip + 1], piece,
-                                            cut.pieces[chip]}
-                                    : Place{0, layout.bounds.back(), places.size(), all});
+      places.push_back(layout.fixed ? TreePlace{layout.bounds[chip], layout.bounds[chip + 1], piece,
+                                                cut.pieces[chip]}
+                                    : TreePlace{0, layout.bounds.back(), places.size(), all});
     }
   }
   return places;
@@ -142,7 +142,7 @@ int Trees::degree() const {
 
 std::vector<Step> Trees::Steps(Phase phase, const Layout& layout) const {
   const bool reduces = phase == Phase::kReduceScatter;
-  const std::vector<Place> places = PlacesOf(cut_, layout);
+  const std::vector<TreePlace> places = PlacesOf(cut_, layout);
   std::vector<Step> steps(step_count_);
   for (const PieceSend& one : sends_) {
     const Edge& edge = edges_[one.edge];

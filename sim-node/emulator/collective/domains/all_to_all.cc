@@ -18,12 +18,6 @@ std::vector<Member> MembersOf(const DomainSet::Group& group, const std::vector<M
   return {first, first + std::ssize(group.members)};
 }
 
-std::uint64_t RanksOf(const std::vector<Member>& members) {
-  std::uint64_t ranks = 0;
-  for (const Member& member : members) ranks += static_cast<std::uint64_t>(member.ranks);
-  return ranks;
-}
-
 // Returns what the chips of one domain send to those of another, as if the first ranks were theirs.
 Step StepBetween(const Request& request, const std::vector<Member>& senders,
                  const std::vector<Member>& receivers, std::uint64_t block) {

@@ -60,7 +60,7 @@ absl::StatusOr<Plan> Timed(Plan plan, const Fabric& fabric) {
 }
 
 // The facts that all plans of one request over several topology domains share.
-struct Question {
+struct DomainsQuestion {
   const Request& request;
   const std::vector<Member>& members;
   const Fabric& fabric;
@@ -87,7 +87,7 @@ struct Question {
 
 // Returns the algorithms to try. On a network that only NICs can limit, mesh, ring and rdh send the
 // same bytes through each NIC: the fewest steps win. Where uplinks limit, all are tried.
-std::vector<InterAlgorithm> Candidates(const Question& asked) {
+std::vector<InterAlgorithm> Candidates(const DomainsQuestion& asked) {
   if (asked.choice.between) return {*asked.choice.between};
   std::vector<InterAlgorithm> candidates = {InterAlgorithm::kMesh};
   // Only meshes are not listed.
@@ -104,7 +104,7 @@ std::vector<InterAlgorithm> Candidates(const Question& asked) {
 // together: what is best in one chunk need not be in several.
 class Search {
  public:
-  explicit Search(const Question& asked) : asked_(asked) {
+  explicit Search(const DomainsQuestion& asked) : asked_(asked) {
     counts_.assign(std::begin(collective::kChunkCounts), std::end(collective::kChunkCounts));
     std::erase_if(counts_, [&](int chunks) {
       return chunks > 1 &&
@@ -152,7 +152,7 @@ class Search {
     return end - VirtualTime() > 2 * (best_->times.end - VirtualTime());
   }
 
-  const Question& asked_;
+  const DomainsQuestion& asked_;
   std::vector<int> counts_;  // of chunks
   std::optional<Plan> best_;
 };
@@ -208,7 +208,7 @@ Step ScheduleInsideMessages(const Step& all, const StepWork& work, const DomainS
 
 // Plans an exchange: all messages at once, except those that other chips' NICs relay, which go in
 // chunks.
-absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
+absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const DomainsQuestion& asked,
                                     const Exchange& exchange) {
   Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
   const ChipCosts& costs = asked.choice.options.costs;
@@ -226,14 +226,8 @@ absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
   return Timed(std::move(plan), asked.fabric);
 }
 
-std::uint64_t RanksOf(const std::vector<Member>& members) {
-  std::uint64_t ranks = 0;
-  for (const Member& member : members) ranks += static_cast<std::uint64_t>(member.ranks);
-  return ranks;
-}
-
 // Plans an all-to-all between kinds of domains.
-absl::StatusOr<Plan> PlanAllToAll(const Question& asked,
+absl::StatusOr<Plan> PlanAllToAll(const DomainsQuestion& asked,
                                   const std::vector<DomainSet::Kind>& kinds) {
   const std::uint64_t ranks = RanksOf(asked.members);
   TAHOMA_ASSIGN_OR_RETURN(const std::uint64_t block, AllToAllBlock(asked.request, ranks));
@@ -249,14 +243,14 @@ absl::StatusOr<Plan> PlanAllToAll(const Question& asked,
 }
 
 // Returns the kinds of domains for an all-to-all in meshes, where these are worth it or needed.
-std::optional<std::vector<DomainSet::Kind>> WorthMeshes(const Question& asked) {
+std::optional<std::vector<DomainSet::Kind>> WorthMeshes(const DomainsQuestion& asked) {
   auto kinds = AllToAllKindsOf(asked.request, asked.members, asked.set);
   if (!kinds) return std::nullopt;
   const bool many = asked.set.size() > kListedAlwaysMost && kinds->size() <= kAllToAllKindsMost;
   return many || AreAlikeInARow(asked.request, asked.layout, asked.set) ? kinds : std::nullopt;
 }
 
-absl::StatusOr<Plan> PlanExchange(const Question& asked) {
+absl::StatusOr<Plan> PlanExchange(const DomainsQuestion& asked) {
   if (const auto kinds = WorthMeshes(asked)) return PlanAllToAll(asked, *kinds);
   std::vector<std::vector<torus::ChipIndex>> paths;
   if (asked.request.operation == Operation::kPermute && asked.request.blocks == nullptr) {
@@ -298,7 +292,7 @@ absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,
 }
 
 // Whether one message may stand for those between all domains of two kinds.
-bool MayMesh(const Question& asked) {
+bool MayMesh(const DomainsQuestion& asked) {
   if (IsExchange(asked.request.operation)) return false;
   if (AreAlikeInARow(asked.request, asked.layout, asked.set)) return true;
   const std::size_t kinds = MeshKindsOf(asked.request, asked.layout, asked.set).size();
@@ -306,7 +300,7 @@ bool MayMesh(const Question& asked) {
 }
 
 // Says on what condition so many domains are planned that the request does not meet; empty: none.
-std::string ConditionOfMany(const Question& asked) {
+std::string ConditionOfMany(const DomainsQuestion& asked) {
   const Request& request = asked.request;
   const auto between = asked.choice.between;
   if (request.operation == Operation::kAllToAll) {
@@ -325,7 +319,7 @@ std::string ConditionOfMany(const Question& asked) {
 }
 
 // Refuses what would take a message for each two domains, or ranks, of too many.
-absl::Status CheckSize(const Question& asked) {
+absl::Status CheckSize(const DomainsQuestion& asked) {
   const bool all_to_all =
       asked.request.operation == Operation::kAllToAll && asked.request.blocks == nullptr;
   if (IsExchange(asked.request.operation) && !all_to_all) return absl::OkStatus();
@@ -375,7 +369,7 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   for (const Member& member : members) weights.push_back(member.ranks);
   const std::uint64_t size = Size(request.type);
   const Layout layout = Layout::Weighted(weights, request.bytes / size, size);
-  Question asked{request, members, fabric, choice, set, layout};
+  DomainsQuestion asked{request, members, fabric, choice, set, layout};
   asked.meshes = MayMesh(asked);
   TAHOMA_RETURN_IF_ERROR(CheckSize(asked));
   for (const DomainSet::Group& group : set.groups()) TAHOMA_RETURN_IF_ERROR(CheckNics(group));

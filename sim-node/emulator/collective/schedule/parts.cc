@@ -15,7 +15,7 @@ namespace tahoma::sim {
 namespace {
 
 template <typename List>
-std::string Numbers(const List& list) {
+std::string NumbersText(const List& list) {
   return fmt::format("{}", fmt::join(list, ","));
 }
 
@@ -89,10 +89,10 @@ absl::Status CheckBelongs(const Request& request, const Division& division) {
 std::string Division::ToString() const {
   if (empty()) return "";
   std::string text;
-  for (const std::vector<int>& group : groups) text += "g" + Numbers(group);
+  for (const std::vector<int>& group : groups) text += "g" + NumbersText(group);
   for (const VariableCounts& one : counts) {
-    text += "c" + Numbers(one.send_counts) + ";" + Numbers(one.send_displacements) + ";" +
-            Numbers(one.receive_counts) + ";" + Numbers(one.receive_displacements);
+    text += "c" + NumbersText(one.send_counts) + ";" + NumbersText(one.send_displacements) + ";" +
+            NumbersText(one.receive_counts) + ";" + NumbersText(one.receive_displacements);
   }
   for (const auto& [from, to] : pairs) text += fmt::format("p{},{}", from, to);
   return ", divided as " + Sha256Hex(text).substr(0, 16);

@@ -4,6 +4,12 @@
 
 namespace tahoma::sim {
 
+std::uint64_t RanksOf(const std::vector<Member>& members) {
+  std::uint64_t ranks = 0;
+  for (const Member& member : members) ranks += static_cast<std::uint64_t>(member.ranks);
+  return ranks;
+}
+
 std::vector<Member> MembersOf(torus::ChipMask chips, int ranks) {
   std::vector<Member> members;
   for (; chips != 0; chips &= chips - 1) {

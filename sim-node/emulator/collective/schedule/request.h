@@ -45,6 +45,9 @@ struct Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
+// Returns the number of ranks on all members.
+std::uint64_t RanksOf(const std::vector<Member>& members);
+
 // The chips of the mask in ascending order, with as many ranks each.
 std::vector<Member> MembersOf(torus::ChipMask chips, int ranks = 1);
 
