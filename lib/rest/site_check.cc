@@ -53,8 +53,6 @@ bool IsAddress(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 // Labels as RFC 1123 has them, and with "_", which container tools put into names. Browsers take a
 // name whose last label is a number for an address (URL Standard, "ends in a number").
 bool IsHostName(std::string_view host) {

@@ -19,12 +19,6 @@ namespace {
 
 using json = Json;
 
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 // One element of Accept, "application/json;as=Table;v=v1;g=meta.k8s.io;q=0.9".
 struct MediaRange {
   std::string type;
