@@ -28,21 +28,6 @@ absl::Status Incomplete(std::string_view what) {
                 what, kAlgorithm, kTerminator);
 }
 
-std::string_view Trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  return text.substr(0, text.find_last_not_of(" \t") + 1);
-}
-
-std::vector<std::string> Split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (;;) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    parts.emplace_back(text.substr(0, end));
-    if (end == text.size()) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 std::string Lower(std::string_view text) {
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(), AsciiLower);
@@ -56,10 +41,10 @@ bool IsHeaderName(std::string_view name) {
 }
 
 absl::Status ReadCredential(std::string_view text, std::string_view service, Signature& out) {
-  const std::vector<std::string> parts = Split(text, '/');
+  const std::vector<std::string_view> parts = Split(text, '/');
   constexpr std::size_t kParts = 5;
   if (parts.size() != kParts || parts[4] != kTerminator ||
-      std::ranges::any_of(parts, [](const std::string& part) {
+      std::ranges::any_of(parts, [](std::string_view part) {
         return part.empty() || part.size() > kScopePartBytesMost;
       })) {
     return Incomplete("Credential is not of the form");
@@ -76,7 +61,8 @@ absl::Status ReadCredential(std::string_view text, std::string_view service, Sig
 }
 
 absl::Status ReadSignedHeaders(std::string_view text, Signature& out) {
-  out.headers = Split(text, ';');
+  const std::vector<std::string_view> names = Split(text, ';');
+  out.headers.assign(names.begin(), names.end());
   if (out.headers.size() > kSignedHeadersMost || !std::ranges::all_of(out.headers, IsHeaderName)) {
     return Incomplete("SignedHeaders is not a list of names in small letters");
   }
@@ -94,7 +80,7 @@ absl::Status ReadSignedHeaders(std::string_view text, Signature& out) {
 absl::Status ReadParts(std::string_view text, std::string_view service, Signature& out) {
   bool credential = false;
   bool headers = false;
-  for (const std::string& part : Split(text, ',')) {
+  for (const std::string_view part : Split(text, ',')) {
     const std::string_view field = Trimmed(part);
     const std::size_t equals = std::min(field.find('='), field.size());
     const std::string_view name = field.substr(0, equals);
@@ -165,16 +151,15 @@ std::string CanonicalValue(std::string_view value) {
 
 std::string CanonicalQuery(std::string_view query) {
   std::vector<std::pair<std::string, std::string>> pairs;
-  for (const std::string& pair : Split(query, '&')) {
+  for (const std::string_view pair : Split(query, '&')) {
     if (pair.empty()) continue;
     const std::size_t equals = std::min(pair.find('='), pair.size());
     const auto encoded = [](std::string_view text) {
       // A broken escape stays as it is; the request is refused when its parameters are read.
       return kube::PercentEncode(rest::PercentDecode(text).value_or(std::string(text)));
     };
-    const std::string_view view = pair;
-    pairs.emplace_back(encoded(view.substr(0, equals)),
-                       encoded(view.substr(std::min(equals + 1, view.size()))));
+    pairs.emplace_back(encoded(pair.substr(0, equals)),
+                       encoded(pair.substr(std::min(equals + 1, pair.size()))));
   }
   std::ranges::sort(pairs);
   std::string out;

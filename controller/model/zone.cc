@@ -4,10 +4,10 @@
 
 #include <cstddef>
 
+#include "lib/base/ascii.h"
+
 namespace tahoma::controller {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Returns the length of a zone's name up to the region's number: 9 of "us-east-2a"; 0 without one.
 std::size_t RegionLength(std::string_view zone) {

@@ -49,4 +49,10 @@ std::string_view CutUtf8(std::string_view text, std::size_t bytes_most) {
   return text.substr(0, bytes_most);
 }
 
+std::string CutName(std::string_view name) {
+  constexpr std::size_t kNameMost = 512;  // above any name that is valid somewhere
+  if (name.size() <= kNameMost) return std::string(name);
+  return std::string(CutUtf8(name, kNameMost)) + "...";
+}
+
 }  // namespace tahoma

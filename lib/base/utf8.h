@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace tahoma {
@@ -17,5 +18,9 @@ bool IsUtf8(std::string_view bytes);
 
 // The whole characters at the front of a UTF-8 text that take at most `bytes_most` bytes.
 std::string_view CutUtf8(std::string_view text, std::size_t bytes_most);
+
+// Returns a name as messages tell it: a client may choose a name of megabytes, which each problem
+// below the name would repeat.
+std::string CutName(std::string_view name);
 
 }  // namespace tahoma

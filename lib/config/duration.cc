@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "lib/base/ascii.h"
 #include "lib/base/status.h"
 
 namespace tahoma::config {
@@ -23,8 +24,6 @@ constexpr std::array<Unit, 6> kUnits{{{"ns", 1},
                                       {"s", 1'000'000'000}}};
 constexpr std::int64_t kMaxNanoseconds = 100LL * 366 * 24 * 3'600 * 1'000'000'000;
 constexpr std::size_t kDigitsMost = 18;  // whose power of ten fits
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Digits from `text`, which loses them; false when there are none or they exceed the bound.
 bool TakeDigits(std::string_view& text, std::int64_t& value, std::int64_t& scale) {

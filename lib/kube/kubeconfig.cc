@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "lib/base/ascii.h"
 #include "lib/base/host_port.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -34,13 +35,6 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     }
   }
   return text;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return "";
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
 struct ConfigFile {
@@ -243,7 +237,7 @@ absl::StatusOr<ServerAccess> InClusterAccess(std::string_view host, std::string_
   }
   const absl::StatusOr<std::string> ns = ReadFile(folder + "/namespace");
   if (ns.ok()) {
-    const std::string_view name = Trimmed(*ns);
+    const std::string_view name = Trimmed(*ns, " \t\r\n");
     if (!name.empty()) access.default_namespace = std::string(name);
   }
   return access;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/base/ascii.h"
+
 namespace tahoma::kube {
 namespace {
 
@@ -11,7 +13,6 @@ constexpr std::size_t kLabelBytesMax = 63;
 constexpr std::size_t kSubdomainBytesMax = 253;
 
 bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsAlphanumeric(char c) { return IsLower(c) || IsDigit(c) || (c >= 'A' && c <= 'Z'); }
 
 bool IsDns1123Label(std::string_view value) {

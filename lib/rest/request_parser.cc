@@ -50,12 +50,6 @@ bool IsCleanDecoded(std::string_view text, bool plus_is_space) {
   return decoded && IsClean(*decoded);
 }
 
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t";
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
-}
-
 }  // namespace
 
 void RequestParser::Refuse(int status, std::string reason) {

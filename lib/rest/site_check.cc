@@ -53,10 +53,8 @@ bool IsAddress(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-// Labels follow RFC 1123, and may have "_", as container tools write. Browsers take a name for an
-// address when the last label is a number (URL Standard, "ends in a number").
+// Labels as RFC 1123 has them, and with "_", which container tools put into names. Browsers take a
+// name whose last label is a number for an address (URL Standard, "ends in a number").
 bool IsHostName(std::string_view host) {
   constexpr std::size_t kNameMost = 253;
   constexpr std::size_t kLabelMost = 63;

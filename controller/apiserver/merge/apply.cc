@@ -236,7 +236,7 @@ std::vector<Cause> CausesOf(const std::vector<Conflict>& conflicts) {
 // kubectl may take them over without a conflict when it moves to server-side apply.
 FieldSet LastAppliedFields(const Kind& kind, const Json& live) {
   const std::string text = TextAt(live, {"metadata", "annotations", kLastApplied});
-  const absl::StatusOr<JsonText> read = ReadJson(text);
+  const absl::StatusOr<JsonRead> read = ReadJson(text);
   if (!read.ok() || !read->value->is_object()) return {};
   const Json& last = *read->value;
   return FieldsOf(*kind.schema, last)

@@ -182,7 +182,7 @@ void AppendPaths(const FieldSet& set, const std::string& path, std::vector<std::
 std::optional<std::string> CanonicalEdge(const std::string& edge) {
   if (edge.starts_with("f:")) return edge;
   if (!edge.starts_with("v:") && !edge.starts_with("k:")) return std::nullopt;
-  const absl::StatusOr<JsonText> read = ReadJson(std::string_view(edge).substr(2));
+  const absl::StatusOr<JsonRead> read = ReadJson(std::string_view(edge).substr(2));
   if (!read.ok()) return std::nullopt;
   const Json& keys = *read->value;
   if (edge.front() == 'k' && (!keys.is_object() || keys.empty())) return std::nullopt;

@@ -356,7 +356,7 @@ class Decoder {
 
   absl::StatusOr<Json> JsonIn(std::string_view bytes, int depth) {
     if (bytes.empty()) return Json();
-    absl::StatusOr<JsonText> read = ReadJson(bytes);
+    absl::StatusOr<JsonRead> read = ReadJson(bytes);
     if (!read.ok()) return InvalidArgument("the bytes are no JSON: {}", Message(read.status()));
     if (DepthOf(*read->value) + depth > kProtobufNestingMax) {
       return InvalidArgument("it is nested deeper than {}", kProtobufNestingMax);

@@ -21,8 +21,8 @@ using json = Json;
 constexpr std::string_view kAccepted =
     "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-absl::StatusOr<JsonText> Read(std::string_view text) {
-  absl::StatusOr<JsonText> read = ReadJson(text);
+absl::StatusOr<JsonRead> Read(std::string_view text) {
+  absl::StatusOr<JsonRead> read = ReadJson(text);
   if (read.ok()) return read;
   if (absl::IsResourceExhausted(read.status())) {
     return BadRequestError(fmt::format("the body is {}", Message(read.status())));
@@ -85,7 +85,7 @@ std::string MediaType(std::string_view content_type) {
 }
 
 absl::StatusOr<json> ParseJsonText(std::string_view text) {
-  TAHOMA_ASSIGN_OR_RETURN(JsonText read, Read(text));
+  TAHOMA_ASSIGN_OR_RETURN(JsonRead read, Read(text));
   return std::move(*read.value);
 }
 
@@ -111,7 +111,7 @@ absl::StatusOr<std::shared_ptr<const json>> DecodePatch(const rest::Request& req
 
 std::vector<std::string> DuplicatesInPatch(const rest::Request& request) {
   if (request.parsed) return {};
-  absl::StatusOr<JsonText> read = ReadJson(request.body);
+  absl::StatusOr<JsonRead> read = ReadJson(request.body);
   return read.ok() ? std::move(read->duplicates) : std::vector<std::string>();
 }
 
@@ -130,7 +130,7 @@ absl::StatusOr<DecodedBody> DecodeBody(const rest::Request& request) {
   }
   absl::StatusOr<json> parsed = json();
   if (type.empty() || type == "application/json" || type == "*/*") {
-    TAHOMA_ASSIGN_OR_RETURN(JsonText read, Read(request.body));
+    TAHOMA_ASSIGN_OR_RETURN(JsonRead read, Read(request.body));
     parsed = std::move(*read.value);
     body.duplicates = std::move(read.duplicates);
   } else if (type == "application/yaml") {

@@ -19,13 +19,7 @@ namespace {
 
 using json = Json;
 
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
-// An element of Accept, "application/json;as=Table;v=v1;g=meta.k8s.io;q=0.9".
+// One element of Accept, "application/json;as=Table;v=v1;g=meta.k8s.io;q=0.9".
 struct MediaRange {
   std::string type;
   std::string as, group, version;

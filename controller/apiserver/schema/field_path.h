@@ -15,14 +15,6 @@
 
 namespace tahoma::controller::apiserver {
 
-// A name as it is told in messages: a client may choose one of megabytes, and each problem below it
-// would repeat it.
-inline std::string CutName(std::string_view name) {
-  constexpr std::size_t kNameMost = 512;  // above any name that is valid somewhere
-  if (name.size() <= kNameMost) return std::string(name);
-  return std::string(CutUtf8(name, kNameMost)) + "...";
-}
-
 class FieldPath {
  public:
   // The object itself, or a place in a larger one: "spec.spec".

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "lib/base/ascii.h"
 #include "lib/base/status.h"
 
 namespace tahoma::kube::internal {
@@ -13,7 +14,6 @@ namespace {
 bool IsIdentifierStart(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsHexDigit(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 void AppendUtf8(std::uint32_t code, std::string& into) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "lib/base/ascii.h"
 #include "lib/base/status.h"
 
 namespace tahoma::kube {
@@ -13,18 +14,7 @@ namespace {
 constexpr std::size_t kTextMax = 256;
 
 bool IsDigits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-std::vector<std::string_view> Split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
+  return !text.empty() && std::all_of(text.begin(), text.end(), IsDigit);
 }
 
 absl::Status CheckIdentifiers(std::string_view text, std::string_view what, bool zeros_allowed) {

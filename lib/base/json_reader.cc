@@ -1,19 +1,20 @@
-#include "controller/apiserver/schema/json_text.h"
+#include "lib/base/json_reader.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "controller/apiserver/schema/field_path.h"
-#include "controller/apiserver/schema/schema.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
-namespace tahoma::controller::apiserver {
+namespace tahoma {
 namespace {
 
 // Builds the value as the parser goes along (the events of nlohmann::json_sax).
 class Builder {
  public:
+  explicit Builder(const JsonBounds& bounds) : bounds_(bounds) {}
+
   bool null() { return Add(nullptr); }
   bool boolean(bool value) { return Add(value); }
   bool number_integer(std::int64_t value) { return Add(value); }
@@ -27,8 +28,8 @@ class Builder {
   bool end_array() { return Close(); }
   bool key(std::string& name) {
     auto& fields = open_.back().container->get_ref<Json::object_t&>();
-    if (fields.size() == kMembersMax) {
-      status_ = ResourceExhausted("wider than {} members of one object", kMembersMax);
+    if (fields.size() == bounds_.members) {
+      status_ = ResourceExhausted("wider than {} members of one object", bounds_.members);
       return false;
     }
     const auto [at, is_new] = fields.emplace(std::move(name));
@@ -43,7 +44,7 @@ class Builder {
   }
 
   const absl::Status& status() const { return status_; }
-  JsonText Take() { return {std::move(root_), std::move(found_)}; }
+  JsonRead Take() { return {std::move(root_), std::move(found_)}; }
 
  private:
   struct Level {
@@ -59,13 +60,13 @@ class Builder {
   }
   // Whether there is no room for another value.
   bool IsTooMuch() {
-    if (++values_ > kValuesMax) {
-      status_ = ResourceExhausted("more than {} values", kValuesMax);
+    if (++values_ > bounds_.values) {
+      status_ = ResourceExhausted("more than {} values", bounds_.values);
       return true;
     }
     if (open_.empty() || !open_.back().container->is_array()) return false;
-    if (open_.back().container->size() < kItemsMax) return false;
-    status_ = ResourceExhausted("wider than {} items of one list", kItemsMax);
+    if (open_.back().container->size() < bounds_.items) return false;
+    status_ = ResourceExhausted("wider than {} items of one list", bounds_.items);
     return true;
   }
   template <typename T>
@@ -78,8 +79,8 @@ class Builder {
   }
   bool Open(Json container) {
     if (IsTooMuch()) return false;
-    if (open_.size() == kNestingMax) {
-      status_ = ResourceExhausted("nested deeper than {} levels", kNestingMax);
+    if (open_.size() == bounds_.depth) {
+      status_ = ResourceExhausted("nested deeper than {} levels", bounds_.depth);
       return false;
     }
     open_.push_back({Place(std::move(container))});
@@ -99,11 +100,12 @@ class Builder {
       }
     }
     if (std::find(found_.begin(), found_.end(), path) == found_.end() &&
-        found_.size() < kMaxCauses) {
+        found_.size() < bounds_.duplicates) {
       found_.push_back(std::move(path));
     }
   }
 
+  const JsonBounds& bounds_;
   std::shared_ptr<Json> root_ = std::make_shared<Json>();
   std::vector<Level> open_;  // from the root to where the parser is
   Json* field_ = nullptr;    // where the value of the key that was read last belongs
@@ -114,10 +116,10 @@ class Builder {
 
 }  // namespace
 
-absl::StatusOr<JsonText> ReadJson(std::string_view text) {
-  Builder builder;
+absl::StatusOr<JsonRead> ReadBoundedJson(std::string_view text, const JsonBounds& bounds) {
+  Builder builder(bounds);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) return builder.status();
   return builder.Take();
 }
 
-}  // namespace tahoma::controller::apiserver
+}  // namespace tahoma
