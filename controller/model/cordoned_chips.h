@@ -3,7 +3,7 @@
 //
 //   kubectl annotate node trn2-0 tahoma.dev/cordoned-chips=3,5
 //
-// The controller reads and applies the annotation:
+// The controller reads and applies the annotation.
 //
 //   const std::uint16_t chips = ParseCordonedChips("3,5");   // bits 3 and 5
 //   AddCordonTaints(chips, devices);                         // nothing more is placed on them
