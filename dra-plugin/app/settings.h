@@ -5,8 +5,6 @@
 //   TAHOMA_ASSIGN_OR_RETURN(const PoolOptions pool, PoolOptionsOf(settings));
 //
 // Scope: texts. Whether a folder or a socket is there is found out where it is used.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 

@@ -1,11 +1,10 @@
-// A lock that admits one call at a time, across threads and, during a rolling update, across
-// processes.
+// A lock that admits one call at a time, across threads and, during a rolling update, processes.
 //
 //   CallLock lock(data_folder + "/serialize.lock");
 //   const CallLock::Held held(lock);          // waits for its turn, which ends with `held`
 //   TAHOMA_RETURN_IF_ERROR(held.status());
 //
-// Thread safety: a lock may be taken from any thread; a Held belongs to one.
+// Thread safety: a lock may be taken from any thread; a Held belongs to one thread.
 
 #pragma once
 
@@ -32,7 +31,7 @@ class CallLock {
 
    private:
     const MutexLock lock_;
-    FileDescriptor file_;  // closing it drops the lock between processes
+    FileDescriptor file_;  // its close drops the lock between processes
     absl::Status status_;
   };
 

@@ -1,5 +1,5 @@
-// Makes the driver's calls in sequence, in a thread of their own, because a caller need not wait
-// for the end of a call.
+// Makes the driver's calls in sequence on a thread of its own: a caller may stop waiting before its
+// call ends.
 //
 //   CallQueue queue(lock);
 //   absl::Status status = queue.Run([&, claim] { return driver.Unprepare(claim); }, answer_by);

@@ -5,8 +5,6 @@
 //       // "/var/lib/kubelet/plugins_registry/neuron.aws.com-reg.sock"
 //
 // With a pod's uid two instances can serve side by side during a rolling update.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -4,8 +4,6 @@
 //                             {.generation = 2, .slice_count = 8}, content, /*index=*/0);
 //
 // Scope: a slice's identity, and the comparison that finds the fields a server did not keep.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -5,8 +5,6 @@
 // Scope: ASCII only, whatever the locale of the process says. (absl::EqualsIgnoreCase does the
 // same, but Debian's Abseil has a string_view of its own, to which std::string_view does not
 // convert.)
-//
-// Thread safety: pure functions.
 
 #pragma once
 

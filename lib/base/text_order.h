@@ -3,8 +3,6 @@
 //   std::map<std::string, Field, TextLess> fields;      // finds a std::string_view, too
 //
 // Compares eight bytes at once where a library call would take longer than the comparison.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -4,8 +4,6 @@
 //   Compare(*a, *Semver::Parse("1.2.3")) < 0;      // a pre-release comes before its release
 //
 // Rules: semver.org 2.0.0, sections 2, 9, 10, 11.
-//
-// Thread safety: values.
 
 #pragma once
 

@@ -8,8 +8,6 @@
 // (docs/reference/trainium2.md#dma).
 //
 // Scope: the engines. sim-node/emulator/collective adds the links and the memory.
-//
-// Thread safety: pure functions.
 
 #pragma once
 
