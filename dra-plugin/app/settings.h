@@ -1,8 +1,6 @@
 // The configuration of dra-plugin (kind DraPluginConfig), in the form of docs/formats/config.md.
 //
 // Scope: texts. Whether a folder or a socket is there is found out where it is used.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 

@@ -9,8 +9,6 @@
 //
 // Scope: pure functions over text from outside; every error becomes the claim's error in the
 // kubelet's answer and names the object.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 

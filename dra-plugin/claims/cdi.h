@@ -9,8 +9,6 @@
 // Scope: text. Emulated chips have no device node: the environment and a mount of sim-node's socket
 // folder are all a container needs. For programs that look for /dev/neuron<N>, the socket is there
 // too, once for each chip of the claim.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

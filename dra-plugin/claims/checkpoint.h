@@ -5,8 +5,6 @@
 //   files.Write(kCheckpointFile, EncodeCheckpoint(checkpoint));
 //
 // Scope: the text. claims.h reads and writes the file.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 

@@ -3,8 +3,6 @@
 //
 // Source: aws-neuron connected-device-maps-over-efa v1.1.0, lookup.go. Nothing of the node enters
 // the hash: values repeat on every node of an instance type.
-//
-// Thread safety: pure.
 
 #pragma once
 

@@ -7,8 +7,6 @@
 // AWS's names and types, so AWS's manifests select our devices unchanged.
 //
 // Scope: a pure function. dra-plugin/slices writes the ResourceSlices.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 

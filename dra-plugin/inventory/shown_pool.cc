@@ -8,7 +8,7 @@
 namespace tahoma::dra {
 namespace {
 
-// The set that has a counter for each chip; BuildPool makes it.
+// The counter set with a counter for each chip, made by BuildPool.
 constexpr std::string_view kChipCounters = "node";
 
 struct Kinds {
@@ -20,7 +20,7 @@ struct Kinds {
 
 bool& KindOf(const Device& device, Kinds& kinds) {
   const auto name = hw::ParseDeviceName(device.name);
-  TAHOMA_CHECK_OK(name.status());  // BuildPool has named it
+  TAHOMA_CHECK_OK(name.status());  // BuildPool made the name
   if (name->kind == hw::DeviceKind::kChip) return kinds.chips;
   if (name->kind == hw::DeviceKind::kNode) return kinds.node;
   return name->lnc == 2 ? kinds.lnc2 : kinds.lnc1;
@@ -34,7 +34,7 @@ Kinds KindsOf(const Pool& pool) {
   return kinds;
 }
 
-// Returns the kinds of `all` that a server with `support` is shown.
+// Returns the kinds of `all` for a server with `support`.
 Kinds Shown(const Kinds& all, CounterSupport support) {
   if (support == CounterSupport::kApart) return all;
   if (support == CounterSupport::kTogether && (all.chips || all.node)) {

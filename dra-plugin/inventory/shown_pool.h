@@ -8,8 +8,6 @@
 // 1.36 (docs/reference/kubernetes-dra.md#counters).
 //
 // Scope: a pure function. dra-plugin/slices finds out the support of a server.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -1,7 +1,6 @@
-// A lock that admits one call at a time, across threads and, during a rolling update, across
-// processes.
+// A lock that admits one call at a time, across threads and, during a rolling update, processes.
 //
-// Thread safety: a lock may be taken from any thread; a Held belongs to one.
+// Thread safety: a lock may be taken from any thread; a Held belongs to one thread.
 
 #pragma once
 
@@ -28,7 +27,7 @@ class CallLock {
 
    private:
     const MutexLock lock_;
-    FileDescriptor file_;  // closing it drops the lock between processes
+    FileDescriptor file_;  // its close drops the lock between processes
     absl::Status status_;
   };
 

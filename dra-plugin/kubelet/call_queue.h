@@ -1,5 +1,5 @@
-// Makes the driver's calls in sequence, in a thread of their own, because a caller need not wait
-// for the end of a call.
+// Makes the driver's calls in sequence on a thread of its own: a caller may stop waiting before its
+// call ends.
 //
 // A kubelet waits 45 s for an answer, and after a failure a minute and more before the next call
 // (docs/reference/kubernetes-dra.md#prepare-and-unprepare). Run answers in time, however long an

@@ -2,8 +2,6 @@
 // (kubernetes/dynamic-resource-allocation kubeletplugin/endpoint.go).
 //
 // With a pod's uid two instances can serve side by side during a rolling update.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -5,15 +5,15 @@
 //   …
 //   (*plugin)->Stop();
 //
-// Threads: one follows sim-node's inventory (and reconciles claims after every connection), one
-// publishes, gRPC's own call the claims' state machine, one call at a time.
+// Threads: one thread follows sim-node's inventory (and reconciles claims after every connection);
+// one thread publishes; gRPC's threads call the claims' state machine, one call at a time.
 //
-// When sim-node does not answer for `node_lost_after`, all devices become unhealthy (node-lost);
-// they are healthy again with its next inventory. Slices stay when the plugin ends.
+// When sim-node does not answer for `node_lost_after`, all devices become unhealthy (node-lost),
+// until sim-node's next inventory. Slices stay when the plugin ends.
 //
-// Every `resync_period` the published slices are compared. Half as often, claims that the API
-// server does not have any more are unprepared: those of an earlier boot at once, others when they
-// are missed for the second time, so that a kubelet that ends their pods comes first.
+// Every `resync_period` the published slices are compared. Half as often, claims missing in the API
+// server are unprepared: claims of an earlier boot at once, other claims when missing for the
+// second time, because a kubelet must end their pods first.
 //
 // Thread safety: Start and Stop belong to one thread.
 
@@ -56,7 +56,7 @@ struct PluginOptions {
   std::string registry_dir;
   std::string cdi_dir;
   std::string pod_uid;
-  std::string boot_id = {};  // of the machine's boot; empty: it is not known
+  std::string boot_id = {};  // the id of the machine's boot; empty: unknown
   PoolOptions pool = {};
   DampingOptions damping = {};
   bool label_node = false;  // as AWS's device plugin and EC2's cloud controller do
@@ -78,17 +78,17 @@ class Plugin {
                                                        const Clock& clock, PluginMetrics& metrics);
   ~Plugin();
 
-  // Changes what the node shows. Claims that are prepared stay so, whatever devices they have.
-  // From any thread.
+  // Changes the published devices. Prepared claims stay prepared, with any devices. From any
+  // thread.
   void SetPublish(const dra::Publish& publish);
 
-  // The transport should be shut down before, or a publication that waits is waited for.
+  // Shut the transport down first; otherwise Stop waits for a waiting publication.
   void Stop();
 
   const std::string& registration_socket() const { return server_->registration_socket(); }
 
  private:
-  // The claims as the kubelet's calls reach them.
+  // The claims, for the kubelet's calls.
   class Driver;
 
   Plugin(PluginOptions options, kube::Transport& transport, const Clock& clock,
@@ -101,19 +101,19 @@ class Plugin {
   absl::StatusOr<std::size_t> GiveClaims();
   absl::Status TakeInventory(const wire::Inventory& inventory);
   void MarkLost();
-  // Makes the pool of an inventory, which is kept, unless no pool can be made of it.
+  // Makes the pool of an inventory and keeps the inventory; changes nothing when no pool can be
+  // made.
   absl::Status MakePool(wire::Inventory inventory, bool lost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void PublishLoop();
   absl::Status PublishNode(const Pool& pool, const wire::Inventory& inventory);
-  // Says what the ResourceSlices lack of the pool, and what is wrong with its devices. What fails
-  // is logged.
+  // Reports the devices missing in the ResourceSlices, and unhealthy devices. Logs failures.
   void TellUsers(const Pool& pool);
   absl::StatusOr<Checkpoint> LoadClaims();
   absl::Status DropStaleClaims();
   void OnRegistration(bool registered, const std::string& error);
 
-  // Waits until something is to be published, or `deadline`; shows repairs when it is time.
+  // Waits for something to publish, or for `deadline`; shows repairs when due.
   void WaitForWork(CondVar::Deadline deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Waits for `duration` or the end; false at the end.
@@ -149,9 +149,9 @@ class Plugin {
   dra::Publish publish_ ABSL_GUARDED_BY(mutex_);
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   HealthDamper damper_ ABSL_GUARDED_BY(mutex_);
-  std::optional<CondVar::Deadline> repair_shows_ ABSL_GUARDED_BY(mutex_);  // a damped one
+  std::optional<CondVar::Deadline> repair_shows_ ABSL_GUARDED_BY(mutex_);  // of a damped repair
   std::optional<wire::Inventory> inventory_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Pool> pool_ ABSL_GUARDED_BY(mutex_);  // made from it
+  std::optional<Pool> pool_ ABSL_GUARDED_BY(mutex_);  // made from inventory_
   bool publish_now_ ABSL_GUARDED_BY(mutex_) = false;
   bool publish_soon_ ABSL_GUARDED_BY(mutex_) =
       false;  // the kubelet came back and may yet wipe our ResourceSlices

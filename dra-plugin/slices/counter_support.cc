@@ -29,7 +29,8 @@ absl::StatusOr<int> MinorVersion(const Json& version) {
   return number;
 }
 
-// A ResourceSlice with one counter, and with one device that consumes it where they are together.
+// Returns a ResourceSlice with a counter, and also with a device that consumes the counter when
+// `together`.
 Json Probe(const SliceOwner& owner, bool together) {
   const CounterSet set = {.name = "probe", .counters = {{"counter", 1}}};
   SliceContent content = {.counter_sets = {set}, .devices = {}};
@@ -42,7 +43,7 @@ Json Probe(const SliceOwner& owner, bool together) {
   return SliceObject(owner, {}, content, 0);
 }
 
-// Creates the ResourceSlice as a dry run; returns the fields that the server did not keep.
+// Creates the ResourceSlice as a dry run; returns the fields that the server dropped.
 absl::StatusOr<std::set<std::string>> DroppedOf(kube::Client& api, const Json& probe) {
   TAHOMA_ASSIGN_OR_RETURN(
       const Json kept, api.Call({.method = "POST",

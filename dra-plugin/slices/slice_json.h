@@ -1,8 +1,6 @@
 // A node's slices as resource.k8s.io/v1 objects.
 //
 // Scope: a slice's identity, and the comparison that finds the fields a server did not keep.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -4,10 +4,9 @@
 //   Trimmed(" a b\t");     // "a b"
 //   Split("a,,b", ',');    // "a", "", "b"; of the empty text: ""
 //
-// Scope: functions that absl has, too. Debian's Abseil has a string_view of its own, to which
-// std::string_view does not convert.
-//
-// Thread safety: pure functions.
+// Scope: ASCII only, whatever the locale of the process says. (absl::EqualsIgnoreCase does the
+// same, but Debian's Abseil has a string_view of its own, to which std::string_view does not
+// convert.)
 
 #pragma once
 

@@ -1,11 +1,9 @@
-// Templates of libraries that are compiled once, and not in every file that uses them.
+// Templates of libraries, compiled once and not in every file with a use.
 //
-// The precompiled header has it, so no file names it. It halves what files cost to compile that log
-// or format; json.h does the same for reading and writing JSON.
+// The precompiled header includes this header, so no file names it. Files that log or format
+// compile in half the time; json.h does the same for reading and writing JSON.
 //
 // Scope: fmt's formatter for char.
-//
-// Thread safety: declarations.
 
 #pragma once
 

@@ -1,13 +1,11 @@
-// SHA-256, for checksums of stored data and for ids that AWS derives by it, and HMAC with it.
+// SHA-256, for checksums of stored data and for AWS's derived ids, and HMAC with SHA-256.
 //
 //   Sha256Hex("");                  // "e3b0c44298fc1c14…", 64 lower-case hex digits
 //   Sha256("");                     // its 32 bytes
 //   HmacSha256("key", "a message");  // 32 bytes that only who has the key can make
 //
 // Scope: integrity and identity, bearer tokens that are looked up without being kept, and messages
-// whose sender has a shared key.
-//
-// Thread safety: pure.
+// from a sender with a shared key.
 
 #pragma once
 

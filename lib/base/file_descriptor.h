@@ -3,7 +3,7 @@
 //   const FileDescriptor folder(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 //   if (folder.get() < 0) return NotFound("{} cannot be opened", path);    // -1 is never closed
 //
-// Scope: ownership; what is done with the descriptor is its owner's business.
+// Scope: ownership only.
 //
 // Thread safety: none.
 
@@ -25,9 +25,9 @@ class FileDescriptor {
   FileDescriptor& operator=(const FileDescriptor&) = delete;
 
   int get() const { return fd_; }
-  // The caller closes it from here on.
+  // Hands the descriptor to the caller, who must close it.
   int Release() { return std::exchange(fd_, -1); }
-  // Closes like close(2), for callers that need to know whether it succeeded.
+  // Closes like close(2), for callers that must know the result.
   int Close() { return ::close(Release()); }
 
  private:

@@ -23,7 +23,7 @@ absl::Status SystemError(const std::string& path, std::string_view what, int err
   return Unavailable("{}", text);
 }
 
-// Does the steps, unless a test lets one fail.
+// Does the steps, unless a test makes a step fail.
 class Steps {
  public:
   explicit Steps(const BeforeStep& before) : before_(before) {}
@@ -52,15 +52,15 @@ int WriteAll(int fd, std::string_view contents) {
   return 0;
 }
 
-// Makes `path`, which must not be there.
+// Makes `path`, which must not exist.
 absl::Status WriteNew(const std::string& path, std::string_view contents, mode_t mode,
                       const Steps& steps) {
   FileDescriptor fd(steps.Do(WriteStep::kCreate, [&] {
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   }));
   if (fd.get() < 0) return SystemError(path, "cannot be created", errno);
-  // Until here only the owner may open the file. Its mode is set before the contents are written,
-  // so that nobody can read contents they may not.
+  // Until here only the owner may open the file. The mode is set before the contents are written,
+  // so nobody reads contents without the right.
   if (steps.Do(WriteStep::kSetMode, [&] { return ::fchmod(fd.get(), mode); }) != 0) {
     return SystemError(path, "its mode cannot be set", errno);
   }
@@ -109,7 +109,7 @@ absl::Status WriteAtomically(const std::string& path, std::string_view contents,
   const std::string fresh =
       fmt::format("{}/.{}.tmp", folder, std::filesystem::path(path).filename().string());
   const Steps steps(before);
-  ::unlink(fresh.c_str());  // of a writer that was killed
+  ::unlink(fresh.c_str());  // left by a killed writer
   absl::Status status = WriteNew(fresh, contents, mode, steps);
   if (status.ok() &&
       steps.Do(WriteStep::kRename, [&] { return std::rename(fresh.c_str(), path.c_str()); }) != 0) {

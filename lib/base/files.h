@@ -6,7 +6,7 @@
 //
 // Scope: whole files that fit into memory. Their meaning belongs to the callers.
 //
-// Thread safety: any thread. Callers serialize the writers of one path; readers need not wait, they
+// Thread safety: any thread. Callers serialize the writers of a path; readers need not wait, and
 // find the old contents or the new.
 
 #pragma once
@@ -34,24 +34,24 @@ enum class WriteStep : std::uint8_t {
   kSyncFolder,
 };
 
-// A hook for tests, called before each step. A result other than 0 is the errno with which the step
-// fails instead of being done.
+// A hook for tests, called before each step. A result other than 0 is an errno: the step is skipped
+// and fails with the errno.
 using BeforeStep = std::function<int(WriteStep)>;
 
-// Replaces the file, or makes it, so that neither a crash nor a power cut leaves anything but the
-// old contents or the new, and so that the new ones are on disk when it returns OK. Exactly `mode`
-// is set, whatever the umask, before there is any content. A symbolic link is replaced, not
-// followed. A crash may leave ".NAME.tmp" beside the file, which the next write replaces; a failure
-// leaves nothing.
+// Replaces the file, or makes the file. After a crash or a power cut the file has the old contents
+// or the new, and after OK the new contents are on disk. `mode` is set exactly, whatever the umask,
+// before any content is written. A symbolic link is replaced, not followed. A crash may leave
+// ".NAME.tmp" beside the file, and the next write replaces it; a failure leaves nothing.
 //
 // Errors name the path and the system's reason: kResourceExhausted (no room), kPermissionDenied,
-// kNotFound (no such folder), else kUnavailable. The old contents are still there then; only where
-// the folder itself could not be synced, the new ones are, and a power cut may undo them.
+// kNotFound (no such folder), else kUnavailable. After an error the old contents are still there;
+// only when the folder could not be synced, the new contents are there and a power cut may undo the
+// change.
 absl::Status WriteAtomically(const std::string& path, std::string_view contents, mode_t mode,
                              const BeforeStep& before = nullptr);
 
-// Removes the file so that a power cut does not bring it back. OK when it is not there; errors as
-// WriteAtomically's.
+// Removes the file for good: a power cut does not bring the file back. OK when there is no file;
+// fails as WriteAtomically.
 absl::Status RemoveDurably(const std::string& path);
 
 // None of our small files has more.
@@ -64,13 +64,14 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
 
 using Warn = std::function<void(const std::string& line)>;
 
-// Reads a file like ReadFile, for secrets of its owner. kPermissionDenied when everybody may write
-// the file: it could be anybody's secret. When others than the owner and the group may read it, or
-// the group may write it, `warn` is told (a Kubernetes Secret mounted without a defaultMode is such
-// a file, so it is no error).
+// Reads a file like ReadFile, for secrets of the file's owner. kPermissionDenied when everybody may
+// write the file, because the secret could be anybody's. Calls `warn` when users besides the owner
+// and the group may read the file, or the group may write it (no error: a Kubernetes Secret mounted
+// without a defaultMode is such a file).
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Warn& warn);
 
-// The only line of a secret file, without white space around it. kInvalidArgument when it is empty.
+// Returns the only line of a secret file, without white space around it. kInvalidArgument when
+// empty.
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path, const Warn& warn);
 
 }  // namespace tahoma

@@ -7,7 +7,7 @@
 namespace tahoma::controller {
 namespace {
 
-// A clock that is set again while a leap is being proved has leapt to another time.
+// A clock that is set again while a leap is being proved has begun another leap.
 constexpr std::chrono::minutes kSame{1};
 
 }  // namespace
@@ -25,7 +25,7 @@ WallTime GuardedClock::WallNow() const {
   return believed_ + now.time_since_epoch();
 }
 
-// Returns what to believe of a clock that shows this.
+// Returns the time to believe when the machine's clock shows `shown`.
 GuardedClock::Offset GuardedClock::Follow(Offset shown, MonotonicTime now) const {
   if (shown - believed_ <= kLeapMost) {
     if (leap_) log_("the machine's clock is back; its leap ahead has changed nothing");

@@ -5,8 +5,6 @@
 //
 // Scope: text. (absl's functions take Abseil's own string_view on Debian, and HexStringToBytes does
 // not say when its input is no hexadecimal.)
-//
-// Thread safety: pure functions.
 
 #pragma once
 

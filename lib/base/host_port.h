@@ -9,8 +9,6 @@
 //
 // Scope: text. Nothing is resolved, and a host may be any characters; whether a host or a port must
 // be given, and which, is the caller's question.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

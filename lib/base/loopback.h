@@ -5,8 +5,6 @@
 //   IsLoopbackHost("127.0.0.1");     // true
 //
 // Scope: text; nothing is resolved.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

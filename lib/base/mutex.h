@@ -1,5 +1,5 @@
-// A mutex whose use clang checks: which lock guards a member is said beside the member, and a
-// function that reads the member without that lock does not compile.
+// A mutex that clang checks: each guarded member names its lock, and a function that reads the
+// member without the lock does not compile.
 //
 //   class Mailbox {
 //    public:
@@ -24,12 +24,12 @@
 //     std::deque<std::string> letters_ ABSL_GUARDED_BY(mutex_);
 //   };
 //
-// The analysis takes a lambda for a function that holds nothing. Hence no wait takes a predicate:
-// the condition stands in a loop around the wait, where the lock is seen to be held.
+// The analysis treats a lambda as a function without locks. So no wait takes a predicate: the
+// condition stands in a loop around the wait, where the lock is visible.
 //
-// Scope: exclusion within one process. Why this is not absl::Mutex: docs/design/0017-mutex.md.
+// Scope: exclusion within a process. docs/design/0017-mutex.md says why not absl::Mutex.
 //
-// Thread safety: every member may be called from any thread; a MutexLock belongs to one.
+// Thread safety: any thread; a MutexLock belongs to one thread.
 
 #pragma once
 
@@ -55,7 +55,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mutex_;
 };
 
-// Holds a mutex from its construction to its end, but for what lies between Unlock and Lock.
+// Holds a mutex from construction to destruction, except between Unlock and Lock.
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) {
@@ -81,7 +81,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   bool held_ = true;
 };
 
-// As std::condition_variable: a wait may end without a notification, so it stands in a loop.
+// As std::condition_variable: a wait may end without a notification, so a wait stands in a loop.
 class CondVar {
  public:
   // For waits of at most so long:
@@ -97,7 +97,7 @@ class CondVar {
   CondVar(const CondVar&) = delete;
   CondVar& operator=(const CondVar&) = delete;
 
-  // Each wait releases the mutex while it waits and holds it again when it returns.
+  // Each wait releases the mutex while waiting and holds the mutex again on return.
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Held lock(mutex);
     changed_.wait(lock.lock);
@@ -112,7 +112,7 @@ class CondVar {
   void NotifyAll() { changed_.notify_all(); }
 
  private:
-  // A held mutex, in the form that the library's waits take.
+  // A held mutex, in the form of the library's waits.
   struct Held {
     explicit Held(Mutex& mutex) : lock(mutex.mutex_, std::adopt_lock) {}
     ~Held() { lock.release(); }

@@ -1,8 +1,6 @@
 // The order of texts by their bytes, as std::less<> has it, for maps with short keys.
 //
 // Compares eight bytes at once where a library call would take longer than the comparison.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -2,12 +2,10 @@
 //
 //   fmt::print("{} {}\n", program, kVersion);
 //
-// CMakeLists.txt, charts/tahoma/Chart.yaml and images/Dockerfile have it, too; tests/chart compares
-// them. What a release has written is kept when it is made: CONTRIBUTING.md, "Formats".
+// CMakeLists.txt, charts/tahoma/Chart.yaml and images/Dockerfile repeat the version; tests/chart
+// compares all four. CONTRIBUTING.md, "Formats", says how a release's formats are kept.
 //
-// Scope: one constant, in a header of its own: few files know the version.
-//
-// Thread safety: a constant.
+// Scope: a constant, in a header of its own because few files need the version.
 
 #pragma once
 

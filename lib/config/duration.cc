@@ -15,7 +15,7 @@ struct Unit {
   std::string_view name;
   std::int64_t nanoseconds;
 };
-// "ms" and "us" before "m" and "s", because the first that fits is taken.
+// "ms" and "us" stand before "m" and "s", because the first match is taken.
 constexpr std::array<Unit, 6> kUnits{{{"ns", 1},
                                       {"us", 1'000},
                                       {"ms", 1'000'000},
@@ -23,9 +23,9 @@ constexpr std::array<Unit, 6> kUnits{{{"ns", 1},
                                       {"m", 60'000'000'000},
                                       {"s", 1'000'000'000}}};
 constexpr std::int64_t kMaxNanoseconds = 100LL * 366 * 24 * 3'600 * 1'000'000'000;
-constexpr std::size_t kDigitsMost = 18;  // whose power of ten fits
+constexpr std::size_t kDigitsMost = 18;  // the power of ten still fits
 
-// Digits from `text`, which loses them; false when there are none or they exceed the bound.
+// Takes digits off `text`; false when there are none or the number exceeds the bound.
 bool TakeDigits(std::string_view& text, std::int64_t& value, std::int64_t& scale) {
   std::size_t n = 0;
   for (; n < text.size() && IsDigit(text[n]); ++n) {

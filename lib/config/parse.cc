@@ -59,7 +59,7 @@ bool MayRepeat(const Field& field) {
          field.form == FlagForm::kYaml;
 }
 
-// One text of a flag as the value that a file would have given.
+// Returns a flag's text as the value that a file would have given.
 absl::StatusOr<Value> TextValue(const Field& field, const std::string& text) {
   if (field.form == FlagForm::kText || field.form == FlagForm::kBool) return Scalar(text);
   if (field.form == FlagForm::kYaml || text.starts_with('[') || text.starts_with('{')) {
@@ -82,7 +82,7 @@ absl::StatusOr<Value> TextValue(const Field& field, const std::string& text) {
   return value;
 }
 
-// All texts of a flag, in their order, as one value.
+// Returns all texts of a flag, in order, as a single value.
 absl::StatusOr<Value> FlagValue(const Field& field, const std::vector<std::string>& texts) {
   Value all;
   for (const std::string& text : texts) {
@@ -132,7 +132,7 @@ absl::Status LoadFile(const std::string& name, const Spec& spec) {
   return ParseFile(text, name, spec);
 }
 
-// The command line as text, before its options are interpreted.
+// The command line as text, before its options are read.
 struct CommandLine {
   bool help = false;
   bool version = false;

@@ -6,8 +6,6 @@
 // A unit is always a power of 1,024, as in AWS's nccom-test.
 //
 // Scope: text; apart from the rest of lib/config so that a small tool links nothing else with it.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

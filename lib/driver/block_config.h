@@ -12,8 +12,6 @@
 // sees this configuration. Decoding is strict.
 //
 // Scope: one kind and its value.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -9,8 +9,6 @@
 // (docs/reference/aws-dra-driver.md#configurations).
 //
 // Scope: the two kinds and their values, not whether a node can serve the configuration.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

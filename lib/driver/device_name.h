@@ -5,8 +5,6 @@
 //   ToString(*name);         // the text again
 //
 // Scope: spelling. AWS's own driver uses the chip's name only.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

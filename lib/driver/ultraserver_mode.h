@@ -9,8 +9,6 @@
 // mode X2H uses (docs/reference/trainium2.md#ultraserver-election).
 //
 // Scope: arithmetic. Which mode a node may use is elected (sim-node/node/election.h).
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -9,8 +9,6 @@
 // kAborted · Invalid and BadRequest kInvalidArgument · Forbidden kPermissionDenied · Unauthorized
 // kUnauthenticated · Expired and Gone kOutOfRange · TooManyRequests kResourceExhausted · 503
 // kUnavailable · timeouts kDeadlineExceeded · 405, 406, 415, 501 kUnimplemented · else kInternal.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

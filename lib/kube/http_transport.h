@@ -4,16 +4,16 @@
 //       {.server = "https://10.0.0.1:6443", .ca_pem = ca, .token_file = "/var/run/…/token"});
 //   (*transport)->Send({.method = "GET", .target = "/version"});
 //
-// An answer of which no more than a piece should be held is downloaded.
+// Download serves answers that are too large for memory, piece by piece.
 //
 //   (*transport)->Download({.target = "/logs"}, [&](int code) { status = code; },
 //                          [&](std::string_view piece) { return Print(piece); }, 60s);
 //
-// Connections are kept and used again, at most `max_idle_connections` of them. An answer that did
-// not arrive whole is kUnavailable. A token file is read again when it changes; while
-// it is empty the last token serves.
+// Connections are kept and used again, at most `max_idle_connections`. A broken answer is
+// kUnavailable. A token file is read again when it changes; while the file is empty the last token
+// serves.
 //
-// Scope: bytes to one server. Proxies and redirects are not followed.
+// Scope: bytes to a single server. Proxies and redirects are not followed.
 //
 // Thread safety: every member may be called from any thread.
 
@@ -53,9 +53,9 @@ struct HttpLimits {
   std::size_t max_idle_connections = 32;
 };
 
-// Learns the status of an answer before any of its content.
+// Learns the status of an answer before its content.
 using StatusSink = std::function<void(int status)>;
-// Receives the content of an answer as it comes. Returning false ends it.
+// Receives the content of an answer piece by piece. Returning false ends the answer.
 using PieceSink = std::function<bool(std::string_view piece)>;
 
 class HttpTransport final : public Transport {
@@ -71,15 +71,15 @@ class HttpTransport final : public Transport {
   absl::StatusOr<Response> Stream(const Request& request, const LineSink& sink,
                                   std::chrono::milliseconds idle_timeout) override;
 
-  // Sends a request whose answer may be of any length. When the status is 200 its content goes to
-  // `pieces`, a few KiB at a time, and no more is read while that runs; otherwise it is in
-  // Response::body. `status` is called before. kUnavailable when the content breaks off,
-  // kDeadlineExceeded when nothing at all arrived for `idle_timeout`.
+  // Sends a request with an answer of any length. With status 200 the content goes to `pieces`, a
+  // few KiB at a time, and reading pauses while `pieces` runs; otherwise the content is in
+  // Response::body. `status` is called first. kUnavailable when the content breaks off,
+  // kDeadlineExceeded when nothing arrived for `idle_timeout`.
   absl::StatusOr<Response> Download(const Request& request, const StatusSink& status,
                                     const PieceSink& pieces,
                                     std::chrono::milliseconds idle_timeout);
 
-  // Ends all requests and streams with kUnavailable, and refuses further ones.
+  // Ends all requests and streams with kUnavailable, and refuses further requests.
   void Shutdown();
 
  private:

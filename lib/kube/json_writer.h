@@ -6,8 +6,6 @@
 // Bytes that are not UTF-8 become U+FFFD. A binary value, which has no JSON form, is taken for JSON
 // text and written as it is. dump() looks at every byte by itself and writes every quote by itself,
 // which was a fifth of the cost of a write to the standalone API.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -54,7 +54,7 @@ LeaderElection::Step LeaderElection::Next(MonotonicTime now, WallTime wall) {
   const bool is_ours = own_ && holder_ == options_.identity;
   const bool is_free = !exists_ || holder_.empty() || is_ours || now >= changed_ + their_duration_;
   if (!is_free || now < quiet_until_) {
-    // The next renewal of its holder is seen only by reading again.
+    // Only another read shows the holder's next renewal.
     known_ = false;
     next_try_ = now + options_.retry;
     return {.action = Action::kWait, .until = next_try_, .lease = {}};
@@ -108,7 +108,7 @@ void LeaderElection::Observe(const json& lease, MonotonicTime now) {
 }
 
 bool LeaderElection::IsBeforeRenewal(const json& lease) const {
-  if (!renewed_) return false;  // we do not lead: others may write it, too
+  if (!renewed_) return false;  // we do not lead, so another program may have written the lease
   if (lease.is_null() || IsOlderVersion(ResourceVersionOf(lease), acknowledged_version_)) {
     return true;
   }
@@ -116,7 +116,7 @@ bool LeaderElection::IsBeforeRenewal(const json& lease) const {
          StringAt(lease, {"spec", "renewTime"}) < acknowledged_time_;
 }
 
-// A leader whose renewal failed has little time left and is alone in trying.
+// A leader with a failed renewal has little time left, and only the leader tries.
 void LeaderElection::TryAgain(MonotonicTime now) {
   next_try_ = now + (IsLeader(now) ? options_.leader_retry : options_.retry);
 }
@@ -140,7 +140,8 @@ void LeaderElection::OnWritten(const absl::StatusOr<json>& lease, MonotonicTime 
   }
   next_try_ = now + options_.retry;
   Observe(*lease, now);
-  // The time before the request counts: the others count from when they see it, which is later.
+  // The time before the request counts: stand-bys count from the moment they see the renewal,
+  // later.
   if (holder_ != options_.identity) return;
   renewed_ = write_began_;
   acknowledged_version_ = version_;

@@ -3,8 +3,6 @@
 //   if (auto why = WrongDns1123Subdomain("Bad_Name")) return InvalidArgument("name: {}", *why);
 //
 // Source: apimachinery pkg/util/validation/validation.go and pkg/api/validation.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

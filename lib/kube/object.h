@@ -1,13 +1,11 @@
-// The parts of a Kubernetes object that every kind has.
+// The parts that every Kubernetes object has.
 //
 //   KeyOf(pod);                       // {"training", "worker-0"}
 //   if (IsBeingDeleted(pod)) …
 //   if (std::optional<OwnerReference> owner = ControllerOf(claim)) Find(owner->uid);
 //
-// Scope: JSON that may be wrong: a member that is missing or of another type reads as empty;
-// field.h makes an error of it. The views live as long as the object.
-//
-// Thread safety: pure functions.
+// Scope: JSON that may be wrong: a missing member, or a member of another type, reads as empty;
+// with field.h it is an error. The views live as long as the object.
 
 #pragma once
 
@@ -24,7 +22,7 @@
 
 namespace tahoma::kube {
 
-// Identifies an object within one kind.
+// Identifies an object within a kind.
 struct ObjectKey {
   std::string ns;  // empty for cluster-scoped kinds
   std::string name;
@@ -48,17 +46,17 @@ struct OwnerReference {
   friend bool operator==(const OwnerReference&, const OwnerReference&) = default;
 };
 
-// Returns the string at object[a][b]…; empty when a step is missing or is not of that type.
+// Returns the string at object[a][b]…; empty when a step is missing or has another type.
 std::string_view StringAt(const Json& object, std::initializer_list<std::string_view> path);
-// Returns the value at that path; nullptr when a step is missing.
+// Returns the value at the path; nullptr when a step is missing.
 const Json* ValueAt(const Json& object, std::initializer_list<std::string_view> path);
-// Return 0, false or an empty list when a step is missing or is not of that type. Items that are no
+// Return 0, false or an empty list when a step is missing or has another type. Items other than
 // strings are left out.
 std::int64_t IntAt(const Json& object, std::initializer_list<std::string_view> path);
 bool BoolAt(const Json& object, std::initializer_list<std::string_view> path);
 std::vector<std::string> StringsAt(const Json& object,
                                    std::initializer_list<std::string_view> path);
-// Returns the list at that path; an empty one when a step is missing or is not of that type.
+// Returns the list at the path; an empty list when a step is missing or has another type.
 const Json& ListAt(const Json& object, std::initializer_list<std::string_view> path);
 
 std::string_view NameOf(const Json& object);
@@ -79,7 +77,7 @@ std::vector<std::string> FinalizersOf(const Json& object);
 bool HasFinalizer(const Json& object, std::string_view finalizer);
 
 std::vector<OwnerReference> OwnersOf(const Json& object);
-// Returns the owner whose `controller` is true.
+// Returns the owner with a true `controller`.
 std::optional<OwnerReference> ControllerOf(const Json& object);
 
 // Splits "apps/v1" into {"apps", "v1"}, and "v1" into {"", "v1"}.

@@ -10,8 +10,6 @@
 // look at, and the items of lists that they shift.
 //
 // Strategic merge patch needs a schema and lives with the API server.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -18,7 +18,7 @@ constexpr Int128 kNanosMax = Int128{std::numeric_limits<std::int64_t>::max()} * 
 
 struct Suffix {
   std::string_view text;
-  int exponent;  // of 10, or of 2 for binary ones
+  int exponent;  // of 10, or of 2 for binary suffixes
 };
 constexpr std::array kDecimalSuffixes = {
     Suffix{"n", -9}, Suffix{"u", -6}, Suffix{"m", -3}, Suffix{"", 0},   Suffix{"k", 3},
@@ -59,10 +59,10 @@ std::string ToText(Int128 value) {
 struct Decimal {
   Int128 digits = 0;
   int fraction = 0;
-  bool inexact = false;  // digits beyond what 128 bits hold were dropped, some of them not zero
+  bool inexact = false;  // digits beyond 128 bits were dropped, and not all were zero
 };
 
-// Reads digits with at most one point; nullopt when there is no digit at all.
+// Reads digits with at most one point; nullopt without a digit.
 std::optional<Decimal> ReadDecimal(std::string_view& text) {
   constexpr Int128 kDigitsMax = PowerOfTen(27);
   Decimal out;
@@ -112,7 +112,7 @@ Int128 ScaleBinary(const Decimal& number, int exponent) {
     if (nanos > kNanosMax) return kNanosMax;
     nanos *= 2;
   }
-  // A fraction finer than a nano before scaling: redo it exactly while it fits.
+  // A fraction finer than a nano before scaling is computed again, exactly, if it fits.
   if (number.fraction > 9 && number.digits < (Int128{1} << 60)) {
     Int128 scaled = number.digits * (Int128{1} << exponent);
     return Capped(DivideRoundingUp(scaled, PowerOfTen(number.fraction - 9)));
@@ -182,8 +182,8 @@ double Quantity::AsDouble() const {
 }
 
 std::string Quantity::ToString() const {
-  // Small binary numbers, and those with a fraction, are printed as decimal ones, which loses
-  // nothing (quantity.go, CanonicalizeBytes).
+  // Small binary numbers, and binary numbers with a fraction, are printed as decimal numbers
+  // without a loss (quantity.go, CanonicalizeBytes).
   const Int128 limit = 1024 * kNanosPerUnit;
   const bool small = nanos_ > -limit && nanos_ < limit;
   return format_ == Format::kBinarySi && !small && IsInteger() ? BinaryText() : DecimalText();

@@ -7,8 +7,6 @@
 // Values are exact to 10^-9 and rounded up (away from zero) below it; at most 2^63 - 1, larger
 // ones are capped (source: apimachinery pkg/api/resource/quantity.go, which caps binary ones so and
 // keeps larger decimal ones, whose Value() then overflows).
-//
-// Thread safety: a value.
 
 #pragma once
 

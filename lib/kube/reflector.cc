@@ -38,14 +38,15 @@ void Reflector::Run() {
     const bool lists = cache_.resource_version().empty();
     const absl::Status status = Step();
     if (stopping_) return;
-    // A list alone is no success: a server whose watches end at once would be listed for ever.
+    // A list alone is no success: the client would list for ever on a server whose watches end at
+    // once.
     if (events_ > 0) fruitless = 0;
     const bool is_expected = status.ok() || absl::IsOutOfRange(status);  // 410 ends an old watch
     if (!is_expected && handlers_.failed) {
       handlers_.failed(Annotate(status, options_.resource.CollectionPath(options_.ns)));
     }
     if (is_expected && (events_ > 0 || (lists && status.ok()))) continue;
-    // A server that was restored to before this place may be silent instead of refusing it.
+    // A server restored to a time before this place may be silent instead of refusing the watch.
     if (is_expected) cache_.ForgetPlace();
     const std::chrono::nanoseconds pause = Backoff(options_.backoff, ++fruitless, rng_);
     if (!sleeper_.Sleep(std::max(pause, RetryAfterOf(status)))) return;
@@ -58,7 +59,7 @@ absl::Status Reflector::Step() {
 }
 
 absl::Status Reflector::List() {
-  // This class makes its own retries: a list that fails half way begins anew.
+  // A list that fails half way begins anew, so this class retries.
   Client client(transport_, sleeper_, Rng(rng_.Next()), {.attempts = 1});
   ListOptions list{.ns = options_.ns,
                    .label_selector = options_.label_selector,
@@ -67,7 +68,7 @@ absl::Status Reflector::List() {
   cache_.BeginList();
   do {
     const absl::StatusOr<json> page = client.List(options_.resource, list);
-    // Pages that expired before the last one came would expire again.
+    // Pages that expired before the last page came would expire again.
     if (absl::IsOutOfRange(page.status()) && !list.continue_token.empty()) in_pages_ = false;
     TAHOMA_RETURN_IF_ERROR(page.status());
     TAHOMA_ASSIGN_OR_RETURN(list.continue_token, cache_.AddPage(*page));
@@ -99,7 +100,7 @@ absl::Status Reflector::Watch() {
       options_.idle_timeout);
   if (!broken.ok()) return broken;
   const absl::Status status = StatusOf(ended);
-  // Without an answer, the next one may come from another server, or from one that was restored.
+  // Without an answer, the next answer may come from another server, or from a restored server.
   if (!ended.ok() || IsPlaceLost(status)) cache_.ForgetPlace();
   return status;
 }

@@ -1,4 +1,4 @@
-// Follows all objects of one kind: list, watch, and list again when the watch lost its place.
+// Follows all objects of a kind: lists, watches, and lists again when the watch lost its place.
 //
 //   Reflector pods(transport, sleeper, Rng(seed), {.resource = kPods},
 //                  {.seen = [&](const Json& pod) { return known.Put(pod); },
@@ -6,14 +6,14 @@
 //                   .listed = [&] { known.SetComplete(); }});
 //   pods.Start();                             // a thread of its own; ends with the object
 //
-// The handlers hear what watch_cache.h says. A watch goes on where it was when it ended in order or
-// the server refused it for a while. A list follows when its place is lost (410, or a version that
-// the server does not have), and whenever the server may be another one, or one that was restored
-// from a backup, which no watch tells: after a watch that broke off, and after one that brought
-// nothing, not even a bookmark.
+// watch_cache.h says when each handler is called. A watch that ended in order, or that the server
+// refused for a while, continues at its place. A list follows when the place is lost (410, or a
+// version unknown to the server), and whenever the server may be another server or restored from a
+// backup, which no watch tells: after a broken watch, and after a watch without any event or
+// bookmark.
 //
-// Failures are waited out with an exponential back-off with jitter, at least as long as the server
-// asks for; the same holds for a server whose lists work and whose watches do not.
+// After a failure the reflector waits with exponential back-off and jitter, at least as long as the
+// server asks; also when the server's lists work and its watches do not.
 //
 // Scope: I/O, waits and order. The state is a WatchCache.
 //
@@ -66,13 +66,12 @@ class Reflector {
   void Start();
   // Runs on the caller's thread, until Stop is called or the sleeper is interrupted.
   void Run();
-  // Waits for the thread of Start. A stream that is silent ends at its idle time-out; shut the
-  // transport down and interrupt the sleeper first to end it at once.
+  // Waits for the thread of Start. A silent stream ends at its idle time-out; to end the stream at
+  // once, first shut the transport down and interrupt the sleeper.
   void Stop();
 
-  // Makes one turn of Run, for callers with a loop of their own: lists when there is no place to go
-  // on from, otherwise follows the watch until it ends. After an error the caller waits and calls
-  // again.
+  // Makes one turn of Run, for callers with a loop of their own: lists when the watch has no place,
+  // otherwise follows the watch until its end. After an error the caller waits and calls again.
   absl::Status Step();
 
   // Returns how many objects are known.

@@ -7,8 +7,6 @@
 //
 // Scope: making requests. Client (client.h) sends them one by one, with retries; whoever has many
 // writes under way at once sends them together and reads the answers with answer.h.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -14,8 +14,6 @@
 // meanwhile; then only its objects are older than the seen objects.
 //
 // Scope: one resource of one server. Versions other than numbers have no order: none is older.
-//
-// Thread safety: a value.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Reaches a Kubernetes API server: one request and its answer, or a stream of lines.
+// Reaches a Kubernetes API server: a request and its answer, or a stream of lines.
 //
 //   absl::StatusOr<Response> got =
 //       transport.Send({.method = "GET", .target = "/api/v1/nodes?limit=500"});
@@ -35,10 +35,10 @@ struct Request {
   std::string target = {};  // path and query, percent-encoded: "/api/v1/pods?labelSelector=a%3Db"
   Headers headers = {};
   std::string body = {};
-  // The value of the body, instead of `body`: a server in this process need not parse it.
+  // The value of the body, instead of `body`: a server in this process need not parse the text.
   std::shared_ptr<const tahoma::Json> parsed = {};
 
-  // Returns the body as it is sent.
+  // Returns the body as sent.
   std::string Text() const;
 };
 
@@ -46,13 +46,13 @@ struct Response {
   int status = 0;
   Headers headers = {};
   std::string body = {};
-  // The value of `body`, from a server in this process, which need not give the text as well.
+  // The value of `body`, from a server in this process, which may leave the text empty.
   std::shared_ptr<const tahoma::Json> parsed = {};
 
-  // Returns the body as a value; a discarded one (nlohmann's) when it is not JSON.
+  // Returns the body as a value; a discarded value (nlohmann's) when the body is not JSON.
   std::shared_ptr<const tahoma::Json> Json() const;
 
-  // Returns the first header of that name, compared without case; empty when there is none.
+  // Returns the first header of the name, compared without case; empty without such a header.
   std::string_view header(std::string_view name) const;
 };
 
@@ -71,19 +71,18 @@ class Transport {
   // kDeadlineExceeded when it took too long; the request may or may not have been carried out.
   virtual absl::StatusOr<Response> Send(const Request& request) = 0;
 
-  // Sends requests of which none needs another's answer; returns the answers in the same order.
-  // They are sent one after the other, except to a server in the same process: then they wait for
-  // its disk together.
+  // Sends independent requests; returns the answers in the same order. The requests go one after
+  // the other, except to a server in the same process: there they wait for the disk together.
   virtual std::vector<absl::StatusOr<Response>> SendAll(const std::vector<Request>& requests);
 
-  // Sends a request for a watch or `logs -f`. Returns the answer's head; its body was given to
-  // `sink` line by line when the status is 200, and is in Response::body otherwise. Ends when the
-  // server ends it, `sink` returns false, or nothing at all arrived for `idle_timeout`.
+  // Sends a request for a watch or `logs -f`. Returns the answer's head; with status 200 the body
+  // went to `sink` line by line, otherwise the body is in Response::body. Ends when the server ends
+  // the stream, `sink` returns false, or nothing arrived for `idle_timeout`.
   virtual absl::StatusOr<Response> Stream(const Request& request, const LineSink& sink,
                                           std::chrono::milliseconds idle_timeout) = 0;
 
-  // Does the same for a watch, event by event. A line that is not an event is given as "" and null.
-  // A server in the same process hands its objects over without making text of them.
+  // As Stream for a watch, event by event. A line that is no event is given as "" and null. A
+  // server in the same process hands its objects over without a text.
   virtual absl::StatusOr<Response> Watch(const Request& request, const EventSink& sink,
                                          std::chrono::milliseconds idle_timeout);
 };

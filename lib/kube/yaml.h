@@ -10,11 +10,9 @@
 // much aliases may expand are bounded. Anchors and aliases are expanded, merge keys (<<) too;
 // duplicate keys and other tags are errors, and infinities stay text.
 //
-// libyaml reads the text; kubectl's reader is a translation of it to Go. It hands over each value
-// as it comes and looks ahead no further than a key is long, so that a text costs no more memory
-// than the values that it becomes.
-//
-// Thread safety: pure functions.
+// libyaml reads the text; kubectl's reader is a Go translation of libyaml. libyaml hands over each
+// value as it comes and looks ahead no further than a key's length, so a text costs no more memory
+// than its values.
 
 #pragma once
 
@@ -31,8 +29,8 @@ namespace tahoma::kube {
 inline constexpr std::size_t kYamlBytesMax = 3 << 20;  // Kubernetes' bound on a request body
 inline constexpr int kYamlDepthMax = 100;
 inline constexpr std::size_t kYamlDocumentsMax = 1000;
-// The most values, aliases expanded; 64 bytes of text count as one, and a node with an anchor
-// counts twice. A value takes some 64 bytes of memory, so that a text takes 32 MiB at most.
+// The most values, aliases expanded; 64 bytes of text count as a value, and a node with an anchor
+// counts twice. A value takes some 64 bytes of memory, so a text takes 32 MiB at most.
 inline constexpr std::size_t kYamlNodesMax = 500'000;
 
 // Parses exactly one document (an empty one is null). kInvalidArgument with line and reason.

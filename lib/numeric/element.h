@@ -8,8 +8,6 @@
 // and NaNs as IEEE's have: e4m3 ends at 240, not at the 448 of OCP's e4m3fn
 // (docs/reference/trainium2.md#data-types). Max and min are std::max and std::min with `into`
 // first, so a NaN already in `into` stays.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -5,8 +5,6 @@
 //   const std::optional<std::string_view> given = BearerToken(head.header("Authorization"));
 //
 // Scope: the token. controller/access knows the caller of a token.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

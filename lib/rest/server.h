@@ -12,13 +12,13 @@
 // `/healthz`, `/livez`, `/readyz` (lib/rest/probes.h) and `/metrics` are answered unless a route of
 // the same path is given. Errors of routing are RFC 9457 problems.
 //
-// Threads: one receives from all connections and sends what a slow client did not take; two more
-// do TLS handshakes. A thread of an elastic pool asks the gate when a head has come, and the
+// Threads: one thread receives from all connections and sends the bytes that slow clients left; two
+// more do TLS handshakes. A thread of an elastic pool asks the gate when a head has come, and the
 // handler when the request is whole, so a client that sends half a request or reads half an answer
 // holds no thread. An open stream keeps its thread. Streams can never take the pool's last
-// `reserved_threads`; beyond that they are answered 429 with Retry-After. A reader that is too slow
-// is cut after `write_timeout` and delays nobody else. Probes and /metrics have threads of their
-// own (docs/design/0009-http-server.md).
+// `reserved_threads`; further streams are answered 429 with Retry-After. A reader that is too slow
+// is cut after `write_timeout` and delays no other reader. Probes and /metrics have threads of
+// their own (docs/design/0009-http-server.md).
 //
 // Scope: HTTP/1.1. The handlers know the meaning of requests.
 //
@@ -57,42 +57,40 @@ struct ServerOptions {
   TlsOptions tls = {};
   std::size_t max_body_bytes = 3 << 20;  // as Kubernetes limits a request
   std::size_t max_header_bytes = 64 << 10;
-  // The bytes that all connections together, and those of one client, may hold of incomplete
-  // requests and of answers that are not sent yet; beyond it the oldest connections are closed.
+  // The most bytes of incomplete requests and of unsent answers, for all connections together and
+  // for the connections of a client. Beyond a bound the oldest connections are closed.
   std::size_t max_buffered_bytes = 512 << 20;
   std::size_t max_buffered_bytes_per_client = 384 << 20;
   int max_threads = 2048;
   int reserved_threads = 64;
-  // At most half the descriptors that the process may open, whatever is said here.
+  // At most half the descriptors of the process, even with a larger value.
   int max_connections = 16'384;
-  int max_connections_per_client = 0;  // 0: three quarters of them
+  int max_connections_per_client = 0;  // 0: three quarters of max_connections
   std::size_t thread_stack_bytes = 512 << 10;
   // The time for a handshake, a head, and a body's beginning.
   std::chrono::milliseconds request_timeout = std::chrono::seconds(15);
   std::chrono::milliseconds write_timeout = std::chrono::seconds(10);  // without any progress
-  // Bytes per second that a body or an answer must move beyond those times.
+  // Bytes per second that a body or an answer must move when it takes longer.
   std::size_t least_rate = 32 << 10;
   std::chrono::milliseconds keep_alive = std::chrono::seconds(120);
-  // The longest single wait of a stream's source; also the delay until a reader that has gone is
-  // noticed.
+  // The longest single wait of a stream's source, and so the delay until a lost reader is noticed.
   std::chrono::milliseconds stream_wait = std::chrono::milliseconds(500);
-  // The time that running requests may take to end at Stop before their connections are cut.
+  // The time for running requests to end at Stop; then their connections are cut.
   std::chrono::milliseconds stop_grace = std::chrono::seconds(5);
-  // The names under which browsers and others may call, and from which pages may (see
-  // lib/rest/site_check.h), beside loopback, the address's own and the certificate's.
+  // The names under which callers may call, and from which pages may call (lib/rest/site_check.h),
+  // beside loopback, the address's own names and the certificate's.
   std::vector<std::string> allowed_hosts = {};
   // The probes /livez and /readyz, shared with other servers; null: the server's own.
   std::shared_ptr<Probes> probes = {};
-  // Makes the answers that the server gives in a handler's place: 400 to bytes that are not HTTP,
-  // 403, 408, 500.
+  // Makes the server's own answers: 400 to bytes other than HTTP, 403, 408, 500.
   std::function<Response(int status, std::string_view detail)> problem = Response::Problem;
-  // One line per exception of a handler and per danger at Start. Called from many threads.
+  // Gets a line per exception of a handler and per danger at Start. Called from many threads.
   std::function<void(const std::string& line)> log = {};
 };
 
 using Handler = std::function<Response(const Request& request)>;
-// Nothing: go on. A response: that is the answer, and the body is not read. A gate sees the head
-// only and may note in Request::identity who calls.
+// Returns nothing to go on, or the answer; with an answer the body is not read. A gate sees only
+// the head and may write the caller to Request::identity.
 using Gate = std::function<std::optional<Response>(Request& head)>;
 
 class Server {
@@ -104,30 +102,30 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // `pattern` is a path with {names} for whole segments: "/v1/gangs/{name}/members". A last
-  // "{name...}" takes all segments that remain. HEAD is answered by GET's handler.
+  // "{name...}" takes all remaining segments. HEAD is answered by GET's handler.
   void Route(const std::string& method, const std::string& pattern, Handler handler);
-  // Sets the handler of every request that no route takes, with method and path untouched.
+  // Sets the handler of every request without a route, with method and path untouched.
   void Raw(Handler handler);
-  // Sets the gate that is called before every handler but the probes', when the head of a request
-  // has come and before its body is received.
+  // Sets the gate, called before every handler but the probes', when a request's head has come and
+  // before its body is received.
   void SetGate(Gate gate);
-  // Sets why /readyz fails; empty: it does not, unless a check does. The server is ready from the
-  // start.
+  // Sets why /readyz fails; empty: only checks decide. The server is ready from the start.
   void SetReady(const std::string& reason_if_not);
 
-  // Whether Start would succeed now; serves nobody. For programs that want to know before they
+  // Whether Start would succeed now; serves no request. For programs that must know before they
   // change anything.
   static absl::Status Check(const ServerOptions& options);
   // Binds and serves on threads of its own. kInvalidArgument for an unusable address or
   // certificate, kUnavailable when the address is in use.
   absl::Status Start();
   // Stops accepting, closes idle connections, tells streams to end and lets running requests end.
-  // After `stop_grace` the connections of those that still run are cut, which ends whatever waits
-  // for a client. Returns when every handler has returned: one that never does holds Stop for
-  // ever, for it may use what the caller is about to destroy. The destructor calls it.
+  // After `stop_grace` cuts the connections of handlers that still run, which ends their waits for
+  // clients. Returns when every handler has returned: a handler that never returns holds Stop for
+  // ever, because the handler may use objects that the caller is about to destroy. The destructor
+  // calls Stop.
   void Stop();
 
-  int port() const;             // the bound one, after Start
+  int port() const;             // the bound port, after Start
   std::string address() const;  // host:port, after Start
   std::string url() const;      // http(s)://host:port, after Start
 

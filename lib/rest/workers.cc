@@ -56,15 +56,15 @@ void Workers::Work() {
   }
   --threads_;
   const std::optional<pthread_t> before = std::exchange(last_ended_, pthread_self());
-  // Under the lock: after it, Stop goes on.
+  // Under the lock, because after the notification Stop goes on.
   ended_.NotifyAll();
   lock.Unlock();
   if (before) pthread_join(*before, nullptr);
 }
 
-// A thread that has let go of this object still has its own things to clear away, OpenSSL's among
-// them, which a program that ends takes from under it. So each joins the one that ended before it,
-// and Stop the last.
+// An ended thread still clears thread-local things, such as OpenSSL's; a program that ends would
+// take these away too early. So each thread joins the thread that ended before, and Stop joins the
+// last.
 void Workers::Stop() {
   std::optional<pthread_t> last;
   {

@@ -7,10 +7,10 @@
 //   }
 //
 // Bit x + 4y + 16z stands for a chip. A box may wrap around. Boxes with sides 1, 2 and 4 are
-// exactly the subcubes of the hypercube that the torus is (81 in 4x4, 729 in 4x4x4), and two
-// disjoint ones never share a link under minimal routing: that is why only they are offered.
+// exactly the subcubes of the torus taken as a hypercube (81 in 4x4, 729 in 4x4x4). Two disjoint
+// subcubes never share a link under minimal routing: only such boxes are offered.
 //
-// Scope: geometry of tori whose sides are 1 or 4; a ring of 12 has no boxes.
+// Scope: geometry of tori with sides of 1 or 4; a ring of 12 has no boxes.
 //
 // Thread safety: the tables are built once, on first use, and are immutable.
 
@@ -52,31 +52,31 @@ struct LinkMask {
   friend constexpr bool operator==(const LinkMask&, const LinkMask&) = default;
 };
 
-// The link that leaves `chip` along `axis` in `direction`, as a set of one. The axis must have an
-// extent above 1 in `torus`.
+// The link that leaves `chip` along `axis` in `direction`, as a set. The axis must have an extent
+// above 1 in `torus`.
 LinkMask LinkOf(const Shape& torus, ChipIndex chip, Axis axis, Direction direction);
 
 struct Box {
   Coord origin;    // the corner from which the box extends in plus direction, wrapping around
-  Shape size;      // as placed, that is after rotation
-  ChipMask mask;   // its chips
+  Shape size;      // as placed, after rotation
+  ChipMask mask;   // the box's chips
   LinkMask links;  // links with both ends inside; with a side of 4 the wrap-around link too
 
   // "4x4x2+0,0,2".
   std::string ToString() const;
 };
 
-// All boxes with sides 1, 2 and 4 of one torus.
+// All boxes with sides 1, 2 and 4 of a torus.
 class BoxTable {
  public:
-  // Empty for a torus with sides other than 1 and 4: its pieces share links, and none is offered.
+  // Empty for a torus with sides other than 1 and 4: the pieces of such a torus share links.
   static const BoxTable& Of(const Shape& torus);
 
   const Shape& torus() const { return torus_; }
   std::span<const Box> all() const { return boxes_; }
 
-  // The boxes of that shape in any rotation, in ascending order of origin (z, then y, then x), so
-  // that the first fit drains the tail. Empty when a side is not 1, 2 or 4 or nothing fits.
+  // The boxes of the shape in any rotation, in ascending order of origin (z, then y, then x), so
+  // the first fit drains the tail. Empty when a side is not 1, 2 or 4 or nothing fits.
   std::span<const Box> Rotations(const Shape& shape) const;
 
   // Whether some rotation of the shape lies inside the torus at all.
@@ -96,9 +96,8 @@ class BoxTable {
   std::vector<Group> groups_;
 };
 
-// The shape that a user asked for, "AxB" or "AxBxC". Each side must be 1, 2 or 4: boxes with other
-// sides share links with their neighbours. kInvalidArgument names the sides that are not, but not
-// the text.
+// The shape in a user's text, "AxB" or "AxBxC". Each side must be 1, 2 or 4: boxes with other sides
+// share links with their neighbours. kInvalidArgument names the wrong sides, but not the text.
 absl::StatusOr<Shape> ParseOffered(std::string_view text);
 
 // The shapes of `chips` chips that boxes can have, sorted sides, best all-reduce bandwidth first

@@ -9,8 +9,8 @@ namespace {
 
 constexpr unsigned Gray(unsigned n) { return n ^ (n >> 1U); }
 
-// Position along a side of 1, 2 or 4 of the corner with that address: 0, 1, 3, 2 for 0, 1, 2, 3, so
-// that addresses that differ in one bit are neighbours on the ring.
+// Returns the position of a corner along a side of 1, 2 or 4 by its address: 0, 1, 3, 2 for 0, 1,
+// 2, 3. So addresses with a single different bit are neighbours on the ring.
 int PositionOf(unsigned address) {
   constexpr std::array kPositions = {0, 1, 3, 2};
   return kPositions.at(address);

@@ -4,8 +4,6 @@
 //   GrayCycle(box, kUltraServerShape);                      // every chip once, in a ring
 //
 // Scope: arithmetic; capacity and failures of links live in sim-node/emulator/link.
-//
-// Thread safety: pure functions.
 
 #pragma once
 
@@ -17,7 +15,7 @@
 
 namespace tahoma::torus {
 
-// One directed link, by the chip that sends.
+// A directed link, by the sending chip.
 struct Hop {
   ChipIndex from;
   ChipIndex to;
@@ -27,9 +25,9 @@ struct Hop {
   friend constexpr bool operator==(const Hop&, const Hop&) = default;
 };
 
-// The minimal route that corrects x, then y, then z. Where both directions round are equally short
-// it goes in plus direction from an even coordinate and in minus direction from an odd one, which
-// spreads the load of uniform traffic evenly. Empty when the chips are the same.
+// The minimal route that corrects x, then y, then z. When both directions round are equally short,
+// the route goes in plus direction from an even coordinate and in minus direction from an odd
+// coordinate, which spreads uniform traffic evenly. Empty when the chips are the same.
 std::vector<Hop> Route(const Shape& torus, ChipIndex from, ChipIndex to);
 
 // The chips of a box along a Hamiltonian cycle (reflected Gray code of the subcube); neighbours in
@@ -42,8 +40,8 @@ std::vector<ChipIndex> GrayCycle(const Box& box, const Shape& torus);
 // once.
 const std::array<std::array<int, 16>, 2>& InstanceCycles();
 
-// The chips of a box by their hypercube address: the chips at positions n and n ^ (1 << d) are one
-// link apart for every dimension d, which is what recursive halving and doubling needs.
+// The chips of a box by their hypercube address. The chips at positions n and n ^ (1 << d) are a
+// link apart for every dimension d, as recursive halving and doubling needs.
 std::vector<ChipIndex> BoxChips(const Box& box, const Shape& torus);
 
 }  // namespace tahoma::torus

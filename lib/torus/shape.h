@@ -55,9 +55,9 @@ struct Coord {
 // "1,2,3".
 std::string ToString(Coord coord);
 
-// The number of a chip within one Shape, dense from 0, x fastest. In a shape of one instance it is
-// the Neuron device number; in an UltraServer it is device number + 16 * z. Beyond one shape it is
-// the number in a fabric of many (sim-node/emulator/link/fabric.h).
+// The number of a chip within a Shape, dense from 0, x fastest: the Neuron device number in the
+// shape of an instance, device number + 16 * z in an UltraServer, and beyond a shape the number in
+// a fabric of many (sim-node/emulator/link/fabric.h).
 class ChipIndex {
  public:
   explicit constexpr ChipIndex(int value) : value_(value) {}
@@ -97,8 +97,8 @@ class Shape {
   ChipIndex IndexOf(Coord c) const;
   Coord CoordOf(ChipIndex chip) const;
 
-  // The position one link away from `from`, or nullopt along an axis of extent 1, which has no
-  // links. Along an axis of extent 2 both directions name the same position.
+  // The position a link away from `from`; nullopt along an axis of extent 1, which has no links.
+  // Along an axis of extent 2 both directions name the same position.
   std::optional<Coord> Neighbour(Coord from, Axis axis, Direction direction) const;
 
   // Links on a shortest path. Symmetric; 0 only between a position and itself.

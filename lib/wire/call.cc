@@ -28,7 +28,7 @@ absl::Status CheckObject(const json* value, std::string_view where) {
   return InvalidArgument("{} must be a JSON object", where);
 }
 
-// Replaces bytes that are not UTF-8 (in a file name, say), so that every message can be sent.
+// Replaces bytes other than UTF-8 (in a file name, say), so every message can be sent.
 std::string Dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }

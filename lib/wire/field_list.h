@@ -1,4 +1,4 @@
-// One list of a message's fields, which both writes and reads the message as JSON.
+// A single list of a message's fields, which both writes and reads the message as JSON.
 //
 //   constexpr auto kWatch = [](auto& list, auto& watch) {   // `watch` is const when it is written
 //     list.Int("generation", watch.generation, 0, INT64_MAX, kOptional);
@@ -12,8 +12,8 @@
 // Lists and objects are optional. A number may be an integer, a duration, a time, or a type that is
 // constructed from an int and has value(). Unknown fields are ignored.
 //
-// Scope: messages whose fields have a fixed type and bounds. Rules about several fields go into
-// Check, which only the reader calls.
+// Scope: messages with fields of fixed types and bounds. Rules about several fields go into Check,
+// which only the reader calls.
 //
 // Thread safety: one thread per object; the functions are pure.
 
@@ -134,7 +134,8 @@ class FieldReader {
               std::size_t max_bytes, Need need = kRequired) {
     if (Reads(key, need)) value = fields_.String(key, min_bytes, max_bytes);
   }
-  // Reads an enumerator by its name; `names` lists those of all values, in the order of the values.
+  // Reads an enumerator by its name; `names` has the names of all values, in the order of the
+  // values.
   template <typename Enum, typename Names>
   void Name(std::string_view key, Enum& value, const Names& names) {
     value = static_cast<Enum>(NameIndex(key, {names.begin(), names.end()}));
@@ -161,7 +162,7 @@ class FieldReader {
       std::copy(read.begin(), read.end(), values.begin());
     }
   }
-  // Reads whole numbers from 0 to `max`, each greater than the one before.
+  // Reads whole numbers from 0 to `max` in ascending order.
   void Ascending(std::string_view key, std::vector<int>& values, int max);
   // Reads a list of objects, each into a copy of `blank`.
   template <typename Element, typename List>
@@ -185,7 +186,7 @@ class FieldReader {
       }
     });
   }
-  // Calls `rule(fields)`, which reports what is wrong by fields.Fail, unless there was an error.
+  // Calls `rule(fields)`, which reports mistakes by fields.Fail, unless there was an error.
   template <typename Rule>
   void Check(const Rule& rule) {
     if (fields_.status().ok()) rule(fields_);
@@ -203,7 +204,7 @@ class FieldReader {
   Fields& fields_;
 };
 
-// Bytes that are not UTF-8 (in a file name, say) are replaced, so that every message can be sent.
+// Bytes other than UTF-8 (in a file name, say) are replaced, so every message can be sent.
 std::string WriteText(absl::FunctionRef<void(FieldWriter&)> write);
 absl::Status ReadText(std::string_view text, std::string_view where,
                       absl::FunctionRef<void(FieldReader&)> read);

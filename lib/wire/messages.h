@@ -15,8 +15,6 @@
 // Calls of workloads carry "token" in their parameters; sim-node/serve defines them.
 //
 // Decoders take untrusted text: kInvalidArgument names the field. Unknown fields are ignored.
-//
-// Thread safety: plain values and pure functions.
 
 #pragma once
 
@@ -48,11 +46,11 @@ inline constexpr std::size_t kMaxClaims = 128;  // of one node: one per physical
 
 // The result of an UltraServer election, as this node knows it.
 struct UltraServerElection {
-  bool running = false;                                    // no result yet, or a new one is due
-  std::vector<hw::UltraServerMode> modes = {};             // that may be chosen; X1 always
+  bool running = false;                                    // no result yet, or a new result is due
+  std::vector<hw::UltraServerMode> modes = {};             // modes open to a choice; X1 always
   hw::UltraServerMode mode = hw::UltraServerMode::kUnset;  // chosen, until all cores are released
-  // The server of two nodes, and that of four, which this node belongs to: an id of 16 hex digits
-  // and the node's place in it; empty and -1 when there is none.
+  // The node's UltraServer of two nodes, and of four: an id of 16 hex digits and the node's place;
+  // empty and -1 without an UltraServer.
   std::string server_id_2 = {};
   int node_id_2 = -1;
   std::string server_id_4 = {};
@@ -74,9 +72,9 @@ struct UltraServer {
 struct Chip {
   int index = 0;  // N of neuron-device-N
   bool healthy = true;
-  std::string reason = {};  // why it is not, a taint value such as "hbm-uncorrectable"
+  std::string reason = {};  // the reason when unhealthy, a taint value such as "hbm-uncorrectable"
   std::vector<std::string> links_down = {};  // any of x+ x- y+ y- z+ z-
-  int lnc = 0;                               // LNC of the claims on it, 0 without any
+  int lnc = 0;                               // LNC of the chip's claims; 0 without a claim
   std::string bdf = {};                      // PCI address, "0000:cc:00.0"
 
   bool operator==(const Chip&) const = default;
@@ -96,7 +94,7 @@ struct Inventory {
   bool operator==(const Inventory&) const = default;
 };
 
-// Logical cores of one chip, under the grant's LNC.
+// Logical cores of a chip, under the grant's LNC.
 struct ChipCores {
   int chip = 0;
   std::vector<int> cores = {};  // ascending; 0-7 under LNC 1, 0-3 under LNC 2
@@ -104,7 +102,7 @@ struct ChipCores {
   bool operator==(const ChipCores&) const = default;
 };
 
-// The chips and cores that one claim may use on this node.
+// The chips and cores of a claim on this node.
 struct ClaimGrant {
   std::string claim_uid = {};
   std::string name_space = {};  // of the claim
@@ -122,8 +120,8 @@ struct ClaimGrant {
 using CoreMasks = std::array<std::uint8_t, kMaxChips>;
 CoreMasks HeldCores(const ClaimGrant& grant);
 
-// Checks that two grants can be held together. kAlreadyExists, naming chip and claim, when both
-// hold one physical core, or share a chip under different LNCs (a chip has one LNC at a time).
+// Checks that two grants can be held together. kAlreadyExists names chip and claim when both hold
+// the same physical core, or share a chip under different LNCs (a chip has a single LNC at a time).
 absl::Status CheckDisjoint(const ClaimGrant& held, const ClaimGrant& wanted);
 
 std::string EncodeInventory(const Inventory& inventory);
@@ -153,7 +151,7 @@ std::string EncodeClaimUid(std::string_view claim_uid);  // {"claimUid": …}
 absl::StatusOr<std::string> DecodeClaimUid(std::string_view json);
 
 struct WatchParams {
-  std::uint64_t generation = 0;            // the one the caller has
+  std::uint64_t generation = 0;            // the caller's generation
   std::chrono::milliseconds timeout = {};  // at most one minute
 };
 std::string EncodeWatchParams(const WatchParams& params);

@@ -8,8 +8,6 @@
 // without a value is absent, because no label can hold the driver's "-1".
 //
 // Scope: names and values. The writer is a sim-node in the kubelet's place, else the dra-plugin.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

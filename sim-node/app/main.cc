@@ -26,14 +26,14 @@ int main(int argc, char** argv) {
   sim::Options options;
   const config::Spec spec = sim::DeclareOptions(options);
   if (const std::optional<int> exit = config::Parse(argc, argv, spec)) return *exit;
-  // State, logs, keys and the plugin's socket are this user's alone. Files that pods must reach get
-  // their mode where they are made.
+  // State, logs, keys and the plugin's socket are for this user alone. A file for pods gets its
+  // mode when made.
   umask(0077);
   config::StartLog("sim-node", options.log_format);
   if (const absl::Status checked = sim::CheckOptions(options); !checked.ok()) return Fail(checked);
 
-  // Blocked before any thread begins, so that all inherit it and only sigwait
-  // sees them.
+  // Blocked before any thread begins: all threads inherit the mask, and only sigwait sees the
+  // signals.
   signal(SIGPIPE, SIG_IGN);
   sigset_t ends;
   sigemptyset(&ends);

@@ -136,7 +136,7 @@ absl::Status CheckLogs(const Options::Runner& runner) {
       runner.log_address);
 }
 
-// Containers get the folder of the workload socket, so that nothing of ours may be below it.
+// Containers get the folder of the workload socket, so no file of ours may lie below it.
 absl::Status CheckWorkloadSocket(const Options& options) {
   const std::string folder = options.workload_socket.substr(0, options.workload_socket.rfind('/'));
   for (const auto& [key, path] :
@@ -213,7 +213,7 @@ void DeclareFleetNodes(config::Fields& fields, Options::FleetNodes& nodes) {
              "threads, each with a connection to the API server");
 }
 
-// A fleet takes nothing of what is about one node. A key that is given nevertheless is a mistake.
+// A fleet uses no option of a single node; such an option is a mistake.
 absl::Status CheckFleetAlone(const Options& options) {
   const Options defaults;
   const auto refuse = [](std::string_view key, std::string_view instead) {

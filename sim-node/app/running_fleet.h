@@ -1,4 +1,4 @@
-// A sim-node that shows a fleet of virtual nodes in the place of one emulated node.
+// A sim-node that shows a fleet of virtual nodes in place of an emulated node.
 //
 // Thread safety: as SimNode's.
 
@@ -13,8 +13,7 @@
 
 namespace tahoma::sim {
 
-// Fails when the API server's address or credentials cannot be used; one that does not answer is
-// waited for.
+// Fails when the API server's address or credentials cannot be used; waits for a silent API server.
 absl::StatusOr<std::unique_ptr<SimNode>> StartFleet(const Options& options);
 
 }  // namespace tahoma::sim

@@ -5,8 +5,6 @@
 // instance types, however many nodes there are: a larger fleet has more of them.
 //
 // Scope: names and values. virtual_nodes.h makes objects of them.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 

@@ -2,15 +2,15 @@
 //
 // A node is ensured first (Node, Lease, ResourceSlices), and again in each resync period; from its
 // first time on its lease is renewed in each lease period. Each node has its own moment in these
-// periods, evenly spread, so that the server never sees a herd, also when all were ensured at once.
-// Renewals come before everything else: what exists is kept before more is made. A moment that was
-// missed is not made up for.
+// periods. The moments are evenly spread, so the server never sees a herd, even when all nodes were
+// ensured at once. Renewals come before everything else: existing nodes are kept before new nodes
+// are made. A missed moment is not made up for.
 //
 // A node takes 40 bytes here, and nothing elsewhere.
 //
 // Scope: order and times. Without I/O and clock.
 //
-// Thread safety: none; fleet.h guards it.
+// Thread safety: none; fleet.h guards the schedule.
 
 #pragma once
 
@@ -30,7 +30,7 @@ struct FleetTask {
   std::uint32_t node = 0;
   FleetWork work = FleetWork::kEnsure;
   bool first = false;                    // kEnsure: this process has not seen the node yet
-  std::chrono::nanoseconds late = {};    // since it was due
+  std::chrono::nanoseconds late = {};    // the delay of the task
   std::chrono::nanoseconds silent = {};  // kRenewLease: since the lease was renewed last
 };
 
@@ -44,18 +44,17 @@ class FleetSchedule {
 
   FleetSchedule(Options options, MonotonicTime start);
 
-  // Returns the most urgent task that is due. It is not given again until it is finished or put
-  // back.
+  // Returns the most urgent due task. The task is not returned again until finished or put back.
   std::optional<FleetTask> Take(MonotonicTime now);
 
-  // Returns when the next task is due; nothing while all of them are under way.
+  // Returns the time of the next task; nothing while all tasks are under way.
   std::optional<MonotonicTime> next() const;
 
   void Finish(const FleetTask& task, MonotonicTime now);
-  // The task failed and is due again at that time.
+  // The task failed and is due again at this time.
   void PutBack(const FleetTask& task, MonotonicTime at);
 
-  // The nodes that have been ensured at least once.
+  // The number of nodes ensured at least once.
   std::uint32_t ensured() const { return ensured_; }
 
  private:
@@ -73,7 +72,7 @@ class FleetSchedule {
 
   static void Push(Entry entry, Heap& heap);
   static std::optional<Entry> Pop(std::chrono::nanoseconds now, Heap& heap);
-  // The node's first moment of that period after `now`.
+  // The node's first moment of the period after `now`.
   std::chrono::nanoseconds MomentAfter(std::chrono::nanoseconds now,
                                        std::chrono::nanoseconds period, std::uint32_t node) const;
 
@@ -81,7 +80,7 @@ class FleetSchedule {
   const MonotonicTime start_;
   Heap ensure_;
   Heap renew_;
-  std::vector<std::chrono::nanoseconds> renewed_;  // by node; kNever until it is ensured
+  std::vector<std::chrono::nanoseconds> renewed_;  // by node; kNever for a node never ensured
   std::uint32_t ensured_ = 0;
 };
 

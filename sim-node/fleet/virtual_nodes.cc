@@ -36,7 +36,7 @@ NodeFacts FactsOf(const VirtualNode& node, WallTime ready_since) {
   return facts;
 }
 
-// Values to set; null for labels that must go.
+// Returns the labels to set; null for labels to remove.
 json LabelsFor(const FleetPlan& plan, const VirtualNode& node) {
   json labels = LabelPatch(FactsOf(node, {}));
   labels[std::string(kFleetLabel)] = plan.name;
@@ -58,7 +58,7 @@ std::optional<kube::Taint> TaintOf(const FleetPlan& plan) {
   return kube::Taint{.key = std::string(kVirtualNodeKey), .value = "true", .effect = *plan.taint};
 }
 
-// The taints of the node with ours as it is to be; others' stay as they are.
+// Returns the node's taints with ours as wanted; other writers' taints stay.
 json TaintsFor(const FleetPlan& plan, const json& there) {
   json taints = json::array();
   bool found = false;
@@ -77,7 +77,7 @@ json TaintsFor(const FleetPlan& plan, const json& there) {
   return taints;
 }
 
-// Since when the server has the node as Ready; nothing when it has not.
+// The time since which the server has the node as Ready; nothing when not Ready.
 std::optional<WallTime> ReadySince(const json& there) {
   for (const json& condition : kube::ListAt(there, {"status", "conditions"})) {
     if (kube::StringAt(condition, {"type"}) != "Ready") continue;

@@ -1,4 +1,4 @@
-// One emulated instance: its chips, their faults, and the claims on their cores.
+// An emulated instance: its chips, their faults, and the claims on their cores.
 //
 //   absl::StatusOr<Instance> node = Instance::Create({.type = type, .name = "node-0"}, tokens);
 //   absl::StatusOr<std::string> token = node->ApplyClaim({.claim_uid = uid, .chips = {0, 1}});
@@ -9,8 +9,9 @@
 // Every change that the node's plugin must publish raises the generation; a refused operation
 // changes nothing.
 //
-// Scope: state and rules. Sockets are sim-node/serve, the traffic on links is emulator/link. A link
-// is broken at both ends when both chips are here; the far end of a Z link belongs to its own node.
+// Scope: state and rules. sim-node/serve has the sockets, emulator/link the traffic on links. A
+// link is broken at both ends when both chips are here; the far end of a Z link belongs to its own
+// node.
 //
 // Thread safety: none; the owner locks.
 
@@ -36,12 +37,12 @@
 
 namespace tahoma::sim {
 
-// Claims are held per physical core at the finest, so more can never be disjoint.
+// A claim holds at least one physical core, so more claims cannot be disjoint.
 inline constexpr std::size_t kMaxHeldClaims = 128;
 
 // The error classes for which AWS replaces an instance (aws-neuron-sdk
-// src/k8/neuron-problem-detector: four permanent rules on NEURON_HW_ERR=<class>); their chips go on
-// passing on what others send. A dead chip does nothing at all: its links carry nothing.
+// src/k8/neuron-problem-detector: four permanent rules on NEURON_HW_ERR=<class>). A chip with such
+// an error still passes on other chips' data. A dead chip does nothing: its links carry nothing.
 enum class ChipFault : std::uint8_t {
   kSramUncorrectable,
   kNcUncorrectable,
@@ -73,7 +74,7 @@ struct ChipState {
   friend bool operator==(const ChipState&, const ChipState&) = default;
 };
 
-// Some logical cores of one chip, under the claim's LNC.
+// Some logical cores of a chip, under the claim's LNC.
 struct CoresOfChip {
   int chip = 0;
   std::vector<int> cores{};
@@ -86,13 +87,13 @@ struct HeldClaim {
   int lnc = 2;
   std::vector<int> chips{};          // held whole
   std::vector<CoresOfChip> cores{};  // held in part
-  int ultra_server_mode = 0;         // 1, 2 or 4 when the claim asked for it
+  int ultra_server_mode = 0;         // 1, 2 or 4 when the claim asked for a mode
 
-  // The chips it touches, ascending, each once.
+  // The chips with cores of the claim, ascending, each once.
   std::vector<int> TouchedChips() const;
 };
 
-// Every call gives 128 bits that nobody can guess.
+// Returns 128 bits that nobody can guess, at every call.
 using TokenSource = std::function<std::array<std::uint64_t, 2>()>;
 
 class Instance {
@@ -105,22 +106,22 @@ class Instance {
     std::string capacity_block_id{};
   };
 
-  // kInvalidArgument: no type, a place in an UltraServer for a type that forms none, a node id
+  // kInvalidArgument: no type, a place in an UltraServer for a type outside UltraServers, a node id
   // outside 0 to 3, other than zero or three network layers.
   static absl::StatusOr<Instance> Create(Options options, TokenSource tokens);
 
-  // The token that opens the claim's devices; the same one again when the claim is already held
-  // with the same content. `token` is set when the plugin tells a new sim-node of a claim whose
-  // containers have that token already. kAlreadyExists: another claim holds a core of it, or shares
-  // a chip under another LNC, or the same claim holds something else. kFailedPrecondition: a chip
-  // of it is broken, or the UltraServer mode that it asks for is not possible now: an election
-  // runs, none was elected for so many nodes, or cores are in use in another mode (a claim with a
-  // token keeps what it had). kInvalidArgument: no such chip or core, nothing asked for, a token
-  // that is not 32 lower-case hex digits or another claim's.
+  // Returns the token that opens the claim's devices; for a claim already held with the same
+  // content, the same token. The plugin gives `token` when it tells a new sim-node about a claim
+  // whose containers already have the token. kAlreadyExists: another claim holds a core of the
+  // claim, or shares a chip under another LNC, or the same claim holds something else.
+  // kFailedPrecondition: a chip of the claim is broken, or the claim's UltraServer mode is not
+  // possible now: an election runs, no mode was elected for so many nodes, or cores are in use in
+  // another mode (a claim with a token keeps its mode). kInvalidArgument: no such chip or core, an
+  // empty claim, a token other than 32 lower-case hex digits, or the token of another claim.
   absl::StatusOr<std::string> ApplyClaim(HeldClaim claim, std::string token = {});
   // Releasing an unknown claim changes nothing.
   void ReleaseClaim(std::string_view claim_uid);
-  // kPermissionDenied unless `token` belongs to a claim that is held now.
+  // kPermissionDenied unless `token` belongs to a held claim.
   absl::StatusOr<const HeldClaim*> FindClaim(std::string_view token) const;
   std::vector<const HeldClaim*> claims() const;  // by claim uid
 
@@ -128,19 +129,19 @@ class Instance {
   absl::Status BreakChip(int chip, ChipFault fault);
   absl::Status RepairChip(int chip);
   // Sets the rate of both directions of the cable, as far as its ends are chips of this instance.
-  // kInvalidArgument: no such chip, no link at that port, a value out of its range
+  // kInvalidArgument: no such chip, no link at the port, a value out of its range
   // (sim-node/emulator/link/torus_links.h).
   absl::Status SetLink(int chip, Port port, std::uint16_t permille);
   absl::Status SetLinkLoss(int chip, Port port, std::uint32_t loss_ppm);
-  // Flapping{} ends it.
+  // Flapping{} ends the flapping.
   absl::Status SetLinkFlapping(int chip, Port port, const Flapping& flapping);
-  // Undoes all of these.
+  // Undoes all changes above.
   absl::Status RepairLink(int chip, Port port);
   // Sets the chip's EFA NIC up or down. kInvalidArgument when there is no such chip.
   absl::Status SetEfa(int chip, bool up);
 
-  // Sets the state of the UltraServer election; absent until one is started. The generation stays
-  // when only the reason differs, which no plugin publishes.
+  // Sets the state of the UltraServer election; absent until the first election. The generation
+  // stays when only the reason differs, because no plugin publishes the reason.
   void SetElection(ElectionResult result);
   const std::optional<ElectionResult>& election() const { return election_; }
 
@@ -148,19 +149,19 @@ class Instance {
   const hw::InstanceType& type() const { return *options_.type; }
   int chip_count() const { return static_cast<int>(chips_.size()); }
   const ChipState& chip(int index) const { return chips_[static_cast<std::size_t>(index)]; }
-  // LNC of the claims on a chip, 0 while nobody holds any of it.
+  // Returns the LNC of the claims on a chip; 0 for a free chip.
   int lnc(int chip) const;
-  // Whether a cable is plugged into that port at all.
+  // Whether a cable is plugged into the port.
   bool HasLink(Port port) const;
-  // The rate of a link, in thousandths: 0 when the chip at either end is dead, as far as it belongs
-  // to this instance.
+  // Returns the rate of a link, in thousandths: 0 when a chip of this instance at either end is
+  // dead.
   std::uint16_t LinkPermille(int chip, Port port) const;
-  // Whether work may rely on it: neither down nor flapping.
+  // Whether work may rely on the link: neither down nor flapping.
   bool IsLinkDependable(int chip, Port port) const;
   std::uint64_t generation() const { return generation_; }
 
  private:
-  using CoreMask = std::uint8_t;  // physical cores of one chip
+  using CoreMask = std::uint8_t;  // physical cores of a chip
 
   struct Held {
     HeldClaim claim;
@@ -171,7 +172,7 @@ class Instance {
   Instance(Options options, TokenSource tokens);
 
   absl::Status CheckChip(int chip) const;
-  // The chip at the other end, if it is one of this instance.
+  // Returns the chip at the other end, if the chip is in this instance.
   std::optional<int> Behind(int chip, Port port) const;
   // Calls change(chip, port) for both ends of the cable.
   absl::Status ChangeLink(int chip, Port port,

@@ -1,13 +1,11 @@
 // The state of all links as the participants of an operation know it together, and its effect on
 // the operation.
 //
-// Every node speaks of the links that its own chips send on, and of its dead chips; the newest
-// statement of each counts. All participants have the same statements, so all see the same.
+// Every node speaks for its dead chips and for the links that its own chips send on; the newest
+// statement of each node counts. All participants have the same statements and so the same view.
 //
-// Scope: states of links in the clock of one communicator. A flapping link is down during the first
+// Scope: states of links in the clock of a communicator. A flapping link is down during the first
 // part of each of its periods, counted from the communicator's beginning.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 
@@ -28,18 +26,18 @@
 
 namespace tahoma::sim {
 
-// NRT_EXEC_HW_ERR_COLLECTIVES (aws-neuron-sdk nrt/nrt_status.h): the code of a collective that a
-// sick peer ended.
+// NRT_EXEC_HW_ERR_COLLECTIVES (aws-neuron-sdk nrt/nrt_status.h): the code of a collective ended by
+// a sick peer.
 inline constexpr int kNrtExecHwErrCollectives = 1200;
 
-// The statement of a node about its chips and the directed links that it owns, by their numbers in
-// the fabric. A later statement has a higher epoch.
+// The statement of a node about its chips and its directed links, by their numbers in the fabric. A
+// later statement has a higher epoch.
 struct NodeLinks {
   int node = 0;
   std::uint64_t epoch = 0;
   std::vector<LinkState> unhealthy{};
-  std::vector<torus::ChipIndex> dead{};      // chips that are no more: nothing goes in or out
-  std::vector<torus::ChipIndex> efa_down{};  // chips whose NIC carries nothing
+  std::vector<torus::ChipIndex> dead{};      // chips without any traffic
+  std::vector<torus::ChipIndex> efa_down{};  // chips with a broken NIC
   friend bool operator==(const NodeLinks&, const NodeLinks&) = default;
 };
 
@@ -49,28 +47,27 @@ std::vector<NodeLinks> Newest(std::vector<NodeLinks> views);
 
 class LinkOutlook {
  public:
-  // `healthy` are all links without faults, `now` is the communicator's clock. kInvalidArgument for
-  // a link or chip that does not exist or a state out of its range.
+  // `healthy` has all links without faults; `now` is the communicator's clock. kInvalidArgument for
+  // an unknown link or chip, or a state out of its range.
   static absl::StatusOr<LinkOutlook> Of(const Fabric& healthy, std::vector<NodeLinks> views,
                                         VirtualTime now);
 
-  // The fabric as it is now.
+  // The fabric in its present state.
   const Fabric& fabric() const { return fabric_; }
 
-  // kAborted, with the NRT code that a real job would see, when one of the chips is dead.
+  // kAborted, with the NRT code of a real job, when one of the chips is dead.
   absl::Status CheckAlive(const std::vector<Member>& members) const;
 
-  // Whether all links stay as they are.
+  // Whether no link will change its state.
   bool IsSteady() const { return flapping_.empty(); }
 
   // The changes of flapping links after now and before `until`, as times since now.
   FaultPlan ChangesWithin(VirtualDuration until) const;
 
-  // Returns the times of a schedule that starts now, with the links that flap meanwhile; times are
-  // since now. Errors as TimeSchedules, and kResourceExhausted when links flap too often to work it
-  // out.
+  // Returns the times, since now, of a schedule that starts now, with its flapping links. Fails as
+  // TimeSchedules; kResourceExhausted when links flap too often to compute the times.
   absl::StatusOr<ScheduleTimes> TimesOf(const Schedule& schedule) const;
-  // The same for schedules that start together and share the links.
+  // As above, for schedules that start together and share the links.
   absl::StatusOr<std::vector<ScheduleTimes>> TimesOf(
       const std::vector<const Schedule*>& schedules) const;
 

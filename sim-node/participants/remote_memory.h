@@ -1,8 +1,8 @@
-// Times a batch of accesses in which chips read and write one another's memory by DMA.
+// Times a batch of accesses in which chips read and write each other's memory by DMA.
 //
-// An access copies between the memory of the chip that asks for it and another's (or its own). A
-// write moves bytes away over the asker's links; a read sends a request first, and the bytes come
-// over the other's. All accesses of a batch begin together and share, max-min fair:
+// An access copies between the memory of the asking chip and another chip's memory (or its own). A
+// write sends bytes over the asker's links. A read sends a request first, and the bytes come over
+// the other chip's links. All accesses of a batch begin together and share, max-min fair:
 //   - the links on their routes,
 //   - the 16 DMA engines of a core; a chip's accesses are dealt to its cores round robin,
 //   - each memory's bandwidth, half of it for reads and half for writes, as copies need it,
@@ -10,10 +10,8 @@
 // arrived: the start of the DMA engines, the transfer, and the latency of the route (in both
 // directions for a read).
 //
-// Within a batch every access finds what the memories held before it. Where several land on one
-// place, the last in the order of the batch stays: the result depends on nothing else.
-//
-// Thread safety: pure functions.
+// Within a batch every access finds the memories' contents from before the batch. Where several
+// accesses land on the same place, the last in the order of the batch stays.
 
 #pragma once
 
@@ -38,7 +36,7 @@ enum class AccessKind : std::uint8_t { kRead, kWrite };
 
 struct MemoryAccess {
   AccessKind kind = AccessKind::kRead;
-  MemoryPlace local;   // of the chip that asks
+  MemoryPlace local;   // of the asking chip
   MemoryPlace remote;  // may be the same chip
   std::uint64_t bytes = 0;
   friend bool operator==(const MemoryAccess&, const MemoryAccess&) = default;
@@ -54,19 +52,19 @@ struct BatchTimes {
   std::vector<VirtualTime> ends;  // of each access; the batch starts at 0
   std::vector<int> hops;          // links on the route of the bytes
   VirtualTime end;                // the last
-  std::vector<LinkLoad> loads;    // of all; a link is busy from its first byte to its last
+  std::vector<LinkLoad> loads;    // of all accesses; a link is busy from its first byte to its last
 };
 
-// `through` are the chips that routes may cross. kInvalidArgument for no bytes, a chip that is not
-// in the torus or too many accesses; kFailedPrecondition when links that are down leave no route.
+// `through` are the chips that routes may cross. kInvalidArgument for an access without bytes, a
+// chip outside the torus, or too many accesses; kFailedPrecondition when broken links leave no
+// route.
 absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch,
                                         const TorusLinks& links, torus::ChipMask through);
 
-// The same in a fabric, with chips and links by their numbers there; `through[u]` are the chips of
-// topology domain u that routes may cross. Domains share nothing, so at most kMaxBatchAccesses
-// count in each. Also kPermissionDenied for an access to another domain: the memory that chips
-// share ends at their UltraServer (docs/reference/trainium2.md#memory), over EFA there are only
-// messages.
+// As above in a fabric, with the fabric's numbers of chips and links; `through[u]` are the chips of
+// topology domain u that routes may cross. Domains share nothing, so kMaxBatchAccesses bounds each
+// domain. Also kPermissionDenied for an access to another domain: chips share memory only within
+// their UltraServer (docs/reference/trainium2.md#memory); over EFA there are only messages.
 absl::StatusOr<BatchTimes> TimeAccesses(std::span<const MemoryAccess> batch, const Fabric& fabric,
                                         std::span<const torus::ChipMask> through);
 

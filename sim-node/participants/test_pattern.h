@@ -1,12 +1,12 @@
-// The contents that nccom-test fills buffers with, and the expected results.
+// The contents with which nccom-test fills buffers, and the expected results.
 //
-// The element at an index of a rank's buffer is a small integer, the sum of a number drawn for the
-// index and one drawn for the rank, small enough that every partial result is exact in the type. So
-// the check is bit by bit for floating point too, whatever the order of additions; and what is
-// right follows for each index at once, however many ranks there are: a missing, doubled or
-// exchanged contribution changes the result, and so does a shifted one.
+// The element at an index of a rank's buffer is a small integer: a number drawn for the index plus
+// a number drawn for the rank, small enough that every partial result is exact in the type. So the
+// check is bit by bit for floating point too, in any order of additions, and the expected element
+// follows at once for any number of ranks. A missing, doubled, exchanged or shifted contribution
+// changes the result.
 //
-// Where a request lists its blocks, places of a result that none fills must still be zero.
+// When a request lists its blocks, places of a result outside all blocks must still be zero.
 //
 // Thread safety: immutable.
 
@@ -35,8 +35,8 @@ class TestPattern {
   // `sources` as in Plan.
   TestPattern(const Request& request, ReduceOp op, int ranks, std::uint64_t seed,
               std::vector<int> sources = {});
-  // Ones everywhere, as nccom-test's all_ones: easy to read, but blocks that were exchanged look
-  // right. OnesFit() must hold.
+  // Ones everywhere, as nccom-test's all_ones: easy to read, but exchanged blocks look right.
+  // OnesFit() must hold.
   static TestPattern Ones(const Request& request, ReduceOp op, int ranks,
                           std::vector<int> sources = {});
   // kInvalidArgument when the sum of `ranks` ones is not exact in the type.
@@ -46,12 +46,12 @@ class TestPattern {
   // ChipBufferBytes.
   void FillChip(RankRange ranks, std::span<std::byte> buffer) const;
 
-  // Returns the contents of a whole buffer at the end; they are the same for every chip, though
-  // after reduce-scatter only the chip's own block counts. Empty for an exchange, where each rank
-  // gets something else.
+  // Returns the contents of a whole buffer at the end, the same for every chip; after
+  // reduce-scatter only the chip's own block counts. Empty for an exchange, where each rank gets
+  // other data.
   std::vector<std::byte> Expected() const;
 
-  // Elements of the result that differ from `expected`, or from what an exchange brings.
+  // Elements of the result that differ from `expected`, or from the exchange's data.
   std::uint64_t CountWrong(RankRange ranks, std::span<const std::byte> buffer,
                            std::span<const std::byte> expected) const;
 
@@ -65,7 +65,7 @@ class TestPattern {
   std::int64_t Combined(std::uint64_t index) const;
   void FillBuffer(int rank, std::span<std::byte> buffer) const;
   void FillGathered(RankRange ranks, std::span<std::byte> buffer) const;
-  // Elements of a rank's result that an exchange brings, and where each comes from.
+  // Elements of a rank's result after an exchange, each with its source.
   struct Origin {
     int rank = 0;
     std::uint64_t index = 0;
@@ -74,7 +74,7 @@ class TestPattern {
   Origin OriginOf(int rank, std::uint64_t index) const;
   std::uint64_t CountWrongResult(int rank, std::span<const std::byte> result) const;
   std::uint64_t CountWrongBlocks(int rank, std::span<const std::byte> result) const;
-  // Draws the numbers of the ranks that contribute.
+  // Draws the numbers of the contributing ranks.
   void DrawRanks();
 
   const Request request_;
@@ -85,8 +85,8 @@ class TestPattern {
   const std::vector<int> sources_;
   std::int64_t low_ = 0;    // smallest value
   std::uint64_t span_ = 1;  // each of the two drawn numbers is below this
-  int every_ = 1;           // only every so many-th rank is not zero throughout
-  // Over the ranks that contribute: how many, and of their numbers the sum and the extremes.
+  int every_ = 1;           // ranks other than every so many-th are zero throughout
+  // Over the contributing ranks: their count, and the sum and the extremes of their numbers.
   std::int64_t contributors_ = 0;
   std::int64_t rank_sum_ = 0;
   std::int64_t rank_max_ = 0;

@@ -33,7 +33,7 @@ void Apply(const json& edits, CdiEdits& out) {
   }
 }
 
-// Other fields mean an edit that would be left out without a word, or a mistake; container runtimes
+// An unknown field is an edit that would silently be left out, or a mistake. Container runtimes
 // refuse the whole spec (container-device-interface pkg/cdi: strict parsing).
 constexpr std::string_view kSpecFields[] = {"cdiVersion", "kind", "annotations", "devices",
                                             "containerEdits"};
@@ -91,7 +91,7 @@ absl::StatusOr<json> ReadSpec(const std::filesystem::path& file) {
   return spec;
 }
 
-// Takes from one spec what it has of `wanted`. Two specs with one device contradict each other.
+// Takes the `wanted` devices of a spec. Two specs with the same device contradict each other.
 absl::Status TakeDevices(const json& spec, std::set<std::string>& wanted,
                          std::set<std::string>& taken, CdiEdits& out) {
   const std::string prefix = spec["kind"].get<std::string>() + "=";

@@ -1,6 +1,6 @@
-// The edits that prepared devices make to a container, read from the CDI specs that a plugin wrote.
+// The edits that prepared devices make to a container, from the CDI specs of a plugin.
 //
-// A container here is a local process: it gets the variables; a mount is kept only as a path that
+// A container here is a local process: the process gets the variables; a mount is only a path that
 // must exist (the process sees the host's own path); device nodes and hooks do not apply.
 //
 // Scope: CDI specs up to 0.8 in JSON (container-device-interface SPEC.md).
@@ -22,14 +22,14 @@ inline constexpr std::size_t kMaxCdiSpecBytes = 1 << 20;
 inline constexpr std::size_t kMaxCdiSpecs = 4096;
 
 struct CdiEdits {
-  std::vector<std::pair<std::string, std::string>> env{};  // name, value; the last one wins
+  std::vector<std::pair<std::string, std::string>> env{};  // name, value; the last value wins
   std::vector<std::string> host_paths{};                   // of mounts, must exist
   std::vector<std::string> not_applied{};                  // "deviceNodes", "hooks", …
 };
 
 // `ids` are "vendor/class=name". kNotFound names the id that no spec in `folder` has;
-// kInvalidArgument the file that cannot be read (unknown fields included), or that has a device
-// which another one has too.
+// kInvalidArgument names an unreadable file (unknown fields included), or a file that repeats
+// another file's device.
 absl::StatusOr<CdiEdits> ReadCdi(const std::filesystem::path& folder,
                                  const std::vector<std::string>& ids);
 

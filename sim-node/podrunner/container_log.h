@@ -1,12 +1,12 @@
-// The log of one container attempt: what it printed, in the format kubelets keep and kubectl reads.
+// The log of a container attempt: the container's output, in the format of kubelets and kubectl.
 //
 // A line of the file is "<RFC 3339 time, nanoseconds> <stdout|stderr> <F|P> <text>", P for a piece
 // of a longer line (Kubernetes CRI logging format). Above max_bytes the file becomes "<file>.1" and
-// a new one begins, so a container holds at most twice that.
+// a new file begins, so a container's log takes at most 2 * max_bytes.
 //
-// Scope: files. Who reads and when is pod_runner and log_server.
+// Scope: files. pod_runner writes logs, log_folder serves logs.
 //
-// Thread safety: a ContainerLog belongs to one thread; readers are independent of it.
+// Thread safety: a ContainerLog belongs to one thread; readers are independent.
 
 #pragma once
 
@@ -56,7 +56,7 @@ class ContainerLog {
   absl::Status status_;
 };
 
-// Reads what is there, oldest first, and later what came since.
+// Reads the existing lines, oldest first, and later the new lines.
 class LogReader {
  public:
   struct Options {
@@ -71,8 +71,8 @@ class LogReader {
   LogReader(const LogReader&) = delete;
   LogReader& operator=(const LogReader&) = delete;
 
-  // Appends what can be read now, at most about 256 KiB; nothing only when there is nothing to read
-  // now. False once limit_bytes is used up.
+  // Appends the next bytes, at most about 256 KiB; appends nothing only at the end of the log.
+  // False once limit_bytes is used up.
   bool Next(std::string& out);
   // kNotFound when there is no such log (yet).
   absl::Status status() const;
@@ -86,15 +86,16 @@ class LogReader {
   const Options options_;
   int fd_ = -1;
   std::uint64_t inode_ = 0;
-  std::string piece_;  // of the file, as read; not on the small stacks of those who serve requests
+  // bytes of the file as read; too large for the small stacks of threads that serve requests
+  std::string piece_;
   std::string partial_;
   std::int64_t skip_lines_ = 0;
   std::int64_t left_ = 0;
   bool started_ = false;
-  // The file was replaced after its end had been seen: what came in between is read before the
-  // next.
+  // The file was replaced after its end had been seen: lines written in between are read before the
+  // next file.
   bool read_out_ = false;
-  bool within_line_ = false;  // the piece emitted last was not the end of its line
+  bool within_line_ = false;  // the last piece was not the end of its line
 };
 
 }  // namespace tahoma::sim

@@ -8,8 +8,6 @@
 // whose message names what is known.
 //
 // Scope: the configured map. Whether the file exists is found when it is started.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

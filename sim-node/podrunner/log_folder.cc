@@ -23,7 +23,7 @@ std::filesystem::path LogFile(const std::filesystem::path& folder, int attempt) 
   return folder / fmt::format("{}.log", attempt);
 }
 
-// The attempts that have a log, ascending.
+// The attempts with a log, ascending.
 std::vector<int> Attempts(const std::filesystem::path& folder) {
   std::vector<int> attempts;
   std::error_code error;
@@ -38,9 +38,8 @@ std::vector<int> Attempts(const std::filesystem::path& folder) {
   return attempts;
 }
 
-// The folder and all in it, which the pod has made under the user it had before this program
-// started again. Links are not followed, so nothing outside changes hands; nothing of the pod runs
-// now.
+// Gives the folder and its contents, made under the pod's former user, to the pod's present user.
+// Links are not followed, so nothing outside changes its owner; no process of the pod runs now.
 absl::Status GiveTo(const std::filesystem::path& folder, uid_t user) {
   struct stat found = {};
   if (lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == user) {
@@ -97,8 +96,7 @@ rest::Response StreamLog(const std::filesystem::path& log, const LogReader::Opti
   return rest::Response::Stream(
       "text/plain; charset=utf-8",
       [reader, log, follow, &logs](std::string& out, std::chrono::milliseconds wait) {
-        // This is read before the file, so that lines written between reading and ending are not
-        // lost.
+        // Read before the file: otherwise lines written between the read and the end would be lost.
         const bool grows = follow && logs.Grows(log);
         const std::size_t before = out.size();
         if (!reader->Next(out)) return false;
@@ -122,8 +120,8 @@ void LogFolder::AddPod(const PodRef& pod, const std::set<std::string>& awaited) 
   awaited_[pod.uid] = awaited;
 }
 
-// Ours, and open only to whoever knows the names below, when there are users of pods; the last ones
-// the container's alone.
+// Our folders, open only to callers that know the names below when pods have users; the lowest
+// folders belong to the container alone.
 absl::Status LogFolder::MakeFolders(const PodRef& pod, const std::string& container,
                                     std::optional<uid_t> user) const {
   const std::filesystem::path folder = ContainerFolder(pod, container);
@@ -245,7 +243,7 @@ void InstallLogRoutes(rest::Server& server, const LogFolder& logs, const Clock& 
             logs.Find(std::string(request.param("namespace")), std::string(request.param("pod")),
                       std::string(request.param("container")), which);
         if (!log.ok()) {
-          // A kubelet answers in plain text, and kubectl shows it as it is.
+          // A kubelet answers in plain text, and kubectl shows the text.
           const bool missing = log.status().code() == absl::StatusCode::kNotFound;
           return rest::Response::Text(missing ? 404 : 400,
                                       std::string(Message(log.status())) + "\n");

@@ -1,7 +1,7 @@
-// The log files of a node's containers, and which of them still grow.
+// The log files of a node's containers, and the logs that still grow.
 //
-// Scope: files under <state>/pods/<pod uid>/<container>/<attempt>.log, which only this program can
-// read, the folders that the container itself writes beside them, and the kubelet's log endpoint
+// Scope: files under <state>/pods/<pod uid>/<container>/<attempt>.log, readable by this program
+// alone; the container's own folders beside them; and the kubelet's log endpoint
 // (kubernetes/kubernetes pkg/kubelet/server: follow, previous, tailLines, limitBytes, sinceSeconds,
 // sinceTime, timestamps).
 //
@@ -33,22 +33,22 @@ class LogFolder {
 
   explicit LogFolder(std::filesystem::path state) : state_(std::move(state)) {}
 
-  // The pod is on this node, whether or not a container has started. For containers that are to run
-  // again (`awaited`) the last attempt is the previous one (kubelet validateContainerLogStatus).
+  // Adds a pod of this node, whether or not a container has started. For containers that will run
+  // again (`awaited`) the last attempt is the previous attempt (kubelet
+  // validateContainerLogStatus).
   void AddPod(const PodRef& pod, const std::set<std::string>& awaited = {});
-  // Makes the container's folder and gives the log file of an attempt, which grows from now on.
-  // Logs of attempts before the previous one are removed. The container's own folders, WorkFolder
-  // and TemporaryFolder, with all that is in them, become those of `user`; without one they are
-  // this program's.
+  // Makes the container's folder and returns the log file of an attempt; the log grows from now on.
+  // Logs older than the previous attempt are removed. The container's own folders, WorkFolder and
+  // TemporaryFolder, with all their contents, are given to `user`; without a user to this program.
   absl::StatusOr<std::filesystem::path> Begin(const PodRef& pod, const std::string& container,
                                               int attempt, std::optional<uid_t> user = {});
   void End(const std::filesystem::path& log);
   // Removes all logs of the pod.
   void RemovePod(const PodRef& pod);
-  // Removes the logs of pods that are not `known` by their uid: a former run has left them.
+  // Removes the logs of pods outside `known` (uids): a former run has left such logs.
   void RemoveOthers(const std::function<bool(const std::string& uid)>& known);
 
-  // kNotFound names the pod or the container that has no log.
+  // kNotFound names the pod or the container without a log.
   absl::StatusOr<std::filesystem::path> Find(const std::string& name_space, const std::string& pod,
                                              const std::string& container, Which which) const;
   bool Grows(const std::filesystem::path& log) const;

@@ -7,8 +7,6 @@
 // (lib/wire/node_labels.h) and the kubelet set on a real node.
 //
 // Scope: objects. pod_runner sends the objects.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -18,8 +18,9 @@ namespace {
 constexpr std::chrono::seconds kAskTimeout{5};
 constexpr int kRetryMilliseconds = 1000;
 
-// Tells a socket from the one that had its path before. File systems give a freed inode to the next
-// file, so its number is not enough; nothing sets the modification time of a socket after bind.
+// Names a socket so that no later socket on the same path has the same name. File systems reuse
+// inodes, so the inode number is not enough; nothing changes a socket's modification time after
+// bind.
 std::string KeyOf(const std::filesystem::path& socket, const struct stat& found) {
   return fmt::format("{}#{}#{}.{:09}", socket.string(), found.st_ino, found.st_mtim.tv_sec,
                      found.st_mtim.tv_nsec);
@@ -79,7 +80,7 @@ void PluginRegistry::Loop() {
 }
 
 bool PluginRegistry::Reconcile() {
-  // A socket that was replaced is another plugin, even under the same name.
+  // A replaced socket is another plugin, even under the same name.
   std::map<std::string, std::filesystem::path> present;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {

@@ -3,8 +3,6 @@
 // Scope: fields that lib/kube/objects leaves out, and pods that cannot be run. PodMachine (life of
 // the containers) and environment.h (values of variables) act on the fields. PodSpec::ignored lists
 // fields that a local process cannot honour; the runner reports the list in an event.
-//
-// Thread safety: values.
 
 #pragma once
 

@@ -2,8 +2,6 @@
 //
 // Scope: bytes and bounds; docs/formats/wire.md describes every field, communicator.h gives them
 // their meaning. Decoders take untrusted text and refuse it with kInvalidArgument.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -2,8 +2,6 @@
 //
 // Scope: bytes and bounds; docs/formats/wire.md describes every field, node/election.h gives them
 // their meaning. The decoder takes untrusted text and refuses it with kInvalidArgument.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

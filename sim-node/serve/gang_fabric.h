@@ -1,7 +1,7 @@
-// The fabric that the ranks of one communicator span: their domains, joined by EFA.
+// The fabric of a communicator's ranks: the ranks' domains, joined by EFA.
 //
-// Domains are numbered in the order of ranks, so every node that knows the ranks makes the same
-// fabric. A fabric of a single UltraServer numbers chips and links as that UltraServer does.
+// Domains are numbered in the order of ranks, so every node with the same ranks makes the same
+// fabric. A fabric of a single UltraServer numbers chips and links as the UltraServer does.
 //
 // Thread safety: immutable.
 
@@ -22,15 +22,15 @@ namespace tahoma::sim {
 
 // A node's place in the network, as nodes of other domains need it.
 struct NodePlace {
-  std::string name{};                         // of the node
-  std::string ultra_server{};                 // empty: in none, the node is a domain of its own
-  int node_id = 0;                            // its place in the UltraServer, else 0
-  std::string instance_type{};                // of the catalogue
+  std::string name{};           // of the node
+  std::string ultra_server{};   // empty: no UltraServer, the node is a domain of its own
+  int node_id = 0;              // place in the UltraServer, else 0
+  std::string instance_type{};  // of the catalogue
   std::vector<std::string> network_layers{};  // three, top first, or none
-  EfaTiming efa{};                            // the EFA timing that it is configured with
+  EfaTiming efa{};                            // the node's configured EFA timing
   friend bool operator==(const NodePlace&, const NodePlace&) = default;
 
-  // Names the domain, the same for all nodes of it: "ultraServer us-1" or "node n3".
+  // Names the domain, with the same name on all its nodes: "ultraServer us-1" or "node n3".
   std::string Domain() const;
   // Returns the torus of the domain. The instance type must be in the catalogue.
   const torus::Shape& torus() const;
@@ -38,23 +38,23 @@ struct NodePlace {
 
 class GangFabric {
  public:
-  // `ranks[r]` is the place of rank r's node; there must be at least one. kFailedPrecondition when
-  // the chips are of different models, when one network node has two parents, or when two nodes
-  // have different EFA timings: each would compute other times.
+  // `ranks[r]` is the place of rank r's node; at least one. kFailedPrecondition when the chips are
+  // of different models, when a network node has two parents, or when two nodes have different EFA
+  // timings: each node would compute other times.
   static absl::StatusOr<GangFabric> Of(const std::vector<NodePlace>& ranks);
 
-  // Returns the fabric of `ranks` ranks that are all in one domain with these links.
+  // Returns the fabric of `ranks` ranks in a single domain with these links.
   static GangFabric OneDomain(TorusLinks links, std::size_t ranks) {
     return {Fabric(std::move(links)), std::vector<int>(ranks, 0)};
   }
 
   const Fabric& fabric() const { return fabric_; }
   int DomainOf(int rank) const { return domains_.at(static_cast<std::size_t>(rank)); }
-  // Renumbers members from the chips of the rank's domain to those of the fabric.
+  // Renumbers members from the chips of the rank's domain to the chips of the fabric.
   std::vector<Member> ChipsOf(int rank, std::vector<Member> members) const;
-  // Renumbers the view of a node in the domain of `rank`: its nodes, links and chips get their
-  // numbers in the fabric. In `view`, the NIC of chip c sends as link id_count() + 2c of the torus
-  // and receives as the next one.
+  // Renumbers the view of a node in the domain of `rank`: nodes, links and chips get their numbers
+  // in the fabric. In `view`, the NIC of chip c sends as link id_count() + 2c of the torus and
+  // receives as link id_count() + 2c + 1.
   NodeLinks ViewFrom(int rank, NodeLinks view) const;
 
  private:

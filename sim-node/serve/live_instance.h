@@ -2,8 +2,8 @@
 //
 // Scope: the lock, the listeners and the wait. Instance has the rules.
 //
-// Thread safety: every member may be called from any thread. The functions given to Read and Change
-// run under the lock: they must not block, nor call this object again.
+// Thread safety: any thread. The functions given to Read and Change run under the lock: they must
+// not block, nor call this object again.
 
 #pragma once
 
@@ -28,8 +28,8 @@ class LiveInstance {
     return read(std::as_const(instance_));
   }
 
-  // Runs `change` under the lock and returns its result. If the generation differs afterwards,
-  // listeners are called without the lock, so that they may read.
+  // Runs `change` under the lock and returns its result. If the generation has changed, calls the
+  // listeners without the lock, because listeners may read.
   template <typename Changer>
   auto Change(Changer&& change) {
     MutexLock lock(mutex_);
@@ -41,8 +41,8 @@ class LiveInstance {
     return result;
   }
 
-  // Runs `change` under the lock and wakes WaitForChange, but does not call the listeners. So a
-  // listener may use it to store in the instance what it has derived from it.
+  // Runs `change` under the lock and wakes WaitForChange, without calling the listeners. A listener
+  // may so store derived values in the instance.
   template <typename Changer>
   void Show(Changer&& change) {
     {
@@ -52,8 +52,8 @@ class LiveInstance {
     changed_.NotifyAll();
   }
 
-  // Adds a listener, which is called after each change on the thread that made it. To be called
-  // before the object is shared only.
+  // Adds a listener, called after each change on the changing thread. Must be called before the
+  // object is shared.
   void Listen(std::function<void()> listener) { listeners_.push_back(std::move(listener)); }
 
   // Waits until the instance's generation differs from `generation` and returns true. False after

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kMaxAddress = std::numeric_limits<std::int64_t>::max();
 
-// Reads "chip" and "address", which name a place in the memory of the claim's own chips.
+// Reads "chip" and "address", a place in the memory of the claim's own chips.
 absl::StatusOr<MemoryPlace> OwnPlace(wire::Fields& fields,
                                      const std::vector<ClaimMemory::Share>& shares) {
   const std::int64_t chip = fields.Int("chip", 0, static_cast<std::int64_t>(shares.size()) - 1);
@@ -23,7 +23,7 @@ absl::StatusOr<MemoryPlace> OwnPlace(wire::Fields& fields,
                      .address = static_cast<std::uint64_t>(address)};
 }
 
-// Reads one access of commAccess, whose chips are indexes into `chips`, those of the communicator.
+// Reads an access of commAccess; its chips are indexes into `chips`, the communicator's chips.
 absl::StatusOr<MemoryAccess> ReadAccess(const Json& item, const std::string& where,
                                         const std::vector<torus::ChipIndex>& chips) {
   wire::Fields fields(item, where);
@@ -129,8 +129,7 @@ void AddMemoryCalls(NodeServer& server, const LiveInstance& live, MemoryCalls& c
     const std::vector<ClaimMemory::Share> shares =
         live.Read([&](const Instance& instance) { return MemoryOfClaim(instance, caller.claim); });
     auto reply = calls.Call(request, caller.token, shares);
-    // If the claim was released meanwhile, its memory may have been dropped before this call made
-    // it again.
+    // If the claim was released meanwhile, this call may have made the dropped memory again.
     const bool held =
         live.Read([&](const Instance& instance) { return instance.FindClaim(caller.token).ok(); });
     if (!held) calls.Drop(caller.token);

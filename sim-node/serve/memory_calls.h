@@ -1,11 +1,11 @@
 // Serves a workload's calls about its chips' memory: memStore, memLoad and commAccess.
 //
-// memStore and memLoad are accesses of the host: they write a chip's memory and read it, in no
-// virtual time. commAccess is DMA by the chips, together with the other ranks of a communicator
+// memStore and memLoad are accesses of the host: they write and read a chip's memory in no virtual
+// time. commAccess is DMA by the chips, together with the other ranks of a communicator
 // (sim-node/participants/remote_memory.h). docs/formats/wire.md has every field.
 //
-// Scope: translation, and which memory a token gives access to. Chips are numbered as in a
-// communicator: a claim's own from 0, ascending; a gang's in the order of its ranks.
+// Scope: translation, and the memory that a token opens. Chips are numbered as in a communicator: a
+// claim's own from 0, ascending; a gang's in the order of its ranks.
 //
 // Thread safety: Call and Drop may run on many threads; AddMemoryCalls goes before the server
 // serves.
@@ -34,7 +34,7 @@ inline constexpr std::string_view kMemStore = "memStore";
 inline constexpr std::string_view kMemLoad = "memLoad";
 inline constexpr std::string_view kCommAccess = "commAccess";
 
-// The most bytes of one memStore or memLoad: half of a frame's payload.
+// The most bytes of a memStore or memLoad: half of a frame's payload.
 inline constexpr std::uint64_t kMaxHostBytes = std::uint64_t{32} << 20U;
 // The most host memory that this process uses for the chip memories of all claims.
 inline constexpr std::uint64_t kMaxMemoryBytes = std::uint64_t{1} << 30U;
@@ -45,13 +45,13 @@ class MemoryCalls {
   MemoryCalls(Communicators& communicators, CommunicatorCalls& ranks)
       : communicators_(communicators), ranks_(ranks), memory_(kMaxMemoryBytes) {}
 
-  // Carries out a call. `claim` identifies the caller (its token), `shares` are its bytes of the
-  // memory of each of its chips, ascending. Fails as ClaimMemory's functions, commAccess also as
-  // Communicators::Access.
+  // Carries out a call. `claim` identifies the caller (its token), `shares` are the claim's bytes
+  // of the memory of each of its chips, ascending. Fails as ClaimMemory's functions, commAccess
+  // also as Communicators::Access.
   absl::StatusOr<wire::Reply> Call(const wire::Request& request, const std::string& claim,
                                    const std::vector<ClaimMemory::Share>& shares);
 
-  // Frees the memory of a claim that is released.
+  // Frees the memory of a released claim.
   void Drop(const std::string& claim) { memory_.Drop(claim); }
 
   // Returns the bytes of host memory in use for all claims.
@@ -70,8 +70,8 @@ class MemoryCalls {
   NodeMemory memory_;
 };
 
-// Returns a claim's bytes of the memory of each of its chips, ascending: in proportion to the
-// logical cores that it has of the chip.
+// Returns a claim's bytes of the memory of each of its chips, ascending: in proportion to its
+// logical cores of the chip.
 std::vector<ClaimMemory::Share> MemoryOfClaim(const Instance& instance, const HeldClaim& claim);
 
 // Serves the three calls to the bearers of claims' tokens, and calls `called` with the token before

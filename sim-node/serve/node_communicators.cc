@@ -11,7 +11,7 @@
 
 namespace tahoma::sim {
 
-// Hands each message of other nodes to whom it is for.
+// Hands each message of another node to the communicators or to the election.
 class NodeCommunicators::Events final : public PeerEvents {
  public:
   Events(Communicators& communicators, NodeElection* election)
@@ -59,7 +59,7 @@ NodeCommunicators::NodeCommunicators(Communicators::Options options, LiveInstanc
       memory_(communicators_, calls_) {}
 
 NodeCommunicators::~NodeCommunicators() {
-  if (election_) election_->Stop();  // it offers messages to the link, which goes first
+  if (election_) election_->Stop();  // the election uses the link, and the link is destroyed first
 }
 
 absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(const Options& options,
@@ -128,8 +128,8 @@ void NodeCommunicators::Close() {
   for (const std::string& token : tokens_) calls_.LeaveAll(token);
 }
 
-// Links tell their new state; whoever's claim is gone leaves what it has joined, and its memory is
-// forgotten.
+// Passes on the new state of links. The owner of a released claim leaves its communicators, and the
+// claim's memory is dropped.
 void NodeCommunicators::OnChange() {
   if (election_) election_->OnInstanceChanged();
   std::vector<LinkState> unhealthy;

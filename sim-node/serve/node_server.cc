@@ -247,7 +247,7 @@ wire::Server::Options NodeServer::WorkloadOptions() const {
 }
 
 absl::StatusOr<wire::Reply> NodeServer::ServeWorkload(const wire::Request& request) {
-  // The token is checked first: without one a caller does not even learn which methods there are.
+  // The token is checked first: a caller without a token must not even learn the names of methods.
   TAHOMA_ASSIGN_OR_RETURN(const Caller caller, CallerOf(TryParseJson(request.params)));
   const auto found = calls_.find(request.method);
   if (found == calls_.end()) {

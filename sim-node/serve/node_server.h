@@ -1,4 +1,4 @@
-// Answers a sim-node's sockets: the plugin's calls, and those of workloads by token.
+// Answers a sim-node's sockets: the plugin's calls, and workloads' calls by token.
 //
 //   NodeServer server(live, {.driver_version = "2.26.10.0",
 //                            .workload_socket = "unix:/run/w.sock"});
@@ -14,7 +14,7 @@
 //   });
 //
 // There are two sockets because the plugin's calls hand out claims. Containers get only the other
-// socket, where without the token of a claim that is held nothing is answered and no payload kept.
+// socket; without the token of a held claim that socket answers nothing and keeps no payload.
 //
 // Scope: translation between lib/wire and Instance; see docs/formats/wire.md.
 //
@@ -39,12 +39,13 @@ namespace tahoma::sim {
 
 inline constexpr std::string_view kDevices = "devices";
 
-// The bounds of one call of a workload. A commAccess of 256 accesses has a header of 34 KiB; the
-// largest payload is that of memStore.
+// The bounds of a workload's call. A commAccess of 256 accesses has a header of 34 KiB; memStore
+// has the largest payload.
 inline constexpr wire::FrameBounds kWorkloadFrame = {.header_bytes = std::size_t{64} << 10U,
                                                      .payload_bytes = std::size_t{32} << 20U};
 
-// The caller of a workload's call: its token and the token's claim, as it was when the call came.
+// The caller of a workload's call: its token and the token's claim, as they were when the call
+// came.
 struct Caller {
   HeldClaim claim{};
   std::string token{};
@@ -59,33 +60,33 @@ class NodeServer {
   using WorkloadCall = std::function<absl::StatusOr<wire::Reply>(const Caller& caller,
                                                                  const wire::Request& request)>;
 
-  // The most payload of a call's reply, by its parameters.
+  // Returns the largest payload of a call's reply, by the call's parameters.
   using ReplyBytes = std::function<std::size_t(const Json& params)>;
 
   NodeServer(LiveInstance& live, Options options);
 
-  // Adds a method for workloads; its name must be new. Without `reply_bytes` its replies have no
+  // Adds a method for workloads; the name must be new. Without `reply_bytes` replies have no
   // payload.
   void AddWorkloadCall(std::string method, WorkloadCall call, ReplyBytes reply_bytes = nullptr);
 
-  // Returns the options of the workloads' socket: whose token a call carries is asked before its
-  // payload is read. The object must outlive the server.
+  // Returns the options of the workloads' socket: a call's token is checked before its payload is
+  // read. The object must outlive the server.
   wire::Server::Options WorkloadOptions() const;
 
   // Answers inventory, watchInventory, applyClaim, releaseClaim and listClaims. kUnimplemented for
   // another method.
   absl::StatusOr<wire::Reply> ServePlugin(const wire::Request& request);
-  // Answers devices and the methods that were added. kPermissionDenied unless params.token belongs
-  // to a claim that is held now; kUnimplemented for another method.
+  // Answers `devices` and the added methods. kPermissionDenied unless params.token belongs to a
+  // held claim; kUnimplemented for another method.
   absl::StatusOr<wire::Reply> ServeWorkload(const wire::Request& request);
 
-  // Returns the node's inventory, which the plugin publishes.
+  // Returns the node's inventory, for the plugin to publish.
   wire::Inventory MakeInventory() const;
 
  private:
   absl::StatusOr<wire::Reply> WatchInventory(const wire::Request& request);
   absl::StatusOr<wire::Reply> ApplyClaim(const wire::Request& request);
-  // Returns the caller whose token is in params; kPermissionDenied without a good one.
+  // Returns the caller of the token in params; kPermissionDenied without a good token.
   absl::StatusOr<Caller> CallerOf(const Json& params) const;
   absl::StatusOr<wire::CallerOf> Introduce(const wire::Request& request) const;
 
@@ -99,7 +100,7 @@ class NodeServer {
   std::map<std::string, Served, std::less<>> calls_;
 };
 
-// Returns the result of an election as the plugin publishes it and the node's labels show it.
+// Returns the result of an election in the form of the plugin and of the node's labels.
 wire::UltraServerElection ElectionOf(const ElectionResult& result);
 
 // Returns the reply to `devices`, from which neuron-ls prints a claim's devices: a JSON object.

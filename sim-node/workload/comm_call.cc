@@ -7,8 +7,7 @@
 namespace tahoma::sim {
 namespace {
 
-// This is longer than sim-node itself waits for the other ranks, so its message is the one we
-// print.
+// Longer than sim-node's own wait for the other ranks, so sim-node's message is printed.
 constexpr std::chrono::seconds kJoinTimeout{300};
 constexpr std::chrono::seconds kLeaveTimeout{10};
 constexpr std::int64_t kMaxChips = 131'072;  // of 2,048 pods in UltraServers of their own

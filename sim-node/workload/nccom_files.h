@@ -6,8 +6,6 @@
 //
 // Scope: the shape of the files. The sim-node, which knows all ranks, checks that ranks and counts
 // fit together.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -7,8 +7,6 @@
 // claim and no others.
 //
 // Scope: text. The call to sim-node is app/neuron_ls_main.cc.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -2,8 +2,8 @@
 //
 //   tahoma-api-server --data DIR --crds DIR --port-file FILE [--address 127.0.0.1:PORT]
 //
-// Listens on a free loopback port, or on that address, writes "http://127.0.0.1:PORT" into FILE
-// once it serves, and ends in order on SIGTERM. It trusts its caller; it is no product.
+// Listens on a free loopback port, or on the given address, writes "http://127.0.0.1:PORT" into
+// FILE when ready, and ends in order on SIGTERM. Trusts every caller; for tests only.
 
 #include <signal.h>
 
@@ -52,7 +52,7 @@ rest::Response EchoLog(const apiserver::NodeEndpoint& node, const std::string& t
 }
 
 absl::Status Run(const Arguments& arguments) {
-  // Blocked before any thread starts, so that only sigwait below receives them.
+  // Blocked before any thread starts, so only sigwait below receives these signals.
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);

@@ -1,5 +1,5 @@
-// A Kubernetes API server reduced to what the gang commit protocol touches, at the level of
-// ApiWrites: objects with resourceVersions, preconditions, watches, and faults.
+// A Kubernetes API server reduced to the gang commit protocol, at the level of ApiWrites: objects
+// with resourceVersions, preconditions, watches, and faults.
 //
 //   FakeApi api;
 //   api.AddNode("node-a");
@@ -7,8 +7,9 @@
 //   std::vector<Command> seen = api.TakeEvents();
 //   ApiResult result = api.Execute(write);
 //
-// It keeps what the real one guarantees: an allocation cannot be changed, only set and cleared; a
-// pod is bound once; a claim in use is not cleared. Breaking one of these is recorded in `faults`.
+// FakeApi keeps the guarantees of the real API: an allocation is only set and cleared, never
+// changed; a pod is bound once; a claim in use is not cleared. A write against a guarantee is
+// recorded in `faults`.
 //
 // Thread safety: one thread.
 
@@ -35,7 +36,7 @@ class FakeApi {
   void AddNode(const std::string& name, int chips = 16);
   void AddNode(NodeFacts node);
   void RemoveNode(const std::string& name);
-  // The DeviceClass of whole chips, which a real planner asks for.
+  // The DeviceClass of whole chips, requested by a real planner.
   void AddClass();
   void AddGang(const std::string& name, int members);
   void ChangeGang(const std::string& name, const std::function<void(GangFact&)>& change);
@@ -47,18 +48,19 @@ class FakeApi {
   void AddPod(const std::string& name, const std::string& gang,
               const std::vector<std::string>& claims);
   void AddClaim(const std::string& name, int chips);
-  // A pod with one claim of its own, "<name>-chips".
+  // A pod with a claim of its own, "<name>-chips".
   void AddPodWithClaim(const std::string& name, const std::string& gang, int chips);
-  void DeletePod(const std::string& name);  // as a user: at once when unbound, else ends it first
+  // as a user: an unbound pod at once, a bound pod after its end
+  void DeletePod(const std::string& name);
   void FinishPod(const std::string& name, bool succeeded);
-  // Gone with its allocation: all that a watch which missed the steps before has to tell of it.
+  // Gone with its allocation: a watch that missed the steps before tells only this.
   void RemoveClaim(const std::string& name);
-  // As another scheduler does it: neuron-device-0 of the node for the claim, then the pod.
+  // Acts as another scheduler: gives neuron-device-0 of the node to the claim, then binds the pod.
   void BindByOther(const std::string& pod, const std::string& claim, const std::string& node);
 
-  // Claims are made with their finalizer, as those from templates are in standalone mode.
+  // Makes claims with their finalizer, as claims of templates in standalone mode.
   bool protects_claims = false;
-  // The time by which pods are bound.
+  // The time at which pods are bound.
   WallTime now;
 
   // Acts as kube-controller-manager and kubelets: ends deleted pods, takes back reservations of
@@ -66,7 +68,7 @@ class FakeApi {
   void RunControllers();
 
   ApiResult Execute(const ApiWrite& write);
-  // Everything that changed since the last call; after Relist() everything that exists.
+  // Returns all changes since the last call; after Relist() all objects.
   std::vector<Command> TakeEvents();
   void Relist();
 
@@ -87,10 +89,10 @@ class FakeApi {
   // Returns the published status of a block; nullptr before the purchase.
   std::shared_ptr<const BlockView> BlockStatus(const std::string& name) const;
 
-  // Every mistake that a real API would suffer from: double allocation, a partial gang at rest, …
+  // Mistakes that would harm a real cluster: double allocation, a partial gang at rest, …
   std::vector<std::string> faults;
-  // Checks what must hold once nothing moves: devices given once, gangs whole or absent,
-  // allocation exactly where a bound pod is.
+  // Checks the rules of a system at rest: devices given once, gangs whole or absent, allocations
+  // exactly for bound pods.
   void CheckAtRest();
   // Devices given once: holds at every moment.
   void CheckDevices();
@@ -129,8 +131,8 @@ class FakeApi {
   std::vector<Command> events_;
 };
 
-// A planner as simple as can be: every claim asks for `count` chips of its first request, members
-// go to the first node with room, in order.
+// The simplest planner: every claim asks for `count` chips of its first request; members go to the
+// first node with room, in order.
 std::vector<Decision> FirstFit(const ClusterState& view, const Queue& queue, WallTime now);
 
 }  // namespace tahoma::controller

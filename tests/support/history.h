@@ -11,8 +11,6 @@
 // The search is the search of Wing and Gong: every operation called before the first answer may be
 // next. A set of operations with a state is tried once (Lowe). An operation that changes nothing
 // runs as soon as the state allows its answer.
-//
-// Thread safety: a pure function.
 
 #pragma once
 

@@ -1,7 +1,7 @@
-// A library for LD_PRELOAD: the program's wall clock is off by the seconds in the file that
-// TAHOMA_CLOCK_OFFSET names, and may be set while it runs. Its monotonic clock is the machine's.
+// A library for LD_PRELOAD that moves the program's wall clock by the seconds in the file named by
+// TAHOMA_CLOCK_OFFSET, even while the program runs. The monotonic clock is the machine's.
 //
-// No header: it stands in the place of a function of the C library.
+// No header: the function replaces a function of the C library.
 
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -16,8 +16,8 @@
 // includes), sets.contains/intersects/equivalent, int, uint, double, string, bool, dyn, quantity,
 // semver with their comparisons. Anything else is a compile error that names it and where it is.
 //
-// Scope: matching one device. Caching by attribute set is up to the caller; MayRead says what an
-// expression depends on, Required which devices alone it may select.
+// Scope: matching a device. The caller caches by attribute set; MayRead tells the attributes that
+// an expression depends on, and Required the devices that the expression may select.
 //
 // Thread safety: immutable; Matches may be called from any thread.
 
@@ -36,13 +36,13 @@
 namespace tahoma::kube {
 
 // resource/v1 types.go: CELSelectorExpressionMaxLength and CELSelectorExpressionMaxCost. Our cost
-// of an evaluation is an upper bound on its steps (texts that are copied, entries of entries that
-// are compared and patterns that are compiled count too); the API server has estimated it before.
-// Once it is used up the evaluation fails, whatever || or exists() would make of the error.
+// of an evaluation is an upper bound on its steps (copied texts, compared nested entries and
+// compiled patterns count too); the API server has estimated the cost before. When the cost is used
+// up the evaluation fails, even inside || or exists().
 inline constexpr std::size_t kSelectorBytesMax = 10 * 1024;
 inline constexpr std::uint64_t kSelectorCostMax = 1'000'000;
 
-// An attribute that has one of these values on every device that an expression selects.
+// An attribute with one of these values on every device that an expression selects.
 struct RequiredAttribute {
   std::string domain;
   std::string id;
@@ -61,11 +61,11 @@ class DeviceSelector {
   // Returns whether the device is selected, or the run-time error.
   absl::StatusOr<bool> Matches(const DeviceView& device) const;
 
-  // Returns false when the answer cannot depend on an attribute or capacity with that id (in any
+  // Returns false when the answer cannot depend on an attribute or capacity with this id (in any
   // domain).
   bool MayRead(std::string_view id) const;
 
-  // Returns the requirements of those terms joined by && that say `attribute == literal` or
+  // Returns the requirements among the terms joined by && of the form `attribute == literal` or
   // `attribute in [literal, …]`; other terms may require more.
   const std::vector<RequiredAttribute>& Required() const;
 

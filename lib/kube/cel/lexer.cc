@@ -35,7 +35,7 @@ void AppendUtf8(std::uint32_t code, std::string& into) {
   }
 }
 
-// Returns the whole character that starts there, for messages: half of one is no text.
+// Returns the whole character at `at`, for messages: half a character is no text.
 std::string_view CharacterAt(std::string_view source, std::size_t at) {
   std::size_t end = at + 1;
   while (end < source.size() && (static_cast<unsigned char>(source[end]) & 0xC0U) == 0x80U) ++end;
@@ -162,7 +162,7 @@ absl::StatusOr<CelToken> CelLexer::Number() {
     if (error != std::errc() || end != last || is_unsigned) return bad();
     return Literal(start, CelValue(value));
   }
-  // One more than the largest int is kept as uint: a minus sign before it makes it fit.
+  // The largest int plus 1 is kept as uint: with a minus sign before, the number fits.
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(first, last, value, hex ? 16 : 10);
   if (error != std::errc() || end != last) return bad();

@@ -2,8 +2,6 @@
 //
 // Anything that is not supported (see device_selector.h) is an error with line, column and name,
 // never a guess.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -1,8 +1,6 @@
 // Semantic versions, as `version` attributes of devices and CEL's semver() have them.
 //
 // Rules: semver.org 2.0.0, sections 2, 9, 10, 11.
-//
-// Thread safety: values.
 
 #pragma once
 

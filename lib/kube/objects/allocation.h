@@ -5,8 +5,6 @@
 //
 // Scope: the fields that our programs write. An allocation of another scheduler may have more,
 // which is not kept.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// A ResourceClaim without its spec (claim_spec.h), which never changes: who holds it, for whom it
-// is reserved, and what it was given.
+// A ResourceClaim without its spec (claim_spec.h), which never changes: reservations and
+// allocation.
 //
 //   absl::StatusOr<ResourceClaim> claim = ParseResourceClaim(object);
 //   if (claim.ok() && claim->allocation) …
@@ -22,7 +22,7 @@
 
 namespace tahoma::kube {
 
-// The finalizer of a claim that is allocated.
+// The finalizer of an allocated claim.
 inline constexpr std::string_view kClaimFinalizer = "resource.kubernetes.io/delete-protection";
 
 // An entry of a claim's status.reservedFor.

@@ -1,11 +1,9 @@
-// The devices that a ResourceClaim asks for: its spec, of resource.k8s.io/v1.
+// The devices that a ResourceClaim requests: the claim's spec, of resource.k8s.io/v1.
 //
 //   const ResourceClaimSpec spec = ParseClaimSpec(claim.At("spec"));
 //   spec.requests[0].alternatives[0].count;
 //
 // Selectors are CEL source.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 
@@ -21,13 +19,13 @@ namespace tahoma::kube {
 
 enum class AllocationMode : std::uint8_t { kExactCount, kAll };
 
-// `exactly`, or one entry of `firstAvailable`. Whoever allocates looks up the class and copies what
-// it selects into the request, since that applies at the time of allocation
+// `exactly`, or an entry of `firstAvailable`. The allocator looks up the class and copies the
+// class's selectors into the request, because the class at the time of allocation applies
 // (docs/reference/kubernetes-dra.md#classes).
 struct DeviceRequest {
   std::string name;  // of the subrequest; empty for `exactly`
   std::string device_class;
-  bool class_found = true;                   // whether a DeviceClass of that name exists
+  bool class_found = true;                   // whether a DeviceClass of this name exists
   std::vector<std::string> class_selectors;  // CEL
   std::vector<std::string> selectors;        // CEL
   AllocationMode mode = AllocationMode::kExactCount;
@@ -55,8 +53,8 @@ struct ResourceClaimSpec {
   std::vector<DeviceConfig> configs;
 };
 
-// A request, mode, selector or constraint of a kind that is not known is an error: what it asks for
-// cannot be allocated.
+// A request, mode, selector or constraint of an unknown kind is an error: such a claim cannot be
+// allocated.
 ResourceClaimSpec ParseClaimSpec(Field field);
 
 // The CEL expressions of the `selectors` of a request or a class.

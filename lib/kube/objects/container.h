@@ -3,8 +3,6 @@
 //   for (const Container& container : ParseContainers(spec.At("containers"))) …
 //
 // Scope: the fields that a pod runner honours, with bounds on a pod's use of memory.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 

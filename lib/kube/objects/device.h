@@ -5,8 +5,6 @@
 //
 // Names without a domain belong to the driver's domain; whoever fills a Device writes the domain
 // out, so that equal names are equal here.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// A DeviceClass: which devices requests of it may get, and how they are configured.
+// A DeviceClass: the devices that requests of the class may get, and their configurations.
 //
 //   absl::StatusOr<DeviceClass> parsed = ParseDeviceClass(object);
 //

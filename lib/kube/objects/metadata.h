@@ -1,11 +1,9 @@
-// The part of metadata that the controller decides by, for every kind alike.
+// The fields of metadata that scheduling depends on.
 //
 //   const ObjectMeta metadata = ParseMetadata(reading.root());    // of the whole object
 //
-// Labels and annotations stay where they are, because most readers want few of them: LabelOf and
+// Labels and annotations stay in the object, because most readers want few: LabelOf and
 // AnnotationOf of lib/kube/object.h.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 
@@ -25,7 +23,7 @@ struct ObjectMeta {
   std::string uid;
   std::string resource_version;
   std::int64_t generation = 0;
-  WallTime created;       // the epoch when it is no time
+  WallTime created;       // the epoch for an unreadable time
   bool deleting = false;  // has a deletionTimestamp
 };
 
@@ -34,7 +32,7 @@ ObjectMeta ParseMetadata(Field object);
 
 using Labels = std::vector<std::pair<std::string, std::string>>;  // sorted by key
 
-// All labels of an object, for a reader that selects by them.
+// Returns all labels of an object, for a reader that selects by labels.
 Labels ParseLabels(Field metadata);
 
 }  // namespace tahoma::kube

@@ -1,4 +1,4 @@
-// A Node as a scheduler sees it: its labels, its taints, and whether it takes pods.
+// A Node as a scheduler sees it: labels, taints, and readiness for pods.
 //
 //   absl::StatusOr<Node> node = ParseNode(object);
 //
@@ -22,13 +22,14 @@ struct Node {
   std::vector<std::pair<std::string, std::string>> labels;  // sorted by key
   std::vector<Taint> taints;
   bool schedulable = true;  // not cordoned: spec.unschedulable is not set
-  bool ready = true;        // has no condition Ready that is not True
-  std::string annotation;   // the value of the one that the reader asked for; empty without it
+  bool ready = true;        // no condition Ready with a status other than True
+  std::string annotation;   // the value of the annotation given to ParseNode; empty when absent
 
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-// `annotation` is the key of the one that the reader wants: a node has many, which change often.
+// `annotation` is the key of the annotation to read: a node has many annotations, and most change
+// often.
 absl::StatusOr<Node> ParseNode(const Json& object, const std::string& annotation = "");
 
 }  // namespace tahoma::kube

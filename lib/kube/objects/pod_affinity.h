@@ -8,8 +8,6 @@
 //
 // A term that this build cannot follow is an error of the pod: the pod would be placed where it
 // must not be. A namespaceSelector is read only when empty; then all namespaces are selected.
-//
-// Thread safety: values and pure functions.
 
 #pragma once
 

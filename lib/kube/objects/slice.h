@@ -25,7 +25,7 @@ struct Counter {
   friend bool operator==(const Counter&, const Counter&) = default;
 };
 
-// A set of counters that devices share, or what one of them takes from it.
+// A set of counters: counters that devices share, or a device's consumption of such counters.
 struct CounterSet {
   std::string name;
   std::vector<Counter> counters;
@@ -37,16 +37,16 @@ struct ResourceSlice {
   std::string name;
   std::string driver;
   std::string pool;
-  std::string node;  // spec.nodeName; empty for slices that are not of one node
+  std::string node;  // spec.nodeName; empty for slices of no single node
   std::int64_t generation = 0;
   std::int64_t slices_in_pool = 1;
   std::vector<Device> devices;
   std::vector<CounterSet> shared_counters;
-  // One entry for each device, in their order; empty when they were not read.
+  // An entry for each device, in the devices' order; empty when not read.
   std::vector<std::vector<CounterSet>> consumes;
 };
 
-// Counters are most of a slice whose devices are parts of each other, and few readers need them.
+// Counters fill most of a slice with overlapping devices, and few readers need counters.
 enum class SliceCounters : std::uint8_t { kLeaveOut, kRead };
 
 absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object,

@@ -1,4 +1,4 @@
-// Taints of nodes and devices, and what tolerates them.
+// Taints of nodes and devices, and tolerations.
 //
 //   const Toleration toleration = ParseToleration(field);
 //   if (Tolerates(toleration, taint)) …
@@ -17,7 +17,7 @@
 
 namespace tahoma::kube {
 
-// PreferNoSchedule of nodes is kNone: it refuses nothing.
+// PreferNoSchedule of nodes is kNone: such a taint refuses nothing.
 enum class TaintEffect : std::uint8_t { kNone, kNoSchedule, kNoExecute };
 
 struct Taint {
@@ -44,11 +44,11 @@ struct Toleration {
   friend bool operator==(const Toleration&, const Toleration&) = default;
 };
 
-// Kubernetes' rule, that of core/v1 Toleration
+// Kubernetes' rule for core/v1 Toleration
 // (docs/reference/kubernetes-dra.md#taints-and-tolerations).
 bool Tolerates(const Toleration& toleration, const Taint& taint);
 
-// An effect that is not known is read as NoSchedule: rather a device too few than one too many.
+// An unknown effect is read as NoSchedule: rather a device too few than a device too many.
 Taint ParseTaint(Field field);
 Json RenderTaint(const Taint& taint);
 Toleration ParseToleration(Field field);

@@ -7,8 +7,6 @@
 // deals its packets to its engines round robin.
 //
 // Scope: the engines. sim-node/emulator/collective adds the links and the memory.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

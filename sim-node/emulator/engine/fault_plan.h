@@ -10,8 +10,6 @@
 //
 // A target is a number whose meaning is the reader's (a directed link for emulator/link). The same
 // seed gives the same plan on every machine.
-//
-// Thread safety: values.
 
 #pragma once
 

@@ -8,8 +8,6 @@
 // The resolution is one picosecond: a byte takes 7.8 ps on an X/Y NeuronLink. 63 bits of
 // picoseconds are 106 days. Virtual time has its own clock type and never mixes with wall or
 // monotonic time; only the emulation advances virtual time.
-//
-// Thread safety: values.
 
 #pragma once
 

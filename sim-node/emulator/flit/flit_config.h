@@ -1,10 +1,8 @@
 // The parameters of the routers and links of the flit level, in cycles and flits.
 //
-// A cycle is the time in which the fastest link carries one flit. NeuronLink's flow control,
-// virtual channels, packets and routers are not public: each default is the reference model's or
-// the project's own choice, none is a fact about Trainium2.
-//
-// Thread safety: values.
+// A cycle is the time of a flit on the fastest link. NeuronLink's flow control, virtual channels,
+// packets and routers are not public: each default is the reference model's or the project's own
+// choice, and no fact about Trainium2.
 
 #pragma once
 
@@ -18,7 +16,7 @@
 
 namespace tahoma::sim {
 
-// The direction that a packet takes round a ring when both are equally short.
+// The direction of a packet round a ring when both directions are equally short.
 enum class TieRule : std::uint8_t {
   kByParity,  // as torus::Route: plus from an even coordinate, minus from an odd one
   kByChance,  // drawn for each packet and axis, from the network's seed
@@ -30,9 +28,9 @@ enum class TieRule : std::uint8_t {
 // classes; a packet starts afresh in each dimension.
 enum class Dateline : std::uint8_t {
   kOff,          // every packet may use every channel: rings can deadlock
-  kChangeClass,  // the first class before the dateline, the second on it and after it
-  // The second class on the whole route of a packet that crosses the dateline in this ring, else
-  // the first. Uses the channels more evenly; this is BookSim2's dim_order.
+  kChangeClass,  // the first class before the dateline, the second class on the dateline and after
+  // The second class on the whole route of a packet that crosses the dateline in the ring, else the
+  // first. Uses the channels more evenly; BookSim2's dim_order.
   kClassOfRing,
 };
 
@@ -42,43 +40,44 @@ struct FlitConfig {
   int packet_flits = 8;
   int flit_bytes = 64;
 
-  // The pipeline of a router. A head flit is routed, then gets a virtual channel of its output (one
-  // cycle if it gets it at once); every flit then gets the switch (the same) and crosses it.
-  int route_cycles = 1;     // 0 stands for a route looked up one router before
+  // The pipeline of a router. A head flit is routed, then gets a virtual channel of its output (a
+  // cycle, if the channel is free); every flit then gets the switch (likewise) and crosses the
+  // switch.
+  int route_cycles = 1;     // 0: the route was looked up by the router before
   int crossbar_cycles = 1;  // from the grant of the switch to the link
   int link_cycles = 3;      // from the link's begin to the next buffer; a credit takes as long back
-  int local_cycles = 2;     // the same between a chip and its own router
-  // Cycles for which a flit occupies a link of the axis: 2 where links run at half the rate.
+  int local_cycles = 2;     // between a chip and its own router
+  // Cycles for which a flit occupies a link of the axis: 2 for links of half the rate.
   std::array<int, 3> link_period = {1, 1, 1};
-  // Whether the chip has a port of its router for each link, of a link's rate in each direction, or
-  // one for all of them.
+  // Whether the chip has a router port for each link, with the link's rate in each direction, or a
+  // single port for all links.
   bool local_port_per_link = false;
 
   Dateline dateline = Dateline::kChangeClass;
   TieRule ties = TieRule::kByParity;
-  // The period of the check for deadlocks, and the time for which nothing may move although flits
-  // are in flight. Must exceed the longest delay above.
+  // The period of the check for deadlocks, and the longest time without a move while flits are in
+  // flight. Must exceed the longest delay above.
   int watchdog_cycles = 1000;
 
   // BookSim2 28f4329 with its default router, 4 virtual channels of 16 flits, packets of 8
   // (docs/reference/collectives.md#network-models-to-compare-with). A link of its torus takes 2
-  // cycles, that of a chip 1; one more passes before the router reads it.
+  // cycles, a chip's link 1; another cycle passes before the router reads the flit.
   static FlitConfig Reference();
 
-  // Returns the configuration for links in good health, with one local port for each.
-  // kFailedPrecondition if some are not; kInvalidArgument if the fastest rate is no multiple of
-  // another axis' rate.
+  // Returns the configuration for healthy links, with a local port for each link.
+  // kFailedPrecondition if a link is not healthy; kInvalidArgument if the fastest rate is no
+  // multiple of another axis' rate.
   static absl::StatusOr<FlitConfig> Of(const TorusLinks& links);
 
-  // kInvalidArgument naming the first value that the model cannot have.
+  // kInvalidArgument names the first value outside the model.
   absl::Status Validate() const;
 
   int local_ports() const { return local_port_per_link ? 6 : 1; }
 
-  // Returns the cycles that a lone flit over so many links of each axis spends in the empty
-  // pipelines, beyond its time on the slowest link. A packet spends as much beyond its flits' time,
-  // or, behind a slow link, CatchUpCycles() less: gaps open between its flits there, and in the
-  // last router those after the head need not wait for a route and a channel.
+  // Returns the cycles that a lone flit spends in the empty pipelines over so many links of each
+  // axis, beyond its time on the slowest link. A packet spends the same beyond its flits' time, or
+  // CatchUpCycles() less behind a slow link: gaps open there between the packet's flits, and in the
+  // last router only the head waits for a route and a channel.
   std::int64_t FillCycles(std::array<int, 3> hops_by_axis) const;
   std::int64_t CatchUpCycles() const { return route_cycles + 1; }
 };

@@ -4,8 +4,6 @@
 // (itself included). A packet's latency runs from that cycle, so it counts the time in the source's
 // queue, to the arrival of its tail. Only packets made in the measured cycles count; the load goes
 // on until the last of them has arrived. This is how BookSim2 measures (trafficmanager.cpp).
-//
-// Thread safety: pure functions.
 
 #pragma once
 

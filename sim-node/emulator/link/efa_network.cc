@@ -128,8 +128,9 @@ int EfaNetwork::LayersClimbed(int domain, int other) const {
   return climbed;
 }
 
-// An uplink that carries at least what all NICs below it do is never full before one of them is:
-// leaving it out of routes changes no rate and keeps apart what does not share anything.
+// Returns whether an uplink can limit flows. An uplink with at least the sum of the NICs below is
+// never full before a NIC is: routes without such an uplink have the same rates, and unrelated
+// flows stay apart.
 bool EfaNetwork::CanLimit(LinkId uplink) const {
   return capacity_[uplink] < nodes_.at(uplink / kDirections - first_chip_.back()).nic_rate;
 }

@@ -32,7 +32,7 @@ Fabric::Fabric(std::vector<TorusLinks> domains, std::int64_t nic_rate, const Efa
     first_link_.push_back(first_link_.back() + domain.id_count());
   }
   for (TorusLinks& domain : domains) {
-    // Domains that are the same share one object until one of them changes.
+    // Equal domains share an object until one of them changes.
     const bool shared = !domains_.empty() && SameLinks(*domains_.back(), domain);
     domains_.push_back(shared ? domains_.back() : std::make_shared<const TorusLinks>(domain));
   }
@@ -108,7 +108,7 @@ std::uint64_t Fabric::capacity(LinkId link) const {
                                          : domain(place->island).capacity(place->link);
 }
 
-// Calls change(links) on a copy of the domain's links, which takes their place on success.
+// Calls change(links) on a copy of the domain's links; on success the copy replaces the links.
 template <typename Change>
 absl::Status Fabric::ChangeDomain(int domain, const Change& change) {
   auto& links = domains_.at(static_cast<std::size_t>(domain));

@@ -11,8 +11,8 @@ namespace {
 
 struct Load {
   std::uint64_t left = 0;     // capacity not yet given away
-  std::uint64_t growing = 0;  // flows whose rate is open
-  std::uint32_t listed = 0;   // of them that are not stood for by another
+  std::uint64_t growing = 0;  // flows with an open rate
+  std::uint32_t listed = 0;   // of the growing flows, the flows in the list
 };
 
 using Counts = std::span<const std::span<const std::uint64_t>>;
@@ -21,10 +21,10 @@ std::uint64_t CountAt(Counts counts, std::size_t flow, std::size_t link) {
   return counts.empty() ? 1 : counts[flow][link];
 }
 
-// A link in so many, or fewer, is few.
+// A link used by at most so many flows is a link of few flows.
 constexpr std::size_t kFew = 16;
 
-// The smallest share any of the links can still give each of its growing flows.
+// The smallest share that a link can still give each of its growing flows.
 std::uint64_t SmallestShare(std::span<const Load> loads, std::span<const LinkId> used) {
   std::uint64_t share = kUnlimitedRate;
   for (const LinkId link : used) {
@@ -33,7 +33,7 @@ std::uint64_t SmallestShare(std::span<const Load> loads, std::span<const LinkId>
   return share;
 }
 
-// The flows over each link, one link's after the other's.
+// The flows over each link, in the order of the links.
 class FlowsOf {
  public:
   FlowsOf(std::span<const std::span<const LinkId>> paths, std::span<const Load> loads)
@@ -104,7 +104,7 @@ std::vector<std::uint64_t> MaxMinRates(std::span<const std::span<const LinkId>> 
   std::size_t crossed = 0;
   for (const std::span<const LinkId> path : paths) crossed += path.size();
   if (crossed * kFew > capacities.size()) return Solve(paths, capacities, counts);
-  // Few of the links are used: the others cost time even if nothing is done with them.
+  // Few links are used; renumbered, the unused links cost no time.
   absl::flat_hash_map<LinkId, LinkId> number;
   std::vector<std::uint64_t> used;
   std::vector<LinkId> links;

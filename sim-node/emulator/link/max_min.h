@@ -7,8 +7,6 @@
 // a link is full, its flows stop growing. No flow can then gain unless a slower flow loses. Integer
 // arithmetic gives the same rates on every machine; a share is rounded down, and so loses less than
 // one byte per second per flow.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

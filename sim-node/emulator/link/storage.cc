@@ -10,13 +10,13 @@ namespace {
 
 struct Sender {
   std::size_t client = 0;
-  std::uint64_t cap = 0;  // bytes per second that it takes at most
+  std::uint64_t cap = 0;  // the most bytes per second that the client takes
   std::uint64_t rate = 0;
   Wide left = 0;  // 10^-12 bytes
 };
 
-// Max-min fair: whoever needs less than an even share of what is left gets all that it needs. The
-// senders are in ascending order of their caps.
+// Max-min fair: a sender that needs less than an even share of the rest gets its need. The senders
+// are in ascending order of their caps.
 void Share(std::uint64_t total, std::vector<Sender>& senders) {
   std::uint64_t left = total;
   for (std::size_t i = 0; i < senders.size(); ++i) {
@@ -31,7 +31,7 @@ void Share(std::uint64_t total, std::vector<Sender>& senders) {
 }
 
 VirtualDuration TimeLeft(const Sender& sender) {
-  TAHOMA_CHECK(sender.rate > 0);  // systems carry far more bytes per second than they have clients
+  TAHOMA_CHECK(sender.rate > 0);  // a system has far more bytes per second than clients
   return VirtualDuration(static_cast<std::int64_t>((sender.left + sender.rate - 1) / sender.rate));
 }
 

@@ -13,8 +13,6 @@
 //
 // Scope: one file system with one rate in each direction. Files, stripes, metadata, caches, credits
 // for bursts and the effect on other traffic of the fabric are not modelled.
-//
-// Thread safety: pure functions.
 
 #pragma once
 

@@ -18,7 +18,7 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A node whose state is looked at as time goes by.
+// A node whose state is read as time goes by.
 struct World {
   explicit World(DampingOptions options = {}) : damper(options) {
     for (int i = 0; i < 16; ++i) inventory.chips.push_back({.index = i});
@@ -36,7 +36,7 @@ struct World {
   wire::Chip Shown(int index) {
     return damper.Damp(inventory, now).chips.at(static_cast<std::size_t>(index));
   }
-  // Breaks the chip for a second, and gives how long it is shown so after its repair.
+  // Breaks the chip for a second, and returns how long the fault is shown after its repair.
   nanoseconds HoldAfterFault(int index) {
     Break(index);
     EXPECT_FALSE(Shown(index).healthy) << "a fault is believed at once";
@@ -105,8 +105,8 @@ TEST(HealthDamperTest, WithoutAHoldNothingIsDamped) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(world.HoldAfterFault(3), seconds(0));
 }
 
-// Whatever happens: what is broken is shown broken, nothing is shown broken for longer than
-// `longest` after its repair, and at a wake something changes.
+// Random faults: a broken chip is shown broken, a repaired chip at most `longest` after its repair,
+// and at each wake something changes.
 TEST(HealthDamperTest, HidesNoFaultAndNoRepairForLong) {
   Rng rng(7);
   for (int round = 0; round < 50; ++round) {

@@ -1,6 +1,5 @@
-// Tests that a node's pool is shown so that no allocator can give one core away twice, whatever the
-// server keeps of counters. The judge knows devices by their names alone, as
-// docs/design/0001-seams.md gives them.
+// Tests that no allocator can give a core of a shown pool away twice, with any support of counters.
+// The judge knows devices by their names alone, as docs/design/0001-seams.md defines names.
 
 #include "dra-plugin/inventory/shown_pool.h"
 
@@ -50,7 +49,7 @@ std::bitset<kCores> CoresOf(const std::string& name) {
 
 using Counters = std::map<std::pair<std::string, std::string>, std::int64_t>;
 
-// Whether the counters of the pool, as they are shown, let both devices be given away.
+// Whether the shown counters of the pool let both devices be given away.
 bool BothFit(const Pool& pool, const Device& a, const Device& b) {
   Counters left;
   for (const CounterSet& set : pool.counter_sets) {
@@ -115,7 +114,7 @@ TEST_P(ShownPoolTest, WhatIsToBeShownIsNotEmptyAndCoversTheNode) {
   const auto [support, ultra_server] = GetParam();
   for (const Publish& publish : EveryChoice()) {
     const Pool whole = *BuildPool(Node(ultra_server), {.publish = publish});
-    if (Devices(whole).empty()) continue;  // a node that is no member has no device "node"
+    if (Devices(whole).empty()) continue;  // a node outside an UltraServer has no device "node"
     std::bitset<kCores> covered;
     for (const Device& device : Devices(ShownPool(whole, support))) covered |= CoresOf(device.name);
     EXPECT_TRUE(covered.all());

@@ -28,7 +28,7 @@ namespace {
 namespace dra_v1 = k8s::io::kubelet::pkg::apis::dra::v1;
 namespace dra_v1beta1 = k8s::io::kubelet::pkg::apis::dra::v1beta1;
 
-// A door that is closed until somebody opens it.
+// A door, closed until Open.
 class Gate {
  public:
   void Open() {
@@ -49,7 +49,7 @@ class Gate {
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Prepares everything but uid "bad", and notices calls that overlap.
+// Prepares every claim but uid "bad", and notices overlapping calls.
 class FakeDriver final : public DriverCalls {
  public:
   absl::StatusOr<std::vector<PreparedDevice>> Prepare(const ClaimRef& claim) override {
@@ -138,7 +138,7 @@ class KubeletServerTest : public testing::Test {
   std::unique_ptr<CallLock> lock_;
   HealthBoard board_;
   ManualClock clock_{WallTime(std::chrono::seconds(1'000'000))};
-  std::atomic<int> requests_ = 0;  // that wait for their answer
+  std::atomic<int> requests_ = 0;  // without an answer yet
   std::atomic<bool> registered_ = false;
   std::string registration_error_;
   std::unique_ptr<KubeletServer> server_;
@@ -203,7 +203,7 @@ TEST_F(KubeletServerTest, EveryClaimOfARequestHasItsAnswer) {
   EXPECT_FALSE(good.devices(0).has_share_id());
 }
 
-// Go's protobuf drops a whole answer with a text that is not UTF-8, so the other claims' as well.
+// Go's protobuf drops a whole answer with a text that is not UTF-8, other claims' answers included.
 TEST_F(KubeletServerTest, AReasonOfWhateverBytesReachesTheKubelet) {
   Start();
   EXPECT_THAT(
@@ -281,7 +281,7 @@ TEST_F(KubeletServerTest, ARefusalIsNotRepeated) {
   EXPECT_EQ(driver_.calls, 1);
 }
 
-// The kubelet's own patience is 45 s; what it hears after that is lost.
+// The kubelet waits 45 s; later answers are lost.
 TEST_F(KubeletServerTest, AHangingCallIsAnsweredInTimeForAllClaimsOfItsRequest) {
   answer_within_ = std::chrono::milliseconds(30);
   Start();

@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 
 const std::string kClaims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
 
-// Chips 0 to 3; those of `faults` have one.
+// Chips 0 to 3, with `faults` by chip.
 Pool PoolWith(const std::map<int, std::string>& faults) {
   Pool pool;
   pool.groups.emplace_back();
@@ -44,7 +44,7 @@ class HealthReporterTest : public testing::ApiFixture {
   HealthReporterTest() {
     EXPECT_EQ(Call("POST", "/api/v1/nodes", {{"metadata", {{"name", "node-a"}}}}).status, 201);
   }
-  // Makes an allocated claim that is prepared here.
+  // Makes an allocated claim, prepared here.
   void AddClaim(const std::string& name, const std::vector<std::string>& devices) {
     const Json request = {
         {"name", "r"},
@@ -180,7 +180,7 @@ TEST_F(HealthReporterTest, WhatFailedIsToldByTheNextReport) {
   EXPECT_THAT(Conditions("train"), ElementsAre("neuron-device-0 False Dma"));
 }
 
-// Gives one object for every claim, and passes on what else is asked.
+// Answers every read of a claim with the same object, and passes other requests on.
 class OneClaim final : public kube::Transport {
  public:
   explicit OneClaim(kube::Transport& below) : below_(below) {}
@@ -199,7 +199,7 @@ class OneClaim final : public kube::Transport {
   kube::Transport& below_;
 };
 
-// Found by fuzzing: an answer that is none could end the plugin.
+// Found by fuzzing: a broken answer could end the plugin.
 TEST_F(HealthReporterTest, AStatusThatIsNoneIsWrittenAnew) {
   AddClaim("train", {"neuron-device-0"});
   OneClaim odd(transport_);

@@ -1,4 +1,4 @@
-// Small files: every step of a write fails once, and is once the last that a process does.
+// Small files: every step of a write fails once, and is once the last step of a process.
 
 #include "lib/base/files.h"
 
@@ -175,13 +175,13 @@ TEST_F(FilesTest, AnyStepThatFailsLeavesTheOldContentsAndNothingElse) {
         path, "new", 0600, [&](WriteStep step) { return step == failing ? ENOSPC : 0; });
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
     EXPECT_THAT(status.ToString(), HasSubstr("No space left on device"));
-    // The last step comes after the rename, which readers have seen.
+    // The last step comes after the rename, and readers have seen the rename.
     EXPECT_EQ(*ReadFile(path), failing == WriteStep::kSyncFolder ? "new" : "old");
     EXPECT_EQ(Names(), std::vector<std::string>{"f"});
   }
 }
 
-// In a process of its own, since the limit holds for all of it.
+// In a process of its own, because the limit holds for a whole process.
 TEST_F(FilesTest, ADiskThatIsFullInTheMiddleOfAWriteLeavesTheOldContents) {
   const std::string path = Make("f", "old");
   const pid_t child = ::fork();

@@ -1,4 +1,4 @@
-// Files and flags, their bounds, and what a user is told who got one wrong.
+// Files and flags, their bounds, and the messages about mistakes.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -142,7 +142,7 @@ TEST(ConfigTest, FlagsSetTheSameKeys) {
   EXPECT_EQ(o.images["i"].entrypoint, "/e");
 }
 
-// The words of one flag are those of all its occurrences, in their order.
+// A repeated flag has the words of all its occurrences, in order.
 TEST(ConfigTest, FlagsOfListsAndMapsMayBeRepeated) {
   Options o;
   const auto parsed = ParseArguments(

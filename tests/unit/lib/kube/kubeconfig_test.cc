@@ -1,4 +1,4 @@
-// Kubeconfig files: several of them, data in base64, relative paths, and what is refused.
+// Kubeconfig files: several files, data in base64, relative paths, and refusals.
 
 #include "lib/kube/kubeconfig.h"
 
@@ -125,7 +125,7 @@ TEST_F(KubeconfigTest, WhatIsMissingOrMalformedIsNamed) {
             std::string::npos);
 }
 
-// A file of one context, cluster and user; the user's and the cluster's fields are given.
+// Returns a file with a context, a cluster and a user, with the given fields.
 std::string OneOfEach(const std::string& user, const std::string& cluster = "") {
   return "current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\n"
          "clusters: [{name: c, cluster: {server: 'https://x'" +

@@ -1,4 +1,4 @@
-// A transport that answers what a test wrote down, and remembers what it was asked.
+// A transport that gives the answers of a test and records the requests.
 //
 // Scope: tests.
 //
@@ -66,7 +66,7 @@ class ScriptedTransport final : public kube::Transport {
   std::deque<Answer> answers_;
 };
 
-// Does not wait; remembers for how long it should have. Interrupts after `limit` waits.
+// Does not wait; records the wanted waits. Interrupts after `limit` waits.
 class CountingSleeper final : public kube::Sleeper {
  public:
   explicit CountingSleeper(std::size_t limit = 1000) : limit_(limit) {}

@@ -1,4 +1,4 @@
-// Selectors against a table of objects, and against a brute-force reading of random ones.
+// Selectors against a table of objects, and random selectors against a brute-force reading.
 
 #include "lib/kube/selector.h"
 
@@ -63,7 +63,7 @@ TEST(LabelSelectorTest, MalformedTextIsRefusedWithAReason) {
   EXPECT_FALSE(LabelSelector::Parse(std::string(LabelSelector::kBytesMax + 1, 'a')).ok());
 }
 
-// The expected values are those of apimachinery 0.36.
+// The expected values are from apimachinery 0.36.
 TEST(LabelSelectorTest, SpacesEmptyValuesAndOperatorsAsNamesAreRead) {
   const Labels labels = {{"app", "train"}, {"in", "notin"}, {"empty", ""}};
   for (const char* yes : {"  ",
@@ -132,7 +132,7 @@ TEST(LabelSelectorTest, ARequirementThatKubernetesRefusesChangesNothing) {
   EXPECT_EQ(why("k", "In", {}), "values: must be given with the operator In");
   EXPECT_EQ(why("k", "Exists", {"1"}), "values: must not be given with the operator Exists");
   EXPECT_EQ(why("a b", "Exists", {}).substr(0, 26), "key: Invalid value: \"a b\":");
-  // As text it would be one requirement more.
+  // As text the value would be a second requirement.
   EXPECT_EQ(why("k", "In", {"a", "x),b in (y"}).substr(0, 36),
             "values: Invalid value: \"x),b in (y\":");
   EXPECT_TRUE(selector.empty());

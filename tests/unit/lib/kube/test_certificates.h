@@ -1,8 +1,6 @@
-// Certificates made on the spot, so that none is kept that could expire.
+// Certificates made on the spot, because a stored certificate would expire.
 //
 // Scope: tests.
-//
-// Thread safety: pure functions.
 
 #pragma once
 
@@ -41,7 +39,8 @@ struct Certificate {
   }
 };
 
-// Signed by `issuer`, or by itself without one. `alt_name` is for example "IP:127.0.0.1".
+// Returns a certificate signed by `issuer`, or self-signed without an issuer. `alt_name` is for
+// example "IP:127.0.0.1".
 inline Certificate MakeCertificate(const std::string& common_name, const std::string& organization,
                                    const std::string& alt_name, const Certificate* issuer) {
   Certificate made;

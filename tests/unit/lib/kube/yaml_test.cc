@@ -1,4 +1,4 @@
-// YAML: scalars as kubectl types them, and bounds against what is made to hurt.
+// YAML: scalars as kubectl reads scalars, and bounds against hostile text.
 
 #include "lib/kube/yaml.h"
 
@@ -47,7 +47,7 @@ TEST(YamlTest, PlainScalarsAreTypedAndQuotedOnesAreText) {
   }
 }
 
-// The expected values are those of sigs.k8s.io/yaml 1.6.0, with which kubectl 1.36 reads manifests.
+// The expected values are from sigs.k8s.io/yaml 1.6.0, which kubectl 1.36 uses.
 TEST(YamlTest, ScalarsAreReadAsKubectlReadsThem) {
   struct Case {
     const char* yaml;
@@ -188,7 +188,7 @@ TEST(YamlTest, WhatIsWrongIsNamedWithItsLine) {
 }
 
 TEST(YamlTest, ABracketWithoutItsPartnerEnds) {
-  // yaml-cpp would make empty documents of it for ever.
+  // yaml-cpp would make empty documents of this text for ever.
   EXPECT_FALSE(YamlToJson("{\"a\":[1]}]x").ok());
 }
 
@@ -207,8 +207,8 @@ TEST(YamlTest, TextThatIsMadeToHurtIsRefused) {
   EXPECT_FALSE(YamlToJson(std::string(kYamlBytesMax + 1, ' ')).ok());
 }
 
-// Ten gigabytes, and a hundred megabytes, out of 400 kB: the number of values alone does not bound
-// them.
+// 400 kB become ten gigabytes, or a hundred megabytes: a bound on the number of values is not
+// enough.
 TEST(YamlTest, LongTextThatIsNamedManyTimesIsRefused) {
   const std::string text(100'000, 'x');
   std::string uses = "]";
@@ -233,7 +233,7 @@ TEST(YamlTest, AnchorsAroundAnchorsAreNotCopiedWithoutEnd) {
       << json.status();
 }
 
-// The most memory that this process has had so far.
+// The most memory of this process until now.
 long PeakMiB() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -243,7 +243,7 @@ long PeakMiB() {
   return 0;
 }
 
-// The defect: 3 MB of a list in one line took 435 MB and four seconds, before its first value was
+// The defect: 3 MB of a list in a line took 435 MB and four seconds before the first value was
 // counted.
 TEST(YamlTest, ATextTakesNoMoreMemoryThanTheValuesThatItMayBecome) {
   const long before = PeakMiB();

@@ -1,5 +1,5 @@
-// The border between one request and the next. If a client could set it by two rules at once, it
-// could smuggle requests past what stands before the server.
+// The border between a request and the next. A client that could set the border by two rules at
+// once could smuggle requests past a proxy before the server.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -21,7 +21,7 @@ using testing::RawClient;
 
 constexpr std::string_view kSmuggled = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-// Answers every path with what came: method, path, body.
+// Answers every path with the received method, path and body.
 class FramingTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -40,7 +40,8 @@ class FramingTest : public ::testing::Test {
     const std::lock_guard lock(mutex_);
     return seen_;
   }
-  // All answers to what is sent at once; the server or the end of sending ends the connection.
+  // Returns all answers to bytes sent at once; the server or the end of sending ends the
+  // connection.
   std::string AnswersTo(const std::string& bytes) {
     RawClient client(server_->port());
     client.Send(bytes);
@@ -138,7 +139,7 @@ TEST_F(FramingTest, AnOldClientsConnectionIsClosed) {
   EXPECT_TRUE(client.ReadAll().starts_with("HTTP/1."));
 }
 
-// Bodies of any framing, cut into any pieces, arrive as they were.
+// Bodies of any framing, cut into any pieces, arrive unchanged.
 TEST_F(FramingTest, BodiesArriveWholeHoweverTheyAreSent) {
   rc::check([this] {
     const auto bodies = *rc::gen::container<std::vector<std::string>>(

@@ -1,6 +1,6 @@
-// A client that can misbehave: bytes over a socket, and what came back.
+// A client that can misbehave: bytes over a socket, and the answer's bytes.
 //
-// Scope: tests. Waits end after ten seconds, so that a failing test ends.
+// Scope: tests. Waits end after ten seconds, because a failing test must end.
 //
 // Thread safety: one thread per client.
 
@@ -56,8 +56,8 @@ class RawClient {
     return ::poll(&entry, 1, static_cast<int>(wait.count())) > 0;
   }
 
-  // Receives until `text` has come; returns everything up to its end, or all there was when the
-  // server closed first.
+  // Receives until `text` has come; returns everything up to its end, or everything received when
+  // the server closed first.
   std::string ReadUntil(std::string_view text) {
     for (std::size_t from = 0;;) {
       const std::size_t at = buffer_.find(text, from);
@@ -71,7 +71,7 @@ class RawClient {
     }
     return Take(buffer_.size());
   }
-  // One answer with a Content-Length: head and body.
+  // Returns an answer with a Content-Length: head and body.
   std::string ReadAnswer() {
     std::string answer = ReadUntil("\r\n\r\n");
     const std::size_t at = answer.find("Content-Length: ");

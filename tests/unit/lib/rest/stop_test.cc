@@ -1,4 +1,4 @@
-// Tests the end of a server: what Stop waits for, what it cuts, and what it leaves behind.
+// Tests the end of a server: waits, cut connections, and remaining resources.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::RawClient;
 
-// A server whose one handler returns when the test lets it.
+// A server with a handler that returns when the test lets it.
 class StopTest : public ::testing::Test {
  protected:
   void Start(ServerOptions options) {

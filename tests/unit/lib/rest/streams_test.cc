@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::RawClient;
 
-// Lines that every open stream sends on, in order.
+// Lines for every open stream, in order.
 class Feed {
  public:
   void Add(const std::string& line) {
@@ -165,7 +165,7 @@ TEST_F(StreamsTest, AThousandStreamsAndSlowReadersLeaveRoomForRequests) {
   feed_.WaitForOpen(1 + kSlow);
   std::string all;
   std::thread reading([&] { all = readers.front()->ReadUntil("end\n\r\n0\r\n\r\n"); });
-  // Far more than the kernel's buffers of one connection.
+  // Far more than the kernel's buffers of a connection.
   for (int i = 0; i < 16; ++i) feed_.Add(std::string(1 << 20, 'x'));
   for (int i = 0; i < 20; ++i) {
     EXPECT_NE(RawClient(server_->port()).Ask(kPlain).find("plain"), std::string::npos);
@@ -175,7 +175,7 @@ TEST_F(StreamsTest, AThousandStreamsAndSlowReadersLeaveRoomForRequests) {
   EXPECT_TRUE(all.ends_with("end\n\r\n0\r\n\r\n")) << all.size();
   EXPECT_GT(all.size(), std::size_t{16} << 20);
   feed_.WaitForOpen(0);
-  EXPECT_EQ(feed_.open(), 0);  // the slow ones were cut
+  EXPECT_EQ(feed_.open(), 0);  // the slow streams were cut
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A host whose name has several addresses. The resolver is the one below, in the place of the C
-// library's: what a name means on the machine that runs the test does not matter.
+// A host name with several addresses. The resolver below replaces the C library's, so the test does
+// not depend on the machine's names.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 
 namespace {
 
-// One address of the answer, with what it points to.
+// An address of the answer, and the storage behind its pointers.
 struct Answer {
   addrinfo info = {};
   sockaddr_storage storage = {};

@@ -1,5 +1,5 @@
-// Messages made at random come back as they were, and damaged in one field they are refused with
-// that field's name.
+// Random messages decode to equal messages; a message with a damaged field is refused with the
+// field's name.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -91,7 +91,7 @@ RC_GTEST_PROP(MessagesPropertyTest, GrantsComeBackAsTheyWere, ()) {
   RC_LOG() << back.status().message();
   RC_ASSERT(back.ok());
   RC_ASSERT(*back == made);
-  // A claim conflicts only with itself and with those that hold its cores.
+  // A claim conflicts with itself and with claims on the same cores.
   bool holds_any = false;
   for (const std::uint8_t mask : HeldCores(made)) holds_any = holds_any || mask != 0;
   RC_ASSERT(CheckDisjoint(made, made).ok() == !holds_any);
@@ -144,7 +144,7 @@ std::vector<Message> Messages() {
   };
 }
 
-// Returns the last name on the path to a value: of "/chips/0/linksDown/0" it is linksDown.
+// Returns the last name on the path to a value: linksDown of "/chips/0/linksDown/0".
 std::string FieldOf(const json::json_pointer& at) {
   json::json_pointer path = at;
   while (path.back().find_first_not_of("0123456789") == std::string::npos) path.pop_back();

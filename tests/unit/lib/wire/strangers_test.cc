@@ -1,4 +1,4 @@
-// A server that strangers reach: it knows a caller by "token" in the parameters of a call.
+// A server that strangers reach: the parameter "token" of a call names the caller.
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -71,7 +71,7 @@ class StrangersTest : public ::testing::Test {
     return connection.Receive(kSoon).status();
   }
 
-  // Whether the server hangs up on who sends these bytes and then nothing.
+  // Whether the server hangs up on a client that sends these bytes and then nothing.
   bool IsCutOffAfter(const std::string& bytes) const {
     const FileDescriptor fd(socket(AF_INET, SOCK_STREAM, 0));
     sockaddr_in to = {};
@@ -110,7 +110,7 @@ TEST_F(StrangersTest, AConnectionWithoutAnIntroductionIsClosedAtItsDeadline) {
   Start({.introduction = milliseconds(20)});
   const auto silent = Dial();
   EXPECT_TRUE(absl::IsUnavailable(AwaitEnd(*silent)));
-  // Also when it is never silent.
+  // A stranger that never stops talking is cut off, too.
   const auto talkative = Dial();
   absl::Status status = PermissionDenied("no good token");
   for (std::uint64_t id = 1; absl::IsPermissionDenied(status); ++id) {
@@ -123,7 +123,7 @@ TEST_F(StrangersTest, AKnownCallerMayBeSilentForever) {
   Start({.introduction = milliseconds(1000)});
   const auto known = Dial();
   ASSERT_TRUE(Call(*known, 1, As("a"), kSoon).ok());
-  const auto stranger = Dial();  // after it, and yet it goes first
+  const auto stranger = Dial();  // younger than the known connection, and yet cut off first
   EXPECT_TRUE(absl::IsUnavailable(AwaitEnd(*stranger)));
   EXPECT_TRUE(Call(*known, 2, As("a"), kSoon).ok());
 }

@@ -1,5 +1,5 @@
-// An API server with its controllers in a temporary folder, and a fleet beside it that acts when
-// the test says so.
+// An API server with its controllers in a temporary folder, and a fleet that acts when the test
+// says.
 //
 //   class MineTest : public FleetFixture {};
 //   TEST_F(MineTest, Publishes) {
@@ -33,7 +33,7 @@ inline constexpr const char* kSlicesPath = "/apis/resource.k8s.io/v1/resourcesli
 
 class FleetFixture : public testing::ApiFixture {
  protected:
-  // Chips only, one instance in four without an UltraServer.
+  // Chips only; one instance in four has no UltraServer.
   static FleetPlan SmallPlan(std::uint32_t nodes) {
     return {.nodes = nodes,
             .types = *ParseFleetTypes({{"trn2u.48xlarge", "3"}, {"trn2.48xlarge", "1"}}),
@@ -58,7 +58,7 @@ class FleetFixture : public testing::ApiFixture {
     for (Json& item : Items(path)) all[item.at("metadata").at("name")] = item;
     return all;
   }
-  // Every object with its version: what nobody wrote stays the same.
+  // Returns every object with its version: an object that nobody wrote keeps its version.
   std::map<std::string, std::string> Versions(const std::string& path) {
     std::map<std::string, std::string> all;
     for (const auto& [name, item] : ByName(path)) {
@@ -73,7 +73,7 @@ class FleetFixture : public testing::ApiFixture {
     return "";
   }
 
-  // Lets the time pass in which the fleet acts every second.
+  // Lets time pass while the fleet acts every second.
   void Pass(Fleet& fleet, std::chrono::seconds duration) {
     for (std::chrono::seconds s{0}; s < duration; ++s) {
       clock_.Advance(std::chrono::seconds(1));

@@ -1,4 +1,4 @@
-// Tests the objects of a virtual node, and that what is there is taken over and mended.
+// Tests the objects of a virtual node, and the repair of existing objects.
 
 #include "sim-node/fleet/virtual_nodes.h"
 
@@ -28,7 +28,7 @@ class VirtualNodesTest : public FleetFixture {
   Json Node(const std::string& name) {
     return Call("GET", std::string(kNodesPath) + "/" + name).body;
   }
-  // The requests of the call that write.
+  // Returns the writing requests of the call.
   std::vector<std::string> Writes(const std::function<void()>& call) {
     api_.TakeLog();
     call();
@@ -90,7 +90,7 @@ TEST_F(VirtualNodesTest, ObjectsWithoutDifferencesAreNotWritten) {
   VirtualNodes nodes(plan, api_, clock_);
   ASSERT_EQ(*nodes.Ensure(0, Known::kNothing), 5U);
   EXPECT_THAT(Writes([&] { ASSERT_TRUE(nodes.Ensure(0, Known::kMade).ok()); }), IsEmpty());
-  // One who starts anew tries to make the node, and renews the lease.
+  // A new process tries to make the node, and renews the lease.
   VirtualNodes again(plan, api_, clock_);
   const auto slices = Versions(kSlicesPath);
   const auto made = Versions(kNodesPath);
@@ -199,7 +199,7 @@ TEST_F(VirtualNodesTest, ANodeThatIsDeletedComesBackWithItsLeaseAndSlices) {
   EXPECT_EQ(Items(kSlicesPath).size(), 1U);
 }
 
-// Garbage collection may come late: the slices of the node before are there when it is made anew.
+// Garbage collection may come late: a node made anew meets the slices of the former node.
 TEST_F(VirtualNodesTest, SlicesOfTheNodeBeforeAreTakenOverByTheNewOne) {
   VirtualNodes nodes(SmallPlan(1), api_, clock_);
   ASSERT_TRUE(nodes.Ensure(0, Known::kNothing).ok());
@@ -243,7 +243,7 @@ TEST_F(VirtualNodesTest, AnAnnotationBreaksAChipAndItsRemovalRepairsIt) {
   EXPECT_EQ(taints(3).at(1).at("key"), "tahoma.dev/unhealthy");
   EXPECT_EQ(taints(3).at(1).at("value"), "hbm-uncorrectable");
   EXPECT_EQ(taints(4).size(), 1U);
-  // Also for one who starts anew, and a mistake changes nothing.
+  // As for a new process; a mistake in the annotation changes nothing.
   VirtualNodes again(SmallPlan(1), api_, clock_);
   EXPECT_THAT(Writes([&] { ASSERT_TRUE(again.Ensure(0, Known::kNothing).ok()); }),
               ::testing::Not(Contains(HasSubstr("resourceslices"))));
@@ -273,7 +273,7 @@ TEST_F(VirtualNodesTest, TheFirstNodeBeyondASmallerFleetIsFound) {
   EXPECT_EQ(New(SmallPlan(3)).FirstBeyond(), "");
 }
 
-// Wherever it was killed, the next one makes the node whole, and nothing twice.
+// After a kill at any request, the next publisher completes the node and makes nothing twice.
 TEST_F(VirtualNodesTest, WhereverAPublisherStopsTheNextCompletesTheNode) {
   Rng rng(3);
   FleetPlan plan = SmallPlan(20);

@@ -1,5 +1,5 @@
-// The rules of an instance, checked on tables and against a slow model that keeps one owner for
-// each physical core.
+// The rules of an instance, in tables and against a slow model with an owner for each physical
+// core.
 
 #include "sim-node/node/instance.h"
 
@@ -245,7 +245,7 @@ TEST(InstanceTest, ALinkBreaksAtBothEnds) {
   Instance node = Make();
   ASSERT_TRUE(node.SetLink(3, *ParsePort("x+"), 0).ok());
   EXPECT_EQ(node.chip(3).link_permille[PortIndex(*ParsePort("x+"))], 0);
-  EXPECT_EQ(node.chip(0).link_permille[PortIndex(*ParsePort("x-"))], 0);  // it wraps around
+  EXPECT_EQ(node.chip(0).link_permille[PortIndex(*ParsePort("x-"))], 0);  // the link wraps around
   ASSERT_TRUE(node.SetLink(0, *ParsePort("x-"), 1000).ok());
   EXPECT_EQ(node.chip(3).link_permille[PortIndex(*ParsePort("x+"))], 1000);
 }
@@ -334,7 +334,7 @@ TEST(InstanceTest, OptionsAreChecked) {
   EXPECT_FALSE(Instance::Create({.type = member, .network_layers = {"nn-1"}}, Tokens()).ok());
 }
 
-// The slow model: one owner for each physical core, and one LNC for each chip.
+// The slow model: an owner for each physical core, and an LNC for each chip.
 RC_GTEST_PROP(InstanceProperty, AgreesWithAnOwnerPerCore, ()) {
   Instance node = Make();
   std::map<std::pair<int, int>, std::string> owner;

@@ -1,5 +1,5 @@
-// Participants in threads of one process, joined by queues: the results and times must be those of
-// the same collective run in one piece, whatever the threads do.
+// Participants in threads of a process, joined by queues. Results and times must equal those of the
+// same collective run as a whole, however the threads run.
 
 #include "sim-node/participants/participant.h"
 
@@ -200,8 +200,8 @@ TEST(ParticipantTest, AParticipantThatDiesInTheMiddleEndsItForAll) {
   Exchange exchange;
   int seen = 0;
   exchange.tamper = [&](int from, int, PeerMessage& message) {
-    // Rank 2's data never comes after a while: its chunks turn into something out of order, as a
-    // process that lost its memory would send.
+    // After a while rank 2's data never comes: its chunks become messages out of order, as from a
+    // process that lost its memory.
     if (from == 2 && std::holds_alternative<Chunk>(message) && ++seen > 5) message = Closing{};
   };
   const auto results = RunAll(pods, std::vector(4, std::vector{Checked(4 * 500'000)}),
@@ -297,7 +297,7 @@ TEST(ParticipantTest, AnImpossibleRequestIsRefusedByAllAndTheNextOneWorks) {
       EXPECT_EQ(code(Checked(0)), absl::StatusCode::kInvalidArgument);
       EXPECT_EQ(code(Checked(kMaxRequestBytes + 4)), absl::StatusCode::kInvalidArgument);
       EXPECT_EQ(code(Checked(128 << 20)), absl::StatusCode::kResourceExhausted);
-      // Each rank of an exchange has a buffer and a result of its own.
+      // Each rank of an exchange has a buffer and a result.
       EXPECT_EQ(code(Checked(40 << 20, Operation::kAllToAll)),
                 absl::StatusCode::kResourceExhausted);
       EXPECT_EQ(code(Checked(402)), absl::StatusCode::kInvalidArgument);

@@ -1,4 +1,4 @@
-// Participants in threads of one process, joined by queues.
+// Participants in threads of a process, joined by queues.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace tahoma::sim::testing {
 
-// All queues between some participants. Can lose a participant, or lie for one.
+// All queues between some participants. Can lose a participant, or forge its messages.
 class Exchange {
  public:
   void Put(int from, int to, PeerMessage message) {
@@ -74,7 +74,7 @@ inline Pods WholeUltraServer(int ranks_per_chip) {
   return pods;
 }
 
-// Runs `specs` one after the other on every participant; a participant that fails leaves.
+// Runs `specs` in sequence on every participant; a participant that fails leaves.
 inline std::vector<std::vector<absl::StatusOr<RunResult>>> RunAll(
     const Pods& pods, const std::vector<std::vector<RunSpec>>& specs,
     const std::vector<std::vector<NodeLinks>>& views, Exchange& exchange,

@@ -115,8 +115,8 @@ TEST(CommunicatorOfInstanceTest, TheBearerOfATokenRunsACollectiveOnItsCores) {
   EXPECT_EQ(called.size(), 2U) << "no claim's token";
 }
 
-// The defect: who knew the name of another tenant's communicator could be the rank for which it
-// waited, and read its memory.
+// The defect: a tenant that knew the name of another tenant's communicator could join as the
+// missing rank, and read its memory.
 TEST(CommunicatorOfInstanceTest, WorkloadsMeetInTheirOwnNamespaceOnly) {
   const wire::Request join{.method = "commJoin", .params = R"({"commId":"job","rank":1})"};
   const auto here = InNamespace(join, "here");

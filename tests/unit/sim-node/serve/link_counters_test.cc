@@ -1,4 +1,4 @@
-// Tests the bytes of links against sums over the schedule, and as a user sees them.
+// Tests the bytes of links against sums over the schedule, and the metrics that a user sees.
 
 #include "sim-node/serve/link_counters.h"
 
@@ -50,7 +50,7 @@ TEST_F(LinkCountersTest, EveryLinkOfTheNodeHasItsSeriesAndNoOther) {
 }
 
 TEST_F(LinkCountersTest, OperationsAddUpAndTheLastOneSaysHowFullALinkIs) {
-  // 64 kB in 1 us on a link of 128 GB/s: half of what it could carry.
+  // 64 kB in 1 us on a link of 128 GB/s: half of the link's capacity.
   counters_.Add({.loads = {{x_plus_of_chip_5_, 64'000, Microseconds(0.75)}},
                  .time = Microseconds(1),
                  .times = 3});
@@ -105,8 +105,7 @@ TEST(LinkCountersAloneTest, AnInstanceOfOneChipHasNone) {
   EXPECT_TRUE(Has(counters.HeatMap(), "     0      -      -      -      -      -      -"));
 }
 
-// End to end: a collective of a communicator arrives in the counters, and its bytes are those that
-// the schedule sends.
+// End to end: the counters have the bytes of a collective's schedule.
 TEST_F(LinkCountersTest, ACollectivesBytesArriveInTheCounters) {
   const TorusLinks links = live_.Read(LinksAround);
   Communicators communicators({.node_id = 1, .links = links});

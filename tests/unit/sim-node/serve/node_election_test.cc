@@ -1,4 +1,4 @@
-// Four instances in one process, whose elections pass messages through a queue of the test.
+// Four instances in a process, whose elections pass messages through a queue of the test.
 
 #include "sim-node/serve/node_election.h"
 
@@ -78,7 +78,7 @@ class NodeElectionTest : public ::testing::Test {
   void SetLink(int place, int chip, Port port, std::uint16_t permille) {
     Change(place, [&](Instance& instance) { return instance.SetLink(chip, port, permille); });
   }
-  // Makes a claim that asks for an UltraServer of so many nodes, or for none.
+  // Makes a claim for an UltraServer of `nodes` nodes, or without an UltraServer.
   void Claim(int place, int nodes = 0) {
     Change(place, [&](Instance& instance) {
       return instance
@@ -243,7 +243,7 @@ TEST_F(NodeElectionTest, AFollowerHearsOfEveryResult) {
   EXPECT_EQ(heard.size(), before);
 }
 
-// The reference for who works together is the wiring, which hw::PartnersOf knows by itself.
+// The reference is the wiring, which hw::PartnersOf knows by itself.
 TEST_F(NodeElectionTest, PairsAreThoseOfTheCables) {
   for (int place = 0; place < kNodes; ++place) {
     EXPECT_EQ(hw::PartnersOf(UltraServerMode::kX2V, place),

@@ -1,5 +1,5 @@
-// Expressions with their results over one device. The list covers each operator, macro, function
-// and error of the subset that device_selector.h names.
+// Expressions with their results over a device: each operator, macro, function and error of the
+// subset in device_selector.h.
 
 #include "lib/kube/cel/device_selector.h"
 
@@ -227,8 +227,8 @@ TEST(DeviceSelectorTest, KnowsTheValuesThatEveryDeviceItSelectsMustHave) {
   }
 }
 
-// A name that is not known to be an attribute's must be taken for any of them: otherwise a
-// scheduler would take devices for equal that the expression tells apart.
+// A name of unknown type counts as an attribute; otherwise a scheduler would take devices for equal
+// that the expression tells apart.
 TEST(DeviceSelectorTest, KnowsWhatMayBeReadThroughOptionalsAndMixedTypes) {
   const auto reads = [](const std::string& source) {
     const auto selector = DeviceSelector::Compile(source);

@@ -1,5 +1,5 @@
-// The solver is compared with an oracle that raises all rates in tiny steps, and checked against
-// the definition: no flow could be faster without taking from one that is not faster than it.
+// The solver against an oracle that raises all rates in tiny steps, and against the definition: no
+// flow gets faster unless a flow that is no faster loses.
 
 #include "sim-node/emulator/link/max_min.h"
 
@@ -21,7 +21,7 @@ std::vector<std::uint64_t> Solve(const Paths& paths, const std::vector<std::uint
   return MaxMinRates(spans, capacities);
 }
 
-// Water filling in steps of one domain.
+// Water filling in steps of 1.
 std::vector<std::uint64_t> SlowRates(const Paths& paths,
                                      const std::vector<std::uint64_t>& capacities) {
   std::vector<std::uint64_t> left = capacities;
@@ -63,7 +63,7 @@ TEST(MaxMinRatesTest, OneFlowGetsItsSlowestLink) {
 }
 
 TEST(MaxMinRatesTest, AFlowLimitedElsewhereLeavesItsShareToOtherFlows) {
-  // The textbook case: link 0 is shared by three, link 1 holds one of them at 10.
+  // The textbook case: three flows share link 0, and link 1 holds one of the flows at 10.
   EXPECT_EQ(Solve({{0}, {0}, {0, 1}}, {110, 10}), (std::vector<std::uint64_t>{50, 50, 10}));
 }
 
@@ -81,7 +81,7 @@ TEST(MaxMinRatesTest, RatesAreThoseOfFillingDropByDrop) {
     const auto rates = Solve(paths, capacities);
     const auto slow = SlowRates(paths, capacities);
     for (std::size_t i = 0; i < rates.size(); ++i) {
-      // Both round shares down, in different places: by less than one domain a flow.
+      // Both round shares down, in different places, by less than 1 per flow.
       EXPECT_NEAR(static_cast<double>(rates[i]), static_cast<double>(slow[i]), 16.0)
           << "seed " << seed << " flow " << i;
     }
