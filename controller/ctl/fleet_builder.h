@@ -7,7 +7,7 @@
 //   builder.AddClaim(claim);
 //   const Fleet fleet = std::move(builder).Take();
 //
-// An object that is not of its kind is left out.
+// Objects of another kind are left out.
 //
 // Thread safety: one thread.
 
@@ -35,7 +35,7 @@ class FleetBuilder {
   void AddNode(const Json& object);
   void AddSlice(const Json& object);
   void AddPod(const Json& object);
-  // The pods say whose claim it is, so they come first.
+  // Add the pods first: they name the claim's holder.
   void AddClaim(const Json& object);
 
   const ClusterState& cluster() const { return fleet_.cluster; }

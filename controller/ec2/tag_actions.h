@@ -2,8 +2,8 @@
 //
 //   const Action action{"CreateTags", "capacityblocks", &CreateTags, "patch"};
 //
-// A reservation and its Capacity Blocks have one set of tags: those of the CapacityBlock, whichever
-// id they are asked or changed by.
+// A reservation and its Capacity Blocks share the tags of the CapacityBlock, whichever id a request
+// names.
 //
 // Thread safety: as the service's.
 
