@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::chrono::seconds kPollPeriod{1};
 
-// Secrets of many: unlike a token file, which a cluster may mount with its usual mode.
+// Reads the secrets of many callers: other users may not read the file, unlike a token file, which
+// a cluster may mount with its usual mode.
 absl::StatusOr<std::string> ReadSecrets(const std::string& path, std::size_t bytes_most) {
   std::string open_to_others;
   TAHOMA_ASSIGN_OR_RETURN(std::string text, ReadSecretFile(path, [&](const std::string& line) {
@@ -167,7 +168,7 @@ absl::StatusOr<AccessTable> Callers::TableOf(const Texts& texts) const {
   if (!identity_file_.empty()) {
     TAHOMA_ASSIGN_OR_RETURN(entries, ParseIdentityFile(texts.identities, identity_file_));
   }
-  // Last, so that errors count the entries of the file.
+  // Last: errors count the entries of the file.
   if (!token_file_.empty()) entries.push_back(AdminOfToken(texts.token));
   return AccessTable::Make(entries, certificates_);
 }

@@ -23,7 +23,7 @@ struct Entry {
   std::vector<std::string> namespaces = {std::string(kEverywhere)};
 };
 
-// The list as an entry of the table has it. An empty one is an error: who empties it hardly means
+// Returns the namespaces for the table. An empty list is an error: its author hardly means
 // "everywhere".
 absl::StatusOr<std::vector<std::string>> NamespacesOf(const Entry& entry) {
   if (entry.namespaces.empty()) {
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<std::string>> NamespacesOf(const Entry& entry) {
 absl::StatusOr<Sha256Digest> DigestOf(std::string_view hex) {
   Sha256Digest digest = {};
   const std::optional<std::string> bytes = Unhex(hex);
-  // Hex writes lower case, so that upper case does not come back.
+  // Hex writes lower case: upper case does not come back.
   if (!bytes || bytes->size() != digest.size() || Hex(*bytes) != hex) {
     return InvalidArgument(
         "tokenSha256 must have 64 lower-case hex digits (printf %s TOKEN | sha256sum)");

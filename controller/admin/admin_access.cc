@@ -11,14 +11,14 @@
 namespace tahoma::controller {
 namespace {
 
-// Whether the audit records the request: it records changes, and reads that only admins may make,
-// since a backup holds every Secret.
+// Returns whether the audit records the request: changes, and reads for admins only, because a
+// backup holds every Secret.
 bool LeavesALine(const Attributes& wanted) {
   return IsAudited(wanted) || (!wanted.is_resource() && wanted.path != "/metrics");
 }
 
-// A node's rights are those of the Kubernetes API, where each change of its Node is looked at: here
-// the right to patch its Node would cordon and drain it.
+// A node's rights are rules of the Kubernetes API, which checks each change of the Node. Here the
+// right to patch its Node would let a node cordon and drain itself.
 AccessDecision Decide(const AccessTable& table, const rest::Identity& user,
                       const Attributes& wanted) {
   return NodeOf(user) ? AccessDecision{} : table.Authorize(user, wanted, NoObjects());
@@ -29,7 +29,7 @@ AccessDecision Decide(const AccessTable& table, const rest::Identity& user,
 std::optional<rest::Response> AdminAccess::Admit(rest::Request& head) {
   const auto table = access_->table();
   const bool open = table->open();
-  // An open table knows everybody, and says nothing about those that the cluster knows.
+  // An open table knows every caller, and hides the callers that the cluster knows.
   if (!open || cluster_ == nullptr) head.identity = table->Authenticate(head);
   if (head.identity == nullptr) {
     return cluster_ == nullptr ? rest::TokenRefusal(head) : AdmitByCluster(head);
@@ -87,7 +87,7 @@ rest::Handler AdminAccess::Audited(rest::Handler handler) {
     if (!auditor_.MayChange()) {
       return rest::Response::Problem(503, "the audit file cannot be written; nothing is done");
     }
-    // The permission is checked again: it may have been withdrawn since the gate checked it.
+    // The permission was checked again above: it may have been withdrawn since the gate.
     rest::Response answer = decision.allowed
                                 ? handler(request)
                                 : rest::Response::Problem(403, DenialOf(*request.identity, wanted));

@@ -23,13 +23,14 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kOfferingsMost = 1000;
-// As many as EC2 answers with unless it is asked for more.
+// As many as EC2 answers with by default.
 constexpr std::int64_t kOfferingsUsual = 6;
 constexpr char kNotKnownYet[] = "the fleet is not known yet; ask again";
 
 const Permission kBuy{.verb = "create", .group = "tahoma.dev", .resource = "capacityblocks"};
 
-// Whoever may see the blocks of some namespace may see what is for sale; he names it.
+// A caller who may see the blocks of a namespace may see the offerings; the search names the
+// namespace.
 const Permission kSearch{
     .verb = "get", .group = "tahoma.dev", .resource = "capacityblockofferings"};
 
@@ -191,7 +192,7 @@ ordered_json OfferingsJson(const std::vector<Offering>& offerings, std::size_t m
   return rows;
 }
 
-// Offerings that make up one in segments: as a whole, and each.
+// Offerings that make up one in segments: the whole, and each segment.
 ordered_json SplitJson(const std::vector<Offering>& segments, const OfferingKey& key) {
   std::chrono::minutes duration{0};
   Money fee;
@@ -264,8 +265,8 @@ PurchaseOrder PurchaseOf(const rest::Request& request) {
   return order;
 }
 
-// Returns the order of an extension. One that repeats another, by its token, asks for the same
-// again, however late the block ends by now.
+// Returns the order of an extension. A repeated token orders the same extension again, whatever the
+// block's end by now.
 absl::StatusOr<ExtensionOrder> ExtensionOf(const Json& body, const Block& block,
                                            const Snapshot& snapshot, WallTime now) {
   const std::int64_t hours = IntegerOf(body, "capacityBlockExtensionDurationHours").value();
@@ -429,7 +430,7 @@ rest::Response BlockRoutes::Offerings(const rest::Request& request) const {
 
 rest::Response BlockRoutes::List(const rest::Request& request) const {
   const auto snapshot = take_();
-  // A list of nothing would say that everything is lost.
+  // An empty list would say that everything is lost.
   if (!snapshot->synced) return Refused(Unavailable(kNotKnownYet));
   const std::string from = request.query_value("from").value_or("");
   const std::size_t slash = std::min(from.find('/'), from.size());

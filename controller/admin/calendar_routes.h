@@ -1,7 +1,7 @@
-// The route of the calendar: what is sold and what is free in each day of each pool, and who holds
-// what when.
+// The route of the calendar: sold and free hosts of each pool by day, and the blocks with their
+// hosts over time.
 //
-// Scope: showing the profile of time (reserve/time_profile.h) and the blocks.
+// Scope: output of the profile of time (reserve/time_profile.h) and of the blocks.
 //
 // Thread safety: any thread.
 
@@ -22,7 +22,7 @@ class CalendarRoutes {
  public:
   using TakeSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
 
-  // `clock`, that of Capacity Blocks, must outlive it.
+  // `clock`, the clock of Capacity Blocks, must outlive the CalendarRoutes.
   CalendarRoutes(TakeSnapshot take, const Clock& clock) : take_(std::move(take)), clock_(clock) {}
 
   // `this` must outlive the routes.

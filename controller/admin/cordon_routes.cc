@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A Node is written by others all the time: a change of its annotation is tried again then.
+// Other clients write Nodes all the time: after a conflict a change is tried again.
 constexpr int kCordonTriesMost = 5;
 constexpr std::size_t kBlocksShown = 100;
 
@@ -78,13 +78,13 @@ struct CordonRoutes::Target {
   Kind kind = Kind::kNode;
   std::vector<std::string> nodes;
   DomainId domain;
-  std::uint16_t chips = 0xffff;  // of the node, those that are meant
+  std::uint16_t chips = 0xffff;  // the targeted chips of the node
 
   bool whole() const { return kind != Kind::kChip; }
   static absl::StatusOr<Target> Find(Kind kind, const rest::Request& request,
                                      const ClusterState& cluster);
   std::vector<KnownPod> AddGangs(const Snapshot& snapshot, ordered_json& body) const;
-  // Returns whether the gang uses what is meant.
+  // Returns whether the gang uses the target.
   bool IsUsedBy(const GangDecision& decision, const ClusterState& cluster) const;
 };
 

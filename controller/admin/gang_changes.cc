@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The controller writes the status of the same object: a change is tried again when it was first.
+// The controller writes the status of the same object: after a conflict a change is tried again.
 constexpr int kTriesMost = 4;
 // A gang has at most 4096 pods, and some that have ended.
 constexpr int kPagesMost = 32;
@@ -31,10 +31,10 @@ kube::ObjectKey KeyOf(const rest::Request& request) {
   return {std::string(request.param("namespace")), std::string(request.param("name"))};
 }
 
-// A gang's pods carry its name as a label, so none is longer.
+// A gang's pods carry its name as a label: no gang has a longer name.
 bool MayBeGang(const kube::ObjectKey& key) { return !kube::WrongLabelValue(key.name); }
 
-// The version of the spec: unlike the object's resourceVersion it stays when the status changes.
+// The version of the spec: unlike the object's resourceVersion, a change of the status keeps it.
 std::string TagOf(const Json& gang) {
   const Json* generation = kube::ValueAt(gang, {"metadata", "generation"});
   return fmt::format("\"{}-{}\"", kube::StringAt(gang, {"metadata", "uid"}),
@@ -188,7 +188,7 @@ rest::Response GangChanges::Cancel(const rest::Request& request) const {
     if (!labelled.ok()) return Refused(labelled.status());
     pods = *std::move(labelled);
   }
-  // A pod without a Gang is a gang of one; one that belongs to another gang is not.
+  // A pod without a Gang is a gang of one, unless the pod belongs to another gang.
   const bool single = !deleted.ok() && pods.empty();
   if (single) {
     const auto pod = Send(api_, kube::GetRequest(kube::kPods, key));

@@ -1,6 +1,6 @@
 // The OpenAPI 3.1 document of the admin API, made of its table of routes.
 //
-// Tools make clients of it and try it out; nothing in it is written by hand.
+// Tools make clients from the document; no part of it is written by hand.
 //
 // Scope: the document.
 //
@@ -17,7 +17,8 @@ namespace tahoma::controller {
 // Returns the document, as JSON.
 std::string OpenApiOf(const RouteTable& routes);
 
-// Returns the route that serves the document of the table, with itself. `routes` must outlive it.
+// Returns the route that serves the document of all routes, including itself. `routes` must outlive
+// it.
 Route OpenApiRoute(const RouteTable& routes);
 
 }  // namespace tahoma::controller

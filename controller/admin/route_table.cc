@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kJsonType = "application/json";
 
-// Returns the parameters of a query, in order; refused when one cannot be decoded.
+// Returns the parameters of a query, in order; refused when a parameter cannot be decoded.
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParametersOf(
     std::string_view query) {
   std::vector<std::pair<std::string, std::string>> parameters;
@@ -71,7 +71,7 @@ absl::Status CheckQuery(const Route& route, const rest::Request& request) {
 absl::Status CheckHeaders(const Route& route, const rest::Request& request) {
   for (const Field& field : route.headers) {
     const std::string value(request.header(PlainName(field)));
-    if (value.empty()) continue;  // the handler says what its absence means
+    if (value.empty()) continue;  // the handler decides about an absent header
     TAHOMA_RETURN_IF_ERROR(CheckParameter(field.second, PlainName(field), value));
   }
   return absl::OkStatus();
@@ -83,7 +83,7 @@ bool IsJson(std::string_view content_type) {
   return EqualsIgnoringCase(type, kJsonType);
 }
 
-// Calls the handler, if the request is as its route says.
+// Calls the handler, if the request fits its route.
 rest::Response Take(const Route& route, const rest::Request& request) {
   for (const auto& [name, value] : request.params) {
     const absl::Status fits = CheckParameter(RouteTable::SchemaOfName(name), name, value);

@@ -41,7 +41,7 @@ constexpr std::string_view kGiveAnew =
     "delete the pods and claims that are named, so that devices are given anew";
 constexpr std::string_view kUpgrade = "use the program that wrote it";
 
-// A gang run as the journal has it.
+// A gang run in the journal.
 struct JournalRun {
   std::shared_ptr<const GangDecision> decision;
   bool allocated = false;
@@ -86,7 +86,7 @@ class Check {
     report_.wrong.push_back(fmt::format("{}: {}; {}", dir_, what, remedy));
   }
 
-  // Opens the database; where the folder alone says that it is not whole, that is told.
+  // Opens the database. Faults that the folder alone shows are told first.
   absl::Status Open() {
     const auto fail = [this](const absl::Status& status, std::string_view remedy) {
       Wrong(Message(status), remedy);
@@ -142,7 +142,7 @@ class Check {
 
   absl::Status TakeRecord(std::string_view key, std::string_view value) {
     TAHOMA_ASSIGN_OR_RETURN(const StoredRecord stored, ReadStoredRecord(key, value));
-    // As a start does: a record must be readable, and be able to follow those before it.
+    // As a start does: a record must be readable, and must fit behind the earlier records.
     TAHOMA_RETURN_IF_ERROR(core_.Restore(stored.sequence, stored.bytes));
     if (IsBlockEntry(stored.bytes)) return absl::OkStatus();
     TAHOMA_ASSIGN_OR_RETURN(const Record record, DecodeRecord(stored.bytes));

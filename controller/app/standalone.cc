@@ -20,7 +20,7 @@ namespace {
 using json = Json;
 
 constexpr std::string_view kDeviceClasses = "/apis/resource.k8s.io/v1/deviceclasses";
-constexpr int kControllerThreads = 8;  // they wait for the disk's syncs, which they share
+constexpr int kControllerThreads = 8;  // waiting for the disk's shared syncs
 // docs/design/0001-seams.md: AWS's class selects chips and whole nodes, ours partitions.
 constexpr std::string_view kChipSelector =
     "device.driver == \"neuron.aws.com\" && "
@@ -114,7 +114,7 @@ void StandaloneApi::EndStreams() {
   if (server_ != nullptr) server_->StopWatches();
 }
 
-// Creates the class unless it exists; one that somebody has changed stays as it is.
+// Creates the class unless it exists; a changed class stays as it is.
 absl::Status StandaloneApi::InstallDeviceClass(const std::string& name,
                                                const std::string& expression) {
   const json object = {

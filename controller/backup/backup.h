@@ -1,6 +1,6 @@
-// Backups: the store's content at one moment as text, and a store made of it.
+// Backups: the store's content at one moment as text, and a new store from the text.
 //
-// Scope: docs/formats/backup.md. Files and transport are backup_command.h's.
+// Scope: docs/formats/backup.md. backup_command.h has files and transport.
 //
 // Thread safety: a writer is one thread's at a time; the functions are free.
 
@@ -25,7 +25,7 @@ class BackupWriter {
  public:
   explicit BackupWriter(std::unique_ptr<Database::Moment> moment);
 
-  // Appends whole lines, about 256 KiB; false when they were the last ones.
+  // Appends whole lines, about 256 KiB; false after the last line.
   absl::StatusOr<bool> Append(std::string& text);
 
  private:
@@ -42,15 +42,15 @@ class BackupWriter {
 using VisitRecord =
     std::function<absl::Status(Keyspace keyspace, std::string key, std::string value)>;
 
-// Tells each record. kDataLoss, with the line, when the text is not whole or was changed, which may
-// be found out only at its end; kFailedPrecondition for another version.
+// Calls `visit` with each record. kDataLoss, with the line, when the text is cut or changed,
+// perhaps only at its end; kFailedPrecondition for another version.
 absl::Status VisitBackup(std::string_view text, const VisitRecord& visit);
-// The same without the records.
+// Checks the text without the records.
 absl::Status CheckBackup(std::string_view text);
 
-// Makes a store in `dir`, which must be empty or absent. Versions of objects go on far above all
-// that were given out (ObjectStore::RaiseVersion), so that clients and watches begin anew. A
-// restore that did not end leaves a folder that no controller starts with.
+// Makes a store in `dir`, which must be empty or absent. Versions of objects continue far above all
+// earlier versions (ObjectStore::RaiseVersion): clients and watches begin anew. No controller
+// starts with the folder of an unfinished restore.
 absl::Status RestoreBackup(std::string_view text, const std::string& dir,
                            const std::function<void(const std::string&)>& log);
 

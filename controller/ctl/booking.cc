@@ -18,7 +18,7 @@
 namespace tahoma::controller {
 namespace {
 
-// Looks are so far apart: at first often, because most purchases are decided at once.
+// The time between looks: at first short, because most purchases are decided at once.
 constexpr kube::RetryOptions kLooks{
     .attempts = 0, .first = std::chrono::milliseconds(200), .longest = std::chrono::seconds(5)};
 constexpr std::size_t kNameDigits = 10;
@@ -29,7 +29,7 @@ std::string NameOf(const Booking& booking) {
   return booking.name.empty() ? BookingNameOf(booking.offering_id) : booking.name;
 }
 
-// Several offerings, with commas between them, are bought by a series.
+// A series buys several offerings, whose ids stand with commas between them.
 bool IsSeries(const Booking& booking) { return booking.offering_id.find(',') != std::string::npos; }
 
 const kube::Resource& ResourceOf(const Booking& booking) {
@@ -40,7 +40,7 @@ std::string_view KindOf(const Booking& booking) {
   return IsSeries(booking) ? KindName(RequestKind::kSeries) : "CapacityBlock";
 }
 
-// The offerings as the spec has them.
+// Returns the offerings in the form of the spec.
 Json OfferingsOf(const Booking& booking) {
   if (!IsSeries(booking)) return {{kOfferingField, booking.offering_id}};
   Json ids = Json::array();
@@ -59,7 +59,7 @@ BookingView LookAtSeries(const Json& object, BookingWait wait) {
                       wait == BookingWait::kActive ? "; each block begins by itself" : "")};
 }
 
-// "2026-11-24T11:30:00Z" as people read it.
+// Returns a time of the status, "2026-11-24T11:30:00Z".
 std::string_view TimeAt(const Json& object, const char* field) {
   return kube::StringAt(object, {"status", field});
 }
@@ -133,7 +133,7 @@ absl::StatusOr<Json> MakeBlock(kube::Transport& transport, const Booking& bookin
   const auto error = kube::ApiErrorOf(made.status());
   if (made.ok() || !error || error->reason != "AlreadyExists") return made;
   TAHOMA_ASSIGN_OR_RETURN(Json there, client.Get(ResourceOf(booking), {booking.ns, name}));
-  const auto asked = offerings.begin();  // the one member
+  const auto asked = offerings.begin();  // the only member
   const Json* spec_there = FindMember(there, "spec");
   const Json* sold = spec_there == nullptr ? nullptr : FindMember(*spec_there, asked.key());
   if (sold != nullptr && *sold == asked.value()) return there;

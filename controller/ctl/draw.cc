@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kColumns = 4;
 
-// Letters in the order in which holders appear; after Z they begin again.
+// Letters in the order in which holders appear; after Z comes A again.
 class Letters {
  public:
   char Of(const std::string& holder) {
@@ -33,7 +33,7 @@ class Letters {
   std::vector<std::string> order_;
 };
 
-// The holder of a chip; the first when several share its cores.
+// Returns the holder of a chip; the first when several holders share its cores.
 std::string HolderOf(const NodeState& node, std::size_t chip) {
   for (const auto& holding : node.holdings) {
     for (const Holding::HeldDevice& held : holding->devices) {
@@ -81,7 +81,7 @@ Plane PlaneOf(const NodeState& node, bool ultra, Letters& letters) {
   return plane;
 }
 
-// "  modes X4, X2V, X1", or what each node says when they differ; empty without an election.
+// Returns "  modes X4, X2V, X1", or each node's modes when they differ; empty without an election.
 std::string ModesOf(const ClusterState& cluster, const DomainState& domain) {
   std::vector<std::string> texts;
   std::string each;

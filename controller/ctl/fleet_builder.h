@@ -1,6 +1,6 @@
 // The fleet, or a part of it, from objects of the Kubernetes API.
 //
-// An object that is not of its kind is left out.
+// Objects of another kind are left out.
 //
 // Thread safety: one thread.
 
@@ -28,7 +28,7 @@ class FleetBuilder {
   void AddNode(const Json& object);
   void AddSlice(const Json& object);
   void AddPod(const Json& object);
-  // The pods say whose claim it is, so they come first.
+  // Add the pods first: they name the claim's holder.
   void AddClaim(const Json& object);
 
   const ClusterState& cluster() const { return fleet_.cluster; }

@@ -18,7 +18,7 @@ namespace {
 
 using json = Json;
 
-// One object; nullopt when it does not exist.
+// Returns an object; nullopt when there is no such object.
 absl::StatusOr<std::optional<json>> ReadOne(kube::Transport& transport,
                                             const kube::Resource& resource,
                                             const kube::ObjectKey& key) {
@@ -33,7 +33,7 @@ absl::StatusOr<std::optional<json>> ReadOne(kube::Transport& transport,
   return std::optional<json>(*std::move(object));
 }
 
-// A line for each condition, or for those of one type.
+// Returns a line for each condition, or for the conditions of one type.
 std::string Conditions(const json& object, std::string_view only = "") {
   std::string text;
   for (const json& condition : kube::ListAt(object, {"status", "conditions"})) {

@@ -18,13 +18,13 @@
 
 namespace tahoma::controller {
 
-// As typed; the controller checks it.
+// As typed; the controller checks the values.
 struct OfferingsAsked {
   std::string type = {};  // of instances, or of UltraServers ("u-…")
   std::int64_t count = 1;
   std::int64_t hours = 24;
   std::int64_t hours_most = 0;  // 0: as `hours`
-  std::int64_t segments = 1;    // pieces of time, with gaps, that will do
+  std::int64_t segments = 1;    // the most pieces of time, with gaps
   std::string from = {};
   std::string to = {};
   std::string zone = {};
@@ -34,15 +34,15 @@ struct OfferingsAsked {
   std::string ns = {};
 };
 
-// Asks the admin API, whose address and credentials `admin` has. A refusal is an error with EC2's
+// Asks the admin API; `admin` has the address and credentials. A refusal is an error with EC2's
 // code.
 absl::StatusOr<Json> AskForOfferings(kube::Transport& admin, const OfferingsAsked& asked);
 
 // Returns whether the answer has any offering, in one piece or in several.
 bool HasOfferings(const Json& answer);
 
-// A table of the offerings, and one of those in segments, whose ids stand with commas between them
-// as `book` takes them; when there are none the reasons, and what is nearest.
+// Makes a table of the offerings, and a table of offerings in segments with their ids in the form
+// that `book` takes. Without offerings: the reasons, and the nearest offerings.
 std::string OfferingsText(const Json& answer);
 
 }  // namespace tahoma::controller

@@ -18,7 +18,7 @@
 namespace tahoma::controller {
 namespace {
 
-// Chip-milliseconds by what they were used for, in the order in which they are shown.
+// Chip-milliseconds by use, in the order of the columns.
 std::array<std::pair<std::string_view, std::int64_t>, 5> TimesOf(const UsageLine& line) {
   return {{{"bought", line.bought},
            {"used", line.chip_ms.used},
@@ -38,7 +38,7 @@ std::string Utilization(const UsageLine& line) {
   return UtilizationText({.chip_ms = line.chip_ms});
 }
 
-// Returns the chip-milliseconds of "1536.00" chip-hours, and 0 for what is no number.
+// Returns the chip-milliseconds of "1536.00" chip-hours; 0 for text that is no number.
 std::int64_t ParseHours(std::string_view text) {
   double hours = 0;
   std::from_chars(text.data(), text.data() + text.size(), hours);
@@ -51,7 +51,7 @@ void Sort(std::vector<UsageLine>& lines) {
   });
 }
 
-// The cells that lines and sums have in common.
+// Adds the cells that lines and sums share.
 void AddNumbers(const UsageLine& line, std::vector<std::string>& cells) {
   cells.push_back(line.fee.ToString());
   for (const auto& [use, chip_ms] : TimesOf(line)) cells.push_back(HoursText(chip_ms));

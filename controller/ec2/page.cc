@@ -13,7 +13,7 @@ constexpr std::size_t kCheckBytes = 16;
 // The longest key is a tag's, with four bytes for each of its 128 characters.
 constexpr std::size_t kTokenBytesMost = 2048;
 
-// Ties a key to the request, so that neither can be exchanged.
+// Ties a key to the request: neither can be exchanged.
 std::string CheckOf(std::string_view key, const Sha256Digest& binding) {
   const Sha256Digest digest =
       Sha256(std::string(binding.begin(), binding.end()) + std::string(key));

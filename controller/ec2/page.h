@@ -1,10 +1,11 @@
 // Pages of lists: MaxResults, and a NextToken that is good for one request only.
 //
-// A token holds the key of the last row that was shown, so rows that come or go between two pages
-// make none to be shown twice or left out. It also holds a digest of the request, and survives a
-// restart or another controller.
+// A token holds the key of the last row shown: rows that come or go between two pages make no other
+// row appear twice or be left out. A token also holds a digest of the request, and survives a
+// restart or a change of the controller.
 //
-// Scope: the form of pages. Tokens are no secret and no right: who makes one up sees his own rows.
+// Scope: the form of pages. Tokens are no secret and no right: a forged token shows the forger's
+// own rows.
 //
 // Thread safety: plain values.
 
@@ -25,7 +26,7 @@ inline constexpr std::size_t kPageRowsMost = 1000;
 
 struct PageRequest {
   std::size_t rows_most = kPageRowsMost;
-  std::string after = {};  // the key of the last row that was shown; empty: none was
+  std::string after = {};  // the key of the last row shown; empty: none
   Sha256Digest binding = {};
 };
 
@@ -34,7 +35,7 @@ PageRequest ReadPage(Reader& reader, const Sha256Digest& binding, std::size_t us
                      std::size_t most = kPageRowsMost, std::size_t least = 1);
 
 std::string MakeToken(std::string_view last_key, const Sha256Digest& binding);
-// InvalidPaginationToken for what MakeToken did not make of the same request.
+// InvalidPaginationToken for a text that MakeToken did not make for the same request.
 absl::StatusOr<std::string> KeyOfToken(std::string_view token, const Sha256Digest& binding);
 
 template <typename T>
@@ -43,7 +44,7 @@ class Page {
   explicit Page(PageRequest request) : request_(std::move(request)) {}
 
   // Takes the next row in the order of keys, unless an earlier page had it. False when the page is
-  // full, and a row beyond it is known.
+  // full and a further row is known.
   bool Offer(std::string_view key, const T& row) {
     if (!request_.after.empty() && key <= request_.after) return true;
     if (rows_.size() == request_.rows_most) {

@@ -35,7 +35,7 @@ std::int64_t UsedOf(const Reservation& reservation) {
 absl::StatusOr<std::string> GetReservationUsage(const Call& call) {
   Reader& reader = call.reader;
   const std::string id = ReadReservationId(reader);
-  // The owner's use is all there is: one row, which every page has room for.
+  // The answer is the owner's use alone: one row, and every page has room for one.
   ReadPage(reader, call.binding);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   std::optional<Reservation> found;
@@ -59,7 +59,7 @@ absl::StatusOr<std::string> DescribeReservationTopology(const Call& call) {
   const std::vector<std::string> ids = ReadIds(reader, kReservationIds, kTopologyRowsMost);
   const std::vector<Filter> filters = ReadFilters(reader, NamesOf(kTopologyFilters), false);
   PageRequest request = ReadPage(reader, call.binding, kTopologyRowsMost, kTopologyRowsMost);
-  // Those that are asked for come at once: a reservation has a row for each of its UltraServers.
+  // Selected reservations come in one page: a reservation has a row for each of its UltraServers.
   if (!ids.empty()) request.rows_most = kPageRowsMost;
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
   TreePage page(request, filters, kTopologyFilters);

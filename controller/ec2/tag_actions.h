@@ -1,7 +1,7 @@
 // CreateTags, DeleteTags and DescribeTags.
 //
-// A reservation and its Capacity Blocks have one set of tags: those of the CapacityBlock, whichever
-// id they are asked or changed by.
+// A reservation and its Capacity Blocks share the tags of the CapacityBlock, whichever id a request
+// names.
 //
 // Thread safety: as the service's.
 

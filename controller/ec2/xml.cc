@@ -26,7 +26,7 @@ void AppendAscii(char c, std::string& out) {
     case '\'':
       out += "&apos;";
       return;
-    case '\r':  // a bare one would be read as a line feed
+    case '\r':  // a reader takes a bare one for a line feed
       out += "&#13;";
       return;
     case '\t':
@@ -42,7 +42,7 @@ void AppendAscii(char c, std::string& out) {
   }
 }
 
-// The bytes of the character that `text` begins with; 0 when they are not UTF-8, or of one of the
+// Returns the bytes of the first character of `text`; 0 for bytes that are not UTF-8, and for the
 // two code points that XML leaves out beside control characters.
 std::size_t CharacterBytes(std::string_view text) {
   constexpr std::size_t kCharacterBytesMost = 4;

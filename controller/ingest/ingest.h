@@ -1,18 +1,17 @@
-// Watches everything the core wants to know and turns it into commands.
+// Watches the objects that the core needs, and turns them into commands.
 //
 //   Ingest ingest(transport, {"tahoma"}, [&](Command command) { queue.Push(std::move(command)); },
 //                 sleeper, Rng(seed), log);
 //   ingest.Start();
 //
-// One thread per kind: nodes, slices, device classes, claims, gangs, Capacity Blocks and what is
-// asked about them, pods. When each has given its
-// first list, WatchesSynced is pushed. Objects that cannot be read are left out; one line says
-// which and why, not again with every list. Only the pods for a scheduler of one of the given names
-// (pod.spec.schedulerName) are followed.
+// One thread per kind: nodes, slices, device classes, claims, gangs, Capacity Blocks, the kinds
+// that ask about blocks, pods. When each kind has given its first list, WatchesSynced is pushed.
+// Unreadable objects are left out; a line names the object and the reason, once. Only pods with one
+// of the given scheduler names (pod.spec.schedulerName) are followed.
 //
-// When the API server turns out to have lost its history (it was restored from a backup), the
-// commands that were pushed before are void: `history_lost` is called, and the receiver of the
-// commands begins anew with another Ingest.
+// When the API server turns out to have lost its history (restored from a backup), all commands
+// pushed before are void: `history_lost` is called, and the receiver begins anew with another
+// Ingest.
 //
 // Thread safety: Start and Stop from one thread; the sink is called from many.
 
@@ -39,7 +38,7 @@
 
 namespace tahoma::controller {
 
-// Whether the pod is for a scheduler of one of these names (spec.schedulerName) to place.
+// Returns whether the pod names one of these schedulers (spec.schedulerName).
 bool IsFor(const std::vector<std::string>& scheduler_names, const Json& pod);
 
 class Ingest {
@@ -50,7 +49,7 @@ class Ingest {
   // Called by a watch before it gives the restored state (watch_cache.h). May be empty.
   using HistoryLost = std::function<void(const std::string& why)>;
 
-  // `transport` and `sleeper` must outlive it.
+  // `transport` and `sleeper` must outlive the Ingest.
   Ingest(kube::Transport& transport, std::vector<std::string> scheduler_names, Sink sink,
          kube::Sleeper& sleeper, Rng rng, Log log, HistoryLost history_lost = nullptr);
   ~Ingest() { Stop(); }
@@ -71,14 +70,13 @@ class Ingest {
 
   using Wanted = std::function<bool(const Json& object)>;
 
-  // Whether a kind is defined in every cluster where the controller may run: a chart is not
-  // upgraded in the same moment as its programs.
+  // Whether every cluster defines the kind: a chart may be upgraded later than its programs.
   enum class Presence : std::uint8_t { kRequired, kOptional };
 
   void Follow(const kube::Resource& resource, std::string field_selector, Seen seen, Gone gone,
               Wanted wanted = nullptr, Presence presence = Presence::kRequired);
-  // Pushes what `join` returns, in the order in which the joins happened: nodes and slices come on
-  // two threads, and an older fact of a node must never overtake a newer one.
+  // Pushes the result of `join`, in the order of the joins. Nodes and slices come on two threads,
+  // and an older fact of a node must never overtake a newer fact.
   template <typename Join>
   void PushJoined(Join&& join);
   void FollowNodes();

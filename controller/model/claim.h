@@ -1,13 +1,13 @@
-// The requests of pods and what they were given: resource.k8s.io/v1 without JSON
-// (lib/kube/objects), and whose claim it is.
+// The requests and allocations of pods: resource.k8s.io/v1 without JSON (lib/kube/objects), and the
+// claim's owner.
 //
 //   ClaimSpec claim;
 //   claim.key = {"default", "pod0-neurons"};
 //   claim.requests.push_back({.name = "neurons",
 //                             .alternatives = {{.selectors = {selector}, .count = 4}}});
 //
-// The planner compiles each distinct selector once. Whoever fills a ClaimSpec resolves the
-// DeviceClass: its selectors and configs are copied in, since they apply at the time of allocation
+// The planner compiles each distinct selector once. The writer of a ClaimSpec resolves the
+// DeviceClass and copies its selectors and configs in, because they apply at the time of allocation
 // (docs/reference/kubernetes-dra.md#classes).
 //
 // Thread safety: values.
@@ -37,7 +37,7 @@ using kube::DeviceResult;
 struct ClaimSpec : kube::ResourceClaimSpec {
   ClaimKey key;
   std::string uid;
-  // Set when the claim is allocated already: the node that its pods must run on ("" when any).
+  // Set when the claim is allocated already: the only node for its pods ("": any node).
   std::optional<std::string> allocated_node;
 };
 

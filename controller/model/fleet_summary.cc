@@ -10,7 +10,7 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-// The names of the layers above the node, the top first; "-" where it names none.
+// Returns the names of the layers above the node, the top first; "-" for a node that names none.
 Path PathOf(const Node& node) {
   Path path = node.NetworkLayers();
   if (path.empty()) path.emplace_back("-");
@@ -62,7 +62,7 @@ FleetSummary SummarizeFleet(const ClusterState& cluster) {
     summary.all.Add(counts);
     lowest[PathOf(*cluster.node(*first).node)].Add(counts);
   }
-  // Rows of a layer with those below it, as deep as they are few.
+  // Splits the rows of a layer into the layers below, as long as there are few.
   std::map<Path, LayerCounts> rows;
   for (std::size_t depth = 1; depth <= kNetworkLayers.size(); ++depth) {
     std::map<Path, LayerCounts> deeper = rows;

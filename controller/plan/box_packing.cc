@@ -14,15 +14,16 @@ class Packing {
  public:
   Packing(int box_chips, int enough) : box_chips_(box_chips), enough_(enough) {}
 
-  // Searches on with the `boxes` that lie in `free`, when `count` are placed already.
+  // Continues the search with the `boxes` that lie in `free`, when `count` boxes are placed
+  // already.
   void Search(const std::vector<torus::ChipMask>& boxes, torus::ChipMask free, int count) {
     best_ = std::max(best_, count);
     torus::ChipMask covered = 0;
     for (const torus::ChipMask box : boxes) covered |= box;
     free &= covered;
     if (count + std::popcount(free) / box_chips_ <= best_ || ++steps_ > kStepsMost) return;
-    // The lowest free chip is in one of the boxes or in none. It has the fewest neighbours left, so
-    // it branches least.
+    // The lowest free chip is in a placed box or in none. It has the fewest neighbours left: this
+    // branches least.
     const torus::ChipMask chip = free & (~free + 1);
     for (const torus::ChipMask box : boxes) {
       if ((box & chip) == 0) continue;

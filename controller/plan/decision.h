@@ -1,11 +1,11 @@
-// The planner's decision about one gang: a placement of all its members, or why it waits.
+// The planner's decision about one gang: a placement of all its members, or why the gang waits.
 //
 //   for (const Decision& decision : planner.Plan(view, queue, now)) {
 //     if (decision.placement) Commit(*decision.placement);
 //     else Report(decision.gang, decision.blocked->reason, decision.blocked->message);
 //   }
 //
-// Scope: values. The ledger turns placements into records, publish turns them into API writes.
+// Scope: values. core/commit turns placements into records, publish turns them into API writes.
 //
 // Thread safety: values.
 
@@ -26,15 +26,15 @@
 
 namespace tahoma::controller {
 
-// Returns the latest end of something that starts now: the end of time when the sum cannot be
+// Returns the latest end of a gang that starts now: the end of time when the sum cannot be
 // represented. `now` is not before 1970.
 WallTime EndOf(WallTime now, std::chrono::seconds runtime);
 
 // Returns whether Capacity Blocks let the gang be placed on the domain at `now`: on hardware of its
-// own block, where nothing is kept for others before it ends, or as a preemptible gang on hardware
-// that is lent.
+// own block, on hardware that is not kept for others before its end, or as a preemptible gang on
+// lent hardware.
 bool BlocksAdmit(const DomainState& domain, const GangSpec& gang, WallTime now);
-// Returns the domains of the gang's block; nullopt when it runs in none.
+// Returns the domains of the gang's block; nullopt when the gang runs in no block.
 std::optional<std::vector<DomainId>> DomainsOfBlock(const ClusterState& state,
                                                     const GangSpec& gang);
 
@@ -50,10 +50,10 @@ struct MemberPlacement {
   std::string node;
   int rank = 0;
   int slice = 0;
-  std::vector<ClaimPlacement> claims;  // claims allocated by this decision; each claim once a gang
+  std::vector<ClaimPlacement> claims;  // allocated by this decision; each claim once a gang
 };
 
-// One slice on the torus. A gang without a shape has none.
+// A slice on the torus. A gang without a shape has no slices.
 struct SlicePlacement {
   std::string domain;
   torus::Box box;
@@ -73,12 +73,12 @@ struct Placement {
   std::vector<std::shared_ptr<const Holding>> Holdings(const GangSpec& gang, WallTime now) const;
 };
 
-// Aborts when a core of `holding` is already held in `state`: a core is in at most one claim, so a
-// plan gives out only cores that nobody holds.
+// Aborts when a core of `holding` is held in `state` already: each core is in at most one claim,
+// and a plan gives out only free cores.
 void CheckNobodyHolds(const ClusterState& state, const Holding& holding);
 
 enum class BlockedReason : std::uint8_t {
-  kWaitsForCapacity,  // would fit if what others hold were free
+  kWaitsForCapacity,  // would fit if all held devices were free
   kWaitsForRepair,    // would fit if nodes that are not ready, or chips and links that do not work,
                       // came back and all were free
   kNeverFits,         // not with the nodes that exist now, even if all of them were free
@@ -102,7 +102,7 @@ struct Decision {
   std::shared_ptr<const GangSpec> gang;
   std::optional<Placement> placement;
   std::optional<Blocked> blocked;  // exactly one of the two is set
-  // One of gang->drawn, when the placement is in the magnetic Capacity Block of that.
+  // The gang of gang->drawn whose magnetic Capacity Block has the placement, if any.
   std::shared_ptr<const GangSpec> drawn = {};
 };
 

@@ -21,7 +21,7 @@ std::optional<kube::CelValue> ToCel(const AttributeValue* value) {
   return version.ok() ? std::optional(kube::CelValue(*std::move(version))) : std::nullopt;
 }
 
-// One device of a node, as CEL sees it.
+// A device of a node, in CEL's view.
 class NodeDevice final : public kube::DeviceView {
  public:
   NodeDevice(const Node& node, std::uint16_t index) : node_(node), index_(index) {}
@@ -77,7 +77,7 @@ absl::StatusOr<bool> Selects(const SelectorSet& set, const Node& node, std::uint
   return true;
 }
 
-// Returns whether a selector requires a value that none of the node's devices has in an own slot.
+// Returns whether a selector requires a value that no device of the node has in an own slot.
 bool LacksPin(const SelectorSet& set, const std::vector<std::uint16_t>& own, const Node& node) {
   return std::any_of(set.pins.begin(), set.pins.end(), [&](const SelectorSet::Pin& pin) {
     return std::any_of(own.begin(), own.end(), [&](std::uint16_t slot) {
@@ -154,7 +154,7 @@ const Eligible& Eligibility::Of(const std::shared_ptr<const SelectorSet>& select
   if (LacksPin(*selectors, entry.own, node)) return nothing_;
   OwnKey key;
   for (const std::uint16_t slot : entry.own) {
-    TAHOMA_CHECK(node.own[slot] != nullptr);  // its template says that the node keeps it
+    TAHOMA_CHECK(node.own[slot] != nullptr);  // the template says that the node keeps the slot
     key.push_back(node.own[slot].get());
   }
   std::unique_ptr<OwnEntry>& own = entry.by_values[std::move(key)];

@@ -1,10 +1,10 @@
-// Finds domains with room, best first, without looking at the fleet.
+// Finds domains with room, best first, without a look at the whole fleet.
 //
 // For each domain and each of kKeys kinds of room (a free box of that oriented size, n free chips
-// on one node, n free logical cores in a started chip) the index knows the break cost of taking it:
-// whether it breaks a whole UltraServer, pairs of instances or instances
+// on one node, n free logical cores in a started chip) the index knows the break cost: whether
+// taking the room breaks a whole UltraServer, pairs of instances or instances
 // (docs/reference/torus.md#order-of-places). Domains are kept in classes by the families of their
-// nodes, so that hardware that a request does not select is never visited.
+// nodes: hardware that a request does not select is never visited.
 //
 // Thread safety: one thread.
 
@@ -31,11 +31,10 @@ namespace tahoma::controller {
 // The chips of the first instance of a domain.
 inline constexpr torus::ChipMask kInstance = 0xffff;
 
-// Returns the cost of what a placement breaks: 100 for a whole UltraServer, 10 for each pair that
-// it could use ({0,1} and {2,3} as X2V, or {1,2} and {3,0} as X2H where the first two were not
-// elected), 1 for each whole instance. Taking something whole breaks nothing and costs 0. A
-// combination that is free but was not elected cannot be broken: a pair costs nothing where four
-// nodes do not work together.
+// Returns the break cost of a placement: 100 for a whole UltraServer, 10 for each pair ({0,1} and
+// {2,3} as X2V, or {1,2} and {3,0} as X2H where the first two were not elected), 1 for each whole
+// instance. A placement that takes a whole breaks nothing and costs 0. A free combination that was
+// not elected cannot be broken: a pair costs nothing where four nodes do not work together.
 int BreakCost(const DomainState& domain, torus::ChipMask taken);
 
 class FleetIndex {
@@ -52,27 +51,26 @@ class FleetIndex {
   // The key of n logical cores free in one started chip.
   static std::size_t CoreKey(int lnc, int cores);
 
-  // By z, one node that represents the family of the domain's node there; nullptr where there is
-  // none.
+  // By z, a node that represents the family of the domain's node there; nullptr without a node.
   using Class = std::array<std::shared_ptr<const Node>, hw::kUltraServerNodes>;
 
   void Sync(const ClusterState& state);
 
-  // Visits domains that have one of the kinds of room, in accepted classes, in ascending order of
-  // (break cost, domain), until `visit` returns true. Returns whether it did. `visit` also gets the
+  // Visits domains of accepted classes with one of the kinds of room, in ascending order of (break
+  // cost, domain), until `visit` returns true. Returns whether `visit` did. `visit` also gets the
   // cost and must not change the index.
   using AcceptsClass = std::function<bool(const Class&)>;
   using VisitDomain = std::function<bool(DomainId, int cost)>;
   bool Visit(std::span<const std::size_t> keys, const AcceptsClass& accepts,
              const VisitDomain& visit) const;
 
-  // Does the same among these domains only, whatever their class.
+  // Does the same among `domains` only, whatever their class.
   bool VisitAmong(std::span<const DomainId> domains, std::span<const std::size_t> keys,
                   const VisitDomain& visit) const;
-  // Returns whether, in some class, nodes of one family differ in that attribute.
+  // Returns whether, in some class, nodes of one family differ in the attribute.
   bool IsOwn(const QualifiedName& attribute) const;
-  // Returns the domains on which some device has one of the values; nullopt when the attribute is
-  // not indexed (value_index.h).
+  // Returns the domains where some device has one of the values; nullopt when the attribute is not
+  // indexed (value_index.h).
   std::optional<std::vector<DomainId>> DomainsWith(const QualifiedName& attribute,
                                                    std::span<const AttributeValue> values);
 
@@ -96,7 +94,7 @@ class FleetIndex {
     Costs costs;
   };
   using ClassKey = std::array<const NodeFamily*, hw::kUltraServerNodes>;
-  // Everything that the box costs depend on.
+  // Everything that determines the box costs.
   struct BoxState {
     std::uint64_t free;
     std::array<std::uint64_t, 3> down;
@@ -119,7 +117,7 @@ class FleetIndex {
   std::vector<DomainEntry> domains_;
   absl::flat_hash_map<ClassKey, std::unique_ptr<ClassEntry>> classes_;
   absl::flat_hash_map<BoxState, BoxCosts> box_costs_;
-  ValueIndex values_;  // synced when it is asked for
+  ValueIndex values_;  // synced at the first use
 };
 
 }  // namespace tahoma::controller

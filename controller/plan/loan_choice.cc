@@ -26,7 +26,7 @@ std::size_t CountChoices(std::size_t n, std::size_t k, std::size_t most) {
   return count;
 }
 
-// Returns all choices of k among n, the one that loses least work first.
+// Returns all choices of k among n, the choice that loses least work first.
 std::vector<Choice> ChoicesOf(std::span<const Loan> loans, std::size_t k) {
   std::vector<Choice> all;
   Choice choice(k);
@@ -45,7 +45,7 @@ std::vector<Choice> ChoicesOf(std::span<const Loan> loans, std::size_t k) {
   return all;
 }
 
-// Begins with all loans and spares one after the other, in that order, where it can be.
+// Begins with all loans and spares them one by one, in the order of `order`, where possible.
 Choice SpareInOrder(std::span<const Loan> loans, const Choice& order, Suffices suffices) {
   Choice ended(loans.size());
   std::iota(ended.begin(), ended.end(), std::size_t{0});
@@ -75,7 +75,7 @@ std::optional<Choice> ChooseLoans(std::span<const Loan> loans, Suffices suffices
     if (k + 1 == loans.size()) return all;
   }
   if (loans.size() == 1) return all;
-  // Spares small ones first, so that few large ones remain; or what has worked most.
+  // Spares small loans first, to end few large loans; or the loans with most work.
   Choice by_chips = all, by_work = all;
   std::stable_sort(by_chips.begin(), by_chips.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(loans[a].chips, -loans[a].work) < std::pair(loans[b].chips, -loans[b].work);

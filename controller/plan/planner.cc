@@ -14,7 +14,7 @@
 
 namespace tahoma::controller {
 
-// State kept between calls. None of it changes an answer.
+// State kept between calls. No answer depends on it.
 struct Planner::Memory {
   Compiler compiler;
   Eligibility eligibility;
@@ -33,7 +33,7 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
   Search search(memory_->index, memory_->choice, memory_->eligibility, state);
   MemberFitter fitter(memory_->eligibility, memory_->choice);
   std::vector<Decision> decisions;
-  // Nothing becomes free within one call, so a request that did not fit once does not fit again.
+  // Nothing becomes free within a call: a request that did not fit once does not fit again.
   absl::flat_hash_map<std::string, Blocked> blocked;
   for (const auto& spec : queue) {
     Decision& decision = decisions.emplace_back();

@@ -16,7 +16,7 @@
 namespace tahoma::controller {
 namespace {
 
-// Bounds on the caches between calls; a cache that reaches its bound is emptied.
+// Bounds of the caches between calls; a cache at its bound is emptied.
 constexpr std::size_t kSelectorsMax = 8192;
 constexpr std::size_t kGangsMax = 1 << 17;
 
@@ -92,8 +92,8 @@ std::string MemberText(const CompiledMember& member) {
   return text;
 }
 
-// Compiles a claim that members share once, with the first of them; later members are placed where
-// that one is.
+// Compiles a claim that members share once, for the first such member; later members are placed
+// beside the first.
 absl::Status ShareClaims(CompiledGang& gang) {
   absl::flat_hash_map<std::string, std::size_t> owners;
   const std::size_t per_box = gang.shapes.empty() ? gang.members.size() : gang.members_per_box();
@@ -117,7 +117,7 @@ absl::Status ShareClaims(CompiledGang& gang) {
   return absl::OkStatus();
 }
 
-// Returns the fewest devices that the claim can be given; All takes at least one.
+// Returns the fewest devices that the claim may get; All takes at least one.
 std::int64_t FewestDevices(const ClaimSpec& claim) {
   std::int64_t sum = 0;
   for (const ClaimRequest& request : claim.requests) {
@@ -137,7 +137,7 @@ SelectorSet::Pin PinOf(const kube::RequiredAttribute& required) {
     if (const auto* number = value.As<std::int64_t>()) pin.values.emplace_back(*number);
     if (const auto* flag = value.As<bool>()) pin.values.emplace_back(*flag);
   }
-  TAHOMA_CHECK(pin.values.size() == required.values.size());  // else it would exclude too much
+  TAHOMA_CHECK(pin.values.size() == required.values.size());  // else the pin would exclude too much
   return pin;
 }
 

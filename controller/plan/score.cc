@@ -17,7 +17,7 @@ using collective::Operation;
 using collective::Picoseconds;
 using torus::Axis;
 
-// The cache is emptied when it holds more.
+// A larger cache is emptied.
 constexpr std::size_t kKnownMax = 1 << 16;
 
 std::size_t LogOfSide(int side) {
@@ -29,7 +29,7 @@ std::size_t SizeIndex(const torus::Shape& size) {
          LogOfSide(size.extent(Axis::kZ));
 }
 
-// Returns both directions of the links that are down, in a torus of that shape.
+// Returns both directions of the links that are down, in a torus of `shape`.
 std::vector<collective::LinkFault> FaultsOf(const torus::LinkMask& down,
                                             const torus::Shape& shape) {
   std::vector<collective::LinkFault> faults;
@@ -97,7 +97,7 @@ std::optional<Picoseconds> PredictAllReduce(const ClusterState& state,
     const DomainState& known = state.domain(DomainId(domain));
     if (!known.torus_known) return std::nullopt;
     count += torus::ChipCount(chips);
-    // A lone instance is the first plane of an UltraServer that has no other.
+    // A lone instance is the first plane of an UltraServer without other planes.
     const torus::ChipMask dead = known.ultra ? 0 : ~torus::ChipMask{0xffff};
     parts.push_back(
         {.chips = chips, .faults = {.dead = dead, .links = FaultsOf(known.down, known.shape())}});

@@ -26,20 +26,19 @@ inline const kube::Resource kCapacityReservations{
 inline const kube::Resource kUltraServers{
     .group = "tahoma.dev", .version = "v1alpha1", .plural = "ultraservers", .namespaced = false};
 
-// `view.block` must be there.
+// `view.block` must be set.
 Json ReservationStatus(const BlockView& view);
 
 // The blocks that have an UltraServer's hardware; nullptr where none is known.
 struct Owners {
   const Block* now = nullptr;
-  const Block* next = nullptr;  // among those whose hosts are chosen
+  const Block* next = nullptr;  // among blocks whose hosts are chosen
 };
-// The times are those of blocks, also that from which on it is kept.
+// All times are block times, also kept_from.
 Json UltraServerStatus(const ClusterState& cluster, DomainId id, const Owners& owners,
                        const BlockTime& time = {});
 
-// Returns the name of an UltraServer's object: its id, or what Kubernetes allows of it with a
-// digest.
+// Returns the name of an UltraServer's object: its id, or the legal part of the id with a digest.
 std::string UltraServerName(const std::string& id);
 
 }  // namespace tahoma::controller

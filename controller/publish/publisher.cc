@@ -80,8 +80,8 @@ void Publisher::Work(std::atomic<std::int64_t>& busy_since) {
   }
 }
 
-// Sends the writes. A mistake in one write must cost neither the others nor this thread: its run is
-// told that the write failed, and it is tried again or undone as after any failure.
+// Sends the writes. An exception in one write must stop neither the other writes nor this thread:
+// the write counts as failed, and its run tries again or undoes, as after any failure.
 void Publisher::SendTogether(const std::vector<ApiWrite>& writes) {
   std::vector<kube::Request> requests;
   std::vector<const ApiWrite*> sent;

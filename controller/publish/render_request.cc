@@ -69,8 +69,8 @@ void AddFound(json& status, const WaitlistResult& found) {
   status["currencyCode"] = "USD";
 }
 
-// Names all that a status of the kind may have, without a value: what somebody else has written
-// there goes.
+// Returns every field that a status of the kind may have, without a value: fields written by other
+// clients go.
 json Blank(RequestKind kind) {
   json blank = json::object();
   switch (kind) {
@@ -92,7 +92,7 @@ json Blank(RequestKind kind) {
   return nulls;
 }
 
-// The one condition of each kind, and the state in which it holds.
+// The condition of each kind, and the state in which it holds.
 std::pair<std::string_view, std::string_view> ConditionOf(RequestKind kind) {
   switch (kind) {
     case RequestKind::kQuota:

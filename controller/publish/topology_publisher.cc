@@ -51,8 +51,8 @@ void TopologyPublisher::Tend() {
   written_at_ = clock_.MonotonicNow();
 }
 
-// No resourceVersion: whoever leads is right. What others keep in its metadata stays, as the labels
-// by which Helm knows that it may delete the object.
+// No resourceVersion: the leader is always right. Metadata of other clients stays, such as the
+// labels by which Helm knows that it may delete the object.
 absl::Status TopologyPublisher::Write(const FleetSummary& summary) {
   const Json object = FleetSummaryObject({.summary = summary, .made = clock_.WallNow()});
   const absl::Status patched = client_

@@ -98,7 +98,7 @@ Money Block::fee() const {
 
 WallTime WarningOf(const Block& block) {
   constexpr auto kSpread = std::chrono::seconds(kWarningSpread);
-  std::int64_t spread = 0;  // the id's digits are those of a digest
+  std::int64_t spread = 0;  // the id's digits are a digest's
   for (const char c : block.reservation) spread = (spread * 31 + c) % kSpread.count();
   return block.reclaim() - kWarningLead - std::chrono::seconds(spread);
 }
@@ -121,7 +121,7 @@ std::optional<Due> NextDue(const Block& block) {
       if (block.waits()) {
         consider(std::min(block.start() + kDeliveryGrace, block.reclaim()), DueKind::kGiveUp);
       } else if (block.hosts.empty()) {
-        // One that is bought or paid late is bound as soon as it is paid.
+        // A block bought or paid late is bound as soon as it is paid.
         consider(std::max(block.start() - kBindingLead, block.payment.due()), DueKind::kBind);
       } else {
         consider(block.start(), DueKind::kDeliver);
@@ -132,7 +132,7 @@ std::optional<Due> NextDue(const Block& block) {
       if (!block.warned) {
         consider(WarningOf(block), DueKind::kWarn);
       } else if (!block.reclaiming && block.pending_extension() == nullptr) {
-        // An extension that is about to be paid makes it unnecessary.
+        // An extension under way may make the reclaim unnecessary.
         consider(block.reclaim(), DueKind::kReclaim);
       }
       consider(block.end, DueKind::kExpire);
@@ -183,7 +183,7 @@ absl::Status CheckConsistency(const Block& block) {
       block.start() > block.created + kHorizon || block.slots().size() > kDaysMost + 1) {
     return lost("its times contradict each other");
   }
-  // A scheduled block is bound when it is paid, so it would wait beyond its end.
+  // A scheduled block is bound when it is paid: paid after its start, it would wait beyond its end.
   const bool is_paid_before_start =
       block.state == BlockState::kPaymentPending || block.state == BlockState::kScheduled;
   if (is_paid_before_start && block.payment.deadline > block.start()) {

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Differences of moments between them fit into 64 bits of nanoseconds.
+// Differences of moments in between fit into 64 bits of nanoseconds.
 constexpr WallTime kFirst = WallTime{};
 constexpr WallTime kLast = std::chrono::sys_days(std::chrono::year(2200) / 1 / 1);
 
@@ -47,7 +47,7 @@ WallTime BlockTime::ToWall(WallTime block) const {
   if (!test()) return block;
   const nanoseconds passed = std::clamp(block, kFirst, kLast) - origin_;
   const nanoseconds real = passed / scale_;
-  // Division rounds towards the origin; a moment after it is not due before it has come.
+  // Division rounds towards the origin; a later moment must not be due before it has come.
   return origin_ + real + nanoseconds(passed > real * scale_ ? 1 : 0);
 }
 

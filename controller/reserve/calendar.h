@@ -4,8 +4,8 @@
 //   StartOf(today + 1);                            // the next 11:30 UTC
 //   IsLegalDuration(168);                          // true: a week
 //
-// Every block ends at such a boundary, and begins at one unless it begins at once. So the free
-// capacity changes at boundaries only, and one number for each slot says all of it.
+// Every block ends at a slot's boundary, and begins at a boundary unless it begins at once. The
+// free capacity therefore changes at boundaries only: one number for each slot describes it.
 //
 // EC2's rules: docs/reference/capacity-blocks.md#time.
 //
@@ -47,8 +47,8 @@ inline constexpr std::chrono::minutes kEarliestStart{30};
 inline constexpr std::chrono::minutes kLeastUse{30};
 // The longest block, with all of its extensions.
 inline constexpr int kDaysMost = 182;
-// The slots that a block may lie in, counted from the one of today: 56 days ahead, 182 long, and
-// the rest of today.
+// The slots that a block may lie in, counted from today's: 56 days ahead, 182 long, and the rest of
+// today.
 inline constexpr int kSlotsAhead = 56 + kDaysMost + 1;
 
 Slot SlotOf(WallTime time);

@@ -75,7 +75,7 @@ absl::StatusOr<int> CheckSegments(const OfferingQuery& query) {
   return static_cast<int>(most);
 }
 
-// The window of time asked for, inside that which is sold.
+// Returns the wanted window of time, inside the time that is sold.
 absl::Status CheckDates(const OfferingQuery& query, WallTime now, OfferingSearch& search) {
   search.earliest_start = std::max(query.start_date_range.value_or(now), now);
   search.latest_end = query.end_date_range.value_or(now + kHorizon + kSlotLength * kDaysMost);
@@ -87,7 +87,7 @@ absl::Status CheckDates(const OfferingQuery& query, WallTime now, OfferingSearch
     return Refuse(kInvalidParameterValue, "EndDateRange {}: must be in the future",
                   FormatTime(*query.end_date_range));
   }
-  // A block that begins at once may be shorter than asked for by almost a day.
+  // A block that begins at once may be almost a day shorter than asked for.
   const auto shortest = kSlotLength * (search.days.front() - 1);
   if (search.latest_end <= search.earliest_start + shortest) {
     return Refuse(kInvalidParameterCombination,

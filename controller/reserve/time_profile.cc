@@ -22,7 +22,7 @@ std::optional<PoolId> TimeProfile::Find(const Pool& pool) const {
   return id == nullptr ? std::nullopt : std::optional(*id);
 }
 
-// Rows are shared with copies of the profile; what is changed is a row of its own.
+// Rows are shared with copies of the profile; a change first makes a row of its own.
 TimeProfile::Row& TimeProfile::Change(PoolId id) {
   const std::shared_ptr<Row>& known = pools_[id.value()];
   if (known->owner == right_.id()) return *known;
@@ -83,7 +83,7 @@ int TimeProfile::Booked(PoolId id, Slot slot) const {
 
 int TimeProfile::Free(PoolId id, Slot slot) const { return FreeIn(id, {slot, slot + 1}).front(); }
 
-// Occupations only end, so what a slot has of them is found by going there from today.
+// Occupations only end: a slot's occupations are found by counting forward from today.
 std::vector<int> TimeProfile::FreeIn(PoolId id, SlotRange range) const {
   TAHOMA_CHECK(range.first >= today_ && (range.empty() || Keeps(range.last - 1)));
   const Row& row = *pools_[id.value()];

@@ -1,5 +1,5 @@
-// Says in the log when Capacity Blocks begin to live ahead of the clock, which was set back or was
-// wrong before, and when it has caught up with them.
+// Logs when Capacity Blocks begin to live ahead of the clock, which was set back or was wrong
+// before, and when the clock has caught up.
 //
 //   AheadLog ahead(Warn);
 //   while (!Ended()) ahead.Look(*loop.snapshot(), clock.WallNow());

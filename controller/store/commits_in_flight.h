@@ -1,9 +1,9 @@
-// Commits that one caller has started without waiting for the disk.
+// Commits that a caller has started without waiting for the disk.
 //
 //   CommitsInFlight flight;
 //   flight.Start();
 //   store.CommitAsync(batch, [&](const absl::Status& status) { flight.Answer(status); });
-//   …                                            // more of them
+//   …                                            // further commits
 //   TAHOMA_RETURN_IF_ERROR(flight.Land());       // all are on disk
 //
 // Thread safety: one thread calls Start and Land, any thread Answer.

@@ -20,8 +20,7 @@ namespace {
 
 constexpr std::string_view kHead = "tahoma-store-mark 1\n";
 
-// Returns a text of constant length, so that it is replaced in place, within one sector of the
-// disk.
+// Returns a text of constant length: it is replaced in place, within a sector of the disk.
 std::string TextOf(const Mark& mark) {
   std::string text = fmt::format("{}sequence {:020}\nmanifest {:020} {:020}\n", kHead,
                                  mark.sequence, mark.manifest, mark.manifest_bytes);
@@ -49,7 +48,7 @@ absl::StatusOr<std::optional<Mark>> ReadMark(const std::string& dir) {
   if (manifest != std::string::npos && text->size() > manifest + 10 + kDigits) {
     mark.manifest_bytes = NumberAt(std::string_view(*text).substr(manifest + 9 + kDigits), " ");
   }
-  // The checksum is part of what is compared.
+  // The comparison covers the checksum, too.
   if (TextOf(mark) != *text) return DataLoss("{} is damaged", path);
   return std::optional<Mark>(mark);
 }

@@ -267,7 +267,7 @@ TEST_F(BadController, AStoreOfAnotherFormatIsRefused) {
                                     data())));
 }
 
-TEST_F(BadController, AStoreThatIsNoTestsIsRefusedATimeScale) {
+TEST_F(BadController, ATimeScaleIsRefusedForAStoreThatIsNotATests) {
   {
     Standalone first(dir_.path(), testing::RealController);
     ASSERT_TRUE(first.started()) << first.program().log();
@@ -284,7 +284,7 @@ TEST_F(BadController, AStoreThatIsNoTestsIsRefusedATimeScale) {
   EXPECT_TRUE(again.started()) << "as before the attempt";
 }
 
-TEST_F(BadController, ACrdThatIsNoneIsNamed) {
+TEST_F(BadController, AFileThatIsNotACrdIsNamed) {
   Write(dir_.path() + "/crds/bad.yaml", "kind: ConfigMap\napiVersion: v1\n");
   const End end = Run({"--crd-dir", dir_.path() + "/crds"});
   EXPECT_EQ(end.status, 1);

@@ -126,7 +126,7 @@ TEST(HistoryTest, OperationsThatOverlapMayHaveAnyOrder) {
   EXPECT_TRUE(Holds({Bought(1, 4, 0, "a"), Listed(2, 3, {{"a", 0}})}));
 }
 
-TEST(HistoryTest, WhatWasAnsweredIsSeenFromThenOn) {
+TEST(HistoryTest, AnAnsweredPurchaseIsSeenFromThenOn) {
   EXPECT_TRUE(Holds({Bought(1, 2, 0, "a"), Listed(3, 4, {{"a", 0}})}));
   EXPECT_FALSE(Holds({Bought(1, 2, 0, "a"), Listed(3, 4, {})})) << "it was lost";
   EXPECT_FALSE(Holds({Bought(1, 2, 0, "a"), Listed(3, 4, {{"a", 0}, {"b", 0}})}));
@@ -395,7 +395,7 @@ std::array<std::string, kDays> Offerings(Target& target) {
   return offerings;
 }
 
-TEST(BlockHistoryTest, WhatClientsAreToldIsPossibleOneAfterTheOtherThroughKills) {
+TEST(BlockHistoryTest, AnswersThroughKillsAreThoseOfSomeSerialOrder) {
   const std::uint64_t seed = SeedFromMachine();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   Rng rng(seed);

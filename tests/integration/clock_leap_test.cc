@@ -43,7 +43,7 @@ class ClockLeapTest : public ::testing::Test {
   std::unique_ptr<Standalone> controller_;
 };
 
-TEST_F(ClockLeapTest, ThreeMonthsThatAreTakenBackHappenToNoBlockAndHoursAreShown) {
+TEST_F(ClockLeapTest, AClockLeapOfMonthsAndBackBeginsNoBlockAndALeapOfHoursIsShown) {
   ASSERT_TRUE(controller_->started()) << controller_->program().log();
   MakeNode(controller_->api(), "n0");
   Buyer buyer(dir_.path());

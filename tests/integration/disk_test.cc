@@ -124,7 +124,7 @@ TEST_F(SmallDisk, WritesGoOnWhenThereIsRoomAgainAndNothingAcknowledgedIsLost) {
 }
 
 // Little room is room, whatever the log holds: it need not be copied before anything is written.
-TEST_F(SmallDisk, WritesGoOnWithLittleRoomAndAStartDoes) {
+TEST_F(SmallDisk, WritesGoOnWithLittleRoomAndAStartSucceeds) {
   constexpr std::uint64_t kLittle = 1U << 20U;
   const auto start = [&] {
     return std::make_unique<Standalone>(dir_.path(), testing::RealController);
@@ -174,7 +174,7 @@ class FullDisk : public SmallDisk, public ::testing::WithParamInterface<bool> {}
 
 // A purchase that finds no room is answered at once, and carried out when there is; or its
 // controller dies first. Who asks again with the same token buys once.
-TEST_P(FullDisk, APurchaseIsToldOfItAtOnceAndWhoAsksAgainBuysOnce) {
+TEST_P(FullDisk, APurchaseFailsAtOnceAndARetryBuysOnce) {
   constexpr std::array kHosts = {"n0", "n1"};
   const bool killed = GetParam();
   std::string first;

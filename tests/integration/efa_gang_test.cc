@@ -175,7 +175,7 @@ TEST_F(EfaGangTest, GroupsOfOneRankOnEachNodeReduceSideBySide) {
   for (const auto& rank : ranks) EXPECT_EQ(rank->Wait(), 0) << rank->log();
 }
 
-TEST_F(EfaGangTest, NodesThatTakeTheNetworkForDifferentOnesRefuseTheJobWithBothValues) {
+TEST_F(EfaGangTest, NodesWithDifferentNetworkSettingsRefuseTheJobAndNameBothValues) {
   std::vector<Node> nodes = TwoInstances();
   nodes[0].efa = "  layerLatency: 2us\n";
   nodes[1].efa = "  layerLatency: 3us\n";

@@ -125,7 +125,7 @@ class HungNodeTest : public LostNodeTest {
   ~HungNodeTest() override { nodes_[kVictim].Kill(SIGCONT); }
 };
 
-TEST_F(HungNodeTest, ItsPeersEndWithItsNameGoOnServingAndAreNotDisturbedWhenItContinues) {
+TEST_F(HungNodeTest, PeersNameTheHungNodeServeOnAndAreNotDisturbedWhenItContinues) {
   std::vector<std::unique_ptr<ChildProgram>> ranks;
   for (int node = 0; node < kNodes; ++node) ranks.push_back(Rank(node, "job", kLongRun));
   ASSERT_TRUE(ranks[0]->WaitUntil([&] { return HasBegun(*ranks[0]); }, kSoon)) << ranks[0]->log();

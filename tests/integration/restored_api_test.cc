@@ -159,7 +159,7 @@ class RestoredApiTest : public ::testing::TestWithParam<bool> {
   std::unique_ptr<ChildProgram> controller_;
 };
 
-TEST_P(RestoredApiTest, WhatTheJournalDecidedIsPublishedAgain) {
+TEST_P(RestoredApiTest, DecisionsInTheJournalArePublishedAgain) {
   AddGang("train");
   server_.Save("backup");
   StartController();
@@ -186,7 +186,7 @@ TEST_P(RestoredApiTest, AGangThatTheBackupDoesNotKnowEndsAndItsChipsAreFree) {
 }
 
 // Another gang has got the chips since: the journal wins, and no chip is ever in two claims.
-TEST_P(RestoredApiTest, AGangThatOnlyTheBackupKnowsMakesRoomForWhoHasItsChipsNow) {
+TEST_P(RestoredApiTest, AGangThatOnlyTheBackupKnowsMakesRoomForTheGangThatHasItsChipsNow) {
   StartController();
   AddGang("before");
   ASSERT_TRUE(Eventually([&] { return IsBound("before"); })) << controller_->log();

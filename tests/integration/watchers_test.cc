@@ -176,7 +176,7 @@ TEST_F(WatchersTest, AThousandWatchesAndSleepersLeaveRoomForWritesAndReaders) {
   for (auto& reader : readers) ASSERT_TRUE(reader->ReadUntil("last."));
 }
 
-TEST_F(WatchersTest, WhoFallsBehindTheHistoryIsToldToListAgain) {
+TEST_F(WatchersTest, AWatcherThatFallsBehindTheHistoryIsToldToListAgain) {
   // The controller keeps about 10 MiB of ConfigMaps' texts.
   constexpr int kRounds = 40;
   constexpr std::size_t kBig = 400 << 10;

@@ -1,8 +1,7 @@
-// An index of the references between objects, with which the controllers need not look at all
-// objects.
+// An index of the references between objects: the controllers need not look at all objects.
 //
-// The index is kept per object and updated by the difference between two versions, so the cost of
-// an event depends on its changes, not on the size of the cluster.
+// The index is updated by the difference between two versions of an object: the cost of an event
+// depends on its changes, not on the size of the cluster.
 //
 // Thread safety: every member may be called from any thread.
 
@@ -35,21 +34,21 @@ class ClusterIndex {
  public:
   void Apply(const ResourceName& resource, const std::string& key, const Json* previous,
              const Json* object, WallTime now);
-  // Has the links of `fresh`, which only the caller knows, instead of its own. Heartbeats stay,
-  // but of leases that are gone.
+  // Takes the links of `fresh`, an index that only the caller knows, in place of its own.
+  // Heartbeats stay, except of leases that are gone.
   void TakeLinks(ClusterIndex& fresh);
 
   std::vector<ObjectId> DependentsOf(const std::string& uid) const;
-  // Claims (keys) that are reserved for the pod of that uid, or that it owns.
+  // Returns the claims (keys) that are reserved for the pod with the uid, or owned by it.
   std::vector<std::string> ClaimsOf(const std::string& pod_uid) const;
-  // Pods (keys) that wait for the template "ns/name".
+  // Returns the pods (keys) that wait for the template "ns/name".
   std::vector<std::string> PodsUsingTemplate(const std::string& template_key) const;
   std::vector<std::string> PodsOn(const std::string& node) const;
-  // Slices (keys) that publish devices of the pool "driver/pool".
+  // Returns the slices (keys) that publish devices of the pool "driver/pool".
   std::vector<std::string> SlicesOfPool(const std::string& pool) const;
-  // Claims (keys) that have devices of the pool.
+  // Returns the claims (keys) that have devices of the pool.
   std::vector<std::string> ClaimsOnPool(const std::string& pool) const;
-  // Whether a device of any pool is tainted NoExecute.
+  // Returns whether a device of any pool is tainted NoExecute.
   bool AnyPoolEvicts() const;
   // Returns when we last saw a node's lease renewed; nullopt: never.
   std::optional<WallTime> LastHeartbeat(const std::string& node) const;

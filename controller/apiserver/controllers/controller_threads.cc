@@ -5,10 +5,10 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-// How long the observer waits before it looks again whether to stop or whether work has become due.
+// How long the observer waits before it checks for a stop and for due work.
 constexpr std::chrono::milliseconds kLook{10};
-// The most pieces of work that a thread does together: their writes that are alike are sent
-// together, but others one after the other.
+// The most pieces of work that a thread does together: equal kinds of writes are sent together, all
+// others one after the other.
 constexpr int kTogether = 16;
 constexpr std::size_t kEnoughForOne = 8;
 
@@ -42,7 +42,7 @@ void ControllerThreads::ObserveUntilStopped() {
   }
 }
 
-// A thread does much together; only where there is more are more of them woken.
+// A thread does many pieces together: more threads are woken only for more work.
 void ControllerThreads::WakeFor(std::size_t due) {
   if (due == 0) return;
   {

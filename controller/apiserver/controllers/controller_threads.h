@@ -1,7 +1,7 @@
-// Runs the controllers beside a standalone API server: one thread takes events in, others do the
-// work, much of it together, so that their writes share the store's syncs.
+// Runs the controllers beside a standalone API server: a thread takes events in, other threads do
+// the work. A thread does many pieces together: their writes share the store's syncs.
 //
-//   ControllerThreads threads(controllers, server->objects(), clock, 8);   // until it is destroyed
+//   ControllerThreads threads(controllers, server->objects(), clock, 8);   // until destroyed
 //
 // Thread safety: construct and destroy from one thread.
 
@@ -37,7 +37,7 @@ class ControllerThreads {
   std::atomic<bool> stopping_ = false;
   Mutex mutex_;
   CondVar wake_;
-  std::uint64_t news_ ABSL_GUARDED_BY(mutex_) = 0;  // how often there was work that is due
+  std::uint64_t news_ ABSL_GUARDED_BY(mutex_) = 0;  // how often work became due
   std::vector<std::jthread> threads_;
 };
 

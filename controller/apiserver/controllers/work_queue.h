@@ -1,6 +1,6 @@
-// Pieces of work by name: each waits at most once, and is never done twice at the same time.
+// Pieces of work by name: a piece waits at most once, and is never done twice at the same time.
 //
-// Work that is added while it is being done is done once more afterwards, not before it is due.
+// Work added while it is being done is done once more afterwards, not before it is due.
 //
 // Thread safety: every member may be called from any thread.
 
@@ -31,7 +31,7 @@ enum class Task : std::uint8_t {
   kNode,          // "node": has it gone silent?
   kLostPod,       // "ns/pod": is its node still there?
   kTaints,        // "ns/claim": must its pods leave a device that is tainted?
-  kExpire         // "group/plural|key": an Event that nobody has written for its time
+  kExpire         // "group/plural|key": an Event whose time since its last write is over
 };
 
 struct Work {
@@ -121,7 +121,7 @@ class WorkQueue {
   std::map<Slot, Work> waiting_ ABSL_GUARDED_BY(mutex_);
   std::map<Work, Slot> due_ ABSL_GUARDED_BY(mutex_);
   std::set<Work> busy_ ABSL_GUARDED_BY(mutex_);
-  std::map<Work, WallTime> again_ ABSL_GUARDED_BY(mutex_);  // asked for while busy, and for when
+  std::map<Work, WallTime> again_ ABSL_GUARDED_BY(mutex_);  // asked for while busy: when it is due
   std::map<Work, int> failures_ ABSL_GUARDED_BY(mutex_);
 };
 

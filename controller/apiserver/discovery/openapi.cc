@@ -25,7 +25,7 @@ class Components {
 
   void Add(const Schema& schema) {
     if (components_.contains(schema.name)) return;
-    components_[schema.name] = Json::object();  // before its fields, which may name it again
+    components_[schema.name] = Json::object();  // before its fields: they may name it again
     Json body = Body(schema);
     components_[schema.name] = std::move(body);
   }
@@ -94,7 +94,7 @@ class Components {
   static void WriteIf(const std::optional<std::int64_t>& value, const char* name, Json& body) {
     if (value) body[name] = *value;
   }
-  // 1, not 1.0, which Go's strict readers of integers refuse.
+  // 1, not 1.0: Go's strict readers of integers refuse 1.0.
   static void WriteIf(const std::optional<double>& value, const char* name, Json& body) {
     if (!value) return;
     body[name] = *value;
@@ -180,7 +180,7 @@ Json ListParameters() {
           QueryParameter("watch", "boolean", "Follow changes.")};
 }
 
-// Writes the operations of one kind's paths.
+// Writes the operations of a kind's paths.
 class PathWriter {
  public:
   PathWriter(const Kind& kind, Json object, Json list, Json status)
@@ -227,8 +227,8 @@ class PathWriter {
     Json operation = Operation("patch", object_, WriteParameters(true));
     std::vector<std::string> types = {"application/apply-patch+yaml", "application/json-patch+json",
                                       "application/merge-patch+json"};
-    // kubectl apply sends a strategic merge patch when it is listed; other kinds have no patch
-    // keys.
+    // kubectl apply sends a strategic merge patch when the document lists the type; custom kinds
+    // have no patch keys.
     if (kind_.built_in) types.emplace_back("application/strategic-merge-patch+json");
     for (const std::string& type : types) {
       operation["requestBody"]["content"][type] = {{"schema", Json::object()}};
@@ -285,7 +285,7 @@ std::string DocumentPath(const Kind& kind) {
                             : fmt::format("apis/{}/{}", kind.group, kind.version);
 }
 
-// One kind: its component with the GVK that kubectl explain looks for, its list, its paths.
+// Adds a kind: its component with the GVK for kubectl explain, its list, its paths.
 void AddKind(const Kind& kind, Components& components, Json& paths) {
   components.Add(*kind.schema);
   const Json gvk =

@@ -4,10 +4,10 @@
 //   TAHOMA_RETURN_IF_ERROR(server->InstallCrd(yaml_text));
 //   rest::Response answer = server->Handle(request);       // or answer.source: a watch, a log
 //
-// InProcessTransport calls it for programs in the same process, HttpFront for everybody else.
+// Programs in the same process call it through InProcessTransport, all others through HttpFront.
 //
-// Scope: /api, /apis, /openapi, /version and the probes, as in Kubernetes 1.36. Who may call is
-// HttpFront's question.
+// Scope: /api, /apis, /openapi, /version and the probes, as in Kubernetes 1.36. HttpFront checks
+// the callers.
 //
 // Thread safety: every member may be called from any thread.
 
@@ -44,39 +44,40 @@ class ApiServer {
     // Reaches a node's pod runner for logs; without it logs are answered with 500.
     NodeFetch node_fetch = nullptr;
     ObjectStore::Options objects = {};
-    // The most that answers to callers outside this process may hold while they wait to be read.
+    // The most memory of answers to callers outside this process that wait to be read.
     std::size_t answer_bytes = kAnswerBytesMost;
     // Called for every mistake of our own (the request is answered with 500) and for every request
     // that exceeded its processor budget.
     std::function<void(const std::string& line)> log = nullptr;
   };
 
-  // Reads all objects, installs the kinds of stored CRDs and creates the namespaces and
-  // priority classes that every cluster has. `store` and `clock` must outlive the server.
+  // Reads all objects, installs the kinds of stored CRDs and creates the namespaces and priority
+  // classes of every cluster. `store` and `clock` must outlive the server.
   static absl::StatusOr<std::unique_ptr<ApiServer>> Open(Store& store, const Clock& clock,
                                                          Options options);
 
-  // Any request; never fails, errors are answers, and what is thrown within becomes a 500 and a
-  // line of the log; 413, with nothing changed, when it is the caller's ProcessorBudget that is
-  // exceeded. A response with a source reads from this server and must end before it.
-  // With a flight, the answer to a create, a patch or a binding is made before the disk has it: it
-  // holds when the flight has landed well, and is ResponseOf that failure otherwise.
+  // Handles any request, and never fails. Errors are answers; an exception becomes a 500 and a log
+  // line; an exceeded ProcessorBudget of the caller becomes 413, with nothing changed. A response
+  // with a source reads from this server and must end before the server. With a flight, a create, a
+  // patch or a binding is answered before the disk has it: the answer holds if the flight lands
+  // well; otherwise ResponseOf the flight's failure is the answer.
   rest::Response Handle(const rest::Request& request, CommitsInFlight* flight = nullptr);
-  // The same for a caller that may read slowly, or nothing: large answers are sources with a
-  // Content-Length, which share what is stored, and 429 when what waits for such callers is too
-  // much (Options::answer_bytes).
+  // Handles a request of a caller that may read slowly, or not at all. Large answers are sources
+  // with a Content-Length that share stored text; 429 when answers that wait for such callers take
+  // too much memory (Options::answer_bytes).
   rest::Response HandleFromOutside(const rest::Request& request);
 
-  // A watch request's stream itself, for readers of its events; an error is ResponseOf's.
+  // Opens a watch request's stream, for readers of its events; ResponseOf makes an answer of an
+  // error.
   absl::StatusOr<std::shared_ptr<WatchStream>> OpenWatch(const rest::Request& request);
 
-  // Creates the CustomResourceDefinition in a YAML or JSON text, or updates the one of its name.
+  // Creates or updates the CustomResourceDefinition in a YAML or JSON text.
   absl::Status InstallCrd(std::string_view text);
 
   // The probes, for here and for HTTP; the checks of /readyz are componentstatuses, too.
   const std::shared_ptr<rest::Probes>& probes() const { return probes_; }
 
-  // Who knows why a CapacityBlock may not be deleted is asked while that is set, else its status.
+  // The guard that explains why a CapacityBlock may not be deleted; without one its status decides.
   DeletionGuard& deletion_guard() { return guard_; }
 
   // Ends the waiting of all watches, for shutdown.
@@ -96,9 +97,9 @@ class ApiServer {
   absl::StatusOr<rest::Response> Dispatch(const rest::Request& request, CommitsInFlight* flight,
                                           ByteBudget* answers);
   void LogFailure(const rest::Request& request, std::string_view what) const;
-  // The 500 for what was thrown while `request` was served.
+  // Returns the 500 for an exception while `request` was served.
   rest::Response Failed(const rest::Request& request, std::string_view what) const;
-  // A source that ends the stream instead of throwing.
+  // Returns a source that ends the stream instead of throwing.
   rest::StreamSource Guarded(const rest::Request& request, rest::StreamSource source) const;
   absl::StatusOr<rest::Response> ServeRoot(const rest::Request& request, const KindTable& kinds,
                                            bool from_outside);

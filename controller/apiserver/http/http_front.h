@@ -1,21 +1,21 @@
 // Serves the API over HTTP: checks the address, authenticates and authorizes every caller, and
-// writes a line in the audit about every change.
+// writes an audit line about every change.
 //
 //   HttpFront front(*server, {.address = "127.0.0.1:8001", .access = access}, metrics);
 //   TAHOMA_RETURN_IF_ERROR(front.Start());
 //
-// Without tokens or a client CA every client that can connect may do everything, so only loopback
-// addresses are accepted then. Elsewhere a certificate and tokens (or client certificates) are
-// required. When the identities change, open watches are authorized again within a second, and end
-// when their caller has lost the permission.
+// Without tokens or a client CA every client that can connect may do everything: then only loopback
+// addresses are accepted. Other addresses need a certificate and tokens (or client certificates).
+// When the identities change, open watches are authorized again within a second, and end when their
+// caller has lost the permission.
 //
-// The memory of all callers together is bounded (bounds.h): a body is decoded only when there is
-// room for what it may become, and after the path alone has said that its sender may send it.
+// The memory of all callers together is bounded (bounds.h). A body is decoded only when there is
+// room for its values, and after the sender was authorized by the path alone.
 //
 // Callers in this process (InProcessTransport) are the controller itself: they are not authorized
-// or audited, and have no processor budget and none of memory.
+// or audited, and have no processor or memory budget.
 //
-// Thread safety: Start and Stop from one thread; the rest from any.
+// Thread safety: Start and Stop from one thread; all other functions from any.
 
 #pragma once
 
@@ -45,15 +45,15 @@ namespace tahoma::controller::apiserver {
 struct HttpFrontOptions {
   std::string address = "127.0.0.1:0";
   rest::TlsOptions tls = {};
-  std::shared_ptr<const AccessControl> access = {};  // null: open to whoever can connect
+  std::shared_ptr<const AccessControl> access = {};  // null: open to all who can connect
   AuditSink audit = {};
-  // The most that bodies and what they become may take, all requests together; beyond it, 429.
+  // The most memory of bodies and their values, all requests together; beyond it, 429.
   std::size_t decoded_bytes = kDecodedBytesMost;
   std::uint64_t seed = 1;  // of the ids in the audit
   // As rest::ServerOptions has them.
   std::vector<std::string> allowed_hosts = {};
   std::function<void(const std::string& line)> log = {};
-  // The processor time that one request may take; a watch, only until it is open.
+  // The most processor time of a request; of a watch, only until it is open.
   std::chrono::nanoseconds processor_limit = std::chrono::seconds(10);
   ProcessorBudget::Now processor_time = ThreadProcessorTime;
 };
@@ -64,8 +64,8 @@ class HttpFront {
   HttpFront(ApiServer& server, HttpFrontOptions options, rest::Metrics& metrics);
   ~HttpFront() { Stop(); }
 
-  // Whether Start would succeed now: kPermissionDenied when the address is reachable from outside
-  // and callers could not be told apart; otherwise as rest::Server::Check.
+  // Returns whether Start would succeed now: kPermissionDenied when the address is reachable from
+  // outside and callers could not be told apart; otherwise as rest::Server::Check.
   static absl::Status Check(const HttpFrontOptions& options);
   absl::Status Start();
   // Ends watches, then the server.
@@ -76,7 +76,7 @@ class HttpFront {
   std::string url() const { return http_.url(); }
 
  private:
-  // Notes who calls; the refusal of who may not.
+  // Notes the caller; returns the refusal of a caller who may not go on.
   std::optional<rest::Response> Admit(rest::Request& head);
   rest::Response Denied(const rest::Request& head, const Attributes& wanted);
   rest::Response Handle(const rest::Request& request);

@@ -20,7 +20,7 @@ const Schema& UnknownSchema() {
   return *schema;
 }
 
-// A key of a map whose keys users choose is a field in its own right, besides what is below it.
+// A key of a map with free keys is a field in its own right, besides the fields below.
 bool IsChosenKey(const Schema& schema, const std::string& name) {
   return !schema.properties.contains(name);
 }
@@ -124,7 +124,7 @@ void CompareAt(const Schema& schema, const Json& before, const Json& after, cons
 }
 
 // Shared items stand in the order of `config`; items only in `live` keep their place before the
-// shared ones that follow them.
+// next shared item.
 Json MergeLists(const Schema& schema, const Json& live, const Json& config) {
   const auto live_items = ByEdge(schema, live);
   const auto config_items = ByEdge(schema, config);
@@ -177,8 +177,8 @@ void AppendPaths(const FieldSet& set, const std::string& path, std::vector<std::
   }
 }
 
-// The same text for the same keys, whatever their order and spacing was; nullopt for what is no
-// edge. Clients may send any text here.
+// Returns the same text for the same keys, whatever their order and spacing; nullopt for text that
+// is no edge. Clients may send any text here.
 std::optional<std::string> CanonicalEdge(const std::string& edge) {
   if (edge.starts_with("f:")) return edge;
   if (!edge.starts_with("v:") && !edge.starts_with("k:")) return std::nullopt;

@@ -1,13 +1,13 @@
-// FieldsV1 as text, the form in which stored objects keep the owners of their fields.
+// FieldsV1 as text: the form in which stored objects keep the owners of their fields.
 //
 //   Json fields = FieldText(set);   // a binary value: {"f:spec":{"f:members":{}}}
 //   FieldSet same = FieldsIn(fields);
-//   HasAnyOf(fields, written);                // without making a set of it
+//   HasAnyOf(fields, written);                // without making a set of the text
 //
-// Most of an object's values are the names in metadata.managedFields, which nobody but the writers
-// of the list looks at, and which every write copies, compares, prints and frees. So an entry's
-// fieldsV1 is one value there: its text, of the JSON type that no JSON text has (binary).
-// AppendJson puts it out as it is, so clients never see the difference.
+// Most of an object's values are the names in metadata.managedFields. Only writers of the list read
+// the names, but every write copies, compares, prints and frees them. A stored entry's fieldsV1 is
+// therefore a single value: its text, of the only JSON type that no JSON text has (binary).
+// AppendJson prints the text unchanged: clients never see the difference.
 //
 // Thread safety: pure functions.
 
@@ -20,7 +20,7 @@
 
 namespace tahoma::controller::apiserver {
 
-// The set as text.
+// Returns the set as text.
 Json FieldText(const FieldSet& set);
 
 // Returns, as fieldsV1 text, the fields that the writer of a new object owns: every leaf of
@@ -31,10 +31,10 @@ Json FieldText(const FieldSet& set);
 Json AddedText(const Schema& schema, const Json& empty, const Json& object,
                const FieldSet& unowned);
 
-// The set of a fieldsV1, be it text or, from a client, an object.
+// Returns the set of a fieldsV1: of a text or, from a client, of an object.
 FieldSet FieldsIn(const Json& fields);
 
-// True when `fields`, a text, has a member of `set`.
+// Returns whether `fields`, a text, has a member of `set`.
 bool HasAnyOf(const Json& fields, const FieldSet& set);
 
 // Makes text of every fieldsV1 in the object's metadata.managedFields, or objects of the texts.

@@ -10,7 +10,7 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-// Several values of one column are printed as one list, as a real server does.
+// Several values of a column are printed as a list, as a real server does.
 Json CellOf(const Column& column, const Json& object, WallTime now) {
   const std::vector<const Json*> found = FindPath(object, column.json_path);
   if (found.empty()) return nullptr;
@@ -33,7 +33,7 @@ std::string HumanAge(std::chrono::nanoseconds age) {
   if (seconds < -1) return "<invalid>";
   if (seconds < 0) return "0s";
   if (seconds < 120) return fmt::format("{}s", seconds);
-  // Two units while the first is small, then one; the second is left out when it is zero.
+  // Two units while the first is small, then one; a second unit of zero is left out.
   const auto two = [](std::int64_t big, char b, std::int64_t small, char s) {
     return small == 0 ? fmt::format("{}{}", big, b) : fmt::format("{}{}{}{}", big, b, small, s);
   };

@@ -2,8 +2,8 @@
 //
 //   ComponentStatuses(probes);      // kubectl get componentstatuses
 //
-// They are asked when somebody reads them and are stored nowhere, so that they also tell of a store
-// that takes no writes. The form is that of core/v1 ComponentStatus: one condition, Healthy.
+// The checks run at each read, and nothing is stored: the objects also show a store that takes no
+// writes. The form is core/v1 ComponentStatus: one condition, Healthy.
 //
 // Thread safety: any thread.
 
@@ -16,7 +16,7 @@
 
 namespace tahoma::controller::apiserver {
 
-// As of now, by name. Without a version: they have no history.
+// Returns the present objects, by name. Without a version: the objects have no history.
 std::vector<ObjectPtr> ComponentStatuses(const rest::Probes& probes);
 
 }  // namespace tahoma::controller::apiserver

@@ -1,4 +1,4 @@
-// A text in pieces that others own too: the objects of a list, the line of an event.
+// A text in pieces that other owners share: the objects of a list, the line of an event.
 //
 //   Pieces list;
 //   list.Add(R"({"items":[)");
@@ -6,11 +6,11 @@
 //   list.Add("]}");
 //   list.TakeInto(out, 64 << 10);            // the next 64 KiB
 //
-// So a list costs each of its readers 32 bytes a piece, however large the objects are.
+// A list therefore costs each of its readers 32 bytes a piece, however large the objects are.
 //
 // Scope: bytes in their order.
 //
-// Thread safety: a value; what is shared must not change.
+// Thread safety: a value; shared text must not change.
 
 #pragma once
 
@@ -24,7 +24,7 @@ namespace tahoma::controller::apiserver {
 
 class Pieces {
  public:
-  // `text` must stay as it is as long as `owner`, or for ever when there is none.
+  // `text` must not change as long as `owner` lives; without an owner it must live for ever.
   void Share(std::shared_ptr<const void> owner, std::string_view text);
   void Add(std::string text);
   void Append(Pieces more);
@@ -32,13 +32,13 @@ class Pieces {
   // The bytes that have not been taken.
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  // The memory that these pieces alone take: themselves, and texts that were added.
+  // The memory of these pieces alone: the pieces themselves, and added texts.
   std::size_t own_bytes() const { return pieces_.size() * sizeof(Piece) + added_; }
 
-  // Appends the next bytes to `out`, and forgets them: pieces until `most` bytes are reached, and
-  // of a longer piece no more than `most`.
+  // Appends the next bytes to `out` and forgets them: whole pieces until `most` bytes are reached,
+  // and at most `most` bytes of a longer piece.
   void TakeInto(std::string& out, std::size_t most);
-  // All that is left.
+  // Returns all bytes that are left.
   std::string Text() &&;
 
  private:

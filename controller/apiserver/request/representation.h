@@ -45,49 +45,49 @@ class Representation {
   static absl::StatusOr<Representation> Negotiate(const ApiRequest& request) {
     return Negotiate(request, *request.kind);
   }
-  // The same for an answer of another kind than the request's, such as a Scale.
+  // Chooses for an answer of another kind than the request's, such as a Scale.
   static absl::StatusOr<Representation> Negotiate(const ApiRequest& request, const Kind& kind);
 
-  // Whether the object is shown as it is, not as a Table or its metadata.
+  // Returns whether objects are shown whole, not as a Table or as metadata.
   bool whole() const { return form_ == Form::kWhole; }
-  // The object as a body; the whole form is the stored text itself where the version agrees.
-  // kInternal names a field of the object that is not of its type, and so has no protobuf.
+  // Returns the object as a body; the whole form is the stored text itself where the version
+  // matches. kInternal names a field whose value has the wrong type, and therefore no protobuf.
   absl::StatusOr<std::string> One(const Kind& kind, const Object& object, WallTime now) const;
-  // The same of an object that is stored, whose text is shared where it is the answer.
+  // Returns a stored object as a body that shares the stored text where it can.
   absl::StatusOr<Pieces> One(const Kind& kind, const ObjectPtr& object, WallTime now) const;
   absl::StatusOr<Pieces> List(const Kind& kind, const std::vector<ObjectPtr>& objects,
                               const ListMetadata& metadata, WallTime now) const;
-  // The bytes that List takes, about: it shares whole objects, and makes all other forms.
+  // Returns about how many bytes List takes: List shares whole objects, and makes all other forms.
   std::size_t CostOfList(const Kind& kind, const std::vector<ObjectPtr>& objects) const;
-  // Answers with such a body.
+  // Answers with a body from One.
   rest::Response Answer(int status, std::string body) const;
   rest::Response Answer(const ApiRequest& request, int status, Pieces body,
                         ByteBudget::Hold hold = nullptr) const;
 
-  // Watches: {"type":…,"object":…}\n, or a frame of protobuf; an event that cannot be written in
-  // this form is an ERROR event.
+  // Watches send {"type":…,"object":…}\n, or a frame of protobuf; an event that cannot be written
+  // in this form is an ERROR event.
   std::string_view stream_type() const;
-  // `type` may differ from the event's where a selector is crossed;
-  // `object` is the event's object or, then, its previous state under the event's version. The
-  // text is shared by all watches of the same form. `first`: a Table brings its columns.
+  // `type` differs from the event's when the object enters or leaves the selection. `object` is the
+  // event's object or, when it left, its previous state under the event's version. All watches of
+  // the same form share the text. `first`: a Table brings its columns.
   std::shared_ptr<const std::string> Line(const Kind& kind, const Event& event, Event::Type type,
                                           bool use_previous, bool first, WallTime now) const;
   // A synthetic ADDED of an existing object.
   Pieces AddedLine(const Kind& kind, const ObjectPtr& object, bool first, WallTime now) const;
-  // A BOOKMARK; in a Table it is a row of its own, as a real server has it.
+  // Returns a BOOKMARK; in a Table a row of its own, as from a real server.
   std::string BookmarkLine(const Kind& kind, const Json& bookmark, bool first, WallTime now) const;
   std::string ErrorLine(const Json& status) const;
 
  private:
   enum class Form : std::uint8_t { kWhole, kTable, kMetadata };
 
-  // `object` is null where `body` is not that of a stored object.
+  // `object` is null where `body` is not a stored object's.
   absl::StatusOr<Pieces> Body(const Kind& kind, const Json& body, const ObjectPtr& object,
                               bool with_columns, WallTime now) const;
   absl::StatusOr<Pieces> ListProtobuf(const Kind& kind, const std::vector<ObjectPtr>& objects,
                                       const Json& metadata) const;
   Pieces ListJson(const Kind& kind, const std::vector<ObjectPtr>& objects, Json metadata) const;
-  // Whether the object's own text is its whole JSON in this form.
+  // Returns whether the object's own text is its whole JSON in this form.
   bool SendsStored(const Kind& kind, const Object& object) const;
   Pieces EventLine(std::string_view type, absl::StatusOr<Pieces> object) const;
 
@@ -98,12 +98,13 @@ class Representation {
 
 std::string_view EventTypeName(Event::Type type);
 
-// `answer` with that body. A large one, for a caller outside this process, is a source with a
-// Content-Length, which holds `hold` to its end.
+// Returns `answer` with the body. For a caller outside this process, a large body is a source with
+// a Content-Length, which keeps `hold` to its end.
 rest::Response WithBody(rest::Response answer, Pieces body, bool from_outside,
                         ByteBudget::Hold hold = nullptr);
 
-// A small answer in JSON (a Status, a review), as protobuf when the request's Accept prefers that.
+// Returns a small JSON answer (a Status, a review) as protobuf when the request's Accept prefers
+// protobuf.
 rest::Response AsAccepted(const rest::Request& request, rest::Response answer);
 
 }  // namespace tahoma::controller::apiserver

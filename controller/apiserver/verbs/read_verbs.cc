@@ -24,7 +24,7 @@ constexpr std::string_view kTokenVersion = "meta.k8s.io/v1";
 constexpr std::chrono::seconds kWatchTimeoutDefault{1800};
 constexpr std::int64_t kWatchTimeoutMaxSeconds = 86400;
 
-// nullopt: absent. 400 when it is not a number.
+// nullopt: absent. 400 when the text is not a number.
 absl::StatusOr<std::optional<std::int64_t>> RequestedVersion(const ApiRequest& request,
                                                              bool watch = false) {
   const std::string_view text = request.parameter("resourceVersion");
@@ -120,7 +120,7 @@ ObjectPtr NewestOne(const ApiContext& context, const ApiRequest& request) {
   return nullptr;
 }
 
-// The objects as of the version that the parameters ask for.
+// Returns the objects at the version that the parameters ask for.
 absl::StatusOr<ObjectList> Snapshot(const ApiContext& context, const ApiRequest& request,
                                     const std::optional<ContinueToken>& token) {
   const ResourceName resource = request.resource();
@@ -150,8 +150,8 @@ absl::StatusOr<ObjectList> Snapshot(const ApiContext& context, const ApiRequest&
       "start a new list without the continue parameter.");
 }
 
-// Room for an answer, or a watch, that takes so many bytes until its reader has read it. Null: the
-// caller is in this process.
+// Returns room for an answer or a watch that takes this many bytes until its reader has read it.
+// Null: the caller is in this process.
 absl::StatusOr<ByteBudget::Hold> RoomFor(const ApiRequest& request, std::size_t bytes) {
   if (request.answers == nullptr) return nullptr;
   ByteBudget::Hold hold = request.answers->Take(bytes);

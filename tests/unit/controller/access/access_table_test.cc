@@ -57,7 +57,7 @@ struct Case {
   bool view, edit, admin;
 };
 
-TEST_F(AccessTableTest, ViewEditAndAdminMayWhatKubernetesRolesMay) {
+TEST_F(AccessTableTest, ViewEditAndAdminMayDoWhatTheRolesOfKubernetesMay) {
   const std::vector<Case> cases = {
       {"list", "", "pods", "", true, true, true},
       {"get", "", "pods", "log", true, true, true},
@@ -166,7 +166,7 @@ TEST_F(AccessTableTest, AnAdminOfANamespaceIsNoAdminOfTheCluster) {
   EXPECT_FALSE(May("lead", {.verb = "list", .resource = "secrets", .name_space = "team-b"}));
 }
 
-TEST_F(AccessTableTest, WhoeverIsKnownButHasNoRoleMayOnlyLookAtWhatIsServed) {
+TEST_F(AccessTableTest, AUserWithoutARoleMayOnlyReadDiscoveryAndReviewHimself) {
   EXPECT_TRUE(May("stranger", {.verb = "get", .path = "/openapi/v3"}));
   EXPECT_TRUE(May("stranger", {.verb = "get", .path = "/api"}));
   EXPECT_FALSE(May("stranger", {.verb = "get", .path = "/apix"}));
@@ -184,7 +184,7 @@ TEST_F(AccessTableTest, MembersOfSystemMastersMayEverything) {
 }
 
 // The listing is what `kubectl auth can-i --list` shows; it must be the decisions themselves.
-TEST_F(AccessTableTest, TheListedRulesSayThatWhichIsDecided) {
+TEST_F(AccessTableTest, TheListedRulesAreThoseThatDecide) {
   const std::vector<std::string> verbs = {"get",    "list",  "watch",  "create",
                                           "update", "patch", "delete", "deletecollection"};
   const std::vector<std::string> groups = {"",

@@ -79,7 +79,7 @@ TEST_F(AuditFileTest, AFullDiskCutsNoLineAndIsToldOnce) {
   EXPECT_THAT(log_, ElementsAre(HasSubstr("cannot be written"), HasSubstr("is written again")));
 }
 
-TEST_F(AuditFileTest, WhatDoesNotFitIntoMemoryEitherIsCounted) {
+TEST_F(AuditFileTest, LinesThatFitNeitherTheDiskNorMemoryAreCounted) {
   Open();
   room_ = 0;
   const std::string line(100'000, 'x');
@@ -105,7 +105,7 @@ TEST_F(AuditFileTest, ARotationIsFollowedAndLosesNothing) {
   EXPECT_EQ(Text(path_), "four\n");
 }
 
-TEST_F(AuditFileTest, WhatIsNoFileIsRefused) {
+TEST_F(AuditFileTest, APathThatIsNoPlainFileIsRefused) {
   const auto open = [&](const std::string& path) {
     return AuditFile::Open(path, metrics_, [](const std::string&) {});
   };

@@ -147,7 +147,7 @@ TEST_F(CallersTest, AccessKeysAreReadAgainAndABrokenFileLeavesThemInForce) {
   EXPECT_THAT(Message(Open()), HasSubstr("accessKeyFile: "));
 }
 
-TEST_F(CallersTest, WhatIsMissingOrContradictsIsToldAtTheStart) {
+TEST_F(CallersTest, AMissingFileAndAContradictionAreToldAtTheStart) {
   files_.identities = dir_.path() + "/none";
   EXPECT_THAT(Message(Open()), HasSubstr("identityFile: " + files_.identities));
   WriteIdentities("- {name: admin, role: view, token: the-token-of-admin}\n");

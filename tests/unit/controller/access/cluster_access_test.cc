@@ -101,7 +101,7 @@ class ClusterAccessTest : public ::testing::Test {
   ClusterAccess cluster_{api_, clock_};
 };
 
-TEST_F(ClusterAccessTest, WhoTheClusterKnowsMayWhatTheClusterAllows) {
+TEST_F(ClusterAccessTest, AUserOfTheClusterMayDoWhatTheClusterAllows) {
   const auto verdict = Ask("prom-token", "/metrics");
   EXPECT_EQ(verdict.answer, Answer::kAllowed);
   ASSERT_NE(verdict.identity, nullptr);
@@ -114,7 +114,7 @@ TEST_F(ClusterAccessTest, WhoTheClusterKnowsMayWhatTheClusterAllows) {
   EXPECT_EQ(nobody.identity, nullptr);
 }
 
-TEST_F(ClusterAccessTest, TheReviewHasAllThatTheClusterSaidOfTheUser) {
+TEST_F(ClusterAccessTest, TheAccessReviewHasAllFieldsOfTheReviewedUser) {
   (void)Ask("prom-token", "/metrics");
   ASSERT_THAT(api_.reviews, SizeIs(2));
   EXPECT_EQ(api_.reviews[0], Json({{"apiVersion", "authentication.k8s.io/v1"},
@@ -153,7 +153,7 @@ TEST_F(ClusterAccessTest, AnswersAreKeptForAWhileRefusalsShorter) {
   EXPECT_EQ(Ask("prom-token", "/v1/nodes").answer, Answer::kUnknownToken);
 }
 
-TEST_F(ClusterAccessTest, WithoutAnAnswerNobodyIsLetInAndThatIsNotKept) {
+TEST_F(ClusterAccessTest, WithoutAnAnswerNobodyIsLetInAndTheFailureIsNotKept) {
   api_.failure = absl::UnavailableError("connection refused");
   const auto refused = Ask("prom-token", "/metrics");
   EXPECT_EQ(refused.answer, Answer::kNoAnswer);
@@ -221,7 +221,7 @@ TEST_F(ClusterAccessTest, CallersThatWaitForASlowClusterAreBounded) {
 }
 
 // The defect: eight made up tokens kept everybody out whose answers were not kept.
-TEST_F(ClusterAccessTest, StrangersKeepNeitherTheKnownNorANewCallerOut) {
+TEST_F(ClusterAccessTest, StrangersBlockNeitherKnownUsersNorANewCaller) {
   EXPECT_EQ(Ask("prom-token", "/metrics").answer, Answer::kAllowed);
   api_.users["new-token"] = {{"username", "new"}};
   api_.rights.insert({"new", "get /metrics"});

@@ -148,7 +148,7 @@ Json With(const Json& object, const char* path, Json value) {
   return changed;
 }
 
-TEST_F(NodeRulesTest, OfAClaimsStatusOnlyTheNodesOwnDevicesAreWritten) {
+TEST_F(NodeRulesTest, ANodeWritesOnlyItsOwnDevicesInTheStatusOfAClaim) {
   const Attributes status{.verb = "patch",
                           .group = "resource.k8s.io",
                           .resource = "resourceclaims",
@@ -177,7 +177,7 @@ TEST_F(NodeRulesTest, OfAClaimsStatusOnlyTheNodesOwnDevicesAreWritten) {
   EXPECT_FALSE(may(With(claim, "/metadata/finalizers", Json::array({"a/b"}))));
 }
 
-TEST_F(NodeRulesTest, AnObjectThatSaysAnotherNodeIsNotMade) {
+TEST_F(NodeRulesTest, ANodeMakesNoObjectThatNamesAnotherNode) {
   const auto named = [](const char* name) { return Json{{"metadata", {{"name", name}}}}; };
   for (const char* resource : {"nodes", "leases"}) {
     EXPECT_TRUE(MayChange(resource, "", nullptr, named("n1")));
@@ -206,7 +206,7 @@ TEST_F(NodeRulesTest, ASliceIsOfTheNodesOwnPoolAndOnTheNodeAlone) {
   }
 }
 
-TEST_F(NodeRulesTest, ANodeChangesOfItselfWhatAKubeletDoes) {
+TEST_F(NodeRulesTest, ANodeChangesThePartsOfItsNodeThatAKubeletChanges) {
   const Json node = {{"metadata", {{"name", "n1"}, {"labels", {{"pool", "a"}}}}},
                      {"spec", {{"providerID", "x"}}}};
   const auto label = [&](const char* key) {

@@ -72,7 +72,7 @@ TEST_F(ReviewTurnsTest, OneCallerHasAPartOfTheTurnsAndTheOthersNeedNotWait) {
   EXPECT_EQ(Order().size(), 2U) << "of the crowd";
 }
 
-TEST_F(ReviewTurnsTest, WhoWaitsGetsATurnWhenOneEnds) {
+TEST_F(ReviewTurnsTest, AWaiterGetsATurnWhenAnotherTurnEnds) {
   for (int i = 0; i < 5; ++i) Ask("crowd");
   for (std::size_t had = 2; had < 5; ++had) {
     WaitForOrder(had);
@@ -82,7 +82,7 @@ TEST_F(ReviewTurnsTest, WhoWaitsGetsATurnWhenOneEnds) {
   EXPECT_EQ(Order(), std::vector<std::string>(5, "crowd"));
 }
 
-TEST(ReviewTurnsBoundsTest, WhoWaitsInVainIsToldSo) {
+TEST(ReviewTurnsBoundsTest, AWaiterWithoutATurnIsRefusedInTime) {
   ReviewTurns turns({.asking = 1,
                      .asking_of_one = 1,
                      .waiting = 1,
@@ -92,7 +92,7 @@ TEST(ReviewTurnsBoundsTest, WhoWaitsInVainIsToldSo) {
   EXPECT_EQ(turns.Wait("a").status().code(), absl::StatusCode::kUnavailable) << "late";
 }
 
-TEST(ReviewTurnsBoundsTest, ANewcomerTakesTheLastPlaceOfWhoHasMost) {
+TEST(ReviewTurnsBoundsTest, ANewcomerTakesTheLastPlaceOfTheCallerWithMost) {
   ReviewTurns turns({.asking = 1,
                      .asking_of_one = 1,
                      .waiting = 3,

@@ -85,7 +85,7 @@ TEST_F(AdminAccessTest, ANodeCordonsAndDrainsNothingNotEvenItself) {
   EXPECT_EQ(Ask("n1", "GET", "/metrics"), 403);
 }
 
-TEST_F(AdminAccessTest, WhatIsForAdminsOnlyLeavesALineAlsoWhenItIsRefused) {
+TEST_F(AdminAccessTest, ACallForAdminsOnlyLeavesALineAlsoWhenItIsRefused) {
   for (const char* method : {"GET", "HEAD", "POST"}) {
     for (const char* path : {"/v1/backup", "/v1/%62ackup", "/v1/backup/"}) {
       audit_.clear();
@@ -104,7 +104,7 @@ TEST_F(AdminAccessTest, WhatIsForAdminsOnlyLeavesALineAlsoWhenItIsRefused) {
   EXPECT_THAT(audit_, IsEmpty()) << "nobody is known";
 }
 
-TEST_F(AdminAccessTest, ARightThatWentAfterTheGateIsGoneBeforeTheHandler) {
+TEST_F(AdminAccessTest, ARightWithdrawnAfterTheGateIsMissedBeforeTheHandler) {
   const auto control =
       std::make_shared<AccessControl>(*AccessTable::Make({AdminOfToken("ops")}, false));
   AdminAccess access(control,

@@ -103,7 +103,7 @@ class AdminClusterTest : public testing::ApiFixture {
   std::vector<std::string> audit_;
 };
 
-TEST_F(AdminClusterTest, ATokenThatTheFilesDoNotKnowIsTheClustersAffair) {
+TEST_F(AdminClusterTest, TheClusterDecidesAboutATokenThatTheFilesDoNotKnow) {
   for (const char* path : {"/metrics", "/v1/topology", "/v1/gangs/a/b", "/v1/nothing"}) {
     const Outcome ana = Ask("of-ana", path);
     EXPECT_EQ(ana.status, 200) << path << ": " << ana.body;
@@ -117,7 +117,7 @@ TEST_F(AdminClusterTest, ATokenThatTheFilesDoNotKnowIsTheClustersAffair) {
   EXPECT_EQ(Ask("of-ana", "/v1/topology", "HEAD").status, 200);
 }
 
-TEST_F(AdminClusterTest, WhoIsInTheFilesIsNotTheClustersAffair) {
+TEST_F(AdminClusterTest, TheClusterIsNotAskedAboutACallerInTheFiles) {
   Identities({AdminOfToken("file"),
               {.name = "team",
                .token = Sha256("of-ana"),
@@ -166,7 +166,7 @@ TEST_F(AdminClusterTest, ACallerIsToldThatTheClusterDoesNotAnswer) {
   EXPECT_EQ(Ask("", "/metrics").status, 401);
 }
 
-TEST_F(AdminClusterTest, ARefusalOfWhatIsForAdminsLeavesALine) {
+TEST_F(AdminClusterTest, ARefusedCallForAdminsOnlyLeavesALine) {
   EXPECT_EQ(Ask("of-stranger", "/v1/nodes").status, 403);
   EXPECT_THAT(audit_, IsEmpty());
   EXPECT_EQ(Ask("of-stranger", "/v1/backup").status, 403);

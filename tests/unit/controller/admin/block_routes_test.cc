@@ -74,7 +74,7 @@ TEST_F(BlockRoutesTest, ADryRunIsAnOrderThatChangesNothing) {
       400);
 }
 
-TEST_F(BlockRoutesTest, WhoDoesNotKnowTheBlocksDoesNotSayThatThereIsNone) {
+TEST_F(BlockRoutesTest, AnUnsyncedControllerDoesNotSayThatThereAreNoBlocks) {
   snapshot_.synced = false;
   for (const char* path : {"/v1/capacityblocks", "/v1/capacityblocks/team-a/pretrain",
                            "/v1/capacityblocks/team-a/pretrain/usage",
@@ -209,7 +209,7 @@ TEST_F(BlockRoutesTest, AnExtensionThatTheProfileHasNoRoomForIsRefusedBeforeAnOr
   EXPECT_THAT(orders_, IsEmpty());
 }
 
-TEST_F(BlockRoutesTest, WhatDoesNotFitTheDocumentIsRefusedAndOrdersNothing) {
+TEST_F(BlockRoutesTest, ARequestThatBreaksTheSchemaIsRefusedAndOrdersNothing) {
   const std::string buy = "/v1/capacityblocks/team-a";
   struct Case {
     std::string target, body, code, says;
@@ -270,7 +270,7 @@ TEST_F(BlockRoutesTest, ABodyOfAnotherTypeIsRefused) {
             201);
 }
 
-TEST_F(BlockRoutesTest, ASearchThatIsNotOneIsRefused) {
+TEST_F(BlockRoutesTest, AMalformedSearchIsRefused) {
   const std::string path = "/v1/capacityblockofferings?";
   for (const auto& [query, says] : std::vector<std::pair<std::string, std::string>>{
            {"instanceCount=x", "instanceCount x: must be a whole number"},

@@ -121,7 +121,7 @@ TEST_F(CalendarTest, DaysThatAreNotSoldAreRefusedOrLeftOut) {
   EXPECT_THAT(Get("/v1/calendar?page=999999999").body["pools"], IsEmpty());
 }
 
-TEST_F(CalendarTest, WhoDoesNotKnowTheFleetDoesNotSayThatItIsEmpty) {
+TEST_F(CalendarTest, AnUnsyncedControllerDoesNotSayThatTheFleetIsEmpty) {
   snapshot_.synced = false;
   EXPECT_EQ(Get("/v1/calendar").status, 503);
 }

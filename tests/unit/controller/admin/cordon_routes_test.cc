@@ -162,7 +162,7 @@ TEST_F(CordonTest, DrainingAChipEndsWhoUsesIt) {
   EXPECT_EQ(ChipsOf("us-0-n0"), "5");
 }
 
-TEST_F(CordonTest, WhatABlockHasIsTakenOnlyByForce) {
+TEST_F(CordonTest, HardwareOfABlockIsCordonedOnlyByForce) {
   Sell(1, BlockState::kActive, {"us-0"});
   for (const std::string path : {"/v1/nodes/us-0-n2/cordon", "/v1/ultraservers/us-0/drain",
                                  "/v1/nodes/us-0-n2/chips/1/cordon"}) {
@@ -182,7 +182,7 @@ TEST_F(CordonTest, WhatABlockHasIsTakenOnlyByForce) {
   EXPECT_TRUE(IsCordoned("us-0-n2"));
 }
 
-TEST_F(CordonTest, WhatIsSoldWithoutAHostYetCountsToo) {
+TEST_F(CordonTest, BlocksThatHaveNoHostsYetCountToo) {
   Sell(2, BlockState::kScheduled);
   const Outcome refused = Post("/v1/nodes/us-0-n0/cordon");
   EXPECT_EQ(refused.status, 409);
@@ -191,7 +191,7 @@ TEST_F(CordonTest, WhatIsSoldWithoutAHostYetCountsToo) {
   EXPECT_EQ(Post("/v1/nodes/us-0-n0/cordon").status, 200) << "the other one suffices";
 }
 
-TEST_F(CordonTest, WhatIsNotThereIsNotFoundAndNothingChanges) {
+TEST_F(CordonTest, AnUnknownNodeOrChipIsNotFoundAndNothingChanges) {
   for (const std::string path : {"/v1/nodes/none/cordon", "/v1/ultraservers/none/drain",
                                  "/v1/ultraservers/us-0-n0/cordon", "/v1/nodes/us-0/cordon"}) {
     EXPECT_EQ(Post(path).status, 404) << path;

@@ -53,7 +53,7 @@ TEST_F(GangChangesTest, ThePriorityIsThatOfTheGang) {
   EXPECT_EQ(Call("GET", kObject).body["spec"]["priority"], 7);
 }
 
-TEST_F(GangChangesTest, OfTwoWritersTheSecondIsToldThatItCameLate) {
+TEST_F(GangChangesTest, TheSecondOfTwoWritersGetsAConflict) {
   MakeGang();
   const std::string tag = Get(kSpec).header("ETag");
   EXPECT_EQ(Patch(R"({"priority":1})", tag).status, 200);
@@ -65,7 +65,7 @@ TEST_F(GangChangesTest, OfTwoWritersTheSecondIsToldThatItCameLate) {
   EXPECT_EQ(Patch(R"({"priority":2})", "*").status, 200);
 }
 
-TEST_F(GangChangesTest, AStatusThatIsWrittenMeanwhileIsNoOtherWriter) {
+TEST_F(GangChangesTest, AWriteOfTheStatusInBetweenIsNoConflict) {
   MakeGang();
   const std::string tag = Get(kSpec).header("ETag");
   const auto status =
@@ -83,7 +83,7 @@ TEST_F(GangChangesTest, AGangThatWasMadeAnewIsAnotherOne) {
   EXPECT_EQ(Patch(R"({"priority":3})", tag).status, 412);
 }
 
-TEST_F(GangChangesTest, WhatIsNoPriorityIsRefused) {
+TEST_F(GangChangesTest, AMalformedPriorityIsRefused) {
   MakeGang();
   for (const std::string body :
        {"{}", R"({"priority":"high"})", R"({"priority":2147483648})", R"({"priority":1.5})",

@@ -91,7 +91,7 @@ TEST_F(PlacementTest, AnswersWhyNotAndWhenTheFirstEndMakesRoom) {
   EXPECT_FALSE(never.body.contains("earliest")) << "one of the three has no end";
 }
 
-TEST_F(PlacementTest, OfManyEndsTheFirstThatSufficesIsFound) {
+TEST_F(PlacementTest, TheFirstEndThatMakesRoomIsFoundAmongMany) {
   for (int i = 0; i < 200; ++i) {
     const std::string name = "us-" + std::to_string(i);
     AddUltraServer(fleet_, name, /*cores=*/false);
@@ -102,7 +102,7 @@ TEST_F(PlacementTest, OfManyEndsTheFirstThatSufficesIsFound) {
   EXPECT_EQ(answer.body["earliest"]["exact"], true) << "by counting, none before it has room";
 }
 
-TEST_F(PlacementTest, WhatCannotBeMadeRightByWaitingHasNoTime) {
+TEST_F(PlacementTest, AGangThatWaitingCannotHelpHasNoStart) {
   AddUltraServer(fleet_, "us-0");
   const Outcome answer = Post(kAsk, {{"ultraServers", 2}});
   EXPECT_EQ(answer.body["reason"], "NeverFits");
@@ -159,7 +159,7 @@ class PlacementBesideBlocksTest : public PlacementTest {
   Block block_;
 };
 
-TEST_F(PlacementBesideBlocksTest, HardwareThatIsKeptIsUsedOnlyByWhoEndsBefore) {
+TEST_F(PlacementBesideBlocksTest, KeptHardwareIsUsedOnlyByGangsThatEndBefore) {
   Sell(2, 2, 4);
   for (const char* name : {"us-0", "us-1"}) {
     fleet_.SetBlockUse(name, {.reservation = "", .kept_from = block_.start()});
@@ -171,7 +171,7 @@ TEST_F(PlacementBesideBlocksTest, HardwareThatIsKeptIsUsedOnlyByWhoEndsBefore) {
   EXPECT_EQ(Post(kAsk, {{"shape", "4x4x4"}}).body["earliest"]["time"], FormatTime(block_.end));
 }
 
-TEST_F(PlacementBesideBlocksTest, OfAPoolOnlyWhatIsBookedIsKept) {
+TEST_F(PlacementBesideBlocksTest, OnlyTheBookedHostsOfAPoolAreKept) {
   Sell(1, 2, 4);
   Fill("us-0", In(3), "short");
   fleet_.SetBlockUse("us-1", {.reservation = "", .kept_from = block_.start()});

@@ -38,7 +38,7 @@ TEST(BlockOptionsTest, WithoutAnyEverythingIsAsEc2HasIt) {
   EXPECT_FALSE(book->share_ultra_servers);
 }
 
-TEST(BlockOptionsTest, EachIsTheBooks) {
+TEST(BlockOptionsTest, EachOptionReachesTheBook) {
   const auto book =
       Book({"--capacity-blocks.prices", "trn2.48xlarge=30,u-trn2x64=110.5",
             "--capacity-blocks.payment-delay", "5m", "--capacity-blocks.payment-failure-tag", "pay",

@@ -76,7 +76,7 @@ TEST_F(StandaloneTest, ADeviceClassThatSomebodyChangedStaysSo) {
   EXPECT_EQ(Get(kChipClass)["metadata"]["uid"], uid);
 }
 
-TEST_F(StandaloneTest, WhatCanBeKnownToBeWrongIsFoundBeforeAnythingIsWritten) {
+TEST_F(StandaloneTest, WrongOptionsAreFoundBeforeAnythingIsWritten) {
   options_.listen_address = "0.0.0.0:0";
   EXPECT_THAT(Message(Open()), HasSubstr("would be open to everybody who can reach it"));
   options_.listen_address = "127.0.0.1";
@@ -87,7 +87,7 @@ TEST_F(StandaloneTest, WhatCanBeKnownToBeWrongIsFoundBeforeAnythingIsWritten) {
   EXPECT_FALSE(fs::exists(options_.data_dir));
 }
 
-TEST_F(StandaloneTest, ACrdFileThatIsNoneIsNamed) {
+TEST_F(StandaloneTest, AFileThatIsNotACrdIsNamed) {
   options_.crd_dir = dir_.path() + "/crds";
   fs::create_directories(options_.crd_dir);
   std::ofstream(options_.crd_dir + "/x.yaml") << "kind: Pod\napiVersion: v1\n";
@@ -245,7 +245,7 @@ TEST_F(CoreLoopTest, AJournalThatBreaksInMidCommitBindsNothingAndTheNextStartFin
 
 // A leader loses its lease when its purchase is published. It does not know what the new leader has
 // made of the purchase, and tells the buyer.
-TEST_F(CoreLoopTest, WhoLeadsNoMoreAcknowledgesNoPurchase) {
+TEST_F(CoreLoopTest, AFormerLeaderAcknowledgesNoPurchase) {
   std::atomic<bool> leads = true;
   testing::InterceptedTransport intercepted(api_->transport());
   intercepted.before = [&](const kube::Request& request) {
@@ -268,7 +268,7 @@ TEST_F(CoreLoopTest, WhoLeadsNoMoreAcknowledgesNoPurchase) {
 
 // A program that ends because another controller leads waits for its callers: no caller may wait
 // for an answer that never comes.
-TEST_F(CoreLoopTest, AnOrderThatWaitsIsEndedWithTheOrders) {
+TEST_F(CoreLoopTest, AWaitingOrderEndsWhenOrdersEnd) {
   std::atomic<bool> published = false;
   testing::InterceptedTransport intercepted(api_->transport());
   intercepted.refuse = [&](const kube::Request& request) {

@@ -75,7 +75,7 @@ TEST(ReadAllTest, AnEmptyListMayBeNull) {
   EXPECT_EQ(status, absl::OkStatus());
 }
 
-TEST(ReadAllTest, WhatCannotBeReadIsNamedWithItsPath) {
+TEST(ReadAllTest, AnUnreadableListIsNamedWithItsPath) {
   Pages pages;
   absl::Status status;
   for (const char* body : {"", "[]", "{}", R"({"items":[]})", "<html>"}) {

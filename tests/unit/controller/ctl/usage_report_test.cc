@@ -71,7 +71,7 @@ TEST(UsageReportTest, TheUtilizationIsCutAsInTheStatus) {
   EXPECT_EQ(report["capacityBlocks"][1]["utilization"], "99%");
 }
 
-TEST(UsageReportTest, WhatWasNotSoldIsNotThere) {
+TEST(UsageReportTest, ABlockThatWasNotSoldHasNoLine) {
   Json refused = Block("team-a", "refused", "2026-11-24T11:30:00Z", "0.00", "0.00");
   refused["status"] = {{"reason", "InstanceLimitExceeded"}};
   Json unpaid = Block("team-a", "unpaid", "2026-11-24T11:30:00Z", "0.00", "0.00");

@@ -96,7 +96,7 @@ TEST_F(BlockTagsTest, TagsAreSetAndRemovedInTheObject) {
   EXPECT_THAT(api.tags(), IsEmpty());
 }
 
-TEST_F(BlockTagsTest, WhatOthersWriteMeanwhileIsKept) {
+TEST_F(BlockTagsTest, AWriteOfAnotherClientInBetweenIsKept) {
   bool raced = false;
   api.before = [&](const kube::Request& request) {
     if (request.method != "PATCH" || std::exchange(raced, true)) return;

@@ -223,7 +223,7 @@ constexpr char kBuyOne[] =
     "CapacityBlockOfferingId=cb-00000000000000001&InstancePlatform=x";
 
 // The defect: an image of a page bought a block.
-TEST_F(Ec2ApiTest, WhatAPageCanMakeABrowserSendBuysNothing) {
+TEST_F(Ec2ApiTest, ARequestThatAWebPageCanMakeABrowserSendBuysNothing) {
   EXPECT_EQ(CodeOf(api_.Answer(RequestOf("GET", kBuyOne))), "UnauthorizedOperation");
   for (const auto& [name, value] : rest::Headers{{"Origin", "http://localhost:8002"},
                                                  {"Referer", "http://evil.example/"},
@@ -323,7 +323,7 @@ class SignedEc2ApiTest : public Ec2ApiTest {
   std::optional<Ec2Api> signed_;
 };
 
-TEST_F(SignedEc2ApiTest, TheHeadAloneRefusesWhoCannotBeACaller) {
+TEST_F(SignedEc2ApiTest, ACallerIsRefusedByTheHeadAlone) {
   const rest::Request unsigned_request =
       RequestOf("POST", "Action=DescribeCapacityBlocks&Version=2016-11-15");
   EXPECT_EQ(Admit(unsigned_request), "MissingAuthenticationToken");
@@ -395,7 +395,7 @@ TEST_F(Ec2ApiTest, WithoutAccessKeysTheOtherGateAdmits) {
   EXPECT_EQ(gate(request)->content_type, "application/problem+json");
 }
 
-TEST_F(SignedEc2ApiTest, TheOtherGateAdmitsWhatIsNotOfThisApi) {
+TEST_F(SignedEc2ApiTest, TheOtherGateAdmitsRequestsToOtherApis) {
   const rest::Gate gate = signed_->GateBefore(
       [](const rest::Request&) { return rest::Response::Problem(401, "a token is needed"); });
   rest::Request request = HeadOf("AKIAEXAMPLE000000001");
@@ -445,12 +445,12 @@ TEST_F(AuditedEc2ApiTest, APurchaseThatWasTriedHasALine) {
             "capacityblockextensions");
 }
 
-TEST_F(AuditedEc2ApiTest, WhatChangesNothingHasNone) {
+TEST_F(AuditedEc2ApiTest, AReadAndADryRunHaveNoLine) {
   EXPECT_EQ(LineOf("DescribeCapacityBlocks", ""), 0);
   EXPECT_EQ(LineOf("PurchaseCapacityBlock", std::string(kPurchase) + "&DryRun=true"), 0);
 }
 
-TEST_F(AuditedEc2ApiTest, WithoutItsLineNothingIsBought) {
+TEST_F(AuditedEc2ApiTest, NothingIsBoughtWhileItsLineCannotBeWritten) {
   writable_ = false;
   EXPECT_EQ(LineOf("PurchaseCapacityBlock", kPurchase).at("responseStatus").at("code"), 503);
   EXPECT_EQ(service_.purchases(), 0);

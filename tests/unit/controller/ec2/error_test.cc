@@ -32,7 +32,7 @@ TEST(ErrorTest, AFailureWithoutACodeGetsTheNearest) {
   EXPECT_EQ(RefusalOf(Unavailable("a")).http_status, 503);
 }
 
-TEST(ErrorTest, WhatNobodyForesawKeepsItsReasonToItself) {
+TEST(ErrorTest, AnUnforeseenFailureDoesNotTellItsReason) {
   const Refusal refusal = RefusalOf(Internal("/var/lib/secret is broken"));
   EXPECT_EQ(refusal.code, "InternalError");
   EXPECT_EQ(refusal.http_status, 500);

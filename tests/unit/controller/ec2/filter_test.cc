@@ -68,7 +68,7 @@ TEST(PatternTest, AgreesWithTheDefinitionOnEverySmallInput) {
   }
 }
 
-TEST(PatternTest, ALongOneTakesNoLongTime) {
+TEST(PatternTest, ALongFilterTakesNoLongTime) {
   std::string pattern;
   for (int i = 0; i < 300; ++i) pattern += "a*?";
   EXPECT_FALSE(Pattern(pattern + "b").Matches(std::string(2000, 'a')));

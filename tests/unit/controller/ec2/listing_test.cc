@@ -243,7 +243,7 @@ TEST_F(ListingTest, PagesOfOfferingsFollowOneAnother) {
   EXPECT_THAT(TextsOf(second, "nextToken"), IsEmpty());
 }
 
-TEST_F(ListingTest, WhoNamesIdsGetsNoPages) {
+TEST_F(ListingTest, AListByIdsHasNoPages) {
   EXPECT_EQ(
       Mistake("DescribeCapacityBlocks", "CapacityBlockId.1=cb-00000000000000001&MaxResults=1"),
       "InvalidParameterCombination");

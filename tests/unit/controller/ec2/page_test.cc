@@ -36,7 +36,7 @@ TEST(PageTest, PagesTogetherAreTheList) {
   EXPECT_EQ(PagesOf({}, 1), (Pages{{}}));
 }
 
-TEST(PageTest, RowsThatComeOrGoMakeNoneAppearTwice) {
+TEST(PageTest, RowsThatComeOrGoMakeNoRowAppearTwice) {
   PageRequest request{.rows_most = 2};
   Page<int> first(request);
   first.Offer("a", 1);

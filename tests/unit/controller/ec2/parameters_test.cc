@@ -139,7 +139,7 @@ TEST(ReaderTest, ListsOfStructuresAreReadItemByItem) {
   EXPECT_TRUE(reader.Finish().ok()) << reader.Finish();
 }
 
-TEST(ReaderTest, WhatNobodyAskedForIsUnknownAndTheRestIsNamed) {
+TEST(ReaderTest, AParameterThatNoActionReadsIsUnknown) {
   for (const std::string wrong :
        {"Filters.1.Name", "Filter.Name", "Filter.1.name", "Filter.0.Name", "Filter.01.Name",
         "Filter.1", "Filter.10000.Name", "Filter.1.Value", "Filter.1.Value.1.x", "Filter.-1.Name",

@@ -71,7 +71,7 @@ TEST(OfferingSearchTest, SeveralTypesMayBePreferred) {
   EXPECT_EQ(search.instance_count, std::nullopt);
 }
 
-TEST(OfferingSearchTest, WhatDoesNotGoTogetherIsRefused) {
+TEST(OfferingSearchTest, ParametersThatExcludeEachOtherAreRefused) {
   for (const std::string form :
        {"InstanceType=a&UltraserverType=u",
         "InstanceType=a&InstanceTypePreference.1.InstanceType=b",
@@ -87,7 +87,7 @@ TEST(OfferingSearchTest, WhatDoesNotGoTogetherIsRefused) {
               HasSubstr("InvalidParameterCombination: EndDateRange"));
 }
 
-TEST(OfferingSearchTest, WhatIsMissingIsNamed) {
+TEST(OfferingSearchTest, AMissingParameterIsNamed) {
   EXPECT_THAT(Mistake(&ReadOfferingSearch, "InstanceType=a"),
               HasSubstr("MissingParameter: the request must have the parameter "
                         "CapacityDurationHours"));
@@ -244,7 +244,7 @@ TEST(IdsTest, EachKindHasItsForm) {
   EXPECT_EQ(MistakeOfId(kInstanceIds, "node-1.example"), "") << "a node has any name";
 }
 
-TEST(IdsTest, WhoNamesThemGetsThemAll) {
+TEST(IdsTest, AListByIdsIsComplete) {
   EXPECT_EQ(MistakeOfId(kBlockIds, "cb-01234567", "&MaxResults=5"), "InvalidParameterCombination");
 }
 

@@ -237,12 +237,12 @@ TEST(SignatureTest, TheHeadIsRead) {
                   .ok());
 }
 
-TEST(SignatureTest, ARequestWithoutOneHasNone) {
+TEST(SignatureTest, ARequestWithoutASignatureHasNone) {
   EXPECT_EQ(*ReadSignature(rest::Request(), "ec2"), std::nullopt);
   EXPECT_EQ(*Read("Bearer AWS4"), std::nullopt) << "for the server's gate";
 }
 
-TEST(SignatureTest, WhatIsNotOfTheFormIsRefused) {
+TEST(SignatureTest, AMalformedSignatureIsRefused) {
   const std::string day = "20150830";
   for (const std::string& wrong : std::vector<std::string>{
            "AWS4-HMAC-SHA256",

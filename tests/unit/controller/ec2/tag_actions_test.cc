@@ -103,7 +103,7 @@ TEST_F(TagActionsTest, ADryRunFindsOutWhatTheCallWould) {
               ElementsAre("note=&lt;block&gt; &amp; &quot;1&quot;", "team=serving"));
 }
 
-TEST_F(TagActionsTest, WhoMayNotBuyMayNotTag) {
+TEST_F(TagActionsTest, ACallerWhoMayNotBuyMayNotTag) {
   const auto form = Parameters::Parse(std::string(kReservation) + "&Tag.1.Key=a");
   const Caller viewer{.name = "bob", .name_space = "a", .account = "1", .may_buy = false};
   for (const char* name : {"CreateTags", "DeleteTags"}) {

@@ -35,7 +35,7 @@ TEST(XmlTest, TextIsEscaped) {
   EXPECT_EQ(EscapeXml("Zürich €😀"), "Zürich €😀");
 }
 
-TEST(XmlTest, WhatNoDocumentMayHoldIsReplaced) {
+TEST(XmlTest, CharactersThatXmlForbidsAreReplaced) {
   const std::string replaced = "\xEF\xBF\xBD";
   EXPECT_EQ(EscapeXml(std::string("a\0b\x1b", 4)), "a" + replaced + "b" + replaced);
   EXPECT_EQ(EscapeXml("a\xff"), "a" + replaced);

@@ -108,7 +108,7 @@ TEST(ParsePodTest, AnnotationsOfAPodWithoutAGangSayWhatAGangsSpecSays) {
             "annotation tahoma.dev/preemptible is yes, must be true or false");
 }
 
-TEST(ParsePodTest, DevicesThatAreAskedForByNameAreNobodysHere) {
+TEST(ParsePodTest, APodThatAsksForNeuronCoresByNameHasASpecError) {
   json object = PodJson();
   object["spec"]["containers"] =
       ParseJson(R"([{"resources": {"limits": {"vpc.amazonaws.com/efa": "1", "memory": "1Gi"}}}])");

@@ -94,7 +94,7 @@ TEST(PartialPoolTest, ChipsWhoseCoresAreAllBrokenAreBroken) {
 }
 
 // A plugin with a new configuration, or a missing slice, does not free hardware in use.
-TEST(PartialPoolTest, WhatIsHeldStaysBusyWhenItsDeviceIsNoLongerPublished) {
+TEST(PartialPoolTest, HeldChipsStayBusyWhenTheirDeviceIsNoLongerPublished) {
   ClusterState state;
   state.PutNode(NodeFactsOf(MemberOf("n", "us", 0)));
   FleetNode with_cores = MemberOf("m", "us", 1);
@@ -189,7 +189,7 @@ TEST(InvalidPoolTest, ADeviceThatIsNotTheHardwareOfItsNameIsNotPlaced) {
 }
 
 // A claim knows its devices by name.
-TEST(InvalidPoolTest, WhatIsHeldStaysHeldWhenItsDeviceIsSaidToBeOtherHardware) {
+TEST(InvalidPoolTest, AHeldChipStaysHeldWhenItsDeviceClaimsToBeAnother) {
   ClusterState state;
   const NodeFacts honest = NodeFactsOf({.name = "n", .cores = false});
   state.PutNode(honest);
@@ -212,7 +212,7 @@ TEST(InvalidPoolTest, WhatIsHeldStaysHeldWhenItsDeviceIsSaidToBeOtherHardware) {
   EXPECT_EQ(FreeOn(state, "n"), 0xffffU & ~(1U << 3));
 }
 
-TEST(HeldDevicesTest, AreOfTheirPoolWhereverTheirClaimMayBeUsed) {
+TEST(HeldDevicesTest, AreOfTheNodeThatNamesTheirPool) {
   Allocation allocation;
   allocation.node = "liar";
   allocation.results.resize(1);
@@ -351,7 +351,7 @@ TEST(PlaceTest, OfThreeNodesForOnePlaceEachGetsItInTurn) {
   EXPECT_EQ(state.Count().nodes, 0U);
 }
 
-TEST(PlaceTest, IdsOfWhatIsGoneAreGivenAgain) {
+TEST(PlaceTest, IdsOfRemovedNodesAreGivenAgain) {
   ClusterState state;
   for (int round = 0; round < 50; ++round) {
     const std::string id = "us-" + std::to_string(round);

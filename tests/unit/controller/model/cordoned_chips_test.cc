@@ -18,7 +18,7 @@ TEST(CordonedChipsTest, TheTextIsReadAsItIsWritten) {
   EXPECT_EQ(CordonedChipsText(0b101000), "3,5");
 }
 
-TEST(CordonedChipsTest, WhatIsNotAChipIsSkipped) {
+TEST(CordonedChipsTest, TextThatIsNoChipIsSkipped) {
   EXPECT_EQ(ParseCordonedChips(" 3 , 5"), 0b101000);
   for (const char* text : {"", ",", "x", "16", "-1", "3.5", "99999999999999999999", "0x1", "3 5"}) {
     EXPECT_EQ(ParseCordonedChips(text), 0) << text;

@@ -39,7 +39,7 @@ TEST(FleetSummaryObjectTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read->made, published.made);
 }
 
-TEST(FleetSummaryObjectTest, WhatIsOfAnotherFormIsRefusedByName) {
+TEST(FleetSummaryObjectTest, AFieldOfAnotherFormIsRefusedByName) {
   const auto why = [](const std::function<void(Json & object, Json & summary)>& change) {
     Json object = FleetSummaryObject(Example());
     Json summary = ParseJson(object["data"]["summary"].get<std::string>());

@@ -76,7 +76,7 @@ TEST(LoanChoiceTest, OneLargeGangComesBeforeTwoSmallOnes) {
   EXPECT_THAT(hosts.Choose(), Optional(ElementsAre(2)));
 }
 
-TEST(LoanChoiceTest, AmongAsFewThoseThatLoseLeast) {
+TEST(LoanChoiceTest, AmongEquallyFewLoansThoseThatLoseLeastEnd) {
   const Hosts hosts{.loans = {{64, 9}, {64, 3}, {64, 5}}, .on = {{0}, {1}, {2}}, .needed = 1};
   EXPECT_THAT(hosts.Choose(), Optional(ElementsAre(1)));
 }
@@ -105,7 +105,7 @@ TEST(LoanChoiceTest, IsTheBestOfAllChoices) {
 }
 
 // With too many choices to try all, none of those that are ended could stay.
-TEST(LoanChoiceTest, EndsNobodyWhoCouldStay) {
+TEST(LoanChoiceTest, EndsNoLoanThatCouldStay) {
   Rng rng(8);
   for (int round = 0; round < 50; ++round) {
     const Hosts hosts = RandomHosts(rng, 40, 12);

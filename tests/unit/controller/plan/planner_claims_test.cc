@@ -322,7 +322,7 @@ TEST_F(PlannerClaimsTest, ATaintOfTheNodeKeepsPodsAwayThatDoNotTolerateIt) {
 
 // ---- maxRuntime --------------------------------------------------------------------------------
 
-TEST_F(PlannerClaimsTest, WhatRunsForAKnownTimeGoesWhereItExtendsNothing) {
+TEST_F(PlannerClaimsTest, AGangWithAMaxRuntimeGoesWhereItExtendsNoDomainsUse) {
   const std::vector<int> half = {0, 1, 2, 3, 4, 5, 6, 7};
   for (const char* node : {"n0", "n1"}) state_.PutNode(NodeFactsOf({.name = node}));
   Occupy("n0", half, now_ + std::chrono::hours(1));

@@ -111,7 +111,7 @@ TEST_F(PlannerKeptTest, TheRestOfAGangCompletesTheBox) {
   EXPECT_EQ(Given(decision, 1), torus::ChipMask{0xffff} << 48);
 }
 
-TEST_F(PlannerKeptTest, OnlyTheBoxThatIsFreeAroundWhatIsHeldIsTaken) {
+TEST_F(PlannerKeptTest, OnlyAFreeBoxAroundTheHeldChipsIsTaken) {
   state_.PutNode(NodeFactsOf({.name = "n0"}));
   state_.PutNode(NodeFactsOf({.name = "n1"}));
   GangSpec gang = Pods(2, 4, "2x4");

@@ -336,7 +336,7 @@ TEST(UniqueDevicesTest, ADecisionLooksAtAsMuchInALargeFleetAsInASmallOne) {
   }
 }
 
-TEST(UniqueDevicesTest, WhatIsNoLongerPublishedIsNotFoundByItsValue) {
+TEST(UniqueDevicesTest, ADeviceNoLongerPublishedIsNotFoundByItsValue) {
   Rng rng(1);
   UniqueFleet fleet(rng, 40);
   Planner planner;

@@ -308,7 +308,7 @@ TEST_F(PlannerWorldTest, EachCauseThatKeepsNodesAwayIsCountedByItsName) {
             "admits it: 0/640 nodes: 600 not ready, 40 cordoned");
 }
 
-TEST_F(PlannerWorldTest, ACauseThatOutlastsARepairIsTheOneThatIsNamed) {
+TEST_F(PlannerWorldTest, TheCauseThatOutlastsARepairIsNamed) {
   NodeFacts facts = Lone("n0");
   facts.ready = false;
   facts.schedulable = false;
@@ -331,7 +331,7 @@ TEST_F(PlannerWorldTest, ACauseThatOutlastsARepairIsTheOneThatIsNamed) {
             "1 not ready");
 }
 
-TEST_F(PlannerWorldTest, ANodeThatIsKeptFromABoxByItsDomainsOthersIsNotBlamed) {
+TEST_F(PlannerWorldTest, AHealthyNodeInADomainWithoutABoxIsNotBlamed) {
   AddUltraServer(state_, "us-0", false);
   NodeFacts away = NodeFactsOf({.name = "us-0-n2",
                                 .type = "trn2u.48xlarge",

@@ -35,7 +35,7 @@ TEST(ScoreTest, OfShapesWithAsManyChipsTheOneWithTheFastestLinksWins) {
   EXPECT_EQ((AllReduceTime(Shape::Of<1, 1, 1>())), Picoseconds(0));
 }
 
-TEST(ScoreTest, ItIsThePredictionOfTheBox) {
+TEST(ScoreTest, TheScoreIsThePredictionForTheBox) {
   for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
     EXPECT_EQ(AllReduceTime(box.size),
               collective::PredictCollective(box, Operation::kAllReduce, kScoredBytes))
@@ -43,7 +43,7 @@ TEST(ScoreTest, ItIsThePredictionOfTheBox) {
   }
 }
 
-TEST(ScoreTest, AnyChipsOfAnInstanceHaveOne) {
+TEST(ScoreTest, AnySetOfAnInstancesChipsHasAScore) {
   const PlaceScores scores;
   const torus::LinkMask none;
   EXPECT_EQ(scores.AllReduceTime(0xffff, none), AllReduceTime(torus::kInstanceShape));
@@ -92,7 +92,7 @@ TEST(ChipChoiceTest, OddCountsGetASetThatIsAsFastAsAnyOfTheFreeInstance) {
   }
 }
 
-TEST(ChipChoiceTest, WhereEveryBoxHasABrokenLinkTheFastestOfWhatIsLeftIsTaken) {
+TEST(ChipChoiceTest, WhenEveryBoxHasABrokenLinkTheFastestSetIsTaken) {
   // A link of each pair of rows and of columns is down: no box of eight is whole.
   torus::LinkMask down;
   for (const int chip : {0, 5, 10, 15}) {
@@ -177,7 +177,7 @@ TEST_F(PredictAllReduceTest, ABrokenLinkOfTheNodeShows) {
   EXPECT_EQ(Predict({Hold("a", Chips(4, 4))}), Predict({Hold("b", Chips(4, 4))}));
 }
 
-TEST_F(PredictAllReduceTest, ThereIsNothingToSayOfOneChipOrOfNodesThatAreGone) {
+TEST_F(PredictAllReduceTest, OneChipAndUnknownNodesHaveNoPrediction) {
   AddUltraServer(state_, "us-0");
   EXPECT_EQ(Predict({}), std::nullopt);
   EXPECT_EQ(Predict({Hold("us-0-n0", Chips(3, 1))}), std::nullopt);

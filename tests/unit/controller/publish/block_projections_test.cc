@@ -116,7 +116,7 @@ TEST_F(BlockProjectionsTest, AReservationFollowsItsBlock) {
   EXPECT_THAT(Call("GET", kReservations).names(), IsEmpty());
 }
 
-TEST_F(BlockProjectionsTest, WhatSomebodyWritesIsPutRight) {
+TEST_F(BlockProjectionsTest, AStatusThatAnotherClientWroteIsRestored) {
   Settle();
   EXPECT_EQ(Patch(std::string(kServers) + "/us-0", "merge-patch+json",
                   {{"status", {{"health", "Impaired"}, {"cell", "mine"}}},

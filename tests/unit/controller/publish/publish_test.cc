@@ -126,7 +126,7 @@ TEST(RenderTest, ABindingCarriesUidAndRank) {
   EXPECT_EQ(body["target"]["name"], "node-a");
 }
 
-TEST(RenderTest, APodIsDeletedWithItsOwnGraceOrWhatIsLeft) {
+TEST(RenderTest, APodIsDeletedWithItsOwnGraceOrTheRemainingSeconds) {
   PodDeletion write{.run = 7, .decision = Decision()};
   EXPECT_FALSE(ParseJson(Rendered(write).Text()).contains("gracePeriodSeconds"));
   write.grace_seconds = 2;
@@ -367,20 +367,20 @@ class PatchingClusterTest : public ::testing::Test {
                        }};
 };
 
-TEST_F(PatchingClusterTest, WhereStatusMayOnlyBePatchedItIs) {
+TEST_F(PatchingClusterTest, TheStatusIsPatchedWhereOnlyPatchesAreAllowed) {
   EXPECT_EQ(Allocate(), WriteOutcome::kDone);
   EXPECT_EQ(Allocate(), WriteOutcome::kDone);
   EXPECT_EQ(transport_.methods, "PUT PATCH PATCH ");
 }
 
-TEST_F(PatchingClusterTest, WhatIsForbiddenByBothMethodsIsRefused) {
+TEST_F(PatchingClusterTest, AStatusThatMayBeNeitherReplacedNorPatchedIsRefused) {
   transport_.patches_are_answered = 403;
   EXPECT_EQ(Allocate(), WriteOutcome::kRefused);
   EXPECT_EQ(Allocate(), WriteOutcome::kRefused);
   EXPECT_EQ(transport_.methods, "PUT PATCH PUT PATCH ") << "it says nothing of updates";
 }
 
-TEST(PublisherTest, WhoMayNotSendAnyMoreSendsNothing) {
+TEST(PublisherTest, AFormerLeaderSendsNothing) {
   CountingTransport transport;
   const SystemClock clock;
   std::promise<void> all;

@@ -92,7 +92,7 @@ TEST_F(TopologyPublisherTest, WhatWasPublishedIsTheSummaryOfTheFleet) {
   EXPECT_EQ(read->made, clock_.WallNow());
 }
 
-TEST_F(TopologyPublisherTest, WhatOthersKeepInTheObjectsMetadataStays) {
+TEST_F(TopologyPublisherTest, MetadataOfOtherClientsStays) {
   api_.object = {{"metadata", {{"labels", {{"app.kubernetes.io/managed-by", "Helm"}}}}}};
   Show();
   publisher_.Tend();
@@ -121,7 +121,7 @@ TEST_F(TopologyPublisherTest, NothingIsWrittenBeforeTheFleetIsKnown) {
   EXPECT_EQ(TendFor(seconds(60)), 0U);
 }
 
-TEST_F(TopologyPublisherTest, OneThatDoesNotLeadWritesNothing) {
+TEST_F(TopologyPublisherTest, AStandByWritesNothing) {
   Show();
   may_send_ = false;
   EXPECT_EQ(TendFor(seconds(60)), 0U);

@@ -72,7 +72,7 @@ TEST(ClockStepsTest, ABlockLivesOnceWhereverInItsLifeTheClockIsSetForthAndBack) 
 // The clock is three months ahead for a minute, and nobody notices in time: blocks were delivered
 // and have ended. Nothing more happens until the clock reaches that time again, and new blocks
 // begin after that time: no moment is lived twice.
-TEST(ClockStepsTest, AfterThreeMonthsThatWereTakenBackWhatIsSoldBeginsAfterThem) {
+TEST(ClockStepsTest, AfterALeapOfThreeMonthsAndBackNewBlocksBeginBehindTheLeap) {
   BlockWorld world({.hosts = 1});
   const WallTime today = world.now();
   const auto early = world.Buy({.days = 1});

@@ -19,7 +19,7 @@ TEST(MoneyTest, FeesAreThoseOfEc2) {
   EXPECT_EQ(Fee(rate, 16, hours(168)).ToString(), "96125.03");
 }
 
-TEST(MoneyTest, TheFeeOfSeveralIsNoRoundedFeeTimesTheirNumber) {
+TEST(MoneyTest, TheFeeOfSeveralHostsIsRoundedOnce) {
   const Money rate = *ParseMoney("0.000001");
   EXPECT_EQ(Fee(rate, 1, minutes(29)).millionths, 0);
   EXPECT_EQ(Fee(rate, 60, minutes(29)).millionths, 29);
@@ -40,7 +40,7 @@ TEST(MoneyTest, TextIsReadAndWrittenExactly) {
   EXPECT_EQ(Money{4'999}.ToString(), "0.00");
 }
 
-TEST(MoneyTest, WhatIsNoAmountIsRefused) {
+TEST(MoneyTest, AMalformedAmountIsRefused) {
   for (const char* text : {"", ".", "1.", ".5", "-1", "+1", "1e3", "1,5", "1.0000001", "1000000001",
                            "99999999999999999999", " 1", "0x1"}) {
     EXPECT_FALSE(ParseMoney(text).ok()) << text;

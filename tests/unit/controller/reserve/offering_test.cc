@@ -103,7 +103,7 @@ TEST(OfferingTest, AnIdIsGoodForTheKeyItWasMadeWithOnly) {
 }
 
 // The defect: anybody could make an id, with the digits that check it.
-TEST(OfferingTest, WhoHasNotTheKeyCannotSealAnId) {
+TEST(OfferingTest, NobodyWithoutTheKeyCanSealAnId) {
   const std::string id = OfferingId(Sample());
   const std::string bytes = *Unhex(id.substr(3));
   const std::string body = bytes.substr(0, bytes.size() - 16);

@@ -24,7 +24,7 @@ TEST(QuotaTest, AnOwnerMayHave256InstancesOnAnyDate) {
             "are allowed on any date");
 }
 
-TEST(QuotaTest, WhatIsGivenBackMayBeHadAgain) {
+TEST(QuotaTest, InstancesGivenBackMayBeBoughtAgain) {
   QuotaTable quotas(kToday);
   quotas.Set("a", Quota{.instances = 4});
   quotas.Add("a", {kToday, kToday + 7}, 4);

@@ -128,7 +128,7 @@ TEST(SearchTest, TheCellWithTheLeastRoomIsTaken) {
   EXPECT_FALSE(world.Search({.count = 4}).offerings.front().start > first->start());
 }
 
-TEST(SearchTest, NothingIsOfferedThatHardwareInUseWouldHaveToServe) {
+TEST(SearchTest, HostsInUseAreNotOfferedBeforeTheirUseEnds) {
   BlockWorld world({.hosts = 2});
   world.SetHeld(0, "team-b");
   world.SetHeld(1, "team-b", world.next_boundary() + kHour * 30);

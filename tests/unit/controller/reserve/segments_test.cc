@@ -52,7 +52,7 @@ Starts Random(Rng& rng, const SplitQuery& query) {
   return starts;
 }
 
-TEST(SegmentsTest, NoChoiceEndsSoonerOrHasFewerThatEndThen) {
+TEST(SegmentsTest, NoOtherChoiceEndsSoonerOrHasFewerSegments) {
   Rng rng(7);
   int several = 0;
   for (int round = 0; round < 20'000; ++round) {

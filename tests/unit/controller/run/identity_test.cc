@@ -43,7 +43,7 @@ TEST(LeaseIdentityTest, TwoProcessesWithOneAreImpossibleWhileTheStoreIsOpen) {
   EXPECT_FALSE(Store::Open({.dir = folder.path() + "/data"}).ok());
 }
 
-TEST(LeaseIdentityTest, WithoutALockFileItIsNobodyElses) {
+TEST(LeaseIdentityTest, WithoutALockFileItIsUnique) {
   EXPECT_NE(LeaseIdentity("/nowhere"), LeaseIdentity("/nowhere"));
 }
 

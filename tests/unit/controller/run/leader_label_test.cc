@@ -55,7 +55,7 @@ class LeaderLabelTest : public ::testing::Test {
                     }};
 };
 
-TEST_F(LeaderLabelTest, IsOnThePodWhileItLeads) {
+TEST_F(LeaderLabelTest, IsOnThePodWhileTheControllerLeads) {
   label.Tend(false);
   EXPECT_FALSE(api.Labelled());
   label.Tend(true);
@@ -67,7 +67,7 @@ TEST_F(LeaderLabelTest, IsOnThePodWhileItLeads) {
   EXPECT_EQ(api.targets[0], "PATCH /api/v1/namespaces/tahoma-system/pods/tahoma-controller-0");
 }
 
-TEST_F(LeaderLabelTest, OfAContainerThatDiedIsTakenAway) {
+TEST_F(LeaderLabelTest, TheLabelOfADeadContainerIsRemoved) {
   api.pod["metadata"]["labels"]["tahoma.dev/leader"] = "true";
   label.Tend(false);
   EXPECT_FALSE(api.Labelled());

@@ -163,7 +163,7 @@ TEST_F(LeadershipTest, ALeaseThatNobodyHoldsIsTaken) {
   EXPECT_THAT(one.log(), Contains("leading: lease tahoma/controller"));
 }
 
-TEST_F(LeadershipTest, WhoEndsGivesTheLeaseUpSoThatAStandByLeadsAtOnce) {
+TEST_F(LeadershipTest, AnEndingLeaderGivesTheLeaseUpAndAStandByLeadsAtOnce) {
   {
     Candidate one(api_, clock_, "one");
     ASSERT_TRUE(one.leadership.Wait(kSoon));
@@ -196,7 +196,7 @@ TEST_F(LeadershipTest, ALeaderThatCannotRenewStopsLeadingAndSaysSo) {
 }
 
 // The defect: a controller led until its thread had looked, even after an hour's stop.
-TEST_F(LeadershipTest, WhoWasStoppedForLongerThanALeaseDoesNotLeadWhenItGoesOn) {
+TEST_F(LeadershipTest, AControllerStoppedForLongerThanItsLeaseDoesNotLeadWhenItContinues) {
   Candidate one(api_, clock_, "one");
   ASSERT_TRUE(one.leadership.Wait(kSoon));
   api_.SetAway(true);  // the thread cannot renew in between

@@ -261,7 +261,7 @@ TEST_F(ControllersTest, AnEventGoesAnHourAfterItWasLastWrittenAndWatchersSeeIt) 
   EXPECT_FALSE(Exists(events + "/repeated"));
 }
 
-TEST_F(ControllersTest, ARestartKnowsHowOldEventsAreAndNoTimeThatAClientWritesKeepsOne) {
+TEST_F(ControllersTest, AfterARestartEventsKeepTheirAgeAndNoClientsTimeKeepsAnEvent) {
   const std::string events = "/apis/events.k8s.io/v1/namespaces/default/events";
   Call("POST", events,
        {{"metadata",

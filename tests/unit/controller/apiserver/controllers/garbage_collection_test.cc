@@ -27,7 +27,7 @@ TEST_F(ControllersTest, DependentsGoWithTheirOwnerAndTheirs) {
   EXPECT_FALSE(Exists(kConfigMaps + "/grandchild"));
 }
 
-TEST_F(ControllersTest, AnOwnerThatNeverWasCounts) {
+TEST_F(ControllersTest, AnOwnerThatNeverExistedCountsAsGone) {
   const Json root = Call("POST", kConfigMaps, {{"metadata", {{"name", "root"}}}});
   Json ghost = root;
   ghost["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000";
@@ -94,7 +94,7 @@ TEST_F(ControllersTest, ForegroundDeletionEndsWithBothGone) {
   EXPECT_FALSE(Exists(kConfigMaps + "/child"));
 }
 
-TEST_F(ControllersTest, InTheForegroundAnOwnerWaitsForThoseThatBlockIt) {
+TEST_F(ControllersTest, InTheForegroundAnOwnerWaitsForDependentsThatBlockIt) {
   const Json root = Call("POST", kConfigMaps, {{"metadata", {{"name", "root"}}}});
   Owned("child", root, Held(Blocking(root)));
   Owned("other", root, Held());  // does not block
@@ -280,7 +280,7 @@ class FamilyTest : public ControllersTest {
   }
 };
 
-TEST_F(FamilyTest, WhoIsLeftIsWhoHasAnOwnerLeftOrNeverHadOne) {
+TEST_F(FamilyTest, ExactlyTheObjectsWithALivingOwnerOrNoOwnerStay) {
   Rng rng(1);
   Family family;
   for (int step = 0; step < 150; ++step) {

@@ -126,7 +126,7 @@ TEST_F(TaintTest, ATolerationKeepsThePod) {
   EXPECT_FALSE(Evicted());
 }
 
-TEST_F(TaintTest, ATolerationOfAnotherTaintDoesNot) {
+TEST_F(TaintTest, ATolerationOfAnotherTaintDoesNotKeepThePod) {
   Run(Json::array(
       {{{"key", "tahoma.dev/managed"}, {"operator", "Exists"}, {"effect", "NoSchedule"}},
        {{"key", "tahoma.dev/unhealthy"},
@@ -137,7 +137,7 @@ TEST_F(TaintTest, ATolerationOfAnotherTaintDoesNot) {
   EXPECT_TRUE(Evicted());
 }
 
-TEST_F(TaintTest, ATolerationThatDoesNotNameTheEffectDoesNot) {
+TEST_F(TaintTest, ATolerationThatDoesNotNameTheEffectDoesNotKeepThePod) {
   Run(Json::array({{{"key", "tahoma.dev/unhealthy"}, {"operator", "Exists"}}}));
   Publish(2, Broken());
   EXPECT_TRUE(Evicted());
@@ -181,19 +181,19 @@ TEST_F(TaintTest, FinishedPodsAreLeftAlone) {
   EXPECT_FALSE(Evicted());
 }
 
-TEST_F(TaintTest, ATolerationOfMoreSecondsThanTimeHasIsForEver) {
+TEST_F(TaintTest, ATolerationLongerThanTheClocksRangeIsForEver) {
   for (const std::int64_t forever : {std::int64_t{100'000'000'000}, INT64_MAX}) {
     SCOPED_TRACE(forever);
     EXPECT_FALSE(EvictedWith(forever));
   }
 }
 
-TEST_F(TaintTest, ATolerationOfNoOrOfNegativeSecondsIsNone) {
+TEST_F(TaintTest, ATolerationOfZeroOrNegativeSecondsKeepsNoPod) {
   EXPECT_TRUE(EvictedWith(0));
   EXPECT_TRUE(EvictedWith(-5));
 }
 
-TEST_F(TaintTest, ATaintSaysItselfSinceWhenItCounts) {
+TEST_F(TaintTest, ATaintCountsFromItsTimeAdded) {
   Run(Json::array({{{"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 60}}}));
   Json taint = Broken();
   taint["timeAdded"] = FormatTime(clock_.WallNow() - seconds(50));

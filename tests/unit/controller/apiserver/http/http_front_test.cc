@@ -252,7 +252,7 @@ TEST_F(HttpFrontTest, AnswersToItsAllowedHostsAndRefusesOthersAsKubernetesWordsI
   EXPECT_THAT(status.value("message", ""), HasSubstr("the host \"evil.example\" is not one of"));
 }
 
-TEST_F(HttpFrontTest, WhatIsNoRequestIsRefusedWithAStatus) {
+TEST_F(HttpFrontTest, AMalformedRequestIsRefusedWithAStatus) {
   Serve({});
   struct Case {
     std::string request;

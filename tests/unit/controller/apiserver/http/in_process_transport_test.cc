@@ -78,7 +78,7 @@ TEST_F(InProcessTransportTest, RequestsTogetherAreAnsweredInTheirOrder) {
   EXPECT_TRUE(transport_->SendAll({}).empty());
 }
 
-TEST_F(InProcessTransportTest, WhatTheDiskRefusedIsNotAnsweredAsDone) {
+TEST_F(InProcessTransportTest, AWriteThatTheDiskRefusedIsNotAnsweredAsDone) {
   ASSERT_THAT(StatusesOf(transport_->SendAll({Make("a")})), ElementsAre(201));
   disk_->FailAfter(0, FaultFileSystem::Failure::kCrash);
   const auto answers = transport_->SendAll({SetData("a", {{"k", "v"}}), Make("b"), Make("a")});

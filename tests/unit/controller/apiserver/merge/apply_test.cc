@@ -66,7 +66,7 @@ TEST(ApplyTest, ACreateOwnsWhatItSetsAndNothingTheServerOwns) {
   EXPECT_EQ(entry["fieldsType"], "FieldsV1");
 }
 
-TEST(ApplyTest, WhatIsLeftOutIsRemoved) {
+TEST(ApplyTest, AFieldLeftOutOfALaterApplyIsRemoved) {
   Json live =
       Applied(PodKind(), nullptr, Pod(R"({"containers": [{"name": "a", "image": "x", "tty": true},
                                              {"name": "b", "image": "y"}]})"),
@@ -76,7 +76,7 @@ TEST(ApplyTest, WhatIsLeftOutIsRemoved) {
   EXPECT_EQ(live["spec"], ParseJson(R"({"containers": [{"name": "a", "image": "x"}]})"));
 }
 
-TEST(ApplyTest, WhatAnotherOwnsStays) {
+TEST(ApplyTest, AFieldOfAnotherManagerStays) {
   Json live = Applied(PodKind(), nullptr, Pod(R"({"hostname": "h", "subdomain": "s"})"), "one");
   live = Applied(PodKind(), live, Pod(R"({"hostname": "h"})"), "two");
   live = Applied(PodKind(), live, Pod(R"({})"), "one");

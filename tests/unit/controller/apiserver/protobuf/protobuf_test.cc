@@ -96,7 +96,7 @@ TEST(ProtobufTest, BytesCutAnywhereAreRefusedOrAShorterObject) {
   }
 }
 
-RC_GTEST_PROP(ProtobufTest, OfBrokenBytesNothingComesThatCannotBeWrittenAndReadAgain, ()) {
+RC_GTEST_PROP(ProtobufTest, AnObjectReadFromBrokenBytesCanBeWrittenAndReadAgain, ()) {
   static const auto* const vectors = new std::vector<Vector>(GoldenVectors());
   const auto which = *rc::gen::inRange<std::size_t>(0, vectors->size());
   std::string bytes = (*vectors)[which].bytes;

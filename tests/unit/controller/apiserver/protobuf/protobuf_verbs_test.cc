@@ -116,7 +116,7 @@ TEST_F(ProtobufVerbsTest, CustomKindsTakeNoProtobuf) {
 
 // The defect: what JSON keeps without a look has a type in protobuf, and a list of all could not be
 // written for one of them.
-TEST_F(ProtobufVerbsTest, WhatHasNoProtobufFormIsRefusedWhenItIsWritten) {
+TEST_F(ProtobufVerbsTest, AnObjectWithoutAProtobufFormIsRefusedWhenItIsWritten) {
   const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   const auto crd = [](const char* path, const json& value) {
     json made = ParseJson(R"({"metadata":{"name":"things.example.com"},
@@ -154,7 +154,7 @@ TEST_F(ProtobufVerbsTest, WhatHasNoProtobufFormIsRefusedWhenItIsWritten) {
 }
 
 // Stored by an earlier version of this program: no list of others fails as if by our mistake.
-TEST_F(ProtobufVerbsTest, WhatWasStoredWithoutAProtobufFormIsServedAsJson) {
+TEST_F(ProtobufVerbsTest, AnObjectStoredWithoutAProtobufFormIsServedAsJson) {
   const std::string pods = "/api/v1/namespaces/default/pods";
   ASSERT_EQ(Call("POST", pods, PodOf("p")).status, 201);
   json pod = Call("GET", pods + "/p").body;
@@ -239,7 +239,7 @@ TEST_F(ProtobufVerbsTest, AWatchIsFramesOfEventsAndABookmark) {
   EXPECT_THAT(out, HasSubstr("DELETED"));
 }
 
-TEST_F(ProtobufVerbsTest, WhatIsLikedBestOfAcceptIsAnswered) {
+TEST_F(ProtobufVerbsTest, TheTypePreferredInAcceptIsAnswered) {
   ASSERT_EQ(Call("POST", kMaps, ConfigMapOf("c", "1")).status, 201);
   ASSERT_EQ(Call("POST", kGangs, GangOf("g")).status, 201);
   const std::string protobuf(kProtobufType);

@@ -5,7 +5,7 @@
 namespace tahoma::controller::apiserver {
 namespace {
 
-TEST(PiecesTest, AreOneTextHoweverItIsTaken) {
+TEST(PiecesTest, AreOneTextInPartsOfAnySize) {
   const auto shared = std::make_shared<const std::string>("shared text");
   for (const std::size_t most : {1U, 3U, 4U, 100U}) {
     Pieces pieces;
@@ -25,7 +25,7 @@ TEST(PiecesTest, AreOneTextHoweverItIsTaken) {
   }
 }
 
-TEST(PiecesTest, WhatIsSharedIsNotCountedAndEndsWhenItIsTaken) {
+TEST(PiecesTest, SharedTextIsNotCountedAndIsReleasedOnceTaken) {
   auto shared = std::make_shared<const std::string>(1 << 20, 'x');
   const std::weak_ptr<const std::string> seen = shared;
   Pieces pieces;

@@ -49,7 +49,7 @@ TEST_F(CrdGroupTest, AGroupIsADomainWithADot) {
 }
 
 // Deleting a definition deletes its objects: no definition may claim built-in objects.
-TEST_F(CrdGroupTest, NoneIsMadeForWhatIsBuiltIn) {
+TEST_F(CrdGroupTest, ADefinitionOfABuiltInKindIsRefused) {
   const std::string claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
   const Json claim = {{"metadata", {{"name", "c"}}}, {"spec", Json::object()}};
   ASSERT_EQ(Call("POST", claims, claim).status, 201);
@@ -226,7 +226,7 @@ TEST_F(CrdGroupTest, AVersionInWhichObjectsWereStoredStays) {
 }
 
 // An earlier version of the program let the scope be changed; a start restores the scope.
-TEST_F(CrdGroupTest, OneOfOursWhoseScopeWasChangedIsPutRightAtAStart) {
+TEST_F(CrdGroupTest, AChangedScopeOfOurOwnDefinitionIsRestoredAtAStart) {
   const std::string gangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
   ASSERT_EQ(Call("POST", gangs, GangOf("train")).status, 201);
   const std::string key = "o/apiextensions.k8s.io/customresourcedefinitions//gangs.tahoma.dev";
@@ -240,7 +240,7 @@ TEST_F(CrdGroupTest, OneOfOursWhoseScopeWasChangedIsPutRightAtAStart) {
   EXPECT_EQ(Call("GET", kCrds + "/gangs.tahoma.dev").body["spec"]["scope"], "Namespaced");
 }
 
-TEST_F(CrdGroupTest, OneThatWasStoredBeforeIsNotServedAndCanBeDeleted) {
+TEST_F(CrdGroupTest, AnIllegalStoredDefinitionIsNotServedAndCanBeDeleted) {
   ASSERT_EQ(Call("POST", kPods, PodOf("p")).status, 201);
   Json stored = CrdOf("core", "pods", "Pod");
   stored["apiVersion"] = "apiextensions.k8s.io/v1";

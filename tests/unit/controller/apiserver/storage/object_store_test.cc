@@ -320,7 +320,7 @@ TEST_F(ObjectStoreTest, AFlightThatTheDiskRefusesHasChangedNothing) {
   EXPECT_TRUE(absl::IsUnavailable(Put("a/a", 3).status())) << "and nobody waits for a change";
 }
 
-TEST_F(ObjectStoreTest, WhatIsThrownInAChangeLeavesTheObjectToTheNext) {
+TEST_F(ObjectStoreTest, AnExceptionInAChangeLeavesTheObjectToTheNextChange) {
   for (const bool single_threaded : {true, false}) {
     Reopen({.change_wait = 100ms}, single_threaded);
     ASSERT_TRUE(Put("a/a", 1).ok());

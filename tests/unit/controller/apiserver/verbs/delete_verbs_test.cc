@@ -33,7 +33,7 @@ class DeleteVerbsTest : public testing::ApiFixture {
   }
 };
 
-TEST_F(DeleteVerbsTest, WhatIsDeletedIsGoneAndTheAnswerSaysWhatItWas) {
+TEST_F(DeleteVerbsTest, ADeletedObjectIsGoneAndTheAnswerShowsIt) {
   const Answer made = Call("POST", kGangs, GangOf("g"));
   const Answer deleted = Call("DELETE", kGangs + "/g");
   EXPECT_EQ(deleted.status, 200);
@@ -272,7 +272,7 @@ class DeletionGuardTest : public testing::ApiFixture {
   }
 };
 
-TEST_F(DeletionGuardTest, WhoKnowsTheBlockIsBelievedAndNotItsStatus) {
+TEST_F(DeletionGuardTest, TheGuardThatKnowsTheBlockIsBelievedAndNotItsStatus) {
   Make("sold", "expired");
   Make("refused", "active");
   server_->deletion_guard().Set([](const std::string& ns, const std::string& name) {
@@ -286,7 +286,7 @@ TEST_F(DeletionGuardTest, WhoKnowsTheBlockIsBelievedAndNotItsStatus) {
   EXPECT_EQ(Call("GET", kBlocks + "/refused").status, 404);
 }
 
-TEST_F(DeletionGuardTest, TheStatusCountsWhileNobodyKnows) {
+TEST_F(DeletionGuardTest, TheStatusCountsWhileTheGuardDoesNotKnowTheBlock) {
   Make("sold", "active");
   server_->deletion_guard().Set(
       [](const std::string&, const std::string&) { return std::nullopt; });

@@ -68,7 +68,7 @@ class FailureTest : public ::testing::Test {
   std::unique_ptr<InProcessTransport> transport_;
 };
 
-TEST_F(FailureTest, WhatIsThrownIsAnInternalErrorAndALineOfTheLog) {
+TEST_F(FailureTest, AnExceptionIsAnInternalErrorAndALineOfTheLog) {
   const kube::Response answer = Call("GET", kPods + "/p/log");
   EXPECT_EQ(answer.status, 500);
   const Json status = ParseJson(answer.body);

@@ -104,7 +104,7 @@ TEST_F(PriorityTest, APodOfAClassThatIsNotThereIsForbidden) {
             "pods \"a\" is forbidden: no PriorityClass with name nope was found");
 }
 
-TEST_F(PriorityTest, APodMayOnlySayWhatItsClassSays) {
+TEST_F(PriorityTest, APodsPriorityMustBeThatOfItsClass) {
   ASSERT_EQ(Call("POST", kClasses, ClassOf("high", 1000)).status, 201);
   const Answer refused = MakePod("a", {{"priorityClassName", "high"}, {"priority", 7}});
   EXPECT_EQ(refused.status, 403);
@@ -119,7 +119,7 @@ TEST_F(PriorityTest, APodMayOnlySayWhatItsClassSays) {
                         "spec; priority admission controller computed PreemptLowerPriority from"));
 }
 
-TEST_F(PriorityTest, OneClassAtMostIsThatOfPodsWhichNameNone) {
+TEST_F(PriorityTest, OneClassAtMostIsTheDefault) {
   ASSERT_EQ(Call("POST", kClasses, ClassOf("low", -5, {{"globalDefault", true}})).status, 201);
   const Answer second = Call("POST", kClasses, ClassOf("other", 1, {{"globalDefault", true}}));
   EXPECT_EQ(second.status, 403);

@@ -39,7 +39,7 @@ class WatchTest : public testing::ApiFixture {
   std::string Version() { return std::to_string(server_->objects().version()); }
 };
 
-TEST_F(WatchTest, WithoutAVersionItBeginsWithWhatIsThere) {
+TEST_F(WatchTest, WithoutAVersionItBeginsWithThePresentObjects) {
   Create("a");
   for (const char* version : {"", "&resourceVersion=0"}) {
     Answer watch = Call("GET", kMaps + "?watch=true" + version);
@@ -49,7 +49,7 @@ TEST_F(WatchTest, WithoutAVersionItBeginsWithWhatIsThere) {
   }
 }
 
-TEST_F(WatchTest, ItIsAskedForInEveryWordThatGoTakesForTrue) {
+TEST_F(WatchTest, EveryWordThatGoReadsAsTrueAsksForIt) {
   Create("a");
   for (const char* yes : {"watch=true", "watch=1", "watch=True", "watch=", "watch"}) {
     EXPECT_NE(Call("GET", kMaps + "?" + yes).source, nullptr) << yes;
@@ -59,7 +59,7 @@ TEST_F(WatchTest, ItIsAskedForInEveryWordThatGoTakesForTrue) {
   }
 }
 
-TEST_F(WatchTest, FromAVersionItTellsWhatCameAfter) {
+TEST_F(WatchTest, FromAVersionItSendsTheLaterEvents) {
   Create("a");
   const std::string version = Version();
   Answer watch = Call("GET", kMaps + "?watch=1&resourceVersion=" + version);

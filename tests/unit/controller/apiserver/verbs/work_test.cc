@@ -84,7 +84,7 @@ TEST_F(WorkTest, ObjectsThatAreTooWideAreRefused) {
   EXPECT_EQ(post_list(20'001).message(), "the body is wider than 20000 items of one list");
 }
 
-TEST_F(WorkTest, OfAStrategicMergeOfKeyedLists) {
+TEST_F(WorkTest, TheWorkOfAMergeOfKeyedListsIsNearLinear) {
   ASSERT_EQ(Call("POST", "/api/v1/nodes", {{"metadata", {{"name", "n"}}}}).status, 201);
   ExpectNearLinear(500, [&](int size) {
     Json conditions = Json::array();
@@ -103,7 +103,7 @@ TEST_F(WorkTest, OfAStrategicMergeOfKeyedLists) {
   });
 }
 
-TEST_F(WorkTest, OfFinalizersOfAnObjectThatIsBeingDeleted) {
+TEST_F(WorkTest, TheWorkOnFinalizersOfADeletedObjectIsNearLinear) {
   ExpectNearLinear(1000, [&](int size) {
     Json finalizers = Json::array();
     for (int i = 0; i < size; ++i) finalizers.push_back(fmt::format("{}.b/x", i));
