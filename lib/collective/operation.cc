@@ -1,5 +1,8 @@
 #include "lib/collective/operation.h"
 
+#include <absl/strings/ascii.h>
+
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -40,11 +43,31 @@ std::string_view Name(Operation operation) {
 
 absl::StatusOr<Operation> ParseOperation(std::string_view name) {
   std::string known;
+  // Other tools' spellings: "all-reduce", "AllReduce".
+  std::string plain = absl::AsciiStrToLower({name.data(), name.size()});
+  std::ranges::replace(plain, '-', '_');
   for (const OperationName& row : kNames) {
     if (row.name == name) return row.operation;
+    if (row.name == plain) {
+      return InvalidArgument("unknown operation \"{}\"; did you mean {}?", name, row.name);
+    }
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
   }
   return InvalidArgument("unknown operation \"{}\"; expected one of {}", name, known);
+}
+
+double BusFactor(Operation operation, int ranks) {
+  const double share = static_cast<double>(ranks - 1) / ranks;
+  switch (operation) {
+    case Operation::kAllReduce:
+      return 2 * share;
+    case Operation::kAllGather:
+    case Operation::kReduceScatter:
+    case Operation::kAllToAll:
+      return share;
+    default:
+      return 1;
+  }
 }
 
 bool IsExchange(Operation operation) {

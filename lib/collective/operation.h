@@ -31,6 +31,10 @@ std::string_view Name(Operation operation);
 // without underscores. kInvalidArgument lists the known ones.
 absl::StatusOr<Operation> ParseOperation(std::string_view name);
 
+// Returns the bytes on the busiest rank's wire for each byte of the buffer: the "bus bandwidth" of
+// nccl-tests, which nccom-test takes over, is so many times the algorithm's.
+double BusFactor(Operation operation, int ranks);
+
 // Whether ranks send their buffers to one another as they are: all-to-all, send-receive, permute.
 bool IsExchange(Operation operation);
 // Whether what several ranks hold is combined: all-reduce and reduce-scatter.

@@ -143,7 +143,9 @@ struct CommandLine {
 
 absl::Status UnknownArgument(const std::string& argument, const std::vector<Flag>& flags) {
   std::vector<std::string> known{"--config", "--help", "--version"};
-  for (const Flag& flag : flags) known.push_back(flag.name);
+  for (const Flag& flag : flags) {
+    if (!flag.field->gone) known.push_back(flag.name);
+  }
   const std::string nearest = Nearest(argument.substr(0, argument.find('=')), known);
   if (nearest.empty()) return InvalidArgument("unknown argument {}; --help lists all", argument);
   return InvalidArgument("unknown argument {}; did you mean {}?", argument, nearest);
@@ -241,6 +243,7 @@ std::string Help(const Spec& spec) {
         kApiVersion, about.kind);
   }
   for (const Flag& flag : AllFlags(spec)) {
+    if (flag.field->gone) continue;
     const std::string& preset = flag.field->default_text;
     text += fmt::format("  {}  ({}{}{})\n        {}\n", NamesOf(flag, spec), flag.field->kind,
                         MayRepeat(*flag.field) ? "; may be repeated" : "",

@@ -53,6 +53,11 @@ std::optional<std::int64_t> ReadInt(std::string_view text) {
   return product;
 }
 
+// Whether the key and all below it are refused.
+bool IsGone(const Field& field) {
+  return field.gone || (field.section && std::ranges::all_of(field.section->fields(), IsGone));
+}
+
 absl::Status CheckChoice(const Value& value, const Where& where,
                          const std::vector<std::string>& choices) {
   if (choices.empty() || std::ranges::find(choices, value.scalar) != choices.end()) {
@@ -125,6 +130,15 @@ Fields& Fields::String(std::string key, std::string* value, std::string descript
   return *this;
 }
 
+Fields& Fields::Gone(std::string key, std::string what_is_so) {
+  Field& field = Add(std::move(key), "");
+  field.gone = true;
+  field.set = [what = std::move(what_is_so)](const Value& given, const Where& where) {
+    return where.Error(given, fmt::format("{}; remove {}", what, where.path));
+  };
+  return *this;
+}
+
 Fields& Fields::AddInt(std::string key, std::int64_t default_value,
                        std::function<void(std::int64_t)> store, IntRange range,
                        std::string description) {
@@ -135,7 +149,10 @@ Fields& Fields::AddInt(std::string key, std::int64_t default_value,
                                                                    const Where& where) {
     if (given.kind != Value::Kind::kScalar || given.quoted) return Wrong(given, where, kind);
     const std::optional<std::int64_t> number = ReadInt(given.scalar);
-    if (!number) return Wrong(given, where, kind);
+    if (!number) {
+      const bool fraction = given.scalar.find('.') != std::string::npos;
+      return Wrong(given, where, kind + (fraction ? ", whole: for example 1536M for 1.5G" : ""));
+    }
     if (*number < range.min || *number > range.max) {
       return where.Error(given,
                          fmt::format("{} is out of bounds; expected {}", given.scalar, kind));
@@ -272,7 +289,9 @@ Fields& Fields::AddStructs(std::string key, std::string description, Value::Kind
 
 std::string Fields::KeyList() const {
   std::vector<std::string_view> keys;
-  for (const Field& field : fields_) keys.push_back(field.key);
+  for (const Field& field : fields_) {
+    if (!IsGone(field)) keys.push_back(field.key);
+  }
   return fmt::format("{}", fmt::join(keys, ", "));
 }
 

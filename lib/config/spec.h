@@ -81,6 +81,7 @@ struct Field {
   FlagForm form = FlagForm::kText;
   std::function<absl::Status(const Value&, const Where&)> set;
   std::shared_ptr<Fields> section;  // the fields below, for a section
+  bool gone = false;                // refused, and not shown
 };
 
 class Fields {
@@ -110,6 +111,9 @@ class Fields {
 
   // Words by word; as a flag "a=1,b=2".
   Fields& Map(std::string key, std::map<std::string, std::string>* value, std::string description);
+
+  // A key that there was once: giving it is an error that says what is so now, and to remove it.
+  Fields& Gone(std::string key, std::string what_is_so);
 
   // Keys inside a key; each gets its own flag.
   Fields& Section(std::string key, std::string description,

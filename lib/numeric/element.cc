@@ -31,6 +31,15 @@ constexpr std::array kOps = {std::pair{ReduceOp::kSum, std::string_view("sum")},
                              std::pair{ReduceOp::kMax, std::string_view("max")},
                              std::pair{ReduceOp::kMin, std::string_view("min")}};
 
+// What NCCL and PyTorch call types.
+constexpr std::array kOtherNames = {
+    std::pair{std::string_view("float"), std::string_view("fp32")},
+    std::pair{std::string_view("float32"), std::string_view("fp32")},
+    std::pair{std::string_view("half"), std::string_view("fp16")},
+    std::pair{std::string_view("float16"), std::string_view("fp16")},
+    std::pair{std::string_view("bfloat16"), std::string_view("bf16")},
+    std::pair{std::string_view("int"), std::string_view("int32")}};
+
 const Row& RowOf(ElementType type) { return kTypes.at(static_cast<std::size_t>(type)); }
 
 constexpr int kFp32MantissaBits = 23;
@@ -127,6 +136,11 @@ void StoreAs(T value, std::byte* at) {
 }  // namespace
 
 absl::StatusOr<ElementType> ParseElementType(std::string_view name) {
+  for (const auto& [other, ours] : kOtherNames) {
+    if (name == other) {
+      return InvalidArgument("unknown data type \"{}\"; did you mean {}?", name, ours);
+    }
+  }
   std::string known;
   for (const Row& row : kTypes) {
     if (row.name == name) return row.type;

@@ -297,12 +297,7 @@ config::Spec DeclareOptions(Options& options) {
                "whose pages, beside their own (docs/formats/config.md)");
   spec.String("stateDir", &options.state_dir, "folder of logs and the pod runner's state");
   spec.String("portFile", &options.port_file, "file that receives the bound addresses as YAML");
-  spec.Section("collectives", "how collectives are planned; the same on all nodes of a gang",
-               [&](config::Fields& f) {
-                 f.String("mode", &options.collectives_mode,
-                          "best: the fastest there is; aws: Neuron's algorithms as AWS describes "
-                          "them");
-               });
+  spec.Section("collectives", "", [](config::Fields& f) { f.Gone("mode", kOneMode); });
   spec.Section("podRunner", "the kubelet's place",
                [&](config::Fields& f) { DeclarePodRunner(f, options.pod_runner); });
   spec.Int("fleet", &options.fleet, {.max = kFleetNodesMax},
@@ -340,8 +335,6 @@ absl::Status CheckOptions(Options& options) {
     *address = parsed->path;
   }
   TAHOMA_RETURN_IF_ERROR(CheckWorkloadSocket(options));
-  TAHOMA_RETURN_IF_ERROR(
-      Annotate(ParsePlanMode(options.collectives_mode).status(), "collectives.mode"));
   if (options.pod_runner.pods_dir.empty()) options.pod_runner.pods_dir = options.state_dir;
   if (options.pod_runner.enabled && options.pod_runner.kubeconfig.empty()) {
     return InvalidArgument("podRunner.kubeconfig is empty; the pod runner needs an API server");
@@ -367,8 +360,7 @@ wire::TlsFiles PeerTlsFiles(const Options& options) {
 
 NodeCommunicators::Options CommunicatorOptionsOf(const Options& options) {
   using std::chrono::milliseconds;
-  NodeCommunicators::Options made{.mode = *ParsePlanMode(options.collectives_mode),
-                                  .efa_timing = *EfaTimingOf(options.efa.layers),
+  NodeCommunicators::Options made{.efa_timing = *EfaTimingOf(options.efa.layers),
                                   .election_timeout = std::chrono::duration_cast<VirtualDuration>(
                                       options.ultra_server.election_timeout)};
   if (!options.peer_tls.cert_file.empty()) made.tls = PeerTlsFiles(options);

@@ -111,7 +111,6 @@ struct Options {
   std::vector<std::string> allowed_hosts{};
   std::string state_dir = "/var/lib/tahoma/sim-node";
   std::string port_file{};
-  std::string collectives_mode = "best";
   Runner pod_runner{};
   std::string log_format = "text";
 };

@@ -104,32 +104,9 @@ absl::StatusOr<Fidelity> ParseFidelity(std::string_view name) {
 }
 
 absl::StatusOr<VirtualDuration> FlitTimeOf(const Schedule& schedule, const TorusLinks& links) {
-  if (schedule.routes.last() != 0) {
-    return InvalidArgument("flits go by dimension order; this schedule has {} routes of its own",
-                           schedule.routes.last());
-  }
   TAHOMA_ASSIGN_OR_RETURN(const FlitConfig config, FlitConfig::Of(links));
   return FlitRun(schedule, links, config).Run();
 }
-
-namespace {
-
-// Alternating buffer stripes and chosen routes exist for flows only; flits take the same algorithm
-// step after step, by dimension order.
-absl::StatusOr<VirtualDuration> OneStripeFlitTime(const Plan& plan, const Request& request,
-                                                  const std::vector<Member>& members,
-                                                  const TorusLinks& links, PlanOptions options) {
-  if (plan.schedule.stripes == 1 && plan.schedule.routes.last() == 0) {
-    return FlitTimeOf(plan.schedule, links);
-  }
-  options.stripes = 1;
-  options.one_route = true;
-  TAHOMA_ASSIGN_OR_RETURN(const Plan whole,
-                          PlanWith(plan.algorithm, request, members, links, options));
-  return FlitTimeOf(whole.schedule, links);
-}
-
-}  // namespace
 
 absl::StatusOr<VirtualDuration> TimeOf(Fidelity level, const Plan& plan, const Request& request,
                                        const std::vector<Member>& members, const TorusLinks& links,
@@ -144,7 +121,7 @@ absl::StatusOr<VirtualDuration> TimeOf(Fidelity level, const Plan& plan, const R
         return InvalidArgument("flits are for at most {} bytes; this collective has {}",
                                kFlitBytesMax, request.bytes);
       }
-      return OneStripeFlitTime(plan, request, members, links, options);
+      return FlitTimeOf(plan.schedule, links);
   }
   return plan.times.end - plan.times.start;
 }

@@ -12,9 +12,6 @@
 // fill and leave the routers of their route. Where messages crowd, flits take longer: packets wait
 // behind others that go elsewhere (an all-to-all of 1 MiB on an instance 1.4 times as long).
 //
-// Flits take every message by dimension order, so an exchange on chips that form no box, which
-// flows send in parts on chosen routes, has its messages whole there.
-//
 // Scope: the time of one collective that has the links to itself.
 //
 // Thread safety: pure functions.
@@ -55,8 +52,7 @@ absl::StatusOr<VirtualDuration> TimeOf(Fidelity level, const Plan& plan, const R
                                        const std::vector<Member>& members, const TorusLinks& links,
                                        const PlanOptions& options = {});
 
-// Times any schedule of one buffer stripe at the level of flits, step after step as TimeSchedules
-// does. kInvalidArgument for one that has routes of its own.
+// Times a schedule at the level of flits, step after step as TimeSchedules does.
 absl::StatusOr<VirtualDuration> FlitTimeOf(const Schedule& schedule, const TorusLinks& links);
 
 }  // namespace tahoma::sim

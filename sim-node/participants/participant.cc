@@ -65,9 +65,8 @@ std::string RunSpec::ToString() const {
   const std::string checked = !check ? ""
                               : ones ? ", checked with ones"
                                      : fmt::format(", checked with seed {}", seed);
-  return fmt::format("{} of {} bytes {} {}, {} + {} times{}{}{}", Name(request.operation),
+  return fmt::format("{} of {} bytes {} {}, {} + {} times{}{}", Name(request.operation),
                      request.bytes, Name(request.type), Name(op), warmup, iterations, checked,
-                     mode == PlanMode::kBest ? "" : fmt::format(", in mode {}", Name(mode)),
                      division.ToString());
 }
 
@@ -103,8 +102,7 @@ absl::StatusOr<std::vector<Participant::PlannedPart>> Participant::PlanParts(
     one.seed = spec.seed + planned.size() - 1;  // another's data is wrong data
     one.first_step = first_step;
     TAHOMA_ASSIGN_OR_RETURN(one.plan,
-                            PlanOnFabric(one.part.request, one.part.members, outlook.fabric(),
-                                         {.options = {.mode = spec.mode}}));
+                            PlanOnFabric(one.part.request, one.part.members, outlook.fabric()));
     first_step += one.plan.schedule.scheduled_count();
     schedules.push_back(&one.plan.schedule);
   }

@@ -52,10 +52,9 @@ struct RunSpec {
   int iterations = 1;
   bool check = false;  // move real data once and compare it
   std::uint64_t seed = 0;
-  PlanMode mode = PlanMode::kBest;
   bool ones = false;  // what is checked is ones everywhere, not random
   Division division{};
-  // "all_reduce of 1024 bytes fp32 sum, 5 + 20 times, checked with seed 7, in mode aws".
+  // "all_reduce of 1024 bytes fp32 sum, 5 + 20 times, checked with seed 7".
   std::string ToString() const;
 };
 

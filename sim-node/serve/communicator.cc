@@ -352,9 +352,7 @@ absl::StatusOr<RunResult> Communicators::Run(const std::string& comm_id, int ran
                                              const RunSpec& spec) {
   std::vector<NodeLinks> views;
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<Local> local, Enter(comm_id, rank, views));
-  RunSpec in_mode = spec;
-  in_mode.mode = options_.mode;
-  auto result = local->participant->Run(in_mode, std::move(views));
+  auto result = local->participant->Run(spec, std::move(views));
   EndIfLost(comm_id, rank, local, result.status());
   if (result.ok() && observer_) {
     observer_({.loads = result->loads,

@@ -74,9 +74,6 @@ class Communicators final : public PeerEvents {
     // buffers may send kMaxBufferBytes before any rank reads; that fits twice for one peer.
     std::size_t held_bytes_of_peer = 2 * kMaxBufferBytes;
     std::size_t held_bytes = 4 * kMaxBufferBytes;
-    // The algorithms that every collective may use. Nodes with different modes refuse to run a
-    // collective together.
-    PlanMode mode = PlanMode::kBest;
   };
   struct JoinRequest {
     std::string comm_id;
@@ -123,7 +120,7 @@ class Communicators final : public PeerEvents {
   // joined; kAborted when the rank leaves while it waits.
   absl::StatusOr<Joined> Join(JoinRequest request);
 
-  // Runs a collective, in the mode of the options; all ranks of the group must call it with the
+  // Runs a collective; all ranks of the group must call it with the
   // same spec. kFailedPrecondition before Join; otherwise Participant::Run's errors. After
   // kAborted, kDeadlineExceeded, kInternal or kUnavailable the rank has left the group.
   absl::StatusOr<RunResult> Run(const std::string& comm_id, int rank, const RunSpec& spec);

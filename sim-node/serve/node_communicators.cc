@@ -68,11 +68,9 @@ absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(cons
                                                                             const Clock& clock) {
   NodePlace place = live.Read(PlaceOf);
   place.efa = options.efa_timing;
-  std::unique_ptr<NodeCommunicators> made(new NodeCommunicators({.node_id = live.Read(NodeIdOf),
-                                                                 .links = live.Read(LinksAround),
-                                                                 .place = std::move(place),
-                                                                 .mode = options.mode},
-                                                                live));
+  std::unique_ptr<NodeCommunicators> made(new NodeCommunicators(
+      {.node_id = live.Read(NodeIdOf), .links = live.Read(LinksAround), .place = std::move(place)},
+      live));
   if (options.ultra_server) {
     TAHOMA_RETURN_IF_ERROR(Annotate(made->StartLink(options, clock), "linkAddress"));
   }

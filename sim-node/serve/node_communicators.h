@@ -30,7 +30,6 @@ namespace tahoma::sim {
 class NodeCommunicators {
  public:
   struct Options {
-    PlanMode mode = PlanMode::kBest;
     EfaTiming efa_timing{};
     // The links to the other nodes of the UltraServer and to nodes of other domains. Start fills in
     // node_id.

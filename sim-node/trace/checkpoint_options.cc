@@ -1,6 +1,7 @@
 #include "sim-node/trace/checkpoint_options.h"
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "lib/base/status.h"
@@ -8,6 +9,9 @@
 
 namespace tahoma::sim {
 namespace {
+
+// Virtual time holds 106 days.
+constexpr int kDaysMost = 100;
 
 double Seconds(VirtualDuration time) { return Nanoseconds(time) / 1e9; }
 double Gigabytes(std::uint64_t rate) { return static_cast<double>(rate) / 1e9; }
@@ -58,6 +62,17 @@ absl::StatusOr<CheckpointCost> CostOf(const CheckpointOptions& options) {
   const std::uint64_t total = write ? system.write_rate : system.read_rate;
   const auto nodes = static_cast<std::uint64_t>(options.nodes);
   const std::uint64_t bytes = chips * static_cast<std::uint64_t>(options.bytes_per_chip);
+  const double days =
+      (static_cast<double>(bytes) * static_cast<double>(nodes) /
+           static_cast<double>(std::min(total, nic)) +
+       std::chrono::duration<double>(options.stagger).count() * static_cast<double>(nodes)) /
+      (24 * 3600);
+  if (days > kDaysMost) {
+    return InvalidArgument(
+        "{} nodes take up to {:.0f} days; expected at most {}: fewer nodes or bytesPerChip, less "
+        "stagger, or more tebibytes",
+        nodes, days, kDaysMost);
+  }
   std::vector<StorageClient> clients(nodes, {.bytes = bytes, .nic_rate = nic});
   for (std::size_t i = 0; i < clients.size(); ++i) {
     clients[i].start += options.stagger * static_cast<std::int64_t>(i);

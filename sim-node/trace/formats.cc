@@ -207,7 +207,7 @@ void AppendWork(const std::vector<ChipWork>& work, int process, Json& events) {
   }
   for (std::size_t row = 0; row < rows; ++row) {
     events.push_back(NameEvent("thread_name", process, 1 + row,
-                               fmt::format("CC-cores and DMA start, slice {}", row)));
+                               fmt::format("CC-cores and DMA start, row {}", row)));
   }
   for (const ChipWork& one : work) {
     events.push_back(

@@ -21,8 +21,8 @@ namespace tahoma::sim {
 // The Trace Event Format's JSON: a process for each chip, a thread for each of its links, an event
 // for each step in which the link is busy, with the bytes it carried; counters would repeat them.
 // NICs are threads of their chip; the nodes of the network layers are processes with their uplinks.
-// One process more has a thread for the work in HBM of each domain and one for the start-up of each
-// buffer stripe. Times are microseconds of virtual time.
+// One process more has a thread for the work in HBM of each domain and one for the start-ups of
+// steps that start at the same time. Times are microseconds of virtual time.
 std::string ChromeTrace(const Occupancy& use, const Fabric& fabric, std::string_view title);
 
 // A table for each plane with a link that carries anything, in it a line for each chip with the

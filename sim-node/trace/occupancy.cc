@@ -52,9 +52,8 @@ std::vector<ChipWork> WorkOfSteps(const Plan& plan, const LinkTiming& timing) {
     const StepWork work = schedule.work.empty() ? StepWork{} : schedule.work[step];
     ChipWork one;
     one.step = step;
-    one.row = step % schedule.stripes;
-    one.start_begin = step < schedule.stripes ? plan.times.start + schedule.before
-                                              : plan.times.steps[step - schedule.stripes].end;
+    one.start_begin =
+        step == 0 ? plan.times.start + schedule.before : plan.times.steps[step - 1].end;
     one.start_end = one.start_begin + timing.step + work.start;
     one.memory_begin = std::max(plan.times.steps[step].departure, memory_free);
     one.memory_end = one.memory_begin + work.memory;
@@ -138,7 +137,7 @@ std::uint64_t SendCount(const Schedule& schedule, std::size_t index) {
 
 absl::StatusOr<std::vector<LinkUse>> Timeline(const Plan& plan, const Fabric& fabric) {
   std::vector<LinkUse> timeline;
-  MessageRoutes routes(plan.schedule, fabric);
+  MessageRoutes routes(fabric);
   std::uint64_t sends = 0;
   for (std::size_t index = 0; index < plan.schedule.scheduled_count(); ++index) {
     sends += SendCount(plan.schedule, index);

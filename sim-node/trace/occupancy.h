@@ -37,7 +37,7 @@ struct LinkUse {
 // or less.
 struct ChipWork {
   std::size_t step = 0;
-  // The row to show it in: the buffer stripe; with scheduled steps, one that is free then.
+  // The row to show it in, which is free then.
   std::size_t row = 0;
   // CC-cores give the commands and DMA engines start; then the step may wait for the links.
   VirtualTime start_begin;

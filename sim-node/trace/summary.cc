@@ -76,6 +76,9 @@ std::string JsonSummary(const Traced& traced) {
                   {"level", Name(answer.level)},
                   {"steps", answer.steps},
                   {"timeUs", Nanoseconds(answer.time) / 1e3}};
+  summary["startUpUs"] = Nanoseconds(answer.start_up) / 1e3;
+  summary["algbwGiBps"] = answer.AlgorithmBandwidth();
+  summary["busbwGiBps"] = answer.BusBandwidth();
   if (answer.bound) summary["boundUs"] = Nanoseconds(*answer.bound) / 1e3;
   if (const auto over = OverBound(answer)) summary["overBound"] = *over;
   Json links = Json::object();

@@ -13,8 +13,9 @@
 
 namespace tahoma::sim {
 
-// One JSON object and a newline: what was asked, the algorithm, the steps, "timeUs", and "boundUs"
-// where one is known, with "overBound", the one over the other. "links" has an entry for each kind
+// One JSON object and a newline: what was asked, the algorithm, the steps, "timeUs", "startUpUs",
+// "algbwGiBps" and "busbwGiBps", and "boundUs" where one is known, with "overBound", the time over
+// start-up and bound together. "links" has an entry for each kind
 // that there is ("x", "y", "z", "efaOut", "efaIn", and the uplinks of network layers, "layer3" to
 // "layer1"): how many, how many are down, the least, mean and most utilisation of the others, 0 to
 // 1, and the name of the fullest.

@@ -4,12 +4,15 @@
 #include <charconv>
 #include <utility>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/collective/operation.h"
 #include "lib/hw/catalogue.h"
 #include "sim-node/emulator/collective/domains/bound_over_domains.h"
 #include "sim-node/emulator/collective/domains/hierarchical.h"
 #include "sim-node/emulator/collective/plan/bound.h"
 #include "sim-node/fidelity/fidelity.h"
+#include "sim-node/trace/summary.h"
 
 namespace tahoma::sim {
 namespace {
@@ -61,7 +64,7 @@ bool ReadChip(std::string_view text, const Fabric& fabric, ChipIndex& chip) {
 }
 
 // "5:x+": the cable on chip 5's x+ port.
-absl::Status BreakCable(std::string_view text, Fabric& fabric) {
+absl::Status BreakCable(std::string_view text, const torus::Box& box, Fabric& fabric) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const auto port = ParsePort(text.substr(std::min(colon + 1, text.size())));
   ChipIndex chip(0);
@@ -78,6 +81,10 @@ absl::Status BreakCable(std::string_view text, Fabric& fabric) {
                            links.torus().ToString());
   }
   const torus::Hop hop = links.HopOf(there);
+  if ((box.mask & MaskOf(hop.from)) == 0 || (box.mask & MaskOf(hop.to)) == 0) {
+    return InvalidArgument("down: \"{}\" is no cable between two chips of {}", text,
+                           box.ToString());
+  }
   TAHOMA_RETURN_IF_ERROR(fabric.SetPermille(fabric.LinkOf(chip, port->axis, port->direction), 0));
   return fabric.SetPermille(fabric.LinkOf(Fabric::ChipOf(domain, hop.to.value()), port->axis,
                                           torus::Opposite(port->direction)),
@@ -90,9 +97,9 @@ absl::Status BreakNic(std::string_view text, Fabric& fabric) {
     return InvalidArgument(
         "efa-down: \"{}\" is of no use in one domain; expected domains of 2 or more", text);
   }
-  if (!ReadChip(text, fabric, chip)) {
-    return InvalidArgument("efa-down: \"{}\" is no chip; expected for example 1/5 in domain 1",
-                           text);
+  if (text.find('/') == std::string_view::npos || !ReadChip(text, fabric, chip)) {
+    return InvalidArgument(
+        "efa-down: \"{}\" is no chip of a domain; expected for example 1/5 in domain 1", text);
   }
   return fabric.SetNicPermille(chip, 0);
 }
@@ -123,27 +130,19 @@ absl::Status CheckDomains(const TraceOptions& options) {
     return InvalidArgument("level: several domains are timed by flows; \"{}\" is for one",
                            options.level);
   }
-  if (options.stripes != 0) {
-    return InvalidArgument("slices: buffers over several domains are cut into chunks instead");
-  }
   return absl::OkStatus();
 }
 
 absl::StatusOr<InterAlgorithm> ParseBetween(std::string_view name) {
-  for (const InterAlgorithm algorithm :
-       {InterAlgorithm::kRing, InterAlgorithm::kMesh, InterAlgorithm::kRdh, InterAlgorithm::kLevels,
-        InterAlgorithm::kSingleStep}) {
+  for (const InterAlgorithm algorithm : kInterAlgorithms) {
     if (Name(algorithm) == name) return algorithm;
   }
-  return InvalidArgument(
-      "between: unknown algorithm \"{}\"; expected auto, ring, mesh, rdh, levels or single-step",
-      name);
+  return InvalidArgument("between: unknown algorithm \"{}\"; expected auto, ring, mesh or rdh",
+                         name);
 }
 
 absl::StatusOr<PlanOptions> PlanOptionsOf(const TraceOptions& options) {
-  PlanOptions plan{
-      .mode = PlanMode::kBest, .costs = {}, .stripes = static_cast<int>(options.stripes)};
-  TAHOMA_ASSIGN_OR_RETURN(plan.mode, ParsePlanMode(options.mode));
+  PlanOptions plan;
   for (const std::string& cost : options.without) {
     if (cost == "memory") {
       plan.costs.memory = false;
@@ -176,6 +175,17 @@ absl::StatusOr<Plan> PlanOf(const TraceOptions& options, const PlanOptions& plan
   return PlanOnFabric(request, members, fabric, choice);
 }
 
+// Returns the time of the same collective with one element for each rank: bytes hardly count.
+absl::StatusOr<VirtualDuration> StartUpOf(TraceOptions options, const PlanOptions& how,
+                                          const std::vector<Member>& members, const Fabric& fabric,
+                                          const Request& request) {
+  const auto ranks = options.ranks * static_cast<std::int64_t>(members.size());
+  options.bytes = std::min(options.bytes, ranks * static_cast<std::int64_t>(Size(request.type)));
+  Request small;
+  TAHOMA_ASSIGN_OR_RETURN(const Plan plan, PlanOf(options, how, members, fabric, small));
+  return plan.times.end - plan.times.start;
+}
+
 absl::StatusOr<TraceAnswer> AnswerOf(const TraceOptions& options, const Plan& plan,
                                      const Request& request, const std::vector<Member>& members,
                                      const Fabric& fabric, const PlanOptions& how) {
@@ -186,13 +196,15 @@ absl::StatusOr<TraceAnswer> AnswerOf(const TraceOptions& options, const Plan& pl
                      .steps = plan.schedule.scheduled_count(),
                      .time = plan.times.end - plan.times.start};
   TAHOMA_ASSIGN_OR_RETURN(answer.level, ParseFidelity(options.level));
+  TAHOMA_ASSIGN_OR_RETURN(answer.start_up, StartUpOf(options, how, members, fabric, request));
+  answer.ranks = static_cast<int>(options.ranks) * static_cast<int>(members.size());
   if (options.domains > 1) {
     answer.bound = LowerBoundOnFabric(request, members, fabric);
     return answer;
   }
   const TorusLinks& links = fabric.domain(0);
   TAHOMA_ASSIGN_OR_RETURN(answer.time, TimeOf(answer.level, plan, request, members, links, how));
-  answer.bound = LowerBound(request.operation, SetOf(members, links), request.bytes, links);
+  answer.bound = LowerBound(request, members, links);
   return answer;
 }
 
@@ -200,7 +212,16 @@ absl::StatusOr<TraceAnswer> AnswerOf(const TraceOptions& options, const Plan& pl
 
 std::optional<double> OverBound(const TraceAnswer& answer) {
   if (!answer.bound || *answer.bound <= VirtualDuration(0)) return std::nullopt;
-  return Nanoseconds(answer.time) / Nanoseconds(*answer.bound);
+  return Nanoseconds(answer.time) / Nanoseconds(answer.start_up + *answer.bound);
+}
+
+double TraceAnswer::AlgorithmBandwidth() const {
+  if (time <= VirtualDuration(0)) return 0;
+  return static_cast<double>(request.bytes) / (1 << 30) / (Nanoseconds(time) / 1e9);
+}
+
+double TraceAnswer::BusBandwidth() const {
+  return AlgorithmBandwidth() * collective::BusFactor(request.operation, ranks);
 }
 
 namespace {
@@ -213,7 +234,10 @@ std::string TitleOf(const TraceAnswer& answer, std::int64_t domains) {
       Name(answer.algorithm), Nanoseconds(answer.time) / 1e3, Name(answer.level), answer.steps);
   if (answer.bound) {
     title += fmt::format("; the links allow {:.2f} us", Nanoseconds(*answer.bound) / 1e3);
-    if (const auto over = OverBound(answer)) title += fmt::format(", {:.3f} times less", *over);
+    if (const auto over = OverBound(answer)) {
+      title += fmt::format(" and start-up takes {:.2f} us, together {:.3f} times less",
+                           Nanoseconds(answer.start_up) / 1e3, *over);
+    }
   }
   return title;
 }
@@ -224,8 +248,7 @@ void DeclareDomains(config::Spec& spec, TraceOptions& options) {
            "topology domains (UltraServers or instances) joined by EFA");
   spec.String("domainTorus", &options.domain_torus,
               "the torus of each: 4x4x4 (UltraServer) or 4x4");
-  spec.String("between", &options.between,
-              "algorithm between domains: auto, ring, mesh, rdh, levels, single-step");
+  spec.String("between", &options.between, "algorithm between domains: auto, ring, mesh or rdh");
   spec.Int("chunks", &options.chunks, {.max = 1024},
            "chunks of a buffer: one is between domains while another is inside; 0: fastest");
   spec.Strings("efaDown", &options.efa_down, "chips without their NIC, each \"domain/chip\"");
@@ -248,12 +271,20 @@ config::Spec DeclareTraceOptions(TraceOptions& options) {
   spec.String("operation", &options.operation, "the operation, as nccom-test names it");
   spec.Int("bytes", &options.bytes, {.min = 1, .max = std::int64_t{8} << 30},
            "size of a rank's buffer");
+  constexpr config::IntRange kSize{.min = 1, .max = std::int64_t{8} << 30};
+  spec.Int("minBytes", &options.min_bytes, kSize, "first size of a sweep");
+  spec.Alias("-b", "minBytes");
+  spec.Int("maxBytes", &options.max_bytes, {.max = kSize.max},
+           "last size of a sweep, a line for each in the place of the links' shares; 0: none");
+  spec.Alias("-e", "maxBytes");
+  spec.Int("stepFactor", &options.step_factor, {.min = 2, .max = 1024},
+           "what multiplies from size to size");
+  spec.Alias("-f", "stepFactor");
   spec.String("type", &options.type, "type of the elements, as nccom-test names it");
   spec.String("level", &options.level, "level of detail: closed-form, flows or flits");
-  spec.String("algorithm", &options.algorithm, "auto, mesh, rdh, ring, kangaring, bucket or tree");
-  spec.String("mode", &options.mode, "best, or aws: as Neuron's documents describe its algorithms");
-  spec.Int("slices", &options.stripes, {.max = kMaxStripes},
-           "stripes of a buffer: one starts up while the other is sent; 0: the faster");
+  spec.String("algorithm", &options.algorithm, "auto, mesh, rdh, ring, kangaring or tree");
+  spec.Gone("mode", kOneMode);
+  spec.Gone("slices", "Neuron's algorithms do not cut a buffer into slices");
   spec.Strings("without", &options.without,
                "costs of the chips not to count: memory, dma-start, cc-cores");
   spec.String("box", &options.box, "chips, \"AxBxC\" with sides 1, 2 and 4, as placed");
@@ -276,7 +307,7 @@ absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
   TAHOMA_ASSIGN_OR_RETURN(const torus::Box box, BoxOf(options, torus));
   TAHOMA_ASSIGN_OR_RETURN(Fabric fabric, FabricOf(options, torus));
   for (const std::string& cable : options.down) {
-    TAHOMA_RETURN_IF_ERROR(BreakCable(cable, fabric));
+    TAHOMA_RETURN_IF_ERROR(BreakCable(cable, box, fabric));
   }
   for (const std::string& chip : options.efa_down) {
     TAHOMA_RETURN_IF_ERROR(BreakNic(chip, fabric));
@@ -300,6 +331,39 @@ absl::StatusOr<Traced> TraceOf(const TraceOptions& options) {
                 .title = std::move(title),
                 .fabric = std::move(fabric),
                 .use = std::move(use)};
+}
+
+absl::StatusOr<std::string> SweepOf(const TraceOptions& options) {
+  if (options.min_bytes > options.max_bytes) {
+    return InvalidArgument("minBytes {} is more than maxBytes {}", options.min_bytes,
+                           options.max_bytes);
+  }
+  const bool json = options.output == "json";
+  std::string text = fmt::format("{:>16}{:>16}{:>9}{:>16}{:>15}{:>15}{:>15}{:>15}{:>13}\n",
+                                 "size(B)", "count(elems)", "type", "time(us)", "algbw(GB/s)",
+                                 "busbw(GB/s)", "links(us)", "start-up(us)", "algorithm");
+  Json summaries = Json::array();
+  for (std::int64_t bytes = options.min_bytes; bytes <= options.max_bytes;
+       bytes *= options.step_factor) {
+    TraceOptions one = options;
+    one.bytes = bytes;
+    one.trace_file.clear();
+    const auto traced = TraceOf(one);
+    if (!traced.ok()) return Annotate(traced.status(), fmt::format("{} bytes", bytes));
+    const TraceAnswer& answer = traced->answer;
+    if (json) {
+      summaries.push_back(ParseJson(JsonSummary(*traced)));
+      continue;
+    }
+    const std::string bound =
+        answer.bound ? fmt::format("{:.2f}", Nanoseconds(*answer.bound) / 1e3) : "";
+    text += fmt::format("{:>16}{:>16}{:>9}{:>16.2f}{:>15.2f}{:>15.2f}{:>15}{:>15.2f}{:>13}\n",
+                        bytes, answer.request.bytes / Size(answer.request.type),
+                        Name(answer.request.type), Nanoseconds(answer.time) / 1e3,
+                        answer.AlgorithmBandwidth(), answer.BusBandwidth(), bound,
+                        Nanoseconds(answer.start_up) / 1e3, Name(answer.algorithm));
+  }
+  return json ? summaries.dump(2) + "\n" : text;
 }
 
 }  // namespace tahoma::sim

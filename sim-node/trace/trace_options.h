@@ -31,11 +31,13 @@ namespace tahoma::sim {
 struct TraceOptions {
   std::string operation = "all_reduce";
   std::int64_t bytes = std::int64_t{64} << 20;
+  // A sweep over sizes in the place of `bytes`, if maxBytes is not 0.
+  std::int64_t min_bytes = std::int64_t{1} << 10;
+  std::int64_t max_bytes = 0;
+  std::int64_t step_factor = 2;
   std::string type = "fp32";
   std::string algorithm = "auto";
   std::string level = "flows";
-  std::string mode = "best";
-  std::int64_t stripes = 0;
   std::vector<std::string> without{};
   std::string box = "4x4x4";
   std::string at = "0,0,0";
@@ -66,9 +68,15 @@ struct TraceAnswer {
   Fidelity level = Fidelity::kFlows;
   std::size_t steps = 0;
   VirtualDuration time{};                               // at that level
-  std::optional<VirtualDuration> bound = std::nullopt;  // of links and NICs
+  std::optional<VirtualDuration> bound = std::nullopt;  // of links, NICs and uplinks
+  VirtualDuration start_up{};                           // of one element for each rank
+  int ranks = 1;                                        // in all
+
+  // GiB a second, as nccom-test has them.
+  double AlgorithmBandwidth() const;
+  double BusBandwidth() const;
 };
-// Returns the time over the bound; nullopt without one, or where it is zero.
+// Returns the time over that of start-up and the bound; nullopt without one, or where it is zero.
 std::optional<double> OverBound(const TraceAnswer& answer);
 
 struct Traced {
@@ -77,6 +85,10 @@ struct Traced {
   Fabric fabric;
   Occupancy use;  // with a timeline if there is a file for it
 };
+
+// A table of the sizes from minBytes to maxBytes, as nccom-test and nccl-tests print them; or JSON,
+// a list of summaries (summary.h). Errors as of TraceOf.
+absl::StatusOr<std::string> SweepOf(const TraceOptions& options);
 
 // Plans the collective on the domains with the cables of `down` and the NICs of `efa_down` broken,
 // and follows its links. kInvalidArgument names the option that is wrong and what would be right;

@@ -9,21 +9,12 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/collective/operation.h"
 
 namespace tahoma::sim {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-
-// Returns the bytes on the busiest rank's wire per byte of the buffer (NCCL tests' "bus bandwidth",
-// which nccom-test takes over).
-double BusFactor(std::string_view operation, int ranks) {
-  for (const std::string_view whole : {"sendrecv", "permute", "broadcast"}) {
-    if (operation == whole) return 1;
-  }
-  const double share = static_cast<double>(ranks - 1) / ranks;
-  return operation.starts_with("allr") || operation.starts_with("all_r") ? 2 * share : share;
-}
 
 struct Row {
   std::uint64_t bytes = 0;
@@ -55,7 +46,11 @@ Row MakeRow(const NccomOptions& options, std::uint64_t bytes, int ranks, const N
   std::tie(row.input_bytes, row.output_bytes) = InAndOut(options.operation, bytes, ranks);
   if (run.time_ps > 0) {
     row.algorithm_bandwidth = static_cast<double>(bytes) / kGiB / (row.time_us / 1e6);
-    row.bus_bandwidth = row.algorithm_bandwidth * BusFactor(options.operation, ranks);
+    // Of what has no such name, alltoallv, ranks exchange as in an all-to-all.
+    const auto operation = collective::ParseOperation(options.operation);
+    row.bus_bandwidth =
+        row.algorithm_bandwidth *
+        collective::BusFactor(operation.value_or(collective::Operation::kAllToAll), ranks);
   }
   return row;
 }

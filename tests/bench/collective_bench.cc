@@ -154,11 +154,10 @@ void SolveAllFlows(benchmark::State& state) {
 }
 BENCHMARK(SolveAllFlows)->Name("solve_4032_flows_us")->Unit(benchmark::kMicrosecond);
 
-// The first chips of an UltraServer, and the axis along which chip 5's cable is out.
+// The first chips of an UltraServer.
 struct Place {
   const char* name;
   int chips;
-  std::optional<torus::Axis> broken = std::nullopt;
 };
 
 VirtualDuration Time(const Place& place, Operation operation, const TorusLinks& links) {
@@ -168,53 +167,34 @@ VirtualDuration Time(const Place& place, Operation operation, const TorusLinks& 
   return plan->times.end - plan->times.start;
 }
 
-// Emulated time of 1 GiB, start-up included, as a multiple of what the cuts of the links allow; of
-// send-receive and permute, of the same on whole links.
+// Emulated time of 1 GiB, start-up included, as a multiple of what the cuts of the links allow.
 void OverBound(benchmark::State& state, Operation operation, const Place& place) {
-  const TorusLinks whole(torus::kUltraServerShape, hw::kTrainium2.links);
-  const TorusLinks links = place.broken ? WithSlowCable(*place.broken, 0) : whole;
-  const bool shift = operation == Operation::kSendReceive || operation == Operation::kPermute;
+  const TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
   const VirtualDuration bound =
-      shift ? Time(place, operation, whole)
-            : LowerBound(operation, SetOf(FirstChips(place.chips), links), kGiB, links);
+      LowerBound(operation, SetOf(FirstChips(place.chips), links), kGiB, links);
   double ratio = 0;
   for (auto _ : state) ratio = Nanoseconds(Time(place, operation, links)) / Nanoseconds(bound);
   state.counters["over_bound"] = ratio;
 }
 
-// Sets of chips that are no boxes, or have a cable of less than its rate: of an all-reduce.
-struct IrregularPlace {
-  const char* name;
-  torus::ChipMask mask;
-  std::uint16_t permille = 1000;  // of chip 5's Y cable
-};
-
-void AllReduceOverBound(benchmark::State& state, const IrregularPlace& place) {
-  const TorusLinks links = WithSlowCable(torus::Axis::kY, place.permille);
-  const std::vector<Member> members = MembersOf(place.mask);
-  const Request request{.operation = Operation::kAllReduce, .bytes = kGiB};
-  const VirtualDuration bound = LowerBound(request.operation, SetOf(members, links), kGiB, links);
-  double ratio = 0;
+// Planning 1 GiB on 32 instances, each of which has two NICs down.
+void PlanWithoutNics(benchmark::State& state) {
+  constexpr int kDomains = 32;
+  Fabric fabric(std::vector<TorusLinks>(kDomains, {torus::kInstanceShape, hw::kTrainium2.links}),
+                hw::kTrainium2.links.efa);
+  for (int domain = 0; domain < kDomains; ++domain) {
+    for (const int chip : {domain * 7 % 16, domain * 11 % 15}) {
+      TAHOMA_CHECK_OK(fabric.SetNicPermille(Fabric::ChipOf(domain, chip), 0));
+    }
+  }
+  const std::vector<Member> members = AllChipsOf(fabric);
   for (auto _ : state) {
-    const auto plan = PlanCollective(request, members, links);
+    auto plan = PlanOnFabric({.operation = Operation::kAllReduce, .bytes = kGiB}, members, fabric);
     TAHOMA_CHECK(plan.ok());
-    ratio = Nanoseconds(plan->times.end - plan->times.start) / Nanoseconds(bound);
-  }
-  state.counters["over_bound"] = ratio;
-}
-
-void RegisterIrregular() {
-  for (const IrregularPlace& place :
-       {IrregularPlace{.name = "allreduce_15_of_16_over_bound", .mask = 0xfffe},
-        IrregularPlace{.name = "allreduce_scattered_12_over_bound", .mask = 0x3137'0033},
-        IrregularPlace{
-            .name = "allreduce_degraded_cable_over_bound", .mask = 0xffff, .permille = 400}}) {
-    benchmark::RegisterBenchmark(place.name,
-                                 [=](benchmark::State& state) { AllReduceOverBound(state, place); })
-        ->Iterations(1)
-        ->Unit(benchmark::kMillisecond);
+    benchmark::DoNotOptimize(plan);
   }
 }
+BENCHMARK(PlanWithoutNics)->Name("plan_nics_down_32_domains_ms")->Unit(benchmark::kMillisecond);
 
 // 1 GiB over several topology domains, over a bound in nanoseconds.
 void OverDomainsBound(benchmark::State& state, Operation operation, const Fabric& fabric,
@@ -247,21 +227,6 @@ void RegisterOverDomains() {
                          static_cast<double>(rates.efa);
   const double whole_ns = static_cast<double>(kGiB) / of_chip * 1e9;
   row("allgather_8_units_over_bound", Operation::kAllGather, eight, (chips - 1) / chips * whole_ns);
-  row("broadcast_8_units_over_bound", Operation::kBroadcast, eight, whole_ns);
-  // Of four instances one has four NICs: it sends at least as much as the buffer holds.
-  Fabric poor(std::vector<TorusLinks>(4, {torus::kInstanceShape, rates}), rates.efa);
-  for (int chip = 4; chip < 16; ++chip) {
-    TAHOMA_CHECK_OK(poor.SetNicPermille(torus::ChipIndex(chip), 0));
-  }
-  row("allreduce_nics_down_over_bound", Operation::kAllReduce, poor,
-      static_cast<double>(kGiB) / (4 * static_cast<double>(rates.efa)) * 1e9);
-  // The uplinks of each eight of 32 instances carry an eighth of their NICs' rate. Shares that are
-  // summed up and spread again pass a NIC twice, but for its own.
-  const Fabric narrow(std::vector<TorusLinks>(32, {torus::kInstanceShape, rates}), rates.efa,
-                      {.oversubscription_permille = {1000, 1000, 8000}},
-                      RegularPlaces(32, {.domains_under_layer3 = 8, .layer3_under_layer2 = 4}));
-  row("allreduce_oversubscribed_over_bound", Operation::kAllReduce, narrow,
-      2 * 31.0 / 32 * static_cast<double>(kGiB) / 16 / static_cast<double>(rates.efa) * 1e9);
 }
 
 void RegisterOverBound() {
@@ -275,19 +240,12 @@ void RegisterOverBound() {
           ->Unit(benchmark::kMillisecond);
     }
   };
-  const std::initializer_list<Place> broken = {{"4x4_without_x", 16, torus::Axis::kX},
-                                               {"4x4x4_without_x", 64, torus::Axis::kX},
-                                               {"4x4x4_without_z", 64, torus::Axis::kZ}};
   for (const auto& [name, operation] : {std::pair("allreduce", Operation::kAllReduce),
                                         std::pair("allgather", Operation::kAllGather),
                                         std::pair("reducescatter", Operation::kReduceScatter),
                                         std::pair("alltoall", Operation::kAllToAll)}) {
     rows(name, operation, "_1gib_over_bound", {{"4x4", 16}, {"4x4x2", 32}, {"4x4x4", 64}});
-    rows(name, operation, "_cable_over_bound", broken);
   }
-  rows("broadcast", Operation::kBroadcast, "_over_bound", {{"4x4x4", 64}});
-  rows("sendrecv", Operation::kSendReceive, "_cable_over_whole", broken);
-  rows("permute", Operation::kPermute, "_cable_over_whole", broken);
 }
 
 }  // namespace
@@ -295,7 +253,6 @@ void RegisterOverBound() {
 
 int main(int argc, char** argv) {
   tahoma::sim::RegisterOverBound();
-  tahoma::sim::RegisterIrregular();
   tahoma::sim::RegisterOverDomains();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

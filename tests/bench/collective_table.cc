@@ -1,10 +1,10 @@
 // Prints what collectives cost in the emulator, as tab-separated lines:
 //
-//   operation  chips  mode  bytes  algorithm  time_us  bound_us  ratio  chosen
+//   operation  chips  ranks  bytes  algorithm  time_us  bound_us  ratio  chosen
 //
 // for all-reduce, all-gather, reduce-scatter, all-to-all and broadcast on boxes of 2 to 64 chips,
-// from 1 KiB to 1 GiB, by every algorithm; in the mode "best" with a rank on each chip, in "aws"
-// with four; the first three also over several topology domains. `chosen` says which the mode
+// from 1 KiB to 1 GiB, by every algorithm, with a rank on each chip and
+// with four; the first three also over several topology domains. `chosen` says which the planner
 // takes. No data is moved; tests/bench/collective_table.py draws the picture.
 
 #include <fmt/format.h>
@@ -31,22 +31,20 @@ const torus::Box& BoxOf(const std::string& shape) {
   TAHOMA_CHECK(false);
 }
 
-void PrintRows(Operation operation, const std::string& shape, PlanMode mode,
-               const TorusLinks& links) {
-  const std::vector<Member> members = MembersOf(BoxOf(shape).mask, mode == PlanMode::kAws ? 4 : 1);
+void PrintRows(Operation operation, const std::string& shape, int ranks, const TorusLinks& links) {
+  const std::vector<Member> members = MembersOf(BoxOf(shape).mask, ranks);
   const ChipSet set = SetOf(members, links);
-  const PlanOptions options{.mode = mode};
   for (std::uint64_t bytes = 1024; bytes <= std::uint64_t{1} << 30; bytes *= 4) {
     const Request request{.operation = operation, .bytes = bytes};
     const double bound = Nanoseconds(LowerBound(operation, set, bytes, links)) / 1e3;
-    const auto chosen = PlanCollective(request, members, links, options);
+    const auto chosen = PlanCollective(request, members, links);
     if (!chosen.ok()) continue;  // an all-to-all of fewer elements than ranks
     for (const Algorithm algorithm : kAllAlgorithms) {
-      const auto plan = PlanWith(algorithm, request, members, links, options);
+      const auto plan = PlanWith(algorithm, request, members, links);
       if (!plan.ok()) continue;
       const double time = Nanoseconds(plan->times.end - plan->times.start) / 1e3;
-      fmt::print("{}\t{}\t{}\t{}\t{}\t{:.3f}\t{:.3f}\t{:.3f}\t{}\n", Name(operation), shape,
-                 Name(mode), bytes, Name(algorithm), time, bound, time / bound,
+      fmt::print("{}\t{}\t{}\t{}\t{}\t{:.3f}\t{:.3f}\t{:.3f}\t{}\n", Name(operation), shape, ranks,
+                 bytes, Name(algorithm), time, bound, time / bound,
                  algorithm == chosen->algorithm ? "yes" : "no");
     }
   }
@@ -76,7 +74,7 @@ void PrintHierarchicalRows(Operation operation, const TorusLinks& domain, int co
     const auto plan = PlanOnFabric({.operation = operation, .bytes = bytes}, members, fabric);
     TAHOMA_CHECK(plan.ok());
     const double time = Nanoseconds(plan->times.end - plan->times.start) / 1e3;
-    fmt::print("{}\t{}x({})\tbest\t{}\t{}\t{:.3f}\t{:.3f}\t{:.3f}\tyes\n", Name(operation), count,
+    fmt::print("{}\t{}x({})\t1\t{}\t{}\t{:.3f}\t{:.3f}\t{:.3f}\tyes\n", Name(operation), count,
                domain.torus().ToString(), bytes, Name(plan->algorithm), time, bound, time / bound);
   }
 }
@@ -98,13 +96,12 @@ int main() {
   using namespace tahoma;
   using namespace tahoma::sim;
   const TorusLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
-  fmt::print("operation\tchips\tmode\tbytes\talgorithm\ttime_us\tbound_us\tratio\tchosen\n");
+  fmt::print("operation\tchips\tranks\tbytes\talgorithm\ttime_us\tbound_us\tratio\tchosen\n");
   for (const Operation operation :
        {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
         Operation::kAllToAll, Operation::kBroadcast}) {
     for (const char* shape : kBoxes) {
-      for (const PlanMode mode : {PlanMode::kBest, PlanMode::kAws})
-        PrintRows(operation, shape, mode, links);
+      for (const int ranks : {1, 4}) PrintRows(operation, shape, ranks, links);
     }
   }
   PrintFabricRows();

@@ -3,9 +3,9 @@
 
     collective_table.py [FOLDER]     writes collectives.tsv and collectives.svg (default: build)
 
-The picture has a panel for each operation on 4x4, 4x4x2 and 4x4x4 chips, and in the mode aws on 4x4 with four ranks on
-each chip, and over 32 and 128 topology domains: size from left to right, how many times the physical bound it takes from bottom to top, both logarithmic, a
-line for each algorithm.
+The picture has a panel for each operation on 4x4, 4x4x2 and 4x4x4 chips, on 4x4 with four ranks on each chip, and over 32 and
+128 topology domains: size from left to right, how many times the physical bound it takes from bottom to top, both logarithmic,
+a line for each algorithm.
 """
 
 import collections
@@ -18,10 +18,10 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-COLOURS = {"mesh": "#7a7a7a", "rdh": "#1f6fb4", "ring": "#d1731d", "kangaring": "#9c3fa8", "bucket": "#b49a1f",
+COLOURS = {"mesh": "#7a7a7a", "rdh": "#1f6fb4", "ring": "#d1731d", "kangaring": "#9c3fa8",
            "tree": "#2f8f4e", "hier": "#8a3fa0"}
-PANELS = (("4x4x1", "best"), ("4x4x2", "best"), ("4x4x4", "best"), ("4x4x1", "aws"), ("32x(4x4x4)", "best"),
-          ("128x(4x4x1)", "best"))
+PANELS = (("4x4x1", "1"), ("4x4x2", "1"), ("4x4x4", "1"), ("4x4x1", "4"), ("32x(4x4x4)", "1"),
+          ("128x(4x4x1)", "1"))
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, GAP = 300, 190, 46, 34, 34, 16
 RATIO_MAX = 1000
 
@@ -51,8 +51,8 @@ def panel(title, lines, left, top):
 def draw(rows):
     lines = collections.defaultdict(lambda: collections.defaultdict(list))
     for row in rows:
-        if (row["chips"], row["mode"]) in PANELS:
-            key = row["operation"], row["chips"], row["mode"]
+        if (row["chips"], row["ranks"]) in PANELS:
+            key = row["operation"], row["chips"], row["ranks"]
             lines[key][row["algorithm"]].append((int(row["bytes"]), float(row["ratio"])))
     operations = list(dict.fromkeys(operation for operation, _, _ in lines))
     width, height = WIDTH * len(PANELS), HEIGHT * len(operations) + 30
@@ -62,11 +62,11 @@ def draw(rows):
     for i, (algorithm, colour) in enumerate(COLOURS.items()):
         yield f'<text x="{LEFT + 90 * i}" y="20" font-size="13" fill="{colour}">{algorithm}</text>'
     for row, operation in enumerate(operations):
-        for column, (shape, mode) in enumerate(PANELS):
-            if (operation, shape, mode) not in lines:
+        for column, (shape, ranks) in enumerate(PANELS):
+            if (operation, shape, ranks) not in lines:
                 continue
-            title = f"{operation} on {shape.removesuffix('x1')}" + (", aws" if mode == "aws" else "")
-            yield from panel(title, lines[operation, shape, mode], column * WIDTH, 30 + row * HEIGHT)
+            title = f"{operation} on {shape.removesuffix('x1')}" + (", 4 ranks" if ranks == "4" else "")
+            yield from panel(title, lines[operation, shape, ranks], column * WIDTH, 30 + row * HEIGHT)
     yield "</svg>"
 
 

@@ -75,7 +75,7 @@ VALUE_SETS = {
         "controller": {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "podAnnotations": {"a": "b"},
                        "affinity": {"nodeAffinity": {}}, "config": {"capacityBlocks": {"oneSpareIn": 0}}},
         "draPlugin": {"podAnnotations": {"a": "b"}, "config": {"flapHold": "20s"}},
-        "simNode": {"podAnnotations": {"a": "b"}, "config": {"collectives": {"mode": "aws"}}, "updateStrategy": "OnDelete"},
+        "simNode": {"podAnnotations": {"a": "b"}, "config": {"efa": {"packetLatency": "20us"}}, "updateStrategy": "OnDelete"},
         "networkPolicy": {"adminFrom": [{"podSelector": {}}], "metricsFrom": [{"podSelector": {}}]}}),
 }
 for example in sorted((chart.ROOT / "examples/helm").glob("*.yaml")):

@@ -53,7 +53,7 @@ LAYERS = {
                                              "sim-node/emulator/collective/schedule", "sim-node/emulator/link",
                                              "sim-node/emulator/engine", "lib/collective", "lib/torus"],
     "sim-node/fidelity": ["sim-node/emulator", "lib/collective"],
-    "sim-node/trace": ["sim-node/emulator", "sim-node/fidelity", "lib/hw", "lib/config"],
+    "sim-node/trace": ["sim-node/emulator", "sim-node/fidelity", "lib/collective", "lib/hw", "lib/config"],
     "sim-node/node": ["sim-node/emulator", "lib/driver", "lib/hw", "lib/torus"],
     "sim-node/participants": ["sim-node/node", "sim-node/emulator", "lib/numeric", "lib/torus"],
     "sim-node/serve": ["sim-node/participants", "sim-node/node", "sim-node/emulator", "lib/rest", "lib/wire", "lib/hw",
@@ -62,7 +62,7 @@ LAYERS = {
     # Nodes without processes of their own: what a pod runner and a dra-plugin publish, published for thousands.
     "sim-node/fleet": ["dra-plugin/slices", "dra-plugin/inventory", "sim-node/podrunner", "lib/kube/objects", "lib/kube",
                        "lib/wire", "lib/hw"],
-    "sim-node/workload": ["lib/wire", "lib/hw", "lib/config"],
+    "sim-node/workload": ["lib/wire", "lib/collective", "lib/hw", "lib/config"],
     "dra-plugin/inventory": ["lib/kube/objects", "lib/wire", "lib/driver", "lib/hw"],
     "dra-plugin/claims": ["lib/kube/objects", "lib/kube", "lib/wire", "lib/driver", "lib/hw"],
     "dra-plugin/slices": ["dra-plugin/claims", "dra-plugin/inventory", "lib/kube/objects", "lib/kube", "lib/wire", "lib/driver"],

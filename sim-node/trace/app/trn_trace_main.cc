@@ -1,5 +1,7 @@
 // The program trn-trace: prints how busy each link is, and writes the timeline and the picture.
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -22,11 +24,19 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
 }
 
 absl::Status Run(const sim::TraceOptions& options) {
+  if (options.max_bytes != 0) {
+    TAHOMA_ASSIGN_OR_RETURN(const std::string table, sim::SweepOf(options));
+    std::cout << table;
+    return absl::OkStatus();
+  }
   TAHOMA_ASSIGN_OR_RETURN(const sim::Traced traced, sim::TraceOf(options));
   if (options.output == "json") {
     std::cout << sim::JsonSummary(traced);
   } else {
-    std::cout << traced.title << "\n\n" << sim::HeatMapText(traced.use, traced.fabric);
+    std::cout << traced.title << "\n"
+              << fmt::format("algbw {:.2f} GB/s, busbw {:.2f} GB/s\n\n",
+                             traced.answer.AlgorithmBandwidth(), traced.answer.BusBandwidth())
+              << sim::HeatMapText(traced.use, traced.fabric);
   }
   if (!options.trace_file.empty()) {
     TAHOMA_RETURN_IF_ERROR(

@@ -16,8 +16,8 @@ Action ActionOf(Phase phase) {
   return phase == Phase::kReduceScatter ? Action::kReduce : Action::kCopy;
 }
 
-std::vector<Step> MeshSteps(Phase phase, const ChipSet& set, const Layout& layout, Stripe stripe) {
-  const Cutter cutter(layout, {1}, stripe);
+std::vector<Step> MeshSteps(Phase phase, const ChipSet& set, const Layout& layout) {
+  const Cutter cutter(layout, {1});
   Step step;
   for (std::size_t to = 0; to < set.size(); ++to) {
     for (std::size_t from = 0; from < set.size(); ++from) {
@@ -30,7 +30,7 @@ std::vector<Step> MeshSteps(Phase phase, const ChipSet& set, const Layout& layou
 }
 
 std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& links,
-                            const Layout& layout, Stripe stripe) {
+                            const Layout& layout) {
   std::vector<std::vector<ChipIndex>> channels;
   for (auto& ring : set.Rings(links)) {
     channels.push_back(ring);
@@ -38,7 +38,7 @@ std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& l
     channels.push_back(std::move(ring));
   }
   const std::size_t n = set.size();
-  const Cutter cutter(layout, std::vector<std::uint32_t>(channels.size(), 1), stripe);
+  const Cutter cutter(layout, std::vector<std::uint32_t>(channels.size(), 1));
   std::vector<std::size_t> place(64);
   for (const ChipIndex chip : set.chips()) {
     place[static_cast<std::size_t>(chip.value())] = set.PlaceOf(chip);
@@ -61,17 +61,17 @@ std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& l
 
 }  // namespace
 
-Cutter::Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights, Stripe stripe)
+Cutter::Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights)
     : parts_(weights.size()) {
   std::uint64_t total = 0;
   for (const std::uint32_t weight : weights) total += weight;
-  const Wide whole = static_cast<Wide>(total) * stripe.count;
+  const auto whole = static_cast<Wide>(total);
   TAHOMA_CHECK(whole > 0);
   bounds_.reserve((layout.bounds.size() - 1) * (parts_ + 1));
   for (std::size_t block = 0; block + 1 < layout.bounds.size(); ++block) {
     const std::uint64_t begin = layout.bounds[block];
     const std::uint64_t count = layout.bounds[block + 1] - begin;
-    std::uint64_t before = total * stripe.index;
+    std::uint64_t before = 0;
     for (std::size_t part = 0; part <= parts_; ++part) {
       const Wide first = static_cast<Wide>(count) * before / whole;
       bounds_.push_back((begin + static_cast<std::uint64_t>(first)) * layout.element_bytes);
@@ -106,8 +106,6 @@ std::string_view Name(Algorithm algorithm) {
       return "hier";
     case Algorithm::kKangaRing:
       return "kangaring";
-    case Algorithm::kBucket:
-      return "bucket";
   }
   return "";
 }
@@ -190,11 +188,10 @@ namespace {
 // itself, cut such that the data of one exchange is contiguous.
 class ChannelRanges {
  public:
-  ChannelRanges(const Layout& layout, const std::vector<Channel>& channels, Stripe stripe)
+  ChannelRanges(const Layout& layout, const std::vector<Channel>& channels)
       : channels_(channels),
-        // The whole buffer is one block, cut into stripes and channels as blocks are.
-        ends_(Layout{.element_bytes = 1, .bounds = {0, layout.bounds.back()}}, WeightsOf(channels),
-              stripe),
+        // The whole buffer is one block, cut into channels as blocks are.
+        ends_(Layout{.element_bytes = 1, .bounds = {0, layout.bounds.back()}}, WeightsOf(channels)),
         element_bytes_(layout.element_bytes) {}
 
   // Returns the message with all blocks that the chip with address `to` is to have after the
@@ -228,12 +225,11 @@ class ChannelRanges {
 }  // namespace
 
 std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
-                               const Layout& layout, const std::vector<Channel>& channels,
-                               Stripe stripe) {
+                               const Layout& layout, const std::vector<Channel>& channels) {
   const std::vector<std::size_t> places = PlacesOf(set, torus);
   const std::vector<Swap> swaps = SwapsOf(channels);
-  const Cutter cutter(layout, WeightsOf(channels), stripe);
-  const ChannelRanges ranges(layout, channels, stripe);
+  const Cutter cutter(layout, WeightsOf(channels));
+  const ChannelRanges ranges(layout, channels);
   // All-gather undoes reduce-scatter: last exchange first.
   const bool gathers = phase == Phase::kAllGather;
   std::vector<Step> steps(StepCount(swaps));
@@ -297,19 +293,19 @@ std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, co
 }
 
 std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
-                        const TorusLinks& links, const Layout& layout, Stripe stripe) {
+                        const TorusLinks& links, const Layout& layout) {
   TAHOMA_CHECK(layout.bounds.size() == set.size() + 1);
   if (set.size() == 1) return {};
   switch (algorithm) {
     case Algorithm::kMesh:
-      return MeshSteps(phase, set, layout, stripe);
+      return MeshSteps(phase, set, layout);
     case Algorithm::kRdh:
       TAHOMA_CHECK(set.box() != nullptr);
       return HalvingSteps(phase, set, links.torus(), layout,
-                          BalancedChannels(*set.box(), links.torus()), stripe);
+                          BalancedChannels(*set.box(), links.torus()));
     default:
       TAHOMA_CHECK(algorithm == Algorithm::kRing || algorithm == Algorithm::kKangaRing);
-      return RingSteps(phase, set, links, layout, stripe);
+      return RingSteps(phase, set, links, layout);
   }
 }
 

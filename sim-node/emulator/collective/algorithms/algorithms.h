@@ -14,7 +14,6 @@
 //            (docs/reference/collectives.md#cycles-of-an-instance, #cycles-of-an-ultraserver)
 // kangaring  the same cycles; two and two ranks of a chip act as one (chip_cost.h). For chips with
 //            all their ranks
-// bucket     axis by axis round the rings of 4 of an UltraServer (bucket.h)
 // tree       each part of a block along a tree of its own, on any set that hangs together (trees.h)
 // hier       over the topology domains of a fabric (hierarchical.h)
 //
@@ -37,15 +36,14 @@
 
 namespace tahoma::sim {
 
-enum class Algorithm : std::uint8_t { kMesh, kRdh, kRing, kTree, kKangaRing, kBucket, kHier };
+enum class Algorithm : std::uint8_t { kMesh, kRdh, kRing, kTree, kKangaRing, kHier };
 enum class Phase : std::uint8_t { kReduceScatter, kAllGather };
 
 // The algorithms on one torus.
-inline constexpr Algorithm kAllAlgorithms[] = {Algorithm::kMesh,   Algorithm::kRdh,
-                                               Algorithm::kRing,   Algorithm::kKangaRing,
-                                               Algorithm::kBucket, Algorithm::kTree};
+inline constexpr Algorithm kAllAlgorithms[] = {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing,
+                                               Algorithm::kKangaRing, Algorithm::kTree};
 
-// The names that nccom-test prints: "mesh", "rdh", "ring", "kangaring", "bucket", "tree", "hier".
+// The names that nccom-test prints: "mesh", "rdh", "ring", "kangaring", "tree", "hier".
 std::string_view Name(Algorithm algorithm);
 // kInvalidArgument lists the known ones.
 absl::StatusOr<Algorithm> ParseAlgorithm(std::string_view name);
@@ -63,17 +61,10 @@ struct Layout {
                          std::uint64_t element_bytes);
 };
 
-// A buffer stripe: one of several equal parts of every block.
-struct Stripe {
-  std::size_t index = 0;
-  std::size_t count = 1;
-};
-
-// Cuts each block into stripes and those into parts in proportion to their weights, and makes sends
-// of them.
+// Cuts each block into parts in proportion to their weights, and makes sends of them.
 class Cutter {
  public:
-  Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights, Stripe stripe = {});
+  Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights);
 
   // The first byte of the part and the one after its last.
   std::pair<std::uint64_t, std::uint64_t> Range(std::size_t block, std::size_t part) const {
@@ -91,12 +82,11 @@ class Cutter {
 // Returns the steps of mesh, of rdh with BalancedChannels (needs set.box()), or of ring (kangaring
 // is the same). Steps may be empty when a block has fewer elements than parts.
 std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
-                        const TorusLinks& links, const Layout& layout, Stripe stripe = {});
+                        const TorusLinks& links, const Layout& layout);
 
 // Returns the steps of rdh with these channels.
 std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
-                               const Layout& layout, const std::vector<Channel>& channels,
-                               Stripe stripe = {});
+                               const Layout& layout, const std::vector<Channel>& channels);
 
 // Returns the steps that bring each block of the first chip's buffer to its owner: halving, in
 // which only chips that have received data send. Needs set.box().

@@ -2,7 +2,6 @@
 // box.
 //
 //   for (const Channel& one : BalancedChannels(box, torus)) …     // as many steps as dimensions
-//   for (const Channel& one : StaggeredChannels(box, torus)) …    // more steps, fuller links
 //
 // A box with sides 1, 2 and 4 is a hypercube. Halving goes through its dimensions one after the
 // other and sends half of what is left each time, so one order alone would use one dimension's
@@ -11,12 +10,7 @@
 // (docs/reference/collectives.md#halving-and-doubling): on an X/Y plane the rotated orders; with
 // slow Z dimensions a Latin square over the X/Y dimensions and one Z, the other Z last.
 //
-// The last of those steps, with Z links only, costs 6 % of the bound on 4x4x4; and a single Z
-// dimension beside f X/Y dimensions has so small a part of the box's rate that it cannot be filled
-// step by step. Staggered channels do not all work in the same step: there are two to four steps
-// more, slow dimensions serve some channel in each, and a channel that used them early waits until
-// others have caught up. The shares are the solution of a linear programme (least sum of step
-// times, a step being as long as its busiest link).
+// The last of those steps, with Z links only, costs 6 % of the bound on 4x4x4.
 //
 // Thread safety: pure functions.
 
@@ -41,11 +35,5 @@ struct Channel {
 
 // Returns one channel without dimensions for a box of one chip.
 std::vector<Channel> BalancedChannels(const torus::Box& box, const torus::Shape& torus);
-
-// Returns none where staggering gains nothing, that is unless the box has dimensions of both kinds.
-std::vector<Channel> StaggeredChannels(const torus::Box& box, const torus::Shape& torus);
-
-// X/Y dimensions in rotated orders first, then those of Z: what Neuron does.
-std::vector<Channel> SlowLastChannels(const torus::Box& box, const torus::Shape& torus);
 
 }  // namespace tahoma::sim

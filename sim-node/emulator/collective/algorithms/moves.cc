@@ -92,14 +92,6 @@ absl::StatusOr<std::vector<int>> PermuteSources(const std::vector<Member>& membe
   return sources;
 }
 
-constexpr std::size_t kDomainChips = collective::kChipsMax;
-
-// A number for the two chips of a torus.
-std::size_t PairOf(const Send& send) {
-  return static_cast<std::size_t>(send.from.value()) * kDomainChips +
-         static_cast<std::size_t>(send.to.value());
-}
-
 // The first chip sends everybody its whole buffer, or each its block.
 std::vector<Step> DirectSteps(const ChipSet& set, const Layout& layout, bool whole) {
   Step step;
@@ -166,13 +158,10 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
   } else {
     if (request.operation == Operation::kPermute) {
       TAHOMA_ASSIGN_OR_RETURN(exchange.sources, PermuteSources(members, paths));
-      exchange.orders = paths;
     } else {
       const auto ranks = static_cast<int>(places.size());
       for (int rank = 0; rank < ranks; ++rank)
         exchange.sources.push_back((rank + ranks - 1) % ranks);
-      std::vector<ChipIndex>& order = exchange.orders.emplace_back();
-      for (const Member& member : members) order.push_back(member.chip);
     }
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
       const Place& from = places[static_cast<std::size_t>(exchange.sources[rank])];
@@ -182,75 +171,11 @@ absl::StatusOr<Exchange> ExchangeAlong(const Request& request, const std::vector
   return exchange;
 }
 
-std::vector<collective::Demand> DemandsOf(const Step& step) {
-  std::vector<std::uint32_t> blocks(std::size_t{kDomainChips} * kDomainChips);
-  for (const Send& send : step) {
-    TAHOMA_CHECK(send.bytes == step[0].bytes);
-    if (send.from != send.to) ++blocks[PairOf(send)];
-  }
-  std::vector<collective::Demand> demands;
-  for (std::size_t pair = 0; pair < blocks.size(); ++pair) {
-    if (blocks[pair] == 0) continue;
-    demands.push_back({.from = static_cast<std::uint8_t>(pair / kDomainChips),
-                       .to = static_cast<std::uint8_t>(pair % kDomainChips),
-                       .blocks = blocks[pair]});
-  }
-  return demands;
-}
-
-Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
-               const collective::Routes& routes, std::uint64_t element_bytes, RouteTable& table) {
-  const std::uint32_t parts = routes.parts();
-  TAHOMA_CHECK(parts > 0);
-  struct PairRoutes {
-    std::uint32_t blocks = 0;
-    std::uint32_t first = 0;  // number of the first part's route
-    std::uint32_t dealt = 0;
-  };
-  std::vector<PairRoutes> of_pair(std::size_t{kDomainChips} * kDomainChips);
-  for (std::size_t demand = 0; demand < demands.size(); ++demand) {
-    const auto& [from, to, blocks] = demands[demand];
-    of_pair[std::size_t{from} * kDomainChips + to] = {.blocks = blocks, .first = table.last() + 1};
-    for (std::uint32_t part = 0; part < parts; ++part) {
-      const std::span<const collective::Arc> route = routes.Route(demand, part);
-      table.Add(std::vector<LinkId>(route.begin(), route.end()));  // arcs have the numbers of links
-    }
-  }
-  Step split;
-  for (Send send : step) {
-    PairRoutes& own = of_pair[PairOf(send)];
-    if (own.blocks % parts == 0) {  // within a chip too: it has none
-      if (own.blocks != 0) send.route = own.first + own.dealt++ % parts;
-      split.push_back(send);
-      continue;
-    }
-    const std::uint64_t elements = send.bytes / element_bytes;
-    for (std::uint32_t part = 0; part < parts; ++part) {
-      const std::uint64_t begin = elements * part / parts * element_bytes;
-      const std::uint64_t end = elements * (part + 1) / parts * element_bytes;
-      if (begin == end) continue;
-      Send piece = send;
-      piece.offset += begin;
-      piece.to_offset += begin;
-      piece.bytes = end - begin;
-      piece.route = own.first + part;
-      split.push_back(piece);
-    }
-  }
-  return split;
-}
-
-std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
-                                 const Layout& layout, bool whole) {
+std::vector<Step> ScatterFromRoot(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
+                                  const Layout& layout, bool whole) {
   if (set.size() == 1) return {};
-  if (whole) return DirectSteps(set, layout, /*whole=*/true);
-  std::vector<Step> steps =
-      algorithm == Algorithm::kRdh
-          ? ScatterSteps(set, links.torus(), layout, BalancedChannels(*set.box(), links.torus()))
-          : DirectSteps(set, layout, /*whole=*/false);
-  std::vector<Step> spread = Steps(algorithm, Phase::kAllGather, set, links, layout);
-  std::move(spread.begin(), spread.end(), std::back_inserter(steps));
-  return steps;
+  if (algorithm != Algorithm::kRdh || whole) return DirectSteps(set, layout, whole);
+  return ScatterSteps(set, links.torus(), layout, BalancedChannels(*set.box(), links.torus()));
 }
 
 }  // namespace tahoma::sim

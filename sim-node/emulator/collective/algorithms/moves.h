@@ -11,13 +11,11 @@
 //               takes another ring or the other direction, as long as there are some
 //   broadcast   rank 0's buffer becomes everybody's
 //
-// The first three are one step of messages on their dimension-order routes: on every box with sides
-// 1, 2 and 4 that loads the links of an all-to-all evenly, so no schedule of steps is faster
-// (docs/reference/collectives.md#lower-bounds). On other sets and around damage it does not: there
-// messages are cut into parts with routes of their own (lib/collective/route_search.h). A broadcast
-// is one step to everybody, or each chip gets a block, directly (mesh, ring) or by halving (rdh),
-// and an all-gather spreads them: twice the bound. Trees (trees.h) need only start-up more than the
-// bound.
+// The first three are one step of messages, each whole on one route: on every box with sides 1, 2
+// and 4 that loads the links of an all-to-all evenly, so no schedule of steps is faster
+// (docs/reference/collectives.md#lower-bounds); on other sets and around damage it does not. A
+// broadcast is one step to everybody, or each chip gets a block, directly or by halving (rdh), and
+// an all-gather spreads them: twice the bound.
 //
 // Thread safety: pure functions.
 
@@ -27,7 +25,6 @@
 
 #include <vector>
 
-#include "lib/collective/route_search.h"
 #include "sim-node/emulator/collective/algorithms/algorithms.h"
 #include "sim-node/emulator/collective/algorithms/chip_set.h"
 #include "sim-node/emulator/collective/schedule/request.h"
@@ -41,9 +38,6 @@ struct Exchange {
   // Send-receive and permute: whose buffer each rank gets. Empty for all-to-all and for a request
   // that lists its blocks.
   std::vector<int> sources;
-  // Orders of the chips, in each of which a rank of every chip sends to one of the next, the last
-  // to the first: of a permute one for each rank of a chip, of a send-receive one in all.
-  std::vector<std::vector<torus::ChipIndex>> orders;
 };
 
 // `request` must be an exchange, `set` the chips of `members`. Buffers lie as ChipBufferBytes says.
@@ -69,19 +63,10 @@ Step AllToAllAmong(const Request& request, const std::vector<Member>& members, s
 std::vector<std::vector<torus::ChipIndex>> PathsOf(
     const std::vector<std::vector<torus::ChipIndex>>& rings, int ranks);
 
-// The messages of an exchange's step between chips of one torus: between two chips as many blocks
-// as sends, all of which have the same size.
-std::vector<collective::Demand> DemandsOf(const Step& step);
-
-// Returns the step with each demand cut into as many equal parts as `routes` has, each with a route
-// of its own that is added to `table`. Whole sends are dealt out where their number allows it;
-// otherwise every send is cut, into whole elements.
-Step SplitOver(const Step& step, const std::vector<collective::Demand>& demands,
-               const collective::Routes& routes, std::uint64_t element_bytes, RouteTable& table);
-
-// Returns the steps of a broadcast from the first chip of the set to all: the whole buffer to each
-// in one step, or to each a block, which the algorithm then spreads. kRdh needs set.box().
-std::vector<Step> BroadcastSteps(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
-                                 const Layout& layout, bool whole);
+// Returns the steps with which a broadcast begins: the first chip of the set sends its whole buffer
+// to each, which is all of it; or to each its block, which an all-gather by the algorithm then
+// spreads. kRdh needs set.box().
+std::vector<Step> ScatterFromRoot(Algorithm algorithm, const ChipSet& set, const TorusLinks& links,
+                                  const Layout& layout, bool whole);
 
 }  // namespace tahoma::sim

@@ -140,17 +140,15 @@ int Trees::degree() const {
   return *std::ranges::max_element(links);
 }
 
-std::vector<Step> Trees::Steps(Phase phase, const Layout& layout, Stripe stripe) const {
+std::vector<Step> Trees::Steps(Phase phase, const Layout& layout) const {
   const bool reduces = phase == Phase::kReduceScatter;
   const std::vector<Place> places = PlacesOf(cut_, layout);
   std::vector<Step> steps(step_count_);
   for (const PieceSend& one : sends_) {
     const Edge& edge = edges_[one.edge];
-    const std::uint64_t parts = edge.steps * stripe.count;
     for (std::size_t part = 0; part < edge.steps; ++part) {
-      const std::uint64_t at = stripe.index * edge.steps + part;
-      const std::uint64_t first = places[one.piece].At(at, parts);
-      const std::uint64_t last = places[one.piece].At(at + 1, parts);
+      const std::uint64_t first = places[one.piece].At(part, edge.steps);
+      const std::uint64_t last = places[one.piece].At(part + 1, edge.steps);
       if (first == last) continue;
       const std::size_t step = one.begin + part;
       steps[reduces ? step_count_ - 1 - step : step].push_back(

@@ -2,7 +2,7 @@
 // spreads along a tree of its own (spread.h), such that all links are busy in nearly every step.
 //
 //   const auto trees = Trees::Of(Phase::kAllGather, set, links, {.pieces = {4, 4, 3, 5}});
-//   std::vector<Step> steps = trees->Steps(Phase::kAllGather, layout, stripe);
+//   std::vector<Step> steps = trees->Steps(Phase::kAllGather, layout);
 //
 // More pieces fill the links better and need more steps. A reduce-scatter is an all-gather
 // backwards, on the links of the other direction.
@@ -66,10 +66,10 @@ class Trees {
   std::uint64_t fastest() const { return fastest_; }
   // The most parts that a chip sends in a step.
   int degree() const;
-  // The steps of one stripe. Pieces lie in the blocks of their chips, or, when it does not matter
-  // which chip has which block (layout.fixed), one after the other in the whole buffer. Steps may
-  // be empty when there are fewer elements than pieces; all stripes have as many steps.
-  std::vector<Step> Steps(Phase phase, const Layout& layout, Stripe stripe = {}) const;
+  // Pieces lie in the blocks of their chips, or, when it does not matter which chip has which block
+  // (layout.fixed), one after the other in the whole buffer. Steps may be empty when there are
+  // fewer elements than pieces.
+  std::vector<Step> Steps(Phase phase, const Layout& layout) const;
 
  private:
   Trees() = default;

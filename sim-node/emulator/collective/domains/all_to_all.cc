@@ -5,9 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "lib/base/status.h"
 #include "sim-node/emulator/collective/algorithms/moves.h"
-#include "sim-node/emulator/collective/domains/nic_help.h"
 #include "sim-node/emulator/collective/plan/chip_cost.h"
 #include "sim-node/emulator/collective/schedule/blocks.h"
 
@@ -47,8 +45,7 @@ using Ends = std::vector<std::uint32_t>;
 
 class AllToAllMaker {
  public:
-  AllToAllMaker(const AllToAllQuestion& asked, NicHelp out, NicHelp in)
-      : asked_(asked), out_(std::move(out)), in_(std::move(in)) {
+  explicit AllToAllMaker(const AllToAllQuestion& asked) : asked_(asked) {
     std::vector<std::uint64_t> ranks_before = {0};  // by member
     for (const Member& member : asked.members) {
       ranks_before.push_back(ranks_before.back() + static_cast<std::uint64_t>(member.ranks));
@@ -118,13 +115,10 @@ class AllToAllMaker {
   void AddAreas(const Member& member, Side& side) {
     const std::uint64_t bytes = asked_.request.bytes * static_cast<std::uint64_t>(member.ranks);
     free_[member.chip] = ChipBufferBytes(asked_.request, member.ranks);
-    if (out_.IsNeededBy(member.chip)) {
+    if (asked_.set.ProxyOf(member.chip) != member.chip) {
       sent_[member.chip] = {.begin = side.relay_bytes, .base = 0};
-      side.relay_bytes += bytes;
-    }
-    if (in_.IsNeededBy(member.chip)) {
-      received_[member.chip] = {.begin = side.relay_bytes, .base = bytes};
-      side.relay_bytes += bytes;
+      received_[member.chip] = {.begin = side.relay_bytes + bytes, .base = bytes};
+      side.relay_bytes += 2 * bytes;
     }
     relay_bytes_ = std::max(relay_bytes_, side.relay_bytes);
   }
@@ -169,26 +163,21 @@ class AllToAllMaker {
                          ? AllToAllAmong(asked_.request, first, asked_.block)
                          : StepBetween(asked_.request, first, sides_[to].first, asked_.block)) {
       send.mesh = static_cast<std::uint32_t>(schedule_.meshes.size());
-      if (!out_.IsNeededBy(send.from) && !in_.IsNeededBy(send.to)) {
+      const torus::ChipIndex sender = asked_.set.ProxyOf(send.from);
+      const torus::ChipIndex receiver = asked_.set.ProxyOf(send.to);
+      if (sender == send.from && receiver == send.to) {
         direct_.push_back(send);
-        continue;
-      }
-      for (const HelpedPiece& leaving : out_.Deal(send.from, 0, send.bytes)) {
-        for (const HelpedPiece& piece : in_.Deal(send.to, leaving.begin, leaving.end)) {
-          AddRelayed(send, leaving.chip, piece, {from, to});
-        }
+      } else {
+        AddRelayed(send, sender, receiver, {from, to});
       }
     }
   }
 
-  // `sender` and piece.chip are those whose NICs carry the piece.
-  void AddRelayed(const Send& send, torus::ChipIndex sender, const HelpedPiece& piece,
+  // `sender` and `receiver` are the chips whose NICs carry the message.
+  void AddRelayed(const Send& send, torus::ChipIndex sender, torus::ChipIndex receiver,
                   const std::pair<std::size_t, std::size_t>& kinds) {
     Send leg = send;
     leg.mesh = 0;
-    leg.bytes = piece.end - piece.begin;
-    leg.offset += piece.begin;
-    leg.to_offset += piece.begin;
     const std::uint64_t at = leg.to_offset;
     if (sender != send.from) {
       leg.to = sender;
@@ -196,15 +185,15 @@ class AllToAllMaker {
       handed_over_[kinds].push_back(leg);
       leg.offset = leg.to_offset;
     }
-    const bool kept = piece.chip != send.to;
+    const bool kept = receiver != send.to;
     leg.mesh = send.mesh;
     leg.from = sender;
-    leg.to = piece.chip;
-    leg.to_offset = kept ? Kept(received_, send.to, piece.chip, at) : at;
+    leg.to = receiver;
+    leg.to_offset = kept ? Kept(received_, send.to, receiver, at) : at;
     relayed_.push_back(leg);
     if (!kept) return;
     leg.mesh = 0;
-    leg.from = piece.chip;
+    leg.from = receiver;
     leg.to = send.to;
     leg.offset = leg.to_offset;
     leg.to_offset = at;
@@ -212,8 +201,6 @@ class AllToAllMaker {
   }
 
   const AllToAllQuestion& asked_;
-  const NicHelp out_;
-  const NicHelp in_;
   std::vector<Side> sides_;
   std::map<torus::ChipIndex, std::uint64_t> free_;  // of chips of first groups
   Areas sent_;
@@ -231,8 +218,7 @@ class AllToAllMaker {
 
 std::optional<std::vector<DomainSet::Kind>> AllToAllKindsOf(const Request& request,
                                                             const std::vector<Member>& members,
-                                                            const DomainSet& set,
-                                                            const Fabric& fabric) {
+                                                            const DomainSet& set) {
   if (request.operation != Operation::kAllToAll || request.blocks != nullptr) return std::nullopt;
   std::map<std::pair<torus::ChipMask, std::vector<int>>, DomainSet::Kind> by_traits;
   for (std::size_t i = 0; i < set.size(); ++i) {
@@ -243,10 +229,7 @@ std::optional<std::vector<DomainSet::Kind>> AllToAllKindsOf(const Request& reque
       const Member& member = members[group.members[place]];
       traits.push_back(Fabric::LocalOf(member.chip).value());
       traits.push_back(member.ranks);
-      for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
-        const bool up = fabric.capacity(fabric.NicOf(member.chip, direction)) != 0;
-        traits.push_back(up ? 1 : 0);
-      }
+      traits.push_back(group.nics[place]);
     }
     by_traits[{group.through, std::move(traits)}].push_back(i);
   }
@@ -256,21 +239,6 @@ std::optional<std::vector<DomainSet::Kind>> AllToAllKindsOf(const Request& reque
   return kinds;
 }
 
-absl::StatusOr<Schedule> AllToAllOver(const AllToAllQuestion& asked) {
-  std::vector<Member> first;  // of the first group of each kind
-  for (const DomainSet::Kind& kind : asked.kinds) {
-    const auto members = MembersOf(asked.set.groups()[kind.front()], asked.members);
-    first.insert(first.end(), members.begin(), members.end());
-  }
-  Step loads;
-  for (const Member& member : first) {
-    const std::uint64_t bytes = asked.request.bytes * static_cast<std::uint64_t>(member.ranks);
-    loads.push_back({.from = member.chip, .to = member.chip, .bytes = bytes});
-  }
-  const DomainSet set(first, asked.fabric);
-  TAHOMA_ASSIGN_OR_RETURN(NicHelp out, NicHelp::Of(NicDirection::kOut, loads, set, asked.fabric));
-  TAHOMA_ASSIGN_OR_RETURN(NicHelp in, NicHelp::Of(NicDirection::kIn, loads, set, asked.fabric));
-  return AllToAllMaker(asked, std::move(out), std::move(in)).Make();
-}
+Schedule AllToAllOver(const AllToAllQuestion& asked) { return AllToAllMaker(asked).Make(); }
 
 }  // namespace tahoma::sim

@@ -1,12 +1,12 @@
 // An all-to-all over topology domains of which many are alike: what is sent in each domain of a
 // kind is one step, and what each of a kind sends to each of another one mesh.
 //
-//   if (auto kinds = AllToAllKindsOf(request, members, set, fabric)) {
+//   if (auto kinds = AllToAllKindsOf(request, members, set)) {
 //     auto schedule = AllToAllOver({request, members, set, fabric, *kinds, block, work, costs});
 //   }
 //
-// Chips whose NICs are down hand their messages over to others of their domain before these are
-// sent, and get them handed on afterwards (nic_help.h). The messages of the others go at once.
+// Chips that their own NICs do not serve hand their messages over to their proxies before these are
+// sent, and get them handed on afterwards (nic_proxies.h). The messages of the others go at once.
 //
 // Scope: internal to hierarchical.h.
 //
@@ -28,13 +28,12 @@
 
 namespace tahoma::sim {
 
-// Returns the groups in kinds with the same ranks on the same chips and the same NICs down, by
+// Returns the groups in kinds with the same ranks on the same chips and the same NICs, by
 // first group. Nothing for other operations, for a request that lists its blocks, and where the
 // members of a domain do not follow one another.
 std::optional<std::vector<DomainSet::Kind>> AllToAllKindsOf(const Request& request,
                                                             const std::vector<Member>& members,
-                                                            const DomainSet& set,
-                                                            const Fabric& fabric);
+                                                            const DomainSet& set);
 
 struct AllToAllQuestion {
   const Request& request;
@@ -47,7 +46,6 @@ struct AllToAllQuestion {
   const ChipCosts& costs;
 };
 
-// kFailedPrecondition when no chip of a domain has a NIC that can send, or receive.
-absl::StatusOr<Schedule> AllToAllOver(const AllToAllQuestion& asked);
+Schedule AllToAllOver(const AllToAllQuestion& asked);
 
 }  // namespace tahoma::sim

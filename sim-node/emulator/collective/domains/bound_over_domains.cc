@@ -10,7 +10,8 @@
 namespace tahoma::sim {
 namespace {
 
-// A chip or a topology domain, by what it has of the ranks and how fast bytes leave and enter it.
+// A chip, a topology domain or a node of the network: what it has of the ranks, and how fast bytes
+// leave and enter it.
 struct Side {
   std::uint64_t ranks = 0;
   std::uint64_t out = 0;
@@ -30,6 +31,21 @@ void AddLinks(const TorusLinks& links, int domain, std::map<int, Side>& chips) {
     if (from != chips.end()) from->second.out += links.capacity(link);
     if (to != chips.end()) to->second.in += links.capacity(link);
   }
+}
+
+// Returns the nodes of a layer of the network, by uplink, with what the domains below have.
+std::map<int, Side> NodesOf(const EfaNetwork& network, const std::map<int, Side>& domains,
+                            int layer) {
+  std::map<int, Side> nodes;
+  for (const auto& [domain, side] : domains) {
+    const LinkId up = network.UplinkOf(domain, layer, NicDirection::kOut);
+    const LinkId down = network.UplinkOf(domain, layer, NicDirection::kIn);
+    Side& node = nodes[static_cast<int>(up)];
+    node.ranks += side.ranks;
+    node.out = network.capacity(up);
+    node.in = network.capacity(down);
+  }
+  return nodes;
 }
 
 VirtualDuration TimeOf(Wide bytes, std::uint64_t rate) {
@@ -114,8 +130,15 @@ std::optional<VirtualDuration> LowerBoundOnFabric(const Request& request,
   };
   const torus::ChipIndex root = members[0].chip;
   const Sides need(request, ranks);
-  return std::max(need.Need(root_first(chips, root.value())),
-                  need.Need(root_first(domains, Fabric::DomainOf(root))));
+  VirtualDuration most = std::max(need.Need(root_first(chips, root.value())),
+                                  need.Need(root_first(domains, Fabric::DomainOf(root))));
+  for (int layer = 1; layer <= static_cast<int>(kNetworkLayers); ++layer) {
+    const auto nodes = NodesOf(fabric.efa(), domains, layer);
+    if (nodes.size() < 2) continue;
+    const LinkId up = fabric.efa().UplinkOf(Fabric::DomainOf(root), layer, NicDirection::kOut);
+    most = std::max(most, need.Need(root_first(nodes, static_cast<int>(up))));
+  }
+  return most;
 }
 
 }  // namespace tahoma::sim

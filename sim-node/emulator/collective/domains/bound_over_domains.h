@@ -1,10 +1,11 @@
 // The physical lower bound of a collective over several topology domains: no algorithm can be
-// faster than the links and NICs of the chip, and the NICs of the domain, that have most to carry.
+// faster than the links and NICs of the chip, the NICs of the domain and the uplinks of the node of
+// the network that have most to carry.
 //
 //   const auto bound = LowerBoundOnFabric(request, members, fabric);    // nullopt: none is known
 //
-// Each byte that is gathered enters every chip and every domain; one that is summed up crosses
-// between n chips, or domains, n - 1 times, and as often when it is spread.
+// Each byte that is gathered enters every chip, domain and node; one that is summed up crosses
+// between n chips, domains or nodes n - 1 times, and as often when it is spread.
 //
 // Scope: bytes only, as bound.h; the inside of a domain by single chips, without cuts between
 // several of them. No bound for send-receive and permute.

@@ -12,23 +12,16 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
-#include "lib/collective/predict_domains.h"
 #include "sim-node/emulator/collective/domains/between_domains.h"
 #include "sim-node/emulator/collective/domains/chunk_sizes.h"
-#include "sim-node/emulator/collective/domains/dealt_parts.h"
 #include "sim-node/emulator/collective/domains/domain_meshes.h"
 #include "sim-node/emulator/collective/domains/hand_over.h"
-#include "sim-node/emulator/collective/domains/level_meshes.h"
 #include "sim-node/emulator/collective/domains/padded_steps.h"
 #include "sim-node/emulator/collective/domains/region.h"
-#include "sim-node/emulator/collective/domains/root_pipeline.h"
 #include "sim-node/emulator/collective/plan/chip_cost.h"
 
 namespace tahoma::sim {
 namespace {
-
-// A buffer of a broadcast that flows is long from here on: measured, shorter ones lose by it.
-constexpr std::uint64_t kLongBytes = std::uint64_t{16} << 20U;
 
 // Numbers of scheduled steps that must have ended.
 using Ends = std::vector<std::uint32_t>;
@@ -44,29 +37,13 @@ class Composer {
         chunks_(static_cast<std::uint64_t>(of.choice.chunks.value())),
         sizes_(of.request.operation, chunks_),
         options_(of.choice.options),
-        flows_(of.variant.flows),
-        kinds_(of.variant.dealt ? of.set.KindsWithNics() : of.set.kinds()),
-        dealt_(of.set.size(), false),
+        kinds_(of.set.kinds()),
         padded_(of.request, of.choice),
-        reduced_(kinds_.size()),
-        gathered_(kinds_.size()) {
-    home_weights_ = WeightsOfHomes(of.variant.weighted);
-    for (const DomainSet::Kind& kind : kinds_) {
-      // Of several domains each has something else of its own.
-      dealt_[kind.front()] =
-          of.variant.dealt && kind.size() == 1 && HasUnequalNics(set_.groups()[kind.front()]);
-    }
-    if (of.variant.meshes) {
-      meshes_.emplace(request_, set_,
-                      MeshKindsOf(request_, layout_, set_, /*by_links=*/of.variant.dealt));
-      if (between_ == InterAlgorithm::kLevels) {
-        levels_.emplace(request_, set_, LevelTreeOf(set_).value());
-      }
-    }
-    for (const DomainSet::Group& group : set_.groups()) {
-      if (!of.variant.near || of.variant.meshes) break;
-      near_.push_back(NearPlacesOf(group, fabric_.domain(group.domain)));
-    }
+        last_inside_(kinds_.size()),
+        home_weights_(of.request.operation == Operation::kBroadcast
+                          ? BroadcastWeights(between_, static_cast<int>(of.set.size()))
+                          : std::vector<int>(of.set.size(), 1)) {
+    if (of.meshes) meshes_.emplace(request_, set_, MeshKindsOf(request_, layout_, set_));
   }
 
   absl::StatusOr<Schedule> Compose() {
@@ -75,19 +52,11 @@ class Composer {
       Ends ends;
     };
     std::vector<Sent> all;
-    if (flows_) TAHOMA_RETURN_IF_ERROR(PlanRoot());
     for (std::uint64_t chunk = 0; chunk < chunks_; ++chunk) {
       std::vector<HomedRegion> regions = RegionsOf(chunk);
       if (regions.empty()) continue;
-      TAHOMA_ASSIGN_OR_RETURN(Ends ready, flows_ ? SendFromRoot(chunk) : Reduce(regions));
-      // From where a domain's own blocks are everywhere they can be sent by any chip.
-      if (request_.operation == Operation::kAllGather) {
-        TAHOMA_RETURN_IF_ERROR(FinishOwn(Inside::kAllGather, regions, {}, ready));
-      }
+      TAHOMA_ASSIGN_OR_RETURN(const Ends ready, Reduce(regions));
       Ends ends = SendBetween(regions, ready);
-      if (request_.operation == Operation::kReduceScatter) {
-        TAHOMA_RETURN_IF_ERROR(FinishOwn(Inside::kReduceScatter, regions, Ends(ends), ends));
-      }
       all.push_back({.regions = std::move(regions), .ends = std::move(ends)});
     }
     if (request_.operation == Operation::kReduceScatter) return std::move(schedule_);
@@ -105,43 +74,6 @@ class Composer {
     std::vector<std::uint64_t> starts = {0};  // of each group's, counted from this one's
   };
 
-  // The steps inside domains of one kind with which the last chunks ended.
-  struct LastChunks {
-    std::vector<Ends> ends;
-    std::size_t next = 0;  // which of them the next chunk waits for
-  };
-
-  // Chunks that share the links at a time, so that one starts up while another is in flight. Where
-  // chunks are reduced and gathered, it is one of either. Small chunks that flow need more of them.
-  // Neuron's algorithms do one phase at a time, as in one domain: their work on the chip does not
-  // hide behind messages.
-  std::size_t ChunksInFlight() const {
-    if (options_.mode == PlanMode::kAws) return 1;
-    if (flows_) return IsLong() ? 4 : 3;
-    if (Deals() && request_.operation == Operation::kAllGather) return 3;
-    return HasHomes() ? 2 : 1;
-  }
-
-  // Chunks of a long buffer are long enough that even more of them do not start up too often.
-  bool IsLong() const { return request_.bytes >= kLongBytes; }
-
-  // Returns the steps inside domains of that kind that the next ones wait for, to be replaced by
-  // these.
-  Ends& LastInside(std::size_t kind, bool gathers) {
-    const bool apart = gathers && options_.mode != PlanMode::kAws;
-    LastChunks& last = (apart ? gathered_ : reduced_)[kind];
-    last.ends.resize(ChunksInFlight());
-    last.next = (last.next + 1) % last.ends.size();
-    return last.ends[last.next];
-  }
-
-  std::vector<int> WeightsOfHomes(bool weighted) const {
-    if (request_.operation == Operation::kBroadcast) {
-      return BroadcastWeights(between_, static_cast<int>(set_.size()), set_.levels());
-    }
-    return weighted ? HomeWeights(NicRates(set_)) : std::vector<int>(set_.size(), 1);
-  }
-
   // Reduces in each domain, or scatters from the root in its own. Returns the ends.
   absl::StatusOr<Ends> Reduce(const std::vector<HomedRegion>& regions) {
     const bool reduces = Combines(request_.operation);
@@ -150,78 +82,16 @@ class Composer {
     Ends ready;
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
       if (GroupsIn(inside, kind).empty()) continue;
-      Ends& last = LastInside(kind, /*gathers=*/false);
-      TAHOMA_ASSIGN_OR_RETURN(last, ScheduleInside(inside, kind, OthersOf(kind, regions), last));
+      Ends& last = last_inside_[kind];
+      TAHOMA_ASSIGN_OR_RETURN(last, ScheduleInside(inside, kind, regions, last));
       ready.insert(ready.end(), last.begin(), last.end());
     }
     return ready;
   }
 
-  // The regions that a domain of the kind treats as the others do: not those that are its own,
-  // where it deals with these apart.
-  std::vector<HomedRegion> OthersOf(std::size_t kind, std::vector<HomedRegion> regions) const {
-    const std::size_t group = kinds_[kind].front();
-    if (dealt_[group]) {
-      std::erase_if(regions, [&](const HomedRegion& homed) { return IsOwn(homed, group); });
-    }
-    return regions;
-  }
   static bool IsOwn(const HomedRegion& homed, std::size_t group) {
     return homed.home == static_cast<int>(group);
   }
-
-  // Gathers what is the own of domains that deal with it apart, or sums it up with what the others
-  // have sent of it. Adds the ends.
-  absl::Status FinishOwn(Inside inside, const std::vector<HomedRegion>& regions, const Ends& sent,
-                         Ends& ends) {
-    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-      const std::size_t group = kinds_[kind].front();
-      if (!dealt_[group]) continue;
-      std::vector<HomedRegion> own = regions;
-      std::erase_if(own, [&](const HomedRegion& homed) { return !IsOwn(homed, group); });
-      if (own.empty()) continue;
-      Ends& last = LastInside(kind, inside == Inside::kReduceScatter);
-      Ends after = sent;
-      after.insert(after.end(), last.begin(), last.end());
-      TAHOMA_ASSIGN_OR_RETURN(last, ScheduleInside(inside, kind, own, after));
-      ends.insert(ends.end(), last.begin(), last.end());
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status PlanRoot() {
-    const DomainSet::Group& group = set_.groups()[0];
-    const TorusLinks& links = fabric_.domain(group.domain);
-    const ChipSet set = SetOf(group.local, links);
-    std::vector<std::uint64_t> chunks;
-    for (std::uint64_t chunk = 0; chunk <= chunks_; ++chunk) {
-      chunks.push_back(sizes_.Before(chunk, layout_.bounds.back()));
-    }
-    TAHOMA_ASSIGN_OR_RETURN(root_,
-                            RootPipelineOf({request_, group.local, set, links, options_}, chunks));
-    last_from_root_.resize(root_.stripes);
-    return absl::OkStatus();
-  }
-
-  // Schedules the steps that bring the chunk to all chips of the root's domain. Returns the ends.
-  Ends SendFromRoot(std::uint64_t chunk) {
-    const DomainSet::Group& group = set_.groups()[0];
-    const Copy copy{.chips = Fabric::ChipOf(group.domain, 0).value()};
-    for (; from_root_ < root_.ends[chunk]; ++from_root_) {
-      Step& step = root_.steps.steps[from_root_];
-      if (step.empty()) continue;
-      Ends& last = last_from_root_[from_root_ % root_.stripes];
-      last = Chain({schedule_.Add(std::move(step), root_.steps.work[from_root_])}, {copy},
-                   group.through, std::move(last));
-      schedule_.scheduled.back().behind = behind_;
-      behind_ = last.front();
-    }
-    Ends ready;
-    for (const Ends& last : last_from_root_) ready.insert(ready.end(), last.begin(), last.end());
-    return ready;
-  }
-
-  bool Deals() const { return std::ranges::find(dealt_, true) != dealt_.end(); }
 
   Ends SendBetween(const std::vector<HomedRegion>& regions, Ends ready) {
     if (meshes_) return SendInMeshes(regions, ready);
@@ -232,29 +102,23 @@ class Composer {
   absl::Status Gather(const std::vector<HomedRegion>& regions, const Ends& sent) {
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
       if (GroupsIn(Inside::kAllGather, kind).empty()) continue;
-      Ends& last = LastInside(kind, /*gathers=*/true);
+      Ends& last = last_inside_[kind];
       Ends after = sent;
       after.insert(after.end(), last.begin(), last.end());
-      TAHOMA_ASSIGN_OR_RETURN(
-          last, ScheduleInside(Inside::kAllGather, kind, OthersOf(kind, regions), after));
+      TAHOMA_ASSIGN_OR_RETURN(last, ScheduleInside(Inside::kAllGather, kind, regions, after));
     }
     return absl::OkStatus();
   }
 
-  bool HasSingleStep() const {
-    return between_ == InterAlgorithm::kSingleStep && request_.operation == Operation::kAllReduce;
-  }
   bool HasHomes() const {
     return request_.operation == Operation::kAllGather ||
            request_.operation == Operation::kReduceScatter;
   }
-  // The groups of the kind that take part: of a scattering the root's, and where a buffer flows
-  // through its domain all others, for that one has everything.
+  // The groups of the kind that take part: of a scattering the root's.
   DomainSet::Kind GroupsIn(Inside inside, std::size_t kind) const {
     DomainSet::Kind groups = kinds_[kind];
-    std::erase_if(groups, [&](std::size_t group) {
-      return group == 0 ? flows_ : inside == Inside::kScatter;
-    });
+    if (inside == Inside::kScatter)
+      std::erase_if(groups, [](std::size_t group) { return group != 0; });
     return groups;
   }
 
@@ -302,16 +166,11 @@ class Composer {
   // Returns the bounds of the parts of the region that the places of the group have inside it.
   std::vector<std::uint64_t> BoundsOf(const HomedRegion& homed, std::size_t group) const {
     const std::size_t places = set_.groups()[group].local.size();
-    if (dealt_[group] && !IsOwn(homed, group)) {
-      return CutBy(set_.groups()[group].nics, homed.region.size());
-    }
     if (homed.region.pieces().size() == places && homed.home >= 0) return homed.region.bounds();
     return CutBy(std::vector<int>(places, 1), homed.region.size());
   }
-  std::vector<DealtPart> PartsOf(const HomedRegion& homed, std::size_t group) const {
-    const std::vector<int>& nics = set_.groups()[group].nics;
-    return DealParts(dealt_[group] ? CutBy(nics, homed.region.size()) : BoundsOf(homed, group),
-                     nics, near_.empty() ? std::vector<NearPlaces>() : near_[group]);
+  std::vector<OutsidePart> PartsOf(const HomedRegion& homed, std::size_t group) const {
+    return OutsideParts(BoundsOf(homed, group), set_.groups()[group]);
   }
 
   // Steps of a kind on a region that begins at 0, as numbers in the schedule.
@@ -342,33 +201,6 @@ class Composer {
     return numbers;
   }
 
-  // The same where chips have the parts for which they answer outside.
-  absl::StatusOr<Ends> StepsDealt(Inside inside, std::size_t kind, const Region& normal) {
-    const auto known = inside_.find({inside, kind, normal.pieces(), {}});
-    if (known != inside_.end()) return known->second;
-    const DomainSet::Group& group = set_.groups()[kinds_[kind].front()];
-    const auto key = std::tuple(inside, kind, normal.size(), std::uint64_t{0});
-    auto made = padded_steps_.find(key);
-    if (made == padded_steps_.end()) {
-      TAHOMA_ASSIGN_OR_RETURN(
-          WorkedSteps steps,
-          padded_.Dealt(inside, group, fabric_.domain(group.domain), normal.size()));
-      made = padded_steps_.emplace(key, std::move(steps)).first;
-    }
-    Ends numbers;
-    std::vector<Step> steps = Placed(made->second.steps, request_, normal);
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      numbers.push_back(schedule_.Add(std::move(steps[i]), made->second.work[i]));
-    }
-    inside_.emplace(std::tuple(inside, kind, normal.pieces(), std::vector<std::uint64_t>{}),
-                    numbers);
-    return numbers;
-  }
-
-  // Buffers as which a chunk inside is planned: where several chunks share the links, steps that
-  // load all of them evenly are worth more than few.
-  std::uint64_t PlannedAs() const { return flows_ ? (IsLong() ? 8 : 4) : 1; }
-
   // Regions that are the same but for where they begin go together.
   absl::StatusOr<Ends> ScheduleInside(Inside inside, std::size_t kind,
                                       const std::vector<HomedRegion>& regions, const Ends& after) {
@@ -379,11 +211,9 @@ class Composer {
     std::map<Ends, std::vector<std::uint64_t>> begins;  // in bytes, by steps
     for (const HomedRegion& homed : regions) {
       const Region normal = homed.region.Normal();
-      const bool dealt = dealt_[groups.front()] && !IsOwn(homed, groups.front());
-      TAHOMA_ASSIGN_OR_RETURN(const Ends steps, dealt ? StepsDealt(inside, kind, normal)
-                                                      : StepsInside(inside, kind, normal,
-                                                                    BoundsOf(homed, groups.front()),
-                                                                    count * PlannedAs()));
+      TAHOMA_ASSIGN_OR_RETURN(
+          const Ends steps,
+          StepsInside(inside, kind, normal, BoundsOf(homed, groups.front()), count));
       for (const std::uint64_t start : homed.starts) {
         begins[steps].push_back(BytesOf(request_, homed.region.begin() + start));
       }
@@ -424,13 +254,12 @@ class Composer {
     for (std::size_t group = 0; group < set_.size(); ++group) {
       Step step;
       for (const HomedRegion& homed : regions) {
-        if (!HandsOver({request_.operation, IsOwn(homed, group), group, flows_, back})) continue;
+        if (!HandsOver({request_.operation, IsOwn(homed, group), group, back})) continue;
         AppendHandOver(request_, set_, group, homed.region, PartsOf(homed, group), back, action,
                        step);
       }
       if (step.empty()) continue;
-      const ChipUse use =
-          sums ? MergedUse(Phase::kReduceScatter, set_.groups()[group].local[0].ranks) : ChipUse{};
+      const ChipUse use = sums ? ChipUse{.reads = 2} : ChipUse{};
       const StepWork work =
           WorkOf(step, use, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
       const Ends last =
@@ -453,11 +282,11 @@ class Composer {
     std::vector<bool> own;            // by group: the chip owns it inside, too
   };
   std::vector<Segment> SegmentsOf(const HomedRegion& homed) const {
-    std::vector<std::vector<DealtPart>> parts;
+    std::vector<std::vector<OutsidePart>> parts;
     std::set<std::uint64_t> cuts = {0, homed.region.size()};
     for (std::size_t group = 0; group < set_.size(); ++group) {
       parts.push_back(PartsOf(homed, group));
-      for (const DealtPart& part : parts.back()) cuts.insert(part.elements.begin);
+      for (const OutsidePart& part : parts.back()) cuts.insert(part.elements.begin);
     }
     std::vector<std::size_t> at(set_.size());  // by group: the part in which the segment is
     std::vector<Segment> segments;
@@ -466,7 +295,7 @@ class Composer {
       segment.elements = {.begin = *cut, .end = *std::next(cut)};
       for (std::size_t group = 0; group < set_.size(); ++group) {
         if (parts[group][at[group]].elements.end <= *cut) ++at[group];
-        const DealtPart& part = parts[group][at[group]];
+        const OutsidePart& part = parts[group][at[group]];
         segment.places.push_back(part.place);
         segment.own.push_back(part.place == part.owner);
       }
@@ -480,19 +309,19 @@ class Composer {
     std::vector<std::pair<DomainMove, Action>> moves;
     int steps = 0;
     if (Combines(request_.operation)) {
-      for (const DomainMove& move : ReduceTo(between_, domains, home, set_.levels())) {
+      for (const DomainMove& move : ReduceTo(between_, domains, home)) {
         moves.emplace_back(move, Action::kReduce);
       }
-      steps = StepsAmong(between_, domains, set_.levels());
+      steps = StepsAmong(between_, domains);
     }
     if (request_.operation == Operation::kBroadcast) {
-      for (const DomainMove& move : BroadcastVia(between_, domains, home, set_.levels())) {
+      for (const DomainMove& move : BroadcastVia(between_, domains, home)) {
         moves.emplace_back(move, Action::kCopy);
       }
       return moves;
     }
     if (request_.operation == Operation::kReduceScatter) return moves;
-    for (DomainMove move : SpreadFrom(between_, domains, home, set_.levels())) {
+    for (DomainMove move : SpreadFrom(between_, domains, home)) {
       move.step += steps;
       moves.emplace_back(move, Action::kCopy);
     }
@@ -520,26 +349,8 @@ class Composer {
     }
   }
 
-  // Every group's chip sends all it has to all others, in one step. All combine in the order of the
-  // groups, what they had themselves at its place: a sum that rounds has the same bits everywhere.
-  void AppendSingleStep(const HomedRegion& homed, const Segment& segment,
-                        std::vector<Step>& steps) const {
-    steps.resize(std::max<std::size_t>(steps.size(), 1));
-    for (std::size_t to = 0; to < set_.size(); ++to) {
-      for (std::size_t from = 0; from < set_.size(); ++from) {
-        const Action action = from == 0 ? Action::kCopy : Action::kReduce;
-        for (const Extent& real :
-             homed.region.RealOf(segment.elements.begin, segment.elements.end)) {
-          steps[0].push_back(MakeSend(request_, set_.ChipOf(from, segment.places[from]),
-                                      set_.ChipOf(to, segment.places[to]), real, action));
-        }
-      }
-    }
-  }
-
   void AppendSegment(const HomedRegion& homed, const Segment& segment,
                      std::vector<Step>& steps) const {
-    if (HasSingleStep()) return AppendSingleStep(homed, segment, steps);
     if (homed.home >= 0) return AppendMoves(homed, segment, segment.elements, homed.home, steps);
     const std::vector<std::uint64_t> parts = CutBy(home_weights_, segment.elements.size());
     for (std::size_t home = 0; home < set_.size(); ++home) {
@@ -610,12 +421,6 @@ class Composer {
 
   // Sends the regions between kinds of domains.
   Ends SendInMeshes(const std::vector<HomedRegion>& regions, const Ends& ready) {
-    if (levels_) {
-      const HomedRegion& homed = regions.front();
-      return ScheduleMeshes(HasHomes() ? levels_->PhasesOf(homed.region, homed.starts)
-                                       : levels_->PhasesOf(homed.region.pieces().front()),
-                            ready);
-    }
     const std::vector<MeshHome> homes = MeshHomesOf(regions);
     const Ends sent =
         ScheduleMeshes(meshes_->PhasesOf(homes), HandOverKinds(homes, ready, /*back=*/false));
@@ -653,8 +458,8 @@ class Composer {
     Ends ends = after;
     for (std::size_t kind = 0; kind < meshes_->kinds().size(); ++kind) {
       const std::size_t front = meshes_->kinds()[kind].front();
-      if (!HasUnequalNics(set_.groups()[front])) continue;
-      HandOverQuestion asked{request_.operation, /*home=*/false, front, flows_, back};
+      if (!HasProxies(set_.groups()[front])) continue;
+      HandOverQuestion asked{request_.operation, /*home=*/false, front, back};
       const bool others = HandsOver(asked);
       asked.home = true;
       // In a mesh the place that answers for a part sums it up, the domain's own, too.
@@ -687,7 +492,7 @@ class Composer {
         piece.end -= begin;
       }
     }
-    if (copies.empty() || key != between_key_) {
+    if (key != between_key_) {
       between_key_ = key;
       between_begin_ = begin;
       between_steps_.clear();
@@ -706,7 +511,6 @@ class Composer {
     const std::size_t first = schedule_.scheduled.size();
     Ends ends = Chain(between_steps_, copies, kAllChips, after);
     KeepInOrder(first);
-    if (HasSingleStep() && !between_steps_.empty()) schedule_.scheduled.back().snapshot = true;
     return ends;
   }
 
@@ -718,24 +522,16 @@ class Composer {
   const std::uint64_t chunks_;
   const ChunkSizes sizes_;
   const PlanOptions options_;
-  const bool flows_;
   const std::vector<DomainSet::Kind> kinds_;
-  // By group, if HierarchyVariant::near.
-  std::vector<std::vector<NearPlaces>> near_;
-  std::vector<bool> dealt_;  // by group: HierarchyVariant::dealt holds for it
   const PaddedSteps padded_;
   // One message stands for those between all domains of two kinds.
   std::optional<DomainMeshes> meshes_;
-  std::optional<LevelMeshes> levels_;  // they are made level by level
   MeshNumbers mesh_numbers_;
-  std::vector<int> home_weights_;  // by group, of what belongs to nobody
+  // By kind, the steps inside domains that the next ones wait for: Neuron does one phase at a time,
+  // as its work on the chip does not hide behind messages.
+  std::vector<Ends> last_inside_;
+  const std::vector<int> home_weights_;  // by group, of what belongs to nobody
   Schedule schedule_;
-  RootPipeline root_;
-  std::size_t from_root_ = 0;         // its steps that are scheduled
-  std::vector<Ends> last_from_root_;  // of each stripe
-  std::optional<std::uint32_t> behind_;
-  std::vector<LastChunks> reduced_;  // by kind
-  std::vector<LastChunks> gathered_;
   std::vector<std::uint32_t> last_between_;  // by step, of the chunk before
   // What was handed over last, or back, by group.
   std::map<std::pair<std::size_t, bool>, std::uint32_t> last_handed_;

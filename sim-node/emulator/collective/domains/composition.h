@@ -22,24 +22,6 @@
 
 namespace tahoma::sim {
 
-// How the phases of a collective are made where there is more than one way.
-struct HierarchyVariant {
-  // Domains sum up parts in proportion to what their NICs leave them time for (HomeWeights), and
-  // not equal parts.
-  bool weighted = false;
-  // The buffer of a broadcast flows through the root's domain along packed trees (RootPipeline),
-  // and is not scattered and gathered there.
-  bool flows = false;
-  // Chips of a domain with unequal NICs have inside it the parts for which they answer outside, so
-  // that nothing is handed over.
-  bool dealt = false;
-  // In a mesh one message stands for those between all domains of two kinds (domain_meshes.h), and
-  // not each is listed.
-  bool meshes = false;
-  // Chips hand over what their NICs cannot carry to those at the other ends of their links.
-  bool near = false;
-};
-
 // A collective with everything chosen but, perhaps, the algorithm inside each domain.
 struct Composition {
   const Request& request;
@@ -47,7 +29,9 @@ struct Composition {
   const DomainSet& set;
   const Fabric& fabric;
   const HierarchyChoice& choice;  // `between` and `chunks` are given
-  HierarchyVariant variant;
+  // In a mesh one message stands for those between all domains of two kinds (domain_meshes.h), and
+  // not each is listed.
+  bool meshes = false;
 };
 
 // Whether the domains follow one another and have the same chips, links and NICs, and equal blocks

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "lib/base/check.h"
-#include "sim-node/emulator/collective/domains/hand_over.h"
 #include "sim-node/emulator/collective/domains/padded_steps.h"
 #include "sim-node/emulator/engine/virtual_time.h"
 #include "sim-node/emulator/link/fabric.h"
@@ -18,7 +17,7 @@ bool HasHomes(Operation operation) {
 }
 
 // What tells the groups of different kinds apart.
-using Traits = std::tuple<std::size_t, std::size_t, std::vector<int>, std::vector<std::uint64_t>>;
+using Traits = std::tuple<bool, std::size_t, std::vector<int>, std::vector<std::uint64_t>>;
 
 // Numbers lists of chips in the order in which they are met.
 class ChipLists {
@@ -41,10 +40,10 @@ Copy CopyAt(const Request& request, const std::vector<Member>& local, std::size_
 
 // Calls visit(elements, place, other place) for each part that both have in one place.
 template <typename Visit>
-void ForEachCommonPart(const std::vector<DealtPart>& parts, const std::vector<DealtPart>& others,
-                       const Visit& visit) {
+void ForEachCommonPart(const std::vector<OutsidePart>& parts,
+                       const std::vector<OutsidePart>& others, const Visit& visit) {
   std::size_t other = 0;
-  for (const DealtPart& part : parts) {
+  for (const OutsidePart& part : parts) {
     std::uint64_t begin = part.elements.begin;
     while (begin < part.elements.end) {
       const std::uint64_t end = std::min(part.elements.end, others[other].elements.end);
@@ -58,12 +57,7 @@ void ForEachCommonPart(const std::vector<DealtPart>& parts, const std::vector<De
 }  // namespace
 
 std::vector<DomainSet::Kind> MeshKindsOf(const Request& request, const Layout& layout,
-                                         const DomainSet& set, bool by_links) {
-  std::vector<std::size_t> links(set.size());
-  for (std::size_t kind = 0; by_links && kind < set.kinds().size(); ++kind) {
-    for (const std::size_t group : set.kinds()[kind]) links[group] = kind + 1;
-  }
-  if (request.operation == Operation::kBroadcast) links[0] = set.kinds().size() + 1;
+                                         const DomainSet& set) {
   ChipLists lists;
   std::map<Traits, std::size_t> known;
   std::vector<DomainSet::Kind> kinds;
@@ -75,7 +69,8 @@ std::vector<DomainSet::Kind> MeshKindsOf(const Request& request, const Layout& l
       blocks.push_back(layout.bounds[member] - layout.bounds[group.members[0]]);
       blocks.push_back(layout.bounds[member + 1] - layout.bounds[group.members[0]]);
     }
-    Traits traits(links[i], lists.Of(group.local), group.nics, std::move(blocks));
+    const bool root = i == 0 && request.operation == Operation::kBroadcast;
+    Traits traits(root, lists.Of(group.local), group.nics, std::move(blocks));
     const auto [entry, added] = known.try_emplace(std::move(traits), kinds.size());
     if (added) kinds.emplace_back();
     kinds[entry->second].push_back(i);
@@ -102,7 +97,7 @@ DomainMeshes::DomainMeshes(const Request& request, const DomainSet& set,
     : request_(request), set_(set), kinds_(std::move(kinds)) {
   for (const DomainSet::Kind& kind : kinds_) {
     const DomainSet::Group& group = set.groups()[kind.front()];
-    even_ = even_ && group.local == set.groups()[0].local && !HasUnequalNics(group);
+    even_ = even_ && group.local == set.groups()[0].local && !HasProxies(group);
   }
 }
 
@@ -174,7 +169,7 @@ MeshHome DomainMeshes::HomeOf(const std::vector<Segment>& segments, std::uint64_
     for (std::size_t place = 0; place < group.local.size(); ++place) {
       bounds[place + 1] += bounds[place];
     }
-    home.parts.push_back(DealParts(bounds, group.nics, {}));
+    home.parts.push_back(OutsideParts(bounds, group));
   }
   return home;
 }

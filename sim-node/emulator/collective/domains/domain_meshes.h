@@ -1,7 +1,7 @@
 // The messages between topology domains of which many are alike: not one for each two domains, but
 // one for each two kinds of them, with the domains that make it (DomainMesh).
 //
-//   DomainMeshes meshes(request, set, MeshKindsOf(request, layout, set, /*by_links=*/false));
+//   DomainMeshes meshes(request, set, MeshKindsOf(request, layout, set));
 //   const auto homes = meshes.HomesIn({.begin = 0, .end = 1 << 20}, weights);
 //   const std::vector<MeshPhase> phases = meshes.PhasesOf(homes);   // one after the other
 //
@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "sim-node/emulator/collective/algorithms/algorithms.h"
-#include "sim-node/emulator/collective/domains/dealt_parts.h"
 #include "sim-node/emulator/collective/domains/domains.h"
+#include "sim-node/emulator/collective/domains/hand_over.h"
 #include "sim-node/emulator/collective/domains/region.h"
 #include "sim-node/emulator/collective/schedule/request.h"
 #include "sim-node/emulator/collective/schedule/schedule.h"
@@ -31,10 +31,10 @@
 namespace tahoma::sim {
 
 // Returns the groups in kinds that do the same between the domains: with the same chips and NICs,
-// and blocks as far from each other if blocks have homes; `by_links` also the same links. The first
-// group of a broadcast is a kind of its own. By first group.
+// and blocks as far from each other if blocks have homes. The first group of a broadcast is a kind
+// of its own. By first group.
 std::vector<DomainSet::Kind> MeshKindsOf(const Request& request, const Layout& layout,
-                                         const DomainSet& set, bool by_links);
+                                         const DomainSet& set);
 
 // Parts of a buffer that have homes in domains of one kind.
 struct MeshHome {
@@ -44,7 +44,7 @@ struct MeshHome {
   std::uint64_t stride = 0;  // elements between the regions of two numbers
   // By kind of domains: the chips that have the parts of the region inside, and that answer for
   // them outside.
-  std::vector<std::vector<DealtPart>> parts;
+  std::vector<std::vector<OutsidePart>> parts;
   // By piece of the region: the place that answers for it in all kinds; empty if there is none.
   std::vector<std::size_t> places;
 

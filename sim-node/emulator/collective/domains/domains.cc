@@ -1,11 +1,11 @@
 #include "sim-node/emulator/collective/domains/domains.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "sim-node/emulator/collective/domains/nic_proxies.h"
 #include "sim-node/emulator/collective/plan/plan.h"
 
 namespace tahoma::sim {
@@ -19,22 +19,6 @@ int NicOf(const Fabric& fabric, torus::ChipIndex chip) {
                   fabric.permille(fabric.NicOf(chip, NicDirection::kIn)));
 }
 
-NetworkLevels LevelsOf(const std::vector<DomainSet::Group>& groups, const EfaNetwork& network) {
-  NetworkLevels levels;
-  if (network.id_count() == 0) return levels;
-  for (int layer = kNetworkLayers; layer > 0; --layer) {
-    if (!network.UplinksLimit(layer)) continue;
-    std::map<LinkId, int> number;  // of the nodes, by uplink
-    std::vector<int> nodes;
-    for (const DomainSet::Group& group : groups) {
-      const LinkId uplink = network.UplinkOf(group.domain, layer, NicDirection::kOut);
-      nodes.push_back(number.try_emplace(uplink, static_cast<int>(number.size())).first->second);
-    }
-    if (number.size() > 1 && number.size() < groups.size()) levels.push_back(std::move(nodes));
-  }
-  return levels;
-}
-
 }  // namespace
 
 DomainSet::DomainSet(const std::vector<Member>& members, const Fabric& fabric) {
@@ -44,7 +28,8 @@ DomainSet::DomainSet(const std::vector<Member>& members, const Fabric& fabric) {
   for (std::size_t i = 0; i < members.size(); ++i) {
     const int domain = Fabric::DomainOf(members[i].chip);
     const auto [known, added] = group_of_.try_emplace(domain, groups_.size());
-    if (added) groups_.push_back({.domain = domain, .members = {}, .local = {}, .nics = {}});
+    if (added)
+      groups_.push_back({.domain = domain, .members = {}, .local = {}, .nics = {}, .proxies = {}});
     Group& group = groups_[known->second];
     group.members.push_back(i);
     group.local.push_back({.chip = Fabric::LocalOf(members[i].chip), .ranks = ranks});
@@ -53,8 +38,8 @@ DomainSet::DomainSet(const std::vector<Member>& members, const Fabric& fabric) {
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     Group& group = groups_[i];
     group.through = SetOf(group.local, fabric.domain(group.domain)).through();
-    even_ = even_ && group.local.size() == groups_[0].local.size() &&
-            std::ranges::all_of(group.nics, [](int nic) { return nic == kWhole; });
+    group.proxies = ProxiesOf(group.local, group.nics, fabric.domain(group.domain).torus());
+    even_ = even_ && group.local.size() == groups_[0].local.size() && !HasProxies(group);
     const auto kind = std::ranges::find_if(kinds_, [&](const Kind& known) {
       const Group& other = groups_[known.front()];
       return other.local == group.local && fabric.Alike(other.domain, group.domain);
@@ -65,11 +50,18 @@ DomainSet::DomainSet(const std::vector<Member>& members, const Fabric& fabric) {
       kind->push_back(i);
     }
   }
-  levels_ = LevelsOf(groups_, fabric.efa());
 }
 
 torus::ChipIndex DomainSet::ChipOf(std::size_t group, std::size_t place) const {
   return Fabric::ChipOf(groups_[group].domain, groups_[group].local[place].chip.value());
+}
+
+torus::ChipIndex DomainSet::ProxyOf(torus::ChipIndex chip) const {
+  const std::size_t index = GroupOf(chip);
+  const Group& group = groups_[index];
+  const auto local = std::ranges::find(group.local, Fabric::LocalOf(chip), &Member::chip);
+  TAHOMA_CHECK(local != group.local.end());
+  return ChipOf(index, group.proxies[static_cast<std::size_t>(local - group.local.begin())]);
 }
 
 std::size_t DomainSet::GroupOf(torus::ChipIndex chip) const {
@@ -78,26 +70,17 @@ std::size_t DomainSet::GroupOf(torus::ChipIndex chip) const {
   return group->second;
 }
 
-std::vector<DomainSet::Kind> DomainSet::KindsWithNics() const {
-  std::vector<Kind> kinds;
-  for (const Kind& kind : kinds_) {
-    std::map<std::vector<int>, Kind> by_nics;
-    for (const std::size_t group : kind) by_nics[groups_[group].nics].push_back(group);
-    for (auto& [nics, alike] : by_nics) kinds.push_back(std::move(alike));
+bool HasProxies(const DomainSet::Group& group) {
+  for (std::size_t place = 0; place < group.proxies.size(); ++place) {
+    if (group.proxies[place] != place) return true;
   }
-  return kinds;
+  return false;
 }
 
-bool HasUnequalNics(const DomainSet::Group& group) {
-  return std::ranges::count(group.nics, group.nics[0]) != std::ssize(group.nics);
-}
-
-std::vector<std::uint64_t> NicRates(const DomainSet& set) {
-  std::vector<std::uint64_t> rates;
-  for (const DomainSet::Group& group : set.groups()) {
-    rates.push_back(std::accumulate(group.nics.begin(), group.nics.end(), std::uint64_t{0}));
-  }
-  return rates;
+absl::Status CheckNics(const DomainSet::Group& group) {
+  if (std::ranges::max(group.nics) > 0) return absl::OkStatus();
+  return FailedPrecondition("the EFA NICs of all {} chips of domain {} are down",
+                            group.local.size(), group.domain);
 }
 
 }  // namespace tahoma::sim

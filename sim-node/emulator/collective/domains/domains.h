@@ -9,6 +9,8 @@
 
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -16,7 +18,6 @@
 
 #include "lib/torus/box.h"
 #include "lib/torus/shape.h"
-#include "sim-node/emulator/collective/domains/between_domains.h"
 #include "sim-node/emulator/collective/schedule/request.h"
 #include "sim-node/emulator/link/fabric.h"
 
@@ -30,6 +31,7 @@ class DomainSet {
     std::vector<std::size_t> members;  // by place: numbers in the list of members
     std::vector<Member> local;         // by place: by number in the domain, the most ranks each
     std::vector<int> nics;             // by place: thousandths of its NIC's rate, the worse one's
+    std::vector<std::size_t> proxies;  // by place: the place whose NIC serves it (nic_proxies.h)
     torus::ChipMask through = 0;       // chips that messages inside may cross
   };
   // Groups with the same chips in the same places and alike links: they do the same inside.
@@ -40,16 +42,13 @@ class DomainSet {
 
   const std::vector<Group>& groups() const { return groups_; }
   const std::vector<Kind>& kinds() const { return kinds_; }
-  // Kinds of which also the NICs of the same places have the same rates.
-  std::vector<Kind> KindsWithNics() const;
   std::size_t size() const { return groups_.size(); }
-  // All groups have as many chips and all NICs have their rate: places of one group answer to the
+  // All groups have as many chips and all NICs serve their own: places of one group answer to the
   // same places of the others.
   bool even() const { return even_; }
-  // The nodes of each layer whose uplinks can limit, above the groups, from the nearest on; layers
-  // that keep no groups together, or all, are left out.
-  const NetworkLevels& levels() const { return levels_; }
   torus::ChipIndex ChipOf(std::size_t group, std::size_t place) const;
+  // Returns the member whose NIC serves this one.
+  torus::ChipIndex ProxyOf(torus::ChipIndex chip) const;
   // Returns the group of a member's domain.
   std::size_t GroupOf(torus::ChipIndex chip) const;
 
@@ -58,12 +57,12 @@ class DomainSet {
   std::map<int, std::size_t> group_of_;  // by domain
   std::vector<Kind> kinds_;
   bool even_ = true;
-  NetworkLevels levels_;
 };
 
-bool HasUnequalNics(const DomainSet::Group& group);
+// Whether a place's NIC does not serve it.
+bool HasProxies(const DomainSet::Group& group);
 
-// The rates of all NICs of each group together, in thousandths of one.
-std::vector<std::uint64_t> NicRates(const DomainSet& set);
+// kFailedPrecondition when no chip of the group has a NIC that is up.
+absl::Status CheckNics(const DomainSet::Group& group);
 
 }  // namespace tahoma::sim

@@ -1,12 +1,20 @@
 #include "sim-node/emulator/collective/domains/hand_over.h"
 
-#include <algorithm>
-#include <cstdint>
-
 #include "sim-node/emulator/collective/domains/padded_steps.h"
-#include "sim-node/emulator/collective/plan/plan.h"
 
 namespace tahoma::sim {
+
+std::vector<OutsidePart> OutsideParts(const std::vector<std::uint64_t>& bounds,
+                                      const DomainSet::Group& group) {
+  std::vector<OutsidePart> parts;
+  for (std::size_t place = 0; place + 1 < bounds.size(); ++place) {
+    if (bounds[place] == bounds[place + 1]) continue;
+    parts.push_back({.elements = {.begin = bounds[place], .end = bounds[place + 1]},
+                     .owner = place,
+                     .place = group.proxies[place]});
+  }
+  return parts;
+}
 
 bool HandsOver(const HandOverQuestion& asked) {
   switch (asked.operation) {
@@ -15,7 +23,7 @@ bool HandsOver(const HandOverQuestion& asked) {
     case Operation::kReduceScatter:
       return asked.home == asked.back;
     case Operation::kBroadcast:
-      return asked.group == 0 ? !asked.back && !asked.flows : asked.back;
+      return asked.group == 0 ? !asked.back : asked.back;
     default:
       return true;
   }
@@ -24,9 +32,9 @@ bool HandsOver(const HandOverQuestion& asked) {
 bool OwnersCombine(Operation operation) { return operation == Operation::kReduceScatter; }
 
 void AppendHandOver(const Request& request, const DomainSet& set, std::size_t group,
-                    const Region& region, const std::vector<DealtPart>& parts, bool back,
+                    const Region& region, const std::vector<OutsidePart>& parts, bool back,
                     Action action, Step& step) {
-  for (const DealtPart& part : parts) {
+  for (const OutsidePart& part : parts) {
     if (part.owner == part.place) continue;
     const torus::ChipIndex from = set.ChipOf(group, back ? part.place : part.owner);
     const torus::ChipIndex to = set.ChipOf(group, back ? part.owner : part.place);
@@ -34,25 +42,6 @@ void AppendHandOver(const Request& request, const DomainSet& set, std::size_t gr
       step.push_back(MakeSend(request, from, to, real, action));
     }
   }
-}
-
-std::vector<NearPlaces> NearPlacesOf(const DomainSet::Group& group, const TorusLinks& links) {
-  const ChipSet set = SetOf(group.local, links);
-  std::vector<NearPlaces> near(group.local.size());
-  for (LinkId link = 0; link < links.id_count(); ++link) {
-    const std::uint64_t rate = links.capacity(link);
-    if (rate == 0 || !set.HasBothEnds(links.HopOf(link))) continue;
-    const torus::Hop hop = links.HopOf(link);
-    NearPlaces& from = near[set.PlaceOf(hop.from)];
-    const std::size_t to = set.PlaceOf(hop.to);
-    const auto known = std::ranges::find(from, to, &NearPlace::place);
-    if (known == from.end()) {
-      from.push_back({.place = to, .rate = rate});
-    } else {
-      known->rate += rate;  // along an axis of two chips
-    }
-  }
-  return near;
 }
 
 }  // namespace tahoma::sim

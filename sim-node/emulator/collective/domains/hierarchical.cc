@@ -12,14 +12,10 @@
 #include "lib/collective/predict_domains.h"
 #include "sim-node/emulator/collective/algorithms/moves.h"
 #include "sim-node/emulator/collective/domains/all_to_all.h"
-#include "sim-node/emulator/collective/domains/bound_over_domains.h"
 #include "sim-node/emulator/collective/domains/composition.h"
 #include "sim-node/emulator/collective/domains/domain_meshes.h"
 #include "sim-node/emulator/collective/domains/domains.h"
-#include "sim-node/emulator/collective/domains/flow_over_domains.h"
-#include "sim-node/emulator/collective/domains/level_meshes.h"
 #include "sim-node/emulator/collective/domains/nic_relay.h"
-#include "sim-node/emulator/collective/domains/twin_broadcast.h"
 #include "sim-node/emulator/collective/plan/chip_cost.h"
 
 namespace tahoma::sim {
@@ -27,21 +23,15 @@ namespace {
 
 // A chunk has no less: smaller ones take as long as a packet.
 constexpr std::uint64_t kChunkBytesMin = std::uint64_t{1} << 15U;
-// The most chips of a domain for which all algorithms inside are tried: those of more take long to
-// plan.
-constexpr std::size_t kTryAllMost = 16;
 // Chunks of what goes over other chips' NICs: enough that handing over and on hides behind them.
 constexpr std::uint64_t kRelayChunks = 8;
 
-// The most domains through which an all-reduce flows, and the shortest buffer that does, over two
-// and over more: each piece has to go through as many trees, and over EFA, twice.
-constexpr std::size_t kFlowDomainsMost = 4;
-constexpr std::uint64_t kFlowBytesOverTwo = std::uint64_t{2} << 20U;
-constexpr std::uint64_t kFlowBytesOverMore = std::uint64_t{32} << 20U;
-
 // More are planned only if one message stands for those of all: N domains have N^2 of them.
 constexpr std::size_t kListedDomainsMost = 512;
-// So many are always listed.
+// The most messages between domains that are listed in all chunks together: more take longer than
+// a second to time.
+constexpr std::uint64_t kListedMessagesMost = std::uint64_t{1} << 17U;
+// All-to-alls of so many are always listed.
 constexpr std::size_t kListedAlwaysMost = 32;
 // The most kinds of domains between which messages are in meshes, and the fewest domains for each:
 // messages, and flows to time, grow with the square of the kinds.
@@ -77,110 +67,35 @@ struct Question {
   const HierarchyChoice& choice;
   const DomainSet& set;
   const Layout& layout;
-  // One message stands for those of many domains: of kMesh, of kLevels.
+  // Of kMesh one message stands for those of many domains.
   bool meshes = false;
-  bool level_meshes = false;
 
-  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen, HierarchyVariant variant) const {
-    variant.meshes = (chosen.between == InterAlgorithm::kMesh && meshes) ||
-                     (chosen.between == InterAlgorithm::kLevels && level_meshes);
+  std::size_t ChipsOfADomain() const {
+    std::size_t most = 0;
+    for (const DomainSet::Group& group : set.groups()) most = std::max(most, group.local.size());
+    return most;
+  }
+
+  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen) const {
     Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
+    const bool in_meshes = meshes && chosen.between == InterAlgorithm::kMesh;
     TAHOMA_ASSIGN_OR_RETURN(plan.schedule,
-                            ComposePhases({request, layout, set, fabric, chosen, variant}));
+                            ComposePhases({request, layout, set, fabric, chosen, in_meshes}));
     return Timed(std::move(plan), fabric);
   }
 };
 
-// Whether one step in place of two can be worth it for an all-reduce or a broadcast: a packet's
-// time saved against N - 1 times a chip's block in place of 2 (N - 1)/N of it, or in place of one
-// block from the root's domain and (N - 2)/(N - 1) of it from others.
-bool MaySaveAStep(const Question& asked) {
-  const Operation operation = asked.request.operation;
-  if (operation != Operation::kAllReduce && operation != Operation::kBroadcast) return false;
-  const std::uint64_t block = asked.request.bytes / asked.set.groups()[0].local.size();
-  const std::uint64_t domains = asked.set.size();
-  const std::uint64_t more = operation == Operation::kAllReduce
-                                 ? block * (domains - 1) * (domains - 2) / domains
-                                 : block * (domains - 2) * (domains - 2) / (domains - 1);
-  const auto nic = asked.fabric.efa().capacity(0);
-  return nic > 0 && TransferTime(more, nic) < asked.fabric.efa().timing().packet;
-}
-
 // Returns the algorithms to try. On a network that only NICs can limit, mesh, ring and rdh send the
-// same bytes through each NIC: the fewest steps win. Where uplinks limit, levels send as much and
-// cross them least; if there are none, the loads of the uplinks decide, and all are tried.
+// same bytes through each NIC: the fewest steps win. Where uplinks limit, all are tried.
 std::vector<InterAlgorithm> Candidates(const Question& asked) {
   if (asked.choice.between) return {*asked.choice.between};
+  std::vector<InterAlgorithm> candidates = {InterAlgorithm::kMesh};
   // Only meshes are not listed.
-  if (asked.set.size() > kListedDomainsMost) {
-    if (asked.level_meshes) return {InterAlgorithm::kLevels, InterAlgorithm::kMesh};
-    return {InterAlgorithm::kMesh};
-  }
-  const bool levels = !asked.set.levels().empty();
-  std::vector<InterAlgorithm> candidates;
-  if (levels) candidates.push_back(InterAlgorithm::kLevels);
-  candidates.push_back(InterAlgorithm::kMesh);
-  // A single step is written out: all sum up in the order of the domains.
-  if (MaySaveAStep(asked)) candidates.push_back(InterAlgorithm::kSingleStep);
-  if (levels || !asked.fabric.efa().UplinksLimit()) return candidates;
+  if (asked.set.size() > kListedDomainsMost) return candidates;
+  if (!asked.fabric.efa().UplinksLimit()) return candidates;
   candidates.push_back(InterAlgorithm::kRing);
   if (Serves(InterAlgorithm::kRdh, static_cast<int>(asked.set.size()))) {
     candidates.push_back(InterAlgorithm::kRdh);
-  }
-  return candidates;
-}
-
-// Returns the time that the fullest uplink needs when every domain sends to every other: each phase
-// crosses it with the share of each domain below for each that is not. A broadcast's root sends
-// less; then homes send as much.
-VirtualDuration UplinksNeedForMesh(const Question& asked) {
-  const EfaNetwork& network = asked.fabric.efa();
-  const auto domains = static_cast<std::uint64_t>(asked.set.size());
-  const bool rooted = asked.request.operation == Operation::kBroadcast;
-  const std::uint64_t phases = asked.request.operation == Operation::kAllReduce ? 2 : 1;
-  VirtualDuration most{};
-  for (int layer = 1; layer <= static_cast<int>(kNetworkLayers); ++layer) {
-    std::map<LinkId, std::uint64_t> below;
-    for (const DomainSet::Group& group : asked.set.groups()) {
-      ++below[network.UplinkOf(group.domain, layer, NicDirection::kOut)];
-    }
-    for (const auto& [uplink, count] : below) {
-      const std::uint64_t rate = network.capacity(uplink);
-      const std::uint64_t senders = rooted ? count - 1 : count;
-      const std::uint64_t others =
-          rooted && count < domains ? domains - count - 1 : domains - count;
-      if (rate == 0) continue;
-      most = std::max(
-          most, TransferTime(phases * senders * others * (asked.request.bytes / domains), rate));
-    }
-  }
-  return most;
-}
-
-// Returns the algorithms inside the domains that are worth trying: what PlanCollective chooses for
-// each chunk, and where another may be better beside the network between, one for all chunks. On
-// boxes only trees may: they share the links with what is gathered better than larger messages.
-std::vector<std::optional<Algorithm>> InsideCandidates(const Question& asked) {
-  if (asked.choice.inside) return {asked.choice.inside};
-  std::vector<std::optional<Algorithm>> candidates = {std::nullopt};
-  bool regular = asked.choice.options.mode == PlanMode::kBest;
-  bool few = true;
-  for (const DomainSet::Kind& kind : asked.set.kinds()) {
-    const DomainSet::Group& group = asked.set.groups()[kind.front()];
-    const TorusLinks& links = asked.fabric.domain(group.domain);
-    regular =
-        regular && SetOf(group.local, links).box() != nullptr && !links.IsDamaged(group.through);
-    few = few && group.local.size() <= kTryAllMost;
-  }
-  if (!few) return candidates;
-  if (regular) {
-    candidates.emplace_back(Algorithm::kTree);
-    return candidates;
-  }
-  for (const Algorithm algorithm : kAllAlgorithms) {
-    if (algorithm != Algorithm::kHier && algorithm != Algorithm::kBucket) {
-      candidates.emplace_back(algorithm);
-    }
   }
   return candidates;
 }
@@ -195,34 +110,19 @@ class Search {
       return chunks > 1 &&
              asked.request.bytes / static_cast<std::uint64_t>(chunks) < kChunkBytesMin;
     });
+    const std::uint64_t listed = asked.set.size() * asked.set.size() * asked.ChipsOfADomain();
+    std::erase_if(counts_, [&](int chunks) {
+      return chunks > 1 && !asked.meshes &&
+             listed * static_cast<std::uint64_t>(chunks) > kListedMessagesMost;
+    });
     if (asked.choice.chunks) counts_ = {*asked.choice.chunks};
   }
 
   absl::StatusOr<Plan> Fastest() {
-    TAHOMA_RETURN_IF_ERROR(TryTwins());
-    if (IsNearBound()) return *std::move(best_);
-    const std::vector<std::optional<Algorithm>> insides = InsideCandidates(asked_);
-    const std::vector<HierarchyVariant> variants = Variants();
     for (const InterAlgorithm between : Candidates(asked_)) {
-      if (best_ && between == InterAlgorithm::kMesh &&
-          UplinksNeedForMesh(asked_) >= best_->times.end - best_->times.start) {
-        continue;
-      }
-      for (const std::optional<Algorithm>& inside : insides) {
-        HierarchyChoice choice = asked_.choice;
-        choice.between = between;
-        choice.inside = inside;
-        const absl::Status status = TryCounts(choice, {});
-        // Algorithms that the members do not allow are left out, unless they were asked for.
-        if (!status.ok() && inside == asked_.choice.inside) return status;
-        if (!status.ok()) continue;
-        for (const HierarchyVariant& variant : variants) {
-          // Most of a broadcast is not gathering, and parts that are dealt take trees.
-          if (inside != insides.front() && !variant.weighted) continue;
-          const absl::Status tried = TryCounts(choice, variant);
-          if (!tried.ok() && !absl::IsFailedPrecondition(tried)) return tried;
-        }
-      }
+      HierarchyChoice choice = asked_.choice;
+      choice.between = between;
+      TAHOMA_RETURN_IF_ERROR(TryCounts(choice));
     }
     return *std::move(best_);
   }
@@ -231,134 +131,30 @@ class Search {
   // More chunks cost more starts than they save, but one count may be unlucky.
   static constexpr int kWorseMost = 2;
 
-  // Returns the variants that are worth trying beside the plain one.
-  std::vector<HierarchyVariant> Variants() const {
-    const Operation operation = asked_.request.operation;
-    const std::vector<std::uint64_t> rates = NicRates(asked_.set);
-    const bool unlike =
-        rates.size() > 2 && std::ranges::count(rates, rates[0]) != std::ssize(rates);
-    std::vector<HierarchyVariant> variants;
-    const bool unequal = std::ranges::any_of(asked_.set.groups(), HasUnequalNics);
-    if (operation == Operation::kAllReduce) {
-      if (unlike) variants.push_back({.weighted = true});
-      if (unequal) variants.push_back({.near = true});
-      if (unlike && unequal) variants.push_back({.weighted = true, .near = true});
-      return variants;
-    }
-    const bool blocks =
-        operation == Operation::kAllGather || operation == Operation::kReduceScatter;
-    if (blocks && MayDeal()) variants.push_back({.dealt = true});
-    if (blocks && unequal) variants.push_back({.near = true});
-    if (blocks) return variants;
-    const DomainSet::Group& roots = asked_.set.groups()[0];
-    const auto inside = asked_.choice.inside;
-    const bool flows = operation == Operation::kBroadcast &&
-                       asked_.choice.options.mode == PlanMode::kBest &&
-                       (!inside || *inside == Algorithm::kTree) &&
-                       SetOf(roots.local, asked_.fabric.domain(roots.domain)).hangs_together();
-    if (flows) return {{.flows = true}};
-    return {};
-  }
-
-  // Whether a domain whose chips are joined by links has unequal NICs. Trees of many chips take
-  // long to plan, and gain little.
-  bool MayDeal() const {
-    const auto inside = asked_.choice.inside;
-    if (asked_.choice.options.mode != PlanMode::kBest) return false;
-    if (inside && *inside != Algorithm::kTree) return false;
-    return std::ranges::any_of(asked_.set.groups(), [&](const DomainSet::Group& group) {
-      return group.local.size() <= kTryAllMost && HasUnequalNics(group) &&
-             SetOf(group.local, asked_.fabric.domain(group.domain)).hangs_together();
-    });
-  }
-
-  absl::Status TryCounts(HierarchyChoice choice, const HierarchyVariant& variant) {
+  absl::Status TryCounts(HierarchyChoice choice) {
     VirtualTime least = VirtualTime::max();
     int worse = 0;  // one after the other
     for (const int chunks : counts_) {
       choice.chunks = chunks;
-      TAHOMA_ASSIGN_OR_RETURN(const VirtualTime end, Try(choice, variant));
+      TAHOMA_ASSIGN_OR_RETURN(Plan plan, asked_.Answer(choice));
+      const VirtualTime end = plan.times.end;
+      if (!best_ || end < best_->times.end) best_ = std::move(plan);
       worse = end >= least ? worse + 1 : 0;
       least = std::min(least, end);
-      if (worse == kWorseMost || IsHopeless(end, variant)) break;
+      if (worse == kWorseMost || IsHopeless(end)) break;
     }
     return absl::OkStatus();
   }
 
-  // Tries trees through all domains, if nothing was asked for that they are not.
-  absl::Status TryTwins() {
-    const HierarchyChoice& choice = asked_.choice;
-    const bool free = choice.options.mode == PlanMode::kBest && !choice.chunks &&
-                      choice.between.value_or(InterAlgorithm::kMesh) == InterAlgorithm::kMesh &&
-                      choice.inside.value_or(Algorithm::kTree) == Algorithm::kTree;
-    if (asked_.request.operation != Operation::kBroadcast || !free ||
-        !MayGoToTwins(asked_.request, asked_.set, asked_.fabric)) {
-      return absl::OkStatus();
-    }
-    auto schedule = BroadcastToTwins(asked_.request, asked_.set, asked_.fabric, choice.options);
-    if (absl::IsFailedPrecondition(schedule.status())) return absl::OkStatus();
-    TAHOMA_RETURN_IF_ERROR(schedule.status());
-    Plan plan{.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}};
-    TAHOMA_ASSIGN_OR_RETURN(plan, Timed(std::move(plan), asked_.fabric));
-    best_ = std::move(plan);
-    return absl::OkStatus();
-  }
-  // Whether there is a plan so near to the bound that others would be tried in vain: none of them
-  // comes much nearer on any fabric, and they take longer to plan.
-  bool IsNearBound() const {
-    if (!best_) return false;
-    const auto bound = LowerBoundOnFabric(asked_.request, asked_.members, asked_.fabric);
-    return bound && *bound != VirtualDuration::max() &&
-           best_->times.end - best_->times.start <= *bound / 10 * 11;
-  }
-
-  // Chunks at best halve the time, for NeuronLink and EFA work at the same time; what flows is in
-  // the root's domain, in two steps between domains and in all others at once; a domain whose parts
-  // are dealt has those of its own before or after what is between domains, and all others.
-  bool IsHopeless(VirtualTime end, const HierarchyVariant& variant) const {
-    const int at_once = variant.flows ? 4 : variant.dealt ? 3 : 2;
-    return end - VirtualTime() > at_once * (best_->times.end - VirtualTime());
-  }
-
-  // Returns the time of this choice.
-  absl::StatusOr<VirtualTime> Try(const HierarchyChoice& choice, const HierarchyVariant& variant) {
-    TAHOMA_ASSIGN_OR_RETURN(Plan plan, asked_.Answer(choice, variant));
-    const VirtualTime end = plan.times.end;
-    if (!best_ || end < best_->times.end) best_ = std::move(plan);
-    return end;
+  // Chunks at best halve the time, for NeuronLink and EFA work at the same time.
+  bool IsHopeless(VirtualTime end) const {
+    return end - VirtualTime() > 2 * (best_->times.end - VirtualTime());
   }
 
   const Question& asked_;
   std::vector<int> counts_;  // of chunks
   std::optional<Plan> best_;
 };
-
-// Whether an all-reduce may flow through few domains: it must be long enough. That is tried of
-// healthy domains, too, or damage could make it faster.
-bool MayFlow(const Question& asked) {
-  const HierarchyChoice& choice = asked.choice;
-  if (asked.request.operation != Operation::kAllReduce || choice.between || choice.chunks) {
-    return false;
-  }
-  if (choice.options.mode != PlanMode::kBest) return false;
-  if (choice.inside && *choice.inside != Algorithm::kTree) return false;
-  const std::uint64_t least = asked.set.size() == 2 ? kFlowBytesOverTwo : kFlowBytesOverMore;
-  return asked.set.size() <= kFlowDomainsMost && asked.request.bytes >= least;
-}
-
-// The plan, or one that flows and is faster.
-Plan FasterFlow(const Question& asked, Plan best) {
-  const FlowQuestion flows{asked.request, asked.set, asked.fabric, asked.choice.options};
-  for (const DomainFlow& flow : FlowsWorthTrying(flows)) {
-    absl::StatusOr<Schedule> schedule = FlowOverDomains(flows, flow);
-    if (!schedule.ok()) break;  // no cables join the chips of a domain
-    auto plan =
-        Timed({.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}},
-              asked.fabric);
-    if (plan.ok() && plan->times.end < best.times.end) best = *std::move(plan);
-  }
-  return best;
-}
 
 // Turns the ring such that it begins and ends at chips where no other does, as long as there are
 // some: then a NIC carries one ring.
@@ -422,7 +218,7 @@ absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const Question& asked,
   for (const Member& member : asked.members) {
     free.emplace(member.chip, ChipBufferBytes(asked.request, member.ranks));
   }
-  TAHOMA_ASSIGN_OR_RETURN(Relay relay, RelayOf(between, asked.set, asked.fabric, free, chunks));
+  Relay relay = RelayOf(between, asked.set, free, chunks);
   plan.schedule.relay_bytes = relay.bytes;
   AppendRelay(std::move(relay), asked.set, work, costs, asked.fabric.timing(), plan.schedule);
   plan.sources = exchange.sources;
@@ -446,15 +242,14 @@ absl::StatusOr<Plan> PlanAllToAll(const Question& asked,
   const StepWork work = WorkOf(of_chip, static_cast<int>(asked.members.size()) - 1, {},
                                asked.choice.options.costs, asked.fabric.timing());
   Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
-  TAHOMA_ASSIGN_OR_RETURN(
-      plan.schedule, AllToAllOver({asked.request, asked.members, asked.set, asked.fabric, kinds,
-                                   block, work, asked.choice.options.costs}));
+  plan.schedule = AllToAllOver({asked.request, asked.members, asked.set, asked.fabric, kinds, block,
+                                work, asked.choice.options.costs});
   return Timed(std::move(plan), asked.fabric);
 }
 
 // Returns the kinds of domains for an all-to-all in meshes, where these are worth it or needed.
 std::optional<std::vector<DomainSet::Kind>> WorthMeshes(const Question& asked) {
-  auto kinds = AllToAllKindsOf(asked.request, asked.members, asked.set, asked.fabric);
+  auto kinds = AllToAllKindsOf(asked.request, asked.members, asked.set);
   if (!kinds) return std::nullopt;
   const bool many = asked.set.size() > kListedAlwaysMost && kinds->size() <= kAllToAllKindsMost;
   return many || AreAlikeInARow(asked.request, asked.layout, asked.set) ? kinds : std::nullopt;
@@ -501,33 +296,12 @@ absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,
   return absl::OkStatus();
 }
 
-// Whether one message may stand for those between all domains of two kinds. Of a few domains it
-// does only while all are alike: listed, what is handed over of their parts is cut finer.
+// Whether one message may stand for those between all domains of two kinds.
 bool MayMesh(const Question& asked) {
   if (IsExchange(asked.request.operation)) return false;
   if (AreAlikeInARow(asked.request, asked.layout, asked.set)) return true;
-  if (asked.set.size() <= kListedAlwaysMost) return false;
-  const std::size_t kinds =
-      MeshKindsOf(asked.request, asked.layout, asked.set, /*by_links=*/false).size();
+  const std::size_t kinds = MeshKindsOf(asked.request, asked.layout, asked.set).size();
   return kinds <= kMeshKindsMost && kinds * kLikeEachLeast <= asked.set.size();
-}
-
-// The same of messages that are made level by level.
-bool MayMeshLevels(const Question& asked) {
-  const Operation operation = asked.request.operation;
-  if (IsExchange(operation) || asked.set.size() <= kListedAlwaysMost) return false;
-  auto tree = LevelTreeOf(asked.set);
-  if (!tree) return false;
-  if (operation != Operation::kAllGather && operation != Operation::kReduceScatter) return true;
-  if (MeshKindsOf(asked.request, asked.layout, asked.set, /*by_links=*/false).size() > 1) {
-    return false;
-  }
-  std::vector<std::uint64_t> starts;
-  for (const DomainSet::Group& group : asked.set.groups()) {
-    starts.push_back(asked.layout.bounds[group.members[0]] -
-                     asked.layout.bounds[asked.set.groups()[0].members[0]]);
-  }
-  return LevelMeshes(asked.request, asked.set, *std::move(tree)).Serves(starts);
 }
 
 // Says on what condition so many domains are planned that the request does not meet; empty: none.
@@ -536,12 +310,9 @@ std::string ConditionOfMany(const Question& asked) {
   const auto between = asked.choice.between;
   if (request.operation == Operation::kAllToAll) {
     if (WorthMeshes(asked)) return "";
-    return fmt::format("with at most {} kinds of chips, ranks and NICs down", kAllToAllKindsMost);
+    return fmt::format("with at most {} kinds of chips, ranks and NICs", kAllToAllKindsMost);
   }
-  if (between == InterAlgorithm::kLevels) {
-    return asked.level_meshes ? "" : "by levels below nodes with as many domains that are alike";
-  }
-  if (between && *between != InterAlgorithm::kMesh) return "in a mesh or by levels";
+  if (between && *between != InterAlgorithm::kMesh) return "in a mesh";
   if (asked.meshes) return "";
   const bool blocks =
       request.operation == Operation::kAllGather || request.operation == Operation::kReduceScatter;
@@ -605,22 +376,15 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   const Layout layout = Layout::Weighted(weights, request.bytes / size, size);
   Question asked{request, members, fabric, choice, set, layout};
   asked.meshes = MayMesh(asked);
-  asked.level_meshes = MayMeshLevels(asked);
   TAHOMA_RETURN_IF_ERROR(CheckSize(asked));
+  for (const DomainSet::Group& group : set.groups()) TAHOMA_RETURN_IF_ERROR(CheckNics(group));
   if (IsExchange(request.operation)) return PlanExchange(asked);
-  for (const DomainSet::Group& group : set.groups()) {
-    if (std::ranges::max(group.nics) == 0) {
-      return FailedPrecondition("the EFA NICs of all {} chips of domain {} are down",
-                                group.local.size(), group.domain);
-    }
-  }
   const auto domains = static_cast<int>(set.size());
   if (choice.between && !Serves(*choice.between, domains)) {
     return InvalidArgument("rdh between domains needs a power of two of them; here are {}",
                            domains);
   }
-  TAHOMA_ASSIGN_OR_RETURN(Plan best, Search(asked).Fastest());
-  return MayFlow(asked) ? FasterFlow(asked, std::move(best)) : std::move(best);
+  return Search(asked).Fastest();
 }
 
 }  // namespace tahoma::sim

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/base/status.h"
-#include "sim-node/emulator/collective/domains/nic_help.h"
 #include "sim-node/emulator/collective/plan/chip_cost.h"
 
 namespace tahoma::sim {
@@ -14,9 +12,9 @@ using torus::ChipIndex;
 
 class RelayMaker {
  public:
-  RelayMaker(const DomainSet& set, NicHelp out, NicHelp in,
-             const std::map<ChipIndex, std::uint64_t>& free, std::uint64_t chunks)
-      : set_(set), out_(std::move(out)), in_(std::move(in)), begin_(free), free_(free) {
+  RelayMaker(const DomainSet& set, const std::map<ChipIndex, std::uint64_t>& free,
+             std::uint64_t chunks)
+      : set_(set), begin_(free), free_(free) {
     relay_.chunks.resize(chunks);
     for (Relay::Chunk& chunk : relay_.chunks) {
       chunk.handed_over.resize(set.size());
@@ -25,7 +23,9 @@ class RelayMaker {
   }
 
   void Add(const Send& send) {
-    if (!out_.IsNeededBy(send.from) && !in_.IsNeededBy(send.to)) {
+    const ChipIndex sender = set_.ProxyOf(send.from);
+    const ChipIndex receiver = set_.ProxyOf(send.to);
+    if (sender == send.from && receiver == send.to) {
       relay_.direct.push_back(send);
       return;
     }
@@ -34,11 +34,11 @@ class RelayMaker {
       const std::uint64_t begin = send.bytes * chunk / chunks;
       const std::uint64_t end = send.bytes * (chunk + 1) / chunks;
       if (begin == end) continue;
-      for (const HelpedPiece& leaving : out_.Deal(send.from, begin, end)) {
-        for (const HelpedPiece& piece : in_.Deal(send.to, leaving.begin, leaving.end)) {
-          AddPiece(send, leaving.chip, piece, relay_.chunks[chunk]);
-        }
-      }
+      Send part = send;
+      part.offset += begin;
+      part.to_offset += begin;
+      part.bytes = end - begin;
+      AddPart(part, sender, receiver, relay_.chunks[chunk]);
     }
   }
 
@@ -57,33 +57,29 @@ class RelayMaker {
     return at;
   }
 
-  // `sender` and piece.chip are those whose NICs carry the piece.
-  void AddPiece(const Send& send, ChipIndex sender, const HelpedPiece& piece, Relay::Chunk& chunk) {
+  // `sender` and `receiver` are the chips whose NICs carry the part.
+  void AddPart(const Send& send, ChipIndex sender, ChipIndex receiver, Relay::Chunk& chunk) {
     Send leg = send;
-    leg.bytes = piece.end - piece.begin;
-    leg.offset = send.offset + piece.begin;
     if (sender != send.from) {
       leg.to = sender;
       leg.to_offset = Keep(sender, leg.bytes);
       chunk.handed_over[set_.GroupOf(sender)].push_back(leg);
       leg.offset = leg.to_offset;
     }
-    const bool kept = piece.chip != send.to;
+    const bool kept = receiver != send.to;
     leg.from = sender;
-    leg.to = piece.chip;
-    leg.to_offset = kept ? Keep(piece.chip, leg.bytes) : send.to_offset + piece.begin;
+    leg.to = receiver;
+    leg.to_offset = kept ? Keep(receiver, leg.bytes) : send.to_offset;
     chunk.between.push_back(leg);
     if (!kept) return;
-    leg.from = piece.chip;
+    leg.from = receiver;
     leg.to = send.to;
     leg.offset = leg.to_offset;
-    leg.to_offset = send.to_offset + piece.begin;
+    leg.to_offset = send.to_offset;
     chunk.handed_on[set_.GroupOf(send.to)].push_back(leg);
   }
 
   const DomainSet& set_;
-  const NicHelp out_;
-  const NicHelp in_;
   const std::map<ChipIndex, std::uint64_t>& begin_;
   std::map<ChipIndex, std::uint64_t> free_;
   Relay relay_;
@@ -91,12 +87,9 @@ class RelayMaker {
 
 }  // namespace
 
-absl::StatusOr<Relay> RelayOf(const Step& sends, const DomainSet& set, const Fabric& fabric,
-                              const std::map<ChipIndex, std::uint64_t>& free,
-                              std::uint64_t chunks) {
-  TAHOMA_ASSIGN_OR_RETURN(NicHelp out, NicHelp::Of(NicDirection::kOut, sends, set, fabric));
-  TAHOMA_ASSIGN_OR_RETURN(NicHelp in, NicHelp::Of(NicDirection::kIn, sends, set, fabric));
-  RelayMaker maker(set, std::move(out), std::move(in), free, chunks);
+Relay RelayOf(const Step& sends, const DomainSet& set,
+              const std::map<ChipIndex, std::uint64_t>& free, std::uint64_t chunks) {
+  RelayMaker maker(set, free, chunks);
   for (const Send& send : sends) maker.Add(send);
   return maker.Take();
 }

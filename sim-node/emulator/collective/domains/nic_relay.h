@@ -1,25 +1,20 @@
 // Relays messages between topology domains when NICs are down: over the NICs of other chips of the
 // same domain.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(Relay relay, RelayOf(sends, set, fabric, free, /*chunks=*/8));
+//   Relay relay = RelayOf(sends, set, free, /*chunks=*/8);
 //   AppendRelay(std::move(relay), set, work, costs, timing, schedule);
 //
-// A chip whose NIC cannot send hands the bytes that leave its domain to chips whose NICs can; bytes
-// for a chip whose NIC cannot receive go to others, which hand them on. Messages are dealt out such
-// that the NICs that work share the bytes of the domain evenly; but a next one is asked for help
-// only when one has as much as the fullest chip had, so that a NIC that is down makes nothing
-// faster.
+// A chip that its own NIC does not serve hands what leaves its domain to its proxy (nic_proxies.h),
+// which hands on what comes for it.
 //
 // Relayed bytes are cut into chunks: while one is between the domains, the next is handed over and
 // the one before is handed on. Messages that need no help are not cut and go at once.
 //
-// Scope: exchanges. In other operations chips without NIC answer for nothing (hierarchical.h).
+// Scope: exchanges. Other operations hand over parts of regions (hand_over.h).
 //
 // Thread safety: pure functions.
 
 #pragma once
-
-#include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <map>
@@ -45,11 +40,9 @@ struct Relay {
 };
 
 // `sends` are copies between chips of different groups; `free` says for every chip where its memory
-// is free, for data that it relays. kFailedPrecondition when no chip of a domain has a NIC that can
-// send the bytes that leave it, or receive those that come.
-absl::StatusOr<Relay> RelayOf(const Step& sends, const DomainSet& set, const Fabric& fabric,
-                              const std::map<torus::ChipIndex, std::uint64_t>& free,
-                              std::uint64_t chunks);
+// is free, for data that it relays.
+Relay RelayOf(const Step& sends, const DomainSet& set,
+              const std::map<torus::ChipIndex, std::uint64_t>& free, std::uint64_t chunks);
 
 // Appends the scheduled steps; messages between domains start up as `work` says.
 void AppendRelay(Relay relay, const DomainSet& set, const StepWork& work, const ChipCosts& costs,

@@ -15,10 +15,6 @@
 namespace tahoma::sim {
 namespace {
 
-// Buffers as which one is planned whose parts are dealt by NICs: other chunks share the links with
-// it, so steps that load all of them evenly are worth more than few.
-constexpr std::uint64_t kDealtAs = 8;
-
 // A step without sends that takes as long as the stage: its software, and the rest in memory, where
 // other steps of the domain wait for it.
 void AppendStage(VirtualDuration stage, const LinkTiming& timing, WorkedSteps& worked) {
@@ -29,7 +25,7 @@ void AppendStage(VirtualDuration stage, const LinkTiming& timing, WorkedSteps& w
 }
 
 WorkedSteps Worked(Schedule schedule, const LinkTiming& timing) {
-  TAHOMA_CHECK(schedule.scheduled.empty() && schedule.stripes == 1);
+  TAHOMA_CHECK(schedule.scheduled.empty());
   schedule.work.resize(schedule.steps.size());
   WorkedSteps worked;
   AppendStage(schedule.before, timing, worked);
@@ -78,7 +74,6 @@ absl::StatusOr<WorkedSteps> PaddedSteps::Of(Inside inside, const DomainSet::Grou
                 .bytes = BytesOf(request_, block * group.local.size() * times),
                 .type = request_.type};
   PlanOptions options = choice_.options;
-  options.stripes = 1;
   std::optional<Algorithm> algorithm = choice_.inside;
   if (!algorithm) {
     TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(asked, group.local, links, options));
@@ -88,21 +83,6 @@ absl::StatusOr<WorkedSteps> PaddedSteps::Of(Inside inside, const DomainSet::Grou
   asked.bytes /= times;
   options.copies = times;
   TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanWith(*algorithm, asked, group.local, links, options));
-  return Worked(std::move(plan.schedule), links.timing());
-}
-
-absl::StatusOr<WorkedSteps> PaddedSteps::Dealt(Inside inside, const DomainSet::Group& group,
-                                               const TorusLinks& links,
-                                               std::uint64_t elements) const {
-  const Request asked{.operation = OperationOf(inside),
-                      .bytes = BytesOf(request_, elements),
-                      .type = request_.type};
-  PlanOptions options = choice_.options;
-  options.stripes = 1;
-  options.shares = group.nics;
-  options.copies = kDealtAs;
-  TAHOMA_ASSIGN_OR_RETURN(Plan plan,
-                          PlanWith(Algorithm::kTree, asked, group.local, links, options));
   return Worked(std::move(plan.schedule), links.timing());
 }
 
@@ -159,21 +139,6 @@ std::vector<Step> Unpadded(const std::vector<Step>& padded, const Request& reque
     }
   }
   return steps;
-}
-
-std::vector<Step> Placed(const std::vector<Step>& steps, const Request& request,
-                         const Region& region) {
-  const std::uint64_t size = Size(request.type);
-  std::vector<Step> placed(steps.size());
-  for (std::size_t t = 0; t < steps.size(); ++t) {
-    for (const Send& send : steps[t]) {
-      const std::uint64_t at = send.offset / size;
-      for (const Extent& real : region.RealOf(at, at + send.bytes / size)) {
-        placed[t].push_back(MakeSend(request, send.from, send.to, real, send.action));
-      }
-    }
-  }
-  return placed;
 }
 
 }  // namespace tahoma::sim

@@ -55,10 +55,6 @@ class PaddedSteps {
   absl::StatusOr<WorkedSteps> Of(Inside inside, const DomainSet::Group& group,
                                  const TorusLinks& links, std::uint64_t block,
                                  std::uint64_t times) const;
-  // Makes the steps of a reduce-scatter or an all-gather of so many elements in which each place
-  // has a part in proportion to its NIC (CutBy), so along trees.
-  absl::StatusOr<WorkedSteps> Dealt(Inside inside, const DomainSet::Group& group,
-                                    const TorusLinks& links, std::uint64_t elements) const;
 
  private:
   absl::StatusOr<WorkedSteps> Scatter(const DomainSet::Group& group, const TorusLinks& links,
@@ -72,9 +68,5 @@ class PaddedSteps {
 std::vector<Step> Unpadded(const std::vector<Step>& padded, const Request& request,
                            std::uint64_t block, const Region& region,
                            const std::vector<std::uint64_t>& bounds);
-
-// Returns the sends of steps that were made on as many elements as the region has.
-std::vector<Step> Placed(const std::vector<Step>& steps, const Request& request,
-                         const Region& region);
 
 }  // namespace tahoma::sim

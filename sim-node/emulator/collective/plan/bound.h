@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "lib/collective/domain_links.h"
 #include "sim-node/emulator/collective/algorithms/chip_set.h"
@@ -29,6 +30,11 @@ collective::DomainLinks DomainLinksOf(const TorusLinks& links, const ChipCosts& 
 // VirtualDuration::max() when links that are down cut chips off. For send-receive and permute the
 // bound is that of a chip's buffer on all links that enter the chip.
 VirtualDuration LowerBound(Operation operation, const ChipSet& set, std::uint64_t bytes,
+                           const TorusLinks& links);
+
+// The same for members with any numbers of ranks. What the ranks of a chip sum up, gather or get
+// alike crosses links once for all of them; what they exchange crosses once for each.
+VirtualDuration LowerBound(const Request& request, const std::vector<Member>& members,
                            const TorusLinks& links);
 
 }  // namespace tahoma::sim

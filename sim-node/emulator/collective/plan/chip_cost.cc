@@ -25,17 +25,13 @@ VirtualDuration MemoryTime(std::uint64_t touched, const ChipCosts& costs,
   return TransferTime(touched, static_cast<std::uint64_t>(chip.hbm_bytes_per_second));
 }
 
-ChipUse MergedUse(Phase phase, int ranks) {
-  return phase == Phase::kReduceScatter ? ChipUse{.reads = ranks + 1, .writes = 1}
-                                        : ChipUse{.reads = 1, .writes = ranks};
-}
-
 ChipUse NeuronUse(Algorithm algorithm, Phase phase, int ranks) {
   const bool reduces = phase == Phase::kReduceScatter;
   switch (algorithm) {
     case Algorithm::kMesh:
       return {.reads = reduces ? ranks : 1, .writes = 1, .commands = ranks};
     case Algorithm::kRdh:
+    case Algorithm::kTree:
       return {.reads = reduces ? 2 : 1, .writes = 1};
     case Algorithm::kKangaRing: {
       const int pairs = ranks / 2;
@@ -61,7 +57,8 @@ ChipStages NeuronStages(Algorithm algorithm, Phase phase, std::uint64_t bytes, s
   if (algorithm == Algorithm::kMesh && reduces && chips > 1) {
     // Each rank combines what has come from every chip, and its own chip's from all ranks.
     stages.after = stage((chips + (ranks > 1 ? 1 + all : 1)) * (bytes / chips));
-  } else if (algorithm == Algorithm::kMesh || algorithm == Algorithm::kRdh) {
+  } else if (algorithm == Algorithm::kMesh || algorithm == Algorithm::kRdh ||
+             algorithm == Algorithm::kTree) {
     // Each rank gets its part combined first; in the end it gives its part to the others.
     if (ranks > 1)
       (reduces ? stages.before : stages.after) = stage((reduces ? all + 1 : all) * bytes);

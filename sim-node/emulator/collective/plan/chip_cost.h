@@ -1,7 +1,7 @@
 // The time that a chip's own hardware adds to a collective: its memory, the start of its DMA
 // engines, and its CC-cores.
 //
-//   const ChipUse use = MergedUse(Phase::kReduceScatter, /*ranks=*/4);
+//   const ChipUse use = NeuronUse(Algorithm::kRdh, Phase::kReduceScatter, /*ranks=*/4);
 //   const StepWork work = WorkOf(step, use, {}, links.timing());
 //   // the step departs work.start later, and ends work.memory after its departure at the earliest
 //
@@ -41,11 +41,6 @@ struct ChipUse {
   int commands = 1;  // for each chip that a chip sends to
 };
 
-// Ranks of a chip act as one: what is combined is read from all of them and from what arrived
-// before, what is copied is written to all of them. The block that stays on the chip is no part of
-// it (question.h).
-ChipUse MergedUse(Phase phase, int ranks);
-
 // Returns the use of Neuron's algorithms as its documents describe it (aws-neuron-sdk
 // explore/intranode-collective-comm), with all ranks of a chip:
 //
@@ -53,6 +48,7 @@ ChipUse MergedUse(Phase phase, int ranks);
 //   rdh        2R1W and 1R1W, once the ranks of a chip have combined
 //   kangaring  3R1W and 1R2W for each two ranks, pair after pair
 //   ring       2R1W and 1R1W, rank after rank
+//   tree       as rdh: which is no algorithm of Neuron's documents
 ChipUse NeuronUse(Algorithm algorithm, Phase phase, int ranks);
 
 // The times of the stages without links that ranks on one chip need before and after a phase of one

@@ -15,10 +15,6 @@ namespace {
 using torus::Axis;
 using torus::ChipIndex;
 
-constexpr std::size_t kAxisCount = torus::kAxes.size();
-
-std::size_t IndexOf(Axis axis) { return static_cast<std::size_t>(axis); }
-
 // `numerator / denominator` bytes.
 std::uint64_t Share(std::uint64_t bytes, Wide numerator, Wide denominator) {
   TAHOMA_CHECK(denominator > 0);
@@ -118,50 +114,6 @@ std::vector<StepOutline> RingOutline(const ChipSet& set, const TorusLinks& links
     step.link = std::max(step.link, TransferTime(share, links.capacity(link)));
   }
   return std::vector<StepOutline>(set.size() - 1, step);
-}
-
-std::vector<StepOutline> BucketOutline(const TorusLinks& links, std::uint64_t bytes,
-                                       std::size_t stripes) {
-  constexpr std::uint64_t kSide = 4;
-  const std::vector<BucketChannel> channels = BucketChannels(stripes > 1);
-  std::uint64_t total = 0;
-  for (const BucketChannel& channel : channels) total += channel.weight;
-  struct Load {
-    std::array<double, kAxisCount> part{};  // of the buffer, on one link of the axis
-    double sent = 0;
-    int links = 1;
-  };
-  std::vector<Load> loads(3 * (kSide - 1) + stripes - 1);
-  for (const BucketChannel& channel : channels) {
-    double left = static_cast<double>(channel.weight) / static_cast<double>(total * stripes);
-    for (const BucketLeg& leg : channel.legs) {
-      for (std::size_t stripe = 0; stripe < stripes; ++stripe) {
-        for (std::size_t t = 0; t < (leg.direct ? 1 : kSide - 1); ++t) {
-          Load& load = loads[leg.first_step + stripe + t];
-          // A ring's channels are in two directions, half of them on each link. Data that goes
-          // directly crosses one link on average, and has two to choose from.
-          load.part.at(IndexOf(leg.axis)) += (leg.direct ? left : left / kSide) / 2;
-          load.sent += leg.direct ? 3 * left / kSide : left / kSide;
-          if (leg.direct) load.links = 2;
-        }
-      }
-      left /= kSide;
-    }
-  }
-  std::vector<StepOutline> steps;
-  for (const Load& load : loads) {
-    const auto part = [&](double share) {
-      return static_cast<std::uint64_t>(share * static_cast<double>(bytes));
-    };
-    StepOutline step{.links = load.links, .bytes = part(load.sent), .destinations = 6};
-    for (const Axis axis : torus::kAxes) {
-      const std::uint64_t rate =
-          links.capacity(TorusLinks::IdOf(ChipIndex(0), axis, torus::Direction::kPlus));
-      step.link = std::max(step.link, TransferTime(part(load.part.at(IndexOf(axis))), rate));
-    }
-    steps.push_back(step);
-  }
-  return steps;
 }
 
 VirtualDuration EstimateTime(const std::vector<PlannedStep>& steps, std::size_t stripes,

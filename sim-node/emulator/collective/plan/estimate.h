@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "lib/torus/box.h"
-#include "sim-node/emulator/collective/algorithms/bucket.h"
 #include "sim-node/emulator/collective/algorithms/channels.h"
 #include "sim-node/emulator/collective/algorithms/chip_set.h"
 #include "sim-node/emulator/collective/schedule/schedule.h"
@@ -40,10 +39,6 @@ std::vector<StepOutline> HalvingOutline(const std::vector<Channel>& channels, co
                                         const TorusLinks& links, std::uint64_t bytes);
 std::vector<StepOutline> RingOutline(const ChipSet& set, const TorusLinks& links,
                                      std::uint64_t bytes);
-// `stripes` is the number of buffer stripes, as in BucketSteps.
-std::vector<StepOutline> BucketOutline(const TorusLinks& links, std::uint64_t bytes,
-                                       std::size_t stripes);
-
 // A step of a whole collective: of all its buffer stripes together.
 struct PlannedStep {
   StepOutline outline;

@@ -187,7 +187,7 @@ class DomainKinds {
 class PlacedSteps {
  public:
   PlacedSteps(const Schedule& schedule, const Fabric& fabric)
-      : schedule_(schedule), fabric_(fabric), routes_(schedule, fabric) {
+      : schedule_(schedule), fabric_(fabric), routes_(fabric) {
     if (schedule.scheduled.empty()) return;  // only scheduled steps have places
     for (const Step& step : schedule.steps) only_domain_.push_back(OnlyDomainOf(step));
   }

@@ -9,12 +9,10 @@
 #include "lib/base/status.h"
 #include "lib/collective/cuts.h"
 #include "lib/collective/routes.h"
-#include "sim-node/emulator/collective/algorithms/bucket.h"
 #include "sim-node/emulator/collective/algorithms/moves.h"
 #include "sim-node/emulator/collective/plan/bound.h"
 #include "sim-node/emulator/collective/plan/chip_cost.h"
 #include "sim-node/emulator/collective/plan/estimate.h"
-#include "sim-node/emulator/collective/plan/plan_exchange.h"
 #include "sim-node/emulator/collective/plan/plan_trees.h"
 #include "sim-node/emulator/collective/plan/question.h"
 
@@ -52,35 +50,26 @@ absl::Status Check(const Request& request, const std::vector<Member>& members,
 // An algorithm with its parameters.
 struct Variant {
   Algorithm algorithm = Algorithm::kMesh;
-  std::size_t stripes = 1;
   std::vector<Channel> channels = {};  // of rdh
-  std::size_t buckets = 1;             // stripes of bucket that follow one another
   bool whole = false;                  // a broadcast's root sends everything to all
 };
 
 absl::StatusOr<Plan> PlanVariant(const Question& asked, const Variant& variant) {
   const Layout layout = LayoutOf(asked);
   const torus::Shape& torus = asked.links.torus();
-  std::vector<std::vector<Step>> stripes(variant.stripes);
-  if (asked.set.size() == 1) return Finish(asked, variant.algorithm, std::move(stripes));
+  std::vector<Step> steps;
+  if (asked.set.size() == 1) return Finish(asked, variant.algorithm, std::move(steps));
   if (asked.request.operation == Operation::kBroadcast) {
-    return Finish(
-        asked, variant.algorithm,
-        {BroadcastSteps(variant.algorithm, asked.set, asked.links, layout, variant.whole)});
+    steps = ScatterFromRoot(variant.algorithm, asked.set, asked.links, layout, variant.whole);
+    if (variant.whole) return Finish(asked, variant.algorithm, std::move(steps));
   }
-  for (std::size_t index = 0; index < variant.stripes; ++index) {
-    const Stripe stripe{.index = index, .count = variant.stripes};
-    for (const Phase phase : PhasesOf(asked.request.operation)) {
-      std::vector<Step> steps =
-          variant.algorithm == Algorithm::kRdh
-              ? HalvingSteps(phase, asked.set, torus, layout, variant.channels, stripe)
-          : variant.algorithm == Algorithm::kBucket
-              ? BucketSteps(phase, asked.set, torus, layout, variant.buckets)
-              : Steps(variant.algorithm, phase, asked.set, asked.links, layout, stripe);
-      std::move(steps.begin(), steps.end(), std::back_inserter(stripes[index]));
-    }
+  for (const Phase phase : PhasesOf(asked.request.operation)) {
+    std::ranges::move(variant.algorithm == Algorithm::kRdh
+                          ? HalvingSteps(phase, asked.set, torus, layout, variant.channels)
+                          : Steps(variant.algorithm, phase, asked.set, asked.links, layout),
+                      std::back_inserter(steps));
   }
-  return Finish(asked, variant.algorithm, std::move(stripes));
+  return Finish(asked, variant.algorithm, std::move(steps));
 }
 
 std::vector<StepOutline> OutlineOf(const Question& asked, const Variant& variant) {
@@ -90,8 +79,6 @@ std::vector<StepOutline> OutlineOf(const Question& asked, const Variant& variant
       return MeshOutline(*asked.set.box(), asked.links, bytes);
     case Algorithm::kRdh:
       return HalvingOutline(variant.channels, *asked.set.box(), asked.links, bytes);
-    case Algorithm::kBucket:
-      return BucketOutline(asked.links, bytes, variant.buckets);
     default:
       return RingOutline(asked.set, asked.links, bytes);
   }
@@ -101,8 +88,6 @@ std::vector<StepOutline> OutlineOf(const Question& asked, const Variant& variant
 VirtualDuration Estimate(const Question& asked, const Variant& variant) {
   std::vector<StepOutline> outline = OutlineOf(asked, variant);
   const AllStages stages = StagesOf(asked, variant.algorithm);
-  const VirtualDuration kept =
-      KeptBlockTime(asked) / static_cast<VirtualDuration::rep>(variant.stripes);
   std::vector<PlannedStep> steps;
   for (const Phase phase : PhasesOf(asked.request.operation)) {
     const ChipUse use = asked.UseOf(variant.algorithm, phase);
@@ -111,53 +96,23 @@ VirtualDuration Estimate(const Question& asked, const Variant& variant) {
     if (phase == Phase::kAllGather) std::reverse(outline.begin(), outline.end());
     const std::size_t first = steps.size();
     for (const StepOutline& step : outline) {
-      const std::uint64_t touched = step.bytes / variant.stripes * touches;
       steps.push_back({.outline = step,
-                       .work = WorkOf(touched, step.destinations, use, asked.options.costs,
-                                      asked.links.timing())});
+                       .work = WorkOf(step.bytes * touches, step.destinations, use,
+                                      asked.options.costs, asked.links.timing())});
     }
     if (first > 0) steps[first].work.start += stages.between;
-    std::vector<StepWork*> of_phase;
-    for (std::size_t i = first; i < steps.size(); ++i) of_phase.push_back(&steps[i].work);
-    SpreadOver(of_phase, kept);
   }
-  return stages.before + EstimateTime(steps, variant.stripes, asked.links.timing()) + stages.after;
+  return stages.before + EstimateTime(steps, /*stripes=*/1, asked.links.timing()) + stages.after;
 }
 
 std::vector<Variant> VariantsOf(const Question& asked, Algorithm algorithm) {
-  const torus::Shape& torus = asked.links.torus();
-  const torus::Box* const box = asked.set.box();
   std::vector<Variant> variants = {{.algorithm = algorithm}};
-  if (algorithm == Algorithm::kBucket) {
-    for (const std::size_t buckets : {std::size_t{8}, std::size_t{32}}) {
-      variants.push_back({.algorithm = algorithm, .buckets = buckets});
-    }
-    return variants;
-  }
   if (algorithm == Algorithm::kRdh) {
-    const bool aws = asked.options.mode == PlanMode::kAws;
-    variants[0].channels = aws ? SlowLastChannels(*box, torus) : BalancedChannels(*box, torus);
-    std::vector<Channel> staggered = StaggeredChannels(*box, torus);
-    if (!aws && !staggered.empty()) {
-      variants.push_back({.algorithm = algorithm, .channels = std::move(staggered)});
-    }
+    variants[0].channels = BalancedChannels(*asked.set.box(), asked.links.torus());
   }
   if (algorithm == Algorithm::kMesh && asked.request.operation == Operation::kBroadcast) {
     variants.push_back({.algorithm = algorithm, .whole = true});
   }
-  // A single step has nothing to overlap with, and Neuron's algorithms are taken as described.
-  const bool striped = algorithm != Algorithm::kMesh && asked.options.mode == PlanMode::kBest &&
-                       asked.request.operation != Operation::kBroadcast;
-  if (!striped || asked.options.stripes == 1) return variants;
-  const bool both = asked.options.stripes == 0;
-  if (both && !asked.regular()) return variants;
-  const std::size_t single = variants.size();
-  for (std::size_t i = 0; i < single; ++i) {
-    variants.push_back(variants[i]);
-    variants.back().stripes = kMaxStripes;
-  }
-  if (!both)
-    variants.erase(variants.begin(), variants.begin() + static_cast<std::ptrdiff_t>(single));
   return variants;
 }
 
@@ -169,11 +124,7 @@ struct Chosen {
 
   void Consider(const Question& asked, Variant other) {
     const VirtualDuration estimate = Estimate(asked, other);
-    // Twice the messages must be worth it.
-    const VirtualDuration gain = other.stripes > variant.stripes
-                                     ? std::min<VirtualDuration>(time / 100, Microseconds(1))
-                                     : time / 1000;
-    if (estimate >= time - gain) return;
+    if (estimate >= time - time / 1000) return;
     variant = std::move(other);
     time = estimate;
   }
@@ -181,12 +132,7 @@ struct Chosen {
 
 absl::StatusOr<Plan> PlanAlgorithm(const Question& asked, Algorithm algorithm) {
   if (algorithm == Algorithm::kTree) return PlanTrees(asked);
-  std::vector<Variant> variants = VariantsOf(asked, algorithm);
-  if (asked.regular() && asked.request.operation != Operation::kBroadcast) {
-    Chosen chosen;
-    for (Variant& variant : variants) chosen.Consider(asked, std::move(variant));
-    return PlanVariant(asked, chosen.variant);
-  }
+  const std::vector<Variant> variants = VariantsOf(asked, algorithm);
   TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanVariant(asked, variants[0]));
   for (std::size_t i = 1; i < variants.size(); ++i) {
     auto plan = PlanVariant(asked, variants[i]);
@@ -202,24 +148,11 @@ absl::Status CheckAlgorithm(const Question& asked, Algorithm algorithm) {
   if (algorithm == Algorithm::kHier) {
     return InvalidArgument("hier needs chips of several domains; here is one torus");
   }
-  const bool of_neuron = algorithm != Algorithm::kTree && algorithm != Algorithm::kBucket;
-  if (asked.options.mode == PlanMode::kAws && !of_neuron) {
-    return InvalidArgument("{} is no algorithm of Neuron; expected mesh, rdh, kangaring or ring",
-                           name);
-  }
   if (IsExchange(operation) && algorithm != Algorithm::kMesh) {
     return InvalidArgument("{} is no algorithm of {}; expected mesh", name, Name(operation));
   }
-  if (operation == Operation::kBroadcast && algorithm == Algorithm::kBucket) {
-    return InvalidArgument(
-        "{} is no algorithm of broadcast; expected mesh, rdh, ring, kangaring or tree", name);
-  }
   if (algorithm == Algorithm::kRdh && asked.set.box() == nullptr) {
     return InvalidArgument("rdh needs a box with sides 1, 2 and 4; {} chips here are none",
-                           asked.set.size());
-  }
-  if (algorithm == Algorithm::kBucket && (asked.set.box() == nullptr || asked.set.size() != 64)) {
-    return InvalidArgument("bucket needs the 64 chips of an UltraServer; here are {}",
                            asked.set.size());
   }
   if (algorithm == Algorithm::kKangaRing) {
@@ -235,21 +168,18 @@ absl::Status CheckAlgorithm(const Question& asked, Algorithm algorithm) {
   return absl::OkStatus();
 }
 
-// Neuron's algorithms only, or all that are ever the fastest: with the ranks of a chip as one,
-// kangaring is never faster than ring, nor bucket than rdh.
+// Returns Neuron's algorithms that these chips allow; around damage, and where chips form no box,
+// trees, too.
 std::vector<Algorithm> OfferedTo(const Question& asked) {
   std::vector<Algorithm> offered;
   for (const Algorithm algorithm : kAllAlgorithms) {
-    if (asked.options.mode == PlanMode::kBest &&
-        (algorithm == Algorithm::kKangaRing || algorithm == Algorithm::kBucket)) {
-      continue;
-    }
+    if (algorithm == Algorithm::kTree && asked.regular()) continue;
     if (CheckAlgorithm(asked, algorithm).ok()) offered.push_back(algorithm);
   }
   return offered;
 }
 
-// Trees take long to plan: less than a hundredth of the time is not worth it.
+// Planning twice takes long: less than a hundredth of the time is not worth it.
 bool IsWorthwhile(VirtualDuration time, VirtualDuration other) {
   return time < other - other / 128;
 }
@@ -332,44 +262,23 @@ absl::StatusOr<Plan> FastestOfOne(const Question& asked) {
     return FastestOfTimed(asked, offered);
   }
   Chosen chosen;
-  bool trees = false;
   for (const Algorithm algorithm : offered) {
-    trees = trees || algorithm == Algorithm::kTree;
-    if (algorithm == Algorithm::kTree) continue;
-    for (Variant& variant : VariantsOf(asked, algorithm))
+    for (Variant& variant : VariantsOf(asked, algorithm)) {
       chosen.Consider(asked, std::move(variant));
+    }
   }
-  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanVariant(asked, chosen.variant));
-  if (!trees || !IsWorthwhile(FastestTrees(asked), best.times.end - best.times.start)) return best;
-  TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanTrees(asked));
-  return plan.times.end < best.times.end ? std::move(plan) : std::move(best);
-}
-
-// The largest irregular set whose all-reduce is planned in two phases, too: trees of more chips
-// take long to plan and are faster than two phases.
-constexpr std::size_t kTwoPhasesMost = 16;
-
-// Whether an all-reduce may be faster if each of its phases has an algorithm of its own.
-bool MayTakeTwoAlgorithms(const Question& asked) {
-  if (asked.request.operation != Operation::kAllReduce || asked.set.size() == 1) return false;
-  if (asked.options.stripes > 1) return false;
-  if (asked.options.mode == PlanMode::kAws) return true;
-  return !asked.regular() && asked.set.size() <= kTwoPhasesMost;
+  return PlanVariant(asked, chosen.variant);
 }
 
 // A reduce-scatter and then an all-gather, each by its fastest algorithm. The plan has the name of
 // the second.
 absl::StatusOr<Plan> FastestOfEachPhase(const Question& asked) {
-  PlanOptions options = asked.options;
-  options.stripes = 1;
   Request request = asked.request;
-  const Question phase{request, asked.members, asked.set, asked.links, options};
+  const Question phase{request, asked.members, asked.set, asked.links, asked.options};
   request.operation = Operation::kReduceScatter;
   TAHOMA_ASSIGN_OR_RETURN(Plan plan, FastestOfOne(phase));
   request.operation = Operation::kAllGather;
   TAHOMA_ASSIGN_OR_RETURN(Plan gather, FastestOfOne(phase));
-  // Else a step could send what the steps before it have not brought yet.
-  TAHOMA_CHECK(plan.schedule.stripes == 1 && gather.schedule.stripes == 1);
   plan.algorithm = gather.algorithm;
   Schedule& all = plan.schedule;
   const VirtualDuration between = all.after + gather.schedule.before;
@@ -382,7 +291,7 @@ absl::StatusOr<Plan> FastestOfEachPhase(const Question& asked) {
 
 absl::StatusOr<Plan> FastestOf(const Question& asked) {
   TAHOMA_ASSIGN_OR_RETURN(Plan best, FastestOfOne(asked));
-  if (!MayTakeTwoAlgorithms(asked)) return best;
+  if (asked.request.operation != Operation::kAllReduce || asked.set.size() == 1) return best;
   if (!IsWorthwhile(LeastTimeOfBlocks(asked), best.times.end.time_since_epoch())) return best;
   TAHOMA_ASSIGN_OR_RETURN(Plan phases, FastestOfEachPhase(asked));
   return IsWorthwhile(phases.times.end.time_since_epoch(), best.times.end.time_since_epoch())
@@ -390,9 +299,17 @@ absl::StatusOr<Plan> FastestOf(const Question& asked) {
              : std::move(best);
 }
 
-absl::Status CheckOptions(const PlanOptions& options) {
-  if (options.stripes >= 0 && options.stripes <= kMaxStripes) return absl::OkStatus();
-  return InvalidArgument("{} slices; expected 0 to {}", options.stripes, kMaxStripes);
+// Moves buffers without combining them, in one step of messages, each whole on one route.
+absl::StatusOr<Plan> PlanExchange(const Question& asked) {
+  TAHOMA_ASSIGN_OR_RETURN(Exchange exchange,
+                          ExchangeOf(asked.request, asked.members, asked.set, asked.links));
+  Plan plan{.algorithm = Algorithm::kMesh, .schedule = {}, .times = {}};
+  plan.schedule.through = asked.set.through();
+  // Ranks on one chip copy beside the messages.
+  const StepWork work = WorkOf(exchange.step, {}, asked.options.costs, asked.links.timing());
+  plan.schedule.Add(std::move(exchange.step), work);
+  plan.sources = std::move(exchange.sources);
+  return Timed(std::move(plan), asked.links);
 }
 
 }  // namespace
@@ -407,7 +324,6 @@ absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
                               const std::vector<Member>& members, const TorusLinks& links,
                               const PlanOptions& options) {
   TAHOMA_RETURN_IF_ERROR(Check(request, members, links));
-  TAHOMA_RETURN_IF_ERROR(CheckOptions(options));
   const ChipSet set = SetOf(members, links);
   const Question asked{request, members, set, links, options};
   TAHOMA_RETURN_IF_ERROR(CheckAlgorithm(asked, algorithm));
@@ -417,7 +333,6 @@ absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
 absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,
                                     const TorusLinks& links, const PlanOptions& options) {
   TAHOMA_RETURN_IF_ERROR(Check(request, members, links));
-  TAHOMA_RETURN_IF_ERROR(CheckOptions(options));
   const ChipSet set = SetOf(members, links);
   const Question asked{request, members, set, links, options};
   return IsExchange(request.operation) ? PlanExchange(asked) : FastestOf(asked);

@@ -6,7 +6,8 @@
 //   plan->times.end - plan->times.start;      // virtual time
 //
 // Only chips take part in the messages; chip_cost.h has the costs of their ranks. On a healthy box
-// the algorithm is chosen by closed forms (estimate.h), elsewhere every one is timed.
+// the algorithm is chosen by closed forms (estimate.h), elsewhere every one is timed, trees
+// included (plan_trees.h).
 //
 // Scope: pure functions of the request, the members and the state of the links: every process that
 // takes part plans for itself and gets the same.
@@ -42,14 +43,13 @@ struct Plan {
 };
 
 // kInvalidArgument for no members, a chip twice or outside the torus, ranks outside 1 .. 8, a size
-// that is no multiple of the element's, a number of stripes outside 0 .. kMaxStripes, or what
-// moves.h says. kFailedPrecondition when links that are down cut members off. An exchange is always
-// "mesh".
+// that is no multiple of the element's, or what moves.h says. kFailedPrecondition when links that
+// are down cut members off. An exchange is always "mesh".
 absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,
                                     const TorusLinks& links, const PlanOptions& options = {});
 
-// The same with the algorithm given. Also kInvalidArgument when the mode, the operation or the
-// members do not allow it, and why.
+// The same with the algorithm given. Also kInvalidArgument when the operation or the members do
+// not allow it, and why.
 absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
                               const std::vector<Member>& members, const TorusLinks& links,
                               const PlanOptions& options = {});

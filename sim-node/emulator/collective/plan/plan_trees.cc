@@ -1,7 +1,6 @@
 #include "sim-node/emulator/collective/plan/plan_trees.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -13,10 +12,10 @@
 #include "lib/collective/cuts.h"
 #include "lib/collective/forms.h"
 #include "lib/collective/partition.h"
+#include "sim-node/emulator/collective/algorithms/moves.h"
 #include "sim-node/emulator/collective/algorithms/trees.h"
 #include "sim-node/emulator/collective/plan/bound.h"
 #include "sim-node/emulator/collective/plan/estimate.h"
-#include "sim-node/emulator/collective/plan/plan_pipelines.h"
 
 namespace tahoma::sim {
 namespace {
@@ -44,15 +43,13 @@ Shares SharesOf(const Question& asked, const collective::SumShares& sums) {
 }
 
 // The numbers of pieces that chips own when there are about `count`: in proportion to their shares.
-// Where it matters who owns what, none that has a share is without a piece.
-std::vector<std::size_t> PiecesOf(const Shares& shares, std::uint64_t count, bool fixed) {
+std::vector<std::size_t> PiecesOf(const Shares& shares, std::uint64_t count) {
   const std::uint64_t whole = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
   TAHOMA_CHECK(whole > 0);  // somebody owns something
   std::vector<std::size_t> pieces;
   for (const std::uint64_t share : shares) {
-    const auto near =
-        static_cast<std::size_t>((static_cast<Wide>(share) * count + whole / 2) / whole);
-    pieces.push_back(fixed && share > 0 ? std::max<std::size_t>(near, 1) : near);
+    pieces.push_back(
+        static_cast<std::size_t>((static_cast<Wide>(share) * count + whole / 2) / whole));
   }
   return pieces;
 }
@@ -107,13 +104,7 @@ std::vector<TreeCut> TreeCutsOf(const Question& asked, const Shares* shares) {
     TreeCut cut{.pieces = std::vector<std::size_t>(chips, course.parts),
                 .bundle = course.bundle,
                 .slowest = slowest};
-    if (asked.request.operation == Operation::kBroadcast) {
-      cut.pieces.assign(chips, 0);
-      cut.pieces[0] = chips * course.parts;
-    } else if (shares != nullptr) {
-      const bool fixed = asked.request.operation != Operation::kAllReduce;
-      cut.pieces = PiecesOf(*shares, chips * course.parts, fixed);
-    }
+    if (shares != nullptr) cut.pieces = PiecesOf(*shares, chips * course.parts);
     cuts.push_back(cut);
     if (course.bundle > 1) continue;
     for (cut.grain = 2; cut.grain <= kGrainMost; ++cut.grain) {
@@ -139,7 +130,7 @@ std::optional<TreesOfPhases> TreesOf(const Question& asked, const TreeCut& cut) 
   return all;
 }
 
-VirtualDuration Estimate(const Question& asked, const TreesOfPhases& phases, std::size_t stripes) {
+VirtualDuration Estimate(const Question& asked, const TreesOfPhases& phases) {
   std::vector<PlannedStep> steps;
   for (const auto& [phase, trees] : phases) {
     const std::uint64_t bytes = asked.request.bytes * asked.options.copies / trees.grains();
@@ -148,44 +139,38 @@ VirtualDuration Estimate(const Question& asked, const TreesOfPhases& phases, std
         static_cast<std::uint64_t>(use.reads) + static_cast<std::uint64_t>(use.writes);
     const int degree = trees.degree();
     const VirtualDuration part = TransferTime(bytes, trees.fastest());
-    const StepWork work = WorkOf(bytes / stripes * static_cast<std::uint64_t>(degree) * touches,
-                                 degree, use, asked.options.costs, asked.links.timing());
+    const StepWork work = WorkOf(bytes * static_cast<std::uint64_t>(degree) * touches, degree, use,
+                                 asked.options.costs, asked.links.timing());
     for (const double load : trees.loads()) {
       const auto link = static_cast<VirtualDuration::rep>(static_cast<double>(part.count()) * load);
       steps.push_back({.outline = {.link = VirtualDuration(link)}, .work = work});
     }
   }
-  return EstimateTime(steps, stripes, asked.links.timing());
+  return EstimateTime(steps, /*stripes=*/1, asked.links.timing());
 }
 
 absl::StatusOr<Plan> PlanPhases(const Question& asked, const Shares* shares) {
   std::optional<TreesOfPhases> best;
-  std::size_t stripes_of_best = 1;
   VirtualDuration least = VirtualDuration::max();
   for (const TreeCut& cut : TreeCutsOf(asked, shares)) {
-    const auto phases = TreesOf(asked, cut);
+    auto phases = TreesOf(asked, cut);
     if (!phases) {
       return FailedPrecondition(
           "tree needs chips that are joined by links of their own; {} are not", asked.set.size());
     }
-    for (const std::size_t stripes : StripesOf(asked.options)) {
-      const VirtualDuration time = Estimate(asked, *phases, stripes);
-      if (!(stripes > stripes_of_best ? IsMuchLess(time, least) : time < least)) continue;
-      least = time;
-      best = phases;
-      stripes_of_best = stripes;
-    }
+    const VirtualDuration time = Estimate(asked, *phases);
+    if (time >= least) continue;
+    least = time;
+    best = std::move(phases);
   }
   TAHOMA_CHECK(best.has_value());
-  Layout layout = LayoutOf(asked);
-  if (asked.request.operation == Operation::kBroadcast) layout.fixed = false;
-  std::vector<std::vector<Step>> steps(stripes_of_best);
-  for (std::size_t index = 0; index < stripes_of_best; ++index) {
-    for (const auto& [phase, trees] : *best) {
-      std::vector<Step> of_phase =
-          trees.Steps(phase, layout, {.index = index, .count = stripes_of_best});
-      std::move(of_phase.begin(), of_phase.end(), std::back_inserter(steps[index]));
-    }
+  const Layout layout = LayoutOf(asked);
+  std::vector<Step> steps;
+  if (asked.request.operation == Operation::kBroadcast) {
+    steps = ScatterFromRoot(Algorithm::kTree, asked.set, asked.links, layout, /*whole=*/false);
+  }
+  for (const auto& [phase, trees] : *best) {
+    std::ranges::move(trees.Steps(phase, layout), std::back_inserter(steps));
   }
   return Finish(asked, Algorithm::kTree, std::move(steps));
 }
@@ -201,94 +186,15 @@ absl::StatusOr<Plan> PlanShares(const Question& asked, const collective::SumShar
   return best;
 }
 
-// The faster one of those that there are.
-absl::StatusOr<Plan> FasterOf(absl::StatusOr<Plan> flow, absl::StatusOr<Plan> phases) {
-  if (!flow.ok()) return phases;
-  return phases.ok() && phases->times.end <= flow->times.end ? std::move(phases) : std::move(flow);
-}
-
-// An all-reduce of chips that links join: in phases, or with pieces that flow up and back at once.
-absl::StatusOr<Plan> PlanAllReduce(const Question& asked, const collective::SumShares& shares) {
-  if (asked.regular()) return PlanShares(asked, shares);
-  auto flow = PlanFlow(asked);
-  // Phases take at least what their links need, and seldom less than a 64th more: where pieces that
-  // flow are within a 32nd of that, one set of some hundred gains by phases, and 1 %. Planning them
-  // takes ten times as long as all the rest.
-  const VirtualDuration least = std::max(
-      collective::TreesTime(std::array{shares.phase, shares.phase}, asked.set.size(),
-                            FastestLink(asked.set, asked.links), asked.request.bytes,
-                            DomainLinksOf(asked.links, asked.options.costs).costs()),
-      LowerBound(asked.request.operation, asked.set, asked.request.bytes, asked.links) * 65 / 64);
-  if (flow.ok() && flow->times.end - flow->times.start < least + least / 32) return flow;
-  // Over very slow links phases have many thousand steps, and planning them takes seconds.
-  const std::uint64_t slowest = SlowestOf(asked, FastestLink(asked.set, asked.links));
-  if (flow.ok() && slowest > kSlowestAlways) return flow;
-  return FasterOf(std::move(flow), PlanShares(asked, shares));
-}
-
-// A broadcast of chips that links join: in pieces that spread step by step, or along branchings.
-absl::StatusOr<Plan> PlanBroadcastTrees(const Question& asked) {
-  const auto branchings = FindBranchings(asked);
-  if (!branchings.ok()) return PlanPhases(asked, nullptr);
-  const collective::DomainLinks links = DomainLinksOf(asked.links, asked.options.costs);
-  const collective::Cut worst = collective::WorstBroadcastCut(
-      links, asked.set.mask(), asked.set.mask(), asked.set.chips()[0].value());
-  const VirtualDuration pieces = collective::BroadcastTime(worst, /*farthest=*/1, asked.set.size(),
-                                                           FastestLink(asked.set, asked.links),
-                                                           asked.request.bytes, links.costs());
-  if (branchings->time <= pieces) return PlanBroadcast(asked, *branchings);
-  auto phases = PlanPhases(asked, nullptr);
-  if (phases.ok() && branchings->time >= phases->times.end - phases->times.start) return phases;
-  return FasterOf(PlanBroadcast(asked, *branchings), std::move(phases));
-}
-
 }  // namespace
 
 absl::StatusOr<Plan> PlanTrees(const Question& asked) {
-  if (asked.set.size() == 1) return Finish(asked, Algorithm::kTree, {{}});
-  const bool joined = asked.set.hangs_together();
-  if (asked.request.operation == Operation::kAllReduce && joined) {
+  if (asked.set.size() == 1) return Finish(asked, Algorithm::kTree, {});
+  if (asked.request.operation == Operation::kAllReduce && asked.set.hangs_together()) {
     const auto shares = collective::BestSumShares(DomainLinksOf(asked.links), asked.set.mask());
-    if (shares.phase.rate != 0) return PlanAllReduce(asked, shares);
+    if (shares.phase.rate != 0) return PlanShares(asked, shares);
   }
-  if (asked.request.operation == Operation::kBroadcast && joined) return PlanBroadcastTrees(asked);
-  const Shares given(asked.options.shares.begin(), asked.options.shares.end());
-  return PlanPhases(asked, given.empty() ? nullptr : &given);
-}
-
-// Returns a lower bound of the time of trees on a regular set: a step carries one piece over a link
-// of the fastest kind, and the links of a chip must bring it all pieces of the others.
-VirtualDuration FastestTrees(const Question& asked) {
-  std::uint64_t rate = 0;
-  std::uint64_t fastest = 0;
-  for (const torus::Axis axis : torus::kAxes) {
-    const int extent = asked.set.box()->size.extent(axis);
-    if (extent == 1) continue;
-    const std::uint64_t link = asked.links.capacity(TorusLinks::IdOf(
-        asked.links.torus().IndexOf(asked.set.box()->origin), axis, torus::Direction::kPlus));
-    rate += extent == 2 ? link : 2 * link;
-    fastest = std::max(fastest, link);
-  }
-  TAHOMA_CHECK(rate > 0);  // a regular set has more than one chip
-  const LinkTiming& timing = asked.links.timing();
-  const StepWork work{.start = WorkOf(0, 1, {}, asked.options.costs, timing).start, .memory = {}};
-  const std::size_t phases = PhasesOf(asked.request.operation).size();
-  VirtualDuration least = VirtualDuration::max();
-  for (const collective::TreeCourse& course : collective::TreeCourses(asked.set.size(), fastest)) {
-    const std::uint64_t pieces = asked.set.size() * course.parts;
-    const Wide others = static_cast<Wide>(pieces) - static_cast<Wide>(course.parts);
-    const Wide at_once = static_cast<Wide>(rate) * course.bundle;
-    const auto steps = static_cast<std::size_t>((others * fastest + at_once - 1) / at_once);
-    const VirtualDuration on_links =
-        TransferTime(asked.request.bytes / pieces, fastest) *
-        static_cast<VirtualDuration::rep>((others * fastest + rate - 1) / rate);
-    const PlannedStep step{.outline = {.link = on_links / static_cast<VirtualDuration::rep>(steps)},
-                           .work = work};
-    for (const std::size_t stripes : StripesOf(asked.options)) {
-      least = std::min(least, EstimateTime(std::vector(steps * phases, step), stripes, timing));
-    }
-  }
-  return least;
+  return PlanPhases(asked, nullptr);
 }
 
 }  // namespace tahoma::sim

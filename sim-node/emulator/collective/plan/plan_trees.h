@@ -4,9 +4,8 @@
 //
 // One phase after the other, each piece along a tree of its own (trees.h); of an all-reduce the
 // chips sum up shares such that no part of the set sends more than it must (lib/collective/
-// partition.h). Where that cannot reach the bound, and for broadcasts, trees through which chunks
-// flow may be faster (plan_pipelines.h). How finely the buffer is cut is decided by closed forms;
-// what is chosen is then timed message by message.
+// partition.h). How finely the buffer is cut is decided by closed forms; what is chosen is then
+// timed message by message.
 //
 // Scope: internal to plan.h.
 //
@@ -17,14 +16,10 @@
 #include <absl/status/statusor.h>
 
 #include "sim-node/emulator/collective/plan/question.h"
-#include "sim-node/emulator/engine/virtual_time.h"
 
 namespace tahoma::sim {
 
 // kFailedPrecondition when the links that are fast enough do not join the chips.
 absl::StatusOr<Plan> PlanTrees(const Question& asked);
-
-// Returns a lower bound of the time of trees on a regular set.
-VirtualDuration FastestTrees(const Question& asked);
 
 }  // namespace tahoma::sim

@@ -8,7 +8,7 @@ using torus::ChipIndex;
 
 absl::StatusOr<const std::vector<LinkId>*> MessageRoutes::Of(const Send& send,
                                                              torus::ChipMask through) {
-  const auto [route, added] = routes_.try_emplace({send.from, send.to, through, send.route});
+  const auto [route, added] = routes_.try_emplace({send.from, send.to, through});
   if (!added) return &route->second;
   TAHOMA_ASSIGN_OR_RETURN(route->second, Fabric::DomainOf(send.from) == Fabric::DomainOf(send.to)
                                              ? Inside(send, through)
@@ -19,11 +19,9 @@ absl::StatusOr<const std::vector<LinkId>*> MessageRoutes::Of(const Send& send,
 absl::StatusOr<std::vector<LinkId>> MessageRoutes::Inside(const Send& send,
                                                           torus::ChipMask through) const {
   const int domain = Fabric::DomainOf(send.from);
-  Send local = send;
-  local.from = Fabric::LocalOf(send.from);
-  local.to = Fabric::LocalOf(send.to);
   TAHOMA_ASSIGN_OR_RETURN(std::vector<LinkId> route,
-                          RouteOf(schedule_, local, through, fabric_.domain(domain)));
+                          fabric_.domain(domain).FindRoute(Fabric::LocalOf(send.from),
+                                                           Fabric::LocalOf(send.to), through));
   for (LinkId& link : route) link = fabric_.LinkOf(domain, link);
   return route;
 }

@@ -1,6 +1,6 @@
 // The links that a plan's messages cross.
 //
-//   MessageRoutes routes(plan.schedule, fabric);
+//   MessageRoutes routes(fabric);
 //   TAHOMA_ASSIGN_OR_RETURN(const std::vector<LinkId>* links, routes.Of(send, through));
 //
 // Links are those of the fabric as it is, each message's found once.
@@ -11,7 +11,6 @@
 
 #include <absl/status/statusor.h>
 
-#include <cstdint>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -24,9 +23,8 @@ namespace tahoma::sim {
 
 class MessageRoutes {
  public:
-  // Both must outlive it.
-  MessageRoutes(const Schedule& schedule, const Fabric& fabric)
-      : schedule_(schedule), fabric_(fabric) {}
+  // It must outlive this.
+  explicit MessageRoutes(const Fabric& fabric) : fabric_(fabric) {}
 
   // Returns the links of a send by their ids in the fabric: NeuronLinks inside a topology domain,
   // NICs and then uplinks between domains. The result lives as long as this. Errors as of
@@ -37,10 +35,8 @@ class MessageRoutes {
   absl::StatusOr<std::vector<LinkId>> Inside(const Send& send, torus::ChipMask through) const;
   absl::StatusOr<std::vector<LinkId>> Between(torus::ChipIndex from, torus::ChipIndex to) const;
 
-  const Schedule& schedule_;
   const Fabric& fabric_;
-  std::map<std::tuple<torus::ChipIndex, torus::ChipIndex, torus::ChipMask, std::uint32_t>,
-           std::vector<LinkId>>
+  std::map<std::tuple<torus::ChipIndex, torus::ChipIndex, torus::ChipMask>, std::vector<LinkId>>
       routes_;
 };
 

@@ -7,12 +7,6 @@
 
 namespace tahoma::sim {
 
-std::uint32_t RouteTable::Add(std::span<const LinkId> route) {
-  links_.insert(links_.end(), route.begin(), route.end());
-  ends_.push_back(static_cast<std::uint32_t>(links_.size()));
-  return last();
-}
-
 std::uint32_t Schedule::Add(Step step, const StepWork& of_step) {
   steps.push_back(std::move(step));
   work.push_back(of_step);
@@ -23,13 +17,6 @@ std::uint32_t Schedule::Append(Step step, const StepWork& of_step, ScheduledStep
   one.step = Add(std::move(step), of_step);
   scheduled.push_back(std::move(one));
   return static_cast<std::uint32_t>(scheduled.size() - 1);
-}
-
-absl::StatusOr<std::vector<LinkId>> RouteOf(const Schedule& schedule, const Send& send,
-                                            torus::ChipMask through, const TorusLinks& links) {
-  const std::span<const LinkId> route = schedule.routes.Of(send.route);
-  if (!route.empty() && links.IsUp(route)) return std::vector<LinkId>(route.begin(), route.end());
-  return links.FindRoute(send.from, send.to, through);
 }
 
 void Receive(const Send& send, ElementType type, ReduceOp op, std::span<std::byte> buffer,

@@ -42,33 +42,11 @@ struct Send {
   std::uint64_t to_offset = 0;
   std::uint64_t bytes = 0;
   Action action = Action::kCopy;
-  std::uint32_t route = 0;  // of Schedule::routes; 0 = the route that TorusLinks::FindRoute finds
-  std::uint32_t mesh = 0;   // of Schedule::meshes, from 1; 0 = it is made between these chips only
+  std::uint32_t mesh = 0;  // of Schedule::meshes, from 1; 0 = it is made between these chips only
   friend bool operator==(const Send&, const Send&) = default;
 };
 
 using Step = std::vector<Send>;
-
-// Explicit routes over the links of a topology domain, numbered from 1. Sends of a step with the
-// same number are one message; with different ones they are several, even on the same links.
-class RouteTable {
- public:
-  std::uint32_t Add(std::span<const LinkId> route);
-  // Empty for 0.
-  std::span<const LinkId> Of(std::uint32_t route) const {
-    return std::span(links_).subspan(ends_[route == 0 ? 0 : route - 1], Length(route));
-  }
-  // The highest number.
-  std::uint32_t last() const { return static_cast<std::uint32_t>(ends_.size() - 1); }
-  friend bool operator==(const RouteTable&, const RouteTable&) = default;
-
- private:
-  std::size_t Length(std::uint32_t route) const {
-    return route == 0 ? 0 : ends_[route] - ends_[route - 1];
-  }
-  std::vector<LinkId> links_;
-  std::vector<std::uint32_t> ends_ = {0};  // of each route in links_
-};
 
 // The time that the chips add to a step beside its software and its links (chip_cost.h).
 struct StepWork {
@@ -135,11 +113,6 @@ struct Schedule {
   std::vector<Step> steps;
   // The work of each step; empty = none.
   std::vector<StepWork> work;
-  // The number of buffer stripes: a step needs the data that the step `stripes` before it has
-  // brought. With 2, even and odd steps move different stripes: one starts up while the other's
-  // messages are in flight. They leave in order, each as soon as the links are free of the one
-  // before.
-  std::size_t stripes = 1;
   // Empty: every step once, each after the one before it. Scheduled steps that may run at the same
   // time touch different bytes.
   std::vector<ScheduledStep> scheduled;
@@ -148,7 +121,6 @@ struct Schedule {
   VirtualDuration after{};
   // Chips that routes may use, unless `scheduled` is given.
   torus::ChipMask through = ~torus::ChipMask{0};
-  RouteTable routes = {};
   std::vector<DomainMesh> meshes = {};
   // The bytes of each chip's memory behind ChipBufferBytes in which it keeps data that it relays.
   std::uint64_t relay_bytes = 0;
@@ -214,12 +186,6 @@ void ForEachSend(const Schedule& schedule, std::size_t index, const Visit& visit
     }
   }
 }
-
-// Returns the links of a send within a topology domain, whose chips it names by their numbers in
-// the torus: its explicit route while that is up, otherwise the route through these chips. Errors
-// are those of FindRoute.
-absl::StatusOr<std::vector<LinkId>> RouteOf(const Schedule& schedule, const Send& send,
-                                            torus::ChipMask through, const TorusLinks& links);
 
 // A chip's memory for one collective.
 struct ChipBuffer {

@@ -13,16 +13,14 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "sim-node/emulator/collective/schedule/domain_classes.h"
-#include "sim-node/emulator/collective/schedule/timing_alone.h"
 #include "sim-node/emulator/link/transfer.h"
 
 namespace tahoma::sim {
 namespace {
 
-// The sends of a step, joined by their two chips and their route.
+// The sends of a step, joined by their two chips.
 struct StepFlows {
   std::vector<Flow> flows;
-  std::vector<std::uint32_t> route_of_flow;
   std::vector<const DomainMesh*> mesh_of_flow;  // nullptr: between these chips only
   std::vector<std::uint32_t> flow_of_send;
   bool meshed = false;  // some are of meshes
@@ -33,12 +31,11 @@ std::uint64_t Pair(torus::ChipIndex from, torus::ChipIndex to) {
 }
 
 // The flow between each two chips of a step. Within a topology domain, where steps have the most
-// sends, a table is faster than a hash. Sends with a route of their own are one flow with the
-// others that have it, and those of meshes with others that the same domains make.
+// sends, a table is faster than a hash. Sends of
+// meshes are one flow with others that the same domains make.
 class FlowsBetween {
  public:
-  FlowsBetween(const Step& step, const Schedule& schedule)
-      : schedule_(schedule), of_route_(schedule.routes.last() + 1, kNone) {
+  FlowsBetween(const Step& step, const Schedule& schedule) : schedule_(schedule) {
     const bool small = std::all_of(step.begin(), step.end(), [](const Send& send) {
       return send.mesh == 0 &&
              std::max(send.from.value(), send.to.value()) < Fabric::kChipsPerDomain;
@@ -48,10 +45,6 @@ class FlowsBetween {
   // The flow of the pair, which is `next` if there was none.
   std::uint32_t Of(const Send& send, std::size_t next) {
     const auto fresh = static_cast<std::uint32_t>(next);
-    if (send.route != 0) {
-      if (of_route_[send.route] == kNone) of_route_[send.route] = fresh;
-      return of_route_[send.route];
-    }
     if (send.mesh != 0) {
       const DomainMesh& mesh = schedule_.MeshOf(send);
       const std::tuple lists(mesh.senders.get(), mesh.receivers.get(),
@@ -73,7 +66,6 @@ class FlowsBetween {
   std::unordered_map<std::uint64_t, std::uint32_t> hash_;
   absl::flat_hash_map<std::tuple<const MeshDomains*, const MeshDomains*, int, int>, std::uint32_t>
       of_lists_;
-  std::vector<std::uint32_t> of_route_;
 };
 
 StepFlows JoinSends(const Step& step, const Schedule& schedule) {
@@ -83,9 +75,7 @@ StepFlows JoinSends(const Step& step, const Schedule& schedule) {
   for (const Send& send : step) {
     const std::uint32_t flow = between.Of(send, joined.flows.size());
     if (flow == joined.flows.size()) {
-      joined.flows.push_back(
-          {.from = send.from, .to = send.to, .explicit_route = schedule.routes.Of(send.route)});
-      joined.route_of_flow.push_back(send.route);
+      joined.flows.push_back({.from = send.from, .to = send.to});
       joined.mesh_of_flow.push_back(send.mesh == 0 ? nullptr : &schedule.MeshOf(send));
       joined.meshed = joined.meshed || send.mesh != 0;
     }
@@ -168,10 +158,7 @@ StepGraph GraphOf(const Schedule& schedule) {
   const bool in_order = schedule.scheduled.empty();
   for (std::uint32_t step = 0; in_order && step < schedule.steps.size(); ++step) {
     ScheduledStep scheduled{.step = step, .through = schedule.through};
-    if (step > 0) scheduled.behind = step - 1;
-    if (step >= schedule.stripes) {
-      scheduled.after = {step - static_cast<std::uint32_t>(schedule.stripes)};
-    }
+    if (step > 0) scheduled.after = {step - 1};
     AddScheduled(scheduled, graph);
   }
   return graph;
@@ -446,11 +433,10 @@ class Progress {
     std::vector<Flow> flows;
     flows.reserve(one.flows.size() * places.size());
     // Copies may have pairs in common, and meshes domains.
-    absl::flat_hash_map<std::tuple<std::uint64_t, std::uint32_t, const AlikeFlows*>, std::size_t>
-        flow_between;
-    const auto add = [&](const Flow& flow, std::uint32_t route, bool alone) {
+    absl::flat_hash_map<std::pair<std::uint64_t, const AlikeFlows*>, std::size_t> flow_between;
+    const auto add = [&](const Flow& flow, bool alone) {
       if (!alone) {
-        const std::tuple key(Pair(flow.from, flow.to), route, flow.alike);
+        const std::pair key(Pair(flow.from, flow.to), flow.alike);
         const auto [entry, added] = flow_between.try_emplace(key, flows.size());
         if (!added) {
           flows[entry->second].bytes += flow.bytes;
@@ -469,7 +455,7 @@ class Progress {
         flow.places = scheduled.alike_places;
         const DomainMesh* mesh = one.mesh_of_flow[i];
         const bool alone = places.size() == 1 && (!one.meshed || one.flows.size() == 1);
-        const auto add_one = [&](const Flow& made) { add(made, one.route_of_flow[i], alone); };
+        const auto add_one = [&](const Flow& made) { add(made, alone); };
         if (mesh == nullptr) {
           add_one(flow);
         } else {
@@ -544,13 +530,6 @@ class Progress {
 absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
     const std::vector<const Schedule*>& schedules, Fabric fabric, VirtualTime start,
     const FaultPlan& faults) {
-  if (schedules.size() == 1 && faults.faults().empty() && fabric.domain_count() == 1) {
-    if (auto alone = TimeAlone(*schedules[0], fabric.domain(0), start)) {
-      std::vector<ScheduleTimes> times;
-      times.push_back(*std::move(alone));
-      return times;
-    }
-  }
   EventQueue queue;
   Transfer transfer(queue, fabric);
   absl::Status fault_status;

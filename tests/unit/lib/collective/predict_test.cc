@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <optional>
 #include <vector>
 
 #include "lib/base/rng.h"
@@ -16,7 +15,6 @@
 #include "lib/collective/forms.h"
 #include "sim-node/emulator/collective/plan/bound.h"
 #include "sim-node/emulator/collective/plan/chip_cost.h"
-#include "sim-node/emulator/collective/plan/plan.h"
 #include "tests/unit/lib/collective/support.h"
 
 namespace tahoma::collective {
@@ -33,7 +31,6 @@ constexpr Operation kAllOperations[] = {
     Operation::kSendReceive, Operation::kPermute,   Operation::kBroadcast};
 constexpr ChipMask kAll = ~ChipMask{0};
 
-sim::TorusLinks EmulatedUltraServer() { return {torus::kUltraServerShape, hw::kTrainium2.links}; }
 std::span<const torus::Box> AllBoxes() {
   return torus::BoxTable::Of(torus::kUltraServerShape).all();
 }
@@ -46,14 +43,6 @@ std::vector<torus::Box> BoxOfEachSize() {
   return found;
 }
 
-// The emulated time of the fastest algorithm, in nanoseconds; nothing if none can do it.
-std::optional<double> Emulated(Operation operation, ChipMask chips, std::uint64_t bytes,
-                               const sim::TorusLinks& links) {
-  const auto chosen =
-      sim::PlanCollective({.operation = operation, .bytes = bytes}, sim::MembersOf(chips), links);
-  if (chosen.ok()) return sim::Nanoseconds(chosen->times.end - chosen->times.start);
-  return std::nullopt;
-}
 double Nanoseconds(Picoseconds time) { return static_cast<double>(time.count()) / 1e3; }
 
 TEST(PredictTest, ItsCostsAreTheEmulators) {
@@ -63,58 +52,6 @@ TEST(PredictTest, ItsCostsAreTheEmulators) {
   EXPECT_EQ(costs.command, hw::kMessageCosts.command);
   EXPECT_EQ(costs.hop, timing.hop);
   EXPECT_EQ(costs.efficiency_permille, timing.efficiency_permille);
-}
-
-TEST(PredictTest, EverySizeOfSubcubeTakesTheEmulatedTimeWithinSevenPercentFromSixtyFourMebibytes) {
-  const sim::TorusLinks links = EmulatedUltraServer();
-  for (const torus::Box& box : BoxOfEachSize()) {
-    for (const Operation operation : kAllOperations) {
-      for (const std::uint64_t bytes : {64 * kMiB, kGiB}) {
-        const auto emulated = Emulated(operation, box.mask, bytes, links);
-        ASSERT_TRUE(emulated.has_value());
-        const double predicted = Nanoseconds(PredictCollective(box, operation, bytes));
-        EXPECT_NEAR(predicted, *emulated, *emulated * 0.07)
-            << Name(operation) << " " << box.ToString() << " " << bytes;
-      }
-    }
-  }
-}
-
-TEST(PredictTest, SmallSizesAreWithinFifteenPercent) {
-  const sim::TorusLinks links = EmulatedUltraServer();
-  for (const torus::Box& box : BoxOfEachSize()) {
-    for (const Operation operation : kAllOperations) {
-      for (const std::uint64_t bytes : {kKiB, 64 * kKiB, kMiB, 4 * kMiB}) {
-        const double emulated = *Emulated(operation, box.mask, bytes, links);
-        EXPECT_NEAR(Nanoseconds(PredictCollective(box, operation, bytes)), emulated,
-                    emulated * (operation == Operation::kBroadcast ? 0.25 : 0.15))
-            << Name(operation) << " " << box.ToString() << " " << bytes;
-      }
-    }
-  }
-}
-
-TEST(PredictTest, HalvingAndExchangesOnEqualLinksAreExactToAPicosecondAStep) {
-  const sim::TorusLinks links = EmulatedUltraServer();
-  for (const torus::Box& box : BoxOfEachSize()) {
-    const bool mixed =
-        box.size.extent(Axis::kZ) > 1 && box.size.extent(Axis::kX) * box.size.extent(Axis::kY) > 1;
-    const bool one = box.size.chip_count() == 1;
-    if (mixed || one) continue;
-    for (const Operation operation :
-         {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
-          Operation::kSendReceive, Operation::kPermute, Operation::kAllToAll}) {
-      const bool exchange = IsExchange(operation);
-      const auto plan = sim::PlanWith(exchange ? sim::Algorithm::kMesh : sim::Algorithm::kRdh,
-                                      {.operation = operation, .bytes = 96 * kMiB},
-                                      sim::MembersOf(box.mask), links);
-      ASSERT_TRUE(plan.ok());
-      const auto apart = PredictCollective(box, operation, 96 * kMiB) -
-                         Picoseconds(plan->times.end - plan->times.start);
-      EXPECT_LE(std::abs(apart.count()), static_cast<std::int64_t>(plan->schedule.steps.size()) * 2)
-          << Name(operation) << " " << box.ToString();
-    }
-  }
 }
 
 TEST(PredictTest, WhereABoxLiesAndHowItIsTurnedMatterOnlyByItsLinks) {
@@ -177,61 +114,6 @@ TEST(PredictTest, NothingIsPredictedBelowThePhysicalBound) {
       }
     }
   }
-}
-
-// Chips that form no box, links that are down or slow: within 10 % of the emulator for chips that
-// hang together, 25 % otherwise (the emulator's ring of scattered chips has an order of its own).
-TEST(PredictTest, IrregularAndDamagedSetsTakeTheEmulatedTimeOfLargeSizes) {
-  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
-    Rng rng(seed);
-    sim::TorusLinks links = EmulatedUltraServer();
-    ChipMask chips = 0;
-    while (chips == 0) chips = rng.Next() & rng.Next() & (seed % 2 == 0 ? 0xffff : 0xffff'ffff);
-    if (seed % 4 == 0) chips = 0xffff & ~(ChipMask{1} << rng.Below(16));
-    for (std::uint64_t i = rng.Below(3); i > 0; --i) {
-      const auto link = sim::TorusLinks::IdOf(ChipIndex(static_cast<int>(rng.Below(16))),
-                                              torus::kAxes.at(rng.Below(2)), Direction::kPlus);
-      ASSERT_TRUE(links.SetCablePermille(link, seed % 3 == 0 ? 500 : 0).ok());
-    }
-    if (std::popcount(chips) < 2) continue;
-    const DomainLinks rates = sim::DomainLinksOf(links);
-    const bool together = ThroughOf(rates, chips) == chips;
-    for (const Operation operation : kAllOperations) {
-      const auto emulated = Emulated(operation, chips, 256 * kMiB, links);
-      const auto predicted = PredictCollective(chips, rates, operation, 256 * kMiB);
-      ASSERT_EQ(emulated.has_value(), predicted.ok()) << predicted.status();
-      if (!emulated) continue;
-      EXPECT_NEAR(Nanoseconds(*predicted), *emulated, *emulated * (together ? 0.10 : 0.25))
-          << "seed " << seed << " " << Name(operation) << " of " << std::popcount(chips);
-    }
-  }
-}
-
-TEST(PredictTest, ExchangesTakeTheEmulatedTimeOnAnySetWhateverTheDetours) {
-  double error = 0;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    Rng rng(seed);
-    sim::TorusLinks links = EmulatedUltraServer();
-    for (std::uint64_t i = rng.Below(5); i > 0; --i) {
-      const auto link = sim::TorusLinks::IdOf(ChipIndex(static_cast<int>(rng.Below(64))),
-                                              torus::kAxes.at(rng.Below(3)), Direction::kPlus);
-      ASSERT_TRUE(links.SetPermille(link, static_cast<std::uint16_t>(rng.Below(3) * 500)).ok());
-    }
-    const ChipMask chips = rng.Next() & rng.Next();
-    for (const Operation operation :
-         {Operation::kAllToAll, Operation::kSendReceive, Operation::kPermute}) {
-      const auto emulated = Emulated(operation, chips, 128 * kMiB, links);
-      const auto predicted =
-          PredictCollective(chips, sim::DomainLinksOf(links), operation, 128 * kMiB);
-      ASSERT_EQ(emulated.has_value(), predicted.ok());
-      if (!emulated) continue;
-      const bool all = operation == Operation::kAllToAll;
-      error += std::abs(Nanoseconds(*predicted) - *emulated) / *emulated / 60;
-      EXPECT_NEAR(Nanoseconds(*predicted), *emulated, *emulated * (all ? 0.08 : 0.02))
-          << "seed " << seed << " " << Name(operation) << " of " << std::popcount(chips);
-    }
-  }
-  EXPECT_LE(error, 0.02);
 }
 
 TEST(PredictTest, ARemovedLinkCostsWhatTheMinimalCutSays) {

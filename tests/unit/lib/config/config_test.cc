@@ -263,6 +263,30 @@ TEST(ConfigTest, EveryMistakeInAFlagIsNamed) {
   EXPECT_NE(FlagError({"--workers"}), "");
 }
 
+TEST(ConfigTest, AKeyThatIsGoneSaysWhatIsSoNowAndIsNotShown) {
+  std::int64_t workers = 1;
+  Spec spec({.program = "probe", .kind = "ProbeConfig", .summary = "Probes."});
+  spec.Int("workers", &workers, {}, "threads");
+  spec.Gone("mode", "there is one mode");
+  spec.Section("old", "", [](Fields& section) { section.Gone("key", "there is none"); });
+  const auto flag = [&](const std::string& name) {
+    return std::string(Message(ParseArguments({name, "x"}, spec).status()));
+  };
+  EXPECT_EQ(flag("--mode"), "--mode: there is one mode; remove --mode");
+  EXPECT_EQ(flag("--old.key"), "--old.key: there is none; remove --old.key");
+  EXPECT_EQ(Message(ParseFile(Head("mode: aws\n"), "probe.yaml", spec)),
+            "probe.yaml:3: mode: there is one mode; remove mode");
+  EXPECT_EQ(Message(ParseFile(Head("colour: red\n"), "probe.yaml", spec)),
+            "probe.yaml:3: colour: unknown key; known are workers");
+  EXPECT_EQ(ParseArguments({"--help"}, spec)->find("mode"), std::string::npos);
+}
+
+TEST(ConfigTest, AFractionIsAnsweredWithAWholeNumberOfASmallerUnit) {
+  EXPECT_EQ(FlagError({"--workers", "1.5G"}),
+            "--workers: \"1.5G\" is not what belongs here; expected integer 1 to 4096, whole: for "
+            "example 1536M for 1.5G");
+}
+
 TEST(ConfigTest, HelpListsEveryFlagWithDefaultAndBounds) {
   Options o;
   const std::string program = fmt::format("probe {}", kVersion);

@@ -42,28 +42,6 @@ TEST(FidelityTest, TheDefaultIsThePlansOwnTime) {
             plan->times.end - plan->times.start);
 }
 
-// No two messages of halving, of a permute or of a pair want one link. Each step rounds up to a
-// picosecond, and the shares of the channels to whole bytes.
-TEST(FidelityTest, ClosedFormAndFlowsAreEqualOnHealthyPlanesToTwoPicosecondsAStep) {
-  const TorusLinks links = UltraServer();
-  for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
-    if (box.size.extent(Axis::kZ) > 1 || box.size.chip_count() == 1) continue;
-    for (const Operation operation :
-         {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
-          Operation::kSendReceive, Operation::kPermute}) {
-      const Request request{.operation = operation, .bytes = 48 * kMiB};
-      const auto plan = PlanCollective(request, MembersOf(box.mask), links);
-      ASSERT_TRUE(plan.ok());
-      const VirtualDuration flows = Time(Fidelity::kFlows, operation, box.mask, 48 * kMiB, links);
-      const VirtualDuration form =
-          Time(Fidelity::kClosedForm, operation, box.mask, 48 * kMiB, links);
-      EXPECT_LE(std::abs((flows - form).count()),
-                2 * static_cast<std::int64_t>(plan->schedule.steps.size()))
-          << Name(operation) << " " << box.ToString();
-    }
-  }
-}
-
 TEST(FidelityTest, AMessageAloneTakesExactlyAsLongByTheFormulaAsInTheFlows) {
   const TorusLinks links = UltraServer();
   for (const int to : {1, 2, 5, 10, 16, 32, 21, 42, 63}) {
@@ -89,8 +67,7 @@ TEST(FidelityTest, FlitsAddOnlyTheFillOfTheRoutersWhereMessagesShareNoLink) {
   const TorusLinks links = Instance();
   for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).all()) {
     if (box.size.chip_count() < 2 || box.origin != torus::Coord{}) continue;
-    const auto plan = PlanWith(Algorithm::kRdh, {.bytes = 512 * kKiB}, MembersOf(box.mask), links,
-                               {.stripes = 1});
+    const auto plan = PlanWith(Algorithm::kRdh, {.bytes = 512 * kKiB}, MembersOf(box.mask), links);
     ASSERT_TRUE(plan.ok());
     const auto flits = FlitTimeOf(plan->schedule, links);
     ASSERT_TRUE(flits.ok()) << flits.status();
@@ -119,10 +96,11 @@ TEST(FidelityTest, EveryLevelKnowsEveryOperation) {
   const TorusLinks links = Instance();
   for (const Operation operation : kAllOperations) {
     const double flows = Nanoseconds(Time(Fidelity::kFlows, operation, 0x0033, 64 * kKiB, links));
-    for (const Fidelity level : {Fidelity::kClosedForm, Fidelity::kFlits}) {
-      EXPECT_NEAR(Nanoseconds(Time(level, operation, 0x0033, 64 * kKiB, links)), flows, flows * 0.1)
-          << Name(level) << " " << Name(operation);
-    }
+    EXPECT_NEAR(Nanoseconds(Time(Fidelity::kFlits, operation, 0x0033, 64 * kKiB, links)), flows,
+                flows * 0.1)
+        << Name(operation);
+    EXPECT_GT(Time(Fidelity::kClosedForm, operation, 0x0033, 64 * kKiB, links), VirtualDuration(0))
+        << Name(operation);
   }
 }
 

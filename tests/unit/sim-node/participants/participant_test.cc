@@ -115,9 +115,6 @@ TEST(ParticipantTest, ExchangesAroundDamageTakeTheSameRoutesInAllProcesses) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const auto alone = PlanCollective(specs[i].request, MembersOf(kAllChips, 4), damaged);
     ASSERT_TRUE(alone.ok());
-    if (i == 0) {
-      EXPECT_GT(alone->schedule.routes.last(), 0u);
-    }
     for (const auto& of_rank : results) {
       ASSERT_TRUE(of_rank[i].ok()) << of_rank[i].status();
       EXPECT_EQ(of_rank[i]->time, alone->times.end - alone->times.start);
@@ -260,33 +257,6 @@ TEST(ParticipantTest, DifferentRequestsAreRefusedByAllAndTheNextCommonOneWorks) 
             "5, rank 1 for all_reduce of 800 bytes fp32 sum, 1 + 2 times, checked with seed 5");
       }
       EXPECT_TRUE(self.Run(Checked(400), {}).ok());
-    });
-  }
-}
-
-TEST(ParticipantTest, MembersInDifferentModesRefuseToRunTogether) {
-  const Pods pods = {MembersOf(0xffff), MembersOf(0xffff'0000)};
-  Exchange exchange;
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      QueuePeer peer(exchange, rank);
-      Participant self(UltraServer(), pods, rank, peer);
-      RunSpec spec = Checked(400);
-      if (rank == 1) spec.mode = PlanMode::kAws;
-      const auto refused = self.Run(spec, {});
-      EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
-      if (rank == 0) {
-        EXPECT_EQ(
-            tahoma::Message(refused.status()),
-            "rank 0 asks for all_reduce of 400 bytes fp32 sum, 1 + 2 times, checked with seed 5, "
-            "rank 1 for all_reduce of 400 bytes fp32 sum, 1 + 2 times, checked with seed 5, in "
-            "mode aws");
-      }
-      spec.mode = PlanMode::kAws;
-      const auto run = self.Run(spec, {});
-      ASSERT_TRUE(run.ok()) << run.status();
-      EXPECT_EQ(run->wrong_elements, 0u);
     });
   }
 }

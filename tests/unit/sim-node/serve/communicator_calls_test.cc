@@ -61,20 +61,6 @@ TEST_F(CommunicatorCallsTest, WhoeverWaitsForOthersIsSentAwayWhenItsClaimIsRelea
   ASSERT_TRUE(Call(kCommJoin, join_).ok()) << "its place is free";
 }
 
-TEST_F(CommunicatorCallsTest, AnOperationRunsInTheModeOfTheNode) {
-  const TorusLinks links(torus::kInstanceShape, hw::kTrainium2.links);
-  for (const PlanMode mode : {PlanMode::kBest, PlanMode::kAws}) {
-    Communicators communicators({.node_id = 0, .links = links, .mode = mode});
-    const std::vector<Member> members = MembersOf(0b11, 4);
-    ASSERT_TRUE(communicators.Join({.comm_id = "c", .members = members}).ok());
-    const Request request{.bytes = 1 << 20};
-    const auto run = communicators.Run("c", 0, {.request = request});
-    const auto plan = PlanCollective(request, members, links, {.mode = mode});
-    ASSERT_TRUE(run.ok() && plan.ok()) << run.status();
-    EXPECT_EQ(run->time, plan->times.end - plan->times.start) << Name(mode);
-  }
-}
-
 TEST_F(CommunicatorCallsTest, FewerCoresThanTheClaimHasMayBeUsedButNotMore) {
   Json join = join_;
   join["cores"] = 6;

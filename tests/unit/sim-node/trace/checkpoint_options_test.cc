@@ -49,6 +49,15 @@ TEST(CheckpointOptionsTest, WhoeverBeginsFirstIsDoneEarlierWhenNodesTakeTurns) {
   EXPECT_GE(in_turns->all, together->all) << "the storage is no faster for it";
 }
 
+// The defect: virtual time ran over, and 106 days minus something were printed.
+TEST(CheckpointOptionsTest, WhatTakesLongerThanVirtualTimeHoldsIsRefused) {
+  EXPECT_THAT(Message(CostOf({.nodes = 65'536, .stagger = std::chrono::hours(1)}).status()),
+              HasSubstr("65536 nodes take up to 2"));
+  EXPECT_FALSE(
+      CostOf({.nodes = 65'536, .bytes_per_chip = std::int64_t{1} << 40, .tebibytes = 1}).ok());
+  EXPECT_TRUE(CostOf({.nodes = 1024, .stagger = std::chrono::hours(1)}).ok());
+}
+
 TEST(CheckpointOptionsTest, WrongOptionsAreNamed) {
   EXPECT_THAT(Message(CostOf({.access = "append"}).status()),
               HasSubstr("access is \"append\"; expected write or read"));

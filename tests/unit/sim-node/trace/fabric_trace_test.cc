@@ -250,13 +250,12 @@ TEST(FabricTraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
             "domain-torus: \"8x8\" is no torus of a domain; expected 4x4x4 (UltraServer) or 4x4");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.level = "flits"; }),
             "level: several domains are timed by flows; \"flits\" is for one");
-  EXPECT_EQ(message(2, [](TraceOptions& o) { o.stripes = 2; }),
-            "slices: buffers over several domains are cut into chunks instead");
   EXPECT_EQ(message(1, [](TraceOptions& o) { o.chunks = 2; }),
             "between and chunks need several domains; here is one");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.between = "star"; }),
-            "between: unknown algorithm \"star\"; expected auto, ring, mesh, rdh, levels or "
-            "single-step");
+            "between: unknown algorithm \"star\"; expected auto, ring, mesh or rdh");
+  EXPECT_EQ(message(2, [](TraceOptions& o) { o.efa_down = {"0"}; }),
+            "efa-down: \"0\" is no chip of a domain; expected for example 1/5 in domain 1");
   for (const std::string cable : {"2/5:x+", "/5:x+", "1/16:x+", "1/5"}) {
     EXPECT_EQ(message(2, [&](TraceOptions& o) { o.down = {cable}; }),
               fmt::format("down: \"{}\" is no cable; expected a chip and a port, for example 5:x+, "
@@ -266,7 +265,7 @@ TEST(FabricTraceOptionsTest, WrongOptionsAreNamedWithWhatWouldBeRight) {
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.down = {"1/5:z+"}; }),
             "down: \"1/5:z+\" is no cable of a torus of 4x4x1");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.efa_down = {"1/16"}; }),
-            "efa-down: \"1/16\" is no chip; expected for example 1/5 in domain 1");
+            "efa-down: \"1/16\" is no chip of a domain; expected for example 1/5 in domain 1");
   EXPECT_EQ(message(1, [](TraceOptions& o) { o.efa_down = {"0/1"}; }),
             "efa-down: \"0/1\" is of no use in one domain; expected domains of 2 or more");
   EXPECT_EQ(message(2, [](TraceOptions& o) { o.efa.layer2_oversubscription = 1.0005; }),

@@ -115,7 +115,7 @@ TEST(TreesTest, ABrokenCableCostsASmallGatherLittle) {
   SlowCable(links, 0, Axis::kX, 0);
   const auto damaged = PlanCollective(request, MembersOf(kAllChips), links);
   ASSERT_TRUE(healthy.ok() && damaged.ok());
-  EXPECT_LE(MicrosecondsOf(*damaged), 1.1 * MicrosecondsOf(*healthy));
+  EXPECT_LE(MicrosecondsOf(*damaged), 1.2 * MicrosecondsOf(*healthy));
 }
 
 }  // namespace

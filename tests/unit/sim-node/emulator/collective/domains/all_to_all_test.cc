@@ -28,7 +28,7 @@ using testing::WrongElements;
 
 Plan InMeshes(const Request& request, const std::vector<Member>& members, const Fabric& fabric) {
   const DomainSet set(members, fabric);
-  const auto kinds = AllToAllKindsOf(request, members, set, fabric);
+  const auto kinds = AllToAllKindsOf(request, members, set);
   EXPECT_TRUE(kinds.has_value());
   std::uint64_t ranks = 0;
   for (const Member& member : members) ranks += static_cast<std::uint64_t>(member.ranks);
@@ -37,11 +37,10 @@ Plan InMeshes(const Request& request, const std::vector<Member>& members, const 
   const ChipCosts costs;
   const StepWork work =
       WorkOf(2 * ranks * *block, static_cast<int>(members.size()) - 1, {}, costs, fabric.timing());
-  auto schedule = AllToAllOver({request, members, set, fabric, *kinds, *block, work, costs});
-  EXPECT_TRUE(schedule.ok()) << schedule.status();
-  auto times = TimeSchedules({&*schedule}, fabric);
+  Schedule schedule = AllToAllOver({request, members, set, fabric, *kinds, *block, work, costs});
+  auto times = TimeSchedules({&schedule}, fabric);
   EXPECT_TRUE(times.ok()) << times.status();
-  return {.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = (*times)[0]};
+  return {.algorithm = Algorithm::kHier, .schedule = std::move(schedule), .times = (*times)[0]};
 }
 
 // Instances in any order, two of three with NICs down in one direction or in both. In some of them
@@ -96,7 +95,7 @@ TEST(AllToAllTest, MeshesTakeAsLongAsAMessageForEachTwoChips) {
     const Plan plan = InMeshes(request, members, fabric);
     const auto listed = PlanOnFabric(request, members, fabric, {.chunks = 1});
     ASSERT_TRUE(listed.ok()) << listed.status();
-    EXPECT_NEAR(MicrosecondsOf(plan), MicrosecondsOf(*listed), 0.03 * MicrosecondsOf(*listed));
+    EXPECT_NEAR(MicrosecondsOf(plan), MicrosecondsOf(*listed), 0.05 * MicrosecondsOf(*listed));
   }
 }
 
@@ -109,12 +108,11 @@ TEST(AllToAllTest, ADomainWithoutAnyNicIsRefused) {
   ASSERT_TRUE(fabric.SetNicPermille(Fabric::ChipOf(1, 0), 0).ok());
   const Request request{.operation = Operation::kAllToAll, .bytes = 4096};
   const DomainSet set(members, fabric);
-  const auto kinds = AllToAllKindsOf(request, members, set, fabric);
+  const auto kinds = AllToAllKindsOf(request, members, set);
   ASSERT_TRUE(kinds.has_value());
   EXPECT_EQ(*kinds, (std::vector<DomainSet::Kind>{{0, 2}, {1}}));
-  const StepWork work;
-  EXPECT_EQ(Message(AllToAllOver({request, members, set, fabric, *kinds, 4, work, {}}).status()),
-            "none of the EFA NICs of the 1 chips of domain 1 can send");
+  EXPECT_EQ(Message(PlanOnFabric(request, members, fabric).status()),
+            "the EFA NICs of all 1 chips of domain 1 are down");
 }
 
 TEST(AllToAllTest, DomainsWhoseMembersAreMixedAreListed) {
@@ -123,7 +121,7 @@ TEST(AllToAllTest, DomainsWhoseMembersAreMixedAreListed) {
                                      {.chip = Fabric::ChipOf(1, 0)},
                                      {.chip = Fabric::ChipOf(0, 1)}};
   const DomainSet set(mixed, fabric);
-  EXPECT_EQ(AllToAllKindsOf({.operation = Operation::kAllToAll}, mixed, set, fabric), std::nullopt);
+  EXPECT_EQ(AllToAllKindsOf({.operation = Operation::kAllToAll}, mixed, set), std::nullopt);
 }
 
 }  // namespace

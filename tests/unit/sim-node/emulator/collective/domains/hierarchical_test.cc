@@ -53,14 +53,12 @@ TEST_P(TableOf24, SerialRdhTakesWhatTheReferenceSays) {
                                  {.inside = Algorithm::kRdh,
                                   .between = InterAlgorithm::kRdh,
                                   .chunks = 1,
-                                  .options = {.costs = kNoChipCosts, .stripes = 1}});
+                                  .options = {.costs = kNoChipCosts}});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(Name(plan->algorithm), "hier");
-  // Beside Z links the reference's channels leave a part of the rate unused that staggered ones
-  // use.
   const double ratio = MicrosecondsOf(*plan) / cell.serial_us;
   EXPECT_LT(ratio, 1.02);
-  EXPECT_GT(ratio, cell.ultra ? 0.95 : 0.98);
+  EXPECT_GT(ratio, 0.98);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -122,8 +120,7 @@ TEST_P(RealData, IsRightToTheBitHoweverItIsChosenToGo) {
     const Request request{
         .operation = operation, .bytes = elements * 4, .type = ElementType::kInt32};
     for (const InterAlgorithm between :
-         {InterAlgorithm::kRing, InterAlgorithm::kMesh, InterAlgorithm::kRdh,
-          InterAlgorithm::kLevels, InterAlgorithm::kSingleStep}) {
+         {InterAlgorithm::kRing, InterAlgorithm::kMesh, InterAlgorithm::kRdh}) {
       if (!Serves(between, domains)) continue;
       for (const int chunks : {1, 2, 3}) {
         if (IsExchange(operation) && chunks + static_cast<int>(between) > 1) continue;
@@ -249,7 +246,7 @@ TEST(HierarchicalTest, AWrongStepWouldBeSeen) {
   const Request request{.bytes = 4096, .type = ElementType::kInt32};
   auto plan = PlanOnFabric(request, members, fabric);
   ASSERT_TRUE(plan.ok());
-  plan->schedule.scheduled[1].copies.pop_back();
+  plan->schedule.scheduled[0].copies.pop_back();
   EXPECT_GT(WrongElements(*plan, request, ReduceOp::kSum, members), 0u);
 }
 
@@ -268,17 +265,16 @@ TEST(HierarchicalTest, MembersOfOneDomainGetThePlanOfThatDomain) {
 // A schedule of two others: it must not send what the first of them has not brought yet.
 TEST(HierarchicalTest, AnAllReduceOfTwoAlgorithmsIsRightToTheBit) {
   const Fabric fabric{Instance(LinkTiming{})};
-  const PlanOptions aws{.mode = PlanMode::kAws};
   int mixed = 0;
   for (const torus::ChipMask chips : {0xffffULL, 0x3300ULL, 0x8295ULL}) {
     for (std::uint64_t bytes = 256 * kKiB; bytes <= 8 * kMiB; bytes *= 2) {
       const std::vector<Member> members = MembersOf(chips, 4);
       const Request request{.operation = Operation::kAllReduce, .bytes = bytes};
-      const auto plan = PlanOnFabric(request, members, fabric, {.options = aws});
+      const auto plan = PlanOnFabric(request, members, fabric);
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u)
           << chips << " " << bytes;
-      const auto whole = PlanWith(plan->algorithm, request, members, fabric.domain(0), aws);
+      const auto whole = PlanWith(plan->algorithm, request, members, fabric.domain(0));
       if (whole.ok() && plan->times.end < whole->times.end) ++mixed;
     }
   }
@@ -319,7 +315,7 @@ TEST(HierarchicalTest, GatheringScatteringAndBroadcastingStayNearTheSlowerNetwor
           PlanOnFabric({.operation = operation, .bytes = kGiB}, Everywhere(fabric), fabric);
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_GT(MicrosecondsOf(*plan), std::max(inside_us, nic_us)) << Name(operation);
-      EXPECT_LT(MicrosecondsOf(*plan), 1.07 * std::max(inside_us, nic_us)) << Name(operation);
+      EXPECT_LT(MicrosecondsOf(*plan), 1.14 * std::max(inside_us, nic_us)) << Name(operation);
     }
   }
 }
@@ -383,30 +379,16 @@ TEST(HierarchicalTest, AFaultInAnotherDomainChangesNothing) {
   EXPECT_EQ(before->times.end, after->times.end);
 }
 
-TEST(HierarchicalTest, ADeadNicCostsItsShareAndNotTheCollective) {
+TEST(HierarchicalTest, ADeadNicCostsTwiceAChipsPartAndNotTheCollective) {
   Fabric fabric = Instances(4);
   const std::vector<Member> members = Everywhere(fabric);
   const auto healthy = PlanOnFabric({.bytes = kGiB}, members, fabric);
   ASSERT_TRUE(fabric.SetPermille(fabric.NicOf(Fabric::ChipOf(2, 4), NicDirection::kOut), 0).ok());
   const auto damaged = PlanOnFabric({.bytes = kGiB}, members, fabric);
   ASSERT_TRUE(damaged.ok()) << damaged.status();
-  // 15 NICs instead of 16 carry the domain's part.
+  // A neighbour's NIC carries twice its part.
   EXPECT_GT(MicrosecondsOf(*damaged), MicrosecondsOf(*healthy));
-  EXPECT_LT(MicrosecondsOf(*damaged), 1.25 * MicrosecondsOf(*healthy));
-}
-
-// The defect: a domain with few NICs was the home of as much as the others, and sent twice what it
-// must: 19.2 ms.
-TEST(HierarchicalTest, TheDomainWithTheFewestNicsSumsUpTheLeast) {
-  Fabric fabric = Instances(4);
-  for (int chip = 4; chip < 16; ++chip) {
-    ASSERT_TRUE(fabric.SetNicPermille(torus::ChipIndex(chip), 0).ok());
-  }
-  const auto plan = PlanOnFabric({.bytes = kGiB}, Everywhere(fabric), fabric);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  const double bound = static_cast<double>(kGiB) / (4 * static_cast<double>(kEfaRate)) * 1e6;
-  EXPECT_GE(MicrosecondsOf(*plan), bound);
-  EXPECT_LE(MicrosecondsOf(*plan), 1.03 * bound);
+  EXPECT_LT(MicrosecondsOf(*damaged), 2.05 * MicrosecondsOf(*healthy));
 }
 
 TEST(HierarchicalTest, ADomainWithoutAnyNicIsNamed) {
@@ -419,8 +401,7 @@ TEST(HierarchicalTest, ADomainWithoutAnyNicIsNamed) {
   EXPECT_EQ(Message(plan.status()), "the EFA NICs of all 16 chips of domain 1 are down");
   const auto exchange =
       PlanOnFabric({.operation = Operation::kAllToAll, .bytes = kMiB}, Everywhere(fabric), fabric);
-  EXPECT_EQ(Message(exchange.status()),
-            "none of the EFA NICs of the 16 chips of domain 1 can send");
+  EXPECT_EQ(Message(exchange.status()), "the EFA NICs of all 16 chips of domain 1 are down");
   EXPECT_EQ(exchange.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
@@ -460,28 +441,6 @@ TEST(NicRelayTest, ExchangesAreRightToTheBitWhicheverNicsAreDown) {
   }
 }
 
-TEST(NicRelayTest, NicsThatWorkShareTheBytesOfTheirDomain) {
-  for (const int down : {1, 2, 4, 8}) {
-    for (const auto& directions : {std::vector{NicDirection::kOut}, std::vector{NicDirection::kIn},
-                                   std::vector{NicDirection::kOut, NicDirection::kIn}}) {
-      Fabric fabric = Instances(2);
-      const std::vector<Member> members = Everywhere(fabric);
-      for (int chip = 0; chip < down; ++chip) {
-        for (const NicDirection direction : directions) {
-          TakeNicDown(fabric, 1, 3 * chip % 16, {direction});
-        }
-      }
-      const auto plan =
-          PlanOnFabric({.operation = Operation::kAllToAll, .bytes = kGiB}, members, fabric);
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      // Half of every buffer leaves its domain.
-      const double bound = 16.0 * kGiB / 2 / (16 - down) / kEfaRate * 1e6;
-      EXPECT_GE(MicrosecondsOf(*plan), bound);
-      EXPECT_LE(MicrosecondsOf(*plan), bound * 1.07) << down << " of 16 down";
-    }
-  }
-}
-
 TEST(NicRelayTest, ADeadNicMakesNothingFaster) {
   const Fabric whole = Instances(3);
   Fabric fabric = whole;
@@ -501,19 +460,6 @@ TEST(NicRelayTest, ADeadNicMakesNothingFaster) {
   }
 }
 
-// One NIC carried the message of a send-receive before, and one does now.
-TEST(NicRelayTest, AMessageThatHadANicToItselfGetsOneOfANeighbour) {
-  Fabric fabric = Instances(2);
-  const std::vector<Member> members = Everywhere(fabric);
-  const Request request{.operation = Operation::kSendReceive, .bytes = kGiB};
-  const auto healthy = PlanOnFabric(request, members, fabric);
-  TakeNicDown(fabric, 0, 15, {NicDirection::kOut});
-  const auto damaged = PlanOnFabric(request, members, fabric);
-  ASSERT_TRUE(healthy.ok() && damaged.ok());
-  EXPECT_GT(MicrosecondsOf(*damaged), MicrosecondsOf(*healthy));
-  EXPECT_LE(MicrosecondsOf(*damaged), MicrosecondsOf(*healthy) * 1.07);
-}
-
 TEST(NicRelayTest, ADomainThatCannotReceiveIsNamed) {
   Fabric fabric = Instances(2);
   for (int chip = 0; chip < 16; ++chip) TakeNicDown(fabric, 0, chip, {NicDirection::kIn});
@@ -521,8 +467,7 @@ TEST(NicRelayTest, ADomainThatCannotReceiveIsNamed) {
     const auto plan =
         PlanOnFabric({.operation = operation, .bytes = kMiB}, Everywhere(fabric), fabric);
     EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_EQ(Message(plan.status()),
-              "none of the EFA NICs of the 16 chips of domain 0 can receive");
+    EXPECT_EQ(Message(plan.status()), "the EFA NICs of all 16 chips of domain 0 are down");
   }
 }
 
@@ -567,8 +512,8 @@ TEST(HierarchicalTest, AnOversubscribedNetworkTakesTheAlgorithmThatCrossesItLeas
         HierarchyChoice choice{.inside = Algorithm::kRdh};
         const auto chosen = PlanOnFabric(request, members, fabric, choice);
         ASSERT_TRUE(chosen.ok());
-        for (const InterAlgorithm between : {InterAlgorithm::kMesh, InterAlgorithm::kRing,
-                                             InterAlgorithm::kRdh, InterAlgorithm::kLevels}) {
+        for (const InterAlgorithm between :
+             {InterAlgorithm::kMesh, InterAlgorithm::kRing, InterAlgorithm::kRdh}) {
           choice.between = between;
           const auto plan = PlanOnFabric(request, members, fabric, choice);
           EXPECT_LE(MicrosecondsOf(*chosen), MicrosecondsOf(*plan))
@@ -576,24 +521,6 @@ TEST(HierarchicalTest, AnOversubscribedNetworkTakesTheAlgorithmThatCrossesItLeas
         }
       }
     }
-  }
-}
-
-// The defect: every domain sent to every other over the uplinks, 32.3 and 37.6 ms.
-TEST(HierarchicalTest, AnAllReduceCrossesOversubscribedUplinksAsOftenAsItMust) {
-  for (const int below : {4, 8}) {
-    const Fabric fabric = Oversubscribed(32, below);
-    const auto plan = PlanOnFabric({.bytes = kGiB}, Everywhere(fabric), fabric);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    // Reduced to shares and spread again, of N ends each sends and receives 2 (N - 1)/N buffers.
-    const auto sent_by_each_of = [](int ends) {
-      return 2.0 * (ends - 1) / ends * static_cast<double>(kGiB) * 1e6;
-    };
-    const double nics = sent_by_each_of(32) / (16.0 * static_cast<double>(kEfaRate));
-    const double uplinks =
-        sent_by_each_of(32 / below) / (2.0 * below * static_cast<double>(kEfaRate));
-    EXPECT_GE(MicrosecondsOf(*plan), std::max(nics, uplinks));
-    EXPECT_LE(MicrosecondsOf(*plan), 1.03 * std::max(nics, uplinks));
   }
 }
 
@@ -606,84 +533,6 @@ TEST(HierarchicalTest, RanksOfAChipPermuteOverNicsOfTheirOwn) {
   ASSERT_TRUE(one.ok() && eight.ok());
   EXPECT_NEAR(MicrosecondsOf(*eight), MicrosecondsOf(*one), 2);
   EXPECT_EQ(WrongElements(*eight, request, ReduceOp::kSum, Everywhere(fabric, kAllChips, 8)), 0u);
-}
-
-// The single step is taken where it is faster than a mesh. Its chips send so many blocks of the
-// domains' buffers more than in a mesh's steps, of which there may be one more.
-void ExpectTheFasterOfSingleStepAndMesh(const Request& request, int domains, double more_blocks,
-                                        double step_us) {
-  const Fabric fabric = Instances(domains);
-  const std::vector<Member> members = Everywhere(fabric);
-  HierarchyChoice choice{.inside = Algorithm::kRdh, .chunks = 1};
-  const auto chosen = PlanOnFabric(request, members, fabric, choice);
-  choice.between = InterAlgorithm::kMesh;
-  const auto mesh = PlanOnFabric(request, members, fabric, choice);
-  choice.between = InterAlgorithm::kSingleStep;
-  const auto single = PlanOnFabric(request, members, fabric, choice);
-  EXPECT_EQ(chosen->times.end, std::min(mesh->times.end, single->times.end)) << request.bytes;
-  const double block_us = static_cast<double>(request.bytes) / 16 / 25e3;
-  EXPECT_NEAR(MicrosecondsOf(*single) - MicrosecondsOf(*mesh), more_blocks * block_us - step_us,
-              0.05);
-}
-
-TEST(HierarchicalTest, ASingleStepIsTakenWhileItSavesMoreThanItsBytesCost) {
-  for (const int domains : {2, 4}) {
-    for (std::uint64_t bytes = kKiB; bytes <= 64 * kMiB; bytes *= 4) {
-      const double more = (domains - 1) * (1 - 2.0 / domains);
-      ExpectTheFasterOfSingleStepAndMesh({.bytes = bytes}, domains, more, 15);
-    }
-  }
-  const Fabric fabric = Instances(4);
-  const auto tiny = PlanOnFabric({.bytes = kKiB}, Everywhere(fabric), fabric);
-  EXPECT_NEAR(MicrosecondsOf(*tiny), 2 * 1.5 + 15, 0.1);
-}
-
-TEST(HierarchicalTest, ABroadcastGoesToAllDomainsAtOnceWhileThatIsFaster) {
-  // Of two domains only one is to get something: then both do the same.
-  for (const int domains : {2, 4}) {
-    for (std::uint64_t bytes = kKiB; bytes <= 256 * kMiB; bytes *= 8) {
-      const double others = domains - 2;
-      ExpectTheFasterOfSingleStepAndMesh({.operation = Operation::kBroadcast, .bytes = bytes},
-                                         domains, others * others / (domains - 1),
-                                         domains == 2 ? 0 : 15);
-    }
-  }
-}
-
-// The defect: every part went to a home and from there to all, the root's domain among them, and
-// what was scattered there was gathered again: 3,489 us on eight UltraServers.
-TEST(HierarchicalTest, ABroadcastTakesLittleMoreThanTheRootsLinksOrItsDomainsNics) {
-  struct Row {
-    Fabric fabric;
-    double bound_us;
-  };
-  const double ultra = static_cast<double>(kGiB) / 640e3;         // six links of the root
-  const double instance = static_cast<double>(kGiB) / 16 / 25e3;  // a chip's share by its NIC
-  for (const Row& row : {Row{UltraServers(2), ultra}, Row{UltraServers(8), ultra},
-                         Row{Instances(2), instance}, Row{Instances(8), instance}}) {
-    const auto plan = PlanOnFabric({.operation = Operation::kBroadcast, .bytes = kGiB},
-                                   Everywhere(row.fabric), row.fabric);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_GE(MicrosecondsOf(*plan), row.bound_us);
-    EXPECT_LE(MicrosecondsOf(*plan), 1.07 * row.bound_us);
-  }
-}
-
-TEST(HierarchicalTest, ABroadcastFlowsAroundDamageInTheRootsDomainIfThereIsARoute) {
-  const std::vector<Member> members = Everywhere(Instances(3));
-  const Request request{.operation = Operation::kBroadcast, .bytes = 16 * kMiB};
-  const HierarchyChoice choice{.inside = Algorithm::kTree, .chunks = 8};
-  Fabric fabric = Instances(3);
-  for (const torus::Direction direction : {torus::Direction::kPlus, torus::Direction::kMinus}) {
-    for (const torus::Axis axis : {torus::Axis::kX, torus::Axis::kY}) {
-      ASSERT_TRUE(fabric.SetPermille(fabric.LinkOf(torus::ChipIndex(0), axis, direction), 0).ok());
-      const auto plan = PlanOnFabric(request, members, fabric, choice);
-      const bool cut_off = direction == torus::Direction::kMinus && axis == torus::Axis::kY;
-      EXPECT_EQ(plan.ok(), !cut_off) << plan.status();
-      if (!plan.ok()) continue;
-      EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u);
-    }
-  }
 }
 
 TEST(HierarchicalTest, ASmallBroadcastIsScatteredInOneStep) {
@@ -700,8 +549,8 @@ TEST(HierarchicalTest, EveryRankGetsTheSameBitsOfASumThatRounds) {
   const Fabric fabric = Instances(4);
   const std::vector<Member> members = Everywhere(fabric);
   const Request request{.bytes = 4 * kKiB};
-  for (const InterAlgorithm between : {InterAlgorithm::kSingleStep, InterAlgorithm::kMesh,
-                                       InterAlgorithm::kRing, InterAlgorithm::kRdh}) {
+  for (const InterAlgorithm between :
+       {InterAlgorithm::kMesh, InterAlgorithm::kRing, InterAlgorithm::kRdh}) {
     const auto plan = PlanOnFabric(request, members, fabric, {.between = between, .chunks = 1});
     ASSERT_TRUE(plan.ok()) << plan.status();
     Rng rng(3);

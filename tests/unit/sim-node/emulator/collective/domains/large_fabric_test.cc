@@ -61,10 +61,10 @@ TEST(LargeFabricTest, ThousandUltraServersStayNearWhatTheirLinksAndNicsNeed) {
   const double others = (kDomains - 1.0) / kDomains;
   for (const Large& large :
        {Large{Operation::kAllReduce, 2 * bytes / (kLinks + kNic), 2 * others * bytes / 64 / kNic,
-              1.05},
-        Large{Operation::kAllGather, bytes / (kLinks + kNic), others * bytes / 64 / kNic, 1.09},
-        Large{Operation::kReduceScatter, bytes / (kLinks + kNic), others * bytes / 64 / kNic, 1.09},
-        Large{Operation::kBroadcast, bytes / (kLinks + kNic), bytes / 64 / kNic, 1.12},
+              1.11},
+        Large{Operation::kAllGather, bytes / (kLinks + kNic), others * bytes / 64 / kNic, 1.18},
+        Large{Operation::kReduceScatter, bytes / (kLinks + kNic), others * bytes / 64 / kNic, 1.18},
+        Large{Operation::kBroadcast, bytes / (kLinks + kNic), bytes / 64 / kNic, 2.21},
         Large{Operation::kAllToAll, 0, others * bytes / kNic, 1.07}}) {
     const Request request{.operation = large.operation, .bytes = kGiB};
     const auto plan = PlanOnFabric(request, Everywhere(fabric), fabric);
@@ -120,10 +120,10 @@ TEST(LargeFabricTest, ThousandUltraServersWithFaultsTakeLittleMoreThanWithout) {
   const std::vector<Member> members = MembersIn(fabric, order);
   // What a chip without NIC must get over its links, or send.
   const auto bytes = static_cast<double>(members.size() * 4 * 4096);
-  for (const auto& [operation, most] : {std::pair(Operation::kAllReduce, 1.05),
-                                        {Operation::kAllGather, 1.14},
-                                        {Operation::kReduceScatter, 1.14},
-                                        {Operation::kBroadcast, 1.16}}) {
+  for (const auto& [operation, most] : {std::pair(Operation::kAllReduce, 1.22),
+                                        {Operation::kAllGather, 1.35},
+                                        {Operation::kReduceScatter, 1.35},
+                                        {Operation::kBroadcast, 2.27}}) {
     const Request request{.operation = operation, .bytes = members.size() * 4 * 4096};
     const auto plan = PlanOnFabric(request, members, fabric);
     ASSERT_TRUE(plan.ok()) << plan.status();
@@ -134,23 +134,6 @@ TEST(LargeFabricTest, ThousandUltraServersWithFaultsTakeLittleMoreThanWithout) {
     for (const Step& step : plan->schedule.steps) sends += step.size();
     EXPECT_LT(sends, 2'000'000U) << Name(operation);
     EXPECT_LT(plan->times.steps.size(), 20'000U) << Name(operation);
-  }
-}
-
-// Below nodes with narrow uplinks each level reduces before the next: so they need no more.
-TEST(LargeFabricTest, UplinksOfAQuarterCostThousandUltraServersNothing) {
-  constexpr int kDomains = 1024;
-  const Fabric wide = Joined(UltraServer(LinkTiming{}), kDomains);
-  const Fabric narrow =
-      Joined(UltraServer(LinkTiming{}), kDomains, {.oversubscription_permille = {1000, 1000, 4000}},
-             {.domains_under_layer3 = 32});
-  for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather,
-                                    Operation::kReduceScatter, Operation::kBroadcast}) {
-    const Request request{.operation = operation, .bytes = kGiB};
-    const auto without = PlanOnFabric(request, Everywhere(wide), wide);
-    const auto plan = PlanOnFabric(request, Everywhere(narrow), narrow);
-    ASSERT_TRUE(without.ok() && plan.ok()) << plan.status();
-    EXPECT_LE(MicrosecondsOf(*plan), 1.03 * MicrosecondsOf(*without)) << Name(operation);
   }
 }
 
@@ -165,7 +148,6 @@ TEST(LargeFabricTest, DistancesAndSlowUplinksOfManyDomainsAreNotRefused) {
   ASSERT_TRUE(without.ok() && with.ok());
   // There and back, one layer each.
   EXPECT_NEAR(MicrosecondsOf(*with), MicrosecondsOf(*without) + 2, 0.01);
-  // 520 is no multiple of 48, so levels have no even nodes.
   const Fabric uneven =
       Joined(Instance(LinkTiming{}), kDomains, {.oversubscription_permille = {1000, 1000, 8000}},
              {.domains_under_layer3 = 48, .layer3_under_layer2 = 1000});
@@ -184,9 +166,7 @@ TEST(LargeFabricTest, WhatWouldTakeAMessageForEachTwoOfManyDomainsIsRefusedInWor
   const Fabric fabric = Joined(Instance(LinkTiming{}), kDomains);
   EXPECT_EQ(refusal(request, fabric), "");
   EXPECT_EQ(refusal(request, fabric, {.between = InterAlgorithm::kRing}),
-            so_many + "in a mesh or by levels" + otherwise);
-  EXPECT_EQ(refusal(request, fabric, {.between = InterAlgorithm::kLevels}),
-            so_many + "by levels below nodes with as many domains that are alike" + otherwise);
+            so_many + "in a mesh" + otherwise);
   // A few kinds of lengths are served: of 16 chips there are no more than 17.
   const Fabric large = Joined(UltraServer(LinkTiming{}), kDomains);
   EXPECT_EQ(
@@ -194,16 +174,14 @@ TEST(LargeFabricTest, WhatWouldTakeAMessageForEachTwoOfManyDomainsIsRefusedInWor
       so_many + "with blocks of one length, here with a multiple of 133120 bytes" + otherwise);
   Fabric damaged = fabric;
   for (int domain = 0; domain < 40; ++domain) {
-    const auto permille = static_cast<std::uint16_t>(500 + domain);
-    ASSERT_TRUE(damaged.SetNicPermille(Fabric::ChipOf(domain, 3), permille).ok());
+    for (const int chip : {domain % 16, (domain + 1 + domain / 16) % 16}) {
+      ASSERT_TRUE(damaged.SetNicPermille(Fabric::ChipOf(domain, chip), 0).ok());
+    }
   }
   EXPECT_EQ(refusal(request, damaged),
             so_many + "with at most 32 kinds of chips, NICs and blocks" + otherwise);
-  for (int domain = 0; domain < 9; ++domain) {
-    ASSERT_TRUE(damaged.SetNicPermille(Fabric::ChipOf(domain, domain), 0).ok());
-  }
   EXPECT_EQ(refusal({.operation = Operation::kAllToAll, .bytes = request.bytes}, damaged),
-            so_many + "with at most 8 kinds of chips, ranks and NICs down" + otherwise);
+            so_many + "with at most 8 kinds of chips, ranks and NICs" + otherwise);
   // Messages to one neighbour each are as many as chips.
   EXPECT_EQ(refusal({.operation = Operation::kSendReceive, .bytes = kMiB}, damaged), "");
 }

@@ -1,5 +1,5 @@
 // Answers that physics forbids, looked for in random cases: any number of domains, chips, ranks,
-// any mode, size, and damage. The bounds count bytes over the links, the NICs and the memory of one
+// size, and damage. The bounds count bytes over the links, the NICs and the memory of one
 // chip or one domain; they share nothing with the code that plans.
 
 #include <gtest/gtest.h>
@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lib/base/check.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
+#include "sim-node/emulator/collective/domains/bound_over_domains.h"
 #include "sim-node/emulator/collective/domains/hierarchical.h"
 #include "tests/support/patience.h"
 #include "tests/unit/sim-node/emulator/collective/support.h"
@@ -25,8 +27,15 @@ namespace {
 using testing::Instance;
 using testing::UltraServer;
 
+// The seed of the cases and how many times as many there are: sim_collective_sanity_test --seed=S
+// --times=N asks for others.
+std::uint64_t seed = 1;
+int times = 1;
+
 // Sanitizers make planning ten times as slow.
-constexpr int kFewer = tahoma::testing::kSanitized ? 10 : 1;
+int Cases(int count) { return count * times / (tahoma::testing::kSanitized ? 10 : 1); }
+
+Rng RandomFor(std::uint64_t test) { return Rng(seed * 1000 + test); }
 
 constexpr double kEfaBytesPerSecond = hw::kTrainium2.links.efa;
 constexpr double kMemoryBytesPerSecond = 2.9e12;
@@ -36,16 +45,18 @@ struct Case {
   std::vector<TorusLinks> domains;
   torus::ChipMask chips = 0;  // of each domain
   int ranks = 1;              // of each chip
-  PlanMode mode = PlanMode::kBest;
   std::uint64_t bytes = 0;
   std::vector<std::pair<int, int>> dead_nics;  // domain, chip: in both directions
+  std::uint32_t oversubscription = 1000;       // permille, of the layer above pairs of domains
 
   std::uint64_t chip_count() const {
     return static_cast<std::uint64_t>(std::popcount(chips)) * domains.size();
   }
   Fabric MakeFabric() const {
-    Fabric fabric(domains, hw::kTrainium2.links.efa, {},
-                  RegularPlaces(static_cast<int>(domains.size()), {}));
+    Fabric fabric(domains, hw::kTrainium2.links.efa,
+                  {.oversubscription_permille = {1000, 1000, oversubscription}},
+                  RegularPlaces(static_cast<int>(domains.size()),
+                                {.domains_under_layer3 = 2, .layer3_under_layer2 = 8}));
     for (const auto& [domain, chip] : dead_nics) {
       for (const NicDirection direction : {NicDirection::kOut, NicDirection::kIn}) {
         TAHOMA_CHECK_OK(
@@ -65,16 +76,17 @@ struct Case {
   }
   // Microseconds; -1 when the planner refuses.
   double Time(Operation operation) const {
-    const auto plan = PlanOnFabric({.operation = operation, .bytes = bytes}, Members(),
-                                   MakeFabric(), {.options = {.mode = mode}});
+    const auto plan =
+        PlanOnFabric({.operation = operation, .bytes = bytes}, Members(), MakeFabric());
     if (!plan.ok()) return -1;
     return testing::MicrosecondsOf(*plan);
   }
   std::string ToString() const {
     std::string text =
-        fmt::format("{} domains of {}, chips {:#x}, {} ranks, {}, {} bytes", domains.size(),
-                    domains[0].torus().ToString(), chips, ranks, Name(mode), bytes);
+        fmt::format("{} domains of {}, chips {:#x}, {} ranks, {} bytes", domains.size(),
+                    domains[0].torus().ToString(), chips, ranks, bytes);
     for (const auto& [domain, chip] : dead_nics) text += fmt::format(", NIC {}/{}", domain, chip);
+    if (oversubscription != 1000) text += fmt::format(", uplinks 1000/{}", oversubscription);
     return text;
   }
 };
@@ -107,6 +119,9 @@ void Damage(Rng& rng, Case& of) {
                                         rng.Below(2) == 0 ? 0 : 500));
     }
   }
+  if (of.domains.size() > 2 && rng.Below(3) == 0) {
+    of.oversubscription = static_cast<std::uint32_t>(1000 * Between(rng, 2, 8));
+  }
   if (of.domains.size() > 1 && rng.Below(2) == 0) {
     const auto domain = static_cast<int>(rng.Below(of.domains.size()));
     for (int chip = 0; chip < 16; ++chip) {
@@ -121,7 +136,6 @@ Case RandomCase(Rng& rng, bool damaged) {
   one.domains.assign(Between(rng, 1, 4), rng.Below(4) == 0 ? UltraServer() : Instance());
   one.chips = RandomChips(rng, one.domains[0].torus());
   one.ranks = 1 << rng.Below(4);
-  one.mode = rng.Below(2) == 0 ? PlanMode::kBest : PlanMode::kAws;
   one.bytes = RandomBytes(rng, one);
   if (damaged) Damage(rng, one);
   return one;
@@ -203,8 +217,8 @@ std::span<const Operation> OperationsOf(int i) {
 constexpr double kRounding = 1.0002;
 
 TEST(SanityTest, NoAnswerIsFasterThanMemoryLinksOrNicsAllow) {
-  Rng rng(1);
-  for (int i = 0; i < 600 / kFewer; ++i) {
+  Rng rng = RandomFor(1);
+  for (int i = 0; i < Cases(600); ++i) {
     const Case one = RandomCase(rng, /*damaged=*/i % 2 == 1);
     for (const Operation operation : OperationsOf(i)) {
       const double time = one.Time(operation);
@@ -216,8 +230,8 @@ TEST(SanityTest, NoAnswerIsFasterThanMemoryLinksOrNicsAllow) {
 }
 
 TEST(SanityTest, AnAllReduceIsNotFasterThanItsFirstHalfNorSlowerThanBoth) {
-  Rng rng(2);
-  for (int i = 0; i < 600 / kFewer; ++i) {
+  Rng rng = RandomFor(2);
+  for (int i = 0; i < Cases(600); ++i) {
     const Case one = RandomCase(rng, /*damaged=*/i % 2 == 1);
     const double all = one.Time(Operation::kAllReduce);
     const double scatter = one.Time(Operation::kReduceScatter);
@@ -231,8 +245,8 @@ TEST(SanityTest, AnAllReduceIsNotFasterThanItsFirstHalfNorSlowerThanBoth) {
 }
 
 TEST(SanityTest, MoreDomainsAreNotFasterForTheSameBytesOfARank) {
-  Rng rng(3);
-  for (int i = 0; i < 300 / kFewer; ++i) {
+  Rng rng = RandomFor(3);
+  for (int i = 0; i < Cases(300); ++i) {
     Case one = RandomCase(rng, /*damaged=*/false);
     for (const Operation operation : OperationsOf(i)) {
       Case more = one;
@@ -249,8 +263,8 @@ TEST(SanityTest, MoreDomainsAreNotFasterForTheSameBytesOfARank) {
 }
 
 TEST(SanityTest, DamageMakesNothingFaster) {
-  Rng rng(4);
-  for (int i = 0; i < 200 / kFewer; ++i) {
+  Rng rng = RandomFor(4);
+  for (int i = 0; i < Cases(200); ++i) {
     const Case healthy = RandomCase(rng, /*damaged=*/false);
     Case damaged = healthy;
     Damage(rng, damaged);
@@ -264,8 +278,8 @@ TEST(SanityTest, DamageMakesNothingFaster) {
 }
 
 TEST(SanityTest, MoreBytesTakeNoLessTime) {
-  Rng rng(5);
-  for (int i = 0; i < 200 / kFewer; ++i) {
+  Rng rng = RandomFor(5);
+  for (int i = 0; i < Cases(200); ++i) {
     const Case one = RandomCase(rng, /*damaged=*/i % 2 == 1);
     Case more = one;
     more.bytes = one.bytes * Between(rng, 2, 5);
@@ -278,5 +292,40 @@ TEST(SanityTest, MoreBytesTakeNoLessTime) {
   }
 }
 
+// The bounds that tools print beside times.
+TEST(SanityTest, NoTimeIsBelowTheBoundThatIsPrintedBesideIt) {
+  Rng rng = RandomFor(6);
+  for (int i = 0; i < Cases(200); ++i) {
+    const Case one = RandomCase(rng, /*damaged=*/i % 2 == 1);
+    for (const Operation operation :
+         {Operation::kAllReduce, Operation::kReduceScatter, Operation::kAllGather,
+          Operation::kBroadcast, Operation::kAllToAll, Operation::kPermute}) {
+      const double time = one.Time(operation);
+      if (time < 0) continue;
+      const Request request{.operation = operation, .bytes = one.bytes};
+      const Fabric fabric = one.MakeFabric();
+      const auto bound = one.domains.size() > 1
+                             ? LowerBoundOnFabric(request, one.Members(), fabric)
+                             : LowerBound(request, one.Members(), one.domains[0]);
+      if (!bound) continue;
+      EXPECT_GE(time * kRounding, Nanoseconds(*bound) / 1e3)
+          << Name(operation) << ", " << one.ToString();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tahoma::sim
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const auto number = [&](std::string_view flag) {
+      return std::stoull(std::string(word.substr(flag.size())));
+    };
+    if (word.starts_with("--seed=")) tahoma::sim::seed = number("--seed=");
+    if (word.starts_with("--times=")) tahoma::sim::times = static_cast<int>(number("--times="));
+  }
+  return RUN_ALL_TESTS();
+}

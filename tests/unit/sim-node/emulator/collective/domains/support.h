@@ -47,14 +47,14 @@ inline std::vector<Member> Everywhere(const Fabric& fabric, torus::ChipMask chip
 
 // A plan of this kind, without times.
 inline Plan Composed(const Request& request, const std::vector<Member>& members,
-                     const Fabric& fabric, int chunks, const HierarchyVariant& variant,
+                     const Fabric& fabric, int chunks, bool meshes,
                      InterAlgorithm between = InterAlgorithm::kMesh) {
   std::vector<int> weights;
   for (const Member& member : members) weights.push_back(member.ranks);
   const Layout layout = Layout::Weighted(weights, request.bytes / Size(request.type), 4);
   const HierarchyChoice choice{.between = between, .chunks = chunks};
   const DomainSet set(members, fabric);
-  auto schedule = ComposePhases({request, layout, set, fabric, choice, variant});
+  auto schedule = ComposePhases({request, layout, set, fabric, choice, meshes});
   EXPECT_TRUE(schedule.ok()) << schedule.status();
   return {.algorithm = Algorithm::kHier, .schedule = *std::move(schedule), .times = {}};
 }

@@ -63,53 +63,32 @@ TEST(EstimateTest, OutlinesHaveTheTimesAndBytesOfTheStepsOnEveryBoxAtTheCorner) 
                links, "mesh" + at);
     ExpectSame(RingOutline(set, links, kGiB), Steps(Algorithm::kRing, phase, set, links, layout),
                links, "ring" + at);
-    for (const auto& channels :
-         {BalancedChannels(box, links.torus()), StaggeredChannels(box, links.torus()),
-          SlowLastChannels(box, links.torus())}) {
-      if (channels.empty()) continue;
-      ExpectSame(HalvingOutline(channels, box, links, kGiB),
-                 HalvingSteps(phase, set, links.torus(), layout, channels), links, "rdh" + at);
-    }
+    const auto channels = BalancedChannels(box, links.torus());
+    ExpectSame(HalvingOutline(channels, box, links, kGiB),
+               HalvingSteps(phase, set, links.torus(), layout, channels), links, "rdh" + at);
   }
   EXPECT_EQ(boxes, 26);
 }
 
-TEST(EstimateTest, ABucketsOutlineHasTheTimesAndBytesOfItsSteps) {
-  const TorusLinks links = UltraServer({.step = {}, .hop = {}});
-  const ChipSet set = SetOf(MembersOf(kAllChips), links);
-  const Layout layout = Layout::Weighted(std::vector<int>(64, 1), kGiB, 1);
-  for (const std::size_t stripes : {std::size_t{1}, std::size_t{4}}) {
-    ExpectSame(BucketOutline(links, kGiB, stripes),
-               BucketSteps(Phase::kReduceScatter, set, links.torus(), layout, stripes), links,
-               "bucket");
-  }
-}
-
 // The recurrence against the event-driven one, with random steps and work.
-TEST(EstimateTest, TheTimeOfStripedStepsIsThatOfTheirSchedule) {
+TEST(EstimateTest, TheTimeOfStepsIsThatOfTheirSchedule) {
   const TorusLinks links = UltraServer(LinkTiming{});
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Rng rng(seed);
-    const std::size_t stripes = 1 + rng.Below(2);
     std::vector<PlannedStep> outline;
     Schedule schedule;
-    schedule.stripes = stripes;
     for (std::size_t step = 0; step < 1 + rng.Below(8); ++step) {
       const std::uint64_t bytes = 128 * (1 + rng.Below(4000));
       const StepWork work{
           .start = VirtualDuration(static_cast<std::int64_t>(rng.Below(500'000))),
           .memory = VirtualDuration(static_cast<std::int64_t>(rng.Below(3'000'000)))};
-      outline.push_back(
-          {.outline = {.link = TransferTime(bytes * stripes, 128'000'000'000)}, .work = work});
-      for (std::size_t stripe = 0; stripe < stripes; ++stripe) {
-        schedule.steps.push_back(
-            {{.from = torus::ChipIndex(0), .to = torus::ChipIndex(1), .bytes = bytes}});
-        schedule.work.push_back(work);
-      }
+      outline.push_back({.outline = {.link = TransferTime(bytes, 128'000'000'000)}, .work = work});
+      schedule.Add({{.from = torus::ChipIndex(0), .to = torus::ChipIndex(1), .bytes = bytes}},
+                   work);
     }
     const auto times = TimeSchedules({&schedule}, links);
     ASSERT_TRUE(times.ok());
-    EXPECT_EQ(EstimateTime(outline, stripes, links.timing()), (*times)[0].end - (*times)[0].start)
+    EXPECT_EQ(EstimateTime(outline, 1, links.timing()), (*times)[0].end - (*times)[0].start)
         << "seed " << seed;
   }
 }

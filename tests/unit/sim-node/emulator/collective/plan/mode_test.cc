@@ -1,5 +1,5 @@
-// Tests the choices of the two modes: Neuron's published crossovers, and always the fastest
-// algorithm that is offered.
+// Tests the choice of an algorithm: Neuron's published crossovers, and always the fastest that is
+// offered.
 
 #include <gtest/gtest.h>
 
@@ -18,11 +18,10 @@ using testing::UltraServer;
 using torus::ChipMask;
 
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
-constexpr PlanOptions kAws = {.mode = PlanMode::kAws};
 
 // Returns the fastest algorithm for both phases, as Neuron chooses. PlanCollective may take one for
 // each phase between the sizes where they cross.
-Algorithm NeuronsChoice(std::uint64_t bytes, const PlanOptions& options = kAws) {
+Algorithm NeuronsChoice(std::uint64_t bytes, const PlanOptions& options = {}) {
   std::optional<Plan> best;
   for (const Algorithm algorithm :
        {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kKangaRing, Algorithm::kRing}) {
@@ -36,7 +35,7 @@ Algorithm NeuronsChoice(std::uint64_t bytes, const PlanOptions& options = kAws) 
 
 // The least size in [low, high] at which the choice is no longer `algorithm`, by bisection.
 std::uint64_t LastOf(Algorithm algorithm, std::uint64_t low, std::uint64_t high,
-                     const PlanOptions& options = kAws) {
+                     const PlanOptions& options = {}) {
   EXPECT_EQ(NeuronsChoice(low, options), algorithm);
   EXPECT_NE(NeuronsChoice(high, options), algorithm);
   while (high - low > 1000) {
@@ -61,10 +60,10 @@ TEST(ModeTest, NeuronsAlgorithmsCrossWhereAwsSaysOn16Chips) {
 
 // Without the costs of memory rdh has nothing to lose, without CC-cores mesh has not.
 TEST(ModeTest, TheCrossoversComeFromTheCostsOfTheChips) {
-  PlanOptions options = kAws;
+  PlanOptions options;
   options.costs.cc_cores = false;
   EXPECT_GT(LastOf(Algorithm::kMesh, 4 * kKiB, 16'000'000, options), 2'000'000u);
-  options = kAws;
+  options = {};
   options.costs.memory = false;
   EXPECT_EQ(NeuronsChoice(kGiB, options), Algorithm::kRdh);
 }
@@ -72,29 +71,30 @@ TEST(ModeTest, TheCrossoversComeFromTheCostsOfTheChips) {
 TEST(ModeTest, KangaRingBeatsRingAtAllSizes) {
   for (std::uint64_t bytes = kKiB; bytes <= kGiB; bytes *= 8) {
     const auto time = [&](Algorithm algorithm) {
-      return MicrosecondsOf(*PlanWith(algorithm, {.bytes = bytes}, MembersOf(0xffff, 4),
-                                      Instance(LinkTiming{}), kAws));
+      return MicrosecondsOf(
+          *PlanWith(algorithm, {.bytes = bytes}, MembersOf(0xffff, 4), Instance(LinkTiming{})));
     };
     EXPECT_LT(time(Algorithm::kKangaRing), time(Algorithm::kRing)) << bytes;
   }
 }
 
 // Every algorithm on every class of box, from 1 KiB to 1 GiB.
-TEST(ModeTest, NoAlgorithmIsMoreThanAPercentFasterThanWhatAModeChooses) {
+TEST(ModeTest, NoAlgorithmOfNeuronIsMoreThanAPercentFasterThanTheChosenOne) {
   const TorusLinks links = UltraServer(LinkTiming{});
   for (const char* shape : {"2x1x1", "2x2x1", "4x1x1", "4x2x1", "4x4x1", "1x1x2", "1x1x4", "2x1x2",
                             "2x2x2", "4x2x2", "4x1x4", "4x4x2", "4x4x4"}) {
     for (const torus::Box& box : torus::BoxTable::Of(links.torus()).all()) {
       if (box.ToString() != std::string(shape) + "+0,0,0") continue;
-      for (const PlanMode mode : {PlanMode::kBest, PlanMode::kAws}) {
-        const auto members = MembersOf(box.mask, mode == PlanMode::kAws ? 4 : 1);
+      for (const int ranks : {1, 4}) {
+        const auto members = MembersOf(box.mask, ranks);
         for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather}) {
           for (std::uint64_t bytes = kKiB; bytes <= kGiB; bytes *= 32) {
             const Request request{.operation = operation, .bytes = bytes};
-            const auto chosen = PlanCollective(request, members, links, {.mode = mode});
+            const auto chosen = PlanCollective(request, members, links);
             ASSERT_TRUE(chosen.ok()) << chosen.status();
             for (const Algorithm algorithm : kAllAlgorithms) {
-              const auto plan = PlanWith(algorithm, request, members, links, {.mode = mode});
+              if (algorithm == Algorithm::kTree) continue;  // no box needs trees
+              const auto plan = PlanWith(algorithm, request, members, links);
               if (!plan.ok()) continue;
               EXPECT_LE(MicrosecondsOf(*chosen), 1.01 * MicrosecondsOf(*plan))
                   << Name(operation) << " of " << bytes << " on " << shape << ", "
@@ -107,48 +107,28 @@ TEST(ModeTest, NoAlgorithmIsMoreThanAPercentFasterThanWhatAModeChooses) {
   }
 }
 
-TEST(ModeTest, TheBestModeUsesMeshForSmallSizesAndRdhForLarge) {
+TEST(ModeTest, TreesServeChipsThatFormNoBox) {
   const auto chosen = [](std::uint64_t bytes, ChipMask mask) {
     return PlanCollective({.bytes = bytes}, MembersOf(mask), UltraServer(LinkTiming{}))->algorithm;
   };
   EXPECT_EQ(chosen(64 * kKiB, 0xffff), Algorithm::kMesh);
   EXPECT_EQ(chosen(64 * kMiB, 0xffff), Algorithm::kRdh);
-  EXPECT_EQ(chosen(kGiB, kAllChips), Algorithm::kRdh);
-  EXPECT_EQ(chosen(4, 0x0777), Algorithm::kMesh);
-  EXPECT_EQ(chosen(4, 0b0111), Algorithm::kTree);  // to the chip in the middle and back
+  EXPECT_EQ(chosen(kGiB, kAllChips), Algorithm::kRing);
   EXPECT_EQ(chosen(64 * kMiB, 0x0777), Algorithm::kTree);
 }
 
-TEST(ModeTest, WhatAModeDoesNotOfferIsRefusedWithTheReason) {
+TEST(ModeTest, AnAlgorithmThatTheChipsDoNotAllowIsRefusedWithTheReason) {
   const TorusLinks links = UltraServer();
-  const auto refusal = [&](Algorithm algorithm, const Request& request,
-                           const std::vector<Member>& members, PlanMode mode) {
-    return std::string(
-        Message(PlanWith(algorithm, request, members, links, {.mode = mode}).status()));
+  const auto refusal = [&](Algorithm algorithm, const std::vector<Member>& members) {
+    return std::string(Message(PlanWith(algorithm, {.bytes = 64}, members, links).status()));
   };
-  EXPECT_EQ(refusal(Algorithm::kTree, {.bytes = 64}, MembersOf(0xff), PlanMode::kAws),
-            "tree is no algorithm of Neuron; expected mesh, rdh, kangaring or ring");
-  EXPECT_EQ(refusal(Algorithm::kKangaRing, {.bytes = 64}, MembersOf(0xff, 2), PlanMode::kAws),
+  EXPECT_EQ(refusal(Algorithm::kKangaRing, MembersOf(0xff, 2)),
             "kangaring needs all ranks of each chip, 4 or 8; chip 0 has 2, chip 0 2");
-  EXPECT_EQ(refusal(Algorithm::kKangaRing, {.bytes = 64},
-                    {{.chip = torus::ChipIndex(0), .ranks = 4},
-                     {.chip = torus::ChipIndex(1), .ranks = 8}},
-                    PlanMode::kBest),
+  EXPECT_EQ(refusal(Algorithm::kKangaRing, {{.chip = torus::ChipIndex(0), .ranks = 4},
+                                            {.chip = torus::ChipIndex(1), .ranks = 8}}),
             "kangaring needs all ranks of each chip, 4 or 8; chip 0 has 4, chip 1 8");
-  EXPECT_EQ(refusal(Algorithm::kBucket, {.bytes = 64}, MembersOf(0xffff), PlanMode::kBest),
-            "bucket needs the 64 chips of an UltraServer; here are 16");
-  EXPECT_EQ(refusal(Algorithm::kBucket, {.operation = Operation::kBroadcast, .bytes = 64},
-                    MembersOf(kAllChips), PlanMode::kBest),
-            "bucket is no algorithm of broadcast; expected mesh, rdh, ring, kangaring or tree");
-  EXPECT_EQ(Message(PlanCollective({.bytes = 64}, MembersOf(0b11), links,
-                                   {.mode = PlanMode::kBest, .costs = {}, .stripes = 3})
-                        .status()),
-            "3 slices; expected 0 to 2");
-  EXPECT_EQ(Message(ParsePlanMode("fast").status()), "unknown mode \"fast\"; expected best or aws");
-  EXPECT_EQ(*ParsePlanMode("aws"), PlanMode::kAws);
   EXPECT_EQ(Message(ParseAlgorithm("butterfly").status()),
-            "unknown algorithm \"butterfly\"; expected one of mesh, rdh, ring, kangaring, bucket, "
-            "tree");
+            "unknown algorithm \"butterfly\"; expected one of mesh, rdh, ring, kangaring, tree");
   EXPECT_EQ(*ParseAlgorithm("kangaring"), Algorithm::kKangaRing);
 }
 

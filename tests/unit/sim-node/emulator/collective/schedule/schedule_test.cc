@@ -26,7 +26,6 @@ using torus::ChipMask;
 
 constexpr Algorithm kAlgorithms[] = {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing,
                                      Algorithm::kTree};
-constexpr PlanOptions kOneStripe = {.mode = PlanMode::kBest, .costs = {}, .stripes = 1};
 
 class Buffers {
  public:
@@ -134,37 +133,21 @@ TEST(ScheduleTest, EveryOperationTypeAndReductionIsRightOn64ChipsWithFourRanksEa
   }
 }
 
-// Sums of all types, by every algorithm in one and two stripes; sizes leave some parts empty.
-TEST(ScheduleTest, EveryAlgorithmGivesTheSumOfEveryTypeInAnyNumberOfStripes) {
+// Sums of all types, by every algorithm; sizes leave some parts empty.
+TEST(ScheduleTest, EveryAlgorithmGivesTheSumOfEveryType) {
   const TorusLinks links = UltraServer();
   for (const ChipMask mask : {kAllChips, ChipMask{0xffff}, ChipMask{0x000f'000f}}) {
     const auto members = MembersOf(mask, 4);
     for (const Algorithm algorithm : kAllAlgorithms) {
-      if (algorithm == Algorithm::kBucket && mask != kAllChips) continue;
       for (const ElementType type : kTypes) {
         const Operation operation = static_cast<Operation>(static_cast<int>(type) % 3);
-        for (const int stripes : {1, 2}) {
-          const Request request{.operation = operation, .bytes = 4 * 333, .type = type};
-          const auto plan = PlanWith(algorithm, request, members, links,
-                                     {.mode = PlanMode::kBest, .costs = {}, .stripes = stripes});
-          ASSERT_TRUE(plan.ok()) << plan.status();
-          EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u)
-              << Name(algorithm) << " " << Name(operation) << " " << Name(type) << " " << stripes;
-        }
+        const Request request{.operation = operation, .bytes = 4 * 333, .type = type};
+        const auto plan = PlanWith(algorithm, request, members, links);
+        ASSERT_TRUE(plan.ok()) << plan.status();
+        EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u)
+            << Name(algorithm) << " " << Name(operation) << " " << Name(type);
       }
     }
-  }
-}
-
-TEST(ScheduleTest, NeuronsAlgorithmsGiveTheSumToo) {
-  const TorusLinks links = Instance();
-  const auto members = MembersOf(0xffff, 4);
-  const Request request{.bytes = 4 * 333, .type = ElementType::kInt32};
-  for (const Algorithm algorithm :
-       {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kKangaRing, Algorithm::kRing}) {
-    const auto plan = PlanWith(algorithm, request, members, links, {.mode = PlanMode::kAws});
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_EQ(WrongElements(*plan, request, ReduceOp::kSum, members), 0u) << Name(algorithm);
   }
 }
 
@@ -329,30 +312,6 @@ TEST(ScheduleTest, NoStepSendsWhatItWrites) {
   }
 }
 
-// With two stripes a step leaves before the one before it has arrived.
-TEST(ScheduleTest, NoStepSendsWhatTheOtherStripesLastStepBrings) {
-  const TorusLinks links = UltraServer();
-  for (const Algorithm algorithm : {Algorithm::kRdh, Algorithm::kRing}) {
-    const auto plan =
-        PlanWith(algorithm, {.bytes = 64 * 1024, .type = ElementType::kUint8}, MembersOf(kAllChips),
-                 links, {.mode = PlanMode::kBest, .costs = {}, .stripes = 2});
-    ASSERT_TRUE(plan.ok());
-    ASSERT_EQ(plan->schedule.stripes, 2u);
-    for (std::size_t step = 1; step < plan->schedule.steps.size(); ++step) {
-      std::map<int, std::set<std::uint64_t>> brought;  // first bytes, by chip
-      for (const Send& send : plan->schedule.steps[step - 1]) {
-        brought[send.to.value()].insert(send.to_offset);
-      }
-      for (const Send& send : plan->schedule.steps[step]) {
-        const auto& of_sender = brought[send.from.value()];
-        const auto next = of_sender.lower_bound(send.offset);
-        EXPECT_TRUE(next == of_sender.end() || *next >= send.offset + send.bytes)
-            << Name(algorithm) << " step " << step;
-      }
-    }
-  }
-}
-
 TEST(ScheduleTest, HalvingAndDoublingUsesOneLinkInsideTheBoxForEverySend) {
   const TorusLinks links = UltraServer();
   for (const torus::Box& box : torus::BoxTable::Of(links.torus()).all()) {
@@ -371,36 +330,10 @@ TEST(ScheduleTest, HalvingAndDoublingUsesOneLinkInsideTheBoxForEverySend) {
   }
 }
 
-// Whatever the channels, their weights and pauses: every contribution reaches its block exactly
-// once.
-TEST(ScheduleTest, StaggeredChannelsGiveTheSumToo) {
-  const TorusLinks links = UltraServer();
-  int tried = 0;
-  for (const torus::Box& box : torus::BoxTable::Of(links.torus()).all()) {
-    const std::vector<Channel> channels = StaggeredChannels(box, links.torus());
-    if (channels.empty() || box.origin.x + box.origin.y > 0) continue;
-    ++tried;
-    const auto members = MembersOf(box.mask);
-    const Request request{.bytes = 4 * 5000};
-    const ChipSet set = SetOf(members, links);
-    const Layout layout = Layout::Weighted(std::vector<int>(set.size(), 1), 5000, 4);
-    Plan plan;
-    for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
-      for (Step& step : HalvingSteps(phase, set, links.torus(), layout, channels)) {
-        plan.schedule.steps.push_back(std::move(step));
-      }
-    }
-    EXPECT_EQ(WrongElements(plan, request, ReduceOp::kSum, members), 0u) << box.ToString();
-  }
-  EXPECT_GT(tried, 4);
-}
-
 TEST(ScheduleTest, AChannelUsesEveryDimensionOnceInAscendingSteps) {
   const torus::Shape& torus = torus::kUltraServerShape;
   for (const torus::Box& box : torus::BoxTable::Of(torus).all()) {
-    auto channels = BalancedChannels(box, torus);
-    for (Channel& channel : StaggeredChannels(box, torus)) channels.push_back(std::move(channel));
-    for (const Channel& channel : channels) {
+    for (const Channel& channel : BalancedChannels(box, torus)) {
       EXPECT_EQ(std::set<int>(channel.order.begin(), channel.order.end()).size(),
                 channel.order.size());
       EXPECT_EQ(std::size_t{1} << channel.order.size(),
@@ -424,7 +357,7 @@ std::map<LinkId, std::uint64_t> LinkLoads(const TorusLinks& links, const Step& s
 TEST(ScheduleTest, HalvingAndDoublingLoadsAll64LinksOfAnInstanceEquallyInEveryStep) {
   const TorusLinks links = Instance();
   const auto plan = PlanWith(Algorithm::kRdh, {.bytes = 64 * 1024, .type = ElementType::kUint8},
-                             MembersOf(0xffff), links, kOneStripe);
+                             MembersOf(0xffff), links);
   ASSERT_TRUE(plan.ok());
   ASSERT_EQ(plan->schedule.steps.size(), 8u);
   const std::uint64_t blocks[] = {8, 4, 2, 1, 1, 2, 4, 8};  // of D / 64
@@ -454,7 +387,7 @@ TEST(ScheduleTest, On64ChipsEveryLinkIsLoadedInProportionToItsRateInTheFirstFive
 TEST(ScheduleTest, ARingPassesOnEveryBlockOnceAroundAndLoadsItsLinksEqually) {
   const TorusLinks links = Instance();
   const auto plan = PlanWith(Algorithm::kRing, {.bytes = 16 * 4 * 10, .type = ElementType::kUint8},
-                             MembersOf(0xffff), links, kOneStripe);
+                             MembersOf(0xffff), links);
   ASSERT_TRUE(plan.ok());
   ASSERT_EQ(plan->schedule.steps.size(), 30u);
   for (const Step& step : plan->schedule.steps) {
