@@ -51,7 +51,8 @@ Form Of(std::uint64_t steps, std::uint64_t hops, std::uint64_t numerator,
 
 // A chip's CC-cores give the commands for its destinations, one after the other.
 std::int64_t CommandWaits(std::uint64_t destinations) {
-  return static_cast<std::int64_t>((destinations - 1) / kCcCores);
+  return static_cast<std::int64_t>((destinations - 1) /
+                                   static_cast<std::uint64_t>(hw::kTrainium2.cc_cores));
 }
 
 // Everybody sends to everybody at once: half of all messages, of 1/n each, cross each dimension, so

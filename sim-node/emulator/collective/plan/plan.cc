@@ -52,6 +52,7 @@ struct Variant {
   Algorithm algorithm = Algorithm::kMesh;
   std::vector<Channel> channels = {};  // of rdh
   bool whole = false;                  // a broadcast's root sends everything to all
+  bool halving = false;                // or scatters it by halving, not to each chip directly
 };
 
 absl::StatusOr<Plan> PlanVariant(const Question& asked, const Variant& variant) {
@@ -60,7 +61,8 @@ absl::StatusOr<Plan> PlanVariant(const Question& asked, const Variant& variant) 
   std::vector<Step> steps;
   if (asked.set.size() == 1) return Finish(asked, variant.algorithm, std::move(steps));
   if (asked.request.operation == Operation::kBroadcast) {
-    steps = ScatterFromRoot(variant.algorithm, asked.set, asked.links, layout, variant.whole);
+    const Algorithm scatter = variant.halving ? Algorithm::kRdh : Algorithm::kMesh;
+    steps = ScatterFromRoot(scatter, asked.set, asked.links, layout, variant.whole);
     if (variant.whole) return Finish(asked, variant.algorithm, std::move(steps));
   }
   for (const Phase phase : PhasesOf(asked.request.operation)) {
@@ -110,8 +112,11 @@ std::vector<Variant> VariantsOf(const Question& asked, Algorithm algorithm) {
   if (algorithm == Algorithm::kRdh) {
     variants[0].channels = BalancedChannels(*asked.set.box(), asked.links.torus());
   }
-  if (algorithm == Algorithm::kMesh && asked.request.operation == Operation::kBroadcast) {
-    variants.push_back({.algorithm = algorithm, .whole = true});
+  if (asked.request.operation != Operation::kBroadcast) return variants;
+  if (algorithm == Algorithm::kMesh) variants.push_back({.algorithm = algorithm, .whole = true});
+  if (asked.set.box() != nullptr) {
+    variants.push_back(variants[0]);
+    variants.back().halving = true;
   }
   return variants;
 }
