@@ -1,4 +1,4 @@
-// Maximum flows over the NeuronLinks of some chips: what cuts.h and tree_packer.h find cuts with.
+// Maximum flows over the NeuronLinks of some chips: what cuts.h finds cuts with.
 //
 //   const Graph graph(links, through, /*backwards=*/false);
 //   Flow flow(graph, /*times=*/1, torus::MaskOf(root), /*fed=*/0, /*feed=*/0);

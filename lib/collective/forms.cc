@@ -135,7 +135,7 @@ std::vector<TreeCourse> TreesOf(const Cube& cube) {
   return trees;
 }
 
-// Branchings (branchings.h): each of the rate of the slowest link, and one link higher than the box
+// Branchings: each of the rate of the slowest link, and one link higher than the box
 // is wide, for each leaves the root by one link.
 std::vector<Form> BranchingsOf(const Cube& cube) {
   const std::uint64_t rate = BroadcastRate(cube);

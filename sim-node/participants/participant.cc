@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "sim-node/emulator/collective/domains/bound_over_domains.h"
+#include "sim-node/emulator/collective/plan/bound.h"
 
 namespace tahoma::sim {
 namespace {
@@ -112,6 +115,28 @@ absl::StatusOr<std::vector<Participant::PlannedPart>> Participant::PlanParts(
   return planned;
 }
 
+std::optional<VirtualDuration> Participant::BoundOf(const std::vector<PlannedPart>& planned,
+                                                    const Fabric& fabric) {
+  VirtualDuration most{};
+  for (const PlannedPart& one : planned) {
+    const Request& request = one.part.request;
+    if (request.blocks != nullptr) return std::nullopt;
+    std::set<int> domains;
+    for (const Member& member : one.part.members) domains.insert(Fabric::DomainOf(member.chip));
+    std::optional<VirtualDuration> bound;
+    if (domains.size() > 1) {
+      bound = LowerBoundOnFabric(request, one.part.members, fabric);
+    } else {
+      std::vector<Member> local = one.part.members;
+      for (Member& member : local) member.chip = Fabric::LocalOf(member.chip);
+      bound = LowerBound(request, local, fabric.domain(*domains.begin()));
+    }
+    if (!bound) return std::nullopt;
+    most = std::max(most, *bound);
+  }
+  return most;
+}
+
 absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<NodeLinks> views) {
   operation_ = next_operation_++;
   TAHOMA_RETURN_IF_ERROR(Open(spec.ToString(), views));
@@ -154,6 +179,7 @@ absl::StatusOr<RunResult> Participant::Run(const RunSpec& spec, std::vector<Node
                    .ranks = total_ranks_,
                    .chips = static_cast<int>(members_.size()),
                    .wrong_elements = wrong,
+                   .bound = BoundOf(planned, outlook.fabric()),
                    .loads = Own(loads)};
 }
 

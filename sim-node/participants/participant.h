@@ -17,6 +17,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -94,6 +95,8 @@ struct RunResult {
   int ranks = 0;                           // logical cores
   int chips = 0;
   std::uint64_t wrong_elements = 0;  // over all participants; 0 unless checked
+  // What the links, NICs and uplinks need at least, as they are; nullopt where no bound is known.
+  std::optional<VirtualDuration> bound{};
   // The loads of one operation on the links that this participant's chips send on, by their ids in
   // the topology domain.
   std::vector<LinkLoad> loads{};
@@ -177,6 +180,8 @@ class Participant {
   // All parts with their plans and the times that they have side by side.
   absl::StatusOr<std::vector<PlannedPart>> PlanParts(const RunSpec& spec, std::vector<Part> parts,
                                                      const LinkOutlook& outlook) const;
+  static std::optional<VirtualDuration> BoundOf(const std::vector<PlannedPart>& planned,
+                                                const Fabric& fabric);
   absl::StatusOr<std::uint64_t> MoveData(const RunSpec& spec, const PlannedPart& planned);
   absl::Status RunStep(const PlannedPart& planned, std::size_t step, const RunSpec& spec,
                        Buffers& buffers);

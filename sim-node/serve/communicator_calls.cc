@@ -220,12 +220,13 @@ absl::StatusOr<wire::Reply> CommunicatorCalls::Run(const wire::Request& request,
                                              ? ReadLargeDivision(request.payload)
                                              : ReadDivision(request.payload));
   TAHOMA_ASSIGN_OR_RETURN(const RunResult run, communicators_.Run(key.first, key.second, spec));
-  const Json result = {{"algorithm", Name(run.algorithm)},
-                       {"timePs", run.time.count()},
-                       {"clockPs", run.end.time_since_epoch().count()},
-                       {"ranks", run.ranks},
-                       {"chips", run.chips},
-                       {"wrongElements", run.wrong_elements}};
+  Json result = {{"algorithm", Name(run.algorithm)},
+                 {"timePs", run.time.count()},
+                 {"clockPs", run.end.time_since_epoch().count()},
+                 {"ranks", run.ranks},
+                 {"chips", run.chips},
+                 {"wrongElements", run.wrong_elements}};
+  if (run.bound) result["boundPs"] = run.bound->count();
   return wire::Reply{.result = result.dump()};
 }
 

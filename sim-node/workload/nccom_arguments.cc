@@ -24,6 +24,7 @@ enum LongOnly : int {
   kReportOption,
   kShowAlgorithmOption,
   kShowSizesOption,
+  kShowBoundOption,
   kSeedOption,
   kGroupsOption,
   kPairsOption,
@@ -50,6 +51,7 @@ constexpr std::array kLongOptions = {
     option{"stats", required_argument, nullptr, 't'},
     option{"show-algorithm", no_argument, nullptr, kShowAlgorithmOption},
     option{"show-input-output-size", no_argument, nullptr, kShowSizesOption},
+    option{"show-bound", no_argument, nullptr, kShowBoundOption},
     option{"report-to-json-file", required_argument, nullptr, kReportOption},
     option{"custom-replica-groups", required_argument, nullptr, kGroupsOption},
     option{"custom-src-target-pairs", required_argument, nullptr, kPairsOption},
@@ -244,6 +246,9 @@ absl::Status Apply(int choice, std::string_view text, NccomOptions& options) {
     case kShowSizesOption:
       options.show_sizes = true;
       return absl::OkStatus();
+    case kShowBoundOption:
+      options.show_bound = true;
+      return absl::OkStatus();
     case kReportOption:
       options.json_report = text;
       return absl::OkStatus();
@@ -363,6 +368,7 @@ OPERATION: all_reduce (allr), all_gather (allg), reduce_scatter (redsct), all_to
   -t, --stats STATS       of the times: avg and percentiles, for example avg p50 p99. Virtual time
                           has no noise, so all of them are the same
       --show-algorithm    a column for it
+      --show-bound        a column for what links, NICs and uplinks need at least
       --show-input-output-size
                           columns for the bytes that a rank puts in and gets out
       --report-to-json-file FILE

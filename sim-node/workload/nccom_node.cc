@@ -48,6 +48,8 @@ absl::StatusOr<NccomRun> SocketNode::Run(const CommPlace& place, const NccomOpti
   NccomRun run;
   run.algorithm = fields.String("algorithm", 1, 32);
   run.time_ps = fields.Int("timePs", 0, kMaxInt);
+  // Absent in answers of earlier nodes, too.
+  if (fields.Has("boundPs")) run.bound_ps = fields.Int("boundPs", 0, kMaxInt);
   run.wrong_elements = static_cast<std::uint64_t>(fields.Int("wrongElements", 0, kMaxInt));
   TAHOMA_RETURN_IF_ERROR(fields.status());
   return run;

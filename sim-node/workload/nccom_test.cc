@@ -24,6 +24,7 @@ struct Row {
   double time_us = 0;
   double algorithm_bandwidth = 0;  // GiB/s
   double bus_bandwidth = 0;        // GiB/s
+  double bound_us = 0;             // 0 where none is known
   std::string algorithm;
   std::uint64_t wrong = 0;
 };
@@ -41,6 +42,7 @@ Row MakeRow(const NccomOptions& options, std::uint64_t bytes, int ranks, const N
   Row row{.bytes = bytes,
           .count = bytes / ElementBytes(options.type),
           .time_us = static_cast<double>(run.time_ps) / 1e6,
+          .bound_us = static_cast<double>(run.bound_ps.value_or(0)) / 1e6,
           .algorithm = run.algorithm,
           .wrong = run.wrong_elements};
   std::tie(row.input_bytes, row.output_bytes) = InAndOut(options.operation, bytes, ranks);
@@ -74,6 +76,7 @@ std::vector<Column> ColumnsOf(const NccomOptions& options, const Row& row) {
   }
   columns.push_back({"algbw(GB/s)", 15, row.algorithm_bandwidth});
   columns.push_back({"busbw(GB/s)", 15, row.bus_bandwidth});
+  if (options.show_bound) columns.push_back({"bound(us)", 13, row.bound_us});
   if (options.show_algorithm) columns.push_back({"algorithm", 13, row.algorithm});
   return columns;
 }

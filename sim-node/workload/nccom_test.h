@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct NccomOptions {
   std::vector<std::string> stats = {"avg"};  // of the times: "avg" or a percentile, "p50"
   bool show_algorithm = false;
   bool show_sizes = false;  // what a rank puts in and gets out
+  bool show_bound = false;  // what links, NICs and uplinks need at least
   std::string json_report;  // file to write; empty = none
   // Files to read (nccom_files.h); empty = none.
   std::string groups_file{};
@@ -84,6 +86,7 @@ struct NccomRun {
   std::string algorithm;
   std::int64_t time_ps = 0;
   std::uint64_t wrong_elements = 0;
+  std::optional<std::int64_t> bound_ps{};  // what links, NICs and uplinks need at least, if known
 };
 
 // The sim-node that this pod runs on.

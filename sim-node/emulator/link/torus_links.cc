@@ -92,10 +92,6 @@ VirtualDuration TorusLinks::latency(LinkId link) const {
   return timing_.hop + 2 * timing_.hop * lost / (VirtualDuration::rep{kMillion} - lost);
 }
 
-bool TorusLinks::IsUp(std::span<const LinkId> route) const {
-  return std::all_of(route.begin(), route.end(), [&](LinkId link) { return capacity_[link] != 0; });
-}
-
 VirtualDuration TorusLinks::LatencyOf(std::span<const LinkId> route) const {
   VirtualDuration sum{};
   for (const LinkId link : route) sum += latency(link);

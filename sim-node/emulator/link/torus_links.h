@@ -122,9 +122,6 @@ class TorusLinks {
   std::uint64_t capacity(LinkId link) const { return capacity_[link]; }
   std::span<const std::uint64_t> capacities() const { return capacity_; }
 
-  // Whether all of these links are up.
-  bool IsUp(std::span<const LinkId> route) const;
-
   // The latency of the first byte over the link, repetitions included.
   VirtualDuration latency(LinkId link) const;
   VirtualDuration LatencyOf(std::span<const LinkId> route) const;

@@ -36,9 +36,6 @@ absl::StatusOr<std::vector<LinkId>> Transfer::RouteOf(const Flow& flow) const {
   const DomainChip from = Fabric::Split(flow.from);
   const DomainChip to = Fabric::Split(flow.to);
   if (from.domain != to.domain) return fabric_.efa().FindRoute(from, to);
-  if (!flow.explicit_route.empty() && fabric_.domain(from.domain).IsUp(flow.explicit_route)) {
-    return std::vector<LinkId>(flow.explicit_route.begin(), flow.explicit_route.end());
-  }
   auto route = fabric_.domain(from.domain)
                    .FindRoute(Fabric::LocalOf(flow.from), Fabric::LocalOf(flow.to), flow.through);
   if (route.ok() || fabric_.domain_count() == 1) return route;
@@ -48,8 +45,8 @@ absl::StatusOr<std::vector<LinkId>> Transfer::RouteOf(const Flow& flow) const {
 absl::Status Transfer::SetRoute(std::size_t island, Running& running) {
   const Flow& flow = running.flow;
   if (flow.alike != nullptr) return SetRouteOfAll(running);
-  // An explicit route is at hand, and whether an uplink is on a route depends on the other flows.
-  const bool kept = flow.explicit_route.empty() && island + 1 != islands_.size();
+  // Whether an uplink is on a route depends on the other flows.
+  const bool kept = island + 1 != islands_.size();
   auto& known = islands_[island].known_routes;
   const std::tuple ends(flow.from.value(), flow.to.value(), flow.through);
   if (const auto found = known.find(ends); kept && found != known.end()) {

@@ -56,10 +56,6 @@ struct Flow {
   torus::ChipIndex to;
   std::uint64_t bytes = 0;
   torus::ChipMask through = kAllChips;  // chips of the domain that a detour may use
-  // The explicit route: links of the domain, from chip to chip, to take as long as all of them are
-  // up, instead of the route that TorusLinks::FindRoute finds. Empty = none; must outlive the
-  // transfer.
-  std::span<const LinkId> explicit_route = {};
   // The flows for which it stands; nullptr = itself alone. No link of the network may fail
   // meanwhile. Must outlive the transfer.
   const AlikeFlows* alike = nullptr;

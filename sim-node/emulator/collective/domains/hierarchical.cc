@@ -141,7 +141,8 @@ class Search {
       if (!best_ || end < best_->times.end) best_ = std::move(plan);
       worse = end >= least ? worse + 1 : 0;
       least = std::min(least, end);
-      if (worse == kWorseMost || IsHopeless(end)) break;
+      // What is in meshes takes no time to speak of.
+      if (!asked_.meshes && (worse == kWorseMost || IsHopeless(end))) break;
     }
     return absl::OkStatus();
   }

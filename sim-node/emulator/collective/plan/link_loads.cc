@@ -18,7 +18,7 @@ namespace {
 using StepBytes = std::vector<std::pair<LinkId, std::uint64_t>>;
 
 // The time with something on a link, of intervals in the order of their begins: those of scheduled
-// steps and of stripes overlap.
+// steps overlap.
 struct Busy {
   VirtualDuration length{};
   VirtualTime covered{};

@@ -55,6 +55,9 @@ TEST(ParticipantTest, FourProcessesGetTheDataAndTheTimesOfOne) {
     for (const auto& of_rank : results) {
       ASSERT_TRUE(of_rank[i].ok()) << of_rank[i].status();
       EXPECT_EQ(of_rank[i]->time, alone->times.end - alone->times.start);
+      ASSERT_TRUE(of_rank[i]->bound.has_value());
+      EXPECT_GT(*of_rank[i]->bound, VirtualDuration(0));
+      EXPECT_LE(*of_rank[i]->bound, of_rank[i]->time);
       EXPECT_EQ(of_rank[i]->end, clock);
       EXPECT_EQ(of_rank[i]->wrong_elements, 0u);
       EXPECT_EQ(of_rank[i]->algorithm, alone->algorithm);

@@ -32,7 +32,10 @@ class FixedNode final : public NccomNode {
                                std::uint64_t bytes) override {
     division = given;
     if (bytes == fail_at) return Aborted("rank 2 is gone");
-    return NccomRun{.algorithm = "ring", .time_ps = 1'000'000'000, .wrong_elements = wrong};
+    return NccomRun{.algorithm = "ring",
+                    .time_ps = 1'000'000'000,
+                    .wrong_elements = wrong,
+                    .bound_ps = 900'000'000};
   }
   void Leave(const CommPlace&) override { left = true; }
 
@@ -69,6 +72,12 @@ TEST_F(NccomTestTest, PrintsTheTableWithBandwidthsInGibibytes) {
       "         ring\n"
       "Avg bus bandwidth:      625.6109GB/s\n");
   EXPECT_TRUE(node_.left);
+}
+
+TEST_F(NccomTestTest, TheBoundIsShownWhenAsked) {
+  EXPECT_EQ(Run({"allr", "-b", "1K", "-e", "1K", "-d", "fp32", "--show-bound"}), 0);
+  EXPECT_THAT(out_.str(), ::testing::HasSubstr("busbw(GB/s)    bound(us)\n"));
+  EXPECT_THAT(out_.str(), ::testing::HasSubstr("0.00       900.00\n"));
 }
 
 TEST_F(NccomTestTest, TheAlgorithmIsShownOnlyWhenAsked) {
