@@ -128,7 +128,8 @@ std::optional<std::uint16_t> ChipChoice::BestBox(std::uint16_t free, int count,
 
 // Returns the best connected set over working links, or a box in which some links are down.
 std::optional<std::uint16_t> ChipChoice::BestOther(std::uint16_t free, int count,
-                                                   const torus::LinkMask& down) const {
+                                                   const torus::LinkMask& down,
+                                                   const hw::ChipModel& model) const {
   std::vector<std::uint16_t> candidates;
   for (const torus::Shape& wanted : torus::ShapesOf(count)) {
     for (const torus::Box& box : torus::BoxTable::Of(torus::kInstanceShape).Rotations(wanted)) {
@@ -143,7 +144,7 @@ std::optional<std::uint16_t> ChipChoice::BestOther(std::uint16_t free, int count
   std::optional<std::pair<ChipSetOrder, std::uint16_t>> best;
   for (const std::uint16_t set : candidates) {
     const auto rest = static_cast<std::uint16_t>(free & ~set);
-    const ChipSetOrder order{scores_.AllReduceTime(set, down), Fragmentation(rest)};
+    const ChipSetOrder order{scores_.AllReduceTime(set, down, model), Fragmentation(rest)};
     if (!best || order < best->first) best.emplace(order, set);
   }
   return best ? std::optional(best->second) : std::nullopt;
@@ -151,7 +152,8 @@ std::optional<std::uint16_t> ChipChoice::BestOther(std::uint16_t free, int count
 
 std::optional<std::uint16_t> ChipChoice::Choose(std::uint16_t free, int count,
                                                 const torus::LinkMask& down,
-                                                const torus::Shape& shape) const {
+                                                const torus::Shape& shape,
+                                                const hw::ChipModel& model) const {
   if (std::popcount(free) < count) return std::nullopt;
   if (shape.extent(torus::Axis::kY) == 1 && shape.chip_count() > 1) {
     return ChooseOnRing(free, count, down, shape.chip_count());
@@ -159,7 +161,7 @@ std::optional<std::uint16_t> ChipChoice::Choose(std::uint16_t free, int count,
   if (std::popcount(free) == count) return free;
   if (shape.chip_count() != 16) return Lowest(free, count);
   if (const auto box = BestBox(free, count, down)) return box;
-  const auto other = BestOther(free, count, down);
+  const auto other = BestOther(free, count, down, model);
   return other ? *other : Lowest(free, count);
 }
 

@@ -31,7 +31,8 @@ class ChipChoice {
   // that length is free. Links in `down` are avoided where a faster choice is free, on a ring
   // always.
   std::optional<std::uint16_t> Choose(std::uint16_t free, int count, const torus::LinkMask& down,
-                                      const torus::Shape& shape) const;
+                                      const torus::Shape& shape,
+                                      const hw::ChipModel& model = hw::kTrainium2) const;
 
   // Returns how fragmented the free chips of an instance are: the expected number of unusable chips
   // over a usual mix of requests, times 100 (docs/reference/torus.md#order-of-places).
@@ -40,8 +41,8 @@ class ChipChoice {
  private:
   std::optional<std::uint16_t> BestBox(std::uint16_t free, int count,
                                        const torus::LinkMask& down) const;
-  std::optional<std::uint16_t> BestOther(std::uint16_t free, int count,
-                                         const torus::LinkMask& down) const;
+  std::optional<std::uint16_t> BestOther(std::uint16_t free, int count, const torus::LinkMask& down,
+                                         const hw::ChipModel& model) const;
 
   PlaceScores scores_;
   mutable std::vector<std::int16_t> fragmentation_;  // by state; -1 until asked for

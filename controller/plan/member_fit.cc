@@ -279,7 +279,8 @@ bool MemberFitter::TakeChips(Pick& pick, Room& room) const {
   const hw::InstanceType* type = room.node->family->type;
   torus::Shape shape = type == nullptr ? torus::kInstanceShape : type->torus;
   if (type != nullptr && type->fabric == hw::FabricKind::kSwitch) shape = torus::Shape();
-  const auto chosen = choice_.Choose(candidates, count, room.down, shape);
+  const hw::ChipModel& model = type == nullptr ? hw::kTrainium2 : *type->chip;
+  const auto chosen = choice_.Choose(candidates, count, room.down, shape, model);
   if (!chosen) return false;
   TAHOMA_CHECK((*chosen & ~candidates) == 0 && std::popcount(*chosen) == count);
   for (int chip = 0; chip < kChipsPerNode; ++chip) {

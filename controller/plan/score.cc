@@ -17,6 +17,9 @@ using collective::Operation;
 using collective::Picoseconds;
 using torus::Axis;
 
+constexpr collective::FormRequest kScored = {.operation = Operation::kAllReduce,
+                                             .bytes = kScoredBytes};
+
 // A larger cache is emptied.
 constexpr std::size_t kKnownMax = 1 << 16;
 
@@ -47,37 +50,54 @@ std::vector<collective::LinkFault> FaultsOf(const torus::LinkMask& down,
   return faults;
 }
 
+// The chips of a gang, by domain. Collectives need chips of one model.
+struct GangChips {
+  std::map<std::size_t, torus::ChipMask> of_domain;
+  const hw::ChipModel* model = nullptr;
+
+  // False when the node's chips are of another model than those before. A type that is not in the
+  // catalogue counts as Trainium2.
+  bool Add(const NodeState& node, const std::string& device) {
+    const hw::InstanceType* const type = node.node->family->type;
+    const hw::ChipModel* const own = type == nullptr ? &hw::kTrainium2 : type->chip;
+    if (model != nullptr && own != model) return false;
+    model = own;
+    of_domain[node.domain.value()] |= torus::ChipMask{node.node->ChipsNamed(device)}
+                                      << (16 * node.z);
+    return true;
+  }
+};
+
 }  // namespace
 
 Picoseconds AllReduceTime(const torus::Shape& size) {
   static const auto table = [] {
     std::array<Picoseconds, 27> made{};
     for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
-      made.at(SizeIndex(box.size)) =
-          collective::PredictCollective(box, Operation::kAllReduce, kScoredBytes);
+      made.at(SizeIndex(box.size)) = collective::PredictCollective(box, kScored);
     }
     return made;
   }();
   return table.at(SizeIndex(size));
 }
 
-Picoseconds PlaceScores::AllReduceTime(std::uint16_t chips, const torus::LinkMask& down) const {
+Picoseconds PlaceScores::AllReduceTime(std::uint16_t chips, const torus::LinkMask& down,
+                                       const hw::ChipModel& model) const {
   const auto in_instance = [&](Axis axis) { return static_cast<std::uint16_t>(down.along(axis)); };
-  const Asked asked(chips, {in_instance(Axis::kX), in_instance(Axis::kY)});
+  const Asked asked(&model, chips, {in_instance(Axis::kX), in_instance(Axis::kY)});
   if (const auto found = known_.find(asked); found != known_.end()) return found->second;
   if (known_.size() >= kKnownMax) known_.clear();
   torus::LinkMask inside = down;
   inside.along(Axis::kZ) = 0;
-  collective::DomainLinks links(torus::kInstanceShape, hw::kTrainium2.links);
+  collective::DomainLinks links(torus::kInstanceShape, model);
   for (const auto& fault : FaultsOf(inside, torus::kInstanceShape)) links.SetPermille(fault);
-  const auto time =
-      collective::PredictCollective(chips, links, Operation::kAllReduce, kScoredBytes);
+  const auto time = collective::PredictCollective(chips, links, kScored);
   return known_.emplace(asked, time.ok() ? *time : Picoseconds::max()).first->second;
 }
 
 std::optional<Picoseconds> PredictAllReduce(const ClusterState& state,
                                             std::span<const Holding* const> holdings) {
-  std::map<std::size_t, torus::ChipMask> chips_of_domain;
+  GangChips gang;
   for (const Holding* holding : holdings) {
     for (const Holding::HeldDevice& device : holding->devices) {
       if (device.admin_access) continue;
@@ -85,14 +105,12 @@ std::optional<Picoseconds> PredictAllReduce(const ClusterState& state,
       if (!id || state.node(*id).node == nullptr || !state.node(*id).domain.valid()) {
         return std::nullopt;
       }
-      const NodeState& node = state.node(*id);
-      chips_of_domain[node.domain.value()] |= torus::ChipMask{node.node->ChipsNamed(device.device)}
-                                              << (16 * node.z);
+      if (!gang.Add(state.node(*id), device.device)) return std::nullopt;
     }
   }
   std::vector<collective::DomainPart> parts;
   int count = 0;
-  for (const auto& [domain, chips] : chips_of_domain) {
+  for (const auto& [domain, chips] : gang.of_domain) {
     if (chips == 0) continue;
     const DomainState& known = state.domain(DomainId(domain));
     if (!known.torus_known) return std::nullopt;
@@ -103,7 +121,7 @@ std::optional<Picoseconds> PredictAllReduce(const ClusterState& state,
         {.chips = chips, .faults = {.dead = dead, .links = FaultsOf(known.down, known.shape())}});
   }
   if (count < 2) return std::nullopt;
-  const auto time = collective::PredictOverDomains(parts, Operation::kAllReduce, kScoredBytes);
+  const auto time = collective::PredictOverDomains(parts, kScored, *gang.model);
   return time.ok() ? std::optional(*time) : std::nullopt;
 }
 

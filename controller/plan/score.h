@@ -5,8 +5,9 @@
 //   scores.AllReduceTime(0x0777, down);              // of any chips of an instance
 //   PredictAllReduce(state, holdings);               // of what a gang has got
 //
-// The score is the predicted time of an all-reduce of kScoredBytes in each chip: gradients are
-// summed in buckets of some hundred MiB, so that start-up counts a little and bandwidth most.
+// The score is the predicted time of an all-reduce of kScoredBytes in each chip, with one rank on
+// each: gradients are summed in buckets of some hundred MiB, so that start-up counts a little and
+// bandwidth most.
 //
 // Thread safety: pure functions; a PlaceScores belongs to one thread (it remembers).
 
@@ -19,7 +20,7 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "controller/model/cluster.h"
 #include "lib/collective/predict.h"
@@ -29,26 +30,28 @@ namespace tahoma::controller {
 
 inline constexpr std::uint64_t kScoredBytes = std::uint64_t{256} << 20;
 
-// Returns the time for a box of that size as placed, with sides of 1, 2 and 4 and healthy links. It
-// is read from a table.
+// Returns the time for a box of that size as placed, with sides of 1, 2 and 4 and healthy links, of
+// Trainium2: boxes of other chips have the same order. It is read from a table.
 collective::Picoseconds AllReduceTime(const torus::Shape& size);
 
 class PlaceScores {
  public:
-  // Returns the time for any chips of an instance while links are down; Picoseconds::max() when
-  // they are cut off from each other. The first call for a set takes some microseconds.
-  collective::Picoseconds AllReduceTime(std::uint16_t chips, const torus::LinkMask& down) const;
+  // Returns the time for any chips of an instance of that model while links are down;
+  // Picoseconds::max() when they are cut off from each other. The first call for a set takes some
+  // microseconds.
+  collective::Picoseconds AllReduceTime(std::uint16_t chips, const torus::LinkMask& down,
+                                        const hw::ChipModel& model = hw::kTrainium2) const;
 
  private:
-  // The chips, and the links between chips of the instance that are down.
-  using Asked = std::pair<std::uint16_t, std::array<std::uint16_t, 2>>;
+  // The model, the chips, and the links between chips of the instance that are down.
+  using Asked = std::tuple<const hw::ChipModel*, std::uint16_t, std::array<std::uint16_t, 2>>;
   mutable absl::flat_hash_map<Asked, collective::Picoseconds> known_;
 };
 
 // Returns the time for all chips that these claims hold together, over EFA where they are in
 // several domains, with the links as they are. A logical core counts as its chip. nullopt when
-// there are fewer than two chips, when a node is not known, or when links that are down cut chips
-// off.
+// there are fewer than two chips, when a node is not known, when chips are of different models, or
+// when links that are down cut chips off.
 std::optional<collective::Picoseconds> PredictAllReduce(const ClusterState& state,
                                                         std::span<const Holding* const> holdings);
 

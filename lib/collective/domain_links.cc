@@ -100,6 +100,16 @@ DomainLinks::DomainLinks(const torus::Shape& torus, const hw::LinkRates& rates,
   }
 }
 
+LinkCosts CostsOf(const hw::ChipModel& chip) {
+  return {.step = std::max(chip.costs.step, chip.dma.start),
+          .hop = chip.costs.hop,
+          .command = chip.costs.command,
+          .chip = &chip};
+}
+
+DomainLinks::DomainLinks(const torus::Shape& torus, const hw::ChipModel& chip)
+    : DomainLinks(torus, chip.links, CostsOf(chip)) {}
+
 Arc DomainLinks::ArcOf(ChipIndex from, Axis axis, Direction direction) {
   return static_cast<Arc>(from.value() * kPortsPerChip + 2 * static_cast<int>(axis) +
                           static_cast<int>(direction));
@@ -155,11 +165,11 @@ ChipMask DomainLinks::Reach(ChipMask chips) const {
   return reached;
 }
 
-bool DomainLinks::IsHealthyTrainium2(ChipMask chips) const {
+bool DomainLinks::IsHealthy(ChipMask chips) const {
   std::array<std::uint64_t, 3> full{};
   for (const Axis axis : torus::kAxes) {
     full[static_cast<std::size_t>(axis)] =
-        RateOf(hw::kTrainium2.links, costs_.efficiency_permille, axis);
+        RateOf(costs_.chip->links, costs_.efficiency_permille, axis);
   }
   for (ChipMask left = chips; left != 0; left &= left - 1) {
     const int first = std::countr_zero(left) * kPortsPerChip;

@@ -1,6 +1,6 @@
 // The NeuronLinks of one topology domain as numbers: which chips they join, and at what rate now.
 //
-//   DomainLinks links(torus::kUltraServerShape, hw::kTrainium2.links);
+//   DomainLinks links(torus::kUltraServerShape, hw::kTrainium2);
 //   links.SetPermille({.chip = torus::ChipIndex(5), .axis = torus::Axis::kX,
 //                      .direction = torus::Direction::kPlus, .permille = 0});   // down, one way
 //   links.Reach(0xffff);                                // 0xffff: they hang together
@@ -52,7 +52,8 @@ struct LinkCosts {
   friend bool operator==(const LinkCosts&, const LinkCosts&) = default;
 };
 
-inline constexpr auto kCcCores = static_cast<std::uint64_t>(hw::kTrainium2.cc_cores);
+// Returns the costs of messages between chips of this model, which must outlive them.
+LinkCosts CostsOf(const hw::ChipModel& chip);
 
 // A link that does not run at its full rate, in the direction in which `chip` sends on it.
 struct LinkFault {
@@ -84,6 +85,8 @@ class DomainLinks {
  public:
   // At most 64 chips.
   DomainLinks(const torus::Shape& torus, const hw::LinkRates& rates, const LinkCosts& costs = {});
+  // Joins chips of this model, which must outlive the object, at its rates and costs.
+  DomainLinks(const torus::Shape& torus, const hw::ChipModel& chip);
   // Takes the rate of each arc, 0 where it is down or does not exist.
   DomainLinks(const torus::Shape& torus, std::span<const std::uint64_t> rates,
               const LinkCosts& costs);
@@ -111,8 +114,8 @@ class DomainLinks {
   // Returns those of `chips` that the lowest of them reaches over cables between them, working or
   // not.
   torus::ChipMask Reach(torus::ChipMask chips) const;
-  // Whether every link between these chips is one of a healthy Trainium2 at costs().
-  bool IsHealthyTrainium2(torus::ChipMask chips) const;
+  // Whether every link between these chips has the full rate of costs().chip.
+  bool IsHealthy(torus::ChipMask chips) const;
 
  private:
   std::shared_ptr<const Topology> topology_;

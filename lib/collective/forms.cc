@@ -51,7 +51,8 @@ Form Of(std::uint64_t steps, std::uint64_t hops, std::uint64_t numerator,
 
 // A chip's CC-cores give the commands for its destinations, one after the other.
 std::int64_t CommandWaits(std::uint64_t destinations) {
-  return static_cast<std::int64_t>((destinations - 1) / kCcCores);
+  return static_cast<std::int64_t>((destinations - 1) /
+                                   static_cast<std::uint64_t>(hw::kTrainium2.cc_cores));
 }
 
 // Everybody sends to everybody at once: half of all messages, of 1/n each, cross each dimension, so
@@ -188,7 +189,7 @@ std::vector<Form> MakeForms(const torus::Shape& size, Operation operation) {
 
 std::size_t SideIndex(int side) { return DimensionsOf(side); }
 
-std::size_t SizeIndex(const torus::Shape& size) {
+std::size_t CubeIndex(const torus::Shape& size) {
   return SideIndex(size.extent(Axis::kX)) * 9 + SideIndex(size.extent(Axis::kY)) * 3 +
          SideIndex(size.extent(Axis::kZ));
 }
@@ -200,7 +201,7 @@ std::array<FormsOfSize, 27> MakeTable() {
   for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
     if (box.origin != torus::Coord{}) continue;
     for (std::size_t i = 0; i < kOperations; ++i) {
-      table.at(SizeIndex(box.size)).at(i) = MakeForms(box.size, static_cast<Operation>(i));
+      table.at(CubeIndex(box.size)).at(i) = MakeForms(box.size, static_cast<Operation>(i));
     }
   }
   return table;
@@ -404,7 +405,7 @@ Picoseconds BroadcastTime(const Cut& worst, std::uint64_t farthest, std::uint64_
 
 const std::vector<Form>& FormsOf(const torus::Shape& size, Operation operation) {
   static const auto table = MakeTable();
-  return table.at(SizeIndex(size)).at(static_cast<std::size_t>(operation));
+  return table.at(CubeIndex(size)).at(static_cast<std::size_t>(operation));
 }
 
 }  // namespace tahoma::collective

@@ -1,16 +1,13 @@
 // Predicts how long a collective will take, without emulating it.
 //
-//   PredictCollective(box, Operation::kAllReduce, 256 << 20);             // 1.27 ms, in 0.2 us
-//   PredictCollective(0xfffe, {.dead = 1}, Operation::kAllReduce, 1 << 20);
+//   PredictCollective(box, {.operation = Operation::kAllReduce, .bytes = 256 << 20});
+//   PredictCollective(0xfffe, LinksWith({.dead = 1}, hw::kTrainium1), {.bytes = 1 << 20});
 //
-// A subcube whose links are healthy is answered from tables of closed forms (forms.h); any other
-// set of chips from its worst cut (cuts.h; of an all-reduce its worst parts, partition.h) and from
-// how its messages load the links (routes.h), the better algorithm of the two; exchanges take
-// chosen routes (route_search.h), whose fullest link is as full as the worst cut makes it, in whole
-// parts of messages. Predictions are the emulator's times, and never less than the physical bound.
+// The time is that of the closed form (closed_form.h), at the rates and costs of the chip model. A
+// healthy subcube of Trainium1 or Trainium2 is answered from loads that are computed once, any
+// other set from its own. Predictions are never less than the physical bound.
 //
-// Scope: one rank on each chip, nothing else on the links. Sizes as in the emulator: of a rank's
-// buffer; for all-gather, of everything gathered.
+// Scope: equal ranks on all chips, nothing else on the links.
 //
 // Thread safety: pure functions.
 
@@ -21,8 +18,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/collective/closed_form.h"
 #include "lib/collective/domain_links.h"
 #include "lib/collective/operation.h"
+#include "lib/hw/catalogue.h"
 #include "lib/torus/box.h"
 
 namespace tahoma::collective {
@@ -33,22 +32,26 @@ struct Faults {
   std::vector<LinkFault> links;
 };
 
-// The links of an UltraServer of Trainium2 with these faults.
-DomainLinks LinksWith(const Faults& faults, const LinkCosts& costs = {});
+// Returns the links of a 4x4x4 of these chips with the faults. An instance's 16 chips are the first
+// plane; of a model without links between instances there is no more.
+DomainLinks LinksWith(const Faults& faults, const hw::ChipModel& chip = hw::kTrainium2);
 
-// Predicts for a healthy subcube of an UltraServer or an instance of Trainium2.
-Picoseconds PredictCollective(const torus::Box& box, Operation operation, std::uint64_t bytes,
-                              const LinkCosts& costs = {});
+// Predicts for a healthy subcube of an UltraServer or an instance of these chips.
+Picoseconds PredictCollective(const torus::Box& box, const FormRequest& request,
+                              const hw::ChipModel& chip = hw::kTrainium2);
+
+// Returns the loads of a healthy subcube of these chips, which are computed once; nullptr when the
+// chips are none, and of a model that forms no torus. Of all but send-receive they are right.
+const SetLoads* LoadsOfBox(torus::ChipMask chips, const hw::ChipModel& chip);
 
 // Accepts any chips of one topology domain. kInvalidArgument for no chips or chips outside of the
 // torus; kFailedPrecondition when what is down cuts chips off.
 absl::StatusOr<Picoseconds> PredictCollective(torus::ChipMask chips, const DomainLinks& links,
-                                              Operation operation, std::uint64_t bytes);
+                                              const FormRequest& request);
 
-// The same for an UltraServer of Trainium2, of which an instance's 16 chips are the first plane.
-// kFailedPrecondition if a chip of the set is dead.
+// The same for chips of this model; kFailedPrecondition if one of them is dead.
 absl::StatusOr<Picoseconds> PredictCollective(torus::ChipMask chips, const Faults& faults,
-                                              Operation operation, std::uint64_t bytes,
-                                              const LinkCosts& costs = {});
+                                              const FormRequest& request,
+                                              const hw::ChipModel& chip = hw::kTrainium2);
 
 }  // namespace tahoma::collective

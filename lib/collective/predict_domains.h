@@ -3,15 +3,14 @@
 //
 //   // 16 whole UltraServers
 //   const std::vector<DomainPart> parts(16, {.chips = ~torus::ChipMask{0}, .faults = {}});
-//   PredictOverDomains(parts, Operation::kAllReduce, 256 << 20);
+//   PredictOverDomains(parts, {.operation = Operation::kAllReduce, .bytes = 256 << 20});
 //
 // Inside the domains first, then between chips of the same place, each to all others at once, then
-// inside again (docs/reference/collectives.md#over-efa). The parts that use NeuronLink and those
-// that use EFA are pipelined in chunks where that is faster.
+// inside again (docs/reference/collectives.md#over-efa). The buffer is cut into chunks where that
+// is faster: while NICs send one, NeuronLinks carry another. A domain does one phase of one chunk
+// at a time, and all chunks are reduced before the first is gathered.
 //
-// A broadcast may also flow through the root's domain, over EFA, and be gathered in all others.
-//
-// Scope: one rank on each chip; EFA's network without congestion.
+// Scope: equal ranks on all chips; EFA's network without congestion.
 //
 // Thread safety: pure functions.
 
@@ -27,15 +26,11 @@
 
 namespace tahoma::collective {
 
-// The costs of EFA.
-struct EfaCosts {
-  std::uint64_t rate = static_cast<std::uint64_t>(hw::kTrainium2.links.efa);  // of one chip
-  Picoseconds message = hw::kMessageCosts.efa;  // a minimal packet, HBM to HBM
-};
-
 // Chunks of a buffer that are worth trying where that hides one network behind the other
 // (docs/design/0006-efa.md).
 inline constexpr int kChunkCounts[] = {1, 2, 4, 8, 16, 32, 64, 128};
+// A chunk has no less: smaller ones take as long as a packet.
+inline constexpr std::uint64_t kChunkBytesMin = std::uint64_t{1} << 15U;
 
 // The chips with which one topology domain takes part.
 struct DomainPart {
@@ -43,11 +38,10 @@ struct DomainPart {
   Faults faults;
 };
 
-// `bytes` as in PredictCollective. One domain needs no EFA. Domains of unlike size wait for the one
-// with the fewest chips, whose NICs carry most. Errors as of PredictCollective, with the number of
-// the domain; kInvalidArgument for no domain.
+// Domains of unlike size wait for the one with the fewest chips, whose NICs carry most. Errors as
+// of PredictCollective, with the number of the domain; kInvalidArgument for no domain.
 absl::StatusOr<Picoseconds> PredictOverDomains(std::span<const DomainPart> domains,
-                                               Operation operation, std::uint64_t bytes,
-                                               const EfaCosts& costs = {});
+                                               const FormRequest& request,
+                                               const hw::ChipModel& chip = hw::kTrainium2);
 
 }  // namespace tahoma::collective

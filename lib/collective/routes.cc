@@ -81,16 +81,52 @@ bool MessageLoad::Search(int from, ChipMask to) {
   return (to & open) == 0;
 }
 
-bool MessageLoad::CountDirect(int from, int to) {
+bool MessageLoad::IsDirect(int from, int to) const {
   if ((table_.Chips(from, to) & ~through_) != 0) return false;
+  return !broken_ || std::ranges::all_of(table_.Route(from, to),
+                                         [&](Arc arc) { return links_.rate(arc) != 0; });
+}
+
+bool MessageLoad::CountDirect(int from, int to) {
+  if (!IsDirect(from, to)) return false;
   const std::span<const Arc> direct = table_.Route(from, to);
-  if (broken_ &&
-      std::any_of(direct.begin(), direct.end(), [&](Arc arc) { return links_.rate(arc) == 0; })) {
-    return false;
-  }
   for (const Arc arc : direct) ++messages_[arc];
   longest_ = std::max(longest_, direct.size());
   return true;
+}
+
+// There is a route.
+std::vector<Arc> MessageLoad::RouteOf(int from, int to) {
+  std::vector<Arc> route;
+  if (IsDirect(from, to)) {
+    const std::span<const Arc> direct = table_.Route(from, to);
+    route.assign(direct.begin(), direct.end());
+  } else if (Search(from, Bit(to))) {
+    for (auto at = static_cast<std::size_t>(to); at != static_cast<std::size_t>(from);
+         at = came_from_[at]) {
+      route.push_back(came_by_[at]);
+    }
+  }
+  return route;
+}
+
+MessageLoad::Ends MessageLoad::LastOf(
+    std::span<const std::pair<std::uint8_t, std::uint8_t>> messages) {
+  const auto fuller = [](const Fullest& a, const Fullest& b) {
+    return static_cast<Wide>(a.messages) * b.rate > static_cast<Wide>(b.messages) * a.rate;
+  };
+  Ends ends{.fullest = fullest(), .hops = 0, .of_longest = {}};
+  for (const auto& [from, to] : messages) {
+    const std::vector<Arc> route = RouteOf(from, to);
+    Fullest own;
+    for (const Arc arc : route) {
+      const Fullest link{.messages = messages_[arc], .rate = links_.rate(arc)};
+      if (fuller(link, own)) own = link;
+    }
+    if (!fuller(ends.fullest, own)) ends.hops = std::max(ends.hops, route.size());
+    if (route.size() == longest_ && fuller(own, ends.of_longest)) ends.of_longest = own;
+  }
+  return ends;
 }
 
 // The routes form a tree: messages that cross an arc of it go to the chips beyond.

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "lib/collective/domain_links.h"
@@ -73,10 +74,21 @@ class MessageLoad {
   };
   Fullest fullest() const;
 
+  // What decides when the last of some messages, which have been added, has arrived: those over the
+  // fullest links, and those with the most hops.
+  struct Ends {
+    Fullest fullest;
+    std::size_t hops = 0;  // the most of messages over a link as full
+    Fullest of_longest;    // the fullest link of messages with longest() hops
+  };
+  Ends LastOf(std::span<const std::pair<std::uint8_t, std::uint8_t>> messages);
+
  private:
   MessageLoad(const DomainLinks& links, torus::ChipMask through,
               const DimensionOrderRoutes* shared);
+  bool IsDirect(int from, int to) const;
   bool CountDirect(int from, int to);
+  std::vector<Arc> RouteOf(int from, int to);
   bool CountDetours(int from, torus::ChipMask to);
   // Finds the arc by which each of the chips is reached first, breadth first from `from`.
   bool Search(int from, torus::ChipMask to);

@@ -6,8 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
-#include "lib/collective/predict.h"
+#include "lib/collective/closed_form.h"
 #include "sim-node/emulator/collective/plan/bound.h"
 #include "sim-node/emulator/flit/flit_transfer.h"
 
@@ -22,14 +23,21 @@ constexpr std::array<std::pair<Fidelity, std::string_view>, 3> kNames = {
 absl::StatusOr<VirtualDuration> ClosedFormTime(const Request& request,
                                                const std::vector<Member>& members,
                                                const TorusLinks& links, const ChipCosts& costs) {
+  const Member& first = members.front();
   for (const Member& member : members) {
-    if (member.ranks != 1) {
-      return InvalidArgument("closed-form knows one rank on each chip; chip {} has {}",
-                             member.chip.value(), member.ranks);
-    }
+    if (member.ranks == first.ranks) continue;
+    return InvalidArgument("closed-form knows equal ranks; chip {} has {}, chip {} {}",
+                           first.chip.value(), first.ranks, member.chip.value(), member.ranks);
   }
-  return collective::PredictCollective(SetOf(members, links).mask(), DomainLinksOf(links, costs),
-                                       request.operation, request.bytes);
+  const collective::DomainLinks rates = DomainLinksOf(links, costs);
+  const collective::SetLoads loads(SetOf(members, links).mask(), rates, first.chip);
+  const VirtualDuration time = collective::FormTime({.operation = request.operation,
+                                                     .bytes = request.bytes,
+                                                     .ranks = first.ranks,
+                                                     .element_bytes = Size(request.type)},
+                                                    loads, rates.costs());
+  TAHOMA_CHECK(time != VirtualDuration::max());  // as it could be planned
+  return time;
 }
 
 // A schedule in progress on the flit network.

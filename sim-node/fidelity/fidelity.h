@@ -40,7 +40,7 @@ absl::StatusOr<Fidelity> ParseFidelity(std::string_view name);
 inline constexpr std::uint64_t kFlitBytesMax = std::uint64_t{1} << 20;
 
 // Times the collective as PlanCollective plans it; the closed form is the best algorithm's. Errors
-// are those of PlanCollective and, kInvalidArgument, more than one rank on a chip for the closed
+// are those of PlanCollective and, kInvalidArgument, unequal ranks for the closed
 // form, or more than kFlitBytesMax for flits, which also need links in full health
 // (kFailedPrecondition).
 absl::StatusOr<VirtualDuration> TimeAt(Fidelity level, const Request& request,

@@ -19,7 +19,8 @@ void PredictSubcube(benchmark::State& state) {
   std::size_t i = 0;
   for (auto _ : state) {
     const auto operation = static_cast<Operation>(i % kOperations);
-    benchmark::DoNotOptimize(PredictCollective(boxes[i % boxes.size()], operation, kBytes));
+    benchmark::DoNotOptimize(
+        PredictCollective(boxes[i % boxes.size()], {.operation = operation, .bytes = kBytes}));
     ++i;
   }
 }
@@ -45,7 +46,8 @@ void PredictIrregular(benchmark::State& state) {
   std::size_t i = 0;
   for (auto _ : state) {
     const std::uint64_t bytes = i % 2 == 0 ? kBytes : 1 << 20;
-    auto time = PredictCollective(sets[i / 12 % sets.size()], faults, kAsked[i / 2 % 6], bytes);
+    auto time = PredictCollective(sets[i / 12 % sets.size()], faults,
+                                  {.operation = kAsked[i / 2 % 6], .bytes = bytes});
     TAHOMA_CHECK(time.ok());
     benchmark::DoNotOptimize(time);
     ++i;

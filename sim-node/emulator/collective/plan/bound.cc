@@ -15,7 +15,9 @@ collective::DomainLinks DomainLinksOf(const TorusLinks& links, const ChipCosts& 
           {.step = costs.dma_start ? std::max(timing.step, timing.chip->dma.start) : timing.step,
            .hop = timing.hop,
            .command = costs.cc_cores ? timing.chip->costs.command : VirtualDuration(0),
-           .efficiency_permille = links.timing().efficiency_permille}};
+           .efficiency_permille = timing.efficiency_permille,
+           .chip = timing.chip,
+           .memory = costs.memory}};
 }
 
 VirtualDuration LowerBound(Operation operation, const ChipSet& set, std::uint64_t bytes,

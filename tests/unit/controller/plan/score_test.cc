@@ -21,6 +21,9 @@ using torus::ChipIndex;
 using torus::Direction;
 using torus::Shape;
 
+constexpr collective::FormRequest kScored = {.operation = Operation::kAllReduce,
+                                             .bytes = kScoredBytes};
+
 torus::LinkMask Down(int chip, Axis axis) {
   return torus::LinkOf(torus::kInstanceShape, ChipIndex(chip), axis, Direction::kPlus);
 }
@@ -37,8 +40,7 @@ TEST(ScoreTest, OfShapesWithAsManyChipsTheOneWithTheFastestLinksWins) {
 
 TEST(ScoreTest, TheScoreIsThePredictionForTheBox) {
   for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
-    EXPECT_EQ(AllReduceTime(box.size),
-              collective::PredictCollective(box, Operation::kAllReduce, kScoredBytes))
+    EXPECT_EQ(AllReduceTime(box.size), collective::PredictCollective(box, kScored))
         << box.ToString();
   }
 }
@@ -161,7 +163,28 @@ TEST_F(PredictAllReduceTest, DomainsAreJoinedByEfa) {
   state_.PutNode(NodeFactsOf({.name = "b"}));
   const std::vector<collective::DomainPart> parts(2, {.chips = 0xffff, .faults = {}});
   EXPECT_EQ(Predict({Hold("a", Chips(0, 16)), Hold("b", Chips(0, 16))}),
-            *collective::PredictOverDomains(parts, Operation::kAllReduce, kScoredBytes));
+            *collective::PredictOverDomains(parts, kScored));
+}
+
+TEST_F(PredictAllReduceTest, AGangOnTrn1GetsTheTimeOfTrainium1) {
+  state_.PutNode(NodeFactsOf({.name = "trn1-a", .type = "trn1.32xlarge"}));
+  state_.PutNode(NodeFactsOf({.name = "trn1-b", .type = "trn1.32xlarge"}));
+  state_.PutNode(NodeFactsOf({.name = "trn2", .type = "trn2.48xlarge"}));
+  const auto trn1 = Predict({Hold("trn1-a", Chips(0, 16))});
+  const auto trn2 = Predict({Hold("trn2", Chips(0, 16))});
+  ASSERT_TRUE(trn1 && trn2);
+  // Links of 48 GB/s, not 128.
+  const auto& boxes = torus::BoxTable::Of(torus::kInstanceShape);
+  const torus::Box& whole = boxes.Rotations(torus::kInstanceShape).front();
+  EXPECT_EQ(*trn1, collective::PredictCollective(whole, kScored, hw::kTrainium1));
+  EXPECT_NEAR(static_cast<double>(trn1->count()) / static_cast<double>(trn2->count()), 128.0 / 48,
+              0.1);
+  // NICs of 6.25 GB/s, not 25.
+  const std::vector<collective::DomainPart> parts(2, {.chips = 0xffff, .faults = {}});
+  EXPECT_EQ(Predict({Hold("trn1-a", Chips(0, 16)), Hold("trn1-b", Chips(0, 16))}),
+            *collective::PredictOverDomains(parts, kScored, hw::kTrainium1));
+  // A collective needs chips of one model.
+  EXPECT_EQ(Predict({Hold("trn1-a", Chips(0, 16)), Hold("trn2", Chips(0, 16))}), std::nullopt);
 }
 
 TEST_F(PredictAllReduceTest, ABrokenLinkOfTheNodeShows) {

@@ -39,7 +39,7 @@ double Ratio(const Fleet& fleet, Operation operation, std::uint64_t bytes) {
   }
   const std::vector<DomainPart> parts(static_cast<std::size_t>(fleet.domains),
                                       DomainPart{.chips = chips, .faults = {}});
-  const auto predicted = PredictOverDomains(parts, operation, bytes);
+  const auto predicted = PredictOverDomains(parts, {.operation = operation, .bytes = bytes});
   EXPECT_TRUE(predicted.ok()) << predicted.status();
   return static_cast<double>(predicted->count()) /
          static_cast<double>((plan->times.end - plan->times.start).count());

@@ -12,7 +12,6 @@
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/collective/cuts.h"
-#include "lib/collective/forms.h"
 #include "sim-node/emulator/collective/plan/bound.h"
 #include "sim-node/emulator/collective/plan/chip_cost.h"
 #include "tests/unit/lib/collective/support.h"
@@ -64,8 +63,8 @@ TEST(PredictTest, WhereABoxLiesAndHowItIsTurnedMatterOnlyByItsLinks) {
       for (const Operation operation :
            {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
             Operation::kAllToAll, Operation::kPermute}) {
-        EXPECT_EQ(PredictCollective(box, operation, 3 * kMiB),
-                  PredictCollective(other, operation, 3 * kMiB))
+        EXPECT_EQ(PredictCollective(box, {.operation = operation, .bytes = 3 * kMiB}),
+                  PredictCollective(other, {.operation = operation, .bytes = 3 * kMiB}))
             << box.ToString() << " " << other.ToString();
       }
     }
@@ -81,7 +80,7 @@ TEST(PredictTest, MoreBytesNeverTakeLess) {
     for (const Operation operation : kAllOperations) {
       Picoseconds last(0);
       for (std::uint64_t bytes = 64; bytes <= kGiB; bytes = bytes * 5 / 2) {
-        const auto time = PredictCollective(chips, links, operation, bytes);
+        const auto time = PredictCollective(chips, links, {.operation = operation, .bytes = bytes});
         if (!time.ok()) continue;
         EXPECT_GE(*time, last) << Name(operation) << " " << bytes;
         last = *time;
@@ -106,7 +105,7 @@ TEST(PredictTest, NothingIsPredictedBelowThePhysicalBound) {
     if (chips == 0) continue;
     for (const Operation operation : kAllOperations) {
       for (const std::uint64_t bytes : {64 * kKiB, kGiB}) {
-        const auto time = PredictCollective(chips, links, operation, bytes);
+        const auto time = PredictCollective(chips, links, {.operation = operation, .bytes = bytes});
         if (!time.ok()) continue;
         EXPECT_GE(*time,
                   LowerBound(operation, chips, ChipIndex(std::countr_zero(chips)), bytes, links))
@@ -127,11 +126,13 @@ TEST(PredictTest, ARemovedLinkCostsWhatTheMinimalCutSays) {
             kAll,
             LinkFault{.chip = ChipIndex(40), .axis = Axis::kZ, .direction = Direction::kPlus})}) {
     DomainLinks links = UltraServer();
-    const Picoseconds healthy = *PredictCollective(chips, links, Operation::kAllReduce, 4 * kGiB);
+    const Picoseconds healthy =
+        *PredictCollective(chips, links, {.operation = Operation::kAllReduce, .bytes = 4 * kGiB});
     links.SetPermille(fault);
     const Picoseconds bound =
         LowerBound(Operation::kAllReduce, chips, ChipIndex(0), 4 * kGiB, links);
-    const Picoseconds broken = *PredictCollective(chips, links, Operation::kAllReduce, 4 * kGiB);
+    const Picoseconds broken =
+        *PredictCollective(chips, links, {.operation = Operation::kAllReduce, .bytes = 4 * kGiB});
     EXPECT_GT(broken, healthy);
     EXPECT_LE(Nanoseconds(broken), Nanoseconds(bound) * 1.07);
   }
@@ -145,9 +146,11 @@ TEST(PredictTest, FaultsOutsideOfABoxChangeNothing) {
       faults.dead |= ChipMask{1} << chip;
     }
     for (const Operation operation : kAllOperations) {
-      const auto damaged = PredictCollective(box.mask, faults, operation, kMiB);
+      const auto damaged =
+          PredictCollective(box.mask, faults, {.operation = operation, .bytes = kMiB});
       ASSERT_TRUE(damaged.ok()) << damaged.status();
-      EXPECT_EQ(*damaged, PredictCollective(box, operation, kMiB)) << box.ToString();
+      EXPECT_EQ(*damaged, PredictCollective(box, {.operation = operation, .bytes = kMiB}))
+          << box.ToString();
     }
   }
 }
@@ -155,102 +158,58 @@ TEST(PredictTest, FaultsOutsideOfABoxChangeNothing) {
 TEST(PredictTest, ImpossibleQuestionsAreAnsweredWithTheReason) {
   const DomainLinks instance(torus::kInstanceShape, hw::kTrainium2.links);
   const auto message = [](const auto& answer) { return std::string(Message(answer.status())); };
-  EXPECT_EQ(message(PredictCollective(0, instance, Operation::kAllReduce, kMiB)),
-            "a collective needs at least one chip");
-  EXPECT_EQ(message(PredictCollective(0x10001, instance, Operation::kAllReduce, kMiB)),
+  EXPECT_EQ(
+      message(PredictCollective(0, instance, {.operation = Operation::kAllReduce, .bytes = kMiB})),
+      "a collective needs at least one chip");
+  EXPECT_EQ(message(PredictCollective(0x10001, instance,
+                                      {.operation = Operation::kAllReduce, .bytes = kMiB})),
             "chip 16 is not in a torus of 4x4x1");
-  EXPECT_EQ(message(PredictCollective(0xffff, Faults{.dead = 0x20, .links = {}},
-                                      Operation::kAllReduce, kMiB)),
+  EXPECT_EQ(message(PredictCollective(0xffff, Faults{.dead = 0x20, .links = {}}, {.bytes = kMiB})),
             "chip 5 is dead");
   DomainLinks cut = instance;
   cut.Kill(1);
   for (const Operation operation : kAllOperations) {
-    const auto answer = PredictCollective(0xffff, cut, operation, kMiB);
+    const auto answer = PredictCollective(0xffff, cut, {.operation = operation, .bytes = kMiB});
     EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition) << Name(operation);
   }
 }
 
 TEST(PredictTest, SlowerLinksAndSlowerSoftwareTakeLonger) {
-  const torus::Box& box = AllBoxes().back();
-  const Picoseconds usual = PredictCollective(box, Operation::kAllReduce, 16 * kMiB);
-  EXPECT_GT(PredictCollective(box, Operation::kAllReduce, 16 * kMiB, {.efficiency_permille = 900}),
-            usual);
+  const FormRequest request{.operation = Operation::kAllReduce, .bytes = 16 * kMiB};
+  const auto time = [&](const LinkCosts& costs) {
+    const DomainLinks links(torus::kUltraServerShape, hw::kTrainium2.links, costs);
+    return *PredictCollective(kAll, links, request);
+  };
+  EXPECT_GT(time({.efficiency_permille = 900}), time({}));
   LinkCosts slow;
   slow.step *= 2;
-  EXPECT_GT(PredictCollective(box, Operation::kAllReduce, 16 * kMiB, slow), usual);
+  EXPECT_GT(time(slow), time({}));
+}
+
+TEST(PredictTest, ChipsOfEachModelHaveTheirOwnRatesAndMemory) {
+  const FormRequest request{.operation = Operation::kAllReduce, .bytes = kGiB};
+  const torus::Box& box =
+      torus::BoxTable::Of(torus::kInstanceShape).Rotations(torus::kInstanceShape).front();
+  const double trn2 = Nanoseconds(PredictCollective(box, request, hw::kTrainium2));
+  const double trn1 = Nanoseconds(PredictCollective(box, request, hw::kTrainium1));
+  const double trn1n = Nanoseconds(PredictCollective(box, request, hw::kTrainium1N));
+  EXPECT_NEAR(trn1 / trn2, 128.0 / 48, 0.05);
+  EXPECT_NEAR(trn1n / trn2, 128.0 / 96, 0.05);
+  // Two ranks on a chip read and write memory at 820 GB/s, where one is bound by links.
+  const FormRequest two{.operation = Operation::kAllReduce, .bytes = kGiB, .ranks = 2};
+  EXPECT_GT(Nanoseconds(PredictCollective(box, two, hw::kTrainium1)), trn1 * 1.2);
 }
 
 TEST(PredictTest, ARingOfTwelveComesCloseToItsBoundToo) {
-  const DomainLinks links(torus::Shape::Of<12, 1, 1>(),
-                          {.intra_instance = 96'000'000'000, .inter_instance = 0, .efa = 0});
+  const DomainLinks links(torus::Shape::Of<12, 1, 1>(), hw::kInferentia2);
   for (const Operation operation :
        {Operation::kAllReduce, Operation::kAllGather, Operation::kAllToAll}) {
-    const auto time = PredictCollective(0xfff, links, operation, kGiB);
+    const auto time = PredictCollective(0xfff, links, {.operation = operation, .bytes = kGiB});
     ASSERT_TRUE(time.ok()) << time.status();
     const double bound = Nanoseconds(LowerBound(operation, 0xfff, ChipIndex(0), kGiB, links));
     EXPECT_GE(Nanoseconds(*time), bound) << Name(operation);
     EXPECT_LE(Nanoseconds(*time), bound * 1.07) << Name(operation);
   }
-}
-
-// Step after step: each stripe's next one starts up when its last has arrived, and leaves when the
-// links are free.
-double FollowedFlow(const FlowLoad& load, const FlowCourse& course, const LinkCosts& costs) {
-  const double busy =
-      load.fullest * static_cast<double>(load.pieces) / static_cast<double>(course.grain);
-  const double part = static_cast<double>(load.on_fastest.count()) *
-                      static_cast<double>(course.grain) /
-                      static_cast<double>(load.pieces * course.stripes);
-  const double idle = static_cast<double>(load.idle_steps) *
-                      (course.grain > load.slowness.size() ? 1 : load.slowness[course.grain - 1]);
-  std::vector<double> arrived(course.stripes);
-  double free = 0;
-  for (double step = 0; step < busy + idle; ++step) {
-    for (double& last : arrived) {
-      free = std::max(free, last + static_cast<double>(costs.step.count())) + part;
-      last = free + static_cast<double>(costs.hop.count());
-    }
-  }
-  return arrived.back();
-}
-
-TEST(FlowCourseTest, NoOtherGrainIsFasterByMoreThanAStep) {
-  Rng rng(5);
-  const LinkCosts costs;
-  for (int i = 0; i < 300; ++i) {
-    FlowLoad load{.pieces = 50 + rng.Below(450),
-                  .on_fastest = std::chrono::microseconds(20 + rng.Below(8000)),
-                  .fullest = 0.3 + static_cast<double>(rng.Below(200)) / 100,
-                  .idle_steps = 1 + rng.Below(14)};
-    if (i % 3 == 0) load.slowness = {2.2, 1.3, 1.1, 1.02};
-    const std::uint64_t stripes = 1 + rng.Below(4);
-    const FlowCourse best = BestFlow(load, stripes, costs);
-    ASSERT_EQ(best.stripes, stripes);
-    const double step = static_cast<double>(load.on_fastest.count()) *
-                            static_cast<double>(best.grain) / static_cast<double>(load.pieces) +
-                        static_cast<double>((costs.step + costs.hop).count());
-    EXPECT_NEAR(static_cast<double>(best.time.count()), FollowedFlow(load, best, costs), step) << i;
-    for (std::uint64_t grain = 1; grain <= load.pieces; ++grain) {
-      EXPECT_GT(FollowedFlow(load, {.grain = grain, .stripes = stripes}, costs) + step,
-                static_cast<double>(best.time.count()))
-          << i << " " << grain;
-    }
-  }
-}
-
-// Eight pieces of a step cross a link of an eighth of the highest rate in it, one takes eight.
-TEST(FlowCourseTest, StepsHaveMorePiecesWhereLinksAreSlow) {
-  FlowLoad load{.pieces = 500,
-                .on_fastest = std::chrono::microseconds(1000),
-                .fullest = 0.5,
-                .idle_steps = 7};
-  const FlowCourse fast = BestFlow(load, 8, LinkCosts{});
-  ASSERT_EQ(fast.grain, 1U);
-  load.slowness = {3.5, 2, 1.4, 1.1};
-  const FlowCourse slow = BestFlow(load, 8, LinkCosts{});
-  EXPECT_GT(slow.grain, 1U);
-  EXPECT_GT(slow.time, fast.time);
-  EXPECT_LT(slow.time, FlowTime(load, {.grain = 1, .stripes = 8}, LinkCosts{}));
 }
 
 }  // namespace

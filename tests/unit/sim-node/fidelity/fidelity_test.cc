@@ -146,8 +146,10 @@ TEST(FidelityTest, WhatALevelCannotDoItSays) {
   TorusLinks links = Instance();
   EXPECT_EQ(message(Fidelity::kFlits, {.bytes = 2 * kMiB}, MembersOf(3), links),
             "flits are for at most 1048576 bytes; this collective has 2097152");
-  EXPECT_EQ(message(Fidelity::kClosedForm, {.bytes = kMiB}, MembersOf(3, 4), links),
-            "closed-form knows one rank on each chip; chip 0 has 4");
+  std::vector<Member> unequal = MembersOf(3, 4);
+  unequal[1].ranks = 2;
+  EXPECT_EQ(message(Fidelity::kClosedForm, {.bytes = kMiB}, unequal, links),
+            "closed-form knows equal ranks; chip 0 has 4, chip 1 2");
   for (const Fidelity level : {Fidelity::kClosedForm, Fidelity::kFlows, Fidelity::kFlits}) {
     EXPECT_EQ(message(level, {.bytes = 3}, MembersOf(3), links),
               "3 bytes are not a whole number of fp32 elements");

@@ -1,0 +1,218 @@
+#include "lib/collective/closed_form.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/collective/masks.h"
+#include "lib/collective/partition.h"
+#include "lib/collective/trees.h"
+
+namespace tahoma::collective {
+namespace {
+
+using torus::ChipMask;
+
+constexpr NeuronAlgorithm kOfNeuron[] = {NeuronAlgorithm::kMesh, NeuronAlgorithm::kRdh,
+                                         NeuronAlgorithm::kKangaRing, NeuronAlgorithm::kRing};
+
+Picoseconds Sum(Picoseconds a, Picoseconds b) {
+  constexpr Picoseconds kNever = Picoseconds::max();
+  return a == kNever || b == kNever ? kNever : a + b;
+}
+
+Picoseconds Rounded(double picoseconds) {
+  return Picoseconds(static_cast<Picoseconds::rep>(std::ceil(picoseconds)));
+}
+
+Picoseconds TimeOf(const StepLoads* steps, const ChipUse& use, std::uint64_t bytes,
+                   const LinkCosts& costs) {
+  if (steps == nullptr) return Picoseconds::max();
+  Picoseconds sum(0);
+  for (const StepLoad& step : *steps) sum += StepTime(step, use, bytes, costs);
+  return sum;
+}
+
+// KangaRing serves groups that hold all ranks of their chips: with logical cores of two physical
+// ones, or of one.
+bool Allows(NeuronAlgorithm algorithm, int ranks) {
+  return algorithm != NeuronAlgorithm::kKangaRing || ranks == 4 || ranks == 8;
+}
+
+const StepLoads* LoadsOf(NeuronAlgorithm algorithm, const SetLoads& loads) {
+  switch (algorithm) {
+    case NeuronAlgorithm::kMesh:
+      return loads.Mesh();
+    case NeuronAlgorithm::kRdh:
+      return loads.Halving();
+    default:
+      return loads.AlongRings();
+  }
+}
+
+// Returns the time of phases along trees, unless `limit` is less; Picoseconds::max() then, and when
+// links do not join the chips.
+Picoseconds TreesTime(const std::vector<Phase>& phases, const FormRequest& request,
+                      std::vector<std::uint64_t> shares, const SetLoads& loads,
+                      const LinkCosts& costs, Picoseconds limit) {
+  Picoseconds stages(0);
+  for (const Phase phase : phases) {
+    const ChipStages one = NeuronStages(NeuronAlgorithm::kTree, phase, request.bytes, loads.count(),
+                                        request.ranks, costs);
+    stages += one.before + one.after;
+  }
+  if (limit <= stages) return Picoseconds::max();
+  if (limit != Picoseconds::max()) limit -= stages;
+  std::vector<torus::ChipIndex> chips;
+  for (ChipMask left = loads.chips(); left != 0; left &= left - 1) chips.emplace_back(Lowest(left));
+  const auto plan = FastestTrees({.phases = phases,
+                                  .bytes = request.bytes,
+                                  .ranks = request.ranks,
+                                  .shares = std::move(shares)},
+                                 chips, loads.links(), costs, limit);
+  return plan ? plan->time + stages : Picoseconds::max();
+}
+
+// Whether trees are tried: they need links between the chips, and serve where no closed form of an
+// algorithm of Neuron's reaches the bound.
+bool MayTakeTrees(const SetLoads& loads) {
+  return loads.count() > 1 && !loads.regular() && loads.through() == loads.chips();
+}
+
+Picoseconds FastestPhase(Phase phase, const FormRequest& request, const SetLoads& loads,
+                         const LinkCosts& costs) {
+  Picoseconds best = Picoseconds::max();
+  for (const NeuronAlgorithm algorithm : kOfNeuron) {
+    best = std::min(best, PhaseTime(algorithm, phase, request, loads, costs));
+  }
+  if (!MayTakeTrees(loads)) return best;
+  return std::min(best, TreesTime({phase}, request, {}, loads, costs, best));
+}
+
+Picoseconds AllReduce(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
+  const auto both = [&](const auto& of_phase) {
+    return Sum(of_phase(Phase::kReduceScatter), of_phase(Phase::kAllGather));
+  };
+  if (loads.count() == 1) {  // both phases by one algorithm
+    Picoseconds best = Picoseconds::max();
+    for (const NeuronAlgorithm algorithm : kOfNeuron) {
+      best = std::min(best, both([&](Phase phase) {
+                        return PhaseTime(algorithm, phase, request, loads, costs);
+                      }));
+    }
+    return best;
+  }
+  Picoseconds best = both([&](Phase phase) { return FastestPhase(phase, request, loads, costs); });
+  if (!MayTakeTrees(loads)) return best;
+  // Chips sum up shares that differ.
+  const SumShares sums = BestSumShares(loads.links(), loads.chips());
+  std::vector<std::uint64_t> shares;
+  for (ChipMask left = loads.chips(); left != 0 && sums.phase.rate != 0; left &= left - 1) {
+    shares.push_back(sums.of.at(static_cast<std::size_t>(Lowest(left))));
+  }
+  const std::vector<Phase> phases = {Phase::kReduceScatter, Phase::kAllGather};
+  return std::min(best, TreesTime(phases, request, std::move(shares), loads, costs, best));
+}
+
+// The root scatters blocks directly to each chip, or by halving, on chips that are used so.
+Picoseconds ScatterFor(const ChipUse& use, const FormRequest& request, const SetLoads& loads,
+                       const LinkCosts& costs) {
+  if (loads.count() == 1) return Picoseconds(0);
+  const Picoseconds direct = TimeOf(loads.FromRoot(/*whole=*/false), use, request.bytes, costs);
+  if (loads.Halving() == nullptr) return direct;
+  StepLoads halving = *loads.Halving();
+  for (StepLoad& step : halving) step.received = 0;  // the root, which sends most, gets nothing
+  return std::min(direct, TimeOf(&halving, use, request.bytes, costs));
+}
+
+// The root sends all to everybody.
+Picoseconds WholeFromRoot(const FormRequest& request, const SetLoads& loads,
+                          const LinkCosts& costs) {
+  if (loads.count() == 1) return Picoseconds::max();
+  const ChipUse use = NeuronUse(NeuronAlgorithm::kMesh, Phase::kAllGather, request.ranks);
+  const ChipStages stages = NeuronStages(NeuronAlgorithm::kMesh, Phase::kAllGather, request.bytes,
+                                         loads.count(), request.ranks, costs);
+  return Sum(TimeOf(loads.FromRoot(/*whole=*/true), use, request.bytes, costs),
+             stages.before + stages.after);
+}
+
+// The root scatters blocks, which are gathered.
+Picoseconds Broadcast(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
+  Picoseconds best = WholeFromRoot(request, loads, costs);
+  for (const NeuronAlgorithm algorithm : kOfNeuron) {
+    const ChipUse use = NeuronUse(algorithm, Phase::kAllGather, request.ranks);
+    best = std::min(best, Sum(ScatterFor(use, request, loads, costs),
+                              PhaseTime(algorithm, Phase::kAllGather, request, loads, costs)));
+  }
+  if (!MayTakeTrees(loads)) return best;
+  const ChipUse use = NeuronUse(NeuronAlgorithm::kTree, Phase::kAllGather, request.ranks);
+  const Picoseconds scatter = TimeOf(loads.FromRoot(/*whole=*/false), use, request.bytes, costs);
+  if (scatter >= best) return best;
+  const Picoseconds trees =
+      TreesTime({Phase::kAllGather}, request, {}, loads, costs, best - scatter);
+  return std::min(best, Sum(scatter, trees));
+}
+
+}  // namespace
+
+Picoseconds StepTime(const StepLoad& step, const ChipUse& use, std::uint64_t bytes,
+                     const LinkCosts& costs) {
+  const auto whole = static_cast<double>(bytes);
+  Picoseconds once = std::max(
+      Rounded(step.link * whole) + costs.hop * static_cast<Picoseconds::rep>(step.hops),
+      Rounded(step.far_link * whole) + costs.hop * static_cast<Picoseconds::rep>(step.far_hops));
+  if (costs.memory) {
+    const double touched = (step.sent * use.reads + step.received * use.writes) * whole;
+    once = std::max(
+        once, Rounded(touched * 1e12 / static_cast<double>(costs.chip->hbm_bytes_per_second)));
+  }
+  once += StepStart(use, step.destinations, costs);
+  return once * static_cast<Picoseconds::rep>(step.count);
+}
+
+Picoseconds ScatterTime(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
+  const ChipUse use = NeuronUse(NeuronAlgorithm::kRdh, Phase::kAllGather, request.ranks);
+  return ScatterFor(use, request, loads, costs);
+}
+
+Picoseconds PhaseTime(NeuronAlgorithm algorithm, Phase phase, const FormRequest& request,
+                      const SetLoads& loads, const LinkCosts& costs) {
+  const auto [operation, bytes, ranks, element_bytes] = request;
+  if (!Allows(algorithm, ranks)) return Picoseconds::max();
+  if (algorithm == NeuronAlgorithm::kTree && loads.count() > 1) {
+    return TreesTime({phase}, request, {}, loads, costs, Picoseconds::max());
+  }
+  const ChipStages stages = NeuronStages(algorithm, phase, bytes, loads.count(), ranks, costs);
+  const Picoseconds alone = stages.before + stages.after;
+  if (loads.count() == 1) return alone;
+  const ChipUse use = NeuronUse(algorithm, phase, ranks);
+  const StepLoads* steps = LoadsOf(algorithm, loads);
+  const std::uint64_t elements = bytes / element_bytes;
+  if (steps == nullptr || algorithm != NeuronAlgorithm::kMesh || elements >= loads.count()) {
+    return Sum(TimeOf(steps, use, bytes, costs), alone);
+  }
+  const StepLoads thin = loads.ThinMesh(phase == Phase::kAllGather, elements);
+  return TimeOf(&thin, use, bytes, costs) + alone;
+}
+
+Picoseconds FormTime(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
+  switch (request.operation) {
+    case Operation::kAllReduce:
+      return AllReduce(request, loads, costs);
+    case Operation::kAllGather:
+      return FastestPhase(Phase::kAllGather, request, loads, costs);
+    case Operation::kReduceScatter:
+      return FastestPhase(Phase::kReduceScatter, request, loads, costs);
+    case Operation::kBroadcast:
+      return Broadcast(request, loads, costs);
+    default: {
+      const auto step = loads.Exchange(request.operation, request.ranks);
+      if (!step) return Picoseconds::max();
+      return StepTime(*step, {}, request.bytes, costs);
+    }
+  }
+}
+
+}  // namespace tahoma::collective
