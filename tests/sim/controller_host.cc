@@ -216,7 +216,7 @@ void ControllerHost::StepCore() {
   if (history_lost_) return;
   Death death = Death::kNo;
   if (world_.Happens(world_.swarm.crash)) death = static_cast<Death>(1 + world_.rng.Below(3));
-  const controller::Now now{world_.ControllersNow(), world_.clock.MonotonicNow()};
+  const Now now{world_.ControllersNow(), world_.clock.MonotonicNow()};
   controller::StepOutput out = core_->Step(std::exchange(commands_, {}), now);
   ShowDecisions(out.journal);
   if (death == Death::kBeforeJournal) return Die("before the journal was written");

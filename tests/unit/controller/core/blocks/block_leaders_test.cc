@@ -233,7 +233,7 @@ TEST_F(BlockLeadersTest, AnObjectThatIsMadeLateBuysNothingMore) {
   leader->Settle();
   EXPECT_EQ(leader->blocks().book().blocks().size(), 1U);
   EXPECT_EQ(api_.Published(sold.key), *leader->Find(sold.key));
-  EXPECT_EQ(api_.refusals.at({"team-a", late.name}), "IdempotentParameterMismatch");
+  EXPECT_EQ(api_.refusals.at({"team-a", ResultOf(late).name}), "IdempotentParameterMismatch");
 }
 
 TEST_F(BlockLeadersTest, ARecordThatSomebodyHasWrittenOverIsWrittenAgain) {
