@@ -9,7 +9,7 @@
 #
 # Third-party libraries by short names: rocksdb, httplib, yaml, libyaml, grpc, re2.
 option(TAHOMA_PCH "precompile third-party headers" ON)
-# A library's sources are compiled in batches, as one text each: headers are read and templates made once a
+# A library's sources, tests apart, are compiled in batches, as one text each: headers are read and templates made once a
 # batch. So names in anonymous namespaces are unique in a library. OFF compiles each source alone.
 option(TAHOMA_BATCHES "compile a library's sources in batches" ON)
 
@@ -77,8 +77,9 @@ function(tahoma_library)
     add_library(tahoma_${ARG_NAME} STATIC ${ARG_SRCS} ${ARG_HDRS})
     target_link_libraries(tahoma_${ARG_NAME} PUBLIC tahoma_third_party ${ARG_DEPS})
     tahoma_configure(tahoma_${ARG_NAME} tahoma_pch_main)
-    set_target_properties(tahoma_${ARG_NAME} PROPERTIES UNITY_BUILD ${TAHOMA_BATCHES} UNITY_BUILD_BATCH_SIZE 8)
-    if(TAHOMA_BATCHES)  # g++ takes a source within a batch for a header that others include
+    if(TAHOMA_BATCHES AND NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "/tests/")
+      set_target_properties(tahoma_${ARG_NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+      # g++ takes a source within a batch for a header that others include.
       target_compile_options(tahoma_${ARG_NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     endif()
   else()

@@ -20,6 +20,7 @@
 namespace {
 
 using namespace tahoma;
+using controller::AccessKeys;
 using namespace tahoma::controller::ec2;
 
 std::string_view NextLine(std::string_view& rest) {
