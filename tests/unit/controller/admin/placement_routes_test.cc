@@ -42,7 +42,7 @@ TEST_F(PlacementTest, AnswersWhereAndHowFast) {
   EXPECT_EQ(place["slices"][0]["domain"], "us-0");
   EXPECT_EQ(place["slices"][0]["shape"], "4x4x2");
   EXPECT_EQ(place["nodes"], Json({"us-0-n0", "us-0-n1"}));
-  EXPECT_THAT(place["predictedAllReduce"].get<std::string>(), HasSubstr("us"));
+  EXPECT_THAT(place["predictedAllReduce"].get<std::string>(), HasSubstr("ms"));
   EXPECT_FALSE(answer.body.contains("earliest"));
 }
 

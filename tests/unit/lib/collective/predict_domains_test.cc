@@ -33,7 +33,7 @@ TEST(PredictDomainsTest, AllReducesLieBetweenTheReferencesPipelinedBoundAndItsSe
     std::size_t domains;
     ChipMask chips;
     std::uint64_t bytes;
-    double pipelined, serial;
+    double pipelined, serial;  // the reference rounds to microseconds
   };
   for (const Row& row :
        {Row{2, kUltraServer, 16 * kMiB, 72.9, 113}, Row{8, kUltraServer, 16 * kMiB, 72.9, 181},
@@ -46,7 +46,7 @@ TEST(PredictDomainsTest, AllReducesLieBetweenTheReferencesPipelinedBoundAndItsSe
         Row{128, kInstance, kGiB, 5327, 9480}}) {
     const double time = Us(Domains(row.domains, row.chips), Operation::kAllReduce, row.bytes);
     EXPECT_LE(time, row.serial * 1.02) << row.domains << " " << row.bytes;
-    EXPECT_GE(time, row.pipelined) << row.domains << " " << row.bytes;
+    EXPECT_GE(time, row.pipelined - 0.5) << row.domains << " " << row.bytes;
   }
 }
 

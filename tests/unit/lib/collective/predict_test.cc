@@ -180,7 +180,8 @@ TEST(PredictTest, SlowerLinksAndSlowerSoftwareTakeLonger) {
     const DomainLinks links(torus::kUltraServerShape, hw::kTrainium2.links, costs);
     return *PredictCollective(kAll, links, request);
   };
-  EXPECT_GT(time({.efficiency_permille = 900}), time({}));
+  // Memory hides links that are a tenth slower.
+  EXPECT_GT(time({.efficiency_permille = 500}), time({}));
   LinkCosts slow;
   slow.step *= 2;
   EXPECT_GT(time(slow), time({}));
@@ -194,7 +195,9 @@ TEST(PredictTest, ChipsOfEachModelHaveTheirOwnRatesAndMemory) {
   const double trn1 = Nanoseconds(PredictCollective(box, request, hw::kTrainium1));
   const double trn1n = Nanoseconds(PredictCollective(box, request, hw::kTrainium1N));
   EXPECT_NEAR(trn1 / trn2, 128.0 / 48, 0.05);
-  EXPECT_NEAR(trn1n / trn2, 128.0 / 96, 0.05);
+  // The memory of Trainium1 does not keep up with the links of Trainium1N.
+  EXPECT_GE(trn1n / trn2, 128.0 / 96);
+  EXPECT_LE(trn1n, trn1);
   // Two ranks on a chip read and write memory at 820 GB/s, where one is bound by links.
   const FormRequest two{.operation = Operation::kAllReduce, .bytes = kGiB, .ranks = 2};
   EXPECT_GT(Nanoseconds(PredictCollective(box, two, hw::kTrainium1)), trn1 * 1.2);
