@@ -115,7 +115,7 @@ absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const DomainLinks&
   }
   const bool tabled =
       links.torus() == torus::kUltraServerShape || links.torus() == torus::kInstanceShape;
-  if (tabled && links.IsHealthy(chips)) {
+  if (tabled && links.costs().efficiency_permille == 1000 && links.IsHealthy(chips)) {
     const BoxLoads* const loads = LoadsOf(*links.costs().chip);
     const BoxLoads::Known* const known = loads == nullptr ? nullptr : loads->Find(chips);
     if (known != nullptr) return Predict(*known, request, links.costs());

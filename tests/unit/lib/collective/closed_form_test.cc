@@ -43,7 +43,7 @@ const hw::ChipModel& ModelOf(std::uint64_t number) {
 struct Case {
   Case(Rng& rng, const hw::ChipModel& chip, const torus::Shape& torus)
       : links(torus, chip),
-        ranks(static_cast<int>(std::uint64_t{1} << rng.Below(4))),
+        ranks(std::min(static_cast<int>(std::uint64_t{1} << rng.Below(4)), chip.physical_cores)),
         operation(static_cast<Operation>(rng.Below(kOperations))) {
     bytes =
         static_cast<std::uint64_t>(std::exp2(2 + 28 * static_cast<double>(rng.Below(1000)) / 1000));
@@ -83,7 +83,7 @@ struct Case {
   // The form's time over the plan's, less 1. 0 when links that are down cut chips off.
   double Error() const {
     // At least an element for each rank.
-    const std::uint64_t all = 4 * elements_least * static_cast<std::uint64_t>(ranks) *
+    const std::uint64_t all = std::uint64_t{4} * static_cast<std::uint64_t>(ranks) *
                               static_cast<std::uint64_t>(std::popcount(chips));
     const std::uint64_t whole = std::max(bytes / 4 * 4, all);
     const auto plan = sim::PlanCollective({.operation = operation, .bytes = whole},
@@ -111,7 +111,6 @@ struct Case {
   int ranks;
   Operation operation;
   std::uint64_t bytes;
-  std::uint64_t elements_least = 1;  // of a rank
 };
 
 TEST(ClosedFormTest, OnHealthySubcubesItIsThePlansTimeWithinTwoPercent) {
@@ -124,16 +123,12 @@ TEST(ClosedFormTest, OnHealthySubcubesItIsThePlansTimeWithinTwoPercent) {
   }
 }
 
-// Below this size the rounding to whole elements decides on sets that are no boxes (docs/defects.md 41).
-constexpr std::uint64_t kElementsLeast = 16;
-
 TEST(ClosedFormTest, OnOtherHealthySetsItIsThePlansTimeWithinTenPercent) {
   const Seed seed = SeedOf(60);
   Rng rng(seed.seed);
   for (int i = 0; i < seed.cases; ++i) {
     Case one = Case::Random(rng);
     one.TakeAnyChips(rng);
-    one.elements_least = kElementsLeast;
     EXPECT_NEAR(one.Error(), 0, 0.10) << one.ToString();
   }
 }
@@ -146,7 +141,6 @@ TEST(ClosedFormTest, AroundBrokenCablesItIsThePlansTimeWithinTenPercent) {
     if (i % 2 == 0) one.TakeBox(rng);
     if (i % 2 == 1) one.TakeAnyChips(rng);
     one.BreakCables(rng);
-    one.elements_least = kElementsLeast;
     EXPECT_NEAR(one.Error(), 0, 0.10) << one.ToString();
   }
 }
