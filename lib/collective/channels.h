@@ -1,6 +1,8 @@
 // Channels for recursive halving and doubling: how it spreads a buffer over the dimensions of a
 // box.
 //
+//   for (const Channel& one : BalancedChannels(box, torus)) …     // as many steps as dimensions
+//
 // A box with sides 1, 2 and 4 is a hypercube. Halving goes through its dimensions one after the
 // other and sends half of what is left each time, so one order alone would use one dimension's
 // links at a time. Each block is therefore cut into channels, each with an order of its own, such

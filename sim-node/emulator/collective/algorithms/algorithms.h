@@ -29,12 +29,15 @@
 #include <utility>
 #include <vector>
 
-#include "sim-node/emulator/collective/algorithms/channels.h"
+#include "lib/collective/channels.h"
 #include "sim-node/emulator/collective/algorithms/chip_set.h"
 #include "sim-node/emulator/collective/schedule/schedule.h"
 #include "sim-node/emulator/link/torus_links.h"
 
 namespace tahoma::sim {
+
+using collective::BalancedChannels;
+using collective::Channel;
 
 enum class Algorithm : std::uint8_t { kMesh, kRdh, kRing, kTree, kKangaRing, kHier };
 enum class Phase : std::uint8_t { kReduceScatter, kAllGather };

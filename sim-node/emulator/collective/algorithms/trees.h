@@ -16,13 +16,17 @@
 #include <optional>
 #include <vector>
 
+#include "lib/collective/spread.h"
 #include "sim-node/emulator/collective/algorithms/algorithms.h"
 #include "sim-node/emulator/collective/algorithms/chip_set.h"
-#include "sim-node/emulator/collective/algorithms/spread.h"
 #include "sim-node/emulator/collective/schedule/schedule.h"
 #include "sim-node/emulator/link/torus_links.h"
 
 namespace tahoma::sim {
+
+using collective::Edge;
+using collective::PieceSend;
+using collective::Spread;
 
 // Links that take so many steps of the fastest link for what that carries in one are always used.
 inline constexpr std::uint64_t kSlowestAlways = 8;

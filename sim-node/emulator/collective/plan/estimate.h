@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "lib/torus/box.h"
-#include "sim-node/emulator/collective/algorithms/channels.h"
+#include "sim-node/emulator/collective/algorithms/algorithms.h"
 #include "sim-node/emulator/collective/algorithms/chip_set.h"
 #include "sim-node/emulator/collective/schedule/schedule.h"
 #include "sim-node/emulator/engine/virtual_time.h"

@@ -1,6 +1,6 @@
 // Spread against the rules of the game, and against how many steps there must be at least.
 
-#include "sim-node/emulator/collective/algorithms/spread.h"
+#include "lib/collective/spread.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "lib/base/rng.h"
 
-namespace tahoma::sim {
+namespace tahoma::collective {
 namespace {
 
 // Both directions of every cable of a torus of 4 x 4, but for `broken` cables.
@@ -137,4 +137,4 @@ TEST(SpreadTest, TheSameQuestionHasTheSameAnswer) {
 }
 
 }  // namespace
-}  // namespace tahoma::sim
+}  // namespace tahoma::collective
