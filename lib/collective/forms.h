@@ -86,9 +86,9 @@ std::uint64_t FlowPieces(std::uint64_t chips);
 // What decides how long they take.
 struct FlowLoad {
   std::uint64_t pieces = 1;
-  Picoseconds on_fastest{};       // the whole buffer on the fastest link
-  double fullest = 1;             // of that time, what the fullest link needs for its pieces
-  std::uint64_t idle_steps = 0;   // so many more than the fullest link needs
+  Picoseconds on_fastest{};      // the whole buffer on the fastest link
+  double fullest = 1;            // of that time, what the fullest link needs for its pieces
+  std::uint64_t idle_steps = 0;  // so many more than the fullest link needs
   // By grain, from 1: how many times as many idle steps there are, for links that are slower still
   // take several for a piece. Once beyond the last one.
   std::vector<double> slowness = {};
