@@ -72,8 +72,8 @@ std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search) {
   query.instance_count = search.instance_count;
   std::vector<std::string> types = search.instance_types;
   // Passes over preferred types that are not sold, unless no preferred type is sold.
-  const auto unsold = std::ranges::stable_partition(types, &IsSoldAlone);
-  if (unsold.begin() != types.begin()) types.erase(unsold.begin(), types.end());
+  const auto unsold = std::stable_partition(types.begin(), types.end(), &IsSoldAlone);
+  if (unsold != types.begin()) types.erase(unsold, types.end());
   std::vector<OfferingQuery> queries;
   for (const std::string& type : types) {
     query.instance_type = type;

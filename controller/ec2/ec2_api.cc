@@ -203,8 +203,8 @@ rest::Gate Ec2Api::GateBefore(rest::Gate other) {
     if (head.path != kPath) return other(head);
     if (!options_.keys) {
       std::optional<rest::Response> refused = RefusalOfOther(other(head), NextRequestId());
-      if (refused) *refused = WithDate(*std::move(refused));
-      return refused;
+      if (!refused) return std::nullopt;
+      return WithDate(*std::move(refused));
     }
     const absl::StatusOr<Identified> identified = Identify(head);
     if (identified.ok()) return std::nullopt;

@@ -85,6 +85,12 @@ std::vector<std::string_view> NamesOf(std::span<const TreeFilter> fields) {
   return names;
 }
 
+TreePage::TreePage(const PageRequest& request, const std::vector<Filter>& filters,
+                   std::span<const TreeFilter> fields)
+    : filters_(filters), fields_(fields), page_(request) {}
+
+TreePage::~TreePage() = default;
+
 bool TreePage::Offer(std::string_view key, const Tree& row) {
   const bool passes = std::ranges::all_of(filters_, [&](const Filter& filter) {
     return filter.Matches(ValuesOf(filter.name, row, fields_));

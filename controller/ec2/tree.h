@@ -42,8 +42,8 @@ class TreePage {
   // Filters `tag:KEY` and `tag-key` compare the members `key` and `value`. `fields` must outlive
   // it.
   TreePage(const PageRequest& request, const std::vector<Filter>& filters,
-           std::span<const TreeFilter> fields)
-      : filters_(filters), fields_(fields), page_(request) {}
+           std::span<const TreeFilter> fields);
+  ~TreePage();
 
   // Takes the next row in the order of keys, if it passes the filters. False when the page is full.
   bool Offer(std::string_view key, const Tree& row);

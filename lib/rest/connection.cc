@@ -165,7 +165,7 @@ void Connection::Answer(std::string_view head, std::string body, bool keep) {
 void Connection::Answer(std::string_view head, StreamSource source, std::function<void()> closed,
                         std::size_t length, bool keep) {
   Begin(head, keep);
-  body_.reset(new Body{.source = std::move(source), .closed = std::move(closed), .left = length});
+  body_ = std::make_unique<Body>(std::move(source), std::move(closed), length);
   if (length == 0) body_.reset();
 }
 

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "lib/base/clock.h"
 #include "lib/rest/budget.h"
@@ -107,6 +108,8 @@ class Connection final {
  private:
   // A streamed body.
   struct Body {
+    Body(StreamSource from, std::function<void()> then, std::size_t length)
+        : source(std::move(from)), closed(std::move(then)), left(length) {}
     StreamSource source;
     std::function<void()> closed;
     std::size_t left;  // bytes that the source has yet to give

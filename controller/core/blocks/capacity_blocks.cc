@@ -378,13 +378,14 @@ void CapacityBlocks::NoteShown(const BlockFact& fact, const Block* block) {
   }
   const bool same =
       block != nullptr && !fact.record.empty() && fact.record_version == block->version;
-  if (publication.shown.OnSeen(fact.resource_version, fact.shown)) {
-    publication.written = nullptr;  // somebody else has written it
-  } else if (same && publication.written == nullptr && wanted != nullptr && fact.shown == 0) {
+  const bool by_others = publication.shown.OnSeen(fact.resource_version, fact.shown);
+  const bool of_backup = block != nullptr && !same &&
+                         !kube::IsOlderVersion(fact.resource_version, publication.version);
+  if (!by_others && same && publication.written == nullptr && wanted != nullptr &&
+      fact.shown == 0) {
     publication.written = *wanted;
-  } else if (block != nullptr && !same &&
-             !kube::IsOlderVersion(fact.resource_version, publication.version)) {
-    publication.written = nullptr;  // it is that of a backup
+  } else if (by_others || of_backup) {
+    publication.written = nullptr;
   }
 }
 

@@ -138,7 +138,7 @@ DomainClasses::DomainClasses(std::span<const DomainMesh* const> meshes, const Fa
   std::map<int, std::uint64_t> numbers;
   Numbers known;
   for (const auto& [domain, traits] : TraitsOf(lists, fabric)) numbers[domain] = known.Of(traits);
-  Classify(std::move(numbers));
+  Classify(numbers);
   for (std::size_t classes = 0; classes < in_.size() && !split_.empty();) {
     classes = in_.size();
     Classify(Refined());
@@ -164,7 +164,7 @@ bool DomainClasses::IsSplit(const MeshDomains& list) {
 }
 
 // Makes classes of the domains with equal numbers, at equal places of the network.
-void DomainClasses::Classify(std::map<int, std::uint64_t> numbers) {
+void DomainClasses::Classify(const std::map<int, std::uint64_t>& numbers) {
   in_.clear();
   nodes_.clear();
   class_of_.clear();

@@ -82,7 +82,7 @@ class DomainClasses {
             receiver};
   }
 
-  void Classify(std::map<int, std::uint64_t> numbers);
+  void Classify(const std::map<int, std::uint64_t>& numbers);
   std::map<int, std::uint64_t> Refined() const;
   void CountClimbs();
   void AddPair(const DomainMesh& mesh, std::size_t sender, std::size_t receiver);
