@@ -41,7 +41,7 @@ struct CborHead {
 };
 
 // Takes a head from the front of `bytes`, or returns false when they end in its midst.
-bool TakeHead(std::string_view& bytes, CborHead& head);
+bool ConsumeHead(std::string_view& bytes, CborHead& head);
 
 class CborReader {
  public:
@@ -54,8 +54,8 @@ class CborReader {
   // Return how many items, or pairs of a text and an item, are next.
   std::uint64_t Array();
   std::uint64_t Map();
-  // Takes the next item if it is null.
-  bool TakeNull();
+  // Takes the next item if the item is null.
+  bool TryConsumeNull();
   // Takes the next item, whatever it is.
   void Skip();
   // Throws when anything is left.
