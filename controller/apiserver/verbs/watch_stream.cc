@@ -118,7 +118,7 @@ bool WatchStream::Read(std::string& out, std::chrono::milliseconds wait) {
     TextOutput text(*this);
     over_ = !ReadInto(text, wait) || !MakeRoomForPending();
   }
-  pending_.TakeInto(out, kBytesPerRead);
+  pending_.DrainInto(out, kBytesPerRead);
   if (pending_.empty()) pending_hold_.reset();
   return !over_ || !pending_.empty();
 }
