@@ -1,16 +1,11 @@
-// The controller's last decisions about gangs, in order: what was placed where, and what was not
-// and why.
+// The controller's last decisions about gangs, in order: the places of gangs, and the gangs without
+// a place and why.
 //
-//   DecisionLog log;
-//   log.Add({.when = now, .gang = ref, .kind = DecisionKind::kBlocked, .message = why});
-//   snapshot.decisions = log;                       // shares all of it
-//   for (std::uint64_t id = log.first(); id < log.end(); ++id) Show(log.at(id));
+// Ids grow by one. The first id of a process is about the microsecond of the process's first
+// decision: ids also grow over restarts and from leader to leader, as far as their clocks agree.
 //
-// Ids grow by one. The first of a process is about the microsecond of its first decision, so that
-// ids also grow over restarts and from one leader to the next, as far as their clocks agree.
-//
-// Scope: the memory of one process, bounded. The journal has what must survive, and the Kubernetes
-// API the events and conditions of each gang.
+// Scope: the memory of one process, bounded. The journal has the facts that must survive, and the
+// Kubernetes API the events and conditions of each gang.
 //
 // Thread safety: belongs to one thread; copies are immutable and may be read by any.
 
@@ -30,8 +25,8 @@
 namespace tahoma::controller {
 
 enum class DecisionKind : std::uint8_t {
-  kPlaced,   // it was given a place
-  kBlocked,  // it was given none, for another reason than before
+  kPlaced,   // the gang was given a place
+  kBlocked,  // the gang was given none, for another reason than before
   kBound,    // all of its pods are bound
   kUndone,   // its place is taken back
 };

@@ -1,10 +1,5 @@
 // Shows people the gangs: phases, conditions, reasons, events, the admin API's views.
 //
-//   StatusReporter reporter({facts, membership, cluster, runs, queue}, writes);
-//   reporter.Show(ref, now);                      // after anything of the gang has changed
-//   reporter.Flush(now);                          // writes what changed, when it is time
-//   snapshot.gangs = reporter.views();
-//
 // A gang's state is found once (its Standing) and shown everywhere: in its view, the status of the
 // Gang, the conditions of its pods. gang_status.h has the words, status_outbox.h the times.
 //

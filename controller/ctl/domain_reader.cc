@@ -42,7 +42,7 @@ class DomainReader {
       TAHOMA_RETURN_IF_ERROR(ReadOnNode(kube::kPods, node, [&](const Json& pod) { AddPod(pod); }));
     }
     TAHOMA_RETURN_IF_ERROR(AddClaims());
-    return std::move(fleet_).Take();
+    return std::move(fleet_).Finish();
   }
 
  private:

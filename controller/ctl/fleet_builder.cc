@@ -55,7 +55,7 @@ void FleetBuilder::AddClaim(const Json& object) {
   fleet_.cluster.Hold(std::move(holding));
 }
 
-Fleet FleetBuilder::Take() && {
+Fleet FleetBuilder::Finish() && {
   for (auto& [holder, pods] : pods_of_holder_) {
     std::sort(pods.begin(), pods.end(), NaturalLess);
     std::string& note = fleet_.notes[holder];

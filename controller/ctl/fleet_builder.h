@@ -32,7 +32,7 @@ class FleetBuilder {
   void AddClaim(const Json& object);
 
   const ClusterState& cluster() const { return fleet_.cluster; }
-  Fleet Take() &&;
+  Fleet Finish() &&;
 
  private:
   void Put(const std::optional<Command>& command);

@@ -95,7 +95,7 @@ absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport) {
       ReadAll(transport, kube::kPods, [&](const json& object) { fleet.AddPod(object); }));
   TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kube::kResourceClaims,
                                  [&](const json& object) { fleet.AddClaim(object); }));
-  return std::move(fleet).Take();
+  return std::move(fleet).Finish();
 }
 
 absl::StatusOr<std::string> ReadGangs(kube::Transport& transport) {

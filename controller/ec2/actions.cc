@@ -22,21 +22,21 @@ using Strings = std::vector<std::string>;
 template <typename T>
 using Fields = std::vector<FilterField<T>>;
 
-const Fields<Block>& BlockFields() {
-  static const Fields<Block> fields = {
-      {"capacity-block-id", [](const Block& b) { return Strings{b.id}; }},
+const Fields<Ec2Block>& BlockFields() {
+  static const Fields<Ec2Block> fields = {
+      {"capacity-block-id", [](const Ec2Block& b) { return Strings{b.id}; }},
       {"ultraserver-type",
-       [](const Block& b) {
+       [](const Ec2Block& b) {
          return b.ultraserver_type.empty() ? Strings{"instances"}
                                            : Strings{"ultraservers", b.ultraserver_type};
        }},
-      {"availability-zone", [](const Block& b) { return Strings{b.availability_zone}; }},
-      {"start-date", [](const Block& b) { return Strings{FormatMilliTime(b.start)}; }},
-      {"end-date", [](const Block& b) { return Strings{FormatMilliTime(b.end)}; }},
-      {"create-date", [](const Block& b) { return Strings{FormatMilliTime(b.created)}; }},
-      {"state", [](const Block& b) { return Strings{b.state}; }},
+      {"availability-zone", [](const Ec2Block& b) { return Strings{b.availability_zone}; }},
+      {"start-date", [](const Ec2Block& b) { return Strings{FormatMilliTime(b.start)}; }},
+      {"end-date", [](const Ec2Block& b) { return Strings{FormatMilliTime(b.end)}; }},
+      {"create-date", [](const Ec2Block& b) { return Strings{FormatMilliTime(b.created)}; }},
+      {"state", [](const Ec2Block& b) { return Strings{b.state}; }},
       {"tags",
-       [](const Block& b) {
+       [](const Ec2Block& b) {
          Strings values;
          for (const Tag& tag : b.tags) values.push_back(tag.key + "=" + tag.value);
          return values;
@@ -159,7 +159,7 @@ absl::StatusOr<std::string> DescribeOfferings(const Call& call) {
   const OfferingSearch search = ReadOfferingSearch(call.reader);
   const PageRequest page = ReadPage(call.reader, call.binding);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
-  TAHOMA_ASSIGN_OR_RETURN(const std::vector<Offering> found,
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<Ec2Offering> found,
                           call.service.FindOfferings(call.caller, search));
   return OfferingsAnswer(call.head, PageOfOffers(page, found));
 }
@@ -176,11 +176,11 @@ absl::StatusOr<std::string> PurchaseBlock(const Call& call) {
 }
 
 absl::StatusOr<std::string> DescribeBlocks(const Call& call) {
-  const Fields<Block>& fields = BlockFields();
+  const Fields<Ec2Block>& fields = BlockFields();
   const Listing listing = ReadListing(call, kBlockIds, fields);
   TAHOMA_RETURN_IF_ERROR(MayGoOn(call));
-  TAHOMA_ASSIGN_OR_RETURN(const auto page, PageOf<Block>(call, listing, &Ec2Service::VisitBlocks,
-                                                         &kBlockIds, Passing(listing, fields)));
+  TAHOMA_ASSIGN_OR_RETURN(const auto page, PageOf<Ec2Block>(call, listing, &Ec2Service::VisitBlocks,
+                                                            &kBlockIds, Passing(listing, fields)));
   return BlocksAnswer(call.head, page);
 }
 

@@ -48,7 +48,7 @@ void WriteSegment(XmlWriter& xml, const OfferingSegment& segment) {
   xml.TextIfAny("zoneType", segment.zone_type);
 }
 
-void WriteOffering(XmlWriter& xml, const Offering& offering) {
+void WriteOffering(XmlWriter& xml, const Ec2Offering& offering) {
   xml.Text("capacityBlockOfferingId", offering.id);
   xml.Text("instanceType", offering.instance_type);
   xml.Text("availabilityZone", offering.availability_zone);
@@ -68,7 +68,7 @@ void WriteOffering(XmlWriter& xml, const Offering& offering) {
             [&](const OfferingSegment& segment) { WriteSegment(xml, segment); });
 }
 
-void WriteBlock(XmlWriter& xml, const Block& block) {
+void WriteBlock(XmlWriter& xml, const Ec2Block& block) {
   xml.Text("capacityBlockId", block.id);
   xml.TextIfAny("ultraserverType", block.ultraserver_type);
   xml.Text("availabilityZone", block.availability_zone);
@@ -170,7 +170,7 @@ void WriteInstance(XmlWriter& xml, const InstanceTopology& instance) {
 
 }  // namespace
 
-std::string OfferingsAnswer(const AnswerHead& head, const Page<Offering>& page) {
+std::string OfferingsAnswer(const AnswerHead& head, const Page<Ec2Offering>& page) {
   return PageAnswer(head, "capacityBlockOfferingSet", page, &WriteOffering);
 }
 
@@ -181,13 +181,13 @@ std::string PurchaseAnswer(const AnswerHead& head, const BlockPurchased& purchas
                   [&] { WriteReservation(xml, purchased.reservations.front()); });
     }
     xml.Items("capacityBlockSet", purchased.blocks,
-              [&](const Block& block) { WriteBlock(xml, block); });
+              [&](const Ec2Block& block) { WriteBlock(xml, block); });
     xml.Items("capacityReservationSet", purchased.reservations,
               [&](const Reservation& reservation) { WriteReservation(xml, reservation); });
   });
 }
 
-std::string BlocksAnswer(const AnswerHead& head, const Page<Block>& page) {
+std::string BlocksAnswer(const AnswerHead& head, const Page<Ec2Block>& page) {
   return PageAnswer(head, "capacityBlockSet", page, &WriteBlock);
 }
 

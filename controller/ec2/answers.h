@@ -24,9 +24,9 @@ struct AnswerHead {
   std::string_view request_id;
 };
 
-std::string OfferingsAnswer(const AnswerHead& head, const Page<Offering>& page);
+std::string OfferingsAnswer(const AnswerHead& head, const Page<Ec2Offering>& page);
 std::string PurchaseAnswer(const AnswerHead& head, const BlockPurchased& purchased);
-std::string BlocksAnswer(const AnswerHead& head, const Page<Block>& page);
+std::string BlocksAnswer(const AnswerHead& head, const Page<Ec2Block>& page);
 std::string BlockStatusesAnswer(const AnswerHead& head, const Page<BlockStatus>& page);
 std::string ExtensionOfferingsAnswer(const AnswerHead& head, const Page<ExtensionOffering>& page);
 std::string ExtensionPurchaseAnswer(const AnswerHead& head,

@@ -21,7 +21,7 @@ namespace {
 // A part of a block that is a row of a list.
 struct Row {
   std::string key;
-  const controller::Block* block = nullptr;
+  const Block* block = nullptr;
   std::size_t part = 0;
 };
 
@@ -36,32 +36,30 @@ template <typename Parts>
 std::vector<Row> RowsOf(const BookView& view, const Caller& caller, const Selection& selection,
                         const Parts& parts) {
   std::vector<Row> rows;
-  view.blocks.ForEach(
-      [&](const std::string&, const std::shared_ptr<const controller::Block>& block) {
-        if (block->key.ns != caller.name_space) return;
-        std::size_t part = 0;
-        parts(*block, [&](std::string key, std::string_view id) {
-          if (IsSelected(selection, key, id)) {
-            rows.push_back({.key = std::move(key), .block = block.get(), .part = part});
-          }
-          ++part;
-        });
-      });
+  view.blocks.ForEach([&](const std::string&, const std::shared_ptr<const Block>& block) {
+    if (block->key.ns != caller.name_space) return;
+    std::size_t part = 0;
+    parts(*block, [&](std::string key, std::string_view id) {
+      if (IsSelected(selection, key, id)) {
+        rows.push_back({.key = std::move(key), .block = block.get(), .part = part});
+      }
+      ++part;
+    });
+  });
   std::ranges::sort(rows, {}, &Row::key);
   return rows;
 }
 
 std::vector<Row> RowsByBlockId(const BookView& view, const Caller& caller,
                                const Selection& selection) {
-  return RowsOf(view, caller, selection, [](const controller::Block& block, const auto& add) {
+  return RowsOf(view, caller, selection, [](const Block& block, const auto& add) {
     for (const std::string& id : block.block_ids) add(id, id);
   });
 }
 
 // The caller's block; refused when there is none, or it is another's.
-absl::StatusOr<std::shared_ptr<const controller::Block>> FindBlock(const BookView& view,
-                                                                   const Caller& caller,
-                                                                   const std::string& reservation) {
+absl::StatusOr<std::shared_ptr<const Block>> FindBlock(const BookView& view, const Caller& caller,
+                                                       const std::string& reservation) {
   const auto* found = view.blocks.Find(reservation);
   if (found != nullptr && (*found)->key.ns == caller.name_space) return *found;
   return Refuse(kReservationNotFound,
@@ -74,13 +72,12 @@ absl::StatusOr<std::shared_ptr<const controller::Block>> FindBlock(const BookVie
 absl::flat_hash_map<std::string, std::string> BlocksByHost(const BookView& view,
                                                            const Caller& caller) {
   absl::flat_hash_map<std::string, std::string> blocks;
-  view.blocks.ForEach(
-      [&](const std::string&, const std::shared_ptr<const controller::Block>& block) {
-        if (block->key.ns != caller.name_space || !HoldsCapacity(block->state)) return;
-        for (std::size_t i = 0; i < block->hosts.size(); ++i) {
-          blocks[block->hosts[i]] = block->block_ids[std::min(i, block->block_ids.size() - 1)];
-        }
-      });
+  view.blocks.ForEach([&](const std::string&, const std::shared_ptr<const Block>& block) {
+    if (block->key.ns != caller.name_space || !HoldsCapacity(block->state)) return;
+    for (std::size_t i = 0; i < block->hosts.size(); ++i) {
+      blocks[block->hosts[i]] = block->block_ids[std::min(i, block->block_ids.size() - 1)];
+    }
+  });
   return blocks;
 }
 
@@ -105,8 +102,8 @@ void ForEachNode(const BookView& view, const Each& each) {
 
 // Returns the network layers, from the top, that all nodes of a block's hosts from place `first` on
 // and before `last` share.
-std::vector<std::string> SharedLayers(const BookView& view, const controller::Block& block,
-                                      std::size_t first, std::size_t last) {
+std::vector<std::string> SharedLayers(const BookView& view, const Block& block, std::size_t first,
+                                      std::size_t last) {
   std::optional<std::vector<std::string>> shared;
   for (std::size_t i = first; i < std::min(last, block.hosts.size()); ++i) {
     const auto domain = view.cluster->FindDomain(block.hosts[i]);
@@ -122,8 +119,7 @@ std::vector<std::string> SharedLayers(const BookView& view, const controller::Bl
   return shared.value_or(std::vector<std::string>());
 }
 
-ReservationTopology TopologyOf(const BookView& view, const controller::Block& block,
-                               std::size_t part) {
+ReservationTopology TopologyOf(const BookView& view, const Block& block, std::size_t part) {
   const std::size_t hosts = static_cast<std::size_t>(block.bought.count) / block.block_ids.size();
   ReservationTopology row{.reservation_id = block.reservation,
                           .state = std::string(StateName(block.state)),
@@ -145,17 +141,17 @@ absl::StatusOr<std::shared_ptr<const BookView>> BookSeller::View() const {
   return view;
 }
 
-absl::StatusOr<std::vector<Offering>> BookSeller::FindOfferings(const Caller& caller,
-                                                                const OfferingSearch& search) {
+absl::StatusOr<std::vector<Ec2Offering>> BookSeller::FindOfferings(const Caller& caller,
+                                                                   const OfferingSearch& search) {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   const WallTime now = NowOf(*view);
-  std::vector<Offering> offerings;
+  std::vector<Ec2Offering> offerings;
   for (const OfferingQuery& query : QueriesOf(search)) {
     TAHOMA_ASSIGN_OR_RETURN(controller::OfferingSearch checked, CheckQuery(query, now));
     checked.owner = caller.name_space;
     checked.quotas = view->quotas;
     const SearchAnswer answer = SearchOfferings(view->profile, view->prices, checked, now);
-    for (const controller::Offering& offering : answer.offerings) {
+    for (const Offering& offering : answer.offerings) {
       offerings.push_back(OfferingOf(offering, view->offering_key));
       for (OfferingSegment& segment : offerings.back().segments) {
         segment.availability_zone_id = ZoneIdOf(*view, segment.availability_zone);
@@ -167,7 +163,7 @@ absl::StatusOr<std::vector<Offering>> BookSeller::FindOfferings(const Caller& ca
 
 absl::StatusOr<BlockPurchased> BookSeller::PurchaseBlock(const Caller& caller,
                                                          const BlockPurchase& purchase) {
-  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const Block> block,
                           owner_.purchase(OrderOf(purchase, caller.name_space)));
   // It has been bought, whether the fleet is known or not.
   std::shared_ptr<const BookView> view = owner_.view();
@@ -184,7 +180,7 @@ absl::StatusOr<BlockPurchased> BookSeller::PurchaseBlock(const Caller& caller,
 absl::StatusOr<std::vector<ExtensionOffering>> BookSeller::FindExtensionOfferings(
     const Caller& caller, const ExtensionSearch& search) {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
-  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const Block> block,
                           FindBlock(*view, caller, search.reservation_id));
   const auto offering =
       OfferExtension(view->profile, view->prices, *block, search.duration_hours, NowOf(*view));
@@ -203,7 +199,7 @@ absl::StatusOr<std::vector<Extension>> BookSeller::PurchaseExtension(
     const Caller& caller, const ExtensionPurchase& purchase) {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   TAHOMA_RETURN_IF_ERROR(FindBlock(*view, caller, purchase.reservation_id).status());
-  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
+  TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const Block> block,
                           owner_.extend({.reservation = purchase.reservation_id,
                                          .offering_id = purchase.offering_id,
                                          .token = purchase.client_token,
@@ -216,7 +212,7 @@ absl::StatusOr<std::vector<Extension>> BookSeller::PurchaseExtension(
 }
 
 absl::Status BookSeller::VisitBlocks(const Caller& caller, const Selection& selection,
-                                     const Visit<Block>& visit) {
+                                     const Visit<Ec2Block>& visit) {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   for (const Row& row : RowsByBlockId(*view, caller, selection)) {
     if (!visit(row.key, WithZoneId(*view, BlockOf(*row.block, row.part)))) break;
@@ -236,7 +232,7 @@ absl::Status BookSeller::VisitBlockStatuses(const Caller& caller, const Selectio
 absl::Status BookSeller::VisitReservations(const Caller& caller, const Selection& selection,
                                            const Visit<Reservation>& visit) {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
-  const auto parts = [](const controller::Block& block, const auto& add) {
+  const auto parts = [](const Block& block, const auto& add) {
     add(block.reservation, block.reservation);
   };
   for (const Row& row : RowsOf(*view, caller, selection, parts)) {
@@ -252,7 +248,7 @@ absl::Status BookSeller::VisitExtensions(const Caller& caller, const Selection& 
   for (const std::string& id : selection.ids) {
     TAHOMA_RETURN_IF_ERROR(FindBlock(*view, caller, id).status());
   }
-  const auto parts = [](const controller::Block& block, const auto& add) {
+  const auto parts = [](const Block& block, const auto& add) {
     for (std::size_t i = 0; i < block.extensions.size(); ++i) {
       add(fmt::format("{}/{:06}", block.reservation, i), block.reservation);
     }
@@ -289,7 +285,7 @@ absl::Status BookSeller::VisitReservationTopology(const Caller& caller, const Se
   for (const std::string& id : selection.ids) {
     TAHOMA_RETURN_IF_ERROR(FindBlock(*view, caller, id).status());
   }
-  const auto parts = [](const controller::Block& block, const auto& add) {
+  const auto parts = [](const Block& block, const auto& add) {
     for (const std::string& id : block.block_ids) {
       add(fmt::format("{}/{}", block.reservation, id), block.reservation);
     }
@@ -326,7 +322,7 @@ absl::Status BookSeller::ChangeTags(const Caller& caller,
                                     const TagChange& change) {
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const BookView> view, View());
   for (const std::string& reservation : reservations) {
-    TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const controller::Block> block,
+    TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<const Block> block,
                             FindBlock(*view, caller, reservation));
     TAHOMA_RETURN_IF_ERROR(owner_.change_tags(*block, change));
   }

@@ -53,13 +53,11 @@ struct BookOwner {
   std::function<std::shared_ptr<const BookView>()> view;
   // BlockBook's Purchase and Extend, at the present time; both answer when the change cannot be
   // lost.
-  std::function<absl::StatusOr<std::shared_ptr<const controller::Block>>(const PurchaseOrder&)>
-      purchase;
-  std::function<absl::StatusOr<std::shared_ptr<const controller::Block>>(const ExtensionOrder&)>
-      extend;
+  std::function<absl::StatusOr<std::shared_ptr<const Block>>(const PurchaseOrder&)> purchase;
+  std::function<absl::StatusOr<std::shared_ptr<const Block>>(const ExtensionOrder&)> extend;
   // Changes the tags of a block's CapacityBlock; answers when the change cannot be lost and the
   // view shows it.
-  std::function<absl::Status(const controller::Block&, const TagChange&)> change_tags = {};
+  std::function<absl::Status(const Block&, const TagChange&)> change_tags = {};
 };
 
 class BookSeller final : public Ec2Service {
@@ -67,8 +65,8 @@ class BookSeller final : public Ec2Service {
   // `clock` must outlive the BookSeller.
   BookSeller(BookOwner owner, const Clock& clock) : owner_(std::move(owner)), clock_(clock) {}
 
-  absl::StatusOr<std::vector<Offering>> FindOfferings(const Caller& caller,
-                                                      const OfferingSearch& search) override;
+  absl::StatusOr<std::vector<Ec2Offering>> FindOfferings(const Caller& caller,
+                                                         const OfferingSearch& search) override;
   absl::StatusOr<BlockPurchased> PurchaseBlock(const Caller& caller,
                                                const BlockPurchase& purchase) override;
   absl::StatusOr<std::vector<ExtensionOffering>> FindExtensionOfferings(
@@ -76,7 +74,7 @@ class BookSeller final : public Ec2Service {
   absl::StatusOr<std::vector<Extension>> PurchaseExtension(
       const Caller& caller, const ExtensionPurchase& purchase) override;
   absl::Status VisitBlocks(const Caller& caller, const Selection& selection,
-                           const Visit<Block>& visit) override;
+                           const Visit<Ec2Block>& visit) override;
   absl::Status VisitBlockStatuses(const Caller& caller, const Selection& selection,
                                   const Visit<BlockStatus>& visit) override;
   absl::Status VisitReservations(const Caller& caller, const Selection& selection,

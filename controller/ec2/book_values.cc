@@ -21,7 +21,7 @@ struct Count {
 
 // Counts the hosts from place `first` on and before `last`: while the block is active; before that
 // none is available or unavailable.
-Count CountHosts(const controller::Block& block, const FindHost& find_host, std::size_t first,
+Count CountHosts(const Block& block, const FindHost& find_host, std::size_t first,
                  std::size_t last) {
   const std::int64_t instances = block.product().instances;
   Count count{.total = instances * static_cast<std::int64_t>(last - first)};
@@ -40,14 +40,14 @@ Count CountHosts(const controller::Block& block, const FindHost& find_host, std:
   return count;
 }
 
-std::vector<Tag> TagsOf(const controller::Block& block) {
+std::vector<Tag> TagsOf(const Block& block) {
   std::vector<Tag> tags;
   for (const auto& [key, value] : block.tags) tags.push_back({.key = key, .value = value});
   return tags;
 }
 
 // The size of a block stands in a tag of EC2's, by which tools know it before the start.
-Tag SizeTagOf(const controller::Block& block) {
+Tag SizeTagOf(const Block& block) {
   return {.key = "aws:ec2capacityreservation:incrementalRequestedQuantity",
           .value = fmt::format("{}", block.bought.instances())};
 }
@@ -94,16 +94,16 @@ PurchaseOrder OrderOf(const BlockPurchase& purchase, const std::string& owner) {
   return order;
 }
 
-Offering OfferingOf(const controller::Offering& offering, const OfferingKey& key) {
-  Offering out{.id = OfferingId(offering, key),
-               .instance_type = std::string(offering.product->instance_type),
-               .availability_zone = offering.zone,
-               .instance_count = offering.instances(),
-               .start = offering.start,
-               .end = offering.end,
-               .duration_hours = offering.duration_hours(),
-               .duration_minutes = offering.duration_minutes(),
-               .upfront_fee = offering.fee().ToString()};
+Ec2Offering OfferingOf(const Offering& offering, const OfferingKey& key) {
+  Ec2Offering out{.id = OfferingId(offering, key),
+                  .instance_type = std::string(offering.product->instance_type),
+                  .availability_zone = offering.zone,
+                  .instance_count = offering.instances(),
+                  .start = offering.start,
+                  .end = offering.end,
+                  .duration_hours = offering.duration_hours(),
+                  .duration_minutes = offering.duration_minutes(),
+                  .upfront_fee = offering.fee().ToString()};
   if (offering.product->ultra_server) {
     out.ultraserver_type = offering.product->name;
     out.ultraserver_count = offering.count;
@@ -120,7 +120,7 @@ Offering OfferingOf(const controller::Offering& offering, const OfferingKey& key
   return out;
 }
 
-Block BlockOf(const controller::Block& block, std::size_t part) {
+Ec2Block BlockOf(const Block& block, std::size_t part) {
   return {.id = block.block_ids[part],
           .ultraserver_type = block.product().ultra_server ? std::string(block.product().name) : "",
           .availability_zone = block.bought.zone,
@@ -132,7 +132,7 @@ Block BlockOf(const controller::Block& block, std::size_t part) {
           .tags = TagsOf(block)};
 }
 
-Reservation ReservationOf(const controller::Block& block, const std::string& account,
+Reservation ReservationOf(const Block& block, const std::string& account,
                           const FindHost& find_host) {
   const Count count = CountHosts(block, find_host, 0, static_cast<std::size_t>(block.bought.count));
   Reservation out{.id = block.reservation,
@@ -158,7 +158,7 @@ Reservation ReservationOf(const controller::Block& block, const std::string& acc
   return out;
 }
 
-BlockStatus StatusOf(const controller::Block& block, std::size_t part, const FindHost& find_host) {
+BlockStatus StatusOf(const Block& block, std::size_t part, const FindHost& find_host) {
   const std::size_t hosts = static_cast<std::size_t>(block.bought.count) / block.block_ids.size();
   const Count count = CountHosts(block, find_host, part * hosts, (part + 1) * hosts);
   BlockStatus status{.block_id = block.block_ids[part],
@@ -178,7 +178,7 @@ BlockStatus StatusOf(const controller::Block& block, std::size_t part, const Fin
 }
 
 ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offering,
-                                      const controller::Block& block, const OfferingKey& key) {
+                                      const Block& block, const OfferingKey& key) {
   return {.id = ExtensionOfferingId(offering, key),
           .instance_type = std::string(block.product().instance_type),
           .instance_count = block.bought.instances(),
@@ -190,7 +190,7 @@ ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offer
           .upfront_fee = offering.fee().ToString()};
 }
 
-Extension ExtensionOf(const controller::Extension& extension, const controller::Block& block) {
+Extension ExtensionOf(const controller::Extension& extension, const Block& block) {
   return {
       .reservation_id = block.reservation,
       .instance_type = std::string(block.product().instance_type),

@@ -30,17 +30,17 @@ using FindHost = std::function<std::optional<HostState>(const std::string& name)
 std::vector<OfferingQuery> QueriesOf(const OfferingSearch& search);
 PurchaseOrder OrderOf(const BlockPurchase& purchase, const std::string& owner);
 
-Offering OfferingOf(const controller::Offering& offering, const OfferingKey& key);
+Ec2Offering OfferingOf(const Offering& offering, const OfferingKey& key);
 // The Capacity Block with the id at place `part` of the block's ids.
-Block BlockOf(const controller::Block& block, std::size_t part);
-BlockStatus StatusOf(const controller::Block& block, std::size_t part, const FindHost& find_host);
+Ec2Block BlockOf(const Block& block, std::size_t part);
+BlockStatus StatusOf(const Block& block, std::size_t part, const FindHost& find_host);
 // `account` owns the reservation. Instances of hosts in use are used; instances of hosts that are
 // unhealthy or gone are not available.
-Reservation ReservationOf(const controller::Block& block, const std::string& account,
+Reservation ReservationOf(const Block& block, const std::string& account,
                           const FindHost& find_host);
 ExtensionOffering ExtensionOfferingOf(const controller::ExtensionOffering& offering,
-                                      const controller::Block& block, const OfferingKey& key);
-Extension ExtensionOf(const controller::Extension& extension, const controller::Block& block);
+                                      const Block& block, const OfferingKey& key);
+Extension ExtensionOf(const controller::Extension& extension, const Block& block);
 // `block_id`: of the block that has the instance; empty without a block.
 InstanceTopology InstanceOf(const Node& node, const std::string& block_id);
 

@@ -43,8 +43,8 @@ class Ec2Service {
  public:
   virtual ~Ec2Service() = default;
 
-  virtual absl::StatusOr<std::vector<Offering>> FindOfferings(const Caller& caller,
-                                                              const OfferingSearch& search) = 0;
+  virtual absl::StatusOr<std::vector<Ec2Offering>> FindOfferings(const Caller& caller,
+                                                                 const OfferingSearch& search) = 0;
   // Answers only once the purchase cannot be lost. A repeated client token of the same account gets
   // the first answer again if the request is the same, otherwise IdempotentParameterMismatch.
   virtual absl::StatusOr<BlockPurchased> PurchaseBlock(const Caller& caller,
@@ -58,7 +58,7 @@ class Ec2Service {
   // Lists the rows that the caller may see, in the order of keys; a row's key is its id. Leaves out
   // selected ids that are not known.
   virtual absl::Status VisitBlocks(const Caller& caller, const Selection& selection,
-                                   const Visit<Block>& visit) = 0;
+                                   const Visit<Ec2Block>& visit) = 0;
   virtual absl::Status VisitBlockStatuses(const Caller& caller, const Selection& selection,
                                           const Visit<BlockStatus>& visit) = 0;
   virtual absl::Status VisitReservations(const Caller& caller, const Selection& selection,

@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<std::string>> ReservationsOf(const Call& call, const 
   if (!tagged.blocks.empty()) {
     std::set<std::string, std::less<>> missing(tagged.blocks.begin(), tagged.blocks.end());
     TAHOMA_RETURN_IF_ERROR(call.service.VisitBlocks(
-        call.caller, {.ids = tagged.blocks}, [&](std::string_view, const Block& block) {
+        call.caller, {.ids = tagged.blocks}, [&](std::string_view, const Ec2Block& block) {
           missing.erase(block.id);
           found.insert(block.reservation_ids.begin(), block.reservation_ids.end());
           return true;
@@ -159,7 +159,7 @@ absl::StatusOr<std::string> DescribeTags(const Call& call) {
   // The ids of blocks sort before the ids of reservations.
   bool has_room = true;
   TAHOMA_RETURN_IF_ERROR(
-      call.service.VisitBlocks(call.caller, {}, [&](std::string_view, const Block& block) {
+      call.service.VisitBlocks(call.caller, {}, [&](std::string_view, const Ec2Block& block) {
         has_room = OfferTags(block.id, "capacity-block", block.tags, page);
         return has_room;
       }));

@@ -43,7 +43,7 @@ struct OfferingSegment {
 };
 
 // CapacityBlockOffering
-struct Offering {
+struct Ec2Offering {
   std::string id;
   std::string instance_type;
   std::string availability_zone;
@@ -62,7 +62,7 @@ struct Offering {
 };
 
 // CapacityBlock
-struct Block {
+struct Ec2Block {
   std::string id;
   std::string ultraserver_type = {};  // of a block of UltraServers
   std::string availability_zone;
@@ -107,7 +107,7 @@ struct Reservation {
 
 struct BlockPurchased {
   std::vector<Reservation> reservations;  // the first is also answered alone
-  std::vector<Block> blocks;
+  std::vector<Ec2Block> blocks;
 };
 
 // CapacityReservationStatus

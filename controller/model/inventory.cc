@@ -360,9 +360,9 @@ std::vector<Attribute> Node::Attributes(std::uint16_t device) const {
 }
 
 template <typename T>
-std::size_t Inventory::Alive(const Pool<T>& pool) {
+std::size_t Inventory::Alive(const Interned<T>& values) {
   std::size_t alive = 0;
-  for (const auto& [hash, entries] : pool) {
+  for (const auto& [hash, entries] : values) {
     for (const auto& entry : entries) {
       if (!entry.expired()) ++alive;
     }
@@ -375,9 +375,9 @@ std::size_t Inventory::node_templates() const { return Alive(nodes_); }
 std::size_t Inventory::families() const { return Alive(families_); }
 
 template <typename T, typename Equal>
-std::shared_ptr<const T> Inventory::Share(Pool<T>& pool, std::size_t hash, T value,
+std::shared_ptr<const T> Inventory::Share(Interned<T>& values, std::size_t hash, T value,
                                           const Equal& equal) {
-  auto& entries = pool[hash];
+  auto& entries = values[hash];
   std::erase_if(entries, [](const auto& entry) { return entry.expired(); });
   for (const auto& entry : entries) {
     if (auto existing = entry.lock(); existing != nullptr && equal(*existing, value)) {
@@ -393,11 +393,11 @@ void Inventory::SweepSometimes() {
   // Forgets hashes of values that no live family has.
   constexpr std::size_t kSweepEvery = 4096;
   if (++interned_ % kSweepEvery != 0) return;
-  const auto sweep = [](auto& pool) {
-    for (auto at = pool.begin(); at != pool.end();) {
+  const auto sweep = [](auto& values) {
+    for (auto at = values.begin(); at != values.end();) {
       std::erase_if(at->second, [](const auto& entry) { return entry.expired(); });
       const auto here = at++;
-      if (here->second.empty()) pool.erase(here);
+      if (here->second.empty()) values.erase(here);
     }
   };
   sweep(devices_);

@@ -212,7 +212,7 @@ class Inventory {
 
  private:
   template <typename T>
-  using Pool = absl::flat_hash_map<std::size_t, std::vector<std::weak_ptr<const T>>>;
+  using Interned = absl::flat_hash_map<std::size_t, std::vector<std::weak_ptr<const T>>>;
 
   // The values of an attribute, by their hash, each with a family that has the value. A value that
   // no node publishes any more does not count. An attribute that has become the nodes' own remains
@@ -235,14 +235,15 @@ class Inventory {
   // Every so often, forgets hashes of values that no live family has.
   void SweepSometimes();
   template <typename T>
-  static std::size_t Alive(const Pool<T>& pool);
+  static std::size_t Alive(const Interned<T>& values);
   template <typename T, typename Equal>
-  std::shared_ptr<const T> Share(Pool<T>& pool, std::size_t hash, T value, const Equal& equal);
+  std::shared_ptr<const T> Share(Interned<T>& values, std::size_t hash, T value,
+                                 const Equal& equal);
 
-  Pool<DeviceTemplate> devices_;
-  Pool<NodeTemplate> nodes_;
-  Pool<NodeFamily> families_;
-  Pool<SlotValues> own_values_;
+  Interned<DeviceTemplate> devices_;
+  Interned<NodeTemplate> nodes_;
+  Interned<NodeFamily> families_;
+  Interned<SlotValues> own_values_;
   absl::flat_hash_map<QualifiedName, Seen> seen_;
   std::size_t interned_ = 0;
 };

@@ -159,7 +159,7 @@ void BlockProjections::Write(Kind& kind) {
   std::vector<Projection::Write> writes;
   {
     const MutexLock lock(mutex_);
-    writes = kind.objects.Take(kProjectionsTogether);
+    writes = kind.objects.PopDue(kProjectionsTogether);
   }
   if (writes.empty()) return;
   std::vector<kube::Request> requests;

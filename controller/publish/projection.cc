@@ -57,7 +57,7 @@ void Projection::Queue(const kube::ObjectKey& key, Entry& entry) {
   queue_.push_back(key);
 }
 
-std::vector<Projection::Write> Projection::Take(std::size_t most) {
+std::vector<Projection::Write> Projection::PopDue(std::size_t most) {
   std::vector<Write> writes;
   while (listed_ && !queue_.empty() && writes.size() < most) {
     const kube::ObjectKey key = std::move(queue_.front());

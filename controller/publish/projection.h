@@ -45,7 +45,7 @@ class Projection {
     std::string status = {};  // JSON text
   };
   // Takes at most `most` due writes, the longest due first.
-  std::vector<Write> Take(std::size_t most);
+  std::vector<Write> PopDue(std::size_t most);
   // Takes the answer to a write. A write that was not done is due again, after all others.
   void OnAnswer(const kube::ObjectKey& key, bool done);
 

@@ -125,12 +125,12 @@ void Publisher::WorkOnEvents() {
     if (events.empty()) return;
     for (const ApiWrite& write : events) {
       if (stopping_) break;
-      if (!TakeToken() || !MaySend() || !TrySendEvent(std::get<EventNote>(write.what))) ++dropped_;
+      if (!SpendToken() || !MaySend() || !TrySendEvent(std::get<EventNote>(write.what))) ++dropped_;
     }
   }
 }
 
-bool Publisher::TakeToken() {
+bool Publisher::SpendToken() {
   const MonotonicTime now = clock_.MonotonicNow();
   const std::chrono::duration<double> passed = now - refilled_;
   refilled_ = now;

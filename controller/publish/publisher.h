@@ -76,7 +76,7 @@ class Publisher {
   // than the right to patch.
   absl::StatusOr<kube::Response> SendAsPatch(const ApiWrite& write);
   void WorkOnEvents();
-  bool TakeToken();
+  bool SpendToken();
   bool TrySendEvent(const EventNote& event);
   void SendEvent(const EventNote& event);
 

@@ -61,7 +61,7 @@ void Leadership::Run() {
     } else {
       Act(step);
     }
-    const bool history_lost = election_.TakeHistoryLost();
+    const bool history_lost = election_.ConsumeHistoryLost();
     // Said before `leading` ends, and taken back after the write has been answered: whoever asks
     // `lost` between the two must not end.
     if (history_lost && election_.holder().empty()) regaining_ = true;

@@ -223,7 +223,7 @@ class ClaimValue {
  public:
   explicit ClaimValue(std::string_view field) : field_(field) {}
 
-  absl::Status Take(const std::optional<int>& of_device, const std::string& request) {
+  absl::Status Adopt(const std::optional<int>& of_device, const std::string& request) {
     if (!of_device.has_value()) return absl::OkStatus();
     if (value_.has_value() && *value_ != *of_device) {
       return InvalidArgument(
@@ -388,8 +388,8 @@ absl::StatusOr<wire::ClaimGrant> BuildGrant(const ClaimRef& claim,
     }
     TAHOMA_ASSIGN_OR_RETURN(const DeviceSettings settings, SettingsOf(configs, device));
     TAHOMA_RETURN_IF_ERROR(CheckLnc(*type, device, settings));
-    TAHOMA_RETURN_IF_ERROR(lnc.Take(settings.lnc.value, device.request));
-    TAHOMA_RETURN_IF_ERROR(mode.Take(settings.ultra_server_mode.value, device.request));
+    TAHOMA_RETURN_IF_ERROR(lnc.Adopt(settings.lnc.value, device.request));
+    TAHOMA_RETURN_IF_ERROR(mode.Adopt(settings.ultra_server_mode.value, device.request));
     whole_node = whole_node || device.device.kind == DeviceKind::kNode;
     return holdings.Add(device.device, inventory);
   };

@@ -309,7 +309,7 @@ absl::StatusOr<FaultEffects> ParseFaultEffects(const std::map<std::string, std::
   return effects;
 }
 
-absl::StatusOr<Pool> BuildPool(const wire::Inventory& inventory, const PoolOptions& options) {
+absl::StatusOr<DevicePool> BuildPool(const wire::Inventory& inventory, const PoolOptions& options) {
   const hw::InstanceType* type = hw::FindInstanceType(inventory.instance_type);
   if (type == nullptr) {
     return InvalidArgument("node {}: instance type \"{}\" is unknown; expected one of {}",
@@ -317,7 +317,7 @@ absl::StatusOr<Pool> BuildPool(const wire::Inventory& inventory, const PoolOptio
   }
   TAHOMA_RETURN_IF_ERROR(CheckChips(inventory, *type));
   const Source source = {.inventory = inventory, .type = *type, .options = options};
-  Pool pool = {.counter_sets = CounterSets(source), .groups = {}};
+  DevicePool pool = {.counter_sets = CounterSets(source), .groups = {}};
   std::vector<Device> whole;
   if (options.publish.chips) {
     for (const wire::Chip& chip : inventory.chips) whole.push_back(ChipDevice(source, chip));
@@ -329,7 +329,7 @@ absl::StatusOr<Pool> BuildPool(const wire::Inventory& inventory, const PoolOptio
   return pool;
 }
 
-std::vector<SliceContent> CutIntoSlices(const Pool& pool) {
+std::vector<SliceContent> CutIntoSlices(const DevicePool& pool) {
   std::vector<SliceContent> slices;
   if (pool.together) {
     SliceContent& all = slices.emplace_back();

@@ -1,6 +1,6 @@
 // The devices that a node publishes, made from sim-node's inventory.
 //
-//   absl::StatusOr<Pool> pool = BuildPool(inventory, {.publish = {.lnc1 = false}});
+//   absl::StatusOr<DevicePool> pool = BuildPool(inventory, {.publish = {.lnc1 = false}});
 //   for (const SliceContent& slice : CutIntoSlices(*pool)) …
 //
 // docs/design/0001-seams.md defines names, attributes, counters and taints. AWS's attributes have
@@ -91,17 +91,17 @@ struct PoolOptions {
 // Returns why the device must not be used, from its taint; empty for a good device.
 std::string_view UnhealthyReason(const Device& device);
 
-struct Pool {
+struct DevicePool {
   std::vector<CounterSet> counter_sets = {};  // empty when nothing shares counters
   // Counters and devices share a ResourceSlice, as before Kubernetes 1.35.
   bool together = false;
   std::vector<std::vector<Device>> groups;  // chips and node; LNC 2 cores; LNC 1 cores. By id
-  bool operator==(const Pool&) const = default;
+  bool operator==(const DevicePool&) const = default;
 };
 
 // kInvalidArgument when the instance type is unknown or the chips are not exactly the chips of the
 // type.
-absl::StatusOr<Pool> BuildPool(const wire::Inventory& inventory, const PoolOptions& options);
+absl::StatusOr<DevicePool> BuildPool(const wire::Inventory& inventory, const PoolOptions& options);
 
 // The content of a ResourceSlice of the pool: either counter sets or devices; both only in a pool
 // with `together`.
@@ -114,6 +114,6 @@ struct SliceContent {
 // Returns the ResourceSlices in the order of their index. Each group begins a new ResourceSlice, so
 // a change touches few slices. An empty pool is an empty ResourceSlice. A pool with `together` must
 // fit into a single ResourceSlice.
-std::vector<SliceContent> CutIntoSlices(const Pool& pool);
+std::vector<SliceContent> CutIntoSlices(const DevicePool& pool);
 
 }  // namespace tahoma::dra

@@ -26,7 +26,7 @@ bool& KindOf(const Device& device, Kinds& kinds) {
   return name->lnc == 2 ? kinds.lnc2 : kinds.lnc1;
 }
 
-Kinds KindsOf(const Pool& pool) {
+Kinds KindsOf(const DevicePool& pool) {
   Kinds kinds;
   for (const auto& group : pool.groups) {
     for (const Device& device : group) KindOf(device, kinds) = true;
@@ -48,11 +48,11 @@ Kinds Shown(const Kinds& all, CounterSupport support) {
 
 }  // namespace
 
-Pool ShownPool(const Pool& pool, CounterSupport support) {
+DevicePool ShownPool(const DevicePool& pool, CounterSupport support) {
   if (support == CounterSupport::kApart) return pool;
   const bool counters = support == CounterSupport::kTogether;
   Kinds kinds = Shown(KindsOf(pool), support);
-  Pool shown = {.counter_sets = {}, .together = counters, .groups = {}};
+  DevicePool shown = {.counter_sets = {}, .together = counters, .groups = {}};
   for (const auto& group : pool.groups) {
     std::vector<Device> devices;
     for (Device device : group) {
@@ -69,7 +69,7 @@ Pool ShownPool(const Pool& pool, CounterSupport support) {
   return shown;
 }
 
-Publish LeftOut(const Pool& pool, CounterSupport support) {
+Publish LeftOut(const DevicePool& pool, CounterSupport support) {
   const Kinds all = KindsOf(pool);
   const Kinds shown = Shown(all, support);
   return {.chips = all.chips && !shown.chips,
@@ -78,7 +78,7 @@ Publish LeftOut(const Pool& pool, CounterSupport support) {
           .node = all.node && !shown.node};
 }
 
-Pool WithoutUnhealthy(Pool pool) {
+DevicePool WithoutUnhealthy(DevicePool pool) {
   for (auto& group : pool.groups) {
     std::erase_if(group, [](const Device& device) { return !UnhealthyReason(device).empty(); });
   }

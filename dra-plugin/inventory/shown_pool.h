@@ -1,7 +1,7 @@
 // The devices of a node's pool that an API server can be shown safely: no two overlapping devices
 // can be given away together.
 //
-//   const Pool shown = ShownPool(*pool, CounterSupport::kNone);   // chips alone, say
+//   const DevicePool shown = ShownPool(*pool, CounterSupport::kNone);   // chips alone, say
 //
 // Counters keep overlapping devices apart: each device consumes counters. Kubernetes has moved the
 // counters, and drops counters while the gate DRAPartitionableDevices is off, the default before
@@ -26,13 +26,13 @@ enum class CounterSupport : std::uint8_t {
 // Returns the pool for a server with `support`. kTogether: one ResourceSlice with chips, the node
 // and cores of LNC 2; without chips cores of a single LNC. kNone: chips, or cores of a single LNC,
 // or the node. LNC 2 goes before LNC 1, as the runtime's default.
-Pool ShownPool(const Pool& pool, CounterSupport support);
+DevicePool ShownPool(const DevicePool& pool, CounterSupport support);
 
 // Returns the kinds of devices in the pool that ShownPool leaves out; never chips.
-Publish LeftOut(const Pool& pool, CounterSupport support);
+Publish LeftOut(const DevicePool& pool, CounterSupport support);
 
 // Returns the pool for a server that drops taints: unhealthy devices are left out, because nothing
 // else would keep claims away.
-Pool WithoutUnhealthy(Pool pool);
+DevicePool WithoutUnhealthy(DevicePool pool);
 
 }  // namespace tahoma::dra

@@ -4,7 +4,7 @@
 
 namespace tahoma::dra {
 
-std::vector<DeviceHealth> HealthOf(const Pool& pool, const std::string& pool_name) {
+std::vector<DeviceHealth> HealthOf(const DevicePool& pool, const std::string& pool_name) {
   std::vector<DeviceHealth> out;
   for (const std::vector<Device>& group : pool.groups) {
     for (const Device& device : group) {

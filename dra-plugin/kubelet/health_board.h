@@ -29,7 +29,7 @@ struct DeviceHealth {
 };
 
 // A device is unhealthy when it carries the taint for it.
-std::vector<DeviceHealth> HealthOf(const Pool& pool, const std::string& pool_name);
+std::vector<DeviceHealth> HealthOf(const DevicePool& pool, const std::string& pool_name);
 
 class HealthBoard {
  public:

@@ -200,7 +200,7 @@ absl::Status Plugin::Session() {
   TAHOMA_ASSIGN_OR_RETURN(std::size_t refused, GiveClaims());
   spdlog::info("following sim-node at {}", options_.node_socket);
   while (true) {
-    TAHOMA_RETURN_IF_ERROR(TakeInventory(inventory));
+    TAHOMA_RETURN_IF_ERROR(AdoptInventory(inventory));
     session_good_ = true;
     metrics_.SetFollowing(true);
     const std::uint64_t seen = inventory.generation;
@@ -224,7 +224,7 @@ absl::StatusOr<std::size_t> Plugin::GiveClaims() {
   return refused;
 }
 
-absl::Status Plugin::TakeInventory(const wire::Inventory& inventory) {
+absl::Status Plugin::AdoptInventory(const wire::Inventory& inventory) {
   const MutexLock lock(mutex_);
   return MakePool(inventory, /*lost=*/false);
 }
@@ -247,7 +247,7 @@ absl::Status Plugin::MakePool(wire::Inventory inventory, bool lost) {
   options.publish = publish_;
   options.node_lost = lost;
   const MonotonicTime now = clock_.MonotonicNow();
-  TAHOMA_ASSIGN_OR_RETURN(Pool pool, BuildPool(damper_.Damp(inventory, now), options));
+  TAHOMA_ASSIGN_OR_RETURN(DevicePool pool, BuildPool(damper_.Damp(inventory, now), options));
   repair_shows_.reset();
   if (const auto wake = damper_.wake()) {
     repair_shows_ = CondVar::In(*wake - now);
@@ -264,7 +264,7 @@ absl::Status Plugin::MakePool(wire::Inventory inventory, bool lost) {
 }
 
 // Slices first: gangs can wait for a label, but no claim for a device.
-absl::Status Plugin::PublishNode(const Pool& pool, const wire::Inventory& inventory) {
+absl::Status Plugin::PublishNode(const DevicePool& pool, const wire::Inventory& inventory) {
   TAHOMA_RETURN_IF_ERROR(Annotate(publisher_.Publish(pool), "ResourceSlices"));
   metrics_.SetDevices(publisher_.Shown(pool));
   TellUsers(pool);
@@ -272,12 +272,12 @@ absl::Status Plugin::PublishNode(const Pool& pool, const wire::Inventory& invent
 }
 
 // Reports to users fail alone: a role that may not write reports must still publish devices.
-void Plugin::TellUsers(const Pool& pool) {
+void Plugin::TellUsers(const DevicePool& pool) {
   const absl::StatusOr<Checkpoint> claims = LoadClaims();
   const absl::Status told =
       claims.ok() ? reporter_.Report(*claims, pool, clock_.WallNow()) : claims.status();
   LogOnce("reporting devices' health", told, last_report_problem_);
-  if (const std::shared_ptr<const Json> node = publisher_.TakeNode()) {
+  if (const std::shared_ptr<const Json> node = publisher_.HandOverNode()) {
     const Completeness found = CompletenessOf(pool, *publisher_.server());
     LogOnce("reporting what is not shown", completeness_.Report(*node, found, clock_.WallNow()),
             last_condition_problem_);
@@ -329,7 +329,7 @@ void Plugin::PublishLoop() {
     if (stopping_) return;
     publish_now_ = false;
     if (!pool_.has_value()) continue;
-    const Pool pool = *pool_;
+    const DevicePool pool = *pool_;
     const wire::Inventory inventory = *inventory_;
     const bool again_soon = std::exchange(publish_soon_, false);
     lock.Unlock();

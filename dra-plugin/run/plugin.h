@@ -99,16 +99,16 @@ class Plugin {
   absl::Status Session();
   // Claims::Reconcile under the lock between processes.
   absl::StatusOr<std::size_t> GiveClaims();
-  absl::Status TakeInventory(const wire::Inventory& inventory);
+  absl::Status AdoptInventory(const wire::Inventory& inventory);
   void MarkLost();
   // Makes the pool of an inventory and keeps the inventory; changes nothing when no pool can be
   // made.
   absl::Status MakePool(wire::Inventory inventory, bool lost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void PublishLoop();
-  absl::Status PublishNode(const Pool& pool, const wire::Inventory& inventory);
+  absl::Status PublishNode(const DevicePool& pool, const wire::Inventory& inventory);
   // Reports the devices missing in the ResourceSlices, and unhealthy devices. Logs failures.
-  void TellUsers(const Pool& pool);
+  void TellUsers(const DevicePool& pool);
   absl::StatusOr<Checkpoint> LoadClaims();
   absl::Status DropStaleClaims();
   void OnRegistration(bool registered, const std::string& error);
@@ -151,7 +151,7 @@ class Plugin {
   HealthDamper damper_ ABSL_GUARDED_BY(mutex_);
   std::optional<CondVar::Deadline> repair_shows_ ABSL_GUARDED_BY(mutex_);  // of a damped repair
   std::optional<wire::Inventory> inventory_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Pool> pool_ ABSL_GUARDED_BY(mutex_);  // made from inventory_
+  std::optional<DevicePool> pool_ ABSL_GUARDED_BY(mutex_);  // made from inventory_
   bool publish_now_ ABSL_GUARDED_BY(mutex_) = false;
   bool publish_soon_ ABSL_GUARDED_BY(mutex_) =
       false;  // the kubelet came back and may yet wipe our ResourceSlices

@@ -121,7 +121,7 @@ void PluginMetrics::SetPrepared(const PreparedCount& prepared) {
 
 void PluginMetrics::CountDroppedClaim() { dropped_.Increment(); }
 
-void PluginMetrics::SetDevices(const Pool& pool) {
+void PluginMetrics::SetDevices(const DevicePool& pool) {
   std::size_t all = 0;
   std::size_t healthy = 0;
   for (const DeviceHealth& device : HealthOf(pool, "")) {

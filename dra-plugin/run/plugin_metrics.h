@@ -39,7 +39,7 @@ class PluginMetrics {
   void SetPrepared(const PreparedCount& prepared);
   void CountDroppedClaim();
 
-  void SetDevices(const Pool& pool);  // that are published
+  void SetDevices(const DevicePool& pool);  // that are published
   void ObservePublication(const absl::Status& status);
   void SetFollowing(bool following);  // sim-node's inventory
   void SetRegistered(bool registered);

@@ -44,7 +44,7 @@ std::string Cure(int minor) {
 }
 
 // Before 1.35 the gate alone brings back less than an upgrade does.
-std::string CureOfNoCounters(const Pool& pool, int minor) {
+std::string CureOfNoCounters(const DevicePool& pool, int minor) {
   if (minor >= kMinorWithManyCounters) return Cure(minor);
   const std::string still = Words(LeftOut(pool, CounterSupport::kTogether));
   if (still.empty()) return Cure(minor);
@@ -53,7 +53,8 @@ std::string CureOfNoCounters(const Pool& pool, int minor) {
       minor, still);
 }
 
-void AddLackOfCounters(const Pool& pool, const ServerSupport& server, std::vector<Lack>& lacks) {
+void AddLackOfCounters(const DevicePool& pool, const ServerSupport& server,
+                       std::vector<Lack>& lacks) {
   const std::string left_out = Words(LeftOut(pool, server.counters));
   if (left_out.empty()) return;
   if (server.counters == CounterSupport::kTogether) {
@@ -72,7 +73,7 @@ void AddLackOfCounters(const Pool& pool, const ServerSupport& server, std::vecto
                    left_out, server.minor, kCountersGate, CureOfNoCounters(pool, server.minor))});
 }
 
-bool HasTaint(const Pool& pool, std::string_view key) {
+bool HasTaint(const DevicePool& pool, std::string_view key) {
   for (const auto& group : pool.groups) {
     for (const Device& device : group) {
       for (const Taint& taint : device.taints) {
@@ -83,7 +84,8 @@ bool HasTaint(const Pool& pool, std::string_view key) {
   return false;
 }
 
-void AddLackOfTaints(const Pool& pool, const ServerSupport& server, std::vector<Lack>& lacks) {
+void AddLackOfTaints(const DevicePool& pool, const ServerSupport& server,
+                     std::vector<Lack>& lacks) {
   if (!server.dropped_fields.contains(kTaintsField)) return;
   const std::string managed =
       HasTaint(pool, kManagedTaint)
@@ -119,7 +121,7 @@ const Json* ConditionOf(const Json& node) {
 
 }  // namespace
 
-Completeness CompletenessOf(const Pool& pool, const ServerSupport& server) {
+Completeness CompletenessOf(const DevicePool& pool, const ServerSupport& server) {
   std::vector<Lack> lacks;
   AddLackOfCounters(pool, server, lacks);
   AddLackOfTaints(pool, server, lacks);

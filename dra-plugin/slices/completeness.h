@@ -54,7 +54,7 @@ struct Completeness {
 
 // Compares the pool with the pool that a complete server would be shown. A server without taints is
 // always reported, not only during a fault: a fault is a bad time to learn about missing taints.
-Completeness CompletenessOf(const Pool& pool, const ServerSupport& server);
+Completeness CompletenessOf(const DevicePool& pool, const ServerSupport& server);
 
 class CompletenessReporter {
  public:

@@ -181,7 +181,8 @@ absl::Status HealthReporter::ReportClaim(const PreparedClaim& claim, const Reaso
   return absl::OkStatus();
 }
 
-absl::Status HealthReporter::Report(const Checkpoint& claims, const Pool& pool, WallTime now) {
+absl::Status HealthReporter::Report(const Checkpoint& claims, const DevicePool& pool,
+                                    WallTime now) {
   Reasons reasons;
   for (const std::vector<Device>& group : pool.groups) {
     for (const Device& device : group) {

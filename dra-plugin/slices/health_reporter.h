@@ -41,7 +41,7 @@ class HealthReporter {
 
   // Devices that are not in the pool are taken for healthy. The first failure; unless the server
   // is away the rest is reported nevertheless, and what failed by the next call.
-  absl::Status Report(const Checkpoint& claims, const Pool& pool, WallTime now);
+  absl::Status Report(const Checkpoint& claims, const DevicePool& pool, WallTime now);
 
  private:
   // Devices' reasons of being unhealthy, by name.

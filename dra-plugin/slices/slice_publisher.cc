@@ -32,14 +32,14 @@ std::int64_t CountOf(const json& slice) {
 
 // The existing slices, sorted into obsolete slices, to be deleted, and slices to be updated in
 // place.
-struct Plan {
+struct SlicePlan {
   std::vector<json> obsolete;
   std::vector<std::optional<json>> existing;  // by index
   std::int64_t newest = 0;                    // highest generation seen
 };
 
-Plan Match(std::vector<json> slices, const SliceOwner& owner, std::size_t count) {
-  Plan plan;
+SlicePlan Match(std::vector<json> slices, const SliceOwner& owner, std::size_t count) {
+  SlicePlan plan;
   plan.existing.resize(count);
   // The newest of several slices with the same index stays; ties go by name, so two plugins decide
   // alike.
@@ -218,12 +218,12 @@ bool SlicePublisher::DropsTaints() const {
   return server_ && server_->dropped_fields.contains(kTaintsField);
 }
 
-Pool SlicePublisher::Shown(const Pool& pool) const {
-  Pool shown = ShownPool(pool, server_ ? server_->counters : CounterSupport::kNone);
+DevicePool SlicePublisher::Shown(const DevicePool& pool) const {
+  DevicePool shown = ShownPool(pool, server_ ? server_->counters : CounterSupport::kNone);
   return DropsTaints() ? WithoutUnhealthy(std::move(shown)) : shown;
 }
 
-absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool& pool,
+absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const DevicePool& pool,
                                          Known known) {
   const SliceOwner owner = {.node_name = node_name_, .node_uid = node_uid};
   if (!server_) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
@@ -237,7 +237,7 @@ absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool
     for (const json& slice : slices) TAHOMA_RETURN_IF_ERROR(Delete(slice));
     slices.clear();
   }
-  Plan plan = Match(std::move(slices), owner, contents.size());
+  SlicePlan plan = Match(std::move(slices), owner, contents.size());
   std::vector<json> wanted;
   std::vector<std::size_t> changed;
   bool consistent = plan.obsolete.empty();
@@ -279,12 +279,12 @@ absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const Pool
   return absl::OkStatus();
 }
 
-absl::Status SlicePublisher::Publish(const Pool& pool) {
+absl::Status SlicePublisher::Publish(const DevicePool& pool) {
   TAHOMA_ASSIGN_OR_RETURN(const std::string node_uid, ReadNode());
   return PublishFor(node_uid, pool, Known::kNothing);
 }
 
-absl::Status SlicePublisher::PublishFor(const std::string& node_uid, const Pool& pool,
+absl::Status SlicePublisher::PublishFor(const std::string& node_uid, const DevicePool& pool,
                                         Known known) {
   looked_ = false;
   absl::Status status = LookForMore({.node_name = node_name_, .node_uid = node_uid});

@@ -65,20 +65,20 @@ class SlicePublisher {
 
   // kNotFound while the Node object does not exist; kAborted when others kept changing the slices;
   // otherwise the server's refusal with its message.
-  absl::Status Publish(const Pool& pool);
+  absl::Status Publish(const DevicePool& pool);
 
   // kNone: the server has no slices of the node, a hint that saves reading.
   enum class Known : std::uint8_t { kNothing, kNone };
   // As Publish, for a caller who knows the Node's uid.
-  absl::Status PublishFor(const std::string& node_uid, const Pool& pool, Known known);
+  absl::Status PublishFor(const std::string& node_uid, const DevicePool& pool, Known known);
 
   // Gives away the Node that Publish read last; null when already given away, or never read.
-  std::shared_ptr<const Json> TakeNode() { return std::exchange(node_, nullptr); }
+  std::shared_ptr<const Json> HandOverNode() { return std::exchange(node_, nullptr); }
 
   // The server's support as last found; nothing before the first publication.
   const std::optional<ServerSupport>& server() const { return server_; }
   // The devices of the pool that this server is shown.
-  Pool Shown(const Pool& pool) const;
+  DevicePool Shown(const DevicePool& pool) const;
   // How many slices the node has, as published last.
   std::size_t slices() const { return slices_; }
 
@@ -88,7 +88,7 @@ class SlicePublisher {
   // Calls LookAtCounters when the server is known to lack something; also looks for taints.
   absl::Status LookForMore(const SliceOwner& owner);
   bool DropsTaints() const;
-  absl::Status PublishOnce(const std::string& node_uid, const Pool& pool, Known known);
+  absl::Status PublishOnce(const std::string& node_uid, const DevicePool& pool, Known known);
   absl::StatusOr<std::string> ReadNode();  // the Node's uid
   absl::StatusOr<std::vector<Json>> List();
   absl::StatusOr<std::vector<Json>> ReadByName(std::size_t wanted);

@@ -50,7 +50,7 @@ class BoundedQueue {
   std::vector<T> PopAll(std::size_t limit) {
     const MutexLock lock(mutex_);
     while (!closed_ && items_.empty()) not_empty_.Wait(mutex_);
-    return Take(limit);
+    return PopNow(limit);
   }
 
   // Pops like PopAll, but gives up after `timeout` with an empty vector.
@@ -59,7 +59,7 @@ class BoundedQueue {
     const MutexLock lock(mutex_);
     while (!closed_ && items_.empty() && not_empty_.WaitUntil(mutex_, deadline)) {
     }
-    return Take(limit);
+    return PopNow(limit);
   }
 
   // Refuses further values and wakes everyone; what is inside can still be taken.
@@ -82,7 +82,7 @@ class BoundedQueue {
   }
 
  private:
-  std::vector<T> Take(std::size_t limit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  std::vector<T> PopNow(std::size_t limit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     std::vector<T> taken;
     while (!items_.empty() && taken.size() < limit) {
       taken.push_back(std::move(items_.front()));

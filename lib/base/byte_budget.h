@@ -1,7 +1,7 @@
 // Bounds the bytes that many users hold of one thing together.
 //
 //   ByteBudget bodies(128 << 20);
-//   const ByteBudget::Hold hold = bodies.Take(body.size());    // given back with the last copy
+//   const ByteBudget::Hold hold = bodies.Acquire(body.size());    // given back with the last copy
 //   if (hold == nullptr) return TooManyRequests();
 //
 // Whoever finds nothing held gets as much as he wants: a bound must refuse nobody for ever.
@@ -43,7 +43,7 @@ class ByteBudget {
   using Hold = std::shared_ptr<Part>;
 
   // Null: it would be too much, and nothing is held.
-  Hold Take(std::size_t bytes) {
+  Hold Acquire(std::size_t bytes) {
     {
       const MutexLock lock(mutex_);
       if (held_ > 0 && (bytes > most_ || held_ > most_ - bytes)) return nullptr;

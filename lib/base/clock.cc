@@ -13,7 +13,7 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 // Takes `digits` digits from the front of `text`.
-std::optional<int> TakeNumber(std::string_view& text, std::size_t digits) {
+std::optional<int> ConsumeNumber(std::string_view& text, std::size_t digits) {
   if (text.size() < digits) return std::nullopt;
   int number = 0;
   for (const char c : text.substr(0, digits)) {
@@ -77,7 +77,7 @@ absl::StatusOr<WallTime> ParseTime(std::string_view text) {
   std::string_view rest = text;
   for (std::size_t i = 0; i < kForm.size(); ++i) {
     const auto [digits, after] = kForm[i];
-    const std::optional<int> number = TakeNumber(rest, digits);
+    const std::optional<int> number = ConsumeNumber(rest, digits);
     if (!number) return bad();
     numbers[i] = *number;
     if (after == '\0') break;

@@ -36,11 +36,11 @@ namespace json_internal {
 
 // Moves the values of a container to `below` and empties the container, unless other values share
 // it.
-inline void TakeValues(Json::array_t& items, std::vector<Json>& below) {
+inline void DrainValues(Json::array_t& items, std::vector<Json>& below) {
   std::move(items.begin(), items.end(), std::back_inserter(below));
   items.clear();
 }
-inline void TakeValues(Json::object_t& members, std::vector<Json>& below) {
+inline void DrainValues(Json::object_t& members, std::vector<Json>& below) {
   if (!members.sole()) return;
   members.Own();
   for (auto& [name, value] : members) below.push_back(std::move(value));
@@ -55,12 +55,12 @@ void Free(Container* container) {
   static thread_local constinit int depth = 0;
   if (depth >= kDepthMost) {
     std::vector<Json> below;
-    TakeValues(*container, below);
+    DrainValues(*container, below);
     while (!below.empty()) {
       Json value = std::move(below.back());
       below.pop_back();
-      if (value.is_array()) TakeValues(value.get_ref<Json::array_t&>(), below);
-      if (value.is_object()) TakeValues(value.get_ref<Json::object_t&>(), below);
+      if (value.is_array()) DrainValues(value.get_ref<Json::array_t&>(), below);
+      if (value.is_object()) DrainValues(value.get_ref<Json::object_t&>(), below);
     }
   }
   ++depth;

@@ -44,7 +44,7 @@ class Builder {
   }
 
   const absl::Status& status() const { return status_; }
-  JsonRead Take() { return {std::move(root_), std::move(found_)}; }
+  JsonRead Finish() { return {std::move(root_), std::move(found_)}; }
 
  private:
   struct Level {
@@ -119,7 +119,7 @@ class Builder {
 absl::StatusOr<JsonRead> ReadBoundedJson(std::string_view text, const JsonBounds& bounds) {
   Builder builder(bounds);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) return builder.status();
-  return builder.Take();
+  return builder.Finish();
 }
 
 }  // namespace tahoma

@@ -8,7 +8,7 @@
 //       letters_.push_back(std::move(letter));
 //       changed_.NotifyOne();
 //     }
-//     std::string Take() {
+//     std::string Pop() {
 //       const MutexLock lock(mutex_);
 //       while (empty()) changed_.Wait(mutex_);
 //       std::string letter = std::move(letters_.front());

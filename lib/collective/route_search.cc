@@ -97,7 +97,7 @@ class Prices {
     for (const Arc arc : route) blocks_[arc] += blocks;
     for (const Arc arc : route) Reprice(arc);
   }
-  void Take(std::span<const Arc> route, std::uint64_t blocks) {
+  void Remove(std::span<const Arc> route, std::uint64_t blocks) {
     for (const Arc arc : route) blocks_[arc] -= blocks;
     for (const Arc arc : route) Reprice(arc);
   }
@@ -219,7 +219,7 @@ class RouteFinder {
     for (; !since_least_.empty(); since_least_.pop_back()) {
       auto& [at, route] = since_least_.back();
       const std::uint64_t blocks = demands_[at / search_.parts].blocks;
-      prices_.Take(routes_[at], blocks);
+      prices_.Remove(routes_[at], blocks);
       prices_.Put(route, blocks);
       routes_[at] = std::move(route);
     }
@@ -241,7 +241,7 @@ class RouteFinder {
     }
   }
 
-  Routes Take() { return {links_, demands_, search_.parts, std::move(routes_)}; }
+  Routes Finish() { return {links_, demands_, search_.parts, std::move(routes_)}; }
 
  private:
   bool FirstRoute(const Demand& demand, std::vector<Arc>& route) {
@@ -264,7 +264,7 @@ class RouteFinder {
       if (!full) continue;
       ++moves_;
       const Demand& demand = demands_[at / search_.parts];
-      prices_.Take(routes_[at], demand.blocks);
+      prices_.Remove(routes_[at], demand.blocks);
       TAHOMA_CHECK(prices_.Cheapest(demand.from, demand.to, route));
       prices_.Put(route, demand.blocks);
       if (route == routes_[at]) continue;
@@ -276,7 +276,7 @@ class RouteFinder {
   bool Shorten(std::size_t at) {
     const Demand& demand = demands_[at / search_.parts];
     std::vector<Arc> route;
-    prices_.Take(routes_[at], demand.blocks);
+    prices_.Remove(routes_[at], demand.blocks);
     TAHOMA_CHECK(prices_.Cheapest(demand.from, demand.to, route));
     const bool shorter = route.size() < routes_[at].size() && prices_.HasRoom(route);
     if (shorter) routes_[at] = std::move(route);
@@ -332,7 +332,7 @@ std::optional<Routes> FindRoutes(const DomainLinks& links, ChipMask through,
   if (!finder.Begin()) return std::nullopt;
   finder.Improve();
   finder.Shorten();
-  return finder.Take();
+  return finder.Finish();
 }
 
 }  // namespace tahoma::collective

@@ -26,7 +26,7 @@ constexpr std::int64_t kMaxNanoseconds = 100LL * 366 * 24 * 3'600 * 1'000'000'00
 constexpr std::size_t kDigitsMost = 18;  // the power of ten still fits
 
 // Takes digits off `text`; false when there are none or the number exceeds the bound.
-bool TakeDigits(std::string_view& text, std::int64_t& value, std::int64_t& scale) {
+bool ConsumeDigits(std::string_view& text, std::int64_t& value, std::int64_t& scale) {
   std::size_t n = 0;
   for (; n < text.size() && IsDigit(text[n]); ++n) {
     if (value > kMaxNanoseconds / 10 || n == kDigitsMost) return false;
@@ -46,10 +46,10 @@ absl::StatusOr<std::chrono::nanoseconds> ParseDuration(std::string_view text) {
   Int128 total = 0;
   while (!text.empty()) {
     std::int64_t whole = 0, fraction = 0, scale = 1, unused = 1;
-    if (!TakeDigits(text, whole, unused)) return bad;
+    if (!ConsumeDigits(text, whole, unused)) return bad;
     if (text.starts_with('.')) {
       text.remove_prefix(1);
-      if (!TakeDigits(text, fraction, scale)) return bad;
+      if (!ConsumeDigits(text, fraction, scale)) return bad;
     }
     const Unit* found = nullptr;
     for (const Unit& unit : kUnits) {

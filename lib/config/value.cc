@@ -54,7 +54,7 @@ class Builder final : public YAML::EventHandler {
   }
   void OnMapEnd() override { End(); }
 
-  Value Take() { return std::move(root_); }
+  Value Finish() { return std::move(root_); }
 
  private:
   struct Open {
@@ -138,7 +138,7 @@ absl::StatusOr<Value> ParseYaml(std::string_view text) {
     Builder builder;
     while (parser.HandleNextDocument(builder)) {
     }
-    return builder.Take();
+    return builder.Finish();
   } catch (const Builder::Stop& stop) {
     return stop.why;
   } catch (const YAML::Exception& error) {

@@ -11,14 +11,14 @@ constexpr int kMaxChips = 16;
 constexpr int kPhysicalCores = 8;
 
 // Takes a number below `bound` from the front of `text`.
-bool TakeNumber(std::string_view& text, int bound, int& out) {
+bool ConsumeNumber(std::string_view& text, int bound, int& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (error != std::errc() || out < 0 || out >= bound) return false;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return true;
 }
 
-bool TakeText(std::string_view& text, std::string_view expected) {
+bool ConsumeText(std::string_view& text, std::string_view expected) {
   if (!text.starts_with(expected)) return false;
   text.remove_prefix(expected.size());
   return true;
@@ -29,14 +29,14 @@ bool ParseParts(std::string_view text, DeviceName& name) {
     name.kind = DeviceKind::kNode;
     return true;
   }
-  if (TakeText(text, "neuron-device-")) {
+  if (ConsumeText(text, "neuron-device-")) {
     name.kind = DeviceKind::kChip;
-    return TakeNumber(text, kMaxChips, name.chip) && text.empty();
+    return ConsumeNumber(text, kMaxChips, name.chip) && text.empty();
   }
   name.kind = DeviceKind::kCore;
-  return TakeText(text, "neuron-core-") && TakeNumber(text, kMaxChips, name.chip) &&
-         TakeText(text, "-lnc") && TakeNumber(text, 3, name.lnc) && name.lnc > 0 &&
-         TakeText(text, "-") && TakeNumber(text, kPhysicalCores / name.lnc, name.core) &&
+  return ConsumeText(text, "neuron-core-") && ConsumeNumber(text, kMaxChips, name.chip) &&
+         ConsumeText(text, "-lnc") && ConsumeNumber(text, 3, name.lnc) && name.lnc > 0 &&
+         ConsumeText(text, "-") && ConsumeNumber(text, kPhysicalCores / name.lnc, name.core) &&
          text.empty();
 }
 

@@ -83,7 +83,7 @@ class LeaderElection {
   std::optional<MonotonicTime> leads_until() const;
   // Returns whether, since the last call, the lease was found in a state before our own last
   // renewal.
-  bool TakeHistoryLost() { return std::exchange(history_lost_, false); }
+  bool ConsumeHistoryLost() { return std::exchange(history_lost_, false); }
   // Returns the lease without its holder, to write at an orderly end; nullopt when not leading.
   std::optional<std::string> Release(MonotonicTime now, WallTime wall) const;
 

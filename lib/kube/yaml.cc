@@ -122,15 +122,15 @@ Json ReadPlain(const std::string& text) {
 // Builds the JSON of one document from the parser's events. Throws absl::Status to stop early.
 class Builder {
  public:
-  Json Take() { return std::move(root_); }
+  Json Finish() { return std::move(root_); }
 
-  void TakeEvent(const yaml_event_t& event) {
+  void OnEvent(const yaml_event_t& event) {
     const std::size_t line = event.start_mark.line + 1;
     switch (event.type) {
       case YAML_ALIAS_EVENT:
-        return TakeAlias(line, TextOf(event.data.alias.anchor));
+        return OnAlias(line, TextOf(event.data.alias.anchor));
       case YAML_SCALAR_EVENT:
-        return TakeScalar(line, event);
+        return OnScalar(line, event);
       case YAML_SEQUENCE_START_EVENT:
         return Open(line, TextOf(event.data.sequence_start.anchor), Json::array());
       case YAML_MAPPING_START_EVENT:
@@ -182,7 +182,7 @@ class Builder {
     Fail(line, fmt::format("the tag {} is not used in Kubernetes manifests", tag));
   }
 
-  void TakeAlias(std::size_t line, const std::string& anchor) {
+  void OnAlias(std::size_t line, const std::string& anchor) {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) {
       Fail(line,
@@ -191,7 +191,7 @@ class Builder {
     Place(line, "", found->second.value, found->second.values);
   }
 
-  void TakeScalar(std::size_t line, const yaml_event_t& event) {
+  void OnScalar(std::size_t line, const yaml_event_t& event) {
     const auto& scalar = event.data.scalar;
     std::string text(reinterpret_cast<const char*>(scalar.value), scalar.length);
     const std::size_t weight = TextWeight(text);
@@ -327,11 +327,11 @@ absl::StatusOr<std::vector<Json>> Documents(yaml_parser_t& parser) {
       }
       builder = Builder();
     } else if (event.type == YAML_DOCUMENT_END_EVENT) {
-      if (Json document = builder.Take(); !document.is_null()) {
+      if (Json document = builder.Finish(); !document.is_null()) {
         documents.push_back(std::move(document));
       }
     } else {
-      builder.TakeEvent(event);
+      builder.OnEvent(event);
     }
   }
   return documents;

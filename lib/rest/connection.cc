@@ -79,7 +79,7 @@ std::size_t Connection::held_bytes() const {
   return in_.size() + parser_.held_bytes() + out_.size();
 }
 
-Connection::Turn Connection::Take() {
+Connection::Turn Connection::Proceed() {
   Turn turn = Turn::kReady;
   if (broken_) return Turn::kGone;
   for (Phase before = phase_;; before = phase_) {
@@ -115,7 +115,7 @@ Connection::Turn Connection::Receive() {
   std::size_t turn_bytes = 0;
   for (;;) {
     const bool had_begun = parser_.has_begun();
-    in_.erase(0, parser_.Take(in_));
+    in_.erase(0, parser_.Consume(in_));
     if (in_.empty() && in_.capacity() > kReadBytes) in_.shrink_to_fit();
     if (parser_.has_begun() && !had_begun) since_ = Now();
     if (parser_.state() != State::kHead && parser_.state() != State::kBody) return Turn::kReady;
@@ -131,7 +131,7 @@ Connection::Turn Connection::Receive() {
     turn_bytes += static_cast<std::size_t>(got);
     const std::string_view read(bytes.data(), static_cast<std::size_t>(got));
     const bool begins = !parser_.has_begun();
-    in_ = read.substr(parser_.Take(read));
+    in_ = read.substr(parser_.Consume(read));
     if (begins) since_ = Now();
   }
 }

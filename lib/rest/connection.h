@@ -61,7 +61,7 @@ class Connection final {
   Connection& operator=(const Connection&) = delete;
 
   // Does everything that needs no waiting, at most for a turn's time.
-  Turn Take();
+  Turn Proceed();
   // Answers the request and goes on with the next, or closes when `keep` is false.
   void Answer(std::string_view head, std::string body, bool keep);
   // As above, with a body of `length` bytes from `source`. Whenever the socket has taken the

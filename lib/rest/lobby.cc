@@ -42,7 +42,7 @@ bool Lobby::Wait(const Connection& connection) {
   return true;
 }
 
-ConnectionPtr Lobby::Take(int fd) {
+ConnectionPtr Lobby::Pop(int fd) {
   const MutexLock lock(mutex_);
   const auto at = entries_.find(fd);
   if (at == entries_.end() || !at->second.waits) return nullptr;
@@ -57,7 +57,7 @@ void Lobby::Remove(const Connection& connection) {
   if (entries_.empty()) empty_.NotifyAll();
 }
 
-std::vector<ConnectionPtr> Lobby::TakeLate(MonotonicTime now) {
+std::vector<ConnectionPtr> Lobby::PopLate(MonotonicTime now) {
   std::vector<ConnectionPtr> late;
   const MutexLock lock(mutex_);
   for (auto& [fd, entry] : entries_) {
@@ -68,7 +68,7 @@ std::vector<ConnectionPtr> Lobby::TakeLate(MonotonicTime now) {
   return late;
 }
 
-std::vector<ConnectionPtr> Lobby::TakeOldest(std::size_t most, Choice choice) {
+std::vector<ConnectionPtr> Lobby::PopOldest(std::size_t most, Choice choice) {
   std::vector<Entry*> found;
   const MutexLock lock(mutex_);
   for (auto& [fd, entry] : entries_) {

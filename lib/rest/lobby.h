@@ -44,16 +44,16 @@ class Lobby {
   // False after Close; the caller keeps the connection.
   bool Wait(const Connection& connection);
   // Nothing when the connection is with a thread, or gone.
-  ConnectionPtr Take(int fd);
+  ConnectionPtr Pop(int fd);
   void Remove(const Connection& connection);
 
   // Whether no connection is open, here or with a thread.
   bool empty() const;
   // Takes the waiting connections with a passed deadline.
-  std::vector<ConnectionPtr> TakeLate(MonotonicTime now);
+  std::vector<ConnectionPtr> PopLate(MonotonicTime now);
   // Takes at most `most` waiting connections: first connections in the midst of a request or an
   // answer, the oldest first; then idle connections.
-  std::vector<ConnectionPtr> TakeOldest(std::size_t most, Choice choice);
+  std::vector<ConnectionPtr> PopOldest(std::size_t most, Choice choice);
   // Takes all waiting connections; later connections are not kept.
   std::vector<ConnectionPtr> Close();
   // False when connections are left after this time.

@@ -59,12 +59,12 @@ void RequestParser::Refuse(int status, std::string reason) {
   refusal_ = std::move(reason);
 }
 
-std::size_t RequestParser::Take(std::string_view bytes) {
+std::size_t RequestParser::Consume(std::string_view bytes) {
   switch (state_) {
     case State::kHead:
-      return TakeHead(bytes);
+      return ConsumeHead(bytes);
     case State::kBody:
-      return chunked_ ? TakeChunks(bytes) : TakeBody(bytes);
+      return chunked_ ? ConsumeChunks(bytes) : ConsumeBody(bytes);
     default:
       return 0;
   }
@@ -87,7 +87,7 @@ std::optional<std::string_view> RequestParser::NextLine(std::string_view& rest, 
   return line.substr(0, line.size() - 2);
 }
 
-std::size_t RequestParser::TakeHead(std::string_view bytes) {
+std::size_t RequestParser::ConsumeHead(std::string_view bytes) {
   const std::size_t given = bytes.size();
   if (head_bytes_ == 0 && !bytes.empty() && !IsTokenByte(bytes.front())) {
     Refuse(400, std::string(kMalformed));  // TLS, for example, may never send a line
@@ -107,9 +107,9 @@ std::size_t RequestParser::TakeHead(std::string_view bytes) {
     }
     if (!line || state_ != State::kHead) continue;
     if (first) {
-      TakeRequestLine(*line);
+      ParseRequestLine(*line);
     } else if (!line->empty()) {
-      TakeField(*line);
+      ParseField(*line);
     } else {
       EndHead();
     }
@@ -119,7 +119,7 @@ std::size_t RequestParser::TakeHead(std::string_view bytes) {
 }
 
 // RFC 9112, 3: method, target and version, separated by single spaces.
-void RequestParser::TakeRequestLine(std::string_view line) {
+void RequestParser::ParseRequestLine(std::string_view line) {
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');
   const std::string_view method = line.substr(0, first);
@@ -149,7 +149,7 @@ void RequestParser::TakeRequestLine(std::string_view line) {
   }
 }
 
-void RequestParser::TakeField(std::string_view line) {
+void RequestParser::ParseField(std::string_view line) {
   const std::size_t colon = line.find(':');
   const std::string_view name = line.substr(0, colon);
   if (colon == std::string_view::npos || name.empty() || !std::ranges::all_of(name, IsTokenByte)) {
@@ -165,7 +165,7 @@ void RequestParser::TakeField(std::string_view line) {
   if (request_.headers.size() >= kFieldsMost) {
     Refuse(431, fmt::format("the head has more than {} fields", kFieldsMost));
   } else if (EqualsIgnoringCase(name, "Content-Length")) {
-    TakeLength(value);
+    ParseLength(value);
   } else if (EqualsIgnoringCase(name, "Transfer-Encoding")) {
     if (chunked_) Refuse(400, "Transfer-Encoding must stand once");
     chunked_ = EqualsIgnoringCase(value, "chunked");
@@ -176,7 +176,7 @@ void RequestParser::TakeField(std::string_view line) {
   } else if (EqualsIgnoringCase(name, "Host")) {
     if (std::exchange(has_host_, true)) Refuse(400, "Host must stand once");
   } else if (EqualsIgnoringCase(name, "Connection")) {
-    TakeConnection(value);
+    ParseConnection(value);
   } else if (EqualsIgnoringCase(name, "Expect")) {
     expects_continue_ = EqualsIgnoringCase(value, "100-continue");
     if (!expects_continue_) Refuse(417, "the only expectation is 100-continue");
@@ -184,7 +184,7 @@ void RequestParser::TakeField(std::string_view line) {
   request_.headers.emplace_back(name, value);
 }
 
-void RequestParser::TakeLength(std::string_view value) {
+void RequestParser::ParseLength(std::string_view value) {
   const char* end = value.data() + value.size();
   const auto [rest, error] = std::from_chars(value.data(), end, length_);
   if (error != std::errc() || rest != end || std::exchange(has_length_, true)) {
@@ -195,7 +195,7 @@ void RequestParser::TakeLength(std::string_view value) {
 }
 
 // RFC 9110, 7.6.1: a list of options; only close and keep-alive matter to a connection.
-void RequestParser::TakeConnection(std::string_view value) {
+void RequestParser::ParseConnection(std::string_view value) {
   while (!value.empty()) {
     const std::string_view option = value.substr(0, value.find(','));
     value.remove_prefix(std::min(option.size() + 1, value.size()));
@@ -221,7 +221,7 @@ void RequestParser::ReadBody() {
   state_ = has_body() ? State::kBody : State::kWhole;
 }
 
-std::size_t RequestParser::TakeBody(std::string_view bytes) {
+std::size_t RequestParser::ConsumeBody(std::string_view bytes) {
   bytes = bytes.substr(0, length_ - request_.body.size());
   if (request_.body.empty()) request_.body.reserve(length_);
   request_.body += bytes;
@@ -230,7 +230,7 @@ std::size_t RequestParser::TakeBody(std::string_view bytes) {
 }
 
 // RFC 9112, 7.1.
-std::size_t RequestParser::TakeChunks(std::string_view bytes) {
+std::size_t RequestParser::ConsumeChunks(std::string_view bytes) {
   const std::size_t given = bytes.size();
   while (state_ == State::kBody && !bytes.empty()) {
     if (chunk_ == Chunk::kData) {
@@ -250,14 +250,14 @@ std::size_t RequestParser::TakeChunks(std::string_view bytes) {
     } else if (framing_bytes_ > kFramingBytes) {
       Refuse(413, "the body is too large; its chunks are too small");
     } else if (line) {
-      TakeChunkLine(*line);
+      ParseChunkLine(*line);
       line_.clear();
     }
   }
   return given - bytes.size();
 }
 
-void RequestParser::TakeChunkLine(std::string_view line) {
+void RequestParser::ParseChunkLine(std::string_view line) {
   if (chunk_ == Chunk::kDataEnd || chunk_ == Chunk::kEnd) {
     if (!line.empty()) {
       Refuse(400, chunk_ == Chunk::kEnd ? "fields after the last chunk are not taken"

@@ -38,7 +38,7 @@ class RequestParser {
   explicit RequestParser(Limits limits) : limits_(limits) {}
 
   // Returns how many of the bytes belong to this request as far as it may be read now.
-  std::size_t Take(std::string_view bytes);
+  std::size_t Consume(std::string_view bytes);
   // Goes on from kHeadRead to kBody, or to kWhole when there is no body.
   void ReadBody();
   // Makes the parser ready for another request.
@@ -65,16 +65,16 @@ class RequestParser {
   enum class Chunk { kSize, kData, kDataEnd, kEnd };
 
   void Refuse(int status, std::string reason);
-  std::size_t TakeHead(std::string_view bytes);
-  std::size_t TakeBody(std::string_view bytes);
-  std::size_t TakeChunks(std::string_view bytes);
+  std::size_t ConsumeHead(std::string_view bytes);
+  std::size_t ConsumeBody(std::string_view bytes);
+  std::size_t ConsumeChunks(std::string_view bytes);
   std::optional<std::string_view> NextLine(std::string_view& rest, std::size_t most);
-  void TakeRequestLine(std::string_view line);
-  void TakeField(std::string_view line);
-  void TakeLength(std::string_view value);
-  void TakeConnection(std::string_view value);
+  void ParseRequestLine(std::string_view line);
+  void ParseField(std::string_view line);
+  void ParseLength(std::string_view value);
+  void ParseConnection(std::string_view value);
   void EndHead();
-  void TakeChunkLine(std::string_view line);
+  void ParseChunkLine(std::string_view line);
 
   Limits limits_;
   State state_ = State::kHead;

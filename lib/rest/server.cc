@@ -136,7 +136,7 @@ class Server::Impl {
   void MakeRoomForBytes(const std::string& client);
 
   bool IsUrgent(Connection& connection) const;
-  Turn TakeTurn(Connection& connection) const;
+  Turn Proceed(Connection& connection) const;
   void Advance(const ConnectionPtr& connection);
   void Continue(const ConnectionPtr& connection, Turn turn);
   void Dispatch(const ConnectionPtr& connection);
@@ -255,7 +255,7 @@ void Server::Impl::Loop() {
       const int fd = events[static_cast<std::size_t>(i)].data.fd;
       if (fd == listener_) {
         Accept();
-      } else if (ConnectionPtr connection = fd == wake_ ? nullptr : lobby_.Take(fd)) {
+      } else if (ConnectionPtr connection = fd == wake_ ? nullptr : lobby_.Pop(fd)) {
         Advance(connection);
       }
     }
@@ -324,10 +324,10 @@ void Server::Impl::Admit(int fd, const sockaddr_storage& address) {
 
 void Server::Impl::Sweep() {
   Arm(EPOLLIN);
-  for (const ConnectionPtr& connection : lobby_.TakeLate(Now())) {
+  for (const ConnectionPtr& connection : lobby_.PopLate(Now())) {
     if (connection->phase() == Phase::kReceiving && connection->parser().has_begun()) {
       http_.Refuse(*connection, 408, "the request did not arrive in time");
-      Continue(connection, TakeTurn(*connection));
+      Continue(connection, Proceed(*connection));
     } else {
       Drop(connection);
     }
@@ -336,11 +336,11 @@ void Server::Impl::Sweep() {
 
 // Returns how many connections had to go.
 std::size_t Server::Impl::Evict(std::size_t most, Lobby::Choice choice) {
-  const std::vector<ConnectionPtr> oldest = lobby_.TakeOldest(most, choice);
+  const std::vector<ConnectionPtr> oldest = lobby_.PopOldest(most, choice);
   for (const ConnectionPtr& connection : oldest) {
     if (connection->phase() == Phase::kReceiving && connection->parser().has_begun()) {
       http_.Refuse(*connection, 503, "too many requests are incomplete");
-      (void)TakeTurn(*connection);
+      (void)Proceed(*connection);
     }
     evicted_.Increment();
     Drop(connection);
@@ -356,9 +356,9 @@ void Server::Impl::MakeRoomForBytes(const std::string& client) {
   }
 }
 
-Turn Server::Impl::TakeTurn(Connection& connection) const {
+Turn Server::Impl::Proceed(Connection& connection) const {
   try {
-    return connection.Take();
+    return connection.Proceed();
   } catch (const std::exception&) {  // no memory
     return Turn::kGone;
   }
@@ -367,12 +367,12 @@ Turn Server::Impl::TakeTurn(Connection& connection) const {
 // Runs on the loop's thread.
 void Server::Impl::Advance(const ConnectionPtr& connection) {
   if (connection->phase() != Phase::kGreeting) {
-    Continue(connection, TakeTurn(*connection));
+    Continue(connection, Proceed(*connection));
     return;
   }
   // A handshake takes a millisecond of processor time; other connections should not wait.
   const bool taken =
-      greeters_.Submit([this, connection] { Continue(connection, TakeTurn(*connection)); });
+      greeters_.Submit([this, connection] { Continue(connection, Proceed(*connection)); });
   if (!taken) Drop(connection);
 }
 
@@ -399,15 +399,15 @@ void Server::Impl::Dispatch(const ConnectionPtr& connection) {
   Workers& threads = urgent ? probers_ : workers_;
   if (threads.Submit([this, connection, urgent] { Serve(connection, urgent); })) return;
   http_.Refuse(*connection, 429, "all threads are busy");
-  Continue(connection, TakeTurn(*connection));
+  Continue(connection, Proceed(*connection));
 }
 
 void Server::Impl::Serve(const ConnectionPtr& connection, bool urgent) {
   for (;;) {
     http_.Serve(*connection);
-    Turn turn = TakeTurn(*connection);
+    Turn turn = Proceed(*connection);
     if (turn == Turn::kWait && connection->is_idle() && !urgent && Linger(*connection)) {
-      turn = TakeTurn(*connection);
+      turn = Proceed(*connection);
     }
     if (turn != Turn::kReady) return Continue(connection, turn);
     // A stop lets begun requests end.

@@ -14,8 +14,8 @@ bool Room::Fits(std::string_view caller, std::size_t bytes) const {
   return taken_ + bytes <= limits_.bytes && own + bytes <= limits_.bytes_per_caller;
 }
 
-absl::StatusOr<Room::Hold> Room::Take(std::string_view caller, std::size_t bytes,
-                                      CondVar::Deadline deadline) {
+absl::StatusOr<Room::Hold> Room::Acquire(std::string_view caller, std::size_t bytes,
+                                         CondVar::Deadline deadline) {
   if (bytes > limits_.bytes_per_caller || bytes > limits_.bytes) {
     return InvalidArgument("the call and its reply take {} bytes; at most {} are allowed", bytes,
                            limits_.bytes_per_caller);

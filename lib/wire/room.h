@@ -58,7 +58,8 @@ class Room {
 
   // Waits until both the sum and the caller's share have room. kInvalidArgument for more than a
   // share can ever be, kResourceExhausted at the deadline, kUnavailable after Close.
-  absl::StatusOr<Hold> Take(std::string_view caller, std::size_t bytes, CondVar::Deadline deadline);
+  absl::StatusOr<Hold> Acquire(std::string_view caller, std::size_t bytes,
+                               CondVar::Deadline deadline);
 
   // Ends all waits, now and later.
   void Close();

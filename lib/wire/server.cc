@@ -160,7 +160,7 @@ absl::StatusOr<Room::Hold> Server::Introduced(Peer& peer, const Request& request
   TAHOMA_RETURN_IF_ERROR(Seat(peer, caller->name));
   const std::size_t bytes = payload_bytes + caller->reply_bytes;
   if (bytes <= kSmallBytes) return Room::Hold();
-  return room_.Take(caller->name, bytes, CondVar::In(kRoomTimeout));
+  return room_.Acquire(caller->name, bytes, CondVar::In(kRoomTimeout));
 }
 
 absl::Status Server::Seat(Peer& peer, const std::string& name) {

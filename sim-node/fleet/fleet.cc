@@ -103,7 +103,7 @@ void Fleet::Work(Rng rng) {
   MutexLock lock(mutex_);
   while (!stopping_) {
     const MonotonicTime now = ports_.clock.MonotonicNow();
-    const std::optional<FleetTask> task = schedule_.Take(now);
+    const std::optional<FleetTask> task = schedule_.PopDue(now);
     if (!task) {
       WaitForWork();
       continue;
@@ -135,7 +135,7 @@ void Fleet::LookBeyond() {
 std::size_t Fleet::RunDue() {
   std::size_t done = 0;
   MutexLock lock(mutex_);
-  while (const auto task = schedule_.Take(ports_.clock.MonotonicNow())) {
+  while (const auto task = schedule_.PopDue(ports_.clock.MonotonicNow())) {
     lock.Unlock();
     std::size_t slices = 0;
     const absl::Status status = Do(*task, slices);

@@ -119,14 +119,14 @@ absl::StatusOr<ChipFaults> ParseChipFaults(const std::string& text, const hw::In
   return faults;
 }
 
-dra::Pool PoolOf(const FleetPlan& plan, const VirtualNode& node, const ChipFaults& faults) {
+dra::DevicePool PoolOf(const FleetPlan& plan, const VirtualNode& node, const ChipFaults& faults) {
   wire::Inventory inventory = InventoryOf(plan, node);
   for (const auto& [chip, reason] : faults) {
     wire::Chip& broken = inventory.chips[static_cast<std::size_t>(chip)];
     broken.healthy = false;
     broken.reason = reason;
   }
-  absl::StatusOr<dra::Pool> pool = dra::BuildPool(inventory, {.publish = plan.publish});
+  absl::StatusOr<dra::DevicePool> pool = dra::BuildPool(inventory, {.publish = plan.publish});
   TAHOMA_CHECK_OK(pool.status());  // type and chips are the catalogue's
   return *std::move(pool);
 }

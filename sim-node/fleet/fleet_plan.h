@@ -78,6 +78,7 @@ using ChipFaults = std::map<int, std::string>;
 absl::StatusOr<ChipFaults> ParseChipFaults(const std::string& text, const hw::InstanceType& type);
 
 // The devices that the node shows. `faults` are of its chips.
-dra::Pool PoolOf(const FleetPlan& plan, const VirtualNode& node, const ChipFaults& faults = {});
+dra::DevicePool PoolOf(const FleetPlan& plan, const VirtualNode& node,
+                       const ChipFaults& faults = {});
 
 }  // namespace tahoma::sim

@@ -45,7 +45,7 @@ nanoseconds FleetSchedule::MomentAfter(nanoseconds now, nanoseconds period,
   return offset + ((now - offset) / period + 1) * period;
 }
 
-std::optional<FleetTask> FleetSchedule::Take(MonotonicTime now) {
+std::optional<FleetTask> FleetSchedule::PopDue(MonotonicTime now) {
   const nanoseconds at = now - start_;
   if (const auto entry = Pop(at, renew_)) {
     return FleetTask{.node = entry->node,

@@ -45,7 +45,7 @@ class FleetSchedule {
   FleetSchedule(Options options, MonotonicTime start);
 
   // Returns the most urgent due task. The task is not returned again until finished or put back.
-  std::optional<FleetTask> Take(MonotonicTime now);
+  std::optional<FleetTask> PopDue(MonotonicTime now);
 
   // Returns the time of the next task; nothing while all tasks are under way.
   std::optional<MonotonicTime> next() const;

@@ -219,7 +219,7 @@ absl::StatusOr<std::size_t> VirtualNodes::EnsureSlices(const VirtualNode& node,
     options.server = server_;
   }
   Publisher publisher(transport_, node.name, std::move(options));
-  const dra::Pool pool = PoolOf(plan_, node, *faults);
+  const dra::DevicePool pool = PoolOf(plan_, node, *faults);
   const absl::Status published = publisher.PublishFor(
       state.uid, pool, state.is_new ? Publisher::Known::kNone : Publisher::Known::kNothing);
   {

@@ -34,7 +34,7 @@ absl::Status ClaimMemory::Reserve(std::span<const MemoryRange> ranges) {
   }
   std::uint64_t pages = 0;
   for (const auto& [chip, numbers] : missing) pages += numbers.size();
-  TAHOMA_RETURN_IF_ERROR(budget_->Take(pages));
+  TAHOMA_RETURN_IF_ERROR(budget_->Acquire(pages));
   for (const auto& [chip, numbers] : missing) chips_.at(chip).AddPages(numbers);
   return absl::OkStatus();
 }

@@ -176,7 +176,7 @@ absl::Status Election::SetMode(UltraServerMode mode) {
   return absl::OkStatus();
 }
 
-std::vector<Election::Outgoing> Election::Take() {
+std::vector<Election::Outgoing> Election::DrainNotices() {
   std::vector<Outgoing> all;
   const std::array<bool, 2> send = std::exchange(send_, {});
   if (!started_) return all;
@@ -373,7 +373,7 @@ ElectionResult Election::result() const {
   result.state = ElectionState::kFailed;
   if (attempt_ != ElectionAttempt::kAlone) {
     result.state = ElectionState::kUltraServer;
-    TakePlace(result);
+    FillPlace(result);
   }
   result.modes = Modes(result);
   result.mode = mode_;
@@ -387,7 +387,7 @@ ElectionResult Election::result() const {
 }
 
 // The node's id, among how many, and the server's name.
-void Election::TakePlace(ElectionResult& result) const {
+void Election::FillPlace(ElectionResult& result) const {
   const std::uint64_t self = options_.serial;
   const auto [left, right] = heard_;
   for (const CableSide side : kCableSides) result.cables[SideIndex(side)] = Uses(side);

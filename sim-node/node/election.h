@@ -3,7 +3,7 @@
 //
 //   Election election({.serial = 0x10, .boot = 1});
 //   election.Start(now);                                  // all devices are reset
-//   for (const Election::Outgoing& out : election.Take()) Send(out.side, out.notice);
+//   for (const Election::Outgoing& out : election.DrainNotices()) Send(out.side, out.notice);
 //   election.OnNotice(now, CableSide::kLeft, notice);     // and OnTick, once a second
 //   ClassFilesOf(election.result()).node_id_4;            // "busy", then "0"
 //
@@ -158,14 +158,15 @@ class Election {
   // kFailedPrecondition during an election, for a mode outside the result's modes, and while cores
   // are in use for any other mode than the present mode (kUnset included).
   absl::Status SetMode(UltraServerMode mode);
-  // Makes the next Take send this neighbour the whole state: the neighbour may have missed notices.
+  // Makes the next DrainNotices send this neighbour the whole state: the neighbour may have missed
+  // notices.
   void Repeat(CableSide side) { send_[SideIndex(side)] = true; }
   // Drops the neighbour's last notice: the neighbour will send a new notice, perhaps as another
   // node.
   void Forget(CableSide side) { neighbours_[SideIndex(side)].reset(); }
 
   // Returns the notices to send now; each neighbour gets the newest only.
-  std::vector<Outgoing> Take();
+  std::vector<Outgoing> DrainNotices();
 
   ElectionResult result() const;
 
@@ -190,7 +191,7 @@ class Election {
   bool RingSeen() const;
   bool NeighboursReady() const;
   void SendToAll() { send_ = {true, true}; }
-  void TakePlace(ElectionResult& result) const;
+  void FillPlace(ElectionResult& result) const;
   std::vector<UltraServerMode> Modes(const ElectionResult& result) const;
 
   const Options options_;

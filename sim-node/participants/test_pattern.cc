@@ -197,7 +197,7 @@ TestPattern::Origin TestPattern::OriginOf(int rank, std::uint64_t index) const {
 std::uint64_t TestPattern::CountWrongBlocks(int rank, std::span<const std::byte> result) const {
   const std::size_t size = Size(request_.type);
   std::vector<std::byte> expected(result.size());
-  for (const Block& block : *request_.blocks) {
+  for (const RankBlock& block : *request_.blocks) {
     if (block.to != rank) continue;
     for (std::uint64_t i = 0; i < block.count; ++i) {
       StoreInteger(request_.type, Value(block.from, block.begin + i),

@@ -91,9 +91,10 @@ absl::StatusOr<json> ReadSpec(const std::filesystem::path& file) {
   return spec;
 }
 
-// Takes the `wanted` devices of a spec. Two specs with the same device contradict each other.
-absl::Status TakeDevices(const json& spec, std::set<std::string>& wanted,
-                         std::set<std::string>& taken, CdiEdits& out) {
+// Applies the edits of the `wanted` devices of a spec. Two specs with the same device contradict
+// each other.
+absl::Status ApplyDevices(const json& spec, std::set<std::string>& wanted,
+                          std::set<std::string>& taken, CdiEdits& out) {
   const std::string prefix = spec["kind"].get<std::string>() + "=";
   bool top_applied = false;
   for (const json& device : spec["devices"]) {
@@ -131,7 +132,7 @@ absl::StatusOr<CdiEdits> ReadCdi(const std::filesystem::path& folder,
   for (const std::filesystem::path& file : files) {
     const absl::StatusOr<json> spec = ReadSpec(file);
     if (spec.ok()) {
-      TAHOMA_RETURN_IF_ERROR(Annotate(TakeDevices(*spec, wanted, taken, edits), file.string()));
+      TAHOMA_RETURN_IF_ERROR(Annotate(ApplyDevices(*spec, wanted, taken, edits), file.string()));
     } else {
       unreadable = spec.status();  // only matters if a device stays missing
     }

@@ -111,7 +111,7 @@ absl::Status NodePods::Restore(std::string_view checkpoint) {
   return absl::OkStatus();
 }
 
-NodeActions NodePods::Take(WallTime now) {
+NodeActions NodePods::DrainActions(WallTime now) {
   for (const std::string& uid : std::exchange(over_, {})) {
     const auto ended = pods_.extract(uid);
     if (!ended.empty() && ended.mapped().back) Add(*ended.mapped().back, now);
@@ -142,7 +142,7 @@ NodeActions NodePods::OnPod(const json& object, WallTime now) {
   } else {
     Update(known->second, object, now);
   }
-  return Take(now);
+  return DrainActions(now);
 }
 
 void NodePods::Add(const json& object, WallTime now) {
@@ -231,7 +231,7 @@ NodeActions NodePods::OnPodGone(const std::string& uid, WallTime now) {
   found->second.back.reset();
   Carry(found->second, found->second.machine->OnGone(now), now);
   AfterStep(uid);
-  return Take(now);
+  return DrainActions(now);
 }
 
 void NodePods::WriteLost(WallTime now) {
@@ -296,7 +296,7 @@ NodeActions NodePods::OnPodsSynced(WallTime now) {
     if (claim.users.empty()) claim.retry_at = now;
   }
   UnprepareUnused(now);
-  return Take(now);
+  return DrainActions(now);
 }
 
 void NodePods::UnprepareUnused(WallTime now) {
@@ -379,7 +379,7 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
   Pod& pod = found->second;
   if (!pod.claims_reading) {
     if (pod.checking) OnClaimsChecked(pod, claims, now);
-    return Take(now);
+    return DrainActions(now);
   }
   pod.claims_reading = false;
   absl::Status usable = claims.status();
@@ -387,7 +387,7 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
   if (!usable.ok()) {
     Carry(pod, pod.machine->OnPrepareFailed(Message(usable), now), now);
     AfterStep(pod_uid);
-    return Take(now);
+    return DrainActions(now);
   }
   DropFormerClaims(pod, *claims);
   for (const ClaimFacts& facts : *claims) {
@@ -411,7 +411,7 @@ NodeActions NodePods::OnClaimsRead(const std::string& pod_uid,
   }
   FinishPreparing(pod, now);
   AfterStep(pod_uid);
-  return Take(now);
+  return DrainActions(now);
 }
 
 // A claim deleted and made anew under the same name has another uid. A call for the former claim
@@ -454,7 +454,7 @@ NodeActions NodePods::OnClaimPrepared(const std::string& claim_uid,
   if (std::exchange(claim.unprepare_next, false) && claim.users.empty()) {
     claim.waiting = waiting;  // pods that end now wait for the unprepare
     AskUnprepare(claim);
-    return Take(now);
+    return DrainActions(now);
   }
   for (const std::string& uid : waiting) {
     const auto at = pods_.find(uid);
@@ -467,7 +467,7 @@ NodeActions NodePods::OnClaimPrepared(const std::string& claim_uid,
     }
     AfterStep(uid);
   }
-  return Take(now);
+  return DrainActions(now);
 }
 
 void NodePods::AskUnprepare(Claim& claim) {
@@ -531,7 +531,7 @@ NodeActions NodePods::OnClaimUnprepared(const std::string& claim_uid, const absl
     }
     AfterStep(uid);
   }
-  return Take(now);
+  return DrainActions(now);
 }
 
 std::vector<std::string> NodePods::DevicesFor(const Pod& pod, const std::string& container) const {
@@ -580,7 +580,7 @@ NodeActions NodePods::OnStarted(const std::string& pod_uid, const std::string& c
   Carry(found->second, found->second.machine->OnStarted(container, attempt, container_id, now),
         now);
   AfterStep(pod_uid);
-  return Take(now);
+  return DrainActions(now);
 }
 
 NodeActions NodePods::OnStartFailed(const std::string& pod_uid, const std::string& container,
@@ -590,7 +590,7 @@ NodeActions NodePods::OnStartFailed(const std::string& pod_uid, const std::strin
   Carry(found->second,
         found->second.machine->OnStartFailed(container, attempt, std::move(failure), now), now);
   AfterStep(pod_uid);
-  return Take(now);
+  return DrainActions(now);
 }
 
 NodeActions NodePods::OnExited(const std::string& pod_uid, const std::string& container,
@@ -599,7 +599,7 @@ NodeActions NodePods::OnExited(const std::string& pod_uid, const std::string& co
   if (found == pods_.end()) return {};
   Carry(found->second, found->second.machine->OnExited(container, attempt, exit, now), now);
   AfterStep(pod_uid);
-  return Take(now);
+  return DrainActions(now);
 }
 
 NodeActions NodePods::OnShutdown(std::chrono::seconds grace, WallTime now) {
@@ -608,7 +608,7 @@ NodeActions NodePods::OnShutdown(std::chrono::seconds grace, WallTime now) {
     Carry(pod, pod.machine->OnNodeShutdown(std::min(grace, pod.machine->spec().grace), now), now);
     AfterStep(uid);
   }
-  return Take(now);
+  return DrainActions(now);
 }
 
 NodeActions NodePods::OnTick(WallTime now) {
@@ -620,7 +620,7 @@ NodeActions NodePods::OnTick(WallTime now) {
     Carry(pod, pod.machine->OnTick(now), now);
     AfterStep(uid);
   }
-  return Take(now);
+  return DrainActions(now);
 }
 
 std::optional<WallTime> NodePods::NextDeadline() const {

@@ -181,7 +181,7 @@ class NodePods {
     bool lost = false;  // the API server showed another one last
   };
 
-  NodeActions Take(WallTime now);
+  NodeActions DrainActions(WallTime now);
   void Add(const Json& object, WallTime now);
   void Update(Pod& pod, const Json& object, WallTime now);
   void WriteLost(WallTime now);

@@ -99,7 +99,7 @@ std::set<std::string> PodMachine::awaited() const {
   return names;
 }
 
-PodActions PodMachine::Take(WallTime now) {
+PodActions PodMachine::DrainActions(WallTime now) {
   Advance(now);
   RefreshPhase();
   RefreshConditions(now);
@@ -116,7 +116,7 @@ PodActions PodMachine::Start(WallTime now) {
   // The pod ended before this runner began; its containers are not run again.
   if (restored_end_) Enter(Stage::kUnpreparing);
   if (spec_.deletion_grace) return OnDeletion(*spec_.deletion_grace, now);
-  return Take(now);
+  return DrainActions(now);
 }
 
 PodActions PodMachine::OnPrepared(WallTime now) {
@@ -125,26 +125,26 @@ PodActions PodMachine::OnPrepared(WallTime now) {
   retry_at_.reset();  // another pod's try may have helped meanwhile
   retry_delay_ = {};
   Enter(Stage::kInitializing);
-  return Take(now);
+  return DrainActions(now);
 }
 
 PodActions PodMachine::OnPrepareFailed(std::string_view message, WallTime now) {
   if (stage_ != Stage::kPreparing) return {};
   RetryClaims("FailedPrepareDynamicResources", message, now);
-  return Take(now);
+  return DrainActions(now);
 }
 
 PodActions PodMachine::OnUnprepared(WallTime now) {
   if (stage_ != Stage::kUnpreparing) return {};
   asked_ = false;
   held_ = false;
-  return Take(now);
+  return DrainActions(now);
 }
 
 PodActions PodMachine::OnUnprepareFailed(std::string_view message, WallTime now) {
   if (stage_ != Stage::kUnpreparing) return {};
   RetryClaims("FailedUnprepareDynamicResources", message, now);
-  return Take(now);
+  return DrainActions(now);
 }
 
 void PodMachine::RetryClaims(std::string_view reason, std::string_view message, WallTime now) {
@@ -173,7 +173,7 @@ PodActions PodMachine::OnStarted(std::string_view name, int attempt, std::string
   container->failed_starts = {};
   actions_.push_back(RecordEvent{
       .reason = "Started", .message = fmt::format("Started container {}", container->spec.name)});
-  return Take(now);
+  return DrainActions(now);
 }
 
 PodActions PodMachine::OnStartFailed(std::string_view name, int attempt, StartFailure failure,
@@ -190,7 +190,7 @@ PodActions PodMachine::OnStartFailed(std::string_view name, int attempt, StartFa
   container->waiting_message = failure.message;
   actions_.push_back(
       RecordEvent{.warning = true, .reason = "Failed", .message = std::move(failure.message)});
-  return Take(now);
+  return DrainActions(now);
 }
 
 PodActions PodMachine::OnExited(std::string_view name, int attempt, Exit exit, WallTime now) {
@@ -207,27 +207,27 @@ PodActions PodMachine::OnExited(std::string_view name, int attempt, Exit exit, W
                                    .finished = now,
                                    .container_id = container->container_id};
   container->retry_at.reset();
-  return Take(now);
+  return DrainActions(now);
 }
 
 PodActions PodMachine::OnDeletion(std::chrono::seconds grace, WallTime now) {
   deleting_ = true;
   Stop(grace, now);
-  return Take(now);
+  return DrainActions(now);
 }
 
 PodActions PodMachine::OnListed(bool deleting, WallTime now) {
   if (gone_) return {};
   deleting_ = deleting;
   if (stage_ == Stage::kRemoved) stage_ = Stage::kEnded;
-  return Take(now);
+  return DrainActions(now);
 }
 
 PodActions PodMachine::OnGone(WallTime now) {
   gone_ = true;
   deleting_ = true;
   Stop(std::chrono::seconds(0), now);
-  return Take(now);
+  return DrainActions(now);
 }
 
 PodActions PodMachine::OnNodeShutdown(std::chrono::seconds grace, WallTime now) {
@@ -236,16 +236,16 @@ PodActions PodMachine::OnNodeShutdown(std::chrono::seconds grace, WallTime now) 
     message_ = "Pod was terminated in response to imminent node shutdown.";
     Stop(grace, now);
   }
-  return Take(now);
+  return DrainActions(now);
 }
 
 PodActions PodMachine::OnActiveDeadline(std::optional<std::chrono::seconds> deadline,
                                         WallTime now) {
   spec_.active_deadline = deadline;
-  return Take(now);
+  return DrainActions(now);
 }
 
-PodActions PodMachine::OnTick(WallTime now) { return Take(now); }
+PodActions PodMachine::OnTick(WallTime now) { return DrainActions(now); }
 
 // Changes to a later stage. Only OnListed goes back.
 void PodMachine::Enter(Stage next) {

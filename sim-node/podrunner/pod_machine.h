@@ -228,7 +228,7 @@ class PodMachine {
   void SetCondition(const std::string& type, bool met, std::string reason, std::string message,
                     WallTime now);
   std::vector<std::string> UnreadyContainers() const;
-  PodActions Take(WallTime now);
+  PodActions DrainActions(WallTime now);
   Json ContainerStatus(const Container& container) const;
 
   PodSpec spec_;

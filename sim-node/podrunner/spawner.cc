@@ -156,7 +156,7 @@ struct Pipe {
     close(write_end);
     write_end = -1;
   }
-  int TakeRead() { return std::exchange(read_end, -1); }
+  int ReleaseRead() { return std::exchange(read_end, -1); }
 };
 
 // Writes "user 2000000000", or "user -" for our own user, before the container starts: after our
@@ -312,8 +312,8 @@ absl::Status PosixSpawner::Start(const Launch& launch) {
                               std::strerror(error));
   }
   child->pidfd = PidFd(child->pid);
-  child->out = out.TakeRead();
-  child->err = err.TakeRead();
+  child->out = out.ReleaseRead();
+  child->err = err.ReleaseRead();
   for (const int fd : {child->out, child->err}) fcntl(fd, F_SETFL, O_NONBLOCK);
   children_[launch.id] = std::move(child);
   Wake();

@@ -277,7 +277,7 @@ void Communicators::FormGroup(const std::string& comm_id) {
   if (const absl::Status spanned = Span(*group); !spanned.ok()) {
     return Refuse(comm_id, waiting, spanned);
   }
-  waiting_.Take(comm_id);
+  waiting_.RemoveHolders(comm_id);
   for (std::size_t rank = 0; rank < world_size; ++rank) {
     if (group->ranks[rank].node == options_.node_id) {
       AddLocal(comm_id, static_cast<int>(rank), group);

@@ -197,7 +197,7 @@ void NodeElection::Flush() {
     shown_ = std::move(result);
     if (follower_) follower_(shown_);
   }
-  for (const Election::Outgoing& out : election_.Take()) {
+  for (const Election::Outgoing& out : election_.DrainNotices()) {
     if (offer_) (void)offer_(PlaceBehind(place_, out.side), EncodeNotice(out.notice));
   }
 }

@@ -166,7 +166,7 @@ const WaitingRanks::Ranks& WaitingRanks::Holders(const std::string& comm_id) con
   return found == holders_.end() ? kNone : found->second;
 }
 
-void WaitingRanks::Take(const std::string& comm_id) {
+void WaitingRanks::RemoveHolders(const std::string& comm_id) {
   const auto found = holders_.find(comm_id);
   if (found == holders_.end()) return;
   const Ranks taken = std::move(found->second);

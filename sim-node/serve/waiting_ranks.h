@@ -94,7 +94,7 @@ class WaitingRanks {
   // Returns the ranks that hold a place of the communicator.
   const Ranks& Holders(const std::string& comm_id) const;
   // Removes the holders, because they have formed a group. Joins behind them take the places.
-  void Take(const std::string& comm_id);
+  void RemoveHolders(const std::string& comm_id);
   const std::map<std::string, Ranks>& all() const { return holders_; }
 
  private:

@@ -34,8 +34,6 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GIVEN = ROOT / "tests/examples/given"
 FOLDERS = ("lib/", "sim-node/", "dra-plugin/", "controller/", "tests/support/", "tests/sim/")
-# Here an example may stand at the head of a private header, too.
-FREE = ("controller/core/", "sim-node/emulator/collective/")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 PRELUDE = """\
@@ -254,7 +252,7 @@ def needless(texts):
     """The headers whose example nobody needs."""
     used = used_outside(texts)
     return {path for path, text in texts.items() if path.endswith(".h") and path.startswith(FOLDERS)
-            and not path.startswith(FREE) and path not in used and examples_of(path, text)}
+            and path not in used and examples_of(path, text)}
 
 
 def drop():

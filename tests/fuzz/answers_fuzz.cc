@@ -66,7 +66,7 @@ wire::Inventory Node() {
   return inventory;
 }
 
-Pool ChipsOf(const wire::Inventory& inventory) {
+DevicePool ChipsOf(const wire::Inventory& inventory) {
   const Publish chips = {.chips = true, .lnc1 = false, .lnc2 = false, .node = false};
   return *BuildPool(inventory, {.publish = chips});
 }
@@ -82,7 +82,7 @@ Checkpoint OneClaim() {
 // A second call must be as safe as the first: the remembered values came from outside, too.
 void Ask(char who, Script& api) {
   static const wire::Inventory kInventory = Node();
-  static const Pool kPool = ChipsOf(kInventory);
+  static const DevicePool kPool = ChipsOf(kInventory);
   SlicePublisher publisher(api, kNode);
   HealthReporter reporter(api, kNode);
   NodeLabeller labeller(api, kNode);
@@ -92,7 +92,7 @@ void Ask(char who, Script& api) {
     absl::Status status;
     if (who == 'p') {
       status = publisher.Publish(kPool);
-      if (const auto node = publisher.TakeNode(); status.ok() && node != nullptr) {
+      if (const auto node = publisher.HandOverNode(); status.ok() && node != nullptr) {
         const Completeness found = CompletenessOf(kPool, *publisher.server());
         status = completeness.Report(*node, found, WallTime{});
       }

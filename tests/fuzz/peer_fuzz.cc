@@ -166,7 +166,8 @@ class Node {
     now_ += kNoticePeriod;
     election_.OnNotice(now_, kCableSides.at(from % 2), *notice);
     election_.OnTick(now_);
-    for (const Election::Outgoing& out : election_.Take()) CheckMessage(EncodeNotice(out.notice));
+    for (const Election::Outgoing& out : election_.DrainNotices())
+      CheckMessage(EncodeNotice(out.notice));
     (void)ClassFilesOf(election_.result());
   }
   static void CheckReply(const absl::StatusOr<wire::Reply>& reply) {

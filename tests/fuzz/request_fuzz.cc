@@ -34,7 +34,7 @@ Taken TakeAll(std::string_view input, std::size_t piece) {
   std::size_t at = 0;
   while (at < input.size() && taken.requests.size() < kRequestsMax) {
     const std::string_view bytes = input.substr(at, piece);
-    const std::size_t used = parser.Take(bytes);
+    const std::size_t used = parser.Consume(bytes);
     TAHOMA_CHECK(used <= bytes.size());
     at += used;
     if (parser.state() == State::kHeadRead) parser.ReadBody();

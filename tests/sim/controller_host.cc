@@ -93,7 +93,7 @@ void ControllerHost::StepElection() {
                              : client_.Update(kube::kLeases, lease),
                          now);
   }
-  if (election_->TakeHistoryLost() && up()) LoseHistory("the lease went back");
+  if (election_->ConsumeHistoryLost() && up()) LoseHistory("the lease went back");
   // The program checks its lease five times a second; until then core and publishers go on.
   if (!Leads() && up()) {
     const Duration look = world_.Between(Duration(0), std::chrono::milliseconds(200));

@@ -106,7 +106,7 @@ class VirtualNode {
   void Beat();
   void Resync();
   void Publish();
-  void Forge(dra::Pool pool, const std::string& of, std::uint64_t number);
+  void Forge(dra::DevicePool pool, const std::string& of, std::uint64_t number);
   void StepWatch();
   void Carry(const sim::NodeActions& actions);
   void Read(const sim::ReadClaims& read);

@@ -19,7 +19,7 @@ constexpr std::uint64_t kLies = 5;
 constexpr std::int64_t kForgedGeneration = 1'000'000'000;
 
 // The devices that one ResourceSlice holds: chips, and the whole node.
-std::vector<dra::Device>& ChipsOf(dra::Pool& pool) { return pool.groups.front(); }
+std::vector<dra::Device>& ChipsOf(dra::DevicePool& pool) { return pool.groups.front(); }
 
 void Set(dra::Device& device, std::string_view id, dra::AttributeValue value) {
   for (auto& attribute : device.attributes) {
@@ -28,14 +28,14 @@ void Set(dra::Device& device, std::string_view id, dra::AttributeValue value) {
 }
 
 // Makes each chip another of the node's own.
-void TurnIds(dra::Pool& pool, std::uint64_t by) {
+void TurnIds(dra::DevicePool& pool, std::uint64_t by) {
   auto& chips = ChipsOf(pool);
   for (std::size_t i = 0; i < chips.size(); ++i) {
     Set(chips[i], "deviceId", static_cast<std::int64_t>((i + by) % chips.size()));
   }
 }
 
-void Move(dra::Pool& pool, const std::string& ultra_server, std::int64_t z) {
+void Move(dra::DevicePool& pool, const std::string& ultra_server, std::int64_t z) {
   for (dra::Device& device : ChipsOf(pool)) {
     for (const char* id : {"z", "ultraserverNodeId"}) Set(device, id, z);
     Set(device, "ultraserverId", ultra_server);
@@ -43,7 +43,7 @@ void Move(dra::Pool& pool, const std::string& ultra_server, std::int64_t z) {
 }
 
 // Makes the devices parts of another kind of instance, or whole nodes.
-void Disguise(dra::Pool& pool, bool as_nodes) {
+void Disguise(dra::DevicePool& pool, bool as_nodes) {
   for (dra::Device& device : ChipsOf(pool)) {
     if (as_nodes) Set(device, "resourceType", std::string("neuron_node"));
     if (!as_nodes) Set(device, "instanceType", std::string("trn2.3xlarge"));
@@ -74,7 +74,7 @@ void VirtualNode::Lie(const NodePlan& other) {
 
 // Posts a slice of that pool with some of the node's devices, as if it were all of it or one of
 // seven.
-void VirtualNode::Forge(dra::Pool pool, const std::string& of, std::uint64_t number) {
+void VirtualNode::Forge(dra::DevicePool pool, const std::string& of, std::uint64_t number) {
   dra::SliceContent content;
   for (dra::Device& device : ChipsOf(pool)) {
     device.consumes.clear();

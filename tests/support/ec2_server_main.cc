@@ -95,7 +95,7 @@ class SharedBook {
     search.duration_hours = 48;
     const auto offerings = seller.FindOfferings(owner, search);
     TAHOMA_CHECK(offerings.ok());
-    const auto at_once = std::ranges::find_if(*offerings, [&](const Offering& offering) {
+    const auto at_once = std::ranges::find_if(*offerings, [&](const Ec2Offering& offering) {
       return offering.start <= Now() + behind_ / 2;
     });
     TAHOMA_CHECK(at_once != offerings->end());
@@ -126,8 +126,7 @@ class SharedBook {
                   book_.Advance(Now());
                   return block;
                 },
-            .change_tags = [this](const controller::Block& block,
-                                  const TagChange& change) -> absl::Status {
+            .change_tags = [this](const Block& block, const TagChange& change) -> absl::Status {
               const MutexLock lock(mutex_);
               const auto known = book_.Find(block.reservation);
               std::vector<Tag> before;

@@ -30,16 +30,16 @@ absl::Status VisitRows(const std::map<std::string, T>& rows, const Selection& se
   return absl::OkStatus();
 }
 
-Offering OfferOf(const OfferingSearch& search, int number) {
+Ec2Offering OfferOf(const OfferingSearch& search, int number) {
   const WallTime start = Start() + hours(24 * number);
-  Offering offer{.id = fmt::format("cb-{:017}", number),
-                 .instance_type = "trn2u.48xlarge",
-                 .availability_zone = kZone,
-                 .instance_count = 4 * search.ultraserver_count.value_or(1),
-                 .start = start,
-                 .end = start + hours(search.duration_hours),
-                 .duration_hours = search.duration_hours,
-                 .upfront_fee = fmt::format("{}.26", 858 * number)};
+  Ec2Offering offer{.id = fmt::format("cb-{:017}", number),
+                    .instance_type = "trn2u.48xlarge",
+                    .availability_zone = kZone,
+                    .instance_count = 4 * search.ultraserver_count.value_or(1),
+                    .start = start,
+                    .end = start + hours(search.duration_hours),
+                    .duration_hours = search.duration_hours,
+                    .upfront_fee = fmt::format("{}.26", 858 * number)};
   if (search.ultraserver_type.empty()) {
     offer.instance_type = search.instance_types.front();
     offer.instance_count = search.instance_count.value_or(1);
@@ -136,8 +136,8 @@ absl::StatusOr<Reservation> FakeEc2Service::ReservationNamed(const std::string& 
   return Refuse(kReservationNotFound, "there is no '{}'", id);
 }
 
-absl::StatusOr<std::vector<Offering>> FakeEc2Service::FindOfferings(const Caller& caller,
-                                                                    const OfferingSearch& search) {
+absl::StatusOr<std::vector<Ec2Offering>> FakeEc2Service::FindOfferings(
+    const Caller& caller, const OfferingSearch& search) {
   const MutexLock lock(mutex_);
   caller_ = caller;
   search_ = search;
@@ -145,7 +145,7 @@ absl::StatusOr<std::vector<Offering>> FakeEc2Service::FindOfferings(const Caller
     return Refuse(kInvalidParameterValue, "CapacityDurationHours is {}; multiples of 24 are legal",
                   search.duration_hours);
   }
-  std::vector<Offering> offers;
+  std::vector<Ec2Offering> offers;
   for (int i = 1; i <= kOffersOfSearch; ++i) offers.push_back(OfferOf(search, i));
   return offers;
 }
@@ -219,7 +219,7 @@ absl::StatusOr<std::vector<Extension>> FakeEc2Service::PurchaseExtension(
 }
 
 absl::Status FakeEc2Service::VisitBlocks(const Caller& caller, const Selection& selection,
-                                         const Visit<Block>& visit) {
+                                         const Visit<Ec2Block>& visit) {
   const MutexLock lock(mutex_);
   caller_ = caller;
   return VisitRows(blocks_, selection, visit);

@@ -34,8 +34,8 @@ class FakeEc2Service final : public Ec2Service {
 
   explicit FakeEc2Service(int blocks);
 
-  absl::StatusOr<std::vector<Offering>> FindOfferings(const Caller& caller,
-                                                      const OfferingSearch& search) override;
+  absl::StatusOr<std::vector<Ec2Offering>> FindOfferings(const Caller& caller,
+                                                         const OfferingSearch& search) override;
   absl::StatusOr<BlockPurchased> PurchaseBlock(const Caller& caller,
                                                const BlockPurchase& purchase) override;
   absl::StatusOr<std::vector<ExtensionOffering>> FindExtensionOfferings(
@@ -43,7 +43,7 @@ class FakeEc2Service final : public Ec2Service {
   absl::StatusOr<std::vector<Extension>> PurchaseExtension(
       const Caller& caller, const ExtensionPurchase& purchase) override;
   absl::Status VisitBlocks(const Caller& caller, const Selection& selection,
-                           const Visit<Block>& visit) override;
+                           const Visit<Ec2Block>& visit) override;
   absl::Status VisitBlockStatuses(const Caller& caller, const Selection& selection,
                                   const Visit<BlockStatus>& visit) override;
   absl::Status VisitReservations(const Caller& caller, const Selection& selection,
@@ -76,7 +76,7 @@ class FakeEc2Service final : public Ec2Service {
   BlockPurchase purchase_ ABSL_GUARDED_BY(mutex_);
   int purchases_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, std::string> block_of_token_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Block> blocks_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Ec2Block> blocks_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, BlockStatus> statuses_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Reservation> reservations_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, InstanceTopology> instances_ ABSL_GUARDED_BY(mutex_);

@@ -127,7 +127,7 @@ void ClusterIndex::Apply(const ResourceName& resource, const std::string& key, c
   }
 }
 
-void ClusterIndex::TakeLinks(ClusterIndex& fresh) {
+void ClusterIndex::AdoptLinks(ClusterIndex& fresh) {
   const MutexLock lock(mutex_);
   const MutexLock fresh_lock(fresh.mutex_);
   dependents_ = std::move(fresh.dependents_);

@@ -36,7 +36,7 @@ class ClusterIndex {
              const Json* object, WallTime now);
   // Takes the links of `fresh`, an index that only the caller knows, in place of its own.
   // Heartbeats stay, except of leases that are gone.
-  void TakeLinks(ClusterIndex& fresh);
+  void AdoptLinks(ClusterIndex& fresh);
 
   std::vector<ObjectId> DependentsOf(const std::string& uid) const;
   // Returns the claims (keys) that are reserved for the pod with the uid, or owned by it.

@@ -124,7 +124,7 @@ void Controllers::ObserveEverything(const KindTable& kinds, WallTime now) {
       fresh.Apply(resource, object->key, nullptr, object->body.get(), now);
     }
   }
-  index_.TakeLinks(fresh);
+  index_.AdoptLinks(fresh);
   for (const auto& [resource, list] : lists) {
     for (const ObjectPtr& object : list.objects) {
       TryObserveOne(resource, object->key, nullptr, object->body.get(), now);
@@ -308,7 +308,7 @@ int Controllers::DoSome(WallTime now, int limit) {
   std::vector<std::string> pods;
   int taken = 0;
   for (; taken < limit; ++taken) {
-    const std::optional<Work> work = queue_.Take(now);
+    const std::optional<Work> work = queue_.PopDue(now);
     if (!work) break;
     if (work->task == Task::kClaims) {
       claims.push_back(*work);

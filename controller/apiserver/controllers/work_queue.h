@@ -55,7 +55,7 @@ class WorkQueue {
     Schedule(work, due);
   }
 
-  std::optional<Work> Take(WallTime now) {
+  std::optional<Work> PopDue(WallTime now) {
     const MutexLock lock(mutex_);
     if (waiting_.empty() || waiting_.begin()->first.first > now) return std::nullopt;
     Work work = waiting_.begin()->second;

@@ -31,7 +31,7 @@ class Components {
   }
 
   Json& operator[](const std::string& name) { return components_[name]; }
-  Json Take() { return std::move(components_); }
+  Json Finish() { return std::move(components_); }
 
  private:
   // A use of a schema: a reference with the use's own description, or the schema itself.
@@ -326,7 +326,7 @@ Json OpenApiOf(const KindTable& kinds, std::string_view group, std::string_view 
   return {{"openapi", "3.0.0"},
           {"info", {{"title", "Tahoma"}, {"version", "v1.36.0"}}},
           {"paths", std::move(paths)},
-          {"components", {{"schemas", components.Take()}}}};
+          {"components", {{"schemas", components.Finish()}}}};
 }
 
 const OpenApiCache::Documents& OpenApiCache::Fresh(const KindTable& kinds) {

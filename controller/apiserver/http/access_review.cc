@@ -19,7 +19,7 @@ namespace {
 
 using json = Json;
 
-struct Question {
+struct AccessQuestion {
   const Kind& review;
   const Attributes& wanted;
   const json& spec;
@@ -28,12 +28,12 @@ struct Question {
   const NodeView& view;
 };
 
-absl::Status Wrong(const Question& question, const std::string& field, std::string_view why) {
+absl::Status Wrong(const AccessQuestion& question, const std::string& field, std::string_view why) {
   return InvalidError(question.review.group, question.review.kind, "",
                       {Invalid(field, "", std::string(why))});
 }
 
-absl::StatusOr<Attributes> AttributesIn(const Question& question) {
+absl::StatusOr<Attributes> AttributesIn(const AccessQuestion& question) {
   const json& resource = ValueAt(question.spec, {"resourceAttributes"});
   const json& path = ValueAt(question.spec, {"nonResourceAttributes"});
   if (resource.is_object() == path.is_object()) {
@@ -58,7 +58,7 @@ absl::StatusOr<Attributes> AttributesIn(const Question& question) {
   return asked;
 }
 
-absl::StatusOr<rest::Identity> SubjectIn(const Question& question) {
+absl::StatusOr<rest::Identity> SubjectIn(const AccessQuestion& question) {
   rest::Identity subject{.name = TextAt(question.spec, "user"), .groups = {}};
   for (const json& group : ValueAt(question.spec, {"groups"})) {
     if (group.is_string()) subject.groups.push_back(group.get<std::string>());
@@ -69,7 +69,7 @@ absl::StatusOr<rest::Identity> SubjectIn(const Question& question) {
   return subject;
 }
 
-absl::StatusOr<json> MayCall(const Question& question, const rest::Identity& subject) {
+absl::StatusOr<json> MayCall(const AccessQuestion& question, const rest::Identity& subject) {
   TAHOMA_ASSIGN_OR_RETURN(const Attributes asked, AttributesIn(question));
   if (question.review.kind == "LocalSubjectAccessReview" &&
       (asked.name_space != question.wanted.name_space || asked.name_space.empty())) {
@@ -82,7 +82,7 @@ absl::StatusOr<json> MayCall(const Question& question, const rest::Identity& sub
   return status;
 }
 
-json RulesOf(const Question& question) {
+json RulesOf(const AccessQuestion& question) {
   json resources = json::array();
   json paths = json::array();
   for (const Rule& rule :
@@ -99,7 +99,7 @@ json RulesOf(const Question& question) {
           {"nonResourceRules", std::move(paths)}};
 }
 
-absl::StatusOr<json> StatusOfReview(const Question& question) {
+absl::StatusOr<json> StatusOfReview(const AccessQuestion& question) {
   const std::string& kind = question.review.kind;
   if (kind == "SelfSubjectReview") {
     return json{
@@ -117,7 +117,7 @@ absl::StatusOr<rest::Response> Answer(const Kind& review, const rest::Request& r
   if (request.body.size() > kReviewBytesMost) return TooLargeError(kReviewBytesMost);
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(request));
   const json& spec = ValueAt(*body.object, {"spec"});
-  const Question question{review, wanted, spec, *request.identity, table, view};
+  const AccessQuestion question{review, wanted, spec, *request.identity, table, view};
   TAHOMA_ASSIGN_OR_RETURN(json status, StatusOfReview(question));
   json answer = {{"kind", review.kind},
                  {"apiVersion", review.api_version()},

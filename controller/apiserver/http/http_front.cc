@@ -149,7 +149,7 @@ rest::Response HttpFront::Change(const rest::Request& request) {
   // The permission is checked again: it may have been withdrawn while the body was received.
   const AccessDecision decision = table->Authorize(*request.identity, wanted, view_);
   if (!decision.allowed) return Denied(request, wanted);
-  const ByteBudget::Hold room = bodies_.Take(DecodedBytes(request));
+  const ByteBudget::Hold room = bodies_.Acquire(DecodedBytes(request));
   if (room == nullptr) {
     return AsAccepted(
         request, ResponseOf(ResourceExhausted("too many bodies are being worked on; try again")));

@@ -28,7 +28,7 @@ kube::Response RefusalOf(const absl::Status& status) {
 }
 
 // Gives the whole lines of `text` away and keeps the rest; false when the sink has had enough.
-bool TakeLines(std::string& text, const kube::LineSink& sink) {
+bool DrainLines(std::string& text, const kube::LineSink& sink) {
   std::size_t start = 0;
   for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
     if (!sink(std::string_view(text).substr(start, end - start))) return false;
@@ -94,7 +94,7 @@ absl::StatusOr<kube::Response> InProcessTransport::Stream(const kube::Request& r
   if (!response.source) {
     if (response.status == 200) {
       response.body += '\n';
-      TakeLines(response.body, sink);
+      DrainLines(response.body, sink);
     } else {
       head.body = std::move(response.body);
     }
@@ -107,7 +107,7 @@ absl::StatusOr<kube::Response> InProcessTransport::Stream(const kube::Request& r
     more = response.source(text, std::min(kWaitAtOnce, idle_timeout));
     const MonotonicTime now = clock_.MonotonicNow();
     if (text.size() > before) last = now;
-    if (!TakeLines(text, sink) || now - last >= idle_timeout) break;
+    if (!DrainLines(text, sink) || now - last >= idle_timeout) break;
   }
   if (response.closed) response.closed();
   return head;

@@ -198,8 +198,8 @@ struct Conflict {
 };
 
 // Takes written and removed fields away from every manager but `self`.
-std::vector<Conflict> TakeOver(const FieldSet& written, const FieldSet& removed,
-                               const ManagerKey* self, Managers& managers) {
+std::vector<Conflict> RemoveFromOthers(const FieldSet& written, const FieldSet& removed,
+                                       const ManagerKey* self, Managers& managers) {
   std::vector<Conflict> conflicts;
   for (auto& [key, entry] : managers) {
     if (self != nullptr && key == *self) continue;
@@ -369,7 +369,7 @@ absl::StatusOr<ApplyOutcome> Apply(const Kind& kind, const Json& live, const Jso
   Json object = PruneUnwanted(kind, MergeFields(*kind.schema, base, config), last, managers);
   Comparison changed = Compare(*kind.schema, base, object);
   changed.modified.Add(changed.added);
-  const auto conflicts = TakeOver(changed.modified, changed.removed, &self, managers);
+  const auto conflicts = RemoveFromOthers(changed.modified, changed.removed, &self, managers);
   if (!conflicts.empty() && !options.force) {
     std::vector<Conflict> left = conflicts;
     if (options.field_manager == "kubectl") {
@@ -439,7 +439,7 @@ void TrackUpdate(const Kind& kind, const Json& old_object, Json& new_object,
     at = stays ? std::next(at) : list.erase(at);
   }
   Managers managers = Decode(touched);
-  TakeOver(written, changed.removed, nullptr, managers);
+  RemoveFromOthers(written, changed.removed, nullptr, managers);
   Strip(Unowned(kind, options.subresource), written);
   if (!written.empty()) {
     ManagerEntry& entry = managers[self];

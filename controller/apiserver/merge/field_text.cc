@@ -133,14 +133,14 @@ class Reader {
   // `each` reads or skips the name's value. `edge` lives until the next reading.
   template <typename Each>
   void ReadObject(const Each& each) {
-    Take('{');
+    Consume('{');
     while (text_.front() != '}') {
       const std::string_view edge = ReadName();
-      Take(':');
+      Consume(':');
       if (!each(edge)) return;
-      if (text_.front() == ',') Take(',');
+      if (text_.front() == ',') Consume(',');
     }
-    Take('}');
+    Consume('}');
   }
 
   void SkipObject() {
@@ -159,7 +159,7 @@ class Reader {
   bool AtEmptyObject() const { return text_.starts_with("{}"); }
 
  private:
-  void Take(char wanted) {
+  void Consume(char wanted) {
     TAHOMA_CHECK(!text_.empty() && text_.front() == wanted);
     text_.remove_prefix(1);
   }

@@ -24,7 +24,7 @@ void Pieces::Append(Pieces more) {
   added_ += more.added_;
 }
 
-void Pieces::TakeInto(std::string& out, std::size_t most) {
+void Pieces::DrainInto(std::string& out, std::size_t most) {
   for (const std::size_t begin = out.size(); size_ > 0 && out.size() < begin + most;) {
     Piece& piece = pieces_[next_];
     const std::string_view text = piece.text.substr(0, most);
@@ -44,7 +44,7 @@ void Pieces::TakeInto(std::string& out, std::size_t most) {
 std::string Pieces::Text() && {
   std::string text;
   text.reserve(size_);
-  while (!empty()) TakeInto(text, size_);
+  while (!empty()) DrainInto(text, size_);
   return text;
 }
 

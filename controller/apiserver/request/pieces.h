@@ -4,7 +4,7 @@
 //   list.Add(R"({"items":[)");
 //   list.Share(object, object->bytes);       // no copy: the object lives as long as the piece
 //   list.Add("]}");
-//   list.TakeInto(out, 64 << 10);            // the next 64 KiB
+//   list.DrainInto(out, 64 << 10);            // the next 64 KiB
 //
 // A list therefore costs each of its readers 32 bytes a piece, however large the objects are.
 //
@@ -37,7 +37,7 @@ class Pieces {
 
   // Appends the next bytes to `out` and forgets them: whole pieces until `most` bytes are reached,
   // and at most `most` bytes of a longer piece.
-  void TakeInto(std::string& out, std::size_t most);
+  void DrainInto(std::string& out, std::size_t most);
   // Returns all bytes that are left.
   std::string Text() &&;
 

@@ -252,7 +252,7 @@ rest::Response WithBody(rest::Response answer, Pieces body, bool from_outside,
   answer.headers.emplace_back("Content-Length", std::to_string(body.size()));
   const auto left = std::make_shared<Pieces>(std::move(body));
   answer.source = [left, hold = std::move(hold)](std::string& out, std::chrono::milliseconds) {
-    left->TakeInto(out, kBytesAtATime);
+    left->DrainInto(out, kBytesAtATime);
     return !left->empty();
   };
   return answer;

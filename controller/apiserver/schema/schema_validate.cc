@@ -90,7 +90,7 @@ bool Fits(const Schema& schema, const Json& value) {
 class Validator {
  public:
   explicit Validator(const Parts& parts) : parts_(parts) {}
-  std::vector<Cause> TakeCauses() { return std::move(causes_); }
+  std::vector<Cause> DrainCauses() { return std::move(causes_); }
 
   void Check(const Schema& schema, const Json& value, const FieldPath& path, int depth) {
     if (causes_.size() >= kMaxCauses) return;
@@ -276,7 +276,7 @@ std::vector<Cause> ValidateSchema(const Schema& schema, const Json& object, std:
                                   const Parts& parts) {
   Validator validator(parts);
   validator.Check(schema, object, FieldPath(path), 0);
-  return validator.TakeCauses();
+  return validator.DrainCauses();
 }
 
 }  // namespace tahoma::controller::apiserver

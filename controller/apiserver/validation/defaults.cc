@@ -174,7 +174,7 @@ bool StatusWritesMetadata(const Kind& kind) {
 }
 
 // Makes `to` equal to `from` in all fields but the named ones.
-void TakeAllBut(std::initializer_list<std::string_view> kept, const Json& from, Json& to) {
+void CopyAllBut(std::initializer_list<std::string_view> kept, const Json& from, Json& to) {
   const auto is_kept = [&](const std::string& field) {
     return std::find(kept.begin(), kept.end(), field) != kept.end();
   };
@@ -182,13 +182,13 @@ void TakeAllBut(std::initializer_list<std::string_view> kept, const Json& from, 
     at = is_kept(at.key()) || from.contains(at.key()) ? std::next(at) : to.erase(at);
   }
   for (const auto& [name, value] : MembersOf(from)) {
-    if (!is_kept(name)) TakeField(from, name, to);
+    if (!is_kept(name)) CopyField(from, name, to);
   }
 }
 
 }  // namespace
 
-void TakeField(const Json& from, std::string_view field, Json& to) {
+void CopyField(const Json& from, std::string_view field, Json& to) {
   // Fields that are equal already, nearly all of them, are compared and not copied.
   const Json* wanted = FindMember(from, field);
   const Json* found = FindMember(to, field);
@@ -232,21 +232,21 @@ void PrepareCreate(const Kind& kind, std::string_view now, Json& object) {
 void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
                    std::string_view subresource) {
   if (subresource == "status") {
-    TakeAllBut({"status", "metadata"}, old_object, new_object);
+    CopyAllBut({"status", "metadata"}, old_object, new_object);
     // Elsewhere only the precondition counts.
     if (!StatusWritesMetadata(kind) && new_object.contains("metadata")) {
-      TakeAllBut({"resourceVersion", "uid"}, old_object.at("metadata"), new_object["metadata"]);
+      CopyAllBut({"resourceVersion", "uid"}, old_object.at("metadata"), new_object["metadata"]);
     }
     return;
   }
-  if (kind.has_status) TakeField(old_object, "status", new_object);
+  if (kind.has_status) CopyField(old_object, "status", new_object);
   // Only the finalize subresource changes a namespace's spec.
-  if (IsCore(kind, "namespaces")) TakeField(old_object, "spec", new_object);
+  if (IsCore(kind, "namespaces")) CopyField(old_object, "spec", new_object);
   // The class has settled them when the pod was made.
   for (const char* field : {"priority", "preemptionPolicy"}) {
     if (!IsCore(kind, "pods") || !ValueAt(new_object, {"spec"}).is_object()) break;
     if (!new_object["spec"].contains(field)) {
-      TakeField(ValueAt(old_object, {"spec"}), field, new_object["spec"]);
+      CopyField(ValueAt(old_object, {"spec"}), field, new_object["spec"]);
     }
   }
   // A client that applies a pod again with tolerations of its own leaves out those that admission

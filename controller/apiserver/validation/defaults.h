@@ -21,7 +21,7 @@ namespace tahoma::controller::apiserver {
 void ApplyKindDefaults(const Kind& kind, std::string_view now, Json& object);
 
 // Makes a field of `to` what it is in `from`, or absent.
-void TakeField(const Json& from, std::string_view field, Json& to);
+void CopyField(const Json& from, std::string_view field, Json& to);
 
 // Prepares a create: drops fields that the client may not set (status where it is a subresource)
 // and sets the first status (a pod is Pending, a namespace Active and finalized by "kubernetes");

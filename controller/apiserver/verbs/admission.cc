@@ -185,7 +185,7 @@ void KeepServerFields(const json& old_metadata, json& metadata) {
   for (const char* field : {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp",
                             "deletionGracePeriodSeconds", "generation", "resourceVersion",
                             "generateName", "selfLink"}) {
-    TakeField(old_metadata, field, metadata);
+    CopyField(old_metadata, field, metadata);
   }
 }
 

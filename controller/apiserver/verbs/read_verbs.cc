@@ -154,7 +154,7 @@ absl::StatusOr<ObjectList> Snapshot(const ApiContext& context, const ApiRequest&
 // Null: the caller is in this process.
 absl::StatusOr<ByteBudget::Hold> RoomFor(const ApiRequest& request, std::size_t bytes) {
   if (request.answers == nullptr) return nullptr;
-  ByteBudget::Hold hold = request.answers->Take(bytes);
+  ByteBudget::Hold hold = request.answers->Acquire(bytes);
   if (hold == nullptr) {
     return ResourceExhausted("too much waits for clients that do not read it; try again");
   }

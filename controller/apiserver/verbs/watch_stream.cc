@@ -118,7 +118,7 @@ bool WatchStream::Read(std::string& out, std::chrono::milliseconds wait) {
     TextOutput text(*this);
     over_ = !ReadInto(text, wait) || !MakeRoomForPending();
   }
-  pending_.TakeInto(out, kBytesPerRead);
+  pending_.DrainInto(out, kBytesPerRead);
   if (pending_.empty()) pending_hold_.reset();
   return !over_ || !pending_.empty();
 }
@@ -127,7 +127,7 @@ bool WatchStream::Read(std::string& out, std::chrono::milliseconds wait) {
 bool WatchStream::MakeRoomForPending() {
   const std::size_t bytes = pending_.own_bytes();
   if (answers_ == nullptr || bytes <= 2 * kBytesPerRead) return true;
-  pending_hold_ = answers_->Take(bytes);
+  pending_hold_ = answers_->Acquire(bytes);
   if (pending_hold_ == nullptr) pending_ = Pieces();
   return pending_hold_ != nullptr;
 }

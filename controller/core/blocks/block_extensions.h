@@ -1,14 +1,9 @@
-// Carries out CapacityBlockExtensions: buys each extension once, and tells what becomes of it.
-//
-//   BlockExtensions extensions(blocks);
-//   const RequestAnswer answer = extensions.Look(fact, /*settled=*/false, now);
-//   if (answer.status) Show(*answer.status);
-//   for (const RequestKey& key : extensions.OfBlock(block_key)) LookAgain(key);
+// Carries out CapacityBlockExtensions: buys each extension once, and reports the result.
 //
 // An extension is in the journal as a part of its block: the token (the object's uid, or
-// spec.clientToken) makes it repeatable. Its status is shown only when the block's own object shows
-// the extension, too: a controller that has lost its journal finds it there and does not buy it
-// again.
+// spec.clientToken) makes the purchase repeatable. The status is shown only when the block's own
+// object shows the extension, too: a controller with a lost journal finds the extension in the
+// object and does not buy again.
 //
 // Scope: one object and one block at a time; reserve/extension.h has EC2's rules.
 //
@@ -29,16 +24,16 @@ namespace tahoma::controller {
 
 class BlockExtensions {
  public:
-  // Its block may be made with it, and be seen after it.
+  // The block may be made together with its extension, and be seen after the extension.
   static constexpr std::chrono::seconds kBlockSeenWithin{30};
 
   // `blocks` must outlive it.
   explicit BlockExtensions(CapacityBlocks& blocks) : blocks_(blocks) {}
 
-  // Nothing is bought for a request that is settled: it was carried out or refused before.
+  // Buys nothing for a settled request: the request was carried out or refused before.
   RequestAnswer Look(const RequestFact& fact, bool settled, WallTime now);
   void Forget(const RequestKey& key);
-  // Returns the extensions that have to do with the block.
+  // Returns the extensions of the block.
   const std::set<RequestKey>& OfBlock(const BlockKey& key) const;
 
  private:

@@ -1,14 +1,10 @@
-// Buys CapacityBlockSeries: so many blocks some weeks apart, or those of some offerings, all of
-// them in one batch of the journal or none.
+// Buys CapacityBlockSeries: a number of blocks some weeks apart, or the blocks of some offerings,
+// all in one batch of the journal, or none.
 //
-//   BlockSeries series(blocks);
-//   series.OnFact(fact, settled);                      // before the first look
-//   const RequestAnswer answer = series.Look(fact, settled, now);
-//
-// The blocks are named after the series, NAME-1 and so on. Nothing of them is published before the
-// series' status has all of their records: a controller that has lost its journal finds all of
-// them there, or none was promised. When each block's own object has its record, the status drops
-// them.
+// The blocks are named after the series, NAME-1 and so on. No block is published before the series'
+// status has the records of all blocks: a controller with a lost journal finds all records in the
+// status, or no block was promised. When each block's own object has its record, the status drops
+// the records.
 //
 // Scope: one object at a time.
 //
@@ -37,19 +33,19 @@ class BlockSeries {
   // `blocks` must outlive it.
   explicit BlockSeries(CapacityBlocks& blocks) : blocks_(blocks) {}
 
-  // Takes an object that a watch saw. Blocks of a series that is not settled are held back.
+  // Takes an object from a watch. Holds back the blocks of an unsettled series.
   void OnFact(const RequestFact& fact, bool settled);
   RequestAnswer Look(const RequestFact& fact, bool settled, WallTime now);
   void Forget(const RequestKey& key);
-  // Returns the series that is to be looked at again when the block has changed; nullptr when none
-  // is.
+  // Returns the series to look at again when the block has changed; nullptr when there is no such
+  // series.
   const RequestKey* OfBlock(const BlockKey& key) const;
 
  private:
   using Blocks = std::vector<std::shared_ptr<const Block>>;
 
   absl::Status BuyAll(const RequestFact& fact, WallTime now, Blocks& bought);
-  // Returns the offering of an occurrence that begins then.
+  // Returns the offering of an occurrence that begins at `start`.
   absl::StatusOr<std::string> FindOffering(const SeriesRequest& request, int number, WallTime start,
                                            WallTime now) const;
   // Returns the block of that number when it has been bought already.

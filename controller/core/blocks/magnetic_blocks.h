@@ -1,13 +1,8 @@
-// The Capacity Blocks that draw gangs which name no block.
-//
-//   MagneticBlocks magnets;
-//   magnets.OnChange(block);                                // of any block, whenever it changes
-//   for (const std::string& id : magnets.DrawingFor("team-a")) Offer(*book.Find(id));
-//   std::vector<GangRef> again = magnets.DrainTouched();     // to be asked for again
+// The Capacity Blocks that draw gangs without a named block.
 //
 // A block draws while it is active, magnetic and not being taken back: gangs of its owner's
-// namespace and of those that it gives access. Those that end first come first, so that what is
-// left lasts longest.
+// namespace and of the namespaces with access to the block. The block with the earliest end comes
+// first: the remaining blocks last longest.
 //
 // Scope: which blocks. Whether a gang fits is the planner's to say.
 //
@@ -31,16 +26,16 @@ namespace tahoma::controller {
 
 class MagneticBlocks {
  public:
-  // A gang is offered to so many blocks at most.
+  // The most blocks to which a gang is offered.
   static constexpr std::size_t kOffersMost = 8;
 
   void OnChange(const Block& block);
   void Forget(const std::string& reservation);
   // Returns the reservations of blocks that draw gangs of the namespace, at most kOffersMost.
   std::vector<std::string> DrawingFor(const std::string& ns) const;
-  // Remembers a gang that was asked for, so that it is touched when the answer may change.
+  // Remembers a gang that was asked for; the gang is touched when the answer may change.
   void NoteAsked(const GangRef& ref) { asked_[ref.key.ns].insert(ref); }
-  // Forgets one that waits no more.
+  // Forgets a gang that waits no more.
   void ForgetAsked(const GangRef& ref);
   std::vector<GangRef> DrainTouched() { return std::exchange(touched_, {}); }
 

@@ -1,16 +1,11 @@
-// Repeats the searches of CapacityBlockWaitlistEntries when there is more to be had: buys what they
-// find, or says that there is something.
+// Repeats the searches of CapacityBlockWaitlistEntries when there is more to be had: buys the found
+// offering, or reports the offering.
 //
-//   Waitlist waitlist(blocks);
-//   waitlist.Put(fact);
-//   for (const RequestKey& key : waitlist.DrainDue())
-//     Show(waitlist.Look(fact_of(key), false, now));
+// Entries are asked in the order of their creation. After a change of a pool the entries of the
+// pool's product are asked again, at most kLooksTogether in one step. An entry that asks for less
+// than an older entry may be served first.
 //
-// Entries are asked in the order of their creation. After a change of a pool those of its product
-// are asked again, at most kLooksTogether of them in one step. An entry that asks for less than an
-// older one may be served before it.
-//
-// Scope: which entry is asked when, and what follows.
+// Scope: when an entry is asked, and the consequences.
 //
 // Thread safety: belongs to one thread.
 
@@ -38,29 +33,29 @@ class Waitlist {
   // A search takes milliseconds in the largest fleet.
   static constexpr std::size_t kLooksTogether = 8;
 
-  // `blocks` must outlive it.
+  // `blocks` must outlive the waitlist.
   explicit Waitlist(CapacityBlocks& blocks) : blocks_(blocks) {}
 
-  // Adds an entry that waits. It is due.
+  // Adds a waiting entry, which is due.
   void Put(const RequestFact& fact);
   void Forget(const RequestKey& key);
   // Notes which pools have more room than at the last call.
   void NoteChanges();
-  // Takes the entries that are due, the oldest first.
+  // Takes the due entries, the oldest first.
   std::vector<RequestKey> DrainDue();
   bool has_due() const;
 
   // `now` is in block time.
   RequestAnswer Look(const RequestFact& fact, bool settled, WallTime now);
-  // Returns the entry that is to be looked at again when the block has changed; nullptr when none
-  // is.
+  // Returns the entry to look at again when the block has changed; nullptr when there is no such
+  // entry.
   const RequestKey* OfBlock(const BlockKey& key) const;
 
  private:
   using Place = std::pair<WallTime, RequestKey>;  // by creation
   struct Queue {
     std::set<Place> entries;
-    std::optional<Place> next;  // those from here on are due
+    std::optional<Place> next;  // entries from here on are due
   };
 
   WallTime EndOf(const RequestFact& fact) const;

@@ -1,12 +1,4 @@
-// The commit sequence of one gang through the API: all of it or nothing.
-//
-//   GangRun run(17, decision, writes);
-//   while (std::optional<Record> record = run.Next(now)) {
-//     journal(*record);                    // before any of `writes` is issued
-//     run.Apply(*record);
-//   }
-//   …
-//   run.OnResult(result, now);             // and Next() again
+// The commit sequence of one gang through the API: all writes or none.
 //
 // Prepared: every claim gets its finalizer unless it has it, then allocation and reservations in
 // one status write. Allocated: every pod is bound. Bound: waits for the pods to end and the claims
@@ -56,9 +48,9 @@ class GangRun {
   const std::shared_ptr<const GangDecision>& shared_decision() const { return decision_; }
   const std::string& undo_reason() const { return failure_; }
   EndCause end_cause() const { return cause_; }
-  // Returns whether it is on its way out, so that its devices become free without more.
+  // Returns whether the run is on its way out: its devices become free without more.
   bool ending() const { return phase_ == RunPhase::kUndoing || !failure_.empty(); }
-  // Returns when its last pod was bound; nullopt before that, or when it is not known.
+  // Returns when the last pod was bound; nullopt before, or when the time is not known.
   std::optional<WallTime> bound_at() const { return bound_at_; }
   bool claim_released(std::size_t claim) const { return claims_[claim].released; }
   // Returns how many pods are known to be bound to their nodes.
@@ -69,7 +61,7 @@ class GangRun {
   // Returns whether a record may follow those that were applied (docs/formats/ledger.md, life of a
   // run).
   bool MayApply(const Record& record) const;
-  // Makes a record take effect, the only place where one of this run does. It may be applied.
+  // Makes a record take effect, the only place where a record of this run does. MayApply is true.
   void Apply(const Record& record);
 
   // Marks a run that an earlier process has begun, whose writes may have come later than the facts

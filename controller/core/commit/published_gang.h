@@ -1,11 +1,7 @@
-// A gang as the Kubernetes API shows it, for a controller whose journal does not know it: the disk
-// was lost, a stand-by with an empty one takes over, or the API was restored from a backup.
+// A gang as the Kubernetes API shows it, for a controller whose journal does not know the gang: the
+// disk was lost, a stand-by with an empty disk takes over, or the API was restored from a backup.
 //
-//   const auto gang = ReadPublished(ref, pods, facts, in_run, {});
-//   if (gang && gang->all_bound) Keep(gang->decision);         // all of it is published
-//   if (gang && !gang->all_bound) TakeBack(gang->decision);    // only a part is
-//
-// Scope: reading; gang_runs.h decides what is done with it. Pure functions.
+// Scope: reading; gang_runs.h decides about the gang. Pure functions.
 //
 // Thread safety: any thread, while nobody changes the facts.
 
@@ -29,18 +25,18 @@ struct PublishedGang {
   bool all_bound = false;                        // each pod is
   bool all_held = false;                  // every claim is allocated and reserved for its pod
   bool all_placed = false;                // the node of every pod is known
-  std::optional<WallTime> bound_at = {};  // when the last pod was, as far as pods say it
+  std::optional<WallTime> bound_at = {};  // of the last pod, as far as pods say
 };
 
 struct ReadPublishedOptions {
   // Set when the journal is beside the API. Then no commit is unknown, and claims are made with
-  // their finalizer, so that a finalizer alone is no trace of a commit.
+  // their finalizer: a finalizer alone is no trace of a commit.
   bool journal_beside_api = false;
 };
 
-// Returns the gang as it is published. `pods` are the gang's, in the order of their names, at least
-// one. A claim that is `in_run` already is another run's: the pods for which it is reserved share
-// it (allocated_before). nullopt when nothing is bound and no claim is the gang's own.
+// Returns the gang as it is published. `pods` are the gang's, in the order of their names, not
+// empty. A claim `in_run` already is another run's: the pods for which the claim is reserved share
+// the claim (allocated_before). nullopt when nothing is bound and no claim is the gang's own.
 std::optional<PublishedGang> ReadPublished(const GangRef& ref,
                                            const std::vector<std::shared_ptr<const PodFact>>& pods,
                                            const Facts& facts,

@@ -34,7 +34,7 @@ WallTime ReadTime(CborReader& reader) {
 }
 
 std::optional<WallTime> ReadTimeIfAny(CborReader& reader) {
-  if (reader.TakeNull()) return std::nullopt;
+  if (reader.TryConsumeNull()) return std::nullopt;
   return ReadTime(reader);
 }
 

@@ -13,7 +13,7 @@ constexpr unsigned kLongest = 27;  // larger ones are reserved, or of indefinite
 
 }  // namespace
 
-bool TakeHead(std::string_view& bytes, CborHead& head) {
+bool ConsumeHead(std::string_view& bytes, CborHead& head) {
   if (bytes.empty()) return false;
   const unsigned first = static_cast<unsigned char>(bytes[0]);
   head = {.major = first >> 5U, .info = first & 31U, .argument = first & 31U};
@@ -30,7 +30,7 @@ bool TakeHead(std::string_view& bytes, CborHead& head) {
 
 CborHead CborReader::Head() {
   CborHead head;
-  if (!TakeHead(rest_, head)) throw std::out_of_range("it ends in the midst of an item");
+  if (!ConsumeHead(rest_, head)) throw std::out_of_range("it ends in the midst of an item");
   if (head.info > kLongest) throw std::out_of_range("an item of no definite length");
   return head;
 }
@@ -85,7 +85,7 @@ std::uint64_t CborReader::Map() {
   return head.argument;
 }
 
-bool CborReader::TakeNull() {
+bool CborReader::TryConsumeNull() {
   constexpr char kNullByte = static_cast<char>(CborMajor::kSimple << 5U | kNull);
   if (rest_.empty() || rest_.front() != kNullByte) return false;
   rest_.remove_prefix(1);

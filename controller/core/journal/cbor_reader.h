@@ -1,21 +1,11 @@
 // Reads data items of CBOR one after the other, as they are expected, without a tree of values.
 //
-//   CborReader reader(bytes);                       // [["a", 1], ["b", 2]]
-//   CborItems pairs(reader);
-//   while (pairs.more()) {
-//     CborItems pair(pairs.Next());
-//     const std::string_view name = pair.Next().Text();
-//     Take(name, pair.Next().Integer());
-//     pair.SkipRest();
-//   }
-//   reader.Finish();
+// An unexpected item throws std::out_of_range, because the bytes may be of any form; the reader of
+// a record catches the exception in one place (block_record.cc). A controller with 100,000 Capacity
+// Blocks reads every block when it starts; a tree of values would take longer than all the rest.
 //
-// What is not as expected throws std::out_of_range, as what is read may be of any form: who reads a
-// record catches it in one place (block_record.cc). A controller with 100,000 Capacity Blocks reads
-// each of them when it starts, for which a tree of values takes longer than everything else.
-//
-// Scope: the part of RFC 8949 that journal records have: integers, texts, arrays and maps of
-// definite length, booleans and null.
+// Scope: the part of RFC 8949 in journal records: integers, texts, arrays and maps of definite
+// length, booleans and null.
 //
 // Thread safety: a reader belongs to one thread.
 
@@ -41,7 +31,7 @@ struct CborHead {
 };
 
 // Takes a head from the front of `bytes`, or returns false when they end in its midst.
-bool TakeHead(std::string_view& bytes, CborHead& head);
+bool ConsumeHead(std::string_view& bytes, CborHead& head);
 
 class CborReader {
  public:
@@ -54,8 +44,8 @@ class CborReader {
   // Return how many items, or pairs of a text and an item, are next.
   std::uint64_t Array();
   std::uint64_t Map();
-  // Takes the next item if it is null.
-  bool TakeNull();
+  // Takes the next item if the item is null.
+  bool TryConsumeNull();
   // Takes the next item, whatever it is.
   void Skip();
   // Throws when anything is left.

@@ -36,7 +36,7 @@ std::string WhyUnlikeARecord(std::string_view body) {
   do {
     while (!items_left.empty() && items_left.back() == 0) items_left.pop_back();
     CborHead head;
-    if (!TakeHead(body, head)) return {};
+    if (!ConsumeHead(body, head)) return {};
     if (!items_left.empty()) --items_left.back();
     if (head.major == CborMajor::kSimple && head.info >= kHalf && head.info <= kDouble) {
       return "CBOR with a fraction";

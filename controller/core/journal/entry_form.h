@@ -2,7 +2,7 @@
 //
 //   const std::string bytes = EncodeEntry(EntryType::kGangBound, body);
 //   TAHOMA_RETURN_IF_ERROR(DecodeEntry(bytes, [&](EntryType type, const Json& read) {
-//     return Take(type, read);
+//     return Restore(type, read);
 //   }));
 //
 // docs/formats/ledger.md describes it. What the bodies are: record.h, block_record.h.

@@ -1,15 +1,9 @@
-// Who borrows hardware of Capacity Blocks, and who of them must be ended now.
+// The gangs that borrow hardware of Capacity Blocks, and the borrowers that must be ended now.
 //
-//   Borrowers borrowers;
-//   borrowers.Update(cluster);                       // looks at the domains that have changed
-//   for (const LoanOver& over : borrowers.DrainOver(now)) {
-//     runs.EndHolder(over.claim, EndCause::kPreempted, over.why);
-//   }
-//
-// A preemptible gang borrows what it holds (Holding::borrows). On each domain its loan ends as
-// LoanEnd says (model/block_use.h): before a block begins there, at the reclaim of the block that
-// lends it, or at once where nothing may be lent. A gang that has to leave one domain is ended as a
-// whole.
+// A preemptible gang borrows the hardware of its holdings (Holding::borrows). On each domain its
+// loan ends as LoanEnd says (model/block_use.h): before a block begins there, at the reclaim of the
+// lending block, or at once where nothing may be lent. A gang that has to leave one domain is ended
+// as a whole.
 //
 // Scope: loans of single domains. Which loans end because a gang of the block needs the hardware:
 // loan_choice.h.
@@ -46,10 +40,10 @@ class Borrowers {
  private:
   ClusterState seen_;
   std::set<std::pair<WallTime, DomainId>> ends_;  // the earliest of each domain
-  std::vector<std::optional<WallTime>> end_of_;   // by domain: as it is in `ends_`
+  std::vector<std::optional<WallTime>> end_of_;   // by domain: as in `ends_`
 };
 
-// Returns the holdings on the domain that borrow it, each once.
+// Returns the holdings that borrow the domain, each once.
 std::vector<std::shared_ptr<const Holding>> BorrowersOf(const ClusterState& cluster, DomainId id);
 
 }  // namespace tahoma::controller

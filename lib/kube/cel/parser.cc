@@ -58,7 +58,7 @@ class Parser {
   bool Is(std::string_view symbol) const {
     return token_.kind == CelTokenKind::kSymbol && token_.text == symbol;
   }
-  absl::StatusOr<bool> Take(std::string_view symbol) {
+  absl::StatusOr<bool> TryConsume(std::string_view symbol) {
     if (!Is(symbol)) return false;
     TAHOMA_RETURN_IF_ERROR(Advance());
     return true;
@@ -130,7 +130,7 @@ ExprOr Parser::Conditional() {
   if (++depth_ > kDepthMax) return Error(token_.at, "the expression is nested too deeply");
   const std::size_t at = token_.at;
   TAHOMA_ASSIGN_OR_RETURN(ExprPointer condition, Binary(0));
-  TAHOMA_ASSIGN_OR_RETURN(const bool ternary, Take("?"));
+  TAHOMA_ASSIGN_OR_RETURN(const bool ternary, TryConsume("?"));
   if (ternary) {
     ExprPointer made = Make(CelOp::kConditional, at);
     made->args.push_back(std::move(condition));
@@ -236,7 +236,7 @@ ExprOr Parser::Member() {
 
 ExprOr Parser::Dot(ExprPointer base) {
   TAHOMA_RETURN_IF_ERROR(Advance());
-  TAHOMA_ASSIGN_OR_RETURN(const bool optional, Take("?"));
+  TAHOMA_ASSIGN_OR_RETURN(const bool optional, TryConsume("?"));
   if (token_.kind != CelTokenKind::kIdentifier) return Unexpected("a name");
   const std::size_t at = token_.at;
   std::string name = token_.text;
@@ -258,7 +258,7 @@ ExprOr Parser::Dot(ExprPointer base) {
 ExprOr Parser::Index(ExprPointer base) {
   ExprPointer made = Make(CelOp::kIndex, token_.at);
   TAHOMA_RETURN_IF_ERROR(Advance());
-  TAHOMA_ASSIGN_OR_RETURN(made->optional, Take("?"));
+  TAHOMA_ASSIGN_OR_RETURN(made->optional, TryConsume("?"));
   TAHOMA_ASSIGN_OR_RETURN(ExprPointer key, Conditional());
   TAHOMA_RETURN_IF_ERROR(Expect("]"));
   made->args.push_back(std::move(base));
@@ -277,7 +277,7 @@ ExprOr Parser::Primary() {
   if (token_.kind == CelTokenKind::kIdentifier) return Identifier();
   if (Is("[")) return ListLiteral();
   if (Is("{")) return MapLiteral();
-  TAHOMA_ASSIGN_OR_RETURN(const bool grouped, Take("("));
+  TAHOMA_ASSIGN_OR_RETURN(const bool grouped, TryConsume("("));
   if (!grouped) return Unexpected("an expression");
   TAHOMA_ASSIGN_OR_RETURN(ExprPointer inner, Conditional());
   TAHOMA_RETURN_IF_ERROR(Expect(")"));
@@ -288,11 +288,11 @@ ExprOr Parser::ListLiteral() {
   ExprPointer made = Make(CelOp::kList, token_.at);
   TAHOMA_RETURN_IF_ERROR(Advance());
   while (!Is("]")) {
-    TAHOMA_ASSIGN_OR_RETURN(const bool optional, Take("?"));
+    TAHOMA_ASSIGN_OR_RETURN(const bool optional, TryConsume("?"));
     TAHOMA_ASSIGN_OR_RETURN(ExprPointer entry, Conditional());
     made->args.push_back(std::move(entry));
     made->optional_args.push_back(optional);
-    TAHOMA_ASSIGN_OR_RETURN(const bool more, Take(","));
+    TAHOMA_ASSIGN_OR_RETURN(const bool more, TryConsume(","));
     if (!more) break;
   }
   TAHOMA_RETURN_IF_ERROR(Expect("]"));
@@ -303,14 +303,14 @@ ExprOr Parser::MapLiteral() {
   ExprPointer made = Make(CelOp::kMap, token_.at);
   TAHOMA_RETURN_IF_ERROR(Advance());
   while (!Is("}")) {
-    TAHOMA_ASSIGN_OR_RETURN(const bool optional, Take("?"));
+    TAHOMA_ASSIGN_OR_RETURN(const bool optional, TryConsume("?"));
     TAHOMA_ASSIGN_OR_RETURN(ExprPointer key, Conditional());
     TAHOMA_RETURN_IF_ERROR(Expect(":"));
     TAHOMA_ASSIGN_OR_RETURN(ExprPointer value, Conditional());
     made->args.push_back(std::move(key));
     made->args.push_back(std::move(value));
     made->optional_args.push_back(optional);
-    TAHOMA_ASSIGN_OR_RETURN(const bool more, Take(","));
+    TAHOMA_ASSIGN_OR_RETURN(const bool more, TryConsume(","));
     if (!more) break;
   }
   TAHOMA_RETURN_IF_ERROR(Expect("}"));
@@ -364,7 +364,7 @@ absl::StatusOr<std::vector<ExprPointer>> Parser::Arguments(std::vector<ExprPoint
   while (!Is(")")) {
     TAHOMA_ASSIGN_OR_RETURN(ExprPointer arg, Conditional());
     args.push_back(std::move(arg));
-    TAHOMA_ASSIGN_OR_RETURN(const bool more, Take(","));
+    TAHOMA_ASSIGN_OR_RETURN(const bool more, TryConsume(","));
     if (!more) break;
   }
   TAHOMA_RETURN_IF_ERROR(Expect(")"));
@@ -458,7 +458,7 @@ ExprOr Parser::Macro(CelMacro macro, std::size_t at, ExprPointer range) {
   scope_.push_back({std::move(name), made->slot});
   TAHOMA_ASSIGN_OR_RETURN(ExprPointer body, Conditional());
   made->args.push_back(std::move(body));
-  TAHOMA_ASSIGN_OR_RETURN(const bool third, Take(","));
+  TAHOMA_ASSIGN_OR_RETURN(const bool third, TryConsume(","));
   if (third) {
     if (macro != CelMacro::kMap) {
       return Error(at, "macros with two variables are not supported");

@@ -23,7 +23,7 @@ void ForEachPiece(std::uint64_t address, std::uint64_t bytes, const Each& each) 
 
 }  // namespace
 
-absl::Status PageBudget::Take(std::uint64_t pages) {
+absl::Status PageBudget::Acquire(std::uint64_t pages) {
   const MutexLock lock(mutex_);
   if (pages > pages_ - used_) {
     return ResourceExhausted(
@@ -71,7 +71,7 @@ absl::Status Hbm::Write(std::uint64_t address, std::string_view bytes) {
   TAHOMA_RETURN_IF_ERROR(Check(address, bytes.size()));
   std::set<std::uint64_t> missing;
   AddMissing(address, bytes.size(), missing);
-  TAHOMA_RETURN_IF_ERROR(budget_.Take(missing.size()));
+  TAHOMA_RETURN_IF_ERROR(budget_.Acquire(missing.size()));
   AddPages(missing);
   ForEachPiece(
       address, bytes.size(),

@@ -39,7 +39,7 @@ class PageBudget {
   explicit PageBudget(std::uint64_t bytes) : pages_(bytes / kHbmPageBytes) {}
 
   // All or none. kResourceExhausted says how much is kept and how much more was asked for.
-  absl::Status Take(std::uint64_t pages);
+  absl::Status Acquire(std::uint64_t pages);
   void GiveBack(std::uint64_t pages);
   std::uint64_t used_bytes() const;
 

@@ -120,7 +120,7 @@ std::span<const FlitNetwork::Arrival> FlitNetwork::Step() {
     // next one on.
     PickChannels(router);
     if (router.sending != 0) AllocateSwitch(chip);
-    TakeChannels(router);
+    AssignChannels(router);
   }
   Watch();
   ++cycle_;
@@ -305,7 +305,7 @@ void FlitNetwork::PickChannels(Router& router) {
   });
 }
 
-void FlitNetwork::TakeChannels(Router& router) {
+void FlitNetwork::AssignChannels(Router& router) {
   for (const Grant& grant : channel_grants_) {
     Input& input = router.inputs.at(Index(grant.input));
     router.outputs.at(input.out_port).free_vcs &= static_cast<std::uint8_t>(~BitOf(grant.vc));

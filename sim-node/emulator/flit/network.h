@@ -216,7 +216,7 @@ class FlitNetwork {
   void RouteFront(int chip, int input, std::uint64_t asks_at);
   std::uint8_t AllowedChannels(const Packet& packet, torus::Coord at, int port) const;
   void PickChannels(Router& router);
-  void TakeChannels(Router& router);
+  void AssignChannels(Router& router);
   void AllocateSwitch(int chip);
   void Transmit(int chip, int input);
   void Watch();

@@ -1,8 +1,6 @@
 // The five Hamiltonian cycles of an UltraServer that together use all its links in proportion to
 // their rates.
 //
-//   for (const std::vector<torus::ChipIndex>& cycle : UltraServerCycles()) …     // 64 chips each
-//
 // An X/Y link has a rate of twice 64 GB/s, a Z link of once. So each X/Y link is in two of the
 // cycles, each Z link in one (docs/reference/collectives.md#cycles-of-an-ultraserver). Used in both
 // directions, with a tenth of the data each, they carry the 640 GB/s that a chip's links do.

@@ -55,7 +55,7 @@ Exchange AllToAll(const std::vector<Place>& places, std::uint64_t block) {
 Exchange ByBlocks(const Request& request, const std::vector<Place>& places) {
   const std::uint64_t size = Size(request.type);
   Exchange exchange;
-  for (const Block& block : *request.blocks) {
+  for (const RankBlock& block : *request.blocks) {
     Append(exchange, places.at(static_cast<std::size_t>(block.from)), block.begin * size,
            places.at(static_cast<std::size_t>(block.to)), block.at * size, block.count * size);
   }

@@ -1,12 +1,9 @@
-// An all-to-all over topology domains of which many are alike: what is sent in each domain of a
-// kind is one step, and what each of a kind sends to each of another one mesh.
+// An all-to-all over topology domains of which many are alike: the messages in all domains of a
+// kind are one step, and the messages between two kinds are one mesh.
 //
-//   if (auto kinds = AllToAllKindsOf(request, members, set)) {
-//     auto schedule = AllToAllOver({request, members, set, fabric, *kinds, block, work, costs});
-//   }
-//
-// Chips that their own NICs do not serve hand their messages over to their proxies before these are
-// sent, and get them handed on afterwards (nic_proxies.h). The messages of the others go at once.
+// A chip that is not served by its own NIC hands its messages over to its proxy before the proxy
+// sends, and gets messages handed on afterwards (nic_proxies.h). Messages of other chips go at
+// once.
 //
 // Scope: internal to hierarchical.h.
 //

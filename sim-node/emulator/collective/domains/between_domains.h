@@ -1,19 +1,17 @@
-// The moves of one part of a buffer between topology domains (UltraServers or lone
-// instances), each of which has one chip that answers for it.
-//
-//   for (const DomainMove& move : ReduceTo(InterAlgorithm::kRing, 4, /*home=*/2)) …
+// The moves of one part of a buffer between topology domains (UltraServers or lone instances), each
+// with one chip that answers for the part.
 //
 // ring  every domain passes to the next: N - 1 steps
 // mesh  every domain sends to the home directly: one step
 // rdh   halves of the domains that are left pair up: log2 N steps, N a power of two
 //
-// A broadcast's root sends each part to its home, which spreads it among the others. Rings and
-// meshes have homes in all domains but the root's: then each part leaves that domain once, and
-// every other receives it once and sends less than that.
+// A broadcast's root sends each part to its home, and the home spreads the part. Rings and meshes
+// have homes in all domains but the root's: then each part leaves the root's domain once, and every
+// other domain receives the part once and sends less.
 //
-// These are the inter-node algorithms that AWS names
-// (docs/reference/trainium2.md#costs-of-collectives); with one part for each domain at home, all
-// domains send and receive alike. Spreading is reducing backwards.
+// AWS names these inter-node algorithms (docs/reference/trainium2.md#costs-of-collectives); with
+// one part for each domain at home, all domains send and receive alike. Spreading is reducing
+// backwards.
 //
 // Thread safety: pure functions.
 

@@ -1,12 +1,9 @@
 // The sizes of the chunks in which a collective over topology domains goes through its phases.
 //
-//   const ChunkSizes sizes(Operation::kAllGather, /*chunks=*/8);
-//   sizes.Before(3, 1 << 20);      // the elements of 2^20 that are in the first three chunks
-//
-// Chunks are of equal size, except where all that NICs and links do before others have work, or
-// after it, is done with the first chunks or the last: these are smaller. Of a reduce-scatter the
-// first is half as long, too, so that one of the two on the links ends while the other is in the
-// middle.
+// Chunks are of equal size, with exceptions: the first or the last chunks are smaller when NICs or
+// links are idle before the first chunk has arrived, or after the last chunk has left. The first
+// chunk of a reduce-scatter is half as long, too: of two chunks on the links, the first ends while
+// the second is in the middle.
 //
 // Thread safety: immutable after construction.
 
@@ -23,7 +20,7 @@ class ChunkSizes {
  public:
   ChunkSizes(collective::Operation operation, std::uint64_t chunks);
 
-  // Elements, of so many, that are in the chunks before this one.
+  // Returns how many of `elements` are in the chunks before `chunk`.
   std::uint64_t Before(std::uint64_t chunk, std::uint64_t elements) const;
 
  private:

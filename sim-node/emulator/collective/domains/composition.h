@@ -1,9 +1,6 @@
 // The phases of a collective over several topology domains as one schedule: inside each domain,
 // between the domains, inside again, chunk after chunk.
 //
-//   const HierarchyChoice choice{.between = InterAlgorithm::kMesh, .chunks = 4};
-//   auto schedule = ComposePhases({request, layout, set, fabric, choice});
-//
 // Scope: internal to hierarchical.h, which chooses the algorithm between the domains and the number
 // of chunks. An operation without phases (an exchange) is composed there.
 //

@@ -1,12 +1,8 @@
-// The messages between topology domains of which many are alike: not one for each two domains, but
-// one for each two kinds of them, with the domains that make it (DomainMesh).
+// The messages between topology domains of which many are alike: one message for each two kinds of
+// domains stands for the messages of all domains of the kinds (DomainMesh).
 //
-//   DomainMeshes meshes(request, set, MeshKindsOf(request, layout, set));
-//   const auto homes = meshes.HomesIn({.begin = 0, .end = 1 << 20}, weights);
-//   const std::vector<MeshPhase> phases = meshes.PhasesOf(homes);   // one after the other
-//
-// Every domain is the home of a part of what is reduced or spread; those of one kind of homes have
-// parts of one length, one after the other.
+// Every domain is the home of a part of the reduced or spread buffer; homes of one kind have parts
+// of one length, one after the other.
 //
 // Scope: internal to composition.h. The same bytes on every NIC as InterAlgorithm::kMesh.
 //
@@ -86,7 +82,7 @@ class MeshNumbers {
 
 class DomainMeshes {
  public:
-  // All outlive it.
+  // All outlive the object.
   DomainMeshes(const Request& request, const DomainSet& set, std::vector<DomainSet::Kind> kinds);
 
   const std::vector<DomainSet::Kind>& kinds() const { return kinds_; }

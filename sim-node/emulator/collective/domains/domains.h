@@ -1,10 +1,6 @@
 // The topology domains of a fabric (UltraServers or lone instances) that take part in a
 // collective.
 //
-//   const DomainSet set(members, fabric);
-//   set.groups()[1].domain;            // the second domain in order of members
-//   set.kinds()[0];                  // groups that can do the same steps
-//
 // Thread safety: immutable after construction.
 
 #pragma once
@@ -34,7 +30,7 @@ class DomainSet {
     std::vector<std::size_t> proxies;  // by place: the place whose NIC serves it (nic_proxies.h)
     torus::ChipMask through = 0;       // chips that messages inside may cross
   };
-  // Groups with the same chips in the same places and alike links: they do the same inside.
+  // Groups with the same chips in the same places and alike links: such groups do the same inside.
   using Kind = std::vector<std::size_t>;
 
   // Members must be different chips of the fabric.

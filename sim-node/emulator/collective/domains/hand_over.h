@@ -1,9 +1,6 @@
-// The hand-over inside a domain: chips that their own NICs do not serve pass on what they have for
-// other domains to their proxies (nic_proxies.h), which answer for it there, and get what comes
-// back.
-//
-//   Step step;
-//   AppendHandOver(request, set, /*group=*/0, region, parts, /*back=*/false, Action::kCopy, step);
+// The hand-over inside a domain: a chip that is not served by its own NIC passes its data for other
+// domains on to its proxy (nic_proxies.h), the proxy answers for the data outside, and hands the
+// results back.
 //
 // Thread safety: values and pure functions.
 
@@ -20,11 +17,11 @@
 
 namespace tahoma::sim {
 
-// A part of a region that one place has inside its domain, and for which one answers outside.
+// A part of a region: one place owns the part inside the domain, one place answers outside.
 struct OutsidePart {
   Extent elements;        // in the count of the region
-  std::size_t owner = 0;  // the place that has it inside
-  std::size_t place = 0;  // the place that answers for it
+  std::size_t owner = 0;  // the place that has the part inside
+  std::size_t place = 0;  // the place that answers for the part
   friend bool operator==(const OutsidePart&, const OutsidePart&) = default;
 };
 
@@ -33,9 +30,9 @@ struct OutsidePart {
 std::vector<OutsidePart> OutsideParts(const std::vector<std::uint64_t>& bounds,
                                       const DomainSet::Group& group);
 
-// Whether a group hands a region over before it is sent between the domains, from the places that
-// have it inside to those that answer for it; or back afterwards. The root of a broadcast is in
-// group 0.
+// Whether a group hands a region over before the region is sent between the domains, from the
+// owners inside to the places that answer for the region; or back afterwards. The root of a
+// broadcast is in group 0.
 struct HandOverQuestion {
   Operation operation = Operation::kAllReduce;
   bool home = false;  // the region belongs to the group
@@ -44,13 +41,13 @@ struct HandOverQuestion {
 };
 bool HandsOver(const HandOverQuestion& asked);
 
-// Whether the owner of a part keeps what its domain has summed up, while the place that answers for
-// it gets the sums of the others: it combines the two when it gets these. So of a reduce-scatter's
-// own part nothing is handed over before it is sent.
+// Whether the owner of a part keeps the sum of its domain, while the place that answers for the
+// part gets the sums of the other domains: the owner combines the two at the end. Then nothing of a
+// reduce-scatter's own part is handed over before the part is sent.
 bool OwnersCombine(Operation operation);
 
 // Appends the sends of a group, from the owners of parts of the region to the places that answer
-// for them, or back. Who gets a part takes it by the action.
+// for the parts, or back. The receiver of a part takes the part by the action.
 void AppendHandOver(const Request& request, const DomainSet& set, std::size_t group,
                     const Region& region, const std::vector<OutsidePart>& parts, bool back,
                     Action action, Step& step);

@@ -102,9 +102,9 @@ std::vector<InterAlgorithm> Candidates(const DomainsQuestion& asked) {
 
 // Tries choices, and keeps the fastest plan. The algorithms and the number of chunks are searched
 // together: what is best in one chunk need not be in several.
-class Search {
+class HierarchySearch {
  public:
-  explicit Search(const DomainsQuestion& asked) : asked_(asked) {
+  explicit HierarchySearch(const DomainsQuestion& asked) : asked_(asked) {
     counts_.assign(std::begin(collective::kChunkCounts), std::end(collective::kChunkCounts));
     std::erase_if(counts_, [&](int chunks) {
       return chunks > 1 &&
@@ -379,7 +379,7 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
     return InvalidArgument("rdh between domains needs a power of two of them; here are {}",
                            domains);
   }
-  return Search(asked).Fastest();
+  return HierarchySearch(asked).Fastest();
 }
 
 }  // namespace tahoma::sim

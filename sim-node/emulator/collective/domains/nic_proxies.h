@@ -1,13 +1,10 @@
-// The one rule for NICs that are down or slow: which chip's NIC serves each chip of a topology
-// domain.
+// The one rule for NICs that are down or slow: the choice of the NIC that serves each chip of a
+// topology domain.
 //
-//   const std::vector<std::size_t> proxies = ProxiesOf(local, /*rates=*/{1000, 0, 1000}, torus);
-//   proxies[1];      // 0: the second chip sends and receives through the first one's NIC
-//
-// A NIC carries all that leaves or enters for a chip, its own or another's, or nothing. NICs serve
-// as many chips each as lets the slowest of them be done first; a chip that its own NIC cannot
-// serve takes the nearest that serves fewer than it can. So breaking a NIC never makes the fullest
-// one faster.
+// A NIC carries all bytes that leave or enter for a chip, its own or another, or nothing. The
+// number of chips of each NIC is the number with which the slowest NIC is done first; a chip that
+// is not served by its own NIC takes the nearest NIC with room for another chip. Breaking a NIC
+// therefore never makes the fullest NIC faster.
 //
 // Thread safety: pure functions.
 
@@ -21,8 +18,8 @@
 
 namespace tahoma::sim {
 
-// Returns for each place the one whose NIC serves it. `rates` are those of the NICs, by place; if
-// all are 0, each serves its own.
+// Returns for each place the place of the NIC that serves it. `rates` are the rates of the NICs, by
+// place; if all are 0, each NIC serves its own chip.
 std::vector<std::size_t> ProxiesOf(const std::vector<Member>& local, const std::vector<int>& rates,
                                    const torus::Shape& torus);
 

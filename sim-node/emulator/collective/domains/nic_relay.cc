@@ -42,7 +42,7 @@ class RelayMaker {
     }
   }
 
-  Relay Take() {
+  Relay Finish() {
     for (const auto& [chip, free] : free_) {
       relay_.bytes = std::max(relay_.bytes, free - begin_.at(chip));
     }
@@ -91,7 +91,7 @@ Relay RelayOf(const Step& sends, const DomainSet& set,
               const std::map<ChipIndex, std::uint64_t>& free, std::uint64_t chunks) {
   RelayMaker maker(set, free, chunks);
   for (const Send& send : sends) maker.Add(send);
-  return maker.Take();
+  return maker.Finish();
 }
 
 void AppendRelay(Relay relay, const DomainSet& set, const StepWork& work, const ChipCosts& costs,

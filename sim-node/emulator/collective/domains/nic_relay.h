@@ -1,14 +1,11 @@
 // Relays messages between topology domains when NICs are down: over the NICs of other chips of the
 // same domain.
 //
-//   Relay relay = RelayOf(sends, set, free, /*chunks=*/8);
-//   AppendRelay(std::move(relay), set, work, costs, timing, schedule);
+// A chip that is not served by its own NIC hands messages to other domains to its proxy
+// (nic_proxies.h), and the proxy hands on messages to the chip.
 //
-// A chip that its own NIC does not serve hands what leaves its domain to its proxy (nic_proxies.h),
-// which hands on what comes for it.
-//
-// Relayed bytes are cut into chunks: while one is between the domains, the next is handed over and
-// the one before is handed on. Messages that need no help are not cut and go at once.
+// Relayed bytes are cut into chunks: while a chunk is between the domains, the next chunk is handed
+// over and the previous chunk is handed on. Messages that need no help are not cut and go at once.
 //
 // Scope: exchanges. Other operations hand over parts of regions (hand_over.h).
 //
@@ -40,7 +37,7 @@ struct Relay {
 };
 
 // `sends` are copies between chips of different groups; `free` says for every chip where its memory
-// is free, for data that it relays.
+// is free, for relayed data.
 Relay RelayOf(const Step& sends, const DomainSet& set,
               const std::map<torus::ChipIndex, std::uint64_t>& free, std::uint64_t chunks);
 

@@ -1,10 +1,6 @@
 // The steps of one phase among the members of one topology domain, as PlanCollective makes them, on
 // whatever part of the buffers a chunk is.
 //
-//   const PaddedSteps padded(request, choice);
-//   auto made = padded.Of(Inside::kReduceScatter, group, links, /*block=*/1024, /*times=*/1);
-//   const std::vector<Step> steps = Unpadded(made->steps, request, 1024, region, bounds);
-//
 // Scope: internal to hierarchical.h. Blocks of unequal size are planned as if all were as long as
 // the longest ("padded"); what lies beyond the end of a block is then left out.
 //

@@ -1,8 +1,5 @@
 // A part of a buffer that may lie in pieces, and how chips share it.
 //
-//   const Region region({{0, 100}, {400, 500}});            // 200 elements
-//   region.RealOf(90, 120);                                 // {90, 100} and {400, 420}
-//
 // Elements of a region are counted through its pieces from 0.
 //
 // Thread safety: values and pure functions.

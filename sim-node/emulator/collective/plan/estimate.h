@@ -1,11 +1,8 @@
 // Estimates how long a plan will take on a healthy box, without making its messages: by closed
 // forms, in microseconds of the host rather than milliseconds.
 //
-//   const std::vector<StepOutline> phase = HalvingOutline(channels, box, links, bytes);
-//   const VirtualDuration time = EstimateTime({{phase[0], work}}, /*stripes=*/2, links.timing());
-//
-// The choice between algorithms rests on it; what is chosen is then timed message by message. The
-// two differ by what rounding to whole elements does.
+// The choice between algorithms rests on the estimate; the chosen plan is then timed message by
+// message. The two times differ by the rounding to whole elements.
 //
 // Thread safety: pure functions.
 

@@ -1,7 +1,5 @@
 // Plans collectives over trees, for any set of chips that hangs together.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanTrees(asked));
-//
 // One phase after the other, each piece along a tree of its own (trees.h); of an all-reduce the
 // chips sum up shares such that no part of the set sends more than it must (lib/collective/
 // partition.h). How finely the buffer is cut is decided by closed forms; what is chosen is then

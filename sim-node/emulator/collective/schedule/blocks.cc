@@ -38,7 +38,7 @@ class Receiver {
     packed_.resize(entries.size());
   }
 
-  absl::Status Append(std::size_t to, std::vector<Block>& blocks) {
+  absl::Status Append(std::size_t to, std::vector<RankBlock>& blocks) {
     const VariableCounts& own = Of(to);
     std::uint64_t next = 0;
     for (std::size_t from = 0; from < entries_.size(); ++from) {
@@ -68,7 +68,7 @@ class Receiver {
  private:
   const VariableCounts& Of(std::size_t rank) const { return counts_.at(entries_[rank]); }
 
-  absl::Status CheckPlaces(std::size_t from, std::size_t to, const Block& place) const {
+  absl::Status CheckPlaces(std::size_t from, std::size_t to, const RankBlock& place) const {
     if (!Fits(place.begin, place.count, elements_)) {
       return InvalidArgument(
           "rank {} sends {} elements from {} on to rank {}; its buffer has {} elements", from,
@@ -89,11 +89,11 @@ class Receiver {
 };
 
 // `got` is what one rank gets.
-absl::Status CheckApart(std::span<const Block> got) {
-  std::vector<Block> sorted(got.begin(), got.end());
-  std::ranges::sort(sorted, {}, &Block::at);
+absl::Status CheckApart(std::span<const RankBlock> got) {
+  std::vector<RankBlock> sorted(got.begin(), got.end());
+  std::ranges::sort(sorted, {}, &RankBlock::at);
   for (std::size_t i = 1; i < sorted.size(); ++i) {
-    const Block& before = sorted[i - 1];
+    const RankBlock& before = sorted[i - 1];
     if (before.at + before.count <= sorted[i].at) continue;
     return InvalidArgument("what rank {} gets of ranks {} and {} overlaps at element {}",
                            sorted[i].to, std::min(before.from, sorted[i].from),
@@ -104,9 +104,9 @@ absl::Status CheckApart(std::span<const Block> got) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Block>> BlocksOf(const std::vector<VariableCounts>& counts,
-                                            std::span<const std::size_t> entries,
-                                            std::uint64_t elements) {
+absl::StatusOr<std::vector<RankBlock>> BlocksOf(const std::vector<VariableCounts>& counts,
+                                                std::span<const std::size_t> entries,
+                                                std::uint64_t elements) {
   if (entries.size() > kMaxCountedRanks) {
     return InvalidArgument("counts for {} ranks; expected at most {} ranks in a group",
                            entries.size(), kMaxCountedRanks);
@@ -115,7 +115,7 @@ absl::StatusOr<std::vector<Block>> BlocksOf(const std::vector<VariableCounts>& c
     TAHOMA_RETURN_IF_ERROR(CheckLengths(counts.at(entries[rank]), rank, entries.size()));
   }
   Receiver receiver(counts, entries, elements);
-  std::vector<Block> blocks;
+  std::vector<RankBlock> blocks;
   for (std::size_t to = 0; to < entries.size(); ++to) {
     const std::size_t first = blocks.size();
     TAHOMA_RETURN_IF_ERROR(receiver.Append(to, blocks));
@@ -124,11 +124,11 @@ absl::StatusOr<std::vector<Block>> BlocksOf(const std::vector<VariableCounts>& c
   return blocks;
 }
 
-absl::StatusOr<std::vector<Block>> BlocksOf(std::span<const std::pair<int, int>> pairs, int ranks,
-                                            std::uint64_t elements) {
+absl::StatusOr<std::vector<RankBlock>> BlocksOf(std::span<const std::pair<int, int>> pairs,
+                                                int ranks, std::uint64_t elements) {
   std::vector<bool> sends(static_cast<std::size_t>(ranks));
   std::vector<bool> gets(static_cast<std::size_t>(ranks));
-  std::vector<Block> blocks;
+  std::vector<RankBlock> blocks;
   for (const auto& [from, to] : pairs) {
     for (const int rank : {from, to}) {
       if (rank >= 0 && rank < ranks) continue;
@@ -145,7 +145,7 @@ absl::StatusOr<std::vector<Block>> BlocksOf(std::span<const std::pair<int, int>>
     gets[static_cast<std::size_t>(to)] = true;
     blocks.push_back({.from = from, .to = to, .count = elements, .begin = 0, .at = 0});
   }
-  std::ranges::sort(blocks, {}, &Block::to);
+  std::ranges::sort(blocks, {}, &RankBlock::to);
   return blocks;
 }
 

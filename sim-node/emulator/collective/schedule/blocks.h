@@ -25,13 +25,13 @@ namespace tahoma::sim {
 
 // A block of an exchange: elements [begin, begin + count) of a rank's buffer become [at, at +
 // count) of another's result.
-struct Block {
+struct RankBlock {
   int from = 0;
   int to = 0;
   std::uint64_t count = 0;
   std::uint64_t begin = 0;
   std::uint64_t at = 0;
-  friend bool operator==(const Block&, const Block&) = default;
+  friend bool operator==(const RankBlock&, const RankBlock&) = default;
 };
 
 // The counts that one rank sends, and perhaps those that it expects.
@@ -50,13 +50,13 @@ inline constexpr std::size_t kMaxCountedRanks = 512;
 // then `from`; none for counts of 0. Buffers and results have `elements` each. kInvalidArgument for
 // too many ranks, lists of another length, counts that two ranks state differently, and places that
 // are beyond a buffer or overlap in a result, naming the ranks.
-absl::StatusOr<std::vector<Block>> BlocksOf(const std::vector<VariableCounts>& counts,
-                                            std::span<const std::size_t> entries,
-                                            std::uint64_t elements);
+absl::StatusOr<std::vector<RankBlock>> BlocksOf(const std::vector<VariableCounts>& counts,
+                                                std::span<const std::size_t> entries,
+                                                std::uint64_t elements);
 
 // Returns the blocks that move whole buffers from first to second. kInvalidArgument for a rank
 // outside [0, ranks), or one that sends or gets twice.
-absl::StatusOr<std::vector<Block>> BlocksOf(std::span<const std::pair<int, int>> pairs, int ranks,
-                                            std::uint64_t elements);
+absl::StatusOr<std::vector<RankBlock>> BlocksOf(std::span<const std::pair<int, int>> pairs,
+                                                int ranks, std::uint64_t elements);
 
 }  // namespace tahoma::sim

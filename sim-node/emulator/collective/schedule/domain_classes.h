@@ -1,16 +1,12 @@
-// Classes of topology domains that do the same in all meshes of some schedules, so that one flow
-// stands for those between all domains of two classes.
-//
-//   const DomainClasses classes(meshes, fabric, /*reduce=*/true);
-//   classes.ForEachFlow(mesh, flow, [&](const Flow& one) { all.push_back(one); });
-//   all[0].alike->at_sender;        // so many flows over a sender's NIC does the first stand for
+// Classes of topology domains that do the same in all meshes of some schedules, where one flow
+// stands for the flows between all domains of two classes.
 //
 // A class is made of the domains that are in the same lists of meshes, whose NICs have the same
 // rates and, where uplinks can limit messages, that lie at the same place of the network: below
 // nodes with the same uplinks and the same domains below. All domains of a class then send as many
-// messages of each kind over their NICs and uplinks, and so get the same rates (an equitable
-// partition of the links). Where meshes join only some of their domains (MeshDomain::among),
-// classes are split until that holds.
+// messages of each kind over their NICs and uplinks, and get the same rates (an equitable partition
+// of the links). Where meshes join only some of their domains (MeshDomain::among), classes are
+// split until the rates are the same.
 //
 // Thread safety: const members may run together.
 

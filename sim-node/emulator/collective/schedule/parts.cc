@@ -125,10 +125,10 @@ absl::StatusOr<std::vector<Part>> PartsOf(const Request& request, const Division
         entries.push_back(division.counts.size() == 1 ? 0 : static_cast<std::size_t>(rank));
       }
       TAHOMA_ASSIGN_OR_RETURN(auto blocks, BlocksOf(division.counts, entries, elements));
-      part.request.blocks = std::make_shared<const std::vector<Block>>(std::move(blocks));
+      part.request.blocks = std::make_shared<const std::vector<RankBlock>>(std::move(blocks));
     } else if (!division.pairs.empty()) {
       TAHOMA_ASSIGN_OR_RETURN(auto blocks, BlocksOf(division.pairs, ranks, elements));
-      part.request.blocks = std::make_shared<const std::vector<Block>>(std::move(blocks));
+      part.request.blocks = std::make_shared<const std::vector<RankBlock>>(std::move(blocks));
     }
     parts.push_back(std::move(part));
   }

@@ -36,7 +36,7 @@ struct Request {
   ElementType type = ElementType::kFp32;
   // The blocks of an all-to-all or a permute, if they differ from those of the plain operation
   // (parts.h).
-  std::shared_ptr<const std::vector<Block>> blocks = nullptr;
+  std::shared_ptr<const std::vector<RankBlock>> blocks = nullptr;
 };
 
 struct Member {

@@ -47,7 +47,7 @@ class BookSellerTest : public ::testing::Test {
     owner.extend = [this](const ExtensionOrder& order) {
       return world_.book().Extend(order, world_.now());
     };
-    owner.change_tags = [this](const controller::Block& block, const TagChange& change) {
+    owner.change_tags = [this](const Block& block, const TagChange& change) {
       changed_.push_back(block.reservation);
       return change.remove_all ? absl::UnavailableError("away") : absl::OkStatus();
     };
@@ -82,7 +82,7 @@ class BookSellerTest : public ::testing::Test {
                      const std::string& token = "") {
     const auto found = seller_.FindOfferings(ana_, SearchOf(count));
     EXPECT_TRUE(found.ok()) << found.status();
-    for (const Offering& offering : *found) {
+    for (const Ec2Offering& offering : *found) {
       if (!IsBoundary(offering.start)) continue;
       const auto bought = seller_.PurchaseBlock(ana_, {.offering_id = offering.id,
                                                        .instance_platform = kPlatform,
@@ -126,7 +126,7 @@ TEST_F(BookSellerTest, OfferingsAreThoseOfTheBook) {
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_THAT(*found, SizeIs(3)) << "at a boundary, and two that begin at once";
   bool aligned = false;
-  for (const Offering& offering : *found) {
+  for (const Ec2Offering& offering : *found) {
     EXPECT_EQ(offering.instance_type, "trn2u.48xlarge");
     EXPECT_EQ(offering.ultraserver_type, "u-trn2x64");
     EXPECT_EQ(offering.ultraserver_count, 2);
@@ -191,12 +191,12 @@ TEST_F(BookSellerTest, EachUltraServerIsABlockOfOneReservation) {
                           Tag{"aws:ec2capacityreservation:incrementalRequestedQuantity", "8"}));
   ASSERT_THAT(bought.blocks, SizeIs(2));
   EXPECT_NE(bought.blocks[0].id, bought.blocks[1].id);
-  for (const Block& block : bought.blocks) {
+  for (const Ec2Block& block : bought.blocks) {
     EXPECT_THAT(block.reservation_ids, ElementsAre(reservation.id));
     EXPECT_EQ(block.ultraserver_type, "u-trn2x64");
     EXPECT_EQ(FormatTime(block.start), "2026-11-23T11:30:00Z");
   }
-  EXPECT_THAT(List<Block>(&Ec2Service::VisitBlocks, ana_), SizeIs(2));
+  EXPECT_THAT(List<Ec2Block>(&Ec2Service::VisitBlocks, ana_), SizeIs(2));
   const auto listed = List<Reservation>(&Ec2Service::VisitReservations, ana_);
   ASSERT_THAT(listed, SizeIs(1));
   EXPECT_EQ(listed[0].id, reservation.id);
@@ -205,7 +205,7 @@ TEST_F(BookSellerTest, EachUltraServerIsABlockOfOneReservation) {
 
 TEST_F(BookSellerTest, OwnersSeeAndExtendTheirOwnOnly) {
   const std::string id = Buy(1).reservations[0].id;
-  EXPECT_THAT(List<Block>(&Ec2Service::VisitBlocks, bob_), IsEmpty());
+  EXPECT_THAT(List<Ec2Block>(&Ec2Service::VisitBlocks, bob_), IsEmpty());
   EXPECT_THAT(List<BlockStatus>(&Ec2Service::VisitBlockStatuses, bob_), IsEmpty());
   EXPECT_THAT(List<Reservation>(&Ec2Service::VisitReservations, bob_, {.ids = {id}}), IsEmpty());
   const auto code = [](const absl::Status& status) { return RefusalOf(status).code; };
@@ -339,7 +339,7 @@ TEST_F(InstancesTest, APreferredTypeThatIsNotSoldIsPassedOver) {
   const auto found = seller_.FindOfferings(ana_, search);
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_FALSE(found->empty());
-  for (const Offering& offering : *found) EXPECT_EQ(offering.instance_type, "trn2.48xlarge");
+  for (const Ec2Offering& offering : *found) EXPECT_EQ(offering.instance_type, "trn2.48xlarge");
 }
 
 TEST_F(BookSellerTest, TheTopologyOfAReservationIsThatOfItsHostsOnceItIsActive) {
@@ -394,7 +394,7 @@ TEST_F(BookSellerTest, EveryRowHasTheIdOfItsZone) {
   const BlockPurchased bought = Buy(1);
   EXPECT_EQ(bought.blocks[0].availability_zone_id, kZoneId);
   EXPECT_EQ(bought.reservations[0].availability_zone_id, kZoneId);
-  EXPECT_EQ(List<Block>(&Ec2Service::VisitBlocks, ana_)[0].availability_zone_id, kZoneId);
+  EXPECT_EQ(List<Ec2Block>(&Ec2Service::VisitBlocks, ana_)[0].availability_zone_id, kZoneId);
   EXPECT_EQ(List<Reservation>(&Ec2Service::VisitReservations, ana_)[0].availability_zone_id,
             kZoneId);
   EXPECT_EQ(List<InstanceTopology>(&Ec2Service::VisitInstances, ana_)[0].zone_id, kZoneId);

@@ -118,8 +118,8 @@ TEST_F(Ec2ApiTest, RequestsThatAreNoneAreRefused) {
 // A seller whose disk is gone.
 class BrokenService final : public Ec2Service {
  public:
-  absl::StatusOr<std::vector<Offering>> FindOfferings(const Caller&,
-                                                      const OfferingSearch&) override {
+  absl::StatusOr<std::vector<Ec2Offering>> FindOfferings(const Caller&,
+                                                         const OfferingSearch&) override {
     return Gone();
   }
   absl::StatusOr<BlockPurchased> PurchaseBlock(const Caller&, const BlockPurchase&) override {
@@ -133,7 +133,7 @@ class BrokenService final : public Ec2Service {
                                                            const ExtensionPurchase&) override {
     return Gone();
   }
-  absl::Status VisitBlocks(const Caller&, const Selection&, const Visit<Block>&) override {
+  absl::Status VisitBlocks(const Caller&, const Selection&, const Visit<Ec2Block>&) override {
     return Gone();
   }
   absl::Status VisitBlockStatuses(const Caller&, const Selection&,

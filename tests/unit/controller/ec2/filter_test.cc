@@ -74,10 +74,10 @@ TEST(PatternTest, ALongFilterTakesNoLongTime) {
   EXPECT_FALSE(Pattern(pattern + "b").Matches(std::string(2000, 'a')));
 }
 
-const std::vector<FilterField<Block>>& Fields() {
-  static const std::vector<FilterField<Block>> fields = {
-      {"state", [](const Block& b) { return std::vector<std::string>{b.state}; }},
-      {"id", [](const Block& b) { return std::vector<std::string>{b.id}; }}};
+const std::vector<FilterField<Ec2Block>>& Fields() {
+  static const std::vector<FilterField<Ec2Block>> fields = {
+      {"state", [](const Ec2Block& b) { return std::vector<std::string>{b.state}; }},
+      {"id", [](const Ec2Block& b) { return std::vector<std::string>{b.id}; }}};
   return fields;
 }
 
@@ -94,14 +94,14 @@ Read FiltersOf(const std::string& form) {
   return {.filters = std::move(filters), .status = reader.Finish()};
 }
 
-bool Passes(const std::string& form, const Block& block) {
+bool Passes(const std::string& form, const Ec2Block& block) {
   const Read read = FiltersOf(form);
   EXPECT_TRUE(read.status.ok()) << read.status;
   return MatchesAll(read.filters, block, Fields());
 }
 
-Block TaggedBlock() {
-  Block block;
+Ec2Block TaggedBlock() {
+  Ec2Block block;
   block.id = "cb-1";
   block.state = "active";
   block.tags = {{"team", "a"}, {"empty", ""}};
@@ -109,7 +109,7 @@ Block TaggedBlock() {
 }
 
 TEST(FilterTest, ValuesAreAlternativesAndFiltersAreNot) {
-  const Block block = TaggedBlock();
+  const Ec2Block block = TaggedBlock();
   EXPECT_TRUE(Passes("", block));
   EXPECT_TRUE(Passes("Filter.1.Name=state&Filter.1.Value.1=failed&Filter.1.Value.2=active", block));
   EXPECT_FALSE(
@@ -123,7 +123,7 @@ TEST(FilterTest, ValuesAreAlternativesAndFiltersAreNot) {
 }
 
 TEST(FilterTest, TagsAreFoundByKeyAndValue) {
-  const Block block = TaggedBlock();
+  const Ec2Block block = TaggedBlock();
   EXPECT_TRUE(Passes("Filter.1.Name=tag:team&Filter.1.Value.1=a", block));
   EXPECT_FALSE(Passes("Filter.1.Name=tag:team&Filter.1.Value.1=b", block));
   EXPECT_FALSE(Passes("Filter.1.Name=tag:Team&Filter.1.Value.1=a", block));

@@ -27,34 +27,34 @@ Json ObjectWith(const Json& status) {
 TEST(ProjectionTest, NothingIsWrittenBeforeTheListIsComplete) {
   Projection projection;
   projection.Want(kOne, {{"a", 1}});
-  EXPECT_THAT(projection.Take(10), IsEmpty());
+  EXPECT_THAT(projection.PopDue(10), IsEmpty());
   projection.OnSeen(kOne, ObjectWith({{"a", 1}}));
   projection.OnListed();
-  EXPECT_THAT(projection.Take(10), IsEmpty());  // it is as it should be
+  EXPECT_THAT(projection.PopDue(10), IsEmpty());  // it is as it should be
 }
 
 TEST(ProjectionTest, AnObjectIsMadeReplacedAndDeleted) {
   Projection projection;
   projection.OnListed();
   projection.Want(kOne, {{"a", 1}, {"b", nullptr}});
-  auto writes = projection.Take(10);
+  auto writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
   EXPECT_EQ(writes[0].kind, Projection::Kind::kCreate);
   EXPECT_EQ(writes[0].status, R"({"a":1})");
   projection.Want(kOne, {{"a", 2}});
-  EXPECT_THAT(projection.Take(10), IsEmpty());  // the first is under way
+  EXPECT_THAT(projection.PopDue(10), IsEmpty());  // the first is under way
   projection.OnAnswer(kOne, true);
-  writes = projection.Take(10);
+  writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
   EXPECT_EQ(writes[0].kind, Projection::Kind::kReplace);
   projection.OnAnswer(kOne, true);
-  EXPECT_THAT(projection.Take(10), IsEmpty());
+  EXPECT_THAT(projection.PopDue(10), IsEmpty());
   projection.Unwant(kOne);
-  writes = projection.Take(10);
+  writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
   EXPECT_EQ(writes[0].kind, Projection::Kind::kDelete);
   projection.OnAnswer(kOne, true);
-  EXPECT_THAT(projection.Take(10), IsEmpty());
+  EXPECT_THAT(projection.PopDue(10), IsEmpty());
 }
 
 TEST(ProjectionTest, AnEditIsPutRightAndAStrangerIsRemoved) {
@@ -63,17 +63,17 @@ TEST(ProjectionTest, AnEditIsPutRightAndAStrangerIsRemoved) {
   projection.OnSeen(kOne, ObjectWith({{"a", 1}}));
   projection.OnSeen({"", "stranger"}, ObjectWith({{"a", 1}}));
   projection.OnListed();
-  auto writes = projection.Take(10);
+  auto writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
   EXPECT_EQ(writes[0].kind, Projection::Kind::kDelete);
   EXPECT_EQ(writes[0].key.name, "stranger");
   projection.OnSeen(kOne, ObjectWith({{"a", 1}, {"note", "mine"}}));
-  writes = projection.Take(10);
+  writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
   EXPECT_EQ(writes[0].kind, Projection::Kind::kReplace);
   projection.OnAnswer(kOne, true);
   projection.OnGone(kOne);
-  writes = projection.Take(10);
+  writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
   EXPECT_EQ(writes[0].kind, Projection::Kind::kCreate);
 }
@@ -82,9 +82,9 @@ TEST(ProjectionTest, AFailureIsTriedAgainAfterTheOthers) {
   Projection projection;
   projection.OnListed();
   for (const char* name : {"a", "b", "c"}) projection.Want({"", name}, {{"x", 1}});
-  const auto first = projection.Take(1);
+  const auto first = projection.PopDue(1);
   projection.OnAnswer(first[0].key, false);
-  const auto rest = projection.Take(10);
+  const auto rest = projection.PopDue(10);
   ASSERT_THAT(rest, SizeIs(3));
   EXPECT_EQ(rest[2].key.name, "a");
 }
@@ -93,7 +93,7 @@ TEST(ProjectionTest, AnObjectThatChangesOftenIsWrittenWithItsNewestState) {
   Projection projection;
   projection.OnListed();
   for (int i = 0; i < 1000; ++i) projection.Want(kOne, {{"a", i}});
-  const auto writes = projection.Take(10);
+  const auto writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
   EXPECT_EQ(writes[0].status, R"({"a":999})");
 }
@@ -119,7 +119,7 @@ TEST(ProjectionTest, InTheEndTheApiShowsWhatIsWanted) {
       if (!status) projection.OnGone(key);
     };
     const auto write = [&](std::size_t most) {
-      for (const Projection::Write& one : projection.Take(most)) {
+      for (const Projection::Write& one : projection.PopDue(most)) {
         const bool lost = rng.Chance(1, 5), exists = api.contains(one.key);
         const bool fits = one.kind == Projection::Kind::kCreate ? !exists : exists;
         if (!lost && fits) {

@@ -35,7 +35,7 @@ wire::Inventory Node(std::string type, bool ultra_server = false) {
 }
 
 // All devices by name.
-std::map<std::string, Device> ByName(const Pool& pool) {
+std::map<std::string, Device> ByName(const DevicePool& pool) {
   std::map<std::string, Device> out;
   for (const auto& group : pool.groups) {
     for (const Device& device : group) EXPECT_TRUE(out.emplace(device.name, device).second);
@@ -59,8 +59,8 @@ std::map<std::string, std::string> Attributes(const Device& device) {
   return out;
 }
 
-Pool Build(const wire::Inventory& inventory, PoolOptions options = {}) {
-  absl::StatusOr<Pool> pool = BuildPool(inventory, options);
+DevicePool Build(const wire::Inventory& inventory, PoolOptions options = {}) {
+  absl::StatusOr<DevicePool> pool = BuildPool(inventory, options);
   EXPECT_TRUE(pool.ok()) << pool.status();
   return *pool;
 }
@@ -195,7 +195,7 @@ TEST(PoolTest, AttributesAreUnsetWhileNoUltraServerIsElected) {
 }
 
 TEST(PoolTest, ASmallInstanceHasNeitherTopologyNorDeviceGroups) {
-  const Pool pool = Build(Node("trn2.3xlarge"));
+  const DevicePool pool = Build(Node("trn2.3xlarge"));
   const auto attributes = Attributes(ByName(pool).at("neuron-device-0"));
   for (const auto& [name, value] : attributes) {
     EXPECT_FALSE(name.starts_with("topology") || name.starts_with("resource.aws.com/")) << name;
@@ -242,7 +242,7 @@ std::set<int> PhysicalCores(const std::string& text) {
 }
 
 // Whether the counters let both be allocated.
-bool CountersAllow(const Pool& pool, const Device& a, const Device& b) {
+bool CountersAllow(const DevicePool& pool, const Device& a, const Device& b) {
   std::map<std::string, std::int64_t> left;
   for (const CounterSet& set : pool.counter_sets) {
     for (const Counter& counter : set.counters) left[set.name + "/" + counter.name] = counter.value;
@@ -258,7 +258,7 @@ bool CountersAllow(const Pool& pool, const Device& a, const Device& b) {
 }
 
 TEST(PoolTest, CountersExcludeExactlyWhatOverlaps) {
-  const Pool pool = Build(Node("trn2u.48xlarge", true));
+  const DevicePool pool = Build(Node("trn2u.48xlarge", true));
   const auto devices = ByName(pool);
   ASSERT_EQ(devices.size(), 16u + 1u + 64u + 128u);
   std::map<std::string, std::set<int>> cores;
@@ -275,7 +275,7 @@ TEST(PoolTest, CountersExcludeExactlyWhatOverlaps) {
 }
 
 TEST(PoolTest, KubernetesLimitsHold) {
-  const Pool pool = Build(Node("trn2u.48xlarge", true));
+  const DevicePool pool = Build(Node("trn2u.48xlarge", true));
   const auto slices = CutIntoSlices(pool);
   ASSERT_EQ(slices.size(), 5u) << "counters, 17 chips and node, 64 LNC 2, 128 LNC 1 in two";
   for (const SliceContent& slice : slices) {
@@ -293,7 +293,7 @@ TEST(PoolTest, KubernetesLimitsHold) {
 }
 
 TEST(PoolTest, DevicesComeInTheOrderOfTheirIds) {
-  const Pool pool = Build(Node("trn2.48xlarge"));
+  const DevicePool pool = Build(Node("trn2.48xlarge"));
   ASSERT_EQ(pool.groups.size(), 3u);
   for (std::size_t i = 0; i < 16; ++i) {
     EXPECT_EQ(pool.groups[0][i].name, fmt::format("neuron-device-{}", i));
@@ -351,17 +351,17 @@ TEST(PoolTest, ALostNodeTaintsEverything) {
 
 TEST(PoolTest, OnlyWhatIsAskedForIsPublished) {
   const wire::Inventory inventory = Node("trn2u.48xlarge", true);
-  const Pool chips =
+  const DevicePool chips =
       Build(inventory, {.publish = {.chips = true, .lnc1 = false, .lnc2 = false, .node = false}});
   EXPECT_EQ(ByName(chips).size(), 16u);
   EXPECT_TRUE(chips.counter_sets.empty()) << "nothing overlaps";
   EXPECT_TRUE(chips.groups[0][0].consumes.empty());
   EXPECT_EQ(CutIntoSlices(chips).size(), 1u);
-  const Pool lnc2 =
+  const DevicePool lnc2 =
       Build(inventory, {.publish = {.chips = false, .lnc1 = false, .lnc2 = true, .node = false}});
   EXPECT_EQ(ByName(lnc2).size(), 64u);
   EXPECT_EQ(CutIntoSlices(lnc2).size(), 2u);
-  const Pool nothing =
+  const DevicePool nothing =
       Build(Node("trn2.48xlarge"),
             {.publish = {.chips = false, .lnc1 = false, .lnc2 = false, .node = true}});
   EXPECT_EQ(CutIntoSlices(nothing), std::vector<SliceContent>(1)) << "one empty slice, not none";
@@ -396,7 +396,7 @@ TEST(PoolTest, ATrn1HasAwsGroupsOfSharedEfaDevices) {
 }
 
 TEST(PoolTest, ChipsOfTwoCoresHaveTwoPartitionsAndNoLnc2) {
-  const Pool pool = Build(Node("trn1.32xlarge"));
+  const DevicePool pool = Build(Node("trn1.32xlarge"));
   const auto devices = ByName(pool);
   EXPECT_EQ(devices.size(), 16U + 32U);
   EXPECT_TRUE(devices.contains("neuron-core-15-lnc1-1"));
@@ -412,7 +412,7 @@ TEST(PoolTest, ChipsOfTwoCoresHaveTwoPartitionsAndNoLnc2) {
 }
 
 TEST(PoolTest, ARingHasPlacesButNoRowsAndGroups) {
-  const Pool pool = Build(Node("inf2.48xlarge"));
+  const DevicePool pool = Build(Node("inf2.48xlarge"));
   const auto devices = ByName(pool);
   EXPECT_EQ(devices.size(), 12U + 24U);
   const auto attributes = Attributes(devices.at("neuron-device-11"));
@@ -427,7 +427,7 @@ TEST(PoolTest, ARingHasPlacesButNoRowsAndGroups) {
 // device takes a counter that does not exist.
 TEST(PoolTest, EveryInstanceTypeMakesALegalPool) {
   for (const hw::InstanceType& type : hw::InstanceTypes()) {
-    const Pool pool = Build(Node(std::string(type.name)));
+    const DevicePool pool = Build(Node(std::string(type.name)));
     std::map<std::string, std::map<std::string, std::int64_t>> counters;
     EXPECT_LE(pool.counter_sets.size(), kMaxCounterSetsPerSlice) << type.name;
     for (const CounterSet& set : pool.counter_sets) {

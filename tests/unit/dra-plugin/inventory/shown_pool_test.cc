@@ -50,7 +50,7 @@ std::bitset<kCores> CoresOf(const std::string& name) {
 using Counters = std::map<std::pair<std::string, std::string>, std::int64_t>;
 
 // Whether the shown counters of the pool let both devices be given away.
-bool BothFit(const Pool& pool, const Device& a, const Device& b) {
+bool BothFit(const DevicePool& pool, const Device& a, const Device& b) {
   Counters left;
   for (const CounterSet& set : pool.counter_sets) {
     for (const Counter& counter : set.counters) left[{set.name, counter.name}] = counter.value;
@@ -69,7 +69,7 @@ bool BothFit(const Pool& pool, const Device& a, const Device& b) {
   return true;
 }
 
-std::vector<Device> Devices(const Pool& pool) {
+std::vector<Device> Devices(const DevicePool& pool) {
   std::vector<Device> all;
   for (const auto& group : pool.groups) all.insert(all.end(), group.begin(), group.end());
   return all;
@@ -97,7 +97,8 @@ INSTANTIATE_TEST_SUITE_P(All, ShownPoolTest,
 TEST_P(ShownPoolTest, DevicesThatOverlapNeverFitTogether) {
   const auto [support, ultra_server] = GetParam();
   for (const Publish& publish : EveryChoice()) {
-    const Pool pool = ShownPool(*BuildPool(Node(ultra_server), {.publish = publish}), support);
+    const DevicePool pool =
+        ShownPool(*BuildPool(Node(ultra_server), {.publish = publish}), support);
     const std::vector<Device> devices = Devices(pool);
     for (std::size_t i = 0; i < devices.size(); ++i) {
       const std::bitset<kCores> cores = CoresOf(devices[i].name);
@@ -113,7 +114,7 @@ TEST_P(ShownPoolTest, DevicesThatOverlapNeverFitTogether) {
 TEST_P(ShownPoolTest, WhatIsToBeShownIsNotEmptyAndCoversTheNode) {
   const auto [support, ultra_server] = GetParam();
   for (const Publish& publish : EveryChoice()) {
-    const Pool whole = *BuildPool(Node(ultra_server), {.publish = publish});
+    const DevicePool whole = *BuildPool(Node(ultra_server), {.publish = publish});
     if (Devices(whole).empty()) continue;  // a node outside an UltraServer has no device "node"
     std::bitset<kCores> covered;
     for (const Device& device : Devices(ShownPool(whole, support))) covered |= CoresOf(device.name);
@@ -139,7 +140,7 @@ TEST_P(ShownPoolTest, SlicesKeepTheLimitsOfTheirRelease) {
 }
 
 // The kinds of the pool's devices, told by their names.
-Publish KindsIn(const Pool& pool) {
+Publish KindsIn(const DevicePool& pool) {
   Publish kinds = {.chips = false, .lnc1 = false, .lnc2 = false, .node = false};
   for (const Device& device : Devices(pool)) {
     kinds.chips |= device.name.find("-device-") != std::string::npos;
@@ -153,7 +154,7 @@ Publish KindsIn(const Pool& pool) {
 TEST_P(ShownPoolTest, LeftOutNamesThePoolsKindsThatAreNotShown) {
   const auto [support, ultra_server] = GetParam();
   for (const Publish& publish : EveryChoice()) {
-    const Pool pool = *BuildPool(Node(ultra_server), {.publish = publish});
+    const DevicePool pool = *BuildPool(Node(ultra_server), {.publish = publish});
     const Publish all = KindsIn(pool);
     const Publish shown = KindsIn(ShownPool(pool, support));
     const Publish left_out = LeftOut(pool, support);
@@ -165,7 +166,7 @@ TEST_P(ShownPoolTest, LeftOutNamesThePoolsKindsThatAreNotShown) {
 }
 
 TEST(ShownPoolTest, WhereCountersAreApartNothingIsLeftOut) {
-  const Pool pool = *BuildPool(Node(true), {});
+  const DevicePool pool = *BuildPool(Node(true), {});
   EXPECT_EQ(ShownPool(pool, CounterSupport::kApart), pool);
 }
 

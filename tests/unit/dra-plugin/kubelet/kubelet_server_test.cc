@@ -435,7 +435,7 @@ TEST_F(KubeletServerTest, TheLockIsHeldAcrossProcessesToo) {
 }
 
 TEST(HealthOfTest, ATaintedDeviceIsUnhealthy) {
-  Pool pool;
+  DevicePool pool;
   pool.groups.emplace_back(2);
   pool.groups[0][0].name = "a";
   pool.groups[0][1].name = "b";

@@ -30,7 +30,7 @@ constexpr Publish kAll = {};
 constexpr Publish kChipsOnly = {.chips = true, .lnc1 = false, .lnc2 = false, .node = false};
 constexpr Publish kWithoutLnc1 = {.chips = true, .lnc1 = false, .lnc2 = true, .node = true};
 
-Pool PoolOf(const Publish& publish, bool managed_taint = true) {
+DevicePool PoolOf(const Publish& publish, bool managed_taint = true) {
   wire::Inventory inventory = {
       .generation = 1, .node_name = "node-a", .instance_type = "trn2u.48xlarge"};
   inventory.ultra_server = wire::UltraServer{.id = "us-1", .node_id = 1};

@@ -26,8 +26,8 @@ using ::testing::IsEmpty;
 const std::string kClaims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
 
 // Chips 0 to 3, with `faults` by chip.
-Pool PoolWith(const std::map<int, std::string>& faults) {
-  Pool pool;
+DevicePool PoolWith(const std::map<int, std::string>& faults) {
+  DevicePool pool;
   pool.groups.emplace_back();
   for (int i = 0; i < 4; ++i) {
     Device& device = pool.groups[0].emplace_back();

@@ -41,7 +41,7 @@ wire::Inventory BrokenNode() {
 
 constexpr Publish kChipsOnly = {.chips = true, .lnc1 = false, .lnc2 = false, .node = false};
 
-Pool Build(const wire::Inventory& inventory, Publish publish = {}) {
+DevicePool Build(const wire::Inventory& inventory, Publish publish = {}) {
   return *BuildPool(inventory, {.publish = publish});
 }
 
@@ -86,7 +86,7 @@ class SlicePublisherTest : public testing::ApiFixture {
     }
   }
   // Expects a pool that an allocator can use: complete, of one generation, with every device once.
-  void ExpectWhole(const Pool& pool) {
+  void ExpectWhole(const DevicePool& pool) {
     const std::map<std::string, json> slices = Slices();
     std::set<std::string> wanted;
     for (const auto& group : pool.groups) {
@@ -117,7 +117,7 @@ class SlicePublisherTest : public testing::ApiFixture {
 
 TEST_F(SlicePublisherTest, PublishesAWholePoolAndThenNothing) {
   SlicePublisher publisher(api_, "node-a");
-  const Pool pool = Build(TestNode());
+  const DevicePool pool = Build(TestNode());
   ASSERT_TRUE(publisher.Publish(pool).ok());
   ASSERT_EQ(Slices().size(), 5u);
   ExpectWhole(pool);
@@ -138,7 +138,7 @@ TEST_F(SlicePublisherTest, PublishesAWholePoolAndThenNothing) {
 // Found by fuzzing: the next generation was below zero, and refused for ever.
 TEST_F(SlicePublisherTest, AfterTheLastGenerationThePoolBeginsAnew) {
   SlicePublisher publisher(api_, "node-a");
-  const Pool pool = Build(TestNode());
+  const DevicePool pool = Build(TestNode());
   ASSERT_TRUE(publisher.Publish(pool).ok());
   auto [name, slice] = *Slices().begin();
   slice["spec"]["pool"]["generation"] = INT64_MAX;
@@ -176,7 +176,7 @@ TEST_F(SlicePublisherTest, SeveralChangedSlicesGetANewGeneration) {
   wire::Inventory inventory = TestNode();
   ASSERT_TRUE(publisher.Publish(Build(inventory)).ok());
   inventory.chips[3].healthy = false;
-  const Pool broken = Build(inventory);
+  const DevicePool broken = Build(inventory);
   ASSERT_TRUE(publisher.Publish(broken).ok());
   ExpectWhole(broken);
   EXPECT_EQ(Slices().begin()->second["spec"]["pool"]["generation"], 2);
@@ -188,7 +188,7 @@ TEST_F(SlicePublisherTest, SlicesLostByARestoredServerArePublishedAgain) {
   ASSERT_TRUE(publisher.Publish(Build(inventory)).ok());
   const auto backup = Slices();
   inventory.chips[3].healthy = false;
-  const Pool broken = Build(inventory);
+  const DevicePool broken = Build(inventory);
   ASSERT_TRUE(publisher.Publish(broken).ok());
   const auto said = [&] {
     std::multiset<std::string> all;
@@ -210,7 +210,7 @@ TEST_F(SlicePublisherTest, ObsoleteSlicesGoFirst) {
   SlicePublisher publisher(api_, "node-a");
   ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
   api_.TakeLog();
-  const Pool chips = Build(TestNode(), kChipsOnly);
+  const DevicePool chips = Build(TestNode(), kChipsOnly);
   ASSERT_TRUE(publisher.Publish(chips).ok());
   ExpectWhole(chips);
   EXPECT_EQ(Slices().size(), 1u);
@@ -236,7 +236,7 @@ TEST_F(SlicePublisherTest, AServerThatDropsFieldsIsToldOfOnceAndNotWrittenForeve
   const std::set<std::string> gate_off = {"spec.devices[].taints"};
   api_.edit = [&](json& slice) { RemoveFields(gate_off, slice); };
   SlicePublisher publisher(api_, "node-a");
-  const Pool pool = Build(TestNode());
+  const DevicePool pool = Build(TestNode());
   ASSERT_TRUE(publisher.Publish(pool).ok());
   EXPECT_EQ(publisher.server()->dropped_fields, gate_off);
   const int writes = api_.writes();
@@ -249,7 +249,7 @@ TEST_F(SlicePublisherTest, WhereNoTaintsAreKeptWhatIsBrokenIsNotShown) {
   api_.edit = [&](json& slice) { RemoveFields(taints, slice); };
   wire::Inventory broken = TestNode();
   broken.chips[3] = {.index = 3, .healthy = false, .reason = "dma"};
-  Pool without = Build(TestNode(), kChipsOnly);
+  DevicePool without = Build(TestNode(), kChipsOnly);
   without.groups[0].erase(without.groups[0].begin() + 3);
   SlicePublisher publisher(api_, "node-a");
   ASSERT_TRUE(publisher.Publish(Build(broken, kChipsOnly)).ok());
@@ -361,12 +361,12 @@ TEST_F(SlicePublisherTest, NoCoresAreShownWhenOnlySomeServersKeepCounters) {
 
 TEST_F(SlicePublisherTest, TheNodeThatWasReadIsGivenAwayOnce) {
   SlicePublisher publisher(api_, "node-a");
-  EXPECT_EQ(publisher.TakeNode(), nullptr);
+  EXPECT_EQ(publisher.HandOverNode(), nullptr);
   ASSERT_TRUE(publisher.Publish(Build(TestNode(), kChipsOnly)).ok());
-  const std::shared_ptr<const json> node = publisher.TakeNode();
+  const std::shared_ptr<const json> node = publisher.HandOverNode();
   ASSERT_NE(node, nullptr);
   EXPECT_EQ(node->at("metadata").at("uid"), node_uid_);
-  EXPECT_EQ(publisher.TakeNode(), nullptr);
+  EXPECT_EQ(publisher.HandOverNode(), nullptr);
 }
 
 // A server of another version, which takes counters together with devices, as 1.34 does.
@@ -420,7 +420,7 @@ TEST_F(SlicePublisherTest, AConflictIsLookedAtAgain) {
     Touch();
   };
   inventory.chips[0].links_down = {"x+"};
-  const Pool pool = Build(inventory);
+  const DevicePool pool = Build(inventory);
   ASSERT_TRUE(publisher.Publish(pool).ok());
   ExpectWhole(pool);
 }
@@ -451,7 +451,7 @@ const SlicePublisherOptions kFixedNames = {
 
 TEST_F(SlicePublisherTest, WhoNamesTheSlicesHimselfReadsNoList) {
   SlicePublisher publisher(api_, "node-a", kFixedNames);
-  const Pool pool = Build(TestNode());
+  const DevicePool pool = Build(TestNode());
   ASSERT_TRUE(publisher.PublishFor(node_uid_, pool, SlicePublisher::Known::kNone).ok());
   EXPECT_EQ(api_.TakeLog(), std::vector<std::string>(5, "POST " + kSlices));
   ExpectWhole(pool);
@@ -466,7 +466,7 @@ TEST_F(SlicePublisherTest, WhoNamesTheSlicesHimselfReadsNoList) {
 
 // As after a create with a lost answer.
 TEST_F(SlicePublisherTest, AnUnexpectedExistingSliceIsNotMadeTwice) {
-  const Pool pool = Build(TestNode());
+  const DevicePool pool = Build(TestNode());
   SlicePublisher first(api_, "node-a", kFixedNames);
   ASSERT_TRUE(first.PublishFor(node_uid_, pool, SlicePublisher::Known::kNone).ok());
   const auto before = Slices();
@@ -479,7 +479,7 @@ TEST_F(SlicePublisherTest, SlicesOfALargerPoolAreFoundWhenTheSliceWithTheCountIs
   SlicePublisher publisher(api_, "node-a", kFixedNames);
   ASSERT_TRUE(publisher.Publish(Build(TestNode())).ok());
   ASSERT_EQ(Call("DELETE", kSlices + "/00-neuron.aws.com-node-a-0").status, 200);
-  const Pool chips = Build(TestNode(), kChipsOnly);
+  const DevicePool chips = Build(TestNode(), kChipsOnly);
   ASSERT_TRUE(publisher.Publish(chips).ok());
   ExpectWhole(chips);
   EXPECT_EQ(Slices().size(), 1u);
@@ -488,7 +488,7 @@ TEST_F(SlicePublisherTest, SlicesOfALargerPoolAreFoundWhenTheSliceWithTheCountIs
 TEST_F(SlicePublisherTest, APublisherTakesOverTheServerSupportThatAnotherFound) {
   const std::set<std::string> gates_off = {"spec.devices[].taints"};
   api_.edit = [&](json& slice) { RemoveFields(gates_off, slice); };
-  const Pool chips = Build(TestNode(), kChipsOnly);
+  const DevicePool chips = Build(TestNode(), kChipsOnly);
   SlicePublisher first(api_, "node-a", kFixedNames);
   ASSERT_TRUE(first.Publish(chips).ok());
   SlicePublisherOptions options = kFixedNames;
@@ -511,7 +511,7 @@ TEST_F(SlicePublisherPropertyTest, WhereverAPublishStopsTheNextPublishCompletesT
     if (round == 15) Restore({});
     inventory.chips[rng.Below(16)].healthy = rng.Chance(1, 2);
     const Publish publish = {.chips = true, .lnc1 = rng.Chance(1, 2), .lnc2 = rng.Chance(1, 2)};
-    const Pool pool = Build(inventory, publish);
+    const DevicePool pool = Build(inventory, publish);
     int left = static_cast<int>(rng.Below(8));
     api_.refuse = [&](const kube::Request& request) {
       return request.method != "GET" && left-- <= 0;

@@ -20,22 +20,22 @@ class Mailbox {
     letters_.push_back(std::move(letter));
     changed_.NotifyOne();
   }
-  std::string Take() {
+  std::string Pop() {
     const MutexLock lock(mutex_);
     while (letters_.empty()) changed_.Wait(mutex_);
-    return TakeFirst();
+    return PopFirst();
   }
   // Empty when none has come.
-  std::string TakeWithin(std::chrono::nanoseconds timeout) {
+  std::string PopWithin(std::chrono::nanoseconds timeout) {
     const auto deadline = CondVar::In(timeout);
     const MutexLock lock(mutex_);
     while (letters_.empty() && changed_.WaitUntil(mutex_, deadline)) {
     }
-    return letters_.empty() ? "" : TakeFirst();
+    return letters_.empty() ? "" : PopFirst();
   }
 
  private:
-  std::string TakeFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  std::string PopFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     std::string first = std::move(letters_.front());
     letters_.erase(letters_.begin());
     return first;
@@ -94,7 +94,7 @@ TEST(MutexTest, AnUnlockedMutexLockIsNotReleasedAgainAtItsEnd) {
 TEST(CondVarTest, AWaitEndsWithTheNotification) {
   Mailbox mailbox;
   std::string taken;
-  std::thread reader([&] { taken = mailbox.Take(); });
+  std::thread reader([&] { taken = mailbox.Pop(); });
   mailbox.Put("a");
   reader.join();
   EXPECT_EQ(taken, "a");
@@ -103,21 +103,21 @@ TEST(CondVarTest, AWaitEndsWithTheNotification) {
 TEST(CondVarTest, AWaitWithADeadlineEndsWithTheNotification) {
   Mailbox mailbox;
   std::string taken;
-  std::thread reader([&] { taken = mailbox.TakeWithin(kLong); });
+  std::thread reader([&] { taken = mailbox.PopWithin(kLong); });
   mailbox.Put("a");
   reader.join();
   EXPECT_EQ(taken, "a");
 }
 
 TEST(CondVarTest, AWaitEndsWithItsDeadline) {
-  EXPECT_EQ(Mailbox().TakeWithin(std::chrono::milliseconds(1)), "");
+  EXPECT_EQ(Mailbox().PopWithin(std::chrono::milliseconds(1)), "");
 }
 
 TEST(CondVarTest, ADeadlineInThePastStillLooks) {
   Mailbox mailbox;
   mailbox.Put("a");
-  EXPECT_EQ(mailbox.TakeWithin(-kLong), "a");
-  EXPECT_EQ(mailbox.TakeWithin(-kLong), "");
+  EXPECT_EQ(mailbox.PopWithin(-kLong), "a");
+  EXPECT_EQ(mailbox.PopWithin(-kLong), "");
 }
 
 TEST(CondVarTest, EveryoneIsWoken) {

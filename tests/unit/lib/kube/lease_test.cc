@@ -226,7 +226,7 @@ TEST(LeaderElectionTest, ALeaderFindsOutThatTheLeaseWentBack) {
     for (int i = 0; i < 40; ++i) {
       a.Act(server, clock, i % 7 == 6);
       clock.Advance(seconds(1));
-      EXPECT_FALSE(a.election_.TakeHistoryLost()) << i;
+      EXPECT_FALSE(a.election_.ConsumeHistoryLost()) << i;
     }
     ASSERT_TRUE(a.election_.IsLeader(clock.MonotonicNow()));
     server.lease_ = backup;
@@ -235,10 +235,10 @@ TEST(LeaderElectionTest, ALeaderFindsOutThatTheLeaseWentBack) {
     for (; !found && ticks < 100; ++ticks) {
       a.Act(server, clock, false);
       clock.Advance(milliseconds(100));
-      found = a.election_.TakeHistoryLost();
+      found = a.election_.ConsumeHistoryLost();
     }
     EXPECT_LE(ticks, 50) << "one renewal that is refused, and a look";
-    EXPECT_FALSE(a.election_.TakeHistoryLost()) << "it is told once";
+    EXPECT_FALSE(a.election_.ConsumeHistoryLost()) << "it is told once";
     for (int i = 0; i < 30; ++i) a.Act(server, clock, false);
     EXPECT_TRUE(a.election_.IsLeader(clock.MonotonicNow())) << "it leads on";
   }

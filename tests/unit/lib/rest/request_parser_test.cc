@@ -20,7 +20,7 @@ std::vector<std::string> Read(const std::vector<std::string>& pieces,
   RequestParser parser(limits);
   for (std::string_view piece : pieces) {
     while (!piece.empty() && parser.state() != State::kRefused) {
-      piece.remove_prefix(parser.Take(piece));
+      piece.remove_prefix(parser.Consume(piece));
       if (parser.state() == State::kHeadRead) parser.ReadBody();
       if (parser.state() == State::kRefused)
         read.push_back(std::to_string(parser.refusal_status()));
@@ -168,7 +168,7 @@ TEST(RequestParserTest, HeadsAreBounded) {
 
 TEST(RequestParserTest, ARequestThatIsNotHttpIsRefusedAtItsFirstByte) {
   RequestParser parser({});
-  parser.Take("\x16");  // a TLS handshake
+  parser.Consume("\x16");  // a TLS handshake
   EXPECT_EQ(parser.state(), State::kRefused);
 }
 
@@ -178,14 +178,14 @@ TEST(RequestParserTest, TheHeadIsKnownBeforeTheBody) {
       "POST /a HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nConnection: x, "
       "Close\r\nContent-Length: "
       "2\r\n\r\n";
-  EXPECT_EQ(parser.Take(head + "hi"), head.size());
+  EXPECT_EQ(parser.Consume(head + "hi"), head.size());
   EXPECT_EQ(parser.state(), State::kHeadRead);
   EXPECT_TRUE(parser.has_body());
   EXPECT_TRUE(parser.expects_continue());
   EXPECT_FALSE(parser.keeps_alive());
-  EXPECT_EQ(parser.Take("hi"), 0U) << "nothing before it is asked for";
+  EXPECT_EQ(parser.Consume("hi"), 0U) << "nothing before it is asked for";
   parser.ReadBody();
-  EXPECT_EQ(parser.Take("hi!"), 2U);
+  EXPECT_EQ(parser.Consume("hi!"), 2U);
   EXPECT_EQ(parser.state(), State::kWhole);
   EXPECT_EQ(parser.request().body, "hi");
 }

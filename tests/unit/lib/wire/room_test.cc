@@ -18,26 +18,26 @@ CondVar::Deadline AtOnce() { return CondVar::In(milliseconds(0)); }
 
 TEST(RoomTest, BothTheSumAndTheShareAreBounded) {
   Room room({.bytes = 10, .bytes_per_caller = 6});
-  auto first = room.Take("a", 5, AtOnce());
+  auto first = room.Acquire("a", 5, AtOnce());
   ASSERT_TRUE(first.ok());
-  EXPECT_TRUE(absl::IsResourceExhausted(room.Take("a", 2, AtOnce()).status())) << "its share";
-  const auto second = room.Take("b", 4, AtOnce());
+  EXPECT_TRUE(absl::IsResourceExhausted(room.Acquire("a", 2, AtOnce()).status())) << "its share";
+  const auto second = room.Acquire("b", 4, AtOnce());
   EXPECT_TRUE(second.ok());
   EXPECT_EQ(
-      Message(room.Take("c", 2, AtOnce()).status()),
+      Message(room.Acquire("c", 2, AtOnce()).status()),
       "there is no room for the 2 bytes of the call and its reply: the calls that run hold 9");
-  EXPECT_EQ(Message(room.Take("c", 7, AtOnce()).status()),
+  EXPECT_EQ(Message(room.Acquire("c", 7, AtOnce()).status()),
             "the call and its reply take 7 bytes; at most 6 are allowed");
   *first = Room::Hold();
-  EXPECT_TRUE(room.Take("a", 6, AtOnce()).ok()) << "the first gave its bytes back";
+  EXPECT_TRUE(room.Acquire("a", 6, AtOnce()).ok()) << "the first gave its bytes back";
 }
 
 TEST(RoomTest, WhoFindsNoneWaitsUntilSomeIsGivenBack) {
   Room room({.bytes = 4, .bytes_per_caller = 4});
-  std::optional<Room::Hold> held = *room.Take("a", 4, AtOnce());
+  std::optional<Room::Hold> held = *room.Acquire("a", 4, AtOnce());
   std::atomic<bool> served = false;
   std::thread waiter([&] {
-    EXPECT_TRUE(room.Take("b", 1, CondVar::In(seconds(20))).ok());
+    EXPECT_TRUE(room.Acquire("b", 1, CondVar::In(seconds(20))).ok());
     served = true;
   });
   std::this_thread::yield();
@@ -48,13 +48,13 @@ TEST(RoomTest, WhoFindsNoneWaitsUntilSomeIsGivenBack) {
 
 TEST(RoomTest, CloseEndsAllWaits) {
   Room room({.bytes = 4, .bytes_per_caller = 4});
-  const auto held = room.Take("a", 4, AtOnce());
+  const auto held = room.Acquire("a", 4, AtOnce());
   std::thread waiter([&] {
-    EXPECT_TRUE(absl::IsUnavailable(room.Take("b", 1, CondVar::In(seconds(20))).status()));
+    EXPECT_TRUE(absl::IsUnavailable(room.Acquire("b", 1, CondVar::In(seconds(20))).status()));
   });
   room.Close();
   waiter.join();
-  EXPECT_TRUE(absl::IsUnavailable(room.Take("b", 1, AtOnce()).status()));
+  EXPECT_TRUE(absl::IsUnavailable(room.Acquire("b", 1, AtOnce()).status()));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST(FleetPlanTest, ANodeShowsTheDevicesOfARealOne) {
   FleetPlan plan = PlanOf({{"trn2u.48xlarge", "1"}, {"trn2.3xlarge", "1"}});
   for (const std::uint32_t index : {1U, 5U}) {
     const VirtualNode node = NodeAt(plan, index);
-    const dra::Pool pool = PoolOf(plan, node);
+    const dra::DevicePool pool = PoolOf(plan, node);
     ASSERT_EQ(pool.groups.size(), 3U);
     const auto chips = static_cast<std::size_t>(node.type->chip_count());
     EXPECT_EQ(pool.groups[0].size(), chips + (node.ultra_server ? 1U : 0U));

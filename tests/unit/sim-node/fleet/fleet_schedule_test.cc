@@ -24,7 +24,7 @@ constexpr MonotonicTime kStart{seconds(1000)};
 // Everything that is due, finished at once.
 std::vector<FleetTask> RunAll(FleetSchedule& schedule, MonotonicTime now) {
   std::vector<FleetTask> done;
-  while (const auto task = schedule.Take(now)) {
+  while (const auto task = schedule.PopDue(now)) {
     schedule.Finish(*task, now);
     done.push_back(*task);
   }
@@ -46,14 +46,14 @@ TEST(FleetScheduleTest, EveryNodeIsEnsuredAtOnceInTheOrderOfItsIndex) {
 
 TEST(FleetScheduleTest, ATaskIsGivenOnceUntilItIsFinished) {
   FleetSchedule schedule({.nodes = 1}, kStart);
-  const auto task = schedule.Take(kStart);
+  const auto task = schedule.PopDue(kStart);
   ASSERT_TRUE(task);
-  EXPECT_FALSE(schedule.Take(kStart + minutes(60)));
+  EXPECT_FALSE(schedule.PopDue(kStart + minutes(60)));
   EXPECT_FALSE(schedule.next()) << "all tasks are under way";
   schedule.PutBack(*task, kStart + seconds(5));
   EXPECT_EQ(schedule.next(), kStart + seconds(5));
-  EXPECT_FALSE(schedule.Take(kStart + seconds(4)));
-  const auto again = schedule.Take(kStart + seconds(5));
+  EXPECT_FALSE(schedule.PopDue(kStart + seconds(4)));
+  const auto again = schedule.PopDue(kStart + seconds(5));
   ASSERT_TRUE(again);
   EXPECT_TRUE(again->first) << "it has not been made yet";
   EXPECT_EQ(schedule.ensured(), 0U);
@@ -61,16 +61,16 @@ TEST(FleetScheduleTest, ATaskIsGivenOnceUntilItIsFinished) {
 
 TEST(FleetScheduleTest, RenewalsComeBeforeNodesThatAreStillToBeMade) {
   FleetSchedule schedule({.nodes = 50, .lease_period = seconds(10)}, kStart);
-  for (int i = 0; i < 25; ++i) schedule.Finish(*schedule.Take(kStart), kStart);
+  for (int i = 0; i < 25; ++i) schedule.Finish(*schedule.PopDue(kStart), kStart);
   const MonotonicTime later = kStart + seconds(10);
   std::vector<FleetTask> done;
   for (int i = 0; i < 25; ++i) {
-    const auto task = schedule.Take(later);
+    const auto task = schedule.PopDue(later);
     EXPECT_EQ(task->work, FleetWork::kRenewLease);
     EXPECT_EQ(task->silent, seconds(10));
     done.push_back(*task);
   }
-  EXPECT_EQ(schedule.Take(later)->work, FleetWork::kEnsure);
+  EXPECT_EQ(schedule.PopDue(later)->work, FleetWork::kEnsure);
 }
 
 // However the nodes came to be: in every tenth of a period a tenth of the leases is renewed, give
@@ -115,7 +115,7 @@ TEST(FleetScheduleTest, NoNodeIsForgottenWhateverTasksFailOrAreSlow) {
     MonotonicTime now = kStart;
     for (int step = 0; step < 2000; ++step) {
       now += milliseconds(rng.Below(200));
-      if (const auto task = schedule.Take(now)) {
+      if (const auto task = schedule.PopDue(now)) {
         ASSERT_TRUE(open.emplace(task->node, task->work).second) << "it is under way already";
         under_way.push_back(*task);
       }

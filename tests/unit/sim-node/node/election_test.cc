@@ -118,7 +118,7 @@ class Ring {
                     });
   }
   void Send(int place) {
-    for (const Election::Outgoing& out : node(place).Take()) {
+    for (const Election::Outgoing& out : node(place).DrainNotices()) {
       ++sent_;
       if (rng_.Below(100) < loss_percent_) continue;
       const int to = NeighbourAt(place, out.side);
@@ -487,7 +487,7 @@ TEST(ElectionTest, OfTwoNoticesTheNewerCountsAndANewerStartBeforeAll) {
     node.OnNotice({}, CableSide::kLeft,
                   {.boot = boot, .sequence = sequence, .round = round, .serial = 9});
     node.Repeat(CableSide::kLeft);
-    return node.Take().front().notice.round;
+    return node.DrainNotices().front().notice.round;
   };
   EXPECT_EQ(round_after(5, 10, 1), 1U);
   EXPECT_EQ(round_after(5, 10, 4), 1U) << "told twice";
@@ -527,7 +527,7 @@ void ExchangeAll(
     const std::function<std::pair<std::size_t, CableSide>(std::size_t, CableSide)>& to) {
   for (int round = 0; round < 40; ++round) {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (const Election::Outgoing& out : nodes[i].Take()) {
+      for (const Election::Outgoing& out : nodes[i].DrainNotices()) {
         const auto [other, side] = to(i, out.side);
         nodes[other].OnNotice({}, side, out.notice);
       }

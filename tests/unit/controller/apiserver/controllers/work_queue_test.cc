@@ -16,12 +16,12 @@ TEST(WorkQueueTest, WorkWaitsOnceAndIsNotDoneTwiceAtATime) {
   const Work work{Task::kClaims, "a"};
   queue.Add(work, now);
   queue.Add(work, now);
-  EXPECT_EQ(queue.Take(now), work);
-  EXPECT_EQ(queue.Take(now), std::nullopt);
+  EXPECT_EQ(queue.PopDue(now), work);
+  EXPECT_EQ(queue.PopDue(now), std::nullopt);
   queue.Add(work, now);
-  EXPECT_EQ(queue.Take(now), std::nullopt) << "it is being done";
+  EXPECT_EQ(queue.PopDue(now), std::nullopt) << "it is being done";
   queue.Done(work, Outcome::kDone, now);
-  EXPECT_EQ(queue.Take(now), work) << "it was asked for again";
+  EXPECT_EQ(queue.PopDue(now), work) << "it was asked for again";
 }
 
 TEST(WorkQueueTest, WorkAddedForLaterWhileItIsDoneWaitsUntilThen) {
@@ -29,10 +29,10 @@ TEST(WorkQueueTest, WorkAddedForLaterWhileItIsDoneWaitsUntilThen) {
   const WallTime now{};
   const Work work{Task::kNode, "n"};
   queue.Add(work, now);
-  queue.Take(now);
+  queue.PopDue(now);
   queue.Add(work, now + seconds(40));
   queue.Done(work, Outcome::kDone, now);
-  EXPECT_EQ(queue.Take(now), std::nullopt);
+  EXPECT_EQ(queue.PopDue(now), std::nullopt);
   EXPECT_EQ(queue.NextDue(), now + seconds(40));
   EXPECT_EQ(queue.CountDue(now, 10), 0U);
 }
@@ -44,12 +44,12 @@ TEST(WorkQueueTest, FailedWorkComesBackLaterAndLater) {
   queue.Add(work, now);
   std::chrono::nanoseconds last{0};
   for (int i = 0; i < 12; ++i) {
-    ASSERT_EQ(queue.Take(now), work);
+    ASSERT_EQ(queue.PopDue(now), work);
     queue.Done(work, Outcome::kRetry, now);
     const auto delay = *queue.NextDue() - now;
     EXPECT_GE(delay, last);
     EXPECT_LE(delay, seconds(11));
-    EXPECT_EQ(queue.Take(now), std::nullopt);
+    EXPECT_EQ(queue.PopDue(now), std::nullopt);
     last = delay;
     now += delay;
   }
@@ -62,7 +62,7 @@ TEST(WorkQueueTest, CountsWhatIsDueAsFarAsAsked) {
   EXPECT_EQ(queue.CountDue(now - seconds(1), 10), 0U);
   EXPECT_EQ(queue.CountDue(now + seconds(2), 10), 3U);
   EXPECT_EQ(queue.CountDue(now + seconds(2), 2), 2U);
-  queue.Take(now);
+  queue.PopDue(now);
   EXPECT_EQ(queue.CountDue(now + seconds(9), 10), 4U) << "what is being done does not count";
 }
 
@@ -72,7 +72,7 @@ TEST(WorkQueueTest, AnEarlierTimeWins) {
   queue.Add({Task::kNode, "n"}, now + seconds(40));
   queue.Add({Task::kNode, "n"}, now);
   queue.Add({Task::kNode, "n"}, now + seconds(40));
-  EXPECT_TRUE(queue.Take(now).has_value());
+  EXPECT_TRUE(queue.PopDue(now).has_value());
   EXPECT_EQ(queue.NextDue(), std::nullopt);
 }
 

@@ -17,7 +17,7 @@ TEST(PiecesTest, AreOneTextInPartsOfAnySize) {
     all.Append(std::move(pieces));
     std::string text;
     for (std::size_t had = 0; !all.empty(); had = text.size()) {
-      all.TakeInto(text, most);
+      all.DrainInto(text, most);
       EXPECT_GT(text.size(), had);
       EXPECT_LT(text.size() - had, 2 * most);
     }
@@ -34,7 +34,7 @@ TEST(PiecesTest, SharedTextIsNotCountedAndIsReleasedOnceTaken) {
   EXPECT_EQ(pieces.size(), 1U << 20U);
   EXPECT_LT(pieces.own_bytes(), 100U);
   std::string text;
-  pieces.TakeInto(text, 100);
+  pieces.DrainInto(text, 100);
   EXPECT_EQ(text, std::string(100, 'x'));
   EXPECT_FALSE(seen.expired());
   EXPECT_EQ(std::move(pieces).Text().size(), (1U << 20U) - 100);

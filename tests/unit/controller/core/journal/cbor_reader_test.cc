@@ -44,8 +44,8 @@ TEST(CborReaderTest, ItemsThatLaterVersionsAddAreSkipped) {
   CborReader reader(bytes);
   CborItems items(reader);
   EXPECT_EQ(items.Next().Text(), "a");
-  EXPECT_TRUE(items.Next().TakeNull());
-  EXPECT_FALSE(reader.TakeNull());
+  EXPECT_TRUE(items.Next().TryConsumeNull());
+  EXPECT_FALSE(reader.TryConsumeNull());
   EXPECT_TRUE(items.Next().Bool());
   items.SkipRest();
   reader.Finish();

@@ -27,9 +27,10 @@ TEST(BlocksTest, WithoutDisplacementsBlocksFollowOneAnother) {
   const std::vector<VariableCounts> counts = {{.send_counts = {2, 3}}, {.send_counts = {4, 0}}};
   const auto blocks = BlocksOf(counts, std::vector<std::size_t>{0, 1}, 6);
   ASSERT_TRUE(blocks.ok()) << blocks.status();
-  EXPECT_EQ(*blocks, (std::vector<Block>{{.from = 0, .to = 0, .count = 2, .begin = 0, .at = 0},
-                                         {.from = 1, .to = 0, .count = 4, .begin = 0, .at = 2},
-                                         {.from = 0, .to = 1, .count = 3, .begin = 2, .at = 0}}));
+  EXPECT_EQ(*blocks,
+            (std::vector<RankBlock>{{.from = 0, .to = 0, .count = 2, .begin = 0, .at = 0},
+                                    {.from = 1, .to = 0, .count = 4, .begin = 0, .at = 2},
+                                    {.from = 0, .to = 1, .count = 3, .begin = 2, .at = 0}}));
 }
 
 // Every rank's blocks in an order of its own, with gaps: the result must be what a program that
@@ -76,7 +77,7 @@ TEST(BlocksTest, WhatEveryRankGetsIsWhatTheListsSay) {
         }
       }
     }
-    for (const Block& one : *blocks) {
+    for (const RankBlock& one : *blocks) {
       for (std::uint64_t i = 0; i < one.count; ++i) {
         got[static_cast<std::size_t>(one.to)][one.at + i] =
             static_cast<int>(1000 * (static_cast<std::uint64_t>(one.from) + 1) + one.begin + i);
@@ -116,9 +117,10 @@ TEST(BlocksTest, APairMovesTheWholeBufferAndEachRankOnce) {
   const std::vector<std::pair<int, int>> pairs = {{0, 2}, {2, 0}, {1, 1}};
   const auto blocks = BlocksOf(pairs, 4, 10);
   ASSERT_TRUE(blocks.ok());
-  EXPECT_EQ(*blocks, (std::vector<Block>{{.from = 2, .to = 0, .count = 10, .begin = 0, .at = 0},
-                                         {.from = 1, .to = 1, .count = 10, .begin = 0, .at = 0},
-                                         {.from = 0, .to = 2, .count = 10, .begin = 0, .at = 0}}));
+  EXPECT_EQ(*blocks,
+            (std::vector<RankBlock>{{.from = 2, .to = 0, .count = 10, .begin = 0, .at = 0},
+                                    {.from = 1, .to = 1, .count = 10, .begin = 0, .at = 0},
+                                    {.from = 0, .to = 2, .count = 10, .begin = 0, .at = 0}}));
   const auto message = [](std::vector<std::pair<int, int>> wrong) {
     return MessageOf(BlocksOf(wrong, 4, 10).status());
   };
@@ -159,7 +161,7 @@ TEST(PartsTest, CountsAreThoseOfTheRanksOfTheGroup) {
                              {.groups = {{0, 2}, {1, 3}}, .counts = counts}, members);
   ASSERT_TRUE(parts.ok()) << parts.status();
   std::vector<std::uint64_t> sent;
-  for (const Block& one : *(*parts)[1].request.blocks) sent.push_back(one.count);
+  for (const RankBlock& one : *(*parts)[1].request.blocks) sent.push_back(one.count);
   EXPECT_EQ(sent, (std::vector<std::uint64_t>{1, 3, 1, 3})) << "of ranks 1 and 3";
 }
 
