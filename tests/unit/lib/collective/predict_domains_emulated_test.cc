@@ -184,7 +184,8 @@ TEST(PredictDomainsAgainstTheFabricTest, NearlyAllUnequalOrDamagedDomainsAreWith
     EXPECT_NEAR(error, 0, 0.35) << one.ToString();
     if (std::abs(error) > 0.10) beyond.push_back(fmt::format("{:.3f} {}", error, one.ToString()));
   }
-  EXPECT_LE(beyond.size(), 3U) << fmt::format("{}", fmt::join(beyond, "\n"));
+  for (const std::string& text : beyond) fmt::print("beyond 10 %: {}\n", text);
+  EXPECT_LE(beyond.size(), 3U);
 }
 
 }  // namespace
