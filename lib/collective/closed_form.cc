@@ -41,17 +41,6 @@ bool Allows(NeuronAlgorithm algorithm, int ranks) {
   return algorithm != NeuronAlgorithm::kKangaRing || ranks == 4 || ranks == 8;
 }
 
-const StepLoads* LoadsOf(NeuronAlgorithm algorithm, const SetLoads& loads) {
-  switch (algorithm) {
-    case NeuronAlgorithm::kMesh:
-      return loads.Mesh();
-    case NeuronAlgorithm::kRdh:
-      return loads.Halving();
-    default:
-      return loads.AlongRings();
-  }
-}
-
 // Returns the time of phases along trees, unless `limit` is less; Picoseconds::max() then, and when
 // links do not join the chips.
 Picoseconds TreesTime(const std::vector<Phase>& phases, const FormRequest& request,
@@ -116,15 +105,21 @@ Picoseconds AllReduce(const FormRequest& request, const SetLoads& loads, const L
   return std::min(best, TreesTime(phases, request, std::move(shares), loads, costs, best));
 }
 
+// The root scatters blocks by halving; Picoseconds::max() where the chips do not allow that.
+Picoseconds ScatterByHalving(const ChipUse& use, const FormRequest& request, const SetLoads& loads,
+                             const LinkCosts& costs) {
+  if (loads.Halving() == nullptr) return Picoseconds::max();
+  StepLoads halving = *loads.Halving();
+  for (StepLoad& step : halving) step.received = 0;  // the root, which sends most, gets nothing
+  return TimeOf(&halving, use, request.bytes, costs);
+}
+
 // The root scatters blocks directly to each chip, or by halving, on chips that are used so.
 Picoseconds ScatterFor(const ChipUse& use, const FormRequest& request, const SetLoads& loads,
                        const LinkCosts& costs) {
   if (loads.count() == 1) return Picoseconds(0);
   const Picoseconds direct = TimeOf(loads.FromRoot(/*whole=*/false), use, request.bytes, costs);
-  if (loads.Halving() == nullptr) return direct;
-  StepLoads halving = *loads.Halving();
-  for (StepLoad& step : halving) step.received = 0;  // the root, which sends most, gets nothing
-  return std::min(direct, TimeOf(&halving, use, request.bytes, costs));
+  return std::min(direct, ScatterByHalving(use, request, loads, costs));
 }
 
 // The root sends all to everybody.
@@ -157,24 +152,71 @@ Picoseconds Broadcast(const FormRequest& request, const SetLoads& loads, const L
 
 }  // namespace
 
-Picoseconds StepTime(const StepLoad& step, const ChipUse& use, std::uint64_t bytes,
-                     const LinkCosts& costs) {
+StepParts PartsOf(const StepLoad& step, const ChipUse& use, std::uint64_t bytes,
+                  const LinkCosts& costs) {
   const auto whole = static_cast<double>(bytes);
-  Picoseconds once = std::max(
-      Rounded(step.link * whole) + costs.hop * static_cast<Picoseconds::rep>(step.hops),
-      Rounded(step.far_link * whole) + costs.hop * static_cast<Picoseconds::rep>(step.far_hops));
+  const auto hops = [&](std::uint64_t count) {
+    return costs.hop * static_cast<Picoseconds::rep>(count);
+  };
+  StepParts parts{.start = StepStart(use, step.destinations, costs),
+                  .links = Rounded(step.link * whole),
+                  .hops = hops(step.hops)};
+  const Picoseconds far = Rounded(step.far_link * whole);
+  if (far + hops(step.far_hops) > parts.links + parts.hops) {
+    parts.links = far;
+    parts.hops = hops(step.far_hops);
+  }
   if (costs.memory) {
     const double touched = (step.sent * use.reads + step.received * use.writes) * whole;
-    once = std::max(
-        once, Rounded(touched * 1e12 / static_cast<double>(costs.chip->hbm_bytes_per_second)));
+    parts.memory = Rounded(touched * 1e12 / static_cast<double>(costs.chip->hbm_bytes_per_second));
   }
-  once += StepStart(use, step.destinations, costs);
+  return parts;
+}
+
+Picoseconds StepTime(const StepLoad& step, const ChipUse& use, std::uint64_t bytes,
+                     const LinkCosts& costs) {
+  const StepParts parts = PartsOf(step, use, bytes, costs);
+  const Picoseconds once = parts.start + std::max(parts.links + parts.hops, parts.memory);
   return once * static_cast<Picoseconds::rep>(step.count);
 }
 
+const StepLoads* StepsOf(NeuronAlgorithm algorithm, const SetLoads& loads) {
+  switch (algorithm) {
+    case NeuronAlgorithm::kMesh:
+      return loads.Mesh();
+    case NeuronAlgorithm::kRdh:
+      return loads.Halving();
+    case NeuronAlgorithm::kTree:
+      return nullptr;
+    default:
+      return loads.AlongRings();
+  }
+}
+
+PhaseChoice ChosenFor(Phase phase, const FormRequest& request, const SetLoads& loads,
+                      const LinkCosts& costs) {
+  constexpr NeuronAlgorithm kInOrder[] = {NeuronAlgorithm::kMesh, NeuronAlgorithm::kRdh,
+                                          NeuronAlgorithm::kRing, NeuronAlgorithm::kKangaRing};
+  PhaseChoice chosen;
+  for (const NeuronAlgorithm algorithm : kInOrder) {
+    const Picoseconds time = PhaseTime(algorithm, phase, request, loads, costs);
+    const Picoseconds margin = loads.regular() ? chosen.time / 1000 : Picoseconds(0);
+    if (time < chosen.time - margin) chosen = {.algorithm = algorithm, .time = time};
+  }
+  if (!MayTakeTrees(loads)) return chosen;
+  const Picoseconds trees = TreesTime({phase}, request, {}, loads, costs, chosen.time);
+  if (trees < chosen.time) chosen = {.algorithm = NeuronAlgorithm::kTree, .time = trees};
+  return chosen;
+}
+
 Picoseconds ScatterTime(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
-  const ChipUse use = NeuronUse(NeuronAlgorithm::kRdh, Phase::kAllGather, request.ranks);
-  return ScatterFor(use, request, loads, costs);
+  if (loads.count() == 1) return Picoseconds(0);
+  const auto use = [&](NeuronAlgorithm algorithm) {
+    return NeuronUse(algorithm, Phase::kAllGather, request.ranks);
+  };
+  const Picoseconds direct =
+      TimeOf(loads.FromRoot(/*whole=*/false), use(NeuronAlgorithm::kMesh), request.bytes, costs);
+  return std::min(direct, ScatterByHalving(use(NeuronAlgorithm::kRdh), request, loads, costs));
 }
 
 Picoseconds PhaseTime(NeuronAlgorithm algorithm, Phase phase, const FormRequest& request,
@@ -188,7 +230,7 @@ Picoseconds PhaseTime(NeuronAlgorithm algorithm, Phase phase, const FormRequest&
   const Picoseconds alone = stages.before + stages.after;
   if (loads.count() == 1) return alone;
   const ChipUse use = NeuronUse(algorithm, phase, ranks);
-  const StepLoads* steps = LoadsOf(algorithm, loads);
+  const StepLoads* steps = StepsOf(algorithm, loads);
   const std::uint64_t elements = bytes / element_bytes;
   if (steps == nullptr || algorithm != NeuronAlgorithm::kMesh || elements >= loads.count()) {
     return Sum(TimeOf(steps, use, bytes, costs), alone);

@@ -34,6 +34,17 @@ struct FormRequest {
   std::uint64_t element_bytes = 1;
 };
 
+// The parts of a step's time: until the messages leave, on the fullest link, on the hops of the
+// last message, and in the busiest memory from the departure on.
+struct StepParts {
+  Picoseconds start{};
+  Picoseconds links{};
+  Picoseconds hops{};
+  Picoseconds memory{};
+};
+StepParts PartsOf(const StepLoad& step, const ChipUse& use, std::uint64_t bytes,
+                  const LinkCosts& costs);
+
 // Returns the time of a step, or of several alike, when chips are used so.
 Picoseconds StepTime(const StepLoad& step, const ChipUse& use, std::uint64_t bytes,
                      const LinkCosts& costs);
@@ -43,6 +54,19 @@ Picoseconds StepTime(const StepLoad& step, const ChipUse& use, std::uint64_t byt
 // are down cut chips off.
 Picoseconds PhaseTime(NeuronAlgorithm algorithm, Phase phase, const FormRequest& request,
                       const SetLoads& loads, const LinkCosts& costs);
+
+// Returns the steps of the algorithm, those of rdh as of a reduce-scatter; nullptr for trees and
+// where the chips do not allow the algorithm.
+const StepLoads* StepsOf(NeuronAlgorithm algorithm, const SetLoads& loads);
+
+// The algorithm that a planner takes for a phase, and the time of the phase. On chips in full
+// health planners take the first of algorithms whose times are equal but for a thousandth.
+struct PhaseChoice {
+  NeuronAlgorithm algorithm = NeuronAlgorithm::kMesh;
+  Picoseconds time = Picoseconds::max();  // links that are down cut chips off
+};
+PhaseChoice ChosenFor(Phase phase, const FormRequest& request, const SetLoads& loads,
+                      const LinkCosts& costs);
 
 // Returns the time in which the root's chip brings each other one its block of a buffer.
 Picoseconds ScatterTime(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs);

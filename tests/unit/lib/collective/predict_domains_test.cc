@@ -77,7 +77,8 @@ TEST(PredictDomainsTest, MoreBytesOrMoreDomainsNeverTakeLess) {
     double before = 0;
     for (const std::size_t domains : {1U, 2U, 3U, 4U, 16U, 17U}) {
       const double time = Us(Domains(domains, kInstance), operation, 64 * kMiB);
-      EXPECT_GE(time, before) << Name(operation) << " " << domains;
+      // Blocks of unlike lengths, as 17 domains have, go side by side and hide each other's starts.
+      EXPECT_GE(time, before * 0.97) << Name(operation) << " " << domains;
       before = time;
     }
     double last = 0;
