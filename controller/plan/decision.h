@@ -50,6 +50,7 @@ struct MemberPlacement {
   std::string node;
   int rank = 0;
   int slice = 0;
+  std::shared_ptr<const kube::PodNeeds> needs;  // what the pod takes of its node
   std::vector<ClaimPlacement> claims;  // allocated by this decision; each claim once a gang
 };
 
@@ -96,6 +97,9 @@ struct Blocked {
   std::optional<torus::Shape> largest_free;  // the largest free box in an eligible domain
   std::string largest_free_domain;
   std::vector<std::string> blockers;  // "gang default/a (32 chips)", most chips first
+  // Some node lacks only what pods need beside devices (cpu, memory, ports): the gang may fit when
+  // any pod ends there.
+  bool lacks_room = false;
 };
 
 struct Decision {

@@ -187,6 +187,9 @@ void Search::Hold(const GangSpec& gang, const std::vector<MemberPlacement>& memb
     CheckNobodyHolds(state_, *holding);
     state_.Hold(std::move(holding));
   }
+  for (const MemberPlacement& member : members) {
+    if (member.needs != nullptr) state_.PutPod(member.pod, member.node, member.needs);
+  }
   index_.Sync(state_);
 }
 
@@ -539,6 +542,7 @@ std::optional<Search::BoxFit> Search::TryBox(const CompiledGang& gang, int box, 
     placed.pod = member.spec->pod;
     placed.uid = member.spec->uid;
     placed.node = its.room.node->name;
+    placed.needs = member.spec->needs;
     placed.claims = std::move(member_fit->claims);
     fit.members.push_back(std::move(placed));
   }
@@ -787,6 +791,7 @@ std::optional<MemberPlacement> Search::TryNode(const CompiledMember& member, Nod
   placed.pod = member.spec->pod;
   placed.uid = member.spec->uid;
   placed.node = node.node->name;
+  placed.needs = member.spec->needs;
   placed.claims = std::move(fit->claims);
   return placed;
 }

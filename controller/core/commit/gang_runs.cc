@@ -85,6 +85,7 @@ void ReleaseDecided(const GangDecision& decision, ClusterState& fleet) {
   for (const DecidedClaim& claim : decision.claims) {
     if (!claim.allocated_before) fleet.Release(claim.uid);
   }
+  for (const DecidedPod& pod : decision.pods) fleet.RemovePod({decision.key.ns, pod.name});
 }
 
 absl::Status GangRuns::Restore(Sequence sequence, const Record& record) {
@@ -115,7 +116,22 @@ absl::Status GangRuns::Restore(Sequence sequence, const Record& record) {
 
 // ---- News --------------------------------------------------------------------------------------
 
+// Counts what the pod needs on the node that it is bound to, or that its run has decided, until the
+// pod has ended.
+void GangRuns::CountPod(const PodKey& key) {
+  const auto fact = facts_.pods.Find(key);
+  std::string node = fact == nullptr || fact->finished ? "" : fact->node;
+  const auto found = run_of_pod_.find(key);
+  if (node.empty() && found != run_of_pod_.end() && fact != nullptr && !fact->finished) {
+    const DecidedPod& decided = At(found->second.first).run.decision().pods[found->second.second];
+    if (decided.uid == fact->uid) node = decided.node;
+  }
+  if (!node.empty() && fact->needs != nullptr) return cluster_.PutPod(key, node, fact->needs);
+  room_freed_ = cluster_.RemovePod(key) || room_freed_;
+}
+
 void GangRuns::OnPod(const PodKey& key) {
+  CountPod(key);
   const auto found = run_of_pod_.find(key);
   if (found == run_of_pod_.end()) return;
   const auto [id, index] = found->second;
@@ -343,6 +359,7 @@ void GangRuns::ApplyReleased(RunId id) {
       })) {
     left_behind_.insert(ref);
   }
+  for (const DecidedPod& pod : decision->pods) CountPod({decision->key.ns, pod.name});
   runs_.erase(id);
   touched_.erase(id);
   held_back_.erase(id);

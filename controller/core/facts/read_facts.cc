@@ -212,6 +212,7 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->grace_seconds = pod.grace_seconds;
   fact->scheduled_at = pod.scheduled_at;
   fact->demand = {std::move(pod.selection)};
+  fact->needs = std::make_shared<const kube::PodNeeds>(kube::ParsePodNeeds(reading.root()));
   fact->labels = kube::ParseLabels(metadata);
   fact->claims = std::move(pod.claims);
   ReadBinding(metadata.At("annotations"), *fact);

@@ -87,6 +87,7 @@ void SchedulingQueue::Remove(const GangRef& ref) {
 
 void SchedulingQueue::Deactivate(const GangRef& ref) {
   blocked_.erase(ref);
+  lacking_room_.erase(ref);
   const WaitingGang* gang = Find(ref);
   if (gang != nullptr && gang->spec != nullptr) active_.erase(PlaceOf(ref, *gang->spec));
 }
@@ -101,14 +102,25 @@ void SchedulingQueue::BackOff(const GangRef& ref, MonotonicTime now) {
   backoff_ends_.insert({found->second, ref});
 }
 
+void SchedulingQueue::Activate(const GangRef& ref) {
+  const WaitingGang* gang = Find(ref);
+  // A blocked gang that cannot be planned would wait for ever without a reason.
+  TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);
+  active_.insert(PlaceOf(ref, *gang->spec));
+}
+
 void SchedulingQueue::OnCapacityFreed() {
-  for (const GangRef& ref : blocked_) {
-    const WaitingGang* gang = Find(ref);
-    // A blocked gang that cannot be planned would wait for ever without a reason.
-    TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);
-    active_.insert(PlaceOf(ref, *gang->spec));
-  }
+  for (const GangRef& ref : blocked_) Activate(ref);
   blocked_.clear();
+  lacking_room_.clear();
+}
+
+void SchedulingQueue::OnRoomFreed() {
+  for (const GangRef& ref : lacking_room_) {
+    blocked_.erase(ref);
+    Activate(ref);
+  }
+  lacking_room_.clear();
 }
 
 SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most) {
@@ -181,6 +193,7 @@ bool SchedulingQueue::Block(const GangRef& ref, const Blocked& blocked) {
   gang.reason = ReasonOf(blocked.reason);
   gang.message = blocked.message;
   blocked_.insert(ref);
+  if (blocked.lacks_room) lacking_room_.insert(ref);
   return news;
 }
 

@@ -107,6 +107,8 @@ class SchedulingQueue {
   void BackOff(const GangRef& ref, MonotonicTime now);
   // Makes blocked gangs active again.
   void OnCapacityFreed();
+  // Makes those active again that cpu, memory, ports and the like keep from some node.
+  void OnRoomFreed();
 
   // Plans at most `most` active gangs. Those with a placement wait no more, the others are blocked.
   // What is kept for a blocked gang (lending.h, preemption.h) is kept from those behind it: gangs
@@ -137,6 +139,7 @@ class SchedulingQueue {
   // Returns for how many gangs before that one others are being ended.
   std::size_t KeptBefore(const ServicePlace& place) const;
   void Deactivate(const GangRef& ref);
+  void Activate(const GangRef& ref);
   bool Block(const GangRef& ref, const Blocked& blocked);
 
   const PlanFunction plan_;
@@ -146,6 +149,7 @@ class SchedulingQueue {
   absl::flat_hash_map<GangRef, WaitingGang> waiting_;
   std::set<ServicePlace> active_;
   std::set<GangRef> blocked_;
+  std::set<GangRef> lacking_room_;  // those of blocked_ that Blocked::lacks_room is set for
   absl::flat_hash_map<GangRef, MonotonicTime> backing_off_;
   std::set<std::pair<MonotonicTime, GangRef>> backoff_ends_;
   std::uint64_t plans_ = 0;

@@ -28,6 +28,8 @@ namespace tahoma::controller {
 namespace {
 
 using json = Json;
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -475,7 +477,8 @@ class PodsTransport final : public kube::Transport {
       json list = ParseJson(answer.body);
       const std::array names = {"tahoma", "default-scheduler", "volcano"};
       for (std::size_t i = 0; i < names.size(); ++i) {
-        list["items"][i]["spec"] = {{"schedulerName", names[i]}};
+        list["items"][i]["spec"] = {{"schedulerName", names[i]},
+                                    {"nodeName", std::string("node-of-") + names[i]}};
       }
       answer.body = list.dump();
     }
@@ -489,7 +492,8 @@ class PodsTransport final : public kube::Transport {
 
 struct Followed {
   std::vector<std::string> pods;
-  std::string target;
+  std::vector<std::string> others;   // the nodes of pods of other schedulers
+  std::vector<std::string> targets;  // of the lists of pods
 };
 
 Followed PodsFollowed(const std::vector<std::string>& scheduler_names) {
@@ -502,11 +506,16 @@ Followed PodsFollowed(const std::vector<std::string>& scheduler_names) {
         if (const auto* pod = std::get_if<PodSeen>(&command)) {
           followed.pods.push_back(pod->pod->key.name);
         }
+        if (const auto* other = std::get_if<OtherPodMoved>(&command)) {
+          followed.others.push_back(other->node);
+        }
       },
       sleeper, Rng(1), [](const std::string&) {});
   const std::size_t watches = ingest.StartStepping();
   for (std::size_t i = 0; i < watches; ++i) EXPECT_TRUE(ingest.Step(i).ok());
-  followed.target = transport.targets.back();
+  for (const std::string& target : transport.targets) {
+    if (target.starts_with("/api/v1/pods")) followed.targets.push_back(target);
+  }
   return followed;
 }
 
@@ -625,13 +634,21 @@ TEST(IngestTest, AKindThatIsNotDefinedYetHoldsUpNothing) {
 TEST(IngestTest, OneSchedulerNameIsSelectedByTheServer) {
   const Followed followed = PodsFollowed({"tahoma"});
   EXPECT_THAT(followed.pods, ElementsAre("ours"));
-  EXPECT_THAT(followed.target, HasSubstr("fieldSelector=spec.schedulerName%3Dtahoma"));
+  EXPECT_THAT(followed.targets, Contains(HasSubstr("fieldSelector=spec.schedulerName%3Dtahoma")));
 }
 
 TEST(IngestTest, SeveralSchedulerNamesAreFollowedOnOneWatch) {
   const Followed followed = PodsFollowed({"tahoma", "default-scheduler"});
   EXPECT_THAT(followed.pods, ElementsAre("ours", "aws"));
-  EXPECT_THAT(followed.target, ::testing::Not(HasSubstr("fieldSelector")));
+  EXPECT_THAT(followed.targets, Contains(::testing::Not(HasSubstr("fieldSelector"))));
+}
+
+TEST(IngestTest, PodsOfOtherSchedulersCountOnTheirNodes) {
+  const Followed followed = PodsFollowed({"tahoma"});
+  EXPECT_THAT(followed.others, ElementsAre("node-of-default-scheduler", "node-of-volcano"));
+  EXPECT_THAT(followed.targets,
+              Contains(AllOf(HasSubstr("spec.nodeName%21%3D%2C"), HasSubstr("status.phase%21%3D"),
+                             HasSubstr("spec.schedulerName%21%3Dtahoma"))));
 }
 
 }  // namespace
