@@ -105,6 +105,7 @@ void Core::PassBlockTime() {
 
 void Core::PlanHeads() {
   for (const GangRef& ref : queue_.DrainTouched(now_.monotonic)) Assess(ref);
+  queue_.RefreshOne(now_.monotonic);
   for (const Heir& heir : blocks_.DrainHeirs()) MakeWayFor(heir);
   PlanSome();
   runs_.Advance(now_.monotonic);
@@ -191,7 +192,7 @@ void Core::On(const GangGone& command) {
 
 void Core::On(const NodeSeen& command) {
   cluster_.PutNode(*command.node);
-  capacity_freed_ = true;
+  room_freed_ = true;
 }
 
 void Core::On(const OtherPodMoved& command) {
@@ -391,8 +392,7 @@ void Core::WaitForOtherRuns(Readiness& ready) const {
 }
 
 void Core::PlanSome() {
-  const bool freed_by_runs = runs_.DrainCapacityFreed();
-  if (std::exchange(capacity_freed_, false) || freed_by_runs) queue_.OnCapacityFreed();
+  if (std::exchange(capacity_freed_, false)) queue_.OnCapacityFreed();
   const bool room_freed_by_runs = runs_.DrainRoomFreed();
   if (std::exchange(room_freed_, false) || room_freed_by_runs) queue_.OnRoomFreed();
   const std::vector<Planned> all = queue_.Plan(cluster_, runs_.room(), now_.wall);

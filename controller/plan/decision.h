@@ -22,6 +22,7 @@
 #include "controller/model/cluster.h"
 #include "controller/model/gang.h"
 #include "controller/model/ids.h"
+#include "controller/plan/room_kinds.h"
 #include "lib/torus/box.h"
 
 namespace tahoma::controller {
@@ -100,7 +101,14 @@ struct Blocked {
   // Some node lacks only what pods need beside devices (cpu, memory, ports): the gang may fit when
   // any pod ends there.
   bool lacks_room = false;
+  // The kinds of room that may help: a domain without any of them need not be tried again.
+  RoomKinds rooms = kAnyRoom;
+  // Explaining::kNone: nothing above is known.
+  bool explained = true;
 };
+
+// For which gangs without a place Plan says why. An explanation looks at every node.
+enum class Explaining : std::uint8_t { kEach, kNone };
 
 struct Decision {
   std::shared_ptr<const GangSpec> gang;

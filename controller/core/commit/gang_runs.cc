@@ -328,7 +328,6 @@ void GangRuns::ApplyStep(Sequence sequence, RunId id, const Record& record) {
     const DecidedClaim& claim = entry.run.decision().claims[released->claim];
     if (!claim.allocated_before) {
       cluster_.Release(claim.uid);
-      capacity_freed_ = true;
     }
     HoldAsPublished({entry.gang.key.ns, claim.name});
   }
@@ -351,7 +350,6 @@ void GangRuns::ApplyReleased(RunId id) {
     const DecidedClaim& claim = decision->claims[i];
     if (claim.allocated_before || entry.run.claim_released(i)) continue;
     cluster_.Release(claim.uid);
-    capacity_freed_ = true;
   }
   if (std::any_of(decision->pods.begin(), decision->pods.end(), [&](const DecidedPod& pod) {
         const auto fact = facts_.pods.Find(PodKey{decision->key.ns, pod.name});
@@ -529,7 +527,6 @@ void GangRuns::Hold(const ClaimKey& key, const std::string& uid, const Allocatio
       std::ranges::equal(before->devices, holding->devices, IsSameDevice)) {
     return;
   }
-  capacity_freed_ = capacity_freed_ || before != nullptr;
   if (holding->devices.empty()) return cluster_.Release(uid);
   cluster_.Hold(std::move(holding));
 }

@@ -128,8 +128,6 @@ class GangRuns {
   void Advance(MonotonicTime now);
 
   std::vector<RunNews> DrainNews() { return std::exchange(news_, {}); }
-  // Returns whether devices have become free since the last call.
-  bool DrainCapacityFreed() { return std::exchange(capacity_freed_, false); }
   // Returns whether a pod that was counted on a node has ended since the last call.
   bool DrainRoomFreed() { return std::exchange(room_freed_, false); }
   // Returns the gang's run; nullptr without one.
@@ -212,7 +210,6 @@ class GangRuns {
   std::size_t in_flight_ = 0;
 
   std::vector<RunNews> news_;
-  bool capacity_freed_ = false;
   bool room_freed_ = false;
 };
 

@@ -120,6 +120,29 @@ TEST(ParsePodTest, APodThatAsksForNeuronCoresByNameHasASpecError) {
               HasSubstr("asks for aws.amazon.com/neuroncore by name"));
 }
 
+TEST(ParsePodTest, APodOfAGroupOfAnotherSchedulerHasASpecErrorUnlessItIsOfAGang) {
+  const auto error_of = [](const char* pointer, bool in_gang) {
+    json object = PodJson();
+    object[json::json_pointer(pointer)] = "nat";
+    if (!in_gang) object["metadata"].erase("labels");
+    const auto pod = ParsePod(object);
+    EXPECT_TRUE(pod.ok()) << pod.status();
+    return (*pod)->spec_error;
+  };
+  for (const char* mark :
+       {"/spec/schedulingGroup/podGroupName", "/spec/workloadRef/name",
+        "/metadata/annotations/scheduling.k8s.io~1group-name",
+        "/metadata/annotations/scheduling.volcano.sh~1group-name",
+        "/metadata/annotations/pod-group-name"}) {
+    EXPECT_THAT(error_of(mark, false), HasSubstr("group nat")) << mark;
+    EXPECT_EQ(error_of(mark, true), "") << mark;
+  }
+  json object = PodJson();
+  object["metadata"]["labels"] = {{"scheduling.x-k8s.io/pod-group", "nat"}};
+  EXPECT_THAT((*ParsePod(object))->spec_error,
+              HasSubstr("label scheduling.x-k8s.io/pod-group"));
+}
+
 TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {
   json bad = PodJson();
   bad["spec"]["nodeName"] = 7;
@@ -531,6 +554,8 @@ class HalfBrokenTransport final : public kube::Transport {
     } else if (request.target.find("/gangs") != std::string::npos) {
       broken["spec"] = {{"members", "four"}};
       list["items"][1]["spec"] = {{"members", 4}};
+    } else if (request.target.find("spec.nodeName") != std::string::npos) {
+      list["items"] = json::array();  // pods of other schedulers
     } else if (request.target.find("/pods") != std::string::npos) {
       broken["metadata"] = "none";
       list["items"][1]["spec"] = {{"schedulerName", "tahoma"}};
