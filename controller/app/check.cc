@@ -78,7 +78,7 @@ class Check {
 
  private:
   static std::vector<Decision> NoPlan(const ClusterState& /*state*/, const Queue& queue,
-                                      WallTime /*now*/) {
+                                      WallTime /*now*/, Explaining /*explaining*/) {
     return std::vector<Decision>(queue.size());
   }
 

@@ -51,6 +51,14 @@ struct NodeSeen {
 struct NodeGone {
   std::string name;
 };
+// A pod of another scheduler has left one node and come to another one: it was bound, has ended, or
+// needs something else than before.
+struct OtherPodMoved {
+  std::string left;
+  std::shared_ptr<const kube::PodNeeds> removed;  // nullptr: the pod is new
+  std::string node;
+  std::shared_ptr<const kube::PodNeeds> added;  // nullptr: the pod has ended
+};
 struct ClassSeen {
   std::shared_ptr<const ClassFact> device_class;
 };
@@ -77,7 +85,7 @@ struct RequestGone {
 struct WatchesSynced {};
 
 using Command = std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen,
-                             NodeGone, ClassSeen, ClassGone, BlockSeen, BlockGone, RequestSeen,
-                             RequestGone, BlockOrder, WatchesSynced, ApiResult>;
+                             NodeGone, OtherPodMoved, ClassSeen, ClassGone, BlockSeen, BlockGone,
+                             RequestSeen, RequestGone, BlockOrder, WatchesSynced, ApiResult>;
 
 }  // namespace tahoma::controller

@@ -105,6 +105,7 @@ void Core::PassBlockTime() {
 
 void Core::PlanHeads() {
   for (const GangRef& ref : queue_.DrainTouched(now_.monotonic)) Assess(ref);
+  queue_.RefreshOne(now_.monotonic);
   for (const Heir& heir : blocks_.DrainHeirs()) MakeWayFor(heir);
   PlanSome();
   runs_.Advance(now_.monotonic);
@@ -191,7 +192,13 @@ void Core::On(const GangGone& command) {
 
 void Core::On(const NodeSeen& command) {
   cluster_.PutNode(*command.node);
-  capacity_freed_ = true;
+  room_freed_ = true;
+}
+
+void Core::On(const OtherPodMoved& command) {
+  if (command.added != nullptr) cluster_.AddUse(command.node, *command.added);
+  if (command.removed != nullptr) cluster_.SubtractUse(command.left, *command.removed);
+  room_freed_ = room_freed_ || command.removed != nullptr;
 }
 
 void Core::On(const NodeGone& command) {
@@ -385,8 +392,9 @@ void Core::WaitForOtherRuns(Readiness& ready) const {
 }
 
 void Core::PlanSome() {
-  const bool freed_by_runs = runs_.DrainCapacityFreed();
-  if (std::exchange(capacity_freed_, false) || freed_by_runs) queue_.OnCapacityFreed();
+  if (std::exchange(capacity_freed_, false)) queue_.OnCapacityFreed();
+  const bool room_freed_by_runs = runs_.DrainRoomFreed();
+  if (std::exchange(room_freed_, false) || room_freed_by_runs) queue_.OnRoomFreed();
   const std::vector<Planned> all = queue_.Plan(cluster_, runs_.room(), now_.wall);
   for (const Planned& planned : all) {
     const GangRef ref{planned.gang->key, planned.gang->single_pod};
@@ -433,7 +441,8 @@ std::optional<MonotonicTime> Core::NextWake() const {
     consider(now_.monotonic +
              std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));
   }
-  if ((queue_.has_active() && runs_.room() > 0) || capacity_freed_) consider(now_.monotonic);
+  if ((queue_.has_active() && runs_.room() > 0) || capacity_freed_ || room_freed_)
+    consider(now_.monotonic);
   return wake;
 }
 

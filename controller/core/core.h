@@ -112,6 +112,7 @@ class Core {
   void On(const GangGone& command);
   void On(const NodeSeen& command);
   void On(const NodeGone& command);
+  void On(const OtherPodMoved& command);
   void On(const ClassSeen& command);
   void On(const ClassGone& command);
   void On(const BlockSeen& command);
@@ -162,7 +163,8 @@ class Core {
   bool synced_ = false;
   bool just_synced_ = false;
   bool capacity_freed_ = false;
-  Now now_;  // the time of the step under way
+  bool room_freed_ = false;  // a pod of another scheduler has ended, or a node has changed
+  Now now_;                  // the time of the step under way
   Counters counters_;
   std::shared_ptr<const Snapshot> snapshot_;
 };

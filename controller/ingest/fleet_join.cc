@@ -114,6 +114,7 @@ std::optional<Command> FleetJoin::CommandFor(const std::string& name, Entry& ent
   facts->taints = entry.node->taints;
   facts->schedulable = entry.node->schedulable;
   facts->ready = entry.node->ready;
+  facts->allocatable = entry.node->allocatable;
   facts->devices = DevicesOf(entry);
   AddCordonTaints(ParseCordonedChips(entry.node->annotation), facts->devices);
   return NodeSeen{std::move(facts)};

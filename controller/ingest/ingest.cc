@@ -49,6 +49,7 @@ std::size_t Ingest::StartStepping() {
   FollowBlocks();
   for (const RequestKind kind : kRequestKinds) FollowRequests(kind);
   FollowPods();
+  FollowOtherPods();
   unlisted_ = static_cast<int>(watches_.size());
   return watches_.size();
 }
@@ -211,6 +212,32 @@ void Ingest::FollowPods() {
         sink_(PodGone{{key.ns, key.name}, uid});
       },
       [this](const json& object) { return IsFor(scheduler_names_, object); });
+}
+
+// The server leaves out pods without a node and pods that have ended: a pod that ends is told as
+// gone.
+void Ingest::FollowOtherPods() {
+  std::string selector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
+  for (const std::string& name : scheduler_names_) {
+    selector += fmt::format(",spec.schedulerName!={}", name);
+  }
+  Follow(
+      kube::kPods, std::move(selector),
+      [this](const json& object) -> absl::Status {
+        kube::Reading reading(object);
+        const kube::ObjectMeta metadata = kube::ParseMetadata(reading.root());
+        const std::string node(reading.root().At("spec").At("nodeName").Text());
+        kube::PodNeeds needs = kube::ParsePodNeeds(reading.root());
+        TAHOMA_RETURN_IF_ERROR(reading.StatusOf("pod"));
+        const kube::ObjectKey key{metadata.ns, metadata.name};
+        auto moved = other_pods_.OnPod(key, node, std::move(needs));
+        if (moved) sink_(*std::move(moved));
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string&) {
+        if (auto moved = other_pods_.OnPodGone(key)) sink_(*std::move(moved));
+      },
+      [this](const json& object) { return !IsFor(scheduler_names_, object); });
 }
 
 }  // namespace tahoma::controller

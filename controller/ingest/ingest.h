@@ -6,8 +6,8 @@
 //
 // One thread per kind: nodes, slices, device classes, claims, gangs, Capacity Blocks, the kinds
 // that ask about blocks, pods. When each kind has given its first list, WatchesSynced is pushed.
-// Unreadable objects are left out; a line names the object and the reason, once. Only pods with one
-// of the given scheduler names (pod.spec.schedulerName) are followed.
+// Unreadable objects are left out; a line names the object and the reason, once. Of pods without one
+// of the given scheduler names (pod.spec.schedulerName) only the needs on their nodes are followed.
 //
 // When the API server turns out to have lost its history (restored from a backup), all commands
 // pushed before are void: `history_lost` is called, and the receiver begins anew with another
@@ -29,6 +29,7 @@
 
 #include "controller/core/command.h"
 #include "controller/ingest/fleet_join.h"
+#include "controller/ingest/other_pods.h"
 #include "lib/base/json_fwd.h"
 #include "lib/base/mutex.h"
 #include "lib/base/rng.h"
@@ -82,6 +83,7 @@ class Ingest {
   void FollowNodes();
   void FollowClaims();
   void FollowPods();
+  void FollowOtherPods();
   void FollowGangs();
   void FollowBlocks();
   void FollowRequests(RequestKind kind);
@@ -96,6 +98,7 @@ class Ingest {
   const HistoryLost history_lost_;
   Mutex fleet_mutex_;
   FleetJoin fleet_ ABSL_GUARDED_BY(fleet_mutex_);
+  OtherPods other_pods_;  // of the watch of other pods alone
   std::atomic<int> unlisted_ = 0;
   std::vector<std::unique_ptr<kube::Reflector>> watches_;
 };

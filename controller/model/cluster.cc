@@ -166,7 +166,7 @@ NodeId ClusterState::NodeIdOf(const std::string& name) {
 
 void ClusterState::ForgetIfUnused(NodeId id, const std::string& name) {
   const NodeState& state = nodes_[id.value()];
-  if (state.node != nullptr || !state.holdings.empty()) return;
+  if (state.node != nullptr || !state.holdings.empty() || state.use != nullptr) return;
   nodes_.Mutable(id.value()) = {};
   node_ids_.Erase(name);
   unused_nodes_.push_back(id);
@@ -343,6 +343,43 @@ void ClusterState::Release(const std::string& claim_uid) {
     RecountNode(node);
     ForgetIfUnused(node, held.node);
   }
+}
+
+void ClusterState::PutPod(const PodKey& pod, const std::string& node,
+                          std::shared_ptr<const kube::PodNeeds> needs) {
+  const PlacedPod* before = pods_.Find(pod);
+  if (before != nullptr && before->node == node && before->needs == needs) return;
+  RemovePod(pod);
+  AddUse(node, *needs);
+  pods_.Put(pod, {.node = node, .needs = std::move(needs)});
+}
+
+bool ClusterState::RemovePod(const PodKey& pod) {
+  const PlacedPod* found = pods_.Find(pod);
+  if (found == nullptr) return false;
+  const PlacedPod placed = *found;
+  pods_.Erase(pod);
+  SubtractUse(placed.node, *placed.needs);
+  return true;
+}
+
+void ClusterState::AddUse(const std::string& node, const kube::PodNeeds& needs) {
+  NodeState& state = nodes_.Mutable(NodeIdOf(node).value());
+  kube::NodeUse use = state.use == nullptr ? kube::NodeUse() : *state.use;
+  use.Add(needs);
+  state.use = std::make_shared<const kube::NodeUse>(std::move(use));
+}
+
+void ClusterState::SubtractUse(const std::string& node, const kube::PodNeeds& needs) {
+  const NodeId* known = node_ids_.Find(node);
+  TAHOMA_CHECK(known != nullptr);  // the use that was added keeps the node known
+  const NodeId id = *known;
+  NodeState& state = nodes_.Mutable(id.value());
+  TAHOMA_CHECK(state.use != nullptr);
+  kube::NodeUse use = *state.use;
+  use.Subtract(needs);
+  state.use = use.empty() ? nullptr : std::make_shared<const kube::NodeUse>(std::move(use));
+  ForgetIfUnused(id, node);
 }
 
 bool ClusterState::IsSharedWithOthers(const Holding& holding,

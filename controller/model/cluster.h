@@ -1,4 +1,5 @@
-// The controller's view of the fleet: nodes, topology domains, and which claims hold which devices.
+// The controller's view of the fleet: nodes, topology domains, which claims hold which devices, and
+// what pods need on each node.
 //
 //   ClusterState state;
 //   state.PutNode(std::move(facts));                       // a node and its devices
@@ -76,6 +77,8 @@ struct NodeState {
   std::array<std::uint8_t, kChipsPerNode> busy_cores{};  // physical cores held, by chip
   std::array<std::uint8_t, kChipsPerNode> lnc{};  // the logical core size in use: 0 none, 1 or 2
   std::vector<std::shared_ptr<const Holding>> holdings;
+  // What the pods on the node need together, those that are decided for it included; nullptr: none.
+  std::shared_ptr<const kube::NodeUse> use;
 
   std::uint16_t BusyChips() const;  // the chips with any core held
 };
@@ -146,6 +149,15 @@ class ClusterState {
   // Frees the claim's devices. Unknown uids are ignored.
   void Release(const std::string& claim_uid);
 
+  // Counts what a pod needs on a node, in place of what it was counted with before.
+  void PutPod(const PodKey& pod, const std::string& node,
+              std::shared_ptr<const kube::PodNeeds> needs);
+  // Counts the pod no longer. Returns whether it was counted.
+  bool RemovePod(const PodKey& pod);
+  // Count, and count no longer, a pod of another scheduler: its needs are all that is known of it.
+  void AddUse(const std::string& node, const kube::PodNeeds& needs);
+  void SubtractUse(const std::string& node, const kube::PodNeeds& needs);
+
   // Ids run from 0 to count - 1; some may be unused (no node, empty name).
   std::size_t node_count() const { return nodes_.size(); }
   std::size_t domain_count() const { return domains_.size(); }
@@ -185,6 +197,12 @@ class ClusterState {
   }
 
  private:
+  // A pod that is counted on its node.
+  struct PlacedPod {
+    std::string node;
+    std::shared_ptr<const kube::PodNeeds> needs;
+  };
+
   NodeId NodeIdOf(const std::string& name);
   DomainId DomainIdOf(const std::string& name, bool ultra);
   void ForgetIfUnused(NodeId id, const std::string& name);
@@ -201,6 +219,7 @@ class ClusterState {
   PersistentMap<std::string, DomainId>
       domain_ids_;  // by DomainKey: an UltraServer may be named as a node
   PersistentMap<std::string, std::shared_ptr<const Holding>> holdings_;
+  PersistentMap<PodKey, PlacedPod> pods_;
   std::vector<NodeId> unused_nodes_;
   std::vector<DomainId> unused_domains_;
 };

@@ -23,6 +23,7 @@
 #include "controller/model/inventory.h"
 #include "lib/base/clock.h"
 #include "lib/kube/objects/pod.h"
+#include "lib/kube/objects/pod_needs.h"
 #include "lib/kube/resource.h"
 #include "lib/torus/shape.h"
 
@@ -47,7 +48,8 @@ struct MemberSpec {
   PodKey pod;
   std::string uid;
   NodeDemand node;
-  std::vector<ClaimSpec> claims;  // in the order of the pod's resourceClaims
+  std::shared_ptr<const kube::PodNeeds> needs;  // cpu, memory, ports, …; nullptr: nothing
+  std::vector<ClaimSpec> claims;                // in the order of the pod's resourceClaims
 };
 
 struct GangSpec {

@@ -508,6 +508,11 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
   node.taints = std::move(facts.taints);
   node.cordoned = !facts.schedulable;
   node.ready = facts.ready;
+  if (facts.allocatable) {
+    const std::size_t amounts_hash = absl::HashOf(*facts.allocatable);
+    node.allocatable = Share(amounts_, amounts_hash, *std::move(facts.allocatable),
+                             std::equal_to<kube::Amounts>());
+  }
   return std::make_shared<const Node>(std::move(node));
 }
 

@@ -35,6 +35,7 @@
 #include "controller/model/device.h"
 #include "lib/driver/ultraserver_mode.h"
 #include "lib/hw/catalogue.h"
+#include "lib/kube/objects/pod_needs.h"
 #include "lib/torus/box.h"
 
 namespace tahoma::controller {
@@ -136,6 +137,8 @@ struct NodeFacts {
   std::vector<Taint> taints;  // taints of the Node, not of devices
   bool schedulable = true;    // not cordoned
   bool ready = true;          // false: its condition Ready is not True
+  // What pods may use; nullopt when the node has not said: no pod lacks anything there.
+  std::optional<kube::Amounts> allocatable = std::nullopt;
   std::vector<Device> devices;
 };
 
@@ -154,6 +157,7 @@ struct Node {
   std::string ultraserver_id;
   std::uint8_t z = 0;
   std::optional<ElectedModes> elected;  // nullopt: takes part in no election, or publishes none
+  std::shared_ptr<const kube::Amounts> allocatable;  // nullptr: no pod lacks anything here
 
   // Returns whether pods may be placed on the node, if its taints and labels admit them.
   bool schedulable() const { return ready && !cordoned; }
@@ -244,6 +248,7 @@ class Inventory {
   Interned<NodeTemplate> nodes_;
   Interned<NodeFamily> families_;
   Interned<SlotValues> own_values_;
+  Interned<kube::Amounts> amounts_;
   absl::flat_hash_map<QualifiedName, Seen> seen_;
   std::size_t interned_ = 0;
 };

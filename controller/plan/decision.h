@@ -22,6 +22,7 @@
 #include "controller/model/cluster.h"
 #include "controller/model/gang.h"
 #include "controller/model/ids.h"
+#include "controller/plan/room_kinds.h"
 #include "lib/torus/box.h"
 
 namespace tahoma::controller {
@@ -50,6 +51,7 @@ struct MemberPlacement {
   std::string node;
   int rank = 0;
   int slice = 0;
+  std::shared_ptr<const kube::PodNeeds> needs;  // what the pod takes of its node
   std::vector<ClaimPlacement> claims;  // allocated by this decision; each claim once a gang
 };
 
@@ -96,7 +98,17 @@ struct Blocked {
   std::optional<torus::Shape> largest_free;  // the largest free box in an eligible domain
   std::string largest_free_domain;
   std::vector<std::string> blockers;  // "gang default/a (32 chips)", most chips first
+  // Some node lacks only what pods need beside devices (cpu, memory, ports): the gang may fit when
+  // any pod ends there.
+  bool lacks_room = false;
+  // The kinds of room that may help: a domain without any of them need not be tried again.
+  RoomKinds rooms = kAnyRoom;
+  // Explaining::kNone: nothing above is known.
+  bool explained = true;
 };
+
+// For which gangs without a place Plan says why. An explanation looks at every node.
+enum class Explaining : std::uint8_t { kEach, kNone };
 
 struct Decision {
   std::shared_ptr<const GangSpec> gang;

@@ -16,6 +16,16 @@ namespace {
 // The taint of a chip that does not work (dra-plugin/inventory/pool.h).
 constexpr std::string_view kUnhealthyTaint = "tahoma.dev/unhealthy";
 
+const kube::NodeUse& UseOrNothing(const kube::NodeUse* use) {
+  static const kube::NodeUse kNothing;
+  return use == nullptr ? kNothing : *use;
+}
+
+bool HasEnoughFor(const MemberSpec& pod, const Room& room) {
+  if (pod.needs == nullptr || room.node->allocatable == nullptr) return true;
+  return kube::HasRoomFor(*room.node->allocatable, UseOrNothing(room.use.get()), *pod.needs);
+}
+
 // Returns whether the request tolerates the device's taints. Our own taint is always tolerated.
 bool Tolerated(const Device& device, const DeviceRequest& request, bool repaired) {
   return std::all_of(device.taints.begin(), device.taints.end(), [&](const Taint& taint) {
@@ -79,12 +89,29 @@ Room RoomOf(const NodeState& state) {
   room.lnc = state.lnc;
   room.down = devices.down;
   room.server_sizes = ServerSizes(state);
+  room.use = state.use;
   return room;
+}
+
+std::string LacksFor(const MemberSpec& pod, const Node& node, const kube::NodeUse* use) {
+  if (pod.needs == nullptr || node.allocatable == nullptr) return "";
+  return kube::WhyNotOn(*node.allocatable, UseOrNothing(use), *pod.needs);
 }
 
 std::optional<MemberFit> MemberFitter::Fit(const CompiledMember& member, const Room& room) {
   const bool open = room.node->schedulable() && member.spec->node.Admits(*room.node);
   if (!open && !room.repaired) return std::nullopt;
+  if (!HasEnoughFor(*member.spec, room)) return std::nullopt;
+  std::optional<MemberFit> fit = FitDevices(member, room);
+  if (fit && member.spec->needs != nullptr) {
+    kube::NodeUse use = UseOrNothing(room.use.get());
+    use.Add(*member.spec->needs);
+    fit->left.use = std::make_shared<const kube::NodeUse>(std::move(use));
+  }
+  return fit;
+}
+
+std::optional<MemberFit> MemberFitter::FitDevices(const CompiledMember& member, const Room& room) {
   tries_ = 0;
   MemberFit fit;
   if (FitClaims(member, 0, room, fit)) return fit;

@@ -1,4 +1,4 @@
-// Fits the claims of one pod on one node.
+// Fits one pod on one node: what its containers need, and its claims.
 //
 // First, each request in turn takes the chips whose loss hurts other gangs least, for every
 // combination of attribute values and of alternatives, up to kTriesMax. Where requests compete for
@@ -11,7 +11,9 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "controller/model/cluster.h"
@@ -38,9 +40,14 @@ struct Room {
   // chosen mode.
   std::uint8_t server_sizes = 0b111;
   bool repaired = false;  // as if the node were ready and its chips were not tainted as unhealthy
+  std::shared_ptr<const kube::NodeUse> use;  // what pods need of the node already; nullptr: nothing
 };
 
 Room RoomOf(const NodeState& state);
+
+// Returns why the node has too little for the pod beside pods with that use (nullptr: no pods):
+// "Insufficient cpu"; "" when the node has enough.
+std::string LacksFor(const MemberSpec& pod, const Node& node, const kube::NodeUse* use);
 
 struct MemberFit {
   std::vector<ClaimPlacement> claims;
@@ -91,6 +98,7 @@ class MemberFitter {
     std::vector<std::uint16_t> taken;
   };
 
+  std::optional<MemberFit> FitDevices(const CompiledMember& member, const Room& room);
   bool FitClaims(const CompiledMember& member, std::size_t index, const Room& room,
                  MemberFit& into);
   bool ChooseAlternatives(const CompiledMember& member, std::size_t index, const Room& room,

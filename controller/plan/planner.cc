@@ -27,7 +27,8 @@ Planner::~Planner() = default;
 Planner::Planner(Planner&&) noexcept = default;
 Planner& Planner::operator=(Planner&&) noexcept = default;
 
-std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue, WallTime now) {
+std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue, WallTime now,
+                                    Explaining explaining) {
   ClusterState state = view;
   memory_->index.Sync(state);
   Search search(memory_->index, memory_->choice, memory_->eligibility, state);
@@ -41,6 +42,7 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
     const auto gang = memory_->compiler.Compile(spec);
     if (!gang->valid.ok()) {
       decision.blocked = ExplainInvalid(gang->valid);
+      decision.blocked->rooms = 0;
       continue;
     }
     // A gang that holds devices already differs from others with the same request.
@@ -61,7 +63,12 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
       TAHOMA_CHECK(decision.placement->members.size() == spec->members.size());  // whole or absent
       continue;
     }
-    decision.blocked = Explain(*gang, search, fitter, state);
+    decision.blocked.emplace();
+    decision.blocked->explained = explaining == Explaining::kEach;
+    if (decision.blocked->explained) {
+      decision.blocked = Explain(*gang, search, fitter, state);
+      decision.blocked->rooms = search.RoomsFor(*gang);
+    }
     if (!alone) blocked.emplace(gang->signature, *decision.blocked);
   }
   return decisions;

@@ -35,10 +35,11 @@ class Planner {
   Planner(Planner&&) noexcept;
   Planner& operator=(Planner&&) noexcept;
 
-  // Returns one decision for each gang, in the order of the queue. Every gang must be complete: as
-  // many MemberSpecs as members. A gang that magnetic Capacity Blocks draw is placed in the first
+  // Returns one decision for each gang, in the order of the queue. Without `explaining` a gang that
+  // is not placed gets no reason. Every gang must be complete: as many MemberSpecs as members. A gang that magnetic Capacity Blocks draw is placed in the first
   // such block with room for the gang, else outside of all blocks.
-  std::vector<Decision> Plan(const ClusterState& view, const Queue& queue, WallTime now);
+  std::vector<Decision> Plan(const ClusterState& view, const Queue& queue, WallTime now,
+                             Explaining explaining = Explaining::kEach);
 
  private:
   struct Memory;

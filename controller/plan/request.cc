@@ -85,9 +85,21 @@ std::string ClaimText(const ClaimSpec& claim) {
 }
 
 // Returns a member's request as text, without the names of its pod and claims.
+std::string NeedsText(const kube::PodNeeds& needs) {
+  std::string text;
+  for (const auto& [resource, amount] : needs.amounts) {
+    text += fmt::format("{}={},", resource, amount);
+  }
+  for (const kube::HostPort& port : needs.ports) {
+    text += fmt::format("{}/{}:{},", port.protocol, port.ip, port.port);
+  }
+  return text;
+}
+
 std::string MemberText(const CompiledMember& member) {
   std::string text = DemandText(member.spec->node) + kMark + member.pinned_node + kMark;
   text += fmt::format("{}", fmt::join(member.beside, ","));
+  if (member.spec->needs != nullptr) text += kMark + NeedsText(*member.spec->needs);
   for (const CompiledClaim& claim : member.claims) text += ClaimText(*claim.spec);
   return text;
 }

@@ -187,6 +187,9 @@ void Search::Hold(const GangSpec& gang, const std::vector<MemberPlacement>& memb
     CheckNobodyHolds(state_, *holding);
     state_.Hold(std::move(holding));
   }
+  for (const MemberPlacement& member : members) {
+    if (member.needs != nullptr) state_.PutPod(member.pod, member.node, member.needs);
+  }
   index_.Sync(state_);
 }
 
@@ -539,6 +542,7 @@ std::optional<Search::BoxFit> Search::TryBox(const CompiledGang& gang, int box, 
     placed.pod = member.spec->pod;
     placed.uid = member.spec->uid;
     placed.node = its.room.node->name;
+    placed.needs = member.spec->needs;
     placed.claims = std::move(member_fit->claims);
     fit.members.push_back(std::move(placed));
   }
@@ -707,6 +711,36 @@ std::vector<Search::Keys> Search::KeysFor(const Demand& demand) {
   return groups;
 }
 
+bool Search::IsUnknownToIndex(const CompiledMember& member) {
+  return member.claims.empty() || member.tolerates || member.chooses;
+}
+
+bool Search::IsUnknownToIndex(const Demand& demand) {
+  return demand.cores > 1 || demand.chips == 0;
+}
+
+RoomKinds Search::RoomsFor(const CompiledGang& gang) {
+  if (!obstacle_.contradiction.ok() || HoldsSome(gang)) return kAnyRoom;
+  RoomKinds rooms = 0;
+  for (const torus::Shape& shape : gang.shapes) {
+    for (const torus::Shape& size : Rotations(shape)) {
+      rooms |= RoomKinds{1} << FleetIndex::BoxKey(size);
+    }
+  }
+  for (std::size_t i = 0; gang.shapes.empty() && i < members_.size(); ++i) {
+    const CompiledMember& member = members_[i];
+    if (IsUnknownToIndex(member)) return kAnyRoom;
+    if (member.alike != i) continue;
+    for (const Demand& demand : DemandsOf(member)) {
+      if (IsUnknownToIndex(demand)) return kAnyRoom;
+      for (const Keys& keys : KeysFor(demand)) {
+        for (const std::size_t key : keys) rooms |= RoomKinds{1} << key;
+      }
+    }
+  }
+  return rooms;
+}
+
 std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
                                                 const CompiledMember& member, WallTime now) {
   if (!member.pinned_node.empty()) {
@@ -714,7 +748,7 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
     return node ? TryNode(member, *node) : std::nullopt;
   }
   std::optional<MemberPlacement> found;
-  bool scan = member.claims.empty() || member.tolerates || member.chooses;
+  bool scan = IsUnknownToIndex(member);
   const bool own = ReadsOwn(member);
   Among among{.domains = own ? PinnedDomains(member) : std::nullopt, .classes = {}};
   for (const Demand& demand : DemandsOf(member)) {
@@ -733,7 +767,7 @@ std::optional<MemberPlacement> Search::FindNode(const CompiledGang& gang,
       const bool placed = Visit(keys, among, *gang.spec, now, attempt);
       if (placed) return found;
     }
-    scan = scan || demand.cores > 1 || demand.chips == 0;
+    scan = scan || IsUnknownToIndex(demand);
   }
   // The index does not know pods without devices, cores spread over started chips, devices with
   // tolerated taints, and alternatives after the first: in these cases every node is tried.
@@ -787,6 +821,7 @@ std::optional<MemberPlacement> Search::TryNode(const CompiledMember& member, Nod
   placed.pod = member.spec->pod;
   placed.uid = member.spec->uid;
   placed.node = node.node->name;
+  placed.needs = member.spec->needs;
   placed.claims = std::move(fit->claims);
   return placed;
 }

@@ -54,6 +54,9 @@ class Search {
   const Obstacle& obstacle() const { return obstacle_; }
   // The gang's members as the last Place saw them: without the claims that are allocated by now.
   const std::vector<CompiledMember>& members() const { return members_; }
+  // Returns the kinds of room that a box or a pod of the gang may take, on the kinds of nodes that
+  // exist. Valid after a Place of the gang that found no place.
+  RoomKinds RoomsFor(const CompiledGang& gang);
   // Returns whether some claim of the gang is allocated already.
   bool HoldsSome(const CompiledGang& gang) const;
   // Returns the devices that pods of a box held at the last Place of a gang with boxes.
@@ -136,6 +139,9 @@ class Search {
   // Returns whether some node of the domain would meet the member's demand if everything were free.
   bool HasDemand(const CompiledMember& member, DomainId domain, const Demand& demand);
   static std::vector<Keys> KeysFor(const Demand& demand);
+  // Return whether the index does not know all room for such a member: then every node is tried.
+  static bool IsUnknownToIndex(const CompiledMember& member);
+  static bool IsUnknownToIndex(const Demand& demand);
   std::optional<MemberPlacement> TryNode(const CompiledMember& member, NodeId node);
   std::optional<MemberPlacement> TryNodes(const CompiledMember& member, DomainId domain,
                                           std::span<const std::size_t> keys);

@@ -174,19 +174,19 @@ struct BoxSurvey {
   DomainId largest_domain;
 };
 
-// Returns the node demands of the box's pods. Pods with equal requests are listed once.
-std::vector<const NodeDemand*> DemandsOf(const CompiledGang& gang, int box) {
-  std::vector<const NodeDemand*> demands;
+// Returns the box's pods. Pods with equal requests are listed once.
+std::vector<const MemberSpec*> PodsOf(const CompiledGang& gang, int box) {
+  std::vector<const MemberSpec*> pods;
   std::set<std::size_t> seen;
   const std::size_t first = static_cast<std::size_t>(box) * gang.members_per_box();
   for (std::size_t i = first; i < first + gang.members_per_box(); ++i) {
-    if (seen.insert(gang.members[i].alike).second) demands.push_back(&gang.members[i].spec->node);
+    if (seen.insert(gang.members[i].alike).second) pods.push_back(gang.members[i].spec);
   }
-  return demands;
+  return pods;
 }
 
 // Returns the domain's working chips, and the part of them on nodes that admit some pod of the box.
-std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const NodeDemand*>& demands,
+std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const MemberSpec*>& pods,
                                                    const DomainState& domain,
                                                    const ClusterState& state) {
   torus::ChipMask working = 0;
@@ -197,22 +197,23 @@ std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const NodeD
     const torus::ChipMask chips = torus::ChipMask{node.family->devices->healthy_mask} << (16 * z);
     working |= chips;
     const bool admits =
-        node.schedulable() && std::any_of(demands.begin(), demands.end(),
-                                          [&](const NodeDemand* one) { return one->Admits(node); });
+        node.schedulable() && std::any_of(pods.begin(), pods.end(), [&](const MemberSpec* pod) {
+          return pod->node.Admits(node) && LacksFor(*pod, node, nullptr).empty();
+        });
     if (admits) open |= chips;
   }
   return {working, open};
 }
 
 // Returns the chips on nodes that would admit some pod of the box if all nodes were repaired.
-torus::ChipMask UsableWhenRepaired(const std::vector<const NodeDemand*>& demands,
+torus::ChipMask UsableWhenRepaired(const std::vector<const MemberSpec*>& pods,
                                    const DomainState& domain, const ClusterState& state) {
   torus::ChipMask chips = 0;
   for (std::size_t z = 0; z < domain.nodes.size(); ++z) {
     if (!domain.nodes[z].valid()) continue;
     const Node& node = *state.node(domain.nodes[z]).node;
-    const bool admits = std::any_of(demands.begin(), demands.end(), [&](const NodeDemand* one) {
-      return AdmitsWhenReady(*one, node);
+    const bool admits = std::any_of(pods.begin(), pods.end(), [&](const MemberSpec* pod) {
+      return AdmitsWhenReady(pod->node, node) && LacksFor(*pod, node, nullptr).empty();
     });
     if (admits) chips |= torus::ChipMask{node.family->devices->chip_mask} << (16 * z);
   }
@@ -257,14 +258,14 @@ std::string ModesText(const DomainState& domain, const ClusterState& state) {
   return fmt::format("{} ({})", domain.name, all);
 }
 
-void SurveyDomain(const CompiledGang& gang, const std::vector<const NodeDemand*>& demands,
+void SurveyDomain(const CompiledGang& gang, const std::vector<const MemberSpec*>& pods,
                   const std::vector<torus::Shape>& sizes, DomainId id, const ClusterState& state,
                   BoxSurvey& survey) {
   const DomainState& domain = state.domain(id);
-  const auto [working, open] = Usable(demands, domain, state);
+  const auto [working, open] = Usable(pods, domain, state);
   survey.boxes +=
       static_cast<std::size_t>(torus::ChipCount(open) / std::max(1, gang.chips_per_box()));
-  const torus::ChipMask repaired = UsableWhenRepaired(demands, domain, state);
+  const torus::ChipMask repaired = UsableWhenRepaired(pods, domain, state);
   survey.boxes_repaired +=
       static_cast<std::size_t>(torus::ChipCount(repaired) / std::max(1, gang.chips_per_box()));
   if (++survey.large > kDomainsCompared && survey.able > 0) return;
@@ -311,7 +312,7 @@ void SurveyDomain(const CompiledGang& gang, const std::vector<const NodeDemand*>
 
 BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const ClusterState& state) {
   BoxSurvey survey;
-  const std::vector<const NodeDemand*> demands = DemandsOf(gang, box);
+  const std::vector<const MemberSpec*> pods = PodsOf(gang, box);
   for (std::size_t i = 0; i < state.domain_count(); ++i) {
     const DomainState& domain = state.domain(DomainId(i));
     std::vector<torus::Shape> sizes;
@@ -325,22 +326,27 @@ BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const Cluste
     const torus::BoxTable& table = torus::BoxTable::Of(domain.shape());
     const bool large = std::any_of(gang.shapes.begin(), gang.shapes.end(),
                                    [&](const torus::Shape& shape) { return table.Fits(shape); });
-    if (large) SurveyDomain(gang, demands, sizes, DomainId(i), state, survey);
+    if (large) SurveyDomain(gang, pods, sizes, DomainId(i), state, survey);
   }
   return survey;
 }
 
 // Counts why each node is in no such box. A node that admits some pod of the box has no cause.
 Causes CausesOf(const CompiledGang& gang, int box, const ClusterState& state) {
-  const std::vector<const NodeDemand*> demands = DemandsOf(gang, box);
+  const std::vector<const MemberSpec*> pods = PodsOf(gang, box);
   Causes causes;
   for (std::size_t i = 0; i < state.node_count(); ++i) {
     const auto& node = state.node(NodeId(i)).node;
     if (node == nullptr) continue;
-    std::string cause = CauseOf(*demands.front(), *node);
-    const bool open = std::any_of(demands.begin(), demands.end(), [&](const NodeDemand* demand) {
-      return CauseOf(*demand, *node).empty();
-    });
+    std::string cause;
+    bool open = false;
+    for (const MemberSpec* pod : pods) {
+      const std::string closed = CauseOf(pod->node, *node);
+      const std::string why =
+          closed.empty() ? LacksFor(*pod, *node, state.node(NodeId(i)).use.get()) : closed;
+      open = open || why.empty();
+      if (cause.empty()) cause = why;
+    }
     const NodeTemplate& devices = *node->family->devices;
     if (open) {
       cause = devices.healthy_mask == devices.chip_mask ? "in domains without such a box"
@@ -398,7 +404,7 @@ Blocked ExplainKept(const CompiledGang& gang, const Obstacle& obstacle, const Ke
   needs += fmt::format("{} of {}",
                        Plural(static_cast<std::size_t>(torus::ChipCount(kept.chips)), "chip"),
                        domain.name);
-  const torus::ChipMask open = Usable(DemandsOf(gang, obstacle.box), domain, state).second;
+  const torus::ChipMask open = Usable(PodsOf(gang, obstacle.box), domain, state).second;
   std::optional<Miss> miss;
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Box& place : torus::BoxTable::Of(domain.shape()).Rotations(shape)) {
@@ -469,6 +475,11 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
                      ? fmt::format("the largest free box is {} on {}", why.largest_free->ToString(),
                                    why.largest_free_domain)
                      : "no chip of them is free";
+  // Where a box is free and yet not taken, its nodes lack something else.
+  if (survey.miss && survey.miss->busy == 0) {
+    why.lacks_room = true;
+    why.message += "; " + CausesOf(gang, obstacle.box, state).ToString();
+  }
   Finish(state, survey.miss, why);
   return why;
 }
@@ -500,6 +511,7 @@ struct NodeSurvey {
   std::size_t pods_repaired = 0;  // the same, were everything repaired too
   Causes causes;                  // one per node
   bool closed = false;            // some Node objects keep the pod away
+  bool lacking = false;           // some node lacks cpu, memory, ports, …
   int most_free = -1;             // free chips
   std::string most_free_node;     // of the nodes that fit the pod
   int nearest_free = -1;          // free chips of the nearest miss
@@ -517,7 +529,8 @@ std::size_t PodsOn(const Node& node, std::uint16_t mask, const MemberFitter::Dem
   return static_cast<std::size_t>(chips / std::max(1, demand.chips));
 }
 
-using FitsByFamily = std::map<const NodeFamily*, bool>;
+// By all that nodes alike have in common.
+using FitsByFamily = std::map<std::pair<const NodeFamily*, const kube::Amounts*>, bool>;
 
 NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, MemberFitter& fitter,
                   const ClusterState& state) {
@@ -541,9 +554,10 @@ NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, Me
     ++survey.eligible;
     const bool alone = member.nodes != 0 || search.FitReadsOwn(member, *node.node);
     const auto fits = [&](FitsByFamily& known, const Room& room) {
-      const auto found = known.find(node.node->family.get());
+      const std::pair kind(node.node->family.get(), node.node->allocatable.get());
+      const auto found = known.find(kind);
       if (found != known.end() && !alone) return found->second;
-      return known[node.node->family.get()] = fitter.Fit(member, room).has_value();
+      return known[kind] = fitter.Fit(member, room).has_value();
     };
     const NodeTemplate& devices = *node.node->family->devices;
     const Room room = EmptyRoom(node);
@@ -556,11 +570,14 @@ NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, Me
       continue;
     }
     ++survey.admitted;
+    const std::string lacks = LacksFor(*gang.members[rank].spec, *node.node, node.use.get());
+    survey.lacking = survey.lacking || !lacks.empty();
     const bool other_mode = member.nodes != 0 && (room.server_sizes & member.nodes) == 0;
     survey.other_mode += other_mode ? 1U : 0U;
-    survey.causes.Add(able      ? "with too few free chips"
-                      : repairs ? "with unhealthy chips or links"
-                                : "that cannot meet all requests and constraints");
+    survey.causes.Add(!lacks.empty() ? lacks
+                      : able         ? "with too few free chips"
+                      : repairs      ? "with unhealthy chips or links"
+                                     : "that cannot meet all requests and constraints");
     if (!able || !node.domain.valid()) continue;
     ++survey.able;
     survey.pods += PodsOn(*node.node, devices.healthy_mask, *demand);
@@ -614,11 +631,40 @@ std::string NeverBecause(const CompiledGang& gang, std::size_t rank, const NodeS
   return "";
 }
 
+// Explains a pod without claims: no node has enough cpu, memory and so on for it.
+Blocked ExplainWithoutDevices(const CompiledGang& gang, std::size_t rank,
+                              const ClusterState& state) {
+  const MemberSpec& pod = *gang.members[rank].spec;
+  Causes causes;
+  bool enough = false;
+  bool when_ready = false;
+  for (std::size_t i = 0; i < state.node_count(); ++i) {
+    const NodeState& node = state.node(NodeId(i));
+    if (node.node == nullptr) continue;
+    const bool large = LacksFor(pod, *node.node, nullptr).empty();
+    const std::string cause = CauseOf(pod.node, *node.node);
+    enough = enough || (large && cause.empty());
+    when_ready = when_ready || (large && AdmitsWhenReady(pod.node, *node.node));
+    const std::string lacks = LacksFor(pod, *node.node, node.use.get());
+    causes.Add(!cause.empty()   ? cause
+               : !lacks.empty() ? lacks
+                                : "with room, beside pods before it");
+  }
+  Blocked why;
+  why.lacks_room = enough;
+  why.reason = enough       ? BlockedReason::kWaitsForCapacity
+               : when_ready ? BlockedReason::kWaitsForRepair
+                            : BlockedReason::kNeverFits;
+  why.message = fmt::format("{} finds no node; {}", PodText(gang, rank), causes.ToString());
+  return why;
+}
+
 Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fitter,
                       const ClusterState& state) {
   const Obstacle obstacle = search.obstacle();
   const std::size_t rank = obstacle.member;
   const CompiledMember& member = search.members()[rank];
+  if (gang.members[rank].spec->claims.empty()) return ExplainWithoutDevices(gang, rank, state);
   const NodeSurvey survey = Survey(gang, rank, search, fitter, state);
   if (survey.eligible == 0) return ExplainNoHardware(gang, rank, obstacle, fitter, state);
   // Returns the reason why `pods` such pods do not fit even when everything is free.
@@ -651,14 +697,15 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
   if (rank > 0) why.message += fmt::format(", beside those of {} before it", Plural(rank, "pod"));
   why.message += fmt::format("; {} could give them, the most free chips are {} on {}",
                              Plural(survey.able, "node"), survey.most_free, survey.most_free_node);
-  if (rank == 0 && demand->cores == 0 && survey.most_free >= demand->chips) {
+  if (rank == 0 && demand->cores == 0 && survey.most_free >= demand->chips && !survey.lacking) {
     const hw::InstanceType* type =
         state.node(*state.FindNode(survey.most_free_node)).node->family->type;
     why.message += type != nullptr && type->fabric == hw::FabricKind::kRing
                        ? ", but not side by side on its ring with all links working"
                        : ", but not such as its selectors and constraints ask for";
   }
-  if (survey.closed) why.message += "; " + survey.causes.ToString();
+  why.lacks_room = survey.lacking;
+  if (survey.closed || survey.lacking) why.message += "; " + survey.causes.ToString();
   Finish(state, survey.miss, why);
   return why;
 }

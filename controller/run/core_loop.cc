@@ -41,8 +41,8 @@ CoreLoop::CoreLoop(kube::Transport& transport, Journal& journal, const Clock& cl
       journal_(journal),
       clock_(clock),
       options_(std::move(options)),
-      core_([this](const ClusterState& view, const Queue& queue,
-                   WallTime now) { return planner_.Plan(view, queue, now); },
+      core_([this](const ClusterState& view, const Queue& queue, WallTime now,
+                   Explaining explaining) { return planner_.Plan(view, queue, now, explaining); },
             CoreOptionsOf(options_)),
       queue_(kQueueMost),
       snapshot_(core_.snapshot()) {}

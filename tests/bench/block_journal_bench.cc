@@ -50,7 +50,9 @@ double ResidentMib() {
   return static_cast<double>(resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) / 1048576;
 }
 
-std::vector<Decision> PlanNothing(const ClusterState&, const Queue&, WallTime) { return {}; }
+std::vector<Decision> PlanNothing(const ClusterState&, const Queue&, WallTime, Explaining) {
+  return {};
+}
 
 const std::vector<Command>& Fleet() {
   static const std::vector<Command> fleet = [] {

@@ -263,6 +263,7 @@ ROWS = [
     ("place_one_ultraserver_ns", "ns", None, "lower", google_benchmark("plan_bench", None)),
     ("place_fleet_15625_ultraservers_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("place_fleet_unique_devices_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
+    ("wake_10000_waiting_cpu_ms", "ms", 5, "lower", google_benchmark("wake_bench", "cpu_time")),
     ("offering_search_p99_ms", "ms", 5, "lower", google_benchmark("reserve_bench", "p99_ms")),
     ("plan_uses_60k_hosts_ms", "ms", 200, "lower", google_benchmark("reserve_bench", None)),
     ("block_purchase_p99_ms", "ms", 20, "lower", google_benchmark("block_journal_bench", "p99_ms")),

@@ -5,6 +5,8 @@
 
 #include "lib/base/check.h"
 #include "lib/base/json.h"
+#include "lib/kube/objects/node.h"
+#include "lib/kube/objects/pod_needs.h"
 
 namespace tahoma::simulation {
 
@@ -14,6 +16,7 @@ namespace {
 
 const controller::apiserver::ResourceName kClaims{"resource.k8s.io", "resourceclaims"};
 const controller::apiserver::ResourceName kPods{"", "pods"};
+const controller::apiserver::ResourceName kNodes{"", "nodes"};
 const controller::apiserver::ResourceName kGangs{"tahoma.dev", "gangs"};
 constexpr std::size_t kEventsMost = 100000;
 
@@ -200,8 +203,27 @@ void Checks::CheckShape(const controller::GangDecision& decision) {
   }
 }
 
+// Checks that the pods on the node need no more than the node has.
+void Checks::CheckNeeds(const std::string& node) {
+  const auto object = api_.objects().Get(kNodes, controller::apiserver::ObjectKey("", node));
+  if (object == nullptr) return;
+  const auto facts = kube::ParseNode(*object->body);
+  if (!facts.ok() || !facts->allocatable) return;
+  kube::NodeUse use;
+  for (const auto& pod : api_.objects().List(kPods, "").objects) {
+    if (At(*pod->body, "/spec/nodeName") != node || !Alive(*pod->body)) continue;
+    kube::Reading reading(*pod->body);
+    const kube::PodNeeds needs = kube::ParsePodNeeds(reading.root());
+    if (const std::string why = kube::WhyNotOn(*facts->allocatable, use, needs); !why.empty()) {
+      return world_.Fail("pod {} is on node {} beside others: {}", pod->key, node, why);
+    }
+    use.Add(needs);
+  }
+}
+
 void Checks::OnBound(const controller::GangDecision& decision, std::size_t pod) {
   world_.Meet("pod bound");
+  CheckNeeds(decision.pods[pod].node);
   for (const auto& claim : decision.claims) {
     const auto object =
         api_.objects().Get(kClaims, controller::apiserver::ObjectKey(decision.key.ns, claim.name));

@@ -67,6 +67,7 @@ class Checks final : public DecisionWatcher {
   void OnClaim(const std::string& key, const Json* claim);
   const VirtualNode* NodeOf(const std::string& name) const;
   void CheckChips(const controller::GangDecision& decision, const controller::ClusterState& view);
+  void CheckNeeds(const std::string& node);
   bool IsAllocated(const std::string& ns, const std::string& claim) const;
   std::vector<PlacedDevice> PlacedDevices(const controller::GangDecision& decision) const;
   void CheckShape(const controller::GangDecision& decision);

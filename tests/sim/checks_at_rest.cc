@@ -321,8 +321,8 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
     return world_.Fail("gang {} has {} live pods and waits as {}: {}", name, alive,
                        ToString(view.reason), view.message);
   }
-  // The oracle does not know hosts that are kept for blocks.
-  if (!IsForWantOfRoom(view.reason) || world_.swarm.purchases > 0) return;
+  // The oracle knows neither hosts that are kept for blocks nor what pods need beside devices.
+  if (!IsForWantOfRoom(view.reason) || world_.swarm.purchases > 0 || world_.swarm.needs) return;
   const auto shape = ParseSides(Text(gang, "/spec/shape"));
   const json& per_pod = At(gang, "/metadata/annotations/sim~1chips-per-pod");
   if (!shape || !per_pod.is_string()) return;
@@ -340,7 +340,7 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
 
 void Checks::CheckPodWaits(const controller::GangView& view, const json& pod) {
   const json& chips = At(pod, "/metadata/annotations/sim~1chips-per-pod");
-  if (!chips.is_string() || world_.swarm.purchases > 0) return;
+  if (!chips.is_string() || world_.swarm.purchases > 0 || world_.swarm.needs) return;
   if (!IsForWantOfRoom(view.reason)) return;
   if (SomeNodeHas(std::stoi(chips.get<std::string>()),
                   view.reason != GangReason::kWaitsForCapacity)) {
@@ -359,6 +359,12 @@ void Checks::AtEnd(const controller::Snapshot& snapshot, controller::Journal& jo
   snapshot.cluster->ForEachHolding([this](const controller::Holding& holding) {
     world_.Fail("everything is deleted and the controller holds claim {}", holding.claim.name);
   });
+  for (std::size_t i = 0; i < snapshot.cluster->node_count(); ++i) {
+    const controller::NodeState& node = snapshot.cluster->node(controller::NodeId(i));
+    if (node.use == nullptr) continue;
+    world_.Fail("everything is deleted and the controller counts pods on node {}",
+                node.node == nullptr ? "without an object" : node.node->name);
+  }
   CheckNodes(snapshot);
 }
 

@@ -112,9 +112,8 @@ bool ControllerHost::Begin() {
       std::chrono::duration_cast<std::chrono::seconds>(world_.swarm.payment_delay);
   options.term = election_ == nullptr ? 0 : election_->term();
   core_ = std::make_unique<controller::Core>(
-      [this](const controller::ClusterState& view, const controller::Queue& queue, WallTime now) {
-        return Plan(view, queue, now);
-      },
+      [this](const controller::ClusterState& view, const controller::Queue& queue, WallTime now,
+             controller::Explaining explaining) { return Plan(view, queue, now, explaining); },
       std::move(options));
   watcher_.OnBegin(name_);
   const absl::Status loaded =
@@ -263,16 +262,18 @@ void ControllerHost::Give(const std::vector<controller::OrderAnswer>& answers) {
 }
 
 std::vector<controller::Decision> ControllerHost::Plan(const controller::ClusterState& view,
-                                                       const controller::Queue& queue,
-                                                       WallTime now) {
-  if (world_.plant != Plant::kForgetHolding) return planner_->Plan(view, queue, now);
+                                                       const controller::Queue& queue, WallTime now,
+                                                       controller::Explaining explaining) {
+  if (world_.plant != Plant::kForgetHolding) {
+    return planner_->Plan(view, queue, now, explaining);
+  }
   std::string forgotten;
   view.ForEachHolding([&](const controller::Holding& holding) {
     forgotten = std::max(forgotten, holding.claim_uid);
   });
   controller::ClusterState blind = view;
   blind.Release(forgotten);
-  return planner_->Plan(blind, queue, now);
+  return planner_->Plan(blind, queue, now, explaining);
 }
 
 void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {

@@ -113,7 +113,8 @@ class ControllerHost {
   void Give(const std::vector<controller::OrderAnswer>& answers);
   void StepWatch(std::size_t watch);
   std::vector<controller::Decision> Plan(const controller::ClusterState& view,
-                                         const controller::Queue& queue, WallTime now);
+                                         const controller::Queue& queue, WallTime now,
+                                         controller::Explaining explaining);
   void ShowDecisions(const controller::JournalBatch& batch);
   void Issue(const std::shared_ptr<const controller::ApiWrite>& write);
   void Send(const std::shared_ptr<const controller::ApiWrite>& write);

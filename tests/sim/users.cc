@@ -120,6 +120,11 @@ Users::Object Users::Pod(const std::string& name, json claim) {
                      {"image", "work"},
                      {"resources", {{"claims", json::array({json{{"name", "neurons"}}})}}}}})},
                 {"resourceClaims", json::array({std::move(claim)})}}}};
+  if (world_.swarm.needs) {
+    constexpr std::array kCores = {"500m", "30", "70", "200"};  // large nodes have 192
+    pod["spec"]["containers"][0]["resources"]["requests"] = {
+        {"cpu", kCores[world_.rng.Below(kCores.size())]}};
+  }
   AddRuntime(pod["metadata"]["annotations"]);
   return {kPods, std::move(pod)};
 }

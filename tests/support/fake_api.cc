@@ -437,7 +437,7 @@ void FakeApi::CheckAtRest() {
   }
 }
 
-std::vector<Decision> FirstFit(const ClusterState& view, const Queue& queue, WallTime) {
+std::vector<Decision> FirstFit(const ClusterState& view, const Queue& queue, WallTime, Explaining) {
   std::map<std::string, std::uint16_t> busy;
   std::map<std::string, std::uint16_t> has;
   for (std::size_t i = 0; i < view.node_count(); ++i) {

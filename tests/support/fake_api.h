@@ -133,6 +133,7 @@ class FakeApi {
 
 // The simplest planner: every claim asks for `count` chips of its first request; members go to the
 // first node with room, in order.
-std::vector<Decision> FirstFit(const ClusterState& view, const Queue& queue, WallTime now);
+std::vector<Decision> FirstFit(const ClusterState& view, const Queue& queue, WallTime now,
+                               Explaining explaining);
 
 }  // namespace tahoma::controller

@@ -85,6 +85,7 @@ void ReleaseDecided(const GangDecision& decision, ClusterState& fleet) {
   for (const DecidedClaim& claim : decision.claims) {
     if (!claim.allocated_before) fleet.Release(claim.uid);
   }
+  for (const DecidedPod& pod : decision.pods) fleet.RemovePod({decision.key.ns, pod.name});
 }
 
 absl::Status GangRuns::Restore(Sequence sequence, const Record& record) {
@@ -115,7 +116,22 @@ absl::Status GangRuns::Restore(Sequence sequence, const Record& record) {
 
 // ---- News --------------------------------------------------------------------------------------
 
+// Counts what the pod needs on the node that it is bound to, or that its run has decided, until the
+// pod has ended.
+void GangRuns::CountPod(const PodKey& key) {
+  const auto fact = facts_.pods.Find(key);
+  std::string node = fact == nullptr || fact->finished ? "" : fact->node;
+  const auto found = run_of_pod_.find(key);
+  if (node.empty() && found != run_of_pod_.end() && fact != nullptr && !fact->finished) {
+    const DecidedPod& decided = At(found->second.first).run.decision().pods[found->second.second];
+    if (decided.uid == fact->uid) node = decided.node;
+  }
+  if (!node.empty() && fact->needs != nullptr) return cluster_.PutPod(key, node, fact->needs);
+  room_freed_ = cluster_.RemovePod(key) || room_freed_;
+}
+
 void GangRuns::OnPod(const PodKey& key) {
+  CountPod(key);
   const auto found = run_of_pod_.find(key);
   if (found == run_of_pod_.end()) return;
   const auto [id, index] = found->second;
@@ -312,7 +328,6 @@ void GangRuns::ApplyStep(Sequence sequence, RunId id, const Record& record) {
     const DecidedClaim& claim = entry.run.decision().claims[released->claim];
     if (!claim.allocated_before) {
       cluster_.Release(claim.uid);
-      capacity_freed_ = true;
     }
     HoldAsPublished({entry.gang.key.ns, claim.name});
   }
@@ -335,7 +350,6 @@ void GangRuns::ApplyReleased(RunId id) {
     const DecidedClaim& claim = decision->claims[i];
     if (claim.allocated_before || entry.run.claim_released(i)) continue;
     cluster_.Release(claim.uid);
-    capacity_freed_ = true;
   }
   if (std::any_of(decision->pods.begin(), decision->pods.end(), [&](const DecidedPod& pod) {
         const auto fact = facts_.pods.Find(PodKey{decision->key.ns, pod.name});
@@ -343,6 +357,7 @@ void GangRuns::ApplyReleased(RunId id) {
       })) {
     left_behind_.insert(ref);
   }
+  for (const DecidedPod& pod : decision->pods) CountPod({decision->key.ns, pod.name});
   runs_.erase(id);
   touched_.erase(id);
   held_back_.erase(id);
@@ -512,7 +527,6 @@ void GangRuns::Hold(const ClaimKey& key, const std::string& uid, const Allocatio
       std::ranges::equal(before->devices, holding->devices, IsSameDevice)) {
     return;
   }
-  capacity_freed_ = capacity_freed_ || before != nullptr;
   if (holding->devices.empty()) return cluster_.Release(uid);
   cluster_.Hold(std::move(holding));
 }

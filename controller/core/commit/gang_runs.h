@@ -65,7 +65,8 @@ struct RunNews {
   EndCause cause = EndCause::kFailed;
 };
 
-// Frees in a copy of the fleet the devices that the decision has given: the fleet without that run.
+// Frees in a copy of the fleet what the decision has given, devices and room for pods: the fleet
+// without that run.
 void ReleaseDecided(const GangDecision& decision, ClusterState& fleet);
 
 class GangRuns {
@@ -127,8 +128,8 @@ class GangRuns {
   void Advance(MonotonicTime now);
 
   std::vector<RunNews> DrainNews() { return std::exchange(news_, {}); }
-  // Returns whether devices have become free since the last call.
-  bool DrainCapacityFreed() { return std::exchange(capacity_freed_, false); }
+  // Returns whether a pod that was counted on a node has ended since the last call.
+  bool DrainRoomFreed() { return std::exchange(room_freed_, false); }
   // Returns the gang's run; nullptr without one.
   const GangRun* Find(const GangRef& ref) const;
   // Returns whether this very pod, not another of its name, has a place.
@@ -164,6 +165,7 @@ class GangRuns {
   using Member = std::pair<RunId, std::uint32_t>;  // the second is the index in the run's decision
 
   Entry& At(RunId run);
+  void CountPod(const PodKey& key);
   void Commit(const Record& record);
   void Apply(Sequence sequence, const Record& record);
   void ApplyPrepared(Sequence sequence, const GangPrepared& record);
@@ -208,7 +210,7 @@ class GangRuns {
   std::size_t in_flight_ = 0;
 
   std::vector<RunNews> news_;
-  bool capacity_freed_ = false;
+  bool room_freed_ = false;
 };
 
 }  // namespace tahoma::controller

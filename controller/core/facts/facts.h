@@ -61,6 +61,7 @@ struct PodFact {
   std::string block;
   std::string spec_error;  // why these cannot be used; empty when they can
   NodeDemand demand;
+  std::shared_ptr<const kube::PodNeeds> needs;
   kube::Labels labels;
   std::shared_ptr<const kube::PodAffinity> affinity;  // to other pods; nullptr without any
   std::vector<PodClaim> claims;

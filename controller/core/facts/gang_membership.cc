@@ -84,6 +84,7 @@ std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
   member.pod = pod.key;
   member.uid = pod.uid;
   member.node = pod.demand;
+  member.needs = pod.needs;
   spec.grace = std::max(spec.grace, pod.grace());
   if (auto waits = AddClaims(pod, facts, busy, member)) return waits;
   spec.members.push_back(std::move(member));

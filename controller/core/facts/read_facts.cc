@@ -194,6 +194,41 @@ void CheckResources(const std::vector<std::string>& extended, PodFact& fact) {
   }
 }
 
+// The marks by which pods join a group of another scheduler: scheduling.k8s.io's PodGroup and
+// Workload (k8s.io/api core/v1, 1.36 and 1.35), coscheduling (scheduler-plugins
+// apis/scheduling/v1alpha1), Volcano (apis/scheduling/v1beta1) and KAI (pkg/common/constants).
+struct GroupMark {
+  std::string_view where;  // for people
+  std::array<std::string_view, 3> path;
+};
+constexpr std::array<GroupMark, 6> kGroupMarks = {{
+    {"spec.schedulingGroup", {"spec", "schedulingGroup", "podGroupName"}},
+    {"spec.workloadRef", {"spec", "workloadRef", "name"}},
+    {"label scheduling.x-k8s.io/pod-group",
+     {"metadata", "labels", "scheduling.x-k8s.io/pod-group"}},
+    {"annotation scheduling.k8s.io/group-name",
+     {"metadata", "annotations", "scheduling.k8s.io/group-name"}},
+    {"annotation scheduling.volcano.sh/group-name",
+     {"metadata", "annotations", "scheduling.volcano.sh/group-name"}},
+    {"annotation pod-group-name", {"metadata", "annotations", "pod-group-name"}},
+}};
+
+// A pod of a group must not be placed alone: its group would hold devices in part.
+void CheckGroup(Field object, PodFact& fact) {
+  if (!fact.spec_error.empty() || !fact.gang.empty()) return;
+  for (const GroupMark& mark : kGroupMarks) {
+    Field value = object;
+    for (const std::string_view name : mark.path) value = value.At(name);
+    const std::string_view group = value.Text();
+    if (group.empty()) continue;
+    fact.spec_error = fmt::format(
+        "it is of group {} by its {}, which Tahoma does not follow: a pod of a group is not placed "
+        "alone; make a Gang for the group and give its pods the label tahoma.dev/gang",
+        group.substr(0, 253), mark.where);
+    return;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
@@ -212,11 +247,13 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->grace_seconds = pod.grace_seconds;
   fact->scheduled_at = pod.scheduled_at;
   fact->demand = {std::move(pod.selection)};
+  fact->needs = std::make_shared<const kube::PodNeeds>(kube::ParsePodNeeds(reading.root()));
   fact->labels = kube::ParseLabels(metadata);
   fact->claims = std::move(pod.claims);
   ReadBinding(metadata.At("annotations"), *fact);
   if (fact->gang.empty()) ReadGangOfOne(metadata.At("annotations"), *fact);
   CheckResources(pod.extended_resources, *fact);
+  CheckGroup(reading.root(), *fact);
   ReadAffinity(object, *fact);
   fact->unschedulable_message = std::move(pod.unschedulable_message);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("pod"));

@@ -68,7 +68,7 @@ std::vector<Decision> Lending::PlanWithout(const Queue& gangs,
                                            const ClusterState& cluster, WallTime now) const {
   ClusterState without = cluster;
   for (const GangRun* run : ended) ReleaseDecided(run->decision(), without);
-  return plan_(without, gangs, now);
+  return plan_(without, gangs, now, Explaining::kNone);
 }
 
 // Chooses as few as let all of the gangs be placed, beside those that end anyway; nullopt when not

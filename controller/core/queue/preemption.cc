@@ -75,7 +75,7 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
       gone.insert(next->second);
     }
     Queue rest;
-    for (const Decision& decision : plan_(fleet, group, now)) {
+    for (const Decision& decision : plan_(fleet, group, now, Explaining::kNone)) {
       if (!decision.placement || kept_.size() >= kKeptMost) {
         rest.push_back(decision.gang);
         continue;

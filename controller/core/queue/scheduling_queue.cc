@@ -33,6 +33,32 @@ bool AnyClaimOf(const GangSpec& gang, const absl::flat_hash_set<std::string>& ta
   });
 }
 
+// Returns whether the nodes of the domain, or what they say of themselves, differ.
+bool NodesDiffer(const ClusterState& before, const ClusterState& now, DomainId id) {
+  const DomainState& a = before.domain(id);
+  const DomainState& b = now.domain(id);
+  if (a.name != b.name || a.nodes != b.nodes || a.present != b.present) return true;
+  return std::any_of(b.nodes.begin(), b.nodes.end(), [&](NodeId node) {
+    return node.valid() && before.node(node).node != now.node(node).node;
+  });
+}
+
+// Returns whether something is free, or may be used, that was not, on the same nodes.
+bool HasMoreRoom(const ClusterState& before, const ClusterState& now, DomainId id) {
+  const DomainState& a = before.domain(id);
+  const DomainState& b = now.domain(id);
+  if ((b.free & ~a.free) != 0 || a.modes != b.modes || !(a.block == b.block)) return true;
+  return std::any_of(b.nodes.begin(), b.nodes.end(), [&](NodeId id_of_node) {
+    if (!id_of_node.valid()) return false;
+    const NodeState& was = before.node(id_of_node);
+    const NodeState& is = now.node(id_of_node);
+    for (std::size_t chip = 0; chip < is.busy_cores.size(); ++chip) {
+      if ((was.busy_cores[chip] & ~is.busy_cores[chip]) != 0) return true;
+    }
+    return false;
+  });
+}
+
 // What other pods keep from it comes back when they end.
 void SayNarrowed(const std::string& why, Blocked& blocked) {
   blocked.message += "; " + why;
@@ -42,14 +68,6 @@ void SayNarrowed(const std::string& why, Blocked& blocked) {
 }
 
 }  // namespace
-
-ServicePlace PlaceOf(const GangRef& ref, const GangSpec& spec) {
-  return {.in_no_block = spec.reservation.empty(),
-          .behind = -std::int64_t{spec.priority},
-          .preemptible = spec.preemptible,
-          .created = spec.created,
-          .gang = ref};
-}
 
 void SchedulingQueue::TouchAllWaiting() {
   for (const auto& [ref, gang] : waiting_) touched_.insert(ref);
@@ -86,7 +104,9 @@ void SchedulingQueue::Remove(const GangRef& ref) {
 }
 
 void SchedulingQueue::Deactivate(const GangRef& ref) {
-  blocked_.erase(ref);
+  blocked_.Remove(ref);
+  lacking_room_.erase(ref);
+  woken_.erase(ref);
   const WaitingGang* gang = Find(ref);
   if (gang != nullptr && gang->spec != nullptr) active_.erase(PlaceOf(ref, *gang->spec));
 }
@@ -101,14 +121,95 @@ void SchedulingQueue::BackOff(const GangRef& ref, MonotonicTime now) {
   backoff_ends_.insert({found->second, ref});
 }
 
+void SchedulingQueue::Activate(const GangRef& ref) {
+  const WaitingGang* gang = Find(ref);
+  // A blocked gang that cannot be planned would wait for ever without a reason.
+  TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);
+  active_.insert(PlaceOf(ref, *gang->spec));
+}
+
 void SchedulingQueue::OnCapacityFreed() {
-  for (const GangRef& ref : blocked_) {
-    const WaitingGang* gang = Find(ref);
-    // A blocked gang that cannot be planned would wait for ever without a reason.
-    TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);
-    active_.insert(PlaceOf(ref, *gang->spec));
+  blocked_.ForEach([this](const GangRef& ref) { Activate(ref); });
+  blocked_.Clear();
+  lacking_room_.clear();
+  freed_.clear();
+}
+
+void SchedulingQueue::OnRoomFreed() {
+  for (const GangRef& ref : lacking_room_) {
+    blocked_.Remove(ref);
+    Activate(ref);
   }
-  blocked_.clear();
+  lacking_room_.clear();
+}
+
+// Returns whether a node of the domain is of a kind that no node was of before.
+bool SchedulingQueue::HasNewFamily(const ClusterState& cluster, const DomainState& domain) {
+  constexpr std::size_t kFamiliesMost = 1024;  // kept alive, so that an address is one family
+  if (families_.size() > kFamiliesMost) families_.clear();
+  bool any = false;
+  for (const NodeId node : domain.nodes) {
+    any = (node.valid() && families_.insert(cluster.node(node).node->family).second) || any;
+  }
+  return any;
+}
+
+// Finds the domains that have more room than when this was called last.
+void SchedulingQueue::FindFreed(const ClusterState& cluster) {
+  bool any = false;
+  bool new_family = false;
+  ClusterState::ForEachChangedDomain(seen_, cluster, [&](DomainId id) {
+    any = true;
+    if (id.value() >= cluster.domain_count()) return;
+    const DomainState& domain = cluster.domain(id);
+    const bool known = id.value() < seen_.domain_count();
+    const bool changed = !known || NodesDiffer(seen_, cluster, id);
+    if (changed) new_family = HasNewFamily(cluster, domain) || new_family;
+    if (!changed && !HasMoreRoom(seen_, cluster, id)) return;
+    freed_[id] = {.changed = changed, .last = std::nullopt};
+  });
+  seen_ = cluster;
+  if (any) to_refresh_ = blocked_.size();
+  // What the gangs may take was found for the kinds of nodes that there were.
+  if (new_family) OnCapacityFreed();
+}
+
+// Returns whether some node of the domain admits some pod of the gang.
+bool SchedulingQueue::MayUse(const GangRef& ref, const ClusterState& cluster, DomainId id) const {
+  const WaitingGang* gang = Find(ref);
+  TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);
+  const auto& nodes = cluster.domain(id).nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+    if (!node.valid()) return false;
+    const auto& members = gang->spec->members;
+    return std::any_of(members.begin(), members.end(), [&](const MemberSpec& member) {
+      return member.node.Admits(*cluster.node(node).node);
+    });
+  });
+}
+
+// Makes the first blocked gangs active that a freed domain may help.
+void SchedulingQueue::WakeForFreed(const ClusterState& cluster) {
+  std::size_t left = kWokenMost;
+  while (!freed_.empty() && left > 0) {
+    const DomainId id = freed_.begin()->first;
+    Freed& freed = freed_.begin()->second;
+    const DomainState& domain = cluster.domain(id);
+    // A node that came back full makes a gang wait for capacity that seemed not to exist.
+    const RoomKinds rooms = RoomsOf(cluster, id, freed.changed ? domain.present : domain.free);
+    const auto next = rooms == 0 ? std::nullopt : blocked_.NextAfter(freed.last, rooms);
+    if (!next) {
+      freed_.erase(freed_.begin());
+      continue;
+    }
+    freed.last = *next;
+    if (!MayUse(next->gang, cluster, id)) continue;
+    if (!freed.changed) woken_.insert(next->gang);
+    blocked_.Remove(next->gang);
+    lacking_room_.erase(next->gang);
+    active_.insert(*next);
+    --left;
+  }
 }
 
 SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most) {
@@ -119,15 +220,21 @@ SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most) {
     TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // a gang that waits and is ready
     const ServicePlace& place = *active_.begin();
     alone = neighbours_ != nullptr && neighbours_->Matters(*gang->spec);
-    if (batch.queue.empty()) batch.first = place;
-    if (!batch.queue.empty() && (alone || batch.first.in_no_block != place.in_no_block ||
-                                 KeptBefore(batch.first) != KeptBefore(place))) {
+    const auto explaining = woken_.contains(place.gang) ? Explaining::kNone : Explaining::kEach;
+    if (batch.queue.empty()) {
+      batch.first = place;
+      batch.explaining = explaining;
+    }
+    if (!batch.queue.empty() &&
+        (alone || batch.explaining != explaining || batch.first.in_no_block != place.in_no_block ||
+         KeptBefore(batch.first) != KeptBefore(place))) {
       break;
     }
     Narrowed narrowed{.gang = gang->spec, .why = {}};
     if (neighbours_ != nullptr) narrowed = neighbours_->Narrow(gang->spec);
     batch.queue.push_back(std::move(narrowed.gang));
     batch.narrowed.push_back(std::move(narrowed.why));
+    woken_.erase(place.gang);
     active_.erase(active_.begin());
   }
   return batch;
@@ -139,12 +246,14 @@ std::size_t SchedulingQueue::KeptBefore(const ServicePlace& place) const {
 
 std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::size_t most,
                                            WallTime now) {
-  const auto [queue, first, narrowed] = DrainActive(std::min(most, kPlansMost));
+  FindFreed(cluster);
+  WakeForFreed(cluster);
+  const auto [queue, first, narrowed, explaining] = DrainActive(std::min(most, kPlansMost));
   if (queue.empty()) return {};
   plans_ += queue.size();
-  std::vector<Decision> decisions = KeptBefore(first) == 0
-                                        ? plan_(cluster, queue, now)
-                                        : plan_(preemption_->ViewOf(cluster, first), queue, now);
+  std::vector<Decision> decisions =
+      KeptBefore(first) == 0 ? plan_(cluster, queue, now, explaining)
+                             : plan_(preemption_->ViewOf(cluster, first), queue, now, explaining);
   // A gang without a decision would be neither active nor blocked, and never planned again.
   TAHOMA_CHECK(decisions.size() == queue.size());
   std::vector<Planned> all;
@@ -164,7 +273,9 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
       all.push_back({.gang = decision.drawn != nullptr ? decision.drawn : decision.gang,
                      .placement = std::move(decision.placement)});
     } else {
-      if (!narrowed[i].empty()) SayNarrowed(narrowed[i], *decision.blocked);
+      if (!narrowed[i].empty() && decision.blocked->explained) {
+        SayNarrowed(narrowed[i], *decision.blocked);
+      }
       const bool news = Block(ref, *decision.blocked);
       all.push_back({.gang = decision.gang, .placement = std::nullopt, .news = news});
     }
@@ -172,15 +283,21 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
   return all;
 }
 
-// Records why the gang is blocked. Returns whether the reason is another than before.
+// Records why the gang is blocked; without an explanation the reason stays. Returns whether the
+// reason is another than before.
 bool SchedulingQueue::Block(const GangRef& ref, const Blocked& blocked) {
   const auto found = waiting_.find(ref);
   TAHOMA_CHECK(found != waiting_.end() && found->second.spec != nullptr);
   WaitingGang& gang = found->second;
-  const bool news = gang.reason != ReasonOf(blocked.reason);
-  gang.reason = ReasonOf(blocked.reason);
-  gang.message = blocked.message;
-  blocked_.insert(ref);
+  const bool news = blocked.explained && gang.reason != ReasonOf(blocked.reason);
+  if (blocked.explained) {
+    gang.reason = ReasonOf(blocked.reason);
+    gang.message = blocked.message;
+    gang.rooms = blocked.rooms;
+    gang.lacks_room = blocked.lacks_room;
+  }
+  blocked_.Put(PlaceOf(ref, *gang.spec), gang.rooms);
+  if (gang.lacks_room) lacking_room_.insert(ref);
   return news;
 }
 
@@ -190,8 +307,23 @@ const WaitingGang* SchedulingQueue::Find(const GangRef& ref) const {
 }
 
 std::optional<MonotonicTime> SchedulingQueue::wake() const {
-  if (backoff_ends_.empty()) return std::nullopt;
-  return backoff_ends_.begin()->first;
+  std::optional<MonotonicTime> wake;
+  if (!backoff_ends_.empty()) wake = backoff_ends_.begin()->first;
+  if (to_refresh_ > 0 && (!wake || refresh_at_ < *wake)) wake = refresh_at_;
+  return wake;
+}
+
+void SchedulingQueue::RefreshOne(MonotonicTime now) {
+  if (to_refresh_ == 0 || now < refresh_at_) return;
+  refresh_at_ = now + kRefreshPause;
+  --to_refresh_;
+  auto next = blocked_.NextAfter(refreshed_, kAnyRoom);
+  if (!next) next = blocked_.NextAfter(std::nullopt, kAnyRoom);
+  if (!next) return;
+  refreshed_ = next;
+  blocked_.Remove(next->gang);
+  lacking_room_.erase(next->gang);
+  active_.insert(*next);
 }
 
 }  // namespace tahoma::controller

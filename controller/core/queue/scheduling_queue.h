@@ -8,8 +8,12 @@
 //   if (const WaitingGang* waiting = queue.Find(ref)) Say(waiting->message);   // why it waits
 //
 // A gang that is ready is in one of three places: active (to be planned, in the order of service),
-// backing off (it was undone a moment ago), or blocked (the planner found no place; it is planned
-// again when capacity is freed). The order of service is that of ServicePlace.
+// backing off (it was undone a moment ago), or blocked (the planner found no place). A blocked gang
+// is planned again when a domain has more room of a kind that the gang may take (wake_index.h), in
+// the order of service and until the room is gone: other blocked gangs cost nothing. If the gang
+// finds no place then either, its reason stays: an explanation looks at every node, and its text is
+// written to an object. Reasons are brought up to date one after the other, one a second. The order
+// of service is that of ServicePlace.
 //
 // Scope: everything between "all of its pods and claims exist" (gang_membership.h) and "it has a
 // place". This class alone decides who is next, and a new order of service belongs here: queues and
@@ -23,11 +27,13 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <chrono>
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -37,6 +43,8 @@
 
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/facts/gang_status.h"
+#include "controller/core/queue/service_place.h"
+#include "controller/core/queue/wake_index.h"
 #include "controller/model/cluster.h"
 #include "controller/model/gang.h"
 #include "controller/plan/decision.h"
@@ -49,7 +57,7 @@ class Preemption;
 
 // Returns one decision for every gang of the queue, in its order.
 using PlanFunction =
-    std::function<std::vector<Decision>(const ClusterState&, const Queue&, WallTime)>;
+    std::function<std::vector<Decision>(const ClusterState&, const Queue&, WallTime, Explaining)>;
 
 // A gang that waits.
 struct WaitingGang {
@@ -58,21 +66,10 @@ struct WaitingGang {
   std::string message;
   bool finished = false;   // its pods have ended
   bool succeeded = false;  // … each with success
+  // Blocked: the room that may help (plan/decision.h).
+  RoomKinds rooms = kAnyRoom;
+  bool lacks_room = false;
 };
-
-// A gang's place in the order of service. Those in a Capacity Block come first: only they and
-// whoever borrows from it use its hardware. Then higher priority first; of one priority those that
-// may not be ended, then the older, then by name.
-struct ServicePlace {
-  bool in_no_block = true;
-  std::int64_t behind = 0;  // the priority, negated
-  bool preemptible = false;
-  WallTime created;
-  GangRef gang;
-
-  friend auto operator<=>(const ServicePlace&, const ServicePlace&) = default;
-};
-ServicePlace PlaceOf(const GangRef& ref, const GangSpec& spec);
 
 // The result of planning one gang.
 struct Planned {
@@ -85,6 +82,10 @@ class SchedulingQueue {
  public:
   // The most gangs that one call plans: a step answers new facts, however long the queue is.
   static constexpr std::size_t kPlansMost = 256;
+  // The most blocked gangs that one call plans because a domain has more room than before: the first
+  // of them may take the room.
+  static constexpr std::size_t kWokenMost = 16;
+  static constexpr std::chrono::seconds kRefreshPause{1};
   // A gang that was undone waits this long before it is planned again.
   static constexpr std::chrono::seconds kBackoff{2};
 
@@ -105,8 +106,14 @@ class SchedulingQueue {
   void Remove(const GangRef& ref);
   // Keeps the gang from being planned for kBackoff from now on.
   void BackOff(const GangRef& ref, MonotonicTime now);
-  // Makes blocked gangs active again.
+  // Makes all blocked gangs active again.
   void OnCapacityFreed();
+  // Makes those active again that cpu, memory, ports and the like keep from some node.
+  void OnRoomFreed();
+
+  // Lets one blocked gang be planned and explained again, in turn, once in kRefreshPause and only
+  // when the fleet has changed: its reason names what was in its way a while ago.
+  void RefreshOne(MonotonicTime now);
 
   // Plans at most `most` active gangs. Those with a placement wait no more, the others are blocked.
   // What is kept for a blocked gang (lending.h, preemption.h) is kept from those behind it: gangs
@@ -120,7 +127,7 @@ class SchedulingQueue {
   const WaitingGang* Find(const GangRef& ref) const;
   std::size_t size() const { return waiting_.size(); }
   // Returns whether Plan() has something to do.
-  bool has_active() const { return !active_.empty(); }
+  bool has_active() const { return !active_.empty() || !freed_.empty(); }
   // The time at which DrainTouched has something without any news.
   std::optional<MonotonicTime> wake() const;
   // Counts the gangs that the planner has been asked about.
@@ -132,11 +139,17 @@ class SchedulingQueue {
     Queue queue;
     ServicePlace first;
     std::vector<std::string> narrowed;  // for each gang of the queue: how, for people
+    Explaining explaining = Explaining::kEach;
   };
   Batch DrainActive(std::size_t most);
   // Returns for how many gangs before that one others are being ended.
   std::size_t KeptBefore(const ServicePlace& place) const;
   void Deactivate(const GangRef& ref);
+  void Activate(const GangRef& ref);
+  void FindFreed(const ClusterState& cluster);
+  bool HasNewFamily(const ClusterState& cluster, const DomainState& domain);
+  void WakeForFreed(const ClusterState& cluster);
+  bool MayUse(const GangRef& ref, const ClusterState& cluster, DomainId domain) const;
   bool Block(const GangRef& ref, const Blocked& blocked);
 
   const PlanFunction plan_;
@@ -145,7 +158,21 @@ class SchedulingQueue {
   std::set<GangRef> touched_;
   absl::flat_hash_map<GangRef, WaitingGang> waiting_;
   std::set<ServicePlace> active_;
-  std::set<GangRef> blocked_;
+  WakeIndex blocked_;
+  std::set<GangRef> lacking_room_;  // those of blocked_ that Blocked::lacks_room is set for
+  // The fleet as it was when FindFreed looked last, and the kinds of its nodes.
+  ClusterState seen_;
+  absl::flat_hash_set<std::shared_ptr<const NodeFamily>> families_;
+  // Domains with more room than before.
+  struct Freed {
+    bool changed = false;              // not only what is held, but nodes: reasons may change
+    std::optional<ServicePlace> last;  // the last gang that was woken for the domain
+  };
+  std::map<DomainId, Freed> freed_;
+  std::size_t to_refresh_ = 0;  // gangs whose reasons may be old
+  std::optional<ServicePlace> refreshed_;
+  MonotonicTime refresh_at_{};
+  std::set<GangRef> woken_;  // active gangs whose reason stays if they are blocked again
   absl::flat_hash_map<GangRef, MonotonicTime> backing_off_;
   std::set<std::pair<MonotonicTime, GangRef>> backoff_ends_;
   std::uint64_t plans_ = 0;

@@ -21,6 +21,8 @@ absl::StatusOr<Node> ParseNode(const Json& object, const std::string& annotation
       node.ready = false;
     }
   }
+  const Field allocatable = reading.root().At("status").At("allocatable");
+  if (allocatable.has_value()) node.allocatable = ParseAmounts(allocatable);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("node"));
   return node;
 }

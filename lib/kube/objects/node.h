@@ -1,4 +1,4 @@
-// A Node as a scheduler sees it: labels, taints, and readiness for pods.
+// A Node as a scheduler sees it: labels, taints, resources, and readiness for pods.
 //
 //   absl::StatusOr<Node> node = ParseNode(object);
 //
@@ -8,11 +8,13 @@
 
 #include <absl/status/statusor.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/base/json_fwd.h"
+#include "lib/kube/objects/pod_needs.h"
 #include "lib/kube/objects/taint.h"
 
 namespace tahoma::kube {
@@ -23,7 +25,9 @@ struct Node {
   std::vector<Taint> taints;
   bool schedulable = true;  // not cordoned: spec.unschedulable is not set
   bool ready = true;        // no condition Ready with a status other than True
-  std::string annotation;   // the value of the annotation given to ParseNode; empty when absent
+  // What pods may use: status.allocatable; nullopt before the kubelet has said.
+  std::optional<Amounts> allocatable;
+  std::string annotation;  // the value of the annotation given to ParseNode; empty when absent
 
   friend bool operator==(const Node&, const Node&) = default;
 };

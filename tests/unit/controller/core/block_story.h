@@ -38,10 +38,10 @@ class LendingStory {
  public:
   explicit LendingStory(int hosts, CoreOptions options = {})
       : planner_(std::make_shared<Planner>()),
-        world_(options,
-               [planner = planner_](const ClusterState& view, const Queue& queue, WallTime now) {
-                 return planner->Plan(view, queue, now);
-               }) {
+        world_(options, [planner = planner_](const ClusterState& view, const Queue& queue,
+                                             WallTime now, Explaining explaining) {
+          return planner->Plan(view, queue, now, explaining);
+        }) {
     api().AddClass();
     for (int host = 0; host < hosts; ++host) {
       for (int z = 0; z < 4; ++z) {

@@ -91,9 +91,10 @@ class StatusReporterTest : public ::testing::Test {
   JournalBuffer buffer_;
   WriteBuffer writes_;
   GangRuns runs_{facts_, cluster_, buffer_, writes_, {}};
-  SchedulingQueue queue_{[](const ClusterState& view, const Queue& queue, WallTime now) {
-    return FirstFit(view, queue, now);
-  }};
+  SchedulingQueue queue_{
+      [](const ClusterState& view, const Queue& queue, WallTime now, Explaining explaining) {
+        return FirstFit(view, queue, now, explaining);
+      }};
   StatusReporter reporter_{{.facts = facts_,
                             .membership = membership_,
                             .cluster = cluster_,

@@ -28,6 +28,8 @@ namespace tahoma::controller {
 namespace {
 
 using json = Json;
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -116,6 +118,29 @@ TEST(ParsePodTest, APodThatAsksForNeuronCoresByNameHasASpecError) {
   object["spec"]["containers"][0]["resources"]["limits"]["aws.amazon.com/neuroncore"] = "2";
   EXPECT_THAT((*ParsePod(object))->spec_error,
               HasSubstr("asks for aws.amazon.com/neuroncore by name"));
+}
+
+TEST(ParsePodTest, APodOfAGroupOfAnotherSchedulerHasASpecErrorUnlessItIsOfAGang) {
+  const auto error_of = [](const char* pointer, bool in_gang) {
+    json object = PodJson();
+    object[json::json_pointer(pointer)] = "nat";
+    if (!in_gang) object["metadata"].erase("labels");
+    const auto pod = ParsePod(object);
+    EXPECT_TRUE(pod.ok()) << pod.status();
+    return (*pod)->spec_error;
+  };
+  for (const char* mark :
+       {"/spec/schedulingGroup/podGroupName", "/spec/workloadRef/name",
+        "/metadata/annotations/scheduling.k8s.io~1group-name",
+        "/metadata/annotations/scheduling.volcano.sh~1group-name",
+        "/metadata/annotations/pod-group-name"}) {
+    EXPECT_THAT(error_of(mark, false), HasSubstr("group nat")) << mark;
+    EXPECT_EQ(error_of(mark, true), "") << mark;
+  }
+  json object = PodJson();
+  object["metadata"]["labels"] = {{"scheduling.x-k8s.io/pod-group", "nat"}};
+  EXPECT_THAT((*ParsePod(object))->spec_error,
+              HasSubstr("label scheduling.x-k8s.io/pod-group"));
 }
 
 TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {
@@ -475,7 +500,8 @@ class PodsTransport final : public kube::Transport {
       json list = ParseJson(answer.body);
       const std::array names = {"tahoma", "default-scheduler", "volcano"};
       for (std::size_t i = 0; i < names.size(); ++i) {
-        list["items"][i]["spec"] = {{"schedulerName", names[i]}};
+        list["items"][i]["spec"] = {{"schedulerName", names[i]},
+                                    {"nodeName", std::string("node-of-") + names[i]}};
       }
       answer.body = list.dump();
     }
@@ -489,7 +515,8 @@ class PodsTransport final : public kube::Transport {
 
 struct Followed {
   std::vector<std::string> pods;
-  std::string target;
+  std::vector<std::string> others;   // the nodes of pods of other schedulers
+  std::vector<std::string> targets;  // of the lists of pods
 };
 
 Followed PodsFollowed(const std::vector<std::string>& scheduler_names) {
@@ -502,11 +529,16 @@ Followed PodsFollowed(const std::vector<std::string>& scheduler_names) {
         if (const auto* pod = std::get_if<PodSeen>(&command)) {
           followed.pods.push_back(pod->pod->key.name);
         }
+        if (const auto* other = std::get_if<OtherPodMoved>(&command)) {
+          followed.others.push_back(other->node);
+        }
       },
       sleeper, Rng(1), [](const std::string&) {});
   const std::size_t watches = ingest.StartStepping();
   for (std::size_t i = 0; i < watches; ++i) EXPECT_TRUE(ingest.Step(i).ok());
-  followed.target = transport.targets.back();
+  for (const std::string& target : transport.targets) {
+    if (target.starts_with("/api/v1/pods")) followed.targets.push_back(target);
+  }
   return followed;
 }
 
@@ -522,6 +554,8 @@ class HalfBrokenTransport final : public kube::Transport {
     } else if (request.target.find("/gangs") != std::string::npos) {
       broken["spec"] = {{"members", "four"}};
       list["items"][1]["spec"] = {{"members", 4}};
+    } else if (request.target.find("spec.nodeName") != std::string::npos) {
+      list["items"] = json::array();  // pods of other schedulers
     } else if (request.target.find("/pods") != std::string::npos) {
       broken["metadata"] = "none";
       list["items"][1]["spec"] = {{"schedulerName", "tahoma"}};
@@ -625,13 +659,21 @@ TEST(IngestTest, AKindThatIsNotDefinedYetHoldsUpNothing) {
 TEST(IngestTest, OneSchedulerNameIsSelectedByTheServer) {
   const Followed followed = PodsFollowed({"tahoma"});
   EXPECT_THAT(followed.pods, ElementsAre("ours"));
-  EXPECT_THAT(followed.target, HasSubstr("fieldSelector=spec.schedulerName%3Dtahoma"));
+  EXPECT_THAT(followed.targets, Contains(HasSubstr("fieldSelector=spec.schedulerName%3Dtahoma")));
 }
 
 TEST(IngestTest, SeveralSchedulerNamesAreFollowedOnOneWatch) {
   const Followed followed = PodsFollowed({"tahoma", "default-scheduler"});
   EXPECT_THAT(followed.pods, ElementsAre("ours", "aws"));
-  EXPECT_THAT(followed.target, ::testing::Not(HasSubstr("fieldSelector")));
+  EXPECT_THAT(followed.targets, Contains(::testing::Not(HasSubstr("fieldSelector"))));
+}
+
+TEST(IngestTest, PodsOfOtherSchedulersCountOnTheirNodes) {
+  const Followed followed = PodsFollowed({"tahoma"});
+  EXPECT_THAT(followed.others, ElementsAre("node-of-default-scheduler", "node-of-volcano"));
+  EXPECT_THAT(followed.targets,
+              Contains(AllOf(HasSubstr("spec.nodeName%21%3D%2C"), HasSubstr("status.phase%21%3D"),
+                             HasSubstr("spec.schedulerName%21%3Dtahoma"))));
 }
 
 }  // namespace

@@ -128,10 +128,11 @@ TEST(PlannerPropertyTest, PlacementsAreFreeWholeBoxesAndExistWheneverOneFits) {
 // Plans gangs that came in that order, in the order in which the queue serves them.
 std::vector<Decision> Serve(const ClusterState& state, const Queue& arrived) {
   std::vector<Decision> decisions;
-  SchedulingQueue waiting([&](const ClusterState& view, const Queue& queue, WallTime now) {
-    decisions = Planner().Plan(view, queue, now);
-    return decisions;
-  });
+  SchedulingQueue waiting(
+      [&](const ClusterState& view, const Queue& queue, WallTime now, Explaining explaining) {
+        decisions = Planner().Plan(view, queue, now, explaining);
+        return decisions;
+      });
   for (const auto& gang : arrived) {
     Readiness ready;
     ready.spec = gang;

@@ -133,7 +133,6 @@ TEST_F(GangRunsTest, ARunIsInFlightUntilAllItsPodsAreBound) {
   EXPECT_EQ(runs_->in_flight(), 0U);
   EXPECT_EQ(api_.pods().at("train-1").node, "node-1");
   EXPECT_EQ(journal_.size(), 3U) << "prepared, allocated, bound";
-  EXPECT_FALSE(runs_->DrainCapacityFreed());
 }
 
 TEST_F(GangRunsTest, AnEndedRunLeavesNothing) {
@@ -147,8 +146,6 @@ TEST_F(GangRunsTest, AnEndedRunLeavesNothing) {
   EXPECT_FALSE(runs_->HasPod({"default", "train-0"}));
   EXPECT_EQ(journal_.size(), 0U);
   EXPECT_EQ(cluster_.holding_count(), 0U);
-  EXPECT_TRUE(runs_->DrainCapacityFreed());
-  EXPECT_FALSE(runs_->DrainCapacityFreed()) << "told once";
   EXPECT_EQ(buffer_.records(), 5U) << "three of the run, and one for each claim";
 }
 
@@ -165,7 +162,6 @@ TEST_F(GangRunsTest, ARunThatFailsSaysWhyAndThenThatNothingIsLeft) {
   }));
   EXPECT_EQ(runs_->in_flight(), 0U);
   EXPECT_EQ(Busy("node-0"), 0);
-  EXPECT_TRUE(runs_->DrainCapacityFreed());
 }
 
 TEST_F(GangRunsTest, ARecordThatIsObsoleteInItsOwnBatchIsNotWritten) {
@@ -215,7 +211,6 @@ TEST_F(GangRunsTest, AClaimThatNoRunHasDecidedHoldsWhatTheApiShows) {
   api_.RemoveClaim("train-0-chips");
   Hear();
   EXPECT_EQ(Busy("node-2"), 0);
-  EXPECT_TRUE(runs_->DrainCapacityFreed());
 }
 
 // A device is given once, whoever writes claims.

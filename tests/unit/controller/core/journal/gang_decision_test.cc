@@ -20,7 +20,8 @@ const WallTime kNow = *ParseTime("2026-11-23T12:00:00Z");
 class GangDecisionTest : public ::testing::Test {
  protected:
   GangDecisionTest() {
-    MemberSpec member{.pod = {"default", "train-0"}, .uid = "u0", .node = {}, .claims = {}};
+    MemberSpec member{
+        .pod = {"default", "train-0"}, .uid = "u0", .node = {}, .needs = nullptr, .claims = {}};
     ClaimSpec claim;
     claim.key = {"default", "chips"};
     member.claims.push_back(claim);

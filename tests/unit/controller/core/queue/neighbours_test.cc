@@ -347,9 +347,9 @@ TEST(NeighboursPropertyTest, RandomPodsMayBeWhereKubernetesLetsThem) {
 // Two leaders that come in one step must not be planned as if the other were not there.
 TEST(NeighboursInCoreTest, GroupsThatComeTogetherGetPlacesOfTheirOwn) {
   auto planner = std::make_shared<Planner>();
-  Core core([planner](const ClusterState& state, const Queue& queue, WallTime now) {
-    return planner->Plan(state, queue, now);
-  });
+  Core core(
+      [planner](const ClusterState& state, const Queue& queue, WallTime now,
+                Explaining explaining) { return planner->Plan(state, queue, now, explaining); });
   std::vector<Command> commands;
   for (const auto& [name, pair] : {std::pair("a0", "a"), {"a1", "a"}, {"b0", "b"}, {"b1", "b"}}) {
     NodeFacts node = NodeFactsOf({.name = name, .cores = false});

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/plan/fleet_index.h"
 #include "controller/plan/planner.h"
 #include "lib/base/rng.h"
 #include "tests/support/fleet.h"
@@ -30,7 +31,7 @@ GangRef Ref(const std::string& name) { return {{"default", name}, false}; }
 class SchedulingQueueTest : public ::testing::Test {
  protected:
   // Answers in the planner's place.
-  std::vector<Decision> Answer(const Queue& queue) {
+  std::vector<Decision> Answer(const Queue& queue, Explaining explaining) {
     std::vector<Decision> decisions;
     for (const auto& gang : queue) {
       asked_.push_back(gang->key.name);
@@ -38,6 +39,7 @@ class SchedulingQueueTest : public ::testing::Test {
       decision.gang = gang;
       if (blocked_.contains(gang->key.name)) {
         decision.blocked = blocked_.at(gang->key.name);
+        decision.blocked->explained = explaining == Explaining::kEach;
         continue;
       }
       decision.placement.emplace();
@@ -88,8 +90,8 @@ class SchedulingQueueTest : public ::testing::Test {
   std::vector<std::string> asked_;
   std::vector<Planned> planned_;
   MonotonicTime now_{std::chrono::hours(1)};
-  SchedulingQueue queue_{
-      [this](const ClusterState&, const Queue& queue, WallTime) { return Answer(queue); }};
+  SchedulingQueue queue_{[this](const ClusterState&, const Queue& queue, WallTime,
+                                Explaining explaining) { return Answer(queue, explaining); }};
 };
 
 TEST_F(SchedulingQueueTest, HigherPriorityComesFirstThenTheOlderThenTheName) {
@@ -244,9 +246,10 @@ TEST(SchedulingQueueAndPlannerTest, PriorityThenAgeDecidesAndABlockedGangLetsOth
   ClusterState cluster;
   AddUltraServer(cluster, "us-0");
   Planner planner;
-  SchedulingQueue queue([&](const ClusterState& view, const Queue& gangs, WallTime now) {
-    return planner.Plan(view, gangs, now);
-  });
+  SchedulingQueue queue(
+      [&](const ClusterState& view, const Queue& gangs, WallTime now, Explaining explaining) {
+        return planner.Plan(view, gangs, now, explaining);
+      });
   struct Wish {
     std::string name, shape;
     int members, hour, priority;
@@ -272,7 +275,7 @@ TEST(SchedulingQueueAndPlannerTest, PriorityThenAgeDecidesAndABlockedGangLetsOth
 }
 
 TEST_F(SchedulingQueueTest, APlannerThatChangesTheOrderIsAMistakeOfOurs) {
-  SchedulingQueue queue([](const ClusterState&, const Queue& gangs, WallTime) {
+  SchedulingQueue queue([](const ClusterState&, const Queue& gangs, WallTime, Explaining) {
     std::vector<Decision> decisions;
     for (auto gang = gangs.rbegin(); gang != gangs.rend(); ++gang) {
       decisions.push_back({.gang = *gang, .placement = std::nullopt, .blocked = Blocked()});
@@ -285,10 +288,152 @@ TEST_F(SchedulingQueueTest, APlannerThatChangesTheOrderIsAMistakeOfOurs) {
 }
 
 TEST_F(SchedulingQueueTest, APlannerThatForgetsAGangIsAMistakeOfOurs) {
-  SchedulingQueue queue(
-      [](const ClusterState&, const Queue&, WallTime) { return std::vector<Decision>(); });
+  SchedulingQueue queue([](const ClusterState&, const Queue&, WallTime, Explaining) {
+    return std::vector<Decision>();
+  });
   queue.Put(Ref("a"), Ready("a"));
   EXPECT_DEATH(queue.Plan(cluster_, 1, WallTime()), "CHECK failed: decisions.size");
+}
+
+// A fleet where pods hold whole nodes, one by one.
+class WakingTest : public SchedulingQueueTest {
+ protected:
+  WakingTest() {
+    AddUltraServer(cluster_, "us-0");
+    AddUltraServer(cluster_, "us-1");
+    for (int node = 0; node < 8; ++node) Take(node);
+  }
+  void Take(int node) {
+    Holding holding;
+    holding.claim_uid = fmt::format("claim-{}", node);
+    for (int chip = 0; chip < 16; ++chip) {
+      holding.devices.push_back({.node = fmt::format("us-{}-n{}", node / 4, node % 4),
+                                 .device = fmt::format("neuron-device-{}", chip)});
+    }
+    cluster_.Hold(std::make_shared<const Holding>(std::move(holding)));
+  }
+  void Free(int node) { cluster_.Release(fmt::format("claim-{}", node)); }
+  void Wait(const std::string& name, RoomKinds rooms, std::int32_t priority = 0) {
+    BlockFor(name, "told " + name);
+    blocked_[name].rooms = rooms;
+    Readiness ready = Ready(name, priority);
+    auto spec = std::make_shared<GangSpec>(*ready.spec);
+    spec->members.emplace_back();
+    ready.spec = spec;
+    queue_.Put(Ref(name), ready);
+  }
+  // Plans until the queue has nothing to do; returns the gangs that the planner was asked about.
+  std::vector<std::string> PlanAll() {
+    std::vector<std::string> asked;
+    do {
+      for (const std::string& name : Plan()) asked.push_back(name);
+    } while (queue_.has_active());
+    return asked;
+  }
+
+  const RoomKinds whole_node_ = RoomKinds{1} << FleetIndex::ChipKey(16);
+  const RoomKinds ultra_server_ = RoomKinds{1}
+                                  << FleetIndex::BoxKey(*torus::Shape::Create(4, 4, 4));
+};
+
+TEST_F(WakingTest, ANodeThatBecomesFreeWakesWhomItMayHelp) {
+  Wait("node", whole_node_);
+  Wait("ultra", ultra_server_);
+  EXPECT_THAT(PlanAll(), ElementsAre("node", "ultra"));
+  EXPECT_THAT(PlanAll(), IsEmpty());
+  Free(3);
+  EXPECT_THAT(PlanAll(), ElementsAre("node"));
+  EXPECT_THAT(PlanAll(), IsEmpty());
+  Free(0);
+  Free(1);
+  EXPECT_THAT(PlanAll(), ElementsAre("node"));
+  Free(2);
+  EXPECT_THAT(PlanAll(), ElementsAre("node", "ultra"));
+}
+
+TEST_F(WakingTest, WhatIsTakenWakesNobody) {
+  Wait("node", whole_node_);
+  PlanAll();
+  Free(3);
+  PlanAll();
+  Take(3);
+  EXPECT_THAT(PlanAll(), IsEmpty());
+}
+
+TEST_F(WakingTest, TheGangsBehindWhoeverTakesTheRoomStayAsleep) {
+  for (int i = 0; i < 1000; ++i) Wait(fmt::format("g{:03}", i), whole_node_);
+  EXPECT_EQ(PlanAll().size(), 1000U);
+  Free(5);
+  blocked_.erase("g000");  // it has a place now
+  const std::vector<std::string> asked = Plan();
+  ASSERT_EQ(asked.size(), SchedulingQueue::kWokenMost);
+  EXPECT_EQ(asked.front(), "g000");
+  Take(5);
+  EXPECT_THAT(PlanAll(), IsEmpty());
+}
+
+TEST_F(WakingTest, EveryGangThatTheRoomMayHelpIsAskedOnceUntilTheRoomIsGone) {
+  for (int i = 0; i < 100; ++i) Wait(fmt::format("g{:03}", i), whole_node_);
+  PlanAll();
+  Free(5);
+  EXPECT_EQ(PlanAll().size(), 100U);
+  EXPECT_THAT(PlanAll(), IsEmpty());
+}
+
+TEST_F(WakingTest, AGangThatIsAskedAgainInVainKeepsItsReason) {
+  Wait("node", whole_node_);
+  PlanAll();
+  BlockFor("node", "another text", BlockedReason::kNeverFits);
+  Free(3);
+  EXPECT_THAT(PlanAll(), ElementsAre("node"));
+  EXPECT_EQ(queue_.Find(Ref("node"))->message, "told node");
+  EXPECT_EQ(queue_.Find(Ref("node"))->reason, GangReason::kWaitsForCapacity);
+}
+
+TEST_F(WakingTest, ReasonsComeUpToDateOneASecond) {
+  Wait("a", whole_node_);
+  Wait("b", ultra_server_);
+  PlanAll();
+  now_ += std::chrono::seconds(1);
+  queue_.RefreshOne(now_);
+  PlanAll();
+  BlockFor("a", "new a");
+  BlockFor("b", "new b");
+  Free(3);
+  PlanAll();
+  EXPECT_EQ(queue_.Find(Ref("a"))->message, "told a");
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(queue_.wake().has_value());
+    now_ = std::max(now_, *queue_.wake());
+    queue_.RefreshOne(now_);
+    PlanAll();
+  }
+  EXPECT_EQ(queue_.Find(Ref("a"))->message, "new a");
+  EXPECT_EQ(queue_.Find(Ref("b"))->message, "new b");
+}
+
+TEST_F(WakingTest, ANodeOfAKindThatWasNeverSeenWakesEverybody) {
+  Wait("never", 0);
+  PlanAll();
+  cluster_.PutNode(NodeFactsOf({.name = "new", .type = "trn1.32xlarge"}));
+  EXPECT_THAT(PlanAll(), ElementsAre("never"));
+}
+
+TEST_F(WakingTest, AGangThatNoNodeOfTheDomainAdmitsSleepsOn) {
+  Readiness ready = Ready("picky");
+  auto spec = std::make_shared<GangSpec>(*ready.spec);
+  spec->members.emplace_back();
+  spec->members[0].node.all.push_back(
+      {.key = "metadata.name", .op = NodeOperator::kIn, .values = {"us-1-n0"}, .field = true});
+  ready.spec = spec;
+  BlockFor("picky", "told");
+  blocked_["picky"].rooms = whole_node_;
+  queue_.Put(Ref("picky"), ready);
+  PlanAll();
+  Free(0);
+  EXPECT_THAT(PlanAll(), IsEmpty());
+  Free(4);
+  EXPECT_THAT(PlanAll(), ElementsAre("picky"));
 }
 
 // After any sequence of events, all gangs that are ready, and neither blocked nor backing off, are

@@ -1,0 +1,37 @@
+#include "controller/core/queue/wake_index.h"
+
+namespace tahoma::controller {
+
+void WakeIndex::Put(const ServicePlace& place, RoomKinds rooms) {
+  Remove(place.gang);
+  gangs_[place.gang] = {.place = place, .rooms = rooms};
+  by_rooms_[rooms].insert(place);
+}
+
+bool WakeIndex::Remove(const GangRef& ref) {
+  const auto found = gangs_.find(ref);
+  if (found == gangs_.end()) return false;
+  const auto alike = by_rooms_.find(found->second.rooms);
+  alike->second.erase(found->second.place);
+  if (alike->second.empty()) by_rooms_.erase(alike);
+  gangs_.erase(found);
+  return true;
+}
+
+std::optional<ServicePlace> WakeIndex::NextAfter(const std::optional<ServicePlace>& last,
+                                                 RoomKinds rooms) const {
+  std::optional<ServicePlace> next;
+  for (const auto& [kinds, places] : by_rooms_) {
+    if ((kinds & rooms) == 0) continue;
+    const auto at = last ? places.upper_bound(*last) : places.begin();
+    if (at != places.end() && (!next || *at < *next)) next = *at;
+  }
+  return next;
+}
+
+void WakeIndex::Clear() {
+  gangs_.clear();
+  by_rooms_.clear();
+}
+
+}  // namespace tahoma::controller

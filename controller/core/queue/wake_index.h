@@ -1,0 +1,54 @@
+// Blocked gangs, by the kinds of room that may help them.
+//
+//   WakeIndex blocked;
+//   blocked.Put(place, rooms);                                // Blocked::rooms
+//   while (auto next = blocked.NextAfter(last, freed)) …      // in the order of service
+//
+// A gang whose kinds of room have nothing in common with what became free costs nothing: gangs with
+// the same kinds are kept together, and only the first of them is looked at.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "controller/core/facts/gang_membership.h"
+#include "controller/core/queue/service_place.h"
+#include "controller/plan/room_kinds.h"
+
+namespace tahoma::controller {
+
+class WakeIndex {
+ public:
+  // Adds the gang, or replaces its place and its kinds of room.
+  void Put(const ServicePlace& place, RoomKinds rooms);
+  // Returns whether the gang was there.
+  bool Remove(const GangRef& ref);
+
+  // Returns the first gang behind `last` (nullopt: of all) that some of the kinds may help.
+  std::optional<ServicePlace> NextAfter(const std::optional<ServicePlace>& last,
+                                        RoomKinds rooms) const;
+  std::size_t size() const { return gangs_.size(); }
+
+  template <typename F>
+  void ForEach(F&& f) const {
+    for (const auto& [ref, gang] : gangs_) f(ref);
+  }
+  void Clear();
+
+ private:
+  struct Gang {
+    ServicePlace place;
+    RoomKinds rooms = 0;
+  };
+  absl::flat_hash_map<GangRef, Gang> gangs_;
+  std::map<RoomKinds, std::set<ServicePlace>> by_rooms_;
+};
+
+}  // namespace tahoma::controller
