@@ -192,13 +192,13 @@ void Core::On(const GangGone& command) {
 
 void Core::On(const NodeSeen& command) {
   cluster_.PutNode(*command.node);
-  room_freed_ = true;
+  queue_.OnRoomFreed();
 }
 
 void Core::On(const OtherPodMoved& command) {
   if (command.added != nullptr) cluster_.AddUse(command.node, *command.added);
   if (command.removed != nullptr) cluster_.SubtractUse(command.left, *command.removed);
-  room_freed_ = room_freed_ || command.removed != nullptr;
+  if (command.removed != nullptr) queue_.OnRoomFreed();
 }
 
 void Core::On(const NodeGone& command) {
@@ -393,8 +393,7 @@ void Core::WaitForOtherRuns(Readiness& ready) const {
 
 void Core::PlanSome() {
   if (std::exchange(capacity_freed_, false)) queue_.OnCapacityFreed();
-  const bool room_freed_by_runs = runs_.DrainRoomFreed();
-  if (std::exchange(room_freed_, false) || room_freed_by_runs) queue_.OnRoomFreed();
+  if (runs_.DrainRoomFreed()) queue_.OnRoomFreed();
   const std::vector<Planned> all = queue_.Plan(cluster_, runs_.room(), now_.wall);
   for (const Planned& planned : all) {
     const GangRef ref{planned.gang->key, planned.gang->single_pod};
@@ -441,8 +440,7 @@ std::optional<MonotonicTime> Core::NextWake() const {
     consider(now_.monotonic +
              std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));
   }
-  if ((queue_.has_active() && runs_.room() > 0) || capacity_freed_ || room_freed_)
-    consider(now_.monotonic);
+  if ((queue_.has_active() && runs_.room() > 0) || capacity_freed_) consider(now_.monotonic);
   return wake;
 }
 

@@ -163,7 +163,6 @@ class Core {
   bool synced_ = false;
   bool just_synced_ = false;
   bool capacity_freed_ = false;
-  bool room_freed_ = false;  // a pod of another scheduler has ended, or a node has changed
   Now now_;                  // the time of the step under way
   Counters counters_;
   std::shared_ptr<const Snapshot> snapshot_;

@@ -6,8 +6,9 @@
 //
 // One thread per kind: nodes, slices, device classes, claims, gangs, Capacity Blocks, the kinds
 // that ask about blocks, pods. When each kind has given its first list, WatchesSynced is pushed.
-// Unreadable objects are left out; a line names the object and the reason, once. Of pods without one
-// of the given scheduler names (pod.spec.schedulerName) only the needs on their nodes are followed.
+// Unreadable objects are left out; a line names the object and the reason, once. Pods that name
+// none of the given schedulers (pod.spec.schedulerName) are followed only for their needs on their
+// nodes.
 //
 // When the API server turns out to have lost its history (restored from a backup), all commands
 // pushed before are void: `history_lost` is called, and the receiver begins anew with another

@@ -1,4 +1,4 @@
-// What the pods of other schedulers need on their nodes.
+// The needs of other schedulers' pods on their nodes.
 //
 //   OtherPods pods;
 //   if (auto moved = pods.OnPod(key, node, needs)) queue.Push(*std::move(moved));

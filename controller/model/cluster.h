@@ -77,7 +77,7 @@ struct NodeState {
   std::array<std::uint8_t, kChipsPerNode> busy_cores{};  // physical cores held, by chip
   std::array<std::uint8_t, kChipsPerNode> lnc{};  // the logical core size in use: 0 none, 1 or 2
   std::vector<std::shared_ptr<const Holding>> holdings;
-  // What the pods on the node need together, those that are decided for it included; nullptr: none.
+  // The needs of all pods on the node, pods that are decided for the node included; nullptr: none.
   std::shared_ptr<const kube::NodeUse> use;
 
   std::uint16_t BusyChips() const;  // the chips with any core held

@@ -35,9 +35,10 @@ class Planner {
   Planner(Planner&&) noexcept;
   Planner& operator=(Planner&&) noexcept;
 
-  // Returns one decision for each gang, in the order of the queue. Without `explaining` a gang that
-  // is not placed gets no reason. Every gang must be complete: as many MemberSpecs as members. A gang that magnetic Capacity Blocks draw is placed in the first
-  // such block with room for the gang, else outside of all blocks.
+  // Returns one decision for each gang, in the order of the queue; with Explaining::kNone without
+  // the reason why a gang is not placed. Every gang must be complete: as many MemberSpecs as
+  // members. A gang that magnetic Capacity Blocks draw is placed in the first such block with room
+  // for the gang, else outside of all blocks.
   std::vector<Decision> Plan(const ClusterState& view, const Queue& queue, WallTime now,
                              Explaining explaining = Explaining::kEach);
 

@@ -18,7 +18,7 @@ namespace tahoma::controller {
 
 using RoomKinds = std::uint64_t;
 
-// Of a gang whose needs no kind of room describes: anything that becomes free may help.
+// The kinds of a gang whose needs no kind of room describes: anything that becomes free may help.
 inline constexpr RoomKinds kAnyRoom = ~RoomKinds{0};
 
 // Returns the kinds of room of the domain if these chips were free.

@@ -203,7 +203,7 @@ void Checks::CheckShape(const controller::GangDecision& decision) {
   }
 }
 
-// Checks that the pods on the node need no more than the node has.
+// Checks the needs of the node's pods against the node's allocatable amounts.
 void Checks::CheckNeeds(const std::string& node) {
   const auto object = api_.objects().Get(kNodes, controller::apiserver::ObjectKey("", node));
   if (object == nullptr) return;

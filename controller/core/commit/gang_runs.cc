@@ -116,8 +116,7 @@ absl::Status GangRuns::Restore(Sequence sequence, const Record& record) {
 
 // ---- News --------------------------------------------------------------------------------------
 
-// Counts what the pod needs on the node that it is bound to, or that its run has decided, until the
-// pod has ended.
+// Counts the pod's needs on the pod's node, bound or decided by a run, until the pod has ended.
 void GangRuns::CountPod(const PodKey& key) {
   const auto fact = facts_.pods.Find(key);
   std::string node = fact == nullptr || fact->finished ? "" : fact->node;

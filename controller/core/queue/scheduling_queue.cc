@@ -33,7 +33,7 @@ bool AnyClaimOf(const GangSpec& gang, const absl::flat_hash_set<std::string>& ta
   });
 }
 
-// Returns whether the nodes of the domain, or what they say of themselves, differ.
+// Returns whether the nodes of the domain, or their published facts, differ.
 bool NodesDiffer(const ClusterState& before, const ClusterState& now, DomainId id) {
   const DomainState& a = before.domain(id);
   const DomainState& b = now.domain(id);
@@ -43,7 +43,7 @@ bool NodesDiffer(const ClusterState& before, const ClusterState& now, DomainId i
   });
 }
 
-// Returns whether something is free, or may be used, that was not, on the same nodes.
+// Returns whether the same nodes have a free core, or a permitted use, more than before.
 bool HasMoreRoom(const ClusterState& before, const ClusterState& now, DomainId id) {
   const DomainState& a = before.domain(id);
   const DomainState& b = now.domain(id);
@@ -59,7 +59,7 @@ bool HasMoreRoom(const ClusterState& before, const ClusterState& now, DomainId i
   });
 }
 
-// What other pods keep from it comes back when they end.
+// Hardware that other pods keep from the gang comes back when the pods end.
 void SayNarrowed(const std::string& why, Blocked& blocked) {
   blocked.message += "; " + why;
   if (blocked.reason == BlockedReason::kNeverFits) {
@@ -143,7 +143,7 @@ void SchedulingQueue::OnRoomFreed() {
   lacking_room_.clear();
 }
 
-// Returns whether a node of the domain is of a kind that no node was of before.
+// Returns whether a node of the domain is of a kind that is new.
 bool SchedulingQueue::HasNewFamily(const ClusterState& cluster, const DomainState& domain) {
   constexpr std::size_t kFamiliesMost = 1024;  // kept alive, so that an address is one family
   if (families_.size() > kFamiliesMost) families_.clear();
@@ -170,7 +170,7 @@ void SchedulingQueue::FindFreed(const ClusterState& cluster) {
   });
   seen_ = cluster;
   if (any) to_refresh_ = blocked_.size();
-  // What the gangs may take was found for the kinds of nodes that there were.
+  // The rooms of the blocked gangs were found for the kinds of nodes that existed then.
   if (new_family) OnCapacityFreed();
 }
 
@@ -195,7 +195,7 @@ void SchedulingQueue::WakeForFreed(const ClusterState& cluster) {
     const DomainId id = freed_.begin()->first;
     Freed& freed = freed_.begin()->second;
     const DomainState& domain = cluster.domain(id);
-    // A node that came back full makes a gang wait for capacity that seemed not to exist.
+    // A node that came back full still changes reasons: its capacity exists.
     const RoomKinds rooms = RoomsOf(cluster, id, freed.changed ? domain.present : domain.free);
     const auto next = rooms == 0 ? std::nullopt : blocked_.NextAfter(freed.last, rooms);
     if (!next) {
@@ -217,7 +217,7 @@ SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most) {
   bool alone = false;
   while (!active_.empty() && batch.queue.size() < most && !alone) {
     const WaitingGang* gang = Find(active_.begin()->gang);
-    TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // a gang that waits and is ready
+    TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // the gang waits and is ready
     const ServicePlace& place = *active_.begin();
     alone = neighbours_ != nullptr && neighbours_->Matters(*gang->spec);
     const auto explaining = woken_.contains(place.gang) ? Explaining::kNone : Explaining::kEach;
@@ -260,11 +260,11 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
   absl::flat_hash_set<std::string> taken;  // claims given away by this call
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     Decision& decision = decisions[i];
-    TAHOMA_CHECK(decision.gang == queue[i]);  // else a gang could have passed those before it
+    TAHOMA_CHECK(decision.gang == queue[i]);  // else a gang could have passed an earlier gang
     TAHOMA_CHECK(decision.placement.has_value() != decision.blocked.has_value());
     const GangRef ref{decision.gang->key, decision.gang->single_pod};
     if (AnyClaimOf(*decision.gang, taken)) {
-      Touch(ref);  // it is assessed again: it waits for that claim now
+      Touch(ref);  // to be assessed again: the gang waits for the claim now
     } else if (decision.placement) {
       for (const MemberPlacement& member : decision.placement->members) {
         for (const ClaimPlacement& claim : member.claims) taken.insert(claim.uid);
@@ -284,7 +284,7 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
 }
 
 // Records why the gang is blocked; without an explanation the reason stays. Returns whether the
-// reason is another than before.
+// reason has changed.
 bool SchedulingQueue::Block(const GangRef& ref, const Blocked& blocked) {
   const auto found = waiting_.find(ref);
   TAHOMA_CHECK(found != waiting_.end() && found->second.spec != nullptr);

@@ -8,12 +8,11 @@
 //   if (const WaitingGang* waiting = queue.Find(ref)) Say(waiting->message);   // why it waits
 //
 // A gang that is ready is in one of three places: active (to be planned, in the order of service),
-// backing off (it was undone a moment ago), or blocked (the planner found no place). A blocked gang
-// is planned again when a domain has more room of a kind that the gang may take (wake_index.h), in
-// the order of service and until the room is gone: other blocked gangs cost nothing. If the gang
-// finds no place then either, its reason stays: an explanation looks at every node, and its text is
-// written to an object. Reasons are brought up to date one after the other, one a second. The order
-// of service is that of ServicePlace.
+// backing off (it was undone a moment ago), or blocked (the planner found no place). A domain with
+// more room than before wakes the blocked gangs that may take such room (wake_index.h), in the
+// order of service and until the room is gone: other blocked gangs cost nothing. A gang that was
+// woken in vain keeps its reason, because an explanation looks at every node and is written to an
+// object; one reason a second is brought up to date. The order of service is that of ServicePlace.
 //
 // Scope: everything between "all of its pods and claims exist" (gang_membership.h) and "it has a
 // place". This class alone decides who is next, and a new order of service belongs here: queues and
@@ -82,8 +81,8 @@ class SchedulingQueue {
  public:
   // The most gangs that one call plans: a step answers new facts, however long the queue is.
   static constexpr std::size_t kPlansMost = 256;
-  // The most blocked gangs that one call plans because a domain has more room than before: the first
-  // of them may take the room.
+  // The most blocked gangs that one call plans because a domain has more room: the first of the
+  // gangs may take the room.
   static constexpr std::size_t kWokenMost = 16;
   static constexpr std::chrono::seconds kRefreshPause{1};
   // A gang that was undone waits this long before it is planned again.

@@ -4,8 +4,8 @@
 //   blocked.Put(place, rooms);                                // Blocked::rooms
 //   while (auto next = blocked.NextAfter(last, freed)) …      // in the order of service
 //
-// A gang whose kinds of room have nothing in common with what became free costs nothing: gangs with
-// the same kinds are kept together, and only the first of them is looked at.
+// Gangs with the same kinds of room are kept together, and NextAfter looks at the first of each
+// group: gangs that free room cannot help cost nothing.
 //
 // Thread safety: belongs to one thread.
 

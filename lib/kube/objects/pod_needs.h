@@ -70,7 +70,7 @@ PodNeeds ParsePodNeeds(Field pod);
 // Reads a list of amounts, such as status.allocatable of a Node.
 Amounts ParseAmounts(Field list);
 
-// What the pods of a node need together.
+// The needs of all pods of a node together.
 struct NodeUse {
   Amounts amounts;
   std::vector<HostPort> ports;  // sorted; a port that two pods took is there twice

@@ -1,4 +1,4 @@
-// What pods need beside devices: cpu, memory, numbers of pods, ports.
+// The needs of pods beside devices: cpu, memory, numbers of pods, ports.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which gang is planned next, and which ones wait for what.
+// The order in which gangs are planned, and the reasons why gangs wait.
 
 #include "controller/core/queue/scheduling_queue.h"
 
@@ -73,7 +73,7 @@ class SchedulingQueueTest : public ::testing::Test {
     waits.message = message;
     return waits;
   }
-  // The names that the planner is asked about, in this order.
+  // Returns the names of the planned gangs, in order.
   std::vector<std::string> Plan(std::size_t most = 1000) {
     asked_.clear();
     planned_ = queue_.Plan(cluster_, most, WallTime());
@@ -121,7 +121,7 @@ TEST_F(SchedulingQueueTest, PriorityComesBeforeWhoMayBeEnded) {
   EXPECT_THAT(Plan(), ElementsAre("high", "usual", "guest", "low"));
 }
 
-// Only they and whoever borrows it use the hardware of their blocks.
+// Gangs of a block and borrowers alone use the hardware of the block.
 TEST_F(SchedulingQueueTest, GangsOfCapacityBlocksAreServedInACallBeforeTheOthers) {
   Readiness own = Ready("own", -10, 5);
   auto spec = std::make_shared<GangSpec>(*own.spec);
@@ -322,7 +322,7 @@ class WakingTest : public SchedulingQueueTest {
     ready.spec = spec;
     queue_.Put(Ref(name), ready);
   }
-  // Plans until the queue has nothing to do; returns the gangs that the planner was asked about.
+  // Plans until the queue has nothing to do; returns the planned gangs in order.
   std::vector<std::string> PlanAll() {
     std::vector<std::string> asked;
     do {
@@ -364,7 +364,7 @@ TEST_F(WakingTest, TheGangsBehindWhoeverTakesTheRoomStayAsleep) {
   for (int i = 0; i < 1000; ++i) Wait(fmt::format("g{:03}", i), whole_node_);
   EXPECT_EQ(PlanAll().size(), 1000U);
   Free(5);
-  blocked_.erase("g000");  // it has a place now
+  blocked_.erase("g000");  // now placed
   const std::vector<std::string> asked = Plan();
   ASSERT_EQ(asked.size(), SchedulingQueue::kWokenMost);
   EXPECT_EQ(asked.front(), "g000");
