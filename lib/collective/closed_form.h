@@ -41,7 +41,7 @@ Picoseconds StepTime(const StepLoad& step, const ChipUse& use, std::uint64_t byt
 // Returns the time of a reduce-scatter or an all-gather of the request's buffer by one algorithm,
 // the stages on the chips included. Picoseconds::max() when the chips do not allow it or links that
 // are down cut chips off.
-Picoseconds PhaseTime(NeuronAlgorithm algorithm, Phase phase, const FormRequest& request,
+Picoseconds PhaseTime(Algorithm algorithm, Phase phase, const FormRequest& request,
                       const SetLoads& loads, const LinkCosts& costs);
 
 // Returns the time in which the root's chip brings each other one its block of a buffer.

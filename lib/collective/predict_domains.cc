@@ -27,7 +27,7 @@ class Inside {
       if (whole && !healthy.insert(domain.chips).second) continue;
       Domain& added = inside.distinct_.emplace_back();
       added.links = std::move(links);
-      if (whole) added.loads = LoadsOfBox(domain.chips, chip);
+      if (whole) added.loads = LoadsOfBox(domain.chips, *added.links);
       if (added.loads != nullptr) continue;
       // Refuses what cannot be predicted: in an all-reduce every chip must reach every other.
       const auto time = PredictCollective(domain.chips, domain.faults, {.bytes = 1}, chip);

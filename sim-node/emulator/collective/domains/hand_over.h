@@ -36,13 +36,13 @@ std::vector<OutsidePart> OutsideParts(const std::vector<std::uint64_t>& bounds,
 // Whether a group hands a region over before it is sent between the domains, from the places that
 // have it inside to those that answer for it; or back afterwards. The root of a broadcast is in
 // group 0.
-struct HandOverQuestion {
+struct HandOverCase {
   Operation operation = Operation::kAllReduce;
   bool home = false;  // the region belongs to the group
   std::size_t group = 0;
   bool back = false;
 };
-bool HandsOver(const HandOverQuestion& asked);
+bool HandsOver(const HandOverCase& region);
 
 // Whether the owner of a part keeps what its domain has summed up, while the place that answers for
 // it gets the sums of the others: it combines the two when it gets these. So of a reduce-scatter's
