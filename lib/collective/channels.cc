@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "lib/torus/path.h"
 
@@ -28,16 +27,9 @@ Dimensions DimensionsOf(const torus::Box& box, const torus::Shape& torus) {
   return found;
 }
 
-std::vector<int> Rotated(std::vector<int> list, std::size_t by) {
+Channel Rotated(Channel list, std::size_t by) {
   std::rotate(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(by), list.end());
   return list;
-}
-
-// Returns a channel that uses a dimension in each step.
-Channel WithoutPause(std::vector<int> order) {
-  std::vector<int> step(order.size());
-  std::iota(step.begin(), step.end(), 0);
-  return {.order = std::move(order), .step = std::move(step)};
 }
 
 }  // namespace
@@ -46,33 +38,30 @@ std::vector<Channel> BalancedChannels(const torus::Box& box, const torus::Shape&
   const auto [fast, slow] = DimensionsOf(box, torus);
   std::vector<Channel> channels;
   if (fast.empty() || slow.empty()) {
-    const std::vector<int>& only = fast.empty() ? slow : fast;
-    for (std::size_t r = 0; r < only.size(); ++r)
-      channels.push_back(WithoutPause(Rotated(only, r)));
+    const Channel& only = fast.empty() ? slow : fast;
+    for (std::size_t r = 0; r < only.size(); ++r) channels.push_back(Rotated(only, r));
     if (channels.empty()) channels.emplace_back();
     return channels;
   }
   // Row i of the Latin square has the first slow dimension in step i and each fast one once.
   const std::size_t n = fast.size() + 1;
   for (std::size_t s = 0; s < slow.size(); ++s) {
-    const std::vector<int> slow_order = Rotated(slow, s);
+    const Channel slow_order = Rotated(slow, s);
     for (std::size_t i = 0; i < n; ++i) {
-      std::vector<int> order;
+      Channel& order = channels.emplace_back();
       for (std::size_t j = 0; j < n; ++j) {
         const std::size_t symbol = (i + n - j) % n;
         order.push_back(symbol == 0 ? slow_order[0] : fast[symbol - 1]);
       }
       order.insert(order.end(), slow_order.begin() + 1, slow_order.end());
-      channels.push_back(WithoutPause(std::move(order)));
     }
   }
   // A Z link has half the rate of an X/Y link. Two Z dimensions together carry what one X/Y
   // dimension does, so the square is balanced; a single one needs as many channels again without
   // it.
   for (std::size_t r = 0; slow.size() == 1 && r < fast.size(); ++r) {
-    std::vector<int> order = Rotated(fast, r);
-    order.push_back(slow[0]);
-    channels.push_back(WithoutPause(std::move(order)));
+    channels.push_back(Rotated(fast, r));
+    channels.back().push_back(slow[0]);
   }
   return channels;
 }

@@ -16,7 +16,6 @@
 
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "lib/torus/box.h"
@@ -24,16 +23,11 @@
 
 namespace tahoma::collective {
 
-struct Channel {
-  // Dimensions in the order in which halving uses them: bits of the address in torus::BoxChips.
-  std::vector<int> order;
-  // The step in which each is used, ascending from 0. Doubling counts from the end.
-  std::vector<int> step;
-  // Its share of each block, relative to the other channels'.
-  std::uint32_t weight = 1;
-};
+// The dimensions in the order in which the steps of halving use them, those of doubling backwards:
+// bits of the address in torus::BoxChips.
+using Channel = std::vector<int>;
 
-// Returns one channel without dimensions for a box of one chip.
+// Returns channels with equal shares of each block; one without dimensions for a box of one chip.
 std::vector<Channel> BalancedChannels(const torus::Box& box, const torus::Shape& torus);
 
 }  // namespace tahoma::collective

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <iterator>
+#include <span>
 #include <vector>
 
 #include "lib/base/check.h"
 #include "lib/collective/masks.h"
-#include "lib/collective/partition.h"
 #include "lib/collective/trees.h"
 
 namespace tahoma::collective {
@@ -15,8 +15,8 @@ namespace {
 
 using torus::ChipMask;
 
-constexpr NeuronAlgorithm kOfNeuron[] = {NeuronAlgorithm::kMesh, NeuronAlgorithm::kRdh,
-                                         NeuronAlgorithm::kKangaRing, NeuronAlgorithm::kRing};
+// All but trees.
+constexpr auto kOfNeuron = std::span(kAllAlgorithms).first<std::size(kAllAlgorithms) - 1>();
 
 Picoseconds Sum(Picoseconds a, Picoseconds b) {
   constexpr Picoseconds kNever = Picoseconds::max();
@@ -37,29 +37,25 @@ Picoseconds TimeOf(const StepLoads* steps, const ChipUse& use, std::uint64_t byt
 
 // KangaRing serves groups that hold all ranks of their chips: with logical cores of two physical
 // ones, or of one.
-bool Allows(NeuronAlgorithm algorithm, int ranks) {
-  return algorithm != NeuronAlgorithm::kKangaRing || ranks == 4 || ranks == 8;
+bool Allows(Algorithm algorithm, int ranks) {
+  return algorithm != Algorithm::kKangaRing || ranks == 4 || ranks == 8;
 }
 
 // Returns the time of phases along trees, unless `limit` is less; Picoseconds::max() then, and when
 // links do not join the chips.
 Picoseconds TreesTime(const std::vector<Phase>& phases, const FormRequest& request,
-                      std::vector<std::uint64_t> shares, const SetLoads& loads,
-                      const LinkCosts& costs, Picoseconds limit) {
+                      const SetLoads& loads, const LinkCosts& costs, Picoseconds limit) {
   Picoseconds stages(0);
   for (const Phase phase : phases) {
-    const ChipStages one = NeuronStages(NeuronAlgorithm::kTree, phase, request.bytes, loads.count(),
-                                        request.ranks, costs);
+    const ChipStages one =
+        NeuronStages(Algorithm::kTree, phase, request.bytes, loads.count(), request.ranks, costs);
     stages += one.before + one.after;
   }
   if (limit <= stages) return Picoseconds::max();
   if (limit != Picoseconds::max()) limit -= stages;
   std::vector<torus::ChipIndex> chips;
   for (ChipMask left = loads.chips(); left != 0; left &= left - 1) chips.emplace_back(Lowest(left));
-  const auto plan = FastestTrees({.phases = phases,
-                                  .bytes = request.bytes,
-                                  .ranks = request.ranks,
-                                  .shares = std::move(shares)},
+  const auto plan = FastestTrees({.phases = phases, .bytes = request.bytes, .ranks = request.ranks},
                                  chips, loads.links(), costs, limit);
   return plan ? plan->time + stages : Picoseconds::max();
 }
@@ -73,11 +69,11 @@ bool MayTakeTrees(const SetLoads& loads) {
 Picoseconds FastestPhase(Phase phase, const FormRequest& request, const SetLoads& loads,
                          const LinkCosts& costs) {
   Picoseconds best = Picoseconds::max();
-  for (const NeuronAlgorithm algorithm : kOfNeuron) {
+  for (const Algorithm algorithm : kOfNeuron) {
     best = std::min(best, PhaseTime(algorithm, phase, request, loads, costs));
   }
   if (!MayTakeTrees(loads)) return best;
-  return std::min(best, TreesTime({phase}, request, {}, loads, costs, best));
+  return std::min(best, TreesTime({phase}, request, loads, costs, best));
 }
 
 Picoseconds AllReduce(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
@@ -86,7 +82,7 @@ Picoseconds AllReduce(const FormRequest& request, const SetLoads& loads, const L
   };
   if (loads.count() == 1) {  // both phases by one algorithm
     Picoseconds best = Picoseconds::max();
-    for (const NeuronAlgorithm algorithm : kOfNeuron) {
+    for (const Algorithm algorithm : kOfNeuron) {
       best = std::min(best, both([&](Phase phase) {
                         return PhaseTime(algorithm, phase, request, loads, costs);
                       }));
@@ -95,14 +91,7 @@ Picoseconds AllReduce(const FormRequest& request, const SetLoads& loads, const L
   }
   Picoseconds best = both([&](Phase phase) { return FastestPhase(phase, request, loads, costs); });
   if (!MayTakeTrees(loads)) return best;
-  // Chips sum up shares that differ.
-  const SumShares sums = BestSumShares(loads.links(), loads.chips());
-  std::vector<std::uint64_t> shares;
-  for (ChipMask left = loads.chips(); left != 0 && sums.phase.rate != 0; left &= left - 1) {
-    shares.push_back(sums.of.at(static_cast<std::size_t>(Lowest(left))));
-  }
-  const std::vector<Phase> phases = {Phase::kReduceScatter, Phase::kAllGather};
-  return std::min(best, TreesTime(phases, request, std::move(shares), loads, costs, best));
+  return std::min(best, TreesTime(PhasesOf(request.operation), request, loads, costs, best));
 }
 
 // The root scatters blocks by halving; Picoseconds::max() where the chips do not allow that.
@@ -126,8 +115,8 @@ Picoseconds ScatterFor(const ChipUse& use, const FormRequest& request, const Set
 Picoseconds WholeFromRoot(const FormRequest& request, const SetLoads& loads,
                           const LinkCosts& costs) {
   if (loads.count() == 1) return Picoseconds::max();
-  const ChipUse use = NeuronUse(NeuronAlgorithm::kMesh, Phase::kAllGather, request.ranks);
-  const ChipStages stages = NeuronStages(NeuronAlgorithm::kMesh, Phase::kAllGather, request.bytes,
+  const ChipUse use = NeuronUse(Algorithm::kMesh, Phase::kAllGather, request.ranks);
+  const ChipStages stages = NeuronStages(Algorithm::kMesh, Phase::kAllGather, request.bytes,
                                          loads.count(), request.ranks, costs);
   return Sum(TimeOf(loads.FromRoot(/*whole=*/true), use, request.bytes, costs),
              stages.before + stages.after);
@@ -136,17 +125,16 @@ Picoseconds WholeFromRoot(const FormRequest& request, const SetLoads& loads,
 // The root scatters blocks, which are gathered.
 Picoseconds Broadcast(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
   Picoseconds best = WholeFromRoot(request, loads, costs);
-  for (const NeuronAlgorithm algorithm : kOfNeuron) {
+  for (const Algorithm algorithm : kOfNeuron) {
     const ChipUse use = NeuronUse(algorithm, Phase::kAllGather, request.ranks);
     best = std::min(best, Sum(ScatterFor(use, request, loads, costs),
                               PhaseTime(algorithm, Phase::kAllGather, request, loads, costs)));
   }
   if (!MayTakeTrees(loads)) return best;
-  const ChipUse use = NeuronUse(NeuronAlgorithm::kTree, Phase::kAllGather, request.ranks);
+  const ChipUse use = NeuronUse(Algorithm::kTree, Phase::kAllGather, request.ranks);
   const Picoseconds scatter = TimeOf(loads.FromRoot(/*whole=*/false), use, request.bytes, costs);
   if (scatter >= best) return best;
-  const Picoseconds trees =
-      TreesTime({Phase::kAllGather}, request, {}, loads, costs, best - scatter);
+  const Picoseconds trees = TreesTime({Phase::kAllGather}, request, loads, costs, best - scatter);
   return std::min(best, Sum(scatter, trees));
 }
 
@@ -180,13 +168,13 @@ Picoseconds StepTime(const StepLoad& step, const ChipUse& use, std::uint64_t byt
   return once * static_cast<Picoseconds::rep>(step.count);
 }
 
-const StepLoads* StepsOf(NeuronAlgorithm algorithm, const SetLoads& loads) {
+const StepLoads* StepsOf(Algorithm algorithm, const SetLoads& loads) {
   switch (algorithm) {
-    case NeuronAlgorithm::kMesh:
+    case Algorithm::kMesh:
       return loads.Mesh();
-    case NeuronAlgorithm::kRdh:
+    case Algorithm::kRdh:
       return loads.Halving();
-    case NeuronAlgorithm::kTree:
+    case Algorithm::kTree:
       return nullptr;
     default:
       return loads.AlongRings();
@@ -195,36 +183,36 @@ const StepLoads* StepsOf(NeuronAlgorithm algorithm, const SetLoads& loads) {
 
 PhaseChoice ChosenFor(Phase phase, const FormRequest& request, const SetLoads& loads,
                       const LinkCosts& costs) {
-  constexpr NeuronAlgorithm kInOrder[] = {NeuronAlgorithm::kMesh, NeuronAlgorithm::kRdh,
-                                          NeuronAlgorithm::kRing, NeuronAlgorithm::kKangaRing};
+  constexpr Algorithm kInOrder[] = {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing,
+                                    Algorithm::kKangaRing};
   PhaseChoice chosen;
-  for (const NeuronAlgorithm algorithm : kInOrder) {
+  for (const Algorithm algorithm : kInOrder) {
     const Picoseconds time = PhaseTime(algorithm, phase, request, loads, costs);
     const Picoseconds margin = loads.regular() ? chosen.time / 1000 : Picoseconds(0);
     if (time < chosen.time - margin) chosen = {.algorithm = algorithm, .time = time};
   }
   if (!MayTakeTrees(loads)) return chosen;
-  const Picoseconds trees = TreesTime({phase}, request, {}, loads, costs, chosen.time);
-  if (trees < chosen.time) chosen = {.algorithm = NeuronAlgorithm::kTree, .time = trees};
+  const Picoseconds trees = TreesTime({phase}, request, loads, costs, chosen.time);
+  if (trees < chosen.time) chosen = {.algorithm = Algorithm::kTree, .time = trees};
   return chosen;
 }
 
 Picoseconds ScatterTime(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
   if (loads.count() == 1) return Picoseconds(0);
-  const auto use = [&](NeuronAlgorithm algorithm) {
+  const auto use = [&](Algorithm algorithm) {
     return NeuronUse(algorithm, Phase::kAllGather, request.ranks);
   };
   const Picoseconds direct =
-      TimeOf(loads.FromRoot(/*whole=*/false), use(NeuronAlgorithm::kMesh), request.bytes, costs);
-  return std::min(direct, ScatterByHalving(use(NeuronAlgorithm::kRdh), request, loads, costs));
+      TimeOf(loads.FromRoot(/*whole=*/false), use(Algorithm::kMesh), request.bytes, costs);
+  return std::min(direct, ScatterByHalving(use(Algorithm::kRdh), request, loads, costs));
 }
 
-Picoseconds PhaseTime(NeuronAlgorithm algorithm, Phase phase, const FormRequest& request,
+Picoseconds PhaseTime(Algorithm algorithm, Phase phase, const FormRequest& request,
                       const SetLoads& loads, const LinkCosts& costs) {
   const auto [operation, bytes, ranks, element_bytes] = request;
   if (!Allows(algorithm, ranks)) return Picoseconds::max();
-  if (algorithm == NeuronAlgorithm::kTree && loads.count() > 1) {
-    return TreesTime({phase}, request, {}, loads, costs, Picoseconds::max());
+  if (algorithm == Algorithm::kTree && loads.count() > 1) {
+    return TreesTime({phase}, request, loads, costs, Picoseconds::max());
   }
   const ChipStages stages = NeuronStages(algorithm, phase, bytes, loads.count(), ranks, costs);
   const Picoseconds alone = stages.before + stages.after;
@@ -232,7 +220,7 @@ Picoseconds PhaseTime(NeuronAlgorithm algorithm, Phase phase, const FormRequest&
   const ChipUse use = NeuronUse(algorithm, phase, ranks);
   const StepLoads* steps = StepsOf(algorithm, loads);
   const std::uint64_t elements = bytes / element_bytes;
-  if (steps == nullptr || algorithm != NeuronAlgorithm::kMesh || elements >= loads.count()) {
+  if (steps == nullptr || algorithm != Algorithm::kMesh || elements >= loads.count()) {
     return Sum(TimeOf(steps, use, bytes, costs), alone);
   }
   const StepLoads thin = loads.ThinMesh(phase == Phase::kAllGather, elements);

@@ -52,17 +52,17 @@ Picoseconds StepTime(const StepLoad& step, const ChipUse& use, std::uint64_t byt
 // Returns the time of a reduce-scatter or an all-gather of the request's buffer by one algorithm,
 // the stages on the chips included. Picoseconds::max() when the chips do not allow it or links that
 // are down cut chips off.
-Picoseconds PhaseTime(NeuronAlgorithm algorithm, Phase phase, const FormRequest& request,
+Picoseconds PhaseTime(Algorithm algorithm, Phase phase, const FormRequest& request,
                       const SetLoads& loads, const LinkCosts& costs);
 
 // Returns the steps of the algorithm, those of rdh as of a reduce-scatter; nullptr for trees and
 // where the chips do not allow the algorithm.
-const StepLoads* StepsOf(NeuronAlgorithm algorithm, const SetLoads& loads);
+const StepLoads* StepsOf(Algorithm algorithm, const SetLoads& loads);
 
 // The algorithm that a planner takes for a phase, and the time of the phase. On chips in full
 // health planners take the first of algorithms whose times are equal but for a thousandth.
 struct PhaseChoice {
-  NeuronAlgorithm algorithm = NeuronAlgorithm::kMesh;
+  Algorithm algorithm = Algorithm::kMesh;
   Picoseconds time = Picoseconds::max();  // links that are down cut chips off
 };
 PhaseChoice ChosenFor(Phase phase, const FormRequest& request, const SetLoads& loads,

@@ -9,9 +9,8 @@
 // reach the bound exist (docs/reference/torus.md#what-a-set-of-chips-can-carry). It is found
 // exactly, by maximum flows with a parametric search (cuts.cc says how); a search through all parts
 // would take 2^64 steps. For exchanges the worst part is hard to find: the search starts from
-// single chips and slabs and moves chips over the border one by one. On 4x4 it nearly always finds
-// what a search through all parts finds, and elsewhere routes (route_search.h) come so close that
-// little can be left to find.
+// single chips and slabs and moves chips over the border one by one. A test compares the result
+// with a search through all parts of a 4x4, and elsewhere with routes: little can be left to find.
 //
 // Scope: bytes only; start-up costs and the chips' own memory come on top.
 //

@@ -43,10 +43,7 @@ struct LinkCosts {
   Picoseconds step = std::max(hw::kMessageCosts.step, hw::kDma.start);
   Picoseconds hop = hw::kMessageCosts.hop;          // each link of the route
   Picoseconds command = hw::kMessageCosts.command;  // from one of a CC-core to its next
-  std::uint32_t efficiency_permille = 1000;  // what protocol and packets leave of the raw rate
-  // The most stripes of a buffer that take the steps of trees alternately: while one starts up, the
-  // links serve the others.
-  std::uint64_t stripes = 8;
+  std::uint32_t efficiency_permille = 1000;     // what protocol and packets leave of the raw rate
   const hw::ChipModel* chip = &hw::kTrainium2;  // never nullptr
   bool memory = true;                           // reading and writing HBM takes time
   friend bool operator==(const LinkCosts&, const LinkCosts&) = default;

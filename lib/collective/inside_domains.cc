@@ -26,7 +26,7 @@ class PhaseInside {
     for (const InsidePart& part : parts) {
       chains.push_back(ChainOf(part, count));
       // The time of trees is known for all parts together, not for steps side by side.
-      if (chosen_.algorithm == NeuronAlgorithm::kTree && parts.size() > 1) {
+      if (chosen_.algorithm == Algorithm::kTree && parts.size() > 1) {
         return Time({AllOf(parts)});
       }
     }
@@ -130,7 +130,7 @@ absl::StatusOr<InsideDomains> InsideDomains::Of(std::span<const DomainPart> doma
     Domain& added = inside.distinct_.emplace_back();
     added.chips = domain.chips;
     added.links = std::move(links);
-    if (whole) added.loads = LoadsOfBox(domain.chips, chip);
+    if (whole) added.loads = LoadsOfBox(domain.chips, *added.links);
     if (added.loads != nullptr) continue;
     // Refuses what cannot be predicted: in an all-reduce every chip must reach every other.
     const auto time = PredictCollective(domain.chips, domain.faults, {.bytes = 1}, chip);

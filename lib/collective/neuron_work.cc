@@ -4,23 +4,25 @@
 
 namespace tahoma::collective {
 
-ChipUse NeuronUse(NeuronAlgorithm algorithm, Phase phase, int ranks) {
+ChipUse NeuronUse(Algorithm algorithm, Phase phase, int ranks) {
   const bool reduces = phase == Phase::kReduceScatter;
   switch (algorithm) {
-    case NeuronAlgorithm::kMesh:
+    case Algorithm::kMesh:
       return {.reads = reduces ? ranks : 1, .writes = 1, .commands = ranks};
-    case NeuronAlgorithm::kRdh:
-    case NeuronAlgorithm::kTree:
+    case Algorithm::kRdh:
+    case Algorithm::kTree:
       return {.reads = reduces ? 2 : 1, .writes = 1};
-    case NeuronAlgorithm::kKangaRing: {
+    case Algorithm::kKangaRing: {
       const int pairs = ranks / 2;
       return {
           .reads = (reduces ? 3 : 1) * pairs, .writes = (reduces ? 1 : 2) * pairs, .starts = pairs};
     }
-    case NeuronAlgorithm::kRing:
+    case Algorithm::kRing:
       return {.reads = (reduces ? 2 : 1) * ranks, .writes = ranks, .starts = ranks};
+    case Algorithm::kHier:
+      break;
   }
-  TAHOMA_CHECK(false);  // all algorithms are above
+  TAHOMA_CHECK(false);  // those in one topology domain are above
   return {};
 }
 
@@ -37,23 +39,23 @@ Picoseconds StepStart(const ChipUse& use, std::uint64_t destinations, const Link
   return start + costs.command * static_cast<Picoseconds::rep>((commands - 1) / cores);
 }
 
-ChipStages NeuronStages(NeuronAlgorithm algorithm, Phase phase, std::uint64_t bytes,
-                        std::uint64_t chips, int ranks, const LinkCosts& costs) {
+ChipStages NeuronStages(Algorithm algorithm, Phase phase, std::uint64_t bytes, std::uint64_t chips,
+                        int ranks, const LinkCosts& costs) {
   const bool reduces = phase == Phase::kReduceScatter;
   const auto stage = [&](std::uint64_t touched) { return costs.step + MemoryTime(touched, costs); };
   const auto all = static_cast<std::uint64_t>(ranks);
   ChipStages stages;
-  if (algorithm == NeuronAlgorithm::kMesh && reduces && chips > 1) {
+  if (algorithm == Algorithm::kMesh && reduces && chips > 1) {
     // Each rank combines what has come from every chip, and its own chip's from all ranks.
     stages.after = stage((chips + (ranks > 1 ? 1 + all : 1)) * (bytes / chips));
-  } else if (algorithm == NeuronAlgorithm::kKangaRing || algorithm == NeuronAlgorithm::kRing) {
+  } else if (algorithm == Algorithm::kKangaRing || algorithm == Algorithm::kRing) {
     // The cycle goes on through the ranks of the last chip.
     const ChipUse use = NeuronUse(algorithm, phase, ranks);
     const auto touches = static_cast<std::uint64_t>((use.reads + use.writes) / use.starts);
     stages.after = stage(touches * (bytes / chips)) * (use.starts - 1);
     // The first pair combines, or its second rank gets a copy; several chips hide that behind their
     // messages.
-    if (algorithm == NeuronAlgorithm::kKangaRing && chips == 1) {
+    if (algorithm == Algorithm::kKangaRing && chips == 1) {
       stages.after += stage((reduces ? 3 : 2) * bytes);
     }
   } else if (ranks > 1) {

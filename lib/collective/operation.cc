@@ -31,6 +31,9 @@ constexpr std::array kNames = {
     OperationName{Operation::kPermute, "permute"},
     OperationName{Operation::kBroadcast, "broadcast"},
 };
+// In the order of Algorithm.
+constexpr std::array<std::string_view, 6> kAlgorithmNames = {"mesh",      "rdh",  "ring",
+                                                             "kangaring", "tree", "hier"};
 
 }  // namespace
 
@@ -54,6 +57,30 @@ absl::StatusOr<Operation> ParseOperation(std::string_view name) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
   }
   return InvalidArgument("unknown operation \"{}\"; expected one of {}", name, known);
+}
+
+std::vector<Phase> PhasesOf(Operation operation) {
+  std::vector<Phase> phases;
+  if (Combines(operation)) phases.push_back(Phase::kReduceScatter);
+  if (operation != Operation::kReduceScatter) phases.push_back(Phase::kAllGather);
+  return phases;
+}
+
+Operation OperationOf(Phase phase) {
+  return phase == Phase::kReduceScatter ? Operation::kReduceScatter : Operation::kAllGather;
+}
+
+std::string_view Name(Algorithm algorithm) {
+  return kAlgorithmNames.at(static_cast<std::size_t>(algorithm));
+}
+
+absl::StatusOr<Algorithm> ParseAlgorithm(std::string_view name) {
+  std::string known;
+  for (const Algorithm algorithm : kAllAlgorithms) {
+    if (Name(algorithm) == name) return algorithm;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", Name(algorithm));
+  }
+  return InvalidArgument("unknown algorithm \"{}\"; expected one of {}", name, known);
 }
 
 double BusFactor(Operation operation, int ranks) {

@@ -82,11 +82,23 @@ Picoseconds Predict(const BoxLoads::Known& known, const FormRequest& request,
   return StepTime(shift, {}, request.bytes, costs);
 }
 
+const BoxLoads::Known* KnownOf(ChipMask chips, const hw::ChipModel& chip) {
+  const BoxLoads* const loads = LoadsOf(chip);
+  return loads == nullptr ? nullptr : loads->Find(chips);
+}
+const BoxLoads::Known* KnownOf(ChipMask chips, const DomainLinks& links) {
+  const bool tabled =
+      links.torus() == torus::kUltraServerShape || links.torus() == torus::kInstanceShape;
+  if (!tabled || links.costs().efficiency_permille != 1000 || !links.IsHealthy(chips)) {
+    return nullptr;
+  }
+  return KnownOf(chips, *links.costs().chip);
+}
+
 }  // namespace
 
-const SetLoads* LoadsOfBox(ChipMask chips, const hw::ChipModel& chip) {
-  const BoxLoads* const loads = LoadsOf(chip);
-  const BoxLoads::Known* const known = loads == nullptr ? nullptr : loads->Find(chips);
+const SetLoads* LoadsOfBox(ChipMask chips, const DomainLinks& links) {
+  const BoxLoads::Known* const known = KnownOf(chips, links);
   return known == nullptr ? nullptr : known->loads;
 }
 
@@ -99,8 +111,7 @@ DomainLinks LinksWith(const Faults& faults, const hw::ChipModel& chip) {
 
 Picoseconds PredictCollective(const torus::Box& box, const FormRequest& request,
                               const hw::ChipModel& chip) {
-  const BoxLoads* const loads = LoadsOf(chip);
-  const BoxLoads::Known* const known = loads == nullptr ? nullptr : loads->Find(box.mask);
+  const BoxLoads::Known* const known = KnownOf(box.mask, chip);
   if (known != nullptr) return Predict(*known, request, CostsOf(chip));
   const DomainLinks links(torus::kUltraServerShape, chip);
   return FormTime(request, SetLoads(box.mask, links, ChipIndex(Lowest(box.mask))), links.costs());
@@ -113,13 +124,8 @@ absl::StatusOr<Picoseconds> PredictCollective(ChipMask chips, const DomainLinks&
     return InvalidArgument("chip {} is not in a torus of {}", Lowest(chips & ~links.chips()),
                            links.torus().ToString());
   }
-  const bool tabled =
-      links.torus() == torus::kUltraServerShape || links.torus() == torus::kInstanceShape;
-  if (tabled && links.costs().efficiency_permille == 1000 && links.IsHealthy(chips)) {
-    const BoxLoads* const loads = LoadsOf(*links.costs().chip);
-    const BoxLoads::Known* const known = loads == nullptr ? nullptr : loads->Find(chips);
-    if (known != nullptr) return Predict(*known, request, links.costs());
-  }
+  const BoxLoads::Known* const known = KnownOf(chips, links);
+  if (known != nullptr) return Predict(*known, request, links.costs());
   const Picoseconds time =
       FormTime(request, SetLoads(chips, links, ChipIndex(Lowest(chips))), links.costs());
   if (time == Picoseconds::max()) {

@@ -40,9 +40,10 @@ DomainLinks LinksWith(const Faults& faults, const hw::ChipModel& chip = hw::kTra
 Picoseconds PredictCollective(const torus::Box& box, const FormRequest& request,
                               const hw::ChipModel& chip = hw::kTrainium2);
 
-// Returns the loads of a healthy subcube of these chips, which are computed once; nullptr when the
-// chips are none, and of a model that forms no torus. Of all but send-receive they are right.
-const SetLoads* LoadsOfBox(torus::ChipMask chips, const hw::ChipModel& chip);
+// Returns the loads of a subcube in full health, computed once for all of its size. They are right
+// for all operations but send-receive, and for any root. nullptr when the chips are no subcube,
+// links lack the full rate of their model, or the model forms no torus.
+const SetLoads* LoadsOfBox(torus::ChipMask chips, const DomainLinks& links);
 
 // Accepts any chips of one topology domain. kInvalidArgument for no chips or chips outside of the
 // torus; kFailedPrecondition when what is down cuts chips off.

@@ -183,10 +183,4 @@ MessageLoad::Fullest MessageLoad::fullest() const {
   return found;
 }
 
-Picoseconds MessageLoad::Time(Wide numerator, std::uint64_t denominator) const {
-  const Fullest full = fullest();
-  return TimeAtMost(numerator * full.messages, denominator, full.rate) +
-         links_.costs().hop * static_cast<Picoseconds::rep>(longest_);
-}
-
 }  // namespace tahoma::collective

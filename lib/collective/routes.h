@@ -1,13 +1,9 @@
 // The load of links that messages between many chips share.
 //
-//   MessageLoad load(links, through);
-//   if (!load.AddAllPairs(members)) …          // links that are down cut somebody off
-//   load.Time(bytes, 1);                       // until the last of the messages has arrived
-//
-// Messages go by dimension order, as torus::Route says; where that route is broken or leaves the
-// chips that may be crossed, over the first shortest route that is whole: the emulator's rules.
-// When all messages are of one size and links are shared fairly, those on the fullest link finish
-// last, and that link is never idle, so its load is the time.
+// Messages go by dimension order, as torus::Route says; where the route is broken or leaves the
+// chips that may be crossed, over the first shortest whole route: the emulator's rules.
+// When all messages are of one size and links are shared fairly, the fullest link is never idle and
+// its messages finish last: its load is the time.
 //
 // Thread safety: none.
 
@@ -60,11 +56,6 @@ class MessageLoad {
   bool AddAllPairs(torus::ChipMask members);
   // One from each chip of the order to the next, from the last to the first.
   bool AddShift(std::span<const std::uint8_t> order);
-
-  // The time that messages of `numerator / denominator` bytes each take, from when they leave
-  // together until the last has arrived; without the software's step. Exact when the fullest link
-  // is on one of the longest routes; else up to the difference of their hops too long.
-  Picoseconds Time(Wide numerator, std::uint64_t denominator) const;
 
   std::size_t longest() const { return longest_; }  // links on the longest route taken
   // Messages on the fullest link, and its rate; 0 messages when none was added.

@@ -1,8 +1,5 @@
 // Plans how pieces of data that lie on some chips reach all of them, for any set of chips.
 //
-//   // the blocks of an all-gather, one on each chip:
-//   auto sends = Spread({0, 1, 2, 3}, edges, 4);
-//
 // Greedy, step by step: every idle edge takes a piece that its receiver lacks, if possible one that
 // none of the receiver's other neighbours has, and of these the one that the fewest chips have;
 // edges with the least choice go first. The routes of a piece form a tree.
@@ -10,7 +7,7 @@
 // healthy and damaged planes alike that needs as many steps as the chip with the fewest links must
 // have, or one or two more.
 //
-// Scope: combinatorics. trees.h here and of the emulator make steps of it.
+// Scope: combinatorics. trees.h makes trees of pieces.
 //
 // Thread safety: pure functions; the same on every machine.
 

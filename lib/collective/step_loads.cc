@@ -128,7 +128,7 @@ SetLoads::Kept SetLoads::MakeHalving() const {
     MessageLoad load(links_, through_);
     ChipMask dimensions = 0;
     for (const Channel& channel : channels) {
-      const std::size_t across = std::size_t{1} << channel.order[step];
+      const std::size_t across = std::size_t{1} << channel[step];
       dimensions |= across;
       for (std::size_t from = 0; from < chips.size(); ++from) {
         if (!load.Add(chips[from].value(), MaskOf(chips[from ^ across]))) return std::nullopt;

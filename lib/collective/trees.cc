@@ -9,6 +9,7 @@
 #include "lib/base/check.h"
 #include "lib/collective/cuts.h"
 #include "lib/collective/masks.h"
+#include "lib/collective/partition.h"
 
 namespace tahoma::collective {
 namespace {
@@ -147,7 +148,7 @@ std::pair<std::uint64_t, std::uint64_t> Trees::Degrees() const {
 }
 
 Picoseconds Trees::Time(Phase phase, std::uint64_t bytes, int ranks, const LinkCosts& costs) const {
-  const ChipUse use = NeuronUse(NeuronAlgorithm::kTree, phase, ranks);
+  const ChipUse use = NeuronUse(Algorithm::kTree, phase, ranks);
   const auto [parts, destinations] = Degrees();
   const std::uint64_t part = bytes / grains();
   const Picoseconds start = StepStart(use, destinations, costs);
@@ -191,12 +192,20 @@ std::vector<std::size_t> PiecesOf(const std::vector<std::uint64_t>& shares, std:
   return pieces;
 }
 
+// The parts of a buffer by owner, by place, in proportion; empty: equal parts.
+using Shares = std::vector<std::uint64_t>;
+
+// The most chips for which an all-reduce is tried with equal shares, too: equal shares take fewer
+// pieces, so fewer steps, and steps count most on few chips.
+constexpr std::size_t kEqualSharesMost = 16;
+
 // Finds the fastest of all ways to cut a buffer.
 class TreeSearch {
  public:
-  TreeSearch(const TreeRequest& request, std::span<const ChipIndex> chips, const DomainLinks& links,
-             const LinkCosts& costs)
+  TreeSearch(const TreeRequest& request, Shares shares, std::span<const ChipIndex> chips,
+             const DomainLinks& links, const LinkCosts& costs)
       : request_(request),
+        shares_(std::move(shares)),
         chips_(chips),
         links_(links),
         costs_(costs),
@@ -235,7 +244,7 @@ class TreeSearch {
     for (const std::uint64_t parts : kParts) {
       if (parts > 1 && chips_.size() * parts > kPiecesMax) break;
       TreeCut cut{.pieces = std::vector<std::size_t>(chips_.size(), parts), .slowest = slowest};
-      if (!request_.shares.empty()) cut.pieces = PiecesOf(request_.shares, chips_.size() * parts);
+      if (!shares_.empty()) cut.pieces = PiecesOf(shares_, chips_.size() * parts);
       if (cut.piece_count() == 0) continue;
       for (cut.bundle = 1; cut.bundle <= kBundleMost && (parts == 1 || cut.bundle == 1);
            cut.bundle *= 2) {
@@ -253,7 +262,7 @@ class TreeSearch {
     const Picoseconds start = costs_.step + costs_.hop;
     std::uint64_t steps = 1;
     Picoseconds on_links(0);
-    if (request_.shares.empty()) {
+    if (shares_.empty()) {
       const auto blocks = static_cast<double>(worst.blocks * cut.piece_count() * cut.grain) /
                           static_cast<double>(chips_.size());
       const double at_once =
@@ -313,6 +322,7 @@ class TreeSearch {
   }
 
   const TreeRequest& request_;
+  const Shares shares_;
   const std::span<const ChipIndex> chips_;
   const DomainLinks& links_;
   const LinkCosts& costs_;
@@ -325,7 +335,21 @@ class TreeSearch {
 std::optional<TreePlan> FastestTrees(const TreeRequest& request, std::span<const ChipIndex> chips,
                                      const DomainLinks& links, const LinkCosts& costs,
                                      Picoseconds limit) {
-  return TreeSearch(request, chips, links, costs).Fastest(limit);
+  const auto fastest = [&](Shares shares, Picoseconds most) {
+    return TreeSearch(request, std::move(shares), chips, links, costs).Fastest(most);
+  };
+  const ChipMask mask = MaskOfAll(chips);
+  if (request.phases.size() == 1 || links.Reach(mask) != mask) return fastest({}, limit);
+  const SumShares sums = BestSumShares(links, mask);
+  if (sums.phase.rate == 0) return fastest({}, limit);
+  Shares shares;
+  for (const ChipIndex chip : chips) {
+    shares.push_back(sums.of.at(static_cast<std::size_t>(chip.value())));
+  }
+  auto best = fastest(std::move(shares), limit);
+  if (chips.size() > kEqualSharesMost) return best;
+  auto equal = fastest({}, best ? best->time : limit);
+  return equal ? std::move(equal) : std::move(best);
 }
 
 }  // namespace tahoma::collective

@@ -79,13 +79,13 @@ class Trees {
   std::uint64_t fastest_ = 0;
 };
 
-// A collective along trees, phase after phase.
+// A collective along trees, phase after phase. In a single phase chips own equal parts of the
+// buffer; in two of them the chips sum up shares such that no part of the set sends more than it
+// must (partition.h).
 struct TreeRequest {
   std::vector<Phase> phases;
   std::uint64_t bytes = 0;  // of all phases
   int ranks = 1;
-  // The parts of the buffer that the chips own, by place, in proportion; empty: equal ones.
-  std::vector<std::uint64_t> shares = {};
 };
 
 // The trees of each phase, and their time.

@@ -9,7 +9,7 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/collective/closed_form.h"
-#include "sim-node/emulator/collective/plan/bound.h"
+#include "sim-node/emulator/collective/plan/chip_cost.h"
 #include "sim-node/emulator/flit/flit_transfer.h"
 
 namespace tahoma::sim {

@@ -2,22 +2,77 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "lib/base/check.h"
-#include "lib/base/status.h"
+#include "lib/collective/channels.h"
 #include "lib/torus/path.h"
 
 namespace tahoma::sim {
+
+Layout Layout::Weighted(const std::vector<int>& weights, std::uint64_t elements,
+                        std::uint64_t element_bytes) {
+  std::uint64_t total = 0;
+  for (const int weight : weights) total += static_cast<std::uint64_t>(weight);
+  TAHOMA_CHECK(total > 0);
+  Layout layout{.element_bytes = element_bytes, .bounds = {0}};
+  std::uint64_t sum = 0;
+  for (const int weight : weights) {
+    sum += static_cast<std::uint64_t>(weight);
+    layout.bounds.push_back(elements * sum / total);
+  }
+  return layout;
+}
+
 namespace {
 
+using collective::Channel;
 using torus::ChipIndex;
 
 Action ActionOf(Phase phase) {
   return phase == Phase::kReduceScatter ? Action::kReduce : Action::kCopy;
 }
 
+// Cuts each block into so many equal parts, and makes sends of them.
+class Cutter {
+ public:
+  Cutter(const Layout& layout, std::size_t parts) : parts_(parts) {
+    TAHOMA_CHECK(parts > 0);
+    bounds_.reserve((layout.bounds.size() - 1) * (parts_ + 1));
+    for (std::size_t block = 0; block + 1 < layout.bounds.size(); ++block) {
+      const std::uint64_t begin = layout.bounds[block];
+      const std::uint64_t count = layout.bounds[block + 1] - begin;
+      for (std::size_t part = 0; part <= parts_; ++part) {
+        const Wide first = static_cast<Wide>(count) * part / parts_;
+        bounds_.push_back((begin + static_cast<std::uint64_t>(first)) * layout.element_bytes);
+      }
+    }
+  }
+
+  // The first byte of the part and the one after its last.
+  std::pair<std::uint64_t, std::uint64_t> Range(std::size_t block, std::size_t part) const {
+    const std::size_t at = block * (parts_ + 1) + part;
+    return {bounds_[at], bounds_[at + 1]};
+  }
+  void Append(Step& step, ChipIndex from, ChipIndex to, std::size_t block, std::size_t part,
+              Action action) const {
+    const auto [first, last] = Range(block, part);
+    if (first == last) return;
+    step.push_back({.from = from,
+                    .to = to,
+                    .offset = first,
+                    .to_offset = first,
+                    .bytes = last - first,
+                    .action = action});
+  }
+
+ private:
+  std::size_t parts_;
+  std::vector<std::uint64_t> bounds_;  // in bytes, parts_ + 1 for each block
+};
+
 std::vector<Step> MeshSteps(Phase phase, const ChipSet& set, const Layout& layout) {
-  const Cutter cutter(layout, {1});
+  const Cutter cutter(layout, 1);
   Step step;
   for (std::size_t to = 0; to < set.size(); ++to) {
     for (std::size_t from = 0; from < set.size(); ++from) {
@@ -38,7 +93,7 @@ std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& l
     channels.push_back(std::move(ring));
   }
   const std::size_t n = set.size();
-  const Cutter cutter(layout, std::vector<std::uint32_t>(channels.size(), 1));
+  const Cutter cutter(layout, channels.size());
   std::vector<std::size_t> place(64);
   for (const ChipIndex chip : set.chips()) {
     place[static_cast<std::size_t>(chip.value())] = set.PlaceOf(chip);
@@ -59,82 +114,6 @@ std::vector<Step> RingSteps(Phase phase, const ChipSet& set, const TorusLinks& l
   return steps;
 }
 
-}  // namespace
-
-Cutter::Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights)
-    : parts_(weights.size()) {
-  std::uint64_t total = 0;
-  for (const std::uint32_t weight : weights) total += weight;
-  const auto whole = static_cast<Wide>(total);
-  TAHOMA_CHECK(whole > 0);
-  bounds_.reserve((layout.bounds.size() - 1) * (parts_ + 1));
-  for (std::size_t block = 0; block + 1 < layout.bounds.size(); ++block) {
-    const std::uint64_t begin = layout.bounds[block];
-    const std::uint64_t count = layout.bounds[block + 1] - begin;
-    std::uint64_t before = 0;
-    for (std::size_t part = 0; part <= parts_; ++part) {
-      const Wide first = static_cast<Wide>(count) * before / whole;
-      bounds_.push_back((begin + static_cast<std::uint64_t>(first)) * layout.element_bytes);
-      if (part < parts_) before += weights[part];
-    }
-  }
-}
-
-void Cutter::Append(Step& step, ChipIndex from, ChipIndex to, std::size_t block, std::size_t part,
-                    Action action) const {
-  const auto [first, last] = Range(block, part);
-  if (first == last) return;
-  step.push_back({.from = from,
-                  .to = to,
-                  .offset = first,
-                  .to_offset = first,
-                  .bytes = last - first,
-                  .action = action});
-}
-
-std::string_view Name(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::kMesh:
-      return "mesh";
-    case Algorithm::kRdh:
-      return "rdh";
-    case Algorithm::kRing:
-      return "ring";
-    case Algorithm::kTree:
-      return "tree";
-    case Algorithm::kHier:
-      return "hier";
-    case Algorithm::kKangaRing:
-      return "kangaring";
-  }
-  return "";
-}
-
-absl::StatusOr<Algorithm> ParseAlgorithm(std::string_view name) {
-  std::string known;
-  for (const Algorithm algorithm : kAllAlgorithms) {
-    if (Name(algorithm) == name) return algorithm;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", Name(algorithm));
-  }
-  return InvalidArgument("unknown algorithm \"{}\"; expected one of {}", name, known);
-}
-
-Layout Layout::Weighted(const std::vector<int>& weights, std::uint64_t elements,
-                        std::uint64_t element_bytes) {
-  std::uint64_t total = 0;
-  for (const int weight : weights) total += static_cast<std::uint64_t>(weight);
-  TAHOMA_CHECK(total > 0);
-  Layout layout{.element_bytes = element_bytes, .bounds = {0}};
-  std::uint64_t sum = 0;
-  for (const int weight : weights) {
-    sum += static_cast<std::uint64_t>(weight);
-    layout.bounds.push_back(elements * sum / total);
-  }
-  return layout;
-}
-
-namespace {
-
 // One swap of halving: over the dimension `across`, after those of `before`.
 struct Swap {
   std::size_t channel;
@@ -147,22 +126,13 @@ std::vector<Swap> SwapsOf(const std::vector<Channel>& channels) {
   std::vector<Swap> swaps;
   for (std::size_t channel = 0; channel < channels.size(); ++channel) {
     std::size_t before = 0;
-    for (std::size_t depth = 0; depth < channels[channel].order.size(); ++depth) {
-      const std::size_t across = std::size_t{1} << channels[channel].order[depth];
-      swaps.push_back({.channel = channel,
-                       .step = static_cast<std::size_t>(channels[channel].step[depth]),
-                       .before = before,
-                       .across = across});
+    for (std::size_t step = 0; step < channels[channel].size(); ++step) {
+      const std::size_t across = std::size_t{1} << channels[channel][step];
+      swaps.push_back({.channel = channel, .step = step, .before = before, .across = across});
       before |= across;
     }
   }
   return swaps;
-}
-
-std::vector<std::uint32_t> WeightsOf(const std::vector<Channel>& channels) {
-  std::vector<std::uint32_t> weights;
-  for (const Channel& channel : channels) weights.push_back(channel.weight);
-  return weights;
 }
 
 // The places of the set's chips by hypercube address.
@@ -174,16 +144,6 @@ std::vector<std::size_t> PlacesOf(const ChipSet& set, const torus::Shape& torus)
   return places;
 }
 
-std::size_t StepCount(const std::vector<Swap>& swaps) {
-  std::size_t count = 0;
-  for (const Swap& swap : swaps) count = std::max(count, swap.step + 1);
-  return count;
-}
-
-}  // namespace
-
-namespace {
-
 // The channels of `layout` if no chip's block is fixed: each channel has a part of the buffer to
 // itself, cut such that the data of one exchange is contiguous.
 class ChannelRanges {
@@ -191,21 +151,20 @@ class ChannelRanges {
   ChannelRanges(const Layout& layout, const std::vector<Channel>& channels)
       : channels_(channels),
         // The whole buffer is one block, cut into channels as blocks are.
-        ends_(Layout{.element_bytes = 1, .bounds = {0, layout.bounds.back()}}, WeightsOf(channels)),
+        ends_(Layout{.element_bytes = 1, .bounds = {0, layout.bounds.back()}}, channels.size()),
         element_bytes_(layout.element_bytes) {}
 
-  // Returns the message with all blocks that the chip with address `to` is to have after the
-  // exchange: those whose addresses equal its own in the dimensions so far.
-  Send Message(const Swap& swap, std::size_t depth, std::size_t to) const {
-    const std::vector<int>& order = channels_[swap.channel].order;
+  // Returns the message with all blocks for the chip with address `to` after the exchange: their
+  // addresses equal the chip's in the dimensions so far.
+  Send Message(const Swap& swap, std::size_t to) const {
     std::uint64_t prefix = 0;
-    for (std::size_t d = 0; d <= depth; ++d) {
-      prefix = prefix << 1U | (to >> static_cast<std::size_t>(order[d]) & 1U);
+    for (std::size_t step = 0; step <= swap.step; ++step) {
+      prefix = prefix << 1U | (to >> static_cast<std::size_t>(channels_[swap.channel][step]) & 1U);
     }
     const auto [first, last] = ends_.Range(0, swap.channel);
     const auto at = [&, channel_first = first, channel_last = last](std::uint64_t part) {
       const Wide whole = static_cast<Wide>(channel_last - channel_first) * part;
-      return channel_first + static_cast<std::uint64_t>(whole >> (depth + 1));
+      return channel_first + static_cast<std::uint64_t>(whole >> (swap.step + 1));
     };
     const std::uint64_t begin = at(prefix) * element_bytes_;
     return {.from = ChipIndex(0),
@@ -222,17 +181,16 @@ class ChannelRanges {
   std::uint64_t element_bytes_;
 };
 
-}  // namespace
-
 std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
-                               const Layout& layout, const std::vector<Channel>& channels) {
+                               const Layout& layout) {
+  const std::vector<Channel> channels = collective::BalancedChannels(*set.box(), torus);
   const std::vector<std::size_t> places = PlacesOf(set, torus);
   const std::vector<Swap> swaps = SwapsOf(channels);
-  const Cutter cutter(layout, WeightsOf(channels));
+  const Cutter cutter(layout, channels.size());
   const ChannelRanges ranges(layout, channels);
   // All-gather undoes reduce-scatter: last exchange first.
   const bool gathers = phase == Phase::kAllGather;
-  std::vector<Step> steps(StepCount(swaps));
+  std::vector<Step> steps(channels[0].size());
   const auto step_of = [&](const Swap& swap) -> Step& {
     return steps[gathers ? steps.size() - 1 - swap.step : swap.step];
   };
@@ -251,8 +209,7 @@ std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Sha
       const ChipIndex sender = set.chips()[places[from]];
       const ChipIndex receiver = set.chips()[places[to]];
       if (!layout.fixed) {
-        Send send =
-            ranges.Message(swap, static_cast<std::size_t>(std::popcount(swap.before)), side);
+        Send send = ranges.Message(swap, side);
         send.from = sender;
         send.to = receiver;
         send.action = ActionOf(phase);
@@ -268,14 +225,17 @@ std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Sha
   return steps;
 }
 
-std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, const Layout& layout,
-                               const std::vector<Channel>& channels) {
+}  // namespace
+
+std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus,
+                               const Layout& layout) {
+  const std::vector<Channel> channels = collective::BalancedChannels(*set.box(), torus);
   const std::vector<std::size_t> places = PlacesOf(set, torus);
   const auto root = static_cast<std::size_t>(
       std::find(places.begin(), places.end(), std::size_t{0}) - places.begin());
   const std::vector<Swap> swaps = SwapsOf(channels);
-  const Cutter cutter(layout, WeightsOf(channels));
-  std::vector<Step> steps(StepCount(swaps));
+  const Cutter cutter(layout, channels.size());
+  std::vector<Step> steps(channels[0].size());
   for (const Swap& swap : swaps) {
     const std::size_t fixed = swap.before | swap.across;
     for (std::size_t from = 0; from < places.size(); ++from) {
@@ -301,8 +261,7 @@ std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
       return MeshSteps(phase, set, layout);
     case Algorithm::kRdh:
       TAHOMA_CHECK(set.box() != nullptr);
-      return HalvingSteps(phase, set, links.torus(), layout,
-                          BalancedChannels(*set.box(), links.torus()));
+      return HalvingSteps(phase, set, links.torus(), layout);
     default:
       TAHOMA_CHECK(algorithm == Algorithm::kRing || algorithm == Algorithm::kKangaRing);
       return RingSteps(phase, set, links, layout);

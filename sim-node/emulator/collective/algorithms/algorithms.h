@@ -21,35 +21,21 @@
 
 #pragma once
 
-#include <absl/status/statusor.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "lib/collective/channels.h"
+#include "lib/collective/operation.h"
 #include "sim-node/emulator/collective/algorithms/chip_set.h"
 #include "sim-node/emulator/collective/schedule/schedule.h"
 #include "sim-node/emulator/link/torus_links.h"
 
 namespace tahoma::sim {
 
-using collective::BalancedChannels;
-using collective::Channel;
-
-enum class Algorithm : std::uint8_t { kMesh, kRdh, kRing, kTree, kKangaRing, kHier };
-enum class Phase : std::uint8_t { kReduceScatter, kAllGather };
-
-// The algorithms on one torus.
-inline constexpr Algorithm kAllAlgorithms[] = {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing,
-                                               Algorithm::kKangaRing, Algorithm::kTree};
-
-// The names that nccom-test prints: "mesh", "rdh", "ring", "kangaring", "tree", "hier".
-std::string_view Name(Algorithm algorithm);
-// kInvalidArgument lists the known ones.
-absl::StatusOr<Algorithm> ParseAlgorithm(std::string_view name);
+using collective::Algorithm;
+using collective::kAllAlgorithms;
+using collective::ParseAlgorithm;
+using collective::Phase;
 
 // The place of each member's block.
 struct Layout {
@@ -64,36 +50,13 @@ struct Layout {
                          std::uint64_t element_bytes);
 };
 
-// Cuts each block into parts in proportion to their weights, and makes sends of them.
-class Cutter {
- public:
-  Cutter(const Layout& layout, const std::vector<std::uint32_t>& weights);
-
-  // The first byte of the part and the one after its last.
-  std::pair<std::uint64_t, std::uint64_t> Range(std::size_t block, std::size_t part) const {
-    const std::size_t at = block * (parts_ + 1) + part;
-    return {bounds_[at], bounds_[at + 1]};
-  }
-  void Append(Step& step, torus::ChipIndex from, torus::ChipIndex to, std::size_t block,
-              std::size_t part, Action action) const;
-
- private:
-  std::size_t parts_;
-  std::vector<std::uint64_t> bounds_;  // in bytes, parts_ + 1 for each block
-};
-
-// Returns the steps of mesh, of rdh with BalancedChannels (needs set.box()), or of ring (kangaring
-// is the same). Steps may be empty when a block has fewer elements than parts.
+// Returns the steps of mesh, rdh (needs set.box()), or ring (kangaring is the same). Steps may be
+// empty when a block has fewer elements than parts.
 std::vector<Step> Steps(Algorithm algorithm, Phase phase, const ChipSet& set,
                         const TorusLinks& links, const Layout& layout);
 
-// Returns the steps of rdh with these channels.
-std::vector<Step> HalvingSteps(Phase phase, const ChipSet& set, const torus::Shape& torus,
-                               const Layout& layout, const std::vector<Channel>& channels);
-
 // Returns the steps that bring each block of the first chip's buffer to its owner: halving, in
 // which only chips that have received data send. Needs set.box().
-std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, const Layout& layout,
-                               const std::vector<Channel>& channels);
+std::vector<Step> ScatterSteps(const ChipSet& set, const torus::Shape& torus, const Layout& layout);
 
 }  // namespace tahoma::sim

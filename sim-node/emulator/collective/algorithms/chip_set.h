@@ -10,14 +10,18 @@
 
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
+#include "lib/collective/domain_links.h"
+#include "lib/collective/rings.h"
 #include "lib/torus/box.h"
 #include "lib/torus/shape.h"
 #include "sim-node/emulator/link/torus_links.h"
 
 namespace tahoma::sim {
+
+// Returns the links as lib/collective knows them, at their rates of now, and the costs of a step.
+collective::DomainLinks RatesOf(const TorusLinks& links, const collective::LinkCosts& costs = {});
 
 class ChipSet {
  public:
@@ -28,10 +32,6 @@ class ChipSet {
   const std::vector<torus::ChipIndex>& chips() const { return chips_; }
   std::size_t size() const { return chips_.size(); }
   torus::ChipMask mask() const { return mask_; }
-  // Whether the link leads from a member to a member.
-  bool HasBothEnds(const torus::Hop& hop) const {
-    return ((MaskOf(hop.from) | MaskOf(hop.to)) & ~mask_) == 0;
-  }
   // The place of a member in chips().
   std::size_t PlaceOf(torus::ChipIndex chip) const;
 
@@ -41,18 +41,14 @@ class ChipSet {
   // Chips that messages between members may cross: the set itself when it hangs together, so that
   // tenants stay apart even around a broken link; otherwise all.
   torus::ChipMask through() const { return through_; }
-  bool hangs_together() const { return through_ == mask_; }
 
-  // Closed paths through all members, to be used in both directions at once. Hamiltonian cycles
-  // over links that are up (two without a common link on a 4x4 plane, the five of cycles.h on an
-  // UltraServer, one elsewhere) if there are any; otherwise one order of the members whose
-  // neighbours may be more than a link apart.
-  std::vector<std::vector<torus::ChipIndex>> Rings(const TorusLinks& links) const;
+  // Closed paths through all members, to be used in both directions at once
+  // (lib/collective/rings.h).
+  std::vector<std::vector<torus::ChipIndex>> Rings(const TorusLinks& links) const {
+    return collective::RingsOf(RatesOf(links), mask_, chips_[0]);
+  }
 
  private:
-  bool IsCycle(const TorusLinks& links, const std::vector<torus::ChipIndex>& ring) const;
-  std::vector<std::vector<torus::ChipIndex>> PlaneCycles(const torus::Shape& torus) const;
-
   std::vector<torus::ChipIndex> chips_;
   torus::ChipMask mask_ = 0;
   torus::ChipMask through_ = 0;

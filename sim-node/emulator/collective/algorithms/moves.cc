@@ -175,7 +175,7 @@ std::vector<Step> ScatterFromRoot(Algorithm algorithm, const ChipSet& set, const
                                   const Layout& layout, bool whole) {
   if (set.size() == 1) return {};
   if (algorithm != Algorithm::kRdh || whole) return DirectSteps(set, layout, whole);
-  return ScatterSteps(set, links.torus(), layout, BalancedChannels(*set.box(), links.torus()));
+  return ScatterSteps(set, links.torus(), layout);
 }
 
 }  // namespace tahoma::sim

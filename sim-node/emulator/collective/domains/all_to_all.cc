@@ -39,22 +39,22 @@ using Ends = std::vector<std::uint32_t>;
 
 class AllToAllMaker {
  public:
-  explicit AllToAllMaker(const AllToAllQuestion& asked) : asked_(asked) {
+  explicit AllToAllMaker(const AllToAllInput& input) : input_(input) {
     std::vector<std::uint64_t> ranks_before = {0};  // by member
-    for (const Member& member : asked.members) {
+    for (const Member& member : input.members) {
       ranks_before.push_back(ranks_before.back() + static_cast<std::uint64_t>(member.ranks));
     }
-    for (const DomainSet::Kind& kind : asked.kinds) {
-      const DomainSet::Group& front = asked.set.groups()[kind.front()];
+    for (const DomainSet::Kind& kind : input.kinds) {
+      const DomainSet::Group& front = input.set.groups()[kind.front()];
       Side& side = sides_.emplace_back();
-      side.first = MembersOf(front, asked.members);
+      side.first = MembersOf(front, input.members);
       side.through = front.through;
       MeshDomains domains;
       for (const std::size_t i : kind) {
-        const DomainSet::Group& group = asked.set.groups()[i];
+        const DomainSet::Group& group = input.set.groups()[i];
         const std::uint64_t before = ranks_before[group.members.front()];
         side.chips.push_back((group.domain - front.domain) * Fabric::kChipsPerDomain);
-        side.starts.push_back(before * asked.block);
+        side.starts.push_back(before * input.block);
         domains.push_back({.domain = group.domain, .number = before});
       }
       side.domains = std::make_shared<const MeshDomains>(std::move(domains));
@@ -107,9 +107,9 @@ class AllToAllMaker {
   using Areas = std::map<torus::ChipIndex, Area>;
 
   void AddAreas(const Member& member, Side& side) {
-    const std::uint64_t bytes = asked_.request.bytes * static_cast<std::uint64_t>(member.ranks);
-    free_[member.chip] = ChipBufferBytes(asked_.request, member.ranks);
-    if (asked_.set.ProxyOf(member.chip) != member.chip) {
+    const std::uint64_t bytes = input_.request.bytes * static_cast<std::uint64_t>(member.ranks);
+    free_[member.chip] = ChipBufferBytes(input_.request, member.ranks);
+    if (input_.set.ProxyOf(member.chip) != member.chip) {
       sent_[member.chip] = {.begin = side.relay_bytes, .base = 0};
       received_[member.chip] = {.begin = side.relay_bytes + bytes, .base = bytes};
       side.relay_bytes += 2 * bytes;
@@ -122,11 +122,11 @@ class AllToAllMaker {
     return free_.at(at) + area.begin + offset - area.base;
   }
 
-  StepWork StartOnly() const { return {.start = asked_.work.start, .memory = {}}; }
+  StepWork StartOnly() const { return {.start = input_.work.start, .memory = {}}; }
 
   // Hands over inside domains of a kind what goes to others, or comes from them.
   std::uint32_t Hand(const Side& side, const Side& others, const Step& step, Ends after) {
-    const StepWork work = WorkOf(step, {}, asked_.costs, asked_.fabric.timing());
+    const StepWork work = WorkOf(step, {}, input_.costs, input_.fabric.timing());
     std::vector<Copy> copies;
     for (const int chips : side.chips) copies.push_back({.chips = chips});
     return schedule_.Append(step, work,
@@ -143,22 +143,22 @@ class AllToAllMaker {
       copies.push_back({.chips = side.chips[i], .bytes = side.starts[i]});
     }
     schedule_.Append(
-        AllToAllAmong(asked_.request, side.first, asked_.block), asked_.work,
+        AllToAllAmong(input_.request, side.first, input_.block), input_.work,
         {.after = std::move(after), .copies = std::move(copies), .through = side.through});
   }
 
   void AddMessages(std::size_t from, std::size_t to) {
     schedule_.meshes.push_back({.senders = sides_[from].domains,
                                 .receivers = sides_[to].domains,
-                                .by_sender = {.to_offset = asked_.block},
-                                .by_receiver = {.offset = asked_.block}});
+                                .by_sender = {.to_offset = input_.block},
+                                .by_receiver = {.offset = input_.block}});
     const std::vector<Member>& first = sides_[from].first;
     for (Send send : from == to
-                         ? AllToAllAmong(asked_.request, first, asked_.block)
-                         : StepBetween(asked_.request, first, sides_[to].first, asked_.block)) {
+                         ? AllToAllAmong(input_.request, first, input_.block)
+                         : StepBetween(input_.request, first, sides_[to].first, input_.block)) {
       send.mesh = static_cast<std::uint32_t>(schedule_.meshes.size());
-      const torus::ChipIndex sender = asked_.set.ProxyOf(send.from);
-      const torus::ChipIndex receiver = asked_.set.ProxyOf(send.to);
+      const torus::ChipIndex sender = input_.set.ProxyOf(send.from);
+      const torus::ChipIndex receiver = input_.set.ProxyOf(send.to);
       if (sender == send.from && receiver == send.to) {
         direct_.push_back(send);
       } else {
@@ -194,7 +194,7 @@ class AllToAllMaker {
     handed_on_[kinds].push_back(leg);
   }
 
-  const AllToAllQuestion& asked_;
+  const AllToAllInput& input_;
   std::vector<Side> sides_;
   std::map<torus::ChipIndex, std::uint64_t> free_;  // of chips of first groups
   Areas sent_;
@@ -233,6 +233,6 @@ std::optional<std::vector<DomainSet::Kind>> AllToAllKindsOf(const Request& reque
   return kinds;
 }
 
-Schedule AllToAllOver(const AllToAllQuestion& asked) { return AllToAllMaker(asked).Make(); }
+Schedule AllToAllOver(const AllToAllInput& input) { return AllToAllMaker(input).Make(); }
 
 }  // namespace tahoma::sim

@@ -32,7 +32,7 @@ std::optional<std::vector<DomainSet::Kind>> AllToAllKindsOf(const Request& reque
                                                             const std::vector<Member>& members,
                                                             const DomainSet& set);
 
-struct AllToAllQuestion {
+struct AllToAllInput {
   const Request& request;
   const std::vector<Member>& members;
   const DomainSet& set;
@@ -43,6 +43,6 @@ struct AllToAllQuestion {
   const ChipCosts& costs;
 };
 
-Schedule AllToAllOver(const AllToAllQuestion& asked);
+Schedule AllToAllOver(const AllToAllInput& input);
 
 }  // namespace tahoma::sim

@@ -459,11 +459,11 @@ class Composer {
     for (std::size_t kind = 0; kind < meshes_->kinds().size(); ++kind) {
       const std::size_t front = meshes_->kinds()[kind].front();
       if (!HasProxies(set_.groups()[front])) continue;
-      HandOverQuestion asked{request_.operation, /*home=*/false, front, back};
-      const bool others = HandsOver(asked);
-      asked.home = true;
+      HandOverCase region{request_.operation, /*home=*/false, front, back};
+      const bool others = HandsOver(region);
+      region.home = true;
       // In a mesh the place that answers for a part sums it up, the domain's own, too.
-      const bool own = OwnersCombine(request_.operation) || HandsOver(asked);
+      const bool own = OwnersCombine(request_.operation) || HandsOver(region);
       std::size_t step = 0;
       for (HandOverStep& made : meshes_->HandOversOf(homes, kind, back, own, others)) {
         const StepWork work = WorkOf(made.step, {}, options_.costs, fabric_.timing());

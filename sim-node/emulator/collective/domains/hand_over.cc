@@ -16,14 +16,14 @@ std::vector<OutsidePart> OutsideParts(const std::vector<std::uint64_t>& bounds,
   return parts;
 }
 
-bool HandsOver(const HandOverQuestion& asked) {
-  switch (asked.operation) {
+bool HandsOver(const HandOverCase& region) {
+  switch (region.operation) {
     case Operation::kAllGather:
-      return asked.home != asked.back;
+      return region.home != region.back;
     case Operation::kReduceScatter:
-      return asked.home == asked.back;
+      return region.home == region.back;
     case Operation::kBroadcast:
-      return asked.group == 0 ? !asked.back : asked.back;
+      return region.group == 0 ? !region.back : region.back;
     default:
       return true;
   }

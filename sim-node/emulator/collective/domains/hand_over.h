@@ -33,13 +33,13 @@ std::vector<OutsidePart> OutsideParts(const std::vector<std::uint64_t>& bounds,
 // Whether a group hands a region over before the region is sent between the domains, from the
 // owners inside to the places that answer for the region; or back afterwards. The root of a
 // broadcast is in group 0.
-struct HandOverQuestion {
+struct HandOverCase {
   Operation operation = Operation::kAllReduce;
   bool home = false;  // the region belongs to the group
   std::size_t group = 0;
   bool back = false;
 };
-bool HandsOver(const HandOverQuestion& asked);
+bool HandsOver(const HandOverCase& region);
 
 // Whether the owner of a part keeps the sum of its domain, while the place that answers for the
 // part gets the sums of the other domains: the owner combines the two at the end. Then nothing of a

@@ -60,7 +60,7 @@ absl::StatusOr<Plan> Timed(Plan plan, const Fabric& fabric) {
 }
 
 // The facts that all plans of one request over several topology domains share.
-struct DomainsQuestion {
+struct FabricPlanInput {
   const Request& request;
   const std::vector<Member>& members;
   const Fabric& fabric;
@@ -76,7 +76,7 @@ struct DomainsQuestion {
     return most;
   }
 
-  absl::StatusOr<Plan> Answer(const HierarchyChoice& chosen) const {
+  absl::StatusOr<Plan> PlanOf(const HierarchyChoice& chosen) const {
     Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
     const bool in_meshes = meshes && chosen.between == InterAlgorithm::kMesh;
     TAHOMA_ASSIGN_OR_RETURN(plan.schedule,
@@ -87,14 +87,14 @@ struct DomainsQuestion {
 
 // Returns the algorithms to try. On a network that only NICs can limit, mesh, ring and rdh send the
 // same bytes through each NIC: the fewest steps win. Where uplinks limit, all are tried.
-std::vector<InterAlgorithm> Candidates(const DomainsQuestion& asked) {
-  if (asked.choice.between) return {*asked.choice.between};
+std::vector<InterAlgorithm> Candidates(const FabricPlanInput& input) {
+  if (input.choice.between) return {*input.choice.between};
   std::vector<InterAlgorithm> candidates = {InterAlgorithm::kMesh};
   // Only meshes are not listed.
-  if (asked.set.size() > kListedDomainsMost) return candidates;
-  if (!asked.fabric.efa().UplinksLimit()) return candidates;
+  if (input.set.size() > kListedDomainsMost) return candidates;
+  if (!input.fabric.efa().UplinksLimit()) return candidates;
   candidates.push_back(InterAlgorithm::kRing);
-  if (Serves(InterAlgorithm::kRdh, static_cast<int>(asked.set.size()))) {
+  if (Serves(InterAlgorithm::kRdh, static_cast<int>(input.set.size()))) {
     candidates.push_back(InterAlgorithm::kRdh);
   }
   return candidates;
@@ -104,23 +104,23 @@ std::vector<InterAlgorithm> Candidates(const DomainsQuestion& asked) {
 // together: what is best in one chunk need not be in several.
 class HierarchySearch {
  public:
-  explicit HierarchySearch(const DomainsQuestion& asked) : asked_(asked) {
+  explicit HierarchySearch(const FabricPlanInput& input) : input_(input) {
     counts_.assign(std::begin(collective::kChunkCounts), std::end(collective::kChunkCounts));
     std::erase_if(counts_, [&](int chunks) {
       return chunks > 1 &&
-             asked.request.bytes / static_cast<std::uint64_t>(chunks) < kChunkBytesMin;
+             input.request.bytes / static_cast<std::uint64_t>(chunks) < kChunkBytesMin;
     });
-    const std::uint64_t listed = asked.set.size() * asked.set.size() * asked.ChipsOfADomain();
+    const std::uint64_t listed = input.set.size() * input.set.size() * input.ChipsOfADomain();
     std::erase_if(counts_, [&](int chunks) {
-      return chunks > 1 && !asked.meshes &&
+      return chunks > 1 && !input.meshes &&
              listed * static_cast<std::uint64_t>(chunks) > kListedMessagesMost;
     });
-    if (asked.choice.chunks) counts_ = {*asked.choice.chunks};
+    if (input.choice.chunks) counts_ = {*input.choice.chunks};
   }
 
   absl::StatusOr<Plan> Fastest() {
-    for (const InterAlgorithm between : Candidates(asked_)) {
-      HierarchyChoice choice = asked_.choice;
+    for (const InterAlgorithm between : Candidates(input_)) {
+      HierarchyChoice choice = input_.choice;
       choice.between = between;
       TAHOMA_RETURN_IF_ERROR(TryCounts(choice));
     }
@@ -136,13 +136,13 @@ class HierarchySearch {
     int worse = 0;  // one after the other
     for (const int chunks : counts_) {
       choice.chunks = chunks;
-      TAHOMA_ASSIGN_OR_RETURN(Plan plan, asked_.Answer(choice));
+      TAHOMA_ASSIGN_OR_RETURN(Plan plan, input_.PlanOf(choice));
       const VirtualTime end = plan.times.end;
       if (!best_ || end < best_->times.end) best_ = std::move(plan);
       worse = end >= least ? worse + 1 : 0;
       least = std::min(least, end);
       // What is in meshes takes no time to speak of.
-      if (!asked_.meshes && (worse == kWorseMost || IsHopeless(end))) break;
+      if (!input_.meshes && (worse == kWorseMost || IsHopeless(end))) break;
     }
     return absl::OkStatus();
   }
@@ -152,7 +152,7 @@ class HierarchySearch {
     return end - VirtualTime() > 2 * (best_->times.end - VirtualTime());
   }
 
-  const DomainsQuestion& asked_;
+  const FabricPlanInput& input_;
   std::vector<int> counts_;  // of chunks
   std::optional<Plan> best_;
 };
@@ -208,61 +208,61 @@ Step ScheduleInsideMessages(const Step& all, const StepWork& work, const DomainS
 
 // Plans an exchange: all messages at once, except those that other chips' NICs relay, which go in
 // chunks.
-absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const DomainsQuestion& asked,
+absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const FabricPlanInput& input,
                                     const Exchange& exchange) {
   Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
-  const ChipCosts& costs = asked.choice.options.costs;
+  const ChipCosts& costs = input.choice.options.costs;
   // Ranks on one chip copy beside the messages; memory serves all of them at once.
-  const StepWork work = WorkOf(exchange.step, {}, costs, asked.fabric.timing());
-  const Step between = ScheduleInsideMessages(exchange.step, work, asked.set, plan.schedule);
+  const StepWork work = WorkOf(exchange.step, {}, costs, input.fabric.timing());
+  const Step between = ScheduleInsideMessages(exchange.step, work, input.set, plan.schedule);
   std::map<torus::ChipIndex, std::uint64_t> free;
-  for (const Member& member : asked.members) {
-    free.emplace(member.chip, ChipBufferBytes(asked.request, member.ranks));
+  for (const Member& member : input.members) {
+    free.emplace(member.chip, ChipBufferBytes(input.request, member.ranks));
   }
-  Relay relay = RelayOf(between, asked.set, free, chunks);
+  Relay relay = RelayOf(between, input.set, free, chunks);
   plan.schedule.relay_bytes = relay.bytes;
-  AppendRelay(std::move(relay), asked.set, work, costs, asked.fabric.timing(), plan.schedule);
+  AppendRelay(std::move(relay), input.set, work, costs, input.fabric.timing(), plan.schedule);
   plan.sources = exchange.sources;
-  return Timed(std::move(plan), asked.fabric);
+  return Timed(std::move(plan), input.fabric);
 }
 
 // Plans an all-to-all between kinds of domains.
-absl::StatusOr<Plan> PlanAllToAll(const DomainsQuestion& asked,
+absl::StatusOr<Plan> PlanAllToAll(const FabricPlanInput& input,
                                   const std::vector<DomainSet::Kind>& kinds) {
-  const std::uint64_t ranks = RanksOf(asked.members);
-  TAHOMA_ASSIGN_OR_RETURN(const std::uint64_t block, AllToAllBlock(asked.request, ranks));
+  const std::uint64_t ranks = RanksOf(input.members);
+  TAHOMA_ASSIGN_OR_RETURN(const std::uint64_t block, AllToAllBlock(input.request, ranks));
   const auto most = static_cast<std::uint64_t>(
-      std::ranges::max_element(asked.members, {}, &Member::ranks)->ranks);
+      std::ranges::max_element(input.members, {}, &Member::ranks)->ranks);
   const std::uint64_t of_chip = 2 * most * ranks * block;  // read, written
-  const StepWork work = WorkOf(of_chip, static_cast<int>(asked.members.size()) - 1, {},
-                               asked.choice.options.costs, asked.fabric.timing());
+  const StepWork work = WorkOf(of_chip, static_cast<int>(input.members.size()) - 1, {},
+                               input.choice.options.costs, input.fabric.timing());
   Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
-  plan.schedule = AllToAllOver({asked.request, asked.members, asked.set, asked.fabric, kinds, block,
-                                work, asked.choice.options.costs});
-  return Timed(std::move(plan), asked.fabric);
+  plan.schedule = AllToAllOver({input.request, input.members, input.set, input.fabric, kinds, block,
+                                work, input.choice.options.costs});
+  return Timed(std::move(plan), input.fabric);
 }
 
 // Returns the kinds of domains for an all-to-all in meshes, where these are worth it or needed.
-std::optional<std::vector<DomainSet::Kind>> WorthMeshes(const DomainsQuestion& asked) {
-  auto kinds = AllToAllKindsOf(asked.request, asked.members, asked.set);
+std::optional<std::vector<DomainSet::Kind>> WorthMeshes(const FabricPlanInput& input) {
+  auto kinds = AllToAllKindsOf(input.request, input.members, input.set);
   if (!kinds) return std::nullopt;
-  const bool many = asked.set.size() > kListedAlwaysMost && kinds->size() <= kAllToAllKindsMost;
-  return many || AreAlikeInARow(asked.request, asked.layout, asked.set) ? kinds : std::nullopt;
+  const bool many = input.set.size() > kListedAlwaysMost && kinds->size() <= kAllToAllKindsMost;
+  return many || AreAlikeInARow(input.request, input.layout, input.set) ? kinds : std::nullopt;
 }
 
-absl::StatusOr<Plan> PlanExchange(const DomainsQuestion& asked) {
-  if (const auto kinds = WorthMeshes(asked)) return PlanAllToAll(asked, *kinds);
+absl::StatusOr<Plan> PlanExchange(const FabricPlanInput& input) {
+  if (const auto kinds = WorthMeshes(input)) return PlanAllToAll(input, *kinds);
   std::vector<std::vector<torus::ChipIndex>> paths;
-  if (asked.request.operation == Operation::kPermute && asked.request.blocks == nullptr) {
-    paths = PathsOver(asked.set, asked.fabric);
+  if (input.request.operation == Operation::kPermute && input.request.blocks == nullptr) {
+    paths = PathsOver(input.set, input.fabric);
   }
   TAHOMA_ASSIGN_OR_RETURN(const Exchange exchange,
-                          ExchangeAlong(asked.request, asked.members, paths));
-  const int chunks = asked.choice.chunks.value_or(1);
+                          ExchangeAlong(input.request, input.members, paths));
+  const int chunks = input.choice.chunks.value_or(1);
   TAHOMA_ASSIGN_OR_RETURN(Plan plan,
-                          PlanExchangeIn(static_cast<std::uint64_t>(chunks), asked, exchange));
-  if (plan.schedule.relay_bytes == 0 || asked.choice.chunks) return plan;
-  TAHOMA_ASSIGN_OR_RETURN(Plan cut, PlanExchangeIn(kRelayChunks, asked, exchange));
+                          PlanExchangeIn(static_cast<std::uint64_t>(chunks), input, exchange));
+  if (plan.schedule.relay_bytes == 0 || input.choice.chunks) return plan;
+  TAHOMA_ASSIGN_OR_RETURN(Plan cut, PlanExchangeIn(kRelayChunks, input, exchange));
   return cut.times.end < plan.times.end ? std::move(cut) : std::move(plan);
 }
 
@@ -292,26 +292,26 @@ absl::Status Check(const std::vector<Member>& members, const Fabric& fabric,
 }
 
 // Whether one message may stand for those between all domains of two kinds.
-bool MayMesh(const DomainsQuestion& asked) {
-  if (IsExchange(asked.request.operation)) return false;
-  if (AreAlikeInARow(asked.request, asked.layout, asked.set)) return true;
-  const std::size_t kinds = MeshKindsOf(asked.request, asked.layout, asked.set).size();
-  return kinds <= kMeshKindsMost && kinds * kLikeEachLeast <= asked.set.size();
+bool MayMesh(const FabricPlanInput& input) {
+  if (IsExchange(input.request.operation)) return false;
+  if (AreAlikeInARow(input.request, input.layout, input.set)) return true;
+  const std::size_t kinds = MeshKindsOf(input.request, input.layout, input.set).size();
+  return kinds <= kMeshKindsMost && kinds * kLikeEachLeast <= input.set.size();
 }
 
 // Says on what condition so many domains are planned that the request does not meet; empty: none.
-std::string ConditionOfMany(const DomainsQuestion& asked) {
-  const Request& request = asked.request;
-  const auto between = asked.choice.between;
+std::string ConditionOfMany(const FabricPlanInput& input) {
+  const Request& request = input.request;
+  const auto between = input.choice.between;
   if (request.operation == Operation::kAllToAll) {
-    if (WorthMeshes(asked)) return "";
+    if (WorthMeshes(input)) return "";
     return fmt::format("with at most {} kinds of chips, ranks and NICs", kAllToAllKindsMost);
   }
   if (between && *between != InterAlgorithm::kMesh) return "in a mesh";
-  if (asked.meshes) return "";
+  if (input.meshes) return "";
   const bool blocks =
       request.operation == Operation::kAllGather || request.operation == Operation::kReduceScatter;
-  const std::uint64_t even = RanksOf(asked.members) * Size(request.type);
+  const std::uint64_t even = RanksOf(input.members) * Size(request.type);
   if (blocks && request.bytes % even != 0) {
     return fmt::format("with blocks of one length, here with a multiple of {} bytes", even);
   }
@@ -319,20 +319,20 @@ std::string ConditionOfMany(const DomainsQuestion& asked) {
 }
 
 // Refuses what would take a message for each two domains, or ranks, of too many.
-absl::Status CheckSize(const DomainsQuestion& asked) {
+absl::Status CheckSize(const FabricPlanInput& input) {
   const bool all_to_all =
-      asked.request.operation == Operation::kAllToAll && asked.request.blocks == nullptr;
-  if (IsExchange(asked.request.operation) && !all_to_all) return absl::OkStatus();
-  const std::uint64_t ranks = RanksOf(asked.members);
+      input.request.operation == Operation::kAllToAll && input.request.blocks == nullptr;
+  if (IsExchange(input.request.operation) && !all_to_all) return absl::OkStatus();
+  const std::uint64_t ranks = RanksOf(input.members);
   const bool few =
-      all_to_all ? ranks * ranks <= kListedBlocksMost : asked.set.size() <= kListedDomainsMost;
+      all_to_all ? ranks * ranks <= kListedBlocksMost : input.set.size() <= kListedDomainsMost;
   if (few) return absl::OkStatus();
-  const std::string condition = ConditionOfMany(asked);
+  const std::string condition = ConditionOfMany(input);
   if (condition.empty()) return absl::OkStatus();
   return FailedPrecondition(
       "so many domains ({}) are planned only {}: otherwise each two of them have "
       "messages of their own",
-      asked.set.size(), condition);
+      input.set.size(), condition);
 }
 
 // Plans in one topology domain, with the chips' numbers in the fabric.
@@ -369,17 +369,17 @@ absl::StatusOr<Plan> PlanOnFabric(const Request& request, const std::vector<Memb
   for (const Member& member : members) weights.push_back(member.ranks);
   const std::uint64_t size = Size(request.type);
   const Layout layout = Layout::Weighted(weights, request.bytes / size, size);
-  DomainsQuestion asked{request, members, fabric, choice, set, layout};
-  asked.meshes = MayMesh(asked);
-  TAHOMA_RETURN_IF_ERROR(CheckSize(asked));
+  FabricPlanInput input{request, members, fabric, choice, set, layout};
+  input.meshes = MayMesh(input);
+  TAHOMA_RETURN_IF_ERROR(CheckSize(input));
   for (const DomainSet::Group& group : set.groups()) TAHOMA_RETURN_IF_ERROR(CheckNics(group));
-  if (IsExchange(request.operation)) return PlanExchange(asked);
+  if (IsExchange(request.operation)) return PlanExchange(input);
   const auto domains = static_cast<int>(set.size());
   if (choice.between && !Serves(*choice.between, domains)) {
     return InvalidArgument("rdh between domains needs a power of two of them; here are {}",
                            domains);
   }
-  return HierarchySearch(asked).Fastest();
+  return HierarchySearch(input).Fastest();
 }
 
 }  // namespace tahoma::sim

@@ -9,7 +9,7 @@
 #include "lib/base/status.h"
 #include "sim-node/emulator/collective/algorithms/moves.h"
 #include "sim-node/emulator/collective/plan/chip_cost.h"
-#include "sim-node/emulator/collective/plan/question.h"
+#include "sim-node/emulator/collective/plan/plan_input.h"
 #include "sim-node/emulator/collective/schedule/timing.h"
 
 namespace tahoma::sim {
@@ -33,14 +33,6 @@ WorkedSteps Worked(Schedule schedule, const LinkTiming& timing) {
   worked.work.insert(worked.work.end(), schedule.work.begin(), schedule.work.end());
   AppendStage(schedule.after, timing, worked);
   return worked;
-}
-
-// What arrives is written to all ranks of a chip, as it is when it is gathered.
-void AddWork(Schedule& schedule, const Question& asked, Algorithm algorithm) {
-  schedule.through = asked.set.through();
-  for (const Step& step : schedule.steps) {
-    schedule.work.push_back(WorkOfStep(asked, algorithm, step));
-  }
 }
 
 Operation OperationOf(Inside inside) {
@@ -95,19 +87,20 @@ absl::StatusOr<WorkedSteps> PaddedSteps::Scatter(const DomainSet::Group& group,
   const ChipSet set = SetOf(group.local, links);
   const std::vector<int> weights(set.size(), 1);
   const Layout layout = Layout::Weighted(weights, block * set.size(), Size(request_.type));
-  Schedule straight;
-  Step& step = straight.steps.emplace_back();
-  for (std::size_t to = 1; to < set.size(); ++to) {
-    const Extent elements{.begin = layout.bounds[to], .end = layout.bounds[to + 1]};
-    step.push_back(MakeSend(request_, set.chips()[0], set.chips()[to], elements, Action::kCopy));
-  }
-  const Question asked{request_, group.local, set, links, choice_.options};
-  AddWork(straight, asked, Algorithm::kMesh);
+  const PlanInput input{request_, group.local, set, links, choice_.options};
+  // What arrives is written to all ranks of a chip, as it is when it is gathered.
+  const auto scattered = [&](Algorithm algorithm) {
+    Schedule schedule;
+    schedule.through = set.through();
+    schedule.steps = ScatterFromRoot(algorithm, set, links, layout, /*whole=*/false);
+    for (const Step& step : schedule.steps) {
+      schedule.work.push_back(WorkOfStep(input, algorithm, step));
+    }
+    return schedule;
+  };
+  Schedule straight = scattered(Algorithm::kMesh);
   if (set.box() == nullptr) return Worked(std::move(straight), links.timing());
-  Schedule channels;
-  channels.steps =
-      ScatterSteps(set, links.torus(), layout, BalancedChannels(*set.box(), links.torus()));
-  AddWork(channels, asked, Algorithm::kRdh);
+  Schedule channels = scattered(Algorithm::kRdh);
   TAHOMA_ASSIGN_OR_RETURN(const auto straight_times, TimeSchedules({&straight}, links));
   TAHOMA_ASSIGN_OR_RETURN(const auto channels_times, TimeSchedules({&channels}, links));
   return Worked(

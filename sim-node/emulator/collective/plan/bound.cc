@@ -8,18 +8,6 @@
 
 namespace tahoma::sim {
 
-collective::DomainLinks DomainLinksOf(const TorusLinks& links, const ChipCosts& costs) {
-  const LinkTiming& timing = links.timing();
-  return {links.torus(),
-          links.capacities(),
-          {.step = costs.dma_start ? std::max(timing.step, timing.chip->dma.start) : timing.step,
-           .hop = timing.hop,
-           .command = costs.cc_cores ? timing.chip->costs.command : VirtualDuration(0),
-           .efficiency_permille = timing.efficiency_permille,
-           .chip = timing.chip,
-           .memory = costs.memory}};
-}
-
 VirtualDuration LowerBound(Operation operation, const ChipSet& set, std::uint64_t bytes,
                            const TorusLinks& links) {
   return collective::LowerBound(operation, set.mask(), set.chips()[0], bytes, DomainLinksOf(links));

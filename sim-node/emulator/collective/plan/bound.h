@@ -14,17 +14,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/collective/domain_links.h"
 #include "sim-node/emulator/collective/algorithms/chip_set.h"
-#include "sim-node/emulator/collective/plan/plan_options.h"
 #include "sim-node/emulator/collective/schedule/request.h"
 #include "sim-node/emulator/engine/virtual_time.h"
 #include "sim-node/emulator/link/torus_links.h"
 
 namespace tahoma::sim {
-
-// The links as lib/collective knows them, at the rates that they have now, and what a step costs.
-collective::DomainLinks DomainLinksOf(const TorusLinks& links, const ChipCosts& costs = {});
 
 // `bytes` as in Request, for one rank on each chip. Links count as they are now. Zero for one chip;
 // VirtualDuration::max() when links that are down cut chips off. For send-receive and permute the

@@ -5,87 +5,26 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/check.h"
-
 namespace tahoma::sim {
-namespace {
-
-using torus::ChipMask;
-
-// Returns the time from a signal to the first byte.
-VirtualDuration StartTime(const ChipCosts& costs, const LinkTiming& timing) {
-  return costs.dma_start ? std::max(timing.step, timing.chip->dma.start) : timing.step;
+collective::LinkCosts LinkCostsOf(const ChipCosts& costs, const LinkTiming& timing) {
+  return {.step = costs.dma_start ? std::max(timing.step, timing.chip->dma.start) : timing.step,
+          .hop = timing.hop,
+          .command = costs.cc_cores ? timing.chip->costs.command : VirtualDuration(0),
+          .efficiency_permille = timing.efficiency_permille,
+          .chip = timing.chip,
+          .memory = costs.memory};
 }
 
-}  // namespace
-
-VirtualDuration MemoryTime(std::uint64_t touched, const ChipCosts& costs,
-                           const hw::ChipModel& chip) {
-  if (!costs.memory) return VirtualDuration(0);
-  return TransferTime(touched, static_cast<std::uint64_t>(chip.hbm_bytes_per_second));
-}
-
-ChipUse NeuronUse(Algorithm algorithm, Phase phase, int ranks) {
-  const bool reduces = phase == Phase::kReduceScatter;
-  switch (algorithm) {
-    case Algorithm::kMesh:
-      return {.reads = reduces ? ranks : 1, .writes = 1, .commands = ranks};
-    case Algorithm::kRdh:
-    case Algorithm::kTree:
-      return {.reads = reduces ? 2 : 1, .writes = 1};
-    case Algorithm::kKangaRing: {
-      const int pairs = ranks / 2;
-      return {
-          .reads = (reduces ? 3 : 1) * pairs, .writes = (reduces ? 1 : 2) * pairs, .starts = pairs};
-    }
-    default:
-      TAHOMA_CHECK(algorithm == Algorithm::kRing);
-      return {.reads = (reduces ? 2 : 1) * ranks, .writes = ranks, .starts = ranks};
-  }
-}
-
-VirtualDuration StageTime(std::uint64_t touched, const ChipCosts& costs, const LinkTiming& timing) {
-  return StartTime(costs, timing) + MemoryTime(touched, costs, *timing.chip);
-}
-
-ChipStages NeuronStages(Algorithm algorithm, Phase phase, std::uint64_t bytes, std::uint64_t chips,
-                        int ranks, const ChipCosts& costs, const LinkTiming& timing) {
-  const bool reduces = phase == Phase::kReduceScatter;
-  const auto stage = [&](std::uint64_t touched) { return StageTime(touched, costs, timing); };
-  const auto all = static_cast<std::uint64_t>(ranks);
-  ChipStages stages;
-  if (algorithm == Algorithm::kMesh && reduces && chips > 1) {
-    // Each rank combines what has come from every chip, and its own chip's from all ranks.
-    stages.after = stage((chips + (ranks > 1 ? 1 + all : 1)) * (bytes / chips));
-  } else if (algorithm == Algorithm::kMesh || algorithm == Algorithm::kRdh ||
-             algorithm == Algorithm::kTree) {
-    // Each rank gets its part combined first; in the end it gives its part to the others.
-    if (ranks > 1)
-      (reduces ? stages.before : stages.after) = stage((reduces ? all + 1 : all) * bytes);
-  } else {
-    // The cycle goes on through the ranks of the last chip.
-    const ChipUse use = NeuronUse(algorithm, phase, ranks);
-    const auto touches = static_cast<std::uint64_t>((use.reads + use.writes) / use.starts);
-    stages.after = stage(touches * (bytes / chips)) * (use.starts - 1);
-    // The first pair combines, or its second rank gets a copy; several chips hide that behind their
-    // messages.
-    if (algorithm == Algorithm::kKangaRing && chips == 1) {
-      stages.after += stage((reduces ? 3 : 2) * bytes);
-    }
-  }
-  return stages;
+collective::DomainLinks DomainLinksOf(const TorusLinks& links, const ChipCosts& costs) {
+  return RatesOf(links, LinkCostsOf(costs, links.timing()));
 }
 
 StepWork WorkOf(std::uint64_t touched, int destinations, const ChipUse& use, const ChipCosts& costs,
                 const LinkTiming& timing) {
-  StepWork work;
-  work.start = StartTime(costs, timing) * use.starts - timing.step;
-  const int commands = destinations * use.commands;
-  if (costs.cc_cores && commands > 0) {
-    work.start += timing.chip->costs.command * ((commands - 1) / timing.chip->cc_cores);
-  }
-  work.memory = MemoryTime(touched, costs, *timing.chip);
-  return work;
+  const collective::LinkCosts all = LinkCostsOf(costs, timing);
+  const auto others = static_cast<std::uint64_t>(destinations);
+  return {.start = collective::StepStart(use, others, all) - timing.step,
+          .memory = collective::MemoryTime(touched, all)};
 }
 
 namespace {
@@ -96,11 +35,11 @@ constexpr std::size_t kMaskedChips = 1U << 13U;
 // Returns the most chips that one sends to.
 int Destinations(std::span<const Send> step, std::size_t chips) {
   const std::size_t words = (chips + 63) / 64;
-  std::vector<ChipMask> to(chips * words);
+  std::vector<torus::ChipMask> to(chips * words);
   for (const Send& send : step) {
     const auto from = static_cast<std::size_t>(send.from.value());
     const auto into = static_cast<std::size_t>(send.to.value());
-    if (from != into) to[from * words + into / 64] |= ChipMask{1} << (into % 64);
+    if (from != into) to[from * words + into / 64] |= torus::ChipMask{1} << (into % 64);
   }
   int most = 0;
   for (std::size_t chip = 0; chip < chips; ++chip) {

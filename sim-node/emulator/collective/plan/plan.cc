@@ -7,14 +7,14 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
-#include "lib/collective/cuts.h"
-#include "lib/collective/routes.h"
+#include "lib/collective/closed_form.h"
+#include "lib/collective/predict.h"
+#include "lib/collective/trees.h"
 #include "sim-node/emulator/collective/algorithms/moves.h"
+#include "sim-node/emulator/collective/algorithms/trees.h"
 #include "sim-node/emulator/collective/plan/bound.h"
 #include "sim-node/emulator/collective/plan/chip_cost.h"
-#include "sim-node/emulator/collective/plan/estimate.h"
-#include "sim-node/emulator/collective/plan/plan_trees.h"
-#include "sim-node/emulator/collective/plan/question.h"
+#include "sim-node/emulator/collective/plan/plan_input.h"
 
 namespace tahoma::sim {
 namespace {
@@ -47,127 +47,88 @@ absl::Status Check(const Request& request, const std::vector<Member>& members,
   return absl::OkStatus();
 }
 
-// An algorithm with its parameters.
-struct Variant {
-  Algorithm algorithm = Algorithm::kMesh;
-  std::vector<Channel> channels = {};  // of rdh
-  bool whole = false;                  // a broadcast's root sends everything to all
-  bool halving = false;                // or scatters it by halving, not to each chip directly
-};
+// The ways in which a broadcast begins: the root gives each chip its block to gather, or all of the
+// buffer.
+enum class Scatter : std::uint8_t { kDirect, kHalving, kWhole };
 
-absl::StatusOr<Plan> PlanVariant(const Question& asked, const Variant& variant) {
-  const Layout layout = LayoutOf(asked);
-  const torus::Shape& torus = asked.links.torus();
+absl::StatusOr<Plan> PlanSteps(const PlanInput& input, Algorithm algorithm,
+                               Scatter scatter = Scatter::kDirect) {
+  if (input.set.size() == 1) return Finish(input, algorithm, {});
+  const Layout layout = LayoutOf(input);
   std::vector<Step> steps;
-  if (asked.set.size() == 1) return Finish(asked, variant.algorithm, std::move(steps));
-  if (asked.request.operation == Operation::kBroadcast) {
-    const Algorithm scatter = variant.halving ? Algorithm::kRdh : Algorithm::kMesh;
-    steps = ScatterFromRoot(scatter, asked.set, asked.links, layout, variant.whole);
-    if (variant.whole) return Finish(asked, variant.algorithm, std::move(steps));
+  if (input.request.operation == Operation::kBroadcast) {
+    const bool whole = scatter == Scatter::kWhole;
+    steps = ScatterFromRoot(scatter == Scatter::kHalving ? Algorithm::kRdh : Algorithm::kMesh,
+                            input.set, input.links, layout, whole);
+    if (whole) return Finish(input, algorithm, std::move(steps));
   }
-  for (const Phase phase : PhasesOf(asked.request.operation)) {
-    std::ranges::move(variant.algorithm == Algorithm::kRdh
-                          ? HalvingSteps(phase, asked.set, torus, layout, variant.channels)
-                          : Steps(variant.algorithm, phase, asked.set, asked.links, layout),
+  for (const Phase phase : collective::PhasesOf(input.request.operation)) {
+    std::ranges::move(Steps(algorithm, phase, input.set, input.links, layout),
                       std::back_inserter(steps));
   }
-  return Finish(asked, variant.algorithm, std::move(steps));
+  return Finish(input, algorithm, std::move(steps));
 }
 
-std::vector<StepOutline> OutlineOf(const Question& asked, const Variant& variant) {
-  const std::uint64_t bytes = asked.request.bytes * asked.options.copies;
-  switch (variant.algorithm) {
-    case Algorithm::kMesh:
-      return MeshOutline(*asked.set.box(), asked.links, bytes);
-    case Algorithm::kRdh:
-      return HalvingOutline(variant.channels, *asked.set.box(), asked.links, bytes);
-    default:
-      return RingOutline(asked.set, asked.links, bytes);
+// Plans one phase after the other, each piece along a tree of its own, on any set that hangs
+// together. kFailedPrecondition when the links that are fast enough do not join the chips.
+absl::StatusOr<Plan> PlanTrees(const PlanInput& input) {
+  if (input.set.size() == 1) return Finish(input, Algorithm::kTree, {});
+  const collective::DomainLinks links = input.rates();
+  const auto trees =
+      collective::FastestTrees({.phases = collective::PhasesOf(input.request.operation),
+                                .bytes = input.request.bytes * input.options.copies,
+                                .ranks = input.ranks()},
+                               input.set.chips(), links, links.costs());
+  if (!trees) {
+    return FailedPrecondition("tree needs chips that are joined by links of their own; {} are not",
+                              input.set.size());
   }
+  const Layout layout = LayoutOf(input);
+  std::vector<Step> steps;
+  if (input.request.operation == Operation::kBroadcast) {
+    steps = ScatterFromRoot(Algorithm::kTree, input.set, input.links, layout, /*whole=*/false);
+  }
+  for (const auto& [phase, of_phase] : trees->phases) {
+    std::ranges::move(TreeSteps(phase, input.set, of_phase, layout), std::back_inserter(steps));
+  }
+  return Finish(input, Algorithm::kTree, std::move(steps));
 }
 
-// Estimates a reduction or a gathering on a regular set.
-VirtualDuration Estimate(const Question& asked, const Variant& variant) {
-  std::vector<StepOutline> outline = OutlineOf(asked, variant);
-  const AllStages stages = StagesOf(asked, variant.algorithm);
-  std::vector<PlannedStep> steps;
-  for (const Phase phase : PhasesOf(asked.request.operation)) {
-    const ChipUse use = asked.UseOf(variant.algorithm, phase);
-    const std::uint64_t touches =
-        static_cast<std::uint64_t>(use.reads) + static_cast<std::uint64_t>(use.writes);
-    if (phase == Phase::kAllGather) std::reverse(outline.begin(), outline.end());
-    const std::size_t first = steps.size();
-    for (const StepOutline& step : outline) {
-      steps.push_back({.outline = step,
-                       .work = WorkOf(step.bytes * touches, step.destinations, use,
-                                      asked.options.costs, asked.links.timing())});
-    }
-    if (first > 0) steps[first].work.start += stages.between;
-  }
-  return stages.before + EstimateTime(steps, /*stripes=*/1, asked.links.timing()) + stages.after;
-}
-
-std::vector<Variant> VariantsOf(const Question& asked, Algorithm algorithm) {
-  std::vector<Variant> variants = {{.algorithm = algorithm}};
-  if (algorithm == Algorithm::kRdh) {
-    variants[0].channels = BalancedChannels(*asked.set.box(), asked.links.torus());
-  }
-  if (asked.request.operation != Operation::kBroadcast) return variants;
-  if (algorithm == Algorithm::kMesh) variants.push_back({.algorithm = algorithm, .whole = true});
-  if (asked.set.box() != nullptr) {
-    variants.push_back(variants[0]);
-    variants.back().halving = true;
-  }
-  return variants;
-}
-
-// The variant that the closed forms have as the fastest; the first of those that are equal but for
-// a thousandth, about as much as rounding to elements makes.
-struct Chosen {
-  Variant variant;
-  VirtualDuration time = VirtualDuration::max();
-
-  void Consider(const Question& asked, Variant other) {
-    const VirtualDuration estimate = Estimate(asked, other);
-    if (estimate >= time - time / 1000) return;
-    variant = std::move(other);
-    time = estimate;
-  }
-};
-
-absl::StatusOr<Plan> PlanAlgorithm(const Question& asked, Algorithm algorithm) {
-  if (algorithm == Algorithm::kTree) return PlanTrees(asked);
-  const std::vector<Variant> variants = VariantsOf(asked, algorithm);
-  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanVariant(asked, variants[0]));
-  for (std::size_t i = 1; i < variants.size(); ++i) {
-    auto plan = PlanVariant(asked, variants[i]);
+absl::StatusOr<Plan> PlanAlgorithm(const PlanInput& input, Algorithm algorithm) {
+  if (algorithm == Algorithm::kTree) return PlanTrees(input);
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, PlanSteps(input, algorithm));
+  if (input.request.operation != Operation::kBroadcast) return best;
+  const auto consider = [&](Scatter scatter) {
+    auto plan = PlanSteps(input, algorithm, scatter);
     if (plan.ok() && plan->times.end < best.times.end) best = *std::move(plan);
-  }
+  };
+  if (algorithm == Algorithm::kMesh) consider(Scatter::kWhole);
+  if (input.set.box() != nullptr) consider(Scatter::kHalving);
   return best;
 }
 
 // OK if the algorithm can be asked for.
-absl::Status CheckAlgorithm(const Question& asked, Algorithm algorithm) {
+absl::Status CheckAlgorithm(const PlanInput& input, Algorithm algorithm) {
   const std::string_view name = Name(algorithm);
-  const Operation operation = asked.request.operation;
+  const Operation operation = input.request.operation;
   if (algorithm == Algorithm::kHier) {
     return InvalidArgument("hier needs chips of several domains; here is one torus");
   }
   if (IsExchange(operation) && algorithm != Algorithm::kMesh) {
     return InvalidArgument("{} is no algorithm of {}; expected mesh", name, Name(operation));
   }
-  if (algorithm == Algorithm::kRdh && asked.set.box() == nullptr) {
+  if (algorithm == Algorithm::kRdh && input.set.box() == nullptr) {
     return InvalidArgument("rdh needs a box with sides 1, 2 and 4; {} chips here are none",
-                           asked.set.size());
+                           input.set.size());
   }
   if (algorithm == Algorithm::kKangaRing) {
-    for (const Member& member : asked.members) {
+    for (const Member& member : input.members) {
       // These are chips with logical cores of two physical ones or of one.
-      if (member.ranks == asked.members[0].ranks && (member.ranks == 4 || member.ranks == 8))
+      if (member.ranks == input.members[0].ranks && (member.ranks == 4 || member.ranks == 8))
         continue;
       return InvalidArgument(
           "kangaring needs all ranks of each chip, 4 or 8; chip {} has {}, chip {} {}",
-          asked.members[0].chip.value(), asked.members[0].ranks, member.chip.value(), member.ranks);
+          input.members[0].chip.value(), input.members[0].ranks, member.chip.value(), member.ranks);
     }
   }
   return absl::OkStatus();
@@ -175,14 +136,54 @@ absl::Status CheckAlgorithm(const Question& asked, Algorithm algorithm) {
 
 // Returns Neuron's algorithms that these chips allow; around damage, and where chips form no box,
 // trees, too.
-std::vector<Algorithm> OfferedTo(const Question& asked) {
+std::vector<Algorithm> OfferedTo(const PlanInput& input) {
   std::vector<Algorithm> offered;
   for (const Algorithm algorithm : kAllAlgorithms) {
-    if (algorithm == Algorithm::kTree && asked.regular()) continue;
-    if (CheckAlgorithm(asked, algorithm).ok()) offered.push_back(algorithm);
+    if (algorithm == Algorithm::kTree && input.regular()) continue;
+    if (CheckAlgorithm(input, algorithm).ok()) offered.push_back(algorithm);
   }
   return offered;
 }
+
+// The closed form of the input's algorithms (lib/collective/closed_form.h).
+class InputForm {
+ public:
+  // `input` must outlive it; ranks must be equal.
+  explicit InputForm(const PlanInput& input)
+      : input_(input),
+        links_(input.rates()),
+        loads_(collective::LoadsOfBox(input.set.mask(), links_)) {
+    if (loads_ != nullptr) return;  // of a healthy box
+    own_.emplace(input.set.mask(), links_, input.set.chips()[0]);
+    loads_ = &*own_;
+  }
+
+  // Returns VirtualDuration::max() when the chips do not allow the algorithm.
+  VirtualDuration Time(Algorithm algorithm, Phase phase) const {
+    return collective::PhaseTime(algorithm, phase,
+                                 {.operation = input_.request.operation,
+                                  .bytes = input_.request.bytes,
+                                  .ranks = input_.ranks(),
+                                  .element_bytes = Size(input_.request.type)},
+                                 *loads_, links_.costs());
+  }
+  // Returns the time of all phases of the operation.
+  VirtualDuration Time(Algorithm algorithm) const {
+    VirtualDuration sum(0);
+    for (const Phase phase : collective::PhasesOf(input_.request.operation)) {
+      const VirtualDuration time = Time(algorithm, phase);
+      if (time == VirtualDuration::max()) return time;
+      sum += time;
+    }
+    return sum;
+  }
+
+ private:
+  const PlanInput& input_;
+  const collective::DomainLinks links_;
+  const collective::SetLoads* loads_;
+  std::optional<collective::SetLoads> own_;
+};
 
 // Planning twice takes long: less than a hundredth of the time is not worth it.
 bool IsWorthwhile(VirtualDuration time, VirtualDuration other) {
@@ -190,65 +191,63 @@ bool IsWorthwhile(VirtualDuration time, VirtualDuration other) {
 }
 
 // Whether several chips get blocks of one size.
-bool HasEqualBlocks(const Question& asked) {
-  return asked.set.size() > 1 && asked.request.operation != Operation::kBroadcast &&
-         std::ranges::all_of(
-             asked.members, [&](const Member& one) { return one.ranks == asked.members[0].ranks; });
+bool HasEqualBlocks(const PlanInput& input) {
+  return input.set.size() > 1 && input.request.operation != Operation::kBroadcast &&
+         input.HasEqualRanks();
 }
 
-// Returns a lower bound of the time of phases in which each chip has a block of the same size.
-VirtualDuration LeastTimeOfBlocks(const Question& asked) {
-  if (!HasEqualBlocks(asked)) return VirtualDuration(0);
-  const collective::DomainLinks links = DomainLinksOf(asked.links);
-  const torus::ChipMask through = asked.set.through() & links.chips();
+// Returns a time that an all-reduce takes at least: on regular sets that of the fastest algorithm
+// in each phase, elsewhere a bound.
+VirtualDuration LeastTimeOfPhases(const PlanInput& input) {
+  if (!HasEqualBlocks(input)) return VirtualDuration(0);
+  std::optional<InputForm> form;
+  if (input.regular()) form.emplace(input);
   VirtualDuration sum(0);
-  for (const Phase phase : PhasesOf(asked.request.operation)) {
-    const collective::Cut cut = phase == Phase::kAllGather
-                                    ? collective::WorstGatherCut(links, asked.set.mask(), through)
-                                    : collective::WorstScatterCut(links, asked.set.mask(), through);
-    if (cut.rate == 0) return VirtualDuration::max();
-    const std::uint64_t block = asked.request.bytes / asked.set.size();
-    sum += asked.links.timing().step + TransferTime(block * cut.blocks, cut.rate);
+  for (const Phase phase : collective::PhasesOf(input.request.operation)) {
+    VirtualDuration least = VirtualDuration::max();
+    if (form) {
+      for (const Algorithm algorithm : OfferedTo(input)) {
+        least = std::min(least, form->Time(algorithm, phase));
+      }
+    } else {
+      least =
+          LowerBound(collective::OperationOf(phase), input.set, input.request.bytes, input.links);
+      if (least == VirtualDuration::max()) return least;
+      least += input.links.timing().step;
+    }
+    sum += least;
   }
   return sum;
 }
 
-// Returns a lower bound of the time that the algorithm takes, to spare the timing of one that
-// cannot be the fastest: a mesh on many chips has thousands of messages.
-VirtualDuration LeastTimeOf(const Question& asked, Algorithm algorithm) {
-  if (!HasEqualBlocks(asked)) return VirtualDuration(0);
-  const std::size_t chips = asked.set.size();
-  const LinkTiming& timing = asked.links.timing();
-  const collective::DomainLinks links = DomainLinksOf(asked.links);
-  const torus::ChipMask through = asked.set.through() & links.chips();
-  VirtualDuration step(0);
-  std::size_t steps = PhasesOf(asked.request.operation).size();
-  if (algorithm == Algorithm::kMesh) {
-    collective::MessageLoad load(links, through);
-    if (!load.AddAllPairs(asked.set.mask())) return VirtualDuration::max();
-    step = load.Time(asked.request.bytes, chips) -
-           timing.hop * static_cast<VirtualDuration::rep>(load.longest());
-  } else if (algorithm == Algorithm::kRing) {
-    steps *= chips - 1;
-    const collective::Cut cut = collective::WorstGatherCut(links, asked.set.mask(), through);
-    if (cut.rate == 0) return VirtualDuration::max();
-    step = TransferTime(asked.request.bytes / chips * cut.blocks / (chips - 1), cut.rate);
-  } else if (algorithm == Algorithm::kRdh) {
-    return LeastTimeOfBlocks(asked);
-  }
-  return (timing.step + step) * static_cast<VirtualDuration::rep>(steps);
+// Whether the algorithm is clearly slower than so long: that spares its messages, of which a mesh
+// on many chips has thousands.
+bool IsTooSlow(const PlanInput& input, const InputForm& form, Algorithm algorithm,
+               VirtualDuration time) {
+  // Rings are not looked for where the starts of their steps take too long.
+  const auto steps = static_cast<VirtualDuration::rep>(
+      (input.set.size() - 1) * collective::PhasesOf(input.request.operation).size());
+  const bool goes_round = algorithm == Algorithm::kRing || algorithm == Algorithm::kKangaRing;
+  if (goes_round && input.links.timing().step * steps > time) return true;
+  const VirtualDuration estimate = form.Time(algorithm);
+  return estimate - estimate / 32 > time;
 }
 
-// Times every algorithm that may be the fastest: no closed form holds.
-absl::StatusOr<Plan> FastestOfTimed(const Question& asked, std::vector<Algorithm> offered) {
+// Times every algorithm that may be the fastest.
+absl::StatusOr<Plan> FastestOfTimed(const PlanInput& input) {
+  std::vector<Algorithm> offered = OfferedTo(input);
   // Trees are the fastest more often than not, and plan as fast as any.
   std::stable_partition(offered.begin(), offered.end(),
                         [](Algorithm one) { return one == Algorithm::kTree; });
+  std::optional<InputForm> form;
+  if (HasEqualBlocks(input)) form.emplace(input);
   std::optional<Plan> best;
   absl::Status failed;
   for (const Algorithm algorithm : offered) {
-    if (best && LeastTimeOf(asked, algorithm) > best->times.end - best->times.start) continue;
-    auto plan = PlanAlgorithm(asked, algorithm);
+    if (best && form && IsTooSlow(input, *form, algorithm, best->times.end - best->times.start)) {
+      continue;
+    }
+    auto plan = PlanAlgorithm(input, algorithm);
     if (!plan.ok()) {
       // Any set is served by a mesh, if by anything.
       if (algorithm == Algorithm::kMesh) failed = plan.status();
@@ -261,25 +260,29 @@ absl::StatusOr<Plan> FastestOfTimed(const Question& asked, std::vector<Algorithm
   return *std::move(best);
 }
 
-absl::StatusOr<Plan> FastestOfOne(const Question& asked) {
-  const std::vector<Algorithm> offered = OfferedTo(asked);
-  if (!asked.regular() || asked.request.operation == Operation::kBroadcast) {
-    return FastestOfTimed(asked, offered);
+// Plans by the algorithm that the closed form has as the fastest; the first of those that are equal
+// but for a thousandth, about as much as rounding to elements makes.
+absl::StatusOr<Plan> FastestOfOne(const PlanInput& input) {
+  if (!input.regular() || input.request.operation == Operation::kBroadcast) {
+    return FastestOfTimed(input);
   }
-  Chosen chosen;
-  for (const Algorithm algorithm : offered) {
-    for (Variant& variant : VariantsOf(asked, algorithm)) {
-      chosen.Consider(asked, std::move(variant));
-    }
+  const InputForm form(input);
+  Algorithm fastest = Algorithm::kMesh;
+  VirtualDuration least = form.Time(fastest);
+  for (const Algorithm algorithm : OfferedTo(input)) {
+    const VirtualDuration time = form.Time(algorithm);
+    if (time >= least - least / 1000) continue;
+    fastest = algorithm;
+    least = time;
   }
-  return PlanVariant(asked, chosen.variant);
+  return PlanAlgorithm(input, fastest);
 }
 
 // A reduce-scatter and then an all-gather, each by its fastest algorithm. The plan has the name of
 // the second.
-absl::StatusOr<Plan> FastestOfEachPhase(const Question& asked) {
-  Request request = asked.request;
-  const Question phase{request, asked.members, asked.set, asked.links, asked.options};
+absl::StatusOr<Plan> FastestOfEachPhase(const PlanInput& input) {
+  Request request = input.request;
+  const PlanInput phase{request, input.members, input.set, input.links, input.options};
   request.operation = Operation::kReduceScatter;
   TAHOMA_ASSIGN_OR_RETURN(Plan plan, FastestOfOne(phase));
   request.operation = Operation::kAllGather;
@@ -291,30 +294,30 @@ absl::StatusOr<Plan> FastestOfEachPhase(const Question& asked) {
   (gather.schedule.work.empty() ? all.after : gather.schedule.work.front().start) += between;
   std::ranges::move(gather.schedule.steps, std::back_inserter(all.steps));
   std::ranges::move(gather.schedule.work, std::back_inserter(all.work));
-  return Timed(std::move(plan), asked.links);
+  return Timed(std::move(plan), input.links);
 }
 
-absl::StatusOr<Plan> FastestOf(const Question& asked) {
-  TAHOMA_ASSIGN_OR_RETURN(Plan best, FastestOfOne(asked));
-  if (asked.request.operation != Operation::kAllReduce || asked.set.size() == 1) return best;
-  if (!IsWorthwhile(LeastTimeOfBlocks(asked), best.times.end.time_since_epoch())) return best;
-  TAHOMA_ASSIGN_OR_RETURN(Plan phases, FastestOfEachPhase(asked));
+absl::StatusOr<Plan> FastestOf(const PlanInput& input) {
+  TAHOMA_ASSIGN_OR_RETURN(Plan best, FastestOfOne(input));
+  if (input.request.operation != Operation::kAllReduce || input.set.size() == 1) return best;
+  if (!IsWorthwhile(LeastTimeOfPhases(input), best.times.end.time_since_epoch())) return best;
+  TAHOMA_ASSIGN_OR_RETURN(Plan phases, FastestOfEachPhase(input));
   return IsWorthwhile(phases.times.end.time_since_epoch(), best.times.end.time_since_epoch())
              ? std::move(phases)
              : std::move(best);
 }
 
 // Moves buffers without combining them, in one step of messages, each whole on one route.
-absl::StatusOr<Plan> PlanExchange(const Question& asked) {
+absl::StatusOr<Plan> PlanExchange(const PlanInput& input) {
   TAHOMA_ASSIGN_OR_RETURN(Exchange exchange,
-                          ExchangeOf(asked.request, asked.members, asked.set, asked.links));
+                          ExchangeOf(input.request, input.members, input.set, input.links));
   Plan plan{.algorithm = Algorithm::kMesh, .schedule = {}, .times = {}};
-  plan.schedule.through = asked.set.through();
+  plan.schedule.through = input.set.through();
   // Ranks on one chip copy beside the messages.
-  const StepWork work = WorkOf(exchange.step, {}, asked.options.costs, asked.links.timing());
+  const StepWork work = WorkOf(exchange.step, {}, input.options.costs, input.links.timing());
   plan.schedule.Add(std::move(exchange.step), work);
   plan.sources = std::move(exchange.sources);
-  return Timed(std::move(plan), asked.links);
+  return Timed(std::move(plan), input.links);
 }
 
 }  // namespace
@@ -330,17 +333,17 @@ absl::StatusOr<Plan> PlanWith(Algorithm algorithm, const Request& request,
                               const PlanOptions& options) {
   TAHOMA_RETURN_IF_ERROR(Check(request, members, links));
   const ChipSet set = SetOf(members, links);
-  const Question asked{request, members, set, links, options};
-  TAHOMA_RETURN_IF_ERROR(CheckAlgorithm(asked, algorithm));
-  return IsExchange(request.operation) ? PlanExchange(asked) : PlanAlgorithm(asked, algorithm);
+  const PlanInput input{request, members, set, links, options};
+  TAHOMA_RETURN_IF_ERROR(CheckAlgorithm(input, algorithm));
+  return IsExchange(request.operation) ? PlanExchange(input) : PlanAlgorithm(input, algorithm);
 }
 
 absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,
                                     const TorusLinks& links, const PlanOptions& options) {
   TAHOMA_RETURN_IF_ERROR(Check(request, members, links));
   const ChipSet set = SetOf(members, links);
-  const Question asked{request, members, set, links, options};
-  return IsExchange(request.operation) ? PlanExchange(asked) : FastestOf(asked);
+  const PlanInput input{request, members, set, links, options};
+  return IsExchange(request.operation) ? PlanExchange(input) : FastestOf(input);
 }
 
 }  // namespace tahoma::sim

@@ -6,8 +6,8 @@
 //   plan->times.end - plan->times.start;      // virtual time
 //
 // Only chips take part in the messages; chip_cost.h has the costs of their ranks. On a healthy box
-// the algorithm is chosen by closed forms (estimate.h), elsewhere every one is timed, trees
-// included (plan_trees.h).
+// the closed form of lib/collective chooses the algorithm; elsewhere every one is timed, trees
+// included.
 //
 // Scope: pure functions of the request, the members and the state of the links: every process that
 // takes part plans for itself and gets the same.

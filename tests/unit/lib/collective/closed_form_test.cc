@@ -15,7 +15,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
-#include "sim-node/emulator/collective/plan/bound.h"
+#include "sim-node/emulator/collective/plan/chip_cost.h"
 #include "sim-node/emulator/collective/plan/plan.h"
 
 namespace tahoma::collective {
@@ -142,6 +142,35 @@ TEST(ClosedFormTest, AroundBrokenCablesItIsThePlansTimeWithinTenPercent) {
     if (i % 2 == 1) one.TakeAnyChips(rng);
     one.BreakCables(rng);
     EXPECT_NEAR(one.Error(), 0, 0.10) << one.ToString();
+  }
+}
+
+// The emulator chooses between the algorithms by these times.
+TEST(ClosedFormTest, APhaseOfAnAlgorithmHasTheTimeOfItsPlanOnEveryBoxAtTheCorner) {
+  constexpr int kRanks = 4;
+  const sim::TorusLinks links(torus::kUltraServerShape, hw::kTrainium2);
+  const DomainLinks rates = sim::DomainLinksOf(links);
+  for (const torus::Box& box : torus::BoxTable::Of(links.torus()).all()) {
+    if (box.origin != torus::Coord{} || box.size.chip_count() == 1) continue;
+    const SetLoads loads(box.mask, rates, ChipIndex(0));
+    for (const Algorithm algorithm : kAllAlgorithms) {
+      if (algorithm == Algorithm::kTree) continue;
+      for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
+        for (const std::uint64_t bytes : {std::uint64_t{1} << 16, std::uint64_t{1} << 28}) {
+          const Operation operation = OperationOf(phase);
+          const auto plan = sim::PlanWith(algorithm, {.operation = operation, .bytes = bytes},
+                                          sim::MembersOf(box.mask, kRanks), links);
+          ASSERT_TRUE(plan.ok()) << plan.status();
+          const auto time = static_cast<double>(
+              PhaseTime(algorithm, phase, {.operation = operation, .bytes = bytes, .ranks = kRanks},
+                        loads, rates.costs())
+                  .count());
+          EXPECT_NEAR(static_cast<double>((plan->times.end - plan->times.start).count()), time,
+                      time * 2e-3)
+              << Name(algorithm) << ", " << Name(operation) << " on " << box.ToString();
+        }
+      }
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // Routes against cuts, a search through all parts of a torus, and the fractional optimum.
 
-#include "lib/collective/route_search.h"
+#include "tests/unit/lib/collective/route_search.h"
 
 #include <gtest/gtest.h>
 
@@ -377,25 +377,6 @@ TEST(RouteSearchTest, TheWorstPartOfAnInstanceIsFoundWithoutLookingAtAll) {
         << seed;
   }
   EXPECT_GE(exact, 10);
-}
-
-TEST(RouteSearchTest, AShiftNeedNotBeFasterThanOnTheWholeTorusButMayHaveToBeSlower) {
-  DomainLinks links = Instance();
-  const std::vector<std::uint8_t> all = Ascending(0xffff);
-  const double whole = Seconds(ShiftGoal(links, {&all, 1}, 0xffff));
-  MessageLoad load(links, 0xffff);
-  ASSERT_TRUE(load.AddShift(all));
-  EXPECT_DOUBLE_EQ(whole, static_cast<double>(load.fullest().messages) /
-                              static_cast<double>(load.fullest().rate));
-  Remove(links, {.chip = 5, .axis = Axis::kX});
-  EXPECT_DOUBLE_EQ(Seconds(ShiftGoal(links, {&all, 1}, 0xffff)), whole);
-  const auto routes =
-      FindRoutes(links, 0xffff, ShiftOf(all), {.goal = ShiftGoal(links, {&all, 1}, 0xffff)});
-  ASSERT_TRUE(routes.has_value());
-  EXPECT_DOUBLE_EQ(Seconds(routes->fullest()), whole) << "the detour has links to itself";
-  // A square without a cable is a row: two of its four messages cross the middle in each direction.
-  const std::vector<std::uint8_t> square = {5, 6, 9, 10};
-  EXPECT_DOUBLE_EQ(Seconds(ShiftGoal(links, {&square, 1}, 0x660)) * 128e9, 2.0);
 }
 
 TEST(DomainLinksTest, ARepairedTorusHasTheRateOfTheFastestLinkOfEachAxis) {

@@ -27,11 +27,13 @@ using torus::ChipMask;
 
 constexpr ChipMask kSquareOfThree = 0x0777;
 constexpr ChipMask kThreePlanes = 0xffff'ffff'ffff;
+constexpr std::uint64_t kElements = 1000;  // of a piece
 
-Trees TreesOf(Phase phase, ChipMask mask, const TorusLinks& links, std::size_t bundle) {
-  const ChipSet set = SetOf(MembersOf(mask), links);
-  auto trees = Trees::Of(phase, set, links,
-                         {.pieces = std::vector<std::size_t>(set.size(), 1), .bundle = bundle});
+collective::Trees TreesOf(Phase phase, const ChipSet& set, const TorusLinks& links,
+                          std::size_t bundle) {
+  auto trees =
+      collective::Trees::Of(phase, set.chips(), RatesOf(links),
+                            {.pieces = std::vector<std::size_t>(set.size(), 1), .bundle = bundle});
   EXPECT_TRUE(trees.has_value());
   return *std::move(trees);
 }
@@ -45,10 +47,11 @@ Layout EqualBlocks(std::size_t chips, std::uint64_t elements) {
 TEST(TreesTest, ALinkCarriesABundleInAStepAndASlowOneItsShare) {
   TorusLinks links = UltraServer();
   SlowCable(links, 5, Axis::kY, 300);
-  constexpr std::uint64_t kElements = 1000;  // of a piece
+  const ChipSet set = SetOf(MembersOf(kThreePlanes), links);
+  const Layout layout = EqualBlocks(48, kElements);
   for (const std::size_t bundle : {1U, 2U, 4U}) {
-    const Trees trees = TreesOf(Phase::kAllGather, kThreePlanes, links, bundle);
-    for (const Step& step : trees.Steps(Phase::kAllGather, EqualBlocks(48, kElements))) {
+    const collective::Trees trees = TreesOf(Phase::kAllGather, set, links, bundle);
+    for (const Step& step : TreeSteps(Phase::kAllGather, set, trees, layout)) {
       std::map<std::pair<ChipIndex, ChipIndex>, std::uint64_t> loads;
       for (const Send& send : step) loads[{send.from, send.to}] += send.bytes;
       for (const auto& [ends, bytes] : loads) {
@@ -67,8 +70,9 @@ TEST(TreesTest, ALinkCarriesABundleInAStepAndASlowOneItsShare) {
 TEST(TreesTest, ABundleTakesFewerStepsDownToTheLinksToTheFarthest) {
   TorusLinks links = UltraServer();
   SlowCable(links, 0, Axis::kX, 0);
+  const ChipSet set = SetOf(MembersOf(kAllChips), links);
   const auto steps = [&](std::size_t bundle) {
-    return TreesOf(Phase::kAllGather, kAllChips, links, bundle).step_count();
+    return TreesOf(Phase::kAllGather, set, links, bundle).step_count();
   };
   EXPECT_LE(steps(1), 16U + 1);
   EXPECT_LE(steps(2), 8U + 1);
@@ -80,12 +84,11 @@ TEST(TreesTest, EveryChipEndsWithTheSumWhateverTheBundle) {
   TorusLinks links = Instance();
   SlowCable(links, 1, Axis::kY, 400);
   const ChipSet set = SetOf(MembersOf(kSquareOfThree), links);
-  constexpr std::size_t kElements = 7;
   for (const std::size_t bundle : {1U, 2U, 4U}) {
     Schedule schedule;
     for (const Phase phase : {Phase::kReduceScatter, Phase::kAllGather}) {
-      const Trees trees = TreesOf(phase, kSquareOfThree, links, bundle);
-      std::ranges::move(trees.Steps(phase, EqualBlocks(set.size(), kElements)),
+      const collective::Trees trees = TreesOf(phase, set, links, bundle);
+      std::ranges::move(TreeSteps(phase, set, trees, EqualBlocks(set.size(), kElements)),
                         std::back_inserter(schedule.steps));
     }
     std::vector<std::vector<std::int32_t>> values(

@@ -23,7 +23,7 @@ int Touches(const ChipUse& use) { return use.reads + use.writes; }
 // docs/reference/collectives.md#what-memory-allows, with the four ranks that a chip has.
 TEST(ChipCostTest, NeuronsRingsTouchMemoryAsOftenAsTheirDocumentsSay) {
   const auto touches = [](Algorithm algorithm, Phase phase) {
-    return Touches(NeuronUse(algorithm, phase, 4));
+    return Touches(collective::NeuronUse(algorithm, phase, 4));
   };
   EXPECT_EQ(touches(Algorithm::kRing, Phase::kReduceScatter), 12);
   EXPECT_EQ(touches(Algorithm::kRing, Phase::kAllGather), 8);

@@ -18,7 +18,6 @@
 
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,15 +28,6 @@
 #include "lib/collective/domain_links.h"
 
 namespace tahoma::collective {
-
-// Parts of a message that a planner tries one after the other, and how many an exchange may have:
-// what planning 64 chips in a tenth of a second allows. Ten parts are what a chip's four fast links
-// and its two of half their rate share evenly.
-inline constexpr std::array<std::uint32_t, 10> kPartsOfMessage = {1,  2,  4,  8,  16,
-                                                                  32, 64, 10, 20, 40};
-inline constexpr std::uint64_t kPartsMax = 8192;
-// Whether the time is at most 3 % more than the other: then more parts are not worth their search.
-inline bool IsClose(Picoseconds time, Picoseconds least) { return time - least <= least / 32; }
 
 class Routes;
 
@@ -80,12 +70,6 @@ class Routes {
   Cut fullest_;
   std::size_t longest_ = 0;
 };
-
-// Returns the load below which the search for the routes of shifts at the same time may stop: the
-// load of their routes on the same torus in full health, or the worst cut of one if that is worse.
-// A damaged torus must not be faster than a whole one, where such messages take one route each.
-Cut ShiftGoal(const DomainLinks& links, std::span<const std::vector<std::uint8_t>> orders,
-              torus::ChipMask through);
 
 // Finds routes that cross only chips of `through`; nothing when links that are down leave some
 // message without a route. The goal must have a rate.

@@ -1,4 +1,4 @@
-#include "lib/collective/route_search.h"
+#include "tests/unit/lib/collective/route_search.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "lib/base/check.h"
-#include "lib/collective/routes.h"
 #include "lib/torus/path.h"
 
 namespace tahoma::collective {
@@ -16,14 +15,14 @@ namespace {
 using torus::ChipIndex;
 using torus::ChipMask;
 
-// Load of a block on the fastest link; slower ones count it more often: a thousandth of a link of
-// half the rate of others, the least that a link may have, 2,000 times.
+// Load of a block on the fastest link. On slower links a block counts more often: 2,000 times on a
+// link with the least rate, a thousandth of half the rate of the fastest.
 constexpr std::uint64_t kUnit = 16;
 constexpr std::uint64_t kUnitHealthy = 2 * kUnit;  // of the slow links of a healthy torus
 constexpr std::uint64_t kUnitMax = 4096 * kUnit;
 
 // Doublings of a price over the load that is aimed at, from stage to stage. Steep prices see only
-// the fullest links, flat ones move the obstacles: the one prepares the other.
+// the fullest links, flat prices move the obstacles: a flat stage prepares a steep stage.
 constexpr std::array<std::uint64_t, 4> kStages = {16, 32, 64, 128};
 // Rounds without gain after which the next stage begins; the last stage is long.
 constexpr int kPatience = 2;
@@ -33,7 +32,7 @@ constexpr std::uint64_t kBelow = 16;
 constexpr std::uint64_t kAbove = 8;
 // The price of a full link where all others cost 1.
 constexpr std::uint64_t kNoRoom = std::uint64_t{1} << 40;
-// Parts are looked at in such strides, so that those of one chip do not follow each other.
+// Parts are looked at in strides, so that the parts of one chip do not follow each other.
 constexpr std::size_t kStride = 7919;  // a prime
 
 // 256 * 2^(eighths / 8).
@@ -42,7 +41,7 @@ std::uint64_t Power(std::uint64_t eighths) {
   return kRoots.at(eighths % 8) << (eighths / 8);
 }
 
-// The usable links of a torus, what they carry, and what they cost.
+// The usable links of a torus, with their loads and prices.
 class Prices {
  public:
   Prices(const DomainLinks& links, ChipMask through, std::uint64_t block)
@@ -67,14 +66,14 @@ class Prices {
   bool HasRoom(std::span<const Arc> route) const {
     return std::ranges::none_of(route, [&](Arc arc) { return price_[arc] == kNoRoom; });
   }
-  // The load of links that are as full as the cut, measured as load() is.
+  // The load of links as full as the cut, in the unit of load().
   std::uint64_t LoadOf(const Cut& cut, std::uint32_t parts) const {
     const Wide load = static_cast<Wide>(cut.blocks) * parts * fastest_ * kUnit;
     return static_cast<std::uint64_t>((load + cut.rate - 1) / cut.rate);
   }
   std::uint64_t load(Arc arc) const { return blocks_[arc] * unit_[arc]; }
-  // Whether parts should leave the link for it to have that load at most. One that is slower than
-  // any of a healthy torus has few parts, and needs room for those of the chip that hangs on it.
+  // Whether parts should leave the link, for a load of at most `most`. A link slower than all of a
+  // healthy torus carries few parts, and needs room for the parts of the chip behind the link.
   bool IsFull(Arc arc, std::uint64_t most) const {
     return load(arc) > most || (unit_[arc] > kUnitHealthy && LoadWithOneMore(arc) > most);
   }
@@ -87,7 +86,7 @@ class Prices {
   }
 
   // Aims at a load with prices of the stage. Without doublings every link with room for one more
-  // message costs 1, and others more than all of these together.
+  // message costs 1, and each other link more than all of these together.
   void Set(std::uint64_t aim, std::uint64_t doublings) {
     aim_ = std::max<std::uint64_t>(aim, 1);
     doublings_ = doublings;
@@ -254,7 +253,7 @@ class RouteFinder {
     return whole || prices_.Cheapest(demand.from, demand.to, route);
   }
 
-  // Moves every part that crosses a link which is too full to the cheapest route.
+  // Moves every part on a link that is too full to the cheapest route.
   void MoveParts(std::uint64_t load) {
     std::vector<Arc> route;
     for (std::size_t i = 0; i < routes_.size() && moves_ < search_.moves; ++i) {
@@ -310,19 +309,6 @@ Routes::Routes(const DomainLinks& links, std::span<const Demand> demands, std::u
                    .rate = links.rate(static_cast<Arc>(arc))};
     if (load.blocks != 0 && load.WorseThan(fullest_)) fullest_ = load;
   }
-}
-
-Cut ShiftGoal(const DomainLinks& links, std::span<const std::vector<std::uint8_t>> orders,
-              ChipMask through) {
-  const DomainLinks whole = links.Repaired();
-  MessageLoad load(whole, whole.chips());
-  for (const std::vector<std::uint8_t>& order : orders) TAHOMA_CHECK(load.AddShift(order));
-  Cut goal{.blocks = load.fullest().messages, .rate = load.fullest().rate};
-  for (const std::vector<std::uint8_t>& order : orders) {
-    const Cut worst = WorstShiftCut(links, order, through);
-    if (worst.WorseThan(goal)) goal = worst;
-  }
-  return goal;
 }
 
 std::optional<Routes> FindRoutes(const DomainLinks& links, ChipMask through,
