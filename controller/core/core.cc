@@ -41,6 +41,7 @@ Core::Core(PlanFunction plan, CoreOptions options)
             {.journal_beside_api = options.journal_beside_api}),
       blocks_(std::move(options.blocks), journal_, writes_, options.block_time, options.term),
       notices_(writes_),
+      maker_(writes_),
       requests_(blocks_, writes_),
       lending_(runs_, plan),
       neighbours_(facts_, runs_, cluster_),
@@ -115,6 +116,7 @@ void Core::PlanHeads() {
 void Core::ShowChanges() {
   blocks_.Meter(cluster_, now_.wall);
   notices_.Flush(facts_, now_);
+  maker_.Flush(now_);
   status_.Flush(now_);
 }
 
@@ -145,7 +147,7 @@ void Core::On(const PodSeen& command) {
     queue_.Touch(GangOf(*before));
   }
   membership_.OnPod(pod);
-  if (neighbours_.OnPod(before.get(), pod)) capacity_freed_ = true;
+  if (neighbours_.OnPod(before.get(), pod)) queue_.OnCapacityFreed();
   runs_.OnPod(pod.key);
   queue_.Touch(GangOf(pod));
 }
@@ -154,7 +156,7 @@ void Core::On(const PodGone& command) {
   const auto pod = facts_.pods.Find(command.key);
   if (pod == nullptr || !facts_.pods.Remove(command.key, command.uid)) return;
   membership_.OnPodGone(*pod);
-  if (neighbours_.OnPodGone(*pod)) capacity_freed_ = true;
+  if (neighbours_.OnPodGone(*pod)) queue_.OnCapacityFreed();
   status_.ForgetPod(command.key);
   runs_.OnPod(command.key);
   queue_.Touch(GangOf(*pod));
@@ -180,6 +182,7 @@ void Core::On(const ClaimGone& command) {
 
 void Core::On(const GangSeen& command) {
   facts_.gangs.Put(command.gang);
+  maker_.Forget(command.gang->key);
   status_.SeeGang(*command.gang, now_);
   queue_.Touch({command.gang->key, false});
 }
@@ -239,6 +242,9 @@ void Core::On(const ApiResult& command) {
     case WriteTarget::kPeople:
       if (command.kind == WriteKind::kPodReclaim) return notices_.OnResult(command, now_);
       return status_.OnResult(command, now_);
+    case WriteTarget::kGang:
+      if (maker_.OnResult(command, now_)) queue_.Touch({{command.ns, command.name}, false});
+      return;
     case WriteTarget::kBlock:
       return blocks_.OnResult(command, now_);
     case WriteTarget::kRequest:
@@ -313,9 +319,10 @@ void Core::LimitGrace(PodDeletion& deletion) const {
 
 void Core::DrainBlockNews() {
   for (const GangRef& ref : blocks_.DrainTouched()) queue_.Touch(ref);
-  if (blocks_.DrainCapacityFreed()) capacity_freed_ = true;
-  if (lending_.DrainCapacityFreed()) capacity_freed_ = true;
-  if (preemption_.DrainCapacityFreed()) capacity_freed_ = true;
+  const bool by_blocks = blocks_.DrainCapacityFreed();
+  const bool by_lending = lending_.DrainCapacityFreed();
+  const bool by_preemption = preemption_.DrainCapacityFreed();
+  if (by_blocks || by_lending || by_preemption) queue_.OnCapacityFreed();
   for (const BlockNotice& notice : blocks_.DrainNotices()) OnNotice(notice);
   for (const ReclaimedHost& reclaimed : blocks_.DrainReclaimed()) {
     for (const NodeId node : NodesOf(reclaimed.host, cluster_)) {
@@ -364,6 +371,7 @@ void Core::Assess(const GangRef& ref) {
     ready = ReadinessOf(ref);
     if (ready.spec != nullptr) ready = blocks_.Admit(ref, std::move(ready), now_.wall);
   }
+  MakeGang(ref, ready);
   if (ready.spec == nullptr) {
     lending_.OnSettled(ref, cluster_);
     preemption_.OnSettled(ref);
@@ -376,6 +384,14 @@ void Core::Assess(const GangRef& ref) {
   }
   queue_.Put(ref, ready);
   status_.Show(ref, now_);
+}
+
+// Lets the Gang be made that the pods wish.
+void Core::MakeGang(const GangRef& ref, Readiness& ready) {
+  if (ready.wish == nullptr) return maker_.Forget(ref.key);
+  maker_.Want(ref.key, ready.wish);
+  const std::string refusal = maker_.RefusalOf(ref.key);
+  if (!refusal.empty()) ready.message = "the API server refuses its Gang: " + refusal;
 }
 
 // A pod that is labelled into this gang while it is being bound with another has the place that it
@@ -392,7 +408,6 @@ void Core::WaitForOtherRuns(Readiness& ready) const {
 }
 
 void Core::PlanSome() {
-  if (std::exchange(capacity_freed_, false)) queue_.OnCapacityFreed();
   if (runs_.DrainRoomFreed()) queue_.OnRoomFreed();
   const std::vector<Planned> all = queue_.Plan(cluster_, runs_.room(), now_.wall);
   for (const Planned& planned : all) {
@@ -421,7 +436,7 @@ void Core::PlanSome() {
     blocked.push_back(planned.gang);
   }
   preemption_.OnBlocked(blocked, cluster_, now_.wall);
-  if (preemption_.DrainCapacityFreed()) capacity_freed_ = true;
+  if (preemption_.DrainCapacityFreed()) queue_.OnCapacityFreed();
 }
 
 std::optional<MonotonicTime> Core::NextWake() const {
@@ -434,13 +449,14 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(status_.wake(now_));
   consider(blocks_.wake(now_));
   consider(notices_.wake(now_));
+  consider(maker_.wake(now_));
   consider(requests_.wake(now_));
   for (const auto& wall : {runs_.wake_wall(), lending_.wake()}) {
     if (!wall) continue;
     consider(now_.monotonic +
              std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));
   }
-  if ((queue_.has_active() && runs_.room() > 0) || capacity_freed_) consider(now_.monotonic);
+  if (queue_.has_active() && runs_.room() > 0) consider(now_.monotonic);
   return wake;
 }
 

@@ -61,6 +61,7 @@
 #include "controller/core/snapshot.h"
 #include "controller/core/status_reporter.h"
 #include "controller/core/writes/api_write.h"
+#include "controller/core/writes/gang_maker.h"
 #include "controller/core/writes/write_buffer.h"
 #include "controller/model/cluster.h"
 
@@ -140,6 +141,7 @@ class Core {
   void LimitGrace(PodDeletion& deletion) const;
   void Assess(const GangRef& ref);
   void WaitForOtherRuns(Readiness& ready) const;
+  void MakeGang(const GangRef& ref, Readiness& ready);
   void PlanSome();
   std::optional<MonotonicTime> NextWake() const;
   void PublishSnapshot();
@@ -152,6 +154,7 @@ class Core {
   GangRuns runs_;
   CapacityBlocks blocks_;
   BlockNotices notices_;
+  GangMaker maker_;
   BlockRequests requests_;
   Lending lending_;
   Neighbours neighbours_;
@@ -162,8 +165,7 @@ class Core {
 
   bool synced_ = false;
   bool just_synced_ = false;
-  bool capacity_freed_ = false;
-  Now now_;                  // the time of the step under way
+  Now now_;  // the time of the step under way
   Counters counters_;
   std::shared_ptr<const Snapshot> snapshot_;
 };

@@ -131,6 +131,7 @@ struct Renderer {
   kube::Request operator()(const ClaimWrite& write) const;
   kube::Request operator()(const PodWrite& write) const;
   kube::Request operator()(const PodDeletion& write) const;
+  kube::Request operator()(const GangCreation& write) const;
   kube::Request operator()(const GangStatusWrite& write) const;
   kube::Request operator()(const PodConditionWrite& write) const;
   kube::Request operator()(const PodReclaimWrite& write) const;
@@ -174,6 +175,28 @@ kube::Request Renderer::operator()(const PodWrite& write) const {
 kube::Request Renderer::operator()(const PodDeletion& write) const {
   return kube::DeleteRequest(kube::kPods, {write.decision->key.ns, write.pod().name},
                              {.uid = write.pod().uid, .grace_period_seconds = write.grace_seconds});
+}
+
+// The Gang goes with the controller of its pods.
+kube::Request Renderer::operator()(const GangCreation& write) const {
+  const GangWish& wish = *write.wish;
+  json metadata = {{"name", write.key.name},
+                   {"namespace", write.key.ns},
+                   {"labels", {{kMadeGangLabel, "true"}}}};
+  if (wish.owner) {
+    metadata["ownerReferences"] = json::array({{{"apiVersion", wish.owner->api_version},
+                                                {"kind", wish.owner->kind},
+                                                {"name", wish.owner->name},
+                                                {"uid", wish.owner->uid}}});
+  }
+  json spec = {{"members", wish.request.members}, {"slices", wish.request.slices}};
+  if (!wish.request.shape.empty()) spec["shape"] = wish.request.shape;
+  if (wish.request.chips) spec["chips"] = *wish.request.chips;
+  return kube::CreateRequest(kGangs, write.key.ns,
+                             {{"apiVersion", "tahoma.dev/v1alpha1"},
+                              {"kind", "Gang"},
+                              {"metadata", std::move(metadata)},
+                              {"spec", std::move(spec)}});
 }
 
 kube::Request Renderer::operator()(const GangStatusWrite& write) const {

@@ -137,6 +137,23 @@ class AwsManifestsTest(NodeCase):
     def test_groups_of_four_each_have_an_ultraserver_for_themselves(self):
         self.check_groups(self.applied(EXAMPLES / "group-of-four.yaml", 8), 4)
 
+    def test_a_group_with_annotations_is_a_gang_on_a_pair_of_members(self):
+        pods = self.applied(ROOT / "examples/gangs/leaderworkerset.yaml", 4)
+        gangs = {gang["metadata"]["name"]: gang for gang in self.get("gangs")["items"]}
+        self.assertEqual(sorted(gangs), ["serve-0", "serve-1"])
+        for gang in gangs.values():
+            self.assertEqual(gang["status"]["phase"], "Running")
+            self.assertEqual(gang["status"]["slices"][0]["shape"], "4x4x2")
+        self.assertEqual(len({pod["spec"]["nodeName"] for pod in pods}), 4)
+
+    def test_the_pods_of_a_job_are_a_gang(self):
+        file = ROOT / "examples/gangs/job.yaml"
+        self.addCleanup(self.until, "the Gang went with its Job", lambda: not self.get("gangs")["items"])
+        self.addCleanup(self.kubectl, "delete", "-f", file, "--ignore-not-found", "--timeout=90s")
+        self.kubectl("apply", "-f", file)
+        self.until("the Job is complete", lambda: self.get("job", "train-job").get("status", {}).get("succeeded") == 4)
+        self.assertIn("4x4x4", self.get("gang", "train-job")["status"]["slices"][0]["shape"])
+
     def test_the_replicas_of_a_deployment_have_eight_connected_chips_each(self):
         for pod in self.applied(EXAMPLES / "deployment.yaml", 2):
             self.check_cores(pod, 32, 2)

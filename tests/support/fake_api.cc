@@ -71,6 +71,18 @@ void FakeApi::Touch(BlockFact& block) {
   events_.push_back(BlockSeen{std::make_shared<const BlockFact>(block)});
 }
 
+void FakeApi::CarryOut(const GangCreation& write, ApiResult& result) {
+  if (gangs_.contains(write.key.name)) {
+    result.outcome = WriteOutcome::kConflict;
+    return;
+  }
+  AddGang(write.key.name, static_cast<int>(write.wish->request.members));
+  GangFact& gang = gangs_.at(write.key.name);
+  gang.made = true;
+  gang.shape = write.wish->request.shape;
+  events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
+}
+
 void FakeApi::CarryOut(const BlockCreation&, ApiResult& result) {
   result.outcome = WriteOutcome::kRefused;
 }

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/core/facts/gang_wish.h"
 #include "controller/model/claim.h"
 #include "controller/model/gang.h"
 #include "controller/model/ids.h"
@@ -45,8 +46,10 @@ struct PodFact {
   PodKey key;
   std::string uid;
   std::string resource_version;
-  std::string gang;  // label tahoma.dev/gang; empty without it
-  std::string node;  // spec.nodeName; empty until bound
+  // Label tahoma.dev/gang, or the Gang that is made for the pod's group; empty without any.
+  std::string gang;
+  std::shared_ptr<const GangWish> wish;  // nullptr: wishes no Gang
+  std::string node;                      // spec.nodeName; empty until bound
   bool deleting = false;
   bool finished = false;   // phase Succeeded or Failed
   bool succeeded = false;  // phase Succeeded
@@ -116,6 +119,7 @@ struct GangFact {
   bool preemptible = false;
   bool checkpointable = true;
   std::string block;  // spec.capacityBlock
+  bool made = false;  // by the controller, for pods that wished the Gang
   WallTime created;
   std::string spec_error;   // why the spec cannot be used; empty when it can
   std::uint64_t shown = 0;  // the digest of its status

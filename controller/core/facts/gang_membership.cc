@@ -141,6 +141,47 @@ void Forget(Sets& sets, const Key& key, const Member& member) {
   if (found->second.empty()) sets.erase(found);
 }
 
+// Compares the wishes of the gang's pods with each other and with the Gang. Returns why the gang
+// cannot be used, or that its Gang must be made; nullopt when there is nothing to say.
+std::optional<Readiness> CheckWishes(const GangKey& key, const std::set<std::string>& pods,
+                                     const GangFact* gang, const Facts& facts) {
+  std::shared_ptr<const PodFact> first;
+  for (const std::string& name : pods) {
+    auto pod = facts.pods.Find(PodKey{key.ns, name});
+    if (pod == nullptr || pod->wish == nullptr || !pod->alive()) continue;
+    if (first == nullptr) first = pod;
+    if (pod->wish->IsLike(*first->wish)) continue;
+    return Waits(
+        GangReason::kInvalid,
+        fmt::format("pods {} and {} of one group wish different Gangs: {}, and {}", first->key.name,
+                    name, first->wish->ToString(), pod->wish->ToString()));
+  }
+  if (first == nullptr) return std::nullopt;
+  if (gang == nullptr) {
+    Readiness waits = Waits(GangReason::kWaitingForGang, "its Gang is being made");
+    waits.wish = first->wish;
+    return waits;
+  }
+  if (!gang->made) {
+    return Waits(GangReason::kInvalid,
+                 fmt::format("pod {} wishes a Gang {} by its annotations, and a Gang of that name "
+                             "was made by somebody else: rename it, or give the pods the label "
+                             "tahoma.dev/gang and no such annotations",
+                             first->key.name, key.name));
+  }
+  const GangWish of_gang{.gang = key.name,
+                         .request = {.members = gang->members,
+                                     .shape = gang->shape,
+                                     .chips = gang->chips,
+                                     .slices = gang->slices},
+                         .fault = "",
+                         .owner = std::nullopt};
+  if (first->wish->IsLike(of_gang)) return std::nullopt;
+  return Waits(GangReason::kInvalid,
+               fmt::format("pod {} wishes a Gang of {}, and Gang {} has {}", first->key.name,
+                           first->wish->ToString(), key.name, of_gang.ToString()));
+}
+
 }  // namespace
 
 GangRef GangOf(const PodFact& pod) {
@@ -182,6 +223,8 @@ Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
                                  const ClaimBusy& busy) const {
   if (ref.single) return AssessPod(ref, facts, busy);
   const auto gang = facts.gangs.Find(ref.key);
+  if (auto waits = CheckWishes(ref.key, PodsOf(ref.key), gang.get(), facts))
+    return *std::move(waits);
   if (gang == nullptr || gang->deleting) {
     return Waits(GangReason::kWaitingForGang,
                  fmt::format("Gang {} {}", ref.key.name,

@@ -50,6 +50,8 @@ std::string Describe(const GangRef& ref);
 
 struct Readiness {
   std::shared_ptr<const GangSpec> spec;  // nullptr when not ready
+  // The wished Gang, when the Gang is missing; nullptr: no Gang is to be made.
+  std::shared_ptr<const GangWish> wish = nullptr;
   GangReason reason = GangReason::kNone;
   std::string message;
   bool finished = false;   // all of its pods have run and ended

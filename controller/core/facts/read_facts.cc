@@ -251,7 +251,12 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->labels = kube::ParseLabels(metadata);
   fact->claims = std::move(pod.claims);
   ReadBinding(metadata.At("annotations"), *fact);
-  if (fact->gang.empty()) ReadGangOfOne(metadata.At("annotations"), *fact);
+  if (auto wish = ReadGangWish(object)) {
+    if (wish->fault.empty()) fact->gang = wish->gang;
+    fact->spec_error = wish->fault;
+    fact->wish = std::make_shared<const GangWish>(*std::move(wish));
+  }
+  if (fact->gang.empty() && fact->wish == nullptr) ReadGangOfOne(metadata.At("annotations"), *fact);
   CheckResources(pod.extended_resources, *fact);
   CheckGroup(reading.root(), *fact);
   ReadAffinity(object, *fact);
@@ -299,6 +304,7 @@ absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const json& object) {
   if (const Field queue = spec.At("queue"); !queue.Text().empty()) gang->queue = queue.Text();
   gang->priority = spec.At("priority").Int32();
   gang->block = spec.At("capacityBlock").Text();
+  gang->made = !reading.root().At("metadata").At("labels").At(kMadeGangLabel).Text().empty();
   gang->preemptible = spec.At("preemptible").Bool();
   const Field checkpointable = spec.At("checkpointable");
   gang->checkpointable = !checkpointable.has_value() || checkpointable.Bool();

@@ -20,6 +20,8 @@ WriteTarget TargetOf(WriteKind kind) {
     case WriteKind::kBlockFinalizer:
     case WriteKind::kBlockStatus:
       return WriteTarget::kBlock;
+    case WriteKind::kCreateGang:
+      return WriteTarget::kGang;
     case WriteKind::kRequestStatus:
       return WriteTarget::kRequest;
     case WriteKind::kGangStatus:
@@ -52,6 +54,7 @@ WriteKind ApiWrite::kind() const {
     WriteKind operator()(const ClaimWrite& write) const { return write.kind; }
     WriteKind operator()(const PodWrite& write) const { return write.kind; }
     WriteKind operator()(const PodDeletion&) const { return WriteKind::kDeletePod; }
+    WriteKind operator()(const GangCreation&) const { return WriteKind::kCreateGang; }
     WriteKind operator()(const BlockCreation&) const { return WriteKind::kCreateBlock; }
     WriteKind operator()(const BlockFinalizerWrite&) const { return WriteKind::kBlockFinalizer; }
     WriteKind operator()(const BlockStatusWrite&) const { return WriteKind::kBlockStatus; }
@@ -73,6 +76,7 @@ struct TargetSetter {
   void operator()(const ClaimWrite& write) const { SetMember(write); }
   void operator()(const PodWrite& write) const { SetMember(write); }
   void operator()(const PodDeletion& write) const { SetMember(write); }
+  void operator()(const GangCreation& write) const { SetObject(write.key); }
   void operator()(const BlockCreation& write) const { SetObject(write.block->key); }
   void operator()(const BlockFinalizerWrite& write) const { SetObject(write.base->key); }
   void operator()(const BlockStatusWrite& write) const { SetObject(write.key); }

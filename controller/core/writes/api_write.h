@@ -43,6 +43,7 @@ enum class WriteKind : std::uint8_t {
   kReadPod,
   kBind,
   kDeletePod,
+  kCreateGang,
   // Each of the others is a struct of its own.
   kCreateBlock,
   kBlockFinalizer,
@@ -54,9 +55,9 @@ enum class WriteKind : std::uint8_t {
   kEvent,
 };
 
-// The target of a write: claim `index` of its decision, pod `index`, a CapacityBlock, a request
-// about some, or the people who read it.
-enum class WriteTarget : std::uint8_t { kClaim, kPod, kBlock, kRequest, kPeople };
+// The target of a write: claim `index` of its decision, pod `index`, a Gang, a CapacityBlock, a
+// request about some, or the people who read it.
+enum class WriteTarget : std::uint8_t { kClaim, kPod, kGang, kBlock, kRequest, kPeople };
 WriteTarget TargetOf(WriteKind kind);
 
 // ---- The commit of a gang ----------------------------------------------------------------------
@@ -92,6 +93,12 @@ struct PodDeletion {
   std::optional<std::int64_t> grace_seconds = {};  // nullopt: the pod's own
 
   const DecidedPod& pod() const { return decision->pods[index]; }
+};
+
+// Makes the Gang that pods wish.
+struct GangCreation {
+  GangKey key;
+  std::shared_ptr<const GangWish> wish;
 };
 
 // ---- Capacity Blocks ---------------------------------------------------------------------------
@@ -173,9 +180,9 @@ struct EventNote {
   WallTime when;
 };
 
-using Write = std::variant<ClaimWrite, PodWrite, PodDeletion, BlockCreation, BlockFinalizerWrite,
-                           BlockStatusWrite, RequestStatusWrite, GangStatusWrite, PodConditionWrite,
-                           PodReclaimWrite, EventNote>;
+using Write = std::variant<ClaimWrite, PodWrite, PodDeletion, GangCreation, BlockCreation,
+                           BlockFinalizerWrite, BlockStatusWrite, RequestStatusWrite,
+                           GangStatusWrite, PodConditionWrite, PodReclaimWrite, EventNote>;
 
 struct ApiWrite {
   std::uint64_t attempt = 0;  // unique within the core's life

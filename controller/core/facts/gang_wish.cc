@@ -1,0 +1,123 @@
+#include "controller/core/facts/gang_wish.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/json.h"
+
+namespace tahoma::controller {
+namespace {
+
+constexpr std::string_view kMembers = "tahoma.dev/gang-members";
+constexpr std::string_view kShape = "tahoma.dev/gang-shape";
+constexpr std::string_view kChips = "tahoma.dev/gang-chips";
+constexpr std::string_view kSlices = "tahoma.dev/gang-slices";
+constexpr std::string_view kGroupLabel = "tahoma.dev/gang-group-label";
+
+// LeaderWorkerSet (sigs.k8s.io/lws api/leaderworkerset/v1): a gang for each group.
+constexpr std::string_view kLwsName = "leaderworkerset.sigs.k8s.io/name";
+constexpr std::string_view kLwsGroup = "leaderworkerset.sigs.k8s.io/group-index";
+constexpr std::string_view kLwsSize = "leaderworkerset.sigs.k8s.io/size";
+
+// The labels by which controllers mark the pods of one workload, the outer one first: a JobSet's
+// pods have a Job's label, too (k8s.io/api batch/v1, sigs.k8s.io/jobset api/jobset/v1alpha2,
+// kubeflow/training-operator pkg/apis/kubeflow.org/v1, ray-project/kuberay ray/v1).
+constexpr std::array<std::string_view, 5> kGroupLabels = {
+    "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name", "ray.io/cluster",
+    "batch.kubernetes.io/job-name", "job-name"};
+
+std::string_view TextAt(const Json& pod, const char* map, std::string_view key) {
+  const Json* metadata = FindMember(pod, "metadata");
+  const Json* texts = metadata == nullptr ? nullptr : FindMember(*metadata, map);
+  const Json* value = texts == nullptr ? nullptr : FindMember(*texts, key);
+  return value != nullptr && value->is_string()
+             ? std::string_view(value->get_ref<const std::string&>())
+             : std::string_view();
+}
+
+// Reads a number; keeps `otherwise` for an absent annotation.
+std::optional<std::int64_t> NumberAt(const Json& pod, std::string_view key, GangWish& wish) {
+  const std::string_view text = TextAt(pod, "annotations", key);
+  if (text.empty()) return std::nullopt;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return number;
+  wish.fault = fmt::format("annotation {} is {}, must be a number", key, text.substr(0, 64));
+  return std::nullopt;
+}
+
+// Finds the group of the pod, which gives the Gang its name.
+void FindGroup(const Json& pod, GangWish& wish) {
+  if (const std::string_view label = TextAt(pod, "annotations", kGroupLabel); !label.empty()) {
+    wish.gang = TextAt(pod, "labels", label);
+    if (wish.gang.empty()) {
+      wish.fault = fmt::format("annotation {} names label {}, which the pod does not have",
+                               kGroupLabel, label.substr(0, 317));
+    }
+    return;
+  }
+  const std::string_view group = TextAt(pod, "labels", kLwsGroup);
+  if (!group.empty()) {
+    wish.gang = fmt::format("{}-{}", TextAt(pod, "labels", kLwsName), group);
+    return;
+  }
+  for (const std::string_view label : kGroupLabels) {
+    wish.gang = TextAt(pod, "labels", label);
+    if (!wish.gang.empty()) return;
+  }
+  wish.fault = fmt::format(
+      "no label tells the pod's group: pods of a Job, JobSet, LeaderWorkerSet, PyTorchJob or "
+      "RayJob "
+      "have one; else name a label in the annotation {}",
+      kGroupLabel);
+}
+
+}  // namespace
+
+bool GangWish::IsLike(const GangWish& other) const {
+  return gang == other.gang && request.members == other.request.members &&
+         request.shape == other.request.shape && request.chips == other.request.chips &&
+         request.slices == other.request.slices;
+}
+
+std::string GangWish::ToString() const {
+  std::string text = fmt::format("{} members", request.members);
+  if (!request.shape.empty()) text += fmt::format(", shape {}", request.shape);
+  if (request.chips) text += fmt::format(", {} chips", *request.chips);
+  if (request.slices != 1) text += fmt::format(", {} slices", request.slices);
+  return text;
+}
+
+std::optional<GangWish> ReadGangWish(const Json& pod) {
+  const bool wishes = !TextAt(pod, "annotations", kMembers).empty() ||
+                      !TextAt(pod, "annotations", kShape).empty() ||
+                      !TextAt(pod, "annotations", kChips).empty();
+  if (!wishes) return std::nullopt;
+  GangWish wish;
+  if (!TextAt(pod, "labels", "tahoma.dev/gang").empty()) {
+    wish.fault =
+        "it has the label tahoma.dev/gang and annotations that wish a Gang: give it one of both";
+    return wish;
+  }
+  FindGroup(pod, wish);
+  const std::string_view size = TextAt(pod, "annotations", kLwsSize);
+  const auto members = NumberAt(pod, size.empty() ? kMembers : kLwsSize, wish);
+  wish.request.members = members.value_or(0);
+  wish.request.shape = TextAt(pod, "annotations", kShape);
+  wish.request.chips = NumberAt(pod, kChips, wish);
+  wish.request.slices = NumberAt(pod, kSlices, wish).value_or(1);
+  wish.owner = kube::ControllerOf(pod);
+  if (!wish.fault.empty()) return wish;
+  if (!members) {
+    wish.fault = fmt::format("annotation {} is missing: how many pods the group has", kMembers);
+  } else if (const std::string faults = Describe(FaultsOf(wish.request)); !faults.empty()) {
+    wish.fault = "the Gang that its annotations wish: " + faults;
+  }
+  return wish;
+}
+
+}  // namespace tahoma::controller

@@ -1,0 +1,50 @@
+// The gang that a pod's annotations wish, for the pods that a Job, JobSet, LeaderWorkerSet or
+// another controller makes of one template.
+//
+//   if (const auto wish = ReadGangWish(object)) {
+//     if (!wish->fault.empty()) Wait(wish->fault);       // "no label tells the pod's group: …"
+//     else MakeGang(wish->gang, *wish);
+//   }
+//
+// A template cannot name a Gang for each group, because all pods of the template would get one
+// name. So the template says what each group needs, and labels that the pods' controller sets say
+// which group a pod is of:
+//
+//   tahoma.dev/gang-members      pods of a group; LeaderWorkerSet's own annotation tells the number
+//   tahoma.dev/gang-shape        as spec.shape of a Gang
+//   tahoma.dev/gang-chips        as spec.chips
+//   tahoma.dev/gang-slices       as spec.slices
+//   tahoma.dev/gang-group-label  the label that has the group's name, where none of kGroupLabels is
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "controller/model/gang_rules.h"
+#include "lib/kube/object.h"
+
+namespace tahoma::controller {
+
+// The label of a Gang that was made for a wish.
+inline constexpr const char* kMadeGangLabel = "tahoma.dev/made-for-pods";
+
+struct GangWish {
+  std::string gang;                           // the name of the Gang
+  GangRequest request;                        // members, shape, chips, slices
+  std::string fault;                          // why the wish cannot be used; empty when it can
+  std::optional<kube::OwnerReference> owner;  // of the pod: the Gang goes with the pod's controller
+
+  // Returns whether both ask for the same gang.
+  bool IsLike(const GangWish& other) const;
+  // Returns "4 members, shape 4x4x4, 2 slices".
+  std::string ToString() const;
+};
+
+// Returns nullopt for a pod that wishes no gang.
+std::optional<GangWish> ReadGangWish(const Json& pod);
+
+}  // namespace tahoma::controller
