@@ -34,6 +34,7 @@ class Packing {
   }
 
   int best() const { return std::min(best_, enough_); }
+  bool exact() const { return steps_ <= kStepsMost || best_ >= enough_; }
 
  private:
   static std::vector<torus::ChipMask> Within(const std::vector<torus::ChipMask>& boxes,
@@ -52,7 +53,8 @@ class Packing {
 
 }  // namespace
 
-int MostBoxes(std::span<const torus::ChipMask> boxes, torus::ChipMask free, int enough) {
+int MostBoxes(std::span<const torus::ChipMask> boxes, torus::ChipMask free, int enough,
+              bool* exact) {
   std::vector<torus::ChipMask> within;
   int box_chips = 64;
   for (const torus::ChipMask box : boxes) {
@@ -63,6 +65,7 @@ int MostBoxes(std::span<const torus::ChipMask> boxes, torus::ChipMask free, int 
   if (within.empty() || enough <= 0) return 0;
   Packing packing(box_chips, enough);
   packing.Search(within, free, 0);
+  if (exact != nullptr) *exact = *exact && packing.exact();
   return packing.best();
 }
 

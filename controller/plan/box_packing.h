@@ -17,7 +17,8 @@ namespace tahoma::controller {
 
 // Returns how many of `boxes` can be disjoint and lie in `free`, counted up to `enough`. The search
 // is exact for some thousand steps, more than 16 chips ever need; after that it returns the best
-// count found.
-int MostBoxes(std::span<const torus::ChipMask> boxes, torus::ChipMask free, int enough);
+// count found, and sets `exact` to false if there is one.
+int MostBoxes(std::span<const torus::ChipMask> boxes, torus::ChipMask free, int enough,
+              bool* exact = nullptr);
 
 }  // namespace tahoma::controller

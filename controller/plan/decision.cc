@@ -128,6 +128,8 @@ std::string_view ToString(BlockedReason reason) {
       return "WaitsForRepair";
     case BlockedReason::kNeverFits:
       return "NeverFits";
+    case BlockedReason::kNotFound:
+      return "NotFoundWithinBound";
     case BlockedReason::kInvalid:
       break;
   }

@@ -84,6 +84,7 @@ enum class BlockedReason : std::uint8_t {
   kWaitsForRepair,    // would fit if nodes that are not ready, or chips and links that do not work,
                       // came back and all were free
   kNeverFits,         // not with the nodes that exist now, even if all of them were free
+  kNotFound,          // not found within the bound of steps (exact_search.h): nothing is proven
   kInvalid,           // the request contradicts itself or is not supported: has to be changed
 };
 

@@ -21,11 +21,6 @@ const kube::NodeUse& UseOrNothing(const kube::NodeUse* use) {
   return use == nullptr ? kNothing : *use;
 }
 
-bool HasEnoughFor(const MemberSpec& pod, const Room& room) {
-  if (pod.needs == nullptr || room.node->allocatable == nullptr) return true;
-  return kube::HasRoomFor(*room.node->allocatable, UseOrNothing(room.use.get()), *pod.needs);
-}
-
 // Returns whether the request tolerates the device's taints. Our own taint is always tolerated.
 bool Tolerated(const Device& device, const DeviceRequest& request, bool repaired) {
   return std::all_of(device.taints.begin(), device.taints.end(), [&](const Taint& taint) {
@@ -93,6 +88,19 @@ Room RoomOf(const NodeState& state) {
   return room;
 }
 
+bool HasEnoughFor(const MemberSpec& pod, const Room& room) {
+  if (pod.needs == nullptr || room.node->allocatable == nullptr) return true;
+  return kube::HasRoomFor(*room.node->allocatable, UseOrNothing(room.use.get()), *pod.needs);
+}
+
+std::shared_ptr<const kube::NodeUse> UseBeside(const MemberSpec& pod,
+                                               const std::shared_ptr<const kube::NodeUse>& use) {
+  if (pod.needs == nullptr) return use;
+  kube::NodeUse together = UseOrNothing(use.get());
+  together.Add(*pod.needs);
+  return std::make_shared<const kube::NodeUse>(std::move(together));
+}
+
 std::string LacksFor(const MemberSpec& pod, const Node& node, const kube::NodeUse* use) {
   if (pod.needs == nullptr || node.allocatable == nullptr) return "";
   return kube::WhyNotOn(*node.allocatable, UseOrNothing(use), *pod.needs);
@@ -101,13 +109,13 @@ std::string LacksFor(const MemberSpec& pod, const Node& node, const kube::NodeUs
 std::optional<MemberFit> MemberFitter::Fit(const CompiledMember& member, const Room& room) {
   const bool open = room.node->schedulable() && member.spec->node.Admits(*room.node);
   if (!open && !room.repaired) return std::nullopt;
+  return FitAdmitted(member, room);
+}
+
+std::optional<MemberFit> MemberFitter::FitAdmitted(const CompiledMember& member, const Room& room) {
   if (!HasEnoughFor(*member.spec, room)) return std::nullopt;
   std::optional<MemberFit> fit = FitDevices(member, room);
-  if (fit && member.spec->needs != nullptr) {
-    kube::NodeUse use = UseOrNothing(room.use.get());
-    use.Add(*member.spec->needs);
-    fit->left.use = std::make_shared<const kube::NodeUse>(std::move(use));
-  }
+  if (fit) fit->left.use = UseBeside(*member.spec, room.use);
   return fit;
 }
 
@@ -122,7 +130,7 @@ std::optional<MemberFit> MemberFitter::FitDevices(const CompiledMember& member, 
     rules += claim.constraints.size();
   }
   // With one request and one rule every assignment has been tried already.
-  return requests > 1 || rules > 1 ? FitExactly(member, room) : std::nullopt;
+  return requests > 1 || rules > 1 ? FitExactly(member, room, false) : std::nullopt;
 }
 
 bool MemberFitter::FitClaims(const CompiledMember& member, std::size_t index, const Room& room,
@@ -412,6 +420,34 @@ ClaimPlacement MemberFitter::Write(const CompiledClaim& claim, const std::vector
   return made;
 }
 
+std::optional<MemberFitter::ChipRange> MemberFitter::ChipsOn(const CompiledMember& member,
+                                                             const Node& node) {
+  ChipRange sum;
+  for (const CompiledClaim& claim : member.claims) {
+    for (const CompiledRequest& request : claim.requests) {
+      std::optional<ChipRange> range;
+      for (const CompiledAlternative& alternative : request.alternatives) {
+        const DeviceRequest& spec = *alternative.spec;
+        const Eligible& eligible = eligibility_.Of(alternative.selectors, node);
+        const auto count =
+            IsAll(spec) ? eligible.devices.size() : static_cast<std::size_t>(spec.count);
+        if (!eligible.error.ok() || count == 0 || count > eligible.devices.size()) continue;
+        int chips = 0;
+        if (eligible.kind == DeviceKind::kNode) chips = std::popcount(eligible.chips);
+        if (eligible.kind == DeviceKind::kChip) chips = static_cast<int>(count);
+        if (spec.admin_access) chips = 0;
+        if (!range) range = ChipRange{chips, chips};
+        range->least = std::min(range->least, chips);
+        range->most = std::max(range->most, chips);
+      }
+      if (!range) return std::nullopt;
+      sum.least += range->least;
+      sum.most += range->most;
+    }
+  }
+  return sum;
+}
+
 std::optional<MemberFitter::Demand> MemberFitter::RequestDemand(const CompiledRequest& request,
                                                                 const Node& node,
                                                                 absl::Status& error) {
@@ -450,6 +486,21 @@ bool MemberFitter::ReadsOwn(const CompiledMember& member, const Node& node) {
     }
   }
   return false;
+}
+
+bool MemberFitter::FitReadsOwn(const CompiledMember& member, const Node& node) {
+  const NodeTemplate& devices = *node.family->devices;
+  const auto is_own = [&](const CompiledConstraint& rule) {
+    const auto& names = devices.slot_names;
+    const auto slot = std::find(names.begin(), names.end(), rule.attribute);
+    return slot != names.end() &&
+           devices.own_slot[static_cast<std::size_t>(std::distance(names.begin(), slot))];
+  };
+  const auto constrains = [&](const CompiledClaim& claim) {
+    return std::any_of(claim.constraints.begin(), claim.constraints.end(), is_own);
+  };
+  return ReadsOwn(member, node) ||
+         std::any_of(member.claims.begin(), member.claims.end(), constrains);
 }
 
 std::optional<MemberFitter::Demand> MemberFitter::DemandOn(const CompiledMember& member,

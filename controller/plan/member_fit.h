@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,10 @@ Room RoomOf(const NodeState& state);
 // Returns why the node has too little for the pod beside pods with that use (nullptr: no pods):
 // "Insufficient cpu"; "" when the node has enough.
 std::string LacksFor(const MemberSpec& pod, const Node& node, const kube::NodeUse* use);
+bool HasEnoughFor(const MemberSpec& pod, const Room& room);
+// Returns the use of a node with the pod beside the others.
+std::shared_ptr<const kube::NodeUse> UseBeside(const MemberSpec& pod,
+                                               const std::shared_ptr<const kube::NodeUse>& use);
 
 struct MemberFit {
   std::vector<ClaimPlacement> claims;
@@ -70,7 +75,31 @@ class MemberFitter {
   // checked that the node would admit the pod.
   std::optional<MemberFit> Fit(const CompiledMember& member, const Room& room);
   // Starts a gang's own count of steps.
-  void StartDecision() { steps_left_ = kStepsPerDecision; }
+  void StartDecision() {
+    steps_left_ = kStepsPerDecision;
+    gave_up_ = false;
+  }
+  // Returns whether, since StartDecision, the steps ended before every assignment was tried.
+  bool gave_up() const { return gave_up_; }
+
+  // The claims of several members on one node, by member, and the room that is left.
+  struct JointFit {
+    std::vector<std::vector<ClaimPlacement>> claims;
+    Room left;
+  };
+  // Fits the members on that room together: with `fill`, so that they take all chips of the room.
+  // The caller has checked that the node admits each member. Returns nullopt when no assignment
+  // exists or, with gave_up(), none was found within the steps.
+  std::optional<JointFit> FitTogether(std::span<const CompiledMember* const> members,
+                                      const Room& room, bool fill);
+
+  // The fewest and the most whole chips that a member may take, over its alternatives.
+  struct ChipRange {
+    int least = 0;
+    int most = 0;
+  };
+  // Returns nullopt when some request has no alternative that selects enough devices of the node.
+  std::optional<ChipRange> ChipsOn(const CompiledMember& member, const Node& node);
 
   // A member's demand on a node on which everything is free.
   struct Demand {
@@ -86,6 +115,8 @@ class MemberFitter {
                                  absl::Status& error);
   // Returns whether the demand may differ between nodes of the node's family.
   bool ReadsOwn(const CompiledMember& member, const Node& node);
+  // Returns whether nodes of one family, all of them free, may differ in whether the member fits.
+  bool FitReadsOwn(const CompiledMember& member, const Node& node);
 
  private:
   // A request being fitted: its alternative, and its candidate devices.
@@ -119,10 +150,19 @@ class MemberFitter {
 
   // Tries every assignment; in member_fit_exact.cc.
   struct Exact;
-  std::optional<MemberFit> FitExactly(const CompiledMember& member, const Room& room);
+  std::optional<MemberFit> FitExactly(const CompiledMember& member, const Room& room, bool fill,
+                                      bool joint = false);
+  std::optional<MemberFit> FitAdmitted(const CompiledMember& member, const Room& room);
   bool Prepare(Exact& exact);
+  static bool MayMatch(const Exact& exact, std::size_t claim, const Pick& pick);
+  void ClassifyChips(Exact& exact);
+  void SortByClass(Exact& exact, Pick& pick);
+  bool LikeAnEarlier(Exact& exact, const Pick& pick, std::span<const std::size_t> tried,
+                     std::size_t next);
   bool NextRequest(Exact& exact, std::size_t at);
   bool NextDevice(Exact& exact, std::size_t at, std::size_t from);
+  std::optional<JointFit> FitInOrder(std::span<const CompiledMember* const> members,
+                                     const Room& room);
 
   std::optional<Demand> RequestDemand(const CompiledRequest& request, const Node& node,
                                       absl::Status& error);
@@ -131,6 +171,7 @@ class MemberFitter {
   const ChipChoice& choice_;
   int tries_ = 0;
   int steps_left_ = kStepsPerDecision;
+  bool gave_up_ = false;
 };
 
 bool IsAll(const DeviceRequest& request);

@@ -1,7 +1,10 @@
 // Every assignment of devices to the requests of a pod, in the order of requests and devices.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
 #include "controller/plan/member_fit.h"
@@ -70,6 +73,11 @@ struct MemberFitter::Exact {
   std::vector<Need> needs;                              // by request, in the same order
   std::vector<std::vector<std::optional<Pick>>> picks;  // by claim and request
   int steps = 0;
+  bool fill = false;   // all chips of the room must be taken
+  bool joint = false;  // of several members: chips that can be exchanged stand side by side
+  Room whole = {};     // the room before anything is taken
+  // By chip; chips of equal classes can be exchanged in every assignment. Empty until needed.
+  std::vector<std::string> classes = {};
 
   std::size_t wanted(const Pick& pick) const {
     const DeviceRequest& spec = *pick.alternative->spec;
@@ -107,6 +115,25 @@ struct MemberFitter::Exact {
   }
 };
 
+// Returns whether, for each matchAttribute, enough candidates have one value.
+bool MemberFitter::MayMatch(const Exact& exact, std::size_t claim, const Pick& pick) {
+  const auto& rules = exact.member.claims[claim].constraints;
+  return std::all_of(rules.begin(), rules.end(), [&](const CompiledConstraint& rule) {
+    if (rule.distinct || !rule.Covers(pick.request->name, pick.alternative->name)) return true;
+    std::vector<std::pair<const AttributeValue*, std::size_t>> counts;
+    for (const std::uint16_t device : pick.devices) {
+      const auto* value = exact.room.node->Lookup(device, rule.attribute.domain, rule.attribute.id);
+      if (value == nullptr) continue;
+      auto at = std::find_if(counts.begin(), counts.end(),
+                             [&](const auto& one) { return *one.first == *value; });
+      if (at == counts.end()) at = counts.emplace(counts.end(), value, 0U);
+      ++at->second;
+    }
+    return std::any_of(counts.begin(), counts.end(),
+                       [&](const auto& one) { return one.second >= exact.wanted(pick); });
+  });
+}
+
 // Returns whether each request has enough devices; fills requests and needs.
 bool MemberFitter::Prepare(Exact& exact) {
   for (std::size_t c = 0; c < exact.member.claims.size(); ++c) {
@@ -121,7 +148,7 @@ bool MemberFitter::Prepare(Exact& exact) {
     bool opens = false;
     for (const CompiledAlternative& alternative : request.alternatives) {
       const auto pick = Open(request, alternative, exact.room);
-      if (!pick) continue;
+      if (!pick || !MayMatch(exact, open.claim, *pick)) continue;
       opens = true;
       const bool takes = pick->kind == DeviceKind::kChip && !alternative.spec->admin_access;
       open.chips = open.chips || takes;
@@ -143,13 +170,44 @@ bool MemberFitter::Prepare(Exact& exact) {
   return true;
 }
 
-std::optional<MemberFit> MemberFitter::FitExactly(const CompiledMember& member, const Room& room) {
+// Describes, for each chip, the requests that may have the chip and the values for constraints.
+void MemberFitter::ClassifyChips(Exact& exact) {
+  exact.classes.assign(kChipsPerNode, "");
+  const Node& node = *exact.whole.node;
+  int number = 0;
+  for (const CompiledClaim& claim : exact.member.claims) {
+    for (const CompiledRequest& request : claim.requests) {
+      for (const CompiledAlternative& alternative : request.alternatives) {
+        ++number;
+        const auto pick = Open(request, alternative, exact.whole);
+        if (!pick) continue;
+        for (const std::uint16_t device : pick->devices) {
+          const DeviceRole& role = node.role(device);
+          std::string& text = exact.classes[role.chip];
+          text +=
+              fmt::format("{}:{}:{}:{}", number, static_cast<int>(role.kind), role.lnc, role.cores);
+          for (const CompiledConstraint& rule : claim.constraints) {
+            const auto* value = node.Lookup(device, rule.attribute.domain, rule.attribute.id);
+            text += value == nullptr ? ",none" : fmt::format(",{}", HashOf(*value));
+          }
+        }
+      }
+    }
+  }
+}
+
+std::optional<MemberFit> MemberFitter::FitExactly(const CompiledMember& member, const Room& room,
+                                                  bool fill, bool joint) {
   Exact exact{.member = member, .room = room, .requests = {}, .needs = {}, .picks = {}};
+  exact.fill = fill;
+  exact.joint = joint;
+  exact.whole = room;
   if (!Prepare(exact)) return std::nullopt;
   const int allowed = std::min(kStepsMax, steps_left_);
   exact.steps = allowed;
   const bool fits = NextRequest(exact, 0);
   steps_left_ -= allowed - std::max(exact.steps, 0);
+  gave_up_ = gave_up_ || (!fits && exact.steps < 0);
   if (!fits) return std::nullopt;
   MemberFit fit;
   for (std::size_t i = 0; i < member.claims.size(); ++i) {
@@ -163,6 +221,7 @@ std::optional<MemberFit> MemberFitter::FitExactly(const CompiledMember& member, 
 
 bool MemberFitter::NextRequest(Exact& exact, std::size_t at) {
   if (at == exact.requests.size()) {
+    if (exact.fill && exact.room.chips != 0) return false;
     return std::all_of(exact.picks.begin(), exact.picks.end(), [](const auto& picks) {
       std::size_t results = 0;
       for (const auto& pick : picks) results += pick->taken.size();
@@ -174,10 +233,32 @@ bool MemberFitter::NextRequest(Exact& exact, std::size_t at) {
   std::optional<Pick>& pick = exact.picks[claim][number];
   for (const CompiledAlternative& alternative : request.alternatives) {
     pick = Open(request, alternative, exact.room);
+    if (pick && exact.joint && pick->kind == DeviceKind::kChip) SortByClass(exact, *pick);
     if (pick && NextDevice(exact, at, 0)) return true;
   }
   pick.reset();
   return false;
+}
+
+// So that of equal choices, which differ only in the order of chips, one is tried.
+void MemberFitter::SortByClass(Exact& exact, Pick& pick) {
+  if (exact.classes.empty()) ClassifyChips(exact);
+  const auto class_of = [&](std::uint16_t device) -> const std::string& {
+    return exact.classes[exact.room.node->role(device).chip];
+  };
+  std::stable_sort(pick.devices.begin(), pick.devices.end(),
+                   [&](std::uint16_t a, std::uint16_t b) { return class_of(a) < class_of(b); });
+}
+
+// Returns whether a chip that can be exchanged with this one was tried before, in vain.
+bool MemberFitter::LikeAnEarlier(Exact& exact, const Pick& pick, std::span<const std::size_t> tried,
+                                 std::size_t next) {
+  if (pick.kind != DeviceKind::kChip || pick.alternative->spec->admin_access) return false;
+  if (exact.classes.empty()) ClassifyChips(exact);
+  const auto chip_of = [&](std::size_t i) { return exact.room.node->role(pick.devices[i]).chip; };
+  const std::string& its = exact.classes[chip_of(next)];
+  return std::any_of(tried.begin(), tried.end(),
+                     [&](std::size_t i) { return exact.classes[chip_of(i)] == its; });
 }
 
 // Gives the request its next device, from its candidates at `from` and behind.
@@ -194,7 +275,9 @@ bool MemberFitter::NextDevice(Exact& exact, std::size_t at, std::size_t from) {
     if (exact.Allows(claim, pick, pick.devices[i])) open.push_back(i);
   }
   if (open.size() + taken < wanted) return false;
-  for (const std::size_t i : open) {
+  for (std::size_t o = 0; o < open.size(); ++o) {
+    const std::size_t i = open[o];
+    if (o > 0 && LikeAnEarlier(exact, pick, std::span(open).first(o), i)) continue;
     if (--exact.steps < 0) return false;
     const Room before = exact.room;
     const std::uint16_t device = pick.devices[i];
@@ -207,6 +290,64 @@ bool MemberFitter::NextDevice(Exact& exact, std::size_t at, std::size_t from) {
     pick.taken.pop_back();
   }
   return false;
+}
+
+std::optional<MemberFitter::JointFit> MemberFitter::FitInOrder(
+    std::span<const CompiledMember* const> members, const Room& room) {
+  JointFit joint{.claims = {}, .left = room};
+  for (const CompiledMember* member : members) {
+    auto fit = FitAdmitted(*member, joint.left);
+    if (!fit) return std::nullopt;
+    joint.claims.push_back(std::move(fit->claims));
+    joint.left = fit->left;
+  }
+  return joint;
+}
+
+std::optional<MemberFitter::JointFit> MemberFitter::FitTogether(
+    std::span<const CompiledMember* const> members, const Room& room, bool fill) {
+  ChipRange sum;
+  std::size_t requests = 0;
+  for (const CompiledMember* member : members) {
+    const auto range = ChipsOn(*member, *room.node);
+    if (!range) return std::nullopt;
+    sum.least += range->least;
+    sum.most += range->most;
+    for (const CompiledClaim& claim : member->claims) requests += claim.requests.size();
+  }
+  const int chips = std::popcount(room.chips);
+  if (sum.least > chips || (fill && sum.most < chips)) return std::nullopt;
+  Room needed = room;
+  for (const CompiledMember* member : members) {
+    if (!HasEnoughFor(*member->spec, needed)) return std::nullopt;
+    needed.use = UseBeside(*member->spec, needed.use);
+  }
+  auto joint = FitInOrder(members, room);
+  if (joint && (!fill || joint->left.chips == 0)) return joint;
+  // One request alone fits in its order or not at all, unless another alternative fills the room.
+  if (members.size() == 1 && !(fill && members.front()->chooses)) return std::nullopt;
+  if (requests == 0) return std::nullopt;
+  // Only FitInOrder knows runs of neighbours: it finds room for pods that are alike.
+  if (const auto* type = room.node->family->type; type && type->fabric == hw::FabricKind::kRing) {
+    const auto differs = [&](const auto* member) { return member->alike != members[0]->alike; };
+    gave_up_ = gave_up_ || std::any_of(members.begin(), members.end(), differs);
+    return std::nullopt;
+  }
+  CompiledMember merged;
+  for (const CompiledMember* member : members) {
+    merged.claims.insert(merged.claims.end(), member->claims.begin(), member->claims.end());
+  }
+  auto fit = FitExactly(merged, room, fill, true);
+  if (!fit) return std::nullopt;
+  joint = JointFit{.claims = {}, .left = fit->left};
+  joint->left.use = needed.use;
+  auto next = fit->claims.begin();
+  for (const CompiledMember* member : members) {
+    const auto end = next + static_cast<std::ptrdiff_t>(member->claims.size());
+    joint->claims.emplace_back(std::make_move_iterator(next), std::make_move_iterator(end));
+    next = end;
+  }
+  return joint;
 }
 
 }  // namespace tahoma::controller

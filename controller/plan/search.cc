@@ -6,6 +6,7 @@
 
 #include "controller/plan/box_packing.h"
 #include "controller/plan/order.h"
+#include "controller/plan/ring_turns.h"
 #include "controller/plan/score.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
@@ -177,6 +178,51 @@ std::optional<Placement> Search::Place(const CompiledGang& gang, WallTime now) {
   if (placed) return placement;
   state_ = before;
   index_.Sync(state_);
+  obstacle_.contradiction = Resolve(gang);  // PlaceInOrder has tied pods to nodes
+  return obstacle_.contradiction.ok() ? PlaceExactly(gang, now) : std::nullopt;
+}
+
+bool Search::OrderIsEnough(const CompiledGang& gang) {
+  if (gang.boxes > 1) return false;
+  const auto is_plain = [&](const CompiledMember& member) {
+    const NodeDemand& node = member.spec->node;
+    const bool tied = !node.all.empty() || !node.any_term.empty();
+    if (member.alike != 0 || !member.beside.empty() || member.chooses) return false;
+    if (member.claims.size() > 1 || (tied && !gang.shapes.empty())) return false;
+    return member.claims.empty() || (member.claims.front().requests.size() == 1 &&
+                                     member.claims.front().constraints.empty());
+  };
+  if (!std::all_of(members_.begin(), members_.end(), is_plain)) return false;
+  // Cores of either size: which chips are started is a choice.
+  const std::vector<Demand> demands = DemandsOf(members_.front());
+  return members_.size() == 1 || std::all_of(demands.begin(), demands.end(), [](const Demand& one) {
+           return one.cores == 0 || one.lnc1 != one.lnc2;
+         });
+}
+
+std::optional<Placement> Search::PlaceExactly(const CompiledGang& gang, WallTime now) {
+  const bool keeps = !gang.shapes.empty() && HoldsSome(gang);
+  if (keeps || OrderIsEnough(gang)) {
+    obstacle_.bound_reached = fitter_.gave_up();
+    return std::nullopt;
+  }
+  ExactAnswer answer = Prove(gang, FleetKind::kNow, now, true);
+  if (answer.kind == ExactAnswer::Kind::kPlaced) {
+    for (std::size_t i = 0; i < gang.members.size(); ++i) {
+      answer.placement->members[i].needs = gang.members[i].spec->needs;
+    }
+    Hold(*gang.spec, answer.placement->members, now);
+    return std::move(answer.placement);
+  }
+  obstacle_.bound_reached = answer.kind == ExactAnswer::Kind::kBoundReached;
+  obstacle_.proof = std::move(answer.cause);
+  if (answer.alone) {
+    obstacle_.member = *answer.alone;
+    if (!gang.shapes.empty()) {
+      obstacle_.box = static_cast<int>(*answer.alone / gang.members_per_box());
+      obstacle_.boxes_found = 0;
+    }
+  }
   return std::nullopt;
 }
 
@@ -479,6 +525,15 @@ std::vector<torus::ChipMask> Search::FreeBoxes(const CompiledGang& gang, const D
   return masks;
 }
 
+const torus::Box* Search::BegunFor(const CompiledGang& gang, int box, const DomainState& domain,
+                                   const torus::Box& place) {
+  if (KeptOf(box).chips == 0 || Contains(gang, box, domain, place)) return &place;
+  for (const torus::Box& turn : TurnsOf(place)) {
+    if (Contains(gang, box, domain, turn)) return &turn;
+  }
+  return nullptr;
+}
+
 std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int box,
                                                   const DomainState& domain,
                                                   const std::vector<torus::Shape>& sizes,
@@ -489,14 +544,15 @@ std::vector<const torus::Box*> Search::Candidates(const CompiledGang& gang, int 
   for (const torus::Shape& shape : gang.shapes) {
     for (const torus::Box& place : torus::BoxTable::Of(domain.shape()).Rotations(shape)) {
       if (!Allows(domain, open, sizes, place) || AllReduceTime(place.size) != time) continue;
-      if (kept != 0 && !Contains(gang, box, domain, place)) continue;
+      const torus::Box* its = BegunFor(gang, box, domain, place);
+      if (its == nullptr) continue;
       int fragmentation = 0;
       for (int shift = 0; shift < 64 && domain.shape().chip_count() >= 16; shift += 16) {
         const torus::ChipMask rest = (domain.free & ~place.mask) >> shift & kInstance;
         fragmentation += choice_.Fragmentation(static_cast<std::uint16_t>(rest));
       }
       const int cost = BreakCost(domain, place.mask) + domain.modes.ChangeCost(place);
-      candidates.push_back({{cost, fragmentation, candidates.size()}, &place});
+      candidates.push_back({{cost, fragmentation, candidates.size()}, its});
     }
   }
   std::sort(candidates.begin(), candidates.end());
@@ -620,7 +676,10 @@ std::vector<std::size_t> Search::HardestFirst() {
       chips = std::max(chips, demand.chips);
       cores = std::max(cores, demand.cores);
     }
-    ranked.push_back({!member.beside.empty(), !tied, -chips, -cores, i});
+    // Pods that share claims come in their order: a pod may be beside another such pod.
+    const bool shares = !member.beside.empty();
+    ranked.push_back(shares ? MemberOrder{.shares_claim = true, .member = i}
+                            : MemberOrder{false, !tied, -chips, -cores, i});
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::size_t> order;
@@ -654,21 +713,6 @@ bool Search::ReadsOwn(const CompiledMember& member) {
     own = own || AnyNode(nodes, [&](const Node& node) { return fitter_.ReadsOwn(member, node); });
   });
   return own;
-}
-
-bool Search::FitReadsOwn(const CompiledMember& member, const Node& node) {
-  const NodeTemplate& devices = *node.family->devices;
-  const auto is_own = [&](const CompiledConstraint& rule) {
-    const auto& names = devices.slot_names;
-    const auto slot = std::find(names.begin(), names.end(), rule.attribute);
-    return slot != names.end() &&
-           devices.own_slot[static_cast<std::size_t>(std::distance(names.begin(), slot))];
-  };
-  const auto constrains = [&](const CompiledClaim& claim) {
-    return std::any_of(claim.constraints.begin(), claim.constraints.end(), is_own);
-  };
-  return fitter_.ReadsOwn(member, node) ||
-         std::any_of(member.claims.begin(), member.claims.end(), constrains);
 }
 
 bool Search::HasDemand(const CompiledMember& member, DomainId id, const Demand& demand) {

@@ -19,7 +19,9 @@
 #include "controller/plan/chip_choice.h"
 #include "controller/plan/decision.h"
 #include "controller/plan/eligibility.h"
+#include "controller/plan/exact_search.h"
 #include "controller/plan/fleet_index.h"
+#include "controller/plan/fleet_view.h"
 #include "controller/plan/member_fit.h"
 #include "controller/plan/request.h"
 
@@ -36,6 +38,9 @@ struct Obstacle {
   // The claims of a box ask for `first` chips (the least on any node), the box has `second`.
   std::optional<std::pair<int, int>> chips_mismatch;
   bool spans_nodes = false;  // no rotation leaves each pod within one node
+  // Every way to place the gang was tried: why none exists now. Empty without such a proof.
+  std::string proof;
+  bool bound_reached = false;  // the steps ended before every way was tried
 };
 
 // The devices that allocated claims of some pods hold already.
@@ -54,6 +59,11 @@ class Search {
   const Obstacle& obstacle() const { return obstacle_; }
   // The gang's members as the last Place saw them: without the claims that are allocated by now.
   const std::vector<CompiledMember>& members() const { return members_; }
+  // Returns whether the gang that Place saw last would have a place in the fleet of that kind. None
+  // of its claims may be allocated.
+  ExactAnswer Prove(const CompiledGang& gang, FleetKind kind, WallTime now, bool write) {
+    return ExactSearch(index_, fitter_, FleetView(state_, kind)).Find(gang, members_, now, write);
+  }
   // Returns the kinds of room that a box or a pod of the gang may take, on the kinds of nodes that
   // exist. Valid after a Place of the gang that found no place.
   RoomKinds RoomsFor(const CompiledGang& gang);
@@ -73,7 +83,9 @@ class Search {
   // values are nodes' own; nullopt when any domain may have them.
   std::optional<std::vector<DomainId>> PinnedDomains(const CompiledMember& member);
   // Returns whether nodes of one family, all of them free, may differ in whether the member fits.
-  bool FitReadsOwn(const CompiledMember& member, const Node& node);
+  bool FitReadsOwn(const CompiledMember& member, const Node& node) {
+    return fitter_.FitReadsOwn(member, node);
+  }
   // Returns whether nodes of some kind could take the pods of the box if everything were free.
   // Otherwise obstacle() explains this box, and every obstacle of the search before.
   bool BoxIsPossible(const CompiledGang& gang, int box);
@@ -97,6 +109,10 @@ class Search {
   std::optional<std::vector<int>> ChipsOn(const CompiledGang& gang, int box, const Node& node);
   Kept KeptOf(const CompiledMember& member) const;
   void CountKept(const CompiledGang& gang);
+  // Returns whether one place after the other finds a place for the gang whenever there is any.
+  bool OrderIsEnough(const CompiledGang& gang);
+  // Tries every way, after one place after the other has failed.
+  std::optional<Placement> PlaceExactly(const CompiledGang& gang, WallTime now);
   const CompiledMember& Member(const CompiledGang& gang, int box, std::size_t index) const;
 
   // Places each box at its best place. If the last boxes find no room, places each box where most
@@ -115,6 +131,10 @@ class Search {
                                             const DomainState& domain,
                                             const std::vector<torus::Shape>& sizes,
                                             collective::Picoseconds time);
+  // Returns the place, begun at the layer at which the box's pods keep what they hold; nullptr when
+  // there is none.
+  const torus::Box* BegunFor(const CompiledGang& gang, int box, const DomainState& domain,
+                             const torus::Box& place);
   std::optional<BoxFit> TryBox(const CompiledGang& gang, int box, DomainId domain,
                                const torus::Box& place);
 

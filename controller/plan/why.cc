@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "controller/plan/causes.h"
+#include "controller/plan/fleet_view.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 
@@ -218,22 +219,6 @@ torus::ChipMask UsableWhenRepaired(const std::vector<const MemberSpec*>& pods,
     if (admits) chips |= torus::ChipMask{node.family->devices->chip_mask} << (16 * z);
   }
   return chips;
-}
-
-// Returns whether a box that the modes do not serve now may be served without a new election: when
-// the running election ends, or by an elected mode once the chosen mode is given up.
-bool MayServe(const DomainState& domain, const torus::Box& place, const ClusterState& state) {
-  if (domain.down.Intersects(place.links)) return false;
-  DomainModes idle;
-  for (std::size_t z = 0; z < domain.nodes.size(); ++z) {
-    if (!domain.nodes[z].valid()) continue;
-    const Node& node = *state.node(domain.nodes[z]).node;
-    if (!node.elected || node.elected->running) continue;
-    ElectedModes elected = *node.elected;
-    elected.chosen = hw::UltraServerMode::kUnset;
-    AddModes(static_cast<int>(z), elected, idle);
-  }
-  return idle.Serve(place);
 }
 
 // Returns "us-0 (z=0,1 elected X2V, X1; z=2,3 electing)".
@@ -484,23 +469,6 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
   return why;
 }
 
-// Returns the node's room with nothing held.
-Room EmptyRoom(const NodeState& node) {
-  NodeState empty;
-  empty.node = node.node;
-  return RoomOf(empty);
-}
-
-// Returns the node's room if the node were ready and all its chips and links worked.
-Room RepairedRoom(const NodeState& node) {
-  Room room = EmptyRoom(node);
-  room.chips = node.node->family->devices->chip_mask;
-  room.unhealthy = 0;
-  room.down = {};
-  room.repaired = true;
-  return room;
-}
-
 // Counts how many nodes could take a member, by rising demands.
 struct NodeSurvey {
   std::size_t eligible = 0;       // nodes that have the devices
@@ -741,22 +709,127 @@ Blocked WithBlocks(const CompiledGang& gang, const ClusterState& state, Blocked 
 
 }  // namespace
 
+namespace {
+
+// Returns what the nearest miss says of a gang, which Judge then holds against a proof.
+Blocked NearestMiss(const CompiledGang& gang, Search& search, MemberFitter& fitter,
+                    const ClusterState& state) {
+  fitter.StartDecision();
+  return gang.shapes.empty() ? ExplainMember(gang, search, fitter, state)
+                             : ExplainBoxes(gang, search, fitter, state);
+}
+
+std::string WantsText(const CompiledGang& gang) {
+  if (!gang.shapes.empty()) return fmt::format("needs {}", gang.Describe());
+  return gang.members.size() == 1
+             ? "the pod needs a node"
+             : fmt::format("the {} need nodes at once", Plural(gang.members.size(), "pod"));
+}
+
+// Lists who holds what the gang would get if everything were free.
+void AddHolders(const Placement& placement, const ClusterState& state, Blocked& why) {
+  if (!why.blockers.empty()) return;
+  const auto add = [&](DomainId id, torus::ChipMask mask) {
+    const DomainState& domain = state.domain(id);
+    for (std::string& one : Blockers(state, domain, mask & ~domain.free)) {
+      if (why.blockers.size() < kBlockersMax) why.blockers.push_back(std::move(one));
+    }
+  };
+  for (const SlicePlacement& slice : placement.slices) {
+    if (const auto id = state.FindDomain(slice.domain)) add(*id, slice.box.mask);
+  }
+  std::set<NodeId> seen;
+  for (const MemberPlacement& member : placement.members) {
+    const auto id = state.FindNode(member.node);
+    if (!placement.slices.empty() || !id || !seen.insert(*id).second) continue;
+    const NodeState& node = state.node(*id);
+    if (node.domain.valid()) add(node.domain, kInstance << (16 * node.z));
+  }
+}
+
+// Returns whether pods of the gang differ in where they may be or in the hardware they take.
+bool IsTied(const CompiledGang& gang) {
+  return std::any_of(gang.members.begin(), gang.members.end(), [](const CompiledMember& member) {
+    const NodeDemand& node = member.spec->node;
+    return member.chooses || !node.all.empty() || !node.any_term.empty();
+  });
+}
+
+// Explains a gang that fits once nothing is held. `why` is the nearest miss.
+Blocked WaitsFor(const CompiledGang& gang, Search& search, const Obstacle& obstacle,
+                 const ClusterState& state, Blocked why) {
+  const bool agrees = why.reason == BlockedReason::kWaitsForCapacity;
+  if (agrees && (obstacle.proof.empty() || !IsTied(gang))) return why;
+  const ExactAnswer idle = search.Prove(gang, FleetKind::kIdle, WallTime{}, true);
+  why.reason = BlockedReason::kWaitsForCapacity;
+  if (idle.placement) AddHolders(*idle.placement, state, why);
+  why.message = WantsText(gang);
+  if (!obstacle.proof.empty()) why.message += "; now " + obstacle.proof;
+  if (idle.placement) {
+    why.message += fmt::format("; with nothing running, {} would do", idle.placement->ToString());
+  }
+  if (!why.blockers.empty()) {
+    why.message += fmt::format("; in the way: {}", fmt::join(why.blockers, ", "));
+  }
+  return why;
+}
+
+Blocked NotFound(const CompiledGang& gang, std::string_view fleet) {
+  return Refused(BlockedReason::kNotFound,
+                 fmt::format("{}; not found within the bound of {} steps{}", WantsText(gang),
+                             ExactSearch::kStepsMax, fleet));
+}
+
+// Gives the nearest miss the reason that is proven, and another text where its own says otherwise.
+Blocked Judge(const CompiledGang& gang, Search& search, const Obstacle& obstacle,
+              const ClusterState& state, Blocked why) {
+  using Kind = ExactAnswer::Kind;
+  const ExactAnswer idle = search.Prove(gang, FleetKind::kIdle, WallTime{}, false);
+  if (idle.kind == Kind::kPlaced) {
+    if (obstacle.bound_reached) return NotFound(gang, "");
+    return WaitsFor(gang, search, obstacle, state, std::move(why));
+  }
+  if (idle.kind == Kind::kBoundReached) return NotFound(gang, ", even with nothing running");
+  const ExactAnswer repaired = search.Prove(gang, FleetKind::kRepaired, WallTime{}, false);
+  if (repaired.kind == Kind::kBoundReached) {
+    return NotFound(gang, ", even with nothing running and everything repaired");
+  }
+  const bool repairs = repaired.kind == Kind::kPlaced;
+  const BlockedReason proven = repairs ? BlockedReason::kWaitsForRepair : BlockedReason::kNeverFits;
+  const bool invalid = why.reason == BlockedReason::kInvalid && !repairs;
+  if (why.reason == proven || invalid) return why;
+  if (why.reason == BlockedReason::kWaitsForRepair || why.reason == BlockedReason::kNeverFits) {
+    why.reason = proven;
+    return why;
+  }
+  why.reason = proven;
+  why.message = WantsText(gang);
+  if (!idle.cause.empty()) why.message += "; " + idle.cause + ", even with nothing running";
+  const auto place =
+      repairs ? search.Prove(gang, FleetKind::kRepaired, WallTime{}, true).placement : std::nullopt;
+  if (place) {
+    why.message += fmt::format("; {} would do if it were repaired and free", place->ToString());
+  }
+  return why;
+}
+
+}  // namespace
+
 Blocked Explain(const CompiledGang& gang, Search& search, MemberFitter& fitter,
                 const ClusterState& state) {
-  const Obstacle& obstacle = search.obstacle();
+  const Obstacle obstacle = search.obstacle();
   if (!obstacle.contradiction.ok()) return ExplainInvalid(obstacle.contradiction);
-  fitter.StartDecision();
-  if (!gang.shapes.empty()) {
-    return WithBlocks(gang, state, ExplainBoxes(gang, search, fitter, state));
-  }
+  const bool holds = search.HoldsSome(gang);
   const std::string& pinned = search.members()[obstacle.member].pinned_node;
-  if (!pinned.empty()) {
+  if (gang.shapes.empty() && !pinned.empty()) {
     return Refused(BlockedReason::kWaitsForCapacity,
                    fmt::format("{} has a claim that is allocated on node {}, which cannot give "
                                "it the rest now",
                                PodText(gang, obstacle.member), pinned));
   }
-  return WithBlocks(gang, state, ExplainMember(gang, search, fitter, state));
+  Blocked why = NearestMiss(gang, search, fitter, state);
+  if (!holds) why = Judge(gang, search, obstacle, state, std::move(why));
+  return WithBlocks(gang, state, std::move(why));
 }
 
 }  // namespace tahoma::controller

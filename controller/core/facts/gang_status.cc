@@ -44,6 +44,8 @@ std::string_view ToString(GangReason reason) {
       return ToString(BlockedReason::kWaitsForRepair);
     case GangReason::kNeverFits:
       return ToString(BlockedReason::kNeverFits);
+    case GangReason::kNotFound:
+      return ToString(BlockedReason::kNotFound);
     case GangReason::kInvalid:
       return ToString(BlockedReason::kInvalid);
     case GangReason::kCommitting:

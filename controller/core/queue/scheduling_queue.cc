@@ -19,6 +19,8 @@ GangReason ReasonOf(BlockedReason reason) {
       return GangReason::kWaitsForRepair;
     case BlockedReason::kNeverFits:
       return GangReason::kNeverFits;
+    case BlockedReason::kNotFound:
+      return GangReason::kNotFound;
     case BlockedReason::kInvalid:
       return GangReason::kInvalid;
   }

@@ -2,12 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <string_view>
 
 namespace tahoma::kube {
 namespace {
 
+// Refuses fields of other names: a part of the request that is not read would not be met.
+void KnowOnly(Field field, std::initializer_list<std::string_view> known) {
+  if (field.size() == 0) return;
+  field.Entries([&](const std::string& name, Field value) {
+    if (!value.has_value() || std::find(known.begin(), known.end(), name) != known.end()) return;
+    value.Fail("is not known to this scheduler, which cannot follow it");
+  });
+}
+
 DeviceRequest ParseRequest(Field field) {
+  KnowOnly(field, {"name", "deviceClassName", "selectors", "allocationMode", "count", "adminAccess",
+                   "tolerations", "capacity"});
   DeviceRequest parsed;
   parsed.name = field.At("name").Text();
   parsed.device_class = field.At("deviceClassName").Text();
@@ -29,6 +42,7 @@ DeviceRequest ParseRequest(Field field) {
 }
 
 ClaimRequest ParseClaimRequest(Field field) {
+  KnowOnly(field, {"name", "exactly", "firstAvailable"});
   ClaimRequest parsed;
   parsed.name = field.At("name").Text();
   if (const Field exactly = field.At("exactly"); exactly.has_value()) {
@@ -47,6 +61,7 @@ ClaimRequest ParseClaimRequest(Field field) {
 }
 
 Constraint ParseConstraint(Field field) {
+  KnowOnly(field, {"requests", "matchAttribute", "distinctAttribute"});
   Constraint parsed;
   parsed.requests = field.At("requests").Texts();
   parsed.attribute = field.At("matchAttribute").Text();
@@ -72,7 +87,9 @@ std::vector<std::string> ParseSelectors(Field list) {
 
 ResourceClaimSpec ParseClaimSpec(Field field) {
   ResourceClaimSpec parsed;
+  KnowOnly(field, {"devices"});
   const Field devices = field.At("devices");
+  KnowOnly(devices, {"requests", "constraints", "config"});
   for (const Field request : devices.At("requests").Items()) {
     parsed.requests.push_back(ParseClaimRequest(request));
   }

@@ -41,6 +41,21 @@ PodAffinityTerm ParseTerm(Field object) {
     namespaces.Fail(
         "selects namespaces by their labels, which are not known here; name them in namespaces");
   }
+  // kube-apiserver writes these keys into the selector too, where the pod has such labels.
+  const auto in_selector = [&](std::string_view key) {
+    bool there = false;
+    for (const Field one : selector.At("matchExpressions").Items()) {
+      there = there || one.At("key").Text() == key;
+    }
+    return there;
+  };
+  for (const char* list : {"matchLabelKeys", "mismatchLabelKeys"}) {
+    for (const Field key : object.At(list).Items()) {
+      if (!in_selector(key.Text())) {
+        key.Fail("is not followed here; write the label into the labelSelector");
+      }
+    }
+  }
   return term;
 }
 
@@ -50,6 +65,16 @@ std::vector<PodAffinityTerm> ParseTerms(Field affinity) {
     terms.push_back(ParseTerm(term));
   }
   return terms;
+}
+
+// Refuses what is required of the pod's neighbours and not followed.
+void RefuseSpread(Field spec) {
+  for (const Field one : spec.At("topologySpreadConstraints").Items()) {
+    if (one.At("whenUnsatisfiable").Text() == "ScheduleAnyway") continue;  // a preference
+    one.Fail(
+        "is required (whenUnsatisfiable: DoNotSchedule) and not followed here; use podAntiAffinity "
+        "or whenUnsatisfiable: ScheduleAnyway");
+  }
 }
 
 }  // namespace
@@ -67,6 +92,7 @@ bool PodAffinityTerm::Selects(const std::string& own, const std::string& ns,
 }
 
 PodAffinity ParsePodAffinity(Field spec) {
+  RefuseSpread(spec);
   const Field affinity = spec.At("affinity");
   return {.beside = ParseTerms(affinity.At("podAffinity")),
           .apart = ParseTerms(affinity.At("podAntiAffinity"))};

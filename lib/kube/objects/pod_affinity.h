@@ -7,7 +7,9 @@
 //   }
 //
 // A term that this build cannot follow is an error of the pod: the pod would be placed where it
-// must not be. A namespaceSelector is read only when empty; then all namespaces are selected.
+// must not be. A namespaceSelector is read only when empty; then all namespaces are selected. Such
+// an error are also required topologySpreadConstraints, and keys of matchLabelKeys and
+// mismatchLabelKeys that the labelSelector does not name.
 
 #pragma once
 

@@ -161,6 +161,7 @@ TEST_F(SchedulingQueueTest, EveryAnswerOfThePlannerHasItsReason) {
       {BlockedReason::kWaitsForCapacity, GangReason::kWaitsForCapacity},
       {BlockedReason::kWaitsForRepair, GangReason::kWaitsForRepair},
       {BlockedReason::kNeverFits, GangReason::kNeverFits},
+      {BlockedReason::kNotFound, GangReason::kNotFound},
       {BlockedReason::kInvalid, GangReason::kInvalid}};
   for (const auto& [blocked, reason] : reasons) {
     BlockFor("a", "m", blocked);

@@ -167,6 +167,15 @@ TEST(ClaimSpecTest, ARequestThatCannotBeAllocatedIsAnErrorWithItsPath) {
             "spec.devices.requests[0].exactly.selectors[0]: is not of kind \"cel\""},
            {R"({"constraints": [{"requests": []}]})",
             "spec.devices.constraints[0]: is neither matchAttribute nor distinctAttribute"},
+           {R"({"requests": [{"exactly": {"bandwidth": "1G"}}]})",
+            "spec.devices.requests[0].exactly.bandwidth: is not known to this scheduler, which "
+            "cannot follow it"},
+           {R"({"requests": [{"anyOf": [], "exactly": {}}]})",
+            "spec.devices.requests[0].anyOf: is not known to this scheduler, which cannot follow "
+            "it"},
+           {R"({"constraints": [{"matchAttribute": "a/b", "nearAttribute": "a/c"}]})",
+            "spec.devices.constraints[0].nearAttribute: is not known to this scheduler, which "
+            "cannot follow it"},
            {R"({"config": {}})", "spec.devices.config: is an object, must be a list"}}) {
     EXPECT_EQ(WhyNotSpec({{"devices", ParseJson(c.devices)}}), c.says);
   }

@@ -114,6 +114,29 @@ TEST(PodAffinityTest, AnUnsupportedTermIsAnErrorThatNamesThePlace) {
   EXPECT_THAT(WhyNot(R"({"topologyKey": 7, "labelSelector": {}})"), HasSubstr("must be a string"));
 }
 
+TEST(PodAffinityTest, KeysOfLabelsMustStandInTheSelectorToo) {
+  EXPECT_THAT(WhyNot(R"({"topologyKey": "k", "labelSelector": {}, "matchLabelKeys": ["hash"]})"),
+              HasSubstr("[0].matchLabelKeys[0]: is not followed here"));
+  const PodAffinityTerm term = TermOf(R"({"topologyKey": "k", "mismatchLabelKeys": ["tenant"],
+    "labelSelector": {"matchExpressions": [
+      {"key": "tenant", "operator": "NotIn", "values": ["a"]}]}})");
+  EXPECT_FALSE(term.Selects("ns", "ns", {{"tenant", "a"}}));
+}
+
+TEST(PodAffinityTest, ARequiredSpreadIsRefusedAndAPreferredOneIsNot) {
+  const auto why_not = [](const std::string& constraint) {
+    const json spec = ParseJson(R"({"topologySpreadConstraints": [)" + constraint + "]}");
+    Reading reading(spec);
+    ParsePodAffinity(reading.root());
+    return std::string(Message(reading.status()));
+  };
+  const std::string start = R"({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname")";
+  EXPECT_THAT(why_not(start + R"(, "whenUnsatisfiable": "DoNotSchedule"})"),
+              HasSubstr("topologySpreadConstraints[0]: is required"));
+  EXPECT_THAT(why_not(start + "}"), HasSubstr("topologySpreadConstraints[0]: is required"));
+  EXPECT_EQ(why_not(start + R"(, "whenUnsatisfiable": "ScheduleAnyway"})"), "");
+}
+
 TEST(PodAffinityTest, LabelsAreSorted) {
   const json metadata = ParseJson(R"({"labels": {"b": "2", "a": "1"}})");
   Reading reading(metadata);

@@ -1,0 +1,430 @@
+// Finds places for the boxes of a gang side by side.
+
+#include <absl/container/flat_hash_set.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <utility>
+
+#include "controller/plan/box_packing.h"
+#include "controller/plan/exact_search.h"
+#include "controller/plan/fleet_index.h"
+#include "controller/plan/ring_turns.h"
+
+namespace tahoma::controller {
+namespace {
+
+using Kind = ExactAnswer::Kind;
+
+// A place of a box, with layers that the pods fill.
+struct Spot {
+  DomainId domain;
+  const torus::Box* place = nullptr;
+};
+
+// Boxes with equal pods.
+struct BoxType {
+  std::vector<int> boxes;
+  std::vector<Spot> spots;  // of a hard type all, else one in each of enough domains
+  std::size_t domains = 0;  // with a spot
+  bool easy = false;        // placed after the others, see exact_search.h
+};
+
+class BoxAssignment {
+ public:
+  BoxAssignment(const CompiledGang& gang, const std::vector<CompiledMember>& members,
+                const FleetIndex& index, MemberFitter& fitter, const FleetView& view, WallTime now,
+                bool write)
+      : gang_(gang),
+        members_(members),
+        index_(index),
+        fitter_(fitter),
+        view_(view),
+        now_(now),
+        write_(write) {}
+
+  ExactAnswer Find();
+
+ private:
+  using Layered = std::vector<MemberPlacement>;
+
+  void MakeTypes();
+  void FindSpots(BoxType& type);
+  // Calls f for the domains that may have room, until it returns false.
+  template <typename F>
+  void ForEachDomain(F&& f) const;
+  // Adds all places of such a box in the domain, or the first.
+  bool AddSpots(const BoxType& type, DomainId id, bool all, std::vector<Spot>& spots);
+  // Returns the chips of the domain on nodes that admit some pod of the box.
+  torus::ChipMask OpenTo(int box, const DomainState& domain) const;
+  const CompiledMember& Member(int box, std::size_t i) const {
+    return members_[static_cast<std::size_t>(box) * gang_.members_per_box() + i];
+  }
+  // Fills the layers from `layer` on with the box's pods from `first` on.
+  bool FillLayers(int box, std::size_t first, std::span<const Room> layers, std::size_t layer,
+                  Layered* placed);
+  // Returns whether the box's pods fill the place; writes them to `placed` unless nullptr.
+  bool Fill(int box, const Spot& spot, Layered* placed);
+  bool Follows(int box, std::size_t i) const;
+  bool FollowersFit(int box, std::span<const Room> layers, Layered* placed);
+  bool HaveEnough(int box, std::span<const Room> layers) const;
+  void PutEasyLast();
+  bool EnoughSpots();
+  bool Next(std::size_t at, std::size_t from);
+  bool PlaceEasy();
+  bool IsFree(const Spot& spot) const;
+  std::optional<Placement> MakePlacement();
+  ExactAnswer Answer(Kind kind);
+  std::vector<std::size_t> RanksOf(int box) const;
+
+  const CompiledGang& gang_;
+  const std::vector<CompiledMember>& members_;
+  const FleetIndex& index_;
+  MemberFitter& fitter_;
+  const FleetView& view_;
+  WallTime now_;
+  bool write_;
+  std::vector<BoxType> types_;
+  std::vector<std::size_t> easy_;
+  std::vector<std::pair<std::size_t, int>> hard_;  // type and box
+  std::map<DomainId, torus::ChipMask> taken_;
+  std::map<int, Spot> chosen_;         // by box
+  std::vector<std::size_t> layer_of_;  // by pod of the box that is being filled
+  int steps_ = ExactSearch::kStepsMax;
+  ExactAnswer answer_;
+};
+
+void BoxAssignment::MakeTypes() {
+  std::map<std::vector<std::size_t>, std::size_t> known;
+  for (int box = 0; box < gang_.boxes; ++box) {
+    std::vector<std::size_t> key;
+    for (std::size_t i = 0; i < gang_.members_per_box(); ++i) {
+      const CompiledMember& member = Member(box, i);
+      // Pods that share claims are compared with no others.
+      key.push_back(member.beside.empty() ? member.alike : members_.size() + member.alike);
+    }
+    const auto [at, added] = known.emplace(std::move(key), types_.size());
+    if (added) types_.emplace_back();
+    types_[at->second].boxes.push_back(box);
+  }
+}
+
+template <typename F>
+void BoxAssignment::ForEachDomain(F&& f) const {
+  const ClusterState& state = view_.state();
+  absl::flat_hash_set<DomainId> seen;
+  const auto visit = [&](DomainId id) {
+    const DomainState& domain = state.domain(id);
+    if (!seen.insert(id).second) return true;  // the index has a domain once for each size
+    if (domain.name.empty() || !domain.torus_known) return true;
+    return !view_.MayUse(domain, *gang_.spec, now_) || f(id);
+  };
+  if (view_.kind() != FleetKind::kNow) {
+    for (std::size_t i = 0; i < state.domain_count(); ++i) {
+      if (!visit(DomainId(i))) return;
+    }
+    return;
+  }
+  std::vector<std::size_t> keys;
+  for (const torus::Box& box : torus::BoxTable::Of(torus::kUltraServerShape).all()) {
+    const bool wanted = std::any_of(gang_.shapes.begin(), gang_.shapes.end(), [&](const auto& one) {
+      return one.Sorted() == box.size.Sorted();
+    });
+    const std::size_t key = FleetIndex::BoxKey(box.size);
+    if (wanted && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  }
+  index_.Visit(
+      keys, [](const FleetIndex::Class&) { return true; },
+      [&](DomainId id, int) { return !visit(id); });
+}
+
+torus::ChipMask BoxAssignment::OpenTo(int box, const DomainState& domain) const {
+  torus::ChipMask open = 0;
+  for (std::size_t z = 0; z < domain.nodes.size(); ++z) {
+    if (!domain.nodes[z].valid()) continue;
+    const Node& node = *view_.state().node(domain.nodes[z]).node;
+    for (std::size_t i = 0; i < gang_.members_per_box(); ++i) {
+      const CompiledMember& member = Member(box, i);
+      if (!view_.Admits(member.spec->node, node)) continue;
+      open |= kInstance << (16 * z);
+      break;
+    }
+  }
+  return open;
+}
+
+// A pod without chips of its own goes where its shared claim is.
+bool BoxAssignment::Follows(int box, std::size_t i) const {
+  const CompiledMember& member = Member(box, i);
+  return !member.beside.empty() && member.claims.empty();
+}
+
+bool BoxAssignment::FollowersFit(int box, std::span<const Room> layers, Layered* placed) {
+  const std::size_t first = static_cast<std::size_t>(box) * gang_.members_per_box();
+  for (std::size_t i = 0; i < gang_.members_per_box(); ++i) {
+    if (!Follows(box, i)) continue;
+    const CompiledMember& member = Member(box, i);
+    const std::size_t layer = layer_of_[member.beside.front() - first];
+    const bool together =
+        std::all_of(member.beside.begin(), member.beside.end(),
+                    [&](std::size_t other) { return layer_of_[other - first] == layer; });
+    const Node& node = *layers[layer].node;
+    if (!together || !view_.Admits(member.spec->node, node)) return false;
+    layer_of_[i] = layer;
+    if (placed != nullptr) (*placed)[i].node = node.name;
+  }
+  return HaveEnough(box, layers);
+}
+
+// Returns whether each layer has what all pods there need beside chips.
+bool BoxAssignment::HaveEnough(int box, std::span<const Room> layers) const {
+  std::vector<Room> left(layers.begin(), layers.end());
+  for (std::size_t i = 0; i < gang_.members_per_box(); ++i) {
+    const MemberSpec& pod = *Member(box, i).spec;
+    Room& room = left[layer_of_[i]];
+    if (!HasEnoughFor(pod, room)) return false;
+    room.use = UseBeside(pod, room.use);
+  }
+  return true;
+}
+
+bool BoxAssignment::FillLayers(int box, std::size_t first, std::span<const Room> layers,
+                               std::size_t layer, Layered* placed) {
+  const std::size_t count = gang_.members_per_box();
+  const std::size_t before = static_cast<std::size_t>(box) * count;
+  while (layer == layers.size() && first < count && Follows(box, first)) ++first;
+  if (layer == layers.size()) return first == count && FollowersFit(box, layers, placed);
+  const Room& room = layers[layer];
+  const int chips = std::popcount(room.chips);
+  std::vector<const CompiledMember*> here;
+  int least = 0;
+  int most = 0;
+  for (std::size_t next = first;; ++next) {
+    const bool torn = std::any_of(here.begin(), here.end(), [&](const CompiledMember* one) {
+      return std::any_of(one->beside.begin(), one->beside.end(),
+                         [&](std::size_t other) { return layer_of_[other - before] != layer; });
+    });
+    if (least <= chips && most >= chips && !torn && --steps_ >= 0) {
+      const auto joint = fitter_.FitTogether(here, room, true);
+      if (joint && FillLayers(box, next, layers, layer + 1, placed)) {
+        for (std::size_t i = 0; placed != nullptr && i < here.size(); ++i) {
+          const auto rank = static_cast<std::size_t>(here[i] - members_.data());
+          (*placed)[rank - before].node = room.node->name;
+          (*placed)[rank - before].claims = joint->claims[i];
+        }
+        return true;
+      }
+    }
+    if (next == count || least > chips) return false;
+    if (Follows(box, next)) continue;
+    const CompiledMember& member = Member(box, next);
+    const auto range = fitter_.ChipsOn(member, *room.node);
+    if (!range || !view_.Admits(member.spec->node, *room.node)) return false;
+    least += range->least;
+    most += range->most;
+    layer_of_[next] = layer;
+    here.push_back(&member);
+  }
+}
+
+bool BoxAssignment::Fill(int box, const Spot& spot, Layered* placed) {
+  const DomainState& domain = view_.state().domain(spot.domain);
+  std::vector<Room> layers;
+  for (int step = 0; step < spot.place->size.extent(torus::Axis::kZ); ++step) {
+    const int z = (spot.place->origin.z + step) % domain.shape().extent(torus::Axis::kZ);
+    const NodeId node = domain.nodes[static_cast<std::size_t>(z)];
+    if (!node.valid()) return false;
+    Room& room = layers.emplace_back(view_.RoomOn(node));
+    room.chips = static_cast<std::uint16_t>(spot.place->mask >> (16 * z) & kInstance);
+    room.busy_cores.fill(0xff);  // a box is of whole chips
+  }
+  layer_of_.assign(gang_.members_per_box(), layers.size());
+  return FillLayers(box, 0, layers, 0, placed);
+}
+
+bool BoxAssignment::AddSpots(const BoxType& type, DomainId id, bool all, std::vector<Spot>& spots) {
+  const DomainState& domain = view_.state().domain(id);
+  const int box = type.boxes.front();
+  const torus::ChipMask free = view_.FreeIn(domain) & OpenTo(box, domain);
+  const std::size_t before = spots.size();
+  for (const torus::Shape& shape : gang_.shapes) {
+    for (const torus::Box& place : torus::BoxTable::Of(domain.shape()).Rotations(shape)) {
+      if ((place.mask & ~free) != 0 || !view_.Serves(domain, place)) continue;
+      Spot spot{id, &place};
+      bool fills = Fill(box, spot, nullptr);
+      for (const torus::Box& turn : TurnsOf(place)) {
+        if (fills) break;
+        spot.place = &turn;
+        fills = Fill(box, spot, nullptr);
+      }
+      if (fills) spots.push_back(spot);
+      if (fills && !all) return true;
+    }
+  }
+  return spots.size() > before;
+}
+
+void BoxAssignment::FindSpots(BoxType& type) {
+  const auto enough = static_cast<std::size_t>(gang_.boxes);
+  ForEachDomain([&](DomainId id) {
+    type.domains += AddSpots(type, id, false, type.spots) ? 1U : 0U;
+    return type.domains < enough && steps_ >= 0;
+  });
+  if (type.domains >= enough || steps_ < 0) return;
+  const std::vector<Spot> first = std::exchange(type.spots, {});
+  for (const Spot& one : first) AddSpots(type, one.domain, true, type.spots);
+}
+
+void BoxAssignment::PutEasyLast() {
+  std::size_t left = static_cast<std::size_t>(gang_.boxes);
+  for (bool found = true; found;) {
+    found = false;
+    for (std::size_t t = 0; t < types_.size(); ++t) {
+      if (types_[t].easy || types_[t].domains < left) continue;
+      types_[t].easy = true;
+      easy_.push_back(t);
+      left -= types_[t].boxes.size();
+      found = true;
+    }
+  }
+  for (std::size_t t = 0; t < types_.size(); ++t) {
+    for (const int box : types_[t].boxes) {
+      if (!types_[t].easy) hard_.emplace_back(t, box);
+    }
+  }
+  std::stable_sort(hard_.begin(), hard_.end(), [&](const auto& a, const auto& b) {
+    return types_[a.first].spots.size() < types_[b.first].spots.size();
+  });
+}
+
+std::vector<std::size_t> BoxAssignment::RanksOf(int box) const {
+  std::vector<std::size_t> ranks;
+  for (std::size_t i = 0; i < gang_.members_per_box(); ++i) {
+    ranks.push_back(static_cast<std::size_t>(box) * gang_.members_per_box() + i);
+  }
+  return ranks;
+}
+
+// Returns whether the hard boxes of each type alone find room side by side.
+bool BoxAssignment::EnoughSpots() {
+  for (const BoxType& type : types_) {
+    if (type.easy) continue;
+    std::map<DomainId, std::vector<torus::ChipMask>> masks;
+    for (const Spot& spot : type.spots) masks[spot.domain].push_back(spot.place->mask);
+    const int wanted = static_cast<int>(type.boxes.size());
+    int most = 0;
+    bool exact = true;
+    for (const auto& [domain, boxes] : masks) {
+      most += MostBoxes(boxes, ~torus::ChipMask{0}, wanted, &exact);
+    }
+    if (most >= wanted || !exact) continue;
+    answer_.cause = fmt::format("{} boxes like that of {} find room for {} at once", wanted,
+                                RanksText(RanksOf(type.boxes.front())), most);
+    return false;
+  }
+  return true;
+}
+
+bool BoxAssignment::IsFree(const Spot& spot) const {
+  const auto at = taken_.find(spot.domain);
+  return at == taken_.end() || (at->second & spot.place->mask) == 0;
+}
+
+bool BoxAssignment::Next(std::size_t at, std::size_t from) {
+  if (at == hard_.size()) return PlaceEasy();
+  const auto [t, box] = hard_[at];
+  const bool same = at + 1 < hard_.size() && hard_[at + 1].first == t;
+  const auto& spots = types_[t].spots;
+  for (std::size_t s = from; s < spots.size(); ++s) {
+    if (!IsFree(spots[s])) continue;
+    if (--steps_ < 0) return false;
+    taken_[spots[s].domain] |= spots[s].place->mask;
+    chosen_[box] = spots[s];
+    if (Next(at + 1, same ? s + 1 : 0)) return true;
+    taken_[spots[s].domain] &= ~spots[s].place->mask;
+  }
+  return false;
+}
+
+bool BoxAssignment::PlaceEasy() {
+  for (auto type = easy_.rbegin(); type != easy_.rend(); ++type) {
+    for (const int box : types_[*type].boxes) {
+      const auto& spots = types_[*type].spots;
+      const auto spot =
+          std::find_if(spots.begin(), spots.end(), [&](const Spot& one) { return IsFree(one); });
+      if (spot == spots.end()) return false;
+      taken_[spot->domain] |= spot->place->mask;
+      chosen_[box] = *spot;
+    }
+  }
+  return true;
+}
+
+std::optional<Placement> BoxAssignment::MakePlacement() {
+  fitter_.StartDecision();
+  steps_ = ExactSearch::kStepsMax;
+  Placement placement;
+  for (const auto& [box, spot] : chosen_) {
+    const std::size_t first = placement.members.size();
+    Layered placed(gang_.members_per_box());
+    if (!Fill(box, spot, &placed)) return std::nullopt;
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      placed[i].pod = Member(box, i).spec->pod;
+      placed[i].uid = Member(box, i).spec->uid;
+      placed[i].rank = static_cast<int>(first + i);
+      placed[i].slice = box / gang_.boxes_per_slice;
+      placement.members.push_back(std::move(placed[i]));
+    }
+    const DomainState& domain = view_.state().domain(spot.domain);
+    SlicePlacement slice{.domain = domain.name, .box = *spot.place, .nodes = {}};
+    for (int step = 0; step < spot.place->size.extent(torus::Axis::kZ); ++step) {
+      const int z = (spot.place->origin.z + step) % domain.shape().extent(torus::Axis::kZ);
+      const NodeId node = domain.nodes[static_cast<std::size_t>(z)];
+      slice.nodes.push_back(view_.state().node(node).node->name);
+    }
+    placement.slices.push_back(std::move(slice));
+  }
+  return placement;
+}
+
+ExactAnswer BoxAssignment::Answer(Kind kind) {
+  answer_.kind = kind;
+  if (kind == Kind::kPlaced && write_) {
+    answer_.placement = MakePlacement();
+    if (!answer_.placement) answer_.kind = Kind::kBoundReached;
+  }
+  return answer_;
+}
+
+ExactAnswer BoxAssignment::Find() {
+  MakeTypes();
+  for (BoxType& type : types_) {
+    FindSpots(type);
+    if (steps_ < 0) return Answer(Kind::kBoundReached);
+    if (!type.spots.empty()) continue;
+    const std::vector<std::size_t> ranks = RanksOf(type.boxes.front());
+    answer_.alone = ranks.front();
+    answer_.cause = fmt::format("the box of {} finds no room where its pods may be, in their order",
+                                RanksText(ranks));
+    return Answer(Kind::kNone);
+  }
+  PutEasyLast();
+  if (!EnoughSpots()) return Answer(Kind::kNone);
+  if (Next(0, 0)) return Answer(Kind::kPlaced);
+  if (steps_ < 0) return Answer(Kind::kBoundReached);
+  answer_.cause = fmt::format("no choice of places for {} boxes leaves room for all {}",
+                              hard_.size(), gang_.boxes);
+  return Answer(Kind::kNone);
+}
+
+}  // namespace
+
+ExactAnswer ExactSearch::FindBoxes(const CompiledGang& gang,
+                                   const std::vector<CompiledMember>& members, WallTime now,
+                                   bool write) {
+  return BoxAssignment(gang, members, index_, fitter_, view_, now, write).Find();
+}
+
+}  // namespace tahoma::controller
