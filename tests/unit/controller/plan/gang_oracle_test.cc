@@ -72,7 +72,8 @@ std::string Judge(const GangCase& one, const Decision& decision, Judged& judged)
 }
 
 void JudgeCases(std::uint64_t first_seed, std::uint64_t cases) {
-  std::cout << "gang_oracle_test: cases " << first_seed << " to " << first_seed + cases - 1 << "\n";
+  std::cout << "gang_oracle_test: cases " << first_seed << " to " << first_seed + cases - 1
+            << std::endl;
   Judged judged;
   std::uint64_t wrong = 0;
   for (std::uint64_t seed = first_seed; seed < first_seed + cases; ++seed) {

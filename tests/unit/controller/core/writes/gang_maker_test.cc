@@ -31,7 +31,7 @@ class GangMakerTest : public ::testing::Test {
 
   WriteBuffer writes_;
   GangMaker maker_{writes_};
-  Now now_{.monotonic = MonotonicTime(std::chrono::hours(1)), .wall = WallTime()};
+  Now now_{.wall = WallTime(), .monotonic = MonotonicTime(std::chrono::hours(1))};
 };
 
 TEST_F(GangMakerTest, AGangIsMadeOnceHoweverOftenItIsWanted) {
