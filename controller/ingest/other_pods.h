@@ -1,9 +1,5 @@
 // The needs of other schedulers' pods on their nodes.
 //
-//   OtherPods pods;
-//   if (auto moved = pods.OnPod(key, node, needs)) queue.Push(*std::move(moved));
-//   if (auto left = pods.OnPodGone(key)) queue.Push(*std::move(left));
-//
 // A pod is kept as its key, its node and its needs; equal needs are kept once. Seeing the same pod
 // again gives nothing.
 //

@@ -1,6 +1,7 @@
 // The kinds of room that a domain has, and that may help a gang, as bits.
 //
-//   (RoomsOf(state, domain, state.domain(domain).free) & blocked.rooms) != 0   // worth another try
+//   const RoomKinds rooms = RoomsOf(state, domain, state.domain(domain).free);
+//   const bool may_help = (rooms & blocked.rooms) != 0;
 //
 // A bit is a key of FleetIndex: a free box of an oriented size, n free chips on one node, n free
 // logical cores in a started chip.

@@ -1,9 +1,6 @@
 // The time of chains of steps that a topology domain takes side by side: parts of a buffer whose
 // blocks are of unlike length take the same steps, each part behind its own step before.
 //
-//   const ChainStep step{.start = start, .links = links, .hops = hops, .memory = memory};
-//   ChainsTime({{step, step}, {step, step}});
-//
 // Chains that send share the links equally: all of them put the same flows on the links. The memory
 // serves one step after the other, in the order of their departures.
 //

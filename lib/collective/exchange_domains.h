@@ -1,8 +1,6 @@
 // The time of an exchange over several topology domains: all messages leave at once, inside the
 // domains and between them.
 //
-//   ExchangeTime(inside, chips, {.operation = Operation::kAllToAll, .bytes = 1 << 20}, chip);
-//
 // Thread safety: pure functions.
 
 #pragma once

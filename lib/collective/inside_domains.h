@@ -1,8 +1,5 @@
 // The times that phases of a collective over several topology domains take inside the domains.
 //
-//   TAHOMA_ASSIGN_OR_RETURN(const InsideDomains inside, InsideDomains::Of(parts, chip));
-//   inside.PhaseTimes(Phase::kAllGather, {{.block = 1024, .elements = 16 * 1024}}, request);
-//
 // Domains with the same chips in full health count once. The rules are the emulator's
 // (sim-node/emulator/collective): every part of the buffer is planned as if all blocks in the part
 // were as long as the longest; parts with blocks of the same lengths take steps together, other

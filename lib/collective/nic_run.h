@@ -1,7 +1,5 @@
 // The time of chunks on the NICs between topology domains.
 //
-//   NicRun({{.on_nic = {2e6, 2e6}}, {.on_nic = {2e6, 2e6}}}, both, costs).Run({ready, ready});
-//
 // A chunk has one step between the domains, or two. A step's messages leave when the step before
 // has ended, and behind those of the same step of the chunk before. Steps of two kinds share NICs
 // as flows do, fairly.

@@ -1,10 +1,5 @@
 // Finds how links bound an all-reduce, and which chip should sum up how much of it.
 //
-//   const Cut worst = WorstPartition(links, members);
-//   // no all-reduce of n blocks of b bytes takes less than worst.blocks * b / worst.rate
-//   const SumShares shares = BestSumShares(links, members);
-//   shares.of[3] / shares.whole;       // the part of the buffer that chip 3 sums up and spreads
-//
 // In an all-reduce each byte of the result needs p - 1 transfers between p parts of the chips to be
 // summed up and as many to be spread. So the partition with the most parts less one for the rate of
 // the links between its parts bounds it; packed spanning trees reach that bound (Tutte 1961,

@@ -1,9 +1,5 @@
 // Blocked gangs, by the kinds of room that may help them.
 //
-//   WakeIndex blocked;
-//   blocked.Put(place, rooms);                                // Blocked::rooms
-//   while (auto next = blocked.NextAfter(last, freed)) …      // in the order of service
-//
 // Gangs with the same kinds of room are kept together, and NextAfter looks at the first of each
 // group: gangs that free room cannot help cost nothing.
 //
