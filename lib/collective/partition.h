@@ -5,14 +5,14 @@
 // the links between its parts bounds it; packed spanning trees reach that bound (Tutte 1961,
 // Nash-Williams 1961; docs/reference/torus.md#all-reduce-on-damaged-sets).
 //
-// A reduce-scatter and an all-gather one after the other reach it on most sets too, if the chips'
-// shares of the buffer differ: a chip with few links then sums up much and spreads much, and needs
-// the rest only once in each direction. The shares are those of the least time: no part of the
-// chips has to send more than its links carry in that time.
+// A reduce-scatter and an all-gather, one after the other, reach the bound on most sets, if the
+// chips' shares of the buffer differ: a chip with few links then sums up much and spreads much, and
+// needs the rest only once in each direction. The shares are those of the least time: no part of
+// the chips has to send more than its links carry in that time.
 //
-// Both are minima over partitions of the function A * (rate over the border of a part) - B, the
-// Dilworth truncation of it, which a chain of minimum cuts finds exactly (Cunningham 1985). A and B
-// are those of the worst partition so far; a worse one becomes the next (Dinkelbach).
+// Bound and shares are minima over partitions of A * (rate over the border of a part) - B, the
+// Dilworth truncation, found exactly by a chain of minimum cuts (Cunningham 1985). A and B are of
+// the worst partition so far; a worse one becomes the next (Dinkelbach).
 //
 // Scope: bytes only. A cable whose two directions differ counts with the slower one for the shares.
 //

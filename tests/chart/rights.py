@@ -17,7 +17,7 @@ CONTROLLER = {
     ("cluster", "resource.k8s.io", "resourceclaims/status"): "update patch",
     ("cluster", "resource.k8s.io", "resourceclaims/binding"): "update patch",
     ("cluster", "resource.k8s.io", "resourceclaims/driver=neuron.aws.com"): "arbitrary-node:patch",
-    ("cluster", "tahoma.dev", "gangs"): "get list watch patch delete",
+    ("cluster", "tahoma.dev", "gangs"): "get list watch create patch delete",
     ("cluster", "tahoma.dev", "gangs/status"): "patch",
     ("cluster", "tahoma.dev", "capacityblocks"): "get list watch create patch",
     ("cluster", "tahoma.dev", "capacityblocks/status"): "patch",
