@@ -48,10 +48,9 @@ class NodeAssignment {
  private:
   void MakeItems();
   // By family, free and unhealthy chips, sizes of UltraServer, and resources.
-  using KnownFits =
-      std::map<std::tuple<const NodeFamily*, std::uint16_t, std::uint16_t, std::uint8_t,
-                          const kube::Amounts*, const kube::NodeUse*>,
-               bool>;
+  using KnownFits = std::map<std::tuple<const NodeFamily*, std::uint16_t, std::uint16_t,
+                                        std::uint8_t, const kube::Amounts*, const kube::NodeUse*>,
+                             bool>;
   bool FitsAlone(const std::vector<const CompiledMember*>& members, const Room& room,
                  KnownFits& known);
   void FindNodesOf(ItemType& type, std::size_t enough);

@@ -41,7 +41,7 @@ enum class GangReason : std::uint8_t {
   kWaitsForRepair,
   kNeverFits,
   kNotFound,  // within the bound of steps
-  kInvalid,  // or a spec that cannot be read
+  kInvalid,   // or a spec that cannot be read
   // The gang has a run (gang_run.h), or had one.
   kCommitting,
   kBound,
