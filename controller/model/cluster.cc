@@ -348,7 +348,7 @@ void ClusterState::Release(const std::string& claim_uid) {
 void ClusterState::PutPod(const PodKey& pod, const std::string& node,
                           std::shared_ptr<const kube::PodNeeds> needs) {
   const PlacedPod* before = pods_.Find(pod);
-  if (before != nullptr && before->node == node && before->needs == needs) return;
+  if (before != nullptr && before->node == node && *before->needs == *needs) return;
   RemovePod(pod);
   AddUse(node, *needs);
   pods_.Put(pod, {.node = node, .needs = std::move(needs)});

@@ -206,6 +206,22 @@ TEST(NodeDemandTest, FollowsKubernetesRules) {
       with({.key = "metadata.name", .op = NodeOperator::kIn, .values = {"n"}, .field = true}));
 }
 
+// Each change of a pod's status reads the pod's needs anew.
+TEST(ClusterStateTest, APodWithEqualNeedsOnItsNodeChangesNothing) {
+  const auto needs = [] {
+    return std::make_shared<const kube::PodNeeds>(
+        kube::PodNeeds{.amounts = {{"cpu", 1000}, {"pods", 1}}, .ports = {}});
+  };
+  ClusterState state;
+  state.PutPod({"default", "p"}, "n", needs());
+  const auto use = state.node(*state.FindNode("n")).use;
+  state.PutPod({"default", "p"}, "n", needs());
+  EXPECT_EQ(state.node(*state.FindNode("n")).use, use);
+  EXPECT_TRUE(state.RemovePod({"default", "p"}));
+  EXPECT_FALSE(state.RemovePod({"default", "p"}));
+  EXPECT_FALSE(state.FindNode("n").has_value());
+}
+
 TEST(PersistentVectorTest, CopiesAreIndependentAndDifferencesAreFound) {
   PersistentVector<int> a;
   for (int i = 0; i < 2000; ++i) a.PushBack(i);
