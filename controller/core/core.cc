@@ -388,6 +388,7 @@ void Core::Assess(const GangRef& ref) {
 
 // Lets the Gang be made that the pods wish.
 void Core::MakeGang(const GangRef& ref, Readiness& ready) {
+  if (ref.single) return;  // a Gang may have the pod's name
   if (ready.wish == nullptr) return maker_.Forget(ref.key);
   maker_.Want(ref.key, ready.wish);
   const std::string refusal = maker_.RefusalOf(ref.key);

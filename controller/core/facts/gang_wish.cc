@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/base/json.h"
+#include "lib/kube/name.h"
 
 namespace tahoma::controller {
 namespace {
@@ -26,9 +27,9 @@ constexpr std::string_view kLwsSize = "leaderworkerset.sigs.k8s.io/size";
 // The labels by which controllers mark the pods of one workload, the outer one first: a JobSet's
 // pods have a Job's label, too (k8s.io/api batch/v1, sigs.k8s.io/jobset api/jobset/v1alpha2,
 // kubeflow/training-operator pkg/apis/kubeflow.org/v1, ray-project/kuberay ray/v1).
-constexpr std::array<std::string_view, 5> kGroupLabels = {
+constexpr std::array<std::string_view, 4> kGroupLabels = {
     "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name", "ray.io/cluster",
-    "batch.kubernetes.io/job-name", "job-name"};
+    "batch.kubernetes.io/job-name"};
 
 std::string_view TextAt(const Json& pod, const char* map, std::string_view key) {
   const Json* metadata = FindMember(pod, "metadata");
@@ -112,7 +113,10 @@ std::optional<GangWish> ReadGangWish(const Json& pod) {
   wish.request.slices = NumberAt(pod, kSlices, wish).value_or(1);
   wish.owner = kube::ControllerOf(pod);
   if (!wish.fault.empty()) return wish;
-  if (!members) {
+  // A label's value need not be a name of an object.
+  if (const auto wrong = kube::WrongDns1123Subdomain(wish.gang)) {
+    wish.fault = fmt::format("no Gang can be named after its group {}: {}", wish.gang, *wrong);
+  } else if (!members) {
     wish.fault = fmt::format("annotation {} is missing: how many pods the group has", kMembers);
   } else if (const std::string faults = Describe(FaultsOf(wish.request)); !faults.empty()) {
     wish.fault = "the Gang that its annotations wish: " + faults;

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <variant>
+#include <vector>
 
+#include "controller/core/core.h"
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/facts/read_facts.h"
 #include "lib/base/json.h"
@@ -88,9 +91,30 @@ TEST(GangWishTest, AWishThatCannotBeUsedSaysWhy) {
               HasSubstr("tahoma.dev/gang-members is many, must be a number"));
   EXPECT_THAT(fault(kOfJob, {{"tahoma.dev/gang-members", "4"}, {"tahoma.dev/gang-shape", "3x4x4"}}),
               HasSubstr("each side must be 1, 2 or 4"));
+  EXPECT_THAT(fault({{"batch.kubernetes.io/job-name", "Train_1"}}, kFour),
+              HasSubstr("no Gang can be named after its group Train_1: "));
   EXPECT_THAT(
       fault({{"tahoma.dev/gang", "mine"}, {"batch.kubernetes.io/job-name", "train"}}, kFour),
       HasSubstr("give it one of both"));
+}
+
+// A pod without a gang may have the name of the Gang that others wish.
+TEST(GangWishInCoreTest, AWishedGangIsMadeBesideAPodOfItsName) {
+  Core core([](const ClusterState&, const Queue& queue, WallTime, Explaining) {
+    return std::vector<Decision>(queue.size());
+  });
+  Json alone = Pod("train", Json::object(), Json::object());
+  alone["spec"]["schedulingGates"] = Json::array({{{"name", "later"}}});
+  const StepOutput out =
+      core.Step({PodSeen{*ParsePod(Pod("train-0", kOfJob, kFour))}, PodSeen{*ParsePod(alone)},
+                 WatchesSynced{}},
+                {.wall = WallTime(), .monotonic = MonotonicTime(std::chrono::seconds(1))});
+  std::vector<GangKey> made;
+  for (const ApiWrite& write : out.writes) {
+    if (const auto* creation = std::get_if<GangCreation>(&write.what))
+      made.push_back(creation->key);
+  }
+  EXPECT_THAT(made, ::testing::ElementsAre(GangKey{"ml", "train"}));
 }
 
 // The pods and perhaps a Gang, and what becomes of them.
