@@ -66,14 +66,25 @@ bool MayTakeTrees(const SetLoads& loads) {
   return loads.count() > 1 && !loads.regular() && loads.through() == loads.chips();
 }
 
+// Chooses the algorithm of a phase. An algorithm of Neuron's gives way to a later algorithm that is
+// faster by more than time / `margin` (0: by anything).
+PhaseChoice Choose(Phase phase, const FormRequest& request, const SetLoads& loads,
+                   const LinkCosts& costs, Picoseconds::rep margin) {
+  PhaseChoice chosen;
+  for (const Algorithm algorithm : kOfNeuron) {
+    const Picoseconds time = PhaseTime(algorithm, phase, request, loads, costs);
+    const Picoseconds less = margin == 0 ? Picoseconds(0) : chosen.time / margin;
+    if (time < chosen.time - less) chosen = {.algorithm = algorithm, .time = time};
+  }
+  if (!MayTakeTrees(loads)) return chosen;
+  const Picoseconds trees = TreesTime({phase}, request, loads, costs, chosen.time);
+  if (trees < chosen.time) chosen = {.algorithm = Algorithm::kTree, .time = trees};
+  return chosen;
+}
+
 Picoseconds FastestPhase(Phase phase, const FormRequest& request, const SetLoads& loads,
                          const LinkCosts& costs) {
-  Picoseconds best = Picoseconds::max();
-  for (const Algorithm algorithm : kOfNeuron) {
-    best = std::min(best, PhaseTime(algorithm, phase, request, loads, costs));
-  }
-  if (!MayTakeTrees(loads)) return best;
-  return std::min(best, TreesTime({phase}, request, loads, costs, best));
+  return Choose(phase, request, loads, costs, /*margin=*/0).time;
 }
 
 Picoseconds AllReduce(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
@@ -183,18 +194,7 @@ const StepLoads* StepsOf(Algorithm algorithm, const SetLoads& loads) {
 
 PhaseChoice ChosenFor(Phase phase, const FormRequest& request, const SetLoads& loads,
                       const LinkCosts& costs) {
-  constexpr Algorithm kInOrder[] = {Algorithm::kMesh, Algorithm::kRdh, Algorithm::kRing,
-                                    Algorithm::kKangaRing};
-  PhaseChoice chosen;
-  for (const Algorithm algorithm : kInOrder) {
-    const Picoseconds time = PhaseTime(algorithm, phase, request, loads, costs);
-    const Picoseconds margin = loads.regular() ? chosen.time / 1000 : Picoseconds(0);
-    if (time < chosen.time - margin) chosen = {.algorithm = algorithm, .time = time};
-  }
-  if (!MayTakeTrees(loads)) return chosen;
-  const Picoseconds trees = TreesTime({phase}, request, loads, costs, chosen.time);
-  if (trees < chosen.time) chosen = {.algorithm = Algorithm::kTree, .time = trees};
-  return chosen;
+  return Choose(phase, request, loads, costs, loads.regular() ? 1000 : 0);
 }
 
 Picoseconds ScatterTime(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
