@@ -56,6 +56,15 @@ std::optional<std::vector<DomainId>> DomainsOfBlock(const ClusterState& state,
   return domains;
 }
 
+MemberPlacement PlacementOn(const MemberSpec& pod, const Node& node) {
+  MemberPlacement placed;
+  placed.pod = pod.pod;
+  placed.uid = pod.uid;
+  placed.node = node.name;
+  placed.needs = pod.needs;
+  return placed;
+}
+
 std::string SlicePlacement::ToString() const {
   return fmt::format("{} {}", domain, box.ToString());
 }

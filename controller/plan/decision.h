@@ -55,6 +55,9 @@ struct MemberPlacement {
   std::vector<ClaimPlacement> claims;  // allocated by this decision; each claim once a gang
 };
 
+// Returns the pod's place on the node, without rank, slice and claims.
+MemberPlacement PlacementOn(const MemberSpec& pod, const Node& node);
+
 // A slice on the torus. A gang without a shape has no slices.
 struct SlicePlacement {
   std::string domain;
@@ -99,13 +102,13 @@ struct Blocked {
   std::optional<torus::Shape> largest_free;  // the largest free box in an eligible domain
   std::string largest_free_domain;
   std::vector<std::string> blockers;  // "gang default/a (32 chips)", most chips first
-  // Some node lacks only what pods need beside devices (cpu, memory, ports): the gang may fit when
-  // any pod ends there.
-  bool lacks_room = false;
   // The kinds of room that may help: a domain without any of them need not be tried again.
   RoomKinds rooms = kAnyRoom;
   // Explaining::kNone: nothing above is known.
   bool explained = true;
+  // Some node had too little cpu, memory or ports for a pod, or a pod needs no devices. The end of
+  // any pod, and the change of any node, may help.
+  bool lacks_room = false;
 };
 
 // For which gangs without a place Plan says why. An explanation looks at every node.

@@ -173,7 +173,7 @@ bool BoxAssignment::FollowersFit(int box, std::span<const Room> layers, Layered*
     const Node& node = *layers[layer].node;
     if (!together || !view_.Admits(member.spec->node, node)) return false;
     layer_of_[i] = layer;
-    if (placed != nullptr) (*placed)[i].node = node.name;
+    if (placed != nullptr) (*placed)[i] = PlacementOn(*member.spec, node);
   }
   return HaveEnough(box, layers);
 }
@@ -184,7 +184,7 @@ bool BoxAssignment::HaveEnough(int box, std::span<const Room> layers) const {
   for (std::size_t i = 0; i < gang_.members_per_box(); ++i) {
     const MemberSpec& pod = *Member(box, i).spec;
     Room& room = left[layer_of_[i]];
-    if (!HasEnoughFor(pod, room)) return false;
+    if (!fitter_.HasEnough(pod, room)) return false;
     room.use = UseBeside(pod, room.use);
   }
   return true;
@@ -211,8 +211,9 @@ bool BoxAssignment::FillLayers(int box, std::size_t first, std::span<const Room>
       if (joint && FillLayers(box, next, layers, layer + 1, placed)) {
         for (std::size_t i = 0; placed != nullptr && i < here.size(); ++i) {
           const auto rank = static_cast<std::size_t>(here[i] - members_.data());
-          (*placed)[rank - before].node = room.node->name;
-          (*placed)[rank - before].claims = joint->claims[i];
+          MemberPlacement& one = (*placed)[rank - before];
+          one = PlacementOn(*here[i]->spec, *room.node);
+          one.claims = joint->claims[i];
         }
         return true;
       }
@@ -371,8 +372,6 @@ std::optional<Placement> BoxAssignment::MakePlacement() {
     Layered placed(gang_.members_per_box());
     if (!Fill(box, spot, &placed)) return std::nullopt;
     for (std::size_t i = 0; i < placed.size(); ++i) {
-      placed[i].pod = Member(box, i).spec->pod;
-      placed[i].uid = Member(box, i).spec->uid;
       placed[i].rank = static_cast<int>(first + i);
       placed[i].slice = box / gang_.boxes_per_slice;
       placement.members.push_back(std::move(placed[i]));

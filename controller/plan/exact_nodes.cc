@@ -463,9 +463,7 @@ std::optional<Placement> NodeAssignment::MakePlacement() {
     for (std::size_t i = 0; i < here.size(); ++i) {
       const auto rank = static_cast<std::size_t>(here[i] - members_.data());
       MemberPlacement& placed = placement.members[rank];
-      placed.pod = here[i]->spec->pod;
-      placed.uid = here[i]->spec->uid;
-      placed.node = view_.state().node(id).node->name;
+      placed = PlacementOn(*here[i]->spec, *view_.state().node(id).node);
       placed.rank = static_cast<int>(rank);
       placed.slice =
           static_cast<int>(rank * static_cast<std::size_t>(gang_.spec->slices) / members_.size());

@@ -88,11 +88,6 @@ Room RoomOf(const NodeState& state) {
   return room;
 }
 
-bool HasEnoughFor(const MemberSpec& pod, const Room& room) {
-  if (pod.needs == nullptr || room.node->allocatable == nullptr) return true;
-  return kube::HasRoomFor(*room.node->allocatable, UseOrNothing(room.use.get()), *pod.needs);
-}
-
 std::shared_ptr<const kube::NodeUse> UseBeside(const MemberSpec& pod,
                                                const std::shared_ptr<const kube::NodeUse>& use) {
   if (pod.needs == nullptr) return use;
@@ -106,6 +101,14 @@ std::string LacksFor(const MemberSpec& pod, const Node& node, const kube::NodeUs
   return kube::WhyNotOn(*node.allocatable, UseOrNothing(use), *pod.needs);
 }
 
+bool MemberFitter::HasEnough(const MemberSpec& pod, const Room& room) {
+  if (pod.needs == nullptr || room.node->allocatable == nullptr) return true;
+  const bool enough =
+      kube::HasRoomFor(*room.node->allocatable, UseOrNothing(room.use.get()), *pod.needs);
+  lacked_ = lacked_ || !enough;
+  return enough;
+}
+
 std::optional<MemberFit> MemberFitter::Fit(const CompiledMember& member, const Room& room) {
   const bool open = room.node->schedulable() && member.spec->node.Admits(*room.node);
   if (!open && !room.repaired) return std::nullopt;
@@ -113,7 +116,7 @@ std::optional<MemberFit> MemberFitter::Fit(const CompiledMember& member, const R
 }
 
 std::optional<MemberFit> MemberFitter::FitAdmitted(const CompiledMember& member, const Room& room) {
-  if (!HasEnoughFor(*member.spec, room)) return std::nullopt;
+  if (!HasEnough(*member.spec, room)) return std::nullopt;
   std::optional<MemberFit> fit = FitDevices(member, room);
   if (fit) fit->left.use = UseBeside(*member.spec, room.use);
   return fit;

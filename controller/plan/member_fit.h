@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/model/cluster.h"
@@ -49,7 +50,6 @@ Room RoomOf(const NodeState& state);
 // Returns why the node has too little for the pod beside pods with that use (nullptr: no pods):
 // "Insufficient cpu"; "" when the node has enough.
 std::string LacksFor(const MemberSpec& pod, const Node& node, const kube::NodeUse* use);
-bool HasEnoughFor(const MemberSpec& pod, const Room& room);
 // Returns the use of a node with the pod beside the others.
 std::shared_ptr<const kube::NodeUse> UseBeside(const MemberSpec& pod,
                                                const std::shared_ptr<const kube::NodeUse>& use);
@@ -79,6 +79,10 @@ class MemberFitter {
     steps_left_ = kStepsPerDecision;
     gave_up_ = false;
   }
+  // Returns whether the room's node has what the pod needs beside devices.
+  bool HasEnough(const MemberSpec& pod, const Room& room);
+  // Returns whether HasEnough has answered no since the last call.
+  bool DrainLacked() { return std::exchange(lacked_, false); }
   // Returns whether, since StartDecision, the steps ended before every assignment was tried.
   bool gave_up() const { return gave_up_; }
 
@@ -172,6 +176,7 @@ class MemberFitter {
   int tries_ = 0;
   int steps_left_ = kStepsPerDecision;
   bool gave_up_ = false;
+  bool lacked_ = false;
 };
 
 bool IsAll(const DeviceRequest& request);

@@ -319,7 +319,7 @@ std::optional<MemberFitter::JointFit> MemberFitter::FitTogether(
   if (sum.least > chips || (fill && sum.most < chips)) return std::nullopt;
   Room needed = room;
   for (const CompiledMember* member : members) {
-    if (!HasEnoughFor(*member->spec, needed)) return std::nullopt;
+    if (!HasEnough(*member->spec, needed)) return std::nullopt;
     needed.use = UseBeside(*member->spec, needed.use);
   }
   auto joint = FitInOrder(members, room);

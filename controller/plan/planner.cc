@@ -2,6 +2,7 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "controller/plan/chip_choice.h"
@@ -13,6 +14,15 @@
 #include "lib/base/check.h"
 
 namespace tahoma::controller {
+
+namespace {
+
+bool HasPodWithoutClaims(const GangSpec& gang) {
+  return std::any_of(gang.members.begin(), gang.members.end(),
+                     [](const MemberSpec& member) { return member.claims.empty(); });
+}
+
+}  // namespace
 
 // State kept between calls. No answer depends on it.
 struct Planner::Memory {
@@ -53,6 +63,7 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
       decision.blocked = known->second;
       continue;
     }
+    search.DrainLacked();  // of an earlier gang
     for (const auto& drawn : spec->drawn) {
       decision.placement = search.Place(*memory_->compiler.Compile(drawn), now);
       if (decision.placement) decision.drawn = drawn;
@@ -63,12 +74,14 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
       TAHOMA_CHECK(decision.placement->members.size() == spec->members.size());  // whole or absent
       continue;
     }
+    const bool lacked = search.DrainLacked();
     decision.blocked.emplace();
     decision.blocked->explained = explaining == Explaining::kEach;
     if (decision.blocked->explained) {
       decision.blocked = Explain(*gang, search, fitter, state);
       decision.blocked->rooms = search.RoomsFor(*gang);
     }
+    decision.blocked->lacks_room = lacked || HasPodWithoutClaims(*spec);
     if (!alone) blocked.emplace(gang->signature, *decision.blocked);
   }
   return decisions;

@@ -208,9 +208,6 @@ std::optional<Placement> Search::PlaceExactly(const CompiledGang& gang, WallTime
   }
   ExactAnswer answer = Prove(gang, FleetKind::kNow, now, true);
   if (answer.kind == ExactAnswer::Kind::kPlaced) {
-    for (std::size_t i = 0; i < gang.members.size(); ++i) {
-      answer.placement->members[i].needs = gang.members[i].spec->needs;
-    }
     Hold(*gang.spec, answer.placement->members, now);
     return std::move(answer.placement);
   }
@@ -594,11 +591,7 @@ std::optional<Search::BoxFit> Search::TryBox(const CompiledGang& gang, int box, 
     if (!member_fit) return std::nullopt;
     its.room = member_fit->left;
     its.kept &= ~its_kept;
-    MemberPlacement placed;
-    placed.pod = member.spec->pod;
-    placed.uid = member.spec->uid;
-    placed.node = its.room.node->name;
-    placed.needs = member.spec->needs;
+    MemberPlacement placed = PlacementOn(*member.spec, *its.room.node);
     placed.claims = std::move(member_fit->claims);
     fit.members.push_back(std::move(placed));
   }
@@ -773,7 +766,7 @@ RoomKinds Search::RoomsFor(const CompiledGang& gang) {
   }
   for (std::size_t i = 0; gang.shapes.empty() && i < members_.size(); ++i) {
     const CompiledMember& member = members_[i];
-    if (IsUnknownToIndex(member)) return kAnyRoom;
+    if (IsUnknownToIndex(member) || ReadsOwn(member)) return kAnyRoom;
     if (member.alike != i) continue;
     for (const Demand& demand : DemandsOf(member)) {
       if (IsUnknownToIndex(demand)) return kAnyRoom;
@@ -861,11 +854,7 @@ std::optional<MemberPlacement> Search::TryNode(const CompiledMember& member, Nod
   if (node.node == nullptr) return std::nullopt;
   auto fit = fitter_.Fit(member, RoomOf(node));
   if (!fit) return std::nullopt;
-  MemberPlacement placed;
-  placed.pod = member.spec->pod;
-  placed.uid = member.spec->uid;
-  placed.node = node.node->name;
-  placed.needs = member.spec->needs;
+  MemberPlacement placed = PlacementOn(*member.spec, *node.node);
   placed.claims = std::move(fit->claims);
   return placed;
 }

@@ -64,8 +64,11 @@ class Search {
   ExactAnswer Prove(const CompiledGang& gang, FleetKind kind, WallTime now, bool write) {
     return ExactSearch(index_, fitter_, FleetView(state_, kind)).Find(gang, members_, now, write);
   }
+  // Returns whether, at the last Place, a node had too little cpu, memory or ports for a pod.
+  bool DrainLacked() { return fitter_.DrainLacked(); }
   // Returns the kinds of room that a box or a pod of the gang may take, on the kinds of nodes that
-  // exist. Valid after a Place of the gang that found no place.
+  // exist; kAnyRoom where a selection reads values that differ between nodes of one kind. Valid
+  // after a Place of the gang that found no place.
   RoomKinds RoomsFor(const CompiledGang& gang);
   // Returns whether some claim of the gang is allocated already.
   bool HoldsSome(const CompiledGang& gang) const;

@@ -462,7 +462,6 @@ Blocked ExplainBoxes(const CompiledGang& gang, Search& search, MemberFitter& fit
                      : "no chip of them is free";
   // Where a box is free and yet not taken, its nodes lack something else.
   if (survey.miss && survey.miss->busy == 0) {
-    why.lacks_room = true;
     why.message += "; " + CausesOf(gang, obstacle.box, state).ToString();
   }
   Finish(state, survey.miss, why);
@@ -619,7 +618,6 @@ Blocked ExplainWithoutDevices(const CompiledGang& gang, std::size_t rank,
                                 : "with room, beside pods before it");
   }
   Blocked why;
-  why.lacks_room = enough;
   why.reason = enough       ? BlockedReason::kWaitsForCapacity
                : when_ready ? BlockedReason::kWaitsForRepair
                             : BlockedReason::kNeverFits;
@@ -672,7 +670,6 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
                        ? ", but not side by side on its ring with all links working"
                        : ", but not such as its selectors and constraints ask for";
   }
-  why.lacks_room = survey.lacking;
   if (survey.closed || survey.lacking) why.message += "; " + survey.causes.ToString();
   Finish(state, survey.miss, why);
   return why;

@@ -123,32 +123,29 @@ void SchedulingQueue::BackOff(const GangRef& ref, MonotonicTime now) {
   backoff_ends_.insert({found->second, ref});
 }
 
-void SchedulingQueue::Activate(const GangRef& ref) {
-  const WaitingGang* gang = Find(ref);
-  // A blocked gang that cannot be planned would wait for ever without a reason.
-  TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);
-  active_.insert(PlaceOf(ref, *gang->spec));
+void SchedulingQueue::Unblock(const GangRef& ref) {
+  const std::optional<ServicePlace> place = blocked_.Remove(ref);
+  TAHOMA_CHECK(place.has_value());  // else the gang would be planned before it is ready
+  lacking_room_.erase(ref);
+  active_.insert(*place);
 }
 
 void SchedulingQueue::OnCapacityFreed() {
-  blocked_.ForEach([this](const GangRef& ref) { Activate(ref); });
-  blocked_.Clear();
+  for (const ServicePlace& place : blocked_.Drain()) active_.insert(place);
   lacking_room_.clear();
   freed_.clear();
 }
 
 void SchedulingQueue::OnRoomFreed() {
-  for (const GangRef& ref : lacking_room_) {
-    blocked_.Remove(ref);
-    Activate(ref);
-  }
-  lacking_room_.clear();
+  for (const GangRef& ref : std::exchange(lacking_room_, {})) Unblock(ref);
 }
 
 // Returns whether a node of the domain is of a kind that is new.
 bool SchedulingQueue::HasNewFamily(const ClusterState& cluster, const DomainState& domain) {
-  constexpr std::size_t kFamiliesMost = 1024;  // kept alive, so that an address is one family
-  if (families_.size() > kFamiliesMost) families_.clear();
+  constexpr std::size_t kFamiliesMost = 1024;
+  if (families_.size() > kFamiliesMost) {
+    std::erase_if(families_, [](const auto& family) { return family.expired(); });
+  }
   bool any = false;
   for (const NodeId node : domain.nodes) {
     any = (node.valid() && families_.insert(cluster.node(node).node->family).second) || any;
@@ -207,9 +204,7 @@ void SchedulingQueue::WakeForFreed(const ClusterState& cluster) {
     freed.last = *next;
     if (!MayUse(next->gang, cluster, id)) continue;
     if (!freed.changed) woken_.insert(next->gang);
-    blocked_.Remove(next->gang);
-    lacking_room_.erase(next->gang);
-    active_.insert(*next);
+    Unblock(next->gang);
     --left;
   }
 }
@@ -296,10 +291,9 @@ bool SchedulingQueue::Block(const GangRef& ref, const Blocked& blocked) {
     gang.reason = ReasonOf(blocked.reason);
     gang.message = blocked.message;
     gang.rooms = blocked.rooms;
-    gang.lacks_room = blocked.lacks_room;
   }
   blocked_.Put(PlaceOf(ref, *gang.spec), gang.rooms);
-  if (gang.lacks_room) lacking_room_.insert(ref);
+  if (blocked.lacks_room) lacking_room_.insert(ref);
   return news;
 }
 
@@ -323,9 +317,7 @@ void SchedulingQueue::RefreshOne(MonotonicTime now) {
   if (!next) next = blocked_.NextAfter(std::nullopt, kAnyRoom);
   if (!next) return;
   refreshed_ = next;
-  blocked_.Remove(next->gang);
-  lacking_room_.erase(next->gang);
-  active_.insert(*next);
+  Unblock(next->gang);
 }
 
 }  // namespace tahoma::controller

@@ -26,7 +26,6 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
 
 #include <chrono>
 #include <compare>
@@ -67,7 +66,6 @@ struct WaitingGang {
   bool succeeded = false;  // … each with success
   // Blocked: the room that may help (plan/decision.h).
   RoomKinds rooms = kAnyRoom;
-  bool lacks_room = false;
 };
 
 // The result of planning one gang.
@@ -144,7 +142,7 @@ class SchedulingQueue {
   // Returns for how many gangs before that one others are being ended.
   std::size_t KeptBefore(const ServicePlace& place) const;
   void Deactivate(const GangRef& ref);
-  void Activate(const GangRef& ref);
+  void Unblock(const GangRef& ref);
   void FindFreed(const ClusterState& cluster);
   bool HasNewFamily(const ClusterState& cluster, const DomainState& domain);
   void WakeForFreed(const ClusterState& cluster);
@@ -161,7 +159,7 @@ class SchedulingQueue {
   std::set<GangRef> lacking_room_;  // those of blocked_ that Blocked::lacks_room is set for
   // The fleet as it was when FindFreed looked last, and the kinds of its nodes.
   ClusterState seen_;
-  absl::flat_hash_set<std::shared_ptr<const NodeFamily>> families_;
+  std::set<std::weak_ptr<const NodeFamily>, std::owner_less<>> families_;
   // Domains with more room than before.
   struct Freed {
     bool changed = false;              // not only what is held, but nodes: reasons may change

@@ -8,14 +8,23 @@ void WakeIndex::Put(const ServicePlace& place, RoomKinds rooms) {
   by_rooms_[rooms].insert(place);
 }
 
-bool WakeIndex::Remove(const GangRef& ref) {
+std::optional<ServicePlace> WakeIndex::Remove(const GangRef& ref) {
   const auto found = gangs_.find(ref);
-  if (found == gangs_.end()) return false;
+  if (found == gangs_.end()) return std::nullopt;
+  const ServicePlace place = found->second.place;
   const auto alike = by_rooms_.find(found->second.rooms);
-  alike->second.erase(found->second.place);
+  alike->second.erase(place);
   if (alike->second.empty()) by_rooms_.erase(alike);
   gangs_.erase(found);
-  return true;
+  return place;
+}
+
+std::vector<ServicePlace> WakeIndex::Drain() {
+  std::vector<ServicePlace> places;
+  for (const auto& [ref, gang] : gangs_) places.push_back(gang.place);
+  gangs_.clear();
+  by_rooms_.clear();
+  return places;
 }
 
 std::optional<ServicePlace> WakeIndex::NextAfter(const std::optional<ServicePlace>& last,
@@ -27,11 +36,6 @@ std::optional<ServicePlace> WakeIndex::NextAfter(const std::optional<ServicePlac
     if (at != places.end() && (!next || *at < *next)) next = *at;
   }
   return next;
-}
-
-void WakeIndex::Clear() {
-  gangs_.clear();
-  by_rooms_.clear();
 }
 
 }  // namespace tahoma::controller

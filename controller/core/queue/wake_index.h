@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/queue/service_place.h"
@@ -24,19 +25,15 @@ class WakeIndex {
  public:
   // Adds the gang, or replaces its place and its kinds of room.
   void Put(const ServicePlace& place, RoomKinds rooms);
-  // Returns whether the gang was there.
-  bool Remove(const GangRef& ref);
+  // Returns the gang's place; nullopt when the gang was not there.
+  std::optional<ServicePlace> Remove(const GangRef& ref);
+  // Removes all gangs.
+  std::vector<ServicePlace> Drain();
 
   // Returns the first gang behind `last` (nullopt: of all) that some of the kinds may help.
   std::optional<ServicePlace> NextAfter(const std::optional<ServicePlace>& last,
                                         RoomKinds rooms) const;
   std::size_t size() const { return gangs_.size(); }
-
-  template <typename F>
-  void ForEach(F&& f) const {
-    for (const auto& [ref, gang] : gangs_) f(ref);
-  }
-  void Clear();
 
  private:
   struct Gang {

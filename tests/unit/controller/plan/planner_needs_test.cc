@@ -156,6 +156,31 @@ TEST_F(PlannerNeedsTest, APodWithoutDevicesNeedsRoomToo) {
             "NeverFits: the pod finds no node; 0/1 nodes: 1 Insufficient cpu");
 }
 
+// Else the end of a pod would not wake a gang without an explanation.
+TEST_F(PlannerNeedsTest, AGangThatIsNotExplainedStillSaysThatItLacksRoom) {
+  AddNode("a", 16);
+  state_.AddUse("a", *Needs(10));
+  const auto lacks = [&](GangSpec gang) {
+    Queue queue{std::make_shared<const GangSpec>(std::move(gang))};
+    const auto decisions =
+        planner_.Plan(state_, queue, WallTime(std::chrono::hours(24)), Explaining::kNone);
+    EXPECT_FALSE(decisions[0].blocked->explained);
+    return decisions[0].blocked->lacks_room;
+  };
+  EXPECT_TRUE(lacks(Pods("p", 1, 1, Needs(8))));
+  EXPECT_FALSE(lacks(Pods("chips", 2, 16, Needs(1))));
+  GangSpec box = Pods("box", 1, 16, Needs(8));
+  box.shape_text = "4x4";
+  EXPECT_TRUE(lacks(box));
+}
+
+TEST_F(PlannerNeedsTest, APodWithoutDevicesMayBeHelpedByAnyNodeThatChanges) {
+  NodeFacts cordoned = NodeFactsOf({.name = "a"});
+  cordoned.schedulable = false;
+  state_.PutNode(std::move(cordoned));
+  EXPECT_TRUE(Plan(WithoutClaims("p", Needs(1))).blocked->lacks_room);
+}
+
 TEST_F(PlannerNeedsTest, GangsThatDifferInNeedsAloneGetTheirOwnAnswer) {
   AddNode("a", 16);
   Queue queue{std::make_shared<const GangSpec>(Pods("big", 1, 1, Needs(17))),

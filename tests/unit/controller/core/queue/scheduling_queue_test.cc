@@ -2,6 +2,7 @@
 
 #include "controller/core/queue/scheduling_queue.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -435,6 +436,82 @@ TEST_F(WakingTest, AGangThatNoNodeOfTheDomainAdmitsSleepsOn) {
   EXPECT_THAT(PlanAll(), IsEmpty());
   Free(4);
   EXPECT_THAT(PlanAll(), ElementsAre("picky"));
+}
+
+// A queue with a real planner, and a gang of one pod that waits.
+class PlannedWakingTest : public ::testing::Test {
+ protected:
+  void Wait(GangSpec gang) {
+    Readiness ready;
+    ready.spec = std::make_shared<const GangSpec>(std::move(gang));
+    queue_.Put({ready.spec->key, ready.spec->single_pod}, ready);
+  }
+  // Plans until the queue has nothing to do; returns how many gangs have got a place.
+  int PlanAll() {
+    int placed = 0;
+    do {
+      for (const Planned& planned : queue_.Plan(cluster_, 10, WallTime())) {
+        placed += planned.placement ? 1 : 0;
+      }
+    } while (queue_.has_active());
+    return placed;
+  }
+
+  ClusterState cluster_;
+  Planner planner_;
+  SchedulingQueue queue_{
+      [this](const ClusterState& view, const Queue& gangs, WallTime now, Explaining explaining) {
+        return planner_.Plan(view, gangs, now, explaining);
+      }};
+};
+
+// The new UltraServer is of the kind that there was, and no node told its name before.
+TEST_F(PlannedWakingTest, AGangThatNamesAnUltraServerIsWokenWhenTheUltraServerComes) {
+  AddUltraServer(cluster_, "us-0");
+  GangSpec gang = GangOf("g", 1, [](const std::string& pod) { return ChipClaim(pod, 16); });
+  gang.members[0].claims[0].requests[0].alternatives[0].selectors.emplace_back(
+      "device.attributes['tahoma.dev'].ultraserverId == 'us-9'");
+  Wait(std::move(gang));
+  EXPECT_EQ(PlanAll(), 0);
+  AddUltraServer(cluster_, "us-9");
+  EXPECT_EQ(PlanAll(), 1);
+}
+
+TEST_F(PlannedWakingTest, APodWithoutDevicesIsWokenByANodeWithoutDevices) {
+  cluster_.PutNode(
+      {.name = "plain", .labels = {}, .taints = {}, .schedulable = false, .devices = {}});
+  GangSpec gang = GangOf("g", 1, [](const std::string& pod) { return ChipClaim(pod, 16); });
+  gang.members[0].claims.clear();
+  Wait(std::move(gang));
+  EXPECT_EQ(PlanAll(), 0);
+  cluster_.PutNode(
+      {.name = "plain", .labels = {}, .taints = {}, .schedulable = true, .devices = {}});
+  queue_.OnRoomFreed();
+  EXPECT_EQ(PlanAll(), 1);
+}
+
+// The gang is woken in vain by the chips of a node that has no cpu left, and then the cpu comes.
+TEST_F(PlannedWakingTest, AGangThatLacksRoomWhereChipsCameFreeIsWokenByTheNextPodThatEnds) {
+  NodeFacts node = NodeFactsOf({.name = "a"});
+  node.allocatable = {{"cpu", 16000}, {"pods", 110}};
+  cluster_.PutNode(std::move(node));
+  const kube::PodNeeds ten{.amounts = {{"cpu", 10000}, {"pods", 1}}, .ports = {}};
+  Holding held;
+  held.claim_uid = "held";
+  for (int chip = 0; chip < 16; ++chip) {
+    held.devices.push_back({.node = "a", .device = fmt::format("neuron-device-{}", chip)});
+  }
+  cluster_.Hold(std::make_shared<const Holding>(held));
+  GangSpec gang = GangOf("g", 1, [](const std::string& pod) { return ChipClaim(pod, 16); });
+  gang.members[0].needs = std::make_shared<const kube::PodNeeds>(ten);
+  Wait(std::move(gang));
+  EXPECT_EQ(PlanAll(), 0);
+  cluster_.AddUse("a", ten);
+  cluster_.Release("held");
+  EXPECT_EQ(PlanAll(), 0);
+  cluster_.SubtractUse("a", ten);
+  queue_.OnRoomFreed();
+  EXPECT_EQ(PlanAll(), 1);
 }
 
 // After any sequence of events, all gangs that are ready, and neither blocked nor backing off, are
