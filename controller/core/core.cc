@@ -428,6 +428,7 @@ void Core::PlanSome() {
     }
     status_.Show(ref, now_);
   }
+  queue_.See(cluster_);
   Queue blocked;
   for (const Planned& planned : all) {
     const GangRef ref{planned.gang->key, planned.gang->single_pod};

@@ -140,30 +140,32 @@ void SchedulingQueue::OnRoomFreed() {
   for (const GangRef& ref : std::exchange(lacking_room_, {})) Unblock(ref);
 }
 
-// Returns whether a node of the domain is of a kind that is new.
-bool SchedulingQueue::HasNewFamily(const ClusterState& cluster, const DomainState& domain) {
-  constexpr std::size_t kFamiliesMost = 1024;
-  if (families_.size() > kFamiliesMost) {
-    std::erase_if(families_, [](const auto& family) { return family.expired(); });
-  }
+// Counts the nodes of the domain in the place of those it had. Returns whether one is of a kind
+// that no node was of.
+bool SchedulingQueue::CountFamilies(const ClusterState& cluster, DomainId id) {
   bool any = false;
-  for (const NodeId node : domain.nodes) {
-    any = (node.valid() && families_.insert(cluster.node(node).node->family).second) || any;
-  }
+  const auto each = [id](const ClusterState& state, auto&& f) {
+    if (id.value() >= state.domain_count()) return;
+    for (const NodeId node : state.domain(id).nodes) {
+      if (node.valid()) f(state.node(node).node->family);
+    }
+  };
+  each(cluster, [&](const auto& family) { any = families_[family]++ == 0 || any; });
+  each(seen_, [&](const auto& family) {
+    if (--families_[family] == 0) families_.erase(family);
+  });
   return any;
 }
 
-// Finds the domains that have more room than when this was called last.
-void SchedulingQueue::FindFreed(const ClusterState& cluster) {
+void SchedulingQueue::See(const ClusterState& cluster) {
   bool any = false;
   bool new_family = false;
   ClusterState::ForEachChangedDomain(seen_, cluster, [&](DomainId id) {
     any = true;
+    const bool in_both = id.value() < std::min(seen_.domain_count(), cluster.domain_count());
+    const bool changed = !in_both || NodesDiffer(seen_, cluster, id);
+    if (changed) new_family = CountFamilies(cluster, id) || new_family;
     if (id.value() >= cluster.domain_count()) return;
-    const DomainState& domain = cluster.domain(id);
-    const bool known = id.value() < seen_.domain_count();
-    const bool changed = !known || NodesDiffer(seen_, cluster, id);
-    if (changed) new_family = HasNewFamily(cluster, domain) || new_family;
     if (!changed && !HasMoreRoom(seen_, cluster, id)) return;
     freed_[id] = {.changed = changed, .last = std::nullopt};
   });
@@ -243,7 +245,7 @@ std::size_t SchedulingQueue::KeptBefore(const ServicePlace& place) const {
 
 std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::size_t most,
                                            WallTime now) {
-  FindFreed(cluster);
+  See(cluster);
   WakeForFreed(cluster);
   const auto [queue, first, narrowed, explaining] = DrainActive(std::min(most, kPlansMost));
   if (queue.empty()) return {};

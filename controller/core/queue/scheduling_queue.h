@@ -5,6 +5,7 @@
 //   for (const Planned& planned : queue.Plan(cluster, room, now)) {
 //     if (planned.placement) Begin(*planned.gang, *planned.placement);   // it waits no more
 //   }
+//   queue.See(cluster);                                          // which holds the placements now
 //   if (const WaitingGang* waiting = queue.Find(ref)) Say(waiting->message);   // why it waits
 //
 // A gang that is ready is in one of three places: active (to be planned, in the order of service),
@@ -119,6 +120,9 @@ class SchedulingQueue {
   // A gang whose place depends on where other pods are is planned in a call of its own, too.
   // A gang that shares a claim with one placed before it in the same call is touched instead.
   std::vector<Planned> Plan(const ClusterState& cluster, std::size_t most, WallTime now);
+  // Notes how much room the fleet has: what comes free afterwards wakes blocked gangs. Called when
+  // the fleet holds the placements of a Plan; Plan itself calls it first.
+  void See(const ClusterState& cluster);
 
   // Returns nullptr when the gang does not wait.
   const WaitingGang* Find(const GangRef& ref) const;
@@ -143,8 +147,7 @@ class SchedulingQueue {
   std::size_t KeptBefore(const ServicePlace& place) const;
   void Deactivate(const GangRef& ref);
   void Unblock(const GangRef& ref);
-  void FindFreed(const ClusterState& cluster);
-  bool HasNewFamily(const ClusterState& cluster, const DomainState& domain);
+  bool CountFamilies(const ClusterState& cluster, DomainId id);
   void WakeForFreed(const ClusterState& cluster);
   bool MayUse(const GangRef& ref, const ClusterState& cluster, DomainId domain) const;
   bool Block(const GangRef& ref, const Blocked& blocked);
@@ -157,9 +160,8 @@ class SchedulingQueue {
   std::set<ServicePlace> active_;
   WakeIndex blocked_;
   std::set<GangRef> lacking_room_;  // those of blocked_ that Blocked::lacks_room is set for
-  // The fleet as it was when FindFreed looked last, and the kinds of its nodes.
-  ClusterState seen_;
-  std::set<std::weak_ptr<const NodeFamily>, std::owner_less<>> families_;
+  ClusterState seen_;               // the fleet as See saw it last
+  absl::flat_hash_map<std::shared_ptr<const NodeFamily>, std::size_t> families_;  // its nodes
   // Domains with more room than before.
   struct Freed {
     bool changed = false;              // not only what is held, but nodes: reasons may change
