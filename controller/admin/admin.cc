@@ -57,7 +57,8 @@ std::vector<Field> WhyFields() {
   return {{"namespace", Text("Its namespace.")},
           {"name", Text("Its name.")},
           {"kind", Word({"Gang", "Pod"}, "A pod without a Gang is one of its own.")},
-          {"phase", Word({"Pending", "Placed", "Running", "Finished", "Failed"}, "Where it is.")},
+          {"phase", Word({"Pending", "Placed", "Running", "Degraded", "Finished", "Failed"},
+                         "Where it is.")},
           {"reason", Text("Why, in one word; empty when it has just come.")},
           {"message", Text("Why, as a sentence.", kLongTextMost)}};
 }

@@ -154,6 +154,9 @@ class Check {
       runs_[undoing->run].undoing = true;
     } else if (const auto* released = std::get_if<ClaimReleased>(&record)) {
       runs_[released->run].released.insert(released->claim);
+    } else if (const auto* replaced = std::get_if<MemberReplaced>(&record)) {
+      auto& decision = runs_[replaced->run].decision;
+      decision = std::make_shared<const GangDecision>(WithMember(*decision, *replaced));
     }
     return absl::OkStatus();
   }

@@ -9,6 +9,7 @@
 #include "controller/core/facts/pod_grace.h"
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/record.h"
+#include "controller/core/queue/replacement.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -46,7 +47,8 @@ Core::Core(PlanFunction plan, CoreOptions options)
       lending_(runs_, plan),
       neighbours_(facts_, runs_, cluster_),
       preemption_(runs_, plan),
-      queue_(std::move(plan), &neighbours_, &preemption_),
+      successors_(options.keep_for_successor),
+      queue_(std::move(plan), &neighbours_, &preemption_, &successors_),
       status_({.facts = facts_,
                .membership = membership_,
                .cluster = cluster_,
@@ -76,7 +78,7 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
   for (const Command& command : commands) {
     std::visit([this](const auto& learned) { On(learned); }, command);
   }
-  if (!synced_) return {};
+  if (watches_ == Watches::kListing) return {};
   // 2. Finish what was decided before: each gang that has news goes on with its commit.
   FinishDecided();
   // 3. Let time pass for Capacity Blocks: orders are answered, blocks begin and end.
@@ -91,7 +93,9 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
 
 void Core::FinishDecided() {
   runs_.MoveTo(now_.wall);
-  if (std::exchange(just_synced_, false)) runs_.AdoptPublished(now_.monotonic);
+  if (std::exchange(watches_, Watches::kSynced) == Watches::kJustSynced) {
+    runs_.AdoptPublished(now_.monotonic);
+  }
   runs_.Advance(now_.monotonic);
   runs_.AdoptSuccessors(membership_);
   DrainRunNews();
@@ -105,6 +109,7 @@ void Core::PassBlockTime() {
 }
 
 void Core::PlanHeads() {
+  successors_.EndDue(now_.monotonic, cluster_);
   for (const GangRef& ref : queue_.DrainTouched(now_.monotonic)) Assess(ref);
   queue_.RefreshOne(now_.monotonic);
   for (const Heir& heir : blocks_.DrainHeirs()) MakeWayFor(heir);
@@ -184,17 +189,27 @@ void Core::On(const GangSeen& command) {
   facts_.gangs.Put(command.gang);
   maker_.Forget(command.gang->key);
   status_.SeeGang(*command.gang, now_);
+  runs_.OnGang(command.gang->key);
+  if (command.gang->deleting) successors_.Forget({command.gang->key, false}, cluster_);
   queue_.Touch({command.gang->key, false});
 }
 
 void Core::On(const GangGone& command) {
   if (!facts_.gangs.Remove(command.key, command.uid)) return;
   status_.ForgetGang(command.key);
+  runs_.OnGang(command.key);
+  successors_.Forget({command.key, false}, cluster_);
   queue_.Touch({command.key, false});
 }
 
 void Core::On(const NodeSeen& command) {
+  const auto is_ready = [&] {
+    const std::optional<NodeId> id = cluster_.FindNode(command.node->name);
+    return id && cluster_.node(*id).node != nullptr && cluster_.node(*id).node->ready;
+  };
+  const bool was_ready = is_ready();
   cluster_.PutNode(*command.node);
+  if (was_ready != is_ready()) TouchRunsOn(command.node->name);
   queue_.OnRoomFreed();
 }
 
@@ -207,6 +222,16 @@ void Core::On(const OtherPodMoved& command) {
 void Core::On(const NodeGone& command) {
   cluster_.RemoveNode(command.name);
   runs_.OnNodeGone(command.name);
+  TouchRunsOn(command.name);
+}
+
+// Lets the gangs that hold devices of the node be shown anew.
+void Core::TouchRunsOn(const std::string& node) {
+  const std::optional<NodeId> id = cluster_.FindNode(node);
+  if (!id) return;
+  runs_.ForEachOn(*id, [&](const GangRun& run) {
+    queue_.Touch({run.decision().key, run.decision().single});
+  });
 }
 
 void Core::On(const ClassSeen& command) {
@@ -230,9 +255,8 @@ void Core::On(const RequestGone& command) { requests_.OnRequestGone(command.key,
 void Core::On(const BlockOrder& command) { blocks_.OnOrder(command); }
 
 void Core::On(const WatchesSynced&) {
-  if (synced_) return;
-  synced_ = true;
-  just_synced_ = true;
+  if (watches_ != Watches::kListing) return;
+  watches_ = Watches::kJustSynced;
   runs_.OnSynced();
   blocks_.OnSynced();
 }
@@ -258,7 +282,8 @@ void Core::On(const ApiResult& command) {
 // Lets the gangs that use the claim be assessed: they may have become ready, or unready.
 void Core::TouchConsumers(const ClaimKey& key) {
   for (const PodKey& pod : membership_.PodsUsing(key)) {
-    if (!runs_.HasPod(pod)) TouchGangOf(pod);
+    const auto fact = facts_.pods.Find(pod);
+    if (fact != nullptr && !runs_.HasPlace(*fact)) queue_.Touch(GangOf(*fact));
   }
 }
 
@@ -275,19 +300,64 @@ void Core::DrainRunNews() {
         break;
       case RunNews::Kind::kBound:
         ++counters_.gangs_bound;
+        successors_.OnBound(news.gang);
         counters_.pods_bound += news.decision->pods.size();
         decisions_.Add(DecisionKind::kBound, *news.decision, "all pods are bound", now_.wall);
         break;
       case RunNews::Kind::kUndoing:
         ++counters_.gangs_undone;
         decisions_.Add(DecisionKind::kUndone, *news.decision, news.reason, now_.wall);
+        Remember(news);
         break;
       case RunNews::Kind::kUndone:
-        queue_.BackOff(news.gang, now_.monotonic);
+        OnUndone(news);
         for (const DecidedPod& pod : news.decision->pods) TouchGangOf({news.gang.key.ns, pod.name});
         break;
     }
   }
+}
+
+// Notes how a run ends. Later the pods are gone, and with them the names of their owners.
+void Core::Remember(const RunNews& news) {
+  const GangRun* run = runs_.Find(news.gang);
+  const auto& pods = news.decision->pods;
+  const bool controlled = std::ranges::any_of(pods, [&](const DecidedPod& pod) {
+    const auto fact = facts_.pods.Find(PodKey{news.gang.key.ns, pod.name});
+    return fact != nullptr && fact->uid == pod.uid && fact->controlled;
+  });
+  successors_.Remember(news.gang, {.cause = news.cause,
+                                   .reason = news.reason,
+                                   .started = run != nullptr && runs_.HasStarted(run->id()),
+                                   .controlled = controlled});
+}
+
+// The gang waits for its next pods, and for a while in any case.
+void Core::OnUndone(const RunNews& news) {
+  if (news.cause == EndCause::kMemberLost && MayKeep(news)) {
+    successors_.Keep(news.gang, news.freed, now_.monotonic, cluster_);
+  }
+  queue_.BackOff(news.gang, now_.monotonic, successors_.PauseOf(news.gang));
+}
+
+// A preemptible gang keeps nothing, and neither does a gang with a new run for pods taken over from
+// a backup. Nothing is kept beyond the promised end of the run, when the hardware may have been
+// promised to others.
+bool Core::MayKeep(const RunNews& news) const {
+  const auto gang = facts_.gangs.Find(news.gang.key);
+  if (news.gang.single || gang == nullptr || gang->deleting) return false;
+  if (news.decision->preemptible || runs_.Find(news.gang) != nullptr) return false;
+  const auto end = news.decision->end;
+  if (end && *end < now_.wall + successors_.keep()) return false;
+  return ExpectsPods(news.gang);
+}
+
+// Returns whether somebody makes pods of the gang anew: the owner of a pod of the last run, or a
+// person, as long as some pods are there and not all have ended. Nobody is waited for when pods
+// without an owner were all deleted.
+bool Core::ExpectsPods(const GangRef& ref) const {
+  const Successors::LastEnd* last = successors_.FindEnd(ref);
+  if (last != nullptr && last->controlled) return true;
+  return !membership_.PodsOf(ref.key).empty() && !ReadinessOf(ref).finished;
 }
 
 // Tells the gangs of a block that run on its hosts. What was lent to others ends without it.
@@ -349,7 +419,26 @@ Readiness Core::ReadinessOf(const GangRef& ref) const {
   Readiness ready =
       membership_.Assess(ref, facts_, [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
   if (ready.spec != nullptr) WaitForOtherRuns(ready);
+  if (ready.spec != nullptr && successors_.Resumes(ref)) {
+    auto spec = std::make_shared<GangSpec>(*ready.spec);
+    spec->resumes = true;
+    ready.spec = std::move(spec);
+  }
   return ready;
+}
+
+// Says, of a gang that waits, how its last run has ended.
+void Core::AddLastEnd(const GangRef& ref, Readiness& ready) const {
+  const Successors::LastEnd* last = successors_.FindEnd(ref);
+  if (last == nullptr || last->reason.empty() || ready.finished) return;
+  const bool backs_off = queue_.IsBackingOff(ref);
+  if (ready.spec != nullptr) {
+    if (!backs_off || last->cause != EndCause::kNotStarted) return;
+    ready.reason = GangReason::kNotStarted;
+    ready.message = last->reason + "; it is placed again after a pause";
+  } else if (ready.reason == GangReason::kWaitingForPods) {
+    ready.message += "; its last run ended: " + last->reason;
+  }
 }
 
 // Finds again whether the gang has a run, waits, or is gone.
@@ -359,9 +448,11 @@ void Core::Assess(const GangRef& ref) {
     preemption_.OnSettled(ref);
     blocks_.ForgetGang(ref);
     queue_.Remove(ref);
+    ReplaceLost(ref);
     status_.Show(ref, now_);
     return;
   }
+  if (successors_.Resumes(ref) && !ExpectsPods(ref)) successors_.GiveBack(ref, cluster_);
   const auto pod = ref.single ? facts_.pods.Find(PodKey{ref.key.ns, ref.key.name}) : nullptr;
   const bool exists =
       ref.single ? pod != nullptr && GangOf(*pod) == ref
@@ -370,6 +461,7 @@ void Core::Assess(const GangRef& ref) {
   if (exists) {
     ready = ReadinessOf(ref);
     if (ready.spec != nullptr) ready = blocks_.Admit(ref, std::move(ready), now_.wall);
+    AddLastEnd(ref, ready);
   }
   MakeGang(ref, ready);
   if (ready.spec == nullptr) {
@@ -379,6 +471,7 @@ void Core::Assess(const GangRef& ref) {
   if (!exists || (ref.single && ready.reason == GangReason::kFinished)) {
     blocks_.ForgetGang(ref);
     queue_.Remove(ref);
+    successors_.Forget(ref, cluster_);
     status_.Forget(ref);
     return;
   }
@@ -395,6 +488,34 @@ void Core::MakeGang(const GangRef& ref, Readiness& ready) {
   if (!refusal.empty()) ready.message = "the API server refuses its Gang: " + refusal;
 }
 
+// Gives the places of lost members to the gang's next pods, where its Gang wants that.
+void Core::ReplaceLost(const GangRef& ref) {
+  const GangRun& run = *runs_.Find(ref);
+  const auto gang = ref.single ? nullptr : facts_.gangs.Find(ref.key);
+  if (gang == nullptr || gang->failure_policy != FailurePolicy::kReplace || run.ending()) return;
+  const std::optional<LostMember> lost = run.FindLost();
+  if (!lost) return;
+  const auto busy = [this](const ClaimKey& key) { return runs_.BusyClaim(key); };
+  const Replacement next = FindReplacement(run,
+                                           {.facts = facts_,
+                                            .membership = membership_,
+                                            .cluster = cluster_,
+                                            .plan = queue_.planner(),
+                                            .busy = busy},
+                                           now_.wall);
+  if (!next.impossible.empty()) {
+    return runs_.End(run.id(), EndCause::kMemberLost, lost->why + "; " + next.impossible);
+  }
+  for (const MemberReplaced& member : next.members) {
+    decisions_.Add({.when = now_.wall,
+                    .gang = ref,
+                    .kind = DecisionKind::kPlaced,
+                    .message = fmt::format("pod {} takes the place of a lost one", member.name)});
+    status_.TellReplaced(run, member, now_.wall);
+    runs_.Replace(member);
+  }
+}
+
 // A pod that is labelled into this gang while it is being bound with another has the place that it
 // was given there.
 void Core::WaitForOtherRuns(Readiness& ready) const {
@@ -409,6 +530,7 @@ void Core::WaitForOtherRuns(Readiness& ready) const {
 }
 
 void Core::PlanSome() {
+  if (successors_.DrainCapacityFreed()) queue_.OnCapacityFreed();
   if (runs_.DrainRoomFreed()) queue_.OnRoomFreed();
   const std::vector<Planned> all = queue_.Plan(cluster_, runs_.room(), now_.wall);
   for (const Planned& planned : all) {
@@ -417,6 +539,7 @@ void Core::PlanSome() {
       const auto decision = std::make_shared<const GangDecision>(
           DecisionOf(*planned.gang, *planned.placement, now_.wall));
       ++counters_.gangs_prepared;
+      successors_.GiveBack(ref, cluster_);
       runs_.Begin(decision);
       status_.TellPlaced(*decision, now_.wall);
       decisions_.Add(DecisionKind::kPlaced, *decision, "", now_.wall);
@@ -434,6 +557,7 @@ void Core::PlanSome() {
     const GangRef ref{planned.gang->key, planned.gang->single_pod};
     const WaitingGang* waits = queue_.Find(ref);
     if (waits == nullptr || waits->reason != GangReason::kWaitsForCapacity) continue;
+    if (successors_.Keeps(ref)) continue;  // others end for it when its own hardware is given up
     lending_.OnBlocked(*planned.gang, cluster_, now_.wall);
     blocked.push_back(planned.gang);
   }
@@ -448,6 +572,7 @@ std::optional<MonotonicTime> Core::NextWake() const {
   };
   consider(runs_.wake());
   consider(queue_.wake());
+  consider(successors_.wake());
   consider(status_.wake(now_));
   consider(blocks_.wake(now_));
   consider(notices_.wake(now_));

@@ -18,7 +18,8 @@
 // It owns the parts and passes news between them; each can be used alone:
 //
 //   GangMembership   which pods make up which gang, and whether it is complete
-//   Neighbours       which places pods leave to those that must be beside them, or apart
+//   Neighbours       the places that pods leave to pods that must be beside them, or apart
+//   Successors       gangs whose run was ended, and hardware that is kept for next pods
 //   SchedulingQueue  the gangs that wait: which is planned next, and why the others are not placed
 //   GangRuns         the gangs that have a place: the commit protocol, its records and its writes
 //   StatusReporter   what people are shown of both
@@ -38,9 +39,11 @@
 
 #include <absl/status/status.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -58,6 +61,7 @@
 #include "controller/core/queue/neighbours.h"
 #include "controller/core/queue/preemption.h"
 #include "controller/core/queue/scheduling_queue.h"
+#include "controller/core/queue/successors.h"
 #include "controller/core/snapshot.h"
 #include "controller/core/status_reporter.h"
 #include "controller/core/writes/api_write.h"
@@ -78,6 +82,8 @@ struct CoreOptions {
   // The number of this leadership, larger than those before it (kube::LeaderElection::term); 0
   // where nobody else can lead.
   std::int64_t term = 0;
+  // How long the hardware of a gang that lost a member is kept for its next pods.
+  std::chrono::seconds keep_for_successor{300};
 };
 
 struct StepOutput {
@@ -134,12 +140,19 @@ class Core {
   StepOutput HandOver();
 
   void DrainRunNews();
+  void OnUndone(const RunNews& news);
+  void Remember(const RunNews& news);
+  bool MayKeep(const RunNews& news) const;
+  bool ExpectsPods(const GangRef& ref) const;
+  void TouchRunsOn(const std::string& node);
   void DrainBlockNews();
   void OnNotice(const BlockNotice& notice);
   void MakeWayFor(const Heir& heir);
   Readiness ReadinessOf(const GangRef& ref) const;
+  void AddLastEnd(const GangRef& ref, Readiness& ready) const;
   void LimitGrace(PodDeletion& deletion) const;
   void Assess(const GangRef& ref);
+  void ReplaceLost(const GangRef& ref);
   void WaitForOtherRuns(Readiness& ready) const;
   void MakeGang(const GangRef& ref, Readiness& ready);
   void PlanSome();
@@ -159,12 +172,13 @@ class Core {
   Lending lending_;
   Neighbours neighbours_;
   Preemption preemption_;
+  Successors successors_;
   SchedulingQueue queue_;
   StatusReporter status_;
   DecisionLog decisions_;
 
-  bool synced_ = false;
-  bool just_synced_ = false;
+  enum class Watches : std::uint8_t { kListing, kJustSynced, kSynced };
+  Watches watches_ = Watches::kListing;
   Now now_;  // the time of the step under way
   Counters counters_;
   std::shared_ptr<const Snapshot> snapshot_;

@@ -32,7 +32,7 @@ std::string PlacementOf(const GangDecision& decision) {
   return slices.empty() ? JoinNodes(decision) : fmt::format("{}", fmt::join(slices, "; "));
 }
 
-// Explains why a replacement pod waits: its gang is running with the pods it was placed for.
+// Explains why a replacement pod waits: the gang is running with the pods of the decision.
 std::string BecauseOthersRun(const GangRef& ref) {
   if (ref.single) return "a pod of this name that was placed before still has its claims";
   return fmt::format("{} runs with other pods; it is placed again when they have ended",
@@ -47,6 +47,17 @@ GangCondition Condition(ConditionType type, bool holds, GangReason reason, std::
           .since = {}};
 }
 
+// Returns "3 of 4 members are ready: pod train-2 is not ready: …".
+std::string Describe(const StatusReporter::Members& members, std::size_t all) {
+  constexpr std::size_t kNamed = 4;
+  std::string text = fmt::format("{} of {} members are ready", members.ready, all);
+  if (members.succeeded > 0) text += fmt::format(", {} have succeeded", members.succeeded);
+  for (std::size_t i = 0; i < std::min(kNamed, members.troubled.size()); ++i) {
+    text += (i == 0 ? ": " : "; ") + members.troubled[i].message;
+  }
+  return text;
+}
+
 GangReason ReasonOf(EndCause cause) {
   switch (cause) {
     case EndCause::kFailed:
@@ -57,6 +68,11 @@ GangReason ReasonOf(EndCause cause) {
       return GangReason::kPreempted;
     case EndCause::kRuntimeOver:
       return GangReason::kMaxRuntimeOver;
+    case EndCause::kMemberLost:
+    case EndCause::kGangFailed:
+      return GangReason::kMemberLost;
+    case EndCause::kNotStarted:
+      return GangReason::kNotStarted;
   }
   TAHOMA_CHECK(false);
   return GangReason::kNone;
@@ -72,15 +88,22 @@ EventReason EventOf(EndCause cause) {
       return EventReason::kGangPreempted;
     case EndCause::kRuntimeOver:
       return EventReason::kGangMaxRuntimeOver;
+    case EndCause::kMemberLost:
+      return EventReason::kGangMemberLost;
+    case EndCause::kGangFailed:
+      return EventReason::kGangFailed;
+    case EndCause::kNotStarted:
+      return EventReason::kGangNotStarted;
   }
   TAHOMA_CHECK(false);
   return EventReason::kGangUndone;
 }
 
-// Makes an event that lacks only its object.
+// Makes an event that lacks only the object.
 EventNote Note(EventReason reason, std::string message, WallTime when) {
   EventNote note;
-  note.warning = reason != EventReason::kScheduled && reason != EventReason::kGangPlaced;
+  note.warning = reason != EventReason::kScheduled && reason != EventReason::kGangPlaced &&
+                 reason != EventReason::kMemberReplaced;
   note.reason = ToString(reason);
   note.message = std::move(message);
   note.when = when;
@@ -89,49 +112,106 @@ EventNote Note(EventReason reason, std::string message, WallTime when) {
 
 }  // namespace
 
-// The state of a gang, which has a run or waits.
+// The state of a gang that has a run or waits.
 struct StatusReporter::Standing {
   GangPhase phase = GangPhase::kPending;
   GangReason reason = GangReason::kNone;
   std::string message;
   const GangRun* run = nullptr;
   const WaitingGang* waiting = nullptr;
+  bool failed = false;  // for good
+  Members members = {};
 
   static Standing Of(const WaitingGang& waiting);
 };
 
 StatusReporter::Standing StatusReporter::Standing::Of(const WaitingGang& waiting) {
-  if (!waiting.finished) {
-    return {GangPhase::kPending, waiting.reason, waiting.message, nullptr, &waiting};
+  Standing standing{GangPhase::kPending, waiting.reason, waiting.message, nullptr, &waiting};
+  if (!waiting.finished) return standing;
+  standing.phase = waiting.succeeded ? GangPhase::kFinished : GangPhase::kFailed;
+  standing.failed = waiting.reason == GangReason::kMemberLost;
+  if (!standing.failed) {
+    standing.reason = GangReason::kPodsEnded;
+    standing.message = "all pods have ended";
   }
-  return {waiting.succeeded ? GangPhase::kFinished : GangPhase::kFailed, GangReason::kPodsEnded,
-          "all pods have ended", nullptr, &waiting};
+  return standing;
+}
+
+// Counts the pods of a bound run, and names pods in trouble.
+StatusReporter::Members StatusReporter::MembersOf(const GangRun& run) const {
+  const GangDecision& decision = run.decision();
+  Members members;
+  const auto trouble = [&](const DecidedPod& pod, GangReason reason, std::string message) {
+    // The worst is said: a lost member, then a node that is not ready, then a pod.
+    if (members.reason == GangReason::kNone || reason == GangReason::kMemberLost ||
+        (reason == GangReason::kNodeNotReady && members.reason != GangReason::kMemberLost)) {
+      members.reason = reason;
+    }
+    if (members.troubled.size() >= GangStatus::kTroubledMost) return;
+    members.troubled.push_back({pod.name, pod.rank, pod.node, std::move(message)});
+  };
+  for (std::size_t i = 0; i < decision.pods.size(); ++i) {
+    const DecidedPod& pod = decision.pods[i];
+    const auto fact = from_.facts.pods.Find(PodKey{decision.key.ns, pod.name});
+    const bool there = fact != nullptr && fact->uid == pod.uid;
+    const std::string name = "pod " + pod.name;
+    if (there) {
+      members.finished += fact->finished ? 1 : 0;
+      members.succeeded += fact->succeeded ? 1 : 0;
+    }
+    if (run.member_lost(i)) {
+      const bool failed = there && fact->finished;
+      trouble(pod, GangReason::kMemberLost,
+              failed  ? name + " failed" + fact->Trouble()
+              : there ? name + " is being deleted"
+                      : name + " was deleted");
+      continue;
+    }
+    members.present += there && !fact->finished ? 1 : 0;
+    if (!there || fact->finished) continue;  // has succeeded
+    const std::optional<NodeId> node = from_.cluster.FindNode(pod.node);
+    const bool known = node && from_.cluster.node(*node).node != nullptr;
+    if (!known || !from_.cluster.node(*node).node->ready) {
+      trouble(pod, GangReason::kNodeNotReady,
+              fmt::format("node {} of {} {}", pod.node, name, known ? "is not ready" : "is gone"));
+    } else if (!fact->ready) {
+      trouble(pod, GangReason::kMembersNotReady, name + " is not ready" + fact->Trouble());
+    } else {
+      ++members.ready;
+    }
+  }
+  std::ranges::sort(members.troubled, {}, &MemberTrouble::rank);
+  return members;
 }
 
 StatusReporter::Standing StatusReporter::StandingOf(const GangRun& run) const {
   const GangDecision& decision = run.decision();
   if (run.phase() == RunPhase::kUndoing) {
-    return {GangPhase::kPending, ReasonOf(run.end_cause()), run.undo_reason(), &run, nullptr};
+    const bool failed = run.end_cause() == EndCause::kGangFailed;
+    return {failed ? GangPhase::kFailed : GangPhase::kPending,
+            ReasonOf(run.end_cause()),
+            run.undo_reason(),
+            &run,
+            nullptr,
+            failed};
   }
   Standing standing{GangPhase::kPlaced, GangReason::kCommitting, PlacementOf(decision), &run,
                     nullptr};
   if (run.phase() != RunPhase::kBound) return standing;
+  standing.members = MembersOf(run);
+  const Members& members = standing.members;
   standing.phase = GangPhase::kRunning;
   standing.reason = GangReason::kBound;
-  std::size_t finished = 0;
-  std::size_t succeeded = 0;
-  for (const DecidedPod& pod : decision.pods) {
-    const auto fact = from_.facts.pods.Find(PodKey{decision.key.ns, pod.name});
-    if (fact == nullptr || fact->uid != pod.uid) continue;
-    finished += fact->finished ? 1U : 0U;
-    succeeded += fact->succeeded ? 1U : 0U;
-  }
-  if (finished == decision.pods.size()) {
-    standing.phase = succeeded == finished ? GangPhase::kFinished : GangPhase::kFailed;
+  if (members.finished == static_cast<std::int32_t>(decision.pods.size())) {
+    const bool well = members.succeeded == members.finished;
+    standing.phase = well ? GangPhase::kFinished : GangPhase::kFailed;
     standing.reason = GangReason::kPodsEnded;
-  } else if (succeeded < finished) {
-    standing.phase = GangPhase::kFailed;
-    standing.reason = GangReason::kPodFailed;
+  } else if (members.reason != GangReason::kNone) {
+    const bool starting =
+        members.reason == GangReason::kMembersNotReady && !from_.runs.HasStarted(run.id());
+    standing.phase = starting ? GangPhase::kPlaced : GangPhase::kDegraded;
+    standing.reason = starting ? GangReason::kStarting : members.reason;
+    standing.message = Describe(members, decision.pods.size());
   }
   return standing;
 }
@@ -169,7 +249,7 @@ void StatusReporter::Forget(const GangRef& ref) {
   if (!ref.single) return;
   const PodKey key{ref.key.ns, ref.key.name};
   const auto pod = from_.facts.pods.Find(key);
-  if (pod == nullptr || GangOf(*pod) == ref) outbox_.ForgetPod(key);  // else its gang tells it
+  if (pod == nullptr || GangOf(*pod) == ref) outbox_.ForgetPod(key);  // else the gang tells it
 }
 
 void StatusReporter::ShowPods(const GangRef& ref, const std::string& message, const Now& now) {
@@ -189,7 +269,7 @@ void StatusReporter::ShowPods(const GangRef& ref, const std::string& message, co
   for (const std::string& name : from_.membership.PodsOf(ref.key)) show({ref.key.ns, name});
 }
 
-// Returns whether all pods of a gang that has ended had been bound. Its run is over.
+// Returns whether all pods of a gang that has ended had been bound. The run is over.
 bool StatusReporter::EndedBound(const GangRef& ref) const {
   const auto& names = from_.membership.PodsOf(ref.key);
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -217,10 +297,13 @@ GangStatus StatusReporter::StatusOf(const GangRef& ref, const Standing& standing
     status.conditions.push_back(Condition(type, holds, reason, std::move(message)));
   };
   if (standing.run == nullptr && standing.waiting->finished) {
-    const bool bound = EndedBound(ref);  // the conditions describe the pods as they were
-    add(ConditionType::kPodsReady, true, standing.reason, standing.message);
+    // The conditions describe the pods as long as there were pods.
+    const bool bound = !standing.failed && EndedBound(ref);
+    add(ConditionType::kPodsReady, !standing.failed, standing.reason, standing.message);
     add(ConditionType::kPlaced, bound, standing.reason, standing.message);
     add(ConditionType::kBound, bound, standing.reason, standing.message);
+    add(ConditionType::kReady, false, standing.reason, standing.message);
+    if (standing.failed) add(ConditionType::kFailed, true, standing.reason, standing.message);
     return status;
   }
   if (standing.run == nullptr) {
@@ -232,19 +315,39 @@ GangStatus StatusReporter::StatusOf(const GangRef& ref, const Standing& standing
       add(ConditionType::kPlaced, false, GangReason::kPodsNotReady, "");
     }
     add(ConditionType::kBound, false, GangReason::kNotPlaced, "");
+    add(ConditionType::kReady, false, GangReason::kNotPlaced, "");
     return status;
   }
+  AddRun(standing, status);
+  return status;
+}
+
+// Adds what a run shows.
+void StatusReporter::AddRun(const Standing& standing, GangStatus& status) const {
+  const auto add = [&](ConditionType type, bool holds, GangReason reason, std::string message) {
+    status.conditions.push_back(Condition(type, holds, reason, std::move(message)));
+  };
   const GangRun& run = *standing.run;
   const bool undoing = run.phase() == RunPhase::kUndoing;
   const bool bound = run.phase() == RunPhase::kBound;
-  status.placement = undoing ? "" : standing.message;
+  const bool lost = standing.members.reason == GangReason::kMemberLost;
+  const std::string placement = undoing ? "" : PlacementOf(run.decision());
+  status.placement = placement;
   status.slices = run.decision().slices;
-  status.bound_members = bound ? static_cast<std::int32_t>(run.decision().pods.size()) : 0;
-  add(ConditionType::kPodsReady, true, GangReason::kAllPodsExist, "");
+  status.bound_members = standing.members.present;
+  status.ready_members = standing.members.ready;
+  status.troubled_members = standing.members.troubled;
+  add(ConditionType::kPodsReady, !standing.failed && !lost,
+      standing.failed || lost ? standing.reason : GangReason::kAllPodsExist, "");
   add(ConditionType::kPlaced, !undoing, undoing ? standing.reason : GangReason::kPlaced,
-      standing.message);
-  add(ConditionType::kBound, bound, bound ? GangReason::kAllPodsBound : standing.reason, "");
-  return status;
+      undoing ? standing.message : placement);
+  const bool whole = bound && !lost;
+  add(ConditionType::kBound, whole, whole ? GangReason::kAllPodsBound : standing.reason,
+      lost ? standing.message : "");
+  const bool ready = standing.phase == GangPhase::kRunning;
+  add(ConditionType::kReady, ready, ready ? GangReason::kAllMembersReady : standing.reason,
+      ready ? "" : standing.message);
+  if (standing.failed) add(ConditionType::kFailed, true, standing.reason, standing.message);
 }
 
 void StatusReporter::TellRun(const RunNews& news, WallTime now) {
@@ -266,13 +369,23 @@ void StatusReporter::TellPlaced(const GangDecision& decision, WallTime now) {
            Note(EventReason::kGangPlaced, "Placed on " + PlacementOf(decision), now));
 }
 
+void StatusReporter::TellReplaced(const GangRun& run, const MemberReplaced& member, WallTime now) {
+  const GangDecision& decision = run.decision();
+  const DecidedPod& lost = decision.pods[member.pod];
+  TellGang({decision.key, decision.single},
+           Note(EventReason::kMemberReplaced,
+                fmt::format("Pod {} takes the place of pod {}: rank {} on node {}", member.name,
+                            lost.name, lost.rank, lost.node),
+                now));
+}
+
 void StatusReporter::TellReclaim(const GangDecision& decision, const std::string& message,
                                  WallTime now) {
   TellGang({decision.key, decision.single}, Note(EventReason::kReclaimIsNear, message, now));
 }
 
 void StatusReporter::TellBlocked(const GangRef& ref, const std::string& message, WallTime now) {
-  if (ref.single) return;  // its pod's condition comes with an event
+  if (ref.single) return;  // the condition of the pod comes with an event
   TellGang(ref, Note(EventReason::kGangBlocked, message, now));
 }
 

@@ -39,6 +39,15 @@ class StatusReporter {
     const GangRuns& runs;
     const SchedulingQueue& queue;
   };
+  // The pods of a bound run.
+  struct Members {
+    std::int32_t present = 0;  // exist and have not ended
+    std::int32_t ready = 0;    // … and are ready, on a node that is
+    std::int32_t finished = 0;
+    std::int32_t succeeded = 0;
+    std::vector<MemberTrouble> troubled;    // the first of those that are lost or not ready
+    GangReason reason = GangReason::kNone;  // the worst trouble
+  };
   using Views = PersistentMap<GangRef, std::shared_ptr<const GangView>>;
 
   // `writes` must outlive the reporter, too.
@@ -57,6 +66,8 @@ class StatusReporter {
   // Queue events.
   void TellRun(const RunNews& news, WallTime now);
   void TellPlaced(const GangDecision& decision, WallTime now);
+  // A pod is about to take the place of a lost one.
+  void TellReplaced(const GangRun& run, const MemberReplaced& member, WallTime now);
   void TellReclaim(const GangDecision& decision, const std::string& message, WallTime now);
   void TellBlocked(const GangRef& ref, const std::string& message, WallTime now);
 
@@ -70,6 +81,8 @@ class StatusReporter {
  private:
   struct Standing;
 
+  Members MembersOf(const GangRun& run) const;
+  void AddRun(const Standing& standing, GangStatus& status) const;
   Standing StandingOf(const GangRun& run) const;
   GangStatus StatusOf(const GangRef& ref, const Standing& standing) const;
   bool EndedBound(const GangRef& ref) const;

@@ -61,6 +61,12 @@ GangRequest ParseGangRequest(kube::Field spec) {
   if (const kube::Field chips = spec.At("chips"); chips.has_value()) request.chips = chips.Int();
   request.slices = spec.At("slices").Int(1);
   request.max_runtime = spec.At("maxRuntime").Text();
+  if (const kube::Field policy = spec.At("failurePolicy"); policy.has_value()) {
+    request.failure_policy = policy.Text();
+  }
+  if (const kube::Field within = spec.At("startWithin"); within.has_value()) {
+    request.start_within = within.Text();
+  }
   return request;
 }
 
@@ -90,7 +96,21 @@ std::vector<GangFault> FaultsOf(const GangRequest& request) {
     add("maxRuntime", request.max_runtime,
         "must be numbers of at most nine digits, each with h, m or s, such as 90m or 1h30m");
   }
+  if (!ParsePolicy(request.failure_policy)) {
+    add("failurePolicy", request.failure_policy, "must be RestartAll, Replace or Fail");
+  }
+  if (!ParseRuntime(request.start_within)) {
+    add("startWithin", request.start_within,
+        "must be numbers of at most nine digits, each with h, m or s, such as 10m");
+  }
   return faults;
+}
+
+std::optional<FailurePolicy> ParsePolicy(std::string_view text) {
+  if (text == "RestartAll") return FailurePolicy::kRestartAll;
+  if (text == "Replace") return FailurePolicy::kReplace;
+  if (text == "Fail") return FailurePolicy::kFail;
+  return std::nullopt;
 }
 
 std::string Describe(const std::vector<GangFault>& faults) {

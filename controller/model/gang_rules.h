@@ -37,7 +37,21 @@ struct GangRequest {
   std::optional<std::int64_t> chips = {};  // chips of one slice
   std::int64_t slices = 1;
   std::string max_runtime = {};  // as the user wrote it; empty when there is none
+  std::string failure_policy = "RestartAll";
+  std::string start_within = "10m";
 };
+
+// The fate of a gang that runs and loses a member.
+enum class FailurePolicy : std::uint8_t {
+  kRestartAll,  // all pods are ended, and the gang is placed again when next pods exist
+  kReplace,     // a new pod takes the place of the lost member while the gang goes on
+  kFail,        // the gang ends for good
+};
+// Returns nullopt unless the text is RestartAll, Replace or Fail.
+std::optional<FailurePolicy> ParsePolicy(std::string_view text);
+
+// How long the members of a gang may take to become ready, unless its spec says it.
+inline constexpr std::chrono::seconds kStartWithin{600};
 
 // Reads them from a Gang's spec, with the defaults of those that are absent.
 GangRequest ParseGangRequest(kube::Field spec);

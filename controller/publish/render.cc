@@ -217,6 +217,13 @@ kube::Request Renderer::operator()(const GangStatusWrite& write) const {
                       {"origin", slice.origin},
                       {"nodes", slice.nodes}});
   }
+  json troubled = json::array();
+  for (const MemberTrouble& member : status.troubled_members) {
+    troubled.push_back({{"pod", member.pod},
+                        {"rank", member.rank},
+                        {"node", member.node},
+                        {"message", member.message}});
+  }
   json body = {{"metadata", {{"uid", write.uid}}},
                {"status",
                 {{"phase", ToString(status.phase)},
@@ -224,6 +231,8 @@ kube::Request Renderer::operator()(const GangStatusWrite& write) const {
                  {"placement", status.placement},
                  {"predictedAllReduce", status.predicted_all_reduce},
                  {"boundMembers", status.bound_members},
+                 {"readyMembers", status.ready_members},
+                 {"troubledMembers", std::move(troubled)},
                  {"observedGeneration", status.observed_generation},
                  {"slices", std::move(slices)},
                  {"conditions", std::move(conditions)}}}};

@@ -423,7 +423,7 @@ class ChartTest(ClusterCase):
         self.assertEqual(len({(r["pool"], r["device"]) for r in results}), 32)
         if not SERVERS:
             self.assertTrue(all(t["key"] == "tahoma.dev/managed" for r in results for t in r["tolerations"]))
-        until("the gang says so", lambda: self.get("gang", "train").get("status", {}).get("phase") == "Running")
+        until("the gang says so", lambda: self.get("gang", "train").get("status", {}).get("boundMembers") == 2)
         until("the leader's pod is marked", lambda: self.get("pods", "-n", chart.NAMESPACE, "-l", "tahoma.dev/leader=true")["items"])
         until("the fleet is summed up", lambda: "data" in self.get("configmap", "tahoma-topology", "-n", "kube-system"))
         self.assertNotIn("orbidden", self.controller_log())

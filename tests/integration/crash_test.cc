@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -183,6 +184,13 @@ class CrashFixture : public ::testing::Test {
 class CrashTest : public CrashFixture,
                   public ::testing::WithParamInterface<std::tuple<const char*, const char*, bool>> {
  protected:
+  // No kubelet makes the pods of this test ready.
+  static bool IsBound(const Json& gang) {
+    const Json conditions = gang.value("/status/conditions"_json_pointer, Json::array());
+    return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+      return condition.at("type") == "Bound" && condition.at("status") == "True";
+    });
+  }
   // Runs a commit that ends at the n-th write; returns the write's kind, or nothing when the commit
   // was complete before.
   std::optional<std::string> CrashAt(const Fleet& fleet, int n, bool own_claims) const {
@@ -197,8 +205,7 @@ class CrashTest : public CrashFixture,
       MakeGang(crashing.api(), "train", {.own_claims = own_claims});
       const bool whole = crashing.Eventually([&] {
         const Json gangs = List(crashing.api(), kGangs);
-        return gangs.size() == 1 &&
-               gangs[0].value("/status/phase"_json_pointer, std::string()) == "Running";
+        return gangs.size() == 1 && IsBound(gangs[0]);
       });
       if (whole) return std::nullopt;
       if (!crashing.program().WaitEnd(std::chrono::milliseconds(0))) {

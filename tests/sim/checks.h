@@ -74,11 +74,14 @@ class Checks final : public DecisionWatcher {
 
   // checks_at_rest.cc
   std::map<controller::RunId, Run> ReadJournal(controller::Journal& journal);
+  bool AwaitsNextPod(const controller::GangDecision& decision,
+                     const controller::DecidedClaim& claim) const;
   void CheckClaims(const std::map<controller::RunId, Run>& runs);
   void CheckJournal(const std::map<controller::RunId, Run>& runs);
   void CheckPods(const std::map<controller::RunId, Run>& runs);
   void CheckNodes(const controller::Snapshot& snapshot);
   void CheckWaiting(const controller::Snapshot& snapshot);
+  void CheckGangRuns(const controller::GangView& view);
   void CheckGangWaits(const controller::GangView& view, const Json& gang);
   void CheckPodWaits(const controller::GangView& view, const Json& pod);
   std::vector<OracleDomain> Fleet(bool empty) const;

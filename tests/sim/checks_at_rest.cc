@@ -67,6 +67,10 @@ std::map<controller::RunId, Checks::Run> Checks::ReadJournal(controller::Journal
       runs[bound->run].bound = true;
     } else if (const auto* undoing = std::get_if<controller::GangUndoing>(&*record)) {
       runs[undoing->run].undoing = true;
+    } else if (const auto* replaced = std::get_if<controller::MemberReplaced>(&*record)) {
+      auto& decision = runs[replaced->run].decision;
+      decision = std::make_shared<const controller::GangDecision>(
+          controller::WithMember(*decision, *replaced));
     } else if (const auto* released = std::get_if<controller::ClaimReleased>(&*record)) {
       runs[released->run].released.insert(released->claim);
     }
@@ -97,7 +101,7 @@ void Checks::CheckJournal(const std::map<controller::RunId, Run>& runs) {
     }
     for (std::uint32_t i = 0; i < run.decision->claims.size(); ++i) {
       const auto& claim = run.decision->claims[i];
-      if (run.released.contains(i)) continue;
+      if (run.released.contains(i) || AwaitsNextPod(*run.decision, claim)) continue;
       const auto object = api_.objects().Get(
           kClaims, controller::apiserver::ObjectKey(run.decision->key.ns, claim.name));
       if (object == nullptr || Text(*object->body, "/metadata/uid") != claim.uid) {
@@ -114,6 +118,22 @@ void Checks::CheckJournal(const std::map<controller::RunId, Run>& runs) {
       }
     }
   }
+}
+
+// Returns whether the claim's devices are kept for the next pod of a gang that goes on without a
+// member. That is over at rest, except where the clock was set.
+bool Checks::AwaitsNextPod(const controller::GangDecision& decision,
+                           const controller::DecidedClaim& claim) const {
+  using controller::apiserver::ObjectKey;
+  const auto gang = api_.objects().Get(kGangs, ObjectKey(decision.key.ns, decision.key.name));
+  if (world_.swarm.purchases == 0 || decision.single || gang == nullptr) return false;
+  if (Text(*gang->body, "/spec/failurePolicy") != "Replace") return false;
+  return std::ranges::all_of(claim.consumers, [&](std::uint32_t index) {
+    const auto& decided = decision.pods[index];
+    const auto pod = api_.objects().Get(kPods, ObjectKey(decision.key.ns, decided.name));
+    return pod == nullptr || Text(*pod->body, "/metadata/uid") != decided.uid ||
+           Text(*pod->body, "/status/phase") == "Failed";
+  });
 }
 
 // Every allocation has a living holder, and is in the journal.
@@ -289,6 +309,7 @@ void Checks::CheckWaiting(const controller::Snapshot& snapshot) {
       return world_.Fail("gang {} is {} and its status says \"{}\"", object->key,
                          ToString((*view)->phase), told);
     }
+    if (told == "Running") CheckGangRuns(**view);
     if ((*view)->decision == nullptr) CheckGangWaits(**view, gang);
   }
   for (const auto& object : api_.objects().List(kPods, "").objects) {
@@ -304,6 +325,32 @@ void Checks::CheckWaiting(const controller::Snapshot& snapshot) {
   }
 }
 
+// A gang that runs is whole: each of its pods is ready, or has succeeded.
+void Checks::CheckGangRuns(const controller::GangView& view) {
+  if (view.decision == nullptr) {
+    return world_.Fail("gang {} runs without a place", view.ref.key.name);
+  }
+  std::set<std::uint32_t> ranks;
+  for (const auto& pod : view.decision->pods) {
+    if (!ranks.insert(pod.rank).second) {
+      return world_.Fail("rank {} of gang {} is given twice", pod.rank, view.ref.key.name);
+    }
+    const auto object =
+        api_.objects().Get(kPods, controller::apiserver::ObjectKey(view.ref.key.ns, pod.name));
+    // A pod that has succeeded may be deleted.
+    if (object == nullptr || Text(*object->body, "/metadata/uid") != pod.uid) continue;
+    bool ready = Text(*object->body, "/status/phase") == "Succeeded";
+    for (const json& condition : At(*object->body, "/status/conditions")) {
+      ready = ready ||
+              (condition.value("type", "") == "Ready" && condition.value("status", "") == "True");
+    }
+    if (!ready) {
+      return world_.Fail("gang {} is Running and pod {} is not ready: {}", view.ref.key.name,
+                         pod.name, At(*object->body, "/status").dump());
+    }
+  }
+}
+
 void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) {
   const std::string name = view.ref.key.name;
   int alive = 0;
@@ -313,11 +360,16 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
       ++alive;
     }
   }
+  if (view.phase == controller::GangPhase::kFailed && view.reason == GangReason::kMemberLost)
+    return;
   const bool complete = alive == gang.at("spec").at("members").get<int>();
   const bool counted = view.reason == GangReason::kWaitingForPods ||
                        view.reason == GangReason::kTooManyPods ||
                        view.reason == GangReason::kPodsEnded;
-  if (counted == complete) {
+  // Two pods of one index are told first, whether or not there are more pods than members.
+  const bool twice =
+      view.reason == GangReason::kIndexTwice && alive >= gang.at("spec").at("members").get<int>();
+  if (counted == complete && !twice) {
     return world_.Fail("gang {} has {} live pods and waits as {}: {}", name, alive,
                        ToString(view.reason), view.message);
   }
@@ -330,7 +382,7 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
   const ShapeWish wish{.shape = *shape,
                        .slices = spec.at("slices").get<int>(),
                        .chips_per_pod = std::stoi(per_pod.get<std::string>())};
-  // Claims that do not add up to the shape never fit it.
+  // Claims whose chips are not as many as the shape has never fit.
   const int chips = wish.shape[0] * wish.shape[1] * wish.shape[2] * wish.slices;
   if (spec.at("members").get<int>() * wish.chips_per_pod != chips) return;
   if (CanPlace(Fleet(view.reason != GangReason::kWaitsForCapacity), wish)) {

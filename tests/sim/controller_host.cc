@@ -110,6 +110,7 @@ bool ControllerHost::Begin() {
   controller::CoreOptions options{.journal_beside_api = world_.swarm.one_process};
   options.blocks.payment.delay =
       std::chrono::duration_cast<std::chrono::seconds>(world_.swarm.payment_delay);
+  options.keep_for_successor = std::chrono::seconds(30);  // over before a world is at rest
   options.term = election_ == nullptr ? 0 : election_->term();
   core_ = std::make_unique<controller::Core>(
       [this](const controller::ClusterState& view, const controller::Queue& queue, WallTime now,

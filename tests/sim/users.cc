@@ -14,6 +14,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr char kGangLabel[] = "tahoma.dev/gang";
+constexpr char kIndexLabel[] = "batch.kubernetes.io/job-completion-index";
 constexpr char kPods[] = "/api/v1/namespaces/default/pods";
 constexpr char kGangs[] = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
 constexpr char kClaims[] = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
@@ -135,7 +136,12 @@ void Users::SubmitGang(const std::string& name) {
   json spec = {{"members", kind.members * slices}, {"slices", slices}};
   if (*kind.shape != '\0') spec["shape"] = kind.shape;
   if (world_.rng.Chance(1, 4)) spec["priority"] = world_.rng.Below(3);
-  // The checks of blocks know nothing of gangs that borrow.
+  constexpr const char* kPolicies[] = {"RestartAll", "RestartAll", "Replace", "Replace", "Fail"};
+  spec["failurePolicy"] = kPolicies[world_.rng.Below(5)];
+  // Nobody makes pods anew after the chaos: the wait for new pods ends before a world is at rest.
+  if (spec["failurePolicy"] == "Replace") spec["startWithin"] = "60s";
+  if (world_.rng.Chance(1, 8)) spec["startWithin"] = "20s";
+  // The checks of blocks know nothing of borrowing gangs.
   if (world_.swarm.purchases == 0 && world_.rng.Chance(1, 4)) spec["preemptible"] = true;
   if (world_.swarm.purchases > 0 && world_.rng.Chance(1, 3)) {
     spec["capacityBlock"] = fmt::format("block{}", 1 + world_.rng.Below(8));
@@ -145,12 +151,55 @@ void Users::SubmitGang(const std::string& name) {
   std::vector<Object> objects = {std::move(gang), Template(name, ChipRequest(kind.chips), nullptr)};
   json annotations = json::object();
   AddRuntime(annotations);
+  if (world_.rng.Chance(1, 2)) {
+    Object pod = Member(name, 0, json{{"resourceClaimTemplateName", name}});
+    pod.body["metadata"].erase("name");
+    Job& job = jobs_[name];
+    job = {.members = kind.members * slices, .attempt = 0, .pod = std::move(pod.body)};
+    Post(std::move(objects));
+    for (int i = 0; i < job.members; ++i) PostPodOfJob(name, job, i);
+    return;
+  }
   for (int i = 0; i < kind.members * slices; ++i) {
     Object pod = Member(name, i, json{{"resourceClaimTemplateName", name}});
     if (world_.rng.Chance(2, 3)) pod.body["metadata"]["annotations"] = annotations;
     objects.push_back(std::move(pod));
   }
   Post(std::move(objects));
+}
+
+void Users::PostPodOfJob(const std::string& gang, const Job& job, int index) {
+  json pod = job.pod;
+  pod["metadata"]["name"] = fmt::format("{}-{}-{}", gang, index, job.attempt);
+  pod["metadata"]["labels"][kIndexLabel] = std::to_string(index);
+  if (job.attempt > 0) pod["metadata"]["annotations"].erase(kExitsWith);
+  Post({{kPods, std::move(pod)}});
+}
+
+void Users::ReplacePods() {
+  if (!api_.up() || jobs_.empty()) return;
+  const auto pods = api_.objects().List({"", "pods"}, "default/");
+  for (auto& [gang, job] : jobs_) {
+    if (api_.objects().Get({"tahoma.dev", "gangs"},
+                           controller::apiserver::ObjectKey("default", gang)) == nullptr) {
+      continue;  // it is not made yet, or was deleted
+    }
+    std::vector<bool> there(static_cast<std::size_t>(job.members), false);
+    for (const auto& object : pods.objects) {
+      const json& metadata = object->body->at("metadata");
+      const json labels = metadata.value("labels", json::object());
+      if (labels.value(kGangLabel, "") != gang || !labels.contains(kIndexLabel)) continue;
+      const std::string phase = object->body->value("/status/phase"_json_pointer, std::string());
+      if (metadata.contains("deletionTimestamp") || phase == "Failed") continue;
+      there[std::stoul(labels.at(kIndexLabel).get<std::string>())] = true;
+    }
+    ++job.attempt;
+    for (int i = 0; i < job.members; ++i) {
+      if (there[static_cast<std::size_t>(i)]) continue;
+      world_.Meet("lost pod made anew");
+      PostPodOfJob(gang, job, i);
+    }
+  }
 }
 
 void Users::SubmitPod(const std::string& name) {
@@ -186,7 +235,7 @@ void Users::SubmitSharers(const std::string& name) {
   Post(std::move(objects));
 }
 
-// A gang with a shape whose first pod uses a claim that another pod may have got allocated by then.
+// A gang with a shape. The first pod uses a claim, perhaps allocated for another pod by then.
 void Users::SubmitGangAroundAClaim(const std::string& name) {
   constexpr int kChips = 4;
   const std::string other = name + "-other";

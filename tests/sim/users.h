@@ -25,6 +25,9 @@ class Users {
 
   void Submit();
   void DeleteSomething();
+  // Makes anew the pods that were lost, of gangs whose pods a Job owns: each with the index of the
+  // lost pod and another name.
+  void ReplacePods();
   // Labels a bound pod into another gang by mistake, and back a little later.
   void Mislabel();
   // Mends the labels of all pods that ever were.
@@ -38,7 +41,14 @@ class Users {
     Json body;
   };
 
+  struct Job {
+    int members = 0;
+    int attempt = 0;
+    Json pod;  // without name and index
+  };
+
   void SubmitGang(const std::string& name);
+  void PostPodOfJob(const std::string& gang, const Job& job, int index);
   void SubmitPod(const std::string& name);
   void SubmitSharers(const std::string& name);
   void SubmitGangAroundAClaim(const std::string& name);
@@ -61,6 +71,7 @@ class Users {
   World& world_;
   ApiHost& api_;
   int submitted_ = 0;
+  std::map<std::string, Job> jobs_;                 // by their gangs
   std::map<std::string, std::string> mislabelled_;  // the gangs of pods, by their paths
 };
 

@@ -40,6 +40,18 @@ void FakeApi::ChangeGang(const std::string& name, const std::function<void(GangF
   events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
 }
 
+void FakeApi::RemoveGang(const std::string& name) {
+  const GangFact gang = gangs_.at(name);
+  gangs_.erase(name);
+  events_.push_back(GangGone{gang.key, gang.uid});
+}
+
+void FakeApi::ChangeNode(const std::string& name, const std::function<void(NodeFacts&)>& change) {
+  NodeFacts& node = nodes_.at(name);
+  change(node);
+  events_.push_back(NodeSeen{std::make_shared<const NodeFacts>(node)});
+}
+
 void FakeApi::ChangePod(const std::string& name, const std::function<void(PodFact&)>& change) {
   change(pods_.at(name));
   Touch(pods_.at(name));
@@ -260,6 +272,13 @@ ApiResult FakeApi::Execute(const ApiWrite& write) {
 
 void FakeApi::CarryOut(const GangStatusWrite& write, ApiResult&) {
   statuses_[write.key.name] = *write.status;
+  const auto gang = gangs_.find(write.key.name);
+  if (gang == gangs_.end()) return;
+  for (const GangCondition& condition : write.status->conditions) {
+    if (condition.type != ConditionType::kFailed || !gang->second.failed.empty()) continue;
+    gang->second.failed = condition.message;
+    events_.push_back(GangSeen{std::make_shared<const GangFact>(gang->second)});
+  }
 }
 
 void FakeApi::CarryOut(const PodConditionWrite& write, ApiResult&) {
@@ -359,6 +378,7 @@ void FakeApi::CarryOut(const PodWrite& write, ApiResult& result) {
     pod.bound_slice = decided.slice;
     pod.bound_reservation = write.decision->reservation;
     pod.scheduled_at = now;
+    pod.ready = starts_pods;
     if (decided.slice < write.decision->slices.size()) {
       pod.bound_placement = PlacementText(write.decision->slices[decided.slice]);
     }

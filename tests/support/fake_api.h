@@ -36,10 +36,12 @@ class FakeApi {
   void AddNode(const std::string& name, int chips = 16);
   void AddNode(NodeFacts node);
   void RemoveNode(const std::string& name);
+  void ChangeNode(const std::string& name, const std::function<void(NodeFacts&)>& change);
   // The DeviceClass of whole chips, requested by a real planner.
   void AddClass();
   void AddGang(const std::string& name, int members);
   void ChangeGang(const std::string& name, const std::function<void(GangFact&)>& change);
+  void RemoveGang(const std::string& name);
   void ChangePod(const std::string& name, const std::function<void(PodFact&)>& change);
   // A CapacityBlock that buys the offering.
   void AddBlock(const std::string& name, const std::string& offering, const BlockTerms& terms,
@@ -60,6 +62,8 @@ class FakeApi {
 
   // Makes claims with their finalizer, as claims of templates in standalone mode.
   bool protects_claims = false;
+  // Whether a pod is ready as soon as it is bound.
+  bool starts_pods = true;
   // The time at which pods are bound.
   WallTime now;
 

@@ -43,6 +43,12 @@ bool GangRun::MayApply(const Record& record) const {
       return run.phase_ == RunPhase::kBound && r.claim < run.claims_.size() &&
              !run.claims_[r.claim].released;
     }
+    bool operator()(const MemberReplaced& r) const {
+      return run.phase_ == RunPhase::kBound && MayFollow(r, *run.decision_) &&
+             std::ranges::none_of(r.claims, [&](const MemberReplaced::Claim& claim) {
+               return run.claims_[claim.index].released;
+             });
+    }
     bool operator()(const GangUndoing&) const {
       return run.phase_ != RunPhase::kUndoing && run.phase_ != RunPhase::kReleased;
     }
@@ -62,7 +68,7 @@ void GangRun::Apply(const Record& record) {
     for (PodTrack& pod : pods_) pod.bind_unknown = restored_;
   } else if (const auto* bound = std::get_if<GangBound>(&record)) {
     phase_ = RunPhase::kBound;
-    bound_at_ = bound->at;
+    bound_at_ = starts_at_ = bound->at;
     for (ClaimTrack& claim : claims_) {
       claim.settled = true;
       claim.seen = nullptr;  // nobody needs it until the gang ends
@@ -70,6 +76,8 @@ void GangRun::Apply(const Record& record) {
     for (PodTrack& pod : pods_) pod.bound = true;
   } else if (const auto* released = std::get_if<ClaimReleased>(&record)) {
     claims_[released->claim].released = true;
+  } else if (const auto* replaced = std::get_if<MemberReplaced>(&record)) {
+    TakeNext(*replaced);
   } else if (const auto* undoing = std::get_if<GangUndoing>(&record)) {
     phase_ = RunPhase::kUndoing;
     failure_ = undoing->reason;
@@ -79,9 +87,26 @@ void GangRun::Apply(const Record& record) {
       claim.settled = claim.released;
       claim.retry_at = {};
     }
-    for (PodTrack& pod : pods_) pod.retry_at = {};
+    for (PodTrack& pod : pods_) {
+      pod.retry_at = {};
+      pod.must_read = false;
+    }
   } else if (std::holds_alternative<GangReleased>(record)) {
     phase_ = RunPhase::kReleased;
+  }
+}
+
+// Lets the next pod be bound when its claims are allocated, as RepairClaims() does for pods that an
+// older API shows.
+void GangRun::TakeNext(const MemberReplaced& record) {
+  decision_ = std::make_shared<const GangDecision>(WithMember(*decision_, record));
+  starts_at_ = record.at;
+  PodTrack& pod = pods_[record.pod];
+  pod = {};
+  pod.bind_unknown = pod.must_read = restored_;
+  for (std::size_t i = 0; i < claims_.size(); ++i) {
+    const auto& consumers = decision_->claims[i].consumers;
+    if (std::ranges::find(consumers, record.pod) != consumers.end()) claims_[i] = {};
   }
 }
 
@@ -90,6 +115,7 @@ void GangRun::OnPod(std::size_t index, const PodFact* fact) {
   const DecidedPod& pod = decision_->pods[index];
   track.dead = fact == nullptr || fact->finished;
   if (track.dead) track.must_read = false;
+  NoteMember(track, pod, fact);
   if (fact != nullptr && !fact->node.empty() && fact->node == pod.node) {
     track.bound = true;
     track.must_read = false;
@@ -112,6 +138,61 @@ void GangRun::OnPod(std::size_t index, const PodFact* fact) {
     track.lost_why =
         fmt::format("pod {} was bound to node {} by someone else", pod.name, fact->node);
   }
+}
+
+// Notes the progress of a pod.
+void GangRun::NoteMember(PodTrack& track, const DecidedPod& pod, const PodFact* fact) {
+  if (fact != nullptr && fact->succeeded) track.ended_well = true;
+  if (fact != nullptr && (fact->ready || (restored_ && fact->running))) track.was_ready = true;
+  const bool lost = (fact == nullptr || !fact->alive()) && !track.ended_well;
+  if (!lost || track.member_lost) return;
+  track.member_lost = true;
+  if (fact == nullptr) {
+    track.lost_why = fmt::format("pod {} was deleted", pod.name);
+  } else if (fact->finished) {
+    track.lost_why = fmt::format("pod {} failed{}", pod.name, fact->Trouble());
+  } else {
+    track.lost_why = fmt::format("pod {} is being deleted", pod.name);
+  }
+}
+
+std::optional<LostMember> GangRun::FindLost() const {
+  if (phase_ != RunPhase::kBound) return std::nullopt;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (!member_lost(i)) continue;
+    const DecidedPod& pod = decision_->pods[i];
+    return LostMember{
+        i, fmt::format("{} (rank {} on node {})", pods_[i].lost_why, pod.rank, pod.node)};
+  }
+  return std::nullopt;
+}
+
+// Returns whether the pod had claims and each was released. Claims of a lost member are not
+// released: the pod has succeeded, even if nobody knows of the success after a restart.
+bool GangRun::HasGivenBack(std::size_t pod) const {
+  bool any = false;
+  for (std::size_t i = 0; i < claims_.size(); ++i) {
+    const auto& consumers = decision_->claims[i].consumers;
+    if (std::ranges::find(consumers, pod) == consumers.end()) continue;
+    if (!claims_[i].released) return false;
+    any = true;
+  }
+  return any;
+}
+
+// Returns whether a lost pod used the claim whose place another may take.
+bool GangRun::AwaitsNext(std::size_t claim) const {
+  const auto& consumers = decision_->claims[claim].consumers;
+  return keeps_lost_ && std::ranges::any_of(consumers, [&](std::uint32_t pod) {
+           return pods_[pod].member_lost && !pods_[pod].ended_well;
+         });
+}
+
+std::optional<std::size_t> GangRun::FindUnstarted() const {
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (!pods_[i].was_ready && !pods_[i].dead) return i;
+  }
+  return std::nullopt;
 }
 
 void GangRun::OnClaim(std::size_t index, const std::shared_ptr<const ClaimFact>& fact) {
@@ -164,10 +245,12 @@ void GangRun::OnResult(const ApiResult& result, MonotonicTime now) {
     OnBindResult(pod, result, now);
   } else if (result.kind == WriteKind::kReadPod) {
     OnPodRead(result.index, pod, result, now);
-  } else if (result.outcome == WriteOutcome::kDone || result.outcome == WriteOutcome::kGone ||
-             result.outcome == WriteOutcome::kConflict) {
-    pod.evicted = true;  // on a conflict the name belongs to another pod by now
-    if (result.outcome != WriteOutcome::kDone) pod.dead = true;
+  } else if (result.outcome == WriteOutcome::kDone || result.outcome == WriteOutcome::kGone) {
+    pod.evicted = true;
+    if (result.outcome == WriteOutcome::kGone) pod.dead = true;
+  } else if (result.outcome == WriteOutcome::kConflict) {
+    pod.must_read = true;  // the name may belong to another pod by now, or this one runs on
+    Retry(pod, now);
   } else {
     Retry(pod, now);
   }
@@ -301,9 +384,13 @@ std::optional<Record> GangRun::NextPrepared(MonotonicTime now) {
 }
 
 std::optional<Record> GangRun::NextBound(MonotonicTime now) {
+  // The devices of a run that ends are given back together, at the end.
+  if (!failure_.empty()) return GangUndoing{run_, failure_, by_, cause_};
   bool all_released = true;
   for (std::size_t i = 0; i < claims_.size(); ++i) {
     if (claims_[i].released) continue;
+    all_released = all_released && !AwaitsNext(i);
+    if (AwaitsNext(i)) continue;
     if ((!claims_[i].live || claims_[i].gone) && ConsumersDead(i)) {
       return ClaimReleased{run_, static_cast<std::uint32_t>(i)};
     }
@@ -314,7 +401,8 @@ std::optional<Record> GangRun::NextBound(MonotonicTime now) {
     return GangReleased{run_};
   }
   for (const PodTrack& pod : pods_) {
-    if (pod.lost && !pod.bound && !pod.dead) Fail(pod.lost_why);
+    const bool awaits_next = keeps_lost_ && pod.member_lost;
+    if (pod.lost && !pod.bound && !pod.dead && !awaits_next) Fail(pod.lost_why);
   }
   if (AllocateAll(now)) BindAll(now);
   if (!failure_.empty()) return GangUndoing{run_, failure_, by_, cause_};
@@ -332,7 +420,7 @@ std::optional<Record> GangRun::NextUndoing(MonotonicTime now) {
     }
     all = all && track.settled;
   }
-  if (all) return GangReleased{run_};
+  if (all && !kept_back_) return GangReleased{run_};
   return std::nullopt;
 }
 
@@ -375,6 +463,10 @@ bool GangRun::EvictAll(MonotonicTime now) {
     if (!track.maybe_bound() || track.dead) continue;
     all = false;
     if (track.evicted || !Ready(track, now)) continue;
+    if (track.must_read) {
+      Issue(track, PodWrite{WriteKind::kReadPod, run_, static_cast<std::uint32_t>(i), decision_});
+      continue;
+    }
     starved_ = deletions_left_ != nullptr && *deletions_left_ == 0;
     if (starved_) break;
     if (deletions_left_ != nullptr) --*deletions_left_;

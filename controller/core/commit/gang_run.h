@@ -31,6 +31,12 @@ namespace tahoma::controller {
 
 enum class RunPhase : std::uint8_t { kPrepared, kAllocated, kBound, kUndoing, kReleased };
 
+// A pod of a bound gang that runs no more and has not succeeded, or will not run any more.
+struct LostMember {
+  std::size_t pod = 0;  // index into GangDecision::pods
+  std::string why;      // "pod train-2 failed: container main: exit code 3"
+};
+
 class GangRun {
  public:
   // The claims of a gang, and then its pods, may take this long before everything is undone: longer
@@ -55,6 +61,16 @@ class GangRun {
   bool claim_released(std::size_t claim) const { return claims_[claim].released; }
   // Returns how many pods are known to be bound to their nodes.
   int bound_pods() const;
+  // Returns the first member of a bound run that was lost; nullopt when each runs or has succeeded.
+  std::optional<LostMember> FindLost() const;
+  // Returns the first pod that has never been ready, of a bound run; nullopt when each was, or has
+  // ended. After a restart a pod that runs counts as having been ready.
+  std::optional<std::size_t> FindUnstarted() const;
+  bool member_lost(std::size_t pod) const { return pods_[pod].member_lost && !HasGivenBack(pod); }
+  // Returns whether the pod does not exist, or has ended.
+  bool pod_dead(std::size_t pod) const { return pods_[pod].dead; }
+  // Returns since when pods start: the last bind, or the last record of a replaced pod.
+  std::optional<WallTime> starts_at() const { return starts_at_; }
   // The time at which Next() has something to do without any news; nullopt: only news can move it.
   std::optional<MonotonicTime> wake() const { return wake_; }
 
@@ -85,6 +101,11 @@ class GangRun {
   // API, which was restored from a backup.
   void HoldBack(bool held_back) { held_back_ = held_back; }
 
+  // Keeps the devices of lost members while `keeps`: other pods may take their places.
+  void KeepLost(bool keeps) { keeps_lost_ = keeps; }
+  // Does not end the undoing while `kept_back`: somebody must hear of it first.
+  void KeepBack(bool kept_back) { kept_back_ = kept_back; }
+
   // Adds the writes that can be issued now, and returns the record that must be journalled before
   // them, if any. Must be called again after Apply() of that record, until it returns nullopt: then
   // the run waits for news.
@@ -112,9 +133,12 @@ class GangRun {
     bool bind_sent = false;     // a bind is in flight
     bool bind_unknown = false;  // a bind without an answer may yet arrive
     bool must_read = false;
-    bool lost = false;     // cannot be bound any more
-    bool dead = false;     // does not exist, or has finished
-    bool evicted = false;  // Undoing: its deletion was accepted
+    bool lost = false;         // cannot be bound any more
+    bool dead = false;         // does not exist, or has finished
+    bool evicted = false;      // Undoing: its deletion was accepted
+    bool ended_well = false;   // has succeeded
+    bool member_lost = false;  // bound: has failed, is being deleted or is gone
+    bool was_ready = false;
     std::string lost_why;
     bool maybe_bound() const { return bound || bind_sent || bind_unknown; }
   };
@@ -136,6 +160,10 @@ class GangRun {
   bool ConsumersReserved(std::size_t claim, const ClaimFact& fact) const;
   bool AnyConsumerReserved(std::size_t claim, const ClaimFact& fact) const;
   bool ConsumersDead(std::size_t claim) const;
+  bool HasGivenBack(std::size_t pod) const;
+  bool AwaitsNext(std::size_t claim) const;
+  void TakeNext(const MemberReplaced& record);
+  void NoteMember(PodTrack& track, const DecidedPod& pod, const PodFact* fact);
   void RepairClaims();
   void Fail(std::string reason);
   void OnClaimResult(ClaimTrack& track, const ApiResult& result, MonotonicTime now);
@@ -148,14 +176,17 @@ class GangRun {
   void Issue(Track& track, Write what);
 
   const RunId run_;
-  const std::shared_ptr<const GangDecision> decision_;
+  std::shared_ptr<const GangDecision> decision_;
   RunPhase phase_ = RunPhase::kPrepared;
   bool restored_ = false;
   bool held_back_ = false;
+  bool kept_back_ = false;
+  bool keeps_lost_ = false;
   std::string failure_;
   std::optional<WallTime> by_;  // when its pods must have ended
   EndCause cause_ = EndCause::kFailed;
   std::optional<WallTime> bound_at_;
+  std::optional<WallTime> starts_at_;
   std::optional<MonotonicTime> deadline_;
   std::optional<MonotonicTime> wake_;
   std::vector<ClaimTrack> claims_;

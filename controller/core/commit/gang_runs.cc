@@ -18,6 +18,7 @@ RunId RunOf(const Record& record) {
     RunId operator()(const GangAllocated& r) const { return r.run; }
     RunId operator()(const GangBound& r) const { return r.run; }
     RunId operator()(const ClaimReleased& r) const { return r.run; }
+    RunId operator()(const MemberReplaced& r) const { return r.run; }
     RunId operator()(const GangUndoing& r) const { return r.run; }
     RunId operator()(const GangReleased& r) const { return r.run; }
   };
@@ -116,7 +117,7 @@ absl::Status GangRuns::Restore(Sequence sequence, const Record& record) {
 
 // ---- News --------------------------------------------------------------------------------------
 
-// Counts the pod's needs on the pod's node, bound or decided by a run, until the pod has ended.
+// Counts the pod's needs on the bound or decided node of the pod until the pod has ended.
 void GangRuns::CountPod(const PodKey& key) {
   const auto fact = facts_.pods.Find(key);
   std::string node = fact == nullptr || fact->finished ? "" : fact->node;
@@ -200,9 +201,14 @@ void GangRuns::End(RunId run, EndCause cause, const std::string& reason,
 
 void GangRuns::MoveTo(WallTime now) {
   now_ = std::max(now_, now);
-  while (!runtime_ends_.empty() && runtime_ends_.begin()->first <= now_) {
-    const RunId id = runtime_ends_.begin()->second;
-    runtime_ends_.erase(runtime_ends_.begin());
+  while (!limits_.empty() && std::get<WallTime>(*limits_.begin()) <= now_) {
+    const auto [end, id, limit] = *limits_.begin();
+    limits_.erase(limits_.begin());
+    if (limit == Limit::kStart) {
+      At(id).start_end.reset();
+      touched_.insert(id);
+      continue;
+    }
     const GangRun& run = At(id).run;
     End(id, EndCause::kRuntimeOver,
         fmt::format("its maxRuntime of {} s, counted from {}, is over",
@@ -210,18 +216,23 @@ void GangRuns::MoveTo(WallTime now) {
   }
 }
 
+void GangRuns::OnGang(const GangKey& key) {
+  const auto run = run_of_gang_.find(GangRef{key, false});
+  if (run != run_of_gang_.end()) touched_.insert(run->second);
+}
+
 std::optional<WallTime> GangRuns::wake_wall() const {
-  if (runtime_ends_.empty()) return std::nullopt;
-  return runtime_ends_.begin()->first;
+  if (limits_.empty()) return std::nullopt;
+  return std::get<WallTime>(*limits_.begin());
 }
 
 // Lets the run's maxRuntime count while it is bound, or not any more.
 void GangRuns::CountRuntime(const GangRun& run, bool counts) {
   const auto& runtime = run.decision().max_runtime;
   if (!runtime || !run.bound_at()) return;
-  const std::pair end(EndOf(*run.bound_at(), *runtime), run.id());
-  if (counts) runtime_ends_.insert(end);
-  if (!counts) runtime_ends_.erase(end);
+  const std::tuple end(EndOf(*run.bound_at(), *runtime), run.id(), Limit::kRuntime);
+  if (counts) limits_.insert(end);
+  if (!counts) limits_.erase(end);
 }
 
 void GangRuns::OnResult(const ApiResult& result, MonotonicTime now) {
@@ -243,7 +254,7 @@ void GangRuns::OnSynced() {
     }
     for (const DecidedClaim& claim : decision.claims) TellClaim({decision.key.ns, claim.name});
     touched_.insert(id);
-    // No pod or Gang need speak of it: it is shown all the same.
+    // No pod or Gang need speak of it: the run is shown all the same.
     news_.push_back({.kind = RunNews::Kind::kMoved,
                      .gang = entry.gang,
                      .decision = entry.run.shared_decision(),
@@ -287,6 +298,8 @@ void GangRuns::Apply(Sequence sequence, const Record& record) {
     ApplyPrepared(sequence, *prepared);
   } else if (const auto* released = std::get_if<GangReleased>(&record)) {
     ApplyReleased(released->run);
+  } else if (const auto* replaced = std::get_if<MemberReplaced>(&record)) {
+    ApplyReplaced(sequence, *replaced);
   } else {
     ApplyStep(sequence, RunOf(record), record);
   }
@@ -332,6 +345,44 @@ void GangRuns::ApplyStep(Sequence sequence, RunId id, const Record& record) {
   }
 }
 
+void GangRuns::Replace(MemberReplaced record) {
+  Entry& entry = At(record.run);
+  TAHOMA_CHECK(entry.run.MayApply(record));
+  record.at = now_;  // the wall clock may be behind the time that limits are compared with
+  entry.lost_since.reset();
+  entry.started = false;
+  Commit(record);
+  TellAll(record.run);
+  news_.push_back({.kind = RunNews::Kind::kMoved,
+                   .gang = entry.gang,
+                   .decision = entry.run.shared_decision(),
+                   .reason = ""});
+}
+
+void GangRuns::ApplyReplaced(Sequence sequence, const MemberReplaced& record) {
+  Entry& entry = At(record.run);
+  const auto before = entry.run.shared_decision();
+  const std::string& ns = before->key.ns;
+  entry.run.Apply(record);
+  entry.records.push_back(sequence);
+  const auto pod = run_of_pod_.find(PodKey{ns, before->pods[record.pod].name});
+  if (pod != run_of_pod_.end() && pod->second == Member{record.run, record.pod}) {
+    run_of_pod_.erase(pod);
+  }
+  run_of_pod_[{ns, record.name}] = {record.run, record.pod};
+  for (const MemberReplaced::Claim& claim : record.claims) {
+    const DecidedClaim& was = before->claims[claim.index];
+    const ClaimKey key{ns, was.name};
+    std::erase(runs_of_claim_[key], Member{record.run, claim.index});
+    if (runs_of_claim_[key].empty()) runs_of_claim_.erase(key);
+    cluster_.Release(was.uid);
+    runs_of_claim_[{ns, claim.name}].push_back({record.run, claim.index});
+    const GangDecision& decision = entry.run.decision();
+    cluster_.Hold(HoldingOf(decision, decision.claims[claim.index]));
+    HoldAsPublished(key);
+  }
+}
+
 void GangRuns::ApplyReleased(RunId id) {
   const Entry& entry = At(id);
   const auto decision = entry.run.shared_decision();
@@ -342,6 +393,7 @@ void GangRuns::ApplyReleased(RunId id) {
   }
   for (const Sequence sequence : entry.records) journal_.Drop(sequence);
   if (entry.wake) wakes_.erase({*entry.wake, id});
+  if (entry.start_end) limits_.erase({*entry.start_end, id, Limit::kStart});
   CountRuntime(entry.run, false);
   preemptible_.erase({decision->priority, id});
   ForgetMembers(id, *decision);
@@ -410,6 +462,7 @@ void GangRuns::AdvanceOne(RunId id, MonotonicTime now) {
     if (held_back) held_back_.insert(id);
     if (!held_back) held_back_.erase(id);
   }
+  FollowMembers(entry);
   while (std::optional<Record> record = entry.run.Next(now)) {
     if (auto* bound = std::get_if<GangBound>(&*record)) bound->at = now_;
     AddNews(entry, *record);
@@ -427,6 +480,77 @@ void GangRuns::AdvanceOne(RunId id, MonotonicTime now) {
   if (entry.wake) wakes_.insert({*entry.wake, id});
 }
 
+// Returns the Gang of the run; nullptr when no Gang of that uid exists.
+std::shared_ptr<const GangFact> GangRuns::FactOf(const Entry& entry) const {
+  if (entry.gang.single) return nullptr;
+  auto gang = facts_.gangs.Find(entry.gang.key);
+  return gang != nullptr && gang->uid == entry.run.decision().uid ? gang : nullptr;
+}
+
+// Ends a gang that has lost a member, or whose pod does not become ready in time.
+void GangRuns::FollowMembers(Entry& entry) {
+  if (entry.gang.single) return;
+  GangRun& run = entry.run;
+  const auto gang = FactOf(entry);
+  // The Gang remembers for ever what the records of its run say until the run is over.
+  run.KeepBack(run.end_cause() == EndCause::kGangFailed && gang != nullptr && !gang->deleting &&
+               gang->failed.empty());
+  if (run.phase() != RunPhase::kBound || run.ending()) return LimitStart(entry, std::nullopt);
+  const auto within = gang == nullptr ? kStartWithin : gang->start_within;
+  const auto policy = gang == nullptr ? FailurePolicy::kRestartAll : gang->failure_policy;
+  run.KeepLost(policy == FailurePolicy::kReplace);
+  if (const std::optional<LostMember> lost = run.FindLost()) {
+    if (policy == FailurePolicy::kReplace) return AwaitNext(entry, *lost, within);
+    return run.End(policy == FailurePolicy::kFail ? EndCause::kGangFailed : EndCause::kMemberLost,
+                   lost->why);
+  }
+  entry.lost_since.reset();
+  if (entry.started || !run.starts_at()) return;
+  const std::optional<std::size_t> unstarted = run.FindUnstarted();
+  entry.started = !unstarted;
+  const WallTime end = EndOf(*run.starts_at(), within);
+  LimitStart(entry, unstarted && end > now_ ? std::optional(end) : std::nullopt);
+  if (!unstarted || end > now_) return;
+  const DecidedPod& pod = run.decision().pods[*unstarted];
+  const auto fact = facts_.pods.Find(PodKey{entry.gang.key.ns, pod.name});
+  run.End(EndCause::kNotStarted,
+          fmt::format("pod {} (rank {} on node {}) was not ready within {} s{}", pod.name, pod.rank,
+                      pod.node, within.count(), fact == nullptr ? "" : fact->Trouble()));
+}
+
+// Lets a lost member be replaced for as long as pods may take to start, while others go on.
+void GangRuns::AwaitNext(Entry& entry, const LostMember& lost, std::chrono::seconds within) {
+  GangRun& run = entry.run;
+  const std::size_t pods = run.decision().pods.size();
+  bool some_go_on = false;
+  for (std::size_t i = 0; i < pods && !some_go_on; ++i) some_go_on = !run.member_lost(i);
+  if (!some_go_on) return run.End(EndCause::kMemberLost, lost.why);
+  if (!entry.lost_since) entry.lost_since = now_;
+  const WallTime end = EndOf(*entry.lost_since, within);
+  if (end <= now_) {
+    return run.End(EndCause::kMemberLost, fmt::format("{}; no pod has taken its place within {} s",
+                                                      lost.why, within.count()));
+  }
+  LimitStart(entry, end);
+  // The search for the next pod hears of everything that happens to the run.
+  news_.push_back({.kind = RunNews::Kind::kMoved,
+                   .gang = entry.gang,
+                   .decision = run.shared_decision(),
+                   .reason = ""});
+}
+
+void GangRuns::LimitStart(Entry& entry, std::optional<WallTime> end) {
+  if (entry.start_end == end) return;
+  if (entry.start_end) limits_.erase({*entry.start_end, entry.run.id(), Limit::kStart});
+  if (end) limits_.insert({*end, entry.run.id(), Limit::kStart});
+  entry.start_end = end;
+}
+
+bool GangRuns::HasStarted(RunId run) const {
+  const auto found = runs_.find(run);
+  return found != runs_.end() && found->second.started;
+}
+
 // Adds the news of a record that is about to be committed: the run is as it was before.
 void GangRuns::AddNews(const Entry& entry, const Record& record) {
   RunNews news{.kind = RunNews::Kind::kMoved,
@@ -442,6 +566,14 @@ void GangRuns::AddNews(const Entry& entry, const Record& record) {
   } else if (std::holds_alternative<GangReleased>(record) &&
              entry.run.phase() == RunPhase::kUndoing) {
     news.kind = RunNews::Kind::kUndone;
+    news.cause = entry.run.end_cause();
+    news.reason = entry.run.undo_reason();
+    const auto& claims = entry.run.decision().claims;
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      if (claims[i].allocated_before || entry.run.claim_released(i)) continue;
+      const Holding* held = cluster_.FindHolding(claims[i].uid);
+      if (held != nullptr) news.freed.push_back(std::make_shared<const Holding>(*held));
+    }
   }
   news_.push_back(std::move(news));
 }
@@ -585,8 +717,10 @@ void GangRuns::AdoptPublished(MonotonicTime now) {
   absl::flat_hash_map<std::string, GangRef> gang_of_uid;
   facts_.gangs.ForEach([&](const GangFact& gang) { gang_of_uid[gang.uid] = {gang.key, false}; });
   std::map<GangRef, std::vector<std::shared_ptr<const PodFact>>> orphans;
+  absl::flat_hash_map<GangRef, std::string> failed;
   facts_.pods.ForEach([&](const PodFact& pod) {
     const GangRef ref = BoundFor(pod, gang_of_uid);
+    if (pod.finished && !pod.succeeded && !pod.bound_gang_uid.empty()) failed[ref] = pod.key.name;
     if (run_of_gang_.contains(ref) || pod.finished || HasPlace(pod)) return;
     if (!pod.node.empty() && pod.bound_gang_uid.empty()) return;  // somebody else bound it
     orphans[ref].push_back(facts_.pods.Find(pod.key));
@@ -595,6 +729,13 @@ void GangRuns::AdoptPublished(MonotonicTime now) {
     std::sort(pods.begin(), pods.end(),
               [](const auto& a, const auto& b) { return NaturalLess(a->key.name, b->key.name); });
     Adopt(ref, pods);
+    const auto gang = ref.single ? nullptr : facts_.gangs.Find(ref.key);
+    const auto lost = failed.find(ref);
+    if (gang == nullptr || lost == failed.end() || Find(ref) == nullptr) continue;
+    if (std::cmp_greater_equal(pods.size(), gang->members)) continue;  // it has its next pods
+    End(run_of_gang_.at(ref), EndCause::kMemberLost,
+        fmt::format("{} of {} pods are left, and pod {} failed", pods.size(), gang->members,
+                    lost->second));
   }
 }
 

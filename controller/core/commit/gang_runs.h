@@ -33,6 +33,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -61,8 +62,9 @@ struct RunNews {
   Kind kind = Kind::kMoved;
   GangRef gang;
   std::shared_ptr<const GangDecision> decision;
-  std::string reason;  // kUndoing: why
+  std::string reason;  // kUndoing, kUndone: why
   EndCause cause = EndCause::kFailed;
+  std::vector<std::shared_ptr<const Holding>> freed = {};  // kUndone: what the run gives back
 };
 
 // Frees in a copy of the fleet what the decision has given, devices and room for pods: the fleet
@@ -97,6 +99,8 @@ class GangRuns {
   void OnClaim(const ClaimKey& key);
   void OnClaimGone(const ClaimFact& claim);
   void OnNodeGone(const std::string& node);
+  // The Gang of that name has changed, or is gone.
+  void OnGang(const GangKey& key);
   // Moves the time on and ends the runs whose maxRuntime is over. Earlier times are ignored.
   void MoveTo(WallTime now);
   // End the runs that hold devices of the node, or the claim's, or this one: their pods are
@@ -120,6 +124,9 @@ class GangRuns {
   // Ends the runs whose gangs have ended, then takes over every gang that is published and has no
   // run. Called once, when the facts are complete.
   void AdoptPublished(MonotonicTime now);
+  // Gives the place of a lost member to another pod, as of now. GangRun::MayApply holds, and no
+  // other claim holds what the record gives.
+  void Replace(MemberReplaced record);
   // Takes over pods that have the names of an ended run's pods but were bound for a run that the
   // journal has dropped: the API was restored to a time before the gang was made anew.
   void AdoptSuccessors(const GangMembership& membership);
@@ -140,6 +147,8 @@ class GangRuns {
   std::string BusyClaim(const ClaimKey& claim) const;
 
   std::size_t in_flight() const { return in_flight_; }
+  // Returns whether the run is bound and each of its pods has been ready.
+  bool HasStarted(RunId run) const;
   // Returns how many runs may begin now.
   std::size_t room() const { return in_flight_ < kInFlightMost ? kInFlightMost - in_flight_ : 0; }
   // The time at which Advance has something to do without any news.
@@ -160,7 +169,10 @@ class GangRuns {
     GangRef gang;
     std::vector<Sequence> records;
     std::optional<MonotonicTime> wake;
-    bool restored = false;  // begun by an earlier process, or taken over
+    bool restored = false;                    // begun by an earlier process, or taken over
+    bool started = false;                     // bound, and each of its pods has been ready
+    std::optional<WallTime> start_end = {};   // until when that may take
+    std::optional<WallTime> lost_since = {};  // a member is lost, and may be replaced
   };
   using Member = std::pair<RunId, std::uint32_t>;  // the second is the index in the run's decision
 
@@ -171,12 +183,17 @@ class GangRuns {
   void ApplyPrepared(Sequence sequence, const GangPrepared& record);
   void ApplyStep(Sequence sequence, RunId id, const Record& record);
   void ApplyReleased(RunId id);
+  void ApplyReplaced(Sequence sequence, const MemberReplaced& record);
+  void AwaitNext(Entry& entry, const LostMember& lost, std::chrono::seconds within);
   void ForgetMembers(RunId id, const GangDecision& decision);
   void CountRuntime(const GangRun& run, bool counts);
   void TellClaim(const ClaimKey& key);
   void TellAll(RunId id);
   void AdvanceOne(RunId id, MonotonicTime now);
   void AddNews(const Entry& entry, const Record& record);
+  void FollowMembers(Entry& entry);
+  void LimitStart(Entry& entry, std::optional<WallTime> end);
+  std::shared_ptr<const GangFact> FactOf(const Entry& entry) const;
   bool IsHeldBack(const Entry& entry) const;
   bool MustGiveWay(const GangDecision& decision) const;
   // Returns whether others hold devices of the decision, as far as `counts`.
@@ -204,7 +221,9 @@ class GangRuns {
   // Gangs whose run has ended while pods of theirs are bound that it did not have.
   std::set<GangRef> left_behind_;
   std::set<std::pair<MonotonicTime, RunId>> wakes_;
-  std::set<std::pair<WallTime, RunId>> runtime_ends_;  // of bound runs with a maxRuntime
+  // When bound runs have run for their maxRuntime, and when their pods must be ready.
+  enum class Limit : std::uint8_t { kRuntime, kStart };
+  std::set<std::tuple<WallTime, RunId, Limit>> limits_;
   std::set<std::pair<std::int32_t, RunId>> preemptible_;
   WallTime now_;
   std::size_t in_flight_ = 0;

@@ -28,6 +28,7 @@
 #include "controller/core/facts/gang_wish.h"
 #include "controller/model/claim.h"
 #include "controller/model/gang.h"
+#include "controller/model/gang_rules.h"
 #include "controller/model/ids.h"
 #include "controller/reserve/book.h"
 #include "lib/base/clock.h"
@@ -51,9 +52,13 @@ struct PodFact {
   std::shared_ptr<const GangWish> wish;  // nullptr: wishes no Gang
   std::string node;                      // spec.nodeName; empty until bound
   bool deleting = false;
-  bool finished = false;   // phase Succeeded or Failed
-  bool succeeded = false;  // phase Succeeded
-  bool gated = false;      // has spec.schedulingGates
+  bool finished = false;    // phase Succeeded or Failed
+  bool succeeded = false;   // phase Succeeded
+  bool running = false;     // phase Running
+  bool ready = false;       // kube::Pod::ready
+  bool gated = false;       // has spec.schedulingGates
+  bool controlled = false;  // kube::Pod::controlled
+  std::string trouble;      // kube::Pod::trouble
   WallTime created;
   std::int32_t priority = 0;
   std::int64_t grace_seconds = 30;  // spec.terminationGracePeriodSeconds
@@ -80,6 +85,8 @@ struct PodFact {
   std::string unschedulable_message;
 
   bool alive() const { return !deleting && !finished; }
+  // Returns the trouble as the end of a sentence: "", or ": container main: exit code 3".
+  std::string Trouble() const { return trouble.empty() ? "" : ": " + trouble; }
   // Returns its grace as a time that can be added to others: a year at most.
   std::chrono::seconds grace() const {
     constexpr std::chrono::seconds kMost = std::chrono::hours(24 * 365);
@@ -120,6 +127,9 @@ struct GangFact {
   bool checkpointable = true;
   std::string block;  // spec.capacityBlock
   bool made = false;  // by the controller, for pods that wished the Gang
+  FailurePolicy failure_policy = FailurePolicy::kRestartAll;
+  std::chrono::seconds start_within = kStartWithin;
+  std::string failed;  // the message of its condition Failed=True: never placed again; else empty
   WallTime created;
   std::string spec_error;   // why the spec cannot be used; empty when it can
   std::uint64_t shown = 0;  // the digest of its status

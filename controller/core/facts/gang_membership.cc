@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "controller/core/facts/member_index.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -184,6 +185,28 @@ std::optional<Readiness> CheckWishes(const GangKey& key, const std::set<std::str
 
 }  // namespace
 
+// Pods are in the order of their indexes where each has one, else of their names.
+RankOrder SortByRank(std::vector<std::shared_ptr<const PodFact>>& pods) {
+  std::vector<std::pair<std::optional<MemberIndex>, std::shared_ptr<const PodFact>>> keyed;
+  keyed.reserve(pods.size());
+  for (const auto& pod : pods) keyed.emplace_back(IndexOf(pod->labels, pod->key.name), pod);
+  const bool indexed =
+      std::ranges::all_of(keyed, [](const auto& at) { return at.first.has_value(); });
+  std::ranges::sort(keyed, [&](const auto& a, const auto& b) {
+    if (indexed && *a.first != *b.first) return *a.first < *b.first;
+    return NaturalLess(a.second->key.name, b.second->key.name);
+  });
+  for (std::size_t i = 0; i < keyed.size(); ++i) pods[i] = std::move(keyed[i].second);
+  if (!indexed) return {};
+  const auto twice =
+      std::ranges::adjacent_find(keyed, {}, [](const auto& at) { return *at.first; });
+  if (twice == keyed.end()) return {.indexed = true, .twice = ""};
+  const auto first = static_cast<std::size_t>(twice - keyed.begin());
+  return {.indexed = true,
+          .twice = fmt::format("pods {} and {} both have {}", pods[first]->key.name,
+                               pods[first + 1]->key.name, Describe(*twice->first))};
+}
+
 GangRef GangOf(const PodFact& pod) {
   if (pod.gang.empty()) return {{pod.key.ns, pod.key.name}, true};
   return {{pod.key.ns, pod.gang}, false};
@@ -219,6 +242,15 @@ const std::set<PodKey>& GangMembership::PodsUsing(const ClaimKey& claim) const {
   return found == pods_of_claim_.end() ? kNone : found->second;
 }
 
+Readiness GangMembership::AssessNext(const PodFact& pod, const Facts& facts,
+                                     const ClaimBusy& busy) const {
+  auto spec = std::make_shared<GangSpec>();
+  if (auto waits = AddMember(pod, facts, busy, *spec)) return *std::move(waits);
+  Readiness ready;
+  ready.spec = std::move(spec);
+  return ready;
+}
+
 Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
                                  const ClaimBusy& busy) const {
   if (ref.single) return AssessPod(ref, facts, busy);
@@ -231,6 +263,11 @@ Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
                              gang == nullptr ? "does not exist" : "is being deleted"));
   }
   if (!gang->spec_error.empty()) return Waits(GangReason::kInvalid, gang->spec_error);
+  if (!gang->failed.empty()) {
+    Readiness ended = Waits(GangReason::kMemberLost, gang->failed);
+    ended.finished = true;
+    return ended;
+  }
   std::vector<std::shared_ptr<const PodFact>> members;
   std::int32_t finished = 0;
   std::int32_t succeeded = 0;
@@ -242,6 +279,11 @@ Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
     if (!pod->finished) members.push_back(std::move(pod));
   }
   const auto count = static_cast<std::int32_t>(members.size());
+  if (count >= gang->members) {
+    if (RankOrder order = SortByRank(members); !order.twice.empty()) {
+      return Waits(GangReason::kIndexTwice, std::move(order.twice));
+    }
+  }
   if (count != gang->members) {
     Readiness waits =
         Waits(count < gang->members ? GangReason::kWaitingForPods : GangReason::kTooManyPods,
@@ -250,8 +292,6 @@ Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
     waits.succeeded = waits.finished && succeeded == finished;
     return waits;
   }
-  std::sort(members.begin(), members.end(),
-            [](const auto& a, const auto& b) { return NaturalLess(a->key.name, b->key.name); });
   const std::shared_ptr<GangSpec> spec = SpecOf(*gang);
   for (const auto& pod : members) {
     if (!pod->node.empty()) {

@@ -48,6 +48,13 @@ GangRef GangOf(const PodFact& pod);
 // Returns "gang default/train" or "pod default/p".
 std::string Describe(const GangRef& ref);
 
+// How pods of a gang are in the order of their ranks.
+struct RankOrder {
+  bool indexed = false;  // by their indexes; else by their names
+  std::string twice;     // two pods of one index in words; else empty
+};
+RankOrder SortByRank(std::vector<std::shared_ptr<const PodFact>>& pods);
+
 struct Readiness {
   std::shared_ptr<const GangSpec> spec;  // nullptr when not ready
   // The wished Gang, when the Gang is missing; nullptr: no Gang is to be made.
@@ -72,6 +79,8 @@ class GangMembership {
   // does.
   using ClaimBusy = std::function<std::string(const ClaimKey& claim)>;
 
+  // Returns a gang of that pod alone, whatever gang the pod is in.
+  Readiness AssessNext(const PodFact& pod, const Facts& facts, const ClaimBusy& busy) const;
   Readiness Assess(const GangRef& ref, const Facts& facts, const ClaimBusy& busy) const;
 
  private:

@@ -13,6 +13,8 @@ std::string_view ToString(GangPhase phase) {
       return "Placed";
     case GangPhase::kRunning:
       return "Running";
+    case GangPhase::kDegraded:
+      return "Degraded";
     case GangPhase::kFinished:
       return "Finished";
     case GangPhase::kFailed:
@@ -32,6 +34,8 @@ std::string_view ToString(GangReason reason) {
       return "WaitingForPods";
     case GangReason::kTooManyPods:
       return "TooManyPods";
+    case GangReason::kIndexTwice:
+      return "IndexGivenTwice";
     case GangReason::kWaitingForClaims:
       return "WaitingForClaims";
     case GangReason::kWaitingForBlock:
@@ -60,8 +64,16 @@ std::string_view ToString(GangReason reason) {
       return "Preempted";
     case GangReason::kMaxRuntimeOver:
       return "MaxRuntimeOver";
-    case GangReason::kPodFailed:
-      return "PodFailed";
+    case GangReason::kMemberLost:
+      return "MemberLost";
+    case GangReason::kNotStarted:
+      return "NotStarted";
+    case GangReason::kStarting:
+      return "Starting";
+    case GangReason::kMembersNotReady:
+      return "MembersNotReady";
+    case GangReason::kNodeNotReady:
+      return "NodeNotReady";
     case GangReason::kPodsEnded:
       return "PodsEnded";
     case GangReason::kAllPodsExist:
@@ -74,6 +86,8 @@ std::string_view ToString(GangReason reason) {
       return "NotPlaced";
     case GangReason::kAllPodsBound:
       return "AllPodsBound";
+    case GangReason::kAllMembersReady:
+      return "AllMembersReady";
   }
   TAHOMA_CHECK(false);
   return "";
@@ -99,6 +113,14 @@ std::string_view ToString(EventReason reason) {
       return "GangPreempted";
     case EventReason::kGangMaxRuntimeOver:
       return "GangMaxRuntimeOver";
+    case EventReason::kGangMemberLost:
+      return "GangMemberLost";
+    case EventReason::kGangFailed:
+      return "GangFailed";
+    case EventReason::kGangNotStarted:
+      return "GangNotStarted";
+    case EventReason::kMemberReplaced:
+      return "MemberReplaced";
   }
   TAHOMA_CHECK(false);
   return "";
@@ -112,6 +134,10 @@ std::string_view ToString(ConditionType type) {
       return "Placed";
     case ConditionType::kBound:
       return "Bound";
+    case ConditionType::kReady:
+      return "Ready";
+    case ConditionType::kFailed:
+      return "Failed";
   }
   TAHOMA_CHECK(false);
   return "";

@@ -24,7 +24,7 @@
 
 namespace tahoma::controller {
 
-enum class GangPhase : std::uint8_t { kPending, kPlaced, kRunning, kFinished, kFailed };
+enum class GangPhase : std::uint8_t { kPending, kPlaced, kRunning, kDegraded, kFinished, kFailed };
 
 // The reason for a gang's phase, or for a condition.
 enum class GangReason : std::uint8_t {
@@ -33,6 +33,7 @@ enum class GangReason : std::uint8_t {
   kWaitingForGang,
   kWaitingForPods,
   kTooManyPods,
+  kIndexTwice,
   kWaitingForClaims,
   kWaitingForBlock,
   kFinished,  // a pod without a Gang that is bound or has ended
@@ -46,10 +47,14 @@ enum class GangReason : std::uint8_t {
   kCommitting,
   kBound,
   kUndone,
-  kReclaimed,       // its Capacity Block ends
-  kPreempted,       // a Capacity Block needs what it had borrowed
-  kMaxRuntimeOver,  // it has run for its maxRuntime
-  kPodFailed,
+  kReclaimed,        // its Capacity Block ends
+  kPreempted,        // a Capacity Block needs what it had borrowed
+  kMaxRuntimeOver,   // it has run for its maxRuntime
+  kMemberLost,       // a pod of it failed, was deleted, or its node is gone
+  kNotStarted,       // a pod of it was not ready within startWithin
+  kStarting,         // bound, and not yet all pods are ready
+  kMembersNotReady,  // a pod was ready and is not any more
+  kNodeNotReady,     // a node of a pod is not ready, or gone
   kPodsEnded,
   // Reasons of conditions alone.
   kAllPodsExist,
@@ -57,6 +62,7 @@ enum class GangReason : std::uint8_t {
   kPlaced,
   kNotPlaced,
   kAllPodsBound,
+  kAllMembersReady,
 };
 
 // Reasons of events (docs/design/0001-seams.md).
@@ -70,9 +76,13 @@ enum class EventReason : std::uint8_t {
   kGangReclaimed,
   kGangPreempted,
   kGangMaxRuntimeOver,
+  kGangMemberLost,
+  kGangFailed,
+  kGangNotStarted,
+  kMemberReplaced,
 };
 
-enum class ConditionType : std::uint8_t { kPodsReady, kPlaced, kBound };
+enum class ConditionType : std::uint8_t { kPodsReady, kPlaced, kBound, kReady, kFailed };
 enum class ConditionStatus : std::uint8_t { kFalse, kTrue };
 
 // Returns the text that Kubernetes objects have: CamelCase; "" for GangReason::kNone.
@@ -92,13 +102,27 @@ struct GangCondition {
   friend bool operator==(const GangCondition&, const GangCondition&) = default;
 };
 
+// A member of a gang with a place that is not there, or not ready.
+struct MemberTrouble {
+  std::string pod;
+  std::uint32_t rank = 0;
+  std::string node;
+  std::string message;
+
+  friend bool operator==(const MemberTrouble&, const MemberTrouble&) = default;
+};
+
 // The status of a Gang, as charts/tahoma/crds/tahoma.dev_gangs.yaml describes it.
 struct GangStatus {
+  static constexpr std::size_t kTroubledMost = 16;
+
   GangPhase phase = GangPhase::kPending;
   GangReason reason = GangReason::kNone;
   std::string placement;
   std::string predicted_all_reduce;  // "1.273ms" (plan/score.h); empty when there is nothing to say
   std::int32_t bound_members = 0;
+  std::int32_t ready_members = 0;
+  std::vector<MemberTrouble> troubled_members;  // at most kTroubledMost, by rank
   std::int64_t observed_generation = 0;
   std::vector<DecidedSlice> slices;
   std::vector<GangCondition> conditions;

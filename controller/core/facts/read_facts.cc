@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "controller/core/facts/gang_status.h"
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/gang_decision.h"
 #include "controller/model/gang_rules.h"
@@ -140,6 +141,17 @@ std::optional<WallTime> RefusedAt(const json& object) {
   return std::nullopt;
 }
 
+// Returns the message of the condition Failed=True; "" without that condition.
+std::string FailedMessage(Field status) {
+  for (const Field condition : status.At("conditions").Items()) {
+    if (condition.At("type").Text() != ToString(ConditionType::kFailed)) continue;
+    if (condition.At("status").Text() != ToString(ConditionStatus::kTrue)) continue;
+    const std::string_view message = condition.At("message").Text();
+    return std::string(message.empty() ? "the gang has failed" : message);
+  }
+  return "";
+}
+
 PurchaseOrder ParseOrder(Field spec) {
   PurchaseOrder order{.offering_id = std::string(spec.Required("capacityBlockOfferingId").Text())};
   if (const Field platform = spec.At("instancePlatform"); platform.has_value()) {
@@ -241,6 +253,10 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->node = std::move(pod.node);
   fact->succeeded = pod.phase == "Succeeded";
   fact->finished = fact->succeeded || pod.phase == "Failed";
+  fact->running = pod.phase == "Running";
+  fact->ready = pod.ready;
+  fact->controlled = pod.controlled;
+  fact->trouble = std::move(pod.trouble);
   fact->gated = pod.gated;
   fact->created = pod.metadata.created;
   fact->priority = pod.priority;
@@ -309,7 +325,10 @@ absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const json& object) {
   const Field checkpointable = spec.At("checkpointable");
   gang->checkpointable = !checkpointable.has_value() || checkpointable.Bool();
   if (!request.max_runtime.empty()) gang->max_runtime = ParseRuntime(request.max_runtime);
+  gang->failure_policy = ParsePolicy(request.failure_policy).value_or(FailurePolicy::kRestartAll);
+  gang->start_within = ParseRuntime(request.start_within).value_or(kStartWithin);
   gang->spec_error = Describe(FaultsOf(request));
+  gang->failed = FailedMessage(reading.root().At("status"));
   gang->shown = StatusDigest(object);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("gang"));
   return gang;

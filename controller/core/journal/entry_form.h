@@ -30,6 +30,7 @@ enum class EntryType : char {
   kClaimReleased = 4,
   kGangUndoing = 5,
   kBlockChanged = 6,
+  kMemberReplaced = 7,
 };
 
 std::string EncodeEntry(EntryType type, const Json& body);

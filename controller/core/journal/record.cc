@@ -1,5 +1,6 @@
 #include "controller/core/journal/record.h"
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <utility>
@@ -24,10 +25,13 @@ constexpr Numbers<TolerationOperator, 2> kOperators = {
     {{0, TolerationOperator::kEqual}, {1, TolerationOperator::kExists}}};
 constexpr Numbers<TaintEffect, 3> kEffects = {
     {{0, TaintEffect::kNone}, {1, TaintEffect::kNoSchedule}, {2, TaintEffect::kNoExecute}}};
-constexpr Numbers<EndCause, 4> kCauses = {{{0, EndCause::kFailed},
+constexpr Numbers<EndCause, 7> kCauses = {{{0, EndCause::kFailed},
                                            {1, EndCause::kReclaimed},
                                            {2, EndCause::kPreempted},
-                                           {3, EndCause::kRuntimeOver}}};
+                                           {3, EndCause::kRuntimeOver},
+                                           {4, EndCause::kMemberLost},
+                                           {5, EndCause::kGangFailed},
+                                           {6, EndCause::kNotStarted}}};
 constexpr Numbers<ConfigSource, 2> kSources = {
     {{0, ConfigSource::kClass}, {1, ConfigSource::kClaim}}};
 
@@ -220,6 +224,22 @@ GangDecision DecodeDecision(const json& body) {
   return decision;
 }
 
+MemberReplaced DecodeReplaced(const json& body) {
+  MemberReplaced record{.run = WholeOf<RunId>(body.at("run")),
+                        .pod = WholeOf<std::uint32_t>(body.at("pod")),
+                        .name = body.at("name"),
+                        .uid = body.at("uid"),
+                        .at = TimeIfAny(body, "at").value_or(WallTime()),
+                        .claims = {}};
+  for (const json& claim : body.at("claims")) {
+    record.claims.push_back({.index = WholeOf<std::uint32_t>(claim.at(0)),
+                             .name = claim.at(1),
+                             .uid = claim.at(2),
+                             .allocation = DecodeAllocation(claim.at(3))});
+  }
+  return record;
+}
+
 struct Encoder {
   std::pair<EntryType, json> operator()(const GangPrepared& record) const {
     return {EntryType::kGangPrepared, Encode(*record.decision)};
@@ -232,6 +252,19 @@ struct Encoder {
   }
   std::pair<EntryType, json> operator()(const ClaimReleased& record) const {
     return {EntryType::kClaimReleased, {{"run", record.run}, {"claim", record.claim}}};
+  }
+  std::pair<EntryType, json> operator()(const MemberReplaced& record) const {
+    json claims = json::array();
+    for (const MemberReplaced::Claim& claim : record.claims) {
+      claims.push_back({claim.index, claim.name, claim.uid, Encode(claim.allocation)});
+    }
+    return {EntryType::kMemberReplaced,
+            {{"run", record.run},
+             {"pod", record.pod},
+             {"name", record.name},
+             {"uid", record.uid},
+             {"at", EncodeTime(record.at)},
+             {"claims", std::move(claims)}}};
   }
   std::pair<EntryType, json> operator()(const GangUndoing& record) const {
     return {EntryType::kGangUndoing,
@@ -257,6 +290,8 @@ absl::StatusOr<Record> DecodeBody(EntryType type, const json& body) {
     case EntryType::kClaimReleased:
       return ClaimReleased{WholeOf<RunId>(body.at("run")),
                            WholeOf<std::uint32_t>(body.at("claim"))};
+    case EntryType::kMemberReplaced:
+      return DecodeReplaced(body);
     case EntryType::kGangUndoing:
       return GangUndoing{
           WholeOf<RunId>(body.at("run")), body.at("reason"), TimeIfAny(body, "by"),
@@ -268,6 +303,29 @@ absl::StatusOr<Record> DecodeBody(EntryType type, const json& body) {
 }
 
 }  // namespace
+
+bool MayFollow(const MemberReplaced& record, const GangDecision& decision) {
+  return record.pod < decision.pods.size() &&
+         std::ranges::all_of(record.claims, [&](const MemberReplaced::Claim& claim) {
+           if (claim.index >= decision.claims.size()) return false;
+           const DecidedClaim& decided = decision.claims[claim.index];
+           return !decided.allocated_before && decided.consumers.size() == 1 &&
+                  decided.consumers[0] == record.pod;
+         });
+}
+
+GangDecision WithMember(GangDecision decision, const MemberReplaced& record) {
+  TAHOMA_CHECK(MayFollow(record, decision));
+  decision.pods[record.pod].name = record.name;
+  decision.pods[record.pod].uid = record.uid;
+  for (const MemberReplaced::Claim& claim : record.claims) {
+    DecidedClaim& decided = decision.claims[claim.index];
+    decided.name = claim.name;
+    decided.uid = claim.uid;
+    decided.allocation = claim.allocation;
+  }
+  return decision;
+}
 
 std::string EncodeRecord(const Record& record) {
   const auto [type, body] = std::visit(Encoder{}, record);

@@ -9,6 +9,7 @@
 //   GangAllocated  every claim is allocated and reserved; pods may be bound
 //   GangBound      every pod is bound
 //   ClaimReleased  one claim of a bound gang was de-allocated; its devices are free
+//   MemberReplaced a pod has the place of a lost one in a bound gang, on the same chips
 //   GangUndoing    something failed; everything is being taken back
 //   GangReleased   nothing of the run is left; all its records are dropped (never stored itself)
 //
@@ -26,6 +27,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "controller/core/journal/gang_decision.h"
 #include "controller/core/journal/journal.h"
@@ -50,12 +52,31 @@ struct ClaimReleased {
   RunId run = 0;
   std::uint32_t claim = 0;  // index into GangDecision::claims
 };
+// A pod takes the place of a lost one, with claims of its own for the same chips.
+struct MemberReplaced {
+  struct Claim {
+    std::uint32_t index = 0;  // into GangDecision::claims; the lost pod alone has used it
+    std::string name;
+    std::string uid;
+    Allocation allocation;
+  };
+
+  RunId run = 0;
+  std::uint32_t pod = 0;  // index into GangDecision::pods
+  std::string name;
+  std::string uid;
+  WallTime at;
+  std::vector<Claim> claims;
+};
 // Why a run is taken back.
 enum class EndCause : std::uint8_t {
   kFailed,       // it could not be carried out
   kReclaimed,    // its Capacity Block ends
   kPreempted,    // a Capacity Block needs hardware that it had borrowed
   kRuntimeOver,  // it has run for its maxRuntime
+  kMemberLost,   // a pod was lost: all pods begin again
+  kGangFailed,   // a pod was lost: the gang ends for good
+  kNotStarted,   // a pod was not ready within startWithin
 };
 
 struct GangUndoing {
@@ -68,8 +89,13 @@ struct GangReleased {
   RunId run = 0;
 };
 
-using Record =
-    std::variant<GangPrepared, GangAllocated, GangBound, ClaimReleased, GangUndoing, GangReleased>;
+using Record = std::variant<GangPrepared, GangAllocated, GangBound, ClaimReleased, MemberReplaced,
+                            GangUndoing, GangReleased>;
+
+// Returns whether the record speaks of a pod of the decision, and of claims for that pod alone.
+bool MayFollow(const MemberReplaced& record, const GangDecision& decision);
+// Returns the decision with the pod and its claims in their places. MayFollow() holds.
+GangDecision WithMember(GangDecision decision, const MemberReplaced& record);
 
 // Encodes a record. GangReleased has no stored form: handing it in is a mistake of ours.
 std::string EncodeRecord(const Record& record);

@@ -6,6 +6,7 @@
 
 #include "controller/core/queue/neighbours.h"
 #include "controller/core/queue/preemption.h"
+#include "controller/core/queue/successors.h"
 #include "lib/base/check.h"
 
 namespace tahoma::controller {
@@ -113,12 +114,12 @@ void SchedulingQueue::Deactivate(const GangRef& ref) {
   if (gang != nullptr && gang->spec != nullptr) active_.erase(PlaceOf(ref, *gang->spec));
 }
 
-void SchedulingQueue::BackOff(const GangRef& ref, MonotonicTime now) {
+void SchedulingQueue::BackOff(const GangRef& ref, MonotonicTime now, std::chrono::seconds pause) {
   Deactivate(ref);
-  const auto [found, added] = backing_off_.try_emplace(ref, now + kBackoff);
+  const auto [found, added] = backing_off_.try_emplace(ref, now + pause);
   if (!added) {
     backoff_ends_.erase({found->second, ref});
-    found->second = now + kBackoff;
+    found->second = now + pause;
   }
   backoff_ends_.insert({found->second, ref});
 }
@@ -218,7 +219,7 @@ SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most) {
     const WaitingGang* gang = Find(active_.begin()->gang);
     TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // the gang waits and is ready
     const ServicePlace& place = *active_.begin();
-    alone = neighbours_ != nullptr && neighbours_->Matters(*gang->spec);
+    alone = gang->spec->resumes || (neighbours_ != nullptr && neighbours_->Matters(*gang->spec));
     const auto explaining = woken_.contains(place.gang) ? Explaining::kNone : Explaining::kEach;
     if (batch.queue.empty()) {
       batch.first = place;
@@ -243,16 +244,26 @@ std::size_t SchedulingQueue::KeptBefore(const ServicePlace& place) const {
   return preemption_ == nullptr ? 0 : preemption_->CountBefore(place);
 }
 
+std::vector<Decision> SchedulingQueue::Decide(const ClusterState& cluster, const Batch& batch,
+                                              WallTime now) const {
+  const GangRef& gang = batch.first.gang;
+  const bool kept = successors_ != nullptr && successors_->Keeps(gang);
+  const bool others = KeptBefore(batch.first) != 0;
+  if (!kept && !others) return plan_(cluster, batch.queue, now, batch.explaining);
+  ClusterState view = kept ? successors_->ViewOf(cluster, gang) : cluster;
+  return plan_(others ? preemption_->ViewOf(view, batch.first) : view, batch.queue, now,
+               batch.explaining);
+}
+
 std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::size_t most,
                                            WallTime now) {
   See(cluster);
   WakeForFreed(cluster);
-  const auto [queue, first, narrowed, explaining] = DrainActive(std::min(most, kPlansMost));
+  const Batch batch = DrainActive(std::min(most, kPlansMost));
+  const auto& [queue, first, narrowed, explaining] = batch;
   if (queue.empty()) return {};
   plans_ += queue.size();
-  std::vector<Decision> decisions =
-      KeptBefore(first) == 0 ? plan_(cluster, queue, now, explaining)
-                             : plan_(preemption_->ViewOf(cluster, first), queue, now, explaining);
+  std::vector<Decision> decisions = Decide(cluster, batch, now);
   // A gang without a decision would be neither active nor blocked, and never planned again.
   TAHOMA_CHECK(decisions.size() == queue.size());
   std::vector<Planned> all;

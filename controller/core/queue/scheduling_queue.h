@@ -53,6 +53,7 @@ namespace tahoma::controller {
 
 class Neighbours;
 class Preemption;
+class Successors;
 
 // Returns one decision for every gang of the queue, in its order.
 using PlanFunction =
@@ -87,10 +88,14 @@ class SchedulingQueue {
   // A gang that was undone waits this long before it is planned again.
   static constexpr std::chrono::seconds kBackoff{2};
 
-  // `neighbours` and `preemption`, which may be nullptr, outlive it.
+  // `neighbours`, `preemption` and `successors`, which may be nullptr, outlive it.
   explicit SchedulingQueue(PlanFunction plan, const Neighbours* neighbours = nullptr,
-                           const Preemption* preemption = nullptr)
-      : plan_(std::move(plan)), neighbours_(neighbours), preemption_(preemption) {}
+                           const Preemption* preemption = nullptr,
+                           const Successors* successors = nullptr)
+      : plan_(std::move(plan)),
+        neighbours_(neighbours),
+        preemption_(preemption),
+        successors_(successors) {}
 
   // Marks a gang that has changed: the next DrainTouched returns it, to be assessed.
   void Touch(const GangRef& ref) { touched_.insert(ref); }
@@ -102,22 +107,24 @@ class SchedulingQueue {
   void Put(const GangRef& ref, const Readiness& ready);
   // Ends the gang's waiting: it has a run, or exists no longer. Unknown gangs are ignored.
   void Remove(const GangRef& ref);
-  // Keeps the gang from being planned for kBackoff from now on.
-  void BackOff(const GangRef& ref, MonotonicTime now);
+  // Keeps the gang from being planned for a time from now on.
+  void BackOff(const GangRef& ref, MonotonicTime now, std::chrono::seconds pause = kBackoff);
+  bool IsBackingOff(const GangRef& ref) const { return backing_off_.contains(ref); }
   // Makes all blocked gangs active again.
   void OnCapacityFreed();
-  // Makes those active again that cpu, memory, ports and the like keep from some node.
+  // Makes the gangs active again that lack cpu, memory, ports and the like on some node.
   void OnRoomFreed();
 
   // Lets one blocked gang be planned and explained again, in turn, once in kRefreshPause and only
-  // when the fleet has changed: its reason names what was in its way a while ago.
+  // when the fleet has changed since the gang was explained.
   void RefreshOne(MonotonicTime now);
 
   // Plans at most `most` active gangs. Those with a placement wait no more, the others are blocked.
   // What is kept for a blocked gang (lending.h, preemption.h) is kept from those behind it: gangs
   // of Capacity Blocks are planned in calls of their own, and so are those before and behind a gang
   // for which others are being ended.
-  // A gang whose place depends on where other pods are is planned in a call of its own, too.
+  // A gang whose place depends on where other pods are is planned in a call of its own, too, and
+  // so is a gang that lost a member, in a fleet where its devices are free (successors.h).
   // A gang that shares a claim with one placed before it in the same call is touched instead.
   std::vector<Planned> Plan(const ClusterState& cluster, std::size_t most, WallTime now);
   // Notes how much room the fleet has: what comes free afterwards wakes blocked gangs. Called when
@@ -131,6 +138,7 @@ class SchedulingQueue {
   bool has_active() const { return !active_.empty() || !freed_.empty(); }
   // The time at which DrainTouched has something without any news.
   std::optional<MonotonicTime> wake() const;
+  const PlanFunction& planner() const { return plan_; }
   // Counts the gangs that the planner has been asked about.
   std::uint64_t plans() const { return plans_; }
 
@@ -143,6 +151,7 @@ class SchedulingQueue {
     Explaining explaining = Explaining::kEach;
   };
   Batch DrainActive(std::size_t most);
+  std::vector<Decision> Decide(const ClusterState& cluster, const Batch& batch, WallTime now) const;
   // Returns for how many gangs before that one others are being ended.
   std::size_t KeptBefore(const ServicePlace& place) const;
   void Deactivate(const GangRef& ref);
@@ -155,6 +164,7 @@ class SchedulingQueue {
   const PlanFunction plan_;
   const Neighbours* const neighbours_;
   const Preemption* const preemption_;
+  const Successors* const successors_;
   std::set<GangRef> touched_;
   absl::flat_hash_map<GangRef, WaitingGang> waiting_;
   std::set<ServicePlace> active_;

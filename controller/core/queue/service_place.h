@@ -14,11 +14,12 @@
 namespace tahoma::controller {
 
 // A gang's place in the order of service. Those in a Capacity Block come first: only they and
-// whoever borrows from it use its hardware. Then higher priority first; of one priority those that
-// may not be ended, then the older, then by name.
+// whoever borrows from it use its hardware. Then higher priority first; of one priority gangs that
+// lost a member, then gangs that may not be ended, then the older, then by name.
 struct ServicePlace {
   bool in_no_block = true;
   std::int64_t behind = 0;  // the priority, negated
+  bool begins = true;       // had no place before
   bool preemptible = false;
   WallTime created;
   GangRef gang;

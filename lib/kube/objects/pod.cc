@@ -1,6 +1,7 @@
 #include "lib/kube/objects/pod.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 namespace tahoma::kube {
@@ -83,6 +84,55 @@ std::optional<WallTime> ScheduledAt(Field status) {
   return std::nullopt;
 }
 
+bool IsReady(Field status, std::string_view phase) {
+  for (const Field condition : status.At("conditions").Items()) {
+    if (condition.At("type").Text() == "Ready") return condition.At("status").Text() == "True";
+  }
+  return phase == "Running";
+}
+
+bool IsControlled(Field metadata) {
+  for (const Field owner : metadata.At("ownerReferences").Items()) {
+    if (owner.At("controller").Bool()) return true;
+  }
+  return false;
+}
+
+std::string OneLine(std::string_view name, std::string_view reason, std::string_view message) {
+  constexpr std::size_t kMost = 300;
+  std::string text(name);
+  for (const std::string_view part : {reason, message}) {
+    if (!text.empty() && !part.empty()) text += ": ";
+    text += part;
+  }
+  std::ranges::replace(text, '\n', ' ');
+  if (text.size() > kMost) text.resize(kMost);
+  return text;
+}
+
+// Returns what keeps the pod from running: the reason of the pod, else that of its first container
+// which ended badly or waits.
+std::string TroubleOf(Field status) {
+  if (const std::string_view reason = status.At("reason").Text(); !reason.empty()) {
+    return OneLine("", reason, status.At("message").Text());
+  }
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const Field container : status.At(list).Items()) {
+      const std::string name = "container " + std::string(container.At("name").Text());
+      const Field ended = container.At("state").At("terminated");
+      if (ended.has_value() && ended.At("exitCode").Int() != 0) {
+        return OneLine(name, "exit code " + std::to_string(ended.At("exitCode").Int()),
+                       ended.At("message").Text());
+      }
+      const Field waiting = container.At("state").At("waiting");
+      if (waiting.has_value()) {
+        return OneLine(name, waiting.At("reason").Text(), waiting.At("message").Text());
+      }
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<PodClaim> ParsePodClaims(Field object) {
@@ -120,6 +170,9 @@ Pod ParsePod(Field object) {
   pod.phase = status.At("phase").Text();
   pod.unschedulable_message = UnschedulableMessage(status);
   pod.scheduled_at = ScheduledAt(status);
+  pod.ready = IsReady(status, pod.phase);
+  if (!pod.ready && pod.phase != "Succeeded") pod.trouble = TroubleOf(status);
+  pod.controlled = IsControlled(object.At("metadata"));
   return pod;
 }
 

@@ -62,6 +62,12 @@ struct Pod {
   std::string unschedulable_message;
   // The time since which the condition PodScheduled is True.
   std::optional<WallTime> scheduled_at;
+  // The condition Ready is True; without that condition, the phase is Running.
+  bool ready = false;
+  // Why the pod failed, or why a container of a pod that is not ready waits, in one line of at most
+  // 300 bytes: "container main: CreateContainerConfigError: configmap \"c\" not found".
+  std::string trouble;
+  bool controlled = false;  // a Job or another controller owns the pod and replaces it
 };
 
 Pod ParsePod(Field object);

@@ -100,6 +100,8 @@ class World {
   }
 
   Core& core() { return *core_; }
+  // Counts journal writes and API writes, as crash_after does.
+  int DoneSteps() const { return steps_; }
   Now Time() const { return {kBegin + clock_, MonotonicTime(clock_)}; }
 
  private:

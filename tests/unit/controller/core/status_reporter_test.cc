@@ -24,6 +24,8 @@ const GangRef kTrain{{"default", "train"}, false};
 class StatusReporterTest : public ::testing::Test {
  protected:
   StatusReporterTest() {
+    api_.AddNode("node-0");
+    api_.AddNode("node-1");
     api_.AddGang("train", 2);
     api_.AddPodWithClaim("train-0", "train", 1);
     api_.AddPodWithClaim("train-1", "train", 1);
@@ -37,6 +39,7 @@ class StatusReporterTest : public ::testing::Test {
       }
       if (const auto* claim = std::get_if<ClaimSeen>(&command)) facts_.claims.Put(claim->claim);
       if (const auto* gang = std::get_if<GangSeen>(&command)) facts_.gangs.Put(gang->gang);
+      if (const auto* node = std::get_if<NodeSeen>(&command)) cluster_.PutNode(*node->node);
     }
   }
   // "Pending WaitingForPods: message; PodsReady=False (WaitingForPods) …", of view and status.
@@ -114,7 +117,7 @@ TEST_F(StatusReporterTest, AGangThatIsNotReadySaysWhatIsMissing) {
   queue_.Put(kTrain, waits);
   EXPECT_EQ(Show(),
             "Pending WaitingForPods: 1 of 2 pods exist; PodsReady=False WaitingForPods; "
-            "Placed=False PodsNotReady; Bound=False NotPlaced");
+            "Placed=False PodsNotReady; Bound=False NotPlaced; Ready=False NotPlaced");
   EXPECT_THAT(events_, ElementsAre("pod train-0 FailedScheduling: 1 of 2 pods exist",
                                    "pod train-1 FailedScheduling: 1 of 2 pods exist"));
 }
@@ -127,14 +130,15 @@ TEST_F(StatusReporterTest, AGangWithoutAPlaceSaysWhy) {
   ready.spec = spec;
   queue_.Put(kTrain, ready);
   EXPECT_EQ(Show(),
-            "Pending : ; PodsReady=True AllPodsExist; Placed=False ; Bound=False NotPlaced");
-  for (const Planned& planned : queue_.Plan(cluster_, 1, now_.wall)) {
+            "Pending : ; PodsReady=True AllPodsExist; Placed=False ; Bound=False NotPlaced; "
+            "Ready=False NotPlaced");
+  for (const Planned& planned : queue_.Plan(ClusterState(), 1, now_.wall)) {
     EXPECT_TRUE(planned.news);
     reporter_.TellBlocked(kTrain, queue_.Find(kTrain)->message, now_.wall);
   }
   EXPECT_EQ(Show(),
             "Pending WaitsForCapacity: no node has room; PodsReady=True AllPodsExist; "
-            "Placed=False WaitsForCapacity; Bound=False NotPlaced");
+            "Placed=False WaitsForCapacity; Bound=False NotPlaced; Ready=False NotPlaced");
   EXPECT_THAT(events_, ElementsAre("gang train GangBlocked: no node has room",
                                    "pod train-0 FailedScheduling: no node has room",
                                    "pod train-1 FailedScheduling: no node has room"));
@@ -145,14 +149,14 @@ TEST_F(StatusReporterTest, AGangIsPlacedThenRunsThenHasFinished) {
   reporter_.TellPlaced(*decision_, now_.wall);
   EXPECT_EQ(Show(),
             "Placed Committing: node-0, node-1; PodsReady=True AllPodsExist; Placed=True Placed; "
-            "Bound=False Committing");
+            "Bound=False Committing; Ready=False Committing");
   EXPECT_EQ(status_->placement, "node-0, node-1");
   EXPECT_EQ(status_->bound_members, 0);
   Advance(5);
   for (const RunNews& news : runs_.DrainNews()) reporter_.TellRun(news, now_.wall);
   EXPECT_EQ(Show(),
             "Running Bound: node-0, node-1; PodsReady=True AllPodsExist; Placed=True Placed; "
-            "Bound=True AllPodsBound");
+            "Bound=True AllPodsBound; Ready=True AllMembersReady");
   EXPECT_EQ(status_->bound_members, 2);
   EXPECT_THAT(
       events_,
@@ -167,15 +171,19 @@ TEST_F(StatusReporterTest, AGangIsPlacedThenRunsThenHasFinished) {
   EXPECT_EQ(Show().substr(0, 18), "Finished PodsEnded");
 }
 
-TEST_F(StatusReporterTest, AGangOfWhichAPodFailedHasFailed) {
+TEST_F(StatusReporterTest, AGangOfWhichAPodFailedDoesNotRun) {
   Begin();
   Advance(5);
   api_.FinishPod("train-0", false);
   Hear();
-  EXPECT_EQ(Show().substr(0, 16), "Failed PodFailed");
-  api_.FinishPod("train-1", true);
-  Hear();
-  EXPECT_EQ(Show().substr(0, 16), "Failed PodsEnded");
+  runs_.OnPod({"default", "train-0"});
+  EXPECT_EQ(Show(),
+            "Degraded MemberLost: 1 of 2 members are ready: pod train-0 failed; "
+            "PodsReady=False MemberLost; Placed=True Placed; Bound=False MemberLost; "
+            "Ready=False MemberLost");
+  EXPECT_EQ(status_->bound_members, 1);
+  runs_.Advance(now_.monotonic);
+  EXPECT_EQ(Show().substr(0, 18), "Pending MemberLost");
 }
 
 TEST_F(StatusReporterTest, AGangThatIsTakenBackIsPendingAndSaysWhy) {
@@ -187,7 +195,7 @@ TEST_F(StatusReporterTest, AGangThatIsTakenBackIsPendingAndSaysWhy) {
   for (const RunNews& news : runs_.DrainNews()) reporter_.TellRun(news, now_.wall);
   EXPECT_EQ(Show(),
             "Pending Undone: node node-0 is gone; PodsReady=True AllPodsExist; "
-            "Placed=False Undone; Bound=False Undone");
+            "Placed=False Undone; Bound=False Undone; Ready=False Undone");
   EXPECT_EQ(status_->placement, "");
   EXPECT_THAT(events_, ElementsAre("gang train GangUndone: node node-0 is gone"));
 }
@@ -200,7 +208,7 @@ TEST_F(StatusReporterTest, AGangWhoseRunIsOverKeepsWhatWasTrueOfItsPods) {
   Hear();
   EXPECT_EQ(Show(),
             "Finished PodsEnded: all pods have ended; PodsReady=True PodsEnded; "
-            "Placed=False PodsEnded; Bound=False PodsEnded")
+            "Placed=False PodsEnded; Bound=False PodsEnded; Ready=False PodsEnded")
       << "they were never bound";
   EXPECT_THAT(events_, IsEmpty());
 }

@@ -35,6 +35,10 @@ Json GangOf(const GangRequest& request) {
                {"kind", "Gang"},
                {"metadata", {{"name", "g"}, {"namespace", "default"}}},
                {"spec", std::move(spec)}};
+  if (request.failure_policy != "RestartAll") {
+    gang["spec"]["failurePolicy"] = request.failure_policy;
+  }
+  if (request.start_within != "10m") gang["spec"]["startWithin"] = request.start_within;
   ApplyDefaults(*Gangs().schema, gang);
   return gang;
 }
@@ -94,6 +98,11 @@ class RandomRequest {
       request.shape = Text({"1", "2", "4", "3", "04", "x"});
     if (rng_.Chance(1, 4)) {
       request.max_runtime = Text({"1h", "30m", "5s", "0s", "123456789", "0", "h", "-", "1d"});
+    }
+    if (rng_.Chance(1, 8)) request.start_within = Text({"1h", "30m", "5s", "0s", "h", "1d"});
+    if (rng_.Chance(1, 8)) {
+      constexpr const char* kPolicies[] = {"Replace", "Fail", "Never", ""};
+      request.failure_policy = kPolicies[rng_.Below(4)];
     }
     return request;
   }

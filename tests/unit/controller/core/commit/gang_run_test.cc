@@ -61,6 +61,7 @@ std::string Text(const Record& record) {
     std::string operator()(const ClaimReleased& r) const {
       return fmt::format("Released {}", r.claim);
     }
+    std::string operator()(const MemberReplaced& r) const { return "Replaced " + r.name; }
     std::string operator()(const GangUndoing& r) const { return "Undoing: " + r.reason; }
     std::string operator()(const GangReleased&) const { return "Released"; }
   };

@@ -368,6 +368,40 @@ TEST_F(GangRunsTest, PodsOfAnEndedRunMustBeGoneByThenAlsoAfterARestart) {
   EXPECT_EQ(runs_->Find(kTrain), nullptr);
 }
 
+// The defect: the gang was ended at once, because the new pod had not been ready for 30 hours.
+TEST_F(GangRunsTest, APodThatTakesAPlaceStartsNowEvenWhenTheWallClockWasSetBack) {
+  const WallTime now = *ParseTime("2026-11-24T11:30:00Z");
+  runs_->MoveTo(now);
+  GangFact gang;
+  gang.key = kTrain.key;
+  gang.uid = "uid-train";
+  gang.failure_policy = FailurePolicy::kReplace;
+  facts_.gangs.Put(std::make_shared<const GangFact>(gang));
+  const auto decision = DecisionFor(api_, "train");
+  runs_->Begin(decision);
+  GoOn();
+  api_.FinishPod("train-1", false);
+  api_.RunControllers();
+  api_.starts_pods = false;
+  api_.AddPodWithClaim("train-2", "train", 1);
+  Hear();
+  GoOn();
+  runs_->Replace({.run = runs_->Find(kTrain)->id(),
+                  .pod = 1,
+                  .name = "train-2",
+                  .uid = api_.pods().at("train-2").uid,
+                  .at = now - std::chrono::hours(30),
+                  .claims = {{.index = 1,
+                              .name = "train-2-chips",
+                              .uid = api_.claims().at("train-2-chips").uid,
+                              .allocation = decision->claims[1].allocation}}});
+  GoOn();
+  ASSERT_NE(runs_->Find(kTrain), nullptr);
+  EXPECT_EQ(runs_->Find(kTrain)->phase(), RunPhase::kBound);
+  EXPECT_EQ(runs_->Find(kTrain)->starts_at(), now);
+  EXPECT_EQ(api_.pods().at("train-2").node, "node-1");
+}
+
 TEST_F(GangRunsTest, ASecondRunOfAGangIsAMistakeOfOurs) {
   runs_->Begin(DecisionFor(api_, "train"));
   EXPECT_DEATH(runs_->Begin(DecisionFor(api_, "train")), "CHECK failed: !run_of_gang_.contains");

@@ -98,6 +98,67 @@ TEST_F(GangMembershipTest, MembersAreInTheOrderOfTheirNumbers) {
   EXPECT_THAT(order, ElementsAre("train-1", "train-9", "train-10"));
 }
 
+constexpr char kCompletionIndex[] = "batch.kubernetes.io/job-completion-index";
+
+TEST_F(GangMembershipTest, RanksFollowTheIndexesThatAJobGives) {
+  AddGang(3);
+  for (const auto& [name, index] :
+       {std::pair("job-0-zzzzz", "0"), std::pair("job-1-mmmmm", "1"), std::pair("job-x", "10")}) {
+    PodFact pod = Pod(name);
+    pod.labels = {{kCompletionIndex, index}};
+    Add(pod);
+  }
+  std::vector<std::string> order;
+  const Readiness ready = Assess();
+  ASSERT_NE(ready.spec, nullptr) << ready.message;
+  for (const MemberSpec& member : ready.spec->members) order.push_back(member.pod.name);
+  EXPECT_THAT(order, ElementsAre("job-0-zzzzz", "job-1-mmmmm", "job-x"));
+  Add(Pod("job-1-mmmmm"));  // without its label: the names count for all
+  EXPECT_NE(Assess().spec, nullptr);
+}
+
+TEST_F(GangMembershipTest, APodThatReplacesAnEndedOneHasItsRank) {
+  AddGang(2);
+  for (const auto& [name, index] :
+       {std::pair("job-0-a", "0"), std::pair("job-1-a", "1"), std::pair("job-0-b", "0")}) {
+    PodFact pod = Pod(name);
+    pod.labels = {{kCompletionIndex, index}};
+    pod.finished = std::string_view(name) == "job-0-a";
+    Add(pod);
+  }
+  const Readiness ready = Assess();
+  ASSERT_NE(ready.spec, nullptr) << ready.message;
+  EXPECT_EQ(ready.spec->members.at(0).pod.name, "job-0-b");
+}
+
+TEST_F(GangMembershipTest, AnIndexOfTwoLivePodsPlacesNothingAndNamesBoth) {
+  AddGang(2);
+  for (const char* name : {"job-1-b", "job-1-a"}) {
+    PodFact pod = Pod(name);
+    pod.labels = {{kCompletionIndex, "1"}};
+    Add(pod);
+  }
+  EXPECT_EQ(Why(Assess()),
+            "IndexGivenTwice: pods job-1-a and job-1-b both have index 1 "
+            "(batch.kubernetes.io/job-completion-index)");
+  PodFact leaving = Pod("job-1-a");
+  leaving.labels = {{kCompletionIndex, "1"}};
+  leaving.deleting = true;
+  Add(leaving);
+  EXPECT_EQ(Why(Assess()), "WaitingForPods: 1 of 2 pods exist");
+}
+
+TEST_F(GangMembershipTest, AGangThatHasFailedForGoodIsNotReadyWhateverPodsCome) {
+  AddGang(1);
+  Add(Pod("train-0"));
+  auto gang = std::make_shared<GangFact>(*facts_.gangs.Find({"default", "train"}));
+  gang->failed = "pod train-0 failed";
+  facts_.gangs.Put(gang);
+  EXPECT_EQ(Why(Assess()), "MemberLost: pod train-0 failed");
+  EXPECT_TRUE(Assess().finished);
+  EXPECT_FALSE(Assess().succeeded);
+}
+
 TEST_F(GangMembershipTest, PodsOfOtherGangsAndOtherNamespacesDoNotCount) {
   AddGang(1);
   Add(Pod("a", "other"));

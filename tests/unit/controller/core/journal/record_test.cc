@@ -104,12 +104,49 @@ TEST(RecordTest, EveryOtherRecordComesBackToo) {
   const WallTime when(std::chrono::nanoseconds(1'800'000'000'000'000'001));
   EXPECT_EQ(std::get<GangBound>(*DecodeRecord(EncodeRecord(GangBound{7, when}))).at, when);
   for (const EndCause cause :
-       {EndCause::kFailed, EndCause::kReclaimed, EndCause::kPreempted, EndCause::kRuntimeOver}) {
+       {EndCause::kFailed, EndCause::kReclaimed, EndCause::kPreempted, EndCause::kRuntimeOver,
+        EndCause::kMemberLost, EndCause::kGangFailed, EndCause::kNotStarted}) {
     const auto ended =
         std::get<GangUndoing>(*DecodeRecord(EncodeRecord(GangUndoing{7, "why", by, cause})));
     EXPECT_EQ(ended.by, by);
     EXPECT_EQ(ended.cause, cause);
   }
+}
+
+MemberReplaced ReplacedExample() {
+  return {.run = 7,
+          .pod = 0,
+          .name = "train-9",
+          .uid = "u9",
+          .at = WallTime(std::chrono::nanoseconds(1'800'000'000'000'000'001)),
+          .claims = {{0, "train-9-chips", "c9", Example().claims[0].allocation}}};
+}
+
+TEST(RecordTest, AReplacedMemberComesBackAndTakesItsPlaceInTheDecision) {
+  const auto read =
+      std::get<MemberReplaced>(*DecodeRecord(EncodeRecord(Record(ReplacedExample()))));
+  EXPECT_EQ(read.run, 7U);
+  EXPECT_EQ(read.at, ReplacedExample().at);
+  ASSERT_TRUE(MayFollow(read, Example()));
+  GangDecision expected = Example();
+  expected.pods[0].name = "train-9";
+  expected.pods[0].uid = "u9";
+  expected.claims[0].name = "train-9-chips";
+  expected.claims[0].uid = "c9";
+  EXPECT_EQ(WithMember(Example(), read), expected);
+}
+
+TEST(RecordTest, AReplacedMemberOfAnotherDecisionIsRefused) {
+  MemberReplaced record = ReplacedExample();
+  record.pod = 1;
+  EXPECT_FALSE(MayFollow(record, Example()));
+  record = ReplacedExample();
+  record.claims[0].index = 1;
+  EXPECT_FALSE(MayFollow(record, Example()));
+  GangDecision shared = Example();
+  shared.pods.push_back(shared.pods[0]);
+  shared.claims[0].consumers = {0, 1};
+  EXPECT_FALSE(MayFollow(ReplacedExample(), shared)) << "the claim is not of that pod alone";
 }
 
 TEST(RecordTest, EnumeratorsHaveTheNumbersOfTheFormat) {

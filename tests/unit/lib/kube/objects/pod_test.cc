@@ -119,6 +119,45 @@ TEST(PodTest, ResourcesWithADomainAreExtendedOnesAndEachIsNamedOnce) {
             (std::vector<std::string>{"aws.amazon.com/neuron", "vpc.amazonaws.com/efa"}));
 }
 
+Pod Parsed(const char* text) {
+  const json object = ParseJson(text);
+  Reading reading(object);
+  return ParsePod(reading.root());
+}
+
+TEST(PodTest, APodIsReadyAsItsConditionSaysElseWhenItRuns) {
+  EXPECT_TRUE(Parsed(R"({"metadata": {"name": "p"}, "status": {"phase": "Running"}})").ready);
+  EXPECT_FALSE(Parsed(R"({"metadata": {"name": "p"}, "status": {"phase": "Pending"}})").ready);
+  EXPECT_FALSE(Parsed(R"({"metadata": {"name": "p"}, "status": {"phase": "Running",
+      "conditions": [{"type": "Ready", "status": "False"}]}})")
+                   .ready);
+}
+
+TEST(PodTest, AContainerThatWaitsOrHasFailedIsNamed) {
+  EXPECT_EQ(Parsed(R"({"metadata": {"name": "p"}, "status": {"phase": "Pending",
+      "containerStatuses": [{"name": "a", "state": {"running": {}}},
+        {"name": "b", "state": {"waiting": {"reason": "CreateContainerConfigError",
+                                            "message": "configmap \"c\" not\nfound"}}}]}})")
+                .trouble,
+            "container b: CreateContainerConfigError: configmap \"c\" not found");
+  EXPECT_EQ(Parsed(R"({"metadata": {"name": "p"}, "status": {"phase": "Failed",
+      "containerStatuses": [{"name": "a", "state": {"terminated": {"exitCode": 3}}}]}})")
+                .trouble,
+            "container a: exit code 3");
+  EXPECT_EQ(Parsed(R"({"metadata": {"name": "p"}, "status": {"phase": "Failed",
+      "reason": "Evicted", "message": "The node was low on memory"}})")
+                .trouble,
+            "Evicted: The node was low on memory");
+}
+
+TEST(PodTest, APodThatAControllerOwnsIsKnown) {
+  EXPECT_TRUE(Parsed(R"({"metadata": {"name": "p", "ownerReferences": [{"kind": "Job",
+      "controller": true}]}})")
+                  .controlled);
+  EXPECT_FALSE(
+      Parsed(R"({"metadata": {"name": "p", "ownerReferences": [{"kind": "X"}]}})").controlled);
+}
+
 TEST(PodTest, AnUnreadableFieldIsNamedWithItsPath) {
   json object = PodObject();
   object["spec"]["nodeName"] = 7;
