@@ -48,7 +48,9 @@ Schema SpecSchema() {
                    {"shape?", Text("The box of a slice.")},
                    {"chips?", Integer(1, 65536, "Or the chips of a slice.")},
                    {"slices", Integer(1, 1024, "Equal pieces.")},
-                   {"priority", Integer(INT32_MIN, INT32_MAX, "A higher one is placed first.")},
+                   {"priority?", Integer(INT32_MIN, INT32_MAX,
+                                         "A higher one is placed first. Absent: the highest "
+                                         "priority of its pods counts.")},
                    {"queue?", Text("Where it waits.")},
                    {"maxRuntime?", Text("How long it may run.")},
                    {"capacityBlock?", Text("In which it runs.")}},
@@ -63,7 +65,7 @@ rest::Response SpecAnswer(const Json& gang, const kube::ObjectKey& key) {
                                                 {"shape", -1},
                                                 {"chips", -1},
                                                 {"slices", 1},
-                                                {"priority", 0},
+                                                {"priority", -1},
                                                 {"queue", -1},
                                                 {"maxRuntime", -1},
                                                 {"capacityBlock", -1}}) {

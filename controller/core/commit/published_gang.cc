@@ -66,7 +66,7 @@ void TakeTerms(const GangRef& ref, const std::vector<std::shared_ptr<const PodFa
   if (!ref.single && gang != nullptr) {
     decision.max_runtime = gang->max_runtime;
     decision.preemptible = gang->preemptible;
-    decision.priority = gang->priority;
+    decision.priority = PriorityOf(*gang, pods);
   }
   decision.grace = {};
   for (const auto& pod : pods) {

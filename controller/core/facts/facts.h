@@ -121,7 +121,7 @@ struct GangFact {
   std::optional<std::int64_t> chips;
   int slices = 1;
   std::string queue = "default";
-  std::int32_t priority = 0;
+  std::optional<std::int32_t> priority;  // nullopt: that of its pods counts
   std::optional<std::chrono::seconds> max_runtime;
   bool preemptible = false;
   bool checkpointable = true;

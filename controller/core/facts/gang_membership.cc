@@ -125,7 +125,6 @@ std::shared_ptr<GangSpec> SpecOf(const GangFact& gang) {
   spec->chips = gang.chips;
   spec->slices = gang.slices;
   spec->queue = gang.queue;
-  spec->priority = gang.priority;
   spec->max_runtime = gang.max_runtime;
   spec->preemptible = gang.preemptible;
   spec->checkpointable = gang.checkpointable;
@@ -251,6 +250,12 @@ Readiness GangMembership::AssessNext(const PodFact& pod, const Facts& facts,
   return ready;
 }
 
+std::int32_t PriorityOf(const GangFact& gang,
+                        std::span<const std::shared_ptr<const PodFact>> pods) {
+  if (gang.priority || pods.empty()) return gang.priority.value_or(0);
+  return std::ranges::max(pods, {}, [](const auto& pod) { return pod->priority; })->priority;
+}
+
 Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
                                  const ClaimBusy& busy) const {
   if (ref.single) return AssessPod(ref, facts, busy);
@@ -293,6 +298,7 @@ Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
     return waits;
   }
   const std::shared_ptr<GangSpec> spec = SpecOf(*gang);
+  spec->priority = PriorityOf(*gang, members);
   for (const auto& pod : members) {
     if (!pod->node.empty()) {
       return Waits(

@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,8 @@ struct GangRef {
 GangRef GangOf(const PodFact& pod);
 // Returns "gang default/train" or "pod default/p".
 std::string Describe(const GangRef& ref);
+// Returns the gang's priority: that of its Gang, else the highest of its pods.
+std::int32_t PriorityOf(const GangFact& gang, std::span<const std::shared_ptr<const PodFact>> pods);
 
 // How pods of a gang are in the order of their ranks.
 struct RankOrder {

@@ -318,7 +318,9 @@ absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const json& object) {
   gang->shape = request.shape;
   gang->chips = request.chips;
   if (const Field queue = spec.At("queue"); !queue.Text().empty()) gang->queue = queue.Text();
-  gang->priority = spec.At("priority").Int32();
+  if (const Field priority = spec.At("priority"); priority.has_value()) {
+    gang->priority = priority.Int32();
+  }
   gang->block = spec.At("capacityBlock").Text();
   gang->made = !reading.root().At("metadata").At("labels").At(kMadeGangLabel).Text().empty();
   gang->preemptible = spec.At("preemptible").Bool();

@@ -44,7 +44,6 @@ TEST_F(GangChangesTest, ThePriorityIsThatOfTheGang) {
                              {"members", 4},
                              {"shape", "4x4x4"},
                              {"slices", 1},
-                             {"priority", 0},
                              {"queue", "default"}}));
   const Outcome changed = Patch(R"({"priority":7})", spec.header("ETag"));
   EXPECT_EQ(changed.status, 200) << changed.body;

@@ -72,6 +72,21 @@ class GangMembershipTest : public ::testing::Test {
   GangMembership::ClaimBusy busy_ = [](const ClaimKey&) { return std::string(); };
 };
 
+TEST_F(GangMembershipTest, AGangWithoutAPriorityHasTheHighestOfItsPods) {
+  AddGang(2);
+  PodFact first = Pod("train-0");
+  first.priority = -5;
+  Add(first);
+  PodFact second = Pod("train-1");
+  second.priority = 5000;
+  Add(second);
+  EXPECT_EQ(Assess().spec->priority, 7);
+  GangFact gang = *facts_.gangs.Find(GangKey{"default", "train"});
+  gang.priority.reset();
+  facts_.gangs.Put(std::make_shared<const GangFact>(gang));
+  EXPECT_EQ(Assess().spec->priority, 5000);
+}
+
 TEST_F(GangMembershipTest, AGangIsReadyWhenAllItsPodsExistWhicheverCameFirst) {
   Add(Pod("train-1"));
   EXPECT_EQ(Why(Assess()), "WaitingForGang: Gang train does not exist");
