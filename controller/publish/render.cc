@@ -189,9 +189,16 @@ kube::Request Renderer::operator()(const GangCreation& write) const {
                                                 {"name", wish.owner->name},
                                                 {"uid", wish.owner->uid}}});
   }
-  json spec = {{"members", wish.request.members}, {"slices", wish.request.slices}};
+  json spec = {{"members", wish.request.members},
+               {"slices", wish.request.slices},
+               {"failurePolicy", wish.request.failure_policy},
+               {"startWithin", wish.request.start_within},
+               {"preemptible", wish.terms.preemptible},
+               {"checkpointable", wish.terms.checkpointable}};
   if (!wish.request.shape.empty()) spec["shape"] = wish.request.shape;
   if (wish.request.chips) spec["chips"] = *wish.request.chips;
+  if (!wish.terms.max_runtime.empty()) spec["maxRuntime"] = wish.terms.max_runtime;
+  if (!wish.terms.block.empty()) spec["capacityBlock"] = wish.terms.block;
   return kube::CreateRequest(kGangs, write.key.ns,
                              {{"apiVersion", "tahoma.dev/v1alpha1"},
                               {"kind", "Gang"},

@@ -4,7 +4,7 @@
 //   facts.pods.Put(pod);                              // from a watch
 //   std::shared_ptr<const PodFact> seen = facts.pods.Find(PodKey{"default", "train-0"});
 //
-// A fact is replaced as a whole and never changed; several threads may hold the same one.
+// A fact is replaced as a whole and never changed; several threads may hold the same fact.
 //
 // Scope: values. Devices and nodes are in the model's ClusterState instead.
 //
@@ -121,7 +121,7 @@ struct GangFact {
   std::optional<std::int64_t> chips;
   int slices = 1;
   std::string queue = "default";
-  std::optional<std::int32_t> priority;  // nullopt: that of its pods counts
+  std::optional<std::int32_t> priority;  // nullopt: of its pods
   std::optional<std::chrono::seconds> max_runtime;
   bool preemptible = false;
   bool checkpointable = true;
@@ -135,7 +135,7 @@ struct GangFact {
   std::uint64_t shown = 0;  // the digest of its status
 };
 
-// A CapacityBlock: what its owner wants, and what a controller has published of it.
+// A CapacityBlock: the wish of the owner, and what a controller has published of the block.
 struct BlockFact {
   BlockKey key = {};
   std::string uid = {};

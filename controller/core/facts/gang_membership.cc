@@ -169,13 +169,11 @@ std::optional<Readiness> CheckWishes(const GangKey& key, const std::set<std::str
                              "tahoma.dev/gang and no such annotations",
                              first->key.name, key.name));
   }
-  const GangWish of_gang{.gang = key.name,
-                         .request = {.members = gang->members,
-                                     .shape = gang->shape,
-                                     .chips = gang->chips,
-                                     .slices = gang->slices},
-                         .fault = "",
-                         .owner = std::nullopt};
+  GangWish of_gang = *first->wish;  // only sizes are compared: users may change the rest of a Gang
+  of_gang.request.members = gang->members;
+  of_gang.request.shape = gang->shape;
+  of_gang.request.chips = gang->chips;
+  of_gang.request.slices = gang->slices;
   if (first->wish->IsLike(of_gang)) return std::nullopt;
   return Waits(GangReason::kInvalid,
                fmt::format("pod {} wishes a Gang of {}, and Gang {} has {}", first->key.name,

@@ -17,6 +17,8 @@ constexpr std::string_view kMembers = "tahoma.dev/gang-members";
 constexpr std::string_view kShape = "tahoma.dev/gang-shape";
 constexpr std::string_view kChips = "tahoma.dev/gang-chips";
 constexpr std::string_view kSlices = "tahoma.dev/gang-slices";
+constexpr std::string_view kFailurePolicy = "tahoma.dev/gang-failure-policy";
+constexpr std::string_view kStartWithinAnnotation = "tahoma.dev/gang-start-within";
 constexpr std::string_view kGroupLabel = "tahoma.dev/gang-group-label";
 
 // LeaderWorkerSet (sigs.k8s.io/lws api/leaderworkerset/v1): a gang for each group.
@@ -51,6 +53,14 @@ std::optional<std::int64_t> NumberAt(const Json& pod, std::string_view key, Gang
   return std::nullopt;
 }
 
+bool FlagAt(const Json& pod, std::string_view key, bool usual, std::string& fault) {
+  const std::string_view text = TextAt(pod, "annotations", key);
+  if (!text.empty() && text != "true" && text != "false") {
+    fault = fmt::format("annotation {} is {}, must be true or false", key, text.substr(0, 64));
+  }
+  return text.empty() ? usual : text == "true";
+}
+
 // Finds the group of the pod, which gives the Gang its name.
 void FindGroup(const Json& pod, GangWish& wish) {
   if (const std::string_view label = TextAt(pod, "annotations", kGroupLabel); !label.empty()) {
@@ -82,7 +92,9 @@ void FindGroup(const Json& pod, GangWish& wish) {
 bool GangWish::IsLike(const GangWish& other) const {
   return gang == other.gang && request.members == other.request.members &&
          request.shape == other.request.shape && request.chips == other.request.chips &&
-         request.slices == other.request.slices;
+         request.slices == other.request.slices &&
+         request.failure_policy == other.request.failure_policy &&
+         request.start_within == other.request.start_within && terms == other.terms;
 }
 
 std::string GangWish::ToString() const {
@@ -90,7 +102,31 @@ std::string GangWish::ToString() const {
   if (!request.shape.empty()) text += fmt::format(", shape {}", request.shape);
   if (request.chips) text += fmt::format(", {} chips", *request.chips);
   if (request.slices != 1) text += fmt::format(", {} slices", request.slices);
+  const GangRequest usual;
+  const auto add = [&](const char* field, const std::string& value, const std::string& otherwise) {
+    if (value != otherwise) text += fmt::format(", {} {}", field, value);
+  };
+  add("failurePolicy", request.failure_policy, usual.failure_policy);
+  add("startWithin", request.start_within, usual.start_within);
+  add("maxRuntime", terms.max_runtime, "");
+  add("capacityBlock", terms.block, "");
+  if (terms.preemptible) text += ", preemptible";
+  if (!terms.checkpointable) text += ", not checkpointable";
   return text;
+}
+
+GangTerms ReadGangTerms(const Json& pod, std::string& fault) {
+  GangTerms terms;
+  terms.max_runtime = TextAt(pod, "annotations", "tahoma.dev/max-runtime");
+  terms.block = TextAt(pod, "annotations", "tahoma.dev/capacity-block");
+  terms.preemptible = FlagAt(pod, "tahoma.dev/preemptible", false, fault);
+  terms.checkpointable = FlagAt(pod, "tahoma.dev/checkpointable", true, fault);
+  const auto faults = FaultsOf({.max_runtime = terms.max_runtime});
+  if (!faults.empty()) {
+    fault = fmt::format("annotation tahoma.dev/max-runtime {}: {}",
+                        std::string_view(terms.max_runtime).substr(0, 64), faults.front().why);
+  }
+  return terms;
 }
 
 std::optional<GangWish> ReadGangWish(const Json& pod) {
@@ -111,6 +147,11 @@ std::optional<GangWish> ReadGangWish(const Json& pod) {
   wish.request.shape = TextAt(pod, "annotations", kShape);
   wish.request.chips = NumberAt(pod, kChips, wish);
   wish.request.slices = NumberAt(pod, kSlices, wish).value_or(1);
+  const std::string_view policy = TextAt(pod, "annotations", kFailurePolicy);
+  if (!policy.empty()) wish.request.failure_policy = policy;
+  const std::string_view within = TextAt(pod, "annotations", kStartWithinAnnotation);
+  if (!within.empty()) wish.request.start_within = within;
+  wish.terms = ReadGangTerms(pod, wish.fault);
   wish.owner = kube::ControllerOf(pod);
   if (!wish.fault.empty()) return wish;
   // A label's value need not be a name of an object.

@@ -14,7 +14,11 @@
 //   tahoma.dev/gang-shape        as spec.shape of a Gang
 //   tahoma.dev/gang-chips        as spec.chips
 //   tahoma.dev/gang-slices       as spec.slices
+//   tahoma.dev/gang-failure-policy, gang-start-within   as the fields of those names
 //   tahoma.dev/gang-group-label  the label that has the group's name, where none of kGroupLabels is
+//
+// The annotations of GangTerms count for the made Gang as they do for a pod that is a gang of its
+// own.
 //
 // Thread safety: pure functions.
 
@@ -32,15 +36,30 @@ namespace tahoma::controller {
 // The label of a Gang that was made for a wish.
 inline constexpr const char* kMadeGangLabel = "tahoma.dev/made-for-pods";
 
+// The annotations of a pod about the time and the place of a gang: tahoma.dev/max-runtime,
+// capacity-block, preemptible, checkpointable.
+struct GangTerms {
+  std::string max_runtime;  // as the user wrote it; empty when there is none
+  std::string block;
+  bool preemptible = false;
+  bool checkpointable = true;
+
+  friend bool operator==(const GangTerms&, const GangTerms&) = default;
+};
+
+// Reads them; `fault` gets why an annotation cannot be used, and is kept otherwise.
+GangTerms ReadGangTerms(const Json& pod, std::string& fault);
+
 struct GangWish {
-  std::string gang;                           // the name of the Gang
-  GangRequest request;                        // members, shape, chips, slices
+  std::string gang;     // the name of the Gang
+  GangRequest request;  // its spec but for `terms`
+  GangTerms terms = {};
   std::string fault;                          // why the wish cannot be used; empty when it can
   std::optional<kube::OwnerReference> owner;  // of the pod: the Gang goes with the pod's controller
 
   // Returns whether both ask for the same gang.
   bool IsLike(const GangWish& other) const;
-  // Returns "4 members, shape 4x4x4, 2 slices".
+  // Returns "4 members, shape 4x4x4, 2 slices, failurePolicy Fail": what is not the default.
   std::string ToString() const;
 };
 

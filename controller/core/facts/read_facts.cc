@@ -83,27 +83,12 @@ void ReadBinding(Field annotations, PodFact& pod) {
 }
 
 // Reads what a Gang has fields for, of a pod without one.
-void ReadGangOfOne(Field annotations, PodFact& pod) {
-  if (!annotations.has_value()) return;
-  pod.block = annotations.At("tahoma.dev/capacity-block").Text();
-  const auto flag = [&](const char* name, bool usual) {
-    const std::string_view text = annotations.At(name).Text();
-    if (!text.empty() && text != "true" && text != "false") {
-      pod.spec_error =
-          fmt::format("annotation {} is {}, must be true or false", name, text.substr(0, 64));
-    }
-    return text.empty() ? usual : text == "true";
-  };
-  pod.preemptible = flag("tahoma.dev/preemptible", false);
-  pod.checkpointable = flag("tahoma.dev/checkpointable", true);
-  const std::string runtime(annotations.At("tahoma.dev/max-runtime").Text());
-  if (runtime.empty()) return;
-  pod.max_runtime = ParseRuntime(runtime);
-  const auto faults = FaultsOf({.max_runtime = runtime});
-  if (!faults.empty()) {
-    pod.spec_error = fmt::format("annotation tahoma.dev/max-runtime {}: {}",
-                                 std::string_view(runtime).substr(0, 64), faults.front().why);
-  }
+void ReadGangOfOne(const json& object, PodFact& pod) {
+  GangTerms terms = ReadGangTerms(object, pod.spec_error);
+  pod.block = std::move(terms.block);
+  pod.preemptible = terms.preemptible;
+  pod.checkpointable = terms.checkpointable;
+  if (!terms.max_runtime.empty()) pod.max_runtime = ParseRuntime(terms.max_runtime);
 }
 
 void TakeFinalizers(Field metadata, BlockFact& block) {
@@ -272,7 +257,7 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
     fact->spec_error = wish->fault;
     fact->wish = std::make_shared<const GangWish>(*std::move(wish));
   }
-  if (fact->gang.empty() && fact->wish == nullptr) ReadGangOfOne(metadata.At("annotations"), *fact);
+  if (fact->gang.empty() && fact->wish == nullptr) ReadGangOfOne(object, *fact);
   CheckResources(pod.extended_resources, *fact);
   CheckGroup(reading.root(), *fact);
   ReadAffinity(object, *fact);

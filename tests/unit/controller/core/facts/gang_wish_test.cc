@@ -48,6 +48,31 @@ TEST(GangWishTest, PodsOfAJobWishTheGangOfTheirTemplate) {
   EXPECT_EQ(wish->owner->uid, "uid-train");
 }
 
+TEST(GangWishTest, WhatAnnotationsSayOfAPodAloneCountsForTheGangThatIsMade) {
+  Json annotations = kFour;
+  annotations["tahoma.dev/gang-failure-policy"] = "Replace";
+  annotations["tahoma.dev/gang-start-within"] = "5m";
+  annotations["tahoma.dev/max-runtime"] = "36h";
+  annotations["tahoma.dev/capacity-block"] = "week";
+  annotations["tahoma.dev/preemptible"] = "true";
+  annotations["tahoma.dev/checkpointable"] = "false";
+  const auto wish = ReadGangWish(Pod("train-0", kOfJob, annotations));
+  EXPECT_EQ(wish->fault, "");
+  EXPECT_EQ(wish->ToString(),
+            "4 members, shape 4x4x4, failurePolicy Replace, startWithin 5m, maxRuntime 36h, "
+            "capacityBlock week, preemptible, not checkpointable");
+  for (const auto& [annotation, fault] : std::vector<std::pair<std::string, std::string>>{
+           {"tahoma.dev/gang-failure-policy", "failurePolicy soon: must be RestartAll, Replace"},
+           {"tahoma.dev/gang-start-within", "startWithin soon: must be numbers"},
+           {"tahoma.dev/max-runtime", "annotation tahoma.dev/max-runtime soon: must be numbers"},
+           {"tahoma.dev/preemptible", "annotation tahoma.dev/preemptible is soon, must be true or"},
+       }) {
+    Json wrong = kFour;
+    wrong[annotation] = "soon";
+    EXPECT_THAT(ReadGangWish(Pod("train-0", kOfJob, wrong))->fault, HasSubstr(fault));
+  }
+}
+
 TEST(GangWishTest, APodWithoutAnnotationsWishesNothing) {
   EXPECT_FALSE(ReadGangWish(Pod("train-0", kOfJob, Json::object())).has_value());
 }
