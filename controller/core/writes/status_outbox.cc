@@ -32,7 +32,8 @@ void StatusOutbox::SetGang(const GangFact& gang, GangStatus status, const Now& n
   entry.uid = gang.uid;
   KeepTimes(entry.wanted.get(), status, now.wall);
   if (entry.wanted != nullptr && *entry.wanted == status) return;
-  const bool waits = status.phase == GangPhase::kPending;
+  const bool shown_to_wait = entry.sent == nullptr || entry.sent->phase == GangPhase::kPending;
+  const bool waits = status.phase == GangPhase::kPending && shown_to_wait;
   entry.wanted = std::make_shared<const GangStatus>(std::move(status));
   MonotonicTime when = now.monotonic;
   if (waits) when += kGrace;

@@ -5,9 +5,10 @@
 //   outbox.Flush(now);                            // writes only what changed, when it is time
 //   outbox.OnResult(result, now);
 //
-// A message that will be replaced soon is not worth a write. Bad news waits a moment, because a
-// gang whose last pod is just being created does not really wait; changing messages are written at
-// most every few seconds. Two Outboxes, of gangs and of pods, send a failed write again.
+// A message is not worth a write when the next message replaces it soon. Bad news waits a moment,
+// because a gang does not really wait for a pod in creation; changing messages are written at
+// most every few seconds. Where the object still shows a place, the loss of the place is written at
+// once. Two Outboxes, of gangs and of pods, send a failed write again.
 //
 // Scope: nothing in the commit protocol depends on these writes.
 //

@@ -145,6 +145,14 @@ TEST_F(StatusOutboxTest, BadNewsThatStaysIsToldAfterTheGraceAndThenSeldom) {
   EXPECT_EQ(LastGang().status->reason, GangReason::kWaitingForClaims);
 }
 
+TEST_F(StatusOutboxTest, AGangThatIsShownToRunSaysAtOnceThatItDoesNot) {
+  outbox_.SetGang(gang_, Status(GangPhase::kRunning), now_);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Running"));
+  Answer(last_gang_);
+  outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kMemberLost), now_);
+  EXPECT_THAT(Flush(), ElementsAre("gang train Pending"));
+}
+
 TEST_F(StatusOutboxTest, TheSameStatusIsNotWrittenTwice) {
   outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
   Flush();
