@@ -139,11 +139,12 @@ class AwsManifestsTest(NodeCase):
 
     def test_a_group_with_annotations_is_a_gang_on_a_pair_of_members(self):
         pods = self.applied(ROOT / "examples/gangs/leaderworkerset.yaml", 4)
-        gangs = {gang["metadata"]["name"]: gang for gang in self.get("gangs")["items"]}
-        self.assertEqual(sorted(gangs), ["serve-0", "serve-1"])
-        for gang in gangs.values():
-            self.assertEqual(gang["status"]["phase"], "Running")
-            self.assertEqual(gang["status"]["slices"][0]["shape"], "4x4x2")
+        def running():
+            gangs = self.get("gangs")["items"]
+            return len(gangs) == 2 and {gang["status"]["phase"] for gang in gangs} == {"Running"} and gangs
+        gangs = self.until("both gangs run", running)
+        self.assertEqual(sorted(gang["metadata"]["name"] for gang in gangs), ["serve-0", "serve-1"])
+        self.assertEqual({gang["status"]["slices"][0]["shape"] for gang in gangs}, {"4x4x2"})
         self.assertEqual(len({pod["spec"]["nodeName"] for pod in pods}), 4)
 
     def test_the_pods_of_a_job_are_a_gang(self):
@@ -152,7 +153,8 @@ class AwsManifestsTest(NodeCase):
         self.addCleanup(self.kubectl, "delete", "-f", file, "--ignore-not-found", "--timeout=90s")
         self.kubectl("apply", "-f", file)
         self.until("the Job is complete", lambda: self.get("job", "train-job").get("status", {}).get("succeeded") == 4)
-        self.assertIn("4x4x4", self.get("gang", "train-job")["status"]["slices"][0]["shape"])
+        place, = {pod["metadata"]["annotations"]["tahoma.dev/placement"] for pod in self.get("pods")["items"]}
+        self.assertIn("4x4x4", place)
 
     def test_the_replicas_of_a_deployment_have_eight_connected_chips_each(self):
         for pod in self.applied(EXAMPLES / "deployment.yaml", 2):
