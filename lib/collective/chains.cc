@@ -1,6 +1,7 @@
 #include "lib/collective/chains.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <queue>
@@ -50,7 +51,7 @@ class Run {
         Depart(chain);
       }
     }
-    return Picoseconds(static_cast<Picoseconds::rep>(end_ + 0.5));
+    return Picoseconds(std::llround(end_));
   }
 
  private:

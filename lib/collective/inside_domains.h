@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/base/check.h"
 #include "lib/collective/chains.h"
 #include "lib/collective/closed_form.h"
 #include "lib/collective/predict_domains.h"
@@ -26,6 +27,7 @@ namespace tahoma::collective {
 
 // Returns the elements of the longest of so many parts as equal as can be.
 inline std::uint64_t CeilOf(std::uint64_t elements, std::uint64_t parts) {
+  TAHOMA_CHECK(parts > 0);  // else nobody has the elements
   return (elements + parts - 1) / parts;
 }
 

@@ -35,19 +35,21 @@ void ChangeAmount(Amounts& amounts, std::string_view resource, const Change& cha
 
 void AddAmounts(Amounts& to, const Amounts& added) {
   for (const auto& [resource, amount] : added) {
-    ChangeAmount(to, resource, [&](std::int64_t before) { return Capped(before, amount); });
+    ChangeAmount(to, resource,
+                 [&amount = amount](std::int64_t before) { return Capped(before, amount); });
   }
 }
 
 void RaiseAmounts(Amounts& to, const Amounts& least) {
   for (const auto& [resource, amount] : least) {
-    ChangeAmount(to, resource, [&](std::int64_t before) { return std::max(before, amount); });
+    ChangeAmount(to, resource,
+                 [&amount = amount](std::int64_t before) { return std::max(before, amount); });
   }
 }
 
 void ReplaceAmounts(Amounts& to, const Amounts& by) {
   for (const auto& [resource, amount] : by) {
-    ChangeAmount(to, resource, [&](std::int64_t) { return amount; });
+    ChangeAmount(to, resource, [&amount = amount](std::int64_t) { return amount; });
   }
 }
 
@@ -176,7 +178,8 @@ void NodeUse::Add(const PodNeeds& needs) {
 
 void NodeUse::Subtract(const PodNeeds& needs) {
   for (const auto& [resource, amount] : needs.amounts) {
-    ChangeAmount(amounts, resource, [&](std::int64_t before) { return before - amount; });
+    ChangeAmount(amounts, resource,
+                 [&amount = amount](std::int64_t before) { return before - amount; });
   }
   for (const HostPort& port : needs.ports) {
     const auto at = std::ranges::lower_bound(ports, port);

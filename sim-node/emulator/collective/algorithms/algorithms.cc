@@ -38,12 +38,12 @@ class Cutter {
  public:
   Cutter(const Layout& layout, std::size_t parts) : parts_(parts) {
     TAHOMA_CHECK(parts > 0);
-    bounds_.reserve((layout.bounds.size() - 1) * (parts_ + 1));
+    bounds_.reserve((layout.bounds.size() - 1) * (parts + 1));
     for (std::size_t block = 0; block + 1 < layout.bounds.size(); ++block) {
       const std::uint64_t begin = layout.bounds[block];
       const std::uint64_t count = layout.bounds[block + 1] - begin;
-      for (std::size_t part = 0; part <= parts_; ++part) {
-        const Wide first = static_cast<Wide>(count) * part / parts_;
+      for (std::size_t part = 0; part <= parts; ++part) {
+        const Wide first = static_cast<Wide>(count) * part / parts;
         bounds_.push_back((begin + static_cast<std::uint64_t>(first)) * layout.element_bytes);
       }
     }
