@@ -49,7 +49,7 @@ struct PodFact {
   std::string resource_version;
   // Label tahoma.dev/gang, or the Gang that is made for the pod's group; empty without any.
   std::string gang;
-  std::shared_ptr<const GangWish> wish;  // nullptr: wishes no Gang
+  std::shared_ptr<const GangWish> wish;  // nullptr: wishes no Gang that can be made
   std::string node;                      // spec.nodeName; empty until bound
   bool deleting = false;
   bool finished = false;    // phase Succeeded or Failed

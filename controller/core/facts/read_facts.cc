@@ -253,11 +253,14 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->claims = std::move(pod.claims);
   ReadBinding(metadata.At("annotations"), *fact);
   if (auto wish = ReadGangWish(object)) {
-    if (wish->fault.empty()) fact->gang = wish->gang;
     fact->spec_error = wish->fault;
-    fact->wish = std::make_shared<const GangWish>(*std::move(wish));
+    if (wish->fault.empty()) {
+      fact->gang = wish->gang;
+      fact->wish = std::make_shared<const GangWish>(*std::move(wish));
+    }
+  } else if (fact->gang.empty()) {
+    ReadGangOfOne(object, *fact);
   }
-  if (fact->gang.empty() && fact->wish == nullptr) ReadGangOfOne(object, *fact);
   CheckResources(pod.extended_resources, *fact);
   CheckGroup(reading.root(), *fact);
   ReadAffinity(object, *fact);

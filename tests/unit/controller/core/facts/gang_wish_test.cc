@@ -145,8 +145,8 @@ TEST(GangWishInCoreTest, AWishedGangIsMadeBesideAPodOfItsName) {
 // The pods and perhaps a Gang, and what becomes of them.
 class WishedGangTest : public ::testing::Test {
  protected:
-  void AddPod(const std::string& name, const Json& annotations) {
-    const auto pod = ParsePod(Pod(name, kOfJob, annotations));
+  void AddPod(const std::string& name, const Json& annotations, const Json& labels = kOfJob) {
+    const auto pod = ParsePod(Pod(name, labels, annotations));
     ASSERT_TRUE(pod.ok()) << pod.status();
     facts_.pods.Put(*pod);
     membership_.OnPod(**pod);
@@ -175,6 +175,14 @@ TEST_F(WishedGangTest, AGangThatIsMissingIsToBeMade) {
   EXPECT_EQ(ready.wish->request.members, 4);
   EXPECT_EQ(ready.reason, GangReason::kWaitingForGang);
   EXPECT_EQ(ready.message, "its Gang is being made");
+}
+
+// The wish of such a pod says nothing: a Gang of one member would be made for the label.
+TEST_F(WishedGangTest, APodWithALabelAndAWishMakesNoGangForTheLabel) {
+  AddPod("train-0", kFour, {{"tahoma.dev/gang", "train"}});
+  const Readiness ready = Assess();
+  EXPECT_EQ(ready.wish, nullptr);
+  EXPECT_EQ(ready.message, "Gang train does not exist");
 }
 
 TEST_F(WishedGangTest, AMadeGangWaitsForItsPodsAsAnyGangDoes) {
