@@ -7,6 +7,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/torus/box.h"
 
 namespace tahoma::controller {
@@ -117,7 +118,7 @@ std::string Describe(const std::vector<GangFault>& faults) {
   std::string text;
   for (const GangFault& fault : faults) {
     text += fmt::format("{}{} {}: {}", text.empty() ? "" : "; ", fault.field,
-                        std::string_view(fault.value).substr(0, 64), fault.why);
+                        CutUtf8(fault.value, 64), fault.why);
   }
   return text;
 }

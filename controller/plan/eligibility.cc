@@ -5,6 +5,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
 namespace tahoma::controller {
 namespace {
@@ -70,7 +71,7 @@ absl::StatusOr<bool> Selects(const SelectorSet& set, const Node& node, std::uint
     const auto matches = selector->Matches(device);
     if (!matches.ok()) {
       return Annotate(matches.status(),
-                      fmt::format("CEL selector \"{}\"", selector->source().substr(0, 200)));
+                      fmt::format("CEL selector \"{}\"", CutUtf8(selector->source(), 200)));
     }
     if (!*matches) return false;
   }

@@ -11,6 +11,7 @@
 #include "controller/model/gang_rules.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/driver/device_config.h"
 
 namespace tahoma::controller {
@@ -207,7 +208,7 @@ absl::StatusOr<std::shared_ptr<const SelectorSet>> Compiler::Select(const Device
         return Annotate(selector.status(),
                         fmt::format("{} selector \"{}\"",
                                     sources == &spec.selectors ? "the CEL" : "its class's CEL",
-                                    source.substr(0, 200)));
+                                    CutUtf8(source, 200)));
       }
       for (const kube::RequiredAttribute& required : (*selector)->Required()) {
         set.pins.push_back(PinOf(required));

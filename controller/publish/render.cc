@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/kube/answer.h"
 #include "lib/kube/objects/claim.h"
 #include "lib/kube/requests.h"
@@ -372,7 +373,7 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
   ApiResult result = ResultOf(write);
   if (const absl::Status status = kube::StatusOf(answer); !status.ok()) {
     result.outcome = OutcomeOf(status);
-    result.message = std::string(Message(status).substr(0, kMessageBytesMost));
+    result.message = std::string(CutUtf8(Message(status), kMessageBytesMost));
     return result;
   }
   const bool claim = TargetOf(result.kind) == WriteTarget::kClaim;

@@ -7,6 +7,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/kube/json_writer.h"
 #include "lib/kube/object.h"
 
@@ -48,7 +49,7 @@ absl::Status MakeError(int code, const json& status, std::string_view retry_afte
   }
   if (seconds >= 0) payload["retryAfter"] = std::min<std::int64_t>(seconds, 3600);
   std::string message = TextAt(status, "message");
-  if (message.empty()) message = fmt::format("HTTP {} {}", code, body.substr(0, 200));
+  if (message.empty()) message = fmt::format("HTTP {} {}", code, CutUtf8(body, 200));
   absl::Status error(StatusCodeOf(code, TextAt(status, "reason")), message);
   error.SetPayload(kPayload, absl::Cord(JsonText(payload)));
   return error;

@@ -7,6 +7,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/kube/object.h"
 
 namespace tahoma::kube {
@@ -45,7 +46,7 @@ std::string_view TypeOf(const Json& value) {
 // "name" behind a path; "[tahoma.dev/gang]" when it is not a plain word.
 std::string Step(std::string_view name) {
   const bool plain = !name.empty() && name.find_first_of(".[]/ ") == std::string_view::npos;
-  name = name.substr(0, kNameBytesMost);
+  name = CutUtf8(name, kNameBytesMost);
   return plain ? fmt::format(".{}", name) : fmt::format("[{}]", name);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
 namespace tahoma::kube {
 namespace {
@@ -132,7 +133,7 @@ absl::StatusOr<Quantity> Quantity::Parse(std::string_view text) {
     return InvalidArgument(
         "'{}' is not a quantity: a number with an optional suffix such as 100m, 1.5, 2k, 96Gi or "
         "3e6",
-        whole.substr(0, kTextBytesMax));
+        CutUtf8(whole, kTextBytesMax));
   };
   if (text.empty() || text.size() > kTextBytesMax) return bad();
   const bool negative = text.front() == '-';

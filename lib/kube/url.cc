@@ -4,6 +4,7 @@
 
 #include "lib/base/hex.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
 namespace tahoma::kube {
 namespace {
@@ -73,7 +74,7 @@ std::string EncodeQuery(const Query& query) {
 
 absl::StatusOr<Target> ParseTarget(std::string_view target) {
   if (!target.starts_with('/')) {
-    return InvalidArgument("a request's path begins with '/', not '{}'", target.substr(0, 32));
+    return InvalidArgument("a request's path begins with '/', not '{}'", CutUtf8(target, 32));
   }
   const std::size_t mark = target.find('?');
   Target out{.path = std::string(target.substr(0, mark)), .query = {}};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/base/json.h"
+#include "lib/base/utf8.h"
 #include "lib/kube/name.h"
 
 namespace tahoma::controller {
@@ -49,14 +50,14 @@ std::optional<std::int64_t> NumberAt(const Json& pod, std::string_view key, Gang
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size()) return number;
-  wish.fault = fmt::format("annotation {} is {}, must be a number", key, text.substr(0, 64));
+  wish.fault = fmt::format("annotation {} is {}, must be a number", key, CutUtf8(text, 64));
   return std::nullopt;
 }
 
 bool FlagAt(const Json& pod, std::string_view key, bool usual, std::string& fault) {
   const std::string_view text = TextAt(pod, "annotations", key);
   if (!text.empty() && text != "true" && text != "false") {
-    fault = fmt::format("annotation {} is {}, must be true or false", key, text.substr(0, 64));
+    fault = fmt::format("annotation {} is {}, must be true or false", key, CutUtf8(text, 64));
   }
   return text.empty() ? usual : text == "true";
 }
@@ -67,7 +68,7 @@ void FindGroup(const Json& pod, GangWish& wish) {
     wish.gang = TextAt(pod, "labels", label);
     if (wish.gang.empty()) {
       wish.fault = fmt::format("annotation {} names label {}, which the pod does not have",
-                               kGroupLabel, label.substr(0, 317));
+                               kGroupLabel, CutUtf8(label, 317));
     }
     return;
   }
@@ -124,7 +125,7 @@ GangTerms ReadGangTerms(const Json& pod, std::string& fault) {
   const auto faults = FaultsOf({.max_runtime = terms.max_runtime});
   if (!faults.empty()) {
     fault = fmt::format("annotation tahoma.dev/max-runtime {}: {}",
-                        std::string_view(terms.max_runtime).substr(0, 64), faults.front().why);
+                        CutUtf8(terms.max_runtime, 64), faults.front().why);
   }
   return terms;
 }

@@ -19,6 +19,7 @@
 #include "controller/model/gang_rules.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
 namespace tahoma::controller {
 namespace {
@@ -221,7 +222,7 @@ void CheckGroup(Field object, PodFact& fact) {
     fact.spec_error = fmt::format(
         "it is of group {} by its {}, which Tahoma does not follow: a pod of a group is not placed "
         "alone; make a Gang for the group and give its pods the label tahoma.dev/gang",
-        group.substr(0, 253), mark.where);
+        CutUtf8(group, 253), mark.where);
     return;
   }
 }

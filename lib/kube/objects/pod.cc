@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "lib/base/utf8.h"
+
 namespace tahoma::kube {
 namespace {
 
@@ -106,8 +108,7 @@ std::string OneLine(std::string_view name, std::string_view reason, std::string_
     text += part;
   }
   std::ranges::replace(text, '\n', ' ');
-  if (text.size() > kMost) text.resize(kMost);
-  return text;
+  return std::string(CutUtf8(text, kMost));
 }
 
 // Returns what keeps the pod from running: the reason of the pod, else that of its first container

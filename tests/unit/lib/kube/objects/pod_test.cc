@@ -5,6 +5,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
 namespace tahoma::kube {
 namespace {
@@ -148,6 +149,21 @@ TEST(PodTest, AContainerThatWaitsOrHasFailedIsNamed) {
       "reason": "Evicted", "message": "The node was low on memory"}})")
                 .trouble,
             "Evicted: The node was low on memory");
+}
+
+TEST(PodTest, ALongMessageIsCutBetweenCharacters) {
+  std::string message;
+  for (int i = 0; i < 100; ++i) message += "Ω字";  // two bytes, three bytes
+  for (const char* name : {"a", "ab", "abc", "abcd"}) {
+    const std::string trouble =
+        Parsed((R"({"metadata": {"name": "p"}, "status": {"containerStatuses": [{"name": ")" +
+                std::string(name) + R"(", "state": {"waiting": {"message": ")" + message +
+                R"("}}}]}})")
+                   .c_str())
+            .trouble;
+    EXPECT_TRUE(IsUtf8(trouble)) << trouble;
+    EXPECT_THAT(trouble.size(), testing::AllOf(testing::Le(300U), testing::Gt(295U)));
+  }
 }
 
 TEST(PodTest, APodThatAControllerOwnsIsKnown) {
