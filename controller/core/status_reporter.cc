@@ -160,11 +160,7 @@ StatusReporter::Members StatusReporter::MembersOf(const GangRun& run) const {
       members.succeeded += fact->succeeded ? 1 : 0;
     }
     if (run.member_lost(i)) {
-      const bool failed = there && fact->finished;
-      trouble(pod, GangReason::kMemberLost,
-              failed  ? name + " failed" + fact->Trouble()
-              : there ? name + " is being deleted"
-                      : name + " was deleted");
+      trouble(pod, GangReason::kMemberLost, DescribeLost(pod.name, there ? &*fact : nullptr));
       continue;
     }
     members.present += there && !fact->finished ? 1 : 0;

@@ -17,6 +17,12 @@ bool SameDevices(const Allocation& a, const Allocation& b) {
                     });
 }
 
+std::string DescribeLost(const std::string& pod, const PodFact* fact) {
+  if (fact == nullptr) return fmt::format("pod {} was deleted", pod);
+  if (fact->finished) return fmt::format("pod {} failed{}", pod, fact->Trouble());
+  return fmt::format("pod {} is being deleted", pod);
+}
+
 GangRun::GangRun(RunId run, std::shared_ptr<const GangDecision> decision, WriteBuffer& writes)
     : run_(run),
       decision_(std::move(decision)),
@@ -147,13 +153,7 @@ void GangRun::NoteMember(PodTrack& track, const DecidedPod& pod, const PodFact* 
   const bool lost = (fact == nullptr || !fact->alive()) && !track.ended_well;
   if (!lost || track.member_lost) return;
   track.member_lost = true;
-  if (fact == nullptr) {
-    track.lost_why = fmt::format("pod {} was deleted", pod.name);
-  } else if (fact->finished) {
-    track.lost_why = fmt::format("pod {} failed{}", pod.name, fact->Trouble());
-  } else {
-    track.lost_why = fmt::format("pod {} is being deleted", pod.name);
-  }
+  track.lost_why = DescribeLost(pod.name, fact);
 }
 
 std::optional<LostMember> GangRun::FindLost() const {

@@ -37,6 +37,9 @@ struct LostMember {
   std::string why;      // "pod train-2 failed: container main: exit code 3"
 };
 
+// Returns why a member is lost: "pod train-2 was deleted". `fact` is nullptr when the pod is gone.
+std::string DescribeLost(const std::string& pod, const PodFact* fact);
+
 class GangRun {
  public:
   // The claims of a gang, and then its pods, may take this long before everything is undone: longer

@@ -255,10 +255,7 @@ void GangRuns::OnSynced() {
     for (const DecidedClaim& claim : decision.claims) TellClaim({decision.key.ns, claim.name});
     touched_.insert(id);
     // No pod or Gang need speak of it: the run is shown all the same.
-    news_.push_back({.kind = RunNews::Kind::kMoved,
-                     .gang = entry.gang,
-                     .decision = entry.run.shared_decision(),
-                     .reason = ""});
+    news_.push_back(NewsOf(entry));
   }
 }
 
@@ -353,10 +350,7 @@ void GangRuns::Replace(MemberReplaced record) {
   entry.started = false;
   Commit(record);
   TellAll(record.run);
-  news_.push_back({.kind = RunNews::Kind::kMoved,
-                   .gang = entry.gang,
-                   .decision = entry.run.shared_decision(),
-                   .reason = ""});
+  news_.push_back(NewsOf(entry));
 }
 
 void GangRuns::ApplyReplaced(Sequence sequence, const MemberReplaced& record) {
@@ -533,10 +527,7 @@ void GangRuns::AwaitNext(Entry& entry, const LostMember& lost, std::chrono::seco
   }
   LimitStart(entry, end);
   // The search for the next pod hears of everything that happens to the run.
-  news_.push_back({.kind = RunNews::Kind::kMoved,
-                   .gang = entry.gang,
-                   .decision = run.shared_decision(),
-                   .reason = ""});
+  news_.push_back(NewsOf(entry));
 }
 
 void GangRuns::LimitStart(Entry& entry, std::optional<WallTime> end) {
@@ -551,12 +542,16 @@ bool GangRuns::HasStarted(RunId run) const {
   return found != runs_.end() && found->second.started;
 }
 
+RunNews GangRuns::NewsOf(const Entry& entry) {
+  return {.kind = RunNews::Kind::kMoved,
+          .gang = entry.gang,
+          .decision = entry.run.shared_decision(),
+          .reason = ""};
+}
+
 // Adds the news of a record that is about to be committed: the run is as it was before.
 void GangRuns::AddNews(const Entry& entry, const Record& record) {
-  RunNews news{.kind = RunNews::Kind::kMoved,
-               .gang = entry.gang,
-               .decision = entry.run.shared_decision(),
-               .reason = ""};
+  RunNews news = NewsOf(entry);
   if (std::holds_alternative<GangBound>(record)) {
     news.kind = RunNews::Kind::kBound;
   } else if (const auto* undoing = std::get_if<GangUndoing>(&record)) {

@@ -190,6 +190,7 @@ class GangRuns {
   void TellClaim(const ClaimKey& key);
   void TellAll(RunId id);
   void AdvanceOne(RunId id, MonotonicTime now);
+  static RunNews NewsOf(const Entry& entry);
   void AddNews(const Entry& entry, const Record& record);
   void FollowMembers(Entry& entry);
   void LimitStart(Entry& entry, std::optional<WallTime> end);

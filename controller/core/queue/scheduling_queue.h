@@ -85,8 +85,6 @@ class SchedulingQueue {
   // gangs may take the room.
   static constexpr std::size_t kWokenMost = 16;
   static constexpr std::chrono::seconds kRefreshPause{1};
-  // A gang that was undone waits this long before it is planned again.
-  static constexpr std::chrono::seconds kBackoff{2};
 
   // `neighbours`, `preemption` and `successors`, which may be nullptr, outlive it.
   explicit SchedulingQueue(PlanFunction plan, const Neighbours* neighbours = nullptr,
@@ -108,7 +106,7 @@ class SchedulingQueue {
   // Ends the gang's waiting: it has a run, or exists no longer. Unknown gangs are ignored.
   void Remove(const GangRef& ref);
   // Keeps the gang from being planned for a time from now on.
-  void BackOff(const GangRef& ref, MonotonicTime now, std::chrono::seconds pause = kBackoff);
+  void BackOff(const GangRef& ref, MonotonicTime now, std::chrono::seconds pause);
   bool IsBackingOff(const GangRef& ref) const { return backing_off_.contains(ref); }
   // Makes all blocked gangs active again.
   void OnCapacityFreed();

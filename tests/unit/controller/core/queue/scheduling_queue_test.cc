@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/core/queue/successors.h"
 #include "controller/plan/fleet_index.h"
 #include "controller/plan/planner.h"
 #include "lib/base/rng.h"
@@ -190,13 +191,13 @@ TEST_F(SchedulingQueueTest, WhatThePlannerSaidStaysWhileTheGangIsReady) {
 }
 
 TEST_F(SchedulingQueueTest, AGangThatWasUndoneIsAssessedAndPlannedAgainAfterAWhile) {
-  queue_.BackOff(Ref("a"), now_);
+  queue_.BackOff(Ref("a"), now_, Successors::kPause);
   queue_.Put(Ref("a"), Ready("a"));
   EXPECT_FALSE(queue_.has_active());
   EXPECT_THAT(Plan(), IsEmpty());
-  EXPECT_EQ(queue_.wake(), now_ + SchedulingQueue::kBackoff);
+  EXPECT_EQ(queue_.wake(), now_ + Successors::kPause);
   EXPECT_THAT(queue_.DrainTouched(now_ + seconds(1)), IsEmpty());
-  now_ += SchedulingQueue::kBackoff;
+  now_ += Successors::kPause;
   EXPECT_THAT(queue_.DrainTouched(now_), ElementsAre(Ref("a")));
   EXPECT_EQ(queue_.wake(), std::nullopt);
   queue_.Put(Ref("a"), Ready("a"));
@@ -204,10 +205,10 @@ TEST_F(SchedulingQueueTest, AGangThatWasUndoneIsAssessedAndPlannedAgainAfterAWhi
 }
 
 TEST_F(SchedulingQueueTest, WhoIsUndoneAgainWaitsTheWholeTimeAgain) {
-  queue_.BackOff(Ref("a"), now_);
-  queue_.BackOff(Ref("a"), now_ + seconds(1));
-  EXPECT_EQ(queue_.wake(), now_ + seconds(1) + SchedulingQueue::kBackoff);
-  EXPECT_THAT(queue_.DrainTouched(now_ + SchedulingQueue::kBackoff), IsEmpty());
+  queue_.BackOff(Ref("a"), now_, Successors::kPause);
+  queue_.BackOff(Ref("a"), now_ + seconds(1), Successors::kPause);
+  EXPECT_EQ(queue_.wake(), now_ + seconds(1) + Successors::kPause);
+  EXPECT_THAT(queue_.DrainTouched(now_ + Successors::kPause), IsEmpty());
 }
 
 TEST_F(SchedulingQueueTest, OnePlanHasABound) {
@@ -467,8 +468,8 @@ TEST_F(SchedulingQueueTest, ThePlannerIsAskedAboutWhatASlowOracleSays) {
         break;
       case 3:
         queue_.Remove(Ref(name));
-        queue_.BackOff(Ref(name), now_);
-        known[name] = {0, 0, false, false, now_ + SchedulingQueue::kBackoff};
+        queue_.BackOff(Ref(name), now_, Successors::kPause);
+        known[name] = {0, 0, false, false, now_ + Successors::kPause};
         break;
       case 4:
         queue_.OnCapacityFreed();
