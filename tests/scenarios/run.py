@@ -109,6 +109,7 @@ def run_step(path, step, environment):
 
 
 def run_scenario(path, environment):
+    """What does not hold; None when all does."""
     title, steps = parse(path)
     began = time.monotonic()
     error = None
@@ -125,7 +126,7 @@ def run_scenario(path, environment):
     print(f"{'FAILED' if error else 'passed'}  {path.stem}: {title} ({time.monotonic() - began:.1f} s)", flush=True)
     if error:
         print(error, flush=True)
-    return error is None
+    return error
 
 
 def main():
@@ -144,12 +145,14 @@ def main():
         skipped = [path for path in paths if "$PODS" in path.read_text() and "PODS" not in environment]
         for path in skipped:
             print(f"SKIPPED  {path.stem}: PODS names no folder that pods see")
-        results = [run_scenario(path, environment) for path in paths if path not in skipped]
+        errors = [run_scenario(path, environment) for path in paths if path not in skipped]
     if not ground.ended_in_order:
-        results.append(False)  # down.py has said what did not end
-    failed = results.count(False)
-    print(f"{len(results) - failed} passed, {failed} failed, {len(skipped)} skipped")
-    return 1 if failed or not results else 0
+        errors.append("not everything has ended in order")  # down.py has said what
+    failures = [error for error in errors if error]
+    for error in failures:  # said again at the end, where a long output is looked at first
+        print("FAILED", error)
+    print(f"{len(errors) - len(failures)} passed, {len(failures)} failed, {len(skipped)} skipped")
+    return 1 if failures or not errors else 0
 
 
 if __name__ == "__main__":
