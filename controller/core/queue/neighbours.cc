@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -38,6 +40,31 @@ void AddAvoided(const std::string& key, const absl::flat_hash_set<std::string_vi
   if (places.empty()) return;
   added.push_back(
       {.key = key, .op = NodeOperator::kNotIn, .values = Sorted(places), .field = false});
+}
+
+// Returns whether the place of the node counts, as a place where the pod may be.
+bool CountsPlace(const Node& node, const kube::SpreadConstraint& constraint, const PodFact& pod,
+                 const NodeDemand& demand) {
+  const bool in_all = std::ranges::all_of(pod.affinity->spread, [&](const auto& one) {
+    return Find(node.labels, one.of.topology_key) != nullptr;
+  });
+  if (!in_all) return false;
+  if (constraint.honors_affinity && !(demand.SelectorAdmits(node) && demand.AffinityAdmits(node))) {
+    return false;
+  }
+  return !constraint.honors_taints || std::ranges::none_of(node.taints, [&](const Taint& taint) {
+    return demand.IsKeptAwayBy(taint);
+  });
+}
+
+// Returns whether the pod's constraint selects the other pod.
+bool Selects(const PodFact& pod, const kube::SpreadConstraint& constraint, const PodFact& other) {
+  if (!constraint.of.Selects(pod.key.ns, other.key.ns, other.labels)) return false;
+  return std::ranges::all_of(constraint.same_labels, [&](const std::string& label) {
+    const std::string* own = Find(pod.labels, label);
+    const std::string* its = Find(other.labels, label);
+    return own == nullptr || (its != nullptr && *its == *own);
+  });
 }
 
 std::string Describe(const NodeRequirement& requirement) {
@@ -81,6 +108,7 @@ bool Neighbours::OnPod(const PodFact* before, const PodFact& pod) {
       });
   if (pod.affinity != nullptr) {
     for (const auto& term : pod.affinity->beside) Follow(term.label);
+    for (const auto& one : pod.affinity->spread) Follow(one.of.label);
     for (const auto& term : pod.affinity->apart) {
       Follow(term.label);
       avoiding_[term.label][pod.key] = facts_.pods.Find(pod.key);
@@ -88,7 +116,7 @@ bool Neighbours::OnPod(const PodFact* before, const PodFact& pod) {
   }
   const bool moved = before == nullptr
                          ? !pod.node.empty()
-                         : before->node != pod.node || before->finished != pod.finished;
+                         : before->node != pod.node || before->alive() != pod.alive();
   return concerns && moved;
 }
 
@@ -127,10 +155,15 @@ const std::string* Neighbours::NodeOf(const PodFact& pod) const {
   return nullptr;
 }
 
-const std::string* Neighbours::PlaceOf(const PodFact& pod, const std::string& topology_key) const {
+const Node* Neighbours::NodeUnder(const PodFact& pod) const {
   const std::string* name = NodeOf(pod);
   const auto id = name == nullptr ? std::nullopt : cluster_.FindNode(*name);
-  return id ? Find(cluster_.node(*id).node->labels, topology_key) : nullptr;
+  return id ? cluster_.node(*id).node.get() : nullptr;
+}
+
+const std::string* Neighbours::PlaceOf(const PodFact& pod, const std::string& topology_key) const {
+  const Node* node = NodeUnder(pod);
+  return node == nullptr ? nullptr : Find(node->labels, topology_key);
 }
 
 // At least the pods that the term selects.
@@ -210,6 +243,49 @@ void Neighbours::AvoidThoseWhoAvoid(const PodFact& pod, Requirements& added) con
   for (const auto& [key, avoided] : places) AddAvoided(key, avoided, added);
 }
 
+// How many pods that the constraint selects are in the place that has the fewest.
+std::int64_t Neighbours::FewestOf(const PodFact& pod, const NodeDemand& demand,
+                                  const kube::SpreadConstraint& constraint,
+                                  const Counts& counts) const {
+  Places places;
+  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t i = 0; i < cluster_.node_count(); ++i) {
+    const Node* node = cluster_.node(NodeId(static_cast<std::uint32_t>(i))).node.get();
+    if (node == nullptr || !CountsPlace(*node, constraint, pod, demand)) continue;
+    const std::string* place = Find(node->labels, constraint.of.topology_key);
+    const auto found = counts.find(*place);
+    if (found == counts.end()) return 0;
+    fewest = std::min(fewest, found->second);
+    places.insert(*place);
+  }
+  const bool enough = static_cast<std::int64_t>(places.size()) >= constraint.min_domains;
+  return enough && !places.empty() ? fewest : 0;
+}
+
+// Source: kubernetes pkg/scheduler/framework/plugins/podtopologyspread/filtering.go.
+void Neighbours::SpreadOut(const PodFact& pod, const NodeDemand& demand,
+                           Requirements& added) const {
+  for (const kube::SpreadConstraint& constraint : pod.affinity->spread) {
+    const std::string& key = constraint.of.topology_key;
+    Counts counts;
+    ForEachOf(constraint.of, [&](const PodFact& other) {
+      if (other.deleting || SameGang(pod, other) || !Selects(pod, constraint, other)) return;
+      const Node* node = NodeUnder(other);
+      if (node == nullptr || !CountsPlace(*node, constraint, pod, demand)) return;
+      ++counts[*Find(node->labels, key)];
+    });
+    const std::int64_t itself = Selects(pod, constraint, pod) ? 1 : 0;
+    const std::int64_t most =
+        FewestOf(pod, demand, constraint, counts) + constraint.max_skew - itself;
+    Places full;
+    for (const auto& [place, count] : counts) {
+      if (count > most) full.insert(place);
+    }
+    added.push_back({.key = key, .op = NodeOperator::kExists, .values = {}, .field = false});
+    AddAvoided(key, full, added);
+  }
+}
+
 Neighbours::Requirements Neighbours::Of(const MemberSpec& member) const {
   Requirements added;
   const auto pod = facts_.pods.Find(member.pod);
@@ -217,6 +293,7 @@ Neighbours::Requirements Neighbours::Of(const MemberSpec& member) const {
   if (pod->affinity != nullptr) {
     Avoid(*pod, added);
     Join(*pod, added);
+    SpreadOut(*pod, member.node, added);
   }
   AvoidThoseWhoAvoid(*pod, added);
   return added;

@@ -1,18 +1,19 @@
-// Where pods may go that must, or must not, be where other pods are (podAffinity and
-// podAntiAffinity, docs/tasks/claims.md#beside-other-pods-or-apart).
+// Where pods may go that must, or must not, be where other pods are (podAffinity,
+// podAntiAffinity, topologySpreadConstraints; docs/tasks/claims.md#beside-other-pods-or-apart).
 //
 //   Neighbours neighbours(facts, runs, cluster);
 //   neighbours.OnPod(before, *pod);                           // the facts contain it already
 //   const Narrowed narrowed = neighbours.Narrow(gang);
 //   Plan(narrowed.gang);                                      // its pods have node selectors more
 //
-// Both are turned into requirements on labels of the node: not in the places of pods that one must
-// avoid, in those of pods that one must be beside. As in Kubernetes, avoiding is mutual, and a pod
+// All are turned into requirements on labels of the node: not in the places of pods that one must
+// avoid, nor in those that have more than their share, in those of pods that one must be beside. As in Kubernetes, avoiding is mutual, and a pod
 // that looks for its own like goes anywhere when there is none yet. Pods of one gang do not see
 // each other: the gang's shape says how they lie.
 //
 // Pods whose labels no term asks about cost nothing; a gang with terms costs one look at each pod
-// that has the label which its selector names, with one of the values where it names them.
+// that has the label which its selector names, with one of the values where it names them. A pod
+// that must be spread costs also one look at each node, until one is found whose place has none.
 //
 // Scope: pods of ours. What other schedulers place is not known here.
 //
@@ -24,6 +25,7 @@
 #include <absl/container/flat_hash_set.h>
 #include <absl/functional/function_ref.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -62,6 +64,7 @@ class Neighbours {
   using Requirements = std::vector<NodeRequirement>;
   using Pods = absl::flat_hash_map<PodKey, std::shared_ptr<const PodFact>>;
   using Places = absl::flat_hash_set<std::string_view>;
+  using Counts = absl::flat_hash_map<std::string_view, std::int64_t>;  // of pods, by place
 
   void Follow(const std::string& label);
   void Remember(const PodFact& pod);
@@ -70,11 +73,15 @@ class Neighbours {
   // A label of a node: it stays while the cluster does not change. nullptr: it has no place.
   const std::string* PlaceOf(const PodFact& pod, const std::string& topology_key) const;
   const std::string* NodeOf(const PodFact& pod) const;
+  const Node* NodeUnder(const PodFact& pod) const;
   Places PlacesOf(const PodFact& pod, const std::vector<kube::PodAffinityTerm>& all,
                   const kube::PodAffinityTerm& term) const;
   void Avoid(const PodFact& pod, Requirements& added) const;
   void AvoidThoseWhoAvoid(const PodFact& pod, Requirements& added) const;
   void Join(const PodFact& pod, Requirements& added) const;
+  std::int64_t FewestOf(const PodFact& pod, const NodeDemand& demand,
+                        const kube::SpreadConstraint& constraint, const Counts& counts) const;
+  void SpreadOut(const PodFact& pod, const NodeDemand& demand, Requirements& added) const;
   Requirements Of(const MemberSpec& member) const;
 
   const Facts& facts_;

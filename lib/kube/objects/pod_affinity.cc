@@ -41,10 +41,15 @@ PodAffinityTerm ParseTerm(Field object) {
     namespaces.Fail(
         "selects namespaces by their labels, which are not known here; name them in namespaces");
   }
+  return term;
+}
+
+// Refuses keys of labels that the selector does not name.
+void CheckLabelKeys(Field object) {
   // kube-apiserver writes these keys into the selector too, where the pod has such labels.
   const auto in_selector = [&](std::string_view key) {
     bool there = false;
-    for (const Field one : selector.At("matchExpressions").Items()) {
+    for (const Field one : object.At("labelSelector").At("matchExpressions").Items()) {
       there = there || one.At("key").Text() == key;
     }
     return there;
@@ -56,25 +61,31 @@ PodAffinityTerm ParseTerm(Field object) {
       }
     }
   }
-  return term;
 }
 
 std::vector<PodAffinityTerm> ParseTerms(Field affinity) {
   std::vector<PodAffinityTerm> terms;
   for (const Field term : affinity.At("requiredDuringSchedulingIgnoredDuringExecution").Items()) {
     terms.push_back(ParseTerm(term));
+    CheckLabelKeys(term);
   }
   return terms;
 }
 
-// Refuses what is required of the pod's neighbours and not followed.
-void RefuseSpread(Field spec) {
+// Source: kubernetes pkg/scheduler/framework/plugins/podtopologyspread/common.go.
+std::vector<SpreadConstraint> ParseSpread(Field spec) {
+  std::vector<SpreadConstraint> constraints;
   for (const Field one : spec.At("topologySpreadConstraints").Items()) {
     if (one.At("whenUnsatisfiable").Text() == "ScheduleAnyway") continue;  // a preference
-    one.Fail(
-        "is required (whenUnsatisfiable: DoNotSchedule) and not followed here; use podAntiAffinity "
-        "or whenUnsatisfiable: ScheduleAnyway");
+    SpreadConstraint& constraint = constraints.emplace_back();
+    constraint.of = ParseTerm(one);
+    constraint.same_labels = one.At("matchLabelKeys").Texts();
+    constraint.max_skew = one.At("maxSkew").Int(1);
+    constraint.min_domains = one.At("minDomains").Int(1);
+    constraint.honors_affinity = one.At("nodeAffinityPolicy").Text() != "Ignore";
+    constraint.honors_taints = one.At("nodeTaintsPolicy").Text() == "Honor";
   }
+  return constraints;
 }
 
 }  // namespace
@@ -92,10 +103,10 @@ bool PodAffinityTerm::Selects(const std::string& own, const std::string& ns,
 }
 
 PodAffinity ParsePodAffinity(Field spec) {
-  RefuseSpread(spec);
   const Field affinity = spec.At("affinity");
   return {.beside = ParseTerms(affinity.At("podAffinity")),
-          .apart = ParseTerms(affinity.At("podAntiAffinity"))};
+          .apart = ParseTerms(affinity.At("podAntiAffinity")),
+          .spread = ParseSpread(spec)};
 }
 
 }  // namespace tahoma::kube

@@ -1,5 +1,6 @@
-// A pod's required affinity and anti-affinity to other pods (spec.affinity.podAffinity and
-// .podAntiAffinity). Preferences are not read.
+// What a pod requires of the places of other pods: affinity and anti-affinity
+// (spec.affinity.podAffinity and .podAntiAffinity), and that pods are spread
+// (spec.topologySpreadConstraints). Preferences are not read.
 //
 //   const PodAffinity affinity = ParsePodAffinity(pod.At("spec"));
 //   for (const PodAffinityTerm& term : affinity.apart) {
@@ -8,11 +9,12 @@
 //
 // A term that this build cannot follow is an error of the pod: the pod would be placed where it
 // must not be. A namespaceSelector is read only when empty; then all namespaces are selected. Such
-// an error are also required topologySpreadConstraints, and keys of matchLabelKeys and
-// mismatchLabelKeys that the labelSelector does not name.
+// an error are also keys of an affinity's matchLabelKeys and mismatchLabelKeys that the
+// labelSelector does not name.
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -35,11 +37,26 @@ struct PodAffinityTerm {
   bool Selects(const std::string& own, const std::string& ns, const Labels& labels) const;
 };
 
-struct PodAffinity {
-  std::vector<PodAffinityTerm> beside;  // the pod needs a place with a pod of each term
-  std::vector<PodAffinityTerm> apart;   // the pod needs a place without a pod of any term
+// A required one of spec.topologySpreadConstraints: with the pod, its place has at most `max_skew`
+// more of the selected pods than the place that has the fewest.
+struct SpreadConstraint {
+  PodAffinityTerm of;  // in the pod's own namespace
+  // The selected pods also have the pod's own values of these labels, where the pod has them.
+  std::vector<std::string> same_labels;
+  std::int64_t max_skew = 1;
+  std::int64_t min_domains = 1;  // with fewer places the fewest is 0
+  // Which nodes' places count: those that the pod's node selector and affinity admit, those whose
+  // taints the pod tolerates.
+  bool honors_affinity = true;
+  bool honors_taints = false;
+};
 
-  bool empty() const { return beside.empty() && apart.empty(); }
+struct PodAffinity {
+  std::vector<PodAffinityTerm> beside;   // the pod needs a place with a pod of each term
+  std::vector<PodAffinityTerm> apart;    // the pod needs a place without a pod of any term
+  std::vector<SpreadConstraint> spread;  // the pod needs a place that meets each
+
+  bool empty() const { return beside.empty() && apart.empty() && spread.empty(); }
 };
 
 PodAffinity ParsePodAffinity(Field spec);

@@ -40,6 +40,8 @@ struct Wish {
   json labels = json::object();
   json beside = json::array();
   json apart = json::array();
+  json spread = json::array();
+  json selector = json::object();
   std::string node = {};
   std::string phase = {};
   std::string ns = "default";
@@ -53,7 +55,9 @@ std::shared_ptr<const PodFact> PodOf(const Wish& wish) {
                 {"uid", "uid-" + wish.name},
                 {"labels", wish.labels}}},
               {"spec",
-               {{"affinity",
+               {{"nodeSelector", wish.selector},
+                {"topologySpreadConstraints", wish.spread},
+                {"affinity",
                  {{"podAffinity", {{kRequired, wish.beside}}},
                   {"podAntiAffinity", {{kRequired, wish.apart}}}}}}}};
   if (!wish.node.empty()) pod["spec"]["nodeName"] = wish.node;
@@ -99,11 +103,13 @@ class NeighboursTest : public ::testing::Test {
     facts_.pods.Remove(pod->key, "");
     return neighbours_.OnPodGone(*pod);
   }
-  static std::shared_ptr<const GangSpec> Alone(const PodKey& pod) {
+  std::shared_ptr<const GangSpec> Alone(const PodKey& pod) const {
     auto gang = std::make_shared<GangSpec>();
     gang->key = {pod.ns, pod.name};
     gang->single_pod = true;
-    gang->members.emplace_back().pod = pod;
+    MemberSpec& member = gang->members.emplace_back();
+    member.pod = pod;
+    if (const auto fact = facts_.pods.Find(pod)) member.node = fact->demand;
     return gang;
   }
   // The nodes on which the pod may be.
@@ -206,6 +212,67 @@ TEST_F(NeighboursTest, ALabelThatIsTakenAwayIsForgotten) {
   EXPECT_THAT(PlacesOf("leader-two"), ElementsAre("a0", "a1", "b0"));
 }
 
+// A required constraint that spreads the pods with label app=x.
+json SpreadOver(const std::string& topology_key, const json& more = json::object()) {
+  json one = {{"topologyKey", topology_key},
+              {"maxSkew", 1},
+              {"whenUnsatisfiable", "DoNotSchedule"},
+              {"labelSelector", {{"matchLabels", {{"app", "x"}}}}}};
+  one.update(more);
+  return json::array({one});
+}
+
+TEST_F(NeighboursTest, APodGoesWhereFewerOfItsLikeAre) {
+  AddNode("b1", {{"pair", "b"}});
+  const json labels = {{"app", "x"}};
+  Put({.name = "p", .labels = labels, .spread = SpreadOver("pair")});
+  EXPECT_THAT(PlacesOf("p"), ElementsAre("a0", "a1", "b0", "b1"));
+  Put({.name = "first", .labels = labels, .node = "a0"});
+  EXPECT_THAT(PlacesOf("p"), ElementsAre("b0", "b1"));
+  Put({.name = "p", .labels = labels, .spread = SpreadOver("pair", {{"maxSkew", 2}})});
+  EXPECT_THAT(PlacesOf("p"), ElementsAre("a0", "a1", "b0", "b1"));
+  Put({.name = "p", .labels = labels, .spread = SpreadOver("pair")});
+  Put({.name = "second", .labels = labels, .node = "b1"});
+  EXPECT_THAT(PlacesOf("p"), ElementsAre("a0", "a1", "b0", "b1"));
+  EXPECT_THAT(neighbours_.Narrow(Alone({"default", "p"})).why, HasSubstr("pair exists"));
+}
+
+TEST_F(NeighboursTest, WithFewerPlacesThanWishedNoneIsFilled) {
+  const json labels = {{"app", "x"}};
+  Put({.name = "first", .labels = labels, .node = "a0"});
+  Put({.name = "second", .labels = labels, .node = "b0"});
+  Put({.name = "p", .labels = labels, .spread = SpreadOver("pair", {{"minDomains", 3}})});
+  EXPECT_THAT(PlacesOf("p"), IsEmpty());
+  AddNode("c0", {{"pair", "c"}});
+  EXPECT_THAT(PlacesOf("p"), ElementsAre("c0"));
+}
+
+TEST_F(NeighboursTest, PlacesWhereThePodMayNotBeDoNotCount) {
+  const json labels = {{"app", "x"}};
+  AddNode("c0", {{"kind", "old"}, {"pair", "c"}});
+  AddNode("d0", {{"kind", "new"}, {"pair", "d"}});
+  AddNode("e0", {{"kind", "new"}, {"pair", "e"}});
+  Put({.name = "first", .labels = labels, .node = "d0"});
+  Put({.name = "second", .labels = labels, .node = "e0"});
+  Wish pod = {.name = "p", .labels = labels, .spread = SpreadOver("pair"),
+              .selector = {{"kind", "new"}}};
+  Put(pod);
+  EXPECT_THAT(PlacesOf("p"), ElementsAre("d0", "e0"));
+  pod.spread = SpreadOver("pair", {{"nodeAffinityPolicy", "Ignore"}});
+  Put(pod);
+  EXPECT_THAT(PlacesOf("p"), IsEmpty()) << "no pod is in c, where the pod may not be";
+}
+
+TEST_F(NeighboursTest, PodsOfAnotherRevisionAreNotCountedByMatchLabelKeys) {
+  Put({.name = "old", .labels = {{"app", "x"}, {"hash", "1"}}, .node = "a0"});
+  Wish pod = {.name = "p", .labels = {{"app", "x"}, {"hash", "2"}}, .spread = SpreadOver("pair")};
+  Put(pod);
+  EXPECT_THAT(PlacesOf("p"), ElementsAre("b0"));
+  pod.spread = SpreadOver("pair", {{"matchLabelKeys", {"hash", "none"}}});
+  Put(pod);
+  EXPECT_THAT(PlacesOf("p"), ElementsAre("a0", "a1", "b0"));
+}
+
 // By the words of Kubernetes' documentation, pod by pod and node by node.
 class Oracle {
  public:
@@ -232,7 +299,11 @@ class Oracle {
         }
       }
     }
-    return wants.affinity == nullptr || Joins(wants, node);
+    return wants.affinity == nullptr || (Joins(wants, node) && IsSpread(wants, node));
+  }
+
+  bool Admits(const std::string& pod, const std::string& node) const {
+    return Admits(*Find(pod), node);
   }
 
  private:
@@ -278,6 +349,39 @@ class Oracle {
     return all || (!any_anywhere && itself && all_keys);
   }
 
+  // "skew = number of matching pods in the topology - the global minimum", of the nodes that have
+  // every key and that the pod's node selector admits.
+  bool IsSpread(const PodFact& wants, const std::string& node) const {
+    for (const auto& one : wants.affinity->spread) {
+      std::map<std::string, std::int64_t> in_place;
+      for (const auto& [name, labels] : nodes_) {
+        bool counts = Admits(wants, name) || !one.honors_affinity;
+        for (const auto& each : wants.affinity->spread) {
+          counts = counts && !Value(name, each.of.topology_key).empty();
+        }
+        if (!counts) continue;
+        std::int64_t& here = in_place[Value(name, one.of.topology_key)];
+        for (const auto& other : pods_) {
+          const bool there = Counts(*other) && other->key != wants.key && other->node == name;
+          here += there && Selects(one.of, wants, *other) ? 1 : 0;
+        }
+      }
+      const std::string place = Value(node, one.of.topology_key);
+      if (place.empty()) return false;
+      std::int64_t fewest = in_place.empty() ? 0 : in_place.begin()->second;
+      for (const auto& [name, count] : in_place) fewest = std::min(fewest, count);
+      if (static_cast<std::int64_t>(in_place.size()) < one.min_domains) fewest = 0;
+      const std::int64_t itself = Selects(one.of, wants, wants) ? 1 : 0;
+      if (in_place[place] + itself - fewest > one.max_skew) return false;
+    }
+    return true;
+  }
+  bool Admits(const PodFact& wants, const std::string& node) const {
+    return std::ranges::all_of(wants.demand.all, [&](const NodeRequirement& one) {
+      return Value(node, one.key) == one.values.at(0);
+    });
+  }
+
   std::vector<std::shared_ptr<const PodFact>> pods_;
   std::map<std::string, Labels> nodes_;
 };
@@ -319,8 +423,16 @@ TEST(NeighboursPropertyTest, RandomPodsMayBeWhereKubernetesLetsThem) {
           terms.push_back(Term(pick(keys), pick(labels), some));
         }
       };
-      add(pod.beside);
+      if (round % 2 == 0) add(pod.beside);
       add(pod.apart);
+      while (i == 0 && rng.Next() % 2 == 0) {
+        json one = Term(pick(keys), pick(labels), {pick(values), pick(values)});
+        one["maxSkew"] = 1 + rng.Next() % 2;
+        if (rng.Next() % 3 == 0) one["minDomains"] = 1 + rng.Next() % 3;
+        if (rng.Next() % 3 == 0) one["nodeAffinityPolicy"] = "Ignore";
+        pod.spread.push_back(one);
+      }
+      if (i == 0 && rng.Next() % 3 == 0) pod.selector[pick(keys)] = pick({"1", "2"});
       if (i != 0) pod.node = fmt::format("n{}", rng.Next() % 5);
       if (i != 0 && rng.Next() % 6 == 0) pod.phase = "Failed";
     }
@@ -332,12 +444,13 @@ TEST(NeighboursPropertyTest, RandomPodsMayBeWhereKubernetesLetsThem) {
     gang->key = {"default", "p0"};
     gang->single_pod = true;
     gang->members.emplace_back().pod = {"default", "p0"};
+    gang->members[0].node = facts.pods.Find(PodKey{"default", "p0"})->demand;
     const Narrowed narrowed = neighbours.Narrow(gang);
     const Oracle oracle(pods, nodes);
     for (const auto& [name, its_labels] : nodes) {
       const Node& node = *cluster.node(*cluster.FindNode(name)).node;
       const bool may = narrowed.gang->members[0].node.SelectorAdmits(node);
-      EXPECT_EQ(may, oracle.MayBe("p0", name)) << "round " << round << ", node " << name;
+      EXPECT_EQ(may, oracle.MayBe("p0", name) && oracle.Admits("p0", name)) << "round " << round << ", node " << name;
       kept_away += may ? 0 : 1;
     }
   }

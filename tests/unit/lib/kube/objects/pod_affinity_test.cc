@@ -123,18 +123,30 @@ TEST(PodAffinityTest, KeysOfLabelsMustStandInTheSelectorToo) {
   EXPECT_FALSE(term.Selects("ns", "ns", {{"tenant", "a"}}));
 }
 
-TEST(PodAffinityTest, ARequiredSpreadIsRefusedAndAPreferredOneIsNot) {
-  const auto why_not = [](const std::string& constraint) {
-    const json spec = ParseJson(R"({"topologySpreadConstraints": [)" + constraint + "]}");
-    Reading reading(spec);
-    ParsePodAffinity(reading.root());
-    return std::string(Message(reading.status()));
-  };
-  const std::string start = R"({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname")";
-  EXPECT_THAT(why_not(start + R"(, "whenUnsatisfiable": "DoNotSchedule"})"),
-              HasSubstr("topologySpreadConstraints[0]: is required"));
-  EXPECT_THAT(why_not(start + "}"), HasSubstr("topologySpreadConstraints[0]: is required"));
-  EXPECT_EQ(why_not(start + R"(, "whenUnsatisfiable": "ScheduleAnyway"})"), "");
+TEST(PodAffinityTest, ARequiredSpreadIsReadAndAPreferredOneIsNot) {
+  const json spec = ParseJson(R"({"topologySpreadConstraints": [
+    {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"},
+    {"maxSkew": 2, "topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3,
+     "labelSelector": {"matchLabels": {"app": "a"}}, "matchLabelKeys": ["hash"],
+     "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"},
+    {"maxSkew": 1, "topologyKey": "zone"}]})");
+  Reading reading(spec);
+  const PodAffinity affinity = ParsePodAffinity(reading.root());
+  ASSERT_TRUE(reading.status().ok()) << reading.status();
+  ASSERT_EQ(affinity.spread.size(), 2U);
+  const SpreadConstraint& all = affinity.spread[0];
+  EXPECT_EQ(all.of.topology_key, "host");
+  EXPECT_EQ(all.of.label, "app");
+  EXPECT_EQ(all.max_skew, 2);
+  EXPECT_EQ(all.min_domains, 3);
+  EXPECT_FALSE(all.honors_affinity);
+  EXPECT_TRUE(all.honors_taints);
+  EXPECT_THAT(all.same_labels, ElementsAre("hash"));
+  const SpreadConstraint& usual = affinity.spread[1];
+  EXPECT_TRUE(usual.of.selects_none);
+  EXPECT_EQ(usual.min_domains, 1);
+  EXPECT_TRUE(usual.honors_affinity);
+  EXPECT_FALSE(usual.honors_taints);
 }
 
 TEST(PodAffinityTest, LabelsAreSorted) {
