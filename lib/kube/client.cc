@@ -52,14 +52,14 @@ bool Client::Wait(int attempt, const absl::Status& error) {
   return sleeper_.Sleep(std::max(pause, RetryAfterOf(error)));
 }
 
-absl::StatusOr<json> Client::Call(const Request& request, Repeat repeat) {
+absl::StatusOr<json> Client::Call(const Request& request, Repeat repeat, const JsonPart& part) {
   for (int attempt = 1;; ++attempt) {
     const absl::StatusOr<Response> response = transport_.Send(request);
     absl::Status error = StatusOf(response);
     if (error.ok()) {
       json body = response->parsed         ? *response->parsed
                   : response->body.empty() ? json()
-                                           : TryParseJson(response->body);
+                                           : TryParseJsonPart(response->body, part);
       if (!body.is_discarded()) return body;
       error = Unavailable("{} {}: the answer is not JSON", request.method, request.target);
     }
@@ -72,8 +72,9 @@ absl::StatusOr<json> Client::Get(const Resource& resource, const ObjectKey& key)
   return Call(GetRequest(resource, key), Repeat::kMay);
 }
 
-absl::StatusOr<json> Client::List(const Resource& resource, const ListOptions& options) {
-  return Call(ListRequest(resource, options), Repeat::kMay);
+absl::StatusOr<json> Client::List(const Resource& resource, const ListOptions& options,
+                                  const JsonPart& part) {
+  return Call(ListRequest(resource, options), Repeat::kMay, part);
 }
 
 absl::Status Client::ForEach(const Resource& resource, ListOptions options,

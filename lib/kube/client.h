@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "lib/base/json_fwd.h"
+#include "lib/base/json_part.h"
 #include "lib/base/mutex.h"
 #include "lib/base/rng.h"
 #include "lib/kube/answer.h"
@@ -55,8 +56,10 @@ class Client {
   Client(Transport& transport, Sleeper& sleeper, Rng rng, RetryOptions retry = {});
 
   absl::StatusOr<Json> Get(const Resource& resource, const ObjectKey& key);
-  // Reads one page. Its items may lack apiVersion and kind.
-  absl::StatusOr<Json> List(const Resource& resource, const ListOptions& options);
+  // Reads one page; from an answer that is text only `part` (lib/base/json_part.h), which must name
+  // the page's metadata. Items may lack apiVersion and kind.
+  absl::StatusOr<Json> List(const Resource& resource, const ListOptions& options,
+                            const JsonPart& part = {});
   // Reads all pages, item by item; starts anew once, and without pages, when their version expires
   // in between, so `each` may see an item twice. Stops at the first error of `each`.
   absl::Status ForEach(const Resource& resource, ListOptions options,
@@ -81,7 +84,7 @@ class Client {
 
   // Sends any other request, with the same retries. `repeatable`: it may be carried out twice.
   enum class Repeat { kMay, kMustNot };
-  absl::StatusOr<Json> Call(const Request& request, Repeat repeat);
+  absl::StatusOr<Json> Call(const Request& request, Repeat repeat, const JsonPart& part = {});
 
  private:
   // Returns false when the wait was interrupted: the program ends.

@@ -65,9 +65,10 @@ absl::Status Reflector::List() {
                    .label_selector = options_.label_selector,
                    .field_selector = options_.field_selector,
                    .limit = in_pages_ ? options_.page_size : 0};
+  const JsonPart part = {.members = {{"metadata"}, {"items", options_.part}}};
   cache_.BeginList();
   do {
-    const absl::StatusOr<json> page = client.List(options_.resource, list);
+    const absl::StatusOr<json> page = client.List(options_.resource, list, part);
     // Pages that expired before the last page came would expire again.
     if (absl::IsOutOfRange(page.status()) && !list.continue_token.empty()) in_pages_ = false;
     TAHOMA_RETURN_IF_ERROR(page.status());

@@ -30,6 +30,7 @@
 #include <string>
 #include <thread>
 
+#include "lib/base/json_part.h"
 #include "lib/base/rng.h"
 #include "lib/kube/client.h"
 #include "lib/kube/resource.h"
@@ -45,6 +46,9 @@ struct ReflectorOptions {
   std::string label_selector = {};
   std::string field_selector = {};
   int page_size = 500;
+  // The part of each object that the handlers read, metadata included: of lists that come as text
+  // the rest is left out. Watches give whole objects.
+  JsonPart part = {};
   // The server is asked to end each watch after this long, plus up to as much again.
   std::chrono::seconds watch_timeout = std::chrono::seconds(300);
   // A connection without a byte for this long is dead: bookmarks come about every minute.

@@ -78,6 +78,7 @@ absl::Status WatchCache::Admit(const json& items, const std::string& version) {
 // A new list shows each object at least as new as every state seen before the list began. An object
 // from an earlier page of this list proves nothing.
 std::optional<WatchCache::Head> WatchCache::FirstOlder(const json& items) const {
+  if (list_ == 1) return std::nullopt;  // all that is known is from this list
   for (const json& item : items) {
     Head head = HeadOf(item);
     const auto known = known_.find(head.key);
@@ -121,7 +122,7 @@ bool WatchCache::IsOutdated(const Head& head, const Known& known, bool listed) c
 }
 
 void WatchCache::See(const json& object, bool listed) {
-  const Head head = HeadOf(object);
+  Head head = HeadOf(object);
   const auto known = known_.find(head.key);
   if (!head.status.ok()) {
     if (known != known_.end()) known->second.list = list_;  // the object exists
@@ -137,7 +138,8 @@ void WatchCache::See(const json& object, bool listed) {
     if (!wanted || known->second.uid != head.uid) Forget(head.key);
   }
   if (!wanted) return;
-  known_[head.key] = {.uid = head.uid, .version = head.version, .list = list_};
+  known_[head.key] = {
+      .uid = std::move(head.uid), .version = std::move(head.version), .list = list_};
   const absl::Status status = Read(object);
   if (!status.ok()) return Tell(head.key, status);
   unreadable_.erase(head.key);

@@ -1,11 +1,14 @@
 #include "lib/kube/objects/slice.h"
 
 #include <charconv>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/object.h"
+#include "lib/kube/objects/device_text.h"
 
 namespace tahoma::kube {
 namespace {
@@ -64,9 +67,27 @@ Json RenderDevice(const Device& device, std::string_view driver) {
   return out;
 }
 
+std::string_view TextOf(const Json& text) {
+  const Json::binary_t& bytes = text.get_binary();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 }  // namespace
 
 absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object, SliceCounters counters) {
+  const Json* const text = ValueAt(object, {"spec", "devices"});
+  const bool is_text = text != nullptr && text->is_binary();
+  std::optional<std::vector<Device>> read;
+  if (is_text && counters == SliceCounters::kLeaveOut) {
+    read = ReadDevices(TextOf(*text), StringAt(object, {"spec", "driver"}));
+  }
+  if (is_text && !read) {
+    Json devices = TryParseJson(TextOf(*text));
+    if (devices.is_discarded()) return InvalidArgument("spec.devices is not JSON");
+    Json whole = object;
+    whole["spec"]["devices"] = std::move(devices);
+    return ParseResourceSlice(whole, counters);
+  }
   Reading reading(object);
   ResourceSlice slice;
   slice.name = reading.root().Required("metadata").Required("name").Text();
@@ -77,6 +98,11 @@ absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object, SliceCounte
   slice.pool = pool.At("name").Text();
   slice.generation = pool.At("generation").Int();
   slice.slices_in_pool = pool.At("resourceSliceCount").Int(1);
+  if (read) {
+    slice.devices = *std::move(read);
+    TAHOMA_RETURN_IF_ERROR(reading.StatusOf("slice"));
+    return slice;
+  }
   const FieldItems devices = spec.At("devices").Items();
   slice.devices.reserve(devices.size());
   for (const Field device : devices) slice.devices.push_back(ParseDevice(device, slice.driver));

@@ -49,6 +49,7 @@ struct ResourceSlice {
 // Counters fill most of a slice with overlapping devices, and few readers need counters.
 enum class SliceCounters : std::uint8_t { kLeaveOut, kRead };
 
+// spec.devices may be the list's JSON text, as a binary value (lib/base/json_part.h).
 absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object,
                                                  SliceCounters counters = SliceCounters::kLeaveOut);
 Json RenderSliceSpec(const ResourceSlice& slice);
