@@ -46,7 +46,7 @@ struct GangGone {
 };
 // A node joined with the devices of its pool; each command carries both as a whole.
 struct NodeSeen {
-  std::shared_ptr<const NodeFacts> node;
+  std::shared_ptr<const Node> node;
 };
 struct NodeGone {
   std::string name;

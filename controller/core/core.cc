@@ -208,7 +208,7 @@ void Core::On(const NodeSeen& command) {
     return id && cluster_.node(*id).node != nullptr && cluster_.node(*id).node->ready;
   };
   const bool was_ready = is_ready();
-  cluster_.PutNode(*command.node);
+  cluster_.PutNode(command.node);
   if (was_ready != is_ready()) TouchRunsOn(command.node->name);
   queue_.OnRoomFreed();
 }

@@ -17,7 +17,7 @@ namespace tahoma::controller {
 
 void FleetBuilder::Put(const std::optional<Command>& command) {
   if (!command) return;
-  if (const auto* seen = std::get_if<NodeSeen>(&*command)) fleet_.cluster.PutNode(*seen->node);
+  if (const auto* seen = std::get_if<NodeSeen>(&*command)) fleet_.cluster.PutNode(seen->node);
 }
 
 void FleetBuilder::AddNode(const Json& object) {

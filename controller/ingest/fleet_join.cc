@@ -13,20 +13,54 @@ bool IsOfOneNode(const kube::ResourceSlice& slice) {
   return slice.driver == kNeuronDriver && !slice.node.empty();
 }
 
+// Returns whether the Node object says what the node was made of, devices apart.
+bool Says(const kube::Node& object, const Node& node) {
+  const bool same_amounts =
+      object.allocatable.has_value() == (node.allocatable != nullptr) &&
+      (node.allocatable == nullptr || *object.allocatable == *node.allocatable);
+  return object.labels == node.labels && object.taints == node.taints &&
+         object.schedulable == !node.cordoned && object.ready == node.ready && same_amounts;
+}
+
+NodeFacts FactsOf(kube::Node node) {
+  return {.name = std::move(node.name),
+          .labels = std::move(node.labels),
+          .taints = std::move(node.taints),
+          .schedulable = node.schedulable,
+          .ready = node.ready,
+          .allocatable = std::move(node.allocatable),
+          .devices = {}};
+}
+
+// Returns the facts that the node was made of, devices apart.
+NodeFacts FactsOf(const Node& node) {
+  NodeFacts facts = {.name = node.name,
+                     .labels = node.labels,
+                     .taints = node.taints,
+                     .schedulable = !node.cordoned,
+                     .ready = node.ready,
+                     .allocatable = std::nullopt,
+                     .devices = {}};
+  if (node.allocatable != nullptr) facts.allocatable = *node.allocatable;
+  return facts;
+}
+
 }  // namespace
 
 std::optional<Command> FleetJoin::OnNode(kube::Node node) {
   Entry& entry = nodes_[node.name];
-  if (entry.node == node) return std::nullopt;
-  const std::string name = node.name;
-  entry.node = std::move(node);
-  return CommandFor(name, entry);
+  std::ranges::sort(node.labels);  // as an interned node has them
+  if (entry.node != nullptr && entry.annotation == node.annotation && Says(node, *entry.node)) {
+    return std::nullopt;
+  }
+  entry.annotation = std::move(node.annotation);
+  return Tell(entry, FactsOf(std::move(node)), nullptr, {});
 }
 
 std::optional<Command> FleetJoin::OnNodeGone(const std::string& name) {
   const auto found = nodes_.find(name);
-  if (found == nodes_.end() || !found->second.node) return std::nullopt;
-  found->second.node.reset();
+  if (found == nodes_.end() || found->second.node == nullptr) return std::nullopt;
+  found->second.node = nullptr;
   if (found->second.slices.empty()) nodes_.erase(found);
   return NodeGone{name};
 }
@@ -47,11 +81,16 @@ absl::Status FleetJoin::Check(const kube::ResourceSlice& slice) const {
 
 std::optional<Command> FleetJoin::OnSlice(kube::ResourceSlice slice) {
   if (!IsOfOneNode(slice) || !Check(slice).ok()) return std::nullopt;
-  const std::string node = slice.node;
-  node_of_slice_[slice.name] = node;
-  Entry& entry = nodes_[node];
-  ChangeSlices(entry, [&] { entry.slices[slice.name] = std::move(slice); });
-  return CommandFor(node, entry);
+  node_of_slice_[slice.name] = slice.node;
+  Entry& entry = nodes_[slice.node];
+  SliceDevices devices = {.packed = slice_inventory_.Pack(slice.devices)};
+  if (!devices.packed) devices.plain = slice.devices;
+  const auto kept = std::make_shared<const SliceDevices>(std::move(devices));
+  ChangeSlices(entry, [&] {
+    entry.slices[slice.name] = {
+        .generation = slice.generation, .slices_in_pool = slice.slices_in_pool, .devices = kept};
+  });
+  return TellAgain(entry, kept.get(), std::move(slice.devices));
 }
 
 std::optional<Command> FleetJoin::OnSliceGone(const std::string& name) {
@@ -65,59 +104,62 @@ std::optional<Command> FleetJoin::OnSliceGone(const std::string& name) {
   ChangeSlices(entry, [&] { entry.slices.erase(name); });
   if (entry.slices.empty()) {
     entry.earlier.reset();
-    if (!entry.node) {
+    if (entry.node == nullptr) {
       nodes_.erase(found);
       return std::nullopt;
     }
   }
-  return CommandFor(node, entry);
+  return TellAgain(entry);
 }
 
-std::optional<std::vector<const kube::ResourceSlice*>> FleetJoin::Complete(const Entry& entry) {
+std::optional<std::vector<FleetJoin::DevicesPtr>> FleetJoin::Complete(const Entry& entry) {
   std::int64_t newest = -1;
   for (const auto& [name, slice] : entry.slices) newest = std::max(newest, slice.generation);
-  std::vector<const kube::ResourceSlice*> slices;
+  std::vector<DevicesPtr> devices;
+  std::int64_t wanted = 0;
   for (const auto& [name, slice] : entry.slices) {
-    if (slice.generation == newest) slices.push_back(&slice);
+    if (slice.generation != newest) continue;
+    devices.push_back(slice.devices);
+    wanted = slice.slices_in_pool;
   }
-  if (slices.empty()) return std::nullopt;
-  const auto wanted = slices.back()->slices_in_pool;
-  if (static_cast<std::int64_t>(slices.size()) != wanted) return std::nullopt;
-  return slices;
+  if (devices.empty() || static_cast<std::int64_t>(devices.size()) != wanted) return std::nullopt;
+  return devices;
 }
 
-std::vector<Device> FleetJoin::DevicesOf(const Entry& entry) {
+std::vector<FleetJoin::DevicesPtr> FleetJoin::DevicesOf(const Entry& entry) {
   if (entry.earlier) return *entry.earlier;
-  std::vector<Device> devices;
-  const auto slices = Complete(entry);
-  if (!slices) return devices;
-  for (const kube::ResourceSlice* slice : *slices) {
-    devices.insert(devices.end(), slice->devices.begin(), slice->devices.end());
-  }
-  return devices;
+  return Complete(entry).value_or(std::vector<DevicesPtr>());
 }
 
 template <typename Change>
 void FleetJoin::ChangeSlices(Entry& entry, const Change& change) {
-  std::optional<std::vector<Device>> before = std::move(entry.earlier);
+  std::optional<std::vector<DevicesPtr>> before = std::move(entry.earlier);
   entry.earlier.reset();
-  if (!before && Complete(entry)) before = DevicesOf(entry);
+  if (!before) before = Complete(entry);
   change();
   if (!Complete(entry)) entry.earlier = std::move(before);
 }
 
-std::optional<Command> FleetJoin::CommandFor(const std::string& name, Entry& entry) const {
-  if (!entry.node) return std::nullopt;
-  auto facts = std::make_shared<NodeFacts>();
-  facts->name = name;
-  facts->labels = entry.node->labels;
-  facts->taints = entry.node->taints;
-  facts->schedulable = entry.node->schedulable;
-  facts->ready = entry.node->ready;
-  facts->allocatable = entry.node->allocatable;
-  facts->devices = DevicesOf(entry);
-  AddCordonTaints(ParseCordonedChips(entry.node->annotation), facts->devices);
-  return NodeSeen{std::move(facts)};
+Command FleetJoin::Tell(Entry& entry, NodeFacts facts, const SliceDevices* at_hand,
+                        std::vector<Device> unpacked) {
+  for (const DevicesPtr& part : DevicesOf(entry)) {
+    if (part.get() == at_hand && facts.devices.empty()) {
+      facts.devices = std::move(unpacked);
+    } else if (part->packed) {
+      part->packed->AppendTo(facts.devices);
+    } else {
+      facts.devices.insert(facts.devices.end(), part->plain.begin(), part->plain.end());
+    }
+  }
+  AddCordonTaints(ParseCordonedChips(entry.annotation), facts.devices);
+  entry.node = inventory_.Intern(std::move(facts));
+  return NodeSeen{entry.node};
+}
+
+std::optional<Command> FleetJoin::TellAgain(Entry& entry, const SliceDevices* at_hand,
+                                            std::vector<Device> unpacked) {
+  if (entry.node == nullptr) return std::nullopt;
+  return Tell(entry, FactsOf(*entry.node), at_hand, std::move(unpacked));
 }
 
 }  // namespace tahoma::controller

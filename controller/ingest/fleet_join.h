@@ -9,6 +9,10 @@
 // the Node says are cordoned get a taint (model/cordoned_chips.h). Seeing the same again gives
 // nothing.
 //
+// Devices are kept interned: the devices of a slice as PackedDevices (model/inventory.h), the
+// devices of a node in the node that the command carries. A command is a few hundred bytes beside
+// the values that many nodes share, however many devices the node has.
+//
 // A driver, a pool and a name are one device, wherever a slice says that the device is: the pool of
 // a node has the node's name, and a slice that says otherwise is not believed.
 //
@@ -22,12 +26,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "controller/core/command.h"
+#include "controller/model/inventory.h"
 #include "lib/kube/objects/node.h"
 #include "lib/kube/objects/slice.h"
 
@@ -47,23 +53,45 @@ class FleetJoin {
   std::optional<Command> OnSliceGone(const std::string& name);
 
  private:
+  // The devices of a slice: packed, or as published where they cannot be packed.
+  struct SliceDevices {
+    std::optional<PackedDevices> packed;
+    std::vector<Device> plain = {};
+  };
+  using DevicesPtr = std::shared_ptr<const SliceDevices>;
+  struct Slice {
+    std::int64_t generation = 0;
+    std::int64_t slices_in_pool = 1;
+    DevicesPtr devices;
+  };
   struct Entry {
-    std::optional<kube::Node> node;
+    std::shared_ptr<const Node> node;  // as told last; nullptr: there is no Node object
+    std::string annotation = {};       // of the Node object
     // By name, which is the order of their devices.
-    std::map<std::string, kube::ResourceSlice> slices;
+    std::map<std::string, Slice> slices = {};
     // Devices of the newest complete generation, kept only while slices of a newer generation
-    // replace its slices: a fleet's devices are kept once.
-    std::optional<std::vector<Device>> earlier = std::nullopt;
+    // replace its slices.
+    std::optional<std::vector<DevicesPtr>> earlier = std::nullopt;
   };
 
   // Changes the slices of a node, and keeps or drops the devices of the generation before.
   template <typename Change>
   static void ChangeSlices(Entry& entry, const Change& change);
-  // The slices of the newest generation, when they are all there.
-  static std::optional<std::vector<const kube::ResourceSlice*>> Complete(const Entry& entry);
-  static std::vector<Device> DevicesOf(const Entry& entry);
-  std::optional<Command> CommandFor(const std::string& name, Entry& entry) const;
+  // The devices of the newest generation, when its slices are all there.
+  static std::optional<std::vector<DevicesPtr>> Complete(const Entry& entry);
+  static std::vector<DevicesPtr> DevicesOf(const Entry& entry);
+  // Tells the node of `facts`, whose devices are those of the entry. `unpacked` is a part of them
+  // that is at hand as published.
+  Command Tell(Entry& entry, NodeFacts facts, const SliceDevices* at_hand,
+               std::vector<Device> unpacked);
+  // Tells the node again, after its slices have changed.
+  std::optional<Command> TellAgain(Entry& entry, const SliceDevices* at_hand = nullptr,
+                                   std::vector<Device> unpacked = {});
 
+  Inventory inventory_;
+  // Apart from inventory_: devices that differ from slice to slice of a node are no devices that
+  // differ from node to node.
+  Inventory slice_inventory_;
   absl::flat_hash_map<std::string, Entry> nodes_;
   absl::flat_hash_map<std::string, std::string> node_of_slice_;
 };

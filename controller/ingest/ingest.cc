@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -21,6 +22,42 @@ constexpr std::size_t kNameMost = 512;  // an object's name in the log is cut to
 // The scheduler of a whole fleet must be back sooner than a node's follower.
 constexpr kube::RetryOptions kBackoff{
     .attempts = 0, .first = std::chrono::milliseconds(100), .longest = std::chrono::seconds(10)};
+
+// The parts of objects that are read below. A fleet's lists are gigabytes, and most of the text is
+// for others.
+JsonPart Metadata(std::vector<JsonPart::Member> more = {}) {
+  JsonPart part = {.members = {{"name"}, {"namespace"}, {"uid"}, {"resourceVersion"}}};
+  std::ranges::move(more, std::back_inserter(part.members));
+  return part;
+}
+
+JsonPart NodePart() {
+  const JsonPart annotations = {.members = {{std::string(kCordonedChips)}}};
+  const JsonPart conditions = {.members = {{"type"}, {"status"}}};
+  return {.members = {{"metadata", Metadata({{"labels"}, {"annotations", annotations}})},
+                      {"spec", {.members = {{"taints"}, {"unschedulable"}}}},
+                      {"status", {.members = {{"conditions", conditions}, {"allocatable"}}}}}};
+}
+
+JsonPart SlicePart() {
+  const JsonPart devices = {.keep = JsonPart::Keep::kText};
+  return {.members = {
+              {"metadata", Metadata()},
+              {"spec", {.members = {{"driver"}, {"nodeName"}, {"pool"}, {"devices", devices}}}}}};
+}
+
+JsonPart OtherPodPart() {
+  const JsonPart containers = {.members = {{"resources"}, {"ports"}, {"restartPolicy"}}};
+  return {.members = {{"metadata", Metadata()},
+                      {"spec",
+                       {.members = {{"nodeName"},
+                                    {"schedulerName"},
+                                    {"hostNetwork"},
+                                    {"resources"},
+                                    {"overhead"},
+                                    {"containers", containers},
+                                    {"initContainers", containers}}}}}};
+}
 
 }  // namespace
 
@@ -71,9 +108,8 @@ void Ingest::PushJoined(Join&& join) {
   if (std::optional<Command> command = join(fleet_)) sink_(*std::move(command));
 }
 
-void Ingest::Follow(const kube::Resource& resource, std::string field_selector, Seen seen,
-                    Gone gone, Wanted wanted, Presence presence) {
-  const std::string path = resource.CollectionPath("");
+void Ingest::Follow(Source source, Seen seen, Gone gone, Wanted wanted) {
+  const std::string path = source.resource.CollectionPath("");
   kube::WatchHandlers handlers;
   handlers.wanted = std::move(wanted);
   handlers.seen = std::move(seen);
@@ -91,21 +127,23 @@ void Ingest::Follow(const kube::Resource& resource, std::string field_selector, 
                      key.name.empty() ? "an object" : CutUtf8(key.ToString(), kNameMost),
                      Message(why)));
   };
-  handlers.failed = [this, listed, presence](const absl::Status& status) {
+  handlers.failed = [this, listed, presence = source.presence](const absl::Status& status) {
     log_(fmt::format("watch: {}", Message(status)));
     // Where the kind is not defined there is none of it.
     if (presence == Presence::kOptional && absl::IsNotFound(status)) listed();
   };
   watches_.push_back(std::make_unique<kube::Reflector>(
       transport_, sleeper_, Rng(rng_.Next()),
-      kube::ReflectorOptions{
-          .resource = resource, .field_selector = std::move(field_selector), .backoff = kBackoff},
+      kube::ReflectorOptions{.resource = std::move(source.resource),
+                             .field_selector = std::move(source.field_selector),
+                             .part = std::move(source.part),
+                             .backoff = kBackoff},
       std::move(handlers)));
 }
 
 void Ingest::FollowNodes() {
   Follow(
-      kube::kNodes, "",
+      {.resource = kube::kNodes, .part = NodePart()},
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto node, kube::ParseNode(object, std::string(kCordonedChips)));
         PushJoined([&](FleetJoin& fleet) { return fleet.OnNode(std::move(node)); });
@@ -115,7 +153,9 @@ void Ingest::FollowNodes() {
         PushJoined([&](FleetJoin& fleet) { return fleet.OnNodeGone(key.name); });
       });
   Follow(
-      kube::kResourceSlices, fmt::format("spec.driver={}", kNeuronDriver),
+      {.resource = kube::kResourceSlices,
+       .field_selector = fmt::format("spec.driver={}", kNeuronDriver),
+       .part = SlicePart()},
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto slice, kube::ParseResourceSlice(object));
         absl::Status believed;
@@ -132,7 +172,7 @@ void Ingest::FollowNodes() {
 
 void Ingest::FollowClasses() {
   Follow(
-      kube::kDeviceClasses, "",
+      {.resource = kube::kDeviceClasses},
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto parsed, kube::ParseDeviceClass(object));
         sink_(ClassSeen{std::make_shared<const ClassFact>(std::move(parsed))});
@@ -143,7 +183,7 @@ void Ingest::FollowClasses() {
 
 void Ingest::FollowClaims() {
   Follow(
-      kube::kResourceClaims, "",
+      {.resource = kube::kResourceClaims},
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto claim, ParseClaim(object));
         sink_(ClaimSeen{std::move(claim)});
@@ -156,7 +196,7 @@ void Ingest::FollowClaims() {
 
 void Ingest::FollowGangs() {
   Follow(
-      kGangs, "",
+      {.resource = kGangs},
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto gang, ParseGang(object));
         sink_(GangSeen{std::move(gang)});
@@ -169,7 +209,7 @@ void Ingest::FollowGangs() {
 
 void Ingest::FollowBlocks() {
   Follow(
-      kCapacityBlocks, "",
+      {.resource = kCapacityBlocks, .presence = Presence::kOptional},
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto block, ParseBlock(object));
         sink_(BlockSeen{std::move(block)});
@@ -177,13 +217,12 @@ void Ingest::FollowBlocks() {
       },
       [this](const kube::ObjectKey& key, const std::string& uid) {
         sink_(BlockGone{{key.ns, key.name}, uid});
-      },
-      nullptr, Presence::kOptional);
+      });
 }
 
 void Ingest::FollowRequests(RequestKind kind) {
   Follow(
-      ResourceOf(kind), "",
+      {.resource = ResourceOf(kind), .presence = Presence::kOptional},
       [this, kind](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto request, ParseRequest(kind, object));
         sink_(RequestSeen{std::move(request)});
@@ -191,8 +230,7 @@ void Ingest::FollowRequests(RequestKind kind) {
       },
       [this, kind](const kube::ObjectKey& key, const std::string& uid) {
         sink_(RequestGone{{kind, key.ns, key.name}, uid});
-      },
-      nullptr, Presence::kOptional);
+      });
 }
 
 void Ingest::FollowPods() {
@@ -202,7 +240,8 @@ void Ingest::FollowPods() {
   // the others are passed over here.
   const bool one = scheduler_names_.size() == 1;
   Follow(
-      kube::kPods, one ? fmt::format("spec.schedulerName={}", scheduler_names_.front()) : "",
+      {.resource = kube::kPods,
+       .field_selector = one ? fmt::format("spec.schedulerName={}", scheduler_names_.front()) : ""},
       [this](const json& object) -> absl::Status {
         TAHOMA_ASSIGN_OR_RETURN(auto pod, ParsePod(object));
         sink_(PodSeen{std::move(pod)});
@@ -222,7 +261,7 @@ void Ingest::FollowOtherPods() {
     selector += fmt::format(",spec.schedulerName!={}", name);
   }
   Follow(
-      kube::kPods, std::move(selector),
+      {.resource = kube::kPods, .field_selector = std::move(selector), .part = OtherPodPart()},
       [this](const json& object) -> absl::Status {
         kube::Reading reading(object);
         const kube::ObjectMeta metadata = kube::ParseMetadata(reading.root());

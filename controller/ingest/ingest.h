@@ -32,6 +32,7 @@
 #include "controller/ingest/fleet_join.h"
 #include "controller/ingest/other_pods.h"
 #include "lib/base/json_fwd.h"
+#include "lib/base/json_part.h"
 #include "lib/base/mutex.h"
 #include "lib/base/rng.h"
 #include "lib/kube/reflector.h"
@@ -75,8 +76,15 @@ class Ingest {
   // Whether every cluster defines the kind: a chart may be upgraded later than its programs.
   enum class Presence : std::uint8_t { kRequired, kOptional };
 
-  void Follow(const kube::Resource& resource, std::string field_selector, Seen seen, Gone gone,
-              Wanted wanted = nullptr, Presence presence = Presence::kRequired);
+  // Which objects are followed.
+  struct Source {
+    kube::Resource resource;
+    std::string field_selector = {};
+    JsonPart part = {};  // that is read of each object
+    Presence presence = Presence::kRequired;
+  };
+
+  void Follow(Source source, Seen seen, Gone gone, Wanted wanted = nullptr);
   // Pushes the result of `join`, in the order of the joins. Nodes and slices come on two threads,
   // and an older fact of a node must never overtake a newer fact.
   template <typename Join>

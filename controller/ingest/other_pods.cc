@@ -16,6 +16,7 @@ OtherPods::Needs OtherPods::KindOf(kube::PodNeeds needs) {
 
 std::optional<OtherPodMoved> OtherPods::OnPod(const kube::ObjectKey& key, const std::string& node,
                                               kube::PodNeeds needs) {
+  if (node.empty()) return OnPodGone(key);
   Placed& placed = pods_[key];
   if (placed.node == node && *placed.needs == needs) return std::nullopt;
   OtherPodMoved moved{.left = placed.node, .removed = placed.needs, .node = node, .added = nullptr};

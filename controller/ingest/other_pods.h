@@ -24,7 +24,8 @@ namespace tahoma::controller {
 
 class OtherPods {
  public:
-  // Takes a pod that is bound to the node. nullopt when nothing has changed.
+  // Takes a pod that is bound to the node; a pod without a node takes nothing. nullopt when nothing
+  // has changed.
   std::optional<OtherPodMoved> OnPod(const kube::ObjectKey& key, const std::string& node,
                                      kube::PodNeeds needs);
   // Takes a pod that is gone or has ended. nullopt when the pod is not known.

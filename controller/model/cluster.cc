@@ -172,10 +172,9 @@ void ClusterState::ForgetIfUnused(NodeId id, const std::string& name) {
   unused_nodes_.push_back(id);
 }
 
-NodeId ClusterState::PutNode(NodeFacts facts) {
-  const std::string name = facts.name;
-  const NodeId id = NodeIdOf(name);
-  auto next = inventory_->Intern(std::move(facts));
+NodeId ClusterState::PutNode(std::shared_ptr<const Node> next) {
+  TAHOMA_CHECK(next != nullptr);
+  const NodeId id = NodeIdOf(next->name);
   const bool keeps = KeepsPlace(nodes_[id.value()], *next);
   if (!keeps && nodes_[id.value()].domain.valid()) LeaveDomain(id);
   nodes_.Mutable(id.value()).node = std::move(next);

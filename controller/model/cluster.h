@@ -134,7 +134,9 @@ class ClusterState {
   ClusterState() : inventory_(std::make_shared<Inventory>()) {}
 
   // Adds the node, or replaces its earlier state.
-  NodeId PutNode(NodeFacts facts);
+  NodeId PutNode(std::shared_ptr<const Node> node);
+  // Interns the node in an inventory of the state's own.
+  NodeId PutNode(NodeFacts facts) { return PutNode(inventory_->Intern(std::move(facts))); }
   // Forgets the node; holdings on it are kept for its return. Unknown names are ignored.
   void RemoveNode(const std::string& name);
 

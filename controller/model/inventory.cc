@@ -277,6 +277,51 @@ bool SameFamily(const NodeFamily& a, const NodeFamily& b) {
   return a.devices == b.devices && a.values == b.values && a.instance_type == b.instance_type;
 }
 
+std::vector<Attribute> AttributesOf(const NodeFamily& family,
+                                    const std::vector<std::shared_ptr<const SlotValues>>& own,
+                                    const DeviceTemplate& device) {
+  const NodeTemplate& all = *family.devices;
+  std::vector<Attribute> attributes;
+  attributes.reserve(device.device.attributes.size() + device.slots.size());
+  attributes = device.device.attributes;
+  for (const auto [slot, position] : device.slots) {
+    attributes.push_back(
+        {all.slot_names[slot], all.own_slot[slot] ? (*own[slot])[position] : family.values[slot]});
+  }
+  return attributes;
+}
+
+bool RepeatsAnAttribute(const Device& device) {
+  absl::flat_hash_set<QualifiedName> names;
+  return !std::all_of(
+      device.attributes.begin(), device.attributes.end(),
+      [&](const Attribute& attribute) { return names.insert(attribute.name).second; });
+}
+
+// Returns whether two devices differ in attributes alone.
+bool AreAlikeButAttributes(const Device& a, const Device& b) {
+  return a.name == b.name && a.taints == b.taints && a.capacities == b.capacities &&
+         a.attributes.size() == b.attributes.size() &&
+         a.allow_multiple_allocations == b.allow_multiple_allocations;
+}
+
+// Returns whether a NodeTemplate or the type of a NodeFamily follows from the attribute's values
+// (RoleOf, IndexDevices), also where the attribute is the nodes' own.
+bool ShapesTemplate(const QualifiedName& name) {
+  constexpr std::array<std::string_view, 3> kNeuron = {"resourceType", "deviceId", "instanceType"};
+  constexpr std::array<std::string_view, 4> kTahoma = {"chip", "lnc", "core", "linksDown"};
+  return (name.domain == kNeuronDriver && std::ranges::find(kNeuron, name.id) != kNeuron.end()) ||
+         (name.domain == kTahomaDomain && std::ranges::find(kTahoma, name.id) != kTahoma.end());
+}
+
+constexpr std::size_t kDevicesMax = 4096;  // far above a node's 209; an index has 16 bits
+
+// Returns whether the interned list can give the devices back.
+bool CanPack(const std::vector<Device>& devices) {
+  return devices.size() <= kDevicesMax && !RepeatsAName(devices) &&
+         std::none_of(devices.begin(), devices.end(), RepeatsAnAttribute);
+}
+
 }  // namespace
 
 bool IsPlaceName(const QualifiedName& name) {
@@ -349,14 +394,19 @@ const AttributeValue* Node::Lookup(std::uint16_t device, std::string_view domain
 }
 
 std::vector<Attribute> Node::Attributes(std::uint16_t device) const {
-  const NodeTemplate& all = *family->devices;
-  const DeviceTemplate& one = *all.devices[device];
-  std::vector<Attribute> attributes = one.device.attributes;
-  for (const auto [slot, position] : one.slots) {
-    attributes.push_back(
-        {all.slot_names[slot], all.own_slot[slot] ? (*own[slot])[position] : family->values[slot]});
+  return AttributesOf(*family, own, *family->devices->devices[device]);
+}
+
+void PackedDevices::AppendTo(std::vector<Device>& devices) const {
+  devices.reserve(devices.size() + family->devices->devices.size());
+  for (const auto& one : family->devices->devices) {
+    Device& device = devices.emplace_back();
+    device.name = one->device.name;
+    device.attributes = AttributesOf(*family, own, *one);
+    device.capacities = one->device.capacities;
+    device.taints = one->device.taints;
+    device.allow_multiple_allocations = one->device.allow_multiple_allocations;
   }
-  return attributes;
 }
 
 template <typename T>
@@ -426,55 +476,129 @@ void Inventory::Count(const Published& published, const std::shared_ptr<const No
     if (seen.values.size() <= kSharedValuesMax) continue;
     absl::erase_if(seen.values, [](const auto& one) { return one.second.expired(); });
     seen.own = seen.values.size() > kSharedValuesMax;
-    if (seen.own) seen.values.clear();
+    if (!seen.own) continue;
+    seen.values.clear();
+    ++own_names_;
   }
 }
 
 // Makes slots of values on which the devices agree, and of values that differ from node to node;
 // all other values stay with each device.
 Inventory::SlotsByName Inventory::MakeSlots(std::map<QualifiedName, SlotValues>&& by_name,
-                                            NodeTemplate& all, NodeFamily& family, Node& node,
+                                            NodeTemplate& all, NodeFamily& family, OwnValues& own,
                                             Published& published) {
   SlotsByName slots;
   for (auto& [name, values] : by_name) {
     const std::size_t hash = HashValues(values);
     published.emplace_back(name, hash);
-    const bool own = IsOwn(name);
-    if ((!own && values.size() > 1) || slots.size() == kSlotsMax) continue;
+    const bool is_own = IsOwn(name);
+    if ((!is_own && values.size() > 1) || slots.size() == kSlotsMax) continue;
     slots.emplace(name, static_cast<std::uint16_t>(all.slot_names.size()));
     all.slot_names.push_back(name);
-    all.own_slot.push_back(own);
-    family.values.push_back(own ? AttributeValue() : std::move(values.front()));
-    node.own.push_back(
-        own ? Share(own_values_, hash, std::move(values), std::equal_to<SlotValues>()) : nullptr);
+    all.own_slot.push_back(is_own);
+    family.values.push_back(is_own ? AttributeValue() : std::move(values.front()));
+    own.push_back(is_own ? Share(own_values_, hash, std::move(values), std::equal_to<SlotValues>())
+                         : nullptr);
   }
   return slots;
 }
 
-std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
-  SweepSometimes();
+std::optional<Inventory::OwnValues> Inventory::MatchOwn(const Pattern& pattern,
+                                                        const NodeTemplate& all,
+                                                        const std::vector<Device>& devices) {
+  if (pattern.devices.size() != devices.size()) return std::nullopt;
+  std::vector<std::vector<const AttributeValue*>> found(all.slot_names.size());
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const Device& device = devices[i];
+    const Device& like = pattern.devices[i];
+    if (!AreAlikeButAttributes(device, like)) return std::nullopt;
+    for (std::size_t j = 0; j < device.attributes.size(); ++j) {
+      const Attribute& attribute = device.attributes[j];
+      if (attribute.name != like.attributes[j].name) return std::nullopt;
+      const std::uint16_t slot = pattern.slots[at++];
+      if (slot != kNone) found[slot].push_back(&attribute.value);
+      const bool may_differ = slot != kNone && !pattern.fixed[slot];
+      if (!may_differ && attribute.value != like.attributes[j].value) return std::nullopt;
+    }
+  }
+  OwnValues own(found.size());
+  for (std::size_t slot = 0; slot < found.size(); ++slot) {
+    const auto& values = found[slot];
+    if (values.empty()) continue;
+    const bool each = !std::all_of(values.begin(), values.end(),
+                                   [&](const auto* value) { return *value == *values.front(); });
+    if (each != pattern.each[slot]) return std::nullopt;
+    SlotValues kept;
+    for (const AttributeValue* value : values) {
+      if (each || kept.empty()) kept.push_back(*value);
+    }
+    const std::size_t hash = HashValues(kept);
+    own[slot] = Share(own_values_, hash, std::move(kept), std::equal_to<SlotValues>());
+  }
+  return own;
+}
 
-  constexpr std::size_t kDevicesMax = 4096;  // far above a node's 209; an index has 16 bits
-  if (facts.devices.size() > kDevicesMax) facts.devices.resize(kDevicesMax);
-  if (RepeatsAName(facts.devices)) facts.devices.clear();
-  std::sort(facts.labels.begin(), facts.labels.end());
+std::optional<PackedDevices> Inventory::InternByPattern(const std::vector<Device>& devices) {
+  std::erase_if(patterns_, [&](const Pattern& pattern) {
+    return pattern.family.expired() || pattern.own_names != own_names_;
+  });
+  for (auto pattern = patterns_.begin(); pattern != patterns_.end(); ++pattern) {
+    auto family = pattern->family.lock();
+    if (family == nullptr) continue;
+    auto own = MatchOwn(*pattern, *family->devices, devices);
+    if (!own) continue;
+    std::rotate(patterns_.begin(), pattern, pattern + 1);
+    Count(patterns_.front().shared, family);
+    return PackedDevices{.family = std::move(family), .own = *std::move(own)};
+  }
+  return std::nullopt;
+}
 
-  const std::vector<DeviceRole> roles = RolesOf(facts.devices);
+void Inventory::AddPattern(const std::vector<Device>& devices, const SlotsByName& slots,
+                           const Published& published, const PackedDevices& packed) {
+  Pattern pattern;
+  pattern.devices = devices;
+  for (const auto& values : packed.own) {
+    pattern.each.push_back(values != nullptr && values->size() > 1);
+  }
+  for (const QualifiedName& name : packed.family->devices->slot_names) {
+    pattern.fixed.push_back(ShapesTemplate(name));
+  }
+  for (const Device& device : devices) {
+    for (const Attribute& attribute : device.attributes) {
+      const auto slot = slots.find(attribute.name);
+      const bool is_own = slot != slots.end() && packed.own[slot->second] != nullptr;
+      pattern.slots.push_back(is_own ? slot->second : kNone);
+    }
+  }
+  for (const auto& [name, hash] : published) {
+    if (!IsOwn(name)) pattern.shared.emplace_back(name, hash);
+  }
+  pattern.family = packed.family;
+  pattern.own_names = own_names_;
+  if (patterns_.size() == kPatternsMost) patterns_.pop_back();
+  patterns_.insert(patterns_.begin(), std::move(pattern));
+}
+
+PackedDevices Inventory::InternAnew(const std::vector<Device>& devices, bool can_pack) {
+  const std::size_t own_names = own_names_;
+  const std::vector<DeviceRole> roles = RolesOf(devices);
   NodeTemplate all;
   NodeFamily family;
-  Node node;
+  PackedDevices packed;
   Published published;
-  const SlotsByName slots = MakeSlots(ValuesByName(facts.devices), all, family, node, published);
+  const SlotsByName slots = MakeSlots(ValuesByName(devices), all, family, packed.own, published);
   std::size_t hash = absl::HashOf(all.slot_names);
   std::vector<std::uint16_t> next(all.slot_names.size());  // position, by slot
-  for (const Device& device : facts.devices) {
+  for (const Device& device : devices) {
     DeviceTemplate one;
     one.role = roles[all.devices.size()];
     one.device = device;
     std::erase_if(one.device.attributes, [&](const Attribute& attribute) {
       const auto at = slots.find(attribute.name);
       if (at == slots.end()) return false;
-      const auto& values = node.own[at->second];
+      const auto& values = packed.own[at->second];
       const bool each = values != nullptr && values->size() > 1;
       std::uint16_t& position = next[at->second];
       one.slots.push_back({.slot = at->second, .position = position});
@@ -492,17 +616,42 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
     }
   }
   family.type = hw::FindInstanceType(family.instance_type);
-  IndexDevices(facts.devices, family.type, all);
-  FindUltraServer(facts, node);
-  FindElected(facts, node);
-
+  IndexDevices(devices, family.type, all);
   family.devices = Share(nodes_, hash, std::move(all), SameNode);
   std::size_t family_hash = absl::HashOf(family.devices.get(), family.instance_type);
   for (const AttributeValue& value : family.values) {
     family_hash = absl::HashOf(family_hash, HashOf(value));
   }
-  node.family = Share(families_, family_hash, std::move(family), SameFamily);
-  Count(published, node.family);
+  packed.family = Share(families_, family_hash, std::move(family), SameFamily);
+  Count(published, packed.family);
+  // A list after an attribute has become the nodes' own is interned in another way.
+  if (can_pack && own_names == own_names_) AddPattern(devices, slots, published, packed);
+  return packed;
+}
+
+std::optional<PackedDevices> Inventory::Pack(const std::vector<Device>& devices) {
+  SweepSometimes();
+  if (auto packed = InternByPattern(devices)) return packed;
+  if (!CanPack(devices)) return std::nullopt;
+  return InternAnew(devices, true);
+}
+
+std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
+  SweepSometimes();
+
+  if (facts.devices.size() > kDevicesMax) facts.devices.resize(kDevicesMax);
+  std::optional<PackedDevices> packed = InternByPattern(facts.devices);
+  if (!packed) {
+    if (RepeatsAName(facts.devices)) facts.devices.clear();
+    packed = InternAnew(facts.devices, CanPack(facts.devices));
+  }
+  std::sort(facts.labels.begin(), facts.labels.end());
+
+  Node node;
+  node.family = std::move(packed->family);
+  node.own = std::move(packed->own);
+  FindUltraServer(facts, node);
+  FindElected(facts, node);
   node.name = std::move(facts.name);
   node.labels = std::move(facts.labels);
   node.taints = std::move(facts.taints);
@@ -514,6 +663,10 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
                              std::equal_to<kube::Amounts>());
   }
   return std::make_shared<const Node>(std::move(node));
+}
+
+std::shared_ptr<const Node> InternAlone(NodeFacts facts) {
+  return Inventory().Intern(std::move(facts));
 }
 
 }  // namespace tahoma::controller

@@ -205,9 +205,21 @@ bool IsPlaceName(const QualifiedName& name);
 // An attribute with more values than this at one time becomes the nodes' own.
 inline constexpr std::size_t kSharedValuesMax = 16;
 
+// A list of devices, interned: those of a slice.
+struct PackedDevices {
+  std::shared_ptr<const NodeFamily> family;
+  std::vector<std::shared_ptr<const SlotValues>> own;  // by slot, as in Node
+
+  // Appends the devices as they were published. The attributes of a device come in another order.
+  void AppendTo(std::vector<Device>& devices) const;
+};
+
 class Inventory {
  public:
   std::shared_ptr<const Node> Intern(NodeFacts facts);
+  // Returns nullopt for a list that could not be given back: a name of a device, or of an attribute
+  // of a device, comes twice, or there are too many devices.
+  std::optional<PackedDevices> Pack(const std::vector<Device>& devices);
 
   // Returns the number of distinct templates and families alive, for metrics and tests.
   std::size_t device_templates() const;
@@ -229,9 +241,32 @@ class Inventory {
   using Published = std::vector<std::pair<QualifiedName, std::size_t>>;
 
   using SlotsByName = std::map<QualifiedName, std::uint16_t>;
+  using OwnValues = std::vector<std::shared_ptr<const SlotValues>>;
+
+  // A list that was interned. A list that differs in values of own slots alone is interned by a
+  // comparison with the pattern, many times as fast.
+  struct Pattern {
+    std::vector<Device> devices;
+    std::vector<std::uint16_t> slots;  // by attribute, device by device: its own slot, or kNone
+    std::vector<bool> each;            // by slot: one value per device
+    std::vector<bool> fixed;           // by slot: the template is of these values
+    Published shared;                  // the attributes that are not the nodes' own
+    std::weak_ptr<const NodeFamily> family;
+    std::size_t own_names = 0;  // own_names_ when the list was interned
+  };
+  static constexpr std::size_t kPatternsMost = 16;
+
+  // Interns a list that is like a list before; nullopt when none is.
+  std::optional<PackedDevices> InternByPattern(const std::vector<Device>& devices);
+  std::optional<OwnValues> MatchOwn(const Pattern& pattern, const NodeTemplate& all,
+                                    const std::vector<Device>& devices);
+  void AddPattern(const std::vector<Device>& devices, const SlotsByName& slots,
+                  const Published& published, const PackedDevices& packed);
+  // Interns any list without a device's name twice. `can_pack`: Pack would take the list.
+  PackedDevices InternAnew(const std::vector<Device>& devices, bool can_pack);
 
   SlotsByName MakeSlots(std::map<QualifiedName, SlotValues>&& by_name, NodeTemplate& all,
-                        NodeFamily& family, Node& node, Published& published);
+                        NodeFamily& family, OwnValues& own, Published& published);
   bool IsOwn(const QualifiedName& name) const;
   // Counts the node's values of attributes that are not the nodes' own yet.
   void Count(const Published& published, const std::shared_ptr<const NodeFamily>& family);
@@ -250,7 +285,12 @@ class Inventory {
   Interned<SlotValues> own_values_;
   Interned<kube::Amounts> amounts_;
   absl::flat_hash_map<QualifiedName, Seen> seen_;
+  std::vector<Pattern> patterns_;  // the last used first
+  std::size_t own_names_ = 0;      // attributes of seen_ that are the nodes' own
   std::size_t interned_ = 0;
 };
+
+// Interns a node that shares nothing with another node, for tests.
+std::shared_ptr<const Node> InternAlone(NodeFacts facts);
 
 }  // namespace tahoma::controller

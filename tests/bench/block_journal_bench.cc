@@ -59,13 +59,13 @@ const std::vector<Command>& Fleet() {
     std::vector<Command> nodes;
     for (int i = 0; i < kUltraServers; ++i) {
       for (int z = 0; z < 4; ++z) {
-        nodes.emplace_back(NodeSeen{std::make_shared<const NodeFacts>(
-            NodeFactsOf({.name = fmt::format("us-{:05}-n{}", i, z),
-                         .type = "trn2u.48xlarge",
-                         .ultra_server = fmt::format("us-{:05}", i),
-                         .z = z,
-                         .cores = false,
-                         .top_layer = fmt::format("nn-{:03}", i / kInCell)}))});
+        nodes.emplace_back(NodeSeen{
+            InternAlone(NodeFactsOf({.name = fmt::format("us-{:05}-n{}", i, z),
+                                     .type = "trn2u.48xlarge",
+                                     .ultra_server = fmt::format("us-{:05}", i),
+                                     .z = z,
+                                     .cores = false,
+                                     .top_layer = fmt::format("nn-{:03}", i / kInCell)}))});
       }
     }
     return nodes;

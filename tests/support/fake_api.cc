@@ -30,7 +30,7 @@ void FakeApi::AddClass() {
 
 void FakeApi::AddNode(NodeFacts node) {
   nodes_[node.name] = node;
-  events_.push_back(NodeSeen{std::make_shared<const NodeFacts>(std::move(node))});
+  events_.push_back(NodeSeen{InternAlone(std::move(node))});
 }
 
 void FakeApi::ChangeGang(const std::string& name, const std::function<void(GangFact&)>& change) {
@@ -49,7 +49,7 @@ void FakeApi::RemoveGang(const std::string& name) {
 void FakeApi::ChangeNode(const std::string& name, const std::function<void(NodeFacts&)>& change) {
   NodeFacts& node = nodes_.at(name);
   change(node);
-  events_.push_back(NodeSeen{std::make_shared<const NodeFacts>(node)});
+  events_.push_back(NodeSeen{InternAlone(node)});
 }
 
 void FakeApi::ChangePod(const std::string& name, const std::function<void(PodFact&)>& change) {
@@ -134,7 +134,7 @@ void FakeApi::AddNode(const std::string& name, int chips) {
     node.devices.push_back(std::move(device));
   }
   nodes_[name] = node;
-  events_.push_back(NodeSeen{std::make_shared<const NodeFacts>(node)});
+  events_.push_back(NodeSeen{InternAlone(node)});
 }
 
 void FakeApi::RemoveNode(const std::string& name) {
@@ -391,7 +391,7 @@ std::vector<Command> FakeApi::TakeEvents() { return std::exchange(events_, {}); 
 void FakeApi::Relist() {
   events_.clear();
   for (const auto& [name, node] : nodes_) {
-    events_.push_back(NodeSeen{std::make_shared<const NodeFacts>(node)});
+    events_.push_back(NodeSeen{InternAlone(node)});
   }
   for (const auto& [name, gang] : gangs_) {
     events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});

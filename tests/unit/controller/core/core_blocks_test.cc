@@ -77,7 +77,7 @@ class CoreBlocksTest : public ::testing::Test {
   std::vector<ApiWrite> Lead(const Block& block, WallTime told, WallTime now) {
     std::vector<Command> commands;
     for (NodeFacts& node : UltraServer()) {
-      commands.push_back(NodeSeen{std::make_shared<const NodeFacts>(std::move(node))});
+      commands.push_back(NodeSeen{InternAlone(std::move(node))});
     }
     auto object = std::make_shared<BlockFact>();
     object->key = block.key;

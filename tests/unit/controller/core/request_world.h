@@ -58,11 +58,11 @@ class RequestWorld {
   void AddUltraServer(int number) {
     const std::string id = "us-" + std::to_string(number);
     for (int z = 0; z < 4; ++z) {
-      commands_.emplace_back(NodeSeen{
-          std::make_shared<const NodeFacts>(NodeFactsOf({.name = id + "-n" + std::to_string(z),
-                                                         .type = "trn2u.48xlarge",
-                                                         .ultra_server = id,
-                                                         .z = z}))});
+      commands_.emplace_back(
+          NodeSeen{InternAlone(NodeFactsOf({.name = id + "-n" + std::to_string(z),
+                                            .type = "trn2u.48xlarge",
+                                            .ultra_server = id,
+                                            .z = z}))});
     }
   }
   void RemoveUltraServer(int number) {

@@ -39,7 +39,7 @@ class StatusReporterTest : public ::testing::Test {
       }
       if (const auto* claim = std::get_if<ClaimSeen>(&command)) facts_.claims.Put(claim->claim);
       if (const auto* gang = std::get_if<GangSeen>(&command)) facts_.gangs.Put(gang->gang);
-      if (const auto* node = std::get_if<NodeSeen>(&command)) cluster_.PutNode(*node->node);
+      if (const auto* node = std::get_if<NodeSeen>(&command)) cluster_.PutNode(node->node);
     }
   }
   // "Pending WaitingForPods: message; PodsReady=False (WaitingForPods) …", of view and status.

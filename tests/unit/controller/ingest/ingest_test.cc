@@ -233,8 +233,8 @@ kube::ResourceSlice Slice(const std::string& name, std::int64_t generation, std:
 
 std::vector<std::string> DevicesOf(const std::optional<Command>& command) {
   std::vector<std::string> names;
-  for (const Device& device : std::get<NodeSeen>(*command).node->devices) {
-    names.push_back(device.name);
+  for (const auto& device : std::get<NodeSeen>(*command).node->family->devices->devices) {
+    names.push_back(device->device.name);
   }
   return names;
 }
@@ -316,6 +316,107 @@ TEST(FleetJoinTest, SlicesThatComeAndGoInAnyOrderGiveTheDevicesOfTheNewestComple
   }
 }
 
+// A device whose attributes differ from step to step, some of them by its node.
+Device RichDevice(const std::string& name, Rng& rng) {
+  Device device;
+  device.name = name;
+  const auto put = [&](const char* domain, const char* id, AttributeValue value) {
+    device.attributes.push_back({{domain, id}, std::move(value)});
+  };
+  const auto digit = [&] { return std::string(1, static_cast<char>('0' + rng.Below(3))); };
+  put("neuron.aws.com", "deviceId", static_cast<std::int64_t>(rng.Below(3)));
+  put("neuron.aws.com", "networkNodeLayer1", "nn-" + digit());
+  if (rng.Chance(1, 2)) put("neuron.aws.com", "resourceType", std::string("neuron_device"));
+  if (rng.Chance(1, 2)) put("example.com", "serial", std::to_string(rng.Below(1000)));
+  if (rng.Chance(1, 8)) put("neuron.aws.com", "deviceId", std::int64_t{7});  // comes twice
+  if (rng.Chance(1, 4)) device.taints.push_back({.key = "t", .value = digit()});
+  if (rng.Chance(1, 4)) device.capacities.push_back({{"example.com", "memory"}, digit()});
+  device.allow_multiple_allocations = rng.Chance(1, 8);
+  return device;
+}
+
+TEST(FleetJoinTest, ANodeHasTheDevicesAsItsSlicesPublishThem) {
+  Rng rng(11);
+  FleetJoin join;
+  Inventory anew;
+  std::map<std::string, std::vector<Device>> published;  // by slice
+  kube::Node node;
+  node.name = "n";
+  join.OnNode(node);
+  for (int step = 0; step < 3'000; ++step) {
+    const std::string name(1, static_cast<char>('a' + rng.Below(3)));
+    std::vector<Device> devices;
+    for (std::uint64_t i = rng.Below(4); i > 0; --i) {
+      devices.push_back(RichDevice(name + std::to_string(devices.size()), rng));
+    }
+    if (published.size() == 3 && rng.Chance(1, 2)) devices = published[name];
+    published[name] = devices;
+    kube::ResourceSlice slice = Slice(name, 1, static_cast<std::int64_t>(published.size()), {});
+    slice.devices = devices;
+    const auto command = join.OnSlice(std::move(slice));
+    if (published.size() < 3) continue;  // the slices do not agree on their number yet
+    NodeFacts facts;
+    facts.name = "n";
+    for (const auto& [slice_name, list] : published) {
+      facts.devices.insert(facts.devices.end(), list.begin(), list.end());
+    }
+    const auto wanted = anew.Intern(facts);
+    const auto seen = std::get<NodeSeen>(*command).node;
+    ASSERT_EQ(seen->family->devices->devices.size(), wanted->family->devices->devices.size());
+    for (std::uint16_t i = 0; i < wanted->family->devices->devices.size(); ++i) {
+      const Device& device = seen->device(i);
+      ASSERT_EQ(device.name, facts.devices[i].name);
+      EXPECT_EQ(device.taints, facts.devices[i].taints);
+      EXPECT_EQ(device.capacities.size(), facts.devices[i].capacities.size());
+      EXPECT_EQ(device.allow_multiple_allocations, facts.devices[i].allow_multiple_allocations);
+      EXPECT_EQ(seen->role(i), wanted->role(i));
+      const auto texts_of = [i](const Node& of) {
+        std::vector<std::string> texts;
+        for (const Attribute& one : of.Attributes(i)) {
+          texts.push_back(one.name.domain + "/" + one.name.id + "=" + kube::ToString(one.value));
+        }
+        std::ranges::sort(texts);
+        return texts;
+      };
+      ASSERT_EQ(texts_of(*seen), texts_of(*wanted)) << step;
+    }
+  }
+}
+
+TEST(FleetJoinTest, ASliceThatIsReplacedLeavesTheDevicesOfTheOthers) {
+  Rng rng(13);
+  FleetJoin join;
+  kube::Node node;
+  node.name = "n";
+  join.OnNode(node);
+  join.OnSlice(Slice("a", 1, 2, {"d0", "d1"}));
+  join.OnSlice(Slice("b", 1, 2, {"d2"}));
+  EXPECT_THAT(DevicesOf(join.OnSlice(Slice("b", 1, 2, {"d3", "d4"}))),
+              ElementsAre("d0", "d1", "d3", "d4"));
+  EXPECT_THAT(DevicesOf(join.OnSlice(Slice("a", 1, 2, {}))), ElementsAre("d3", "d4"));
+}
+
+TEST(FleetJoinTest, ChipsThatANodeCordonsAreTaintedUntilTheNodeSaysOtherwise) {
+  FleetJoin join;
+  kube::Node node;
+  node.name = "n";
+  node.annotation = "3";
+  join.OnNode(node);
+  const auto taints = [](const std::optional<Command>& command) {
+    return std::get<NodeSeen>(*command).node->device(0).taints.size();
+  };
+  const auto slice = [](std::int64_t generation) {
+    kube::ResourceSlice with_a_chip = Slice("a", generation, 1, {"neuron-device-3"});
+    with_a_chip.devices[0].attributes = {
+        {{std::string(kNeuronDriver), "deviceId"}, std::int64_t{3}}};
+    return with_a_chip;
+  };
+  EXPECT_EQ(taints(join.OnSlice(slice(1))), 1U);
+  EXPECT_EQ(taints(join.OnSlice(slice(2))), 1U);
+  node.annotation = "";
+  EXPECT_EQ(taints(join.OnNode(node)), 0U);
+}
+
 TEST(FleetJoinTest, ANodeThatIsNoLongerReadyIsSeenSo) {
   FleetJoin join;
   kube::Node node;
@@ -328,9 +429,9 @@ TEST(FleetJoinTest, ANodeThatIsNoLongerReadyIsSeenSo) {
   EXPECT_FALSE(facts(join.OnNode(node)).ready);
   EXPECT_FALSE(join.OnNode(node)) << "the same again";
   node.schedulable = false;
-  const NodeFacts cordoned = facts(join.OnNode(node));
+  const Node cordoned = facts(join.OnNode(node));
   EXPECT_FALSE(cordoned.ready);
-  EXPECT_FALSE(cordoned.schedulable);
+  EXPECT_TRUE(cordoned.cordoned);
 }
 
 TEST(FleetJoinTest, OtherDriversAreNotOurs) {
@@ -538,6 +639,205 @@ Followed PodsFollowed(const std::vector<std::string>& scheduler_names) {
     if (target.starts_with("/api/v1/pods")) followed.targets.push_back(target);
   }
   return followed;
+}
+
+// A node, a slice of its devices and a pod of another scheduler.
+struct Objects {
+  json node = ParseJson(R"({"metadata": {"name": "n", "uid": "u", "resourceVersion": "7",
+      "generation": 3, "creationTimestamp": "2026-11-21T10:00:00Z",
+      "labels": {"a/b": "c", "d": "\u00e9", "neuron.amazonaws.com/ultraserver-server-id-4": "us-1",
+        "neuron.amazonaws.com/ultraserver-node-id-4": "2"},
+      "annotations": {"tahoma.dev/cordoned-chips": "1", "other": "x"},
+      "managedFields": [{"manager": "k", "fieldsV1": {"k:{\"type\":\"Ready\"}": {}}}]},
+    "spec": {"taints": [{"key": "k", "value": "v", "effect": "NoExecute",
+        "timeAdded": "2026-11-21T10:00:00Z"}], "unschedulable": true, "providerID": "aws:///i-1"},
+    "status": {"conditions": [{"type": "Ready", "status": "False", "message": "m"},
+        {"type": "DiskPressure", "status": "False"}], "capacity": {"cpu": "9"},
+      "allocatable": {"cpu": "8", "memory": "1Gi", "pods": "110"},
+      "images": [{"names": ["i"]}]}})");
+  json slice = ParseJson(R"({"metadata": {"name": "s", "uid": "us", "resourceVersion": "8",
+      "managedFields": [{"manager": "p"}]},
+    "spec": {"driver": "neuron.aws.com", "nodeName": "n",
+      "pool": {"name": "n", "generation": 4, "resourceSliceCount": 1},
+      "sharedCounters": [{"name": "c", "counters": {"chip-0": {"value": "8"}}}],
+      "devices": [{"name": "neuron-device-0", "attributes": {"deviceId": {"int": 0},
+          "resourceType": {"string": "neuron_device"}, "instanceType": {"string": "trn2.48xlarge"},
+          "driverVersion": {"version": "2.26.10"}, "tahoma.dev/linksDown": {"string": "x+"},
+          "example.com/new": {"bool": true}}, "capacity": {"memory": {"value": "96Gi"}},
+          "consumesCounters": [{"counterSet": "c", "counters": {"chip-0": {"value": "8"}}}],
+          "taints": [{"key": "tahoma.dev/managed", "value": "w", "effect": "NoSchedule"}]},
+        {"name": "neuron-device-1", "allowMultipleAllocations": true,
+          "attributes": {"deviceId": {"int": 1},
+            "resourceType": {"string": "neuron\u005fdevice"}}}]}})");
+  json pod = ParseJson(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "up",
+      "resourceVersion": "8", "labels": {"a": "b"}, "ownerReferences": [{"kind": "Job"}]},
+    "spec": {"nodeName": "n", "schedulerName": "default-scheduler", "hostNetwork": true,
+      "overhead": {"cpu": "1"},
+      "resources": {"requests": {"memory": "2Gi"}, "limits": {"cpu": "16"}},
+      "containers": [{"name": "c", "image": "i", "ports": [{"name": "w", "containerPort": 80,
+          "hostPort": 8080, "hostIP": "10.0.0.1", "protocol": "UDP"}],
+        "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "4", "example.com/g": "3"}}}],
+      "initContainers": [{"name": "s", "restartPolicy": "Always", "ports": [{"containerPort": 81}],
+        "resources": {"requests": {"cpu": "4"}}}, {"name": "i",
+        "resources": {"requests": {"cpu": "40", "ephemeral-storage": "1Gi"}}}]},
+    "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}})");
+};
+
+// Answers the lists of nodes, slices and other schedulers' pods, as a text or as a value.
+class FullTransport final : public kube::Transport {
+ public:
+  FullTransport(const Objects& objects, bool as_text) : objects_(objects), as_text_(as_text) {}
+
+  absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+    const std::string& target = request.target;
+    json items = json::array();
+    if (target.starts_with("/api/v1/nodes")) items.push_back(objects_.node);
+    if (target.find("/resourceslices") != std::string::npos) items.push_back(objects_.slice);
+    if (target.find("spec.nodeName") != std::string::npos) items.push_back(objects_.pod);
+    const json list = {{"metadata", {{"resourceVersion", "9"}}}, {"items", items}};
+    kube::Response answer{.status = 200};
+    if (as_text_) answer.body = list.dump(1);
+    if (!as_text_) answer.parsed = std::make_shared<const json>(list);
+    return answer;
+  }
+  absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
+                                        std::chrono::milliseconds) override {
+    return Unavailable("no watches here");
+  }
+
+ private:
+  const Objects& objects_;
+  const bool as_text_;
+};
+
+// Everything that a node says, as a text.
+std::string TextOf(const Node& node) {
+  std::string text = fmt::format("{} {} {} {} {}", node.name, node.cordoned, node.ready,
+                                 node.ultraserver_id, node.z);
+  for (const auto& [key, value] : node.labels) text += fmt::format(" {}={}", key, value);
+  const auto add_taints = [&](const std::vector<Taint>& taints) {
+    for (const Taint& taint : taints) {
+      text += fmt::format(" {}={}:{}", taint.key, taint.value, static_cast<int>(taint.effect));
+    }
+  };
+  add_taints(node.taints);
+  if (node.allocatable != nullptr) {
+    for (const auto& [name, amount] : *node.allocatable)
+      text += fmt::format(" {}={}", name, amount);
+  }
+  const NodeTemplate& devices = *node.family->devices;
+  text += fmt::format(" {:x} {:x}", devices.chip_mask, devices.healthy_mask);
+  for (std::uint16_t i = 0; i < devices.devices.size(); ++i) {
+    const Device& device = node.device(i);
+    text += fmt::format("\n{} {}", device.name, device.allow_multiple_allocations);
+    for (const Attribute& one : node.Attributes(i)) {
+      text += fmt::format(" {}/{}={}", one.name.domain, one.name.id, kube::ToString(one.value));
+    }
+    for (const auto& one : device.capacities) {
+      text += fmt::format(" {}/{}={}", one.name.domain, one.name.id, one.quantity);
+    }
+    add_taints(device.taints);
+  }
+  return text;
+}
+
+std::string TextOf(const OtherPodMoved& moved) {
+  std::string text = moved.node;
+  for (const auto& [name, amount] : moved.added->amounts)
+    text += fmt::format(" {}={}", name, amount);
+  for (const kube::HostPort& port : moved.added->ports) {
+    text += fmt::format(" {}:{}/{}", port.ip, port.port, port.protocol);
+  }
+  return text;
+}
+
+// Returns the commands and the log lines that ingest makes of the objects.
+std::vector<std::string> ToldOf(const Objects& objects, bool as_text) {
+  FullTransport transport(objects, as_text);
+  std::vector<std::string> told;
+  NeverWaits sleeper;
+  const auto sink = [&](const Command& command) {
+    if (const auto* seen = std::get_if<NodeSeen>(&command)) told.push_back(TextOf(*seen->node));
+    if (const auto* moved = std::get_if<OtherPodMoved>(&command)) told.push_back(TextOf(*moved));
+  };
+  Ingest ingest(transport, {"tahoma"}, sink, sleeper, Rng(1),
+                [&](const std::string& line) { told.push_back(line); });
+  const std::size_t watches = ingest.StartStepping();
+  for (std::size_t i = 0; i < watches; ++i) EXPECT_TRUE(ingest.Step(i).ok());
+  return told;
+}
+
+TEST(IngestTest, ListsThatComeAsTextAreReadAsListsThatComeAsValues) {
+  const auto told = ToldOf({}, true);
+  EXPECT_EQ(told, ToldOf({}, false));
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_THAT(told[0], HasSubstr("n true false us-1 2 a/b=c d=\xc3\xa9"));
+  EXPECT_THAT(told[0], HasSubstr(" k=v:2 cpu=8000 memory=1073741824 pods=110 0 0"));
+  EXPECT_THAT(told[1], HasSubstr(" 3 1\nneuron-device-0 false neuron.aws.com/deviceId=0"));
+  EXPECT_EQ(told[2],
+            "n cpu=17000 ephemeral-storage=1073741824 example.com/g=3 memory=2147483648 pods=1 "
+            ":81/TCP 10.0.0.1:8080/UDP");
+}
+
+// A field that is read of values and is missing in the parts of texts would show here, when the
+// field changes or is away.
+TEST(IngestTest, AChangeOfAnyFieldIsReadFromTextAsFromValues) {
+  const auto pointers_of = [](const json& object) {
+    std::vector<json::json_pointer> pointers;
+    std::vector<json::json_pointer> open = {json::json_pointer()};
+    while (!open.empty()) {
+      const json::json_pointer at = open.back();
+      open.pop_back();
+      const json& value = object.at(at);
+      if (!at.empty()) pointers.push_back(at);
+      if (value.is_object()) {
+        for (const auto& [name, member] : MembersOf(value)) open.push_back(at / name);
+      }
+      for (std::size_t i = 0; value.is_array() && i < value.size(); ++i) open.push_back(at / i);
+    }
+    return pointers;
+  };
+  const std::vector<std::string> before = ToldOf({}, false);
+  int read = 0;
+  for (json Objects::*kind : {&Objects::node, &Objects::slice, &Objects::pod}) {
+    for (const json::json_pointer& at : pointers_of(Objects().*kind)) {
+      for (const json& other : {json(), json("other"), json(7), json(true), json("NoSchedule"),
+                                json::array({"other"}), json{{"other", "3"}}}) {
+        Objects objects;
+        (objects.*kind)[at] = other;
+        const auto told = ToldOf(objects, false);
+        ASSERT_EQ(ToldOf(objects, true), told) << at.to_string() << " " << other.dump();
+        if (told != before) ++read;
+      }
+    }
+  }
+  EXPECT_GT(read, 300);
+}
+
+TEST(IngestTest, AListTextThatEndsEarlyIsNoList) {
+  class CutTransport final : public kube::Transport {
+   public:
+    absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
+      absl::StatusOr<kube::Response> answer = whole_.Send(request);
+      answer->body.resize(answer->body.size() * 2 / 3);
+      return answer;
+    }
+    absl::StatusOr<kube::Response> Stream(const kube::Request& request, const kube::LineSink& sink,
+                                          std::chrono::milliseconds quiet) override {
+      return whole_.Stream(request, sink, quiet);
+    }
+
+   private:
+    const Objects objects_;
+    FullTransport whole_{objects_, true};
+  };
+  CutTransport transport;
+  NeverWaits sleeper;
+  Ingest ingest(
+      transport, {"tahoma"}, [](const Command&) { ADD_FAILURE(); }, sleeper, Rng(1),
+      [](const std::string&) {});
+  const std::size_t watches = ingest.StartStepping();
+  for (std::size_t i = 0; i < watches; ++i) EXPECT_FALSE(ingest.Step(i).ok());
 }
 
 // Every list is a broken object and a right object; the gangs come once more.

@@ -45,6 +45,17 @@ TEST(OtherPodsTest, APodThatWasMadeAgainOnAnotherNodeLeavesTheFirst) {
   EXPECT_EQ(moved->node, "b");
 }
 
+// The defect: a server that lists pods without a node ended the controller.
+TEST(OtherPodsTest, APodWithoutANodeTakesNothing) {
+  OtherPods pods;
+  EXPECT_FALSE(pods.OnPod({"ns", "a"}, "", {}));
+  EXPECT_EQ(pods.size(), 0U);
+  pods.OnPod({"ns", "a"}, "n", {});
+  const auto moved = pods.OnPod({"ns", "a"}, "", {});
+  EXPECT_EQ(moved->left, "n");
+  EXPECT_EQ(moved->added, nullptr);
+}
+
 TEST(OtherPodsTest, EqualNeedsAreKeptOnceAndForgottenWithTheirPods) {
   OtherPods pods;
   for (int i = 0; i < 1000; ++i) pods.OnPod({"default", std::to_string(i)}, "a", Cores(i % 3));

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -176,6 +179,139 @@ TEST(InventoryTest, ANodeThatPublishesAnotherValueEachTimeMakesNothingItsOwn) {
   for (int i = 0; i < 100; ++i) node = intern(std::to_string(i));
   EXPECT_EQ(node->family, intern("99")->family);
   EXPECT_NE(node->family, intern("other")->family);
+}
+
+// The devices of an UltraServer's node: unhealthy, with a link down, or of another driver.
+NodeFacts AnyFacts(std::uint64_t number) {
+  const std::string id = "us-" + std::to_string(number / 4);
+  FleetNode node{.name = "n" + std::to_string(number),
+                 .type = "trn2u.48xlarge",
+                 .ultra_server = id,
+                 .z = static_cast<int>(number % 4),
+                 .cores = number % 5 == 0};
+  if (number % 7 == 0) node.broken = 1;
+  if (number % 11 == 0) node.links_down = {"x+"};
+  if (number % 13 == 0) node.driver_version = "2.27.0.0";
+  NodeFacts facts = NodeFactsOf(node);
+  if (number % 3 == 0) {
+    for (Device& device : facts.devices) {
+      device.attributes.push_back({{"example.com", "serial"}, device.name + node.name});
+    }
+  }
+  return facts;
+}
+
+using AttributesByDevice = std::map<std::string, std::map<QualifiedName, AttributeValue>>;
+
+AttributesByDevice AttributesOf(const std::vector<Device>& devices) {
+  AttributesByDevice all;
+  for (const Device& device : devices) {
+    for (const Attribute& one : device.attributes) all[device.name][one.name] = one.value;
+  }
+  return all;
+}
+
+TEST(InventoryTest, APackedListGivesItsDevicesBack) {
+  Inventory inventory;
+  std::vector<PackedDevices> kept;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const NodeFacts facts = AnyFacts(i % 150);  // some come again
+    const auto packed = inventory.Pack(facts.devices);
+    ASSERT_TRUE(packed);
+    kept.push_back(*packed);
+  }
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const NodeFacts facts = AnyFacts(i % 150);
+    std::vector<Device> devices;
+    kept[i].AppendTo(devices);
+    ASSERT_EQ(devices.size(), facts.devices.size());
+    EXPECT_EQ(AttributesOf(devices), AttributesOf(facts.devices));
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+      EXPECT_EQ(devices[d].name, facts.devices[d].name);
+      EXPECT_EQ(devices[d].taints, facts.devices[d].taints);
+    }
+  }
+}
+
+TEST(InventoryTest, AListThatCouldNotBeGivenBackIsNotPacked) {
+  Inventory inventory;
+  std::vector<Device> devices = NodeFactsOf({.name = "n"}).devices;
+  EXPECT_TRUE(inventory.Pack(devices));
+  devices[3].attributes.push_back(devices[3].attributes[0]);
+  EXPECT_FALSE(inventory.Pack(devices));
+  devices[3].attributes.pop_back();
+  devices.push_back(devices[0]);
+  EXPECT_FALSE(inventory.Pack(devices));
+  EXPECT_FALSE(inventory.Pack(std::vector<Device>(5000)));
+  EXPECT_TRUE(inventory.Pack({}));
+}
+
+// Another inventory that never knows a list again is the slow oracle.
+TEST(InventoryTest, AListLikeOneBeforeIsInternedAsAnyList) {
+  Inventory inventory;
+  Inventory oracle;
+  std::vector<std::shared_ptr<const Node>> nodes;
+  std::vector<std::shared_ptr<const Node>> slow;
+  for (std::uint64_t i = 0; i < 150; ++i) {
+    nodes.push_back(inventory.Intern(AnyFacts(i)));
+    // Attributes in another order make another list of the same devices.
+    NodeFacts facts = AnyFacts(i);
+    for (Device& device : facts.devices) {
+      const std::size_t by = i % device.attributes.size();
+      std::rotate(device.attributes.begin(),
+                  device.attributes.begin() + static_cast<std::ptrdiff_t>(by),
+                  device.attributes.end());
+    }
+    slow.push_back(oracle.Intern(std::move(facts)));
+  }
+  EXPECT_EQ(inventory.families(), oracle.families());
+  EXPECT_EQ(inventory.node_templates(), oracle.node_templates());
+  EXPECT_EQ(inventory.device_templates(), oracle.device_templates());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(nodes[i]->family->values, slow[i]->family->values);
+    EXPECT_EQ(nodes[i]->family->devices->own_slot, slow[i]->family->devices->own_slot);
+    EXPECT_EQ(nodes[i]->ultraserver_id, slow[i]->ultraserver_id);
+    EXPECT_EQ(nodes[i]->z, slow[i]->z);
+    ASSERT_EQ(nodes[i]->own.size(), slow[i]->own.size());
+    for (std::size_t slot = 0; slot < nodes[i]->own.size(); ++slot) {
+      ASSERT_EQ(nodes[i]->own[slot] == nullptr, slow[i]->own[slot] == nullptr);
+      if (nodes[i]->own[slot] != nullptr) {
+        EXPECT_EQ(*nodes[i]->own[slot], *slow[i]->own[slot]);
+      }
+    }
+  }
+}
+
+// The defect: of a fleet where more links were down than an attribute has shared values, a node had
+// the links of the node before.
+TEST(InventoryTest, EachNodeHasItsOwnLinksDownAndItsOwnChips) {
+  Inventory inventory;
+  std::vector<std::shared_ptr<const Node>> nodes;
+  constexpr std::array<const char*, 6> kLinks = {"x+", "x-", "y+", "y-", "z+", "z-"};
+  for (std::size_t i = 0; i < 300; ++i) {
+    FleetNode node{.name = "n" + std::to_string(i), .type = "trn2u.48xlarge", .cores = false};
+    node.links_down.resize(kChipsPerNode, "x+,y+");  // the attribute is there on every chip
+    node.links_down[i % kChipsPerNode] = kLinks[i % kLinks.size()];
+    NodeFacts facts = NodeFactsOf(node);
+    // Devices with other names may be any chips.
+    const auto number = static_cast<std::int64_t>(i);
+    for (Device& device : facts.devices) {
+      if (i < 150) continue;
+      device.name = "other-" + device.name;
+      for (Attribute& one : device.attributes) {
+        if (one.name.id != "deviceId") continue;
+        auto& chip = std::get<std::int64_t>(one.value);
+        chip = (chip * (1 + number % 2 * 2) + number) % kChipsPerNode;
+      }
+    }
+    nodes.push_back(inventory.Intern(facts));
+    const NodeTemplate& seen = *nodes.back()->family->devices;
+    const auto alone = InternAlone(facts);
+    const NodeTemplate& wanted = *alone->family->devices;
+    ASSERT_EQ(seen.down, wanted.down) << i;
+    ASSERT_EQ(seen.down_z_minus, wanted.down_z_minus) << i;
+    ASSERT_EQ(seen.chips, wanted.chips) << i;
+  }
 }
 
 TEST(NodeDemandTest, FollowsKubernetesRules) {

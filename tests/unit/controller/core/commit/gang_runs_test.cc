@@ -67,7 +67,7 @@ class GangRunsTest : public ::testing::Test {
         facts_.claims.Remove(lost->key, lost->uid);
         runs_->OnClaimGone(*fact);
       } else if (const auto* node = std::get_if<NodeSeen>(&command)) {
-        cluster_.PutNode(*node->node);
+        cluster_.PutNode(node->node);
       }
     }
   }

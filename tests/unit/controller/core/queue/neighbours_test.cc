@@ -467,7 +467,7 @@ TEST(NeighboursInCoreTest, GroupsThatComeTogetherGetPlacesOfTheirOwn) {
   for (const auto& [name, pair] : {std::pair("a0", "a"), {"a1", "a"}, {"b0", "b"}, {"b1", "b"}}) {
     NodeFacts node = NodeFactsOf({.name = name, .cores = false});
     node.labels = {{"pair", pair}};
-    commands.emplace_back(NodeSeen{std::make_shared<const NodeFacts>(node)});
+    commands.emplace_back(NodeSeen{InternAlone(node)});
   }
   for (const char* group : {"one", "two", "three"}) {
     commands.emplace_back(PodSeen{PodOf(LeaderOf(group))});
