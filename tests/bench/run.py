@@ -264,6 +264,8 @@ ROWS = [
     ("place_fleet_15625_ultraservers_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("place_fleet_unique_devices_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("wake_10000_waiting_cpu_ms", "ms", 5, "lower", google_benchmark("wake_bench", "cpu_time")),
+    ("fleet_1m_rss_mib", "MiB", 2048, "lower", google_benchmark("fleet_bench", "mib")),
+    ("fleet_1m_start_to_first_decision_ms", "ms", 5000, "lower", google_benchmark("fleet_bench", "ms")),
     ("offering_search_p99_ms", "ms", 5, "lower", google_benchmark("reserve_bench", "p99_ms")),
     ("plan_uses_60k_hosts_ms", "ms", 200, "lower", google_benchmark("reserve_bench", None)),
     ("block_purchase_p99_ms", "ms", 20, "lower", google_benchmark("block_journal_bench", "p99_ms")),
