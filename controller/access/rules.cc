@@ -30,8 +30,9 @@ std::vector<Rule> ViewRules() {
   return {
       {Read(),
        {""},
-       {"configmaps", "events", "pods", "pods/log", "pods/status", "serviceaccounts", "services",
-        "namespaces", "namespaces/status"}},
+       {"configmaps", "events", "persistentvolumeclaims", "persistentvolumeclaims/status", "pods",
+        "pods/log", "pods/status", "serviceaccounts", "services", "namespaces",
+        "namespaces/status"}},
       {Read(), {"events.k8s.io"}, {"events"}},
       {Read(), {"coordination.k8s.io"}, {"leases"}},
       {Read(),
@@ -49,8 +50,10 @@ std::vector<Rule> ViewRules() {
 std::vector<Rule> EditRules() {
   std::vector<Rule> rules = ViewRules();
   rules.push_back({Read(), {""}, {"secrets"}});
-  rules.push_back(
-      {Write(), {""}, {"configmaps", "events", "pods", "secrets", "serviceaccounts", "services"}});
+  rules.push_back({Write(),
+                   {""},
+                   {"configmaps", "events", "persistentvolumeclaims", "pods", "secrets",
+                    "serviceaccounts", "services"}});
   rules.push_back({{"create"}, {""}, {"pods/eviction"}});
   rules.push_back({Write(), {"events.k8s.io"}, {"events"}});
   rules.push_back({Write(), {"coordination.k8s.io"}, {"leases"}});
@@ -72,7 +75,8 @@ std::vector<Rule> NamespaceAdminRules() {
 // and `kubectl tahoma topology` would be for administrators only.
 std::vector<Rule> ClusterReaderRules() {
   return {
-      {Read(), {""}, {"nodes", "nodes/status"}},
+      {Read(), {""}, {"nodes", "nodes/status", "persistentvolumes", "persistentvolumes/status"}},
+      {Read(), {"storage.k8s.io"}, {"storageclasses"}},
       {Read(), {"resource.k8s.io"}, {"deviceclasses", "resourceslices"}},
       {Read(),
        {"tahoma.dev"},

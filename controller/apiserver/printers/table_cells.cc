@@ -272,6 +272,67 @@ Cells ServiceCells(const Json& service, WallTime now) {
           PairsOf(ValueAt(service, {"spec", "selector"}))};
 }
 
+// "RWO,RWX".
+std::string ModesOf(const Json& modes) {
+  static const auto* const kShort =
+      new std::map<std::string, std::string, std::less<>>{{"ReadOnlyMany", "ROX"},
+                                                          {"ReadWriteMany", "RWX"},
+                                                          {"ReadWriteOnce", "RWO"},
+                                                          {"ReadWriteOncePod", "RWOP"}};
+  std::string text;
+  for (const auto& [name, abbreviation] : *kShort) {
+    if (std::find(modes.begin(), modes.end(), Json(name)) == modes.end()) continue;
+    text += (text.empty() ? "" : ",") + abbreviation;
+  }
+  return text;
+}
+
+std::string VolumePhase(const Json& object) {
+  if (!ValueAt(object, {"metadata", "deletionTimestamp"}).is_null()) return "Terminating";
+  return TextAt(object, {"status", "phase"});
+}
+
+Cells VolumeCells(const Json& volume, WallTime now) {
+  std::string claim = TextAt(volume, {"spec", "claimRef", "name"});
+  if (!claim.empty()) claim = TextAt(volume, {"spec", "claimRef", "namespace"}) + "/" + claim;
+  return {Name(volume),
+          TextAt(volume, {"spec", "capacity", "storage"}),
+          ModesOf(ValueAt(volume, {"spec", "accessModes"})),
+          TextAt(volume, {"spec", "persistentVolumeReclaimPolicy"}),
+          VolumePhase(volume),
+          claim,
+          TextAt(volume, {"spec", "storageClassName"}),
+          TextOr(volume, {"spec", "volumeAttributesClassName"}, "<unset>"),
+          TextAt(volume, {"status", "reason"}),
+          Age(volume, now),
+          TextOr(volume, {"spec", "volumeMode"}, "<unset>")};
+}
+
+Cells VolumeClaimCells(const Json& claim, WallTime now) {
+  const std::string volume = TextAt(claim, {"spec", "volumeName"});
+  const bool has = !volume.empty();
+  return {Name(claim),
+          VolumePhase(claim),
+          volume,
+          has ? TextOr(claim, {"status", "capacity", "storage"}, "0") : "",
+          has ? ModesOf(ValueAt(claim, {"status", "accessModes"})) : "",
+          TextAt(claim, {"spec", "storageClassName"}),
+          TextOr(claim, {"spec", "volumeAttributesClassName"}, "<unset>"),
+          Age(claim, now),
+          TextOr(claim, {"spec", "volumeMode"}, "<unset>")};
+}
+
+Cells StorageClassCells(const Json& made, WallTime now) {
+  constexpr std::string_view kDefault = "storageclass.kubernetes.io/is-default-class";
+  const bool is_default = TextAt(made, {"metadata", "annotations", kDefault}) == "true";
+  return {Name(made) + (is_default ? " (default)" : ""),
+          TextAt(made, {"provisioner"}),
+          TextAt(made, {"reclaimPolicy"}),
+          TextAt(made, {"volumeBindingMode"}),
+          ValueAt(made, {"allowVolumeExpansion"}) == true,
+          Age(made, now)};
+}
+
 using Printer = std::function<Cells(const Json&, WallTime)>;
 
 // Every kind that has more than name and age.
@@ -327,6 +388,9 @@ const std::map<std::string, Printer, std::less<>>& Printers() {
          return Cells{Name(o), kube::IntAt(o, {"value"}), ValueAt(o, {"globalDefault"}) == true,
                       Age(o, now), TextAt(o, {"preemptionPolicy"})};
        }},
+      {"persistentvolumes", VolumeCells},
+      {"persistentvolumeclaims", VolumeClaimCells},
+      {"storageclasses.storage.k8s.io", StorageClassCells},
       {"customresourcedefinitions.apiextensions.k8s.io", [](const Json& o, WallTime) {
          return Cells{Name(o), TextOr(o, {"metadata", "creationTimestamp"}, "<unknown>")};
        }}};

@@ -164,6 +164,51 @@ Kind ServiceKind() {
   return service;
 }
 
+// Stored only: nothing binds a claim or makes a volume.
+std::vector<Kind> VolumeKinds() {
+  const Column mode = Text("VolumeMode", "Filesystem or Block.", 1);
+  const Column attributes = Text("VolumeAttributesClass", "The VolumeAttributesClass.");
+  Kind volume = Make("", "v1", "PersistentVolume", "persistentvolumes");
+  volume.short_names = {"pv"};
+  volume.namespaced = false;
+  volume.has_status = true;
+  volume.columns = {NameColumn(),
+                    Text("Capacity", "The size."),
+                    Text("Access Modes", "By how many nodes or pods it is used."),
+                    Text("Reclaim Policy", "What becomes of it without its claim."),
+                    Text("Status", "Where it is in its life."),
+                    Text("Claim", "The claim that is bound to it."),
+                    Text("StorageClass", "The StorageClass."),
+                    attributes,
+                    Text("Reason", "Why, in one word."),
+                    AgeColumn(),
+                    mode};
+  Kind claim = Make("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
+  claim.short_names = {"pvc"};
+  claim.has_status = true;
+  claim.columns = {NameColumn(),
+                   Text("Status", "Whether it is bound."),
+                   Text("Volume", "The volume that is bound to it."),
+                   Text("Capacity", "The size of the volume."),
+                   Text("Access Modes", "By how many nodes or pods it is used."),
+                   Text("StorageClass", "The StorageClass."),
+                   attributes,
+                   AgeColumn(),
+                   mode};
+  Kind storage_class = Make("storage.k8s.io", "v1", "StorageClass", "storageclasses");
+  storage_class.short_names = {"sc"};
+  storage_class.namespaced = false;
+  storage_class.columns = {NameColumn(),
+                           Text("Provisioner", "Who makes the volumes."),
+                           Text("ReclaimPolicy", "What becomes of a volume without its claim."),
+                           Text("VolumeBindingMode", "When a claim gets its volume."),
+                           {.name = "AllowVolumeExpansion",
+                            .type = "boolean",
+                            .description = "Whether a volume may become larger."},
+                           AgeColumn()};
+  return {volume, claim, storage_class};
+}
+
 std::vector<Kind> CoreKinds() {
   Kind config_map = Make("", "v1", "ConfigMap", "configmaps");
   config_map.short_names = {"cm"};
@@ -263,7 +308,7 @@ const std::map<std::string, SchemaPtr, std::less<>>& BuiltInTypes() {
 
 std::vector<std::shared_ptr<const Kind>> MakeBuiltInKinds() {
   std::vector<std::shared_ptr<const Kind>> made;
-  for (const auto& group : {CoreKinds(), ResourceKinds(), OtherKinds()}) {
+  for (const auto& group : {CoreKinds(), VolumeKinds(), ResourceKinds(), OtherKinds()}) {
     for (Kind kind : group) {
       const auto type = BuiltInTypes().find(TypePackage(kind) + "." + kind.kind);
       TAHOMA_CHECK(type != BuiltInTypes().end());

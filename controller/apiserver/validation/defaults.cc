@@ -223,6 +223,9 @@ void PrepareCreate(const Kind& kind, std::string_view now, Json& object) {
     object["status"] = FirstPodStatus(object, now);
   }
   if (kind.built_in && kind.plural == "resourceclaims") object["status"] = Json::object();
+  if (IsCore(kind, "persistentvolumes") || IsCore(kind, "persistentvolumeclaims")) {
+    object["status"] = {{"phase", "Pending"}};
+  }
   if (IsCore(kind, "namespaces")) {
     object["spec"]["finalizers"] = {"kubernetes"};
     object["status"] = {{"phase", "Active"}};

@@ -40,6 +40,10 @@ void CheckConfigMap(const Json& map, Causes& causes);
 void CheckNode(const Json& node, Causes& causes);
 void CheckPriorityClass(const Json& object, Causes& causes);
 void CheckPriorityClassUpdate(const Json& before, const Json& after, Causes& causes);
+void CheckVolume(const Json& volume, Causes& causes);
+void CheckVolumeClaim(const Json& claim, Causes& causes);
+void CheckVolumeClaimUpdate(const Json& before, const Json& after, Causes& causes);
+void CheckStorageClassUpdate(const Json& before, const Json& after, Causes& causes);
 
 // `path` is "spec" of a claim and "spec.spec" of a template.
 void CheckClaimSpec(const Json& spec, const std::string& path, Causes& causes);

@@ -15,6 +15,7 @@ import (
 	resource "k8s.io/api/resource/v1"
 	resourcebeta "k8s.io/api/resource/v1beta1"
 	scheduling "k8s.io/api/scheduling/v1"
+	storage "k8s.io/api/storage/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,10 +39,11 @@ func Objects() []runtime.Object {
 	return []runtime.Object{
 		&core.Pod{}, &core.Node{}, &core.Namespace{}, &core.Event{}, &core.ConfigMap{},
 		&core.Secret{}, &core.Service{}, &core.ServiceAccount{}, &core.ComponentStatus{},
-		&core.Binding{},
+		&core.PersistentVolume{}, &core.PersistentVolumeClaim{}, &core.Binding{},
 		&coordination.Lease{}, &events.Event{},
 		&resource.ResourceSlice{}, &resource.ResourceClaim{}, &resource.ResourceClaimTemplate{},
 		&resource.DeviceClass{}, &resourcebeta.DeviceClass{}, &scheduling.PriorityClass{},
+		&storage.StorageClass{},
 		&apiextensions.CustomResourceDefinition{},
 		&authorization.SelfSubjectAccessReview{}, &authorization.SubjectAccessReview{},
 		&authorization.LocalSubjectAccessReview{}, &authorization.SelfSubjectRulesReview{},
@@ -60,8 +62,8 @@ func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		core.AddToScheme, coordination.AddToScheme, events.AddToScheme, resource.AddToScheme,
-		resourcebeta.AddToScheme, scheduling.AddToScheme, apiextensions.AddToScheme, authorization.AddToScheme,
-		authentication.AddToScheme, autoscaling.AddToScheme, policy.AddToScheme, meta.AddMetaToScheme,
+		resourcebeta.AddToScheme, scheduling.AddToScheme, storage.AddToScheme, apiextensions.AddToScheme,
+		authorization.AddToScheme, authentication.AddToScheme, autoscaling.AddToScheme, policy.AddToScheme, meta.AddMetaToScheme,
 	} {
 		utilruntime.Must(add(scheme))
 	}

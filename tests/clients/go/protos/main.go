@@ -196,7 +196,7 @@ func main() {
 	}
 	for pkg, messages := range w.messages {
 		var text strings.Builder
-		fmt.Fprintf(&text, head, kinds.Version, pkg)
+		fmt.Fprintf(&text, head, kinds.Version(), pkg)
 		imports := []string{}
 		if strings.Contains(fmt.Sprint(messages), "(tahoma.") {
 			imports = append(imports, "go_json.proto")

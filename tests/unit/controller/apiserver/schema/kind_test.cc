@@ -46,6 +46,9 @@ TEST(KindTableTest, EveryBuiltInKindHasASchemaOfAnObject) {
                                           "secrets",
                                           "serviceaccounts",
                                           "services",
+                                          "persistentvolumes",
+                                          "persistentvolumeclaims",
+                                          "storageclasses",
                                           "leases",
                                           "priorityclasses",
                                           "resourceslices",
@@ -72,7 +75,7 @@ TEST(KindTableTest, KindsAreSortedWithCoreFirst) {
   const auto kinds = KindRegistry().Snapshot();
   EXPECT_EQ(kinds->kinds().front()->group, "");
   EXPECT_EQ(kinds->kinds().front()->plural, "componentstatuses");
-  EXPECT_EQ(kinds->kinds().back()->group, "scheduling.k8s.io");
+  EXPECT_EQ(kinds->kinds().back()->group, "storage.k8s.io");
 }
 
 TEST(KindRegistryTest, ACrdAddsAKindAndRemovingItTakesItAway) {

@@ -178,6 +178,27 @@ inline constexpr char kSwapSlice[] = R"({
       "taints": [{"key": "k", "value": "v", "effect": "NoExecute",
                   "timeAdded": "2026-01-01T00:00:00Z"}]}]}})";
 
+inline constexpr char kSwapVolume[] = R"({
+  "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "base"},
+  "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+    "csi": {"driver": "d", "volumeHandle": "h"}, "claimRef": {"namespace": "n", "name": "c"},
+    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+      {"key": "k", "operator": "In", "values": ["v"]}]}]}}}})";
+
+inline constexpr char kSwapVolumeClaim[] = R"({
+  "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+  "metadata": {"name": "base", "annotations": {"volume.kubernetes.io/selected-node": "n"}},
+  "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "s", "volumeName": "v",
+    "resources": {"requests": {"storage": "1Gi"}}},
+  "status": {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}})";
+
+inline constexpr char kSwapStorageClass[] = R"({
+  "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+  "metadata": {"name": "base",
+    "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+  "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer", "allowVolumeExpansion": true,
+  "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}]})";
+
 inline std::vector<TypedObject> TypedObjects() {
   return {{"Pods", kDefaultSpace + "pods", kSwapPod},
           {"Nodes", "/api/v1/nodes", kSwapNode},
@@ -188,6 +209,9 @@ inline std::vector<TypedObject> TypedObjects() {
           {"Events", kDefaultSpace + "events", kSwapEvent},
           {"Secrets", kDefaultSpace + "secrets", kSwapSecret},
           {"ConfigMaps", kDefaultSpace + "configmaps", kSwapMap},
+          {"Volumes", "/api/v1/persistentvolumes", kSwapVolume},
+          {"VolumeClaims", kDefaultSpace + "persistentvolumeclaims", kSwapVolumeClaim},
+          {"StorageClasses", "/apis/storage.k8s.io/v1/storageclasses", kSwapStorageClass},
           {"Namespaces", "/api/v1/namespaces", kSwapSpace},
           {"Crds", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", kSwapCrd},
           {"DeviceClasses", kResourceSpace + "deviceclasses", kSwapClass},
