@@ -30,6 +30,12 @@ inline const Resource kNodes{.group = "", .version = "v1", .plural = "nodes", .n
 inline const Resource kEvents{.group = "", .version = "v1", .plural = "events"};
 inline const Resource kConfigMaps{.group = "", .version = "v1", .plural = "configmaps"};
 inline const Resource kSecrets{.group = "", .version = "v1", .plural = "secrets"};
+inline const Resource kVolumes{
+    .group = "", .version = "v1", .plural = "persistentvolumes", .namespaced = false};
+inline const Resource kVolumeClaims{
+    .group = "", .version = "v1", .plural = "persistentvolumeclaims"};
+inline const Resource kStorageClasses{
+    .group = "storage.k8s.io", .version = "v1", .plural = "storageclasses", .namespaced = false};
 inline const Resource kLeases{.group = "coordination.k8s.io", .version = "v1", .plural = "leases"};
 inline const Resource kResourceClaims{
     .group = "resource.k8s.io", .version = "v1", .plural = "resourceclaims"};

@@ -33,18 +33,27 @@ void AddRequirements(Field expressions, bool field, std::vector<NodeRequirement>
   }
 }
 
+std::vector<PodVolume> ParseVolumes(std::string_view pod, Field spec) {
+  std::vector<PodVolume> volumes;
+  for (const Field volume : spec.At("volumes").Items()) {
+    if (const Field source = volume.At("persistentVolumeClaim"); source.has_value()) {
+      volumes.push_back({.claim = std::string(source.At("claimName").Text()), .ephemeral = false});
+    } else if (volume.At("ephemeral").has_value()) {
+      const std::string name(volume.At("name").Text());
+      volumes.push_back({.claim = std::string(pod) + "-" + name, .ephemeral = true});
+    }
+  }
+  return volumes;
+}
+
 NodeSelection ParseSelection(Field spec) {
   NodeSelection selection;
   spec.At("nodeSelector").Entries([&](const std::string& key, Field value) {
     selection.all.push_back({.key = key, .values = {std::string(value.Text())}});
   });
   const Field affinity = spec.At("affinity").At("nodeAffinity");
-  const Field required = affinity.At("requiredDuringSchedulingIgnoredDuringExecution");
-  for (const Field term : required.At("nodeSelectorTerms").Items()) {
-    std::vector<NodeRequirement>& added = selection.any_term.emplace_back();
-    AddRequirements(term.At("matchExpressions"), false, added);
-    AddRequirements(term.At("matchFields"), true, added);
-  }
+  selection.any_term =
+      ParseNodeTerms(affinity.At("requiredDuringSchedulingIgnoredDuringExecution"));
   for (const Field toleration : spec.At("tolerations").Items()) {
     selection.tolerations.push_back(ParseToleration(toleration));
   }
@@ -136,6 +145,16 @@ std::string TroubleOf(Field status) {
 
 }  // namespace
 
+NodeTerms ParseNodeTerms(Field selector) {
+  NodeTerms terms;
+  for (const Field term : selector.At("nodeSelectorTerms").Items()) {
+    std::vector<NodeRequirement>& added = terms.emplace_back();
+    AddRequirements(term.At("matchExpressions"), false, added);
+    AddRequirements(term.At("matchFields"), true, added);
+  }
+  return terms;
+}
+
 std::vector<PodClaim> ParsePodClaims(Field object) {
   std::vector<PodClaim> claims;
   const FieldItems entries = object.At("spec").At("resourceClaims").Items();
@@ -166,6 +185,7 @@ Pod ParsePod(Field object) {
   pod.gated = spec.At("schedulingGates").size() > 0;
   pod.selection = ParseSelection(spec);
   pod.claims = ParsePodClaims(object);
+  pod.volumes = ParseVolumes(pod.metadata.name, spec);
   pod.extended_resources = ExtendedResources(spec);
   const Field status = object.At("status");
   pod.phase = status.At("phase").Text();

@@ -30,13 +30,20 @@ struct NodeRequirement {
   std::vector<std::string>
       values;  // sorted: there may be thousands (controller/core/queue/neighbours.h)
   bool field = false;
+
+  friend bool operator==(const NodeRequirement&, const NodeRequirement&) = default;
 };
+
+// A core/v1 NodeSelector: a node must meet every requirement of one of the terms. A term without
+// requirements selects nothing.
+using NodeTerms = std::vector<std::vector<NodeRequirement>>;
+NodeTerms ParseNodeTerms(Field selector);
 
 // A pod's spec.nodeSelector and required node affinity. A node must meet every requirement in `all`
 // and, unless `any_term` is empty, every requirement of one of its terms.
 struct NodeSelection {
   std::vector<NodeRequirement> all;
-  std::vector<std::vector<NodeRequirement>> any_term;
+  NodeTerms any_term;
   std::vector<Toleration> tolerations;  // the pod's, against taints of the Node
 };
 
@@ -45,6 +52,12 @@ struct PodClaim {
   std::string entry;  // the entry's name in the pod
   std::string claim;  // the ResourceClaim; empty until the template's claim is made
   bool none = false;  // the template's status says that no claim is needed
+};
+
+// A PersistentVolumeClaim that a pod uses.
+struct PodVolume {
+  std::string claim;
+  bool ephemeral = false;  // the claim is made for the pod, and must be the pod's
 };
 
 struct Pod {
@@ -56,6 +69,7 @@ struct Pod {
   bool gated = false;               // has spec.schedulingGates
   NodeSelection selection;
   std::vector<PodClaim> claims;
+  std::vector<PodVolume> volumes;
   // Resources requested by containers and unknown to Kubernetes: "aws.amazon.com/neuron".
   std::vector<std::string> extended_resources;
   // The message of the condition PodScheduled=False.

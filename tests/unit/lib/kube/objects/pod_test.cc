@@ -27,7 +27,10 @@ json PodObject() {
       "resourceClaims": [{"name": "own", "resourceClaimName": "c1"},
         {"name": "made", "resourceClaimTemplateName": "t"},
         {"name": "none", "resourceClaimTemplateName": "t"},
-        {"name": "later", "resourceClaimTemplateName": "t"}]},
+        {"name": "later", "resourceClaimTemplateName": "t"}],
+      "volumes": [{"name": "scratch", "emptyDir": {}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "shared"}},
+        {"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]},
     "status": {"phase": "Pending",
       "conditions": [{"type": "Ready", "status": "False", "message": "other"},
                      {"type": "PodScheduled", "status": "False", "message": "no room"}],
@@ -79,6 +82,17 @@ TEST(PodTest, ReadsWhereItMayRun) {
   EXPECT_TRUE(selection.any_term[0][2].field);
   EXPECT_TRUE(selection.any_term[1].empty());
   EXPECT_EQ(selection.tolerations.at(0).effect, TaintEffect::kNone);
+}
+
+TEST(PodTest, AnEphemeralVolumesClaimHasTheNamesOfPodAndVolume) {
+  const json object = PodObject();
+  Reading reading(object);
+  const Pod pod = ParsePod(reading.root());
+  ASSERT_EQ(pod.volumes.size(), 2U);
+  EXPECT_EQ(pod.volumes[0].claim, "shared");
+  EXPECT_FALSE(pod.volumes[0].ephemeral);
+  EXPECT_EQ(pod.volumes[1].claim, "p-tmp");
+  EXPECT_TRUE(pod.volumes[1].ephemeral);
 }
 
 TEST(PodTest, ClaimsComeFromTheSpecOrFromTheStatus) {
