@@ -51,6 +51,12 @@ bool MeetsAll(const std::vector<NodeRequirement>& requirements, const Node& node
   });
 }
 
+// A term without requirements selects nothing (core/v1 NodeSelectorTerm).
+bool MeetsOne(const kube::NodeTerms& terms, const Node& node) {
+  return std::any_of(terms.begin(), terms.end(),
+                     [&](const auto& term) { return !term.empty() && MeetsAll(term, node); });
+}
+
 }  // namespace
 
 bool NodeDemand::IsKeptAwayBy(const Taint& taint) const {
@@ -62,16 +68,21 @@ bool NodeDemand::IsKeptAwayBy(const Taint& taint) const {
 bool NodeDemand::Admits(const Node& candidate) const {
   return std::none_of(candidate.taints.begin(), candidate.taints.end(),
                       [&](const Taint& taint) { return IsKeptAwayBy(taint); }) &&
-         SelectorAdmits(candidate) && AffinityAdmits(candidate);
+         SelectorAdmits(candidate) && AffinityAdmits(candidate) &&
+         VolumeAgainst(candidate) == nullptr;
 }
 
 bool NodeDemand::SelectorAdmits(const Node& candidate) const { return MeetsAll(all, candidate); }
 
 bool NodeDemand::AffinityAdmits(const Node& candidate) const {
-  if (any_term.empty()) return true;
-  // A term without requirements selects nothing (core/v1 NodeSelectorTerm).
-  return std::any_of(any_term.begin(), any_term.end(),
-                     [&](const auto& term) { return !term.empty() && MeetsAll(term, candidate); });
+  return any_term.empty() || MeetsOne(any_term, candidate);
+}
+
+const VolumeDemand* NodeDemand::VolumeAgainst(const Node& candidate) const {
+  const auto found = std::find_if(volumes.begin(), volumes.end(), [&](const VolumeDemand& volume) {
+    return !MeetsOne(volume.nodes, candidate);
+  });
+  return found == volumes.end() ? nullptr : &*found;
 }
 
 std::string GangSpec::Describe() const {

@@ -34,14 +34,26 @@ using kube::NodeRequirement;
 
 inline const kube::Resource kGangs{.group = "tahoma.dev", .version = "v1alpha1", .plural = "gangs"};
 
+// The nodes on which a pod can use one of its volumes.
+struct VolumeDemand {
+  std::string claim;      // the name of the PersistentVolumeClaim
+  kube::NodeTerms nodes;  // not empty
+};
+
 // A pod's demands on its node.
 struct NodeDemand : kube::NodeSelection {
-  // Returns whether the node's labels, name and taints meet the demand.
+  std::vector<VolumeDemand> volumes = {};  // each must be met
+
+  // Returns whether the node's labels, name and taints meet the demand, that of volumes included.
   bool Admits(const Node& node) const;
   // Check the parts of the demand.
   bool IsKeptAwayBy(const Taint& taint) const;  // the taint has an effect, and is not tolerated
   bool SelectorAdmits(const Node& node) const;  // `all`
   bool AffinityAdmits(const Node& node) const;  // `any_term`
+  // Returns the first volume that cannot be on the node; nullptr when each can.
+  const VolumeDemand* VolumeAgainst(const Node& node) const;
+  // Whether labels or names of nodes matter to the demand.
+  bool ties() const { return !all.empty() || !any_term.empty() || !volumes.empty(); }
 };
 
 struct MemberSpec {

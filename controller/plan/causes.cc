@@ -51,6 +51,10 @@ std::string CauseOf(const NodeDemand& demand, const Node& node) {
   }
   if (!demand.SelectorAdmits(node)) return "not matching the node selector";
   if (!demand.AffinityAdmits(node)) return "not matching node affinity";
+  if (const VolumeDemand* volume = demand.VolumeAgainst(node)) {
+    return fmt::format("had volume node affinity conflict (persistentvolumeclaim \"{}\")",
+                       volume->claim);
+  }
   const bool away =
       !node.ready || std::any_of(node.taints.begin(), node.taints.end(),
                                  [&](const Taint& taint) { return demand.IsKeptAwayBy(taint); });
@@ -59,7 +63,7 @@ std::string CauseOf(const NodeDemand& demand, const Node& node) {
 
 bool AdmitsWhenReady(const NodeDemand& demand, const Node& node) {
   return !node.cordoned && LastingTaint(demand, node) == nullptr && demand.SelectorAdmits(node) &&
-         demand.AffinityAdmits(node);
+         demand.AffinityAdmits(node) && demand.VolumeAgainst(node) == nullptr;
 }
 
 }  // namespace tahoma::controller

@@ -32,8 +32,8 @@ class Causes {
 
 // Returns the first reason that applies for which the node does not admit the pod: "cordoned",
 // "with taint team=red not tolerated", "not matching the node selector", "not matching node
-// affinity", "not ready". Returns "" when it admits the pod. "not ready" comes last: such a node
-// admits the pod once it is ready.
+// affinity", "had volume node affinity conflict (…)", "not ready". Returns "" when it admits the
+// pod. "not ready" comes last: such a node admits the pod once it is ready.
 std::string CauseOf(const NodeDemand& demand, const Node& node);
 
 // Returns whether the node admits the pod now or would once it is ready: the taints that Kubernetes

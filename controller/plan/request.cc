@@ -62,6 +62,10 @@ std::string DemandText(const NodeDemand& demand) {
   };
   add(demand.all);
   for (const auto& term : demand.any_term) add(term);
+  for (const VolumeDemand& volume : demand.volumes) {
+    text += kMark;
+    for (const auto& term : volume.nodes) add(term);
+  }
   for (const Toleration& t : demand.tolerations) text += TolerationText(t);
   return text;
 }

@@ -185,8 +185,7 @@ std::optional<Placement> Search::Place(const CompiledGang& gang, WallTime now) {
 bool Search::OrderIsEnough(const CompiledGang& gang) {
   if (gang.boxes > 1) return false;
   const auto is_plain = [&](const CompiledMember& member) {
-    const NodeDemand& node = member.spec->node;
-    const bool tied = !node.all.empty() || !node.any_term.empty();
+    const bool tied = member.spec->node.ties();
     if (member.alike != 0 || !member.beside.empty() || member.chooses) return false;
     if (member.claims.size() > 1 || (tied && !gang.shapes.empty())) return false;
     return member.claims.empty() || (member.claims.front().requests.size() == 1 &&
@@ -661,8 +660,7 @@ std::vector<std::size_t> Search::HardestFirst() {
   std::vector<MemberOrder> ranked;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const CompiledMember& member = members_[i];
-    const NodeDemand& node = member.spec->node;
-    const bool tied = !member.pinned_node.empty() || !node.all.empty() || !node.any_term.empty();
+    const bool tied = !member.pinned_node.empty() || member.spec->node.ties();
     int chips = 0;
     int cores = 0;
     for (const Demand& demand : DemandsOf(member)) {

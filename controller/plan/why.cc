@@ -747,8 +747,7 @@ void AddHolders(const Placement& placement, const ClusterState& state, Blocked& 
 // Returns whether pods of the gang differ in where they may be or in the hardware they take.
 bool IsTied(const CompiledGang& gang) {
   return std::any_of(gang.members.begin(), gang.members.end(), [](const CompiledMember& member) {
-    const NodeDemand& node = member.spec->node;
-    return member.chooses || !node.all.empty() || !node.any_term.empty();
+    return member.chooses || member.spec->node.ties();
   });
 }
 

@@ -480,8 +480,13 @@ std::shared_ptr<const GangSpec> GangOf(const GangCase& one) {
     for (std::size_t n = 0; n < one.nodes.size(); ++n) {
       if ((member.nodes >> n & 1U) != 0) names.push_back(one.nodes[n].name);
     }
-    made.node.any_term = {
+    kube::NodeTerms terms = {
         {{.key = "kubernetes.io/hostname", .op = NodeOperator::kIn, .values = std::move(names)}}};
+    if (i % 2 == 0) {
+      made.node.any_term = std::move(terms);
+    } else {
+      made.node.volumes = {{.claim = "data", .nodes = std::move(terms)}};
+    }
   }
   return std::make_shared<const GangSpec>(std::move(gang));
 }

@@ -377,6 +377,21 @@ TEST_F(PlannerWorldTest, CausesOfNodesAndOfTheirDevicesStandSideBySide) {
                         "that match"));
 }
 
+TEST_F(PlannerWorldTest, APodGoesWhereItsVolumeIsOrSaysThatItIsElsewhere) {
+  for (const char* name : {"n0", "n1", "n2"}) state_.PutNode(Lone(name));
+  GangSpec pod = Pods("p", {4});
+  const auto on = [](const char* node) {
+    return kube::NodeTerms{{{.key = "metadata.name", .values = {node}, .field = true}}};
+  };
+  pod.members[0].node.volumes = {{.claim = "data", .nodes = on("n1")}};
+  EXPECT_EQ(PlanOne(pod).placement.value().members.at(0).node, "n1");
+  pod.members[0].node.volumes.push_back({.claim = "logs", .nodes = on("n2")});
+  EXPECT_THAT(Why(pod),
+              HasSubstr("0/3 nodes: 2 had volume node affinity conflict (persistentvolumeclaim "
+                        "\"data\"), 1 had volume node affinity conflict (persistentvolumeclaim "
+                        "\"logs\")"));
+}
+
 TEST_F(PlannerWorldTest, AGangThatWaitsOnlyForARepairIsNotToldThatItNeverFits) {
   AddUltraServer(state_, "us-0", false);
   NodeFacts away = NodeFactsOf({.name = "us-0-n2",
