@@ -65,6 +65,25 @@ struct ClassSeen {
 struct ClassGone {
   std::string name;
 };
+struct VolumeClaimSeen {
+  std::shared_ptr<const VolumeClaimFact> claim;
+};
+struct VolumeClaimGone {
+  VolumeClaimKey key;
+  std::string uid;
+};
+struct VolumeSeen {
+  std::shared_ptr<const VolumeFact> volume;
+};
+struct VolumeGone {
+  std::string name;
+};
+struct StorageClassSeen {
+  std::shared_ptr<const StorageClassFact> storage_class;
+};
+struct StorageClassGone {
+  std::string name;
+};
 struct BlockSeen {
   std::shared_ptr<const BlockFact> block;
 };
@@ -84,8 +103,10 @@ struct RequestGone {
 // decides nothing and writes nothing.
 struct WatchesSynced {};
 
-using Command = std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen,
-                             NodeGone, OtherPodMoved, ClassSeen, ClassGone, BlockSeen, BlockGone,
-                             RequestSeen, RequestGone, BlockOrder, WatchesSynced, ApiResult>;
+using Command =
+    std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen, NodeGone,
+                 OtherPodMoved, ClassSeen, ClassGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen,
+                 VolumeGone, StorageClassSeen, StorageClassGone, BlockSeen, BlockGone, RequestSeen,
+                 RequestGone, BlockOrder, WatchesSynced, ApiResult>;
 
 }  // namespace tahoma::controller

@@ -244,6 +244,39 @@ void Core::On(const ClassGone& command) {
   queue_.TouchAllWaiting();
 }
 
+void Core::On(const VolumeClaimSeen& command) {
+  const VolumeClaimKey& key = command.claim->key;
+  facts_.volume_claims.Put(command.claim);
+  TouchUsers(membership_.PodsMounting(key));
+}
+
+void Core::On(const VolumeClaimGone& command) {
+  if (!facts_.volume_claims.Remove(command.key, command.uid)) return;
+  TouchUsers(membership_.PodsMounting(command.key));
+}
+
+void Core::On(const VolumeSeen& command) {
+  auto& known = facts_.volumes[command.volume->name];
+  if (known != nullptr && *known == *command.volume) return;
+  known = command.volume;
+  TouchUsersOfVolume(command.volume->name);
+}
+
+void Core::On(const VolumeGone& command) {
+  if (facts_.volumes.erase(command.name) > 0) TouchUsersOfVolume(command.name);
+}
+
+void Core::On(const StorageClassSeen& command) {
+  auto& known = facts_.storage_classes[command.storage_class->name];
+  if (known != nullptr && *known == *command.storage_class) return;
+  known = command.storage_class;
+  TouchUsersOfClass(command.storage_class->name);
+}
+
+void Core::On(const StorageClassGone& command) {
+  if (facts_.storage_classes.erase(command.name) > 0) TouchUsersOfClass(command.name);
+}
+
 void Core::On(const BlockSeen& command) { blocks_.OnBlock(command.block); }
 
 void Core::On(const BlockGone& command) { blocks_.OnBlockGone(command.key, command.uid); }
@@ -280,11 +313,29 @@ void Core::On(const ApiResult& command) {
 }
 
 // Lets the gangs that use the claim be assessed: they may have become ready, or unready.
-void Core::TouchConsumers(const ClaimKey& key) {
-  for (const PodKey& pod : membership_.PodsUsing(key)) {
+void Core::TouchConsumers(const ClaimKey& key) { TouchUsers(membership_.PodsUsing(key)); }
+
+void Core::TouchUsers(const std::set<PodKey>& pods) {
+  for (const PodKey& pod : pods) {
     const auto fact = facts_.pods.Find(pod);
     if (fact != nullptr && !runs_.HasPlace(*fact)) queue_.Touch(GangOf(*fact));
   }
+}
+
+// There are many volumes and claims when all are listed, and then every gang is assessed anyway.
+void Core::TouchUsersOfVolume(const std::string& volume) {
+  if (watches_ == Watches::kListing) return;
+  facts_.volume_claims.ForEach([&](const VolumeClaimFact& claim) {
+    if (claim.volume == volume) TouchUsers(membership_.PodsMounting(claim.key));
+  });
+}
+
+void Core::TouchUsersOfClass(const std::string& storage_class) {
+  if (watches_ == Watches::kListing) return;
+  facts_.volume_claims.ForEach([&](const VolumeClaimFact& claim) {
+    if (claim.storage_class != storage_class || claim.bound) return;
+    TouchUsers(membership_.PodsMounting(claim.key));
+  });
 }
 
 void Core::TouchGangOf(const PodKey& pod) {

@@ -43,6 +43,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -122,6 +123,12 @@ class Core {
   void On(const OtherPodMoved& command);
   void On(const ClassSeen& command);
   void On(const ClassGone& command);
+  void On(const VolumeClaimSeen& command);
+  void On(const VolumeClaimGone& command);
+  void On(const VolumeSeen& command);
+  void On(const VolumeGone& command);
+  void On(const StorageClassSeen& command);
+  void On(const StorageClassGone& command);
   void On(const BlockSeen& command);
   void On(const BlockGone& command);
   void On(const RequestSeen& command);
@@ -130,6 +137,9 @@ class Core {
   void On(const WatchesSynced& command);
   void On(const ApiResult& command);
   void TouchConsumers(const ClaimKey& key);
+  void TouchUsers(const std::set<PodKey>& pods);
+  void TouchUsersOfVolume(const std::string& volume);
+  void TouchUsersOfClass(const std::string& storage_class);
   void TouchGangOf(const PodKey& pod);
 
   // The numbered steps of Step(), after the first.

@@ -82,6 +82,8 @@ std::size_t Ingest::StartStepping() {
   FollowNodes();
   FollowClasses();
   FollowClaims();
+  FollowVolumeClaims();
+  FollowVolumes();
   FollowGangs();
   FollowBlocks();
   for (const RequestKind kind : kRequestKinds) FollowRequests(kind);
@@ -130,7 +132,10 @@ void Ingest::Follow(Source source, Seen seen, Gone gone, Wanted wanted) {
   handlers.failed = [this, listed, presence = source.presence](const absl::Status& status) {
     log_(fmt::format("watch: {}", Message(status)));
     // Where the kind is not defined there is none of it.
-    if (presence == Presence::kOptional && absl::IsNotFound(status)) listed();
+    const bool may_lack = presence != Presence::kRequired && absl::IsNotFound(status);
+    if (may_lack || (presence == Presence::kMayBeForbidden && absl::IsPermissionDenied(status))) {
+      listed();
+    }
   };
   watches_.push_back(std::make_unique<kube::Reflector>(
       transport_, sleeper_, Rng(rng_.Next()),
@@ -192,6 +197,40 @@ void Ingest::FollowClaims() {
       [this](const kube::ObjectKey& key, const std::string& uid) {
         sink_(ClaimGone{{key.ns, key.name}, uid});
       });
+}
+
+// Without these kinds only pods with volumes wait: a claim, volume or class that is not known keeps
+// its pods from being placed.
+void Ingest::FollowVolumeClaims() {
+  Follow(
+      {.resource = kube::kVolumeClaims, .presence = Presence::kMayBeForbidden},
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto claim, ParseVolumeClaim(object));
+        sink_(VolumeClaimSeen{std::move(claim)});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(VolumeClaimGone{{key.ns, key.name}, uid});
+      });
+}
+
+void Ingest::FollowVolumes() {
+  Follow(
+      {.resource = kube::kVolumes, .presence = Presence::kMayBeForbidden},
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto volume, kube::ParseVolume(object));
+        sink_(VolumeSeen{std::make_shared<const VolumeFact>(std::move(volume))});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string&) { sink_(VolumeGone{key.name}); });
+  Follow(
+      {.resource = kube::kStorageClasses, .presence = Presence::kMayBeForbidden},
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto parsed, kube::ParseStorageClass(object));
+        sink_(StorageClassSeen{std::make_shared<const StorageClassFact>(std::move(parsed))});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string&) { sink_(StorageClassGone{key.name}); });
 }
 
 void Ingest::FollowGangs() {

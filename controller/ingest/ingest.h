@@ -4,11 +4,11 @@
 //                 sleeper, Rng(seed), log);
 //   ingest.Start();
 //
-// One thread per kind: nodes, slices, device classes, claims, gangs, Capacity Blocks, the kinds
-// that ask about blocks, pods. When each kind has given its first list, WatchesSynced is pushed.
-// Unreadable objects are left out; a line names the object and the reason, once. Pods that name
-// none of the given schedulers (pod.spec.schedulerName) are followed only for their needs on their
-// nodes.
+// One thread per kind: nodes, slices, device classes, claims, persistent volumes, their claims and
+// classes, gangs, Capacity Blocks, the kinds that ask about blocks, pods. When each kind has given
+// its first list, WatchesSynced is pushed. Unreadable objects are left out; a line names the object
+// and the reason, once. Pods that name none of the given schedulers (pod.spec.schedulerName) are
+// followed only for their needs on their nodes.
 //
 // When the API server turns out to have lost its history (restored from a backup), all commands
 // pushed before are void: `history_lost` is called, and the receiver begins anew with another
@@ -74,7 +74,8 @@ class Ingest {
   using Wanted = std::function<bool(const Json& object)>;
 
   // Whether every cluster defines the kind: a chart may be upgraded later than its programs.
-  enum class Presence : std::uint8_t { kRequired, kOptional };
+  // Of a kind that the controller may not read there is nothing, either, if that does no harm.
+  enum class Presence : std::uint8_t { kRequired, kOptional, kMayBeForbidden };
 
   // Which objects are followed.
   struct Source {
@@ -91,6 +92,8 @@ class Ingest {
   void PushJoined(Join&& join);
   void FollowNodes();
   void FollowClaims();
+  void FollowVolumeClaims();
+  void FollowVolumes();
   void FollowPods();
   void FollowOtherPods();
   void FollowGangs();

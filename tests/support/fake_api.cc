@@ -21,11 +21,41 @@ std::shared_ptr<const ClassFact> ChipClass() {
   return made;
 }
 
+std::shared_ptr<const StorageClassFact> SsdClass() {
+  return std::make_shared<const StorageClassFact>(
+      StorageClassFact{.name = "ssd", .waits = true, .provisions = true, .nodes = {}});
+}
+
 }  // namespace
 
 void FakeApi::AddClass() {
   has_class_ = true;
   events_.push_back(ClassSeen{ChipClass()});
+}
+
+void FakeApi::AddVolumeClaim(const std::string& name) {
+  events_.push_back(StorageClassSeen{SsdClass()});
+  VolumeClaimFact claim;
+  claim.key = {"default", name};
+  claim.uid = fmt::format("volume-claim-{}", ++uids_);
+  claim.storage_class = "ssd";
+  Touch(volume_claims_[name] = claim);
+}
+
+void FakeApi::AddVolume(const VolumeFact& volume) {
+  volumes_[volume.name] = volume;
+  events_.push_back(VolumeSeen{std::make_shared<const VolumeFact>(volume)});
+}
+
+void FakeApi::ChangeVolumeClaim(const std::string& name,
+                                const std::function<void(VolumeClaimFact&)>& change) {
+  change(volume_claims_.at(name));
+  Touch(volume_claims_.at(name));
+}
+
+void FakeApi::Touch(VolumeClaimFact& claim) {
+  claim.resource_version = std::to_string(++version_);
+  events_.push_back(VolumeClaimSeen{std::make_shared<const VolumeClaimFact>(claim)});
 }
 
 void FakeApi::AddNode(NodeFacts node) {
@@ -402,6 +432,13 @@ void FakeApi::Relist() {
   }
   for (const auto& [name, claim] : claims_) {
     events_.push_back(ClaimSeen{std::make_shared<const ClaimFact>(claim)});
+  }
+  for (const auto& [name, volume] : volumes_) {
+    events_.push_back(VolumeSeen{std::make_shared<const VolumeFact>(volume)});
+  }
+  if (!volume_claims_.empty()) events_.push_back(StorageClassSeen{SsdClass()});
+  for (const auto& [name, claim] : volume_claims_) {
+    events_.push_back(VolumeClaimSeen{std::make_shared<const VolumeClaimFact>(claim)});
   }
   for (const auto& [name, pod] : pods_) {
     events_.push_back(PodSeen{std::make_shared<const PodFact>(pod)});

@@ -50,6 +50,11 @@ class FakeApi {
   void AddPod(const std::string& name, const std::string& gang,
               const std::vector<std::string>& claims);
   void AddClaim(const std::string& name, int chips);
+  // A PersistentVolumeClaim of the class "ssd", whose volumes are made for a selected node.
+  void AddVolumeClaim(const std::string& name);
+  void AddVolume(const VolumeFact& volume);
+  void ChangeVolumeClaim(const std::string& name,
+                         const std::function<void(VolumeClaimFact&)>& change);
   // A pod with a claim of its own, "<name>-chips".
   void AddPodWithClaim(const std::string& name, const std::string& gang, int chips);
   // as a user: an unbound pod at once, a bound pod after its end
@@ -89,6 +94,7 @@ class FakeApi {
   const std::map<std::string, GangStatus>& statuses() const { return statuses_; }
   const std::map<std::string, std::string>& conditions() const { return conditions_; }
   const std::vector<EventNote>& events() const { return notes_; }
+  const std::map<std::string, VolumeClaimFact>& volume_claims() const { return volume_claims_; }
   const std::map<std::string, BlockFact>& blocks() const { return blocks_; }
   // Returns the published status of a block; nullptr before the purchase.
   std::shared_ptr<const BlockView> BlockStatus(const std::string& name) const;
@@ -119,6 +125,7 @@ class FakeApi {
   void Touch(BlockFact& block);
   void Touch(PodFact& pod);
   void Touch(ClaimFact& claim);
+  void Touch(VolumeClaimFact& claim);
   void RemovePod(const std::string& name);
 
   std::uint64_t version_ = 100;
@@ -132,6 +139,8 @@ class FakeApi {
   std::vector<EventNote> notes_;
   std::map<std::string, BlockFact> blocks_;
   std::map<std::string, std::shared_ptr<const BlockView>> block_status_;
+  std::map<std::string, VolumeClaimFact> volume_claims_;
+  std::map<std::string, VolumeFact> volumes_;
   bool has_class_ = false;
   std::vector<Command> events_;
 };

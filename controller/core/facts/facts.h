@@ -36,12 +36,15 @@
 #include "lib/kube/objects/device_class.h"
 #include "lib/kube/objects/pod.h"
 #include "lib/kube/objects/pod_affinity.h"
+#include "lib/kube/objects/volume.h"
 
 namespace tahoma::controller {
 
 using kube::PodClaim;
 using kube::Reservation;
 using ClassFact = kube::DeviceClass;
+using VolumeFact = kube::Volume;
+using StorageClassFact = kube::StorageClass;
 
 struct PodFact {
   PodKey key;
@@ -73,6 +76,7 @@ struct PodFact {
   kube::Labels labels;
   std::shared_ptr<const kube::PodAffinity> affinity;  // to other pods; nullptr without any
   std::vector<PodClaim> claims;
+  std::vector<kube::PodVolume> volumes;
   // Annotations of a Binding of ours (docs/design/0001-seams.md); empty or 0 before.
   std::string bound_gang_uid;
   std::uint32_t bound_rank = 0;
@@ -108,6 +112,22 @@ struct ClaimFact {
   std::string spec_error;  // why `spec` cannot be read; empty when it can
 
   bool ReservedFor(const std::string& uid_of_pod) const;
+};
+
+using VolumeClaimKey = Key<struct VolumeClaimTag>;
+
+// A PersistentVolumeClaim: kube::VolumeClaim says what the fields are.
+struct VolumeClaimFact {
+  VolumeClaimKey key;
+  std::string uid;
+  std::string resource_version;
+  bool deleting = false;
+  std::string volume;
+  bool bound = false;
+  bool lost = false;
+  std::string storage_class;
+  std::string selected_node;
+  std::string owner;
 };
 
 struct GangFact {
@@ -189,6 +209,9 @@ struct Facts {
   FactTable<ClaimFact, ClaimKey> claims;
   FactTable<GangFact, GangKey> gangs;
   std::map<std::string, std::shared_ptr<const ClassFact>> classes;
+  FactTable<VolumeClaimFact, VolumeClaimKey> volume_claims;
+  absl::flat_hash_map<std::string, std::shared_ptr<const VolumeFact>> volumes;
+  std::map<std::string, std::shared_ptr<const StorageClassFact>, std::less<>> storage_classes;
 };
 
 // Orders "train-2" before "train-10": runs of digits compare as numbers. A strict weak order.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controller/core/facts/member_index.h"
+#include "controller/core/facts/volumes.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -77,6 +78,20 @@ bool SpreadsItsGang(const PodFact& pod) {
   });
 }
 
+// Adds what the pod's volumes demand of its node, or says why the pod waits.
+std::optional<Readiness> AddVolumes(const PodFact& pod, const Facts& facts, MemberSpec& member) {
+  for (const kube::PodVolume& volume : pod.volumes) {
+    VolumePlace place = PlaceOf(pod, volume, facts);
+    if (!place.waits.empty()) {
+      return Waits(GangReason::kWaitingForVolumes,
+                   fmt::format("pod {}: {}", pod.key.name, place.waits));
+    }
+    if (place.nodes.empty()) continue;
+    member.node.volumes.push_back({.claim = volume.claim, .nodes = std::move(place.nodes)});
+  }
+  return std::nullopt;
+}
+
 std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
                                    const GangMembership::ClaimBusy& busy, GangSpec& spec) {
   if (pod.gated) {
@@ -101,6 +116,7 @@ std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
   member.needs = pod.needs;
   spec.grace = std::max(spec.grace, pod.grace());
   if (auto waits = AddClaims(pod, facts, busy, member)) return waits;
+  if (auto waits = AddVolumes(pod, facts, member)) return waits;
   spec.members.push_back(std::move(member));
   return std::nullopt;
 }
@@ -144,6 +160,13 @@ std::shared_ptr<GangSpec> SpecOf(const GangFact& gang) {
   spec->block = gang.block;
   spec->created = gang.created;
   return spec;
+}
+
+template <typename Sets, typename Key>
+const auto& FindSet(const Sets& sets, const Key& key) {
+  static const typename Sets::mapped_type kNone;
+  const auto found = sets.find(key);
+  return found == sets.end() ? kNone : found->second;
 }
 
 template <typename Sets, typename Key, typename Member>
@@ -231,6 +254,9 @@ void GangMembership::OnPod(const PodFact& pod) {
   for (const PodClaim& claim : pod.claims) {
     if (!claim.claim.empty()) pods_of_claim_[{pod.key.ns, claim.claim}].insert(pod.key);
   }
+  for (const kube::PodVolume& volume : pod.volumes) {
+    pods_of_volume_[{pod.key.ns, volume.claim}].insert(pod.key);
+  }
 }
 
 void GangMembership::OnPodGone(const PodFact& pod) {
@@ -238,18 +264,21 @@ void GangMembership::OnPodGone(const PodFact& pod) {
   for (const PodClaim& claim : pod.claims) {
     Forget(pods_of_claim_, ClaimKey{pod.key.ns, claim.claim}, pod.key);
   }
+  for (const kube::PodVolume& volume : pod.volumes) {
+    Forget(pods_of_volume_, VolumeClaimKey{pod.key.ns, volume.claim}, pod.key);
+  }
 }
 
 const std::set<std::string>& GangMembership::PodsOf(const GangKey& gang) const {
-  static const std::set<std::string> kNone;
-  const auto found = pods_of_gang_.find(gang);
-  return found == pods_of_gang_.end() ? kNone : found->second;
+  return FindSet(pods_of_gang_, gang);
 }
 
 const std::set<PodKey>& GangMembership::PodsUsing(const ClaimKey& claim) const {
-  static const std::set<PodKey> kNone;
-  const auto found = pods_of_claim_.find(claim);
-  return found == pods_of_claim_.end() ? kNone : found->second;
+  return FindSet(pods_of_claim_, claim);
+}
+
+const std::set<PodKey>& GangMembership::PodsMounting(const VolumeClaimKey& claim) const {
+  return FindSet(pods_of_volume_, claim);
 }
 
 Readiness GangMembership::AssessNext(const PodFact& pod, const Facts& facts,

@@ -1,4 +1,4 @@
-// Gang membership: which pods make up which gang and use which claim, and whether a gang is
+// Gang membership: which pods make up which gang and use which claims, and whether a gang is
 // complete and may be planned.
 //
 //   GangMembership membership;
@@ -70,13 +70,16 @@ struct Readiness {
 
 class GangMembership {
  public:
-  // Remembers the pod's gang and claims.
+  // Remembers the pod's gang, claims and volumes.
   void OnPod(const PodFact& pod);
   void OnPodGone(const PodFact& pod);
   // Returns the names of the pods that carry the gang's label.
   const std::set<std::string>& PodsOf(const GangKey& gang) const;
   // Returns the pods that name the claim, so that news of it reach them.
   const std::set<PodKey>& PodsUsing(const ClaimKey& claim) const;
+
+  // As PodsUsing, of a PersistentVolumeClaim.
+  const std::set<PodKey>& PodsMounting(const VolumeClaimKey& claim) const;
 
   // Explains why a pod must wait for the claim, because another run holds it back; "" when none
   // does.
@@ -89,6 +92,7 @@ class GangMembership {
  private:
   absl::flat_hash_map<GangKey, std::set<std::string>> pods_of_gang_;
   absl::flat_hash_map<ClaimKey, std::set<PodKey>> pods_of_claim_;
+  absl::flat_hash_map<VolumeClaimKey, std::set<PodKey>> pods_of_volume_;
 };
 
 }  // namespace tahoma::controller

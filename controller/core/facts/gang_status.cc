@@ -38,6 +38,8 @@ std::string_view ToString(GangReason reason) {
       return "IndexGivenTwice";
     case GangReason::kWaitingForClaims:
       return "WaitingForClaims";
+    case GangReason::kWaitingForVolumes:
+      return "WaitingForVolumes";
     case GangReason::kWaitingForBlock:
       return "WaitingForCapacityBlock";
     case GangReason::kFinished:

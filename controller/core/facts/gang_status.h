@@ -35,6 +35,7 @@ enum class GangReason : std::uint8_t {
   kTooManyPods,
   kIndexTwice,
   kWaitingForClaims,
+  kWaitingForVolumes,
   kWaitingForBlock,
   kFinished,  // a pod without a Gang that is bound or has ended
   // The planner found no place (plan/decision.h).

@@ -252,6 +252,7 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->needs = std::make_shared<const kube::PodNeeds>(kube::ParsePodNeeds(reading.root()));
   fact->labels = kube::ParseLabels(metadata);
   fact->claims = std::move(pod.claims);
+  fact->volumes = std::move(pod.volumes);
   ReadBinding(metadata.At("annotations"), *fact);
   if (auto wish = ReadGangWish(object)) {
     fact->spec_error = wish->fault;
@@ -288,6 +289,19 @@ absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaim(const json& object) 
   } else {
     fact->spec_error = Message(spec_reading.status());
   }
+  return fact;
+}
+
+absl::StatusOr<std::shared_ptr<const VolumeClaimFact>> ParseVolumeClaim(const json& object) {
+  TAHOMA_ASSIGN_OR_RETURN(kube::VolumeClaim claim, kube::ParseVolumeClaim(object));
+  auto fact = std::make_shared<VolumeClaimFact>();
+  TakeIdentity(claim.metadata, *fact);
+  fact->volume = std::move(claim.volume);
+  fact->bound = claim.bound;
+  fact->lost = claim.lost;
+  fact->storage_class = std::move(claim.storage_class);
+  fact->selected_node = std::move(claim.selected_node);
+  fact->owner = std::move(claim.owner);
   return fact;
 }
 

@@ -29,6 +29,7 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const Json& object);
 absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaim(const Json& object);
 // The same without the spec, which never changes: for answers to writes.
 absl::StatusOr<std::shared_ptr<const ClaimFact>> ParseClaimState(const Json& object);
+absl::StatusOr<std::shared_ptr<const VolumeClaimFact>> ParseVolumeClaim(const Json& object);
 absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const Json& object);
 absl::StatusOr<std::shared_ptr<const BlockFact>> ParseBlock(const Json& object);
 

@@ -169,6 +169,26 @@ TEST(ParseNodeTest, ANodeIsReadyUnlessItsConditionSaysOtherwise) {
   EXPECT_FALSE(kube::ParseNode(object)->schedulable);
 }
 
+TEST(ParseVolumeClaimTest, KeepsWhatTheCoreUses) {
+  const auto claim = ParseVolumeClaim(ParseJson(R"({"metadata": {"name": "data",
+      "namespace": "ns", "uid": "u", "resourceVersion": "9", "deletionTimestamp": "2026-11-21",
+      "annotations": {"volume.kubernetes.io/selected-node": "n"},
+      "ownerReferences": [{"uid": "pod", "controller": true}]},
+    "spec": {"storageClassName": "ssd", "volumeName": "pv"}, "status": {"phase": "Bound"}})"));
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  EXPECT_EQ((*claim)->key, (VolumeClaimKey{"ns", "data"}));
+  EXPECT_EQ((*claim)->uid, "u");
+  EXPECT_EQ((*claim)->resource_version, "9");
+  EXPECT_TRUE((*claim)->deleting && (*claim)->bound && !(*claim)->lost);
+  EXPECT_EQ((*claim)->volume, "pv");
+  EXPECT_EQ((*claim)->storage_class, "ssd");
+  EXPECT_EQ((*claim)->selected_node, "n");
+  EXPECT_EQ((*claim)->owner, "pod");
+  json pod = PodJson();
+  pod["spec"]["volumes"] = {{{"name", "v"}, {"persistentVolumeClaim", {{"claimName", "data"}}}}};
+  EXPECT_EQ((*ParsePod(pod))->volumes.at(0).claim, "data");
+}
+
 TEST(ParseClaimTest, ReadsRequestsAndAllocation) {
   const auto claim = ParseClaim(ParseJson(R"({"metadata": {"name": "c", "namespace": "ns",
       "uid": "u", "resourceVersion": "9", "finalizers":
@@ -916,13 +936,24 @@ TEST(IngestTest, AnObjectThatCannotBeReadIsLeftOutWithOneLineAndTheRestGoesOn) {
 }
 
 // Answers every list with nothing, and does not know the kinds of Capacity Blocks.
+// Knows no Capacity Blocks and no claims to volumes, and lets nobody read volumes.
 class NoBlocksTransport final : public kube::Transport {
  public:
   absl::StatusOr<kube::Response> Send(const kube::Request& request) override {
-    if (request.target.find("/capacityblock") == std::string::npos) return List("1", {});
+    const auto has = [&](const char* text) {
+      return request.target.find(text) != std::string::npos;
+    };
     kube::Response answer;
-    answer.status = 404;
-    answer.body = R"({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})";
+    if (has("/capacityblock") || has("/persistentvolumeclaims")) {
+      answer.status = 404;
+      answer.body = R"({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})";
+    } else if (has("/persistentvolumes") || has("/storageclasses")) {
+      answer.status = 403;
+      answer.body =
+          R"({"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403})";
+    } else {
+      return List("1", {});
+    }
     return answer;
   }
   absl::StatusOr<kube::Response> Stream(const kube::Request&, const kube::LineSink&,
@@ -932,7 +963,7 @@ class NoBlocksTransport final : public kube::Transport {
 };
 
 // A program newer than its cluster's chart still places gangs.
-TEST(IngestTest, AKindThatIsNotDefinedYetHoldsUpNothing) {
+TEST(IngestTest, AKindThatIsNotDefinedYetOrNotReadableHoldsUpNothing) {
   NoBlocksTransport transport;
   std::mutex mutex;
   std::condition_variable changed;

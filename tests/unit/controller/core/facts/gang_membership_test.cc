@@ -291,6 +291,7 @@ TEST_F(GangMembershipTest, ThePodsThatUseAClaimAreKnownUntilTheyAreGone) {
   a.claims = {{"chips", "shared", false}, {"later", "", false}};
   PodFact b = Pod("b");
   b.claims = {{"chips", "shared", false}};
+  b.volumes = {{.claim = "data", .ephemeral = false}};
   Add(a);
   Add(a);  // seen twice is once
   Add(b);
@@ -298,8 +299,10 @@ TEST_F(GangMembershipTest, ThePodsThatUseAClaimAreKnownUntilTheyAreGone) {
   EXPECT_TRUE(membership_.PodsUsing({"other", "shared"}).empty());
   membership_.OnPodGone(a);
   EXPECT_THAT(membership_.PodsUsing(shared), ElementsAre(b.key));
+  EXPECT_THAT(membership_.PodsMounting({"default", "data"}), ElementsAre(b.key));
   membership_.OnPodGone(b);
   EXPECT_TRUE(membership_.PodsUsing(shared).empty());
+  EXPECT_TRUE(membership_.PodsMounting({"default", "data"}).empty());
 }
 
 TEST_F(GangMembershipTest, ClassesAreResolvedWithTheirConfigsFirst) {
