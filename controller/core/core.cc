@@ -42,7 +42,8 @@ Core::Core(PlanFunction plan, CoreOptions options)
             {.journal_beside_api = options.journal_beside_api}),
       blocks_(std::move(options.blocks), journal_, writes_, options.block_time, options.term),
       notices_(writes_),
-      maker_(writes_),
+      from_facts_{.maker = GangMaker(writes_),
+                  .volume_nodes = VolumeNodes(facts_, membership_, writes_)},
       requests_(blocks_, writes_),
       lending_(runs_, plan),
       neighbours_(facts_, runs_, cluster_),
@@ -121,7 +122,8 @@ void Core::PlanHeads() {
 void Core::ShowChanges() {
   blocks_.Meter(cluster_, now_.wall);
   notices_.Flush(facts_, now_);
-  maker_.Flush(now_);
+  from_facts_.maker.Flush(now_);
+  from_facts_.volume_nodes.Flush(now_);
   status_.Flush(now_);
 }
 
@@ -152,6 +154,7 @@ void Core::On(const PodSeen& command) {
     queue_.Touch(GangOf(*before));
   }
   membership_.OnPod(pod);
+  from_facts_.volume_nodes.OnPod(pod);
   if (neighbours_.OnPod(before.get(), pod)) queue_.OnCapacityFreed();
   runs_.OnPod(pod.key);
   queue_.Touch(GangOf(pod));
@@ -187,7 +190,7 @@ void Core::On(const ClaimGone& command) {
 
 void Core::On(const GangSeen& command) {
   facts_.gangs.Put(command.gang);
-  maker_.Forget(command.gang->key);
+  from_facts_.maker.Forget(command.gang->key);
   status_.SeeGang(*command.gang, now_);
   runs_.OnGang(command.gang->key);
   if (command.gang->deleting) successors_.Forget({command.gang->key, false}, cluster_);
@@ -246,12 +249,15 @@ void Core::On(const ClassGone& command) {
 
 void Core::On(const VolumeClaimSeen& command) {
   const VolumeClaimKey& key = command.claim->key;
+  const auto before = facts_.volume_claims.Find(key);
   facts_.volume_claims.Put(command.claim);
+  from_facts_.volume_nodes.OnClaim(before.get(), *command.claim, now_);
   TouchUsers(membership_.PodsMounting(key));
 }
 
 void Core::On(const VolumeClaimGone& command) {
   if (!facts_.volume_claims.Remove(command.key, command.uid)) return;
+  from_facts_.volume_nodes.OnClaimGone(command.key);
   TouchUsers(membership_.PodsMounting(command.key));
 }
 
@@ -300,8 +306,12 @@ void Core::On(const ApiResult& command) {
       if (command.kind == WriteKind::kPodReclaim) return notices_.OnResult(command, now_);
       return status_.OnResult(command, now_);
     case WriteTarget::kGang:
-      if (maker_.OnResult(command, now_)) queue_.Touch({{command.ns, command.name}, false});
+      if (from_facts_.maker.OnResult(command, now_)) {
+        queue_.Touch({{command.ns, command.name}, false});
+      }
       return;
+    case WriteTarget::kVolumeClaim:
+      return from_facts_.volume_nodes.OnResult(command, now_);
     case WriteTarget::kBlock:
       return blocks_.OnResult(command, now_);
     case WriteTarget::kRequest:
@@ -334,6 +344,7 @@ void Core::TouchUsersOfClass(const std::string& storage_class) {
   if (watches_ == Watches::kListing) return;
   facts_.volume_claims.ForEach([&](const VolumeClaimFact& claim) {
     if (claim.storage_class != storage_class || claim.bound) return;
+    from_facts_.volume_nodes.OnClass(claim);
     TouchUsers(membership_.PodsMounting(claim.key));
   });
 }
@@ -533,9 +544,9 @@ void Core::Assess(const GangRef& ref) {
 // Lets the Gang be made that the pods wish.
 void Core::MakeGang(const GangRef& ref, Readiness& ready) {
   if (ref.single) return;  // a Gang may have the pod's name
-  if (ready.wish == nullptr) return maker_.Forget(ref.key);
-  maker_.Want(ref.key, ready.wish);
-  const std::string refusal = maker_.RefusalOf(ref.key);
+  if (ready.wish == nullptr) return from_facts_.maker.Forget(ref.key);
+  from_facts_.maker.Want(ref.key, ready.wish);
+  const std::string refusal = from_facts_.maker.RefusalOf(ref.key);
   if (!refusal.empty()) ready.message = "the API server refuses its Gang: " + refusal;
 }
 
@@ -627,7 +638,8 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(status_.wake(now_));
   consider(blocks_.wake(now_));
   consider(notices_.wake(now_));
-  consider(maker_.wake(now_));
+  consider(from_facts_.maker.wake(now_));
+  consider(from_facts_.volume_nodes.wake(now_));
   consider(requests_.wake(now_));
   for (const auto& wall : {runs_.wake_wall(), lending_.wake()}) {
     if (!wall) continue;

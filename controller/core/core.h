@@ -24,6 +24,7 @@
 //   GangRuns         the gangs that have a place: the commit protocol, its records and its writes
 //   StatusReporter   what people are shown of both
 //   CapacityBlocks   the Capacity Blocks: orders, the book, its records and what is published
+//   VolumeNodes      what provisioners of volumes are told of the nodes of pods
 //   BlockNotices     what pods in them are told while they run
 //   BlockRequests    extensions, quotas, series and waitlist of them that people ask for by objects
 //   Lending          ends gangs that have borrowed hardware which a block needs
@@ -67,6 +68,7 @@
 #include "controller/core/status_reporter.h"
 #include "controller/core/writes/api_write.h"
 #include "controller/core/writes/gang_maker.h"
+#include "controller/core/writes/volume_nodes.h"
 #include "controller/core/writes/write_buffer.h"
 #include "controller/model/cluster.h"
 
@@ -169,6 +171,12 @@ class Core {
   std::optional<MonotonicTime> NextWake() const;
   void PublishSnapshot();
 
+  // Writes that follow from facts alone and need no journal.
+  struct FromFacts {
+    GangMaker maker;
+    VolumeNodes volume_nodes;
+  };
+
   Facts facts_;
   ClusterState cluster_;
   GangMembership membership_;
@@ -177,7 +185,7 @@ class Core {
   GangRuns runs_;
   CapacityBlocks blocks_;
   BlockNotices notices_;
-  GangMaker maker_;
+  FromFacts from_facts_;
   BlockRequests requests_;
   Lending lending_;
   Neighbours neighbours_;

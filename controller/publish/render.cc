@@ -133,6 +133,7 @@ struct Renderer {
   kube::Request operator()(const PodWrite& write) const;
   kube::Request operator()(const PodDeletion& write) const;
   kube::Request operator()(const GangCreation& write) const;
+  kube::Request operator()(const VolumeNodeWrite& write) const;
   kube::Request operator()(const GangStatusWrite& write) const;
   kube::Request operator()(const PodConditionWrite& write) const;
   kube::Request operator()(const PodReclaimWrite& write) const;
@@ -205,6 +206,16 @@ kube::Request Renderer::operator()(const GangCreation& write) const {
                               {"kind", "Gang"},
                               {"metadata", std::move(metadata)},
                               {"spec", std::move(spec)}});
+}
+
+kube::Request Renderer::operator()(const VolumeNodeWrite& write) const {
+  const VolumeClaimFact& claim = *write.base;
+  const json annotations = {{std::string(kube::kSelectedNode), write.node}};
+  return MergePatch(kube::kVolumeClaims, {claim.key.ns, claim.key.name},
+                    {{"metadata",
+                      {{"uid", claim.uid},
+                       {"resourceVersion", claim.resource_version},
+                       {"annotations", annotations}}}});
 }
 
 kube::Request Renderer::operator()(const GangStatusWrite& write) const {

@@ -58,6 +58,18 @@ void FakeApi::Touch(VolumeClaimFact& claim) {
   events_.push_back(VolumeClaimSeen{std::make_shared<const VolumeClaimFact>(claim)});
 }
 
+void FakeApi::CarryOut(const VolumeNodeWrite& write, ApiResult& result) {
+  const auto found = volume_claims_.find(write.base->key.name);
+  if (found == volume_claims_.end()) {
+    result.outcome = WriteOutcome::kGone;
+  } else if (found->second.resource_version != write.base->resource_version) {
+    result.outcome = WriteOutcome::kConflict;
+  } else {
+    found->second.selected_node = write.node;
+    Touch(found->second);
+  }
+}
+
 void FakeApi::AddNode(NodeFacts node) {
   nodes_[node.name] = node;
   events_.push_back(NodeSeen{InternAlone(std::move(node))});

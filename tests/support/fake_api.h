@@ -113,6 +113,7 @@ class FakeApi {
   void CarryOut(const PodWrite& write, ApiResult& result);
   void CarryOut(const PodDeletion& write, ApiResult& result);
   void CarryOut(const GangCreation& write, ApiResult& result);
+  void CarryOut(const VolumeNodeWrite& write, ApiResult& result);
   void CarryOut(const BlockCreation& write, ApiResult& result);
   void CarryOut(const BlockFinalizerWrite& write, ApiResult& result);
   void CarryOut(const BlockStatusWrite& write, ApiResult& result);

@@ -22,6 +22,8 @@ WriteTarget TargetOf(WriteKind kind) {
       return WriteTarget::kBlock;
     case WriteKind::kCreateGang:
       return WriteTarget::kGang;
+    case WriteKind::kSelectNode:
+      return WriteTarget::kVolumeClaim;
     case WriteKind::kRequestStatus:
       return WriteTarget::kRequest;
     case WriteKind::kGangStatus:
@@ -55,6 +57,7 @@ WriteKind ApiWrite::kind() const {
     WriteKind operator()(const PodWrite& write) const { return write.kind; }
     WriteKind operator()(const PodDeletion&) const { return WriteKind::kDeletePod; }
     WriteKind operator()(const GangCreation&) const { return WriteKind::kCreateGang; }
+    WriteKind operator()(const VolumeNodeWrite&) const { return WriteKind::kSelectNode; }
     WriteKind operator()(const BlockCreation&) const { return WriteKind::kCreateBlock; }
     WriteKind operator()(const BlockFinalizerWrite&) const { return WriteKind::kBlockFinalizer; }
     WriteKind operator()(const BlockStatusWrite&) const { return WriteKind::kBlockStatus; }
@@ -77,6 +80,7 @@ struct TargetSetter {
   void operator()(const PodWrite& write) const { SetMember(write); }
   void operator()(const PodDeletion& write) const { SetMember(write); }
   void operator()(const GangCreation& write) const { SetObject(write.key); }
+  void operator()(const VolumeNodeWrite& write) const { SetObject(write.base->key); }
   void operator()(const BlockCreation& write) const { SetObject(write.block->key); }
   void operator()(const BlockFinalizerWrite& write) const { SetObject(write.base->key); }
   void operator()(const BlockStatusWrite& write) const { SetObject(write.key); }

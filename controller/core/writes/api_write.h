@@ -44,6 +44,7 @@ enum class WriteKind : std::uint8_t {
   kBind,
   kDeletePod,
   kCreateGang,
+  kSelectNode,
   // Each of the others is a struct of its own.
   kCreateBlock,
   kBlockFinalizer,
@@ -55,9 +56,17 @@ enum class WriteKind : std::uint8_t {
   kEvent,
 };
 
-// The target of a write: claim `index` of its decision, pod `index`, a Gang, a CapacityBlock, a
-// request about some, or the people who read it.
-enum class WriteTarget : std::uint8_t { kClaim, kPod, kGang, kBlock, kRequest, kPeople };
+// The target of a write: claim `index` of its decision, pod `index`, a Gang, a
+// PersistentVolumeClaim, a CapacityBlock, a request about some, or the people who read it.
+enum class WriteTarget : std::uint8_t {
+  kClaim,
+  kPod,
+  kGang,
+  kVolumeClaim,
+  kBlock,
+  kRequest,
+  kPeople
+};
 WriteTarget TargetOf(WriteKind kind);
 
 // ---- The commit of a gang ----------------------------------------------------------------------
@@ -99,6 +108,13 @@ struct PodDeletion {
 struct GangCreation {
   GangKey key;
   std::shared_ptr<const GangWish> wish;
+};
+
+// Tells the provisioner of a PersistentVolumeClaim the node of the claim's pod. Uid and
+// resourceVersion of `base` are the precondition.
+struct VolumeNodeWrite {
+  std::shared_ptr<const VolumeClaimFact> base;
+  std::string node;
 };
 
 // ---- Capacity Blocks ---------------------------------------------------------------------------
@@ -180,8 +196,8 @@ struct EventNote {
   WallTime when;
 };
 
-using Write = std::variant<ClaimWrite, PodWrite, PodDeletion, GangCreation, BlockCreation,
-                           BlockFinalizerWrite, BlockStatusWrite, RequestStatusWrite,
+using Write = std::variant<ClaimWrite, PodWrite, PodDeletion, GangCreation, VolumeNodeWrite,
+                           BlockCreation, BlockFinalizerWrite, BlockStatusWrite, RequestStatusWrite,
                            GangStatusWrite, PodConditionWrite, PodReclaimWrite, EventNote>;
 
 struct ApiWrite {

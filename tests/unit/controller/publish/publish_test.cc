@@ -126,6 +126,19 @@ TEST(RenderTest, ABindingCarriesUidAndRank) {
   EXPECT_EQ(body["target"]["name"], "node-a");
 }
 
+TEST(RenderTest, AProvisionerIsToldTheNodeUnlessTheClaimHasChanged) {
+  auto claim = std::make_shared<VolumeClaimFact>();
+  claim->key = {"ns", "data"};
+  claim->uid = "u";
+  claim->resource_version = "41";
+  const kube::Request request = Rendered(VolumeNodeWrite{.base = claim, .node = "node-a"});
+  EXPECT_EQ(request.method, "PATCH");
+  EXPECT_EQ(request.target, "/api/v1/namespaces/ns/persistentvolumeclaims/data");
+  EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({"metadata": {"uid": "u",
+      "resourceVersion": "41",
+      "annotations": {"volume.kubernetes.io/selected-node": "node-a"}}})"));
+}
+
 TEST(RenderTest, APodIsDeletedWithItsOwnGraceOrTheRemainingSeconds) {
   PodDeletion write{.run = 7, .decision = Decision()};
   EXPECT_FALSE(ParseJson(Rendered(write).Text()).contains("gracePeriodSeconds"));
