@@ -344,13 +344,19 @@ class ChartTest(ClusterCase):
             one["spec"] = {"schedulerName": scheduler, "containers": [{"name": "main", "image": "train"}]}
             self.kubectl("create", "-f", "-", given=one)
         self.kubectl("create", "-f", "-", given=claim("some", count=1))
-        self.addCleanup(self.kubectl, "delete", "pods/own", "pods/others", "resourceclaims/some", "--grace-period=0", "--force")
+        self.kubectl("create", "-f", "-", given={
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": {"requests": {"storage": "1Gi"}}}})
+        self.addCleanup(self.kubectl, "delete", "pods/own", "pods/others", "resourceclaims/some", "persistentvolumeclaims/data",
+                        "--grace-period=0", "--force")
         controller = self.account("tahoma-controller")
         labels, finalizers = {"metadata": {"labels": {"a": "b"}}}, {"metadata": {"finalizers": ["tahoma.dev/test"]}}
         ends = {"metadata": {"annotations": {"tahoma.dev/reclaim-timestamp": "1"}}}
         waits = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}]}}
         node, claims = f"/api/v1/nodes/{NODES[0]}", f"{node_attempts.CLAIMS}/some"
         cordon = {"metadata": {"annotations": {"tahoma.dev/cordoned-chips": "3"}}}
+        selects = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": NODES[0]}}}
+        volumes = "/api/v1/namespaces/default/persistentvolumeclaims/data"
         for method, path, body, allowed in (
                 ("PATCH", f"{node_attempts.PODS}/own/status", waits, True), ("PATCH", f"{node_attempts.PODS}/own/status", ends, True),
                 ("PATCH", f"{node_attempts.PODS}/own/status", labels, False), ("PATCH", f"{node_attempts.PODS}/own/status", finalizers, False),
@@ -359,7 +365,9 @@ class ChartTest(ClusterCase):
                 ("PATCH", f"{node_attempts.PODS}/others/status", waits, False), ("DELETE", f"{node_attempts.PODS}/others", None, False),
                 ("PATCH", node, {"spec": {"unschedulable": True}}, True), ("PATCH", node, cordon, True), ("PATCH", node, labels, False),
                 ("PATCH", node, ends, False), ("PATCH", node, {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}, False),
-                ("PATCH", claims, finalizers, True), ("PATCH", claims, labels, False), ("PATCH", claims, ends, False)):
+                ("PATCH", claims, finalizers, True), ("PATCH", claims, labels, False), ("PATCH", claims, ends, False),
+                ("PATCH", volumes, selects, True), ("PATCH", volumes, ends, False), ("PATCH", volumes, finalizers, False),
+                ("PATCH", volumes, {"spec": {"volumeName": "v"}}, False)):
             with self.subTest(method=method, path=path, body=body):
                 status, said = self.ask(controller, method, f"{path}?dryRun=All", json.dumps(body) if body else None,
                                         node_attempts.MERGE if method == "PATCH" else node_attempts.JSON)
