@@ -230,7 +230,9 @@ void Ingest::FollowVolumes() {
         sink_(StorageClassSeen{std::make_shared<const StorageClassFact>(std::move(parsed))});
         return absl::OkStatus();
       },
-      [this](const kube::ObjectKey& key, const std::string&) { sink_(StorageClassGone{key.name}); });
+      [this](const kube::ObjectKey& key, const std::string&) {
+        sink_(StorageClassGone{key.name});
+      });
 }
 
 void Ingest::FollowGangs() {

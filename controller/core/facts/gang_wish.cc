@@ -124,8 +124,8 @@ GangTerms ReadGangTerms(const Json& pod, std::string& fault) {
   terms.checkpointable = FlagAt(pod, "tahoma.dev/checkpointable", true, fault);
   const auto faults = FaultsOf({.max_runtime = terms.max_runtime});
   if (!faults.empty()) {
-    fault = fmt::format("annotation tahoma.dev/max-runtime {}: {}",
-                        CutUtf8(terms.max_runtime, 64), faults.front().why);
+    fault = fmt::format("annotation tahoma.dev/max-runtime {}: {}", CutUtf8(terms.max_runtime, 64),
+                        faults.front().why);
   }
   return terms;
 }

@@ -114,9 +114,8 @@ bool Neighbours::OnPod(const PodFact* before, const PodFact& pod) {
       avoiding_[term.label][pod.key] = facts_.pods.Find(pod.key);
     }
   }
-  const bool moved = before == nullptr
-                         ? !pod.node.empty()
-                         : before->node != pod.node || before->alive() != pod.alive();
+  const bool moved = before == nullptr ? !pod.node.empty()
+                                       : before->node != pod.node || before->alive() != pod.alive();
   return concerns && moved;
 }
 

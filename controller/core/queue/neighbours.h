@@ -6,14 +6,15 @@
 //   const Narrowed narrowed = neighbours.Narrow(gang);
 //   Plan(narrowed.gang);                                      // its pods have node selectors more
 //
-// All are turned into requirements on labels of the node: not in the places of pods that one must
-// avoid, nor in those that have more than their share, in those of pods that one must be beside. As in Kubernetes, avoiding is mutual, and a pod
-// that looks for its own like goes anywhere when there is none yet. Pods of one gang do not see
-// each other: the gang's shape says how they lie.
+// All terms become requirements on labels of the node: not in the places of pods that the pod must
+// avoid, nor in places with more than their share, but in the places of pods that the pod must be
+// beside. As in Kubernetes, avoiding is mutual, and a pod that looks for its own like goes anywhere
+// when there is none yet. Pods of one gang do not see each other: the gang's shape says how they
+// lie.
 //
 // Pods whose labels no term asks about cost nothing; a gang with terms costs one look at each pod
-// that has the label which its selector names, with one of the values where it names them. A pod
-// that must be spread costs also one look at each node, until one is found whose place has none.
+// that has the label which its selector names, with one of the values where the selector names
+// values. A pod that must be spread costs also a look at each node, until a node's place has none.
 //
 // Scope: pods of ours. What other schedulers place is not known here.
 //

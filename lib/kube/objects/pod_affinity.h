@@ -1,4 +1,4 @@
-// What a pod requires of the places of other pods: affinity and anti-affinity
+// A pod's requirements on the places of other pods: affinity and anti-affinity
 // (spec.affinity.podAffinity and .podAntiAffinity), and that pods are spread
 // (spec.topologySpreadConstraints). Preferences are not read.
 //

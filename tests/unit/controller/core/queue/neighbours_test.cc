@@ -78,6 +78,16 @@ Wish LeaderOf(const std::string& group) {
           .apart = json::array({others})};
 }
 
+std::shared_ptr<const GangSpec> Alone(const Facts& facts, const PodKey& pod) {
+  auto gang = std::make_shared<GangSpec>();
+  gang->key = {pod.ns, pod.name};
+  gang->single_pod = true;
+  MemberSpec& member = gang->members.emplace_back();
+  member.pod = pod;
+  if (const auto fact = facts.pods.Find(pod)) member.node = fact->demand;
+  return gang;
+}
+
 class NeighboursTest : public ::testing::Test {
  protected:
   NeighboursTest() {
@@ -104,13 +114,7 @@ class NeighboursTest : public ::testing::Test {
     return neighbours_.OnPodGone(*pod);
   }
   std::shared_ptr<const GangSpec> Alone(const PodKey& pod) const {
-    auto gang = std::make_shared<GangSpec>();
-    gang->key = {pod.ns, pod.name};
-    gang->single_pod = true;
-    MemberSpec& member = gang->members.emplace_back();
-    member.pod = pod;
-    if (const auto fact = facts_.pods.Find(pod)) member.node = fact->demand;
-    return gang;
+    return controller::Alone(facts_, pod);
   }
   // The nodes on which the pod may be.
   std::vector<std::string> PlacesOf(const PodKey& pod) const {
@@ -254,8 +258,8 @@ TEST_F(NeighboursTest, PlacesWhereThePodMayNotBeDoNotCount) {
   AddNode("e0", {{"kind", "new"}, {"pair", "e"}});
   Put({.name = "first", .labels = labels, .node = "d0"});
   Put({.name = "second", .labels = labels, .node = "e0"});
-  Wish pod = {.name = "p", .labels = labels, .spread = SpreadOver("pair"),
-              .selector = {{"kind", "new"}}};
+  Wish pod = {
+      .name = "p", .labels = labels, .spread = SpreadOver("pair"), .selector = {{"kind", "new"}}};
   Put(pod);
   EXPECT_THAT(PlacesOf("p"), ElementsAre("d0", "e0"));
   pod.spread = SpreadOver("pair", {{"nodeAffinityPolicy", "Ignore"}});
@@ -349,8 +353,8 @@ class Oracle {
     return all || (!any_anywhere && itself && all_keys);
   }
 
-  // "skew = number of matching pods in the topology - the global minimum", of the nodes that have
-  // every key and that the pod's node selector admits.
+  // "skew = number of matching pods in the topology - the global minimum", of the nodes with every
+  // key and admitted by the pod's node selector.
   bool IsSpread(const PodFact& wants, const std::string& node) const {
     for (const auto& one : wants.affinity->spread) {
       std::map<std::string, std::int64_t> in_place;
@@ -440,17 +444,13 @@ TEST(NeighboursPropertyTest, RandomPodsMayBeWhereKubernetesLetsThem) {
       facts.pods.Put(PodOf(pod));
       neighbours.OnPod(nullptr, *PodOf(pod));
     }
-    auto gang = std::make_shared<GangSpec>();
-    gang->key = {"default", "p0"};
-    gang->single_pod = true;
-    gang->members.emplace_back().pod = {"default", "p0"};
-    gang->members[0].node = facts.pods.Find(PodKey{"default", "p0"})->demand;
-    const Narrowed narrowed = neighbours.Narrow(gang);
+    const Narrowed narrowed = neighbours.Narrow(Alone(facts, {"default", "p0"}));
     const Oracle oracle(pods, nodes);
     for (const auto& [name, its_labels] : nodes) {
       const Node& node = *cluster.node(*cluster.FindNode(name)).node;
       const bool may = narrowed.gang->members[0].node.SelectorAdmits(node);
-      EXPECT_EQ(may, oracle.MayBe("p0", name) && oracle.Admits("p0", name)) << "round " << round << ", node " << name;
+      EXPECT_EQ(may, oracle.MayBe("p0", name) && oracle.Admits("p0", name))
+          << "round " << round << ", node " << name;
       kept_away += may ? 0 : 1;
     }
   }
