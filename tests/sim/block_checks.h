@@ -51,7 +51,7 @@ class BlockChecks {
                  const controller::ClusterState& fleet);
   void CheckPublished(const Blocks& blocks);
   void CheckWaiting(const controller::Snapshot& snapshot);
-  void CheckAcknowledged(const Blocks& blocks);
+  void CheckAcknowledged(const Blocks& blocks, WallTime now);
 
   World& world_;
   ApiHost& api_;
