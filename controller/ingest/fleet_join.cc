@@ -144,7 +144,7 @@ Command FleetJoin::Tell(Entry& entry, NodeFacts facts, const SliceDevices* at_ha
                         std::vector<Device> unpacked) {
   for (const DevicesPtr& part : DevicesOf(entry)) {
     if (part.get() == at_hand && facts.devices.empty()) {
-      facts.devices = std::move(unpacked);
+      facts.devices = std::exchange(unpacked, {});
     } else if (part->packed) {
       part->packed->AppendTo(facts.devices);
     } else {

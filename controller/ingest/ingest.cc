@@ -40,7 +40,7 @@ JsonPart NodePart() {
 }
 
 JsonPart SlicePart() {
-  const JsonPart devices = {.keep = JsonPart::Keep::kText};
+  const JsonPart devices = {.members = {}, .keep = JsonPart::Keep::kText};
   return {.members = {
               {"metadata", Metadata()},
               {"spec", {.members = {{"driver"}, {"nodeName"}, {"pool"}, {"devices", devices}}}}}};

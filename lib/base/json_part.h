@@ -30,7 +30,7 @@ struct JsonPart {
   };
   struct Member;
 
-  std::vector<Member> members = {};
+  std::vector<Member> members;
   Keep keep = Keep::kValue;
 };
 

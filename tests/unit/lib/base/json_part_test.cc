@@ -193,7 +193,7 @@ TEST(JsonPartTest, ADeepTextIsReadOrDiscarded) {
   const Json read =
       TryParseJsonPart(R"({"a": 1, "b": )" + open + std::string(5'000, ']') + "}", part);
   EXPECT_EQ(read.at("a"), 1);
-  const JsonPart text_part = {.members = {{"b", {.keep = JsonPart::Keep::kText}}}};
+  const JsonPart text_part = {.members = {{"b", {.members = {}, .keep = JsonPart::Keep::kText}}}};
   const Json whole =
       TryParseJsonPart(R"({"b": )" + open + std::string(5'000, ']') + "}", text_part);
   EXPECT_TRUE(whole.at("b").is_array());  // a value where the text is too deep
