@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <system_error>
 
@@ -21,9 +20,8 @@ constexpr std::string_view kReplicaType = "training.kubeflow.org/replica-type";
 constexpr std::string_view kPodIndex = "apps.kubernetes.io/pod-index";
 
 std::string_view LabelOf(const kube::Labels& labels, std::string_view key) {
-  const auto at = std::ranges::lower_bound(
-      labels, key, {}, [](const auto& label) { return std::string_view(label.first); });
-  return at == labels.end() || at->first != key ? std::string_view() : at->second;
+  const std::string* value = kube::FindLabel(labels, key);
+  return value == nullptr ? std::string_view() : *value;
 }
 
 std::optional<std::int64_t> NumberOf(const kube::Labels& labels, std::string_view key) {

@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::size_t kPlacesShown = 4;
 
-// nullptr: there is no such label.
-const std::string* Find(const kube::Labels& labels, const std::string& key) {
-  const auto at = std::ranges::lower_bound(labels, key, {}, &kube::Labels::value_type::first);
-  return at == labels.end() || at->first != key ? nullptr : &at->second;
-}
-
 bool SameGang(const PodFact& a, const PodFact& b) {
   if (a.key.ns != b.key.ns || a.gang != b.gang) return false;
   return !a.gang.empty() || a.key == b.key;
@@ -42,27 +36,29 @@ void AddAvoided(const std::string& key, const absl::flat_hash_set<std::string_vi
       {.key = key, .op = NodeOperator::kNotIn, .values = Sorted(places), .field = false});
 }
 
-// Returns whether the place of the node counts, as a place where the pod may be.
-bool CountsPlace(const Node& node, const kube::SpreadConstraint& constraint, const PodFact& pod,
-                 const NodeDemand& demand) {
+// Returns the node's place; nullptr where the policies of the constraint leave the node out.
+const std::string* CountedPlace(const Node& node, const kube::SpreadConstraint& constraint,
+                                const PodFact& pod, const NodeDemand& demand) {
   const bool in_all = std::ranges::all_of(pod.affinity->spread, [&](const auto& one) {
-    return Find(node.labels, one.of.topology_key) != nullptr;
+    return kube::FindLabel(node.labels, one.of.topology_key) != nullptr;
   });
-  if (!in_all) return false;
+  if (!in_all) return nullptr;
   if (constraint.honors_affinity && !(demand.SelectorAdmits(node) && demand.AffinityAdmits(node))) {
-    return false;
+    return nullptr;
   }
-  return !constraint.honors_taints || std::ranges::none_of(node.taints, [&](const Taint& taint) {
-    return demand.IsKeptAwayBy(taint);
-  });
+  const bool kept_away =
+      constraint.honors_taints && std::ranges::any_of(node.taints, [&](const Taint& taint) {
+        return demand.IsKeptAwayBy(taint);
+      });
+  return kept_away ? nullptr : kube::FindLabel(node.labels, constraint.of.topology_key);
 }
 
 // Returns whether the pod's constraint selects the other pod.
 bool Selects(const PodFact& pod, const kube::SpreadConstraint& constraint, const PodFact& other) {
   if (!constraint.of.Selects(pod.key.ns, other.key.ns, other.labels)) return false;
   return std::ranges::all_of(constraint.same_labels, [&](const std::string& label) {
-    const std::string* own = Find(pod.labels, label);
-    const std::string* its = Find(other.labels, label);
+    const std::string* own = kube::FindLabel(pod.labels, label);
+    const std::string* its = kube::FindLabel(other.labels, label);
     return own == nullptr || (its != nullptr && *its == *own);
   });
 }
@@ -84,7 +80,7 @@ void Neighbours::Follow(const std::string& label) {
   const auto [found, added] = with_label_.try_emplace(label);
   if (!added || label.empty()) return;
   facts_.pods.ForEach([&](const PodFact& pod) {
-    if (Find(pod.labels, label) != nullptr) Remember(pod);
+    if (kube::FindLabel(pod.labels, label) != nullptr) Remember(pod);
   });
 }
 
@@ -162,7 +158,7 @@ const Node* Neighbours::NodeUnder(const PodFact& pod) const {
 
 const std::string* Neighbours::PlaceOf(const PodFact& pod, const std::string& topology_key) const {
   const Node* node = NodeUnder(pod);
-  return node == nullptr ? nullptr : Find(node->labels, topology_key);
+  return node == nullptr ? nullptr : kube::FindLabel(node->labels, topology_key);
 }
 
 // At least the pods that the term selects.
@@ -250,8 +246,9 @@ std::int64_t Neighbours::FewestOf(const PodFact& pod, const NodeDemand& demand,
   std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
   for (std::size_t i = 0; i < cluster_.node_count(); ++i) {
     const Node* node = cluster_.node(NodeId(static_cast<std::uint32_t>(i))).node.get();
-    if (node == nullptr || !CountsPlace(*node, constraint, pod, demand)) continue;
-    const std::string* place = Find(node->labels, constraint.of.topology_key);
+    const std::string* place =
+        node == nullptr ? nullptr : CountedPlace(*node, constraint, pod, demand);
+    if (place == nullptr) continue;
     const auto found = counts.find(*place);
     if (found == counts.end()) return 0;
     fewest = std::min(fewest, found->second);
@@ -270,8 +267,8 @@ void Neighbours::SpreadOut(const PodFact& pod, const NodeDemand& demand,
     ForEachOf(constraint.of, [&](const PodFact& other) {
       if (other.deleting || SameGang(pod, other) || !Selects(pod, constraint, other)) return;
       const Node* node = NodeUnder(other);
-      if (node == nullptr || !CountsPlace(*node, constraint, pod, demand)) return;
-      ++counts[*Find(node->labels, key)];
+      if (node == nullptr) return;
+      if (const auto* place = CountedPlace(*node, constraint, pod, demand)) ++counts[*place];
     });
     const std::int64_t itself = Selects(pod, constraint, pod) ? 1 : 0;
     const std::int64_t most =

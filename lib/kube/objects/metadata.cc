@@ -1,5 +1,7 @@
 #include "lib/kube/objects/metadata.h"
 
+#include <algorithm>
+
 namespace tahoma::kube {
 
 ObjectMeta ParseMetadata(Field object) {
@@ -21,6 +23,11 @@ Labels ParseLabels(Field metadata) {
   metadata.At("labels").Entries(
       [&](const std::string& key, Field value) { labels.emplace_back(key, value.Text()); });
   return labels;
+}
+
+const std::string* FindLabel(const Labels& labels, std::string_view key) {
+  const auto at = std::ranges::lower_bound(labels, key, {}, &Labels::value_type::first);
+  return at == labels.end() || at->first != key ? nullptr : &at->second;
 }
 
 }  // namespace tahoma::kube

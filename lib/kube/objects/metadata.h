@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,5 +35,8 @@ using Labels = std::vector<std::pair<std::string, std::string>>;  // sorted by k
 
 // Returns all labels of an object, for a reader that selects by labels.
 Labels ParseLabels(Field metadata);
+
+// Returns the label's value; nullptr when there is no such label.
+const std::string* FindLabel(const Labels& labels, std::string_view key);
 
 }  // namespace tahoma::kube

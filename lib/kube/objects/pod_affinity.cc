@@ -96,9 +96,8 @@ bool PodAffinityTerm::Selects(const std::string& own, const std::string& ns,
   const bool there = any_namespace || (namespaces.empty() && ns == own) ||
                      std::ranges::find(namespaces, ns) != namespaces.end();
   return there && selector.Matches([&](std::string_view key) -> std::optional<std::string_view> {
-    const auto at = std::ranges::lower_bound(labels, key, {}, &Labels::value_type::first);
-    if (at == labels.end() || at->first != key) return std::nullopt;
-    return at->second;
+    const std::string* value = FindLabel(labels, key);
+    return value == nullptr ? std::nullopt : std::optional<std::string_view>(*value);
   });
 }
 
