@@ -44,6 +44,14 @@ def on_nodes(name, **one):
     return pods(name, {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [one]}}})
 
 
+def spread(name, *constraints, **rest):
+    """Creates a pod that is spread so; each constraint is complete but for what is given."""
+    whole = [{"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}} | one
+             for one in constraints]
+    return case(f"spread: {name}", "POST", f"{NS}/pods?dryRun=All",
+                renamed(POD, "a", topologySpreadConstraints=whole), ignore=["status", *SERVICE_ACCOUNT], **rest)
+
+
 CASES = [
     selects("every operator", ("a", "In", ["1", "2"]), ("b", "NotIn", ["3"]), ("c", "Exists"), ("d", "DoesNotExist")),
     selects("an operator of nodes", ("a", "Gt", ["1"])),
@@ -85,6 +93,26 @@ CASES = [
     pods("no terms for nodes", {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}),
     pods("a preference that is none", {"nodeAffinity": {PREFERRED: [
         {"weight": 1, "preference": expressions(("a", "Exists", ["b"]))}]}}),
+
+    spread("over racks", {"labelSelector": {"matchLabels": {"a": "1"}}, "minDomains": 2,
+                          "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"}),
+    spread("no skew", {"maxSkew": 0}),
+    spread("a negative skew", {"maxSkew": -1}),
+    spread("no topology key", {"topologyKey": ""}),
+    spread("a topology key that is none", {"topologyKey": "a b"}),
+    spread("an unknown action", {"whenUnsatisfiable": "Maybe"}),
+    spread("no least number of domains", {"minDomains": 0}),
+    spread("a least number of domains for a wish", {"minDomains": 2, "whenUnsatisfiable": "ScheduleAnyway"}),
+    spread("unknown policies", {"nodeAffinityPolicy": "Maybe", "nodeTaintsPolicy": "Always"}),
+    spread("an unknown operator", {"labelSelector": expressions(("a", "Near", ["b"]))}),
+    spread("labels that are none", {"labelSelector": {"matchLabels": {"a b": "c d"}}}),
+    spread("one key twice", {}, {"maxSkew": 2}, only=["code", "reason", "status"]),  # in the words of a list's keys
+    spread("one key with each action", {}, {"whenUnsatisfiable": "ScheduleAnyway"}),
+    spread("keys whose labels must be equal", {"matchLabelKeys": ["app", "none"]}),
+    spread("keys without a selector", {"labelSelector": None, "matchLabelKeys": ["app"]}),
+    spread("a key that the selector has already", {"labelSelector": {"matchLabels": {"app": "c"}},
+                                                   "matchLabelKeys": ["app"]}),
+    spread("a key that is none in keys", {"matchLabelKeys": ["a b"]}),
 
     shared("one term", expressions(("a", "In", ["b"]))),
     shared("an unknown operator", expressions(("a", "Near", ["b"]))),

@@ -1,5 +1,5 @@
-// Affinity of pods, with the texts of Kubernetes' pkg/apis/core/validation and of apimachinery's
-// pkg/apis/meta/v1/validation.
+// Affinity of pods and how pods are spread, with the texts of Kubernetes' pkg/apis/core/validation
+// and of apimachinery's pkg/apis/meta/v1/validation.
 
 #include <fmt/format.h>
 
@@ -183,6 +183,30 @@ void CheckPodTerm(const Json& term, const std::string& path, Causes& causes) {
   AddInvalid(path + ".topologyKey", key, CheckQualifiedName(key), causes);
 }
 
+void CheckPositive(const Json& object, const char* field, const std::string& path, Causes& causes) {
+  const Json& value = ValueAt(object, {field});
+  if (!value.is_number_integer() || value.get<std::int64_t>() > 0) return;
+  causes.push_back(Invalid(fmt::format("{}.{}", path, field), value, "must be greater than zero"));
+}
+
+void CheckSpread(const Json& constraint, const std::string& path, Causes& causes) {
+  CheckPositive(constraint, "maxSkew", path, causes);
+  if (TextAt(constraint, {"topologyKey"}).empty()) {
+    causes.push_back(Required(path + ".topologyKey", "can not be empty"));
+  }
+  CheckPositive(constraint, "minDomains", path, causes);
+  const Json& domains = ValueAt(constraint, {"minDomains"});
+  const std::string action = TextAt(constraint, {"whenUnsatisfiable"});
+  if (!domains.is_null() && action != "DoNotSchedule") {
+    causes.push_back(Invalid(
+        path + ".minDomains", domains,
+        fmt::format("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}", action)));
+  }
+  CheckLabelKeys(constraint, path, causes);
+  CheckLabelKeysOnce(constraint, path, causes);
+  CheckLabelSelector(ValueAt(constraint, {"labelSelector"}), path + ".labelSelector", causes);
+}
+
 void AddLabelKeysTo(Json& term, const char* list, const char* op, const Json& labels) {
   if (!ValueAt(term, {"labelSelector"}).is_object()) return;  // it selects nothing
   const Json keys = ValueAt(term, {list});
@@ -228,9 +252,18 @@ void CheckAffinity(const Json& affinity, const std::string& path, Causes& causes
   }
 }
 
+void CheckSpreadConstraints(const Json& constraints, const std::string& path, Causes& causes) {
+  for (std::size_t i = 0; i < constraints.size(); ++i) {
+    CheckSpread(constraints[i], fmt::format("{}[{}]", path, i), causes);
+  }
+}
+
 void AddLabelKeys(Json& pod) {
   const Json labels = ValueAt(pod, {"metadata", "labels"});
   if (!labels.is_object()) return;
+  if (ValueAt(pod, {"spec", "topologySpreadConstraints"}).is_array()) {
+    for (Json& one : pod["spec"]["topologySpreadConstraints"]) AddLabelKeysTo(one, labels);
+  }
   for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
     if (!ValueAt(pod, {"spec", "affinity", kind}).is_object()) continue;
     Json& affinity = pod["spec"]["affinity"][kind];

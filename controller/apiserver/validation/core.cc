@@ -189,6 +189,8 @@ void CheckPod(const Json& pod, Causes& causes) {
   CheckContainers(spec, names, causes);
   CheckPodClaims(spec, causes);
   CheckAffinity(ValueAt(spec, {"affinity"}), "spec.affinity", causes);
+  CheckSpreadConstraints(ValueAt(spec, {"topologySpreadConstraints"}),
+                         "spec.topologySpreadConstraints", causes);
   const Json& grace = ValueAt(spec, {"terminationGracePeriodSeconds"});
   if (grace.is_number_integer() && grace.get<std::int64_t>() < 0) {
     causes.push_back(

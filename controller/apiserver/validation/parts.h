@@ -31,8 +31,10 @@ void CheckPodUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
 void CheckNodeSelector(const Json& selector, const std::string& path, Causes& causes);
 // `path` is "spec.affinity".
 void CheckAffinity(const Json& affinity, const std::string& path, Causes& causes);
-// Adds to the label selectors of a new pod's affinity what matchLabelKeys and mismatchLabelKeys
-// mean for its labels.
+// `path` is "spec.topologySpreadConstraints".
+void CheckSpreadConstraints(const Json& constraints, const std::string& path, Causes& causes);
+// Adds to the label selectors of a new pod's affinity and spread what matchLabelKeys and
+// mismatchLabelKeys mean for the pod's labels.
 void AddLabelKeys(Json& pod);
 void CheckPodStatusUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
 // Checks the data of a ConfigMap or a Secret.

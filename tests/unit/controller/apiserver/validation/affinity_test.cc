@@ -1,5 +1,6 @@
-// Tests what a pod's affinity must be, by the texts of Kubernetes, and what its matchLabelKeys
-// become. tests/cluster/conformance_affinity.py asks a real server the same and more.
+// Tests what a pod's affinity and spread must be, by the texts of Kubernetes, and what its
+// matchLabelKeys become. tests/cluster/conformance_affinity.py asks a real server the same and
+// more.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -154,6 +155,52 @@ TEST(AffinityTest, WeightsAreFrom1To100) {
                                 "weight: Invalid value: {}: must be in the range 1-100",
                                 weight)));
   }
+}
+
+// Each "field: message" of a pod with that one constraint, the field from the constraint on.
+std::vector<std::string> SpreadRefusals(std::string_view constraint) {
+  Json pod = PodWith("{}");
+  pod["spec"]["topologySpreadConstraints"] = Json::array({ParseJson(constraint)});
+  PrepareCreate(Pods(), "2026-11-21T10:00:00Z", pod);
+  std::vector<std::string> texts;
+  for (const Cause& cause : ValidateCreate(Pods(), pod)) {
+    EXPECT_TRUE(cause.field.starts_with("spec.topologySpreadConstraints[0].")) << cause.field;
+    texts.push_back(cause.field.substr(34) + ": " + cause.message);
+  }
+  return texts;
+}
+
+TEST(SpreadTest, AConstraintThatKubernetesTakesIsTaken) {
+  EXPECT_THAT(SpreadRefusals(R"({"maxSkew": 1, "topologyKey": "rack", "minDomains": 2,
+                                 "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {},
+                                 "matchLabelKeys": ["app"], "nodeTaintsPolicy": "Honor"})"),
+              ElementsAre());
+}
+
+TEST(SpreadTest, ASkewAndDomainsMustBePositive) {
+  EXPECT_THAT(SpreadRefusals(R"({"maxSkew": 0, "topologyKey": "rack", "minDomains": -1,
+                                 "whenUnsatisfiable": "DoNotSchedule"})"),
+              ElementsAre("maxSkew: Invalid value: 0: must be greater than zero",
+                          "minDomains: Invalid value: -1: must be greater than zero"));
+}
+
+TEST(SpreadTest, AWishHasNoLeastNumberOfDomains) {
+  EXPECT_THAT(SpreadRefusals(R"({"maxSkew": 1, "topologyKey": "rack", "minDomains": 2,
+                                 "whenUnsatisfiable": "ScheduleAnyway"})"),
+              ElementsAre("minDomains: Invalid value: 2: can only use minDomains if "
+                          "whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"));
+}
+
+TEST(SpreadTest, UnknownWordsAreRefusedByName) {
+  EXPECT_THAT(SpreadRefusals(R"({"maxSkew": 1, "topologyKey": "k", "whenUnsatisfiable": "Maybe",
+                                 "nodeAffinityPolicy": "Never"})"),
+              ElementsAre("nodeAffinityPolicy: Unsupported value: \"Never\": supported values: "
+                          "\"Honor\", \"Ignore\"",
+                          "whenUnsatisfiable: Unsupported value: \"Maybe\": supported values: "
+                          "\"DoNotSchedule\", \"ScheduleAnyway\""));
+  EXPECT_THAT(SpreadRefusals(R"({"maxSkew": 1, "topologyKey": "",
+                                 "whenUnsatisfiable": "DoNotSchedule"})"),
+              ElementsAre("topologyKey: Required value: can not be empty"));
 }
 
 }  // namespace
