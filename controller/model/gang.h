@@ -21,6 +21,7 @@
 #include "controller/model/claim.h"
 #include "controller/model/ids.h"
 #include "controller/model/inventory.h"
+#include "controller/model/place_rule.h"
 #include "lib/base/clock.h"
 #include "lib/kube/objects/pod.h"
 #include "lib/kube/objects/pod_needs.h"
@@ -89,6 +90,7 @@ struct GangSpec {
   std::vector<std::shared_ptr<const GangSpec>> drawn;
   WallTime created;
   std::vector<MemberSpec> members;  // all members, in the order of their ranks
+  std::vector<PlaceRule> rules;     // about the places of its own pods
 
   // Returns "gang default/train" or "pod default/p".
   std::string Describe() const;

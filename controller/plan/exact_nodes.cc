@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "controller/plan/exact_search.h"
+#include "controller/plan/place_keeper.h"
 
 namespace tahoma::controller {
 namespace {
@@ -41,7 +42,13 @@ class NodeAssignment {
  public:
   NodeAssignment(const CompiledGang& gang, const std::vector<CompiledMember>& members,
                  MemberFitter& fitter, const FleetView& view, WallTime now, bool write)
-      : gang_(gang), members_(members), fitter_(fitter), view_(view), now_(now), write_(write) {}
+      : gang_(gang),
+        members_(members),
+        fitter_(fitter),
+        view_(view),
+        now_(now),
+        write_(write),
+        keeper_(gang.spec->rules, members.size()) {}
 
   ExactAnswer Find();
 
@@ -57,6 +64,7 @@ class NodeAssignment {
   bool Admits(const Item& item, NodeId node) const;
   std::vector<const CompiledMember*> MembersOf(std::span<const std::size_t> items) const;
   void PutEasyLast();
+  void CountPlaces();
   // Orders the nodes of each type: nodes of the fewest types first.
   void OrderNodes();
   // Returns whether the flow of hard items by their least chips exists; else fills `answer_`.
@@ -67,6 +75,8 @@ class NodeAssignment {
   bool TryFlow();
   bool Next(std::size_t at, std::size_t from);
   bool Put(std::size_t item, NodeId node);
+  bool PutByRules(std::size_t item, const Node& node);
+  void Take(std::size_t item, NodeId node, std::optional<Used> before);
   bool PlaceEasy();
   std::size_t CapacityOf(std::size_t node) const;
   bool IsLikeAnUntouched(std::span<const NodeId> tried, NodeId next) const;
@@ -98,6 +108,8 @@ class NodeAssignment {
   std::vector<FlowNode> flow_;
   std::map<NodeId, std::size_t> flow_of_;
   std::map<NodeId, std::string> classes_;
+  PlaceKeeper keeper_;
+  std::map<std::pair<std::string_view, std::string_view>, int> in_place_;  // flow nodes
   std::vector<char> type_reached_;
   ExactAnswer answer_;
 };
@@ -122,12 +134,15 @@ void NodeAssignment::MakeItems() {
     if (added) items_.emplace_back();
     items_[at->second].members.push_back(i);
   }
-  std::map<std::size_t, std::size_t> type_of_alike;
+  std::map<std::pair<std::size_t, std::string>, std::size_t> type_of_alike;
   for (std::size_t i = 0; i < items_.size(); ++i) {
     const CompiledMember& first = members_[items_[i].members.front()];
     const bool plain = items_[i].members.size() == 1 && first.pinned_node.empty();
     std::size_t type = types_.size();
-    if (plain) type = type_of_alike.emplace(first.alike, type).first->second;
+    if (plain) {
+      const std::pair key(first.alike, keeper_.PartOf(items_[i].members.front()));
+      type = type_of_alike.emplace(key, type).first->second;
+    }
     if (type == types_.size()) types_.emplace_back();
     items_[i].type = type;
     types_[type].items.push_back(i);
@@ -196,7 +211,9 @@ void NodeAssignment::FindNodesOf(ItemType& type, std::size_t enough) {
   }
 }
 
+// Under rules about places no type is easy: a node with room may be in a place that is closed.
 void NodeAssignment::PutEasyLast() {
+  if (!keeper_.empty()) return;
   std::size_t left = items_.size();
   for (bool found = true; found;) {
     found = false;
@@ -235,9 +252,19 @@ void NodeAssignment::OrderNodes() {
     return std::pair(left.nodes.size(), -left.least.front()) <
            std::pair(right.nodes.size(), -right.least.front());
   });
+  CountPlaces();
   for (std::size_t n = 0; n < flow_.size(); ++n) {
     flow_[n].capacity = CapacityOf(n);
     classes_[flow_[n].id] = ClassOf(n);
+  }
+}
+
+void NodeAssignment::CountPlaces() {
+  for (const PlaceRule& rule : gang_.spec->rules) {
+    for (const FlowNode& node : flow_) {
+      const auto& labels = view_.state().node(node.id).node->labels;
+      if (const auto* place = kube::FindLabel(labels, rule.key)) ++in_place_[{rule.key, *place}];
+    }
   }
 }
 
@@ -269,6 +296,9 @@ std::string NodeAssignment::ClassOf(std::size_t n) const {
   text += fmt::format("{}/{}/{}", fmt::join(room.down.plus, ","),
                       fmt::ptr(room.node->allocatable.get()), fmt::ptr(room.use.get()));
   for (const auto& [type, least] : flow_[n].types) text += fmt::format("/{}", type);
+  text += keeper_.ClassOf(*room.node, [&](const std::string& key, const std::string& place) {
+    return in_place_.at({key, place}) > 1;
+  });
   const bool reads_own = std::any_of(hard_.begin(), hard_.end(), [&](std::size_t item) {
     const auto& its = items_[item].members;
     return std::any_of(its.begin(), its.end(),
@@ -370,8 +400,24 @@ bool NodeAssignment::FlowExists() {
   return true;
 }
 
+// Puts all members of the item on the node, or none.
+bool NodeAssignment::PutByRules(std::size_t item, const Node& node) {
+  const std::vector<std::size_t>& its = items_[item].members;
+  for (std::size_t i = 0; i < its.size(); ++i) {
+    if (keeper_.MayPut(its[i], node)) {
+      keeper_.Put(its[i], node);
+      continue;
+    }
+    while (i-- > 0) keeper_.Take(its[i], node);
+    return false;
+  }
+  return true;
+}
+
 bool NodeAssignment::Put(std::size_t item, NodeId node) {
   if (--steps_ < 0) return false;
+  const Node& at_node = *view_.state().node(node).node;
+  if (!PutByRules(item, at_node)) return false;
   const auto at = used_.find(node);
   std::vector<std::size_t> items =
       at == used_.end() ? std::vector<std::size_t>() : at->second.items;
@@ -382,9 +428,22 @@ bool NodeAssignment::Put(std::size_t item, NodeId node) {
     joint = fitter_.FitTogether(MembersOf({&item, 1}), at->second.left, false);
   }
   if (!joint) joint = fitter_.FitTogether(MembersOf(items), view_.RoomOn(node), false);
-  if (!joint) return false;
+  if (!joint) {
+    for (const std::size_t member : items_[item].members) keeper_.Take(member, at_node);
+    return false;
+  }
   used_[node] = {std::move(items), joint->left};
   return true;
+}
+
+void NodeAssignment::Take(std::size_t item, NodeId node, std::optional<Used> before) {
+  const Node& at_node = *view_.state().node(node).node;
+  for (const std::size_t member : items_[item].members) keeper_.Take(member, at_node);
+  if (before) {
+    used_[node] = *std::move(before);
+  } else {
+    used_.erase(node);
+  }
 }
 
 // Tries the division of the flow.
@@ -412,7 +471,7 @@ bool NodeAssignment::IsLikeAnUntouched(std::span<const NodeId> tried, NodeId nex
 
 // Places the hard items from number `at` on; the first of them on a node from number `from` on.
 bool NodeAssignment::Next(std::size_t at, std::size_t from) {
-  if (at == hard_.size()) return PlaceEasy();
+  if (at == hard_.size()) return keeper_.AllKept() && PlaceEasy();
   const std::size_t item = hard_[at];
   const ItemType& type = types_[items_[item].type];
   const bool same = at + 1 < hard_.size() && items_[hard_[at + 1]].type == items_[item].type;
@@ -420,15 +479,10 @@ bool NodeAssignment::Next(std::size_t at, std::size_t from) {
   for (std::size_t n = from; n < nodes.size() && steps_ >= 0; ++n) {
     if (IsLikeAnUntouched(nodes.subspan(from, n - from), nodes[n])) continue;
     const auto before = used_.find(nodes[n]);
-    const std::optional<Used> was =
-        before == used_.end() ? std::nullopt : std::optional(before->second);
+    std::optional<Used> was = before == used_.end() ? std::nullopt : std::optional(before->second);
     if (!Put(item, nodes[n])) continue;
     if (Next(at + 1, same ? n : 0)) return true;
-    if (was) {
-      used_[nodes[n]] = *was;
-    } else {
-      used_.erase(nodes[n]);
-    }
+    Take(item, nodes[n], std::move(was));
   }
   return false;
 }
@@ -485,7 +539,7 @@ ExactAnswer NodeAssignment::Answer(Kind kind) {
 ExactAnswer NodeAssignment::Find() {
   MakeItems();
   for (ItemType& type : types_) {
-    FindNodesOf(type, items_.size());
+    FindNodesOf(type, keeper_.empty() ? items_.size() : view_.state().node_count());
     if (!type.nodes.empty()) continue;
     answer_.alone = items_[type.items.front()].members.front();
     return Answer(Kind::kNone);
@@ -493,14 +547,16 @@ ExactAnswer NodeAssignment::Find() {
   PutEasyLast();
   OrderNodes();
   if (!FlowExists() || !EnoughChips()) return Answer(Kind::kNone);
-  if (TryFlow() && PlaceEasy()) return Answer(Kind::kPlaced);
+  if (TryFlow() && keeper_.AllKept() && PlaceEasy()) return Answer(Kind::kPlaced);
   used_.clear();
+  keeper_ = PlaceKeeper(gang_.spec->rules, members_.size());
   if (Next(0, 0)) return Answer(Kind::kPlaced);
   if (steps_ < 0) return Answer(Kind::kBoundReached);
   answer_.cause = fmt::format(
       "no division of its {} pods among the {} with room for some leaves "
-      "room for all",
-      members_.size(), flow_.size() == 1 ? "node" : fmt::format("{} nodes", flow_.size()));
+      "room for all{}",
+      members_.size(), flow_.size() == 1 ? "node" : fmt::format("{} nodes", flow_.size()),
+      RulesText(gang_.spec->rules));
   return Answer(Kind::kNone);
 }
 

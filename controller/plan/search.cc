@@ -175,15 +175,28 @@ std::optional<Placement> Search::Place(const CompiledGang& gang, WallTime now) {
   Placement placement;
   const bool placed = gang.shapes.empty() ? PlaceMembers(gang, before, now, placement)
                                           : PlaceBoxes(gang, before, now, placement);
-  if (placed) return placement;
+  if (placed && KeepRules(gang, placement)) return placement;
   state_ = before;
   index_.Sync(state_);
+  obstacle_.rules_broken = placed;
+  if (placed) return std::nullopt;
   obstacle_.contradiction = Resolve(gang);  // PlaceInOrder has tied pods to nodes
   return obstacle_.contradiction.ok() ? PlaceExactly(gang, now) : std::nullopt;
 }
 
+bool Search::KeepRules(const CompiledGang& gang, const Placement& placement) const {
+  if (gang.spec->rules.empty() || gang.shapes.empty()) return true;  // PlaceInOrder has kept rules
+  PlaceKeeper keeper(gang.spec->rules, placement.members.size());
+  for (std::size_t i = 0; i < placement.members.size(); ++i) {
+    const Node& node = *state_.node(*state_.FindNode(placement.members[i].node)).node;
+    if (!keeper.MayPut(i, node)) return false;
+    keeper.Put(i, node);
+  }
+  return keeper.AllKept();
+}
+
 bool Search::OrderIsEnough(const CompiledGang& gang) {
-  if (gang.boxes > 1) return false;
+  if (gang.boxes > 1 || !gang.spec->rules.empty()) return false;
   const auto is_plain = [&](const CompiledMember& member) {
     const bool tied = member.spec->node.ties();
     if (member.alike != 0 || !member.beside.empty() || member.chooses) return false;
@@ -207,6 +220,8 @@ std::optional<Placement> Search::PlaceExactly(const CompiledGang& gang, WallTime
   }
   ExactAnswer answer = Prove(gang, FleetKind::kNow, now, true);
   if (answer.kind == ExactAnswer::Kind::kPlaced) {
+    obstacle_.rules_broken = !KeepRules(gang, *answer.placement);
+    if (obstacle_.rules_broken) return std::nullopt;
     Hold(*gang.spec, answer.placement->members, now);
     return std::move(answer.placement);
   }
@@ -637,6 +652,7 @@ bool Search::PlaceMembers(const CompiledGang& gang, const ClusterState& before, 
 bool Search::PlaceInOrder(const CompiledGang& gang, const std::vector<std::size_t>& order,
                           WallTime now, Placement& placement) {
   placement.members.assign(gang.members.size(), {});
+  keeper_ = PlaceKeeper(gang.spec->rules, gang.members.size());
   for (const std::size_t i : order) {
     obstacle_.member = i;
     CompiledMember& member = members_[i];
@@ -651,9 +667,10 @@ bool Search::PlaceInOrder(const CompiledGang& gang, const std::vector<std::size_
     placed->slice =
         static_cast<int>(i * static_cast<std::size_t>(gang.spec->slices) / gang.members.size());
     Hold(*gang.spec, {*placed}, now);
+    keeper_.Put(i, *state_.node(*state_.FindNode(placed->node)).node);
     placement.members[i] = *std::move(placed);
   }
-  return true;
+  return keeper_.AllKept();
 }
 
 std::vector<std::size_t> Search::HardestFirst() {
@@ -850,6 +867,8 @@ std::optional<MemberPlacement> Search::TryNodes(const CompiledMember& member, Do
 std::optional<MemberPlacement> Search::TryNode(const CompiledMember& member, NodeId id) {
   const NodeState& node = state_.node(id);
   if (node.node == nullptr) return std::nullopt;
+  const auto index = static_cast<std::size_t>(&member - members_.data());
+  if (!keeper_.empty() && !keeper_.MayPut(index, *node.node)) return std::nullopt;
   auto fit = fitter_.Fit(member, RoomOf(node));
   if (!fit) return std::nullopt;
   MemberPlacement placed = PlacementOn(*member.spec, *node.node);

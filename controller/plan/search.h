@@ -23,6 +23,7 @@
 #include "controller/plan/fleet_index.h"
 #include "controller/plan/fleet_view.h"
 #include "controller/plan/member_fit.h"
+#include "controller/plan/place_keeper.h"
 #include "controller/plan/request.h"
 
 namespace tahoma::controller {
@@ -41,6 +42,7 @@ struct Obstacle {
   // Every way to place the gang was tried: why none exists now. Empty without such a proof.
   std::string proof;
   bool bound_reached = false;  // the steps ended before every way was tried
+  bool rules_broken = false;   // the boxes that were found do not keep the gang's place rules
 };
 
 // The devices that allocated claims of some pods hold already.
@@ -114,6 +116,8 @@ class Search {
   void CountKept(const CompiledGang& gang);
   // Returns whether one place after the other finds a place for the gang whenever there is any.
   bool OrderIsEnough(const CompiledGang& gang);
+  // Returns whether boxes keep the rules about places.
+  bool KeepRules(const CompiledGang& gang, const Placement& placement) const;
   // Tries every way, after one place after the other has failed.
   std::optional<Placement> PlaceExactly(const CompiledGang& gang, WallTime now);
   const CompiledMember& Member(const CompiledGang& gang, int box, std::size_t index) const;
@@ -197,10 +201,11 @@ class Search {
   MemberFitter fitter_;
   ClusterState& state_;
   Obstacle obstacle_;
-  std::vector<CompiledMember> members_;  // as the last Place saw them, see Resolve
-  std::vector<Kept> kept_;               // in a gang with boxes: by each member
-  std::vector<Kept> kept_of_box_;        // in a gang with boxes: by the pods of each box together
-  bool sparing_ = false;                 // take only boxes that leave room for the most other boxes
+  std::vector<CompiledMember> members_;      // as the last Place saw them, see Resolve
+  PlaceKeeper keeper_ = PlaceKeeper({}, 0);  // of the last Place, in a gang without boxes
+  std::vector<Kept> kept_;                   // in a gang with boxes: by each member
+  std::vector<Kept> kept_of_box_;  // in a gang with boxes: by the pods of each box together
+  bool sparing_ = false;           // take only boxes that leave room for the most other boxes
   absl::flat_hash_map<std::pair<std::size_t, const NodeFamily*>, std::optional<Demand>> demands_;
 };
 

@@ -776,6 +776,13 @@ Blocked NotFound(const CompiledGang& gang, std::string_view fleet) {
                              ExactSearch::kStepsMax, fleet));
 }
 
+// The boxes of a gang are chosen without regard to the rules: only the best place is tried.
+Blocked RulesBroken(const CompiledGang& gang) {
+  return Refused(BlockedReason::kNotFound,
+                 fmt::format("{}; no place was found that has the shape{}", WantsText(gang),
+                             RulesText(gang.spec->rules)));
+}
+
 // Gives the nearest miss the reason that is proven, and another text where its own says otherwise.
 Blocked Judge(const CompiledGang& gang, Search& search, const Obstacle& obstacle,
               const ClusterState& state, Blocked why) {
@@ -793,8 +800,11 @@ Blocked Judge(const CompiledGang& gang, Search& search, const Obstacle& obstacle
   const bool repairs = repaired.kind == Kind::kPlaced;
   const BlockedReason proven = repairs ? BlockedReason::kWaitsForRepair : BlockedReason::kNeverFits;
   const bool invalid = why.reason == BlockedReason::kInvalid && !repairs;
-  if (why.reason == proven || invalid) return why;
-  if (why.reason == BlockedReason::kWaitsForRepair || why.reason == BlockedReason::kNeverFits) {
+  const bool ruled = !gang.spec->rules.empty() && !idle.cause.empty();
+  if ((why.reason == proven && !ruled) || invalid) return why;
+  const bool lasting =
+      why.reason == BlockedReason::kWaitsForRepair || why.reason == BlockedReason::kNeverFits;
+  if (lasting && !ruled) {
     why.reason = proven;
     return why;
   }
@@ -815,6 +825,7 @@ Blocked Explain(const CompiledGang& gang, Search& search, MemberFitter& fitter,
                 const ClusterState& state) {
   const Obstacle obstacle = search.obstacle();
   if (!obstacle.contradiction.ok()) return ExplainInvalid(obstacle.contradiction);
+  if (obstacle.rules_broken) return WithBlocks(gang, state, RulesBroken(gang));
   const bool holds = search.HoldsSome(gang);
   const std::string& pinned = search.members()[obstacle.member].pinned_node;
   if (gang.shapes.empty() && !pinned.empty()) {

@@ -46,6 +46,8 @@ class LabelSelector {
   bool Matches(const LabelLookup& labels) const;
   bool empty() const { return terms_.empty(); }
 
+  friend bool operator==(const LabelSelector&, const LabelSelector&) = default;
+
  private:
   friend class LabelParser;
   enum class Operator : std::uint8_t { kIn, kNotIn, kExists, kNotExists, kGreater, kLess };
@@ -54,6 +56,8 @@ class LabelSelector {
     Operator op;
     std::vector<std::string> values;  // sorted
     std::int64_t number;              // kGreater, kLess
+
+    friend bool operator==(const Term&, const Term&) = default;
   };
 
   std::vector<Term> terms_;  // all must hold

@@ -35,6 +35,7 @@ void AddNode(GangCase& one, std::size_t domain, int z, Rng& rng) {
     default:
       break;
   }
+  if (rng.Chance(3, 4)) node.rack = fmt::format("r{}", rng.Below(3));
   if (rng.Chance(1, 12)) node.broken = static_cast<Mask>(1U << rng.Below(16));
   one.domains[domain].nodes[static_cast<std::size_t>(z)] = static_cast<int>(one.nodes.size());
   one.nodes.push_back(node);
@@ -108,6 +109,49 @@ void AddMembers(GangCase& one, Rng& rng) {
     if (!alike && rng.Chance(1, 8)) member.match = rng.Chance(1, 2) ? 'x' : 'y';
     one.members.push_back(std::move(member));
   }
+}
+
+std::vector<std::size_t> SomeMembers(const GangCase& one, Rng& rng) {
+  const bool all = rng.Chance(1, 2);
+  std::vector<std::size_t> some;
+  for (std::size_t i = 0; i < one.members.size(); ++i) {
+    if (all || rng.Chance(1, 2)) some.push_back(i);
+  }
+  return some;
+}
+
+const std::string& PlaceOf(const OracleNode& node, const PlaceRule& rule) {
+  return rule.key == "rack" ? node.rack : node.name;
+}
+
+void AddRule(GangCase& one, Rng& rng) {
+  PlaceRule rule{.kind = static_cast<PlaceRule::Kind>(rng.Below(3))};
+  rule.key = rng.Chance(1, 2) ? "rack" : "kubernetes.io/hostname";
+  rule.askers = SomeMembers(one, rng);
+  rule.selected = SomeMembers(one, rng);
+  if (rule.askers.empty()) return;
+  std::set<std::string> places;
+  for (const OracleNode& node : one.nodes) {
+    if (!PlaceOf(node, rule).empty()) places.insert(PlaceOf(node, rule));
+  }
+  if (rule.kind == PlaceRule::Kind::kBeside) {
+    rule.one_place = rng.Chance(1, 2);
+    std::erase_if(rule.selected, [&](std::size_t member) {
+      return std::find(rule.askers.begin(), rule.askers.end(), member) != rule.askers.end();
+    });
+    for (const std::string& place : places) {
+      if (!rule.one_place && rng.Chance(1, 3)) rule.places.push_back(place);
+    }
+  }
+  if (rule.kind == PlaceRule::Kind::kSpread) {
+    rule.max_skew = 1 + static_cast<std::int64_t>(rng.Below(2));
+    rule.min_places = 1 + static_cast<std::int64_t>(rng.Below(4));
+    rule.place_count = static_cast<std::int64_t>(places.size());
+    for (const std::string& place : places) {
+      if (rng.Chance(1, 4)) rule.counts[place] = 1 + static_cast<std::int64_t>(rng.Below(2));
+    }
+  }
+  one.rules.push_back(std::move(rule));
 }
 
 // Divides the chips of a box among pods, none with more than an instance has.
@@ -246,11 +290,57 @@ bool Together(const GangCase& one, unsigned members, std::size_t node, OracleFle
   return Choose(chosen, 0, 0, 0xffff, wants, FreeOn(one.nodes[node], fleet), false);
 }
 
-bool Divide(const GangCase& one, unsigned left, std::size_t node, OracleFleet fleet) {
-  if (left == 0) return true;
+using Nodes = std::vector<std::size_t>;  // by member
+
+bool IsSpread(const GangCase& one, const PlaceRule& rule, const Nodes& nodes, std::size_t asker) {
+  std::map<std::string, std::int64_t> counts;
+  for (const OracleNode& node : one.nodes) {
+    if (!PlaceOf(node, rule).empty()) counts[PlaceOf(node, rule)] = 0;
+  }
+  const bool few = static_cast<std::int64_t>(counts.size()) < rule.min_places;
+  for (const auto& [place, count] : rule.counts) counts[place] += count;
+  for (const std::size_t member : rule.selected) {
+    const std::string& place = PlaceOf(one.nodes[nodes[member]], rule);
+    if (!place.empty()) ++counts[place];
+  }
+  const std::int64_t its = counts[PlaceOf(one.nodes[nodes[asker]], rule)];
+  return few ? its <= rule.max_skew
+             : std::all_of(counts.begin(), counts.end(),
+                           [&](const auto& other) { return its - other.second <= rule.max_skew; });
+}
+
+bool Keeps(const GangCase& one, const PlaceRule& rule, const Nodes& nodes, std::size_t asker) {
+  const auto place = [&](std::size_t member) { return PlaceOf(one.nodes[nodes[member]], rule); };
+  const std::string its = place(asker);
+  const auto is_here = [&](std::size_t member) { return member != asker && place(member) == its; };
+  const auto& selected = rule.selected;
+  if (rule.kind == PlaceRule::Kind::kApart) {
+    return its.empty() || std::none_of(selected.begin(), selected.end(), is_here);
+  }
+  if (its.empty()) return false;
+  if (rule.kind == PlaceRule::Kind::kSpread) return IsSpread(one, rule, nodes, asker);
+  if (rule.one_place) return place(rule.askers.front()) == its;
+  return std::any_of(selected.begin(), selected.end(), is_here) ||
+         std::find(rule.places.begin(), rule.places.end(), its) != rule.places.end();
+}
+
+bool KeepsAll(const GangCase& one, const Nodes& nodes) {
+  return std::all_of(one.rules.begin(), one.rules.end(), [&](const PlaceRule& rule) {
+    return std::all_of(rule.askers.begin(), rule.askers.end(),
+                       [&](std::size_t asker) { return Keeps(one, rule, nodes, asker); });
+  });
+}
+
+bool Divide(const GangCase& one, unsigned left, std::size_t node, OracleFleet fleet, Nodes& nodes) {
+  if (left == 0) return KeepsAll(one, nodes);
   if (node == one.nodes.size()) return false;
   for (unsigned some = left;; some = (some - 1) & left) {
-    if (Together(one, some, node, fleet) && Divide(one, left & ~some, node + 1, fleet)) return true;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if ((some >> i & 1U) != 0) nodes[i] = node;
+    }
+    if (Together(one, some, node, fleet) && Divide(one, left & ~some, node + 1, fleet, nodes)) {
+      return true;
+    }
     if (some == 0) return false;
   }
 }
@@ -423,6 +513,7 @@ GangCase RandomGangCase(Rng& rng) {
   AddFleet(one, rng);
   if (rng.Chance(1, 2)) {
     AddMembers(one, rng);
+    for (std::uint64_t i = rng.Below(3); i > 0; --i) AddRule(one, rng);
   } else {
     AddBoxes(one, rng);
   }
@@ -430,7 +521,8 @@ GangCase RandomGangCase(Rng& rng) {
 }
 
 bool HasPlace(const GangCase& one, OracleFleet fleet) {
-  if (!one.has_shape()) return Divide(one, (1U << one.members.size()) - 1, 0, fleet);
+  Nodes nodes(one.members.size(), 0);
+  if (!one.has_shape()) return Divide(one, (1U << one.members.size()) - 1, 0, fleet, nodes);
   std::vector<std::vector<Chips>> boxes;
   for (int slice = 0; slice < one.slices; ++slice) boxes.push_back(Boxes(one, slice, fleet));
   return Disjoint(boxes, 0, {});
@@ -445,7 +537,10 @@ ClusterState StateOf(const GangCase& one) {
       made.ultra_server = fmt::format("us-{}", node.domain);
       made.z = node.z;
     }
-    state.PutNode(NodeFactsOf(made));
+    NodeFacts facts = NodeFactsOf(made);
+    if (!node.rack.empty()) facts.labels.emplace_back("rack", node.rack);
+    std::sort(facts.labels.begin(), facts.labels.end());
+    state.PutNode(facts);
     Holding holding;
     holding.claim_uid = "held-" + node.name;
     holding.holder = "pod default/other";
@@ -467,6 +562,7 @@ std::shared_ptr<const GangSpec> GangOf(const GangCase& one) {
     gang.shape_text = fmt::format("{}x{}x{}", one.shape[0], one.shape[1], one.shape[2]);
   }
   gang.slices = one.slices;
+  gang.rules = one.rules;
   for (std::size_t i = 0; i < one.members.size(); ++i) {
     const OracleMember& member = one.members[i];
     MemberSpec& made = gang.members[i];
@@ -494,6 +590,7 @@ std::shared_ptr<const GangSpec> GangOf(const GangCase& one) {
 std::string FaultOf(const GangCase& one, const Placement& placement) {
   if (placement.members.size() != one.members.size()) return "not every pod is placed";
   std::map<std::string, Mask> taken;
+  Nodes nodes;
   for (std::size_t i = 0; i < one.members.size(); ++i) {
     const MemberPlacement& placed = placement.members[i];
     const OracleMember& member = one.members[i];
@@ -503,6 +600,7 @@ std::string FaultOf(const GangCase& one, const Placement& placement) {
     if (node == one.nodes.size() || (member.nodes >> node & 1U) == 0) {
       return fmt::format("pod {} may not be on \"{}\"", i, placed.node);
     }
+    nodes.push_back(node);
     if (member.shares >= 0 &&
         placement.members[static_cast<std::size_t>(member.shares)].node != placed.node) {
       return "pods that share a claim are apart";
@@ -512,6 +610,7 @@ std::string FaultOf(const GangCase& one, const Placement& placement) {
       return "a chip that is not free";
     }
   }
+  if (!KeepsAll(one, nodes)) return "a rule about places is broken";
   if (placement.slices.size() != (one.has_shape() ? static_cast<std::size_t>(one.slices) : 0)) {
     return "another number of boxes";
   }
@@ -521,11 +620,16 @@ std::string FaultOf(const GangCase& one, const Placement& placement) {
 std::string GangCase::ToString() const {
   std::string text;
   for (const OracleNode& node : nodes) {
-    text += fmt::format("  {} {} z={} busy={:#06x} broken={:#06x}\n", node.name,
+    text += fmt::format("  {} {} z={} busy={:#06x} broken={:#06x} rack={}\n", node.name,
                         domains[node.domain].ultra ? fmt::format("us-{}", node.domain) : "lone",
-                        node.z, node.busy, node.broken);
+                        node.z, node.busy, node.broken, node.rack);
   }
   if (has_shape()) text += fmt::format("  shape {} slices {}\n", fmt::join(shape, "x"), slices);
+  for (const PlaceRule& rule : rules) {
+    text += fmt::format("  {} askers={} selected={} places={} one={} skew={} least={} outside={}\n",
+                        rule.Describe(), rule.askers, rule.selected, rule.places, rule.one_place,
+                        rule.max_skew, rule.min_places, rule.counts);
+  }
   for (const OracleMember& member : members) {
     text += fmt::format("  pod on {:#x} match={} shares={}", member.nodes & 0x3fU,
                         member.match == 0 ? '-' : member.match, member.shares);

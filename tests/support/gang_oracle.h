@@ -4,6 +4,7 @@
 // some pods fit on one node together is Hall's condition, for each choice of alternatives and of
 // values for matchAttribute. A box is every cuboid of the torus by its coordinates; the pods of a
 // box fill its layers in the order of ranks, from any layer on where the box goes around the ring.
+// Rules about places are looked at when all pods have their nodes.
 
 #pragma once
 
@@ -26,6 +27,7 @@ struct OracleNode {
   int z = 0;
   std::uint16_t busy = 0;
   std::uint16_t broken = 0;
+  std::string rack = {};  // the value of the label "rack"; empty: none
 };
 
 struct OracleDomain {
@@ -55,6 +57,7 @@ struct GangCase {
   std::vector<OracleMember> members;
   std::array<int, 3> shape = {0, 0, 0};  // zeros: no shape
   int slices = 1;
+  std::vector<PlaceRule> rules = {};  // of a gang without a shape
 
   bool has_shape() const { return shape[0] != 0; }
   std::string ToString() const;

@@ -71,13 +71,6 @@ std::optional<Readiness> AddClaims(const PodFact& pod, const Facts& facts,
   return std::nullopt;
 }
 
-// A gang's pods are placed together, by the gang's shape: none of them is there to be counted.
-bool SpreadsItsGang(const PodFact& pod) {
-  return pod.affinity != nullptr && std::ranges::any_of(pod.affinity->spread, [&](const auto& one) {
-           return one.of.Selects(pod.key.ns, pod.key.ns, pod.labels);
-         });
-}
-
 // Adds what the pod's volumes demand of its node, or says why the pod waits.
 std::optional<Readiness> AddVolumes(const PodFact& pod, const Facts& facts, MemberSpec& member) {
   for (const kube::PodVolume& volume : pod.volumes) {
@@ -102,13 +95,6 @@ std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
     return Waits(
         GangReason::kInvalid,
         spec.single_pod ? pod.spec_error : fmt::format("pod {}: {}", pod.key.name, pod.spec_error));
-  }
-  if (!spec.single_pod && SpreadsItsGang(pod)) {
-    return Waits(
-        GangReason::kInvalid,
-        fmt::format("pod {}: spec.topologySpreadConstraints select pods of the gang itself, "
-                    "which is not followed: the gang's shape says how its pods lie",
-                    pod.key.name));
   }
   MemberSpec member;
   member.pod = pod.key;

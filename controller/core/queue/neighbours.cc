@@ -53,16 +53,6 @@ const std::string* CountedPlace(const Node& node, const kube::SpreadConstraint& 
   return kept_away ? nullptr : kube::FindLabel(node.labels, constraint.of.topology_key);
 }
 
-// Returns whether the pod's constraint selects the other pod.
-bool Selects(const PodFact& pod, const kube::SpreadConstraint& constraint, const PodFact& other) {
-  if (!constraint.of.Selects(pod.key.ns, other.key.ns, other.labels)) return false;
-  return std::ranges::all_of(constraint.same_labels, [&](const std::string& label) {
-    const std::string* own = kube::FindLabel(pod.labels, label);
-    const std::string* its = kube::FindLabel(other.labels, label);
-    return own == nullptr || (its != nullptr && *its == *own);
-  });
-}
-
 std::string Describe(const NodeRequirement& requirement) {
   if (requirement.op == NodeOperator::kExists) return requirement.key + " exists";
   const std::size_t shown = std::min(requirement.values.size(), kPlacesShown);
@@ -238,39 +228,68 @@ void Neighbours::AvoidThoseWhoAvoid(const PodFact& pod, Requirements& added) con
   for (const auto& [key, avoided] : places) AddAvoided(key, avoided, added);
 }
 
+bool Neighbours::SpreadSelects(const PodFact& pod, const kube::SpreadConstraint& constraint,
+                               const PodFact& other) {
+  if (!constraint.of.Selects(pod.key.ns, other.key.ns, other.labels)) return false;
+  return std::ranges::all_of(constraint.same_labels, [&](const std::string& label) {
+    const std::string* own = kube::FindLabel(pod.labels, label);
+    const std::string* its = kube::FindLabel(other.labels, label);
+    return own == nullptr || (its != nullptr && *its == *own);
+  });
+}
+
+Neighbours::Counts Neighbours::CountOf(const PodFact& pod, const NodeDemand& demand,
+                                       const kube::SpreadConstraint& constraint) const {
+  Counts counts;
+  ForEachOf(constraint.of, [&](const PodFact& other) {
+    if (other.deleting || SameGang(pod, other) || !SpreadSelects(pod, constraint, other)) return;
+    const Node* node = NodeUnder(other);
+    if (node == nullptr) return;
+    if (const auto* place = CountedPlace(*node, constraint, pod, demand)) ++counts[*place];
+  });
+  return counts;
+}
+
+void Neighbours::ForEachPlace(const PodFact& pod, const NodeDemand& demand,
+                              const kube::SpreadConstraint& constraint,
+                              absl::FunctionRef<bool(const std::string& place)> visit) const {
+  for (std::size_t i = 0; i < cluster_.node_count(); ++i) {
+    const Node* node = cluster_.node(NodeId(static_cast<std::uint32_t>(i))).node.get();
+    const std::string* place =
+        node == nullptr ? nullptr : CountedPlace(*node, constraint, pod, demand);
+    if (place != nullptr && !visit(*place)) return;
+  }
+}
+
 // How many pods that the constraint selects are in the place that has the fewest.
 std::int64_t Neighbours::FewestOf(const PodFact& pod, const NodeDemand& demand,
                                   const kube::SpreadConstraint& constraint,
                                   const Counts& counts) const {
   Places places;
   std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t i = 0; i < cluster_.node_count(); ++i) {
-    const Node* node = cluster_.node(NodeId(static_cast<std::uint32_t>(i))).node.get();
-    const std::string* place =
-        node == nullptr ? nullptr : CountedPlace(*node, constraint, pod, demand);
-    if (place == nullptr) continue;
-    const auto found = counts.find(*place);
-    if (found == counts.end()) return 0;
-    fewest = std::min(fewest, found->second);
-    places.insert(*place);
-  }
+  ForEachPlace(pod, demand, constraint, [&](const std::string& place) {
+    const auto found = counts.find(place);
+    fewest = found == counts.end() ? 0 : std::min(fewest, found->second);
+    places.insert(place);
+    return fewest > 0;
+  });
+  if (fewest == 0) return 0;
   const bool enough = static_cast<std::int64_t>(places.size()) >= constraint.min_domains;
   return enough && !places.empty() ? fewest : 0;
 }
 
 // Source: kubernetes pkg/scheduler/framework/plugins/podtopologyspread/filtering.go.
-void Neighbours::SpreadOut(const PodFact& pod, const NodeDemand& demand,
+void Neighbours::SpreadOut(const PodFact& pod, const NodeDemand& demand, const Group* group,
                            Requirements& added) const {
-  for (const kube::SpreadConstraint& constraint : pod.affinity->spread) {
+  for (std::size_t i = 0; i < pod.affinity->spread.size(); ++i) {
+    const kube::SpreadConstraint& constraint = pod.affinity->spread[i];
     const std::string& key = constraint.of.topology_key;
-    Counts counts;
-    ForEachOf(constraint.of, [&](const PodFact& other) {
-      if (other.deleting || SameGang(pod, other) || !Selects(pod, constraint, other)) return;
-      const Node* node = NodeUnder(other);
-      if (node == nullptr) return;
-      if (const auto* place = CountedPlace(*node, constraint, pod, demand)) ++counts[*place];
-    });
-    const std::int64_t itself = Selects(pod, constraint, pod) ? 1 : 0;
+    if (group != nullptr && group->spreads[i]) {
+      added.push_back({.key = key, .op = NodeOperator::kExists, .values = {}, .field = false});
+      continue;
+    }
+    const Counts counts = CountOf(pod, demand, constraint);
+    const std::int64_t itself = SpreadSelects(pod, constraint, pod) ? 1 : 0;
     const std::int64_t most =
         FewestOf(pod, demand, constraint, counts) + constraint.max_skew - itself;
     Places full;
@@ -282,29 +301,39 @@ void Neighbours::SpreadOut(const PodFact& pod, const NodeDemand& demand,
   }
 }
 
-Neighbours::Requirements Neighbours::Of(const MemberSpec& member) const {
+Neighbours::Requirements Neighbours::Of(const PodFact& pod, const NodeDemand& demand,
+                                        const Group* group) const {
   Requirements added;
-  const auto pod = facts_.pods.Find(member.pod);
-  if (pod == nullptr) return added;
-  if (pod->affinity != nullptr) {
-    Avoid(*pod, added);
-    Join(*pod, added);
-    SpreadOut(*pod, member.node, added);
+  if (pod.affinity != nullptr) {
+    Avoid(pod, added);
+    if (group == nullptr || !group->joins) Join(pod, added);
+    SpreadOut(pod, demand, group, added);
   }
-  AvoidThoseWhoAvoid(*pod, added);
+  AvoidThoseWhoAvoid(pod, added);
   return added;
 }
 
 Narrowed Neighbours::Narrow(const std::shared_ptr<const GangSpec>& gang) const {
   Narrowed narrowed{.gang = gang, .why = {}};
-  std::set<std::string> said;
-  std::vector<Requirements> added;
-  for (const MemberSpec& member : gang->members) {
-    for (const NodeRequirement& one : added.emplace_back(Of(member))) said.insert(Describe(one));
+  Members pods;
+  for (const MemberSpec& member : gang->members) pods.push_back(facts_.pods.Find(member.pod));
+  std::vector<Group> groups;
+  const std::vector<PlaceRule> rules = RulesOf(*gang, pods, groups);
+  std::vector<const Group*> group_of(pods.size(), nullptr);
+  for (const Group& group : groups) {
+    for (const std::size_t member : group.members) group_of[member] = &group;
   }
-  if (said.empty()) return narrowed;
+  std::set<std::string> said;
+  std::vector<Requirements> added(pods.size());
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (pods[i] == nullptr) continue;
+    added[i] = Of(*pods[i], gang->members[i].node, group_of[i]);
+    for (const NodeRequirement& one : added[i]) said.insert(Describe(one));
+  }
+  if (said.empty() && rules.empty()) return narrowed;
   const auto with = [&](const GangSpec& spec) {
     auto made = std::make_shared<GangSpec>(spec);
+    made->rules = rules;
     for (std::size_t i = 0; i < made->members.size(); ++i) {
       auto& all = made->members[i].node.all;
       all.insert(all.end(), added[i].begin(), added[i].end());
@@ -314,6 +343,7 @@ Narrowed Neighbours::Narrow(const std::shared_ptr<const GangSpec>& gang) const {
   auto made = with(*gang);
   for (auto& drawn : made->drawn) drawn = with(*drawn);
   narrowed.gang = std::move(made);
+  if (said.empty()) return narrowed;
   narrowed.why = fmt::format("beside other pods it may run where {}", fmt::join(said, " and "));
   return narrowed;
 }

@@ -9,8 +9,8 @@
 // All terms become requirements on labels of the node: not in the places of pods that the pod must
 // avoid, nor in places with more than their share, but in the places of pods that the pod must be
 // beside. As in Kubernetes, avoiding is mutual, and a pod that looks for its own like goes anywhere
-// when there is none yet. Pods of one gang do not see each other: the gang's shape says how they
-// lie.
+// when there is none yet. Terms about pods of the same gang become rules of the gang, which the
+// planner keeps (model/place_rule.h).
 //
 // Pods whose labels no term asks about cost nothing; a gang with terms costs one look at each pod
 // that has the label which its selector names, with one of the values where the selector names
@@ -67,6 +67,16 @@ class Neighbours {
   using Places = absl::flat_hash_set<std::string_view>;
   using Counts = absl::flat_hash_map<std::string_view, std::int64_t>;  // of pods, by place
 
+  // Pods of a gang with equal terms, which all select themselves or all do not.
+  struct Group {
+    std::shared_ptr<const PodFact> first;
+    bool selects_itself = false;            // by all terms of podAffinity
+    std::vector<std::size_t> members = {};  // by rank
+    bool joins = false;                     // a rule has the podAffinity
+    std::vector<bool> spreads = {};         // by constraint: a rule has it
+  };
+  using Members = std::vector<std::shared_ptr<const PodFact>>;
+
   void Follow(const std::string& label);
   void Remember(const PodFact& pod);
   void ForEachOf(const kube::PodAffinityTerm& term,
@@ -82,8 +92,26 @@ class Neighbours {
   void Join(const PodFact& pod, Requirements& added) const;
   std::int64_t FewestOf(const PodFact& pod, const NodeDemand& demand,
                         const kube::SpreadConstraint& constraint, const Counts& counts) const;
-  void SpreadOut(const PodFact& pod, const NodeDemand& demand, Requirements& added) const;
-  Requirements Of(const MemberSpec& member) const;
+  void SpreadOut(const PodFact& pod, const NodeDemand& demand, const Group* group,
+                 Requirements& added) const;
+
+  static std::vector<Group> GroupsOf(const Members& pods);
+  void AddApart(const Members& pods, const Group& group, std::vector<PlaceRule>& rules) const;
+  void AddBeside(const Members& pods, Group& group, std::vector<PlaceRule>& rules) const;
+  void AddSpread(const Members& pods, const NodeDemand& demand, Group& group,
+                 std::vector<PlaceRule>& rules) const;
+  std::vector<PlaceRule> RulesOf(const GangSpec& gang, const Members& pods,
+                                 std::vector<Group>& groups) const;
+  static bool SpreadSelects(const PodFact& pod, const kube::SpreadConstraint& constraint,
+                            const PodFact& other);
+  // Returns the selected pods of other gangs by their places.
+  Counts CountOf(const PodFact& pod, const NodeDemand& demand,
+                 const kube::SpreadConstraint& constraint) const;
+  // Calls `visit` with the place of each node that counts, until `visit` returns false.
+  void ForEachPlace(const PodFact& pod, const NodeDemand& demand,
+                    const kube::SpreadConstraint& constraint,
+                    absl::FunctionRef<bool(const std::string& place)> visit) const;
+  Requirements Of(const PodFact& pod, const NodeDemand& demand, const Group* group) const;
 
   const Facts& facts_;
   const GangRuns& runs_;

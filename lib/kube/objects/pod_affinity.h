@@ -35,6 +35,8 @@ struct PodAffinityTerm {
 
   // Returns whether the term of a pod in namespace `own` selects a pod of these labels.
   bool Selects(const std::string& own, const std::string& ns, const Labels& labels) const;
+
+  friend bool operator==(const PodAffinityTerm&, const PodAffinityTerm&) = default;
 };
 
 // A required one of spec.topologySpreadConstraints: with the pod, its place has at most `max_skew`
@@ -49,6 +51,8 @@ struct SpreadConstraint {
   // taints the pod tolerates.
   bool honors_affinity = true;
   bool honors_taints = false;
+
+  friend bool operator==(const SpreadConstraint&, const SpreadConstraint&) = default;
 };
 
 struct PodAffinity {
@@ -57,6 +61,8 @@ struct PodAffinity {
   std::vector<SpreadConstraint> spread;  // the pod needs a place that meets each
 
   bool empty() const { return beside.empty() && apart.empty() && spread.empty(); }
+
+  friend bool operator==(const PodAffinity&, const PodAffinity&) = default;
 };
 
 PodAffinity ParsePodAffinity(Field spec);

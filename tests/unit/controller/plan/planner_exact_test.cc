@@ -165,5 +165,68 @@ TEST_F(PlannerExactTest, WhatIsNotFoundWithinTheBoundSaysSo) {
             "20000 steps, even with nothing running");
 }
 
+PlaceRule Rule(PlaceRule::Kind kind, std::vector<std::size_t> askers,
+               std::vector<std::size_t> selected) {
+  PlaceRule rule{.kind = kind, .key = "kubernetes.io/hostname"};
+  rule.askers = std::move(askers);
+  rule.selected = std::move(selected);
+  return rule;
+}
+
+TEST_F(PlannerExactTest, PodsThatMustBeApartGetNodesOfTheirOwn) {
+  for (const char* name : {"a", "b", "c"}) state_.PutNode(NodeFactsOf({.name = name}));
+  GangSpec gang = Pods("g", {1, 1, 1});
+  gang.rules = {Rule(PlaceRule::Kind::kApart, {0, 1, 2}, {0, 1, 2})};
+  EXPECT_EQ(Why(gang), "placed on a, b, c");
+  gang = Pods("h", {1, 1, 1, 1});
+  gang.rules = {Rule(PlaceRule::Kind::kApart, {0, 1, 2, 3}, {0, 1, 2, 3})};
+  EXPECT_EQ(Why(gang),
+            "NeverFits: the 4 pods need nodes at once; no division of its 4 pods among the 3 nodes "
+            "with room for some leaves room for all and keeps podAntiAffinity on "
+            "kubernetes.io/hostname, even with nothing running");
+}
+
+TEST_F(PlannerExactTest, PodsThatLookForTheirLikeGoToOnePlaceWithRoomForAll) {
+  for (const char* name : {"a", "b"}) state_.PutNode(NodeFactsOf({.name = name}));
+  Occupy("a", 12);
+  GangSpec gang = Pods("g", {4, 4});
+  gang.rules = {Rule(PlaceRule::Kind::kBeside, {0, 1}, {})};
+  gang.rules[0].one_place = true;
+  EXPECT_EQ(Why(gang), "placed on b") << "a has room for one of the two";
+}
+
+TEST_F(PlannerExactTest, AGangIsSpreadWithThePodsThatAreThereAlready) {
+  for (const char* name : {"a", "b"}) state_.PutNode(NodeFactsOf({.name = name}));
+  GangSpec gang = Pods("g", {1, 1, 1});
+  gang.rules = {Rule(PlaceRule::Kind::kSpread, {0, 1, 2}, {0, 1, 2})};
+  gang.rules[0].place_count = 2;
+  gang.rules[0].counts = {{"a", 2}};
+  const Decision decision = PlanOne(gang);
+  ASSERT_TRUE(decision.placement);
+  EXPECT_EQ(std::ranges::count(decision.placement->members, "a", &MemberPlacement::node), 1)
+      << "3 on a and 2 on b";
+}
+
+TEST_F(PlannerExactTest, AShapeThatPutsPodsTogetherThatMustBeApartIsSaid) {
+  state_.PutNode(NodeFactsOf({.name = "a"}));
+  GangSpec gang = Pods("g", {8, 8});
+  gang.shape_text = "4x4";
+  gang.rules = {Rule(PlaceRule::Kind::kApart, {0, 1}, {0, 1})};
+  EXPECT_EQ(
+      Why(gang),
+      "NotFoundWithinBound: needs 4x4x1 = 16 chips of one topology domain; no place was found "
+      "that has the shape and keeps podAntiAffinity on kubernetes.io/hostname");
+}
+
+// Each place is as good as any other: without that, the search would try every order of nodes.
+TEST_F(PlannerExactTest, ThatTooFewOfManyEqualNodesAreThereIsProven) {
+  for (int i = 0; i < 40; ++i) state_.PutNode(NodeFactsOf({.name = fmt::format("n{}", i)}));
+  GangSpec gang = Pods("g", std::vector<std::int64_t>(41, 1));
+  std::vector<std::size_t> all(41);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  gang.rules = {Rule(PlaceRule::Kind::kApart, all, all)};
+  EXPECT_THAT(Why(gang), HasSubstr("NeverFits"));
+}
+
 }  // namespace
 }  // namespace tahoma::controller

@@ -241,25 +241,6 @@ TEST_F(GangMembershipTest, GatesAndBadSpecsAreSaid) {
   EXPECT_EQ(Why(AssessPod("p")), "Invalid: it asks for something by name");
 }
 
-TEST_F(GangMembershipTest, ASpreadOfTheGangsOwnPodsIsRefusedByName) {
-  AddGang(1);
-  PodFact pod = Pod("train-0");
-  pod.labels = {{"app", "train"}};
-  kube::SpreadConstraint spread;
-  ASSERT_TRUE(spread.of.selector.Require("app", "In", {"train"}).ok());
-  pod.affinity = std::make_shared<const kube::PodAffinity>(
-      kube::PodAffinity{.beside = {}, .apart = {}, .spread = {spread}});
-  Add(pod);
-  EXPECT_EQ(Why(Assess()),
-            "Invalid: pod train-0: spec.topologySpreadConstraints select pods of the gang itself, "
-            "which is not followed: the gang's shape says how its pods lie");
-  PodFact alone = Pod("p", "");
-  alone.labels = pod.labels;
-  alone.affinity = pod.affinity;
-  Add(alone);
-  EXPECT_EQ(Why(AssessPod("p")), "ready");
-}
-
 TEST_F(GangMembershipTest, AClaimIsWaitedForUntilItExistsAndIsFree) {
   PodFact pod = Pod("p", "");
   pod.claims = {{.entry = "chips", .claim = ""}, {.entry = "none", .claim = "", .none = true}};

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,6 +46,7 @@ struct Wish {
   std::string node = {};
   std::string phase = {};
   std::string ns = "default";
+  std::string gang = {};
 };
 
 std::shared_ptr<const PodFact> PodOf(const Wish& wish) {
@@ -60,6 +62,7 @@ std::shared_ptr<const PodFact> PodOf(const Wish& wish) {
                 {"affinity",
                  {{"podAffinity", {{kRequired, wish.beside}}},
                   {"podAntiAffinity", {{kRequired, wish.apart}}}}}}}};
+  if (!wish.gang.empty()) pod["metadata"]["labels"]["tahoma.dev/gang"] = wish.gang;
   if (!wish.node.empty()) pod["spec"]["nodeName"] = wish.node;
   if (!wish.phase.empty()) pod["status"]["phase"] = wish.phase;
   auto parsed = ParsePod(pod);
@@ -115,6 +118,14 @@ class NeighboursTest : public ::testing::Test {
   }
   std::shared_ptr<const GangSpec> Alone(const PodKey& pod) const {
     return controller::Alone(facts_, pod);
+  }
+  std::shared_ptr<const GangSpec> Together(const std::vector<std::string>& pods) const {
+    auto gang = std::make_shared<GangSpec>();
+    gang->key = {"default", "g"};
+    for (const std::string& pod : pods) {
+      gang->members.push_back(Alone({"default", pod})->members[0]);
+    }
+    return gang;
   }
   // The nodes on which the pod may be.
   std::vector<std::string> PlacesOf(const PodKey& pod) const {
@@ -194,6 +205,59 @@ TEST_F(NeighboursTest, ThoseThatComeMoveOrEndMayMakeRoom) {
   EXPECT_THAT(PlacesOf("leader-two"), ElementsAre("a0", "a1", "b0"));
   EXPECT_TRUE(Remove(one));
   EXPECT_FALSE(Put({.name = "nobody", .labels = {{"app", "x"}}, .node = "a0"}));
+}
+
+TEST_F(NeighboursTest, TermsAboutPodsOfTheGangItselfBecomeRules) {
+  const json workers = Term("rack", "role", {"worker"});
+  const json launcher = Term("pair", "role", {"launcher"});
+  for (const char* name : {"w0", "w1"}) {
+    Put({.name = name,
+         .labels = {{"role", "worker"}},
+         .beside = json::array({launcher}),
+         .apart = json::array({workers}),
+         .gang = "g"});
+  }
+  Put({.name = "l", .labels = {{"role", "launcher"}}, .gang = "g"});
+  const Narrowed narrowed = neighbours_.Narrow(Together({"l", "w0", "w1"}));
+  EXPECT_EQ(narrowed.why, "");
+  ASSERT_EQ(narrowed.gang->rules.size(), 2U);
+  const PlaceRule& apart = narrowed.gang->rules[0];
+  EXPECT_EQ(apart.Describe(), "podAntiAffinity on rack");
+  EXPECT_THAT(apart.askers, ElementsAre(1U, 2U));
+  EXPECT_THAT(apart.selected, ElementsAre(1U, 2U));
+  const PlaceRule& beside = narrowed.gang->rules[1];
+  EXPECT_EQ(beside.Describe(), "podAffinity on pair");
+  EXPECT_THAT(beside.selected, ElementsAre(0U));
+  EXPECT_THAT(beside.places, IsEmpty());
+  EXPECT_FALSE(beside.one_place);
+}
+
+TEST_F(NeighboursTest, AGangThatLooksForItsOwnLikeGoesToOnePlaceUnlessOthersAreThere) {
+  const json like = Term("pair", "app", {"x"});
+  for (const char* name : {"p0", "p1"}) {
+    Put({.name = name, .labels = {{"app", "x"}}, .beside = json::array({like}), .gang = "g"});
+  }
+  const auto rules = neighbours_.Narrow(Together({"p0", "p1"})).gang->rules;
+  ASSERT_EQ(rules.size(), 1U);
+  EXPECT_TRUE(rules[0].one_place);
+  Put({.name = "other", .labels = {{"app", "x"}}, .node = "b0"});
+  const Narrowed narrowed = neighbours_.Narrow(Together({"p0", "p1"}));
+  EXPECT_THAT(narrowed.gang->rules, IsEmpty());
+  EXPECT_EQ(narrowed.why, "beside other pods it may run where pair in (b)");
+}
+
+TEST_F(NeighboursTest, AGangThatIsSpreadCountsItselfAndTheOthers) {
+  json spread = Term("pair", "app", {"x"});
+  spread["maxSkew"] = 1;
+  for (const char* name : {"p0", "p1"}) {
+    Put({.name = name, .labels = {{"app", "x"}}, .spread = json::array({spread}), .gang = "g"});
+  }
+  Put({.name = "other", .labels = {{"app", "x"}}, .node = "a1"});
+  const auto rules = neighbours_.Narrow(Together({"p0", "p1"})).gang->rules;
+  ASSERT_EQ(rules.size(), 1U);
+  EXPECT_EQ(rules[0].Describe(), "topologySpreadConstraints on pair");
+  EXPECT_EQ(rules[0].place_count, 2);
+  EXPECT_EQ(rules[0].counts, (std::map<std::string, std::int64_t>{{"a", 1}}));
 }
 
 TEST_F(NeighboursTest, APodIsSeenWhereItIsAboutToBe) {
