@@ -371,7 +371,7 @@ void StatusReporter::TellReplaced(const GangRun& run, const MemberReplaced& memb
   TellGang({decision.key, decision.single},
            Note(EventReason::kMemberReplaced,
                 fmt::format("Pod {} takes the place of pod {}: rank {} on node {}", member.name,
-                            lost.name, lost.rank, lost.node),
+                            lost.name, lost.rank, member.node.empty() ? lost.node : member.node),
                 now));
 }
 

@@ -13,9 +13,6 @@
 
 namespace tahoma::controller {
 
-namespace {
-
-// Lets the node's driver tell the pods' programs when the hardware is taken back.
 void SayReclaim(WallTime reclaim, Allocation& allocation) {
   constexpr std::size_t kConfigsMost = 64;  // resource/v1: 2 * DeviceConfigMaxSize
   // A claim with so many configurations of its own goes without: it would be refused.
@@ -25,8 +22,6 @@ void SayReclaim(WallTime reclaim, Allocation& allocation) {
   config.parameters = hw::EncodeBlockConfig({.reclaim_timestamp = ReclaimTimestamp(reclaim)});
   allocation.configs.push_back(std::move(config));
 }
-
-}  // namespace
 
 GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTime now) {
   TAHOMA_CHECK(placement.members.size() == spec.members.size());  // a gang is placed whole

@@ -92,6 +92,9 @@ struct GangDecision {
 // the decision, from which the gang may run for its maxRuntimeSeconds.
 GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTime now);
 
+// Lets the driver of the allocation's node tell the pods' programs when the hardware is taken back.
+void SayReclaim(WallTime reclaim, Allocation& allocation);
+
 // Returns "us-0 4x4x2+0,0,2"; just the domain without a shape, "" without a domain
 // (docs/design/0001-seams.md, annotation tahoma.dev/placement).
 std::string PlacementText(const DecidedSlice& slice);

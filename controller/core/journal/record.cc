@@ -229,6 +229,7 @@ MemberReplaced DecodeReplaced(const json& body) {
                         .pod = WholeOf<std::uint32_t>(body.at("pod")),
                         .name = body.at("name"),
                         .uid = body.at("uid"),
+                        .node = body.value("node", std::string()),
                         .at = TimeIfAny(body, "at").value_or(WallTime()),
                         .claims = {}};
   for (const json& claim : body.at("claims")) {
@@ -258,13 +259,10 @@ struct Encoder {
     for (const MemberReplaced::Claim& claim : record.claims) {
       claims.push_back({claim.index, claim.name, claim.uid, Encode(claim.allocation)});
     }
-    return {EntryType::kMemberReplaced,
-            {{"run", record.run},
-             {"pod", record.pod},
-             {"name", record.name},
-             {"uid", record.uid},
-             {"at", EncodeTime(record.at)},
-             {"claims", std::move(claims)}}};
+    json body = {{"run", record.run}, {"pod", record.pod},           {"name", record.name},
+                 {"uid", record.uid}, {"at", EncodeTime(record.at)}, {"claims", std::move(claims)}};
+    if (!record.node.empty()) body["node"] = record.node;
+    return {EntryType::kMemberReplaced, std::move(body)};
   }
   std::pair<EntryType, json> operator()(const GangUndoing& record) const {
     return {EntryType::kGangUndoing,
@@ -318,6 +316,7 @@ GangDecision WithMember(GangDecision decision, const MemberReplaced& record) {
   TAHOMA_CHECK(MayFollow(record, decision));
   decision.pods[record.pod].name = record.name;
   decision.pods[record.pod].uid = record.uid;
+  if (!record.node.empty()) decision.pods[record.pod].node = record.node;
   for (const MemberReplaced::Claim& claim : record.claims) {
     DecidedClaim& decided = decision.claims[claim.index];
     decided.name = claim.name;

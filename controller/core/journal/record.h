@@ -9,7 +9,7 @@
 //   GangAllocated  every claim is allocated and reserved; pods may be bound
 //   GangBound      every pod is bound
 //   ClaimReleased  one claim of a bound gang was de-allocated; its devices are free
-//   MemberReplaced a pod has the place of a lost one in a bound gang, on the same chips
+//   MemberReplaced a pod has the place of a lost one in a bound gang, on the same chips or others
 //   GangUndoing    something failed; everything is being taken back
 //   GangReleased   nothing of the run is left; all its records are dropped (never stored itself)
 //
@@ -52,7 +52,7 @@ struct ClaimReleased {
   RunId run = 0;
   std::uint32_t claim = 0;  // index into GangDecision::claims
 };
-// A pod takes the place of a lost one, with claims of its own for the same chips.
+// A pod takes the rank of a lost one, with claims of its own.
 struct MemberReplaced {
   struct Claim {
     std::uint32_t index = 0;  // into GangDecision::claims; the lost pod alone has used it
@@ -65,6 +65,7 @@ struct MemberReplaced {
   std::uint32_t pod = 0;  // index into GangDecision::pods
   std::string name;
   std::string uid;
+  std::string node = {};  // empty: the lost pod's node, and the very chips of that pod
   WallTime at;
   std::vector<Claim> claims;
 };

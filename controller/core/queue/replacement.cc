@@ -131,10 +131,10 @@ ClusterState OnlyFree(const ClusterState& cluster, const GangDecision& decision,
   return view;
 }
 
-// Returns the gang of one that asks for the place of the lost pod.
+// Returns the gang of one that asks for a place in the lost pod's run. In a Capacity Block the
+// place is in the topology domain of the lost pod's node.
 std::shared_ptr<GangSpec> SpecFor(const GangDecision& decision, MemberSpec member,
-                                  const std::string& node, const ClusterState& cluster, NodeId id,
-                                  WallTime now) {
+                                  const ClusterState& cluster, NodeId id, WallTime now) {
   auto spec = std::make_shared<GangSpec>();
   spec->key = {decision.key.ns, member.pod.name};
   spec->uid = member.uid;
@@ -150,10 +150,24 @@ std::shared_ptr<GangSpec> SpecFor(const GangDecision& decision, MemberSpec membe
     spec->max_runtime = std::chrono::duration_cast<std::chrono::seconds>(
         std::max<std::chrono::nanoseconds>(*decision.end - now, std::chrono::seconds(1)));
   }
-  member.node.all.push_back(
-      {.key = "metadata.name", .op = NodeOperator::kIn, .values = {node}, .field = true});
   spec->members.push_back(std::move(member));
   return spec;
+}
+
+// Gives the next pod the claims as they are placed.
+void TakeClaims(const GangDecision& decision, const std::vector<std::uint32_t>& own,
+                const std::vector<ClaimPlacement>& claims, MemberReplaced& replaced) {
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    replaced.claims.push_back({.index = own[i],
+                               .name = claims[i].claim.name,
+                               .uid = claims[i].uid,
+                               .allocation = claims[i].allocation});
+    if (decision.reclaim) SayReclaim(*decision.reclaim, replaced.claims.back().allocation);
+  }
+}
+
+std::string AsksForOthers(const MemberReplaced& replaced) {
+  return fmt::format("pod {} asks for other devices than the pod before it", replaced.name);
 }
 
 // Adds to `replaced` the claims of the next pod with their devices, or returns why that cannot be.
@@ -170,7 +184,9 @@ std::string PlaceOn(const GangDecision& decision, MemberSpec member, const Repla
   ClusterState view = OnlyFree(from.cluster, decision, own, *id, chips);
   if (!from.cluster.node(*id).domain.valid())
     return fmt::format("node {} has no devices", lost.node);
-  const auto spec = SpecFor(decision, std::move(member), lost.node, from.cluster, *id, now);
+  member.node.all.push_back(
+      {.key = "metadata.name", .op = NodeOperator::kIn, .values = {lost.node}, .field = true});
+  const auto spec = SpecFor(decision, std::move(member), from.cluster, *id, now);
   const std::vector<Decision> decisions = from.plan(view, {spec}, now, Explaining::kEach);
   if (decisions.size() != 1 || !decisions[0].placement) {
     return fmt::format(
@@ -183,14 +199,41 @@ std::string PlaceOn(const GangDecision& decision, MemberSpec member, const Repla
     for (auto& device : HeldDevices(claim.allocation)) given.devices.push_back(std::move(device));
   }
   if (claims.size() != own.size() || ChipsOf(given, node) != chips) {
-    return fmt::format("pod {} asks for other devices than the pod before it", replaced.name);
+    return AsksForOthers(replaced);
   }
-  for (std::size_t i = 0; i < claims.size(); ++i) {
-    replaced.claims.push_back({.index = own[i],
-                               .name = claims[i].claim.name,
-                               .uid = claims[i].uid,
-                               .allocation = claims[i].allocation});
+  TakeClaims(decision, own, claims, replaced);
+  return "";
+}
+
+// As PlaceOn, on free devices of any node in `view`, which holds them then.
+std::string PlaceElsewhere(const GangDecision& decision, const MemberSpec& member,
+                           const ReplacementSources& from, WallTime now, ClusterState& view,
+                           MemberReplaced& replaced) {
+  if (!decision.slices.empty()) return "the gang's shape has no other place for the pod";
+  const auto pod = from.facts.pods.Find(member.pod);
+  if (pod != nullptr && pod->affinity != nullptr) {
+    return "where else the pod may be depends on other pods";
   }
+  const std::optional<NodeId> id = view.FindNode(decision.pods[replaced.pod].node);
+  if (!id || (!decision.reservation.empty() && !view.node(*id).domain.valid())) {
+    return "its node is gone";
+  }
+  const auto spec = SpecFor(decision, member, view, *id, now);
+  const std::vector<Decision> decisions = from.plan(view, {spec}, now, Explaining::kEach);
+  if (decisions.size() != 1 || !decisions[0].placement) {
+    return decisions.empty() || !decisions[0].blocked ? "" : decisions[0].blocked->message;
+  }
+  const MemberPlacement& placed = decisions[0].placement->members.at(0);
+  const std::vector<std::uint32_t> own = OwnClaims(decision, replaced.pod);
+  std::size_t devices = 0;
+  for (const ClaimPlacement& claim : placed.claims) devices += claim.allocation.results.size();
+  if (placed.claims.size() != own.size() || devices != HeldBy(decision, own).devices.size()) {
+    return AsksForOthers(replaced);
+  }
+  for (auto& holding : decisions[0].placement->Holdings(*spec, now)) view.Hold(std::move(holding));
+  if (placed.needs != nullptr) view.PutPod(placed.pod, placed.node, placed.needs);
+  TakeClaims(decision, own, placed.claims, replaced);
+  replaced.node = placed.node;
   return "";
 }
 
@@ -226,6 +269,7 @@ Replacement FindReplacement(const GangRun& run, const ReplacementSources& from, 
     found.impossible = "the indexes of its next pods are not those of the lost ones";
     return found;
   }
+  ClusterState view = from.cluster;
   for (std::size_t i = 0; i < lost.size(); ++i) {
     Readiness ready = from.membership.AssessNext(*next[i], from.facts, from.busy);
     if (ready.spec == nullptr) return {};
@@ -234,14 +278,19 @@ Replacement FindReplacement(const GangRun& run, const ReplacementSources& from, 
                             .pod = lost[i],
                             .name = next[i]->key.name,
                             .uid = next[i]->uid,
+                            .node = {},
                             .at = now,
                             .claims = {}};
     if (const std::string claim = MissingShared(decision, lost[i], member); !claim.empty()) {
       return {.members = {},
               .impossible = fmt::format("pod {} does not use claim {}", replaced.name, claim)};
     }
-    if (std::string why = PlaceOn(decision, member, from, now, replaced); !why.empty()) {
-      return {.members = {}, .impossible = std::move(why)};
+    const std::string why = PlaceOn(decision, member, from, now, replaced);
+    if (!why.empty()) {
+      const std::string also = PlaceElsewhere(decision, member, from, now, view, replaced);
+      if (!also.empty()) {
+        return {.members = {}, .impossible = fmt::format("{}; elsewhere: {}", why, also)};
+      }
     }
     found.members.push_back(std::move(replaced));
   }

@@ -6,10 +6,10 @@
 //
 // A next pod is a live pod of the gang without a place. All lost members are replaced together: the
 // order of ranks among all pods says who takes which place. The planner is asked whether the next
-// pod may use the very chips of the lost pod, as they are now.
+// pod may use the very chips of the lost pod, as they are now. If not, and the gang has no shape,
+// the planner is asked for as many free chips anywhere.
 //
-// Scope: which pod takes which place, on the chips of the lost pod only. gang_runs.h carries that
-// out.
+// Scope: which pod takes which place. gang_runs.h carries the replacement out.
 //
 // Thread safety: any thread, while nobody changes the sources.
 

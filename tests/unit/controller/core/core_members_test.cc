@@ -523,6 +523,74 @@ TEST_F(ReplaceTest, TheIndexSaysWhichRankAPodTakes) {
   EXPECT_THAT(Message(world_), HasSubstr("indexes"));
 }
 
+// A gang of two without a shape, of which the second loses its node, beside a free one.
+class ReplaceElsewhereTest : public ReplaceTest {
+ protected:
+  ReplaceElsewhereTest() {
+    world_.api.AddNode("node-c");
+    Lose();
+    world_.Settle();
+    world_.api.ChangeNode(lost_.node, [](NodeFacts& node) { node.schedulable = false; });
+    world_.Settle();
+  }
+};
+
+TEST_F(ReplaceElsewhereTest, WhereTheChipsDoNotTakeThePodItGetsFreeOnes) {
+  world_.api.AddPodWithClaim("train-9", "train", 10);
+  world_.Settle();
+  EXPECT_EQ(world_.api.pods().at("train-9").node, "node-c");
+  EXPECT_EQ(world_.api.pods().at("train-9").bound_rank, lost_.bound_rank);
+  EXPECT_TRUE(world_.api.pods().contains("train-0")) << "the other goes on";
+  EXPECT_EQ(Status(world_).phase, GangPhase::kRunning);
+  EXPECT_EQ(world_.core().snapshot()->cluster->holding_count(), 2U);
+  world_.Start();
+  world_.Settle();
+  EXPECT_EQ(world_.core().snapshot()->cluster->holding_count(), 2U);
+  world_.api.CheckAtRest();
+  EXPECT_THAT(world_.api.faults, IsEmpty());
+}
+
+TEST_F(ReplaceElsewhereTest, TheChipsThatItLeavesAreFree) {
+  world_.api.AddPodWithClaim("train-9", "train", 10);
+  world_.Settle();
+  world_.api.ChangeNode(lost_.node, [](NodeFacts& node) { node.schedulable = true; });
+  world_.api.AddPodWithClaim("other", "", 16);
+  world_.Settle();
+  EXPECT_EQ(world_.api.pods().at("other").node, lost_.node);
+}
+
+TEST_F(ReplaceElsewhereTest, APodThatAsksForLessDoesNotTakeTheRank) {
+  world_.api.AddPodWithClaim("train-9", "train", 9);
+  world_.Settle();
+  EXPECT_FALSE(world_.api.pods().contains("train-0"));
+  EXPECT_THAT(Message(world_), HasSubstr("asks for other devices"));
+}
+
+TEST_F(ReplaceElsewhereTest, ItMovesWheneverTheProgramDies) {
+  struct Again : ReplaceElsewhereTest {
+    void TestBody() override {}
+    World& world() { return world_; }
+  };
+  for (int at = 1; at < 60; ++at) {
+    SCOPED_TRACE(at);
+    Again again;
+    World& world = again.world();
+    world.api.AddPodWithClaim("train-9", "train", 10);
+    world.crash_after = world.DoneSteps() + at;
+    const bool whole = world.Settle();
+    world.crash_after = 0;
+    world.Start();
+    world.Settle();
+    EXPECT_EQ(world.api.pods().at("train-9").node, "node-c");
+    EXPECT_TRUE(world.api.pods().contains("train-0"));
+    EXPECT_EQ(Status(world).phase, GangPhase::kRunning);
+    EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 2U);
+    world.api.CheckAtRest();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    if (whole) break;
+  }
+}
+
 TEST_F(ReplaceTest, ItIsReplacedWheneverTheProgramDies) {
   for (int at = 1; at < 60; ++at) {
     SCOPED_TRACE(at);

@@ -118,6 +118,7 @@ MemberReplaced ReplacedExample() {
           .pod = 0,
           .name = "train-9",
           .uid = "u9",
+          .node = {},
           .at = WallTime(std::chrono::nanoseconds(1'800'000'000'000'000'001)),
           .claims = {{0, "train-9-chips", "c9", Example().claims[0].allocation}}};
 }
@@ -134,6 +135,13 @@ TEST(RecordTest, AReplacedMemberComesBackAndTakesItsPlaceInTheDecision) {
   expected.claims[0].name = "train-9-chips";
   expected.claims[0].uid = "c9";
   EXPECT_EQ(WithMember(Example(), read), expected);
+}
+
+TEST(RecordTest, AReplacedMemberMayHaveAnotherNode) {
+  MemberReplaced record = ReplacedExample();
+  record.node = "node-c";
+  const auto read = std::get<MemberReplaced>(*DecodeRecord(EncodeRecord(Record(record))));
+  EXPECT_EQ(WithMember(Example(), read).pods[0].node, "node-c");
 }
 
 TEST(RecordTest, AReplacedMemberOfAnotherDecisionIsRefused) {
