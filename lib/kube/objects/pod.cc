@@ -9,30 +9,6 @@
 namespace tahoma::kube {
 namespace {
 
-// An operator that is not known is read as In, which a node rather fails.
-NodeOperator ParseOperator(Field op) {
-  const std::string_view text = op.Text();
-  if (text == "In") return NodeOperator::kIn;
-  if (text == "NotIn") return NodeOperator::kNotIn;
-  if (text == "Exists") return NodeOperator::kExists;
-  if (text == "DoesNotExist") return NodeOperator::kDoesNotExist;
-  if (text == "Gt") return NodeOperator::kGt;
-  if (text == "Lt") return NodeOperator::kLt;
-  op.Fail("must be In, NotIn, Exists, DoesNotExist, Gt or Lt");
-  return NodeOperator::kIn;
-}
-
-void AddRequirements(Field expressions, bool field, std::vector<NodeRequirement>& added) {
-  for (const Field one : expressions.Items()) {
-    std::vector<std::string> values = one.At("values").Texts();
-    std::ranges::sort(values);
-    added.push_back({.key = std::string(one.At("key").Text()),
-                     .op = ParseOperator(one.Required("operator")),
-                     .values = std::move(values),
-                     .field = field});
-  }
-}
-
 std::vector<PodVolume> ParseVolumes(std::string_view pod, Field spec) {
   std::vector<PodVolume> volumes;
   for (const Field volume : spec.At("volumes").Items()) {
@@ -144,16 +120,6 @@ std::string TroubleOf(Field status) {
 }
 
 }  // namespace
-
-NodeTerms ParseNodeTerms(Field selector) {
-  NodeTerms terms;
-  for (const Field term : selector.At("nodeSelectorTerms").Items()) {
-    std::vector<NodeRequirement>& added = terms.emplace_back();
-    AddRequirements(term.At("matchExpressions"), false, added);
-    AddRequirements(term.At("matchFields"), true, added);
-  }
-  return terms;
-}
 
 std::vector<PodClaim> ParsePodClaims(Field object) {
   std::vector<PodClaim> claims;

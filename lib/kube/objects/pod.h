@@ -17,27 +17,10 @@
 #include "lib/base/clock.h"
 #include "lib/kube/field.h"
 #include "lib/kube/objects/metadata.h"
+#include "lib/kube/objects/node_selector.h"
 #include "lib/kube/objects/taint.h"
 
 namespace tahoma::kube {
-
-enum class NodeOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
-
-// A requirement of a pod on its node. `key` "metadata.name" with `field` set is the node's name.
-struct NodeRequirement {
-  std::string key;
-  NodeOperator op = NodeOperator::kIn;
-  std::vector<std::string>
-      values;  // sorted: there may be thousands (controller/core/queue/neighbours.h)
-  bool field = false;
-
-  friend bool operator==(const NodeRequirement&, const NodeRequirement&) = default;
-};
-
-// A core/v1 NodeSelector: a node must meet every requirement of one of the terms. A term without
-// requirements selects nothing.
-using NodeTerms = std::vector<std::vector<NodeRequirement>>;
-NodeTerms ParseNodeTerms(Field selector);
 
 // A pod's spec.nodeSelector and required node affinity. A node must meet every requirement in `all`
 // and, unless `any_term` is empty, every requirement of one of its terms.
