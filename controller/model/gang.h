@@ -91,6 +91,8 @@ struct GangSpec {
   WallTime created;
   std::vector<MemberSpec> members;  // all members, in the order of their ranks
   std::vector<PlaceRule> rules;     // about the places of its own pods
+  // The same gang with preferences of its pods as demands, in the order in which they are tried.
+  std::vector<std::shared_ptr<const GangSpec>> preferred;
 
   // Returns "gang default/train" or "pod default/p".
   std::string Describe() const;

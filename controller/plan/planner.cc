@@ -69,6 +69,10 @@ std::vector<Decision> Planner::Plan(const ClusterState& view, const Queue& queue
       if (decision.placement) decision.drawn = drawn;
       if (decision.placement) break;
     }
+    for (const auto& preferred : spec->preferred) {
+      if (!decision.placement)
+        decision.placement = search.Place(*memory_->compiler.Compile(preferred), now);
+    }
     if (!decision.placement) decision.placement = search.Place(*gang, now);
     if (decision.placement) {
       TAHOMA_CHECK(decision.placement->members.size() == spec->members.size());  // whole or absent

@@ -8,7 +8,8 @@
 // holdings.
 //
 // Plan serves gangs in the order of the queue; the queue's owner decides the order. A gang that
-// cannot be placed does not stop the gangs behind it, and its decision says why. Among places Plan
+// cannot be placed does not stop the gangs behind it, and its decision says why. A gang goes where
+// its pods' preferences are met, if there is such a place. Among places Plan
 // takes the shape with the fastest predicted all-reduce (score.h), then the order of
 // docs/reference/torus.md#order-of-places.
 //

@@ -74,7 +74,8 @@ struct PodFact {
   NodeDemand demand;
   std::shared_ptr<const kube::PodNeeds> needs;
   kube::Labels labels;
-  std::shared_ptr<const kube::PodAffinity> affinity;  // to other pods; nullptr without any
+  std::shared_ptr<const kube::PodAffinity> affinity;        // to other pods; nullptr without any
+  std::shared_ptr<const kube::PodPreferences> preferences;  // nullptr without any
   std::vector<PodClaim> claims;
   std::vector<kube::PodVolume> volumes;
   // Annotations of a Binding of ours (docs/design/0001-seams.md); empty or 0 before.

@@ -177,6 +177,11 @@ void ReadAffinity(const json& object, PodFact& fact) {
   } else if (!affinity.empty()) {
     fact.affinity = std::make_shared<const kube::PodAffinity>(std::move(affinity));
   }
+  kube::Reading again(object);
+  kube::PodPreferences preferences = kube::ParsePodPreferences(again.root().At("spec"));
+  if (again.status().ok() && !preferences.empty()) {
+    fact.preferences = std::make_shared<const kube::PodPreferences>(std::move(preferences));
+  }
 }
 
 // A pod that were bound without a claim for what it asks by name would run without devices.

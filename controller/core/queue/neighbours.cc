@@ -100,6 +100,10 @@ bool Neighbours::OnPod(const PodFact* before, const PodFact& pod) {
       avoiding_[term.label][pod.key] = facts_.pods.Find(pod.key);
     }
   }
+  if (pod.preferences != nullptr) {
+    for (const auto& one : pod.preferences->pods) Follow(one.term.label);
+    for (const auto& one : pod.preferences->spread) Follow(one.of.label);
+  }
   const bool moved = before == nullptr ? !pod.node.empty()
                                        : before->node != pod.node || before->alive() != pod.alive();
   return concerns && moved;
@@ -124,7 +128,7 @@ bool Neighbours::OnPodGone(const PodFact& pod) {
 bool Neighbours::Matters(const GangSpec& gang) const {
   return std::any_of(gang.members.begin(), gang.members.end(), [&](const MemberSpec& member) {
     const auto pod = facts_.pods.Find(member.pod);
-    return pod != nullptr && pod->affinity != nullptr;
+    return pod != nullptr && (pod->affinity != nullptr || pod->preferences != nullptr);
   });
 }
 
@@ -314,9 +318,37 @@ Neighbours::Requirements Neighbours::Of(const PodFact& pod, const NodeDemand& de
 }
 
 Narrowed Neighbours::Narrow(const std::shared_ptr<const GangSpec>& gang) const {
-  Narrowed narrowed{.gang = gang, .why = {}};
   Members pods;
   for (const MemberSpec& member : gang->members) pods.push_back(facts_.pods.Find(member.pod));
+  Narrowed narrowed = NarrowFor(gang, pods);
+  const auto prefers = [](const auto& pod) {
+    return pod != nullptr && pod->preferences != nullptr;
+  };
+  if (std::ranges::none_of(pods, prefers)) return narrowed;
+  auto made = std::make_shared<GangSpec>(*narrowed.gang);
+  made->preferred = {Preferring(*gang, pods, true), Preferring(*gang, pods, false)};
+  narrowed.gang = std::move(made);
+  return narrowed;
+}
+
+std::shared_ptr<const GangSpec> Neighbours::Preferring(const GangSpec& gang, Members pods,
+                                                       bool all) const {
+  auto preferring = std::make_shared<GangSpec>(gang);
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (pods[i] == nullptr || pods[i]->preferences == nullptr) continue;
+    PodFact pod = *pods[i];
+    kube::PodAffinity affinity = pod.affinity == nullptr ? kube::PodAffinity() : *pod.affinity;
+    pod.preferences->AddTo(all ? 0 : std::max<std::int64_t>(pod.preferences->Heaviest(), 1),
+                           affinity, preferring->members[i].node.all);
+    if (!affinity.empty()) pod.affinity = std::make_shared<const kube::PodAffinity>(affinity);
+    pods[i] = std::make_shared<const PodFact>(std::move(pod));
+  }
+  return NarrowFor(preferring, pods).gang;
+}
+
+Narrowed Neighbours::NarrowFor(const std::shared_ptr<const GangSpec>& gang,
+                               const Members& pods) const {
+  Narrowed narrowed{.gang = gang, .why = {}};
   std::vector<Group> groups;
   const std::vector<PlaceRule> rules = RulesOf(*gang, pods, groups);
   std::vector<const Group*> group_of(pods.size(), nullptr);

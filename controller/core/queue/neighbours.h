@@ -10,7 +10,8 @@
 // avoid, nor in places with more than their share, but in the places of pods that the pod must be
 // beside. As in Kubernetes, avoiding is mutual, and a pod that looks for its own like goes anywhere
 // when there is none yet. Terms about pods of the same gang become rules of the gang, which the
-// planner keeps (model/place_rule.h).
+// planner keeps (model/place_rule.h). Preferences become demands of copies of the gang, which are
+// tried before: all preferences together, then each pod's heaviest alone.
 //
 // Pods whose labels no term asks about cost nothing; a gang with terms costs one look at each pod
 // that has the label which its selector names, with one of the values where the selector names
@@ -112,6 +113,9 @@ class Neighbours {
                     const kube::SpreadConstraint& constraint,
                     absl::FunctionRef<bool(const std::string& place)> visit) const;
   Requirements Of(const PodFact& pod, const NodeDemand& demand, const Group* group) const;
+  Narrowed NarrowFor(const std::shared_ptr<const GangSpec>& gang, const Members& pods) const;
+  // Returns the gang with the pods' preferences as demands: all, or each pod's heaviest.
+  std::shared_ptr<const GangSpec> Preferring(const GangSpec& gang, Members pods, bool all) const;
 
   const Facts& facts_;
   const GangRuns& runs_;

@@ -74,12 +74,17 @@ bool Meets(const NodeRequirement& requirement, const std::string* value) {
 
 }  // namespace
 
+std::vector<NodeRequirement> ParseNodeTerm(Field term) {
+  std::vector<NodeRequirement> requirements;
+  AddRequirements(term.At("matchExpressions"), false, requirements);
+  AddRequirements(term.At("matchFields"), true, requirements);
+  return requirements;
+}
+
 NodeTerms ParseNodeTerms(Field selector) {
   NodeTerms terms;
   for (const Field term : selector.At("nodeSelectorTerms").Items()) {
-    std::vector<NodeRequirement>& added = terms.emplace_back();
-    AddRequirements(term.At("matchExpressions"), false, added);
-    AddRequirements(term.At("matchFields"), true, added);
+    terms.push_back(ParseNodeTerm(term));
   }
   return terms;
 }

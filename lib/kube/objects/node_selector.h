@@ -35,6 +35,8 @@ using NodeTerms = std::vector<std::vector<NodeRequirement>>;
 
 // An operator that Kubernetes does not know fails the reading.
 NodeTerms ParseNodeTerms(Field selector);
+// Reads one of the terms.
+std::vector<NodeRequirement> ParseNodeTerm(Field term);
 Json RenderNodeTerms(const NodeTerms& terms);
 
 // Returns whether a node of this name and these labels, sorted by key, meets every requirement.

@@ -72,11 +72,13 @@ std::vector<PodAffinityTerm> ParseTerms(Field affinity) {
   return terms;
 }
 
+constexpr std::string_view kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
+
 // Source: kubernetes pkg/scheduler/framework/plugins/podtopologyspread/common.go.
-std::vector<SpreadConstraint> ParseSpread(Field spec) {
+std::vector<SpreadConstraint> ParseSpread(Field spec, bool preferred) {
   std::vector<SpreadConstraint> constraints;
   for (const Field one : spec.At("topologySpreadConstraints").Items()) {
-    if (one.At("whenUnsatisfiable").Text() == "ScheduleAnyway") continue;  // a preference
+    if ((one.At("whenUnsatisfiable").Text() == "ScheduleAnyway") != preferred) continue;
     SpreadConstraint& constraint = constraints.emplace_back();
     constraint.of = ParseTerm(one);
     constraint.same_labels = one.At("matchLabelKeys").Texts();
@@ -105,7 +107,46 @@ PodAffinity ParsePodAffinity(Field spec) {
   const Field affinity = spec.At("affinity");
   return {.beside = ParseTerms(affinity.At("podAffinity")),
           .apart = ParseTerms(affinity.At("podAntiAffinity")),
-          .spread = ParseSpread(spec)};
+          .spread = ParseSpread(spec, false)};
+}
+
+PodPreferences ParsePodPreferences(Field spec) {
+  PodPreferences preferences;
+  const Field affinity = spec.At("affinity");
+  for (const Field one : affinity.At("nodeAffinity").At(kPreferred).Items()) {
+    preferences.nodes.push_back(
+        {.weight = one.At("weight").Int(1), .all = ParseNodeTerm(one.At("preference"))});
+  }
+  for (const bool apart : {false, true}) {
+    const Field terms = affinity.At(apart ? "podAntiAffinity" : "podAffinity").At(kPreferred);
+    for (const Field one : terms.Items()) {
+      const Field term = one.At("podAffinityTerm");
+      if (term.At("namespaceSelector").size() > 0) continue;  // labels of namespaces are not known
+      preferences.pods.push_back(
+          {.weight = one.At("weight").Int(1), .apart = apart, .term = ParseTerm(term)});
+    }
+  }
+  preferences.spread = ParseSpread(spec, true);
+  return preferences;
+}
+
+std::int64_t PodPreferences::Heaviest() const {
+  std::int64_t heaviest = 0;
+  for (const Nodes& one : nodes) heaviest = std::max(heaviest, one.weight);
+  for (const Pods& one : pods) heaviest = std::max(heaviest, one.weight);
+  return heaviest;
+}
+
+void PodPreferences::AddTo(std::int64_t weight, PodAffinity& affinity,
+                           std::vector<NodeRequirement>& all) const {
+  for (const Nodes& one : nodes) {
+    if (one.weight >= weight) all.insert(all.end(), one.all.begin(), one.all.end());
+  }
+  for (const Pods& one : pods) {
+    if (one.weight < weight) continue;
+    (one.apart ? affinity.apart : affinity.beside).push_back(one.term);
+  }
+  if (weight == 0) affinity.spread.insert(affinity.spread.end(), spread.begin(), spread.end());
 }
 
 }  // namespace tahoma::kube

@@ -1,6 +1,6 @@
 // A pod's requirements on the places of other pods: affinity and anti-affinity
 // (spec.affinity.podAffinity and .podAntiAffinity), and that pods are spread
-// (spec.topologySpreadConstraints). Preferences are not read.
+// (spec.topologySpreadConstraints); and the pod's preferences, of nodes too.
 //
 //   const PodAffinity affinity = ParsePodAffinity(pod.At("spec"));
 //   for (const PodAffinityTerm& term : affinity.apart) {
@@ -20,6 +20,7 @@
 
 #include "lib/kube/field.h"
 #include "lib/kube/objects/metadata.h"
+#include "lib/kube/objects/node_selector.h"
 #include "lib/kube/selector.h"
 
 namespace tahoma::kube {
@@ -66,5 +67,30 @@ struct PodAffinity {
 };
 
 PodAffinity ParsePodAffinity(Field spec);
+
+// A pod's preferences: preferred affinity, and spread with ScheduleAnyway.
+struct PodPreferences {
+  struct Nodes {
+    std::int64_t weight = 0;  // 1 to 100
+    std::vector<NodeRequirement> all;
+  };
+  struct Pods {
+    std::int64_t weight = 0;  // 1 to 100
+    bool apart = false;       // from these pods; else beside them
+    PodAffinityTerm term;
+  };
+  std::vector<Nodes> nodes;
+  std::vector<Pods> pods;
+  std::vector<SpreadConstraint> spread;  // without weights: lighter than all others
+
+  bool empty() const { return nodes.empty() && pods.empty() && spread.empty(); }
+  // Returns the greatest weight; 0 where there are only constraints of spread.
+  std::int64_t Heaviest() const;
+  // Adds the preferences of at least that weight to what the pod needs.
+  void AddTo(std::int64_t weight, PodAffinity& affinity, std::vector<NodeRequirement>& all) const;
+};
+
+// A preference that this build cannot follow is left out.
+PodPreferences ParsePodPreferences(Field spec);
 
 }  // namespace tahoma::kube

@@ -165,6 +165,20 @@ TEST_F(PlannerExactTest, WhatIsNotFoundWithinTheBoundSaysSo) {
             "20000 steps, even with nothing running");
 }
 
+TEST_F(PlannerExactTest, APreferenceIsMetWhereItCanBe) {
+  for (const char* name : {"a", "b"}) state_.PutNode(NodeFactsOf({.name = name}));
+  GangSpec gang = Pods("g", {4});
+  GangSpec better = gang;
+  TieTo(better.members[0], {"b"});
+  GangSpec impossible = gang;
+  TieTo(impossible.members[0], {"c"});
+  gang.preferred = {std::make_shared<const GangSpec>(impossible),
+                    std::make_shared<const GangSpec>(better)};
+  EXPECT_EQ(Why(gang), "placed on b");
+  gang.preferred.pop_back();
+  EXPECT_EQ(Why(gang), "placed on a");
+}
+
 PlaceRule Rule(PlaceRule::Kind kind, std::vector<std::size_t> askers,
                std::vector<std::size_t> selected) {
   PlaceRule rule{.kind = kind, .key = "kubernetes.io/hostname"};

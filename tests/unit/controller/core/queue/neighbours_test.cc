@@ -47,10 +47,13 @@ struct Wish {
   std::string phase = {};
   std::string ns = "default";
   std::string gang = {};
+  json rather_apart = json::array();
+  json rather_on = json::array();
 };
 
 std::shared_ptr<const PodFact> PodOf(const Wish& wish) {
   constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
   json pod = {{"metadata",
                {{"name", wish.name},
                 {"namespace", wish.ns},
@@ -61,7 +64,8 @@ std::shared_ptr<const PodFact> PodOf(const Wish& wish) {
                 {"topologySpreadConstraints", wish.spread},
                 {"affinity",
                  {{"podAffinity", {{kRequired, wish.beside}}},
-                  {"podAntiAffinity", {{kRequired, wish.apart}}}}}}}};
+                  {"podAntiAffinity", {{kRequired, wish.apart}, {kPreferred, wish.rather_apart}}},
+                  {"nodeAffinity", {{kPreferred, wish.rather_on}}}}}}}};
   if (!wish.gang.empty()) pod["metadata"]["labels"]["tahoma.dev/gang"] = wish.gang;
   if (!wish.node.empty()) pod["spec"]["nodeName"] = wish.node;
   if (!wish.phase.empty()) pod["status"]["phase"] = wish.phase;
@@ -258,6 +262,23 @@ TEST_F(NeighboursTest, AGangThatIsSpreadCountsItselfAndTheOthers) {
   EXPECT_EQ(rules[0].Describe(), "topologySpreadConstraints on pair");
   EXPECT_EQ(rules[0].place_count, 2);
   EXPECT_EQ(rules[0].counts, (std::map<std::string, std::int64_t>{{"a", 1}}));
+}
+
+TEST_F(NeighboursTest, PreferencesAreDemandsThatAreTriedBefore) {
+  const json others = Term("pair", "app", {"x"});
+  const json in_b = {
+      {"matchExpressions", {{{"key", "pair"}, {"operator", "In"}, {"values", {"b"}}}}}};
+  Put({.name = "other", .labels = {{"app", "x"}}, .node = "b0"});
+  Put({.name = "p",
+       .labels = {{"app", "x"}},
+       .rather_apart = json::array({{{"weight", 1}, {"podAffinityTerm", others}}}),
+       .rather_on = json::array({{{"weight", 50}, {"preference", in_b}}})});
+  const Narrowed narrowed = neighbours_.Narrow(Alone({"default", "p"}));
+  EXPECT_EQ(narrowed.why, "");
+  EXPECT_THAT(narrowed.gang->members[0].node.all, IsEmpty()) << "without them it may be anywhere";
+  ASSERT_EQ(narrowed.gang->preferred.size(), 2U);
+  EXPECT_EQ(narrowed.gang->preferred[0]->members[0].node.all.size(), 2U) << "in b, and not in b";
+  EXPECT_EQ(narrowed.gang->preferred[1]->members[0].node.all.size(), 1U) << "in b";
 }
 
 TEST_F(NeighboursTest, APodIsSeenWhereItIsAboutToBe) {
