@@ -375,8 +375,14 @@ Narrowed Neighbours::NarrowFor(const std::shared_ptr<const GangSpec>& gang,
   auto made = with(*gang);
   for (auto& drawn : made->drawn) drawn = with(*drawn);
   narrowed.gang = std::move(made);
-  if (said.empty()) return narrowed;
-  narrowed.why = fmt::format("beside other pods it may run where {}", fmt::join(said, " and "));
+  if (!said.empty()) {
+    narrowed.why = fmt::format("beside other pods it may run where {}", fmt::join(said, " and "));
+  }
+  for (const PlaceRule& rule : rules) {
+    if (rule.counts.empty()) continue;
+    narrowed.why += fmt::format("{}{} count pods outside of the gang, too",
+                                narrowed.why.empty() ? "" : "; ", rule.Describe());
+  }
   return narrowed;
 }
 

@@ -257,7 +257,12 @@ TEST_F(NeighboursTest, AGangThatIsSpreadCountsItselfAndTheOthers) {
     Put({.name = name, .labels = {{"app", "x"}}, .spread = json::array({spread}), .gang = "g"});
   }
   Put({.name = "other", .labels = {{"app", "x"}}, .node = "a1"});
-  const auto rules = neighbours_.Narrow(Together({"p0", "p1"})).gang->rules;
+  const Narrowed narrowed = neighbours_.Narrow(Together({"p0", "p1"}));
+  EXPECT_EQ(narrowed.why,
+            "beside other pods it may run where pair exists; topologySpreadConstraints on pair "
+            "count pods outside of the gang, too")
+      << "the end of one may help";
+  const auto& rules = narrowed.gang->rules;
   ASSERT_EQ(rules.size(), 1U);
   EXPECT_EQ(rules[0].Describe(), "topologySpreadConstraints on pair");
   EXPECT_EQ(rules[0].place_count, 2);
