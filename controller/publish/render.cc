@@ -179,7 +179,7 @@ kube::Request Renderer::operator()(const PodDeletion& write) const {
                              {.uid = write.pod().uid, .grace_period_seconds = write.grace_seconds});
 }
 
-// The Gang goes with the controller of its pods.
+// The Gang goes with the controller of its pods, or their JobSet.
 kube::Request Renderer::operator()(const GangCreation& write) const {
   const GangWish& wish = *write.wish;
   json metadata = {{"name", write.key.name},

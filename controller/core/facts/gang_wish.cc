@@ -30,8 +30,10 @@ constexpr std::string_view kLwsSize = "leaderworkerset.sigs.k8s.io/size";
 // The labels by which controllers mark the pods of one workload, the outer one first: a JobSet's
 // pods have a Job's label, too (k8s.io/api batch/v1, sigs.k8s.io/jobset api/jobset/v1alpha2,
 // kubeflow/training-operator pkg/apis/kubeflow.org/v1, ray-project/kuberay ray/v1).
+constexpr std::string_view kJobSetName = "jobset.sigs.k8s.io/jobset-name";
+constexpr std::string_view kJobSetUid = "jobset.sigs.k8s.io/jobset-uid";
 constexpr std::array<std::string_view, 4> kGroupLabels = {
-    "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name", "ray.io/cluster",
+    kJobSetName, "training.kubeflow.org/job-name", "ray.io/cluster",
     "batch.kubernetes.io/job-name"};
 
 std::string_view TextAt(const Json& pod, const char* map, std::string_view key) {
@@ -86,6 +88,18 @@ void FindGroup(const Json& pod, GangWish& wish) {
       "RayJob "
       "have one; else name a label in the annotation {}",
       kGroupLabel);
+}
+
+// Returns whom the Gang goes with: the pod's controller, or the JobSet, because a JobSet that
+// restarts deletes the Jobs that control its pods.
+std::optional<kube::OwnerReference> FindOwner(const Json& pod) {
+  const std::string_view job_set = TextAt(pod, "labels", kJobSetUid);
+  if (job_set.empty()) return kube::ControllerOf(pod);
+  return kube::OwnerReference{.api_version = "jobset.x-k8s.io/v1alpha2",
+                              .kind = "JobSet",
+                              .name = std::string(TextAt(pod, "labels", kJobSetName)),
+                              .uid = std::string(job_set),
+                              .controller = true};
 }
 
 }  // namespace
@@ -153,7 +167,7 @@ std::optional<GangWish> ReadGangWish(const Json& pod) {
   const std::string_view within = TextAt(pod, "annotations", kStartWithinAnnotation);
   if (!within.empty()) wish.request.start_within = within;
   wish.terms = ReadGangTerms(pod, wish.fault);
-  wish.owner = kube::ControllerOf(pod);
+  wish.owner = FindOwner(pod);
   if (!wish.fault.empty()) return wish;
   // A label's value need not be a name of an object.
   if (const auto wrong = kube::WrongDns1123Subdomain(wish.gang)) {

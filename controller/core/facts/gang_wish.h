@@ -55,7 +55,7 @@ struct GangWish {
   GangRequest request;  // its spec but for `terms`
   GangTerms terms = {};
   std::string fault;                          // why the wish cannot be used; empty when it can
-  std::optional<kube::OwnerReference> owner;  // of the pod: the Gang goes with the pod's controller
+  std::optional<kube::OwnerReference> owner;  // the Gang goes with the pod's controller or JobSet
 
   // Returns whether both ask for the same gang.
   bool IsLike(const GangWish& other) const;

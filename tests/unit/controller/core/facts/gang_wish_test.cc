@@ -97,6 +97,21 @@ TEST(GangWishTest, AJobSetIsOneGangHoweverManyJobsItHas) {
   EXPECT_EQ(wish->gang, "set");
 }
 
+// A JobSet that restarts deletes all of its Jobs; the Gang, and what is kept for it, must stay.
+TEST(GangWishTest, TheGangOfAJobSetGoesWithTheJobSetAndNotWithOneOfItsJobs) {
+  const auto wish = ReadGangWish(Pod("set-workers-0-0",
+                                     {{"batch.kubernetes.io/job-name", "set-workers-0"},
+                                      {"jobset.sigs.k8s.io/jobset-name", "set"},
+                                      {"jobset.sigs.k8s.io/jobset-uid", "uid-set"}},
+                                     kFour));
+  ASSERT_TRUE(wish->owner.has_value());
+  EXPECT_EQ(*wish->owner, (kube::OwnerReference{.api_version = "jobset.x-k8s.io/v1alpha2",
+                                                .kind = "JobSet",
+                                                .name = "set",
+                                                .uid = "uid-set",
+                                                .controller = true}));
+}
+
 TEST(GangWishTest, AnAnnotationMayNameTheLabelOfTheGroup) {
   Json annotations = kFour;
   annotations["tahoma.dev/gang-group-label"] = "team/run";
