@@ -22,7 +22,7 @@ for folder in ("tests/scenarios", "tests/cluster", "examples/local"):
 
 import ground as grounds  # noqa: E402
 import image  # noqa: E402
-import lws  # noqa: E402
+import others  # noqa: E402
 from node_case import Node, NodeCase  # noqa: E402
 
 EXAMPLES = ROOT / "examples/aws"
@@ -68,7 +68,7 @@ class AwsManifestsTest(NodeCase):
         cls.nodes = [Node(ground, node["name"]) for node in TOPOLOGY["nodes"]]
         image.write(server, [SERVER_IMAGE], image.workload_files(bin_dir), ["/bin/sleep", "infinity"])
         subprocess.run([sys.executable, ROOT / "tests/cluster/node.py", "import", ground.directory / "k", server], check=True)
-        cls.controller = lws.start(ground.directory / "k")
+        cls.controller = others.start(ground.directory / "k", "lws")
 
     def setUp(self):
         self.until("the members of the UltraServers have elected", lambda: len(json.loads(self.kubectl(

@@ -5,6 +5,9 @@
 #                                                   # containerd and CNI plugins; about 5 minutes on 2 cores
 #   bin=$(tests/cluster/build_tools.sh tools-helm)  # helm, about 90 seconds
 #   bin=$(tests/cluster/build_tools.sh tools-lws)   # the controller of LeaderWorkerSets
+#   bin=$(tests/cluster/build_tools.sh tools-jobset)  # the controller of JobSets; about 2 minutes
+#   bin=$(tests/cluster/build_tools.sh tools-mpi)   # the MPI operator
+#   bin=$(tests/cluster/build_tools.sh tools-kueue)  # Kueue
 #   bin=$(tests/cluster/build_tools.sh tools-kind)  # kind, and what its nodes have beyond tools: kubeadm, kube-proxy, kubectl
 #   bin=$(tests/cluster/build_tools.sh tools-coredns)  # CoreDNS, for those nodes
 #   bin=$(tests/cluster/build_tools.sh tools-1.34)  # an older kube-apiserver and kube-controller-manager
@@ -43,10 +46,13 @@ name_tools() {
   mv bridge host-local loopback cni/
 }
 name_tools-lws() { mv cmd lws-controller; }  # sigs.k8s.io/lws/cmd
+name_tools-jobset() { mv jobset jobset-controller; }
+name_tools-mpi() { mv mpi-operator mpi-controller; }
+name_tools-kueue() { mv kueue kueue-controller; }
 
 if_defined() { ! declare -F "$1" >/dev/null || "$1"; }
 
-declare -A titles=([tools]=kubernetes [tools-helm]=helm [tools-kind]=kind [tools-coredns]=coredns [tools-lws]=lws [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
+declare -A titles=([tools]=kubernetes [tools-helm]=helm [tools-kind]=kind [tools-coredns]=coredns [tools-lws]=lws [tools-jobset]=jobset [tools-mpi]=mpi-operator [tools-kueue]=kueue [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
 . ../../support/need_go.sh "builds ${titles[$module]}"
 # The tools that the module names, and programs of its own, each a folder in it.
 programs() {
