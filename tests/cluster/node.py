@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Starts or stops real nodes, each a kubelet with a containerd, beside a control plane of control_plane.py.
 
-    node.py up DIR NAME… [--share FOLDER] [--sync-frequency 1m]
+    node.py up DIR NAME… [--share FOLDER] [--sync-frequency 1m] [--max-pods 110]
                                             DIR: the control plane's folder. Prints a line for each node that is Ready
     node.py down DIR                        stops them all and what runs in their containers
     node.py kill-containers DIR NAME        as a reboot does, while the node's kubelet is stopped
@@ -94,7 +94,7 @@ conf_dir = '{place}/cni'
 """)
 
 
-def write_kubelet_config(place, keys, name, address, sync_frequency):
+def write_kubelet_config(place, keys, name, address, args):
     keys.sign(name, f"/O=system:nodes/CN=system:node:{name}", f"IP:{address},DNS:{name}")
     # Several kubelets share the machine: none may take its cgroups, or make room on its disk.
     (place / "kubelet.yaml").write_text(json.dumps({
@@ -109,7 +109,8 @@ def write_kubelet_config(place, keys, name, address, sync_frequency):
         "authorization": {"mode": "Webhook"},
         "containerRuntimeEndpoint": f"unix://{place}/containerd.sock",
         "podLogsDir": str(place / "logs"),
-        "syncFrequency": sync_frequency,
+        "syncFrequency": args.sync_frequency,
+        "maxPods": args.max_pods,
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": False,
         "enforceNodeAllocatable": [],
@@ -147,7 +148,7 @@ def start_node(directory, name, number, pause, args):
     write_container_spec(place, args.share)
     write_containerd_config(place, bridge, number)
     keys = control_plane.Keys(directory / "pki")
-    write_kubelet_config(place, keys, name, address, args.sync_frequency)
+    write_kubelet_config(place, keys, name, address, args)
     port = control_plane.port_of(directory)
     kubeconfig = keys.kubeconfig(name, port, place / "kubeconfig")
 
@@ -245,6 +246,7 @@ def main():
         command.add_argument("directory", type=lambda text: pathlib.Path(text).resolve())
     starting.add_argument("names", nargs="+", metavar="NAME")
     starting.add_argument("--sync-frequency", default="1m", help="how often a kubelet looks at a pod, whatever has happened")
+    starting.add_argument("--max-pods", type=int, default=110, help="so many pods a node takes")
     starting.add_argument("--share", type=lambda text: pathlib.Path(text).resolve())
     killing.add_argument("name")
     importing.add_argument("image", type=lambda text: pathlib.Path(text).resolve())

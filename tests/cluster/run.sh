@@ -4,7 +4,7 @@
 #                    the admin API, and conformance (the same requests to it and to our own API server)
 #   run.sh node      on nodes with kubelet, containerd and runc beside it: every scenario, what happens to a node in
 #                    its life, manifests for AWS's driver (AWS's own where AWS_MANIFESTS names their folder), gangs of
-#                    JobSets, MPIJobs and Jobs that Kueue admits
+#                    JobSets, MPIJobs and Jobs that Kueue admits, and random pods (PODS=2000: so many)
 #   run.sh kind      on a cluster of kind with the chart that Helm installs: fail-over, drain, reboot, upgrade, hostile
 #                    callers, every scenario, uninstall
 #   run.sh versions  on older control planes: what nodes show there, some scenarios, and the Helm chart
@@ -46,9 +46,9 @@ case ${1:-} in
     run "conformance: the same requests to kube-apiserver and to controller --standalone" python3 tests/cluster/conformance.py
     ;;
   node)
-    why=$(unshare --net ip link add probe type bridge 2>&1) || skip 4 "nodes need a network namespace with bridges: $why"
-    command -v runc >/dev/null || skip 4 "there is no runc"
-    need_kubernetes 4
+    why=$(unshare --net ip link add probe type bridge 2>&1) || skip 5 "nodes need a network namespace with bridges: $why"
+    command -v runc >/dev/null || skip 5 "there is no runc"
+    need_kubernetes 5
     for name in lws jobset mpi kueue; do
       built=$(tests/cluster/build_tools.sh "tools-$name")
       export "${name^^}_BIN=$built"
@@ -56,6 +56,7 @@ case ${1:-} in
     run "the life of a node" python3 tests/cluster/node_life_test.py
     run "manifests for AWS's driver" python3 tests/cluster/aws_manifests_test.py
     run "gangs of the controllers of others" python3 tests/cluster/controllers_test.py
+    run "random pods" python3 tests/cluster/random_pods_test.py
     run "scenarios on real kubelets" python3 tests/scenarios/run.py node
     ;;
   kind)

@@ -46,12 +46,13 @@ class Ground:
     """An API server with Tahoma on it, as a context."""
 
     def __init__(self, kind, bin_dir, topology=ROOT / "examples/local/topology.json",
-                 scheduler_names="tahoma,default-scheduler", control_plane=()):
+                 scheduler_names="tahoma,default-scheduler", control_plane=(), kubelets=()):
         self.kind = kind
         self.bin = bin_dir
         self.topology = topology
         self.scheduler_names = scheduler_names
         self.control_plane = control_plane  # further options of control_plane.py up
+        self.kubelets = kubelets  # further options of node.py up
         self.scratch = tempfile.TemporaryDirectory(prefix="th")
         self.directory = pathlib.Path(self.scratch.name)
         self.ended_in_order = True
@@ -94,9 +95,9 @@ class Ground:
         shared.mkdir()
         for command in (["image.py", tar, *IMAGES, "--bin", self.bin],
                         ["node.py", "up", self.directory / "k", *names, "--share", shared,
-                         "--sync-frequency", KUBELET_LOOKS_EVERY],
+                         "--sync-frequency", KUBELET_LOOKS_EVERY, *self.kubelets],
                         ["node.py", "import", self.directory / "k", tar]):
-            subprocess.run([sys.executable, ROOT / "tests/cluster" / command[0], *command[1:]], check=True,
+            subprocess.run([sys.executable, ROOT / "tests/cluster" / command[0], *map(str, command[1:])], check=True,
                            stdout=subprocess.DEVNULL)
         for name in names:
             node.write_plugin_kubeconfig(self.directory / "k", name)
