@@ -29,7 +29,7 @@ from node_case import Node, NodeCase  # noqa: E402
 
 TOPOLOGY = {"networkLayers": ["nn-27951e8b5f0b6c4fe", "nn-e4ed5f6d14a986202", "nn-0f43aef49613f02d1"],
             "nodes": [{"name": f"trn2-{number}", "instanceType": "trn2.48xlarge"} for number in range(3)]}
-PODS = int(os.environ.get("PODS", "480"))
+PODS = int(os.environ.get("PODS", "160"))
 SEED = int(os.environ.get("SEED", random.SystemRandom().randrange(1 << 32)))
 WAVE = 30
 MOST_PODS_OF_NODE = 6
