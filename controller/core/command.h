@@ -65,6 +65,13 @@ struct ClassSeen {
 struct ClassGone {
   std::string name;
 };
+struct PodGroupSeen {
+  std::shared_ptr<const PodGroupFact> group;
+};
+struct PodGroupGone {
+  PodGroupKey key;
+  std::string uid;
+};
 struct VolumeClaimSeen {
   std::shared_ptr<const VolumeClaimFact> claim;
 };
@@ -103,10 +110,10 @@ struct RequestGone {
 // decides nothing and writes nothing.
 struct WatchesSynced {};
 
-using Command =
-    std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen, NodeGone,
-                 OtherPodMoved, ClassSeen, ClassGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen,
-                 VolumeGone, StorageClassSeen, StorageClassGone, BlockSeen, BlockGone, RequestSeen,
-                 RequestGone, BlockOrder, WatchesSynced, ApiResult>;
+using Command = std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen,
+                             NodeGone, OtherPodMoved, ClassSeen, ClassGone, PodGroupSeen,
+                             PodGroupGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen, VolumeGone,
+                             StorageClassSeen, StorageClassGone, BlockSeen, BlockGone, RequestSeen,
+                             RequestGone, BlockOrder, WatchesSynced, ApiResult>;
 
 }  // namespace tahoma::controller

@@ -247,6 +247,16 @@ void Core::On(const ClassGone& command) {
   queue_.TouchAllWaiting();
 }
 
+void Core::On(const PodGroupSeen& command) {
+  facts_.pod_groups.Put(command.group);
+  queue_.Touch({command.group->key.second, false});
+}
+
+void Core::On(const PodGroupGone& command) {
+  if (!facts_.pod_groups.Remove(command.key, command.uid)) return;
+  queue_.Touch({command.key.second, false});
+}
+
 void Core::On(const VolumeClaimSeen& command) {
   const VolumeClaimKey& key = command.claim->key;
   const auto before = facts_.volume_claims.Find(key);

@@ -125,6 +125,8 @@ class Core {
   void On(const OtherPodMoved& command);
   void On(const ClassSeen& command);
   void On(const ClassGone& command);
+  void On(const PodGroupSeen& command);
+  void On(const PodGroupGone& command);
   void On(const VolumeClaimSeen& command);
   void On(const VolumeClaimGone& command);
   void On(const VolumeSeen& command);

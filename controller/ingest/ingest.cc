@@ -85,6 +85,7 @@ std::size_t Ingest::StartStepping() {
   FollowVolumeClaims();
   FollowVolumes();
   FollowGangs();
+  FollowPodGroups();
   FollowBlocks();
   for (const RequestKind kind : kRequestKinds) FollowRequests(kind);
   FollowPods();
@@ -129,13 +130,16 @@ void Ingest::Follow(Source source, Seen seen, Gone gone, Wanted wanted) {
                      key.name.empty() ? "an object" : CutUtf8(key.ToString(), kNameMost),
                      Message(why)));
   };
-  handlers.failed = [this, listed, presence = source.presence](const absl::Status& status) {
-    log_(fmt::format("watch: {}", Message(status)));
+  handlers.failed = [this, listed, presence = source.presence,
+                     lacks = false](const absl::Status& status) mutable {
     // Where the kind is not defined there is none of it.
-    const bool may_lack = presence != Presence::kRequired && absl::IsNotFound(status);
-    if (may_lack || (presence == Presence::kMayBeForbidden && absl::IsPermissionDenied(status))) {
-      listed();
-    }
+    const bool may_lack =
+        (presence != Presence::kRequired && absl::IsNotFound(status)) ||
+        (presence == Presence::kMayBeForbidden && absl::IsPermissionDenied(status));
+    // The kind is asked for again and again: somebody may define it.
+    if (!may_lack || !lacks) log_(fmt::format("watch: {}", Message(status)));
+    lacks = may_lack;
+    if (may_lack) listed();
   };
   watches_.push_back(std::make_unique<kube::Reflector>(
       transport_, sleeper_, Rng(rng_.Next()),
@@ -246,6 +250,24 @@ void Ingest::FollowGangs() {
       [this](const kube::ObjectKey& key, const std::string& uid) {
         sink_(GangGone{{key.ns, key.name}, uid});
       });
+}
+
+// Few clusters define any of these kinds.
+void Ingest::FollowPodGroups() {
+  for (const GroupApi api : {GroupApi::kKubernetes, GroupApi::kCoscheduling, GroupApi::kVolcano}) {
+    for (kube::Resource& resource : PodGroupsOf(api)) {
+      Follow(
+          {.resource = std::move(resource), .presence = Presence::kMayBeForbidden},
+          [this, api](const json& object) -> absl::Status {
+            TAHOMA_ASSIGN_OR_RETURN(auto group, ParsePodGroup(api, object));
+            sink_(PodGroupSeen{std::move(group)});
+            return absl::OkStatus();
+          },
+          [this, api](const kube::ObjectKey& key, const std::string& uid) {
+            sink_(PodGroupGone{{api, {key.ns, key.name}}, uid});
+          });
+    }
+  }
 }
 
 void Ingest::FollowBlocks() {

@@ -4,11 +4,11 @@
 //                 sleeper, Rng(seed), log);
 //   ingest.Start();
 //
-// One thread per kind: nodes, slices, device classes, claims, persistent volumes, their claims and
-// classes, gangs, Capacity Blocks, the kinds that ask about blocks, pods. When each kind has given
-// its first list, WatchesSynced is pushed. Unreadable objects are left out; a line names the object
-// and the reason, once. Pods that name none of the given schedulers (pod.spec.schedulerName) are
-// followed only for their needs on their nodes.
+// One thread per kind: nodes, slices, device classes, claims, persistent volumes, their claims
+// and classes, gangs, PodGroups, Capacity Blocks, the kinds that ask about blocks, pods. When
+// each kind has given its first list, WatchesSynced is pushed. Unreadable objects are left out;
+// a line names the object and the reason, once. Pods that name none of the given schedulers
+// (pod.spec.schedulerName) are followed only for their needs on their nodes.
 //
 // When the API server turns out to have lost its history (restored from a backup), all commands
 // pushed before are void: `history_lost` is called, and the receiver begins anew with another
@@ -97,6 +97,7 @@ class Ingest {
   void FollowPods();
   void FollowOtherPods();
   void FollowGangs();
+  void FollowPodGroups();
   void FollowBlocks();
   void FollowRequests(RequestKind kind);
   void FollowClasses();

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "controller/core/facts/gang_wish.h"
+#include "controller/core/facts/pod_group.h"
 #include "controller/model/claim.h"
 #include "controller/model/gang.h"
 #include "controller/model/gang_rules.h"
@@ -210,6 +211,7 @@ struct Facts {
   FactTable<ClaimFact, ClaimKey> claims;
   FactTable<GangFact, GangKey> gangs;
   std::map<std::string, std::shared_ptr<const ClassFact>> classes;
+  FactTable<PodGroupFact, PodGroupKey> pod_groups;
   FactTable<VolumeClaimFact, VolumeClaimKey> volume_claims;
   absl::flat_hash_map<std::string, std::shared_ptr<const VolumeFact>> volumes;
   std::map<std::string, std::shared_ptr<const StorageClassFact>, std::less<>> storage_classes;

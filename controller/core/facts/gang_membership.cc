@@ -164,6 +164,31 @@ void Forget(Sets& sets, const Key& key, const Member& member) {
   if (found->second.empty()) sets.erase(found);
 }
 
+// Completes the wish of pods that join a PodGroup. Returns why the group cannot be used; without a
+// message when the group can be used.
+Readiness CompleteByGroup(const GangKey& key, const Facts& facts,
+                          std::shared_ptr<const GangWish>& wish) {
+  const std::string name = fmt::format("PodGroup {} ({})", key.name, NameOf(wish->group));
+  const auto group = facts.pod_groups.Find({wish->group, key});
+  if (group == nullptr) {
+    return Waits(GangReason::kWaitingForGang, name + " does not exist");
+  }
+  auto whole = std::make_shared<GangWish>(*wish);
+  whole->request.members = group->members;
+  whole->owner = group->as_owner;
+  const std::string faults = Describe(FaultsOf(whole->request));
+  if (group->members < 1 || !faults.empty()) {
+    return Waits(GangReason::kInvalid,
+                 group->members < 1
+                     ? name +
+                           " asks for no least number of pods, and a pod of a group is not "
+                           "placed alone"
+                     : fmt::format("the Gang for {}: {}", name, faults));
+  }
+  wish = std::move(whole);
+  return {};
+}
+
 // Compares the wishes of the gang's pods with each other and with the Gang. Returns why the gang
 // cannot be used, or that its Gang must be made; nullopt when there is nothing to say.
 std::optional<Readiness> CheckWishes(const GangKey& key, const std::set<std::string>& pods,
@@ -180,27 +205,33 @@ std::optional<Readiness> CheckWishes(const GangKey& key, const std::set<std::str
                     name, first->wish->ToString(), pod->wish->ToString()));
   }
   if (first == nullptr) return std::nullopt;
+  std::shared_ptr<const GangWish> wish = first->wish;
+  if (wish->group != GroupApi::kNone) {
+    Readiness waits = CompleteByGroup(key, facts, wish);
+    if (!waits.message.empty()) return waits;
+  }
   if (gang == nullptr) {
     Readiness waits = Waits(GangReason::kWaitingForGang, "its Gang is being made");
-    waits.wish = first->wish;
+    waits.wish = wish;
     return waits;
   }
   if (!gang->made) {
     return Waits(GangReason::kInvalid,
-                 fmt::format("pod {} wishes a Gang {} by its annotations, and a Gang of that name "
-                             "was made by somebody else: rename it, or give the pods the label "
-                             "tahoma.dev/gang and no such annotations",
-                             first->key.name, key.name));
+                 fmt::format("pod {} wishes a Gang {} by its {}, and a Gang of that name was made "
+                             "by somebody else: rename it, or give the pods the label "
+                             "tahoma.dev/gang and no other mark",
+                             first->key.name, key.name,
+                             wish->group == GroupApi::kNone ? "annotations" : "PodGroup"));
   }
-  GangWish of_gang = *first->wish;  // only sizes are compared: users may change the rest of a Gang
+  GangWish of_gang = *wish;  // only sizes are compared: users may change the rest of a Gang
   of_gang.request.members = gang->members;
   of_gang.request.shape = gang->shape;
   of_gang.request.chips = gang->chips;
   of_gang.request.slices = gang->slices;
-  if (first->wish->IsLike(of_gang)) return std::nullopt;
+  if (wish->IsLike(of_gang)) return std::nullopt;
   return Waits(GangReason::kInvalid,
                fmt::format("pod {} wishes a Gang of {}, and Gang {} has {}", first->key.name,
-                           first->wish->ToString(), key.name, of_gang.ToString()));
+                           wish->ToString(), key.name, of_gang.ToString()));
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ std::optional<kube::OwnerReference> FindOwner(const Json& pod) {
 }  // namespace
 
 bool GangWish::IsLike(const GangWish& other) const {
-  return gang == other.gang && request.members == other.request.members &&
+  return gang == other.gang && group == other.group && request.members == other.request.members &&
          request.shape == other.request.shape && request.chips == other.request.chips &&
          request.slices == other.request.slices &&
          request.failure_policy == other.request.failure_policy &&
@@ -144,11 +144,30 @@ GangTerms ReadGangTerms(const Json& pod, std::string& fault) {
   return terms;
 }
 
+namespace {
+
+// Returns the wish of a pod that joins a PodGroup, without the number of members.
+std::optional<GangWish> WishOfGroup(const Json& pod) {
+  if (!TextAt(pod, "labels", "tahoma.dev/gang").empty()) return std::nullopt;
+  std::optional<GroupMark> mark = ReadGroupMark(pod);
+  if (!mark) return std::nullopt;
+  GangWish wish;
+  wish.gang = std::move(mark->group);
+  wish.group = mark->api;
+  wish.terms = ReadGangTerms(pod, wish.fault);
+  if (const auto wrong = kube::WrongDns1123Subdomain(wish.gang); wrong && wish.fault.empty()) {
+    wish.fault = fmt::format("no PodGroup has the name {}: {}", CutUtf8(wish.gang, 253), *wrong);
+  }
+  return wish;
+}
+
+}  // namespace
+
 std::optional<GangWish> ReadGangWish(const Json& pod) {
   const bool wishes = !TextAt(pod, "annotations", kMembers).empty() ||
                       !TextAt(pod, "annotations", kShape).empty() ||
                       !TextAt(pod, "annotations", kChips).empty();
-  if (!wishes) return std::nullopt;
+  if (!wishes) return WishOfGroup(pod);
   GangWish wish;
   if (!TextAt(pod, "labels", "tahoma.dev/gang").empty()) {
     wish.fault =

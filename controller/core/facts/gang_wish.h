@@ -17,6 +17,8 @@
 //   tahoma.dev/gang-failure-policy, gang-start-within   as the fields of those names
 //   tahoma.dev/gang-group-label  the label that has the group's name, where none of kGroupLabels is
 //
+// A pod that joins a PodGroup (pod_group.h) wishes a gang of the group's name and least size.
+//
 // The annotations of GangTerms count for the made Gang as they do for a pod that is a gang of its
 // own.
 //
@@ -28,6 +30,7 @@
 #include <optional>
 #include <string>
 
+#include "controller/core/facts/pod_group.h"
 #include "controller/model/gang_rules.h"
 #include "lib/kube/object.h"
 
@@ -51,8 +54,9 @@ struct GangTerms {
 GangTerms ReadGangTerms(const Json& pod, std::string& fault);
 
 struct GangWish {
-  std::string gang;     // the name of the Gang
-  GangRequest request;  // its spec but for `terms`
+  std::string gang;                  // the name of the Gang
+  GroupApi group = GroupApi::kNone;  // the PodGroup of that API and name tells the members
+  GangRequest request;               // its spec but for `terms`
   GangTerms terms = {};
   std::string fault;                          // why the wish cannot be used; empty when it can
   std::optional<kube::OwnerReference> owner;  // the Gang goes with the pod's controller or JobSet
@@ -63,7 +67,7 @@ struct GangWish {
   std::string ToString() const;
 };
 
-// Returns nullopt for a pod that wishes no gang.
+// Returns nullopt for a pod that wishes no gang. Annotations count before a PodGroup.
 std::optional<GangWish> ReadGangWish(const Json& pod);
 
 }  // namespace tahoma::controller

@@ -83,7 +83,7 @@ void ReadBinding(Field annotations, PodFact& pod) {
   pod.bound_reservation = annotations.At("tahoma.dev/capacity-reservation").Text();
 }
 
-// Reads what a Gang has fields for, of a pod without one.
+// Reads a Gang's fields from the annotations of a pod without a Gang.
 void ReadGangOfOne(const json& object, PodFact& pod) {
   GangTerms terms = ReadGangTerms(object, pod.spec_error);
   pod.block = std::move(terms.block);
@@ -168,7 +168,7 @@ std::shared_ptr<ClaimFact> MakeClaim(Field object) {
   return fact;
 }
 
-// A term that cannot be followed keeps the pod from being placed, and not from being known.
+// An unknown term keeps the pod from being placed, and not from being known.
 void ReadAffinity(const json& object, PodFact& fact) {
   kube::Reading reading(object);
   kube::PodAffinity affinity = kube::ParsePodAffinity(reading.root().At("spec"));
@@ -197,29 +197,21 @@ void CheckResources(const std::vector<std::string>& extended, PodFact& fact) {
   }
 }
 
-// The marks by which pods join a group of another scheduler: scheduling.k8s.io's PodGroup and
-// Workload (k8s.io/api core/v1, 1.36 and 1.35), coscheduling (scheduler-plugins
-// apis/scheduling/v1alpha1), Volcano (apis/scheduling/v1beta1) and KAI (pkg/common/constants).
-struct GroupMark {
+// Marks of groups without a PodGroup (pod_group.h): a Workload of Kubernetes 1.35 (k8s.io/api
+// core/v1) and KAI's group (pkg/common/constants).
+struct ForeignMark {
   std::string_view where;  // for people
   std::array<std::string_view, 3> path;
 };
-constexpr std::array<GroupMark, 6> kGroupMarks = {{
-    {"spec.schedulingGroup", {"spec", "schedulingGroup", "podGroupName"}},
+constexpr std::array<ForeignMark, 2> kForeignMarks = {{
     {"spec.workloadRef", {"spec", "workloadRef", "name"}},
-    {"label scheduling.x-k8s.io/pod-group",
-     {"metadata", "labels", "scheduling.x-k8s.io/pod-group"}},
-    {"annotation scheduling.k8s.io/group-name",
-     {"metadata", "annotations", "scheduling.k8s.io/group-name"}},
-    {"annotation scheduling.volcano.sh/group-name",
-     {"metadata", "annotations", "scheduling.volcano.sh/group-name"}},
     {"annotation pod-group-name", {"metadata", "annotations", "pod-group-name"}},
 }};
 
 // A pod of a group must not be placed alone: its group would hold devices in part.
 void CheckGroup(Field object, PodFact& fact) {
   if (!fact.spec_error.empty() || !fact.gang.empty()) return;
-  for (const GroupMark& mark : kGroupMarks) {
+  for (const ForeignMark& mark : kForeignMarks) {
     Field value = object;
     for (const std::string_view name : mark.path) value = value.At(name);
     const std::string_view group = value.Text();

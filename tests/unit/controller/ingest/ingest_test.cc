@@ -120,7 +120,7 @@ TEST(ParsePodTest, APodThatAsksForNeuronCoresByNameHasASpecError) {
               HasSubstr("asks for aws.amazon.com/neuroncore by name"));
 }
 
-TEST(ParsePodTest, APodOfAGroupOfAnotherSchedulerHasASpecErrorUnlessItIsOfAGang) {
+TEST(ParsePodTest, APodOfAGroupThatIsNotFollowedHasASpecErrorUnlessItIsOfAGang) {
   const auto error_of = [](const char* pointer, bool in_gang) {
     json object = PodJson();
     object[json::json_pointer(pointer)] = "nat";
@@ -129,16 +129,10 @@ TEST(ParsePodTest, APodOfAGroupOfAnotherSchedulerHasASpecErrorUnlessItIsOfAGang)
     EXPECT_TRUE(pod.ok()) << pod.status();
     return (*pod)->spec_error;
   };
-  for (const char* mark : {"/spec/schedulingGroup/podGroupName", "/spec/workloadRef/name",
-                           "/metadata/annotations/scheduling.k8s.io~1group-name",
-                           "/metadata/annotations/scheduling.volcano.sh~1group-name",
-                           "/metadata/annotations/pod-group-name"}) {
+  for (const char* mark : {"/spec/workloadRef/name", "/metadata/annotations/pod-group-name"}) {
     EXPECT_THAT(error_of(mark, false), HasSubstr("group nat")) << mark;
     EXPECT_EQ(error_of(mark, true), "") << mark;
   }
-  json object = PodJson();
-  object["metadata"]["labels"] = {{"scheduling.x-k8s.io/pod-group", "nat"}};
-  EXPECT_THAT((*ParsePod(object))->spec_error, HasSubstr("label scheduling.x-k8s.io/pod-group"));
 }
 
 TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {

@@ -87,6 +87,32 @@ TEST_F(GangMembershipTest, AGangWithoutAPriorityHasTheHighestOfItsPods) {
   EXPECT_EQ(Assess().spec->priority, 5000);
 }
 
+TEST_F(GangMembershipTest, PodsOfAPodGroupAreAGangOfTheSizeThatTheGroupSays) {
+  PodFact pod = Pod("train-0");
+  pod.wish = std::make_shared<const GangWish>(GangWish{
+      .gang = "train", .group = GroupApi::kCoscheduling, .request = {}, .fault = "", .owner = {}});
+  Add(pod);
+  EXPECT_EQ(Why(Assess()), "WaitingForGang: PodGroup train (scheduling.x-k8s.io) does not exist");
+  PodGroupFact group;
+  group.key = {GroupApi::kCoscheduling, {"default", "train"}};
+  group.uid = "uid-group";
+  group.as_owner.kind = "PodGroup";
+  facts_.pod_groups.Put(std::make_shared<const PodGroupFact>(group));
+  EXPECT_EQ(Why(Assess()),
+            "Invalid: PodGroup train (scheduling.x-k8s.io) asks for no least number of pods, and a "
+            "pod of a group is not placed alone");
+  group.members = 2;
+  facts_.pod_groups.Put(std::make_shared<const PodGroupFact>(group));
+  const Readiness waits = Assess();
+  ASSERT_NE(waits.wish, nullptr);
+  EXPECT_EQ(waits.wish->request.members, 2);
+  EXPECT_EQ(waits.wish->owner->kind, "PodGroup");
+  group.members = 1'000'000'000;
+  facts_.pod_groups.Put(std::make_shared<const PodGroupFact>(group));
+  EXPECT_EQ(Assess().reason, GangReason::kInvalid);
+  EXPECT_EQ(Assess().wish, nullptr);
+}
+
 TEST_F(GangMembershipTest, AGangIsReadyWhenAllItsPodsExistWhicheverCameFirst) {
   Add(Pod("train-1"));
   EXPECT_EQ(Why(Assess()), "WaitingForGang: Gang train does not exist");
