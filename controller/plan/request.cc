@@ -232,7 +232,7 @@ absl::StatusOr<CompiledAlternative> Compiler::CompileAlternative(const ClaimSpec
   made.spec = &spec;
   made.name = spec.name.empty() ? request.name : request.name + "/" + spec.name;
   if (!spec.class_found) return NotFound("DeviceClass \"{}\" does not exist", spec.device_class);
-  if (spec.has_capacity_requests) {
+  if (!spec.capacities.empty()) {
     return InvalidArgument(
         "it asks for capacity, but Neuron devices are not divisible by capacity");
   }

@@ -1,5 +1,6 @@
 #include "lib/kube/objects/allocation.h"
 
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -22,6 +23,36 @@ DeviceResult ParseResult(Field field) {
   return parsed;
 }
 
+// Returns the details of a result; without any, nullopt.
+std::optional<ResultDetails> ParseDetails(Field field, std::size_t result) {
+  ResultDetails parsed;
+  parsed.result = result;
+  parsed.share_id = field.At("shareID").Text();
+  field.At("consumedCapacity").Entries([&](const std::string& name, Field amount) {
+    const Json& value = amount.json();
+    parsed.consumed.push_back(
+        {.name = name, .quantity = value.is_string() ? value.get<std::string>() : JsonText(value)});
+  });
+  parsed.binding_conditions = field.At("bindingConditions").Texts();
+  parsed.binding_failure_conditions = field.At("bindingFailureConditions").Texts();
+  const bool none = parsed.share_id.empty() && parsed.consumed.empty() &&
+                    parsed.binding_conditions.empty() && parsed.binding_failure_conditions.empty();
+  return none ? std::nullopt : std::optional(std::move(parsed));
+}
+
+void RenderDetails(const ResultDetails& details, Json& result) {
+  if (!details.share_id.empty()) result["shareID"] = details.share_id;
+  for (const ConsumedCapacity& one : details.consumed) {
+    result["consumedCapacity"][one.name] = one.quantity;
+  }
+  if (!details.binding_conditions.empty()) {
+    result["bindingConditions"] = details.binding_conditions;
+  }
+  if (!details.binding_failure_conditions.empty()) {
+    result["bindingFailureConditions"] = details.binding_failure_conditions;
+  }
+}
+
 Json RenderResult(const DeviceResult& result) {
   Json out = {{"request", result.request},
               {"driver", result.driver},
@@ -42,12 +73,13 @@ Json RenderConfig(const DeviceConfig& config) {
   return out;
 }
 
-std::string NodeOfSelector(Field selector) {
-  for (const Field term : selector.At("nodeSelectorTerms").Items()) {
-    for (const Field field : term.At("matchFields").Items()) {
-      const FieldItems values = field.At("values").Items();
-      if (field.At("key").Text() == "metadata.name" && values.size() == 1) {
-        return std::string(values[0].Text());
+// Returns the node that a term names by In alone; empty when none does.
+std::string NodeOfTerms(const NodeTerms& terms) {
+  for (const std::vector<NodeRequirement>& term : terms) {
+    for (const NodeRequirement& one : term) {
+      if (one.field && one.key == "metadata.name" && one.op == NodeOperator::kIn &&
+          one.values.size() == 1) {
+        return one.values[0];
       }
     }
   }
@@ -77,19 +109,29 @@ Allocation ParseAllocation(Field field) {
   const Field devices = field.At("devices");
   const FieldItems results = devices.At("results").Items();
   parsed.results.reserve(results.size());
-  for (const Field result : results) parsed.results.push_back(ParseResult(result));
+  for (const Field result : results) {
+    std::optional<ResultDetails> details = ParseDetails(result, parsed.results.size());
+    if (details) parsed.details.push_back(*std::move(details));
+    parsed.results.push_back(ParseResult(result));
+  }
   parsed.configs = ParseConfigs(devices.At("config"), ConfigSource::kClaim);
-  parsed.node = NodeOfSelector(field.At("nodeSelector"));
+  NodeTerms terms = ParseNodeTerms(field.At("nodeSelector"));
+  parsed.node = NodeOfTerms(terms);
+  if (parsed.node.empty()) parsed.node_terms = std::move(terms);
   return parsed;
 }
 
 Json RenderAllocation(const Allocation& allocation) {
   Json results = Json::array();
   for (const DeviceResult& result : allocation.results) results.push_back(RenderResult(result));
+  for (const ResultDetails& details : allocation.details) {
+    RenderDetails(details, results.at(details.result));
+  }
   Json out = {{"devices", {{"results", std::move(results)}}}};
   for (const DeviceConfig& config : allocation.configs) {
     out["devices"]["config"].push_back(RenderConfig(config));
   }
+  if (!allocation.node_terms.empty()) out["nodeSelector"] = RenderNodeTerms(allocation.node_terms);
   if (!allocation.node.empty()) {
     const Json field = {
         {"key", "metadata.name"}, {"operator", "In"}, {"values", {allocation.node}}};

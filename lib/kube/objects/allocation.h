@@ -3,17 +3,18 @@
 //   const Allocation allocation = ParseAllocation(status.At("allocation"));
 //   patch["status"]["allocation"] = RenderAllocation(allocation);
 //
-// Scope: the fields that our programs write. An allocation of another scheduler may have more,
-// which is not kept.
+// Scope: the fields that schedulers decide. The time of an allocation is not kept.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "lib/base/json_fwd.h"
 #include "lib/kube/field.h"
+#include "lib/kube/objects/node_selector.h"
 #include "lib/kube/objects/taint.h"
 
 namespace tahoma::kube {
@@ -42,12 +43,34 @@ struct DeviceResult {
   friend bool operator==(const DeviceResult&, const DeviceResult&) = default;
 };
 
+// An amount that an allocation takes of a capacity of a shared device.
+struct ConsumedCapacity {
+  std::string name;  // "id" for the driver's own, or "domain/id"
+  std::string quantity;
+
+  friend bool operator==(const ConsumedCapacity&, const ConsumedCapacity&) = default;
+};
+
+// Details of a result, which most results do not have.
+struct ResultDetails {
+  std::size_t result = 0;  // the place of the result in Allocation::results
+  std::string share_id;    // of a share of a device, a UUID; empty: the whole device
+  std::vector<ConsumedCapacity> consumed;  // by name
+  // Conditions of the device that a pod's binding waits for, or that undo the allocation.
+  std::vector<std::string> binding_conditions;
+  std::vector<std::string> binding_failure_conditions;
+
+  friend bool operator==(const ResultDetails&, const ResultDetails&) = default;
+};
+
 // `node` is written as the nodeSelector term matchFields metadata.name In [node]
 // (docs/reference/kubernetes-dra.md#allocation).
 struct Allocation {
   std::vector<DeviceResult> results;
   std::vector<DeviceConfig> configs;
   std::string node;
+  std::vector<ResultDetails> details = {};  // ascending by result
+  NodeTerms node_terms = {};                // of devices of several nodes; then `node` is empty
 
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "lib/kube/objects/device_details.h"
+
 namespace tahoma::kube {
 namespace {
 
@@ -37,7 +39,10 @@ DeviceRequest ParseRequest(Field field) {
   for (const Field one : field.At("tolerations").Items()) {
     parsed.tolerations.push_back(ParseToleration(one));
   }
-  parsed.has_capacity_requests = field.At("capacity").At("requests").size() > 0;
+  const Field capacities = field.At("capacity").At("requests");
+  capacities.Entries([&](const std::string& name, Field amount) {
+    parsed.capacities.push_back({.name = name, .amount = ParseQuantity(amount)});
+  });
   return parsed;
 }
 

@@ -14,10 +14,19 @@
 #include "lib/kube/field.h"
 #include "lib/kube/objects/allocation.h"
 #include "lib/kube/objects/taint.h"
+#include "lib/kube/quantity.h"
 
 namespace tahoma::kube {
 
 enum class AllocationMode : std::uint8_t { kExactCount, kAll };
+
+// An amount of a capacity that the device must have, and that a shared device then has less.
+struct CapacityRequest {
+  std::string name;  // as in the device: "id" for the driver's own, or "domain/id"
+  Quantity amount;
+
+  friend bool operator==(const CapacityRequest&, const CapacityRequest&) = default;
+};
 
 // `exactly`, or an entry of `firstAvailable`. The allocator looks up the class and copies the
 // class's selectors into the request, because the class at the time of allocation applies
@@ -32,7 +41,7 @@ struct DeviceRequest {
   std::int64_t count = 1;
   bool admin_access = false;
   std::vector<Toleration> tolerations;
-  bool has_capacity_requests = false;  // consumable capacity
+  std::vector<CapacityRequest> capacities = {};  // consumable capacity
 };
 
 struct ClaimRequest {

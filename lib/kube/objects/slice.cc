@@ -1,6 +1,7 @@
 #include "lib/kube/objects/slice.h"
 
-#include <charconv>
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -13,20 +14,22 @@
 namespace tahoma::kube {
 namespace {
 
-std::vector<CounterSet> ParseCounterSets(Field list, std::string_view name) {
+// Whether a fraction counts as a unit.
+enum class Fraction : std::uint8_t { kDropped, kCounted };
+
+std::int64_t WholeUnits(Field value, Fraction fraction) {
+  const Quantity quantity = ParseQuantity(value);
+  const bool drop = fraction == Fraction::kDropped && !quantity.IsInteger();
+  return std::max<std::int64_t>(quantity.Value() - (drop ? 1 : 0), 0);
+}
+
+std::vector<CounterSet> ParseCounterSets(Field list, std::string_view name, Fraction fraction) {
   std::vector<CounterSet> sets;
   for (const Field field : list.Items()) {
     CounterSet& set = sets.emplace_back();
     set.name = field.At(name).Text();
     field.At("counters").Entries([&](const std::string& counter, Field entry) {
-      const Field value = entry.At("value");
-      const std::string_view text = value.Text();
-      std::int64_t number = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (error != std::errc() || end != text.data() + text.size()) {
-        value.Fail("must be a whole number");
-      }
-      set.counters.push_back({counter, number});
+      set.counters.push_back({counter, WholeUnits(entry.At("value"), fraction)});
     });
   }
   return sets;
@@ -38,20 +41,6 @@ Json RenderCounterSet(const CounterSet& set, const char* name) {
     counters[counter.name] = {{"value", std::to_string(counter.value)}};
   }
   return {{name, set.name}, {"counters", std::move(counters)}};
-}
-
-Json RenderValue(const AttributeValue& value) {
-  struct Renderer {
-    Json operator()(bool flag) const { return {{"bool", flag}}; }
-    Json operator()(std::int64_t number) const { return {{"int", number}}; }
-    Json operator()(const std::string& text) const { return {{"string", text}}; }
-    Json operator()(const Version& version) const { return {{"version", version.text}}; }
-  };
-  return std::visit(Renderer{}, value);
-}
-
-std::string RenderName(const QualifiedName& name, std::string_view driver) {
-  return name.domain == driver ? name.id : name.domain + "/" + name.id;
 }
 
 Json RenderDevice(const Device& device, std::string_view driver) {
@@ -72,13 +61,25 @@ std::string_view TextOf(const Json& text) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+void ReadDetails(Field spec, ResourceSlice& slice) {
+  slice.all_nodes = spec.At("allNodes").Bool();
+  slice.node_terms = ParseNodeTerms(spec.At("nodeSelector"));
+  slice.per_device_nodes = spec.At("perDeviceNodeSelection").Bool();
+  slice.shared_counters = ParseCounterSets(spec.At("sharedCounters"), "name", Fraction::kDropped);
+  for (const Field device : spec.At("devices").Items()) {
+    slice.consumes.push_back(
+        ParseCounterSets(device.At("consumesCounters"), "counterSet", Fraction::kCounted));
+    slice.details.push_back(ParseDeviceDetails(device, slice.driver));
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object, SliceCounters counters) {
+absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object, SliceDetails details) {
   const Json* const text = ValueAt(object, {"spec", "devices"});
   const bool is_text = text != nullptr && text->is_binary();
   std::optional<std::vector<Device>> read;
-  if (is_text && counters == SliceCounters::kLeaveOut) {
+  if (is_text && details == SliceDetails::kLeaveOut) {
     read = ReadDevices(TextOf(*text), StringAt(object, {"spec", "driver"}));
   }
   if (is_text && !read) {
@@ -86,7 +87,7 @@ absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object, SliceCounte
     if (devices.is_discarded()) return InvalidArgument("spec.devices is not JSON");
     Json whole = object;
     whole["spec"]["devices"] = std::move(devices);
-    return ParseResourceSlice(whole, counters);
+    return ParseResourceSlice(whole, details);
   }
   Reading reading(object);
   ResourceSlice slice;
@@ -106,11 +107,8 @@ absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object, SliceCounte
   const FieldItems devices = spec.At("devices").Items();
   slice.devices.reserve(devices.size());
   for (const Field device : devices) slice.devices.push_back(ParseDevice(device, slice.driver));
-  if (counters == SliceCounters::kRead) {
-    slice.shared_counters = ParseCounterSets(spec.At("sharedCounters"), "name");
-    for (const Field device : devices) {
-      slice.consumes.push_back(ParseCounterSets(device.At("consumesCounters"), "counterSet"));
-    }
+  if (details == SliceDetails::kRead) {
+    ReadDetails(spec, slice);
   }
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("slice"));
   return slice;
@@ -123,6 +121,9 @@ Json RenderSliceSpec(const ResourceSlice& slice) {
                  {"generation", slice.generation},
                  {"resourceSliceCount", slice.slices_in_pool}}}};
   if (!slice.node.empty()) spec["nodeName"] = slice.node;
+  if (slice.all_nodes) spec["allNodes"] = true;
+  if (!slice.node_terms.empty()) spec["nodeSelector"] = RenderNodeTerms(slice.node_terms);
+  if (slice.per_device_nodes) spec["perDeviceNodeSelection"] = true;
   for (const CounterSet& set : slice.shared_counters) {
     spec["sharedCounters"].push_back(RenderCounterSet(set, "name"));
   }
@@ -133,6 +134,7 @@ Json RenderSliceSpec(const ResourceSlice& slice) {
         device["consumesCounters"].push_back(RenderCounterSet(set, "counterSet"));
       }
     }
+    if (i < slice.details.size()) RenderDetails(slice.details[i], slice.driver, device);
     spec["devices"].push_back(std::move(device));
   }
   return spec;

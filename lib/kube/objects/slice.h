@@ -15,11 +15,15 @@
 
 #include "lib/base/json_fwd.h"
 #include "lib/kube/objects/device.h"
+#include "lib/kube/objects/device_details.h"
+#include "lib/kube/objects/node_selector.h"
 
 namespace tahoma::kube {
 
 struct Counter {
   std::string name;
+  // Whole units: a fraction of a shared counter does not count, and a fraction that a device
+  // consumes counts as a unit.
   std::int64_t value = 0;
 
   friend bool operator==(const Counter&, const Counter&) = default;
@@ -41,17 +45,24 @@ struct ResourceSlice {
   std::int64_t generation = 0;
   std::int64_t slices_in_pool = 1;
   std::vector<Device> devices;
-  std::vector<CounterSet> shared_counters;
-  // An entry for each device, in the devices' order; empty when not read.
-  std::vector<std::vector<CounterSet>> consumes;
+
+  // Not read by SliceDetails::kLeaveOut:
+  bool all_nodes = false;
+  NodeTerms node_terms = {};      // spec.nodeSelector
+  bool per_device_nodes = false;  // each device has nodes of its own
+  std::vector<CounterSet> shared_counters = {};
+  // An entry for each device, in the devices' order, or empty.
+  std::vector<std::vector<CounterSet>> consumes = {};
+  std::vector<DeviceDetails> details = {};
 };
 
-// Counters fill most of a slice with overlapping devices, and few readers need counters.
-enum class SliceCounters : std::uint8_t { kLeaveOut, kRead };
+// Counters fill most of a slice with overlapping devices, and few readers need counters or other
+// details.
+enum class SliceDetails : std::uint8_t { kLeaveOut, kRead };
 
 // spec.devices may be the list's JSON text, as a binary value (lib/base/json_part.h).
 absl::StatusOr<ResourceSlice> ParseResourceSlice(const Json& object,
-                                                 SliceCounters counters = SliceCounters::kLeaveOut);
+                                                 SliceDetails details = SliceDetails::kLeaveOut);
 Json RenderSliceSpec(const ResourceSlice& slice);
 
 }  // namespace tahoma::kube

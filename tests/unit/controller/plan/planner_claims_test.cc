@@ -357,10 +357,22 @@ TEST_F(PlannerClaimsTest, AClassOfAnotherDriverIsSaidToMatchNothing) {
   EXPECT_THAT(answer[1], HasSubstr("gpu.example.com"));
 }
 
+TEST_F(PlannerClaimsTest, ARequestForAnotherDriversDevicesBesideChipsNeverFits) {
+  state_.PutNode(NodeFactsOf({.name = "n0"}));
+  ClaimSpec claim = ChipClaim("any", 1);
+  claim.requests.push_back(claim.requests[0]);
+  claim.requests[1].name = "nics";
+  claim.requests[1].alternatives[0].device_class = "efa.example.com";
+  claim.requests[1].alternatives[0].class_selectors = {"device.driver == 'efa.example.com'"};
+  const Names answer = DevicesFor("p", claim);
+  EXPECT_EQ(answer[0], "NeverFits");
+  EXPECT_THAT(answer[1], HasSubstr("efa.example.com"));
+}
+
 TEST_F(PlannerClaimsTest, ConsumableCapacityIsRefusedByName) {
   state_.PutNode(NodeFactsOf({.name = "n0"}));
   ClaimSpec claim = ChipClaim("any", 1);
-  claim.requests[0].alternatives[0].has_capacity_requests = true;
+  claim.requests[0].alternatives[0].capacities = {{"memory", kube::Quantity::Of(1)}};
   const Names answer = DevicesFor("p", claim);
   EXPECT_EQ(answer[0], "Invalid");
   EXPECT_THAT(answer[1], HasSubstr("capacity"));

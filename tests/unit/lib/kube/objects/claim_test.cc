@@ -106,6 +106,27 @@ TEST(ResourceClaimTest, AWrittenObjectReadsBackEqual) {
   EXPECT_EQ(reserved, object["status"]["reservedFor"]);
 }
 
+TEST(ResourceClaimTest, AnAllocationOfSharedDevicesOfSeveralNodesReadsBackEqual) {
+  const json written = ParseJson(R"({
+      "devices": {"results": [
+          {"request": "a", "driver": "d.com", "pool": "p", "device": "x"},
+          {"request": "b", "driver": "d.com", "pool": "p", "device": "y",
+           "shareID": "0d1ff1ce-0000-8000-8000-000000000001",
+           "consumedCapacity": {"memory": "1Gi", "rate": "100"},
+           "bindingConditions": ["Ready"], "bindingFailureConditions": ["Broken"]}]},
+      "nodeSelector": {"nodeSelectorTerms": [{
+          "matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]},
+                               {"key": "gpu", "operator": "Exists"}],
+          "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n"]}]}]}})");
+  Reading reading(written);
+  const Allocation allocation = ParseAllocation(reading.root());
+  EXPECT_TRUE(reading.status().ok()) << reading.status();
+  EXPECT_EQ(allocation.node, "") << "the allocation is of no single node";
+  ASSERT_EQ(allocation.details.size(), 1U) << "most results have no details";
+  EXPECT_EQ(allocation.details[0].result, 1U);
+  EXPECT_EQ(RenderAllocation(allocation), written);
+}
+
 TEST(ResourceClaimTest, AnUnreadableFieldIsNamedWithItsPath) {
   json object = ClaimObject();
   object["status"]["allocation"]["devices"]["results"][1]["pool"] = 3;
@@ -130,7 +151,8 @@ TEST(ClaimSpecTest, ReadsRequestsConstraintsAndConfigurations) {
   EXPECT_EQ(all.alternatives[0].device_class, "chips");
   EXPECT_EQ(all.alternatives[0].mode, AllocationMode::kAll);
   EXPECT_TRUE(all.alternatives[0].admin_access);
-  EXPECT_TRUE(all.alternatives[0].has_capacity_requests);
+  EXPECT_THAT(all.alternatives[0].capacities,
+              ElementsAre(CapacityRequest{"memory", *Quantity::Parse("1Gi")}));
   EXPECT_THAT(all.alternatives[0].selectors, ElementsAre("true"));
   EXPECT_EQ(all.alternatives[0].tolerations.at(0).op, TolerationOperator::kExists);
   const ClaimRequest& any = spec.requests[1];
@@ -167,6 +189,9 @@ TEST(ClaimSpecTest, ARequestThatCannotBeAllocatedIsAnErrorWithItsPath) {
             "spec.devices.requests[0].exactly.selectors[0]: is not of kind \"cel\""},
            {R"({"constraints": [{"requests": []}]})",
             "spec.devices.constraints[0]: is neither matchAttribute nor distinctAttribute"},
+           {R"({"requests": [{"exactly": {"capacity": {"requests": {"memory": "big"}}}}]})",
+            "spec.devices.requests[0].exactly.capacity.requests.memory: 'big' is not a quantity: a "
+            "number with an optional suffix such as 100m, 1.5, 2k, 96Gi or 3e6"},
            {R"({"requests": [{"exactly": {"bandwidth": "1G"}}]})",
             "spec.devices.requests[0].exactly.bandwidth: is not known to this scheduler, which "
             "cannot follow it"},

@@ -134,7 +134,7 @@ TEST(ParseResourceSliceTest, TheListOfDevicesMayBeAText) {
     EXPECT_EQ(read->slices_in_pool, 2);
     ExpectSame(read->devices, parsed->devices, text);
   }
-  const auto counted = ParseResourceSlice(SliceWith(AsText(Text())), SliceCounters::kRead);
+  const auto counted = ParseResourceSlice(SliceWith(AsText(Text())), SliceDetails::kRead);
   ASSERT_TRUE(counted.ok());
   EXPECT_EQ(counted->consumes.at(0).at(0).name, "node");
 }
