@@ -1,7 +1,8 @@
 #!/bin/bash
 # The tests that need real Kubernetes.
 #   run.sh cluster   on a control plane: the Helm chart, every scenario, a restore of its etcd, its say in who reads
-#                    the admin API, and conformance (the same requests to it and to our own API server)
+#                    the admin API, and conformance (the same requests to it and to our own API server); and the cases
+#                    of kube-scheduler's allocator of devices, given to ours
 #   run.sh node      on nodes with kubelet, containerd and runc beside it: every scenario, what happens to a node in
 #                    its life, manifests for AWS's driver (AWS's own where AWS_MANIFESTS names their folder), gangs of
 #                    JobSets, MPIJobs and Jobs that Kueue admits, and random pods (PODS=2000: so many)
@@ -36,9 +37,15 @@ run() {  # title, command…
   [ "$ended" = 0 ] || [ "$ended" = 77 ] || status=1  # 77: skipped, and it has said why
 }
 
+judge_allocator() {
+  local cases
+  cases=$(tests/cluster/allocator_cases.sh) && "$TAHOMA_BIN/allocator-cases" "$cases"
+}
+
 case ${1:-} in
   cluster)
-    need_kubernetes 5
+    need_kubernetes 6
+    run "the cases of Kubernetes' own allocator of devices" judge_allocator
     run "the Helm chart" python3 tests/cluster/chart_test.py
     run "scenarios on etcd, kube-apiserver and kube-controller-manager" python3 tests/scenarios/run.py cluster
     run "etcd restored from a backup under a controller that runs" python3 tests/cluster/restored_etcd.py

@@ -83,6 +83,7 @@ LAYERS = {
                        "lib/kube", "lib/wire"],
     "controller/model": ["lib/kube/objects", "lib/kube", "lib/driver", "lib/hw", "lib/torus"],
     "controller/plan": ["controller/model", "lib/kube/cel", "lib/collective", "lib/driver", "lib/torus"],
+    "controller/allocate": ["lib/kube/cel", "lib/kube/objects", "lib/kube"],
     "controller/reserve": ["controller/model", "lib/kube"],
     "controller/core/journal": ["controller/reserve", "controller/plan", "controller/model", "lib/driver"],
     "controller/core/facts": ["controller/core/journal", "controller/reserve", "controller/plan", "controller/model",

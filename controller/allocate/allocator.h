@@ -1,0 +1,63 @@
+// Allocates the claims of a pod on one node, of the devices of any driver, as Kubernetes'
+// structured allocator does (docs/reference/kubernetes-dra.md#allocator).
+//
+//   absl::StatusOr<Allocator> allocator = Allocator::Make(std::move(claims), find_class);
+//   auto allocations = allocator->AllocateOn({node.name, node.labels}, slices, in_use);
+//   if (allocations.ok() && allocations->has_value()) …   // one for each claim, in their order
+//
+// Which devices: the first that meet everything, in the order of the names of driver, pool and
+// slice, and in a slice as published; pools with conditions on binding come last.
+//
+// Work is bounded: devices that can stand for each other are tried once, and after `steps_most`
+// tries the answer is an error. The order of the answers is the same on every run.
+//
+// Not here: which node is the best, devices that several pods of a gang share on different nodes,
+// and resources of a node that devices stand for (KEP-5517).
+//
+// Thread safety: immutable; AllocateOn may be called from any thread.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "controller/allocate/candidate.h"
+#include "controller/allocate/features.h"
+#include "controller/allocate/pools.h"
+#include "controller/allocate/wanted.h"
+#include "lib/kube/objects/allocation.h"
+
+namespace tahoma::controller::allocate {
+
+// A try is a look at one device for one place of a request, alone or beside a device that failed.
+inline constexpr std::size_t kStepsMost = 1'000'000;
+
+class Allocator {
+ public:
+  // Errors: a claim that is impossible on every node (kInvalidArgument), a class that does not
+  // exist (kNotFound).
+  static absl::StatusOr<Allocator> Make(std::vector<UnallocatedClaim> claims, ClassLookup classes,
+                                        const Features& features = {});
+
+  // `slices` are those that may be the node's, and all others of the same pools, read with
+  // kube::SliceDetails::kRead. Returns nullopt where the node lacks devices now.
+  //
+  // Errors: kInvalidArgument for a selector that fails or "all" devices against a constraint, which
+  // no other node mends; kFailedPrecondition for pools that contradict themselves or are not
+  // complete, which concerns this node; kResourceExhausted after `steps_most` tries.
+  absl::StatusOr<std::optional<std::vector<kube::Allocation>>> AllocateOn(
+      NodeView node, Slices slices, const InUse& in_use, std::size_t steps_most = kStepsMost) const;
+
+ private:
+  Allocator(std::vector<WantedClaim> claims, const Features& features)
+      : claims_(std::move(claims)), features_(features) {}
+
+  std::vector<WantedClaim> claims_;
+  Features features_;
+};
+
+}  // namespace tahoma::controller::allocate
