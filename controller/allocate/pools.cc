@@ -104,11 +104,11 @@ std::string WhyInvalid(const Pool& pool, const Features& features) {
   return why;
 }
 
-// Sorts the relevant slices of a complete pool; `whole` are all slices of the same generation.
-void Fill(SliceList relevant, const SliceList& whole, const Features& features, Pool& pool) {
-  std::ranges::stable_sort(relevant, {}, &ResourceSlice::name);
+// Sorts out the slices of a complete pool; `whole` are all slices of the same generation.
+void Fill(const SliceList& relevant, const SliceList& whole, const Features& features, Pool& pool) {
+  const absl::flat_hash_set<const ResourceSlice*> here(relevant.begin(), relevant.end());
   for (const ResourceSlice* slice : whole) {
-    if (std::ranges::find(relevant, slice) == relevant.end()) pool.elsewhere.push_back(slice);
+    if (!here.contains(slice)) pool.elsewhere.push_back(slice);
   }
   for (const ResourceSlice* slice : relevant) {
     const bool counters = features.partitionable_devices && !slice->shared_counters.empty();
@@ -141,6 +141,9 @@ std::vector<Pool> GatherPools(Slices slices, NodeView node, const Features& feat
   std::vector<Pool> pools;
   for (auto& [key, found] : published) {
     if (found.relevant.empty()) continue;
+    for (SliceList* list : {&found.all, &found.relevant}) {
+      std::ranges::stable_sort(*list, {}, &ResourceSlice::name);
+    }
     const ResourceSlice& first = *found.relevant.front();
     const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(first.slices_in_pool, 0));
     SliceList whole = found.relevant;
@@ -156,7 +159,7 @@ std::vector<Pool> GatherPools(Slices slices, NodeView node, const Features& feat
     pool.driver = key.first;
     pool.name = key.second;
     if (whole.size() == wanted) {
-      Fill(std::move(found.relevant), whole, features, pool);
+      Fill(found.relevant, whole, features, pool);
     } else {
       pool.state = PoolState::kIncomplete;
     }
