@@ -265,6 +265,11 @@ TEST(AllocatorTest, APoolIsUsedWhenItsNewestGenerationIsComplete) {
   newer["spec"]["pool"]["generation"] = 2;
   world.slices.push_back(newer);
   EXPECT_EQ(world.Devices(), "r:new");
+  std::swap(world.slices[0], world.slices[1]);
+  world.claims = {ClaimOf({RequestOf("r", 2)})};
+  EXPECT_EQ(world.Devices(), "none") << "whatever is seen first, the old device is gone";
+  std::swap(world.slices[0], world.slices[1]);
+  world.claims = {ClaimOf({RequestOf("r", 1)})};
   world.slices[1]["spec"]["pool"]["resourceSliceCount"] = 2;
   EXPECT_EQ(world.Devices(), "none") << "the other slice may say that the device is gone";
   world.slices[1]["spec"]["nodeName"] = "elsewhere";
