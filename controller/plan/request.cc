@@ -98,7 +98,7 @@ std::string NeedsText(const kube::PodNeeds& needs) {
   for (const kube::HostPort& port : needs.ports) {
     text += fmt::format("{}/{}:{},", port.protocol, port.ip, port.port);
   }
-  return text;
+  return text + fmt::format("{}", fmt::join(needs.claimed, ","));
 }
 
 std::string MemberText(const CompiledMember& member) {

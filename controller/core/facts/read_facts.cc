@@ -185,9 +185,10 @@ void ReadAffinity(const json& object, PodFact& fact) {
 }
 
 // A pod that were bound without a claim for what it asks by name would run without devices.
-void CheckResources(const std::vector<std::string>& extended, PodFact& fact) {
+void CheckResources(const std::vector<kube::ExtendedAsk>& extended, PodFact& fact) {
   if (!fact.spec_error.empty()) return;
-  for (const std::string& name : extended) {
+  for (const kube::ExtendedAsk& ask : extended) {
+    const std::string& name = ask.resource;
     if (!name.starts_with("aws.amazon.com/neuron")) continue;
     fact.spec_error = fmt::format(
         "it asks for {} by name, which kube-scheduler alone makes a claim of; ask for devices by a "
@@ -260,7 +261,7 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   } else if (fact->gang.empty()) {
     ReadGangOfOne(object, *fact);
   }
-  CheckResources(pod.extended_resources, *fact);
+  CheckResources(pod.extended_asks, *fact);
   CheckGroup(reading.root(), *fact);
   ReadAffinity(object, *fact);
   fact->unschedulable_message = std::move(pod.unschedulable_message);

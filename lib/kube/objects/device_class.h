@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/clock.h"
 #include "lib/base/json_fwd.h"
 #include "lib/kube/objects/allocation.h"
 
@@ -20,6 +21,8 @@ struct DeviceClass {
   std::string name;
   std::vector<std::string> selectors;  // CEL
   std::vector<DeviceConfig> configs;   // with source kClass and no requests
+  std::string extended_resource;       // the name that pods may ask by; empty: the implicit alone
+  WallTime created;
 };
 
 absl::StatusOr<DeviceClass> ParseDeviceClass(const Json& object);

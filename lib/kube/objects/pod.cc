@@ -36,22 +36,6 @@ NodeSelection ParseSelection(Field spec) {
   return selection;
 }
 
-// Names with a domain are extended resources, unless the domain is Kubernetes' own (k8s.io/api
-// core/v1, pkg/apis/core/v1/helper IsExtendedResourceName). Limits and requests are equal.
-std::vector<std::string> ExtendedResources(Field spec) {
-  std::vector<std::string> names;
-  for (const char* list : {"containers", "initContainers"}) {
-    for (const Field container : spec.At(list).Items()) {
-      container.At("resources").At("limits").Entries([&](const std::string& name, Field) {
-        const auto slash = name.find('/');
-        if (slash == std::string::npos || name.substr(0, slash).ends_with("kubernetes.io")) return;
-        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-      });
-    }
-  }
-  return names;
-}
-
 std::string UnschedulableMessage(Field status) {
   for (const Field condition : status.At("conditions").Items()) {
     if (condition.At("type").Text() == "PodScheduled" && condition.At("status").Text() == "False") {
@@ -123,20 +107,23 @@ std::string TroubleOf(Field status) {
 
 std::vector<PodClaim> ParsePodClaims(Field object) {
   std::vector<PodClaim> claims;
+  const Field status = object.At("status");
   const FieldItems entries = object.At("spec").At("resourceClaims").Items();
-  if (entries.size() == 0) return claims;
-  claims.reserve(entries.size());
-  const FieldItems statuses = object.At("status").At("resourceClaimStatuses").Items();
+  const FieldItems statuses = status.At("resourceClaimStatuses").Items();
   for (const Field entry : entries) {
     PodClaim& claim = claims.emplace_back();
     claim.entry = entry.At("name").Text();
     claim.claim = entry.At("resourceClaimName").Text();
     if (!claim.claim.empty()) continue;
-    for (const Field status : statuses) {
-      if (status.At("name").Text() != claim.entry) continue;
-      claim.claim = status.At("resourceClaimName").Text();
+    for (const Field made : statuses) {
+      if (made.At("name").Text() != claim.entry) continue;
+      claim.claim = made.At("resourceClaimName").Text();
       claim.none = claim.claim.empty();
     }
+  }
+  if (const Field extended = status.At("extendedResourceClaimStatus").At("resourceClaimName");
+      !extended.Text().empty()) {
+    claims.push_back({.entry = "", .claim = std::string(extended.Text()), .none = false});
   }
   return claims;
 }
@@ -152,8 +139,9 @@ Pod ParsePod(Field object) {
   pod.selection = ParseSelection(spec);
   pod.claims = ParsePodClaims(object);
   pod.volumes = ParseVolumes(pod.metadata.name, spec);
-  pod.extended_resources = ExtendedResources(spec);
+  pod.extended_asks = ParseExtendedAsks(spec);
   const Field status = object.At("status");
+  pod.extended_claim = ParseExtendedClaimStatus(status);
   pod.phase = status.At("phase").Text();
   pod.unschedulable_message = UnschedulableMessage(status);
   pod.scheduled_at = ScheduledAt(status);

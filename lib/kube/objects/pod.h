@@ -16,6 +16,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/kube/field.h"
+#include "lib/kube/objects/extended_resource.h"
 #include "lib/kube/objects/metadata.h"
 #include "lib/kube/objects/node_selector.h"
 #include "lib/kube/objects/taint.h"
@@ -30,9 +31,9 @@ struct NodeSelection {
   std::vector<Toleration> tolerations;  // the pod's, against taints of the Node
 };
 
-// An entry of a pod's spec.resourceClaims.
+// An entry of a pod's spec.resourceClaims, or the claim of the pod's extended resources.
 struct PodClaim {
-  std::string entry;  // the entry's name in the pod
+  std::string entry;  // the entry's name in the pod; empty: of the extended resources
   std::string claim;  // the ResourceClaim; empty until the template's claim is made
   bool none = false;  // the template's status says that no claim is needed
 };
@@ -53,8 +54,8 @@ struct Pod {
   NodeSelection selection;
   std::vector<PodClaim> claims;
   std::vector<PodVolume> volumes;
-  // Resources requested by containers and unknown to Kubernetes: "aws.amazon.com/neuron".
-  std::vector<std::string> extended_resources;
+  std::vector<ExtendedAsk> extended_asks;
+  std::optional<ExtendedClaimStatus> extended_claim;
   // The message of the condition PodScheduled=False.
   std::string unschedulable_message;
   // The time since which the condition PodScheduled is True.
@@ -69,7 +70,8 @@ struct Pod {
 
 Pod ParsePod(Field object);
 
-// Returns the claims of a pod's spec; the pod's status names the claims made from templates.
+// Returns the claims of a pod's spec, and last the claim of the pod's extended resources. The pod's
+// status names the claims made from templates, and the last claim.
 std::vector<PodClaim> ParsePodClaims(Field object);
 
 }  // namespace tahoma::kube

@@ -123,6 +123,14 @@ const std::string* Lacking(const Amounts& allocatable, const NodeUse& use, const
   return nullptr;
 }
 
+// Returns the first resource of a device plugin of the node that the pod gets by a claim.
+const std::string* Offered(const Amounts& allocatable, const PodNeeds& needs) {
+  for (const std::string& resource : needs.claimed) {
+    if (AmountOf(allocatable, resource) > 0) return &resource;
+  }
+  return nullptr;
+}
+
 const HostPort* Taken(const NodeUse& use, const PodNeeds& needs) {
   for (const HostPort& port : needs.ports) {
     const auto conflicts = [&](const HostPort& other) { return port.ConflictsWith(other); };
@@ -170,6 +178,12 @@ PodNeeds ParsePodNeeds(Field pod) {
   return needs;
 }
 
+void TakeByClaim(std::vector<std::string> resources, PodNeeds& needs) {
+  std::erase_if(needs.amounts,
+                [&](const auto& one) { return std::ranges::binary_search(resources, one.first); });
+  needs.claimed = std::move(resources);
+}
+
 void NodeUse::Add(const PodNeeds& needs) {
   AddAmounts(amounts, needs.amounts);
   for (const HostPort& port : needs.ports)
@@ -189,7 +203,8 @@ void NodeUse::Subtract(const PodNeeds& needs) {
 }
 
 bool HasRoomFor(const Amounts& allocatable, const NodeUse& use, const PodNeeds& needs) {
-  return Lacking(allocatable, use, needs) == nullptr && Taken(use, needs) == nullptr;
+  return Lacking(allocatable, use, needs) == nullptr && Taken(use, needs) == nullptr &&
+         Offered(allocatable, needs) == nullptr;
 }
 
 std::string WhyNotOn(const Amounts& allocatable, const NodeUse& use, const PodNeeds& needs) {
@@ -198,6 +213,9 @@ std::string WhyNotOn(const Amounts& allocatable, const NodeUse& use, const PodNe
   }
   if (const HostPort* port = Taken(use, needs)) {
     return fmt::format("no free host port {}", port->port);
+  }
+  if (const std::string* resource = Offered(allocatable, needs)) {
+    return fmt::format("has {} of a device plugin", *resource);
   }
   return "";
 }

@@ -52,6 +52,9 @@ struct HostPort {
 struct PodNeeds {
   Amounts amounts;  // "pods" is 1; amounts of 0 are left out
   std::vector<HostPort> ports;
+  // Resources that the pod gets by a claim: a node whose device plugin offers such a resource is
+  // not for the pod. Sorted.
+  std::vector<std::string> claimed = {};
 
   friend bool operator==(const PodNeeds&, const PodNeeds&) = default;
   template <typename H>
@@ -60,7 +63,7 @@ struct PodNeeds {
     for (const HostPort& port : needs.ports) {
       h = H::combine(std::move(h), port.ip, port.protocol, port.port);
     }
-    return h;
+    return H::combine(std::move(h), needs.claimed);
   }
 };
 
@@ -80,6 +83,9 @@ struct NodeUse {
   void Subtract(const PodNeeds& needs);
   bool empty() const { return amounts.empty() && ports.empty(); }
 };
+
+// Changes the pod's needs to get these resources, which are sorted, by a claim.
+void TakeByClaim(std::vector<std::string> resources, PodNeeds& needs);
 
 // Returns why a node with these amounts and this use has no room for the pod, in kube-scheduler's
 // words: "Too many pods", "Insufficient memory", "no free host port 80"; "" when there is room.

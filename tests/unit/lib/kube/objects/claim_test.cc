@@ -212,6 +212,7 @@ TEST(DeviceClassTest, ReadsSelectorsAndConfigurations) {
                "config": [{"opaque": {"driver": "d.com"}}]}})"));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->name, "chips");
+  EXPECT_EQ(read->extended_resource, "");
   EXPECT_THAT(read->selectors, ElementsAre("true"));
   EXPECT_EQ(read->configs.at(0).source, ConfigSource::kClass);
   EXPECT_EQ(read->configs.at(0).parameters, "null");
@@ -219,6 +220,15 @@ TEST(DeviceClassTest, ReadsSelectorsAndConfigurations) {
                 "spec": {"selectors": [{"cel": 1}]}})"))
                         .status()),
             "device class chips: spec.selectors[0].cel: is a number, must be an object");
+}
+
+TEST(DeviceClassTest, ReadsTheResourceThatPodsMayAskBy) {
+  const auto read = ParseDeviceClass(ParseJson(R"({"metadata": {"name": "chips",
+      "creationTimestamp": "1970-01-01T00:00:09Z"},
+      "spec": {"extendedResourceName": "aws.amazon.com/neuron"}})"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->extended_resource, "aws.amazon.com/neuron");
+  EXPECT_EQ(read->created, WallTime(std::chrono::seconds(9)));
 }
 
 }  // namespace

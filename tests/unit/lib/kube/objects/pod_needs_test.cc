@@ -40,6 +40,20 @@ TEST(PodNeedsTest, ContainersAreAddedUp) {
                                          Pair("memory", kGi), Pair("pods", 1)));
 }
 
+TEST(PodNeedsTest, WhatAClaimGivesIsNotOfTheNodeAndANodeWithADevicePluginIsNotForThePod) {
+  PodNeeds needs = NeedsOf(R"({"containers": [{"resources": {"limits": {
+      "aws.amazon.com/neuron": "4", "vpc.amazonaws.com/efa": "1"}}}]})");
+  TakeByClaim({"aws.amazon.com/neuron"}, needs);
+  EXPECT_THAT(needs.amounts, ElementsAre(Pair("pods", 1), Pair("vpc.amazonaws.com/efa", 1)));
+  const Amounts node = AmountsOf(R"({"pods": "110", "vpc.amazonaws.com/efa": "8"})");
+  EXPECT_TRUE(HasRoomFor(node, {}, needs));
+  EXPECT_EQ(WhyNotOn(node, {}, needs), "");
+  const Amounts plugin = AmountsOf(R"({"pods": "110", "vpc.amazonaws.com/efa": "8",
+                                       "aws.amazon.com/neuron": "16"})");
+  EXPECT_FALSE(HasRoomFor(plugin, {}, needs));
+  EXPECT_EQ(WhyNotOn(plugin, {}, needs), "has aws.amazon.com/neuron of a device plugin");
+}
+
 TEST(PodNeedsTest, APodWithoutRequestsCountsAsAPod) {
   EXPECT_THAT(NeedsOf(R"({"containers": [{}]})").amounts, ElementsAre(Pair("pods", 1)));
 }

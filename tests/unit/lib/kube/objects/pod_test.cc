@@ -119,19 +119,55 @@ TEST(PodTest, WhatIsLeftOutIsEmpty) {
   EXPECT_TRUE(pod.claims.empty() && pod.selection.all.empty() && pod.selection.any_term.empty());
 }
 
-TEST(PodTest, ResourcesWithADomainAreExtendedOnesAndEachIsNamedOnce) {
+TEST(PodTest, ResourcesOfADomainOrOfAClassAreAskedForByContainer) {
   json object = {{"metadata", {{"name", "p"}}}};
   object["spec"]["containers"] = ParseJson(R"([
-      {"resources": {"limits": {"cpu": "1", "aws.amazon.com/neuron": "4",
-                                "pod.kubernetes.io/x": "1"}}},
-      {"resources": {"limits": {"aws.amazon.com/neuron": "1"}}}, {}])");
-  object["spec"]["initContainers"] =
-      ParseJson(R"([{"resources": {"limits": {"vpc.amazonaws.com/efa": "1"}}}])");
+      {"name": "a", "resources": {"limits": {"aws.amazon.com/neuron": "4",
+                                             "pod.kubernetes.io/x": "1"},
+                                  "requests": {"cpu": "1"}}},
+      {"name": "b", "resources": {"limits": {"deviceclass.resource.kubernetes.io/k": "1",
+                                             "aws.amazon.com/none": "0"}}}, {"name": "c"}])");
+  object["spec"]["initContainers"] = ParseJson(R"([
+      {"name": "i", "resources": {"limits": {"vpc.amazonaws.com/efa": "1"}}},
+      {"name": "s", "restartPolicy": "Always",
+       "resources": {"limits": {"vpc.amazonaws.com/efa": "2"}}}])");
   Reading reading(object);
   const Pod pod = ParsePod(reading.root());
   ASSERT_TRUE(reading.status().ok()) << reading.status();
-  EXPECT_EQ(pod.extended_resources,
-            (std::vector<std::string>{"aws.amazon.com/neuron", "vpc.amazonaws.com/efa"}));
+  const auto ask = [](const char* container, std::uint32_t index, bool ends_first,
+                      const char* resource, std::uint32_t resource_index, std::int64_t count) {
+    return ExtendedAsk{.container = container,
+                       .container_index = index,
+                       .ends_first = ends_first,
+                       .resource = resource,
+                       .resource_index = resource_index,
+                       .count = count};
+  };
+  EXPECT_EQ(
+      pod.extended_asks,
+      (std::vector<ExtendedAsk>{ask("i", 0, true, "vpc.amazonaws.com/efa", 0, 1),
+                                ask("s", 1, false, "vpc.amazonaws.com/efa", 0, 2),
+                                ask("a", 2, false, "aws.amazon.com/neuron", 0, 4),
+                                ask("b", 3, false, "deviceclass.resource.kubernetes.io/k", 1, 1)}));
+}
+
+TEST(PodTest, TheClaimOfExtendedResourcesIsTheLastOfThePodsClaims) {
+  const json object = ParseJson(R"({"metadata": {"name": "p"},
+      "spec": {"resourceClaims": [{"name": "own", "resourceClaimName": "c"}]},
+      "status": {"extendedResourceClaimStatus": {"resourceClaimName": "p-extended",
+          "requestMappings": [{"containerName": "a", "resourceName": "x.com/y",
+                               "requestName": "container-0-request-0"}]}}})");
+  Reading reading(object);
+  const Pod pod = ParsePod(reading.root());
+  ASSERT_TRUE(reading.status().ok()) << reading.status();
+  ASSERT_EQ(pod.claims.size(), 2U);
+  EXPECT_EQ(pod.claims[1].entry, "");
+  EXPECT_EQ(pod.claims[1].claim, "p-extended");
+  EXPECT_EQ(pod.extended_claim,
+            (ExtendedClaimStatus{.claim = "p-extended",
+                                 .mappings = {{.container = "a",
+                                               .resource = "x.com/y",
+                                               .request = "container-0-request-0"}}}));
 }
 
 Pod Parsed(const char* text) {
