@@ -109,6 +109,26 @@ void CheckInitContainers(Field spec, const PodSpec& pod) {
   }
 }
 
+void ReadClaims(Field object, PodSpec& pod) {
+  const Field asked = object.At("spec").At("resourceClaims");
+  const Field made = object.At("status").At("resourceClaimStatuses");
+  asked.Items(kube::kPodClaimsMost);
+  made.Items(kube::kPodClaimsMost);
+  if (std::max(asked.size(), made.size()) > kube::kPodClaimsMost) return;
+  pod.claims = kube::ParsePodClaims(object);
+  const auto extended = kube::ParseExtendedClaimStatus(object.At("status"));
+  if (!extended) return;
+  // As with a kubelet, a container gets the requests that are mapped to it.
+  for (auto* list : {&pod.init_containers, &pod.containers}) {
+    for (ContainerSpec& container : *list) {
+      for (const kube::ExtendedMapping& mapping : extended->mappings) {
+        if (mapping.container != container.name) continue;
+        container.claims.push_back({.claim = "", .request = mapping.request});
+      }
+    }
+  }
+}
+
 void ReadSpec(Field object, PodSpec& pod) {
   const Field spec = object.At("spec");
   pod.node_name = spec.At("nodeName").Text();
@@ -122,12 +142,7 @@ void ReadSpec(Field object, PodSpec& pod) {
   pod.init_containers = ParseContainers(spec, "initContainers");
   pod.containers = ParseContainers(spec, "containers");
   CheckInitContainers(spec, pod);
-  const Field made = object.At("status").At("resourceClaimStatuses");
-  made.Items(kube::kPodClaimsMost);
-  if (spec.At("resourceClaims").Items(kube::kPodClaimsMost).size() > 0 &&
-      made.size() <= kube::kPodClaimsMost) {
-    pod.claims = kube::ParsePodClaims(object);
-  }
+  ReadClaims(object, pod);
   pod.ignored = IgnoredFields(spec);
 }
 

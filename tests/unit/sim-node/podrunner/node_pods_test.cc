@@ -145,6 +145,26 @@ TEST_F(NodePodsTest, AContainerGetsTheDevicesOfTheRequestsItNamesAndOfNoOther) {
   EXPECT_EQ(given["third"], (std::vector<std::string>{"k=1", "k=2", "k=3", "k=4"}));
 }
 
+TEST_F(NodePodsTest, AContainerGetsTheDevicesThatTheStatusMapsToItsExtendedResources) {
+  json pod = PodJson("a", {});
+  pod["spec"]["containers"] = {{{"name", "first"}, {"image", "i"}},
+                               {{"name", "second"}, {"image", "i"}}};
+  pod["status"]["extendedResourceClaimStatus"] = {
+      {"resourceClaimName", "made"},
+      {"requestMappings",
+       {{{"containerName", "first"}, {"resourceName", "x.com/y"}, {"requestName", "x"}}}}};
+  EXPECT_EQ(Deeds(pods_.OnPod(pod, now_)), (Story{"read made for a"}));
+  pods_.OnClaimsRead("uid-a", {{Facts("made", {"a"})}}, now_);
+  const std::vector<PreparedDevice> devices = {{.requests = {"x"}, .cdi_ids = {"k=1"}},
+                                               {.requests = {"y"}, .cdi_ids = {"k=2"}}};
+  std::map<std::string, std::vector<std::string>> given;
+  for (const NodeAction& action : pods_.OnClaimPrepared("uid-made", devices, now_)) {
+    if (const auto* run = std::get_if<RunContainer>(&action)) given[run->container] = run->cdi_ids;
+  }
+  EXPECT_EQ(given["first"], (std::vector<std::string>{"k=1"}));
+  EXPECT_EQ(given["second"], std::vector<std::string>{});
+}
+
 // The defect: such bytes ended the program, because JSON cannot hold them.
 TEST_F(NodePodsTest, BytesThatAreNoTextAreReplacedInAMessage) {
   pods_.OnPod(PodJson("a", {}), now_);
