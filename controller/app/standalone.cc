@@ -21,13 +21,17 @@ using json = Json;
 
 constexpr std::string_view kDeviceClasses = "/apis/resource.k8s.io/v1/deviceclasses";
 constexpr int kControllerThreads = 8;  // waiting for the disk's shared syncs
-// docs/design/0001-seams.md: AWS's class selects chips and whole nodes, ours partitions.
+// The classes of charts/tahoma/files/deviceclasses.yaml. docs/design/0001-seams.md: AWS's class
+// selects chips and whole nodes, ours partitions.
 constexpr std::string_view kChipSelector =
     "device.driver == \"neuron.aws.com\" && "
     "device.attributes[\"neuron.aws.com\"].resourceType in [\"neuron_device\", \"neuron_node\"]";
 constexpr std::string_view kCoreSelector =
     "device.driver == \"neuron.aws.com\" && "
     "device.attributes[\"neuron.aws.com\"].resourceType == \"neuron_core\"";
+constexpr std::string_view kNeuronSelector =
+    "device.driver == \"neuron.aws.com\" && "
+    "device.attributes[\"neuron.aws.com\"].resourceType == \"neuron_device\"";
 
 struct CrdFile {
   std::string path;
@@ -89,9 +93,7 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
   for (const CrdFile& crd : crds) {
     TAHOMA_RETURN_IF_ERROR(Annotate(api->server_->InstallCrd(crd.text), crd.path));
   }
-  TAHOMA_RETURN_IF_ERROR(api->InstallDeviceClass("neuron.aws.com", std::string(kChipSelector)));
-  TAHOMA_RETURN_IF_ERROR(
-      api->InstallDeviceClass("neuroncore.tahoma.dev", std::string(kCoreSelector)));
+  TAHOMA_RETURN_IF_ERROR(api->InstallDeviceClasses());
   api->controllers_transport_ =
       std::make_unique<apiserver::InProcessTransport>(*api->server_, clock, "tahoma-controllers");
   api->controllers_ = std::make_unique<apiserver::Controllers>(
@@ -114,14 +116,27 @@ void StandaloneApi::EndStreams() {
   if (server_ != nullptr) server_->StopWatches();
 }
 
+absl::Status StandaloneApi::InstallDeviceClasses() {
+  TAHOMA_RETURN_IF_ERROR(InstallDeviceClass("neuron.aws.com", std::string(kChipSelector)));
+  TAHOMA_RETURN_IF_ERROR(InstallDeviceClass("neuroncore.tahoma.dev", std::string(kCoreSelector)));
+  TAHOMA_RETURN_IF_ERROR(InstallDeviceClass("neuron.tahoma.dev", std::string(kNeuronSelector),
+                                            "aws.amazon.com/neuron"));
+  return InstallDeviceClass(
+      "neuroncore-lnc2.tahoma.dev",
+      fmt::format("{} && device.attributes[\"tahoma.dev\"].lnc == 2", kCoreSelector),
+      "aws.amazon.com/neuroncore");
+}
+
 // Creates the class unless it exists; a changed class stays as it is.
 absl::Status StandaloneApi::InstallDeviceClass(const std::string& name,
-                                               const std::string& expression) {
-  const json object = {
+                                               const std::string& expression,
+                                               const std::string& resource) {
+  json object = {
       {"apiVersion", "resource.k8s.io/v1"},
       {"kind", "DeviceClass"},
       {"metadata", {{"name", name}}},
       {"spec", {{"selectors", json::array({json{{"cel", {{"expression", expression}}}}})}}}};
+  if (!resource.empty()) object["spec"]["extendedResourceName"] = resource;
   TAHOMA_ASSIGN_OR_RETURN(const kube::Response answer,
                           transport_->Send({.method = "POST",
                                             .target = std::string(kDeviceClasses),

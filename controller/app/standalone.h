@@ -66,7 +66,10 @@ class StandaloneApi {
 
  private:
   StandaloneApi() = default;
-  absl::Status InstallDeviceClass(const std::string& name, const std::string& expression);
+  absl::Status InstallDeviceClasses();
+  // `resource` is the name of the extended resource that the class stands for; may be empty.
+  absl::Status InstallDeviceClass(const std::string& name, const std::string& expression,
+                                  const std::string& resource = "");
 
   std::unique_ptr<Store> store_;
   BlockTime block_time_;
