@@ -29,6 +29,13 @@ std::vector<NodeId> NodesOf(const std::string& host, const ClusterState& cluster
   return nodes;
 }
 
+// Returns the amounts of the node; nullptr for none.
+const kube::Amounts* AllocatableOf(const std::string& node, const ClusterState& cluster) {
+  const std::optional<NodeId> id = cluster.FindNode(node);
+  if (!id || cluster.node(*id).node == nullptr) return nullptr;
+  return cluster.node(*id).node->allocatable.get();
+}
+
 // Returns whether the pod is of the same gang, and uses the same claims, as before.
 bool HasMoved(const PodFact& before, const PodFact& pod) {
   return before.gang != pod.gang ||
@@ -43,6 +50,7 @@ Core::Core(PlanFunction plan, CoreOptions options)
       blocks_(std::move(options.blocks), journal_, writes_, options.block_time, options.term),
       notices_(writes_),
       from_facts_{.maker = GangMaker(writes_),
+                  .claims = ClaimMaker(facts_, writes_),
                   .volume_nodes = VolumeNodes(facts_, membership_, writes_)},
       requests_(blocks_, writes_),
       lending_(runs_, plan),
@@ -123,6 +131,7 @@ void Core::ShowChanges() {
   blocks_.Meter(cluster_, now_.wall);
   notices_.Flush(facts_, now_);
   from_facts_.maker.Flush(now_);
+  from_facts_.claims.Flush(now_);
   from_facts_.volume_nodes.Flush(now_);
   status_.Flush(now_);
 }
@@ -155,6 +164,7 @@ void Core::On(const PodSeen& command) {
   }
   membership_.OnPod(pod);
   from_facts_.volume_nodes.OnPod(pod);
+  from_facts_.claims.OnPod(pod);
   if (neighbours_.OnPod(before.get(), pod)) queue_.OnCapacityFreed();
   runs_.OnPod(pod.key);
   queue_.Touch(GangOf(pod));
@@ -166,6 +176,7 @@ void Core::On(const PodGone& command) {
   membership_.OnPodGone(*pod);
   if (neighbours_.OnPodGone(*pod)) queue_.OnCapacityFreed();
   status_.ForgetPod(command.key);
+  from_facts_.claims.OnPodGone(command.key);
   runs_.OnPod(command.key);
   queue_.Touch(GangOf(*pod));
 }
@@ -185,6 +196,7 @@ void Core::On(const ClaimGone& command) {
   const auto claim = facts_.claims.Find(command.key);
   if (claim == nullptr || !facts_.claims.Remove(command.key, command.uid)) return;
   runs_.OnClaimGone(*claim);
+  for (const PodKey& pod : membership_.PodsUsing(command.key)) from_facts_.claims.OnClaimGone(pod);
   TouchConsumers(command.key);
 }
 
@@ -211,6 +223,7 @@ void Core::On(const NodeSeen& command) {
     return id && cluster_.node(*id).node != nullptr && cluster_.node(*id).node->ready;
   };
   const bool was_ready = is_ready();
+  NoteOffered(AllocatableOf(command.node->name, cluster_), command.node->allocatable.get());
   cluster_.PutNode(command.node);
   if (was_ready != is_ready()) TouchRunsOn(command.node->name);
   queue_.OnRoomFreed();
@@ -222,7 +235,15 @@ void Core::On(const OtherPodMoved& command) {
   if (command.removed != nullptr) queue_.OnRoomFreed();
 }
 
+// A resource that a device plugin begins to offer lets pods be placed that no class helps.
+void Core::NoteOffered(const kube::Amounts* before, const kube::Amounts* after) {
+  if (!facts_.offered.OnNode(before, after)) return;
+  from_facts_.claims.OnClasses();
+  queue_.TouchAllWaiting();
+}
+
 void Core::On(const NodeGone& command) {
+  NoteOffered(AllocatableOf(command.name, cluster_), nullptr);
   cluster_.RemoveNode(command.name);
   runs_.OnNodeGone(command.name);
   TouchRunsOn(command.name);
@@ -239,11 +260,13 @@ void Core::TouchRunsOn(const std::string& node) {
 
 void Core::On(const ClassSeen& command) {
   facts_.classes[command.device_class->name] = command.device_class;
+  from_facts_.claims.OnClasses();
   queue_.TouchAllWaiting();
 }
 
 void Core::On(const ClassGone& command) {
   facts_.classes.erase(command.name);
+  from_facts_.claims.OnClasses();
   queue_.TouchAllWaiting();
 }
 
@@ -322,6 +345,9 @@ void Core::On(const ApiResult& command) {
       return;
     case WriteTarget::kVolumeClaim:
       return from_facts_.volume_nodes.OnResult(command, now_);
+    case WriteTarget::kExtendedClaim:
+      if (from_facts_.claims.OnResult(command, now_)) TouchGangOf({command.ns, command.name});
+      return;
     case WriteTarget::kBlock:
       return blocks_.OnResult(command, now_);
     case WriteTarget::kRequest:
@@ -490,6 +516,9 @@ void Core::MakeWayFor(const Heir& heir) {
 Readiness Core::ReadinessOf(const GangRef& ref) const {
   Readiness ready =
       membership_.Assess(ref, facts_, [this](const ClaimKey& key) { return runs_.BusyClaim(key); });
+  if (const std::string trouble = from_facts_.claims.TroubleOf(ready.unclaimed); !trouble.empty()) {
+    ready.message = fmt::format("pod {}: {}", ready.unclaimed.name, trouble);
+  }
   if (ready.spec != nullptr) WaitForOtherRuns(ready);
   if (ready.spec != nullptr && successors_.Resumes(ref)) {
     auto spec = std::make_shared<GangSpec>(*ready.spec);
@@ -649,6 +678,7 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(blocks_.wake(now_));
   consider(notices_.wake(now_));
   consider(from_facts_.maker.wake(now_));
+  consider(from_facts_.claims.wake(now_));
   consider(from_facts_.volume_nodes.wake(now_));
   consider(requests_.wake(now_));
   for (const auto& wall : {runs_.wake_wall(), lending_.wake()}) {

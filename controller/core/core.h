@@ -24,6 +24,7 @@
 //   GangRuns         the gangs that have a place: the commit protocol, its records and its writes
 //   StatusReporter   what people are shown of both
 //   CapacityBlocks   the Capacity Blocks: orders, the book, its records and what is published
+//   ClaimMaker       claims of pods that ask for devices by the names of extended resources
 //   VolumeNodes      what provisioners of volumes are told of the nodes of pods
 //   BlockNotices     what pods in them are told while they run
 //   BlockRequests    extensions, quotas, series and waitlist of them that people ask for by objects
@@ -67,6 +68,7 @@
 #include "controller/core/snapshot.h"
 #include "controller/core/status_reporter.h"
 #include "controller/core/writes/api_write.h"
+#include "controller/core/writes/claim_maker.h"
 #include "controller/core/writes/gang_maker.h"
 #include "controller/core/writes/volume_nodes.h"
 #include "controller/core/writes/write_buffer.h"
@@ -140,6 +142,7 @@ class Core {
   void On(const BlockOrder& command);
   void On(const WatchesSynced& command);
   void On(const ApiResult& command);
+  void NoteOffered(const kube::Amounts* before, const kube::Amounts* after);
   void TouchConsumers(const ClaimKey& key);
   void TouchUsers(const std::set<PodKey>& pods);
   void TouchUsersOfVolume(const std::string& volume);
@@ -176,6 +179,7 @@ class Core {
   // Writes that follow from facts alone and need no journal.
   struct FromFacts {
     GangMaker maker;
+    ClaimMaker claims;
     VolumeNodes volume_nodes;
   };
 

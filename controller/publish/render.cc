@@ -134,6 +134,8 @@ struct Renderer {
   kube::Request operator()(const PodDeletion& write) const;
   kube::Request operator()(const GangCreation& write) const;
   kube::Request operator()(const VolumeNodeWrite& write) const;
+  kube::Request operator()(const PodClaimStatusWrite& write) const;
+  kube::Request operator()(const ExtendedClaimCreation& write) const;
   kube::Request operator()(const GangStatusWrite& write) const;
   kube::Request operator()(const PodConditionWrite& write) const;
   kube::Request operator()(const PodReclaimWrite& write) const;
@@ -216,6 +218,48 @@ kube::Request Renderer::operator()(const VolumeNodeWrite& write) const {
                       {{"uid", claim.uid},
                        {"resourceVersion", claim.resource_version},
                        {"annotations", annotations}}}});
+}
+
+kube::Request Renderer::operator()(const PodClaimStatusWrite& write) const {
+  json mappings = json::array();
+  for (const kube::ExtendedMapping& mapping : write.status.mappings) {
+    mappings.push_back({{"containerName", mapping.container},
+                        {"resourceName", mapping.resource},
+                        {"requestName", mapping.request}});
+  }
+  json status = {{"resourceClaimName", write.status.claim},
+                 {"requestMappings", std::move(mappings)}};
+  return MergePatch(kube::kPods, {write.key.ns, write.key.name},
+                    {{"metadata", {{"uid", write.uid}}},
+                     {"status", {{"extendedResourceClaimStatus", std::move(status)}}}},
+                    "status");
+}
+
+// The claim goes with its pod. As kube-scheduler's, the reference does not block the deletion of
+// the pod: for that the controller would need the right to change finalizers of pods.
+kube::Request Renderer::operator()(const ExtendedClaimCreation& write) const {
+  json requests = json::array();
+  for (const ExtendedRequest& request : write.claim->requests) {
+    requests.push_back({{"name", request.name},
+                        {"exactly",
+                         {{"deviceClassName", request.device_class},
+                          {"allocationMode", "ExactCount"},
+                          {"count", request.count}}}});
+  }
+  json owner = {{"apiVersion", "v1"},
+                {"kind", "Pod"},
+                {"name", write.pod.name},
+                {"uid", write.uid},
+                {"controller", true}};
+  json metadata = {{"name", write.claim->status.claim},
+                   {"namespace", write.pod.ns},
+                   {"annotations", {{kube::kExtendedClaimAnnotation, "true"}}},
+                   {"ownerReferences", json::array({std::move(owner)})}};
+  return kube::CreateRequest(kube::kResourceClaims, write.pod.ns,
+                             {{"apiVersion", "resource.k8s.io/v1"},
+                              {"kind", "ResourceClaim"},
+                              {"metadata", std::move(metadata)},
+                              {"spec", {{"devices", {{"requests", std::move(requests)}}}}}});
 }
 
 kube::Request Renderer::operator()(const GangStatusWrite& write) const {
@@ -391,7 +435,8 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
   const bool shows = TargetOf(result.kind) == WriteTarget::kBlock ||
                      result.kind == WriteKind::kRequestStatus ||
                      result.kind == WriteKind::kGangStatus;
-  if (!claim && !shows && result.kind != WriteKind::kReadPod) return result;
+  const bool pod = result.kind == WriteKind::kReadPod || result.kind == WriteKind::kPodClaimStatus;
+  if (!claim && !shows && !pod) return result;
   const auto body = answer->Json();
   absl::Status status;
   if (shows) {

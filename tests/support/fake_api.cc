@@ -137,6 +137,82 @@ void FakeApi::CarryOut(const GangCreation& write, ApiResult& result) {
   events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
 }
 
+void FakeApi::AddExtendedClass(const std::string& name, const std::string& resource) {
+  ClassFact made = *ChipClass();
+  made.name = name;
+  made.extended_resource = resource;
+  made.created = WallTime(std::chrono::seconds(++uids_));
+  extended_classes_[name] = made;
+  events_.push_back(ClassSeen{std::make_shared<const ClassFact>(made)});
+}
+
+void FakeApi::RemoveClass(const std::string& name) {
+  extended_classes_.erase(name);
+  events_.push_back(ClassGone{name});
+}
+
+void FakeApi::AddAskingPod(const std::string& name, const std::string& gang,
+                           const std::string& resource, int chips) {
+  AddPod(name, gang, {});
+  PodFact& pod = pods_.at(name);
+  pod.extended_asks = std::make_shared<const std::vector<kube::ExtendedAsk>>(
+      1, kube::ExtendedAsk{.container = "main",
+                           .container_index = 0,
+                           .ends_first = false,
+                           .resource = resource,
+                           .resource_index = 0,
+                           .count = chips});
+  kube::PodNeeds needs;
+  needs.amounts = {{resource, chips}, {"pods", 1}};
+  pod.needs = std::make_shared<const kube::PodNeeds>(std::move(needs));
+  Touch(pod);
+}
+
+void FakeApi::CarryOut(const PodClaimStatusWrite& write, ApiResult& result) {
+  const auto found = pods_.find(write.key.name);
+  if (found == pods_.end()) {
+    result.outcome = WriteOutcome::kGone;
+    return;
+  }
+  PodFact& pod = found->second;
+  if (pod.uid != write.uid) {
+    result.outcome = WriteOutcome::kConflict;
+    return;
+  }
+  if (keeps_extended && pod.extended_claim != write.status) {
+    if (!pod.node.empty()) faults.push_back("a bound pod got another claim");
+    pod.extended_claim = write.status;
+    pod.claims = {{.entry = "", .claim = write.status.claim, .none = false}};
+    Touch(pod);
+  }
+  result.pod = std::make_shared<const PodFact>(pod);
+}
+
+void FakeApi::CarryOut(const ExtendedClaimCreation& write, ApiResult& result) {
+  const std::string& name = write.claim->status.claim;
+  const auto pod = pods_.find(write.pod.name);
+  if (pod == pods_.end() || pod->second.uid != write.uid) {
+    return;  // made, and collected at once: the owner is gone
+  }
+  if (claims_.contains(name)) {
+    result.outcome = WriteOutcome::kConflict;
+    return;
+  }
+  AddClaim(name, static_cast<int>(write.claim->requests.front().count));
+  ClaimFact& claim = claims_.at(name);
+  claim.protected_by_finalizer = false;
+  ClaimSpec spec;
+  for (const ExtendedRequest& wished : write.claim->requests) {
+    ClaimRequest& request = spec.requests.emplace_back();
+    request.name = wished.name;
+    request.alternatives.resize(1);
+    request.alternatives[0].device_class = wished.device_class;
+    request.alternatives[0].count = wished.count;
+  }
+  claim.spec = std::make_shared<const ClaimSpec>(std::move(spec));
+  Touch(claim);
+}
+
 void FakeApi::CarryOut(const BlockCreation&, ApiResult& result) {
   result.outcome = WriteOutcome::kRefused;
 }
@@ -439,6 +515,9 @@ void FakeApi::Relist() {
     events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
   }
   if (has_class_) events_.push_back(ClassSeen{ChipClass()});
+  for (const auto& [name, one] : extended_classes_) {
+    events_.push_back(ClassSeen{std::make_shared<const ClassFact>(one)});
+  }
   for (const auto& [name, block] : blocks_) {
     events_.push_back(BlockSeen{std::make_shared<const BlockFact>(block)});
   }

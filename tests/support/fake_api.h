@@ -55,6 +55,12 @@ class FakeApi {
   void AddVolume(const VolumeFact& volume);
   void ChangeVolumeClaim(const std::string& name,
                          const std::function<void(VolumeClaimFact&)>& change);
+  // A DeviceClass of chips that pods may ask for by the resource's name.
+  void AddExtendedClass(const std::string& name, const std::string& resource);
+  void RemoveClass(const std::string& name);
+  // A pod that asks for chips by the name of an extended resource, and has no claim yet.
+  void AddAskingPod(const std::string& name, const std::string& gang, const std::string& resource,
+                    int chips);
   // A pod with a claim of its own, "<name>-chips".
   void AddPodWithClaim(const std::string& name, const std::string& gang, int chips);
   // as a user: an unbound pod at once, a bound pod after its end
@@ -69,6 +75,8 @@ class FakeApi {
   bool protects_claims = false;
   // Whether a pod is ready as soon as it is bound.
   bool starts_pods = true;
+  // Whether status.extendedResourceClaimStatus of pods is kept.
+  bool keeps_extended = true;
   // The time at which pods are bound.
   WallTime now;
 
@@ -114,6 +122,8 @@ class FakeApi {
   void CarryOut(const PodDeletion& write, ApiResult& result);
   void CarryOut(const GangCreation& write, ApiResult& result);
   void CarryOut(const VolumeNodeWrite& write, ApiResult& result);
+  void CarryOut(const PodClaimStatusWrite& write, ApiResult& result);
+  void CarryOut(const ExtendedClaimCreation& write, ApiResult& result);
   void CarryOut(const BlockCreation& write, ApiResult& result);
   void CarryOut(const BlockFinalizerWrite& write, ApiResult& result);
   void CarryOut(const BlockStatusWrite& write, ApiResult& result);
@@ -143,6 +153,7 @@ class FakeApi {
   std::map<std::string, VolumeClaimFact> volume_claims_;
   std::map<std::string, VolumeFact> volumes_;
   bool has_class_ = false;
+  std::map<std::string, ClassFact> extended_classes_;
   std::vector<Command> events_;
 };
 

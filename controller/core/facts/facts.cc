@@ -24,6 +24,25 @@ bool ClaimFact::ReservedFor(const std::string& uid_of_pod) const {
                      [&](const Reservation& held) { return held.uid == uid_of_pod; });
 }
 
+bool OfferedResources::OnNode(const kube::Amounts* before, const kube::Amounts* after) {
+  if (before == after) return false;  // equal amounts of nodes are one object
+  const bool came = Change(after, 1);
+  return Change(before, -1) || came;
+}
+
+bool OfferedResources::Change(const kube::Amounts* amounts, int by) {
+  if (amounts == nullptr) return false;
+  bool changed = false;
+  for (const auto& [resource, amount] : *amounts) {
+    if (!kube::IsExtendedResource(resource)) continue;
+    int& nodes = nodes_[resource];
+    changed = changed || nodes == 0 || nodes + by == 0;
+    nodes += by;
+    if (nodes == 0) nodes_.erase(resource);
+  }
+  return changed;
+}
+
 bool NaturalLess(const std::string& a, const std::string& b) {
   std::size_t i = 0;
   std::size_t j = 0;

@@ -35,6 +35,7 @@
 #include "lib/base/clock.h"
 #include "lib/kube/objects/claim.h"
 #include "lib/kube/objects/device_class.h"
+#include "lib/kube/objects/extended_resource.h"
 #include "lib/kube/objects/pod.h"
 #include "lib/kube/objects/pod_affinity.h"
 #include "lib/kube/objects/volume.h"
@@ -79,6 +80,9 @@ struct PodFact {
   std::shared_ptr<const kube::PodPreferences> preferences;  // nullptr without any
   std::vector<PodClaim> claims;
   std::vector<kube::PodVolume> volumes;
+  // nullptr: asks for no extended resource.
+  std::shared_ptr<const std::vector<kube::ExtendedAsk>> extended_asks;
+  std::optional<kube::ExtendedClaimStatus> extended_claim = {};
   // Annotations of a Binding of ours (docs/design/0001-seams.md); empty or 0 before.
   std::string bound_gang_uid;
   std::uint32_t bound_rank = 0;
@@ -180,6 +184,19 @@ struct BlockFact {
   bool refused() const { return record.empty() && !refusal.empty(); }
 };
 
+// The extended resources that device plugins of nodes offer, and by how many nodes.
+class OfferedResources {
+ public:
+  // The node has other amounts; nullptr: has none. Returns whether any resource came or went.
+  bool OnNode(const kube::Amounts* before, const kube::Amounts* after);
+  bool contains(const std::string& resource) const { return nodes_.contains(resource); }
+
+ private:
+  bool Change(const kube::Amounts* amounts, int by);
+
+  std::map<std::string, int> nodes_;
+};
+
 template <typename Fact, typename KeyType>
 class FactTable {
  public:
@@ -212,6 +229,7 @@ struct Facts {
   FactTable<GangFact, GangKey> gangs;
   std::map<std::string, std::shared_ptr<const ClassFact>> classes;
   FactTable<PodGroupFact, PodGroupKey> pod_groups;
+  OfferedResources offered;
   FactTable<VolumeClaimFact, VolumeClaimKey> volume_claims;
   absl::flat_hash_map<std::string, std::shared_ptr<const VolumeFact>> volumes;
   std::map<std::string, std::shared_ptr<const StorageClassFact>, std::less<>> storage_classes;

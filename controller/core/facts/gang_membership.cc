@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "controller/core/facts/extended_claim.h"
 #include "controller/core/facts/member_index.h"
 #include "controller/core/facts/volumes.h"
 #include "lib/base/status.h"
@@ -71,6 +72,44 @@ std::optional<Readiness> AddClaims(const PodFact& pod, const Facts& facts,
   return std::nullopt;
 }
 
+Readiness WaitsUnclaimed(const PodFact& pod, std::string message) {
+  Readiness waits = Waits(GangReason::kWaitingForClaims, std::move(message));
+  waits.unclaimed = pod.key;
+  return waits;
+}
+
+// Says why the pod waits for the claim of its extended resources, or lets the member get them by
+// the claim, which is among the pod's.
+std::optional<Readiness> CheckExtended(const PodFact& pod, const Facts& facts, MemberSpec& member) {
+  if (pod.extended_asks == nullptr) return std::nullopt;
+  if (const std::string unknown = UnknownResource(pod, facts); !unknown.empty()) {
+    return Waits(GangReason::kInvalid,
+                 fmt::format("pod {} asks for {}, and neither has a DeviceClass "
+                             "spec.extendedResourceName {} nor does any node offer the resource",
+                             pod.key.name, unknown, unknown));
+  }
+  const std::optional<ExtendedClaim> wished = ExtendedClaimOf(pod, facts);
+  if (!wished) return std::nullopt;
+  const std::string& name = wished->status.claim;
+  const auto claim = facts.claims.Find(ClaimKey{pod.key.ns, name});
+  if (claim != nullptr && claim->spec != nullptr && !IsSpecOf(*wished, *claim->spec)) {
+    return Waits(GangReason::kInvalid,
+                 fmt::format("pod {}: claim {} is not for the resources that the pod asks for, as "
+                             "the DeviceClasses name them now: delete the claim to have it made "
+                             "anew",
+                             pod.key.name, name));
+  }
+  if (claim == nullptr || pod.extended_claim != wished->status) {
+    return WaitsUnclaimed(pod, fmt::format("pod {}: the claim of its extended resources is being "
+                                           "made",
+                                           pod.key.name));
+  }
+  auto needs = std::make_shared<kube::PodNeeds>(*pod.needs);
+  kube::TakeByClaim(ResourcesOf(wished->status), *needs);
+  member.needs = std::move(needs);
+  return std::nullopt;
+}
+
 // Adds what the pod's volumes demand of its node, or says why the pod waits.
 std::optional<Readiness> AddVolumes(const PodFact& pod, const Facts& facts, MemberSpec& member) {
   for (const kube::PodVolume& volume : pod.volumes) {
@@ -102,6 +141,7 @@ std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
   member.node = pod.demand;
   member.needs = pod.needs;
   spec.grace = std::max(spec.grace, pod.grace());
+  if (auto waits = CheckExtended(pod, facts, member)) return waits;
   if (auto waits = AddClaims(pod, facts, busy, member)) return waits;
   if (auto waits = AddVolumes(pod, facts, member)) return waits;
   spec.members.push_back(std::move(member));

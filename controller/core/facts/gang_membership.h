@@ -62,6 +62,8 @@ struct Readiness {
   std::shared_ptr<const GangSpec> spec;  // nullptr when not ready
   // The wished Gang, when the Gang is missing; nullptr: no Gang is to be made.
   std::shared_ptr<const GangWish> wish = nullptr;
+  // A pod without the claim of its extended resources; without such a pod the name is empty.
+  PodKey unclaimed = {};
   GangReason reason = GangReason::kNone;
   std::string message;
   bool finished = false;   // all of its pods have run and ended

@@ -184,20 +184,6 @@ void ReadAffinity(const json& object, PodFact& fact) {
   }
 }
 
-// A pod that were bound without a claim for what it asks by name would run without devices.
-void CheckResources(const std::vector<kube::ExtendedAsk>& extended, PodFact& fact) {
-  if (!fact.spec_error.empty()) return;
-  for (const kube::ExtendedAsk& ask : extended) {
-    const std::string& name = ask.resource;
-    if (!name.starts_with("aws.amazon.com/neuron")) continue;
-    fact.spec_error = fmt::format(
-        "it asks for {} by name, which kube-scheduler alone makes a claim of; ask for devices by a "
-        "ResourceClaim of class neuron.aws.com or neuroncore.tahoma.dev",
-        name);
-    return;
-  }
-}
-
 // Marks of groups without a PodGroup (pod_group.h): a Workload of Kubernetes 1.35 (k8s.io/api
 // core/v1) and KAI's group (pkg/common/constants).
 struct ForeignMark {
@@ -251,6 +237,11 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->labels = kube::ParseLabels(metadata);
   fact->claims = std::move(pod.claims);
   fact->volumes = std::move(pod.volumes);
+  if (!pod.extended_asks.empty()) {
+    fact->extended_asks =
+        std::make_shared<const std::vector<kube::ExtendedAsk>>(std::move(pod.extended_asks));
+  }
+  fact->extended_claim = std::move(pod.extended_claim);
   ReadBinding(metadata.At("annotations"), *fact);
   if (auto wish = ReadGangWish(object)) {
     fact->spec_error = wish->fault;
@@ -261,7 +252,6 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   } else if (fact->gang.empty()) {
     ReadGangOfOne(object, *fact);
   }
-  CheckResources(pod.extended_asks, *fact);
   CheckGroup(reading.root(), *fact);
   ReadAffinity(object, *fact);
   fact->unschedulable_message = std::move(pod.unschedulable_message);

@@ -24,6 +24,9 @@ WriteTarget TargetOf(WriteKind kind) {
       return WriteTarget::kGang;
     case WriteKind::kSelectNode:
       return WriteTarget::kVolumeClaim;
+    case WriteKind::kPodClaimStatus:
+    case WriteKind::kCreateClaim:
+      return WriteTarget::kExtendedClaim;
     case WriteKind::kRequestStatus:
       return WriteTarget::kRequest;
     case WriteKind::kGangStatus:
@@ -58,6 +61,8 @@ WriteKind ApiWrite::kind() const {
     WriteKind operator()(const PodDeletion&) const { return WriteKind::kDeletePod; }
     WriteKind operator()(const GangCreation&) const { return WriteKind::kCreateGang; }
     WriteKind operator()(const VolumeNodeWrite&) const { return WriteKind::kSelectNode; }
+    WriteKind operator()(const PodClaimStatusWrite&) const { return WriteKind::kPodClaimStatus; }
+    WriteKind operator()(const ExtendedClaimCreation&) const { return WriteKind::kCreateClaim; }
     WriteKind operator()(const BlockCreation&) const { return WriteKind::kCreateBlock; }
     WriteKind operator()(const BlockFinalizerWrite&) const { return WriteKind::kBlockFinalizer; }
     WriteKind operator()(const BlockStatusWrite&) const { return WriteKind::kBlockStatus; }
@@ -81,6 +86,8 @@ struct TargetSetter {
   void operator()(const PodDeletion& write) const { SetMember(write); }
   void operator()(const GangCreation& write) const { SetObject(write.key); }
   void operator()(const VolumeNodeWrite& write) const { SetObject(write.base->key); }
+  void operator()(const PodClaimStatusWrite& write) const { SetObject(write.key); }
+  void operator()(const ExtendedClaimCreation& write) const { SetObject(write.pod); }
   void operator()(const BlockCreation& write) const { SetObject(write.block->key); }
   void operator()(const BlockFinalizerWrite& write) const { SetObject(write.base->key); }
   void operator()(const BlockStatusWrite& write) const { SetObject(write.key); }

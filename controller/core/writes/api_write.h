@@ -23,6 +23,7 @@
 #include <variant>
 
 #include "controller/core/facts/block_request.h"
+#include "controller/core/facts/extended_claim.h"
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/gang_status.h"
 #include "controller/core/journal/gang_decision.h"
@@ -45,6 +46,8 @@ enum class WriteKind : std::uint8_t {
   kDeletePod,
   kCreateGang,
   kSelectNode,
+  kPodClaimStatus,
+  kCreateClaim,
   // Each of the others is a struct of its own.
   kCreateBlock,
   kBlockFinalizer,
@@ -57,12 +60,14 @@ enum class WriteKind : std::uint8_t {
 };
 
 // The target of a write: claim `index` of its decision, pod `index`, a Gang, a
-// PersistentVolumeClaim, a CapacityBlock, a request about some, or the people who read it.
+// PersistentVolumeClaim, the claim of a pod's extended resources, a CapacityBlock, a request about
+// some, or the people who read it.
 enum class WriteTarget : std::uint8_t {
   kClaim,
   kPod,
   kGang,
   kVolumeClaim,
+  kExtendedClaim,
   kBlock,
   kRequest,
   kPeople
@@ -108,6 +113,20 @@ struct PodDeletion {
 struct GangCreation {
   GangKey key;
   std::shared_ptr<const GangWish> wish;
+};
+
+// Tells the pod the claim of its extended resources, and the requests for each container.
+struct PodClaimStatusWrite {
+  PodKey key;
+  std::string uid;
+  kube::ExtendedClaimStatus status;
+};
+
+// Makes the claim of the pod's extended resources.
+struct ExtendedClaimCreation {
+  PodKey pod;
+  std::string uid;  // of the pod
+  std::shared_ptr<const ExtendedClaim> claim;
 };
 
 // Tells the provisioner of a PersistentVolumeClaim the node of the claim's pod. Uid and
@@ -197,7 +216,8 @@ struct EventNote {
 };
 
 using Write = std::variant<ClaimWrite, PodWrite, PodDeletion, GangCreation, VolumeNodeWrite,
-                           BlockCreation, BlockFinalizerWrite, BlockStatusWrite, RequestStatusWrite,
+                           PodClaimStatusWrite, ExtendedClaimCreation, BlockCreation,
+                           BlockFinalizerWrite, BlockStatusWrite, RequestStatusWrite,
                            GangStatusWrite, PodConditionWrite, PodReclaimWrite, EventNote>;
 
 struct ApiWrite {
@@ -223,14 +243,14 @@ struct ApiResult {
   std::uint32_t index = 0;
   std::uint64_t attempt = 0;
   std::optional<RequestKind> request_kind;
-  std::string ns;  // of the object, where the write belongs to no run
+  std::string ns;  // of the object (a claim: of its pod), where the write belongs to no run
   std::string name;
   WriteOutcome outcome = WriteOutcome::kDone;
   std::string message;           // the reason, when the outcome is not kDone
   std::string resource_version;  // of a CapacityBlock, or what has the status, as it was written
   std::uint64_t shown = 0;       // the digest of the status that it shows then
   std::shared_ptr<const ClaimFact> claim;  // as answered, without its spec
-  std::shared_ptr<const PodFact> pod;      // as answered by kReadPod
+  std::shared_ptr<const PodFact> pod;      // as answered by kReadPod, kPodClaimStatus
 };
 
 // Returns the result of `write` with all that identifies it; its outcome is kDone until it is set.

@@ -70,12 +70,18 @@ inline Json ClaimOf(const std::vector<Json>& requests, Json constraints = Json::
             {"config", std::move(configs)}}}};
 }
 
+inline kube::DeviceClass AnyClass() {
+  kube::DeviceClass any;
+  any.name = "any";
+  return any;
+}
+
 struct World {
   std::string node = "n";
   kube::Labels labels;
   std::vector<Json> slices;
   std::vector<Json> claims;  // specs; the claims are c0, c1, …, with these as uids
-  kube::DeviceClass any{.name = "any", .selectors = {}, .configs = {}};
+  kube::DeviceClass any = AnyClass();
   InUse in_use;
   Features features;
   std::size_t steps = kStepsMost;

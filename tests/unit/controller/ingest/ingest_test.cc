@@ -110,14 +110,18 @@ TEST(ParsePodTest, AnnotationsOfAPodWithoutAGangSayWhatAGangsSpecSays) {
             "annotation tahoma.dev/preemptible is yes, must be true or false");
 }
 
-TEST(ParsePodTest, APodThatAsksForNeuronCoresByNameHasASpecError) {
+TEST(ParsePodTest, APodThatAsksForNeuronCoresByNameIsKnownToAsk) {
   json object = PodJson();
   object["spec"]["containers"] =
-      ParseJson(R"([{"resources": {"limits": {"vpc.amazonaws.com/efa": "1", "memory": "1Gi"}}}])");
-  EXPECT_EQ((*ParsePod(object))->spec_error, "");
+      ParseJson(R"([{"name": "main", "resources": {"limits": {"memory": "1Gi"}}}])");
+  EXPECT_EQ((*ParsePod(object))->extended_asks, nullptr);
   object["spec"]["containers"][0]["resources"]["limits"]["aws.amazon.com/neuroncore"] = "2";
-  EXPECT_THAT((*ParsePod(object))->spec_error,
-              HasSubstr("asks for aws.amazon.com/neuroncore by name"));
+  const auto pod = *ParsePod(object);
+  EXPECT_EQ(pod->spec_error, "");
+  ASSERT_NE(pod->extended_asks, nullptr);
+  EXPECT_EQ(pod->extended_asks->at(0).resource, "aws.amazon.com/neuroncore");
+  EXPECT_EQ(pod->extended_asks->at(0).count, 2);
+  EXPECT_FALSE(pod->extended_claim.has_value());
 }
 
 TEST(ParsePodTest, APodOfAGroupThatIsNotFollowedHasASpecErrorUnlessItIsOfAGang) {

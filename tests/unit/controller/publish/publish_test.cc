@@ -139,6 +139,51 @@ TEST(RenderTest, AProvisionerIsToldTheNodeUnlessTheClaimHasChanged) {
       "annotations": {"volume.kubernetes.io/selected-node": "node-a"}}})"));
 }
 
+const kube::ExtendedClaimStatus kExtended = {
+    .claim = "p0-extended",
+    .mappings = {{.container = "main", .resource = "x.com/y", .request = "container-0-request-1"}}};
+
+TEST(RenderTest, AClaimOfExtendedResourcesIsAsKubeSchedulerMakesItAndGoesWithItsPod) {
+  const auto claim = std::make_shared<const ExtendedClaim>(ExtendedClaim{
+      .requests = {{.name = "container-0-request-1", .device_class = "chips", .count = 4}},
+      .status = kExtended});
+  const kube::Request request =
+      Rendered(ExtendedClaimCreation{.pod = {"ns", "p0"}, .uid = "u0", .claim = claim});
+  EXPECT_EQ(request.method, "POST");
+  EXPECT_EQ(request.target, "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims");
+  EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({"apiVersion": "resource.k8s.io/v1",
+      "kind": "ResourceClaim",
+      "metadata": {"name": "p0-extended", "namespace": "ns",
+          "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+          "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p0", "uid": "u0",
+                               "controller": true}]},
+      "spec": {"devices": {"requests": [{"name": "container-0-request-1", "exactly": {
+          "deviceClassName": "chips", "allocationMode": "ExactCount", "count": 4}}]}}})"));
+}
+
+TEST(RenderTest, APodIsToldItsClaimAndTheAnswerSaysWhetherTheServerKeepsIt) {
+  const ApiWrite write{3,
+                       PodClaimStatusWrite{.key = {"ns", "p0"}, .uid = "u0", .status = kExtended}};
+  const kube::Request request = Render(write);
+  EXPECT_EQ(request.method, "PATCH");
+  EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p0/status");
+  json pod = ParseJson(request.Text());
+  EXPECT_EQ(pod, ParseJson(R"({"metadata": {"uid": "u0"}, "status": {
+      "extendedResourceClaimStatus": {"resourceClaimName": "p0-extended", "requestMappings": [
+          {"containerName": "main", "resourceName": "x.com/y",
+           "requestName": "container-0-request-1"}]}}})"));
+  pod["metadata"]["name"] = "p0";
+  const auto answer = [](const json& body) {
+    kube::Response response;
+    response.status = 200;
+    response.body = body.dump();
+    return response;
+  };
+  EXPECT_EQ(ReadAnswer(write, answer(pod)).pod->extended_claim, kExtended);
+  pod.erase("status");
+  EXPECT_FALSE(ReadAnswer(write, answer(pod)).pod->extended_claim.has_value());
+}
+
 TEST(RenderTest, APodIsDeletedWithItsOwnGraceOrTheRemainingSeconds) {
   PodDeletion write{.run = 7, .decision = Decision()};
   EXPECT_FALSE(ParseJson(Rendered(write).Text()).contains("gracePeriodSeconds"));
