@@ -227,6 +227,11 @@ class Rendered(unittest.TestCase):
         self.assertIn(("ValidatingAdmissionPolicy", "allocations.tahoma.dev"), kinds)
         self.assertNotIn(("ValidatingAdmissionPolicy", "slices-by-node.tahoma.dev"), kinds)
 
+    def test_names_of_extended_resources_are_for_pods_of_ours_too(self):
+        for given in ({}, EMULATED):
+            made = self.one("DeviceClass", "neuron.tahoma.dev", merged(given, dotted("deviceClasses.extendedResources", True)))
+            self.assertEqual(made["spec"]["extendedResourceName"], "aws.amazon.com/neuron")
+
     def test_an_emulated_cluster_has_the_class_and_no_taint_rule(self):
         kinds = self.kinds(EMULATED, api_versions=[TAINT_RULE])
         self.assertIn(("DeviceClass", "neuron.aws.com"), kinds)
@@ -464,7 +469,6 @@ class BadValues(unittest.TestCase):
             (dotted("controller.admin", {"plainHttp": True, "tlsSecret": "t"}), "leave one of them out"),
             (dotted("simNode.nodes", [{"node": "n" * 64}]), "/simNode/nodes/0/node"),
             (merged(EMULATED, dotted("simNode.adminPort", 7001)), "they must differ"),
-            (merged(EMULATED, dotted("deviceClasses.extendedResources", True)), "needs draPlugin.managedTaint: false"),
             (merged(EMULATED, dotted("draPlugin.managedTaint", False)), "set admission.allocations: false"),
             (dotted("awsDriver.taint", "deviceTaintRule"), "this API server serves no DeviceTaintRule"),
             (dotted("admission.allocations", False), "would give away the same chips"),

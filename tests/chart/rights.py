@@ -19,7 +19,7 @@ CONTROLLER = {
     ("cluster", "", "events"): "create patch",
     ("cluster", "resource.k8s.io", "resourceslices"): "list watch",
     ("cluster", "resource.k8s.io", "deviceclasses"): "list watch",
-    ("cluster", "resource.k8s.io", "resourceclaims"): "get list watch patch",
+    ("cluster", "resource.k8s.io", "resourceclaims"): "get list watch create patch",
     ("cluster", "resource.k8s.io", "resourceclaims/status"): "update patch",
     ("cluster", "resource.k8s.io", "resourceclaims/binding"): "update patch",
     ("cluster", "resource.k8s.io", "resourceclaims/driver=neuron.aws.com"): "arbitrary-node:patch",
