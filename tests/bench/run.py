@@ -17,7 +17,7 @@ import tempfile
 import time
 
 import cluster
-from measure import BENCH, BIN, ROOT, cpu_percent, output, rss_mib
+from measure import BENCH, BIN, ROOT, cpu_percent, output, processor_seconds, rss_mib
 
 MIB = 1024 * 1024
 
@@ -75,6 +75,31 @@ class Cluster:
 def standalone_load(mode, count):
     with Controller() as ground:
         return float(output(BENCH / "standalone_load", ground.server, mode, count))
+
+
+def gangs_per_processor_second(waiting):
+    """Gangs bound in a second of the controller's processor time while so many others wait."""
+    with Controller() as ground:
+        load = subprocess.Popen([BENCH / "standalone_load", ground.server, "gangs", "2400", str(waiting)],
+                                stdout=subprocess.PIPE, text=True)
+        load.stdout.readline()  # the others wait
+        begin = processor_seconds(ground.child.pid)
+        load.stdout.read()
+        if load.wait() != 0:
+            raise OSError(f"standalone_load ended with {load.returncode}")
+        return 2400 / (processor_seconds(ground.child.pid) - begin)
+
+
+def beside_waiting_ratio():
+    """With 10,000 that wait over none, the median of three pairs."""
+    return sorted(gangs_per_processor_second(10000) / gangs_per_processor_second(0) for _ in range(3))[1]
+
+
+def oracle_disagreements():
+    """On how many of 100,000 fresh random gangs the planner and the oracle differ."""
+    said = subprocess.run([BIN.parent / "tests/gang_oracle_test", "--cases", "100000"], check=False, stdout=subprocess.PIPE,
+                          text=True).stdout
+    return sum(map(int, re.findall(r"wrong places (\d+), wrong reasons (\d+), faults (\d+)", said)[0]))
 
 
 def hostile_ratio():
@@ -264,6 +289,10 @@ ROWS = [
     ("place_fleet_15625_ultraservers_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("place_fleet_unique_devices_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("wake_10000_waiting_cpu_ms", "ms", 5, "lower", google_benchmark("wake_bench", "cpu_time")),
+    ("writes_per_freed_node_10000_waiting", "writes", 10, "lower", google_benchmark("waiting_bench", "writes")),
+    ("gangs_bound_10000_waiting_over_none", "ratio", 0.9, "higher", lambda _: beside_waiting_ratio()),
+    ("member_replaced_ms", "ms", 500, "lower", lambda _: standalone_load("replace", 2048)),
+    ("oracle_disagreements_100k_cases", "cases", 0, "lower", lambda _: oracle_disagreements()),
     ("fleet_1m_rss_mib", "MiB", 2048, "lower", google_benchmark("fleet_bench", "mib")),
     ("fleet_1m_start_to_first_decision_ms", "ms", 5000, "lower", google_benchmark("fleet_bench", "ms")),
     ("offering_search_p99_ms", "ms", 5, "lower", google_benchmark("reserve_bench", "p99_ms")),

@@ -1,10 +1,14 @@
-// Creates pods or gangs over HTTP against `controller --standalone` and measures until they are
+// Creates pods or gangs over HTTP against `controller --standalone` and measures until all are
 // seen bound over an HTTP watch.
 //
 //   standalone_load SERVER pods 8000       one line: pods bound per second
 //   standalone_load SERVER gangs 1000      gangs (four pods and four claims each) bound per second
-//   standalone_load SERVER fleet 62500     nothing: makes that many nodes in UltraServers, each of
-//                                          which publishes itself as one device
+//   standalone_load SERVER gangs 1000 500  the same while 500 gangs wait for nodes that are full;
+//                                          says "ready" when the load begins
+//   standalone_load SERVER replace 2048    milliseconds from the loss of a pod of a gang of 2,048
+//                                          until the next pod is seen bound, median of five
+//   standalone_load SERVER fleet 62500     nothing: makes so many nodes in UltraServers, each with
+//                                          a slice of one device for the whole node
 //
 // For pods and gangs the fleet is made first: Ready nodes of trn2.48xlarge with one ResourceSlice
 // of 16 chips each. No kubelet takes part: bound is where scheduling ends. Load generator and
@@ -23,7 +27,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <list>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -45,7 +52,12 @@ using std::chrono::steady_clock;
 constexpr int kConnections = 32;
 constexpr int kChipsPerNode = 16;
 constexpr int kMembers = 4;
+constexpr int kFullNodes = 16;  // for which gangs wait
+constexpr int kLosses = 5;
 constexpr const char* kPods = "/api/v1/namespaces/default/pods";
+constexpr const char* kGangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
+constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+constexpr const char* kMergePatch = "application/merge-patch+json";
 
 std::string NodeName(int index) { return "node-" + std::to_string(index); }
 
@@ -61,17 +73,20 @@ wire::Inventory InventoryOf(int index, const std::string& instance_type) {
   return inventory;
 }
 
-void MakeNode(kube::Transport& api, const wire::Inventory& inventory, const dra::Publish& publish) {
+// `pool`: a label by which pods choose the node.
+void MakeNode(kube::Transport& api, const wire::Inventory& inventory, const dra::Publish& publish,
+              const std::string& pool = "none") {
   const std::string& name = inventory.node_name;
-  Json metadata = {{"name", name}};
+  Json metadata = {{"name", name}, {"labels", {{"pool", pool}}}};
   if (inventory.ultra_server) {
-    metadata["labels"] = {{"topology.k8s.aws/ultraserver-id", inventory.ultra_server->id}};
+    metadata["labels"]["topology.k8s.aws/ultraserver-id"] = inventory.ultra_server->id;
   }
   const Json ready = {{{"type", "Ready"}, {"status", "True"}}};
   const Json node = bench::Send(api, "/api/v1/nodes",
                                 {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", metadata}});
   bench::Send(api, "/api/v1/nodes/" + name + "/status", {{"status", {{"conditions", ready}}}},
-              "PATCH", "application/merge-patch+json");
+              "PATCH", kMergePatch);
+  bench::Send(api, kLeases, {{"metadata", {{"name", name}}}});
   const auto slices = dra::CutIntoSlices(*dra::BuildPool(inventory, {.publish = publish}));
   for (std::size_t i = 0; i < slices.size(); ++i) {
     bench::Send(api, "/apis/resource.k8s.io/v1/resourceslices",
@@ -80,7 +95,7 @@ void MakeNode(kube::Transport& api, const wire::Inventory& inventory, const dra:
   }
 }
 
-void MakeTemplate(kube::Transport& api, int chips) {
+void MakeTemplate(kube::Transport& api, const std::string& name, int chips) {
   const Json request = {{"name", "neurons"},
                         {"exactly",
                          {{"deviceClassName", "neuron.aws.com"},
@@ -89,7 +104,7 @@ void MakeTemplate(kube::Transport& api, int chips) {
   bench::Send(api, "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates",
               {{"apiVersion", "resource.k8s.io/v1"},
                {"kind", "ResourceClaimTemplate"},
-               {"metadata", {{"name", "chips"}}},
+               {"metadata", {{"name", name}}},
                {"spec", {{"spec", {{"devices", {{"requests", {request}}}}}}}}});
 }
 
@@ -164,38 +179,44 @@ class Connection {
   int unanswered_ = 0;
 };
 
-std::string Pod(const std::string& name, const std::string& gang) {
+std::string Pod(const std::string& name, const std::string& gang,
+                const std::string& claims = "chips", const std::string& pool = "none") {
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}"{}}},"spec":{{)"
-      R"("schedulerName":"tahoma","containers":[{{"name":"main","image":"none",)"
+      R"("schedulerName":"tahoma","nodeSelector":{{"pool":"{}"}},)"
+      R"("containers":[{{"name":"main","image":"none",)"
       R"("resources":{{"claims":[{{"name":"neurons"}}]}}}}],"resourceClaims":[)"
-      R"({{"name":"neurons","resourceClaimTemplateName":"chips"}}]}}}})",
-      name, gang.empty() ? "" : fmt::format(R"(,"labels":{{"tahoma.dev/gang":"{}"}})", gang));
+      R"({{"name":"neurons","resourceClaimTemplateName":"{}"}}]}}}})",
+      name, gang.empty() ? "" : fmt::format(R"(,"labels":{{"tahoma.dev/gang":"{}"}})", gang), pool,
+      claims);
+}
+
+std::string Gang(const std::string& name, int members, const std::string& more) {
+  return fmt::format(
+      R"({{"apiVersion":"tahoma.dev/v1alpha1","kind":"Gang","metadata":{{"name":"{}"}},)"
+      R"("spec":{{"members":{},{}}}}})",
+      name, members, more);
 }
 
 void PostGang(Connection& to, const std::string& name) {
-  to.Post("/apis/tahoma.dev/v1alpha1/namespaces/default/gangs",
-          fmt::format(R"({{"apiVersion":"tahoma.dev/v1alpha1","kind":"Gang","metadata":)"
-                      R"({{"name":"{}"}},"spec":{{"members":{},"shape":"4x4"}}}})",
-                      name, kMembers));
+  to.Post(kGangs, Gang(name, kMembers, R"("shape":"4x4")"));
   for (int i = 0; i < kMembers; ++i) to.Post(kPods, Pod(fmt::format("{}-{}", name, i), name));
 }
 
-// Creates everything from one thread over kConnections connections, each with the next pod or gang
-// as soon as the one before is answered.
-void Create(const std::string& address, bool gangs, int count) {
+// Posts what belongs to a number.
+using PostOne = std::function<void(Connection&, int)>;
+
+// Creates everything from one thread over kConnections connections, each with the next number as
+// soon as the one before is answered.
+void Create(const std::string& server, int count, const PostOne& post) {
+  const std::string address = server.substr(server.find("//") + 2);
   std::list<Connection> connections;
   const int epoll = epoll_create1(0);
   int sent = 0;
   int answered = 0;
   const auto send_next = [&](Connection& connection) {
     if (sent == count) return;
-    const int index = sent++;
-    if (gangs) {
-      PostGang(connection, fmt::format("g{}", index));
-    } else {
-      connection.Post(kPods, Pod(fmt::format("p{}", index), ""));
-    }
+    post(connection, sent++);
     connection.Send();
   };
   for (int i = 0; i < std::min(kConnections, count); ++i) {
@@ -217,41 +238,154 @@ void Create(const std::string& address, bool gangs, int count) {
   close(epoll);
 }
 
-// Nodes in UltraServers, 512 of them below each of the lowest network layers.
-int RunFleet(const std::string& server, int count) {
-  auto api = kube::HttpTransport::Create({.server = server});
-  TAHOMA_CHECK_OK(api.status());
+// A node of an UltraServer, of which 512 are below each of the lowest network layers.
+wire::Inventory MemberOf(int i) {
+  wire::Inventory inventory = InventoryOf(i, "trn2u.48xlarge");
+  inventory.ultra_server = {.id = fmt::format("us-{}", i / kMembers), .node_id = i % kMembers};
+  inventory.network_layers = {fmt::format("nn-{}", i / 16384), fmt::format("nn-b{}", i / 2048),
+                              fmt::format("nn-c{}", i / 512)};
+  return inventory;
+}
+
+int RunFleet(kube::Transport& api, int count) {
   bench::InParallel(count, [&](int i) {
-    wire::Inventory inventory = InventoryOf(i, "trn2u.48xlarge");
-    inventory.ultra_server = {.id = fmt::format("us-{}", i / kMembers), .node_id = i % kMembers};
-    inventory.network_layers = {fmt::format("nn-{}", i / 16384), fmt::format("nn-b{}", i / 2048),
-                                fmt::format("nn-c{}", i / 512)};
-    MakeNode(**api, inventory, {.chips = false, .lnc1 = false, .lnc2 = false});
+    MakeNode(api, MemberOf(i), {.chips = false, .lnc1 = false, .lnc2 = false});
   });
   return 0;
 }
 
-int Run(const std::string& server, bool gangs, int count) {
-  auto api = kube::HttpTransport::Create({.server = server});
-  TAHOMA_CHECK_OK(api.status());
-  kube::Transport& transport = **api;
-  const int nodes = gangs ? count : (count + kChipsPerNode - 1) / kChipsPerNode;
-  const dra::Publish chips = {.lnc1 = false, .lnc2 = false, .node = false};
-  bench::InParallel(nodes,
-                    [&](int i) { MakeNode(transport, InventoryOf(i, "trn2.48xlarge"), chips); });
-  MakeTemplate(transport, gangs ? kChipsPerNode / kMembers : 1);
-
-  bench::BoundPods bound(static_cast<std::size_t>(gangs ? count * kMembers : count));
-  std::jthread watch([&] { bound.Watch(transport); });
+// Runs `create` and returns the seconds until so many pods were seen bound.
+double SecondsUntilBound(kube::Transport& api, int pods, const std::function<void()>& create) {
+  bench::BoundPods bound(static_cast<std::size_t>(pods));
+  std::jthread watch([&] { bound.Watch(api); });
   const auto begin = steady_clock::now();
-  Create(server.substr(server.find("//") + 2), gangs, count);
+  create();
   const bool all = bound.Wait();
   const std::chrono::duration<double> took = steady_clock::now() - begin;
   if (!all) {
     std::fprintf(stderr, "not everything was bound within the deadline\n");
     std::exit(1);  // the watch would go on
   }
-  std::printf("%.0f\n", count / took.count());
+  return took.count();
+}
+
+// Renews the leases of so many nodes: a node with an old lease is lost.
+void KeepAlive(kube::Transport& api, int nodes, const std::stop_token& stop) {
+  for (int beat = 0; !stop.stop_requested(); ++beat) {
+    const std::string time = fmt::format("2026-11-29T00:00:00.{:06}Z", beat);
+    for (int i = 0; i < nodes && !stop.stop_requested(); ++i) {
+      bench::Send(api, fmt::format("{}/{}", kLeases, NodeName(i)),
+                  {{"spec", {{"renewTime", time}}}}, "PATCH", kMergePatch);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+}
+
+constexpr dra::Publish kChipsAlone = {.lnc1 = false, .lnc2 = false, .node = false};
+
+// Fills some nodes, and makes gangs of one pod that wait for those nodes and say why.
+void MakeWaiting(kube::Transport& api, const std::string& server, int waiting) {
+  MakeTemplate(api, "whole", kChipsPerNode);
+  SecondsUntilBound(api, kFullNodes, [&] {
+    for (int i = 0; i < kFullNodes; ++i) {
+      bench::Send(api, kPods, ParseJson(Pod(fmt::format("full-{}", i), "", "whole", "full")));
+    }
+  });
+  Create(server, waiting, [](Connection& to, int i) {
+    const std::string name = fmt::format("w{}", i);
+    to.Post(kGangs, Gang(name, 1, R"("shape":"4x4")"));
+    to.Post(kPods, Pod(name + "-0", name, "whole", "full"));
+  });
+  const auto told = [&] {
+    const Json pods = bench::Get(api, kPods);
+    return std::ranges::all_of(pods["items"], [](const Json& pod) {
+      return pod["spec"].contains("nodeName") ||
+             (pod.contains("status") && pod["status"].contains("conditions"));
+    });
+  };
+  while (!told()) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
+// Pods or gangs; `waiting`: gangs that wait meanwhile, nullopt: nobody asks when it begins.
+int Run(kube::Transport& api, const std::string& server, bool gangs, int count,
+        std::optional<int> waiting) {
+  const int nodes = gangs ? count : (count + kChipsPerNode - 1) / kChipsPerNode;
+  bench::InParallel(nodes,
+                    [&](int i) { MakeNode(api, InventoryOf(i, "trn2.48xlarge"), kChipsAlone); });
+  MakeTemplate(api, "chips", gangs ? kChipsPerNode / kMembers : 1);
+  std::jthread alive;
+  if (waiting) {
+    bench::InParallel(kFullNodes, [&](int i) {
+      MakeNode(api, InventoryOf(nodes + i, "trn2.48xlarge"), kChipsAlone, "full");
+    });
+    alive = std::jthread(
+        [&](const std::stop_token& stop) { KeepAlive(api, nodes + kFullNodes, stop); });
+    MakeWaiting(api, server, *waiting);
+    std::puts("ready");
+  }
+  std::fflush(stdout);
+  const int before = waiting ? kFullNodes : 0;
+  const double seconds = SecondsUntilBound(api, before + (gangs ? count * kMembers : count), [&] {
+    Create(server, count, [&](Connection& to, int i) {
+      if (gangs) {
+        PostGang(to, fmt::format("g{}", i));
+      } else {
+        to.Post(kPods, Pod(fmt::format("p{}", i), ""));
+      }
+    });
+  });
+  std::printf("%.0f\n", count / seconds);
+  return 0;
+}
+
+// Says of a pod as a kubelet does: the pod runs and is ready.
+void MakeReady(kube::Transport& api, const std::string& pod) {
+  const Json ready = {{{"type", "Ready"}, {"status", "True"}}};
+  bench::Send(api, fmt::format("{}/{}/status", kPods, pod),
+              {{"status", {{"phase", "Running"}, {"conditions", ready}}}}, "PATCH", kMergePatch);
+}
+
+void WaitUntilItRuns(kube::Transport& api) {
+  const auto runs = [&] {
+    const Json gang = bench::Get(api, fmt::format("{}/big", kGangs));
+    return gang.contains("status") && gang["status"].value("phase", "") == "Running";
+  };
+  while (!runs()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
+// Deletes a pod of the gang, makes the next one, and returns the milliseconds until that is bound.
+double ReplaceOne(kube::Transport& api, int number) {
+  const auto begin = steady_clock::now();
+  bench::Send(api, fmt::format("{}/p{}", kPods, 97 * number), {{"gracePeriodSeconds", 0}},
+              "DELETE");
+  const std::string next = fmt::format("next-{}", number);
+  bench::Send(api, kPods, ParseJson(Pod(next, "big")));
+  while (!bench::Get(api, fmt::format("{}/{}", kPods, next))["spec"].contains("nodeName")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const std::chrono::duration<double, std::milli> took = steady_clock::now() - begin;
+  MakeReady(api, next);
+  WaitUntilItRuns(api);
+  return took.count();
+}
+
+int RunReplace(kube::Transport& api, const std::string& server, int count) {
+  bench::InParallel(count, [&](int i) { MakeNode(api, MemberOf(i), kChipsAlone); });
+  MakeTemplate(api, "chips", kChipsPerNode);
+  bench::Send(api, kGangs,
+              ParseJson(Gang("big", count,
+                             fmt::format(R"("shape":"4x4x4","slices":{},"failurePolicy":"Replace")",
+                                         count / kMembers))));
+  SecondsUntilBound(api, count, [&] {
+    Create(server, count,
+           [](Connection& to, int i) { to.Post(kPods, Pod(fmt::format("p{}", i), "big")); });
+  });
+  bench::InParallel(count, [&](int i) { MakeReady(api, fmt::format("p{}", i)); });
+  WaitUntilItRuns(api);
+  std::vector<double> times;
+  for (int i = 0; i < kLosses; ++i) times.push_back(ReplaceOne(api, i));
+  std::ranges::sort(times);
+  std::printf("%.1f\n", times[kLosses / 2]);
   return 0;
 }
 
@@ -259,12 +393,19 @@ int Run(const std::string& server, bool gangs, int count) {
 }  // namespace tahoma
 
 int main(int argc, char** argv) {
-  const std::string mode = argc == 4 ? argv[2] : "";
-  const int count = argc == 4 ? std::atoi(argv[3]) : 0;
-  if ((mode != "pods" && mode != "gangs" && mode != "fleet") || count < 1) {
-    std::fprintf(stderr, "usage: standalone_load SERVER pods|gangs|fleet COUNT\n");
+  const std::string mode = argc > 3 ? argv[2] : "";
+  const int count = argc > 3 ? std::atoi(argv[3]) : 0;
+  const auto waiting = argc > 4 ? std::optional<int>(std::atoi(argv[4])) : std::nullopt;
+  const bool known = mode == "pods" || mode == "gangs" || mode == "fleet" || mode == "replace";
+  if (!known || count < 1) {
+    std::fprintf(stderr,
+                 "usage: standalone_load SERVER pods|gangs|fleet|replace COUNT [WAITING]\n");
     return 2;
   }
-  if (mode == "fleet") return tahoma::RunFleet(argv[1], count);
-  return tahoma::Run(argv[1], mode == "gangs", count);
+  const std::string server = argv[1];
+  auto api = tahoma::kube::HttpTransport::Create({.server = server});
+  TAHOMA_CHECK_OK(api.status());
+  if (mode == "fleet") return tahoma::RunFleet(**api, count);
+  if (mode == "replace") return tahoma::RunReplace(**api, server, count);
+  return tahoma::Run(**api, server, mode == "gangs", count, waiting);
 }
