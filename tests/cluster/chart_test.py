@@ -341,7 +341,8 @@ class ChartTest(ClusterCase):
     def test_3d_of_others_objects_the_controller_changes_a_few_fields_only(self):
         own, other = (node_attempts.pod_of(NODES[0], name) for name in ("own", "others"))
         for one, scheduler in ((own, "tahoma"), (other, "default-scheduler")):
-            one["spec"] = {"schedulerName": scheduler, "containers": [{"name": "main", "image": "train"}]}
+            one["spec"] = {"schedulerName": scheduler, "containers": [
+                {"name": "main", "image": "train", "resources": {"limits": {"aws.amazon.com/neuron": "1"}}}]}
             self.kubectl("create", "-f", "-", given=one)
         self.kubectl("create", "-f", "-", given=claim("some", count=1))
         self.kubectl("create", "-f", "-", given={
@@ -350,6 +351,13 @@ class ChartTest(ClusterCase):
         self.addCleanup(self.kubectl, "delete", "pods/own", "pods/others", "resourceclaims/some", "persistentvolumeclaims/data",
                         "--grace-period=0", "--force")
         controller = self.account("tahoma-controller")
+        told = {"status": {"extendedResourceClaimStatus": {"resourceClaimName": "own-extended", "requestMappings": [
+            {"containerName": "main", "resourceName": "aws.amazon.com/neuron", "requestName": "container-0-request-0"}]}}}
+        plain, extended = claim("plain", count=1), claim("own-extended", count=1)
+        extended["metadata"] |= {
+            "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "own", "uid": self.get("pod", "own")["metadata"]["uid"],
+                                 "controller": True}]}
         labels, finalizers = {"metadata": {"labels": {"a": "b"}}}, {"metadata": {"finalizers": ["tahoma.dev/test"]}}
         ends = {"metadata": {"annotations": {"tahoma.dev/reclaim-timestamp": "1"}}}
         waits = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}]}}
@@ -359,6 +367,7 @@ class ChartTest(ClusterCase):
         volumes = "/api/v1/namespaces/default/persistentvolumeclaims/data"
         for method, path, body, allowed in (
                 ("PATCH", f"{node_attempts.PODS}/own/status", waits, True), ("PATCH", f"{node_attempts.PODS}/own/status", ends, True),
+                ("PATCH", f"{node_attempts.PODS}/own/status", told, True), ("PATCH", f"{node_attempts.PODS}/others/status", told, False),
                 ("PATCH", f"{node_attempts.PODS}/own/status", labels, False), ("PATCH", f"{node_attempts.PODS}/own/status", finalizers, False),
                 ("PATCH", f"{node_attempts.PODS}/own/status", cordon, False), ("PATCH", f"{node_attempts.PODS}/own/status", {"status": {"phase": "Failed"}}, False),
                 ("PATCH", f"{node_attempts.PODS}/own", labels, False), ("DELETE", f"{node_attempts.PODS}/own", None, True),
@@ -366,12 +375,14 @@ class ChartTest(ClusterCase):
                 ("PATCH", node, {"spec": {"unschedulable": True}}, True), ("PATCH", node, cordon, True), ("PATCH", node, labels, False),
                 ("PATCH", node, ends, False), ("PATCH", node, {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}, False),
                 ("PATCH", claims, finalizers, True), ("PATCH", claims, labels, False), ("PATCH", claims, ends, False),
+                ("POST", node_attempts.CLAIMS, plain, False), ("POST", node_attempts.CLAIMS, extended, True),
                 ("PATCH", volumes, selects, True), ("PATCH", volumes, ends, False), ("PATCH", volumes, finalizers, False),
                 ("PATCH", volumes, {"spec": {"volumeName": "v"}}, False)):
             with self.subTest(method=method, path=path, body=body):
                 status, said = self.ask(controller, method, f"{path}?dryRun=All", json.dumps(body) if body else None,
                                         node_attempts.MERGE if method == "PATCH" else node_attempts.JSON)
-                self.assertEqual(status, 200 if allowed else 403, said)
+                done = 201 if method == "POST" else 200
+                self.assertEqual(status, done if allowed else 403, said)
 
     def test_4_claims_that_would_get_around_tahoma_are_refused(self):
         bad = claim("bad")

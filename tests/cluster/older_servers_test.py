@@ -108,6 +108,24 @@ class OlderServersTest(unittest.TestCase):
             for name in SCENARIOS:
                 self.assertIsNone(run.run_scenario(ROOT / "tests/scenarios" / f"{name}.scenario", environment), name)
 
+    def test_a_server_without_claims_of_extended_resources_gets_none_and_the_pods_say_why(self):
+        """Such a server drops the name of the class, too."""
+        options = ["--servers", os.environ["KUBERNETES_BIN"], "--feature-gates", "DRAExtendedResource=false"]
+        bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
+        by_class = "s#by-limits#by-class#; s#aws.amazon.com/neuron#deviceclass.resource.kubernetes.io/neuron.tahoma.dev#"
+        with grounds.Ground("cluster", bin_dir, control_plane=options) as environment:
+            for command in (f"sed '{by_class}' examples/aws/by-limits.yaml | kubectl apply -f - -f examples/aws/by-limits.yaml",
+                            "kubectl wait pod/by-limits pod/by-class --for=condition=PodScheduled=false --timeout=60s"):
+                status, output = grounds.execute(command, environment)
+                self.assertEqual(status, 0, output)
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            for name, words in (("by-class", "keeps no status.extendedResourceClaimStatus"), ("by-limits", "neither has a DeviceClass")):
+                while words not in (said := grounds.execute(f"kubectl tahoma why {name}", environment)[1]):
+                    self.assertLess(time.monotonic(), deadline, said)
+                    time.sleep(0.2)
+            self.assertEqual(grounds.execute("kubectl get resourceclaims -o name; kubectl get pods -o jsonpath='{..nodeName}'", environment),
+                             (0, ""))
+
     def test_1_34_without_counters_shows_chips(self):
         self.check("1.34", None, {"chip": 16}, 1, "NoCountersAndNoTaints", "NeuronCores (LNC 1 and LNC 2)", "Kubernetes 1.34",
                    "turned on in 1.34, it leaves out NeuronCores (LNC 1)", "DRAPartitionableDevices", "DRADeviceTaints")
