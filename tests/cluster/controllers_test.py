@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Gangs whose pods are made by the controllers of others: JobSet's, the MPI operator, and Jobs that Kueue admits.
 
-    controllers_test.py [Test.name]   in the repository's root, with KUBERNETES_BIN, JOBSET_BIN, MPI_BIN, KUEUE_BIN,
-                                      TAHOMA_BIN and kubectl, as root
+    controllers_test.py [Test.name]   in the repository's root, with KUBERNETES_BIN, JOBSET_BIN, MPI_BIN, TAHOMA_BIN
+                                      and kubectl, as root; without KUEUE_BIN Kueue's test is skipped
 
 The nodes are the four members of an UltraServer, with real kubelets. Manifests are those of examples/gangs.
 """
@@ -23,6 +23,7 @@ import others  # noqa: E402
 from node_case import Node, NodeCase  # noqa: E402
 
 EXAMPLES = ROOT / "examples/gangs"
+KUEUE = ("kueue",) if "KUEUE_BIN" in os.environ else ()
 TOPOLOGY = {
     "networkLayers": ["nn-27951e8b5f0b6c4fe", "nn-e4ed5f6d14a986202", "nn-0f43aef49613f02d1"],
     "nodes": [{"name": f"trn2u-{place}", "instanceType": "trn2u.48xlarge",
@@ -51,12 +52,13 @@ class ControllersTest(NodeCase):
         ground = grounds.Ground("node", bin_dir, topology=topology)
         cls.environment = cls.enterClassContext(ground)
         cls.nodes = [Node(ground, node["name"]) for node in TOPOLOGY["nodes"]]
-        for name in ("jobset", "mpi", "kueue"):
+        for name in ("jobset", "mpi") + KUEUE:
             others.start(ground.directory / "k", name)
 
     def setUp(self):
         self.until("the webhooks answer", lambda: self.kubectl(
-            "create", "--dry-run=server", "-f", EXAMPLES / "jobset.yaml", "-f", EXAMPLES / "kueue.yaml", fails=None))
+            "create", "--dry-run=server", *(part for name in ("jobset",) + KUEUE for part in ("-f", EXAMPLES / f"{name}.yaml")),
+            fails=None))
         self.addCleanup(self.until, "nothing is left", self.nothing_left)
         self.addCleanup(self.kubectl, "delete", MADE, "--all", "--timeout=90s")
 
@@ -152,6 +154,7 @@ class ControllersTest(NodeCase):
         self.kubectl("delete", "jobset", "train-set", "--timeout=90s")
         self.running("train-mpi", 2)
 
+    @unittest.skipUnless(KUEUE, "KUEUE=1 runs it")
     def test_kueue_admits_a_job_whose_chips_its_quota_has_and_the_next_one_when_it_ends(self):
         self.addCleanup(self.kubectl, "delete", "-f", EXAMPLES / "kueue.yaml", "--ignore-not-found", "--timeout=90s")
         self.kubectl("apply", "-f", EXAMPLES / "kueue.yaml")

@@ -5,7 +5,8 @@
 #                    of kube-scheduler's allocator of devices, given to ours
 #   run.sh node      on nodes with kubelet, containerd and runc beside it: every scenario, what happens to a node in
 #                    its life, manifests for AWS's driver (AWS's own where AWS_MANIFESTS names their folder), gangs of
-#                    JobSets, MPIJobs and Jobs that Kueue admits, and random pods (PODS=2000: so many)
+#                    JobSets, MPIJobs and, with KUEUE=1, Jobs that Kueue admits (its build takes minutes), and random
+#                    pods (PODS=2000: so many)
 #   run.sh kind      on a cluster of kind with the chart that Helm installs: fail-over, drain, reboot, upgrade, hostile
 #                    callers, every scenario, uninstall
 #   run.sh versions  on older control planes: what nodes show there, some scenarios, and the Helm chart
@@ -56,7 +57,7 @@ case ${1:-} in
     why=$(unshare --net ip link add probe type bridge 2>&1) || skip 5 "nodes need a network namespace with bridges: $why"
     command -v runc >/dev/null || skip 5 "there is no runc"
     need_kubernetes 5
-    for name in lws jobset mpi kueue; do
+    for name in lws jobset mpi ${KUEUE:+kueue}; do
       built=$(tests/cluster/build_tools.sh "tools-$name")
       export "${name^^}_BIN=$built"
     done
