@@ -164,7 +164,8 @@ std::vector<Pool> GatherPools(Slices slices, NodeView node, const Features& feat
       pool.state = PoolState::kIncomplete;
     }
   }
-  std::ranges::stable_partition(pools, [](const Pool& p) { return !HasBindingConditions(p); });
+  std::stable_partition(pools.begin(), pools.end(),
+                        [](const Pool& p) { return !HasBindingConditions(p); });
   return pools;
 }
 
