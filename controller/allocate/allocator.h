@@ -1,10 +1,6 @@
 // Allocates the claims of a pod on one node, of the devices of any driver, as Kubernetes'
 // structured allocator does (docs/reference/kubernetes-dra.md#allocator).
 //
-//   absl::StatusOr<Allocator> allocator = Allocator::Make(std::move(claims), find_class);
-//   auto allocations = allocator->AllocateOn({node.name, node.labels}, slices, in_use);
-//   if (allocations.ok() && allocations->has_value()) …   // one for each claim, in their order
-//
 // Which devices: the first that meet everything, in the order of the names of driver, pool and
 // slice, and in a slice as published; pools with conditions on binding come last.
 //
@@ -43,11 +39,11 @@ class Allocator {
   static absl::StatusOr<Allocator> Make(std::vector<UnallocatedClaim> claims, ClassLookup classes,
                                         const Features& features = {});
 
-  // `slices` are those that may be the node's, and all others of the same pools, read with
+  // `slices` has every slice that may be the node's, and the rest of their pools, read with
   // kube::SliceDetails::kRead. Returns nullopt where the node lacks devices now.
   //
-  // Errors: kInvalidArgument for a selector that fails or "all" devices against a constraint, which
-  // no other node mends; kFailedPrecondition for pools that contradict themselves or are not
+  // Errors: kInvalidArgument for a selector that fails or "all" devices against a constraint, on
+  // whatever node; kFailedPrecondition for pools that contradict themselves or are not
   // complete, which concerns this node; kResourceExhausted after `steps_most` tries.
   absl::StatusOr<std::optional<std::vector<kube::Allocation>>> AllocateOn(
       NodeView node, Slices slices, const InUse& in_use, std::size_t steps_most = kStepsMost) const;

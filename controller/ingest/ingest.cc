@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "controller/core/facts/pod_group.h"
 #include "controller/core/facts/read_facts.h"
 #include "controller/core/facts/read_request.h"
 #include "controller/model/cordoned_chips.h"
@@ -94,7 +95,11 @@ std::size_t Ingest::StartStepping() {
   return watches_.size();
 }
 
-absl::Status Ingest::Step(std::size_t watch) { return watches_[watch]->Step(); }
+absl::Status Ingest::Step(std::size_t watch) {
+  absl::Status stepped = watches_[watch]->Step();
+  (void)lacks_[watch](stepped);
+  return stepped;
+}
 
 void Ingest::Start() {
   StartStepping();
@@ -130,16 +135,19 @@ void Ingest::Follow(Source source, Seen seen, Gone gone, Wanted wanted) {
                      key.name.empty() ? "an object" : CutUtf8(key.ToString(), kNameMost),
                      Message(why)));
   };
-  handlers.failed = [this, listed, presence = source.presence,
-                     lacks = false](const absl::Status& status) mutable {
-    // Where the kind is not defined there is none of it.
-    const bool may_lack =
-        (presence != Presence::kRequired && absl::IsNotFound(status)) ||
-        (presence == Presence::kMayBeForbidden && absl::IsPermissionDenied(status));
+  // Where the kind is not defined there is none of it.
+  lacks_.push_back([listed, presence = source.presence](const absl::Status& status) {
+    const bool lacks = (presence != Presence::kRequired && absl::IsNotFound(status)) ||
+                       (presence == Presence::kMayBeForbidden && absl::IsPermissionDenied(status));
+    if (lacks) listed();
+    return lacks;
+  });
+  handlers.failed = [this, lacks = lacks_.back(),
+                     lacked = false](const absl::Status& status) mutable {
     // The kind is asked for again and again: somebody may define it.
-    if (!may_lack || !lacks) log_(fmt::format("watch: {}", Message(status)));
-    lacks = may_lack;
-    if (may_lack) listed();
+    const bool now = lacks(status);
+    if (!now || !lacked) log_(fmt::format("watch: {}", Message(status)));
+    lacked = now;
   };
   watches_.push_back(std::make_unique<kube::Reflector>(
       transport_, sleeper_, Rng(rng_.Next()),

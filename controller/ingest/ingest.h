@@ -114,6 +114,8 @@ class Ingest {
   OtherPods other_pods_;  // of the watch of other pods alone
   std::atomic<int> unlisted_ = 0;
   std::vector<std::unique_ptr<kube::Reflector>> watches_;
+  // By watch: whether a failure says that the kind is not there.
+  std::vector<std::function<bool(const absl::Status& failure)>> lacks_;
 };
 
 }  // namespace tahoma::controller

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/kube/objects/node_selector.h"
+
 namespace tahoma::controller {
 
 bool NodeDemand::IsKeptAwayBy(const Taint& taint) const {

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "controller/model/gang.h"
 #include "lib/base/check.h"
 
 namespace tahoma::controller {

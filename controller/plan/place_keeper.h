@@ -1,10 +1,5 @@
 // Keeps the rules of a gang about the places of its own pods while the pods are placed, one by one.
 //
-//   PlaceKeeper keeper(gang.rules, gang.members.size());
-//   if (keeper.MayPut(0, node)) keeper.Put(0, node);
-//   …
-//   if (keeper.AllKept()) Use(places);             // when every member is placed
-//
 // MayPut says no only where no places of the other members can keep the rules, and AllKept says
 // whether the places of all do. So a search may leave out each node that MayPut refuses.
 //

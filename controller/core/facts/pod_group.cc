@@ -7,6 +7,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/json.h"
+#include "lib/base/status.h"
 #include "lib/kube/field.h"
 #include "lib/kube/objects/metadata.h"
 
