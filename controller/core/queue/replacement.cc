@@ -154,6 +154,18 @@ std::shared_ptr<GangSpec> SpecFor(const GangDecision& decision, MemberSpec membe
   return spec;
 }
 
+// Places a gang of a single pod in the fleet, or says in `why` why there is no place.
+std::optional<Placement> PlanAlone(const ReplacementSources& from, const ClusterState& view,
+                                   const std::shared_ptr<const GangSpec>& spec, WallTime now,
+                                   std::string& why) {
+  std::vector<Decision> decisions = from.plan(view, {spec}, now, Explaining::kEach);
+  TAHOMA_CHECK(decisions.size() == 1);  // the gang's
+  if (decisions[0].placement) return std::move(decisions[0].placement);
+  why = decisions[0].blocked->message;
+  if (why.empty()) why = "no place was found";
+  return std::nullopt;
+}
+
 // Gives the next pod the claims as they are placed.
 void TakeClaims(const GangDecision& decision, const std::vector<std::uint32_t>& own,
                 const std::vector<ClaimPlacement>& claims, MemberReplaced& replaced) {
@@ -171,8 +183,9 @@ std::string AsksForOthers(const MemberReplaced& replaced) {
 }
 
 // Adds to `replaced` the claims of the next pod with their devices, or returns why that cannot be.
+// Then `view` has the pod.
 std::string PlaceOn(const GangDecision& decision, MemberSpec member, const ReplacementSources& from,
-                    WallTime now, MemberReplaced& replaced) {
+                    WallTime now, ClusterState& view, MemberReplaced& replaced) {
   const DecidedPod& lost = decision.pods[replaced.pod];
   const std::vector<std::uint32_t> own = OwnClaims(decision, replaced.pod);
   const std::optional<NodeId> id = from.cluster.FindNode(lost.node);
@@ -181,19 +194,20 @@ std::string PlaceOn(const GangDecision& decision, MemberSpec member, const Repla
   }
   const Node& node = *from.cluster.node(*id).node;
   const std::uint16_t chips = ChipsOf(HeldBy(decision, own), node);
-  ClusterState view = OnlyFree(from.cluster, decision, own, *id, chips);
+  const ClusterState its_chips = OnlyFree(view, decision, own, *id, chips);
   if (!from.cluster.node(*id).domain.valid())
     return fmt::format("node {} has no devices", lost.node);
   member.node.all.push_back(
       {.key = "metadata.name", .op = NodeOperator::kIn, .values = {lost.node}, .field = true});
   const auto spec = SpecFor(decision, std::move(member), from.cluster, *id, now);
-  const std::vector<Decision> decisions = from.plan(view, {spec}, now, Explaining::kEach);
-  if (decisions.size() != 1 || !decisions[0].placement) {
-    return fmt::format(
-        "its chips on node {} do not take pod {}: {}", lost.node, replaced.name,
-        decisions.empty() || !decisions[0].blocked ? "" : decisions[0].blocked->message);
+  std::string why;
+  const auto placement = PlanAlone(from, its_chips, spec, now, why);
+  if (!placement) {
+    return fmt::format("its chips on node {} do not take pod {}: {}", lost.node, replaced.name,
+                       why);
   }
-  const auto& claims = decisions[0].placement->members.at(0).claims;
+  const MemberPlacement& placed = placement->members.at(0);
+  const auto& claims = placed.claims;
   Holding given;
   for (const ClaimPlacement& claim : claims) {
     for (auto& device : HeldDevices(claim.allocation)) given.devices.push_back(std::move(device));
@@ -201,6 +215,7 @@ std::string PlaceOn(const GangDecision& decision, MemberSpec member, const Repla
   if (claims.size() != own.size() || ChipsOf(given, node) != chips) {
     return AsksForOthers(replaced);
   }
+  if (placed.needs != nullptr) view.PutPod(placed.pod, placed.node, placed.needs);
   TakeClaims(decision, own, claims, replaced);
   return "";
 }
@@ -219,18 +234,17 @@ std::string PlaceElsewhere(const GangDecision& decision, const MemberSpec& membe
     return "its node is gone";
   }
   const auto spec = SpecFor(decision, member, view, *id, now);
-  const std::vector<Decision> decisions = from.plan(view, {spec}, now, Explaining::kEach);
-  if (decisions.size() != 1 || !decisions[0].placement) {
-    return decisions.empty() || !decisions[0].blocked ? "" : decisions[0].blocked->message;
-  }
-  const MemberPlacement& placed = decisions[0].placement->members.at(0);
+  std::string why;
+  const auto placement = PlanAlone(from, view, spec, now, why);
+  if (!placement) return why;
+  const MemberPlacement& placed = placement->members.at(0);
   const std::vector<std::uint32_t> own = OwnClaims(decision, replaced.pod);
   std::size_t devices = 0;
   for (const ClaimPlacement& claim : placed.claims) devices += claim.allocation.results.size();
   if (placed.claims.size() != own.size() || devices != HeldBy(decision, own).devices.size()) {
     return AsksForOthers(replaced);
   }
-  for (auto& holding : decisions[0].placement->Holdings(*spec, now)) view.Hold(std::move(holding));
+  for (auto& holding : placement->Holdings(*spec, now)) view.Hold(std::move(holding));
   if (placed.needs != nullptr) view.PutPod(placed.pod, placed.node, placed.needs);
   TakeClaims(decision, own, placed.claims, replaced);
   replaced.node = placed.node;
@@ -270,10 +284,12 @@ Replacement FindReplacement(const GangRun& run, const ReplacementSources& from, 
     return found;
   }
   ClusterState view = from.cluster;
+  std::vector<MemberSpec> members;
+  std::vector<std::string> moves;  // by member: why the pod cannot stay; empty when the pod stays
   for (std::size_t i = 0; i < lost.size(); ++i) {
     Readiness ready = from.membership.AssessNext(*next[i], from.facts, from.busy);
     if (ready.spec == nullptr) return {};
-    const MemberSpec& member = ready.spec->members.at(0);
+    const MemberSpec& member = members.emplace_back(ready.spec->members.at(0));
     MemberReplaced replaced{.run = run.id(),
                             .pod = lost[i],
                             .name = next[i]->key.name,
@@ -285,14 +301,17 @@ Replacement FindReplacement(const GangRun& run, const ReplacementSources& from, 
       return {.members = {},
               .impossible = fmt::format("pod {} does not use claim {}", replaced.name, claim)};
     }
-    const std::string why = PlaceOn(decision, member, from, now, replaced);
-    if (!why.empty()) {
-      const std::string also = PlaceElsewhere(decision, member, from, now, view, replaced);
-      if (!also.empty()) {
-        return {.members = {}, .impossible = fmt::format("{}; elsewhere: {}", why, also)};
-      }
-    }
+    moves.push_back(PlaceOn(decision, member, from, now, view, replaced));
     found.members.push_back(std::move(replaced));
+  }
+  // Pods that stay come first: pods that move leave room for them.
+  for (std::size_t i = 0; i < lost.size(); ++i) {
+    if (moves[i].empty()) continue;
+    const std::string also =
+        PlaceElsewhere(decision, members[i], from, now, view, found.members[i]);
+    if (!also.empty()) {
+      return {.members = {}, .impossible = fmt::format("{}; elsewhere: {}", moves[i], also)};
+    }
   }
   return found;
 }

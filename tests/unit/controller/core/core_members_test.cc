@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "controller/core/core.h"
@@ -521,6 +522,53 @@ TEST_F(ReplaceTest, TheIndexSaysWhichRankAPodTakes) {
   world_.Settle();
   EXPECT_FALSE(world_.api.pods().contains("train-0"));
   EXPECT_THAT(Message(world_), HasSubstr("indexes"));
+}
+
+// Two pods of three are lost, and the node of the first is closed. The node of the second has chips
+// for both next pods, and cpu for one.
+TEST(ReplaceTogetherTest, APodThatMovesLeavesRoomForOneThatStays) {
+  World world({},
+              [planner = std::make_shared<Planner>()](const ClusterState& view, const Queue& queue,
+                                                      WallTime now, Explaining explaining) {
+                return planner->Plan(view, queue, now, explaining);
+              });
+  world.api.AddClass();
+  for (const char* name : {"node-a", "node-b", "node-c", "node-d"}) {
+    world.api.AddNode(name);
+    world.api.ChangeNode(name, [](NodeFacts& node) {
+      node.allocatable = kube::Amounts{{"cpu", 4000}, {"pods", 110}};
+    });
+  }
+  world.api.AddGang("train", 3);
+  world.api.ChangeGang("train",
+                       [](GangFact& gang) { gang.failure_policy = FailurePolicy::kReplace; });
+  const auto add = [&](const std::string& name) {
+    world.api.AddPodWithClaim(name, "train", 4);
+    world.api.ChangePod(name, [](PodFact& pod) {
+      pod.needs = std::make_shared<const kube::PodNeeds>(
+          kube::PodNeeds{.amounts = {{"cpu", 3000}, {"pods", 1}}, .ports = {}});
+    });
+  };
+  for (const char* name : {"train-0", "train-1", "train-2"}) add(name);
+  world.Settle();
+  const std::string closed = world.api.pods().at("train-1").node;
+  const std::string stays = world.api.pods().at("train-2").node;
+  ASSERT_NE(closed, stays);
+  world.api.FinishPod("train-1", false);
+  world.api.FinishPod("train-2", false);
+  world.Settle();
+  world.api.ChangeNode(closed, [](NodeFacts& node) { node.schedulable = false; });
+  add("train-8");
+  add("train-9");
+  world.Settle();
+  std::set<std::string> nodes;
+  for (const char* name : {"train-0", "train-8", "train-9"}) {
+    nodes.insert(world.api.pods().at(name).node);
+  }
+  EXPECT_EQ(nodes.size(), 3U) << "no node has cpu for two";
+  EXPECT_TRUE(nodes.contains(stays));
+  EXPECT_FALSE(nodes.contains("")) << Message(world);
+  EXPECT_THAT(world.api.faults, IsEmpty());
 }
 
 // A gang of two without a shape, of which the second loses its node, beside a free one.
