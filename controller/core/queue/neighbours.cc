@@ -53,6 +53,17 @@ const std::string* CountedPlace(const Node& node, const kube::SpreadConstraint& 
   return kept_away ? nullptr : kube::FindLabel(node.labels, constraint.of.topology_key);
 }
 
+// Returns whether the pod has preferences beside the heaviest.
+bool HasLighter(const std::shared_ptr<const PodFact>& pod) {
+  if (pod == nullptr || pod->preferences == nullptr) return false;
+  const kube::PodPreferences& all = *pod->preferences;
+  const auto is_lighter = [heaviest = all.Heaviest()](const auto& one) {
+    return one.weight < heaviest;
+  };
+  return std::ranges::any_of(all.nodes, is_lighter) || std::ranges::any_of(all.pods, is_lighter) ||
+         (!all.spread.empty() && all.Heaviest() > 0);
+}
+
 std::string Describe(const NodeRequirement& requirement) {
   if (requirement.op == NodeOperator::kExists) return requirement.key + " exists";
   const std::size_t shown = std::min(requirement.values.size(), kPlacesShown);
@@ -128,7 +139,10 @@ bool Neighbours::OnPodGone(const PodFact& pod) {
 bool Neighbours::Matters(const GangSpec& gang) const {
   return std::any_of(gang.members.begin(), gang.members.end(), [&](const MemberSpec& member) {
     const auto pod = facts_.pods.Find(member.pod);
-    return pod != nullptr && (pod->affinity != nullptr || pod->preferences != nullptr);
+    if (pod == nullptr) return false;
+    const auto& preferences = pod->preferences;
+    return pod->affinity != nullptr ||
+           (preferences != nullptr && (!preferences->pods.empty() || !preferences->spread.empty()));
   });
 }
 
@@ -326,7 +340,10 @@ Narrowed Neighbours::Narrow(const std::shared_ptr<const GangSpec>& gang) const {
   };
   if (std::ranges::none_of(pods, prefers)) return narrowed;
   auto made = std::make_shared<GangSpec>(*narrowed.gang);
-  made->preferred = {Preferring(*gang, pods, true), Preferring(*gang, pods, false)};
+  made->preferred = {Preferring(*gang, pods, true)};
+  if (std::ranges::any_of(pods, HasLighter)) {
+    made->preferred.push_back(Preferring(*gang, pods, false));
+  }
   narrowed.gang = std::move(made);
   return narrowed;
 }
