@@ -8,18 +8,10 @@
 
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
+#include "lib/kube/cel/device_values.h"
 
 namespace tahoma::controller::allocate {
 namespace {
-
-std::optional<kube::CelValue> ToCel(const kube::AttributeValue& value) {
-  if (const auto* flag = std::get_if<bool>(&value)) return kube::CelValue(*flag);
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return kube::CelValue(*number);
-  if (const auto* text = std::get_if<std::string>(&value)) return kube::CelValue(*text);
-  auto version = kube::Semver::Parse(std::get<kube::Version>(value).text);
-  // The API server admits only semantic versions; any other text counts as no value.
-  return version.ok() ? std::optional(kube::CelValue(*std::move(version))) : std::nullopt;
-}
 
 class SliceDevice final : public kube::DeviceView {
  public:
@@ -31,12 +23,12 @@ class SliceDevice final : public kube::DeviceView {
   }
   std::optional<kube::CelValue> Attribute(std::string_view domain,
                                           std::string_view id) const override {
-    if (const auto* value = candidate_.device().Find(domain, id)) return ToCel(*value);
+    if (const auto* value = candidate_.device().Find(domain, id)) return kube::ToCel(*value);
     for (const kube::ListAttribute& list : candidate_.details().lists) {
       if (list.name.id != id || list.name.domain != domain) continue;
       kube::CelValue::List values;
       for (const kube::AttributeValue& one : list.values) {
-        auto value = ToCel(one);
+        auto value = kube::ToCel(one);
         if (value) values.push_back(*std::move(value));
       }
       return kube::CelValue(std::move(values));
@@ -45,12 +37,7 @@ class SliceDevice final : public kube::DeviceView {
   }
   std::optional<kube::CelValue> Capacity(std::string_view domain,
                                          std::string_view id) const override {
-    for (const kube::Capacity& capacity : candidate_.device().capacities) {
-      if (capacity.name.id != id || capacity.name.domain != domain) continue;
-      const auto quantity = kube::Quantity::Parse(capacity.quantity);
-      if (quantity.ok()) return kube::CelValue(*quantity);
-    }
-    return std::nullopt;
+    return kube::CapacityAmong(candidate_.device().capacities, domain, id);
   }
   Names AttributeNames() const override {
     Names names;
@@ -62,13 +49,7 @@ class SliceDevice final : public kube::DeviceView {
     }
     return names;
   }
-  Names CapacityNames() const override {
-    Names names;
-    for (const kube::Capacity& one : candidate_.device().capacities) {
-      names.emplace_back(one.name.domain, one.name.id);
-    }
-    return names;
-  }
+  Names CapacityNames() const override { return kube::NamesOf(candidate_.device().capacities); }
 
  private:
   const Candidate& candidate_;

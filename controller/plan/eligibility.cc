@@ -6,21 +6,12 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
+#include "lib/kube/cel/device_values.h"
 
 namespace tahoma::controller {
 namespace {
 
 constexpr std::size_t kCacheMax = 1 << 16;
-
-std::optional<kube::CelValue> ToCel(const AttributeValue* value) {
-  if (value == nullptr) return std::nullopt;
-  if (const auto* flag = std::get_if<bool>(value)) return kube::CelValue(*flag);
-  if (const auto* number = std::get_if<std::int64_t>(value)) return kube::CelValue(*number);
-  if (const auto* text = std::get_if<std::string>(value)) return kube::CelValue(*text);
-  auto version = kube::Semver::Parse(std::get<Version>(*value).text);
-  // The API server admits only semantic versions; any other text counts as no value.
-  return version.ok() ? std::optional(kube::CelValue(*std::move(version))) : std::nullopt;
-}
 
 // A device of a node, in CEL's view.
 class NodeDevice final : public kube::DeviceView {
@@ -33,16 +24,12 @@ class NodeDevice final : public kube::DeviceView {
   }
   std::optional<kube::CelValue> Attribute(std::string_view domain,
                                           std::string_view id) const override {
-    return ToCel(node_.Lookup(index_, domain, id));
+    const AttributeValue* value = node_.Lookup(index_, domain, id);
+    return value == nullptr ? std::nullopt : kube::ToCel(*value);
   }
   std::optional<kube::CelValue> Capacity(std::string_view domain,
                                          std::string_view id) const override {
-    for (const controller::Capacity& capacity : node_.device(index_).capacities) {
-      if (capacity.name.id != id || capacity.name.domain != domain) continue;
-      auto quantity = kube::Quantity::Parse(capacity.quantity);
-      if (quantity.ok()) return kube::CelValue(*quantity);
-    }
-    return std::nullopt;
+    return kube::CapacityAmong(node_.device(index_).capacities, domain, id);
   }
   Names AttributeNames() const override {
     Names names;
@@ -52,13 +39,7 @@ class NodeDevice final : public kube::DeviceView {
     std::sort(names.begin(), names.end());
     return names;
   }
-  Names CapacityNames() const override {
-    Names names;
-    for (const controller::Capacity& capacity : node_.device(index_).capacities) {
-      names.emplace_back(capacity.name.domain, capacity.name.id);
-    }
-    return names;
-  }
+  Names CapacityNames() const override { return kube::NamesOf(node_.device(index_).capacities); }
 
  private:
   const Node& node_;

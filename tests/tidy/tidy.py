@@ -47,7 +47,7 @@ LAYERS = {
     "lib/collective": ["lib/hw", "lib/torus"],
     "lib/wire": ["lib/driver"],
     "lib/kube": [],
-    "lib/kube/cel": ["lib/kube"],
+    "lib/kube/cel": ["lib/kube/objects", "lib/kube"],
     "lib/kube/objects": ["lib/kube"],
     "lib/rest": [],
     "sim-node/emulator/engine": [],
