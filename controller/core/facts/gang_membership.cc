@@ -204,10 +204,9 @@ void Forget(Sets& sets, const Key& key, const Member& member) {
   if (found->second.empty()) sets.erase(found);
 }
 
-// Completes the wish of pods that join a PodGroup. Returns why the group cannot be used; without a
-// message when the group can be used.
-Readiness CompleteByGroup(const GangKey& key, const Facts& facts,
-                          std::shared_ptr<const GangWish>& wish) {
+// Completes the wish of pods that join a PodGroup, or returns why the group cannot be used.
+std::optional<Readiness> CompleteByGroup(const GangKey& key, const Facts& facts,
+                                         std::shared_ptr<const GangWish>& wish) {
   const std::string name = fmt::format("PodGroup {} ({})", key.name, NameOf(wish->group));
   const auto group = facts.pod_groups.Find({wish->group, key});
   if (group == nullptr) {
@@ -216,17 +215,17 @@ Readiness CompleteByGroup(const GangKey& key, const Facts& facts,
   auto whole = std::make_shared<GangWish>(*wish);
   whole->request.members = group->members;
   whole->owner = group->as_owner;
-  const std::string faults = Describe(FaultsOf(whole->request));
-  if (group->members < 1 || !faults.empty()) {
+  if (group->members < 1) {
     return Waits(GangReason::kInvalid,
-                 group->members < 1
-                     ? name +
-                           " asks for no least number of pods, and a pod of a group is not "
-                           "placed alone"
-                     : fmt::format("the Gang for {}: {}", name, faults));
+                 name +
+                     " asks for no least number of pods, and a pod of a group is not placed "
+                     "alone");
+  }
+  if (const std::string faults = Describe(FaultsOf(whole->request)); !faults.empty()) {
+    return Waits(GangReason::kInvalid, fmt::format("the Gang for {}: {}", name, faults));
   }
   wish = std::move(whole);
-  return {};
+  return std::nullopt;
 }
 
 // Compares the wishes of the gang's pods with each other and with the Gang. Returns why the gang
@@ -247,8 +246,7 @@ std::optional<Readiness> CheckWishes(const GangKey& key, const std::set<std::str
   if (first == nullptr) return std::nullopt;
   std::shared_ptr<const GangWish> wish = first->wish;
   if (wish->group != GroupApi::kNone) {
-    Readiness waits = CompleteByGroup(key, facts, wish);
-    if (!waits.message.empty()) return waits;
+    if (auto waits = CompleteByGroup(key, facts, wish)) return waits;
   }
   if (gang == nullptr) {
     Readiness waits = Waits(GangReason::kWaitingForGang, "its Gang is being made");

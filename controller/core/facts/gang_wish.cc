@@ -102,6 +102,21 @@ std::optional<kube::OwnerReference> FindOwner(const Json& pod) {
                               .controller = true};
 }
 
+// Returns the wish of a pod that joins a PodGroup, without the number of members.
+std::optional<GangWish> WishOfGroup(const Json& pod) {
+  if (!TextAt(pod, "labels", "tahoma.dev/gang").empty()) return std::nullopt;
+  std::optional<GroupMark> mark = ReadGroupMark(pod);
+  if (!mark) return std::nullopt;
+  GangWish wish;
+  wish.gang = std::move(mark->group);
+  wish.group = mark->api;
+  wish.terms = ReadGangTerms(pod, wish.fault);
+  if (const auto wrong = kube::WrongDns1123Subdomain(wish.gang); wrong && wish.fault.empty()) {
+    wish.fault = fmt::format("no PodGroup has the name {}: {}", CutUtf8(wish.gang, 253), *wrong);
+  }
+  return wish;
+}
+
 }  // namespace
 
 bool GangWish::IsLike(const GangWish& other) const {
@@ -143,25 +158,6 @@ GangTerms ReadGangTerms(const Json& pod, std::string& fault) {
   }
   return terms;
 }
-
-namespace {
-
-// Returns the wish of a pod that joins a PodGroup, without the number of members.
-std::optional<GangWish> WishOfGroup(const Json& pod) {
-  if (!TextAt(pod, "labels", "tahoma.dev/gang").empty()) return std::nullopt;
-  std::optional<GroupMark> mark = ReadGroupMark(pod);
-  if (!mark) return std::nullopt;
-  GangWish wish;
-  wish.gang = std::move(mark->group);
-  wish.group = mark->api;
-  wish.terms = ReadGangTerms(pod, wish.fault);
-  if (const auto wrong = kube::WrongDns1123Subdomain(wish.gang); wrong && wish.fault.empty()) {
-    wish.fault = fmt::format("no PodGroup has the name {}: {}", CutUtf8(wish.gang, 253), *wrong);
-  }
-  return wish;
-}
-
-}  // namespace
 
 std::optional<GangWish> ReadGangWish(const Json& pod) {
   const bool wishes = !TextAt(pod, "annotations", kMembers).empty() ||
