@@ -13,7 +13,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -23,7 +22,7 @@ for folder in ("tests/scenarios", "tests/cluster", "examples/local"):
 import ground as grounds  # noqa: E402
 import image  # noqa: E402
 import others  # noqa: E402
-from node_case import Node, NodeCase  # noqa: E402
+from node_case import BIN, NodeCase  # noqa: E402
 
 EXAMPLES = ROOT / "examples/aws"
 # Two UltraServers, and two instances with the driver that one of AWS's manifests asks for.
@@ -58,15 +57,9 @@ def count_of(ranges):
 class AwsManifestsTest(NodeCase):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory(prefix="ta")
-        cls.addClassCleanup(scratch.cleanup)
-        topology, server = (pathlib.Path(scratch.name, name) for name in ("topology.json", "server.tar"))
-        topology.write_text(json.dumps(TOPOLOGY))
-        bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-        ground = grounds.Ground("node", bin_dir, topology=topology)
-        cls.environment = cls.enterClassContext(ground)
-        cls.nodes = [Node(ground, node["name"]) for node in TOPOLOGY["nodes"]]
-        image.write(server, [SERVER_IMAGE], image.workload_files(bin_dir), ["/bin/sleep", "infinity"])
+        ground = cls.bring_up(TOPOLOGY)
+        server = ground.directory / "server.tar"
+        image.write(server, [SERVER_IMAGE], image.workload_files(BIN), ["/bin/sleep", "infinity"])
         subprocess.run([sys.executable, ROOT / "tests/cluster/node.py", "import", ground.directory / "k", server], check=True)
         cls.controller = others.start(ground.directory / "k", "lws")
 

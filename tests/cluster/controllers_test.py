@@ -7,11 +7,9 @@
 The nodes are the four members of an UltraServer, with real kubelets. Manifests are those of examples/gangs.
 """
 
-import json
 import os
 import pathlib
 import sys
-import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -20,7 +18,7 @@ for folder in ("tests/scenarios", "tests/cluster", "examples/local"):
 
 import ground as grounds  # noqa: E402
 import others  # noqa: E402
-from node_case import Node, NodeCase  # noqa: E402
+from node_case import NodeCase  # noqa: E402
 
 EXAMPLES = ROOT / "examples/gangs"
 KUEUE = ("kueue",) if "KUEUE_BIN" in os.environ else ()
@@ -44,14 +42,7 @@ def rank(pod):
 class ControllersTest(NodeCase):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory(prefix="tc")
-        cls.addClassCleanup(scratch.cleanup)
-        topology = pathlib.Path(scratch.name, "topology.json")
-        topology.write_text(json.dumps(TOPOLOGY))
-        bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-        ground = grounds.Ground("node", bin_dir, topology=topology)
-        cls.environment = cls.enterClassContext(ground)
-        cls.nodes = [Node(ground, node["name"]) for node in TOPOLOGY["nodes"]]
+        ground = cls.bring_up(TOPOLOGY)
         for name in ("jobset", "mpi") + KUEUE:
             others.start(ground.directory / "k", name)
 

@@ -3,9 +3,7 @@
     class LifeTest(NodeCase):
         @classmethod
         def setUpClass(cls):
-            ground = Ground("node", bin_dir, topology=topology)
-            cls.environment = cls.enterClassContext(ground)
-            cls.nodes = [Node(ground, "trn2-0")]
+            cls.bring_up({"networkLayers": [], "nodes": [{"name": "trn2-0", "instanceType": "trn2.48xlarge"}]})
 
 Who holds which claim is asked of sim-node, which knows neither the API server nor the kubelet; what is allocated, of
 the API server.
@@ -14,17 +12,21 @@ the API server.
 import contextlib
 import json
 import os
+import pathlib
 import re
 import signal
+import tempfile
 import time
 import unittest
 import urllib.request
 
 import control_plane
+import ground as grounds
 import kubectl
 import up
 
 PATIENCE_SECONDS = 120
+BIN = pathlib.Path(os.environ.get("TAHOMA_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/release/bin")).resolve()
 
 
 class Node:
@@ -95,6 +97,16 @@ class NodeCase(unittest.TestCase):
     """`environment`: of the ground; `nodes`: what a failure shows of."""
 
     environment, nodes = None, ()
+
+    @classmethod
+    def bring_up(cls, topology, **options):
+        """Starts a ground of real kubelets for the class; `options` are the Ground's. Returns the ground."""
+        scratch = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="tn")))
+        (scratch / "topology.json").write_text(json.dumps(topology))
+        ground = grounds.Ground("node", BIN, topology=scratch / "topology.json", **options)
+        cls.environment = cls.enterClassContext(ground)
+        cls.nodes = [Node(ground, node["name"]) for node in topology["nodes"]]
+        return ground
 
     def kubectl(self, *arguments, **options):
         return kubectl.kubectl(*arguments, environment=self.environment, **options)

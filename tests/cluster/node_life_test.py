@@ -15,7 +15,6 @@ import signal
 import ssl
 import subprocess
 import sys
-import tempfile
 import unittest
 import urllib.error
 import urllib.request
@@ -26,7 +25,7 @@ for folder in ("tests/scenarios", "tests/cluster", "examples/local"):
 
 import control_plane  # noqa: E402
 import ground as grounds  # noqa: E402
-from node_case import Node, NodeCase  # noqa: E402
+from node_case import NodeCase  # noqa: E402
 
 NAME = "trn2-0"
 TOPOLOGY = {"networkLayers": ["nn-27951e8b5f0b6c4fe", "nn-e4ed5f6d14a986202", "nn-0f43aef49613f02d1"],
@@ -60,15 +59,8 @@ LNC2, LNC1 = ("device.attributes['tahoma.dev'].lnc == 2", "device.attributes['ta
 class NodeLifeTest(NodeCase):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory(prefix="tl")
-        cls.addClassCleanup(scratch.cleanup)
-        topology = pathlib.Path(scratch.name, "topology.json")
-        topology.write_text(json.dumps(TOPOLOGY))
-        bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-        ground = grounds.Ground("node", bin_dir, topology=topology, scheduler_names="tahoma")
-        cls.environment = cls.enterClassContext(ground)
-        cls.node = Node(ground, NAME)
-        cls.nodes = [cls.node]
+        cls.bring_up(TOPOLOGY, scheduler_names="tahoma")
+        cls.node, = cls.nodes
         cls.node.options = {"resyncPeriod": "1s"}
         cls.node.kill("dra-plugin")
         cls.node.start("dra-plugin")

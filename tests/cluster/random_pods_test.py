@@ -10,13 +10,11 @@ those of the waves before still run. Between waves, when none of ours waits, pod
 """
 
 import collections
-import json
 import os
 import pathlib
 import random
 import re
 import sys
-import tempfile
 import time
 import unittest
 
@@ -25,7 +23,7 @@ for folder in ("tests/scenarios", "tests/cluster", "examples/local"):
     sys.path.insert(0, str(ROOT / folder))
 
 import ground as grounds  # noqa: E402
-from node_case import Node, NodeCase  # noqa: E402
+from node_case import NodeCase  # noqa: E402
 
 TOPOLOGY = {"networkLayers": ["nn-27951e8b5f0b6c4fe", "nn-e4ed5f6d14a986202", "nn-0f43aef49613f02d1"],
             "nodes": [{"name": f"trn2-{number}", "instanceType": "trn2.48xlarge"} for number in range(3)]}
@@ -56,15 +54,7 @@ def ended(pod):
 class RandomPodsTest(NodeCase):
     @classmethod
     def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory(prefix="tr")
-        cls.addClassCleanup(scratch.cleanup)
-        topology = pathlib.Path(scratch.name, "topology.json")
-        topology.write_text(json.dumps(TOPOLOGY))
-        bin_dir = pathlib.Path(os.environ.get("TAHOMA_BIN", ROOT / "build/release/bin")).resolve()
-        ground = grounds.Ground("node", bin_dir, topology=topology, scheduler_names="tahoma",
-                                kubelets=("--max-pods", MOST_PODS_OF_NODE))
-        cls.environment = cls.enterClassContext(ground)
-        cls.nodes = [Node(ground, node["name"]) for node in TOPOLOGY["nodes"]]
+        cls.bring_up(TOPOLOGY, scheduler_names="tahoma", kubelets=("--max-pods", MOST_PODS_OF_NODE))
 
     def setUp(self):
         self.random = random.Random(SEED)
