@@ -112,23 +112,30 @@ kube::Allocation AllocationOf(const WantedClaim& claim, const std::vector<Choice
 
 absl::StatusOr<Allocator> Allocator::Make(std::vector<UnallocatedClaim> claims, ClassLookup classes,
                                           const Features& features) {
-  std::vector<WantedClaim> wanted;
+  std::vector<WantedPtr> wanted;
   for (UnallocatedClaim& claim : claims) {
     TAHOMA_ASSIGN_OR_RETURN(WantedClaim compiled, Compile(std::move(claim), classes, features));
-    wanted.push_back(std::move(compiled));
+    wanted.push_back(std::make_shared<const WantedClaim>(std::move(compiled)));
   }
   return Allocator(std::move(wanted), features);
 }
 
 absl::StatusOr<std::optional<std::vector<kube::Allocation>>> Allocator::AllocateOn(
     NodeView node, Slices slices, const InUse& in_use, std::size_t steps_most) const {
+  return AllocateBeside({}, node, slices, in_use, steps_most);
+}
+
+absl::StatusOr<std::optional<std::vector<kube::Allocation>>> Allocator::AllocateBeside(
+    std::span<const Given> given, NodeView node, Slices slices, const InUse& in_use,
+    std::size_t steps_most) const {
   const std::vector<Pool> pools = GatherPools(slices, node, features_);
-  Search search(claims_, pools, node, in_use, features_, steps_most);
+  Search search(claims_, given, pools, node, in_use, features_, steps_most);
   TAHOMA_ASSIGN_OR_RETURN(const bool found, search.Run());
   if (!found) return std::nullopt;
   std::vector<kube::Allocation> allocations;
   for (std::size_t i = 0; i < claims_.size(); ++i) {
-    allocations.push_back(AllocationOf(claims_[i], search.choices()[i], search.candidates(), node));
+    allocations.push_back(
+        AllocationOf(*claims_[i], search.choices()[i], search.candidates(), node));
   }
   return allocations;
 }

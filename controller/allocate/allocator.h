@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,9 @@ class Allocator {
   // exist (kNotFound).
   static absl::StatusOr<Allocator> Make(std::vector<UnallocatedClaim> claims, ClassLookup classes,
                                         const Features& features = {});
+  // Allocates claims that are compiled already.
+  explicit Allocator(std::vector<WantedPtr> claims, const Features& features = {})
+      : claims_(std::move(claims)), features_(features) {}
 
   // `slices` has every slice that may be the node's, and the rest of their pools, read with
   // kube::SliceDetails::kRead. Returns nullopt where the node lacks devices now.
@@ -47,12 +51,13 @@ class Allocator {
   // complete, which concerns this node; kResourceExhausted after `steps_most` tries.
   absl::StatusOr<std::optional<std::vector<kube::Allocation>>> AllocateOn(
       NodeView node, Slices slices, const InUse& in_use, std::size_t steps_most = kStepsMost) const;
+  // As above, beside devices that the claims have already, by claim.
+  absl::StatusOr<std::optional<std::vector<kube::Allocation>>> AllocateBeside(
+      std::span<const Given> given, NodeView node, Slices slices, const InUse& in_use,
+      std::size_t steps_most = kStepsMost) const;
 
  private:
-  Allocator(std::vector<WantedClaim> claims, const Features& features)
-      : claims_(std::move(claims)), features_(features) {}
-
-  std::vector<WantedClaim> claims_;
+  std::vector<WantedPtr> claims_;
   Features features_;
 };
 

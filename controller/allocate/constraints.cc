@@ -39,8 +39,7 @@ Values ConstraintState::ValuesOf(const Candidate& candidate) const {
   return values;
 }
 
-bool ConstraintState::Add(const Candidate& candidate) {
-  Values values = ValuesOf(candidate);
+bool ConstraintState::AddValues(Values values) {
   if (values.empty()) return false;
   if (constraint_->distinct) {
     const auto meets = [&](const Values& before) { return !Common(before, values).empty(); };

@@ -27,7 +27,9 @@ class ConstraintState {
 
   // Returns false, and changes nothing, where the constraint forbids the device beside those
   // before. The candidate must outlive the state.
-  bool Add(const Candidate& candidate);
+  bool Add(const Candidate& candidate) { return AddValues(ValuesOf(candidate)); }
+  // As Add, for a device of which these values are known.
+  bool AddValues(Values values);
   // Takes back the last device that was added.
   void RemoveLast() { chosen_.pop_back(); }
 

@@ -7,6 +7,7 @@
 
 #include "controller/allocate/consumption.h"
 #include "controller/allocate/selection.h"
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller::allocate {
@@ -18,18 +19,21 @@ bool IsAll(const Alternative& alternative) {
 
 }  // namespace
 
-Search::Search(std::span<const WantedClaim> claims, std::span<const Pool> pools, NodeView node,
-               const InUse& in_use, const Features& features, std::size_t steps_most)
+Search::Search(std::span<const WantedPtr> claims, std::span<const Given> given,
+               std::span<const Pool> pools, NodeView node, const InUse& in_use,
+               const Features& features, std::size_t steps_most)
     : claims_(claims),
+      given_(given),
       pools_(pools),
       node_(node),
       features_(features),
       steps_left_(steps_most),
       candidates_(CandidatesOf(pools, in_use, features, counters_)),
       choices_(claims.size()) {
-  for (const WantedClaim& claim : claims) {
+  TAHOMA_CHECK(given.empty() || given.size() == claims.size());
+  for (const WantedPtr& claim : claims) {
     std::vector<ConstraintState>& states = constraints_.emplace_back();
-    for (const kube::Constraint& constraint : claim.claim.spec.constraints) {
+    for (const kube::Constraint& constraint : claim->claim.spec.constraints) {
       states.emplace_back(constraint, features.list_attributes);
     }
   }
@@ -37,6 +41,7 @@ Search::Search(std::span<const WantedClaim> claims, std::span<const Pool> pools,
 
 absl::StatusOr<bool> Search::Run() {
   TAHOMA_RETURN_IF_ERROR(MakeRows());
+  if (!AddGiven()) return false;
   switch (ChooseRequest({})) {
     case Outcome::kFound:
       return true;
@@ -57,7 +62,7 @@ absl::Status Search::MakeRows() {
   std::int64_t least = 0;
   for (std::size_t claim = 0; claim < claims_.size(); ++claim) {
     rows_.emplace_back();
-    for (const WantedRequest& request : claims_[claim].requests) {
+    for (const WantedRequest& request : claims_[claim]->requests) {
       std::vector<Row>& rows = rows_.back().emplace_back();
       for (const Alternative& alternative : request.alternatives) {
         rows.push_back({.selected = std::vector<std::int8_t>(candidates_.size(), -1),
@@ -67,7 +72,7 @@ absl::Status Search::MakeRows() {
         const Place at{claim, rows_.back().size() - 1, rows.size() - 1};
         TAHOMA_RETURN_IF_ERROR(Annotate(
             ListAll(at),
-            fmt::format("claim {}, request {}", claims_[claim].claim.name, alternative.name)));
+            fmt::format("claim {}, request {}", claims_[claim]->claim.name, alternative.name)));
       }
     }
     TAHOMA_RETURN_IF_ERROR(CheckLeast(claim));
@@ -111,8 +116,18 @@ absl::Status Search::CheckLeast(std::size_t claim) {
         std::min(least[request + 1] + std::min(fewest, kResultsMost + 1), kResultsMost + 1);
   }
   if (least[0] <= kResultsMost) return absl::OkStatus();
-  return InvalidArgument("claim {} asks for more than {} devices", claims_[claim].claim.name,
+  return InvalidArgument("claim {} asks for more than {} devices", claims_[claim]->claim.name,
                          kResultsMost);
+}
+
+// Returns whether the constraints admit the devices that the claims have already.
+bool Search::AddGiven() {
+  for (std::size_t claim = 0; claim < given_.size(); ++claim) {
+    for (const Given::Value& value : given_[claim].values) {
+      if (!constraints_[claim].at(value.constraint).AddValues({value.value})) return false;
+    }
+  }
+  return true;
 }
 
 Search::Outcome Search::Stop(absl::Status why) {
@@ -125,7 +140,8 @@ Search::Outcome Search::ChooseRequest(Place at) {
     at = {.claim = at.claim + 1};
   }
   if (at.claim == claims_.size()) return Outcome::kFound;
-  const auto chosen = static_cast<std::int64_t>(choices_[at.claim].size());
+  const std::size_t before = given_.empty() ? 0 : given_[at.claim].devices;
+  const auto chosen = static_cast<std::int64_t>(before + choices_[at.claim].size());
   const std::int64_t later = least_from_[at.claim][at.request + 1];
   for (at.alternative = 0; at.alternative < RequestOf(at).alternatives.size(); ++at.alternative) {
     const std::int64_t count = RowOf(at).count;

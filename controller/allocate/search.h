@@ -31,9 +31,10 @@ struct Choice {
 
 class Search {
  public:
-  // Everything given must outlive the search.
-  Search(std::span<const WantedClaim> claims, std::span<const Pool> pools, NodeView node,
-         const InUse& in_use, const Features& features, std::size_t steps_most);
+  // `given` is by claim, or empty. Everything given must outlive the search.
+  Search(std::span<const WantedPtr> claims, std::span<const Given> given,
+         std::span<const Pool> pools, NodeView node, const InUse& in_use, const Features& features,
+         std::size_t steps_most);
 
   // Returns whether there is a choice. Errors: those of Allocator::AllocateOn.
   absl::StatusOr<bool> Run();
@@ -58,7 +59,7 @@ class Search {
     std::size_t alternative = 0;
   };
 
-  const WantedClaim& ClaimOf(const Place& at) const { return claims_[at.claim]; }
+  const WantedClaim& ClaimOf(const Place& at) const { return *claims_[at.claim]; }
   const WantedRequest& RequestOf(const Place& at) const { return ClaimOf(at).requests[at.request]; }
   const Alternative& AlternativeOf(const Place& at) const {
     return RequestOf(at).alternatives[at.alternative];
@@ -68,6 +69,7 @@ class Search {
   absl::Status MakeRows();
   absl::Status ListAll(const Place& at);
   absl::Status CheckLeast(std::size_t claim);
+  bool AddGiven();
   Outcome ChooseRequest(Place at);
   Outcome ChooseDevices(const Place& at, std::size_t from, std::int64_t left);
   Outcome ChooseAll(const Place& at, std::int64_t left);
@@ -84,7 +86,8 @@ class Search {
   bool AddToConstraints(const Place& at, const Candidate& candidate);
   bool AreAlike(std::size_t a, std::size_t b);
 
-  std::span<const WantedClaim> claims_;
+  std::span<const WantedPtr> claims_;
+  std::span<const Given> given_;
   std::span<const Pool> pools_;
   NodeView node_;
   Features features_;

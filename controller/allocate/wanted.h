@@ -7,7 +7,9 @@
 #include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "controller/allocate/features.h"
 #include "lib/kube/cel/device_selector.h"
 #include "lib/kube/objects/claim_spec.h"
+#include "lib/kube/objects/device.h"
 #include "lib/kube/objects/device_class.h"
 
 namespace tahoma::controller::allocate {
@@ -58,6 +61,20 @@ struct WantedRequest {
 struct WantedClaim {
   UnallocatedClaim claim;
   std::vector<WantedRequest> requests;
+};
+
+using WantedPtr = std::shared_ptr<const WantedClaim>;
+
+// The devices that a claim has already, which the caller has chosen. The claim's constraints begin
+// with their values, and the devices count for the most devices of the claim.
+struct Given {
+  struct Value {
+    std::size_t constraint = 0;                   // the place among the claim's constraints
+    const kube::AttributeValue* value = nullptr;  // of one device that the constraint applies to
+  };
+
+  std::size_t devices = 0;
+  std::vector<Value> values;
 };
 
 // Compiles a claim. Errors: what makes the claim impossible on every node, kInvalidArgument, or

@@ -59,6 +59,26 @@ bool IsPlain(const CelExpr& e) {
           e.literal.As<bool>() != nullptr);
 }
 
+bool IsDriver(const CelExpr& e) {
+  constexpr std::size_t kDeviceSlot = 0;
+  return e.op == CelOp::kSelect && !e.optional && e.name == "driver" &&
+         e.args[0]->op == CelOp::kVariable && e.args[0]->slot == kDeviceSlot;
+}
+
+// Returns the driver that a term joined by && names; empty when no term does.
+std::string DriverIn(const CelExpr& e) {
+  if (e.op == CelOp::kAnd) {
+    for (const auto& arg : e.args) {
+      if (std::string driver = DriverIn(*arg); !driver.empty()) return driver;
+    }
+    return "";
+  }
+  if (e.op != CelOp::kEqual) return "";
+  const std::size_t literal = TextOf(*e.args[0]) != nullptr ? 0 : 1;
+  const std::string* driver = TextOf(*e.args[literal]);
+  return driver != nullptr && IsDriver(*e.args[1 - literal]) ? *driver : "";
+}
+
 void CollectRequired(const CelExpr& e, std::vector<RequiredAttribute>& required) {
   if (e.op == CelOp::kAnd) {
     for (const auto& arg : e.args) CollectRequired(*arg, required);
@@ -92,6 +112,7 @@ struct DeviceSelector::Compiled {
   bool reads_unnamed = false;
   std::set<std::string, std::less<>> names;
   std::vector<RequiredAttribute> required;
+  std::string driver;
 };
 
 DeviceSelector::DeviceSelector(std::unique_ptr<Compiled> compiled)
@@ -117,6 +138,7 @@ absl::StatusOr<DeviceSelector> DeviceSelector::Compile(std::string_view source) 
   compiled->reads_unnamed = checked.reads_unnamed;
   CollectNames(*compiled->parsed.root, compiled->names);
   CollectRequired(*compiled->parsed.root, compiled->required);
+  compiled->driver = DriverIn(*compiled->parsed.root);
   return DeviceSelector(std::move(compiled));
 }
 
@@ -138,6 +160,8 @@ bool DeviceSelector::MayRead(std::string_view id) const {
 const std::vector<RequiredAttribute>& DeviceSelector::Required() const {
   return compiled_->required;
 }
+
+const std::string& DeviceSelector::RequiredDriver() const { return compiled_->driver; }
 
 const std::string& DeviceSelector::source() const { return compiled_->source; }
 

@@ -17,7 +17,8 @@
 // semver with their comparisons. Anything else is a compile error that names it and where it is.
 //
 // Scope: matching a device. The caller caches by attribute set; MayRead tells the attributes that
-// an expression depends on, and Required the devices that the expression may select.
+// an expression depends on, Required and RequiredDriver the devices that the expression may
+// select.
 //
 // Thread safety: immutable; Matches may be called from any thread.
 
@@ -68,6 +69,9 @@ class DeviceSelector {
   // Returns the requirements among the terms joined by && of the form `attribute == literal` or
   // `attribute in [literal, …]`; other terms may require more.
   const std::vector<RequiredAttribute>& Required() const;
+  // Returns the driver of every device that the expression may select, from a term of the form
+  // `device.driver == "x"` among those joined by &&; empty when no such term says the driver.
+  const std::string& RequiredDriver() const;
 
   const std::string& source() const;
 
