@@ -26,8 +26,8 @@ void FleetBuilder::AddNode(const Json& object) {
 }
 
 void FleetBuilder::AddSlice(const Json& object) {
-  if (auto slice = kube::ParseResourceSlice(object); slice.ok())
-    Put(join_.OnSlice(*std::move(slice)));
+  auto slice = kube::ParseResourceSlice(object);
+  if (slice.ok() && slice->driver == kNeuronDriver) Put(join_.OnSlice(*std::move(slice)));
 }
 
 void FleetBuilder::AddPod(const Json& object) {
@@ -51,7 +51,7 @@ void FleetBuilder::AddClaim(const Json& object) {
     const auto holder = holder_of_pod_.find(held.uid);
     if (holder != holder_of_pod_.end()) holding->holder = holder->second;
   }
-  holding->devices = HeldDevices(*(*claim)->allocation);
+  HoldDevicesOf(*(*claim)->allocation, *holding);
   fleet_.cluster.Hold(std::move(holding));
 }
 

@@ -8,11 +8,6 @@
 namespace tahoma::controller {
 namespace {
 
-// Returns whether the slice is of a node's pool of our driver.
-bool IsOfOneNode(const kube::ResourceSlice& slice) {
-  return slice.driver == kNeuronDriver && !slice.node.empty();
-}
-
 // Returns whether the Node object says what the node was made of, devices apart.
 bool Says(const kube::Node& object, const Node& node) {
   const bool same_amounts =
@@ -61,13 +56,13 @@ std::optional<Command> FleetJoin::OnNodeGone(const std::string& name) {
   const auto found = nodes_.find(name);
   if (found == nodes_.end() || found->second.node == nullptr) return std::nullopt;
   found->second.node = nullptr;
-  if (found->second.slices.empty()) nodes_.erase(found);
+  if (found->second.slices.empty() && found->second.others.empty()) nodes_.erase(found);
   return NodeGone{name};
 }
 
 absl::Status FleetJoin::Check(const kube::ResourceSlice& slice) const {
-  if (!IsOfOneNode(slice)) return absl::OkStatus();
-  if (slice.pool != slice.node) {
+  if (slice.node.empty()) return absl::OkStatus();
+  if (slice.driver == kNeuronDriver && slice.pool != slice.node) {
     return InvalidArgument("its pool is {} and its node {}: the pool of a node has the node's name",
                            slice.pool, slice.node);
   }
@@ -80,9 +75,14 @@ absl::Status FleetJoin::Check(const kube::ResourceSlice& slice) const {
 }
 
 std::optional<Command> FleetJoin::OnSlice(kube::ResourceSlice slice) {
-  if (!IsOfOneNode(slice) || !Check(slice).ok()) return std::nullopt;
+  if (slice.node.empty() || !Check(slice).ok()) return std::nullopt;
   node_of_slice_[slice.name] = slice.node;
   Entry& entry = nodes_[slice.node];
+  if (slice.driver != kNeuronDriver) {
+    const std::string name = slice.name;
+    entry.others[name] = others_packer_.Pack(std::move(slice));
+    return TellAgain(entry);
+  }
   SliceDevices devices = {.packed = slice_inventory_.Pack(slice.devices)};
   if (!devices.packed) devices.plain = slice.devices;
   const auto kept = std::make_shared<const SliceDevices>(std::move(devices));
@@ -101,13 +101,11 @@ std::optional<Command> FleetJoin::OnSliceGone(const std::string& name) {
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return std::nullopt;
   Entry& entry = found->second;
-  ChangeSlices(entry, [&] { entry.slices.erase(name); });
-  if (entry.slices.empty()) {
-    entry.earlier.reset();
-    if (entry.node == nullptr) {
-      nodes_.erase(found);
-      return std::nullopt;
-    }
+  if (entry.others.erase(name) == 0) ChangeSlices(entry, [&] { entry.slices.erase(name); });
+  if (entry.slices.empty()) entry.earlier.reset();
+  if (entry.slices.empty() && entry.others.empty() && entry.node == nullptr) {
+    nodes_.erase(found);
+    return std::nullopt;
   }
   return TellAgain(entry);
 }
@@ -140,6 +138,13 @@ void FleetJoin::ChangeSlices(Entry& entry, const Change& change) {
   if (!Complete(entry)) entry.earlier = std::move(before);
 }
 
+std::shared_ptr<const NodeOffers> FleetJoin::OffersOf(const Entry& entry) {
+  if (entry.others.empty()) return nullptr;
+  std::vector<OfferedSlicePtr> slices;
+  for (const auto& [name, slice] : entry.others) slices.push_back(slice);
+  return std::make_shared<const NodeOffers>(std::move(slices));
+}
+
 Command FleetJoin::Tell(Entry& entry, NodeFacts facts, const SliceDevices* at_hand,
                         std::vector<Device> unpacked) {
   for (const DevicesPtr& part : DevicesOf(entry)) {
@@ -151,6 +156,7 @@ Command FleetJoin::Tell(Entry& entry, NodeFacts facts, const SliceDevices* at_ha
       facts.devices.insert(facts.devices.end(), part->plain.begin(), part->plain.end());
     }
   }
+  facts.others = OffersOf(entry);
   AddCordonTaints(ParseCordonedChips(entry.annotation), facts.devices);
   entry.node = inventory_.Intern(std::move(facts));
   return NodeSeen{entry.node};

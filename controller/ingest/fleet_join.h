@@ -1,4 +1,4 @@
-// Joins Node objects with the ResourceSlices of our driver into one fact per node.
+// Joins Node objects with the ResourceSlices of their drivers into one fact per node.
 //
 //   FleetJoin join;
 //   std::optional<Command> command = join.OnSlice(slice);    // NodeSeen, NodeGone or nothing
@@ -15,6 +15,9 @@
 //
 // A driver, a pool and a name are one device, wherever a slice says that the device is: the pool of
 // a node has the node's name, and a slice that says otherwise is not believed.
+//
+// Slices of other drivers are kept as published (model/node_offers.h): an allocator judges the
+// slices when a claim asks for their devices.
 //
 // Thread safety: one thread at a time. A caller with several threads must hand the commands on in
 // the order of the calls.
@@ -34,6 +37,7 @@
 
 #include "controller/core/command.h"
 #include "controller/model/inventory.h"
+#include "controller/model/node_offers.h"
 #include "lib/kube/objects/node.h"
 #include "lib/kube/objects/slice.h"
 
@@ -45,10 +49,10 @@ class FleetJoin {
   std::optional<Command> OnNode(kube::Node node);
   std::optional<Command> OnNodeGone(const std::string& name);
   // Returns why a slice of our driver is not believed: its pool is not its node's, or a slice of
-  // that name is another node's. Slices of other drivers, and slices that are not of a single node,
-  // are nobody's concern here.
+  // that name is another node's. Slices that are not of a single node are nobody's concern here.
   absl::Status Check(const kube::ResourceSlice& slice) const;
-  // Ignores slices that are no concern of ours, or not believed.
+  // Ignores slices that are no concern of ours, or not believed. A slice of another driver was read
+  // with kube::SliceDetails::kRead.
   std::optional<Command> OnSlice(kube::ResourceSlice slice);
   std::optional<Command> OnSliceGone(const std::string& name);
 
@@ -69,6 +73,8 @@ class FleetJoin {
     std::string annotation = {};       // of the Node object
     // By name, which is the order of their devices.
     std::map<std::string, Slice> slices = {};
+    // Other drivers' slices, by name.
+    std::map<std::string, OfferedSlicePtr> others = {};
     // Devices of the newest complete generation, kept only while slices of a newer generation
     // replace its slices.
     std::optional<std::vector<DevicesPtr>> earlier = std::nullopt;
@@ -84,6 +90,7 @@ class FleetJoin {
   // that is at hand as published.
   Command Tell(Entry& entry, NodeFacts facts, const SliceDevices* at_hand,
                std::vector<Device> unpacked);
+  static std::shared_ptr<const NodeOffers> OffersOf(const Entry& entry);
   // Tells the node again, after its slices have changed.
   std::optional<Command> TellAgain(Entry& entry, const SliceDevices* at_hand = nullptr,
                                    std::vector<Device> unpacked = {});
@@ -92,6 +99,7 @@ class FleetJoin {
   // Apart from inventory_: devices that differ from slice to slice of a node are no devices that
   // differ from node to node.
   Inventory slice_inventory_;
+  SlicePacker others_packer_;
   absl::flat_hash_map<std::string, Entry> nodes_;
   absl::flat_hash_map<std::string, std::string> node_of_slice_;
 };

@@ -169,12 +169,25 @@ void Ingest::FollowNodes() {
       [this](const kube::ObjectKey& key, const std::string&) {
         PushJoined([&](FleetJoin& fleet) { return fleet.OnNodeGone(key.name); });
       });
+  // Devices of other drivers have details that an allocator reads; ours have counters, which fill
+  // most of a slice and which nobody reads.
+  FollowSlices({.resource = kube::kResourceSlices,
+                .field_selector = fmt::format("spec.driver={}", kNeuronDriver),
+                .part = SlicePart()},
+               kube::SliceDetails::kLeaveOut);
+  FollowSlices({.resource = kube::kResourceSlices,
+                .field_selector = fmt::format("spec.driver!={}", kNeuronDriver)},
+               kube::SliceDetails::kRead);
+}
+
+void Ingest::FollowSlices(Source source, kube::SliceDetails details) {
   Follow(
-      {.resource = kube::kResourceSlices,
-       .field_selector = fmt::format("spec.driver={}", kNeuronDriver),
-       .part = SlicePart()},
-      [this](const json& object) -> absl::Status {
-        TAHOMA_ASSIGN_OR_RETURN(auto slice, kube::ParseResourceSlice(object));
+      std::move(source),
+      [this, details](const json& object) -> absl::Status {
+        // A server that passes over the field selector tells each slice to both watches.
+        const bool ours = kube::StringAt(object, {"spec", "driver"}) == kNeuronDriver;
+        if (ours != (details == kube::SliceDetails::kLeaveOut)) return absl::OkStatus();
+        TAHOMA_ASSIGN_OR_RETURN(auto slice, kube::ParseResourceSlice(object, details));
         absl::Status believed;
         PushJoined([&](FleetJoin& fleet) {
           believed = fleet.Check(slice);

@@ -35,6 +35,7 @@
 #include "lib/base/json_part.h"
 #include "lib/base/mutex.h"
 #include "lib/base/rng.h"
+#include "lib/kube/objects/slice.h"
 #include "lib/kube/reflector.h"
 #include "lib/kube/sleeper.h"
 #include "lib/kube/transport.h"
@@ -91,6 +92,7 @@ class Ingest {
   template <typename Join>
   void PushJoined(Join&& join);
   void FollowNodes();
+  void FollowSlices(Source source, kube::SliceDetails details);
   void FollowClaims();
   void FollowVolumeClaims();
   void FollowVolumes();

@@ -32,9 +32,37 @@ void Occupy(const Node& node, const Holding& holding, NodeState& state) {
   }
 }
 
-// Returns whether both hold a core of the node. Without the node only the devices' names are
-// compared.
+// Returns the devices of other drivers that the holdings have on the node.
+std::shared_ptr<const std::vector<HeldOther>> OthersOf(
+    const std::string& node, const std::vector<std::shared_ptr<const Holding>>& holdings) {
+  std::vector<HeldOther> others;
+  for (const auto& holding : holdings) {
+    if (holding->others_node != node) continue;
+    others.insert(others.end(), holding->others.begin(), holding->others.end());
+  }
+  return others.empty() ? nullptr
+                        : std::make_shared<const std::vector<HeldOther>>(std::move(others));
+}
+
+// The nodes of the holding's devices, each once.
+std::vector<std::string_view> NodesOf(const Holding& holding) {
+  std::vector<std::string_view> nodes;
+  const auto add = [&](std::string_view node) {
+    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+  };
+  for (const Holding::HeldDevice& held : holding.devices) add(held.node);
+  if (!holding.others.empty()) add(holding.others_node);
+  return nodes;
+}
+
+// Returns whether both hold a core of the node, or a device of another driver. Without the node
+// only the devices' names are compared.
 bool Overlap(const NodeState& state, const Holding& a, const Holding& b) {
+  for (const HeldOther& one : a.others) {
+    if (std::ranges::any_of(b.others, [&](const auto& its) { return IsSameDevice(one, its); })) {
+      return true;
+    }
+  }
   if (state.node == nullptr) {
     return std::any_of(a.devices.begin(), a.devices.end(), [&](const Holding::HeldDevice& held) {
       return !held.admin_access &&
@@ -107,6 +135,14 @@ std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation) {
         {.node = result.pool, .device = result.device, .admin_access = result.admin_access});
   }
   return held;
+}
+
+void HoldDevicesOf(const Allocation& allocation, Holding& holding) {
+  holding.devices = HeldDevices(allocation);
+  holding.others_node = allocation.node;
+  holding.others = HeldOthers(allocation);
+  if (allocation.node.empty()) holding.others.clear();
+  if (holding.others.empty()) holding.others_node.clear();
 }
 
 void AddModes(int z, const ElectedModes& elected, DomainModes& modes) {
@@ -317,12 +353,11 @@ void ClusterState::SetWanted(DomainId id, bool wanted) {
 void ClusterState::Hold(std::shared_ptr<const Holding> holding) {
   TAHOMA_CHECK(holding != nullptr);
   Release(holding->claim_uid);
-  std::vector<NodeId> touched;
-  for (const Holding::HeldDevice& held : holding->devices) {
-    const NodeId id = NodeIdOf(held.node);
-    if (std::find(touched.begin(), touched.end(), id) != touched.end()) continue;
-    touched.push_back(id);
-    nodes_.Mutable(id.value()).holdings.push_back(holding);
+  for (const std::string_view name : NodesOf(*holding)) {
+    const NodeId id = NodeIdOf(std::string(name));
+    NodeState& state = nodes_.Mutable(id.value());
+    state.holdings.push_back(holding);
+    if (name == holding->others_node) state.others = OthersOf(holding->others_node, state.holdings);
     RecountNode(id);
   }
   const std::string claim_uid = holding->claim_uid;
@@ -334,13 +369,16 @@ void ClusterState::Release(const std::string& claim_uid) {
   if (found == nullptr) return;
   const std::shared_ptr<const Holding> holding = *found;
   holdings_.Erase(claim_uid);
-  for (const Holding::HeldDevice& held : holding->devices) {
-    const NodeId* id = node_ids_.Find(held.node);
-    if (id == nullptr) continue;
+  for (const std::string_view view : NodesOf(*holding)) {
+    const std::string name(view);
+    const NodeId* id = node_ids_.Find(name);
+    TAHOMA_CHECK(id != nullptr);  // the holding has kept the node known
     const NodeId node = *id;
-    if (std::erase(nodes_.Mutable(node.value()).holdings, holding) == 0) continue;
+    NodeState& state = nodes_.Mutable(node.value());
+    std::erase(state.holdings, holding);
+    if (name == holding->others_node) state.others = OthersOf(name, state.holdings);
     RecountNode(node);
-    ForgetIfUnused(node, held.node);
+    ForgetIfUnused(node, name);
   }
 }
 
@@ -383,8 +421,8 @@ void ClusterState::SubtractUse(const std::string& node, const kube::PodNeeds& ne
 
 bool ClusterState::IsSharedWithOthers(const Holding& holding,
                                       absl::FunctionRef<bool(const Holding&)> counts) const {
-  for (const Holding::HeldDevice& held : holding.devices) {
-    const NodeId* id = node_ids_.Find(held.node);
+  for (const std::string_view name : NodesOf(holding)) {
+    const NodeId* id = node_ids_.Find(std::string(name));
     if (id == nullptr) continue;
     const NodeState& state = nodes_[id->value()];
     for (const auto& other : state.holdings) {

@@ -33,6 +33,7 @@
 #include "controller/model/claim.h"
 #include "controller/model/ids.h"
 #include "controller/model/inventory.h"
+#include "controller/model/node_offers.h"
 #include "controller/model/persistent.h"
 #include "lib/base/clock.h"
 #include "lib/torus/box.h"
@@ -51,11 +52,13 @@ struct Holding {
   std::string claim_uid;
   std::string holder;  // for people: "gang default/train" or "pod default/p"
   std::vector<HeldDevice> devices;
-  std::optional<WallTime> end;     // the latest time at which the gang ends, if known
-  std::optional<WallTime> since;   // the time of the decision, if known
-  bool preemptible = false;        // its gang may be ended when others need the devices
-  std::chrono::seconds grace{30};  // … and its pods take this long at most
-  std::string reservation;         // of the Capacity Block in which the gang runs; empty: none
+  std::string others_node = {};        // the node of `others`, none when empty
+  std::vector<HeldOther> others = {};  // devices of other drivers
+  std::optional<WallTime> end;         // the latest time at which the gang ends, if known
+  std::optional<WallTime> since;       // the time of the decision, if known
+  bool preemptible = false;            // its gang may be ended when others need the devices
+  std::chrono::seconds grace{30};      // … and its pods take this long at most
+  std::string reservation;             // of the Capacity Block in which the gang runs; empty: none
 
   // Returns whether the holding must give its hardware back when a Capacity Block needs the
   // hardware.
@@ -67,6 +70,9 @@ std::uint16_t ChipsOf(const Holding& holding, const Node& node);
 
 // Returns the devices of our driver that an allocation gives.
 std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation);
+// Gives the holding all devices of the allocation, in place of the devices it has. Devices of other
+// drivers count where they are of a single node.
+void HoldDevicesOf(const Allocation& allocation, Holding& holding);
 
 // The state of one node, beside its inventory.
 struct NodeState {
@@ -77,6 +83,8 @@ struct NodeState {
   std::array<std::uint8_t, kChipsPerNode> busy_cores{};  // physical cores held, by chip
   std::array<std::uint8_t, kChipsPerNode> lnc{};  // the logical core size in use: 0 none, 1 or 2
   std::vector<std::shared_ptr<const Holding>> holdings;
+  // The devices of other drivers that holdings have; nullptr: none.
+  std::shared_ptr<const std::vector<HeldOther>> others;
   // The needs of all pods on the node, pods that are decided for the node included; nullptr: none.
   std::shared_ptr<const kube::NodeUse> use;
 

@@ -657,6 +657,7 @@ std::shared_ptr<const Node> Inventory::Intern(NodeFacts facts) {
   node.taints = std::move(facts.taints);
   node.cordoned = !facts.schedulable;
   node.ready = facts.ready;
+  node.others = std::move(facts.others);
   if (facts.allocatable) {
     const std::size_t amounts_hash = absl::HashOf(*facts.allocatable);
     node.allocatable = Share(amounts_, amounts_hash, *std::move(facts.allocatable),

@@ -130,6 +130,8 @@ struct ElectedModes {
   friend bool operator==(const ElectedModes&, const ElectedModes&) = default;
 };
 
+class NodeOffers;
+
 // The facts about a node: the Node object and the slices of our driver's pool.
 struct NodeFacts {
   std::string name;
@@ -140,6 +142,7 @@ struct NodeFacts {
   // What pods may use; nullopt when the node has not said: no pod lacks anything there.
   std::optional<kube::Amounts> allocatable = std::nullopt;
   std::vector<Device> devices;
+  std::shared_ptr<const NodeOffers> others = nullptr;  // devices of other drivers; nullptr: none
 };
 
 struct Node {
@@ -158,6 +161,7 @@ struct Node {
   std::uint8_t z = 0;
   std::optional<ElectedModes> elected;  // nullopt: takes part in no election, or publishes none
   std::shared_ptr<const kube::Amounts> allocatable;  // nullptr: no pod lacks anything here
+  std::shared_ptr<const NodeOffers> others;          // devices of other drivers; nullptr: none
 
   // Returns whether pods may be placed on the node, if its taints and labels admit them.
   bool schedulable() const { return ready && !cordoned; }

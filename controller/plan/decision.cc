@@ -96,7 +96,7 @@ std::vector<std::shared_ptr<const Holding>> Placement::Holdings(const GangSpec& 
       made.claim_uid = claim.uid;
       made.holder = gang.Describe();
       if (gang.max_runtime) made.end = EndOf(now, *gang.max_runtime);
-      made.devices = HeldDevices(claim.allocation);
+      HoldDevicesOf(claim.allocation, made);
       holdings.push_back(std::make_shared<const Holding>(std::move(made)));
     }
   }

@@ -35,7 +35,7 @@ std::shared_ptr<const Holding> HoldingOf(const GangDecision& decision, const Dec
   holding->claim = {decision.key.ns, claim.name};
   holding->claim_uid = claim.uid;
   holding->holder = Describe({decision.key, decision.single});
-  holding->devices = HeldDevices(claim.allocation);
+  HoldDevicesOf(claim.allocation, *holding);
   holding->end = decision.end;
   holding->since = decision.placed;
   holding->preemptible = decision.preemptible;
@@ -54,13 +54,51 @@ GangRef BoundFor(const PodFact& pod, const absl::flat_hash_map<std::string, Gang
                                                                         : gang->second;
 }
 
-bool IsSameDevice(const Holding::HeldDevice& a, const Holding::HeldDevice& b) {
+bool IsSame(const Holding::HeldDevice& a, const Holding::HeldDevice& b) {
   return a.node == b.node && a.device == b.device && a.admin_access == b.admin_access;
+}
+
+bool HaveSame(const Holding& a, const Holding& b) {
+  return std::ranges::equal(a.devices, b.devices, IsSame) && a.others_node == b.others_node &&
+         a.others == b.others;
+}
+
+// Adds the devices of an allocation that the holding does not have.
+void AddShown(const Allocation& allocation, Holding& holding) {
+  Holding shown;
+  HoldDevicesOf(allocation, shown);
+  for (Holding::HeldDevice& device : shown.devices) {
+    const bool known = std::ranges::any_of(
+        holding.devices, [&](const auto& other) { return IsSame(device, other); });
+    if (!known) holding.devices.push_back(std::move(device));
+  }
+  // A claim has the other drivers' devices of one node.
+  if (holding.others.empty()) holding.others_node = shown.others_node;
+  if (holding.others_node != shown.others_node) return;
+  for (HeldOther& device : shown.others) {
+    if (std::ranges::find(holding.others, device) == holding.others.end()) {
+      holding.others.push_back(std::move(device));
+    }
+  }
 }
 
 // A driver, a pool and a name are one device, and in at most one claim, whatever slices say of the
 // device and however a place was found.
 void CheckNobodyHolds(const ClusterState& cluster, const GangDecision& decision) {
+  std::vector<HeldOther> others;
+  for (const DecidedClaim& claim : decision.claims) {
+    if (claim.allocated_before) continue;
+    const std::optional<NodeId> node = cluster.FindNode(claim.allocation.node);
+    for (HeldOther& one : HeldOthers(claim.allocation)) {
+      const auto same = [&](const HeldOther& other) { return IsSameDevice(one, other); };
+      TAHOMA_CHECK(std::ranges::none_of(others, same));
+      for (std::size_t i = 0; node && i < cluster.node(*node).holdings.size(); ++i) {
+        const Holding& holding = *cluster.node(*node).holdings[i];
+        TAHOMA_CHECK(holding.claim_uid == claim.uid || std::ranges::none_of(holding.others, same));
+      }
+      others.push_back(std::move(one));
+    }
+  }
   absl::flat_hash_set<std::pair<std::string_view, std::string_view>> given;
   for (const DecidedClaim& claim : decision.claims) {
     if (claim.allocated_before) continue;
@@ -128,6 +166,13 @@ void GangRuns::CountPod(const PodKey& key) {
   }
   if (!node.empty() && fact->needs != nullptr) return cluster_.PutPod(key, node, fact->needs);
   room_freed_ = cluster_.RemovePod(key) || room_freed_;
+}
+
+// Devices of other drivers are room that no kind of free chips tells.
+void GangRuns::Free(const std::string& claim_uid) {
+  const Holding* held = cluster_.FindHolding(claim_uid);
+  room_freed_ = room_freed_ || (held != nullptr && !held->others.empty());
+  cluster_.Release(claim_uid);
 }
 
 void GangRuns::OnPod(const PodKey& key) {
@@ -336,7 +381,7 @@ void GangRuns::ApplyStep(Sequence sequence, RunId id, const Record& record) {
   if (const auto* released = std::get_if<ClaimReleased>(&record)) {
     const DecidedClaim& claim = entry.run.decision().claims[released->claim];
     if (!claim.allocated_before) {
-      cluster_.Release(claim.uid);
+      Free(claim.uid);
     }
     HoldAsPublished({entry.gang.key.ns, claim.name});
   }
@@ -369,7 +414,7 @@ void GangRuns::ApplyReplaced(Sequence sequence, const MemberReplaced& record) {
     const ClaimKey key{ns, was.name};
     std::erase(runs_of_claim_[key], Member{record.run, claim.index});
     if (runs_of_claim_[key].empty()) runs_of_claim_.erase(key);
-    cluster_.Release(was.uid);
+    Free(was.uid);
     runs_of_claim_[{ns, claim.name}].push_back({record.run, claim.index});
     const GangDecision& decision = entry.run.decision();
     cluster_.Hold(HoldingOf(decision, decision.claims[claim.index]));
@@ -394,7 +439,7 @@ void GangRuns::ApplyReleased(RunId id) {
   for (std::uint32_t i = 0; i < decision->claims.size(); ++i) {
     const DecidedClaim& claim = decision->claims[i];
     if (claim.allocated_before || entry.run.claim_released(i)) continue;
-    cluster_.Release(claim.uid);
+    Free(claim.uid);
   }
   if (std::any_of(decision->pods.begin(), decision->pods.end(), [&](const DecidedPod& pod) {
         const auto fact = facts_.pods.Find(PodKey{decision->key.ns, pod.name});
@@ -640,20 +685,13 @@ void GangRuns::Hold(const ClaimKey& key, const std::string& uid, const Allocatio
     holding->claim_uid = uid;
     holding->holder = "claim " + ToString(key);
   }
-  std::vector<Holding::HeldDevice> shown;
-  if (published != nullptr) shown = HeldDevices(*published);
-  for (Holding::HeldDevice& device : shown) {
-    const bool known = std::ranges::any_of(
-        holding->devices, [&](const auto& other) { return IsSameDevice(device, other); });
-    if (!known) holding->devices.push_back(std::move(device));
-  }
+  if (published != nullptr) AddShown(*published, *holding);
   const Holding* before = cluster_.FindHolding(uid);
-  if (before == nullptr && holding->devices.empty()) return;
-  if (before != nullptr && before->holder == holding->holder &&
-      std::ranges::equal(before->devices, holding->devices, IsSameDevice)) {
-    return;
-  }
-  if (holding->devices.empty()) return cluster_.Release(uid);
+  const bool nothing = holding->devices.empty() && holding->others.empty();
+  if (before == nullptr && nothing) return;
+  if (before != nullptr && before->holder == holding->holder && HaveSame(*before, *holding)) return;
+  if (nothing) return Free(uid);
+  room_freed_ = room_freed_ || (before != nullptr && !before->others.empty());
   cluster_.Hold(std::move(holding));
 }
 

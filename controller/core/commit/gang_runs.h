@@ -177,6 +177,7 @@ class GangRuns {
   using Member = std::pair<RunId, std::uint32_t>;  // the second is the index in the run's decision
 
   Entry& At(RunId run);
+  void Free(const std::string& claim_uid);
   void CountPod(const PodKey& key);
   void Commit(const Record& record);
   void Apply(Sequence sequence, const Record& record);

@@ -101,7 +101,17 @@ json Encode(const Allocation& allocation) {
     configs.push_back(
         {NumberOf(kSources, config.source), config.requests, config.driver, config.parameters});
   }
-  return {std::move(results), std::move(configs), allocation.node};
+  json details = json::array();
+  for (const kube::ResultDetails& one : allocation.details) {
+    json consumed = json::array();
+    for (const kube::ConsumedCapacity& part : one.consumed) {
+      consumed.push_back({part.name, part.quantity});
+    }
+    details.push_back({one.result, one.share_id, std::move(consumed)});
+  }
+  json body = {std::move(results), std::move(configs), allocation.node};
+  if (!details.empty()) body.push_back(std::move(details));
+  return body;
 }
 
 json Encode(const DecidedClaim& claim) {
@@ -168,6 +178,15 @@ Allocation DecodeAllocation(const json& body) {
                                   .parameters = config.at(3)});
   }
   body.at(2).get_to(allocation.node);
+  if (body.size() < 4) return allocation;
+  for (const json& one : body.at(3)) {
+    kube::ResultDetails& added = allocation.details.emplace_back();
+    added.result = WholeOf<std::size_t>(one.at(0));
+    one.at(1).get_to(added.share_id);
+    for (const json& part : one.at(2)) {
+      added.consumed.push_back({.name = part.at(0), .quantity = part.at(1)});
+    }
+  }
   return allocation;
 }
 

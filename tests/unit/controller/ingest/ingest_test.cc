@@ -452,11 +452,31 @@ TEST(FleetJoinTest, ANodeThatIsNoLongerReadyIsSeenSo) {
   EXPECT_TRUE(cordoned.cordoned);
 }
 
-TEST(FleetJoinTest, OtherDriversAreNotOurs) {
+TEST(FleetJoinTest, SlicesOfOtherDriversAreKeptBesideTheNodesOwnDevices) {
   FleetJoin join;
-  kube::ResourceSlice slice = Slice("a", 1, 1, {"d"});
-  slice.driver = "gpu.example.com";
-  EXPECT_FALSE(join.OnSlice(slice));
+  kube::ResourceSlice other = Slice("nics", 7, 1, {"nic-0", "nic-1"});
+  other.driver = "nics.example.com";
+  other.pool = "any-name";
+  other.shared_counters = {{.name = "lanes", .counters = {{.name = "free", .value = 4}}}};
+  EXPECT_FALSE(join.OnSlice(other)) << "the Node has not come";
+  kube::Node node;
+  node.name = "n";
+  const auto offers = [](const std::optional<Command>& command) {
+    return std::get<NodeSeen>(*command).node->others;
+  };
+  EXPECT_EQ(offers(join.OnNode(node))->CountOf("nics.example.com"), 2U);
+  const auto with_both = join.OnSlice(Slice("a", 1, 1, {"d"}));
+  EXPECT_THAT(DevicesOf(with_both), ElementsAre("d"));
+  const std::vector<kube::ResourceSlice> slices = offers(with_both)->Unpack();
+  ASSERT_EQ(slices.size(), 1U);
+  EXPECT_EQ(slices[0].generation, 7);
+  EXPECT_EQ(slices[0].pool, "any-name");
+  EXPECT_EQ(slices[0].devices.at(1).name, "nic-1");
+  EXPECT_EQ(slices[0].details.size(), 2U);
+  EXPECT_EQ(slices[0].shared_counters, other.shared_counters);
+  const auto gone = join.OnSliceGone("nics");
+  EXPECT_THAT(DevicesOf(gone), ElementsAre("d"));
+  EXPECT_EQ(offers(gone), nullptr);
 }
 
 TEST(FleetJoinTest, ANodeHasThePoolOfItsNameAndNoOther) {
@@ -531,7 +551,7 @@ class FleetTransport final : public kube::Transport {
       return request.target.find(text) != std::string::npos;
     };
     if (has("/nodes")) return Page(NodeItem());
-    if (!has("/resourceslices")) return List("1", {});
+    if (!has("/resourceslices") || has("driver%21%3D")) return List("1", {});
     // The join of the node is under way when the slices come.
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return node_told; });

@@ -60,6 +60,25 @@ TEST(RecordTest, ADecisionComesBackAsItWas) {
   EXPECT_EQ(*std::get<GangPrepared>(*record).decision, *decision);
 }
 
+TEST(RecordTest, SharesOfDevicesComeBackAsTheyWere) {
+  GangDecision decision = Example();
+  Allocation& allocation = decision.claims[0].allocation;
+  allocation.results.push_back({.request = "nics",
+                                .driver = "dra.net",
+                                .pool = "node-a",
+                                .device = "pci-3",
+                                .tolerations = {}});
+  allocation.details = {{.result = 1,
+                         .share_id = "0aaf",
+                         .consumed = {{.name = "bandwidth", .quantity = "5G"}},
+                         .binding_conditions = {},
+                         .binding_failure_conditions = {}}};
+  const auto shared = std::make_shared<const GangDecision>(decision);
+  const auto record = DecodeRecord(EncodeRecord(GangPrepared{shared}));
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(*std::get<GangPrepared>(*record).decision, decision);
+}
+
 TEST(RecordTest, RecordsOfEarlierVersionsAreRead) {
   Json body;
   const std::string bytes = EncodeRecord(GangPrepared{std::make_shared<GangDecision>(Example())});
