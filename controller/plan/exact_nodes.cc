@@ -305,6 +305,8 @@ std::string NodeAssignment::ClassOf(std::size_t n) const {
                        [&](std::size_t i) { return fitter_.FitReadsOwn(members_[i], *room.node); });
   });
   if (!reads_own) return text;
+  const auto wants_others = [](const CompiledMember& member) { return member.wants_others(); };
+  if (std::ranges::any_of(members_, wants_others)) return text + "/" + room.node->name;
   for (const auto& own : room.node->own) text += fmt::format("/{}", fmt::ptr(own.get()));
   return text;
 }

@@ -54,6 +54,58 @@ std::uint8_t ServerSizes(const NodeState& state) {
   return sizes;
 }
 
+// Adds the claim's configurations for requests that have devices. A class's configuration for an
+// alternative that was not chosen does not apply.
+void AddConfigs(const CompiledClaim& claim, Allocation& allocation) {
+  allocation.configs.clear();
+  for (const DeviceConfig& config : claim.spec->configs) {
+    const auto names = [&](const DeviceResult& result) {
+      const std::string request = result.request.substr(0, result.request.find('/'));
+      return std::ranges::any_of(config.requests, [&](const std::string& name) {
+        return name == request || name == result.request;
+      });
+    };
+    if (config.requests.empty() || std::ranges::any_of(allocation.results, names)) {
+      allocation.configs.push_back(config);
+    }
+  }
+}
+
+// Adds the results of other drivers' devices to the claim's allocation, in the order of requests.
+void AddOthers(const CompiledClaim& claim, Allocation others, Allocation& allocation) {
+  struct Given {
+    std::size_t request;
+    DeviceResult result;
+    std::optional<kube::ResultDetails> details;
+  };
+  std::vector<Given> all;
+  const auto add = [&](Allocation& from) {
+    for (std::size_t i = 0; i < from.results.size(); ++i) {
+      DeviceResult& result = from.results[i];
+      const std::string name = result.request.substr(0, result.request.find('/'));
+      const auto request = std::ranges::find(claim.spec->requests, name, &ClaimRequest::name);
+      const auto details = std::ranges::find(from.details, i, &kube::ResultDetails::result);
+      all.push_back(
+          {.request = static_cast<std::size_t>(request - claim.spec->requests.begin()),
+           .result = std::move(result),
+           .details = details == from.details.end() ? std::nullopt : std::optional(*details)});
+    }
+  };
+  add(allocation);
+  add(others);
+  std::ranges::stable_sort(all, {}, &Given::request);
+  allocation.results.clear();
+  allocation.details.clear();
+  for (Given& one : all) {
+    if (one.details) {
+      one.details->result = allocation.results.size();
+      allocation.details.push_back(*std::move(one.details));
+    }
+    allocation.results.push_back(std::move(one.result));
+  }
+  AddConfigs(claim, allocation);
+}
+
 }  // namespace
 
 bool IsAll(const DeviceRequest& request) { return request.mode == AllocationMode::kAll; }
@@ -85,6 +137,7 @@ Room RoomOf(const NodeState& state) {
   room.down = devices.down;
   room.server_sizes = ServerSizes(state);
   room.use = state.use;
+  room.others = state.others;
   return room;
 }
 
@@ -129,7 +182,7 @@ std::optional<MemberFit> MemberFitter::FitDevices(const CompiledMember& member, 
   std::size_t requests = 0;
   std::size_t rules = 0;
   for (const CompiledClaim& claim : member.claims) {
-    requests += claim.requests.size();
+    requests += claim.requests.size() + (claim.others == nullptr ? 0 : 1);
     rules += claim.constraints.size();
   }
   // With one request and one rule every assignment has been tried already.
@@ -140,7 +193,7 @@ bool MemberFitter::FitClaims(const CompiledMember& member, std::size_t index, co
                              MemberFit& into) {
   if (index == member.claims.size()) {
     into.left = room;
-    return true;
+    return FitOthers(member, into);
   }
   std::vector<Pick> picks;
   return ChooseAlternatives(member, index, room, picks, into);
@@ -198,9 +251,10 @@ bool MemberFitter::Constrain(const CompiledMember& member, std::size_t index, co
     if (++tries_ > kTriesMax) return false;
     Room left = room;
     if (!TakeAll(claim, picks, left)) return false;
-    into.claims.push_back(Write(claim, picks, *room.node));
+    Write(claim, picks, *room.node, into);
     if (FitClaims(member, index + 1, left, into)) return true;
     into.claims.pop_back();
+    into.given.pop_back();
     return false;
   }
   const CompiledConstraint& rule = claim.constraints[constraint];
@@ -386,9 +440,9 @@ bool MemberFitter::TakeCores(Pick& pick, Room& room) const {
   return false;
 }
 
-ClaimPlacement MemberFitter::Write(const CompiledClaim& claim, const std::vector<Pick>& picks,
-                                   const Node& node) {
-  ClaimPlacement made;
+void MemberFitter::Write(const CompiledClaim& claim, const std::vector<Pick>& picks,
+                         const Node& node, MemberFit& into) {
+  ClaimPlacement& made = into.claims.emplace_back();
   made.claim = claim.spec->key;
   made.uid = claim.spec->uid;
   made.allocation.node = node.name;
@@ -409,18 +463,52 @@ ClaimPlacement MemberFitter::Write(const CompiledClaim& claim, const std::vector
   }
   // The API server admits no more results. Both ways to take devices count the results.
   TAHOMA_CHECK(made.allocation.results.size() <= static_cast<std::size_t>(kResultsMax));
-  // Class configs of alternatives that were not chosen do not apply.
-  for (const DeviceConfig& config : claim.spec->configs) {
-    const bool applies =
-        config.requests.empty() || std::any_of(picks.begin(), picks.end(), [&](const Pick& pick) {
-          return std::any_of(config.requests.begin(), config.requests.end(),
-                             [&](const std::string& name) {
-                               return name == pick.request->name || name == pick.alternative->name;
-                             });
-        });
-    if (applies) made.allocation.configs.push_back(config);
+  AddConfigs(claim, made.allocation);
+  AddGiven(claim, picks, node, into);
+}
+
+void MemberFitter::AddGiven(const CompiledClaim& claim, const std::vector<Pick>& picks,
+                            const Node& node, MemberFit& into) {
+  allocate::Given& given = into.given.emplace_back();
+  if (claim.others == nullptr) return;
+  given.devices = into.claims.back().allocation.results.size();
+  for (std::size_t i = 0; i < claim.constraints.size(); ++i) {
+    const CompiledConstraint& rule = claim.constraints[i];
+    for (const Pick& pick : picks) {
+      if (!rule.Covers(pick.request->name, pick.alternative->name)) continue;
+      for (const std::uint16_t device : pick.taken) {
+        const auto* value = node.Lookup(device, rule.attribute.domain, rule.attribute.id);
+        TAHOMA_CHECK(value != nullptr);  // else the chip would break the constraint
+        given.values.push_back({.constraint = i, .value = value});
+      }
+    }
   }
-  return made;
+}
+
+bool MemberFitter::FitOthers(const CompiledMember& member, MemberFit& fit) {
+  std::vector<allocate::WantedPtr> wanted;
+  std::vector<allocate::Given> given;
+  std::vector<std::size_t> claims;
+  for (std::size_t i = 0; i < member.claims.size(); ++i) {
+    if (member.claims[i].others == nullptr) continue;
+    wanted.push_back(member.claims[i].others);
+    given.push_back(fit.given[i]);
+    claims.push_back(i);
+  }
+  if (wanted.empty()) return true;
+  auto found = others_.Fit(wanted, given, *fit.left.node, fit.left.others.get());
+  if (!found) {
+    lacked_ = true;
+    return false;
+  }
+  std::vector<HeldOther> held;
+  if (fit.left.others != nullptr) held = *fit.left.others;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    for (HeldOther& one : HeldOthers((*found)[i])) held.push_back(std::move(one));
+    AddOthers(member.claims[claims[i]], std::move((*found)[i]), fit.claims[claims[i]].allocation);
+  }
+  fit.left.others = std::make_shared<const std::vector<HeldOther>>(std::move(held));
+  return true;
 }
 
 std::optional<MemberFitter::ChipRange> MemberFitter::ChipsOn(const CompiledMember& member,
@@ -492,6 +580,7 @@ bool MemberFitter::ReadsOwn(const CompiledMember& member, const Node& node) {
 }
 
 bool MemberFitter::FitReadsOwn(const CompiledMember& member, const Node& node) {
+  if (member.wants_others()) return true;
   const NodeTemplate& devices = *node.family->devices;
   const auto is_own = [&](const CompiledConstraint& rule) {
     const auto& names = devices.slot_names;

@@ -22,6 +22,7 @@
 #include "controller/plan/chip_choice.h"
 #include "controller/plan/decision.h"
 #include "controller/plan/eligibility.h"
+#include "controller/plan/other_devices.h"
 #include "controller/plan/request.h"
 
 namespace tahoma::controller {
@@ -43,6 +44,8 @@ struct Room {
   std::uint8_t server_sizes = 0b111;
   bool repaired = false;  // as if the node were ready and its chips were not tainted as unhealthy
   std::shared_ptr<const kube::NodeUse> use;  // what pods need of the node already; nullptr: nothing
+  // Devices of other drivers in use; nullptr: none.
+  std::shared_ptr<const std::vector<HeldOther>> others;
 };
 
 Room RoomOf(const NodeState& state);
@@ -56,6 +59,7 @@ std::shared_ptr<const kube::NodeUse> UseBeside(const MemberSpec& pod,
 
 struct MemberFit {
   std::vector<ClaimPlacement> claims;
+  std::vector<allocate::Given> given;  // by claim, of claims that ask for other devices, too
   Room left;
 };
 
@@ -78,13 +82,15 @@ class MemberFitter {
   void StartDecision() {
     steps_left_ = kStepsPerDecision;
     gave_up_ = false;
+    others_.StartDecision();
   }
   // Returns whether the room's node has what the pod needs beside devices.
   bool HasEnough(const MemberSpec& pod, const Room& room);
-  // Returns whether HasEnough has answered no since the last call.
+  // Returns whether, since the last call, HasEnough has answered no, or devices of other drivers
+  // were missing.
   bool DrainLacked() { return std::exchange(lacked_, false); }
   // Returns whether, since StartDecision, the steps ended before every assignment was tried.
-  bool gave_up() const { return gave_up_; }
+  bool gave_up() const { return gave_up_ || others_.gave_up(); }
 
   // The claims of several members on one node, by member, and the room that is left.
   struct JointFit {
@@ -149,8 +155,13 @@ class MemberFitter {
   bool TakeCores(Pick& pick, Room& room) const;
   void DropTakenValues(const CompiledClaim& claim, const std::vector<Pick>& picks, Pick& pick,
                        const Room& room) const;
-  static ClaimPlacement Write(const CompiledClaim& claim, const std::vector<Pick>& picks,
-                              const Node& node);
+  static void Write(const CompiledClaim& claim, const std::vector<Pick>& picks, const Node& node,
+                    MemberFit& into);
+  static void AddGiven(const CompiledClaim& claim, const std::vector<Pick>& picks, const Node& node,
+                       MemberFit& into);
+  // Adds devices of other drivers to the claims, which have their chips. Returns false, and changes
+  // nothing, where the node lacks devices.
+  bool FitOthers(const CompiledMember& member, MemberFit& fit);
 
   // Tries every assignment; in member_fit_exact.cc.
   struct Exact;
@@ -158,6 +169,7 @@ class MemberFitter {
                                       bool joint = false);
   std::optional<MemberFit> FitAdmitted(const CompiledMember& member, const Room& room);
   bool Prepare(Exact& exact);
+  bool Finish(Exact& exact);
   static bool MayMatch(const Exact& exact, std::size_t claim, const Pick& pick);
   void ClassifyChips(Exact& exact);
   void SortByClass(Exact& exact, Pick& pick);
@@ -173,6 +185,7 @@ class MemberFitter {
 
   Eligibility& eligibility_;
   const ChipChoice& choice_;
+  OtherDevices others_;
   int tries_ = 0;
   int steps_left_ = kStepsPerDecision;
   bool gave_up_ = false;

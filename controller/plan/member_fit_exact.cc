@@ -78,6 +78,7 @@ struct MemberFitter::Exact {
   Room whole = {};     // the room before anything is taken
   // By chip; chips of equal classes can be exchanged in every assignment. Empty until needed.
   std::vector<std::string> classes = {};
+  MemberFit fit = {};  // once everything has devices
 
   std::size_t wanted(const Pick& pick) const {
     const DeviceRequest& spec = *pick.alternative->spec;
@@ -209,24 +210,32 @@ std::optional<MemberFit> MemberFitter::FitExactly(const CompiledMember& member, 
   steps_left_ -= allowed - std::max(exact.steps, 0);
   gave_up_ = gave_up_ || (!fits && exact.steps < 0);
   if (!fits) return std::nullopt;
-  MemberFit fit;
-  for (std::size_t i = 0; i < member.claims.size(); ++i) {
+  return std::move(exact.fit);
+}
+
+// Writes the devices of all requests, and adds those of other drivers.
+bool MemberFitter::Finish(Exact& exact) {
+  exact.fit = {};
+  for (std::size_t i = 0; i < exact.member.claims.size(); ++i) {
     std::vector<Pick> picks;
-    for (auto& pick : exact.picks[i]) picks.push_back(*std::move(pick));
-    fit.claims.push_back(Write(member.claims[i], picks, *room.node));
+    for (const auto& pick : exact.picks[i]) {
+      picks.push_back(*pick);
+    }
+    Write(exact.member.claims[i], picks, *exact.whole.node, exact.fit);
   }
-  fit.left = exact.room;
-  return fit;
+  exact.fit.left = exact.room;
+  return FitOthers(exact.member, exact.fit);
 }
 
 bool MemberFitter::NextRequest(Exact& exact, std::size_t at) {
   if (at == exact.requests.size()) {
     if (exact.fill && exact.room.chips != 0) return false;
-    return std::all_of(exact.picks.begin(), exact.picks.end(), [](const auto& picks) {
+    const auto may_have = [](const auto& picks) {
       std::size_t results = 0;
       for (const auto& pick : picks) results += pick->taken.size();
       return results <= static_cast<std::size_t>(kResultsMax);
-    });
+    };
+    return std::ranges::all_of(exact.picks, may_have) && Finish(exact);
   }
   const auto [claim, number, chips] = exact.requests[at];
   const CompiledRequest& request = exact.member.claims[claim].requests[number];
@@ -313,7 +322,9 @@ std::optional<MemberFitter::JointFit> MemberFitter::FitTogether(
     if (!range) return std::nullopt;
     sum.least += range->least;
     sum.most += range->most;
-    for (const CompiledClaim& claim : member->claims) requests += claim.requests.size();
+    for (const CompiledClaim& claim : member->claims) {
+      requests += claim.requests.size() + (claim.others == nullptr ? 0 : 1);
+    }
   }
   const int chips = std::popcount(room.chips);
   if (sum.least > chips || (fill && sum.most < chips)) return std::nullopt;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "controller/model/gang_rules.h"
+#include "controller/plan/other_devices.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
@@ -78,6 +79,9 @@ std::string ClaimText(const ClaimSpec& claim) {
                           static_cast<int>(r.mode), r.count, r.admin_access,
                           fmt::join(r.class_selectors, "\x1f"), fmt::join(r.selectors, "\x1f"));
       for (const Toleration& t : r.tolerations) text += TolerationText(t);
+      for (const kube::CapacityRequest& one : r.capacities) {
+        text += fmt::format("{}={},", one.name, one.amount.ToString());
+      }
     }
   }
   for (const Constraint& c : claim.constraints) {
@@ -217,6 +221,7 @@ absl::StatusOr<std::shared_ptr<const SelectorSet>> Compiler::Select(const Device
       for (const kube::RequiredAttribute& required : (*selector)->Required()) {
         set.pins.push_back(PinOf(required));
       }
+      if (set.driver.empty()) set.driver = (*selector)->RequiredDriver();
       set.selectors.push_back(*std::move(selector));
     }
   }
@@ -254,25 +259,51 @@ absl::StatusOr<CompiledAlternative> Compiler::CompileAlternative(const ClaimSpec
   return made;
 }
 
+// Returns whether the request is for devices of another driver than AWS's: a selector of each
+// alternative says so.
+absl::StatusOr<bool> Compiler::IsForOthers(const ClaimRequest& request) {
+  std::size_t others = 0;
+  for (const DeviceRequest& alternative : request.alternatives) {
+    if (!alternative.class_found) continue;
+    TAHOMA_ASSIGN_OR_RETURN(const auto selectors, Select(alternative));
+    if (!selectors->driver.empty() && selectors->driver != kNeuronDriver) ++others;
+  }
+  if (others == 0) return false;
+  if (others == request.alternatives.size()) return true;
+  return InvalidArgument("its alternatives are of {} and of other drivers: Tahoma places one kind",
+                         kNeuronDriver);
+}
+
+absl::StatusOr<CompiledRequest> Compiler::CompileRequest(const ClaimSpec& claim,
+                                                         const ClaimRequest& request) {
+  CompiledRequest compiled;
+  compiled.name = request.name;
+  for (const DeviceRequest& alternative : request.alternatives) {
+    TAHOMA_ASSIGN_OR_RETURN(CompiledAlternative one,
+                            CompileAlternative(claim, request, alternative));
+    compiled.alternatives.push_back(std::move(one));
+  }
+  if (compiled.alternatives.empty()) return InvalidArgument("it asks for nothing");
+  return compiled;
+}
+
 absl::StatusOr<CompiledClaim> Compiler::CompileClaim(const ClaimSpec& spec) {
   CompiledClaim made;
   made.spec = &spec;
+  std::vector<const ClaimRequest*> others;
   for (const ClaimRequest& request : spec.requests) {
-    CompiledRequest compiled;
-    compiled.name = request.name;
-    for (const DeviceRequest& alternative : request.alternatives) {
-      auto one = CompileAlternative(spec, request, alternative);
-      if (!one.ok()) {
-        return Annotate(one.status(),
-                        fmt::format("claim {}, request \"{}\"", ToString(spec.key), request.name));
-      }
-      compiled.alternatives.push_back(*std::move(one));
+    const auto where = [&] {
+      return fmt::format("claim {}, request \"{}\"", ToString(spec.key), request.name);
+    };
+    const absl::StatusOr<bool> is_other = IsForOthers(request);
+    if (!is_other.ok()) return Annotate(is_other.status(), where());
+    if (*is_other) {
+      others.push_back(&request);
+      continue;
     }
-    if (compiled.alternatives.empty()) {
-      return InvalidArgument("claim {}, request \"{}\" asks for nothing", ToString(spec.key),
-                             request.name);
-    }
-    made.requests.push_back(std::move(compiled));
+    auto compiled = CompileRequest(spec, request);
+    if (!compiled.ok()) return Annotate(compiled.status(), where());
+    made.requests.push_back(*std::move(compiled));
   }
   if (const std::int64_t fewest = FewestDevices(spec); fewest > kResultsMax) {
     return InvalidArgument("claim {} asks for {} devices; a claim can have 1 to {}",
@@ -287,6 +318,8 @@ absl::StatusOr<CompiledClaim> Compiler::CompileClaim(const ClaimSpec& spec) {
                                 .distinct = constraint.distinct,
                                 .spec = &constraint});
   }
+  if (others.empty()) return made;
+  TAHOMA_ASSIGN_OR_RETURN(made.others, CompileOthers(spec, others));
   return made;
 }
 

@@ -9,12 +9,14 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/status/statusor.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "controller/allocate/wanted.h"
 #include "controller/model/gang.h"
 #include "lib/base/check.h"
 #include "lib/kube/cel/device_selector.h"
@@ -34,6 +36,7 @@ struct SelectorSet {
     std::vector<AttributeValue> values;
   };
   std::vector<Pin> pins;
+  std::string driver;  // of every selected device, where a selector says the driver
 
   // Returns whether the selection may depend on an attribute with that id.
   bool MayRead(std::string_view id) const;
@@ -62,8 +65,10 @@ struct CompiledConstraint {
 
 struct CompiledClaim {
   const ClaimSpec* spec = nullptr;
-  std::vector<CompiledRequest> requests;
+  std::vector<CompiledRequest> requests;  // for devices of AWS's driver
   std::vector<CompiledConstraint> constraints;
+  // The requests for devices of other drivers, with all constraints; nullptr: there are none.
+  allocate::WantedPtr others;
 };
 
 struct CompiledMember {
@@ -77,6 +82,11 @@ struct CompiledMember {
   bool tolerates = false;           // some request tolerates taints of devices
   bool chooses = false;             // some request has several alternatives
   int nodes = 0;                    // the most nodes in an UltraServerConfig
+
+  // Returns whether some claim asks for devices of other drivers.
+  bool wants_others() const {
+    return std::ranges::any_of(claims, [](const auto& claim) { return claim.others != nullptr; });
+  }
 };
 
 struct CompiledGang {
@@ -107,6 +117,9 @@ class Compiler {
  private:
   absl::Status CompileMember(const MemberSpec& spec, CompiledGang& gang);
   absl::StatusOr<CompiledClaim> CompileClaim(const ClaimSpec& spec);
+  absl::StatusOr<bool> IsForOthers(const ClaimRequest& request);
+  absl::StatusOr<CompiledRequest> CompileRequest(const ClaimSpec& claim,
+                                                 const ClaimRequest& request);
   absl::StatusOr<CompiledAlternative> CompileAlternative(const ClaimSpec& claim,
                                                          const ClaimRequest& request,
                                                          const DeviceRequest& spec);

@@ -142,11 +142,12 @@ absl::Status Search::Resolve(const CompiledGang& gang) {
   for (CompiledMember& member : members_) {
     for (auto claim = member.claims.begin(); claim != member.claims.end();) {
       const Holding* held = state_.FindHolding(claim->spec->uid);
-      if (held == nullptr || held->devices.empty()) {
+      if (held == nullptr || (held->devices.empty() && held->others.empty())) {
         ++claim;
         continue;
       }
-      TAHOMA_RETURN_IF_ERROR(pin(member, held->devices.front().node));
+      TAHOMA_RETURN_IF_ERROR(
+          pin(member, held->devices.empty() ? held->others_node : held->devices.front().node));
       member.kept.push_back(claim->spec->uid);
       claim = member.claims.erase(claim);
     }
@@ -200,6 +201,7 @@ bool Search::OrderIsEnough(const CompiledGang& gang) {
   const auto is_plain = [&](const CompiledMember& member) {
     const bool tied = member.spec->node.ties();
     if (member.alike != 0 || !member.beside.empty() || member.chooses) return false;
+    if (member.wants_others()) return false;
     if (member.claims.size() > 1 || (tied && !gang.shapes.empty())) return false;
     return member.claims.empty() || (member.claims.front().requests.size() == 1 &&
                                      member.claims.front().constraints.empty());
@@ -781,7 +783,7 @@ RoomKinds Search::RoomsFor(const CompiledGang& gang) {
   }
   for (std::size_t i = 0; gang.shapes.empty() && i < members_.size(); ++i) {
     const CompiledMember& member = members_[i];
-    if (IsUnknownToIndex(member) || ReadsOwn(member)) return kAnyRoom;
+    if (IsUnknownToIndex(member) || member.wants_others() || ReadsOwn(member)) return kAnyRoom;
     if (member.alike != i) continue;
     for (const Demand& demand : DemandsOf(member)) {
       if (IsUnknownToIndex(demand)) return kAnyRoom;

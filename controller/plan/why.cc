@@ -176,18 +176,37 @@ struct BoxSurvey {
 };
 
 // Returns the box's pods. Pods with equal requests are listed once.
-std::vector<const MemberSpec*> PodsOf(const CompiledGang& gang, int box) {
-  std::vector<const MemberSpec*> pods;
+std::vector<const CompiledMember*> PodsOf(const CompiledGang& gang, int box) {
+  std::vector<const CompiledMember*> pods;
   std::set<std::size_t> seen;
   const std::size_t first = static_cast<std::size_t>(box) * gang.members_per_box();
   for (std::size_t i = first; i < first + gang.members_per_box(); ++i) {
-    if (seen.insert(gang.members[i].alike).second) pods.push_back(gang.members[i].spec);
+    if (seen.insert(gang.members[i].alike).second) pods.push_back(&gang.members[i]);
   }
   return pods;
 }
 
+// Returns why the node lacks what the pod needs beside chips, with what is in use on the node or,
+// without `state`, with nothing in use; "" when nothing of that is lacking.
+std::string LacksBesideChips(const CompiledMember& member, const Node& node,
+                             const NodeState* state) {
+  std::string lacks = LacksFor(*member.spec, node, state == nullptr ? nullptr : state->use.get());
+  if (!lacks.empty() || !member.wants_others()) return lacks;
+  std::vector<allocate::WantedPtr> others;
+  for (const CompiledClaim& claim : member.claims) {
+    if (claim.others != nullptr) others.push_back(claim.others);
+  }
+  return LacksOthersFor(others, node, state == nullptr ? nullptr : state->others.get());
+}
+
+// Returns whether the pod takes nothing of the chips.
+bool TakesNoChips(const CompiledMember& member) {
+  return std::ranges::all_of(member.claims,
+                             [](const CompiledClaim& claim) { return claim.requests.empty(); });
+}
+
 // Returns the domain's working chips, and the part of them on nodes that admit some pod of the box.
-std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const MemberSpec*>& pods,
+std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const CompiledMember*>& pods,
                                                    const DomainState& domain,
                                                    const ClusterState& state) {
   torus::ChipMask working = 0;
@@ -198,8 +217,8 @@ std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const Membe
     const torus::ChipMask chips = torus::ChipMask{node.family->devices->healthy_mask} << (16 * z);
     working |= chips;
     const bool admits =
-        node.schedulable() && std::any_of(pods.begin(), pods.end(), [&](const MemberSpec* pod) {
-          return pod->node.Admits(node) && LacksFor(*pod, node, nullptr).empty();
+        node.schedulable() && std::any_of(pods.begin(), pods.end(), [&](const CompiledMember* pod) {
+          return pod->spec->node.Admits(node) && LacksBesideChips(*pod, node, nullptr).empty();
         });
     if (admits) open |= chips;
   }
@@ -207,14 +226,15 @@ std::pair<torus::ChipMask, torus::ChipMask> Usable(const std::vector<const Membe
 }
 
 // Returns the chips on nodes that would admit some pod of the box if all nodes were repaired.
-torus::ChipMask UsableWhenRepaired(const std::vector<const MemberSpec*>& pods,
+torus::ChipMask UsableWhenRepaired(const std::vector<const CompiledMember*>& pods,
                                    const DomainState& domain, const ClusterState& state) {
   torus::ChipMask chips = 0;
   for (std::size_t z = 0; z < domain.nodes.size(); ++z) {
     if (!domain.nodes[z].valid()) continue;
     const Node& node = *state.node(domain.nodes[z]).node;
-    const bool admits = std::any_of(pods.begin(), pods.end(), [&](const MemberSpec* pod) {
-      return AdmitsWhenReady(pod->node, node) && LacksFor(*pod, node, nullptr).empty();
+    const bool admits = std::any_of(pods.begin(), pods.end(), [&](const CompiledMember* pod) {
+      return AdmitsWhenReady(pod->spec->node, node) &&
+             LacksBesideChips(*pod, node, nullptr).empty();
     });
     if (admits) chips |= torus::ChipMask{node.family->devices->chip_mask} << (16 * z);
   }
@@ -243,7 +263,7 @@ std::string ModesText(const DomainState& domain, const ClusterState& state) {
   return fmt::format("{} ({})", domain.name, all);
 }
 
-void SurveyDomain(const CompiledGang& gang, const std::vector<const MemberSpec*>& pods,
+void SurveyDomain(const CompiledGang& gang, const std::vector<const CompiledMember*>& pods,
                   const std::vector<torus::Shape>& sizes, DomainId id, const ClusterState& state,
                   BoxSurvey& survey) {
   const DomainState& domain = state.domain(id);
@@ -297,7 +317,7 @@ void SurveyDomain(const CompiledGang& gang, const std::vector<const MemberSpec*>
 
 BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const ClusterState& state) {
   BoxSurvey survey;
-  const std::vector<const MemberSpec*> pods = PodsOf(gang, box);
+  const std::vector<const CompiledMember*> pods = PodsOf(gang, box);
   for (std::size_t i = 0; i < state.domain_count(); ++i) {
     const DomainState& domain = state.domain(DomainId(i));
     std::vector<torus::Shape> sizes;
@@ -318,17 +338,17 @@ BoxSurvey Survey(const CompiledGang& gang, int box, Search& search, const Cluste
 
 // Counts why each node is in no such box. A node that admits some pod of the box has no cause.
 Causes CausesOf(const CompiledGang& gang, int box, const ClusterState& state) {
-  const std::vector<const MemberSpec*> pods = PodsOf(gang, box);
+  const std::vector<const CompiledMember*> pods = PodsOf(gang, box);
   Causes causes;
   for (std::size_t i = 0; i < state.node_count(); ++i) {
     const auto& node = state.node(NodeId(i)).node;
     if (node == nullptr) continue;
     std::string cause;
     bool open = false;
-    for (const MemberSpec* pod : pods) {
-      const std::string closed = CauseOf(pod->node, *node);
+    for (const CompiledMember* pod : pods) {
+      const std::string closed = CauseOf(pod->spec->node, *node);
       const std::string why =
-          closed.empty() ? LacksFor(*pod, *node, state.node(NodeId(i)).use.get()) : closed;
+          closed.empty() ? LacksBesideChips(*pod, *node, &state.node(NodeId(i))) : closed;
       open = open || why.empty();
       if (cause.empty()) cause = why;
     }
@@ -537,7 +557,7 @@ NodeSurvey Survey(const CompiledGang& gang, std::size_t rank, Search& search, Me
       continue;
     }
     ++survey.admitted;
-    const std::string lacks = LacksFor(*gang.members[rank].spec, *node.node, node.use.get());
+    const std::string lacks = LacksBesideChips(member, *node.node, &node);
     survey.lacking = survey.lacking || !lacks.empty();
     const bool other_mode = member.nodes != 0 && (room.server_sizes & member.nodes) == 0;
     survey.other_mode += other_mode ? 1U : 0U;
@@ -598,21 +618,21 @@ std::string NeverBecause(const CompiledGang& gang, std::size_t rank, const NodeS
   return "";
 }
 
-// Explains a pod without claims: no node has enough cpu, memory and so on for it.
-Blocked ExplainWithoutDevices(const CompiledGang& gang, std::size_t rank,
-                              const ClusterState& state) {
-  const MemberSpec& pod = *gang.members[rank].spec;
+// Explains a pod without chips: no node has enough cpu, memory and so on for the pod.
+Blocked ExplainWithoutChips(const CompiledGang& gang, std::size_t rank, const ClusterState& state) {
+  const CompiledMember& member = gang.members[rank];
+  const MemberSpec& pod = *member.spec;
   Causes causes;
   bool enough = false;
   bool when_ready = false;
   for (std::size_t i = 0; i < state.node_count(); ++i) {
     const NodeState& node = state.node(NodeId(i));
     if (node.node == nullptr) continue;
-    const bool large = LacksFor(pod, *node.node, nullptr).empty();
+    const bool large = LacksBesideChips(member, *node.node, nullptr).empty();
     const std::string cause = CauseOf(pod.node, *node.node);
     enough = enough || (large && cause.empty());
     when_ready = when_ready || (large && AdmitsWhenReady(pod.node, *node.node));
-    const std::string lacks = LacksFor(pod, *node.node, node.use.get());
+    const std::string lacks = LacksBesideChips(member, *node.node, &node);
     causes.Add(!cause.empty()   ? cause
                : !lacks.empty() ? lacks
                                 : "with room, beside pods before it");
@@ -630,7 +650,7 @@ Blocked ExplainMember(const CompiledGang& gang, Search& search, MemberFitter& fi
   const Obstacle obstacle = search.obstacle();
   const std::size_t rank = obstacle.member;
   const CompiledMember& member = search.members()[rank];
-  if (gang.members[rank].spec->claims.empty()) return ExplainWithoutDevices(gang, rank, state);
+  if (TakesNoChips(gang.members[rank])) return ExplainWithoutChips(gang, rank, state);
   const NodeSurvey survey = Survey(gang, rank, search, fitter, state);
   if (survey.eligible == 0) return ExplainNoHardware(gang, rank, obstacle, fitter, state);
   // Returns the reason why `pods` such pods do not fit even when everything is free.

@@ -104,7 +104,8 @@ absl::Status ApiHost::Install() {
   const std::string driver = "device.driver == \"neuron.aws.com\" && ";
   const json classes[] = {
       DeviceClass("neuron.aws.com", driver + type + " in [\"neuron_device\", \"neuron_node\"]"),
-      DeviceClass("neuroncore.tahoma.dev", driver + type + " == \"neuron_core\"")};
+      DeviceClass("neuroncore.tahoma.dev", driver + type + " == \"neuron_core\""),
+      DeviceClass("nics", "device.driver == \"nics.example.com\"")};
   for (const json& one : classes) {
     const Answer made = Call("POST", kClasses, one);
     if (made.status != 201 && made.status != 409) {

@@ -41,6 +41,9 @@ bool ReservedFor(const json& claim, const std::string& uid) {
 
 }  // namespace
 
+// Interfaces are numbered behind cores.
+constexpr int kFirstNic = 10000;
+
 std::vector<int> CoresOf(const std::string& device, int chips) {
   std::vector<int> cores;
   int chip = 0;
@@ -50,6 +53,8 @@ std::vector<int> CoresOf(const std::string& device, int chips) {
     for (int i = 0; i < chips * 8; ++i) cores.push_back(i);
   } else if (std::sscanf(device.c_str(), "neuron-device-%d", &chip) == 1) {
     for (int i = 0; i < 8; ++i) cores.push_back(chip * 8 + i);
+  } else if (std::sscanf(device.c_str(), "nic-%d", &chip) == 1) {
+    cores.push_back(kFirstNic + chip);
   } else if (std::sscanf(device.c_str(), "neuron-core-%d-lnc%d-%d", &chip, &lnc, &core) == 3) {
     for (int i = 0; i < lnc; ++i) cores.push_back(chip * 8 + core * lnc + i);
   }
@@ -96,6 +101,11 @@ void Checks::OnClaim(const std::string& key, const json* claim) {
     for (const int number : CoresOf(result.at("device"), node->chip_count())) {
       const Core core{pool, number};
       const auto [held, fresh] = claim_of_core_.emplace(core, key);
+      if (number >= kFirstNic) world_.Meet("interface given");
+      if (!fresh && number >= kFirstNic) {
+        return world_.Fail("interface {} of node {} is in claims {} and {}", number - kFirstNic,
+                           pool, held->second, key);
+      }
       if (!fresh) {
         return world_.Fail("core {} of chip {} of node {} is in claims {} and {}", number % 8,
                            number / 8, pool, held->second, key);
@@ -118,14 +128,15 @@ bool Checks::IsAllocated(const std::string& ns, const std::string& claim) const 
   return object != nullptr && !At(*object->body, "/status/allocation").is_null();
 }
 
-// The devices of the decision's claims; of those that were allocated before, the devices that the
-// API knows.
+// The chips and cores of the decision's claims; where a claim was allocated before, those of the
+// API.
 std::vector<Checks::PlacedDevice> Checks::PlacedDevices(
     const controller::GangDecision& decision) const {
   std::vector<PlacedDevice> devices;
   for (const auto& claim : decision.claims) {
     const std::uint32_t slice = decision.pods[claim.consumers.at(0)].slice;
     for (const auto& result : claim.allocation.results) {
+      if (result.driver != controller::kNeuronDriver) continue;
       devices.push_back({slice, result.pool, result.device});
     }
     if (!claim.allocated_before) continue;
@@ -134,13 +145,14 @@ std::vector<Checks::PlacedDevice> Checks::PlacedDevices(
         api_.objects().Get(kClaims, controller::apiserver::ObjectKey(decision.key.ns, claim.name));
     if (object == nullptr) continue;
     for (const json& result : At(*object->body, "/status/allocation/devices/results")) {
+      if (result.at("driver") != controller::kNeuronDriver) continue;
       devices.push_back({slice, result.at("pool"), result.at("device")});
     }
   }
   return devices;
 }
 
-// Nothing that is newly given away is broken, as far as the controller knows.
+// Checks that the controller gives away nothing broken, as far as the controller knows.
 void Checks::CheckChips(const controller::GangDecision& decision,
                         const controller::ClusterState& view) {
   for (const auto& claim : decision.claims) {
@@ -148,6 +160,7 @@ void Checks::CheckChips(const controller::GangDecision& decision,
     for (const auto& result : claim.allocation.results) {
       const auto id = view.FindNode(result.pool);
       const VirtualNode* node = NodeOf(result.pool);
+      if (result.driver != controller::kNeuronDriver) continue;
       if (!id || node == nullptr || !view.node(*id).domain.valid()) continue;
       const auto& state = view.node(*id);
       for (const int core : CoresOf(result.device, node->chip_count())) {

@@ -373,8 +373,9 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
     return world_.Fail("gang {} has {} live pods and waits as {}: {}", name, alive,
                        ToString(view.reason), view.message);
   }
-  // The oracle knows neither hosts that are kept for blocks nor what pods need beside devices.
-  if (!IsForWantOfRoom(view.reason) || world_.swarm.purchases > 0 || world_.swarm.needs) return;
+  // The oracle knows neither hosts that are kept for blocks nor what pods need beside chips.
+  if (!IsForWantOfRoom(view.reason) || world_.swarm.purchases > 0) return;
+  if (world_.swarm.needs || world_.swarm.nics) return;
   const auto shape = ParseSides(Text(gang, "/spec/shape"));
   const json& per_pod = At(gang, "/metadata/annotations/sim~1chips-per-pod");
   if (!shape || !per_pod.is_string()) return;

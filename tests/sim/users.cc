@@ -77,6 +77,16 @@ void Users::Submit() {
   SubmitGangAroundAClaim(name);
 }
 
+// Adds a request for interfaces to the claim of a template.
+void Users::AddNics(json& claim_template) {
+  json request = {{"name", "nics"},
+                  {"exactly",
+                   {{"deviceClassName", "nics"},
+                    {"allocationMode", "ExactCount"},
+                    {"count", 1 + world_.rng.Below(3)}}}};
+  claim_template["spec"]["spec"]["devices"]["requests"].push_back(std::move(request));
+}
+
 void Users::AddRuntime(json& annotations) {
   if (world_.rng.Chance(1, 4)) return;  // until it is deleted
   annotations[kRunsFor] = std::to_string(1 + world_.rng.Below(60));
@@ -149,6 +159,7 @@ void Users::SubmitGang(const std::string& name) {
   Object gang = Gang(name, std::move(spec));
   gang.body["metadata"]["annotations"] = {{kChipsPerPod, std::to_string(kind.chips)}};
   std::vector<Object> objects = {std::move(gang), Template(name, ChipRequest(kind.chips), nullptr)};
+  if (world_.swarm.nics && world_.rng.Chance(1, 2)) AddNics(objects[1].body);
   json annotations = json::object();
   AddRuntime(annotations);
   if (world_.rng.Chance(1, 2)) {

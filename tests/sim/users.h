@@ -60,6 +60,7 @@ class Users {
   static Object Claim(const std::string& name, int chips);
   Object Member(const std::string& gang, int rank, Json claim);
   Object Pod(const std::string& name, Json claim);
+  void AddNics(Json& claim_template);
   void AddRuntime(Json& annotations);
   // A random object of the collection: its path, or empty.
   std::string Pick(const controller::apiserver::ResourceName& resource,

@@ -1,5 +1,7 @@
 #include "tests/sim/virtual_node.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "dra-plugin/inventory/pool.h"
@@ -7,6 +9,7 @@
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/lease.h"
+#include "lib/kube/objects/slice.h"
 #include "sim-node/podrunner/node_object.h"
 
 namespace tahoma::simulation {
@@ -227,6 +230,7 @@ void VirtualNode::Register() {
     return After(kRetry, Urgency::kNormal, [this] { Register(); });
   }
   Publish();
+  PublishNics();
   if (!std::exchange(beating_, true)) {
     Beat();
     Resync();
@@ -237,6 +241,32 @@ void VirtualNode::Register() {
 void VirtualNode::Resync() {
   After(kResync, Urgency::kBackground, [this] { Resync(); });
   Publish();
+  PublishNics();
+}
+
+// Another driver's slice, which never changes.
+void VirtualNode::PublishNics() {
+  constexpr int kNics = 6;  // fewer than chips
+  if (!world_.swarm.nics || chip_count() != 16) return;
+  kube::ResourceSlice slice{.name = plan_.name + "-nics",
+                            .driver = "nics.example.com",
+                            .pool = plan_.name,
+                            .node = plan_.name,
+                            .devices = {}};
+  for (int i = 0; i < kNics; ++i) {
+    slice.devices.push_back({.name = fmt::format("nic-{}", i),
+                             .attributes = {{{"nics.example.com", "index"}, std::int64_t{i}}},
+                             .capacities = {},
+                             .taints = {}});
+  }
+  const json object = {{"apiVersion", "resource.k8s.io/v1"},
+                       {"kind", "ResourceSlice"},
+                       {"metadata", {{"name", slice.name}}},
+                       {"spec", kube::RenderSliceSpec(slice)}};
+  (void)link_.Send({.method = "POST",
+                    .target = "/apis/resource.k8s.io/v1/resourceslices",
+                    .headers = {{"Content-Type", "application/json"}},
+                    .body = object.dump()});
 }
 
 // Renews the lease, and says that the node is ready when the API says otherwise.

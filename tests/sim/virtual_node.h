@@ -104,6 +104,7 @@ class VirtualNode {
   void Register();
   void Reconcile();
   void Beat();
+  void PublishNics();
   void Resync();
   void Publish();
   void Forge(dra::DevicePool pool, const std::string& of, std::uint64_t number);

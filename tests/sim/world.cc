@@ -81,6 +81,7 @@ Swarm Swarm::Draw(Rng& rng) {
   if (swarm.ultra_servers + swarm.lone_instances + swarm.small_nodes == 0) swarm.ultra_servers = 1;
   swarm.cores = rng.Chance(1, 8);
   swarm.needs = rng.Chance(1, 3);
+  swarm.nics = rng.Chance(1, 4);
   swarm.one_process = rng.Chance(1, 2);
   swarm.submissions = 4 + UpTo(rng, 12);
   swarm.chaos = seconds(60 + UpTo(rng, 180));

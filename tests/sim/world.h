@@ -46,6 +46,7 @@ struct Swarm {
   int small_nodes = 1;
   bool cores = false;       // large nodes publish partitions too
   bool needs = false;       // pods ask for cpu, some for more than a node can give beside others
+  bool nics = false;        // large nodes offer interfaces of another driver, and some gangs ask
   bool one_process = true;  // controller and API server die together, on one disk
   int controllers = 1;      // more only when the API server is another process
   int submissions = 12;
