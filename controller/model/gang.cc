@@ -1,12 +1,43 @@
 #include "controller/model/gang.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "lib/kube/objects/node_selector.h"
 
 namespace tahoma::controller {
+namespace {
+
+// Separates the parts of a text: no name or value contains it.
+constexpr char kMark = '\x1f';
+
+}  // namespace
+
+std::string TextOf(const Toleration& t) {
+  return fmt::format("{}{}{}{}{}{}{}{}", t.key, kMark, static_cast<int>(t.op), kMark, t.value,
+                     kMark, t.effect ? static_cast<int>(*t.effect) : -1, kMark);
+}
+
+std::string TextOf(const NodeDemand& demand) {
+  std::string text;
+  const auto add = [&text](const std::vector<NodeRequirement>& requirements) {
+    for (const NodeRequirement& r : requirements) {
+      text += fmt::format("{}{}{}[{}]", r.field, r.key, static_cast<int>(r.op),
+                          fmt::join(r.values, ","));
+    }
+    text += ';';
+  };
+  add(demand.all);
+  for (const auto& term : demand.any_term) add(term);
+  for (const VolumeDemand& volume : demand.volumes) {
+    text += kMark;
+    for (const auto& term : volume.nodes) add(term);
+  }
+  for (const Toleration& t : demand.tolerations) text += TextOf(t);
+  return text;
+}
 
 bool NodeDemand::IsKeptAwayBy(const Taint& taint) const {
   return taint.effect != TaintEffect::kNone &&

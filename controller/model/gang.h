@@ -57,6 +57,10 @@ struct NodeDemand : kube::NodeSelection {
   bool ties() const { return !all.empty() || !any_term.empty() || !volumes.empty(); }
 };
 
+// Return a text that is equal for equal values, and for no others.
+std::string TextOf(const Toleration& toleration);
+std::string TextOf(const NodeDemand& demand);
+
 struct MemberSpec {
   PodKey pod;
   std::string uid;

@@ -47,30 +47,6 @@ absl::Status CompileShape(const GangSpec& spec, CompiledGang& gang) {
 // Separates the parts of a text: no name or value contains it.
 constexpr char kMark = '\x1f';
 
-std::string TolerationText(const Toleration& t) {
-  return fmt::format("{}{}{}{}{}{}{}{}", t.key, kMark, static_cast<int>(t.op), kMark, t.value,
-                     kMark, t.effect ? static_cast<int>(*t.effect) : -1, kMark);
-}
-
-std::string DemandText(const NodeDemand& demand) {
-  std::string text;
-  const auto add = [&text](const std::vector<NodeRequirement>& requirements) {
-    for (const NodeRequirement& r : requirements) {
-      text += fmt::format("{}{}{}[{}]", r.field, r.key, static_cast<int>(r.op),
-                          fmt::join(r.values, ","));
-    }
-    text += ';';
-  };
-  add(demand.all);
-  for (const auto& term : demand.any_term) add(term);
-  for (const VolumeDemand& volume : demand.volumes) {
-    text += kMark;
-    for (const auto& term : volume.nodes) add(term);
-  }
-  for (const Toleration& t : demand.tolerations) text += TolerationText(t);
-  return text;
-}
-
 std::string ClaimText(const ClaimSpec& claim) {
   std::string text = "{";
   for (const ClaimRequest& request : claim.requests) {
@@ -78,7 +54,7 @@ std::string ClaimText(const ClaimSpec& claim) {
       text += fmt::format("{}/{}:{}:{}:{}:{}:[{}][{}]", request.name, r.name, r.device_class,
                           static_cast<int>(r.mode), r.count, r.admin_access,
                           fmt::join(r.class_selectors, "\x1f"), fmt::join(r.selectors, "\x1f"));
-      for (const Toleration& t : r.tolerations) text += TolerationText(t);
+      for (const Toleration& t : r.tolerations) text += TextOf(t);
       for (const kube::CapacityRequest& one : r.capacities) {
         text += fmt::format("{}={},", one.name, one.amount.ToString());
       }
@@ -106,7 +82,7 @@ std::string NeedsText(const kube::PodNeeds& needs) {
 }
 
 std::string MemberText(const CompiledMember& member) {
-  std::string text = DemandText(member.spec->node) + kMark + member.pinned_node + kMark;
+  std::string text = TextOf(member.spec->node) + kMark + member.pinned_node + kMark;
   text += fmt::format("{}", fmt::join(member.beside, ","));
   if (member.spec->needs != nullptr) text += kMark + NeedsText(*member.spec->needs);
   for (const CompiledClaim& claim : member.claims) text += ClaimText(*claim.spec);

@@ -1,6 +1,7 @@
 #include "controller/core/queue/scheduling_queue.h"
 
 #include <absl/container/flat_hash_set.h>
+#include <absl/hash/hash.h>
 
 #include <algorithm>
 
@@ -70,6 +71,13 @@ void SayNarrowed(const std::string& why, Blocked& blocked) {
   }
 }
 
+// Equal for gangs whose pods have equal demands on nodes, in any order and number.
+std::size_t NodesKeyOf(const GangSpec& gang) {
+  std::set<std::string> demands;
+  for (const MemberSpec& member : gang.members) demands.insert(TextOf(member.node));
+  return absl::HashOf(demands);
+}
+
 }  // namespace
 
 void SchedulingQueue::TouchAllWaiting() {
@@ -94,6 +102,7 @@ void SchedulingQueue::Put(const GangRef& ref, const Readiness& ready) {
     gang.message = ready.message;
   }
   gang.spec = ready.spec;
+  gang.nodes = gang.spec == nullptr ? 0 : NodesKeyOf(*gang.spec);
   gang.finished = ready.finished;
   gang.succeeded = ready.succeeded;
   if (gang.spec != nullptr && !backing_off_.contains(ref)) {
@@ -168,7 +177,7 @@ void SchedulingQueue::See(const ClusterState& cluster) {
     if (changed) new_family = CountFamilies(cluster, id) || new_family;
     if (id.value() >= cluster.domain_count()) return;
     if (!changed && !HasMoreRoom(seen_, cluster, id)) return;
-    freed_[id] = {.changed = changed, .last = std::nullopt};
+    freed_[id] = {.changed = changed, .last = std::nullopt, .may_use = {}};
   });
   seen_ = cluster;
   if (any) to_refresh_ = blocked_.size();
@@ -193,22 +202,25 @@ bool SchedulingQueue::MayUse(const GangRef& ref, const ClusterState& cluster, Do
 // Makes the first blocked gangs active that a freed domain may help.
 void SchedulingQueue::WakeForFreed(const ClusterState& cluster) {
   std::size_t left = kWokenMost;
-  while (!freed_.empty() && left > 0) {
+  while (!freed_.empty()) {
     const DomainId id = freed_.begin()->first;
     Freed& freed = freed_.begin()->second;
     const DomainState& domain = cluster.domain(id);
     // A node that came back full still changes reasons: its capacity exists.
     const RoomKinds rooms = RoomsOf(cluster, id, freed.changed ? domain.present : domain.free);
-    const auto next = rooms == 0 ? std::nullopt : blocked_.NextAfter(freed.last, rooms);
-    if (!next) {
-      freed_.erase(freed_.begin());
-      continue;
+    const auto kinds = blocked_.KindsFor(rooms, [&](const GangRef& gang, std::size_t nodes) {
+      const auto [known, added] = freed.may_use.try_emplace(nodes, false);
+      if (added) known->second = MayUse(gang, cluster, id);
+      return known->second;
+    });
+    auto next = blocked_.NextAfter(freed.last, kinds);
+    for (; next && left > 0; next = blocked_.NextAfter(next, kinds), --left) {
+      freed.last = *next;
+      if (!freed.changed) woken_.insert(next->gang);
+      Unblock(next->gang);
     }
-    freed.last = *next;
-    if (!MayUse(next->gang, cluster, id)) continue;
-    if (!freed.changed) woken_.insert(next->gang);
-    Unblock(next->gang);
-    --left;
+    if (next) return;
+    freed_.erase(freed_.begin());
   }
 }
 
@@ -305,7 +317,7 @@ bool SchedulingQueue::Block(const GangRef& ref, const Blocked& blocked) {
     gang.message = blocked.message;
     gang.rooms = blocked.rooms;
   }
-  blocked_.Put(PlaceOf(ref, *gang.spec), gang.rooms);
+  blocked_.Put(PlaceOf(ref, *gang.spec), {.rooms = gang.rooms, .nodes = gang.nodes});
   if (blocked.lacks_room) lacking_room_.insert(ref);
   return news;
 }
@@ -326,8 +338,8 @@ void SchedulingQueue::RefreshOne(MonotonicTime now) {
   if (to_refresh_ == 0 || now < refresh_at_) return;
   refresh_at_ = now + kRefreshPause;
   --to_refresh_;
-  auto next = blocked_.NextAfter(refreshed_, kAnyRoom);
-  if (!next) next = blocked_.NextAfter(std::nullopt, kAnyRoom);
+  auto next = blocked_.NextAfter(refreshed_);
+  if (!next) next = blocked_.NextAfter(std::nullopt);
   if (!next) return;
   refreshed_ = next;
   Unblock(next->gang);

@@ -68,6 +68,7 @@ struct WaitingGang {
   bool succeeded = false;  // … each with success
   // Blocked: the room that may help (plan/decision.h).
   RoomKinds rooms = kAnyRoom;
+  std::size_t nodes = 0;  // WakeIndex::Kind::nodes
 };
 
 // The result of planning one gang.
@@ -174,6 +175,8 @@ class SchedulingQueue {
   struct Freed {
     bool changed = false;              // not only what is held, but nodes: reasons may change
     std::optional<ServicePlace> last;  // the last gang that was woken for the domain
+    // Whether gangs may use the domain's nodes, by WakeIndex::Kind::nodes.
+    absl::flat_hash_map<std::size_t, bool> may_use;
   };
   std::map<DomainId, Freed> freed_;
   std::size_t to_refresh_ = 0;  // gangs whose reasons may be old

@@ -1,18 +1,21 @@
-// Blocked gangs, by the kinds of room that may help them.
+// Blocked gangs, by the kinds of room that may help them and by the nodes that they may use.
 //
-// Gangs with the same kinds of room are kept together, and NextAfter looks at the first of each
-// group: gangs that free room cannot help cost nothing.
+// Gangs with the same kinds of room and equal demands on nodes are kept together, and the first
+// answers for all: gangs without help from the free room cost nothing.
 //
 // Thread safety: belongs to one thread.
 
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/functional/function_ref.h>
 
+#include <compare>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "controller/core/facts/gang_membership.h"
@@ -23,25 +26,39 @@ namespace tahoma::controller {
 
 class WakeIndex {
  public:
-  // Adds the gang, or replaces its place and its kinds of room.
-  void Put(const ServicePlace& place, RoomKinds rooms);
+  struct Kind {
+    RoomKinds rooms = 0;
+    std::size_t nodes = 0;  // equal for gangs with equal demands on nodes
+
+    friend auto operator<=>(const Kind&, const Kind&) = default;
+  };
+
+  // Adds the gang, or replaces its place and its kind.
+  void Put(const ServicePlace& place, const Kind& kind);
   // Returns the gang's place; nullopt when the gang was not there.
   std::optional<ServicePlace> Remove(const GangRef& ref);
   // Removes all gangs.
   std::vector<ServicePlace> Drain();
 
-  // Returns the first gang behind `last` (nullopt: of all) that some of the kinds may help.
+  // Returns the kinds that some of the rooms may help and whose gangs may use the nodes, as
+  // `may_use` says of one gang of each kind, with Kind::nodes.
+  std::vector<Kind> KindsFor(RoomKinds rooms,
+                             absl::FunctionRef<bool(const GangRef&, std::size_t)> may_use) const;
+  // Returns the first gang of the kinds behind `last` (nullopt: of all).
   std::optional<ServicePlace> NextAfter(const std::optional<ServicePlace>& last,
-                                        RoomKinds rooms) const;
+                                        std::span<const Kind> kinds) const;
+  // Returns the first gang of any kind behind `last`.
+  std::optional<ServicePlace> NextAfter(const std::optional<ServicePlace>& last) const;
   std::size_t size() const { return gangs_.size(); }
 
  private:
   struct Gang {
     ServicePlace place;
-    RoomKinds rooms = 0;
+    Kind kind;
   };
   absl::flat_hash_map<GangRef, Gang> gangs_;
-  std::map<RoomKinds, std::set<ServicePlace>> by_rooms_;
+  std::map<Kind, std::set<ServicePlace>> by_kind_;
+  std::set<ServicePlace> all_;
 };
 
 }  // namespace tahoma::controller
