@@ -23,6 +23,13 @@ void SayReclaim(WallTime reclaim, Allocation& allocation) {
   allocation.configs.push_back(std::move(config));
 }
 
+DecidedSlice DecidedSliceOf(const SlicePlacement& slice) {
+  return {.domain = slice.domain,
+          .shape = slice.box.size.ToString(),
+          .origin = torus::ToString(slice.box.origin),
+          .nodes = slice.nodes};
+}
+
 GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTime now) {
   TAHOMA_CHECK(placement.members.size() == spec.members.size());  // a gang is placed whole
   GangDecision decision;
@@ -39,11 +46,7 @@ GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTi
   decision.reclaim = spec.reclaim;
   if (spec.reclaim) decision.end = std::min(decision.end.value_or(*spec.reclaim), *spec.reclaim);
   for (const SlicePlacement& slice : placement.slices) {
-    DecidedSlice& added = decision.slices.emplace_back();
-    added.domain = slice.domain;
-    added.shape = slice.box.size.ToString();
-    added.origin = torus::ToString(slice.box.origin);
-    added.nodes = slice.nodes;
+    decision.slices.push_back(DecidedSliceOf(slice));
   }
   absl::flat_hash_map<std::string, std::uint32_t> claim_index;  // by name
   for (const MemberPlacement& member : placement.members) {

@@ -29,10 +29,11 @@ namespace tahoma::controller {
 
 struct GangSpec;   // controller/model/gang.h
 struct Placement;  // controller/plan/decision.h
+struct SlicePlacement;
 
 // The annotation of a bound pod that says when its Capacity Block takes the hardware back.
 inline constexpr const char* kReclaimAnnotation = "tahoma.dev/reclaim-timestamp";
-// Returns the moment as it has it, in milliseconds since 1970.
+// Returns the moment in the form of that annotation, in milliseconds since 1970.
 inline std::int64_t ReclaimTimestamp(WallTime reclaim) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(reclaim.time_since_epoch()).count();
 }
@@ -87,6 +88,9 @@ struct GangDecision {
 
   friend bool operator==(const GangDecision&, const GangDecision&) = default;
 };
+
+// Returns the slice in the form of a decision.
+DecidedSlice DecidedSliceOf(const SlicePlacement& slice);
 
 // Returns the decision that carries out the planner's placement of the gang. `now` is the time of
 // the decision, from which the gang may run for its maxRuntimeSeconds.

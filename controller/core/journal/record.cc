@@ -118,6 +118,10 @@ json Encode(const DecidedClaim& claim) {
   return {claim.name, claim.uid, claim.consumers, Encode(claim.allocation), claim.allocated_before};
 }
 
+json Encode(const DecidedSlice& slice) {
+  return {slice.domain, slice.shape, slice.origin, slice.nodes};
+}
+
 json Encode(const GangDecision& decision) {
   json pods = json::array();
   for (const DecidedPod& pod : decision.pods) {
@@ -127,7 +131,7 @@ json Encode(const GangDecision& decision) {
   for (const DecidedClaim& claim : decision.claims) claims.push_back(Encode(claim));
   json slices = json::array();
   for (const DecidedSlice& slice : decision.slices) {
-    slices.push_back({slice.domain, slice.shape, slice.origin, slice.nodes});
+    slices.push_back(Encode(slice));
   }
   return {{"ns", decision.key.ns},
           {"name", decision.key.name},
@@ -210,6 +214,10 @@ std::optional<WallTime> TimeIfAny(const json& body, const char* field) {
   return WallTime(std::chrono::nanoseconds(WholeOf<std::int64_t>(*time)));
 }
 
+DecidedSlice DecodeSlice(const json& body) {
+  return {body.at(0), body.at(1), body.at(2), body.at(3)};
+}
+
 GangDecision DecodeDecision(const json& body) {
   GangDecision decision;
   body.at("ns").get_to(decision.key.ns);
@@ -238,7 +246,7 @@ GangDecision DecodeDecision(const json& body) {
     decision.claims.push_back(DecodeClaim(claim, decision.pods.size()));
   }
   for (const json& slice : body.at("slices")) {
-    decision.slices.push_back({slice.at(0), slice.at(1), slice.at(2), slice.at(3)});
+    decision.slices.push_back(DecodeSlice(slice));
   }
   return decision;
 }
@@ -257,6 +265,7 @@ MemberReplaced DecodeReplaced(const json& body) {
                              .uid = claim.at(2),
                              .allocation = DecodeAllocation(claim.at(3))});
   }
+  if (body.contains("slice")) record.slice = DecodeSlice(body.at("slice"));
   return record;
 }
 
@@ -281,6 +290,7 @@ struct Encoder {
     json body = {{"run", record.run}, {"pod", record.pod},           {"name", record.name},
                  {"uid", record.uid}, {"at", EncodeTime(record.at)}, {"claims", std::move(claims)}};
     if (!record.node.empty()) body["node"] = record.node;
+    if (record.slice) body["slice"] = Encode(*record.slice);
     return {EntryType::kMemberReplaced, std::move(body)};
   }
   std::pair<EntryType, json> operator()(const GangUndoing& record) const {
@@ -323,6 +333,7 @@ absl::StatusOr<Record> DecodeBody(EntryType type, const json& body) {
 
 bool MayFollow(const MemberReplaced& record, const GangDecision& decision) {
   return record.pod < decision.pods.size() &&
+         (!record.slice || decision.pods[record.pod].slice < decision.slices.size()) &&
          std::ranges::all_of(record.claims, [&](const MemberReplaced::Claim& claim) {
            if (claim.index >= decision.claims.size()) return false;
            const DecidedClaim& decided = decision.claims[claim.index];
@@ -336,6 +347,7 @@ GangDecision WithMember(GangDecision decision, const MemberReplaced& record) {
   decision.pods[record.pod].name = record.name;
   decision.pods[record.pod].uid = record.uid;
   if (!record.node.empty()) decision.pods[record.pod].node = record.node;
+  if (record.slice) decision.slices[decision.pods[record.pod].slice] = *record.slice;
   for (const MemberReplaced::Claim& claim : record.claims) {
     DecidedClaim& decided = decision.claims[claim.index];
     decided.name = claim.name;

@@ -68,6 +68,7 @@ struct MemberReplaced {
   std::string node = {};  // empty: the lost pod's node, and the very chips of that pod
   WallTime at;
   std::vector<Claim> claims;
+  std::optional<DecidedSlice> slice = {};  // the pod's slice from now on; nullopt: as before
 };
 // Why a run is taken back.
 enum class EndCause : std::uint8_t {

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "controller/plan/box_around.h"
 #include "controller/plan/decision.h"
 
 namespace tahoma::controller {
@@ -131,13 +134,13 @@ ClusterState OnlyFree(const ClusterState& cluster, const GangDecision& decision,
   return view;
 }
 
-// Returns the gang of one that asks for a place in the lost pod's run. In a Capacity Block the
-// place is in the topology domain of the lost pod's node.
-std::shared_ptr<GangSpec> SpecFor(const GangDecision& decision, MemberSpec member,
-                                  const ClusterState& cluster, NodeId id, WallTime now) {
+// Returns the gang that asks for places in the run. In a Capacity Block the places are in the
+// topology domain of the lost pods' node.
+std::shared_ptr<GangSpec> SpecFor(const GangDecision& decision, std::vector<MemberSpec> members,
+                                  const std::string& domain, WallTime now) {
   auto spec = std::make_shared<GangSpec>();
-  spec->key = {decision.key.ns, member.pod.name};
-  spec->uid = member.uid;
+  spec->key = {decision.key.ns, members.front().pod.name};
+  spec->uid = members.front().uid;
   spec->single_pod = true;
   spec->preemptible = decision.preemptible;
   spec->priority = decision.priority;
@@ -145,16 +148,23 @@ std::shared_ptr<GangSpec> SpecFor(const GangDecision& decision, MemberSpec membe
   spec->reservation = decision.reservation;
   spec->reclaim = decision.reclaim;
   if (!decision.reservation.empty()) {
-    spec->block_hosts = {cluster.domain(cluster.node(id).domain).name};
+    spec->block_hosts = {domain};
   } else if (decision.end) {
     spec->max_runtime = std::chrono::duration_cast<std::chrono::seconds>(
         std::max<std::chrono::nanoseconds>(*decision.end - now, std::chrono::seconds(1)));
   }
-  spec->members.push_back(std::move(member));
+  spec->members = std::move(members);
   return spec;
 }
 
-// Places a gang of a single pod in the fleet, or says in `why` why there is no place.
+// Returns the topology domain of the node; empty when there is none.
+std::string DomainOf(const std::string& node, const ClusterState& cluster) {
+  const std::optional<NodeId> id = cluster.FindNode(node);
+  if (!id || !cluster.node(*id).domain.valid()) return "";
+  return cluster.domain(cluster.node(*id).domain).name;
+}
+
+// Places the gang in the fleet, or says in `why` why there is no place.
 std::optional<Placement> PlanAlone(const ReplacementSources& from, const ClusterState& view,
                                    const std::shared_ptr<const GangSpec>& spec, WallTime now,
                                    std::string& why) {
@@ -182,72 +192,201 @@ std::string AsksForOthers(const MemberReplaced& replaced) {
   return fmt::format("pod {} asks for other devices than the pod before it", replaced.name);
 }
 
-// Adds to `replaced` the claims of the next pod with their devices, or returns why that cannot be.
-// Then `view` has the pod.
-std::string PlaceOn(const GangDecision& decision, MemberSpec member, const ReplacementSources& from,
-                    WallTime now, ClusterState& view, MemberReplaced& replaced) {
-  const DecidedPod& lost = decision.pods[replaced.pod];
-  const std::vector<std::uint32_t> own = OwnClaims(decision, replaced.pod);
-  const std::optional<NodeId> id = from.cluster.FindNode(lost.node);
-  if (!id || from.cluster.node(*id).node == nullptr) {
-    return fmt::format("node {} is gone", lost.node);
+std::size_t DevicesOf(const std::vector<ClaimPlacement>& claims) {
+  std::size_t devices = 0;
+  for (const ClaimPlacement& claim : claims) devices += claim.allocation.results.size();
+  return devices;
+}
+
+std::size_t DevicesOf(const GangDecision& decision, const std::vector<std::uint32_t>& claims) {
+  std::size_t devices = 0;
+  for (const std::uint32_t claim : claims) {
+    devices += decision.claims[claim].allocation.results.size();
   }
-  const Node& node = *from.cluster.node(*id).node;
-  const std::uint16_t chips = ChipsOf(HeldBy(decision, own), node);
-  const ClusterState its_chips = OnlyFree(view, decision, own, *id, chips);
-  if (!from.cluster.node(*id).domain.valid())
-    return fmt::format("node {} has no devices", lost.node);
+  return devices;
+}
+
+// A search for the places of next pods. `view` has the places that are found.
+struct PlaceSearch {
+  const GangDecision& decision;
+  const ReplacementSources& from;
+  WallTime now;
+  ClusterState& view;
+};
+
+// Gives the pod the place, and `replaced` its claims; `node` where the pod moves.
+void Take(const PlaceSearch& search, const MemberPlacement& placed, MemberReplaced& replaced) {
+  TakeClaims(search.decision, OwnClaims(search.decision, replaced.pod), placed.claims, replaced);
+  for (const MemberReplaced::Claim& claim : replaced.claims) {
+    Holding holding;
+    holding.claim_uid = claim.uid;
+    HoldDevicesOf(claim.allocation, holding);
+    search.view.Hold(std::make_shared<const Holding>(std::move(holding)));
+  }
+  if (placed.needs != nullptr) search.view.PutPod(placed.pod, placed.node, placed.needs);
+}
+
+// Gives the pod these very chips of the node, or returns why that cannot be.
+std::string PlaceOnChips(const PlaceSearch& search, MemberSpec member, const Node& node,
+                         std::uint16_t chips, MemberReplaced& replaced) {
+  const std::vector<std::uint32_t> own = OwnClaims(search.decision, replaced.pod);
+  const NodeId id = *search.view.FindNode(node.name);
+  const ClusterState its_chips = OnlyFree(search.view, search.decision, own, id, chips);
   member.node.all.push_back(
-      {.key = "metadata.name", .op = NodeOperator::kIn, .values = {lost.node}, .field = true});
-  const auto spec = SpecFor(decision, std::move(member), from.cluster, *id, now);
+      {.key = "metadata.name", .op = NodeOperator::kIn, .values = {node.name}, .field = true});
+  const auto spec =
+      SpecFor(search.decision, {std::move(member)}, DomainOf(node.name, search.view), search.now);
   std::string why;
-  const auto placement = PlanAlone(from, its_chips, spec, now, why);
+  const auto placement = PlanAlone(search.from, its_chips, spec, search.now, why);
   if (!placement) {
-    return fmt::format("its chips on node {} do not take pod {}: {}", lost.node, replaced.name,
+    return fmt::format("its chips on node {} do not take pod {}: {}", node.name, replaced.name,
                        why);
   }
   const MemberPlacement& placed = placement->members.at(0);
-  const auto& claims = placed.claims;
   Holding given;
-  for (const ClaimPlacement& claim : claims) {
+  for (const ClaimPlacement& claim : placed.claims) {
     for (auto& device : HeldDevices(claim.allocation)) given.devices.push_back(std::move(device));
   }
-  if (claims.size() != own.size() || ChipsOf(given, node) != chips) {
+  if (placed.claims.size() != own.size() || ChipsOf(given, node) != chips) {
     return AsksForOthers(replaced);
   }
-  if (placed.needs != nullptr) view.PutPod(placed.pod, placed.node, placed.needs);
-  TakeClaims(decision, own, claims, replaced);
+  Take(search, placed, replaced);
   return "";
 }
 
-// As PlaceOn, on free devices of any node in `view`, which holds them then.
-std::string PlaceElsewhere(const GangDecision& decision, const MemberSpec& member,
-                           const ReplacementSources& from, WallTime now, ClusterState& view,
-                           MemberReplaced& replaced) {
-  if (!decision.slices.empty()) return "the gang's shape has no other place for the pod";
-  const auto pod = from.facts.pods.Find(member.pod);
-  if (pod != nullptr && pod->affinity != nullptr) {
-    return "where else the pod may be depends on other pods";
+// Adds to `replaced` the claims of the next pod with the devices of the lost one, or returns why
+// that cannot be.
+std::string PlaceOn(const PlaceSearch& search, const MemberSpec& member, MemberReplaced& replaced) {
+  const DecidedPod& lost = search.decision.pods[replaced.pod];
+  const std::optional<NodeId> id = search.from.cluster.FindNode(lost.node);
+  if (!id || search.from.cluster.node(*id).node == nullptr) {
+    return fmt::format("node {} is gone", lost.node);
   }
-  const std::optional<NodeId> id = view.FindNode(decision.pods[replaced.pod].node);
-  if (!id || (!decision.reservation.empty() && !view.node(*id).domain.valid())) {
-    return "its node is gone";
+  const NodeState& state = search.from.cluster.node(*id);
+  if (!state.domain.valid()) return fmt::format("node {} has no devices", lost.node);
+  const std::vector<std::uint32_t> own = OwnClaims(search.decision, replaced.pod);
+  return PlaceOnChips(search, member, *state.node,
+                      ChipsOf(HeldBy(search.decision, own), *state.node), replaced);
+}
+
+// As PlaceOn, for pods of one slice, or one pod of a gang without slices, on free devices of any
+// node. `shape` is the slice's; empty without one.
+std::string PlaceAnew(const PlaceSearch& search, const std::vector<MemberSpec>& members,
+                      const std::string& shape, const std::vector<MemberReplaced*>& replaced) {
+  for (const MemberSpec& member : members) {
+    const auto pod = search.from.facts.pods.Find(member.pod);
+    if (pod != nullptr && pod->affinity != nullptr) {
+      return "where else the pod may be depends on other pods";
+    }
   }
-  const auto spec = SpecFor(decision, member, view, *id, now);
+  const std::string domain =
+      DomainOf(search.decision.pods[replaced.front()->pod].node, search.view);
+  if (!search.decision.reservation.empty() && domain.empty()) return "its node is gone";
+  const auto spec = SpecFor(search.decision, members, domain, search.now);
+  spec->shape_text = shape;
+  spec->single_pod = shape.empty();
   std::string why;
-  const auto placement = PlanAlone(from, view, spec, now, why);
+  const auto placement = PlanAlone(search.from, search.view, spec, search.now, why);
   if (!placement) return why;
-  const MemberPlacement& placed = placement->members.at(0);
-  const std::vector<std::uint32_t> own = OwnClaims(decision, replaced.pod);
-  std::size_t devices = 0;
-  for (const ClaimPlacement& claim : placed.claims) devices += claim.allocation.results.size();
-  if (placed.claims.size() != own.size() || devices != HeldBy(decision, own).devices.size()) {
-    return AsksForOthers(replaced);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::vector<ClaimPlacement>& claims = placement->members.at(i).claims;
+    const std::vector<std::uint32_t> own = OwnClaims(search.decision, replaced[i]->pod);
+    if (claims.size() != own.size() || DevicesOf(claims) != DevicesOf(search.decision, own)) {
+      return AsksForOthers(*replaced[i]);
+    }
   }
-  for (auto& holding : placement->Holdings(*spec, now)) view.Hold(std::move(holding));
-  if (placed.needs != nullptr) view.PutPod(placed.pod, placed.node, placed.needs);
-  TakeClaims(decision, own, placed.claims, replaced);
-  replaced.node = placed.node;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Take(search, placement->members.at(i), *replaced[i]);
+    replaced[i]->node = placement->members.at(i).node;
+    if (!shape.empty()) replaced[i]->slice = DecidedSliceOf(placement->slices.at(0));
+  }
+  return "";
+}
+
+// Returns the chips in the domain of those pods of the slice that do not move; nullopt when some
+// are not known.
+std::optional<torus::ChipMask> KeptOf(const PlaceSearch& search, std::uint32_t slice,
+                                      const std::vector<MemberReplaced*>& moving,
+                                      std::optional<DomainId> domain) {
+  torus::ChipMask kept = 0;
+  const auto moves = [&](std::uint32_t pod) {
+    return std::ranges::find(moving, pod, &MemberReplaced::pod) != moving.end();
+  };
+  for (const DecidedClaim& claim : search.decision.claims) {
+    const std::uint32_t pod = claim.consumers.at(0);
+    if (search.decision.pods[pod].slice != slice || moves(pod)) continue;
+    if (claim.allocated_before || !domain) return std::nullopt;
+    for (const Holding::HeldDevice& device : HeldDevices(claim.allocation)) {
+      const std::optional<NodeId> id = search.view.FindNode(device.node);
+      if (!id || search.view.node(*id).node == nullptr || search.view.node(*id).domain != *domain) {
+        return std::nullopt;
+      }
+      const NodeState& node = search.view.node(*id);
+      kept |= torus::ChipMask{node.node->ChipsNamed(device.device)} << (16 * node.z);
+    }
+  }
+  return kept;
+}
+
+// Gives the pod the rest of a box of the slice's shape that has all chips of the slice's other
+// pods.
+std::string PlaceBeside(const PlaceSearch& search, const MemberSpec& member, torus::ChipMask kept,
+                        DomainId id, MemberReplaced& replaced) {
+  const DecidedSlice& slice = search.decision.slices[search.decision.pods[replaced.pod].slice];
+  const DomainState& domain = search.view.domain(id);
+  for (const SlicePlacement& place : BoxesAround(search.view, id, slice.shape, kept)) {
+    const torus::ChipMask rest = place.box.mask & ~kept;
+    if (rest == 0) continue;  // the pod had no chips of its own
+    const int z = std::countr_zero(rest) / kChipsPerNode;
+    const NodeId node_id = domain.nodes[static_cast<std::size_t>(z)];
+    const auto chips = static_cast<std::uint16_t>(rest >> (kChipsPerNode * z));
+    if (torus::ChipMask{chips} << (kChipsPerNode * z) != rest || !node_id.valid()) continue;
+    const Node& node = *search.view.node(node_id).node;
+    if (!PlaceOnChips(search, member, node, chips, replaced).empty()) continue;
+    replaced.node = node.name;
+    replaced.slice = DecidedSliceOf(place);
+    return "";
+  }
+  return "no free chips make the gang's shape with those of its other pods";
+}
+
+// Gives lost pods of one slice, none of which can stay, other places where the slice keeps its
+// shape; returns why that cannot be.
+std::string MoveSlice(const PlaceSearch& search, std::uint32_t slice,
+                      const std::vector<MemberSpec>& members,
+                      const std::vector<MemberReplaced*>& moving) {
+  const std::string& domain = search.decision.slices.at(slice).domain;
+  const std::string& shape = search.decision.slices.at(slice).shape;
+  const std::optional<DomainId> id = search.view.FindDomain(domain);
+  const std::optional<torus::ChipMask> kept = KeptOf(search, slice, moving, id);
+  if (!kept || shape.empty()) return "the chips of its slice are not known";
+  if (*kept == 0) return PlaceAnew(search, members, shape, moving);
+  if (members.size() > 1) return "several pods of its slice have lost their chips";
+  return PlaceBeside(search, members.front(), *kept, *id, *moving.front());
+}
+
+// Gives pods that cannot stay other places. `moves` says by member why the pod cannot stay.
+std::string MoveAll(const PlaceSearch& search, const std::vector<MemberSpec>& members,
+                    const std::vector<std::string>& moves, std::vector<MemberReplaced>& all) {
+  std::map<std::uint32_t, std::pair<std::vector<MemberSpec>, std::vector<MemberReplaced*>>> slices;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (moves[i].empty()) continue;
+    std::string also;
+    if (search.decision.slices.empty()) {
+      also = PlaceAnew(search, {members[i]}, "", {&all[i]});
+      if (!also.empty()) return fmt::format("{}; elsewhere: {}", moves[i], also);
+      continue;
+    }
+    auto& [its_members, its] = slices[search.decision.pods[all[i].pod].slice];
+    its_members.push_back(members[i]);
+    its.push_back(&all[i]);
+  }
+  for (auto& [slice, moving] : slices) {
+    const std::string also = MoveSlice(search, slice, moving.first, moving.second);
+    if (also.empty()) continue;
+    const auto first = static_cast<std::size_t>(moving.second.front() - all.data());
+    return fmt::format("{}; elsewhere: {}", moves[first], also);
+  }
   return "";
 }
 
@@ -284,6 +423,7 @@ Replacement FindReplacement(const GangRun& run, const ReplacementSources& from, 
     return found;
   }
   ClusterState view = from.cluster;
+  const PlaceSearch search{.decision = decision, .from = from, .now = now, .view = view};
   std::vector<MemberSpec> members;
   std::vector<std::string> moves;  // by member: why the pod cannot stay; empty when the pod stays
   for (std::size_t i = 0; i < lost.size(); ++i) {
@@ -301,18 +441,12 @@ Replacement FindReplacement(const GangRun& run, const ReplacementSources& from, 
       return {.members = {},
               .impossible = fmt::format("pod {} does not use claim {}", replaced.name, claim)};
     }
-    moves.push_back(PlaceOn(decision, member, from, now, view, replaced));
+    moves.push_back(PlaceOn(search, member, replaced));
     found.members.push_back(std::move(replaced));
   }
   // Pods that stay come first: pods that move leave room for them.
-  for (std::size_t i = 0; i < lost.size(); ++i) {
-    if (moves[i].empty()) continue;
-    const std::string also =
-        PlaceElsewhere(decision, members[i], from, now, view, found.members[i]);
-    if (!also.empty()) {
-      return {.members = {}, .impossible = fmt::format("{}; elsewhere: {}", moves[i], also)};
-    }
-  }
+  const std::string impossible = MoveAll(search, members, moves, found.members);
+  if (!impossible.empty()) return {.members = {}, .impossible = impossible};
   return found;
 }
 

@@ -6,8 +6,10 @@
 //
 // A next pod is a live pod of the gang without a place. All lost members are replaced together: the
 // order of ranks among all pods says who takes which place. The planner is asked whether the next
-// pod may use the very chips of the lost pod, as they are now. If not, and the gang has no shape,
-// the planner is asked for as many free chips anywhere.
+// pod may use the very chips of the lost pod, as they are now. If not, the planner is asked for as
+// many free chips anywhere. In a gang with a shape the pod's slice keeps its shape: the pod gets
+// the rest of another box around the chips of the slice's other pods, and a slice whose pods all
+// move goes to any free box.
 //
 // Scope: which pod takes which place. gang_runs.h carries the replacement out.
 //

@@ -1,6 +1,7 @@
 // A running gang loses a member: the end or the going on of the other members, the hardware and the
 // next pods, whenever the program dies.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,9 +10,11 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "controller/core/core.h"
 #include "controller/plan/planner.h"
+#include "tests/support/fleet.h"
 #include "tests/unit/controller/core/core_world.h"
 
 namespace tahoma::controller {
@@ -572,6 +575,161 @@ TEST(ReplaceTogetherTest, APodThatMovesLeavesRoomForOneThatStays) {
 }
 
 // A gang of two without a shape, of which the second loses its node, beside a free one.
+// A gang with a shape that goes on without its lost pods.
+class ReplaceShapeTest : public ::testing::Test {
+ protected:
+  void Place(const std::string& shape, int slices, int members, int chips) {
+    world_.api.AddClass();
+    world_.api.AddGang("train", members);
+    world_.api.ChangeGang("train", [&](GangFact& gang) {
+      gang.failure_policy = FailurePolicy::kReplace;
+      gang.shape = shape;
+      gang.slices = slices;
+    });
+    for (int i = 0; i < members; ++i) {
+      world_.api.AddPodWithClaim(fmt::format("train-{}", i), "train", chips);
+    }
+    world_.Settle();
+    ASSERT_EQ(Status(world_).phase, GangPhase::kRunning) << Message(world_);
+  }
+  void AddUltraServer(const std::string& id) {
+    for (int z = 0; z < 4; ++z) {
+      world_.api.AddNode(NodeFactsOf({.name = fmt::format("{}-n{}", id, z),
+                                      .type = "trn2u.48xlarge",
+                                      .ultra_server = id,
+                                      .z = z}));
+    }
+  }
+  void LoseWithNode(const std::string& pod) {
+    world_.api.ChangeNode(NodeOf(pod), [](NodeFacts& node) { node.schedulable = false; });
+    world_.api.FinishPod(pod, false);
+    world_.Settle();
+  }
+  std::string NodeOf(const std::string& pod) const { return world_.api.pods().at(pod).node; }
+  void ExpectWhole() {
+    EXPECT_EQ(Status(world_).phase, GangPhase::kRunning) << Message(world_);
+    world_.Start();
+    world_.Settle();
+    EXPECT_EQ(Status(world_).phase, GangPhase::kRunning);
+    world_.api.CheckAtRest();
+    EXPECT_THAT(world_.api.faults, IsEmpty());
+  }
+
+  World world_{{},
+               [planner = std::make_shared<Planner>()](const ClusterState& view, const Queue& queue,
+                                                       WallTime now, Explaining explaining) {
+                 return planner->Plan(view, queue, now, explaining);
+               }};
+};
+
+TEST_F(ReplaceShapeTest, ASliceOfOnePodMovesToAnyFreeBox) {
+  for (const char* name : {"node-a", "node-b", "node-c"}) world_.api.AddNode(name);
+  Place("4x4", 2, 2, 16);
+  const std::string kept = NodeOf("train-0");
+  LoseWithNode("train-1");
+  world_.api.AddPodWithClaim("train-9", "train", 16);
+  world_.Settle();
+  EXPECT_EQ(NodeOf("train-0"), kept) << "the other goes on";
+  EXPECT_EQ(world_.api.pods().at("train-9").bound_rank, 1U);
+  ASSERT_EQ(Status(world_).slices.size(), 2U);
+  EXPECT_EQ(Status(world_).slices[1].domain, NodeOf("train-9"));
+  EXPECT_EQ(Status(world_).slices[1].nodes, std::vector<std::string>{NodeOf("train-9")});
+  ExpectWhole();
+}
+
+TEST_F(ReplaceShapeTest, APodMovesToTheOtherSideOfItsUltraServersPair) {
+  AddUltraServer("us-0");
+  Place("4x4x2", 1, 2, 16);
+  const std::string kept = NodeOf("train-0");
+  const int z = kept.back() - '0';
+  LoseWithNode("train-1");
+  world_.api.AddPodWithClaim("train-9", "train", 16);
+  world_.Settle();
+  const int next = NodeOf("train-9").back() - '0';
+  EXPECT_EQ((next - z + 4) % 2, 1) << "neighbours on the ring of four";
+  EXPECT_EQ(NodeOf("train-0"), kept);
+  EXPECT_THAT(Status(world_).slices.at(0).nodes,
+              ::testing::UnorderedElementsAre(kept, NodeOf("train-9")));
+  ExpectWhole();
+}
+
+TEST_F(ReplaceShapeTest, APodMovesToTheOtherSideOfItsNeighbourOnTheNode) {
+  world_.api.AddNode("node-a");
+  Place("2x4", 1, 2, 4);
+  const auto chips = [&](const std::string& pod) {
+    const auto claim = world_.api.claims().at(pod + "-chips");
+    std::set<int> places;
+    for (const DeviceResult& result : claim.allocation->results) {
+      places.insert(std::stoi(result.device.substr(std::string("neuron-device-").size())));
+    }
+    return places;
+  };
+  const std::set<int> lost = chips("train-1");
+  world_.api.ChangeNode("node-a", [&](NodeFacts& node) {
+    node.devices =
+        NodeFactsOf({.name = "node-a", .broken = static_cast<std::uint16_t>(1U << *lost.begin())})
+            .devices;
+  });
+  world_.api.FinishPod("train-1", false);
+  world_.Settle();
+  world_.api.AddPodWithClaim("train-9", "train", 4);
+  world_.Settle();
+  EXPECT_FALSE(chips("train-9").contains(*lost.begin()));
+  std::set<int> together = chips("train-0");
+  together.merge(chips("train-9"));
+  EXPECT_EQ(together.size(), 8U);
+  ExpectWhole();
+}
+
+TEST_F(ReplaceShapeTest, WhereNothingMakesTheShapeTheGangBeginsAgain) {
+  for (const char* name : {"node-a", "node-b"}) world_.api.AddNode(name);
+  Place("4x4", 2, 2, 16);
+  LoseWithNode("train-1");
+  world_.api.AddPodWithClaim("train-9", "train", 16);
+  world_.Settle();
+  EXPECT_FALSE(world_.api.pods().contains("train-0"));
+  EXPECT_THAT(Message(world_), HasSubstr("elsewhere: "));
+}
+
+TEST_F(ReplaceShapeTest, AllPodsOfASliceMoveTogetherWheneverTheProgramDies) {
+  for (int at = 1; at < 80; ++at) {
+    SCOPED_TRACE(at);
+    struct Again : ReplaceShapeTest {
+      void TestBody() override {}
+      using ReplaceShapeTest::AddUltraServer;
+      using ReplaceShapeTest::LoseWithNode;
+      using ReplaceShapeTest::NodeOf;
+      using ReplaceShapeTest::Place;
+      using ReplaceShapeTest::world_;
+    };
+    Again again;
+    World& world = again.world_;
+    for (const char* id : {"us-0", "us-1", "us-2"}) again.AddUltraServer(id);
+    again.Place("4x4x4", 2, 8, 16);
+    const std::string lost = again.NodeOf("train-4").substr(0, 4);
+    for (int i = 4; i < 8; ++i) again.LoseWithNode(fmt::format("train-{}", i));
+    world.crash_after = world.DoneSteps() + at;
+    for (int i = 4; i < 8; ++i) {
+      world.api.AddPodWithClaim(fmt::format("train-{}", 10 + i), "train", 16);
+    }
+    const bool whole = world.Settle();
+    world.crash_after = 0;
+    world.Start();
+    world.Settle();
+    std::set<std::string> servers;
+    for (int i = 4; i < 8; ++i) {
+      servers.insert(again.NodeOf(fmt::format("train-{}", 10 + i)).substr(0, 4));
+    }
+    EXPECT_EQ(servers.size(), 1U);
+    EXPECT_FALSE(servers.contains(lost));
+    EXPECT_EQ(Status(world).phase, GangPhase::kRunning) << Message(world);
+    EXPECT_EQ(Status(world).slices.at(1).domain, *servers.begin());
+    world.api.CheckAtRest();
+    EXPECT_THAT(world.api.faults, IsEmpty());
+    if (whole) break;
+  }
+}
+
 class ReplaceElsewhereTest : public ReplaceTest {
  protected:
   ReplaceElsewhereTest() {
