@@ -332,7 +332,7 @@ bool MemberFitter::TakeAll(const CompiledClaim& claim, std::vector<Pick>& picks,
     if (!Take(picks[i], room)) return false;
     results += picks[i].taken.size();
   }
-  return results <= static_cast<std::size_t>(kResultsMax);
+  return results <= static_cast<std::size_t>(allocate::kResultsMost);
 }
 
 bool MemberFitter::Take(Pick& pick, Room& room) const {
@@ -462,7 +462,7 @@ void MemberFitter::Write(const CompiledClaim& claim, const std::vector<Pick>& pi
     }
   }
   // The API server admits no more results. Both ways to take devices count the results.
-  TAHOMA_CHECK(made.allocation.results.size() <= static_cast<std::size_t>(kResultsMax));
+  TAHOMA_CHECK(made.allocation.results.size() <= static_cast<std::size_t>(allocate::kResultsMost));
   AddConfigs(claim, made.allocation);
   AddGiven(claim, picks, node, into);
 }

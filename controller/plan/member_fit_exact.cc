@@ -233,7 +233,7 @@ bool MemberFitter::NextRequest(Exact& exact, std::size_t at) {
     const auto may_have = [](const auto& picks) {
       std::size_t results = 0;
       for (const auto& pick : picks) results += pick->taken.size();
-      return results <= static_cast<std::size_t>(kResultsMax);
+      return results <= static_cast<std::size_t>(allocate::kResultsMost);
     };
     return std::ranges::all_of(exact.picks, may_have) && Finish(exact);
   }

@@ -118,7 +118,7 @@ absl::Status ShareClaims(CompiledGang& gang) {
 std::int64_t FewestDevices(const ClaimSpec& claim) {
   std::int64_t sum = 0;
   for (const ClaimRequest& request : claim.requests) {
-    std::int64_t fewest = kResultsMax;
+    std::int64_t fewest = allocate::kResultsMost;
     for (const DeviceRequest& one : request.alternatives) {
       fewest = std::min(fewest, one.mode == AllocationMode::kAll ? 1 : one.count);
     }
@@ -217,9 +217,10 @@ absl::StatusOr<CompiledAlternative> Compiler::CompileAlternative(const ClaimSpec
     return InvalidArgument(
         "it asks for capacity, but Neuron devices are not divisible by capacity");
   }
-  if (spec.mode == AllocationMode::kExactCount && (spec.count < 1 || spec.count > kResultsMax)) {
+  if (spec.mode == AllocationMode::kExactCount &&
+      (spec.count < 1 || spec.count > allocate::kResultsMost)) {
     return InvalidArgument("it asks for {} devices; a claim can have 1 to {}", spec.count,
-                           kResultsMax);
+                           allocate::kResultsMost);
   }
   TAHOMA_ASSIGN_OR_RETURN(made.selectors, Select(spec));
   for (const DeviceConfig& config : claim.configs) {
@@ -281,9 +282,9 @@ absl::StatusOr<CompiledClaim> Compiler::CompileClaim(const ClaimSpec& spec) {
     if (!compiled.ok()) return Annotate(compiled.status(), where());
     made.requests.push_back(*std::move(compiled));
   }
-  if (const std::int64_t fewest = FewestDevices(spec); fewest > kResultsMax) {
+  if (const std::int64_t fewest = FewestDevices(spec); fewest > allocate::kResultsMost) {
     return InvalidArgument("claim {} asks for {} devices; a claim can have 1 to {}",
-                           ToString(spec.key), fewest, kResultsMax);
+                           ToString(spec.key), fewest, allocate::kResultsMost);
   }
   for (const Constraint& constraint : spec.constraints) {
     if (constraint.attribute.find('/') == std::string::npos) {

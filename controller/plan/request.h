@@ -24,9 +24,6 @@
 
 namespace tahoma::controller {
 
-// The most devices of one claim (resource/v1 types.go: AllocationResultsMaxSize).
-inline constexpr std::int64_t kResultsMax = 32;
-
 // The compiled selectors of one request. Equal sets are shared, so the pointer identifies them.
 struct SelectorSet {
   std::vector<std::shared_ptr<const kube::DeviceSelector>> selectors;  // class's first
