@@ -72,6 +72,13 @@ struct PodGroupGone {
   PodGroupKey key;
   std::string uid;
 };
+struct PriorityClassSeen {
+  std::string name;
+  std::int32_t value = 0;
+};
+struct PriorityClassGone {
+  std::string name;
+};
 struct VolumeClaimSeen {
   std::shared_ptr<const VolumeClaimFact> claim;
 };
@@ -110,10 +117,11 @@ struct RequestGone {
 // decides nothing and writes nothing.
 struct WatchesSynced {};
 
-using Command = std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen,
-                             NodeGone, OtherPodMoved, ClassSeen, ClassGone, PodGroupSeen,
-                             PodGroupGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen, VolumeGone,
-                             StorageClassSeen, StorageClassGone, BlockSeen, BlockGone, RequestSeen,
-                             RequestGone, BlockOrder, WatchesSynced, ApiResult>;
+using Command =
+    std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen, NodeGone,
+                 OtherPodMoved, ClassSeen, ClassGone, PodGroupSeen, PodGroupGone, PriorityClassSeen,
+                 PriorityClassGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen, VolumeGone,
+                 StorageClassSeen, StorageClassGone, BlockSeen, BlockGone, RequestSeen, RequestGone,
+                 BlockOrder, WatchesSynced, ApiResult>;
 
 }  // namespace tahoma::controller

@@ -36,9 +36,12 @@ const kube::Amounts* AllocatableOf(const std::string& node, const ClusterState& 
   return cluster.node(*id).node->allocatable.get();
 }
 
-// Returns whether the pod is of the same gang, and uses the same claims, as before.
+// Returns whether the pod is of another gang or PodGroup, or uses other claims, than before.
 bool HasMoved(const PodFact& before, const PodFact& pod) {
-  return before.gang != pod.gang ||
+  const auto group_of = [](const PodFact& one) {
+    return one.wish == nullptr ? GroupMark() : one.wish->group;
+  };
+  return before.gang != pod.gang || group_of(before) != group_of(pod) ||
          !std::ranges::equal(before.claims, pod.claims, {}, &PodClaim::claim, &PodClaim::claim);
 }
 
@@ -271,13 +274,26 @@ void Core::On(const ClassGone& command) {
 }
 
 void Core::On(const PodGroupSeen& command) {
+  const auto before = facts_.pod_groups.Find(command.group->key);
+  if (before != nullptr && *before == *command.group) return;
   facts_.pod_groups.Put(command.group);
-  queue_.Touch({command.group->key.second, false});
+  TouchUsers(membership_.PodsJoining(command.group->key));
 }
 
 void Core::On(const PodGroupGone& command) {
   if (!facts_.pod_groups.Remove(command.key, command.uid)) return;
-  queue_.Touch({command.key.second, false});
+  TouchUsers(membership_.PodsJoining(command.key));
+}
+
+// The PodGroups that name the class are not looked up: classes change rarely.
+void Core::On(const PriorityClassSeen& command) {
+  const auto [known, added] = facts_.priorities.try_emplace(command.name, command.value);
+  if (!added && std::exchange(known->second, command.value) == command.value) return;
+  queue_.TouchAllWaiting();
+}
+
+void Core::On(const PriorityClassGone& command) {
+  if (facts_.priorities.erase(command.name) > 0) queue_.TouchAllWaiting();
 }
 
 void Core::On(const VolumeClaimSeen& command) {

@@ -129,6 +129,8 @@ class Core {
   void On(const ClassGone& command);
   void On(const PodGroupSeen& command);
   void On(const PodGroupGone& command);
+  void On(const PriorityClassSeen& command);
+  void On(const PriorityClassGone& command);
   void On(const VolumeClaimSeen& command);
   void On(const VolumeClaimGone& command);
   void On(const VolumeSeen& command);

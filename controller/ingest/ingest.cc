@@ -87,6 +87,7 @@ std::size_t Ingest::StartStepping() {
   FollowVolumes();
   FollowGangs();
   FollowPodGroups();
+  FollowPriorityClasses();
   FollowBlocks();
   for (const RequestKind kind : kRequestKinds) FollowRequests(kind);
   FollowPods();
@@ -275,7 +276,7 @@ void Ingest::FollowGangs() {
 
 // Few clusters define any of these kinds.
 void Ingest::FollowPodGroups() {
-  for (const GroupApi api : {GroupApi::kKubernetes, GroupApi::kCoscheduling, GroupApi::kVolcano}) {
+  for (const GroupApi api : kGroupApis) {
     for (kube::Resource& resource : PodGroupsOf(api)) {
       Follow(
           {.resource = std::move(resource), .presence = Presence::kMayBeForbidden},
@@ -289,6 +290,24 @@ void Ingest::FollowPodGroups() {
           });
     }
   }
+}
+
+// The numbers of the classes that PodGroups name. A pod has its number itself.
+void Ingest::FollowPriorityClasses() {
+  Follow(
+      {.resource = {.group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"},
+       .presence = Presence::kMayBeForbidden},
+      [this](const json& object) -> absl::Status {
+        kube::Reading reading(object);
+        kube::ObjectMeta metadata = kube::ParseMetadata(reading.root());
+        const std::int32_t value = reading.root().At("value").Int32();
+        TAHOMA_RETURN_IF_ERROR(reading.StatusOf("PriorityClass"));
+        sink_(PriorityClassSeen{std::move(metadata.name), value});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string&) {
+        sink_(PriorityClassGone{key.name});
+      });
 }
 
 void Ingest::FollowBlocks() {

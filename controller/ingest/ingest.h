@@ -5,10 +5,11 @@
 //   ingest.Start();
 //
 // One thread per kind: nodes, slices, device classes, claims, persistent volumes, their claims
-// and classes, gangs, PodGroups, Capacity Blocks, the kinds that ask about blocks, pods. When
-// each kind has given its first list, WatchesSynced is pushed. Unreadable objects are left out;
-// a line names the object and the reason, once. Pods that name none of the given schedulers
-// (pod.spec.schedulerName) are followed only for their needs on their nodes.
+// and classes, gangs, PodGroups, PriorityClasses, Capacity Blocks, the kinds that ask about
+// blocks, pods. When each kind has given its first list, WatchesSynced is pushed. Unreadable
+// objects are left out; a line names the object and the reason, once. Of pods that name none of
+// the given schedulers (pod.spec.schedulerName) only the traits and the node are followed
+// (core/facts/other_pod.h).
 //
 // When the API server turns out to have lost its history (restored from a backup), all commands
 // pushed before are void: `history_lost` is called, and the receiver begins anew with another
@@ -100,6 +101,7 @@ class Ingest {
   void FollowOtherPods();
   void FollowGangs();
   void FollowPodGroups();
+  void FollowPriorityClasses();
   void FollowBlocks();
   void FollowRequests(RequestKind kind);
   void FollowClasses();

@@ -201,6 +201,7 @@ kube::Request Renderer::operator()(const GangCreation& write) const {
                {"checkpointable", wish.terms.checkpointable}};
   if (!wish.request.shape.empty()) spec["shape"] = wish.request.shape;
   if (wish.request.chips) spec["chips"] = *wish.request.chips;
+  if (wish.priority) spec["priority"] = *wish.priority;
   if (!wish.terms.max_runtime.empty()) spec["maxRuntime"] = wish.terms.max_runtime;
   if (!wish.terms.block.empty()) spec["capacityBlock"] = wish.terms.block;
   return kube::CreateRequest(kGangs, write.key.ns,

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -229,6 +230,7 @@ struct Facts {
   FactTable<GangFact, GangKey> gangs;
   std::map<std::string, std::shared_ptr<const ClassFact>> classes;
   FactTable<PodGroupFact, PodGroupKey> pod_groups;
+  std::map<std::string, std::int32_t, std::less<>> priorities;  // by the name of a PriorityClass
   OfferedResources offered;
   FactTable<VolumeClaimFact, VolumeClaimKey> volume_claims;
   absl::flat_hash_map<std::string, std::shared_ptr<const VolumeFact>> volumes;

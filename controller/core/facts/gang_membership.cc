@@ -189,6 +189,12 @@ std::shared_ptr<GangSpec> SpecOf(const GangFact& gang) {
   return spec;
 }
 
+// Returns the PodGroup or the Workload that the pod joins.
+std::optional<PodGroupKey> GroupOf(const PodFact& pod) {
+  if (pod.wish == nullptr || pod.wish->group.api == GroupApi::kNone) return std::nullopt;
+  return PodGroupKey{pod.wish->group.api, {pod.key.ns, pod.wish->group.group}};
+}
+
 template <typename Sets, typename Key>
 const auto& FindSet(const Sets& sets, const Key& key) {
   static const typename Sets::mapped_type kNone;
@@ -204,18 +210,44 @@ void Forget(Sets& sets, const Key& key, const Member& member) {
   if (found->second.empty()) sets.erase(found);
 }
 
+// Gives the wish the priority of the group, or returns why the group has none.
+std::string TakePriority(const PodGroupFact& group, const Facts& facts, GangWish& wish) {
+  wish.priority = group.priority;
+  if (group.priority_class.empty()) return "";
+  const auto found = facts.priorities.find(group.priority_class);
+  if (found == facts.priorities.end()) {
+    return fmt::format("names PriorityClass {}, which does not exist", group.priority_class);
+  }
+  wish.priority = found->second;
+  return "";
+}
+
 // Completes the wish of pods that join a PodGroup, or returns why the group cannot be used.
 std::optional<Readiness> CompleteByGroup(const GangKey& key, const Facts& facts,
                                          std::shared_ptr<const GangWish>& wish) {
-  const std::string name = fmt::format("PodGroup {} ({})", key.name, NameOf(wish->group));
-  const auto group = facts.pod_groups.Find({wish->group, key});
+  const GroupMark& mark = wish->group;
+  const std::string name = mark.ToString();
+  const auto group = facts.pod_groups.Find({mark.api, {key.ns, mark.group}});
   if (group == nullptr) {
     return Waits(GangReason::kWaitingForGang, name + " does not exist");
   }
+  const auto members = group->MembersOf(mark);
+  if (!members) {
+    return Waits(GangReason::kInvalid, fmt::format("{} has no pod group {}", name, mark.part));
+  }
+  if (!group->unfollowed.empty()) {
+    return Waits(GangReason::kInvalid,
+                 fmt::format("{} has {}, which Tahoma does not follow: make a Gang for the group "
+                             "and give its pods the label tahoma.dev/gang",
+                             name, group->unfollowed));
+  }
   auto whole = std::make_shared<GangWish>(*wish);
-  whole->request.members = group->members;
+  whole->request.members = *members;
   whole->owner = group->as_owner;
-  if (group->members < 1) {
+  if (const std::string lacks = TakePriority(*group, facts, *whole); !lacks.empty()) {
+    return Waits(GangReason::kWaitingForGang, fmt::format("{} {}", name, lacks));
+  }
+  if (*members < 1) {
     return Waits(GangReason::kInvalid,
                  name +
                      " asks for no least number of pods, and a pod of a group is not placed "
@@ -245,7 +277,7 @@ std::optional<Readiness> CheckWishes(const GangKey& key, const std::set<std::str
   }
   if (first == nullptr) return std::nullopt;
   std::shared_ptr<const GangWish> wish = first->wish;
-  if (wish->group != GroupApi::kNone) {
+  if (wish->group.api != GroupApi::kNone) {
     if (auto waits = CompleteByGroup(key, facts, wish)) return waits;
   }
   if (gang == nullptr) {
@@ -259,7 +291,7 @@ std::optional<Readiness> CheckWishes(const GangKey& key, const std::set<std::str
                              "by somebody else: rename it, or give the pods the label "
                              "tahoma.dev/gang and no other mark",
                              first->key.name, key.name,
-                             wish->group == GroupApi::kNone ? "annotations" : "PodGroup"));
+                             wish->group.api == GroupApi::kNone ? "annotations" : "PodGroup"));
   }
   GangWish of_gang = *wish;  // only sizes are compared: users may change the rest of a Gang
   of_gang.request.members = gang->members;
@@ -313,6 +345,7 @@ void GangMembership::OnPod(const PodFact& pod) {
   for (const kube::PodVolume& volume : pod.volumes) {
     pods_of_volume_[{pod.key.ns, volume.claim}].insert(pod.key);
   }
+  if (const auto group = GroupOf(pod)) pods_of_group_[*group].insert(pod.key);
 }
 
 void GangMembership::OnPodGone(const PodFact& pod) {
@@ -323,6 +356,7 @@ void GangMembership::OnPodGone(const PodFact& pod) {
   for (const kube::PodVolume& volume : pod.volumes) {
     Forget(pods_of_volume_, VolumeClaimKey{pod.key.ns, volume.claim}, pod.key);
   }
+  if (const auto group = GroupOf(pod)) Forget(pods_of_group_, *group, pod.key);
 }
 
 const std::set<std::string>& GangMembership::PodsOf(const GangKey& gang) const {
@@ -335,6 +369,10 @@ const std::set<PodKey>& GangMembership::PodsUsing(const ClaimKey& claim) const {
 
 const std::set<PodKey>& GangMembership::PodsMounting(const VolumeClaimKey& claim) const {
   return FindSet(pods_of_volume_, claim);
+}
+
+const std::set<PodKey>& GangMembership::PodsJoining(const PodGroupKey& group) const {
+  return FindSet(pods_of_group_, group);
 }
 
 Readiness GangMembership::AssessNext(const PodFact& pod, const Facts& facts,

@@ -72,7 +72,7 @@ struct Readiness {
 
 class GangMembership {
  public:
-  // Remembers the pod's gang, claims and volumes.
+  // Remembers the pod's gang, group, claims and volumes.
   void OnPod(const PodFact& pod);
   void OnPodGone(const PodFact& pod);
   // Returns the names of the pods that carry the gang's label.
@@ -82,6 +82,8 @@ class GangMembership {
 
   // As PodsUsing, of a PersistentVolumeClaim.
   const std::set<PodKey>& PodsMounting(const VolumeClaimKey& claim) const;
+  // As PodsUsing, of a PodGroup or a Workload.
+  const std::set<PodKey>& PodsJoining(const PodGroupKey& group) const;
 
   // Explains why a pod must wait for the claim, because another run holds it back; "" when none
   // does.
@@ -95,6 +97,7 @@ class GangMembership {
   absl::flat_hash_map<GangKey, std::set<std::string>> pods_of_gang_;
   absl::flat_hash_map<ClaimKey, std::set<PodKey>> pods_of_claim_;
   absl::flat_hash_map<VolumeClaimKey, std::set<PodKey>> pods_of_volume_;
+  absl::flat_hash_map<PodGroupKey, std::set<PodKey>> pods_of_group_;
 };
 
 }  // namespace tahoma::controller

@@ -108,11 +108,12 @@ std::optional<GangWish> WishOfGroup(const Json& pod) {
   std::optional<GroupMark> mark = ReadGroupMark(pod);
   if (!mark) return std::nullopt;
   GangWish wish;
-  wish.gang = std::move(mark->group);
-  wish.group = mark->api;
+  wish.gang = mark->GangName();
+  wish.group = *std::move(mark);
   wish.terms = ReadGangTerms(pod, wish.fault);
   if (const auto wrong = kube::WrongDns1123Subdomain(wish.gang); wrong && wish.fault.empty()) {
-    wish.fault = fmt::format("no PodGroup has the name {}: {}", CutUtf8(wish.gang, 253), *wrong);
+    wish.fault = fmt::format("no Gang can be named {}, after {}: {}", CutUtf8(wish.gang, 253),
+                             CutUtf8(wish.group.ToString(), 317), *wrong);
   }
   return wish;
 }
@@ -120,9 +121,9 @@ std::optional<GangWish> WishOfGroup(const Json& pod) {
 }  // namespace
 
 bool GangWish::IsLike(const GangWish& other) const {
-  return gang == other.gang && group == other.group && request.members == other.request.members &&
-         request.shape == other.request.shape && request.chips == other.request.chips &&
-         request.slices == other.request.slices &&
+  return gang == other.gang && group == other.group && priority == other.priority &&
+         request.members == other.request.members && request.shape == other.request.shape &&
+         request.chips == other.request.chips && request.slices == other.request.slices &&
          request.failure_policy == other.request.failure_policy &&
          request.start_within == other.request.start_within && terms == other.terms;
 }
@@ -142,6 +143,8 @@ std::string GangWish::ToString() const {
   add("capacityBlock", terms.block, "");
   if (terms.preemptible) text += ", preemptible";
   if (!terms.checkpointable) text += ", not checkpointable";
+  if (priority) text += fmt::format(", priority {}", *priority);
+  if (group.api != GroupApi::kNone) text += ", of " + group.ToString();
   return text;
 }
 

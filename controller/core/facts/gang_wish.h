@@ -17,7 +17,8 @@
 //   tahoma.dev/gang-failure-policy, gang-start-within   as the fields of those names
 //   tahoma.dev/gang-group-label  the label that has the group's name, where none of kGroupLabels is
 //
-// A pod that joins a PodGroup (pod_group.h) wishes a gang of the group's name and least size.
+// A pod that joins a PodGroup (pod_group.h) wishes a gang of the group's name, least size
+// and priority.
 //
 // The annotations of GangTerms count for the made Gang as they do for a pod that is a gang of its
 // own.
@@ -54,10 +55,11 @@ struct GangTerms {
 GangTerms ReadGangTerms(const Json& pod, std::string& fault);
 
 struct GangWish {
-  std::string gang;                  // the name of the Gang
-  GroupApi group = GroupApi::kNone;  // the PodGroup of that API and name tells the members
-  GangRequest request;               // its spec but for `terms`
+  std::string gang;      // the name of the Gang
+  GroupMark group = {};  // tells the members, where its api is not kNone
+  GangRequest request;   // its spec but for `terms` and `priority`
   GangTerms terms = {};
+  std::optional<std::int32_t> priority = {};  // nullopt: that of the pods
   std::string fault;                          // why the wish cannot be used; empty when it can
   std::optional<kube::OwnerReference> owner;  // the Gang goes with the pod's controller or JobSet
 

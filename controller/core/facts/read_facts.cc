@@ -184,33 +184,6 @@ void ReadAffinity(const json& object, PodFact& fact) {
   }
 }
 
-// Marks of groups without a PodGroup (pod_group.h): a Workload of Kubernetes 1.35 (k8s.io/api
-// core/v1) and KAI's group (pkg/common/constants).
-struct ForeignMark {
-  std::string_view where;  // for people
-  std::array<std::string_view, 3> path;
-};
-constexpr std::array<ForeignMark, 2> kForeignMarks = {{
-    {"spec.workloadRef", {"spec", "workloadRef", "name"}},
-    {"annotation pod-group-name", {"metadata", "annotations", "pod-group-name"}},
-}};
-
-// A pod of a group must not be placed alone: its group would hold devices in part.
-void CheckGroup(Field object, PodFact& fact) {
-  if (!fact.spec_error.empty() || !fact.gang.empty()) return;
-  for (const ForeignMark& mark : kForeignMarks) {
-    Field value = object;
-    for (const std::string_view name : mark.path) value = value.At(name);
-    const std::string_view group = value.Text();
-    if (group.empty()) continue;
-    fact.spec_error = fmt::format(
-        "it is of group {} by its {}, which Tahoma does not follow: a pod of a group is not placed "
-        "alone; make a Gang for the group and give its pods the label tahoma.dev/gang",
-        CutUtf8(group, 253), mark.where);
-    return;
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
@@ -252,7 +225,6 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   } else if (fact->gang.empty()) {
     ReadGangOfOne(object, *fact);
   }
-  CheckGroup(reading.root(), *fact);
   ReadAffinity(object, *fact);
   fact->unschedulable_message = std::move(pod.unschedulable_message);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("pod"));

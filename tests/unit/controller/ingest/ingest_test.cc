@@ -124,21 +124,6 @@ TEST(ParsePodTest, APodThatAsksForNeuronCoresByNameIsKnownToAsk) {
   EXPECT_FALSE(pod->extended_claim.has_value());
 }
 
-TEST(ParsePodTest, APodOfAGroupThatIsNotFollowedHasASpecErrorUnlessItIsOfAGang) {
-  const auto error_of = [](const char* pointer, bool in_gang) {
-    json object = PodJson();
-    object[json::json_pointer(pointer)] = "nat";
-    if (!in_gang) object["metadata"].erase("labels");
-    const auto pod = ParsePod(object);
-    EXPECT_TRUE(pod.ok()) << pod.status();
-    return (*pod)->spec_error;
-  };
-  for (const char* mark : {"/spec/workloadRef/name", "/metadata/annotations/pod-group-name"}) {
-    EXPECT_THAT(error_of(mark, false), HasSubstr("group nat")) << mark;
-    EXPECT_EQ(error_of(mark, true), "") << mark;
-  }
-}
-
 TEST(ParsePodTest, AnObjectOfAnotherShapeIsAnErrorThatNamesIt) {
   json bad = PodJson();
   bad["spec"]["nodeName"] = 7;

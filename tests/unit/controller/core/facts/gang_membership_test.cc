@@ -15,6 +15,7 @@ namespace tahoma::controller {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class GangMembershipTest : public ::testing::Test {
  protected:
@@ -62,6 +63,15 @@ class GangMembershipTest : public ::testing::Test {
   Readiness AssessPod(const std::string& name) {
     return membership_.Assess({{"default", name}, true}, facts_, busy_);
   }
+  PodFact PodOfGroup(const std::string& name, const GroupMark& mark) const {
+    PodFact pod = Pod(name);
+    pod.wish = std::make_shared<const GangWish>(
+        GangWish{.gang = "train", .group = mark, .request = {}, .fault = "", .owner = {}});
+    return pod;
+  }
+  void PutGroup(const PodGroupFact& group) {
+    facts_.pod_groups.Put(std::make_shared<const PodGroupFact>(group));
+  }
   static std::string Why(const Readiness& readiness) {
     if (readiness.spec != nullptr) return "ready";
     return fmt::format("{}: {}", ToString(readiness.reason), readiness.message);
@@ -88,10 +98,7 @@ TEST_F(GangMembershipTest, AGangWithoutAPriorityHasTheHighestOfItsPods) {
 }
 
 TEST_F(GangMembershipTest, PodsOfAPodGroupAreAGangOfTheSizeThatTheGroupSays) {
-  PodFact pod = Pod("train-0");
-  pod.wish = std::make_shared<const GangWish>(GangWish{
-      .gang = "train", .group = GroupApi::kCoscheduling, .request = {}, .fault = "", .owner = {}});
-  Add(pod);
+  Add(PodOfGroup("train-0", {.api = GroupApi::kCoscheduling, .group = "train"}));
   EXPECT_EQ(Why(Assess()), "WaitingForGang: PodGroup train (scheduling.x-k8s.io) does not exist");
   PodGroupFact group;
   group.key = {GroupApi::kCoscheduling, {"default", "train"}};
@@ -111,6 +118,62 @@ TEST_F(GangMembershipTest, PodsOfAPodGroupAreAGangOfTheSizeThatTheGroupSays) {
   facts_.pod_groups.Put(std::make_shared<const PodGroupFact>(group));
   EXPECT_EQ(Assess().reason, GangReason::kInvalid);
   EXPECT_EQ(Assess().wish, nullptr);
+}
+
+TEST_F(GangMembershipTest, TheMadeGangHasThePriorityOfTheGroupWhenItsClassIsKnown) {
+  Add(PodOfGroup("train-0", {.api = GroupApi::kVolcano, .group = "train"}));
+  PodGroupFact group;
+  group.key = {GroupApi::kVolcano, {"default", "train"}};
+  group.members = 1;
+  group.priority_class = "high";
+  PutGroup(group);
+  EXPECT_EQ(Why(Assess()),
+            "WaitingForGang: PodGroup train (scheduling.volcano.sh) names PriorityClass high, "
+            "which does not exist");
+  facts_.priorities["high"] = 900;
+  ASSERT_NE(Assess().wish, nullptr);
+  EXPECT_EQ(Assess().wish->priority, 900);
+  group.priority_class.clear();
+  PutGroup(group);
+  EXPECT_EQ(Assess().wish->priority, std::nullopt);
+  group.priority = 5;
+  PutGroup(group);
+  EXPECT_EQ(Assess().wish->priority, 5);
+}
+
+TEST_F(GangMembershipTest, PodsOfAGroupWithAFieldThatIsNotFollowedWaitAndAreToldTheField) {
+  Add(PodOfGroup("train-0", {.api = GroupApi::kKubernetes, .group = "train"}));
+  PodGroupFact group;
+  group.key = {GroupApi::kKubernetes, {"default", "train"}};
+  group.members = 1;
+  group.unfollowed = "spec.resourceClaims";
+  PutGroup(group);
+  EXPECT_EQ(Why(Assess()),
+            "Invalid: PodGroup train (scheduling.k8s.io) has spec.resourceClaims, which Tahoma "
+            "does not follow: make a Gang for the group and give its pods the label "
+            "tahoma.dev/gang");
+}
+
+TEST_F(GangMembershipTest, AGroupOfAWorkloadIsAGangOfTheSizeThatTheWorkloadSays) {
+  GroupMark mark{.api = GroupApi::kWorkload, .group = "job", .part = "workers"};
+  Add(PodOfGroup("train-0", mark));
+  EXPECT_EQ(Why(Assess()), "WaitingForGang: Workload job (scheduling.k8s.io) does not exist");
+  PodGroupFact workload;
+  workload.key = {GroupApi::kWorkload, {"default", "job"}};
+  workload.parts = {{"driver", 1}};
+  PutGroup(workload);
+  EXPECT_EQ(Why(Assess()), "Invalid: Workload job (scheduling.k8s.io) has no pod group workers");
+  workload.parts["workers"] = 3;
+  PutGroup(workload);
+  ASSERT_NE(Assess().wish, nullptr);
+  EXPECT_EQ(Assess().wish->request.members, 3);
+  EXPECT_EQ(membership_.PodsJoining(workload.key).size(), 1U);
+  // Two groups whose names make the same Gang are told apart.
+  mark.group = "other";
+  Add(PodOfGroup("train-1", mark));
+  EXPECT_THAT(Why(Assess()), HasSubstr("of Workload job"));
+  EXPECT_THAT(Why(Assess()), HasSubstr("of Workload other"));
+  EXPECT_EQ(Assess().reason, GangReason::kInvalid);
 }
 
 TEST_F(GangMembershipTest, AGangIsReadyWhenAllItsPodsExistWhicheverCameFirst) {

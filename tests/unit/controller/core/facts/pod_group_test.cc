@@ -34,7 +34,76 @@ TEST(PodGroupTest, EachSchedulersMarkIsRead) {
       ReadGroupMark(Pod({{"annotations", {{"scheduling.k8s.io/group-name", "c"}}}}));
   ASSERT_TRUE(volcano.has_value());
   EXPECT_EQ(volcano->api, GroupApi::kVolcano);
+  const auto kai = ReadGroupMark(Pod({{"annotations", {{"pod-group-name", "d"}}}}));
+  ASSERT_TRUE(kai.has_value());
+  EXPECT_EQ(kai->api, GroupApi::kKai);
   EXPECT_FALSE(ReadGroupMark(Pod({})).has_value());
+}
+
+TEST(PodGroupTest, EachReplicaOfAWorkloadsGroupIsAGangOfItsOwn) {
+  Json reference = {{"name", "train"}, {"podGroup", "workers"}};
+  const auto lone = ReadGroupMark(Pod({}, {{"workloadRef", reference}}));
+  ASSERT_TRUE(lone.has_value());
+  EXPECT_EQ(lone->api, GroupApi::kWorkload);
+  EXPECT_EQ(lone->GangName(), "train-workers");
+  EXPECT_EQ(lone->ToString(), "Workload train (scheduling.k8s.io)");
+  reference["podGroupReplicaKey"] = "1";
+  EXPECT_EQ(ReadGroupMark(Pod({}, {{"workloadRef", reference}}))->GangName(), "train-workers-1");
+}
+
+TEST(PodGroupTest, AWorkloadTellsTheLeastNumberOfPodsOfEachGroup) {
+  const Json object = {{"apiVersion", "scheduling.k8s.io/v1alpha1"},
+                       {"metadata", {{"name", "train"}, {"namespace", "default"}, {"uid", "u"}}},
+                       {"spec",
+                        {{"podGroups",
+                          {{{"name", "workers"}, {"policy", {{"gang", {{"minCount", 4}}}}}},
+                           {{"name", "driver"}, {"policy", {{"basic", Json::object()}}}}}}}}};
+  const auto workload = ParsePodGroup(GroupApi::kWorkload, object);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  GroupMark mark{.api = GroupApi::kWorkload, .group = "train", .part = "workers"};
+  EXPECT_EQ((*workload)->MembersOf(mark), 4);
+  mark.part = "driver";
+  EXPECT_EQ((*workload)->MembersOf(mark), 0);
+  mark.part = "others";
+  EXPECT_EQ((*workload)->MembersOf(mark), std::nullopt);
+  EXPECT_EQ((*workload)->as_owner.kind, "Workload");
+  EXPECT_EQ((*workload)->as_owner.api_version, "scheduling.k8s.io/v1alpha1");
+}
+
+// The API server gives each native PodGroup a number, 0 where nobody has named a class.
+TEST(PodGroupTest, APriorityIsTheNumberOfANativeGroupAndTheClassOfAnother) {
+  const auto priority_of = [](GroupApi api, Json spec) {
+    const auto group = ParsePodGroup(
+        api, {{"metadata", {{"name", "g"}, {"namespace", "default"}}}, {"spec", std::move(spec)}});
+    EXPECT_TRUE(group.ok()) << group.status();
+    const std::string number = (*group)->priority ? std::to_string(*(*group)->priority) : "none";
+    return number + " " + (*group)->priority_class;
+  };
+  const auto native = GroupApi::kKubernetes;
+  EXPECT_EQ(priority_of(native, {{"priority", 0}}), "none ");
+  EXPECT_EQ(priority_of(native, {{"priority", 0}, {"priorityClassName", "low"}}), "0 ");
+  EXPECT_EQ(priority_of(native, {{"priority", -7}}), "-7 ");
+  EXPECT_EQ(priority_of(native, {{"priorityClassName", "high"}}), "none high");
+  EXPECT_EQ(priority_of(GroupApi::kVolcano, {{"priorityClassName", "high"}}), "none high");
+  EXPECT_EQ(priority_of(GroupApi::kKai, {{"priorityClassName", "high"}}), "none high");
+  EXPECT_EQ(priority_of(GroupApi::kCoscheduling, {{"minMember", 2}}), "none ");
+}
+
+TEST(PodGroupTest, AFieldThatIsNotFollowedIsNamed) {
+  const auto unfollowed = [](GroupApi api, Json spec) {
+    return (*ParsePodGroup(api, {{"metadata", {{"name", "g"}, {"namespace", "d"}}},
+                                 {"spec", std::move(spec)}}))
+        ->unfollowed;
+  };
+  const Json list = Json::array({{{"name", "x"}}});
+  EXPECT_EQ(unfollowed(GroupApi::kKubernetes, {{"resourceClaims", list}}), "spec.resourceClaims");
+  EXPECT_EQ(unfollowed(GroupApi::kKubernetes, {{"resourceClaims", Json::array()}}), "");
+  EXPECT_EQ(unfollowed(GroupApi::kKubernetes, {{"schedulingConstraints", {{"topology", list}}}}),
+            "spec.schedulingConstraints");
+  EXPECT_EQ(unfollowed(GroupApi::kKubernetes, {{"disruptionMode", "Pod"}}), "");
+  EXPECT_EQ(unfollowed(GroupApi::kKai, {{"subGroups", list}}), "spec.subGroups");
+  EXPECT_EQ(unfollowed(GroupApi::kKai, {{"topologyConstraint", Json::object()}}), "");
+  EXPECT_EQ(unfollowed(GroupApi::kVolcano, {{"subGroups", list}}), "");
 }
 
 TEST(PodGroupTest, APodGroupTellsTheLeastNumberOfPods) {
@@ -74,7 +143,8 @@ TEST(PodGroupTest, OurLabelCountsBeforeAGroup) {
 TEST(PodGroupTest, ANameThatNoObjectCanHaveIsSaid) {
   const auto pod = ParsePod(Pod({{"annotations", {{"scheduling.k8s.io/group-name", "A b"}}}}));
   ASSERT_TRUE(pod.ok()) << pod.status();
-  EXPECT_THAT((*pod)->spec_error, HasSubstr("no PodGroup has the name A b"));
+  EXPECT_THAT((*pod)->spec_error, HasSubstr("no Gang can be named A b, after "
+                                            "PodGroup A b (scheduling.volcano.sh)"));
 }
 
 }  // namespace
