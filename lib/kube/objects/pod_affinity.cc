@@ -18,6 +18,9 @@ void ParseSelector(Field object, PodAffinityTerm& term) {
     if (!added.ok()) from.Fail(Message(added));
     if (op != "In" && (op != "Exists" || !term.label.empty())) return;
     term.label = key;
+    // Readers look at each value's pods and count them: a value that is named twice counts once.
+    std::ranges::sort(values);
+    values.erase(std::unique(values.begin(), values.end()), values.end());
     term.label_values = std::move(values);
   };
   for (const Field one : object.At("matchExpressions").Items()) {

@@ -357,6 +357,14 @@ TEST_F(NeighboursTest, PlacesWhereThePodMayNotBeDoNotCount) {
   EXPECT_THAT(PlacesOf("p"), IsEmpty()) << "no pod is in c, where the pod may not be";
 }
 
+TEST_F(NeighboursTest, APodCountsOnceWhenTheSelectorNamesItsValueTwice) {
+  json constraint = Term("pair", "app", {"x", "x"});
+  constraint["maxSkew"] = 1;
+  Put({.name = "first", .labels = {{"app", "x"}}, .node = "a0"});
+  Put({.name = "p", .spread = json::array({constraint})});
+  EXPECT_THAT(PlacesOf("p"), ElementsAre("a0", "a1", "b0"));
+}
+
 TEST_F(NeighboursTest, PodsOfAnotherRevisionAreNotCountedByMatchLabelKeys) {
   Put({.name = "old", .labels = {{"app", "x"}, {"hash", "1"}}, .node = "a0"});
   Wish pod = {.name = "p", .labels = {{"app", "x"}, {"hash", "2"}}, .spread = SpreadOver("pair")};
