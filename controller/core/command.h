@@ -18,6 +18,7 @@
 
 #include "controller/core/blocks/capacity_blocks.h"
 #include "controller/core/facts/facts.h"
+#include "controller/core/facts/other_pod.h"
 #include "controller/core/writes/api_write.h"
 #include "controller/model/inventory.h"
 
@@ -52,12 +53,12 @@ struct NodeGone {
   std::string name;
 };
 // A pod of another scheduler has left one node and come to another one: it was bound, has ended, or
-// needs something else than before.
+// has other traits than before.
 struct OtherPodMoved {
   std::string left;
-  std::shared_ptr<const kube::PodNeeds> removed;  // nullptr: the pod is new
+  std::shared_ptr<const OtherPodTraits> removed;  // nullptr: the pod is new
   std::string node;
-  std::shared_ptr<const kube::PodNeeds> added;  // nullptr: the pod has ended
+  std::shared_ptr<const OtherPodTraits> added;  // nullptr: the pod has ended
 };
 struct ClassSeen {
   std::shared_ptr<const ClassFact> device_class;

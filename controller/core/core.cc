@@ -232,10 +232,26 @@ void Core::On(const NodeSeen& command) {
   queue_.OnRoomFreed();
 }
 
+// The use by pods of other schedulers keeps the node known, whether there is a Node or not.
+NodeId Core::NodeWithOthers(const std::string& name) const {
+  const std::optional<NodeId> id = cluster_.FindNode(name);
+  TAHOMA_CHECK(id.has_value());
+  return *id;
+}
+
 void Core::On(const OtherPodMoved& command) {
-  if (command.added != nullptr) cluster_.AddUse(command.node, *command.added);
-  if (command.removed != nullptr) cluster_.SubtractUse(command.left, *command.removed);
-  if (command.removed != nullptr) queue_.OnRoomFreed();
+  bool concerns = false;
+  if (command.added != nullptr) {
+    cluster_.AddUse(command.node, command.added->needs);
+    concerns = neighbours_.OnOtherPod(command.added, NodeWithOthers(command.node));
+  }
+  if (command.removed != nullptr) {
+    concerns =
+        neighbours_.OnOtherPodGone(command.removed, NodeWithOthers(command.left)) || concerns;
+    cluster_.SubtractUse(command.left, command.removed->needs);
+    queue_.OnRoomFreed();
+  }
+  if (concerns) queue_.OnNeighboursMoved();
 }
 
 // A resource that a device plugin begins to offer lets pods be placed that no class helps.

@@ -144,6 +144,7 @@ class Core {
   void On(const BlockOrder& command);
   void On(const WatchesSynced& command);
   void On(const ApiResult& command);
+  NodeId NodeWithOthers(const std::string& name) const;
   void NoteOffered(const kube::Amounts* before, const kube::Amounts* after);
   void TouchConsumers(const ClaimKey& key);
   void TouchUsers(const std::set<PodKey>& pods);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "controller/core/facts/other_pod.h"
 #include "controller/core/facts/pod_group.h"
 #include "controller/core/facts/read_facts.h"
 #include "controller/core/facts/read_request.h"
@@ -49,9 +50,12 @@ JsonPart SlicePart() {
 
 JsonPart OtherPodPart() {
   const JsonPart containers = {.members = {{"resources"}, {"ports"}, {"restartPolicy"}}};
-  return {.members = {{"metadata", Metadata()},
+  const JsonPart terms = {.members = {{"requiredDuringSchedulingIgnoredDuringExecution"}}};
+  const JsonPart affinity = {.members = {{"podAntiAffinity", terms}}};
+  return {.members = {{"metadata", Metadata({{"labels"}, {"deletionTimestamp"}})},
                       {"spec",
                        {.members = {{"nodeName"},
+                                    {"affinity", affinity},
                                     {"schedulerName"},
                                     {"hostNetwork"},
                                     {"resources"},
@@ -369,10 +373,10 @@ void Ingest::FollowOtherPods() {
         kube::Reading reading(object);
         const kube::ObjectMeta metadata = kube::ParseMetadata(reading.root());
         const std::string node(reading.root().At("spec").At("nodeName").Text());
-        kube::PodNeeds needs = kube::ParsePodNeeds(reading.root());
         TAHOMA_RETURN_IF_ERROR(reading.StatusOf("pod"));
+        TAHOMA_ASSIGN_OR_RETURN(OtherPodTraits traits, ParseOtherPod(object));
         const kube::ObjectKey key{metadata.ns, metadata.name};
-        auto moved = other_pods_.OnPod(key, node, std::move(needs));
+        auto moved = other_pods_.OnPod(key, node, std::move(traits));
         if (moved) sink_(*std::move(moved));
         return absl::OkStatus();
       },

@@ -78,6 +78,7 @@ std::string Describe(const NodeRequirement& requirement) {
 }  // namespace
 
 void Neighbours::Follow(const std::string& label) {
+  others_.Follow(label);
   const auto [found, added] = with_label_.try_emplace(label);
   if (!added || label.empty()) return;
   facts_.pods.ForEach([&](const PodFact& pod) {
@@ -169,6 +170,15 @@ const std::string* Neighbours::PlaceOf(const PodFact& pod, const std::string& to
   return node == nullptr ? nullptr : kube::FindLabel(node->labels, topology_key);
 }
 
+void Neighbours::ForEachNode(
+    const OtherPlaces::Nodes& nodes,
+    absl::FunctionRef<void(const Node& node, std::int64_t pods)> visit) const {
+  for (const auto& [id, pods] : nodes) {
+    const Node* node = cluster_.node(id).node.get();
+    if (node != nullptr) visit(*node, pods);
+  }
+}
+
 // At least the pods that the term selects.
 void Neighbours::ForEachOf(const kube::PodAffinityTerm& term,
                            absl::FunctionRef<void(const PodFact&)> visit) const {
@@ -199,6 +209,15 @@ Neighbours::Places Neighbours::PlacesOf(const PodFact& pod,
     });
     if (!selected || SameGang(pod, other)) return;
     if (const std::string* place = PlaceOf(other, term.topology_key)) places.insert(*place);
+  });
+  others_.ForEachOf(term, [&](const OtherPodTraits& other, const OtherPlaces::Nodes& nodes) {
+    const bool selected = std::ranges::all_of(
+        all, [&](const auto& one) { return one.Selects(pod.key.ns, other.ns, other.labels); });
+    if (!selected) return;
+    ForEachNode(nodes, [&](const Node& node, std::int64_t) {
+      const std::string* place = kube::FindLabel(node.labels, term.topology_key);
+      if (place != nullptr) places.insert(*place);
+    });
   });
   return places;
 }
@@ -243,15 +262,25 @@ void Neighbours::AvoidThoseWhoAvoid(const PodFact& pod, Requirements& added) con
   };
   look("");
   for (const auto& [label, value] : pod.labels) look(label);
+  const auto look_at_others = [&](const OtherPodTraits& other, const OtherPlaces::Nodes& nodes) {
+    for (const auto& term : other.apart) {
+      if (!term.Selects(other.ns, pod.key.ns, pod.labels)) continue;
+      ForEachNode(nodes, [&](const Node& node, std::int64_t) {
+        const std::string* place = kube::FindLabel(node.labels, term.topology_key);
+        if (place != nullptr) places[term.topology_key].insert(*place);
+      });
+    }
+  };
+  others_.ForEachAvoiding(pod.labels, look_at_others);
   for (const auto& [key, avoided] : places) AddAvoided(key, avoided, added);
 }
 
 bool Neighbours::SpreadSelects(const PodFact& pod, const kube::SpreadConstraint& constraint,
-                               const PodFact& other) {
-  if (!constraint.of.Selects(pod.key.ns, other.key.ns, other.labels)) return false;
+                               const std::string& ns, const kube::Labels& labels) {
+  if (!constraint.of.Selects(pod.key.ns, ns, labels)) return false;
   return std::ranges::all_of(constraint.same_labels, [&](const std::string& label) {
     const std::string* own = kube::FindLabel(pod.labels, label);
-    const std::string* its = kube::FindLabel(other.labels, label);
+    const std::string* its = kube::FindLabel(labels, label);
     return own == nullptr || (its != nullptr && *its == *own);
   });
 }
@@ -260,11 +289,21 @@ Neighbours::Counts Neighbours::CountOf(const PodFact& pod, const NodeDemand& dem
                                        const kube::SpreadConstraint& constraint) const {
   Counts counts;
   ForEachOf(constraint.of, [&](const PodFact& other) {
-    if (other.deleting || SameGang(pod, other) || !SpreadSelects(pod, constraint, other)) return;
+    if (other.deleting || SameGang(pod, other)) return;
+    if (!SpreadSelects(pod, constraint, other.key.ns, other.labels)) return;
     const Node* node = NodeUnder(other);
     if (node == nullptr) return;
     if (const auto* place = CountedPlace(*node, constraint, pod, demand)) ++counts[*place];
   });
+  others_.ForEachOf(constraint.of,
+                    [&](const OtherPodTraits& other, const OtherPlaces::Nodes& nodes) {
+                      if (other.deleting || !SpreadSelects(pod, constraint, other.ns, other.labels))
+                        return;
+                      ForEachNode(nodes, [&](const Node& node, std::int64_t pods) {
+                        if (const auto* place = CountedPlace(node, constraint, pod, demand))
+                          counts[*place] += pods;
+                      });
+                    });
   return counts;
 }
 
@@ -307,7 +346,7 @@ void Neighbours::SpreadOut(const PodFact& pod, const NodeDemand& demand, const G
       continue;
     }
     const Counts counts = CountOf(pod, demand, constraint);
-    const std::int64_t itself = SpreadSelects(pod, constraint, pod) ? 1 : 0;
+    const std::int64_t itself = SpreadSelects(pod, constraint, pod.key.ns, pod.labels) ? 1 : 0;
     const std::int64_t most =
         FewestOf(pod, demand, constraint, counts) + constraint.max_skew - itself;
     Places full;

@@ -17,7 +17,8 @@
 // that has the label which its selector names, with one of the values where the selector names
 // values. A pod that must be spread costs also a look at each node, until a node's place has none.
 //
-// Scope: pods of ours. What other schedulers place is not known here.
+// Pods of other schedulers count as ours do. Their own required anti-affinity keeps pods of ours
+// away, too; their other terms are their scheduler's concern.
 //
 // Thread safety: belongs to one thread.
 
@@ -35,6 +36,7 @@
 
 #include "controller/core/commit/gang_runs.h"
 #include "controller/core/facts/facts.h"
+#include "controller/core/queue/other_places.h"
 #include "controller/model/cluster.h"
 #include "controller/model/gang.h"
 
@@ -56,6 +58,13 @@ class Neighbours {
   // `before` is the same pod as it was; nullptr for a new one.
   bool OnPod(const PodFact* before, const PodFact& pod);
   bool OnPodGone(const PodFact& pod);
+  // Take a pod of another scheduler that has come to the node, or has left the node.
+  bool OnOtherPod(const OtherPlaces::Traits& traits, NodeId node) {
+    return others_.Add(traits, node);
+  }
+  bool OnOtherPodGone(const OtherPlaces::Traits& traits, NodeId node) {
+    return others_.Remove(traits, node);
+  }
 
   // Returns whether where the gang goes depends on where others are: it must be planned alone, when
   // those before it have their places.
@@ -86,6 +95,9 @@ class Neighbours {
   const std::string* PlaceOf(const PodFact& pod, const std::string& topology_key) const;
   const std::string* NodeOf(const PodFact& pod) const;
   const Node* NodeUnder(const PodFact& pod) const;
+  // Visits the nodes with the number of pods on each, but for names without a Node.
+  void ForEachNode(const OtherPlaces::Nodes& nodes,
+                   absl::FunctionRef<void(const Node& node, std::int64_t pods)> visit) const;
   Places PlacesOf(const PodFact& pod, const std::vector<kube::PodAffinityTerm>& all,
                   const kube::PodAffinityTerm& term) const;
   void Avoid(const PodFact& pod, Requirements& added) const;
@@ -104,7 +116,7 @@ class Neighbours {
   std::vector<PlaceRule> RulesOf(const GangSpec& gang, const Members& pods,
                                  std::vector<Group>& groups) const;
   static bool SpreadSelects(const PodFact& pod, const kube::SpreadConstraint& constraint,
-                            const PodFact& other);
+                            const std::string& ns, const kube::Labels& labels);
   // Returns the selected pods of other gangs by their places.
   Counts CountOf(const PodFact& pod, const NodeDemand& demand,
                  const kube::SpreadConstraint& constraint) const;
@@ -124,6 +136,7 @@ class Neighbours {
   absl::flat_hash_map<std::string, absl::flat_hash_map<std::string, Pods>> with_label_;
   // The pods that avoid others, by the label that all whom they avoid have; "" for none.
   absl::flat_hash_map<std::string, Pods> avoiding_;
+  OtherPlaces others_;
 };
 
 }  // namespace tahoma::controller

@@ -121,8 +121,9 @@ void Neighbours::AddSpread(const Members& pods, const NodeDemand& demand, Group&
     const kube::SpreadConstraint& constraint = first.affinity->spread[i];
     PlaceRule rule{.kind = PlaceRule::Kind::kSpread, .key = constraint.of.topology_key};
     rule.askers = group.members;
-    rule.selected = RanksOf(
-        pods, [&](const PodFact& other) { return SpreadSelects(first, constraint, other); });
+    rule.selected = RanksOf(pods, [&](const PodFact& other) {
+      return SpreadSelects(first, constraint, other.key.ns, other.labels);
+    });
     if (!ConcernsOthers(rule.askers, rule.selected)) continue;
     rule.max_skew = constraint.max_skew;
     rule.min_places = constraint.min_domains;

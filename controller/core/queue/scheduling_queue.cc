@@ -118,6 +118,7 @@ void SchedulingQueue::Remove(const GangRef& ref) {
 void SchedulingQueue::Deactivate(const GangRef& ref) {
   blocked_.Remove(ref);
   lacking_room_.erase(ref);
+  narrowed_.erase(ref);
   woken_.erase(ref);
   const WaitingGang* gang = Find(ref);
   if (gang != nullptr && gang->spec != nullptr) active_.erase(PlaceOf(ref, *gang->spec));
@@ -137,17 +138,23 @@ void SchedulingQueue::Unblock(const GangRef& ref) {
   const std::optional<ServicePlace> place = blocked_.Remove(ref);
   TAHOMA_CHECK(place.has_value());  // else the gang would be planned before it is ready
   lacking_room_.erase(ref);
+  narrowed_.erase(ref);
   active_.insert(*place);
 }
 
 void SchedulingQueue::OnCapacityFreed() {
   for (const ServicePlace& place : blocked_.Drain()) active_.insert(place);
   lacking_room_.clear();
+  narrowed_.clear();
   freed_.clear();
 }
 
 void SchedulingQueue::OnRoomFreed() {
   for (const GangRef& ref : std::exchange(lacking_room_, {})) Unblock(ref);
+}
+
+void SchedulingQueue::OnNeighboursMoved() {
+  for (const GangRef& ref : std::exchange(narrowed_, {})) Unblock(ref);
 }
 
 // Counts the nodes of the domain in the place of those it had. Returns whether one is of a kind
@@ -299,6 +306,7 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
         SayNarrowed(narrowed[i], *decision.blocked);
       }
       const bool news = Block(ref, *decision.blocked);
+      if (!narrowed[i].empty()) narrowed_.insert(ref);
       all.push_back({.gang = decision.gang, .placement = std::nullopt, .news = news});
     }
   }

@@ -113,6 +113,8 @@ class SchedulingQueue {
   void OnCapacityFreed();
   // Makes the gangs active again that lack cpu, memory, ports and the like on some node.
   void OnRoomFreed();
+  // Makes the gangs active again that Neighbours kept from some places.
+  void OnNeighboursMoved();
 
   // Lets one blocked gang be planned and explained again, in turn, once in kRefreshPause and only
   // when the fleet has changed since the gang was explained.
@@ -169,6 +171,7 @@ class SchedulingQueue {
   std::set<ServicePlace> active_;
   WakeIndex blocked_;
   std::set<GangRef> lacking_room_;  // those of blocked_ that Blocked::lacks_room is set for
+  std::set<GangRef> narrowed_;      // blocked, and narrowed by Neighbours
   ClusterState seen_;               // the fleet as See saw it last
   absl::flat_hash_map<std::shared_ptr<const NodeFamily>, std::size_t> families_;  // its nodes
   // Domains with more room than before.

@@ -693,9 +693,12 @@ struct Objects {
           "attributes": {"deviceId": {"int": 1},
             "resourceType": {"string": "neuron\u005fdevice"}}}]}})");
   json pod = ParseJson(R"({"metadata": {"name": "p", "namespace": "ns", "uid": "up",
-      "resourceVersion": "8", "labels": {"a": "b"}, "ownerReferences": [{"kind": "Job"}]},
-    "spec": {"nodeName": "n", "schedulerName": "default-scheduler", "hostNetwork": true,
-      "overhead": {"cpu": "1"},
+      "resourceVersion": "8", "labels": {"a": "b"}, "ownerReferences": [{"kind": "Job"}],
+      "deletionTimestamp": "2026-11-21T10:00:00Z"},
+    "spec": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+        [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}],
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}, "nodeName": "n",
+      "schedulerName": "default-scheduler", "hostNetwork": true, "overhead": {"cpu": "1"},
       "resources": {"requests": {"memory": "2Gi"}, "limits": {"cpu": "16"}},
       "containers": [{"name": "c", "image": "i", "ports": [{"name": "w", "containerPort": 80,
           "hostPort": 8080, "hostIP": "10.0.0.1", "protocol": "UDP"}],
@@ -766,11 +769,14 @@ std::string TextOf(const Node& node) {
 
 std::string TextOf(const OtherPodMoved& moved) {
   std::string text = moved.node;
-  for (const auto& [name, amount] : moved.added->amounts)
+  for (const auto& [name, amount] : moved.added->needs.amounts)
     text += fmt::format(" {}={}", name, amount);
-  for (const kube::HostPort& port : moved.added->ports) {
+  for (const kube::HostPort& port : moved.added->needs.ports) {
     text += fmt::format(" {}:{}/{}", port.ip, port.port, port.protocol);
   }
+  text += fmt::format(" in {}{}", moved.added->ns, moved.added->deleting ? ", deleting" : "");
+  for (const auto& [key, value] : moved.added->labels) text += fmt::format(" {}={}", key, value);
+  for (const auto& term : moved.added->apart) text += " apart by " + term.topology_key;
   return text;
 }
 
@@ -799,7 +805,7 @@ TEST(IngestTest, ListsThatComeAsTextAreReadAsListsThatComeAsValues) {
   EXPECT_THAT(told[1], HasSubstr(" 3 1\nneuron-device-0 false neuron.aws.com/deviceId=0"));
   EXPECT_EQ(told[2],
             "n cpu=17000 ephemeral-storage=1073741824 example.com/g=3 memory=2147483648 pods=1 "
-            ":81/TCP 10.0.0.1:8080/UDP");
+            ":81/TCP 10.0.0.1:8080/UDP in ns, deleting a=b apart by zone");
 }
 
 // A field that is read of values and is missing in the parts of texts would show here, when the

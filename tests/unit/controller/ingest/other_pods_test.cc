@@ -7,8 +7,8 @@
 namespace tahoma::controller {
 namespace {
 
-kube::PodNeeds Cores(std::int64_t cores) {
-  return {.amounts = {{"cpu", cores * 1000}, {"pods", 1}}, .ports = {}};
+OtherPodTraits Cores(std::int64_t cores) {
+  return {.needs = {.amounts = {{"cpu", cores * 1000}, {"pods", 1}}, .ports = {}}};
 }
 
 const kube::ObjectKey kPod{"default", "web-0"};
@@ -56,7 +56,7 @@ TEST(OtherPodsTest, APodWithoutANodeTakesNothing) {
   EXPECT_EQ(moved->added, nullptr);
 }
 
-TEST(OtherPodsTest, EqualNeedsAreKeptOnceAndForgottenWithTheirPods) {
+TEST(OtherPodsTest, EqualTraitsAreKeptOnceAndForgottenWithTheirPods) {
   OtherPods pods;
   for (int i = 0; i < 1000; ++i) pods.OnPod({"default", std::to_string(i)}, "a", Cores(i % 3));
   EXPECT_EQ(pods.kinds(), 3U);

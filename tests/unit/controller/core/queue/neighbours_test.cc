@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "controller/core/core.h"
+#include "controller/core/facts/other_pod.h"
 #include "controller/core/facts/read_facts.h"
 #include "controller/plan/planner.h"
 #include "lib/base/json.h"
@@ -51,7 +53,7 @@ struct Wish {
   json rather_on = json::array();
 };
 
-std::shared_ptr<const PodFact> PodOf(const Wish& wish) {
+json JsonOf(const Wish& wish) {
   constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
   constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
   json pod = {{"metadata",
@@ -69,9 +71,20 @@ std::shared_ptr<const PodFact> PodOf(const Wish& wish) {
   if (!wish.gang.empty()) pod["metadata"]["labels"]["tahoma.dev/gang"] = wish.gang;
   if (!wish.node.empty()) pod["spec"]["nodeName"] = wish.node;
   if (!wish.phase.empty()) pod["status"]["phase"] = wish.phase;
-  auto parsed = ParsePod(pod);
+  return pod;
+}
+
+std::shared_ptr<const PodFact> PodOf(const Wish& wish) {
+  auto parsed = ParsePod(JsonOf(wish));
   EXPECT_TRUE(parsed.ok()) << parsed.status();
   return *parsed;
+}
+
+// The same pod, placed by another scheduler.
+std::shared_ptr<const OtherPodTraits> OtherOf(const Wish& wish) {
+  auto parsed = ParseOtherPod(JsonOf(wish));
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  return std::make_shared<const OtherPodTraits>(*std::move(parsed));
 }
 
 // As LeaderWorkerSet's webhook makes the leader of a group that has a place for itself.
@@ -119,6 +132,15 @@ class NeighboursTest : public ::testing::Test {
     const auto pod = PodOf(wish);
     facts_.pods.Remove(pod->key, "");
     return neighbours_.OnPodGone(*pod);
+  }
+  bool PutOther(const std::shared_ptr<const OtherPodTraits>& traits, const std::string& node) {
+    cluster_.AddUse(node, traits->needs);
+    return neighbours_.OnOtherPod(traits, *cluster_.FindNode(node));
+  }
+  bool RemoveOther(const std::shared_ptr<const OtherPodTraits>& traits, const std::string& node) {
+    const bool concerns = neighbours_.OnOtherPodGone(traits, *cluster_.FindNode(node));
+    cluster_.SubtractUse(node, traits->needs);
+    return concerns;
   }
   std::shared_ptr<const GangSpec> Alone(const PodKey& pod) const {
     return controller::Alone(facts_, pod);
@@ -195,6 +217,64 @@ TEST_F(NeighboursTest, APodGoesWhereThoseAreThatItMustBeBeside) {
   EXPECT_THAT(PlacesOf("cache"), ElementsAre("b0"));
   Put({.name = "db2", .labels = {{"app", "db"}}, .node = "lone"});
   EXPECT_THAT(PlacesOf("cache"), ElementsAre("b0")) << "lone has no pair";
+}
+
+TEST_F(NeighboursTest, PodsOfOtherSchedulersAreJoinedAndAvoidedLikeOurs) {
+  const auto database = OtherOf({.name = "db", .labels = {{"app", "db"}}});
+  EXPECT_FALSE(PutOther(database, "b0")) << "nobody asks for such pods yet";
+  Put({.name = "cache", .beside = json::array({Term("pair", "app", {"db"})})});
+  Put({.name = "rival", .apart = json::array({Term("pair", "app", {"db"})})});
+  EXPECT_THAT(PlacesOf("cache"), ElementsAre("b0"));
+  EXPECT_THAT(PlacesOf("rival"), ElementsAre("a0", "a1", "lone"));
+  EXPECT_TRUE(PutOther(database, "a0"));
+  EXPECT_THAT(PlacesOf("cache"), ElementsAre("a0", "a1", "b0"));
+  EXPECT_TRUE(PutOther(database, "a0")) << "another pod of the same traits";
+  EXPECT_TRUE(RemoveOther(database, "a0"));
+  EXPECT_THAT(PlacesOf("cache"), ElementsAre("a0", "a1", "b0")) << "one of two is still there";
+  EXPECT_TRUE(RemoveOther(database, "a0"));
+  EXPECT_TRUE(RemoveOther(database, "b0"));
+  EXPECT_THAT(PlacesOf("cache"), IsEmpty());
+  EXPECT_THAT(PlacesOf("rival"), ElementsAre("a0", "a1", "b0", "lone"));
+}
+
+TEST_F(NeighboursTest, APodOfAnotherSchedulerKeepsThoseAwayWhomItAvoids) {
+  const auto jealous =
+      OtherOf({.name = "db", .apart = json::array({Term("pair", "app", {"noisy"})})});
+  EXPECT_TRUE(PutOther(jealous, "a1"));
+  Put({.name = "noisy", .labels = {{"app", "noisy"}}});
+  Put({.name = "quiet", .labels = {{"app", "quiet"}}});
+  Put({.name = "stranger", .labels = {{"app", "noisy"}}, .ns = "other"});
+  EXPECT_THAT(PlacesOf("noisy"), ElementsAre("b0", "lone"));
+  EXPECT_THAT(PlacesOf("quiet"), ElementsAre("a0", "a1", "b0", "lone"));
+  EXPECT_THAT(PlacesOf(PodKey{"other", "stranger"}), ElementsAre("a0", "a1", "b0", "lone"));
+}
+
+TEST_F(NeighboursTest, PodsOfOtherSchedulersCountWhereAPodMustBeSpread) {
+  const auto web = OtherOf({.name = "web-0", .labels = {{"app", "web"}}});
+  json constraint = Term("pair", "app", {"web"});
+  constraint["maxSkew"] = 1;
+  Put({.name = "web-9", .labels = {{"app", "web"}}, .spread = json::array({constraint})});
+  PutOther(web, "a0");
+  PutOther(web, "unknown-node");
+  EXPECT_THAT(PlacesOf("web-9"), ElementsAre("b0"));
+  PutOther(web, "b0");
+  EXPECT_THAT(PlacesOf("web-9"), ElementsAre("a0", "a1", "b0"));
+  // As for kube-scheduler, a pod that is being deleted counts no longer.
+  json going = JsonOf({.name = "web-1", .labels = {{"app", "web"}}});
+  going["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z";
+  PutOther(std::make_shared<const OtherPodTraits>(*ParseOtherPod(going)), "a1");
+  EXPECT_THAT(PlacesOf("web-9"), ElementsAre("a0", "a1", "b0"));
+  PutOther(web, "a1");
+  EXPECT_THAT(PlacesOf("web-9"), ElementsAre("b0"));
+}
+
+TEST_F(NeighboursTest, AntiAffinityOfAnotherSchedulersPodThatCannotBeFollowedIsLeftOut) {
+  json term = Term("pair", "app", {"noisy"});
+  term["namespaceSelector"] = {{"matchLabels", {{"team", "a"}}}};
+  const auto traits =
+      OtherOf({.name = "db", .labels = {{"app", "db"}}, .apart = json::array({term})});
+  EXPECT_THAT(traits->apart, IsEmpty());
+  EXPECT_EQ(traits->labels, (Labels{{"app", "db"}}));
 }
 
 TEST_F(NeighboursTest, ThoseThatComeMoveOrEndMayMakeRoom) {
@@ -488,6 +568,26 @@ class Oracle {
   std::map<std::string, Labels> nodes_;
 };
 
+// Puts the pod as a pod of ours or, with a node, perhaps of another scheduler: both count alike. A
+// pod that has left a node does not count there.
+void PutFromAny(const Wish& pod, Rng& rng, Facts& facts, ClusterState& cluster,
+                Neighbours& neighbours) {
+  if (pod.node.empty() || rng.Next() % 2 == 0) {
+    facts.pods.Put(PodOf(pod));
+    neighbours.OnPod(nullptr, *PodOf(pod));
+    return;
+  }
+  const auto other = OtherOf(pod);
+  const auto put = [&](const std::string& node) {
+    cluster.AddUse(node, other->needs);
+    neighbours.OnOtherPod(other, *cluster.FindNode(node));
+  };
+  if (pod.phase.empty()) put(pod.node);
+  const std::string left = fmt::format("n{}", rng.Next() % 5);
+  put(left);
+  neighbours.OnOtherPodGone(other, *cluster.FindNode(left));
+}
+
 TEST(NeighboursPropertyTest, RandomPodsMayBeWhereKubernetesLetsThem) {
   Rng rng(20260729);
   const auto pick = [&](const std::vector<std::string>& of) { return of[rng.Next() % of.size()]; };
@@ -538,10 +638,8 @@ TEST(NeighboursPropertyTest, RandomPodsMayBeWhereKubernetesLetsThem) {
       if (i != 0) pod.node = fmt::format("n{}", rng.Next() % 5);
       if (i != 0 && rng.Next() % 6 == 0) pod.phase = "Failed";
     }
-    for (const Wish& pod : pods) {
-      facts.pods.Put(PodOf(pod));
-      neighbours.OnPod(nullptr, *PodOf(pod));
-    }
+    if (rng.Next() % 2 == 0) std::ranges::reverse(pods);
+    for (const Wish& pod : pods) PutFromAny(pod, rng, facts, cluster, neighbours);
     const Narrowed narrowed = neighbours.Narrow(Alone(facts, {"default", "p0"}));
     const Oracle oracle(pods, nodes);
     for (const auto& [name, its_labels] : nodes) {
@@ -553,6 +651,46 @@ TEST(NeighboursPropertyTest, RandomPodsMayBeWhereKubernetesLetsThem) {
     }
   }
   EXPECT_GT(kept_away, 300) << "else the rounds show nothing";
+}
+
+// Pods of other schedulers come: first one without meaning for the pod, then the awaited one.
+TEST(NeighboursInCoreTest, APodIsPlacedWhenThePodOfAnotherSchedulerComesThatItMustBeBeside) {
+  auto planner = std::make_shared<Planner>();
+  Core core(
+      [planner](const ClusterState& state, const Queue& queue, WallTime now,
+                Explaining explaining) { return planner->Plan(state, queue, now, explaining); });
+  std::string place;
+  int seconds = 0;
+  const auto step = [&](std::vector<Command> commands) {
+    for (int again = 0; again < 3; ++again) {
+      const auto wall = WallTime(std::chrono::seconds(1'700'000'000 + seconds));
+      const StepOutput out = core.Step(std::exchange(commands, {}),
+                                       {wall, MonotonicTime(std::chrono::seconds(seconds))});
+      ++seconds;
+      for (const ApiWrite& write : out.writes) {
+        if (write.kind() == WriteKind::kBind) place = std::get<PodWrite>(write.what).pod().node;
+      }
+    }
+  };
+  std::vector<Command> commands;
+  for (const char* name : {"a0", "b0"}) {
+    NodeFacts node = NodeFactsOf({.name = name, .cores = false});
+    node.labels = {{"pair", name}};
+    commands.emplace_back(NodeSeen{InternAlone(node)});
+  }
+  commands.emplace_back(
+      PodSeen{PodOf({.name = "cache", .beside = json::array({Term("pair", "app", {"db"})})})});
+  commands.emplace_back(WatchesSynced{});
+  step(std::move(commands));
+  EXPECT_EQ(place, "");
+  const auto came = [](const Wish& wish) {
+    return std::vector<Command>{
+        OtherPodMoved{.left = "", .removed = nullptr, .node = "b0", .added = OtherOf(wish)}};
+  };
+  step(came({.name = "web", .labels = {{"app", "web"}}}));
+  EXPECT_EQ(place, "");
+  step(came({.name = "db", .labels = {{"app", "db"}}}));
+  EXPECT_EQ(place, "b0");
 }
 
 // Two leaders that come in one step must not be planned as if the other were not there.
