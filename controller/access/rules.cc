@@ -44,6 +44,9 @@ std::vector<Rule> ViewRules() {
         "capacityblockofferings", "capacityblockextensions", "capacityblockextensions/status",
         "capacityblockseries", "capacityblockseries/status", "capacityblockwaitlistentries",
         "capacityblockwaitlistentries/status", "capacityreservations"}},
+      {Read(),
+       {"neuron.aws.com"},
+       {"neuronultraserverworkloads", "neuronultraserverworkloads/status"}},
   };
 }
 
@@ -62,6 +65,7 @@ std::vector<Rule> EditRules() {
                    {"tahoma.dev"},
                    {"gangs", "capacityblocks", "capacityblockextensions", "capacityblockseries",
                     "capacityblockwaitlistentries"}});
+  rules.push_back({Write(), {"neuron.aws.com"}, {"neuronultraserverworkloads"}});
   return rules;
 }
 

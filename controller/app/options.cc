@@ -42,7 +42,8 @@ config::Spec DeclareOptions(Options& options) {
               "a cluster's: of this pod, which has the label tahoma.dev/leader while it leads; "
               "empty: none has");
   spec.String("crdDir", &options.crd_dir,
-              "CustomResourceDefinitions that the standalone API begins with");
+              "CustomResourceDefinitions that the standalone API begins with; those of AWS are in "
+              "the folder aws-crds beside");
   spec.String("writeKubeconfig", &options.write_kubeconfig,
               "file that receives a kubeconfig for the standalone API");
   spec.String("portFile", &options.port_file, "file that receives the bound addresses as YAML");

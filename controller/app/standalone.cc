@@ -38,14 +38,24 @@ struct CrdFile {
   std::string text = {};
 };
 
+// Kinds of AWS's operators that the controller carries out. They are in a folder beside crdDir,
+// because Helm installs all of a chart's folder crds, and AWS's chart may bring these kinds.
+constexpr const char* kAwsCrds = "aws-crds";
+
 absl::StatusOr<std::vector<CrdFile>> ReadCrds(const std::string& folder) {
   std::error_code error;
   std::vector<CrdFile> files;
+  const auto beside = std::filesystem::absolute(folder).lexically_normal() / ".." / kAwsCrds;
+  for (const auto& entry : std::filesystem::directory_iterator(beside, error)) {
+    if (entry.path().extension() == ".yaml") files.push_back({.path = entry.path().string()});
+  }
+  error.clear();  // a folder of other definitions has no such folder beside
+  const std::size_t of_aws = files.size();
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     if (entry.path().extension() == ".yaml") files.push_back({.path = entry.path().string()});
   }
   if (error) return NotFound("crdDir {}: {}", folder, error.message());
-  if (files.empty()) return NotFound("crdDir {} has no .yaml file", folder);
+  if (files.size() == of_aws) return NotFound("crdDir {} has no .yaml file", folder);
   std::sort(files.begin(), files.end(),
             [](const CrdFile& a, const CrdFile& b) { return a.path < b.path; });
   for (CrdFile& file : files) {

@@ -80,6 +80,20 @@ struct PriorityClassSeen {
 struct PriorityClassGone {
   std::string name;
 };
+struct WorkloadSeen {
+  std::shared_ptr<const WorkloadFact> workload;
+};
+struct WorkloadGone {
+  WorkloadKey key;
+  std::string uid;
+};
+struct ClaimTemplateSeen {
+  std::shared_ptr<const ClaimTemplateFact> claim_template;
+};
+struct ClaimTemplateGone {
+  ClaimTemplateKey key;
+  std::string uid;
+};
 struct VolumeClaimSeen {
   std::shared_ptr<const VolumeClaimFact> claim;
 };
@@ -121,7 +135,8 @@ struct WatchesSynced {};
 using Command =
     std::variant<PodSeen, PodGone, ClaimSeen, ClaimGone, GangSeen, GangGone, NodeSeen, NodeGone,
                  OtherPodMoved, ClassSeen, ClassGone, PodGroupSeen, PodGroupGone, PriorityClassSeen,
-                 PriorityClassGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen, VolumeGone,
+                 PriorityClassGone, WorkloadSeen, WorkloadGone, ClaimTemplateSeen,
+                 ClaimTemplateGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen, VolumeGone,
                  StorageClassSeen, StorageClassGone, BlockSeen, BlockGone, RequestSeen, RequestGone,
                  BlockOrder, WatchesSynced, ApiResult>;
 

@@ -36,12 +36,14 @@ const kube::Amounts* AllocatableOf(const std::string& node, const ClusterState& 
   return cluster.node(*id).node->allocatable.get();
 }
 
-// Returns whether the pod is of another gang or PodGroup, or uses other claims, than before.
+// Returns whether the pod is of another gang or PodGroup, or uses other claims or templates, than
+// before.
 bool HasMoved(const PodFact& before, const PodFact& pod) {
   const auto group_of = [](const PodFact& one) {
     return one.wish == nullptr ? GroupMark() : one.wish->group;
   };
   return before.gang != pod.gang || group_of(before) != group_of(pod) ||
+         before.templates != pod.templates ||
          !std::ranges::equal(before.claims, pod.claims, {}, &PodClaim::claim, &PodClaim::claim);
 }
 
@@ -54,7 +56,8 @@ Core::Core(PlanFunction plan, CoreOptions options)
       notices_(writes_),
       from_facts_{.maker = GangMaker(writes_),
                   .claims = ClaimMaker(facts_, writes_),
-                  .volume_nodes = VolumeNodes(facts_, membership_, writes_)},
+                  .volume_nodes = VolumeNodes(facts_, membership_, writes_),
+                  .workloads = WorkloadKeeper(facts_, writes_)},
       requests_(blocks_, writes_),
       lending_(runs_, plan),
       neighbours_(facts_, runs_, cluster_),
@@ -136,6 +139,8 @@ void Core::ShowChanges() {
   from_facts_.maker.Flush(now_);
   from_facts_.claims.Flush(now_);
   from_facts_.volume_nodes.Flush(now_);
+  from_facts_.workloads.Flush([this](const WorkloadKey& key) { return GangForWorkload(key); },
+                              now_);
   status_.Flush(now_);
 }
 
@@ -154,13 +159,14 @@ StepOutput Core::HandOver() {
 }
 
 void Core::On(const PodSeen& command) {
-  const PodFact& pod = *command.pod;
+  const std::shared_ptr<const PodFact> seen = JoinWorkload(command.pod, facts_);
+  const PodFact& pod = *seen;
   auto before = facts_.pods.Find(pod.key);
   if (before != nullptr && before->uid != pod.uid) {
     On(PodGone{pod.key, before->uid});  // it was deleted and made again between two looks
     before = nullptr;
   }
-  facts_.pods.Put(command.pod);
+  facts_.pods.Put(seen);
   if (before != nullptr && HasMoved(*before, pod)) {
     membership_.OnPodGone(*before);
     queue_.Touch(GangOf(*before));
@@ -312,6 +318,44 @@ void Core::On(const PriorityClassGone& command) {
   if (facts_.priorities.erase(command.name) > 0) queue_.TouchAllWaiting();
 }
 
+void Core::On(const WorkloadSeen& command) {
+  const WorkloadKey& key = command.workload->key;
+  facts_.workloads.Put(command.workload);
+  from_facts_.workloads.OnWorkload(*command.workload, now_);
+  queue_.Touch({key, false});
+}
+
+void Core::On(const WorkloadGone& command) {
+  if (!facts_.workloads.Remove(command.key, command.uid)) return;
+  from_facts_.workloads.OnWorkloadGone(command.key);
+  queue_.Touch({command.key, false});
+}
+
+void Core::On(const ClaimTemplateSeen& command) {
+  const ClaimTemplateKey& key = command.claim_template->key;
+  const auto before = facts_.claim_templates.Find(key);
+  facts_.claim_templates.Put(command.claim_template);
+  const std::string& workload = command.claim_template->workload;
+  OnTemplate(key, before == nullptr ? !workload.empty() : before->workload != workload);
+}
+
+void Core::On(const ClaimTemplateGone& command) {
+  const auto before = facts_.claim_templates.Find(command.key);
+  if (!facts_.claim_templates.Remove(command.key, command.uid)) return;
+  OnTemplate(command.key, !before->workload.empty());
+}
+
+// Moves the template's pods to the gang of the template's workload.
+void Core::OnTemplate(const ClaimTemplateKey& key, bool of_other_workload) {
+  from_facts_.workloads.OnTemplate(key);
+  for (const WorkloadKey& workload : from_facts_.workloads.NamersOf(key)) {
+    queue_.Touch({workload, false});
+  }
+  if (!of_other_workload) return;
+  const std::set<PodKey> pods = membership_.PodsOfTemplate(key);  // a copy: the set changes
+  for (const PodKey& pod : pods) On(PodSeen{facts_.pods.Find(pod)});
+}
+
 void Core::On(const VolumeClaimSeen& command) {
   const VolumeClaimKey& key = command.claim->key;
   const auto before = facts_.volume_claims.Find(key);
@@ -380,6 +424,8 @@ void Core::On(const ApiResult& command) {
     case WriteTarget::kExtendedClaim:
       if (from_facts_.claims.OnResult(command, now_)) TouchGangOf({command.ns, command.name});
       return;
+    case WriteTarget::kWorkload:
+      return from_facts_.workloads.OnResult(command, now_);
     case WriteTarget::kBlock:
       return blocks_.OnResult(command, now_);
     case WriteTarget::kRequest:
@@ -582,7 +628,7 @@ void Core::Assess(const GangRef& ref) {
     blocks_.ForgetGang(ref);
     queue_.Remove(ref);
     ReplaceLost(ref);
-    status_.Show(ref, now_);
+    Show(ref);
     return;
   }
   if (successors_.Resumes(ref) && !ExpectsPods(ref)) successors_.GiveBack(ref, cluster_);
@@ -606,15 +652,40 @@ void Core::Assess(const GangRef& ref) {
     queue_.Remove(ref);
     successors_.Forget(ref, cluster_);
     status_.Forget(ref);
+    if (!ref.single) from_facts_.workloads.OnGang(ref.key);
     return;
   }
   queue_.Put(ref, ready);
-  status_.Show(ref, now_);
+  Show(ref);
 }
 
-// Lets the Gang be made that the pods wish.
+// Shows the gang as it is to people.
+void Core::Show(const GangRef& ref) {
+  status_.Show(ref, now_);
+  if (!ref.single) from_facts_.workloads.OnGang(ref.key);
+}
+
+WorkloadGang Core::GangForWorkload(const WorkloadKey& key) const {
+  WorkloadGang gang;
+  const std::string refusal = from_facts_.maker.RefusalOf(key);
+  if (!refusal.empty()) gang.refusal = "the API server refuses its Gang: " + refusal;
+  const auto* view = status_.views().Find(GangRef{key, false});
+  if (view == nullptr) {
+    gang.reason = GangReason::kWaitingForGang;
+    gang.message = "its Gang is being made";
+    return gang;
+  }
+  gang.phase = (*view)->phase;
+  gang.reason = (*view)->reason;
+  gang.message = (*view)->message;
+  gang.decision = (*view)->decision;
+  return gang;
+}
+
+// Lets the wished Gang be made, of the pods or of the workload.
 void Core::MakeGang(const GangRef& ref, Readiness& ready) {
   if (ref.single) return;  // a Gang may have the pod's name
+  if (ready.wish == nullptr) ready.wish = from_facts_.workloads.WishOf(ref.key);
   if (ready.wish == nullptr) return from_facts_.maker.Forget(ref.key);
   from_facts_.maker.Want(ref.key, ready.wish);
   const std::string refusal = from_facts_.maker.RefusalOf(ref.key);
@@ -682,7 +753,7 @@ void Core::PlanSome() {
       decisions_.Add(
           {.when = now_.wall, .gang = ref, .kind = DecisionKind::kBlocked, .message = why});
     }
-    status_.Show(ref, now_);
+    Show(ref);
   }
   queue_.See(cluster_);
   Queue blocked;
@@ -712,6 +783,7 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(from_facts_.maker.wake(now_));
   consider(from_facts_.claims.wake(now_));
   consider(from_facts_.volume_nodes.wake(now_));
+  consider(from_facts_.workloads.wake(now_));
   consider(requests_.wake(now_));
   for (const auto& wall : {runs_.wake_wall(), lending_.wake()}) {
     if (!wall) continue;

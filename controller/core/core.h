@@ -25,6 +25,7 @@
 //   StatusReporter   what people are shown of both
 //   CapacityBlocks   the Capacity Blocks: orders, the book, its records and what is published
 //   ClaimMaker       claims of pods that ask for devices by the names of extended resources
+//   WorkloadKeeper   claim templates and status of AWS's NeuronUltraServerWorkloads
 //   VolumeNodes      what provisioners of volumes are told of the nodes of pods
 //   BlockNotices     what pods in them are told while they run
 //   BlockRequests    extensions, quotas, series and waitlist of them that people ask for by objects
@@ -71,6 +72,7 @@
 #include "controller/core/writes/claim_maker.h"
 #include "controller/core/writes/gang_maker.h"
 #include "controller/core/writes/volume_nodes.h"
+#include "controller/core/writes/workload_keeper.h"
 #include "controller/core/writes/write_buffer.h"
 #include "controller/model/cluster.h"
 
@@ -131,6 +133,10 @@ class Core {
   void On(const PodGroupGone& command);
   void On(const PriorityClassSeen& command);
   void On(const PriorityClassGone& command);
+  void On(const WorkloadSeen& command);
+  void On(const WorkloadGone& command);
+  void On(const ClaimTemplateSeen& command);
+  void On(const ClaimTemplateGone& command);
   void On(const VolumeClaimSeen& command);
   void On(const VolumeClaimGone& command);
   void On(const VolumeSeen& command);
@@ -151,6 +157,7 @@ class Core {
   void TouchUsersOfVolume(const std::string& volume);
   void TouchUsersOfClass(const std::string& storage_class);
   void TouchGangOf(const PodKey& pod);
+  void OnTemplate(const ClaimTemplateKey& key, bool of_other_workload);
 
   // The numbered steps of Step(), after the first.
   void FinishDecided();
@@ -175,6 +182,8 @@ class Core {
   void ReplaceLost(const GangRef& ref);
   void WaitForOtherRuns(Readiness& ready) const;
   void MakeGang(const GangRef& ref, Readiness& ready);
+  void Show(const GangRef& ref);
+  WorkloadGang GangForWorkload(const WorkloadKey& key) const;
   void PlanSome();
   std::optional<MonotonicTime> NextWake() const;
   void PublishSnapshot();
@@ -184,6 +193,7 @@ class Core {
     GangMaker maker;
     ClaimMaker claims;
     VolumeNodes volume_nodes;
+    WorkloadKeeper workloads;
   };
 
   Facts facts_;

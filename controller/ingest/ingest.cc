@@ -12,6 +12,7 @@
 #include "controller/core/facts/pod_group.h"
 #include "controller/core/facts/read_facts.h"
 #include "controller/core/facts/read_request.h"
+#include "controller/core/facts/ultraserver_workload.h"
 #include "controller/model/cordoned_chips.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -92,6 +93,7 @@ std::size_t Ingest::StartStepping() {
   FollowGangs();
   FollowPodGroups();
   FollowPriorityClasses();
+  FollowWorkloads();
   FollowBlocks();
   for (const RequestKind kind : kRequestKinds) FollowRequests(kind);
   FollowPods();
@@ -311,6 +313,31 @@ void Ingest::FollowPriorityClasses() {
       },
       [this](const kube::ObjectKey& key, const std::string&) {
         sink_(PriorityClassGone{key.name});
+      });
+}
+
+// The workloads are of a CustomResourceDefinition of AWS.
+void Ingest::FollowWorkloads() {
+  Follow(
+      {.resource = kUltraServerWorkloads, .presence = Presence::kMayBeForbidden},
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto workload, ParseWorkload(object));
+        sink_(WorkloadSeen{std::move(workload)});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(WorkloadGone{{key.ns, key.name}, uid});
+      });
+  const JsonPart part = {.members = {{"metadata", Metadata({{"ownerReferences"}})}}};
+  Follow(
+      {.resource = kClaimTemplates, .part = part, .presence = Presence::kMayBeForbidden},
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto claim_template, ParseClaimTemplate(object));
+        sink_(ClaimTemplateSeen{std::move(claim_template)});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(ClaimTemplateGone{{key.ns, key.name}, uid});
       });
 }
 

@@ -9,6 +9,7 @@
 #include "controller/model/gang.h"
 #include "controller/publish/render_block.h"
 #include "controller/publish/render_request.h"
+#include "controller/publish/render_workload.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
@@ -146,6 +147,12 @@ struct Renderer {
   kube::Request operator()(const BlockStatusWrite& write) const { return RenderBlockStatus(write); }
   kube::Request operator()(const RequestStatusWrite& write) const {
     return RenderRequestStatus(write);
+  }
+  kube::Request operator()(const ClaimTemplateCreation& write) const {
+    return RenderClaimTemplate(write);
+  }
+  kube::Request operator()(const WorkloadStatusWrite& write) const {
+    return RenderWorkloadStatus(write);
   }
   kube::Request operator()(const EventNote&) const {
     TAHOMA_CHECK(false);
@@ -422,6 +429,9 @@ std::optional<ApiResult> ResultIfShown(const ApiWrite& write, const kube::Reques
   if (const auto* request_status = std::get_if<RequestStatusWrite>(&write.what)) {
     return result_of(request_status);
   }
+  if (const auto* workload = std::get_if<WorkloadStatusWrite>(&write.what)) {
+    return result_of(workload);
+  }
   return std::nullopt;
 }
 
@@ -433,9 +443,9 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
     return result;
   }
   const bool claim = TargetOf(result.kind) == WriteTarget::kClaim;
-  const bool shows = TargetOf(result.kind) == WriteTarget::kBlock ||
-                     result.kind == WriteKind::kRequestStatus ||
-                     result.kind == WriteKind::kGangStatus;
+  const bool shows =
+      TargetOf(result.kind) == WriteTarget::kBlock || result.kind == WriteKind::kRequestStatus ||
+      result.kind == WriteKind::kWorkloadStatus || result.kind == WriteKind::kGangStatus;
   const bool pod = result.kind == WriteKind::kReadPod || result.kind == WriteKind::kPodClaimStatus;
   if (!claim && !shows && !pod) return result;
   const auto body = answer->Json();

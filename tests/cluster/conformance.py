@@ -210,7 +210,7 @@ def start_both(directory):
     real = subprocess.run([sys.executable, here / "control_plane.py", "up", directory / "k"], check=True,
                           stdout=subprocess.PIPE, text=True).stdout.strip()
     kubectl = [os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", real]
-    subprocess.run([*kubectl, "apply", "--server-side", "-f", root / "charts/tahoma/crds"], check=True,
+    subprocess.run([*kubectl, "apply", "--server-side", "-f", root / "charts/tahoma/crds", "-f", root / "charts/tahoma/aws-crds"], check=True,
                    stdout=subprocess.DEVNULL)
     subprocess.run([*kubectl, "wait", "crd", "--all", "--for=condition=Established"], check=True,
                    stdout=subprocess.DEVNULL)

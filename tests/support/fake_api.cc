@@ -134,7 +134,90 @@ void FakeApi::CarryOut(const GangCreation& write, ApiResult& result) {
   GangFact& gang = gangs_.at(write.key.name);
   gang.made = true;
   gang.shape = write.wish->request.shape;
+  gang.slices = static_cast<int>(write.wish->request.slices);
   events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
+}
+
+void FakeApi::AddWorkload(const WorkloadFact& workload) {
+  workloads_[workload.key.name] = workload;
+  events_.push_back(WorkloadSeen{std::make_shared<const WorkloadFact>(workload)});
+}
+
+void FakeApi::RemoveWorkload(const std::string& name) {
+  const WorkloadFact workload = workloads_.at(name);
+  workloads_.erase(name);
+  events_.push_back(WorkloadGone{workload.key, workload.uid});
+}
+
+void FakeApi::AddClaimTemplate(const std::string& name) {
+  PutTemplate({.key = {"default", name}, .uid = fmt::format("template-{}", ++uids_)});
+}
+
+void FakeApi::PutTemplate(const ClaimTemplateFact& made) {
+  templates_[made.key.name] = made;
+  events_.push_back(ClaimTemplateSeen{std::make_shared<const ClaimTemplateFact>(made)});
+  MakeClaimsOfTemplates();
+}
+
+void FakeApi::RemoveClaimTemplate(const std::string& name) {
+  const ClaimTemplateFact gone = templates_.at(name);
+  templates_.erase(name);
+  events_.push_back(ClaimTemplateGone{gone.key, gone.uid});
+}
+
+void FakeApi::AddPodOfTemplate(const std::string& name, const std::string& claim_template) {
+  AddPod(name, "", {""});
+  ChangePod(name, [&](PodFact& pod) { pod.templates = {claim_template}; });
+  MakeClaimsOfTemplates();
+}
+
+void FakeApi::MakeClaimsOfTemplates() {
+  for (auto& [name, pod] : pods_) {
+    if (pod.templates.empty() || !pod.claims[0].claim.empty()) continue;
+    if (!templates_.contains(pod.templates[0])) continue;
+    AddClaim(name + "-chips", 10);
+    pod.claims[0].claim = name + "-chips";
+    Touch(pod);
+  }
+}
+
+void FakeApi::CarryOut(const ClaimTemplateCreation& write, ApiResult& result) {
+  const WorkloadFact& workload = *write.workload;
+  if (templates_.contains(workload.claim_template)) {
+    result.outcome = WriteOutcome::kConflict;
+    return;
+  }
+  const auto owner = workloads_.find(workload.key.name);
+  if (owner == workloads_.end() || owner->second.uid != workload.uid) {
+    return;  // made, and collected at once: the owner is gone
+  }
+  auto wish = std::make_shared<GangWish>();
+  wish->gang = workload.key.name;
+  wish->group = {.api = GroupApi::kNeuron, .group = workload.key.name};
+  PutTemplate({.key = workload.TemplateKey(),
+               .uid = fmt::format("template-{}", ++uids_),
+               .workload = workload.key.name,
+               .workload_uid = workload.uid,
+               .wish = std::move(wish)});
+}
+
+void FakeApi::CarryOut(const WorkloadStatusWrite& write, ApiResult& result) {
+  const auto found = workloads_.find(write.key.name);
+  if (found == workloads_.end()) {
+    result.outcome = WriteOutcome::kGone;
+    return;
+  }
+  WorkloadFact& workload = found->second;
+  workload_statuses_[write.key.name] = *write.status;
+  workload.resource_version = std::to_string(++version_);
+  workload.shown = version_;
+  workload.conditions.clear();
+  for (const WorkloadCondition& condition : write.status->conditions) {
+    workload.conditions.push_back({std::string(condition.type), condition.holds, condition.since});
+  }
+  result.resource_version = workload.resource_version;
+  result.shown = workload.shown;
+  events_.push_back(WorkloadSeen{std::make_shared<const WorkloadFact>(workload)});
 }
 
 void FakeApi::AddExtendedClass(const std::string& name, const std::string& resource) {
@@ -513,6 +596,12 @@ void FakeApi::Relist() {
   }
   for (const auto& [name, gang] : gangs_) {
     events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
+  }
+  for (const auto& [name, workload] : workloads_) {
+    events_.push_back(WorkloadSeen{std::make_shared<const WorkloadFact>(workload)});
+  }
+  for (const auto& [name, made] : templates_) {
+    events_.push_back(ClaimTemplateSeen{std::make_shared<const ClaimTemplateFact>(made)});
   }
   if (has_class_) events_.push_back(ClassSeen{ChipClass()});
   for (const auto& [name, one] : extended_classes_) {

@@ -61,6 +61,13 @@ class FakeApi {
   // A pod that asks for chips by the name of an extended resource, and has no claim yet.
   void AddAskingPod(const std::string& name, const std::string& gang, const std::string& resource,
                     int chips);
+  void AddWorkload(const WorkloadFact& workload);
+  void RemoveWorkload(const std::string& name);
+  // Somebody's ResourceClaimTemplate.
+  void AddClaimTemplate(const std::string& name);
+  void RemoveClaimTemplate(const std::string& name);
+  // A pod whose claim, "<name>-chips" of 10 chips, is made when the template is there.
+  void AddPodOfTemplate(const std::string& name, const std::string& claim_template);
   // A pod with a claim of its own, "<name>-chips".
   void AddPodWithClaim(const std::string& name, const std::string& gang, int chips);
   // as a user: an unbound pod at once, a bound pod after its end
@@ -99,6 +106,11 @@ class FakeApi {
 
   const std::map<std::string, PodFact>& pods() const { return pods_; }
   const std::map<std::string, ClaimFact>& claims() const { return claims_; }
+  const std::map<std::string, GangFact>& gangs() const { return gangs_; }
+  const std::map<std::string, ClaimTemplateFact>& claim_templates() const { return templates_; }
+  const std::map<std::string, WorkloadStatus>& workload_statuses() const {
+    return workload_statuses_;
+  }
   const std::map<std::string, GangStatus>& statuses() const { return statuses_; }
   const std::map<std::string, std::string>& conditions() const { return conditions_; }
   const std::vector<EventNote>& events() const { return notes_; }
@@ -124,6 +136,8 @@ class FakeApi {
   void CarryOut(const VolumeNodeWrite& write, ApiResult& result);
   void CarryOut(const PodClaimStatusWrite& write, ApiResult& result);
   void CarryOut(const ExtendedClaimCreation& write, ApiResult& result);
+  void CarryOut(const ClaimTemplateCreation& write, ApiResult& result);
+  void CarryOut(const WorkloadStatusWrite& write, ApiResult& result);
   void CarryOut(const BlockCreation& write, ApiResult& result);
   void CarryOut(const BlockFinalizerWrite& write, ApiResult& result);
   void CarryOut(const BlockStatusWrite& write, ApiResult& result);
@@ -138,6 +152,8 @@ class FakeApi {
   void Touch(ClaimFact& claim);
   void Touch(VolumeClaimFact& claim);
   void RemovePod(const std::string& name);
+  void PutTemplate(const ClaimTemplateFact& made);
+  void MakeClaimsOfTemplates();
 
   std::uint64_t version_ = 100;
   std::uint64_t uids_ = 0;
@@ -145,6 +161,9 @@ class FakeApi {
   std::map<std::string, ClaimFact> claims_;
   std::map<std::string, GangFact> gangs_;
   std::map<std::string, NodeFacts> nodes_;
+  std::map<std::string, WorkloadFact> workloads_;
+  std::map<std::string, ClaimTemplateFact> templates_;
+  std::map<std::string, WorkloadStatus> workload_statuses_;
   std::map<std::string, GangStatus> statuses_;
   std::map<std::string, std::string> conditions_;
   std::vector<EventNote> notes_;

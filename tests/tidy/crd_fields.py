@@ -26,7 +26,7 @@ except ImportError:
         sys.exit(77)
     os.execv(found.stdout.strip(), [found.stdout.strip(), *sys.argv])
 
-CRDS = ROOT / "charts/tahoma/crds"
+CRDS = [ROOT / "charts/tahoma/crds", ROOT / "charts/tahoma/aws-crds"]
 MARKER = re.compile(r"^<!-- fields of (\w+)\.spec -->\n((?:\n?(?:\|.*\n)+)?)", re.MULTILINE)
 HEAD = ["| field | default | meaning |", "|---|---|---|"]
 
@@ -34,7 +34,7 @@ HEAD = ["| field | default | meaning |", "|---|---|---|"]
 def specs():
     """The schema of each kind's spec: kind -> schema."""
     found = {}
-    for file in sorted(CRDS.glob("*.yaml")):
+    for file in sorted(file for folder in CRDS for file in folder.glob("*.yaml")):
         crd = yaml.safe_load(file.read_text())
         for version in crd["spec"]["versions"]:
             schema = version["schema"]["openAPIV3Schema"]

@@ -28,6 +28,7 @@
 
 #include "controller/core/facts/gang_wish.h"
 #include "controller/core/facts/pod_group.h"
+#include "controller/core/facts/ultraserver_workload.h"
 #include "controller/model/claim.h"
 #include "controller/model/gang.h"
 #include "controller/model/gang_rules.h"
@@ -53,7 +54,8 @@ struct PodFact {
   PodKey key;
   std::string uid;
   std::string resource_version;
-  // Label tahoma.dev/gang, or the Gang that is made for the pod's group; empty without any.
+  // Label tahoma.dev/gang, or the Gang that is made for the pod's group or workload; empty without
+  // any.
   std::string gang;
   std::shared_ptr<const GangWish> wish;  // nullptr: wishes no Gang that can be made
   std::string node;                      // spec.nodeName; empty until bound
@@ -80,6 +82,9 @@ struct PodFact {
   std::shared_ptr<const kube::PodAffinity> affinity;        // to other pods; nullptr without any
   std::shared_ptr<const kube::PodPreferences> preferences;  // nullptr without any
   std::vector<PodClaim> claims;
+  // The claim templates that may belong to a workload (ultraserver_workload.h); none for a pod that
+  // tells its gang by a label, annotations or a PodGroup.
+  std::vector<std::string> templates;
   std::vector<kube::PodVolume> volumes;
   // nullptr: asks for no extended resource.
   std::shared_ptr<const std::vector<kube::ExtendedAsk>> extended_asks;
@@ -231,6 +236,8 @@ struct Facts {
   std::map<std::string, std::shared_ptr<const ClassFact>> classes;
   FactTable<PodGroupFact, PodGroupKey> pod_groups;
   std::map<std::string, std::int32_t, std::less<>> priorities;  // by the name of a PriorityClass
+  FactTable<WorkloadFact, WorkloadKey> workloads;
+  FactTable<ClaimTemplateFact, ClaimTemplateKey> claim_templates;
   OfferedResources offered;
   FactTable<VolumeClaimFact, VolumeClaimKey> volume_claims;
   absl::flat_hash_map<std::string, std::shared_ptr<const VolumeFact>> volumes;

@@ -6,6 +6,7 @@
 
 #include "controller/core/facts/extended_claim.h"
 #include "controller/core/facts/member_index.h"
+#include "controller/core/facts/ultraserver_workload.h"
 #include "controller/core/facts/volumes.h"
 #include "lib/base/status.h"
 
@@ -191,7 +192,10 @@ std::shared_ptr<GangSpec> SpecOf(const GangFact& gang) {
 
 // Returns the PodGroup or the Workload that the pod joins.
 std::optional<PodGroupKey> GroupOf(const PodFact& pod) {
-  if (pod.wish == nullptr || pod.wish->group.api == GroupApi::kNone) return std::nullopt;
+  if (pod.wish == nullptr || pod.wish->group.api == GroupApi::kNone ||
+      pod.wish->group.api == GroupApi::kNeuron) {
+    return std::nullopt;
+  }
   return PodGroupKey{pod.wish->group.api, {pod.key.ns, pod.wish->group.group}};
 }
 
@@ -222,9 +226,28 @@ std::string TakePriority(const PodGroupFact& group, const Facts& facts, GangWish
   return "";
 }
 
+// Completes the wish of pods of a NeuronUltraServerWorkload, or returns why the workload cannot be
+// used.
+std::optional<Readiness> CompleteByWorkload(const GangKey& key, const Facts& facts,
+                                            std::shared_ptr<const GangWish>& wish) {
+  const auto workload = facts.workloads.Find(key);
+  if (workload == nullptr || workload->deleting) {
+    return Waits(GangReason::kWaitingForGang,
+                 fmt::format("NeuronUltraServerWorkload {} {}", key.name,
+                             workload == nullptr ? "does not exist" : "is being deleted"));
+  }
+  if (const std::string trouble = TroubleOf(*workload, facts); !trouble.empty()) {
+    return Waits(GangReason::kInvalid,
+                 fmt::format("NeuronUltraServerWorkload {}: {}", key.name, trouble));
+  }
+  wish = workload->wish;
+  return std::nullopt;
+}
+
 // Completes the wish of pods that join a PodGroup, or returns why the group cannot be used.
 std::optional<Readiness> CompleteByGroup(const GangKey& key, const Facts& facts,
                                          std::shared_ptr<const GangWish>& wish) {
+  if (wish->group.api == GroupApi::kNeuron) return CompleteByWorkload(key, facts, wish);
   const GroupMark& mark = wish->group;
   const std::string name = mark.ToString();
   const auto group = facts.pod_groups.Find({mark.api, {key.ns, mark.group}});
@@ -342,6 +365,9 @@ void GangMembership::OnPod(const PodFact& pod) {
   for (const PodClaim& claim : pod.claims) {
     if (!claim.claim.empty()) pods_of_claim_[{pod.key.ns, claim.claim}].insert(pod.key);
   }
+  for (const std::string& name : pod.templates) {
+    pods_of_template_[{pod.key.ns, name}].insert(pod.key);
+  }
   for (const kube::PodVolume& volume : pod.volumes) {
     pods_of_volume_[{pod.key.ns, volume.claim}].insert(pod.key);
   }
@@ -352,6 +378,9 @@ void GangMembership::OnPodGone(const PodFact& pod) {
   Forget(pods_of_gang_, GangKey{pod.key.ns, pod.gang}, pod.key.name);
   for (const PodClaim& claim : pod.claims) {
     Forget(pods_of_claim_, ClaimKey{pod.key.ns, claim.claim}, pod.key);
+  }
+  for (const std::string& name : pod.templates) {
+    Forget(pods_of_template_, ClaimTemplateKey{pod.key.ns, name}, pod.key);
   }
   for (const kube::PodVolume& volume : pod.volumes) {
     Forget(pods_of_volume_, VolumeClaimKey{pod.key.ns, volume.claim}, pod.key);
@@ -365,6 +394,10 @@ const std::set<std::string>& GangMembership::PodsOf(const GangKey& gang) const {
 
 const std::set<PodKey>& GangMembership::PodsUsing(const ClaimKey& claim) const {
   return FindSet(pods_of_claim_, claim);
+}
+
+const std::set<PodKey>& GangMembership::PodsOfTemplate(const ClaimTemplateKey& name) const {
+  return FindSet(pods_of_template_, name);
 }
 
 const std::set<PodKey>& GangMembership::PodsMounting(const VolumeClaimKey& claim) const {

@@ -72,13 +72,16 @@ struct Readiness {
 
 class GangMembership {
  public:
-  // Remembers the pod's gang, group, claims and volumes.
+  // Remembers the pod's gang, group, claims, templates and volumes.
   void OnPod(const PodFact& pod);
   void OnPodGone(const PodFact& pod);
   // Returns the names of the pods that carry the gang's label.
   const std::set<std::string>& PodsOf(const GangKey& gang) const;
   // Returns the pods that name the claim, so that news of it reach them.
   const std::set<PodKey>& PodsUsing(const ClaimKey& claim) const;
+
+  // Returns the pods whose gang depends on the claim template (PodFact::templates).
+  const std::set<PodKey>& PodsOfTemplate(const ClaimTemplateKey& name) const;
 
   // As PodsUsing, of a PersistentVolumeClaim.
   const std::set<PodKey>& PodsMounting(const VolumeClaimKey& claim) const;
@@ -96,6 +99,7 @@ class GangMembership {
  private:
   absl::flat_hash_map<GangKey, std::set<std::string>> pods_of_gang_;
   absl::flat_hash_map<ClaimKey, std::set<PodKey>> pods_of_claim_;
+  absl::flat_hash_map<ClaimTemplateKey, std::set<PodKey>> pods_of_template_;
   absl::flat_hash_map<VolumeClaimKey, std::set<PodKey>> pods_of_volume_;
   absl::flat_hash_map<PodGroupKey, std::set<PodKey>> pods_of_group_;
 };

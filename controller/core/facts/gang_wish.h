@@ -55,9 +55,10 @@ struct GangTerms {
 GangTerms ReadGangTerms(const Json& pod, std::string& fault);
 
 struct GangWish {
-  std::string gang;      // the name of the Gang
-  GroupMark group = {};  // tells the members, where its api is not kNone
-  GangRequest request;   // its spec but for `terms` and `priority`
+  std::string gang;  // the name of the Gang
+  // Where its api is not kNone: the PodGroup tells the members, or the workload tells the request.
+  GroupMark group = {};
+  GangRequest request;  // its spec but for `terms` and `priority`
   GangTerms terms = {};
   std::optional<std::int32_t> priority = {};  // nullopt: that of the pods
   std::string fault;                          // why the wish cannot be used; empty when it can

@@ -53,12 +53,17 @@ struct ApiName {
   std::string_view plural;
   std::array<std::string_view, 2> versions;
 };
-constexpr std::array<ApiName, 5> kApiNames = {{
+constexpr std::array<ApiName, 6> kApiNames = {{
     // Kubernetes 1.36, then 1.37
     {GroupApi::kKubernetes, "scheduling.k8s.io", "PodGroup", "podgroups", {"v1alpha2", "v1beta1"}},
     {GroupApi::kCoscheduling, "scheduling.x-k8s.io", "PodGroup", "podgroups", {"v1alpha1", ""}},
     {GroupApi::kVolcano, "scheduling.volcano.sh", "PodGroup", "podgroups", {"v1beta1", ""}},
     {GroupApi::kKai, "scheduling.run.ai", "PodGroup", "podgroups", {"v2alpha2", ""}},
+    {GroupApi::kNeuron,
+     "neuron.aws.com",
+     "NeuronUltraServerWorkload",
+     "neuronultraserverworkloads",
+     {"v1beta1", ""}},
     // Later versions have PodGroups instead.
     {GroupApi::kWorkload, "scheduling.k8s.io", "Workload", "workloads", {"v1alpha1", ""}},
 }};

@@ -39,6 +39,7 @@ enum class GroupApi : std::uint8_t {
   kVolcano,
   kKai,
   kWorkload,
+  kNeuron,  // not a PodGroup but a NeuronUltraServerWorkload (ultraserver_workload.h)
 };
 inline constexpr std::array kGroupApis = {GroupApi::kKubernetes, GroupApi::kCoscheduling,
                                           GroupApi::kVolcano, GroupApi::kKai, GroupApi::kWorkload};

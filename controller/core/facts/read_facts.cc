@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "controller/core/facts/gang_status.h"
+#include "controller/core/facts/ultraserver_workload.h"
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/gang_decision.h"
 #include "controller/model/gang_rules.h"
@@ -224,6 +225,7 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
     }
   } else if (fact->gang.empty()) {
     ReadGangOfOne(object, *fact);
+    fact->templates = ReadTemplates(object);
   }
   ReadAffinity(object, *fact);
   fact->unschedulable_message = std::move(pod.unschedulable_message);

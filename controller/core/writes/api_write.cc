@@ -27,6 +27,9 @@ WriteTarget TargetOf(WriteKind kind) {
     case WriteKind::kPodClaimStatus:
     case WriteKind::kCreateClaim:
       return WriteTarget::kExtendedClaim;
+    case WriteKind::kCreateClaimTemplate:
+    case WriteKind::kWorkloadStatus:
+      return WriteTarget::kWorkload;
     case WriteKind::kRequestStatus:
       return WriteTarget::kRequest;
     case WriteKind::kGangStatus:
@@ -63,6 +66,10 @@ WriteKind ApiWrite::kind() const {
     WriteKind operator()(const VolumeNodeWrite&) const { return WriteKind::kSelectNode; }
     WriteKind operator()(const PodClaimStatusWrite&) const { return WriteKind::kPodClaimStatus; }
     WriteKind operator()(const ExtendedClaimCreation&) const { return WriteKind::kCreateClaim; }
+    WriteKind operator()(const ClaimTemplateCreation&) const {
+      return WriteKind::kCreateClaimTemplate;
+    }
+    WriteKind operator()(const WorkloadStatusWrite&) const { return WriteKind::kWorkloadStatus; }
     WriteKind operator()(const BlockCreation&) const { return WriteKind::kCreateBlock; }
     WriteKind operator()(const BlockFinalizerWrite&) const { return WriteKind::kBlockFinalizer; }
     WriteKind operator()(const BlockStatusWrite&) const { return WriteKind::kBlockStatus; }
@@ -88,6 +95,8 @@ struct TargetSetter {
   void operator()(const VolumeNodeWrite& write) const { SetObject(write.base->key); }
   void operator()(const PodClaimStatusWrite& write) const { SetObject(write.key); }
   void operator()(const ExtendedClaimCreation& write) const { SetObject(write.pod); }
+  void operator()(const ClaimTemplateCreation& write) const { SetObject(write.workload->key); }
+  void operator()(const WorkloadStatusWrite& write) const { SetObject(write.key); }
   void operator()(const BlockCreation& write) const { SetObject(write.block->key); }
   void operator()(const BlockFinalizerWrite& write) const { SetObject(write.base->key); }
   void operator()(const BlockStatusWrite& write) const { SetObject(write.key); }

@@ -48,6 +48,8 @@ enum class WriteKind : std::uint8_t {
   kSelectNode,
   kPodClaimStatus,
   kCreateClaim,
+  kCreateClaimTemplate,
+  kWorkloadStatus,
   // Each of the others is a struct of its own.
   kCreateBlock,
   kBlockFinalizer,
@@ -60,14 +62,15 @@ enum class WriteKind : std::uint8_t {
 };
 
 // The target of a write: claim `index` of its decision, pod `index`, a Gang, a
-// PersistentVolumeClaim, the claim of a pod's extended resources, a CapacityBlock, a request about
-// some, or the people who read it.
+// PersistentVolumeClaim, the claim of a pod's extended resources, a NeuronUltraServerWorkload or
+// its claim template, a CapacityBlock, a request about some, or the people who read it.
 enum class WriteTarget : std::uint8_t {
   kClaim,
   kPod,
   kGang,
   kVolumeClaim,
   kExtendedClaim,
+  kWorkload,
   kBlock,
   kRequest,
   kPeople
@@ -127,6 +130,20 @@ struct ExtendedClaimCreation {
   PodKey pod;
   std::string uid;  // of the pod
   std::shared_ptr<const ExtendedClaim> claim;
+};
+
+// Makes the ResourceClaimTemplate of a workload.
+struct ClaimTemplateCreation {
+  std::shared_ptr<const WorkloadFact> workload;
+};
+
+// Writes the status of a workload.
+struct WorkloadStatusWrite {
+  WorkloadKey key;
+  std::string uid;
+  std::string base_version;  // the resourceVersion that the object had
+  std::uint64_t shown = 0;   // as of BlockStatusWrite
+  std::shared_ptr<const WorkloadStatus> status;
 };
 
 // Tells the provisioner of a PersistentVolumeClaim the node of the claim's pod. Uid and
@@ -216,9 +233,10 @@ struct EventNote {
 };
 
 using Write = std::variant<ClaimWrite, PodWrite, PodDeletion, GangCreation, VolumeNodeWrite,
-                           PodClaimStatusWrite, ExtendedClaimCreation, BlockCreation,
-                           BlockFinalizerWrite, BlockStatusWrite, RequestStatusWrite,
-                           GangStatusWrite, PodConditionWrite, PodReclaimWrite, EventNote>;
+                           PodClaimStatusWrite, ExtendedClaimCreation, ClaimTemplateCreation,
+                           WorkloadStatusWrite, BlockCreation, BlockFinalizerWrite,
+                           BlockStatusWrite, RequestStatusWrite, GangStatusWrite, PodConditionWrite,
+                           PodReclaimWrite, EventNote>;
 
 struct ApiWrite {
   std::uint64_t attempt = 0;  // unique within the core's life

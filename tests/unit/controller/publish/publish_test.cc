@@ -14,6 +14,7 @@
 #include "lib/base/bounded_queue.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/driver/device_config.h"
 
 namespace tahoma::controller {
 namespace {
@@ -159,6 +160,65 @@ TEST(RenderTest, AClaimOfExtendedResourcesIsAsKubeSchedulerMakesItAndGoesWithIts
                                "controller": true}]},
       "spec": {"devices": {"requests": [{"name": "container-0-request-1", "exactly": {
           "deviceClassName": "chips", "allocationMode": "ExactCount", "count": 4}}]}}})"));
+}
+
+std::shared_ptr<const WorkloadFact> Workload() {
+  return *ParseWorkload(ParseJson(R"({"metadata": {"name": "train", "namespace": "ns", "uid": "w"},
+      "spec": {"instanceType": "trn2u.48xlarge", "topologySize": 2, "serverCount": 1,
+               "config": {"logicalNeuronCore": 1}, "resourceClaimTemplate": {"name": "rct"}}})"));
+}
+
+TEST(RenderTest, AWorkloadsTemplateIsForWholeNodesAndGoesWithTheWorkload) {
+  const kube::Request request = Rendered(ClaimTemplateCreation{.workload = Workload()});
+  EXPECT_EQ(request.method, "POST");
+  EXPECT_EQ(request.target, "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaimtemplates");
+  json made = ParseJson(request.Text());
+  EXPECT_EQ(made["metadata"], ParseJson(R"({"name": "rct", "namespace": "ns", "ownerReferences": [
+      {"apiVersion": "neuron.aws.com/v1beta1", "kind": "NeuronUltraServerWorkload",
+       "name": "train", "uid": "w", "controller": true}]})"));
+  const json& devices = made["spec"]["spec"]["devices"];
+  const json& exactly = devices["requests"][0]["exactly"];
+  EXPECT_EQ(exactly["count"], 1);
+  EXPECT_EQ(exactly["selectors"][0]["cel"]["expression"],
+            "device.attributes['neuron.aws.com'].resourceType == 'neuron_node' && "
+            "device.attributes['neuron.aws.com'].instanceType == 'trn2u.48xlarge'");
+  std::vector<hw::DeviceConfig> configs;
+  for (const json& config : devices["config"]) {
+    EXPECT_EQ(config["requests"][0], devices["requests"][0]["name"]);
+    configs.push_back(*hw::ParseDeviceConfig(config["opaque"]["parameters"].dump()));
+  }
+  EXPECT_EQ(configs,
+            (std::vector<hw::DeviceConfig>{hw::UltraServerConfig{2}, hw::NeuronConfig{1}}));
+  made["metadata"]["uid"] = "t";
+  EXPECT_EQ((*ParseClaimTemplate(made))->workload_uid, "w");
+}
+
+TEST(RenderTest, AWorkloadsStatusReadsBackAndIsNotSentAgain) {
+  WorkloadGang gang;
+  gang.phase = GangPhase::kRunning;
+  gang.decision = Decision();
+  const WallTime now(std::chrono::seconds(90));
+  auto status = std::make_shared<WorkloadStatus>(StatusOf(*Workload(), Facts(), gang, now));
+  status->allocated_at = now;
+  WorkloadStatusWrite write{
+      .key = {"ns", "train"}, .uid = "w", .base_version = "7", .shown = 0, .status = status};
+  const kube::Request request = Rendered(write);
+  EXPECT_EQ(request.method, "PATCH");
+  EXPECT_EQ(request.target,
+            "/apis/neuron.aws.com/v1beta1/namespaces/ns/neuronultraserverworkloads/train/status");
+  json body = ParseJson(request.Text());
+  EXPECT_EQ(body["status"]["state"], "Allocated");
+  EXPECT_EQ(body["status"]["allocatedUltraServers"], json::array({"us-0"}));
+  EXPECT_EQ(body["status"]["allocatedAt"], "1970-01-01T00:01:30Z");
+  EXPECT_EQ(body["status"]["conditions"][0]["type"], "Ready");
+  EXPECT_EQ(body["status"]["conditions"][0]["status"], "True");
+  body["metadata"]["name"] = "train";
+  const auto seen = *ParseWorkload(body);
+  EXPECT_EQ(seen->conditions.at(0).since, now);
+  write.shown = seen->shown;
+  EXPECT_TRUE(ResultIfShown({3, write}, request).has_value());
+  status->state = WorkloadState::kDeallocating;
+  EXPECT_FALSE(ResultIfShown({3, write}, Rendered(write)).has_value());
 }
 
 TEST(RenderTest, APodIsToldItsClaimAndTheAnswerSaysWhetherTheServerKeepsIt) {
