@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
@@ -155,6 +156,44 @@ TEST(GangWishInCoreTest, AWishedGangIsMadeBesideAPodOfItsName) {
       made.push_back(creation->key);
   }
   EXPECT_THAT(made, ::testing::ElementsAre(GangKey{"ml", "train"}));
+}
+
+// Pods of two replicas wait for their Workload, whose news reach both gangs.
+TEST(GangWishInCoreTest, AWorkloadThatComesAfterItsPodsMakesAGangOfEachReplica) {
+  Core core([](const ClusterState&, const Queue& queue, WallTime, Explaining) {
+    return std::vector<Decision>(queue.size());
+  });
+  int seconds = 0;
+  const auto made_by = [&](std::vector<Command> commands) {
+    std::vector<GangKey> made;
+    const StepOutput out = core.Step(
+        std::move(commands),
+        {.wall = WallTime(), .monotonic = MonotonicTime(std::chrono::seconds(++seconds))});
+    for (const ApiWrite& write : out.writes) {
+      const auto* creation = std::get_if<GangCreation>(&write.what);
+      if (creation != nullptr) made.push_back(creation->key);
+    }
+    std::ranges::sort(made);
+    return made;
+  };
+  std::vector<Command> commands;
+  for (const char* replica : {"0", "1"}) {
+    Json pod = Pod(std::string("p") + replica, Json::object(), Json::object());
+    pod["spec"]["workloadRef"] = {
+        {"name", "train"}, {"podGroup", "workers"}, {"podGroupReplicaKey", replica}};
+    commands.emplace_back(PodSeen{*ParsePod(pod)});
+  }
+  commands.emplace_back(WatchesSynced{});
+  EXPECT_THAT(made_by(std::move(commands)), ::testing::IsEmpty());
+  const Json workload = {
+      {"apiVersion", "scheduling.k8s.io/v1alpha1"},
+      {"metadata", {{"name", "train"}, {"namespace", "ml"}, {"uid", "u"}}},
+      {"spec",
+       {{"podGroups",
+         Json::array({{{"name", "workers"}, {"policy", {{"gang", {{"minCount", 2}}}}}}})}}}};
+  EXPECT_THAT(
+      made_by({PodGroupSeen{*ParsePodGroup(GroupApi::kWorkload, workload)}}),
+      ::testing::ElementsAre(GangKey{"ml", "train-workers-0"}, GangKey{"ml", "train-workers-1"}));
 }
 
 // The pods and perhaps a Gang, and what becomes of them.
