@@ -157,6 +157,10 @@ class Check {
     } else if (const auto* replaced = std::get_if<MemberReplaced>(&record)) {
       auto& decision = runs_[replaced->run].decision;
       decision = std::make_shared<const GangDecision>(WithMember(*decision, *replaced));
+    } else if (const auto* added = std::get_if<MemberAdded>(&record)) {
+      auto& run = runs_[added->run];
+      run.decision = std::make_shared<const GangDecision>(WithMember(*run.decision, *added));
+      for (const auto& claim : added->claims) run.released.erase(claim.index);
     }
     return absl::OkStatus();
   }

@@ -9,6 +9,7 @@
 #include "controller/core/facts/pod_grace.h"
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/record.h"
+#include "controller/core/queue/growth.h"
 #include "controller/core/queue/replacement.h"
 #include "lib/base/status.h"
 
@@ -473,6 +474,7 @@ void Core::DrainRunNews() {
     status_.TellRun(news, now_.wall);
     switch (news.kind) {
       case RunNews::Kind::kMoved:
+      case RunNews::Kind::kShrunk:
         break;
       case RunNews::Kind::kBound:
         ++counters_.gangs_bound;
@@ -626,8 +628,8 @@ void Core::Assess(const GangRef& ref) {
     lending_.OnSettled(ref, cluster_);
     preemption_.OnSettled(ref);
     blocks_.ForgetGang(ref);
-    queue_.Remove(ref);
     ReplaceLost(ref);
+    WaitToGrow(ref);
     Show(ref);
     return;
   }
@@ -696,7 +698,10 @@ void Core::MakeGang(const GangRef& ref, Readiness& ready) {
 void Core::ReplaceLost(const GangRef& ref) {
   const GangRun& run = *runs_.Find(ref);
   const auto gang = ref.single ? nullptr : facts_.gangs.Find(ref.key);
-  if (gang == nullptr || gang->failure_policy != FailurePolicy::kReplace || run.ending()) return;
+  if (gang == nullptr || gang->failure_policy != FailurePolicy::kReplace || run.ending() ||
+      GoesOnWithoutLost(run, *gang)) {
+    return;
+  }
   const std::optional<LostMember> lost = run.FindLost();
   if (!lost) return;
   const auto busy = [this](const ClaimKey& key) { return runs_.BusyClaim(key); };
@@ -720,6 +725,44 @@ void Core::ReplaceLost(const GangRef& ref) {
   }
 }
 
+// Lets the next pod of a gang with minMembers wait for a place in the gang's run.
+void Core::WaitToGrow(const GangRef& ref) {
+  const GangRun& run = *runs_.Find(ref);
+  const auto gang = ref.single ? nullptr : facts_.gangs.Find(ref.key);
+  std::optional<Readiness> next;
+  if (gang != nullptr && GoesOnWithoutLost(run, *gang)) {
+    next = FindGrowth(run, *gang,
+                      {.facts = facts_,
+                       .membership = membership_,
+                       .cluster = cluster_,
+                       .busy = [this](const ClaimKey& key) { return runs_.BusyClaim(key); },
+                       .has_place = [this](const PodFact& pod) { return runs_.HasPlace(pod); }},
+                      now_.wall);
+  }
+  if (!next) return queue_.Remove(ref);
+  const bool in_block = next->spec != nullptr && !next->spec->block.empty();
+  if (in_block) next = blocks_.Admit(ref, *std::move(next), now_.wall);
+  if (next->spec != nullptr && next->spec->reservation != run.decision().reservation) {
+    return queue_.Remove(ref);  // its block is another by now
+  }
+  queue_.Put(ref, *next);
+}
+
+// Gives the planned pod a place in the gang's run.
+void Core::Grow(const GangRef& ref, const Planned& planned) {
+  const GangRun& run = *runs_.Find(ref);
+  const auto gang = facts_.gangs.Find(ref.key);
+  if (gang == nullptr || !GoesOnWithoutLost(run, *gang)) return;
+  const std::optional<MemberAdded> added = AddedOf(run, *gang, *planned.placement);
+  if (!added) return;
+  decisions_.Add({.when = now_.wall,
+                  .gang = ref,
+                  .kind = DecisionKind::kPlaced,
+                  .message = fmt::format("pod {} joins with rank {}", added->name, added->rank)});
+  status_.TellAdded(ref, *added, now_.wall);
+  runs_.Add(*added);
+}
+
 // A pod that is labelled into this gang while it is being bound with another has the place that it
 // was given there.
 void Core::WaitForOtherRuns(Readiness& ready) const {
@@ -739,7 +782,10 @@ void Core::PlanSome() {
   const std::vector<Planned> all = queue_.Plan(cluster_, runs_.room(), now_.wall);
   for (const Planned& planned : all) {
     const GangRef ref{planned.gang->key, planned.gang->single_pod};
-    if (planned.placement) {
+    const bool grows = runs_.Find(ref) != nullptr;
+    if (planned.placement && grows) {
+      Grow(ref, planned);
+    } else if (planned.placement) {
       const auto decision = std::make_shared<const GangDecision>(
           DecisionOf(*planned.gang, *planned.placement, now_.wall));
       ++counters_.gangs_prepared;
@@ -749,7 +795,7 @@ void Core::PlanSome() {
       decisions_.Add(DecisionKind::kPlaced, *decision, "", now_.wall);
     } else if (planned.news) {
       const std::string& why = queue_.Find(ref)->message;
-      status_.TellBlocked(ref, why, now_.wall);
+      if (!grows) status_.TellBlocked(ref, why, now_.wall);
       decisions_.Add(
           {.when = now_.wall, .gang = ref, .kind = DecisionKind::kBlocked, .message = why});
     }
@@ -761,6 +807,7 @@ void Core::PlanSome() {
     const GangRef ref{planned.gang->key, planned.gang->single_pod};
     const WaitingGang* waits = queue_.Find(ref);
     if (waits == nullptr || waits->reason != GangReason::kWaitsForCapacity) continue;
+    if (runs_.Find(ref) != nullptr) continue;  // nobody ends for a gang that runs already
     if (successors_.Keeps(ref)) continue;  // others end for it when its own hardware is given up
     lending_.OnBlocked(*planned.gang, cluster_, now_.wall);
     blocked.push_back(planned.gang);

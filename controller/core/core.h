@@ -180,6 +180,8 @@ class Core {
   void LimitGrace(PodDeletion& deletion) const;
   void Assess(const GangRef& ref);
   void ReplaceLost(const GangRef& ref);
+  void WaitToGrow(const GangRef& ref);
+  void Grow(const GangRef& ref, const Planned& planned);
   void WaitForOtherRuns(Readiness& ready) const;
   void MakeGang(const GangRef& ref, Readiness& ready);
   void Show(const GangRef& ref);

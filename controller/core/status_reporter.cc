@@ -103,7 +103,7 @@ EventReason EventOf(EndCause cause) {
 EventNote Note(EventReason reason, std::string message, WallTime when) {
   EventNote note;
   note.warning = reason != EventReason::kScheduled && reason != EventReason::kGangPlaced &&
-                 reason != EventReason::kMemberReplaced;
+                 reason != EventReason::kMemberReplaced && reason != EventReason::kMemberAdded;
   note.reason = ToString(reason);
   note.message = std::move(message);
   note.when = when;
@@ -121,6 +121,7 @@ struct StatusReporter::Standing {
   const WaitingGang* waiting = nullptr;
   bool failed = false;  // for good
   Members members = {};
+  std::string size = {};  // "6 of 8 members are ready": of a gang with minMembers that runs
 
   static Standing Of(const WaitingGang& waiting);
 };
@@ -180,6 +181,14 @@ StatusReporter::Members StatusReporter::MembersOf(const GangRun& run) const {
   return members;
 }
 
+// Returns how many members are ready, of a gang with minMembers of which enough are; else "".
+std::string StatusReporter::SizeOf(const GangRun& run, const Members& members) const {
+  const auto gang = from_.facts.gangs.Find(run.decision().key);
+  if (run.decision().single || gang == nullptr || !gang->changes_size()) return "";
+  if (members.ready + members.succeeded < gang->least_members()) return "";
+  return Describe(members, static_cast<std::size_t>(gang->members));
+}
+
 StatusReporter::Standing StatusReporter::StandingOf(const GangRun& run) const {
   const GangDecision& decision = run.decision();
   if (run.phase() == RunPhase::kUndoing) {
@@ -202,6 +211,9 @@ StatusReporter::Standing StatusReporter::StandingOf(const GangRun& run) const {
     const bool well = members.succeeded == members.finished;
     standing.phase = well ? GangPhase::kFinished : GangPhase::kFailed;
     standing.reason = GangReason::kPodsEnded;
+  } else if (std::string size = SizeOf(run, members); !size.empty()) {
+    standing.size = std::move(size);
+    standing.members.reason = GangReason::kNone;
   } else if (members.reason != GangReason::kNone) {
     const bool starting =
         members.reason == GangReason::kMembersNotReady && !from_.runs.HasStarted(run.id());
@@ -250,12 +262,16 @@ void StatusReporter::Forget(const GangRef& ref) {
 
 void StatusReporter::ShowPods(const GangRef& ref, const std::string& message, const Now& now) {
   const bool has_run = from_.runs.Find(ref) != nullptr;
+  // A gang that runs waits for places of more of its pods.
+  const WaitingGang* growing = has_run ? from_.queue.Find(ref) : nullptr;
   const auto show = [&](const PodKey& key) {
     const auto pod = from_.facts.pods.Find(key);
     if (pod == nullptr) return;
     const bool waits = pod->alive() && pod->node.empty();
     std::string text = waits ? message : "";
-    if (waits && has_run && !from_.runs.HasPlace(*pod)) text = BecauseOthersRun(ref);
+    if (waits && has_run && !from_.runs.HasPlace(*pod)) {
+      text = growing == nullptr ? BecauseOthersRun(ref) : growing->message;
+    }
     outbox_.SetPod(*pod, text, now);
   };
   if (ref.single) {
@@ -342,13 +358,16 @@ void StatusReporter::AddRun(const Standing& standing, GangStatus& status) const 
       lost ? standing.message : "");
   const bool ready = standing.phase == GangPhase::kRunning;
   add(ConditionType::kReady, ready, ready ? GangReason::kAllMembersReady : standing.reason,
-      ready ? "" : standing.message);
+      ready ? standing.size : standing.message);
   if (standing.failed) add(ConditionType::kFailed, true, standing.reason, standing.message);
 }
 
 void StatusReporter::TellRun(const RunNews& news, WallTime now) {
   if (news.kind == RunNews::Kind::kUndoing) {
     TellGang(news.gang, Note(EventOf(news.cause), news.reason, now));
+  }
+  if (news.kind == RunNews::Kind::kShrunk) {
+    TellGang(news.gang, Note(EventReason::kMemberGone, news.reason, now));
   }
   if (news.kind != RunNews::Kind::kBound) return;
   const std::string& ns = news.decision->key.ns;
@@ -373,6 +392,13 @@ void StatusReporter::TellReplaced(const GangRun& run, const MemberReplaced& memb
                 fmt::format("Pod {} takes the place of pod {}: rank {} on node {}", member.name,
                             lost.name, lost.rank, member.node.empty() ? lost.node : member.node),
                 now));
+}
+
+void StatusReporter::TellAdded(const GangRef& ref, const MemberAdded& member, WallTime now) {
+  TellGang(ref, Note(EventReason::kMemberAdded,
+                     fmt::format("Pod {} joins: rank {} on node {}", member.name, member.rank,
+                                 member.node),
+                     now));
 }
 
 void StatusReporter::TellReclaim(const GangDecision& decision, const std::string& message,

@@ -68,6 +68,8 @@ class StatusReporter {
   void TellPlaced(const GangDecision& decision, WallTime now);
   // A pod is about to take the place of a lost one.
   void TellReplaced(const GangRun& run, const MemberReplaced& member, WallTime now);
+  // A pod is about to join a bound gang.
+  void TellAdded(const GangRef& ref, const MemberAdded& member, WallTime now);
   void TellReclaim(const GangDecision& decision, const std::string& message, WallTime now);
   void TellBlocked(const GangRef& ref, const std::string& message, WallTime now);
 
@@ -84,6 +86,7 @@ class StatusReporter {
   Members MembersOf(const GangRun& run) const;
   void AddRun(const Standing& standing, GangStatus& status) const;
   Standing StandingOf(const GangRun& run) const;
+  std::string SizeOf(const GangRun& run, const Members& members) const;
   GangStatus StatusOf(const GangRef& ref, const Standing& standing) const;
   bool EndedBound(const GangRef& ref) const;
   std::string PredictedAllReduce(const GangDecision& decision) const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lib/base/check.h"
 #include "lib/kube/objects/node_selector.h"
 
 namespace tahoma::controller {
@@ -69,6 +70,16 @@ const VolumeDemand* NodeDemand::VolumeAgainst(const Node& candidate) const {
 
 std::string GangSpec::Describe() const {
   return fmt::format("{} {}", single_pod ? "pod" : "gang", ToString(key));
+}
+
+std::shared_ptr<const GangSpec> FirstOf(const GangSpec& gang, std::size_t count) {
+  TAHOMA_CHECK(count >= 1 && count <= gang.members.size());
+  auto first = std::make_shared<GangSpec>(gang);
+  first->members.resize(count);
+  first->rules.clear();
+  first->preferred.clear();
+  for (auto& drawn : first->drawn) drawn = FirstOf(*drawn, count);
+  return first;
 }
 
 }  // namespace tahoma::controller

@@ -77,6 +77,8 @@ struct GangSpec {
   std::string shape_text;             // as the user wrote the shape; empty without a shape
   std::optional<std::int64_t> chips;  // chips of one slice
   int slices = 1;
+  // The first of `members` that may be placed without the others; 0: all are placed or none.
+  std::size_t min_members = 0;
   std::string queue = "default";
   std::int32_t priority = 0;
   std::optional<std::chrono::seconds> max_runtime;
@@ -100,7 +102,12 @@ struct GangSpec {
 
   // Returns "gang default/train" or "pod default/p".
   std::string Describe() const;
+  // Returns whether the gang may be placed without its last members.
+  bool may_be_fewer() const { return min_members > 0 && min_members < members.size(); }
 };
+
+// Returns the gang of the first `count` members, without rules and preferences, which speak of all.
+std::shared_ptr<const GangSpec> FirstOf(const GangSpec& gang, std::size_t count);
 
 using Queue = std::vector<std::shared_ptr<const GangSpec>>;
 

@@ -53,11 +53,28 @@ void CheckDivision(const GangRequest& request, std::vector<GangFault>& faults) {
                    request.members, boxes)});
 }
 
+// Checks the least number of members, which only a gang without pieces of the torus has.
+void CheckLeast(const GangRequest& request, std::vector<GangFault>& faults) {
+  if (!request.min_members) return;
+  const auto add = [&](std::string why) {
+    faults.push_back({"minMembers", fmt::format("{}", *request.min_members), std::move(why)});
+  };
+  if (!InRange(*request.min_members, request.members)) {
+    add(fmt::format("must be 1 to spec.members ({})", request.members));
+  } else if (!request.shape.empty() || request.chips || request.slices != 1) {
+    add("may not be set together with spec.shape, spec.chips or spec.slices: the pods of a gang "
+        "with pieces of the torus are placed together");
+  }
+}
+
 }  // namespace
 
 GangRequest ParseGangRequest(kube::Field spec) {
   GangRequest request;
   request.members = spec.At("members").Int(1);
+  if (const kube::Field least = spec.At("minMembers"); least.has_value()) {
+    request.min_members = least.Int();
+  }
   request.shape = spec.At("shape").Text();
   if (const kube::Field chips = spec.At("chips"); chips.has_value()) request.chips = chips.Int();
   request.slices = spec.At("slices").Int(1);
@@ -93,6 +110,7 @@ std::vector<GangFault> FaultsOf(const GangRequest& request) {
         "may not be set together with spec.shape, which says how many chips a slice has");
   }
   if (members && slices) CheckDivision(request, faults);
+  if (members) CheckLeast(request, faults);
   if (!request.max_runtime.empty() && !ParseRuntime(request.max_runtime)) {
     add("maxRuntime", request.max_runtime,
         "must be numbers of at most nine digits, each with h, m or s, such as 90m or 1h30m");

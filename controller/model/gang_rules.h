@@ -33,8 +33,9 @@ namespace tahoma::controller {
 // The fields of spec that the rules cover.
 struct GangRequest {
   std::int64_t members = 1;
-  std::string shape = {};                  // as the user wrote it; empty when there is none
-  std::optional<std::int64_t> chips = {};  // chips of one slice
+  std::optional<std::int64_t> min_members = {};  // the gang may run with as few; nullopt: with all
+  std::string shape = {};                        // as the user wrote it; empty when there is none
+  std::optional<std::int64_t> chips = {};        // chips of one slice
   std::int64_t slices = 1;
   std::string max_runtime = {};  // as the user wrote it; empty when there is none
   std::string failure_policy = "RestartAll";

@@ -118,7 +118,8 @@ struct Decision {
   std::shared_ptr<const GangSpec> gang;
   std::optional<Placement> placement;
   std::optional<Blocked> blocked;  // exactly one of the two is set
-  // The gang of gang->drawn whose magnetic Capacity Block has the placement, if any.
+  // What was placed in the place of `gang`, if not that: the gang of gang->drawn whose magnetic
+  // Capacity Block has the placement, or its first pods (core/queue/scheduling_queue.h).
   std::shared_ptr<const GangSpec> drawn = {};
 };
 

@@ -206,6 +206,7 @@ kube::Request Renderer::operator()(const GangCreation& write) const {
                {"startWithin", wish.request.start_within},
                {"preemptible", wish.terms.preemptible},
                {"checkpointable", wish.terms.checkpointable}};
+  if (wish.request.min_members) spec["minMembers"] = *wish.request.min_members;
   if (!wish.request.shape.empty()) spec["shape"] = wish.request.shape;
   if (wish.request.chips) spec["chips"] = *wish.request.chips;
   if (wish.priority) spec["priority"] = *wish.priority;

@@ -73,6 +73,7 @@ std::string NameOf(const Record& record) {
     const char* operator()(const GangBound&) const { return "GangBound"; }
     const char* operator()(const ClaimReleased&) const { return "ClaimReleased"; }
     const char* operator()(const MemberReplaced&) const { return "MemberReplaced"; }
+    const char* operator()(const MemberAdded&) const { return "MemberAdded"; }
     const char* operator()(const GangUndoing&) const { return "GangUndoing"; }
     const char* operator()(const GangReleased&) const { return "GangReleased"; }
   };

@@ -670,7 +670,10 @@ void FakeApi::CheckAtRest() {
     }
   }
   for (const auto& [gang, count] : gangs) {
-    if (count.first != 0 && count.second != 0) {
+    const auto fact = gangs_.find(gang);
+    const bool enough = fact != gangs_.end() && fact->second.changes_size() &&
+                        count.first >= fact->second.least_members();
+    if (count.first != 0 && count.second != 0 && !enough) {
       faults.push_back(
           fmt::format("gang {} has {} pods bound and {} not", gang, count.first, count.second));
     }

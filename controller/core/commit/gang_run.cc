@@ -39,6 +39,27 @@ int GangRun::bound_pods() const {
       std::count_if(pods_.begin(), pods_.end(), [](const PodTrack& pod) { return pod.bound; }));
 }
 
+int GangRun::members_left() const {
+  int left = 0;
+  for (std::size_t i = 0; i < pods_.size(); ++i) left += goes_on(i) || pods_[i].ended_well ? 1 : 0;
+  return left;
+}
+
+bool GangRun::given_up(std::size_t pod) const {
+  if (!pods_[pod].dead) return false;
+  for (std::size_t i = 0; i < claims_.size(); ++i) {
+    const auto& consumers = decision_->claims[i].consumers;
+    const bool uses = std::ranges::find(consumers, pod) != consumers.end();
+    if (uses && !claims_[i].released) return false;
+  }
+  return true;
+}
+
+void GangRun::EndMember(std::size_t pod) {
+  TAHOMA_CHECK(phase_ == RunPhase::kBound && losses_.goes_on);  // else all end together
+  pods_[pod].leaves = true;
+}
+
 bool GangRun::MayApply(const Record& record) const {
   struct Visitor {
     const GangRun& run;
@@ -54,6 +75,16 @@ bool GangRun::MayApply(const Record& record) const {
              std::ranges::none_of(r.claims, [&](const MemberReplaced::Claim& claim) {
                return run.claims_[claim.index].released;
              });
+    }
+    bool operator()(const MemberAdded& r) const {
+      if (run.phase_ != RunPhase::kBound || !MayFollow(r, *run.decision_)) return false;
+      const std::vector<DecidedClaim>& claims = run.decision_->claims;
+      for (std::size_t i = 0; i < claims.size(); ++i) {
+        const auto& consumers = claims[i].consumers;
+        const bool uses = std::ranges::find(consumers, r.pod) != consumers.end();
+        if (uses && !run.claims_[i].released) return false;
+      }
+      return true;
     }
     bool operator()(const GangUndoing&) const {
       return run.phase_ != RunPhase::kUndoing && run.phase_ != RunPhase::kReleased;
@@ -82,8 +113,11 @@ void GangRun::Apply(const Record& record) {
     for (PodTrack& pod : pods_) pod.bound = true;
   } else if (const auto* released = std::get_if<ClaimReleased>(&record)) {
     claims_[released->claim].released = true;
+    claims_[released->claim].settled = true;
   } else if (const auto* replaced = std::get_if<MemberReplaced>(&record)) {
     TakeNext(*replaced);
+  } else if (const auto* added = std::get_if<MemberAdded>(&record)) {
+    TakeAdded(*added);
   } else if (const auto* undoing = std::get_if<GangUndoing>(&record)) {
     phase_ = RunPhase::kUndoing;
     failure_ = undoing->reason;
@@ -107,12 +141,24 @@ void GangRun::Apply(const Record& record) {
 void GangRun::TakeNext(const MemberReplaced& record) {
   decision_ = std::make_shared<const GangDecision>(WithMember(*decision_, record));
   starts_at_ = record.at;
-  PodTrack& pod = pods_[record.pod];
+  Begin(record.pod);
+}
+
+void GangRun::TakeAdded(const MemberAdded& record) {
+  decision_ = std::make_shared<const GangDecision>(WithMember(*decision_, record));
+  starts_at_ = record.at;
+  pods_.resize(decision_->pods.size());
+  claims_.resize(decision_->claims.size());
+  Begin(record.pod);
+}
+
+void GangRun::Begin(std::uint32_t index) {
+  PodTrack& pod = pods_[index];
   pod = {};
   pod.bind_unknown = pod.must_read = restored_;
   for (std::size_t i = 0; i < claims_.size(); ++i) {
     const auto& consumers = decision_->claims[i].consumers;
-    if (std::ranges::find(consumers, record.pod) != consumers.end()) claims_[i] = {};
+    if (std::ranges::find(consumers, index) != consumers.end()) claims_[i] = {};
   }
 }
 
@@ -154,6 +200,9 @@ void GangRun::NoteMember(PodTrack& track, const DecidedPod& pod, const PodFact* 
   if (!lost || track.member_lost) return;
   track.member_lost = true;
   track.lost_why = DescribeLost(pod.name, fact);
+  if (HasGivenBack(static_cast<std::size_t>(&track - pods_.data()))) return;  // long ago
+  losses_.news.push_back(
+      fmt::format("{} (rank {} on node {})", track.lost_why, pod.rank, pod.node));
 }
 
 std::optional<LostMember> GangRun::FindLost() const {
@@ -183,7 +232,7 @@ bool GangRun::HasGivenBack(std::size_t pod) const {
 // Returns whether a lost pod used the claim whose place another may take.
 bool GangRun::AwaitsNext(std::size_t claim) const {
   const auto& consumers = decision_->claims[claim].consumers;
-  return keeps_lost_ && std::ranges::any_of(consumers, [&](std::uint32_t pod) {
+  return losses_.kept && std::ranges::any_of(consumers, [&](std::uint32_t pod) {
            return pods_[pod].member_lost && !pods_[pod].ended_well;
          });
 }
@@ -275,7 +324,9 @@ void GangRun::OnClaimResult(ClaimTrack& track, const ApiResult& result, Monotoni
       return;
     case WriteOutcome::kRefused:
       ++track.refusals;
-      if (track.refusals >= kRefusalsMost && phase_ != RunPhase::kUndoing) Fail(result.message);
+      if (track.refusals >= kRefusalsMost && phase_ != RunPhase::kUndoing) {
+        FailClaim(result.index, result.message);
+      }
       break;
     case WriteOutcome::kUnavailable:
       break;
@@ -391,6 +442,11 @@ std::optional<Record> GangRun::NextBound(MonotonicTime now) {
     if (claims_[i].released) continue;
     all_released = all_released && !AwaitsNext(i);
     if (AwaitsNext(i)) continue;
+    // Some write on the way may allocate the claim yet.
+    if (losses_.goes_on && !claims_[i].settled) {
+      all_released = false;
+      continue;
+    }
     if ((!claims_[i].live || claims_[i].gone) && ConsumersDead(i)) {
       return ClaimReleased{run_, static_cast<std::uint32_t>(i)};
     }
@@ -400,12 +456,20 @@ std::optional<Record> GangRun::NextBound(MonotonicTime now) {
       std::all_of(pods_.begin(), pods_.end(), [](const PodTrack& pod) { return pod.dead; })) {
     return GangReleased{run_};
   }
-  for (const PodTrack& pod : pods_) {
-    const bool awaits_next = keeps_lost_ && pod.member_lost;
-    if (pod.lost && !pod.bound && !pod.dead && !awaits_next) Fail(pod.lost_why);
+  for (PodTrack& pod : pods_) {
+    const bool awaits_next = losses_.kept && pod.member_lost;
+    if (!pod.lost || pod.bound || pod.dead || awaits_next) continue;
+    pod.leaves = pod.leaves || losses_.goes_on;
+    if (!pod.leaves) Fail(pod.lost_why);
   }
+  EndLeaving(now);
   if (AllocateAll(now)) BindAll(now);
   if (!failure_.empty()) return GangUndoing{run_, failure_, by_, cause_};
+  // Claims that were just cleared are released at once: no news of them need come.
+  for (std::size_t i = 0; i < claims_.size(); ++i) {
+    const ClaimTrack& claim = claims_[i];
+    if (claim.settled && !claim.live && !claim.released && IsAbandoned(i)) return NextBound(now);
+  }
   return std::nullopt;
 }
 
@@ -431,7 +495,10 @@ bool GangRun::AllocateAll(MonotonicTime now) {
     ClaimTrack& track = claims_[i];
     if (track.settled) continue;
     if (Ready(track, now)) {
-      if (const std::optional<WriteKind> kind = TowardsAllocated(i)) IssueClaimWrite(i, *kind);
+      const auto kind = IsAbandoned(i) ? TowardsClear(i) : TowardsAllocated(i);
+      if (kind) IssueClaimWrite(i, *kind);
+      // Cleared: no write of ours will allocate the claim.
+      if (track.settled && IsAbandoned(i)) track.live = false;
     }
     all = all && track.settled;
   }
@@ -444,7 +511,7 @@ bool GangRun::BindAll(MonotonicTime now) {
   bool all = true;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     PodTrack& track = pods_[i];
-    if ((track.bound || track.dead) && !track.must_read) continue;
+    if ((track.bound || track.dead || track.leaves) && !track.must_read) continue;
     all = false;
     if (!Ready(track, now)) continue;
     const WriteKind kind = track.must_read ? WriteKind::kReadPod : WriteKind::kBind;
@@ -462,17 +529,33 @@ bool GangRun::EvictAll(MonotonicTime now) {
     PodTrack& track = pods_[i];
     if (!track.maybe_bound() || track.dead) continue;
     all = false;
-    if (track.evicted || !Ready(track, now)) continue;
-    if (track.must_read) {
-      Issue(track, PodWrite{WriteKind::kReadPod, run_, static_cast<std::uint32_t>(i), decision_});
-      continue;
-    }
-    starved_ = deletions_left_ != nullptr && *deletions_left_ == 0;
-    if (starved_) break;
-    if (deletions_left_ != nullptr) --*deletions_left_;
-    Issue(track, PodDeletion{run_, static_cast<std::uint32_t>(i), decision_, by_});
+    if (!Evict(i, now)) break;
   }
   return all;
+}
+
+// Issues the next write towards the end of the pod. Returns false when no pod may be deleted now.
+bool GangRun::Evict(std::size_t pod, MonotonicTime now) {
+  PodTrack& track = pods_[pod];
+  if (track.evicted || !Ready(track, now)) return true;
+  const auto index = static_cast<std::uint32_t>(pod);
+  if (track.must_read) {
+    Issue(track, PodWrite{WriteKind::kReadPod, run_, index, decision_});
+    return true;
+  }
+  starved_ = deletions_left_ != nullptr && *deletions_left_ == 0;
+  if (starved_) return false;
+  if (deletions_left_ != nullptr) --*deletions_left_;
+  Issue(track, PodDeletion{run_, index, decision_, by_});
+  return true;
+}
+
+// Deletes the pods that leave a gang that goes on.
+void GangRun::EndLeaving(MonotonicTime now) {
+  starved_ = false;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (pods_[i].leaves && !pods_[i].dead && !Evict(i, now)) return;
+  }
 }
 
 std::optional<WriteKind> GangRun::TowardsAllocated(std::size_t index) {
@@ -480,14 +563,14 @@ std::optional<WriteKind> GangRun::TowardsAllocated(std::size_t index) {
   const DecidedClaim& claim = decision_->claims[index];
   if (!track.gone && track.seen == nullptr) return WriteKind::kReadClaim;
   if (track.gone || track.seen->uid != claim.uid || track.seen->deleting) {
-    Fail(fmt::format("claim {} was deleted", claim.name));
+    FailClaim(index, fmt::format("claim {} was deleted", claim.name));
     return std::nullopt;
   }
   const ClaimFact& seen = *track.seen;
   // Its pods ran and have ended while no controller looked: devices would be given to nobody.
   if (ConsumersDead(index)) return Settle(index);
   if (seen.allocation == nullptr && claim.allocated_before) {
-    Fail(fmt::format("claim {} was de-allocated by someone else", claim.name));
+    FailClaim(index, fmt::format("claim {} was de-allocated by someone else", claim.name));
     return std::nullopt;
   }
   if (seen.allocation == nullptr) {
@@ -495,7 +578,7 @@ std::optional<WriteKind> GangRun::TowardsAllocated(std::size_t index) {
     return seen.protected_by_finalizer ? WriteKind::kAllocate : WriteKind::kAddFinalizer;
   }
   if (!claim.allocated_before && !SameDevices(*seen.allocation, claim.allocation)) {
-    Fail(fmt::format("claim {} was allocated by someone else", claim.name));
+    FailClaim(index, fmt::format("claim {} was allocated by someone else", claim.name));
     return std::nullopt;
   }
   if (!ConsumersReserved(index, seen)) return WriteKind::kAllocate;
@@ -537,6 +620,11 @@ std::optional<WriteKind> GangRun::TowardsClear(std::size_t index) {
   return std::nullopt;
 }
 
+// Returns whether all pods of the claim have ended, and the run goes on without them.
+bool GangRun::IsAbandoned(std::size_t claim) const {
+  return phase_ == RunPhase::kBound && losses_.goes_on && ConsumersDead(claim);
+}
+
 // Whether the claim has the devices of this run, and a pod of it uses them. An allocation that only
 // pods of others use is theirs: it is held as it is published.
 bool GangRun::HoldsOurs(std::size_t index, const ClaimFact& fact) const {
@@ -567,6 +655,12 @@ bool GangRun::ConsumersDead(std::size_t claim) const {
 
 void GangRun::Fail(std::string reason) {
   if (failure_.empty()) failure_ = std::move(reason);
+}
+
+// Ends the pods that need the claim, or all.
+void GangRun::FailClaim(std::size_t claim, std::string reason) {
+  if (phase_ != RunPhase::kBound || !losses_.goes_on) return Fail(std::move(reason));
+  for (const std::uint32_t pod : decision_->claims[claim].consumers) EndMember(pod);
 }
 
 void GangRun::Retry(Track& track, MonotonicTime now) {

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/core/facts/facts.h"
@@ -70,6 +71,16 @@ class GangRun {
   // ended. After a restart a pod that runs counts as having been ready.
   std::optional<std::size_t> FindUnstarted() const;
   bool member_lost(std::size_t pod) const { return pods_[pod].member_lost && !HasGivenBack(pod); }
+  // Returns whether the pod runs, or is to run, and nothing ends it.
+  bool goes_on(std::size_t pod) const {
+    return !pods_[pod].dead && !pods_[pod].member_lost && !pods_[pod].leaves;
+  }
+  // Returns how many pods go on or have succeeded.
+  int members_left() const;
+  // Returns whether another pod may have the place: the pod has ended, and its claims are released.
+  bool given_up(std::size_t pod) const;
+  // Returns the first pod that has never been ready and goes on, as FindUnstarted().
+  bool never_ready(std::size_t pod) const { return !pods_[pod].was_ready && goes_on(pod); }
   // Returns whether the pod does not exist, or has ended.
   bool pod_dead(std::size_t pod) const { return pods_[pod].dead; }
   // Returns since when pods start: the last bind, or the last record of a replaced pod.
@@ -105,7 +116,13 @@ class GangRun {
   void HoldBack(bool held_back) { held_back_ = held_back; }
 
   // Keeps the devices of lost members while `keeps`: other pods may take their places.
-  void KeepLost(bool keeps) { keeps_lost_ = keeps; }
+  void KeepLost(bool keeps) { losses_.kept = keeps; }
+  // Lets a member that cannot be had go alone while `goes_on`: the others stay.
+  void GoOnWithoutLost(bool goes_on) { losses_.goes_on = goes_on; }
+  // Ends a pod of a bound run that GoOnWithoutLost(): it is deleted, with its grace.
+  void EndMember(std::size_t pod);
+  // Takes the members that were lost since the last call while others go on, for people.
+  std::vector<std::string> DrainLost() { return std::exchange(losses_.news, {}); }
   // Does not end the undoing while `kept_back`: somebody must hear of it first.
   void KeepBack(bool kept_back) { kept_back_ = kept_back; }
 
@@ -142,6 +159,7 @@ class GangRun {
     bool ended_well = false;   // has succeeded
     bool member_lost = false;  // bound: has failed, is being deleted or is gone
     bool was_ready = false;
+    bool leaves = false;  // is to be deleted while the others go on
     std::string lost_why;
     bool maybe_bound() const { return bound || bind_sent || bind_unknown; }
   };
@@ -152,11 +170,14 @@ class GangRun {
   bool AllocateAll(MonotonicTime now);
   bool BindAll(MonotonicTime now);
   bool EvictAll(MonotonicTime now);
+  bool Evict(std::size_t pod, MonotonicTime now);
+  void EndLeaving(MonotonicTime now);
 
   // Returns the next write of the claim, or nullopt when it is settled or has failed (failure_ is
   // set).
   std::optional<WriteKind> TowardsAllocated(std::size_t claim);
   std::optional<WriteKind> TowardsClear(std::size_t claim);
+  bool IsAbandoned(std::size_t claim) const;
   // Settles the claim as it is now, or returns kReadClaim when there may be newer news of it.
   std::optional<WriteKind> Settle(std::size_t claim);
   bool HoldsOurs(std::size_t claim, const ClaimFact& fact) const;
@@ -166,9 +187,12 @@ class GangRun {
   bool HasGivenBack(std::size_t pod) const;
   bool AwaitsNext(std::size_t claim) const;
   void TakeNext(const MemberReplaced& record);
+  void TakeAdded(const MemberAdded& record);
+  void Begin(std::uint32_t pod);
   void NoteMember(PodTrack& track, const DecidedPod& pod, const PodFact* fact);
   void RepairClaims();
   void Fail(std::string reason);
+  void FailClaim(std::size_t claim, std::string reason);
   void OnClaimResult(ClaimTrack& track, const ApiResult& result, MonotonicTime now);
   void OnBindResult(PodTrack& track, const ApiResult& result, MonotonicTime now);
   void OnPodRead(std::size_t pod, PodTrack& track, const ApiResult& result, MonotonicTime now);
@@ -184,7 +208,13 @@ class GangRun {
   bool restored_ = false;
   bool held_back_ = false;
   bool kept_back_ = false;
-  bool keeps_lost_ = false;
+  // The treatment of lost members.
+  struct Losses {
+    bool kept = false;     // next pods take their places
+    bool goes_on = false;  // the others go on without
+    std::vector<std::string> news = {};
+  };
+  Losses losses_;
   std::string failure_;
   std::optional<WallTime> by_;  // when its pods must have ended
   EndCause cause_ = EndCause::kFailed;

@@ -19,6 +19,7 @@ RunId RunOf(const Record& record) {
     RunId operator()(const GangBound& r) const { return r.run; }
     RunId operator()(const ClaimReleased& r) const { return r.run; }
     RunId operator()(const MemberReplaced& r) const { return r.run; }
+    RunId operator()(const MemberAdded& r) const { return r.run; }
     RunId operator()(const GangUndoing& r) const { return r.run; }
     RunId operator()(const GangReleased& r) const { return r.run; }
   };
@@ -119,6 +120,11 @@ void CheckNobodyHolds(const ClusterState& cluster, const GangDecision& decision)
 }
 
 }  // namespace
+
+bool GoesOnWithoutLost(const GangRun& run, const GangFact& gang) {
+  return run.phase() == RunPhase::kBound && !run.ending() && gang.changes_size() &&
+         run.members_left() >= gang.least_members();
+}
 
 void ReleaseDecided(const GangDecision& decision, ClusterState& fleet) {
   for (const DecidedClaim& claim : decision.claims) {
@@ -342,6 +348,8 @@ void GangRuns::Apply(Sequence sequence, const Record& record) {
     ApplyReleased(released->run);
   } else if (const auto* replaced = std::get_if<MemberReplaced>(&record)) {
     ApplyReplaced(sequence, *replaced);
+  } else if (const auto* added = std::get_if<MemberAdded>(&record)) {
+    ApplyAdded(sequence, *added);
   } else {
     ApplyStep(sequence, RunOf(record), record);
   }
@@ -391,11 +399,67 @@ void GangRuns::Replace(MemberReplaced record) {
   Entry& entry = At(record.run);
   TAHOMA_CHECK(entry.run.MayApply(record));
   record.at = now_;  // the wall clock may be behind the time that limits are compared with
-  entry.lost_since.reset();
-  entry.started = false;
+  BeginMember(entry);
   Commit(record);
   TellAll(record.run);
   news_.push_back(NewsOf(entry));
+}
+
+void GangRuns::Add(MemberAdded record) {
+  Entry& entry = At(record.run);
+  TAHOMA_CHECK(entry.run.MayApply(record));
+  GangDecision added;
+  for (const MemberReplaced::Claim& claim : record.claims) {
+    added.claims.push_back(
+        {.name = claim.name, .uid = claim.uid, .consumers = {}, .allocation = claim.allocation});
+  }
+  CheckNobodyHolds(cluster_, added);
+  record.at = now_;
+  BeginMember(entry);
+  Commit(record);
+  TellAll(record.run);
+  news_.push_back(NewsOf(entry));
+}
+
+// Lets the time count in which a new member must be ready.
+void GangRuns::BeginMember(Entry& entry) {
+  entry.lost_since.reset();
+  entry.started = false;
+}
+
+void GangRuns::Retract(const PodKey& key, const Member& member) {
+  const auto pod = run_of_pod_.find(key);
+  if (pod != run_of_pod_.end() && pod->second == member) run_of_pod_.erase(pod);
+}
+
+void GangRuns::Retract(const ClaimKey& key, const Member& member) {
+  const auto claim = runs_of_claim_.find(key);
+  if (claim == runs_of_claim_.end()) return;
+  std::erase(claim->second, member);
+  if (claim->second.empty()) runs_of_claim_.erase(claim);
+}
+
+// The objects that had the place before are no more the run's: others may have the names by now.
+void GangRuns::ApplyAdded(Sequence sequence, const MemberAdded& record) {
+  Entry& entry = At(record.run);
+  const auto before = entry.run.shared_decision();
+  const std::string& ns = before->key.ns;
+  if (record.pod < before->pods.size()) {
+    Retract(PodKey{ns, before->pods[record.pod].name}, {record.run, record.pod});
+  }
+  for (std::uint32_t i = 0; i < before->claims.size(); ++i) {
+    const DecidedClaim& claim = before->claims[i];
+    if (claim.consumers != std::vector{record.pod}) continue;
+    Retract(ClaimKey{ns, claim.name}, {record.run, i});
+  }
+  entry.run.Apply(record);
+  entry.records.push_back(sequence);
+  run_of_pod_[{ns, record.name}] = {record.run, record.pod};
+  const GangDecision& decision = entry.run.decision();
+  for (const MemberReplaced::Claim& claim : record.claims) {
+    runs_of_claim_[{ns, claim.name}].push_back({record.run, claim.index});
+    cluster_.Hold(HoldingOf(decision, decision.claims[claim.index]));
+  }
 }
 
 void GangRuns::ApplyReplaced(Sequence sequence, const MemberReplaced& record) {
@@ -404,16 +468,12 @@ void GangRuns::ApplyReplaced(Sequence sequence, const MemberReplaced& record) {
   const std::string& ns = before->key.ns;
   entry.run.Apply(record);
   entry.records.push_back(sequence);
-  const auto pod = run_of_pod_.find(PodKey{ns, before->pods[record.pod].name});
-  if (pod != run_of_pod_.end() && pod->second == Member{record.run, record.pod}) {
-    run_of_pod_.erase(pod);
-  }
+  Retract(PodKey{ns, before->pods[record.pod].name}, {record.run, record.pod});
   run_of_pod_[{ns, record.name}] = {record.run, record.pod};
   for (const MemberReplaced::Claim& claim : record.claims) {
     const DecidedClaim& was = before->claims[claim.index];
     const ClaimKey key{ns, was.name};
-    std::erase(runs_of_claim_[key], Member{record.run, claim.index});
-    if (runs_of_claim_[key].empty()) runs_of_claim_.erase(key);
+    Retract(key, {record.run, claim.index});
     Free(was.uid);
     runs_of_claim_[{ns, claim.name}].push_back({record.run, claim.index});
     const GangDecision& decision = entry.run.decision();
@@ -537,24 +597,60 @@ void GangRuns::FollowMembers(Entry& entry) {
   if (run.phase() != RunPhase::kBound || run.ending()) return LimitStart(entry, std::nullopt);
   const auto within = gang == nullptr ? kStartWithin : gang->start_within;
   const auto policy = gang == nullptr ? FailurePolicy::kRestartAll : gang->failure_policy;
-  run.KeepLost(policy == FailurePolicy::kReplace);
-  if (const std::optional<LostMember> lost = run.FindLost()) {
+  const bool goes_on = gang != nullptr && GoesOnWithoutLost(run, *gang);
+  run.GoOnWithoutLost(goes_on);
+  run.KeepLost(policy == FailurePolicy::kReplace && !goes_on);
+  for (const std::string& lost : run.DrainLost()) {
+    if (goes_on) news_.push_back(Shrunk(entry, lost, gang->members));
+  }
+  if (goes_on) {
+    EndSurplus(run, *gang);
+  } else if (const std::optional<LostMember> lost = run.FindLost()) {
     if (policy == FailurePolicy::kReplace) return AwaitNext(entry, *lost, within);
     return run.End(policy == FailurePolicy::kFail ? EndCause::kGangFailed : EndCause::kMemberLost,
                    lost->why);
   }
   entry.lost_since.reset();
-  if (entry.started || !run.starts_at()) return;
+  if (!entry.started && run.starts_at()) LimitUnstarted(entry, gang.get());
+}
+
+// Ends a gang with a pod that has not been ready in time, or only the pod where the others go on.
+void GangRuns::LimitUnstarted(Entry& entry, const GangFact* gang) {
+  GangRun& run = entry.run;
+  const auto within = gang == nullptr ? kStartWithin : gang->start_within;
   const std::optional<std::size_t> unstarted = run.FindUnstarted();
   entry.started = !unstarted;
   const WallTime end = EndOf(*run.starts_at(), within);
   LimitStart(entry, unstarted && end > now_ ? std::optional(end) : std::nullopt);
   if (!unstarted || end > now_) return;
+  const std::size_t pods = run.decision().pods.size();
+  std::vector<std::size_t> late;
+  for (std::size_t i = 0; i < pods; ++i) {
+    if (run.never_ready(i)) late.push_back(i);
+  }
+  const auto left = run.members_left() - std::ssize(late);
+  if (gang != nullptr && gang->changes_size() && left >= gang->least_members()) {
+    for (const std::size_t pod : late) run.EndMember(pod);
+    return;
+  }
   const DecidedPod& pod = run.decision().pods[*unstarted];
   const auto fact = facts_.pods.Find(PodKey{entry.gang.key.ns, pod.name});
   run.End(EndCause::kNotStarted,
           fmt::format("pod {} (rank {} on node {}) was not ready within {} s{}", pod.name, pod.rank,
                       pod.node, within.count(), fact == nullptr ? "" : fact->Trouble()));
+}
+
+// Ends the pods of the highest ranks of a gang that has become smaller.
+void GangRuns::EndSurplus(GangRun& run, const GangFact& gang) {
+  const std::vector<DecidedPod>& pods = run.decision().pods;
+  std::vector<std::size_t> on;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (run.goes_on(i)) on.push_back(i);
+  }
+  const std::ptrdiff_t surplus = std::ssize(on) - gang.members;
+  if (surplus <= 0) return;
+  std::ranges::sort(on, std::ranges::greater{}, [&](std::size_t pod) { return pods[pod].rank; });
+  for (std::ptrdiff_t i = 0; i < surplus; ++i) run.EndMember(on[static_cast<std::size_t>(i)]);
 }
 
 // Lets a lost member be replaced for as long as pods may take to start, while others go on.
@@ -585,6 +681,14 @@ void GangRuns::LimitStart(Entry& entry, std::optional<WallTime> end) {
 bool GangRuns::HasStarted(RunId run) const {
   const auto found = runs_.find(run);
   return found != runs_.end() && found->second.started;
+}
+
+RunNews GangRuns::Shrunk(const Entry& entry, const std::string& lost, int members) {
+  RunNews news = NewsOf(entry);
+  news.kind = RunNews::Kind::kShrunk;
+  news.reason = fmt::format("{}; the gang goes on with {} of {} members", lost,
+                            entry.run.members_left(), members);
+  return news;
 }
 
 RunNews GangRuns::NewsOf(const Entry& entry) {
@@ -759,13 +863,15 @@ void GangRuns::AdoptPublished(MonotonicTime now) {
     orphans[ref].push_back(facts_.pods.Find(pod.key));
   });
   for (auto& [ref, pods] : orphans) {
+    LeaveOutWaiting(ref, pods);
     std::sort(pods.begin(), pods.end(),
               [](const auto& a, const auto& b) { return NaturalLess(a->key.name, b->key.name); });
     Adopt(ref, pods);
     const auto gang = ref.single ? nullptr : facts_.gangs.Find(ref.key);
     const auto lost = failed.find(ref);
     if (gang == nullptr || lost == failed.end() || Find(ref) == nullptr) continue;
-    if (std::cmp_greater_equal(pods.size(), gang->members)) continue;  // it has its next pods
+    // It has its next pods.
+    if (std::cmp_greater_equal(pods.size(), gang->least_members())) continue;
     End(run_of_gang_.at(ref), EndCause::kMemberLost,
         fmt::format("{} of {} pods are left, and pod {} failed", pods.size(), gang->members,
                     lost->second));
@@ -786,6 +892,21 @@ void GangRuns::AdoptSuccessors(const GangMembership& membership) {
     }
     if (!pods.empty()) Adopt(ref, pods);
   }
+}
+
+// Leaves out the pods that a published gang with minMembers has not taken yet.
+void GangRuns::LeaveOutWaiting(const GangRef& ref,
+                               std::vector<std::shared_ptr<const PodFact>>& pods) const {
+  const auto gang = ref.single ? nullptr : facts_.gangs.Find(ref.key);
+  if (gang == nullptr || !gang->changes_size()) return;
+  const auto waits = [&](const std::shared_ptr<const PodFact>& pod) {
+    return pod->node.empty() && std::ranges::all_of(pod->claims, [&](const PodClaim& entry) {
+             const auto claim = facts_.claims.Find(ClaimKey{pod->key.ns, entry.claim});
+             return claim == nullptr || claim->allocation == nullptr;
+           });
+  };
+  if (std::ranges::count_if(pods, waits) + gang->least_members() > std::ssize(pods)) return;
+  std::erase_if(pods, waits);
 }
 
 // Rolls forward a gang that is wholly or partly bound, and rolls back one that is only partly

@@ -58,14 +58,18 @@ struct RunNews {
     kBound,    // every pod is bound
     kUndoing,  // it has failed and is taken back
     kUndone,   // nothing of the failed run is left: the gang may be placed again
+    kShrunk,   // a member was lost, and the others go on
   };
   Kind kind = Kind::kMoved;
   GangRef gang;
   std::shared_ptr<const GangDecision> decision;
-  std::string reason;  // kUndoing, kUndone: why
+  std::string reason;  // kUndoing, kUndone, kShrunk: why
   EndCause cause = EndCause::kFailed;
   std::vector<std::shared_ptr<const Holding>> freed = {};  // kUndone: what the run gives back
 };
+
+// Returns whether a bound gang with minMembers goes on without the lost members.
+bool GoesOnWithoutLost(const GangRun& run, const GangFact& gang);
 
 // Frees in a copy of the fleet what the decision has given, devices and room for pods: the fleet
 // without that run.
@@ -127,6 +131,8 @@ class GangRuns {
   // Gives the place of a lost member to another pod, as of now. GangRun::MayApply holds, and no
   // other claim holds what the record gives.
   void Replace(MemberReplaced record);
+  // Gives another pod a place in a bound run, as of now, likewise.
+  void Add(MemberAdded record);
   // Takes over pods that have the names of an ended run's pods but were bound for a run that the
   // journal has dropped: the API was restored to a time before the gang was made anew.
   void AdoptSuccessors(const GangMembership& membership);
@@ -185,6 +191,12 @@ class GangRuns {
   void ApplyStep(Sequence sequence, RunId id, const Record& record);
   void ApplyReleased(RunId id);
   void ApplyReplaced(Sequence sequence, const MemberReplaced& record);
+  void ApplyAdded(Sequence sequence, const MemberAdded& record);
+  void BeginMember(Entry& entry);
+  void Retract(const PodKey& pod, const Member& member);
+  void Retract(const ClaimKey& claim, const Member& member);
+  void EndSurplus(GangRun& run, const GangFact& gang);
+  void LimitUnstarted(Entry& entry, const GangFact* gang);
   void AwaitNext(Entry& entry, const LostMember& lost, std::chrono::seconds within);
   void ForgetMembers(RunId id, const GangDecision& decision);
   void CountRuntime(const GangRun& run, bool counts);
@@ -192,6 +204,7 @@ class GangRuns {
   void TellAll(RunId id);
   void AdvanceOne(RunId id, MonotonicTime now);
   static RunNews NewsOf(const Entry& entry);
+  static RunNews Shrunk(const Entry& entry, const std::string& lost, int members);
   void AddNews(const Entry& entry, const Record& record);
   void FollowMembers(Entry& entry);
   void LimitStart(Entry& entry, std::optional<WallTime> end);
@@ -204,6 +217,7 @@ class GangRuns {
   std::shared_ptr<const Holding> DecidedHolding(const ClaimKey& key, const std::string& uid) const;
   void HoldAsPublished(const ClaimKey& key);
   void Hold(const ClaimKey& key, const std::string& uid, const Allocation* published);
+  void LeaveOutWaiting(const GangRef& ref, std::vector<std::shared_ptr<const PodFact>>& pods) const;
   void Adopt(const GangRef& ref, const std::vector<std::shared_ptr<const PodFact>>& pods);
 
   const Facts& facts_;

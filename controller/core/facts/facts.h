@@ -149,6 +149,7 @@ struct GangFact {
   std::int64_t generation = 0;
   bool deleting = false;
   std::int32_t members = 1;
+  std::optional<std::int32_t> min_members;  // nullopt: the gang runs with all members
   std::string shape;
   std::optional<std::int64_t> chips;
   int slices = 1;
@@ -165,6 +166,11 @@ struct GangFact {
   WallTime created;
   std::string spec_error;   // why the spec cannot be used; empty when it can
   std::uint64_t shown = 0;  // the digest of its status
+
+  // Returns whether the gang goes on without lost members, and takes pods that come later.
+  bool changes_size() const { return min_members && spec_error.empty() && !deleting; }
+  // Returns how many members there must be for the gang to run.
+  std::int32_t least_members() const { return changes_size() ? *min_members : members; }
 };
 
 // A CapacityBlock: the wish of the owner, and what a controller has published of the block.

@@ -149,6 +149,13 @@ std::optional<Readiness> AddMember(const PodFact& pod, const Facts& facts,
   return std::nullopt;
 }
 
+std::optional<Readiness> AddUnbound(const PodFact& pod, const Facts& facts,
+                                    const GangMembership::ClaimBusy& busy, GangSpec& spec) {
+  if (pod.node.empty()) return AddMember(pod, facts, busy, spec);
+  return Waits(GangReason::kWaitingForPods,
+               fmt::format("pod {} is bound to node {} without the gang", pod.key.name, pod.node));
+}
+
 Readiness AssessPod(const GangRef& ref, const Facts& facts, const GangMembership::ClaimBusy& busy) {
   const auto pod = facts.pods.Find(PodKey{ref.key.ns, ref.key.name});
   if (pod == nullptr) return Waits(GangReason::kWaitingForPods, "the pod does not exist");
@@ -181,6 +188,7 @@ std::shared_ptr<GangSpec> SpecOf(const GangFact& gang) {
   spec->shape_text = gang.shape;
   spec->chips = gang.chips;
   spec->slices = gang.slices;
+  if (gang.changes_size()) spec->min_members = static_cast<std::size_t>(*gang.min_members);
   spec->queue = gang.queue;
   spec->max_runtime = gang.max_runtime;
   spec->preemptible = gang.preemptible;
@@ -451,28 +459,29 @@ Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
     if (!pod->finished) members.push_back(std::move(pod));
   }
   const auto count = static_cast<std::int32_t>(members.size());
-  if (count >= gang->members) {
+  const std::int32_t least = gang->least_members();
+  if (count >= least) {
     if (RankOrder order = SortByRank(members); !order.twice.empty()) {
       return Waits(GangReason::kIndexTwice, std::move(order.twice));
     }
   }
-  if (count != gang->members) {
-    Readiness waits =
-        Waits(count < gang->members ? GangReason::kWaitingForPods : GangReason::kTooManyPods,
-              fmt::format("{} of {} pods exist", count, gang->members));
-    waits.finished = count == 0 && finished >= gang->members;
-    waits.succeeded = waits.finished && succeeded == finished;
+  if (count < least || count > gang->members) {
+    Readiness waits = Waits(
+        count < least ? GangReason::kWaitingForPods : GangReason::kTooManyPods,
+        fmt::format("{} of {} pods exist{}", count, gang->members,
+                    least == gang->members ? "" : fmt::format(", and minMembers is {}", least)));
+    const bool enough = gang->changes_size() && succeeded >= least;
+    waits.finished = count == 0 && (finished >= gang->members || enough);
+    waits.succeeded = waits.finished && (succeeded == finished || enough);
     return waits;
   }
   const std::shared_ptr<GangSpec> spec = SpecOf(*gang);
   spec->priority = PriorityOf(*gang, members);
+  std::int32_t not_ready = 0;
   for (const auto& pod : members) {
-    if (!pod->node.empty()) {
-      return Waits(
-          GangReason::kWaitingForPods,
-          fmt::format("pod {} is bound to node {} without the gang", pod->key.name, pod->node));
-    }
-    if (auto waits = AddMember(*pod, facts, busy, *spec)) return *std::move(waits);
+    std::optional<Readiness> waits = AddUnbound(*pod, facts, busy, *spec);
+    // A pod that is not ready joins later, if the gang may begin without the pod.
+    if (waits && ++not_ready > count - least) return *std::move(waits);
   }
   Readiness ready;
   ready.spec = spec;

@@ -123,6 +123,10 @@ std::string_view ToString(EventReason reason) {
       return "GangNotStarted";
     case EventReason::kMemberReplaced:
       return "MemberReplaced";
+    case EventReason::kMemberAdded:
+      return "MemberAdded";
+    case EventReason::kMemberGone:
+      return "MemberGone";
   }
   TAHOMA_CHECK(false);
   return "";

@@ -81,6 +81,8 @@ enum class EventReason : std::uint8_t {
   kGangFailed,
   kGangNotStarted,
   kMemberReplaced,
+  kMemberAdded,
+  kMemberGone,
 };
 
 enum class ConditionType : std::uint8_t { kPodsReady, kPlaced, kBound, kReady, kFailed };

@@ -15,6 +15,7 @@ namespace tahoma::controller {
 namespace {
 
 constexpr std::string_view kMembers = "tahoma.dev/gang-members";
+constexpr std::string_view kMinMembers = "tahoma.dev/gang-min-members";
 constexpr std::string_view kShape = "tahoma.dev/gang-shape";
 constexpr std::string_view kChips = "tahoma.dev/gang-chips";
 constexpr std::string_view kSlices = "tahoma.dev/gang-slices";
@@ -122,7 +123,8 @@ std::optional<GangWish> WishOfGroup(const Json& pod) {
 
 bool GangWish::IsLike(const GangWish& other) const {
   return gang == other.gang && group == other.group && priority == other.priority &&
-         request.members == other.request.members && request.shape == other.request.shape &&
+         request.members == other.request.members &&
+         request.min_members == other.request.min_members && request.shape == other.request.shape &&
          request.chips == other.request.chips && request.slices == other.request.slices &&
          request.failure_policy == other.request.failure_policy &&
          request.start_within == other.request.start_within && terms == other.terms;
@@ -130,6 +132,7 @@ bool GangWish::IsLike(const GangWish& other) const {
 
 std::string GangWish::ToString() const {
   std::string text = fmt::format("{} members", request.members);
+  if (request.min_members) text += fmt::format(", minMembers {}", *request.min_members);
   if (!request.shape.empty()) text += fmt::format(", shape {}", request.shape);
   if (request.chips) text += fmt::format(", {} chips", *request.chips);
   if (request.slices != 1) text += fmt::format(", {} slices", request.slices);
@@ -177,6 +180,7 @@ std::optional<GangWish> ReadGangWish(const Json& pod) {
   const std::string_view size = TextAt(pod, "annotations", kLwsSize);
   const auto members = NumberAt(pod, size.empty() ? kMembers : kLwsSize, wish);
   wish.request.members = members.value_or(0);
+  wish.request.min_members = NumberAt(pod, kMinMembers, wish);
   wish.request.shape = TextAt(pod, "annotations", kShape);
   wish.request.chips = NumberAt(pod, kChips, wish);
   wish.request.slices = NumberAt(pod, kSlices, wish).value_or(1);

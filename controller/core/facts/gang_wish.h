@@ -11,7 +11,8 @@
 // which group a pod is of:
 //
 //   tahoma.dev/gang-members      pods of a group; LeaderWorkerSet's own annotation tells the number
-//   tahoma.dev/gang-shape        as spec.shape of a Gang
+//   tahoma.dev/gang-min-members  as spec.minMembers of a Gang
+//   tahoma.dev/gang-shape        as spec.shape
 //   tahoma.dev/gang-chips        as spec.chips
 //   tahoma.dev/gang-slices       as spec.slices
 //   tahoma.dev/gang-failure-policy, gang-start-within   as the fields of those names

@@ -279,6 +279,9 @@ absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const json& object) {
   const GangRequest request = ParseGangRequest(spec);
   // The rules say why a number beyond these bounds cannot be used.
   gang->members = static_cast<std::int32_t>(std::clamp(request.members, -kMost, kMost));
+  if (request.min_members) {
+    gang->min_members = static_cast<std::int32_t>(std::clamp(*request.min_members, -kMost, kMost));
+  }
   gang->slices = static_cast<int>(std::clamp(request.slices, -kMost, kMost));
   gang->shape = request.shape;
   gang->chips = request.chips;

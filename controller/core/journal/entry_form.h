@@ -31,6 +31,7 @@ enum class EntryType : char {
   kGangUndoing = 5,
   kBlockChanged = 6,
   kMemberReplaced = 7,
+  kMemberAdded = 8,
 };
 
 std::string EncodeEntry(EntryType type, const Json& body);

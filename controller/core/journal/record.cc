@@ -251,6 +251,25 @@ GangDecision DecodeDecision(const json& body) {
   return decision;
 }
 
+json Encode(const std::vector<MemberReplaced::Claim>& claims) {
+  json encoded = json::array();
+  for (const MemberReplaced::Claim& claim : claims) {
+    encoded.push_back({claim.index, claim.name, claim.uid, Encode(claim.allocation)});
+  }
+  return encoded;
+}
+
+std::vector<MemberReplaced::Claim> DecodeMemberClaims(const json& body) {
+  std::vector<MemberReplaced::Claim> claims;
+  for (const json& claim : body) {
+    claims.push_back({.index = WholeOf<std::uint32_t>(claim.at(0)),
+                      .name = claim.at(1),
+                      .uid = claim.at(2),
+                      .allocation = DecodeAllocation(claim.at(3))});
+  }
+  return claims;
+}
+
 MemberReplaced DecodeReplaced(const json& body) {
   MemberReplaced record{.run = WholeOf<RunId>(body.at("run")),
                         .pod = WholeOf<std::uint32_t>(body.at("pod")),
@@ -258,15 +277,20 @@ MemberReplaced DecodeReplaced(const json& body) {
                         .uid = body.at("uid"),
                         .node = body.value("node", std::string()),
                         .at = TimeIfAny(body, "at").value_or(WallTime()),
-                        .claims = {}};
-  for (const json& claim : body.at("claims")) {
-    record.claims.push_back({.index = WholeOf<std::uint32_t>(claim.at(0)),
-                             .name = claim.at(1),
-                             .uid = claim.at(2),
-                             .allocation = DecodeAllocation(claim.at(3))});
-  }
+                        .claims = DecodeMemberClaims(body.at("claims"))};
   if (body.contains("slice")) record.slice = DecodeSlice(body.at("slice"));
   return record;
+}
+
+MemberAdded DecodeAdded(const json& body) {
+  return {.run = WholeOf<RunId>(body.at("run")),
+          .pod = WholeOf<std::uint32_t>(body.at("pod")),
+          .name = body.at("name"),
+          .uid = body.at("uid"),
+          .node = body.at("node"),
+          .rank = WholeOf<std::uint32_t>(body.at("rank")),
+          .at = TimeIfAny(body, "at").value_or(WallTime()),
+          .claims = DecodeMemberClaims(body.at("claims"))};
 }
 
 struct Encoder {
@@ -283,15 +307,23 @@ struct Encoder {
     return {EntryType::kClaimReleased, {{"run", record.run}, {"claim", record.claim}}};
   }
   std::pair<EntryType, json> operator()(const MemberReplaced& record) const {
-    json claims = json::array();
-    for (const MemberReplaced::Claim& claim : record.claims) {
-      claims.push_back({claim.index, claim.name, claim.uid, Encode(claim.allocation)});
-    }
-    json body = {{"run", record.run}, {"pod", record.pod},           {"name", record.name},
-                 {"uid", record.uid}, {"at", EncodeTime(record.at)}, {"claims", std::move(claims)}};
+    json body = {{"run", record.run},           {"pod", record.pod},
+                 {"name", record.name},         {"uid", record.uid},
+                 {"at", EncodeTime(record.at)}, {"claims", Encode(record.claims)}};
     if (!record.node.empty()) body["node"] = record.node;
     if (record.slice) body["slice"] = Encode(*record.slice);
     return {EntryType::kMemberReplaced, std::move(body)};
+  }
+  std::pair<EntryType, json> operator()(const MemberAdded& record) const {
+    return {EntryType::kMemberAdded,
+            {{"run", record.run},
+             {"pod", record.pod},
+             {"name", record.name},
+             {"uid", record.uid},
+             {"node", record.node},
+             {"rank", record.rank},
+             {"at", EncodeTime(record.at)},
+             {"claims", Encode(record.claims)}}};
   }
   std::pair<EntryType, json> operator()(const GangUndoing& record) const {
     return {EntryType::kGangUndoing,
@@ -319,6 +351,8 @@ absl::StatusOr<Record> DecodeBody(EntryType type, const json& body) {
                            WholeOf<std::uint32_t>(body.at("claim"))};
     case EntryType::kMemberReplaced:
       return DecodeReplaced(body);
+    case EntryType::kMemberAdded:
+      return DecodeAdded(body);
     case EntryType::kGangUndoing:
       return GangUndoing{
           WholeOf<RunId>(body.at("run")), body.at("reason"), TimeIfAny(body, "by"),
@@ -352,6 +386,43 @@ GangDecision WithMember(GangDecision decision, const MemberReplaced& record) {
     DecidedClaim& decided = decision.claims[claim.index];
     decided.name = claim.name;
     decided.uid = claim.uid;
+    decided.allocation = claim.allocation;
+  }
+  return decision;
+}
+
+bool MayFollow(const MemberAdded& record, const GangDecision& decision) {
+  if (record.pod > decision.pods.size()) return false;
+  std::size_t next = 0;  // the least index that the next claim may have
+  std::size_t count = decision.claims.size();
+  for (const MemberReplaced::Claim& claim : record.claims) {
+    if (claim.index < next || claim.index > count) return false;
+    next = claim.index + std::size_t{1};
+    if (claim.index == count) {
+      ++count;
+      continue;
+    }
+    const DecidedClaim& decided = decision.claims[claim.index];
+    if (decided.allocated_before || decided.consumers != std::vector{record.pod}) return false;
+  }
+  return true;
+}
+
+GangDecision WithMember(GangDecision decision, const MemberAdded& record) {
+  TAHOMA_CHECK(MayFollow(record, decision));
+  // The place's claims of before are nobody's, where the pod has fewer.
+  for (DecidedClaim& claim : decision.claims) {
+    if (claim.consumers == std::vector{record.pod}) claim.consumers.clear();
+  }
+  if (record.pod == decision.pods.size()) decision.pods.emplace_back();
+  decision.pods[record.pod] = {
+      .name = record.name, .uid = record.uid, .node = record.node, .rank = record.rank};
+  for (const MemberReplaced::Claim& claim : record.claims) {
+    if (claim.index == decision.claims.size()) decision.claims.emplace_back();
+    DecidedClaim& decided = decision.claims[claim.index];
+    decided.name = claim.name;
+    decided.uid = claim.uid;
+    decided.consumers = {record.pod};
     decided.allocation = claim.allocation;
   }
   return decision;

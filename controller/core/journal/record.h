@@ -10,6 +10,7 @@
 //   GangBound      every pod is bound
 //   ClaimReleased  one claim of a bound gang was de-allocated; its devices are free
 //   MemberReplaced a pod has the place of a lost one in a bound gang, on the same chips or others
+//   MemberAdded    a bound gang with minMembers has another pod
 //   GangUndoing    something failed; everything is being taken back
 //   GangReleased   nothing of the run is left; all its records are dropped (never stored itself)
 //
@@ -70,6 +71,18 @@ struct MemberReplaced {
   std::vector<Claim> claims;
   std::optional<DecidedSlice> slice = {};  // the pod's slice from now on; nullopt: as before
 };
+// A bound gang has another pod, at the end of the decision's pods or in the place of a lost pod.
+struct MemberAdded {
+  RunId run = 0;
+  std::uint32_t pod = 0;  // index into GangDecision::pods, or their number
+  std::string name;
+  std::string uid;
+  std::string node;
+  std::uint32_t rank = 0;
+  WallTime at;
+  // For the pod alone. The indexes ascend: released claims of the place, then new claims.
+  std::vector<MemberReplaced::Claim> claims;
+};
 // Why a run is taken back.
 enum class EndCause : std::uint8_t {
   kFailed,       // it could not be carried out
@@ -92,12 +105,17 @@ struct GangReleased {
 };
 
 using Record = std::variant<GangPrepared, GangAllocated, GangBound, ClaimReleased, MemberReplaced,
-                            GangUndoing, GangReleased>;
+                            MemberAdded, GangUndoing, GangReleased>;
 
 // Returns whether the record speaks of a pod of the decision, and of claims for that pod alone.
 bool MayFollow(const MemberReplaced& record, const GangDecision& decision);
 // Returns the decision with the pod and its claims in their places. MayFollow() holds.
 GangDecision WithMember(GangDecision decision, const MemberReplaced& record);
+
+// Returns whether the record adds a pod to the decision, and claims of the pod alone.
+bool MayFollow(const MemberAdded& record, const GangDecision& decision);
+// Returns the decision with the pod and the claims of the pod. MayFollow() holds.
+GangDecision WithMember(GangDecision decision, const MemberAdded& record);
 
 // Encodes a record. GangReleased has no stored form: handing it in is a mistake of ours.
 std::string EncodeRecord(const Record& record);

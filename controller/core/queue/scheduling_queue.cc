@@ -2,6 +2,7 @@
 
 #include <absl/container/flat_hash_set.h>
 #include <absl/hash/hash.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -61,6 +62,12 @@ bool HasMoreRoom(const ClusterState& before, const ClusterState& now, DomainId i
     }
     return false;
   });
+}
+
+// Says how many pods of the gang find no place.
+void SayFewer(const GangSpec& gang, Blocked& blocked) {
+  blocked.message = fmt::format("minMembers, {} of {} pods: {}", gang.min_members,
+                                gang.members.size(), blocked.message);
 }
 
 // Hardware that other pods keep from the gang comes back when the pods end.
@@ -238,7 +245,9 @@ SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most) {
     const WaitingGang* gang = Find(active_.begin()->gang);
     TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // the gang waits and is ready
     const ServicePlace& place = *active_.begin();
-    alone = gang->spec->resumes || (neighbours_ != nullptr && neighbours_->Matters(*gang->spec));
+    const bool fewer = gang->spec->may_be_fewer();
+    alone = gang->spec->resumes || fewer ||
+            (neighbours_ != nullptr && neighbours_->Matters(*gang->spec));
     const auto explaining = woken_.contains(place.gang) ? Explaining::kNone : Explaining::kEach;
     if (batch.queue.empty()) {
       batch.first = place;
@@ -249,14 +258,19 @@ SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most) {
          KeptBefore(batch.first) != KeptBefore(place))) {
       break;
     }
-    Narrowed narrowed{.gang = gang->spec, .why = {}};
-    if (neighbours_ != nullptr) narrowed = neighbours_->Narrow(gang->spec);
+    if (fewer) batch.fewer = gang->spec;
+    Narrowed narrowed = NarrowOne(gang->spec);
     batch.queue.push_back(std::move(narrowed.gang));
     batch.narrowed.push_back(std::move(narrowed.why));
     woken_.erase(place.gang);
     active_.erase(active_.begin());
   }
   return batch;
+}
+
+Narrowed SchedulingQueue::NarrowOne(const std::shared_ptr<const GangSpec>& gang) const {
+  if (neighbours_ == nullptr) return {.gang = gang, .why = {}};
+  return neighbours_->Narrow(gang);
 }
 
 std::size_t SchedulingQueue::KeptBefore(const ServicePlace& place) const {
@@ -274,15 +288,56 @@ std::vector<Decision> SchedulingQueue::Decide(const ClusterState& cluster, const
                batch.explaining);
 }
 
+// Decides about the first pods of a gang that may have fewer.
+Decision SchedulingQueue::DecideFirst(const ClusterState& cluster, Batch& batch, std::size_t count,
+                                      WallTime now) const {
+  Narrowed narrowed = NarrowOne(FirstOf(*batch.fewer, count));
+  Batch first = batch;
+  first.queue = {std::move(narrowed.gang)};
+  batch.narrowed = {std::move(narrowed.why)};
+  std::vector<Decision> decisions = Decide(cluster, first, now);
+  TAHOMA_CHECK(decisions.size() == 1);
+  if (decisions[0].drawn == nullptr) decisions[0].drawn = decisions[0].gang;
+  decisions[0].gang = batch.queue[0];
+  return std::move(decisions[0]);
+}
+
+// Halves between a number of pods with room and a number without. Pods that must be beside others
+// can make a larger number fit than a number without room: the larger is not found then.
+std::vector<Decision> SchedulingQueue::DecideFewer(const ClusterState& cluster, Batch& batch,
+                                                   WallTime now) const {
+  const Explaining explaining = std::exchange(batch.explaining, Explaining::kNone);
+  std::vector<Decision> decisions = Decide(cluster, batch, now);
+  TAHOMA_CHECK(decisions.size() == 1);
+  if (decisions[0].placement) return decisions;
+  batch.explaining = explaining;
+  std::size_t fits = batch.fewer->min_members;
+  decisions[0] = DecideFirst(cluster, batch, fits, now);
+  if (!decisions[0].placement) return decisions;
+  batch.explaining = Explaining::kNone;
+  for (std::size_t most = batch.fewer->members.size(); most - fits > 1;) {
+    const std::size_t middle = fits + (most - fits) / 2;
+    Decision decision = DecideFirst(cluster, batch, middle, now);
+    if (!decision.placement) {
+      most = middle;
+      continue;
+    }
+    fits = middle;
+    decisions[0] = std::move(decision);
+  }
+  return decisions;
+}
+
 std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::size_t most,
                                            WallTime now) {
   See(cluster);
   WakeForFreed(cluster);
-  const Batch batch = DrainActive(std::min(most, kPlansMost));
-  const auto& [queue, first, narrowed, explaining] = batch;
+  Batch batch = DrainActive(std::min(most, kPlansMost));
+  const Queue& queue = batch.queue;
   if (queue.empty()) return {};
   plans_ += queue.size();
-  std::vector<Decision> decisions = Decide(cluster, batch, now);
+  std::vector<Decision> decisions =
+      batch.fewer == nullptr ? Decide(cluster, batch, now) : DecideFewer(cluster, batch, now);
   // A gang without a decision would be neither active nor blocked, and never planned again.
   TAHOMA_CHECK(decisions.size() == queue.size());
   std::vector<Planned> all;
@@ -302,12 +357,18 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
       all.push_back({.gang = decision.drawn != nullptr ? decision.drawn : decision.gang,
                      .placement = std::move(decision.placement)});
     } else {
-      if (!narrowed[i].empty() && decision.blocked->explained) {
-        SayNarrowed(narrowed[i], *decision.blocked);
+      if (!batch.narrowed[i].empty() && decision.blocked->explained) {
+        SayNarrowed(batch.narrowed[i], *decision.blocked);
+      }
+      if (batch.fewer != nullptr && decision.blocked->explained) {
+        SayFewer(*batch.fewer, *decision.blocked);
       }
       const bool news = Block(ref, *decision.blocked);
-      if (!narrowed[i].empty()) narrowed_.insert(ref);
-      all.push_back({.gang = decision.gang, .placement = std::nullopt, .news = news});
+      if (!batch.narrowed[i].empty()) narrowed_.insert(ref);
+      // Others make room for the least of a gang that may have fewer pods.
+      all.push_back({.gang = decision.drawn != nullptr ? decision.drawn : decision.gang,
+                     .placement = std::nullopt,
+                     .news = news});
     }
   }
   return all;

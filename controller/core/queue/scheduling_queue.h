@@ -52,6 +52,7 @@
 namespace tahoma::controller {
 
 class Neighbours;
+struct Narrowed;
 class Preemption;
 class Successors;
 
@@ -126,6 +127,8 @@ class SchedulingQueue {
   // for which others are being ended.
   // A gang whose place depends on where other pods are is planned in a call of its own, too, and
   // so is a gang that lost a member, in a fleet where its devices are free (successors.h).
+  // A gang that may have fewer pods is planned alone, too: all pods if there is room, else the
+  // first pods, as many as fit. The gang is blocked as the least number of pods is.
   // A gang that shares a claim with one placed before it in the same call is touched instead.
   std::vector<Planned> Plan(const ClusterState& cluster, std::size_t most, WallTime now);
   // Notes how much room the fleet has: what comes free afterwards wakes blocked gangs. Called when
@@ -150,9 +153,14 @@ class SchedulingQueue {
     ServicePlace first;
     std::vector<std::string> narrowed;  // for each gang of the queue: how, for people
     Explaining explaining = Explaining::kEach;
+    std::shared_ptr<const GangSpec> fewer = {};  // the only gang, which may have fewer pods
   };
   Batch DrainActive(std::size_t most);
   std::vector<Decision> Decide(const ClusterState& cluster, const Batch& batch, WallTime now) const;
+  Decision DecideFirst(const ClusterState& cluster, Batch& batch, std::size_t count,
+                       WallTime now) const;
+  std::vector<Decision> DecideFewer(const ClusterState& cluster, Batch& batch, WallTime now) const;
+  Narrowed NarrowOne(const std::shared_ptr<const GangSpec>& gang) const;
   // Returns for how many gangs before that one others are being ended.
   std::size_t KeptBefore(const ServicePlace& place) const;
   void Deactivate(const GangRef& ref);

@@ -28,6 +28,7 @@ const Kind& Gangs() {
 
 Json GangOf(const GangRequest& request) {
   Json spec = {{"members", request.members}, {"slices", request.slices}};
+  if (request.min_members) spec["minMembers"] = *request.min_members;
   if (!request.shape.empty()) spec["shape"] = request.shape;
   if (request.chips) spec["chips"] = *request.chips;
   if (!request.max_runtime.empty()) spec["maxRuntime"] = request.max_runtime;
@@ -61,7 +62,7 @@ void ExpectAgreement(const GangRequest& request, std::map<std::string, int>& see
                                      fault.why.starts_with(rule.second);
                             }))
         << fault.field << ": " << fault.why;
-    ++seen[fault.why.substr(0, 12)];
+    ++seen[fault.field + ": " + fault.why.substr(0, 12)];
   }
   if (faults.empty()) ++seen["valid"];
 }
@@ -74,7 +75,10 @@ TEST(GangCrdTest, EachRuleIsBrokenByAGangOfItsOwn) {
       {"must be 1, 2, 4, 8, 16, 32 or 64, or a multiple of 64 up to 65536", {.chips = 12}},
       {"must divide spec.members", {.members = 4, .slices = 3}},
       {"the boxes of 64 chips must divide spec.members: every box has the same number of pods",
-       {.members = 3, .chips = 128}}};
+       {.members = 3, .chips = 128}},
+      {"must be 1 to spec.members", {.members = 2, .min_members = 3}},
+      {"may not be set together with spec.shape, spec.chips or spec.slices",
+       {.members = 4, .min_members = 2, .shape = "4x4"}}};
   EXPECT_EQ(breaking.size(), Gangs().schema->Field("spec")->rules.size());
   for (const auto& [message, request] : breaking) {
     const auto broken = BrokenRules(Gangs(), GangOf(request));
@@ -96,6 +100,7 @@ class RandomRequest {
     }
     if (rng_.Chance(1, request.chips ? 8 : 2))
       request.shape = Text({"1", "2", "4", "3", "04", "x"});
+    if (rng_.Chance(1, 8)) request.min_members = Number({1, 2, 3, 4, 8, 128, 4096, 4097, 0, -1});
     if (rng_.Chance(1, 4)) {
       request.max_runtime = Text({"1h", "30m", "5s", "0s", "123456789", "0", "h", "-", "1d"});
     }
@@ -132,7 +137,7 @@ TEST(GangCrdTest, TheDefinitionAndTheRulesAgreeOnRandomGangs) {
   for (int i = 0; i < 20'000 && !::testing::Test::HasFailure(); ++i) {
     ExpectAgreement(requests.Next(), seen);
   }
-  EXPECT_EQ(seen.size(), 7U);  // the schema, five rules and the valid
+  EXPECT_EQ(seen.size(), 9U);  // the schema, seven rules and the valid
   for (const auto& [what, times] : seen) EXPECT_GT(times, 50) << what;
 }
 

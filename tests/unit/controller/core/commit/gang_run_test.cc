@@ -62,6 +62,7 @@ std::string Text(const Record& record) {
       return fmt::format("Released {}", r.claim);
     }
     std::string operator()(const MemberReplaced& r) const { return "Replaced " + r.name; }
+    std::string operator()(const MemberAdded& r) const { return "Added " + r.name; }
     std::string operator()(const GangUndoing& r) const { return "Undoing: " + r.reason; }
     std::string operator()(const GangReleased&) const { return "Released"; }
   };

@@ -74,6 +74,15 @@ TEST(GangWishTest, WhatAnnotationsSayOfAPodAloneCountsForTheGangThatIsMade) {
   }
 }
 
+TEST(GangWishTest, AGangThatMayHaveFewerPodsSaysSo) {
+  Json annotations = {{"tahoma.dev/gang-members", "4"}, {"tahoma.dev/gang-min-members", "2"}};
+  EXPECT_EQ(ReadGangWish(Pod("train-0", kOfJob, annotations))->ToString(),
+            "4 members, minMembers 2");
+  annotations["tahoma.dev/gang-min-members"] = "5";
+  EXPECT_THAT(ReadGangWish(Pod("train-0", kOfJob, annotations))->fault,
+              HasSubstr("minMembers 5: must be 1 to spec.members (4)"));
+}
+
 TEST(GangWishTest, APodWithoutAnnotationsWishesNothing) {
   EXPECT_FALSE(ReadGangWish(Pod("train-0", kOfJob, Json::object())).has_value());
 }

@@ -176,6 +176,55 @@ TEST(RecordTest, AReplacedMemberOfAnotherDecisionIsRefused) {
   EXPECT_FALSE(MayFollow(ReplacedExample(), shared)) << "the claim is not of that pod alone";
 }
 
+MemberAdded AddedExample(std::uint32_t pod, std::uint32_t claim) {
+  return {.run = 7,
+          .pod = pod,
+          .name = "train-9",
+          .uid = "u9",
+          .node = "node-c",
+          .rank = 5,
+          .at = WallTime(std::chrono::nanoseconds(1'800'000'000'000'000'001)),
+          .claims = {{claim, "train-9-chips", "c9", Example().claims[0].allocation}}};
+}
+
+TEST(RecordTest, AnAddedMemberComesBackAtTheEndOfTheDecisionOrInAPlaceThatWasGivenUp) {
+  const auto pods = static_cast<std::uint32_t>(Example().pods.size());
+  const auto claims = static_cast<std::uint32_t>(Example().claims.size());
+  for (const bool at_end : {true, false}) {
+    const MemberAdded record = at_end ? AddedExample(pods, claims) : AddedExample(0, 0);
+    const auto read = std::get<MemberAdded>(*DecodeRecord(EncodeRecord(Record(record))));
+    EXPECT_EQ(read.run, 7U);
+    EXPECT_EQ(read.at, record.at);
+    ASSERT_TRUE(MayFollow(read, Example()));
+    GangDecision expected = Example();
+    if (at_end) expected.pods.emplace_back();
+    if (at_end) expected.claims.emplace_back();
+    expected.pods[record.pod] = {.name = "train-9", .uid = "u9", .node = "node-c", .rank = 5};
+    expected.claims[record.claims[0].index] = {.name = "train-9-chips",
+                                               .uid = "c9",
+                                               .consumers = {record.pod},
+                                               .allocation = record.claims[0].allocation};
+    EXPECT_EQ(WithMember(Example(), read), expected);
+  }
+}
+
+TEST(RecordTest, TheClaimsOfAPlaceThatItsNextPodLacksAreNobodys) {
+  MemberAdded record = AddedExample(0, 0);
+  record.claims.clear();
+  EXPECT_TRUE(WithMember(Example(), record).claims[0].consumers.empty());
+}
+
+TEST(RecordTest, AnAddedMemberOfAnotherDecisionIsRefused) {
+  const auto pods = static_cast<std::uint32_t>(Example().pods.size());
+  const auto claims = static_cast<std::uint32_t>(Example().claims.size());
+  EXPECT_FALSE(MayFollow(AddedExample(pods + 1, claims), Example()));
+  EXPECT_FALSE(MayFollow(AddedExample(pods, claims + 1), Example()));
+  EXPECT_FALSE(MayFollow(AddedExample(pods, 0), Example())) << "another pod's claim";
+  MemberAdded twice = AddedExample(0, 0);
+  twice.claims.push_back(twice.claims[0]);
+  EXPECT_FALSE(MayFollow(twice, Example()));
+}
+
 TEST(RecordTest, EnumeratorsHaveTheNumbersOfTheFormat) {
   auto decision = Example();
   auto& claim = decision.claims[0].allocation;
