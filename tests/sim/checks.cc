@@ -134,6 +134,7 @@ std::vector<Checks::PlacedDevice> Checks::PlacedDevices(
     const controller::GangDecision& decision) const {
   std::vector<PlacedDevice> devices;
   for (const auto& claim : decision.claims) {
+    if (claim.consumers.empty()) continue;
     const std::uint32_t slice = decision.pods[claim.consumers.at(0)].slice;
     for (const auto& result : claim.allocation.results) {
       if (result.driver != controller::kNeuronDriver) continue;

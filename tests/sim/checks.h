@@ -81,7 +81,8 @@ class Checks final : public DecisionWatcher {
   void CheckPods(const std::map<controller::RunId, Run>& runs);
   void CheckNodes(const controller::Snapshot& snapshot);
   void CheckWaiting(const controller::Snapshot& snapshot);
-  void CheckGangRuns(const controller::GangView& view);
+  void CheckGangRuns(const controller::GangView& view, const Json& gang);
+  void CheckSize(const controller::GangView& view, const Json& gang);
   void CheckGangWaits(const controller::GangView& view, const Json& gang);
   void CheckPodWaits(const controller::GangView& view, const Json& pod);
   std::vector<OracleDomain> Fleet(bool empty) const;

@@ -71,6 +71,11 @@ std::map<controller::RunId, Checks::Run> Checks::ReadJournal(controller::Journal
       auto& decision = runs[replaced->run].decision;
       decision = std::make_shared<const controller::GangDecision>(
           controller::WithMember(*decision, *replaced));
+    } else if (const auto* added = std::get_if<controller::MemberAdded>(&*record)) {
+      Run& run = runs[added->run];
+      run.decision = std::make_shared<const controller::GangDecision>(
+          controller::WithMember(*run.decision, *added));
+      for (const auto& claim : added->claims) run.released.erase(claim.index);
     } else if (const auto* released = std::get_if<controller::ClaimReleased>(&*record)) {
       runs[released->run].released.insert(released->claim);
     }
@@ -309,7 +314,8 @@ void Checks::CheckWaiting(const controller::Snapshot& snapshot) {
       return world_.Fail("gang {} is {} and its status says \"{}\"", object->key,
                          ToString((*view)->phase), told);
     }
-    if (told == "Running") CheckGangRuns(**view);
+    if (told == "Running") CheckGangRuns(**view, gang);
+    CheckSize(**view, gang);
     if ((*view)->decision == nullptr) CheckGangWaits(**view, gang);
   }
   for (const auto& object : api_.objects().List(kPods, "").objects) {
@@ -325,11 +331,45 @@ void Checks::CheckWaiting(const controller::Snapshot& snapshot) {
   }
 }
 
-// A gang that runs is whole: each of its pods is ready, or has succeeded.
-void Checks::CheckGangRuns(const controller::GangView& view) {
+// A gang with minMembers has so many bound pods or none, no more than members, and no pod of it
+// waits while a chip is free for the pod.
+void Checks::CheckSize(const controller::GangView& view, const json& gang) {
+  const json& least = At(gang, "/spec/minMembers");
+  if (!least.is_number() || view.decision == nullptr) return;
+  int bound = 0;
+  int waiting = 0;
+  int succeeded = 0;
+  for (const auto& object : api_.objects().List(kPods, "").objects) {
+    const json& pod = *object->body;
+    if (Text(pod, "/metadata/labels/tahoma.dev~1gang") != view.ref.key.name) continue;
+    succeeded += Text(pod, "/status/phase") == "Succeeded" ? 1 : 0;
+    if (Finished(pod)) continue;
+    ++(Text(pod, "/spec/nodeName").empty() ? waiting : bound);
+  }
+  const int members = gang.at("spec").at("members").get<int>();
+  if (bound > members) {
+    world_.Fail("gang {} of {} members has {} bound pods", view.ref.key.name, members, bound);
+  }
+  const bool runs = view.phase == controller::GangPhase::kRunning;
+  if (runs && bound + succeeded < least.get<int>()) {
+    world_.Fail("gang {} runs with {} of at least {} pods", view.ref.key.name, bound, least.dump());
+  }
+  if (bound < members && bound > 0) world_.Meet("gang with fewer pods at rest");
+  if (waiting == 0 || bound >= members || !runs) return;
+  if (world_.swarm.purchases > 0 || world_.swarm.needs || world_.swarm.nics) return;
+  if (!SomeNodeHas(1, false)) return;
+  world_.Fail("gang {} has {} of {} pods, {} wait, and a chip is free", view.ref.key.name, bound,
+              members, waiting);
+}
+
+// A gang that runs is whole: each of its pods is ready, or has succeeded. With minMembers that many
+// are.
+void Checks::CheckGangRuns(const controller::GangView& view, const json& gang) {
   if (view.decision == nullptr) {
     return world_.Fail("gang {} runs without a place", view.ref.key.name);
   }
+  const json& least = At(gang, "/spec/minMembers");
+  int all_ready = 0;
   std::set<std::uint32_t> ranks;
   for (const auto& pod : view.decision->pods) {
     if (!ranks.insert(pod.rank).second) {
@@ -344,10 +384,15 @@ void Checks::CheckGangRuns(const controller::GangView& view) {
       ready = ready ||
               (condition.value("type", "") == "Ready" && condition.value("status", "") == "True");
     }
-    if (!ready) {
+    all_ready += ready ? 1 : 0;
+    if (!ready && !least.is_number()) {
       return world_.Fail("gang {} is Running and pod {} is not ready: {}", view.ref.key.name,
                          pod.name, At(*object->body, "/status").dump());
     }
+  }
+  if (least.is_number() && all_ready < least.get<int>()) {
+    world_.Fail("gang {} is Running and {} of at least {} pods are ready", view.ref.key.name,
+                all_ready, least.dump());
   }
 }
 
@@ -362,13 +407,15 @@ void Checks::CheckGangWaits(const controller::GangView& view, const json& gang) 
   }
   if (view.phase == controller::GangPhase::kFailed && view.reason == GangReason::kMemberLost)
     return;
-  const bool complete = alive == gang.at("spec").at("members").get<int>();
+  const int members = gang.at("spec").at("members").get<int>();
+  const json& min_members = At(gang, "/spec/minMembers");
+  const int least = min_members.is_number() ? min_members.get<int>() : members;
+  const bool complete = alive >= least && alive <= members;
   const bool counted = view.reason == GangReason::kWaitingForPods ||
                        view.reason == GangReason::kTooManyPods ||
                        view.reason == GangReason::kPodsEnded;
   // Two pods of one index are told first, whether or not there are more pods than members.
-  const bool twice =
-      view.reason == GangReason::kIndexTwice && alive >= gang.at("spec").at("members").get<int>();
+  const bool twice = view.reason == GangReason::kIndexTwice && alive >= least;
   if (counted == complete && !twice) {
     return world_.Fail("gang {} has {} live pods and waits as {}: {}", name, alive,
                        ToString(view.reason), view.message);

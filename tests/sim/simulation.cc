@@ -262,6 +262,7 @@ class Simulation {
     const Swarm& swarm = world_.swarm;
     users_.DeleteSomething();
     if (world_.rng.Chance(1, 4)) users_.ReplacePods();
+    if (world_.rng.Chance(1, 4)) users_.Scale();
     if (swarm.purchases > 0 && world_.Happens(swarm.delete_block)) buyers_.DeleteSomething();
     if (swarm.purchases > 0 && world_.Happens(swarm.move_clock)) buyers_.MoveClock();
     if (world_.Happens(swarm.disk_fault)) {

@@ -141,9 +141,13 @@ Users::Object Users::Pod(const std::string& name, json claim) {
 }
 
 void Users::SubmitGang(const std::string& name) {
-  const GangKind& kind = kGangKinds[world_.rng.Below(kGangKinds.size())];
-  const int slices = 1 + static_cast<int>(world_.rng.Chance(1, 4));
+  constexpr GangKind kOfAnySize{"", 4, 1};
+  const bool changes_size = world_.rng.Chance(1, 6);
+  const GangKind& kind =
+      changes_size ? kOfAnySize : kGangKinds[world_.rng.Below(kGangKinds.size())];
+  const int slices = changes_size ? 1 : 1 + static_cast<int>(world_.rng.Chance(1, 4));
   json spec = {{"members", kind.members * slices}, {"slices", slices}};
+  if (changes_size) spec["minMembers"] = 1 + world_.rng.Below(4);
   if (*kind.shape != '\0') spec["shape"] = kind.shape;
   if (world_.rng.Chance(1, 4)) spec["priority"] = world_.rng.Below(3);
   constexpr const char* kPolicies[] = {"RestartAll", "RestartAll", "Replace", "Replace", "Fail"};
@@ -300,6 +304,17 @@ void Users::DeleteSomething() {
   if (world_.Happens(swarm.delete_claim)) {
     Delete(Pick({"resource.k8s.io", "resourceclaims"}, kClaims), false);
   }
+}
+
+void Users::Scale() {
+  const std::string path = Pick({"tahoma.dev", "gangs"}, kGangs);
+  if (path.empty()) return;
+  const Answer gang = api_.Call("GET", path);
+  if (gang.status != 200 || !gang.body.at("spec").contains("minMembers")) return;
+  const json scale = {{"spec", {{"replicas", 1 + world_.rng.Below(5)}}}};
+  const Answer done = api_.Call("PATCH", path + "/scale", scale, "application/merge-patch+json");
+  if (done.status == 200) world_.Meet("gang scaled");
+  if (done.status == 422) world_.Meet("gang not scaled below minMembers");
 }
 
 void Users::Mislabel() {

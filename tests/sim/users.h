@@ -28,6 +28,8 @@ class Users {
   // Makes anew the pods that were lost, of gangs whose pods a Job owns: each with the index of the
   // lost pod and another name.
   void ReplacePods();
+  // Changes the number of members of a gang with minMembers, as kubectl scale does.
+  void Scale();
   // Labels a bound pod into another gang by mistake, and back a little later.
   void Mislabel();
   // Mends the labels of all pods that ever were.
