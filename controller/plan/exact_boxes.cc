@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "controller/plan/box_packing.h"
@@ -22,6 +26,12 @@ using Kind = ExactAnswer::Kind;
 struct Spot {
   DomainId domain;
   const torus::Box* place = nullptr;
+};
+
+// The part of a node that pods of chosen boxes take beside chips.
+struct TakenBeside {
+  std::shared_ptr<const kube::NodeUse> use;
+  std::shared_ptr<const std::vector<HeldOther>> others;
 };
 
 // Boxes with equal pods.
@@ -69,7 +79,18 @@ class BoxAssignment {
   bool Fill(int box, const Spot& spot, Layered* placed);
   bool Follows(int box, std::size_t i) const;
   bool FollowersFit(int box, std::span<const Room> layers, Layered* placed);
-  bool HaveEnough(int box, std::span<const Room> layers) const;
+  bool HaveEnough(int box, std::span<const Room> layers);
+  // Chooses the place for the box, beside the boxes that are chosen. Returns false, and changes
+  // nothing, where its pods find too little beside chips; then `undo` is empty.
+  using Undo = std::vector<std::pair<NodeId, std::optional<TakenBeside>>>;
+  bool Choose(int box, const Spot& spot, Layered* placed, Undo& undo);
+  void Unchoose(int box, const Spot& spot, const Undo& undo);
+  std::vector<NodeId> NodesOf(const Spot& spot) const;
+  // The nodes of a place: its domain, and the first and the number of its layers.
+  using Layers = std::tuple<DomainId, int, int>;
+  static Layers LayersOf(const Spot& spot) {
+    return {spot.domain, spot.place->origin.z, spot.place->size.extent(torus::Axis::kZ)};
+  }
   void PutEasyLast();
   bool EnoughSpots();
   bool Next(std::size_t at, std::size_t from);
@@ -90,7 +111,12 @@ class BoxAssignment {
   std::vector<std::size_t> easy_;
   std::vector<std::pair<std::size_t, int>> hard_;  // type and box
   std::map<DomainId, torus::ChipMask> taken_;
-  std::map<int, Spot> chosen_;         // by box
+  std::map<NodeId, TakenBeside> beside_;  // of chosen boxes
+  std::vector<TakenBeside> filled_;       // by layer of the box that was filled last
+  bool unsure_ = false;         // a box found too little beside another, which might have left more
+  bool alike_ = true;           // what pods need beside chips does not depend on their chips
+  bool chips_matter_ = false;   // some box found its nodes full of chosen boxes
+  std::map<int, Spot> chosen_;  // by box
   std::vector<std::size_t> layer_of_;  // by pod of the box that is being filled
   int steps_ = ExactSearch::kStepsMax;
   ExactAnswer answer_;
@@ -179,7 +205,7 @@ bool BoxAssignment::FollowersFit(int box, std::span<const Room> layers, Layered*
 }
 
 // Returns whether each layer has what all pods there need beside chips.
-bool BoxAssignment::HaveEnough(int box, std::span<const Room> layers) const {
+bool BoxAssignment::HaveEnough(int box, std::span<const Room> layers) {
   std::vector<Room> left(layers.begin(), layers.end());
   for (std::size_t i = 0; i < gang_.members_per_box(); ++i) {
     const MemberSpec& pod = *Member(box, i).spec;
@@ -187,6 +213,7 @@ bool BoxAssignment::HaveEnough(int box, std::span<const Room> layers) const {
     if (!fitter_.HasEnough(pod, room)) return false;
     room.use = UseBeside(pod, room.use);
   }
+  for (std::size_t i = 0; i < left.size(); ++i) filled_[i].use = left[i].use;
   return true;
 }
 
@@ -209,6 +236,7 @@ bool BoxAssignment::FillLayers(int box, std::size_t first, std::span<const Room>
     if (least <= chips && most >= chips && !torn && --steps_ >= 0) {
       const auto joint = fitter_.FitTogether(here, room, true);
       if (joint && FillLayers(box, next, layers, layer + 1, placed)) {
+        filled_[layer].others = joint->left.others;
         for (std::size_t i = 0; placed != nullptr && i < here.size(); ++i) {
           const auto rank = static_cast<std::size_t>(here[i] - members_.data());
           MemberPlacement& one = (*placed)[rank - before];
@@ -230,19 +258,62 @@ bool BoxAssignment::FillLayers(int box, std::size_t first, std::span<const Room>
   }
 }
 
-bool BoxAssignment::Fill(int box, const Spot& spot, Layered* placed) {
+std::vector<NodeId> BoxAssignment::NodesOf(const Spot& spot) const {
   const DomainState& domain = view_.state().domain(spot.domain);
-  std::vector<Room> layers;
+  std::vector<NodeId> nodes;
   for (int step = 0; step < spot.place->size.extent(torus::Axis::kZ); ++step) {
     const int z = (spot.place->origin.z + step) % domain.shape().extent(torus::Axis::kZ);
-    const NodeId node = domain.nodes[static_cast<std::size_t>(z)];
+    nodes.push_back(domain.nodes[static_cast<std::size_t>(z)]);
+  }
+  return nodes;
+}
+
+bool BoxAssignment::Fill(int box, const Spot& spot, Layered* placed) {
+  std::vector<Room> layers;
+  for (const NodeId node : NodesOf(spot)) {
     if (!node.valid()) return false;
     Room& room = layers.emplace_back(view_.RoomOn(node));
+    const int z = view_.state().node(node).z;
     room.chips = static_cast<std::uint16_t>(spot.place->mask >> (16 * z) & kInstance);
     room.busy_cores.fill(0xff);  // a box is of whole chips
+    if (const auto taken = beside_.find(node); taken != beside_.end()) {
+      room.use = taken->second.use;
+      room.others = taken->second.others;
+    }
   }
   layer_of_.assign(gang_.members_per_box(), layers.size());
+  filled_.assign(layers.size(), {});
   return FillLayers(box, 0, layers, 0, placed);
+}
+
+bool BoxAssignment::Choose(int box, const Spot& spot, Layered* placed, Undo& undo) {
+  const std::vector<NodeId> nodes = NodesOf(spot);
+  const bool shared =
+      std::ranges::any_of(nodes, [&](NodeId node) { return beside_.contains(node); });
+  if (!Fill(box, spot, placed)) {
+    unsure_ = unsure_ || (shared && (nodes.size() > 1 || !alike_));
+    return false;
+  }
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const auto at = beside_.find(nodes[i]);
+    undo.emplace_back(nodes[i], at == beside_.end() ? std::nullopt : std::optional(at->second));
+    beside_[nodes[i]] = filled_[i];
+  }
+  taken_[spot.domain] |= spot.place->mask;
+  chosen_[box] = spot;
+  return true;
+}
+
+void BoxAssignment::Unchoose(int box, const Spot& spot, const Undo& undo) {
+  for (const auto& [node, before] : undo) {
+    if (before) {
+      beside_[node] = *before;
+    } else {
+      beside_.erase(node);
+    }
+  }
+  taken_[spot.domain] &= ~spot.place->mask;
+  chosen_.erase(box);
 }
 
 bool BoxAssignment::AddSpots(const BoxType& type, DomainId id, bool all, std::vector<Spot>& spots) {
@@ -333,19 +404,34 @@ bool BoxAssignment::IsFree(const Spot& spot) const {
   return at == taken_.end() || (at->second & spot.place->mask) == 0;
 }
 
+// A place on the same nodes leaves as much beside chips as another: where the chips of other boxes
+// were in nobody's way, the next place on nodes that failed need not be tried.
 bool BoxAssignment::Next(std::size_t at, std::size_t from) {
   if (at == hard_.size()) return PlaceEasy();
   const auto [t, box] = hard_[at];
   const bool same = at + 1 < hard_.size() && hard_[at + 1].first == t;
   const auto& spots = types_[t].spots;
+  std::map<Layers, bool> open;  // whether some place on the nodes is free
+  std::set<Layers> vain;
   for (std::size_t s = from; s < spots.size(); ++s) {
-    if (!IsFree(spots[s])) continue;
+    const Layers layers = LayersOf(spots[s]);
+    if (vain.contains(layers)) continue;
+    if (!IsFree(spots[s])) {
+      open.emplace(layers, false);
+      continue;
+    }
+    open[layers] = true;
     if (--steps_ < 0) return false;
-    taken_[spots[s].domain] |= spots[s].place->mask;
-    chosen_[box] = spots[s];
-    if (Next(at + 1, same ? s + 1 : 0)) return true;
-    taken_[spots[s].domain] &= ~spots[s].place->mask;
+    Undo undo;
+    const bool chosen = Choose(box, spots[s], nullptr, undo);
+    const bool before = std::exchange(chips_matter_, false);
+    if (chosen && Next(at + 1, same ? s + 1 : 0)) return true;
+    if (chosen) Unchoose(box, spots[s], undo);
+    if (!chips_matter_ && alike_) vain.insert(layers);
+    chips_matter_ = chips_matter_ || before;
   }
+  const auto is_full = [](const auto& one) { return !one.second; };
+  chips_matter_ = chips_matter_ || std::ranges::any_of(open, is_full);
   return false;
 }
 
@@ -353,11 +439,14 @@ bool BoxAssignment::PlaceEasy() {
   for (auto type = easy_.rbegin(); type != easy_.rend(); ++type) {
     for (const int box : types_[*type].boxes) {
       const auto& spots = types_[*type].spots;
-      const auto spot =
-          std::find_if(spots.begin(), spots.end(), [&](const Spot& one) { return IsFree(one); });
+      // There are as many domains as boxes, so one is untouched.
+      const auto spot = std::ranges::find_if(spots, [&](const Spot& one) {
+        Undo undo;
+        const auto taken = taken_.find(one.domain);
+        const bool touched = taken != taken_.end() && taken->second != 0;
+        return !touched && Choose(box, one, nullptr, undo);
+      });
       if (spot == spots.end()) return false;
-      taken_[spot->domain] |= spot->place->mask;
-      chosen_[box] = *spot;
     }
   }
   return true;
@@ -367,10 +456,13 @@ std::optional<Placement> BoxAssignment::MakePlacement() {
   fitter_.StartDecision();
   steps_ = ExactSearch::kStepsMax;
   Placement placement;
-  for (const auto& [box, spot] : chosen_) {
+  beside_.clear();
+  const std::map<int, Spot> chosen = std::exchange(chosen_, {});
+  for (const auto& [box, spot] : chosen) {
     const std::size_t first = placement.members.size();
     Layered placed(gang_.members_per_box());
-    if (!Fill(box, spot, &placed)) return std::nullopt;
+    Undo undo;
+    if (!Choose(box, spot, &placed, undo)) return std::nullopt;
     for (std::size_t i = 0; i < placed.size(); ++i) {
       placed[i].rank = static_cast<int>(first + i);
       placed[i].slice = box / gang_.boxes_per_slice;
@@ -378,9 +470,7 @@ std::optional<Placement> BoxAssignment::MakePlacement() {
     }
     const DomainState& domain = view_.state().domain(spot.domain);
     SlicePlacement slice{.domain = domain.name, .box = *spot.place, .nodes = {}};
-    for (int step = 0; step < spot.place->size.extent(torus::Axis::kZ); ++step) {
-      const int z = (spot.place->origin.z + step) % domain.shape().extent(torus::Axis::kZ);
-      const NodeId node = domain.nodes[static_cast<std::size_t>(z)];
+    for (const NodeId node : NodesOf(spot)) {
       slice.nodes.push_back(view_.state().node(node).node->name);
     }
     placement.slices.push_back(std::move(slice));
@@ -399,6 +489,7 @@ ExactAnswer BoxAssignment::Answer(Kind kind) {
 
 ExactAnswer BoxAssignment::Find() {
   MakeTypes();
+  alike_ = std::ranges::none_of(members_, [](const auto& one) { return one.wants_others(); });
   for (BoxType& type : types_) {
     FindSpots(type);
     if (steps_ < 0) return Answer(Kind::kBoundReached);
@@ -412,7 +503,7 @@ ExactAnswer BoxAssignment::Find() {
   PutEasyLast();
   if (!EnoughSpots()) return Answer(Kind::kNone);
   if (Next(0, 0)) return Answer(Kind::kPlaced);
-  if (steps_ < 0) return Answer(Kind::kBoundReached);
+  if (steps_ < 0 || unsure_) return Answer(Kind::kBoundReached);
   answer_.cause = fmt::format("no choice of places for {} boxes leaves room for all {}",
                               hard_.size(), gang_.boxes);
   return Answer(Kind::kNone);

@@ -139,6 +139,22 @@ TEST_F(PlannerNeedsTest, ABoxIsWhereItsNodesHaveEnough) {
   EXPECT_TRUE(Plan(gang).blocked->lacks_room);
 }
 
+// The defect: each box was held against the whole node, and both were placed there.
+TEST_F(PlannerNeedsTest, BoxesOfAGangOnOneNodeCountBesideEachOther) {
+  AddNode("a", 192);
+  state_.AddUse("a", *Needs(100));
+  GangSpec gang = Pods("g", 2, 4, Needs(70));
+  gang.members[1].needs = Needs(30);
+  gang.shape_text = "2x2";
+  gang.slices = 2;
+  EXPECT_THAT(Why(gang), HasSubstr("WaitsForCapacity"));
+  AddNode("b", 40);
+  EXPECT_EQ(NodesOf(Plan(gang)), "a b ");
+  state_.SubtractUse("a", *Needs(100));
+  state_.RemoveNode("b");
+  EXPECT_EQ(NodesOf(Plan(gang)), "a a ");
+}
+
 TEST_F(PlannerNeedsTest, ABoxThatNoNodeIsLargeEnoughForNeverFits) {
   AddUltraServerWith("us-0", 8);
   GangSpec gang = Pods("box", 4, 16, Needs(32));
@@ -215,6 +231,42 @@ TEST_F(PlannerNeedsTest, RandomPodsNeverOverfillANode) {
       const std::string& node = decision.placement->members[0].node;
       ASSERT_GE(left[node] -= cores, 0);
       state_.PutPod(gang.members[0].pod, node, gang.members[0].needs);
+    }
+  }
+}
+
+// Gangs of boxes of a pod each on two nodes, which have chips for four boxes each: a gang is placed
+// exactly when some division of its pods among the nodes leaves enough cpu.
+TEST_F(PlannerNeedsTest, RandomBoxesArePlacedExactlyWhenTheNodesHaveEnough) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    state_ = ClusterState();
+    std::map<std::string, std::int64_t> cores;
+    for (const std::string name : {"a", "b"}) {
+      AddNode(name, cores[name] = static_cast<std::int64_t>(random() % 24 + 1));
+    }
+    const int pods = static_cast<int>(random() % 4 + 1);
+    GangSpec gang = Pods("g", pods, 4, nullptr);
+    gang.shape_text = "2x2";
+    gang.slices = pods;
+    std::vector<std::int64_t> wants;
+    for (MemberSpec& member : gang.members) {
+      member.needs = Needs(wants.emplace_back(static_cast<std::int64_t>(random() % 12 + 1)));
+    }
+    bool fits = false;
+    for (unsigned on_a = 0; on_a < 1U << pods; ++on_a) {
+      std::int64_t a = cores["a"];
+      std::int64_t b = cores["b"];
+      for (std::size_t i = 0; i < wants.size(); ++i) ((on_a >> i & 1U) != 0 ? a : b) -= wants[i];
+      fits = fits || (a >= 0 && b >= 0);
+    }
+    const Decision decision = Plan(gang);
+    ASSERT_EQ(decision.placement.has_value(), fits) << round << ": " << Why(gang);
+    if (!fits) continue;
+    for (std::size_t i = 0; i < wants.size(); ++i) {
+      ASSERT_GE(cores[decision.placement->members[i].node] -= wants[i], 0) << round;
     }
   }
 }

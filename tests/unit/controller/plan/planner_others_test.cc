@@ -217,6 +217,22 @@ TEST_F(PlannerOthersTest, AGangWithAShapeGetsInterfacesBesideItsBox) {
   EXPECT_EQ(placed.placement->members[0].node, "n1");
 }
 
+// The boxes of a gang are chosen side by side on a node with interfaces for a single box.
+TEST_F(PlannerOthersTest, BoxesOfAGangShareANodesInterfaces) {
+  AddNode(state_, "n0", 3);
+  const auto claim = [](const std::string& pod) { return Mixed(pod, 4, 2, false); };
+  GangSpec gang = GangOf("g", 2, claim);
+  gang.shape_text = "2x2";
+  gang.slices = 2;
+  const Decision never = Run(gang);
+  ASSERT_TRUE(never.blocked) << never.placement->ToString();
+  EXPECT_NE(never.blocked->reason, BlockedReason::kWaitsForCapacity);
+  AddNode(state_, "n1", 2);
+  const Decision placed = Run(gang);
+  ASSERT_TRUE(placed.placement) << placed.blocked->message;
+  EXPECT_NE(placed.placement->members[0].node, placed.placement->members[1].node);
+}
+
 TEST_F(PlannerOthersTest, ARequestOfTwoKindsIsRefusedByName) {
   AddNode(state_, "n0");
   ClaimSpec claim = ChipClaim("p-claim", 1);
