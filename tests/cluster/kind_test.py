@@ -486,9 +486,10 @@ class Uninstalled(KindCase):
 
     def test_nothing_but_the_definitions_of_resources_is_left(self):
         GROUND.run("helm", "uninstall", RELEASE, "--namespace", NAMESPACE, "--wait", "--timeout", "120s")
-        # What the test itself has made, and the API that goes with the definitions.
+        # What the test and the scenarios have made, and the APIs that go with the definitions.
         given = {f"Namespace/{NAMESPACE}", "MutatingAdmissionPolicy/scheduler.test.tahoma.dev",
-                 "MutatingAdmissionPolicyBinding/scheduler.test.tahoma.dev", "APIService/v1alpha1.tahoma.dev"}
+                 "MutatingAdmissionPolicyBinding/scheduler.test.tahoma.dev", "APIService/v1alpha1.tahoma.dev",
+                 "APIService/v1beta1.neuron.aws.com"}
 
         def left():
             return {name for name in self.everything() - given if not name.startswith(("CustomResourceDefinition/", "Node/"))}
