@@ -66,6 +66,11 @@ absl::Status FleetJoin::Check(const kube::ResourceSlice& slice) const {
     return InvalidArgument("its pool is {} and its node {}: the pool of a node has the node's name",
                            slice.pool, slice.node);
   }
+  // Drivers name a node's pool after the node: another node's devices are not this node's to show.
+  if (slice.pool != slice.node && nodes_.contains(slice.pool)) {
+    return InvalidArgument("its pool is {}, the name of another node, and its node {}", slice.pool,
+                           slice.node);
+  }
   const auto known = node_of_slice_.find(slice.name);
   if (known != node_of_slice_.end() && known->second != slice.node) {
     return InvalidArgument("it is of node {}, and the slice of that name is node {}'s", slice.node,

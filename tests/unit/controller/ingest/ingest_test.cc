@@ -486,6 +486,24 @@ TEST(FleetJoinTest, ANodeHasThePoolOfItsNameAndNoOther) {
   EXPECT_THAT(DevicesOf(join.OnNode(node)), ElementsAre("d0"));
 }
 
+// A claim names a device by driver, pool and name: two nodes' claims would have one device.
+TEST(FleetJoinTest, ANodeShowsNoDevicesOfAnotherNodesPool) {
+  FleetJoin join;
+  for (const char* name : {"n", "victim"}) {
+    kube::Node node;
+    node.name = name;
+    join.OnNode(node);
+  }
+  kube::ResourceSlice slice = Slice("a", 1, 1, {"nic-0"});
+  slice.driver = "nics.example.com";
+  slice.pool = "victim";
+  EXPECT_EQ(join.Check(slice).message(),
+            "its pool is victim, the name of another node, and its node n");
+  EXPECT_FALSE(join.OnSlice(slice));
+  slice.pool = "rack-7";
+  EXPECT_TRUE(join.OnSlice(slice)) << "a pool of a name of its own";
+}
+
 TEST(FleetJoinTest, ASliceIsOfTheNodeThatHadItFirst) {
   FleetJoin join;
   for (const char* name : {"n", "m"}) {
