@@ -16,9 +16,14 @@
 
 namespace tahoma::controller {
 
-// Returns the boxes of the shape in the domain that have all chips of `kept`, whose other chips are
-// free and whose links work, in ascending order of their origins. Empty for a shape that no text of
-// a placement has.
+// Returns the nodes of the box, from its origin on; an id is not valid where a node is lacking.
+std::vector<NodeId> NodesOf(const DomainState& domain, const torus::Box& box);
+// Returns the box as a slice, with its nodes.
+SlicePlacement SliceOn(const ClusterState& state, DomainId domain, const torus::Box& box);
+
+// Returns the boxes of the shape in the domain around all chips of `kept`, with their other chips
+// free and all links working, in ascending order of origins. Empty for a shape that no placement
+// has.
 std::vector<SlicePlacement> BoxesAround(const ClusterState& state, DomainId domain,
                                         std::string_view shape, torus::ChipMask kept);
 

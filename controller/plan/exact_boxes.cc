@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "controller/plan/box_around.h"
 #include "controller/plan/box_packing.h"
 #include "controller/plan/exact_search.h"
 #include "controller/plan/fleet_index.h"
@@ -259,13 +260,7 @@ bool BoxAssignment::FillLayers(int box, std::size_t first, std::span<const Room>
 }
 
 std::vector<NodeId> BoxAssignment::NodesOf(const Spot& spot) const {
-  const DomainState& domain = view_.state().domain(spot.domain);
-  std::vector<NodeId> nodes;
-  for (int step = 0; step < spot.place->size.extent(torus::Axis::kZ); ++step) {
-    const int z = (spot.place->origin.z + step) % domain.shape().extent(torus::Axis::kZ);
-    nodes.push_back(domain.nodes[static_cast<std::size_t>(z)]);
-  }
-  return nodes;
+  return controller::NodesOf(view_.state().domain(spot.domain), *spot.place);
 }
 
 bool BoxAssignment::Fill(int box, const Spot& spot, Layered* placed) {
@@ -468,12 +463,7 @@ std::optional<Placement> BoxAssignment::MakePlacement() {
       placed[i].slice = box / gang_.boxes_per_slice;
       placement.members.push_back(std::move(placed[i]));
     }
-    const DomainState& domain = view_.state().domain(spot.domain);
-    SlicePlacement slice{.domain = domain.name, .box = *spot.place, .nodes = {}};
-    for (const NodeId node : NodesOf(spot)) {
-      slice.nodes.push_back(view_.state().node(node).node->name);
-    }
-    placement.slices.push_back(std::move(slice));
+    placement.slices.push_back(SliceOn(view_.state(), spot.domain, *spot.place));
   }
   return placement;
 }

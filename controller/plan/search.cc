@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "controller/plan/box_around.h"
 #include "controller/plan/box_packing.h"
 #include "controller/plan/order.h"
 #include "controller/plan/ring_turns.h"
@@ -579,16 +580,14 @@ std::optional<Search::BoxFit> Search::TryBox(const CompiledGang& gang, int box, 
   const DomainState& domain = state_.domain(id);
   const torus::ChipMask kept = KeptOf(box).chips;
   BoxFit fit;
-  fit.slice = {.domain = domain.name, .box = place, .nodes = {}};
+  fit.slice = SliceOn(state_, id, place);
   std::vector<Layer> layers;
-  for (int step = 0; step < place.size.extent(torus::Axis::kZ); ++step) {
-    const int z = (place.origin.z + step) % domain.shape().extent(torus::Axis::kZ);
-    const NodeId node = domain.nodes[static_cast<std::size_t>(z)];
+  for (const NodeId node : NodesOf(domain, place)) {
     if (!node.valid()) return std::nullopt;
+    const int z = state_.node(node).z;
     Layer& layer = layers.emplace_back(Layer{.room = RoomOf(state_.node(node))});
     layer.room.chips = static_cast<std::uint16_t>((place.mask & ~kept) >> (16 * z) & kInstance);
     layer.kept = kept & kInstance << (16 * z);
-    fit.slice.nodes.push_back(layer.room.node->name);
   }
   std::size_t layer = 0;
   std::vector<std::size_t> of_members;
