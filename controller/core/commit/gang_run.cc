@@ -46,13 +46,7 @@ int GangRun::members_left() const {
 }
 
 bool GangRun::given_up(std::size_t pod) const {
-  if (!pods_[pod].dead) return false;
-  for (std::size_t i = 0; i < claims_.size(); ++i) {
-    const auto& consumers = decision_->claims[i].consumers;
-    const bool uses = std::ranges::find(consumers, pod) != consumers.end();
-    if (uses && !claims_[i].released) return false;
-  }
-  return true;
+  return pods_[pod].dead && CountClaims(pod).held == 0;
 }
 
 void GangRun::EndMember(std::size_t pod) {
@@ -77,14 +71,8 @@ bool GangRun::MayApply(const Record& record) const {
              });
     }
     bool operator()(const MemberAdded& r) const {
-      if (run.phase_ != RunPhase::kBound || !MayFollow(r, *run.decision_)) return false;
-      const std::vector<DecidedClaim>& claims = run.decision_->claims;
-      for (std::size_t i = 0; i < claims.size(); ++i) {
-        const auto& consumers = claims[i].consumers;
-        const bool uses = std::ranges::find(consumers, r.pod) != consumers.end();
-        if (uses && !run.claims_[i].released) return false;
-      }
-      return true;
+      return run.phase_ == RunPhase::kBound && MayFollow(r, *run.decision_) &&
+             run.CountClaims(r.pod).held == 0;
     }
     bool operator()(const GangUndoing&) const {
       return run.phase_ != RunPhase::kUndoing && run.phase_ != RunPhase::kReleased;
@@ -219,14 +207,18 @@ std::optional<LostMember> GangRun::FindLost() const {
 // Returns whether the pod had claims and each was released. Claims of a lost member are not
 // released: the pod has succeeded, even if nobody knows of the success after a restart.
 bool GangRun::HasGivenBack(std::size_t pod) const {
-  bool any = false;
+  const PodClaims claims = CountClaims(pod);
+  return claims.held == 0 && claims.released > 0;
+}
+
+GangRun::PodClaims GangRun::CountClaims(std::size_t pod) const {
+  PodClaims count;
   for (std::size_t i = 0; i < claims_.size(); ++i) {
     const auto& consumers = decision_->claims[i].consumers;
     if (std::ranges::find(consumers, pod) == consumers.end()) continue;
-    if (!claims_[i].released) return false;
-    any = true;
+    ++(claims_[i].released ? count.released : count.held);
   }
-  return any;
+  return count;
 }
 
 // Returns whether a lost pod used the claim whose place another may take.

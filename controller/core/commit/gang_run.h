@@ -184,6 +184,12 @@ class GangRun {
   bool ConsumersReserved(std::size_t claim, const ClaimFact& fact) const;
   bool AnyConsumerReserved(std::size_t claim, const ClaimFact& fact) const;
   bool ConsumersDead(std::size_t claim) const;
+  // The claims that a pod uses.
+  struct PodClaims {
+    int held = 0;
+    int released = 0;
+  };
+  PodClaims CountClaims(std::size_t pod) const;
   bool HasGivenBack(std::size_t pod) const;
   bool AwaitsNext(std::size_t claim) const;
   void TakeNext(const MemberReplaced& record);

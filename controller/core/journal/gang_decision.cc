@@ -23,6 +23,23 @@ void SayReclaim(WallTime reclaim, Allocation& allocation) {
   allocation.configs.push_back(std::move(config));
 }
 
+bool IsOwnClaim(const DecidedClaim& claim, std::uint32_t pod) {
+  return !claim.allocated_before && claim.consumers == std::vector{pod};
+}
+
+std::vector<std::uint32_t> OwnClaims(const GangDecision& decision, std::uint32_t pod) {
+  std::vector<std::uint32_t> own;
+  for (std::uint32_t i = 0; i < decision.claims.size(); ++i) {
+    if (IsOwnClaim(decision.claims[i], pod)) own.push_back(i);
+  }
+  return own;
+}
+
+std::chrono::seconds RuntimeUntil(WallTime end, WallTime now) {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+      std::max<std::chrono::nanoseconds>(end - now, std::chrono::seconds(1)));
+}
+
 DecidedSlice DecidedSliceOf(const SlicePlacement& slice) {
   return {.domain = slice.domain,
           .shape = slice.box.size.ToString(),

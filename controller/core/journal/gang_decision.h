@@ -96,6 +96,14 @@ DecidedSlice DecidedSliceOf(const SlicePlacement& slice);
 // the decision, from which the gang may run for its maxRuntimeSeconds.
 GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTime now);
 
+// Returns whether the decision has allocated the claim, for the pod alone. `pod` is an index into
+// GangDecision::pods.
+bool IsOwnClaim(const DecidedClaim& claim, std::uint32_t pod);
+// Returns the pod's own claims, as indexes into GangDecision::claims.
+std::vector<std::uint32_t> OwnClaims(const GangDecision& decision, std::uint32_t pod);
+// Returns how long a pod that joins now may run until the end: a second at least.
+std::chrono::seconds RuntimeUntil(WallTime end, WallTime now);
+
 // Lets the driver of the allocation's node tell the pods' programs when the hardware is taken back.
 void SayReclaim(WallTime reclaim, Allocation& allocation);
 

@@ -369,10 +369,8 @@ bool MayFollow(const MemberReplaced& record, const GangDecision& decision) {
   return record.pod < decision.pods.size() &&
          (!record.slice || decision.pods[record.pod].slice < decision.slices.size()) &&
          std::ranges::all_of(record.claims, [&](const MemberReplaced::Claim& claim) {
-           if (claim.index >= decision.claims.size()) return false;
-           const DecidedClaim& decided = decision.claims[claim.index];
-           return !decided.allocated_before && decided.consumers.size() == 1 &&
-                  decided.consumers[0] == record.pod;
+           return claim.index < decision.claims.size() &&
+                  IsOwnClaim(decision.claims[claim.index], record.pod);
          });
 }
 
@@ -402,8 +400,7 @@ bool MayFollow(const MemberAdded& record, const GangDecision& decision) {
       ++count;
       continue;
     }
-    const DecidedClaim& decided = decision.claims[claim.index];
-    if (decided.allocated_before || decided.consumers != std::vector{record.pod}) return false;
+    if (!IsOwnClaim(decision.claims[claim.index], record.pod)) return false;
   }
   return true;
 }

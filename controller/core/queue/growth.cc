@@ -96,8 +96,7 @@ std::shared_ptr<const GangSpec> SpecOf(const GangRun& run, const GangFact& gang,
   alone.reservation = decision.reservation;
   alone.reclaim = decision.reclaim;
   if (decision.end && (decision.max_runtime || decision.reservation.empty())) {
-    alone.max_runtime = std::chrono::duration_cast<std::chrono::seconds>(
-        std::max<std::chrono::nanoseconds>(*decision.end - now, std::chrono::seconds(1)));
+    alone.max_runtime = RuntimeUntil(*decision.end, now);
   }
   if (decision.reservation.empty()) return std::make_shared<const GangSpec>(std::move(alone));
   std::set<std::string> hosts;
@@ -155,12 +154,8 @@ std::optional<MemberAdded> AddedOf(const GangRun& run, const GangFact& gang,
                     .rank = place->rank,
                     .at = {},
                     .claims = {}};
-  std::vector<std::uint32_t> released;  // claims of the place, which the new ones replace
-  for (std::uint32_t i = 0; i < decision.claims.size(); ++i) {
-    const DecidedClaim& claim = decision.claims[i];
-    if (!claim.allocated_before && claim.consumers == std::vector{place->pod})
-      released.push_back(i);
-  }
+  // The claims of the place, which the new ones replace.
+  const std::vector<std::uint32_t> released = OwnClaims(decision, place->pod);
   auto next = static_cast<std::uint32_t>(decision.claims.size());
   for (std::size_t i = 0; i < member.claims.size(); ++i) {
     const ClaimPlacement& claim = member.claims[i];

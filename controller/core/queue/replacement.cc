@@ -19,18 +19,6 @@ namespace {
 
 using PodPtr = std::shared_ptr<const PodFact>;
 
-// The claims that the lost pod alone has used, as indexes of the decision's.
-std::vector<std::uint32_t> OwnClaims(const GangDecision& decision, std::size_t pod) {
-  std::vector<std::uint32_t> own;
-  for (std::uint32_t i = 0; i < decision.claims.size(); ++i) {
-    const DecidedClaim& claim = decision.claims[i];
-    if (!claim.allocated_before && claim.consumers.size() == 1 && claim.consumers[0] == pod) {
-      own.push_back(i);
-    }
-  }
-  return own;
-}
-
 std::vector<std::uint32_t> LostOf(const GangRun& run) {
   std::vector<std::uint32_t> lost;
   for (std::uint32_t i = 0; i < run.decision().pods.size(); ++i) {
@@ -150,8 +138,7 @@ std::shared_ptr<GangSpec> SpecFor(const GangDecision& decision, std::vector<Memb
   if (!decision.reservation.empty()) {
     spec->block_hosts = {domain};
   } else if (decision.end) {
-    spec->max_runtime = std::chrono::duration_cast<std::chrono::seconds>(
-        std::max<std::chrono::nanoseconds>(*decision.end - now, std::chrono::seconds(1)));
+    spec->max_runtime = RuntimeUntil(*decision.end, now);
   }
   spec->members = std::move(members);
   return spec;
