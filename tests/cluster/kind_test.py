@@ -111,8 +111,14 @@ class KindCase(NodeCase):
 
 class Scenarios(KindCase):
     def test_every_scenario_on_the_cluster_of_a_kubeconfig(self):
-        done = subprocess.run([sys.executable, ROOT / "tests/scenarios/run.py", "kubeconfig"], env=self.environment, check=False)
-        self.assertEqual(done.returncode, 0)
+        with subprocess.Popen([sys.executable, ROOT / "tests/scenarios/run.py", "kubeconfig"], env=self.environment,
+                              stdout=subprocess.PIPE, text=True) as child:
+            said = []
+            for line in child.stdout:
+                print(line, end="", flush=True)
+                said.append(line)
+        failed = [at for at, line in enumerate(said) if line.startswith("FAILED")]
+        self.assertEqual(child.returncode, 0, "".join(said[failed[0]:failed[0] + 20]) if failed else "")
 
 
 class Life(KindCase):

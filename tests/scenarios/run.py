@@ -36,6 +36,8 @@ from installed_ground import InstalledGround
 HERE = pathlib.Path(__file__).resolve().parent
 UNTIL_SECONDS = 60
 CLEAN_UP = (
+    "if kubectl get crd neuronultraserverworkloads.neuron.aws.com >/dev/null 2>&1; then "
+    "kubectl delete neuronultraserverworkloads --all -n default --wait=true --timeout=60s >/dev/null; fi && "
     "kubectl delete pods,gangs.tahoma.dev,resourceclaims,resourceclaimtemplates --all -n default "
     "--wait=true --timeout=60s >/dev/null && "
     "test -z \"$(kubectl get resourceclaims -A -o jsonpath='{.items[*].metadata.name}')\"")

@@ -67,6 +67,8 @@ std::shared_ptr<const GangWish> WorkloadKeeper::WishOf(const GangKey& key) const
   if (!entries_.contains(key) || facts_.gangs.Find(key) != nullptr) return nullptr;
   const auto workload = facts_.workloads.Find(key);
   if (workload == nullptr || workload->deleting) return nullptr;
+  // The template first: whether the name is somebody else's is known only by then.
+  if (facts_.claim_templates.Find(workload->TemplateKey()) == nullptr) return nullptr;
   return TroubleOf(*workload, facts_).empty() ? workload->wish : nullptr;
 }
 

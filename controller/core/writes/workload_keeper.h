@@ -54,7 +54,8 @@ class WorkloadKeeper {
 
   // Returns the workloads that say the template's name.
   const std::set<WorkloadKey>& NamersOf(const ClaimTemplateKey& key) const;
-  // Returns the Gang that must be made for the workload of that name; nullptr: none.
+  // Returns the Gang that must be made for the workload of that name; nullptr: none, or none before
+  // the workload's template is there.
   std::shared_ptr<const GangWish> WishOf(const GangKey& key) const;
 
   void OnResult(const ApiResult& result, const Now& now);

@@ -124,6 +124,7 @@ TEST(CoreWorkloadsTest, ATemplateThatIsThereBeforeTheWatchTellsIsSaidAndLaterMad
   world.Settle();
   EXPECT_FALSE(first);
   EXPECT_EQ(world.api.workload_statuses().at("train").state, WorkloadState::kFailed);
+  EXPECT_THAT(world.api.gangs(), IsEmpty());
   world.api.RemoveClaimTemplate("rct");
   world.Settle();
   EXPECT_EQ(world.api.claim_templates().at("rct").workload, "train");
