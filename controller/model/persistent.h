@@ -137,9 +137,7 @@ class PersistentMap {
   const V* Find(const Q& key) const {
     if (shards_.empty()) return nullptr;
     const std::shared_ptr<Shard>& shard = shards_[ShardOf(key)];
-    if (shard == nullptr) return nullptr;
-    const auto found = shard->entries.find(key);
-    return found == shard->entries.end() ? nullptr : &found->second;
+    return shard == nullptr ? nullptr : shard->Find(key);
   }
 
   // Adds or replaces an entry.
@@ -165,12 +163,46 @@ class PersistentMap {
     }
   }
 
+  // Calls f(key, const V* before, const V* after) for each entry that differs; nullptr where a map
+  // lacks the key. Shards that both maps share cost nothing.
+  template <typename F>
+  friend void ForEachDifference(const PersistentMap& a, const PersistentMap& b, F&& f) {
+    ForEachDifference(a.shards_, b.shards_, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        const Shard* before = a.FindShard(i);
+        const Shard* after = b.FindShard(i);
+        if (before == after) continue;
+        if (before != nullptr) {
+          for (const auto& [key, value] : before->entries) {
+            const V* now = after == nullptr ? nullptr : after->Find(key);
+            if (now == nullptr || !(*now == value)) f(key, &value, now);
+          }
+        }
+        if (after == nullptr) continue;
+        for (const auto& [key, value] : after->entries) {
+          const V* none = nullptr;
+          if (before == nullptr || before->Find(key) == nullptr) f(key, none, &value);
+        }
+      }
+    });
+  }
+
  private:
   static constexpr std::size_t kShards = 4096;
   struct Shard {
     std::uint64_t owner = 0;
     absl::flat_hash_map<K, V> entries;
+
+    template <typename Q>
+    const V* Find(const Q& key) const {
+      const auto found = entries.find(key);
+      return found == entries.end() ? nullptr : &found->second;
+    }
   };
+
+  const Shard* FindShard(std::size_t index) const {
+    return index < shards_.size() ? shards_[index].get() : nullptr;
+  }
 
   template <typename Q>
   static std::size_t ShardOf(const Q& key) {

@@ -143,7 +143,19 @@ RC_GTEST_PROP(PersistentMapProperty, AgreesWithAMapAndItsCopiesStay, ()) {
     RC_ASSERT((found != nullptr) == expected.contains(key));
   }
   agree(map, expected);
-  for (const auto& [copy, content] : copies) agree(copy, content);
+  for (const auto& [copy, content] : copies) {
+    agree(copy, content);
+    // The differences turn the copy into the map.
+    std::map<std::string, int> turned = content;
+    ForEachDifference(copy, map, [&](const std::string& key, const int* before, const int* after) {
+      RC_ASSERT(before == copy.Find(key));
+      RC_ASSERT(after == map.Find(key));
+      if (before != nullptr && after != nullptr) RC_ASSERT(*before != *after);
+      if (after == nullptr) turned.erase(key);
+      if (after != nullptr) turned[key] = *after;
+    });
+    RC_ASSERT(turned == expected);
+  }
 }
 
 // ---- Taints and attributes ---------------------------------------------------------------------
