@@ -36,6 +36,7 @@ struct GangView {
   std::shared_ptr<const GangDecision> decision;  // nullptr while it waits
   int bound_pods = 0;
   std::string predicted_all_reduce;  // as in GangStatus
+  bool neuron_workload = false;      // carries out a NeuronUltraServerWorkload
 };
 
 struct Counters {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "controller/core/facts/ultraserver_workload.h"
 #include "controller/plan/score.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
@@ -240,6 +241,9 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
     if (run->phase() != RunPhase::kUndoing) {
       view->predicted_all_reduce = PredictedAllReduce(*view->decision);
     }
+  }
+  if (const auto workload = ref.single ? nullptr : from_.facts.workloads.Find(ref.key)) {
+    view->neuron_workload = TroubleOf(*workload, from_.facts).empty();
   }
   if (const auto gang = ref.single ? nullptr : from_.facts.gangs.Find(ref.key)) {
     GangStatus status = StatusOf(ref, standing);

@@ -67,6 +67,20 @@ TEST(CoreWorkloadsTest, ThePodsOfAWorkloadAreBoundTogetherWhetherTheyComeBeforeI
   EXPECT_LT(states.size(), 6U);
 }
 
+TEST(CoreWorkloadsTest, TheViewOfAGangSaysWhetherItIsAWorkloads) {
+  World world;
+  AddWorkloadOfTwo(world.api);
+  world.Settle();
+  const auto view = [&] {
+    return **world.core().snapshot()->gangs.Find(GangRef{{"default", "train"}, false});
+  };
+  EXPECT_TRUE(view().neuron_workload);
+  world.api.RemoveWorkload("train");
+  world.Settle();
+  EXPECT_FALSE(view().neuron_workload);
+  EXPECT_NE(view().decision, nullptr);  // the pods keep their nodes
+}
+
 TEST(CoreWorkloadsTest, AWorkloadWithoutPodsHasAGangAndSaysWhatIsMissing) {
   World world;
   world.api.AddWorkload(Workload());
