@@ -345,6 +345,7 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   std::unique_ptr<Leadership> leadership;
   TAHOMA_ASSIGN_OR_RETURN(CoreLoopOptions loop_options, ClusterLoopOptions(options));
   TAHOMA_ASSIGN_OR_RETURN(loop_options.core.blocks.offering_key, OfferingKeyOf(*store));
+  loop_options.own_namespace = ns;
   loop_options.publisher.may_send = [&leadership] { return leadership->leading(); };
   loop_options.term = [&leadership] { return leadership->term(); };
   ClusterLoop loop(std::move(access), journal, clock, std::move(loop_options));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 #include <vector>
@@ -95,15 +96,10 @@ json UltraServerStatus(const ClusterState& cluster, DomainId id, const Owners& o
     std::vector<std::string> layers = node.NetworkLayers();
     if (!layers.empty()) cell = std::move(layers.front());
   }
-  const bool links_ok = domain.down == torus::LinkMask{};
-  const bool whole = nodes.size() == domain.nodes.size();
-  const bool ok = whole && links_ok && chips.broken == 0 && chips.unready == 0;
   return {
       {"ultraServerId", domain.name},
-      {"health", ok      ? "OK"
-                 : whole ? "Impaired"
-                         : "Incomplete"},
-      {"linksHealthy", links_ok},
+      {"health", HealthOf(cluster, domain)},
+      {"linksHealthy", domain.down.empty()},
       {"cell", cell.empty() ? json() : json(cell)},
       {"instanceType", instance_type},
       {"nodes", std::move(nodes)},
@@ -118,6 +114,15 @@ json UltraServerStatus(const ClusterState& cluster, DomainId id, const Owners& o
       {"nextOwner", OwnerJson(owners.next)},
       {"keptFrom",
        domain.block.kept_from ? json(FormatTime(time.ToBlock(*domain.block.kept_from))) : json()}};
+}
+
+std::string_view HealthOf(const ClusterState& cluster, const DomainState& domain) {
+  const bool whole = std::ranges::all_of(domain.nodes, [&](NodeId node) {
+    return node.valid() && cluster.node(node).node != nullptr;
+  });
+  if (!whole) return "Incomplete";
+  const Chips chips = ChipsOf(cluster, domain);
+  return domain.down.empty() && chips.broken == 0 && chips.unready == 0 ? "OK" : "Impaired";
 }
 
 std::string UltraServerName(const std::string& id) {

@@ -38,6 +38,10 @@ struct Owners {
 Json UltraServerStatus(const ClusterState& cluster, DomainId id, const Owners& owners,
                        const BlockTime& time = {});
 
+// Returns an UltraServer's health in a word: "OK"; "Impaired" where a chip or a link is broken or a
+// node takes no pods; "Incomplete" where a node is missing.
+std::string_view HealthOf(const ClusterState& cluster, const DomainState& domain);
+
 // Returns the name of an UltraServer's object: its id, or the legal part of the id with a digest.
 std::string UltraServerName(const std::string& id);
 

@@ -3,23 +3,22 @@
 #include <utility>
 
 #include "lib/base/json.h"
-#include "lib/kube/object.h"
 #include "lib/kube/patch.h"
 
 namespace tahoma::controller {
 namespace {
 
 // Null members are as absent ones; those of objects come in the order of their names.
-std::string TextOf(const Json& status) {
-  return kube::MergePatch(Json::object(), status)
+std::string TextOf(const Json& content) {
+  return kube::MergePatch(Json::object(), content)
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
 
-void Projection::Want(const kube::ObjectKey& key, const Json& status) {
+void Projection::Want(const kube::ObjectKey& key, const Json& content) {
   Entry& entry = entries_[key];
-  entry.wanted = TextOf(status);
+  entry.wanted = TextOf(content);
   Queue(key, entry);
 }
 
@@ -30,10 +29,9 @@ void Projection::Unwant(const kube::ObjectKey& key) {
   Queue(key, found->second);
 }
 
-void Projection::OnSeen(const kube::ObjectKey& key, const Json& object) {
+void Projection::OnSeen(const kube::ObjectKey& key, const Json& content) {
   Entry& entry = entries_[key];
-  const Json* status = kube::ValueAt(object, {"status"});
-  entry.seen = status == nullptr ? "" : TextOf(*status);
+  entry.seen = TextOf(content);
   entry.news = entry.in_flight;
   Queue(key, entry);
 }
@@ -75,7 +73,8 @@ std::vector<Projection::Write> Projection::PopDue(std::size_t most) {
                               : entry.seen  ? Kind::kReplace
                                             : Kind::kCreate,
                       .key = key,
-                      .status = entry.wanted.value_or("")});
+                      .content = entry.wanted.value_or(""),
+                      .before = entry.seen.value_or("")});
     entry.sent = entry.wanted;
   }
   return writes;
@@ -87,7 +86,8 @@ void Projection::OnAnswer(const kube::ObjectKey& key, bool done) {
   Entry& entry = found->second;
   entry.in_flight = false;
   // News from a watch is newer than the write, or newer news will follow.
-  if (done && !entry.news) entry.seen = entry.sent;
+  const std::optional<std::string> sent = std::exchange(entry.sent, std::nullopt);
+  if (done && !entry.news) entry.seen = sent;
   Queue(key, entry);
 }
 

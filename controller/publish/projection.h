@@ -1,14 +1,15 @@
 // Keeps objects of a kind as the controller wants them: finds the objects that must be written.
 //
-// Objects are compared by the bytes of their status: Take repairs a status that another client
-// wrote, makes a deleted object again, and deletes an object that should not exist. Nothing is
-// written before the first list is complete, and each object has at most one write under way.
+// Objects are compared by the bytes of their content, which is the status, or spec and status: Take
+// repairs content that another client wrote, makes a deleted object again, and deletes an object
+// that should not exist. Nothing is written before the first list is complete, and each object has
+// at most one write under way.
 //
 // A projection has no Outbox (core/writes/outbox.h): a thread of its own sends some writes a round
 // and waits for the answers. The pace of the rounds and the order of the queue, in which a failed
 // write comes last, take the place of times and attempts.
 //
-// Scope: a state machine. Keeps the status of each object as text, about half a kilobyte.
+// Scope: a state machine. Keeps the content of each object as text, about half a kilobyte.
 //
 // Thread safety: belongs to one thread.
 
@@ -29,20 +30,22 @@ namespace tahoma::controller {
 
 class Projection {
  public:
-  // Sets the object's wanted status. Null members count as absent.
-  void Want(const kube::ObjectKey& key, const Json& status);
+  // Sets the object's wanted content. Null members count as absent.
+  void Want(const kube::ObjectKey& key, const Json& content);
   // The object should not exist.
   void Unwant(const kube::ObjectKey& key);
 
-  void OnSeen(const kube::ObjectKey& key, const Json& object);
+  void OnSeen(const kube::ObjectKey& key, const Json& content);
   void OnGone(const kube::ObjectKey& key);
   void OnListed() { listed_ = true; }
+  bool listed() const { return listed_; }
 
   enum class Kind : std::uint8_t { kCreate, kReplace, kDelete };
   struct Write {
     Kind kind = Kind::kCreate;
     kube::ObjectKey key;
-    std::string status = {};  // JSON text
+    std::string content = {};  // JSON text
+    std::string before = {};   // as the object was seen; empty: it was not
   };
   // Takes at most `most` due writes, the longest due first.
   std::vector<Write> PopDue(std::size_t most);

@@ -72,8 +72,9 @@ absl::Status CoreLoop::Start() {
                                .log = options_.log});
   topology_->Start();
   projections_ = std::make_unique<BlockProjections>(
-      transport_, sleeper_, Rng(SeedFromMachine()),
+      transport_, clock_, sleeper_, Rng(SeedFromMachine()),
       BlockProjectionsOptions{.snapshot = [this] { return snapshot(); },
+                              .own_namespace = options_.own_namespace,
                               .may_send = options_.publisher.may_send,
                               .log = options_.log});
   projections_->Start();

@@ -53,6 +53,7 @@ struct CoreLoopOptions {
   CoreOptions core = {};
   PublisherOptions publisher = {.threads = 16};
   std::vector<std::string> scheduler_names = {"tahoma"};  // pods of these schedulers are placed
+  std::string own_namespace = "kube-system";              // NeuronUltraServers are kept there
   // The number of the leadership when the loop begins (core/core.h); null: no other process can
   // lead.
   std::function<std::int64_t()> term = nullptr;

@@ -67,9 +67,10 @@ class RequestWorld {
   }
   void RemoveUltraServer(int number) {
     for (int z = 0; z < 4; ++z) {
-      commands_.emplace_back(NodeGone{"us-" + std::to_string(number) + "-n" + std::to_string(z)});
+      RemoveNode("us-" + std::to_string(number) + "-n" + std::to_string(z));
     }
   }
+  void RemoveNode(const std::string& name) { commands_.emplace_back(NodeGone{name}); }
 
   // Steps until nothing moves; stops before the API write of that number, when there is one.
   // Returns whether it came to rest.

@@ -25,6 +25,8 @@ class NoWait final : public kube::Sleeper {
 };
 
 constexpr char kServers[] = "/apis/tahoma.dev/v1alpha1/ultraservers";
+constexpr char kNeuronServers[] =
+    "/apis/neuron.aws.com/v1beta1/namespaces/tahoma-system/neuronultraservers";
 constexpr char kReservations[] = "/apis/tahoma.dev/v1alpha1/namespaces/team-a/capacityreservations";
 
 class BlockProjectionsTest : public testing::ApiFixture {
@@ -34,16 +36,19 @@ class BlockProjectionsTest : public testing::ApiFixture {
       const auto crd = ReadFile(fmt::format("charts/tahoma/crds/tahoma.dev_{}.yaml", plural));
       TAHOMA_CHECK_OK(server_->InstallCrd(*crd));
     }
-    Call("POST", "/api/v1/namespaces", Json{{"metadata", {{"name", "team-a"}}}});
+    for (const char* ns : {"team-a", "tahoma-system"}) {
+      Call("POST", "/api/v1/namespaces", Json{{"metadata", {{"name", ns}}}});
+    }
     transport_ = std::make_unique<apiserver::InProcessTransport>(*server_, clock_, "test/1");
     Begin();
     world_.Settle();
   }
   void Begin() {
     projections_ = std::make_unique<BlockProjections>(
-        *transport_, sleeper_, Rng(1),
+        *transport_, clock_, sleeper_, Rng(1),
         BlockProjectionsOptions{
             .snapshot = [this] { return world_.core().snapshot(); },
+            .own_namespace = "tahoma-system",
             .may_send = [this] { return leads_; },
             .log = [this](const std::string& line) { lines_.push_back(line); }});
     projections_->Step();  // lists
@@ -54,6 +59,13 @@ class BlockProjectionsTest : public testing::ApiFixture {
   }
   Json Server(const std::string& name) {
     return Call("GET", std::string(kServers) + "/" + name).body.value("status", Json());
+  }
+  void DefineNeuronUltraServers() {
+    const auto crd = ReadFile("charts/tahoma/aws-crds/neuron.aws.com_neuronultraservers.yaml");
+    TAHOMA_CHECK_OK(server_->InstallCrd(*crd));
+  }
+  Json NeuronServer(const std::string& name) {
+    return Call("GET", std::string(kNeuronServers) + "/" + name).body;
   }
   Json Reservation(const std::string& name) {
     return Call("GET", std::string(kReservations) + "/" + name).body.value("status", Json());
@@ -154,7 +166,7 @@ TEST_F(BlockProjectionsTest, ALookWritesABoundedNumber) {
   RequestWorld many{60};
   many.Settle();
   BlockProjections projections(
-      *transport_, sleeper_, Rng(1),
+      *transport_, clock_, sleeper_, Rng(1),
       BlockProjectionsOptions{.snapshot = [&] { return many.core().snapshot(); }});
   projections.Step();
   for (std::size_t looks = 1; looks <= 3; ++looks) {
@@ -162,6 +174,72 @@ TEST_F(BlockProjectionsTest, ALookWritesABoundedNumber) {
     EXPECT_EQ(Call("GET", kServers).names().size(),
               std::min<std::size_t>(60, looks * kProjectionsTogether));
   }
+}
+
+TEST_F(BlockProjectionsTest, ANeuronUltraServerIsKeptWhereTheKindIsDefined) {
+  Settle();
+  EXPECT_EQ(Call("GET", kNeuronServers).status, 404);
+  DefineNeuronUltraServers();
+  Settle();
+  EXPECT_THAT(Call("GET", kNeuronServers).names(), IsEmpty());  // not listed yet
+  Begin();
+  Settle();
+  EXPECT_THAT(Call("GET", kNeuronServers).names(), ElementsAre("us-0", "us-1"));
+  Json server = NeuronServer("us-1");
+  EXPECT_EQ(server.at("spec").at("instanceType"), "trn2u.48xlarge");
+  EXPECT_EQ(server.at("spec").at("topology").at(2).at("nodeName"), "us-1-n2");
+  EXPECT_EQ(server.at("status").at("state"), "Ready");
+  EXPECT_EQ(server.at("status").at("observedGeneration"), 1);
+  world_.RemoveUltraServer(0);
+  world_.RemoveNode("us-1-n2");
+  world_.Settle();
+  Settle();
+  EXPECT_THAT(Call("GET", kNeuronServers).names(), ElementsAre("us-1"));
+  server = NeuronServer("us-1");
+  EXPECT_EQ(server.at("spec").at("topology").size(), 3U);
+  EXPECT_EQ(server.at("status").at("state"), "Degraded");
+  EXPECT_EQ(server.at("metadata").at("generation"), 2);
+  EXPECT_EQ(server.at("status").at("observedGeneration"), 2);
+  EXPECT_THAT(lines_, IsEmpty());
+}
+
+TEST_F(BlockProjectionsTest,
+       ANeuronUltraServerThatAnotherClientWroteIsRestoredAndNothingElseTouched) {
+  DefineNeuronUltraServers();
+  const std::string elsewhere = "/apis/neuron.aws.com/v1beta1/namespaces/team-a/neuronultraservers";
+  const auto make = [&](const std::string& in, const char* name) {
+    const Json object = {{"apiVersion", "neuron.aws.com/v1beta1"},
+                         {"kind", "NeuronUltraServer"},
+                         {"metadata", {{"name", name}}},
+                         {"spec", Json::object()}};
+    const auto answer = Call("POST", in, object);
+    EXPECT_EQ(answer.status, 201) << answer.text;
+  };
+  make(elsewhere, "us-9");
+  make(kNeuronServers, "us-9");
+  Begin();
+  Settle();
+  const Json before = NeuronServer("us-0");
+  const std::string path = std::string(kNeuronServers) + "/us-0";
+  const auto patch = [&](const std::string& at, const Json& body) {
+    EXPECT_EQ(Patch(at, "merge-patch+json", body).status, 200);
+  };
+  patch(path, {{"spec", {{"topology", Json::array()}}}});
+  patch(path + "/status", {{"status", {{"state", "Degraded"}}}});
+  Begin();
+  Settle();
+  const Json after = NeuronServer("us-0");
+  EXPECT_EQ(after.at("spec"), before.at("spec"));
+  EXPECT_EQ(after.at("status").at("state"), "Ready");
+  EXPECT_EQ(after.at("status").at("observedGeneration"), after.at("metadata").at("generation"));
+  EXPECT_EQ(after.at("status").at("conditions"), before.at("status").at("conditions"));
+  EXPECT_THAT(Call("GET", kNeuronServers).names(), ElementsAre("us-0", "us-1"));
+  EXPECT_THAT(Call("GET", elsewhere).names(), ElementsAre("us-9"));
+  const std::string version = Call("GET", kNeuronServers).body.at("metadata").at("resourceVersion");
+  Begin();
+  Settle();
+  EXPECT_EQ(Call("GET", kNeuronServers).body.at("metadata").at("resourceVersion"), version);
+  EXPECT_THAT(lines_, IsEmpty());
 }
 
 TEST(UltraServerNameTest, AnIdThatKubernetesDoesNotAllowGetsADigest) {

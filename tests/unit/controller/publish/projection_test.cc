@@ -20,15 +20,11 @@ using ::testing::SizeIs;
 
 const kube::ObjectKey kOne{"", "us-0"};
 
-Json ObjectWith(const Json& status) {
-  return {{"metadata", {{"name", "us-0"}}}, {"status", status}};
-}
-
 TEST(ProjectionTest, NothingIsWrittenBeforeTheListIsComplete) {
   Projection projection;
   projection.Want(kOne, {{"a", 1}});
   EXPECT_THAT(projection.PopDue(10), IsEmpty());
-  projection.OnSeen(kOne, ObjectWith({{"a", 1}}));
+  projection.OnSeen(kOne, {{"a", 1}});
   projection.OnListed();
   EXPECT_THAT(projection.PopDue(10), IsEmpty());  // it is as it should be
 }
@@ -40,13 +36,14 @@ TEST(ProjectionTest, AnObjectIsMadeReplacedAndDeleted) {
   auto writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
   EXPECT_EQ(writes[0].kind, Projection::Kind::kCreate);
-  EXPECT_EQ(writes[0].status, R"({"a":1})");
+  EXPECT_EQ(writes[0].content, R"({"a":1})");
   projection.Want(kOne, {{"a", 2}});
   EXPECT_THAT(projection.PopDue(10), IsEmpty());  // the first is under way
   projection.OnAnswer(kOne, true);
   writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
   EXPECT_EQ(writes[0].kind, Projection::Kind::kReplace);
+  EXPECT_EQ(writes[0].before, R"({"a":1})");
   projection.OnAnswer(kOne, true);
   EXPECT_THAT(projection.PopDue(10), IsEmpty());
   projection.Unwant(kOne);
@@ -60,14 +57,14 @@ TEST(ProjectionTest, AnObjectIsMadeReplacedAndDeleted) {
 TEST(ProjectionTest, AnEditIsPutRightAndAStrangerIsRemoved) {
   Projection projection;
   projection.Want(kOne, {{"a", 1}});
-  projection.OnSeen(kOne, ObjectWith({{"a", 1}}));
-  projection.OnSeen({"", "stranger"}, ObjectWith({{"a", 1}}));
+  projection.OnSeen(kOne, {{"a", 1}});
+  projection.OnSeen({"", "stranger"}, {{"a", 1}});
   projection.OnListed();
   auto writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
   EXPECT_EQ(writes[0].kind, Projection::Kind::kDelete);
   EXPECT_EQ(writes[0].key.name, "stranger");
-  projection.OnSeen(kOne, ObjectWith({{"a", 1}, {"note", "mine"}}));
+  projection.OnSeen(kOne, {{"a", 1}, {"note", "mine"}});
   writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
   EXPECT_EQ(writes[0].kind, Projection::Kind::kReplace);
@@ -95,7 +92,7 @@ TEST(ProjectionTest, AnObjectThatChangesOftenIsWrittenWithItsNewestState) {
   for (int i = 0; i < 1000; ++i) projection.Want(kOne, {{"a", i}});
   const auto writes = projection.PopDue(10);
   ASSERT_THAT(writes, SizeIs(1));
-  EXPECT_EQ(writes[0].status, R"({"a":999})");
+  EXPECT_EQ(writes[0].content, R"({"a":999})");
 }
 
 // Whoever else writes, however late watches are and whatever fails: when all is quiet the API shows
@@ -115,7 +112,7 @@ TEST(ProjectionTest, InTheEndTheApiShowsWhatIsWanted) {
     const auto see = [&] {
       const auto [key, status] = watch.front();
       watch.erase(watch.begin());
-      if (status) projection.OnSeen(key, ObjectWith(*status));
+      if (status) projection.OnSeen(key, *status);
       if (!status) projection.OnGone(key);
     };
     const auto write = [&](std::size_t most) {
@@ -125,7 +122,7 @@ TEST(ProjectionTest, InTheEndTheApiShowsWhatIsWanted) {
         if (!lost && fits) {
           change(one.key, one.kind == Projection::Kind::kDelete
                               ? std::nullopt
-                              : std::optional(ParseJson(one.status)));
+                              : std::optional(ParseJson(one.content)));
         }
         projection.OnAnswer(one.key, !lost && fits);
       }
