@@ -46,7 +46,8 @@ std::vector<Rule> ViewRules() {
         "capacityblockwaitlistentries/status", "capacityreservations"}},
       {Read(),
        {"neuron.aws.com"},
-       {"neuronultraserverworkloads", "neuronultraserverworkloads/status"}},
+       {"neuronultraserverworkloads", "neuronultraserverworkloads/status", "neuronultraservers",
+        "neuronultraservers/status"}},
   };
 }
 

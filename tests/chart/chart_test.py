@@ -232,13 +232,14 @@ class Rendered(unittest.TestCase):
             made = self.one("DeviceClass", "neuron.tahoma.dev", merged(given, dotted("deviceClasses.extendedResources", True)))
             self.assertEqual(made["spec"]["extendedResourceName"], "aws.amazon.com/neuron")
 
-    def test_the_kind_of_awss_workloads_is_there_if_the_values_say_it_and_is_kept(self):
-        name = "neuronultraserverworkloads.neuron.aws.com"
-        self.assertNotIn(("CustomResourceDefinition", name), self.kinds())
-        made = self.one("CustomResourceDefinition", name, dotted("ultraServerWorkloads.crd", True))
-        plain, = chart.read(chart.CHART / "aws-crds/neuron.aws.com_neuronultraserverworkloads.yaml")
-        self.assertEqual(made["spec"], plain["spec"])
-        self.assertEqual(made["metadata"]["annotations"]["helm.sh/resource-policy"], "keep")
+    def test_the_kinds_of_awss_operator_are_there_if_the_values_say_it_and_are_kept(self):
+        for plural in ("neuronultraserverworkloads", "neuronultraservers"):
+            name = f"{plural}.neuron.aws.com"
+            self.assertNotIn(("CustomResourceDefinition", name), self.kinds())
+            made = self.one("CustomResourceDefinition", name, dotted("ultraServerWorkloads.crd", True))
+            plain, = chart.read(chart.CHART / f"aws-crds/neuron.aws.com_{plural}.yaml")
+            self.assertEqual(made["spec"], plain["spec"])
+            self.assertEqual(made["metadata"]["annotations"]["helm.sh/resource-policy"], "keep")
 
     def test_an_emulated_cluster_has_the_class_and_no_taint_rule(self):
         kinds = self.kinds(EMULATED, api_versions=[TAINT_RULE])

@@ -47,6 +47,8 @@ CONTROLLER = {
     ("cluster", "authorization.k8s.io", "subjectaccessreviews"): "create",
     ("tahoma-system", "coordination.k8s.io", "leases=tahoma-controller"): "get update",
     ("tahoma-system", "coordination.k8s.io", "leases"): "create",
+    ("tahoma-system", "neuron.aws.com", "neuronultraservers"): "list watch create patch delete",
+    ("tahoma-system", "neuron.aws.com", "neuronultraservers/status"): "patch",
     ("tahoma-system", "", "pods=tahoma-controller-0"): "patch",
     ("tahoma-system", "", "pods=tahoma-controller-1"): "patch",
     ("kube-system", "", "configmaps=tahoma-topology"): "patch",
