@@ -44,6 +44,7 @@ LAYERS = {
     "lib/hw": ["lib/torus"],
     "lib/driver": ["lib/hw"],
     "lib/numeric": [],
+    "lib/isa": ["lib/numeric"],
     "lib/collective": ["lib/hw", "lib/torus"],
     "lib/wire": ["lib/driver"],
     "lib/kube": [],

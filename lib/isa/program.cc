@@ -1,0 +1,47 @@
+#include "lib/isa/program.h"
+
+#include <array>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "lib/isa/slice.h"
+
+namespace tahoma::isa {
+namespace {
+
+constexpr std::array<std::string_view, 3> kMemoryNames = {"hbm", "sbuf", "psum"};
+constexpr std::array<std::string_view, kEngines> kEngineNames = {"tensor", "vector", "scalar",
+                                                                 "gpsimd", "sync"};
+
+std::int64_t Product(std::span<const std::int64_t> extents) {
+  return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+}  // namespace
+
+std::int64_t View::FreeCount() const {
+  std::int64_t count = 1;
+  for (const Step& step : free) count *= step.count;
+  return count;
+}
+
+BufferId Program::Add(Buffer buffer) {
+  buffers.push_back(std::move(buffer));
+  return BufferId(static_cast<std::uint32_t>(buffers.size() - 1));
+}
+
+View Program::Whole(BufferId id) const { return Slice(Of(id), id, {}); }
+
+std::string_view Name(Memory memory) { return kMemoryNames.at(static_cast<std::size_t>(memory)); }
+std::string_view Name(Engine engine) { return kEngineNames.at(static_cast<std::size_t>(engine)); }
+
+std::int64_t ElementsOf(const Buffer& buffer) { return Product(buffer.shape); }
+
+std::int64_t BytesOf(const Buffer& buffer) {
+  const std::span<const std::int64_t> shape = buffer.shape;
+  return Product(buffer.memory == Memory::kHbm ? shape : shape.subspan(1)) *
+         static_cast<std::int64_t>(Size(buffer.type));
+}
+
+}  // namespace tahoma::isa

@@ -1,0 +1,128 @@
+// A program of one NeuronCore: buffers, and the instructions that work on views of them.
+//
+//   Program program{.name = "copy"};
+//   const BufferId a = program.Add({.name = "a", .memory = Memory::kHbm, .use = Use::kInput,
+//                                   .type = ElementType::kBf16, .shape = {128, 512}});
+//   const BufferId tile = program.Add({.name = "tile", .memory = Memory::kSbuf,
+//                                      .type = ElementType::kBf16, .shape = {128, 512}});
+//   program.instructions.push_back({.opcode = Opcode::kDmaCopy, .engine = Engine::kSync,
+//                                   .operands = {program.Whole(tile), program.Whole(a)}});
+//   TAHOMA_RETURN_IF_ERROR(CheckProgram(program));        // check.h
+//   TAHOMA_ASSIGN_OR_RETURN(Assembled ready, Assemble(std::move(program)));   // assemble.h
+//
+// A program names no semaphores and few addresses: Assemble adds them. Its text form is text.h, its
+// binary form binary.h (docs/formats/program.md).
+//
+// Scope: the values. What an instruction may have is in instruction.h, what it does and how long it
+// takes in sim-node/emulator/core.
+//
+// Thread safety: values.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/numeric/element.h"
+
+namespace tahoma::isa {
+
+using sim::ElementType;
+
+// The size of a core's own memories (docs/reference/trainium2.md): SBUF has 128 partitions of 224
+// KiB, PSUM 128 partitions of 8 banks of 2 KiB.
+inline constexpr int kPartitions = 128;
+inline constexpr std::int64_t kSbufBytes = std::int64_t{224} << 10U;  // of a partition
+inline constexpr std::int64_t kPsumBankBytes = std::int64_t{2} << 10U;
+inline constexpr std::int64_t kPsumBytes = 8 * kPsumBankBytes;
+// The HBM of a chip, which every core of it reaches.
+inline constexpr std::int64_t kHbmBytes = std::int64_t{96} << 30U;
+
+enum class Memory : std::uint8_t { kHbm, kSbuf, kPsum };
+// The caller of a program fills inputs and takes outputs, which are in HBM.
+enum class Use : std::uint8_t { kInternal, kInput, kOutput };
+// The engines of a core that take instructions, each in the order of the program. The instructions
+// of DMA are in the stream of the engine that triggers them.
+enum class Engine : std::uint8_t { kTensor, kVector, kScalar, kGpSimd, kSync };
+inline constexpr int kEngines = 5;
+
+enum class Opcode : std::uint8_t { kDmaCopy, kMatmul, kTensorCopy };
+inline constexpr int kOpcodes = 3;
+
+enum class BufferId : std::uint32_t {};
+
+struct Buffer {
+  std::string name = {};
+  Memory memory = Memory::kHbm;
+  Use use = Use::kInternal;
+  ElementType type = ElementType::kFp32;
+  // Elements, 1 to 5 dimensions, row-major. In SBUF and PSUM the first dimension is the partitions,
+  // from partition 0; the others lie side by side in each partition.
+  std::vector<std::int64_t> shape = {};
+  // In HBM bytes from the program's first; else bytes in each partition.
+  std::optional<std::int64_t> address = std::nullopt;
+  friend bool operator==(const Buffer&, const Buffer&) = default;
+};
+
+// So many elements, each so many elements after the one before.
+struct Step {
+  std::int64_t stride = 1;
+  std::int64_t count = 1;
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+// Elements of a buffer, in the order in which an instruction takes them: partition by partition,
+// in each the free steps, the outermost first.
+//
+// In SBUF and PSUM `partition` is the first of `rows.count` partitions, `rows.stride` is 1, and
+// `offset` is the first element in each. In HBM `partition` is 0, `offset` counts from the buffer's
+// first element, and each row begins `rows.stride` elements after the one before.
+struct View {
+  BufferId buffer{};
+  int partition = 0;
+  std::int64_t offset = 0;
+  Step rows = {};
+  std::vector<Step> free = {};  // 1 to 4
+
+  std::int64_t FreeCount() const;  // elements of a row
+  friend bool operator==(const View&, const View&) = default;
+};
+
+struct Instruction {
+  Opcode opcode = Opcode::kDmaCopy;
+  Engine engine = Engine::kSync;
+  std::vector<View> operands = {};  // in the order of the instruction's row: what is written first
+  bool accumulate = false;          // kMatmul: add to what PSUM holds
+  std::int32_t line = 0;            // of the text; 0: none is known
+  friend bool operator==(const Instruction&, const Instruction&) = default;
+};
+
+struct Program {
+  std::string name = {};
+  std::vector<Buffer> buffers = {};
+  std::vector<Instruction> instructions = {};
+
+  BufferId Add(Buffer buffer);
+  const Buffer& Of(BufferId id) const { return buffers[static_cast<std::size_t>(id)]; }
+  const Buffer& Of(const View& view) const { return Of(view.buffer); }
+  // The buffer's elements in order: the rows are its first dimension, the others are one free step.
+  // In HBM a buffer of one dimension is one row; in SBUF and PSUM it is one element a partition.
+  View Whole(BufferId id) const;
+  friend bool operator==(const Program&, const Program&) = default;
+};
+
+// "hbm", "sbuf", "psum".
+std::string_view Name(Memory memory);
+// "tensor", "vector", "scalar", "gpsimd", "sync".
+std::string_view Name(Engine engine);
+
+std::int64_t ElementsOf(const Buffer& buffer);
+// The buffer's bytes: in HBM all, else in each partition.
+std::int64_t BytesOf(const Buffer& buffer);
+
+}  // namespace tahoma::isa

@@ -1,0 +1,83 @@
+#include "lib/isa/instruction.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+
+#include "lib/base/status.h"
+
+namespace tahoma::isa {
+namespace {
+
+TEST(InstructionTest, EachOpcodeHasItsRowAndEachRowItsName) {
+  for (int at = 0; at < kOpcodes; ++at) {
+    const auto opcode = static_cast<Opcode>(at);
+    const InstructionRow& row = RowOf(opcode);
+    EXPECT_EQ(row.opcode, opcode);
+    EXPECT_EQ(RowByName(row.name), &row);
+    EXPECT_EQ(*ParseOpcode(row.name), opcode);
+    EXPECT_FALSE(row.engines.empty());
+    // Written operands come first: the text form has its arrow behind them.
+    EXPECT_TRUE(row.operands.front().written);
+    EXPECT_TRUE(std::ranges::is_partitioned(row.operands, &OperandRow::written));
+  }
+  EXPECT_EQ(RowByName("nc_matmu"), nullptr);
+}
+
+TEST(InstructionTest, RowsAndThoseNotBuiltAreThe35ThatPublicKernelsUse) {
+  std::set<std::string_view> names(NotBuilt().begin(), NotBuilt().end());
+  for (const InstructionRow& row : AllRows()) names.insert(row.name);
+  EXPECT_EQ(names.size(), NotBuilt().size() + AllRows().size());
+  EXPECT_EQ(names.size(), 35U);
+}
+
+TEST(InstructionTest, AnInstructionOfNkiIsNotBuiltYetAndAnyOtherNameUnknown) {
+  const absl::Status later = ParseOpcode("activation").status();
+  EXPECT_EQ(later.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(Message(later),
+            "activation is not built yet; there are dma_copy, nc_matmul, tensor_copy");
+  const absl::Status unknown = ParseOpcode("activate").status();
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(unknown),
+            "unknown instruction \"activate\"; expected one of dma_copy, nc_matmul, tensor_copy");
+}
+
+template <typename Values>
+std::string Listed(const Values& values) {
+  std::string text;
+  for (const auto& value : values)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", Name(value));
+  return text;
+}
+
+TEST(InstructionTest, ThePageHasTheRows) {
+  std::ifstream file("docs/formats/program.md");
+  const std::string page(std::istreambuf_iterator<char>(file), {});
+  constexpr std::size_t kTypes = 12;
+  for (const InstructionRow& row : AllRows()) {
+    for (const OperandRow& operand : row.operands) {
+      EXPECT_THAT(
+          page, testing::HasSubstr(fmt::format(
+                    "\n| `{}` | {} | `{}`{} | {} | {} | {} | {} |\n", row.name, Listed(row.engines),
+                    operand.name, operand.written ? " (written)" : "", Listed(operand.memories),
+                    operand.types.size() == kTypes ? "any" : Listed(operand.types),
+                    operand.most_partitions,
+                    operand.most_elements == 0 ? "what the memory has"
+                                               : std::to_string(operand.most_elements))));
+    }
+  }
+}
+
+TEST(InstructionTest, OnlyDmaIsAsynchronous) {
+  EXPECT_TRUE(IsDma(Opcode::kDmaCopy));
+  EXPECT_FALSE(IsDma(Opcode::kMatmul));
+  EXPECT_FALSE(IsDma(Opcode::kTensorCopy));
+}
+
+}  // namespace
+}  // namespace tahoma::isa
