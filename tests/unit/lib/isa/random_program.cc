@@ -1,0 +1,106 @@
+#include "tests/unit/lib/isa/random_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/isa/check.h"
+#include "lib/isa/instruction.h"
+
+namespace tahoma::isa {
+namespace {
+
+std::int64_t Between(Rng& rng, std::int64_t low, std::int64_t high) {
+  return low + static_cast<std::int64_t>(rng.Below(static_cast<std::uint64_t>(high - low + 1)));
+}
+
+template <typename Values>
+auto AnyOf(Rng& rng, const Values& values) {
+  return values[rng.Below(values.size())];
+}
+
+Buffer RandomBuffer(Rng& rng, int number, bool addresses) {
+  Buffer buffer = {.name = fmt::format("{}{}", rng.Chance(1, 2) ? "b_" : "B-x.", number)};
+  buffer.memory = static_cast<Memory>(rng.Below(3));
+  buffer.type = AnyOf(rng, std::vector{ElementType::kFp32, ElementType::kFp32, ElementType::kBf16,
+                                       ElementType::kFp8E4m3, ElementType::kInt32});
+  const bool on_chip = buffer.memory != Memory::kHbm;
+  if (buffer.memory == Memory::kPsum) buffer.type = ElementType::kFp32;
+  buffer.shape.push_back(on_chip ? AnyOf(rng, std::vector<std::int64_t>{1, 4, 33, 64, 128})
+                                 : Between(rng, 1, 6));
+  for (auto more = rng.Below(4); more > 0; --more) buffer.shape.push_back(Between(rng, 1, 5));
+  if (!on_chip && rng.Chance(1, 3)) buffer.use = Use::kInput;
+  if (addresses && rng.Chance(1, 3)) buffer.address = 4 * Between(rng, 0, 40);
+  return buffer;
+}
+
+// Steps over `count` elements, whose product it is.
+std::vector<Step> RandomSteps(Rng& rng, std::int64_t count) {
+  std::vector<Step> steps;
+  while (steps.size() < 3 && rng.Chance(1, 2)) {
+    const std::int64_t part = Between(rng, 1, 4);
+    if (count % part != 0) continue;
+    steps.push_back({.stride = Between(rng, -3, 12), .count = part});
+    count /= part;
+  }
+  steps.push_back({.stride = rng.Chance(2, 3) ? 1 : Between(rng, -3, 6), .count = count});
+  return steps;
+}
+
+View RandomView(Rng& rng, const Program& program, BufferId id, std::int64_t rows,
+                std::int64_t free) {
+  const Buffer& buffer = program.Of(id);
+  if (rng.Chance(1, 3)) return program.Whole(id);
+  View view = {.buffer = id, .free = RandomSteps(rng, free)};
+  const std::int64_t elements = ElementsOf(buffer);
+  if (buffer.memory == Memory::kHbm) {
+    view.rows = {.stride = rng.Chance(1, 2) ? buffer.shape.back() : Between(rng, -4, 12),
+                 .count = rows};
+    view.offset = Between(rng, 0, elements - 1);
+  } else {
+    view.rows.count = rows;
+    view.partition = static_cast<int>(32 * rng.Below(4));
+    view.offset = Between(rng, 0, elements / buffer.shape.front() - 1);
+  }
+  return view;
+}
+
+Instruction RandomInstruction(Rng& rng, const Program& program) {
+  const InstructionRow& row = RowOf(static_cast<Opcode>(rng.Below(kOpcodes)));
+  Instruction instruction = {.opcode = row.opcode, .engine = AnyOf(rng, row.engines)};
+  const std::int64_t rows = AnyOf(rng, std::vector<std::int64_t>{1, 2, 4, 33, 64, 128});
+  const std::int64_t free = Between(rng, 1, 12);
+  for (std::size_t at = 0; at < row.operands.size(); ++at) {
+    const auto id = BufferId(static_cast<std::uint32_t>(rng.Below(program.buffers.size())));
+    const bool product = row.opcode == Opcode::kMatmul;
+    instruction.operands.push_back(RandomView(rng, program, id, product && at == 0 ? free : rows,
+                                              product && at != 1 ? rows : free));
+  }
+  instruction.accumulate = row.opcode == Opcode::kMatmul && rng.Chance(1, 2);
+  return instruction;
+}
+
+}  // namespace
+
+Program RandomProgram(Rng& rng, const RandomOptions& options) {
+  Program program = {.name = "random"};
+  for (int number = 0; number < options.buffers; ++number) {
+    program.Add(RandomBuffer(rng, number, options.addresses));
+  }
+  for (int tries = 0; tries < 1500; ++tries) {
+    if (program.instructions.size() == static_cast<std::size_t>(options.instructions)) break;
+    program.instructions.push_back(RandomInstruction(rng, program));
+    program.instructions.back().line = static_cast<std::int32_t>(rng.Below(1000));
+    if (!CheckProgram(program).ok()) program.instructions.pop_back();
+  }
+  for (const Instruction& instruction : program.instructions) {
+    Buffer& dst = program.buffers[static_cast<std::size_t>(instruction.operands[0].buffer)];
+    if (dst.memory == Memory::kHbm) dst.use = Use::kOutput;
+  }
+  TAHOMA_CHECK_OK(CheckProgram(program));
+  return program;
+}
+
+}  // namespace tahoma::isa
