@@ -5,11 +5,17 @@
 //   ready.waits[5];           // {2, 4}: instruction 5 starts when 2 and 4 have ended
 //   ready.program.Of(id).address;   // set for each buffer
 //
-// Each engine takes its instructions in the order of the program. An instruction waits for an
-// earlier one of another engine when their regions overlap and one of both writes: read after write,
-// write after read, write after write. DMA is asynchronous to the engine that triggers it, so the
-// same holds between a DMA and later instructions of its engine. A wait that follows from others
-// is left out.
+// Each engine takes its instructions in the order of the program: an instruction begins when the
+// instruction before has ended (a DMA: has begun) and when all instructions to wait for have ended.
+// So an engine with a DMA that waits takes no later instruction meanwhile. An instruction waits for
+// an earlier one when their regions overlap and one of both writes: read after write, write after
+// read, write after write. DMA is asynchronous to the engine that triggers the DMA: later
+// instructions of the same engine wait for a DMA as those of other engines do. A wait that follows
+// from the engines' order and from other waits is left out.
+//
+// Regions may be taken for larger than they are. In SBUF and PSUM a view is its partitions, and in
+// each the bytes from the lowest to the highest element; in HBM the same with rows of the buffer's
+// last dimension in the place of partitions.
 //
 // A buffer without an address lives from the first instruction that names it to the last, and gets
 // the place that has been free longest, so that an instruction rarely waits for the buffer's
@@ -35,7 +41,8 @@ struct Assembled {
 };
 
 // `program` must be checked. kResourceExhausted when its buffers do not fit: the message names the
-// memory, the instruction's line and the buffers that live there.
+// memory, the instruction's line and the buffers that live there; or when views cut the buffers to
+// pieces, and comparing all pieces would take many seconds.
 absl::StatusOr<Assembled> Assemble(Program program);
 
 }  // namespace tahoma::isa
