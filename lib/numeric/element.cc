@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <type_traits>
 
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "lib/numeric/native_types.h"
 
 namespace tahoma::sim {
 namespace {
@@ -42,64 +41,6 @@ constexpr std::array kOtherNames = {
 
 const Row& RowOf(ElementType type) { return kTypes.at(static_cast<std::size_t>(type)); }
 
-constexpr int kFp32MantissaBits = 23;
-constexpr int kFp32Bias = 127;
-
-// A floating type shorter than fp32, laid out as IEEE's are: sign, exponent, mantissa.
-template <typename Bits, int kExponentBits, int kMantissaBits>
-struct ShortFloat {
-  static constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
-  static constexpr std::uint32_t kInfinity = ((1U << kExponentBits) - 1U) << kMantissaBits;
-  static constexpr std::uint32_t kSign = 1U << (kExponentBits + kMantissaBits);
-
-  Bits bits = 0;
-
-  float Widen() const {
-    const bool negative = (bits & kSign) != 0;
-    const std::uint32_t size = bits & (kSign - 1U);
-    const auto exponent = static_cast<int>(size >> kMantissaBits);
-    float value = 0;
-    if (size >= kInfinity) {
-      value = std::bit_cast<float>((255U << kFp32MantissaBits) |
-                                   ((size - kInfinity) << (kFp32MantissaBits - kMantissaBits)));
-    } else if (exponent != 0) {
-      value = std::bit_cast<float>(
-          (size << (kFp32MantissaBits - kMantissaBits)) +
-          (static_cast<std::uint32_t>(kFp32Bias - kBias) << kFp32MantissaBits));
-    } else {
-      value = std::ldexp(static_cast<float>(size), 1 - kBias - kMantissaBits);
-    }
-    return negative ? -value : value;
-  }
-
-  static ShortFloat Narrow(float value) {
-    const auto wide = std::bit_cast<std::uint32_t>(value);
-    const std::uint32_t sign = (wide >> 31U) != 0 ? kSign : 0;
-    if (value != value) {  // a quiet NaN
-      return {static_cast<Bits>(sign | kInfinity | (1U << (kMantissaBits - 1)))};
-    }
-    const auto field = static_cast<int>((wide >> kFp32MantissaBits) & 255U);
-    std::uint32_t significand = wide & ((1U << kFp32MantissaBits) - 1U);
-    if (field != 0) significand |= 1U << kFp32MantissaBits;
-    const int exponent = std::max(field, 1) - kFp32Bias;
-    const int lost = kFp32MantissaBits - kMantissaBits + std::max(0, 1 - kBias - exponent);
-    std::uint32_t size = 0;
-    if (lost < 32) {
-      const std::uint32_t half = (1U << (lost - 1)) - 1U;
-      size = (significand + half + ((significand >> lost) & 1U)) >> lost;
-      // The hidden bit counts itself as one step of the exponent.
-      size += static_cast<std::uint32_t>(std::max(exponent + kBias - 1, 0)) << kMantissaBits;
-    }
-    return {static_cast<Bits>(sign | std::min(size, kInfinity))};
-  }
-};
-
-using Fp8E3m4 = ShortFloat<std::uint8_t, 3, 4>;
-using Fp8E4m3 = ShortFloat<std::uint8_t, 4, 3>;
-using Fp8E5m2 = ShortFloat<std::uint8_t, 5, 2>;
-using Fp16 = ShortFloat<std::uint16_t, 5, 10>;
-using Bf16 = ShortFloat<std::uint16_t, 8, 7>;
-
 template <typename T>
 T Apply(ReduceOp op, T a, T b) {
   if constexpr (std::is_class_v<T>) {
@@ -126,11 +67,6 @@ void CombineAs(ReduceOp op, std::span<std::byte> into, std::span<const std::byte
     a = Apply(op, a, b);
     std::memcpy(into.data() + at, &a, sizeof(T));
   }
-}
-
-template <typename T>
-void StoreAs(T value, std::byte* at) {
-  std::memcpy(at, &value, sizeof(T));
 }
 
 }  // namespace
@@ -165,59 +101,19 @@ std::string_view Name(ReduceOp op) { return kOps.at(static_cast<std::size_t>(op)
 void Combine(ReduceOp op, ElementType type, std::span<std::byte> into,
              std::span<const std::byte> from) {
   TAHOMA_CHECK(into.size() == from.size() && into.size() % Size(type) == 0);
-  switch (type) {
-    case ElementType::kUint8:
-      return CombineAs<std::uint8_t>(op, into, from);
-    case ElementType::kInt8:
-      return CombineAs<std::int8_t>(op, into, from);
-    case ElementType::kFp8E3m4:
-      return CombineAs<Fp8E3m4>(op, into, from);
-    case ElementType::kFp8E4m3:
-      return CombineAs<Fp8E4m3>(op, into, from);
-    case ElementType::kFp8E5m2:
-      return CombineAs<Fp8E5m2>(op, into, from);
-    case ElementType::kUint16:
-      return CombineAs<std::uint16_t>(op, into, from);
-    case ElementType::kInt16:
-      return CombineAs<std::int16_t>(op, into, from);
-    case ElementType::kFp16:
-      return CombineAs<Fp16>(op, into, from);
-    case ElementType::kBf16:
-      return CombineAs<Bf16>(op, into, from);
-    case ElementType::kUint32:
-      return CombineAs<std::uint32_t>(op, into, from);
-    case ElementType::kInt32:
-      return CombineAs<std::int32_t>(op, into, from);
-    case ElementType::kFp32:
-      return CombineAs<float>(op, into, from);
-  }
+  VisitNativeType(type, [&]<typename T>(std::type_identity<T>) { CombineAs<T>(op, into, from); });
 }
 
 void StoreInteger(ElementType type, std::int64_t value, std::byte* at) {
-  switch (type) {
-    case ElementType::kFp8E3m4:
-      return StoreAs(Fp8E3m4::Narrow(static_cast<float>(value)), at);
-    case ElementType::kFp8E4m3:
-      return StoreAs(Fp8E4m3::Narrow(static_cast<float>(value)), at);
-    case ElementType::kFp8E5m2:
-      return StoreAs(Fp8E5m2::Narrow(static_cast<float>(value)), at);
-    case ElementType::kFp16:
-      return StoreAs(Fp16::Narrow(static_cast<float>(value)), at);
-    case ElementType::kBf16:
-      return StoreAs(Bf16::Narrow(static_cast<float>(value)), at);
-    case ElementType::kFp32:
-      return StoreAs(static_cast<float>(value), at);
-    default:
-      break;
-  }
-  switch (Size(type)) {
-    case 1:
-      return StoreAs(static_cast<std::uint8_t>(value), at);
-    case 2:
-      return StoreAs(static_cast<std::uint16_t>(value), at);
-    default:
-      return StoreAs(static_cast<std::uint32_t>(value), at);
-  }
+  VisitNativeType(type, [&]<typename T>(std::type_identity<T>) {
+    T element;
+    if constexpr (std::is_class_v<T>) {
+      element = T::Narrow(static_cast<float>(value));
+    } else {
+      element = static_cast<T>(value);
+    }
+    std::memcpy(at, &element, sizeof(T));
+  });
 }
 
 }  // namespace tahoma::sim
