@@ -55,6 +55,7 @@ LAYERS = {
     "sim-node/emulator/link": ["sim-node/emulator/engine", "lib/hw", "lib/torus"],
     "sim-node/emulator/flit": ["sim-node/emulator/link", "sim-node/emulator/engine", "lib/torus"],
     "sim-node/emulator/chip": ["sim-node/emulator/engine", "lib/hw"],
+    "sim-node/emulator/core": ["sim-node/emulator/engine", "lib/isa", "lib/numeric", "lib/hw"],
     "sim-node/emulator/collective/schedule": ["sim-node/emulator/link", "sim-node/emulator/engine", "lib/collective",
                                               "lib/numeric", "lib/torus"],
     "sim-node/emulator/collective/algorithms": ["sim-node/emulator/collective/schedule", "sim-node/emulator/link",
