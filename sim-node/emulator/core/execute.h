@@ -1,0 +1,37 @@
+// The effect of an instruction on memory.
+//
+// Engines compute in fp32: an operand is widened, the result rounded to the type of what is written
+// (lib/numeric/convert.h). A copy between equal types moves bits.
+//
+// An instruction reads its operands before it writes, but for copies of more than kCopyElements:
+// such a copy goes in pieces of that many elements. Elements that a view names more than once are
+// written in the view's order, so that the last one stays.
+//
+// Scope: the effect alone. How long an instruction takes, and what it waits for, is for others.
+//
+// Thread safety: none; instructions on different memories may be executed at once.
+
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstddef>
+
+#include "lib/isa/program.h"
+#include "sim-node/emulator/core/core_memory.h"
+
+namespace tahoma::sim {
+
+// Bounds what a copy keeps on the host, whatever the size of the tensors.
+inline constexpr std::size_t kCopyElements = std::size_t{1} << 20U;
+
+// `program` must be checked and assembled (lib/isa/assemble.h), `instruction` one of its own. After
+// a failure the instruction may be done in part.
+//
+// The failures of CoreMemory::Read and of HbmPort, with the line (or the place in the program, from
+// 0), the instruction and the operand:
+// "line 7: nc_matmul: moving: sbuf partition 3 byte 512 is read, and nothing has written it".
+absl::Status Execute(const isa::Program& program, const isa::Instruction& instruction,
+                     CoreMemory& memory, HbmPort& hbm);
+
+}  // namespace tahoma::sim

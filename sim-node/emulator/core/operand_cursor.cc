@@ -1,0 +1,127 @@
+#include "sim-node/emulator/core/operand_cursor.h"
+
+#include <algorithm>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "lib/isa/instruction.h"
+#include "lib/numeric/convert.h"
+
+namespace tahoma::sim {
+namespace {
+
+// The same elements in the same order by as few steps as possible.
+std::vector<isa::Step> Merged(std::span<const isa::Step> steps) {
+  std::vector<isa::Step> merged;
+  for (const isa::Step& step : steps) {
+    if (step.count == 1) continue;
+    if (!merged.empty() && merged.back().stride == step.stride * step.count) {
+      merged.back() = {.stride = step.stride, .count = merged.back().count * step.count};
+    } else {
+      merged.push_back(step);
+    }
+  }
+  return merged;
+}
+
+}  // namespace
+
+std::size_t Execution::ElementsOf(std::size_t operand) const {
+  const isa::View& view = ViewOf(operand);
+  return static_cast<std::size_t>(view.rows.count * view.FreeCount());
+}
+
+OperandCursor::OperandCursor(const Execution& execution, std::size_t operand)
+    : execution_(execution),
+      operand_(operand),
+      memory_(execution.program.Of(execution.ViewOf(operand)).memory),
+      element_bytes_(static_cast<std::int64_t>(Size(execution.TypeOf(operand)))),
+      partition_(execution.ViewOf(operand).partition),
+      offset_(execution.ViewOf(operand).offset) {
+  const isa::View& view = execution.ViewOf(operand);
+  std::vector<isa::Step> steps = view.free;
+  // On the chip each row is another partition, wherever its elements are.
+  if (memory_ == isa::Memory::kHbm) steps.insert(steps.begin(), view.rows);
+  steps = Merged(steps);
+  if (!steps.empty() && steps.back().stride == 1) {
+    run_elements_ = steps.back().count;
+    steps.pop_back();
+  }
+  for (const isa::Step& step : steps) outer_.push_back({.step = step});
+}
+
+OperandCursor::Run OperandCursor::Next(std::size_t most) {
+  const auto& address = execution_.program.Of(execution_.ViewOf(operand_)).address;
+  TAHOMA_CHECK(address.has_value());
+  const std::int64_t count =
+      std::min(run_elements_ - taken_, static_cast<std::int64_t>(most) / element_bytes_);
+  TAHOMA_CHECK(count > 0);
+  const Run run = {.partition = partition_,
+                   .address = *address + (offset_ + taken_) * element_bytes_,
+                   .bytes = static_cast<std::size_t>(count * element_bytes_)};
+  taken_ += count;
+  if (taken_ < run_elements_) return run;
+  taken_ = 0;
+  for (auto dimension = outer_.rbegin(); dimension != outer_.rend(); ++dimension) {
+    offset_ += dimension->step.stride;
+    if (++dimension->at < dimension->step.count) return run;
+    offset_ -= dimension->step.stride * dimension->step.count;
+    dimension->at = 0;
+  }
+  ++partition_;
+  return run;
+}
+
+absl::Status OperandCursor::Annotated(const absl::Status& status) const {
+  return Annotate(status, isa::RowOf(execution_.instruction.opcode).operands[operand_].name);
+}
+
+absl::Status OperandCursor::Read(std::span<std::byte> to) {
+  while (!to.empty()) {
+    const Run run = Next(to.size());
+    const std::span<std::byte> part = to.first(run.bytes);
+    const absl::Status status =
+        memory_ == isa::Memory::kHbm
+            ? execution_.hbm.Read(static_cast<std::uint64_t>(run.address), part)
+            : execution_.memory.Read(memory_, run.partition, run.address, part);
+    if (!status.ok()) return Annotated(status);
+    to = to.subspan(run.bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OperandCursor::Write(std::span<const std::byte> from) {
+  while (!from.empty()) {
+    const Run run = Next(from.size());
+    const std::span<const std::byte> part = from.first(run.bytes);
+    if (memory_ == isa::Memory::kHbm) {
+      const absl::Status status =
+          execution_.hbm.Write(static_cast<std::uint64_t>(run.address), part);
+      if (!status.ok()) return Annotated(status);
+    } else {
+      execution_.memory.Write(memory_, run.partition, run.address, part);
+    }
+    from = from.subspan(run.bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<float>> ReadFp32(const Execution& execution, std::size_t operand) {
+  const ElementType type = execution.TypeOf(operand);
+  std::vector<std::byte> bytes(execution.ElementsOf(operand) * Size(type));
+  TAHOMA_RETURN_IF_ERROR(OperandCursor(execution, operand).Read(bytes));
+  std::vector<float> values(execution.ElementsOf(operand));
+  Widen(type, bytes.data(), values);
+  return values;
+}
+
+absl::Status WriteFp32(const Execution& execution, std::size_t operand,
+                       std::span<const float> values) {
+  const ElementType type = execution.TypeOf(operand);
+  TAHOMA_CHECK(values.size() == execution.ElementsOf(operand));
+  std::vector<std::byte> bytes(values.size() * Size(type));
+  Narrow(type, values, bytes.data());
+  return OperandCursor(execution, operand).Write(bytes);
+}
+
+}  // namespace tahoma::sim

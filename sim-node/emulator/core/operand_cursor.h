@@ -1,0 +1,78 @@
+// One operand of an instruction, whose elements are read or written in the view's order.
+//
+// A cursor moves over the view once, by as many elements at a time as the caller wants. Elements
+// that lie side by side are moved together, across rows of HBM too; other strides cost a call each.
+//
+// Thread safety: none.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/isa/program.h"
+#include "sim-node/emulator/core/core_memory.h"
+
+namespace tahoma::sim {
+
+// An instruction and what it works on.
+struct Execution {
+  const isa::Program& program;  // checked and assembled
+  const isa::Instruction& instruction;
+  CoreMemory& memory;
+  HbmPort& hbm;
+
+  const isa::View& ViewOf(std::size_t operand) const { return instruction.operands[operand]; }
+  ElementType TypeOf(std::size_t operand) const { return program.Of(ViewOf(operand)).type; }
+  std::size_t ElementsOf(std::size_t operand) const;
+};
+
+class OperandCursor {
+ public:
+  // `execution` must outlive the cursor.
+  OperandCursor(const Execution& execution, std::size_t operand);
+
+  // Whole elements, as many as the span holds: no more than the view has left.
+  //
+  // The failures of CoreMemory::Read and of HbmPort, with the operand's name.
+  absl::Status Read(std::span<std::byte> to);
+  absl::Status Write(std::span<const std::byte> from);
+
+ private:
+  struct Dimension {
+    isa::Step step;
+    std::int64_t at = 0;
+  };
+  // Elements side by side.
+  struct Run {
+    int partition = 0;
+    std::int64_t address = 0;
+    std::size_t bytes = 0;
+  };
+
+  // The next run of `most` bytes or less; the cursor moves past it.
+  Run Next(std::size_t most);
+  absl::Status Annotated(const absl::Status& status) const;
+
+  const Execution& execution_;
+  const std::size_t operand_;
+  const isa::Memory memory_;
+  const std::int64_t element_bytes_;
+  std::int64_t run_elements_ = 1;
+  std::vector<Dimension> outer_;  // of the runs; the outermost first
+  int partition_;
+  std::int64_t offset_;     // of the current run, in elements from the buffer's first
+  std::int64_t taken_ = 0;  // elements of the current run
+};
+
+// All elements of an operand as fp32, and back. The caller bounds their number.
+absl::StatusOr<std::vector<float>> ReadFp32(const Execution& execution, std::size_t operand);
+absl::Status WriteFp32(const Execution& execution, std::size_t operand,
+                       std::span<const float> values);
+
+}  // namespace tahoma::sim
