@@ -348,7 +348,9 @@ class Writes {
     if (instruction.accumulate) {
       const bool over_other = last_[at] != nullptr && last_[at]->opcode != Opcode::kMatmul &&
                               last_[at]->operands.front() == dst;
-      if (!matmul_[at] || over_other) {
+      // At an address that the program gives, another buffer may hold the group's sums.
+      const bool first = !matmul_[at] && !program_.Of(dst).address;
+      if (first || over_other) {
         return FailedPrecondition(
             "accumulates on {}, which no {} has written; the first of a group must not accumulate",
             program_.Of(dst).name, RowOf(Opcode::kMatmul).name);

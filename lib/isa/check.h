@@ -26,7 +26,7 @@
 
 namespace tahoma::isa {
 
-inline constexpr std::size_t kBuffersMax = 65'536;
+inline constexpr std::size_t kBuffersMax = 1'048'576;
 inline constexpr std::size_t kInstructionsMax = 4'194'304;
 inline constexpr std::size_t kDimensionsMax = 5;
 inline constexpr std::size_t kFreeStepsMax = 4;

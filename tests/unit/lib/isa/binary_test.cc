@@ -109,7 +109,7 @@ TEST(BinaryTest, NumbersOfABodyAreNotTrusted) {
   EXPECT_EQ(Wrong(Sealed("\0\xff\xff\x03"s)),
             "byte 4 of the program's body: it ends within a number");
   EXPECT_EQ(Wrong(Sealed("\0\xff\xff\xff\xff\x0f"s)),
-            "byte 6 of the program's body: buffers 4294967295; expected less than 65537");
+            "byte 6 of the program's body: buffers 4294967295; expected less than 1048577");
   EXPECT_EQ(Wrong(Sealed("\x7f"s)), "byte 1 of the program's body: it ends within a text");
   EXPECT_EQ(Wrong(Sealed("\x80\0\0\0"s)),
             "byte 2 of the program's body: a number that is not in its shortest form or has more "

@@ -173,6 +173,13 @@ TEST(CheckTest, WhatTheChipDoesNotDefineIsToldApart) {
       "not accumulate");
 }
 
+TEST(CheckTest, AMatmulMayAddToAnotherBufferAtItsAddress) {
+  EXPECT_EQ(Answer("psum q fp32 [128, 8] @ 0\npsum r fp32 [128, 8] @ 0\n"
+                   "nc_matmul q <- s[:, 0:128] s[:, 0:8]\n"
+                   "nc_matmul r <- s[:, 0:128] s[:, 0:8] accumulate"),
+            "OK");
+}
+
 TEST(CheckTest, InputsAreReadAndOutputsWritten) {
   EXPECT_EQ(Answer("dma_copy i <- s[:, 0:512]"),
             "dma_copy: dst is i, an input; a program writes outputs and internal buffers only");
