@@ -1,5 +1,9 @@
 // SBUF and PSUM of one core, and the port through which a core reaches HBM.
 //
+//   CoreMemory memory;
+//   memory.Write(isa::Memory::kSbuf, /*partition=*/3, /*offset=*/512, bytes);
+//   TAHOMA_RETURN_IF_ERROR(memory.Read(isa::Memory::kSbuf, 3, 512, to));
+//
 // Reading a byte that nothing has written is an error: on the chip the byte would hold whatever the
 // program before left. Bytes are kept in pages that exist once they are written, so a small program
 // costs little of the host's memory.

@@ -1,5 +1,10 @@
 // The effect of an instruction on memory.
 //
+//   CoreMemory memory;
+//   for (const isa::Instruction& one : assembled.program.instructions) {
+//     TAHOMA_RETURN_IF_ERROR(Execute(assembled.program, one, memory, hbm));
+//   }
+//
 // Engines compute in fp32: an operand is widened, the result rounded to the type of what is written
 // (lib/numeric/convert.h). A copy between equal types moves bits.
 //
@@ -7,7 +12,7 @@
 // such a copy goes in pieces of that many elements. Elements that a view names more than once are
 // written in the view's order, so that the last one stays.
 //
-// Scope: the effect alone. How long an instruction takes, and what it waits for, is for others.
+// Scope: the effect alone. cost.h has the time of an instruction, engines.h the order.
 //
 // Thread safety: none; instructions on different memories may be executed at once.
 

@@ -1,0 +1,47 @@
+// How long one instruction keeps its engine, or the DMA engines, busy.
+//
+// The tensor engine takes a moving column each cycle, at least `least_interval`; fp32 takes four
+// passes; loading the next stationary tile hides behind the product (docs/reference/trainium2.md).
+// An engine that works element by element takes an element of each partition a cycle, more where
+// the vector engine has a fast mode for copies of 16-bit types. DMA splits a copy into packets,
+// none longer than a run of adjacent bytes; engine e serves partitions 8e to 8e + 7.
+//
+// Scope: one instruction alone. engines.h adds what instructions wait for.
+//
+// Thread safety: pure functions.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "lib/hw/core_profile.h"
+#include "lib/isa/program.h"
+#include "sim-node/emulator/engine/virtual_time.h"
+
+namespace tahoma::sim {
+
+inline constexpr int kDmaEngines = 16;  // CoreProfile::dma_engines
+
+struct Cost {
+  VirtualDuration busy{};
+  VirtualDuration ready{};  // from the start; not below `busy`
+};
+
+struct DmaWork {
+  std::array<VirtualDuration, kDmaEngines> engines{};
+  std::uint64_t hbm_bytes = 0;  // read and written
+};
+
+// The program is checked; CostOf takes no DMA, DmaWorkOf nothing else.
+Cost CostOf(const isa::Program& program, const isa::Instruction& instruction,
+            const hw::CoreProfile& profile);
+DmaWork DmaWorkOf(const isa::Program& program, const isa::Instruction& instruction,
+                  const hw::CoreProfile& profile);
+
+// So many cycles of an engine's clock, rounded to the picosecond.
+VirtualDuration Cycles(double cycles, isa::Engine engine, const hw::CoreProfile& profile);
+// A figure in ns.
+VirtualDuration FromNanoseconds(const hw::Figure& figure);
+
+}  // namespace tahoma::sim
