@@ -58,6 +58,21 @@ absl::StatusOr<wire::Reply> MemoryCalls::Call(const wire::Request& request,
   return Unimplemented("unknown method \"{}\"", request.method);
 }
 
+absl::StatusOr<wire::Reply> MemoryCalls::With(
+    const LiveInstance& live, const Caller& caller,
+    absl::FunctionRef<absl::StatusOr<wire::Reply>(ClaimMemory& memory,
+                                                  const std::vector<ClaimMemory::Share>& shares)>
+        use) {
+  const std::vector<ClaimMemory::Share> shares =
+      live.Read([&](const Instance& instance) { return MemoryOfClaim(instance, caller.claim); });
+  auto reply = use(*memory_.Of(caller.token, shares), shares);
+  // If the claim was released meanwhile, this call may have made the dropped memory again.
+  const bool held =
+      live.Read([&](const Instance& instance) { return instance.FindClaim(caller.token).ok(); });
+  if (!held) Drop(caller.token);
+  return reply;
+}
+
 absl::StatusOr<wire::Reply> MemoryCalls::Store(const wire::Request& request, ClaimMemory& memory,
                                                const std::vector<ClaimMemory::Share>& shares) {
   TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kMemStore));
@@ -126,14 +141,9 @@ void AddMemoryCalls(NodeServer& server, const LiveInstance& live, MemoryCalls& c
                     const std::function<void(const std::string& token)>& called) {
   const auto call = [&live, &calls, called](const Caller& caller, const wire::Request& request) {
     called(caller.token);
-    const std::vector<ClaimMemory::Share> shares =
-        live.Read([&](const Instance& instance) { return MemoryOfClaim(instance, caller.claim); });
-    auto reply = calls.Call(request, caller.token, shares);
-    // If the claim was released meanwhile, this call may have made the dropped memory again.
-    const bool held =
-        live.Read([&](const Instance& instance) { return instance.FindClaim(caller.token).ok(); });
-    if (!held) calls.Drop(caller.token);
-    return reply;
+    return calls.With(live, caller, [&](ClaimMemory&, const auto& shares) {
+      return calls.Call(request, caller.token, shares);
+    });
   };
   server.AddWorkloadCall(std::string(kMemStore), call);
   server.AddWorkloadCall(std::string(kMemLoad), call, [](const Json& params) -> std::size_t {

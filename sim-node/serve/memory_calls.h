@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
 
 #include <functional>
@@ -50,6 +51,14 @@ class MemoryCalls {
   // also as Communicators::Access.
   absl::StatusOr<wire::Reply> Call(const wire::Request& request, const std::string& claim,
                                    const std::vector<ClaimMemory::Share>& shares);
+
+  // Carries out a call on the caller's memory. If the claim is released meanwhile, the memory goes
+  // with it.
+  absl::StatusOr<wire::Reply> With(
+      const LiveInstance& live, const Caller& caller,
+      absl::FunctionRef<absl::StatusOr<wire::Reply>(ClaimMemory& memory,
+                                                    const std::vector<ClaimMemory::Share>& shares)>
+          use);
 
   // Frees the memory of a released claim.
   void Drop(const std::string& claim) { memory_.Drop(claim); }

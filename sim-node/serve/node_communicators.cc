@@ -83,6 +83,7 @@ absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(cons
   };
   AddCommunicatorCalls(server, live, made->calls_, called);
   AddMemoryCalls(server, live, made->memory_, called);
+  AddProgramCalls(server, live, made->programs_, made->memory_, called);
   live.Listen([raw = made.get()] { raw->OnChange(); });
   return made;
 }

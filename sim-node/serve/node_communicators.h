@@ -24,6 +24,7 @@
 #include "sim-node/serve/node_election.h"
 #include "sim-node/serve/node_server.h"
 #include "sim-node/serve/peer_link.h"
+#include "sim-node/serve/program_calls.h"
 
 namespace tahoma::sim {
 
@@ -68,6 +69,7 @@ class NodeCommunicators {
   Communicators communicators_;
   CommunicatorCalls calls_;
   MemoryCalls memory_;
+  ProgramCalls programs_;
   Mutex mutex_;
   std::set<std::string> tokens_ ABSL_GUARDED_BY(mutex_);  // of claims with a call
   std::unique_ptr<NodeElection> election_;

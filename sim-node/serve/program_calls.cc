@@ -1,0 +1,208 @@
+#include "sim-node/serve/program_calls.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+#include "lib/hw/core_profile.h"
+#include "lib/isa/assemble.h"
+#include "lib/isa/binary.h"
+#include "lib/isa/check.h"
+#include "lib/isa/instruction.h"
+#include "lib/wire/fields.h"
+#include "sim-node/emulator/core/core_memory.h"
+#include "sim-node/emulator/core/engines.h"
+#include "sim-node/emulator/core/execute.h"
+#include "sim-node/emulator/core/timeline.h"
+
+namespace tahoma::sim {
+namespace {
+
+constexpr std::int64_t kMaxAddress = std::numeric_limits<std::int64_t>::max() / 2;
+constexpr std::int64_t kMaxNumber = 127;         // of a chip or core of a claim
+constexpr std::string_view kCoreVersion = "v3";  // what the instructions and times are of
+
+// The memory of the core's chip, from the program's first tensor.
+class ChipMemory final : public HbmPort {
+ public:
+  ChipMemory(ClaimMemory& memory, torus::ChipIndex chip, std::uint64_t first)
+      : memory_(memory), chip_(chip), first_(first) {}
+
+  absl::Status Read(std::uint64_t address, std::span<std::byte> to) override {
+    TAHOMA_ASSIGN_OR_RETURN(
+        const std::string bytes,
+        memory_.Read({.at = {.chip = chip_, .address = first_ + address}, .bytes = to.size()}));
+    std::ranges::copy(std::as_bytes(std::span(bytes)), to.begin());
+    return absl::OkStatus();
+  }
+  absl::Status Write(std::uint64_t address, std::span<const std::byte> from) override {
+    const std::string bytes(reinterpret_cast<const char*>(from.data()), from.size());
+    return memory_.Write({.chip = chip_, .address = first_ + address}, bytes);
+  }
+
+ private:
+  ClaimMemory& memory_;
+  const torus::ChipIndex chip_;
+  const std::uint64_t first_;
+};
+
+// Multiply-adds, or elements that are copied.
+std::uint64_t WorkOf(const isa::Program& program) {
+  std::uint64_t work = 0;
+  for (const isa::Instruction& instruction : program.instructions) {
+    const isa::View& to = instruction.operands[0];
+    auto one = static_cast<std::uint64_t>(to.rows.count * to.FreeCount());
+    if (instruction.opcode == isa::Opcode::kMatmul) {
+      one *= static_cast<std::uint64_t>(instruction.operands[1].rows.count);
+    }
+    work += std::min(one, kMaxWork);
+    if (work > kMaxWork) return work;
+  }
+  return work;
+}
+
+Json ReplyOf(const CoreRun& run, const isa::Program& program, const ClaimCore& core,
+             const hw::CoreProfile& profile) {
+  Json resources = Json::array();
+  for (std::size_t i = 0; i < run.resources.size(); ++i) {
+    const ResourceUse& use = run.resources[i];
+    if (use.instructions == 0) continue;
+    resources.push_back({{"name", ResourceName(i)},
+                         {"busyPs", use.busy.count()},
+                         {"instructions", use.instructions}});
+  }
+  return {{"profile", profile.name},
+          {"chip", core.chip.value()},
+          {"core", core.core},
+          {"instructions", program.instructions.size()},
+          {"timePs", run.time.count()},
+          {"boundPs", run.bound().count()},
+          {"bound", ResourceName(run.busiest)},
+          {"hbmBytes", run.hbm_bytes},
+          {"leftOut", run.left_out},
+          {"resources", std::move(resources)}};
+}
+
+}  // namespace
+
+absl::StatusOr<ClaimCore> CoreOfClaim(const Instance& instance, const HeldClaim& claim,
+                                      std::int64_t chip, std::int64_t core) {
+  const hw::ChipModel& model = *instance.type().chip;
+  if (model.core_version != kCoreVersion) {
+    return Unimplemented("programs run on NeuronCore-{} only; a {} has NeuronCore-{}", kCoreVersion,
+                         instance.type().name, model.core_version);
+  }
+  const std::vector<int> chips = claim.TouchedChips();
+  if (chip >= static_cast<std::int64_t>(chips.size())) {
+    return OutOfRange("coreRun.chip is {}; the claim has chips 0 to {}", chip, chips.size() - 1);
+  }
+  const int index = chips[static_cast<std::size_t>(chip)];
+  std::vector<int> cores(static_cast<std::size_t>(hw::LogicalCores(model, claim.lnc)));
+  std::iota(cores.begin(), cores.end(), 0);
+  const auto part = std::ranges::find(claim.cores, index, &CoresOfChip::chip);
+  if (part != claim.cores.end()) cores = part->cores;
+  std::ranges::sort(cores);
+  if (core >= static_cast<std::int64_t>(cores.size())) {
+    return OutOfRange("coreRun.core is {}; the claim has cores 0 to {} of the chip", core,
+                      cores.size() - 1);
+  }
+  return ClaimCore{.chip = torus::ChipIndex(index), .core = cores[static_cast<std::size_t>(core)]};
+}
+
+// Holds a core while a program runs there.
+class ProgramCalls::Seat {
+ public:
+  Seat(ProgramCalls& calls, const ClaimCore& core)
+      : calls_(calls), core_(core), taken_(calls.Take(core)) {}
+  ~Seat() {
+    if (taken_) calls_.GiveBack(core_);
+  }
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+  bool taken() const { return taken_; }
+
+ private:
+  ProgramCalls& calls_;
+  const ClaimCore core_;
+  const bool taken_;
+};
+
+bool ProgramCalls::Take(const ClaimCore& core) {
+  const MutexLock lock(mutex_);
+  return busy_.insert(core).second;
+}
+
+void ProgramCalls::GiveBack(const ClaimCore& core) {
+  const MutexLock lock(mutex_);
+  busy_.erase(core);
+}
+
+absl::StatusOr<wire::Reply> ProgramCalls::Run(const wire::Request& request, const ClaimCore& core,
+                                              ClaimMemory& memory) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kCoreRun));
+  wire::Fields fields(json, std::string(kCoreRun));
+  const auto first = static_cast<std::uint64_t>(fields.IntOr("address", 0, kMaxAddress, 0));
+  const bool data = fields.BoolOr("data", true);
+  const bool timeline = fields.BoolOr("timeline", false);
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  TAHOMA_ASSIGN_OR_RETURN(isa::Program program, isa::Decode(request.payload));
+  TAHOMA_RETURN_IF_ERROR(isa::CheckProgram(program));
+  if (data && WorkOf(program) > kMaxWork) {
+    return ResourceExhausted(
+        "the program has more than {} multiply-adds and copied elements; run without data",
+        kMaxWork);
+  }
+  TAHOMA_ASSIGN_OR_RETURN(const isa::Assembled ready, isa::Assemble(std::move(program)));
+  TAHOMA_RETURN_IF_ERROR(memory.Check({.at = {.chip = core.chip, .address = first},
+                                       .bytes = static_cast<std::uint64_t>(ready.hbm_bytes)}));
+  const Seat seat(*this, core);
+  if (!seat.taken()) {
+    return Unavailable("core {} of chip {} runs a program; try again, or use another core",
+                       core.core, core.chip.value());
+  }
+  CoreMemory own;
+  ChipMemory hbm(memory, core.chip, first);
+  const hw::CoreProfile& profile = hw::kTrainium2Core;
+  TAHOMA_ASSIGN_OR_RETURN(const CoreRun run,
+                          RunCore(ready, profile, {.most_intervals = timeline ? kMaxIntervals : 0},
+                                  [&](const isa::Instruction& instruction) {
+                                    return data ? Execute(ready.program, instruction, own, hbm)
+                                                : absl::OkStatus();
+                                  }));
+  wire::Reply reply{.result = ReplyOf(run, ready.program, core, profile).dump()};
+  if (timeline) {
+    reply.payload =
+        CoreTimeline(run, ready.program, {.chip = core.chip.value(), .core = core.core});
+  }
+  return reply;
+}
+
+void AddProgramCalls(NodeServer& server, const LiveInstance& live, ProgramCalls& calls,
+                     MemoryCalls& memory,
+                     const std::function<void(const std::string& token)>& called) {
+  const auto call = [&live, &calls, &memory, called](
+                        const Caller& caller,
+                        const wire::Request& request) -> absl::StatusOr<wire::Reply> {
+    called(caller.token);
+    TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kCoreRun));
+    wire::Fields fields(json, std::string(kCoreRun));
+    const std::int64_t chip = fields.IntOr("chip", 0, kMaxNumber, 0);
+    const std::int64_t number = fields.IntOr("core", 0, kMaxNumber, 0);
+    TAHOMA_RETURN_IF_ERROR(fields.status());
+    TAHOMA_ASSIGN_OR_RETURN(const ClaimCore core, live.Read([&](const Instance& instance) {
+      return CoreOfClaim(instance, caller.claim, chip, number);
+    }));
+    return memory.With(
+        live, caller, [&](ClaimMemory& own, const auto&) { return calls.Run(request, core, own); });
+  };
+  server.AddWorkloadCall(std::string(kCoreRun), call, [](const Json& params) -> std::size_t {
+    const Json* timeline = FindMember(params, "timeline");
+    return timeline != nullptr && *timeline == true ? kMaxTimelineBytes : 0;
+  });
+}
+
+}  // namespace tahoma::sim

@@ -1,0 +1,81 @@
+// Serves a workload's call coreRun: runs a program on a NeuronCore of the caller's claim.
+//
+// The program's tensors lie in the memory of the core's chip, where the workload has put them with
+// memStore (memory_calls.h) and fetches them with memLoad. A core runs one program at a time; the
+// program begins with an SBUF and a PSUM that nobody has written. docs/formats/wire.md has every
+// field.
+//
+// Scope: bounds, and from a claim to a core. A pod may send any bytes: the program is decoded,
+// checked and assembled here, whatever the pod did before.
+//
+// Thread safety: Run may be called from many threads; AddProgramCalls goes before the server
+// serves.
+
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/mutex.h"
+#include "lib/wire/call.h"
+#include "sim-node/node/claim_memory.h"
+#include "sim-node/node/instance.h"
+#include "sim-node/serve/live_instance.h"
+#include "sim-node/serve/memory_calls.h"
+#include "sim-node/serve/node_server.h"
+
+namespace tahoma::sim {
+
+inline constexpr std::string_view kCoreRun = "coreRun";
+
+// The most bytes of a timeline: half of what a call and its reply may take together.
+inline constexpr std::size_t kMaxTimelineBytes = kWorkloadFrame.payload_bytes / 2;
+// The most intervals of a timeline: at most 170 bytes each.
+inline constexpr std::size_t kMaxIntervals = 90'000;
+// The most multiply-adds and copied elements of a run with data: some seconds of a processor.
+inline constexpr std::uint64_t kMaxWork = std::uint64_t{1} << 36U;
+
+// A logical core of a claim. A program runs on the first physical core of a logical core of two.
+struct ClaimCore {
+  torus::ChipIndex chip;
+  int core = 0;  // logical, of the chip
+  friend auto operator<=>(const ClaimCore&, const ClaimCore&) = default;
+};
+
+// Returns the claim's core of that number, from 0, on the claim's chip of that number, from 0, both
+// ascending. kOutOfRange says how many there are; kUnimplemented for another generation of cores.
+absl::StatusOr<ClaimCore> CoreOfClaim(const Instance& instance, const HeldClaim& claim,
+                                      std::int64_t chip, std::int64_t core);
+
+class ProgramCalls {
+ public:
+  // kInvalidArgument, kFailedPrecondition and kUnimplemented as isa::Decode, isa::CheckProgram and
+  // isa::Assemble; kOutOfRange for a tensor beyond the chip's share of the claim's memory;
+  // kResourceExhausted for more work than kMaxWork; kUnavailable while the core runs a program.
+  absl::StatusOr<wire::Reply> Run(const wire::Request& request, const ClaimCore& core,
+                                  ClaimMemory& memory);
+
+ private:
+  class Seat;
+
+  // False while a program runs on the core.
+  bool Take(const ClaimCore& core);
+  void GiveBack(const ClaimCore& core);
+
+  Mutex mutex_;
+  std::set<ClaimCore> busy_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Serves coreRun to the bearers of claims' tokens, and calls `called` with the token before each
+// call. All must outlive `server`.
+void AddProgramCalls(NodeServer& server, const LiveInstance& live, ProgramCalls& calls,
+                     MemoryCalls& memory,
+                     const std::function<void(const std::string& token)>& called);
+
+}  // namespace tahoma::sim

@@ -1,0 +1,183 @@
+// Programs that pods send: computed on the claim's memory, bounded and refused.
+
+#include "sim-node/serve/program_calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "lib/base/json.h"
+#include "lib/base/status.h"
+#include "lib/isa/assemble.h"
+#include "lib/isa/binary.h"
+#include "lib/isa/text.h"
+
+namespace tahoma::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kShare = std::uint64_t{1} << 20U;
+const torus::ChipIndex kChip(3);
+const ClaimCore kCore = {.chip = kChip, .core = 1};
+
+constexpr std::string_view kProduct = R"(
+tensor a fp32 [2, 2] in @ 0
+tensor b fp32 [2, 3] in @ 64
+tensor c fp32 [2, 3] out @ 128
+sbuf   at fp32 [2, 2]
+sbuf   bt fp32 [2, 3]
+psum   p  fp32 [2, 3]
+sbuf   ct fp32 [2, 3]
+dma_copy    at <- a
+dma_copy    bt <- b
+nc_matmul   p  <- at bt
+tensor_copy ct <- p
+dma_copy    c  <- ct
+)";
+
+std::string Bytes(const std::vector<float>& values) {
+  std::string bytes(values.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+class ProgramCallsTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<wire::Reply> Run(const std::string& payload, const Json& params = Json::object(),
+                                  const ClaimCore& core = kCore) {
+    return calls_.Run(
+        {.method = std::string(kCoreRun), .params = params.dump(), .payload = payload}, core,
+        memory_);
+  }
+  static std::string Binary(std::string_view text) {
+    const auto program = isa::ParseText(text, "test");
+    EXPECT_TRUE(program.ok()) << program.status();
+    return isa::Encode(*program);
+  }
+  std::string Complaint(const std::string& payload, absl::StatusCode code,
+                        const Json& params = Json::object()) {
+    const auto reply = Run(payload, params);
+    EXPECT_EQ(reply.status().code(), code) << reply.status();
+    return std::string(Message(reply.status()));
+  }
+
+  ClaimMemory memory_{{{kChip, kShare}}, std::make_shared<PageBudget>(kShare)};
+  ProgramCalls calls_;
+};
+
+TEST_F(ProgramCallsTest, AProgramFindsItsTensorsInTheClaimsMemoryAndWritesThere) {
+  ASSERT_TRUE(memory_.Write({kChip, 4096}, Bytes({1, 2, 3, 4})).ok());
+  ASSERT_TRUE(memory_.Write({kChip, 4096 + 64}, Bytes({1, 0, 2, 0, 1, 3})).ok());
+  const auto reply = Run(Binary(kProduct), {{"address", 4096}});
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(*memory_.Read({.at = {kChip, 4096 + 128}, .bytes = 24}), Bytes({1, 3, 11, 2, 4, 16}));
+  const Json result = ParseJson(reply->result);
+  EXPECT_EQ(result["chip"], 3);
+  EXPECT_EQ(result["core"], 1);
+  EXPECT_EQ(result["instructions"], 5);
+  EXPECT_GT(result["timePs"], result["boundPs"]);
+  EXPECT_EQ(reply->payload, "");
+}
+
+TEST_F(ProgramCallsTest, WithoutDataTheTimeIsTheSameAndNothingIsWritten) {
+  const auto with = Run(Binary(kProduct), {{"timeline", true}});
+  const std::string zeros = *memory_.Read({.at = {kChip, 128}, .bytes = 24});
+  ASSERT_TRUE(memory_.Write({kChip, 0}, Bytes({1, 2, 3, 4})).ok());
+  ASSERT_TRUE(memory_.Write({kChip, 64}, Bytes({1, 2, 3, 4})).ok());
+  const auto without = Run(Binary(kProduct), {{"data", false}, {"timeline", true}});
+  ASSERT_TRUE(with.ok() && without.ok());
+  EXPECT_EQ(with->result, without->result);
+  EXPECT_EQ(*memory_.Read({.at = {kChip, 128}, .bytes = 24}), zeros);
+  EXPECT_TRUE(ParseJson(without->payload).contains("traceEvents"));
+}
+
+TEST_F(ProgramCallsTest, WhatIsNoProgramIsRefused) {
+  Complaint("", absl::StatusCode::kInvalidArgument);
+  Complaint("hello", absl::StatusCode::kInvalidArgument);
+  std::string broken = Binary(kProduct);
+  broken.back() ^= 1;
+  Complaint(broken, absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Complaint(Binary(kProduct), absl::StatusCode::kInvalidArgument, {{"data", 1}}),
+              HasSubstr("coreRun.data"));
+}
+
+TEST_F(ProgramCallsTest, AnInstructionThatReadsWhatNobodyWroteIsNamed) {
+  const std::string text = "tensor c fp32 [2, 2] out\nsbuf t fp32 [2, 2]\ndma_copy c <- t\n";
+  const auto reply = Run(Binary(text));
+  EXPECT_FALSE(reply.ok());
+  EXPECT_THAT(std::string(Message(reply.status())), HasSubstr("dma_copy"));
+  EXPECT_TRUE(Run(Binary(text), {{"data", false}}).ok());
+}
+
+TEST_F(ProgramCallsTest, ATensorBeyondTheClaimsMemoryIsRefused) {
+  EXPECT_THAT(
+      Complaint(Binary(kProduct), absl::StatusCode::kOutOfRange, {{"address", kShare - 100}}),
+      HasSubstr("not in a memory"));
+}
+
+TEST_F(ProgramCallsTest, MoreWorkThanASimNodeWillDoIsRefusedButTimed) {
+  const std::string huge =
+      "tensor a int8 [16384, 4194304] in\ntensor c int8 [16384, 4194304] out\ndma_copy c <- "
+      "a\ndma_copy c <- a\n";
+  EXPECT_THAT(Complaint(Binary(huge), absl::StatusCode::kResourceExhausted),
+              HasSubstr("run without data"));
+}
+
+TEST_F(ProgramCallsTest, TwoCoresRunAtOnceAndOneCoreOneProgram) {
+  // Many products keep a core busy while the others ask.
+  std::string text(kProduct);
+  for (int i = 0; i < 20'000; ++i) text += "nc_matmul p <- at bt\n";
+  const std::string slow = Binary(text);
+  bool refused = false;
+  while (!refused) {  // unless this thread waits for a processor as long as the products take
+    std::atomic<bool> ended = false;
+    std::thread other([&] {
+      // The other thread's program may have found the core busy, too.
+      const auto reply = Run(slow);
+      EXPECT_TRUE(reply.ok() || absl::IsUnavailable(reply.status())) << reply.status();
+      ended = true;
+    });
+    while (!refused && !ended) refused = absl::IsUnavailable(Run(Binary(kProduct)).status());
+    EXPECT_TRUE(Run(Binary(kProduct), Json::object(), {.chip = kChip, .core = 0}).ok());
+    other.join();
+  }
+  EXPECT_TRUE(Run(Binary(kProduct)).ok());
+}
+
+class CoreOfClaimTest : public ::testing::Test {
+ protected:
+  static Instance Of(std::string_view type) {
+    auto instance = Instance::Create({.type = hw::FindInstanceType(type), .name = "node-0"}, [] {
+      return std::array<std::uint64_t, 2>{1, 2};
+    });
+    EXPECT_TRUE(instance.ok()) << instance.status();
+    return *std::move(instance);
+  }
+};
+
+TEST_F(CoreOfClaimTest, CoresAreCountedThroughTheClaimsOwn) {
+  const Instance instance = Of("trn2.48xlarge");
+  const HeldClaim whole{.lnc = 2, .chips = {9, 4}};
+  EXPECT_EQ(*CoreOfClaim(instance, whole, 0, 3), (ClaimCore{torus::ChipIndex(4), 3}));
+  EXPECT_EQ(*CoreOfClaim(instance, whole, 1, 0), (ClaimCore{torus::ChipIndex(9), 0}));
+  EXPECT_EQ(CoreOfClaim(instance, whole, 2, 0).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(Message(CoreOfClaim(instance, whole, 0, 4).status())),
+              HasSubstr("cores 0 to 3 of the chip"));
+  const HeldClaim part{.lnc = 1, .cores = {{.chip = 2, .cores = {7, 5}}}};
+  EXPECT_EQ(*CoreOfClaim(instance, part, 0, 1), (ClaimCore{torus::ChipIndex(2), 7}));
+  EXPECT_EQ(CoreOfClaim(instance, part, 0, 2).status().code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST_F(CoreOfClaimTest, AnotherGenerationOfCoresIsRefused) {
+  const HeldClaim claim{.lnc = 1, .chips = {0}};
+  const absl::Status status = CoreOfClaim(Of("trn1.32xlarge"), claim, 0, 0).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("trn1.32xlarge has NeuronCore-v2"));
+}
+
+}  // namespace
+}  // namespace tahoma::sim
