@@ -1,6 +1,6 @@
 #!/bin/bash
 # The main job, end to end, on this machine (`make demo`): six simulated nodes, AWS's claim templates,
-# gangs on the torus, an all-reduce whose data moves between processes, a gang that cannot fit, a chip
+# a matrix product on a NeuronCore, gangs on the torus, an all-reduce whose data moves between processes, a gang that cannot fit, a chip
 # that breaks, and the life of a Capacity Block. Every command is printed before it runs, every sentence after "=>"
 # is checked before it is printed (checked.sh); nothing stays running at the end.
 set -euo pipefail
@@ -87,6 +87,19 @@ run "kubectl logs whole-node | sed -n 1,8p"
 claim "the claim for a whole node got a trn2u.48xlarge" shown 'instance-type: trn2u.48xlarge'
 claim "with its sixteen chips" lists_chips whole-node 16
 forget -f examples/aws/all-chips-lnc-1.yaml -f examples/aws/whole-node.yaml
+
+title "A matrix product on one NeuronCore"
+python=$(.ci/python)
+export PYTHON=$python PODS
+PODS=$(cat "$state/pods-folder")
+run "cat examples/kernels/matmul.trn"
+run "examples/kernels/matmul.sh \$PODS"
+finished pod/matmul
+run "kubectl logs matmul"
+claim "five instructions ran" shown '^matmul: 5 instructions'
+run "\$PYTHON examples/kernels/matmul.py check \$PODS/matmul"
+claim "numpy agrees with the product" shown '^128 x 512 of float32'
+forget -f examples/kernels/matmul.yaml
 
 title "A gang of four pods, and an all-reduce between their processes"
 run "kubectl apply -f examples/gangs/ultraserver.yaml"

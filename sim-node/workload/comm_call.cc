@@ -10,6 +10,7 @@ namespace {
 // Longer than sim-node's own wait for the other ranks, so sim-node's message is printed.
 constexpr std::chrono::seconds kJoinTimeout{300};
 constexpr std::chrono::seconds kLeaveTimeout{10};
+constexpr std::chrono::seconds kHostTimeout{60};
 constexpr std::int64_t kMaxChips = 131'072;  // of 2,048 pods in UltraServers of their own
 constexpr std::size_t kMaxPool = 64;         // of an UltraServer
 
@@ -53,6 +54,17 @@ absl::StatusOr<wire::Reply> CommCall::OfClaim(std::string_view method, Json para
   return client_.Call(
       {.method = std::string(method), .params = params.dump(), .payload = std::move(payload)},
       timeout);
+}
+
+absl::Status CommCall::Store(int chip, std::uint64_t address, const std::string& bytes) {
+  return OfClaim("memStore", {{"chip", chip}, {"address", address}}, kHostTimeout, bytes).status();
+}
+
+absl::StatusOr<std::string> CommCall::Load(int chip, std::uint64_t address, std::uint64_t bytes) {
+  TAHOMA_ASSIGN_OR_RETURN(
+      wire::Reply reply,
+      OfClaim("memLoad", {{"chip", chip}, {"address", address}, {"bytes", bytes}}, kHostTimeout));
+  return std::move(reply.payload);
 }
 
 void CommCall::Leave(const CommPlace& place) {

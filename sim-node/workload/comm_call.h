@@ -1,6 +1,7 @@
-// A pod's calls to its sim-node about one communicator: what nccom-test and trn-mem have in common.
+// A pod's calls to its sim-node: what nccom-test, trn-mem and trn-run have in common.
 //
-// Scope: commJoin, commLeave and the fields that every call has (docs/formats/wire.md).
+// Scope: commJoin, commLeave, memStore, memLoad and the fields that every call has
+// (docs/formats/wire.md).
 //
 // Thread safety: none.
 
@@ -49,6 +50,9 @@ class CommCall {
   // Calls for the claim alone: only the token is added to `params`.
   absl::StatusOr<wire::Reply> OfClaim(std::string_view method, Json params,
                                       std::chrono::seconds timeout, std::string payload = "");
+  // The host's access to the memory of the claim's own chip of that number, from 0.
+  absl::Status Store(int chip, std::uint64_t address, const std::string& bytes);
+  absl::StatusOr<std::string> Load(int chip, std::uint64_t address, std::uint64_t bytes);
   // Leaves. A failure is ignored: the node notices when the claim is released.
   void Leave(const CommPlace& place);
 

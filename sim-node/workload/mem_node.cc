@@ -10,24 +10,9 @@ namespace tahoma::sim {
 namespace {
 
 constexpr std::chrono::seconds kAccessTimeout{600};
-constexpr std::chrono::seconds kHostTimeout{60};
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
-
-absl::Status SocketMemNode::Store(int chip, std::uint64_t address, const std::string& bytes) {
-  return call_.OfClaim("memStore", {{"chip", chip}, {"address", address}}, kHostTimeout, bytes)
-      .status();
-}
-
-absl::StatusOr<std::string> SocketMemNode::Load(int chip, std::uint64_t address,
-                                                std::uint64_t bytes) {
-  TAHOMA_ASSIGN_OR_RETURN(
-      wire::Reply reply,
-      call_.OfClaim("memLoad", {{"chip", chip}, {"address", address}, {"bytes", bytes}},
-                    kHostTimeout));
-  return std::move(reply.payload);
-}
 
 absl::StatusOr<std::vector<MemTaken>> SocketMemNode::Access(const CommPlace& place,
                                                             const std::vector<MemAccess>& accesses,

@@ -24,8 +24,12 @@ class SocketMemNode final : public MemNode {
       : call_(std::move(address), std::move(token)) {}
 
   absl::StatusOr<CommJoined> Join(const CommPlace& place) override { return call_.Join(place, 0); }
-  absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) override;
-  absl::StatusOr<std::string> Load(int chip, std::uint64_t address, std::uint64_t bytes) override;
+  absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) override {
+    return call_.Store(chip, address, bytes);
+  }
+  absl::StatusOr<std::string> Load(int chip, std::uint64_t address, std::uint64_t bytes) override {
+    return call_.Load(chip, address, bytes);
+  }
   absl::StatusOr<std::vector<MemTaken>> Access(const CommPlace& place,
                                                const std::vector<MemAccess>& accesses,
                                                bool move) override;

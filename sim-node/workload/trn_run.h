@@ -1,0 +1,80 @@
+// trn-run: runs a program on a NeuronCore of the pod's claim, with arrays of numpy.
+//
+//   auto options = ParseRunArguments({"matmul.trn", "--in", "a=a.npy", "--out", "c=c.npy"});
+//   const int status = RunTrnRun(*options, node, std::cout, std::cerr);
+//
+// The program is text or binary (docs/formats/program.md). The host puts the inputs into the
+// chip's memory and fetches the outputs, in no virtual time; the time is the core's alone.
+//
+// Thread safety: none.
+
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tahoma::sim {
+
+struct TrnRunOptions {
+  using Files = std::vector<std::pair<std::string, std::string>>;  // tensor, file
+
+  std::string program;
+  Files in;
+  Files out;
+  int chip = 0;          // the claim's own, from 0
+  int core = 0;          // the claim's on the chip, from 0
+  bool data = true;      // false: only time passes
+  std::string timeline;  // file; empty: none
+  std::string binary;    // file for the program's binary form; empty: none
+  bool help = false;
+};
+
+// Reads arguments without the program's name. kInvalidArgument names the wrong option and the
+// error.
+absl::StatusOr<TrnRunOptions> ParseRunArguments(const std::vector<std::string>& arguments);
+std::string TrnRunHelp();
+
+// A run, as the sim-node tells it.
+struct CoreReport {
+  struct Resource {
+    std::string name;
+    std::int64_t busy_ps = 0;
+    std::int64_t instructions = 0;
+  };
+
+  std::string profile;
+  int chip = 0;  // of the node
+  int core = 0;
+  std::int64_t instructions = 0;
+  std::int64_t time_ps = 0;
+  std::int64_t bound_ps = 0;
+  std::string bound;  // the busiest resource
+  std::int64_t hbm_bytes = 0;
+  std::int64_t left_out = 0;  // intervals that the timeline lacks
+  std::vector<Resource> resources = {};
+  std::string timeline = {};
+};
+
+// The sim-node of this pod.
+class CoreNode {
+ public:
+  virtual ~CoreNode() = default;
+  // Store and Load are the host's access to the chip's memory; at most kMaxHostTransfer bytes.
+  virtual absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) = 0;
+  virtual absl::StatusOr<std::string> Load(int chip, std::uint64_t address,
+                                           std::uint64_t bytes) = 0;
+  virtual absl::StatusOr<CoreReport> Run(const TrnRunOptions& options,
+                                         const std::string& program) = 0;
+};
+inline constexpr std::uint64_t kMaxHostTransfer = std::uint64_t{32} << 20U;
+
+// Returns the exit status: 0, or 1 after an error (printed).
+int RunTrnRun(const TrnRunOptions& options, CoreNode& node, std::ostream& out, std::ostream& err);
+
+}  // namespace tahoma::sim
