@@ -1,5 +1,6 @@
 #include "lib/isa/binary.h"
 
+#include <bit>
 #include <utility>
 
 #include "lib/base/check.h"
@@ -75,6 +76,8 @@ void Write(BodyWriter& body, const Instruction& instruction) {
   body.Enumerator(instruction.opcode);
   body.Enumerator(instruction.engine);
   body.Unsigned(instruction.accumulate ? 1 : 0);
+  body.Enumerator(instruction.op);
+  body.Unsigned(std::bit_cast<std::uint32_t>(instruction.value));
   body.Signed(instruction.line);
   body.Count(instruction.operands.size(), kOperandsMax);
   for (const View& view : instruction.operands) Write(body, view);
@@ -171,6 +174,9 @@ Instruction ReadInstruction(BodyReader& body, std::size_t buffers) {
   Instruction instruction = {.opcode = body.Enumerator<Opcode>(kOpcodes, "opcode")};
   instruction.engine = body.Enumerator<Engine>(kEngines, "engine");
   instruction.accumulate = body.Below(2, "accumulate") == 1;
+  instruction.op = body.Enumerator<AluOp>(kAluOps, "operator");
+  instruction.value = std::bit_cast<float>(
+      static_cast<std::uint32_t>(body.Below(std::uint64_t{1} << 32U, "value")));
   instruction.line = body.Small<std::int32_t>("line");
   for (auto left = body.Below(kOperandsMax + 1, "operands"); left > 0; --left) {
     instruction.operands.push_back(ReadView(body, buffers));

@@ -251,18 +251,35 @@ absl::Status CheckDmaCopy(const Program&, const Instruction& instruction) {
                          count(src));
 }
 
-absl::Status CheckTensorCopy(const Program&, const Instruction& instruction) {
+// Whether all operands have the partitions of dst, and its elements in each.
+absl::Status CheckAlike(const Program&, const Instruction& instruction) {
   const View& dst = instruction.operands[0];
-  const View& src = instruction.operands[1];
-  if (dst.rows.count != src.rows.count) {
-    return InvalidArgument("dst has {} partitions and src {}; expected as many", dst.rows.count,
-                           src.rows.count);
-  }
-  if (dst.FreeCount() != src.FreeCount()) {
-    return InvalidArgument("dst has {} elements in a partition and src {}; expected as many",
-                           dst.FreeCount(), src.FreeCount());
+  for (std::size_t at = 1; at < instruction.operands.size(); ++at) {
+    const std::string_view name = RowOf(instruction.opcode).operands[at].name;
+    const View& other = instruction.operands[at];
+    if (dst.rows.count != other.rows.count) {
+      return InvalidArgument("dst has {} partitions and {} {}; expected as many", dst.rows.count,
+                             name, other.rows.count);
+    }
+    if (dst.FreeCount() != other.FreeCount()) {
+      return InvalidArgument("dst has {} elements in a partition and {} {}; expected as many",
+                             dst.FreeCount(), name, other.FreeCount());
+    }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckMemset(const Program&, const Instruction& instruction) {
+  if (instruction.value == instruction.value) return absl::OkStatus();
+  return InvalidArgument("value is no number");
+}
+
+absl::Status CheckTensorTensor(const Program& program, const Instruction& instruction) {
+  if (program.Of(instruction.operands[1]).memory == Memory::kPsum &&
+      program.Of(instruction.operands[2]).memory == Memory::kPsum) {
+    return InvalidArgument("data1 and data2 are in psum; at most one may be");
+  }
+  return CheckAlike(program, instruction);
 }
 
 absl::Status CheckMatmulTypes(const Program& program, const Instruction& instruction) {
@@ -309,7 +326,8 @@ absl::Status CheckMatmul(const Program& program, const Instruction& instruction)
 }
 
 using OwnRule = absl::Status (*)(const Program&, const Instruction&);
-constexpr std::array<OwnRule, kOpcodes> kOwnRules = {CheckDmaCopy, CheckMatmul, CheckTensorCopy};
+constexpr std::array<OwnRule, kOpcodes> kOwnRules = {CheckDmaCopy, CheckMatmul, CheckAlike,
+                                                     CheckMemset, CheckTensorTensor};
 
 absl::Status CheckInstruction(const Program& program, const Instruction& instruction) {
   const InstructionRow& row = RowOf(instruction.opcode);

@@ -23,6 +23,7 @@ constexpr std::array kOnlyPsum = {Memory::kPsum};
 
 constexpr std::array kDmaEngines = {Engine::kSync, Engine::kScalar, Engine::kGpSimd};
 constexpr std::array kTensorEngine = {Engine::kTensor};
+constexpr std::array kArithmeticEngines = {Engine::kVector, Engine::kGpSimd};
 constexpr std::array kCopyEngines = {Engine::kVector, Engine::kScalar, Engine::kGpSimd};
 
 constexpr std::array kDmaCopyOperands = {
@@ -41,6 +42,12 @@ constexpr std::array kMatmulOperands = {
 constexpr std::array kTensorCopyOperands = {
     OperandRow{.name = "dst", .written = true, .memories = kSbufOrPsum, .types = kAnyType},
     OperandRow{.name = "src", .memories = kSbufOrPsum, .types = kAnyType}};
+constexpr std::array kMemsetOperands = {
+    OperandRow{.name = "dst", .written = true, .memories = kSbufOrPsum, .types = kAnyType}};
+constexpr std::array kTensorTensorOperands = {
+    OperandRow{.name = "dst", .written = true, .memories = kSbufOrPsum, .types = kAnyType},
+    OperandRow{.name = "data1", .memories = kSbufOrPsum, .types = kAnyType},
+    OperandRow{.name = "data2", .memories = kSbufOrPsum, .types = kAnyType}};
 
 constexpr std::array<InstructionRow, kOpcodes> kRows = {
     InstructionRow{
@@ -50,12 +57,15 @@ constexpr std::array<InstructionRow, kOpcodes> kRows = {
                    "Writes the transposed stationary times moving, or adds it to dst."},
     InstructionRow{Opcode::kTensorCopy, "tensor_copy", kCopyEngines, kTensorCopyOperands,
                    CostForm::kElements,
-                   "Copies each partition's elements in order; another type is rounded by fp32."}};
+                   "Copies each partition's elements in order; another type is rounded by fp32."},
+    InstructionRow{Opcode::kMemset, "memset", kArithmeticEngines, kMemsetOperands, CostForm::kFill,
+                   "Writes one value everywhere, rounded to the type of dst."},
+    InstructionRow{Opcode::kTensorTensor, "tensor_tensor", kArithmeticEngines,
+                   kTensorTensorOperands, CostForm::kTwoInputs,
+                   "Writes what an operator makes of each two elements, in fp32."}};
 
 // With the rows above the entries of `nki.isa` that public kernels for this chip use.
-constexpr std::array<std::string_view, 32> kNotBuilt = {"tensor_tensor",
-                                                        "memset",
-                                                        "activation",
+constexpr std::array<std::string_view, 30> kNotBuilt = {"activation",
                                                         "tensor_scalar",
                                                         "nc_transpose",
                                                         "tensor_reduce",

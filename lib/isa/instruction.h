@@ -24,7 +24,7 @@
 namespace tahoma::isa {
 
 // How the time of an instruction follows from its operands (sim-node/emulator/core/cost.h).
-enum class CostForm : std::uint8_t { kDma, kMatmul, kElements };
+enum class CostForm : std::uint8_t { kDma, kMatmul, kElements, kFill, kTwoInputs };
 
 struct OperandRow {
   std::string_view name;  // as NKI calls the operand

@@ -13,6 +13,8 @@ namespace {
 constexpr std::array<std::string_view, 3> kMemoryNames = {"hbm", "sbuf", "psum"};
 constexpr std::array<std::string_view, kEngines> kEngineNames = {"tensor", "vector", "scalar",
                                                                  "gpsimd", "sync"};
+constexpr std::array<std::string_view, kAluOps> kOpNames = {"add", "subtract", "multiply",
+                                                            "maximum", "minimum"};
 
 std::int64_t Product(std::span<const std::int64_t> extents) {
   return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
@@ -35,6 +37,8 @@ View Program::Whole(BufferId id) const { return Slice(Of(id), id, {}); }
 
 std::string_view Name(Memory memory) { return kMemoryNames.at(static_cast<std::size_t>(memory)); }
 std::string_view Name(Engine engine) { return kEngineNames.at(static_cast<std::size_t>(engine)); }
+
+std::string_view Name(AluOp op) { return kOpNames.at(static_cast<std::size_t>(op)); }
 
 std::int64_t ElementsOf(const Buffer& buffer) { return Product(buffer.shape); }
 

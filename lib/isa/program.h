@@ -51,8 +51,12 @@ enum class Use : std::uint8_t { kInternal, kInput, kOutput };
 enum class Engine : std::uint8_t { kTensor, kVector, kScalar, kGpSimd, kSync };
 inline constexpr int kEngines = 5;
 
-enum class Opcode : std::uint8_t { kDmaCopy, kMatmul, kTensorCopy };
-inline constexpr int kOpcodes = 3;
+enum class Opcode : std::uint8_t { kDmaCopy, kMatmul, kTensorCopy, kMemset, kTensorTensor };
+inline constexpr int kOpcodes = 5;
+
+// The operators of two elements, in fp32.
+enum class AluOp : std::uint8_t { kAdd, kSubtract, kMultiply, kMaximum, kMinimum };
+inline constexpr int kAluOps = 5;
 
 enum class BufferId : std::uint32_t {};
 
@@ -98,6 +102,8 @@ struct Instruction {
   Engine engine = Engine::kSync;
   std::vector<View> operands = {};  // in the order of the instruction's row: what is written first
   bool accumulate = false;          // kMatmul: add to what PSUM holds
+  AluOp op = AluOp::kAdd;           // kTensorTensor
+  float value = 0;                  // kMemset
   std::int32_t line = 0;            // of the text; 0: none is known
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
@@ -120,6 +126,8 @@ struct Program {
 std::string_view Name(Memory memory);
 // "tensor", "vector", "scalar", "gpsimd", "sync".
 std::string_view Name(Engine engine);
+// "add", "subtract", "multiply", "maximum", "minimum".
+std::string_view Name(AluOp op);
 
 std::int64_t ElementsOf(const Buffer& buffer);
 // The buffer's bytes: in HBM all, else in each partition.

@@ -83,6 +83,17 @@ class LineReader {
     return value;
   }
 
+  absl::StatusOr<float> Real() {
+    SkipBlanks();
+    begin_ = at_;
+    float value = 0;
+    const char* end = line_.data() + line_.size();
+    const auto [after, error] = std::from_chars(line_.data() + at_, end, value);
+    if (error != std::errc()) return WrongNext("expected a number of fp32");
+    at_ = static_cast<std::size_t>(after - line_.data());
+    return value;
+  }
+
   absl::StatusOr<std::int64_t> Number() {
     if (const auto value = TakeNumber()) return *value;
     return WrongNext("expected a whole number of 64 bits");
@@ -201,6 +212,16 @@ class ProgramReader {
           return line.Wrong("expected one of tensor, vector, scalar, gpsimd, sync");
         }
         instruction.engine = static_cast<Engine>(engine);
+      } else if (instruction.opcode == Opcode::kTensorTensor && line.Take("op=")) {
+        const std::string_view name = line.Word();
+        int op = 0;
+        while (op < kAluOps && Name(static_cast<AluOp>(op)) != name) ++op;
+        if (op == kAluOps) {
+          return line.Wrong("expected one of add, subtract, multiply, maximum, minimum");
+        }
+        instruction.op = static_cast<AluOp>(op);
+      } else if (instruction.opcode == Opcode::kMemset && line.Take("value=")) {
+        TAHOMA_ASSIGN_OR_RETURN(instruction.value, line.Real());
       } else {
         return line.WrongNext("expected accumulate, engine=NAME or the end of the line");
       }
@@ -388,6 +409,12 @@ void FormatInstruction(const Program& program, const Instruction& instruction, s
     text += ViewText(program, instruction.operands[at]);
   }
   if (instruction.accumulate) text += " accumulate";
+  if (instruction.opcode == Opcode::kTensorTensor) {
+    fmt::format_to(std::back_inserter(text), " op={}", Name(instruction.op));
+  }
+  if (instruction.opcode == Opcode::kMemset) {
+    fmt::format_to(std::back_inserter(text), " value={}", instruction.value);
+  }
   if (instruction.engine != row.engines.front()) {
     text += " engine=";
     text += Name(instruction.engine);

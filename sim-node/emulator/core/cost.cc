@@ -51,13 +51,43 @@ Cost MatmulCost(const isa::Program& program, const isa::Instruction& instruction
           .ready = busy + Cycles(profile.matmul_fill.value, Engine::kTensor, profile)};
 }
 
+// The vector engine fills two elements of 16 bits with zeros in a cycle (O).
+double FilledEachCycle(const isa::Program& program, const isa::Instruction& instruction) {
+  return instruction.value == 0 && Size(program.Of(instruction.operands[0]).type) == 2 ? 2 : 1;
+}
+
+// An element of each input takes a cycle, but an input in PSUM comes beside the other, and so do
+// contiguous bf16 in SBUF that are added, subtracted or multiplied (O).
+double CombinedEachCycle(const isa::Program& program, const isa::Instruction& instruction) {
+  using isa::AluOp;
+  const bool simple = instruction.op == AluOp::kAdd || instruction.op == AluOp::kSubtract ||
+                      instruction.op == AluOp::kMultiply;
+  bool all_bf16 = true;
+  for (const View& view : instruction.operands) {
+    const isa::Buffer& buffer = program.Of(view);
+    if (&view != &instruction.operands[0] && buffer.memory == Memory::kPsum) return 1;
+    all_bf16 = all_bf16 && buffer.type == ElementType::kBf16 && IsContiguous(view);
+  }
+  return simple && all_bf16 ? 1 : 0.5;
+}
+
+double ElementsEachCycle(const isa::Program& program, const isa::Instruction& instruction) {
+  const bool vector = instruction.engine == Engine::kVector;
+  switch (isa::RowOf(instruction.opcode).cost) {
+    case isa::CostForm::kFill:
+      return vector ? FilledEachCycle(program, instruction) : 1;
+    case isa::CostForm::kTwoInputs:
+      return vector ? CombinedEachCycle(program, instruction) : 0.5;
+    default:
+      return vector ? CopiedEachCycle(program, instruction.operands[0], instruction.operands[1])
+                    : 1;
+  }
+}
+
 Cost ElementsCost(const isa::Program& program, const isa::Instruction& instruction,
                   const hw::CoreProfile& profile) {
-  const View& to = instruction.operands[0];
-  double elements = static_cast<double>(to.FreeCount());
-  if (instruction.engine == Engine::kVector) {
-    elements /= CopiedEachCycle(program, to, instruction.operands[1]);
-  }
+  const double elements = static_cast<double>(instruction.operands[0].FreeCount()) /
+                          ElementsEachCycle(program, instruction);
   double cycles =
       std::max(elements, profile.least_interval.value) + profile.elements_overhead.value;
   if (instruction.engine == Engine::kGpSimd) cycles += profile.gpsimd_start.value;
@@ -106,6 +136,8 @@ Cost CostOf(const isa::Program& program, const isa::Instruction& instruction,
     case isa::CostForm::kMatmul:
       return MatmulCost(program, instruction, profile);
     case isa::CostForm::kElements:
+    case isa::CostForm::kFill:
+    case isa::CostForm::kTwoInputs:
       return ElementsCost(program, instruction, profile);
     case isa::CostForm::kDma:
       break;

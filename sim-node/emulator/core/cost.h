@@ -3,8 +3,9 @@
 // The tensor engine takes a moving column each cycle, at least `least_interval`; fp32 takes four
 // passes; loading the next stationary tile hides behind the product (docs/reference/trainium2.md).
 // An engine that works element by element takes an element of each partition a cycle, more where
-// the vector engine has a fast mode for copies of 16-bit types. DMA splits a copy into packets,
-// none longer than a run of adjacent bytes; engine e serves partitions 8e to 8e + 7.
+// the vector engine has a fast mode for 16-bit types, fewer where two inputs come from SBUF. DMA
+// splits a copy into packets, none longer than a run of adjacent bytes; engine e serves partitions
+// 8e to 8e + 7.
 //
 // Scope: one instruction alone. engines.h adds what instructions wait for.
 //

@@ -67,11 +67,56 @@ absl::Status Matmul(const Execution& execution) {
   return WriteFp32(execution, kOut, out);
 }
 
+// memset: dst <- value.
+absl::Status Fill(const Execution& execution) {
+  const std::size_t elements = execution.ElementsOf(0);
+  const std::size_t size = Size(execution.TypeOf(0));
+  const std::vector<float> values(std::min(elements, kCopyElements), execution.instruction.value);
+  std::vector<std::byte> piece(values.size() * size);
+  Narrow(execution.TypeOf(0), values, piece.data());
+  OperandCursor to(execution, 0);
+  for (std::size_t left = elements; left > 0;) {
+    const std::size_t count = std::min(left, values.size());
+    TAHOMA_RETURN_IF_ERROR(to.Write(std::span(piece).first(count * size)));
+    left -= count;
+  }
+  return absl::OkStatus();
+}
+
+float Apply(isa::AluOp op, float a, float b) {
+  switch (op) {
+    case isa::AluOp::kAdd:
+      return a + b;
+    case isa::AluOp::kSubtract:
+      return a - b;
+    case isa::AluOp::kMultiply:
+      return a * b;
+    case isa::AluOp::kMaximum:
+      return std::max(a, b);
+    case isa::AluOp::kMinimum:
+      return std::min(a, b);
+  }
+  TAHOMA_CHECK(false);
+  return 0;
+}
+
+// tensor_tensor: dst <- data1 op data2.
+absl::Status TensorTensor(const Execution& execution) {
+  TAHOMA_ASSIGN_OR_RETURN(std::vector<float> values, ReadFp32(execution, 1));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<float> others, ReadFp32(execution, 2));
+  for (std::size_t at = 0; at < values.size(); ++at) {
+    values[at] = Apply(execution.instruction.op, values[at], others[at]);
+  }
+  return WriteFp32(execution, 0, values);
+}
+
 using Effect = absl::Status (*)(const Execution&);
 constexpr std::array<std::pair<isa::Opcode, Effect>, isa::kOpcodes> kEffects = {{
     {isa::Opcode::kDmaCopy, Copy},
     {isa::Opcode::kMatmul, Matmul},
     {isa::Opcode::kTensorCopy, Copy},
+    {isa::Opcode::kMemset, Fill},
+    {isa::Opcode::kTensorTensor, TensorTensor},
 }};
 
 constexpr bool InOrderOfOpcodes() {

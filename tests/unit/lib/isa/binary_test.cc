@@ -116,10 +116,10 @@ TEST(BinaryTest, NumbersOfABodyAreNotTrusted) {
             "than 64 bits");
   EXPECT_EQ(Wrong(Sealed("\0\1\1x\3"s)),
             "byte 5 of the program's body: memory 3; expected less than 3");
-  EXPECT_EQ(Wrong(Sealed("\0\0\1\3"s)),
-            "byte 4 of the program's body: opcode 3; expected less than 3");
-  EXPECT_EQ(Wrong(Sealed("\0\0\1\0\0\0\0\1\0"s)),
-            "byte 9 of the program's body: buffer 0; expected less than 0");
+  EXPECT_EQ(Wrong(Sealed("\0\0\1\5"s)),
+            "byte 4 of the program's body: opcode 5; expected less than 5");
+  EXPECT_EQ(Wrong(Sealed("\0\0\1\0\0\0\0\0\0\1\0"s)),
+            "byte 11 of the program's body: buffer 0; expected less than 0");
 }
 
 }  // namespace

@@ -60,6 +60,10 @@ TEST(CheckTest, WhatFitsPasses) {
            "tensor_copy t <- s engine=gpsimd",
            "tensor_copy t.ap(offset=2047, rows=128x1, free=2048x-1) <- p engine=scalar",
            "tensor_copy t[96:128] <- p[32:64]",
+           "memset n value=-3 engine=gpsimd",
+           "memset p[0:32]",
+           "tensor_tensor t <- s p op=maximum",
+           "tensor_tensor p[:, 0:8] <- t[:, 0:8] s.ap(rows=128x1, free=8x0)",
        }) {
     EXPECT_EQ(Answer(line), "OK") << line;
   }
@@ -143,6 +147,9 @@ TEST(CheckTest, OperandsLieWhereTheirEngineReaches) {
             "fp8_e5m2 or fp32");
   EXPECT_EQ(Answer("nc_matmul p[:, 0:512] <- t[:, 0:128] s[:, 0:512]"),
             "nc_matmul: stationary is fp32 and moving bf16; fp32 goes with fp32 only");
+  EXPECT_EQ(Answer("tensor_tensor t[:, 0:512] <- p[:, 0:512] h"),
+            "tensor_tensor: data1 and data2 are in psum; at most one may be");
+  EXPECT_EQ(Answer("memset t value=nan"), "memset: value is no number");
 }
 
 TEST(CheckTest, CopiesHaveAsManyElements) {
@@ -152,6 +159,8 @@ TEST(CheckTest, CopiesHaveAsManyElements) {
             "tensor_copy: dst has 32 partitions and src 1; expected as many");
   EXPECT_EQ(Answer("tensor_copy t[:, 0:9] <- s[:, 0:8]"),
             "tensor_copy: dst has 9 elements in a partition and src 8; expected as many");
+  EXPECT_EQ(Answer("tensor_tensor t <- s s[:, 0:8]"),
+            "tensor_tensor: dst has 2048 elements in a partition and data2 8; expected as many");
   EXPECT_EQ(Answer("tensor_copy t <- s accumulate"),
             "tensor_copy: accumulate is for nc_matmul only");
 }

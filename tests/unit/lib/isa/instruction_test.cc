@@ -40,11 +40,14 @@ TEST(InstructionTest, AnInstructionOfNkiIsNotBuiltYetAndAnyOtherNameUnknown) {
   const absl::Status later = ParseOpcode("activation").status();
   EXPECT_EQ(later.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(Message(later),
-            "activation is not built yet; there are dma_copy, nc_matmul, tensor_copy");
+            "activation is not built yet; there are dma_copy, nc_matmul, tensor_copy, memset, "
+            "tensor_tensor");
   const absl::Status unknown = ParseOpcode("activate").status();
   EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Message(unknown),
-            "unknown instruction \"activate\"; expected one of dma_copy, nc_matmul, tensor_copy");
+  EXPECT_EQ(
+      Message(unknown),
+      "unknown instruction \"activate\"; expected one of dma_copy, nc_matmul, tensor_copy, memset, "
+      "tensor_tensor");
 }
 
 template <typename Values>

@@ -79,6 +79,10 @@ Instruction RandomInstruction(Rng& rng, const Program& program) {
                                               product && at != 1 ? rows : free));
   }
   instruction.accumulate = row.opcode == Opcode::kMatmul && rng.Chance(1, 2);
+  if (row.opcode == Opcode::kTensorTensor) instruction.op = static_cast<AluOp>(rng.Below(kAluOps));
+  if (row.opcode == Opcode::kMemset) {
+    instruction.value = static_cast<float>(rng.Below(1000)) / 7 - 50;
+  }
   return instruction;
 }
 

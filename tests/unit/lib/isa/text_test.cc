@@ -110,11 +110,15 @@ TEST(TextTest, AMistakeIsToldWithLineAndColumn) {
   EXPECT_EQ(Wrong("sbuf a fp32 [1]\npsum a fp32 [1]"), "line 2, column 6: this name is taken");
   EXPECT_EQ(Wrong("a <- b"),
             "line 1, column 1: unknown instruction \"a\"; expected one of dma_copy, nc_matmul, "
-            "tensor_copy");
-  EXPECT_EQ(Wrong("memset a"),
-            "line 1, column 1: memset is not built yet; there are dma_copy, "
-            "nc_matmul, tensor_copy");
-  EXPECT_EQ(ParseText("memset a", "").status().code(), absl::StatusCode::kUnimplemented);
+            "tensor_copy, memset, tensor_tensor");
+  EXPECT_EQ(Wrong("activation a"),
+            "line 1, column 1: activation is not built yet; there are dma_copy, "
+            "nc_matmul, tensor_copy, memset, tensor_tensor");
+  EXPECT_EQ(Wrong("sbuf t fp32 [1]\nmemset t value=x"),
+            "line 2, column 16: expected a number of fp32");
+  EXPECT_EQ(Wrong("sbuf t fp32 [1]\ntensor_tensor t <- t t op=divide"),
+            "line 2, column 27: expected one of add, subtract, multiply, maximum, minimum");
+  EXPECT_EQ(ParseText("activation a", "").status().code(), absl::StatusCode::kUnimplemented);
 }
 
 TEST(TextTest, AMistakeInAViewIsToldWithLineAndColumn) {

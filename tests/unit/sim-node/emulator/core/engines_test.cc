@@ -113,6 +113,21 @@ TEST(EnginesTest, ACopyOfShortTypesInSbufIsFourTimesAsFast) {
   EXPECT_NEAR(Busy(TimeOf(Ready(head + " engine=scalar")), scalar), (512 + 19) / 1.2, 0.01);
 }
 
+TEST(EnginesTest, ASumOfPsumAndSbufTakesACycleAnElementAndOneOfSbufTwo) {
+  const std::string head =
+      "sbuf s fp32 [128, 512]\npsum p fp32 [128, 512]\nsbuf h bf16 [128, 512]\n"
+      "memset s value=1\nmemset p\nmemset h\n";
+  const auto vector = static_cast<std::size_t>(Engine::kVector);
+  const double fills = 2 * (512 + 19) / 0.96 + (256 + 19) / 0.96;
+  const auto of = [&](const std::string& line) {
+    return (Busy(TimeOf(Ready(head + line)), vector) - fills) * 0.96;
+  };
+  EXPECT_NEAR(of("tensor_tensor s <- s p"), 531, 0.01);  // measured by AWS
+  EXPECT_NEAR(of("tensor_tensor s <- s s"), 1024 + 19, 0.01);
+  EXPECT_NEAR(of("tensor_tensor h <- h h op=multiply"), 512 + 19, 0.01);
+  EXPECT_NEAR(of("tensor_tensor h <- h h op=maximum"), 1024 + 19, 0.01);
+}
+
 TEST(EnginesTest, AFailureEndsTheRun) {
   const isa::Assembled ready = Ready(std::string(kMatmul));
   int calls = 0;

@@ -118,10 +118,13 @@ class Bench {
 
   absl::Status Run(Opcode opcode, std::vector<View> operands, bool accumulate = false,
                    std::int32_t line = 1) {
-    program_.instructions.push_back({.opcode = opcode,
-                                     .operands = std::move(operands),
-                                     .accumulate = accumulate,
-                                     .line = line});
+    return Run({.opcode = opcode,
+                .operands = std::move(operands),
+                .accumulate = accumulate,
+                .line = line});
+  }
+  absl::Status Run(isa::Instruction instruction) {
+    program_.instructions.push_back(std::move(instruction));
     hbm_.calls = 0;
     return Execute(program_, program_.instructions.back(), memory_, hbm_);
   }
@@ -301,6 +304,45 @@ View Rearranged(Rng& rng, View whole) {
     whole.free = {{.stride = 1, .count = 2}, {.stride = 2, .count = columns / 2}};
   }
   return whole;
+}
+
+float Combined(isa::AluOp op, float a, float b) {
+  const std::map<isa::AluOp, float> all = {{isa::AluOp::kAdd, a + b},
+                                           {isa::AluOp::kSubtract, a - b},
+                                           {isa::AluOp::kMultiply, a * b},
+                                           {isa::AluOp::kMaximum, a < b ? b : a},
+                                           {isa::AluOp::kMinimum, b < a ? b : a}};
+  return all.at(op);
+}
+
+TEST(ExecuteTest, SumsAndFillsOfAllTypesAreAsTheOracles) {
+  Rng rng(28);
+  for (int i = 0; i < 200; ++i) {
+    Bench bench;
+    const auto add = [&](std::int64_t address) {
+      return bench.Add(Memory::kSbuf, kTypes[rng.Below(std::size(kTypes))], 4, 6, address);
+    };
+    const BufferId buffers[] = {add(0), add(512), add(1024)};
+    for (const BufferId id : buffers) bench.Fill(rng, id);
+    const View out = Rearranged(rng, bench.Whole(buffers[0]));
+    const View left = Rearranged(rng, bench.Whole(buffers[1]));
+    const View right = Rearranged(rng, bench.Whole(buffers[2]));
+    const auto op = static_cast<isa::AluOp>(rng.Below(isa::kAluOps));
+    const std::vector<float> a = bench.ExpectedFp32(left), b = bench.ExpectedFp32(right);
+    for (std::size_t at = 0; at < a.size(); ++at) {
+      bench.RememberFp32(out, static_cast<std::int64_t>(at), Combined(op, a[at], b[at]));
+    }
+    ASSERT_TRUE(
+        bench.Run({.opcode = Opcode::kTensorTensor, .operands = {out, left, right}, .op = op})
+            .ok());
+    ASSERT_EQ(bench.Difference(), "") << "program " << i;
+    const float value = static_cast<float>(rng.Below(2000)) / 8 - 125;
+    for (std::size_t at = 0; at < a.size(); ++at) {
+      bench.RememberFp32(left, static_cast<std::int64_t>(at), value);
+    }
+    ASSERT_TRUE(bench.Run({.opcode = Opcode::kMemset, .operands = {left}, .value = value}).ok());
+    ASSERT_EQ(bench.Difference(), "") << "program " << i;
+  }
 }
 
 struct MatmulViews {
