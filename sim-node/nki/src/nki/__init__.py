@@ -1,0 +1,16 @@
+"""AWS's Neuron Kernel Interface on an emulated NeuronCore (docs/tasks/kernels.md).
+
+    @nki.jit
+    def kernel(a, b): …                       # with nki.language and nki.isa
+
+    c = kernel(a, b)                          # arrays of numpy
+    kernel.run(a, b, data=False).time_us      # only the time
+
+A call records the kernel's instructions as a program and runs the program with trn-run, in a pod with a claim.
+"""
+
+from nki import isa, language
+from nki._errors import Error, NotBuilt
+from nki._kernel import Run, jit, shape, tensor
+
+__all__ = ["Error", "NotBuilt", "Run", "isa", "jit", "language", "shape", "tensor"]

@@ -1,0 +1,137 @@
+"""@nki.jit, and what calling a kernel does."""
+
+import dataclasses
+import functools
+import inspect
+
+import numpy
+
+from nki import _recorder, _trn_run
+from nki._dtypes import DType, find
+from nki._errors import Error, NotBuilt, not_built, refuse_options
+from nki._views import NkiTensor
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """An argument of a kernel: a type, a shape and, unless only the time is asked for, numbers."""
+
+    shape: tuple
+    dtype: DType
+    array: numpy.ndarray | None = None
+
+
+def tensor(array, dtype=None):
+    """An argument of another type than numpy's: nki.tensor(a, nl.bfloat16). trn-run rounds float32 to it."""
+    array = numpy.asarray(array)
+    return Input(array.shape, find(array.dtype if dtype is None else dtype), array)
+
+
+def shape(shape, dtype):
+    """An argument without numbers, for run(…, data=False)."""
+    return Input(tuple(shape), find(dtype))
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run of a kernel. Times are of the emulated core, in us."""
+
+    results: object  # as the kernel returns them: an array or a tuple of arrays; None without data
+    time_us: float
+    bound_us: float  # busy time of the busiest resource
+    bound: str  # its name
+    resources: dict  # {name: (busy_us, instructions)}
+    program: str  # the text that ran (docs/formats/program.md)
+
+
+class Recording:
+    """What a kernel did with its arguments."""
+
+    def __init__(self, function, arguments, options):
+        self.recorder = _recorder.Recorder()
+        self.inputs = {}  # tensor: Input
+        bound = inspect.signature(function).bind(*arguments, **options)
+        bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            bound.arguments[name] = self._argument(name, value)
+        token = _recorder.CURRENT.set(self.recorder)
+        try:
+            returned = function(*bound.args, **bound.kwargs)
+        finally:
+            _recorder.CURRENT.reset(token)
+        self.one = not isinstance(returned, (tuple, list))
+        self.returned = [self._result(value) for value in ([returned] if self.one else returned)]
+
+    def _argument(self, name, value):
+        if isinstance(value, numpy.ndarray):
+            value = tensor(value)
+        if isinstance(value, Input):
+            view = self.recorder.buffer("tensor", value.dtype, value.shape, name, "in")
+            self.inputs[view.buffer.name] = value
+            return view
+        if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, numpy.generic):
+            raise Error(f"{name} is a {type(value).__module__}.{type(value).__name__}; expected an array of numpy, "
+                        "nki.tensor(array, dtype) or nki.shape(shape, dtype)")
+        return value
+
+    def _result(self, value):
+        if not isinstance(value, NkiTensor) or value.buffer.on_chip:
+            raise Error(f"the kernel returns {value!r}; expected tensors with buffer=nl.shared_hbm")
+        if not value.is_all():
+            raise Error(f"the kernel returns {value!r}, a part; expected a whole tensor")
+        self.recorder.output(value.buffer)
+        return value
+
+
+class Kernel:
+    """A function with @nki.jit. In another kernel it is a plain function."""
+
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *arguments, **options):
+        if _recorder.CURRENT.get(None) is not None:
+            return self.__wrapped__(*arguments, **options)
+        return self._run(Recording(self.__wrapped__, arguments, options), True, []).results
+
+    def __getitem__(self, cores):
+        if cores not in (1, (1,)):
+            raise not_built(f"a kernel on {cores} cores")
+        return self
+
+    def program(self, *arguments, **options):
+        """The text of the program, without running it."""
+        return Recording(self.__wrapped__, arguments, options).recorder.text()
+
+    def run(self, *arguments, data=True, timeline=None, core=0, chip=0, **options):
+        """Runs on the claim's `core` of its `chip`. Without data only time passes: numbers are not looked at.
+        `timeline` is a file to write for ui.perfetto.dev.
+        """
+        more = ["--core", str(core), "--chip", str(chip)] + (["--timeline", str(timeline)] if timeline is not None else [])
+        return self._run(Recording(self.__wrapped__, arguments, options), data, more)
+
+    def _run(self, recording, data, options):
+        inputs = None
+        if data:
+            for name, value in recording.inputs.items():
+                if value.array is None:
+                    raise Error(f"{name} is a shape without numbers; pass an array, or ask for the time alone: "
+                                f"{self.__name__}.run(…, data=False)")
+            inputs = {name: numpy.ascontiguousarray(value.array, value.dtype.native or numpy.float32)
+                      for name, value in recording.inputs.items()}
+        text = recording.recorder.text()
+        outputs = {value.buffer.name for value in recording.returned}
+        printed, arrays = _trn_run.run(text, self.__name__, inputs, outputs, options, recording.recorder.places)
+        results = None
+        if data:
+            results = tuple(arrays[value.buffer.name].reshape(value.shape) for value in recording.returned)
+            results = results[0] if recording.one else results
+        return Run(results, *_trn_run.read_report(printed), text)
+
+
+def jit(function=None, *, mode="auto", platform_target=None, **options):
+    """Makes a kernel of a function. `mode` names AWS's ways to call a compiler, of which there is none here."""
+    if platform_target is not None and str(platform_target).lower() not in ("trn2", "gen3"):
+        raise NotBuilt(f"nki.jit with platform_target={platform_target!r}; the emulated chip is a Trainium2: trn2")
+    refuse_options("nki.jit", **{name: (value, [None]) for name, value in options.items()})
+    return jit if function is None else Kernel(function)

@@ -1,0 +1,123 @@
+"""Writes a program (docs/formats/program.md) while a kernel runs: its loops are unrolled by Python."""
+
+import contextvars
+import linecache
+import pathlib
+import re
+import sys
+
+from nki._errors import Error
+from nki._views import Buffer, NkiTensor
+
+PACKAGE = str(pathlib.Path(__file__).parent)
+CURRENT = contextvars.ContextVar("the recorder of the kernel that runs")
+PREFIXES = {"sbuf": "s", "psum": "p", "tensor": "h"}
+
+
+def current():
+    recorder = CURRENT.get(None)
+    if recorder is None:
+        raise Error("nki is used outside of a kernel: call it in a function with @nki.jit")
+    return recorder
+
+
+def caller():
+    """(file, line, function) of the innermost frame that is not of this package."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+
+
+def shown(place):
+    file, line, function = place
+    return f'  File "{file}", line {line}, in {function}\n    {linecache.getline(file, line).strip()}'
+
+
+def operand(value, name, function):
+    if isinstance(value, NkiTensor):
+        return value
+    raise Error(f"{function}: {name} is {value!r}; expected a tensor")
+
+
+class Recorder:
+    def __init__(self):
+        self.lines = []
+        self.places = []  # of each line, the kernel's own
+        self.names = set()
+        self.count = 0
+
+    def buffer(self, memory, dtype, shape, name="", use=""):
+        if not shape:
+            raise Error("a tensor has no dimensions; expected a shape of 1 or more")
+        if not re.fullmatch(r"[A-Za-z][\w.-]{0,62}", name, re.ASCII) or name in self.names:
+            while (name := f"{PREFIXES[memory]}{self.count}") in self.names:
+                self.count += 1
+            self.count += 1
+        self.names.add(name)
+        buffer = Buffer(name, memory, dtype, shape, caller())
+        if use:
+            buffer.use = f" {use}"
+            self._declare(buffer)
+        return NkiTensor.whole(buffer)
+
+    def _declare(self, buffer):
+        buffer.line = len(self.lines)
+        self.lines.append(f"{buffer.memory} {buffer.name} {buffer.dtype.program} {list(buffer.shape)}{buffer.use}")
+        self.places.append(buffer.place)
+
+    def output(self, buffer):
+        if buffer.use == " in":
+            raise Error(f"the kernel returns its input {buffer.name}; expected a tensor that it made with nl.ndarray")
+        if buffer.line is None:
+            raise Error(f"the kernel returns {buffer.name}, which no instruction has written\n{shown(buffer.place)}")
+        if not buffer.use:
+            buffer.use = " out"
+            self.lines[buffer.line] += buffer.use
+
+    def instruction(self, name, written, read, options=""):
+        """`written` and `read` are views; an instruction of another engine ends the groups of nc_matmul."""
+        texts = []
+        for view in (written, *read):
+            if view.buffer.line is None:
+                self._declare(view.buffer)
+            if view.buffer.groups and (name != "nc_matmul" or view is not written):
+                end_groups(view)
+            texts.append(view.text())
+        texts.insert(1, "<-")
+        self.lines.append(f"{name} {' '.join(texts if read else texts[:1])}{options}")
+        self.places.append(caller())
+
+    def text(self):
+        return "\n".join(self.lines) + "\n"
+
+
+def overlap(one, other):
+    return one[0] <= other[1] and other[0] <= one[1] and one[2] <= other[3] and other[2] <= one[3]
+
+
+def contains(one, other):
+    return one[0] <= other[0] and other[1] <= one[1] and one[2] <= other[2] and other[3] <= one[3]
+
+
+def end_groups(view):
+    region = view.region()
+    view.buffer.groups = [(group, key) for group, key in view.buffer.groups if not overlap(group, region)]
+
+
+def adds(view, accumulate):
+    """Whether nc_matmul adds to `view`. None, as AWS's compiler is taken to infer: the first after the tile was made,
+    read or written by another instruction overwrites, later ones add.
+    """
+    groups = view.buffer.groups
+    key = (view.offset, view.shape, view.strides)
+    if groups and groups[-1][1] == key:
+        return True if accumulate is None else accumulate
+    region = view.region()
+    inside = any(key == other or (group[4] and contains(group, region)) for group, other in groups)
+    if accumulate is None and not inside and any(overlap(group, region) for group, _ in groups):
+        raise Error(f"nc_matmul: a part of {view!r} was written by nc_matmul, another was not: accumulate= must say "
+                    "whether to add")
+    if not inside:
+        groups.append((region, key))
+    return inside if accumulate is None else accumulate
