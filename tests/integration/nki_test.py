@@ -1,0 +1,471 @@
+#!/usr/bin/env python3
+"""Runs kernels of NKI (sim-node/nki) with trn-run and compares numbers with numpy's.
+
+    PATH=build/release/bin:$PATH tests/integration/nki_test.py
+
+trn-run must reach a core: in a pod with a claim. AWS's own kernels for products of matrices, unchanged, are run where
+NKI_SAMPLES names a checkout of aws-neuron/nki-samples. Runs itself with the Python that `.ci/setup` made for it
+(`.ci/python`). Status 77 (skipped) without one, or without trn-run and a core.
+"""
+
+import importlib.util
+import inspect
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+FOUND = subprocess.run([".ci/python", "--find"], capture_output=True, text=True)
+if FOUND.returncode != 0:
+    print(f"SKIPPED: no Python package 'numpy': {FOUND.stderr.strip()}")
+    sys.exit(77)
+if FOUND.stdout.strip() != sys.executable:
+    os.execv(FOUND.stdout.strip(), [FOUND.stdout.strip(), *sys.argv])
+
+ROOT = pathlib.Path.cwd()
+PACKAGE = ROOT / "sim-node" / "nki"
+sys.path.insert(0, str(PACKAGE / "src"))
+
+import nki
+import nki.isa as nisa
+import nki.language as nl
+import numpy
+
+EPSILON = numpy.finfo(numpy.float32).eps
+SAMPLES = "src/nki_samples/tutorials/matrix_multiplication/matrix_multiplication_nki_kernels.py"
+
+
+def load(source, rows, columns):
+    """A new tile in SBUF with a part of a tensor."""
+    part = source[rows, columns]
+    tile = nl.ndarray(part.shape, dtype=source.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=part)
+    return tile
+
+
+def store(part, product):
+    tile = nl.ndarray(part.shape, dtype=part.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=tile, src=product)
+    nisa.dma_copy(dst=part, src=tile)
+
+
+@nki.jit
+def basic(a, b):
+    c = nl.ndarray((a.shape[1], b.shape[1]), dtype=nl.float32, buffer=nl.shared_hbm)
+    left = nl.ndarray(a.shape, a.dtype, buffer=nl.sbuf)
+    right = nl.ndarray(b.shape, b.dtype)
+    product = nl.ndarray(c.shape, nl.float32, buffer=nl.psum)
+    nisa.dma_copy(left, a)
+    nisa.dma_copy(right, b)
+    nisa.nc_matmul(product, left, right)
+    tile = nl.ndarray(c.shape, nl.float32)
+    nisa.tensor_copy(tile, product, engine=nisa.scalar_engine)
+    nisa.dma_copy(c, tile)
+    return c
+
+
+@nki.jit
+def tiled(a, b, tile=128, width=512):
+    """Of any shape: the last tile of a dimension may be smaller."""
+    (k, m), n = a.shape, b.shape[1]
+    c = nl.ndarray((m, n), dtype=a.dtype, buffer=nl.shared_hbm)
+    for y in nl.affine_range(0, m, tile):
+        for x in nl.affine_range(0, n, width):
+            part = c[y:min(y + tile, m), x:min(x + width, n)]
+            product = nl.ndarray(part.shape, nl.float32, buffer=nl.psum)
+            for z in nl.sequential_range(0, k, 128):
+                rows = slice(z, min(z + 128, k))
+                nisa.nc_matmul(dst=product, stationary=load(a, rows, slice(y, y + part.shape[0])),
+                               moving=load(b, rows, slice(x, x + part.shape[1])))
+            store(part, product)
+    return c
+
+
+@nki.jit
+def hoisted(a, b):
+    """The tiles of b are loaded once; the PSUM tile is made once, too, and begins anew after each copy."""
+    (k, m), n = a.shape, b.shape[1]
+    c = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.shared_hbm)
+    moving = [load(b, nl.ds(z * 128, 128), slice(None)) for z in nl.static_range(k // 128)]
+    product = nl.ndarray((nl.par_dim(128), n), nl.float32, buffer=nl.psum)
+    for y in nl.affine_range(m // 128):
+        for z in nl.affine_range(k // 128):
+            nisa.nc_matmul(dst=product, stationary=load(a, nl.ds(z * 128, 128), nl.ds(y * 128, 128)), moving=moving[z])
+        store(c[nl.ds(y * 128, 128), :], product)
+    return c
+
+
+@nki.jit
+def reordered(a):
+    """Rows of a in another order, and every other column."""
+    c = nl.ndarray((2, 64, 8), dtype=a.dtype, buffer=nl.shared_hbm, name="c")
+    d = nl.ndarray((128, 8), dtype=a.dtype, buffer=nl.shared_hbm, name="d")
+    tile = load(a, slice(0, 128), slice(0, 16))
+    nisa.dma_copy(dst=c[1], src=tile[0:64, 0:8])
+    nisa.dma_copy(dst=c[0], src=tile[64:, 8:])
+    nisa.dma_copy(dst=d, src=tile[:, ::2])
+    return c, d
+
+
+@nki.jit
+def read_unwritten(a):
+    c = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(a.shape, a.dtype)
+    nisa.dma_copy(c, tile)  # this line
+    return c
+
+
+@nki.jit
+def uneven(a):
+    c = nl.ndarray((64, 64), nl.float32, buffer=nl.shared_hbm)
+    product = nl.ndarray((64, 64), nl.float32, buffer=nl.psum)
+    left, right = load(a, slice(0, 128), slice(0, 64)), load(a, slice(0, 64), slice(0, 64))
+    nisa.nc_matmul(product, left, right)  # this line
+    store(c, product)
+    return c
+
+
+def as_bf16(array):
+    """Rounded to the nearest bf16, ties to even, as float32."""
+    bits = array.view(numpy.uint32).astype(numpy.uint64)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(numpy.uint32).view(numpy.float32)
+
+
+def line_of(kernel):
+    """The number of the line with "this line" in a kernel, and the line."""
+    lines, first = inspect.getsourcelines(kernel.__wrapped__)
+    at = next(at for at, line in enumerate(lines) if "this line" in line)
+    return first + at, lines[at].strip()
+
+
+def tensors(*shapes):
+    random = numpy.random.default_rng(3)
+    return [random.standard_normal(shape, dtype=numpy.float32) for shape in shapes]
+
+
+class ProductCase(unittest.TestCase):
+    def assert_product(self, product, a, b, rounding=0.0):
+        """`rounding` is the relative error of the product's own type."""
+        a, b = a.astype(numpy.float64), b.astype(numpy.float64)
+        sums = numpy.abs(a).T @ numpy.abs(b)
+        self.assertEqual(product.shape, sums.shape)
+        self.assertLess((numpy.abs(product - a.T @ b) / sums).max(), a.shape[0] * EPSILON + rounding)
+
+
+class Numbers(ProductCase):
+    def test_one_tile(self):
+        a, b = tensors((128, 64), (128, 512))
+        self.assert_product(basic(a, b), a, b)
+
+    def test_tiles_of_each_type(self):
+        a, b = tensors((256, 256), (256, 1024))
+        self.assert_product(tiled(a, b), a, b)
+        half = tiled(a.astype(numpy.float16), b.astype(numpy.float16))
+        self.assertEqual(half.dtype, numpy.float16)
+        self.assert_product(half, a.astype(numpy.float16), b.astype(numpy.float16), 2.0**-11)
+        brain = tiled(nki.tensor(a, nl.bfloat16), nki.tensor(b, "bfloat16"))
+        self.assertEqual(brain.dtype, numpy.float32)
+        numpy.testing.assert_array_equal(brain, as_bf16(brain))
+        self.assert_product(brain, as_bf16(a), as_bf16(b), 2.0**-8)
+
+    def test_shapes_that_no_tile_divides(self):
+        a, b = tensors((200, 150), (200, 700))
+        self.assert_product(tiled(a, b), a, b)
+        self.assert_product(tiled(a, b, tile=32, width=100), a, b)
+
+    def test_a_psum_tile_that_is_used_again(self):
+        a, b = tensors((256, 384), (256, 512))
+        self.assert_product(hoisted(a, b), a, b)
+
+    def test_several_results_and_strided_views(self):
+        (a,) = tensors((128, 16))
+        c, d = reordered(a)
+        numpy.testing.assert_array_equal(c, numpy.stack([a[64:, 8:], a[:64, :8]]))
+        numpy.testing.assert_array_equal(d, a[:, ::2])
+
+    def test_integers_come_back_as_they_are(self):
+        a = numpy.arange(128 * 16, dtype=numpy.int32).reshape(128, 16) - 1000
+        numpy.testing.assert_array_equal(reordered(a)[1], a[:, ::2])
+
+    def test_rows_of_column_major_arrays_are_those_of_numpy(self):
+        a, b = tensors((64, 128), (512, 128))
+        self.assert_product(basic(a.T, b.T), a.T, b.T)
+
+
+class Times(unittest.TestCase):
+    def test_time_needs_no_numbers(self):
+        a, b = tensors((256, 256), (256, 512))
+        with_data, without = tiled.run(a, b), tiled.run(a, b, data=False)
+        shapes = tiled.run(nki.shape(a.shape, nl.float32), nki.shape(b.shape, "float32"), data=False)
+        self.assertEqual(with_data.time_us, without.time_us)
+        self.assertEqual(with_data.time_us, shapes.time_us)
+        self.assertEqual((without.results, shapes.results), (None, None))
+
+    def test_the_report_is_that_of_trn_run(self):
+        run = basic.run(*tensors((128, 64), (128, 512)))
+        self.assertEqual(run.resources["tensor"][1], 1)
+        self.assertEqual(run.resources["scalar"][1], 1)
+        self.assertEqual(run.resources[run.bound][0], run.bound_us)
+        self.assertEqual(run.bound_us, max(busy for busy, _ in run.resources.values()))
+        self.assertGreaterEqual(run.time_us, run.bound_us)
+
+    def test_the_timeline_is_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "timeline.json")
+            basic.run(*tensors((128, 64), (128, 512)), timeline=file)
+            self.assertIn("traceEvents", file.read_text())
+
+    def test_a_large_kernel_is_recorded_in_seconds(self):
+        begin = time.process_time()
+        text = tiled.program(nki.shape((8192, 4096), nl.float32), nki.shape((8192, 8192), nl.float32))
+        self.assertLess(time.process_time() - begin, 10)
+        self.assertLess(len(text), 16 << 20)
+        self.assertEqual(text.count("nc_matmul"), 32 * 16 * 64)
+
+
+class Programs(unittest.TestCase):
+    """The text that a kernel becomes."""
+
+    def instructions(self, function, *inputs):
+        """Those of a kernel that returns nothing useful; recording needs a result."""
+        def kernel(a):
+            function(a)
+            c = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+            nisa.dma_copy(c, a)
+            return c
+        text = nki.jit(kernel).program(*(inputs or [nki.shape((128, 64), nl.float32)]))
+        return [line for line in text.splitlines() if line.split()[0] not in ("tensor", "sbuf", "psum")][:-1]
+
+    def test_a_program_is_its_text(self):
+        self.assertEqual(basic.program(nki.shape((128, 64), nl.bfloat16), nki.shape((128, 512), nl.bfloat16)), """\
+tensor a bf16 [128, 64] in
+tensor b bf16 [128, 512] in
+sbuf s1 bf16 [128, 64]
+dma_copy s1 <- a
+sbuf s2 bf16 [128, 512]
+dma_copy s2 <- b
+psum p3 fp32 [64, 512]
+nc_matmul p3 <- s1 s2
+sbuf s4 fp32 [64, 512]
+tensor_copy s4 <- p3 engine=scalar
+tensor h0 fp32 [64, 512] out
+dma_copy h0 <- s4
+""")
+
+    def test_slices_are_those_of_numpy(self):
+        def kernel(a):
+            tile = nl.ndarray((128, 4, 16), nl.float32, name="t")
+            for view in (tile[32:64], tile[..., 3], tile[:, 1, 4:8], tile[:, 1:3][:, 1][:, nl.ds(2, 2)], tile[-1],
+                         tile[:, :, ::4], tile.reshape((128, 64)), tile[:, 1].reshape((128, 2, 8)),
+                         tile.ap(pattern=[[64, 32], [1, 16], [16, 2]], offset=64 * 32 + 5)):
+                nisa.memset(view, 0)
+        self.assertEqual([line.split(" ", 1)[1].rsplit(" ", 1)[0] for line in self.instructions(kernel)], [
+            "t[32:64, 0:4, 0:16]", "t[0:128, 0:4, 3]", "t[0:128, 1, 4:8]", "t[0:128, 2, 2:4]", "t[127, 0:4, 0:16]",
+            "t.ap(partition=0, offset=0, rows=128x1, free=4x16 4x4)",
+            "t.ap(partition=0, offset=0, rows=128x1, free=64x1)",
+            "t.ap(partition=0, offset=16, rows=128x1, free=2x8 8x1)",
+            "t.ap(partition=32, offset=5, rows=32x1, free=16x1 2x16)"])
+
+    def test_slices_that_are_none(self):
+        def refused(index, message):
+            with self.assertRaisesRegex(nki.Error, message):
+                self.instructions(lambda a: a[index])
+        refused(slice(None, None, -1), "steps by -1")
+        refused((slice(None), slice(0, 65)), "the slice 0:65 of dimension 1 of .*within 0:64")
+        refused(slice(5, 5), "begin below end")
+        refused(128, "index 128 of dimension 0 .*expected 0 to 127")
+        refused((0, 0, 0), "3 indices")
+        refused("x", "an index is 'x'")
+        for function, message in ((lambda a: a.reshape((64, 64)), "cannot become"),
+                                  (lambda a: a[:, :32].reshape((64, 64)), "not one beside the other"),
+                                  (lambda a: a[:, :32].ap([[64, 2], [1, 2]]), "is a part")):
+            with self.assertRaisesRegex(nki.Error, message):
+                self.instructions(function)
+
+    def accumulations(self, *steps):
+        """Whether each nc_matmul adds; a step is a part of [128, 512] of PSUM and accumulate, or an instruction."""
+        def kernel(a):
+            product = nl.ndarray((128, 512), nl.float32, buffer=nl.psum)
+            left, right = nl.ndarray((128, 128), nl.float32), nl.ndarray((128, 512), nl.float32)
+            for step in steps:
+                if callable(step):
+                    step(product)
+                else:
+                    columns, accumulate = step
+                    nisa.nc_matmul(product[:, columns], left, right[:, columns], accumulate=accumulate)
+        return ["accumulate" in line for line in self.instructions(kernel) if line.startswith("nc_matmul")]
+
+    def test_the_first_matmul_of_a_group_overwrites(self):
+        whole, left, right = slice(None), slice(0, 256), slice(256, 512)
+
+        def read(product):
+            nisa.tensor_copy(nl.ndarray((128, 8), nl.float32), product[:, 0:8])
+        self.assertEqual(self.accumulations((whole, None), (whole, None), (left, None)), [False, True, True])
+        self.assertEqual(self.accumulations((left, None), (right, None), (left, None)), [False, False, True])
+        self.assertEqual(self.accumulations((whole, None), read, (whole, None)), [False, False])
+        self.assertEqual(self.accumulations((right, None), read, (right, None)), [False, True])
+        self.assertEqual(self.accumulations(lambda p: nisa.memset(p, 0.0), (whole, None)), [False])
+        self.assertEqual(self.accumulations((whole, True), (whole, False), (whole, None)), [True, False, True])
+        with self.assertRaisesRegex(nki.Error, "accumulate= must say"):
+            self.accumulations((left, None), (whole, None))
+
+    def test_engines_and_descriptors(self):
+        def kernel(a):
+            tile = nl.ndarray(a.shape, a.dtype, name="t")
+            nisa.dma_copy(tile, a, dge_mode=nisa.dge_mode.swdge)
+            nisa.dma_copy(tile, a, dge_mode=3)
+            nisa.dma_copy(tile, a, engine=nisa.engine.scalar, dge_mode=nisa.dge_mode.hwdge, name="x")
+            nisa.tensor_tensor(tile, tile, tile, op=nl.add)
+            nisa.tensor_tensor(tile, tile, tile, numpy.maximum, engine=nisa.engine.gpsimd)
+            nisa.memset(tile, value=1)
+            nl.zeros((8,), nl.int32, name="z")
+        self.assertEqual(self.instructions(kernel), [
+            "dma_copy t <- a engine=gpsimd", "dma_copy t <- a", "dma_copy t <- a engine=scalar",
+            "tensor_tensor t <- t t op=add", "tensor_tensor t <- t t op=maximum engine=gpsimd", "memset t value=1.0",
+            "memset z value=0.0"])
+
+    def test_an_index_drops_a_dimension(self):
+        def kernel(a):
+            tile = nl.ndarray((128, 4, 16), nl.float32, name="t")
+            shapes = [view.shape for view in (tile[3], tile[:, 2], tile[..., 5], tile[0, 0, 0], tile[0, 0, 0][...])]
+            self.assertEqual(shapes, [(4, 16), (128, 16), (128, 4), (), ()])
+            self.assertEqual((tile.dtype, tile.ndim), (numpy.float32, 3))
+        self.instructions(kernel)
+
+    def test_a_kernel_that_a_kernel_calls_is_a_part_of_it(self):
+        inner = nki.jit(lambda a: nisa.dma_copy(nl.ndarray(a.shape, a.dtype, name="t"), a))
+        self.assertEqual(self.instructions(lambda a: inner(a)), ["dma_copy t <- a"])
+
+
+class Refusals(unittest.TestCase):
+    def assert_refused(self, message, function, kind=nki.Error):
+        with self.assertRaises(kind) as raised:
+            function()
+        self.assertIn(message, str(raised.exception))
+
+    def in_kernel(self, function):
+        """Runs a function as a kernel that has no arguments."""
+        return lambda: nki.jit(function).program()
+
+    def test_an_error_of_the_program_names_the_kernels_line(self):
+        for kernel, message in ((uneven, "stationary has 128 partitions and moving 64"),
+                                (read_unwritten, "nothing has written it")):
+            line, source = line_of(kernel)
+            with self.assertRaises(nki.Error) as raised:
+                kernel(*tensors((128, 64)))
+            first, place, shown = str(raised.exception).splitlines()
+            self.assertIn(message, first)
+            self.assertNotIn("line", first)
+            self.assertEqual(place, f'  File "{__file__}", line {line}, in {kernel.__name__}')
+            self.assertEqual(shown.strip(), source)
+
+    def test_other_instructions_are_refused_by_name(self):
+        self.assert_refused("nki.isa.activation is not built yet (docs/tasks/kernels.md)",
+                            self.in_kernel(lambda: nisa.activation(op=nl.exp)), nki.NotBuilt)
+        self.assert_refused("nki.language.load is not built yet", self.in_kernel(lambda: nl.load(1)), nki.NotBuilt)
+        self.assert_refused("nki.isa.nc_matmul_mx is of Trainium3", self.in_kernel(lambda: nisa.nc_matmul_mx()), nki.NotBuilt)
+        self.assertFalse(hasattr(nisa, "nc_matmull"))
+        from nki.isa import sendrecv  # a kernel's import succeeds
+        self.assertTrue(callable(sendrecv))
+
+    def test_options_are_refused_by_name(self):
+        self.assert_refused("nki.isa.nc_matmul with is_transpose=True", self.in_kernel(
+            lambda: nisa.nc_matmul(1, 2, 3, is_transpose=True)), nki.NotBuilt)
+        self.assert_refused("tensor_tensor with op='power'", self.in_kernel(
+            lambda: nisa.tensor_tensor(1, 2, 3, op=nl.power)), nki.NotBuilt)
+        self.assert_refused("nki.jit with extra=1", lambda: nki.jit(extra=1), nki.NotBuilt)
+        self.assert_refused("platform_target='trn3'", lambda: nki.jit(basic.__wrapped__, platform_target="trn3"), nki.NotBuilt)
+        self.assert_refused("a kernel on 2 cores", lambda: basic[2], nki.NotBuilt)
+        self.assertIs(basic[1], basic)
+        self.assertTrue(callable(nki.jit(mode="trace", platform_target="trn2")(basic.__wrapped__).run))
+
+    def test_operands_and_tensors_that_are_none(self):
+        self.assert_refused("dma_copy: dst is 1; expected a tensor", self.in_kernel(lambda: nisa.dma_copy(1, 2)))
+        self.assert_refused("engine is 'vector'", self.in_kernel(
+            lambda: nisa.memset(nl.ndarray((8, 8), nl.float32), 0, engine="vector")))
+        self.assert_refused("there is no type int64", self.in_kernel(lambda: nl.ndarray((8, 8), numpy.int64)))
+        self.assert_refused("partitions in another dimension", self.in_kernel(lambda: nl.ndarray((2, nl.par_dim(8)), nl.int8)))
+        self.assert_refused("outside of a kernel", lambda: nl.ndarray((8, 8), nl.float32))
+
+    def test_arguments_and_results_that_are_none(self):
+        a, b = tensors((128, 64), (128, 512))
+        self.assert_refused("a is a shape without numbers", lambda: basic(nki.shape(a.shape, nl.float32), b))
+        self.assert_refused("there is no type float64", lambda: basic(a.astype(numpy.float64), b))
+        self.assert_refused("returns its input a", lambda: nki.jit(lambda a: a)(a))
+        self.assert_refused("expected tensors with buffer=nl.shared_hbm", lambda: nki.jit(lambda a: None)(a))
+        self.assert_refused("which no instruction has written", self.in_kernel(
+            lambda: nl.ndarray((8, 8), nl.float32, buffer=nl.shared_hbm)))
+
+    def test_without_trn_run_the_message_says_where_it_is(self):
+        a, b = tensors((128, 64), (128, 512))
+        before = os.environ.get("TRN_RUN")
+        os.environ["TRN_RUN"] = "/nonexistent/trn-run"
+        try:
+            self.assert_refused("there is no trn-run at TRN_RUN=/nonexistent/trn-run: run in a pod", lambda: basic(a, b))
+        finally:
+            del os.environ["TRN_RUN"]
+            if before is not None:
+                os.environ["TRN_RUN"] = before
+
+
+class Package(unittest.TestCase):
+    def test_the_example_runs_with_what_is_installed(self):
+        if importlib.util.find_spec("setuptools") is None:
+            raise unittest.SkipTest("this Python has no setuptools")
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder, "source")
+            shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+            # What pip does; pip itself would want an index, or the package wheel.
+            done = subprocess.run([sys.executable, "-c", "import setuptools; setuptools.setup()", "build", "--build-lib",
+                                   f"{folder}/site"], cwd=source, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            done = subprocess.run([sys.executable, str(ROOT / "examples/kernels/matmul_nki.py")], cwd=folder,
+                                  capture_output=True, text=True, env={**os.environ, "PYTHONPATH": f"{folder}/site"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("2048 x 2048 x 2048, bf16", done.stdout)
+
+
+class Aws(ProductCase):
+    """AWS's kernels, as they are."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = os.environ.get("NKI_SAMPLES")
+        if not folder:
+            raise unittest.SkipTest("NKI_SAMPLES names no checkout of aws-neuron/nki-samples")
+        spec = importlib.util.spec_from_file_location("samples", pathlib.Path(folder, SAMPLES))
+        cls.kernels = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(cls.kernels)
+
+    def test_the_products_are_those_of_numpy(self):
+        a, b = tensors((128, 64), (128, 512))
+        self.assert_product(self.kernels.nki_matmul_basic_(a, b), a, b)
+        a, b = tensors((256, 512), (256, 1024))
+        for kernel in (self.kernels.nki_matmul_tiled_, self.kernels.nki_matmul_hoist_load_,
+                       self.kernels.nki_matmul_block_free_dimension_):
+            self.assert_product(kernel(a, b), a, b)
+            self.assert_product(kernel(nki.tensor(a, nl.bfloat16), nki.tensor(b, nl.bfloat16)), as_bf16(a), as_bf16(b), 2.0**-8)
+        self.assert_product(self.kernels.nki_matmul_fully_optimized_(a, b, 4, 2, 2), a, b)
+
+
+def usable():
+    """Why trn-run cannot be used; empty when it can."""
+    program = shutil.which(os.environ.get("TRN_RUN") or "trn-run")
+    if program is None:
+        return "there is no trn-run on PATH"
+    with tempfile.NamedTemporaryFile("w", suffix=".trn") as file:
+        file.write("tensor a fp32 [1, 1] in\ntensor b fp32 [1, 1] out\ndma_copy b <- a\n")
+        file.flush()
+        done = subprocess.run([program, file.name, "--no-data"], capture_output=True, text=True)
+    return done.stderr.strip() if done.returncode == 2 else ""
+
+
+if __name__ == "__main__":
+    if reason := usable():
+        print(f"SKIPPED: {reason}")
+        sys.exit(77)
+    unittest.main(verbosity=2)
