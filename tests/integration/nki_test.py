@@ -100,6 +100,32 @@ def hoisted(a, b):
 
 
 @nki.jit
+def blocked(a, b):
+    """Sums of 128 rows are added in SBUF, not in PSUM."""
+    c = nl.ndarray((a.shape[1], b.shape[1]), dtype=nl.float32, buffer=nl.shared_hbm)
+    sums = nl.zeros(c.shape, nl.float32, buffer=nl.sbuf)
+    for z in nl.sequential_range(a.shape[0] // 128):
+        rows = nl.ds(z * 128, 128)
+        product = nl.ndarray(c.shape, nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(dst=product, stationary=load(a, rows, slice(None)), moving=load(b, rows, slice(None)))
+        nisa.tensor_tensor(dst=sums, data1=sums, data2=product, op=nl.add)
+    nisa.dma_copy(dst=c, src=sums)
+    return c
+
+
+@nki.jit
+def combined(a, b, op, engine):
+    """An operation on each element, beside a column of sevens."""
+    c = nl.ndarray((a.shape[0], a.shape[1] + 1), dtype=a.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(c.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.memset(tile[:, a.shape[1]:], value=7, engine=engine)
+    nisa.tensor_tensor(tile[:, :a.shape[1]], load(a, slice(None), slice(None)), load(b, slice(None), slice(None)), op=op,
+                       engine=engine)
+    nisa.dma_copy(c, tile)
+    return c
+
+
+@nki.jit
 def reordered(a):
     """Rows of a in another order, and every other column."""
     c = nl.ndarray((2, 64, 8), dtype=a.dtype, buffer=nl.shared_hbm, name="c")
@@ -186,6 +212,18 @@ class Numbers(ProductCase):
         c, d = reordered(a)
         numpy.testing.assert_array_equal(c, numpy.stack([a[64:, 8:], a[:64, :8]]))
         numpy.testing.assert_array_equal(d, a[:, ::2])
+
+    def test_sums_in_sbuf(self):
+        a, b = tensors((384, 128), (384, 512))
+        self.assert_product(blocked(a, b), a, b)
+
+    def test_operations_on_each_element(self):
+        a, b = tensors((128, 16), (128, 16))
+        for engine in (nisa.vector_engine, nisa.gpsimd_engine, nisa.unknown_engine):
+            for name in ("add", "subtract", "multiply", "maximum", "minimum"):
+                expected = numpy.hstack([getattr(numpy, name)(a, b), numpy.full((128, 1), 7, numpy.float32)])
+                for op in (getattr(nl, name), getattr(numpy, name)):
+                    numpy.testing.assert_array_equal(combined(a, b, op, engine), expected, name)
 
     def test_integers_come_back_as_they_are(self):
         a = numpy.arange(128 * 16, dtype=numpy.int32).reshape(128, 16) - 1000
@@ -462,6 +500,10 @@ class Aws(ProductCase):
                        self.kernels.nki_matmul_block_free_dimension_):
             self.assert_product(kernel(a, b), a, b)
             self.assert_product(kernel(nki.tensor(a, nl.bfloat16), nki.tensor(b, nl.bfloat16)), as_bf16(a), as_bf16(b), 2.0**-8)
+
+    def test_the_blocked_product_is_that_of_numpy(self):
+        a, b = tensors((256, 512), (256, 1024))
+        self.assert_product(self.kernels.nki_matmul_fully_optimized_(a, b, 4, 2, 2), a, b)
 
 
 def usable():
