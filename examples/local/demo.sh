@@ -89,17 +89,20 @@ claim "with its sixteen chips" lists_chips whole-node 16
 forget -f examples/aws/all-chips-lnc-1.yaml -f examples/aws/whole-node.yaml
 
 title "A matrix product on one NeuronCore"
-python=$(.ci/python)
-export PYTHON=$python PODS
-PODS=$(cat "$state/pods-folder")
-run "cat examples/kernels/matmul.trn"
-run "examples/kernels/matmul.sh \$PODS"
-finished pod/matmul
-run "kubectl logs matmul"
-claim "five instructions ran" shown '^matmul: 5 instructions'
-run "\$PYTHON examples/kernels/matmul.py check \$PODS/matmul"
-claim "numpy agrees with the product" shown '^128 x 512 of float32'
-forget -f examples/kernels/matmul.yaml
+if python=$(.ci/python --find); then
+  export PYTHON=$python PODS
+  PODS=$(cat "$state/pods-folder")
+  run "cat examples/kernels/matmul.trn"
+  run "examples/kernels/matmul.sh \$PODS"
+  finished pod/matmul
+  run "kubectl logs matmul"
+  claim "five instructions ran" shown '^matmul: 5 instructions'
+  run "\$PYTHON examples/kernels/matmul.py check \$PODS/matmul"
+  claim "numpy agrees with the product" shown '^128 x 512 of float32'
+  forget -f examples/kernels/matmul.yaml
+else
+  echo "left out: numpy, which writes the matrices and checks the product, is not installed (.ci/setup)"
+fi
 
 title "A gang of four pods, and an all-reduce between their processes"
 run "kubectl apply -f examples/gangs/ultraserver.yaml"
