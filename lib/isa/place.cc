@@ -49,6 +49,10 @@ struct Gap {
   std::size_t since = 0;
 };
 
+// Addresses that may be looked at for all buffers without one: a second's work. Gaps need no bound,
+// a partition has at most some thousands.
+constexpr std::size_t kComparedMax = std::size_t{1} << 26U;
+
 enum class Choice : std::uint8_t { kFreeLongest, kLowest };
 
 // The partitions of SBUF or PSUM, all alike, while the program goes on.
@@ -70,6 +74,14 @@ class Partition {
     while (!held_.empty() && lives_[held_.top().buffer].last < life.first) {
       Release(held_.top());
       held_.pop();
+    }
+    compared_ += fixed_.size();
+    if (compared_ > kComparedMax) {
+      return ResourceExhausted(
+          "{}: until here {} addresses that the program gives were compared to find a place for "
+          "other buffers, the most that is done; expected fewer addresses in {}, or one for each "
+          "buffer",
+          PlaceOf(program_, life.first), kComparedMax, Name(memory_));
     }
     const std::int64_t bytes = BytesToHold(program_.buffers[buffer]);
     const auto begin = Find(GapsFor(life), bytes);
@@ -182,6 +194,7 @@ class Partition {
   const std::vector<Life>& lives_;
   Memory memory_;
   Choice choice_;
+  std::size_t compared_ = 0;
   std::vector<Gap> gaps_;           // ascending
   std::vector<std::size_t> fixed_;  // buffers with an address, ascending by it
   std::priority_queue<Held, std::vector<Held>, std::greater<>> held_;

@@ -38,15 +38,16 @@ std::vector<std::uint32_t> Waits::Next(const Instruction& instruction,
   engines_[self] = static_cast<std::uint8_t>(instruction.engine);
   if (IsDma(instruction.opcode)) engines_[self] |= kDmaBit;
   Known& known = known_[self];
-  const auto learn = [&](std::uint32_t begun, bool ended) {
-    const std::uint8_t by = engines_[begun];
+  // `before` has begun, and has ended if the engine itself does the work.
+  const auto learn = [&](std::uint32_t before) {
+    const std::uint8_t by = engines_[before];
     for (std::size_t at = 0; at < known.size(); ++at) {
-      known[at] = std::max(known[at], known_[begun][at]);
+      known[at] = std::max(known[at], known_[before][at]);
     }
     std::uint32_t& there = known[EngineAt(by)];
-    there = std::max(there, ended && (by & kDmaBit) == 0 ? Ended(begun) : Begun(begun));
+    there = std::max(there, (by & kDmaBit) == 0 ? Ended(before) : Begun(before));
   };
-  if (last_[engine] != kNever) learn(last_[engine], true);
+  if (last_[engine] != kNever) learn(last_[engine]);
   last_[engine] = self;
   // From the latest: a wait never implies a later one.
   std::ranges::sort(earlier, std::greater<>());
@@ -54,7 +55,7 @@ std::vector<std::uint32_t> Waits::Next(const Instruction& instruction,
   for (const std::uint32_t before : earlier) {
     if (HasEnded(before, known) || (!waits.empty() && waits.back() == before)) continue;
     waits.push_back(before);
-    learn(before, true);
+    learn(before);
     std::uint32_t& first = first_waits_[before][engine];
     if (first == kNever) first = self;
   }

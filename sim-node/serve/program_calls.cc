@@ -50,7 +50,7 @@ class ChipMemory final : public HbmPort {
   const std::uint64_t first_;
 };
 
-// Multiply-adds, or elements that are copied.
+// Multiply-adds; another element costs as much processor time as kWorkOfElement of them.
 std::uint64_t WorkOf(const isa::Program& program) {
   std::uint64_t work = 0;
   for (const isa::Instruction& instruction : program.instructions) {
@@ -58,6 +58,8 @@ std::uint64_t WorkOf(const isa::Program& program) {
     auto one = static_cast<std::uint64_t>(to.rows.count * to.FreeCount());
     if (instruction.opcode == isa::Opcode::kMatmul) {
       one *= static_cast<std::uint64_t>(instruction.operands[1].rows.count);
+    } else {
+      one *= kWorkOfElement;
     }
     work += std::min(one, kMaxWork);
     if (work > kMaxWork) return work;
@@ -153,8 +155,9 @@ absl::StatusOr<wire::Reply> ProgramCalls::Run(const wire::Request& request, cons
   TAHOMA_RETURN_IF_ERROR(isa::CheckProgram(program));
   if (data && WorkOf(program) > kMaxWork) {
     return ResourceExhausted(
-        "the program has more than {} multiply-adds and copied elements; run without data",
-        kMaxWork);
+        "the program has more than {} multiply-adds, a copied element counted as {}; run without "
+        "data",
+        kMaxWork, kWorkOfElement);
   }
   TAHOMA_ASSIGN_OR_RETURN(const isa::Assembled ready, isa::Assemble(std::move(program)));
   TAHOMA_RETURN_IF_ERROR(memory.Check({.at = {.chip = core.chip, .address = first},

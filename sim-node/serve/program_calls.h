@@ -38,8 +38,10 @@ inline constexpr std::string_view kCoreRun = "coreRun";
 inline constexpr std::size_t kMaxTimelineBytes = kWorkloadFrame.payload_bytes / 2;
 // The most intervals of a timeline: at most 170 bytes each.
 inline constexpr std::size_t kMaxIntervals = 90'000;
-// The most multiply-adds and copied elements of a run with data: some seconds of a processor.
+// The most multiply-adds of a run with data: half a minute of a processor. A copied element, of a
+// view with strides, takes as long as so many of them.
 inline constexpr std::uint64_t kMaxWork = std::uint64_t{1} << 36U;
+inline constexpr std::uint64_t kWorkOfElement = 32;
 
 // A logical core of a claim. A program runs on the first physical core of a logical core of two.
 struct ClaimCore {

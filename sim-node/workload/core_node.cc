@@ -24,7 +24,6 @@ absl::StatusOr<CoreReport> ReadReport(wire::Reply reply) {
                     .time_ps = fields.Int("timePs", 0, kMaxInt),
                     .bound_ps = fields.Int("boundPs", 0, kMaxInt),
                     .bound = fields.String("bound", 1, kMaxName),
-                    .hbm_bytes = fields.Int("hbmBytes", 0, kMaxInt),
                     .left_out = fields.Int("leftOut", 0, kMaxInt)};
   for (const Json& item : fields.Array("resources", kMaxResources)) {
     wire::Fields one(item, fields.Path("resources"));

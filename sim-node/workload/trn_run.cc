@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <ostream>
 
 #include "lib/base/files.h"
@@ -34,6 +33,7 @@ constexpr std::array kLongOptions = {
     option{nullptr, 0, nullptr, 0},
 };
 constexpr int kMaxNumber = 127;
+constexpr mode_t kFileMode = 0644;
 constexpr std::size_t kMaxProgramBytes = std::size_t{64} << 20U;
 constexpr std::size_t kMaxArrayBytes = std::size_t{1} << 30U;  // a node keeps no more
 
@@ -77,14 +77,6 @@ absl::Status Apply(int choice, std::string_view text, TrnRunOptions& options) {
       options.help = true;
       return absl::OkStatus();
   }
-}
-
-absl::Status WriteFile(const std::string& path, std::string_view contents) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(contents.data(), static_cast<std::streamsize>(contents.size()));
-  file.close();
-  if (!file) return Unavailable("{} cannot be written", path);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<isa::Program> ReadProgram(const std::string& path) {
@@ -138,7 +130,8 @@ class Runner {
     TAHOMA_ASSIGN_OR_RETURN(isa::Program program, ReadProgram(options_.program));
     TAHOMA_ASSIGN_OR_RETURN(const isa::Assembled ready, isa::Assemble(std::move(program)));
     if (!options_.binary.empty()) {
-      TAHOMA_RETURN_IF_ERROR(WriteFile(options_.binary, isa::Encode(ready.program)));
+      TAHOMA_RETURN_IF_ERROR(
+          WriteAtomically(options_.binary, isa::Encode(ready.program), kFileMode));
     }
     for (const auto& [name, file] : options_.out) {
       TAHOMA_RETURN_IF_ERROR(FindTensor(ready.program, name, isa::Use::kOutput).status());
@@ -148,7 +141,7 @@ class Runner {
                             node_.Run(options_, isa::Encode(ready.program)));
     Print(ready.program, report);
     if (!options_.timeline.empty()) {
-      TAHOMA_RETURN_IF_ERROR(WriteFile(options_.timeline, report.timeline));
+      TAHOMA_RETURN_IF_ERROR(WriteAtomically(options_.timeline, report.timeline, kFileMode));
     }
     return options_.data ? LoadOutputs(ready.program) : absl::OkStatus();
   }
@@ -201,7 +194,7 @@ class Runner {
         if (part.empty()) return DataLoss("the sim-node sent no bytes of tensor {}", name);
         elements += part;
       }
-      TAHOMA_RETURN_IF_ERROR(WriteFile(path, MakeNpy(*tensor, elements)));
+      TAHOMA_RETURN_IF_ERROR(WriteAtomically(path, MakeNpy(*tensor, elements), kFileMode));
     }
     return absl::OkStatus();
   }

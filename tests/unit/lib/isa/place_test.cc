@@ -185,6 +185,29 @@ dma_copy y <- x
       "(160000 bytes)");
 }
 
+// 20,000 of each took four seconds, and time grew with the square.
+TEST(PlaceTest, ManyAddressesBesideManyBuffersWithoutOneAreRefused) {
+  Program program;
+  for (int i = 0; i < 20'000; ++i) {
+    program.Add({.name = fmt::format("f{}", i),
+                 .memory = Memory::kSbuf,
+                 .type = ElementType::kUint8,
+                 .shape = {1, 1},
+                 .address = 0});
+  }
+  for (int i = 0; i < 20'000; ++i) {
+    const BufferId id = program.Add({.name = fmt::format("b{}", i),
+                                     .memory = Memory::kSbuf,
+                                     .type = ElementType::kUint8,
+                                     .shape = {1, 1}});
+    program.instructions.push_back(
+        {.opcode = Opcode::kMemset, .engine = Engine::kVector, .operands = {program.Whole(id)}});
+  }
+  const absl::Status status = PlaceBuffers(program);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Message(status), HasSubstr("expected fewer addresses in sbuf"));
+}
+
 TEST(PlaceTest, HbmEndsToo) {
   Program program = Parsed(R"(
 tensor a fp32 [8192, 2097152]

@@ -50,7 +50,6 @@ class FakeNode final : public CoreNode {
                       .time_ps = 5'000'000,
                       .bound_ps = 1'250'000,
                       .bound = "sync queue",
-                      .hbm_bytes = 32,
                       .resources = {{"sync queue", 1'250'000, 2}},
                       .timeline = "{}"};
   }
