@@ -1,14 +1,12 @@
 // The command line of nccom-test, and the sizes of a sweep.
 
-#include <getopt.h>
-
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 
 #include "lib/base/status.h"
 #include "lib/config/size.h"
+#include "sim-node/workload/arguments.h"
 #include "sim-node/workload/nccom_test.h"
 
 namespace tahoma::sim {
@@ -124,15 +122,6 @@ absl::Status CheckRefused(int choice) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> ParseCount(std::string_view name, std::string_view text, int min, int max) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < min || value > max) {
-    return InvalidArgument("{} is \"{}\"; expected {} to {}", name, text, min, max);
-  }
-  return value;
-}
-
 absl::StatusOr<std::uint64_t> ReadSize(std::string_view name, std::string_view text) {
   const auto bytes = config::ParseSize(text);
   return bytes.ok() ? bytes : Annotate(bytes.status(), name);
@@ -141,7 +130,8 @@ absl::StatusOr<std::uint64_t> ReadSize(std::string_view name, std::string_view t
 // Accepts "avg", and "p0" to "p100".
 bool IsStat(std::string_view text) {
   if (text == "avg") return true;
-  return text.starts_with('p') && ParseCount("", text.substr(1), 0, 100).ok();
+  int percentile = 0;
+  return text.starts_with('p') && ReadNumber("", text.substr(1), 0, 100, percentile).ok();
 }
 
 // Appends the statistics of a list such as "avg,p50" to `stats`.
@@ -197,9 +187,9 @@ absl::Status Apply(int choice, std::string_view text, NccomOptions& options) {
   };
   switch (choice) {
     case 'r':
-      return set(options.workers, ParseCount("--nworkers", text, 1, kMaxWorkers));
+      return ReadNumber("--nworkers", text, 1, kMaxWorkers, options.workers);
     case 'N':
-      return set(options.nodes, ParseCount("--nnodes", text, 1, kMaxNodes));
+      return ReadNumber("--nnodes", text, 1, kMaxNodes, options.nodes);
     case 'b':
       return set(options.min_bytes, ReadSize("--minbytes", text));
     case 'e':
@@ -209,16 +199,16 @@ absl::Status Apply(int choice, std::string_view text, NccomOptions& options) {
     case 'f':
       return set(options.step_factor, ReadSize("--stepfactor", text));
     case 'n':
-      return set(options.iterations, ParseCount("--iters", text, 1, kMaxRepeats));
+      return ReadNumber("--iters", text, 1, kMaxRepeats, options.iterations);
     case 'w':
-      return set(options.warmup, ParseCount("--warmup_iters", text, 0, kMaxRepeats));
+      return ReadNumber("--warmup_iters", text, 0, kMaxRepeats, options.warmup);
     case 'd':
       options.type = text;
       return absl::OkStatus();
     case 'I':
-      return set(options.runs, ParseCount("--neff_iters", text, 1, kMaxRepeats));
+      return ReadNumber("--neff_iters", text, 1, kMaxRepeats, options.runs);
     case 'W':
-      return set(options.warmup_runs, ParseCount("--neff_warmup_iters", text, 0, kMaxRepeats));
+      return ReadNumber("--neff_warmup_iters", text, 0, kMaxRepeats, options.warmup_runs);
     case 'c':
       return ApplyCheck(text, options);
     case kGroupsOption:
@@ -231,15 +221,14 @@ absl::Status Apply(int choice, std::string_view text, NccomOptions& options) {
       options.counts_file = text;
       return absl::OkStatus();
     case kDataParallelOption:
-      return set(options.data_parallel,
-                 ParseCount("--data-parallel-dimension", text, 1, kMaxWorkers));
+      return ReadNumber("--data-parallel-dimension", text, 1, kMaxWorkers, options.data_parallel);
     case kRedopOption:
       options.redop = text;
       return absl::OkStatus();
     case 't':
       return set(options.stats, ParseStats(text, std::move(options.stats)));
     case kSeedOption:
-      return set(options.seed, ParseCount("--seed", text, 0, std::numeric_limits<int>::max()));
+      return ReadNumber("--seed", text, 0, std::numeric_limits<int>::max(), options.seed);
     case kShowAlgorithmOption:
       options.show_algorithm = true;
       return absl::OkStatus();
@@ -299,33 +288,21 @@ std::int64_t NccomOptions::WarmupOperations() const {
 }
 
 absl::StatusOr<NccomOptions> ParseNccomArguments(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = {"nccom-test"};
-  const std::vector<std::string> given = WithWordsJoined(arguments);
-  words.insert(words.end(), given.begin(), given.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const int argc = static_cast<int>(words.size());
   NccomOptions options;
   options.stats.clear();
-  optind = 0;  // glibc: start anew
-  opterr = 0;  // we write the message
-  int choice = 0;
   const std::vector<option> long_options = AllLongOptions();
-  while ((choice = getopt_long(argc, argv.data(), ":r:N:b:e:i:f:n:w:I:W:d:t:c::hsSu",
-                               long_options.data(), nullptr)) != -1) {
-    const std::string_view word = argv[static_cast<std::size_t>(optind - 1)];
-    if (choice == '?') return InvalidArgument("unknown option {}; see --help", word);
-    if (choice == ':') return InvalidArgument("{} needs a value", word);
-    TAHOMA_RETURN_IF_ERROR(Apply(choice, optarg != nullptr ? optarg : "", options));
-  }
+  TAHOMA_ASSIGN_OR_RETURN(
+      std::vector<std::string> operations,
+      ReadOptions("nccom-test", WithWordsJoined(arguments), ":r:N:b:e:i:f:n:w:I:W:d:t:c::hsSu",
+                  long_options.data(),
+                  [&](int choice, std::string_view text) { return Apply(choice, text, options); }));
   if (options.stats.empty()) options.stats = NccomOptions().stats;
   if (options.help) return options;
-  if (optind != argc - 1) {
+  if (operations.size() != 1) {
     return InvalidArgument("expected one operation (allr, allg, redsct, ...), got {}; see --help",
-                           argc - optind);
+                           operations.size());
   }
-  options.operation = argv[static_cast<std::size_t>(optind)];
+  options.operation = std::move(operations.front());
   TAHOMA_RETURN_IF_ERROR(CheckTogether(options));
   return options;
 }

@@ -1,15 +1,13 @@
 #include "sim-node/workload/trn_mem.h"
 
-#include <getopt.h>
-
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <ostream>
 
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/config/size.h"
+#include "sim-node/workload/arguments.h"
 
 namespace tahoma::sim {
 namespace {
@@ -26,20 +24,11 @@ constexpr std::array kLongOptions = {
     option{nullptr, 0, nullptr, 0},
 };
 
-constexpr std::uint64_t kMaxChips = 131'072;  // of the largest gang
-constexpr int kMaxPool = 64;                  // chips of an UltraServer
+constexpr int kMaxChips = 131'072;  // of the largest gang
+constexpr int kMaxPool = 64;        // chips of an UltraServer
 
 // The places of the data in every chip's memory: each has room for the largest access.
 constexpr std::uint64_t kPattern = 0, kArrived = kMaxMemBytes, kReadBack = 2 * kMaxMemBytes;
-
-absl::Status ReadNumber(std::string_view name, std::string_view text, std::uint64_t min,
-                        std::uint64_t max, std::uint64_t& into) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
-  if (error == std::errc{} && end == text.data() + text.size() && into >= min && into <= max) {
-    return absl::OkStatus();
-  }
-  return InvalidArgument("{} is \"{}\"; expected {} to {}", name, text, min, max);
-}
 
 absl::Status ReadSize(std::string_view name, std::string_view text, std::uint64_t& into) {
   const auto bytes = config::ParseSize(text);
@@ -52,7 +41,6 @@ absl::Status ReadSize(std::string_view name, std::string_view text, std::uint64_
 }
 
 absl::Status Apply(int choice, std::string_view text, MemOptions& options) {
-  std::uint64_t number = 0;
   switch (choice) {
     case 'b':
       return ReadSize("--minbytes", text, options.min_bytes);
@@ -61,9 +49,7 @@ absl::Status Apply(int choice, std::string_view text, MemOptions& options) {
     case 'f':
       return ReadNumber("--stepfactor", text, 2, 1024, options.step_factor);
     case kFromOption:
-      TAHOMA_RETURN_IF_ERROR(ReadNumber("--from", text, 0, kMaxChips - 1, number));
-      options.from = static_cast<int>(number);
-      return absl::OkStatus();
+      return ReadNumber("--from", text, 0, kMaxChips - 1, options.from);
     case kAllOption:
       options.all = true;
       return absl::OkStatus();
@@ -223,29 +209,17 @@ absl::StatusOr<std::uint64_t> JoinAndRun(const MemOptions& options, const CommPl
 }  // namespace
 
 absl::StatusOr<MemOptions> ParseMemArguments(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = {"trn-mem"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const int argc = static_cast<int>(words.size());
   MemOptions options;
   bool max_given = false;
-  optind = 0;  // glibc: start anew
-  opterr = 0;  // we write the message
-  int choice = 0;
-  while ((choice = getopt_long(argc, argv.data(), ":b:e:f:h", kLongOptions.data(), nullptr)) !=
-         -1) {
-    const std::string_view word = argv[static_cast<std::size_t>(optind - 1)];
-    if (choice == '?') return InvalidArgument("unknown option {}; see --help", word);
-    if (choice == ':') return InvalidArgument("{} needs a value", word);
-    TAHOMA_RETURN_IF_ERROR(Apply(choice, optarg != nullptr ? optarg : "", options));
-    max_given = max_given || choice == 'e';
-  }
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::string> others,
+                          ReadOptions("trn-mem", arguments, ":b:e:f:h", kLongOptions.data(),
+                                      [&](int choice, std::string_view text) {
+                                        max_given = max_given || choice == 'e';
+                                        return Apply(choice, text, options);
+                                      }));
   if (options.help) return options;
-  if (optind != argc) {
-    return InvalidArgument("\"{}\" is no option; see --help",
-                           argv[static_cast<std::size_t>(optind)]);
+  if (!others.empty()) {
+    return InvalidArgument("\"{}\" is no option; see --help", others.front());
   }
   if (!max_given) options.max_bytes = options.min_bytes;
   if (options.min_bytes > options.max_bytes) {

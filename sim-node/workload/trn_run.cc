@@ -1,10 +1,7 @@
 #include "sim-node/workload/trn_run.h"
 
-#include <getopt.h>
-
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <ostream>
 
@@ -14,6 +11,7 @@
 #include "lib/isa/binary.h"
 #include "lib/isa/check.h"
 #include "lib/isa/text.h"
+#include "sim-node/workload/arguments.h"
 #include "sim-node/workload/npy.h"
 
 namespace tahoma::sim {
@@ -46,14 +44,6 @@ absl::Status ReadFiles(std::string_view name, std::string_view text, TrnRunOptio
   return absl::OkStatus();
 }
 
-absl::Status ReadNumber(std::string_view name, std::string_view text, int& into) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
-  if (error == std::errc{} && end == text.data() + text.size() && into >= 0 && into <= kMaxNumber) {
-    return absl::OkStatus();
-  }
-  return InvalidArgument("{} is \"{}\"; expected 0 to {}", name, text, kMaxNumber);
-}
-
 absl::Status Apply(int choice, std::string_view text, TrnRunOptions& options) {
   switch (choice) {
     case kInOption:
@@ -61,9 +51,9 @@ absl::Status Apply(int choice, std::string_view text, TrnRunOptions& options) {
     case kOutOption:
       return ReadFiles("--out", text, options.out);
     case kChipOption:
-      return ReadNumber("--chip", text, options.chip);
+      return ReadNumber("--chip", text, 0, kMaxNumber, options.chip);
     case kCoreOption:
-      return ReadNumber("--core", text, options.core);
+      return ReadNumber("--core", text, 0, kMaxNumber, options.core);
     case kNoDataOption:
       options.data = false;
       return absl::OkStatus();
@@ -233,28 +223,17 @@ class Runner {
 }  // namespace
 
 absl::StatusOr<TrnRunOptions> ParseRunArguments(const std::vector<std::string>& arguments) {
-  std::vector<std::string> texts = {"trn-run"};
-  texts.insert(texts.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& text : texts) argv.push_back(text.data());
-  const int count = static_cast<int>(argv.size());
-  argv.push_back(nullptr);
   TrnRunOptions options;
-  optind = 0;  // glibc: start anew
-  opterr = 0;  // we write the message
-  int choice = 0;
-  while ((choice = getopt_long(count, argv.data(), ":h", kLongOptions.data(), nullptr)) != -1) {
-    const std::string_view word = argv[static_cast<std::size_t>(optind - 1)];
-    if (choice == '?') return InvalidArgument("unknown option {}; see --help", word);
-    if (choice == ':') return InvalidArgument("{} needs a value", word);
-    TAHOMA_RETURN_IF_ERROR(Apply(choice, optarg != nullptr ? optarg : "", options));
-  }
+  TAHOMA_ASSIGN_OR_RETURN(
+      std::vector<std::string> programs,
+      ReadOptions("trn-run", arguments, ":h", kLongOptions.data(),
+                  [&](int choice, std::string_view text) { return Apply(choice, text, options); }));
   if (options.help) return options;
-  if (optind + 1 != count) {
+  if (programs.size() != 1) {
     return InvalidArgument("{} programs are named; expected one: trn-run PROGRAM [OPTION…]",
-                           count - optind);
+                           programs.size());
   }
-  options.program = argv[static_cast<std::size_t>(optind)];
+  options.program = std::move(programs.front());
   return options;
 }
 

@@ -54,7 +54,7 @@ struct CoreReport {
   std::int64_t instructions = 0;
   std::int64_t time_ps = 0;
   std::int64_t bound_ps = 0;
-  std::string bound;  // the busiest resource
+  std::string bound;          // the busiest resource
   std::int64_t left_out = 0;  // intervals that the timeline lacks
   std::vector<Resource> resources = {};
   std::string timeline = {};
