@@ -171,10 +171,14 @@ class MemberFitter {
   bool Prepare(Exact& exact);
   bool Finish(Exact& exact);
   static bool MayMatch(const Exact& exact, std::size_t claim, const Pick& pick);
-  void ClassifyChips(Exact& exact);
-  void SortByClass(Exact& exact, Pick& pick);
-  bool LikeAnEarlier(Exact& exact, const Pick& pick, std::span<const std::size_t> tried,
-                     std::size_t next);
+  static bool IsBound(const CompiledClaim& claim, const Pick& pick);
+  std::uint16_t ChipsLeft(Exact& exact, std::size_t at);
+  const std::vector<std::string>& ClassesOf(Exact& exact, std::size_t at);
+  static void Describe(const CompiledClaim& claim, const Pick& pick, const Node& node,
+                       std::vector<std::string>& of_chips);
+  void SortByClass(Exact& exact, std::size_t at, Pick& pick);
+  bool LikeAnEarlier(Exact& exact, std::size_t at, const Pick& pick,
+                     std::span<const std::size_t> tried, std::size_t next);
   bool NextRequest(Exact& exact, std::size_t at);
   bool NextDevice(Exact& exact, std::size_t at, std::size_t from);
   std::optional<JointFit> FitInOrder(std::span<const CompiledMember* const> members,

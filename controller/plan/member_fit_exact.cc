@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "controller/plan/member_fit.h"
@@ -64,11 +66,13 @@ struct MemberFitter::Exact {
     std::size_t claim;
     std::size_t request;
     bool chips;  // in some alternative
+    bool bound;  // by a constraint of its claim
   };
 
   const CompiledMember& member;
   Room room;
-  // Requests for chips come before requests for cores, because cores find room anywhere.
+  // Requests for chips come before requests for cores, because cores find room anywhere; of the
+  // requests for chips, bound ones come first, because few chips serve.
   std::vector<OpenRequest> requests;
   std::vector<Need> needs;                              // by request, in the same order
   std::vector<std::vector<std::optional<Pick>>> picks;  // by claim and request
@@ -76,8 +80,13 @@ struct MemberFitter::Exact {
   bool fill = false;   // all chips of the room must be taken
   bool joint = false;  // of several members: chips that can be exchanged stand side by side
   Room whole = {};     // the room before anything is taken
-  // By chip; chips of equal classes can be exchanged in every assignment. Empty until needed.
-  std::vector<std::string> classes = {};
+  // By request and chip: chips of equal classes can be exchanged in every assignment from the
+  // request on. Empty until needed.
+  std::vector<std::vector<std::string>> classes = {};
+  // From request `free_from` on, the chips that are left decide whether the requests fit. `failed`
+  // has requests, and chips with which the requests from there on do not fit: see ChipsLeft.
+  std::size_t free_from = 0;
+  std::set<std::pair<std::size_t, std::uint16_t>> failed = {};
   MemberFit fit = {};  // once everything has devices
 
   std::size_t wanted(const Pick& pick) const {
@@ -135,12 +144,18 @@ bool MemberFitter::MayMatch(const Exact& exact, std::size_t claim, const Pick& p
   });
 }
 
+bool MemberFitter::IsBound(const CompiledClaim& claim, const Pick& pick) {
+  return std::ranges::any_of(claim.constraints, [&](const CompiledConstraint& rule) {
+    return rule.Covers(pick.request->name, pick.alternative->name);
+  });
+}
+
 // Returns whether each request has enough devices; fills requests and needs.
 bool MemberFitter::Prepare(Exact& exact) {
   for (std::size_t c = 0; c < exact.member.claims.size(); ++c) {
     const std::size_t count = exact.member.claims[c].requests.size();
     exact.picks.emplace_back(count);
-    for (std::size_t r = 0; r < count; ++r) exact.requests.push_back({c, r, false});
+    for (std::size_t r = 0; r < count; ++r) exact.requests.push_back({c, r, false, false});
   }
   std::vector<std::pair<Exact::OpenRequest, Need>> both;
   for (Exact::OpenRequest open : exact.requests) {
@@ -151,6 +166,7 @@ bool MemberFitter::Prepare(Exact& exact) {
       const auto pick = Open(request, alternative, exact.room);
       if (!pick || !MayMatch(exact, open.claim, *pick)) continue;
       opens = true;
+      open.bound = open.bound || IsBound(exact.member.claims[open.claim], *pick);
       const bool takes = pick->kind == DeviceKind::kChip && !alternative.spec->admin_access;
       open.chips = open.chips || takes;
       need.count = takes ? std::min(need.count, static_cast<int>(exact.wanted(*pick))) : 0;
@@ -161,38 +177,71 @@ bool MemberFitter::Prepare(Exact& exact) {
     if (!opens) return false;
     both.emplace_back(open, need);
   }
-  std::stable_sort(both.begin(), both.end(),
-                   [](const auto& a, const auto& b) { return a.first.chips && !b.first.chips; });
+  std::ranges::stable_sort(both, {}, [](const auto& one) {
+    return std::pair(!one.first.chips, !(one.first.chips && one.first.bound));
+  });
   exact.requests.clear();
   for (const auto& [open, need] : both) {
     exact.requests.push_back(open);
     exact.needs.push_back(need);
+    if (open.bound || need.count == 0 || exact.member.wants_others()) {
+      exact.free_from = exact.requests.size();
+    }
   }
   return true;
 }
 
-// Describes, for each chip, the requests that may have the chip and the values for constraints.
-void MemberFitter::ClassifyChips(Exact& exact) {
-  exact.classes.assign(kChipsPerNode, "");
-  const Node& node = *exact.whole.node;
-  int number = 0;
-  for (const CompiledClaim& claim : exact.member.claims) {
-    for (const CompiledRequest& request : claim.requests) {
-      for (const CompiledAlternative& alternative : request.alternatives) {
-        ++number;
-        const auto pick = Open(request, alternative, exact.whole);
-        if (!pick) continue;
-        for (const std::uint16_t device : pick->devices) {
-          const DeviceRole& role = node.role(device);
-          std::string& text = exact.classes[role.chip];
-          text +=
-              fmt::format("{}:{}:{}:{}", number, static_cast<int>(role.kind), role.lnc, role.cores);
-          for (const CompiledConstraint& rule : claim.constraints) {
-            const auto* value = node.Lookup(device, rule.attribute.domain, rule.attribute.id);
-            text += value == nullptr ? ",none" : fmt::format(",{}", HashOf(*value));
-          }
-        }
-      }
+// Returns the chips that are left, as one number for all sets of chips that can be exchanged: the
+// last chips of each class stand for the others.
+std::uint16_t MemberFitter::ChipsLeft(Exact& exact, std::size_t at) {
+  const std::vector<std::string>& classes = ClassesOf(exact, at);
+  std::uint16_t left = 0;
+  std::map<std::string_view, std::vector<int>> of_class;
+  for (int chip = kChipsPerNode - 1; chip >= 0; --chip) {
+    if ((exact.whole.chips & BitOf(chip)) != 0) {
+      of_class[classes[static_cast<std::size_t>(chip)]].push_back(chip);
+    }
+  }
+  for (const auto& [its, chips] : of_class) {
+    std::size_t count = 0;
+    for (const int chip : chips) {
+      if ((exact.room.chips & BitOf(chip)) != 0) left |= BitOf(chips[count++]);
+    }
+  }
+  return left;
+}
+
+// Describes each chip: the requests from number `at` on that may have the chip, and the values for
+// constraints.
+const std::vector<std::string>& MemberFitter::ClassesOf(Exact& exact, std::size_t at) {
+  exact.classes.resize(exact.requests.size());
+  std::vector<std::string>& classes = exact.classes[at];
+  if (!classes.empty()) return classes;
+  classes.assign(kChipsPerNode, "");
+  // Devices of other drivers may have to match any chip.
+  const std::size_t first = exact.member.wants_others() ? 0 : at;
+  for (std::size_t i = first; i < exact.requests.size(); ++i) {
+    const CompiledClaim& claim = exact.member.claims[exact.requests[i].claim];
+    for (const CompiledAlternative& alternative :
+         claim.requests[exact.requests[i].request].alternatives) {
+      const auto pick = Open(claim.requests[exact.requests[i].request], alternative, exact.whole);
+      if (pick) Describe(claim, *pick, *exact.whole.node, classes);
+    }
+  }
+  return classes;
+}
+
+// Adds to the text of each chip its devices for the request.
+void MemberFitter::Describe(const CompiledClaim& claim, const Pick& pick, const Node& node,
+                            std::vector<std::string>& of_chips) {
+  for (std::string& text : of_chips) text += "/";
+  for (const std::uint16_t device : pick.devices) {
+    const DeviceRole& role = node.role(device);
+    std::string& text = of_chips[role.chip];
+    text += fmt::format("{}:{}:{}", static_cast<int>(role.kind), role.lnc, role.cores);
+    for (const CompiledConstraint& rule : claim.constraints) {
+      const auto* value = node.Lookup(device, rule.attribute.domain, rule.attribute.id);
+      text += value == nullptr ? ",none" : fmt::format(",{}", HashOf(*value));
     }
   }
 }
@@ -237,37 +286,41 @@ bool MemberFitter::NextRequest(Exact& exact, std::size_t at) {
     };
     return std::ranges::all_of(exact.picks, may_have) && Finish(exact);
   }
-  const auto [claim, number, chips] = exact.requests[at];
+  const auto [claim, number, chips, bound] = exact.requests[at];
   const CompiledRequest& request = exact.member.claims[claim].requests[number];
+  const bool remembers = at > 0 && at >= exact.free_from;
+  const std::pair here(at, remembers ? ChipsLeft(exact, at) : std::uint16_t{0});
+  if (remembers && exact.failed.contains(here)) return false;
   std::optional<Pick>& pick = exact.picks[claim][number];
   for (const CompiledAlternative& alternative : request.alternatives) {
     pick = Open(request, alternative, exact.room);
-    if (pick && exact.joint && pick->kind == DeviceKind::kChip) SortByClass(exact, *pick);
+    if (pick && exact.joint && pick->kind == DeviceKind::kChip) SortByClass(exact, at, *pick);
     if (pick && NextDevice(exact, at, 0)) return true;
   }
   pick.reset();
+  if (remembers) exact.failed.insert(here);
   return false;
 }
 
 // So that of equal choices, which differ only in the order of chips, one is tried.
-void MemberFitter::SortByClass(Exact& exact, Pick& pick) {
-  if (exact.classes.empty()) ClassifyChips(exact);
+void MemberFitter::SortByClass(Exact& exact, std::size_t at, Pick& pick) {
+  const std::vector<std::string>& classes = ClassesOf(exact, at);
   const auto class_of = [&](std::uint16_t device) -> const std::string& {
-    return exact.classes[exact.room.node->role(device).chip];
+    return classes[exact.room.node->role(device).chip];
   };
   std::stable_sort(pick.devices.begin(), pick.devices.end(),
                    [&](std::uint16_t a, std::uint16_t b) { return class_of(a) < class_of(b); });
 }
 
 // Returns whether a chip that can be exchanged with this one was tried before, in vain.
-bool MemberFitter::LikeAnEarlier(Exact& exact, const Pick& pick, std::span<const std::size_t> tried,
-                                 std::size_t next) {
+bool MemberFitter::LikeAnEarlier(Exact& exact, std::size_t at, const Pick& pick,
+                                 std::span<const std::size_t> tried, std::size_t next) {
   if (pick.kind != DeviceKind::kChip || pick.alternative->spec->admin_access) return false;
-  if (exact.classes.empty()) ClassifyChips(exact);
+  const std::vector<std::string>& classes = ClassesOf(exact, at);
   const auto chip_of = [&](std::size_t i) { return exact.room.node->role(pick.devices[i]).chip; };
-  const std::string& its = exact.classes[chip_of(next)];
+  const std::string& its = classes[chip_of(next)];
   return std::any_of(tried.begin(), tried.end(),
-                     [&](std::size_t i) { return exact.classes[chip_of(i)] == its; });
+                     [&](std::size_t i) { return classes[chip_of(i)] == its; });
 }
 
 // Gives the request its next device, from its candidates at `from` and behind.
@@ -286,7 +339,7 @@ bool MemberFitter::NextDevice(Exact& exact, std::size_t at, std::size_t from) {
   if (open.size() + taken < wanted) return false;
   for (std::size_t o = 0; o < open.size(); ++o) {
     const std::size_t i = open[o];
-    if (o > 0 && LikeAnEarlier(exact, pick, std::span(open).first(o), i)) continue;
+    if (o > 0 && LikeAnEarlier(exact, at, pick, std::span(open).first(o), i)) continue;
     if (--exact.steps < 0) return false;
     const Room before = exact.room;
     const std::uint16_t device = pick.devices[i];

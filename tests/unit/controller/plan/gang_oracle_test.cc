@@ -99,6 +99,14 @@ TEST(GangOracleTest, AGangIsPlacedExactlyWhenSomeWayExistsAndItsReasonIsTheOracl
   JudgeCases(seed_of_run, cases_of_run);
 }
 
+// On one node, chips for a matchAttribute beside many that can be exchanged.
+TEST(GangOracleTest, CasesThatOnceWentBeyondTheBoundOfStepsAreDecided) {
+  for (const std::uint64_t seed : {std::uint64_t{172}, std::uint64_t{1320}, std::uint64_t{1013213},
+                                   std::uint64_t{5226558152026688279}}) {
+    JudgeCases(seed, 1);
+  }
+}
+
 }  // namespace
 }  // namespace tahoma::controller
 
