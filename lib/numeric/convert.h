@@ -3,12 +3,13 @@
 //   std::vector<float> values(tile.size() / Size(ElementType::kBf16));
 //   Widen(ElementType::kBf16, tile.data(), values);
 //   Narrow(ElementType::kFp8E4m3, values, narrowed.data());
+//   NarrowStochastic(ElementType::kBf16, values, seed, position, narrowed.data());
 //
-// Every rounding is to nearest, ties to even. A floating type gets infinity for what lies half a
-// step or more beyond its largest number, denormals as IEEE has them, and for a NaN a quiet NaN of
-// the same sign. An integer type gets its least or largest number for what lies beyond, and 0 for a
-// NaN; AWS does not publish how Trainium2 converts to integers, and saturation is our assumption
-// (docs/reference/trainium2.md#data-types).
+// Rounding is to nearest, ties to even, unless a function says otherwise. A floating type gets
+// infinity for numbers half a step or more beyond its largest, denormals as IEEE has them, and for
+// a NaN a quiet NaN of the same sign. An integer type gets its least or largest number for numbers
+// beyond, and 0 for a NaN: AWS does not publish how Trainium2 does that, and saturation is our
+// assumption (docs/reference/trainium2.md#data-types).
 //
 // Scope: element.h says what the types are.
 //
@@ -17,6 +18,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "lib/numeric/element.h"
@@ -29,5 +31,17 @@ void Widen(ElementType type, const std::byte* from, std::span<float> to);
 
 // Writes from.size() elements side by side; `to` needs no alignment.
 void Narrow(ElementType type, std::span<const float> from, std::byte* to);
+
+// Narrows to a floating type by stochastic rounding. A magnitude between two neighbours of the type
+// becomes the larger one with the probability of its distance from the smaller one, in steps. A
+// number of the type keeps its value, and a NaN becomes a quiet NaN. Infinity takes the place of
+// the number one step beyond the largest. Below 2^-40 of the smallest number a magnitude becomes 0.
+// fp32 and integers are written as by Narrow: AWS does not publish where hardware rounds
+// stochastically (docs/reference/trainium2.md#data-types).
+//
+// The random bits of from[i] follow from seed and position + i alone, so a tile has the same bytes
+// however many calls convert its parts.
+void NarrowStochastic(ElementType type, std::span<const float> from, std::uint64_t seed,
+                      std::uint64_t position, std::byte* to);
 
 }  // namespace tahoma::sim

@@ -18,6 +18,15 @@ namespace tahoma::sim {
 inline constexpr int kFp32MantissaBits = 23;
 inline constexpr int kFp32Bias = 127;
 
+// To nearest, ties to even.
+struct ToNearestEven {
+  std::uint32_t operator()(std::uint32_t significand, int lost) const {
+    if (lost >= 32) return 0;
+    const std::uint32_t half = (1U << (lost - 1)) - 1U;
+    return (significand + half + ((significand >> lost) & 1U)) >> lost;
+  }
+};
+
 // A floating type shorter than fp32, laid out as IEEE's are: sign, exponent, mantissa.
 template <typename Bits, int kExponentBits, int kMantissaBits>
 struct ShortFloat {
@@ -47,7 +56,11 @@ struct ShortFloat {
     return std::bit_cast<float>(sign | wide);
   }
 
-  static ShortFloat Narrow(float value) {
+  static ShortFloat Narrow(float value) { return Narrow(value, ToNearestEven()); }
+  // `rounding` takes a significand and a number of low bits, 1 or more, and returns the significand
+  // without these bits.
+  template <typename Rounding>
+  static ShortFloat Narrow(float value, const Rounding& rounding) {
     const auto wide = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (wide >> 31U) != 0 ? kSign : 0;
     if (value != value) {  // a quiet NaN
@@ -58,13 +71,9 @@ struct ShortFloat {
     if (field != 0) significand |= 1U << kFp32MantissaBits;
     const int exponent = std::max(field, 1) - kFp32Bias;
     const int lost = kFp32MantissaBits - kMantissaBits + std::max(0, 1 - kBias - exponent);
-    std::uint32_t size = 0;
-    if (lost < 32) {
-      const std::uint32_t half = (1U << (lost - 1)) - 1U;
-      size = (significand + half + ((significand >> lost) & 1U)) >> lost;
-      // The hidden bit counts itself as one step of the exponent.
-      size += static_cast<std::uint32_t>(std::max(exponent + kBias - 1, 0)) << kMantissaBits;
-    }
+    std::uint32_t size = rounding(significand, lost);
+    // The hidden bit counts itself as one step of the exponent.
+    size += static_cast<std::uint32_t>(std::max(exponent + kBias - 1, 0)) << kMantissaBits;
     return {static_cast<Bits>(sign | std::min(size, kInfinity))};
   }
 };

@@ -219,5 +219,140 @@ TEST(ConvertTest, ManyElementsNeedNoAlignment) {
   EXPECT_EQ(back, values);
 }
 
+// The pattern of the element.
+std::uint32_t NarrowedStochastically(ElementType type, float value, std::uint64_t seed,
+                                     std::uint64_t position) {
+  std::uint32_t pattern = 0;
+  std::array<std::byte, sizeof pattern> bytes = {};
+  NarrowStochastic(type, {&value, 1}, seed, position, bytes.data());
+  std::memcpy(&pattern, bytes.data(), sizeof pattern);
+  return pattern;
+}
+
+// The patterns below and above a positive number, and the distance from the lower one in steps.
+struct Between {
+  std::uint32_t lower, upper;
+  double fraction;
+};
+Between NeighboursOf(const ShortFormat& format, double value) {
+  const std::uint32_t last = format.infinity() - 1;
+  std::uint32_t lower = std::min(format.Nearest(value), last);
+  if (format.ValueOf(lower) > value) --lower;
+  const double beyond = 2 * format.ValueOf(last) - format.ValueOf(last - 1);
+  const double above = lower == last ? beyond : format.ValueOf(lower + 1);
+  const double fraction = (value - format.ValueOf(lower)) / (above - format.ValueOf(lower));
+  return {.lower = lower, .upper = lower + 1, .fraction = std::min(fraction, 1.0)};
+}
+
+TEST(NarrowStochasticTest, ANumberOfTheTypeStays) {
+  Rng rng(41);
+  for (const ShortFormat& format : kShortFormats) {
+    for (std::uint32_t pattern = 0; pattern <= format.infinity(); ++pattern) {
+      for (const std::uint32_t sign : {0U, format.sign()}) {
+        ASSERT_EQ(NarrowedStochastically(format.type, Widened(format.type, pattern | sign),
+                                         rng.Next(), rng.Next()),
+                  pattern | sign)
+            << Name(format.type);
+      }
+    }
+  }
+}
+
+TEST(NarrowStochasticTest, AnyFp32BecomesOneOfItsTwoNeighbours) {
+  Rng rng(42);
+  for (const ShortFormat& format : kShortFormats) {
+    for (int i = 0; i < 100'000; ++i) {
+      const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(rng.Next()) & 0x7fffffffU);
+      if (!std::isfinite(value)) continue;
+      const Between between = NeighboursOf(format, static_cast<double>(value));
+      const std::uint32_t sign = i % 2 == 0 ? 0 : format.sign();
+      const std::uint32_t found =
+          NarrowedStochastically(format.type, sign != 0 ? -value : value, rng.Next(), rng.Next());
+      ASSERT_TRUE(found == (between.lower | sign) ? between.fraction < 1
+                                                  : found == (between.upper | sign))
+          << Name(format.type) << " of " << value << " is " << found;
+    }
+  }
+}
+
+// Expects that draws go up as often as the fraction says, within five standard deviations.
+void ExpectFraction(const ShortFormat& format, float value) {
+  constexpr int kDraws = 20'000;
+  const Between between = NeighboursOf(format, static_cast<double>(value));
+  int by_seed = 0, by_position = 0;
+  for (std::uint64_t draw = 0; draw < kDraws; ++draw) {
+    if (NarrowedStochastically(format.type, value, draw, 3) == between.upper) ++by_seed;
+    if (NarrowedStochastically(format.type, value, 3, draw) == between.upper) ++by_position;
+  }
+  const double p = between.fraction;
+  const double bound = 5 * std::sqrt(kDraws * p * (1 - p)) + 1e-6;
+  EXPECT_NEAR(by_seed, kDraws * p, bound) << Name(format.type) << " of " << value;
+  EXPECT_NEAR(by_position, kDraws * p, bound) << Name(format.type) << " of " << value;
+}
+
+TEST(NarrowStochasticTest, TheUpperNeighbourIsAsLikelyAsTheNumberIsNear) {
+  for (const ShortFormat& format : kShortFormats) {
+    const double largest = format.ValueOf(format.infinity() - 1);
+    const double step = largest - format.ValueOf(format.infinity() - 2);
+    const double smallest = format.ValueOf(1);
+    for (const double fraction : {0.015625, 0.25, 0.5, 0.75, 0.984375}) {
+      ExpectFraction(
+          format, static_cast<float>(1 + fraction * (format.ValueOf(format.Nearest(1) + 1) - 1)));
+      ExpectFraction(format, static_cast<float>(fraction * smallest));  // zero or the smallest
+      ExpectFraction(format, static_cast<float>(largest + fraction * step));  // or infinity
+    }
+  }
+}
+
+TEST(NarrowStochasticTest, NeighboursOfSeedsAndPositionsAreUnrelated) {
+  constexpr std::uint64_t kDraws = 20'000;
+  const float half = 1 + std::ldexp(1.0F, -8);  // halfway between two numbers of bf16
+  int same_seed = 0, same_position = 0, same_sum = 0;
+  for (std::uint64_t draw = 0; draw < kDraws; ++draw) {
+    const auto narrowed = [&](std::uint64_t seed, std::uint64_t position) {
+      return NarrowedStochastically(ElementType::kBf16, half, seed, position);
+    };
+    if (narrowed(draw, 7) == narrowed(draw + 1, 7)) ++same_seed;
+    if (narrowed(7, draw) == narrowed(7, draw + 1)) ++same_position;
+    if (narrowed(draw, 8) == narrowed(draw + 1, 7)) ++same_sum;
+  }
+  const double bound = 5 * std::sqrt(kDraws / 4.0);
+  EXPECT_NEAR(same_seed, kDraws / 2.0, bound);
+  EXPECT_NEAR(same_position, kDraws / 2.0, bound);
+  EXPECT_NEAR(same_sum, kDraws / 2.0, bound);
+}
+
+TEST(NarrowStochasticTest, AResultDoesNotDependOnHowATileIsCut) {
+  Rng rng(43);
+  std::vector<float> values;
+  for (int i = 0; i < 100; ++i) values.push_back(static_cast<float>(rng.Below(1U << 24U)) / 777);
+  for (const ElementType type : {ElementType::kFp8E5m2, ElementType::kBf16}) {
+    const std::size_t size = Size(type);
+    std::vector<std::byte> whole(size * values.size()), parts(size * values.size());
+    NarrowStochastic(type, values, 5, 1000, whole.data());
+    for (std::size_t at = 0; at < values.size(); at += 7) {
+      const std::size_t count = std::min<std::size_t>(7, values.size() - at);
+      NarrowStochastic(type, std::span(values).subspan(at, count), 5, 1000 + at, &parts[at * size]);
+    }
+    EXPECT_EQ(whole, parts);
+    NarrowStochastic(type, values, 6, 1000, parts.data());
+    EXPECT_NE(whole, parts);
+  }
+}
+
+TEST(NarrowStochasticTest, NansStayNansAndTheOtherTypesAreNarrowedAsEver) {
+  for (const ShortFormat& format : kShortFormats) {
+    const std::uint32_t quiet = format.infinity() | 1U << (format.mantissa_bits - 1);
+    EXPECT_EQ(NarrowedStochastically(format.type, std::copysign(kNan, 1.0F), 1, 2), quiet);
+    EXPECT_EQ(NarrowedStochastically(format.type, std::copysign(kNan, -1.0F), 1, 2),
+              quiet | format.sign());
+  }
+  for (const float value : {2.5F, 3.5F, -0.75F, 1e20F}) {
+    for (const ElementType type : {ElementType::kInt8, ElementType::kUint32, ElementType::kFp32}) {
+      EXPECT_EQ(NarrowedStochastically(type, value, 1, 2), Narrowed(type, value));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tahoma::sim
