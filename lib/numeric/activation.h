@@ -5,9 +5,8 @@
 //
 // The engine approximates its functions by polynomials that AWS does not publish; here they are
 // exact: each result is computed in double and rounded to fp32 once. A result is within 0.501 steps
-// of fp32 of the exact value, near the zero of a derivative within one step. C libraries differ by
-// less than 2^-24 of a step before the last rounding, so two hosts rarely differ at all, and
-// by one step at most. The bits of a NaN may differ between hosts.
+// of fp32 of the exact value, near the zero of a derivative within one step. So hosts whose C
+// libraries differ rarely get different results, and then neighbours. The bits of a NaN may differ.
 //
 // Outside of the range that AWS states for log, sqrt, rsqrt, reciprocal and arctan the engine's
 // results are invalid; ours stay exact there, with IEEE's infinities and NaNs. sin does not
