@@ -104,10 +104,9 @@ class Spaces {
 std::vector<bool> WrittenOf(const Program& program, const Spaces& spaces) {
   std::vector<bool> written(spaces.count());
   for (const Instruction& instruction : program.instructions) {
-    const InstructionRow& row = RowOf(instruction.opcode);
-    for (std::size_t at = 0; at < row.operands.size(); ++at) {
-      if (row.operands[at].written) written[spaces.Of(instruction.operands[at])] = true;
-    }
+    ForEachOperand(instruction, [&](const OperandRow& row, const View& view) {
+      if (row.written) written[spaces.Of(view)] = true;
+    });
   }
   return written;
 }
@@ -123,26 +122,24 @@ absl::Status FindWaits(const Program& program, std::vector<std::vector<std::uint
   waits.reserve(program.instructions.size());
   for (std::uint32_t at = 0; at < program.instructions.size(); ++at) {
     const Instruction& instruction = program.instructions[at];
-    const InstructionRow& row = RowOf(instruction.opcode);
     const Toucher self = {
         .instruction = at, .engine = instruction.engine, .dma = IsDma(instruction.opcode)};
     const auto add = [&](std::uint32_t found) {
       if (found != at && (earlier.empty() || earlier.back() != found)) earlier.push_back(found);
     };
     earlier.clear();
-    for (std::size_t operand = 0; operand < row.operands.size(); ++operand) {
-      const View& view = instruction.operands[operand];
+    ForEachOperand(instruction, [&](const OperandRow& row, const View& view) {
       const std::size_t space = spaces.Of(view);
-      if (!written[space]) continue;
+      if (!written[space]) return;
       Regions& there = regions[space];
       work -= there.work();
-      if (row.operands[operand].written) {
+      if (row.written) {
         there.Write(spaces.RegionOf(view), self, add);
       } else {
         there.Read(spaces.RegionOf(view), self, add);
       }
       work += there.work();
-    }
+    });
     if (work > most) {
       return ResourceExhausted(
           "{}: until here {} parts of buffers were compared to find who waits for whom, the most "

@@ -7,6 +7,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/status.h"
 #include "lib/isa/check.h"
+#include "lib/isa/instruction.h"
 
 namespace tahoma::isa {
 namespace {
@@ -72,13 +73,37 @@ void Write(BodyWriter& body, const View& view) {
   for (const Step& step : view.free) Write(body, step);
 }
 
+// Bit by bit the options that are not as Plain has them.
+std::uint64_t OptionsOf(const Instruction& instruction) {
+  const Instruction plain = Plain(RowOf(instruction.opcode));
+  std::uint64_t options = 0;
+  for (int at = 0; at < kOptionFields; ++at) {
+    const auto field = static_cast<OptionField>(at);
+    const bool given = field == OptionField::kNumbers
+                           ? !instruction.numbers.empty()
+                           : BitsOf(instruction, field) != BitsOf(plain, field);
+    if (given) options |= std::uint64_t{1} << static_cast<unsigned>(at);
+  }
+  return options;
+}
+
 void Write(BodyWriter& body, const Instruction& instruction) {
   body.Enumerator(instruction.opcode);
   body.Enumerator(instruction.engine);
-  body.Unsigned(instruction.accumulate ? 1 : 0);
-  body.Enumerator(instruction.op);
-  body.Unsigned(std::bit_cast<std::uint32_t>(instruction.value));
+  const std::uint64_t options = OptionsOf(instruction);
+  body.Unsigned(options);
+  for (int at = 0; at < kOptionFields; ++at) {
+    const auto field = static_cast<OptionField>(at);
+    if ((options >> static_cast<unsigned>(at) & 1U) == 0) continue;
+    if (field == OptionField::kNumbers) {
+      body.Count(instruction.numbers.size(), kNumbersMax);
+      for (const std::int64_t number : instruction.numbers) body.Signed(number);
+    } else {
+      body.Unsigned(BitsOf(instruction, field));
+    }
+  }
   body.Signed(instruction.line);
+  body.Unsigned(instruction.left_out);
   body.Count(instruction.operands.size(), kOperandsMax);
   for (const View& view : instruction.operands) Write(body, view);
 }
@@ -170,14 +195,31 @@ View ReadView(BodyReader& body, std::size_t buffers) {
   return view;
 }
 
+void ReadOption(BodyReader& body, OptionField field, Instruction& instruction) {
+  if (field != OptionField::kNumbers) {
+    const std::uint64_t bits = body.Below(BoundOf(field), Name(field));
+    if (body.status().ok()) SetBits(instruction, field, bits);
+    return;
+  }
+  for (auto left = body.Below(kNumbersMax + 1, "numbers"); left > 0; --left) {
+    instruction.numbers.push_back(body.Signed());
+  }
+}
+
 Instruction ReadInstruction(BodyReader& body, std::size_t buffers) {
-  Instruction instruction = {.opcode = body.Enumerator<Opcode>(kOpcodes, "opcode")};
+  Instruction instruction = Plain(RowOf(body.Enumerator<Opcode>(kOpcodes, "opcode")));
   instruction.engine = body.Enumerator<Engine>(kEngines, "engine");
-  instruction.accumulate = body.Below(2, "accumulate") == 1;
-  instruction.op = body.Enumerator<AluOp>(kAluOps, "operator");
-  instruction.value = std::bit_cast<float>(
-      static_cast<std::uint32_t>(body.Below(std::uint64_t{1} << 32U, "value")));
+  const std::uint64_t options = body.Below(std::uint64_t{1} << kOptionFields, "options");
+  for (int at = 0; at < kOptionFields; ++at) {
+    if ((options >> static_cast<unsigned>(at) & 1U) != 0) {
+      ReadOption(body, static_cast<OptionField>(at), instruction);
+    }
+  }
+  if (body.status().ok() && options != OptionsOf(instruction)) {
+    body.Fail("an option that says what it says when it is left out");
+  }
   instruction.line = body.Small<std::int32_t>("line");
+  instruction.left_out = static_cast<std::uint8_t>(body.Below(256, "operands left out"));
   for (auto left = body.Below(kOperandsMax + 1, "operands"); left > 0; --left) {
     instruction.operands.push_back(ReadView(body, buffers));
   }

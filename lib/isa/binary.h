@@ -24,7 +24,7 @@
 namespace tahoma::isa {
 
 inline constexpr std::string_view kBinaryMagic = "TRNP";
-inline constexpr std::uint16_t kBinaryVersion = 1;
+inline constexpr std::uint16_t kBinaryVersion = 2;
 // Magic, version, SHA-256 of the body.
 inline constexpr std::size_t kBinaryHeaderBytes = 4 + 2 + 32;
 

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 #include <vector>
 
 #include "lib/base/ascii.h"
 #include "lib/base/status.h"
 #include "lib/isa/instruction.h"
+#include "lib/isa/rules.h"
 #include "lib/isa/slice.h"
 
 namespace tahoma::isa {
@@ -242,114 +244,93 @@ absl::Status CheckOperand(const Program& program, const Instruction& instruction
   return CheckStartPartition(view);
 }
 
-absl::Status CheckDmaCopy(const Program&, const Instruction& instruction) {
-  const auto count = [](const View& view) { return view.rows.count * view.FreeCount(); };
-  const View& dst = instruction.operands[0];
-  const View& src = instruction.operands[1];
-  if (count(dst) == count(src)) return absl::OkStatus();
-  return InvalidArgument("dst has {} elements and src {}; expected as many", count(dst),
-                         count(src));
+// The partitions and elements of an operand, as its row compares them with those of dst.
+absl::Status CheckAgainstDst(const OperandRow& row, const View& dst, const View& other) {
+  if (row.shape == OperandShape::kOwn) return absl::OkStatus();
+  if (dst.rows.count != other.rows.count) {
+    return InvalidArgument("dst has {} partitions and {} {}; expected as many", dst.rows.count,
+                           row.name, other.rows.count);
+  }
+  if (row.shape == OperandShape::kColumn) {
+    if (other.FreeCount() == 1) return absl::OkStatus();
+    return InvalidArgument("{} has {} elements in a partition; expected 1", row.name,
+                           other.FreeCount());
+  }
+  if (dst.FreeCount() == other.FreeCount()) return absl::OkStatus();
+  return InvalidArgument("dst has {} elements in a partition and {} {}; expected as many",
+                         dst.FreeCount(), row.name, other.FreeCount());
 }
 
-// Whether all operands have the partitions of dst, and its elements in each.
-absl::Status CheckAlike(const Program&, const Instruction& instruction) {
-  const View& dst = instruction.operands[0];
-  for (std::size_t at = 1; at < instruction.operands.size(); ++at) {
-    const std::string_view name = RowOf(instruction.opcode).operands[at].name;
-    const View& other = instruction.operands[at];
-    if (dst.rows.count != other.rows.count) {
-      return InvalidArgument("dst has {} partitions and {} {}; expected as many", dst.rows.count,
-                             name, other.rows.count);
+// Whether the row's operands are there, and no others.
+absl::Status CheckPresent(const InstructionRow& row, const Instruction& instruction) {
+  std::size_t expected = 0;
+  for (std::size_t at = 0; at < row.operands.size(); ++at) {
+    const bool there = (instruction.left_out >> at & 1U) == 0;
+    if (!there && !row.operands[at].optional) {
+      return InvalidArgument("{} is left out; only optional operands may be",
+                             row.operands[at].name);
     }
-    if (dst.FreeCount() != other.FreeCount()) {
-      return InvalidArgument("dst has {} elements in a partition and {} {}; expected as many",
-                             dst.FreeCount(), name, other.FreeCount());
+    expected += there ? 1 : 0;
+  }
+  if (instruction.left_out >> row.operands.size() != 0) {
+    return InvalidArgument("an operand behind the last is left out");
+  }
+  if (instruction.operands.size() == expected) return absl::OkStatus();
+  return InvalidArgument("{} operands; expected {}", instruction.operands.size(), expected);
+}
+
+// Whether an option stands for nothing: no row names the option, or an operand is in its place.
+bool IsUnused(const InstructionRow& row, const Instruction& instruction, OptionField field) {
+  const auto option = std::ranges::find(row.options, field, &OptionRow::field);
+  if (option == row.options.end()) return true;
+  const auto operand = std::ranges::find(row.operands, option->name, &OperandRow::name);
+  return operand != row.operands.end() &&
+         instruction.Find(static_cast<std::size_t>(operand - row.operands.begin())) != nullptr;
+}
+
+absl::Status CheckOptions(const InstructionRow& row, const Instruction& instruction) {
+  const Instruction plain = Plain(row);
+  for (int at = 0; at < kOptionFields; ++at) {
+    const auto field = static_cast<OptionField>(at);
+    if (field == OptionField::kNumbers) continue;
+    const std::uint64_t bits = BitsOf(instruction, field);
+    if (IsUnused(row, instruction, field) && bits != BitsOf(plain, field)) {
+      return InvalidArgument("has {}, which is no option of the instruction here", Name(field));
     }
   }
-  return absl::OkStatus();
-}
-
-absl::Status CheckMemset(const Program&, const Instruction& instruction) {
-  if (instruction.value == instruction.value) return absl::OkStatus();
-  return InvalidArgument("value is no number");
-}
-
-absl::Status CheckTensorTensor(const Program& program, const Instruction& instruction) {
-  if (program.Of(instruction.operands[1]).memory == Memory::kPsum &&
-      program.Of(instruction.operands[2]).memory == Memory::kPsum) {
-    return InvalidArgument("data1 and data2 are in psum; at most one may be");
+  for (const OptionRow& option : row.options) {
+    const bool operand =
+        std::ranges::find(row.operands, option.name, &OperandRow::name) != row.operands.end();
+    const float value =
+        option.field == OptionField::kValue1 ? instruction.value1 : instruction.value;
+    if (operand && !std::isfinite(value)) {
+      return InvalidArgument("{} is {}; expected a finite number", option.name, value);
+    }
   }
-  return CheckAlike(program, instruction);
+  const auto numbers = std::ranges::find(row.options, OptionField::kNumbers, &OptionRow::field);
+  const std::size_t most = numbers == row.options.end() ? 0 : numbers->most_numbers;
+  if (instruction.numbers.size() <= most) return absl::OkStatus();
+  return InvalidArgument("has {} numbers; expected at most {}", instruction.numbers.size(), most);
 }
-
-absl::Status CheckMatmulTypes(const Program& program, const Instruction& instruction) {
-  const ElementType stationary = program.Of(instruction.operands[1]).type;
-  const ElementType moving = program.Of(instruction.operands[2]).type;
-  if ((stationary == ElementType::kFp32) == (moving == ElementType::kFp32)) {
-    return absl::OkStatus();
-  }
-  return InvalidArgument("stationary is {} and moving {}; fp32 goes with fp32 only",
-                         Name(stationary), Name(moving));
-}
-
-// A buffer without an address gets banks of its own if a bank is too small, and else lies inside of
-// a bank.
-absl::Status CheckBank(const Buffer& buffer, const View& view) {
-  const auto unit = static_cast<std::int64_t>(Size(buffer.type));
-  const std::int64_t address = buffer.address.value_or(0);
-  const Hull hull = HullOf(buffer, view);
-  const std::int64_t low = address + hull.low * unit;
-  const std::int64_t high = address + (hull.high + 1) * unit - 1;
-  if (low / kPsumBankBytes == high / kPsumBankBytes) return absl::OkStatus();
-  return InvalidArgument("dst has bytes {} to {} of a partition; expected one bank of {} bytes",
-                         low, high, kPsumBankBytes);
-}
-
-absl::Status CheckMatmul(const Program& program, const Instruction& instruction) {
-  TAHOMA_RETURN_IF_ERROR(CheckMatmulTypes(program, instruction));
-  const View& dst = instruction.operands[0];
-  const View& stationary = instruction.operands[1];
-  const View& moving = instruction.operands[2];
-  if (stationary.rows.count != moving.rows.count) {
-    return InvalidArgument("stationary has {} partitions and moving {}; expected as many",
-                           stationary.rows.count, moving.rows.count);
-  }
-  if (dst.rows.count != stationary.FreeCount()) {
-    return InvalidArgument("dst has {} partitions; expected {}, as stationary has elements in one",
-                           dst.rows.count, stationary.FreeCount());
-  }
-  if (dst.FreeCount() != moving.FreeCount()) {
-    return InvalidArgument("dst has {} elements in a partition; expected {}, as moving has",
-                           dst.FreeCount(), moving.FreeCount());
-  }
-  return CheckBank(program.Of(dst), dst);
-}
-
-using OwnRule = absl::Status (*)(const Program&, const Instruction&);
-constexpr std::array<OwnRule, kOpcodes> kOwnRules = {CheckDmaCopy, CheckMatmul, CheckAlike,
-                                                     CheckMemset, CheckTensorTensor};
 
 absl::Status CheckInstruction(const Program& program, const Instruction& instruction) {
   const InstructionRow& row = RowOf(instruction.opcode);
   if (std::ranges::find(row.engines, instruction.engine) == row.engines.end()) {
     return InvalidArgument("engine {}; expected {}", Name(instruction.engine), Listed(row.engines));
   }
-  if (instruction.operands.size() != row.operands.size()) {
-    return InvalidArgument("{} operands; expected {}", instruction.operands.size(),
-                           row.operands.size());
-  }
-  if (instruction.accumulate && instruction.opcode != Opcode::kMatmul) {
-    return InvalidArgument("accumulate is for {} only", RowOf(Opcode::kMatmul).name);
-  }
+  TAHOMA_RETURN_IF_ERROR(CheckPresent(row, instruction));
+  TAHOMA_RETURN_IF_ERROR(CheckOptions(row, instruction));
   for (std::size_t at = 0; at < row.operands.size(); ++at) {
     const OperandRow& operand = row.operands[at];
-    const absl::Status status =
-        CheckOperand(program, instruction, operand, instruction.operands[at]);
+    const View* view = instruction.Find(at);
+    if (view == nullptr) continue;
+    const absl::Status status = CheckOperand(program, instruction, operand, *view);
     if (!status.ok()) {
       return absl::Status(status.code(), fmt::format("{} {}", operand.name, Message(status)));
     }
+    TAHOMA_RETURN_IF_ERROR(CheckAgainstDst(operand, instruction.operands[0], *view));
   }
-  return kOwnRules.at(static_cast<std::size_t>(instruction.opcode))(program, instruction);
+  return CheckOwnRule(program, instruction);
 }
 
 // Follows what was written last to each buffer.

@@ -1,9 +1,12 @@
 #include "lib/isa/instruction.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <optional>
 #include <string>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace tahoma::isa {
@@ -39,30 +42,36 @@ constexpr std::array kMatmulOperands = {
         .name = "stationary", .memories = kOnlySbuf, .types = kMatmulTypes, .most_elements = 128},
     OperandRow{
         .name = "moving", .memories = kOnlySbuf, .types = kMatmulTypes, .most_elements = 512}};
-constexpr std::array kTensorCopyOperands = {
-    OperandRow{.name = "dst", .written = true, .memories = kSbufOrPsum, .types = kAnyType},
-    OperandRow{.name = "src", .memories = kSbufOrPsum, .types = kAnyType}};
-constexpr std::array kMemsetOperands = {
-    OperandRow{.name = "dst", .written = true, .memories = kSbufOrPsum, .types = kAnyType}};
-constexpr std::array kTensorTensorOperands = {
-    OperandRow{.name = "dst", .written = true, .memories = kSbufOrPsum, .types = kAnyType},
-    OperandRow{.name = "data1", .memories = kSbufOrPsum, .types = kAnyType},
-    OperandRow{.name = "data2", .memories = kSbufOrPsum, .types = kAnyType}};
+constexpr OperandRow kAnyDst = {
+    .name = "dst", .written = true, .memories = kSbufOrPsum, .types = kAnyType};
+constexpr OperandRow Tile(std::string_view name) {
+  return {.name = name, .shape = OperandShape::kAsDst, .memories = kSbufOrPsum, .types = kAnyType};
+}
+
+constexpr std::array kTensorCopyOperands = {kAnyDst, Tile("src")};
+constexpr std::array kMemsetOperands = {kAnyDst};
+constexpr std::array kTensorTensorOperands = {kAnyDst, Tile("data1"), Tile("data2")};
+
+constexpr std::array kMatmulOptions = {OptionRow{"accumulate", OptionField::kAccumulate}};
+constexpr std::array kMemsetOptions = {OptionRow{"value", OptionField::kValue}};
+constexpr std::array kTensorTensorOptions = {OptionRow{"op", OptionField::kOp}};
 
 constexpr std::array<InstructionRow, kOpcodes> kRows = {
     InstructionRow{
         Opcode::kDmaCopy, "dma_copy", kDmaEngines, kDmaCopyOperands, CostForm::kDma,
         "Copies as many elements as dst has, in order; another type is rounded by fp32."},
     InstructionRow{Opcode::kMatmul, "nc_matmul", kTensorEngine, kMatmulOperands, CostForm::kMatmul,
-                   "Writes the transposed stationary times moving, or adds it to dst."},
+                   "Writes the transposed stationary times moving, or adds it to dst.",
+                   kMatmulOptions},
     InstructionRow{Opcode::kTensorCopy, "tensor_copy", kCopyEngines, kTensorCopyOperands,
                    CostForm::kElements,
                    "Copies each partition's elements in order; another type is rounded by fp32."},
     InstructionRow{Opcode::kMemset, "memset", kArithmeticEngines, kMemsetOperands, CostForm::kFill,
-                   "Writes one value everywhere, rounded to the type of dst."},
+                   "Writes one value everywhere, rounded to the type of dst.", kMemsetOptions},
     InstructionRow{Opcode::kTensorTensor, "tensor_tensor", kArithmeticEngines,
                    kTensorTensorOperands, CostForm::kTwoInputs,
-                   "Writes what an operator makes of each two elements, in fp32."}};
+                   "Writes what an operator makes of each two elements, in fp32.",
+                   kTensorTensorOptions}};
 
 // With the rows above the entries of `nki.isa` that public kernels for this chip use.
 constexpr std::array<std::string_view, 30> kNotBuilt = {"activation",
@@ -123,5 +132,103 @@ absl::StatusOr<Opcode> ParseOpcode(std::string_view name) {
 
 std::span<const InstructionRow> AllRows() { return kRows; }
 std::span<const std::string_view> NotBuilt() { return kNotBuilt; }
+
+std::string_view Name(OptionField field) {
+  constexpr std::array<std::string_view, kOptionFields> kNames = {
+      "accumulate", "negate",   "reverse", "reverse1", "op",
+      "op1",        "function", "value",   "value1",   "numbers"};
+  return kNames.at(static_cast<std::size_t>(field));
+}
+
+Instruction Plain(const InstructionRow& row) {
+  Instruction plain = {.opcode = row.opcode, .engine = row.engines.front()};
+  for (const OptionRow& option : row.options) {
+    if (option.field == OptionField::kValue) plain.value = option.value;
+    if (option.field == OptionField::kValue1) plain.value1 = option.value;
+  }
+  return plain;
+}
+
+std::uint64_t BitsOf(const Instruction& instruction, OptionField field) {
+  switch (field) {
+    case OptionField::kAccumulate:
+      return instruction.accumulate ? 1 : 0;
+    case OptionField::kNegate:
+      return instruction.negate ? 1 : 0;
+    case OptionField::kReverse:
+      return instruction.reverse ? 1 : 0;
+    case OptionField::kReverse1:
+      return instruction.reverse1 ? 1 : 0;
+    case OptionField::kOp:
+      return static_cast<std::uint64_t>(instruction.op);
+    case OptionField::kOp1:
+      return instruction.op1 ? static_cast<std::uint64_t>(*instruction.op1) + 1 : 0;
+    case OptionField::kFunction:
+      return static_cast<std::uint64_t>(instruction.function);
+    case OptionField::kValue:
+      return std::bit_cast<std::uint32_t>(instruction.value);
+    case OptionField::kValue1:
+      return std::bit_cast<std::uint32_t>(instruction.value1);
+    case OptionField::kNumbers:
+      break;
+  }
+  TAHOMA_CHECK(false);
+  return 0;
+}
+
+void SetBits(Instruction& instruction, OptionField field, std::uint64_t bits) {
+  TAHOMA_CHECK(bits < BoundOf(field));
+  const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+  switch (field) {
+    case OptionField::kAccumulate:
+      instruction.accumulate = bits == 1;
+      return;
+    case OptionField::kNegate:
+      instruction.negate = bits == 1;
+      return;
+    case OptionField::kReverse:
+      instruction.reverse = bits == 1;
+      return;
+    case OptionField::kReverse1:
+      instruction.reverse1 = bits == 1;
+      return;
+    case OptionField::kOp:
+      instruction.op = static_cast<AluOp>(bits);
+      return;
+    case OptionField::kOp1:
+      instruction.op1 = bits == 0 ? std::nullopt : std::optional(static_cast<AluOp>(bits - 1));
+      return;
+    case OptionField::kFunction:
+      instruction.function = static_cast<Activation>(bits);
+      return;
+    case OptionField::kValue:
+      instruction.value = value;
+      return;
+    case OptionField::kValue1:
+      instruction.value1 = value;
+      return;
+    case OptionField::kNumbers:
+      break;
+  }
+  TAHOMA_CHECK(false);
+}
+
+std::uint64_t BoundOf(OptionField field) {
+  switch (field) {
+    case OptionField::kOp:
+      return kAluOps;
+    case OptionField::kOp1:
+      return kAluOps + 1;
+    case OptionField::kFunction:
+      return sim::kActivations;
+    case OptionField::kValue:
+    case OptionField::kValue1:
+      return std::uint64_t{1} << 32U;
+    case OptionField::kNumbers:
+      return 0;
+    default:
+      return 2;
+  }
+}
 
 }  // namespace tahoma::isa

@@ -1,6 +1,7 @@
 #include "lib/isa/program.h"
 
 #include <array>
+#include <bit>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -13,8 +14,6 @@ namespace {
 constexpr std::array<std::string_view, 3> kMemoryNames = {"hbm", "sbuf", "psum"};
 constexpr std::array<std::string_view, kEngines> kEngineNames = {"tensor", "vector", "scalar",
                                                                  "gpsimd", "sync"};
-constexpr std::array<std::string_view, kAluOps> kOpNames = {"add", "subtract", "multiply",
-                                                            "maximum", "minimum"};
 
 std::int64_t Product(std::span<const std::int64_t> extents) {
   return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
@@ -28,6 +27,13 @@ std::int64_t View::FreeCount() const {
   return count;
 }
 
+const View* Instruction::Find(std::size_t row_operand) const {
+  const unsigned bit = 1U << row_operand;
+  if ((left_out & bit) != 0) return nullptr;
+  const auto before = static_cast<std::size_t>(std::popcount(left_out & (bit - 1U)));
+  return &operands.at(row_operand - before);
+}
+
 BufferId Program::Add(Buffer buffer) {
   buffers.push_back(std::move(buffer));
   return BufferId(static_cast<std::uint32_t>(buffers.size() - 1));
@@ -37,8 +43,6 @@ View Program::Whole(BufferId id) const { return Slice(Of(id), id, {}); }
 
 std::string_view Name(Memory memory) { return kMemoryNames.at(static_cast<std::size_t>(memory)); }
 std::string_view Name(Engine engine) { return kEngineNames.at(static_cast<std::size_t>(engine)); }
-
-std::string_view Name(AluOp op) { return kOpNames.at(static_cast<std::size_t>(op)); }
 
 std::int64_t ElementsOf(const Buffer& buffer) { return Product(buffer.shape); }
 

@@ -28,11 +28,16 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/numeric/activation.h"
+#include "lib/numeric/alu.h"
 #include "lib/numeric/element.h"
 
 namespace tahoma::isa {
 
+using sim::Activation;
+using sim::AluOp;
 using sim::ElementType;
+using sim::kAluOps;
 
 // The size of a core's own memories (docs/reference/trainium2.md): SBUF has 128 partitions of 224
 // KiB, PSUM 128 partitions of 8 banks of 2 KiB.
@@ -53,10 +58,6 @@ inline constexpr int kEngines = 5;
 
 enum class Opcode : std::uint8_t { kDmaCopy, kMatmul, kTensorCopy, kMemset, kTensorTensor };
 inline constexpr int kOpcodes = 5;
-
-// The operators of two elements, in fp32.
-enum class AluOp : std::uint8_t { kAdd, kSubtract, kMultiply, kMaximum, kMinimum };
-inline constexpr int kAluOps = 5;
 
 enum class BufferId : std::uint32_t {};
 
@@ -100,11 +101,22 @@ struct View {
 struct Instruction {
   Opcode opcode = Opcode::kDmaCopy;
   Engine engine = Engine::kSync;
-  std::vector<View> operands = {};  // in the order of the instruction's row: what is written first
-  bool accumulate = false;          // kMatmul: add to what PSUM holds
-  AluOp op = AluOp::kAdd;           // kTensorTensor
-  float value = 0;                  // kMemset
-  std::int32_t line = 0;            // of the text; 0: none is known
+  // In the order of the instruction's row, written ones first; without those that are left out.
+  std::vector<View> operands = {};
+  std::uint8_t left_out = 0;  // bit i: operand i of the row is left out
+  // Plain (instruction.h) gives the values of options that are left out.
+  bool accumulate = false;
+  bool negate = false;
+  bool reverse = false, reverse1 = false;
+  AluOp op = AluOp::kAdd;
+  std::optional<AluOp> op1 = std::nullopt;
+  Activation function = Activation::kCopy;
+  float value = 0, value1 = 0;
+  std::vector<std::int64_t> numbers = {};
+  std::int32_t line = 0;  // of the text; 0: unknown
+
+  // The operand of the row at that place; nullptr when the operand is left out.
+  const View* Find(std::size_t row_operand) const;
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
@@ -126,8 +138,6 @@ struct Program {
 std::string_view Name(Memory memory);
 // "tensor", "vector", "scalar", "gpsimd", "sync".
 std::string_view Name(Engine engine);
-// "add", "subtract", "multiply", "maximum", "minimum".
-std::string_view Name(AluOp op);
 
 std::int64_t ElementsOf(const Buffer& buffer);
 // The buffer's bytes: in HBM all, else in each partition.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <functional>
 #include <iterator>
@@ -27,10 +28,9 @@ constexpr std::array<std::string_view, 3> kBufferWords = {"tensor", "sbuf", "psu
 // A word as an error repeats it.
 std::string_view Short(std::string_view word) { return word.substr(0, kNameBytesMax); }
 
-bool IsWordByte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '_' || c == '.' ||
-         c == '-';
-}
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+bool IsWordByte(char c) { return IsLetter(c) || IsDigit(c) || c == '_' || c == '.' || c == '-'; }
 
 // Reads one line from left to right.
 class LineReader {
@@ -58,6 +58,9 @@ class LineReader {
     LineReader ahead = *this;
     return ahead.Word();
   }
+
+  // 0 at the end.
+  char NextByte() { return AtEnd() ? '\0' : line_[at_]; }
 
   bool Take(std::string_view mark) {
     SkipBlanks();
@@ -183,16 +186,26 @@ class ProgramReader {
     const absl::StatusOr<Opcode> opcode = ParseOpcode(Short(line.Word()));
     if (!opcode.ok()) return line.Wrong(Message(opcode.status()), opcode.status().code());
     const InstructionRow& row = RowOf(*opcode);
-    Instruction instruction = {
-        .opcode = *opcode, .engine = row.engines.front(), .line = line.number()};
+    Instruction instruction = Plain(row);
+    instruction.line = line.number();
+    std::vector<std::optional<View>> operands(row.operands.size());
+    bool arrow = false;
     for (std::size_t at = 0; at < row.operands.size(); ++at) {
-      if (at > 0 && row.operands[at - 1].written && !row.operands[at].written) {
+      if (row.operands[at].optional) continue;
+      if (!arrow && !row.operands[at].written) {
         TAHOMA_RETURN_IF_ERROR(line.Expect("<-"));
+        arrow = true;
       }
-      TAHOMA_ASSIGN_OR_RETURN(View view, ReadView(line, row.operands[at].name));
-      instruction.operands.push_back(std::move(view));
+      TAHOMA_ASSIGN_OR_RETURN(operands[at], ReadView(line, row.operands[at].name));
     }
-    TAHOMA_RETURN_IF_ERROR(Options(line, instruction));
+    while (!line.AtEnd()) TAHOMA_RETURN_IF_ERROR(Option(line, row, instruction, operands));
+    for (std::size_t at = 0; at < operands.size(); ++at) {
+      if (operands[at]) {
+        instruction.operands.push_back(*std::move(operands[at]));
+      } else {
+        instruction.left_out |= static_cast<std::uint8_t>(1U << at);
+      }
+    }
     if (program_.instructions.size() == kInstructionsMax) {
       return line.Wrong(fmt::format("expected at most {} instructions", kInstructionsMax));
     }
@@ -200,33 +213,99 @@ class ProgramReader {
     return absl::OkStatus();
   }
 
-  static absl::Status Options(LineReader& line, Instruction& instruction) {
-    while (!line.AtEnd()) {
-      if (line.Take("accumulate")) {
-        instruction.accumulate = true;
-      } else if (line.Take("engine=")) {
-        const std::string_view name = line.Word();
-        int engine = 0;
-        while (engine < kEngines && Name(static_cast<Engine>(engine)) != name) ++engine;
-        if (engine == kEngines) {
-          return line.Wrong("expected one of tensor, vector, scalar, gpsimd, sync");
-        }
-        instruction.engine = static_cast<Engine>(engine);
-      } else if (instruction.opcode == Opcode::kTensorTensor && line.Take("op=")) {
-        const std::string_view name = line.Word();
-        int op = 0;
-        while (op < kAluOps && Name(static_cast<AluOp>(op)) != name) ++op;
-        if (op == kAluOps) {
-          return line.Wrong("expected one of add, subtract, multiply, maximum, minimum");
-        }
-        instruction.op = static_cast<AluOp>(op);
-      } else if (instruction.opcode == Opcode::kMemset && line.Take("value=")) {
-        TAHOMA_ASSIGN_OR_RETURN(instruction.value, line.Real());
-      } else {
-        return line.WrongNext("expected accumulate, engine=NAME or the end of the line");
-      }
+  absl::Status Option(LineReader& line, const InstructionRow& row, Instruction& instruction,
+                      std::vector<std::optional<View>>& operands) {
+    if (line.Take("engine=")) {
+      TAHOMA_ASSIGN_OR_RETURN(instruction.engine, ReadName<Engine>(line, kEngines));
+      return absl::OkStatus();
     }
+    for (std::size_t at = 0; at < operands.size(); ++at) {
+      const std::string_view name = row.operands[at].name;
+      LineReader ahead = line;
+      if (!row.operands[at].optional || !ahead.Take(name) || !ahead.Take("=")) continue;
+      if (!IsLetter(ahead.NextByte())) continue;  // a number
+      line = ahead;
+      TAHOMA_ASSIGN_OR_RETURN(operands[at], ReadView(line, name));
+      return absl::OkStatus();
+    }
+    for (const OptionRow& option : row.options) {
+      LineReader ahead = line;
+      const bool flag = BoundOf(option.field) == 2;
+      if (!ahead.Take(option.name) || (!flag && !ahead.Take("="))) continue;
+      line = ahead;
+      return ReadOption(line, option, instruction);
+    }
+    return line.WrongNext(fmt::format("expected {}", OptionsText(row)));
+  }
+
+  // "accumulate, engine=NAME or the end of the line".
+  static std::string OptionsText(const InstructionRow& row) {
+    std::string text;
+    for (const OptionRow& option : row.options) {
+      text += fmt::format("{}{}, ", option.name, BoundOf(option.field) == 2 ? "" : "=");
+    }
+    for (const OperandRow& operand : row.operands) {
+      if (operand.optional) text += fmt::format("{}=VIEW, ", operand.name);
+    }
+    return text + "engine=NAME or the end of the line";
+  }
+
+  static absl::Status ReadOption(LineReader& line, const OptionRow& option,
+                                 Instruction& instruction) {
+    switch (option.field) {
+      case OptionField::kOp: {
+        TAHOMA_ASSIGN_OR_RETURN(instruction.op, ReadName<AluOp>(line, kAluOps));
+        return absl::OkStatus();
+      }
+      case OptionField::kOp1: {
+        TAHOMA_ASSIGN_OR_RETURN(instruction.op1, ReadName<AluOp>(line, kAluOps));
+        return absl::OkStatus();
+      }
+      case OptionField::kFunction: {
+        TAHOMA_ASSIGN_OR_RETURN(instruction.function,
+                                ReadName<Activation>(line, sim::kActivations));
+        return absl::OkStatus();
+      }
+      case OptionField::kValue: {
+        TAHOMA_ASSIGN_OR_RETURN(instruction.value, line.Real());
+        return absl::OkStatus();
+      }
+      case OptionField::kValue1: {
+        TAHOMA_ASSIGN_OR_RETURN(instruction.value1, line.Real());
+        return absl::OkStatus();
+      }
+      case OptionField::kNumbers:
+        return ReadNumbers(line, option, instruction);
+      default:
+        SetBits(instruction, option.field, 1);
+        return absl::OkStatus();
+    }
+  }
+
+  // 1,2,3
+  static absl::Status ReadNumbers(LineReader& line, const OptionRow& option,
+                                  Instruction& instruction) {
+    instruction.numbers.clear();
+    do {
+      TAHOMA_ASSIGN_OR_RETURN(const std::int64_t number, line.Number());
+      if (instruction.numbers.size() == option.most_numbers) {
+        return line.Wrong(fmt::format("expected at most {} numbers", option.most_numbers));
+      }
+      instruction.numbers.push_back(number);
+    } while (line.Take(","));
     return absl::OkStatus();
+  }
+
+  template <typename Enum>
+  static absl::StatusOr<Enum> ReadName(LineReader& line, int count) {
+    const std::string_view name = line.Word();
+    std::string known;
+    for (int at = 0; at < count; ++at) {
+      const std::string_view one = Name(static_cast<Enum>(at));
+      if (one == name) return static_cast<Enum>(at);
+      known += fmt::format("{}{}", at == 0 ? "" : ", ", one);
+    }
+    return line.Wrong(fmt::format("expected one of {}", known));
   }
 
   // NAME, NAME[0:128, 7] or NAME.ap(…).
@@ -400,21 +479,56 @@ void FormatBuffer(const Buffer& buffer, std::string& text) {
   text += '\n';
 }
 
+void FormatOption(const Instruction& instruction, const OptionRow& option, std::string& text) {
+  const auto to = std::back_inserter(text);
+  switch (option.field) {
+    case OptionField::kOp:
+      fmt::format_to(to, " {}={}", option.name, Name(instruction.op));
+      return;
+    case OptionField::kOp1:
+      if (instruction.op1) fmt::format_to(to, " {}={}", option.name, Name(*instruction.op1));
+      return;
+    case OptionField::kFunction:
+      fmt::format_to(to, " {}={}", option.name, Name(instruction.function));
+      return;
+    case OptionField::kValue:
+    case OptionField::kValue1: {
+      const bool first = option.field == OptionField::kValue;
+      const float value = first ? instruction.value : instruction.value1;
+      if (std::bit_cast<std::uint32_t>(value) != std::bit_cast<std::uint32_t>(option.value)) {
+        fmt::format_to(to, " {}={}", option.name, value);
+      }
+      return;
+    }
+    case OptionField::kNumbers:
+      if (!instruction.numbers.empty()) {
+        fmt::format_to(to, " {}={}", option.name, fmt::join(instruction.numbers, ","));
+      }
+      return;
+    default:
+      if (BitsOf(instruction, option.field) != 0) fmt::format_to(to, " {}", option.name);
+  }
+}
+
 void FormatInstruction(const Program& program, const Instruction& instruction, std::string& text) {
   const InstructionRow& row = RowOf(instruction.opcode);
   text += row.name;
-  for (std::size_t at = 0; at < instruction.operands.size(); ++at) {
-    if (at > 0 && row.operands[at - 1].written && !row.operands[at].written) text += " <-";
-    text += ' ';
-    text += ViewText(program, instruction.operands[at]);
-  }
-  if (instruction.accumulate) text += " accumulate";
-  if (instruction.opcode == Opcode::kTensorTensor) {
-    fmt::format_to(std::back_inserter(text), " op={}", Name(instruction.op));
-  }
-  if (instruction.opcode == Opcode::kMemset) {
-    fmt::format_to(std::back_inserter(text), " value={}", instruction.value);
-  }
+  bool arrow = false;
+  std::string named;  // operands that may be left out
+  ForEachOperand(instruction, [&](const OperandRow& operand, const View& view) {
+    const std::string its = ViewText(program, view);
+    if (operand.optional) {
+      fmt::format_to(std::back_inserter(named), " {}={}", operand.name, its);
+      return;
+    }
+    if (!arrow && !operand.written) {
+      text += " <-";
+      arrow = true;
+    }
+    fmt::format_to(std::back_inserter(text), " {}", its);
+  });
+  text += named;
+  for (const OptionRow& option : row.options) FormatOption(instruction, option, text);
   if (instruction.engine != row.engines.front()) {
     text += " engine=";
     text += Name(instruction.engine);

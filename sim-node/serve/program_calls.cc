@@ -54,10 +54,14 @@ class ChipMemory final : public HbmPort {
 std::uint64_t WorkOf(const isa::Program& program) {
   std::uint64_t work = 0;
   for (const isa::Instruction& instruction : program.instructions) {
-    const isa::View& to = instruction.operands[0];
-    auto one = static_cast<std::uint64_t>(to.rows.count * to.FreeCount());
+    std::uint64_t one = 0;
+    for (const isa::View& view : instruction.operands) {
+      one = std::max(one, static_cast<std::uint64_t>(view.rows.count * view.FreeCount()));
+    }
     if (instruction.opcode == isa::Opcode::kMatmul) {
-      one *= static_cast<std::uint64_t>(instruction.operands[1].rows.count);
+      const isa::View& to = instruction.operands[0];
+      one = static_cast<std::uint64_t>(to.rows.count * to.FreeCount() *
+                                       instruction.operands[1].rows.count);
     } else {
       one *= kWorkOfElement;
     }

@@ -27,7 +27,9 @@ struct Execution {
   CoreMemory& memory;
   HbmPort& hbm;
 
-  const isa::View& ViewOf(std::size_t operand) const { return instruction.operands[operand]; }
+  // `operand` is the place in the instruction's row.
+  bool Has(std::size_t operand) const { return instruction.Find(operand) != nullptr; }
+  const isa::View& ViewOf(std::size_t operand) const { return *instruction.Find(operand); }
   ElementType TypeOf(std::size_t operand) const { return program.Of(ViewOf(operand)).type; }
   std::size_t ElementsOf(std::size_t operand) const;
 };

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 std::string Sealed(std::string_view body) {
   std::string bytes = "TRNP";
-  bytes += '\1';
+  bytes += '\2';
   bytes += '\0';
   for (const std::uint8_t byte : Sha256(body)) bytes += static_cast<char>(byte);
   return bytes.append(body);
@@ -94,8 +94,8 @@ TEST(BinaryTest, ALostEndIsNoticedAtAnyByte) {
 TEST(BinaryTest, WhatIsNoProgramIsToldApart) {
   EXPECT_EQ(Wrong("TRNP"), "4 bytes that are no program: expected TRNP and a header of 38 bytes");
   std::string later = Sealed("");
-  later[4] = '\2';
-  EXPECT_EQ(Wrong(later), "a program of version 2; this reader knows version 1");
+  later[4] = '\3';
+  EXPECT_EQ(Wrong(later), "a program of version 3; this reader knows version 2");
   EXPECT_EQ(Decode(later).status().code(), absl::StatusCode::kUnimplemented);
   std::string damaged = Sealed("");
   damaged[10] ^= 1;
@@ -118,8 +118,11 @@ TEST(BinaryTest, NumbersOfABodyAreNotTrusted) {
             "byte 5 of the program's body: memory 3; expected less than 3");
   EXPECT_EQ(Wrong(Sealed("\0\0\1\5"s)),
             "byte 4 of the program's body: opcode 5; expected less than 5");
-  EXPECT_EQ(Wrong(Sealed("\0\0\1\0\0\0\0\0\0\1\0"s)),
-            "byte 11 of the program's body: buffer 0; expected less than 0");
+  // An option that is given, and is what a program without the option has.
+  EXPECT_EQ(Wrong(Sealed("\0\0\1\4\1\x10\0\0\0\0"s)),
+            "byte 7 of the program's body: an option that says what it says when it is left out");
+  EXPECT_EQ(Wrong(Sealed("\0\0\1\0\0\0\0\0\1\0"s)),
+            "byte 10 of the program's body: buffer 0; expected less than 0");
 }
 
 }  // namespace

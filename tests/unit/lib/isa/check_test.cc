@@ -161,8 +161,28 @@ TEST(CheckTest, CopiesHaveAsManyElements) {
             "tensor_copy: dst has 9 elements in a partition and src 8; expected as many");
   EXPECT_EQ(Answer("tensor_tensor t <- s s[:, 0:8]"),
             "tensor_tensor: dst has 2048 elements in a partition and data2 8; expected as many");
-  EXPECT_EQ(Answer("tensor_copy t <- s accumulate"),
-            "tensor_copy: accumulate is for nc_matmul only");
+}
+
+TEST(CheckTest, AnOptionIsOneOfTheInstructions) {
+  Program program = *ParseText(std::string(kBuffers) + "tensor_copy t <- s", "test");
+  program.instructions[0].accumulate = true;
+  EXPECT_THAT(Message(CheckProgram(program)),
+              HasSubstr("tensor_copy: has accumulate, which is no option of the instruction here"));
+  program.instructions[0] = {.opcode = Opcode::kTensorCopy,
+                             .engine = Engine::kVector,
+                             .operands = program.instructions[0].operands,
+                             .numbers = {1}};
+  EXPECT_THAT(Message(CheckProgram(program)), HasSubstr("has 1 numbers; expected at most 0"));
+}
+
+TEST(CheckTest, OnlyOptionalOperandsMayBeLeftOut) {
+  Program program = *ParseText(std::string(kBuffers) + "tensor_copy t <- s", "test");
+  program.instructions[0].left_out = 2;
+  program.instructions[0].operands.pop_back();
+  EXPECT_THAT(Message(CheckProgram(program)),
+              HasSubstr("src is left out; only optional operands may be"));
+  program.instructions[0].left_out = 4;
+  EXPECT_THAT(Message(CheckProgram(program)), HasSubstr("behind the last is left out"));
 }
 
 TEST(CheckTest, WhatTheChipDoesNotDefineIsToldApart) {

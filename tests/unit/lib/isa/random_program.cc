@@ -67,22 +67,48 @@ View RandomView(Rng& rng, const Program& program, BufferId id, std::int64_t rows
   return view;
 }
 
+void SetRandomly(Rng& rng, const InstructionRow& row, const OptionRow& option,
+                 Instruction& instruction) {
+  for (std::size_t at = 0; at < row.operands.size(); ++at) {
+    const bool there = instruction.Find(at) != nullptr;
+    if (row.operands[at].name == option.name && there) return;  // in the option's place
+  }
+  const auto value = static_cast<float>(rng.Below(1000)) / 7 - 50;
+  switch (option.field) {
+    case OptionField::kValue:
+      instruction.value = value;
+      return;
+    case OptionField::kValue1:
+      instruction.value1 = value;
+      return;
+    case OptionField::kNumbers:
+      for (auto left = rng.Below(option.most_numbers + 1); left > 0; --left) {
+        instruction.numbers.push_back(Between(rng, -4, 40));
+      }
+      return;
+    default:
+      SetBits(instruction, option.field, rng.Below(BoundOf(option.field)));
+  }
+}
+
 Instruction RandomInstruction(Rng& rng, const Program& program) {
   const InstructionRow& row = RowOf(static_cast<Opcode>(rng.Below(kOpcodes)));
-  Instruction instruction = {.opcode = row.opcode, .engine = AnyOf(rng, row.engines)};
+  Instruction instruction = Plain(row);
+  instruction.engine = AnyOf(rng, row.engines);
   const std::int64_t rows = AnyOf(rng, std::vector<std::int64_t>{1, 2, 4, 33, 64, 128});
   const std::int64_t free = Between(rng, 1, 12);
   for (std::size_t at = 0; at < row.operands.size(); ++at) {
     const auto id = BufferId(static_cast<std::uint32_t>(rng.Below(program.buffers.size())));
     const bool product = row.opcode == Opcode::kMatmul;
+    if (row.operands[at].optional && rng.Chance(1, 2)) {
+      instruction.left_out |= static_cast<std::uint8_t>(1U << at);
+      continue;
+    }
+    const std::int64_t its = row.operands[at].shape == OperandShape::kColumn ? 1 : free;
     instruction.operands.push_back(RandomView(rng, program, id, product && at == 0 ? free : rows,
-                                              product && at != 1 ? rows : free));
+                                              product && at != 1 ? rows : its));
   }
-  instruction.accumulate = row.opcode == Opcode::kMatmul && rng.Chance(1, 2);
-  if (row.opcode == Opcode::kTensorTensor) instruction.op = static_cast<AluOp>(rng.Below(kAluOps));
-  if (row.opcode == Opcode::kMemset) {
-    instruction.value = static_cast<float>(rng.Below(1000)) / 7 - 50;
-  }
+  for (const OptionRow& option : row.options) SetRandomly(rng, row, option, instruction);
   return instruction;
 }
 

@@ -117,7 +117,10 @@ TEST(TextTest, AMistakeIsToldWithLineAndColumn) {
   EXPECT_EQ(Wrong("sbuf t fp32 [1]\nmemset t value=x"),
             "line 2, column 16: expected a number of fp32");
   EXPECT_EQ(Wrong("sbuf t fp32 [1]\ntensor_tensor t <- t t op=divide"),
-            "line 2, column 27: expected one of add, subtract, multiply, maximum, minimum");
+            "line 2, column 27: expected one of add, subtract, multiply, maximum, minimum, power, "
+            "abs_max, abs_min, equal, not_equal, greater, greater_equal, less, less_equal, "
+            "logical_and, logical_or, logical_xor, abs, square, relu, rsqrt, reciprocal, "
+            "bitwise_and, bitwise_or, bitwise_xor, invert, left_shift, right_shift");
   EXPECT_EQ(ParseText("activation a", "").status().code(), absl::StatusCode::kUnimplemented);
 }
 
@@ -128,7 +131,7 @@ TEST(TextTest, AMistakeInAViewIsToldWithLineAndColumn) {
   EXPECT_EQ(wrong("b <- a"), "line 2, column 10: expected a buffer as dst, of a line above");
   EXPECT_EQ(wrong("a, a"), "line 2, column 11: expected <-");
   EXPECT_EQ(wrong("a <- a a"),
-            "line 2, column 17: expected accumulate, engine=NAME or the end of the line");
+            "line 2, column 17: expected engine=NAME or the end of the line");
   EXPECT_EQ(wrong("a <- a engine=sink"),
             "line 2, column 24: expected one of tensor, vector, scalar, gpsimd, sync");
   EXPECT_EQ(wrong("a[8] <- a"), "line 2, column 12: index 8; expected 0 to 7");

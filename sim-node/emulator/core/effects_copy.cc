@@ -1,0 +1,82 @@
+// Copies, fills and products.
+
+#include <algorithm>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "lib/numeric/convert.h"
+#include "lib/numeric/tile_product.h"
+#include "sim-node/emulator/core/effects.h"
+#include "sim-node/emulator/core/execute.h"
+
+namespace tahoma::sim {
+namespace {
+
+std::vector<std::byte> Converted(ElementType from, std::span<const std::byte> bytes,
+                                 ElementType to) {
+  std::vector<float> values(bytes.size() / Size(from));
+  Widen(from, bytes.data(), values);
+  std::vector<std::byte> converted(values.size() * Size(to));
+  Narrow(to, values, converted.data());
+  return converted;
+}
+
+}  // namespace
+
+absl::Status Copy(const Execution& execution) {
+  const ElementType to_type = execution.TypeOf(0);
+  const ElementType from_type = execution.TypeOf(1);
+  std::size_t left = execution.ElementsOf(0);
+  TAHOMA_CHECK(left == execution.ElementsOf(1));
+  OperandCursor to(execution, 0);
+  OperandCursor from(execution, 1);
+  std::vector<std::byte> piece;
+  while (left > 0) {
+    const std::size_t count = std::min(left, kCopyElements);
+    piece.resize(count * Size(from_type));
+    TAHOMA_RETURN_IF_ERROR(from.Read(piece));
+    if (from_type != to_type) piece = Converted(from_type, piece, to_type);
+    TAHOMA_RETURN_IF_ERROR(to.Write(piece));
+    left -= count;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Matmul(const Execution& execution) {
+  constexpr std::size_t kOut = 0;
+  constexpr std::size_t kStationary = 1;
+  constexpr std::size_t kMoving = 2;
+  const isa::View& right = execution.ViewOf(kMoving);
+  const isa::View& left = execution.ViewOf(kStationary);
+  const TileSizes sizes = {.k = static_cast<std::size_t>(right.rows.count),
+                           .m = static_cast<std::size_t>(left.FreeCount()),
+                           .n = static_cast<std::size_t>(right.FreeCount())};
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<float> stationary, ReadFp32(execution, kStationary));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<float> moving, ReadFp32(execution, kMoving));
+  std::vector<float> out(sizes.m * sizes.n);
+  Accumulate accumulate = Accumulate::kNo;
+  if (execution.instruction.accumulate) {
+    TAHOMA_ASSIGN_OR_RETURN(out, ReadFp32(execution, kOut));
+    accumulate = Accumulate::kYes;
+  }
+  MultiplyTiles(sizes, stationary, moving, accumulate, out);
+  return WriteFp32(execution, kOut, out);
+}
+
+absl::Status Fill(const Execution& execution) {
+  const std::size_t elements = execution.ElementsOf(0);
+  const std::size_t size = Size(execution.TypeOf(0));
+  const std::vector<float> values(std::min(elements, kCopyElements), execution.instruction.value);
+  std::vector<std::byte> piece(values.size() * size);
+  Narrow(execution.TypeOf(0), values, piece.data());
+  OperandCursor to(execution, 0);
+  for (std::size_t left = elements; left > 0;) {
+    const std::size_t count = std::min(left, values.size());
+    TAHOMA_RETURN_IF_ERROR(to.Write(std::span(piece).first(count * size)));
+    left -= count;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tahoma::sim
