@@ -111,17 +111,18 @@ std::vector<bool> WrittenOf(const Program& program, const Spaces& spaces) {
   return written;
 }
 
-absl::Status FindWaits(const Program& program, std::vector<std::vector<std::uint32_t>>& waits) {
-  const Spaces spaces(program);
-  const std::vector<bool> written = WrittenOf(program, spaces);
+// Finds the waits of a core. Meetings alone order the instructions of two cores.
+absl::Status FindWaits(const Program& program, const Spaces& spaces,
+                       const std::vector<bool>& written, int core,
+                       std::vector<std::vector<std::uint32_t>>& waits) {
   std::vector<Regions> regions(spaces.count());
   Waits order(program.instructions.size());
   const std::size_t most = kWorkMax + kWorkOfEach * program.instructions.size();
   std::size_t work = 0;
   std::vector<std::uint32_t> earlier;
-  waits.reserve(program.instructions.size());
   for (std::uint32_t at = 0; at < program.instructions.size(); ++at) {
     const Instruction& instruction = program.instructions[at];
+    if (instruction.core != core) continue;
     const Toucher self = {
         .instruction = at, .engine = instruction.engine, .dma = IsDma(instruction.opcode)};
     const auto add = [&](std::uint32_t found) {
@@ -147,7 +148,7 @@ absl::Status FindWaits(const Program& program, std::vector<std::vector<std::uint
           "whole",
           PlaceOf(program, at), most);
     }
-    waits.push_back(order.Next(instruction, earlier));
+    waits[at] = order.Next(at, instruction, earlier);
   }
   return absl::OkStatus();
 }
@@ -157,7 +158,12 @@ absl::Status FindWaits(const Program& program, std::vector<std::vector<std::uint
 absl::StatusOr<Assembled> Assemble(Program program) {
   TAHOMA_RETURN_IF_ERROR(PlaceBuffers(program));
   Assembled assembled;
-  TAHOMA_RETURN_IF_ERROR(FindWaits(program, assembled.waits));
+  assembled.waits.resize(program.instructions.size());
+  const Spaces spaces(program);
+  const std::vector<bool> written = WrittenOf(program, spaces);
+  for (int core = 0; core < program.Cores(); ++core) {
+    TAHOMA_RETURN_IF_ERROR(FindWaits(program, spaces, written, core, assembled.waits));
+  }
   for (const Buffer& buffer : program.buffers) {
     if (buffer.memory != Memory::kHbm) continue;
     assembled.hbm_bytes = std::max(assembled.hbm_bytes, *buffer.address + BytesOf(buffer));

@@ -21,6 +21,8 @@
 // the place that has been free longest, so that an instruction rarely waits for the buffer's
 // predecessor. Nothing is moved or optimised: the order stays the program's.
 //
+// Two cores wait for each other in meetings alone (IsMeeting in instruction.h).
+//
 // Thread safety: pure function.
 
 #pragma once

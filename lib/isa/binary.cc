@@ -60,6 +60,7 @@ void Write(BodyWriter& body, const Buffer& buffer) {
   body.Enumerator(buffer.type);
   body.Count(buffer.shape.size(), kDimensionsMax);
   for (const std::int64_t extent : buffer.shape) body.Signed(extent);
+  body.Unsigned(static_cast<std::uint64_t>(buffer.core));
   body.Unsigned(buffer.address ? 1 : 0);
   if (buffer.address) body.Signed(*buffer.address);
 }
@@ -90,6 +91,7 @@ std::uint64_t OptionsOf(const Instruction& instruction) {
 void Write(BodyWriter& body, const Instruction& instruction) {
   body.Enumerator(instruction.opcode);
   body.Enumerator(instruction.engine);
+  body.Unsigned(static_cast<std::uint64_t>(instruction.core));
   const std::uint64_t options = OptionsOf(instruction);
   body.Unsigned(options);
   for (int at = 0; at < kOptionFields; ++at) {
@@ -180,6 +182,7 @@ Buffer ReadBuffer(BodyReader& body) {
   for (auto left = body.Below(kDimensionsMax + 1, "dimensions"); left > 0; --left) {
     buffer.shape.push_back(body.Signed());
   }
+  buffer.core = static_cast<int>(body.Below(kCoresMax, "core"));
   if (body.Below(2, "address") == 1) buffer.address = body.Signed();
   return buffer;
 }
@@ -209,6 +212,7 @@ void ReadOption(BodyReader& body, OptionField field, Instruction& instruction) {
 Instruction ReadInstruction(BodyReader& body, std::size_t buffers) {
   Instruction instruction = Plain(RowOf(body.Enumerator<Opcode>(kOpcodes, "opcode")));
   instruction.engine = body.Enumerator<Engine>(kEngines, "engine");
+  instruction.core = static_cast<int>(body.Below(kCoresMax, "core"));
   const std::uint64_t options = body.Below(std::uint64_t{1} << kOptionFields, "options");
   for (int at = 0; at < kOptionFields; ++at) {
     if ((options >> static_cast<unsigned>(at) & 1U) != 0) {

@@ -233,10 +233,14 @@ absl::Status CheckOperand(const Program& program, const Instruction& instruction
     return InvalidArgument("is {} of type {}; expected {}", buffer.name, Name(buffer.type),
                            Listed(row.types));
   }
+  if (buffer.memory != Memory::kHbm && buffer.core != instruction.core) {
+    return InvalidArgument("is {}, in the {} of core {}; expected a buffer of core {}", buffer.name,
+                           Name(buffer.memory), buffer.core, instruction.core);
+  }
   TAHOMA_RETURN_IF_ERROR(CheckView(buffer, view));
   TAHOMA_RETURN_IF_ERROR(CheckCounts(row, buffer, view));
   if (row.written) TAHOMA_RETURN_IF_ERROR(CheckWritten(buffer, view));
-  if (IsDma(instruction.opcode)) return absl::OkStatus();
+  if (IsDma(instruction.opcode) || buffer.memory == Memory::kHbm) return absl::OkStatus();
   if (instruction.engine == Engine::kGpSimd && buffer.memory != Memory::kSbuf) {
     return InvalidArgument("is {}, which is in {}; the engine gpsimd reaches sbuf only",
                            buffer.name, Name(buffer.memory));
@@ -333,6 +337,57 @@ absl::Status CheckInstruction(const Program& program, const Instruction& instruc
   return CheckOwnRule(program, instruction);
 }
 
+absl::Status CheckCores(const Program& program) {
+  for (std::size_t at = 0; at < program.instructions.size(); ++at) {
+    const int core = program.instructions[at].core;
+    if (core >= 0 && core < kCoresMax) continue;
+    return InvalidArgument("instruction {}: core {}; expected 0 to {}", at, core, kCoresMax - 1);
+  }
+  return absl::OkStatus();
+}
+
+// Whether two instructions of two cores can be carried out together.
+absl::Status CheckMeeting(const Program& program, const Instruction& one,
+                          const Instruction& other) {
+  if (one.opcode != other.opcode) {
+    return InvalidArgument("meets a {} of core 0; expected the same instruction",
+                           RowOf(one.opcode).name);
+  }
+  const View& to = one.operands.front();
+  const View& from = other.operands.back();
+  if (one.opcode != Opcode::kSendRecv) return absl::OkStatus();
+  if (to.rows.count == from.rows.count && to.FreeCount() == from.FreeCount() &&
+      program.Of(to).type == program.Of(from).type) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument(
+      "sends {} x {} elements of {}, and core 0 takes {} x {} of {}; expected as many of one type",
+      from.rows.count, from.FreeCount(), Name(program.Of(from).type), to.rows.count, to.FreeCount(),
+      Name(program.Of(to).type));
+}
+
+// The cores of a program meet as often as each other, and alike.
+absl::Status CheckMeetings(const Program& program) {
+  std::array<std::vector<std::size_t>, kCoresMax> meetings;
+  for (std::size_t at = 0; at < program.instructions.size(); ++at) {
+    const Instruction& instruction = program.instructions[at];
+    if (!IsMeeting(instruction.opcode)) continue;
+    meetings.at(static_cast<std::size_t>(instruction.core)).push_back(at);
+  }
+  for (std::size_t at = 0; at < std::max(meetings[0].size(), meetings[1].size()); ++at) {
+    const std::size_t lacks = at >= meetings[0].size() ? 0 : 1;
+    if (at >= meetings[lacks].size()) {
+      return InvalidArgument("{}: core {} has no instruction that meets this one",
+                             PlaceOf(program, meetings.at(1 - lacks)[at]), lacks);
+    }
+    const Instruction& one = program.instructions[meetings[0][at]];
+    const Instruction& other = program.instructions[meetings[1][at]];
+    const absl::Status met = CheckMeeting(program, one, other);
+    if (!met.ok()) return Annotate(met, PlaceOf(program, meetings[1][at]));
+  }
+  return absl::OkStatus();
+}
+
 // Follows what was written last to each buffer.
 class Writes {
  public:
@@ -341,6 +396,7 @@ class Writes {
 
   // PSUM adds to the sums of an earlier matmul; AWS says nothing about adding to other data.
   absl::Status Follow(const Instruction& instruction) {
+    if (instruction.opcode == Opcode::kCoreBarrier) return absl::OkStatus();
     const View& dst = instruction.operands.front();
     const auto at = static_cast<std::size_t>(dst.buffer);
     const bool by_matmul = instruction.opcode == Opcode::kMatmul;
@@ -380,6 +436,10 @@ class Writes {
 
 absl::Status CheckBuffer(const Buffer& buffer) {
   TAHOMA_RETURN_IF_ERROR(CheckName(buffer.name));
+  if (buffer.core < 0 || buffer.core >= (buffer.memory == Memory::kHbm ? 1 : kCoresMax)) {
+    return InvalidArgument("{}: is of core {}; expected 0 to {}, in hbm 0", buffer.name,
+                           buffer.core, kCoresMax - 1);
+  }
   absl::Status status = CheckShape(buffer);
   if (status.ok()) status = CheckAddress(buffer);
   if (status.ok() && buffer.use != Use::kInternal && buffer.memory != Memory::kHbm) {
@@ -406,12 +466,14 @@ absl::Status CheckProgram(const Program& program) {
                            kInstructionsMax);
   }
   TAHOMA_RETURN_IF_ERROR(CheckBuffers(program));
+  TAHOMA_RETURN_IF_ERROR(CheckCores(program));
   Writes writes(program);
   for (std::size_t at = 0; at < program.instructions.size(); ++at) {
     absl::Status status = CheckInstruction(program, program.instructions[at]);
     if (status.ok()) status = writes.Follow(program.instructions[at]);
     if (!status.ok()) return Annotate(status, PlaceOf(program, at));
   }
+  TAHOMA_RETURN_IF_ERROR(CheckMeetings(program));
   return writes.CheckOutputs();
 }
 

@@ -21,11 +21,14 @@ constexpr std::array kOnlyFp32 = {kFp32};
 
 constexpr std::array kHbmOrSbuf = {Memory::kHbm, Memory::kSbuf};
 constexpr std::array kSbufOrPsum = {Memory::kSbuf, Memory::kPsum};
+constexpr std::array kOnlyHbm = {Memory::kHbm};
 constexpr std::array kOnlySbuf = {Memory::kSbuf};
 constexpr std::array kOnlyPsum = {Memory::kPsum};
 
 constexpr std::array kDmaEngines = {Engine::kSync, Engine::kScalar, Engine::kGpSimd};
 constexpr std::array kTensorEngine = {Engine::kTensor};
+constexpr std::array kAllEngines = {Engine::kGpSimd, Engine::kVector, Engine::kScalar,
+                                    Engine::kTensor, Engine::kSync};
 constexpr std::array kArithmeticEngines = {Engine::kVector, Engine::kGpSimd};
 constexpr std::array kCopyEngines = {Engine::kVector, Engine::kScalar, Engine::kGpSimd};
 
@@ -52,6 +55,13 @@ constexpr std::array kTensorCopyOperands = {kAnyDst, Tile("src")};
 constexpr std::array kMemsetOperands = {kAnyDst};
 constexpr std::array kTensorTensorOperands = {kAnyDst, Tile("data1"), Tile("data2")};
 
+constexpr std::array kCoreBarrierOperands = {
+    OperandRow{.name = "data", .written = true, .memories = kOnlyHbm, .types = kAnyType}};
+constexpr std::array kSendRecvOperands = {
+    OperandRow{.name = "dst", .written = true, .memories = kOnlySbuf, .types = kAnyType},
+    OperandRow{
+        .name = "src", .shape = OperandShape::kAsDst, .memories = kOnlySbuf, .types = kAnyType}};
+
 constexpr std::array kMatmulOptions = {OptionRow{"accumulate", OptionField::kAccumulate}};
 constexpr std::array kMemsetOptions = {OptionRow{"value", OptionField::kValue}};
 constexpr std::array kTensorTensorOptions = {OptionRow{"op", OptionField::kOp}};
@@ -71,10 +81,15 @@ constexpr std::array<InstructionRow, kOpcodes> kRows = {
     InstructionRow{Opcode::kTensorTensor, "tensor_tensor", kArithmeticEngines,
                    kTensorTensorOperands, CostForm::kTwoInputs,
                    "Writes what an operator makes of each two elements, in fp32.",
-                   kTensorTensorOptions}};
+                   kTensorTensorOptions},
+    InstructionRow{Opcode::kCoreBarrier, "core_barrier", kAllEngines, kCoreBarrierOperands,
+                   CostForm::kBarrier,
+                   "Ends when both cores are there; what each wrote to data before, both read."},
+    InstructionRow{Opcode::kSendRecv, "sendrecv", kDmaEngines, kSendRecvOperands, CostForm::kDma,
+                   "Writes the src of the other core's sendrecv to dst."}};
 
 // With the rows above the entries of `nki.isa` that public kernels for this chip use.
-constexpr std::array<std::string_view, 30> kNotBuilt = {"activation",
+constexpr std::array<std::string_view, 28> kNotBuilt = {"activation",
                                                         "tensor_scalar",
                                                         "nc_transpose",
                                                         "tensor_reduce",
@@ -85,8 +100,6 @@ constexpr std::array<std::string_view, 30> kNotBuilt = {"activation",
                                                         "scalar_tensor_tensor",
                                                         "activation_reduce",
                                                         "iota",
-                                                        "sendrecv",
-                                                        "core_barrier",
                                                         "tensor_scalar_reduce",
                                                         "tensor_tensor_scan",
                                                         "affine_select",

@@ -24,7 +24,7 @@
 namespace tahoma::isa {
 
 // How the time of an instruction follows from its operands (sim-node/emulator/core/cost.h).
-enum class CostForm : std::uint8_t { kDma, kMatmul, kElements, kFill, kTwoInputs };
+enum class CostForm : std::uint8_t { kDma, kMatmul, kElements, kFill, kTwoInputs, kBarrier };
 
 // How many partitions an operand has, and elements in each.
 enum class OperandShape : std::uint8_t {
@@ -107,6 +107,12 @@ void ForEachOperand(const Instruction& instruction, const Each& each) {
   for (std::size_t at = 0; at < row.operands.size(); ++at) {
     if (const View* view = instruction.Find(at)) each(row.operands[at], *view);
   }
+}
+
+// The two cores of a program carry such an instruction out together: the n-th of one core with the
+// n-th of the other.
+inline bool IsMeeting(Opcode opcode) {
+  return opcode == Opcode::kCoreBarrier || opcode == Opcode::kSendRecv;
 }
 
 // An engine only triggers such an instruction and goes on; the DMA engines do the work.

@@ -58,12 +58,13 @@ enum class Choice : std::uint8_t { kFreeLongest, kLowest };
 // The partitions of SBUF or PSUM, all alike, while the program goes on.
 class Partition {
  public:
-  Partition(const Program& program, const std::vector<Life>& lives, Memory memory, Choice choice)
+  Partition(const Program& program, const std::vector<Life>& lives, Memory memory, int core,
+            Choice choice)
       : program_(program), lives_(lives), memory_(memory), choice_(choice) {
     gaps_ = {{.end = memory == Memory::kSbuf ? kSbufBytes : kPsumBytes}};
     for (std::size_t at = 0; at < program.buffers.size(); ++at) {
       const Buffer& buffer = program.buffers[at];
-      if (buffer.memory == memory && buffer.address) fixed_.push_back(at);
+      if (buffer.memory == memory && buffer.core == core && buffer.address) fixed_.push_back(at);
     }
     std::ranges::sort(fixed_, {}, [&](std::size_t at) { return *program.buffers[at].address; });
   }
@@ -203,16 +204,16 @@ class Partition {
 using Addresses = std::vector<std::optional<std::int64_t>>;
 
 absl::Status PlaceOnChip(const Program& program, const std::vector<Life>& lives, Memory memory,
-                         Choice choice, Addresses& addresses) {
+                         int core, Choice choice, Addresses& addresses) {
   std::vector<std::size_t> order;
   for (std::size_t at = 0; at < program.buffers.size(); ++at) {
     const Buffer& buffer = program.buffers[at];
-    if (buffer.memory != memory || buffer.address) continue;
+    if (buffer.memory != memory || buffer.core != core || buffer.address) continue;
     addresses[at] = 0;  // unless an instruction names the buffer
     if (lives[at].Named()) order.push_back(at);
   }
   std::ranges::stable_sort(order, {}, [&](std::size_t at) { return lives[at].first; });
-  Partition partition(program, lives, memory, choice);
+  Partition partition(program, lives, memory, core, choice);
   for (const std::size_t at : order) {
     TAHOMA_ASSIGN_OR_RETURN(addresses[at], partition.Place(at));
   }
@@ -250,9 +251,11 @@ absl::Status PlaceBuffers(Program& program) {
   const std::vector<Life> lives = LivesOf(program);
   Addresses addresses(program.buffers.size());
   TAHOMA_RETURN_IF_ERROR(PlaceInHbm(program, lives, addresses));
-  for (const Memory memory : {Memory::kSbuf, Memory::kPsum}) {
-    if (PlaceOnChip(program, lives, memory, Choice::kFreeLongest, addresses).ok()) continue;
-    TAHOMA_RETURN_IF_ERROR(PlaceOnChip(program, lives, memory, Choice::kLowest, addresses));
+  for (int core = 0; core < kCoresMax; ++core) {
+    for (const Memory memory : {Memory::kSbuf, Memory::kPsum}) {
+      if (PlaceOnChip(program, lives, memory, core, Choice::kFreeLongest, addresses).ok()) continue;
+      TAHOMA_RETURN_IF_ERROR(PlaceOnChip(program, lives, memory, core, Choice::kLowest, addresses));
+    }
   }
   for (std::size_t at = 0; at < addresses.size(); ++at) {
     if (addresses[at]) program.buffers[at].address = addresses[at];

@@ -1,5 +1,6 @@
 #include "lib/isa/program.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <functional>
@@ -37,6 +38,11 @@ const View* Instruction::Find(std::size_t row_operand) const {
 BufferId Program::Add(Buffer buffer) {
   buffers.push_back(std::move(buffer));
   return BufferId(static_cast<std::uint32_t>(buffers.size() - 1));
+}
+
+int Program::Cores() const {
+  const auto second = [](const Instruction& one) { return one.core == 1; };
+  return std::ranges::any_of(instructions, second) ? 2 : 1;
 }
 
 View Program::Whole(BufferId id) const { return Slice(Of(id), id, {}); }

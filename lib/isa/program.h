@@ -1,4 +1,5 @@
-// A program of one NeuronCore: buffers, and the instructions that work on views of them.
+// A program of a NeuronCore, or of the two of a logical core: buffers, and instructions on views of
+// them.
 //
 //   Program program{.name = "copy"};
 //   const BufferId a = program.Add({.name = "a", .memory = Memory::kHbm, .use = Use::kInput,
@@ -48,6 +49,9 @@ inline constexpr std::int64_t kPsumBytes = 8 * kPsumBankBytes;
 // The HBM of a chip, which every core of it reaches.
 inline constexpr std::int64_t kHbmBytes = std::int64_t{96} << 30U;
 
+// The physical cores of a logical core of LNC 2 (docs/reference/trainium2.md).
+inline constexpr int kCoresMax = 2;
+
 enum class Memory : std::uint8_t { kHbm, kSbuf, kPsum };
 // The caller of a program fills inputs and takes outputs, which are in HBM.
 enum class Use : std::uint8_t { kInternal, kInput, kOutput };
@@ -56,8 +60,16 @@ enum class Use : std::uint8_t { kInternal, kInput, kOutput };
 enum class Engine : std::uint8_t { kTensor, kVector, kScalar, kGpSimd, kSync };
 inline constexpr int kEngines = 5;
 
-enum class Opcode : std::uint8_t { kDmaCopy, kMatmul, kTensorCopy, kMemset, kTensorTensor };
-inline constexpr int kOpcodes = 5;
+enum class Opcode : std::uint8_t {
+  kDmaCopy,
+  kMatmul,
+  kTensorCopy,
+  kMemset,
+  kTensorTensor,
+  kCoreBarrier,
+  kSendRecv,
+};
+inline constexpr int kOpcodes = 7;
 
 enum class BufferId : std::uint32_t {};
 
@@ -71,6 +83,7 @@ struct Buffer {
   std::vector<std::int64_t> shape = {};
   // In HBM bytes from the program's first; else bytes in each partition.
   std::optional<std::int64_t> address = std::nullopt;
+  int core = 0;  // of SBUF or PSUM; 0 in HBM
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
@@ -114,6 +127,7 @@ struct Instruction {
   float value = 0, value1 = 0;
   std::vector<std::int64_t> numbers = {};
   std::int32_t line = 0;  // of the text; 0: unknown
+  int core = 0;
 
   // The operand of the row at that place; nullptr when the operand is left out.
   const View* Find(std::size_t row_operand) const;
@@ -126,6 +140,7 @@ struct Program {
   std::vector<Instruction> instructions = {};
 
   BufferId Add(Buffer buffer);
+  int Cores() const;  // with instructions: 1 or 2
   const Buffer& Of(BufferId id) const { return buffers[static_cast<std::size_t>(id)]; }
   const Buffer& Of(const View& view) const { return Of(view.buffer); }
   // The buffer's elements in order: the rows are its first dimension, the others are one free step.

@@ -41,6 +41,13 @@ absl::Status CheckTensorTensor(const Program& program, const Instruction& instru
   return absl::OkStatus();
 }
 
+absl::Status CheckSendRecv(const Program& program, const Instruction& instruction) {
+  const ElementType to = program.Of(instruction.operands[0]).type;
+  const ElementType from = program.Of(instruction.operands[1]).type;
+  if (to == from) return absl::OkStatus();
+  return InvalidArgument("dst is {} and src {}; expected one type", Name(to), Name(from));
+}
+
 absl::Status CheckMatmulTypes(const Program& program, const Instruction& instruction) {
   const ElementType stationary = program.Of(instruction.operands[1]).type;
   const ElementType moving = program.Of(instruction.operands[2]).type;
@@ -85,11 +92,12 @@ absl::Status CheckMatmul(const Program& program, const Instruction& instruction)
 }
 
 using OwnRule = absl::Status (*)(const Program&, const Instruction&);
-constexpr std::array<std::pair<Opcode, OwnRule>, 4> kOwnRules = {{
+constexpr std::array<std::pair<Opcode, OwnRule>, 5> kOwnRules = {{
     {Opcode::kDmaCopy, CheckDmaCopy},
     {Opcode::kMatmul, CheckMatmul},
     {Opcode::kMemset, CheckMemset},
     {Opcode::kTensorTensor, CheckTensorTensor},
+    {Opcode::kSendRecv, CheckSendRecv},
 }};
 
 }  // namespace

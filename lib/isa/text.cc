@@ -21,6 +21,7 @@ namespace tahoma::isa {
 namespace {
 
 constexpr std::string_view kAp = ".ap";
+constexpr std::string_view kCoreWord = "core";
 
 // The words that begin the line of a buffer, by memory.
 constexpr std::array<std::string_view, 3> kBufferWords = {"tensor", "sbuf", "psum"};
@@ -136,6 +137,7 @@ class ProgramReader {
     LineReader line(text, number);
     if (line.AtEnd()) return absl::OkStatus();
     const std::string_view word = line.NextWord();
+    if (word == kCoreWord) return CoreLine(line);
     const auto memory = std::ranges::find(kBufferWords, word);
     const bool buffer = memory != kBufferWords.end();
     TAHOMA_RETURN_IF_ERROR(
@@ -148,9 +150,21 @@ class ProgramReader {
   Program Done() { return std::move(program_); }
 
  private:
+  // core 1
+  absl::Status CoreLine(LineReader& line) {
+    line.Word();
+    TAHOMA_ASSIGN_OR_RETURN(const std::int64_t core, line.Number());
+    if (core < 0 || core >= kCoresMax) {
+      return line.Wrong(fmt::format("expected a core from 0 to {}", kCoresMax - 1));
+    }
+    core_ = static_cast<int>(core);
+    return line.AtEnd() ? absl::OkStatus() : line.WrongNext("expected the end of the line");
+  }
+
   absl::Status BufferLine(LineReader& line, Memory memory) {
     line.Word();
     Buffer buffer = {.name = std::string(line.Word()), .memory = memory};
+    if (memory != Memory::kHbm) buffer.core = core_;
     if (by_name_.contains(buffer.name)) return line.Wrong("this name is taken");
     const absl::StatusOr<ElementType> type = sim::ParseElementType(Short(line.Word()));
     if (!type.ok()) return line.Wrong(Message(type.status()));
@@ -188,6 +202,7 @@ class ProgramReader {
     const InstructionRow& row = RowOf(*opcode);
     Instruction instruction = Plain(row);
     instruction.line = line.number();
+    instruction.core = core_;
     std::vector<std::optional<View>> operands(row.operands.size());
     bool arrow = false;
     for (std::size_t at = 0; at < row.operands.size(); ++at) {
@@ -395,6 +410,7 @@ class ProgramReader {
   }
 
   Program program_;
+  int core_ = 0;  // of the lines that come
   std::map<std::string, BufferId, std::less<>> by_name_;
 };
 
@@ -553,8 +569,17 @@ absl::StatusOr<Program> ParseText(std::string_view text, std::string_view name) 
 
 std::string FormatText(const Program& program) {
   std::string text;
-  for (const Buffer& buffer : program.buffers) FormatBuffer(buffer, text);
+  int core = 0;
+  const auto go_to = [&](int next) {
+    if (next != core) fmt::format_to(std::back_inserter(text), "{} {}\n", kCoreWord, next);
+    core = next;
+  };
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.memory != Memory::kHbm) go_to(buffer.core);
+    FormatBuffer(buffer, text);
+  }
   for (const Instruction& instruction : program.instructions) {
+    go_to(instruction.core);
     FormatInstruction(program, instruction, text);
   }
   return text;

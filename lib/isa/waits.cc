@@ -31,9 +31,8 @@ bool Waits::HasEnded(std::uint32_t earlier, const Known& known) const {
   return false;
 }
 
-std::vector<std::uint32_t> Waits::Next(const Instruction& instruction,
+std::vector<std::uint32_t> Waits::Next(std::uint32_t self, const Instruction& instruction,
                                        std::vector<std::uint32_t>& earlier) {
-  const std::uint32_t self = next_++;
   const auto engine = static_cast<std::size_t>(instruction.engine);
   engines_[self] = static_cast<std::uint8_t>(instruction.engine);
   if (IsDma(instruction.opcode)) engines_[self] |= kDmaBit;

@@ -19,10 +19,11 @@ class Waits {
  public:
   explicit Waits(std::size_t instructions);
 
-  // Takes the instructions in the order of the program. All of `earlier` must have ended before the
-  // instruction begins. Returns the waits, ascending: instructions of `earlier` whose end does not
-  // follow from the engine's order and from the other waits.
-  std::vector<std::uint32_t> Next(const Instruction& instruction,
+  // Takes the instructions of a core in the order of the program; `self` is the number of each in
+  // the program. All of `earlier` must have ended before the instruction begins. Returns the waits,
+  // ascending: instructions of `earlier` whose end does not follow from the engine's order and from
+  // the other waits.
+  std::vector<std::uint32_t> Next(std::uint32_t self, const Instruction& instruction,
                                   std::vector<std::uint32_t>& earlier);
 
  private:
@@ -39,7 +40,6 @@ class Waits {
   std::vector<std::array<std::uint32_t, kEngines>> first_waits_;
   std::vector<std::uint8_t> engines_;  // and whether the instruction is a DMA: 8
   std::array<std::uint32_t, kEngines> last_ = {kNever, kNever, kNever, kNever, kNever};
-  std::uint32_t next_ = 0;
 };
 
 }  // namespace tahoma::isa

@@ -77,7 +77,7 @@ Json ReplyOf(const CoreRun& run, const isa::Program& program, const ClaimCore& c
   for (std::size_t i = 0; i < run.resources.size(); ++i) {
     const ResourceUse& use = run.resources[i];
     if (use.instructions == 0) continue;
-    resources.push_back({{"name", ResourceName(i)},
+    resources.push_back({{"name", run.NameOf(i)},
                          {"busyPs", use.busy.count()},
                          {"instructions", use.instructions}});
   }
@@ -87,7 +87,7 @@ Json ReplyOf(const CoreRun& run, const isa::Program& program, const ClaimCore& c
           {"instructions", program.instructions.size()},
           {"timePs", run.time.count()},
           {"boundPs", run.bound().count()},
-          {"bound", ResourceName(run.busiest)},
+          {"bound", run.NameOf(run.busiest)},
           {"hbmBytes", run.hbm_bytes},
           {"leftOut", run.left_out},
           {"resources", std::move(resources)}};
@@ -116,7 +116,9 @@ absl::StatusOr<ClaimCore> CoreOfClaim(const Instance& instance, const HeldClaim&
     return OutOfRange("coreRun.core is {}; the claim has cores 0 to {} of the chip", core,
                       cores.size() - 1);
   }
-  return ClaimCore{.chip = torus::ChipIndex(index), .core = cores[static_cast<std::size_t>(core)]};
+  return ClaimCore{.chip = torus::ChipIndex(index),
+                   .core = cores[static_cast<std::size_t>(core)],
+                   .physical = claim.lnc};
 }
 
 // Holds a core while a program runs there.
@@ -166,20 +168,26 @@ absl::StatusOr<wire::Reply> ProgramCalls::Run(const wire::Request& request, cons
   TAHOMA_ASSIGN_OR_RETURN(const isa::Assembled ready, isa::Assemble(std::move(program)));
   TAHOMA_RETURN_IF_ERROR(memory.Check({.at = {.chip = core.chip, .address = first},
                                        .bytes = static_cast<std::uint64_t>(ready.hbm_bytes)}));
+  if (ready.program.Cores() > core.physical) {
+    return FailedPrecondition(
+        "the program runs on {} physical cores; core {} of chip {} is {}: claim with LNC 2",
+        ready.program.Cores(), core.core, core.chip.value(), core.physical);
+  }
   const Seat seat(*this, core);
   if (!seat.taken()) {
     return Unavailable("core {} of chip {} runs a program; try again, or use another core",
                        core.core, core.chip.value());
   }
-  CoreMemory own;
+  std::vector<CoreMemory> own(static_cast<std::size_t>(ready.program.Cores()));
   ChipMemory hbm(memory, core.chip, first);
   const hw::CoreProfile& profile = hw::kTrainium2Core;
-  TAHOMA_ASSIGN_OR_RETURN(const CoreRun run,
-                          RunCore(ready, profile, {.most_intervals = timeline ? kMaxIntervals : 0},
-                                  [&](const isa::Instruction& instruction) {
-                                    return data ? Execute(ready.program, instruction, own, hbm)
-                                                : absl::OkStatus();
-                                  }));
+  TAHOMA_ASSIGN_OR_RETURN(
+      const CoreRun run, RunCore(ready, profile, {.most_intervals = timeline ? kMaxIntervals : 0},
+                                 [&](const auto& instruction, const auto* other) {
+                                   return data
+                                              ? Execute(ready.program, instruction, other, own, hbm)
+                                              : absl::OkStatus();
+                                 }));
   wire::Reply reply{.result = ReplyOf(run, ready.program, core, profile).dump()};
   if (timeline) {
     reply.payload =

@@ -43,10 +43,11 @@ inline constexpr std::size_t kMaxIntervals = 90'000;
 inline constexpr std::uint64_t kMaxWork = std::uint64_t{1} << 36U;
 inline constexpr std::uint64_t kWorkOfElement = 32;
 
-// A logical core of a claim. A program runs on the first physical core of a logical core of two.
+// A logical core of a claim. A program of one core runs on the first of two physical cores.
 struct ClaimCore {
   torus::ChipIndex chip;
   int core = 0;  // logical, of the chip
+  int physical = 1;
   friend auto operator<=>(const ClaimCore&, const ClaimCore&) = default;
 };
 

@@ -49,8 +49,8 @@ void Matmuls(benchmark::State& state) {
   NoHbm hbm;
   for (auto unused : state) {
     CoreMemory memory;
-    auto run = RunCore(*ready, hw::kTrainium2Core, {}, [&](const isa::Instruction& one) {
-      return Execute(ready->program, one, memory, hbm);
+    auto run = RunCore(*ready, hw::kTrainium2Core, {}, [&](const auto& one, const auto* other) {
+      return Execute(ready->program, one, other, {&memory, 1}, hbm);
     });
     TAHOMA_CHECK(run.ok());
     benchmark::DoNotOptimize(run);
@@ -77,7 +77,7 @@ void TimedInstructions(benchmark::State& state) {
     TAHOMA_CHECK(program.ok() && isa::CheckProgram(*program).ok());
     const auto ready = isa::Assemble(*std::move(program));
     auto run = RunCore(*ready, hw::kTrainium2Core, {},
-                       [](const isa::Instruction&) { return absl::OkStatus(); });
+                       [](const auto&, const auto*) { return absl::OkStatus(); });
     TAHOMA_CHECK(run.ok());
     benchmark::DoNotOptimize(run);
   }

@@ -139,6 +139,11 @@ Cost CostOf(const isa::Program& program, const isa::Instruction& instruction,
     case isa::CostForm::kFill:
     case isa::CostForm::kTwoInputs:
       return ElementsCost(program, instruction, profile);
+    case isa::CostForm::kBarrier: {
+      const double cycles = profile.least_interval.value + profile.semaphore.value;
+      const VirtualDuration busy = Cycles(cycles, instruction.engine, profile);
+      return {.busy = busy, .ready = busy};
+    }
     case isa::CostForm::kDma:
       break;
   }

@@ -19,6 +19,8 @@ namespace tahoma::sim {
 absl::Status Copy(const Execution& execution);          // dma_copy and tensor_copy: dst <- src
 absl::Status Matmul(const Execution& execution);        // dst <- stationary, moving
 absl::Status Fill(const Execution& execution);          // memset: dst <- value
+absl::Status Meet(const Execution& execution);          // core_barrier: nothing
+absl::Status Exchange(const Execution& execution);      // sendrecv: each dst <- the other's src
 absl::Status TensorTensor(const Execution& execution);  // dst <- data1 op data2
 
 }  // namespace tahoma::sim

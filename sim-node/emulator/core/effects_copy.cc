@@ -79,4 +79,23 @@ absl::Status Fill(const Execution& execution) {
   return absl::OkStatus();
 }
 
+absl::Status Meet(const Execution&) { return absl::OkStatus(); }
+
+absl::Status Exchange(const Execution& execution) {
+  TAHOMA_CHECK(execution.other != nullptr);
+  const Execution other = {.program = execution.program,
+                           .instruction = *execution.other,
+                           .memory = *execution.other_memory,
+                           .hbm = execution.hbm};
+  const auto read = [](const Execution& from, std::vector<std::byte>& into) {
+    into.resize(from.ElementsOf(1) * Size(from.TypeOf(1)));
+    return OperandCursor(from, 1).Read(into);
+  };
+  std::vector<std::byte> own, its;
+  TAHOMA_RETURN_IF_ERROR(read(execution, own));
+  TAHOMA_RETURN_IF_ERROR(read(other, its));
+  TAHOMA_RETURN_IF_ERROR(OperandCursor(execution, 0).Write(its));
+  return OperandCursor(other, 0).Write(own);
+}
+
 }  // namespace tahoma::sim

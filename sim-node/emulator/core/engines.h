@@ -1,8 +1,9 @@
-// Runs a program on the engines of one NeuronCore, in virtual time.
+// Runs a program on the engines of a NeuronCore, or of the two of a logical core, in virtual time.
 //
-//   const auto run = RunCore(assembled, hw::kTrainium2Core, {}, [&](const isa::Instruction& one) {
-//     return Execute(assembled.program, one, memory, hbm);
-//   });
+//   const auto carry_out = [&](const isa::Instruction& one, const isa::Instruction* other) {
+//     return Execute(assembled.program, one, other, memories, hbm);
+//   };
+//   const auto run = RunCore(assembled, hw::kTrainium2Core, {}, carry_out);
 //   run->time;                       // from the first instruction to the last result
 //   run->resources[run->busiest];    // {"tensor", 218.5 us, 1024 instructions}
 //   run->timeline;                   // who did which instruction, from when to when
@@ -14,8 +15,12 @@
 //
 // No program with these instructions takes less than its busiest resource: `run->bound()`.
 //
-// One core alone cannot fill its HBM stack (16 engines of 27.2 GB/s against 716 GB/s), so the stack
-// is counted and limits nothing.
+// Two cores meet in some instructions (isa::IsMeeting): the instruction starts on both when both
+// have come to the instruction and its waits have ended.
+//
+// Both cores share an HBM stack of 716 GB/s. The DMA engines of one core, 16 of 27.2 GB/s, fill the
+// stack only when they copy from HBM to HBM. A copy ends no sooner than the stack has moved
+// the bytes of the copy and of those that started before.
 //
 // Thread safety: a function; `carry_out` is called on the caller's thread.
 
@@ -37,13 +42,13 @@
 namespace tahoma::sim {
 
 // Resources of a core: the five engines in the order of isa::Engine, the descriptor queue of each,
-// the DMA engines, the HBM stack.
+// the DMA engines. Those of a second core follow, and the HBM stack is the last.
 inline constexpr std::size_t kQueueResource = isa::kEngines;
 inline constexpr std::size_t kDmaResource = 2 * isa::kEngines;
-inline constexpr std::size_t kHbmResource = kDmaResource + kDmaEngines;
-inline constexpr std::size_t kResources = kHbmResource + 1;
-// "tensor", "sync queue", "DMA engine 3", "HBM stack".
-std::string ResourceName(std::size_t resource);
+inline constexpr std::size_t kCoreResources = kDmaResource + kDmaEngines;
+inline constexpr std::size_t kResourcesMax = isa::kCoresMax * kCoreResources + 1;
+// "tensor", "sync queue", "DMA engine 3", "HBM stack"; of two cores "NC 1 tensor".
+std::string ResourceName(std::size_t resource, int cores);
 
 struct ResourceUse {
   VirtualDuration busy{};
@@ -59,21 +64,25 @@ struct Interval {
 
 struct CoreRun {
   VirtualDuration time{};
-  std::vector<ResourceUse> resources = std::vector<ResourceUse>(kResources);
+  int cores = 1;
+  std::vector<ResourceUse> resources = {};
   std::size_t busiest = 0;
   std::uint64_t hbm_bytes = 0;
   std::vector<Interval> timeline = {};  // in the order in which instructions start
   std::uint64_t left_out = 0;           // intervals beyond CoreRunOptions::most_intervals
 
   VirtualDuration bound() const { return resources[busiest].busy; }
+  std::string NameOf(std::size_t resource) const { return ResourceName(resource, cores); }
 };
 
 struct CoreRunOptions {
   std::size_t most_intervals = 0;
 };
 
-// Carries an instruction out (execute.h). A failure ends the run.
-using CarryOut = absl::FunctionRef<absl::Status(const isa::Instruction&)>;
+// Carries an instruction out (execute.h), and with it the other core's when the two meet. A failure
+// ends the run.
+using CarryOut = absl::FunctionRef<absl::Status(const isa::Instruction& instruction,
+                                                const isa::Instruction* other)>;
 
 // Fails as `carry_out`.
 absl::StatusOr<CoreRun> RunCore(const isa::Assembled& ready, const hw::CoreProfile& profile,

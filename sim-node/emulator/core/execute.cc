@@ -18,6 +18,8 @@ constexpr std::array<std::pair<isa::Opcode, Effect>, isa::kOpcodes> kEffects = {
     {isa::Opcode::kTensorCopy, Copy},
     {isa::Opcode::kMemset, Fill},
     {isa::Opcode::kTensorTensor, TensorTensor},
+    {isa::Opcode::kCoreBarrier, Meet},
+    {isa::Opcode::kSendRecv, Exchange},
 }};
 
 constexpr bool InOrderOfOpcodes() {
@@ -31,10 +33,18 @@ static_assert(InOrderOfOpcodes());
 }  // namespace
 
 absl::Status Execute(const isa::Program& program, const isa::Instruction& instruction,
-                     CoreMemory& memory, HbmPort& hbm) {
+                     const isa::Instruction* other, std::span<CoreMemory> memories, HbmPort& hbm) {
   const Effect effect = kEffects[static_cast<std::size_t>(instruction.opcode)].second;
+  const auto memory_of = [&](const isa::Instruction& one) {
+    return &memories[static_cast<std::size_t>(one.core)];
+  };
   const absl::Status status =
-      effect({.program = program, .instruction = instruction, .memory = memory, .hbm = hbm});
+      effect({.program = program,
+              .instruction = instruction,
+              .memory = *memory_of(instruction),
+              .hbm = hbm,
+              .other = other,
+              .other_memory = other == nullptr ? nullptr : memory_of(*other)});
   if (status.ok()) return status;
   const std::string place =
       instruction.line > 0

@@ -1,8 +1,8 @@
 // The effect of an instruction on memory.
 //
-//   CoreMemory memory;
+//   std::vector<CoreMemory> memories(assembled.program.Cores());
 //   for (const isa::Instruction& one : assembled.program.instructions) {
-//     TAHOMA_RETURN_IF_ERROR(Execute(assembled.program, one, memory, hbm));
+//     TAHOMA_RETURN_IF_ERROR(Execute(assembled.program, one, nullptr, memories, hbm));
 //   }
 //
 // Engines compute in fp32: an operand is widened, the result rounded to the type of what is written
@@ -21,6 +21,7 @@
 #include <absl/status/status.h>
 
 #include <cstddef>
+#include <span>
 
 #include "lib/isa/program.h"
 #include "sim-node/emulator/core/core_memory.h"
@@ -30,13 +31,14 @@ namespace tahoma::sim {
 // Bounds what a copy keeps on the host, whatever the size of the tensors.
 inline constexpr std::size_t kCopyElements = std::size_t{1} << 20U;
 
-// `program` must be checked and assembled (lib/isa/assemble.h), `instruction` one of its own. After
-// a failure the instruction may be done in part.
+// `program` must be checked and assembled (lib/isa/assemble.h), `instruction` one of its own,
+// `other` the instruction of another core that meets this one (isa::IsMeeting) or nullptr: both are
+// carried out. `memories` are by core. After a failure the instruction may be done in part.
 //
 // The failures of CoreMemory::Read and of HbmPort, with the line (or the place in the program, from
 // 0), the instruction and the operand:
 // "line 7: nc_matmul: moving: sbuf partition 3 byte 512 is read, and nothing has written it".
 absl::Status Execute(const isa::Program& program, const isa::Instruction& instruction,
-                     CoreMemory& memory, HbmPort& hbm);
+                     const isa::Instruction* other, std::span<CoreMemory> memories, HbmPort& hbm);
 
 }  // namespace tahoma::sim

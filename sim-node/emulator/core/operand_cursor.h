@@ -26,6 +26,9 @@ struct Execution {
   const isa::Instruction& instruction;
   CoreMemory& memory;
   HbmPort& hbm;
+  // The other core's instruction of a meeting (isa::IsMeeting), and its memory.
+  const isa::Instruction* other = nullptr;
+  CoreMemory* other_memory = nullptr;
 
   // `operand` is the place in the instruction's row.
   bool Has(std::size_t operand) const { return instruction.Find(operand) != nullptr; }

@@ -18,7 +18,7 @@ double MicrosecondsOf(VirtualDuration duration) { return Nanoseconds(duration) /
 
 std::string CoreTimeline(const CoreRun& run, const isa::Program& program,
                          const TimelinePlace& place) {
-  const std::size_t threads = kFirstThread + static_cast<std::size_t>(place.core) * kResources;
+  const std::size_t threads = kFirstThread + static_cast<std::size_t>(place.core) * kResourcesMax;
   std::string text = fmt::format(
       R"({{"displayTimeUnit":"ns","otherData":{{"title":"{}"}},"traceEvents":[)"
       R"({{"name":"process_name","ph":"M","pid":{},"tid":0,"args":{{"name":"chip {}"}}}})",
@@ -29,7 +29,7 @@ std::string CoreTimeline(const CoreRun& run, const isa::Program& program,
     fmt::format_to(
         out,
         R"(,{{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":"core {} {}"}}}})",
-        place.chip, threads + i, place.core, ResourceName(i));
+        place.chip, threads + i, place.core, run.NameOf(i));
   }
   for (const Interval& one : run.timeline) {
     const isa::Instruction& instruction = program.instructions[one.instruction];

@@ -69,8 +69,9 @@ std::vector<Touched> TouchedBy(const Program& program) {
     const InstructionRow& row = RowOf(instruction.opcode);
     Touched& one = touched.emplace_back();
     for (std::size_t at = 0; at < row.operands.size(); ++at) {
-      (row.operands[at].written ? one.written : one.read)
-          .merge(PlacesOf(program, instruction.operands[at]));
+      const View* view = instruction.Find(at);
+      if (view == nullptr) continue;
+      (row.operands[at].written ? one.written : one.read).merge(PlacesOf(program, *view));
     }
   }
   return touched;
@@ -94,6 +95,7 @@ std::vector<std::vector<bool>> EndedBefore(const Program& program, const Waits& 
     for (std::size_t i = 0; i < j; ++i) {
       const Instruction& earlier = program.instructions[i];
       if (earlier.engine != program.instructions[j].engine) continue;
+      if (earlier.core != program.instructions[j].core) continue;
       before[2 * i + (IsDma(earlier.opcode) ? 0 : 1)][2 * j] = true;
     }
   }
@@ -127,13 +129,14 @@ TEST(AssembleTest, ConflictsAreOrderedAndNoWaitIsInVain) {
   Rng rng(20);
   int conflicts = 0;
   for (int run = 0; run < 120; ++run) {
-    const auto assembled = Assemble(RandomProgram(rng, {}));
+    const auto assembled = Assemble(RandomProgram(rng, {.two_cores = run % 2 == 0}));
     ASSERT_TRUE(assembled.ok()) << assembled.status();
     const Program& program = assembled->program;
     const std::vector<Touched> touched = TouchedBy(program);
     const auto ended = EndedBefore(program, assembled->waits);
     for (std::size_t j = 0; j < touched.size(); ++j) {
       for (std::size_t i = 0; i < j; ++i) {
+        if (program.instructions[i].core != program.instructions[j].core) continue;
         if (!Conflict(touched[i], touched[j])) continue;
         ++conflicts;
         EXPECT_TRUE(ended[i][j]) << i << " and " << j << " of\n" << FormatText(program);
@@ -141,6 +144,7 @@ TEST(AssembleTest, ConflictsAreOrderedAndNoWaitIsInVain) {
       EXPECT_TRUE(std::ranges::is_sorted(assembled->waits[j]));
       for (const std::uint32_t i : assembled->waits[j]) {
         ASSERT_LT(i, j);
+        ASSERT_EQ(program.instructions[i].core, program.instructions[j].core);
         EXPECT_TRUE(BuffersMeet(program, program.instructions[i], program.instructions[j]));
         Waits without = assembled->waits;
         std::erase(without[j], i);

@@ -175,6 +175,28 @@ TEST(CheckTest, AnOptionIsOneOfTheInstructions) {
   EXPECT_THAT(Message(CheckProgram(program)), HasSubstr("has 1 numbers; expected at most 0"));
 }
 
+TEST(CheckTest, CoresMeetAsOftenAndAlike) {
+  const std::string head = "tensor m int8 [8, 8]\nsbuf x int8 [8, 8]\nmemset x\ndma_copy m <- x\n";
+  const auto answer = [&](const std::string& rest) {
+    return std::string(Message(Checked(head + rest)));
+  };
+  const std::string other = "core 1\nsbuf y int8 [8, 8]\n";
+  EXPECT_EQ(answer("core_barrier m\nsendrecv x <- x\n" + other +
+                   "core_barrier m\nmemset y\nsendrecv y <- y"),
+            "");
+  EXPECT_EQ(answer("core_barrier m"),
+            "line 5: core_barrier: core 1 has no instruction that meets this one");
+  EXPECT_EQ(answer(other + "memset y\nsendrecv y <- y"),
+            "line 8: sendrecv: core 0 has no instruction that meets this one");
+  EXPECT_EQ(answer("core_barrier m\n" + other + "memset y\nsendrecv y <- y"),
+            "line 9: sendrecv: meets a core_barrier of core 0; expected the same instruction");
+  EXPECT_EQ(answer("sendrecv x <- x\n" + other + "memset y\nsendrecv y[0:4] <- y[0:4]"),
+            "line 9: sendrecv: sends 4 x 8 elements of int8, and core 0 takes 8 x 8 of int8; "
+            "expected as many of one type");
+  EXPECT_EQ(answer(other + "memset x"),
+            "line 7: memset: dst is x, in the sbuf of core 0; expected a buffer of core 1");
+}
+
 TEST(CheckTest, OnlyOptionalOperandsMayBeLeftOut) {
   Program program = *ParseText(std::string(kBuffers) + "tensor_copy t <- s", "test");
   program.instructions[0].left_out = 2;

@@ -37,17 +37,14 @@ TEST(InstructionTest, RowsAndThoseNotBuiltAreThe35ThatPublicKernelsUse) {
 }
 
 TEST(InstructionTest, AnInstructionOfNkiIsNotBuiltYetAndAnyOtherNameUnknown) {
-  const absl::Status later = ParseOpcode("activation").status();
+  const absl::Status later = ParseOpcode(NotBuilt().front()).status();
   EXPECT_EQ(later.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(Message(later),
-            "activation is not built yet; there are dma_copy, nc_matmul, tensor_copy, memset, "
-            "tensor_tensor");
+  EXPECT_THAT(Message(later), testing::HasSubstr(" is not built yet; there are dma_copy, nc_m"));
   const absl::Status unknown = ParseOpcode("activate").status();
   EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(
-      Message(unknown),
-      "unknown instruction \"activate\"; expected one of dma_copy, nc_matmul, tensor_copy, memset, "
-      "tensor_tensor");
+  EXPECT_THAT(Message(unknown),
+              testing::StartsWith(
+                  "unknown instruction \"activate\"; expected one of dma_copy, nc_matmul, "));
 }
 
 template <typename Values>

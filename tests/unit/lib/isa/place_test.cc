@@ -63,7 +63,7 @@ void ExpectApart(const Program& before, const Program& placed) {
     for (std::uint32_t b = 0; b < a; ++b) {
       const Buffer& x = placed.buffers[a];
       const Buffer& y = placed.buffers[b];
-      if (x.memory != y.memory) continue;
+      if (x.memory != y.memory || x.core != y.core) continue;
       if (before.buffers[a].address && before.buffers[b].address) continue;
       if (x.memory != Memory::kHbm && !LiveAtOnce(placed, a, b)) continue;
       EXPECT_TRUE(*x.address + BytesOf(x) <= *y.address || *y.address + BytesOf(y) <= *x.address)
@@ -76,7 +76,7 @@ void ExpectApart(const Program& before, const Program& placed) {
 TEST(PlaceTest, BuffersThatLiveAtOnceAreApart) {
   Rng rng(30);
   for (int run = 0; run < 150; ++run) {
-    const Program before = RandomProgram(rng, {.buffers = 14});
+    const Program before = RandomProgram(rng, {.buffers = 14, .two_cores = rng.Chance(1, 2)});
     Program placed = before;
     ASSERT_TRUE(PlaceBuffers(placed).ok());
     ExpectApart(before, placed);

@@ -91,9 +91,10 @@ void SetRandomly(Rng& rng, const InstructionRow& row, const OptionRow& option,
   }
 }
 
-Instruction RandomInstruction(Rng& rng, const Program& program) {
-  const InstructionRow& row = RowOf(static_cast<Opcode>(rng.Below(kOpcodes)));
+Instruction RandomInstruction(Rng& rng, const Program& program, Opcode opcode, int core) {
+  const InstructionRow& row = RowOf(opcode);
   Instruction instruction = Plain(row);
+  instruction.core = core;
   instruction.engine = AnyOf(rng, row.engines);
   const std::int64_t rows = AnyOf(rng, std::vector<std::int64_t>{1, 2, 4, 33, 64, 128});
   const std::int64_t free = Between(rng, 1, 12);
@@ -117,17 +118,26 @@ Instruction RandomInstruction(Rng& rng, const Program& program) {
 Program RandomProgram(Rng& rng, const RandomOptions& options) {
   Program program = {.name = "random"};
   for (int number = 0; number < options.buffers; ++number) {
-    program.Add(RandomBuffer(rng, number, options.addresses));
+    Buffer buffer = RandomBuffer(rng, number, options.addresses);
+    const bool second = options.two_cores && buffer.memory != Memory::kHbm && rng.Chance(1, 2);
+    buffer.core = second ? 1 : 0;
+    program.Add(std::move(buffer));
   }
   for (int tries = 0; tries < 1500; ++tries) {
     if (program.instructions.size() == static_cast<std::size_t>(options.instructions)) break;
-    program.instructions.push_back(RandomInstruction(rng, program));
-    program.instructions.back().line = static_cast<std::int32_t>(rng.Below(1000));
-    if (!CheckProgram(program).ok()) program.instructions.pop_back();
+    const auto opcode = static_cast<Opcode>(rng.Below(kOpcodes));
+    const std::size_t before = program.instructions.size();
+    const int first = options.two_cores ? static_cast<int>(rng.Below(2)) : 0;
+    for (int core = first; core >= 0; core = IsMeeting(opcode) && core == 1 ? 0 : -1) {
+      program.instructions.push_back(RandomInstruction(rng, program, opcode, core));
+      program.instructions.back().line = static_cast<std::int32_t>(rng.Below(1000));
+    }
+    if (!CheckProgram(program).ok()) program.instructions.resize(before);
   }
   for (const Instruction& instruction : program.instructions) {
     Buffer& dst = program.buffers[static_cast<std::size_t>(instruction.operands[0].buffer)];
-    if (dst.memory == Memory::kHbm) dst.use = Use::kOutput;
+    const bool barrier = instruction.opcode == Opcode::kCoreBarrier;
+    if (dst.memory == Memory::kHbm && !barrier) dst.use = Use::kOutput;
   }
   TAHOMA_CHECK_OK(CheckProgram(program));
   return program;

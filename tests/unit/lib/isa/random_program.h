@@ -12,6 +12,7 @@ struct RandomOptions {
   int instructions = 20;
   // Some buffers have an address, at which others may lie, too.
   bool addresses = true;
+  bool two_cores = false;
 };
 
 Program RandomProgram(Rng& rng, const RandomOptions& options);

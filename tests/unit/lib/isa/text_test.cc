@@ -58,7 +58,7 @@ dma_copy c[64:128, 0:128] <- ct[64:128, 0:128]
 TEST(TextTest, AProgramThatWasWrittenIsReadAsTheSame) {
   Rng rng(10);
   for (int run = 0; run < 150; ++run) {
-    const Program program = RandomProgram(rng, {});
+    const Program program = RandomProgram(rng, {.two_cores = rng.Chance(1, 2)});
     const std::string text = FormatText(program);
     const auto read = ParseText(text, program.name);
     ASSERT_TRUE(read.ok()) << read.status() << " in\n" << text;
@@ -108,12 +108,10 @@ TEST(TextTest, AMistakeIsToldWithLineAndColumn) {
   EXPECT_EQ(Wrong("sbuf a fp32 [1] in"),
             "line 1, column 17: a: an input in sbuf; inputs and outputs are in hbm");
   EXPECT_EQ(Wrong("sbuf a fp32 [1]\npsum a fp32 [1]"), "line 2, column 6: this name is taken");
-  EXPECT_EQ(Wrong("a <- b"),
-            "line 1, column 1: unknown instruction \"a\"; expected one of dma_copy, nc_matmul, "
-            "tensor_copy, memset, tensor_tensor");
-  EXPECT_EQ(Wrong("activation a"),
-            "line 1, column 1: activation is not built yet; there are dma_copy, "
-            "nc_matmul, tensor_copy, memset, tensor_tensor");
+  EXPECT_THAT(Wrong("a <- b"),
+              HasSubstr("line 1, column 1: unknown instruction \"a\"; expected one of dma_copy, "));
+  EXPECT_THAT(Wrong("dma_compute a"),
+              HasSubstr("line 1, column 1: dma_compute is not built yet; there are dma_copy, "));
   EXPECT_EQ(Wrong("sbuf t fp32 [1]\nmemset t value=x"),
             "line 2, column 16: expected a number of fp32");
   EXPECT_EQ(Wrong("sbuf t fp32 [1]\ntensor_tensor t <- t t op=divide"),
@@ -121,7 +119,7 @@ TEST(TextTest, AMistakeIsToldWithLineAndColumn) {
             "abs_max, abs_min, equal, not_equal, greater, greater_equal, less, less_equal, "
             "logical_and, logical_or, logical_xor, abs, square, relu, rsqrt, reciprocal, "
             "bitwise_and, bitwise_or, bitwise_xor, invert, left_shift, right_shift");
-  EXPECT_EQ(ParseText("activation a", "").status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(ParseText("dma_compute a", "").status().code(), absl::StatusCode::kUnimplemented);
 }
 
 TEST(TextTest, AMistakeInAViewIsToldWithLineAndColumn) {
@@ -130,8 +128,7 @@ TEST(TextTest, AMistakeInAViewIsToldWithLineAndColumn) {
   };
   EXPECT_EQ(wrong("b <- a"), "line 2, column 10: expected a buffer as dst, of a line above");
   EXPECT_EQ(wrong("a, a"), "line 2, column 11: expected <-");
-  EXPECT_EQ(wrong("a <- a a"),
-            "line 2, column 17: expected engine=NAME or the end of the line");
+  EXPECT_EQ(wrong("a <- a a"), "line 2, column 17: expected engine=NAME or the end of the line");
   EXPECT_EQ(wrong("a <- a engine=sink"),
             "line 2, column 24: expected one of tensor, vector, scalar, gpsimd, sync");
   EXPECT_EQ(wrong("a[8] <- a"), "line 2, column 12: index 8; expected 0 to 7");
@@ -152,7 +149,7 @@ TEST(TextTest, ATextHasABound) {
   EXPECT_THAT(Wrong(std::string(kTextBytesMax + 1, ' ')), HasSubstr("at most 16777216"));
   EXPECT_EQ(Wrong(std::string(kTextBytesMax, '\n')), "OK");
   // An error repeats no more of a word than a name may have.
-  EXPECT_LT(Wrong(std::string(100'000, 'x')).size(), 200U);
+  EXPECT_LT(Wrong(std::string(100'000, 'x')).size(), 1000U);
 }
 
 }  // namespace

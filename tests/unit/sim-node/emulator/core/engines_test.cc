@@ -14,6 +14,7 @@
 #include "lib/base/status.h"
 #include "lib/isa/assemble.h"
 #include "lib/isa/check.h"
+#include "lib/isa/instruction.h"
 #include "lib/isa/text.h"
 #include "sim-node/emulator/core/timeline.h"
 
@@ -36,7 +37,7 @@ isa::Assembled Ready(const std::string& text) {
 
 CoreRun TimeOf(const isa::Assembled& ready, std::size_t most_intervals = 100'000) {
   auto run = RunCore(ready, kProfile, {.most_intervals = most_intervals},
-                     [](const isa::Instruction&) { return absl::OkStatus(); });
+                     [](const auto&, const auto*) { return absl::OkStatus(); });
   EXPECT_TRUE(run.ok()) << run.status();
   return *std::move(run);
 }
@@ -70,7 +71,7 @@ TEST(EnginesTest, AProductFromHbmToHbmTakesWhatItsPartsTakeOneAfterTheOther) {
   EXPECT_NEAR(Busy(run, static_cast<std::size_t>(Engine::kTensor)), matmul, 0.01);
   EXPECT_NEAR(Busy(run, kDmaResource + 15), a + b + c, 0.01);
   EXPECT_NEAR(Busy(run, kQueueResource + static_cast<std::size_t>(Engine::kSync)), 1200, 0.01);
-  EXPECT_EQ(ResourceName(run.busiest), "DMA engine 0");
+  EXPECT_EQ(run.NameOf(run.busiest), "DMA engine 0");
   EXPECT_EQ(run.hbm_bytes, 128U * 128 * 2 + 128 * 512 * 2 + 128 * 512 * 4);
 }
 
@@ -89,7 +90,7 @@ TEST(EnginesTest, AQueueOfManySmallCopiesIsBoundByItsDescriptors) {
   }
   for (int i = 0; i < 100; ++i) text += "dma_copy t" + std::to_string(i) + " <- a\n";
   const CoreRun run = TimeOf(Ready(text));
-  EXPECT_EQ(ResourceName(run.busiest), "sync queue");
+  EXPECT_EQ(run.NameOf(run.busiest), "sync queue");
   EXPECT_NEAR(Nanoseconds(run.bound()), 100 * 600, 0.01);
   EXPECT_THAT(Nanoseconds(run.time), Lt(100 * 600 + 1500));
 }
@@ -128,12 +129,74 @@ TEST(EnginesTest, ASumOfPsumAndSbufTakesACycleAnElementAndOneOfSbufTwo) {
   EXPECT_NEAR(of("tensor_tensor h <- h h op=maximum"), 1024 + 19, 0.01);
 }
 
+constexpr std::string_view kTwoCores = R"(
+tensor a fp32 [128, 512] in
+tensor b fp32 [128, 512] out
+tensor c fp32 [128, 512] out
+sbuf s fp32 [128, 512]
+dma_copy s <- a
+tensor_copy s <- s engine=scalar
+dma_copy b <- s
+core_barrier b
+core 1
+sbuf t fp32 [128, 512]
+core_barrier b
+dma_copy t <- b
+dma_copy c <- t
+)";
+
+double BeginOf(const isa::Assembled& ready, const CoreRun& run, std::string_view name, int core) {
+  for (const Interval& one : run.timeline) {
+    const isa::Instruction& its = ready.program.instructions[one.instruction];
+    if (isa::RowOf(its.opcode).name == name && its.core == core) {
+      return Nanoseconds(one.begin.time_since_epoch());
+    }
+  }
+  return -1;
+}
+
+TEST(EnginesTest, ABarrierStartsOnBothCoresWhenTheSlowerComes) {
+  const isa::Assembled ready = Ready(std::string(kTwoCores));
+  const CoreRun run = TimeOf(ready);
+  const CoreRun alone = TimeOf(Ready(std::string(kTwoCores.substr(0, kTwoCores.find("core_"))) +
+                                     "tensor_copy s <- s\ndma_copy c <- s\n"));
+  EXPECT_EQ(BeginOf(ready, run, "core_barrier", 0), BeginOf(ready, run, "core_barrier", 1));
+  // A copy in, an engine and a copy out come before.
+  EXPECT_GT(BeginOf(ready, run, "core_barrier", 1), 2 * 1300.0);
+  EXPECT_GT(BeginOf(ready, run, "dma_copy", 1), BeginOf(ready, run, "core_barrier", 1));
+  EXPECT_GT(run.time, alone.time);
+  EXPECT_EQ(ResourceName(kCoreResources + 2, 2), "NC 1 scalar");
+  EXPECT_EQ(ResourceName(2 * kCoreResources, 2), "HBM stack");
+}
+
+// Copies of 256 KiB from HBM to SBUF, on one core or on both.
+std::string Loads(int cores) {
+  std::string text =
+      "tensor a fp32 [128, 2048] in\ntensor b fp32 [128, 2048] out\ndma_copy b <- a\n";
+  for (int core = 0; core < cores; ++core) {
+    text += fmt::format("core {}\nsbuf s{} fp32 [128, 2048]\n", core, core);
+    for (int i = 0; i < 40; ++i) {
+      text += fmt::format("dma_copy s{} <- a engine={}\n", core, i % 2 == 0 ? "sync" : "scalar");
+    }
+  }
+  return text;
+}
+
+TEST(EnginesTest, TwoCoresShareTheirHbmStack) {
+  const CoreRun one = TimeOf(Ready(Loads(1)));
+  const CoreRun two = TimeOf(Ready(Loads(2)));
+  EXPECT_EQ(two.hbm_bytes, 2 * one.hbm_bytes - (std::uint64_t{2} << 20U));
+  EXPECT_GE(two.time, two.resources[2 * kCoreResources].busy);
+  EXPECT_GE(two.time, one.time);
+}
+
 TEST(EnginesTest, AFailureEndsTheRun) {
   const isa::Assembled ready = Ready(std::string(kMatmul));
   int calls = 0;
-  const auto run = RunCore(ready, kProfile, {}, [&](const isa::Instruction&) {
-    return ++calls == 3 ? FailedPrecondition("nobody wrote it") : absl::OkStatus();
-  });
+  const auto run =
+      RunCore(ready, kProfile, {}, [&](const isa::Instruction&, const isa::Instruction*) {
+        return ++calls == 3 ? FailedPrecondition("nobody wrote it") : absl::OkStatus();
+      });
   EXPECT_EQ(run.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(run.status()), "nobody wrote it");
   EXPECT_EQ(calls, 3);
@@ -189,15 +252,15 @@ TEST(EnginesTest, NoEngineDoesTwoThingsAtOnceAndNothingStartsBeforeWhatItNeeds) 
   for (int round = 0; round < 200; ++round) {
     const isa::Assembled ready = Ready(RandomProgram(rng));
     std::vector<std::int32_t> order;
-    auto run =
-        RunCore(ready, kProfile, {.most_intervals = 100'000}, [&](const isa::Instruction& one) {
-          order.push_back(one.line);
-          return absl::OkStatus();
-        });
+    auto run = RunCore(ready, kProfile, {.most_intervals = 100'000},
+                       [&](const isa::Instruction& one, const isa::Instruction*) {
+                         order.push_back(one.line);
+                         return absl::OkStatus();
+                       });
     ASSERT_TRUE(run.ok());
     std::vector<VirtualTime> begin(ready.program.instructions.size(), VirtualTime::max());
     std::vector<VirtualTime> end(ready.program.instructions.size());
-    std::vector<VirtualTime> free(kResources);
+    std::vector<VirtualTime> free(kResourcesMax);
     for (const Interval& one : run->timeline) {
       EXPECT_GE(one.begin, free[one.resource]);
       free[one.resource] = one.end;

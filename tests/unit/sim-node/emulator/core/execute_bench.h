@@ -137,7 +137,7 @@ class Bench {
   absl::Status Run(isa::Instruction instruction) {
     program_.instructions.push_back(std::move(instruction));
     hbm_.calls = 0;
-    return Execute(program_, program_.instructions.back(), memory_, hbm_);
+    return Execute(program_, program_.instructions.back(), nullptr, {&memory_, 1}, hbm_);
   }
 
   std::vector<std::byte> Expected(const View& view, std::int64_t number) const {

@@ -178,6 +178,40 @@ TEST(ExecuteTest, SumsAndFillsOfAllTypesAreAsTheOracles) {
   }
 }
 
+TEST(ExecuteTest, TwoCoresExchangeTiles) {
+  Program program;
+  std::vector<isa::Instruction> meeting;
+  for (int core = 0; core < 2; ++core) {
+    const BufferId tile = program.Add({.name = fmt::format("t{}", core),
+                                       .memory = Memory::kSbuf,
+                                       .type = ElementType::kInt32,
+                                       .shape = {2, 4},
+                                       .address = 64 * core,
+                                       .core = core});
+    meeting.push_back({.opcode = Opcode::kSendRecv,
+                       .engine = isa::Engine::kSync,
+                       .operands = {program.Whole(tile), program.Whole(tile)},
+                       .core = core});
+  }
+  program.instructions = meeting;
+  std::vector<CoreMemory> memories(2);
+  FlatHbm hbm(0);
+  for (int core = 0; core < 2; ++core) {
+    for (int partition = 0; partition < 2; ++partition) {
+      const std::vector<std::byte> bytes(16, static_cast<std::byte>(10 * core + partition));
+      memories[static_cast<std::size_t>(core)].Write(Memory::kSbuf, partition, 64 * core, bytes);
+    }
+  }
+  ASSERT_TRUE(
+      Execute(program, program.instructions[0], &program.instructions[1], memories, hbm).ok());
+  for (int core = 0; core < 2; ++core) {
+    std::vector<std::byte> bytes(16);
+    ASSERT_TRUE(
+        memories[static_cast<std::size_t>(core)].Read(Memory::kSbuf, 1, 64 * core, bytes).ok());
+    EXPECT_EQ(bytes, std::vector<std::byte>(16, static_cast<std::byte>(10 * (1 - core) + 1)));
+  }
+}
+
 struct MatmulViews {
   View out;
   View stationary;
