@@ -213,6 +213,18 @@ class Numbers(ProductCase):
         numpy.testing.assert_array_equal(c, numpy.stack([a[64:, 8:], a[:64, :8]]))
         numpy.testing.assert_array_equal(d, a[:, ::2])
 
+    def test_zeros_of_a_psum_tile(self):
+        def kernel(a, b):
+            c = nl.ndarray((64, 512), nl.float32, buffer=nl.shared_hbm)
+            product = nl.zeros((64, 512), nl.float32, buffer=nl.psum)
+            for rows in (slice(0, 128), slice(128, 256)):
+                nisa.nc_matmul(product, load(a, rows, slice(None)), load(b, rows, slice(None)))
+            store(c, product)
+            return c
+        a, b = tensors((256, 64), (256, 512))
+        self.assertNotIn("memset", nki.jit(kernel).program(a, b))
+        self.assert_product(nki.jit(kernel)(a, b), a, b)
+
     def test_sums_in_sbuf(self):
         a, b = tensors((384, 128), (384, 512))
         self.assert_product(blocked(a, b), a, b)
@@ -259,7 +271,7 @@ class Times(unittest.TestCase):
     def test_the_report_is_that_of_trn_run(self):
         run = basic.run(*tensors((128, 64), (128, 512)))
         self.assertEqual(run.resources["tensor"][1], 1)
-        self.assertEqual(run.resources["scalar"][1], 1)
+        self.assertEqual(run.resources["scalar"][1], 2)  # a copy on chip, and the store
         self.assertEqual(run.resources[run.bound][0], run.bound_us)
         self.assertEqual(run.bound_us, max(busy for busy, _ in run.resources.values()))
         self.assertGreaterEqual(run.time_us, run.bound_us)
@@ -304,7 +316,7 @@ nc_matmul p3 <- s1 s2
 sbuf s4 fp32 [64, 512]
 tensor_copy s4 <- p3 engine=scalar
 tensor h0 fp32 [64, 512] out
-dma_copy h0 <- s4
+dma_copy h0 <- s4 engine=scalar
 """)
 
     def test_slices_are_those_of_numpy(self):
@@ -378,6 +390,64 @@ dma_copy h0 <- s4
             "dma_copy t <- a engine=gpsimd", "dma_copy t <- a", "dma_copy t <- a engine=scalar",
             "tensor_tensor t <- t t op=add", "tensor_tensor t <- t t op=maximum engine=gpsimd", "memset t value=1.0",
             "memset z value=0.0"])
+
+    def test_stores_have_another_queue_than_loads(self):
+        def kernel(a):
+            tile = nl.ndarray(a.shape, a.dtype, name="t")
+            c = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm, name="c")
+            nisa.dma_copy(tile, a, engine=None)
+            nisa.dma_copy(c, tile)
+            nisa.dma_copy(c, tile, dge_mode=nisa.dge_mode.hwdge)
+            nisa.dma_copy(c, a)
+            nisa.dma_copy(c, tile, dge_mode=nisa.dge_mode.swdge)
+            nisa.dma_copy(c, tile, engine=nisa.engine.sync)
+        self.assertEqual(self.instructions(kernel), [
+            "dma_copy t <- a", "dma_copy c <- t engine=scalar", "dma_copy c <- t engine=scalar", "dma_copy c <- a engine=scalar",
+            "dma_copy c <- t engine=gpsimd", "dma_copy c <- t engine=sync"])
+
+    def zeros_kept(self, *steps, value=0):
+        """How many memsets of [64, 512] of PSUM are left; the steps are called with the tile, and as in accumulations."""
+        def kernel(a):
+            tile = nl.ndarray((64, 512), nl.float32, buffer=nl.psum)
+            left, right = nl.ndarray((128, 64), nl.float32), nl.ndarray((128, 512), nl.float32)
+            for step in steps:
+                if callable(step):
+                    step(tile)
+                elif step == "zeros":
+                    nisa.memset(tile, value)
+                else:
+                    columns, accumulate = step
+                    nisa.nc_matmul(tile[:, columns], left, right[:, columns], accumulate=accumulate)
+        return sum(line.startswith("memset p") for line in self.instructions(kernel))
+
+    def test_zeros_that_a_matmul_overwrites_are_left_out(self):
+        whole, left, right = slice(None), slice(0, 256), slice(256, 512)
+        self.assertEqual(self.zeros_kept("zeros", (whole, None)), 0)
+        self.assertEqual(self.zeros_kept("zeros", (whole, False), "zeros", (whole, None), (whole, None)), 0)
+        self.assertEqual(self.zeros_kept(lambda tile: nisa.memset(tile[:, left], 0), (right, None), (left, None)), 0)
+        self.assertEqual(self.zeros_kept(lambda tile: nisa.memset(tile[:, 8:16], 0), (whole, None)), 0)
+
+    def test_zeros_that_are_seen_stay(self):
+        whole, left = slice(None), slice(0, 256)
+        self.assertEqual(self.zeros_kept("zeros"), 1)
+        self.assertEqual(self.zeros_kept("zeros", (whole, True)), 1)
+        self.assertEqual(self.zeros_kept("zeros", (left, None), (left, None)), 1)
+        self.assertEqual(self.zeros_kept("zeros", "zeros", (whole, None)), 1)
+        self.assertEqual(self.zeros_kept("zeros", (whole, None), value=1), 1)
+        for seen in (lambda tile: nisa.tensor_copy(nl.ndarray((64, 8), nl.float32), tile[:, 0:8]),
+                     lambda tile: nisa.tensor_copy(tile[:, 0:8], nl.ndarray((64, 8), nl.float32))):
+            self.assertEqual(self.zeros_kept("zeros", seen, (whole, None)), 1)
+        self.assertEqual(self.instructions(lambda a: nl.zeros((64, 8), nl.float32, name="t")), ["memset t value=0.0"])
+
+    def test_an_error_after_zeros_that_are_left_out_names_its_own_line(self):
+        def kernel(a, b):
+            nisa.memset(product := nl.ndarray((64, 512), nl.float32, buffer=nl.psum), 0)
+            nisa.nc_matmul(product, load(a, slice(None), slice(None)), load(b, slice(None), slice(None)))
+            nisa.dma_copy(c := nl.ndarray(product.shape, nl.float32, buffer=nl.shared_hbm), nl.ndarray(product.shape, nl.float32))
+            return c
+        with self.assertRaises(nki.Error) as raised:
+            nki.jit(kernel)(*tensors((128, 64), (128, 512)))
+        self.assertIn("nisa.dma_copy(c := nl", str(raised.exception))
 
     def test_an_index_drops_a_dimension(self):
         def kernel(a):

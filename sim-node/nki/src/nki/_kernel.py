@@ -121,7 +121,7 @@ class Kernel:
                       for name, value in recording.inputs.items()}
         text = recording.recorder.text()
         outputs = {value.buffer.name for value in recording.returned}
-        printed, arrays = _trn_run.run(text, self.__name__, inputs, outputs, options, recording.recorder.places)
+        printed, arrays = _trn_run.run(text, self.__name__, inputs, outputs, options, recording.recorder.places())
         results = None
         if data:
             results = tuple(arrays[value.buffer.name].reshape(value.shape) for value in recording.returned)

@@ -42,8 +42,8 @@ def operand(value, name, function):
 
 class Recorder:
     def __init__(self):
-        self.lines = []
-        self.places = []  # of each line, the kernel's own
+        self.lines = []  # None: left out
+        self.places_of_lines = []  # the kernel's own
         self.names = set()
         self.count = 0
 
@@ -64,7 +64,7 @@ class Recorder:
     def _declare(self, buffer):
         buffer.line = len(self.lines)
         self.lines.append(f"{buffer.memory} {buffer.name} {buffer.dtype.program} {list(buffer.shape)}{buffer.use}")
-        self.places.append(buffer.place)
+        self.places_of_lines.append(buffer.place)
 
     def output(self, buffer):
         if buffer.use == " in":
@@ -83,13 +83,35 @@ class Recorder:
                 self._declare(view.buffer)
             if view.buffer.groups and (name != "nc_matmul" or view is not written):
                 end_groups(view)
+            if view.buffer.zeros:
+                self._leave_out_zeros(view, name == "nc_matmul" and view is written and not options)
             texts.append(view.text())
         texts.insert(1, "<-")
         self.lines.append(f"{name} {' '.join(texts if read else texts[:1])}{options}")
-        self.places.append(caller())
+        self.places_of_lines.append(caller())
+
+    def zeros(self, view, options):
+        """A memset to zeros. That of a PSUM tile is left out if nobody sees the zeros."""
+        self.instruction("memset", view, [], options)
+        if view.buffer.memory == "psum":
+            view.buffer.zeros.append((len(self.lines) - 1, view.region(), view.key()))
+
+    def _leave_out_zeros(self, view, overwrites):
+        """Of zeros where an instruction touches the tile, those are left out that it overwrites; the others stay."""
+        region, key, left = view.region(), view.key(), []
+        for line, zeros, of in view.buffer.zeros:
+            if not overlap(zeros, region):
+                left.append((line, zeros, of))
+            elif overwrites and (of == key or (region[4] and contains(region, zeros))):
+                self.lines[line] = None
+        view.buffer.zeros = left
 
     def text(self):
-        return "\n".join(self.lines) + "\n"
+        return "".join(f"{line}\n" for line in self.lines if line is not None)
+
+    def places(self):
+        """The kernel's own place of each line of the text."""
+        return [place for line, place in zip(self.lines, self.places_of_lines) if line is not None]
 
 
 def overlap(one, other):
@@ -110,7 +132,7 @@ def adds(view, accumulate):
     read or written by another instruction overwrites, later ones add.
     """
     groups = view.buffer.groups
-    key = (view.offset, view.shape, view.strides)
+    key = view.key()
     if groups and groups[-1][1] == key:
         return True if accumulate is None else accumulate
     region = view.region()

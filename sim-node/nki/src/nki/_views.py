@@ -9,7 +9,7 @@ from nki._errors import Error, not_built
 class Buffer:
     """A tensor in HBM, or a tile in SBUF or PSUM."""
 
-    __slots__ = ("name", "memory", "dtype", "shape", "pitch", "use", "line", "place", "groups")
+    __slots__ = ("name", "memory", "dtype", "shape", "pitch", "use", "line", "place", "groups", "zeros")
 
     def __init__(self, name, memory, dtype, shape, place):
         self.name = name
@@ -21,6 +21,7 @@ class Buffer:
         self.line = None  # index of the buffer's line in the program, once an instruction names the buffer
         self.place = place
         self.groups = []  # PSUM: the regions that the next nc_matmul adds to
+        self.zeros = []  # PSUM: the regions of memsets to zeros that no instruction has touched since
 
     @property
     def on_chip(self):
@@ -167,6 +168,10 @@ class NkiTensor:
             steps = steps[1:] if self.rows else steps
             where = f"partition={self.offset // buffer.pitch}, offset={self.offset % buffer.pitch}"
         return f"{buffer.name}.ap({where}, rows={first}, free={' '.join(steps or ['1x1'])})"
+
+    def key(self):
+        """Equal for views of the same elements in the same order, of one buffer."""
+        return self.offset, self.shape, self.strides
 
     def region(self):
         """(first partition, last, first element of a partition, last, whether all between are taken); on chip."""
