@@ -8,6 +8,7 @@ NKI_SAMPLES names a checkout of aws-neuron/nki-samples. Runs itself with the Pyt
 (`.ci/python`). Status 77 (skipped) without one, or without trn-run and a core.
 """
 
+import dataclasses
 import importlib.util
 import inspect
 import os
@@ -31,6 +32,8 @@ PACKAGE = ROOT / "sim-node" / "nki"
 sys.path.insert(0, str(PACKAGE / "src"))
 
 import nki
+import nki.collectives as ncc
+import nki.dtype
 import nki.isa as nisa
 import nki.language as nl
 import numpy
@@ -254,6 +257,68 @@ class Numbers(ProductCase):
         numpy.testing.assert_array_equal(shaped[0], basic(a, b).reshape(8, 8, 512))
         self.assertIsInstance(shaped, tuple)
 
+    def test_load_and_store_convert_and_obey_masks(self):
+        def kernel(a):
+            c = nl.ndarray(a.shape, nl.float16, buffer=nl.shared_hbm)
+            column = nl.arange(64)[None, :]
+            for row in (nl.arange(128)[:, None], nl.arange(128)[:, None] + 128):
+                nl.store(c[row, column], nl.load(a[row, column], mask=row < a.shape[0]), mask=row < a.shape[0])
+            return c
+        (a,) = tensors((200, 64))
+        numpy.testing.assert_array_equal(nki.jit(kernel)(a), a.astype(numpy.float16))
+
+    def test_arrays_of_indices_are_those_of_numpy(self):
+        def kernel(a):
+            c = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+            i = nl.mgrid[0:128, 0:64]
+            row, outer, inner = nl.arange(128)[:, None, None], nl.arange(4)[None, :, None], nl.arange(16)[None, None, :]
+            tile, other = nl.load(a[i.p, i.x]), nl.ndarray(a.shape, a.dtype)
+            nisa.tensor_copy(other[row, inner * 4 + outer], tile[row, outer * 16 + inner])
+            nl.store(c[i.p, i.x], nl.copy(other))
+            return c
+        (a,) = tensors((128, 64))
+        expected = numpy.empty_like(a)
+        row, outer, inner = numpy.ogrid[0:128, 0:4, 0:16]
+        expected[row, inner * 4 + outer] = a[row, outer * 16 + inner]
+        numpy.testing.assert_array_equal(nki.jit(kernel)(a), expected)
+
+    def test_blocks_of_tiles_and_addresses(self):
+        def kernel(a):
+            c = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+            blocks = nl.ndarray((2, nl.par_dim(128), 8), a.dtype)
+            part = nl.ndarray((32, 8), a.dtype, address=(64, 4096))
+            for at in range(2):
+                nisa.dma_copy(blocks[at], a[nl.ds(128 * at, 128)])
+            nisa.dma_copy(part, blocks[0, 0:32])
+            nisa.dma_copy(c[0:128], blocks[1])
+            nisa.dma_copy(c[128:224], blocks[0, 0:96, :])
+            nisa.dma_copy(c[224:256], part)
+            return c
+        (a,) = tensors((256, 8))
+        numpy.testing.assert_array_equal(nki.jit(kernel)(a), numpy.vstack([a[128:], a[0:96], a[0:32]]))
+
+    def test_constants(self):
+        def kernel(a):
+            c = nl.ndarray((64, 64), nl.float32, buffer=nl.shared_hbm)
+            product, tile = nl.zeros((64, 64), nl.float32, buffer=nl.psum), nl.load(a)
+            for _ in range(2):
+                nisa.nc_matmul(product, nl.shared_identity_matrix(128, nl.float32)[:, 0:64], tile)
+            ones = nl.load(nl.shared_constant(numpy.ones((64, 64), numpy.int8), dtype=nl.float32))
+            nisa.tensor_tensor(ones, ones, product, op=nl.add)
+            nl.store(c, ones)
+            return c
+        (a,) = tensors((128, 64))
+        numpy.testing.assert_array_equal(nki.jit(kernel)(a), 2 * a[0:64] + 1)
+        self.assertEqual(nki.jit(kernel).program(a).count("[128, 128] in"), 1)
+
+    def test_an_input_that_is_written_as_a_whole_is_a_result(self):
+        def kernel(a, c):
+            nisa.dma_copy(c[0:64, :], a[64:128, :])
+            nisa.dma_copy(c[64:128, :], a[0:64, :])
+            return c
+        (a,) = tensors((128, 8))
+        numpy.testing.assert_array_equal(nki.jit(kernel)(a, nki.shape(a.shape, nl.float32)), numpy.roll(a, 64, axis=0))
+
     def test_rows_of_column_major_arrays_are_those_of_numpy(self):
         a, b = tensors((64, 128), (512, 128))
         self.assert_product(basic(a.T, b.T), a.T, b.T)
@@ -348,6 +413,66 @@ dma_copy h0 <- s4 engine=scalar
                                   (lambda a: a[:, :32].ap([[64, 2], [1, 2]]), "is a part")):
             with self.assertRaisesRegex(nki.Error, message):
                 self.instructions(function)
+
+    def test_a_view_of_many_dimensions_has_few_steps(self):
+        def kernel(a):
+            tile = nl.ndarray((128, 720), nl.float32, name="t")
+            nisa.memset(tile.ap([[720, 128], [360, 2], [120, 3], [30, 4], [6, 5], [2, 3]]), 0)
+            nisa.memset(tile.ap([[720, 128], [1, 1], [0, 1], [1, 1], [5, 1], [1, 720]], offset=0)[:, :, 0, 0], 0)
+        self.assertEqual(self.instructions(kernel), ["memset t.ap(partition=0, offset=0, rows=128x1, free=360x2) value=0.0",
+                                                     "memset t.ap(partition=0, offset=0, rows=128x1, free=1x1 1x5 720x1) value=0.0"])
+
+    def test_arrays_of_indices_that_are_none(self):
+        def refused(keys, message):
+            with self.assertRaisesRegex(nki.Error, message):
+                self.instructions(lambda a: nl.load(a[keys]))
+        row, column = nl.arange(128)[:, None], nl.arange(64)[None, :]
+        refused((row + 1, column), "the indices of dimension 0 of a are 1 to 128; expected 0 to 127")
+        refused((row, column**2 % 64), "not evenly spaced")
+        refused((row,), "2 dimensions; expected an index or an array of indices for each")
+        refused((row, slice(0, 64)), "2 dimensions; expected an index or an array of indices for each")
+        with self.assertRaisesRegex(nki.Error, "not a rectangle"):
+            self.instructions(lambda a: nl.load(a[row, column], mask=row < column))
+        with self.assertRaisesRegex(nki.Error, r"a mask has the shape \[64, 1\]"):
+            self.instructions(lambda a: nl.load(a[row, column], mask=row[0:64] < 3))
+
+    def test_new_tensors(self):
+        def kernel(a):
+            nl.full((8, 4), 2, nl.float32, name="t")
+            like = nl.zeros_like(nl.ones((8, 4), nl.int8, buffer=nl.psum))
+            self.assertEqual((like.shape, like.dtype, like.buffer), ((8, 4), nl.int8, nl.psum))
+            self.assertEqual((a.buffer, nl.empty_like(a, dtype=nl.int8, buffer=nl.sbuf).dtype), (nl.shared_hbm, nl.int8))
+            self.assertEqual((nl.program_id(0), nl.num_programs(), nl.num_programs(0), nl.num_programs([0, 1])), (0, 1, 1, (1, 1)))
+        self.assertEqual([line.split()[-1] for line in self.instructions(kernel)], ["value=2.0", "value=1.0", "value=0.0"])
+
+    def test_classes_of_kernels_take_the_attributes_that_a_call_names(self):
+        @dataclasses.dataclass
+        class Sizes(nl.NKIObject):
+            rows: int
+            columns: int
+            steps: list = dataclasses.field(default_factory=list)
+            width = None
+
+            def __post_init__(self):
+                self.all = self.rows * 2
+
+        class Named(nl.NKIObject):
+            rows: int
+
+        class Made(Named):
+            def __init__(self, rows):
+                self.rows = rows + 1
+
+        sizes = Sizes(3, width=7)
+        self.assertEqual((sizes.rows, sizes.steps, sizes.width, sizes.all, Sizes(rows=1).width), (3, [], 7, 6, None))
+        self.assertIsNot(sizes.steps, Sizes(3).steps)
+        self.assertEqual((Named(rows=4).rows, Made(4).rows), (4, 5))
+        with self.assertRaises(TypeError):
+            Made(other=4)
+
+    def test_numpy_takes_the_types_for_its_own(self):
+        self.assertEqual(numpy.zeros(3, nl.float16).dtype, numpy.float16)
+        self.assertEqual((str(nl.bfloat16), nki.dtype.int8), ("bfloat16", numpy.int8))
 
     def accumulations(self, *steps):
         """Whether each nc_matmul adds; a step is a part of [128, 512] of PSUM and accumulate, or an instruction."""
@@ -487,7 +612,8 @@ class Refusals(unittest.TestCase):
     def test_other_instructions_are_refused_by_name(self):
         self.assert_refused("nki.isa.activation is not built yet (docs/tasks/kernels.md)",
                             self.in_kernel(lambda: nisa.activation(op=nl.exp)), nki.NotBuilt)
-        self.assert_refused("nki.language.load is not built yet", self.in_kernel(lambda: nl.load(1)), nki.NotBuilt)
+        self.assert_refused("nki.language.matmul is not built yet", self.in_kernel(lambda: nl.matmul(1, 2)), nki.NotBuilt)
+        self.assert_refused("nki.collectives.all_gather is not built yet", self.in_kernel(ncc.all_gather), nki.NotBuilt)
         self.assert_refused("nki.isa.nc_matmul_mx is of Trainium3", self.in_kernel(lambda: nisa.nc_matmul_mx()), nki.NotBuilt)
         self.assertFalse(hasattr(nisa, "nc_matmull"))
         from nki.isa import sendrecv  # a kernel's import succeeds
@@ -509,7 +635,8 @@ class Refusals(unittest.TestCase):
         self.assert_refused("engine is 'vector'", self.in_kernel(
             lambda: nisa.memset(nl.ndarray((8, 8), nl.float32), 0, engine="vector")))
         self.assert_refused("there is no type int64", self.in_kernel(lambda: nl.ndarray((8, 8), numpy.int64)))
-        self.assert_refused("partitions in another dimension", self.in_kernel(lambda: nl.ndarray((2, nl.par_dim(8)), nl.int8)))
+        self.assert_refused("in HBM with address=", self.in_kernel(
+            lambda: nl.ndarray((8, 8), nl.int8, buffer=nl.hbm, address=(0, 0))), nki.NotBuilt)
         self.assert_refused("outside of a kernel", lambda: nl.ndarray((8, 8), nl.float32))
 
     def test_arguments_and_results_that_are_none(self):

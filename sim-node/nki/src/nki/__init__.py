@@ -9,8 +9,8 @@
 A call records the kernel's instructions as a program and runs the program with trn-run, in a pod with a claim.
 """
 
-from nki import isa, language
+from nki import dtype, isa, language
 from nki._errors import Error, NotBuilt
 from nki._kernel import Run, jit, shape, tensor
 
-__all__ = ["Error", "NotBuilt", "Run", "isa", "jit", "language", "shape", "tensor"]
+__all__ = ["Error", "NotBuilt", "Run", "dtype", "isa", "jit", "language", "shape", "tensor"]

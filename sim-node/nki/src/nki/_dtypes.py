@@ -13,8 +13,19 @@ class DType:
         self.program = program  # in a program's text
         self.native = native and numpy.dtype(native)  # None: numpy has no such type
 
+    @property
+    def dtype(self):
+        """numpy's type, so that numpy takes nl.float32 for one; ml_dtypes' where numpy has none."""
+        if self.native is not None:
+            return self.native
+        import ml_dtypes  # numpy alone is enough for kernels
+        return numpy.dtype(getattr(ml_dtypes, self.name))
+
     def __repr__(self):
         return f"nl.{self.name}"
+
+    def __str__(self):
+        return self.name
 
     def __eq__(self, other):
         return self is BY_NAME.get(name_of(other))

@@ -9,7 +9,7 @@ import numpy
 from nki import _recorder, _trn_run
 from nki._dtypes import DType, find
 from nki._errors import Error, NotBuilt, not_built, refuse_options
-from nki._views import NkiTensor
+from nki._views import MemoryRegion, NkiTensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Recording:
             returned = function(*bound.args, **bound.kwargs)
         finally:
             _recorder.CURRENT.reset(token)
+        self.inputs |= {name: tensor(*constant) for name, constant in self.recorder.constants.items()}
         self.one = not isinstance(returned, (tuple, list))
         self.returned = [self._result(value) for value in ([returned] if self.one else returned)]
 
@@ -66,8 +67,8 @@ class Recording:
         if isinstance(value, numpy.ndarray):
             value = tensor(value)
         if isinstance(value, Input):
-            view = self.recorder.buffer("tensor", value.dtype, value.shape, name, "in")
-            self.inputs[view.buffer.name] = value
+            view = NkiTensor.whole(self.recorder.buffer(MemoryRegion.shared_hbm, value.dtype, value.shape, name, "in"))
+            self.inputs[view.storage.name] = value
             return view
         if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, numpy.generic):
             raise Error(f"{name} is a {type(value).__module__}.{type(value).__name__}; expected an array of numpy, "
@@ -75,11 +76,12 @@ class Recording:
         return value
 
     def _result(self, value):
-        if not isinstance(value, NkiTensor) or value.buffer.on_chip:
+        if not isinstance(value, NkiTensor) or value.storage.on_chip:
             raise Error(f"the kernel returns {value!r}; expected tensors with buffer=nl.shared_hbm")
         if not value.is_all():
             raise Error(f"the kernel returns {value!r}, a part; expected a whole tensor")
-        self.recorder.output(value.buffer)
+        self.recorder.output(value.storage)
+        self.inputs.pop(value.storage.name, None)
         return value
 
 
@@ -120,17 +122,18 @@ class Kernel:
             inputs = {name: numpy.ascontiguousarray(value.array, value.dtype.native or numpy.float32)
                       for name, value in recording.inputs.items()}
         text = recording.recorder.text()
-        outputs = {value.buffer.name for value in recording.returned}
+        outputs = {value.storage.name for value in recording.returned}
         printed, arrays = _trn_run.run(text, self.__name__, inputs, outputs, options, recording.recorder.places())
         results = None
         if data:
-            results = tuple(arrays[value.buffer.name].reshape(value.shape) for value in recording.returned)
+            results = tuple(arrays[value.storage.name].reshape(value.shape) for value in recording.returned)
             results = results[0] if recording.one else results
         return Run(results, *_trn_run.read_report(printed), text)
 
 
-def jit(function=None, *, mode="auto", platform_target=None, **options):
-    """Makes a kernel of a function. `mode` names AWS's ways to call a compiler, of which there is none here."""
+def jit(function=None, *, platform_target=None, mode="auto", debug_kernel=False, show_compiler_tb=False, experimental_flags=None,
+        **options):
+    """Makes a kernel of a function. The other named options are for AWS's compiler, of which there is none here."""
     if platform_target is not None and str(platform_target).lower() not in ("trn2", "gen3"):
         raise NotBuilt(f"nki.jit with platform_target={platform_target!r}; the emulated chip is a Trainium2: trn2")
     refuse_options("nki.jit", **{name: (value, [None]) for name, value in options.items()})

@@ -7,11 +7,11 @@ import re
 import sys
 
 from nki._errors import Error
-from nki._views import Buffer, NkiTensor
+from nki._views import Buffer, MemoryRegion, NkiTensor, all_written
 
 PACKAGE = str(pathlib.Path(__file__).parent)
 CURRENT = contextvars.ContextVar("the recorder of the kernel that runs")
-PREFIXES = {"sbuf": "s", "psum": "p", "tensor": "h"}
+PREFIXES = {"sbuf": "s", "psum": "p"}  # of names; that of tensors in HBM is h
 
 
 def current():
@@ -36,6 +36,7 @@ def shown(place):
 
 def operand(value, name, function):
     if isinstance(value, NkiTensor):
+        value.check()
         return value
     raise Error(f"{function}: {name} is {value!r}; expected a tensor")
 
@@ -46,29 +47,42 @@ class Recorder:
         self.places_of_lines = []  # the kernel's own
         self.names = set()
         self.count = 0
+        self.constants = {}  # {tensor: (array, type)}, inputs that the kernel brings along
+        self.identities = {}  # {(rows, type): tile}
 
-    def buffer(self, memory, dtype, shape, name="", use=""):
+    def buffer(self, region, dtype, shape, name="", use="", address=None):
         if not shape:
             raise Error("a tensor has no dimensions; expected a shape of 1 or more")
-        if not re.fullmatch(r"[A-Za-z][\w.-]{0,62}", name, re.ASCII) or name in self.names:
-            while (name := f"{PREFIXES[memory]}{self.count}") in self.names:
+        if not re.fullmatch(r"[A-Za-z][\w.-]{0,62}", name or "", re.ASCII) or name in self.names:
+            while (name := f"{PREFIXES.get(region.name, 'h')}{self.count}") in self.names:
                 self.count += 1
             self.count += 1
         self.names.add(name)
-        buffer = Buffer(name, memory, dtype, shape, caller())
+        storage = Buffer(name, region, dtype, shape, caller(), address)
         if use:
-            buffer.use = f" {use}"
-            self._declare(buffer)
-        return NkiTensor.whole(buffer)
+            storage.use = f" {use}"
+            self._declare(storage)
+        return storage
 
-    def _declare(self, buffer):
-        buffer.line = len(self.lines)
-        self.lines.append(f"{buffer.memory} {buffer.name} {buffer.dtype.program} {list(buffer.shape)}{buffer.use}")
-        self.places_of_lines.append(buffer.place)
+    def constant(self, array, dtype):
+        """A tensor in HBM with the numbers of an array."""
+        storage = self.buffer(MemoryRegion.shared_hbm, dtype, array.shape, "", "in")
+        self.constants[storage.name] = (array, dtype)
+        return NkiTensor.whole(storage)
+
+    def _declare(self, storage):
+        storage.line = len(self.lines)
+        address = "" if storage.address is None else f" @ {storage.address}"
+        self.lines.append(f"{storage.memory} {storage.name} {storage.dtype.program} {list(storage.shape)}{storage.use}{address}")
+        self.places_of_lines.append(storage.place)
 
     def output(self, buffer):
         if buffer.use == " in":
-            raise Error(f"the kernel returns its input {buffer.name}; expected a tensor that it made with nl.ndarray")
+            if buffer.read or not all_written(buffer):
+                raise Error(f"the kernel returns its input {buffer.name}; expected a tensor that it made with nl.ndarray, or "
+                            "an input that it never reads and writes as a whole")
+            self.lines[buffer.line] = self.lines[buffer.line].removesuffix(buffer.use)
+            buffer.use = ""
         if buffer.line is None:
             raise Error(f"the kernel returns {buffer.name}, which no instruction has written\n{shown(buffer.place)}")
         if not buffer.use:
@@ -79,11 +93,14 @@ class Recorder:
         """`written` and `read` are views; an instruction of another engine ends the groups of nc_matmul."""
         texts = []
         for view in (written, *read):
-            if view.buffer.line is None:
-                self._declare(view.buffer)
-            if view.buffer.groups and (name != "nc_matmul" or view is not written):
+            if view.storage.line is None:
+                self._declare(view.storage)
+            if not view.storage.on_chip:
+                view.storage.written += [view] if view is written else []
+                view.storage.read |= view is not written
+            if view.storage.groups and (name != "nc_matmul" or view is not written):
                 end_groups(view)
-            if view.buffer.zeros:
+            if view.storage.zeros:
                 self._leave_out_zeros(view, name == "nc_matmul" and view is written and not options)
             texts.append(view.text())
         texts.insert(1, "<-")
@@ -93,18 +110,18 @@ class Recorder:
     def zeros(self, view, options):
         """A memset to zeros. That of a PSUM tile is left out if nobody sees the zeros."""
         self.instruction("memset", view, [], options)
-        if view.buffer.memory == "psum":
-            view.buffer.zeros.append((len(self.lines) - 1, view.region(), view.key()))
+        if view.storage.memory == "psum":
+            view.storage.zeros.append((len(self.lines) - 1, view.region(), view.key()))
 
     def _leave_out_zeros(self, view, overwrites):
         """Of zeros where an instruction touches the tile, those are left out that it overwrites; the others stay."""
         region, key, left = view.region(), view.key(), []
-        for line, zeros, of in view.buffer.zeros:
+        for line, zeros, of in view.storage.zeros:
             if not overlap(zeros, region):
                 left.append((line, zeros, of))
             elif overwrites and (of == key or (region[4] and contains(region, zeros))):
                 self.lines[line] = None
-        view.buffer.zeros = left
+        view.storage.zeros = left
 
     def text(self):
         return "".join(f"{line}\n" for line in self.lines if line is not None)
@@ -124,14 +141,14 @@ def contains(one, other):
 
 def end_groups(view):
     region = view.region()
-    view.buffer.groups = [(group, key) for group, key in view.buffer.groups if not overlap(group, region)]
+    view.storage.groups = [(group, key) for group, key in view.storage.groups if not overlap(group, region)]
 
 
 def adds(view, accumulate):
     """Whether nc_matmul adds to `view`. None, as AWS's compiler is taken to infer: the first after the tile was made,
     read or written by another instruction overwrites, later ones add.
     """
-    groups = view.buffer.groups
+    groups = view.storage.groups
     key = view.key()
     if groups and groups[-1][1] == key:
         return True if accumulate is None else accumulate

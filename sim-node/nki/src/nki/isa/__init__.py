@@ -3,7 +3,7 @@
 from nki._errors import Error, absent_names, refuse_options
 from nki._recorder import adds, current, operand
 from nki.isa import constants
-from nki.isa.constants import dge_mode, engine, matmul_perf_mode, nc_version, oob_mode
+from nki.isa.constants import dge_mode, dma_engine, engine, matmul_perf_mode, nc_version, oob_mode, reduce_cmd
 
 tensor_engine, vector_engine, scalar_engine, gpsimd_engine, unknown_engine = (
     engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
@@ -29,7 +29,7 @@ def _queue(dst, mode):
     """
     if mode == constants.dge_mode.swdge:
         return constants.engine.gpsimd
-    return constants.engine.unknown if dst.buffer.on_chip else constants.engine.scalar
+    return constants.engine.unknown if dst.storage.on_chip else constants.engine.scalar
 
 
 def dma_copy(dst, src, priority=None, oob_mode=oob_mode.error, dge_mode=dge_mode.unknown, engine=engine.unknown,
@@ -51,7 +51,7 @@ def nc_matmul(dst, stationary, moving, is_stationary_onezero=False, is_moving_on
                    perf_mode=(perf_mode, [matmul_perf_mode.none, None]), mask=(mask, [None]))
     dst = operand(dst, "dst", "nc_matmul")
     read = [operand(stationary, "stationary", "nc_matmul"), operand(moving, "moving", "nc_matmul")]
-    added = dst.buffer.memory == "psum" and adds(dst, accumulate)
+    added = dst.storage.memory == "psum" and adds(dst, accumulate)
     current().instruction("nc_matmul", dst, read, " accumulate" if added else "")
 
 
