@@ -118,7 +118,7 @@ class NkiTensor:
         if any(key is Ellipsis for key in keys):
             at = next(at for at, key in enumerate(keys) if key is Ellipsis)
             keys = keys[:at] + (slice(None),) * (len(self.shape) - len(keys) + 1) + keys[at + 1:]
-        if self.storage.on_chip and len(keys) == 2 and len(self.shape) == 1:  # a tile has two dimensions or more
+        if self.storage.on_chip and self.rows == 0 and len(keys) == 2 and len(self.shape) == 1:  # AWS's tiles have two
             return NkiTensor(self.storage, (*self.shape, 1), (*self.strides, 1), self.offset, None, self.rows)[keys]
         if len(keys) > len(self.shape):
             raise Error(f"{len(keys)} indices of {self!r}, which has {len(self.shape)} dimensions")
@@ -252,8 +252,9 @@ class NkiTensor:
         pitch = self.storage.pitch
         free = list(zip(self.shape, self.strides))
         count = 1 if self.rows is None else free.pop(self.rows)[0]
-        low, partition = self.offset % pitch, self.offset // pitch
-        high = low + sum((size - 1) * stride for size, stride in free)
+        first, partition = self.offset % pitch, self.offset // pitch
+        ends = [(size - 1) * stride for size, stride in free]
+        low, high = first + sum(end for end in ends if end < 0), first + sum(end for end in ends if end > 0)
         return partition, partition + count - 1, low, high, high - low + 1 == math.prod(size for size, _ in free)
 
 

@@ -2,6 +2,7 @@
 
 import builtins
 import dataclasses
+import os
 
 import numpy
 
@@ -30,7 +31,7 @@ class tile_size:
 
 class _Fields(type):
     """Of a class without __init__ of its own, a call sets the attributes that it names, also those without an annotation,
-    and leaves out others, dataclass or not: as AWS's compiler takes kernels' classes.
+    and may leave out others, dataclass or not: as AWS's compiler takes kernels' classes.
     """
 
     def __new__(cls, name, bases, members, **options):
@@ -45,6 +46,9 @@ class _Fields(type):
         fields = [name for base in reversed(cls.__mro__) for name in vars(base).get("__annotations__", ())]
         defaults = {field.name: field.default_factory() for field in getattr(cls, "__dataclass_fields__", {}).values()
                     if field.default_factory is not dataclasses.MISSING}
+        strangers = [name for name in named if name not in fields and not hasattr(cls, name)]
+        if strangers or len(arguments) > len(fields):
+            raise TypeError(f"{cls.__name__} takes {', '.join(fields) or 'nothing'}; not {', '.join(strangers) or arguments}")
         for name, value in (defaults | dict(zip(fields, arguments)) | named).items():
             object.__setattr__(made, name, value)
         getattr(made, "__post_init__", lambda: None)()
@@ -110,8 +114,8 @@ def zeros_like(x, dtype=None, buffer=None, name=""):
 
 
 def shared_constant(constant, dtype=None):
-    """A tensor in HBM with the numbers of an array."""
-    array = numpy.asarray(constant)
+    """A tensor in HBM with the numbers of an array, or of a file of numpy's."""
+    array = numpy.load(constant) if isinstance(constant, (str, os.PathLike)) else numpy.asarray(constant)
     return _recorder.current().constant(array, find(array.dtype if dtype is None else dtype))
 
 
