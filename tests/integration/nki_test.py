@@ -634,6 +634,8 @@ class Refusals(unittest.TestCase):
         self.assert_refused("a kernel on 2 cores", lambda: basic[2], nki.NotBuilt)
         self.assertIs(basic[1], basic)
         self.assertTrue(callable(nki.jit(mode="trace", platform_target="trn2")(basic.__wrapped__).run))
+        self.assertIs(nki.simulate(basic), basic)
+        self.assertIs(nki.simulate(basic.func).func, basic.func)
 
     def test_operands_and_tensors_that_are_none(self):
         self.assert_refused("dma_copy: dst is 1; expected a tensor", self.in_kernel(lambda: nisa.dma_copy(1, 2)))

@@ -11,6 +11,6 @@ A call records the kernel's instructions as a program and runs the program with 
 
 from nki import dtype, isa, language
 from nki._errors import Error, NotBuilt
-from nki._kernel import Run, jit, shape, tensor
+from nki._kernel import Run, jit, shape, simulate, tensor
 
-__all__ = ["Error", "NotBuilt", "Run", "dtype", "isa", "jit", "language", "shape", "tensor"]
+__all__ = ["Error", "NotBuilt", "Run", "dtype", "isa", "jit", "language", "shape", "simulate", "tensor"]

@@ -90,6 +90,7 @@ class Kernel:
 
     def __init__(self, function):
         functools.update_wrapper(self, function)
+        self.func = function  # AWS's name
 
     def __call__(self, *arguments, **options):
         if _recorder.CURRENT.get(None) is not None:
@@ -138,3 +139,8 @@ def jit(function=None, *, platform_target=None, mode="auto", debug_kernel=False,
         raise NotBuilt(f"nki.jit with platform_target={platform_target!r}; the emulated chip is a Trainium2: trn2")
     refuse_options("nki.jit", **{name: (value, [None]) for name, value in options.items()})
     return jit if function is None else Kernel(function)
+
+
+def simulate(kernel):
+    """The kernel, run by trn-run like any other: AWS's name for a kernel without an accelerator."""
+    return kernel if isinstance(kernel, Kernel) else Kernel(kernel)
