@@ -13,7 +13,7 @@ namespace tahoma::isa {
 namespace {
 
 constexpr std::uint64_t kMemories = 3;
-constexpr std::uint64_t kUses = 3;
+constexpr std::uint64_t kUses = 4;
 constexpr std::uint64_t kElementTypes = static_cast<std::uint64_t>(ElementType::kFp32) + 1;
 
 // An unsigned number takes 7 bits a byte, the lowest first; every byte but the last has its highest

@@ -419,7 +419,7 @@ class Writes {
   absl::Status CheckOutputs() const {
     for (std::size_t at = 0; at < last_.size(); ++at) {
       const Buffer& buffer = program_.buffers[at];
-      if (buffer.use == Use::kOutput && last_[at] == nullptr) {
+      if (IsOutput(buffer.use) && last_[at] == nullptr) {
         return InvalidArgument("{} is an output that no instruction writes", buffer.name);
       }
     }
@@ -444,7 +444,7 @@ absl::Status CheckBuffer(const Buffer& buffer) {
   if (status.ok()) status = CheckAddress(buffer);
   if (status.ok() && buffer.use != Use::kInternal && buffer.memory != Memory::kHbm) {
     status = InvalidArgument("an {} in {}; inputs and outputs are in hbm",
-                             buffer.use == Use::kInput ? "input" : "output", Name(buffer.memory));
+                             IsInput(buffer.use) ? "input" : "output", Name(buffer.memory));
   }
   return Annotate(status, buffer.name);
 }

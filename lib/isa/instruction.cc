@@ -21,7 +21,6 @@ constexpr std::array kOnlyFp32 = {kFp32};
 
 constexpr std::array kHbmOrSbuf = {Memory::kHbm, Memory::kSbuf};
 constexpr std::array kSbufOrPsum = {Memory::kSbuf, Memory::kPsum};
-constexpr std::array kOnlyHbm = {Memory::kHbm};
 constexpr std::array kOnlySbuf = {Memory::kSbuf};
 constexpr std::array kOnlyPsum = {Memory::kPsum};
 
@@ -56,7 +55,7 @@ constexpr std::array kMemsetOperands = {kAnyDst};
 constexpr std::array kTensorTensorOperands = {kAnyDst, Tile("data1"), Tile("data2")};
 
 constexpr std::array kCoreBarrierOperands = {
-    OperandRow{.name = "data", .written = true, .memories = kOnlyHbm, .types = kAnyType}};
+    OperandRow{.name = "data", .written = true, .memories = kHbmOrSbuf, .types = kAnyType}};
 constexpr std::array kSendRecvOperands = {
     OperandRow{.name = "dst", .written = true, .memories = kOnlySbuf, .types = kAnyType},
     OperandRow{

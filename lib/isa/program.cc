@@ -48,6 +48,11 @@ int Program::Cores() const {
 View Program::Whole(BufferId id) const { return Slice(Of(id), id, {}); }
 
 std::string_view Name(Memory memory) { return kMemoryNames.at(static_cast<std::size_t>(memory)); }
+std::string_view Name(Use use) {
+  constexpr std::array<std::string_view, 4> kNames = {"", "in", "out", "inout"};
+  return kNames.at(static_cast<std::size_t>(use));
+}
+
 std::string_view Name(Engine engine) { return kEngineNames.at(static_cast<std::size_t>(engine)); }
 
 std::int64_t ElementsOf(const Buffer& buffer) { return Product(buffer.shape); }

@@ -53,8 +53,13 @@ inline constexpr std::int64_t kHbmBytes = std::int64_t{96} << 30U;
 inline constexpr int kCoresMax = 2;
 
 enum class Memory : std::uint8_t { kHbm, kSbuf, kPsum };
-// The caller of a program fills inputs and takes outputs, which are in HBM.
-enum class Use : std::uint8_t { kInternal, kInput, kOutput };
+// The caller of a program fills inputs and takes outputs, which are in HBM; kInOut is both.
+enum class Use : std::uint8_t { kInternal, kInput, kOutput, kInOut };
+
+constexpr bool IsInput(Use use) { return use == Use::kInput || use == Use::kInOut; }
+constexpr bool IsOutput(Use use) { return use == Use::kOutput || use == Use::kInOut; }
+// "", "in", "out", "inout".
+std::string_view Name(Use use);
 // The engines of a core that take instructions, each in the order of the program. The instructions
 // of DMA are in the stream of the engine that triggers them.
 enum class Engine : std::uint8_t { kTensor, kVector, kScalar, kGpSimd, kSync };

@@ -178,9 +178,11 @@ class ProgramReader {
       buffer.shape.push_back(extent);
     } while (line.Take(","));
     TAHOMA_RETURN_IF_ERROR(line.Expect("]"));
-    if (const std::string_view use = line.NextWord(); use == "in" || use == "out") {
+    for (const Use use : {Use::kInput, Use::kOutput, Use::kInOut}) {
+      if (line.NextWord() != Name(use)) continue;
       line.Word();
-      buffer.use = use == "in" ? Use::kInput : Use::kOutput;
+      buffer.use = use;
+      break;
     }
     if (line.Take("@")) {
       TAHOMA_ASSIGN_OR_RETURN(buffer.address, line.Number());
@@ -487,10 +489,10 @@ void FormatBuffer(const Buffer& buffer, std::string& text) {
   for (const std::int64_t extent : buffer.shape) {
     shape += fmt::format("{}{}", shape.empty() ? "" : ", ", extent);
   }
-  constexpr std::array<std::string_view, 3> kUses = {"", " in", " out"};
-  fmt::format_to(std::back_inserter(text), "{} {} {} [{}]{}",
+  fmt::format_to(std::back_inserter(text), "{} {} {} [{}]{}{}",
                  kBufferWords.at(static_cast<std::size_t>(buffer.memory)), buffer.name,
-                 Name(buffer.type), shape, kUses.at(static_cast<std::size_t>(buffer.use)));
+                 Name(buffer.type), shape, buffer.use == Use::kInternal ? "" : " ",
+                 Name(buffer.use));
   if (buffer.address) fmt::format_to(std::back_inserter(text), " @ {}", *buffer.address);
   text += '\n';
 }

@@ -85,7 +85,7 @@ absl::StatusOr<const isa::Buffer*> FindTensor(const isa::Program& program, const
                                               isa::Use use) {
   std::string known;
   for (const isa::Buffer& buffer : program.buffers) {
-    if (buffer.use != use) continue;
+    if (buffer.use != use && buffer.use != isa::Use::kInOut) continue;
     if (buffer.name == name) return &buffer;
     known += (known.empty() ? "" : ", ") + buffer.name;
   }
@@ -152,7 +152,7 @@ class Runner {
     }
     if (!options_.data) return absl::OkStatus();
     for (const isa::Buffer& buffer : program.buffers) {
-      if (buffer.use == isa::Use::kInput && std::ranges::find(given, buffer.name) == given.end()) {
+      if (isa::IsInput(buffer.use) && std::ranges::find(given, buffer.name) == given.end()) {
         return InvalidArgument("input {} is missing: --in {}=FILE.npy, or --no-data", buffer.name,
                                buffer.name);
       }

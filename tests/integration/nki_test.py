@@ -328,6 +328,82 @@ class Numbers(ProductCase):
         self.assert_product(basic(a.T, b.T), a.T, b.T)
 
 
+@nki.jit
+def halves(a, b):
+    """Each core makes half of the rows of the product."""
+    c = nl.ndarray((a.shape[1], b.shape[1]), dtype=a.dtype, buffer=nl.shared_hbm)
+    rows = a.shape[1] // nl.num_programs(0)
+    mine = nl.ds(rows * nl.program_id(0), rows)
+    moving = load(b, slice(None), slice(None))
+    for y in nl.affine_range(0, rows, 128):
+        product = nl.ndarray((128, b.shape[1]), nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(product, load(a, slice(None), nl.ds(rows * nl.program_id(0) + y, 128)), moving)
+        store(c[mine][nl.ds(y, 128)], product)
+    return c
+
+
+@nki.jit
+def swapped(a):
+    """Core 0 loads a and core 1 twos; each sends its tile to the other, and adds what it gets."""
+    c = nl.ndarray((2, *a.shape), dtype=a.dtype, buffer=nl.shared_hbm)
+    d = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    core = nl.program_id(0)
+    tile, other = nl.ndarray(a.shape, a.dtype), nl.ndarray(a.shape, a.dtype)
+    if core == 0:
+        nisa.dma_copy(tile, a)
+    else:
+        nisa.memset(tile, 2)
+    nisa.sendrecv(src=tile, dst=other, send_to_rank=1 - core, recv_from_rank=1 - core, pipe_id=0)
+    nisa.tensor_tensor(tile, tile, other, op=nl.subtract)
+    nisa.dma_copy(c[core], tile)
+    nisa.core_barrier(c, cores=(0, 1))
+    if core == 1:
+        nisa.dma_copy(d, c[0])
+    return c, d
+
+
+@nki.jit
+def appended(cache, row):
+    """The cache is written in a part."""
+    nisa.dma_copy(cache[5:6], row)
+    return cache
+
+
+class TwoCores(ProductCase):
+    """kernel[2] on the two physical cores of LNC 2."""
+
+    def test_halves_of_a_product_are_made_at_once(self):
+        a, b = tensors((128, 2048), (128, 512))
+        self.assert_product(halves(a, b), a, b)
+        numpy.testing.assert_array_equal(halves[2](a, b), halves(a, b))
+        one, two = halves.run(a, b, data=False), halves[2].run(a, b, data=False)
+        self.assertLess(two.time_us, 0.7 * one.time_us)
+        self.assertEqual(two.resources["NC 1 tensor"], two.resources["NC 0 tensor"])
+
+    def test_tiles_are_exchanged_and_a_barrier_orders_the_cores(self):
+        (a,) = tensors((128, 16))
+        c, d = swapped[2](a)
+        numpy.testing.assert_array_equal(c, [a - 2, 2 - a])
+        numpy.testing.assert_array_equal(d, a - 2)
+
+    def test_programs_that_do_not_fit_are_refused(self):
+        def unlike(a):
+            c = nl.ndarray((8 + nl.program_id(0), 8), a.dtype, buffer=nl.shared_hbm)
+            nisa.dma_copy(c[:8], a)
+            return c
+        with self.assertRaisesRegex(nki.Error, r"program 1 makes a tensor of shared_hbm, .*\[9, 8\], that program 0 does not"):
+            nki.jit(unlike)[2].program(nki.shape((8, 8), nl.float32))
+        with self.assertRaisesRegex(nki.Error, "expected the other core of"):
+            swapped.program(nki.shape((8, 8), nl.float32))
+
+    def test_an_input_that_a_kernel_writes_is_its_result_too(self):
+        cache, row = tensors((16, 64), (1, 64))
+        expected = cache.copy()
+        expected[5] = row
+        numpy.testing.assert_array_equal(appended(cache, row), expected)
+        self.assertIn("tensor cache fp32 [16, 64] inout", appended.program(cache, row))
+
+
 class Times(unittest.TestCase):
     def test_time_needs_no_numbers(self):
         a, b = tensors((256, 256), (256, 512))
@@ -631,8 +707,7 @@ class Refusals(unittest.TestCase):
             lambda: nisa.tensor_tensor(1, 2, 3, op=nl.power)), nki.NotBuilt)
         self.assert_refused("nki.jit with extra=1", lambda: nki.jit(extra=1), nki.NotBuilt)
         self.assert_refused("platform_target='trn3'", lambda: nki.jit(basic.__wrapped__, platform_target="trn3"), nki.NotBuilt)
-        self.assert_refused("a kernel on 2 cores", lambda: basic[2], nki.NotBuilt)
-        self.assertIs(basic[1], basic)
+        self.assert_refused("a kernel on 3 cores; expected 1, or 2", lambda: basic[3])
         self.assertTrue(callable(nki.jit(mode="trace", platform_target="trn2")(basic.__wrapped__).run))
         self.assertIs(nki.simulate(basic), basic)
         self.assertIs(nki.simulate(basic.func).func, basic.func)

@@ -47,8 +47,8 @@ class Run:
 class Recording:
     """What a kernel did with its arguments."""
 
-    def __init__(self, function, arguments, options):
-        self.recorder = _recorder.Recorder()
+    def __init__(self, function, arguments, options, cores=1):
+        self.recorder = _recorder.Recorder(cores)
         self.inputs = {}  # tensor: Input
         bound = inspect.signature(function).bind(*arguments, **options)
         bound.apply_defaults()
@@ -57,6 +57,9 @@ class Recording:
         token = _recorder.CURRENT.set(self.recorder)
         try:
             returned = function(*bound.args, **bound.kwargs)
+            if cores == 2:
+                self.recorder.go_to(1)
+                function(*bound.args, **bound.kwargs)
         finally:
             _recorder.CURRENT.reset(token)
         self.inputs |= {name: tensor(*constant) for name, constant in self.recorder.constants.items()}
@@ -81,37 +84,41 @@ class Recording:
         if not value.is_all():
             raise Error(f"the kernel returns {value!r}, a part; expected a whole tensor")
         self.recorder.output(value.storage)
-        self.inputs.pop(value.storage.name, None)
+        if value.storage.use == " out":
+            self.inputs.pop(value.storage.name, None)
         return value
 
 
 class Kernel:
     """A function with @nki.jit. In another kernel it is a plain function."""
 
-    def __init__(self, function):
+    def __init__(self, function, cores=1):
         functools.update_wrapper(self, function)
         self.func = function  # AWS's name
+        self.cores = cores
 
     def __call__(self, *arguments, **options):
         if _recorder.CURRENT.get(None) is not None:
             return self.__wrapped__(*arguments, **options)
-        return self._run(Recording(self.__wrapped__, arguments, options), True, []).results
+        return self._run(Recording(self.__wrapped__, arguments, options, self.cores), True, []).results
 
     def __getitem__(self, cores):
-        if cores not in (1, (1,)):
-            raise not_built(f"a kernel on {cores} cores")
-        return self
+        """kernel[2] runs on both physical cores of a logical core of LNC 2, one program each."""
+        cores = cores[0] if isinstance(cores, tuple) and len(cores) == 1 else cores
+        if cores not in (1, 2):
+            raise Error(f"a kernel on {cores!r} cores; expected 1, or 2 for the cores of LNC 2")
+        return Kernel(self.__wrapped__, cores)
 
     def program(self, *arguments, **options):
         """The text of the program, without running it."""
-        return Recording(self.__wrapped__, arguments, options).recorder.text()
+        return Recording(self.__wrapped__, arguments, options, self.cores).recorder.text()
 
     def run(self, *arguments, data=True, timeline=None, core=0, chip=0, **options):
         """Runs on the claim's `core` of its `chip`. Without data only time passes: numbers are not looked at.
         `timeline` is a file to write for ui.perfetto.dev.
         """
         more = ["--core", str(core), "--chip", str(chip)] + (["--timeline", str(timeline)] if timeline is not None else [])
-        return self._run(Recording(self.__wrapped__, arguments, options), data, more)
+        return self._run(Recording(self.__wrapped__, arguments, options, self.cores), data, more)
 
     def _run(self, recording, data, options):
         inputs = None

@@ -42,23 +42,48 @@ def operand(value, name, function):
 
 
 class Recorder:
-    def __init__(self):
+    def __init__(self, cores=1):
         self.lines = []  # None: left out
         self.places_of_lines = []  # the kernel's own
         self.names = set()
         self.count = 0
         self.constants = {}  # {tensor: (array, type)}, inputs that the kernel brings along
         self.identities = {}  # {(rows, type): tile}
+        self.cores = cores
+        self.core = 0  # whose instructions are recorded
+        self.shared = [[], []]  # by core: the tensors of shared_hbm, in the order in which the kernel makes them
+
+    def go_to(self, core):
+        """Records the other core of a program of two: the kernel runs again."""
+        self.core = core
+        self.identities = {}
+        self.lines.append(f"core {core}")
+        self.places_of_lines.append(caller())
+
+    def _shared(self, dtype, shape):
+        """On the second core: the tensor that the first core has made."""
+        at = len(self.shared[1])
+        storage = self.shared[0][at] if at < len(self.shared[0]) else None
+        if storage is None or (storage.dtype, storage.shape) != (dtype, tuple(shape)):
+            raise Error(f"program 1 makes a tensor of shared_hbm, {dtype!r} {list(shape)}, that program 0 does not make; both "
+                        "share these tensors: expected the same in the same order, or nl.private_hbm")
+        self.shared[1].append(storage)
+        return storage
 
     def buffer(self, region, dtype, shape, name="", use="", address=None):
         if not shape:
             raise Error("a tensor has no dimensions; expected a shape of 1 or more")
+        shares = region is MemoryRegion.shared_hbm and not use
+        if shares and self.core == 1:
+            return self._shared(dtype, shape)
         if not re.fullmatch(r"[A-Za-z][\w.-]{0,62}", name or "", re.ASCII) or name in self.names:
             while (name := f"{PREFIXES.get(region.name, 'h')}{self.count}") in self.names:
                 self.count += 1
             self.count += 1
         self.names.add(name)
         storage = Buffer(name, region, dtype, shape, caller(), address)
+        if shares:
+            self.shared[0].append(storage)
         if use:
             storage.use = f" {use}"
             self._declare(storage)
@@ -78,16 +103,18 @@ class Recorder:
 
     def output(self, buffer):
         if buffer.use == " in":
-            if buffer.read or not all_written(buffer):
-                raise Error(f"the kernel returns its input {buffer.name}; expected a tensor that it made with nl.ndarray, or "
-                            "an input that it never reads and writes as a whole")
-            self.lines[buffer.line] = self.lines[buffer.line].removesuffix(buffer.use)
-            buffer.use = ""
+            raise Error(f"the kernel returns its input {buffer.name}; expected a tensor that the kernel writes")
+        if buffer.use == " inout" and not buffer.read and all_written(buffer):
+            self._use(buffer, " out")  # nobody sees what was there
         if buffer.line is None:
             raise Error(f"the kernel returns {buffer.name}, which no instruction has written\n{shown(buffer.place)}")
         if not buffer.use:
-            buffer.use = " out"
-            self.lines[buffer.line] += buffer.use
+            self._use(buffer, " out")
+
+    def _use(self, buffer, use):
+        line = self.lines[buffer.line]
+        self.lines[buffer.line] = line.removesuffix(buffer.use) + use
+        buffer.use = use
 
     def instruction(self, name, written, read, options=""):
         """`written` and `read` are views; an instruction of another engine ends the groups of nc_matmul."""
@@ -97,6 +124,8 @@ class Recorder:
                 self._declare(view.storage)
             if not view.storage.on_chip:
                 view.storage.written += [view] if view is written else []
+                if view is written and view.storage.use == " in":
+                    self._use(view.storage, " inout")
                 view.storage.read |= view is not written
             if view.storage.groups and (name != "nc_matmul" or view is not written):
                 end_groups(view)

@@ -137,7 +137,8 @@ Program RandomProgram(Rng& rng, const RandomOptions& options) {
   for (const Instruction& instruction : program.instructions) {
     Buffer& dst = program.buffers[static_cast<std::size_t>(instruction.operands[0].buffer)];
     const bool barrier = instruction.opcode == Opcode::kCoreBarrier;
-    if (dst.memory == Memory::kHbm && !barrier) dst.use = Use::kOutput;
+    if (dst.memory != Memory::kHbm || barrier || dst.use != Use::kInternal) continue;
+    dst.use = rng.Chance(1, 4) ? Use::kInOut : Use::kOutput;
   }
   TAHOMA_CHECK_OK(CheckProgram(program));
   return program;

@@ -104,7 +104,7 @@ TEST(TextTest, AMistakeIsToldWithLineAndColumn) {
   EXPECT_EQ(Wrong("tensor a fp32 [x]"), "line 1, column 16: expected a whole number of 64 bits");
   EXPECT_EQ(Wrong("tensor a fp32 [1,1,1,1,1,1]"),
             "line 1, column 26: expected at most 5 dimensions");
-  EXPECT_EQ(Wrong("tensor a fp32 [1] inout"), "line 1, column 19: expected the end of the line");
+  EXPECT_EQ(Wrong("tensor a fp32 [1] inside"), "line 1, column 19: expected the end of the line");
   EXPECT_EQ(Wrong("sbuf a fp32 [1] in"),
             "line 1, column 17: a: an input in sbuf; inputs and outputs are in hbm");
   EXPECT_EQ(Wrong("sbuf a fp32 [1]\npsum a fp32 [1]"), "line 2, column 6: this name is taken");

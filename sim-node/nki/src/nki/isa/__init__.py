@@ -62,6 +62,24 @@ def tensor_copy(dst, src, engine=engine.unknown, dtype=None, name=None, mask=Non
                           _on(engine, "tensor_copy"))
 
 
+def core_barrier(data, cores, engine=engine.unknown, name=None):
+    """Both cores wait here for each other; what each wrote to `data` before, both read behind."""
+    data = operand(data, "data", "core_barrier")
+    if current().cores == 2 and set(cores if hasattr(cores, "__iter__") else [cores]) == {0, 1}:
+        current().instruction("core_barrier", data, [], _on(engine, "core_barrier"))
+
+
+def sendrecv(src, dst, send_to_rank, recv_from_rank, pipe_id=0, dma_engine=dma_engine.dma, name=None):
+    """dst of each core gets the other core's src."""
+    other = 1 - current().core
+    if current().cores != 2 or (send_to_rank, recv_from_rank) != (other, other):
+        raise Error(f"sendrecv: sends to {send_to_rank} and takes from {recv_from_rank}; expected the other core of kernel[2], "
+                    f"{other}")
+    queue = constants.engine.gpsimd if dma_engine == constants.dma_engine.gpsimd_dma else constants.engine.unknown
+    current().instruction("sendrecv", operand(dst, "dst", "sendrecv"), [operand(src, "src", "sendrecv")],
+                          _on(queue, "sendrecv"))
+
+
 def memset(dst, value, engine=engine.unknown, name=None, mask=None):
     refuse_options("nki.isa.memset", mask=(mask, [None]))
     dst, options = operand(dst, "dst", "memset"), f" value={float(value)!r}{_on(engine, 'memset')}"
@@ -83,7 +101,7 @@ def tensor_tensor(dst, data1, data2, op, engine=engine.unknown, name=None, mask=
 __getattr__ = absent_names(
     "nki.isa",
     """activation tensor_scalar nc_transpose tensor_reduce nc_stream_shuffle dma_transpose reciprocal exponential
-    scalar_tensor_tensor activation_reduce iota sendrecv core_barrier tensor_scalar_reduce tensor_tensor_scan affine_select
+    scalar_tensor_tensor activation_reduce iota tensor_scalar_reduce tensor_tensor_scan affine_select
     max8 nc_match_replace8 nc_find_index8 range_select select_reduce sequence_bounds dma_compute register_alloc
     register_load register_move register_store scalar_load scalar_store tensor_partition_reduce tensor_copy_predicated
     tensor_copy_dynamic_src tensor_copy_dynamic_dst bn_stats bn_aggr tensor_scalar_cumulative local_gather nc_n_gather

@@ -198,16 +198,17 @@ affine_range = sequential_range = static_range = range = _loop
 
 
 def program_id(axis=0):
-    """A kernel is one program, on one core."""
-    return 0
+    """0, or on the second core of kernel[2] 1."""
+    return _recorder.current().core
 
 
 def num_programs(axes=None):
-    return 1 if axes is None or isinstance(axes, int) else (1,) * len(axes)
+    cores = _recorder.current().cores
+    return cores if axes is None or isinstance(axes, int) else (cores,) * len(axes)
 
 
 def program_ndim():
-    return 0
+    return 0 if _recorder.current().cores == 1 else 1
 
 
 # The functions are names of operations, too: nisa.tensor_tensor(…, op=nl.add).
