@@ -28,6 +28,8 @@ std::vector<NamedFigure> FiguresOf(const CoreProfile& profile) {
           {"dma_packet_bytes", profile.dma_packet_bytes},
           {"dma_engine_rate", profile.dma_engine_rate},
           {"dma_engines", profile.dma_engines},
+          {"dma_transpose_hbm", profile.dma_transpose_hbm},
+          {"dma_transpose_sbuf", profile.dma_transpose_sbuf},
           {"hbm_stack_rate", profile.hbm_stack_rate}};
 }
 

@@ -44,7 +44,8 @@ struct CoreProfile {
   Figure dma_packet;         // beside the packet's bytes
   Figure dma_packet_bytes;
   Figure dma_engine_rate;
-  Figure dma_engines;  // of a core
+  Figure dma_engines;                            // of a core
+  Figure dma_transpose_hbm, dma_transpose_sbuf;  // by where the source is
   Figure hbm_stack_rate;
 };
 
@@ -79,6 +80,8 @@ inline constexpr CoreProfile kTrainium2Core = {
     .dma_packet_bytes = {4096, "bytes", "D compute-comm-overlap.rst", Confidence::kPublished},
     .dma_engine_rate = {27.2, "GB/s", "D nki-dma-overview.rst", Confidence::kPublished},
     .dma_engines = {16, "engines", "D trainium2_arch.rst", Confidence::kPublished},
+    .dma_transpose_hbm = {0.9, "of a copy's rate", "D trainium2_arch.rst", Confidence::kPublished},
+    .dma_transpose_sbuf = {0.5, "of a copy's rate", "D trainium2_arch.rst", Confidence::kPublished},
     .hbm_stack_rate = {716, "GB/s", "1,024 bits at 5.6 Gb/s; Q: memory utilisation",
                        Confidence::kMeasured},
 };

@@ -190,11 +190,12 @@ absl::Status CheckCounts(const OperandRow& row, const Buffer& buffer, const View
 }
 
 // An engine may finish the elements in any order: two elements must not land on a place.
-absl::Status CheckWritten(const Buffer& buffer, const View& view) {
+absl::Status CheckWritten(const OperandRow& row, const Buffer& buffer, const View& view) {
   if (buffer.use == Use::kInput) {
     return InvalidArgument("is {}, an input; a program writes outputs and internal buffers only",
                            buffer.name);
   }
+  if (row.scratch) return absl::OkStatus();
   const auto repeats = [](const Step& step) { return step.stride == 0 && step.count > 1; };
   if (std::ranges::any_of(view.free, repeats) ||
       (buffer.memory == Memory::kHbm && repeats(view.rows))) {
@@ -239,7 +240,7 @@ absl::Status CheckOperand(const Program& program, const Instruction& instruction
   }
   TAHOMA_RETURN_IF_ERROR(CheckView(buffer, view));
   TAHOMA_RETURN_IF_ERROR(CheckCounts(row, buffer, view));
-  if (row.written) TAHOMA_RETURN_IF_ERROR(CheckWritten(buffer, view));
+  if (row.written) TAHOMA_RETURN_IF_ERROR(CheckWritten(row, buffer, view));
   if (IsDma(instruction.opcode) || buffer.memory == Memory::kHbm) return absl::OkStatus();
   if (instruction.engine == Engine::kGpSimd && buffer.memory != Memory::kSbuf) {
     return InvalidArgument("is {}, which is in {}; the engine gpsimd reaches sbuf only",
@@ -399,10 +400,10 @@ class Writes {
     if (instruction.opcode == Opcode::kCoreBarrier) return absl::OkStatus();
     const View& dst = instruction.operands.front();
     const auto at = static_cast<std::size_t>(dst.buffer);
-    const bool by_matmul = instruction.opcode == Opcode::kMatmul;
+    const bool by_matmul = IsSum(instruction);
     if (instruction.accumulate) {
-      const bool over_other = last_[at] != nullptr && last_[at]->opcode != Opcode::kMatmul &&
-                              last_[at]->operands.front() == dst;
+      const bool over_other =
+          last_[at] != nullptr && !IsSum(*last_[at]) && last_[at]->operands.front() == dst;
       // At an address that the program gives, another buffer may hold the group's sums.
       const bool first = !matmul_[at] && !program_.Of(dst).address;
       if (first || over_other) {
@@ -414,6 +415,11 @@ class Writes {
     last_[at] = &instruction;
     if (by_matmul) matmul_[at] = true;
     return absl::OkStatus();
+  }
+
+  // A matmul that transposes leaves no sum to add to.
+  static bool IsSum(const Instruction& instruction) {
+    return instruction.opcode == Opcode::kMatmul && !instruction.is_transpose;
   }
 
   absl::Status CheckOutputs() const {

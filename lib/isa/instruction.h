@@ -24,7 +24,23 @@
 namespace tahoma::isa {
 
 // How the time of an instruction follows from its operands (sim-node/emulator/core/cost.h).
-enum class CostForm : std::uint8_t { kDma, kMatmul, kElements, kFill, kTwoInputs, kBarrier };
+// kInput counts the elements of the first operand that is read, the others those of dst.
+enum class CostForm : std::uint8_t {
+  kDma,
+  kMatmul,
+  kElements,
+  kFill,
+  kTwoInputs,
+  kTranspose,
+  kLocalGather,
+  kInput,
+  kBarrier,
+  kScalarTwoInputs,  // with a number for each partition first
+  kReduced,          // and a number for each partition is read out
+  kOneCycle,         // an element
+  kTwoCycles,        // an element
+  kPredicated,
+};
 
 // How many partitions an operand has, and elements in each.
 enum class OperandShape : std::uint8_t {
@@ -37,6 +53,7 @@ struct OperandRow {
   std::string_view name;  // as NKI calls the operand
   bool written = false;
   bool optional = false;  // in the text NAME=VIEW, behind the operands that must be there
+  bool scratch = false;   // a stride of 0 may write one place again and again: the last stays
   OperandShape shape = OperandShape::kOwn;
   std::span<const Memory> memories;
   std::span<const ElementType> types;
@@ -47,6 +64,9 @@ struct OperandRow {
 // The field of an Instruction that an option is.
 enum class OptionField : std::uint8_t {
   kAccumulate,
+  kIsTranspose,
+  kStationaryOnezero,
+  kMovingOnezero,
   kNegate,
   kReverse,
   kReverse1,
@@ -57,7 +77,7 @@ enum class OptionField : std::uint8_t {
   kValue1,
   kNumbers,
 };
-inline constexpr int kOptionFields = 10;
+inline constexpr int kOptionFields = 13;
 
 // An option of an instruction. An optional operand of the same name stands for the option's number:
 // scale=2 or scale=VIEW.

@@ -73,8 +73,33 @@ enum class Opcode : std::uint8_t {
   kTensorTensor,
   kCoreBarrier,
   kSendRecv,
+  kTranspose,
+  kStreamShuffle,
+  kDmaTranspose,
+  kIota,
+  kAffineSelect,
+  kLocalGather,
+  kGather,
+  kDmaCompute,
+  kActivation,
+  kActivationReduce,
+  kReciprocal,
+  kTensorReduce,
+  kTensorPartitionReduce,
+  kBnStats,
+  kBnAggr,
+  kMax8,
+  kFindIndex8,
+  kMatchReplace8,
+  kTensorScalar,
+  kScalarTensorTensor,
+  kTensorScalarReduce,
+  kTensorTensorScan,
+  kTensorCopyPredicated,
+  kTensorScalarCumulative,
+  kRangeSelect,
 };
-inline constexpr int kOpcodes = 7;
+inline constexpr int kOpcodes = 32;
 
 enum class BufferId : std::uint32_t {};
 
@@ -124,6 +149,8 @@ struct Instruction {
   std::uint8_t left_out = 0;  // bit i: operand i of the row is left out
   // Plain (instruction.h) gives the values of options that are left out.
   bool accumulate = false;
+  bool is_transpose = false;
+  bool stationary_onezero = false, moving_onezero = false;
   bool negate = false;
   bool reverse = false, reverse1 = false;
   AluOp op = AluOp::kAdd;

@@ -7,6 +7,8 @@
 #include "lib/base/status.h"
 #include "lib/isa/check.h"
 #include "lib/isa/instruction.h"
+#include "lib/isa/rules_alu.h"
+#include "lib/isa/rules_move.h"
 #include "lib/isa/slice.h"
 
 namespace tahoma::isa {
@@ -26,21 +28,6 @@ absl::Status CheckMemset(const Program&, const Instruction& instruction) {
   return InvalidArgument("value is no number");
 }
 
-absl::Status CheckTensorTensor(const Program& program, const Instruction& instruction) {
-  if (sim::IsUnary(instruction.op)) {
-    return InvalidArgument("op {} takes one operand; expected an operator of two",
-                           Name(instruction.op));
-  }
-  if (sim::KindOf(instruction.op) == sim::AluKind::kBits) {
-    return Unimplemented("op {} is not built yet for tensor_tensor", Name(instruction.op));
-  }
-  if (program.Of(instruction.operands[1]).memory == Memory::kPsum &&
-      program.Of(instruction.operands[2]).memory == Memory::kPsum) {
-    return InvalidArgument("data1 and data2 are in psum; at most one may be");
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckSendRecv(const Program& program, const Instruction& instruction) {
   const ElementType to = program.Of(instruction.operands[0]).type;
   const ElementType from = program.Of(instruction.operands[1]).type;
@@ -58,20 +45,24 @@ absl::Status CheckMatmulTypes(const Program& program, const Instruction& instruc
                          Name(stationary), Name(moving));
 }
 
-// A buffer without an address gets banks of its own if a bank is too small, and else lies inside of
-// a bank.
-absl::Status CheckBank(const Buffer& buffer, const View& view) {
-  const auto unit = static_cast<std::int64_t>(Size(buffer.type));
-  const std::int64_t address = buffer.address.value_or(0);
-  const Hull hull = HullOf(buffer, view);
-  const std::int64_t low = address + hull.low * unit;
-  const std::int64_t high = address + (hull.high + 1) * unit - 1;
-  if (low / kPsumBankBytes == high / kPsumBankBytes) return absl::OkStatus();
-  return InvalidArgument("dst has bytes {} to {} of a partition; expected one bank of {} bytes",
-                         low, high, kPsumBankBytes);
+// PSUM adds in fp32; a transposition passes elements on as they are.
+absl::Status CheckMatmulDst(const Program& program, const Instruction& instruction) {
+  const Buffer& dst = program.Of(instruction.operands[0]);
+  const Buffer& stationary = program.Of(instruction.operands[1]);
+  if (instruction.is_transpose) {
+    if (instruction.accumulate) {
+      return InvalidArgument("is_transpose and accumulate; expected at most one of both");
+    }
+    if (dst.type == stationary.type) return absl::OkStatus();
+    return InvalidArgument("dst is {} and stationary {}; expected the same type, for is_transpose",
+                           Name(dst.type), Name(stationary.type));
+  }
+  if (dst.type == ElementType::kFp32) return absl::OkStatus();
+  return InvalidArgument("dst is {} of type {}; expected fp32", dst.name, Name(dst.type));
 }
 
 absl::Status CheckMatmul(const Program& program, const Instruction& instruction) {
+  TAHOMA_RETURN_IF_ERROR(CheckMatmulDst(program, instruction));
   TAHOMA_RETURN_IF_ERROR(CheckMatmulTypes(program, instruction));
   const View& dst = instruction.operands[0];
   const View& stationary = instruction.operands[1];
@@ -91,14 +82,113 @@ absl::Status CheckMatmul(const Program& program, const Instruction& instruction)
   return CheckBank(program.Of(dst), dst);
 }
 
+// Operand `at` has the partitions of dst, and so many elements in each. The row has the most.
+absl::Status CheckElements(const Instruction& instruction, std::size_t at, std::int64_t least) {
+  const View* view = instruction.Find(at);
+  if (view == nullptr) return absl::OkStatus();
+  const OperandRow& row = RowOf(instruction.opcode).operands[at];
+  if (view->rows.count != instruction.operands[0].rows.count) {
+    return InvalidArgument("dst has {} partitions and {} {}; expected as many",
+                           instruction.operands[0].rows.count, row.name, view->rows.count);
+  }
+  if (view->FreeCount() >= least) return absl::OkStatus();
+  return InvalidArgument("{} has {} elements in a partition; expected {}{}", row.name,
+                         view->FreeCount(), row.most_elements == least ? "" : "at least ", least);
+}
+
+absl::Status CheckTensorReduce(const Program&, const Instruction& instruction) {
+  if (!sim::IsReduction(instruction.op)) {
+    return InvalidArgument("op {} does not reduce; expected an operator such as add or maximum",
+                           Name(instruction.op));
+  }
+  if (sim::KindOf(instruction.op) == sim::AluKind::kBits) {
+    return Unimplemented("op {} is not built yet for tensor_reduce", Name(instruction.op));
+  }
+  TAHOMA_RETURN_IF_ERROR(CheckElements(instruction, 1, 1));
+  const std::int64_t results = instruction.operands[0].FreeCount();
+  const std::int64_t elements = instruction.operands[1].FreeCount();
+  if (elements % results == 0) return absl::OkStatus();
+  return InvalidArgument(
+      "dst has {} elements in a partition and data {}; expected as many elements of data for each",
+      results, elements);
+}
+
+absl::Status CheckTensorPartitionReduce(const Program&, const Instruction& instruction) {
+  if (sim::KindOf(instruction.op) == sim::AluKind::kBits && sim::IsReduction(instruction.op)) {
+    return Unimplemented("op {} is not built yet for tensor_partition_reduce",
+                         Name(instruction.op));
+  }
+  if (instruction.op != AluOp::kAdd && instruction.op != AluOp::kMaximum) {
+    return InvalidArgument("op {}; expected add or maximum", Name(instruction.op));
+  }
+  const std::int64_t results = instruction.operands[0].FreeCount();
+  const std::int64_t elements = instruction.operands[1].FreeCount();
+  if (elements == results) return absl::OkStatus();
+  return InvalidArgument("dst has {} elements in a partition and data {}; expected as many",
+                         results, elements);
+}
+
+absl::Status CheckBnStats(const Program&, const Instruction& instruction) {
+  TAHOMA_RETURN_IF_ERROR(CheckElements(instruction, 0, 6));
+  return CheckElements(instruction, 1, 1);
+}
+
+absl::Status CheckBnAggr(const Program&, const Instruction& instruction) {
+  TAHOMA_RETURN_IF_ERROR(CheckElements(instruction, 0, 2));
+  TAHOMA_RETURN_IF_ERROR(CheckElements(instruction, 1, 3));
+  const std::int64_t elements = instruction.operands[1].FreeCount();
+  if (elements % 3 == 0) return absl::OkStatus();
+  return InvalidArgument("data has {} elements in a partition; expected a multiple of 3", elements);
+}
+
+absl::Status CheckMax8(const Program&, const Instruction& instruction) {
+  TAHOMA_RETURN_IF_ERROR(CheckElements(instruction, 0, 8));
+  return CheckElements(instruction, 1, 8);
+}
+
+absl::Status CheckFindIndex8(const Program& program, const Instruction& instruction) {
+  TAHOMA_RETURN_IF_ERROR(CheckMax8(program, instruction));
+  return CheckElements(instruction, 2, 8);
+}
+
+absl::Status CheckMatchReplace8(const Program&, const Instruction& instruction) {
+  for (std::size_t at = 0; at < 4; ++at) {
+    TAHOMA_RETURN_IF_ERROR(CheckElements(instruction, at, 8));
+  }
+  if (instruction.value == instruction.value) return absl::OkStatus();
+  return InvalidArgument("imm is no number");
+}
+
 using OwnRule = absl::Status (*)(const Program&, const Instruction&);
-constexpr std::array<std::pair<Opcode, OwnRule>, 5> kOwnRules = {{
+constexpr auto kOwnRules = std::to_array<std::pair<Opcode, OwnRule>>({
     {Opcode::kDmaCopy, CheckDmaCopy},
     {Opcode::kMatmul, CheckMatmul},
     {Opcode::kMemset, CheckMemset},
     {Opcode::kTensorTensor, CheckTensorTensor},
     {Opcode::kSendRecv, CheckSendRecv},
-}};
+    {Opcode::kTranspose, CheckTranspose},
+    {Opcode::kStreamShuffle, CheckStreamShuffle},
+    {Opcode::kDmaTranspose, CheckDmaTranspose},
+    {Opcode::kIota, CheckIota},
+    {Opcode::kAffineSelect, CheckAffineSelect},
+    {Opcode::kLocalGather, CheckLocalGather},
+    {Opcode::kGather, CheckGather},
+    {Opcode::kDmaCompute, CheckDmaCompute},
+    {Opcode::kTensorReduce, CheckTensorReduce},
+    {Opcode::kTensorPartitionReduce, CheckTensorPartitionReduce},
+    {Opcode::kBnStats, CheckBnStats},
+    {Opcode::kBnAggr, CheckBnAggr},
+    {Opcode::kMax8, CheckMax8},
+    {Opcode::kFindIndex8, CheckFindIndex8},
+    {Opcode::kMatchReplace8, CheckMatchReplace8},
+    {Opcode::kTensorScalar, CheckTensorScalar},
+    {Opcode::kScalarTensorTensor, CheckScalarTensorTensor},
+    {Opcode::kTensorScalarReduce, CheckTensorScalarReduce},
+    {Opcode::kTensorTensorScan, CheckTensorTensorScan},
+    {Opcode::kTensorCopyPredicated, CheckTensorCopyPredicated},
+    {Opcode::kTensorScalarCumulative, CheckTensorScalarCumulative},
+    {Opcode::kRangeSelect, CheckRangeSelect},
+});
 
 }  // namespace
 

@@ -5,7 +5,8 @@
 // An engine that works element by element takes an element of each partition a cycle, more where
 // the vector engine has a fast mode for 16-bit types, fewer where two inputs come from SBUF. DMA
 // splits a copy into packets, none longer than a run of adjacent bytes; engine e serves partitions
-// 8e to 8e + 7.
+// 8e to 8e + 7. A sum by DMA takes the time of a copy of each source, a transposition a share of
+// the rate of a copy that fills dst.
 //
 // Scope: one instruction alone. engines.h adds what instructions wait for.
 //

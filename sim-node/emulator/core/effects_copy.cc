@@ -1,6 +1,7 @@
 // Copies, fills and products.
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/check.h"
@@ -20,6 +21,13 @@ std::vector<std::byte> Converted(ElementType from, std::span<const std::byte> by
   std::vector<std::byte> converted(values.size() * Size(to));
   Narrow(to, values, converted.data());
   return converted;
+}
+
+// The chip takes fewer passes where it is told that an operand is only 0 and 1.
+absl::Status CheckOneZero(std::string_view operand, std::span<const float> values) {
+  const auto other = std::ranges::find_if(values, [](float v) { return v != 0 && v != 1; });
+  if (other == values.end()) return absl::OkStatus();
+  return FailedPrecondition("{0} has {1}; is_{0}_onezero promises 0 and 1 only", operand, *other);
 }
 
 }  // namespace
@@ -44,6 +52,7 @@ absl::Status Copy(const Execution& execution) {
 }
 
 absl::Status Matmul(const Execution& execution) {
+  if (execution.instruction.is_transpose) return TransposeByMatmul(execution);
   constexpr std::size_t kOut = 0;
   constexpr std::size_t kStationary = 1;
   constexpr std::size_t kMoving = 2;
@@ -54,6 +63,12 @@ absl::Status Matmul(const Execution& execution) {
                            .n = static_cast<std::size_t>(right.FreeCount())};
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<float> stationary, ReadFp32(execution, kStationary));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<float> moving, ReadFp32(execution, kMoving));
+  if (execution.instruction.stationary_onezero) {
+    TAHOMA_RETURN_IF_ERROR(CheckOneZero("stationary", stationary));
+  }
+  if (execution.instruction.moving_onezero) {
+    TAHOMA_RETURN_IF_ERROR(CheckOneZero("moving", moving));
+  }
   std::vector<float> out(sizes.m * sizes.n);
   Accumulate accumulate = Accumulate::kNo;
   if (execution.instruction.accumulate) {

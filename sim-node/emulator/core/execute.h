@@ -8,9 +8,9 @@
 // Engines compute in fp32: an operand is widened, the result rounded to the type of what is written
 // (lib/numeric/convert.h). A copy between equal types moves bits.
 //
-// An instruction reads its operands before it writes, but for copies of more than kCopyElements:
-// such a copy goes in pieces of that many elements. Elements that a view names more than once are
-// written in the view's order, so that the last one stays.
+// An instruction reads its operands before it writes, but for copies and sums by DMA of more than
+// kCopyElements: they go in pieces of so many elements. Elements that a view names more than once
+// are written in the view's order, so that the last one stays.
 //
 // Scope: the effect alone. cost.h has the time of an instruction, engines.h the order.
 //

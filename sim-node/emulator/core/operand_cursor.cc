@@ -106,6 +106,10 @@ absl::Status OperandCursor::Write(std::span<const std::byte> from) {
   return absl::OkStatus();
 }
 
+void OperandCursor::Skip(std::size_t bytes) {
+  while (bytes > 0) bytes -= Next(bytes).bytes;
+}
+
 absl::StatusOr<std::vector<float>> ReadFp32(const Execution& execution, std::size_t operand) {
   const ElementType type = execution.TypeOf(operand);
   std::vector<std::byte> bytes(execution.ElementsOf(operand) * Size(type));

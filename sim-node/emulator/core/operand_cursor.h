@@ -47,6 +47,8 @@ class OperandCursor {
   // The failures of CoreMemory::Read and of HbmPort, with the operand's name.
   absl::Status Read(std::span<std::byte> to);
   absl::Status Write(std::span<const std::byte> from);
+  // Moves past elements that are neither read nor written.
+  void Skip(std::size_t bytes);
 
  private:
   struct Dimension {

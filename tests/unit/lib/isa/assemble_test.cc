@@ -66,13 +66,10 @@ struct Touched {
 std::vector<Touched> TouchedBy(const Program& program) {
   std::vector<Touched> touched;
   for (const Instruction& instruction : program.instructions) {
-    const InstructionRow& row = RowOf(instruction.opcode);
     Touched& one = touched.emplace_back();
-    for (std::size_t at = 0; at < row.operands.size(); ++at) {
-      const View* view = instruction.Find(at);
-      if (view == nullptr) continue;
-      (row.operands[at].written ? one.written : one.read).merge(PlacesOf(program, *view));
-    }
+    ForEachOperand(instruction, [&](const OperandRow& row, const View& view) {
+      (row.written ? one.written : one.read).merge(PlacesOf(program, view));
+    });
   }
   return touched;
 }
@@ -128,7 +125,7 @@ bool BuffersMeet(const Program& program, const Instruction& a, const Instruction
 TEST(AssembleTest, ConflictsAreOrderedAndNoWaitIsInVain) {
   Rng rng(20);
   int conflicts = 0;
-  for (int run = 0; run < 120; ++run) {
+  for (int run = 0; run < 180; ++run) {
     const auto assembled = Assemble(RandomProgram(rng, {.two_cores = run % 2 == 0}));
     ASSERT_TRUE(assembled.ok()) << assembled.status();
     const Program& program = assembled->program;

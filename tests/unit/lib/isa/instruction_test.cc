@@ -75,6 +75,8 @@ TEST(InstructionTest, ThePageHasTheRows) {
 
 TEST(InstructionTest, OnlyDmaIsAsynchronous) {
   EXPECT_TRUE(IsDma(Opcode::kDmaCopy));
+  EXPECT_TRUE(IsDma(Opcode::kDmaTranspose));
+  EXPECT_TRUE(IsDma(Opcode::kDmaCompute));
   EXPECT_FALSE(IsDma(Opcode::kMatmul));
   EXPECT_FALSE(IsDma(Opcode::kTensorCopy));
 }

@@ -67,6 +67,23 @@ View RandomView(Rng& rng, const Program& program, BufferId id, std::int64_t rows
   return view;
 }
 
+// A mask, a pattern or other numbers.
+std::vector<std::int64_t> RandomNumbers(Rng& rng, std::size_t most,
+                                        const Instruction& instruction) {
+  std::vector<std::int64_t> numbers;
+  if (most == kNumbersMax && rng.Chance(3, 4)) {
+    while (numbers.size() < most) numbers.push_back(rng.Chance(1, 4) ? 255 : 0);
+  } else if (most > 1 && rng.Chance(1, 4)) {
+    numbers = {Between(rng, -99, 99), Between(rng, -9, 9), Between(rng, -9, 9),
+               instruction.operands[0].FreeCount()};
+  } else {
+    for (auto left = rng.Below(most + 1); left > 0; --left) {
+      numbers.push_back(Between(rng, -4, 40));
+    }
+  }
+  return numbers;
+}
+
 void SetRandomly(Rng& rng, const InstructionRow& row, const OptionRow& option,
                  Instruction& instruction) {
   for (std::size_t at = 0; at < row.operands.size(); ++at) {
@@ -82,9 +99,7 @@ void SetRandomly(Rng& rng, const InstructionRow& row, const OptionRow& option,
       instruction.value1 = value;
       return;
     case OptionField::kNumbers:
-      for (auto left = rng.Below(option.most_numbers + 1); left > 0; --left) {
-        instruction.numbers.push_back(Between(rng, -4, 40));
-      }
+      instruction.numbers = RandomNumbers(rng, option.most_numbers, instruction);
       return;
     default:
       SetBits(instruction, option.field, rng.Below(BoundOf(option.field)));
@@ -101,13 +116,16 @@ Instruction RandomInstruction(Rng& rng, const Program& program, Opcode opcode, i
   for (std::size_t at = 0; at < row.operands.size(); ++at) {
     const auto id = BufferId(static_cast<std::uint32_t>(rng.Below(program.buffers.size())));
     const bool product = row.opcode == Opcode::kMatmul;
+    const bool turned =
+        at == 0 && (row.opcode == Opcode::kTranspose || row.opcode == Opcode::kDmaTranspose);
     if (row.operands[at].optional && rng.Chance(1, 2)) {
       instruction.left_out |= static_cast<std::uint8_t>(1U << at);
       continue;
     }
     const std::int64_t its = row.operands[at].shape == OperandShape::kColumn ? 1 : free;
-    instruction.operands.push_back(RandomView(rng, program, id, product && at == 0 ? free : rows,
-                                              product && at != 1 ? rows : its));
+    instruction.operands.push_back(RandomView(rng, program, id,
+                                              turned || (product && at == 0) ? free : rows,
+                                              turned || (product && at != 1) ? rows : its));
   }
   for (const OptionRow& option : row.options) SetRandomly(rng, row, option, instruction);
   return instruction;

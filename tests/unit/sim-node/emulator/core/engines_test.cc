@@ -190,6 +190,44 @@ TEST(EnginesTest, TwoCoresShareTheirHbmStack) {
   EXPECT_GE(two.time, one.time);
 }
 
+TEST(EnginesTest, InstructionsOfOperatorsTakeTheCyclesThatAwsGives) {
+  const std::string head =
+      "tensor a fp32 [128, 512] in\nsbuf s fp32 [128, 512]\nsbuf h bf16 [128, 512]\n"
+      "sbuf g fp16 [128, 512]\nsbuf b uint8 [128, 512]\nsbuf c fp32 [128, 1]\n"
+      "psum p fp32 [128, 512]\npsum q bf16 [128, 512]\n"
+      "dma_copy s <- a\ndma_copy h <- a\ndma_copy g <- a\ndma_copy b <- a\n"
+      "dma_copy c <- a[:, 0:1]\ntensor_copy p <- s engine=scalar\n"
+      "tensor_copy q <- s engine=scalar\n";
+  const double before = Busy(TimeOf(Ready(head)), static_cast<std::size_t>(Engine::kScalar));
+  const auto cycles = [&](Engine engine, double clock, const std::string& line) {
+    const double busy = Busy(TimeOf(Ready(head + line)), static_cast<std::size_t>(engine));
+    return (busy - (engine == Engine::kScalar ? before : 0)) * clock - 19;
+  };
+  const auto vector = [&](const std::string& line) { return cycles(Engine::kVector, 0.96, line); };
+  EXPECT_NEAR(vector("tensor_scalar s <- s op0=multiply operand0=c op1=add operand1=1"), 512, 0.01);
+  EXPECT_NEAR(vector("tensor_scalar h <- g op0=multiply operand0=2"), 128, 0.01);
+  EXPECT_NEAR(vector("tensor_scalar h.ap(rows=128x1, free=256x2) <- g[:, 0:256]"), 128, 0.01);
+  EXPECT_NEAR(vector("tensor_scalar h <- q op0=maximum"), 256, 0.01);
+  EXPECT_NEAR(vector("tensor_scalar h <- p op0=maximum"), 512, 0.01);
+  EXPECT_NEAR(cycles(Engine::kScalar, 1.2, "tensor_scalar h <- g op0=add engine=scalar"), 512,
+              0.01);
+  EXPECT_NEAR(cycles(Engine::kGpSimd, 1.2, "tensor_scalar s <- s op0=rsqrt engine=gpsimd"),
+              150 + 4 * 512, 0.01);
+  EXPECT_NEAR(vector("scalar_tensor_tensor s <- p s op0=multiply op1=add"), 1024, 0.01);
+  EXPECT_NEAR(vector("scalar_tensor_tensor s <- h h op0=subtract operand0=c op1=multiply"), 512,
+              0.01);
+  EXPECT_NEAR(vector("tensor_scalar_reduce s <- p reduce_res=c op0=multiply reduce_op=add"),
+              512 + 64, 0.01);
+  EXPECT_NEAR(vector("tensor_tensor_scan s <- p s op0=multiply op1=add"), 1024, 0.01);
+  EXPECT_NEAR(vector("tensor_copy_predicated s <- b src=s"), 1024, 0.01);
+  EXPECT_NEAR(vector("tensor_copy_predicated s <- b src=p"), 512, 0.01);
+  EXPECT_NEAR(vector("tensor_copy_predicated s <- b src=1"), 512, 0.01);
+  EXPECT_NEAR(vector("tensor_scalar_cumulative h <- h op0=multiply op1=add"), 512, 0.01);
+  EXPECT_NEAR(vector("range_select h <- h c c comp_op0=less comp_op1=less"), 512, 0.01);
+  EXPECT_NEAR(vector("range_select h[:, 0:8] <- h[:, 0:8] c c comp_op0=less comp_op1=less"), 64,
+              0.01);
+}
+
 TEST(EnginesTest, AFailureEndsTheRun) {
   const isa::Assembled ready = Ready(std::string(kMatmul));
   int calls = 0;

@@ -159,6 +159,19 @@ class Bench {
     return values;
   }
 
+  // The elements of a view on chip as they are, not as the oracle says.
+  std::vector<float> FoundFp32(const View& view) const {
+    std::vector<float> values(static_cast<std::size_t>(CountOf(view)));
+    for (std::size_t number = 0; number < values.size(); ++number) {
+      const auto [memory, partition, at] =
+          PlaceOf(program_, view, static_cast<std::int64_t>(number));
+      std::vector<std::byte> element(Size(program_.Of(view).type));
+      EXPECT_TRUE(memory_.Read(memory, partition, at, element).ok());
+      Widen(program_.Of(view).type, element.data(), {&values[number], 1});
+    }
+    return values;
+  }
+
   void Remember(const View& view, std::int64_t number, std::span<const std::byte> element) {
     const auto [memory, partition, at] = PlaceOf(program_, view, number);
     for (std::size_t byte = 0; byte < element.size(); ++byte) {
