@@ -69,6 +69,27 @@ TEST_F(NkiCoresTest, KernelsGiveNumpysNumbers) {
   EXPECT_EQ(status, 0) << log;
 }
 
+TEST_F(NkiCoresTest, KernelsMoveElementsAsNumpy) {
+  std::string log;
+  const auto status = Run("tests/integration/nki_move_test.py", log);
+  if (status == 77) GTEST_SKIP() << log;
+  EXPECT_EQ(status, 0) << log;
+}
+
+TEST_F(NkiCoresTest, FunctionsAndReductionsOfKernelsGiveNumpysNumbers) {
+  std::string log;
+  const auto status = Run("tests/integration/nki_activation_test.py", log);
+  if (status == 77) GTEST_SKIP() << log;
+  EXPECT_EQ(status, 0) << log;
+}
+
+TEST_F(NkiCoresTest, InstructionsOfOperatorsGiveNumpysNumbers) {
+  std::string log;
+  const auto status = Run("tests/integration/nki_alu_test.py", log);
+  if (status == 77) GTEST_SKIP() << log;
+  EXPECT_EQ(status, 0) << log;
+}
+
 TEST_F(NkiCoresTest, TheExampleOfTheGuideRuns) {
   std::string log;
   const auto status = Run("examples/kernels/matmul_nki.py", log);

@@ -691,8 +691,8 @@ class Refusals(unittest.TestCase):
             self.assertEqual(shown.strip(), source)
 
     def test_other_instructions_are_refused_by_name(self):
-        self.assert_refused("nki.isa.activation is not built yet (docs/tasks/kernels.md)",
-                            self.in_kernel(lambda: nisa.activation(op=nl.exp)), nki.NotBuilt)
+        self.assert_refused("nki.isa.register_load is not built yet (docs/tasks/kernels.md)",
+                            self.in_kernel(lambda: nisa.register_load(1)), nki.NotBuilt)
         self.assert_refused("nki.language.matmul is not built yet", self.in_kernel(lambda: nl.matmul(1, 2)), nki.NotBuilt)
         self.assert_refused("nki.collectives.all_gather is not built yet", self.in_kernel(ncc.all_gather), nki.NotBuilt)
         self.assert_refused("nki.isa.nc_matmul_mx is of Trainium3", self.in_kernel(lambda: nisa.nc_matmul_mx()), nki.NotBuilt)
@@ -701,10 +701,10 @@ class Refusals(unittest.TestCase):
         self.assertTrue(callable(sendrecv))
 
     def test_options_are_refused_by_name(self):
-        self.assert_refused("nki.isa.nc_matmul with is_transpose=True", self.in_kernel(
-            lambda: nisa.nc_matmul(1, 2, 3, is_transpose=True)), nki.NotBuilt)
-        self.assert_refused("tensor_tensor with op='power'", self.in_kernel(
-            lambda: nisa.tensor_tensor(1, 2, 3, op=nl.power)), nki.NotBuilt)
+        self.assert_refused("nki.isa.nc_matmul with tile_position=(0, 32)", self.in_kernel(
+            lambda: nisa.nc_matmul(1, 2, 3, tile_position=(0, 32))), nki.NotBuilt)
+        self.assert_refused("tensor_tensor with op='divide'", self.in_kernel(
+            lambda: nisa.tensor_tensor(*[nl.ndarray((8, 8), nl.int8)] * 3, op=nl.divide)), nki.NotBuilt)
         self.assert_refused("nki.jit with extra=1", lambda: nki.jit(extra=1), nki.NotBuilt)
         self.assert_refused("platform_target='trn3'", lambda: nki.jit(basic.__wrapped__, platform_target="trn3"), nki.NotBuilt)
         self.assert_refused("a kernel on 3 cores; expected 1, or 2", lambda: basic[3])
