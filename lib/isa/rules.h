@@ -1,7 +1,5 @@
 // Rules of single instructions that no row can say, as functions of an opcode.
 //
-//   TAHOMA_RETURN_IF_ERROR(CheckOwnRule(program, instruction));
-//
 // Scope: CheckProgram (check.h) has checked what the row says before: operands, types, memories,
 // counts, options.
 //

@@ -1,7 +1,5 @@
 // The effects of instructions on memory, a function of an opcode each.
 //
-//   TAHOMA_RETURN_IF_ERROR(Matmul({program, instruction, memory, hbm}));
-//
 // Scope: execute.h chooses the function, checks nothing and says where a failure was; effects_*.cc
 // are the functions by kind: copies and products, arithmetic, movements,
 // functions and reductions.

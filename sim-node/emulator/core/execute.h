@@ -1,6 +1,6 @@
 // The effect of an instruction on memory.
 //
-//   std::vector<CoreMemory> memories(assembled.program.Cores());
+//   std::vector<CoreMemory> memories(isa::kCoresMax);
 //   for (const isa::Instruction& one : assembled.program.instructions) {
 //     TAHOMA_RETURN_IF_ERROR(Execute(assembled.program, one, nullptr, memories, hbm));
 //   }
