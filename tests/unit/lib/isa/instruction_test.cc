@@ -55,6 +55,11 @@ std::string Listed(const Values& values) {
   return text;
 }
 
+std::string_view Remark(const OperandRow& operand) {
+  if (operand.optional) return operand.written ? " (written, optional)" : " (optional)";
+  return operand.written ? " (written)" : "";
+}
+
 TEST(InstructionTest, ThePageHasTheRows) {
   std::ifstream file("docs/formats/program.md");
   const std::string page(std::istreambuf_iterator<char>(file), {});
@@ -64,7 +69,7 @@ TEST(InstructionTest, ThePageHasTheRows) {
       EXPECT_THAT(
           page, testing::HasSubstr(fmt::format(
                     "\n| `{}` | {} | `{}`{} | {} | {} | {} | {} |\n", row.name, Listed(row.engines),
-                    operand.name, operand.written ? " (written)" : "", Listed(operand.memories),
+                    operand.name, Remark(operand), Listed(operand.memories),
                     operand.types.size() == kTypes ? "any" : Listed(operand.types),
                     operand.most_partitions,
                     operand.most_elements == 0 ? "what the memory has"
