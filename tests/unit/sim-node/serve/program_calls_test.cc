@@ -162,8 +162,8 @@ class CoreOfClaimTest : public ::testing::Test {
 TEST_F(CoreOfClaimTest, CoresAreCountedThroughTheClaimsOwn) {
   const Instance instance = Of("trn2.48xlarge");
   const HeldClaim whole{.lnc = 2, .chips = {9, 4}};
-  EXPECT_EQ(*CoreOfClaim(instance, whole, 0, 3), (ClaimCore{torus::ChipIndex(4), 3}));
-  EXPECT_EQ(*CoreOfClaim(instance, whole, 1, 0), (ClaimCore{torus::ChipIndex(9), 0}));
+  EXPECT_EQ(*CoreOfClaim(instance, whole, 0, 3), (ClaimCore{torus::ChipIndex(4), 3, 2}));
+  EXPECT_EQ(*CoreOfClaim(instance, whole, 1, 0), (ClaimCore{torus::ChipIndex(9), 0, 2}));
   EXPECT_EQ(CoreOfClaim(instance, whole, 2, 0).status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(Message(CoreOfClaim(instance, whole, 0, 4).status())),
               HasSubstr("cores 0 to 3 of the chip"));
