@@ -72,6 +72,11 @@ void Metrics::AddGaugeFamily(const std::string& name, const std::string& help, R
   callbacks_[name] = {.help = help, .counter = false, .read = std::move(read)};
 }
 
+void Metrics::AddCounterFamily(const std::string& name, const std::string& help, ReadAll read) {
+  const MutexLock lock(mutex_);
+  callbacks_[name] = {.help = help, .counter = true, .read = std::move(read)};
+}
+
 std::string Metrics::Text() const {
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
   {

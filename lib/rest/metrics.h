@@ -64,9 +64,12 @@ class Metrics {
   // `read` never gives less than before.
   void AddCounterCallback(const std::string& name, const std::string& help, Read read);
 
-  // A gauge with labels, all of whose values are asked for at every scrape. There must be few.
+  // A gauge or counter with labels, all of whose values are asked for at every scrape. There must
+  // be few.
   using ReadAll = std::function<std::vector<std::pair<Labels, double>>()>;
   void AddGaugeFamily(const std::string& name, const std::string& help, ReadAll read);
+  // No value is ever less than before.
+  void AddCounterFamily(const std::string& name, const std::string& help, ReadAll read);
 
   // Prometheus text exposition format 0.0.4, in the order of names and labels.
   std::string Text() const;

@@ -17,6 +17,9 @@ TEST(MetricsTest, TheTextIsPrometheus) {
   metrics.AddGauge("a", "As.").Set(-2);
   metrics.AddGaugeCallback("c", "Cs.", [] { return 1.5; });
   metrics.AddCounterCallback("e_total", "Es.", [] { return 7; });
+  metrics.AddCounterFamily("f_total", "Fs.", [] {
+    return std::vector<std::pair<Labels, double>>{{{{"l", "w"}}, 2}, {{{"l", "v"}}, 1}};
+  });
   Histogram& histogram = metrics.AddHistogram("d_seconds", "Ds.", {0.5, 2}, {{"l", "v"}});
   histogram.Observe(0.5);
   histogram.Observe(1);
@@ -29,7 +32,8 @@ TEST(MetricsTest, TheTextIsPrometheus) {
             "d_seconds_count{l=\"v\"} 3\nd_seconds_sum{l=\"v\"} 8.5\n"
             "d_seconds_bucket{l=\"v\",le=\"0.5\"} 1\nd_seconds_bucket{l=\"v\",le=\"2\"} 2\n"
             "d_seconds_bucket{l=\"v\",le=\"+Inf\"} 3\n"
-            "# HELP e_total Es.\n# TYPE e_total counter\ne_total 7\n");
+            "# HELP e_total Es.\n# TYPE e_total counter\ne_total 7\n"
+            "# HELP f_total Fs.\n# TYPE f_total counter\nf_total{l=\"v\"} 1\nf_total{l=\"w\"} 2\n");
 }
 
 TEST(MetricsTest, TheSameNameIsTheSameMetric) {
