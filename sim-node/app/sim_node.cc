@@ -152,6 +152,7 @@ absl::Status RunningNode::BeginNode() {
       "tahoma_node_memory_resident_bytes",
       "Kept on the host of what claims wrote into their chips' memory.",
       [this] { return static_cast<double>(communicators_->memory().resident_bytes()); });
+  communicators_->cores().Show(metrics_);
   return BeginSockets();
 }
 

@@ -52,11 +52,13 @@ absl::Status Secure(const NodeCommunicators::Options& options, PeerLink::Options
 
 }  // namespace
 
-NodeCommunicators::NodeCommunicators(Communicators::Options options, LiveInstance& live)
+NodeCommunicators::NodeCommunicators(Communicators::Options options, LiveInstance& live,
+                                     const Clock& clock)
     : live_(live),
       communicators_(std::move(options)),
       calls_(communicators_),
-      memory_(communicators_, calls_) {}
+      memory_(communicators_, calls_),
+      programs_(clock) {}
 
 NodeCommunicators::~NodeCommunicators() {
   if (election_) election_->Stop();  // the election uses the link, and the link is destroyed first
@@ -70,7 +72,7 @@ absl::StatusOr<std::unique_ptr<NodeCommunicators>> NodeCommunicators::Start(cons
   place.efa = options.efa_timing;
   std::unique_ptr<NodeCommunicators> made(new NodeCommunicators(
       {.node_id = live.Read(NodeIdOf), .links = live.Read(LinksAround), .place = std::move(place)},
-      live));
+      live, clock));
   if (options.ultra_server) {
     TAHOMA_RETURN_IF_ERROR(Annotate(made->StartLink(options, clock), "linkAddress"));
   }

@@ -53,13 +53,14 @@ class NodeCommunicators {
 
   Communicators& communicators() { return communicators_; }
   const MemoryCalls& memory() const { return memory_; }
+  const CoreCounters& cores() const { return programs_.counters(); }
   // nullptr when the node has no peers.
   NodeElection* election() { return election_.get(); }
 
  private:
   class Events;
 
-  NodeCommunicators(Communicators::Options options, LiveInstance& live);
+  NodeCommunicators(Communicators::Options options, LiveInstance& live, const Clock& clock);
 
   absl::Status StartLink(const Options& options, const Clock& clock);
   absl::Status StartEfa(const Options& options);

@@ -181,17 +181,19 @@ absl::StatusOr<wire::Reply> ProgramCalls::Run(const wire::Request& request, cons
   std::vector<CoreMemory> own(static_cast<std::size_t>(ready.program.Cores()));
   ChipMemory hbm(memory, core.chip, first);
   const hw::CoreProfile& profile = hw::kTrainium2Core;
-  TAHOMA_ASSIGN_OR_RETURN(
-      const CoreRun run, RunCore(ready, profile, {.most_intervals = timeline ? kMaxIntervals : 0},
-                                 [&](const auto& instruction, const auto* other) {
-                                   return data
-                                              ? Execute(ready.program, instruction, other, own, hbm)
-                                              : absl::OkStatus();
-                                 }));
-  wire::Reply reply{.result = ReplyOf(run, ready.program, core, profile).dump()};
+  const PhysicalCore first_core = {.chip = core.chip, .core = core.core * core.physical};
+  counters_.Begin(first_core, ready.program.Cores());
+  const absl::StatusOr<CoreRun> run = RunCore(
+      ready, profile, {.most_intervals = timeline ? kMaxIntervals : 0},
+      [&](const auto& instruction, const auto* other) {
+        return data ? Execute(ready.program, instruction, other, own, hbm) : absl::OkStatus();
+      });
+  counters_.End(first_core, ready.program.Cores(), run);
+  TAHOMA_RETURN_IF_ERROR(run.status());
+  wire::Reply reply{.result = ReplyOf(*run, ready.program, core, profile).dump()};
   if (timeline) {
     reply.payload =
-        CoreTimeline(run, ready.program, {.chip = core.chip.value(), .core = core.core});
+        CoreTimeline(*run, ready.program, {.chip = core.chip.value(), .core = core.core});
   }
   return reply;
 }

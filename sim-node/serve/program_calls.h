@@ -22,10 +22,12 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/base/clock.h"
 #include "lib/base/mutex.h"
 #include "lib/wire/call.h"
 #include "sim-node/node/claim_memory.h"
 #include "sim-node/node/instance.h"
+#include "sim-node/serve/core_counters.h"
 #include "sim-node/serve/live_instance.h"
 #include "sim-node/serve/memory_calls.h"
 #include "sim-node/serve/node_server.h"
@@ -58,11 +60,16 @@ absl::StatusOr<ClaimCore> CoreOfClaim(const Instance& instance, const HeldClaim&
 
 class ProgramCalls {
  public:
+  // `clock` must outlive the object.
+  explicit ProgramCalls(const Clock& clock) : counters_(clock) {}
+
   // kInvalidArgument, kFailedPrecondition and kUnimplemented as isa::Decode, isa::CheckProgram and
   // isa::Assemble; kOutOfRange for a tensor beyond the chip's share of the claim's memory;
   // kResourceExhausted for more work than kMaxWork; kUnavailable while the core runs a program.
   absl::StatusOr<wire::Reply> Run(const wire::Request& request, const ClaimCore& core,
                                   ClaimMemory& memory);
+
+  const CoreCounters& counters() const { return counters_; }
 
  private:
   class Seat;
@@ -71,6 +78,7 @@ class ProgramCalls {
   bool Take(const ClaimCore& core);
   void GiveBack(const ClaimCore& core);
 
+  CoreCounters counters_;
   Mutex mutex_;
   std::set<ClaimCore> busy_ ABSL_GUARDED_BY(mutex_);
 };

@@ -15,6 +15,13 @@ namespace {
 
 using isa::Engine;
 
+// A multiply-add for each element of the product and each row that the element sums.
+std::uint64_t FlopsOf(const isa::Instruction& matmul) {
+  const isa::View& to = matmul.operands[0];
+  return static_cast<std::uint64_t>(2 * to.rows.count * to.FreeCount() *
+                                    matmul.operands[1].rows.count);
+}
+
 class Engines {
  public:
   Engines(const isa::Assembled& ready, const hw::CoreProfile& profile,
@@ -65,6 +72,10 @@ class Engines {
 
   const isa::Instruction& Of(const Next& next) const {
     return ready_.program.instructions[next.instruction];
+  }
+
+  CoreWork& WorkOf(const Next& next) {
+    return run_.work.at(static_cast<std::size_t>(Of(next).core));
   }
 
   // The n-th meeting of core 0 is the n-th of core 1, as CheckProgram has seen to.
@@ -135,6 +146,7 @@ class Engines {
   VirtualTime StartOn(const Next& next) {
     const std::size_t engine = FirstOf(next) + static_cast<std::size_t>(Of(next).engine);
     const Cost cost = CostOf(ready_.program, Of(next), profile_);
+    if (Of(next).opcode == isa::Opcode::kMatmul) WorkOf(next).flops += FlopsOf(Of(next));
     free_.at(engine) = Use(engine, next.instruction, next.start, cost.busy);
     return next.start + cost.ready;
   }
@@ -157,6 +169,7 @@ class Engines {
       free = Use(resource, next.instruction, std::max(first, free), work.engines.at(i));
       end = std::max(end, free);
     }
+    WorkOf(next).hbm_bytes += work.hbm_bytes;
     return work.hbm_bytes == 0 ? end : std::max(end, UseHbm(first, work.hbm_bytes));
   }
 

@@ -29,6 +29,7 @@
 #include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -62,12 +63,19 @@ struct Interval {
   VirtualTime end{};
 };
 
+// The work of one physical core.
+struct CoreWork {
+  std::uint64_t hbm_bytes = 0;  // read and written
+  std::uint64_t flops = 0;      // of products: a multiply-add is two
+};
+
 struct CoreRun {
   VirtualDuration time{};
   int cores = 1;
   std::vector<ResourceUse> resources = {};
   std::size_t busiest = 0;
   std::uint64_t hbm_bytes = 0;
+  std::array<CoreWork, isa::kCoresMax> work = {};
   std::vector<Interval> timeline = {};  // in the order in which instructions start
   std::uint64_t left_out = 0;           // intervals beyond CoreRunOptions::most_intervals
 

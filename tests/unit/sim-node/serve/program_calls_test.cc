@@ -66,7 +66,8 @@ class ProgramCallsTest : public ::testing::Test {
   }
 
   ClaimMemory memory_{{{kChip, kShare}}, std::make_shared<PageBudget>(kShare)};
-  ProgramCalls calls_;
+  ManualClock clock_;
+  ProgramCalls calls_{clock_};
 };
 
 TEST_F(ProgramCallsTest, AProgramFindsItsTensorsInTheClaimsMemoryAndWritesThere) {
@@ -95,6 +96,20 @@ TEST_F(ProgramCallsTest, WithoutDataTheTimeIsTheSameAndNothingIsWritten) {
   EXPECT_TRUE(ParseJson(without->payload).contains("traceEvents"));
 }
 
+TEST_F(ProgramCallsTest, TheCoreThatRanCounts) {
+  ASSERT_TRUE(Run(Binary(kProduct)).ok());
+  ASSERT_TRUE(
+      Run(Binary(kProduct), {{"data", false}}, {.chip = kChip, .core = 3, .physical = 2}).ok());
+  ASSERT_FALSE(Run("hello").ok());
+  for (const int physical : {1, 6}) {
+    const CoreCounts counts = calls_.counters().Of({.chip = kChip, .core = physical});
+    EXPECT_EQ(counts.ended, (std::array<std::uint64_t, 3>{1, 0, 0}));
+    EXPECT_EQ(counts.flops, 2U * 2 * 2 * 3);
+    EXPECT_EQ(counts.hbm_bytes, 4U * (2 * 2 + 2 * 3 + 2 * 3));
+  }
+  EXPECT_EQ(calls_.counters().Of({.chip = kChip, .core = 7}).flops, 0U);
+}
+
 TEST_F(ProgramCallsTest, WhatIsNoProgramIsRefused) {
   Complaint("", absl::StatusCode::kInvalidArgument);
   Complaint("hello", absl::StatusCode::kInvalidArgument);
@@ -110,6 +125,7 @@ TEST_F(ProgramCallsTest, AnInstructionThatReadsWhatNobodyWroteIsNamed) {
   const auto reply = Run(Binary(text));
   EXPECT_FALSE(reply.ok());
   EXPECT_THAT(std::string(Message(reply.status())), HasSubstr("dma_copy"));
+  EXPECT_EQ(calls_.counters().Of({.chip = kChip, .core = 1}).ended[1], 1U);
   EXPECT_TRUE(Run(Binary(text), {{"data", false}}).ok());
 }
 

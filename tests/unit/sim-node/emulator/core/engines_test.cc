@@ -73,6 +73,9 @@ TEST(EnginesTest, AProductFromHbmToHbmTakesWhatItsPartsTakeOneAfterTheOther) {
   EXPECT_NEAR(Busy(run, kQueueResource + static_cast<std::size_t>(Engine::kSync)), 1200, 0.01);
   EXPECT_EQ(run.NameOf(run.busiest), "DMA engine 0");
   EXPECT_EQ(run.hbm_bytes, 128U * 128 * 2 + 128 * 512 * 2 + 128 * 512 * 4);
+  EXPECT_EQ(run.work[0].hbm_bytes, run.hbm_bytes);
+  EXPECT_EQ(run.work[0].flops, 2U * 128 * 128 * 512);
+  EXPECT_EQ(run.work[1].flops, 0U);
 }
 
 TEST(EnginesTest, AnFp32ProductTakesFourPasses) {
@@ -185,6 +188,7 @@ std::string Loads(int cores) {
 TEST(EnginesTest, TwoCoresShareTheirHbmStack) {
   const CoreRun one = TimeOf(Ready(Loads(1)));
   const CoreRun two = TimeOf(Ready(Loads(2)));
+  EXPECT_EQ(two.work[0].hbm_bytes + two.work[1].hbm_bytes, two.hbm_bytes);
   EXPECT_EQ(two.hbm_bytes, 2 * one.hbm_bytes - (std::uint64_t{2} << 20U));
   EXPECT_GE(two.time, two.resources[2 * kCoreResources].busy);
   EXPECT_GE(two.time, one.time);
