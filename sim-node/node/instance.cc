@@ -13,13 +13,18 @@ struct FaultNames {
   ChipFault fault;
   std::string_view name;
   std::string_view error_class;
+  std::string_view status;  // nrt/nrt_status.h of aws-neuron-sdk; which fault has which: D
+                            // nrt-troubleshoot.rst
 };
 constexpr std::array kFaults = {
-    FaultNames{ChipFault::kSramUncorrectable, "sram-uncorrectable", "SRAM_UNCORRECTABLE_ERROR"},
-    FaultNames{ChipFault::kNcUncorrectable, "nc-uncorrectable", "NC_UNCORRECTABLE_ERROR"},
-    FaultNames{ChipFault::kHbmUncorrectable, "hbm-uncorrectable", "HBM_UNCORRECTABLE_ERROR"},
-    FaultNames{ChipFault::kDma, "dma", "DMA_ERROR"},
-    FaultNames{ChipFault::kDead, "dead", ""},
+    FaultNames{ChipFault::kSramUncorrectable, "sram-uncorrectable", "SRAM_UNCORRECTABLE_ERROR",
+               "NRT_EXEC_HW_ERR_NC_UE (1202)"},
+    FaultNames{ChipFault::kNcUncorrectable, "nc-uncorrectable", "NC_UNCORRECTABLE_ERROR",
+               "NRT_EXEC_HW_ERR_NC_UE (1202)"},
+    FaultNames{ChipFault::kHbmUncorrectable, "hbm-uncorrectable", "HBM_UNCORRECTABLE_ERROR",
+               "NRT_EXEC_HW_ERR_HBM_UE (1201)"},
+    FaultNames{ChipFault::kDma, "dma", "DMA_ERROR", "NRT_EXEC_HW_ERR_DMA_ABORT (1203)"},
+    FaultNames{ChipFault::kDead, "dead", "", "NRT_TIMEOUT (5)"},
 };
 
 bool SameContent(const HeldClaim& a, const HeldClaim& b) {
@@ -38,6 +43,10 @@ std::string_view FaultName(ChipFault fault) {
 
 std::string_view FaultClass(ChipFault fault) {
   return kFaults[static_cast<std::size_t>(fault)].error_class;
+}
+
+std::string_view FaultStatus(ChipFault fault) {
+  return kFaults[static_cast<std::size_t>(fault)].status;
 }
 
 absl::StatusOr<ChipFault> ParseFault(std::string_view text) {

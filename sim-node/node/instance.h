@@ -57,6 +57,9 @@ absl::StatusOr<ChipFault> ParseFault(std::string_view text);
 // "SRAM_UNCORRECTABLE_ERROR" and so on, as in the driver's kernel log; empty for a dead chip, which
 // reports nothing.
 std::string_view FaultClass(ChipFault fault);
+// The status of AWS's runtime for a program that runs on the chip, with its number: "NRT_TIMEOUT
+// (5)" for a dead chip, which does not answer (docs/tasks/faults.md#a-broken-chip).
+std::string_view FaultStatus(ChipFault fault);
 
 struct UltraServerPlace {
   std::string id{};

@@ -121,6 +121,15 @@ absl::StatusOr<ClaimCore> CoreOfClaim(const Instance& instance, const HeldClaim&
                    .physical = claim.lnc};
 }
 
+absl::Status MayRun(const Instance& instance, std::string_view token, torus::ChipIndex chip) {
+  const std::optional<ChipFault> fault = instance.chip(chip.value()).fault;
+  if (fault) {
+    return Aborted("{}: chip {} is broken: {}", FaultStatus(*fault), chip.value(),
+                   FaultName(*fault));
+  }
+  return instance.FindClaim(token).status();
+}
+
 // Holds a core while a program runs there.
 class ProgramCalls::Seat {
  public:
@@ -150,7 +159,8 @@ void ProgramCalls::GiveBack(const ClaimCore& core) {
 }
 
 absl::StatusOr<wire::Reply> ProgramCalls::Run(const wire::Request& request, const ClaimCore& core,
-                                              ClaimMemory& memory) {
+                                              ClaimMemory& memory,
+                                              absl::FunctionRef<absl::Status()> may_run) {
   TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kCoreRun));
   wire::Fields fields(json, std::string(kCoreRun));
   const auto first = static_cast<std::uint64_t>(fields.IntOr("address", 0, kMaxAddress, 0));
@@ -185,7 +195,8 @@ absl::StatusOr<wire::Reply> ProgramCalls::Run(const wire::Request& request, cons
   counters_.Begin(first_core, ready.program.Cores());
   const absl::StatusOr<CoreRun> run = RunCore(
       ready, profile, {.most_intervals = timeline ? kMaxIntervals : 0},
-      [&](const auto& instruction, const auto* other) {
+      [&](const auto& instruction, const auto* other) -> absl::Status {
+        TAHOMA_RETURN_IF_ERROR(may_run());
         return data ? Execute(ready.program, instruction, other, own, hbm) : absl::OkStatus();
       });
   counters_.End(first_core, ready.program.Cores(), run);
@@ -213,8 +224,12 @@ void AddProgramCalls(NodeServer& server, const LiveInstance& live, ProgramCalls&
     TAHOMA_ASSIGN_OR_RETURN(const ClaimCore core, live.Read([&](const Instance& instance) {
       return CoreOfClaim(instance, caller.claim, chip, number);
     }));
-    return memory.With(
-        live, caller, [&](ClaimMemory& own, const auto&) { return calls.Run(request, core, own); });
+    return memory.With(live, caller, [&](ClaimMemory& own, const auto&) {
+      return calls.Run(request, core, own, [&] {
+        return live.Read(
+            [&](const Instance& instance) { return MayRun(instance, caller.token, core.chip); });
+      });
+    });
   };
   server.AddWorkloadCall(std::string(kCoreRun), call, [](const Json& params) -> std::size_t {
     const Json* timeline = FindMember(params, "timeline");

@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
 
 #include <cstdint>
@@ -58,6 +59,10 @@ struct ClaimCore {
 absl::StatusOr<ClaimCore> CoreOfClaim(const Instance& instance, const HeldClaim& claim,
                                       std::int64_t chip, std::int64_t core);
 
+// Whether a program of the token's claim may run on the chip, or run on. kAborted for a fault of
+// the chip, with the status of AWS's runtime; kPermissionDenied when the claim is released.
+absl::Status MayRun(const Instance& instance, std::string_view token, torus::ChipIndex chip);
+
 class ProgramCalls {
  public:
   // `clock` must outlive the object.
@@ -66,8 +71,9 @@ class ProgramCalls {
   // kInvalidArgument, kFailedPrecondition and kUnimplemented as isa::Decode, isa::CheckProgram and
   // isa::Assemble; kOutOfRange for a tensor beyond the chip's share of the claim's memory;
   // kResourceExhausted for more work than kMaxWork; kUnavailable while the core runs a program.
+  // `may_run` is asked before each instruction, and its failure ends the program.
   absl::StatusOr<wire::Reply> Run(const wire::Request& request, const ClaimCore& core,
-                                  ClaimMemory& memory);
+                                  ClaimMemory& memory, absl::FunctionRef<absl::Status()> may_run);
 
   const CoreCounters& counters() const { return counters_; }
 

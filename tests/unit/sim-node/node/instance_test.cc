@@ -315,7 +315,9 @@ TEST(InstanceTest, NamesReadBack) {
   for (const char* fault : {"sram-uncorrectable", "nc-uncorrectable", "hbm-uncorrectable", "dma"}) {
     EXPECT_EQ(FaultName(*ParseFault(fault)), fault);
     EXPECT_EQ(*ParseFault(FaultClass(*ParseFault(fault))), *ParseFault(fault));
+    EXPECT_TRUE(FaultStatus(*ParseFault(fault)).starts_with("NRT_EXEC_HW_ERR_")) << fault;
   }
+  EXPECT_EQ(FaultStatus(ChipFault::kDead), "NRT_TIMEOUT (5)");
   EXPECT_EQ(*ParseFault("dead"), ChipFault::kDead);
   EXPECT_FALSE(ParseFault("meteor").ok());
   EXPECT_FALSE(ParseFault("").ok());

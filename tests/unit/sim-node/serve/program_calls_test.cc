@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <thread>
 
 #include "lib/base/json.h"
@@ -51,7 +53,7 @@ class ProgramCallsTest : public ::testing::Test {
                                   const ClaimCore& core = kCore) {
     return calls_.Run(
         {.method = std::string(kCoreRun), .params = params.dump(), .payload = payload}, core,
-        memory_);
+        memory_, may_run_);
   }
   static std::string Binary(std::string_view text) {
     const auto program = isa::ParseText(text, "test");
@@ -68,6 +70,7 @@ class ProgramCallsTest : public ::testing::Test {
   ClaimMemory memory_{{{kChip, kShare}}, std::make_shared<PageBudget>(kShare)};
   ManualClock clock_;
   ProgramCalls calls_{clock_};
+  std::function<absl::Status()> may_run_ = [] { return absl::OkStatus(); };
 };
 
 TEST_F(ProgramCallsTest, AProgramFindsItsTensorsInTheClaimsMemoryAndWritesThere) {
@@ -108,6 +111,23 @@ TEST_F(ProgramCallsTest, TheCoreThatRanCounts) {
     EXPECT_EQ(counts.hbm_bytes, 4U * (2 * 2 + 2 * 3 + 2 * 3));
   }
   EXPECT_EQ(calls_.counters().Of({.chip = kChip, .core = 7}).flops, 0U);
+}
+
+TEST_F(ProgramCallsTest, AFaultEndsAProgramBeforeItsNextInstruction) {
+  ASSERT_TRUE(memory_.Write({kChip, 0}, Bytes({1, 2, 3, 4})).ok());
+  const std::string zeros = *memory_.Read({.at = {kChip, 128}, .bytes = 24});
+  for (int good = 0; good < 5; ++good) {
+    may_run_ = [left = good]() mutable {
+      return left-- > 0 ? absl::OkStatus() : Aborted("NRT_EXEC_HW_ERR_NC_UE (1202)");
+    };
+    EXPECT_EQ(Complaint(Binary(kProduct), absl::StatusCode::kAborted),
+              "NRT_EXEC_HW_ERR_NC_UE (1202)");
+    EXPECT_EQ(*memory_.Read({.at = {kChip, 128}, .bytes = 24}), zeros);
+  }
+  EXPECT_EQ(calls_.counters().Of({.chip = kChip, .core = 1}).ended,
+            (std::array<std::uint64_t, 3>{0, 0, 5}));
+  may_run_ = [] { return absl::OkStatus(); };
+  EXPECT_TRUE(Run(Binary(kProduct)).ok());
 }
 
 TEST_F(ProgramCallsTest, WhatIsNoProgramIsRefused) {
@@ -162,6 +182,78 @@ TEST_F(ProgramCallsTest, TwoCoresRunAtOnceAndOneCoreOneProgram) {
     other.join();
   }
   EXPECT_TRUE(Run(Binary(kProduct)).ok());
+}
+
+// The calls of the bearer of a claim's token, by way of the node's server.
+class AddProgramCallsTest : public ProgramCallsTest {
+ protected:
+  AddProgramCallsTest() {
+    AddProgramCalls(server_, live_, calls_, claims_, [](const std::string&) {});
+    const auto token = live_.Change([](Instance& node) {
+      return node.ApplyClaim({.claim_uid = "uid", .lnc = 2, .chips = {kChip.value()}});
+    });
+    EXPECT_TRUE(token.ok()) << token.status();
+    token_ = token.value_or("");
+  }
+  absl::Status Call() {
+    const Json params = {{"token", token_}, {"core", 1}};
+    return server_
+        .ServeWorkload(
+            {.method = std::string(kCoreRun), .params = params.dump(), .payload = Binary(kProduct)})
+        .status();
+  }
+  static Instance MakeInstance() {
+    auto instance =
+        Instance::Create({.type = hw::FindInstanceType("trn2.48xlarge"), .name = "node-0"}, [] {
+          return std::array<std::uint64_t, 2>{1, 2};
+        });
+    EXPECT_TRUE(instance.ok()) << instance.status();
+    return *std::move(instance);
+  }
+
+  LiveInstance live_{MakeInstance()};
+  Communicators communicators_{
+      {.node_id = 0, .links = TorusLinks(torus::kInstanceShape, hw::kTrainium2.links)}};
+  CommunicatorCalls ranks_{communicators_};
+  MemoryCalls claims_{communicators_, ranks_};
+  NodeServer server_{live_, {}};
+  std::string token_;
+};
+
+TEST_F(AddProgramCallsTest, AFaultOfTheChipIsTheRuntimesStatusUntilTheRepair) {
+  const std::map<ChipFault, std::string> expected = {
+      {ChipFault::kSramUncorrectable, "NRT_EXEC_HW_ERR_NC_UE (1202)"},
+      {ChipFault::kNcUncorrectable, "NRT_EXEC_HW_ERR_NC_UE (1202)"},
+      {ChipFault::kHbmUncorrectable, "NRT_EXEC_HW_ERR_HBM_UE (1201)"},
+      {ChipFault::kDma, "NRT_EXEC_HW_ERR_DMA_ABORT (1203)"},
+      {ChipFault::kDead, "NRT_TIMEOUT (5)"}};
+  for (const auto& [fault, status] : expected) {
+    ASSERT_TRUE(
+        live_.Change([&](Instance& node) { return node.BreakChip(kChip.value(), fault); }).ok());
+    const absl::Status ended = Call();
+    EXPECT_EQ(ended.code(), absl::StatusCode::kAborted);
+    EXPECT_EQ(Message(ended), fmt::format("{}: chip 3 is broken: {}", status, FaultName(fault)));
+    ASSERT_TRUE(live_.Change([](Instance& node) { return node.RepairChip(kChip.value()); }).ok());
+    EXPECT_TRUE(Call().ok());
+  }
+  EXPECT_EQ(calls_.counters().Of({.chip = kChip, .core = 2}).ended,
+            (std::array<std::uint64_t, 3>{5, 0, 5}));
+}
+
+TEST_F(AddProgramCallsTest, AFaultOfAnotherChipIsNoMatter) {
+  ASSERT_TRUE(
+      live_.Change([](Instance& node) { return node.BreakChip(4, ChipFault::kDead); }).ok());
+  EXPECT_TRUE(Call().ok());
+}
+
+TEST_F(AddProgramCallsTest, AReleasedClaimMayNotRunOn) {
+  EXPECT_TRUE(MayRun(live_.Read([](const Instance& node) { return node; }), token_, kChip).ok());
+  live_.Change([](Instance& node) {
+    node.ReleaseClaim("uid");
+    return true;
+  });
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      live_.Read([&](const Instance& node) { return MayRun(node, token_, kChip); })));
 }
 
 class CoreOfClaimTest : public ::testing::Test {

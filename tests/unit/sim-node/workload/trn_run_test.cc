@@ -39,10 +39,9 @@ class FakeNode final : public CoreNode {
   absl::StatusOr<std::string> Load(int, std::uint64_t, std::uint64_t bytes) override {
     return std::get<2>(stored.at(0)).substr(0, bytes);
   }
-  absl::StatusOr<CoreReport> Run(const TrnRunOptions& options,
-                                 const std::string& program) override {
+  absl::StatusOr<CoreReport> Run(const TrnRunOptions&, const std::string& program) override {
     ran.push_back(program);
-    if (fails) return OutOfRange("core is {}; the claim has cores 0 to 3", options.core);
+    TAHOMA_RETURN_IF_ERROR(failure);
     return CoreReport{.profile = "p",
                       .chip = 7,
                       .core = 3,
@@ -56,7 +55,7 @@ class FakeNode final : public CoreNode {
 
   std::vector<std::tuple<int, std::uint64_t, std::string>> stored;
   std::vector<std::string> ran;
-  bool fails = false;
+  absl::Status failure;
 };
 
 class TrnRunTest : public ::testing::Test {
@@ -132,9 +131,11 @@ TEST_F(TrnRunTest, WhatIsWrongIsSaidBeforeAnythingRuns) {
 }
 
 TEST_F(TrnRunTest, AFailedRunWritesNoOutput) {
-  node_.fails = true;
-  EXPECT_EQ(Run({"--in", "a=" + Path("a.npy"), "--out", "c=" + Path("c.npy"), "--core", "9"}), 1);
-  EXPECT_EQ(err_.str(), "trn-run: core is 9; the claim has cores 0 to 3\n");
+  node_.failure = Aborted("NRT_EXEC_HW_ERR_HBM_UE (1201): chip 3 is broken: hbm-uncorrectable");
+  EXPECT_EQ(Run({"--in", "a=" + Path("a.npy"), "--out", "c=" + Path("c.npy")}), 1);
+  EXPECT_EQ(err_.str(),
+            "trn-run: NRT_EXEC_HW_ERR_HBM_UE (1201): chip 3 is broken: hbm-uncorrectable\n");
+  EXPECT_EQ(out_.str(), "");
   EXPECT_FALSE(ReadFile(Path("c.npy")).ok());
 }
 
