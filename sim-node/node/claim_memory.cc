@@ -57,6 +57,12 @@ std::uint64_t ClaimMemory::capacity(torus::ChipIndex chip) const {
   return found == chips_.end() ? 0 : found->second.capacity();
 }
 
+std::uint64_t ClaimMemory::written_bytes(torus::ChipIndex chip) const {
+  const MutexLock lock(mutex_);
+  const auto found = chips_.find(chip);
+  return found == chips_.end() ? 0 : found->second.resident_bytes();
+}
+
 std::shared_ptr<ClaimMemory> NodeMemory::Of(const std::string& claim,
                                             const std::vector<ClaimMemory::Share>& shares) {
   const MutexLock lock(mutex_);

@@ -62,8 +62,9 @@ class ClaimMemory {
   // Errors as Check.
   absl::StatusOr<std::string> Read(const MemoryRange& range) const;
 
-  // 0 for a chip outside the claim.
+  // 0 for a chip outside the claim. What is written takes whole pages.
   std::uint64_t capacity(torus::ChipIndex chip) const;
+  std::uint64_t written_bytes(torus::ChipIndex chip) const;
 
  private:
   const std::shared_ptr<PageBudget> budget_;

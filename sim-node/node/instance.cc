@@ -1,6 +1,7 @@
 #include "sim-node/node/instance.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "lib/base/check.h"
@@ -66,6 +67,15 @@ std::vector<int> HeldClaim::TouchedChips() const {
   std::sort(touched.begin(), touched.end());
   touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
   return touched;
+}
+
+std::vector<int> HeldClaim::CoresOn(int chip, int all) const {
+  const auto part = std::ranges::find(cores, chip, &CoresOfChip::chip);
+  std::vector<int> on(static_cast<std::size_t>(all));
+  std::iota(on.begin(), on.end(), 0);
+  if (part != cores.end()) on = part->cores;
+  std::ranges::sort(on);
+  return on;
 }
 
 Instance::Instance(Options options, TokenSource tokens)

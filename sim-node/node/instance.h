@@ -94,6 +94,8 @@ struct HeldClaim {
 
   // The chips with cores of the claim, ascending, each once.
   std::vector<int> TouchedChips() const;
+  // The claim's cores of a touched chip with `all` logical cores, ascending.
+  std::vector<int> CoresOn(int chip, int all) const;
 };
 
 // Returns 128 bits that nobody can guess, at every call.

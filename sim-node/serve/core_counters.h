@@ -1,11 +1,5 @@
 // Counts what programs did on each NeuronCore of a node, and shows the counts to Prometheus.
 //
-//   CoreCounters counters(clock);
-//   counters.Show(metrics);
-//   counters.Begin({.chip = chip, .core = 2}, /*cores=*/1);   // core 2 now runs a program
-//   counters.End({.chip = chip, .core = 2}, /*cores=*/1, run);
-//   counters.Of({.chip = chip, .core = 2}).flops;
-//
 // Metrics, with labels chip and core (physical, 0 to 7); a core has no series before its first
 // program:
 //   tahoma_core_programs_total               ended; label result, as NameOf(ProgramEnd)

@@ -68,16 +68,6 @@ wire::UltraServer UltraServerOf(const Instance& node) {
   return out;
 }
 
-// Returns the logical cores of `chip` that the claim may use.
-std::vector<int> CoresOn(const Instance& node, const HeldClaim& claim, int chip) {
-  for (const CoresOfChip& part : claim.cores) {
-    if (part.chip == chip) return part.cores;
-  }
-  std::vector<int> all(static_cast<std::size_t>(hw::LogicalCores(*node.type().chip, claim.lnc)));
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
-  return all;
-}
-
 json Connected(const Instance& node, int chip) {
   json list = json::array();
   std::string text = hw::ConnectedDevices(node.type(), chip);
@@ -91,7 +81,7 @@ json DeviceOf(const Instance& node, const HeldClaim& claim, int chip) {
   const hw::ChipSite& site = node.type().chips[static_cast<std::size_t>(chip)];
   const int per_chip = hw::LogicalCores(*node.type().chip, claim.lnc);
   json ids = json::array();
-  for (const int core : CoresOn(node, claim, chip)) ids.push_back(chip * per_chip + core);
+  for (const int core : claim.CoresOn(chip, per_chip)) ids.push_back(chip * per_chip + core);
   const wire::Chip state = ChipOf(node, chip);
   return {{"index", chip},
           {"bdf", site.bdf},

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -93,6 +92,23 @@ Json ReplyOf(const CoreRun& run, const isa::Program& program, const ClaimCore& c
           {"resources", std::move(resources)}};
 }
 
+Json CountsJson(const CoreCounts& counts) {
+  Json engines = Json::object();
+  for (std::size_t engine = 0; engine < counts.engines.size(); ++engine) {
+    engines[std::string(isa::Name(static_cast<isa::Engine>(engine)))] =
+        counts.engines.at(engine).count();
+  }
+  const auto ended = [&](ProgramEnd end) { return counts.ended.at(static_cast<std::size_t>(end)); };
+  return {{"completed", ended(ProgramEnd::kCompleted)},
+          {"programErrors", ended(ProgramEnd::kProgramError)},
+          {"hardwareErrors", ended(ProgramEnd::kHardwareError)},
+          {"inUseNs", counts.in_use.count()},
+          {"timePs", counts.time.count()},
+          {"enginesPs", std::move(engines)},
+          {"hbmBytes", counts.hbm_bytes},
+          {"flops", counts.flops}};
+}
+
 }  // namespace
 
 absl::StatusOr<ClaimCore> CoreOfClaim(const Instance& instance, const HeldClaim& claim,
@@ -107,11 +123,7 @@ absl::StatusOr<ClaimCore> CoreOfClaim(const Instance& instance, const HeldClaim&
     return OutOfRange("coreRun.chip is {}; the claim has chips 0 to {}", chip, chips.size() - 1);
   }
   const int index = chips[static_cast<std::size_t>(chip)];
-  std::vector<int> cores(static_cast<std::size_t>(hw::LogicalCores(model, claim.lnc)));
-  std::iota(cores.begin(), cores.end(), 0);
-  const auto part = std::ranges::find(claim.cores, index, &CoresOfChip::chip);
-  if (part != claim.cores.end()) cores = part->cores;
-  std::ranges::sort(cores);
+  const std::vector<int> cores = claim.CoresOn(index, hw::LogicalCores(model, claim.lnc));
   if (core >= static_cast<std::int64_t>(cores.size())) {
     return OutOfRange("coreRun.core is {}; the claim has cores 0 to {} of the chip", core,
                       cores.size() - 1);
@@ -209,6 +221,31 @@ absl::StatusOr<wire::Reply> ProgramCalls::Run(const wire::Request& request, cons
   return reply;
 }
 
+std::string ProgramCalls::CountersOf(const HeldClaim& claim, int cores_of_chip,
+                                     const ClaimMemory& memory) const {
+  Json chips = Json::array();
+  for (const int index : claim.TouchedChips()) {
+    const torus::ChipIndex chip(index);
+    Json cores = Json::array();
+    for (const int core : claim.CoresOn(index, cores_of_chip)) {
+      Json physical = Json::array();
+      for (int i = 0; i < claim.lnc; ++i) {
+        physical.push_back(CountsJson(counters_.Of({.chip = chip, .core = core * claim.lnc + i})));
+      }
+      cores.push_back({{"core", core},
+                       {"id", index * cores_of_chip + core},
+                       {"physical", std::move(physical)}});
+    }
+    chips.push_back({{"chip", index},
+                     {"capacityBytes", memory.capacity(chip)},
+                     {"usedBytes", memory.written_bytes(chip)},
+                     {"cores", std::move(cores)}});
+  }
+  return Json{{"clockNs", clock_.MonotonicNow().time_since_epoch().count()},
+              {"chips", std::move(chips)}}
+      .dump();
+}
+
 void AddProgramCalls(NodeServer& server, const LiveInstance& live, ProgramCalls& calls,
                      MemoryCalls& memory,
                      const std::function<void(const std::string& token)>& called) {
@@ -231,6 +268,18 @@ void AddProgramCalls(NodeServer& server, const LiveInstance& live, ProgramCalls&
       });
     });
   };
+  const auto count = [&live, &calls, &memory, called](
+                         const Caller& caller,
+                         const wire::Request&) -> absl::StatusOr<wire::Reply> {
+    called(caller.token);
+    const int cores = live.Read([&](const Instance& instance) {
+      return hw::LogicalCores(*instance.type().chip, caller.claim.lnc);
+    });
+    return memory.With(live, caller, [&](ClaimMemory& own, const auto&) {
+      return wire::Reply{.result = calls.CountersOf(caller.claim, cores, own)};
+    });
+  };
+  server.AddWorkloadCall(std::string(kCoreCounters), count);
   server.AddWorkloadCall(std::string(kCoreRun), call, [](const Json& params) -> std::size_t {
     const Json* timeline = FindMember(params, "timeline");
     return timeline != nullptr && *timeline == true ? kMaxTimelineBytes : 0;

@@ -1,4 +1,5 @@
-// Serves a workload's call coreRun: runs a program on a NeuronCore of the caller's claim.
+// Serves a workload's calls coreRun, which runs a program on a NeuronCore of the caller's claim,
+// and coreCounters, which says what programs did on the claim's cores.
 //
 // The program's tensors lie in the memory of the core's chip, where the workload has put them with
 // memStore (memory_calls.h) and fetches them with memLoad. A core runs one program at a time; the
@@ -36,6 +37,7 @@
 namespace tahoma::sim {
 
 inline constexpr std::string_view kCoreRun = "coreRun";
+inline constexpr std::string_view kCoreCounters = "coreCounters";
 
 // The most bytes of a timeline: half of what a call and its reply may take together.
 inline constexpr std::size_t kMaxTimelineBytes = kWorkloadFrame.payload_bytes / 2;
@@ -66,7 +68,7 @@ absl::Status MayRun(const Instance& instance, std::string_view token, torus::Chi
 class ProgramCalls {
  public:
   // `clock` must outlive the object.
-  explicit ProgramCalls(const Clock& clock) : counters_(clock) {}
+  explicit ProgramCalls(const Clock& clock) : clock_(clock), counters_(clock) {}
 
   // kInvalidArgument, kFailedPrecondition and kUnimplemented as isa::Decode, isa::CheckProgram and
   // isa::Assemble; kOutOfRange for a tensor beyond the chip's share of the claim's memory;
@@ -74,6 +76,10 @@ class ProgramCalls {
   // `may_run` is asked before each instruction, and its failure ends the program.
   absl::StatusOr<wire::Reply> Run(const wire::Request& request, const ClaimCore& core,
                                   ClaimMemory& memory, absl::FunctionRef<absl::Status()> may_run);
+
+  // Returns the reply to coreCounters: a JSON object. `cores_of_chip` are logical cores.
+  std::string CountersOf(const HeldClaim& claim, int cores_of_chip,
+                         const ClaimMemory& memory) const;
 
   const CoreCounters& counters() const { return counters_; }
 
@@ -84,12 +90,13 @@ class ProgramCalls {
   bool Take(const ClaimCore& core);
   void GiveBack(const ClaimCore& core);
 
+  const Clock& clock_;
   CoreCounters counters_;
   Mutex mutex_;
   std::set<ClaimCore> busy_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Serves coreRun to the bearers of claims' tokens, and calls `called` with the token before each
+// Serves both calls to the bearers of claims' tokens, and calls `called` with the token before each
 // call. All must outlive `server`.
 void AddProgramCalls(NodeServer& server, const LiveInstance& live, ProgramCalls& calls,
                      MemoryCalls& memory,

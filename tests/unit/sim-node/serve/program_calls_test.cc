@@ -240,6 +240,29 @@ TEST_F(AddProgramCallsTest, AFaultOfTheChipIsTheRuntimesStatusUntilTheRepair) {
             (std::array<std::uint64_t, 3>{5, 0, 5}));
 }
 
+TEST_F(AddProgramCallsTest, AClaimReadsTheCountersOfItsOwnCores) {
+  clock_.Advance(std::chrono::seconds(5));
+  ASSERT_TRUE(Call().ok());
+  const auto reply = server_.ServeWorkload(
+      {.method = std::string(kCoreCounters), .params = Json{{"token", token_}}.dump()});
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  const Json counters = ParseJson(reply->result);
+  EXPECT_EQ(counters["clockNs"], 5'000'000'000);
+  ASSERT_EQ(counters["chips"].size(), 1U);
+  const Json& chip = counters["chips"][0];
+  EXPECT_EQ(chip["chip"], 3);
+  EXPECT_EQ(chip["capacityBytes"], std::int64_t{96} << 30U);
+  EXPECT_EQ(chip["usedBytes"], kHbmPageBytes);
+  ASSERT_EQ(chip["cores"].size(), 4U);
+  const Json& core = chip["cores"][1];
+  EXPECT_EQ(core["id"], 13);
+  ASSERT_EQ(core["physical"].size(), 2U);
+  EXPECT_EQ(core["physical"][0]["completed"], 1);
+  EXPECT_EQ(core["physical"][0]["flops"], 24);
+  EXPECT_GT(core["physical"][0]["enginesPs"]["tensor"], 0);
+  EXPECT_EQ(core["physical"][1]["completed"], 0);
+}
+
 TEST_F(AddProgramCallsTest, AFaultOfAnotherChipIsNoMatter) {
   ASSERT_TRUE(
       live_.Change([](Instance& node) { return node.BreakChip(4, ChipFault::kDead); }).ok());
