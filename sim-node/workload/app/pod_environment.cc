@@ -21,7 +21,20 @@ absl::StatusOr<int> Number(const char* name, int fallback) {
   return std::stoi(text);
 }
 
-absl::StatusOr<CommPlace> Place(const std::string& token) {
+}  // namespace
+
+absl::StatusOr<PodEnvironment> PodEnvironment::Read() {
+  PodEnvironment pod;
+  pod.socket = Environment("TAHOMA_NODE_SOCKET");
+  pod.token = Environment("TAHOMA_CLAIM_TOKEN");
+  if (pod.socket.empty() || pod.token.empty()) {
+    return FailedPrecondition(
+        "TAHOMA_NODE_SOCKET and TAHOMA_CLAIM_TOKEN are not set; run in a pod with a Neuron claim");
+  }
+  return pod;
+}
+
+absl::StatusOr<CommPlace> PodEnvironment::Place() const {
   CommPlace place;
   TAHOMA_ASSIGN_OR_RETURN(place.rank, Number("TAHOMA_RANK", 0));
   TAHOMA_ASSIGN_OR_RETURN(place.world_size, Number("TAHOMA_WORLD_SIZE", 1));
@@ -37,20 +50,6 @@ absl::StatusOr<CommPlace> Place(const std::string& token) {
   }
   if (place.comm_id.empty()) place.comm_id = "alone-" + token;
   return place;
-}
-
-}  // namespace
-
-absl::StatusOr<PodEnvironment> PodEnvironment::Read() {
-  PodEnvironment pod;
-  pod.socket = Environment("TAHOMA_NODE_SOCKET");
-  pod.token = Environment("TAHOMA_CLAIM_TOKEN");
-  if (pod.socket.empty() || pod.token.empty()) {
-    return FailedPrecondition(
-        "TAHOMA_NODE_SOCKET and TAHOMA_CLAIM_TOKEN are not set; run in a pod with a Neuron claim");
-  }
-  TAHOMA_ASSIGN_OR_RETURN(pod.place, Place(pod.token));
-  return pod;
 }
 
 }  // namespace tahoma::sim

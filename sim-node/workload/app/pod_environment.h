@@ -15,12 +15,12 @@ namespace tahoma::sim {
 struct PodEnvironment {
   std::string socket;
   std::string token;
-  CommPlace place;
 
-  // Reads TAHOMA_NODE_SOCKET, TAHOMA_CLAIM_TOKEN, TAHOMA_RANK, TAHOMA_WORLD_SIZE, and
-  // TAHOMA_COMM_ID or NEURON_RT_ROOT_COMM_ID. kFailedPrecondition without a claim, kInvalidArgument
-  // for a wrong place.
+  // Reads TAHOMA_NODE_SOCKET and TAHOMA_CLAIM_TOKEN. kFailedPrecondition without a claim.
   static absl::StatusOr<PodEnvironment> Read();
+  // Reads TAHOMA_RANK, TAHOMA_WORLD_SIZE, and TAHOMA_COMM_ID or NEURON_RT_ROOT_COMM_ID.
+  // kInvalidArgument for a wrong place.
+  absl::StatusOr<CommPlace> Place() const;
 };
 
 }  // namespace tahoma::sim
