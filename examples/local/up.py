@@ -191,7 +191,7 @@ def kubelet_folders(args, directory, node):
 
 def pod_runner_config(args, directory, node, kubeconfig, pods):
     """What runs the node's pods where it has no kubelet."""
-    programs = {name: str(args.bin / name) for name in ("neuron-ls", "nccom-test", "trn-mem", "trn-run")}
+    programs = {name: str(args.bin / name) for name in ("neuron-ls", "neuron-monitor", "neuron-top", "nccom-test", "trn-mem", "trn-run")}
     shell = {name: f"/bin/{name}" for name in ("bash", "sh", "sleep", "true", "false")}
     cluster = bool(args.kubeconfig)
     return {

@@ -166,7 +166,8 @@ ListedDevice ParseDevice(const json& object) {
           .numa_node = object.at("numaNode").get<int>(),
           .connected = object.at("connectedTo").get<std::vector<int>>(),
           .core_ids = object.at("coreIds").get<std::vector<int>>(),
-          .memory_bytes = object.at("memoryBytes").get<std::int64_t>()};
+          .memory_bytes = object.at("memoryBytes").get<std::int64_t>(),
+          .reason = object.value("reason", "")};
 }
 
 }  // namespace
@@ -184,25 +185,23 @@ absl::StatusOr<DeviceList> ParseDevices(std::string_view text) {
   }
 }
 
-absl::StatusOr<NeuronLsView> ParseNeuronLsArguments(const std::vector<std::string>& arguments,
-                                                    bool& help) {
-  NeuronLsView view = NeuronLsView::kDefault;
-  help = false;
+absl::StatusOr<NeuronLsOptions> ParseNeuronLsArguments(const std::vector<std::string>& arguments) {
+  NeuronLsOptions options;
   for (const std::string& argument : arguments) {
     if (argument == "--help" || argument == "-h") {
-      help = true;
+      options.help = true;
     } else if (argument == "--json-output" || argument == "-j") {
-      view = NeuronLsView::kJson;
+      options.view = NeuronLsView::kJson;
     } else if (argument == "--topology" || argument == "-t") {
-      view = NeuronLsView::kTopology;
+      options.view = NeuronLsView::kTopology;
     } else if (argument == "--wide" || argument == "-w" || argument == "--show-all-procs" ||
                argument == "-a") {
-      view = NeuronLsView::kWide;
+      options.view = NeuronLsView::kWide;
     } else {
       return InvalidArgument("option \"{}\" is unknown; try --help", argument);
     }
   }
-  return view;
+  return options;
 }
 
 std::string NeuronLsHelp() {

@@ -27,6 +27,7 @@ struct ListedDevice {
   std::vector<int> connected{};  // north, west, south, east
   std::vector<int> core_ids{};   // logical cores of the node
   std::int64_t memory_bytes = 0;
+  std::string reason{};  // of the chip's fault; empty: none
 };
 
 struct DeviceList {
@@ -38,12 +39,16 @@ struct DeviceList {
 
 enum class NeuronLsView { kDefault, kWide, kTopology, kJson };
 
+struct NeuronLsOptions {
+  NeuronLsView view = NeuronLsView::kDefault;
+  bool help = false;
+};
+
 // Reads sim-node's answer to `devices`; kInvalidArgument when it is none.
 absl::StatusOr<DeviceList> ParseDevices(std::string_view json);
 
-// kInvalidArgument names the option that is not known. --help gives kDefault and sets `help`.
-absl::StatusOr<NeuronLsView> ParseNeuronLsArguments(const std::vector<std::string>& arguments,
-                                                    bool& help);
+// kInvalidArgument names the option that is not known.
+absl::StatusOr<NeuronLsOptions> ParseNeuronLsArguments(const std::vector<std::string>& arguments);
 std::string NeuronLsHelp();
 
 std::string PrintDevices(const DeviceList& list, NeuronLsView view);

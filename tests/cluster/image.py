@@ -20,7 +20,7 @@ import tarfile
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-WORKLOAD_PROGRAMS = ("neuron-ls", "nccom-test", "trn-mem", "trn-run")
+WORKLOAD_PROGRAMS = ("neuron-ls", "neuron-monitor", "neuron-top", "nccom-test", "trn-mem", "trn-run")
 SHELL_PROGRAMS = ("bash", "cat", "env", "false", "id", "ls", "sh", "true")
 # The kernel keeps signals without a handler from the first process of a container: sleep alone would outlive its grace.
 SLEEP = b"""#!/bin/bash

@@ -30,7 +30,7 @@ TARGETS = {
     "controller": ("tahoma/controller", ["/usr/bin/controller", "/usr/bin/kubectl-tahoma"], "65532:65532", ["/usr/bin/controller"]),
     "dra-plugin": ("tahoma/dra-plugin", ["/usr/bin/dra-plugin"], "0:0", ["/usr/bin/dra-plugin"]),
     "sim-node": ("tahoma/sim-node", ["/usr/bin/sim-node"], "0:0", ["/usr/bin/sim-node"]),
-    "workload": ("tahoma.dev/workload", [f"/usr/local/bin/{name}" for name in ("neuron-ls", "nccom-test", "trn-mem", "trn-run")],
+    "workload": ("tahoma.dev/workload", [f"/usr/local/bin/{name}" for name in ("neuron-ls", "neuron-monitor", "neuron-top", "nccom-test", "trn-mem", "trn-run")],
                  "65532:65532", None)}
 BUILD_TOOLS = re.compile(r"(^|/)(g?cc|[gc]\+\+|clang.*|ld(\..*)?|as|make|cmake|ninja|git|apt(-get)?|dpkg|python3.*|perl)$")
 VERSION = re.search(r"project\(tahoma VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]

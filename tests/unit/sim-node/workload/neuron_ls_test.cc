@@ -75,15 +75,13 @@ TEST(NeuronLsTest, AnswersThatAreNoDevicesAreRefused) {
 }
 
 TEST(NeuronLsTest, OptionsAreAwsOwn) {
-  bool help = false;
-  EXPECT_EQ(*ParseNeuronLsArguments({}, help), NeuronLsView::kDefault);
-  EXPECT_EQ(*ParseNeuronLsArguments({"--json-output"}, help), NeuronLsView::kJson);
-  EXPECT_EQ(*ParseNeuronLsArguments({"-t"}, help), NeuronLsView::kTopology);
-  EXPECT_EQ(*ParseNeuronLsArguments({"--wide"}, help), NeuronLsView::kWide);
-  EXPECT_FALSE(help);
-  EXPECT_TRUE(ParseNeuronLsArguments({"--help"}, help).ok());
-  EXPECT_TRUE(help);
-  const absl::Status refused = ParseNeuronLsArguments({"--jason"}, help).status();
+  EXPECT_EQ(ParseNeuronLsArguments({})->view, NeuronLsView::kDefault);
+  EXPECT_EQ(ParseNeuronLsArguments({"--json-output"})->view, NeuronLsView::kJson);
+  EXPECT_EQ(ParseNeuronLsArguments({"-t"})->view, NeuronLsView::kTopology);
+  EXPECT_EQ(ParseNeuronLsArguments({"--wide"})->view, NeuronLsView::kWide);
+  EXPECT_FALSE(ParseNeuronLsArguments({})->help);
+  EXPECT_TRUE(ParseNeuronLsArguments({"--help"})->help);
+  const absl::Status refused = ParseNeuronLsArguments({"--jason"}).status();
   EXPECT_NE(Message(refused).find("--jason"), std::string_view::npos);
 }
 
