@@ -323,6 +323,20 @@ class Numbers(ProductCase):
         (a,) = tensors((128, 8))
         numpy.testing.assert_array_equal(nki.jit(kernel)(a, nki.shape(a.shape, nl.float32)), numpy.roll(a, 64, axis=0))
 
+    def test_lists_and_more_arguments_have_tensors(self):
+        @nki.jit
+        def kernel(*a, scales, **named):
+            c = nl.ndarray(a[0].shape, a[0].dtype, buffer=nl.shared_hbm)
+            total = nl.load(a[0])
+            for tensor in (*a[1:], *scales[0], named["b"]):
+                nisa.tensor_tensor(total, total, nl.load(tensor), op=named["op"])
+            nl.store(c, total)
+            return c
+        a, b, c, d, e = tensors(*[(128, 8)] * 5)
+        expected = a + b + c + d + e
+        numpy.testing.assert_array_equal(kernel(a, b, scales=[(c, d), 2], op=nl.add, b=e), expected)
+        self.assertIn("tensor scales.0.1 fp32", kernel.program(a, b, scales=[(c, d), 2], op=nl.add, b=e))
+
     def test_rows_of_column_major_arrays_are_those_of_numpy(self):
         a, b = tensors((64, 128), (512, 128))
         self.assert_product(basic(a.T, b.T), a.T, b.T)

@@ -67,6 +67,10 @@ class Recording:
         self.returned = [self._result(value) for value in ([returned] if self.one else returned)]
 
     def _argument(self, name, value):
+        if isinstance(value, dict):  # **options are one, too
+            return {key: self._argument(key if isinstance(key, str) else f"{name}.{key}", one) for key, one in value.items()}
+        if type(value) in (list, tuple):  # *arguments are one, too
+            return type(value)(self._argument(f"{name}.{at}", one) for at, one in enumerate(value))
         if isinstance(value, numpy.ndarray):
             value = tensor(value)
         if isinstance(value, Input):
