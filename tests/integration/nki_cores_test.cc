@@ -90,6 +90,13 @@ TEST_F(NkiCoresTest, InstructionsOfOperatorsGiveNumpysNumbers) {
   EXPECT_EQ(status, 0) << log;
 }
 
+TEST_F(NkiCoresTest, KernelsOfAwsGiveNumpysNumbers) {
+  std::string log;
+  const auto status = Run("tests/integration/nki_aws_test.py", log);
+  if (status == 77) GTEST_SKIP() << log;
+  EXPECT_EQ(status, 0) << log;
+}
+
 TEST_F(NkiCoresTest, TheExampleOfTheGuideRuns) {
   std::string log;
   const auto status = Run("examples/kernels/matmul_nki.py", log);

@@ -3,16 +3,13 @@
 
     PATH=build/release/bin:$PATH tests/integration/nki_test.py
 
-trn-run must reach a core: in a pod with a claim. AWS's own kernels, unchanged, are run where NKI_SAMPLES names a checkout
-of aws-neuron/nki-samples and NKI_LIBRARY one of aws-neuron/nki-library. Runs itself with the Python that `.ci/setup` made for it
-(`.ci/python`). Status 77 (skipped) without one, or without trn-run and a core.
+trn-run must reach a core: in a pod with a claim. Runs itself with the Python that `.ci/setup` made for it (`.ci/python`).
+Status 77 (skipped) without one, or without trn-run and a core.
 """
 
-import contextlib
 import dataclasses
 import importlib.util
 import inspect
-import io
 import os
 import pathlib
 import shutil
@@ -41,7 +38,6 @@ import nki.language as nl
 import numpy
 
 EPSILON = numpy.finfo(numpy.float32).eps
-SAMPLES = "src/nki_samples/tutorials/matrix_multiplication/matrix_multiplication_nki_kernels.py"
 
 
 def load(source, rows, columns):
@@ -771,78 +767,6 @@ class Package(unittest.TestCase):
                                   capture_output=True, text=True, env={**os.environ, "PYTHONPATH": f"{folder}/site"})
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("2048 x 2048 x 2048, bf16", done.stdout)
-
-
-class Aws(ProductCase):
-    """AWS's kernels, as they are."""
-
-    @classmethod
-    def setUpClass(cls):
-        folder = os.environ.get("NKI_SAMPLES")
-        if not folder:
-            raise unittest.SkipTest("NKI_SAMPLES names no checkout of aws-neuron/nki-samples")
-        spec = importlib.util.spec_from_file_location("samples", pathlib.Path(folder, SAMPLES))
-        cls.kernels = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(cls.kernels)
-
-    def test_the_products_are_those_of_numpy(self):
-        a, b = tensors((128, 64), (128, 512))
-        self.assert_product(self.kernels.nki_matmul_basic_(a, b), a, b)
-        a, b = tensors((256, 512), (256, 1024))
-        for kernel in (self.kernels.nki_matmul_tiled_, self.kernels.nki_matmul_hoist_load_,
-                       self.kernels.nki_matmul_block_free_dimension_):
-            self.assert_product(kernel(a, b), a, b)
-            self.assert_product(kernel(nki.tensor(a, nl.bfloat16), nki.tensor(b, nl.bfloat16)), as_bf16(a), as_bf16(b), 2.0**-8)
-
-    def test_the_blocked_product_is_that_of_numpy(self):
-        a, b = tensors((256, 512), (256, 1024))
-        self.assert_product(self.kernels.nki_matmul_fully_optimized_(a, b, 4, 2, 2), a, b)
-
-
-def rotated(x, cosine, sine, contiguous):
-    """RoPE of [head, batch, heads, sequence], whose pairs are halves of a head or neighbours."""
-    half = x.shape[0] // 2
-    pairs = (slice(0, half), slice(half, None)) if contiguous else (slice(0, None, 2), slice(1, None, 2))
-    cosine, sine, result = cosine[:, :, None], sine[:, :, None], numpy.empty_like(x)
-    real, imaginary = (x[part] for part in pairs)
-    result[pairs[0]], result[pairs[1]] = real * cosine - imaginary * sine, real * sine + imaginary * cosine
-    return result
-
-
-class AwsLibrary(unittest.TestCase):
-    """Kernels of AWS's library, as they are."""
-
-    def setUp(self):
-        folder = os.environ.get("NKI_LIBRARY")
-        if not folder:
-            raise unittest.SkipTest("NKI_LIBRARY names no checkout of aws-neuron/nki-library")
-        sys.path.insert(0, str(pathlib.Path(folder, "src")))
-        self.addCleanup(sys.path.pop, 0)
-
-    def test_rotary_embeddings_are_those_of_numpy(self):
-        from nkilib_src.nkilib.core.embeddings.rope import RoPE
-        x, cosine, sine = tensors((128, 2, 4, 16), (64, 2, 16), (64, 2, 16))
-        for contiguous in (True, False):
-            numpy.testing.assert_allclose(nki.jit(RoPE)(x, cosine, sine, contiguous_layout=contiguous),
-                                          rotated(x, cosine, sine, contiguous), rtol=1e-6, atol=1e-6)
-
-    def test_output_projections_are_those_of_numpy(self):
-        from nkilib_src.nkilib.core.output_projection.output_projection_cte.output_projection_cte import output_projection_cte
-        attention, weight, bias = tensors((2, 3, 64, 256), (192, 768), (1, 768))
-        expected = numpy.einsum("bnds,ndh->bsh", attention, weight.reshape(3, 64, 768), dtype=numpy.float64) + bias
-        numpy.testing.assert_allclose(output_projection_cte(attention, weight, bias), expected, rtol=1e-4, atol=1e-4)
-
-    def test_convolutions_are_those_of_numpy(self):
-        from nkilib_src.nkilib.experimental.conv.conv1d import conv1d
-        x, filters = tensors((2, 16, 50), (3, 16, 32))
-        for stride, dilation, padding in ((1, 1, (0, 0)), (2, 1, (1, 2)), (1, 2, (2, 2))):
-            padded = numpy.pad(x.astype(numpy.float64), ((0, 0), (0, 0), padding))
-            last = padded.shape[2] - 2 * dilation
-            expected = sum(numpy.einsum("bcl,co->bol", padded[:, :, at * dilation:last + at * dilation:stride], filters[at])
-                           for at in range(3))
-            with contextlib.redirect_stdout(io.StringIO()):  # the kernel prints what it places where
-                result = conv1d(x, filters, stride=stride, dilation=dilation, padding=padding)
-            numpy.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
 def usable():
