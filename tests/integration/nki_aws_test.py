@@ -167,6 +167,27 @@ class Attention(Library):
         turned = on(attention_cte, 2)(*(numpy.swapaxes(x, 1, 2) for x in (q, k)), v, scale=width**-0.5, tp_q=False, tp_out=True)
         self.assert_near([turned], [numpy.swapaxes(expected, 1, 2)], BF16)
 
+    def test_attention_with_a_prefix_a_sink_and_packed_sequences_is_that_of_numpy(self):
+        from nkilib_src.nkilib.core.attention.attention_cte import attention_cte
+        size, width, used, first, sink = 256, 64, 300, 100, 0.7
+        q, k, v, keys, values = tensors(*[(size, width)] * 3, *[(512, width)] * 2)
+        q = q * 0.125
+        before, row = causal(numpy.zeros((size, size))), numpy.arange(size)
+        apart = numpy.where((row[:, None] < first) == (row < first), before, -numpy.inf)
+        bounds = [numpy.where(row < first, *ends).astype(numpy.float32)[:, None] for ends in ((0, first), (first, size))]
+        for named, more_keys, more_values, mask in (
+                ({"k_prior": keys[None], "v_prior": values[None], "prior_used_len": numpy.array([used], numpy.int32)},
+                 keys[:used], values[:used], numpy.hstack([numpy.zeros((size, used)), before])),
+                ({"sink": numpy.full((1, 1), sink, numpy.float32)}, numpy.zeros((1, width)), numpy.zeros((1, width)),
+                 numpy.hstack([numpy.full((size, 1), sink), before])),
+                (dict(zip(("bound_min", "bound_max"), bounds)), keys[:0], values[:0], apart)):
+            scores = q.astype(numpy.float64) @ numpy.vstack([more_keys, k]).T + mask
+            expected = softmax(scores) @ numpy.vstack([more_values, v])
+            for cores in (1, 2):
+                with self.subTest(list(named), cores=cores):
+                    result = on(attention_cte, cores)(q[None], k[None], v[None], tp_k=True, **named)
+                    self.assert_near([result], [expected[None]], BF16)
+
     def test_gradients_of_attention_are_those_of_numpy(self):
         from nkilib_src.nkilib.core.attention.attention_bwd import attention_bwd
         size, width = 512, 128
@@ -243,21 +264,29 @@ class Layers(Library):
             result = nki.jit(kernel)(function, x, gamma, **named)
             numpy.testing.assert_allclose(result, expected.reshape(8, 128, 8).swapaxes(0, 1), rtol=1e-4, atol=1e-5)
 
-    def test_a_perceptron_is_that_of_numpy(self):
+    def test_perceptrons_of_a_prompt_and_of_a_token_are_those_of_numpy(self):
         from nkilib_src.nkilib.core.mlp.mlp_cte.mlp_cte import mlp_cte
         from nkilib_src.nkilib.core.mlp.mlp_parameters import MLPParameters
+        from nkilib_src.nkilib.core.mlp.mlp_tkg.mlp_tkg import mlp_tkg
+        from nkilib_src.nkilib.core.utils.allocator import SbufManager
+        from nkilib_src.nkilib.core.utils.logging import get_logger
 
         def kernel(x, *weights):
             c = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
-            mlp_cte(MLPParameters(x, *weights, output_dtype=x.dtype), c, None)
+            sizes = MLPParameters(x, *weights, output_dtype=x.dtype)
+            if x.shape[1] > 1:
+                mlp_cte(sizes, c, None)
+            else:
+                mlp_tkg(sizes, c, None, sbm=SbufManager(0, 200 << 10, get_logger("mlp")))
             return c
 
-        x, gate, up, down = tensors((1, 256, 512), (512, 512), (512, 512), (512, 512))
-        gate, up = gate / 32, up / 32
-        open_ = x.astype(numpy.float64) @ gate
-        expected = (open_ / (1 + numpy.exp(-open_)) * (x @ up)) @ down
-        for cores in (1, 2):
-            self.assert_near([on(kernel, cores)(*map(brain, (x, gate, up, down)))], [expected], BF16)
+        for shape in ((1, 256, 512), (4, 1, 1024)):
+            x, gate, up, down = tensors(shape, (shape[2], 512), (shape[2], 512), (512, shape[2]))
+            gate, up = gate / 32, up / 32
+            gates = x.astype(numpy.float64) @ gate
+            expected = (gates / (1 + numpy.exp(-gates)) * (x @ up)) @ down
+            for cores in (1, 2):
+                self.assert_near([on(kernel, cores)(*map(brain, (x, gate, up, down)))], [expected], BF16)
 
     def test_output_projections_are_those_of_numpy(self):
         from nkilib_src.nkilib.core.output_projection.output_projection_cte.output_projection_cte import output_projection_cte
