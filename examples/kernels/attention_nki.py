@@ -5,7 +5,8 @@
     examples/kernels/attention_nki.py
 
 Compares numbers with numpy's at 1024 x 128, and prints the time of 4096 x 128 in bf16. The scores of 128 queries and 512 keys are made,
-used and forgotten, as in flash attention: beside the sum of values stand the largest score so far and the sum of powers.
+used and forgotten, as in flash attention: beside the sum of values stand the largest score so far and the sum of powers. Four groups of
+128 queries take turns, so that each engine has work while another one has a group's tile.
 """
 
 import sys
@@ -17,72 +18,84 @@ import numpy
 
 ROWS, KEYS = nl.tile_size.pmax, nl.tile_size.psum_fmax  # 128 queries by 512 keys at once
 WIDTH = 128  # of the head
+TOGETHER = 4  # groups of 128 queries
 
 
 def tile(shape, dtype, buffer=nl.sbuf):
     return nl.ndarray(shape, dtype=dtype, buffer=buffer)
 
 
-def turned(part):
-    """A tile [128, columns] as [columns, 128]: the tensor engine turns it into PSUM."""
-    columns = part.shape[1]
-    in_psum, result = tile((columns, ROWS), part.dtype, nl.psum), tile((columns, ROWS), part.dtype)
-    nisa.nc_transpose(dst=in_psum, data=part)
+def turned(*parts):
+    """Tiles [128, 128], each turned, beside each other: the tensor engine turns into PSUM, of which one copy takes all."""
+    shape = (ROWS, ROWS * len(parts))
+    in_psum, result = tile(shape, parts[0].dtype, nl.psum), tile(shape, parts[0].dtype)
+    for at, part in enumerate(parts):
+        nisa.nc_transpose(dst=in_psum[:, nl.ds(at * ROWS, ROWS)], data=part)
     nisa.tensor_copy(dst=result, src=in_psum)
     return result
 
 
 @nki.jit
 def attention(q, k, v):
-    """softmax(q k^T / sqrt(128)) v, of q, k and v [n, 128], n a multiple of 512."""
+    """softmax(q k^T / sqrt(128)) v, of q, k and v [n, 128], n a multiple of 512; keys and values stay in SBUF."""
     c = tile(q.shape, q.dtype, nl.shared_hbm)
     keys, values = [], []  # [128, 512] and four [128, 128], of 512 keys each
     for at in nl.affine_range(0, k.shape[0], KEYS):
-        together = tile((WIDTH, KEYS), k.dtype)
-        for inner in nl.affine_range(0, KEYS, ROWS):
-            nisa.tensor_copy(dst=together[:, nl.ds(inner, ROWS)], src=turned(nl.load(k[nl.ds(at + inner, ROWS), :])))
-        keys.append(together)
-        values.append([nl.load(v[nl.ds(at + inner, ROWS), :]) for inner in nl.affine_range(0, KEYS, ROWS)])
-    for at in nl.affine_range(0, q.shape[0], ROWS):
-        queries = turned(nl.load(q[nl.ds(at, ROWS), :]))
-        sums = of_queries(queries, keys, values)
-        result = tile((ROWS, WIDTH), c.dtype)
-        nisa.tensor_copy(dst=result, src=sums)
-        nl.store(c[nl.ds(at, ROWS), :], result)
+        rows = [nl.ds(first, ROWS) for first in range(at, at + KEYS, ROWS)]
+        keys.append(turned(*(nl.load(k[one, :]) for one in rows)))
+        values.append([nl.load(v[one, :]) for one in rows])
+    for at in nl.affine_range(0, q.shape[0], ROWS * TOGETHER):
+        places = [nl.ds(first, ROWS) for first in range(at, min(at + ROWS * TOGETHER, q.shape[0]), ROWS)]
+        groups = [Queries(turned(nl.load(q[place, :]))) for place in places]
+        for at_keys, at_values in zip(keys, values):
+            # Engines keep this order: each has the next group to work on while another engine has this one.
+            for work in (Queries.score, Queries.weigh, Queries.turn, Queries.add):
+                for group in groups:
+                    work(group, at_keys, at_values)
+        for place, group in zip(places, groups):
+            result = tile((ROWS, WIDTH), c.dtype)
+            nisa.reciprocal(dst=group.powers, data=group.powers)
+            nisa.tensor_scalar(dst=result, data=group.sums, op0=nl.multiply, operand0=group.powers)
+            nl.store(c[place, :], result)
     return c
 
 
-def of_queries(queries, keys, values):
-    """Of 128 queries, over all keys; [128, 128] in fp32."""
-    scale = WIDTH**-0.5
-    sums, powers, least = tile((ROWS, WIDTH), nl.float32), tile((ROWS, 1), nl.float32), None
-    for at in nl.sequential_range(len(keys)):
-        scores = tile((ROWS, KEYS), nl.float32, nl.psum)
-        nisa.nc_matmul(dst=scores, stationary=queries, moving=keys[at])
-        negative = tile((ROWS, 1), nl.float32)  # minus the largest score; scaled, and not above the one before
-        nisa.tensor_reduce(dst=negative, op=nl.maximum, data=scores, axis=1, negate=True)
-        nisa.tensor_scalar(dst=negative, data=negative, op0=nl.multiply, operand0=scale,
-                           op1=None if at == 0 else nl.minimum, operand1=least)
-        weights, total = tile((ROWS, KEYS), queries.dtype), tile((ROWS, 1), nl.float32)
-        nisa.activation(dst=weights, op=nl.exp, data=scores, scale=scale, bias=negative, reduce_op=nl.add, reduce_res=total,
-                        reduce_cmd=nisa.reduce_cmd.reset_reduce)
+class Queries:
+    """128 queries: the sums of values so far, of powers, and minus the largest score, scaled."""
+
+    def __init__(self, queries):
+        self.queries, self.sums, self.powers, self.negative = queries, None, None, None
+
+    def score(self, keys, values):
+        self.scores = tile((ROWS, KEYS), nl.float32, nl.psum)
+        nisa.nc_matmul(dst=self.scores, stationary=self.queries, moving=keys)
+
+    def weigh(self, keys, values):
+        scale, before, self.negative = WIDTH**-0.5, self.negative, tile((ROWS, 1), nl.float32)
+        nisa.tensor_reduce(dst=self.negative, op=nl.maximum, data=self.scores, axis=1, negate=True)
+        nisa.tensor_scalar(dst=self.negative, data=self.negative, op0=nl.multiply, operand0=scale,
+                           op1=None if before is None else nl.minimum, operand1=before)
+        self.weights, self.total = tile((ROWS, KEYS), self.queries.dtype), tile((ROWS, 1), nl.float32)
+        nisa.activation(dst=self.weights, op=nl.exp, data=self.scores, scale=scale, bias=self.negative, reduce_op=nl.add,
+                        reduce_res=self.total, reduce_cmd=nisa.reduce_cmd.reset_reduce)
+        if before is not None:  # what was summed below a smaller largest score counts less
+            self.less = tile((ROWS, 1), nl.float32)
+            nisa.tensor_tensor(dst=self.less, data1=self.negative, data2=before, op=nl.subtract)
+            nisa.activation(dst=self.less, op=nl.exp, data=self.less)
+
+    def turn(self, keys, values):
+        self.turned = turned(*(self.weights[:, nl.ds(at * ROWS, ROWS)] for at in range(len(values))))
+
+    def add(self, keys, values):
         product = tile((ROWS, WIDTH), nl.float32, nl.psum)
-        for inner, rows in enumerate(values[at]):
-            nisa.nc_matmul(dst=product, stationary=turned(weights[:, nl.ds(inner * ROWS, ROWS)]), moving=rows)
-        if at == 0:
-            nisa.tensor_copy(dst=sums, src=product)
-            powers = total
-        else:  # what was summed below a smaller largest score counts less
-            less = tile((ROWS, 1), nl.float32)
-            nisa.tensor_tensor(dst=less, data1=negative, data2=least, op=nl.subtract)
-            nisa.activation(dst=less, op=nl.exp, data=less)
-            nisa.scalar_tensor_tensor(dst=sums, data=sums, op0=nl.multiply, operand0=less, op1=nl.add, operand1=product)
-            nisa.scalar_tensor_tensor(dst=powers, data=powers, op0=nl.multiply, operand0=less, op1=nl.add, operand1=total)
-        least = negative
-    share = tile((ROWS, 1), nl.float32)
-    nisa.reciprocal(dst=share, data=powers)
-    nisa.tensor_scalar(dst=sums, data=sums, op0=nl.multiply, operand0=share)
-    return sums
+        for at, rows in enumerate(values):
+            nisa.nc_matmul(dst=product, stationary=self.turned[:, nl.ds(at * ROWS, ROWS)], moving=rows)
+        if self.sums is None:
+            self.sums, self.powers = tile((ROWS, WIDTH), nl.float32), self.total
+            nisa.tensor_copy(dst=self.sums, src=product)
+            return
+        for kept, more in ((self.sums, product), (self.powers, self.total)):
+            nisa.scalar_tensor_tensor(dst=kept, data=kept, op0=nl.multiply, operand0=self.less, op1=nl.add, operand1=more)
 
 
 def main():
