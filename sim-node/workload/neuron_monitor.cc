@@ -231,6 +231,8 @@ absl::StatusOr<MonitorOptions> ParseMonitorArguments(const std::vector<std::stri
 std::string MonitorHelp() {
   return R"(Prints what the cores of the pod's claim did, as JSON: one line each period.
 
+  neuron-monitor [-c FILE]
+
   -c, --config-file FILE   the period and the metric groups, in AWS's form
   --verbose LEVEL          0 to 4; changes nothing here
   -h, --help               this text

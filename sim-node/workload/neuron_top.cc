@@ -53,6 +53,8 @@ absl::StatusOr<TopOptions> ParseTopArguments(const std::vector<std::string>& arg
 std::string TopHelp() {
   return R"(Shows what the cores of the pod's claim did in the last second.
 
+  neuron-top [--once]
+
   --once      one table, as where the output is no terminal
   -h, --help  this text
 
