@@ -133,11 +133,13 @@ absl::Status FindWaits(const Program& program, const Spaces& spaces,
       const std::size_t space = spaces.Of(view);
       if (!written[space]) return;
       Regions& there = regions[space];
+      const Region region =
+          spaces.RegionOf(&view == IndirectOf(instruction) ? program.Whole(view.buffer) : view);
       work -= there.work();
       if (row.written) {
-        there.Write(spaces.RegionOf(view), self, add);
+        there.Write(region, self, add);
       } else {
-        there.Read(spaces.RegionOf(view), self, add);
+        there.Read(region, self, add);
       }
       work += there.work();
     });

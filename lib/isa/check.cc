@@ -174,10 +174,14 @@ absl::Status CheckView(const Buffer& buffer, const View& view) {
   return CheckExtent(buffer, view);
 }
 
-absl::Status CheckCounts(const OperandRow& row, const Buffer& buffer, const View& view) {
+absl::Status CheckCounts(const OperandRow& row, const Instruction& instruction,
+                         const Buffer& buffer, const View& view) {
   if (buffer.memory == Memory::kHbm) return absl::OkStatus();
   const std::int64_t held = buffer.memory == Memory::kSbuf ? kSbufElementsMax : kPsumElementsMax;
-  const std::int64_t most = row.most_elements == 0 ? held : std::min(held, row.most_elements);
+  // Two rows of the tensor engine's array share a partition.
+  const std::int64_t rows = instruction.double_row && !row.written ? 2 : 1;
+  const std::int64_t most =
+      row.most_elements == 0 ? held : std::min(held, rows * row.most_elements);
   if (const std::int64_t count = view.FreeCount(); count > most) {
     return InvalidArgument("has {} elements in a partition; at most {}: split the instruction",
                            count, most);
@@ -190,15 +194,18 @@ absl::Status CheckCounts(const OperandRow& row, const Buffer& buffer, const View
 }
 
 // An engine may finish the elements in any order: two elements must not land on a place.
-absl::Status CheckWritten(const OperandRow& row, const Buffer& buffer, const View& view) {
+absl::Status CheckWritten(const OperandRow& row, const Instruction& instruction,
+                          const Buffer& buffer, const View& view) {
   if (buffer.use == Use::kInput) {
     return InvalidArgument("is {}, an input; a program writes outputs and internal buffers only",
                            buffer.name);
   }
   if (row.scratch) return absl::OkStatus();
+  const bool own_offsets =
+      IndirectOf(instruction) == &instruction.operands[0] && instruction.operands[2].rows.count > 1;
   const auto repeats = [](const Step& step) { return step.stride == 0 && step.count > 1; };
   if (std::ranges::any_of(view.free, repeats) ||
-      (buffer.memory == Memory::kHbm && repeats(view.rows))) {
+      (buffer.memory == Memory::kHbm && repeats(view.rows) && !own_offsets)) {
     return FailedPrecondition(
         "writes one place again and again (a stride of 0), and the element that stays is not "
         "defined; give each element its own place");
@@ -239,8 +246,8 @@ absl::Status CheckOperand(const Program& program, const Instruction& instruction
                            Name(buffer.memory), buffer.core, instruction.core);
   }
   TAHOMA_RETURN_IF_ERROR(CheckView(buffer, view));
-  TAHOMA_RETURN_IF_ERROR(CheckCounts(row, buffer, view));
-  if (row.written) TAHOMA_RETURN_IF_ERROR(CheckWritten(row, buffer, view));
+  TAHOMA_RETURN_IF_ERROR(CheckCounts(row, instruction, buffer, view));
+  if (row.written) TAHOMA_RETURN_IF_ERROR(CheckWritten(row, instruction, buffer, view));
   if (IsDma(instruction.opcode) || buffer.memory == Memory::kHbm) return absl::OkStatus();
   if (instruction.engine == Engine::kGpSimd && buffer.memory != Memory::kSbuf) {
     return InvalidArgument("is {}, which is in {}; the engine gpsimd reaches sbuf only",

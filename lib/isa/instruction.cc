@@ -20,6 +20,7 @@ constexpr std::array kMatmulTypes = {kBf16, kFp16, kFp8E3m4, kFp8E4m3, kFp8E5m2,
 constexpr std::array kMatmulDstTypes = {kFp32, kBf16, kFp16};
 constexpr std::array kOnlyUint16 = {kUint16};
 constexpr std::array kOnlyUint32 = {kUint32};
+constexpr std::array kOffsetTypes = {kUint32, kInt32};
 constexpr std::array kTwoOrFourBytes = {kUint16, kInt16, kFp16, kBf16, kUint32, kInt32, kFp32};
 constexpr std::array kOnlyFp32 = {kFp32};
 constexpr std::array kIndexTypes = {kUint16, kUint32};
@@ -38,6 +39,7 @@ constexpr std::array kTensorEngine = {Engine::kTensor};
 constexpr std::array kAllEngines = {Engine::kGpSimd, Engine::kVector, Engine::kScalar,
                                     Engine::kTensor, Engine::kSync};
 constexpr std::array kArithmeticEngines = {Engine::kVector, Engine::kGpSimd};
+constexpr std::array kIndirectEngines = {Engine::kGpSimd, Engine::kSync, Engine::kScalar};
 constexpr std::array kTransposeEngines = {Engine::kTensor, Engine::kVector};
 constexpr std::array kVectorEngine = {Engine::kVector};
 constexpr std::array kScalarEngine = {Engine::kScalar};
@@ -47,6 +49,12 @@ constexpr std::array kCopyEngines = {Engine::kVector, Engine::kScalar, Engine::k
 constexpr std::array kDmaCopyOperands = {
     OperandRow{.name = "dst", .written = true, .memories = kHbmOrSbuf, .types = kAnyType},
     OperandRow{.name = "src", .memories = kHbmOrSbuf, .types = kAnyType}};
+// NKI's dma_copy again, where .ap has an offset in memory.
+constexpr std::array kDmaCopyIndirectOperands = {
+    OperandRow{.name = "dst", .written = true, .memories = kHbmOrSbuf, .types = kAnyType},
+    OperandRow{.name = "src", .memories = kHbmOrSbuf, .types = kAnyType},
+    OperandRow{
+        .name = "offsets", .memories = kOnlySbuf, .types = kOffsetTypes, .most_elements = 1}};
 constexpr std::array kMatmulOperands = {
     OperandRow{.name = "dst",
                .written = true,
@@ -149,7 +157,8 @@ constexpr std::array kMatmulOptions = {
     OptionRow{"accumulate", OptionField::kAccumulate},
     OptionRow{"is_transpose", OptionField::kIsTranspose},
     OptionRow{"is_stationary_onezero", OptionField::kStationaryOnezero},
-    OptionRow{"is_moving_onezero", OptionField::kMovingOnezero}};
+    OptionRow{"is_moving_onezero", OptionField::kMovingOnezero},
+    OptionRow{"double_row", OptionField::kDoubleRow}};
 constexpr std::array kCoreBarrierOperands = {
     OperandRow{.name = "data", .written = true, .memories = kHbmOrSbuf, .types = kAnyType}};
 constexpr std::array kSendRecvOperands = {
@@ -157,6 +166,9 @@ constexpr std::array kSendRecvOperands = {
     OperandRow{
         .name = "src", .shape = OperandShape::kAsDst, .memories = kOnlySbuf, .types = kAnyType}};
 
+constexpr std::array kDmaCopyIndirectOptions = {
+    OptionRow{.name = "step", .field = OptionField::kNumbers, .most_numbers = 1},
+    OptionRow{"scatter", OptionField::kScatter}, OptionRow{"skip", OptionField::kSkip}};
 constexpr std::array kMemsetOptions = {OptionRow{"value", OptionField::kValue}};
 constexpr std::array kTensorTensorOptions = {OptionRow{"op", OptionField::kOp}};
 constexpr OptionRow kPattern = {
@@ -342,7 +354,11 @@ constexpr std::array<InstructionRow, kOpcodes> kRows = {
                    CostForm::kOneCycle,
                    "Copies the elements whose index is in a range; the others become the least "
                    "number of fp32.",
-                   kRangeSelectOptions}};
+                   kRangeSelectOptions},
+    InstructionRow{Opcode::kDmaCopyIndirect, "dma_copy_indirect", kIndirectEngines,
+                   kDmaCopyIndirectOperands, CostForm::kDma,
+                   "Is a dma_copy of rows whose places in HBM are read from memory.",
+                   kDmaCopyIndirectOptions}};
 
 // With the rows above the entries of `nki.isa` that public kernels for this chip use.
 constexpr auto kNotBuilt =
@@ -382,7 +398,8 @@ std::string_view Name(OptionField field) {
       "moving_onezero", "negate",       "reverse",
       "reverse1",       "op",           "op1",
       "function",       "value",        "value1",
-      "numbers"};
+      "numbers",        "scatter",      "skip",
+      "double_row"};
   return kNames.at(static_cast<std::size_t>(field));
 }
 
@@ -415,6 +432,12 @@ auto* FlagOf(AnyInstruction& instruction, OptionField field) {
       return &instruction.reverse;
     case OptionField::kReverse1:
       return &instruction.reverse1;
+    case OptionField::kScatter:
+      return &instruction.scatter;
+    case OptionField::kSkip:
+      return &instruction.skip;
+    case OptionField::kDoubleRow:
+      return &instruction.double_row;
     default:
       return static_cast<decltype(&instruction.negate)>(nullptr);
   }

@@ -76,8 +76,11 @@ enum class OptionField : std::uint8_t {
   kValue,
   kValue1,
   kNumbers,
+  kScatter,
+  kSkip,
+  kDoubleRow,
 };
-inline constexpr int kOptionFields = 13;
+inline constexpr int kOptionFields = 16;
 
 // An option of an instruction. An optional operand of the same name stands for the option's number:
 // scale=2 or scale=VIEW.
@@ -133,6 +136,13 @@ void ForEachOperand(const Instruction& instruction, const Each& each) {
 // n-th of the other.
 inline bool IsMeeting(Opcode opcode) {
   return opcode == Opcode::kCoreBarrier || opcode == Opcode::kSendRecv;
+}
+
+// The operand whose place an offset in memory decides: it may be anywhere in its buffer. nullptr:
+// none.
+inline const View* IndirectOf(const Instruction& instruction) {
+  if (instruction.opcode != Opcode::kDmaCopyIndirect) return nullptr;
+  return &instruction.operands[instruction.scatter ? 0 : 1];
 }
 
 // An engine only triggers such an instruction and goes on; the DMA engines do the work.

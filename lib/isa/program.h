@@ -98,8 +98,9 @@ enum class Opcode : std::uint8_t {
   kTensorCopyPredicated,
   kTensorScalarCumulative,
   kRangeSelect,
+  kDmaCopyIndirect,
 };
-inline constexpr int kOpcodes = 32;
+inline constexpr int kOpcodes = 33;
 
 enum class BufferId : std::uint32_t {};
 
@@ -151,6 +152,7 @@ struct Instruction {
   bool accumulate = false;
   bool is_transpose = false;
   bool stationary_onezero = false, moving_onezero = false;
+  bool double_row = false;
   bool negate = false;
   bool reverse = false, reverse1 = false;
   AluOp op = AluOp::kAdd;
@@ -158,6 +160,7 @@ struct Instruction {
   Activation function = Activation::kCopy;
   float value = 0, value1 = 0;
   std::vector<std::int64_t> numbers = {};
+  bool scatter = false, skip = false;
   std::int32_t line = 0;  // of the text; 0: unknown
   int core = 0;
 

@@ -23,6 +23,36 @@ absl::Status CheckDmaCopy(const Program&, const Instruction& instruction) {
                          count(src));
 }
 
+// Descriptors of hardware have one address that is read from memory, those of GpSimd one a row.
+absl::Status CheckDmaCopyIndirect(const Program& program, const Instruction& instruction) {
+  TAHOMA_RETURN_IF_ERROR(CheckDmaCopy(program, instruction));
+  const View& indirect = *IndirectOf(instruction);
+  const std::string_view side = instruction.scatter ? "dst" : "src";
+  if (program.Of(indirect).memory != Memory::kHbm) {
+    return InvalidArgument("{} is {}, which is in {}; expected hbm, for offsets from memory", side,
+                           program.Of(indirect).name, Name(program.Of(indirect).memory));
+  }
+  if (instruction.numbers.size() != 1 || instruction.numbers[0] < 1 ||
+      instruction.numbers[0] > kElementsMax) {
+    return InvalidArgument(
+        "step= is not a number from 1 to {}; expected the elements of {} from one offset to the "
+        "next",
+        kElementsMax, side);
+  }
+  const std::int64_t offsets = instruction.operands[2].rows.count;
+  if (offsets == 1) return absl::OkStatus();
+  for (std::size_t at = 0; at < 2; ++at) {
+    const std::int64_t rows = instruction.operands[at].rows.count;
+    if (rows == offsets) continue;
+    return InvalidArgument(
+        "offsets has {} partitions and {} {} rows; expected as many, or one offset", offsets,
+        at == 0 ? "dst" : "src", rows);
+  }
+  if (instruction.engine == Engine::kGpSimd) return absl::OkStatus();
+  return InvalidArgument("engine {}; expected gpsimd, for an offset of each row",
+                         Name(instruction.engine));
+}
+
 absl::Status CheckMemset(const Program&, const Instruction& instruction) {
   if (instruction.value == instruction.value) return absl::OkStatus();
   return InvalidArgument("value is no number");
@@ -61,9 +91,28 @@ absl::Status CheckMatmulDst(const Program& program, const Instruction& instructi
   return InvalidArgument("dst is {} of type {}; expected fp32", dst.name, Name(dst.type));
 }
 
+absl::Status CheckDoubleRow(const Program& program, const Instruction& instruction) {
+  if (!instruction.double_row) return absl::OkStatus();
+  for (std::size_t at = 1; at < 3; ++at) {
+    const std::string_view name = RowOf(instruction.opcode).operands[at].name;
+    const View& view = instruction.operands[at];
+    const ElementType type = program.Of(view).type;
+    if (type != ElementType::kFp8E4m3 && type != ElementType::kFp8E5m2) {
+      return InvalidArgument("{} is {}; expected fp8_e4m3 or fp8_e5m2, for double_row", name,
+                             Name(type));
+    }
+    if (view.FreeCount() % 2 == 0) continue;
+    return InvalidArgument(
+        "{} has {} elements in a partition; expected an even number: two rows, for double_row",
+        name, view.FreeCount());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckMatmul(const Program& program, const Instruction& instruction) {
   TAHOMA_RETURN_IF_ERROR(CheckMatmulDst(program, instruction));
   TAHOMA_RETURN_IF_ERROR(CheckMatmulTypes(program, instruction));
+  TAHOMA_RETURN_IF_ERROR(CheckDoubleRow(program, instruction));
   const View& dst = instruction.operands[0];
   const View& stationary = instruction.operands[1];
   const View& moving = instruction.operands[2];
@@ -71,13 +120,16 @@ absl::Status CheckMatmul(const Program& program, const Instruction& instruction)
     return InvalidArgument("stationary has {} partitions and moving {}; expected as many",
                            stationary.rows.count, moving.rows.count);
   }
-  if (dst.rows.count != stationary.FreeCount()) {
-    return InvalidArgument("dst has {} partitions; expected {}, as stationary has elements in one",
-                           dst.rows.count, stationary.FreeCount());
+  const std::int64_t rows = instruction.double_row ? 2 : 1;
+  if (dst.rows.count * rows != stationary.FreeCount()) {
+    return InvalidArgument("dst has {} partitions; expected {}, as stationary has elements in {}",
+                           dst.rows.count, stationary.FreeCount() / rows,
+                           instruction.double_row ? "a row of one" : "one");
   }
-  if (dst.FreeCount() != moving.FreeCount()) {
-    return InvalidArgument("dst has {} elements in a partition; expected {}, as moving has",
-                           dst.FreeCount(), moving.FreeCount());
+  if (dst.FreeCount() * rows != moving.FreeCount()) {
+    return InvalidArgument("dst has {} elements in a partition; expected {}, as moving has{}",
+                           dst.FreeCount(), moving.FreeCount() / rows,
+                           instruction.double_row ? " in a row" : "");
   }
   return CheckBank(program.Of(dst), dst);
 }
@@ -188,6 +240,7 @@ constexpr auto kOwnRules = std::to_array<std::pair<Opcode, OwnRule>>({
     {Opcode::kTensorCopyPredicated, CheckTensorCopyPredicated},
     {Opcode::kTensorScalarCumulative, CheckTensorScalarCumulative},
     {Opcode::kRangeSelect, CheckRangeSelect},
+    {Opcode::kDmaCopyIndirect, CheckDmaCopyIndirect},
 });
 
 }  // namespace

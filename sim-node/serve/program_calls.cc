@@ -60,7 +60,8 @@ std::uint64_t WorkOf(const isa::Program& program) {
     if (instruction.opcode == isa::Opcode::kMatmul) {
       const isa::View& to = instruction.operands[0];
       one = static_cast<std::uint64_t>(to.rows.count * to.FreeCount() *
-                                       instruction.operands[1].rows.count);
+                                       instruction.operands[1].rows.count *
+                                       (instruction.double_row ? 2 : 1));
     } else {
       one *= kWorkOfElement;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "lib/base/check.h"
 #include "lib/isa/instruction.h"
@@ -46,7 +47,8 @@ Cost MatmulCost(const isa::Program& program, const isa::Instruction& instruction
   const bool half =
       instruction.is_transpose || instruction.stationary_onezero || instruction.moving_onezero;
   const double passes = profile.fp32_passes.value / (half ? 2 : 1);
-  const double columns = static_cast<double>(moving.FreeCount()) * (fp32 ? passes : 1);
+  const double rows = instruction.double_row ? 2 : 1;  // of a partition, at once
+  const double columns = static_cast<double>(moving.FreeCount()) / rows * (fp32 ? passes : 1);
   const VirtualDuration busy =
       Cycles(std::max(columns, profile.least_interval.value), Engine::kTensor, profile);
   return {.busy = busy,
@@ -224,9 +226,15 @@ const hw::Figure& ClockOf(Engine engine, const hw::CoreProfile& profile) {
   return profile.sync_clock;
 }
 
+// dst and what is copied there, without the offsets that say from where.
+std::span<const View> MovedOf(const isa::Instruction& instruction) {
+  const std::span<const View> operands = instruction.operands;
+  return isa::IndirectOf(instruction) == nullptr ? operands : operands.first(2);
+}
+
 // The view of a DMA whose partitions say which engine moves a row; nullptr: both are in HBM.
 const View* OnChip(const isa::Program& program, const isa::Instruction& instruction) {
-  for (const View& view : instruction.operands) {
+  for (const View& view : MovedOf(instruction)) {
     if (program.Of(view).memory != Memory::kHbm) return &view;
   }
   return nullptr;
@@ -317,8 +325,9 @@ DmaWork DmaWorkOf(const isa::Program& program, const isa::Instruction& instructi
   const std::int64_t elements = to.rows.count * to.FreeCount();
   const View* on_chip = OnChip(program, instruction);
   DmaWork work;
-  for (std::size_t at = 1; at < instruction.operands.size(); ++at) {
-    const DmaCopy copy = CopyOf(program, instruction, instruction.operands[at], profile);
+  const std::span<const View> moved = MovedOf(instruction);
+  for (const View& from : moved.subspan(1)) {
+    const DmaCopy copy = CopyOf(program, instruction, from, profile);
     for (int engine = 0; engine < kDmaEngines; ++engine) {
       std::int64_t bytes = elements * copy.element_bytes / kDmaEngines;
       if (on_chip != nullptr) {
@@ -332,7 +341,7 @@ DmaWork DmaWorkOf(const isa::Program& program, const isa::Instruction& instructi
       }
     }
   }
-  for (const View& view : instruction.operands) {
+  for (const View& view : moved) {
     if (program.Of(view).memory != Memory::kHbm) continue;
     work.hbm_bytes += static_cast<std::uint64_t>(elements) * Size(program.Of(view).type);
   }

@@ -47,7 +47,9 @@ absl::Status AffineSelect(const Execution& execution);
 // kFailedPrecondition for an index behind the last element.
 absl::Status LocalGather(const Execution& execution);  // dst <- src_buffer[index], of 16 partitions
 absl::Status Gather(const Execution& execution);       // nc_n_gather: dst <- data[indices]
-absl::Status DmaCompute(const Execution& execution);   // dst <- src0 + src1 + src2 + src3
+// dma_copy_indirect. kFailedPrecondition for a row that leaves its buffer, without skip.
+absl::Status CopyIndirect(const Execution& execution);
+absl::Status DmaCompute(const Execution& execution);  // dst <- src0 + src1 + src2 + src3
 // activation and activation_reduce: dst <- function(data scale + bias), reduce_res <- sums
 absl::Status Activate(const Execution& execution);
 absl::Status TakeReciprocal(const Execution& execution);         // dst <- 1 / data

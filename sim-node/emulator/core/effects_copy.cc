@@ -58,9 +58,11 @@ absl::Status Matmul(const Execution& execution) {
   constexpr std::size_t kMoving = 2;
   const isa::View& right = execution.ViewOf(kMoving);
   const isa::View& left = execution.ViewOf(kStationary);
-  const TileSizes sizes = {.k = static_cast<std::size_t>(right.rows.count),
-                           .m = static_cast<std::size_t>(left.FreeCount()),
-                           .n = static_cast<std::size_t>(right.FreeCount())};
+  // Two rows of a partition lie one behind the other, as those of two partitions do here.
+  const std::int64_t rows = execution.instruction.double_row ? 2 : 1;
+  const TileSizes sizes = {.k = static_cast<std::size_t>(right.rows.count * rows),
+                           .m = static_cast<std::size_t>(left.FreeCount() / rows),
+                           .n = static_cast<std::size_t>(right.FreeCount() / rows)};
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<float> stationary, ReadFp32(execution, kStationary));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<float> moving, ReadFp32(execution, kMoving));
   if (execution.instruction.stationary_onezero) {

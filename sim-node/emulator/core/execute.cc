@@ -45,6 +45,7 @@ constexpr std::array<std::pair<isa::Opcode, Effect>, isa::kOpcodes> kEffects = {
     {isa::Opcode::kTensorCopyPredicated, TensorCopyPredicated},
     {isa::Opcode::kTensorScalarCumulative, TensorScalarCumulative},
     {isa::Opcode::kRangeSelect, RangeSelect},
+    {isa::Opcode::kDmaCopyIndirect, CopyIndirect},
 }};
 
 constexpr bool InOrderOfOpcodes() {

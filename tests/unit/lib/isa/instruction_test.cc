@@ -33,6 +33,8 @@ TEST(InstructionTest, RowsAndThoseNotBuiltAreThe35ThatPublicKernelsUse) {
   std::set<std::string_view> names(NotBuilt().begin(), NotBuilt().end());
   for (const InstructionRow& row : AllRows()) names.insert(row.name);
   EXPECT_EQ(names.size(), NotBuilt().size() + AllRows().size());
+  // NKI's dma_copy has two rows: the second reads places from memory.
+  names.erase(RowOf(Opcode::kDmaCopyIndirect).name);
   EXPECT_EQ(names.size(), 35U);
 }
 
