@@ -76,6 +76,13 @@ TEST_F(NkiCoresTest, KernelsMoveElementsAsNumpy) {
   EXPECT_EQ(status, 0) << log;
 }
 
+TEST_F(NkiCoresTest, CopiesByOffsetsFromMemoryGiveNumpysNumbers) {
+  std::string log;
+  const auto status = Run("tests/integration/nki_indirect_test.py", log);
+  if (status == 77) GTEST_SKIP() << log;
+  EXPECT_EQ(status, 0) << log;
+}
+
 TEST_F(NkiCoresTest, FunctionsAndReductionsOfKernelsGiveNumpysNumbers) {
   std::string log;
   const auto status = Run("tests/integration/nki_activation_test.py", log);

@@ -711,8 +711,8 @@ class Refusals(unittest.TestCase):
         self.assertTrue(callable(sendrecv))
 
     def test_options_are_refused_by_name(self):
-        self.assert_refused("nki.isa.nc_matmul with tile_position=(0, 32)", self.in_kernel(
-            lambda: nisa.nc_matmul(1, 2, 3, tile_position=(0, 32))), nki.NotBuilt)
+        self.assert_refused("nki.isa.nc_matmul with perf_mode='double_column'", self.in_kernel(
+            lambda: nisa.nc_matmul(1, 2, 3, perf_mode="double_column")), nki.NotBuilt)
         self.assert_refused("tensor_tensor with op='divide'", self.in_kernel(
             lambda: nisa.tensor_tensor(*[nl.ndarray((8, 8), nl.int8)] * 3, op=nl.divide)), nki.NotBuilt)
         self.assert_refused("nki.jit with extra=1", lambda: nki.jit(extra=1), nki.NotBuilt)

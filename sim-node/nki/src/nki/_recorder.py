@@ -6,11 +6,12 @@ import pathlib
 import re
 import sys
 
-from nki._errors import Error
+from nki._errors import Error, not_built
 from nki._views import Buffer, MemoryRegion, NkiTensor, all_written
 
 PACKAGE = str(pathlib.Path(__file__).parent)
 CURRENT = contextvars.ContextVar("the recorder of the kernel that runs")
+INDIRECT = "dma_copy_indirect"  # a program's name of dma_copy with such an offset
 PREFIXES = {"sbuf": "s", "psum": "p"}  # of names; that of tensors in HBM is h
 
 
@@ -37,6 +38,8 @@ def shown(place):
 def operand(value, name, function):
     if isinstance(value, NkiTensor):
         value.check()
+        if value.indirect is not None and function != INDIRECT:
+            raise not_built(f"nki.isa.{function} with an offset that is read from memory")
         return value
     raise Error(f"{function}: {name} is {value!r}; expected a tensor")
 
@@ -123,7 +126,7 @@ class Recorder:
             if view.storage.line is None:
                 self._declare(view.storage)
             if not view.storage.on_chip:
-                view.storage.written += [view] if view is written else []
+                view.storage.written += [view] if view is written and view.indirect is None else []
                 if view is written and view.storage.use == " in":
                     self._use(view.storage, " inout")
                 view.storage.read |= view is not written

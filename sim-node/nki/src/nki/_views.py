@@ -71,9 +71,10 @@ class NkiTensor:
     """A view of a buffer, sliced as numpy's arrays are. `ranges` are those of the buffer's dimensions,
     (begin, end, or None for an index), as long as ranges can say the view. `rows`: on chip, which dimension is that of
     the partitions; None after an index. `indices`: of a view by arrays of indices, those of each dimension of the tensor.
+    `indirect`: (offsets, step) of a view whose place is read from memory.
     """
 
-    __slots__ = ("storage", "shape", "strides", "offset", "ranges", "rows", "indices")
+    __slots__ = ("storage", "shape", "strides", "offset", "ranges", "rows", "indices", "indirect")
 
     def __init__(self, storage, shape, strides, offset=0, ranges=None, rows=0, indices=None):
         self.storage = storage
@@ -83,6 +84,7 @@ class NkiTensor:
         self.ranges = ranges
         self.rows = rows
         self.indices = indices
+        self.indirect = None
 
     @staticmethod
     def whole(storage):
@@ -111,7 +113,12 @@ class NkiTensor:
 
     __iter__ = None  # else Python would try indices until one fails
 
+    def _check_direct(self):
+        if self.indirect is not None:
+            raise Error(f"a part of {self!r}, whose place is read from memory; expected .ap with the pattern of the part")
+
     def __getitem__(self, keys):
+        self._check_direct()
         keys = keys if isinstance(keys, tuple) else (keys,)
         if any(isinstance(key, numpy.ndarray) for key in keys):
             return self._by_arrays(keys)
@@ -196,6 +203,7 @@ class NkiTensor:
 
     def reshape(self, *shape):
         """Another shape of the same elements in the same order; on chip the partitions stay."""
+        self._check_direct()
         shape = tuple(map(index_of, shape[0] if isinstance(shape[0], (tuple, list)) else shape))
         kept = 1 if self.storage.on_chip and self.rows == 0 else 0
         if math.prod(shape) != math.prod(self.shape) or shape[:kept] != self.shape[:kept]:
@@ -206,9 +214,11 @@ class NkiTensor:
         return NkiTensor(self.storage, shape, self.strides[:kept] + row_major(shape[kept:]), self.offset, None, self.rows)
 
     def ap(self, pattern, offset=0, dtype=None, scalar_offset=None, vector_offset=None, indirect_dim=0):
-        """The access pattern [[step, count], …] in elements, from `offset`; on chip the first pair is the partitions."""
-        if scalar_offset is not None or vector_offset is not None:
-            raise not_built("ap with an offset that is read from memory")
+        """The access pattern [[step, count], …] in elements, from `offset`; on chip the first pair is the partitions.
+        `scalar_offset` adds an index of dimension `indirect_dim` to all of the pattern; `vector_offset` has one for each
+        step of the pattern's first pair, in its place.
+        """
+        self._check_direct()
         if dtype is not None and dtype != self.dtype:
             raise not_built("ap with another dtype")
         if not self.is_all():
@@ -216,7 +226,32 @@ class NkiTensor:
         steps = [(index_of(step), index_of(count)) for step, count in pattern]
         if self.storage.on_chip and steps[0][1] > 1 and steps[0][0] != self.storage.pitch:
             raise Error(f"ap of {self!r} steps over partitions by {steps[0][0]} elements; expected {self.storage.pitch}")
-        return NkiTensor(self.storage, tuple(count for _, count in steps), tuple(step for step, _ in steps), index_of(offset))
+        view = NkiTensor(self.storage, tuple(count for _, count in steps), tuple(step for step, _ in steps), index_of(offset))
+        if scalar_offset is not None or vector_offset is not None:
+            if indirect_dim not in range(self.ndim):
+                raise Error(f"ap of {self!r} with indirect_dim {indirect_dim!r}; expected 0 to {self.ndim - 1}")
+            if vector_offset is not None and indirect_dim != 0 and self.strides[indirect_dim] != view.strides[0]:
+                raise not_built(f"ap with a vector_offset whose steps of {view.strides[0]} are not those of dimension "
+                                f"{indirect_dim}")
+            view._read_offsets(scalar_offset, vector_offset, self.strides[indirect_dim])
+        return view
+
+    def _read_offsets(self, scalar, vector, stride):
+        """AWS counts a scalar in the tensor's own dimension (`stride`), a vector in steps of the pattern."""
+        if vector is not None and scalar is not None:
+            raise Error("ap has scalar_offset and vector_offset; expected at most one of both")
+        if vector is None and not isinstance(scalar, NkiTensor):
+            self.offset += index_of(scalar) * stride
+            return
+        if self.storage.on_chip:
+            raise not_built("ap of a tile with an offset that is read from memory")
+        offsets, step = (scalar, stride) if vector is None else (vector, self.strides[0])
+        count = 1 if vector is None else self.shape[0]
+        if not isinstance(offsets, NkiTensor) or math.prod(offsets.shape) != count or not offsets.storage.on_chip:
+            raise Error(f"ap with offsets {offsets!r}; expected a tile in SBUF with {count} of them, one in each partition")
+        if vector is not None:
+            self.shape, self.strides = (*self.shape, *[1] * (self.ndim == 1)), (0, *self.strides[1:], *[1] * (self.ndim == 1))
+        self.indirect = (offsets, step)
 
     def _steps(self):
         """((count, stride) of the rows, those of the free steps)."""
