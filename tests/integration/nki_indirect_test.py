@@ -4,7 +4,8 @@ with numpy's numbers.
 
     PATH=build/release/bin:$PATH tests/integration/nki_indirect_test.py
 
-As nki_test.py: trn-run must reach a core; runs itself with the Python of `.ci/setup`; status 77 is skipped.
+As nki_test.py: trn-run must reach a core; runs itself with the Python of `.ci/setup`; status 77 is skipped. NKI_LIBRARY may name
+a checkout of aws-neuron/nki-library.
 """
 
 import math
@@ -14,7 +15,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 FOUND = subprocess.run([".ci/python", "--find"], capture_output=True, text=True)
 if FOUND.returncode != 0:
@@ -57,7 +60,7 @@ def gathered(table, rows, mode=nisa.oob_mode.error):
 def scattered(table, rows, values):
     """Rows of a part of each row of the table, from another column on."""
     columns = table.shape[1]
-    nisa.dma_copy(table.ap([[columns, values.shape[0]], [1, values.shape[1]]], offset=2, vector_offset=load(rows)),
+    nisa.dma_copy(table.ap([[columns - 3, values.shape[0]], [1, values.shape[1]]], offset=2, vector_offset=load(rows)),
                   load(values), oob_mode=SKIP)
     return table
 
@@ -170,6 +173,58 @@ class Numbers(unittest.TestCase):
         numpy.testing.assert_array_equal(in_column_tiles(left, right), left.T @ right)
 
 
+class AwsLibrary(unittest.TestCase):
+    def setUp(self):
+        folder = os.environ.get("NKI_LIBRARY")
+        if not folder:
+            raise unittest.SkipTest("NKI_LIBRARY names no checkout of aws-neuron/nki-library")
+        sys.path.insert(0, str(pathlib.Path(folder, "src")))
+        self.addCleanup(sys.path.pop, 0)
+        self.random = numpy.random.default_rng(7)
+
+    def test_losses_read_the_logits_of_their_targets(self):
+        from nkilib_src.nkilib.experimental.loss.cross_entropy import cross_entropy_forward
+        logits = self.random.standard_normal((8, 96)).astype(numpy.float32)
+        targets = self.random.integers(0, 96, 8).astype(numpy.int32)
+        sums = numpy.log(numpy.exp(logits.astype(numpy.float64)).sum(axis=1))
+        loss, state = cross_entropy_forward[2](logits, targets, positions_per_batch=4, chunk_size=32, dtype=nl.float32)
+        numpy.testing.assert_allclose(state, sums, rtol=1e-6)
+        numpy.testing.assert_allclose(loss, sums - logits[range(8), targets], rtol=1e-6, atol=1e-6)
+
+    def test_rows_go_to_offsets_and_those_outside_are_left_out(self):
+        from nkilib_src.nkilib.core.subkernels.indexed_flatten import indexed_flatten
+        rows, offsets = self.random.integers(0, 1000, (4, 256)).astype(numpy.int32), numpy.array([5, 40, 90, -1000], numpy.int32)
+        expected = numpy.full((128, 8), -1)
+        for row, offset in zip(rows[:3], offsets):
+            expected[offset:offset + 32] = row.reshape(32, 8)
+        numpy.testing.assert_array_equal(indexed_flatten[2](rows, 8, 1024, offsets), expected.flatten())
+
+    def test_affinities_of_chosen_experts_are_scattered(self):
+        typing = types.ModuleType("neuronxcc.nki.typing")
+        typing.mutable_tensor = object  # of annotations alone
+        modules = {"neuronxcc": types.ModuleType("neuronxcc"), "neuronxcc.nki": types.ModuleType("neuronxcc.nki"),
+                   "neuronxcc.nki.typing": typing}
+        with unittest.mock.patch.dict(sys.modules, modules):
+            modules["neuronxcc"].nki, modules["neuronxcc.nki"].typing = modules["neuronxcc.nki"], typing
+            from nkilib_src.nkilib.core.router_topk.router_topk import router_topk
+            from nkilib_src.nkilib.core.utils.common_types import RouterActFnType
+        x = self.random.standard_normal((32, 512)).astype(numpy.float32)
+        weight = (self.random.standard_normal((512, 64)) / 20).astype(numpy.float32)
+        logits = x.astype(numpy.float64) @ weight
+        chosen = numpy.argsort(-logits)[:, :2]
+        kept = numpy.exp(numpy.take_along_axis(logits, chosen, 1))
+        expected = numpy.zeros((32, 64))
+        numpy.put_along_axis(expected, chosen, kept / kept.sum(axis=1, keepdims=True), 1)
+        empty = numpy.zeros((32, 64), numpy.float32)
+        for scatter, tiles in ((True, False), (True, True), (False, True)):
+            found, indices, affinities = nki.jit(router_topk)(
+                x, weight, None, empty, empty, numpy.zeros((32, 2), numpy.uint32), RouterActFnType.SOFTMAX, 2, 1, 2,
+                norm_topk_prob=True, use_column_tiling=tiles, use_indirect_dma_scatter=scatter)
+            numpy.testing.assert_allclose(found, logits, rtol=1e-4, atol=1e-4)
+            numpy.testing.assert_array_equal(indices, chosen)
+            numpy.testing.assert_allclose(affinities, expected, rtol=1e-4, atol=1e-5)
+
+
 class Programs(unittest.TestCase):
     def refused(self, message, function, kind=nki.Error):
         with self.assertRaisesRegex(kind, message):
@@ -182,7 +237,7 @@ class Programs(unittest.TestCase):
             nisa.dma_copy(tile, a.ap([[64, 128], [1, 64]], vector_offset=rows), oob_mode=SKIP)
             nisa.dma_copy(tile, a.ap([[64, 128], [1, 64]], scalar_offset=rows[5], indirect_dim=1))
             nisa.dma_copy(a.ap([[64, 128], [1, 64]], scalar_offset=rows[5]), tile)
-            nisa.dma_copy(tile[0:64, 0:1], a.ap([[1, 64]], vector_offset=rows[0:64], offset=3))
+            nisa.dma_copy(tile[0:64, 0:1], a.ap([[7, 64]], vector_offset=rows[0:64], offset=3, indirect_dim=1))
             nisa.dma_copy(tile, a.ap([[64, 128], [1, 32]], scalar_offset=1, indirect_dim=1), engine=nisa.engine.gpsimd)
             return a
         lines = [line for line in nki.jit(kernel).program(nki.shape((128, 64), nl.float32)).splitlines() if "copy" in line]
@@ -209,7 +264,6 @@ class Programs(unittest.TestCase):
         self.refused("whose place is read from memory", lambda a: rows(a)[0:64])
         self.refused("whose place is read from memory", lambda a: rows(a).reshape((64, 128)))
         self.refused("indirect_dim 2; expected 0 to 1", lambda a: a.ap([[1, 1]], scalar_offset=0, indirect_dim=2))
-        self.refused("steps of 64 are not those of dimension 1", lambda a: rows(a, indirect_dim=1), nki.NotBuilt)
         self.refused("ap of a tile with an offset", lambda a: rows(tile(128, 64)), nki.NotBuilt)
         eight, p = dict(dtype=nl.float8_e4m3), dict(buffer=nl.psum)
         self.refused("expected .partitions, 2, columns., for double_row", lambda a: nisa.nc_matmul(

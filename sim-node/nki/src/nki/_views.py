@@ -215,8 +215,8 @@ class NkiTensor:
 
     def ap(self, pattern, offset=0, dtype=None, scalar_offset=None, vector_offset=None, indirect_dim=0):
         """The access pattern [[step, count], …] in elements, from `offset`; on chip the first pair is the partitions.
-        `scalar_offset` adds an index of dimension `indirect_dim` to all of the pattern; `vector_offset` has one for each
-        step of the pattern's first pair, in its place.
+        `scalar_offset` is an index of the tensor's dimension `indirect_dim` that is added to all of the pattern;
+        `vector_offset` has one for each row of the pattern, in the place of the first pair's steps.
         """
         self._check_direct()
         if dtype is not None and dtype != self.dtype:
@@ -230,14 +230,11 @@ class NkiTensor:
         if scalar_offset is not None or vector_offset is not None:
             if indirect_dim not in range(self.ndim):
                 raise Error(f"ap of {self!r} with indirect_dim {indirect_dim!r}; expected 0 to {self.ndim - 1}")
-            if vector_offset is not None and indirect_dim != 0 and self.strides[indirect_dim] != view.strides[0]:
-                raise not_built(f"ap with a vector_offset whose steps of {view.strides[0]} are not those of dimension "
-                                f"{indirect_dim}")
             view._read_offsets(scalar_offset, vector_offset, self.strides[indirect_dim])
         return view
 
     def _read_offsets(self, scalar, vector, stride):
-        """AWS counts a scalar in the tensor's own dimension (`stride`), a vector in steps of the pattern."""
+        """`stride` is that of the tensor's dimension. AWS's kernels give the first pair of a vector any step."""
         if vector is not None and scalar is not None:
             raise Error("ap has scalar_offset and vector_offset; expected at most one of both")
         if vector is None and not isinstance(scalar, NkiTensor):
@@ -245,13 +242,13 @@ class NkiTensor:
             return
         if self.storage.on_chip:
             raise not_built("ap of a tile with an offset that is read from memory")
-        offsets, step = (scalar, stride) if vector is None else (vector, self.strides[0])
+        offsets = scalar if vector is None else vector
         count = 1 if vector is None else self.shape[0]
         if not isinstance(offsets, NkiTensor) or math.prod(offsets.shape) != count or not offsets.storage.on_chip:
             raise Error(f"ap with offsets {offsets!r}; expected a tile in SBUF with {count} of them, one in each partition")
         if vector is not None:
             self.shape, self.strides = (*self.shape, *[1] * (self.ndim == 1)), (0, *self.strides[1:], *[1] * (self.ndim == 1))
-        self.indirect = (offsets, step)
+        self.indirect = (offsets, stride)
 
     def _steps(self):
         """((count, stride) of the rows, those of the free steps)."""
