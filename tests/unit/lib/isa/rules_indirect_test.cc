@@ -8,6 +8,7 @@
 
 #include "lib/base/status.h"
 #include "lib/isa/assemble.h"
+#include "lib/isa/binary.h"
 #include "lib/isa/check.h"
 #include "lib/isa/text.h"
 
@@ -15,6 +16,7 @@ namespace tahoma::isa {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr std::string_view kBuffers = R"(tensor t bf16 [4096, 512]
@@ -132,6 +134,19 @@ TEST(RulesIndirectTest, ADoubleRowHasTwoOfEightBits) {
             "instruction");
   EXPECT_EQ(Answer("nc_matmul q <- f[:, 0:128] g"),
             "nc_matmul: dst has 1024 elements in a partition; at most 512: split the instruction");
+}
+
+TEST(RulesIndirectTest, TextAndBinaryFormKeepWhatTheyAreGiven) {
+  const Program program = Parsed(
+      "dma_copy_indirect t.ap(rows=128x0, free=512x1) <- s u step=512 scatter skip\n"
+      "dma_copy_indirect s <- t[0:128] i[5, 1] step=3 engine=scalar\n"
+      "nc_matmul p <- f[:, 0:256] g double_row\n");
+  const std::string text = FormatText(program);
+  EXPECT_THAT(text, HasSubstr(" <- s u step=512 scatter skip\n"));
+  EXPECT_THAT(text,
+              HasSubstr(" step=3 engine=scalar\nnc_matmul p <- f[0:128, 0:256] g double_row\n"));
+  EXPECT_EQ(*ParseText(text, "test"), program);
+  EXPECT_EQ(*Decode(Encode(program)), program);
 }
 
 }  // namespace
