@@ -265,6 +265,9 @@ class Programs(unittest.TestCase):
         self.refused("whose place is read from memory", lambda a: rows(a).reshape((64, 128)))
         self.refused("indirect_dim 2; expected 0 to 1", lambda a: a.ap([[1, 1]], scalar_offset=0, indirect_dim=2))
         self.refused("ap of a tile with an offset", lambda a: rows(tile(128, 64)), nki.NotBuilt)
+        self.refused("dynamic_range with bounds that are read from memory",
+                     lambda a: nl.dynamic_range(tile(1, 1, dtype=nl.int32)), nki.NotBuilt)
+        self.assertEqual(list(nl.dynamic_range(1, 7, 3)), [1, 4])
         eight, p = dict(dtype=nl.float8_e4m3), dict(buffer=nl.psum)
         self.refused("expected .partitions, 2, columns., for double_row", lambda a: nisa.nc_matmul(
             tile(128, 128, **p), tile(128, 256, **eight), tile(128, 2, 128, **eight), perf_mode="double_row"))

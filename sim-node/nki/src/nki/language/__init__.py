@@ -197,6 +197,13 @@ def _loop(*bounds):
 affine_range = sequential_range = static_range = range = _loop
 
 
+def dynamic_range(*bounds):
+    """A loop whose bounds Python knows; those that AWS's kernels read from memory would need jumps in programs."""
+    if any(isinstance(bound, NkiTensor) for bound in bounds):
+        raise not_built("nki.language.dynamic_range with bounds that are read from memory")
+    return _loop(*bounds)
+
+
 def program_id(axis=0):
     """0, or on the second core of kernel[2] 1."""
     return _recorder.current().core
@@ -220,5 +227,5 @@ __getattr__ = absent_names(
     gelu_apprx_sigmoid_dx gelu_apprx_tanh gelu_dx gather_flattened log mish prod rand random_seed relu rms_norm sigmoid
     sign silu silu_dx sin softmax softplus sqrt square sum max min mean tan tanh trunc var
     atomic_rmw load_transpose2d transpose matmul broadcast_to expand_dims loop_reduce
-    dynamic_range fori_loop while_loop spmd_dim nc static_cast bool_ tfloat32 device_print""".split(),
+    fori_loop while_loop spmd_dim nc static_cast bool_ tfloat32 device_print""".split(),
     "float8_e4m3fn float8_e4m3fn_x4 float8_e5m2_x4 float4_e2m1fn_x4 abs_max abs_min".split())
