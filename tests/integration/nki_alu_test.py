@@ -6,22 +6,10 @@
 As nki_test.py: trn-run must reach a core; status 77 (skipped) without one.
 """
 
-import os
-import pathlib
-import shutil
-import subprocess
-import sys
-import tempfile
 import unittest
 
-FOUND = subprocess.run([".ci/python", "--find"], capture_output=True, text=True)
-if FOUND.returncode != 0:
-    print(f"SKIPPED: no Python package 'numpy': {FOUND.stderr.strip()}")
-    sys.exit(77)
-if FOUND.stdout.strip() != sys.executable:
-    os.execv(FOUND.stdout.strip(), [FOUND.stdout.strip(), *sys.argv])
-
-sys.path.insert(0, str(pathlib.Path.cwd() / "sim-node" / "nki" / "src"))
+import nki_ground
+from nki_ground import EPSILON, load, stored
 
 import nki
 import nki.isa as nisa
@@ -29,20 +17,7 @@ import nki.language as nl
 import numpy
 
 FP32 = numpy.float32
-EPSILON = numpy.finfo(FP32).eps
 P, N = 128, 96
-
-
-def load(source):
-    tile = nl.ndarray(source.shape, dtype=source.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=tile, src=source)
-    return tile
-
-
-def store(tile):
-    result = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
-    nisa.dma_copy(dst=result, src=tile)
-    return result
 
 
 def run(function, *arrays, dtype=nl.float32, reduced=False):
@@ -52,10 +27,10 @@ def run(function, *arrays, dtype=nl.float32, reduced=False):
         tiles = [load(source) for source in (a, b, c) if source is not None]
         if not reduced:
             function(dst, *tiles)
-            return store(dst)
+            return stored(dst)
         column = nl.ndarray((dst.shape[0], 1), dtype=nl.float32, buffer=nl.sbuf)
         function(dst, column, *tiles)
-        return store(dst), store(column)
+        return stored(dst), stored(column)
     return nki.jit(kernel)(*arrays)
 
 
@@ -64,7 +39,7 @@ def recorded(function, array):
     def kernel(a):
         dst = nl.ndarray(a.shape, a.dtype, name="d")
         function(dst, load(a))
-        return store(dst)
+        return stored(dst)
     lines = nki.jit(kernel).program(array).splitlines()
     return [line for line in lines if not line.startswith(("tensor ", "sbuf ", "psum ", "dma_copy "))]
 
@@ -265,20 +240,5 @@ class Recorded(unittest.TestCase):
                 recorded(call, a)
 
 
-def usable():
-    """Why trn-run cannot be used; empty when it can."""
-    program = shutil.which(os.environ.get("TRN_RUN") or "trn-run")
-    if program is None:
-        return "there is no trn-run on PATH"
-    with tempfile.NamedTemporaryFile("w", suffix=".trn") as file:
-        file.write("tensor a fp32 [1, 1] in\ntensor b fp32 [1, 1] out\ndma_copy b <- a\n")
-        file.flush()
-        done = subprocess.run([program, file.name, "--no-data"], capture_output=True, text=True)
-    return done.stderr.strip() if done.returncode == 2 else ""
-
-
 if __name__ == "__main__":
-    if reason := usable():
-        print(f"SKIPPED: {reason}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    nki_ground.main()

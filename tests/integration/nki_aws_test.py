@@ -12,35 +12,18 @@ import importlib.util
 import io
 import os
 import pathlib
-import shutil
-import subprocess
-import sys
-import tempfile
 import unittest
 
-FOUND = subprocess.run([".ci/python", "--find"], capture_output=True, text=True)
-if FOUND.returncode != 0:
-    print(f"SKIPPED: no Python package 'numpy': {FOUND.stderr.strip()}")
-    sys.exit(77)
-if FOUND.stdout.strip() != sys.executable:
-    os.execv(FOUND.stdout.strip(), [FOUND.stdout.strip(), *sys.argv])
-
-sys.path.insert(0, str(pathlib.Path.cwd() / "sim-node" / "nki" / "src"))
+import nki_ground
+from nki_ground import AwsLibrary, EPSILON, as_bf16
 
 import nki
 import nki.isa as nisa
 import nki.language as nl
 import numpy
 
-EPSILON = numpy.finfo(numpy.float32).eps
 SAMPLES = "src/nki_samples/tutorials/matrix_multiplication/matrix_multiplication_nki_kernels.py"
 BF16 = 2.0**-8  # the largest error of rounding, relative
-
-
-def as_bf16(array):
-    """Rounded to the nearest bf16, ties to even, as float32."""
-    bits = array.view(numpy.uint32).astype(numpy.uint64)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(numpy.uint32).view(numpy.float32)
 
 
 def tensors(*shapes):
@@ -104,15 +87,11 @@ class Samples(unittest.TestCase):
         self.assert_product(self.kernels.nki_matmul_fully_optimized_(a, b, 4, 2, 2), a, b)
 
 
-class Library(unittest.TestCase):
+class Library(AwsLibrary):
     """Finds the modules, and compares."""
 
     def setUp(self):
-        folder = os.environ.get("NKI_LIBRARY")
-        if not folder:
-            raise unittest.SkipTest("NKI_LIBRARY names no checkout of aws-neuron/nki-library")
-        sys.path.insert(0, str(pathlib.Path(folder, "src")))
-        self.addCleanup(sys.path.pop, 0)
+        super().setUp()
         kept = contextlib.redirect_stdout(io.StringIO())  # some kernels print what they place where
         kept.__enter__()
         self.addCleanup(kept.__exit__, None, None, None)
@@ -366,22 +345,5 @@ class Times(Library):
                 self.assertLess(abs(run.time_us / measured - 1), 0.1)
 
 
-def usable():
-    """Why the tests cannot be run; empty when they can."""
-    if not (os.environ.get("NKI_SAMPLES") or os.environ.get("NKI_LIBRARY")):
-        return "NKI_SAMPLES and NKI_LIBRARY name no checkouts of AWS's kernels"
-    program = shutil.which(os.environ.get("TRN_RUN") or "trn-run")
-    if program is None:
-        return "there is no trn-run on PATH"
-    with tempfile.NamedTemporaryFile("w", suffix=".trn") as file:
-        file.write("tensor a fp32 [1, 1] in\ntensor b fp32 [1, 1] out\ndma_copy b <- a\n")
-        file.flush()
-        done = subprocess.run([program, file.name, "--no-data"], capture_output=True, text=True)
-    return done.stderr.strip() if done.returncode == 2 else ""
-
-
 if __name__ == "__main__":
-    if reason := usable():
-        print(f"SKIPPED: {reason}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    nki_ground.main()

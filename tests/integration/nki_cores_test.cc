@@ -57,51 +57,39 @@ class NkiCoresTest : public ::testing::Test {
     return status;
   }
 
+  // A script that lacks Python's packages skips the test.
+  void ExpectPasses(const std::string& script) {
+    std::string log;
+    const auto status = Run(script, log);
+    if (status == 77) GTEST_SKIP() << log;
+    EXPECT_EQ(status, 0) << log;
+  }
+
   testing::TempDir dir_;
   std::unique_ptr<ChildProgram> node_;
   std::string token_;
 };
 
-TEST_F(NkiCoresTest, KernelsGiveNumpysNumbers) {
-  std::string log;
-  const auto status = Run("tests/integration/nki_test.py", log);
-  if (status == 77) GTEST_SKIP() << log;
-  EXPECT_EQ(status, 0) << log;
-}
+TEST_F(NkiCoresTest, KernelsGiveNumpysNumbers) { ExpectPasses("tests/integration/nki_test.py"); }
 
 TEST_F(NkiCoresTest, KernelsMoveElementsAsNumpy) {
-  std::string log;
-  const auto status = Run("tests/integration/nki_move_test.py", log);
-  if (status == 77) GTEST_SKIP() << log;
-  EXPECT_EQ(status, 0) << log;
+  ExpectPasses("tests/integration/nki_move_test.py");
 }
 
 TEST_F(NkiCoresTest, CopiesByOffsetsFromMemoryGiveNumpysNumbers) {
-  std::string log;
-  const auto status = Run("tests/integration/nki_indirect_test.py", log);
-  if (status == 77) GTEST_SKIP() << log;
-  EXPECT_EQ(status, 0) << log;
+  ExpectPasses("tests/integration/nki_indirect_test.py");
 }
 
 TEST_F(NkiCoresTest, FunctionsAndReductionsOfKernelsGiveNumpysNumbers) {
-  std::string log;
-  const auto status = Run("tests/integration/nki_activation_test.py", log);
-  if (status == 77) GTEST_SKIP() << log;
-  EXPECT_EQ(status, 0) << log;
+  ExpectPasses("tests/integration/nki_activation_test.py");
 }
 
 TEST_F(NkiCoresTest, InstructionsOfOperatorsGiveNumpysNumbers) {
-  std::string log;
-  const auto status = Run("tests/integration/nki_alu_test.py", log);
-  if (status == 77) GTEST_SKIP() << log;
-  EXPECT_EQ(status, 0) << log;
+  ExpectPasses("tests/integration/nki_alu_test.py");
 }
 
 TEST_F(NkiCoresTest, KernelsOfAwsGiveNumpysNumbers) {
-  std::string log;
-  const auto status = Run("tests/integration/nki_aws_test.py", log);
-  if (status == 77) GTEST_SKIP() << log;
-  EXPECT_EQ(status, 0) << log;
+  ExpectPasses("tests/integration/nki_aws_test.py");
 }
 
 TEST_F(NkiCoresTest, TheExampleOfAttentionRuns) {

@@ -9,24 +9,13 @@ a checkout of aws-neuron/nki-library.
 """
 
 import math
-import os
-import pathlib
-import shutil
-import subprocess
 import sys
-import tempfile
 import types
 import unittest
 import unittest.mock
 
-FOUND = subprocess.run([".ci/python", "--find"], capture_output=True, text=True)
-if FOUND.returncode != 0:
-    print(f"SKIPPED: no Python package 'numpy': {FOUND.stderr.strip()}")
-    sys.exit(77)
-if FOUND.stdout.strip() != sys.executable:
-    os.execv(FOUND.stdout.strip(), [FOUND.stdout.strip(), *sys.argv])
-
-sys.path.insert(0, str(pathlib.Path.cwd() / "sim-node" / "nki" / "src"))
+import nki_ground
+from nki_ground import AwsLibrary, load
 
 import nki
 import nki.isa as nisa
@@ -35,12 +24,6 @@ import numpy
 
 
 SKIP = nisa.oob_mode.skip
-
-
-def load(source):
-    tile = nl.ndarray(source.shape, source.dtype)
-    nisa.dma_copy(tile, source)
-    return tile
 
 
 @nki.jit
@@ -173,13 +156,9 @@ class Numbers(unittest.TestCase):
         numpy.testing.assert_array_equal(in_column_tiles(left, right), left.T @ right)
 
 
-class AwsLibrary(unittest.TestCase):
+class Library(AwsLibrary):
     def setUp(self):
-        folder = os.environ.get("NKI_LIBRARY")
-        if not folder:
-            raise unittest.SkipTest("NKI_LIBRARY names no checkout of aws-neuron/nki-library")
-        sys.path.insert(0, str(pathlib.Path(folder, "src")))
-        self.addCleanup(sys.path.pop, 0)
+        super().setUp()
         self.random = numpy.random.default_rng(7)
 
     def test_losses_read_the_logits_of_their_targets(self):
@@ -281,20 +260,5 @@ class Programs(unittest.TestCase):
             tile(32, 64, **p), tile(128, 32), tile(128, 64), tile_position=(0, 32), tile_size=(128, 32)))
 
 
-def usable():
-    """Why trn-run cannot be used; empty when it can."""
-    program = shutil.which(os.environ.get("TRN_RUN") or "trn-run")
-    if program is None:
-        return "there is no trn-run on PATH"
-    with tempfile.NamedTemporaryFile("w", suffix=".trn") as file:
-        file.write("tensor a fp32 [1, 1] in\ntensor b fp32 [1, 1] out\ndma_copy b <- a\n")
-        file.flush()
-        done = subprocess.run([program, file.name, "--no-data"], capture_output=True, text=True)
-    return done.stderr.strip() if done.returncode == 2 else ""
-
-
 if __name__ == "__main__":
-    if reason := usable():
-        print(f"SKIPPED: {reason}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    nki_ground.main()

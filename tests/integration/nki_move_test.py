@@ -6,39 +6,15 @@
 As nki_test.py: trn-run must reach a core; runs itself with the Python of `.ci/setup`; status 77 is skipped.
 """
 
-import os
-import pathlib
-import shutil
-import subprocess
-import sys
-import tempfile
 import unittest
 
-FOUND = subprocess.run([".ci/python", "--find"], capture_output=True, text=True)
-if FOUND.returncode != 0:
-    print(f"SKIPPED: no Python package 'numpy': {FOUND.stderr.strip()}")
-    sys.exit(77)
-if FOUND.stdout.strip() != sys.executable:
-    os.execv(FOUND.stdout.strip(), [FOUND.stdout.strip(), *sys.argv])
-
-sys.path.insert(0, str(pathlib.Path.cwd() / "sim-node" / "nki" / "src"))
+import nki_ground
+from nki_ground import load, stored
 
 import nki
 import nki.isa as nisa
 import nki.language as nl
 import numpy
-
-
-def load(source):
-    tile = nl.ndarray(source.shape, source.dtype)
-    nisa.dma_copy(tile, source)
-    return tile
-
-
-def stored(tile):
-    result = nl.ndarray(tile.shape, tile.dtype, buffer=nl.shared_hbm)
-    nisa.dma_copy(result, tile)
-    return result
 
 
 @nki.jit
@@ -276,20 +252,5 @@ class Programs(unittest.TestCase):
             tile(16, 4), tile(16, 8), tile(16, 1, dtype=nl.uint16), num_valid_indices=8))
 
 
-def usable():
-    """Why trn-run cannot be used; empty when it can."""
-    program = shutil.which(os.environ.get("TRN_RUN") or "trn-run")
-    if program is None:
-        return "there is no trn-run on PATH"
-    with tempfile.NamedTemporaryFile("w", suffix=".trn") as file:
-        file.write("tensor a fp32 [1, 1] in\ntensor b fp32 [1, 1] out\ndma_copy b <- a\n")
-        file.flush()
-        done = subprocess.run([program, file.name, "--no-data"], capture_output=True, text=True)
-    return done.stderr.strip() if done.returncode == 2 else ""
-
-
 if __name__ == "__main__":
-    if reason := usable():
-        print(f"SKIPPED: {reason}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    nki_ground.main()

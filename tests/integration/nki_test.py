@@ -19,16 +19,8 @@ import tempfile
 import time
 import unittest
 
-FOUND = subprocess.run([".ci/python", "--find"], capture_output=True, text=True)
-if FOUND.returncode != 0:
-    print(f"SKIPPED: no Python package 'numpy': {FOUND.stderr.strip()}")
-    sys.exit(77)
-if FOUND.stdout.strip() != sys.executable:
-    os.execv(FOUND.stdout.strip(), [FOUND.stdout.strip(), *sys.argv])
-
-ROOT = pathlib.Path.cwd()
-PACKAGE = ROOT / "sim-node" / "nki"
-sys.path.insert(0, str(PACKAGE / "src"))
+import nki_ground
+from nki_ground import EPSILON, PACKAGE, ROOT, as_bf16
 
 import nki
 import nki.collectives as ncc
@@ -36,8 +28,6 @@ import nki.dtype
 import nki.isa as nisa
 import nki.language as nl
 import numpy
-
-EPSILON = numpy.finfo(numpy.float32).eps
 
 
 def load(source, rows, columns):
@@ -154,12 +144,6 @@ def uneven(a):
     nisa.nc_matmul(product, left, right)  # this line
     store(c, product)
     return c
-
-
-def as_bf16(array):
-    """Rounded to the nearest bf16, ties to even, as float32."""
-    bits = array.view(numpy.uint32).astype(numpy.uint64)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(numpy.uint32).view(numpy.float32)
 
 
 def line_of(kernel):
@@ -769,20 +753,5 @@ class Package(unittest.TestCase):
             self.assertIn("2048 x 2048 x 2048, bf16", done.stdout)
 
 
-def usable():
-    """Why trn-run cannot be used; empty when it can."""
-    program = shutil.which(os.environ.get("TRN_RUN") or "trn-run")
-    if program is None:
-        return "there is no trn-run on PATH"
-    with tempfile.NamedTemporaryFile("w", suffix=".trn") as file:
-        file.write("tensor a fp32 [1, 1] in\ntensor b fp32 [1, 1] out\ndma_copy b <- a\n")
-        file.flush()
-        done = subprocess.run([program, file.name, "--no-data"], capture_output=True, text=True)
-    return done.stderr.strip() if done.returncode == 2 else ""
-
-
 if __name__ == "__main__":
-    if reason := usable():
-        print(f"SKIPPED: {reason}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    nki_ground.main()
