@@ -17,8 +17,6 @@
 namespace tahoma::isa {
 namespace {
 
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
 absl::Status CheckName(std::string_view name) {
   const auto fits = [](char c) {
     return IsLetter(c) || IsDigit(c) || c == '_' || c == '.' || c == '-';

@@ -29,8 +29,6 @@ constexpr std::array<std::string_view, 3> kBufferWords = {"tensor", "sbuf", "psu
 // A word as an error repeats it.
 std::string_view Short(std::string_view word) { return word.substr(0, kNameBytesMax); }
 
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
 bool IsWordByte(char c) { return IsLetter(c) || IsDigit(c) || c == '_' || c == '.' || c == '-'; }
 
 // Reads one line from left to right.
