@@ -20,17 +20,6 @@
 namespace tahoma::sim {
 namespace {
 
-std::size_t PartitionsOf(const Execution& execution, std::size_t operand) {
-  return static_cast<std::size_t>(execution.ViewOf(operand).rows.count);
-}
-
-// The number of each partition: an operand's, or the option's when the operand is left out.
-absl::StatusOr<std::vector<float>> ReadNumbers(const Execution& execution, std::size_t operand,
-                                               float option) {
-  if (execution.Has(operand)) return ReadFp32(execution, operand);
-  return std::vector<float>(PartitionsOf(execution, 0), option);
-}
-
 // The first element begins, so that maximum and subtract need no neutral element.
 float Fold(AluOp op, std::span<const float> values) {
   if (op == AluOp::kLogicalAnd) return Reduce(op, 1, values);
@@ -113,9 +102,9 @@ absl::Status Activate(const Execution& execution) {
   const isa::Instruction& instruction = execution.instruction;
   TAHOMA_ASSIGN_OR_RETURN(std::vector<float> values, ReadFp32(execution, kData));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<float> scales,
-                          ReadNumbers(execution, kScale, instruction.value));
+                          ReadColumn(execution, kScale, instruction.value));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<float> biases,
-                          ReadNumbers(execution, kBias, instruction.value1));
+                          ReadColumn(execution, kBias, instruction.value1));
   std::vector<float> sums(scales.size());
   const Partitions partitions(values, sums.size());
   for (std::size_t at = 0; at < sums.size(); ++at) {
@@ -160,7 +149,7 @@ absl::Status TensorPartitionReduce(const Execution& execution) {
 
 absl::Status BnStats(const Execution& execution) {
   TAHOMA_ASSIGN_OR_RETURN(std::vector<float> values, ReadFp32(execution, 1));
-  const std::size_t count = PartitionsOf(execution, 1);
+  const std::size_t count = execution.RowsOf(1);
   const Partitions partitions(values, count);
   std::vector<float> results;
   for (std::size_t at = 0; at < count; ++at) {
@@ -175,7 +164,7 @@ absl::Status BnStats(const Execution& execution) {
 
 absl::Status BnAggr(const Execution& execution) {
   TAHOMA_ASSIGN_OR_RETURN(std::vector<float> values, ReadFp32(execution, 1));
-  const std::size_t count = PartitionsOf(execution, 1);
+  const std::size_t count = execution.RowsOf(1);
   const Partitions partitions(values, count);
   std::vector<float> results;
   for (std::size_t at = 0; at < count; ++at) {
@@ -198,7 +187,7 @@ absl::Status BnAggr(const Execution& execution) {
 
 absl::Status Max8(const Execution& execution) {
   TAHOMA_ASSIGN_OR_RETURN(std::vector<float> values, ReadFp32(execution, 1));
-  const std::size_t count = PartitionsOf(execution, 1);
+  const std::size_t count = execution.RowsOf(1);
   const Partitions partitions(values, count);
   std::vector<float> results;
   for (std::size_t at = 0; at < count; ++at) {
@@ -215,7 +204,7 @@ absl::Status Max8(const Execution& execution) {
 absl::Status FindIndex8(const Execution& execution) {
   TAHOMA_ASSIGN_OR_RETURN(std::vector<float> data, ReadFp32(execution, 1));
   TAHOMA_ASSIGN_OR_RETURN(std::vector<float> values, ReadFp32(execution, 2));
-  const std::size_t count = PartitionsOf(execution, 1);
+  const std::size_t count = execution.RowsOf(1);
   std::vector<Places> places;
   for (std::size_t at = 0; at < count; ++at) {
     places.push_back(PlacesOf(Partitions(data, count)[at], Partitions(values, count)[at],
@@ -228,7 +217,7 @@ absl::Status MatchReplace8(const Execution& execution) {
   constexpr std::size_t kIndex = 1;
   TAHOMA_ASSIGN_OR_RETURN(std::vector<float> data, ReadFp32(execution, 2));
   TAHOMA_ASSIGN_OR_RETURN(std::vector<float> values, ReadFp32(execution, 3));
-  const std::size_t count = PartitionsOf(execution, 2);
+  const std::size_t count = execution.RowsOf(2);
   std::vector<Places> places;
   for (std::size_t at = 0; at < count; ++at) {
     const std::span<float> partition = Partitions(data, count)[at];

@@ -24,8 +24,7 @@ absl::StatusOr<std::vector<std::uint32_t>> ReadBits(const Execution& execution,
                                                     std::size_t operand) {
   const std::size_t size = Size(execution.TypeOf(operand));
   std::vector<std::uint32_t> patterns(execution.ElementsOf(operand));
-  std::vector<std::byte> bytes(patterns.size() * size);
-  TAHOMA_RETURN_IF_ERROR(OperandCursor(execution, operand).Read(bytes));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadBytes(execution, operand));
   for (std::size_t at = 0; at < patterns.size(); ++at) {
     std::memcpy(&patterns[at], &bytes[at * size], size);
   }
@@ -44,22 +43,11 @@ absl::Status WriteBits(const Execution& execution, std::size_t operand,
 
 bool OnBits(AluOp op) { return KindOf(op) == AluKind::kBits; }
 
-std::size_t PartitionsOf(const Execution& execution) {
-  return static_cast<std::size_t>(execution.ViewOf(0).rows.count);
-}
-
-// A number for each partition: an operand of one element in each, or the same number for all.
-absl::StatusOr<std::vector<float>> ReadColumn(const Execution& execution, std::size_t operand,
-                                              float number) {
-  if (execution.Has(operand)) return ReadFp32(execution, operand);
-  return std::vector<float>(PartitionsOf(execution), number);
-}
-
 absl::StatusOr<std::vector<std::uint32_t>> ReadColumnOfBits(const Execution& execution,
                                                             std::size_t operand, float number) {
   if (execution.Has(operand)) return ReadBits(execution, operand);
   const auto pattern = static_cast<std::uint32_t>(static_cast<std::int64_t>(number));
-  return std::vector<std::uint32_t>(PartitionsOf(execution), pattern);
+  return std::vector<std::uint32_t>(execution.RowsOf(0), pattern);
 }
 
 // Calls each(partition, its values).
@@ -100,7 +88,7 @@ float NeutralOf(AluOp op) {
 absl::Status WriteReduced(const Execution& execution, std::size_t operand, AluOp op,
                           std::span<const float> values) {
   if (!execution.Has(operand)) return absl::OkStatus();
-  std::vector<float> reduced(PartitionsOf(execution));
+  std::vector<float> reduced(execution.RowsOf(0));
   ForEachPartition(values, reduced.size(), [&](std::size_t partition, std::span<const float> its) {
     reduced[partition] = Reduce(op, NeutralOf(op), its);
   });
@@ -261,7 +249,7 @@ absl::Status TensorCopyPredicated(const Execution& execution) {
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> predicate, ReadBits(execution, 2));
   std::vector<std::byte> elements(predicate.size() * size);
   if (execution.Has(1)) {
-    TAHOMA_RETURN_IF_ERROR(OperandCursor(execution, 1).Read(elements));
+    TAHOMA_ASSIGN_OR_RETURN(elements, ReadBytes(execution, 1));
   } else {
     const std::vector<float> numbers(predicate.size(), execution.instruction.value);
     Narrow(execution.TypeOf(0), numbers, elements.data());

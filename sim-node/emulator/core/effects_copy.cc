@@ -104,13 +104,8 @@ absl::Status Exchange(const Execution& execution) {
                            .instruction = *execution.other,
                            .memory = *execution.other_memory,
                            .hbm = execution.hbm};
-  const auto read = [](const Execution& from, std::vector<std::byte>& into) {
-    into.resize(from.ElementsOf(1) * Size(from.TypeOf(1)));
-    return OperandCursor(from, 1).Read(into);
-  };
-  std::vector<std::byte> own, its;
-  TAHOMA_RETURN_IF_ERROR(read(execution, own));
-  TAHOMA_RETURN_IF_ERROR(read(other, its));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::byte> own, ReadBytes(execution, 1));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::byte> its, ReadBytes(other, 1));
   TAHOMA_RETURN_IF_ERROR(OperandCursor(execution, 0).Write(its));
   return OperandCursor(other, 0).Write(own);
 }

@@ -15,8 +15,7 @@ namespace {
 constexpr std::size_t kOffsets = 2;
 
 absl::StatusOr<std::vector<std::int64_t>> ReadOffsets(const Execution& execution) {
-  std::vector<std::byte> bytes(execution.ElementsOf(kOffsets) * sizeof(std::uint32_t));
-  TAHOMA_RETURN_IF_ERROR(OperandCursor(execution, kOffsets).Read(bytes));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadBytes(execution, kOffsets));
   std::vector<std::int64_t> offsets;
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint32_t)) {
     std::uint32_t bits = 0;

@@ -17,17 +17,8 @@
 namespace tahoma::sim {
 namespace {
 
-std::size_t RowsOf(const Execution& execution, std::size_t operand) {
-  return static_cast<std::size_t>(execution.ViewOf(operand).rows.count);
-}
 std::size_t ColumnsOf(const Execution& execution, std::size_t operand) {
   return static_cast<std::size_t>(execution.ViewOf(operand).FreeCount());
-}
-
-absl::StatusOr<std::vector<std::byte>> ReadBytes(const Execution& execution, std::size_t operand) {
-  std::vector<std::byte> bytes(execution.ElementsOf(operand) * Size(execution.TypeOf(operand)));
-  TAHOMA_RETURN_IF_ERROR(OperandCursor(execution, operand).Read(bytes));
-  return bytes;
 }
 
 // The instruction with one partition of an operand. No operand of the row is left out.
@@ -43,7 +34,7 @@ std::vector<std::int32_t> PatternOf(const Execution& execution) {
   const std::vector<std::int64_t>& numbers = execution.instruction.numbers;
   std::vector<std::int32_t> values;
   values.reserve(execution.ElementsOf(0));
-  for (std::size_t row = 0; row < RowsOf(execution, 0); ++row) {
+  for (std::size_t row = 0; row < execution.RowsOf(0); ++row) {
     const std::size_t first = values.size();
     values.push_back(
         static_cast<std::int32_t>(numbers[0] + static_cast<std::int64_t>(row) * numbers[1]));
@@ -73,8 +64,8 @@ std::vector<float> AsFp32(const std::vector<std::int32_t>& values) {
 absl::Status Transpose(const Execution& execution) {
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::byte> from, ReadBytes(execution, 1));
   const std::size_t size = Size(execution.TypeOf(0));
-  const std::size_t rows = RowsOf(execution, 1);
-  const std::size_t inner = RowsOf(execution, 0);
+  const std::size_t rows = execution.RowsOf(1);
+  const std::size_t inner = execution.RowsOf(0);
   const std::size_t middle = ColumnsOf(execution, 1) / inner;
   std::vector<std::byte> to(from.size());
   std::size_t next = 0;
@@ -92,12 +83,12 @@ absl::Status TransposeByMatmul(const Execution& execution) {
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::byte> stationary, ReadBytes(execution, 1));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<float> moving, ReadFp32(execution, 2));
   const std::size_t size = Size(execution.TypeOf(0));
-  const std::size_t rows = RowsOf(execution, 0);
+  const std::size_t rows = execution.RowsOf(0);
   const std::size_t columns = ColumnsOf(execution, 0);
   std::vector<std::byte> to(rows * columns * size);
   for (std::size_t column = 0; column < columns; ++column) {
     std::optional<std::size_t> chosen;
-    for (std::size_t k = 0; k < RowsOf(execution, 2); ++k) {
+    for (std::size_t k = 0; k < execution.RowsOf(2); ++k) {
       const float factor = moving[k * columns + column];
       if (factor == 0) continue;
       if (factor != 1 || chosen) {
@@ -126,7 +117,7 @@ absl::Status StreamShuffle(const Execution& execution) {
   const std::vector<std::int64_t>& mask = execution.instruction.numbers;
   const std::size_t bytes = ColumnsOf(execution, 1) * Size(execution.TypeOf(1));
   // Only partitions that the mask names are read, and all are before the first is written.
-  std::vector<std::optional<std::vector<std::byte>>> moved(RowsOf(execution, 0));
+  std::vector<std::optional<std::vector<std::byte>>> moved(execution.RowsOf(0));
   for (std::size_t row = 0; row < moved.size(); ++row) {
     const std::int64_t from = mask[row % kQuadrant];
     if (from == kKept) continue;
@@ -190,7 +181,7 @@ absl::Status LocalGather(const Execution& execution) {
   const std::size_t taken = ColumnsOf(execution, 0) / run;
   std::vector<std::byte> to(execution.ElementsOf(0) * size);
   std::size_t next = 0;
-  for (std::size_t row = 0; row < RowsOf(execution, 0); ++row) {
+  for (std::size_t row = 0; row < execution.RowsOf(0); ++row) {
     for (std::size_t at = 0; at < taken; ++at, next += run * size) {
       // A group's indices go down its partitions first.
       const std::size_t holder = row / kGroup * kGroup + at % kGroup;

@@ -110,13 +110,23 @@ void OperandCursor::Skip(std::size_t bytes) {
   while (bytes > 0) bytes -= Next(bytes).bytes;
 }
 
-absl::StatusOr<std::vector<float>> ReadFp32(const Execution& execution, std::size_t operand) {
-  const ElementType type = execution.TypeOf(operand);
-  std::vector<std::byte> bytes(execution.ElementsOf(operand) * Size(type));
+absl::StatusOr<std::vector<std::byte>> ReadBytes(const Execution& execution, std::size_t operand) {
+  std::vector<std::byte> bytes(execution.ElementsOf(operand) * Size(execution.TypeOf(operand)));
   TAHOMA_RETURN_IF_ERROR(OperandCursor(execution, operand).Read(bytes));
+  return bytes;
+}
+
+absl::StatusOr<std::vector<float>> ReadFp32(const Execution& execution, std::size_t operand) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadBytes(execution, operand));
   std::vector<float> values(execution.ElementsOf(operand));
-  Widen(type, bytes.data(), values);
+  Widen(execution.TypeOf(operand), bytes.data(), values);
   return values;
+}
+
+absl::StatusOr<std::vector<float>> ReadColumn(const Execution& execution, std::size_t operand,
+                                              float number) {
+  if (execution.Has(operand)) return ReadFp32(execution, operand);
+  return std::vector<float>(execution.RowsOf(0), number);
 }
 
 absl::Status WriteFp32(const Execution& execution, std::size_t operand,

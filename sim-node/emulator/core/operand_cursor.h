@@ -35,6 +35,9 @@ struct Execution {
   const isa::View& ViewOf(std::size_t operand) const { return *instruction.Find(operand); }
   ElementType TypeOf(std::size_t operand) const { return program.Of(ViewOf(operand)).type; }
   std::size_t ElementsOf(std::size_t operand) const;
+  std::size_t RowsOf(std::size_t operand) const {
+    return static_cast<std::size_t>(ViewOf(operand).rows.count);
+  }
 };
 
 class OperandCursor {
@@ -77,8 +80,14 @@ class OperandCursor {
   std::int64_t taken_ = 0;  // elements of the current run
 };
 
-// All elements of an operand as fp32, and back. The caller bounds their number.
+// All elements of an operand, as they are. The caller bounds their number, here and below.
+absl::StatusOr<std::vector<std::byte>> ReadBytes(const Execution& execution, std::size_t operand);
+// All elements of an operand as fp32, and back.
 absl::StatusOr<std::vector<float>> ReadFp32(const Execution& execution, std::size_t operand);
+// A number for each partition of dst: those of an operand of one element in each, or, when the
+// operand is left out, the same number for all.
+absl::StatusOr<std::vector<float>> ReadColumn(const Execution& execution, std::size_t operand,
+                                              float number);
 absl::Status WriteFp32(const Execution& execution, std::size_t operand,
                        std::span<const float> values);
 
