@@ -123,8 +123,9 @@ absl::Status FindWaits(const Program& program, const Spaces& spaces,
   for (std::uint32_t at = 0; at < program.instructions.size(); ++at) {
     const Instruction& instruction = program.instructions[at];
     if (instruction.core != core) continue;
-    const Toucher self = {
-        .instruction = at, .engine = instruction.engine, .dma = IsDma(instruction.opcode)};
+    const Toucher self = {.instruction = at,
+                          .engine = instruction.engine,
+                          .asynchronous = IsAsynchronous(instruction.opcode)};
     const auto add = [&](std::uint32_t found) {
       if (found != at && (earlier.empty() || earlier.back() != found)) earlier.push_back(found);
     };

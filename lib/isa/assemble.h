@@ -6,12 +6,12 @@
 //   ready.program.Of(id).address;   // set for each buffer
 //
 // Each engine takes its instructions in the order of the program: an instruction begins when the
-// instruction before has ended (a DMA: has begun) and when all instructions to wait for have ended.
-// So an engine with a DMA that waits takes no later instruction meanwhile. An instruction waits for
-// an earlier one when their regions overlap and one of both writes: read after write, write after
-// read, write after write. DMA is asynchronous to the engine that triggers the DMA: later
-// instructions of the same engine wait for a DMA as those of other engines do. A wait that follows
-// from the engines' order and from other waits is left out.
+// instruction before has ended (a DMA or a collective: has begun) and when all instructions to wait
+// for have ended. So an engine with a DMA that waits takes no later instruction meanwhile. An
+// instruction waits for an earlier one when their regions overlap and one of both writes: read
+// after write, write after read, write after write. DMA and collectives are asynchronous to the
+// engine that triggers them: later instructions of the same engine wait for them as those of other
+// engines do. A wait that follows from the engines' order and from other waits is left out.
 //
 // Regions may be taken for larger than they are. In SBUF and PSUM a view is its partitions, and in
 // each the bytes from the lowest to the highest element; in HBM the same with rows of the buffer's

@@ -25,12 +25,14 @@ constexpr std::array kTwoOrFourBytes = {kUint16, kInt16, kFp16, kBf16, kUint32, 
 constexpr std::array kOnlyFp32 = {kFp32};
 constexpr std::array kIndexTypes = {kUint16, kUint32};
 constexpr std::array kFloats = {kFp8E3m4, kFp8E4m3, kFp8E5m2, kFp16, kBf16, kFp32};
+constexpr std::array kReducedTypes = {kFp16, kBf16, kFp32};
 constexpr std::array kPredicates = {kUint8, kUint16, kUint32};
 constexpr std::array kNoWideIntegers = {kUint8,  kInt8,  kFp8E3m4, kFp8E4m3, kFp8E5m2,
                                         kUint16, kInt16, kFp16,    kBf16,    kFp32};
 
 constexpr std::array kHbmOrSbuf = {Memory::kHbm, Memory::kSbuf};
 constexpr std::array kSbufOrPsum = {Memory::kSbuf, Memory::kPsum};
+constexpr std::array kOnlyHbm = {Memory::kHbm};
 constexpr std::array kOnlySbuf = {Memory::kSbuf};
 constexpr std::array kOnlyPsum = {Memory::kPsum};
 
@@ -38,6 +40,8 @@ constexpr std::array kDmaEngines = {Engine::kSync, Engine::kScalar, Engine::kGpS
 constexpr std::array kTensorEngine = {Engine::kTensor};
 constexpr std::array kAllEngines = {Engine::kGpSimd, Engine::kVector, Engine::kScalar,
                                     Engine::kTensor, Engine::kSync};
+constexpr std::array kCollectiveEngines = {Engine::kGpSimd, Engine::kSync, Engine::kScalar,
+                                           Engine::kVector, Engine::kTensor};
 constexpr std::array kArithmeticEngines = {Engine::kVector, Engine::kGpSimd};
 constexpr std::array kIndirectEngines = {Engine::kGpSimd, Engine::kSync, Engine::kScalar};
 constexpr std::array kTransposeEngines = {Engine::kTensor, Engine::kVector};
@@ -165,6 +169,15 @@ constexpr std::array kSendRecvOperands = {
     OperandRow{.name = "dst", .written = true, .memories = kOnlySbuf, .types = kAnyType},
     OperandRow{
         .name = "src", .shape = OperandShape::kAsDst, .memories = kOnlySbuf, .types = kAnyType}};
+
+constexpr std::array kGatheredOperands = {
+    OperandRow{.name = "dst", .written = true, .memories = kOnlyHbm, .types = kAnyType},
+    OperandRow{.name = "src", .memories = kOnlyHbm, .types = kAnyType}};
+constexpr std::array kReducedOperands = {OfTypes(kReducedTypes, kGatheredOperands[0]),
+                                         OfTypes(kReducedTypes, kGatheredOperands[1])};
+constexpr OptionRow kRanks = {.name = "ranks", .field = OptionField::kNumbers, .most_numbers = 2};
+constexpr std::array kGatheredOptions = {kRanks};
+constexpr std::array kReducedOptions = {OptionRow{"op", OptionField::kOp}, kRanks};
 
 constexpr std::array kDmaCopyIndirectOptions = {
     OptionRow{.name = "step", .field = OptionField::kNumbers, .most_numbers = 1},
@@ -358,9 +371,24 @@ constexpr std::array<InstructionRow, kOpcodes> kRows = {
     InstructionRow{Opcode::kDmaCopyIndirect, "dma_copy_indirect", kIndirectEngines,
                    kDmaCopyIndirectOperands, CostForm::kDma,
                    "Is a dma_copy of rows whose places in HBM are read from memory.",
-                   kDmaCopyIndirectOptions}};
+                   kDmaCopyIndirectOptions},
+    InstructionRow{Opcode::kAllReduce, "all_reduce", kCollectiveEngines, kReducedOperands,
+                   CostForm::kCollective,
+                   "Writes what an operator makes of the src of all ranks of a group.",
+                   kReducedOptions},
+    InstructionRow{Opcode::kAllGather, "all_gather", kCollectiveEngines, kGatheredOperands,
+                   CostForm::kCollective,
+                   "Writes the src of all ranks of a group, one after the other.",
+                   kGatheredOptions},
+    InstructionRow{Opcode::kReduceScatter, "reduce_scatter", kCollectiveEngines, kReducedOperands,
+                   CostForm::kCollective, "Writes the rank's part of what all_reduce would.",
+                   kReducedOptions},
+    InstructionRow{Opcode::kAllToAll, "all_to_all", kCollectiveEngines, kGatheredOperands,
+                   CostForm::kCollective,
+                   "Writes the rank's part of the src of each rank of a group.", kGatheredOptions}};
 
-// With the rows above the entries of `nki.isa` that public kernels for this chip use.
+// With the rows above, collectives apart, the entries of `nki.isa` that public kernels for this
+// chip use.
 constexpr auto kNotBuilt =
     std::to_array<std::string_view>({"get_nc_version", "register_load", "register_alloc"});
 

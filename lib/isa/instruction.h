@@ -40,6 +40,7 @@ enum class CostForm : std::uint8_t {
   kOneCycle,         // an element
   kTwoCycles,        // an element
   kPredicated,
+  kCollective,  // by the links between the ranks (lib/isa/ranks.h), not by the operands alone
 };
 
 // How many partitions an operand has, and elements in each.
@@ -147,5 +148,12 @@ inline const View* IndirectOf(const Instruction& instruction) {
 
 // An engine only triggers such an instruction and goes on; the DMA engines do the work.
 inline bool IsDma(Opcode opcode) { return RowOf(opcode).cost == CostForm::kDma; }
+
+// All ranks of a group carry such an instruction out together: the n-th of one rank with the n-th
+// of each other.
+inline bool IsCollective(Opcode opcode) { return RowOf(opcode).cost == CostForm::kCollective; }
+
+// The engine goes on before the instruction has ended.
+inline bool IsAsynchronous(Opcode opcode) { return IsDma(opcode) || IsCollective(opcode); }
 
 }  // namespace tahoma::isa

@@ -61,7 +61,7 @@ constexpr bool IsOutput(Use use) { return use == Use::kOutput || use == Use::kIn
 // "", "in", "out", "inout".
 std::string_view Name(Use use);
 // The engines of a core that take instructions, each in the order of the program. The instructions
-// of DMA are in the stream of the engine that triggers them.
+// of DMA and collectives are in the stream of the engine that triggers them.
 enum class Engine : std::uint8_t { kTensor, kVector, kScalar, kGpSimd, kSync };
 inline constexpr int kEngines = 5;
 
@@ -99,8 +99,12 @@ enum class Opcode : std::uint8_t {
   kTensorScalarCumulative,
   kRangeSelect,
   kDmaCopyIndirect,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
 };
-inline constexpr int kOpcodes = 33;
+inline constexpr int kOpcodes = 37;
 
 enum class BufferId : std::uint32_t {};
 

@@ -12,7 +12,7 @@ void Regions::CutColumns(std::int64_t at) {
   const auto found = std::prev(after);
   if (found->second.end <= at) return;
   Column rest = found->second;
-  for (const Cell& cell : rest.cells) work_ += 1 + cell.dma_readers.size();
+  for (const Cell& cell : rest.cells) work_ += 1 + cell.asynchronous_readers.size();
   found->second.end = at;
   columns_.emplace_hint(after, at, std::move(rest));
 }
@@ -40,7 +40,7 @@ void Regions::CutRows(std::vector<Cell>& cells, std::int64_t at) {
       std::ranges::upper_bound(cells, at, {}, [](const Cell& c) { return c.rows.end; });
   if (after == cells.end() || after->rows.begin >= at) return;
   Cell rest = *after;
-  work_ += 1 + rest.dma_readers.size();
+  work_ += 1 + rest.asynchronous_readers.size();
   rest.rows.begin = at;
   after->rows.end = at;
   cells.insert(std::next(after), std::move(rest));
@@ -73,8 +73,8 @@ void Regions::Read(const Region& region, const Toucher& reader, Earlier earlier)
          at < cells.size() && cells[at].rows.begin < rows.end; ++at) {
       Cell& cell = cells[at];
       if (cell.writer != kNone) earlier(cell.writer);
-      if (reader.dma) {
-        cell.dma_readers.push_back(reader.instruction);
+      if (reader.asynchronous) {
+        cell.asynchronous_readers.push_back(reader.instruction);
       } else {
         cell.engine_readers.at(static_cast<std::size_t>(reader.engine)) = reader.instruction;
       }
@@ -94,12 +94,12 @@ void Regions::Write(const Region& region, const Toucher& writer, Earlier earlier
     std::size_t end = first;
     for (; end < cells.size() && cells[end].rows.begin < rows.end; ++end) {
       const Cell& cell = cells[end];
-      work_ += cell.dma_readers.size();
+      work_ += cell.asynchronous_readers.size();
       if (cell.writer != kNone) earlier(cell.writer);
       for (const std::uint32_t reader : cell.engine_readers) {
         if (reader != kNone) earlier(reader);
       }
-      for (const std::uint32_t reader : cell.dma_readers) earlier(reader);
+      for (const std::uint32_t reader : cell.asynchronous_readers) earlier(reader);
     }
     const auto at = cells.begin() + static_cast<std::ptrdiff_t>(first);
     cells[first] = written;

@@ -30,11 +30,12 @@ struct Region {
   Interval columns;
 };
 
-// An instruction that touches a region; each DMA is asynchronous to all others.
+// An instruction that touches a region; an asynchronous one ends apart from all others of
+// its engine.
 struct Toucher {
   std::uint32_t instruction = 0;
   Engine engine = Engine::kSync;
-  bool dma = false;
+  bool asynchronous = false;
 };
 
 class Regions {
@@ -57,7 +58,7 @@ class Regions {
     Interval rows;
     std::uint32_t writer = kNone;
     std::array<std::uint32_t, kEngines> engine_readers = {kNone, kNone, kNone, kNone, kNone};
-    std::vector<std::uint32_t> dma_readers = {};
+    std::vector<std::uint32_t> asynchronous_readers = {};
   };
   struct Column {
     std::int64_t end = 0;

@@ -7,6 +7,7 @@
 #include "lib/base/status.h"
 #include "lib/isa/check.h"
 #include "lib/isa/instruction.h"
+#include "lib/isa/ranks.h"
 #include "lib/isa/rules_alu.h"
 #include "lib/isa/rules_move.h"
 #include "lib/isa/slice.h"
@@ -241,6 +242,10 @@ constexpr auto kOwnRules = std::to_array<std::pair<Opcode, OwnRule>>({
     {Opcode::kTensorScalarCumulative, CheckTensorScalarCumulative},
     {Opcode::kRangeSelect, CheckRangeSelect},
     {Opcode::kDmaCopyIndirect, CheckDmaCopyIndirect},
+    {Opcode::kAllReduce, CheckCollective},
+    {Opcode::kAllGather, CheckCollective},
+    {Opcode::kReduceScatter, CheckCollective},
+    {Opcode::kAllToAll, CheckCollective},
 });
 
 }  // namespace

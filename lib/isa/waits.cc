@@ -8,7 +8,7 @@
 namespace tahoma::isa {
 namespace {
 
-constexpr std::uint8_t kDmaBit = 8;
+constexpr std::uint8_t kAsynchronousBit = 8;
 
 std::size_t EngineAt(std::uint8_t engine) { return engine & 7U; }
 constexpr std::uint32_t Begun(std::uint32_t instruction) { return 2 * instruction + 2; }
@@ -23,7 +23,7 @@ Waits::Waits(std::size_t instructions)
 
 bool Waits::HasEnded(std::uint32_t earlier, const Known& known) const {
   const std::uint8_t engine = engines_[earlier];
-  if ((engine & kDmaBit) == 0) return known[EngineAt(engine)] >= Ended(earlier);
+  if ((engine & kAsynchronousBit) == 0) return known[EngineAt(engine)] >= Ended(earlier);
   for (std::size_t at = 0; at < known.size(); ++at) {
     const std::uint32_t waiter = first_waits_[earlier][at];
     if (waiter != kNever && known[at] >= Begun(waiter)) return true;
@@ -35,7 +35,7 @@ std::vector<std::uint32_t> Waits::Next(std::uint32_t self, const Instruction& in
                                        std::vector<std::uint32_t>& earlier) {
   const auto engine = static_cast<std::size_t>(instruction.engine);
   engines_[self] = static_cast<std::uint8_t>(instruction.engine);
-  if (IsDma(instruction.opcode)) engines_[self] |= kDmaBit;
+  if (IsAsynchronous(instruction.opcode)) engines_[self] |= kAsynchronousBit;
   Known& known = known_[self];
   // `before` has begun, and has ended if the engine itself does the work.
   const auto learn = [&](std::uint32_t before) {
@@ -44,7 +44,7 @@ std::vector<std::uint32_t> Waits::Next(std::uint32_t self, const Instruction& in
       known[at] = std::max(known[at], known_[before][at]);
     }
     std::uint32_t& there = known[EngineAt(by)];
-    there = std::max(there, (by & kDmaBit) == 0 ? Ended(before) : Begun(before));
+    there = std::max(there, (by & kAsynchronousBit) == 0 ? Ended(before) : Begun(before));
   };
   if (last_[engine] != kNever) learn(last_[engine]);
   last_[engine] = self;

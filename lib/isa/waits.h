@@ -1,7 +1,7 @@
 // The waits of each instruction, without the waits that follow from other waits.
 //
-// An instruction begins after the engine's instruction before has ended (a DMA: has begun), and
-// after all instructions to wait for have ended.
+// An instruction begins after the engine's instruction before has ended (an asynchronous one: has
+// begun), and after all instructions to wait for have ended.
 //
 // Thread safety: one thread per object.
 
@@ -30,15 +30,16 @@ class Waits {
   static constexpr std::uint32_t kNever = UINT32_MAX;
 
   // By engine, the latest instruction i that is known to have begun, as 2i + 2, or ended, as
-  // 2i + 3; 0 for none. When an instruction has begun, all before have ended, except DMA.
+  // 2i + 3; 0 for none. When an instruction has begun, all before have ended, except
+  // asynchronous ones.
   using Known = std::array<std::uint32_t, kEngines>;
 
   bool HasEnded(std::uint32_t earlier, const Known& known) const;
 
   std::vector<Known> known_;  // when the instruction begins
-  // For a DMA, by engine: the first instruction that waits for the DMA.
+  // For an asynchronous one, by engine: the first instruction that waits for it.
   std::vector<std::array<std::uint32_t, kEngines>> first_waits_;
-  std::vector<std::uint8_t> engines_;  // and whether the instruction is a DMA: 8
+  std::vector<std::uint8_t> engines_;  // and whether the instruction is asynchronous: 8
   std::array<std::uint32_t, kEngines> last_ = {kNever, kNever, kNever, kNever, kNever};
 };
 

@@ -313,6 +313,7 @@ Cost CostOf(const isa::Program& program, const isa::Instruction& instruction,
     case isa::CostForm::kInput:
       return InputCost(program, instruction, profile);
     case isa::CostForm::kDma:
+    case isa::CostForm::kCollective:
       break;
   }
   TAHOMA_CHECK(false);

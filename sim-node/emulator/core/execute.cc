@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/isa/instruction.h"
 #include "sim-node/emulator/core/effects.h"
@@ -12,6 +13,13 @@ namespace tahoma::sim {
 namespace {
 
 using Effect = absl::Status (*)(const Execution&);
+
+// A machine carries a collective out for all ranks at once, and never asks for one rank's effect.
+absl::Status NotOfOneRank(const Execution&) {
+  TAHOMA_CHECK(false);
+  return absl::OkStatus();
+}
+
 constexpr std::array<std::pair<isa::Opcode, Effect>, isa::kOpcodes> kEffects = {{
     {isa::Opcode::kDmaCopy, Copy},
     {isa::Opcode::kMatmul, Matmul},
@@ -46,6 +54,10 @@ constexpr std::array<std::pair<isa::Opcode, Effect>, isa::kOpcodes> kEffects = {
     {isa::Opcode::kTensorScalarCumulative, TensorScalarCumulative},
     {isa::Opcode::kRangeSelect, RangeSelect},
     {isa::Opcode::kDmaCopyIndirect, CopyIndirect},
+    {isa::Opcode::kAllReduce, NotOfOneRank},
+    {isa::Opcode::kAllGather, NotOfOneRank},
+    {isa::Opcode::kReduceScatter, NotOfOneRank},
+    {isa::Opcode::kAllToAll, NotOfOneRank},
 }};
 
 constexpr bool InOrderOfOpcodes() {

@@ -93,7 +93,7 @@ std::vector<std::vector<bool>> EndedBefore(const Program& program, const Waits& 
       const Instruction& earlier = program.instructions[i];
       if (earlier.engine != program.instructions[j].engine) continue;
       if (earlier.core != program.instructions[j].core) continue;
-      before[2 * i + (IsDma(earlier.opcode) ? 0 : 1)][2 * j] = true;
+      before[2 * i + (IsAsynchronous(earlier.opcode) ? 0 : 1)][2 * j] = true;
     }
   }
   for (std::size_t k = 0; k < 2 * count; ++k) {
@@ -125,7 +125,8 @@ bool BuffersMeet(const Program& program, const Instruction& a, const Instruction
 TEST(AssembleTest, ConflictsAreOrderedAndNoWaitIsInVain) {
   Rng rng(20);
   int conflicts = 0;
-  for (int run = 0; run < 180; ++run) {
+  int of_collectives = 0;
+  for (int run = 0; run < 200; ++run) {
     const auto assembled = Assemble(RandomProgram(rng, {.two_cores = run % 2 == 0}));
     ASSERT_TRUE(assembled.ok()) << assembled.status();
     const Program& program = assembled->program;
@@ -136,6 +137,7 @@ TEST(AssembleTest, ConflictsAreOrderedAndNoWaitIsInVain) {
         if (program.instructions[i].core != program.instructions[j].core) continue;
         if (!Conflict(touched[i], touched[j])) continue;
         ++conflicts;
+        if (IsCollective(program.instructions[i].opcode)) ++of_collectives;
         EXPECT_TRUE(ended[i][j]) << i << " and " << j << " of\n" << FormatText(program);
       }
       EXPECT_TRUE(std::ranges::is_sorted(assembled->waits[j]));
@@ -152,6 +154,7 @@ TEST(AssembleTest, ConflictsAreOrderedAndNoWaitIsInVain) {
     }
   }
   EXPECT_GT(conflicts, 2'000);
+  EXPECT_GT(of_collectives, 50);
 }
 
 Assembled Assembly(std::string_view text) {

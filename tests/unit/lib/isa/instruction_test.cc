@@ -35,6 +35,11 @@ TEST(InstructionTest, RowsAndThoseNotBuiltAreThe35ThatPublicKernelsUse) {
   EXPECT_EQ(names.size(), NotBuilt().size() + AllRows().size());
   // NKI's dma_copy has two rows: the second reads places from memory.
   names.erase(RowOf(Opcode::kDmaCopyIndirect).name);
+  // Collectives are of nki.collectives.
+  std::erase_if(names, [](std::string_view name) {
+    const InstructionRow* row = RowByName(name);
+    return row != nullptr && IsCollective(row->opcode);
+  });
   EXPECT_EQ(names.size(), 35U);
 }
 
@@ -80,12 +85,18 @@ TEST(InstructionTest, ThePageHasTheRows) {
   }
 }
 
-TEST(InstructionTest, OnlyDmaIsAsynchronous) {
+TEST(InstructionTest, OnlyDmaAndCollectivesAreAsynchronous) {
   EXPECT_TRUE(IsDma(Opcode::kDmaCopy));
   EXPECT_TRUE(IsDma(Opcode::kDmaTranspose));
   EXPECT_TRUE(IsDma(Opcode::kDmaCompute));
   EXPECT_FALSE(IsDma(Opcode::kMatmul));
   EXPECT_FALSE(IsDma(Opcode::kTensorCopy));
+  EXPECT_FALSE(IsDma(Opcode::kAllReduce));
+  EXPECT_TRUE(IsCollective(Opcode::kAllReduce));
+  EXPECT_FALSE(IsCollective(Opcode::kSendRecv));
+  for (const InstructionRow& row : AllRows()) {
+    EXPECT_EQ(IsAsynchronous(row.opcode), IsDma(row.opcode) || IsCollective(row.opcode));
+  }
 }
 
 }  // namespace

@@ -106,6 +106,16 @@ void SetRandomly(Rng& rng, const InstructionRow& row, const OptionRow& option,
   }
 }
 
+// An operator and, in HBM, runs of elements, as the checker wants them.
+void MakeLikely(Rng& rng, Instruction& collective) {
+  collective.op = AluOp::kAdd;
+  for (View& view : collective.operands) {
+    view.partition = 0;
+    view.rows = {};
+    view.free = {{.count = Between(rng, 1, 12)}};
+  }
+}
+
 Instruction RandomInstruction(Rng& rng, const Program& program, Opcode opcode, int core) {
   const InstructionRow& row = RowOf(opcode);
   Instruction instruction = Plain(row);
@@ -128,6 +138,7 @@ Instruction RandomInstruction(Rng& rng, const Program& program, Opcode opcode, i
                                               turned || (product && at != 1) ? rows : its));
   }
   for (const OptionRow& option : row.options) SetRandomly(rng, row, option, instruction);
+  if (IsCollective(opcode) && rng.Chance(3, 4)) MakeLikely(rng, instruction);
   return instruction;
 }
 
