@@ -1,10 +1,11 @@
-// trn-run: runs a program on a NeuronCore of the pod's claim, with arrays of numpy.
+// trn-run: runs a program on NeuronCores of the pod's claim, its ranks, with arrays of numpy.
 //
 //   auto options = ParseRunArguments({"matmul.trn", "--in", "a=a.npy", "--out", "c=c.npy"});
 //   const int status = RunTrnRun(*options, node, std::cout, std::cerr);
 //
 // The program is text or binary (docs/formats/program.md). The host puts the inputs into the
-// chip's memory and fetches the outputs, in no virtual time; the time is the core's alone.
+// chips' memories and fetches the outputs, in no virtual time; the time is the cores' alone. Each
+// rank's tensors lie in its core's share of the claim's memory of the chip.
 //
 // Thread safety: none.
 
@@ -19,19 +20,23 @@
 #include <utility>
 #include <vector>
 
+#include "sim-node/workload/core_usage.h"
+
 namespace tahoma::sim {
 
 struct TrnRunOptions {
-  using Files = std::vector<std::pair<std::string, std::string>>;  // tensor, file
+  // Tensor and file; "{rank}" in a file's name stands for each rank's number.
+  using Files = std::vector<std::pair<std::string, std::string>>;
 
   std::string program;
   Files in;
   Files out;
-  int chip = 0;          // the claim's own, from 0
-  int core = 0;          // the claim's on the chip, from 0
-  bool data = true;      // false: only time passes
-  std::string timeline;  // file; empty: none
-  std::string binary;    // file for the program's binary form; empty: none
+  // The ranks are all these cores of the first chip, then those of the second, and so on.
+  std::vector<int> chips = {0};  // the claim's own, from 0
+  std::vector<int> cores = {0};  // the claim's on each chip, from 0
+  bool data = true;              // false: only time passes
+  std::string timeline;          // file; empty: none
+  std::string binary;            // file for the program's binary form; empty: none
   bool help = false;
 };
 
@@ -40,6 +45,13 @@ struct TrnRunOptions {
 absl::StatusOr<TrnRunOptions> ParseRunArguments(const std::vector<std::string>& arguments);
 std::string TrnRunHelp();
 
+// Where a rank's program runs, and its first tensor lies.
+struct RankPlace {
+  int chip = 0;  // the claim's own, from 0
+  int core = 0;  // the claim's on the chip, from 0
+  std::uint64_t address = 0;
+};
+
 // A run, as the sim-node tells it.
 struct CoreReport {
   struct Resource {
@@ -47,16 +59,20 @@ struct CoreReport {
     std::int64_t busy_ps = 0;
     std::int64_t instructions = 0;
   };
+  struct Rank {
+    int chip = 0;  // of the node
+    int core = 0;
+    std::int64_t time_ps = 0;
+    std::int64_t bound_ps = 0;
+    std::string bound;          // the busiest resource
+    std::int64_t left_out = 0;  // intervals that the timeline lacks
+    std::vector<Resource> resources = {};
+  };
 
   std::string profile;
-  int chip = 0;  // of the node
-  int core = 0;
   std::int64_t instructions = 0;
   std::int64_t time_ps = 0;
-  std::int64_t bound_ps = 0;
-  std::string bound;          // the busiest resource
-  std::int64_t left_out = 0;  // intervals that the timeline lacks
-  std::vector<Resource> resources = {};
+  std::vector<Rank> ranks = {};
   std::string timeline = {};
 };
 
@@ -64,11 +80,15 @@ struct CoreReport {
 class CoreNode {
  public:
   virtual ~CoreNode() = default;
+  // The claim's chips and cores.
+  virtual absl::StatusOr<CoreReading> Counters() = 0;
   // Store and Load are the host's access to the chip's memory; at most kMaxHostTransfer bytes.
   virtual absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) = 0;
   virtual absl::StatusOr<std::string> Load(int chip, std::uint64_t address,
                                            std::uint64_t bytes) = 0;
+  // The report has as many ranks.
   virtual absl::StatusOr<CoreReport> Run(const TrnRunOptions& options,
+                                         const std::vector<RankPlace>& ranks,
                                          const std::string& program) = 0;
 };
 inline constexpr std::uint64_t kMaxHostTransfer = std::uint64_t{32} << 20U;

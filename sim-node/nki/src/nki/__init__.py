@@ -5,12 +5,13 @@
 
     c = kernel(a, b)                          # arrays of numpy
     kernel.run(a, b, data=False).time_us      # only the time
+    kernel.run(nki.each([a0, a1]), b, ranks=[(0, 0), (1, 0)]).results   # of two chips, with nki.collectives
 
 A call records the kernel's instructions as a program and runs the program with trn-run, in a pod with a claim.
 """
 
-from nki import dtype, isa, language
+from nki import collectives, dtype, isa, language
 from nki._errors import Error, NotBuilt
-from nki._kernel import Run, jit, shape, simulate, tensor
+from nki._kernel import Run, each, jit, shape, simulate, tensor
 
-__all__ = ["Error", "NotBuilt", "Run", "dtype", "isa", "jit", "language", "shape", "simulate", "tensor"]
+__all__ = ["Error", "NotBuilt", "Run", "collectives", "dtype", "each", "isa", "jit", "language", "shape", "simulate", "tensor"]

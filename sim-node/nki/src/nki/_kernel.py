@@ -19,12 +19,23 @@ class Input:
     shape: tuple
     dtype: DType
     array: numpy.ndarray | None = None
+    by_rank: bool = False  # the array's first dimension is the ranks
 
 
 def tensor(array, dtype=None):
     """An argument of another type than numpy's: nki.tensor(a, nl.bfloat16). trn-run rounds float32 to it."""
     array = numpy.asarray(array)
     return Input(array.shape, find(array.dtype if dtype is None else dtype), array)
+
+
+def each(arrays, dtype=None):
+    """An argument that differs by rank: nki.each([that of rank 0, that of rank 1, …])."""
+    shapes = sorted({numpy.shape(array) for array in arrays})
+    if len(shapes) != 1:
+        raise Error(f"nki.each has arrays of {', '.join(str(list(one)) for one in shapes) or 'no rank'}; expected one of each rank, "
+                    "of one shape")
+    array = numpy.stack(arrays)
+    return Input(shapes[0], find(array.dtype if dtype is None else dtype), array, by_rank=True)
 
 
 def shape(shape, dtype):
@@ -34,13 +45,15 @@ def shape(shape, dtype):
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run of a kernel. Times are of the emulated core, in us."""
+    """A run of a kernel. Times are of the emulated cores, in us."""
 
-    results: object  # as the kernel returns them: an array or a tuple of arrays; None without data
+    # As the kernel returns them: an array or a tuple of arrays; with ranks= a list by rank; None without data.
+    results: object
     time_us: float
     bound_us: float  # busy time of the busiest resource
     bound: str  # its name
-    resources: dict  # {name: (busy_us, instructions)}
+    resources: dict  # {name: (busy_us, instructions)}; of several ranks empty
+    rank_times_us: list
     program: str  # the text that ran (docs/formats/program.md)
 
 
@@ -104,7 +117,7 @@ class Kernel:
     def __call__(self, *arguments, **options):
         if _recorder.CURRENT.get(None) is not None:
             return self.__wrapped__(*arguments, **options)
-        return self._run(Recording(self.__wrapped__, arguments, options, self.cores), True, []).results
+        return self._run(Recording(self.__wrapped__, arguments, options, self.cores), True).results
 
     def __getitem__(self, cores):
         """kernel[2] runs on both physical cores of a logical core of LNC 2, one program each."""
@@ -117,30 +130,52 @@ class Kernel:
         """The text of the program, without running it."""
         return Recording(self.__wrapped__, arguments, options, self.cores).recorder.text()
 
-    def run(self, *arguments, data=True, timeline=None, core=0, chip=0, **options):
-        """Runs on the claim's `core` of its `chip`. Without data only time passes: numbers are not looked at.
-        `timeline` is a file to write for ui.perfetto.dev.
+    def run(self, *arguments, data=True, timeline=None, core=0, chip=0, ranks=None, **options):
+        """Runs on the claim's `core` of its `chip`, or on all `ranks`, a list of (chip, core). Without data only time passes:
+        numbers are not looked at. `timeline` is a file to write for ui.perfetto.dev.
         """
-        more = ["--core", str(core), "--chip", str(chip)] + (["--timeline", str(timeline)] if timeline is not None else [])
-        return self._run(Recording(self.__wrapped__, arguments, options, self.cores), data, more)
+        more = _rank_options([(chip, core)] if ranks is None else list(ranks))
+        more += ["--timeline", str(timeline)] if timeline is not None else []
+        recording = Recording(self.__wrapped__, arguments, options, self.cores)
+        return self._run(recording, data, more, None if ranks is None else len(ranks))
 
-    def _run(self, recording, data, options):
-        inputs = None
-        if data:
-            for name, value in recording.inputs.items():
-                if value.array is None:
-                    raise Error(f"{name} is a shape without numbers; pass an array, or ask for the time alone: "
-                                f"{self.__name__}.run(…, data=False)")
-            inputs = {name: numpy.ascontiguousarray(value.array, value.dtype.native or numpy.float32)
-                      for name, value in recording.inputs.items()}
+    def _run(self, recording, data, options=(), ranks=None):
+        asked = recording.recorder.ranks
+        if asked not in (None, ranks or 1):
+            raise Error(f"{self.__name__} has collectives of {asked} ranks and runs on {ranks or 1}: "
+                        f"{self.__name__}.run(…, ranks=[(chip, core), …])")
+        inputs = self._numbers(recording.inputs, ranks) if data else None
         text = recording.recorder.text()
         outputs = {value.storage.name for value in recording.returned}
-        printed, arrays = _trn_run.run(text, self.__name__, inputs, outputs, options, recording.recorder.places())
+        printed, arrays = _trn_run.run(text, self.__name__, inputs, outputs, options, recording.recorder.places(), ranks)
         results = None
         if data:
-            results = tuple(arrays[value.storage.name].reshape(value.shape) for value in recording.returned)
-            results = results[0] if recording.one else results
+            results = [tuple(one[value.storage.name].reshape(value.shape) for value in recording.returned) for one in arrays]
+            results = [one[0] if recording.one else one for one in results]
+            results = results[0] if ranks is None else results
         return Run(results, *_trn_run.read_report(printed), text)
+
+    def _numbers(self, inputs, ranks):
+        """{tensor: [the array of each rank, or one for all]}"""
+        numbers = {}
+        for name, value in inputs.items():
+            if value.array is None:
+                raise Error(f"{name} is a shape without numbers; pass an array, or ask for the time alone: "
+                            f"{self.__name__}.run(…, data=False)")
+            array = numpy.ascontiguousarray(value.array, value.dtype.native or numpy.float32)
+            if value.by_rank and len(array) != ranks:
+                raise Error(f"{name} is an nki.each of {len(array)} arrays; {self.__name__} runs on "
+                            f"{'no ranks=' if ranks is None else f'{ranks} ranks'}")
+            numbers[name] = list(array) if value.by_rank else [array]
+        return numbers
+
+
+def _rank_options(ranks):
+    """The options of trn-run for a list of (chip, core)."""
+    chips, cores = (list(dict.fromkeys(numbers)) for numbers in zip(*ranks)) if ranks else ((), ())
+    if not ranks or ranks != [(chip, core) for chip in chips for core in cores]:
+        raise Error(f"ranks is {ranks!r}; expected (chip, core) of some chips, and of each the same cores in the same order")
+    return ["--core", ",".join(map(str, cores)), "--chip", ",".join(map(str, chips))]
 
 
 def jit(function=None, *, platform_target=None, mode="auto", debug_kernel=False, show_compiler_tb=False, experimental_flags=None,

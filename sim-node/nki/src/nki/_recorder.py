@@ -54,6 +54,7 @@ class Recorder:
         self.identities = {}  # {(rows, type): tile}
         self.cores = cores
         self.core = 0  # whose instructions are recorded
+        self.ranks = None  # that collectives name, all the same number
         self.shared = [[], []]  # by core: the tensors of shared_hbm, in the order in which the kernel makes them
 
     def go_to(self, core):
@@ -62,6 +63,11 @@ class Recorder:
         self.identities = {}
         self.lines.append(f"core {core}")
         self.places_of_lines.append(caller())
+
+    def on_ranks(self, function, ranks):
+        if self.ranks not in (None, ranks):
+            raise Error(f"{function}: replica_group is of {ranks} ranks, that of an earlier collective of {self.ranks}")
+        self.ranks = ranks
 
     def _shared(self, dtype, shape):
         """On the second core: the tensor that the first core has made."""

@@ -23,8 +23,10 @@ def find():
     return found
 
 
-def run(program, name, inputs, outputs, options, places):
-    """Runs the text. `inputs` are {tensor: array}, None for no data. Returns what trn-run printed, and the outputs."""
+def run(program, name, inputs, outputs, options, places, ranks):
+    """Runs the text. `inputs` are {tensor: [array of each rank, or one for all]}, None for no data; `ranks` is None for one
+    core. Returns what trn-run printed, and {tensor: array} of the outputs of each rank.
+    """
     with tempfile.TemporaryDirectory(prefix="nki-") as folder:
         file = pathlib.Path(folder, f"{name}.trn")
         file.write_text(program)
@@ -32,15 +34,17 @@ def run(program, name, inputs, outputs, options, places):
         if inputs is None:
             command.append("--no-data")
         else:
-            for tensor, array in inputs.items():
-                numpy.save(file.with_name(f"{tensor}.npy"), array)
-                command += ["--in", f"{tensor}={file.with_name(tensor)}.npy"]
+            for tensor, arrays in inputs.items():
+                for rank, array in enumerate(arrays):
+                    numpy.save(file.with_name(f"{tensor}.{rank}.npy"), array)
+                command += ["--in", f"{tensor}={file.with_name(tensor)}.{'{rank}' if len(arrays) > 1 else 0}.npy"]
             for tensor in outputs:
-                command += ["--out", f"{tensor}={file.with_name(tensor)}.npy"]
+                command += ["--out", f"{tensor}={file.with_name(tensor)}.{{rank}}.npy"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise Error(explain(done.stderr.strip() or f"trn-run ended with status {done.returncode}", file, places))
-        arrays = {} if inputs is None else {tensor: numpy.load(file.with_name(f"{tensor}.npy")) for tensor in outputs}
+        arrays = [] if inputs is None else [
+            {tensor: numpy.load(file.with_name(f"{tensor}.{rank}.npy")) for tensor in outputs} for rank in range(ranks or 1)]
         return done.stdout, arrays
 
 
@@ -55,13 +59,15 @@ def explain(message, file, places):
 
 TIME = re.compile(r"^time +([\d.]+) us$", re.MULTILINE)
 BOUND = re.compile(r"^bound +([\d.]+) us \([^)]*\): (.+)$", re.MULTILINE)
+RANK = re.compile(r"^ *\d+ +\d+ +\d+ +([\d.]+) ", re.MULTILINE)
 ROW = re.compile(r"^(\S.*?) +([\d.]+) +[\d.]+ +(\d+)$", re.MULTILINE)
 
 
 def read_report(text):
-    """(time, bound, the bound's resource, {resource: (busy, instructions)}), in us."""
+    """(time, bound, the bound's resource, {resource: (busy, instructions)}, [time of each rank]), in us."""
     time, bound = TIME.search(text), BOUND.search(text)
     if time is None or bound is None:
         raise Error(f"trn-run printed no time and bound, but:\n{text}")
     rows = {row[1]: (float(row[2]), int(row[3])) for row in ROW.finditer(text, bound.end())}
-    return float(time[1]), float(bound[1]), bound[2], rows
+    ranks = [float(row[1]) for row in RANK.finditer(text, 0, time.start())] or [float(time[1])]
+    return float(time[1]), float(bound[1]), bound[2], rows, ranks

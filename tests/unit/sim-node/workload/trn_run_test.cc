@@ -7,6 +7,8 @@
 
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <sstream>
 
 #include "lib/base/files.h"
@@ -18,6 +20,7 @@
 namespace tahoma::sim {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -29,32 +32,48 @@ dma_copy t <- a
 dma_copy c <- t
 )";
 
-// Gives what was stored, whatever the program.
+// A claim of two chips, 2 and 7, with three cores on each. An output is what was stored before it
+// on its chip.
 class FakeNode final : public CoreNode {
  public:
+  absl::StatusOr<CoreReading> Counters() override {
+    CoreReading claim;
+    for (const int chip : {2, 7}) {
+      claim.chips.push_back({.chip = chip, .capacity_bytes = kCapacity});
+      for (const int core : {0, 1, 3}) claim.cores.push_back({.chip = chip, .core = core});
+    }
+    return claim;
+  }
   absl::Status Store(int chip, std::uint64_t address, const std::string& bytes) override {
-    stored.emplace_back(chip, address, bytes);
+    stored.emplace(std::pair(chip, address), bytes);
     return absl::OkStatus();
   }
-  absl::StatusOr<std::string> Load(int, std::uint64_t, std::uint64_t bytes) override {
-    return std::get<2>(stored.at(0)).substr(0, bytes);
+  absl::StatusOr<std::string> Load(int chip, std::uint64_t address, std::uint64_t bytes) override {
+    return std::prev(stored.lower_bound({chip, address}))->second.substr(0, bytes);
   }
-  absl::StatusOr<CoreReport> Run(const TrnRunOptions&, const std::string& program) override {
+  absl::StatusOr<CoreReport> Run(const TrnRunOptions&, const std::vector<RankPlace>& ranks,
+                                 const std::string& program) override {
     ran.push_back(program);
+    places = ranks;
     TAHOMA_RETURN_IF_ERROR(failure);
-    return CoreReport{.profile = "p",
-                      .chip = 7,
-                      .core = 3,
-                      .instructions = 2,
-                      .time_ps = 5'000'000,
-                      .bound_ps = 1'250'000,
-                      .bound = "sync queue",
-                      .resources = {{"sync queue", 1'250'000, 2}},
-                      .timeline = "{}"};
+    CoreReport report{.profile = "p", .instructions = 2, .time_ps = 5'000'000, .timeline = "{}"};
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const auto more = static_cast<std::int64_t>(rank) * 1'000'000;
+      report.ranks.push_back({.chip = 7,
+                              .core = 3,
+                              .time_ps = 5'000'000 - more,
+                              .bound_ps = 1'250'000 + more,
+                              .bound = "sync queue",
+                              .left_out = more,
+                              .resources = {{"sync queue", 1'250'000, 2}}});
+    }
+    return report;
   }
 
-  std::vector<std::tuple<int, std::uint64_t, std::string>> stored;
+  static constexpr std::int64_t kCapacity = 1'000'000;
+  std::map<std::pair<int, std::uint64_t>, std::string> stored;
   std::vector<std::string> ran;
+  std::vector<RankPlace> places;
   absl::Status failure;
 };
 
@@ -89,12 +108,12 @@ TEST_F(TrnRunTest, InputsGoToTheChipAndOutputsComeBack) {
             0)
       << err_.str();
   ASSERT_EQ(node_.stored.size(), 1U);
-  EXPECT_EQ(std::get<0>(node_.stored[0]), 1);
-  EXPECT_EQ(std::get<2>(node_.stored[0]), "0123456789abcdef");
+  const auto& [place, bytes] = *node_.stored.begin();
+  EXPECT_EQ(place.first, 1);
+  EXPECT_EQ(bytes, "0123456789abcdef");
   const auto program = isa::Decode(node_.ran.at(0));
   ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(*program->buffers.at(0).address,
-            static_cast<std::int64_t>(std::get<1>(node_.stored[0])));
+  EXPECT_EQ(*program->buffers.at(0).address, static_cast<std::int64_t>(place.second));
   EXPECT_EQ(*ReadFile(Path("c.npy")), *ReadFile(Path("a.npy")));
   EXPECT_EQ(*ReadFile(Path("t.json")), "{}");
   EXPECT_EQ(out_.str(),
@@ -103,6 +122,44 @@ TEST_F(TrnRunTest, InputsGoToTheChipAndOutputsComeBack) {
             "bound 1.250 us (25.0 % of the time): sync queue\n"
             "resource              busy(us)   busy(%)   instructions\n"
             "sync queue               1.250      25.0              2\n");
+}
+
+TEST_F(TrnRunTest, EachRankHasItsCoresShareOfTheChipsMemoryAndItsOwnFiles) {
+  for (const std::string rank : {"0", "1", "2", "3"}) {
+    Write("a" + rank + ".npy", MakeNpy({.name = "a", .type = ElementType::kFp32, .shape = {2, 2}},
+                                       "012345678901234" + rank));
+  }
+  ASSERT_EQ(Run({"--chip", "0-1", "--core", "2,0", "--in", "a=" + Path("a{rank}.npy"), "--out",
+                 "c=" + Path("c{rank}-{rank}.npy"), "--timeline", Path("t.json")}),
+            0)
+      << err_.str();
+  // 1,000,000 bytes among three cores, down to a multiple of 65,536: 0, 327,680 and 655,360.
+  std::vector<std::tuple<int, int, std::uint64_t>> places;
+  for (const RankPlace& rank : node_.places) {
+    places.emplace_back(rank.chip, rank.core, rank.address);
+  }
+  EXPECT_THAT(places, ElementsAre(std::tuple(0, 2, 655'360), std::tuple(0, 0, 0),
+                                  std::tuple(1, 2, 655'360), std::tuple(1, 0, 0)));
+  for (const std::string rank : {"0", "1", "2", "3"}) {
+    EXPECT_EQ(*ReadFile(Path("c" + rank + "-" + rank + ".npy")),
+              *ReadFile(Path("a" + rank + ".npy")));
+  }
+  EXPECT_EQ(out_.str(),
+            "copy: 2 instructions on each of 4 ranks, profile p\n"
+            "rank  chip  core      time(us)   busy(%)  busiest\n"
+            "   0     7     3         5.000      25.0  sync queue\n"
+            "   1     7     3         4.000      56.2  sync queue\n"
+            "   2     7     3         3.000     108.3  sync queue\n"
+            "   3     7     3         2.000     212.5  sync queue\n"
+            "time  5.000 us\n"
+            "bound 4.250 us (85.0 % of the time): sync queue\n"
+            "the timeline lacks its last 6000000 intervals\n");
+}
+
+TEST_F(TrnRunTest, AnInputWithoutARankIsForAllRanks) {
+  ASSERT_EQ(Run({"--core", "0-2", "--in", "a=" + Path("a.npy")}), 0) << err_.str();
+  ASSERT_EQ(node_.stored.size(), 3U);
+  for (const auto& [place, bytes] : node_.stored) EXPECT_EQ(bytes, "0123456789abcdef");
 }
 
 TEST_F(TrnRunTest, ABinaryProgramRunsAsItsText) {
@@ -126,6 +183,21 @@ TEST_F(TrnRunTest, WhatIsWrongIsSaidBeforeAnythingRuns) {
             "trn-run: the program has no output \"a\"; it has c\n");
   EXPECT_THAT(complaint({"--in", "a=" + Path("none.npy")}), HasSubstr("none.npy"));
   EXPECT_THAT(complaint({"--in", "a=" + Path("copy.trn")}), HasSubstr(".npy files"));
+  EXPECT_EQ(complaint({"--no-data", "--chip", "0,1", "--out", "c=c.npy"}),
+            "trn-run: --out c=c.npy: 2 ranks would write one file; expected {rank} in its name\n");
+  EXPECT_EQ(complaint({"--no-data", "--chip", "2"}),
+            "trn-run: --chip 2; the claim has chips 0 to 1\n");
+  EXPECT_EQ(complaint({"--no-data", "--core", "1,3"}),
+            "trn-run: --core 3; of chip 0 the claim has cores 0 to 2\n");
+  Write("copy.trn", "tensor a fp32 [512, 256]\ntensor b fp32 [1] out\ndma_copy b <- a[0, 0:1]\n");
+  EXPECT_EQ(complaint({"--no-data", "--core", "0-1"}),
+            "trn-run: the program's tensors have 524292 bytes; each of the 3 cores of chip 0 has "
+            "327680 of its memory\n");
+  Write("copy.trn", "tensor a fp32 [4]\ntensor b fp32 [8] out\nall_gather b <- a ranks=2\n");
+  EXPECT_EQ(complaint({"--no-data", "--core", "0-2"}),
+            "trn-run: " + Path("copy.trn") +
+                ": line 3: all_gather: groups of 2 ranks, 1 apart, in a run of 3; expected groups "
+                "that 3 ranks can be divided into\n");
   Write("copy.trn", "dma_copy t <- a\n");
   EXPECT_THAT(complaint({"--no-data"}), HasSubstr("copy.trn"));
 }
@@ -148,7 +220,12 @@ TEST(TrnRunArgumentsTest, AWrongCommandLineIsNamed) {
   EXPECT_THAT(complaint({}), HasSubstr("0 programs are named; expected one"));
   EXPECT_THAT(complaint({"p", "q"}), HasSubstr("2 programs"));
   EXPECT_EQ(complaint({"p", "--in", "a"}), "--in is \"a\"; expected TENSOR=FILE.npy");
-  EXPECT_EQ(complaint({"p", "--core", "x"}), "--core is \"x\"; expected 0 to 127");
+  for (const std::string cores : {"x", "", "1,", "128", "-1", "3-2", "1,0-2", "1-2-3", "0-128"}) {
+    EXPECT_EQ(complaint({"p", "--core", cores}),
+              "--core is \"" + cores + "\"; expected 0 to 127, or some of them once: 0,2-3");
+  }
+  EXPECT_EQ(complaint({"p", "--chip", "0-15", "--core", "0-8"}),
+            "16 chips of 9 cores are 144 ranks; at most 128");
   EXPECT_EQ(complaint({"p", "--fast"}), "unknown option --fast; see --help");
   EXPECT_EQ(complaint({"p", "--timeline"}), "--timeline needs a value");
 }
