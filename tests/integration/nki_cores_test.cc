@@ -22,6 +22,8 @@ namespace {
 using testing::Bin;
 using testing::ChildProgram;
 
+constexpr int kChips = 4;
+
 class NkiCoresTest : public ::testing::Test {
  protected:
   NkiCoresTest() {
@@ -36,7 +38,7 @@ class NkiCoresTest : public ::testing::Test {
       if (node_->WaitEnd(std::chrono::milliseconds(10))) break;
     }
     const auto ask_once = [](const std::function<bool()>& is_given) { return is_given(); };
-    token_ = testing::ClaimChips(Path("node"), 1, {.lnc = 2}, ask_once);
+    token_ = testing::ClaimChips(Path("node"), kChips, {.lnc = 2}, ask_once);
   }
   std::string Path(const std::string& name) const { return dir_.path() + "/" + name; }
 
@@ -88,6 +90,10 @@ TEST_F(NkiCoresTest, InstructionsOfOperatorsGiveNumpysNumbers) {
   ExpectPasses("tests/integration/nki_alu_test.py");
 }
 
+TEST_F(NkiCoresTest, CollectivesOfSeveralCoresGiveNumpysNumbers) {
+  ExpectPasses("tests/integration/nki_collectives_test.py");
+}
+
 TEST_F(NkiCoresTest, KernelsOfAwsGiveNumpysNumbers) {
   ExpectPasses("tests/integration/nki_aws_test.py");
 }
@@ -98,6 +104,14 @@ TEST_F(NkiCoresTest, TheExampleOfAttentionRuns) {
   if (status == 77) GTEST_SKIP() << log;
   EXPECT_EQ(status, 0) << log;
   EXPECT_NE(log.find("4096 x 128, bf16: 404.4 us"), std::string::npos) << log;
+}
+
+TEST_F(NkiCoresTest, TheExampleOfAnMlpOnTwoChipsRuns) {
+  std::string log;
+  const auto status = Run("examples/kernels/mlp_nki.py", log);
+  if (status == 77) GTEST_SKIP() << log;
+  EXPECT_EQ(status, 0) << log;
+  EXPECT_NE(log.find("the same as on one core"), std::string::npos) << log;
 }
 
 TEST_F(NkiCoresTest, TheExampleOfTheGuideRuns) {
