@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "sim-node/emulator/engine/virtual_time.h"
@@ -33,6 +34,11 @@ class EventQueue {
 
   // `time` must not lie before now().
   Id Schedule(VirtualTime time, EventPriority priority, std::function<void()> action);
+
+  // When the next event runs; nullopt without one.
+  std::optional<VirtualTime> next() const {
+    return heap_.empty() ? std::nullopt : std::optional(heap_.front().time);
+  }
 
   // False if the event has run, is running, or was cancelled before.
   bool Cancel(Id id);
