@@ -164,6 +164,13 @@ StepGraph GraphOf(const Schedule& schedule) {
   return graph;
 }
 
+// Graphs point into themselves: they are moved, never copied.
+std::vector<StepGraph> GraphsOf(const std::vector<const Schedule*>& schedules) {
+  std::vector<StepGraph> graphs;
+  for (const Schedule* schedule : schedules) graphs.push_back(GraphOf(*schedule));
+  return graphs;
+}
+
 // Whether the step sends from one domain to another outside of meshes, or has copies of a mesh
 // that are no chips of the same domains.
 bool CrossesAlone(const StepFlows& step, const Places& places) {
@@ -390,11 +397,21 @@ void ReduceToOneOfAKind(std::vector<StepGraph>& graphs, const Fabric& fabric,
 // The progress of one schedule through the queue.
 class Progress {
  public:
+  // `memory` and `done` as those of RunningSchedule, or empty.
   Progress(const StepGraph& graph, const DomainClasses& classes, EventQueue& queue,
-           Transfer& transfer, const LinkTiming& timing)
-      : graph_(graph), classes_(classes), queue_(queue), transfer_(transfer), timing_(timing) {
+           Transfer& transfer, const LinkTiming& timing, RunningSchedule::Memory memory = {},
+           RunningSchedule::Done done = {})
+      : graph_(graph),
+        classes_(classes),
+        queue_(queue),
+        transfer_(transfer),
+        timing_(timing),
+        memory_(std::move(memory)),
+        done_(std::move(done)),
+        left_(graph.scheduled.size()) {
     times_.steps.resize(graph.scheduled.size());
     ready_.resize(graph.scheduled.size());
+    parts_.resize(graph.scheduled.size(), 1);
     for (const GraphStep& scheduled : graph.scheduled) waits_for_.push_back(scheduled.waits_for);
   }
 
@@ -406,6 +423,7 @@ class Progress {
     for (std::uint32_t index = 0; index < waits_for_.size(); ++index) {
       if (waits_for_[index] == 0) Begin(index);
     }
+    if (left_ == 0) TellLater();
   }
 
   ScheduleTimes& times() { return times_; }
@@ -473,6 +491,11 @@ class Progress {
     const VirtualDuration work =
         WorkOf(index).memory * static_cast<VirtualDuration::rep>(place.times);
     if (work == VirtualDuration(0)) return queue_.now();
+    if (memory_) {
+      ++parts_[index];
+      memory_(index, work, [this, index] { EndPart(index, queue_.now()); });
+      return queue_.now();
+    }
     const std::vector<Flow>& flows = graph_.steps[graph_.scheduled[index].step].flows;
     const int first = flows.empty() ? 0 : flows[0].from.value();
     const torus::ChipIndex chip(first + place.chips);
@@ -489,7 +512,11 @@ class Progress {
         [this, index, memory_free](const absl::Status& status,
                                    const std::vector<VirtualTime>& arrivals) {
           status_.Update(status);
-          if (status.ok()) Arrive(index, arrivals, memory_free);
+          if (status.ok()) {
+            Arrive(index, arrivals, memory_free);
+          } else if (done_) {
+            done_(status);
+          }
         },
         [this, index] {
           for (const std::uint32_t next : graph_.behind[index]) Release(next);
@@ -499,17 +526,30 @@ class Progress {
   void Arrive(std::uint32_t index, const std::vector<VirtualTime>& arrivals,
               VirtualTime memory_free) {
     StepTimes& step = times_.steps[index];
-    step.end = std::max(queue_.now(), memory_free);
     if (graph_.schedule->scheduled.empty()) {
       const std::vector<std::uint32_t>& flow_of_send = graph_.steps[index].flow_of_send;
       step.arrivals.reserve(flow_of_send.size());
       for (const std::uint32_t flow : flow_of_send) step.arrivals.push_back(arrivals[flow]);
     }
+    EndPart(index, std::max(queue_.now(), memory_free));
+  }
+
+  // A step ends with the last of its parts: its messages, and its work in memory that others share.
+  void EndPart(std::uint32_t index, VirtualTime end) {
+    StepTimes& step = times_.steps[index];
+    step.end = std::max(step.end, end);
+    if (--parts_[index] > 0) return;
     times_.end = std::max(times_.end, step.end + graph_.schedule->after);
     for (const std::uint32_t next : graph_.followers[index]) {
       ready_[next] = std::max(ready_[next], step.end);
       Release(next);
     }
+    if (--left_ == 0) TellLater();
+  }
+
+  void TellLater() {
+    if (!done_) return;
+    queue_.Schedule(times_.end, EventPriority::kArrival, [this] { done_(absl::OkStatus()); });
   }
 
   const StepGraph& graph_;
@@ -517,15 +557,43 @@ class Progress {
   EventQueue& queue_;
   Transfer& transfer_;
   const LinkTiming& timing_;
+  const RunningSchedule::Memory memory_;
+  const RunningSchedule::Done done_;
   ScheduleTimes times_;
   VirtualTime first_;                       // when the first steps may begin
   std::vector<VirtualTime> ready_;          // when the data of each had arrived
   std::vector<std::size_t> waits_for_;      // what must have happened before each
+  std::vector<int> parts_;                  // of each, that have not ended
+  std::size_t left_ = 0;                    // those that have not ended
   std::map<int, VirtualTime> memory_free_;  // by domain
   absl::Status status_;
 };
 
 }  // namespace
+
+struct RunningSchedule::State {
+  State(const Schedule& schedule, const Fabric& fabric, EventQueue& queue, Transfer& transfer,
+        Memory memory, Done done)
+      : graphs(GraphsOf({&schedule})),
+        classes(ClassesOf(graphs, fabric, /*network_faults=*/true)),
+        timing(fabric.timing()),
+        progress(graphs[0], *classes, queue, transfer, timing, std::move(memory),
+                 std::move(done)) {}
+
+  std::vector<StepGraph> graphs;
+  std::unique_ptr<DomainClasses> classes;
+  LinkTiming timing;
+  Progress progress;
+};
+
+RunningSchedule::RunningSchedule(const Schedule& schedule, const Fabric& fabric, EventQueue& queue,
+                                 Transfer& transfer, Memory memory, Done done)
+    : state_(std::make_unique<State>(schedule, fabric, queue, transfer, std::move(memory),
+                                     std::move(done))) {
+  state_->progress.Start(queue.now());
+}
+
+RunningSchedule::~RunningSchedule() = default;
 
 absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
     const std::vector<const Schedule*>& schedules, Fabric fabric, VirtualTime start,
@@ -539,8 +607,7 @@ absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
       if (!set.ok()) fault_status = set;
     });
   }
-  std::vector<StepGraph> graphs;
-  for (const Schedule* schedule : schedules) graphs.push_back(GraphOf(*schedule));
+  std::vector<StepGraph> graphs = GraphsOf(schedules);
   const std::set<int> faulty = FaultyIslands(fabric, faults);
   const auto classes = ClassesOf(graphs, fabric, faulty.contains(fabric.domain_count()));
   ReduceToOneOfAKind(graphs, fabric, faulty, *classes);

@@ -12,19 +12,23 @@
 // The result is a pure function of its arguments, so processes that share the work need not agree
 // on times: each computes all of them.
 //
-// Thread safety: pure functions.
+// Thread safety: functions are pure; a RunningSchedule belongs to the thread of its EventQueue.
 
 #pragma once
 
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "sim-node/emulator/collective/schedule/schedule.h"
+#include "sim-node/emulator/engine/event_queue.h"
 #include "sim-node/emulator/engine/fault_plan.h"
 #include "sim-node/emulator/engine/virtual_time.h"
 #include "sim-node/emulator/link/fabric.h"
+#include "sim-node/emulator/link/transfer.h"
 
 namespace tahoma::sim {
 
@@ -56,5 +60,30 @@ absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
 absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
     const std::vector<const Schedule*>& schedules, TorusLinks links, VirtualTime start = {},
     const FaultPlan& faults = {});
+
+// A schedule that runs beside others, on a clock and links that they share.
+//
+//   RunningSchedule running(schedule, fabric, queue, transfer, memory, [](const absl::Status&) {});
+//   queue.RunUntilIdle();
+class RunningSchedule {
+ public:
+  // Does a scheduled step's work in the chips' memories, which takes `work` where nothing else uses
+  // them, and calls `done` at its end.
+  using Memory = std::function<void(std::uint32_t scheduled_step, VirtualDuration work,
+                                    std::function<void()> done)>;
+  // Called once, at the end: with OK, or kFailedPrecondition as of TimeSchedules.
+  using Done = std::function<void(const absl::Status& status)>;
+
+  // Starts now. All must outlive the object, and the object its events.
+  RunningSchedule(const Schedule& schedule, const Fabric& fabric, EventQueue& queue,
+                  Transfer& transfer, Memory memory, Done done);
+  ~RunningSchedule();
+  RunningSchedule(const RunningSchedule&) = delete;
+  RunningSchedule& operator=(const RunningSchedule&) = delete;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace tahoma::sim
