@@ -30,7 +30,9 @@ std::vector<NamedFigure> FiguresOf(const CoreProfile& profile) {
           {"dma_engines", profile.dma_engines},
           {"dma_transpose_hbm", profile.dma_transpose_hbm},
           {"dma_transpose_sbuf", profile.dma_transpose_sbuf},
-          {"hbm_stack_rate", profile.hbm_stack_rate}};
+          {"hbm_stack_rate", profile.hbm_stack_rate},
+          {"hbm_same_die", profile.hbm_same_die},
+          {"hbm_other_die", profile.hbm_other_die}};
 }
 
 }  // namespace tahoma::hw

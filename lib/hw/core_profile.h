@@ -47,6 +47,7 @@ struct CoreProfile {
   Figure dma_engines;                            // of a core
   Figure dma_transpose_hbm, dma_transpose_sbuf;  // by where the source is
   Figure hbm_stack_rate;
+  Figure hbm_same_die, hbm_other_die;  // another core's stack
 };
 
 struct NamedFigure {
@@ -84,6 +85,8 @@ inline constexpr CoreProfile kTrainium2Core = {
     .dma_transpose_sbuf = {0.5, "of a copy's rate", "D trainium2_arch.rst", Confidence::kPublished},
     .hbm_stack_rate = {716, "GB/s", "1,024 bits at 5.6 Gb/s; Q: memory utilisation",
                        Confidence::kMeasured},
+    .hbm_same_die = {0.9, "of a copy's rate", "none", Confidence::kAssumed},
+    .hbm_other_die = {0.75, "of a copy's rate", "none", Confidence::kAssumed},
 };
 
 }  // namespace tahoma::hw

@@ -11,7 +11,7 @@ namespace tahoma::sim {
 namespace {
 
 torus::ChipIndex IndexOf(const Instance& instance, int chip) {
-  return torus::ChipIndex(NodeIdOf(instance) * torus::kInstanceShape.chip_count() + chip);
+  return torus::ChipIndex(FirstChipOf(instance) + chip);
 }
 
 }  // namespace
@@ -19,6 +19,10 @@ torus::ChipIndex IndexOf(const Instance& instance, int chip) {
 int NodeIdOf(const Instance& instance) {
   const auto& place = instance.options().ultra_server;
   return place ? place->node_id : 0;
+}
+
+int FirstChipOf(const Instance& instance) {
+  return NodeIdOf(instance) * torus::kInstanceShape.chip_count();
 }
 
 NodePlace PlaceOf(const Instance& instance) {

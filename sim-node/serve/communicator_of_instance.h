@@ -24,6 +24,8 @@ namespace tahoma::sim {
 
 // Returns the instance's place in its UltraServer; 0 without an UltraServer.
 int NodeIdOf(const Instance& instance);
+// Returns the number of the instance's first chip in its UltraServer, else 0.
+int FirstChipOf(const Instance& instance);
 
 // Describes the instance to nodes of other domains.
 NodePlace PlaceOf(const Instance& instance);
@@ -48,7 +50,6 @@ inline constexpr std::size_t kMaxCommIdBytes = 256;
 // Returns the request with the namespace in front of its commId: "default/job". So pods of
 // different namespaces never join the same communicator, where each could read the other pods'
 // memory.
-// namespaces can so never join one communicator, in which each could read the others' memory.
 // kInvalidArgument for params without a commId, or with a commId that is too long.
 absl::StatusOr<wire::Request> InNamespace(const wire::Request& request,
                                           const std::string& name_space);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <span>
-#include <vector>
+#include <memory>
+#include <utility>
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -12,18 +12,25 @@
 #include "lib/isa/binary.h"
 #include "lib/isa/check.h"
 #include "lib/isa/instruction.h"
+#include "lib/isa/ranks.h"
 #include "lib/wire/fields.h"
 #include "sim-node/emulator/core/core_memory.h"
 #include "sim-node/emulator/core/engines.h"
 #include "sim-node/emulator/core/execute.h"
 #include "sim-node/emulator/core/timeline.h"
+#include "sim-node/emulator/machine/collect.h"
+#include "sim-node/emulator/machine/machine.h"
+#include "sim-node/participants/link_views.h"
+#include "sim-node/serve/communicator_of_instance.h"
 
 namespace tahoma::sim {
 namespace {
 
 constexpr std::int64_t kMaxAddress = std::numeric_limits<std::int64_t>::max() / 2;
-constexpr std::int64_t kMaxNumber = 127;         // of a chip or core of a claim
-constexpr std::string_view kCoreVersion = "v3";  // what the instructions and times are of
+constexpr std::int64_t kMaxNumber = 127;          // of a chip or core of a claim
+constexpr std::uint64_t kRunsWithoutData = 1024;  // instructions between two looks at the chip
+constexpr int kCoresOfStack = 2;                  // physical
+constexpr std::string_view kCoreVersion = "v3";   // what the instructions and times are of
 
 // The memory of the core's chip, from the program's first tensor.
 class ChipMemory final : public HbmPort {
@@ -71,8 +78,7 @@ std::uint64_t WorkOf(const isa::Program& program) {
   return work;
 }
 
-Json ReplyOf(const CoreRun& run, const isa::Program& program, const ClaimCore& core,
-             const hw::CoreProfile& profile) {
+Json RankJson(const CoreRun& run, const ClaimCore& core) {
   Json resources = Json::array();
   for (std::size_t i = 0; i < run.resources.size(); ++i) {
     const ResourceUse& use = run.resources[i];
@@ -81,16 +87,145 @@ Json ReplyOf(const CoreRun& run, const isa::Program& program, const ClaimCore& c
                          {"busyPs", use.busy.count()},
                          {"instructions", use.instructions}});
   }
-  return {{"profile", profile.name},
-          {"chip", core.chip.value()},
-          {"core", core.core},
-          {"instructions", program.instructions.size()},
-          {"timePs", run.time.count()},
-          {"boundPs", run.bound().count()},
-          {"bound", run.NameOf(run.busiest)},
-          {"hbmBytes", run.hbm_bytes},
-          {"leftOut", run.left_out},
-          {"resources", std::move(resources)}};
+  return {{"chip", core.chip.value()},        {"core", core.core},
+          {"timePs", run.time.count()},       {"boundPs", run.bound().count()},
+          {"bound", run.NameOf(run.busiest)}, {"hbmBytes", run.hbm_bytes},
+          {"leftOut", run.left_out},          {"resources", std::move(resources)}};
+}
+
+wire::Reply ReplyOf(const MachineRun& run, const isa::Program& program,
+                    std::span<const ProgramRank> ranks, const hw::CoreProfile& profile,
+                    bool timeline) {
+  Json of_ranks = Json::array();
+  std::vector<RankTimeline> timelines;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const ClaimCore& core = ranks[rank].core;
+    of_ranks.push_back(RankJson(run.ranks[rank], core));
+    timelines.push_back({.run = &run.ranks[rank], .chip = core.chip.value(), .core = core.core});
+  }
+  const Json result = {{"profile", profile.name},
+                       {"instructions", program.instructions.size()},
+                       {"timePs", run.time.count()},
+                       {"ranks", std::move(of_ranks)}};
+  wire::Reply reply{.result = result.dump()};
+  if (timeline) reply.payload = CoreTimeline(timelines, program);
+  return reply;
+}
+
+// Where the program's tensors are for a rank.
+MachineRank PlaceOf(const isa::Program& program, const ProgramRank& rank,
+                    const InstanceLinks& links) {
+  MachineRank place = {
+      .chip = torus::ChipIndex(links.first_chip + rank.core.chip.value()),
+      .stack = static_cast<std::size_t>(rank.core.core * rank.core.physical / kCoresOfStack)};
+  for (const isa::Buffer& buffer : program.buffers) {
+    std::size_t stack = place.stack;
+    if (buffer.memory == isa::Memory::kHbm) {
+      const std::uint64_t address = rank.address + static_cast<std::uint64_t>(*buffer.address);
+      stack = rank.stacks.at(static_cast<std::size_t>(address / rank.bytes_of_stack));
+    }
+    place.of_buffer.push_back(stack);
+  }
+  return place;
+}
+
+// The memories of each rank of a run.
+class RankMemories {
+ public:
+  RankMemories(const isa::Program& program, std::span<const ProgramRank> ranks,
+               ClaimMemory& memory) {
+    for (const ProgramRank& rank : ranks) {
+      cores_.emplace_back(static_cast<std::size_t>(program.Cores()));
+      hbm_.push_back(std::make_unique<ChipMemory>(memory, rank.core.chip, rank.address));
+    }
+  }
+  std::span<CoreMemory> CoresOf(std::size_t rank) { return cores_[rank]; }
+  HbmPort& HbmOf(std::size_t rank) { return *hbm_[rank]; }
+
+ private:
+  std::vector<std::vector<CoreMemory>> cores_;
+  std::vector<std::unique_ptr<ChipMemory>> hbm_;
+};
+
+absl::StatusOr<MachineRun> RunOn(const isa::Assembled& ready, std::span<const ProgramRank> ranks,
+                                 const InstanceLinks& links, const ProgramCalls::Options& options,
+                                 const hw::CoreProfile& profile, ClaimMemory& memory,
+                                 ProgramCalls::MayRunOn may_run) {
+  std::vector<MachineRank> places;
+  for (const ProgramRank& rank : ranks) places.push_back(PlaceOf(ready.program, rank, links));
+  RankMemories memories(ready.program, ranks, memory);
+  std::uint64_t carried = 0;
+  const auto carry_out = [&](std::size_t rank, const isa::Instruction& instruction,
+                             const isa::Instruction* other) -> absl::Status {
+    if (options.data || carried++ % kRunsWithoutData == 0) {
+      TAHOMA_RETURN_IF_ERROR(may_run(ranks[rank].core.chip));
+    }
+    if (!options.data) return absl::OkStatus();
+    return Execute(ready.program, instruction, other, memories.CoresOf(rank), memories.HbmOf(rank));
+  };
+  const auto collect = [&](const isa::Instruction& collective,
+                           std::span<const int> group) -> absl::Status {
+    if (!options.data) return absl::OkStatus();
+    std::vector<HbmPort*> ports;
+    for (const int rank : group) ports.push_back(&memories.HbmOf(static_cast<std::size_t>(rank)));
+    return Collect(ready.program, collective, ports);
+  };
+  return RunMachine(ready, places, links.fabric, profile,
+                    {.most_intervals = options.timeline ? kMaxIntervals / ranks.size() : 0},
+                    {.carry_out = carry_out, .collect = collect});
+}
+
+PhysicalCore FirstOf(const ClaimCore& core) {
+  return {.chip = core.chip, .core = core.core * core.physical};
+}
+
+struct RunRequest {
+  std::vector<RankRequest> ranks;
+  ProgramCalls::Options options;
+};
+
+absl::StatusOr<RunRequest> ReadRunRequest(std::string_view params) {
+  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(params, kCoreRun));
+  wire::Fields fields(json, std::string(kCoreRun));
+  RunRequest request;
+  for (const Json& item : fields.Array("ranks", isa::kRanksMax)) {
+    wire::Fields one(item, fields.Path("ranks"));
+    request.ranks.push_back(
+        {.chip = one.IntOr("chip", 0, kMaxNumber, 0),
+         .core = one.IntOr("core", 0, kMaxNumber, 0),
+         .address = static_cast<std::uint64_t>(one.IntOr("address", 0, kMaxAddress, 0))});
+    fields.Fail(one.status());
+  }
+  request.options = {.data = fields.BoolOr("data", true),
+                     .timeline = fields.BoolOr("timeline", false)};
+  TAHOMA_RETURN_IF_ERROR(fields.status());
+  if (request.ranks.empty()) {
+    return InvalidArgument("coreRun.ranks is empty; expected 1 to {} cores", isa::kRanksMax);
+  }
+  return request;
+}
+
+// The claim's cores that are asked for. Those of a chip must follow one another.
+absl::StatusOr<std::vector<ProgramRank>> RanksOf(const Instance& instance, const HeldClaim& claim,
+                                                 std::span<const RankRequest> requests) {
+  std::vector<ProgramRank> ranks;
+  std::set<torus::ChipIndex> chips;
+  std::set<ClaimCore> cores;
+  for (const RankRequest& request : requests) {
+    TAHOMA_ASSIGN_OR_RETURN(ProgramRank rank, RankOfClaim(instance, claim, request));
+    const bool same_chip = !ranks.empty() && ranks.back().core.chip == rank.core.chip;
+    if (!cores.insert(rank.core).second) {
+      return InvalidArgument("coreRun.ranks names core {} of chip {} twice", request.core,
+                             request.chip);
+    }
+    if (!same_chip && !chips.insert(rank.core.chip).second) {
+      return InvalidArgument(
+          "coreRun.ranks comes back to chip {}; expected the cores of a chip one after the other",
+          request.chip);
+    }
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
 }
 
 Json CountsJson(const CoreCounts& counts) {
@@ -112,26 +247,46 @@ Json CountsJson(const CoreCounts& counts) {
 
 }  // namespace
 
-absl::StatusOr<ClaimCore> CoreOfClaim(const Instance& instance, const HeldClaim& claim,
-                                      std::int64_t chip, std::int64_t core) {
+absl::StatusOr<ProgramRank> RankOfClaim(const Instance& instance, const HeldClaim& claim,
+                                        const RankRequest& request) {
   const hw::ChipModel& model = *instance.type().chip;
   if (model.core_version != kCoreVersion) {
     return Unimplemented("programs run on NeuronCore-{} only; a {} has NeuronCore-{}", kCoreVersion,
                          instance.type().name, model.core_version);
   }
   const std::vector<int> chips = claim.TouchedChips();
-  if (chip >= static_cast<std::int64_t>(chips.size())) {
-    return OutOfRange("coreRun.chip is {}; the claim has chips 0 to {}", chip, chips.size() - 1);
+  if (request.chip >= static_cast<std::int64_t>(chips.size())) {
+    return OutOfRange("chip {} of the claim; it has chips 0 to {}", request.chip, chips.size() - 1);
   }
-  const int index = chips[static_cast<std::size_t>(chip)];
-  const std::vector<int> cores = claim.CoresOn(index, hw::LogicalCores(model, claim.lnc));
-  if (core >= static_cast<std::int64_t>(cores.size())) {
-    return OutOfRange("coreRun.core is {}; the claim has cores 0 to {} of the chip", core,
+  const int index = chips[static_cast<std::size_t>(request.chip)];
+  const int all = hw::LogicalCores(model, claim.lnc);
+  const std::vector<int> cores = claim.CoresOn(index, all);
+  if (request.core >= static_cast<std::int64_t>(cores.size())) {
+    return OutOfRange("core {} of a chip of the claim; it has cores 0 to {} there", request.core,
                       cores.size() - 1);
   }
-  return ClaimCore{.chip = torus::ChipIndex(index),
-                   .core = cores[static_cast<std::size_t>(core)],
-                   .physical = claim.lnc};
+  ProgramRank rank = {.core = {.chip = torus::ChipIndex(index),
+                               .core = cores[static_cast<std::size_t>(request.core)],
+                               .physical = claim.lnc},
+                      .address = request.address,
+                      .bytes_of_stack = static_cast<std::uint64_t>(model.hbm_bytes) /
+                                        static_cast<std::uint64_t>(all),
+                      .stacks = {}};
+  for (const int core : cores) {
+    rank.stacks.push_back(static_cast<std::size_t>(core * claim.lnc / kCoresOfStack));
+  }
+  return rank;
+}
+
+absl::StatusOr<InstanceLinks> LinksOf(const Instance& instance) {
+  const Fabric healthy{LinksAround(instance)};
+  TAHOMA_ASSIGN_OR_RETURN(const LinkOutlook outlook,
+                          LinkOutlook::Of(healthy,
+                                          {{.node = NodeIdOf(instance),
+                                            .unhealthy = UnhealthyLinks(instance),
+                                            .dead = DeadChips(instance)}},
+                                          VirtualTime{}));
+  return InstanceLinks{.fabric = outlook.fabric(), .first_chip = FirstChipOf(instance)};
 }
 
 absl::Status MayRun(const Instance& instance, std::string_view token, torus::ChipIndex chip) {
@@ -143,83 +298,77 @@ absl::Status MayRun(const Instance& instance, std::string_view token, torus::Chi
   return instance.FindClaim(token).status();
 }
 
-// Holds a core while a program runs there.
-class ProgramCalls::Seat {
+// Holds the cores while a program runs there.
+class ProgramCalls::Seats {
  public:
-  Seat(ProgramCalls& calls, const ClaimCore& core)
-      : calls_(calls), core_(core), taken_(calls.Take(core)) {}
-  ~Seat() {
-    if (taken_) calls_.GiveBack(core_);
+  Seats(ProgramCalls& calls, std::span<const ProgramRank> ranks)
+      : calls_(calls), ranks_(ranks), taken_(calls.Take(ranks)) {}
+  ~Seats() {
+    if (taken_.ok()) calls_.GiveBack(ranks_);
   }
-  Seat(const Seat&) = delete;
-  Seat& operator=(const Seat&) = delete;
-  bool taken() const { return taken_; }
+  Seats(const Seats&) = delete;
+  Seats& operator=(const Seats&) = delete;
+  const absl::Status& taken() const { return taken_; }
 
  private:
   ProgramCalls& calls_;
-  const ClaimCore core_;
-  const bool taken_;
+  const std::span<const ProgramRank> ranks_;
+  const absl::Status taken_;
 };
 
-bool ProgramCalls::Take(const ClaimCore& core) {
+absl::Status ProgramCalls::Take(std::span<const ProgramRank> ranks) {
   const MutexLock lock(mutex_);
-  return busy_.insert(core).second;
+  for (const ProgramRank& rank : ranks) {
+    if (busy_.contains(rank.core)) {
+      return Unavailable("core {} of chip {} runs a program; try again, or use another core",
+                         rank.core.core, rank.core.chip.value());
+    }
+  }
+  for (const ProgramRank& rank : ranks) busy_.insert(rank.core);
+  return absl::OkStatus();
 }
 
-void ProgramCalls::GiveBack(const ClaimCore& core) {
+void ProgramCalls::GiveBack(std::span<const ProgramRank> ranks) {
   const MutexLock lock(mutex_);
-  busy_.erase(core);
+  for (const ProgramRank& rank : ranks) busy_.erase(rank.core);
 }
 
-absl::StatusOr<wire::Reply> ProgramCalls::Run(const wire::Request& request, const ClaimCore& core,
-                                              ClaimMemory& memory,
-                                              absl::FunctionRef<absl::Status()> may_run) {
-  TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kCoreRun));
-  wire::Fields fields(json, std::string(kCoreRun));
-  const auto first = static_cast<std::uint64_t>(fields.IntOr("address", 0, kMaxAddress, 0));
-  const bool data = fields.BoolOr("data", true);
-  const bool timeline = fields.BoolOr("timeline", false);
-  TAHOMA_RETURN_IF_ERROR(fields.status());
-  TAHOMA_ASSIGN_OR_RETURN(isa::Program program, isa::Decode(request.payload));
-  TAHOMA_RETURN_IF_ERROR(isa::CheckProgram(program));
-  if (data && WorkOf(program) > kMaxWork) {
+absl::StatusOr<wire::Reply> ProgramCalls::Run(std::string_view program,
+                                              std::span<const ProgramRank> ranks,
+                                              const InstanceLinks& links, const Options& options,
+                                              ClaimMemory& memory, MayRunOn may_run) {
+  TAHOMA_ASSIGN_OR_RETURN(isa::Program decoded, isa::Decode(program));
+  TAHOMA_RETURN_IF_ERROR(isa::CheckProgram(decoded));
+  TAHOMA_RETURN_IF_ERROR(isa::CheckRanks(decoded, static_cast<int>(ranks.size())));
+  if (options.data && WorkOf(decoded) > kMaxWork / ranks.size()) {
     return ResourceExhausted(
-        "the program has more than {} multiply-adds, a copied element counted as {}; run without "
-        "data",
+        "the program has more than {} multiply-adds on all ranks, a copied element counted as {}; "
+        "run without data",
         kMaxWork, kWorkOfElement);
   }
-  TAHOMA_ASSIGN_OR_RETURN(const isa::Assembled ready, isa::Assemble(std::move(program)));
-  TAHOMA_RETURN_IF_ERROR(memory.Check({.at = {.chip = core.chip, .address = first},
-                                       .bytes = static_cast<std::uint64_t>(ready.hbm_bytes)}));
-  if (ready.program.Cores() > core.physical) {
-    return FailedPrecondition(
-        "the program runs on {} physical cores; core {} of chip {} is {}: claim with LNC 2",
-        ready.program.Cores(), core.core, core.chip.value(), core.physical);
+  TAHOMA_ASSIGN_OR_RETURN(const isa::Assembled ready, isa::Assemble(std::move(decoded)));
+  const int cores = ready.program.Cores();
+  for (const ProgramRank& rank : ranks) {
+    TAHOMA_RETURN_IF_ERROR(memory.Check({.at = {.chip = rank.core.chip, .address = rank.address},
+                                         .bytes = static_cast<std::uint64_t>(ready.hbm_bytes)}));
+    if (cores > rank.core.physical) {
+      return FailedPrecondition(
+          "the program runs on {} physical cores; core {} of chip {} is {}: claim with LNC 2",
+          cores, rank.core.core, rank.core.chip.value(), rank.core.physical);
+    }
   }
-  const Seat seat(*this, core);
-  if (!seat.taken()) {
-    return Unavailable("core {} of chip {} runs a program; try again, or use another core",
-                       core.core, core.chip.value());
-  }
-  std::vector<CoreMemory> own(static_cast<std::size_t>(ready.program.Cores()));
-  ChipMemory hbm(memory, core.chip, first);
+  const Seats seats(*this, ranks);
+  TAHOMA_RETURN_IF_ERROR(seats.taken());
+  for (const ProgramRank& rank : ranks) counters_.Begin(FirstOf(rank.core), cores);
   const hw::CoreProfile& profile = hw::kTrainium2Core;
-  const PhysicalCore first_core = {.chip = core.chip, .core = core.core * core.physical};
-  counters_.Begin(first_core, ready.program.Cores());
-  const absl::StatusOr<CoreRun> run = RunCore(
-      ready, profile, {.most_intervals = timeline ? kMaxIntervals : 0},
-      [&](const auto& instruction, const auto* other) -> absl::Status {
-        TAHOMA_RETURN_IF_ERROR(may_run());
-        return data ? Execute(ready.program, instruction, other, own, hbm) : absl::OkStatus();
-      });
-  counters_.End(first_core, ready.program.Cores(), run);
-  TAHOMA_RETURN_IF_ERROR(run.status());
-  wire::Reply reply{.result = ReplyOf(*run, ready.program, core, profile).dump()};
-  if (timeline) {
-    reply.payload =
-        CoreTimeline(*run, ready.program, {.chip = core.chip.value(), .core = core.core});
+  const absl::StatusOr<MachineRun> run =
+      RunOn(ready, ranks, links, options, profile, memory, may_run);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    counters_.End(FirstOf(ranks[rank].core), cores,
+                  run.ok() ? absl::StatusOr<CoreRun>(run->ranks[rank]) : run.status());
   }
-  return reply;
+  TAHOMA_RETURN_IF_ERROR(run.status());
+  return ReplyOf(*run, ready.program, ranks, profile, options.timeline);
 }
 
 std::string ProgramCalls::CountersOf(const HeldClaim& claim, int cores_of_chip,
@@ -254,19 +403,18 @@ void AddProgramCalls(NodeServer& server, const LiveInstance& live, ProgramCalls&
                         const Caller& caller,
                         const wire::Request& request) -> absl::StatusOr<wire::Reply> {
     called(caller.token);
-    TAHOMA_ASSIGN_OR_RETURN(const Json json, wire::ReadJson(request.params, kCoreRun));
-    wire::Fields fields(json, std::string(kCoreRun));
-    const std::int64_t chip = fields.IntOr("chip", 0, kMaxNumber, 0);
-    const std::int64_t number = fields.IntOr("core", 0, kMaxNumber, 0);
-    TAHOMA_RETURN_IF_ERROR(fields.status());
-    TAHOMA_ASSIGN_OR_RETURN(const ClaimCore core, live.Read([&](const Instance& instance) {
-      return CoreOfClaim(instance, caller.claim, chip, number);
-    }));
+    TAHOMA_ASSIGN_OR_RETURN(const RunRequest asked, ReadRunRequest(request.params));
+    TAHOMA_ASSIGN_OR_RETURN(const std::vector<ProgramRank> ranks,
+                            live.Read([&](const Instance& instance) {
+                              return RanksOf(instance, caller.claim, asked.ranks);
+                            }));
+    TAHOMA_ASSIGN_OR_RETURN(const InstanceLinks links, live.Read(LinksOf));
     return memory.With(live, caller, [&](ClaimMemory& own, const auto&) {
-      return calls.Run(request, core, own, [&] {
-        return live.Read(
-            [&](const Instance& instance) { return MayRun(instance, caller.token, core.chip); });
-      });
+      return calls.Run(
+          request.payload, ranks, links, asked.options, own, [&](torus::ChipIndex chip) {
+            return live.Read(
+                [&](const Instance& instance) { return MayRun(instance, caller.token, chip); });
+          });
     });
   };
   const auto count = [&live, &calls, &memory, called](

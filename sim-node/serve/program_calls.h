@@ -1,10 +1,10 @@
-// Serves a workload's calls coreRun, which runs a program on a NeuronCore of the caller's claim,
-// and coreCounters, which says what programs did on the claim's cores.
+// Serves a workload's calls coreRun, which runs a program on NeuronCores of the caller's claim, and
+// coreCounters, which says what programs did on the claim's cores.
 //
-// The program's tensors lie in the memory of the core's chip, where the workload has put them with
-// memStore (memory_calls.h) and fetches them with memLoad. A core runs one program at a time; the
-// program begins with an SBUF and a PSUM that nobody has written. docs/formats/wire.md has every
-// field.
+// Each core is a rank of the run, with tensors of its own in the memory of the core's chip, where
+// the workload has put them with memStore (memory_calls.h) and fetches them with memLoad. A core
+// runs one program at a time; the program begins with an SBUF and a PSUM that nobody has written.
+// docs/formats/wire.md has every field.
 //
 // Scope: bounds, and from a claim to a core. A pod may send any bytes: the program is decoded,
 // checked and assembled here, whatever the pod did before.
@@ -20,13 +20,15 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
 #include "lib/wire/call.h"
+#include "sim-node/emulator/link/fabric.h"
 #include "sim-node/node/claim_memory.h"
 #include "sim-node/node/instance.h"
 #include "sim-node/serve/core_counters.h"
@@ -56,10 +58,33 @@ struct ClaimCore {
   friend auto operator<=>(const ClaimCore&, const ClaimCore&) = default;
 };
 
+// A workload names a core by the claim's own numbers.
+struct RankRequest {
+  std::int64_t chip = 0;
+  std::int64_t core = 0;
+  std::uint64_t address = 0;  // of the first tensor, in the claim's memory of the chip
+};
+
+struct ProgramRank {
+  ClaimCore core;
+  std::uint64_t address = 0;
+  // The HBM stacks of the claim's memory of the chip: as many bytes in each, one after the other.
+  std::uint64_t bytes_of_stack = 0;
+  std::vector<std::size_t> stacks;
+};
+
 // Returns the claim's core of that number, from 0, on the claim's chip of that number, from 0, both
 // ascending. kOutOfRange says how many there are; kUnimplemented for another generation of cores.
-absl::StatusOr<ClaimCore> CoreOfClaim(const Instance& instance, const HeldClaim& claim,
-                                      std::int64_t chip, std::int64_t core);
+absl::StatusOr<ProgramRank> RankOfClaim(const Instance& instance, const HeldClaim& claim,
+                                        const RankRequest& request);
+
+// The links between the instance's chips, those of its UltraServer among them.
+struct InstanceLinks {
+  Fabric fabric;
+  int first_chip = 0;  // the number in `fabric` of the instance's first
+};
+// Returns the links as they are now.
+absl::StatusOr<InstanceLinks> LinksOf(const Instance& instance);
 
 // Whether a program of the token's claim may run on the chip, or run on. kAborted for a fault of
 // the chip, with the status of AWS's runtime; kPermissionDenied when the claim is released.
@@ -70,12 +95,22 @@ class ProgramCalls {
   // `clock` must outlive the object.
   explicit ProgramCalls(const Clock& clock) : clock_(clock), counters_(clock) {}
 
-  // kInvalidArgument, kFailedPrecondition and kUnimplemented as isa::Decode, isa::CheckProgram and
-  // isa::Assemble; kOutOfRange for a tensor beyond the chip's share of the claim's memory;
-  // kResourceExhausted for more work than kMaxWork; kUnavailable while the core runs a program.
-  // `may_run` is asked before each instruction, and its failure ends the program.
-  absl::StatusOr<wire::Reply> Run(const wire::Request& request, const ClaimCore& core,
-                                  ClaimMemory& memory, absl::FunctionRef<absl::Status()> may_run);
+  struct Options {
+    bool data = true;
+    bool timeline = false;
+  };
+  // Whether a program may run on, on the chip.
+  using MayRunOn = absl::FunctionRef<absl::Status(torus::ChipIndex chip)>;
+
+  // Runs the program in its binary form. kInvalidArgument, kFailedPrecondition and kUnimplemented
+  // as isa::Decode, isa::CheckProgram, isa::CheckRanks and isa::Assemble; kFailedPrecondition also
+  // when broken links cut off chips of a collective; kOutOfRange for a tensor beyond the chip's
+  // share of the claim's memory; kResourceExhausted for more work than kMaxWork; kUnavailable while
+  // one of the cores runs a program. `may_run` is asked before each instruction with data, else
+  // from time to time, and its failure ends the program.
+  absl::StatusOr<wire::Reply> Run(std::string_view program, std::span<const ProgramRank> ranks,
+                                  const InstanceLinks& links, const Options& options,
+                                  ClaimMemory& memory, MayRunOn may_run);
 
   // Returns the reply to coreCounters: a JSON object. `cores_of_chip` are logical cores.
   std::string CountersOf(const HeldClaim& claim, int cores_of_chip,
@@ -84,11 +119,11 @@ class ProgramCalls {
   const CoreCounters& counters() const { return counters_; }
 
  private:
-  class Seat;
+  class Seats;
 
-  // False while a program runs on the core.
-  bool Take(const ClaimCore& core);
-  void GiveBack(const ClaimCore& core);
+  // Takes all cores or none: kUnavailable names one with a program.
+  absl::Status Take(std::span<const ProgramRank> ranks);
+  void GiveBack(std::span<const ProgramRank> ranks);
 
   const Clock& clock_;
   CoreCounters counters_;

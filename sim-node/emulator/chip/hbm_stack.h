@@ -1,4 +1,4 @@
-// The bandwidth of an HBM stack, shared by all who move bytes there at the same time.
+// The bandwidth of an HBM stack, shared by all who move bytes at the same time.
 //
 //   EventQueue queue;
 //   HbmStack stack(queue, 716'000'000'000);
@@ -6,9 +6,9 @@
 //   stack.Move(port, 1 << 20, [] {});            // runs when the stack has moved the bytes
 //   stack.Share(64 << 20, 128'000'000'000, [] {});   // beside, at no more than 128 GB/s
 //
-// Rates are max-min fair: all get the same, but for those that can take no more. A port serves its
-// moves one after the other, in the order in which they begin, and can take the whole rate. Rates
-// are computed again when a move begins or ends.
+// Rates are max-min fair: all get the same, except where a limit of its own gives a mover less. A
+// port serves moves one after the other, in the order of their begin, and may take the whole rate.
+// Rates are computed again when a move begins or ends.
 //
 // Scope: time. hbm.h has the bytes.
 //
@@ -39,7 +39,7 @@ class HbmStack {
   HbmStack& operator=(const HbmStack&) = delete;
 
   Port AddPort();
-  // Moves bytes from now on, behind those of the port that have begun.
+  // Moves bytes from now on, behind earlier moves of the port.
   void Move(Port port, std::uint64_t bytes, std::function<void()> done);
   // Moves bytes from now on, at most at the rate `most`, which must be positive.
   void Share(std::uint64_t bytes, std::uint64_t most, std::function<void()> done);

@@ -344,7 +344,9 @@ DmaWork DmaWorkOf(const isa::Program& program, const isa::Instruction& instructi
   }
   for (const View& view : moved) {
     if (program.Of(view).memory != Memory::kHbm) continue;
-    work.hbm_bytes += static_cast<std::uint64_t>(elements) * Size(program.Of(view).type);
+    work.hbm.push_back(
+        {.buffer = view.buffer,
+         .bytes = static_cast<std::uint64_t>(elements) * Size(program.Of(view).type)});
   }
   return work;
 }

@@ -14,6 +14,8 @@
 
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include <array>
 #include <cstdint>
 
@@ -32,7 +34,12 @@ struct Cost {
 
 struct DmaWork {
   std::array<VirtualDuration, kDmaEngines> engines{};
-  std::uint64_t hbm_bytes = 0;  // read and written
+  // Read or written, by buffer in HBM.
+  struct Moved {
+    isa::BufferId buffer{};
+    std::uint64_t bytes = 0;
+  };
+  absl::InlinedVector<Moved, 2> hbm = {};
 };
 
 // The program is checked; CostOf takes no DMA, DmaWorkOf nothing else.

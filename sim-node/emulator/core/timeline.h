@@ -1,6 +1,6 @@
-// A run of a core for people: a timeline for Perfetto or Chrome.
+// A run of cores for people: a timeline for Perfetto or Chrome.
 //
-//   CoreTimeline(run, program, {.chip = 5, .core = 2});
+//   CoreTimeline({{{.run = &run, .chip = 5, .core = 2}}}, program);
 //
 // The Trace Event Format's JSON, on the axis and with the processes of sim-node/trace/formats.h: a
 // process for each chip, a thread for each resource of the core that was used, microseconds of
@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "lib/isa/program.h"
@@ -17,12 +18,12 @@
 
 namespace tahoma::sim {
 
-struct TimelinePlace {
+struct RankTimeline {
+  const CoreRun* run = nullptr;
   int chip = 0;  // its process
   int core = 0;  // of the chip
 };
 
-std::string CoreTimeline(const CoreRun& run, const isa::Program& program,
-                         const TimelinePlace& place);
+std::string CoreTimeline(std::span<const RankTimeline> ranks, const isa::Program& program);
 
 }  // namespace tahoma::sim

@@ -108,8 +108,8 @@ struct StepGraph {
   std::vector<GraphStep> scheduled;
   std::vector<StepWork> work;  // by step
   std::vector<StepFlows> steps;
-  std::vector<std::vector<std::uint32_t>> followers;  // those that wait for each's end
-  std::vector<std::vector<std::uint32_t>> behind;     // those that wait for the links
+  std::vector<std::vector<std::uint32_t>> followers;  // steps that wait for each's end
+  std::vector<std::vector<std::uint32_t>> behind;     // steps that wait for the links
   std::set<Places> known_places;
 };
 
@@ -164,15 +164,15 @@ StepGraph GraphOf(const Schedule& schedule) {
   return graph;
 }
 
-// Graphs point into themselves: they are moved, never copied.
+// Graphs point into themselves: a graph may be moved, never copied.
 std::vector<StepGraph> GraphsOf(const std::vector<const Schedule*>& schedules) {
   std::vector<StepGraph> graphs;
   for (const Schedule* schedule : schedules) graphs.push_back(GraphOf(*schedule));
   return graphs;
 }
 
-// Whether the step sends from one domain to another outside of meshes, or has copies of a mesh
-// that are no chips of the same domains.
+// Whether the step sends to another domain outside of meshes, or a copy of a mesh leaves the chips
+// of its domains.
 bool CrossesAlone(const StepFlows& step, const Places& places) {
   for (std::size_t i = 0; i < step.flows.size(); ++i) {
     const Flow& flow = step.flows[i];
@@ -397,7 +397,7 @@ void ReduceToOneOfAKind(std::vector<StepGraph>& graphs, const Fabric& fabric,
 // The progress of one schedule through the queue.
 class Progress {
  public:
-  // `memory` and `done` as those of RunningSchedule, or empty.
+  // `memory` and `done` as of RunningSchedule, or empty.
   Progress(const StepGraph& graph, const DomainClasses& classes, EventQueue& queue,
            Transfer& transfer, const LinkTiming& timing, RunningSchedule::Memory memory = {},
            RunningSchedule::Done done = {})
@@ -534,7 +534,7 @@ class Progress {
     EndPart(index, std::max(queue_.now(), memory_free));
   }
 
-  // A step ends with the last of its parts: its messages, and its work in memory that others share.
+  // A step ends with the last of its parts: the messages, and the work in shared memory.
   void EndPart(std::uint32_t index, VirtualTime end) {
     StepTimes& step = times_.steps[index];
     step.end = std::max(step.end, end);
@@ -563,8 +563,8 @@ class Progress {
   VirtualTime first_;                       // when the first steps may begin
   std::vector<VirtualTime> ready_;          // when the data of each had arrived
   std::vector<std::size_t> waits_for_;      // what must have happened before each
-  std::vector<int> parts_;                  // of each, that have not ended
-  std::size_t left_ = 0;                    // those that have not ended
+  std::vector<int> parts_;                  // of each, not ended yet
+  std::size_t left_ = 0;                    // steps that have not ended
   std::map<int, VirtualTime> memory_free_;  // by domain
   absl::Status status_;
 };
@@ -577,8 +577,8 @@ struct RunningSchedule::State {
       : graphs(GraphsOf({&schedule})),
         classes(ClassesOf(graphs, fabric, /*network_faults=*/true)),
         timing(fabric.timing()),
-        progress(graphs[0], *classes, queue, transfer, timing, std::move(memory),
-                 std::move(done)) {}
+        progress(graphs[0], *classes, queue, transfer, timing, std::move(memory), std::move(done)) {
+  }
 
   std::vector<StepGraph> graphs;
   std::unique_ptr<DomainClasses> classes;

@@ -61,14 +61,14 @@ absl::StatusOr<std::vector<ScheduleTimes>> TimeSchedules(
     const std::vector<const Schedule*>& schedules, TorusLinks links, VirtualTime start = {},
     const FaultPlan& faults = {});
 
-// A schedule that runs beside others, on a clock and links that they share.
+// A schedule beside others, with which the schedule shares a clock and links.
 //
 //   RunningSchedule running(schedule, fabric, queue, transfer, memory, [](const absl::Status&) {});
 //   queue.RunUntilIdle();
 class RunningSchedule {
  public:
-  // Does a scheduled step's work in the chips' memories, which takes `work` where nothing else uses
-  // them, and calls `done` at its end.
+  // Does a scheduled step's work in the chips' memories, and calls `done` at the end. Alone in the
+  // memories, the step takes `work`.
   using Memory = std::function<void(std::uint32_t scheduled_step, VirtualDuration work,
                                     std::function<void()> done)>;
   // Called once, at the end: with OK, or kFailedPrecondition as of TimeSchedules.

@@ -247,7 +247,8 @@ TEST(EnginesTest, AFailureEndsTheRun) {
 TEST(EnginesTest, ATimelineIsJsonWithARowForEachResourceThatWasUsed) {
   const isa::Assembled ready = Ready(std::string(kMatmul));
   const CoreRun run = TimeOf(ready);
-  const Json trace = ParseJson(CoreTimeline(run, ready.program, {.chip = 5, .core = 2}));
+  const std::vector<RankTimeline> ranks = {{.run = &run, .chip = 5, .core = 2}};
+  const Json trace = ParseJson(CoreTimeline(ranks, ready.program));
   std::vector<std::string> rows;
   double end = 0;
   for (const Json& event : trace["traceEvents"]) {

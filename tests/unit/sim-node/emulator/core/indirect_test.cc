@@ -243,7 +243,7 @@ TEST(IndirectTest, AGatherTakesAsLongAsTheSameCopyAndReadsNoMoreOfHbm) {
     const DmaWork work = DmaWorkOf(one, one.instructions[0], profile);
     const DmaWork same = DmaWorkOf(other, other.instructions[0], profile);
     EXPECT_EQ(work.engines, same.engines) << indirect;
-    EXPECT_EQ(work.hbm_bytes, same.hbm_bytes) << indirect;
+    EXPECT_EQ(work.hbm.front().bytes, same.hbm.front().bytes) << indirect;
   }
 }
 

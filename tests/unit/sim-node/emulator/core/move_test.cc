@@ -506,7 +506,9 @@ TEST(MoveTest, ASumByDmaTakesACopyOfEachSource) {
   EXPECT_NEAR(DmaNanoseconds("dma_compute s <- a s", 0), 2 * copy, 0.01);
   EXPECT_NEAR(DmaNanoseconds("dma_compute s <- a s src3=a", 0), 3 * copy, 0.01);
   const isa::Program program = Parsed("dma_compute s <- a s src2=a");
-  EXPECT_EQ(DmaWorkOf(program, program.instructions[0], kProfile).hbm_bytes, 2U * 128 * 512 * 2);
+  const DmaWork work = DmaWorkOf(program, program.instructions[0], kProfile);
+  ASSERT_EQ(work.hbm.size(), 2U);
+  EXPECT_EQ(work.hbm[0].bytes + work.hbm[1].bytes, 2U * 128 * 512 * 2);
 }
 
 }  // namespace
