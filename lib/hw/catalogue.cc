@@ -202,6 +202,12 @@ int HbmBank(const ChipModel& chip, int lnc, int logical_core) {
   return logical_core * lnc * chip.hbm_banks / chip.physical_cores;
 }
 
+std::int64_t HbmRate(const ChipModel& chip, int banks) {
+  TAHOMA_CHECK(banks >= 1);
+  const bool all = banks >= chip.hbm_banks || chip.hbm_bank_bytes_per_second == 0;
+  return all ? chip.hbm_bytes_per_second : banks * chip.hbm_bank_bytes_per_second;
+}
+
 std::string ConnectedDevices(const InstanceType& type, int device) {
   constexpr std::array<std::pair<Axis, Direction>, 4> kOrder = {{{Axis::kY, Direction::kMinus},
                                                                  {Axis::kX, Direction::kMinus},

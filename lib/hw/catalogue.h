@@ -88,9 +88,11 @@ struct ChipModel {
   int hbm_banks;                  // one serves two physical cores (D logical-neuroncore-config.rst)
   std::int64_t hbm_bytes;
   std::int64_t hbm_bytes_per_second;  // of all banks together, reads and writes
-  int cc_cores;                       // that collectives may use: two for each physical core (D)
-  int lnc_default;                    // physical cores of a logical core unless configured
-  int lnc_max;                        // 1 where logical cores cannot be configured
+  // The same of one bank, a stack of HBM; 0: not published, and one bank is as fast as all.
+  std::int64_t hbm_bank_bytes_per_second;
+  int cc_cores;     // that collectives may use: two for each physical core (D)
+  int lnc_default;  // physical cores of a logical core unless configured
+  int lnc_max;      // 1 where logical cores cannot be configured
   LinkRates links;
   // Published for Trainium2 only; the other models are assumed to have the same.
   DmaModel dma = kDma;
@@ -99,7 +101,8 @@ struct ChipModel {
 
 // D trn2-arch.rst: 8 NeuronCore-v3, 4 x 24 GiB HBM; 1,024 and 256 GB/s per chip are the sums of
 // 4 X/Y and 2 Z links over both directions, so 128 and 64 GB/s per link and direction (C).
-// D trainium2.rst: 2.9 TB/s of HBM. K v3/address_map.h: 16 CC-cores that software can use. D
+// D trainium2.rst: 2.9 TB/s of HBM; a bank has 1,024 bits at 5.6 Gb/s, 716 GB/s, by which AWS's
+// profiler divides (F#memory). K v3/address_map.h: 16 CC-cores that software can use. D
 // collectives.rst: EFA 200 Gb/s per chip.
 inline constexpr ChipModel kTrainium2 = {
     .name = "trainium2",
@@ -108,6 +111,7 @@ inline constexpr ChipModel kTrainium2 = {
     .hbm_banks = 4,
     .hbm_bytes = std::int64_t{96} << 30,
     .hbm_bytes_per_second = 2'900'000'000'000,
+    .hbm_bank_bytes_per_second = 716'000'000'000,
     .cc_cores = 16,
     .lnc_default = 2,
     .lnc_max = 2,
@@ -126,6 +130,7 @@ inline constexpr ChipModel kTrainium1 = {
     .hbm_banks = 2,
     .hbm_bytes = std::int64_t{32} << 30,
     .hbm_bytes_per_second = 820'000'000'000,
+    .hbm_bank_bytes_per_second = 0,
     .cc_cores = 4,
     .lnc_default = 1,
     .lnc_max = 1,
@@ -161,6 +166,7 @@ inline constexpr ChipModel kTrainium3 = {
     .hbm_banks = 4,
     .hbm_bytes = std::int64_t{144} << 30,
     .hbm_bytes_per_second = 4'900'000'000'000,
+    .hbm_bank_bytes_per_second = 0,
     .cc_cores = 16,
     .lnc_default = 2,
     .lnc_max = 2,
@@ -236,6 +242,13 @@ int LogicalCores(const ChipModel& chip, int lnc);
 
 // The HBM bank of a logical core (D: two physical cores share a bank).
 int HbmBank(const ChipModel& chip, int lnc, int logical_core);
+
+// No chip has more.
+inline constexpr int kHbmBanksMax = 4;
+
+// Returns the rate of so many of a chip's HBM banks together, at least 1. All banks, or more, have
+// the chip's rate.
+std::int64_t HbmRate(const ChipModel& chip, int banks);
 
 // The device numbers that neuron-ls prints as CONNECTED DEVICES: north, west, south, east (D
 // neuron-ls.rst). Empty for an instance of one chip, and behind a switch.

@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "lib/hw/core_profile.h"
+
 namespace tahoma::hw {
 namespace {
 
@@ -152,6 +154,28 @@ TEST(CatalogueTest, LogicalCoresAreThoseOfTheLncPage) {
   EXPECT_EQ(LogicalCores(kTrainium2, 2), 4);
   for (int core = 0; core < 8; ++core) EXPECT_EQ(HbmBank(kTrainium2, 1, core), core / 2);
   for (int core = 0; core < 4; ++core) EXPECT_EQ(HbmBank(kTrainium2, 2, core), core);
+}
+
+// AWS publishes the rate of a Trainium2 chip rounded, that of its stacks to the bit.
+TEST(CatalogueTest, TheBanksOfATrainium2TogetherHaveTheChipsRateWithinTwoPercent) {
+  const auto chip = static_cast<double>(kTrainium2.hbm_bytes_per_second);
+  const auto bank = static_cast<double>(kTrainium2.hbm_bank_bytes_per_second);
+  EXPECT_NEAR(kTrainium2.hbm_banks * bank, chip, 0.02 * chip);
+  EXPECT_EQ(bank, kTrainium2Core.hbm_stack_rate.value * 1e9) << "that of programs";
+}
+
+TEST(CatalogueTest, MoreBanksAreFasterAndAllHaveTheChipsRate) {
+  EXPECT_EQ(HbmRate(kTrainium2, 1), 716'000'000'000);
+  EXPECT_EQ(HbmRate(kTrainium2, 3), 3 * HbmRate(kTrainium2, 1));
+  for (const InstanceType& type : InstanceTypes()) {
+    const ChipModel& chip = *type.chip;
+    ASSERT_LE(chip.hbm_banks, kHbmBanksMax) << type.name;
+    for (int banks = 1; banks <= kHbmBanksMax; ++banks) {
+      EXPECT_LE(HbmRate(chip, banks), HbmRate(chip, banks + 1)) << type.name;
+      const bool all = banks >= chip.hbm_banks || &chip != &kTrainium2;
+      EXPECT_EQ(HbmRate(chip, banks) == chip.hbm_bytes_per_second, all) << type.name;
+    }
+  }
 }
 
 TEST(CatalogueTest, ConnectedDevicesAreThoseThatNeuronLsPrints) {
