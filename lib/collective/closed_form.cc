@@ -47,15 +47,15 @@ Picoseconds TreesTime(const std::vector<Phase>& phases, const FormRequest& reque
                       const SetLoads& loads, const LinkCosts& costs, Picoseconds limit) {
   Picoseconds stages(0);
   for (const Phase phase : phases) {
-    const ChipStages one =
-        NeuronStages(Algorithm::kTree, phase, request.bytes, loads.count(), request.ranks, costs);
+    const ChipStages one = NeuronStages(Algorithm::kTree, phase, request.bytes, loads.count(),
+                                        request.ranks, request.banks, costs);
     stages += one.before + one.after;
   }
   if (limit <= stages) return Picoseconds::max();
   if (limit != Picoseconds::max()) limit -= stages;
   std::vector<torus::ChipIndex> chips;
   for (ChipMask left = loads.chips(); left != 0; left &= left - 1) chips.emplace_back(Lowest(left));
-  const auto plan = FastestTrees({.phases = phases, .bytes = request.bytes, .ranks = request.ranks},
+  const auto plan = FastestTrees({.phases = phases, .bytes = request.bytes, .banks = request.banks},
                                  chips, loads.links(), costs, limit);
   return plan ? plan->time + stages : Picoseconds::max();
 }
@@ -110,7 +110,10 @@ Picoseconds ScatterByHalving(const ChipUse& use, const FormRequest& request, con
                              const LinkCosts& costs) {
   if (loads.Halving() == nullptr) return Picoseconds::max();
   StepLoads halving = *loads.Halving();
-  for (StepLoad& step : halving) step.received = 0;  // the root, which sends most, gets nothing
+  // A chip sends or receives, and the root's partner receives as much as the root sends.
+  for (StepLoad& step : halving) {
+    (use.reads * step.sent >= use.writes * step.received ? step.received : step.sent) = 0;
+  }
   return TimeOf(&halving, use, request.bytes, costs);
 }
 
@@ -126,9 +129,9 @@ Picoseconds ScatterFor(const ChipUse& use, const FormRequest& request, const Set
 Picoseconds WholeFromRoot(const FormRequest& request, const SetLoads& loads,
                           const LinkCosts& costs) {
   if (loads.count() == 1) return Picoseconds::max();
-  const ChipUse use = NeuronUse(Algorithm::kMesh, Phase::kAllGather, request.ranks);
+  const ChipUse use = NeuronUse(Algorithm::kMesh, Phase::kAllGather, request.ranks, request.banks);
   const ChipStages stages = NeuronStages(Algorithm::kMesh, Phase::kAllGather, request.bytes,
-                                         loads.count(), request.ranks, costs);
+                                         loads.count(), request.ranks, request.banks, costs);
   return Sum(TimeOf(loads.FromRoot(/*whole=*/true), use, request.bytes, costs),
              stages.before + stages.after);
 }
@@ -137,12 +140,12 @@ Picoseconds WholeFromRoot(const FormRequest& request, const SetLoads& loads,
 Picoseconds Broadcast(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
   Picoseconds best = WholeFromRoot(request, loads, costs);
   for (const Algorithm algorithm : kOfNeuron) {
-    const ChipUse use = NeuronUse(algorithm, Phase::kAllGather, request.ranks);
+    const ChipUse use = NeuronUse(algorithm, Phase::kAllGather, request.ranks, request.banks);
     best = std::min(best, Sum(ScatterFor(use, request, loads, costs),
                               PhaseTime(algorithm, Phase::kAllGather, request, loads, costs)));
   }
   if (!MayTakeTrees(loads)) return best;
-  const ChipUse use = NeuronUse(Algorithm::kTree, Phase::kAllGather, request.ranks);
+  const ChipUse use = NeuronUse(Algorithm::kTree, Phase::kAllGather, request.ranks, request.banks);
   const Picoseconds scatter = TimeOf(loads.FromRoot(/*whole=*/false), use, request.bytes, costs);
   if (scatter >= best) return best;
   const Picoseconds trees = TreesTime({Phase::kAllGather}, request, loads, costs, best - scatter);
@@ -167,7 +170,8 @@ StepParts PartsOf(const StepLoad& step, const ChipUse& use, std::uint64_t bytes,
   }
   if (costs.memory) {
     const double touched = (step.sent * use.reads + step.received * use.writes) * whole;
-    parts.memory = Rounded(touched * 1e12 / static_cast<double>(costs.chip->hbm_bytes_per_second));
+    parts.memory =
+        Rounded(touched * 1e12 / static_cast<double>(hw::HbmRate(*costs.chip, use.banks)));
   }
   return parts;
 }
@@ -200,7 +204,7 @@ PhaseChoice ChosenFor(Phase phase, const FormRequest& request, const SetLoads& l
 Picoseconds ScatterTime(const FormRequest& request, const SetLoads& loads, const LinkCosts& costs) {
   if (loads.count() == 1) return Picoseconds(0);
   const auto use = [&](Algorithm algorithm) {
-    return NeuronUse(algorithm, Phase::kAllGather, request.ranks);
+    return NeuronUse(algorithm, Phase::kAllGather, request.ranks, request.banks);
   };
   const Picoseconds direct =
       TimeOf(loads.FromRoot(/*whole=*/false), use(Algorithm::kMesh), request.bytes, costs);
@@ -209,15 +213,16 @@ Picoseconds ScatterTime(const FormRequest& request, const SetLoads& loads, const
 
 Picoseconds PhaseTime(Algorithm algorithm, Phase phase, const FormRequest& request,
                       const SetLoads& loads, const LinkCosts& costs) {
-  const auto [operation, bytes, ranks, element_bytes] = request;
+  const auto [operation, bytes, ranks, banks, element_bytes] = request;
   if (!Allows(algorithm, ranks)) return Picoseconds::max();
   if (algorithm == Algorithm::kTree && loads.count() > 1) {
     return TreesTime({phase}, request, loads, costs, Picoseconds::max());
   }
-  const ChipStages stages = NeuronStages(algorithm, phase, bytes, loads.count(), ranks, costs);
+  const ChipStages stages =
+      NeuronStages(algorithm, phase, bytes, loads.count(), ranks, banks, costs);
   const Picoseconds alone = stages.before + stages.after;
   if (loads.count() == 1) return alone;
-  const ChipUse use = NeuronUse(algorithm, phase, ranks);
+  const ChipUse use = NeuronUse(algorithm, phase, ranks, banks);
   const StepLoads* steps = StepsOf(algorithm, loads);
   const std::uint64_t elements = bytes / element_bytes;
   if (steps == nullptr || algorithm != Algorithm::kMesh || elements >= loads.count()) {
@@ -240,7 +245,7 @@ Picoseconds FormTime(const FormRequest& request, const SetLoads& loads, const Li
     default: {
       const auto step = loads.Exchange(request.operation, request.ranks);
       if (!step) return Picoseconds::max();
-      return StepTime(*step, {}, request.bytes, costs);
+      return StepTime(*step, {.banks = request.banks}, request.bytes, costs);
     }
   }
 }

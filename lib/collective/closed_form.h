@@ -29,8 +29,9 @@ namespace tahoma::collective {
 
 struct FormRequest {
   Operation operation = Operation::kAllReduce;
-  std::uint64_t bytes = 0;  // of a rank's buffer; for all-gather, of everything gathered
-  int ranks = 1;            // of each chip, at most its cores
+  std::uint64_t bytes = 0;   // of a rank's buffer; for all-gather, of everything gathered
+  int ranks = 1;             // of each chip, at most its cores
+  int banks = kHbmBanksMax;  // of each chip's HBM, with the ranks' buffers
   std::uint64_t element_bytes = 1;
 };
 

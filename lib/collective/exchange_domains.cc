@@ -117,8 +117,8 @@ absl::StatusOr<Picoseconds> AlongPaths(const InsideDomains& inside, const FormRe
   }
   const LinkCosts costs = CostsOf(chip);
   // Ranks on one chip copy beside the messages.
-  const Picoseconds memory =
-      MemoryTime(2 * static_cast<std::uint64_t>(request.ranks) * request.bytes, costs);
+  const Picoseconds memory = MemoryTime(
+      2 * static_cast<std::uint64_t>(request.ranks) * request.bytes, request.banks, costs);
   return StepStart({}, 1, costs) +
          std::max({longest, memory, OverEfa(static_cast<Wide>(on_nic) * request.bytes, chip)});
 }
@@ -128,7 +128,7 @@ Picoseconds AllToAll(const InsideDomains& inside, const ChipCounts& chips,
   const auto ranks = static_cast<std::uint64_t>(request.ranks);
   const std::uint64_t message = ranks * ranks * block;  // between two chips
   const LinkCosts costs = CostsOf(chip);
-  Picoseconds longest = MemoryTime(2 * ranks * ranks * chips.all * block, costs);
+  Picoseconds longest = MemoryTime(2 * ranks * ranks * chips.all * block, request.banks, costs);
   for (const InsideDomains::Domain& domain : inside.distinct()) {
     if (domain.loads->count() == 1) continue;
     const StepLoads* const mesh = domain.loads->Mesh();

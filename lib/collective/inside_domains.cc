@@ -74,8 +74,8 @@ class PhaseInside {
       chosen_bytes_ = bytes;
     }
     const std::uint64_t chips = loads_.count();
-    const ChipStages stages =
-        NeuronStages(chosen_.algorithm, phase_, bytes, chips, request_.ranks, costs_);
+    const ChipStages stages = NeuronStages(chosen_.algorithm, phase_, bytes, chips, request_.ranks,
+                                           request_.banks, costs_);
     Chain chain;
     AppendStage(stages.before, part, chain);
     if (chips > 1) AppendSteps(part, bytes, count, chain);
@@ -87,13 +87,14 @@ class PhaseInside {
                    Chain& chain) const {
     const StepLoads* const steps = StepsOf(chosen_.algorithm, loads_);
     if (steps == nullptr) {
-      const ChipStages stages = NeuronStages(chosen_.algorithm, phase_, bytes * count,
-                                             loads_.count(), request_.ranks, costs_);
+      const ChipStages stages =
+          NeuronStages(chosen_.algorithm, phase_, bytes * count, loads_.count(), request_.ranks,
+                       request_.banks, costs_);
       const Picoseconds all = chosen_.time - stages.before - stages.after;
       chain.push_back({.links = all});
       return;
     }
-    const ChipUse use = NeuronUse(chosen_.algorithm, phase_, request_.ranks);
+    const ChipUse use = NeuronUse(chosen_.algorithm, phase_, request_.ranks, request_.banks);
     const std::size_t first = chain.size();
     for (const StepLoad& step : *steps) {
       const StepParts takes = PartsOf(step, use, bytes * part.count, costs_);

@@ -3,8 +3,9 @@
 #include "lib/base/check.h"
 
 namespace tahoma::collective {
+namespace {
 
-ChipUse NeuronUse(Algorithm algorithm, Phase phase, int ranks) {
+ChipUse UseOfBytes(Algorithm algorithm, Phase phase, int ranks) {
   const bool reduces = phase == Phase::kReduceScatter;
   switch (algorithm) {
     case Algorithm::kMesh:
@@ -26,9 +27,17 @@ ChipUse NeuronUse(Algorithm algorithm, Phase phase, int ranks) {
   return {};
 }
 
-Picoseconds MemoryTime(std::uint64_t touched, const LinkCosts& costs) {
+}  // namespace
+
+ChipUse NeuronUse(Algorithm algorithm, Phase phase, int ranks, int banks) {
+  ChipUse use = UseOfBytes(algorithm, phase, ranks);
+  use.banks = banks;
+  return use;
+}
+
+Picoseconds MemoryTime(std::uint64_t touched, int banks, const LinkCosts& costs) {
   if (!costs.memory) return Picoseconds(0);
-  return TimeAtMost(touched, 1, static_cast<std::uint64_t>(costs.chip->hbm_bytes_per_second));
+  return TimeAtMost(touched, 1, static_cast<std::uint64_t>(hw::HbmRate(*costs.chip, banks)));
 }
 
 Picoseconds StepStart(const ChipUse& use, std::uint64_t destinations, const LinkCosts& costs) {
@@ -40,9 +49,11 @@ Picoseconds StepStart(const ChipUse& use, std::uint64_t destinations, const Link
 }
 
 ChipStages NeuronStages(Algorithm algorithm, Phase phase, std::uint64_t bytes, std::uint64_t chips,
-                        int ranks, const LinkCosts& costs) {
+                        int ranks, int banks, const LinkCosts& costs) {
   const bool reduces = phase == Phase::kReduceScatter;
-  const auto stage = [&](std::uint64_t touched) { return costs.step + MemoryTime(touched, costs); };
+  const auto stage = [&](std::uint64_t touched) {
+    return costs.step + MemoryTime(touched, banks, costs);
+  };
   const auto all = static_cast<std::uint64_t>(ranks);
   ChipStages stages;
   if (algorithm == Algorithm::kMesh && reduces && chips > 1) {

@@ -79,7 +79,7 @@ Picoseconds Predict(const BoxLoads::Known& known, const FormRequest& request,
   if (request.operation != Operation::kSendReceive) return FormTime(request, *known.loads, costs);
   StepLoad shift = known.shift;
   shift.sent = shift.received = request.ranks;
-  return StepTime(shift, {}, request.bytes, costs);
+  return StepTime(shift, {.banks = request.banks}, request.bytes, costs);
 }
 
 const BoxLoads::Known* KnownOf(ChipMask chips, const hw::ChipModel& chip) {

@@ -135,30 +135,44 @@ std::optional<Trees> Trees::Of(Phase phase, std::span<const ChipIndex> chips,
   return trees;
 }
 
-std::pair<std::uint64_t, std::uint64_t> Trees::Degrees() const {
-  std::vector<std::uint64_t> parts(chips_);
+std::uint64_t Trees::Destinations() const {
   std::vector<ChipMask> to(chips_);
-  for (const Edge& edge : edges_) {
-    ++parts[edge.from];
-    to[edge.from] |= Bit(static_cast<int>(edge.to));
-  }
+  for (const Edge& edge : edges_) to[edge.from] |= Bit(static_cast<int>(edge.to));
   std::uint64_t destinations = 0;
   for (const ChipMask one : to) destinations = std::max(destinations, CountOf(one));
-  return {*std::ranges::max_element(parts), destinations};
+  return destinations;
 }
 
-Picoseconds Trees::Time(Phase phase, std::uint64_t bytes, int ranks, const LinkCosts& costs) const {
-  const ChipUse use = NeuronUse(Algorithm::kTree, phase, ranks);
-  const auto [parts, destinations] = Degrees();
-  const std::uint64_t part = bytes / grains();
-  const Picoseconds start = StepStart(use, destinations, costs);
-  const Picoseconds memory =
-      MemoryTime(part * parts * static_cast<std::uint64_t>(use.reads + use.writes), costs);
-  const auto on_fastest = static_cast<double>(TimeAtMost(part, 1, fastest_).count());
+std::vector<double> Trees::Touched(Phase phase, const ChipUse& use) const {
+  std::vector<double> touched(loads_.size() * chips_);
+  for (const PieceSend& one : sends_) {
+    const Edge& edge = edges_[one.edge];
+    auto [from, to] = std::pair(edge.from, edge.to);
+    if (phase == Phase::kReduceScatter) std::swap(from, to);
+    const auto steps = static_cast<double>(edge.steps);
+    for (std::size_t step = one.begin; step < one.begin + edge.steps; ++step) {
+      touched[step * chips_ + from] += use.reads / steps;
+      touched[step * chips_ + to] += use.writes / steps;
+    }
+  }
+  std::vector<double> most;
+  for (std::size_t step = 0; step < loads_.size(); ++step) {
+    most.push_back(std::ranges::max(std::span(touched).subspan(step * chips_, chips_)));
+  }
+  return most;
+}
+
+Picoseconds Trees::Time(Phase phase, std::uint64_t bytes, int banks, const LinkCosts& costs) const {
+  const ChipUse use = NeuronUse(Algorithm::kTree, phase, /*ranks=*/1, banks);
+  const Picoseconds start = StepStart(use, Destinations(), costs);
+  const auto on_fastest = static_cast<double>(TimeAtMost(bytes / grains(), 1, fastest_).count());
+  const auto piece = static_cast<double>(bytes) / static_cast<double>(cut_.piece_count());
+  const std::vector<double> touched = Touched(phase, use);
   Picoseconds sum(0);
-  for (const double load : loads_) {
-    const Picoseconds link(static_cast<Picoseconds::rep>(on_fastest * load));
-    sum += start + std::max(link + costs.hop, memory);
+  for (std::size_t step = 0; step < loads_.size(); ++step) {
+    const Picoseconds link(static_cast<Picoseconds::rep>(on_fastest * loads_[step]));
+    const auto in_memory = static_cast<std::uint64_t>(piece * touched[step]);
+    sum += start + std::max(link + costs.hop, MemoryTime(in_memory, banks, costs));
   }
   return sum;
 }
@@ -281,7 +295,7 @@ class TreeSearch {
       auto trees = !plan.phases.empty() && alike_ ? plan.phases.front().second
                                                   : Trees::Of(phase, chips_, links_, cut);
       if (!trees) return std::nullopt;
-      plan.time += trees->Time(phase, request_.bytes, request_.ranks, costs_);
+      plan.time += trees->Time(phase, request_.bytes, request_.banks, costs_);
       plan.phases.emplace_back(phase, *std::move(trees));
     }
     return plan;

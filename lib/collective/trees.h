@@ -63,13 +63,15 @@ class Trees {
   // By step of an all-gather, how many of them the fastest link could carry while the fullest
   // carries its own.
   const std::vector<double>& loads() const { return loads_; }
-  // Returns the time of the steps for a buffer, on chips with so many ranks.
-  Picoseconds Time(Phase phase, std::uint64_t bytes, int ranks, const LinkCosts& costs) const;
+  // Returns the time of the steps for a buffer, in so many HBM banks of each chip.
+  Picoseconds Time(Phase phase, std::uint64_t bytes, int banks, const LinkCosts& costs) const;
 
  private:
   Trees() = default;
-  // The most parts that a chip sends in a step, and the most chips that it sends to.
-  std::pair<std::uint64_t, std::uint64_t> Degrees() const;
+  // The most chips to which a chip sends.
+  std::uint64_t Destinations() const;
+  // By step of an all-gather, how often the busiest chip touches a whole piece.
+  std::vector<double> Touched(Phase phase, const ChipUse& use) const;
 
   TreeCut cut_;
   std::size_t chips_ = 0;
@@ -84,8 +86,8 @@ class Trees {
 // must (partition.h).
 struct TreeRequest {
   std::vector<Phase> phases;
-  std::uint64_t bytes = 0;  // of all phases
-  int ranks = 1;
+  std::uint64_t bytes = 0;   // of all phases
+  int banks = kHbmBanksMax;  // of each chip's HBM, with the buffer
 };
 
 // The trees of each phase, and their time.

@@ -126,7 +126,8 @@ class AllToAllMaker {
 
   // Hands over inside domains of a kind what goes to others, or comes from them.
   std::uint32_t Hand(const Side& side, const Side& others, const Step& step, Ends after) {
-    const StepWork work = WorkOf(step, {}, input_.costs, input_.fabric.timing());
+    const StepWork work =
+        WorkOf(step, {.banks = input_.set.banks()}, input_.costs, input_.fabric.timing());
     std::vector<Copy> copies;
     for (const int chips : side.chips) copies.push_back({.chips = chips});
     return schedule_.Append(step, work,

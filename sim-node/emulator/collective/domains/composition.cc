@@ -259,7 +259,7 @@ class Composer {
                        step);
       }
       if (step.empty()) continue;
-      const ChipUse use = sums ? ChipUse{.reads = 2} : ChipUse{};
+      const ChipUse use{.reads = sums ? 2 : 1, .banks = set_.banks()};
       const StepWork work =
           WorkOf(step, use, options_.costs, fabric_.domain(set_.groups()[group].domain).timing());
       const Ends last =
@@ -466,7 +466,8 @@ class Composer {
       const bool own = OwnersCombine(request_.operation) || HandsOver(region);
       std::size_t step = 0;
       for (HandOverStep& made : meshes_->HandOversOf(homes, kind, back, own, others)) {
-        const StepWork work = WorkOf(made.step, {}, options_.costs, fabric_.timing());
+        const StepWork work =
+            WorkOf(made.step, {.banks = set_.banks()}, options_.costs, fabric_.timing());
         const Ends last =
             Chain({schedule_.Add(std::move(made.step), work)}, made.copies, made.through, after);
         schedule_.scheduled.back().parts = std::move(made.parts);

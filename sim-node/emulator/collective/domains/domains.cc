@@ -22,9 +22,14 @@ int NicOf(const Fabric& fabric, torus::ChipIndex chip) {
 }  // namespace
 
 DomainSet::DomainSet(const std::vector<Member>& members, const Fabric& fabric) {
-  // The fullest chip decides what ranks on one chip cost.
-  const int ranks =
-      members.empty() ? 1 : std::ranges::max_element(members, {}, &Member::ranks)->ranks;
+  // The fullest chip decides what ranks on one chip cost, and among equals that with the fewest
+  // banks.
+  const auto less_costly = [](const Member& one, const Member& other) {
+    return std::pair(one.ranks, -one.banks) < std::pair(other.ranks, -other.banks);
+  };
+  Member fullest{.chip = torus::ChipIndex(0)};
+  if (!members.empty()) fullest = *std::ranges::max_element(members, less_costly);
+  banks_ = fullest.banks;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const int domain = Fabric::DomainOf(members[i].chip);
     const auto [known, added] = group_of_.try_emplace(domain, groups_.size());
@@ -32,7 +37,8 @@ DomainSet::DomainSet(const std::vector<Member>& members, const Fabric& fabric) {
       groups_.push_back({.domain = domain, .members = {}, .local = {}, .nics = {}, .proxies = {}});
     Group& group = groups_[known->second];
     group.members.push_back(i);
-    group.local.push_back({.chip = Fabric::LocalOf(members[i].chip), .ranks = ranks});
+    group.local.push_back(
+        {.chip = Fabric::LocalOf(members[i].chip), .ranks = fullest.ranks, .banks = fullest.banks});
     group.nics.push_back(NicOf(fabric, members[i].chip));
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) {

@@ -25,7 +25,7 @@ class DomainSet {
   struct Group {
     int domain = 0;
     std::vector<std::size_t> members;  // by place: numbers in the list of members
-    std::vector<Member> local;         // by place: by number in the domain, the most ranks each
+    std::vector<Member> local;         // by place: by number in the domain, as the fullest chip
     std::vector<int> nics;             // by place: thousandths of its NIC's rate, the worse one's
     std::vector<std::size_t> proxies;  // by place: the place whose NIC serves it (nic_proxies.h)
     torus::ChipMask through = 0;       // chips that messages inside may cross
@@ -39,6 +39,8 @@ class DomainSet {
   const std::vector<Group>& groups() const { return groups_; }
   const std::vector<Kind>& kinds() const { return kinds_; }
   std::size_t size() const { return groups_.size(); }
+  // The HBM banks of the fullest chip, which count for all.
+  int banks() const { return banks_; }
   // All groups have as many chips and all NICs serve their own: places of one group answer to the
   // same places of the others.
   bool even() const { return even_; }
@@ -53,6 +55,7 @@ class DomainSet {
   std::map<int, std::size_t> group_of_;  // by domain
   std::vector<Kind> kinds_;
   bool even_ = true;
+  int banks_ = collective::kHbmBanksMax;
 };
 
 // Whether a place's NIC does not serve it.

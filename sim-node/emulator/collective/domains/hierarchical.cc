@@ -46,7 +46,8 @@ constexpr std::uint64_t kListedBlocksMost = std::uint64_t{1} << 24U;
 absl::StatusOr<Plan> PlanAlone(const Request& request, const std::vector<Member>& members,
                                const Fabric& fabric, const HierarchyChoice& choice) {
   const Member& fullest = *std::ranges::max_element(members, {}, &Member::ranks);
-  const Member alone{.chip = Fabric::LocalOf(fullest.chip), .ranks = fullest.ranks};
+  Member alone = fullest;
+  alone.chip = Fabric::LocalOf(fullest.chip);
   Request own = request;
   own.blocks = nullptr;  // they name the ranks of other chips
   return PlanCollective(own, {alone}, fabric.domain(Fabric::DomainOf(fullest.chip)),
@@ -213,7 +214,7 @@ absl::StatusOr<Plan> PlanExchangeIn(std::uint64_t chunks, const FabricPlanInput&
   Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
   const ChipCosts& costs = input.choice.options.costs;
   // Ranks on one chip copy beside the messages; memory serves all of them at once.
-  const StepWork work = WorkOf(exchange.step, {}, costs, input.fabric.timing());
+  const StepWork work = WorkOf(exchange.step, {}, input.members, costs, input.fabric.timing());
   const Step between = ScheduleInsideMessages(exchange.step, work, input.set, plan.schedule);
   std::map<torus::ChipIndex, std::uint64_t> free;
   for (const Member& member : input.members) {
@@ -234,8 +235,9 @@ absl::StatusOr<Plan> PlanAllToAll(const FabricPlanInput& input,
   const auto most = static_cast<std::uint64_t>(
       std::ranges::max_element(input.members, {}, &Member::ranks)->ranks);
   const std::uint64_t of_chip = 2 * most * ranks * block;  // read, written
-  const StepWork work = WorkOf(of_chip, static_cast<int>(input.members.size()) - 1, {},
-                               input.choice.options.costs, input.fabric.timing());
+  const StepWork work =
+      WorkOf(of_chip, static_cast<int>(input.members.size()) - 1, {.banks = input.set.banks()},
+             input.choice.options.costs, input.fabric.timing());
   Plan plan{.algorithm = Algorithm::kHier, .schedule = {}, .times = {}};
   plan.schedule = AllToAllOver({input.request, input.members, input.set, input.fabric, kinds, block,
                                 work, input.choice.options.costs});

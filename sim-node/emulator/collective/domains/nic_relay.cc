@@ -101,7 +101,7 @@ void AppendRelay(Relay relay, const DomainSet& set, const StepWork& work, const 
   const auto hand = [&](Step& step, std::size_t group, Ends& last, Ends after) {
     if (step.empty()) return;
     after.insert(after.end(), last.begin(), last.end());
-    const StepWork handing = WorkOf(step, {}, costs, timing);
+    const StepWork handing = WorkOf(step, {.banks = set.banks()}, costs, timing);
     last = {schedule.Append(std::move(step), handing,
                             {.after = std::move(after), .through = set.groups()[group].through})};
   };

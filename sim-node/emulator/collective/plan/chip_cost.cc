@@ -24,7 +24,7 @@ StepWork WorkOf(std::uint64_t touched, int destinations, const ChipUse& use, con
   const collective::LinkCosts all = LinkCostsOf(costs, timing);
   const auto others = static_cast<std::uint64_t>(destinations);
   return {.start = collective::StepStart(use, others, all) - timing.step,
-          .memory = collective::MemoryTime(touched, all)};
+          .memory = collective::MemoryTime(touched, use.banks, all)};
 }
 
 namespace {
@@ -67,25 +67,50 @@ int DestinationsOfMany(std::span<const Send> step) {
   return most;
 }
 
-}  // namespace
+// The work of a step: the chips' bytes by their numbers.
+struct ChipSteps {
+  std::vector<std::uint64_t> touched;  // bytes
+  int destinations = 0;                // of the chip that has the most
+};
 
-StepWork WorkOf(std::span<const Send> step, const ChipUse& use, const ChipCosts& costs,
-                const LinkTiming& timing) {
+ChipSteps StepsOfChips(std::span<const Send> step, const ChipUse& use) {
   // Chips of several topology domains have numbers beyond a mask's.
   std::size_t chips = 64;
   for (const Send& send : step) {
     const int highest = std::max(send.from.value(), send.to.value());
     chips = std::max(chips, static_cast<std::size_t>(highest) + 1);
   }
-  std::vector<std::uint64_t> touched(chips);
+  ChipSteps of{.touched = std::vector<std::uint64_t>(chips)};
   for (const Send& send : step) {
-    touched[static_cast<std::size_t>(send.from.value())] +=
+    of.touched[static_cast<std::size_t>(send.from.value())] +=
         send.bytes * static_cast<std::uint64_t>(use.reads);
-    touched[static_cast<std::size_t>(send.to.value())] +=
+    of.touched[static_cast<std::size_t>(send.to.value())] +=
         send.bytes * static_cast<std::uint64_t>(use.writes);
   }
-  const int most = chips > kMaskedChips ? DestinationsOfMany(step) : Destinations(step, chips);
-  return WorkOf(*std::max_element(touched.begin(), touched.end()), most, use, costs, timing);
+  of.destinations = chips > kMaskedChips ? DestinationsOfMany(step) : Destinations(step, chips);
+  return of;
+}
+
+}  // namespace
+
+StepWork WorkOf(std::span<const Send> step, const ChipUse& use, const ChipCosts& costs,
+                const LinkTiming& timing) {
+  const ChipSteps of = StepsOfChips(step, use);
+  return WorkOf(std::ranges::max(of.touched), of.destinations, use, costs, timing);
+}
+
+StepWork WorkOf(std::span<const Send> step, const ChipUse& use, std::span<const Member> members,
+                const ChipCosts& costs, const LinkTiming& timing) {
+  const ChipSteps of = StepsOfChips(step, use);
+  StepWork work = WorkOf(std::uint64_t{0}, of.destinations, use, costs, timing);
+  const collective::LinkCosts all = LinkCostsOf(costs, timing);
+  for (const Member& member : members) {
+    const auto chip = static_cast<std::size_t>(member.chip.value());
+    if (chip >= of.touched.size()) continue;
+    work.memory =
+        std::max(work.memory, collective::MemoryTime(of.touched[chip], member.banks, all));
+  }
+  return work;
 }
 
 }  // namespace tahoma::sim

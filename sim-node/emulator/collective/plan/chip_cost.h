@@ -6,9 +6,10 @@
 //   // the step departs work.start later, and ends work.memory after its departure at the earliest
 //
 // Memory: every byte that goes to another chip is read there and written here, more often when the
-// byte is combined with others or belongs to several ranks. A chip's HBM serves all reads and
-// writes of a step, beside the links; the slower of the two ends the step. The DMA engines need no
-// term: those of a Trainium2 together move as much as its HBM (docs/reference/trainium2.md#dma).
+// byte is combined with others or belongs to several ranks. The HBM banks with the ranks' buffers
+// serve all reads and writes of a step, beside the links; the slower of the two ends the step. The
+// DMA engines need no term: those of a Trainium2 together move as much as its HBM, those of two
+// cores as much as their bank (docs/reference/trainium2.md#dma).
 //
 // DMA start: a step cannot begin sooner after its signal than an engine needs to start.
 // LinkTiming::step is the same wait as a whole, so the longer of the two counts.
@@ -29,6 +30,7 @@
 #include "lib/collective/neuron_work.h"
 #include "sim-node/emulator/collective/algorithms/algorithms.h"
 #include "sim-node/emulator/collective/plan/plan_options.h"
+#include "sim-node/emulator/collective/schedule/request.h"
 #include "sim-node/emulator/collective/schedule/schedule.h"
 #include "sim-node/emulator/link/torus_links.h"
 
@@ -46,8 +48,11 @@ collective::DomainLinks DomainLinksOf(const TorusLinks& links, const ChipCosts& 
 // the most destinations sends to `destinations` chips.
 StepWork WorkOf(std::uint64_t touched, int destinations, const ChipUse& use, const ChipCosts& costs,
                 const LinkTiming& timing);
-// Returns the work of this step.
+// Returns the work of this step, on chips that are used alike.
 StepWork WorkOf(std::span<const Send> step, const ChipUse& use, const ChipCosts& costs,
                 const LinkTiming& timing);
+// The same, with the banks of each member instead of those of `use`. Nobody else sends or receives.
+StepWork WorkOf(std::span<const Send> step, const ChipUse& use, std::span<const Member> members,
+                const ChipCosts& costs, const LinkTiming& timing);
 
 }  // namespace tahoma::sim

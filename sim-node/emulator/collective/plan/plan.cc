@@ -42,6 +42,10 @@ absl::Status Check(const Request& request, const std::vector<Member>& members,
       return InvalidArgument("chip {} has {} ranks; expected 1 to {}", member.chip.value(),
                              member.ranks, kMaxRanksPerChip);
     }
+    if (member.banks < 1 || member.banks > collective::kHbmBanksMax) {
+      return InvalidArgument("chip {} has buffers in {} HBM banks; expected 1 to {}",
+                             member.chip.value(), member.banks, collective::kHbmBanksMax);
+    }
     seen |= MaskOf(member.chip);
   }
   return absl::OkStatus();
@@ -77,7 +81,7 @@ absl::StatusOr<Plan> PlanTrees(const PlanInput& input) {
   const auto trees =
       collective::FastestTrees({.phases = collective::PhasesOf(input.request.operation),
                                 .bytes = input.request.bytes * input.options.copies,
-                                .ranks = input.ranks()},
+                                .banks = input.banks()},
                                input.set.chips(), links, links.costs());
   if (!trees) {
     return FailedPrecondition("tree needs chips that are joined by links of their own; {} are not",
@@ -164,6 +168,7 @@ class InputForm {
                                  {.operation = input_.request.operation,
                                   .bytes = input_.request.bytes,
                                   .ranks = input_.ranks(),
+                                  .banks = input_.banks(),
                                   .element_bytes = Size(input_.request.type)},
                                  *loads_, links_.costs());
   }
@@ -314,7 +319,8 @@ absl::StatusOr<Plan> PlanExchange(const PlanInput& input) {
   Plan plan{.algorithm = Algorithm::kMesh, .schedule = {}, .times = {}};
   plan.schedule.through = input.set.through();
   // Ranks on one chip copy beside the messages.
-  const StepWork work = WorkOf(exchange.step, {}, input.options.costs, input.links.timing());
+  const StepWork work =
+      WorkOf(exchange.step, {}, input.members, input.options.costs, input.links.timing());
   plan.schedule.Add(std::move(exchange.step), work);
   plan.sources = std::move(exchange.sources);
   return Timed(std::move(plan), input.links);

@@ -42,9 +42,9 @@ struct Plan {
   std::vector<int> sources = {};
 };
 
-// kInvalidArgument for no members, a chip twice or outside the torus, ranks outside 1 .. 8, a size
-// that is no multiple of the element's, or what moves.h says. kFailedPrecondition when links that
-// are down cut members off. An exchange is always "mesh".
+// kInvalidArgument for no members, a chip twice or outside the torus, ranks outside 1 .. 8, banks
+// outside 1 .. 4, a size that is no multiple of the element's, or what moves.h says.
+// kFailedPrecondition when links that are down cut members off. An exchange is always "mesh".
 absl::StatusOr<Plan> PlanCollective(const Request& request, const std::vector<Member>& members,
                                     const TorusLinks& links, const PlanOptions& options = {});
 

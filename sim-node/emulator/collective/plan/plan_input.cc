@@ -25,8 +25,14 @@ AllStages StagesOf(const PlanInput& input, Algorithm algorithm) {
   const collective::LinkCosts costs = LinkCostsOf(input.options.costs, input.links.timing());
   const std::vector<Phase> phases = collective::PhasesOf(input.request.operation);
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    const collective::ChipStages stages = collective::NeuronStages(
-        algorithm, phases[i], input.request.bytes, input.set.size(), input.ranks(), costs);
+    collective::ChipStages stages;
+    for (const Member& member : input.members) {
+      const collective::ChipStages own =
+          collective::NeuronStages(algorithm, phases[i], input.request.bytes, input.set.size(),
+                                   member.ranks, member.banks, costs);
+      stages.before = std::max(stages.before, own.before);
+      stages.after = std::max(stages.after, own.after);
+    }
     (i == 0 ? all.before : all.between) += stages.before;
     (i + 1 == phases.size() ? all.after : all.between) += stages.after;
   }
@@ -65,7 +71,7 @@ absl::StatusOr<Plan> Timed(Plan plan, const TorusLinks& links) {
 }
 
 StepWork WorkOfStep(const PlanInput& input, Algorithm algorithm, const Step& step) {
-  return WorkOf(step, collective::NeuronUse(algorithm, PhaseOf(step), input.ranks()),
+  return WorkOf(step, collective::NeuronUse(algorithm, PhaseOf(step), input.ranks()), input.members,
                 input.options.costs, input.links.timing());
 }
 

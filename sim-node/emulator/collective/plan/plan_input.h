@@ -27,8 +27,10 @@ struct PlanInput {
   const TorusLinks& links;
   const PlanOptions& options;
 
-  // Returns the ranks of the fullest chip: that decides.
+  // Returns the ranks of the fullest chip, which decide how often a byte is touched.
   int ranks() const;
+  // Returns the banks of the chip that has the fewest, for the closed form.
+  int banks() const { return FewestBanks(members); }
   bool HasEqualRanks() const;
   // Whether the chips are a subcube in full health with equal ranks: the closed form is exact.
   bool regular() const;

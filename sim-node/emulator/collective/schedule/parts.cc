@@ -19,13 +19,13 @@ std::string NumbersText(const List& list) {
   return fmt::format("{}", fmt::join(list, ","));
 }
 
-// The chip of each rank.
-std::vector<torus::ChipIndex> ChipsOfRanks(const std::vector<Member>& members) {
-  std::vector<torus::ChipIndex> chips;
+// The member of each rank.
+std::vector<Member> MembersOfRanks(const std::vector<Member>& members) {
+  std::vector<Member> of_ranks;
   for (const Member& member : members) {
-    chips.insert(chips.end(), static_cast<std::size_t>(std::max(member.ranks, 0)), member.chip);
+    of_ranks.insert(of_ranks.end(), static_cast<std::size_t>(std::max(member.ranks, 0)), member);
   }
-  return chips;
+  return of_ranks;
 }
 
 absl::Status CheckGroups(const std::vector<std::vector<int>>& groups, int ranks) {
@@ -51,22 +51,22 @@ absl::Status CheckGroups(const std::vector<std::vector<int>>& groups, int ranks)
 }
 
 absl::StatusOr<std::vector<Member>> MembersOfGroup(const std::vector<int>& group,
-                                                   const std::vector<torus::ChipIndex>& chips) {
+                                                   const std::vector<Member>& of_ranks) {
   std::vector<Member> members;
   std::set<torus::ChipIndex> seen;
   for (const int rank : group) {
-    const torus::ChipIndex chip = chips[static_cast<std::size_t>(rank)];
-    if (!members.empty() && members.back().chip == chip) {
-      ++members.back().ranks;
+    const Member& whole = of_ranks[static_cast<std::size_t>(rank)];
+    if (!members.empty() && members.back().chip == whole.chip) {
+      members.back() = PartOf(whole, members.back().ranks + 1);
       continue;
     }
-    if (!seen.insert(chip).second) {
+    if (!seen.insert(whole.chip).second) {
       return InvalidArgument(
           "rank {} is apart from the other ranks of its chip in its replica group; a chip's ranks "
           "must follow one another",
           rank);
     }
-    members.push_back({.chip = chip, .ranks = 1});
+    members.push_back(PartOf(whole, 1));
   }
   return members;
 }
@@ -102,23 +102,23 @@ absl::StatusOr<std::vector<Part>> PartsOf(const Request& request, const Division
                                           const std::vector<Member>& members) {
   TAHOMA_RETURN_IF_ERROR(CheckBelongs(request, division));
   if (division.empty()) return std::vector<Part>{{.members = members, .request = request}};
-  const std::vector<torus::ChipIndex> chips = ChipsOfRanks(members);
-  const auto ranks = static_cast<int>(chips.size());
+  const std::vector<Member> of_ranks = MembersOfRanks(members);
+  const auto ranks = static_cast<int>(of_ranks.size());
   TAHOMA_RETURN_IF_ERROR(CheckGroups(division.groups, ranks));
-  if (division.counts.size() > 1 && division.counts.size() != chips.size()) {
+  if (division.counts.size() > 1 && division.counts.size() != of_ranks.size()) {
     return InvalidArgument("counts for {} ranks; expected one entry for all, or {}, one for each",
                            division.counts.size(), ranks);
   }
   std::vector<std::vector<int>> groups = division.groups;
   if (groups.empty()) {
-    groups.emplace_back(chips.size());
+    groups.emplace_back(of_ranks.size());
     std::iota(groups[0].begin(), groups[0].end(), 0);
   }
   const std::uint64_t elements = request.bytes / Size(request.type);
   std::vector<Part> parts;
   for (const std::vector<int>& group : groups) {
     Part part{.members = {}, .request = request};
-    TAHOMA_ASSIGN_OR_RETURN(part.members, MembersOfGroup(group, chips));
+    TAHOMA_ASSIGN_OR_RETURN(part.members, MembersOfGroup(group, of_ranks));
     if (!division.counts.empty()) {
       std::vector<std::size_t> entries;
       for (const int rank : group) {

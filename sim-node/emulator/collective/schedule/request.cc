@@ -1,6 +1,9 @@
 #include "sim-node/emulator/collective/schedule/request.h"
 
+#include <algorithm>
 #include <bit>
+
+#include "lib/base/check.h"
 
 namespace tahoma::sim {
 
@@ -8,6 +11,18 @@ std::uint64_t RanksOf(const std::vector<Member>& members) {
   std::uint64_t ranks = 0;
   for (const Member& member : members) ranks += static_cast<std::uint64_t>(member.ranks);
   return ranks;
+}
+
+Member PartOf(const Member& member, int ranks) {
+  TAHOMA_CHECK(ranks >= 1 && ranks <= member.ranks);
+  Member part = member;
+  part.ranks = ranks;
+  part.banks = (ranks * member.banks + member.ranks - 1) / member.ranks;
+  return part;
+}
+
+int FewestBanks(const std::vector<Member>& members) {
+  return std::ranges::min_element(members, {}, &Member::banks)->banks;
 }
 
 std::vector<Member> MembersOf(torus::ChipMask chips, int ranks) {

@@ -4,7 +4,7 @@
 //   ChipBufferBytes(request, /*ranks=*/4);      // what a chip with four ranks holds for it
 //
 // A member is a chip with its ranks (logical cores). Ranks are numbered through the members in
-// order.
+// order. Each rank's buffers lie in the HBM bank of its core.
 //
 // Thread safety: values and pure functions.
 
@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "lib/collective/neuron_work.h"
 #include "lib/collective/operation.h"
 #include "lib/numeric/element.h"
 #include "lib/torus/box.h"
@@ -42,13 +43,21 @@ struct Request {
 struct Member {
   torus::ChipIndex chip;
   int ranks = 1;
+  int banks = collective::kHbmBanksMax;  // of the chip's HBM, with the ranks' buffers
   friend bool operator==(const Member&, const Member&) = default;
 };
 
 // Returns the number of ranks on all members.
 std::uint64_t RanksOf(const std::vector<Member>& members);
 
-// The chips of the mask in ascending order, with as many ranks each.
+// Returns the member with a part of its ranks, and banks in proportion, rounded up: exact with LNC
+// 2, where a bank belongs to a single rank, and for neighbours on a whole chip.
+Member PartOf(const Member& member, int ranks);
+
+// Returns the banks of the chip with the fewest. There must be a member.
+int FewestBanks(const std::vector<Member>& members);
+
+// The chips of the mask in ascending order, with as many ranks each, in all banks.
 std::vector<Member> MembersOf(torus::ChipMask chips, int ranks = 1);
 
 // A chip's memory for the request. Ranks of one chip share one buffer; in an exchange each has its

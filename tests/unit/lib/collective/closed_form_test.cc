@@ -47,6 +47,8 @@ struct Case {
         operation(static_cast<Operation>(rng.Below(kOperations))) {
     bytes =
         static_cast<std::uint64_t>(std::exp2(2 + 28 * static_cast<double>(rng.Below(1000)) / 1000));
+    // Half of the cases take part with whole chips.
+    if (rng.Below(2) == 0) banks = 1 + static_cast<int>(rng.Below(hw::kHbmBanksMax));
   }
 
   static Case Random(Rng& rng) {
@@ -86,13 +88,16 @@ struct Case {
     const std::uint64_t all = std::uint64_t{4} * static_cast<std::uint64_t>(ranks) *
                               static_cast<std::uint64_t>(std::popcount(chips));
     const std::uint64_t whole = std::max(bytes / 4 * 4, all);
-    const auto plan = sim::PlanCollective({.operation = operation, .bytes = whole},
-                                          sim::MembersOf(chips, ranks), links);
+    const auto plan =
+        sim::PlanCollective({.operation = operation, .bytes = whole}, Members(), links);
     const DomainLinks rates = sim::DomainLinksOf(links, {});
     const SetLoads loads(chips, rates, ChipIndex(std::countr_zero(chips)));
-    const Picoseconds time =
-        FormTime({.operation = operation, .bytes = whole, .ranks = ranks, .element_bytes = 4},
-                 loads, rates.costs());
+    const Picoseconds time = FormTime({.operation = operation,
+                                       .bytes = whole,
+                                       .ranks = ranks,
+                                       .banks = banks,
+                                       .element_bytes = 4},
+                                      loads, rates.costs());
     if (!plan.ok()) {
       EXPECT_EQ(time, Picoseconds::max()) << ToString();
       return 0;
@@ -101,14 +106,20 @@ struct Case {
     if (timed == time) return 0;
     return static_cast<double>(time.count()) / static_cast<double>(timed.count()) - 1;
   }
+  std::vector<sim::Member> Members() const {
+    std::vector<sim::Member> members = sim::MembersOf(chips, ranks);
+    for (sim::Member& member : members) member.banks = banks;
+    return members;
+  }
   std::string ToString() const {
-    return fmt::format("{} of {} bytes on {:#x} of {}, {} ranks, {}", Name(operation), bytes, chips,
-                       links.torus().ToString(), ranks, links.chip().name);
+    return fmt::format("{} of {} bytes on {:#x} of {}, {} ranks, {} banks, {}", Name(operation),
+                       bytes, chips, links.torus().ToString(), ranks, banks, links.chip().name);
   }
 
   sim::TorusLinks links;
   ChipMask chips = 0;
   int ranks;
+  int banks = hw::kHbmBanksMax;
   Operation operation;
   std::uint64_t bytes;
 };

@@ -48,6 +48,7 @@ struct Case {
     request.ranks = 1 + static_cast<int>(rng.Below(4));
     if (rng.Below(2) == 0) request.ranks = 1 << rng.Below(4);
     request.ranks = std::min(request.ranks, chip->physical_cores);
+    if (rng.Below(2) == 0) request.banks = 1 + static_cast<int>(rng.Below(hw::kHbmBanksMax));
     const double bits = 10 + 22 * static_cast<double>(rng.Below(1001)) / 1000;
     request.bytes =
         static_cast<std::uint64_t>(std::exp2(rng.Below(2) == 0 ? std::floor(bits) : bits)) / 4 * 4;
@@ -89,7 +90,8 @@ struct Case {
       for (ChipMask left = domains[domain].chips; left != 0; left &= left - 1) {
         members.push_back(
             {.chip = sim::Fabric::ChipOf(static_cast<int>(domain), std::countr_zero(left)),
-             .ranks = request.ranks});
+             .ranks = request.ranks,
+             .banks = request.banks});
       }
     }
     if (request.operation == Operation::kAllToAll) {
@@ -131,8 +133,9 @@ struct Case {
            1;
   }
   std::string ToString() const {
-    std::string text = fmt::format("{} of {} bytes, {} ranks, {} {}:", Name(request.operation),
-                                   request.bytes, request.ranks, chip->name, torus.ToString());
+    std::string text =
+        fmt::format("{} of {} bytes, {} ranks, {} banks, {} {}:", Name(request.operation),
+                    request.bytes, request.ranks, request.banks, chip->name, torus.ToString());
     for (const DomainPart& domain : domains) {
       text += fmt::format(" {:x}", domain.chips);
       if (!domain.faults.links.empty()) text += "!";

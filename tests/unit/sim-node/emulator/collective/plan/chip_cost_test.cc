@@ -106,6 +106,20 @@ TEST(ChipCostTest, AStepsMemoryWorkIsThatOfItsBusiestChip) {
   EXPECT_EQ(WorkOf(step, use, kNoChipCosts, LinkTiming{}), StepWork{});
 }
 
+TEST(ChipCostTest, EachChipsTouchesTakeTheRateOfItsOwnBanks) {
+  const auto memory = [](int banks_of_one, int banks_of_other) {
+    const std::vector<Member> members = {{.chip = ChipIndex(0), .banks = banks_of_one},
+                                         {.chip = ChipIndex(1), .banks = banks_of_other}};
+    const Send send{.from = ChipIndex(0), .to = ChipIndex(1), .bytes = 716'000};
+    return WorkOf(std::span(&send, 1), {.reads = 3}, members, {}, LinkTiming{}).memory;
+  };
+  EXPECT_EQ(memory(1, 1), Microseconds(3));
+  EXPECT_EQ(memory(2, 1), Microseconds(1.5));
+  EXPECT_EQ(memory(3, 1), Microseconds(1));
+  EXPECT_EQ(memory(4, 1), Microseconds(1)) << "chip 1 writes once";
+  EXPECT_LT(memory(4, 4), Microseconds(0.75)) << "2.9 TB/s";
+}
+
 // Links are the limit of one rank on each chip, memory that of four.
 TEST(ChipCostTest, FourRanksOfAChipTakeAQuarterLongerThanOne) {
   const TorusLinks links = Instance(LinkTiming{});

@@ -160,6 +160,10 @@ TEST(PlanTest, ImpossibleRequestsAreRefused) {
             "chip 1 takes part twice");
   EXPECT_EQ(message({.bytes = 4}, {{.chip = ChipIndex(1), .ranks = 9}}),
             "chip 1 has 9 ranks; expected 1 to 8");
+  for (const int banks : {-1, 0, 5}) {
+    EXPECT_EQ(message({.bytes = 4}, {{.chip = ChipIndex(1), .banks = banks}}),
+              fmt::format("chip 1 has buffers in {} HBM banks; expected 1 to 4", banks));
+  }
   EXPECT_EQ(Message(PlanWith(Algorithm::kRdh, {.bytes = 4}, MembersOf(0b111), links).status()),
             "rdh needs a box with sides 1, 2 and 4; 3 chips here are none");
   EXPECT_EQ(Name(*ParseOperation("allr")), "all_reduce");

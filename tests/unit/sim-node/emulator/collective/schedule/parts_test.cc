@@ -147,10 +147,38 @@ TEST(PartsTest, AGroupHasTheChipsOfItsRanksInItsOrder) {
       PartsOf(Of(Operation::kAllGather, 64), {.groups = {{8, 9, 0, 1}, {2, 3, 11, 10}}}, members);
   ASSERT_TRUE(parts.ok()) << parts.status();
   ASSERT_EQ(parts->size(), 2U);
-  EXPECT_EQ((*parts)[0].members, (std::vector<Member>{{.chip = ChipIndex(3), .ranks = 2},
-                                                      {.chip = ChipIndex(0), .ranks = 2}}));
-  EXPECT_EQ((*parts)[1].members, (std::vector<Member>{{.chip = ChipIndex(0), .ranks = 2},
-                                                      {.chip = ChipIndex(3), .ranks = 2}}));
+  EXPECT_EQ((*parts)[0].members,
+            (std::vector<Member>{{.chip = ChipIndex(3), .ranks = 2, .banks = 2},
+                                 {.chip = ChipIndex(0), .ranks = 2, .banks = 2}}));
+  EXPECT_EQ((*parts)[1].members,
+            (std::vector<Member>{{.chip = ChipIndex(0), .ranks = 2, .banks = 2},
+                                 {.chip = ChipIndex(3), .ranks = 2, .banks = 2}}));
+}
+
+// Two ranks of LNC 1 share a bank, the first and the second, the third and the fourth.
+TEST(PartsTest, AGroupHasTheBanksOfItsRanks) {
+  const auto banks_of = [](int ranks, int banks, std::vector<int> group) {
+    const std::vector<Member> members = {{.chip = ChipIndex(0), .ranks = ranks, .banks = banks}};
+    const auto parts =
+        PartsOf(Of(Operation::kAllGather, 64), {.groups = {std::move(group)}}, members);
+    EXPECT_TRUE(parts.ok()) << parts.status();
+    return (*parts)[0].members[0].banks;
+  };
+  EXPECT_EQ(banks_of(4, 4, {2}), 1);
+  EXPECT_EQ(banks_of(4, 4, {1, 3}), 2);
+  EXPECT_EQ(banks_of(8, 4, {4, 5}), 1);
+  EXPECT_EQ(banks_of(8, 4, {0, 1, 2}), 2);
+  EXPECT_EQ(banks_of(8, 4, {0, 1, 2, 3, 4, 5, 6, 7}), 4);
+  EXPECT_EQ(banks_of(2, 1, {0}), 1);
+  EXPECT_EQ(banks_of(1, 4, {0}), 4) << "a rank with the whole chip";
+}
+
+TEST(PartsTest, RanksThatAreOnlyPairedKeepTheirBanks) {
+  const std::vector<Member> members = {{.chip = ChipIndex(0), .ranks = 3, .banks = 2},
+                                       {.chip = ChipIndex(1), .ranks = 1, .banks = 1}};
+  const auto parts = PartsOf(Of(Operation::kPermute, 64), {.pairs = {{0, 3}}}, members);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  EXPECT_EQ((*parts)[0].members, members);
 }
 
 TEST(PartsTest, CountsAreThoseOfTheRanksOfTheGroup) {
