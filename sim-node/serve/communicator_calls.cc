@@ -17,7 +17,7 @@ absl::StatusOr<std::vector<Member>> FirstCores(const std::vector<Member>& cores,
   int left = count;
   for (const Member& member : cores) {
     if (left == 0) break;
-    members.push_back({.chip = member.chip, .ranks = std::min(member.ranks, left)});
+    members.push_back(PartOf(member, std::min(member.ranks, left)));
     left -= members.back().ranks;
   }
   if (left != 0) {

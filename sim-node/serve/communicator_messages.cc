@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/hw/catalogue.h"
 #include "lib/torus/box.h"
 #include "lib/wire/field_list.h"
 
@@ -79,6 +80,8 @@ constexpr auto kPlaceFields = [](auto& list, auto& place) {
 constexpr auto kMemberFields = [](auto& list, auto& member) {
   list.Int("chip", member.chip, 0, Fabric::kChipsPerDomain - 1);
   list.Int("ranks", member.ranks, 1, kMaxRanksPerChip);
+  // An older node does not send this.
+  list.Int("banks", member.banks, 1, hw::kHbmBanksMax, wire::kOptional);
 };
 
 constexpr auto kRankFields = [](auto& list, auto& of) {

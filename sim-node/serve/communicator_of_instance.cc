@@ -1,10 +1,12 @@
 #include "sim-node/serve/communicator_of_instance.h"
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/hw/catalogue.h"
 #include "lib/wire/fields.h"
 
 namespace tahoma::sim {
@@ -76,17 +78,22 @@ std::vector<torus::ChipIndex> ChipsWithoutEfa(const Instance& instance) {
 }
 
 std::vector<Member> CoresOfClaim(const Instance& instance, const HeldClaim& claim) {
-  std::map<int, int> cores;  // by chip
+  const hw::ChipModel& model = *instance.type().chip;
+  std::map<int, Member> of_chip;
   for (const int chip : claim.chips) {
-    cores[chip] = hw::LogicalCores(*instance.type().chip, claim.lnc);
+    of_chip.insert_or_assign(chip, Member{.chip = IndexOf(instance, chip),
+                                          .ranks = hw::LogicalCores(model, claim.lnc),
+                                          .banks = model.hbm_banks});
   }
   for (const CoresOfChip& part : claim.cores) {
-    cores[part.chip] = static_cast<int>(part.cores.size());
+    std::set<int> banks;
+    for (const int core : part.cores) banks.insert(hw::HbmBank(model, claim.lnc, core));
+    of_chip.insert_or_assign(part.chip, Member{.chip = IndexOf(instance, part.chip),
+                                               .ranks = static_cast<int>(part.cores.size()),
+                                               .banks = static_cast<int>(banks.size())});
   }
   std::vector<Member> members;
-  for (const auto& [chip, count] : cores) {
-    members.push_back({.chip = IndexOf(instance, chip), .ranks = count});
-  }
+  for (const auto& [chip, member] : of_chip) members.push_back(member);
   return members;
 }
 

@@ -13,9 +13,10 @@ using torus::ChipIndex;
 constexpr LinkId kLinks = 384;
 
 TEST(CommunicatorMessagesTest, AJoinComesBackAsItWas) {
-  const Joiner joiner{.number = 7,
-                      .world_size = 4,
-                      .members = {{.chip = ChipIndex(3), .ranks = 4}, {.chip = ChipIndex(63)}}};
+  const Joiner joiner{
+      .number = 7,
+      .world_size = 4,
+      .members = {{.chip = ChipIndex(3), .ranks = 4, .banks = 2}, {.chip = ChipIndex(63)}}};
   const auto join = DecodeJoin(EncodeJoin("gang", 2, joiner));
   ASSERT_TRUE(join.ok()) << join.status();
   EXPECT_EQ(join->comm_id, "gang");
@@ -23,6 +24,14 @@ TEST(CommunicatorMessagesTest, AJoinComesBackAsItWas) {
   EXPECT_EQ(join->joiner.number, 7u);
   EXPECT_EQ(join->joiner.world_size, 4);
   EXPECT_EQ(join->joiner.members, joiner.members);
+}
+
+TEST(CommunicatorMessagesTest, AChipWithoutBanksHasBuffersInAllOfThem) {
+  const auto join = DecodeJoin({.method = "peerJoin",
+                                .params = R"({"commId":"x","rank":0,"number":1,"worldSize":1,)"
+                                          R"("chips":[{"chip":1,"ranks":2}]})"});
+  ASSERT_TRUE(join.ok()) << join.status();
+  EXPECT_EQ(join->joiner.members, MembersOf(0b10, 2));
 }
 
 TEST(CommunicatorMessagesTest, ALeaveAndLinksComeBackAsTheyWere) {
@@ -98,6 +107,12 @@ TEST(CommunicatorMessagesTest, DamagedMessagesAreRefused) {
         R"({"commId":"x","rank":0,"number":1,"worldSize":2049,"chips":[]})",
         R"({"commId":"x","rank":0,"number":1,"worldSize":1,"chips":[{"chip":64,"ranks":1}]})",
         R"({"commId":"x","rank":0,"number":1,"worldSize":1,"chips":[{"chip":1,"ranks":9}]})",
+        R"({"commId":"x","rank":0,"number":1,"worldSize":1,)"
+        R"("chips":[{"chip":1,"ranks":1,"banks":0}]})",
+        R"({"commId":"x","rank":0,"number":1,"worldSize":1,)"
+        R"("chips":[{"chip":1,"ranks":1,"banks":5}]})",
+        R"({"commId":"x","rank":0,"number":1,"worldSize":1,)"
+        R"("chips":[{"chip":1,"ranks":1,"banks":"4"}]})",
         R"({"commId":7,"rank":0,"number":1,"worldSize":1,"chips":[]})"}) {
     EXPECT_EQ(DecodeJoin({.method = "peerJoin", .params = params}).status().code(),
               absl::StatusCode::kInvalidArgument)

@@ -27,11 +27,26 @@ TEST(CommunicatorOfInstanceTest, ChipsOfTheThirdNodeBeginAt32InItsUltraServer) {
   HeldClaim claim;
   claim.chips = {3};
   claim.cores = {{.chip = 1, .cores = {0, 2}}};
-  const std::vector<Member> expected = {{.chip = torus::ChipIndex(33), .ranks = 2},
+  const std::vector<Member> expected = {{.chip = torus::ChipIndex(33), .ranks = 2, .banks = 2},
                                         {.chip = torus::ChipIndex(35), .ranks = 4}};
   EXPECT_EQ(CoresOfClaim(node, claim), expected);
   claim.lnc = 1;
   EXPECT_EQ(CoresOfClaim(node, claim)[1].ranks, 8);
+}
+
+TEST(CommunicatorOfInstanceTest, TwoPhysicalCoresShareABank) {
+  const Instance node = MakeInstance("trn2.48xlarge", {});
+  const auto banks = [&](int lnc, const std::vector<int>& cores) {
+    HeldClaim claim;
+    claim.lnc = lnc;
+    claim.cores = {{.chip = 0, .cores = cores}};
+    return CoresOfClaim(node, claim)[0].banks;
+  };
+  EXPECT_EQ(banks(2, {3}), 1);
+  EXPECT_EQ(banks(2, {0, 1, 2}), 3);
+  EXPECT_EQ(banks(1, {2, 3}), 1);
+  EXPECT_EQ(banks(1, {1, 2}), 2);
+  EXPECT_EQ(banks(1, {0, 2, 4, 6}), 4);
 }
 
 TEST(CommunicatorOfInstanceTest, AnInstanceAloneHasItsOwnTorus) {
@@ -47,7 +62,7 @@ TEST(CommunicatorOfInstanceTest, OtherGenerationsHaveTheirOwnLinks) {
   HeldClaim claim;
   claim.lnc = 1;
   claim.chips = {11};
-  const std::vector<Member> expected = {{.chip = torus::ChipIndex(11), .ranks = 2}};
+  const std::vector<Member> expected = {{.chip = torus::ChipIndex(11), .ranks = 2, .banks = 2}};
   EXPECT_EQ(CoresOfClaim(MakeInstance("inf2.48xlarge", {}), claim), expected);
 }
 
