@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "lib/base/check.h"
@@ -50,10 +52,21 @@ std::vector<collective::LinkFault> FaultsOf(const torus::LinkMask& down,
   return faults;
 }
 
+// Returns, as bits, the HBM banks of a device that is a core.
+std::uint8_t BanksOf(const DeviceRole& core, const hw::ChipModel& model) {
+  unsigned banks = 0;
+  for (int physical = 0; physical < model.physical_cores; ++physical) {
+    if ((core.cores >> physical & 1) != 0) banks |= 1U << hw::HbmBank(model, 1, physical);
+  }
+  return static_cast<std::uint8_t>(banks);
+}
+
 // The chips of a gang, by domain. Collectives need chips of one model.
 struct GangChips {
   std::map<std::size_t, torus::ChipMask> of_domain;
   const hw::ChipModel* model = nullptr;
+  // The banks of the gang's cores, by domain and chip.
+  std::map<std::pair<std::size_t, int>, std::uint8_t> banks_of_cores;
 
   // False when the node's chips are of another model than those before. A type that is not in the
   // catalogue counts as Trainium2.
@@ -64,7 +77,20 @@ struct GangChips {
     model = own;
     of_domain[node.domain.value()] |= torus::ChipMask{node.node->ChipsNamed(device)}
                                       << (16 * node.z);
+    const DeviceRole role = node.node->RoleNamed(device);
+    if (role.kind == DeviceKind::kCore) {
+      banks_of_cores[{node.domain.value(), 16 * node.z + role.chip}] |= BanksOf(role, *model);
+    }
     return true;
+  }
+
+  // Returns the banks of the chip that has the fewest.
+  int FewestBanks() const {
+    int fewest = hw::kHbmBanksMax;
+    for (const auto& [chip, banks] : banks_of_cores) {
+      fewest = std::min(fewest, std::max(1, std::popcount(banks)));
+    }
+    return fewest;
   }
 };
 
@@ -121,7 +147,9 @@ std::optional<Picoseconds> PredictAllReduce(const ClusterState& state,
         {.chips = chips, .faults = {.dead = dead, .links = FaultsOf(known.down, known.shape())}});
   }
   if (count < 2) return std::nullopt;
-  const auto time = collective::PredictOverDomains(parts, kScored, *gang.model);
+  collective::FormRequest request = kScored;
+  request.banks = gang.FewestBanks();
+  const auto time = collective::PredictOverDomains(parts, request, *gang.model);
   return time.ok() ? std::optional(*time) : std::nullopt;
 }
 

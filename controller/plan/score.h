@@ -49,9 +49,10 @@ class PlaceScores {
 };
 
 // Returns the time for all chips that these claims hold together, over EFA where they are in
-// several domains, with the links as they are. A logical core counts as its chip. nullopt when
-// there are fewer than two chips, when a node is not known, when chips are of different models, or
-// when links that are down cut chips off.
+// several domains, with the links as they are. A logical core counts as its chip with the HBM banks
+// of the gang's cores alone; the chip with the fewest banks decides. nullopt when there are fewer
+// than two chips, when a node is not known, when chips are of different models, or when links that
+// are down cut chips off.
 std::optional<collective::Picoseconds> PredictAllReduce(const ClusterState& state,
                                                         std::span<const Holding* const> holdings);
 

@@ -2,6 +2,7 @@
 
 #include "controller/plan/score.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -156,6 +157,31 @@ TEST_F(PredictAllReduceTest, TheClaimsOfAGangCountTogether) {
   std::vector<Holding> whole;
   for (int z = 0; z < 4; ++z) whole.push_back(Hold("us-0-n" + std::to_string(z), Chips(0, 16)));
   EXPECT_EQ(Predict(whole), AllReduceTime(torus::kUltraServerShape));
+}
+
+TEST_F(PredictAllReduceTest, CoresOfPartOfAChipHaveTheirBanksOnly) {
+  AddUltraServer(state_, "us-0");
+  const auto cores = [](int lnc, const std::vector<int>& numbers) {
+    std::vector<std::string> names;
+    for (int chip = 0; chip < 4; ++chip) {
+      for (const int core : numbers) {
+        names.push_back(fmt::format("neuron-core-{}-lnc{}-{}", chip, lnc, core));
+      }
+    }
+    return names;
+  };
+  const auto& boxes = torus::BoxTable::Of(torus::kUltraServerShape);
+  const torus::Box& row = boxes.Rotations(Shape::Of<4, 1, 1>()).front();
+  const auto in_banks = [&](int banks) {
+    collective::FormRequest request = kScored;
+    request.banks = banks;
+    return collective::PredictCollective(row, request);
+  };
+  EXPECT_EQ(Predict({Hold("us-0-n0", cores(2, {1}))}), in_banks(1));
+  EXPECT_EQ(Predict({Hold("us-0-n0", cores(1, {2, 3}))}), in_banks(1));
+  EXPECT_EQ(Predict({Hold("us-0-n0", cores(1, {1, 2}))}), in_banks(2));
+  EXPECT_EQ(Predict({Hold("us-0-n0", cores(2, {0, 1, 2, 3}))}), AllReduceTime(row.size));
+  EXPECT_GT(in_banks(1), in_banks(4));
 }
 
 TEST_F(PredictAllReduceTest, DomainsAreJoinedByEfa) {
