@@ -126,7 +126,7 @@ class NkiTensor:
             at = next(at for at, key in enumerate(keys) if key is Ellipsis)
             keys = keys[:at] + (slice(None),) * (len(self.shape) - len(keys) + 1) + keys[at + 1:]
         if self.storage.on_chip and self.rows == 0 and len(keys) == 2 and len(self.shape) == 1:  # AWS's tiles have two
-            return NkiTensor(self.storage, (*self.shape, 1), (*self.strides, 1), self.offset, None, self.rows)[keys]
+            return type(self)(self.storage, (*self.shape, 1), (*self.strides, 1), self.offset, None, self.rows)[keys]
         if len(keys) > len(self.shape):
             raise Error(f"{len(keys)} indices of {self!r}, which has {len(self.shape)} dimensions")
         offset, shape, strides, taken = self.offset, [], [], []
@@ -144,7 +144,7 @@ class NkiTensor:
         if indices is not None:
             box = tuple(begin if end is None else slice(begin, end, step) for begin, end, step in taken)
             indices = [(array[box], size) for array, size in indices]
-        return NkiTensor(self.storage, tuple(shape), tuple(strides), offset, self._ranges(taken), rows, indices)
+        return type(self)(self.storage, tuple(shape), tuple(strides), offset, self._ranges(taken), rows, indices)
 
     def _range(self, key, at):
         """(begin, end, step) of a slice, (begin, None, 1) of an index."""
@@ -182,23 +182,31 @@ class NkiTensor:
         """
         if len(keys) != len(self.shape) or any(isinstance(key, slice) or key is Ellipsis for key in keys):
             raise Error(f"{self!r} has {len(self.shape)} dimensions; expected an index or an array of indices for each")
-        arrays = numpy.broadcast_arrays(*(key if isinstance(key, numpy.ndarray) else index_of(key) for key in keys))
-        found = affine(sum(array * stride for array, stride in zip(arrays, self.strides)))
-        if found is None:
+        keys = [numpy.asarray(key if isinstance(key, numpy.ndarray) else index_of(key)) for key in keys]
+        shape = numpy.broadcast_shapes(*(key.shape for key in keys))
+        parts = [affine(key.reshape((1,) * (len(shape) - key.ndim) + key.shape)) for key in keys]
+        arrays = [numpy.broadcast_to(key, shape) for key in keys]
+        if None in parts:
+            found = affine(sum(array * stride for array, stride in zip(arrays, self.strides)))
+        else:
+            found = (sum(first * stride for (first, _), stride in zip(parts, self.strides)),
+                     tuple(sum(steps[at] * stride for (_, steps), stride in zip(parts, self.strides)) for at in range(len(shape))))
+        rows, has_rows = None, self.storage.on_chip and self.rows is not None
+        if found is None or (has_rows and parts[self.rows] is None):
             raise Error(f"the indices of {self!r} are not evenly spaced")
         offset, strides = found
-        shape, rows = arrays[0].shape, None
-        if self.storage.on_chip and self.rows is not None:
-            rows = next((at for at, (_, of_rows) in enumerate(zip(shape, affine(arrays[self.rows])[1])) if of_rows != 0), None)
+        if has_rows:
+            rows = next((at for at, step in enumerate(parts[self.rows][1]) if step != 0), None)
             if rows is not None and strides[rows] % self.strides[self.rows] != 0:
                 raise Error(f"the indices of {self!r} step over partitions and elements at once")
-        return NkiTensor(self.storage, shape, strides, self.offset + offset, None, rows, list(zip(arrays, self.shape)))
+        return type(self)(self.storage, shape, strides, self.offset + offset, None, rows, list(zip(arrays, self.shape)))
 
     def check(self):
         """Refuses a view by arrays that leaves its tensor."""
         for at, (array, size) in enumerate(self.indices or ()):
-            if array.min() < 0 or array.max() >= size:
-                raise Error(f"the indices of dimension {at} of {self.storage.name} are {array.min()} to {array.max()}; "
+            once = array[tuple(slice(1 if stride == 0 else None) for stride in array.strides)]  # what broadcasting repeats
+            if once.min() < 0 or once.max() >= size:
+                raise Error(f"the indices of dimension {at} of {self.storage.name} are {once.min()} to {once.max()}; "
                             f"expected 0 to {size - 1}, or a mask")
 
     def reshape(self, *shape):
@@ -211,7 +219,7 @@ class NkiTensor:
         if any(size > 1 and stride != dense for size, stride, dense
                in zip(self.shape[kept:], self.strides[kept:], row_major(self.shape[kept:]))):
             raise Error(f"{self!r} cannot become {list(shape)}: its elements are not one beside the other; use .ap")
-        return NkiTensor(self.storage, shape, self.strides[:kept] + row_major(shape[kept:]), self.offset, None, self.rows)
+        return type(self)(self.storage, shape, self.strides[:kept] + row_major(shape[kept:]), self.offset, None, self.rows)
 
     def ap(self, pattern, offset=0, dtype=None, scalar_offset=None, vector_offset=None, indirect_dim=0):
         """The access pattern [[step, count], …] in elements, from `offset`; on chip the first pair is the partitions.
@@ -226,7 +234,7 @@ class NkiTensor:
         steps = [(index_of(step), index_of(count)) for step, count in pattern]
         if self.storage.on_chip and steps[0][1] > 1 and steps[0][0] != self.storage.pitch:
             raise Error(f"ap of {self!r} steps over partitions by {steps[0][0]} elements; expected {self.storage.pitch}")
-        view = NkiTensor(self.storage, tuple(count for _, count in steps), tuple(step for step, _ in steps), index_of(offset))
+        view = type(self)(self.storage, tuple(count for _, count in steps), tuple(step for step, _ in steps), index_of(offset))
         if scalar_offset is not None or vector_offset is not None:
             if indirect_dim not in range(self.ndim):
                 raise Error(f"ap of {self!r} with indirect_dim {indirect_dim!r}; expected 0 to {self.ndim - 1}")
