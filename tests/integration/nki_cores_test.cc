@@ -78,6 +78,10 @@ TEST_F(NkiCoresTest, KernelsMoveElementsAsNumpy) {
   ExpectPasses("tests/integration/nki_move_test.py");
 }
 
+TEST_F(NkiCoresTest, KernelsOfTheOlderNamespaceGiveNumpysNumbers) {
+  ExpectPasses("tests/integration/nki_old_test.py");
+}
+
 TEST_F(NkiCoresTest, CopiesByOffsetsFromMemoryGiveNumpysNumbers) {
   ExpectPasses("tests/integration/nki_indirect_test.py");
 }

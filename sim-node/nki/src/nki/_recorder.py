@@ -9,7 +9,7 @@ import sys
 from nki._errors import Error, not_built
 from nki._views import Buffer, MemoryRegion, NkiTensor, all_written
 
-PACKAGE = str(pathlib.Path(__file__).parent)
+PACKAGES = tuple(str(pathlib.Path(__file__).parents[1] / name) for name in ("nki", "neuronxcc"))
 CURRENT = contextvars.ContextVar("the recorder of the kernel that runs")
 INDIRECT = "dma_copy_indirect"  # a program's name of dma_copy with such an offset
 PREFIXES = {"sbuf": "s", "psum": "p"}  # of names; that of tensors in HBM is h
@@ -23,9 +23,9 @@ def current():
 
 
 def caller():
-    """(file, line, function) of the innermost frame that is not of this package."""
+    """(file, line, function) of the innermost frame that is of neither package."""
     frame = sys._getframe(2)
-    while frame.f_code.co_filename.startswith(PACKAGE):
+    while frame.f_code.co_filename.startswith(PACKAGES):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
 

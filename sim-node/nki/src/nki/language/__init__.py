@@ -151,16 +151,19 @@ def copy(src, *, mask=None, dtype=None):
 
 def _masked(tensor, mask):
     """The part of a tensor where a mask, an array of bools, is true."""
-    if mask is None:
-        return tensor
+    return tensor if mask is None else tensor[box_of(mask, tensor.shape)]
+
+
+def box_of(mask, shape):
+    """The slices where a mask is true, which must be a rectangle."""
     try:
-        mask = numpy.broadcast_to(mask, tensor.shape)
+        mask = numpy.broadcast_to(mask, shape)
     except ValueError:
-        raise Error(f"a mask has the shape {list(numpy.shape(mask))}; expected that of {tensor!r}") from None
+        raise Error(f"a mask has the shape {list(numpy.shape(mask))}; expected that of {list(shape)}") from None
     places = numpy.nonzero(mask)
     if not mask.any() or not mask[box := tuple(slice(int(at.min()), int(at.max()) + 1) for at in places)].all():
         raise Error("a mask is not a rectangle of 1 element or more")
-    return tensor[box]
+    return box
 
 
 def arange(*bounds):

@@ -1,0 +1,1 @@
+"""The older namespace of AWS's kernels, neuronxcc.nki, on the package nki."""
