@@ -12,6 +12,7 @@ from nki._views import Buffer, MemoryRegion, NkiTensor, all_written
 PACKAGES = tuple(str(pathlib.Path(__file__).parents[1] / name) for name in ("nki", "neuronxcc"))
 CURRENT = contextvars.ContextVar("the recorder of the kernel that runs")
 INDIRECT = "dma_copy_indirect"  # a program's name of dma_copy with such an offset
+OVERWRITE = ("nc_matmul", "nc_transpose")  # all of dst
 PREFIXES = {"sbuf": "s", "psum": "p"}  # of names; that of tensors in HBM is h
 
 
@@ -139,7 +140,7 @@ class Recorder:
             if view.storage.groups and (name != "nc_matmul" or view is not written):
                 end_groups(view)
             if view.storage.zeros:
-                self._leave_out_zeros(view, name == "nc_matmul" and view is written and not options)
+                self._leave_out_zeros(view, view is written and name in OVERWRITE and " accumulate" not in options)
             texts.append(view.text())
         texts.insert(1, "<-")
         self.lines.append(f"{name} {' '.join(texts if read else texts[:1])}{options}")

@@ -57,7 +57,7 @@ def settle():
     running = program()
     kept, running.kept = running.kept, None
     if kept is not None and (tile := kept[0]()) is not None:
-        isa.tensor_copy(tile, fitted(kept[1], tile.shape))
+        copy(tile, fitted(kept[1], tile.shape))
     waiting, running.waiting = running.waiting, None
     if waiting is not None:
         waiting.write(waiting.tile)
@@ -205,11 +205,18 @@ def spread(view, shape):
     return shaped(view, shape, [stride if size == wanted else 0 for stride, size, wanted in zip(strides, padded, shape)])
 
 
+def copy(dst, src, engine=isa.unknown_engine):
+    """A kernel that names no engine gets the scalar engine for what is in PSUM, as comments in AWS's kernels say."""
+    if engine is isa.unknown_engine and src.buffer is psum and "float" in src.dtype.name:
+        engine = isa.scalar_engine
+    isa.tensor_copy(dst, src, engine)
+
+
 def in_sbuf(view):
     if view.buffer is not psum:
         return view
     tile = new(view.shape, view.dtype)
-    isa.tensor_copy(tile, view)
+    copy(tile, view)
     return tile
 
 
@@ -217,7 +224,7 @@ def as_type(view, dtype):
     if view.dtype == dtype:
         return view
     tile = new(view.shape, dtype)
-    isa.tensor_copy(tile, view)
+    copy(tile, view)
     return tile
 
 
@@ -254,7 +261,7 @@ def _pieces(shape, box):
     return found
 
 
-def made(emit, shape, dtype, box=None, region=sbuf, only=None, same_type=False):
+def made(emit, shape, dtype, box=None, region=sbuf, only=None, same_type=False, make=new):
     """The tile that an instruction writes. emit(dst, box) records the instruction for a box of the result. It writes to
     the memory `only` and, with `same_type`, the type `dtype`; elsewhere a copy follows.
     """
@@ -266,15 +273,15 @@ def made(emit, shape, dtype, box=None, region=sbuf, only=None, same_type=False):
             return
         dst = fitted(dst, shape)
         if (only is not None and dst.buffer is not only) or (same_type and dst.dtype != dtype):
-            tile = new(shape, dtype, region)
+            tile = make(shape, dtype, region)
             write(tile)
-            isa.tensor_copy(part(dst, box), part(tile, box))
+            copy(part(dst, box), part(tile, box))
             return
         _fill(dst, box)
         for piece in _pieces(shape, box):
             emit(part(dst, piece), piece)
 
-    tile = new(shape, dtype, region)
+    tile = make(shape, dtype, region)
     program().waiting = Waiting(tile, write)
     return tile
 
@@ -313,7 +320,7 @@ def _copy(dst, value):
         isa.dma_copy(dst, in_sbuf(canonical(value)))
     else:
         value = canonical(value)
-        isa.tensor_copy(dst, value if _fits(dst, value) else spread(value, canonical(dst).shape))
+        copy(dst, value if _fits(dst, value) else spread(value, canonical(dst).shape))
 
 
 def add_product(dst, value):

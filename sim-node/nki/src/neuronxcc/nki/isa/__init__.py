@@ -31,7 +31,7 @@ def _elementwise(emit, data, dtype, mask):
 
 def tensor_copy(src, *, mask=None, dtype=None, engine=unknown_engine, name=None):
     src = operand(src)
-    return _elementwise(lambda dst, box: isa.tensor_copy(dst, part(src, box), engine), src, dtype, mask)
+    return _elementwise(lambda dst, box: _tensor.copy(dst, part(src, box), engine), src, dtype, mask)
 
 
 def memset(shape, value, dtype, *, mask=None, engine=unknown_engine, name=None):
@@ -105,6 +105,14 @@ def tensor_tensor_scan(data0, data1, initial, op0, op1, reverse0=False, reverse1
     first = _column(initial, data)
     return _elementwise(lambda dst, box: isa.tensor_tensor_scan(dst, part(data, box), part(other, box), part(first, box), op0,
                                                                 op1, reverse0, reverse1), data, dtype, mask)
+
+
+def tensor_copy_predicated(*, src, dst, predicate, mask=None, dtype=None, reverse_pred=False, name=None):
+    """Writes dst where `predicate` is not 0."""
+    src, condition = operand(src) if isinstance(src, NkiTensor) else src, operand(predicate)
+    box = box_of(mask, condition.shape)
+    if box is not NOWHERE:
+        isa.tensor_copy_predicated(part(canonical(dst), box), part(src, box), part(condition, box), reverse_pred)
 
 
 def tensor_reduce(op, data, axis, *, mask=None, dtype=None, negate=False, keepdims=False, name=None):
@@ -219,21 +227,19 @@ def nc_transpose(data, *, mask=None, dtype=None, engine=unknown_engine, name=Non
 
     def emit(dst, _):
         source = in_sbuf(data)
-        if dst.dtype == data.dtype and not _is_byte(data.dtype):
+        if dst.dtype == data.dtype:
             isa.nc_transpose(dst, source, isa.tensor_engine)
-        elif dst.dtype == data.dtype:
-            pairs = new((*shape, 2), data.dtype, psum)[:, :, 0]
-            isa.nc_transpose(pairs, source, isa.tensor_engine)
-            isa.tensor_copy(dst, pairs)
         else:
             isa.nc_matmul(dst, source, shared_identity_matrix(data.shape[0], data.dtype), is_moving_onezero=True,
                           accumulate=False)
 
-    return made(emit, shape, find(dtype) or data.dtype, box_of(mask, shape), psum, only=psum)
+    return made(emit, shape, find(dtype) or data.dtype, box_of(mask, shape), psum, only=psum, make=_new_transposed)
 
 
-def _is_byte(dtype):
-    return dtype.name.endswith("int8") or dtype.name.startswith("float8")
+def _new_transposed(shape, dtype, region):
+    """The tensor engine writes elements of 8 bits to every second byte."""
+    is_byte = dtype.name.endswith("int8") or dtype.name.startswith("float8")
+    return new((*shape, 2), dtype, region)[:, :, 0] if is_byte else new(shape, dtype, region)
 
 
 def dma_copy(*, dst, src, mask=None, dtype=None, name=None):
@@ -254,5 +260,5 @@ def dma_transpose(src, *, axes=None, mask=None, dtype=None, name=None):
 __getattr__ = absent_names(
     "neuronxcc.nki.isa",
     """dropout range_select select_reduce sequence_bounds nc_stream_shuffle nc_n_gather local_gather nc_match_replace8 max8
-    nc_find_index8 tensor_copy_predicated tensor_copy_dynamic_src tensor_copy_dynamic_dst select
+    nc_find_index8 tensor_copy_dynamic_src tensor_copy_dynamic_dst select
     core_barrier builtin_custom_op""".split(), [])

@@ -99,8 +99,7 @@ def store(dst, value, *, mask=None, name=None):
         return
     if not isinstance(value, NkiTensor):
         value = full(dst.shape, value, dst.dtype)
-    value = _tensor.fitted(value, dst.shape)
-    instructions.dma_copy(part(dst, box), in_sbuf(part(value, box)))
+    instructions.dma_copy(part(dst, box), in_sbuf(part(_tensor.fitted(value, dst.shape), box)))
 
 
 def load_transpose2d(src, *, mask=None, dtype=None, name=None):
