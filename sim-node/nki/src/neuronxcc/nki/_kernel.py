@@ -63,7 +63,7 @@ class Kernel(_kernel.Kernel):
         self.func = function
 
     def __getitem__(self, grid):
-        return Kernel(self.func, grid if isinstance(grid, tuple) else (grid,))
+        return type(self)(self.func, grid if isinstance(grid, tuple) else (grid,))
 
 
 def jit(function=None, *, platform_target=None, mode="auto", **options):

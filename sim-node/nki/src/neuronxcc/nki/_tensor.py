@@ -33,6 +33,7 @@ class Program:
     made: int = 0  # how many of them this program has named
     waiting: "Waiting | None" = None
     kept: tuple | None = None  # (a result, weakly, where its instruction wrote)
+    read: set = dataclasses.field(default_factory=set)  # buffers of the operands of the next result
     left_out: set = dataclasses.field(default_factory=set)  # buffers that a false mask left as they were
 
 
@@ -159,6 +160,7 @@ def operand(view):
     """What an instruction reads; earlier results are recorded. Where a false mask wrote nothing there are zeros."""
     settle()
     view = canonical(view)
+    program().read.add(view.storage)
     if view.storage.line is None and view.storage in program().left_out:
         isa.memset(NkiTensor.whole(view.storage), 0)
     return view
@@ -249,7 +251,7 @@ def part(view, box):
 def _pieces(shape, box):
     """Boxes of what one instruction takes: some kernels index more free dimensions."""
     free = [at for at in range(1, len(shape)) if shape[at] != 1]
-    if len(free) <= MOST_FREE:
+    if len(free) <= MOST_FREE or box is NOWHERE:
         return [box]
     full = [slice(0, size) for size in shape] if box is None else list(box)
     outer = free[0]
@@ -261,28 +263,31 @@ def _pieces(shape, box):
     return found
 
 
-def made(emit, shape, dtype, box=None, region=sbuf, only=None, same_type=False, make=new):
+def made(emit, shape, dtype, box=None, region=sbuf, only=None, same_type=False, make=new, several=False):
     """The tile that an instruction writes. emit(dst, box) records the instruction for a box of the result. It writes to
-    the memory `only` and, with `same_type`, the type `dtype`; elsewhere a copy follows.
+    the memory `only` and, with `same_type`, the type `dtype`; elsewhere a copy follows. Where emit records `several`
+    instructions, they write to no operand.
     """
     settle()
+    pieces, running = _pieces(shape, box), program()
+    read, running.read = running.read if several or len(pieces) > 1 else (), set()
 
     def write(dst):
         if box is NOWHERE:
             program().left_out.add(dst.storage)
             return
         dst = fitted(dst, shape)
-        if (only is not None and dst.buffer is not only) or (same_type and dst.dtype != dtype):
+        if (only is not None and dst.buffer is not only) or (same_type and dst.dtype != dtype) or dst.storage in read:
             tile = make(shape, dtype, region)
             write(tile)
             copy(part(dst, box), part(tile, box))
             return
         _fill(dst, box)
-        for piece in _pieces(shape, box):
+        for piece in pieces:
             emit(part(dst, piece), piece)
 
     tile = make(shape, dtype, region)
-    program().waiting = Waiting(tile, write)
+    running.waiting = Waiting(tile, write)
     return tile
 
 

@@ -147,9 +147,9 @@ def _two(op, x, y, dtype, mask):
         return isa.tensor_scalar(data, op, value, reverse0=_is_number(x), dtype=dtype, mask=mask)
     x, y = operand(x), operand(y)
     result = find(dtype) or promoted(x.dtype, y.dtype)
-    for data, value, reversed in ((x, y, False), (y, x, True)):
+    for data, value, swapped in ((x, y, False), (y, x, True)):
         if value.shape == (data.shape[0], 1) != data.shape:
-            return isa.tensor_scalar(data, op, value, reverse0=reversed, dtype=result, mask=mask)
+            return isa.tensor_scalar(data, op, value, reverse0=swapped, dtype=result, mask=mask)
     return isa.tensor_tensor(x, y, op, dtype=result, mask=mask)
 
 
@@ -219,7 +219,7 @@ def mean(x, axis, *, dtype=None, mask=None, keepdims=False, name=None):
 
 def where(condition, x, y, *, dtype=None, mask=None, name=None):
     condition = operand(condition)
-    x, y = (one if _is_number(one) else canonical(one) for one in (x, y))
+    x, y = (one if _is_number(one) else operand(one) for one in (x, y))
     shape = joint(condition.shape, *(one.shape for one in (x, y) if not _is_number(one)))
     types = [one.dtype for one in (x, y) if not _is_number(one)] or [float32]
     result = find(dtype) or functools.reduce(promoted, types)
@@ -234,11 +234,11 @@ def where(condition, x, y, *, dtype=None, mask=None, name=None):
         value = x if _is_number(x) else _tensor.as_type(part(x, box), dst.dtype)
         instructions.tensor_copy_predicated(dst, value, part(condition, box))
 
-    return made(emit, shape, result, box_of(mask, shape))
+    return made(emit, shape, result, box_of(mask, shape), several=True)
 
 
 def loop_reduce(value, op, loop_indices, *, dtype=None, mask=None, name=None):
-    """What the tensor that gets it is after the loop: in its first pass `value`, then `value` op what was there."""
+    """What the tensor that gets it is after the loop: in its first pass `value`, then what was there op `value`."""
     value = operand(value)
     first = not any(loop_indices)
 
