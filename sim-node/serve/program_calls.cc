@@ -7,6 +7,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/hw/catalogue.h"
 #include "lib/hw/core_profile.h"
 #include "lib/isa/assemble.h"
 #include "lib/isa/binary.h"
@@ -29,7 +30,6 @@ namespace {
 constexpr std::int64_t kMaxAddress = std::numeric_limits<std::int64_t>::max() / 2;
 constexpr std::int64_t kMaxNumber = 127;          // of a chip or core of a claim
 constexpr std::uint64_t kRunsWithoutData = 1024;  // instructions between two looks at the chip
-constexpr int kCoresOfStack = 2;                  // physical
 constexpr std::string_view kCoreVersion = "v3";   // what the instructions and times are of
 
 // The memory of the core's chip, from the program's first tensor.
@@ -115,9 +115,8 @@ wire::Reply ReplyOf(const MachineRun& run, const isa::Program& program,
 // Where the program's tensors are for a rank.
 MachineRank PlaceOf(const isa::Program& program, const ProgramRank& rank,
                     const InstanceLinks& links) {
-  MachineRank place = {
-      .chip = torus::ChipIndex(links.first_chip + rank.core.chip.value()),
-      .stack = static_cast<std::size_t>(rank.core.core * rank.core.physical / kCoresOfStack)};
+  MachineRank place = {.chip = torus::ChipIndex(links.first_chip + rank.core.chip.value()),
+                       .stack = rank.stack};
   for (const isa::Buffer& buffer : program.buffers) {
     std::size_t stack = place.stack;
     if (buffer.memory == isa::Memory::kHbm) {
@@ -173,6 +172,10 @@ absl::StatusOr<MachineRun> RunOn(const isa::Assembled& ready, std::span<const Pr
   return RunMachine(ready, places, links.fabric, profile,
                     {.most_intervals = options.timeline ? kMaxIntervals / ranks.size() : 0},
                     {.carry_out = carry_out, .collect = collect});
+}
+
+std::size_t StackOf(const hw::ChipModel& model, int lnc, int core) {
+  return static_cast<std::size_t>(hw::HbmBank(model, lnc, core));
 }
 
 PhysicalCore FirstOf(const ClaimCore& core) {
@@ -265,16 +268,16 @@ absl::StatusOr<ProgramRank> RankOfClaim(const Instance& instance, const HeldClai
     return OutOfRange("core {} of a chip of the claim; it has cores 0 to {} there", request.core,
                       cores.size() - 1);
   }
-  ProgramRank rank = {.core = {.chip = torus::ChipIndex(index),
-                               .core = cores[static_cast<std::size_t>(request.core)],
-                               .physical = claim.lnc},
-                      .address = request.address,
-                      .bytes_of_stack = static_cast<std::uint64_t>(model.hbm_bytes) /
-                                        static_cast<std::uint64_t>(all),
-                      .stacks = {}};
-  for (const int core : cores) {
-    rank.stacks.push_back(static_cast<std::size_t>(core * claim.lnc / kCoresOfStack));
-  }
+  ProgramRank rank = {
+      .core = {.chip = torus::ChipIndex(index),
+               .core = cores[static_cast<std::size_t>(request.core)],
+               .physical = claim.lnc},
+      .address = request.address,
+      .stack = StackOf(model, claim.lnc, cores[static_cast<std::size_t>(request.core)]),
+      .bytes_of_stack =
+          static_cast<std::uint64_t>(model.hbm_bytes) / static_cast<std::uint64_t>(all),
+      .stacks = {}};
+  for (const int core : cores) rank.stacks.push_back(StackOf(model, claim.lnc, core));
   return rank;
 }
 

@@ -68,6 +68,7 @@ struct RankRequest {
 struct ProgramRank {
   ClaimCore core;
   std::uint64_t address = 0;
+  std::size_t stack = 0;  // of HBM, the core's own
   // The HBM stacks of the claim's memory of the chip: as many bytes in each, one after the other.
   std::uint64_t bytes_of_stack = 0;
   std::vector<std::size_t> stacks;

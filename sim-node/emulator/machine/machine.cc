@@ -189,16 +189,19 @@ class Machine {
         .bytes = static_cast<std::uint64_t>(whole.rows.count * whole.FreeCount()) * Size(type),
         .type = type};
     std::vector<Member> members;
+    std::vector<std::tuple<torus::ChipIndex, int, int>> places;
+    std::set<std::size_t> stacks;  // of the last member
     for (const int rank : one.group) {
-      const torus::ChipIndex chip = ranks_[static_cast<std::size_t>(rank)].chip;
-      if (!members.empty() && members.back().chip == chip) {
-        ++members.back().ranks;
-      } else {
-        members.push_back({.chip = chip});
+      const MachineRank& its = ranks_[static_cast<std::size_t>(rank)];
+      if (members.empty() || members.back().chip != its.chip) {
+        members.push_back({.chip = its.chip, .ranks = 0});
+        places.emplace_back(its.chip, 0, 0);
+        stacks.clear();
       }
+      stacks.insert(its.stack);
+      members.back().banks = static_cast<int>(stacks.size());
+      places.back() = {its.chip, ++members.back().ranks, members.back().banks};
     }
-    std::vector<std::pair<torus::ChipIndex, int>> places;
-    for (const Member& member : members) places.emplace_back(member.chip, member.ranks);
     const std::tuple key(request.operation, request.bytes, request.type, std::move(places));
     const auto known = plans_.find(key);
     if (known != plans_.end()) return known->second.get();
@@ -223,7 +226,7 @@ class Machine {
   std::list<Collective> collectives_;  // in the order of the last posts
   // By request and members.
   std::map<std::tuple<Operation, std::uint64_t, ElementType,
-                      std::vector<std::pair<torus::ChipIndex, int>>>,
+                      std::vector<std::tuple<torus::ChipIndex, int, int>>>,
            std::unique_ptr<Plan>>
       plans_;
   absl::Status status_;
