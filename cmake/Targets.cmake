@@ -3,15 +3,16 @@
 #   tahoma_library(NAME kube HDRS transport.h SRCS transport.cc DEPS tahoma::base)
 #   tahoma_proto(NAME dra_proto PROTOS dra_v1.proto)          # messages and gRPC services
 #   tahoma_binary(NAME controller SRCS main.cc DEPS tahoma::kube)
-#   tahoma_test(NAME torus_test SRCS shape_test.cc DEPS tahoma::torus [LABELS unit sanitize])
+#   tahoma_test(NAME torus_test SRCS shape_test.cc DEPS tahoma::torus [LABELS unit sanitize] [BATCHES])
 #   tahoma_bench(NAME plan_bench SRCS plan_bench.cc DEPS tahoma::plan)
 #   tahoma_script_test(NAME kubectl COMMAND script args… [LABELS scenario] [TIMEOUT 60])
 #
 # Third-party libraries by short names: rocksdb, httplib, yaml, libyaml, grpc, re2.
 option(TAHOMA_PCH "precompile third-party headers" ON)
-# A library's sources, tests apart, are compiled in batches, as one text each: headers are read and templates made once a
-# batch. So names in anonymous namespaces are unique in a library. OFF compiles each source alone.
-option(TAHOMA_BATCHES "compile a library's sources in batches" ON)
+# A library's sources are compiled in batches, as one text each: headers are read and templates made once a batch. So names
+# in anonymous namespaces are unique in a library. Of the tests those with the word BATCHES are compiled so, too, and their
+# names are as unique. OFF compiles each source alone.
+option(TAHOMA_BATCHES "compile sources in batches" ON)
 
 add_library(tahoma_third_party INTERFACE)
 target_link_libraries(tahoma_third_party INTERFACE
@@ -71,16 +72,22 @@ function(tahoma_configure target pch)
   endif()
 endfunction()
 
+function(tahoma_batches target)
+  if(TAHOMA_BATCHES)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # g++ takes a source within a batch for a header that others include.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 function(tahoma_library)
-  cmake_parse_arguments(ARG "" "NAME" "HDRS;SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "BATCHES" "NAME" "HDRS;SRCS;DEPS" ${ARGN})
   if(ARG_SRCS)
     add_library(tahoma_${ARG_NAME} STATIC ${ARG_SRCS} ${ARG_HDRS})
     target_link_libraries(tahoma_${ARG_NAME} PUBLIC tahoma_third_party ${ARG_DEPS})
     tahoma_configure(tahoma_${ARG_NAME} tahoma_pch_main)
-    if(TAHOMA_BATCHES AND NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "/tests/")
-      set_target_properties(tahoma_${ARG_NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-      # g++ takes a source within a batch for a header that others include.
-      target_compile_options(tahoma_${ARG_NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    if(ARG_BATCHES OR NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "/tests/")
+      tahoma_batches(tahoma_${ARG_NAME})
     endif()
   else()
     add_library(tahoma_${ARG_NAME} INTERFACE ${ARG_HDRS})
@@ -148,8 +155,14 @@ endfunction()
 add_custom_target(sanitize_tests)
 
 function(tahoma_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "BATCHES" "NAME;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SRCS})
+  if(ARG_BATCHES)
+    tahoma_batches(${ARG_NAME})
+    # A local name of one test may be a global one of the next; without batches the compiler looks at each alone.
+    set_target_properties(${ARG_NAME} PROPERTIES
+      UNITY_BUILD_CODE_BEFORE_INCLUDE "#pragma GCC diagnostic ignored \"-Wshadow\"")
+  endif()
   target_link_libraries(${ARG_NAME} PRIVATE tahoma_third_party ${ARG_DEPS} GTest::gtest
     GTest::gmock GTest::gmock_main)
   target_link_libraries(${ARG_NAME} PRIVATE tahoma_warnings)

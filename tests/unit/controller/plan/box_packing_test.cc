@@ -20,7 +20,7 @@ std::vector<ChipMask> BoxesOf(const torus::Shape& domain, const torus::Shape& sh
   return masks;
 }
 
-torus::Shape Sides(int x, int y, int z) { return *torus::Shape::Create(x, y, z); }
+torus::Shape ShapeOf(int x, int y, int z) { return *torus::Shape::Create(x, y, z); }
 
 // Tries every subset.
 int SlowMost(const std::vector<ChipMask>& boxes, std::size_t from, ChipMask free) {
@@ -34,7 +34,7 @@ int SlowMost(const std::vector<ChipMask>& boxes, std::size_t from, ChipMask free
 }
 
 TEST(BoxPackingTest, FindsTheMostOnAnInstanceWithAnyChipsFree) {
-  for (const torus::Shape& shape : {Sides(2, 2, 1), Sides(4, 1, 1), Sides(2, 1, 1)}) {
+  for (const torus::Shape& shape : {ShapeOf(2, 2, 1), ShapeOf(4, 1, 1), ShapeOf(2, 1, 1)}) {
     const std::vector<ChipMask> boxes = BoxesOf(torus::kInstanceShape, shape);
     Rng rng(1);
     for (int i = 0; i < 300; ++i) {
@@ -47,15 +47,15 @@ TEST(BoxPackingTest, FindsTheMostOnAnInstanceWithAnyChipsFree) {
 
 TEST(BoxPackingTest, AnEmptyUltraServerHoldsAsManyAsItsChipsAllow) {
   for (const torus::Shape& shape :
-       {Sides(4, 4, 4), Sides(4, 4, 1), Sides(2, 2, 4), Sides(2, 2, 2), Sides(2, 2, 1),
-        Sides(4, 1, 1), Sides(2, 1, 1), Sides(1, 1, 1)}) {
+       {ShapeOf(4, 4, 4), ShapeOf(4, 4, 1), ShapeOf(2, 2, 4), ShapeOf(2, 2, 2), ShapeOf(2, 2, 1),
+        ShapeOf(4, 1, 1), ShapeOf(2, 1, 1), ShapeOf(1, 1, 1)}) {
     const std::vector<ChipMask> boxes = BoxesOf(torus::kUltraServerShape, shape);
     EXPECT_EQ(MostBoxes(boxes, ~ChipMask{0}, 64), 64 / shape.chip_count()) << shape.ToString();
   }
 }
 
 TEST(BoxPackingTest, StopsAtEnough) {
-  const std::vector<ChipMask> boxes = BoxesOf(torus::kUltraServerShape, Sides(2, 2, 1));
+  const std::vector<ChipMask> boxes = BoxesOf(torus::kUltraServerShape, ShapeOf(2, 2, 1));
   EXPECT_EQ(MostBoxes(boxes, ~ChipMask{0}, 3), 3);
   EXPECT_EQ(MostBoxes(boxes, ~ChipMask{0}, 0), 0);
   EXPECT_EQ(MostBoxes(boxes, 0, 3), 0);
@@ -64,7 +64,7 @@ TEST(BoxPackingTest, StopsAtEnough) {
 
 // The packing that it found exists, also where a search to the end would take too long.
 TEST(BoxPackingTest, NeverPromisesMoreThanChipsCanBear) {
-  const std::vector<ChipMask> boxes = BoxesOf(torus::kUltraServerShape, Sides(2, 2, 1));
+  const std::vector<ChipMask> boxes = BoxesOf(torus::kUltraServerShape, ShapeOf(2, 2, 1));
   Rng rng(2);
   for (int i = 0; i < 20; ++i) {
     const ChipMask free = rng.Next();

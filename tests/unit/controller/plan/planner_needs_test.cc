@@ -64,8 +64,8 @@ class PlannerNeedsTest : public ::testing::Test {
   Planner planner_;
 };
 
-GangSpec Pods(const std::string& name, int count, std::int64_t chips,
-              std::shared_ptr<const kube::PodNeeds> needs) {
+GangSpec PodsNeeding(const std::string& name, int count, std::int64_t chips,
+                     std::shared_ptr<const kube::PodNeeds> needs) {
   GangSpec gang =
       GangOf(name, count, [&](const std::string& pod) { return ChipClaim(pod, chips); });
   for (MemberSpec& member : gang.members) member.needs = needs;
@@ -73,7 +73,7 @@ GangSpec Pods(const std::string& name, int count, std::int64_t chips,
 }
 
 GangSpec WithoutClaims(const std::string& name, std::shared_ptr<const kube::PodNeeds> needs) {
-  GangSpec gang = Pods(name, 1, 1, std::move(needs));
+  GangSpec gang = PodsNeeding(name, 1, 1, std::move(needs));
   gang.members[0].claims.clear();
   return gang;
 }
@@ -81,21 +81,21 @@ GangSpec WithoutClaims(const std::string& name, std::shared_ptr<const kube::PodN
 TEST_F(PlannerNeedsTest, APodThatNoNodeIsLargeEnoughForNeverFits) {
   AddNode("a", 192);
   AddNode("b", 192);
-  EXPECT_THAT(Why(Pods("big", 1, 1, Needs(9000))),
+  EXPECT_THAT(Why(PodsNeeding("big", 1, 1, Needs(9000))),
               AllOf(HasSubstr("NeverFits"), HasSubstr("2 Insufficient cpu")));
-  EXPECT_THAT(Why(Pods("fat", 1, 1, Needs(1, 4096))), HasSubstr("2 Insufficient memory"));
+  EXPECT_THAT(Why(PodsNeeding("fat", 1, 1, Needs(1, 4096))), HasSubstr("2 Insufficient memory"));
 }
 
 TEST_F(PlannerNeedsTest, APodGoesWhereEnoughIsLeft) {
   AddNode("a", 8);
   AddNode("b", 16);
-  EXPECT_EQ(NodesOf(Plan(Pods("p", 1, 1, Needs(12)))), "b ");
+  EXPECT_EQ(NodesOf(Plan(PodsNeeding("p", 1, 1, Needs(12)))), "b ");
 }
 
 TEST_F(PlannerNeedsTest, PodsOfOthersCount) {
   AddNode("a", 16);
   state_.AddUse("a", *Needs(10));
-  const GangSpec gang = Pods("p", 1, 1, Needs(8));
+  const GangSpec gang = PodsNeeding("p", 1, 1, Needs(8));
   EXPECT_THAT(Why(gang), AllOf(HasSubstr("WaitsForCapacity"), HasSubstr("1 Insufficient cpu"),
                                Not(HasSubstr("selectors"))));
   EXPECT_TRUE(Plan(gang).blocked->lacks_room);
@@ -106,32 +106,33 @@ TEST_F(PlannerNeedsTest, PodsOfOthersCount) {
 TEST_F(PlannerNeedsTest, PodsOfOneGangCountBesideEachOther) {
   AddNode("a", 16);
   AddNode("b", 16);
-  EXPECT_EQ(NodesOf(Plan(Pods("p", 2, 1, Needs(10)))), "a b ");
-  EXPECT_FALSE(Plan(Pods("q", 3, 1, Needs(10))).placement);
+  EXPECT_EQ(NodesOf(Plan(PodsNeeding("p", 2, 1, Needs(10)))), "a b ");
+  EXPECT_FALSE(Plan(PodsNeeding("q", 3, 1, Needs(10))).placement);
 }
 
 TEST_F(PlannerNeedsTest, ANodeTakesNoMorePodsThanItMay) {
   AddNode("a", 16, /*pods=*/2);
-  EXPECT_TRUE(Plan(Pods("two", 2, 1, Needs(1))).placement);
-  EXPECT_FALSE(Plan(Pods("three", 3, 1, Needs(1))).placement);
+  EXPECT_TRUE(Plan(PodsNeeding("two", 2, 1, Needs(1))).placement);
+  EXPECT_FALSE(Plan(PodsNeeding("three", 3, 1, Needs(1))).placement);
   state_.AddUse("a", *Needs(0));
   state_.AddUse("a", *Needs(0));
-  EXPECT_THAT(Why(Pods("one", 1, 1, Needs(1))), HasSubstr("1 Too many pods"));
+  EXPECT_THAT(Why(PodsNeeding("one", 1, 1, Needs(1))), HasSubstr("1 Too many pods"));
 }
 
 TEST_F(PlannerNeedsTest, APortOfTheNodeIsTakenOnce) {
   AddNode("a", 16);
   AddNode("b", 16);
-  EXPECT_EQ(NodesOf(Plan(Pods("two", 2, 1, Needs(1, 0, 18080)))), "a b ");
+  EXPECT_EQ(NodesOf(Plan(PodsNeeding("two", 2, 1, Needs(1, 0, 18080)))), "a b ");
   state_.PutPod({"default", "x"}, "a", Needs(1, 0, 18080));
   state_.PutPod({"default", "y"}, "b", Needs(1, 0, 18080));
-  EXPECT_THAT(Why(Pods("p", 1, 1, Needs(1, 0, 18080))), HasSubstr("2 no free host port 18080"));
+  EXPECT_THAT(Why(PodsNeeding("p", 1, 1, Needs(1, 0, 18080))),
+              HasSubstr("2 no free host port 18080"));
 }
 
 TEST_F(PlannerNeedsTest, ABoxIsWhereItsNodesHaveEnough) {
   AddUltraServerWith("us-0", 8);
   AddUltraServerWith("us-1", 64);
-  GangSpec gang = Pods("box", 4, 16, Needs(32));
+  GangSpec gang = PodsNeeding("box", 4, 16, Needs(32));
   gang.shape_text = "4x4x4";
   EXPECT_EQ(NodesOf(Plan(gang)), "us-1-n0 us-1-n1 us-1-n2 us-1-n3 ");
   state_.AddUse("us-1-n2", *Needs(40));
@@ -143,7 +144,7 @@ TEST_F(PlannerNeedsTest, ABoxIsWhereItsNodesHaveEnough) {
 TEST_F(PlannerNeedsTest, BoxesOfAGangOnOneNodeCountBesideEachOther) {
   AddNode("a", 192);
   state_.AddUse("a", *Needs(100));
-  GangSpec gang = Pods("g", 2, 4, Needs(70));
+  GangSpec gang = PodsNeeding("g", 2, 4, Needs(70));
   gang.members[1].needs = Needs(30);
   gang.shape_text = "2x2";
   gang.slices = 2;
@@ -157,7 +158,7 @@ TEST_F(PlannerNeedsTest, BoxesOfAGangOnOneNodeCountBesideEachOther) {
 
 TEST_F(PlannerNeedsTest, ABoxThatNoNodeIsLargeEnoughForNeverFits) {
   AddUltraServerWith("us-0", 8);
-  GangSpec gang = Pods("box", 4, 16, Needs(32));
+  GangSpec gang = PodsNeeding("box", 4, 16, Needs(32));
   gang.shape_text = "4x4x4";
   EXPECT_THAT(Why(gang), AllOf(HasSubstr("NeverFits"), HasSubstr("4 Insufficient cpu")));
 }
@@ -183,9 +184,9 @@ TEST_F(PlannerNeedsTest, AGangThatIsNotExplainedStillSaysThatItLacksRoom) {
     EXPECT_FALSE(decisions[0].blocked->explained);
     return decisions[0].blocked->lacks_room;
   };
-  EXPECT_TRUE(lacks(Pods("p", 1, 1, Needs(8))));
-  EXPECT_FALSE(lacks(Pods("chips", 2, 16, Needs(1))));
-  GangSpec box = Pods("box", 1, 16, Needs(8));
+  EXPECT_TRUE(lacks(PodsNeeding("p", 1, 1, Needs(8))));
+  EXPECT_FALSE(lacks(PodsNeeding("chips", 2, 16, Needs(1))));
+  GangSpec box = PodsNeeding("box", 1, 16, Needs(8));
   box.shape_text = "4x4";
   EXPECT_TRUE(lacks(box));
 }
@@ -199,8 +200,8 @@ TEST_F(PlannerNeedsTest, APodWithoutDevicesMayBeHelpedByAnyNodeThatChanges) {
 
 TEST_F(PlannerNeedsTest, GangsThatDifferInNeedsAloneGetTheirOwnAnswer) {
   AddNode("a", 16);
-  Queue queue{std::make_shared<const GangSpec>(Pods("big", 1, 1, Needs(17))),
-              std::make_shared<const GangSpec>(Pods("small", 1, 1, Needs(1)))};
+  Queue queue{std::make_shared<const GangSpec>(PodsNeeding("big", 1, 1, Needs(17))),
+              std::make_shared<const GangSpec>(PodsNeeding("small", 1, 1, Needs(1)))};
   const auto decisions = planner_.Plan(state_, queue, WallTime(std::chrono::hours(24)));
   EXPECT_FALSE(decisions[0].placement);
   EXPECT_TRUE(decisions[1].placement);
@@ -248,7 +249,7 @@ TEST_F(PlannerNeedsTest, RandomBoxesArePlacedExactlyWhenTheNodesHaveEnough) {
       AddNode(name, cores[name] = static_cast<std::int64_t>(random() % 24 + 1));
     }
     const int pods = static_cast<int>(random() % 4 + 1);
-    GangSpec gang = Pods("g", pods, 4, nullptr);
+    GangSpec gang = PodsNeeding("g", pods, 4, nullptr);
     gang.shape_text = "2x2";
     gang.slices = pods;
     std::vector<std::int64_t> wants;

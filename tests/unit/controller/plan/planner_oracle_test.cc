@@ -45,12 +45,12 @@ bool FillLayers(const Sides& sides, const std::vector<int>& members) {
   return used == per_layer * sides[2];
 }
 
-using Chips = std::set<std::array<int, 3>>;
+using ChipSet = std::set<std::array<int, 3>>;
 
 // The chips of the box, when they are free and joined.
-std::optional<Chips> FreeBox(const SlowDomain& domain, const std::array<int, 3>& at,
-                             const Sides& sides) {
-  Chips chips;
+std::optional<ChipSet> FreeBox(const SlowDomain& domain, const std::array<int, 3>& at,
+                               const Sides& sides) {
+  ChipSet chips;
   const std::array<int, 3> extent = {4, 4, domain.height};
   for (int x = 0; x < sides[0]; ++x) {
     for (int y = 0; y < sides[1]; ++y) {
@@ -76,9 +76,9 @@ std::optional<Chips> FreeBox(const SlowDomain& domain, const std::array<int, 3>&
 }
 
 // Every box of the shape that is free and may be filled by the members.
-std::vector<Chips> FreeBoxes(const SlowDomain& domain, Sides shape,
-                             const std::vector<int>& members) {
-  std::vector<Chips> boxes;
+std::vector<ChipSet> FreeBoxes(const SlowDomain& domain, Sides shape,
+                               const std::vector<int>& members) {
+  std::vector<ChipSet> boxes;
   std::sort(shape.begin(), shape.end());
   do {
     if (!FillLayers(shape, members) || shape[2] > domain.height) continue;
@@ -92,10 +92,11 @@ std::vector<Chips> FreeBoxes(const SlowDomain& domain, Sides shape,
 }
 
 // The most of them, from number `from` on, that are disjoint from each other and from `taken`.
-std::size_t MostDisjoint(const std::vector<Chips>& boxes, std::size_t from, const Chips& taken) {
+std::size_t MostDisjoint(const std::vector<ChipSet>& boxes, std::size_t from,
+                         const ChipSet& taken) {
   std::size_t most = 0;
   for (std::size_t i = from; i < boxes.size(); ++i) {
-    Chips both = taken;
+    ChipSet both = taken;
     both.insert(boxes[i].begin(), boxes[i].end());
     if (both.size() != taken.size() + boxes[i].size()) continue;
     most = std::max(most, 1 + MostDisjoint(boxes, i + 1, both));

@@ -26,7 +26,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr const char* kGroup4 = "resource.aws.com/devicegroup4_id";
+constexpr const char* kGroupOfFour = "resource.aws.com/devicegroup4_id";
 constexpr const char* kNicSelector =
     "device.driver == \"dra.net\" && "
     "device.attributes[\"dra.net\"].pciDevice == \"Elastic Fabric Adapter (EFA)\"";
@@ -76,7 +76,7 @@ ClaimSpec Mixed(const std::string& pod, std::int64_t chips, std::int64_t nics, b
   ClaimSpec claim = ChipClaim(pod + "-claim", chips);
   claim.requests.push_back(NicRequest(nics));
   if (aligned) {
-    claim.constraints.push_back({.requests = {"neurons", "nics"}, .attribute = kGroup4});
+    claim.constraints.push_back({.requests = {"neurons", "nics"}, .attribute = kGroupOfFour});
   }
   return claim;
 }

@@ -18,7 +18,7 @@ namespace {
 const std::vector<std::string> kShapes = {"1x1", "1x2",   "2x2",   "1x4",   "2x4",
                                           "4x4", "4x4x2", "2x2x2", "2x4x4", "4x4x4"};
 
-ClusterState RandomFleet(Rng& rng) {
+ClusterState RandomCluster(Rng& rng) {
   ClusterState state;
   const int ultras = static_cast<int>(rng.Below(3));
   for (int u = 0; u < ultras; ++u) {
@@ -40,7 +40,7 @@ ClusterState RandomFleet(Rng& rng) {
   return state;
 }
 
-GangSpec RandomGang(Rng& rng, int index) {
+GangSpec RandomGangAt(Rng& rng, int index) {
   const std::string name = "g" + std::to_string(index);
   const std::string shape = kShapes[rng.Below(kShapes.size())];
   const int chips = torus::Shape::Parse(shape)->chip_count();
@@ -53,8 +53,8 @@ GangSpec RandomGang(Rng& rng, int index) {
 }
 
 // The chips of a gang slice as its members' allocations name them.
-torus::ChipMask MaskOf(const ClusterState& state, const SlicePlacement& slice,
-                       const Placement& placement) {
+torus::ChipMask SliceMask(const ClusterState& state, const SlicePlacement& slice,
+                          const Placement& placement) {
   torus::ChipMask mask = 0;
   for (const MemberPlacement& member : placement.members) {
     const NodeState& node = state.node(*state.FindNode(member.node));
@@ -73,7 +73,7 @@ torus::ChipMask MaskOf(const ClusterState& state, const SlicePlacement& slice,
 }
 
 // Whether any box of the shape, at any place and rotation, could have been taken.
-bool SomeBoxFits(const ClusterState& state, const GangSpec& gang) {
+bool AnyBoxFits(const ClusterState& state, const GangSpec& gang) {
   const auto shape = *torus::Shape::Parse(gang.shape_text);
   const int chips = shape.chip_count();
   const int members = static_cast<int>(gang.members.size());
@@ -93,13 +93,13 @@ TEST(PlannerPropertyTest, PlacementsAreFreeWholeBoxesAndExistWheneverOneFits) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
-    ClusterState state = RandomFleet(rng);
+    ClusterState state = RandomCluster(rng);
     Planner planner;
     std::vector<std::string> held;
     for (int i = 0; i < 25; ++i) {
-      const auto gang = std::make_shared<const GangSpec>(RandomGang(rng, i));
+      const auto gang = std::make_shared<const GangSpec>(RandomGangAt(rng, i));
       const Decision decision = planner.Plan(state, {gang}, WallTime{})[0];
-      EXPECT_EQ(decision.placement.has_value(), SomeBoxFits(state, *gang)) << gang->shape_text;
+      EXPECT_EQ(decision.placement.has_value(), AnyBoxFits(state, *gang)) << gang->shape_text;
       const Decision again = Planner().Plan(state, {gang}, WallTime{})[0];
       ASSERT_EQ(decision.placement.has_value(), again.placement.has_value());
       if (!decision.placement) {
@@ -114,7 +114,7 @@ TEST(PlannerPropertyTest, PlacementsAreFreeWholeBoxesAndExistWheneverOneFits) {
       EXPECT_EQ(decision.placement->members.size(), gang->members.size());
       const SlicePlacement& slice = decision.placement->slices[0];
       const DomainState& domain = state.domain(*state.FindDomain(slice.domain));
-      EXPECT_EQ(MaskOf(state, slice, *decision.placement), slice.box.mask);
+      EXPECT_EQ(SliceMask(state, slice, *decision.placement), slice.box.mask);
       EXPECT_EQ(slice.box.mask & ~domain.free, 0U);
       EXPECT_FALSE(domain.down.Intersects(slice.box.links));
       for (auto& holding : decision.placement->Holdings(*gang, WallTime{})) {
@@ -146,10 +146,10 @@ TEST(PlannerPropertyTest, OneCallNeverGivesAChipTwice) {
   for (std::uint64_t seed = 100; seed < 108; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
-    const ClusterState state = RandomFleet(rng);
+    const ClusterState state = RandomCluster(rng);
     Queue queue;
     for (int i = 0; i < 20; ++i) {
-      queue.push_back(std::make_shared<const GangSpec>(RandomGang(rng, i)));
+      queue.push_back(std::make_shared<const GangSpec>(RandomGangAt(rng, i)));
     }
     std::set<std::pair<std::string, std::string>> taken;
     const auto decisions = Serve(state, queue);

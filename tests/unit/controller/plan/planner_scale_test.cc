@@ -32,7 +32,7 @@ ClusterState BusyFleet(int ultra_servers, int idle) {
   return state;
 }
 
-GangSpec Pods(int members, std::int64_t chips, const std::string& shape) {
+GangSpec PodsOfShape(int members, std::int64_t chips, const std::string& shape) {
   GangSpec gang = GangOf("g", members, [&](const std::string& p) { return ChipClaim(p, chips); });
   gang.shape_text = shape;
   return gang;
@@ -65,12 +65,12 @@ TEST(PlannerScaleTest, ADecisionLooksAtAsManyDomainsInALargeFleetAsInASmallOne) 
   const ClusterState small = BusyFleet(12, 2);
   const ClusterState large = BusyFleet(600, 2);
   std::vector<std::pair<std::string, GangSpec>> gangs;
-  gangs.emplace_back("a whole UltraServer", Pods(4, 16, "4x4x4"));
-  gangs.emplace_back("a node", Pods(1, 16, "4x4"));
-  gangs.emplace_back("a box on a busy node", Pods(1, 4, "2x2"));
-  gangs.emplace_back("two pods without a box", Pods(2, 8, ""));
-  gangs.emplace_back("three chips", Pods(1, 3, ""));
-  gangs.emplace_back("more than there is", Pods(12, 16, "4x4x4"));
+  gangs.emplace_back("a whole UltraServer", PodsOfShape(4, 16, "4x4x4"));
+  gangs.emplace_back("a node", PodsOfShape(1, 16, "4x4"));
+  gangs.emplace_back("a box on a busy node", PodsOfShape(1, 4, "2x2"));
+  gangs.emplace_back("two pods without a box", PodsOfShape(2, 8, ""));
+  gangs.emplace_back("three chips", PodsOfShape(1, 3, ""));
+  gangs.emplace_back("more than there is", PodsOfShape(12, 16, "4x4x4"));
   gangs.back().second.slices = 3;
   for (const auto& [what, gang] : gangs) {
     SCOPED_TRACE(what);

@@ -50,8 +50,8 @@ class PlannerTest : public ::testing::Test {
   WallTime now_ = WallTime(std::chrono::hours(24));
 };
 
-GangSpec Shaped(const std::string& name, int members, const std::string& shape,
-                std::int64_t chips_each) {
+GangSpec OfShape(const std::string& name, int members, const std::string& shape,
+                 std::int64_t chips_each) {
   GangSpec gang =
       GangOf(name, members, [&](const std::string& pod) { return ChipClaim(pod, chips_each); });
   gang.shape_text = shape;
@@ -60,7 +60,7 @@ GangSpec Shaped(const std::string& name, int members, const std::string& shape,
 
 TEST_F(PlannerTest, AGangOfFourPodsGetsTheWholeUltraServerInTorusOrder) {
   AddUltraServer(state_, "us-0");
-  const Decision decision = Run(Shaped("train", 4, "4x4x4", 16));
+  const Decision decision = Run(OfShape("train", 4, "4x4x4", 16));
   ASSERT_TRUE(decision.placement) << decision.blocked->message;
   EXPECT_EQ(decision.placement->ToString(), "us-0 4x4x4+0,0,0");
   for (std::size_t i = 0; i < 4; ++i) {
@@ -76,9 +76,9 @@ TEST_F(PlannerTest, AGangOfFourPodsGetsTheWholeUltraServerInTorusOrder) {
 
 TEST_F(PlannerTest, TwoHalvesAreDisjointAndAThirdWaitsForThem) {
   AddUltraServer(state_, "us-0");
-  EXPECT_EQ(Where(Shaped("a", 2, "4x4x2", 16)), "us-0 4x4x2+0,0,0");
-  EXPECT_EQ(Where(Shaped("b", 2, "4x4x2", 16)), "us-0 4x4x2+0,0,2");
-  const Decision third = Run(Shaped("c", 2, "4x4x2", 16));
+  EXPECT_EQ(Where(OfShape("a", 2, "4x4x2", 16)), "us-0 4x4x2+0,0,0");
+  EXPECT_EQ(Where(OfShape("b", 2, "4x4x2", 16)), "us-0 4x4x2+0,0,2");
+  const Decision third = Run(OfShape("c", 2, "4x4x2", 16));
   ASSERT_TRUE(third.blocked);
   EXPECT_EQ(third.blocked->reason, BlockedReason::kWaitsForCapacity);
   EXPECT_EQ(third.blocked->message,
@@ -89,8 +89,8 @@ TEST_F(PlannerTest, TwoHalvesAreDisjointAndAThirdWaitsForThem) {
 
 TEST_F(PlannerTest, SaysTheNearestMiss) {
   AddUltraServer(state_, "us-0");
-  Run(Shaped("a", 2, "4x4x2", 16));
-  const Decision whole = Run(Shaped("b", 4, "4x4x4", 16));
+  Run(OfShape("a", 2, "4x4x2", 16));
+  const Decision whole = Run(OfShape("b", 4, "4x4x4", 16));
   ASSERT_TRUE(whole.blocked);
   EXPECT_EQ(whole.blocked->message,
             "needs 4x4x4 = 64 chips of one topology domain; 1 domain could hold it; the largest "
@@ -103,26 +103,26 @@ TEST_F(PlannerTest, WholeDomainsAreNotBrokenWhileABrokenOneFits) {
   AddUltraServer(state_, "us-0");
   AddUltraServer(state_, "us-1");
   state_.PutNode(NodeFactsOf({.name = "lone"}));
-  EXPECT_EQ(Where(Shaped("a", 1, "2x2", 4)), "lone 2x2x1+0,0,0");
-  EXPECT_EQ(Where(Shaped("b", 1, "4x4", 16)), "us-0 4x4x1+0,0,0");
-  EXPECT_EQ(Where(Shaped("c", 1, "2x4", 8)), "lone 2x4x1+2,0,0");
-  EXPECT_EQ(Where(Shaped("d", 1, "4x4", 16)), "us-0 4x4x1+0,0,1");
-  EXPECT_EQ(Where(Shaped("e", 4, "4x4x4", 16)), "us-1 4x4x4+0,0,0");
+  EXPECT_EQ(Where(OfShape("a", 1, "2x2", 4)), "lone 2x2x1+0,0,0");
+  EXPECT_EQ(Where(OfShape("b", 1, "4x4", 16)), "us-0 4x4x1+0,0,0");
+  EXPECT_EQ(Where(OfShape("c", 1, "2x4", 8)), "lone 2x4x1+2,0,0");
+  EXPECT_EQ(Where(OfShape("d", 1, "4x4", 16)), "us-0 4x4x1+0,0,1");
+  EXPECT_EQ(Where(OfShape("e", 4, "4x4x4", 16)), "us-1 4x4x4+0,0,0");
 }
 
 TEST_F(PlannerTest, BrokenChipsAndLinksAreAvoided) {
   state_.PutNode(NodeFactsOf({.name = "n0", .broken = 0x0001}));
-  const Decision whole = Run(Shaped("a", 1, "4x4", 16));
+  const Decision whole = Run(OfShape("a", 1, "4x4", 16));
   ASSERT_TRUE(whole.blocked);
   EXPECT_EQ(whole.blocked->reason, BlockedReason::kWaitsForRepair);
-  const Decision row = Run(Shaped("b", 1, "4x1", 4));
+  const Decision row = Run(OfShape("b", 1, "4x1", 4));
   ASSERT_TRUE(row.placement);
   EXPECT_EQ(row.placement->slices[0].box.mask & 1U, 0U);
 
   state_.PutNode(NodeFactsOf({.name = "n1", .links_down = {"", "", "", "", "", "x+"}}));
   state_.RemoveNode("n0");
   for (int i = 0; i < 4; ++i) {
-    const Decision pair = Run(Shaped("p" + std::to_string(i), 1, "1x2", 2));
+    const Decision pair = Run(OfShape("p" + std::to_string(i), 1, "1x2", 2));
     ASSERT_TRUE(pair.placement);
     EXPECT_NE(pair.placement->slices[0].box.mask, 0x60U);
   }
@@ -130,7 +130,7 @@ TEST_F(PlannerTest, BrokenChipsAndLinksAreAvoided) {
 
 TEST_F(PlannerTest, SlicesAreBoxesOnAsManyDomainsAsItTakes) {
   for (const char* id : {"us-0", "us-1"}) AddUltraServer(state_, id);
-  GangSpec gang = Shaped("train", 8, "4x4x4", 16);
+  GangSpec gang = OfShape("train", 8, "4x4x4", 16);
   gang.slices = 2;
   const Decision decision = Run(std::move(gang));
   ASSERT_TRUE(decision.placement);
@@ -141,11 +141,11 @@ TEST_F(PlannerTest, SlicesAreBoxesOnAsManyDomainsAsItTakes) {
 
 TEST_F(PlannerTest, NothingIsHeldWhenASliceFindsNoPlace) {
   AddUltraServer(state_, "us-0");
-  GangSpec gang = Shaped("train", 8, "4x4x4", 16);
+  GangSpec gang = OfShape("train", 8, "4x4x4", 16);
   gang.slices = 2;
   gang.priority = 1;
   const std::vector<Decision> decisions =
-      planner_.Plan(state_, {Share(gang), Share(Shaped("next", 4, "4x4x4", 16))}, now_);
+      planner_.Plan(state_, {Share(gang), Share(OfShape("next", 4, "4x4x4", 16))}, now_);
   ASSERT_TRUE(decisions[0].blocked);
   EXPECT_NE(decisions[0].blocked->message.find("found 1 of 2"), std::string::npos);
   EXPECT_TRUE(decisions[1].placement);
@@ -153,7 +153,7 @@ TEST_F(PlannerTest, NothingIsHeldWhenASliceFindsNoPlace) {
 
 TEST_F(PlannerTest, MembersShareALayerOfTheirBox) {
   AddUltraServer(state_, "us-0");
-  const Decision decision = Run(Shaped("train", 8, "4x4x2", 4));
+  const Decision decision = Run(OfShape("train", 8, "4x4x2", 4));
   ASSERT_TRUE(decision.placement) << decision.blocked->message;
   std::map<std::string, std::set<std::string>> by_node;
   for (const MemberPlacement& member : decision.placement->members) {
@@ -166,9 +166,9 @@ TEST_F(PlannerTest, MembersShareALayerOfTheirBox) {
 
 TEST_F(PlannerTest, GangsAreServedInTheOrderOfTheQueueAndABlockedGangLetsOthersPass) {
   AddUltraServer(state_, "us-0");
-  const auto whole = Share(Shaped("whole", 4, "4x4x4", 16));
-  const auto half = Share(Shaped("half", 2, "4x4x2", 16));
-  const auto small = Share(Shaped("small", 1, "4x4", 16));
+  const auto whole = Share(OfShape("whole", 4, "4x4x4", 16));
+  const auto half = Share(OfShape("half", 2, "4x4x2", 16));
+  const auto small = Share(OfShape("small", 1, "4x4", 16));
   const auto served = [&](const Queue& queue) {
     std::vector<std::string> order;
     for (const Decision& d : planner_.Plan(state_, queue, now_)) {
@@ -188,38 +188,38 @@ TEST_F(PlannerTest, RefusesWhatContradictsItself) {
     if (!decision.blocked) return std::string();
     return std::string(ToString(decision.blocked->reason)) + ": " + decision.blocked->message;
   };
-  EXPECT_EQ(message(Shaped("a", 4, "3x5x2", 16)),
+  EXPECT_EQ(message(OfShape("a", 4, "3x5x2", 16)),
             "Invalid: shape 3x5x2: each side must be 1, 2 or 4; 3 and 5 are not");
-  EXPECT_EQ(message(Shaped("b", 4, "4x4x4", 8)),
+  EXPECT_EQ(message(OfShape("b", 4, "4x4x4", 8)),
             "Invalid: the claims of the pods of one box ask for 32 chips, but 4x4x4 has 64");
-  EXPECT_EQ(message(Shaped("c", 3, "4x4x4", 16)),
+  EXPECT_EQ(message(OfShape("c", 3, "4x4x4", 16)),
             "Invalid: the claims of the pods of one box ask for 48 chips, but 4x4x4 has 64");
-  EXPECT_EQ(message(Shaped("d", 1, "2x2x2", 8)),
+  EXPECT_EQ(message(OfShape("d", 1, "2x2x2", 8)),
             "Invalid: no rotation of 2x2x2 leaves each of 1 pod within one node");
-  GangSpec twelve = Shaped("e", 1, "", 12);
+  GangSpec twelve = OfShape("e", 1, "", 12);
   twelve.chips = 12;
   EXPECT_EQ(message(twelve),
             "Invalid: chips 12: must be 1, 2, 4, 8, 16, 32 or 64, or a multiple of 64 up to 65536");
-  GangSpec uneven = Shaped("f", 3, "4x4", 16);
+  GangSpec uneven = OfShape("f", 3, "4x4", 16);
   uneven.slices = 2;
   EXPECT_EQ(message(uneven),
             "Invalid: slices 2: must divide spec.members (3): every slice has the same number of "
             "pods");
-  EXPECT_EQ(message(Shaped("g", 1, "", 17)),
+  EXPECT_EQ(message(OfShape("g", 1, "", 17)),
             "NeverFits: the pod asks for 17 devices of class neuron.aws.com; none of 4 nodes has "
             "that many that match");
-  GangSpec typo = Shaped("h", 1, "", 1);
+  GangSpec typo = OfShape("h", 1, "", 1);
   typo.members[0].claims[0].requests[0].alternatives[0].selectors = {"devise.driver == ''"};
   EXPECT_EQ(
       message(typo),
       "Invalid: claim default/h-0-claim, request \"neurons\": the CEL selector \"devise.driver "
       "== ''\": 1:1: undeclared reference to 'devise'");
-  GangSpec no_class = Shaped("i", 1, "", 1);
+  GangSpec no_class = OfShape("i", 1, "", 1);
   no_class.members[0].claims[0].requests[0].alternatives[0].class_found = false;
   EXPECT_EQ(message(no_class),
             "Invalid: claim default/i-0-claim, request \"neurons\": DeviceClass \"neuron.aws.com\" "
             "does not exist");
-  GangSpec config = Shaped("j", 1, "", 1);
+  GangSpec config = OfShape("j", 1, "", 1);
   config.members[0].claims[0].configs = {
       {.source = ConfigSource::kClaim,
        .requests = {},
@@ -228,7 +228,7 @@ TEST_F(PlannerTest, RefusesWhatContradictsItself) {
   EXPECT_EQ(message(config),
             "Invalid: claim default/j-0-claim, request \"neurons\": its configuration: unknown "
             "field \"lnc\" in NeuronConfig; its only field is \"logicalNeuronCore\"");
-  GangSpec error = Shaped("k", 1, "", 1);
+  GangSpec error = OfShape("k", 1, "", 1);
   error.members[0].claims[0].requests[0].alternatives[0].selectors = {
       "device.attributes['neuron.aws.com'].color == 'red'"};
   EXPECT_NE(message(error).find("no such key: color"), std::string::npos);
@@ -238,7 +238,7 @@ TEST_F(PlannerTest, RefusesWhatContradictsItself) {
 TEST_F(PlannerTest, ClaimsThatDoNotAddUpToTheShapeAreAlwaysToldTheSame) {
   AddUltraServer(state_, "us-0");
   state_.PutNode(NodeFactsOf({.name = "n0"}));
-  GangSpec second = Shaped("second", 4, "4x4", 8);
+  GangSpec second = OfShape("second", 4, "4x4", 8);
   second.slices = 2;
   second.members[3].claims[0].requests[0].alternatives[0].count = 4;
   const std::string too_few =
@@ -246,13 +246,13 @@ TEST_F(PlannerTest, ClaimsThatDoNotAddUpToTheShapeAreAlwaysToldTheSame) {
   const std::string too_few_second =
       "the claims of the pods of one box ask for 12 chips, but 4x4x1 has 16";
   const auto both = [&] {
-    EXPECT_EQ(Where(Shaped("few", 2, "4x4x4", 16)), too_few);
+    EXPECT_EQ(Where(OfShape("few", 2, "4x4x4", 16)), too_few);
     EXPECT_EQ(Where(second), too_few_second);
   };
   both();
-  EXPECT_EQ(Where(Shaped("a", 4, "4x4x4", 16)), "us-0 4x4x4+0,0,0");
+  EXPECT_EQ(Where(OfShape("a", 4, "4x4x4", 16)), "us-0 4x4x4+0,0,0");
   both();
-  EXPECT_EQ(Where(Shaped("b", 1, "4x4", 16)), "n0 4x4x1+0,0,0");
+  EXPECT_EQ(Where(OfShape("b", 1, "4x4", 16)), "n0 4x4x1+0,0,0");
   both();
 }
 
@@ -272,7 +272,7 @@ TEST_F(PlannerTest, CoresShareStartedChipsAndNeverMixTheirSize) {
   EXPECT_EQ(cores("d", 2, 1), (std::vector<std::string>{"neuron-core-0-lnc2-3"}));
   EXPECT_EQ(cores("e", 1, 7).size(), 7U);
   EXPECT_EQ(cores("f", 2, 1), (std::vector<std::string>{"neuron-core-2-lnc2-0"}));
-  const Decision whole = Run(Shaped("g", 1, "4x4", 16));
+  const Decision whole = Run(OfShape("g", 1, "4x4", 16));
   ASSERT_TRUE(whole.blocked);
   EXPECT_EQ(whole.blocked->reason, BlockedReason::kWaitsForCapacity);
 }
@@ -306,7 +306,7 @@ TEST_F(PlannerTest, TheSamePodTwiceAndTheSameClaimInTwoPodsAreHeldOnce) {
 
 TEST_F(PlannerTest, WorksOnSlicesOfAwsOwnDriver) {
   state_.PutNode(NodeFactsOf({.name = "aws", .aws_only = true}));
-  EXPECT_EQ(Where(Shaped("a", 1, "2x4", 8)), "aws 2x4x1+0,0,0");
+  EXPECT_EQ(Where(OfShape("a", 1, "2x4", 8)), "aws 2x4x1+0,0,0");
 }
 
 }  // namespace

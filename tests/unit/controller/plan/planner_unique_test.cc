@@ -38,12 +38,12 @@ struct SlowChip {
 using SlowNode = std::array<SlowChip, kChips>;
 using Selects = std::function<bool(const SlowChip&)>;
 
-enum class Rule : std::uint8_t { kNone, kSameGroup, kColorsDiffer };
+enum class FleetRule : std::uint8_t { kNone, kSameGroup, kColorsDiffer };
 
-struct Wish {
+struct UniqueWish {
   std::string selector;  // CEL; empty: none
   Selects selects;
-  Rule rule = Rule::kNone;
+  FleetRule rule = FleetRule::kNone;
   int count = 1;
 };
 
@@ -110,28 +110,28 @@ class UniqueFleet {
   int serials_ = 0;
 };
 
-std::string Attribute(const std::string& id) {
+std::string AttributeNamed(const std::string& id) {
   return fmt::format("device.attributes['example.com'].{}", id);
 }
 
-Wish RandomWish(Rng& rng, UniqueFleet& fleet) {
+UniqueWish RandomWish(Rng& rng, UniqueFleet& fleet) {
   const SlowChip chip = fleet.RandomChip();
   const SlowChip other = fleet.RandomChip();
   const auto is = [](const std::string& id, const std::string& value) {
-    return fmt::format("{} == '{}'", Attribute(id), value);
+    return fmt::format("{} == '{}'", AttributeNamed(id), value);
   };
-  std::vector<Wish> wishes = {
+  std::vector<UniqueWish> wishes = {
       {.selector = "", .selects = [](const SlowChip&) { return true; }},
       {.selector = is("color", "red"),
        .selects = [](const SlowChip& c) { return c.color == "red"; }},
       {.selector = is("serial", chip.serial),
        .selects = [chip](const SlowChip& c) { return c.serial == chip.serial; }},
-      {.selector =
-           fmt::format("'{}' == {} && {}", chip.serial, Attribute("serial"), is("color", "blue")),
+      {.selector = fmt::format("'{}' == {} && {}", chip.serial, AttributeNamed("serial"),
+                               is("color", "blue")),
        .selects =
            [chip](const SlowChip& c) { return c.serial == chip.serial && c.color == "blue"; }},
-      {.selector = fmt::format("{} in ['{}', '{}', 'nowhere']", Attribute("serial"), chip.serial,
-                               other.serial),
+      {.selector = fmt::format("{} in ['{}', '{}', 'nowhere']", AttributeNamed("serial"),
+                               chip.serial, other.serial),
        .selects =
            [chip, other](const SlowChip& c) {
              return c.serial == chip.serial || c.serial == other.serial;
@@ -143,45 +143,45 @@ Wish RandomWish(Rng& rng, UniqueFleet& fleet) {
            [chip](const SlowChip& c) { return c.serial == chip.serial || c.color == "green"; }},
       {.selector = "!(" + is("serial", chip.serial) + ")",
        .selects = [chip](const SlowChip& c) { return c.serial != chip.serial; }},
-      {.selector = Attribute("serial") + ".endsWith('7')",
+      {.selector = AttributeNamed("serial") + ".endsWith('7')",
        .selects = [](const SlowChip& c) { return c.serial.ends_with('7'); }},
       {.selector = is("serial", "nowhere"), .selects = [](const SlowChip&) { return false; }},
   };
-  Wish wish = wishes[rng.Below(wishes.size())];
+  UniqueWish wish = wishes[rng.Below(wishes.size())];
   wish.count = rng.Chance(1, 3) ? static_cast<int>(1 + rng.Below(6)) : 1;
-  wish.rule = static_cast<Rule>(rng.Below(3));
+  wish.rule = static_cast<FleetRule>(rng.Below(3));
   return wish;
 }
 
 // Returns the most chips of a node that a claim of this kind may have now.
-int Most(const SlowNode& node, const Wish& wish) {
+int Most(const SlowNode& node, const UniqueWish& wish) {
   std::map<std::string, int> by_value;
   int all = 0;
   for (const SlowChip& chip : node) {
     if (chip.busy || !wish.selects(chip)) continue;
     ++all;
-    ++by_value[wish.rule == Rule::kSameGroup ? chip.group : chip.color];
+    ++by_value[wish.rule == FleetRule::kSameGroup ? chip.group : chip.color];
   }
-  if (wish.rule == Rule::kNone) return all;
-  if (wish.rule == Rule::kColorsDiffer) return static_cast<int>(by_value.size());
+  if (wish.rule == FleetRule::kNone) return all;
+  if (wish.rule == FleetRule::kColorsDiffer) return static_cast<int>(by_value.size());
   int most = 0;
   for (const auto& [group, chips] : by_value) most = std::max(most, chips);
   return most;
 }
 
-GangSpec PodOf(const std::string& name, const Wish& wish) {
+GangSpec PodWishing(const std::string& name, const UniqueWish& wish) {
   GangSpec pod = GangOf(name, 1, [&](const std::string& p) { return ChipClaim(p, wish.count); });
   ClaimSpec& claim = pod.members[0].claims[0];
   if (!wish.selector.empty()) claim.requests[0].alternatives[0].selectors = {wish.selector};
-  if (wish.rule == Rule::kSameGroup) {
+  if (wish.rule == FleetRule::kSameGroup) {
     claim.constraints = {{.requests = {}, .attribute = "example.com/group", .distinct = false}};
-  } else if (wish.rule == Rule::kColorsDiffer) {
+  } else if (wish.rule == FleetRule::kColorsDiffer) {
     claim.constraints = {{.requests = {}, .attribute = "example.com/color", .distinct = true}};
   }
   return pod;
 }
 
-Decision PlanOne(Planner& planner, const ClusterState& state, const GangSpec& gang) {
+Decision PlanNext(Planner& planner, const ClusterState& state, const GangSpec& gang) {
   return planner.Plan(state, {std::make_shared<const GangSpec>(gang)}, WallTime{})[0];
 }
 
@@ -204,7 +204,7 @@ Given GivenBy(const Decision& decision) {
 
 // Returns the node that a pod of one chip must get: nodes in use before whole nodes, then the
 // first.
-std::optional<int> NodeForOne(const UniqueFleet& fleet, const Wish& wish) {
+std::optional<int> NodeForOne(const UniqueFleet& fleet, const UniqueWish& wish) {
   std::optional<std::pair<bool, int>> best;
   for (const auto& [number, node] : fleet.nodes()) {
     if (Most(node, wish) < 1) continue;
@@ -215,7 +215,7 @@ std::optional<int> NodeForOne(const UniqueFleet& fleet, const Wish& wish) {
   return best ? std::optional(best->second) : std::nullopt;
 }
 
-void ExpectRight(const UniqueFleet& fleet, const Wish& wish, const Given& given) {
+void ExpectUnique(const UniqueFleet& fleet, const UniqueWish& wish, const Given& given) {
   EXPECT_EQ(given.chips.size(), static_cast<std::size_t>(wish.count));
   const SlowNode& node = fleet.nodes().at(given.node);
   std::set<std::string> groups;
@@ -227,8 +227,8 @@ void ExpectRight(const UniqueFleet& fleet, const Wish& wish, const Given& given)
     groups.insert(chip.group);
     colors.insert(chip.color);
   }
-  EXPECT_TRUE(wish.rule != Rule::kSameGroup || groups.size() == 1);
-  EXPECT_TRUE(wish.rule != Rule::kColorsDiffer || colors.size() == given.chips.size());
+  EXPECT_TRUE(wish.rule != FleetRule::kSameGroup || groups.size() == 1);
+  EXPECT_TRUE(wish.rule != FleetRule::kColorsDiffer || colors.size() == given.chips.size());
 }
 
 TEST(UniqueDevicesTest, DecisionsAreThoseOfAnOracleThatLooksAtEachDeviceOfEachNode) {
@@ -242,11 +242,11 @@ TEST(UniqueDevicesTest, DecisionsAreThoseOfAnOracleThatLooksAtEachDeviceOfEachNo
     Planner planner;
     Planner planner_without;
     for (int step = 0; step < 25; ++step) {
-      const Wish wish = RandomWish(rng, fleet);
+      const UniqueWish wish = RandomWish(rng, fleet);
       SCOPED_TRACE(fmt::format("seed {} step {}: {} of {} rule {}", seed, step, wish.count,
                                wish.selector, static_cast<int>(wish.rule)));
-      const GangSpec pod = PodOf(fmt::format("p{}", step), wish);
-      const Decision decision = PlanOne(planner, fleet.state(), pod);
+      const GangSpec pod = PodWishing(fmt::format("p{}", step), wish);
+      const Decision decision = PlanNext(planner, fleet.state(), pod);
       const bool exists =
           std::any_of(fleet.nodes().begin(), fleet.nodes().end(),
                       [&](const auto& n) { return Most(n.second, wish) >= wish.count; });
@@ -256,15 +256,15 @@ TEST(UniqueDevicesTest, DecisionsAreThoseOfAnOracleThatLooksAtEachDeviceOfEachNo
       const bool reads_unique = wish.selector.find(".color") == std::string::npos
                                     ? !wish.selector.empty()
                                     : wish.selector.find(".serial") != std::string::npos;
-      if (!reads_unique && wish.rule != Rule::kSameGroup) {
-        const Decision without = PlanOne(planner_without, fleet.plain(), pod);
+      if (!reads_unique && wish.rule != FleetRule::kSameGroup) {
+        const Decision without = PlanNext(planner_without, fleet.plain(), pod);
         ASSERT_EQ(without.placement.has_value(), exists);
         EXPECT_TRUE(!exists || GivenBy(decision) == GivenBy(without));
         ++compared;
       }
       if (exists) {
         const Given given = GivenBy(decision);
-        ExpectRight(fleet, wish, given);
+        ExpectUnique(fleet, wish, given);
         EXPECT_TRUE(wish.count != 1 || given.node == NodeForOne(fleet, wish));
         fleet.Hold(fmt::format("held-{}", step), given.node, given.chips);
       }
@@ -278,7 +278,7 @@ TEST(UniqueDevicesTest, DecisionsAreThoseOfAnOracleThatLooksAtEachDeviceOfEachNo
 
 // ---- The cost of a decision ---------------------------------------------------------------------
 
-struct Looked {
+struct Searched {
   bool placed = false;
   std::size_t tried = 0;      // domains that the search looked at
   std::size_t evaluated = 0;  // nodes on which a selector set was evaluated
@@ -286,7 +286,7 @@ struct Looked {
 };
 
 // Counts after a first decision, which has read the fleet.
-Looked Look(const ClusterState& view, const GangSpec& first, const GangSpec& gang) {
+Searched Look(const ClusterState& view, const GangSpec& first, const GangSpec& gang) {
   ClusterState state = view;
   FleetIndex index;
   index.Sync(state);
@@ -296,7 +296,7 @@ Looked Look(const ClusterState& view, const GangSpec& first, const GangSpec& gan
   Compiler compiler;
   search.Place(*compiler.Compile(std::make_shared<const GangSpec>(first)), WallTime{});
   const std::size_t before = eligibility.evaluations();
-  Looked looked;
+  Searched looked;
   const auto compiled = compiler.Compile(std::make_shared<const GangSpec>(gang));
   looked.placed = search.Place(*compiled, WallTime{}).has_value();
   looked.tried = search.obstacle().domains_tried;
@@ -315,9 +315,9 @@ TEST(UniqueDevicesTest, ADecisionLooksAtAsMuchInALargeFleetAsInASmallOne) {
       const auto look = [&](UniqueFleet& fleet) {
         const int last = static_cast<int>(fleet.nodes().size()) - 1;
         const auto pod = [&](const std::string& name, const std::string& group) {
-          Wish wish{.selector = "", .selects = {}, .count = 4};
-          if (pinned) wish.selector = fmt::format("{} == '{}'", Attribute("group"), group);
-          GangSpec gang = PodOf(name, wish);
+          UniqueWish wish{.selector = "", .selects = {}, .count = 4};
+          if (pinned) wish.selector = fmt::format("{} == '{}'", AttributeNamed("group"), group);
+          GangSpec gang = PodWishing(name, wish);
           gang.shape_text = shape;
           return gang;
         };
@@ -325,8 +325,8 @@ TEST(UniqueDevicesTest, ADecisionLooksAtAsMuchInALargeFleetAsInASmallOne) {
         return Look(fleet.state(), pod("p", nodes.at(last - 1)[0].group),
                     pod("q", nodes.at(last)[0].group));
       };
-      const Looked in_small = look(small);
-      const Looked in_large = look(large);
+      const Searched in_small = look(small);
+      const Searched in_large = look(large);
       EXPECT_TRUE(in_large.placed || (pinned && !shape.empty())) << "a group is a row of chips";
       EXPECT_EQ(in_small.placed, in_large.placed);
       EXPECT_LE(in_large.tried, 2U);
@@ -341,19 +341,20 @@ TEST(UniqueDevicesTest, ADeviceNoLongerPublishedIsNotFoundByItsValue) {
   UniqueFleet fleet(rng, 40);
   Planner planner;
   const auto pod = [&](const std::string& name, const std::string& serial) {
-    return PodOf(name, {.selector = fmt::format("{} == '{}'", Attribute("serial"), serial),
-                        .selects = {},
-                        .count = 1});
+    return PodWishing(name,
+                      {.selector = fmt::format("{} == '{}'", AttributeNamed("serial"), serial),
+                       .selects = {},
+                       .count = 1});
   };
   const std::string old = fleet.nodes().at(33)[5].serial;
-  EXPECT_EQ(GivenBy(PlanOne(planner, fleet.state(), pod("a", old))), (Given{33, {5}}));
+  EXPECT_EQ(GivenBy(PlanNext(planner, fleet.state(), pod("a", old))), (Given{33, {5}}));
   fleet.Put(33);
-  EXPECT_FALSE(PlanOne(planner, fleet.state(), pod("b", old)).placement);
+  EXPECT_FALSE(PlanNext(planner, fleet.state(), pod("b", old)).placement);
   const std::string now = fleet.nodes().at(33)[5].serial;
-  EXPECT_EQ(GivenBy(PlanOne(planner, fleet.state(), pod("c", now))), (Given{33, {5}}));
+  EXPECT_EQ(GivenBy(PlanNext(planner, fleet.state(), pod("c", now))), (Given{33, {5}}));
   // Another fleet altogether, as after a new start.
-  EXPECT_FALSE(PlanOne(planner, ClusterState(), pod("d", now)).placement);
-  EXPECT_EQ(GivenBy(PlanOne(planner, fleet.state(), pod("e", now))), (Given{33, {5}}));
+  EXPECT_FALSE(PlanNext(planner, ClusterState(), pod("d", now)).placement);
+  EXPECT_EQ(GivenBy(PlanNext(planner, fleet.state(), pod("e", now))), (Given{33, {5}}));
 }
 
 }  // namespace

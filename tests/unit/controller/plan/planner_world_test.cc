@@ -56,8 +56,8 @@ class PlannerWorldTest : public ::testing::Test {
   int held_ = 0;
 };
 
-GangSpec Pods(const std::string& name, const std::vector<std::int64_t>& chips,
-              const std::string& shape = "") {
+GangSpec PodsOfGang(const std::string& name, const std::vector<std::int64_t>& chips,
+                    const std::string& shape = "") {
   std::size_t next = 0;
   GangSpec gang = GangOf(name, static_cast<int>(chips.size()),
                          [&](const std::string& pod) { return ChipClaim(pod, chips[next++]); });
@@ -70,7 +70,7 @@ NodeRequirement NodeIs(const std::string& name) {
 }
 
 // Chips of the fleet by node that a placement gives.
-std::set<std::string> Given(const Decision& decision) {
+std::set<std::string> GivenDevices(const Decision& decision) {
   std::set<std::string> given;
   for (const MemberPlacement& member : decision.placement->members) {
     for (const ClaimPlacement& claim : member.claims) {
@@ -95,7 +95,8 @@ TEST_F(PlannerWorldTest, CoresOfANodeThatPublishesNothingElseAreGivenOnce) {
         fmt::format("p{}", i), 1, [](const std::string& pod) { return CoreClaim(pod, 2, 4); }));
     ASSERT_EQ(decision.placement.has_value(), i < 16) << i;
     if (!decision.placement) continue;
-    for (const std::string& device : Given(decision)) EXPECT_TRUE(given.insert(device).second);
+    for (const std::string& device : GivenDevices(decision))
+      EXPECT_TRUE(given.insert(device).second);
   }
   EXPECT_EQ(given.size(), 64U);
 }
@@ -119,10 +120,10 @@ TEST_F(PlannerWorldTest, ACoreThatIsNoLongerPublishedKeepsItsChipFromOthers) {
   state_.PutNode(Lone("n0"));
   Occupy("n0", {"neuron-core-0-lnc2-0"});
   state_.PutNode(NodeFactsOf({.name = "n0", .cores = false}));
-  EXPECT_THAT(Why(Pods("a", {16})), HasSubstr("in the way: pod default/other (1 chip)"));
-  const Decision fifteen = Run(Pods("b", {15}));
+  EXPECT_THAT(Why(PodsOfGang("a", {16})), HasSubstr("in the way: pod default/other (1 chip)"));
+  const Decision fifteen = Run(PodsOfGang("b", {15}));
   ASSERT_TRUE(fifteen.placement);
-  EXPECT_FALSE(Given(fifteen).contains("n0/neuron-device-0"));
+  EXPECT_FALSE(GivenDevices(fifteen).contains("n0/neuron-device-0"));
 }
 
 // ---- Claims that pods share --------------------------------------------------------------------
@@ -135,7 +136,7 @@ TEST_F(PlannerWorldTest, AClaimThatPodsOfABoxShareIsGivenOnceAndKeepsThemTogethe
   gang.shape_text = "4x4x2";
   const Decision decision = Run(gang);
   ASSERT_TRUE(decision.placement) << decision.blocked->message;
-  EXPECT_EQ(Given(decision).size(), 32U);
+  EXPECT_EQ(GivenDevices(decision).size(), 32U);
   const auto& members = decision.placement->members;
   EXPECT_EQ(members[0].node, members[1].node);
   EXPECT_EQ(members[2].node, members[3].node);
@@ -146,14 +147,14 @@ TEST_F(PlannerWorldTest, AClaimThatPodsOfABoxShareIsGivenOnceAndKeepsThemTogethe
 
 TEST_F(PlannerWorldTest, PodsThatShareAClaimAreInOneBoxAndOnOneNode) {
   AddUltraServer(state_, "us-0", false);
-  GangSpec apart = Pods("g", {16, 16}, "4x4");
+  GangSpec apart = PodsOfGang("g", {16, 16}, "4x4");
   apart.slices = 2;
   apart.members[1].claims.push_back(apart.members[0].claims[0]);
   EXPECT_EQ(Why(apart),
             "Invalid: pods default/g-0 and default/g-1 share claim default/g-0-claim, but are in "
             "different boxes");
   // Two nodes' worth of chips, and one claim for both pods: no rotation helps.
-  GangSpec torn = Pods("h", {16, 16}, "4x4x2");
+  GangSpec torn = PodsOfGang("h", {16, 16}, "4x4x2");
   const ClaimSpec shared = [] {
     ClaimSpec claim = ChipClaim("shared", 1);
     claim.requests[0].alternatives[0].admin_access = true;
@@ -165,12 +166,12 @@ TEST_F(PlannerWorldTest, PodsThatShareAClaimAreInOneBoxAndOnOneNode) {
 
 TEST_F(PlannerWorldTest, PodsWithoutABoxFollowTheClaimThatTheyShare) {
   for (const char* name : {"n0", "n1"}) state_.PutNode(Lone(name));
-  GangSpec gang = Pods("g", {12, 4, 12});
+  GangSpec gang = PodsOfGang("g", {12, 4, 12});
   gang.members[2].claims = {gang.members[0].claims[0]};
   gang.members[1].claims.push_back(gang.members[0].claims[0]);
   const Decision decision = Run(gang);
   ASSERT_TRUE(decision.placement) << decision.blocked->message;
-  EXPECT_EQ(Given(decision).size(), 16U);
+  EXPECT_EQ(GivenDevices(decision).size(), 16U);
   for (const MemberPlacement& m : decision.placement->members) {
     EXPECT_EQ(m.node, decision.placement->members[0].node);
   }
@@ -179,8 +180,8 @@ TEST_F(PlannerWorldTest, PodsWithoutABoxFollowTheClaimThatTheyShare) {
 TEST_F(PlannerWorldTest, AGangThatSharesIsNotAnsweredLikeOneThatDoesNot) {
   state_.PutNode(Lone("n0"));
   Occupy("n0", {"neuron-device-0", "neuron-device-1", "neuron-device-2", "neuron-device-3"});
-  GangSpec apart = Pods("a", {8, 8});
-  GangSpec together = Pods("b", {8, 8});
+  GangSpec apart = PodsOfGang("a", {8, 8});
+  GangSpec together = PodsOfGang("b", {8, 8});
   together.members[1].claims = together.members[0].claims;
   const auto decisions = Plan({apart, together});
   EXPECT_TRUE(decisions[0].blocked);
@@ -189,10 +190,10 @@ TEST_F(PlannerWorldTest, AGangThatSharesIsNotAnsweredLikeOneThatDoesNot) {
 
 TEST_F(PlannerWorldTest, APodWhoseClaimIsHeldIsNotAnsweredLikeOneWhoseIsNot) {
   state_.PutNode(Lone("n0"));
-  const Decision first = Run(Pods("first", {16}));
+  const Decision first = Run(PodsOfGang("first", {16}));
   ASSERT_TRUE(first.placement);
-  GangSpec waits = Pods("a", {16});
-  GangSpec shares = Pods("b", {16});
+  GangSpec waits = PodsOfGang("a", {16});
+  GangSpec shares = PodsOfGang("b", {16});
   shares.members[0].claims = first.gang->members[0].claims;
   const auto decisions = Plan({waits, shares});
   EXPECT_TRUE(decisions[0].blocked);
@@ -202,18 +203,18 @@ TEST_F(PlannerWorldTest, APodWhoseClaimIsHeldIsNotAnsweredLikeOneWhoseIsNot) {
 
 TEST_F(PlannerWorldTest, APodThatIsTiedToANodeByAHeldClaimIsToldSo) {
   for (const char* name : {"n0", "n1"}) state_.PutNode(Lone(name));
-  const Decision first = Run(Pods("first", {16}));
+  const Decision first = Run(PodsOfGang("first", {16}));
   ASSERT_TRUE(first.placement);
   const std::string node = first.placement->members[0].node;
-  GangSpec more = Pods("b", {4});
+  GangSpec more = PodsOfGang("b", {4});
   more.members[0].claims.push_back(first.gang->members[0].claims[0]);
   EXPECT_EQ(Why(more), fmt::format("WaitsForCapacity: the pod has a claim that is allocated on "
                                    "node {}, which cannot give it the rest now",
                                    node));
-  Run(Pods("second", {16}));
-  GangSpec torn = Pods("c", {1});
+  Run(PodsOfGang("second", {16}));
+  GangSpec torn = PodsOfGang("c", {1});
   torn.members[0].claims = {first.gang->members[0].claims[0],
-                            Pods("second", {16}).members[0].claims[0]};
+                            PodsOfGang("second", {16}).members[0].claims[0]};
   EXPECT_EQ(Why(torn),
             "Invalid: claims of pod default/c-0 are allocated on different nodes, n0 and n1");
 }
@@ -222,7 +223,7 @@ TEST_F(PlannerWorldTest, APodThatIsTiedToANodeByAHeldClaimIsToldSo) {
 
 TEST_F(PlannerWorldTest, AnUnchoosyMemberDoesNotTakeThePlaceOfAChoosyOne) {
   for (const char* name : {"n0", "n1"}) state_.PutNode(Lone(name));
-  GangSpec gang = Pods("g", {1, 16});
+  GangSpec gang = PodsOfGang("g", {1, 16});
   gang.members[1].node.all = {NodeIs("n0")};
   const Decision decision = Run(gang);
   ASSERT_TRUE(decision.placement) << decision.blocked->message;
@@ -233,19 +234,19 @@ TEST_F(PlannerWorldTest, AnUnchoosyMemberDoesNotTakeThePlaceOfAChoosyOne) {
 
 TEST_F(PlannerWorldTest, SmallMembersDoNotBreakUpTheNodesThatLargeOnesNeed) {
   for (const char* name : {"n0", "n1"}) state_.PutNode(Lone(name));
-  const Decision decision = Run(Pods("g", {6, 6, 10, 10}));
+  const Decision decision = Run(PodsOfGang("g", {6, 6, 10, 10}));
   ASSERT_TRUE(decision.placement) << decision.blocked->message;
-  EXPECT_EQ(Given(decision).size(), 32U);
+  EXPECT_EQ(GivenDevices(decision).size(), 32U);
 }
 
 TEST_F(PlannerWorldTest, AGangOfMorePodsThanTheFleetCanHoldNeverFits) {
   for (const char* name : {"n0", "n1"}) state_.PutNode(Lone(name));
-  EXPECT_EQ(Why(Pods("g", {16, 16, 16})),
+  EXPECT_EQ(Why(PodsOfGang("g", {16, 16, 16})),
             "NeverFits: 3 pods need 16 chips of one node each; the nodes that have them can hold 2 "
             "of these pods, even with nothing running");
-  EXPECT_EQ(Why(Pods("h", {9, 9, 9})).substr(0, 10), "NeverFits:");
+  EXPECT_EQ(Why(PodsOfGang("h", {9, 9, 9})).substr(0, 10), "NeverFits:");
   Occupy("n0", {"neuron-device-0"});
-  EXPECT_EQ(Why(Pods("i", {16, 16})),
+  EXPECT_EQ(Why(PodsOfGang("i", {16, 16})),
             "WaitsForCapacity: the pod of rank 1 needs 16 chips of one node, beside those of 1 "
             "pod before it; 2 nodes could give them, the most free chips are 16 on n1; in the way: "
             "pod default/other (1 chip)");
@@ -253,7 +254,7 @@ TEST_F(PlannerWorldTest, AGangOfMorePodsThanTheFleetCanHoldNeverFits) {
 
 TEST_F(PlannerWorldTest, MoreBoxesThanTheFleetHasNeverFit) {
   AddUltraServer(state_, "us-0", false);
-  GangSpec gang = Pods("g", {16, 16, 16, 16, 16, 16, 16, 16}, "4x4x4");
+  GangSpec gang = PodsOfGang("g", {16, 16, 16, 16, 16, 16, 16, 16}, "4x4x4");
   gang.slices = 2;
   EXPECT_EQ(Why(gang),
             "NeverFits: needs 2 times 4x4x4 = 64 chips of one topology domain, found 1 of 2; the 1 "
@@ -275,15 +276,15 @@ TEST_F(PlannerWorldTest, ABoxOnACordonedNodeIsNotCalledBroken) {
       "admits it: "
       "0/1 "
       "nodes: ";
-  EXPECT_EQ(Why(Pods("g", {16}, "4x4")), could + "1 cordoned");
+  EXPECT_EQ(Why(PodsOfGang("g", {16}, "4x4")), could + "1 cordoned");
   state_.PutNode(Lone("n0"));
-  GangSpec elsewhere = Pods("h", {16}, "4x4");
+  GangSpec elsewhere = PodsOfGang("h", {16}, "4x4");
   elsewhere.members[0].node.all = {NodeIs("n7")};
   EXPECT_EQ(Why(elsewhere), could + "1 not matching the node selector");
   facts = Lone("n0");
   facts.taints = {{.key = "team", .value = "red"}};
   state_.PutNode(facts);
-  EXPECT_EQ(Why(Pods("i", {16}, "4x4")), could + "1 with taint team=red not tolerated");
+  EXPECT_EQ(Why(PodsOfGang("i", {16}, "4x4")), could + "1 with taint team=red not tolerated");
 }
 
 TEST_F(PlannerWorldTest, EachCauseThatKeepsNodesAwayIsCountedByItsName) {
@@ -299,10 +300,10 @@ TEST_F(PlannerWorldTest, EachCauseThatKeepsNodesAwayIsCountedByItsName) {
     state_.PutNode(std::move(facts));
   }
   EXPECT_EQ(
-      Why(Pods("p", {16})),
+      Why(PodsOfGang("p", {16})),
       "WaitsForRepair: 640 nodes have the devices that the pod asks for, but none admits it: 0/640 "
       "nodes: 600 not ready, 40 cordoned");
-  EXPECT_EQ(Why(Pods("g", {16}, "4x4")),
+  EXPECT_EQ(Why(PodsOfGang("g", {16}, "4x4")),
             "WaitsForRepair: needs 4x4x1 = 16 chips of one topology domain; 640 domains could hold "
             "it, but none "
             "admits it: 0/640 nodes: 600 not ready, 40 cordoned");
@@ -315,17 +316,17 @@ TEST_F(PlannerWorldTest, TheCauseThatOutlastsARepairIsNamed) {
   state_.PutNode(facts);
   const std::string has =
       "NeverFits: 1 node has the devices that the pod asks for, but none admits it: ";
-  EXPECT_EQ(Why(Pods("p", {16})), has + "0/1 nodes: 1 cordoned");
+  EXPECT_EQ(Why(PodsOfGang("p", {16})), has + "0/1 nodes: 1 cordoned");
   facts.schedulable = true;
   facts.taints = {{.key = "node.kubernetes.io/not-ready", .value = ""},
                   {.key = "team", .value = "red"}};
   state_.PutNode(facts);
-  EXPECT_EQ(Why(Pods("p", {16})), has + "0/1 nodes: 1 with taint team=red not tolerated");
+  EXPECT_EQ(Why(PodsOfGang("p", {16})), has + "0/1 nodes: 1 with taint team=red not tolerated");
   // Ready again, and the taint that says otherwise is about to go.
   facts.ready = true;
   facts.taints.pop_back();
   state_.PutNode(facts);
-  EXPECT_EQ(Why(Pods("p", {16})),
+  EXPECT_EQ(Why(PodsOfGang("p", {16})),
             "WaitsForRepair: 1 node has the devices that the pod asks for, but none admits it: 0/1 "
             "nodes: "
             "1 not ready");
@@ -340,7 +341,7 @@ TEST_F(PlannerWorldTest, AHealthyNodeInADomainWithoutABoxIsNotBlamed) {
                                 .cores = false});
   away.schedulable = false;
   state_.PutNode(away);
-  EXPECT_EQ(Why(Pods("g", {16, 16, 16, 16}, "4x4x4")),
+  EXPECT_EQ(Why(PodsOfGang("g", {16, 16, 16, 16}, "4x4x4")),
             "NeverFits: needs 4x4x4 = 64 chips of one topology domain; 1 domain could hold it, but "
             "none admits "
             "it: 0/4 "
@@ -358,7 +359,7 @@ TEST_F(PlannerWorldTest, CausesOfNodesAndOfTheirDevicesStandSideBySide) {
   state_.PutNode(red);
   NodeFacts elsewhere = Lone("n4");
   state_.PutNode(elsewhere);
-  GangSpec pod = Pods("p", {12});
+  GangSpec pod = PodsOfGang("p", {12});
   pod.members[0].node.any_term = {
       {{.key = "metadata.name", .op = NodeOperator::kNotIn, .values = {"n4"}, .field = true}}};
   EXPECT_EQ(Why(pod),
@@ -379,7 +380,7 @@ TEST_F(PlannerWorldTest, CausesOfNodesAndOfTheirDevicesStandSideBySide) {
 
 TEST_F(PlannerWorldTest, APodGoesWhereItsVolumeIsOrSaysThatItIsElsewhere) {
   for (const char* name : {"n0", "n1", "n2"}) state_.PutNode(Lone(name));
-  GangSpec pod = Pods("p", {4});
+  GangSpec pod = PodsOfGang("p", {4});
   const auto on = [](const char* node) {
     return kube::NodeTerms{{{.key = "metadata.name", .values = {node}, .field = true}}};
   };
@@ -401,15 +402,17 @@ TEST_F(PlannerWorldTest, AGangThatWaitsOnlyForARepairIsNotToldThatItNeverFits) {
                                 .cores = false});
   away.ready = false;
   state_.PutNode(away);
-  const GangSpec whole = Pods("g", {16, 16, 16, 16}, "4x4x4");
+  const GangSpec whole = PodsOfGang("g", {16, 16, 16, 16}, "4x4x4");
   EXPECT_THAT(Why(whole), HasSubstr("WaitsForRepair: needs 4x4x4"));
   away.ready = true;
   away.devices[3].taints.push_back({"tahoma.dev/unhealthy", "hbm", TaintEffect::kNoExecute});
   state_.PutNode(away);
   EXPECT_THAT(Why(whole), HasSubstr("WaitsForRepair: needs 4x4x4"));
-  EXPECT_THAT(Why(Pods("p", {16, 16, 16, 16})), HasSubstr("WaitsForRepair: 4 pods need 16 chips"));
-  EXPECT_THAT(Why(Pods("q", {16, 16, 16, 16, 16})), HasSubstr("NeverFits: 5 pods need 16 chips"));
-  GangSpec two = Pods("h", {16, 16, 16, 16, 16, 16, 16, 16}, "4x4x4");
+  EXPECT_THAT(Why(PodsOfGang("p", {16, 16, 16, 16})),
+              HasSubstr("WaitsForRepair: 4 pods need 16 chips"));
+  EXPECT_THAT(Why(PodsOfGang("q", {16, 16, 16, 16, 16})),
+              HasSubstr("NeverFits: 5 pods need 16 chips"));
+  GangSpec two = PodsOfGang("h", {16, 16, 16, 16, 16, 16, 16, 16}, "4x4x4");
   two.slices = 2;
   EXPECT_THAT(Why(two), HasSubstr("NeverFits: needs 2 times 4x4x4"));
   away.devices[3].taints.pop_back();
@@ -423,7 +426,7 @@ TEST_F(PlannerWorldTest, AGangThatWaitsOnlyForARepairIsNotToldThatItNeverFits) {
 
 TEST_F(PlannerWorldTest, ABoxThatIsLargerThanEveryDomainIsCalledSo) {
   for (const char* name : {"n0", "n1", "n2", "n3"}) state_.PutNode(Lone(name));
-  EXPECT_EQ(Why(Pods("g", {16, 16, 16, 16}, "4x4x4")),
+  EXPECT_EQ(Why(PodsOfGang("g", {16, 16, 16, 16}, "4x4x4")),
             "NeverFits: needs 4x4x4 = 64 chips of one topology domain; 4 domains have its devices, "
             "but none is "
             "that large");
@@ -437,16 +440,16 @@ TEST_F(PlannerWorldTest, AnInstanceTypeThatIsNotKnownHasNoShapes) {
     }
   }
   state_.PutNode(facts);
-  EXPECT_EQ(Why(Pods("g", {16}, "4x4")),
+  EXPECT_EQ(Why(PodsOfGang("g", {16}, "4x4")),
             "NeverFits: needs 4x4x1 = 16 chips of one topology domain; 1 domain has its devices, "
             "but none is of "
             "an instance type whose chips form boxes");
-  EXPECT_TRUE(Run(Pods("h", {16})).placement) << "chips without a shape are chips";
+  EXPECT_TRUE(Run(PodsOfGang("h", {16})).placement) << "chips without a shape are chips";
 }
 
 TEST_F(PlannerWorldTest, TheMemberThatNothingMatchesIsTheOneNamed) {
   AddUltraServer(state_, "us-0", false);
-  GangSpec gang = Pods("g", {16, 16}, "4x4x2");
+  GangSpec gang = PodsOfGang("g", {16, 16}, "4x4x2");
   gang.members[1].claims[0].requests[0].alternatives[0].selectors = {
       "device.attributes['neuron.aws.com'].instanceType == 'trn3'"};
   EXPECT_THAT(Why(gang), HasSubstr("NeverFits: the pod of rank 1 asks for 16 devices"));
@@ -455,7 +458,7 @@ TEST_F(PlannerWorldTest, TheMemberThatNothingMatchesIsTheOneNamed) {
 TEST_F(PlannerWorldTest, FreeChipsThatDoNotMeetTheConstraintsAreNotCalledTooFew) {
   state_.PutNode(Lone("n0"));
   Occupy("n0", {"neuron-device-0", "neuron-device-5", "neuron-device-10", "neuron-device-15"});
-  GangSpec gang = Pods("p", {4});
+  GangSpec gang = PodsOfGang("p", {4});
   gang.members[0].claims[0].constraints = {
       {.requests = {}, .attribute = "resource.aws.com/devicegroup4_id"}};
   EXPECT_EQ(Why(gang),
@@ -466,7 +469,7 @@ TEST_F(PlannerWorldTest, FreeChipsThatDoNotMeetTheConstraintsAreNotCalledTooFew)
 
 TEST_F(PlannerWorldTest, ASelectorsErrorNamesADeviceThatExists) {
   state_.PutNode(Lone("gone"));
-  GangSpec gang = Pods("p", {1});
+  GangSpec gang = PodsOfGang("p", {1});
   gang.members[0].claims[0].requests[0].alternatives[0].selectors = {
       "device.attributes['neuron.aws.com'].color == 'red'"};
   EXPECT_THAT(Why(gang), HasSubstr("of node gone"));
@@ -492,11 +495,11 @@ TEST_F(PlannerWorldTest, ChipsThatOverflowAreRefused) {
        {std::int64_t{64} << 32, std::numeric_limits<std::int64_t>::max() / 64 * 64,
         std::numeric_limits<std::int64_t>::min() + 1, std::int64_t{-64}, std::int64_t{0},
         (std::int64_t{1} << 32) + 16}) {
-    GangSpec gang = Pods("g", {16, 16, 16, 16});
+    GangSpec gang = PodsOfGang("g", {16, 16, 16, 16});
     gang.chips = chips;
     EXPECT_EQ(Why(gang).substr(0, 8), "Invalid:") << chips;
   }
-  GangSpec many = Pods("g", {16, 16, 16, 16});
+  GangSpec many = PodsOfGang("g", {16, 16, 16, 16});
   many.chips = 65536;
   many.slices = std::numeric_limits<int>::max();
   EXPECT_EQ(Why(many).substr(0, 8), "Invalid:");
@@ -504,14 +507,14 @@ TEST_F(PlannerWorldTest, ChipsThatOverflowAreRefused) {
 
 TEST_F(PlannerWorldTest, ARuntimeOfAMillionYearsIsFarAwayNotPast) {
   state_.PutNode(Lone("n0"));
-  GangSpec gang = Pods("g", {4});
+  GangSpec gang = PodsOfGang("g", {4});
   gang.max_runtime = std::chrono::seconds(std::numeric_limits<std::int64_t>::max());
   const Decision decision = Run(gang);
   ASSERT_TRUE(decision.placement);
   EXPECT_EQ(decision.placement->Holdings(gang, now_)[0]->end, WallTime::max());
-  EXPECT_TRUE(Run(Pods("h", {4})).placement);
+  EXPECT_TRUE(Run(PodsOfGang("h", {4})).placement);
   GangSpec again = gang;
-  again.members = Pods("i", {4}).members;
+  again.members = PodsOfGang("i", {4}).members;
   EXPECT_TRUE(Run(again).placement);
 }
 
@@ -534,14 +537,14 @@ TEST_F(PlannerWorldTest, AWorkingBoxOfTheDomainIsPreferredToOneWithABrokenLink) 
     }
   }
   Occupy("n0", busy);
-  const Decision decision = Run(Pods("p", {4}));
+  const Decision decision = Run(PodsOfGang("p", {4}));
   ASSERT_TRUE(decision.placement);
   EXPECT_EQ(decision.placement->members[0].node, "n1");
 }
 
 TEST_F(PlannerWorldTest, TolerationsWithSecondsTolerateAndAreCopied) {
   state_.PutNode(NodeFactsOf({.name = "n0", .broken = 0xffff}));
-  GangSpec gang = Pods("p", {2});
+  GangSpec gang = PodsOfGang("p", {2});
   Toleration toleration{.key = "tahoma.dev/unhealthy",
                         .op = TolerationOperator::kExists,
                         .value = "",
@@ -572,7 +575,7 @@ TEST_F(PlannerWorldTest, CoresOfABrokenChipAreGivenToThoseWhoTolerateIt) {
        .seconds = std::nullopt}};
   const Decision decision = Run(gang);
   ASSERT_TRUE(decision.placement) << decision.blocked->message;
-  EXPECT_EQ(Given(decision).size(), 2U);
+  EXPECT_EQ(GivenDevices(decision).size(), 2U);
 }
 
 TEST_F(PlannerWorldTest, WhetherAGangFitsDoesNotDependOnTheOrderInWhichNodesCame) {
@@ -588,9 +591,10 @@ TEST_F(PlannerWorldTest, WhetherAGangFitsDoesNotDependOnTheOrderInWhichNodesCame
     }
   }
   nodes.push_back(NodeFactsOf({.name = "lone", .cores = false}));
-  const std::vector<GangSpec> gangs = {Pods("a", {16, 16}, "4x4x2"), Pods("b", {8}, "2x4"),
-                                       Pods("c", {16, 16, 16}), Pods("d", {4, 8, 4}),
-                                       Pods("e", {16, 16, 16, 16}, "4x4x4")};
+  const std::vector<GangSpec> gangs = {PodsOfGang("a", {16, 16}, "4x4x2"),
+                                       PodsOfGang("b", {8}, "2x4"), PodsOfGang("c", {16, 16, 16}),
+                                       PodsOfGang("d", {4, 8, 4}),
+                                       PodsOfGang("e", {16, 16, 16, 16}, "4x4x4")};
   std::set<std::string> answers;
   std::sort(nodes.begin(), nodes.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -15,19 +15,19 @@
 namespace tahoma::controller {
 namespace {
 
-WallTime At(const char* text) { return *ParseTime(text); }
+WallTime TimeAt(const char* text) { return *ParseTime(text); }
 
 OfferingQuery UltraServers(int count, int hours) {
   return {.ultraserver_type = "u-trn2x64", .ultraserver_count = count, .duration_hours = hours};
 }
 
-std::string Text(const Offering& offering) {
+std::string OfferingText(const Offering& offering) {
   return fmt::format("{} {}..{} {}", offering.count, FormatTime(offering.start),
                      FormatTime(offering.end), offering.fee().ToString());
 }
 
 std::string CodeOf(const OfferingQuery& query) {
-  const auto search = CheckQuery(query, At("2026-11-23T09:00:00Z"));
+  const auto search = CheckQuery(query, TimeAt("2026-11-23T09:00:00Z"));
   return search.ok() ? "" : Ec2CodeOf(search.status());
 }
 
@@ -58,18 +58,18 @@ TEST(CheckQueryTest, EachWrongQueryHasEc2sCode) {
   query.max_duration_hours = 24;
   EXPECT_EQ(CodeOf(query), "InvalidParameterCombination");
   query = UltraServers(1, 48);
-  query.start_date_range = At("2027-01-19T00:00:00Z");
+  query.start_date_range = TimeAt("2027-01-19T00:00:00Z");
   EXPECT_EQ(CodeOf(query), "InvalidParameterValue");
-  query.start_date_range = At("2026-12-01T00:00:00Z");
-  query.end_date_range = At("2026-12-01T12:00:00Z");
+  query.start_date_range = TimeAt("2026-12-01T00:00:00Z");
+  query.end_date_range = TimeAt("2026-12-01T12:00:00Z");
   EXPECT_EQ(CodeOf(query), "InvalidParameterCombination");
   query = UltraServers(1, 24);
-  query.end_date_range = At("2026-11-23T08:00:00Z");
+  query.end_date_range = TimeAt("2026-11-23T08:00:00Z");
   EXPECT_EQ(CodeOf(query), "InvalidParameterValue");
 }
 
 TEST(CheckQueryTest, TheMessageSaysWhatWouldBeLegal) {
-  const auto search = CheckQuery(UltraServers(1, 360), At("2026-11-23T09:00:00Z"));
+  const auto search = CheckQuery(UltraServers(1, 360), TimeAt("2026-11-23T09:00:00Z"));
   EXPECT_EQ(search.status().message(),
             "CapacityDurationHours 360: must be 24 to 336 in steps of 24, or 504 to 4368 in steps "
             "of 168");
@@ -78,24 +78,27 @@ TEST(CheckQueryTest, TheMessageSaysWhatWouldBeLegal) {
 // docs/reference/capacity-blocks.md#offerings, with a day of 24 h asked for at 02:23.
 TEST(SearchTest, ADayIsOfferedInThreeForms) {
   BlockWorld world({.hosts = 1, .product = "trn2.48xlarge"});
-  const WallTime now = At("2026-11-24T02:23:00Z");
+  const WallTime now = TimeAt("2026-11-24T02:23:00Z");
   world.MoveTo(now);
   const auto search = CheckQuery(
       {.instance_type = "trn2.48xlarge", .instance_count = 1, .duration_hours = 24}, now);
   const SearchAnswer answer =
       SearchOfferings(world.book().profile(), world.book().prices(), *search, now);
   ASSERT_EQ(answer.offerings.size(), 3U);
-  EXPECT_EQ(Text(answer.offerings[0]), "1 2026-11-24T02:53:00Z..2026-11-24T11:30:00Z 308.14");
-  EXPECT_EQ(Text(answer.offerings[1]), "1 2026-11-24T11:30:00Z..2026-11-25T11:30:00Z 858.26");
-  EXPECT_EQ(Text(answer.offerings[2]), "1 2026-11-24T02:53:00Z..2026-11-25T11:30:00Z 1166.40");
+  EXPECT_EQ(OfferingText(answer.offerings[0]),
+            "1 2026-11-24T02:53:00Z..2026-11-24T11:30:00Z 308.14");
+  EXPECT_EQ(OfferingText(answer.offerings[1]),
+            "1 2026-11-24T11:30:00Z..2026-11-25T11:30:00Z 858.26");
+  EXPECT_EQ(OfferingText(answer.offerings[2]),
+            "1 2026-11-24T02:53:00Z..2026-11-25T11:30:00Z 1166.40");
 }
 
 TEST(SearchTest, ABlockOfMinutesIsNotOffered) {
   BlockWorld world({.hosts = 1, .product = "trn2.48xlarge"});
-  // At 10:31 a block could begin at 11:01, with a minute less than it takes to be of use.
+  // TimeAt 10:31 a block could begin at 11:01, with a minute less than it takes to be of use.
   for (const auto& [time, offered] :
        {std::pair{"2026-11-23T10:00:00Z", true}, std::pair{"2026-11-23T10:01:00Z", false}}) {
-    world.MoveTo(At(time));
+    world.MoveTo(TimeAt(time));
     const SearchAnswer answer = world.Search({.days = 1, .at_once = true});
     EXPECT_EQ(answer.offerings.front().start < world.next_boundary(), offered) << time;
   }
@@ -274,7 +277,8 @@ TEST(SearchTest, AgreesWithTryingEveryStart) {
       EXPECT_EQ(answer.offerings.front().start, StartOf(*expected)) << "seed " << seed;
     } else if (!answer.nearest.empty()) {
       const Offering& nearest = answer.nearest.front();
-      EXPECT_TRUE(world.TryToBuy(nearest, wish).ok()) << "seed " << seed << ": " << Text(nearest);
+      EXPECT_TRUE(world.TryToBuy(nearest, wish).ok())
+          << "seed " << seed << ": " << OfferingText(nearest);
     }
   }
 }

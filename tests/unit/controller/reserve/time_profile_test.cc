@@ -11,79 +11,79 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr Slot kToday = 20'000;
+constexpr Slot kThisDay = 20'000;
 
 Pool PoolNamed(const char* cell) {
   return {.product = FindProduct("u-trn2x64"), .zone = "tahoma-1a", .cell = cell};
 }
 
 TEST(TimeProfileTest, BookedHostsAreFreeBeforeAndAfter) {
-  TimeProfile profile(kToday);
+  TimeProfile profile(kThisDay);
   const PoolId pool = profile.IdOf(PoolNamed("nn-1"));
   profile.SetSupply(pool, {.healthy = 32, .spare = 1});
-  profile.Book(pool, {kToday + 1, kToday + 8}, 16);
-  EXPECT_EQ(profile.Free(pool, kToday), 31);
-  EXPECT_EQ(profile.Free(pool, kToday + 1), 15);
-  EXPECT_EQ(profile.Free(pool, kToday + 8), 31);
-  EXPECT_EQ(profile.LeastFree(pool, {kToday, kToday + 2}), 15);
-  EXPECT_EQ(profile.FreeIn(pool, {kToday + 7, kToday + 9}), (std::vector<int>{15, 31}));
+  profile.Book(pool, {kThisDay + 1, kThisDay + 8}, 16);
+  EXPECT_EQ(profile.Free(pool, kThisDay), 31);
+  EXPECT_EQ(profile.Free(pool, kThisDay + 1), 15);
+  EXPECT_EQ(profile.Free(pool, kThisDay + 8), 31);
+  EXPECT_EQ(profile.LeastFree(pool, {kThisDay, kThisDay + 2}), 15);
+  EXPECT_EQ(profile.FreeIn(pool, {kThisDay + 7, kThisDay + 9}), (std::vector<int>{15, 31}));
   profile.SetSupply(pool, {.healthy = 10, .spare = 1});
-  EXPECT_EQ(profile.Free(pool, kToday + 1), -7);
+  EXPECT_EQ(profile.Free(pool, kThisDay + 1), -7);
 }
 
 TEST(TimeProfileTest, ACopyKeepsWhatItWas) {
-  TimeProfile profile(kToday);
+  TimeProfile profile(kThisDay);
   const PoolId pool = profile.IdOf(PoolNamed("nn-1"));
   profile.SetSupply(pool, {.healthy = 4});
   const TimeProfile before = profile;
-  profile.Book(pool, {kToday, kToday + 1}, 3);
+  profile.Book(pool, {kThisDay, kThisDay + 1}, 3);
   profile.IdOf(PoolNamed("nn-2"));
-  EXPECT_EQ(before.Free(pool, kToday), 4);
+  EXPECT_EQ(before.Free(pool, kThisDay), 4);
   EXPECT_EQ(before.pool_count(), 1U);
   EXPECT_FALSE(before.Find(PoolNamed("nn-2")).has_value());
-  EXPECT_EQ(profile.Free(pool, kToday), 1);
+  EXPECT_EQ(profile.Free(pool, kThisDay), 1);
 }
 
 TEST(TimeProfileTest, ChangesOfEitherSideOfACopyAreItsOwn) {
-  TimeProfile profile(kToday);
+  TimeProfile profile(kThisDay);
   const PoolId pool = profile.IdOf(PoolNamed("nn-1"));
   profile.SetSupply(pool, {.healthy = 10});
-  profile.Book(pool, {kToday, kToday + 1}, 1);
+  profile.Book(pool, {kThisDay, kThisDay + 1}, 1);
   TimeProfile other = profile;
-  other.Book(pool, {kToday, kToday + 1}, 2);
+  other.Book(pool, {kThisDay, kThisDay + 1}, 2);
   const TimeProfile third = other;
-  other.Book(pool, {kToday, kToday + 1}, 2);
-  profile.Book(pool, {kToday, kToday + 1}, 5);
-  profile.Book(pool, {kToday, kToday + 1}, 1);
-  EXPECT_EQ(profile.Free(pool, kToday), 3);
-  EXPECT_EQ(other.Free(pool, kToday), 5);
-  EXPECT_EQ(third.Free(pool, kToday), 7);
+  other.Book(pool, {kThisDay, kThisDay + 1}, 2);
+  profile.Book(pool, {kThisDay, kThisDay + 1}, 5);
+  profile.Book(pool, {kThisDay, kThisDay + 1}, 1);
+  EXPECT_EQ(profile.Free(pool, kThisDay), 3);
+  EXPECT_EQ(other.Free(pool, kThisDay), 5);
+  EXPECT_EQ(third.Free(pool, kThisDay), 7);
 }
 
 TEST(TimeProfileTest, AnOccupationWithoutEndNeverEnds) {
-  TimeProfile profile(kToday);
+  TimeProfile profile(kThisDay);
   const PoolId pool = profile.IdOf(PoolNamed("nn-1"));
   profile.SetSupply(pool, {.healthy = 4});
   EXPECT_EQ(profile.Occupy(pool, TimeProfile::kForEver, 1), TimeProfile::kForEver);
-  const Slot far = profile.Occupy(pool, kToday + 400, 1);
+  const Slot far = profile.Occupy(pool, kThisDay + 400, 1);
   EXPECT_EQ(far, TimeProfile::kForEver);
-  EXPECT_EQ(profile.Free(pool, kToday + kSlotsAhead - 1), 2);
-  profile.AdvanceTo(kToday + 200);
+  EXPECT_EQ(profile.Free(pool, kThisDay + kSlotsAhead - 1), 2);
+  profile.AdvanceTo(kThisDay + 200);
   profile.Vacate(pool, far, 1);
-  EXPECT_EQ(profile.Free(pool, kToday + 200), 3);
+  EXPECT_EQ(profile.Free(pool, kThisDay + 200), 3);
 }
 
 // Any sequence of changes leaves what a table of days says that has no ring and forgets nothing.
 TEST(TimeProfileTest, AgreesWithATableOfAllDays) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed);
-    TimeProfile profile(kToday);
+    TimeProfile profile(kThisDay);
     const PoolId pool = profile.IdOf(PoolNamed("nn-1"));
     profile.SetSupply(pool, {.healthy = 1'000});
     std::map<Slot, int> used;
     std::vector<std::pair<SlotRange, int>> booked;
     std::vector<std::pair<Slot, Slot>> occupied;  // until, as given and as answered
-    Slot today = kToday;
+    Slot today = kThisDay;
     for (int step = 0; step < 60; ++step) {
       const Slot first = today + static_cast<Slot>(rng.Below(56));
       const Slot last = first + 1 + static_cast<Slot>(rng.Below(180));

@@ -25,7 +25,7 @@ json Node(const std::string& name, int version, const std::string& uid = "") {
             {"uid", uid.empty() ? "uid-" + name : uid},
             {"resourceVersion", std::to_string(version)}}}};
 }
-json List(int version, std::vector<json> items, const std::string& next = "") {
+json ListAt(int version, std::vector<json> items, const std::string& next = "") {
   json list{{"kind", "NodeList"},
             {"metadata", {{"resourceVersion", std::to_string(version)}}},
             {"items", std::move(items)}};
@@ -68,9 +68,9 @@ using Strings = std::vector<std::string>;
 
 TEST_F(WatchCacheTest, AListInPagesIsToldAndThenListed) {
   cache_.BeginList();
-  EXPECT_EQ(*cache_.AddPage(List(5, {Node("a", 1), Node("b", 2)}, "more")), "more");
+  EXPECT_EQ(*cache_.AddPage(ListAt(5, {Node("a", 1), Node("b", 2)}, "more")), "more");
   EXPECT_EQ(cache_.resource_version(), "");
-  EXPECT_EQ(*cache_.AddPage(List(5, {Node("c", 3)})), "");
+  EXPECT_EQ(*cache_.AddPage(ListAt(5, {Node("c", 3)})), "");
   EXPECT_EQ(Take(), (Strings{"+a@1", "+b@2", "+c@3", "listed"}));
   EXPECT_EQ(cache_.resource_version(), "5");
   EXPECT_EQ(cache_.size(), 3u);
@@ -78,7 +78,7 @@ TEST_F(WatchCacheTest, AListInPagesIsToldAndThenListed) {
 
 TEST_F(WatchCacheTest, LinesMoveThePlace) {
   cache_.BeginList();
-  ASSERT_TRUE(cache_.AddPage(List(5, {Node("a", 1)})).ok());
+  ASSERT_TRUE(cache_.AddPage(ListAt(5, {Node("a", 1)})).ok());
   Take();
   EXPECT_TRUE(Goes("ADDED", Node("b", 6)));
   EXPECT_TRUE(Goes("MODIFIED", Node("a", 7)));
@@ -93,10 +93,10 @@ TEST_F(WatchCacheTest, LinesMoveThePlace) {
 TEST_F(WatchCacheTest, ANewListShowsWhatWasMissed) {
   cache_.BeginList();
   ASSERT_TRUE(
-      cache_.AddPage(List(5, {Node("a", 1), Node("b", 2), Node("c", 3), Node("d", 4)})).ok());
+      cache_.AddPage(ListAt(5, {Node("a", 1), Node("b", 2), Node("c", 3), Node("d", 4)})).ok());
   Take();
   cache_.BeginList();
-  ASSERT_TRUE(cache_.AddPage(List(9, {Node("a", 1), Node("b", 7), Node("d", 8, "other")})).ok());
+  ASSERT_TRUE(cache_.AddPage(ListAt(9, {Node("a", 1), Node("b", 7), Node("d", 8, "other")})).ok());
   EXPECT_EQ(Take(), (Strings{"~a@1", "~b@7", "-d", "+d@8", "-c", "listed"}))
       << "what is as it was too: the owner may have written what the server has lost";
 }
@@ -112,12 +112,12 @@ TEST_F(WatchCacheTest, ALostPlaceIsListedAgain) {
       {"ADDED", {{"metadata", {{"name", "a"}}}}}};
   for (const auto& [type, object] : events) {
     cache_.BeginList();
-    ASSERT_TRUE(cache_.AddPage(List(5, {})).ok());
+    ASSERT_TRUE(cache_.AddPage(ListAt(5, {})).ok());
     EXPECT_FALSE(Goes(type, object)) << type << object;
     EXPECT_EQ(cache_.resource_version(), "") << type << object;
   }
   cache_.BeginList();
-  ASSERT_TRUE(cache_.AddPage(List(5, {})).ok());
+  ASSERT_TRUE(cache_.AddPage(ListAt(5, {})).ok());
   EXPECT_FALSE(Goes("ERROR", {{"code", 500}}));
   EXPECT_EQ(cache_.resource_version(), "5");
   EXPECT_EQ(cache_.size(), 0u);
@@ -137,7 +137,7 @@ TEST_F(WatchCacheTest, AnObjectThatWasNeverReadIsNotGone) {
   const json no_uid{{"metadata", {{"name", "a"}, {"uid", 1}, {"resourceVersion", "1"}}}};
   for (const std::vector<json>& items : {std::vector<json>{no_uid}, {no_uid}, {}, {no_uid}}) {
     cache_.BeginList();
-    ASSERT_TRUE(cache_.AddPage(List(5, items)).ok());
+    ASSERT_TRUE(cache_.AddPage(ListAt(5, items)).ok());
   }
   const std::string left_out = "a left out: metadata.uid is not a text";
   EXPECT_EQ(Take(), (Strings{left_out, "listed", "listed", "listed", left_out, "listed"}))
@@ -147,33 +147,34 @@ TEST_F(WatchCacheTest, AnObjectThatWasNeverReadIsNotGone) {
 
 TEST_F(WatchCacheTest, AnObjectTwiceInAListIsNoLostHistory) {
   cache_.BeginList();
-  ASSERT_TRUE(cache_.AddPage(List(9, {Node("a", 5), Node("a", 3)}, "more")).ok());
-  ASSERT_TRUE(cache_.AddPage(List(9, {Node("a", 4)})).ok());
+  ASSERT_TRUE(cache_.AddPage(ListAt(9, {Node("a", 5), Node("a", 3)}, "more")).ok());
+  ASSERT_TRUE(cache_.AddPage(ListAt(9, {Node("a", 4)})).ok());
   EXPECT_EQ(Take(), (Strings{"+a@5", "listed"}));
 }
 
 TEST_F(WatchCacheTest, AListOlderThanWhatWasSeenIsRefused) {
   cache_.BeginList();
-  ASSERT_TRUE(cache_.AddPage(List(5, {Node("a", 1)})).ok());
+  ASSERT_TRUE(cache_.AddPage(ListAt(5, {Node("a", 1)})).ok());
   EXPECT_TRUE(Goes("MODIFIED", Node("a", 7)));
   Take();
   cache_.BeginList();
-  EXPECT_TRUE(absl::IsUnavailable(cache_.AddPage(List(6, {Node("a", 1), Node("b", 6)})).status()));
+  EXPECT_TRUE(
+      absl::IsUnavailable(cache_.AddPage(ListAt(6, {Node("a", 1), Node("b", 6)})).status()));
   EXPECT_TRUE(Take().empty());
-  EXPECT_EQ(*cache_.AddPage(List(7, {Node("a", 7)})), "");
+  EXPECT_EQ(*cache_.AddPage(ListAt(7, {Node("a", 7)})), "");
   EXPECT_EQ(Take(), (Strings{"~a@7", "listed"}));
 }
 
 TEST_F(WatchCacheTest, AServerWhoseListsStayOldIsBelievedAfterSeveralRefusals) {
   cache_.BeginList();
-  ASSERT_TRUE(cache_.AddPage(List(500, {Node("a", 300), Node("b", 400)})).ok());
+  ASSERT_TRUE(cache_.AddPage(ListAt(500, {Node("a", 300), Node("b", 400)})).ok());
   Take();
   for (int i = 0; i < NewestVersion::kRefusalsMax; ++i) {
     cache_.BeginList();
-    EXPECT_FALSE(cache_.AddPage(List(20, {Node("a", 12)})).ok());
+    EXPECT_FALSE(cache_.AddPage(ListAt(20, {Node("a", 12)})).ok());
   }
   cache_.BeginList();
-  EXPECT_TRUE(cache_.AddPage(List(20, {Node("a", 12)})).ok());
+  EXPECT_TRUE(cache_.AddPage(ListAt(20, {Node("a", 12)})).ok());
   EXPECT_EQ(cache_.resource_version(), "20");
   EXPECT_TRUE(Goes("MODIFIED", Node("a", 21)));
   EXPECT_EQ(Take(), (Strings{"lost", "~a@12", "-b", "listed", "~a@21"}));
@@ -181,7 +182,7 @@ TEST_F(WatchCacheTest, AServerWhoseListsStayOldIsBelievedAfterSeveralRefusals) {
 
 TEST_F(WatchCacheTest, OfEventsAboutAnObjectTheNewerIsKept) {
   cache_.BeginList();
-  ASSERT_TRUE(cache_.AddPage(List(9, {Node("a", 8), Node("b", 4)})).ok());
+  ASSERT_TRUE(cache_.AddPage(ListAt(9, {Node("a", 8), Node("b", 4)})).ok());
   Take();
   EXPECT_TRUE(Goes("DELETED", Node("a", 7, "older")));
   EXPECT_TRUE(Goes("MODIFIED", Node("a", 7)));
@@ -195,10 +196,10 @@ TEST_F(WatchCacheTest, OfEventsAboutAnObjectTheNewerIsKept) {
 // backup, and later writes brought it beyond the seen versions.
 TEST_F(WatchCacheTest, ObjectsThatWentBackInANewListAreTheTruth) {
   cache_.BeginList();
-  ASSERT_TRUE(cache_.AddPage(List(50, {Node("a", 30), Node("b", 40), Node("c", 41)})).ok());
+  ASSERT_TRUE(cache_.AddPage(ListAt(50, {Node("a", 30), Node("b", 40), Node("c", 41)})).ok());
   Take();
   cache_.BeginList();
-  ASSERT_TRUE(cache_.AddPage(List(60, {Node("a", 12), Node("b", 10, "before")})).ok());
+  ASSERT_TRUE(cache_.AddPage(ListAt(60, {Node("a", 12), Node("b", 10, "before")})).ok());
   EXPECT_TRUE(Goes("MODIFIED", Node("a", 61)));
   EXPECT_EQ(Take(), (Strings{"lost", "~a@12", "-b", "+b@10", "-c", "listed", "~a@61"}));
 }
@@ -241,7 +242,7 @@ RC_GTEST_PROP(WatchCacheProperty, TheOwnersViewFollowsTheServer, (std::uint64_t 
       std::vector<json> items;
       for (const auto& [unused, shown] : server) items.push_back(shown);
       cache.BeginList();
-      RC_ASSERT(cache.AddPage(List(version, items)).ok());
+      RC_ASSERT(cache.AddPage(ListAt(version, items)).ok());
       broken = false;
     }
     if (broken) continue;
