@@ -34,6 +34,11 @@ inline NodeFacts InOneCell(NodeFacts node) {
   return node;
 }
 
+// Makes a gang name a block.
+inline std::function<void(GangFact&)> InBlock(const std::string& name) {
+  return [name](GangFact& gang) { gang.block = name; };
+}
+
 class LendingStory {
  public:
   explicit LendingStory(int hosts, CoreOptions options = {})

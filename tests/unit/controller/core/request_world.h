@@ -34,6 +34,8 @@
 
 namespace tahoma::controller {
 
+inline constexpr char kBlocks[] = "capacityblocks";  // the plural of their kind
+
 class RequestWorld {
  public:
   explicit RequestWorld(int ultra_servers = 2) : ultra_servers_(ultra_servers) { Start(); }

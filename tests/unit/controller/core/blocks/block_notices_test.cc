@@ -14,14 +14,14 @@ using namespace std::chrono_literals;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const PodKey kPod{"team-a", "train-0"};
+const PodKey kNotified{"team-a", "train-0"};
 const WallTime kReclaim = *ParseTime("2026-11-24T10:30:00Z");
 
 class BlockNoticesTest : public ::testing::Test {
  protected:
   BlockNoticesTest() {
     Change([](PodFact& pod) {
-      pod.key = kPod;
+      pod.key = kNotified;
       pod.uid = "uid-1";
       pod.node = "n0";
       pod.bound_reclaim = kReclaim;
@@ -53,14 +53,14 @@ class BlockNoticesTest : public ::testing::Test {
 };
 
 TEST_F(BlockNoticesTest, WhatThePodKnowsIsNotWritten) {
-  notices_.Tell(kPod, "uid-1", kReclaim);
+  notices_.Tell(kNotified, "uid-1", kReclaim);
   EXPECT_THAT(Flush(), IsEmpty());
   EXPECT_EQ(notices_.open(), 0U);
   EXPECT_EQ(notices_.wake(now_), std::nullopt);
 }
 
 TEST_F(BlockNoticesTest, AnExtensionIsWrittenOnce) {
-  notices_.Tell(kPod, "uid-1", kReclaim + 24h);
+  notices_.Tell(kNotified, "uid-1", kReclaim + 24h);
   EXPECT_TRUE(notices_.wake(now_).has_value());
   const auto writes = Flush();
   ASSERT_THAT(writes, SizeIs(1));
@@ -74,9 +74,9 @@ TEST_F(BlockNoticesTest, AnExtensionIsWrittenOnce) {
 }
 
 TEST_F(BlockNoticesTest, AnExtensionDuringTheWriteFollowsIt) {
-  notices_.Tell(kPod, "uid-1", kReclaim + 24h);
+  notices_.Tell(kNotified, "uid-1", kReclaim + 24h);
   const auto first = Flush();
-  notices_.Tell(kPod, "uid-1", kReclaim + 48h);
+  notices_.Tell(kNotified, "uid-1", kReclaim + 48h);
   EXPECT_THAT(Flush(), IsEmpty());
   Answer(first[0], WriteOutcome::kDone);
   const auto second = Flush();
@@ -85,7 +85,7 @@ TEST_F(BlockNoticesTest, AnExtensionDuringTheWriteFollowsIt) {
 }
 
 TEST_F(BlockNoticesTest, AWriteWithoutAnAnswerIsSentAgain) {
-  notices_.Tell(kPod, "uid-1", kReclaim + 24h);
+  notices_.Tell(kNotified, "uid-1", kReclaim + 24h);
   Answer(Flush()[0], WriteOutcome::kUnavailable);
   EXPECT_THAT(Flush(), IsEmpty());
   EXPECT_EQ(notices_.wake(now_), now_.monotonic + RetryPolicy::kFirst);
@@ -96,7 +96,7 @@ TEST_F(BlockNoticesTest, AWriteWithoutAnAnswerIsSentAgain) {
 TEST_F(BlockNoticesTest, ARefusedWriteAndOneForAPodThatIsGoneAreNot) {
   for (const WriteOutcome outcome :
        {WriteOutcome::kGone, WriteOutcome::kConflict, WriteOutcome::kRefused}) {
-    notices_.Tell(kPod, "uid-1", kReclaim + 24h);
+    notices_.Tell(kNotified, "uid-1", kReclaim + 24h);
     Answer(Flush()[0], outcome);
     Wait(1h);
     EXPECT_THAT(Flush(), IsEmpty());
@@ -105,7 +105,7 @@ TEST_F(BlockNoticesTest, ARefusedWriteAndOneForAPodThatIsGoneAreNot) {
 
 TEST_F(BlockNoticesTest, APodIsToldAfterItsBinding) {
   Change([](PodFact& pod) { pod.node = ""; });
-  notices_.Tell(kPod, "uid-1", kReclaim + 24h);
+  notices_.Tell(kNotified, "uid-1", kReclaim + 24h);
   EXPECT_THAT(Flush(), IsEmpty());
   Change([](PodFact& pod) { pod.node = "n0"; });
   Wait(RetryPolicy::kFirst);
@@ -113,17 +113,17 @@ TEST_F(BlockNoticesTest, APodIsToldAfterItsBinding) {
 }
 
 TEST_F(BlockNoticesTest, NobodyElseIsTold) {
-  notices_.Tell(kPod, "uid-0", kReclaim + 24h);  // another pod of that name
+  notices_.Tell(kNotified, "uid-0", kReclaim + 24h);  // another pod of that name
   notices_.Tell({"team-a", "gone"}, "uid-2", kReclaim + 24h);
   EXPECT_THAT(Flush(), IsEmpty());
   Change([](PodFact& pod) { pod.deleting = true; });
-  notices_.Tell(kPod, "uid-1", kReclaim + 24h);
+  notices_.Tell(kNotified, "uid-1", kReclaim + 24h);
   EXPECT_THAT(Flush(), IsEmpty());
   EXPECT_EQ(notices_.open(), 0U);
 }
 
 TEST_F(BlockNoticesTest, AnAnswerThatComesTwiceIsIgnored) {
-  notices_.Tell(kPod, "uid-1", kReclaim + 24h);
+  notices_.Tell(kNotified, "uid-1", kReclaim + 24h);
   const auto writes = Flush();
   Answer(writes[0], WriteOutcome::kUnavailable);
   Answer(writes[0], WriteOutcome::kDone);

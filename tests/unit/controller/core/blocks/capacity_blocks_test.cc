@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const BlockKey kTrain{"team-a", "train"};
+const BlockKey kBlock{"team-a", "train"};
 
 // The CapacityBlocks of an API server, and the controller before it.
 class CapacityBlocksTest : public ::testing::Test {
@@ -175,7 +175,7 @@ class CapacityBlocksTest : public ::testing::Test {
     return OfferingId(answer.offerings.front());
   }
   void Apply(const std::string& offering) {
-    BlockFact fact{.key = kTrain};
+    BlockFact fact{.key = kBlock};
     fact.order.offering_id = offering;
     Put(std::move(fact));
   }
@@ -213,19 +213,19 @@ TEST_F(CapacityBlocksTest, AnObjectIsAPurchase) {
   Settle();
   Apply(Offering());
   Settle();
-  EXPECT_TRUE(objects_.at(kTrain).protected_by_finalizer);
-  EXPECT_EQ(Published(kTrain), *Find(kTrain));
-  EXPECT_EQ(StateName(Published(kTrain).state), "scheduled");
-  EXPECT_EQ(Published(kTrain).uid, objects_.at(kTrain).uid);
-  MoveTo(Find(kTrain)->start());
-  EXPECT_EQ(StateName(Published(kTrain).state), "active");
-  EXPECT_EQ(Published(kTrain).hosts, (std::vector<std::string>{"us-0"}));
-  const auto* view = blocks_->views().Find(kTrain);
+  EXPECT_TRUE(objects_.at(kBlock).protected_by_finalizer);
+  EXPECT_EQ(Published(kBlock), *Find(kBlock));
+  EXPECT_EQ(StateName(Published(kBlock).state), "scheduled");
+  EXPECT_EQ(Published(kBlock).uid, objects_.at(kBlock).uid);
+  MoveTo(Find(kBlock)->start());
+  EXPECT_EQ(StateName(Published(kBlock).state), "active");
+  EXPECT_EQ(Published(kBlock).hosts, (std::vector<std::string>{"us-0"}));
+  const auto* view = blocks_->views().Find(kBlock);
   EXPECT_EQ((*view)->available, 4);
   EXPECT_EQ(InterconnectName((*view)->interconnect), "ok");
-  MoveTo(Find(kTrain)->end);
-  EXPECT_EQ(StateName(Published(kTrain).state), "expired");
-  EXPECT_FALSE(objects_.at(kTrain).protected_by_finalizer);
+  MoveTo(Find(kBlock)->end);
+  EXPECT_EQ(StateName(Published(kBlock).state), "expired");
+  EXPECT_FALSE(objects_.at(kBlock).protected_by_finalizer);
   EXPECT_THAT(events_, ElementsAre("CapacityBlockPurchased", "CapacityBlockScheduled",
                                    "CapacityBlockHardwareBound", "CapacityBlockDelivered",
                                    "CapacityBlockExpirationWarning", "CapacityBlockReclaimed",
@@ -245,18 +245,18 @@ TEST_F(TestClockBlocksTest, ABlockLivesItsDayInAMinute) {
   Settle();
   Apply(Offering());  // begins at 11:30, 150 minutes from now
   Settle();
-  EXPECT_EQ(FormatTime(Find(kTrain)->start()), "2026-11-23T11:30:00Z");
-  EXPECT_EQ((*blocks_->views().Find(kTrain))->time_scale, 1440);
+  EXPECT_EQ(FormatTime(Find(kBlock)->start()), "2026-11-23T11:30:00Z");
+  EXPECT_EQ((*blocks_->views().Find(kBlock))->time_scale, 1440);
   const WallTime start = wall_ + std::chrono::milliseconds(6250);
   MoveTo(start - std::chrono::nanoseconds(1));
-  EXPECT_EQ(StateName(Find(kTrain)->state), "scheduled");
+  EXPECT_EQ(StateName(Find(kBlock)->state), "scheduled");
   MoveTo(start);
-  EXPECT_EQ(StateName(Find(kTrain)->state), "active");
+  EXPECT_EQ(StateName(Find(kBlock)->state), "active");
   MoveTo(start + std::chrono::minutes(1) - std::chrono::nanoseconds(1));
-  EXPECT_EQ(StateName(Find(kTrain)->state), "active");
-  EXPECT_TRUE(Find(kTrain)->reclaiming);
+  EXPECT_EQ(StateName(Find(kBlock)->state), "active");
+  EXPECT_TRUE(Find(kBlock)->reclaiming);
   MoveTo(start + std::chrono::minutes(1));
-  EXPECT_EQ(StateName(Find(kTrain)->state), "expired");
+  EXPECT_EQ(StateName(Find(kBlock)->state), "expired");
 }
 
 TEST_F(TestClockBlocksTest, ItWakesInRealTime) {
@@ -274,7 +274,7 @@ TEST_F(TestClockBlocksTest, WhatGangsAndPeopleAreToldIsRealTime) {
   Settle();
   Apply(Offering());
   Settle();
-  const WallTime start = time_.ToWall(Find(kTrain)->start());
+  const WallTime start = time_.ToWall(Find(kBlock)->start());
   const DomainId host = *cluster_.FindDomain("us-0");
   EXPECT_EQ(cluster_.domain(host).block.kept_from, start);
   MoveTo(start);
@@ -300,21 +300,21 @@ TEST_F(CapacityBlocksTest, AClockThatIsSetBackDelaysAndUndoesNothing) {
   Settle();
   Apply(Offering());
   Settle();
-  const WallTime start = Find(kTrain)->start();
+  const WallTime start = Find(kBlock)->start();
   MoveTo(start);
   MoveTo(start - std::chrono::hours(5));
-  EXPECT_EQ(StateName(Find(kTrain)->state), "active");
-  MoveTo(Find(kTrain)->end - std::chrono::hours(1) - std::chrono::nanoseconds(1));
-  EXPECT_FALSE(Find(kTrain)->reclaiming);
-  MoveTo(Find(kTrain)->end);
-  EXPECT_EQ(StateName(Find(kTrain)->state), "expired");
+  EXPECT_EQ(StateName(Find(kBlock)->state), "active");
+  MoveTo(Find(kBlock)->end - std::chrono::hours(1) - std::chrono::nanoseconds(1));
+  EXPECT_FALSE(Find(kBlock)->reclaiming);
+  MoveTo(Find(kBlock)->end);
+  EXPECT_EQ(StateName(Find(kBlock)->state), "expired");
 }
 
 TEST_F(CapacityBlocksTest, AClockThatIsSetForwardSkipsNothing) {
   Settle();
   Apply(Offering());
   Settle();
-  MoveTo(Find(kTrain)->end + std::chrono::hours(100));
+  MoveTo(Find(kBlock)->end + std::chrono::hours(100));
   EXPECT_THAT(events_, ElementsAre("CapacityBlockPurchased", "CapacityBlockScheduled",
                                    "CapacityBlockHardwareBound", "CapacityBlockDelivered",
                                    "CapacityBlockExpirationWarning", "CapacityBlockReclaimed",
@@ -326,14 +326,14 @@ TEST_F(TestClockBlocksTest, AClockThatIsSetBackDelaysAndUndoesNothing) {
   Apply(Offering());
   Settle();
   const WallTime origin = wall_;
-  MoveTo(time_.ToWall(Find(kTrain)->start()));
+  MoveTo(time_.ToWall(Find(kBlock)->start()));
   MoveTo(origin - std::chrono::hours(24));  // before the store was created
-  EXPECT_EQ(StateName(Find(kTrain)->state), "active");
+  EXPECT_EQ(StateName(Find(kBlock)->state), "active");
   const std::optional<MonotonicTime> wake = blocks_->wake(now());
   ASSERT_TRUE(wake.has_value());
   EXPECT_GT(*wake - now().monotonic, std::chrono::hours(24));
-  MoveTo(time_.ToWall(Find(kTrain)->end));
-  EXPECT_EQ(StateName(Find(kTrain)->state), "expired");
+  MoveTo(time_.ToWall(Find(kBlock)->end));
+  EXPECT_EQ(StateName(Find(kBlock)->state), "expired");
 }
 
 TEST_F(CapacityBlocksTest, NothingIsWrittenWhenNothingChanges) {
@@ -342,7 +342,7 @@ TEST_F(CapacityBlocksTest, NothingIsWrittenWhenNothingChanges) {
   Settle();
   const int before = status_writes_;
   for (int i = 0; i < 10; ++i) {
-    See(kTrain);
+    See(kBlock);
     Settle();
   }
   EXPECT_EQ(status_writes_, before);
@@ -355,24 +355,24 @@ TEST_F(CapacityBlocksTest, ARefusedPurchaseSaysWhyAndIsNotTriedAgain) {
   Settle();
   Apply(offering);
   Settle();
-  EXPECT_THAT(refusals_.at(kTrain),
+  EXPECT_THAT(refusals_.at(kBlock),
               HasSubstr("InvalidCapacityBlockOfferingIdExpired: the capacity"));
-  EXPECT_FALSE(objects_.at(kTrain).protected_by_finalizer);
+  EXPECT_FALSE(objects_.at(kBlock).protected_by_finalizer);
   MoveTo(wall_ + std::chrono::hours(1));
   Start();
   Settle();
-  EXPECT_EQ(Find(kTrain), nullptr);
-  Delete(kTrain);
-  EXPECT_FALSE(objects_.contains(kTrain));
+  EXPECT_EQ(Find(kBlock), nullptr);
+  Delete(kBlock);
+  EXPECT_FALSE(objects_.contains(kBlock));
 }
 
 TEST_F(CapacityBlocksTest, ASpecThatCannotBeReadIsRefused) {
   Settle();
-  BlockFact fact{.key = kTrain};
+  BlockFact fact{.key = kBlock};
   fact.spec_error = "spec.lendIdle: is a string, must be true or false";
   Put(std::move(fact));
   Settle();
-  EXPECT_EQ(refusals_.at(kTrain),
+  EXPECT_EQ(refusals_.at(kBlock),
             "InvalidParameterValue: spec.lendIdle: is a string, must be true or false");
 }
 
@@ -427,12 +427,12 @@ TEST_F(CapacityBlocksTest, ABlockThatHoldsCapacityCannotBeDeleted) {
   Settle();
   Apply(Offering());
   Settle();
-  Delete(kTrain);
+  Delete(kBlock);
   Settle();
-  ASSERT_TRUE(objects_.contains(kTrain));
-  MoveTo(Find(kTrain)->end);
-  EXPECT_FALSE(objects_.contains(kTrain));
-  EXPECT_EQ(Find(kTrain), nullptr);
+  ASSERT_TRUE(objects_.contains(kBlock));
+  MoveTo(Find(kBlock)->end);
+  EXPECT_FALSE(objects_.contains(kBlock));
+  EXPECT_EQ(Find(kBlock), nullptr);
   EXPECT_EQ(journal_.size(), 0U);
 }
 
@@ -440,28 +440,28 @@ TEST_F(CapacityBlocksTest, AnObjectThatIsLostIsMadeAgain) {
   Settle();
   Apply(Offering());
   Settle();
-  const std::string reservation = Find(kTrain)->reservation;
-  Lose(kTrain);
+  const std::string reservation = Find(kBlock)->reservation;
+  Lose(kBlock);
   Settle();
-  EXPECT_EQ(Published(kTrain).reservation, reservation);
-  EXPECT_EQ(Find(kTrain)->uid, objects_.at(kTrain).uid);
+  EXPECT_EQ(Published(kBlock).reservation, reservation);
+  EXPECT_EQ(Find(kBlock)->uid, objects_.at(kBlock).uid);
   // … also when it was lost while no controller ran.
   objects_.clear();
   Start();
   Settle();
-  EXPECT_EQ(Published(kTrain).reservation, reservation);
+  EXPECT_EQ(Published(kBlock).reservation, reservation);
 }
 
 TEST_F(CapacityBlocksTest, AStandByWithAnEmptyDiskTakesOverWhatIsPublished) {
   Settle();
   Apply(Offering());
   Settle();
-  const Block before = *Find(kTrain);
+  const Block before = *Find(kBlock);
   journal_ = MemoryJournal();
   Start();
   Settle();
-  ASSERT_NE(Find(kTrain), nullptr);
-  EXPECT_EQ(*Find(kTrain), before);
+  ASSERT_NE(Find(kBlock), nullptr);
+  EXPECT_EQ(*Find(kBlock), before);
   EXPECT_EQ(journal_.size(), 1U);
 }
 
@@ -469,29 +469,29 @@ TEST_F(CapacityBlocksTest, TheJournalWinsOverAnOlderApi) {
   Settle();
   Apply(Offering());
   Settle();
-  const BlockFact old = objects_.at(kTrain);
-  MoveTo(Find(kTrain)->start());
-  objects_[kTrain] = old;
+  const BlockFact old = objects_.at(kBlock);
+  MoveTo(Find(kBlock)->start());
+  objects_[kBlock] = old;
   Start();
   Settle();
-  EXPECT_EQ(StateName(Published(kTrain).state), "active");
+  EXPECT_EQ(StateName(Published(kBlock).state), "active");
   // The object is older than the purchase.
-  objects_[kTrain].record.clear();
-  objects_[kTrain].protected_by_finalizer = false;
+  objects_[kBlock].record.clear();
+  objects_[kBlock].protected_by_finalizer = false;
   Start();
   Settle();
-  EXPECT_EQ(StateName(Published(kTrain).state), "active");
-  EXPECT_TRUE(objects_.at(kTrain).protected_by_finalizer);
+  EXPECT_EQ(StateName(Published(kBlock).state), "active");
+  EXPECT_TRUE(objects_.at(kBlock).protected_by_finalizer);
 }
 
 TEST_F(CapacityBlocksTest, ARecordThatSomebodyChangedIsNotBelieved) {
   Settle();
-  BlockFact fact{.key = kTrain};
+  BlockFact fact{.key = kBlock};
   fact.record = "5449";
   Put(std::move(fact));
   Settle();
-  EXPECT_THAT(refusals_.at(kTrain), HasSubstr("status.record cannot be used"));
-  EXPECT_EQ(Find(kTrain), nullptr);
+  EXPECT_THAT(refusals_.at(kBlock), HasSubstr("status.record cannot be used"));
+  EXPECT_EQ(Find(kBlock), nullptr);
 }
 
 // A crash after any write leaves a block that is bought once, and published in the end.
@@ -535,24 +535,24 @@ TEST_F(CapacityBlocksTest, AGangWaitsForItsBlockAndGetsItsHosts) {
   EXPECT_EQ(admit({}).message,
             "Capacity Block team-a/train is scheduled and begins 2026-11-23T11:30:00Z");
   EXPECT_EQ(admit({}).reason, GangReason::kWaitingForBlock);
-  MoveTo(Find(kTrain)->start());
+  MoveTo(Find(kBlock)->start());
   EXPECT_THAT(blocks_->DrainTouched(), ElementsAre(ref));
   const Readiness ready = admit(std::chrono::hours(23));
   ASSERT_NE(ready.spec, nullptr);
-  EXPECT_EQ(ready.spec->reservation, Find(kTrain)->reservation);
+  EXPECT_EQ(ready.spec->reservation, Find(kBlock)->reservation);
   EXPECT_THAT(ready.spec->block_hosts, ElementsAre("us-0"));
-  EXPECT_EQ(ready.spec->reclaim, Find(kTrain)->reclaim());
+  EXPECT_EQ(ready.spec->reclaim, Find(kBlock)->reclaim());
   EXPECT_EQ(admit(std::chrono::hours(24)).message,
             "Capacity Block team-a/train is taken back from 2026-11-24T10:30:00Z on, before the "
             "gang's maxRuntime is over");
-  MoveTo(Find(kTrain)->reclaim());
+  MoveTo(Find(kBlock)->reclaim());
   EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is being taken back");
   EXPECT_THAT(
       blocks_->DrainReclaimed(),
       ElementsAre(ReclaimedHost{
           "us-0", "Capacity Block team-a/train ends 2026-11-24T11:30:00Z: us-0 is taken back",
-          Find(kTrain)->end}));
-  MoveTo(Find(kTrain)->end);
+          Find(kBlock)->end}));
+  MoveTo(Find(kBlock)->end);
   EXPECT_EQ(admit({}).message, "Capacity Block team-a/train is expired");
 }
 
@@ -560,15 +560,15 @@ TEST_F(CapacityBlocksTest, WhatIsBeingTakenBackIsEndedAgainAfterARestartAndAfter
   Settle();
   Apply(Offering());
   Settle();
-  MoveTo(Find(kTrain)->start());
+  MoveTo(Find(kBlock)->start());
   (void)blocks_->DrainNotices();
   Start();
   Settle();
   EXPECT_THAT(blocks_->DrainReclaimed(), IsEmpty());
   EXPECT_THAT(blocks_->DrainNotices(),
               ElementsAre(BlockNotice{
-                  .hosts = {"us-0"}, .reclaim = Find(kTrain)->reclaim(), .warning = ""}));
-  MoveTo(Find(kTrain)->reclaim());
+                  .hosts = {"us-0"}, .reclaim = Find(kBlock)->reclaim(), .warning = ""}));
+  MoveTo(Find(kBlock)->reclaim());
   EXPECT_EQ(blocks_->DrainReclaimed().size(), 1U);
   for (const bool journal_is_lost : {false, true}) {
     if (journal_is_lost) journal_ = MemoryJournal();
@@ -577,7 +577,7 @@ TEST_F(CapacityBlocksTest, WhatIsBeingTakenBackIsEndedAgainAfterARestartAndAfter
     const auto reclaimed = blocks_->DrainReclaimed();
     ASSERT_EQ(reclaimed.size(), 1U);
     EXPECT_EQ(reclaimed[0].host, "us-0");
-    EXPECT_EQ(reclaimed[0].by, Find(kTrain)->end);
+    EXPECT_EQ(reclaimed[0].by, Find(kBlock)->end);
     Settle();
     EXPECT_THAT(blocks_->DrainReclaimed(), IsEmpty());
   }
@@ -588,8 +588,8 @@ TEST_F(CapacityBlocksTest, GangsAreToldOfTheStartTheWarningAndAnExtension) {
   Apply(Offering());
   Settle();
   (void)blocks_->DrainNotices();
-  MoveTo(Find(kTrain)->start());
-  const WallTime reclaim = Find(kTrain)->reclaim();
+  MoveTo(Find(kBlock)->start());
+  const WallTime reclaim = Find(kBlock)->reclaim();
   EXPECT_THAT(blocks_->DrainNotices(), ElementsAre(BlockNotice{{"us-0"}, reclaim, ""}));
   MoveTo(reclaim - kWarningLead);
   EXPECT_THAT(
@@ -601,9 +601,9 @@ TEST_F(CapacityBlocksTest, GangsAreToldOfTheStartTheWarningAndAnExtension) {
                               "goes on with them and no gang that names that block lacks its "
                               "place"}));
   const auto& book = blocks_->book();
-  const auto offering = book.OfferExtension(Find(kTrain)->reservation, 24, wall_);
+  const auto offering = book.OfferExtension(Find(kBlock)->reservation, 24, wall_);
   ASSERT_TRUE(offering.ok()) << offering.status();
-  blocks_->OnOrder({9, ExtensionOrder{.reservation = Find(kTrain)->reservation,
+  blocks_->OnOrder({9, ExtensionOrder{.reservation = Find(kBlock)->reservation,
                                       .offering_id = ExtensionOfferingId(*offering)}});
   Settle();
   EXPECT_THAT(blocks_->DrainNotices(),
@@ -616,10 +616,10 @@ TEST_F(CapacityBlocksTest, TheFleetKnowsWhatBlocksHaveAndKeep) {
   EXPECT_EQ(use(), BlockUse{});
   Apply(Offering());
   Settle();
-  EXPECT_EQ(use(), (BlockUse{.reservation = "", .kept_from = Find(kTrain)->start()}));
-  MoveTo(Find(kTrain)->start());
-  EXPECT_EQ(use(), (BlockUse{.reservation = Find(kTrain)->reservation, .kept_from = {}}));
-  MoveTo(Find(kTrain)->end);
+  EXPECT_EQ(use(), (BlockUse{.reservation = "", .kept_from = Find(kBlock)->start()}));
+  MoveTo(Find(kBlock)->start());
+  EXPECT_EQ(use(), (BlockUse{.reservation = Find(kBlock)->reservation, .kept_from = {}}));
+  MoveTo(Find(kBlock)->end);
   EXPECT_EQ(use(), BlockUse{});
   EXPECT_TRUE(blocks_->DrainCapacityFreed());
 }
@@ -628,7 +628,7 @@ TEST_F(CapacityBlocksTest, WhatRunsInAnAdjoiningBlockOfTheOwnerGoesOn) {
   Settle();
   Apply(Offering());
   Settle();
-  const WallTime end = Find(kTrain)->end;
+  const WallTime end = Find(kBlock)->end;
   Order(1, Offering(), "next");
   Settle();
   ASSERT_EQ((*answers_[0].block)->start(), end);
@@ -643,13 +643,13 @@ TEST_F(CapacityBlocksTest, GangsOfNamespacesWithAccessRunInIt) {
     cluster_.PutNode(NodeFactsOf({.name = "lone-" + std::to_string(i), .type = "trn2.48xlarge"}));
   }
   Settle();
-  BlockFact fact{.key = kTrain};
+  BlockFact fact{.key = kBlock};
   fact.order.offering_id = Offering(1, "trn2.48xlarge");
   fact.order.terms.access = {"team-b"};
   fact.order.terms.magnetic = true;
   Put(fact);
   Settle();
-  MoveTo(Find(kTrain)->start());
+  MoveTo(Find(kBlock)->start());
   const auto admit = [&](const std::string& ns, const std::string& block) {
     auto spec = std::make_shared<GangSpec>();
     spec->block = block;
@@ -657,18 +657,18 @@ TEST_F(CapacityBlocksTest, GangsOfNamespacesWithAccessRunInIt) {
     ready.spec = std::move(spec);
     return blocks_->Admit({{ns, "g"}, false}, std::move(ready), wall_);
   };
-  EXPECT_EQ(admit("team-b", "team-a/train").spec->reservation, Find(kTrain)->reservation);
-  EXPECT_EQ(admit("team-a", "team-a/train").spec->reservation, Find(kTrain)->reservation);
+  EXPECT_EQ(admit("team-b", "team-a/train").spec->reservation, Find(kBlock)->reservation);
+  EXPECT_EQ(admit("team-a", "team-a/train").spec->reservation, Find(kBlock)->reservation);
   EXPECT_EQ(admit("team-c", "team-a/train").message,
             "Capacity Block team-a/train admits no gang of namespace team-c: its spec.access does "
             "not name it");
   // … and are drawn to it when they name none.
   EXPECT_EQ(admit("team-b", "").spec->drawn.size(), 1U);
   EXPECT_EQ(admit("team-c", "").spec->drawn.size(), 0U);
-  BlockFact changed = objects_.at(kTrain);
+  BlockFact changed = objects_.at(kBlock);
   changed.order.terms.access.clear();
-  objects_[kTrain] = changed;
-  Changed(kTrain);
+  objects_[kBlock] = changed;
+  Changed(kBlock);
   Settle();
   EXPECT_EQ(admit("team-b", "team-a/train").spec, nullptr);
   EXPECT_EQ(admit("team-b", "").spec->drawn.size(), 0U);
@@ -676,12 +676,12 @@ TEST_F(CapacityBlocksTest, GangsOfNamespacesWithAccessRunInIt) {
 
 TEST_F(CapacityBlocksTest, UltraServersAreNotShared) {
   Settle();
-  BlockFact fact{.key = kTrain};
+  BlockFact fact{.key = kBlock};
   fact.order.offering_id = Offering();
   fact.order.terms.access = {"team-b"};
   Put(std::move(fact));
   Settle();
-  EXPECT_EQ(refusals_.at(kTrain),
+  EXPECT_EQ(refusals_.at(kBlock),
             "Unsupported: access: UltraServer blocks cannot be shared with other namespaces; only "
             "gangs of team-a may run in it");
 }
@@ -690,7 +690,7 @@ TEST_F(CapacityBlocksTest, AGangThatIsNotCheckpointableNeedsAMaxRuntime) {
   Settle();
   Apply(Offering());
   Settle();
-  MoveTo(Find(kTrain)->start());
+  MoveTo(Find(kBlock)->start());
   auto spec = std::make_shared<GangSpec>();
   spec->block = "train";
   spec->checkpointable = false;
@@ -712,9 +712,9 @@ TEST_F(CapacityBlocksTest, NothingWithoutAMaxRuntimeBeginsAfterTheWarning) {
   spec->block = "train";
   Readiness ready;
   ready.spec = spec;
-  MoveTo(Find(kTrain)->start());
+  MoveTo(Find(kBlock)->start());
   EXPECT_NE(blocks_->Admit(ref, ready, wall_).spec, nullptr);
-  MoveTo(Find(kTrain)->reclaim() - kWarningLead);
+  MoveTo(Find(kBlock)->reclaim() - kWarningLead);
   EXPECT_THAT(blocks_->Admit(ref, ready, wall_).message,
               HasSubstr("only a gang whose maxRuntime is over before begins now"));
   spec->max_runtime = std::chrono::minutes(5);
@@ -722,9 +722,9 @@ TEST_F(CapacityBlocksTest, NothingWithoutAMaxRuntimeBeginsAfterTheWarning) {
   spec->max_runtime.reset();
   // An extension makes time for it.
   (void)blocks_->DrainTouched();
-  const auto offering = blocks_->book().OfferExtension(Find(kTrain)->reservation, 24, wall_);
+  const auto offering = blocks_->book().OfferExtension(Find(kBlock)->reservation, 24, wall_);
   ASSERT_TRUE(offering.ok()) << offering.status();
-  blocks_->OnOrder({9, ExtensionOrder{.reservation = Find(kTrain)->reservation,
+  blocks_->OnOrder({9, ExtensionOrder{.reservation = Find(kBlock)->reservation,
                                       .offering_id = ExtensionOfferingId(*offering)}});
   Settle();
   EXPECT_THAT(blocks_->DrainTouched(), ElementsAre(ref));
@@ -741,42 +741,42 @@ TEST_F(CapacityBlocksTest, FailedHostsAreReplacedOnRequest) {
   Settle();
   Apply(Offering());
   Settle();
-  MoveTo(Find(kTrain)->start());
-  const std::string first = Find(kTrain)->hosts.front();
+  MoveTo(Find(kBlock)->start());
+  const std::string first = Find(kBlock)->hosts.front();
   const auto ask = [&](const std::string& request) {
-    objects_.at(kTrain).replace = request;
-    Changed(kTrain);
+    objects_.at(kBlock).replace = request;
+    Changed(kBlock);
     Settle();
   };
   ask("1");
-  EXPECT_THAT(Find(kTrain)->hosts, ElementsAre(first)) << "nothing has failed";
+  EXPECT_THAT(Find(kBlock)->hosts, ElementsAre(first)) << "nothing has failed";
   for (int z = 0; z < 4; ++z) {
     cluster_.RemoveNode((first == "us-0" ? "n" : "m") + std::to_string(z));
   }
   Settle();
-  EXPECT_THAT(Find(kTrain)->hosts, ElementsAre(first)) << "nobody has asked since";
+  EXPECT_THAT(Find(kBlock)->hosts, ElementsAre(first)) << "nobody has asked since";
   ask("1");
-  EXPECT_THAT(Find(kTrain)->hosts, ElementsAre(first)) << "that was answered";
+  EXPECT_THAT(Find(kBlock)->hosts, ElementsAre(first)) << "that was answered";
   ask("2");
-  EXPECT_THAT(Find(kTrain)->hosts, ElementsAre(first == "us-0" ? "us-1" : "us-0"));
-  EXPECT_FALSE(Find(kTrain)->replacing);
-  EXPECT_EQ(StateName(Find(kTrain)->state), "active");
+  EXPECT_THAT(Find(kBlock)->hosts, ElementsAre(first == "us-0" ? "us-1" : "us-0"));
+  EXPECT_FALSE(Find(kBlock)->replacing);
+  EXPECT_EQ(StateName(Find(kBlock)->state), "active");
 }
 
 TEST_F(CapacityBlocksTest, ARequestWaitsForHostsThroughARestart) {
   Settle();
   Apply(Offering());
   Settle();
-  MoveTo(Find(kTrain)->start());
+  MoveTo(Find(kBlock)->start());
   for (int z = 0; z < 4; ++z) cluster_.RemoveNode("n" + std::to_string(z));
-  objects_.at(kTrain).replace = "now";
+  objects_.at(kBlock).replace = "now";
   Settle();
-  Changed(kTrain);
+  Changed(kBlock);
   Settle();
-  EXPECT_TRUE(Find(kTrain)->replacing);
+  EXPECT_TRUE(Find(kBlock)->replacing);
   Start();
   Settle();
-  EXPECT_TRUE(Find(kTrain)->replacing);
+  EXPECT_TRUE(Find(kBlock)->replacing);
   for (int z = 0; z < 4; ++z) {
     cluster_.PutNode(InOneCell(NodeFactsOf({.name = "m" + std::to_string(z),
                                             .type = "trn2u.48xlarge",
@@ -784,7 +784,7 @@ TEST_F(CapacityBlocksTest, ARequestWaitsForHostsThroughARestart) {
                                             .z = z})));
   }
   Settle();
-  EXPECT_THAT(Find(kTrain)->hosts, ElementsAre("us-1"));
+  EXPECT_THAT(Find(kBlock)->hosts, ElementsAre("us-1"));
 }
 
 TEST_F(CapacityBlocksTest, ManyChangesInOneStepAreOneEntry) {
@@ -793,7 +793,7 @@ TEST_F(CapacityBlocksTest, ManyChangesInOneStepAreOneEntry) {
   Settle();
   MoveTo(wall_ + std::chrono::hours(24 * 5));
   EXPECT_EQ(journal_.size(), 1U);
-  EXPECT_EQ(StateName(Find(kTrain)->state), "expired");
+  EXPECT_EQ(StateName(Find(kBlock)->state), "expired");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kKind[] = "capacityblockextensions";
+constexpr char kExtensions[] = "capacityblockextensions";
 
 class ExtensionTest : public ::testing::Test {
  protected:
@@ -25,10 +25,10 @@ class ExtensionTest : public ::testing::Test {
   }
 
   void Extend(const std::string& name, const Json& spec) {
-    world.Apply(kKind, "team-a", name, spec);
+    world.Apply(kExtensions, "team-a", name, spec);
     world.Settle();
   }
-  Json Status(const std::string& name) const { return world.Status(kKind, "team-a", name); }
+  Json Status(const std::string& name) const { return world.Status(kExtensions, "team-a", name); }
   std::string Refusal(const std::string& name) const {
     const Json status = Status(name);
     if (!status.value("state", "").empty()) return "bought";
@@ -106,9 +106,9 @@ TEST_F(ExtensionTest, OneExtensionIsBoughtWhereverAControllerDies) {
       RequestWorld one;
       one.Settle();
       one.Buy("train");
-      one.Apply(kKind, "team-a", "more", day);
+      one.Apply(kExtensions, "team-a", "more", day);
       one.Settle(writes);
-      const bool was_shown = !one.State(kKind, "more").empty();
+      const bool was_shown = !one.State(kExtensions, "more").empty();
       if (journal_lost) {
         one.FailOver();
       } else {
@@ -120,7 +120,7 @@ TEST_F(ExtensionTest, OneExtensionIsBoughtWhereverAControllerDies) {
       }
       one.Settle();
       EXPECT_EQ(one.BlockOf("train").extensions.size(), 1U);
-      EXPECT_EQ(one.State(kKind, "more"), "payment-succeeded");
+      EXPECT_EQ(one.State(kExtensions, "more"), "payment-succeeded");
     }
   }
 }
@@ -196,20 +196,20 @@ TEST_F(ExtensionTest, OnATestClockABlockThatIsNotThereIsWaitedForAsLong) {
   fast.Start();
   fast.Settle();
   fast.Pass(std::chrono::minutes(1));
-  fast.Apply(kKind, "team-a", "more", day);
+  fast.Apply(kExtensions, "team-a", "more", day);
   fast.Settle();
   fast.Pass(std::chrono::seconds(20));
-  EXPECT_EQ(fast.Status(kKind, "team-a", "more"), Json::object());
+  EXPECT_EQ(fast.Status(kExtensions, "team-a", "more"), Json::object());
   fast.Buy("train");
-  EXPECT_EQ(fast.State(kKind, "more"), "payment-succeeded");
+  EXPECT_EQ(fast.State(kExtensions, "more"), "payment-succeeded");
 }
 
 TEST_F(ExtensionTest, ABlockOfAnotherNamespaceIsNone) {
-  world.Apply(kKind, "team-b", "steal",
+  world.Apply(kExtensions, "team-b", "steal",
               {{"capacityReservationId", world.BlockOf("train").reservation},
                {"capacityBlockExtensionDurationHours", 24}});
   world.Settle();
-  const Json status = world.Status(kKind, "team-b", "steal");
+  const Json status = world.Status(kExtensions, "team-b", "steal");
   EXPECT_EQ(status.at("reason"), "InvalidCapacityReservationId.NotFound");
   EXPECT_EQ(Extensions(), 0U);
 }
@@ -237,13 +237,13 @@ TEST_F(ExtensionTest, APaymentThatFailsLeavesTheEnd) {
   const WallTime end = slow.BlockOf("train").end;
   // Not paid after an hour when the deadline is nearer: 35 minutes before the end.
   slow.MoveTo(end - std::chrono::minutes(80));
-  slow.Apply(kKind, "team-a", "more", day);
+  slow.Apply(kExtensions, "team-a", "more", day);
   slow.Settle();
-  EXPECT_EQ(slow.State(kKind, "more"), "payment-pending");
-  EXPECT_THAT(slow.Status(kKind, "team-a", "more").at("message").get<std::string>(),
+  EXPECT_EQ(slow.State(kExtensions, "more"), "payment-pending");
+  EXPECT_THAT(slow.Status(kExtensions, "team-a", "more").at("message").get<std::string>(),
               HasSubstr("must be paid by " + FormatTime(end - std::chrono::minutes(35))));
   slow.MoveTo(end - std::chrono::minutes(34));
-  EXPECT_EQ(slow.State(kKind, "more"), "payment-failed");
+  EXPECT_EQ(slow.State(kExtensions, "more"), "payment-failed");
   EXPECT_EQ(slow.BlockOf("train").end, end);
   EXPECT_THAT(slow.events, Contains("CapacityBlockExtension more: ExtensionPaymentFailed"));
 }
@@ -251,7 +251,7 @@ TEST_F(ExtensionTest, APaymentThatFailsLeavesTheEnd) {
 TEST_F(ExtensionTest, WhatSomebodyWritesIntoTheStatusIsPutRight) {
   Extend("more", day);
   const Json before = Status("more");
-  world.Edit(kKind, "team-a", "more",
+  world.Edit(kExtensions, "team-a", "more",
              {{"state", "payment-failed"}, {"upfrontFee", "0.00"}, {"reason", "Oops"}});
   world.Settle();
   EXPECT_EQ(Status("more"), before);
@@ -259,7 +259,7 @@ TEST_F(ExtensionTest, WhatSomebodyWritesIntoTheStatusIsPutRight) {
 
 TEST_F(ExtensionTest, AnExtensionOutlivesItsObjectAndAnObjectItsBlock) {
   Extend("more", day);
-  world.Delete(kKind, "team-a", "more");
+  world.Delete(kExtensions, "team-a", "more");
   world.Settle();
   EXPECT_EQ(Extensions(), 1U);
   Extend("other", {{"capacityBlockName", "train"}, {"capacityBlockExtensionDurationHours", 48}});

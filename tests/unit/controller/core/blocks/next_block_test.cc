@@ -21,10 +21,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::function<void(GangFact&)> InBlock(const std::string& name) {
-  return [name](GangFact& gang) { gang.block = name; };
-}
-
 // UltraServers without spares, all of which the block "a" has on the first day, and "b" on the
 // second.
 class NextBlockTest : public ::testing::Test {

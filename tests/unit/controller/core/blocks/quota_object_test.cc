@@ -13,18 +13,17 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr char kKind[] = "capacityblockquotas";
-constexpr char kBlocks[] = "capacityblocks";
+constexpr char kQuotas[] = "capacityblockquotas";
 
 class QuotaObjectTest : public ::testing::Test {
  protected:
   QuotaObjectTest() { world.Settle(); }
 
   void Set(const Json& spec) {
-    world.Apply(kKind, "", "team-a", spec);
+    world.Apply(kQuotas, "", "team-a", spec);
     world.Settle();
   }
-  Json Status() const { return world.Status(kKind, "", "team-a"); }
+  Json Status() const { return world.Status(kQuotas, "", "team-a"); }
   std::string Order(const std::string& name, int days = 1) {
     world.Apply(kBlocks, "team-a", name, {{"capacityBlockOfferingId", world.Offering(days)}});
     world.Settle();
@@ -61,7 +60,7 @@ TEST_F(QuotaObjectTest, ASmallerQuotaTakesNothingThatIsSold) {
   world.MoveTo(world.BlockOf("first").start());
   EXPECT_EQ(world.State(kBlocks, "first"), "active");
   EXPECT_EQ(world.State(kBlocks, "second"), "active");
-  world.EditSpec(kKind, "", "team-a", {{"instances", 8}});
+  world.EditSpec(kQuotas, "", "team-a", {{"instances", 8}});
   world.Settle();
   EXPECT_EQ(Status().at("state"), "WithinLimits");
   EXPECT_EQ(Status().at("observedGeneration"), 2);
@@ -79,7 +78,7 @@ TEST_F(QuotaObjectTest, AnAverageLimitsLongBlocks) {
 TEST_F(QuotaObjectTest, WithoutTheObjectTheQuotaIsThatOfEc2) {
   Set({{"instances", 0}});
   EXPECT_EQ(Order("first"), "InstanceLimitExceeded");
-  world.Delete(kKind, "", "team-a");
+  world.Delete(kQuotas, "", "team-a");
   world.Settle();
   EXPECT_EQ(Order("second"), "");
 }
@@ -88,7 +87,7 @@ TEST_F(QuotaObjectTest, WithoutTheObjectTheQuotaIsThatOfEc2) {
 TEST_F(QuotaObjectTest, AQuotaIsKnownBeforeAnythingIsBought) {
   const std::string offering = world.Offering();
   world.Apply(kBlocks, "team-a", "first", {{"capacityBlockOfferingId", offering}});
-  world.Apply(kKind, "", "team-a", {{"instances", 0}});
+  world.Apply(kQuotas, "", "team-a", {{"instances", 0}});
   world.Start();
   world.Settle();
   EXPECT_EQ(world.Status(kBlocks, "team-a", "first").value("reason", ""), "InstanceLimitExceeded");
@@ -106,7 +105,7 @@ TEST_F(QuotaObjectTest, AnExtensionIsCheckedToo) {
 
 TEST_F(QuotaObjectTest, AQuotaThatCannotBeReadChangesNothing) {
   Set({{"instances", 4}});
-  world.EditSpec(kKind, "", "team-a", {{"instances", -1}});
+  world.EditSpec(kQuotas, "", "team-a", {{"instances", -1}});
   world.Settle();
   EXPECT_EQ(Status().at("reason"), "InvalidParameterValue");
   EXPECT_EQ(Status().at("message"), "spec.instances: is -1, must be 0 to 1000000");
@@ -122,7 +121,7 @@ TEST_F(QuotaObjectTest, NothingIsWrittenWhenNothingChanges) {
   world.Start();
   world.Settle();
   EXPECT_EQ(world.status_writes, writes);
-  world.Edit(kKind, "", "team-a", {{"peakInstances", 7}});
+  world.Edit(kQuotas, "", "team-a", {{"peakInstances", 7}});
   world.Settle();
   EXPECT_EQ(Status().at("peakInstances"), 0);
 }

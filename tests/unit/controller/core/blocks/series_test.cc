@@ -13,8 +13,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr char kKind[] = "capacityblockseries";
-constexpr char kBlocks[] = "capacityblocks";
+constexpr char kSeries[] = "capacityblockseries";
 
 const Json kWeekly = {{"ultraserverType", "u-trn2x64"},
                       {"ultraserverCount", 1},
@@ -26,10 +25,10 @@ class SeriesTest : public ::testing::Test {
   SeriesTest() { world.Settle(); }
 
   void Apply(const std::string& name, const Json& spec) {
-    world.Apply(kKind, "team-a", name, spec);
+    world.Apply(kSeries, "team-a", name, spec);
     world.Settle();
   }
-  Json Status(const std::string& name) const { return world.Status(kKind, "team-a", name); }
+  Json Status(const std::string& name) const { return world.Status(kSeries, "team-a", name); }
   std::string Refusal(const std::string& name) const {
     return Status(name).value("reason", "") + ": " + Status(name).value("message", "");
   }
@@ -39,7 +38,7 @@ class SeriesTest : public ::testing::Test {
 
 TEST_F(SeriesTest, BlocksAreBoughtSomeWeeksApart) {
   Apply("weekly", kWeekly);
-  EXPECT_EQ(world.State(kKind, "weekly"), "purchased");
+  EXPECT_EQ(world.State(kSeries, "weekly"), "purchased");
   const WallTime first = *ParseTime("2026-11-23T11:30:00Z");
   for (int i = 0; i < 3; ++i) {
     const std::string name = "weekly-" + std::to_string(i + 1);
@@ -76,14 +75,14 @@ TEST_F(SeriesTest, AllOfThemOrNone) {
   EXPECT_THAT(Refusal("weekly"), HasSubstr("InsufficientInstanceCapacity"));
   spec["occurrences"] = 2;
   Apply("fortnight", spec);
-  EXPECT_EQ(world.State(kKind, "fortnight"), "purchased");
+  EXPECT_EQ(world.State(kSeries, "fortnight"), "purchased");
 }
 
 TEST_F(SeriesTest, BlocksThatOverlapNeedHostsOfTheirOwn) {
   Json spec = kWeekly;
   spec["capacityDurationHours"] = 240;  // ten days, every week
   Apply("two", spec);
-  EXPECT_EQ(world.State(kKind, "two"), "purchased");
+  EXPECT_EQ(world.State(kSeries, "two"), "purchased");
   Apply("three", spec);
   EXPECT_THAT(Refusal("three"), HasSubstr("InsufficientInstanceCapacity: occurrence 1"));
 }
@@ -128,9 +127,9 @@ TEST_F(SeriesTest, AllAreBoughtOnceWhereverAControllerDies) {
       SCOPED_TRACE(fmt::format("{} writes, journal {}", writes, journal_lost ? "lost" : "kept"));
       RequestWorld one;
       one.Settle();
-      one.Apply(kKind, "team-a", "weekly", kWeekly);
+      one.Apply(kSeries, "team-a", "weekly", kWeekly);
       one.Settle(writes);
-      const Json shown = one.Status(kKind, "team-a", "weekly");
+      const Json shown = one.Status(kSeries, "team-a", "weekly");
       // No block is seen before the series says that all are bought.
       for (int i = 1; i <= 3; ++i) {
         if (shown.empty()) {
@@ -143,9 +142,9 @@ TEST_F(SeriesTest, AllAreBoughtOnceWhereverAControllerDies) {
         one.Start();
       }
       one.Settle();
-      EXPECT_EQ(one.State(kKind, "weekly"), "purchased");
+      EXPECT_EQ(one.State(kSeries, "weekly"), "purchased");
       EXPECT_EQ(one.core().snapshot()->block_list.size(), 3U);
-      const Json after = one.Status(kKind, "team-a", "weekly");
+      const Json after = one.Status(kSeries, "team-a", "weekly");
       for (std::size_t i = 0; i < 3; ++i) {
         EXPECT_EQ(one.State(kBlocks, fmt::format("weekly-{}", i + 1)), "scheduled");
         EXPECT_FALSE(after.at("capacityBlocks").at(i).contains("record"));
@@ -168,14 +167,14 @@ TEST_F(SeriesTest, ABlockThatHasEndedDoesNotComeBack) {
   world.Settle();
   EXPECT_EQ(world.View("weekly-1"), nullptr);
   EXPECT_EQ(world.State(kBlocks, "weekly-2"), "scheduled");
-  EXPECT_EQ(world.State(kKind, "weekly"), "purchased");
+  EXPECT_EQ(world.State(kSeries, "weekly"), "purchased");
 }
 
 // The segments of an offering, bought together.
 TEST_F(SeriesTest, OfferingsAreBoughtTogetherOrNotAtAll) {
   const std::string first = world.Offering(1, 1, 1), second = world.Offering(2, 2, 4);
   Apply("pieces", {{"capacityBlockOfferingIds", {first, second}}});
-  EXPECT_EQ(world.State(kKind, "pieces"), "purchased");
+  EXPECT_EQ(world.State(kSeries, "pieces"), "purchased");
   EXPECT_EQ(OfferingId(world.BlockOf("pieces-1").bought), first);
   EXPECT_EQ(OfferingId(world.BlockOf("pieces-2").bought), second);
   EXPECT_EQ(world.State(kBlocks, "pieces-2"), "scheduled");
@@ -203,7 +202,7 @@ TEST_F(SeriesTest, NamedOfferingsLeaveNothingToSearchFor) {
 
 TEST_F(SeriesTest, ASeriesThatIsDeletedLeavesItsBlocks) {
   Apply("weekly", kWeekly);
-  world.Delete(kKind, "team-a", "weekly");
+  world.Delete(kSeries, "team-a", "weekly");
   world.Settle();
   EXPECT_EQ(world.State(kBlocks, "weekly-3"), "scheduled");
 }

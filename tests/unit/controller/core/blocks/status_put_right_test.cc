@@ -17,7 +17,6 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr char kBlocks[] = "capacityblocks";
 const Json kForged = {{"state", "active"}, {"endDate", "2030-01-01T11:30:00Z"}};
 
 Json ConditionOf(const Json& status, const std::string& type) {

@@ -16,8 +16,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr char kKind[] = "capacityblockwaitlistentries";
-constexpr char kBlocks[] = "capacityblocks";
+constexpr char kWaits[] = "capacityblockwaitlistentries";
 
 class WaitlistTest : public ::testing::Test {
  protected:
@@ -37,11 +36,11 @@ class WaitlistTest : public ::testing::Test {
             {"endDateRange", "2026-12-20T11:30:00Z"}};
   }
   void Apply(const std::string& name, const Json& spec) {
-    world.Apply(kKind, "team-a", name, spec);
+    world.Apply(kWaits, "team-a", name, spec);
     world.Settle();
   }
-  Json Status(const std::string& name) const { return world.Status(kKind, "team-a", name); }
-  std::string State(const std::string& name) const { return world.State(kKind, name); }
+  Json Status(const std::string& name) const { return world.Status(kWaits, "team-a", name); }
+  std::string State(const std::string& name) const { return world.State(kWaits, name); }
 
   JournalBuffer buffer_;
   WriteBuffer writes_;
@@ -153,13 +152,13 @@ TEST_F(WaitlistTest, OnATestClockTheWindowIsThatOfBlocks) {
   ASSERT_EQ(fast.Status(kBlocks, "team-b", "all").value("state", ""), "scheduled");
   Json spec = Spec();
   spec["startDateRange"] = "2026-12-04T00:00:00Z";
-  fast.Apply(kKind, "team-a", "one", spec);  // until 2026-12-20
+  fast.Apply(kWaits, "team-a", "one", spec);  // until 2026-12-20
   fast.Settle();
-  EXPECT_EQ(fast.State(kKind, "one"), "waiting");
+  EXPECT_EQ(fast.State(kWaits, "one"), "waiting");
   fast.Pass(std::chrono::minutes(16));
-  EXPECT_EQ(fast.State(kKind, "one"), "waiting");
+  EXPECT_EQ(fast.State(kWaits, "one"), "waiting");
   fast.Pass(std::chrono::minutes(2));
-  EXPECT_EQ(fast.State(kKind, "one"), "expired");
+  EXPECT_EQ(fast.State(kWaits, "one"), "expired");
 }
 
 TEST_F(WaitlistTest, AWindowBeyondTheHorizonIsSoldWhenItMayBe) {
@@ -179,9 +178,9 @@ TEST_F(WaitlistTest, AnEntryIsServedOnceWhereverAControllerDies) {
       SCOPED_TRACE(fmt::format("{} writes, journal {}", writes, journal_lost ? "lost" : "kept"));
       RequestWorld one;
       one.Settle();
-      one.Apply(kKind, "team-a", "one", Spec());
+      one.Apply(kWaits, "team-a", "one", Spec());
       one.Settle(writes);
-      const bool was_shown = one.State(kKind, "one") == "fulfilled";
+      const bool was_shown = one.State(kWaits, "one") == "fulfilled";
       if (journal_lost) {
         one.FailOver();
       } else {
@@ -192,7 +191,7 @@ TEST_F(WaitlistTest, AnEntryIsServedOnceWhereverAControllerDies) {
         EXPECT_EQ(one.core().snapshot()->block_list.size(), 1U);
       }
       one.Settle();
-      EXPECT_EQ(one.State(kKind, "one"), "fulfilled");
+      EXPECT_EQ(one.State(kWaits, "one"), "fulfilled");
       EXPECT_EQ(one.core().snapshot()->block_list.size(), 1U);
     }
   }

@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const GangRef kTrain{{"default", "train"}, false};
+const GangRef kTrainGang{{"default", "train"}, false};
 const ClaimKey kClaim0{"default", "train-0-chips"};
 
 class GangRunsTest : public ::testing::Test {
@@ -89,7 +89,7 @@ class GangRunsTest : public ::testing::Test {
   std::vector<RunNews::Kind> Kinds() {
     std::vector<RunNews::Kind> kinds;
     for (const RunNews& news : runs_->DrainNews()) {
-      EXPECT_EQ(news.gang, kTrain);
+      EXPECT_EQ(news.gang, kTrainGang);
       if (news.kind != RunNews::Kind::kMoved) kinds.push_back(news.kind);
     }
     return kinds;
@@ -117,8 +117,8 @@ TEST_F(GangRunsTest, ADecisionIsRecordedAndHoldsItsDevicesBeforeAnythingIsWritte
   EXPECT_EQ(Busy("node-1"), 1);
   EXPECT_EQ(runs_->in_flight(), 1U);
   EXPECT_EQ(runs_->room(), GangRuns::kInFlightMost - 1);
-  ASSERT_NE(runs_->Find(kTrain), nullptr);
-  EXPECT_EQ(runs_->Find(kTrain)->phase(), RunPhase::kPrepared);
+  ASSERT_NE(runs_->Find(kTrainGang), nullptr);
+  EXPECT_EQ(runs_->Find(kTrainGang)->phase(), RunPhase::kPrepared);
   EXPECT_TRUE(runs_->HasPlace(api_.pods().at("train-0")));
   PodFact other = api_.pods().at("train-0");
   other.uid = "made-again";
@@ -142,7 +142,7 @@ TEST_F(GangRunsTest, AnEndedRunLeavesNothing) {
   api_.RunControllers();
   Hear();
   GoOn();
-  EXPECT_EQ(runs_->Find(kTrain), nullptr);
+  EXPECT_EQ(runs_->Find(kTrainGang), nullptr);
   EXPECT_FALSE(runs_->HasPod({"default", "train-0"}));
   EXPECT_EQ(journal_.size(), 0U);
   EXPECT_EQ(cluster_.holding_count(), 0U);
@@ -158,7 +158,7 @@ TEST_F(GangRunsTest, ARunThatFailsSaysWhyAndThenThatNothingIsLeft) {
   EXPECT_EQ(news.front().kind, RunNews::Kind::kUndoing);
   EXPECT_EQ(news.front().reason, "node node-1 is gone");
   EXPECT_TRUE(std::any_of(news.begin(), news.end(), [](const RunNews& one) {
-    return one.kind == RunNews::Kind::kUndone && one.gang == kTrain;
+    return one.kind == RunNews::Kind::kUndone && one.gang == kTrainGang;
   }));
   EXPECT_EQ(runs_->in_flight(), 0U);
   EXPECT_EQ(Busy("node-0"), 0);
@@ -188,7 +188,7 @@ TEST_F(GangRunsTest, ARunGoesOnAfterARestart) {
   EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kBound));
   Start();
   EXPECT_EQ(runs_->in_flight(), 0U);
-  EXPECT_EQ(runs_->Find(kTrain)->phase(), RunPhase::kBound);
+  EXPECT_EQ(runs_->Find(kTrainGang)->phase(), RunPhase::kBound);
 }
 
 TEST_F(GangRunsTest, ABoundGangThatTheJournalDoesNotKnowIsTakenOver) {
@@ -196,10 +196,10 @@ TEST_F(GangRunsTest, ABoundGangThatTheJournalDoesNotKnowIsTakenOver) {
   GoOn();
   journal_.Lose();
   Start();
-  EXPECT_EQ(runs_->Find(kTrain), nullptr);
+  EXPECT_EQ(runs_->Find(kTrainGang), nullptr);
   AdoptPublished();
-  ASSERT_NE(runs_->Find(kTrain), nullptr);
-  EXPECT_EQ(runs_->Find(kTrain)->phase(), RunPhase::kBound);
+  ASSERT_NE(runs_->Find(kTrainGang), nullptr);
+  EXPECT_EQ(runs_->Find(kTrainGang)->phase(), RunPhase::kBound);
   EXPECT_THAT(Kinds(), IsEmpty()) << "people were told long ago";
   EXPECT_EQ(journal_.size(), 3U);
 }
@@ -221,7 +221,7 @@ TEST_F(GangRunsTest, AClaimThatAnotherAllocatorHasWrittenHoldsItsDevicesAndThose
   EXPECT_EQ(Busy("node-0"), 1) << "decided, and perhaps under way";
   EXPECT_EQ(Busy("node-2"), 1) << "published";
   GoOn();
-  EXPECT_EQ(runs_->Find(kTrain), nullptr);
+  EXPECT_EQ(runs_->Find(kTrainGang), nullptr);
   EXPECT_EQ(Busy("node-0"), 0);
   EXPECT_EQ(Busy("node-1"), 0);
   EXPECT_EQ(Busy("node-2"), 1);
@@ -320,7 +320,7 @@ TEST_F(GangRunsTest, AJournalWhoseEntriesContradictEachOtherIsRefusedByNumber) {
 TEST_F(GangRunsTest, ARunThatIsEndedOnANodeLosesAllOfItsPodsAndItsDevices) {
   runs_->Begin(DecisionFor(api_, "train"));
   GoOn();
-  ASSERT_EQ(runs_->Find(kTrain)->phase(), RunPhase::kBound);
+  ASSERT_EQ(runs_->Find(kTrainGang)->phase(), RunPhase::kBound);
   EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kBound));
   runs_->EndOn(*cluster_.FindNode("node-0"), EndCause::kReclaimed,
                "Capacity Block a/b ends: us-0 is taken back");
@@ -330,7 +330,7 @@ TEST_F(GangRunsTest, ARunThatIsEndedOnANodeLosesAllOfItsPodsAndItsDevices) {
     Hear();
   }
   EXPECT_THAT(Kinds(), ElementsAre(RunNews::Kind::kUndoing, RunNews::Kind::kUndone));
-  EXPECT_EQ(runs_->Find(kTrain), nullptr);
+  EXPECT_EQ(runs_->Find(kTrainGang), nullptr);
   EXPECT_TRUE(api_.pods().empty()) << "the pods of the other node, too";
   EXPECT_EQ(Busy("node-0"), 0);
   EXPECT_EQ(Busy("node-1"), 0);
@@ -365,7 +365,7 @@ TEST_F(GangRunsTest, PodsOfAnEndedRunMustBeGoneByThenAlsoAfterARestart) {
   api_.RunControllers();
   Hear();
   GoOn();
-  EXPECT_EQ(runs_->Find(kTrain), nullptr);
+  EXPECT_EQ(runs_->Find(kTrainGang), nullptr);
 }
 
 // The defect: the gang was ended at once, because the new pod had not been ready for 30 hours.
@@ -373,7 +373,7 @@ TEST_F(GangRunsTest, APodThatTakesAPlaceStartsNowEvenWhenTheWallClockWasSetBack)
   const WallTime now = *ParseTime("2026-11-24T11:30:00Z");
   runs_->MoveTo(now);
   GangFact gang;
-  gang.key = kTrain.key;
+  gang.key = kTrainGang.key;
   gang.uid = "uid-train";
   gang.failure_policy = FailurePolicy::kReplace;
   facts_.gangs.Put(std::make_shared<const GangFact>(gang));
@@ -386,7 +386,7 @@ TEST_F(GangRunsTest, APodThatTakesAPlaceStartsNowEvenWhenTheWallClockWasSetBack)
   api_.AddPodWithClaim("train-2", "train", 1);
   Hear();
   GoOn();
-  runs_->Replace({.run = runs_->Find(kTrain)->id(),
+  runs_->Replace({.run = runs_->Find(kTrainGang)->id(),
                   .pod = 1,
                   .name = "train-2",
                   .uid = api_.pods().at("train-2").uid,
@@ -396,9 +396,9 @@ TEST_F(GangRunsTest, APodThatTakesAPlaceStartsNowEvenWhenTheWallClockWasSetBack)
                               .uid = api_.claims().at("train-2-chips").uid,
                               .allocation = decision->claims[1].allocation}}});
   GoOn();
-  ASSERT_NE(runs_->Find(kTrain), nullptr);
-  EXPECT_EQ(runs_->Find(kTrain)->phase(), RunPhase::kBound);
-  EXPECT_EQ(runs_->Find(kTrain)->starts_at(), now);
+  ASSERT_NE(runs_->Find(kTrainGang), nullptr);
+  EXPECT_EQ(runs_->Find(kTrainGang)->phase(), RunPhase::kBound);
+  EXPECT_EQ(runs_->Find(kTrainGang)->starts_at(), now);
   EXPECT_EQ(api_.pods().at("train-2").node, "node-1");
 }
 

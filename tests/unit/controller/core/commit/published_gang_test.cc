@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-const GangRef kTrain{{"default", "train"}, false};
+const GangRef kPublished{{"default", "train"}, false};
 
 class PublishedGangTest : public ::testing::Test {
  protected:
@@ -60,7 +60,7 @@ class PublishedGangTest : public ::testing::Test {
       facts.claims.Put(std::make_shared<const ClaimFact>(claim));
     }
     if (gang_) facts.gangs.Put(std::make_shared<const GangFact>(*gang_));
-    return ReadPublished(kTrain, pods, facts,
+    return ReadPublished(kPublished, pods, facts,
                          [this](const ClaimKey& key) { return key.name == in_run_; },
                          {.journal_beside_api = journal_beside_api});
   }
@@ -79,7 +79,7 @@ TEST_F(PublishedGangTest, AGangThatIsWholeIsReadAsItWasDecided) {
   ASSERT_TRUE(gang);
   EXPECT_TRUE(gang->any_bound && gang->all_bound && gang->all_held && gang->all_placed);
   const GangDecision& decision = *gang->decision;
-  EXPECT_EQ(decision.key, kTrain.key);
+  EXPECT_EQ(decision.key, kPublished.key);
   EXPECT_EQ(decision.uid, "uid-train");
   ASSERT_EQ(decision.pods.size(), 3U);
   EXPECT_EQ(decision.pods[0].rank, 2U) << "as published";
@@ -115,7 +115,7 @@ TEST_F(PublishedGangTest, WhoIsNotBoundGetsARankThatIsLeft) {
 // The defect: a member that was bound after the backup got the first slice, whatever its chips.
 TEST_F(PublishedGangTest, WhoIsNotBoundGetsTheSliceOfItsRank) {
   gang_.emplace();
-  gang_->key = kTrain.key;
+  gang_->key = kPublished.key;
   gang_->members = 3;
   gang_->slices = 3;
   Bind(1, 1);
@@ -166,7 +166,7 @@ TEST_F(PublishedGangTest, AClaimOfAnotherRunIsSharedWithIt) {
 
 TEST_F(PublishedGangTest, AReleasedClaimCameBackWhenItIsInUseOrItsPodIsUnbound) {
   auto decision = std::make_shared<GangDecision>();
-  decision->key = kTrain.key;
+  decision->key = kPublished.key;
   decision->pods = {{.name = "train-0", .uid = "pod-0", .node = "node-0"}};
   DecidedClaim claim;
   claim.name = "claim-0";

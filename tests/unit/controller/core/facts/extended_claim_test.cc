@@ -26,11 +26,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-constexpr char kNeuron[] = "aws.amazon.com/neuron";
+constexpr char kNeuronResource[] = "aws.amazon.com/neuron";
 
 class ExtendedClaimTest : public ::testing::Test {
  protected:
-  ExtendedClaimTest() { AddClass("chips", kNeuron, 1); }
+  ExtendedClaimTest() { AddClass("chips", kNeuronResource, 1); }
   void AddClass(const std::string& name, const std::string& resource, int created) {
     ClassFact added;
     added.name = name;
@@ -123,7 +123,7 @@ TEST_F(ExtendedClaimTest, EveryContainerHasItsDevicesAndNoTwoThatRunTogetherShar
       asks.push_back({.container = fmt::format("c{}", i),
                       .container_index = i,
                       .ends_first = i < inits && rng.Below(3) != 0,
-                      .resource = kNeuron,
+                      .resource = kNeuronResource,
                       .resource_index = 0,
                       .count = count});
     }
@@ -162,10 +162,10 @@ TEST_F(ExtendedClaimTest, EveryContainerHasItsDevicesAndNoTwoThatRunTogetherShar
 }
 
 TEST_F(ExtendedClaimTest, TheClassThatWasMadeLastHasTheNameAndOfEqualOnesTheFirstByName) {
-  AddClass("newer-b", kNeuron, 9);
-  AddClass("newer-a", kNeuron, 9);
+  AddClass("newer-b", kNeuronResource, 9);
+  AddClass("newer-a", kNeuronResource, 9);
   AddClass("unnamed", "", 10);
-  EXPECT_EQ(ClassOf(kNeuron, facts_)->name, "newer-a");
+  EXPECT_EQ(ClassOf(kNeuronResource, facts_)->name, "newer-a");
   EXPECT_EQ(ClassOf("aws.amazon.com/other", facts_), nullptr);
   EXPECT_EQ(ClassOf("deviceclass.resource.kubernetes.io/unnamed", facts_)->name, "unnamed");
   EXPECT_EQ(ClassOf("deviceclass.resource.kubernetes.io/none", facts_), nullptr);
@@ -254,8 +254,8 @@ TEST_F(ExtendedClaimTest, APodGetsClaimedResourcesByItsClaimAndTheOthersOfItsNod
   ASSERT_EQ(ready.spec->members.at(0).claims.size(), 1U);
   const kube::PodNeeds& needs = *ready.spec->members[0].needs;
   EXPECT_THAT(needs.amounts, ElementsAre(Pair("pods", 1), Pair("vpc.amazonaws.com/efa", 1)));
-  EXPECT_THAT(needs.claimed, ElementsAre(kNeuron));
-  AddClass("others", kNeuron, 9);
+  EXPECT_THAT(needs.claimed, ElementsAre(kNeuronResource));
+  AddClass("others", kNeuronResource, 9);
   EXPECT_EQ(assess().reason, GangReason::kInvalid);
   EXPECT_THAT(assess().message, HasSubstr("delete the claim to have it made anew"));
 }

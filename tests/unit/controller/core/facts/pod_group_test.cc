@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Json Pod(Json metadata, Json spec = Json::object()) {
+Json PodWith(Json metadata, Json spec = Json::object()) {
   metadata["name"] = "p";
   metadata["namespace"] = "default";
   metadata["uid"] = "u";
@@ -22,33 +22,34 @@ Json Pod(Json metadata, Json spec = Json::object()) {
 }
 
 TEST(PodGroupTest, EachSchedulersMarkIsRead) {
-  const auto native = ReadGroupMark(Pod({}, {{"schedulingGroup", {{"podGroupName", "a"}}}}));
+  const auto native = ReadGroupMark(PodWith({}, {{"schedulingGroup", {{"podGroupName", "a"}}}}));
   ASSERT_TRUE(native.has_value());
   EXPECT_EQ(native->api, GroupApi::kKubernetes);
   EXPECT_EQ(native->group, "a");
   const auto coscheduling =
-      ReadGroupMark(Pod({{"labels", {{"scheduling.x-k8s.io/pod-group", "b"}}}}));
+      ReadGroupMark(PodWith({{"labels", {{"scheduling.x-k8s.io/pod-group", "b"}}}}));
   ASSERT_TRUE(coscheduling.has_value());
   EXPECT_EQ(coscheduling->api, GroupApi::kCoscheduling);
   const auto volcano =
-      ReadGroupMark(Pod({{"annotations", {{"scheduling.k8s.io/group-name", "c"}}}}));
+      ReadGroupMark(PodWith({{"annotations", {{"scheduling.k8s.io/group-name", "c"}}}}));
   ASSERT_TRUE(volcano.has_value());
   EXPECT_EQ(volcano->api, GroupApi::kVolcano);
-  const auto kai = ReadGroupMark(Pod({{"annotations", {{"pod-group-name", "d"}}}}));
+  const auto kai = ReadGroupMark(PodWith({{"annotations", {{"pod-group-name", "d"}}}}));
   ASSERT_TRUE(kai.has_value());
   EXPECT_EQ(kai->api, GroupApi::kKai);
-  EXPECT_FALSE(ReadGroupMark(Pod({})).has_value());
+  EXPECT_FALSE(ReadGroupMark(PodWith({})).has_value());
 }
 
 TEST(PodGroupTest, EachReplicaOfAWorkloadsGroupIsAGangOfItsOwn) {
   Json reference = {{"name", "train"}, {"podGroup", "workers"}};
-  const auto lone = ReadGroupMark(Pod({}, {{"workloadRef", reference}}));
+  const auto lone = ReadGroupMark(PodWith({}, {{"workloadRef", reference}}));
   ASSERT_TRUE(lone.has_value());
   EXPECT_EQ(lone->api, GroupApi::kWorkload);
   EXPECT_EQ(lone->GangName(), "train-workers");
   EXPECT_EQ(lone->ToString(), "Workload train (scheduling.k8s.io)");
   reference["podGroupReplicaKey"] = "1";
-  EXPECT_EQ(ReadGroupMark(Pod({}, {{"workloadRef", reference}}))->GangName(), "train-workers-1");
+  EXPECT_EQ(ReadGroupMark(PodWith({}, {{"workloadRef", reference}}))->GangName(),
+            "train-workers-1");
 }
 
 TEST(PodGroupTest, AWorkloadTellsTheLeastNumberOfPodsOfEachGroup) {
@@ -123,8 +124,8 @@ TEST(PodGroupTest, APodGroupTellsTheLeastNumberOfPods) {
 }
 
 TEST(PodGroupTest, APodThatJoinsAGroupWishesAGangOfThatName) {
-  const auto pod = ParsePod(Pod({{"labels", {{"scheduling.x-k8s.io/pod-group", "train"}}},
-                                 {"annotations", {{"tahoma.dev/max-runtime", "2h"}}}}));
+  const auto pod = ParsePod(PodWith({{"labels", {{"scheduling.x-k8s.io/pod-group", "train"}}},
+                                     {"annotations", {{"tahoma.dev/max-runtime", "2h"}}}}));
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_EQ((*pod)->gang, "train");
   ASSERT_NE((*pod)->wish, nullptr);
@@ -133,15 +134,15 @@ TEST(PodGroupTest, APodThatJoinsAGroupWishesAGangOfThatName) {
 }
 
 TEST(PodGroupTest, OurLabelCountsBeforeAGroup) {
-  const auto pod = ParsePod(
-      Pod({{"labels", {{"scheduling.x-k8s.io/pod-group", "train"}, {"tahoma.dev/gang", "mine"}}}}));
+  const auto pod = ParsePod(PodWith(
+      {{"labels", {{"scheduling.x-k8s.io/pod-group", "train"}, {"tahoma.dev/gang", "mine"}}}}));
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_EQ((*pod)->gang, "mine");
   EXPECT_EQ((*pod)->wish, nullptr);
 }
 
 TEST(PodGroupTest, ANameThatNoObjectCanHaveIsSaid) {
-  const auto pod = ParsePod(Pod({{"annotations", {{"scheduling.k8s.io/group-name", "A b"}}}}));
+  const auto pod = ParsePod(PodWith({{"annotations", {{"scheduling.k8s.io/group-name", "A b"}}}}));
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_THAT((*pod)->spec_error, HasSubstr("no Gang can be named A b, after "
                                             "PodGroup A b (scheduling.volcano.sh)"));

@@ -27,14 +27,14 @@ Json Object(const Json& changes = Json::object()) {
   return object;
 }
 
-std::shared_ptr<const WorkloadFact> Workload(const Json& changes = Json::object()) {
+std::shared_ptr<const WorkloadFact> ParsedWorkload(const Json& changes = Json::object()) {
   const auto workload = ParseWorkload(Object(changes));
   EXPECT_TRUE(workload.ok()) << workload.status();
   return *workload;
 }
 
 TEST(UltraServerWorkloadTest, AWorkloadAsksForAGangWithASliceForEachUltraServer) {
-  const auto workload = Workload();
+  const auto workload = ParsedWorkload();
   EXPECT_EQ(workload->fault, "");
   EXPECT_EQ(workload->claim_template, "train");
   EXPECT_EQ(workload->lnc, 2);
@@ -46,10 +46,10 @@ TEST(UltraServerWorkloadTest, AWorkloadAsksForAGangWithASliceForEachUltraServer)
   EXPECT_THAT(FaultsOf(wish.request), IsEmpty());
   EXPECT_EQ(wish.owner->kind, "NeuronUltraServerWorkload");
   EXPECT_EQ(wish.owner->uid, "u-workload");
-  const auto pairs = Workload({{"topologySize", 2},
-                               {"serverCount", 1},
-                               {"config", {{"logicalNeuronCore", 1}}},
-                               {"resourceClaimTemplate", {{"name", "pairs"}}}});
+  const auto pairs = ParsedWorkload({{"topologySize", 2},
+                                     {"serverCount", 1},
+                                     {"config", {{"logicalNeuronCore", 1}}},
+                                     {"resourceClaimTemplate", {{"name", "pairs"}}}});
   EXPECT_EQ(pairs->wish->request.shape, "4x4x2");
   EXPECT_EQ(pairs->wish->request.members, 2);
   EXPECT_EQ(pairs->lnc, 1);
@@ -59,7 +59,7 @@ TEST(UltraServerWorkloadTest, AWorkloadAsksForAGangWithASliceForEachUltraServer)
 TEST(UltraServerWorkloadTest, AFailureStrategyIsAFailurePolicy) {
   const auto request = [](const char* strategy) {
     const Json policy = {{"failureStrategy", strategy}};
-    return Workload({{"allocationPolicy", policy}})->wish->request;
+    return ParsedWorkload({{"allocationPolicy", policy}})->wish->request;
   };
   EXPECT_EQ(request("RestartAll").failure_policy, "RestartAll");
   EXPECT_EQ(request("MigrateAffected").failure_policy, "Replace");
@@ -68,7 +68,7 @@ TEST(UltraServerWorkloadTest, AFailureStrategyIsAFailurePolicy) {
   // Nothing is ended because a pod is lost, and the lost pod's place is kept.
   EXPECT_EQ(request("NoOp").failure_policy, "Replace");
   EXPECT_EQ(request("NoOp").start_within, "8760h");
-  EXPECT_EQ(Workload()->wish->request.start_within, "8760h");
+  EXPECT_EQ(ParsedWorkload()->wish->request.start_within, "8760h");
 }
 
 TEST(UltraServerWorkloadTest, AnnotationsOfTheWorkloadAreTheGangsTerms) {
@@ -82,7 +82,7 @@ TEST(UltraServerWorkloadTest, AnnotationsOfTheWorkloadAreTheGangsTerms) {
 }
 
 TEST(UltraServerWorkloadTest, ASpecThatCannotBeUsedSaysWhy) {
-  const auto fault = [](const Json& changes) { return Workload(changes)->fault; };
+  const auto fault = [](const Json& changes) { return ParsedWorkload(changes)->fault; };
   EXPECT_EQ(
       fault({{"instanceType", "trn2.48xlarge"}}),
       "instanceType trn2.48xlarge: it has no UltraServer that is a torus; trn2u.48xlarge has");
@@ -119,7 +119,7 @@ TEST(UltraServerWorkloadTest, ATemplateIsOfTheWorkloadThatControlsIt) {
             "");
 }
 
-std::shared_ptr<const PodFact> Pod(const Json& metadata = Json::object()) {
+std::shared_ptr<const PodFact> ParsedPod(const Json& metadata = Json::object()) {
   Json pod = ParseJson(R"({"spec": {"resourceClaims": [
       {"name": "a", "resourceClaimName": "mine"},
       {"name": "b", "resourceClaimTemplateName": "train"}]}})");
@@ -131,7 +131,7 @@ std::shared_ptr<const PodFact> Pod(const Json& metadata = Json::object()) {
 
 TEST(UltraServerWorkloadTest, APodIsOfTheGangOfItsTemplatesWorkloadWhileTheTemplateIsThere) {
   Facts facts;
-  const auto pod = Pod();
+  const auto pod = ParsedPod();
   EXPECT_THAT(pod->templates, ElementsAre("train"));
   EXPECT_EQ(JoinWorkload(pod, facts), pod);
   facts.claim_templates.Put(*ParseClaimTemplate(kTemplate));
@@ -149,15 +149,15 @@ TEST(UltraServerWorkloadTest, APodIsOfTheGangOfItsTemplatesWorkloadWhileTheTempl
 TEST(UltraServerWorkloadTest, OtherMarksOfAPodCountBeforeItsTemplate) {
   Facts facts;
   facts.claim_templates.Put(*ParseClaimTemplate(kTemplate));
-  const auto labelled = Pod({{"labels", {{"tahoma.dev/gang", "mine"}}}});
+  const auto labelled = ParsedPod({{"labels", {{"tahoma.dev/gang", "mine"}}}});
   EXPECT_EQ(JoinWorkload(labelled, facts)->gang, "mine");
-  const auto grouped = Pod({{"labels", {{"scheduling.x-k8s.io/pod-group", "other"}}}});
+  const auto grouped = ParsedPod({{"labels", {{"scheduling.x-k8s.io/pod-group", "other"}}}});
   EXPECT_EQ(JoinWorkload(grouped, facts)->gang, "other");
 }
 
 constexpr WallTime kNow{std::chrono::seconds(1'000)};
 
-WorkloadStatus Status(GangPhase phase, GangReason reason, bool has_place) {
+WorkloadStatus StatusOfGang(GangPhase phase, GangReason reason, bool has_place) {
   WorkloadGang gang{
       .phase = phase, .reason = reason, .message = "because", .decision = nullptr, .refusal = ""};
   if (has_place) {
@@ -168,7 +168,7 @@ WorkloadStatus Status(GangPhase phase, GangReason reason, bool has_place) {
                         {.domain = "us-1", .shape = "", .origin = "", .nodes = {}}};
     gang.decision = std::move(decision);
   }
-  return StatusOf(*Workload(), Facts(), gang, kNow);
+  return StatusOf(*ParsedWorkload(), Facts(), gang, kNow);
 }
 
 std::string Conditions(const WorkloadStatus& status) {
@@ -182,7 +182,7 @@ std::string Conditions(const WorkloadStatus& status) {
 TEST(UltraServerWorkloadTest, TheStateFollowsTheGang) {
   const auto expect = [](GangPhase phase, GangReason reason, bool has_place, WorkloadState state,
                          const char* conditions) {
-    const WorkloadStatus status = Status(phase, reason, has_place);
+    const WorkloadStatus status = StatusOfGang(phase, reason, has_place);
     EXPECT_EQ(ToString(status.state), ToString(state)) << ToString(phase) << ToString(reason);
     EXPECT_EQ(Conditions(status), conditions) << ToString(phase) << ToString(reason);
     EXPECT_EQ(status.allocated_at.has_value(), state == WorkloadState::kAllocated);
@@ -204,7 +204,7 @@ TEST(UltraServerWorkloadTest, TheStateFollowsTheGang) {
 }
 
 TEST(UltraServerWorkloadTest, AnUltraServerIsNamedOnceWhateverSlicesItHas) {
-  const WorkloadStatus status = Status(GangPhase::kRunning, GangReason::kBound, true);
+  const WorkloadStatus status = StatusOfGang(GangPhase::kRunning, GangReason::kBound, true);
   EXPECT_THAT(status.ultraservers, ElementsAre("us-1", "us-0"));
   EXPECT_EQ(status.allocated_at, WallTime(std::chrono::seconds(7)));
   EXPECT_EQ(status.observed_generation, 3);
@@ -229,7 +229,7 @@ TEST(UltraServerWorkloadTest, AConditionKeepsTheTimeThatTheObjectShows) {
 
 TEST(UltraServerWorkloadTest, WhatIsSomebodyElsesIsSaid) {
   Facts facts;
-  const auto workload = Workload();
+  const auto workload = ParsedWorkload();
   EXPECT_EQ(TroubleOf(*workload, facts), "");
   facts.claim_templates.Put(*ParseClaimTemplate(kTemplate));
   EXPECT_EQ(TroubleOf(*workload, facts), "");

@@ -15,7 +15,7 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const WallTime kNow = *ParseTime("2026-11-23T12:00:00Z");
+const WallTime kNoon = *ParseTime("2026-11-23T12:00:00Z");
 
 class GangDecisionTest : public ::testing::Test {
  protected:
@@ -34,7 +34,7 @@ class GangDecisionTest : public ::testing::Test {
     placement_.members.push_back(placed);
   }
   std::vector<DeviceConfig> Configs() {
-    return DecisionOf(spec_, placement_, kNow).claims.at(0).allocation.configs;
+    return DecisionOf(spec_, placement_, kNoon).claims.at(0).allocation.configs;
   }
 
   GangSpec spec_;
@@ -46,7 +46,7 @@ TEST_F(GangDecisionTest, OutsideOfBlocksClaimsHaveTheirOwnConfigurationsOnly) {
 }
 
 TEST_F(GangDecisionTest, InABlockTheNodesDriverIsToldWhenTheHardwareIsTakenBack) {
-  spec_.reclaim = kNow + std::chrono::hours(22) + std::chrono::nanoseconds(1);
+  spec_.reclaim = kNoon + std::chrono::hours(22) + std::chrono::nanoseconds(1);
   const auto configs = Configs();
   ASSERT_THAT(configs, SizeIs(1));
   EXPECT_EQ(configs[0].driver, "tahoma.dev");
@@ -54,11 +54,11 @@ TEST_F(GangDecisionTest, InABlockTheNodesDriverIsToldWhenTheHardwareIsTakenBack)
   EXPECT_THAT(configs[0].requests, IsEmpty());
   EXPECT_EQ(WallTime(std::chrono::milliseconds(
                 hw::ParseBlockConfig(configs[0].parameters)->reclaim_timestamp)),
-            kNow + std::chrono::hours(22));
+            kNoon + std::chrono::hours(22));
 }
 
 TEST_F(GangDecisionTest, AClaimThatIsFullOfConfigurationsStaysAsItIs) {
-  spec_.reclaim = kNow;
+  spec_.reclaim = kNoon;
   placement_.members[0].claims[0].allocation.configs.resize(64);
   EXPECT_THAT(Configs(), SizeIs(64));
 }

@@ -21,9 +21,6 @@ using ::testing::SizeIs;
 
 void Preemptible(GangFact& gang) { gang.preemptible = true; }
 void Usual(GangFact& /*gang*/) {}
-std::function<void(GangFact&)> InBlock(const std::string& name) {
-  return [name](GangFact& gang) { gang.block = name; };
-}
 CoreOptions NoSpares() {
   CoreOptions options;
   options.blocks.hosts.one_spare_in = 0;

@@ -38,7 +38,7 @@ json Term(const std::string& topology_key, const std::string& label,
           {"labelSelector", {{"matchExpressions", json::array({one})}}}};
 }
 
-struct Wish {
+struct NeighbourWish {
   std::string name;
   json labels = json::object();
   json beside = json::array();
@@ -53,7 +53,7 @@ struct Wish {
   json rather_on = json::array();
 };
 
-json JsonOf(const Wish& wish) {
+json JsonOf(const NeighbourWish& wish) {
   constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
   constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
   json pod = {{"metadata",
@@ -74,21 +74,21 @@ json JsonOf(const Wish& wish) {
   return pod;
 }
 
-std::shared_ptr<const PodFact> PodOf(const Wish& wish) {
+std::shared_ptr<const PodFact> PodOf(const NeighbourWish& wish) {
   auto parsed = ParsePod(JsonOf(wish));
   EXPECT_TRUE(parsed.ok()) << parsed.status();
   return *parsed;
 }
 
 // The same pod, placed by another scheduler.
-std::shared_ptr<const OtherPodTraits> OtherOf(const Wish& wish) {
+std::shared_ptr<const OtherPodTraits> OtherOf(const NeighbourWish& wish) {
   auto parsed = ParseOtherPod(JsonOf(wish));
   EXPECT_TRUE(parsed.ok()) << parsed.status();
   return std::make_shared<const OtherPodTraits>(*std::move(parsed));
 }
 
 // As LeaderWorkerSet's webhook makes the leader of a group that has a place for itself.
-Wish LeaderOf(const std::string& group) {
+NeighbourWish LeaderOf(const std::string& group) {
   json others = Term("pair", "group");
   others["labelSelector"]["matchExpressions"].push_back(
       {{"key", "group"}, {"operator", "NotIn"}, {"values", {group}}});
@@ -122,13 +122,13 @@ class NeighboursTest : public ::testing::Test {
     cluster_.PutNode(node);
     nodes_.push_back(name);
   }
-  bool Put(const Wish& wish) {
+  bool Put(const NeighbourWish& wish) {
     auto pod = PodOf(wish);
     const auto before = facts_.pods.Find(pod->key);
     facts_.pods.Put(pod);
     return neighbours_.OnPod(before.get(), *pod);
   }
-  bool Remove(const Wish& wish) {
+  bool Remove(const NeighbourWish& wish) {
     const auto pod = PodOf(wish);
     facts_.pods.Remove(pod->key, "");
     return neighbours_.OnPodGone(*pod);
@@ -190,7 +190,7 @@ TEST_F(NeighboursTest, AGroupThatWantsAPlaceForItselfAvoidsThatOfAnother) {
   Put(LeaderOf("one"));
   EXPECT_TRUE(neighbours_.Matters(*Alone({"default", "leader-one"})));
   EXPECT_THAT(PlacesOf("leader-one"), ElementsAre("a0", "a1", "b0")) << "where there are pairs";
-  Wish placed = LeaderOf("one");
+  NeighbourWish placed = LeaderOf("one");
   placed.node = "a1";
   Put(placed);
   Put(LeaderOf("two"));
@@ -200,7 +200,7 @@ TEST_F(NeighboursTest, AGroupThatWantsAPlaceForItselfAvoidsThatOfAnother) {
 }
 
 TEST_F(NeighboursTest, WhoIsAvoidedAvoidsToo) {
-  Wish placed = LeaderOf("one");
+  NeighbourWish placed = LeaderOf("one");
   placed.node = "a0";
   Put(placed);
   Put({.name = "stranger", .labels = {{"group", "two"}}});
@@ -210,7 +210,7 @@ TEST_F(NeighboursTest, WhoIsAvoidedAvoidsToo) {
 }
 
 TEST_F(NeighboursTest, APodGoesWhereThoseAreThatItMustBeBeside) {
-  const Wish wish{.name = "cache", .beside = json::array({Term("pair", "app", {"db"})})};
+  const NeighbourWish wish{.name = "cache", .beside = json::array({Term("pair", "app", {"db"})})};
   Put(wish);
   EXPECT_THAT(PlacesOf("cache"), IsEmpty()) << "there is none, and it is not one itself";
   Put({.name = "db", .labels = {{"app", "db"}}, .node = "b0"});
@@ -279,7 +279,7 @@ TEST_F(NeighboursTest, AntiAffinityOfAnotherSchedulersPodThatCannotBeFollowedIsL
 
 TEST_F(NeighboursTest, ThoseThatComeMoveOrEndMayMakeRoom) {
   Put(LeaderOf("two"));
-  Wish one = LeaderOf("one");
+  NeighbourWish one = LeaderOf("one");
   one.node = "a0";
   EXPECT_TRUE(Put(one));
   EXPECT_FALSE(Put(one)) << "it is as it was";
@@ -428,7 +428,7 @@ TEST_F(NeighboursTest, PlacesWhereThePodMayNotBeDoNotCount) {
   AddNode("e0", {{"kind", "new"}, {"pair", "e"}});
   Put({.name = "first", .labels = labels, .node = "d0"});
   Put({.name = "second", .labels = labels, .node = "e0"});
-  Wish pod = {
+  NeighbourWish pod = {
       .name = "p", .labels = labels, .spread = SpreadOver("pair"), .selector = {{"kind", "new"}}};
   Put(pod);
   EXPECT_THAT(PlacesOf("p"), ElementsAre("d0", "e0"));
@@ -447,7 +447,8 @@ TEST_F(NeighboursTest, APodCountsOnceWhenTheSelectorNamesItsValueTwice) {
 
 TEST_F(NeighboursTest, PodsOfAnotherRevisionAreNotCountedByMatchLabelKeys) {
   Put({.name = "old", .labels = {{"app", "x"}, {"hash", "1"}}, .node = "a0"});
-  Wish pod = {.name = "p", .labels = {{"app", "x"}, {"hash", "2"}}, .spread = SpreadOver("pair")};
+  NeighbourWish pod = {
+      .name = "p", .labels = {{"app", "x"}, {"hash", "2"}}, .spread = SpreadOver("pair")};
   Put(pod);
   EXPECT_THAT(PlacesOf("p"), ElementsAre("b0"));
   pod.spread = SpreadOver("pair", {{"matchLabelKeys", {"hash", "none"}}});
@@ -458,9 +459,9 @@ TEST_F(NeighboursTest, PodsOfAnotherRevisionAreNotCountedByMatchLabelKeys) {
 // By the words of Kubernetes' documentation, pod by pod and node by node.
 class Oracle {
  public:
-  Oracle(const std::vector<Wish>& pods, const std::map<std::string, Labels>& nodes)
+  Oracle(const std::vector<NeighbourWish>& pods, const std::map<std::string, Labels>& nodes)
       : nodes_(nodes) {
-    for (const Wish& wish : pods) pods_.push_back(PodOf(wish));
+    for (const NeighbourWish& wish : pods) pods_.push_back(PodOf(wish));
   }
 
   bool MayBe(const std::string& pod, const std::string& node) const {
@@ -570,7 +571,7 @@ class Oracle {
 
 // Puts the pod as a pod of ours or, with a node, perhaps of another scheduler: both count alike. A
 // pod that has left a node does not count there.
-void PutFromAny(const Wish& pod, Rng& rng, Facts& facts, ClusterState& cluster,
+void PutFromAny(const NeighbourWish& pod, Rng& rng, Facts& facts, ClusterState& cluster,
                 Neighbours& neighbours) {
   if (pod.node.empty() || rng.Next() % 2 == 0) {
     facts.pods.Put(PodOf(pod));
@@ -611,9 +612,9 @@ TEST(NeighboursPropertyTest, RandomPodsMayBeWhereKubernetesLetsThem) {
       nodes[node.name] = node.labels;
       cluster.PutNode(node);
     }
-    std::vector<Wish> pods;
+    std::vector<NeighbourWish> pods;
     for (int i = 0; i < 6; ++i) {
-      Wish& pod = pods.emplace_back();
+      NeighbourWish& pod = pods.emplace_back();
       pod.name = fmt::format("p{}", i);
       for (const std::string& label : labels) {
         if (rng.Next() % 2 == 0) pod.labels[label] = pick(values);
@@ -639,7 +640,7 @@ TEST(NeighboursPropertyTest, RandomPodsMayBeWhereKubernetesLetsThem) {
       if (i != 0 && rng.Next() % 6 == 0) pod.phase = "Failed";
     }
     if (rng.Next() % 2 == 0) std::ranges::reverse(pods);
-    for (const Wish& pod : pods) PutFromAny(pod, rng, facts, cluster, neighbours);
+    for (const NeighbourWish& pod : pods) PutFromAny(pod, rng, facts, cluster, neighbours);
     const Narrowed narrowed = neighbours.Narrow(Alone(facts, {"default", "p0"}));
     const Oracle oracle(pods, nodes);
     for (const auto& [name, its_labels] : nodes) {
@@ -683,7 +684,7 @@ TEST(NeighboursInCoreTest, APodIsPlacedWhenThePodOfAnotherSchedulerComesThatItMu
   commands.emplace_back(WatchesSynced{});
   step(std::move(commands));
   EXPECT_EQ(place, "");
-  const auto came = [](const Wish& wish) {
+  const auto came = [](const NeighbourWish& wish) {
     return std::vector<Command>{
         OtherPodMoved{.left = "", .removed = nullptr, .node = "b0", .added = OtherOf(wish)}};
   };

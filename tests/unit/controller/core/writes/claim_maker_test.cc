@@ -17,15 +17,15 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr char kNeuron[] = "aws.amazon.com/neuron";
+constexpr char kNeuronChips[] = "aws.amazon.com/neuron";
 
 class ClaimMakerTest : public ::testing::Test {
  protected:
   ClaimMakerTest() {
-    AddClass("chips", kNeuron);
+    AddClass("chips", kNeuronChips);
     pod_.key = {"ml", "p"};
     pod_.uid = "uid-p";
-    AddAsk(kNeuron);
+    AddAsk(kNeuronChips);
     See();
   }
   void AddClass(const std::string& name, const std::string& resource) {
@@ -164,7 +164,7 @@ TEST_F(ClaimMakerTest, APodThatIsBoundGoneOrGatedGetsNoClaim) {
 TEST_F(ClaimMakerTest, AResourceWithoutAClassWaitsForTheClass) {
   facts_.classes.clear();
   EXPECT_THAT(Flush(), IsEmpty());
-  AddClass("chips", kNeuron);
+  AddClass("chips", kNeuronChips);
   maker_.OnClasses();
   EXPECT_THAT(Flush(), SizeIs(1));
 }

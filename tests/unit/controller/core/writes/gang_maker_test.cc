@@ -8,7 +8,7 @@
 namespace tahoma::controller {
 namespace {
 
-const GangKey kTrain{"ml", "train"};
+const GangKey kMlTrain{"ml", "train"};
 
 class GangMakerTest : public ::testing::Test {
  protected:
@@ -35,47 +35,47 @@ class GangMakerTest : public ::testing::Test {
 };
 
 TEST_F(GangMakerTest, AGangIsMadeOnceHoweverOftenItIsWanted) {
-  maker_.Want(kTrain, Wish(4));
-  maker_.Want(kTrain, Wish(4));
+  maker_.Want(kMlTrain, Wish(4));
+  maker_.Want(kMlTrain, Wish(4));
   const auto writes = Flush();
   ASSERT_EQ(writes.size(), 1U);
   EXPECT_EQ(std::get<GangCreation>(writes[0].what).wish->request.members, 4);
   EXPECT_FALSE(Answer(writes[0], WriteOutcome::kDone));
-  maker_.Want(kTrain, Wish(4));
+  maker_.Want(kMlTrain, Wish(4));
   EXPECT_TRUE(Flush().empty());
 }
 
 TEST_F(GangMakerTest, AGangThatExistsAlreadyIsAsGoodAsMade) {
-  maker_.Want(kTrain, Wish(4));
+  maker_.Want(kMlTrain, Wish(4));
   Answer(Flush().at(0), WriteOutcome::kConflict);
-  EXPECT_EQ(maker_.RefusalOf(kTrain), "");
+  EXPECT_EQ(maker_.RefusalOf(kMlTrain), "");
   EXPECT_FALSE(maker_.wake(now_).has_value());
 }
 
 TEST_F(GangMakerTest, ARefusalIsKeptAndTheWriteIsSentAgain) {
-  maker_.Want(kTrain, Wish(4));
+  maker_.Want(kMlTrain, Wish(4));
   EXPECT_TRUE(Answer(Flush().at(0), WriteOutcome::kRefused, "no quota"));
-  EXPECT_EQ(maker_.RefusalOf(kTrain), "no quota");
+  EXPECT_EQ(maker_.RefusalOf(kMlTrain), "no quota");
   EXPECT_TRUE(Flush().empty());
   ASSERT_TRUE(maker_.wake(now_).has_value());
   now_.monotonic = *maker_.wake(now_);
   const auto writes = Flush();
   ASSERT_EQ(writes.size(), 1U);
   EXPECT_TRUE(Answer(writes[0], WriteOutcome::kDone));
-  EXPECT_EQ(maker_.RefusalOf(kTrain), "");
+  EXPECT_EQ(maker_.RefusalOf(kMlTrain), "");
 }
 
 TEST_F(GangMakerTest, AnotherWishIsSentAtOnce) {
-  maker_.Want(kTrain, Wish(4));
+  maker_.Want(kMlTrain, Wish(4));
   Answer(Flush().at(0), WriteOutcome::kRefused, "no quota");
-  maker_.Want(kTrain, Wish(2));
+  maker_.Want(kMlTrain, Wish(2));
   ASSERT_EQ(Flush().size(), 1U);
 }
 
 TEST_F(GangMakerTest, AGangThatNobodyWantsAnyMoreIsForgotten) {
-  maker_.Want(kTrain, Wish(4));
+  maker_.Want(kMlTrain, Wish(4));
   const auto writes = Flush();
-  maker_.Forget(kTrain);
+  maker_.Forget(kMlTrain);
   EXPECT_FALSE(Answer(writes.at(0), WriteOutcome::kUnavailable));
   EXPECT_TRUE(Flush().empty());
 }
