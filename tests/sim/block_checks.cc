@@ -9,6 +9,7 @@
 #include "controller/core/journal/block_record.h"
 #include "lib/base/hex.h"
 #include "lib/base/json.h"
+#include "tests/sim/objects.h"
 
 namespace tahoma::simulation {
 
@@ -19,9 +20,6 @@ using controller::ExtensionState;
 using json = Json;
 
 namespace {
-
-const controller::apiserver::ResourceName kBlocks{"tahoma.dev", "capacityblocks"};
-const controller::apiserver::ResourceName kGangs{"tahoma.dev", "gangs"};
 
 bool Lives(BlockState state) {
   return state == BlockState::kPaymentPending || state == BlockState::kScheduled ||

@@ -10,6 +10,7 @@
 #include "controller/reserve/search.h"
 #include "lib/base/hex.h"
 #include "lib/base/json.h"
+#include "tests/sim/objects.h"
 
 namespace tahoma::simulation {
 
@@ -22,7 +23,6 @@ using std::chrono::seconds;
 
 namespace {
 
-const controller::apiserver::ResourceName kBlocks{"tahoma.dev", "capacityblocks"};
 constexpr char kCollection[] = "/apis/tahoma.dev/v1alpha1/namespaces/default/capacityblocks";
 // Longer than a request may be late: after this time it was carried out or never will be.
 constexpr seconds kPatience{45};

@@ -7,6 +7,7 @@
 #include "lib/base/json.h"
 #include "lib/kube/objects/node.h"
 #include "lib/kube/objects/pod_needs.h"
+#include "tests/sim/objects.h"
 
 namespace tahoma::simulation {
 
@@ -14,17 +15,7 @@ using json = Json;
 
 namespace {
 
-const controller::apiserver::ResourceName kClaims{"resource.k8s.io", "resourceclaims"};
-const controller::apiserver::ResourceName kPods{"", "pods"};
-const controller::apiserver::ResourceName kNodes{"", "nodes"};
-const controller::apiserver::ResourceName kGangs{"tahoma.dev", "gangs"};
 constexpr std::size_t kEventsMost = 100000;
-
-const json& At(const json& object, const char* pointer) {
-  static const json kNone;
-  const json::json_pointer at(pointer);
-  return object.contains(at) ? object.at(at) : kNone;
-}
 
 bool Alive(const json& pod) {
   const json& phase = At(pod, "/status/phase");

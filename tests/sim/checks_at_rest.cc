@@ -7,6 +7,7 @@
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "tests/sim/checks.h"
+#include "tests/sim/objects.h"
 #include "tests/sim/users.h"
 
 namespace tahoma::simulation {
@@ -21,17 +22,6 @@ namespace {
 bool IsForWantOfRoom(GangReason reason) {
   return reason == GangReason::kWaitsForCapacity || reason == GangReason::kWaitsForRepair ||
          reason == GangReason::kNeverFits;
-}
-
-const controller::apiserver::ResourceName kClaims{"resource.k8s.io", "resourceclaims"};
-const controller::apiserver::ResourceName kPods{"", "pods"};
-const controller::apiserver::ResourceName kGangs{"tahoma.dev", "gangs"};
-const controller::apiserver::ResourceName kNodes{"", "nodes"};
-
-const json& At(const json& object, const char* pointer) {
-  static const json kNone;
-  const json::json_pointer at(pointer);
-  return object.contains(at) ? object.at(at) : kNone;
 }
 
 std::string Text(const json& object, const char* pointer) {

@@ -15,9 +15,9 @@ using std::chrono::seconds;
 
 constexpr char kGangLabel[] = "tahoma.dev/gang";
 constexpr char kIndexLabel[] = "batch.kubernetes.io/job-completion-index";
-constexpr char kPods[] = "/api/v1/namespaces/default/pods";
-constexpr char kGangs[] = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
-constexpr char kClaims[] = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+constexpr char kPodsPath[] = "/api/v1/namespaces/default/pods";
+constexpr char kGangsPath[] = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
+constexpr char kClaimsPath[] = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
 constexpr char kTemplates[] = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates";
 
 // Shapes with the members of one gang slice; the last three cannot be had, each for another reason.
@@ -100,7 +100,7 @@ Users::Object Users::Template(const std::string& name, json request, json constr
 }
 
 Users::Object Users::Gang(const std::string& name, json spec) {
-  return {kGangs,
+  return {kGangsPath,
           {{"apiVersion", "tahoma.dev/v1alpha1"},
            {"kind", "Gang"},
            {"metadata", {{"name", name}}},
@@ -108,7 +108,7 @@ Users::Object Users::Gang(const std::string& name, json spec) {
 }
 
 Users::Object Users::Claim(const std::string& name, int chips) {
-  return {kClaims,
+  return {kClaimsPath,
           {{"metadata", {{"name", name}}}, {"spec", ClaimSpec(ChipRequest(chips), nullptr)}}};
 }
 
@@ -137,7 +137,7 @@ Users::Object Users::Pod(const std::string& name, json claim) {
         {"cpu", kCores[world_.rng.Below(kCores.size())]}};
   }
   AddRuntime(pod["metadata"]["annotations"]);
-  return {kPods, std::move(pod)};
+  return {kPodsPath, std::move(pod)};
 }
 
 void Users::SubmitGang(const std::string& name) {
@@ -188,7 +188,7 @@ void Users::PostPodOfJob(const std::string& gang, const Job& job, int index) {
   pod["metadata"]["name"] = fmt::format("{}-{}-{}", gang, index, job.attempt);
   pod["metadata"]["labels"][kIndexLabel] = std::to_string(index);
   if (job.attempt > 0) pod["metadata"]["annotations"].erase(kExitsWith);
-  Post({{kPods, std::move(pod)}});
+  Post({{kPodsPath, std::move(pod)}});
 }
 
 void Users::ReplacePods() {
@@ -298,16 +298,16 @@ void Users::Delete(const std::string& path, bool force) {
 
 void Users::DeleteSomething() {
   const Swarm& swarm = world_.swarm;
-  if (world_.Happens(swarm.delete_pod)) Delete(Pick({"", "pods"}, kPods), false);
-  if (world_.Happens(swarm.force_pod)) Delete(Pick({"", "pods"}, kPods), true);
-  if (world_.Happens(swarm.delete_gang)) Delete(Pick({"tahoma.dev", "gangs"}, kGangs), false);
+  if (world_.Happens(swarm.delete_pod)) Delete(Pick({"", "pods"}, kPodsPath), false);
+  if (world_.Happens(swarm.force_pod)) Delete(Pick({"", "pods"}, kPodsPath), true);
+  if (world_.Happens(swarm.delete_gang)) Delete(Pick({"tahoma.dev", "gangs"}, kGangsPath), false);
   if (world_.Happens(swarm.delete_claim)) {
-    Delete(Pick({"resource.k8s.io", "resourceclaims"}, kClaims), false);
+    Delete(Pick({"resource.k8s.io", "resourceclaims"}, kClaimsPath), false);
   }
 }
 
 void Users::Scale() {
-  const std::string path = Pick({"tahoma.dev", "gangs"}, kGangs);
+  const std::string path = Pick({"tahoma.dev", "gangs"}, kGangsPath);
   if (path.empty()) return;
   const Answer gang = api_.Call("GET", path);
   if (gang.status != 200 || !gang.body.at("spec").contains("minMembers")) return;
@@ -318,8 +318,8 @@ void Users::Scale() {
 }
 
 void Users::Mislabel() {
-  const std::string path = Pick({"", "pods"}, kPods);
-  const std::string other = Pick({"tahoma.dev", "gangs"}, kGangs);
+  const std::string path = Pick({"", "pods"}, kPodsPath);
+  const std::string other = Pick({"tahoma.dev", "gangs"}, kGangsPath);
   if (path.empty() || other.empty()) return;
   const Answer pod = api_.Call("GET", path);
   if (pod.status != 200) return;
@@ -347,9 +347,9 @@ void Users::LabelBack() {
 
 bool Users::DeleteAll() {
   const std::array<std::pair<controller::apiserver::ResourceName, const char*>, 4> kinds = {
-      {{{"", "pods"}, kPods},
-       {{"tahoma.dev", "gangs"}, kGangs},
-       {{"resource.k8s.io", "resourceclaims"}, kClaims},
+      {{{"", "pods"}, kPodsPath},
+       {{"tahoma.dev", "gangs"}, kGangsPath},
+       {{"resource.k8s.io", "resourceclaims"}, kClaimsPath},
        {{"resource.k8s.io", "resourceclaimtemplates"}, kTemplates}}};
   bool none = true;
   for (const auto& [resource, collection] : kinds) {

@@ -16,7 +16,7 @@ using json = Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds kRetry{500};
+constexpr milliseconds kWriteRetry{500};
 constexpr int kKilled = 137;
 
 std::optional<int> Number(const std::map<std::string, std::string>& annotations, const char* name) {
@@ -170,7 +170,8 @@ void VirtualNode::WriteNext() {
   if (!again) writes_.pop_front();
   writing_ = !writes_.empty();
   if (!writing_) return;
-  After(again ? Duration(kRetry) : world_.Latency(), Urgency::kNormal, [this] { WriteNext(); });
+  After(again ? Duration(kWriteRetry) : world_.Latency(), Urgency::kNormal,
+        [this] { WriteNext(); });
 }
 
 int VirtualNode::SendWrite(const Write& write) {
