@@ -28,6 +28,8 @@ find_library(ROCKSDB_LIBRARY rocksdb REQUIRED)
 find_library(LIBYAML_LIBRARY yaml REQUIRED)
 # Linked statically into programs that live off many small objects: docs/design/0003-allocator.md.
 find_library(TCMALLOC_LIBRARY libtcmalloc_minimal.a REQUIRED)
+# For one row of the benchmarks, which is left out without oneDNN.
+find_library(DNNL_LIBRARY dnnl)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 
 # mold links these programs several times faster than GNU ld; any linker is correct.

@@ -102,6 +102,20 @@ def oracle_disagreements():
     return sum(map(int, re.findall(r"wrong places (\d+), wrong reasons (\d+), faults (\d+)", said)[0]))
 
 
+def kernel_row(name):
+    """What our kernels of AWS's operations say of an emulated core."""
+    python = output(ROOT / ".ci/python", "--find")
+    return float(output(python, ROOT / "tests/bench/kernels.py", name))
+
+
+def instruction_oracle_mismatches():
+    """How many tests find an instruction's numbers different from those of its slow oracle."""
+    said = subprocess.run([BIN.parent / "tests/sim_core_test",], check=False, stdout=subprocess.PIPE,
+                          text=True).stdout
+    ran, passed = (int(re.search(pattern, said)[1]) for pattern in (r"(\d+) tests? from .* ran", r"PASSED  \] (\d+) test"))
+    return ran - passed
+
+
 def hostile_ratio():
     """Gangs per second beside 200 slow connections a second, over those without them, each a fresh controller's.
 
@@ -309,7 +323,7 @@ ROWS = [
     ("controller_start_ms", "ms", None, "lower", lambda _: controller_start_ms()),
     ("controller_restart_to_leading_ms", "ms", 500, "lower", lambda _: controller_restart_to_leading_ms()),
     ("controller_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("controller")),
-    ("sim_node_16_chips_idle_rss_mib", "MiB", None, "lower", lambda _: idle_rss("sim-node")),
+    ("sim_node_16_chips_idle_rss_mib", "MiB", 26, "lower", lambda _: idle_rss("sim-node")),
     ("dra_plugin_idle_rss_mib", "MiB", 30, "lower", lambda _: idle_rss("dra-plugin")),
     ("fleet_slices_published_per_s", "slices/s", None, "higher", lambda _: fleet_slices_published_per_s()),
     ("fleet_bytes_per_node", "bytes", 20480, "lower", lambda _: fleet_bytes_per_node()),
@@ -336,8 +350,20 @@ ROWS = [
     ("plan_damaged_64_chips_ms", "ms", 100, "lower", google_benchmark("collective_bench", None)),
     ("flit_hops_per_s", "hops/s", None, "higher", google_benchmark("flit_bench", "flit_hops")),
     ("core_matmuls_per_s", "matmuls/s", None, "higher", google_benchmark("core_bench", "matmuls")),
-    ("core_timed_instructions_per_s", "instructions/s", None, "higher",
-     google_benchmark("core_bench", "instructions")),
+    ("timing_instructions_per_s", "instructions/s", 2000000, "higher", google_benchmark("core_bench", "instructions")),
+    ("timing_131655_instructions_wall_ms", "ms", 300, "lower", google_benchmark("core_bench", None)),
+    ("functional_bf16_matmul_vs_onednn_ratio", "ratio", 0.5, "higher",
+     lambda _: float(output("env", "OMP_NUM_THREADS=1", BENCH / "product_bench"))),
+    *((f"emulated_{type}_tflops_per_core", "TFLOPS", target, "higher", google_benchmark("core_bench", "tflops"))
+      for type, target in (("bf16", 77.8), ("fp8", 155.4), ("fp32", 19.5))),
+    ("emulated_dma_gb_per_s_per_core", "GB/s", 368, "higher", google_benchmark("core_bench", "gb_per_s")),
+    ("emulated_hbm_gb_per_s_per_stack", "GB/s", 702, "higher", google_benchmark("core_bench", "gb_per_s")),
+    ("instruction_oracle_mismatches", "tests", 0, "lower", lambda _: instruction_oracle_mismatches()),
+    *((f"nki_matmul_{kernel}_over_measured", "ratio", target, "lower", kernel_row)
+      for kernel, target in (("tiled", 1.05), ("hoisted", 1.10), ("blocked", 1.02), ("bf16_hand", 1.10),
+                             ("bf16_dma_transpose", 1.20))),
+    ("nki_public_limits_kept", "limits", 5, "higher", kernel_row),
+    ("nki_isa_entries_done", "entries", 35, "higher", kernel_row),
     ("protobuf_list_10000_pods_vs_json_ratio", "ratio", 1, "lower", google_benchmark("api_server_bench", "ratio")),
     ("watch_fanout_1000_events_per_s", "events/s", None, "higher", lambda _: watch_fanout()),
     *cluster.ROWS,
