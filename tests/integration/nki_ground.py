@@ -1,8 +1,8 @@
 """What the tests of sim-node/nki begin and end with: import this module before nki and numpy.
 
-It runs the test again with the Python that `.ci/setup` made (`.ci/python`), with the package of this tree. A test ends
-with `nki_ground.main()`: trn-run must reach a core, in a pod with a claim. Without that Python, trn-run or a core the
-status is 77 (skipped).
+It runs the test again with the Python that `.ci/setup` made (`.ci/python`), unless NKI_THIS_PYTHON is set, with the package
+of this tree. A test ends with `nki_ground.main()`: trn-run must reach a core, in a pod with a claim. Without that Python,
+trn-run or a core the status is 77 (skipped).
 """
 
 import os
@@ -13,14 +13,15 @@ import sys
 import tempfile
 import unittest
 
-FOUND = subprocess.run([".ci/python", "--find"], capture_output=True, text=True)
-if FOUND.returncode != 0:
-    print(f"SKIPPED: no Python package 'numpy': {FOUND.stderr.strip()}")
-    sys.exit(77)
-if FOUND.stdout.strip() != sys.executable:
-    os.execv(FOUND.stdout.strip(), [FOUND.stdout.strip(), *sys.argv])
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+if "NKI_THIS_PYTHON" not in os.environ:
+    FOUND = subprocess.run([ROOT / ".ci/python", "--find"], capture_output=True, text=True)
+    if FOUND.returncode != 0:
+        print(f"SKIPPED: no Python package 'numpy': {FOUND.stderr.strip()}")
+        sys.exit(77)
+    if FOUND.stdout.strip() != sys.executable:
+        os.execv(FOUND.stdout.strip(), [FOUND.stdout.strip(), *sys.argv])
 
-ROOT = pathlib.Path.cwd()
 PACKAGE = ROOT / "sim-node" / "nki"
 sys.path.insert(0, str(PACKAGE / "src"))
 
@@ -55,8 +56,8 @@ class AwsLibrary(unittest.TestCase):
     """Kernels of the checkout of aws-neuron/nki-library that NKI_LIBRARY names."""
 
     def setUp(self):
-        folder = os.environ.get("NKI_LIBRARY")
-        if not folder:
+        folder = os.environ.get("NKI_LIBRARY", "")
+        if not pathlib.Path(folder, "src/nkilib_src").is_dir():
             raise unittest.SkipTest("NKI_LIBRARY names no checkout of aws-neuron/nki-library")
         sys.path.insert(0, str(pathlib.Path(folder, "src")))
         self.addCleanup(sys.path.pop, 0)
