@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kMemories = 3;
 constexpr std::uint64_t kUses = 4;
-constexpr std::uint64_t kElementTypes = static_cast<std::uint64_t>(ElementType::kFp32) + 1;
+constexpr std::uint64_t kElementTypes = static_cast<std::uint64_t>(ElementType::kFp32r) + 1;
 
 // An unsigned number takes 7 bits a byte, the lowest first; every byte but the last has its highest
 // bit set. A signed one is 2n, or -2n-1 below zero.

@@ -14,18 +14,21 @@ namespace {
 
 using enum ElementType;
 
-constexpr std::array kAnyType = {kUint8, kInt8, kFp8E3m4, kFp8E4m3, kFp8E5m2, kUint16,
-                                 kInt16, kFp16, kBf16,    kUint32,  kInt32,   kFp32};
-constexpr std::array kMatmulTypes = {kBf16, kFp16, kFp8E3m4, kFp8E4m3, kFp8E5m2, kFp32};
-constexpr std::array kMatmulDstTypes = {kFp32, kBf16, kFp16};
+constexpr std::array kAnyType = {kUint8, kInt8, kFp8E3m4, kFp8E4m3, kFp8E5m2, kUint16, kInt16,
+                                 kFp16,  kBf16, kUint32,  kInt32,   kFp32,    kFp32r};
+constexpr std::array kMatmulTypes = {kBf16, kFp16, kFp8E3m4, kFp8E4m3, kFp8E5m2, kFp32, kFp32r};
+constexpr std::array kMatmulDstTypes = {kFp32, kBf16, kFp16, kFp32r};
 constexpr std::array kOnlyUint16 = {kUint16};
 constexpr std::array kOnlyUint32 = {kUint32};
 constexpr std::array kOffsetTypes = {kUint32, kInt32};
-constexpr std::array kTwoOrFourBytes = {kUint16, kInt16, kFp16, kBf16, kUint32, kInt32, kFp32};
+constexpr std::array kTwoOrFourBytes = {kUint16, kInt16, kFp16, kBf16,
+                                        kUint32, kInt32, kFp32, kFp32r};
 constexpr std::array kOnlyFp32 = {kFp32};
 constexpr std::array kIndexTypes = {kUint16, kUint32};
-constexpr std::array kFloats = {kFp8E3m4, kFp8E4m3, kFp8E5m2, kFp16, kBf16, kFp32};
 constexpr std::array kReducedTypes = {kFp16, kBf16, kFp32};
+constexpr std::array kFloats = {kFp8E3m4, kFp8E4m3, kFp8E5m2, kFp16, kBf16, kFp32, kFp32r};
+constexpr std::array kBiasTypes = {kUint8, kInt8, kFp8E3m4, kFp8E4m3, kFp8E5m2, kUint16,
+                                   kInt16, kFp16, kBf16,    kUint32,  kInt32,   kFp32};
 constexpr std::array kPredicates = {kUint8, kUint16, kUint32};
 constexpr std::array kNoWideIntegers = {kUint8,  kInt8,  kFp8E3m4, kFp8E4m3, kFp8E5m2,
                                         kUint16, kInt16, kFp16,    kBf16,    kFp32};
@@ -198,10 +201,10 @@ constexpr OperandRow kScratchDst = {
     .name = "dst", .written = true, .scratch = true, .memories = kSbufOrPsum, .types = kAnyType};
 constexpr std::array kActivationOperands = {kScratchDst, Column("reduce_res", /*written=*/true),
                                             Tile("data"), OfTypes(kOnlyFp32, Column("scale")),
-                                            Column("bias")};
+                                            OfTypes(kBiasTypes, Column("bias"))};
 constexpr std::array kActivationReduceOperands = {
     kScratchDst, Needed(Column("reduce_res", /*written=*/true)), Tile("data"),
-    OfTypes(kOnlyFp32, Column("scale")), Column("bias")};
+    OfTypes(kOnlyFp32, Column("scale")), OfTypes(kBiasTypes, Column("bias"))};
 constexpr std::array kReciprocalOperands = {kAnyDst, Tile("data")};
 constexpr std::array kTensorReduceOperands = {kAnyDst, OwnTile("data")};
 constexpr std::array kTensorPartitionReduceOperands = {

@@ -66,13 +66,13 @@ absl::Status CheckSendRecv(const Program& program, const Instruction& instructio
   return InvalidArgument("dst is {} and src {}; expected one type", Name(to), Name(from));
 }
 
+bool IsWide(ElementType type) { return type == ElementType::kFp32 || type == ElementType::kFp32r; }
+
 absl::Status CheckMatmulTypes(const Program& program, const Instruction& instruction) {
   const ElementType stationary = program.Of(instruction.operands[1]).type;
   const ElementType moving = program.Of(instruction.operands[2]).type;
-  if ((stationary == ElementType::kFp32) == (moving == ElementType::kFp32)) {
-    return absl::OkStatus();
-  }
-  return InvalidArgument("stationary is {} and moving {}; fp32 goes with fp32 only",
+  if (IsWide(stationary) == IsWide(moving)) return absl::OkStatus();
+  return InvalidArgument("stationary is {} and moving {}; fp32 and fp32r go with each other only",
                          Name(stationary), Name(moving));
 }
 

@@ -25,6 +25,7 @@ constexpr std::array kTypes = {
     Row{ElementType::kInt16, "int16", 2, 0},      Row{ElementType::kFp16, "fp16", 2, 11},
     Row{ElementType::kBf16, "bf16", 2, 8},        Row{ElementType::kUint32, "uint32", 4, 0},
     Row{ElementType::kInt32, "int32", 4, 0},      Row{ElementType::kFp32, "fp32", 4, 24},
+    Row{ElementType::kFp32r, "fp32r", 4, 11},
 };
 constexpr std::array kOps = {std::pair{ReduceOp::kSum, std::string_view("sum")},
                              std::pair{ReduceOp::kMax, std::string_view("max")},

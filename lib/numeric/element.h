@@ -6,8 +6,9 @@
 // Integers wrap around as two's complement. fp32 is IEEE single precision; the shorter floating
 // types are widened to fp32, combined and rounded to nearest even. Those of 8 bits have infinities
 // and NaNs as IEEE's have: e4m3 ends at 240, not at the 448 of OCP's e4m3fn
-// (docs/reference/trainium2.md#data-types). Max and min are std::max and std::min with `into`
-// first, so a NaN already in `into` stays.
+// (docs/reference/trainium2.md#data-types). fp32r, also called tf32, is fp32 whose last 13 bits are
+// 0; an element with other bits there is rounded when an instruction reads the number. Max and min
+// are std::max and std::min with `into` first, so a NaN already in `into` stays.
 
 #pragma once
 
@@ -34,6 +35,7 @@ enum class ElementType : std::uint8_t {
   kUint32,
   kInt32,
   kFp32,
+  kFp32r,
 };
 
 enum class ReduceOp : std::uint8_t { kSum, kMax, kMin };

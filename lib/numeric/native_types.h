@@ -84,6 +84,26 @@ using Fp8E5m2 = ShortFloat<std::uint8_t, 5, 2>;
 using Fp16 = ShortFloat<std::uint16_t, 5, 10>;
 using Bf16 = ShortFloat<std::uint16_t, 8, 7>;
 
+// fp32 with 10 bits of mantissa, in fp32's layout: the other 13 are 0.
+struct Fp32r {
+  using Short = ShortFloat<std::uint32_t, 8, 10>;
+  static constexpr int kUnusedBits = kFp32MantissaBits - 10;
+
+  std::uint32_t bits = 0;
+
+  // A stored element whose last bits are not 0 is rounded.
+  float Widen() const {
+    const auto stored = std::bit_cast<float>(bits);
+    return bits << (32 - kUnusedBits) == 0 ? stored : std::bit_cast<float>(Narrow(stored).bits);
+  }
+
+  static Fp32r Narrow(float value) { return Narrow(value, ToNearestEven()); }
+  template <typename Rounding>
+  static Fp32r Narrow(float value, const Rounding& rounding) {
+    return {Short::Narrow(value, rounding).bits << kUnusedBits};
+  }
+};
+
 // Calls visit with a std::type_identity of the type's C++ type.
 template <typename Visit>
 void VisitNativeType(ElementType type, const Visit& visit) {
@@ -112,6 +132,8 @@ void VisitNativeType(ElementType type, const Visit& visit) {
       return visit(std::type_identity<std::int32_t>());
     case ElementType::kFp32:
       return visit(std::type_identity<float>());
+    case ElementType::kFp32r:
+      return visit(std::type_identity<Fp32r>());
   }
 }
 

@@ -44,7 +44,8 @@ TestPattern::TestPattern(const Request& request, ReduceOp op, int ranks, std::ui
     case ElementType::kFp8E4m3:
     case ElementType::kFp8E5m2:
     case ElementType::kFp16:
-    case ElementType::kBf16: {
+    case ElementType::kBf16:
+    case ElementType::kFp32r: {
       // Sums of half as many elements of at most 2 are exact.
       const int exact = ExactIntegers(request.type);
       if (sums) {

@@ -327,7 +327,7 @@ OPERATION: all_reduce (allr), all_gather (allg), reduce_scatter (redsct), all_to
   -W, --neff_warmup_iters N
                           times more before, not measured
   -d, --datatype TYPE     uint8 int8 fp8_e3m4 fp8_e4m3 fp8_e5m2 uint16 int16 fp16 bf16 uint32 int32
-                          fp32, default uint8
+                          fp32 fp32r, default uint8
   -c, --check [random|all_ones]
                           move real data and compare every element; default: random
       --seed N            of the checked data; default: the size

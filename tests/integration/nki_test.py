@@ -183,6 +183,15 @@ class Numbers(ProductCase):
         numpy.testing.assert_array_equal(brain, as_bf16(brain))
         self.assert_product(brain, as_bf16(a), as_bf16(b), 2.0**-8)
 
+    def test_tfloat32_is_rounded_to_ten_bits_and_multiplied_exactly(self):
+        a, b = tensors((128, 64), (128, 512))
+        bits = a.view(numpy.uint32).astype(numpy.uint64)
+        rounded = ((bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000).astype(numpy.uint32).view(numpy.float32)
+        numpy.testing.assert_array_equal(reordered(nki.tensor(a[:, :16], nl.tfloat32))[1], rounded[:, :16:2])
+        numpy.testing.assert_array_equal(basic(nki.tensor(a, nl.tfloat32), b), basic(rounded, b))
+        self.assertEqual(numpy.zeros(1, nl.tfloat32).dtype, numpy.float32)
+        self.assertNotEqual(nl.tfloat32, nl.float32)
+
     def test_shapes_that_no_tile_divides(self):
         a, b = tensors((200, 150), (200, 700))
         self.assert_product(tiled(a, b), a, b)

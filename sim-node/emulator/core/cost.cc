@@ -40,15 +40,24 @@ double CopiedEachCycle(const isa::Program& program, const View& to, const View& 
   return sbuf && IsContiguous(to) && IsContiguous(from) ? 4 : 2;
 }
 
+// Whether the tensor engine takes several passes for an operand. A pass multiplies the bits of
+// fp32r at most; a transposition moves all bits of an element.
+bool TakesPasses(ElementType type, bool is_transpose) {
+  return is_transpose ? Size(type) == 4 : type == ElementType::kFp32;
+}
+
 Cost MatmulCost(const isa::Program& program, const isa::Instruction& instruction,
                 const hw::CoreProfile& profile) {
   const View& moving = instruction.operands[2];
-  const bool fp32 = program.Of(moving).type == ElementType::kFp32;
+  const auto takes_passes = [&](const View& view) {
+    return TakesPasses(program.Of(view).type, instruction.is_transpose);
+  };
+  const bool wide = takes_passes(instruction.operands[1]) || takes_passes(moving);
   const bool half =
       instruction.is_transpose || instruction.stationary_onezero || instruction.moving_onezero;
   const double passes = profile.fp32_passes.value / (half ? 2 : 1);
   const double rows = instruction.double_row ? 2 : 1;  // of a partition, at once
-  const double columns = static_cast<double>(moving.FreeCount()) / rows * (fp32 ? passes : 1);
+  const double columns = static_cast<double>(moving.FreeCount()) / rows * (wide ? passes : 1);
   const VirtualDuration busy =
       Cycles(std::max(columns, profile.least_interval.value), Engine::kTensor, profile);
   return {.busy = busy,

@@ -15,9 +15,11 @@ class DType:
 
     @property
     def dtype(self):
-        """numpy's type, so that numpy takes nl.float32 for one; ml_dtypes' where numpy has none."""
+        """numpy's type, so that numpy takes nl.float32 for one; ml_dtypes' where numpy has none. A tfloat32 is a float32."""
         if self.native is not None:
             return self.native
+        if self.name == "tfloat32":
+            return numpy.dtype("float32")
         import ml_dtypes  # numpy alone is enough for kernels
         return numpy.dtype(getattr(ml_dtypes, self.name))
 
@@ -50,7 +52,7 @@ ALL = [DType(*names) for names in (
     ("uint8", "uint8", "uint8"), ("int8", "int8", "int8"), ("uint16", "uint16", "uint16"), ("int16", "int16", "int16"),
     ("uint32", "uint32", "uint32"), ("int32", "int32", "int32"), ("float32", "fp32", "float32"),
     ("float16", "fp16", "float16"), ("bfloat16", "bf16", None), ("float8_e3m4", "fp8_e3m4", None),
-    ("float8_e4m3", "fp8_e4m3", None), ("float8_e5m2", "fp8_e5m2", None))]
+    ("float8_e4m3", "fp8_e4m3", None), ("float8_e5m2", "fp8_e5m2", None), ("tfloat32", "fp32r", None))]
 BY_NAME = {dtype.name: dtype for dtype in ALL}
 
 

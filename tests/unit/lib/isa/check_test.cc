@@ -144,9 +144,10 @@ TEST(CheckTest, OperandsLieWhereTheirEngineReaches) {
             "nc_matmul: dst is h of type fp16; expected fp32");
   EXPECT_EQ(Answer("nc_matmul p[:, 0:512] <- n[:, 0:128] s[:, 0:512]"),
             "nc_matmul: stationary is n of type int32; expected bf16, fp16, fp8_e3m4, fp8_e4m3, "
-            "fp8_e5m2 or fp32");
+            "fp8_e5m2, fp32 or fp32r");
   EXPECT_EQ(Answer("nc_matmul p[:, 0:512] <- t[:, 0:128] s[:, 0:512]"),
-            "nc_matmul: stationary is fp32 and moving bf16; fp32 goes with fp32 only");
+            "nc_matmul: stationary is fp32 and moving bf16; fp32 and fp32r go with each "
+            "other only");
   EXPECT_EQ(Answer("tensor_tensor t[:, 0:512] <- p[:, 0:512] h"),
             "tensor_tensor: data1 and data2 are in psum; at most one may be");
   EXPECT_EQ(Answer("memset t value=nan"), "memset: value is no number");

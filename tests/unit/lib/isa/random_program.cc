@@ -24,8 +24,9 @@ auto AnyOf(Rng& rng, const Values& values) {
 Buffer RandomBuffer(Rng& rng, int number, bool addresses) {
   Buffer buffer = {.name = fmt::format("{}{}", rng.Chance(1, 2) ? "b_" : "B-x.", number)};
   buffer.memory = static_cast<Memory>(rng.Below(3));
-  buffer.type = AnyOf(rng, std::vector{ElementType::kFp32, ElementType::kFp32, ElementType::kBf16,
-                                       ElementType::kFp8E4m3, ElementType::kInt32});
+  buffer.type =
+      AnyOf(rng, std::vector{ElementType::kFp32, ElementType::kFp32, ElementType::kBf16,
+                             ElementType::kFp8E4m3, ElementType::kInt32, ElementType::kFp32r});
   const bool on_chip = buffer.memory != Memory::kHbm;
   if (buffer.memory == Memory::kPsum) buffer.type = ElementType::kFp32;
   buffer.shape.push_back(on_chip ? AnyOf(rng, std::vector<std::int64_t>{1, 4, 33, 64, 128})

@@ -100,7 +100,7 @@ std::string Wrong(std::string_view text) {
 TEST(TextTest, AMistakeIsToldWithLineAndColumn) {
   EXPECT_EQ(Wrong("tensor a fp31 [1]"),
             "line 1, column 10: unknown data type \"fp31\"; expected one of uint8, int8, fp8_e3m4, "
-            "fp8_e4m3, fp8_e5m2, uint16, int16, fp16, bf16, uint32, int32, fp32");
+            "fp8_e4m3, fp8_e5m2, uint16, int16, fp16, bf16, uint32, int32, fp32, fp32r");
   EXPECT_EQ(Wrong("\n\ntensor a fp32 1"), "line 3, column 15: expected [");
   EXPECT_EQ(Wrong("tensor a fp32 [1"), "line 1, column 17: expected ]");
   EXPECT_EQ(Wrong("tensor a fp32 [x]"), "line 1, column 16: expected a whole number of 64 bits");

@@ -23,6 +23,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // The element of a pattern, as fp32.
 float Widened(ElementType type, std::uint32_t pattern) {
+  pattern <<= UnusedBits(type);
   std::array<std::byte, sizeof pattern> bytes;
   std::memcpy(bytes.data(), &pattern, sizeof pattern);  // little endian, as elements are
   float value = 0;
@@ -30,13 +31,13 @@ float Widened(ElementType type, std::uint32_t pattern) {
   return value;
 }
 
-// The pattern of the element.
+// The pattern of the element. Unused bits that are not 0 become the highest.
 std::uint32_t Narrowed(ElementType type, float value) {
   std::uint32_t pattern = 0;
   std::array<std::byte, sizeof pattern> bytes = {};
   Narrow(type, {&value, 1}, bytes.data());
   std::memcpy(&pattern, bytes.data(), sizeof pattern);
-  return pattern;
+  return std::rotr(pattern, UnusedBits(type));
 }
 
 std::uint32_t Bits(float value) { return std::bit_cast<std::uint32_t>(value); }
@@ -124,6 +125,23 @@ TEST(ConvertTest, Fp32KeepsItsBits) {
     std::array<std::byte, 4> back;
     Narrow(ElementType::kFp32, value, back.data());
     EXPECT_EQ(bytes, back);
+  }
+}
+
+TEST(ConvertTest, AnElementOfFp32rWithOtherLastBitsIsRoundedWhenItIsRead) {
+  Rng rng(33);
+  for (int i = 0; i < 100'000; ++i) {
+    const auto bits = static_cast<std::uint32_t>(rng.Next());
+    const auto stored = std::bit_cast<float>(bits);
+    float read = 0;
+    Widen(ElementType::kFp32r, std::as_bytes(std::span(&bits, 1)).data(), {&read, 1});
+    if (std::isnan(stored)) {
+      ASSERT_TRUE(std::isnan(read)) << bits;
+    } else {
+      ASSERT_EQ(Bits(read),
+                Bits(Widened(ElementType::kFp32r, Narrowed(ElementType::kFp32r, stored))))
+          << bits;
+    }
   }
 }
 
@@ -226,7 +244,7 @@ std::uint32_t NarrowedStochastically(ElementType type, float value, std::uint64_
   std::array<std::byte, sizeof pattern> bytes = {};
   NarrowStochastic(type, {&value, 1}, seed, position, bytes.data());
   std::memcpy(&pattern, bytes.data(), sizeof pattern);
-  return pattern;
+  return std::rotr(pattern, UnusedBits(type));
 }
 
 // The patterns below and above a positive number, and the distance from the lower one in steps.

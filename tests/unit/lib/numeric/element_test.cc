@@ -30,7 +30,7 @@ std::uint16_t Bf16(float value) {  // exact for the values used here
 }
 
 TEST(ElementTest, EveryTypeReadsBackItsNameAndHasItsSize) {
-  const std::array<std::pair<std::string_view, std::size_t>, 12> types = {{{"uint8", 1},
+  const std::array<std::pair<std::string_view, std::size_t>, 13> types = {{{"uint8", 1},
                                                                            {"int8", 1},
                                                                            {"fp8_e3m4", 1},
                                                                            {"fp8_e4m3", 1},
@@ -41,7 +41,8 @@ TEST(ElementTest, EveryTypeReadsBackItsNameAndHasItsSize) {
                                                                            {"bf16", 2},
                                                                            {"uint32", 4},
                                                                            {"int32", 4},
-                                                                           {"fp32", 4}}};
+                                                                           {"fp32", 4},
+                                                                           {"fp32r", 4}}};
   for (const auto& [name, size] : types) {
     const auto type = ParseElementType(name);
     ASSERT_TRUE(type.ok()) << name;
@@ -53,7 +54,7 @@ TEST(ElementTest, EveryTypeReadsBackItsNameAndHasItsSize) {
 TEST(ElementTest, AnUnknownNameIsRefusedWithTheKnownOnes) {
   EXPECT_EQ(Message(ParseElementType("fp64").status()),
             "unknown data type \"fp64\"; expected one of uint8, int8, fp8_e3m4, fp8_e4m3, "
-            "fp8_e5m2, uint16, int16, fp16, bf16, uint32, int32, fp32");
+            "fp8_e5m2, uint16, int16, fp16, bf16, uint32, int32, fp32, fp32r");
   EXPECT_EQ(Message(ParseReduceOp("avg").status()),
             "unknown reduce operation \"avg\"; expected sum, max or min");
   EXPECT_EQ(Name(*ParseReduceOp("min")), "min");
@@ -99,6 +100,10 @@ std::uint32_t CombinePatterns(ReduceOp op, const ShortFormat& format, std::uint3
   if (Size(format.type) == 1) {
     return CombineOne(op, format.type, static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b));
   }
+  if (Size(format.type) == 4) {
+    const int unused = UnusedBits(format.type);
+    return std::rotr(CombineOne(op, format.type, a << unused, b << unused), unused);
+  }
   return CombineOne(op, format.type, static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(b));
 }
 
@@ -135,7 +140,8 @@ TEST(ElementTest, SumsOfShortFloatsAreTheNearestToTheTrueSum) {
 }
 
 TEST(ElementTest, TheLargestShortFloatsAreThoseOfTheHardware) {
-  const double largest[] = {15.5, 240, 57344, 65504, std::ldexp(255.0, 120)};
+  const double largest[] = {
+      15.5, 240, 57344, 65504, std::ldexp(255.0, 120), std::ldexp(2047.0, 117)};
   for (std::size_t i = 0; i < std::size(kShortFormats); ++i) {
     EXPECT_EQ(kShortFormats[i].ValueOf(kShortFormats[i].infinity() - 1), largest[i]);
   }

@@ -44,10 +44,11 @@ struct ShortFormat {
   }
 };
 
-inline constexpr ShortFormat kShortFormats[] = {{ElementType::kFp8E3m4, 3, 4},
-                                                {ElementType::kFp8E4m3, 4, 3},
-                                                {ElementType::kFp8E5m2, 5, 2},
-                                                {ElementType::kFp16, 5, 10},
-                                                {ElementType::kBf16, 8, 7}};
+inline constexpr ShortFormat kShortFormats[] = {
+    {ElementType::kFp8E3m4, 3, 4}, {ElementType::kFp8E4m3, 4, 3}, {ElementType::kFp8E5m2, 5, 2},
+    {ElementType::kFp16, 5, 10},   {ElementType::kBf16, 8, 7},    {ElementType::kFp32r, 8, 10}};
+
+// The low bits of a stored element that are no part of the pattern, and are 0.
+inline int UnusedBits(ElementType type) { return type == ElementType::kFp32r ? 13 : 0; }
 
 }  // namespace tahoma::sim

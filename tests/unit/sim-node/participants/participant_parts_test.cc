@@ -189,7 +189,8 @@ TEST(PartsOfParticipantsTest, OnesAreCheckedAndTooManyForTheTypeRefused) {
   RunSpec spec = Spec(Operation::kAllReduce, 4 * 999, {});
   spec.ones = true;
   const Pods pods = WholeUltraServer(4);  // 256 ranks
-  for (const ElementType type : {ElementType::kInt8, ElementType::kBf16, ElementType::kFp32}) {
+  for (const ElementType type :
+       {ElementType::kInt8, ElementType::kBf16, ElementType::kFp32, ElementType::kFp32r}) {
     spec.request.type = type;
     TimeOfAll(RunOn(Fabric(UltraServer()), pods, spec));
   }

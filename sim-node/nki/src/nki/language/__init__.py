@@ -12,8 +12,8 @@ from nki._errors import Error, absent_names, not_built
 from nki._views import MemoryRegion, NkiTensor, index_of, row_major
 from nki.isa import dma_copy, memset, tensor_copy
 
-uint8, int8, uint16, int16, uint32, int32, float32, float16, bfloat16, float8_e3m4, float8_e4m3, float8_e5m2 = (
-    BY_NAME.values())
+(uint8, int8, uint16, int16, uint32, int32, float32, float16, bfloat16, float8_e3m4, float8_e4m3, float8_e5m2,
+ tfloat32) = BY_NAME.values()
 
 sbuf, psum, hbm, shared_hbm, private_hbm = MemoryRegion
 
@@ -230,5 +230,5 @@ __getattr__ = absent_names(
     gelu_apprx_sigmoid_dx gelu_apprx_tanh gelu_dx gather_flattened log mish prod rand random_seed relu rms_norm sigmoid
     sign silu silu_dx sin softmax softplus sqrt square sum max min mean tan tanh trunc var
     atomic_rmw load_transpose2d transpose matmul broadcast_to expand_dims loop_reduce
-    fori_loop while_loop spmd_dim nc static_cast bool_ tfloat32 device_print""".split(),
+    fori_loop while_loop spmd_dim nc static_cast bool_ device_print""".split(),
     "float8_e4m3fn float8_e4m3fn_x4 float8_e5m2_x4 float4_e2m1fn_x4 abs_max abs_min".split())

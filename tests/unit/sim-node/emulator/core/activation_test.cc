@@ -27,7 +27,8 @@ using isa::Instruction;
 constexpr std::array kTypes = {ElementType::kUint8,   ElementType::kInt8,    ElementType::kFp8E3m4,
                                ElementType::kFp8E4m3, ElementType::kFp8E5m2, ElementType::kUint16,
                                ElementType::kInt16,   ElementType::kFp16,    ElementType::kBf16,
-                               ElementType::kUint32,  ElementType::kInt32,   ElementType::kFp32};
+                               ElementType::kUint32,  ElementType::kInt32,   ElementType::kFp32,
+                               ElementType::kFp32r};
 
 // Adds tiles one behind the other, each with elements of any type.
 class Tiles {

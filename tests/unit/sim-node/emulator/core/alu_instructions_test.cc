@@ -30,7 +30,8 @@ constexpr std::int64_t kColumns = 6;
 constexpr std::array kAllTypes = {
     ElementType::kUint8,   ElementType::kInt8,   ElementType::kFp8E3m4, ElementType::kFp8E4m3,
     ElementType::kFp8E5m2, ElementType::kUint16, ElementType::kInt16,   ElementType::kFp16,
-    ElementType::kBf16,    ElementType::kUint32, ElementType::kInt32,   ElementType::kFp32};
+    ElementType::kBf16,    ElementType::kUint32, ElementType::kInt32,   ElementType::kFp32,
+    ElementType::kFp32r};
 constexpr std::array kIntegers = {ElementType::kUint8, ElementType::kInt8,   ElementType::kUint16,
                                   ElementType::kInt16, ElementType::kUint32, ElementType::kInt32};
 constexpr std::array kFp32Only = {ElementType::kFp32};

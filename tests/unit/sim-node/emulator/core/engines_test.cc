@@ -78,12 +78,24 @@ TEST(EnginesTest, AProductFromHbmToHbmTakesWhatItsPartsTakeOneAfterTheOther) {
   EXPECT_EQ(run.work[1].flops, 0U);
 }
 
-TEST(EnginesTest, AnFp32ProductTakesFourPasses) {
+// The program with other types of stationary and moving, whose two buffers have one each.
+std::string WithTypes(std::string_view stationary, std::string_view moving) {
   std::string text(kMatmul);
-  for (std::size_t at = text.find("bf16"); at != std::string::npos; at = text.find("bf16")) {
-    text.replace(at, 4, "fp32");
+  for (int buffer = 0; buffer < 4; ++buffer) {
+    const std::string_view type = buffer % 2 == 0 ? stationary : moving;
+    text.replace(text.find("bf16"), 4, type);
   }
-  EXPECT_NEAR(Busy(TimeOf(Ready(text)), 0), 4 * 512 / 2.4, 0.01);
+  return text;
+}
+
+TEST(EnginesTest, AnFp32ProductTakesFourPassesAndOneOfFp32rOne) {
+  const auto columns = [](std::string_view stationary, std::string_view moving) {
+    return Busy(TimeOf(Ready(WithTypes(stationary, moving))), 0) * 2.4;
+  };
+  EXPECT_NEAR(columns("fp32", "fp32"), 4 * 512, 0.05);
+  EXPECT_NEAR(columns("fp32r", "fp32r"), 512, 0.05);
+  EXPECT_NEAR(columns("fp32r", "fp32"), 4 * 512, 0.05);
+  EXPECT_NEAR(columns("fp32", "fp32r"), 4 * 512, 0.05);
 }
 
 TEST(EnginesTest, AQueueOfManySmallCopiesIsBoundByItsDescriptors) {

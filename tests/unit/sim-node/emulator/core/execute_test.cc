@@ -89,7 +89,8 @@ std::vector<std::int64_t> Shuffled(Rng& rng, std::vector<std::int64_t> counts) {
 constexpr ElementType kTypes[] = {
     ElementType::kUint8,   ElementType::kInt8,   ElementType::kFp8E3m4, ElementType::kFp8E4m3,
     ElementType::kFp8E5m2, ElementType::kUint16, ElementType::kInt16,   ElementType::kFp16,
-    ElementType::kBf16,    ElementType::kUint32, ElementType::kInt32,   ElementType::kFp32};
+    ElementType::kBf16,    ElementType::kUint32, ElementType::kInt32,   ElementType::kFp32,
+    ElementType::kFp32r};
 
 // Copies between random views of two buffers, or of one.
 void ExpectRandomCopies(Opcode opcode, const std::vector<Memory>& memories, std::uint64_t seed) {
@@ -246,9 +247,10 @@ TEST(ExecuteTest, MatmulsOfAllTypesAreAsTheOracles) {
                                                 ElementType::kFp8E5m2};
   for (int i = 0; i < 60; ++i) {
     Bench bench;
-    const bool wide = i % 6 == 0;
+    const bool wide = i % 3 == 0;
     const auto type = [&] {
-      return wide ? ElementType::kFp32 : short_types[rng.Below(short_types.size())];
+      if (wide) return rng.Chance(1, 2) ? ElementType::kFp32 : ElementType::kFp32r;
+      return short_types[rng.Below(short_types.size())];
     };
     const auto k = static_cast<std::int64_t>(1 + rng.Below(20));
     const auto m = static_cast<std::int64_t>(1 + rng.Below(20));
