@@ -5,10 +5,8 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <string>
 
 #include "lib/base/check.h"
-#include "lib/base/status.h"
 
 // Compiled with -ffp-contract=off (CMakeLists.txt), so that hosts with and without fused
 // multiply-add compute the same.
@@ -97,15 +95,6 @@ void EvaluateAll(std::span<float> values, const Function& function) {
 }
 
 }  // namespace
-
-absl::StatusOr<Activation> ParseActivation(std::string_view name) {
-  std::string known;
-  for (std::size_t i = 0; i < kActivationNames.size(); ++i) {
-    if (kActivationNames[i] == name) return static_cast<Activation>(i);
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", kActivationNames[i]);
-  }
-  return InvalidArgument("unknown activation function \"{}\"; expected one of {}", name, known);
-}
 
 std::string_view Name(Activation function) {
   return kActivationNames.at(static_cast<std::size_t>(function));

@@ -1,7 +1,6 @@
 // The functions of the Scalar engine, on many values at once.
 //
-//   const Activation function = *ParseActivation("gelu");
-//   Evaluate(function, values);      // values[i] = gelu(values[i])
+//   Evaluate(Activation::kGelu, values);  // values[i] = gelu(values[i])
 //
 // The engine approximates its functions by polynomials that AWS does not publish; here they are
 // exact: each result is computed in double and rounded to fp32 once. A result is within 0.501 steps
@@ -20,8 +19,6 @@
 // Thread safety: pure functions.
 
 #pragma once
-
-#include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <span>
@@ -58,8 +55,7 @@ enum class Activation : std::uint8_t {
 };
 inline constexpr int kActivations = 25;
 
-// NKI's names, such as "gelu_apprx_tanh". kInvalidArgument lists the known ones.
-absl::StatusOr<Activation> ParseActivation(std::string_view name);
+// NKI's names, such as "gelu_apprx_tanh".
 std::string_view Name(Activation function);
 
 void Evaluate(Activation function, std::span<float> values);

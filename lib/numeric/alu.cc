@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <string>
 
 #include "lib/base/check.h"
-#include "lib/base/status.h"
 
 namespace tahoma::sim {
 namespace {
@@ -182,15 +180,6 @@ void WithCopies(std::span<T> values, T other, const ApplyPiece& apply) {
 
 }  // namespace
 
-absl::StatusOr<AluOp> ParseAluOp(std::string_view name) {
-  std::string known;
-  for (std::size_t i = 0; i < kAluRows.size(); ++i) {
-    if (kAluRows[i].name == name) return static_cast<AluOp>(i);
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", kAluRows[i].name);
-  }
-  return InvalidArgument("unknown operator \"{}\"; expected one of {}", name, known);
-}
-
 std::string_view Name(AluOp op) { return RowOf(op).name; }
 AluKind KindOf(AluOp op) { return RowOf(op).kind; }
 bool IsUnary(AluOp op) { return RowOf(op).unary; }
@@ -228,14 +217,6 @@ void ApplyBits(AluOp op, std::span<std::uint32_t> values, std::uint32_t other, b
              [&](std::span<std::uint32_t> piece, std::span<const std::uint32_t> others) {
                ApplyBits(op, piece, others, reversed);
              });
-}
-
-std::uint32_t ReduceBits(AluOp op, std::uint32_t start, std::span<const std::uint32_t> values) {
-  TAHOMA_CHECK(IsReduction(op));
-  VisitBits(op, [&](const auto& function) {
-    for (const std::uint32_t value : values) start = function(start, value);
-  });
-  return start;
 }
 
 }  // namespace tahoma::sim

@@ -1,6 +1,6 @@
 // The operators of the Vector, Scalar and GpSimd engines, on many values at once.
 //
-//   const AluOp op = *ParseAluOp("subtract");
+//   const AluOp op = AluOp::kSubtract;
 //   Apply(op, values, others, false);  // values[i] = values[i] - others[i]
 //   Apply(op, values, 1.0F, true);     // values[i] = 1 - values[i]
 //   const float sum = Reduce(AluOp::kAdd, 0, values);
@@ -26,8 +26,6 @@
 // Thread safety: pure functions.
 
 #pragma once
-
-#include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <span>
@@ -71,8 +69,7 @@ inline constexpr int kAluOps = 28;
 // On numbers, or on patterns of bits.
 enum class AluKind : std::uint8_t { kArithmetic, kBits };
 
-// NKI's names, such as "add" and "bitwise_and". kInvalidArgument lists the known ones.
-absl::StatusOr<AluOp> ParseAluOp(std::string_view name);
+// NKI's names, such as "add" and "bitwise_and".
 std::string_view Name(AluOp op);
 AluKind KindOf(AluOp op);
 // A unary operator ignores the other operand, and `reversed`.
@@ -91,6 +88,5 @@ float Reduce(AluOp op, float start, std::span<const float> values);
 void ApplyBits(AluOp op, std::span<std::uint32_t> values, std::span<const std::uint32_t> others,
                bool reversed);
 void ApplyBits(AluOp op, std::span<std::uint32_t> values, std::uint32_t other, bool reversed);
-std::uint32_t ReduceBits(AluOp op, std::uint32_t start, std::span<const std::uint32_t> values);
 
 }  // namespace tahoma::sim
