@@ -14,12 +14,13 @@
 namespace tahoma::sim {
 namespace {
 
-std::vector<std::byte> Converted(ElementType from, std::span<const std::byte> bytes,
-                                 ElementType to) {
-  std::vector<float> values(bytes.size() / Size(from));
-  Widen(from, bytes.data(), values);
-  std::vector<std::byte> converted(values.size() * Size(to));
-  Narrow(to, values, converted.data());
+// The elements of src, from number `first` on, as elements of dst.
+std::vector<std::byte> Converted(const Execution& execution, std::size_t first,
+                                 std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / Size(execution.TypeOf(1)));
+  Widen(execution.TypeOf(1), bytes.data(), values);
+  std::vector<std::byte> converted(values.size() * Size(execution.TypeOf(0)));
+  execution.Round(0, first, values, converted.data());
   return converted;
 }
 
@@ -35,18 +36,16 @@ absl::Status CheckOneZero(std::string_view operand, std::span<const float> value
 absl::Status Copy(const Execution& execution) {
   const ElementType to_type = execution.TypeOf(0);
   const ElementType from_type = execution.TypeOf(1);
-  std::size_t left = execution.ElementsOf(0);
-  TAHOMA_CHECK(left == execution.ElementsOf(1));
+  const std::size_t elements = execution.ElementsOf(0);
+  TAHOMA_CHECK(elements == execution.ElementsOf(1));
   OperandCursor to(execution, 0);
   OperandCursor from(execution, 1);
   std::vector<std::byte> piece;
-  while (left > 0) {
-    const std::size_t count = std::min(left, kCopyElements);
-    piece.resize(count * Size(from_type));
+  for (std::size_t first = 0; first < elements; first += kCopyElements) {
+    piece.resize(std::min(elements - first, kCopyElements) * Size(from_type));
     TAHOMA_RETURN_IF_ERROR(from.Read(piece));
-    if (from_type != to_type) piece = Converted(from_type, piece, to_type);
+    if (from_type != to_type) piece = Converted(execution, first, piece);
     TAHOMA_RETURN_IF_ERROR(to.Write(piece));
-    left -= count;
   }
   return absl::OkStatus();
 }

@@ -70,7 +70,13 @@ absl::Status CopyIndirect(const Execution& execution) {
           offsets[at], at, instruction.scatter ? "dst" : "src", buffer.name,
           isa::ElementsOf(buffer));
     }
-    TAHOMA_RETURN_IF_ERROR(Copy({execution.program, part, execution.memory, execution.hbm}));
+    Execution copy = {.program = execution.program,
+                      .instruction = part,
+                      .memory = execution.memory,
+                      .hbm = execution.hbm,
+                      .rounding_seed = execution.rounding_seed};
+    copy.first_element = at * copy.ElementsOf(0);
+    TAHOMA_RETURN_IF_ERROR(Copy(copy));
   }
   return absl::OkStatus();
 }

@@ -159,7 +159,7 @@ absl::Status AffineSelect(const Execution& execution) {
     std::vector<float> values(kept.size());
     Widen(execution.TypeOf(1), bytes.data(), values);
     bytes.resize(values.size() * size);
-    Narrow(type, values, bytes.data());
+    execution.Round(0, 0, values, bytes.data());
   }
   std::array<std::byte, 4> other{};
   const float value = execution.instruction.value;
@@ -230,9 +230,9 @@ absl::Status DmaCompute(const Execution& execution) {
   std::vector<float> sum;
   std::vector<float> values;
   std::vector<std::byte> bytes;
-  for (std::size_t left = execution.ElementsOf(0); left > 0;) {
-    const std::size_t count = std::min(left, kCopyElements);
-    left -= count;
+  const std::size_t elements = execution.ElementsOf(0);
+  for (std::size_t first = 0; first < elements; first += kCopyElements) {
+    const std::size_t count = std::min(elements - first, kCopyElements);
     values.resize(count);
     sum.clear();
     for (auto& [from, type] : sources) {
@@ -246,7 +246,7 @@ absl::Status DmaCompute(const Execution& execution) {
       }
     }
     bytes.resize(count * Size(execution.TypeOf(0)));
-    Narrow(execution.TypeOf(0), sum, bytes.data());
+    execution.Round(0, first, sum, bytes.data());
     TAHOMA_RETURN_IF_ERROR(to.Write(bytes));
   }
   return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/rng.h"
 #include "lib/base/status.h"
 #include "lib/isa/instruction.h"
 #include "sim-node/emulator/core/effects.h"
@@ -68,26 +69,33 @@ constexpr bool InOrderOfOpcodes() {
 }
 static_assert(InOrderOfOpcodes());
 
+// Mixed, so that the instructions of neighbouring seeds have seeds far apart.
+std::uint64_t SeedOf(std::uint64_t program_seed, std::ptrdiff_t instruction) {
+  return Rng(program_seed).Next() + static_cast<std::uint64_t>(instruction);
+}
+
 }  // namespace
 
 absl::Status Execute(const isa::Program& program, const isa::Instruction& instruction,
-                     const isa::Instruction* other, std::span<CoreMemory> memories, HbmPort& hbm) {
+                     const isa::Instruction* other, std::span<CoreMemory> memories, HbmPort& hbm,
+                     std::optional<std::uint64_t> rounding_seed) {
   const Effect effect = kEffects[static_cast<std::size_t>(instruction.opcode)].second;
   const auto memory_of = [&](const isa::Instruction& one) {
     return &memories[static_cast<std::size_t>(one.core)];
   };
+  const std::ptrdiff_t place_in_program = &instruction - program.instructions.data();
+  if (rounding_seed) rounding_seed = SeedOf(*rounding_seed, place_in_program);
   const absl::Status status =
       effect({.program = program,
               .instruction = instruction,
               .memory = *memory_of(instruction),
               .hbm = hbm,
               .other = other,
-              .other_memory = other == nullptr ? nullptr : memory_of(*other)});
+              .other_memory = other == nullptr ? nullptr : memory_of(*other),
+              .rounding_seed = rounding_seed});
   if (status.ok()) return status;
-  const std::string place =
-      instruction.line > 0
-          ? fmt::format("line {}", instruction.line)
-          : fmt::format("instruction {}", &instruction - program.instructions.data());
+  const std::string place = instruction.line > 0 ? fmt::format("line {}", instruction.line)
+                                                 : fmt::format("instruction {}", place_in_program);
   return Annotate(status, fmt::format("{}: {}", place, isa::RowOf(instruction.opcode).name));
 }
 

@@ -31,6 +31,15 @@ std::size_t Execution::ElementsOf(std::size_t operand) const {
   return static_cast<std::size_t>(view.rows.count * view.FreeCount());
 }
 
+void Execution::Round(std::size_t operand, std::size_t first, std::span<const float> values,
+                      std::byte* to) const {
+  constexpr int kBitsOfElement = 40;  // a buffer has fewer than 2^40 elements
+  if (!rounding_seed) return Narrow(TypeOf(operand), values, to);
+  const std::uint64_t position =
+      (static_cast<std::uint64_t>(operand) << kBitsOfElement) + first_element + first;
+  NarrowStochastic(TypeOf(operand), values, *rounding_seed, position, to);
+}
+
 OperandCursor::OperandCursor(const Execution& execution, std::size_t operand)
     : execution_(execution),
       operand_(operand),
@@ -131,10 +140,9 @@ absl::StatusOr<std::vector<float>> ReadColumn(const Execution& execution, std::s
 
 absl::Status WriteFp32(const Execution& execution, std::size_t operand,
                        std::span<const float> values) {
-  const ElementType type = execution.TypeOf(operand);
   TAHOMA_CHECK(values.size() == execution.ElementsOf(operand));
-  std::vector<std::byte> bytes(values.size() * Size(type));
-  Narrow(type, values, bytes.data());
+  std::vector<std::byte> bytes(values.size() * Size(execution.TypeOf(operand)));
+  execution.Round(operand, 0, values, bytes.data());
   return OperandCursor(execution, operand).Write(bytes);
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,10 @@ struct Execution {
   // The other core's instruction of a meeting (isa::IsMeeting), and its memory.
   const isa::Instruction* other = nullptr;
   CoreMemory* other_memory = nullptr;
+  // The instruction's own; without a seed results are rounded to nearest even.
+  std::optional<std::uint64_t> rounding_seed = std::nullopt;
+  // Where an instruction is carried out in parts, the number of this part's first element.
+  std::uint64_t first_element = 0;
 
   // `operand` is the place in the instruction's row.
   bool Has(std::size_t operand) const { return instruction.Find(operand) != nullptr; }
@@ -38,6 +43,9 @@ struct Execution {
   std::size_t RowsOf(std::size_t operand) const {
     return static_cast<std::size_t>(ViewOf(operand).rows.count);
   }
+  // Rounds results to the type of an operand that is written, from its element number `first` on.
+  void Round(std::size_t operand, std::size_t first, std::span<const float> values,
+             std::byte* to) const;
 };
 
 class OperandCursor {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -134,10 +135,12 @@ class Bench {
                 .accumulate = accumulate,
                 .line = line});
   }
-  absl::Status Run(isa::Instruction instruction) {
+  absl::Status Run(isa::Instruction instruction,
+                   std::optional<std::uint64_t> rounding_seed = std::nullopt) {
     program_.instructions.push_back(std::move(instruction));
     hbm_.calls = 0;
-    return Execute(program_, program_.instructions.back(), nullptr, {&memory_, 1}, hbm_);
+    return Execute(program_, program_.instructions.back(), nullptr, {&memory_, 1}, hbm_,
+                   rounding_seed);
   }
 
   std::vector<std::byte> Expected(const View& view, std::int64_t number) const {
