@@ -81,6 +81,12 @@ std::string FolderOf(const std::string& path) {
   return target.has_parent_path() ? target.parent_path().string() : ".";
 }
 
+// A new file in such a place would be no device, pipe or socket any more.
+bool IsDevicePipeOrSocket(const std::string& path) {
+  struct stat found = {};
+  return ::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+}
+
 int SyncFolder(const std::string& folder) {
   const FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return fd.get() < 0 ? -1 : ::fsync(fd.get());
@@ -105,6 +111,10 @@ absl::StatusOr<std::string> ReadAll(const std::string& path, int fd, std::size_t
 
 absl::Status WriteAtomically(const std::string& path, std::string_view contents, mode_t mode,
                              const BeforeStep& before) {
+  if (IsDevicePipeOrSocket(path)) {
+    return FailedPrecondition("{} is a device, a pipe or a socket; only a file can be replaced",
+                              path);
+  }
   const std::string folder = FolderOf(path);
   const std::string fresh =
       fmt::format("{}/.{}.tmp", folder, std::filesystem::path(path).filename().string());

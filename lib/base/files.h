@@ -44,7 +44,8 @@ using BeforeStep = std::function<int(WriteStep)>;
 // ".NAME.tmp" beside the file, and the next write replaces it; a failure leaves nothing.
 //
 // Errors name the path and the system's reason: kResourceExhausted (no room), kPermissionDenied,
-// kNotFound (no such folder), else kUnavailable. After an error the old contents are still there;
+// kNotFound (no such folder), kFailedPrecondition (a device, a pipe or a socket, such as /dev/null
+// or a link to one), else kUnavailable. After an error the old contents are still there;
 // only when the folder could not be synced, the new contents are there and a power cut may undo the
 // change.
 absl::Status WriteAtomically(const std::string& path, std::string_view contents, mode_t mode,

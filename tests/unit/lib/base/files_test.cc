@@ -231,6 +231,22 @@ TEST_F(FilesTest, ALinkInThePlaceOfTheNewFileIsNotFollowed) {
 
 // ---- Removing ----------------------------------------------------------------------------------
 
+TEST_F(FilesTest, ADeviceOrAPipeIsNotReplaced) {
+  const std::string pipe = dir_.path() + "/pipe";
+  const std::string link = dir_.path() + "/null";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  fs::create_symlink("/dev/null", link);
+  for (const std::string& path : {pipe, link}) {
+    const absl::Status status = WriteAtomically(path, "text", 0600);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(Message(status),
+              path + " is a device, a pipe or a socket; only a file can be replaced");
+  }
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_THAT(Names(), ::testing::UnorderedElementsAre("pipe", "null"));
+}
+
 TEST_F(FilesTest, AFileIsRemovedOnceAndMissedNever) {
   const std::string path = Make("f", "x");
   EXPECT_EQ(RemoveDurably(path), absl::OkStatus());
