@@ -33,6 +33,13 @@ void CoreMemory::Page::Write(std::size_t offset, std::span<const std::byte> from
   });
 }
 
+void CoreMemory::Page::Forget(std::size_t offset, std::size_t length) {
+  ForEachWord(offset, offset + length, [&](std::size_t word, std::uint64_t bits) {
+    written[word] &= ~bits;
+    return true;
+  });
+}
+
 std::optional<std::size_t> CoreMemory::Page::FirstUnwritten(std::size_t begin,
                                                             std::size_t end) const {
   std::optional<std::size_t> found;
@@ -70,27 +77,28 @@ void CoreMemory::ForEachPiece(isa::Memory memory, int partition, std::int64_t of
   }
 }
 
-absl::Status CoreMemory::Read(isa::Memory memory, int partition, std::int64_t offset,
-                              std::span<std::byte> to) const {
+std::size_t CoreMemory::ReadWritten(isa::Memory memory, int partition, std::int64_t offset,
+                                    std::span<std::byte> to) const {
   std::size_t done = 0;
-  std::optional<std::size_t> unwritten;
   ForEachPiece(memory, partition, offset, to.size(),
                [&](std::size_t number, std::size_t inside, std::size_t length) {
                  const Page* page = pages_[number].get();
-                 unwritten =
-                     page == nullptr ? inside : page->FirstUnwritten(inside, inside + length);
-                 if (unwritten.has_value()) {
-                   *unwritten += done - inside;
-                   return false;
-                 }
-                 std::memcpy(to.data() + done, page->bytes.data() + inside, length);
-                 done += length;
-                 return true;
+                 if (page == nullptr) return false;
+                 const std::size_t end =
+                     page->FirstUnwritten(inside, inside + length).value_or(inside + length);
+                 std::memcpy(to.data() + done, page->bytes.data() + inside, end - inside);
+                 done += end - inside;
+                 return end == inside + length;
                });
-  if (!unwritten.has_value()) return absl::OkStatus();
+  return done;
+}
+
+absl::Status CoreMemory::Read(isa::Memory memory, int partition, std::int64_t offset,
+                              std::span<std::byte> to) const {
+  const std::size_t read = ReadWritten(memory, partition, offset, to);
+  if (read == to.size()) return absl::OkStatus();
   return FailedPrecondition("{} partition {} byte {} is read, and nothing has written it",
-                            isa::Name(memory), partition,
-                            offset + static_cast<std::int64_t>(*unwritten));
+                            isa::Name(memory), partition, offset + static_cast<std::int64_t>(read));
 }
 
 void CoreMemory::Write(isa::Memory memory, int partition, std::int64_t offset,
@@ -102,6 +110,14 @@ void CoreMemory::Write(isa::Memory memory, int partition, std::int64_t offset,
                  if (page == nullptr) page = std::make_unique_for_overwrite<Page>();
                  page->Write(inside, from.subspan(done, length));
                  done += length;
+                 return true;
+               });
+}
+
+void CoreMemory::Forget(isa::Memory memory, int partition, std::int64_t offset, std::size_t bytes) {
+  ForEachPiece(memory, partition, offset, bytes,
+               [&](std::size_t number, std::size_t inside, std::size_t length) {
+                 if (pages_[number] != nullptr) pages_[number]->Forget(inside, length);
                  return true;
                });
 }

@@ -5,7 +5,8 @@
 //   TAHOMA_RETURN_IF_ERROR(memory.Read(isa::Memory::kSbuf, 3, 512, to));
 //
 // Reading a byte that nothing has written is an error: on the chip the byte would hold whatever the
-// program before left. Bytes are kept in pages that exist once they are written, so a small program
+// program before left. A copy of such a byte is like the byte: the copy's place is forgotten. Bytes
+// are kept in pages that exist once they are written, so a small program
 // costs little of the host's memory.
 //
 // Scope: bytes. lib/isa/program.h says where a buffer lies, execute.h how instructions use memory.
@@ -48,6 +49,11 @@ class CoreMemory {
                     std::span<std::byte> to) const;
   void Write(isa::Memory memory, int partition, std::int64_t offset,
              std::span<const std::byte> from);
+  // Reads the bytes before the first that nothing has written, and returns their number.
+  std::size_t ReadWritten(isa::Memory memory, int partition, std::int64_t offset,
+                          std::span<std::byte> to) const;
+  // Nothing has written the bytes any more.
+  void Forget(isa::Memory memory, int partition, std::int64_t offset, std::size_t bytes);
 
   // The bytes of all pages, without their bookkeeping.
   std::uint64_t resident_bytes() const;
@@ -60,6 +66,7 @@ class CoreMemory {
     std::array<std::uint64_t, kPageBytes / 64> written{};  // a bit of each byte
 
     void Write(std::size_t offset, std::span<const std::byte> from);
+    void Forget(std::size_t offset, std::size_t length);
     // The first byte of [begin, end) without its bit.
     std::optional<std::size_t> FirstUnwritten(std::size_t begin, std::size_t end) const;
   };

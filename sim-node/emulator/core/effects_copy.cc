@@ -40,12 +40,16 @@ absl::Status Copy(const Execution& execution) {
   TAHOMA_CHECK(elements == execution.ElementsOf(1));
   OperandCursor to(execution, 0);
   OperandCursor from(execution, 1);
-  std::vector<std::byte> piece;
+  Moved piece;
   for (std::size_t first = 0; first < elements; first += kCopyElements) {
-    piece.resize(std::min(elements - first, kCopyElements) * Size(from_type));
-    TAHOMA_RETURN_IF_ERROR(from.Read(piece));
-    if (from_type != to_type) piece = Converted(execution, first, piece);
-    TAHOMA_RETURN_IF_ERROR(to.Write(piece));
+    piece.bytes.resize(std::min(elements - first, kCopyElements) * Size(from_type));
+    if (from_type == to_type) {
+      TAHOMA_RETURN_IF_ERROR(from.Take(piece));
+      TAHOMA_RETURN_IF_ERROR(to.Put(piece));
+    } else {
+      TAHOMA_RETURN_IF_ERROR(from.Read(piece.bytes));
+      TAHOMA_RETURN_IF_ERROR(to.Write(Converted(execution, first, piece.bytes)));
+    }
   }
   return absl::OkStatus();
 }

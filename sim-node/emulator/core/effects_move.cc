@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -59,33 +60,48 @@ std::vector<float> AsFp32(const std::vector<std::int32_t>& values) {
   return converted;
 }
 
+std::vector<std::byte> Rearranged(std::span<const std::byte> from,
+                                  std::span<const std::size_t> sources, std::size_t size) {
+  std::vector<std::byte> to(sources.size() * size);
+  for (std::size_t at = 0; at < sources.size(); ++at) {
+    std::memcpy(&to[at * size], &from[sources[at] * size], size);
+  }
+  return to;
+}
+
+// Element `at` becomes that with the number sources[at].
+Moved Rearranged(const Moved& from, std::span<const std::size_t> sources, std::size_t size) {
+  Moved to = {.bytes = Rearranged(from.bytes, sources, size), .written = {}};
+  if (!from.written.empty()) to.written = Rearranged(from.written, sources, size);
+  return to;
+}
+
 }  // namespace
 
 absl::Status Transpose(const Execution& execution) {
-  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::byte> from, ReadBytes(execution, 1));
+  TAHOMA_ASSIGN_OR_RETURN(const Moved moved, TakeBytes(execution, 1));
   const std::size_t size = Size(execution.TypeOf(0));
   const std::size_t rows = execution.RowsOf(1);
   const std::size_t inner = execution.RowsOf(0);
   const std::size_t middle = ColumnsOf(execution, 1) / inner;
-  std::vector<std::byte> to(from.size());
+  std::vector<std::size_t> sources(moved.bytes.size() / size);
   std::size_t next = 0;
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t m = 0; m < middle; ++m) {
-      for (std::size_t i = 0; i < inner; ++i, next += size) {
-        std::memcpy(&to[((i * middle + m) * rows + row) * size], &from[next], size);
+      for (std::size_t i = 0; i < inner; ++i, ++next) {
+        sources[(i * middle + m) * rows + row] = next;
       }
     }
   }
-  return OperandCursor(execution, 0).Write(to);
+  return PutBytes(execution, Rearranged(moved, sources, size));
 }
 
 absl::Status TransposeByMatmul(const Execution& execution) {
-  TAHOMA_ASSIGN_OR_RETURN(const std::vector<std::byte> stationary, ReadBytes(execution, 1));
+  TAHOMA_ASSIGN_OR_RETURN(const Moved stationary, TakeBytes(execution, 1));
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<float> moving, ReadFp32(execution, 2));
-  const std::size_t size = Size(execution.TypeOf(0));
   const std::size_t rows = execution.RowsOf(0);
   const std::size_t columns = ColumnsOf(execution, 0);
-  std::vector<std::byte> to(rows * columns * size);
+  std::vector<std::size_t> sources(rows * columns);
   for (std::size_t column = 0; column < columns; ++column) {
     std::optional<std::size_t> chosen;
     for (std::size_t k = 0; k < execution.RowsOf(2); ++k) {
@@ -104,11 +120,10 @@ absl::Status TransposeByMatmul(const Execution& execution) {
                                 column);
     }
     for (std::size_t row = 0; row < rows; ++row) {
-      std::memcpy(&to[(row * columns + column) * size], &stationary[(*chosen * rows + row) * size],
-                  size);
+      sources[row * columns + column] = *chosen * rows + row;
     }
   }
-  return OperandCursor(execution, 0).Write(to);
+  return PutBytes(execution, Rearranged(stationary, sources, Size(execution.TypeOf(0))));
 }
 
 absl::Status StreamShuffle(const Execution& execution) {

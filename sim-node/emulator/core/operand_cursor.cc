@@ -115,6 +115,50 @@ absl::Status OperandCursor::Write(std::span<const std::byte> from) {
   return absl::OkStatus();
 }
 
+absl::Status OperandCursor::Take(Moved& moved) {
+  moved.written.clear();
+  const isa::View& dst = execution_.ViewOf(0);
+  if (memory_ == isa::Memory::kHbm || execution_.program.Of(dst).memory == isa::Memory::kHbm) {
+    return Read(moved.bytes);
+  }
+  for (std::size_t done = 0; done < moved.bytes.size();) {
+    const Run run = Next(moved.bytes.size() - done);
+    const auto part = std::span(moved.bytes).subspan(done, run.bytes);
+    for (std::size_t at = 0;; ++at) {
+      at += execution_.memory.ReadWritten(
+          memory_, run.partition, run.address + static_cast<std::int64_t>(at), part.subspan(at));
+      if (at == part.size()) break;
+      if (moved.written.empty()) moved.written.assign(moved.bytes.size(), std::byte{1});
+      moved.written[done + at] = std::byte{0};
+    }
+    done += run.bytes;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OperandCursor::Put(const Moved& moved) {
+  if (moved.written.empty()) return Write(moved.bytes);
+  for (std::size_t done = 0; done < moved.bytes.size();) {
+    const Run run = Next(moved.bytes.size() - done);
+    const auto bytes = std::span(moved.bytes).subspan(done, run.bytes);
+    const auto written = std::span(moved.written).subspan(done, run.bytes);
+    for (std::size_t at = 0; at < run.bytes;) {
+      const auto other = std::ranges::find_if(written.subspan(at),
+                                              [&](std::byte one) { return one != written[at]; });
+      const auto length = static_cast<std::size_t>(other - written.subspan(at).begin());
+      const std::int64_t address = run.address + static_cast<std::int64_t>(at);
+      if (written[at] == std::byte{0}) {
+        execution_.memory.Forget(memory_, run.partition, address, length);
+      } else {
+        execution_.memory.Write(memory_, run.partition, address, bytes.subspan(at, length));
+      }
+      at += length;
+    }
+    done += run.bytes;
+  }
+  return absl::OkStatus();
+}
+
 void OperandCursor::Skip(std::size_t bytes) {
   while (bytes > 0) bytes -= Next(bytes).bytes;
 }
@@ -123,6 +167,17 @@ absl::StatusOr<std::vector<std::byte>> ReadBytes(const Execution& execution, std
   std::vector<std::byte> bytes(execution.ElementsOf(operand) * Size(execution.TypeOf(operand)));
   TAHOMA_RETURN_IF_ERROR(OperandCursor(execution, operand).Read(bytes));
   return bytes;
+}
+
+absl::StatusOr<Moved> TakeBytes(const Execution& execution, std::size_t operand) {
+  Moved moved;
+  moved.bytes.resize(execution.ElementsOf(operand) * Size(execution.TypeOf(operand)));
+  TAHOMA_RETURN_IF_ERROR(OperandCursor(execution, operand).Take(moved));
+  return moved;
+}
+
+absl::Status PutBytes(const Execution& execution, const Moved& moved) {
+  return OperandCursor(execution, 0).Put(moved);
 }
 
 absl::StatusOr<std::vector<float>> ReadFp32(const Execution& execution, std::size_t operand) {

@@ -48,6 +48,13 @@ struct Execution {
              std::byte* to) const;
 };
 
+// Bytes that an instruction moves as they are.
+struct Moved {
+  std::vector<std::byte> bytes;
+  // Empty if all are written, else 0 for each byte that is not.
+  std::vector<std::byte> written;
+};
+
 class OperandCursor {
  public:
   // `execution` must outlive the cursor.
@@ -58,6 +65,10 @@ class OperandCursor {
   // The failures of CoreMemory::Read and of HbmPort, with the operand's name.
   absl::Status Read(std::span<std::byte> to);
   absl::Status Write(std::span<const std::byte> from);
+  // As Read and Write, for as many bytes as `moved` has. From SBUF and PSUM to SBUF and PSUM bytes
+  // may be moved that nothing has written; nothing has written the bytes of dst then.
+  absl::Status Take(Moved& moved);
+  absl::Status Put(const Moved& moved);
   // Moves past elements that are neither read nor written.
   void Skip(std::size_t bytes);
 
@@ -90,6 +101,9 @@ class OperandCursor {
 
 // All elements of an operand, as they are. The caller bounds their number, here and below.
 absl::StatusOr<std::vector<std::byte>> ReadBytes(const Execution& execution, std::size_t operand);
+// The same for bytes that only move, and back to dst.
+absl::StatusOr<Moved> TakeBytes(const Execution& execution, std::size_t operand);
+absl::Status PutBytes(const Execution& execution, const Moved& moved);
 // All elements of an operand as fp32, and back.
 absl::StatusOr<std::vector<float>> ReadFp32(const Execution& execution, std::size_t operand);
 // A number for each partition of dst: those of an operand of one element in each, or, when the

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -41,6 +42,13 @@ TEST(CoreMemoryTest, BytesAreReadAsTheyWereWrittenAndNoOthers) {
       }
       continue;
     }
+    if (rng.Chance(1, 8)) {
+      memory.Forget(where, partition, offset, bytes);
+      for (std::size_t at = 0; at < bytes; ++at) {
+        written.erase({where, partition, offset + static_cast<std::int64_t>(at)});
+      }
+      continue;
+    }
     std::vector<std::byte> found(bytes);
     const absl::Status status = memory.Read(where, partition, offset, found);
     std::vector<std::byte> expected;
@@ -50,6 +58,9 @@ TEST(CoreMemoryTest, BytesAreReadAsTheyWereWrittenAndNoOthers) {
       if (at == written.end()) break;
       expected.push_back(at->second);
     }
+    std::vector<std::byte> before(bytes);
+    ASSERT_EQ(memory.ReadWritten(where, partition, offset, before), expected.size());
+    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), before.begin()));
     if (expected.size() == bytes) {
       ASSERT_TRUE(status.ok()) << status;
       ASSERT_EQ(found, expected);
@@ -93,6 +104,7 @@ TEST(CoreMemoryTest, OnlyWrittenPagesTakeMemory) {
   EXPECT_EQ(memory.resident_bytes(), 0U);
   std::vector<std::byte> bytes(4);
   EXPECT_FALSE(memory.Read(Memory::kSbuf, 0, 0, bytes).ok());
+  memory.Forget(Memory::kSbuf, 0, 0, bytes.size());
   EXPECT_EQ(memory.resident_bytes(), 0U);
   memory.Write(Memory::kSbuf, 0, 0, bytes);
   const std::uint64_t page = memory.resident_bytes();

@@ -207,6 +207,7 @@ class Bench {
   View Whole(BufferId id) const { return program_.Whole(id); }
   const Program& program() const { return program_; }
   FlatHbm& hbm() { return hbm_; }
+  CoreMemory& memory() { return memory_; }
 
  private:
   Program program_;
