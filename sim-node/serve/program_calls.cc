@@ -160,7 +160,8 @@ absl::StatusOr<MachineRun> RunOn(const isa::Assembled& ready, std::span<const Pr
       TAHOMA_RETURN_IF_ERROR(may_run(ranks[rank].core.chip));
     }
     if (!options.data) return absl::OkStatus();
-    return Execute(ready.program, instruction, other, memories.CoresOf(rank), memories.HbmOf(rank));
+    return Execute(ready.program, instruction, other, memories.CoresOf(rank), memories.HbmOf(rank),
+                   options.rounding_seed);
   };
   const auto collect = [&](const isa::Instruction& collective,
                            std::span<const int> group) -> absl::Status {
@@ -201,6 +202,10 @@ absl::StatusOr<RunRequest> ReadRunRequest(std::string_view params) {
   }
   request.options = {.data = fields.BoolOr("data", true),
                      .timeline = fields.BoolOr("timeline", false)};
+  if (fields.Has("roundingSeed")) {
+    request.options.rounding_seed =
+        static_cast<std::uint64_t>(fields.Int("roundingSeed", 0, kMaxAddress));
+  }
   TAHOMA_RETURN_IF_ERROR(fields.status());
   if (request.ranks.empty()) {
     return InvalidArgument("coreRun.ranks is empty; expected 1 to {} cores", isa::kRanksMax);

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -99,6 +100,7 @@ class ProgramCalls {
   struct Options {
     bool data = true;
     bool timeline = false;
+    std::optional<std::uint64_t> rounding_seed = std::nullopt;  // execute.h
   };
   // Whether a program may run on, on the chip.
   using MayRunOn = absl::FunctionRef<absl::Status(torus::ChipIndex chip)>;

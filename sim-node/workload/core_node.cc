@@ -59,12 +59,12 @@ absl::StatusOr<CoreReport> SocketCoreNode::Run(const TrnRunOptions& options,
   for (const RankPlace& rank : ranks) {
     places.push_back({{"chip", rank.chip}, {"core", rank.core}, {"address", rank.address}});
   }
+  Json params = {{"ranks", std::move(places)},
+                 {"data", options.data},
+                 {"timeline", !options.timeline.empty()}};
+  if (options.rounding_seed) params["roundingSeed"] = *options.rounding_seed;
   TAHOMA_ASSIGN_OR_RETURN(wire::Reply reply,
-                          call_.OfClaim("coreRun",
-                                        {{"ranks", std::move(places)},
-                                         {"data", options.data},
-                                         {"timeline", !options.timeline.empty()}},
-                                        kRunTimeout, program));
+                          call_.OfClaim("coreRun", std::move(params), kRunTimeout, program));
   return ReadReport(std::move(reply), ranks.size());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <ostream>
 
@@ -20,7 +21,8 @@ namespace tahoma::sim {
 namespace {
 
 constexpr int kInOption = 256, kOutOption = 257, kChipOption = 258, kCoreOption = 259,
-              kNoDataOption = 260, kTimelineOption = 261, kBinaryOption = 262;
+              kNoDataOption = 260, kTimelineOption = 261, kBinaryOption = 262,
+              kRoundingOption = 263;
 constexpr std::array kLongOptions = {
     option{"in", required_argument, nullptr, kInOption},
     option{"out", required_argument, nullptr, kOutOption},
@@ -29,6 +31,7 @@ constexpr std::array kLongOptions = {
     option{"no-data", no_argument, nullptr, kNoDataOption},
     option{"timeline", required_argument, nullptr, kTimelineOption},
     option{"binary", required_argument, nullptr, kBinaryOption},
+    option{"stochastic-rounding", required_argument, nullptr, kRoundingOption},
     option{"help", no_argument, nullptr, 'h'},
     option{nullptr, 0, nullptr, 0},
 };
@@ -80,6 +83,13 @@ absl::Status ReadNumbers(std::string_view name, std::string_view text, std::vect
   return absl::OkStatus();
 }
 
+absl::Status ReadSeed(std::string_view name, std::string_view text, std::optional<int>& into) {
+  int seed = 0;
+  TAHOMA_RETURN_IF_ERROR(ReadNumber(name, text, 0, std::numeric_limits<int>::max(), seed));
+  into = seed;
+  return absl::OkStatus();
+}
+
 absl::Status Apply(int choice, std::string_view text, TrnRunOptions& options) {
   switch (choice) {
     case kInOption:
@@ -99,6 +109,8 @@ absl::Status Apply(int choice, std::string_view text, TrnRunOptions& options) {
     case kBinaryOption:
       options.binary = text;
       return absl::OkStatus();
+    case kRoundingOption:
+      return ReadSeed("--stochastic-rounding", text, options.rounding_seed);
     default:
       options.help = true;
       return absl::OkStatus();
@@ -394,6 +406,15 @@ absl::StatusOr<TrnRunOptions> ParseRunArguments(const std::vector<std::string>& 
   return options;
 }
 
+absl::Status ReadRounding(std::string_view enabled, std::string_view seed, TrnRunOptions& options) {
+  if (options.rounding_seed || enabled.empty() || enabled == "0") return absl::OkStatus();
+  if (enabled != "1") {
+    return InvalidArgument("NEURON_RT_STOCHASTIC_ROUNDING_EN is \"{}\"; expected 0 or 1", enabled);
+  }
+  return ReadSeed("NEURON_RT_STOCHASTIC_ROUNDING_SEED", seed.empty() ? "0" : seed,
+                  options.rounding_seed);
+}
+
 std::string TrnRunHelp() {
   return R"(Runs a program on one or more NeuronCores of the pod's claim, its ranks.
 
@@ -406,6 +427,9 @@ std::string TrnRunHelp() {
   --no-data              move no data and compute nothing: only the time
   --timeline FILE        write who worked when, for ui.perfetto.dev
   --binary FILE          write the program's binary form
+  --stochastic-rounding SEED
+                         round results stochastically, else to nearest even; or as AWS's runtime:
+                         NEURON_RT_STOCHASTIC_ROUNDING_EN=1, NEURON_RT_STOCHASTIC_ROUNDING_SEED
   -h, --help             this text
 
 Rank 0 is the first of these cores on the first of these chips. {rank} in a FILE is the number of

@@ -16,7 +16,9 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,6 +39,7 @@ struct TrnRunOptions {
   bool data = true;              // false: only time passes
   std::string timeline;          // file; empty: none
   std::string binary;            // file for the program's binary form; empty: none
+  std::optional<int> rounding_seed = std::nullopt;  // round stochastically
   bool help = false;
 };
 
@@ -44,6 +47,10 @@ struct TrnRunOptions {
 // error.
 absl::StatusOr<TrnRunOptions> ParseRunArguments(const std::vector<std::string>& arguments);
 std::string TrnRunHelp();
+// Takes the seed of stochastic rounding from the variables of AWS's runtime,
+// NEURON_RT_STOCHASTIC_ROUNDING_EN and …_SEED, unless an option gives the seed. kInvalidArgument
+// for other values than 0, 1 and a seed.
+absl::Status ReadRounding(std::string_view enabled, std::string_view seed, TrnRunOptions& options);
 
 // Where a rank's program runs, and its first tensor lies.
 struct RankPlace {

@@ -16,8 +16,8 @@ using isa::Engine;
 // A multiply-add for each element of the product and each row that the element sums.
 std::uint64_t FlopsOf(const isa::Instruction& matmul) {
   const isa::View& to = matmul.operands[0];
-  return static_cast<std::uint64_t>(2 * to.rows.count * to.FreeCount() *
-                                    matmul.operands[1].rows.count);
+  const std::int64_t rows = matmul.operands[1].rows.count * (matmul.double_row ? 2 : 1);
+  return static_cast<std::uint64_t>(2 * to.rows.count * to.FreeCount() * rows);
 }
 
 }  // namespace

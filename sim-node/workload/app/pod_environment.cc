@@ -7,11 +7,6 @@
 namespace tahoma::sim {
 namespace {
 
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 absl::StatusOr<int> Number(const char* name, int fallback) {
   const std::string text = Environment(name);
   if (text.empty()) return fallback;
@@ -22,6 +17,11 @@ absl::StatusOr<int> Number(const char* name, int fallback) {
 }
 
 }  // namespace
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
 
 absl::StatusOr<PodEnvironment> PodEnvironment::Read() {
   PodEnvironment pod;

@@ -12,6 +12,9 @@
 
 namespace tahoma::sim {
 
+// "" for a variable that is not set.
+std::string Environment(const char* name);
+
 struct PodEnvironment {
   std::string socket;
   std::string token;

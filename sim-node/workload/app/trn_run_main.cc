@@ -6,9 +6,13 @@
 
 int main(int argc, char** argv) {
   using namespace tahoma;
-  return sim::PodMain("trn-run", argc, argv, sim::ParseRunArguments, sim::TrnRunHelp,
-                      [](const sim::TrnRunOptions& options, const sim::PodEnvironment& pod) {
-                        sim::SocketCoreNode node(pod.socket, pod.token);
-                        return sim::RunTrnRun(options, node, std::cout, std::cerr);
-                      });
+  return sim::PodMain(
+      "trn-run", argc, argv, sim::ParseRunArguments, sim::TrnRunHelp,
+      [](sim::TrnRunOptions options, const sim::PodEnvironment& pod) -> absl::StatusOr<int> {
+        TAHOMA_RETURN_IF_ERROR(
+            sim::ReadRounding(sim::Environment("NEURON_RT_STOCHASTIC_ROUNDING_EN"),
+                              sim::Environment("NEURON_RT_STOCHASTIC_ROUNDING_SEED"), options));
+        sim::SocketCoreNode node(pod.socket, pod.token);
+        return sim::RunTrnRun(options, node, std::cout, std::cerr);
+      });
 }

@@ -106,6 +106,23 @@ TEST_F(ProgramCallsTest, WithoutDataTheTimeIsTheSameAndNothingIsWritten) {
   EXPECT_TRUE(ParseJson(without->payload).contains("traceEvents"));
 }
 
+TEST_F(ProgramCallsTest, ASeedRoundsStochasticallyAndAlwaysAlike) {
+  const std::string program = Binary(
+      "tensor a fp32 [128, 8] in @ 0\ntensor c bf16 [128, 8] out @ 4096\nsbuf t fp32 [128, 8]\n"
+      "sbuf h bf16 [128, 8]\ndma_copy t <- a\ntensor_copy h <- t\ndma_copy c <- h\n");
+  ASSERT_TRUE(memory_.Write({kChip, 0}, Bytes(std::vector<float>(1024, 1.0F / 3))).ok());
+  const auto rounded = [&](std::optional<std::uint64_t> seed) {
+    EXPECT_TRUE(Run(program, {.rounding_seed = seed}).ok());
+    return *memory_.Read({.at = {kChip, 4096}, .bytes = 2048});
+  };
+  const std::string nearest = rounded(std::nullopt);
+  const std::string seven = rounded(7);
+  EXPECT_NE(seven, nearest);
+  EXPECT_NE(seven, rounded(8));
+  EXPECT_EQ(seven, rounded(7));
+  EXPECT_EQ(nearest, rounded(std::nullopt));
+}
+
 TEST_F(ProgramCallsTest, TheCoreThatRanCounts) {
   ASSERT_TRUE(Run(Binary(kProduct)).ok());
   ASSERT_TRUE(

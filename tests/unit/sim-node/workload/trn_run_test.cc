@@ -211,6 +211,27 @@ TEST_F(TrnRunTest, AFailedRunWritesNoOutput) {
   EXPECT_FALSE(ReadFile(Path("c.npy")).ok());
 }
 
+TEST(TrnRunArgumentsTest, TheSeedOfRoundingIsAnOptionsOrTheRuntimes) {
+  const auto seed_of = [](std::vector<std::string> arguments, std::string_view enabled,
+                          std::string_view seed) {
+    arguments.emplace_back("a.trn");
+    auto options = ParseRunArguments(arguments);
+    EXPECT_TRUE(options.ok()) << options.status();
+    const absl::Status read = ReadRounding(enabled, seed, *options);
+    EXPECT_TRUE(read.ok()) << read;
+    return options->rounding_seed;
+  };
+  EXPECT_EQ(seed_of({}, "", "5"), std::nullopt);
+  EXPECT_EQ(seed_of({}, "0", "5"), std::nullopt);
+  EXPECT_EQ(seed_of({}, "1", ""), 0);
+  EXPECT_EQ(seed_of({}, "1", "5"), 5);
+  EXPECT_EQ(seed_of({"--stochastic-rounding", "9"}, "1", "5"), 9);
+  TrnRunOptions options;
+  EXPECT_FALSE(ReadRounding("yes", "", options).ok());
+  EXPECT_FALSE(ReadRounding("1", "-1", options).ok());
+  EXPECT_FALSE(ParseRunArguments({"a.trn", "--stochastic-rounding", "x"}).ok());
+}
+
 TEST(TrnRunArgumentsTest, AWrongCommandLineIsNamed) {
   const auto complaint = [](const std::vector<std::string>& arguments) {
     const auto options = ParseRunArguments(arguments);
