@@ -17,6 +17,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -30,6 +31,8 @@ struct Request {
   std::string method = {};    // 1 to 64 characters
   std::string params = "{}";  // a JSON object
   std::string payload = {};   // raw bytes
+  // At a server: false once the caller has closed its connection. Empty: nobody can tell.
+  std::function<bool()> wanted = nullptr;
 };
 
 struct Reply {

@@ -131,6 +131,7 @@ bool Server::ServeCall(Peer& peer, FrameHead head) {
         connection.ReceivePayload(head.payload_bytes, options_.payload_timeout);
     if (!payload.ok()) return false;
     request->request.payload = *std::move(payload);
+    request->request.wanted = [&connection] { return connection.usable(); };
     reply = handler_(request->request);
     request->request = {};
   } else {

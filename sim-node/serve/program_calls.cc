@@ -30,6 +30,7 @@ namespace {
 constexpr std::int64_t kMaxAddress = std::numeric_limits<std::int64_t>::max() / 2;
 constexpr std::int64_t kMaxNumber = 127;          // of a chip or core of a claim
 constexpr std::uint64_t kRunsWithoutData = 1024;  // instructions between two looks at the chip
+constexpr std::uint64_t kAsksOfCaller = 64;       // looks at the chip between two at the caller
 constexpr std::string_view kCoreVersion = "v3";   // what the instructions and times are of
 
 // The memory of the core's chip, from the program's first tensor.
@@ -417,12 +418,16 @@ void AddProgramCalls(NodeServer& server, const LiveInstance& live, ProgramCalls&
                               return RanksOf(instance, caller.claim, asked.ranks);
                             }));
     TAHOMA_ASSIGN_OR_RETURN(const InstanceLinks links, live.Read(LinksOf));
+    std::uint64_t asks = 0;
+    const auto may_run = [&](torus::ChipIndex chip) -> absl::Status {
+      if (asks++ % kAsksOfCaller == 0 && request.wanted && !request.wanted()) {
+        return absl::CancelledError("the caller has gone");
+      }
+      return live.Read(
+          [&](const Instance& instance) { return MayRun(instance, caller.token, chip); });
+    };
     return memory.With(live, caller, [&](ClaimMemory& own, const auto&) {
-      return calls.Run(
-          request.payload, ranks, links, asked.options, own, [&](torus::ChipIndex chip) {
-            return live.Read(
-                [&](const Instance& instance) { return MayRun(instance, caller.token, chip); });
-          });
+      return calls.Run(request.payload, ranks, links, asked.options, own, may_run);
     });
   };
   const auto count = [&live, &calls, &memory, called](

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -77,6 +78,19 @@ class BusyCoresTest : public ::testing::Test {
   const std::string short_ = Program(1);
 };
 
+TEST_F(BusyCoresTest, AProgramWhoseCallerHasGoneLeavesItsCore) {
+  const auto run = Start("run", Program(100'000), {"--out", "c=" + File("c.npy")});
+  ASSERT_TRUE(IsRunning(0, *run)) << run->log();
+  run->Kill(SIGKILL);
+  // The products that are left would take minutes.
+  const auto deadline = std::chrono::steady_clock::now() + kSoon;
+  std::optional<int> status;
+  while (status != 0 && std::chrono::steady_clock::now() < deadline) {
+    status = Start("probe", short_, {"--no-data"})->Wait();
+  }
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(BusyCoresTest, ANodeThatIsKilledEndsTheRunAndTheNextNodeServesAtOnce) {
   const auto run = Start("run", long_, {"--out", "c=" + File("c.npy")});
   ASSERT_TRUE(IsRunning(0, *run)) << run->log();
@@ -110,8 +124,7 @@ TEST_F(BusyCoresTest, TenProgramsAndTwoHundredCallersOfABusyCoreLeaveTheNodeAnsw
         sim::SocketCoreNode node("unix:" + File("socket") + ".pods/workload.sock", token_);
         sim::TrnRunOptions options;
         options.data = false;
-        options.chip = 9;
-        const absl::Status status = node.Run(options, program).status();
+        const absl::Status status = node.Run(options, {{.chip = 9}}, program).status();
         // A node takes 128 new connections at once, and closes others.
         if (status.ok() || absl::IsUnavailable(status)) ++answered;
         if (Message(status).find(kBusy) != std::string_view::npos) ++busy;
