@@ -48,6 +48,9 @@ CoreEngines::CoreEngines(const isa::Assembled& ready, const hw::CoreProfile& pro
       ports_.at(static_cast<std::size_t>(core)).at(stack) = hbm_.stacks.at(stack)->AddPort();
     }
   }
+  for (std::size_t engine = 0; engine < signals_.size(); ++engine) {
+    signals_.at(engine) = Cycles(profile.semaphore.value, static_cast<Engine>(engine), profile);
+  }
   FindMeetings();
 }
 
@@ -72,12 +75,13 @@ const std::optional<CoreEngines::Next>& CoreEngines::next() {
 }
 
 // An instruction whose waits have not started yet starts later than all of these.
-std::optional<CoreEngines::Next> CoreEngines::FindNext() const {
+std::optional<CoreEngines::Next> CoreEngines::FindNext() {
   std::optional<Next> best;
   for (std::size_t stream = 0; stream < streams_.size(); ++stream) {
     if (taken_.at(stream) == streams_.at(stream).size()) continue;
     const std::uint32_t head = streams_.at(stream)[taken_.at(stream)];
-    const auto start = StartOf(head);
+    std::optional<VirtualTime>& start = starts_.at(stream);
+    if (!start) start = StartOf(head);
     if (!start) continue;
     const Next next{.instruction = head, .start = *start};
     if (!best ||
@@ -91,8 +95,9 @@ std::optional<CoreEngines::Next> CoreEngines::FindNext() const {
 // Nothing before the ends of all waits are known, and before the other core comes to the meeting.
 std::optional<VirtualTime> CoreEngines::StartOf(std::uint32_t instruction) const {
   const auto start = OwnStartOf(instruction);
+  if (!start || meets_.empty()) return start;
   const auto meets = meets_.find(instruction);
-  if (!start || meets == meets_.end()) return start;
+  if (meets == meets_.end()) return start;
   const std::size_t stream = StreamOf(Of(meets->second));
   if (streams_.at(stream)[taken_.at(stream)] != meets->second) return std::nullopt;
   const auto others = OwnStartOf(meets->second);
@@ -102,7 +107,7 @@ std::optional<VirtualTime> CoreEngines::StartOf(std::uint32_t instruction) const
 
 std::optional<VirtualTime> CoreEngines::OwnStartOf(std::uint32_t instruction) const {
   const isa::Instruction& its = Of(instruction);
-  const VirtualDuration signal = Cycles(profile_.semaphore.value, its.engine, profile_);
+  const VirtualDuration signal = signals_.at(static_cast<std::size_t>(its.engine));
   VirtualTime start = free_.at(FirstOf(instruction) + static_cast<std::size_t>(its.engine));
   for (const std::uint32_t earlier : ready_.waits[instruction]) {
     if (!ended_[earlier]) return std::nullopt;
@@ -127,7 +132,9 @@ absl::Status CoreEngines::Start(std::size_t rank, CarryOut carry_out) {
 void CoreEngines::StartOne(const Next& next) {
   found_ = false;
   const isa::Opcode opcode = Of(next.instruction).opcode;
-  ++taken_.at(StreamOf(Of(next.instruction)));
+  const std::size_t stream = StreamOf(Of(next.instruction));
+  ++taken_.at(stream);
+  starts_.at(stream).reset();
   if (isa::IsCollective(opcode)) {
     // The queue's clock comes to the start, though no event may be there.
     queue_.Schedule(Trigger(next), EventPriority::kStart,

@@ -156,7 +156,7 @@ class CoreEngines {
   }
 
   void FindMeetings();
-  std::optional<Next> FindNext() const;
+  std::optional<Next> FindNext();
   std::optional<VirtualTime> StartOf(std::uint32_t instruction) const;
   std::optional<VirtualTime> OwnStartOf(std::uint32_t instruction) const;
   void StartOne(const Next& next);
@@ -191,6 +191,9 @@ class CoreEngines {
   const Posted posted_;
   std::array<std::vector<std::uint32_t>, isa::kCoresMax * isa::kEngines> streams_;
   std::array<std::size_t, isa::kCoresMax * isa::kEngines> taken_{};
+  // When the next instruction of each stream starts. A known start never changes.
+  std::array<std::optional<VirtualTime>, isa::kCoresMax * isa::kEngines> starts_{};
+  std::array<VirtualDuration, isa::kEngines> signals_{};  // from a result to an engine that waits
   std::array<VirtualTime, kResourcesMax> free_{};
   // By physical core and stack.
   std::array<std::array<HbmStack::Port, kHbmStacks>, isa::kCoresMax> ports_{};
