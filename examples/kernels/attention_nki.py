@@ -5,8 +5,9 @@
     examples/kernels/attention_nki.py
 
 Compares numbers with numpy's at 1024 x 128, and prints the time of 4096 x 128 in bf16. The scores of 128 queries and 512 keys are made,
-used and forgotten, as in flash attention: beside the sum of values stand the largest score so far and the sum of powers. Four groups of
-128 queries take turns, so that each engine has work while another one has a group's tile.
+used and forgotten, as in flash attention: beside the sum of values stand the largest score so far and the sum of powers. Eight groups of
+128 queries take turns, so that each engine has work while another one has a group's tile; the scalar engine takes some of the vector
+engine's copies, because the vector engine has the most to do.
 """
 
 import sys
@@ -18,20 +19,21 @@ import numpy
 
 ROWS, KEYS = nl.tile_size.pmax, nl.tile_size.psum_fmax  # 128 queries by 512 keys at once
 WIDTH = 128  # of the head
-TOGETHER = 4  # groups of 128 queries
+TOGETHER = 8  # groups of 128 queries
+ENGINES = nisa.engine.vector, nisa.engine.scalar  # which copy for every other group
 
 
 def tile(shape, dtype, buffer=nl.sbuf):
     return nl.ndarray(shape, dtype=dtype, buffer=buffer)
 
 
-def turned(*parts):
+def turned(*parts, engine=nisa.engine.vector):
     """Tiles [128, 128], each turned, beside each other: the tensor engine turns into PSUM, of which one copy takes all."""
     shape = (ROWS, ROWS * len(parts))
     in_psum, result = tile(shape, parts[0].dtype, nl.psum), tile(shape, parts[0].dtype)
     for at, part in enumerate(parts):
         nisa.nc_transpose(dst=in_psum[:, nl.ds(at * ROWS, ROWS)], data=part)
-    nisa.tensor_copy(dst=result, src=in_psum)
+    nisa.tensor_copy(dst=result, src=in_psum, engine=engine)
     return result
 
 
@@ -46,7 +48,7 @@ def attention(q, k, v):
         values.append([nl.load(v[one, :]) for one in rows])
     for at in nl.affine_range(0, q.shape[0], ROWS * TOGETHER):
         places = [nl.ds(first, ROWS) for first in range(at, min(at + ROWS * TOGETHER, q.shape[0]), ROWS)]
-        groups = [Queries(turned(nl.load(q[place, :]))) for place in places]
+        groups = [Queries(turned(nl.load(q[place, :])), copies=ENGINES[at % len(ENGINES)]) for at, place in enumerate(places)]
         for at_keys, at_values in zip(keys, values):
             # Engines keep this order: each has the next group to work on while another engine has this one.
             for work in (Queries.score, Queries.weigh, Queries.turn, Queries.add):
@@ -63,8 +65,8 @@ def attention(q, k, v):
 class Queries:
     """128 queries: the sums of values so far, of powers, and minus the largest score, scaled."""
 
-    def __init__(self, queries):
-        self.queries, self.sums, self.powers, self.negative = queries, None, None, None
+    def __init__(self, queries, copies):
+        self.queries, self.copies, self.sums, self.powers, self.negative = queries, copies, None, None, None
 
     def score(self, keys, values):
         self.scores = tile((ROWS, KEYS), nl.float32, nl.psum)
@@ -80,11 +82,11 @@ class Queries:
                         reduce_res=self.total, reduce_cmd=nisa.reduce_cmd.reset_reduce)
         if before is not None:  # what was summed below a smaller largest score counts less
             self.less = tile((ROWS, 1), nl.float32)
-            nisa.tensor_tensor(dst=self.less, data1=self.negative, data2=before, op=nl.subtract)
+            nisa.tensor_tensor(dst=self.less, data1=self.negative, data2=before, op=nl.subtract, engine=nisa.engine.gpsimd)
             nisa.activation(dst=self.less, op=nl.exp, data=self.less)
 
     def turn(self, keys, values):
-        self.turned = turned(*(self.weights[:, nl.ds(at * ROWS, ROWS)] for at in range(len(values))))
+        self.turned = turned(*(self.weights[:, nl.ds(at * ROWS, ROWS)] for at in range(len(values))), engine=self.copies)
 
     def add(self, keys, values):
         product = tile((ROWS, WIDTH), nl.float32, nl.psum)
