@@ -100,6 +100,40 @@ def in_column_tiles(left, right):
     return result
 
 
+@nki.jit
+def first_tiles(table, tiles):
+    """As many tiles of 128 rows as a tensor says, one after the other added up."""
+    columns = table.shape[1]
+    register, start = nisa.register_alloc(), nl.ndarray((1, 1), nl.int32)
+    nisa.register_load(register, load(tiles))
+    nisa.memset(start, 0)
+    total = nl.ndarray((128, columns), table.dtype)
+    nisa.memset(total, 0)
+    for _ in nl.dynamic_range(0, register, 1):
+        rows = nl.ndarray((128, columns), table.dtype)
+        nisa.dma_copy(rows, table.ap([[columns, 128], [1, columns]], scalar_offset=start, indirect_dim=0))
+        nisa.tensor_tensor(total, total, rows, op=nl.add)
+        nisa.tensor_scalar(start, start, op0=nl.add, operand0=128)
+    result = nl.ndarray(total.shape, table.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(result, total)
+    return result
+
+
+@nki.jit
+def halvings(number):
+    """How often a whole number is halved until nothing is left: a loop whose end each turn decides."""
+    left, count = load(number), nl.ndarray((1, 1), nl.int32)
+    nisa.memset(count, 0)
+    register = nisa.register_alloc(left)
+    while register:
+        nisa.tensor_scalar(left, left, op0=nl.right_shift, operand0=1)
+        nisa.tensor_scalar(count, count, op0=nl.add, operand0=1)
+        nisa.register_load(register, left)
+    result = nl.ndarray((1, 1), nl.int32, buffer=nl.shared_hbm)
+    nisa.dma_copy(result, count)
+    return result
+
+
 def column(*numbers, dtype=numpy.int32):
     return numpy.array(numbers, dtype).reshape(-1, 1)
 
@@ -143,6 +177,19 @@ class Numbers(unittest.TestCase):
         expected = cache.copy()
         expected[:, 33:37] = values
         numpy.testing.assert_array_equal(updated(cache, column(33), values), expected)
+
+    def test_a_register_says_how_often_a_loop_runs(self):
+        table = self.random.integers(-99, 99, (512, 16)).astype(numpy.float32)
+        for tiles in (0, 1, 3):
+            numpy.testing.assert_array_equal(first_tiles(table, column(tiles)), table[:128 * tiles].reshape(-1, 128, 16).sum(0))
+
+    def test_a_register_ends_a_loop(self):
+        for number, expected in ((0, 0), (1, 1), (9, 4)):
+            self.assertEqual(int(halvings(column(number))[0, 0]), expected)
+
+    def test_a_register_needs_numbers(self):
+        with self.assertRaisesRegex(nki.NotBuilt, "while number is without numbers: a program has no jumps"):
+            halvings.run(nki.shape((1, 1), nl.int32), data=False)
 
     def test_double_rows_are_the_sum_of_two_products_in_half_the_time(self):
         left = nki.tensor(self.random.integers(-4, 5, (128, 2, 64)).astype(numpy.float32), nl.float8_e4m3)
@@ -244,7 +291,7 @@ class Programs(unittest.TestCase):
         self.refused("whose place is read from memory", lambda a: rows(a).reshape((64, 128)))
         self.refused("indirect_dim 2; expected 0 to 1", lambda a: a.ap([[1, 1]], scalar_offset=0, indirect_dim=2))
         self.refused("ap of a tile with an offset", lambda a: rows(tile(128, 64)), nki.NotBuilt)
-        self.refused("dynamic_range with bounds that are read from memory",
+        self.refused("dynamic_range with a tile as its bound, without a register",
                      lambda a: nl.dynamic_range(tile(1, 1, dtype=nl.int32)), nki.NotBuilt)
         self.assertEqual(list(nl.dynamic_range(1, 7, 3)), [1, 4])
         eight, p = dict(dtype=nl.float8_e4m3), dict(buffer=nl.psum)

@@ -50,7 +50,7 @@ class TestTwice:
         assert torch.allclose(twice(torch.ones(128, 8)), 2)
 """,
     "wrong.py": KERNEL + f"if __name__ == '__main__':\n    assert (twice({ARGUMENT}) == 3).all(), 'not 3'\n",
-    "unknown.py": KERNEL.replace("nisa.tensor_tensor(", "nisa.register_load(")
+    "unknown.py": KERNEL.replace("nisa.tensor_tensor(", "nisa.dropout(")
     + f"if __name__ == '__main__':\n    twice({ARGUMENT})\n",
     "exits.py": KERNEL + f"if __name__ == '__main__':\n    twice({ARGUMENT})\n    import os\n    os._exit(3)\n",
     "endless.py": KERNEL + "while True: pass\n",
@@ -65,7 +65,7 @@ endless.py            failed      time is over
 exits.py              ran         1 of 1 calls  [\d.]+ us  ended with status 3
 needs.py              not tried   needs torch
 src/kernels/right.py  agreed      1 of 1 calls  [\d.]+ us
-unknown.py            failed      0 of 1 calls  not built: nki.isa.register_load
+unknown.py            failed      0 of 1 calls  not built: nki.isa.dropout
 wrong.py              wrong       1 of 1 calls  [\d.]+ us  AssertionError: not 3
 7 files: 1 agreed, 1 ran, 1 wrong, 2 failed, 2 not tried
 """

@@ -694,8 +694,8 @@ class Refusals(unittest.TestCase):
             self.assertEqual(shown.strip(), source)
 
     def test_other_instructions_are_refused_by_name(self):
-        self.assert_refused("nki.isa.register_load is not built yet (docs/tasks/kernels.md)",
-                            self.in_kernel(lambda: nisa.register_load(1)), nki.NotBuilt)
+        self.assert_refused("nki.isa.dropout is not built yet (docs/tasks/kernels.md)",
+                            self.in_kernel(lambda: nisa.dropout(1)), nki.NotBuilt)
         self.assert_refused("nki.language.matmul is not built yet", self.in_kernel(lambda: nl.matmul(1, 2)), nki.NotBuilt)
         self.assert_refused("nki.collectives.rank_id is not built yet", self.in_kernel(ncc.rank_id), nki.NotBuilt)
         self.assert_refused("nki.isa.nc_matmul_mx is of Trainium3", self.in_kernel(lambda: nisa.nc_matmul_mx()), nki.NotBuilt)

@@ -61,7 +61,8 @@ class Recording:
     """What a kernel did with its arguments."""
 
     def __init__(self, function, arguments, options, cores=1):
-        self.recorder = _recorder.Recorder(cores)
+        self.recorder = _recorder.Recorder(cores, self._run_so_far)
+        self.name = function.__name__
         self.inputs = {}  # tensor: Input
         bound = inspect.signature(function).bind(*arguments, **options)
         bound.apply_defaults()
@@ -78,6 +79,16 @@ class Recording:
         self.inputs |= {name: tensor(*constant) for name, constant in self.recorder.constants.items()}
         self.one = not isinstance(returned, (tuple, list))
         self.returned = [self._result(value) for value in ([returned] if self.one else returned)]
+
+    def _run_so_far(self, program, output, places):
+        inputs = {}
+        for name, value in (self.inputs | {name: tensor(*one) for name, one in self.recorder.constants.items()}).items():
+            if value.array is None or value.by_rank:
+                raise NotBuilt(f"a register that decides while {name} is {'by rank' if value.by_rank else 'without numbers'}: a "
+                               "program has no jumps, so the register's number must be known while the kernel is recorded")
+            inputs[name] = [numpy.ascontiguousarray(value.array, value.dtype.native or numpy.float32)]
+        _, arrays = _trn_run.run(program, self.name, inputs, {output}, [], places, None)
+        return arrays[0][output]
 
     def _argument(self, name, value):
         if isinstance(value, dict):  # **options are one, too

@@ -1,6 +1,7 @@
 """Writes a program (docs/formats/program.md) while a kernel runs: its loops are unrolled by Python."""
 
 import contextvars
+import itertools
 import linecache
 import pathlib
 import re
@@ -46,7 +47,8 @@ def operand(value, name, function):
 
 
 class Recorder:
-    def __init__(self, cores=1):
+    def __init__(self, cores=1, run_so_far=None):
+        self.run_so_far = run_so_far  # (program, output, places): the output's numbers
         self.lines = []  # None: left out
         self.places_of_lines = []  # the kernel's own
         self.names = set()
@@ -161,6 +163,17 @@ class Recorder:
             elif overwrites and (of == key or (region[4] and contains(region, zeros))):
                 self.lines[line] = None
         view.storage.zeros = left
+
+    def number_of(self, view):
+        """What a tile of one element holds after the program so far, which runs for that."""
+        if self.cores != 1:
+            raise not_built("a register in kernel[2]")
+        if self.ranks is not None:
+            raise not_built("a register beside collectives, where ranks may have other numbers,")
+        view.check()
+        name = next(name for at in itertools.count() if (name := f"register{at}") not in self.names)
+        end = f"tensor {name} {view.dtype.program} [1, 1] out\ndma_copy {name} <- {view.text()}\n"
+        return int(self.run_so_far(self.text() + end, name, self.places() + 2 * [caller()]).reshape(()))
 
     def text(self):
         return "".join(f"{line}\n" for line in self.lines if line is not None)

@@ -8,6 +8,7 @@ from nki.isa._moves import (affine_select, dma_compute, dma_transpose, iota, loc
                             nc_transpose)
 from nki.isa._operators import (range_select, scalar_tensor_tensor, tensor_copy_predicated, tensor_scalar,
                                 tensor_scalar_cumulative, tensor_scalar_reduce, tensor_tensor, tensor_tensor_scan)
+from nki.isa._registers import register_alloc, register_load, register_move
 from nki.isa.constants import dge_mode, dma_engine, engine, matmul_perf_mode, nc_version, oob_mode, reduce_cmd
 
 tensor_engine, vector_engine, scalar_engine, gpsimd_engine, unknown_engine = (
@@ -20,7 +21,7 @@ def get_nc_version():
 
 __getattr__ = absent_names(
     "nki.isa",
-    """exponential select_reduce sequence_bounds register_alloc register_load register_move register_store scalar_load
+    """exponential select_reduce sequence_bounds register_store scalar_load
     scalar_store tensor_copy_dynamic_src tensor_copy_dynamic_dst dropout rng rand2 rand_set_state rand_get_state set_rng_seed
     nonzero_with_count""".split(),
     "nc_matmul_mx quantize_mx activate2".split())

@@ -201,9 +201,9 @@ affine_range = sequential_range = static_range = range = _loop
 
 
 def dynamic_range(*bounds):
-    """A loop whose bounds Python knows; those that AWS's kernels read from memory would need jumps in programs."""
+    """A loop whose bounds Python or a register knows (nisa.register_load)."""
     if any(isinstance(bound, NkiTensor) for bound in bounds):
-        raise not_built("nki.language.dynamic_range with bounds that are read from memory")
+        raise not_built("nki.language.dynamic_range with a tile as its bound, without a register,")
     return _loop(*bounds)
 
 
