@@ -171,7 +171,8 @@ TEST_F(PredictAllReduceTest, CoresOfPartOfAChipHaveTheirBanksOnly) {
     return names;
   };
   const auto& boxes = torus::BoxTable::Of(torus::kUltraServerShape);
-  const torus::Box& row = boxes.Rotations(Shape::Of<4, 1, 1>()).front();
+  const torus::Box& row =
+      *std::ranges::find(boxes.Rotations(Shape::Of<4, 1, 1>()), 0xfU, &torus::Box::mask);
   const auto in_banks = [&](int banks) {
     collective::FormRequest request = kScored;
     request.banks = banks;
