@@ -106,22 +106,22 @@ def watch_kernels(report):
         makers = (place[0] for place in self.recorder.places_of_lines)  # of tensors, too
         self.files = report.inside({function.__code__.co_filename, *seen, *makers})
 
-    def patient(kernel, recording, data, options):
+    def patient(kernel, recording, data, *options):
         """Runs when the core is free: it may still be busy with the program of a case whose time was over."""
         while True:
             try:
-                return run(kernel, recording, data, options)
+                return run(kernel, recording, data, *options)
             except nki.Error as error:
                 if "runs a program; try again" not in str(error):
                     raise
             time.sleep(0.1)
 
-    def ran(self, recording, data, options):
+    def ran(self, recording, data, *options):
         try:
-            result = patient(self, recording, data, options)
+            result = patient(self, recording, data, *options)
         except BaseException as error:
             if "run without data" in str(error):
-                result = patient(self, recording, False, options)
+                result = patient(self, recording, False, *options)
                 report.line(kernel=self.__name__, files=recording.files, state="ran", data=False, time_us=result.time_us)
                 raise Skipped("too large to compute here: only timed") from error
             report.line(kernel=self.__name__, files=recording.files, state="recorded", error=short(error))
