@@ -242,8 +242,11 @@ class TlsClient final : public httplib::SSLClient, public BoundedClient {
     TlsStream stream(socket.sock, socket.ssl, milliseconds(read_timeout_sec_, read_timeout_usec_),
                      milliseconds(write_timeout_sec_, write_timeout_usec_));
     BoundedStream bounded(stream, framing);
+    if (!callback(bounded)) return false;
+    // After "Connection: close" httplib has freed the connection, and `socket` says so.
+    if (socket.ssl == nullptr) return true;
     // Bytes after an answer would be taken for the next answer.
-    return callback(bounded) && stream.is_drained();
+    return stream.is_drained();
   }
 };
 
