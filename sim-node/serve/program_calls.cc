@@ -349,6 +349,10 @@ absl::StatusOr<wire::Reply> ProgramCalls::Run(std::string_view program,
   TAHOMA_ASSIGN_OR_RETURN(isa::Program decoded, isa::Decode(program));
   TAHOMA_RETURN_IF_ERROR(isa::CheckProgram(decoded));
   TAHOMA_RETURN_IF_ERROR(isa::CheckRanks(decoded, static_cast<int>(ranks.size())));
+  if (decoded.instructions.size() > kMaxRankInstructions / ranks.size()) {
+    return ResourceExhausted("{} instructions on {} ranks are more than {} together",
+                             decoded.instructions.size(), ranks.size(), kMaxRankInstructions);
+  }
   if (options.data && WorkOf(decoded) > kMaxWork / ranks.size()) {
     return ResourceExhausted(
         "the program has more than {} multiply-adds on all ranks, a copied element counted as {}; "

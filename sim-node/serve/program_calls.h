@@ -50,6 +50,8 @@ inline constexpr std::size_t kMaxIntervals = 90'000;
 // view with strides, takes as long as so many of them.
 inline constexpr std::uint64_t kMaxWork = std::uint64_t{1} << 36U;
 inline constexpr std::uint64_t kWorkOfElement = 32;
+// The most instructions of a run on all its ranks, each of which takes some 20 bytes of the host.
+inline constexpr std::size_t kMaxRankInstructions = std::size_t{1} << 24U;
 
 // A logical core of a claim. A program of one core runs on the first of two physical cores.
 struct ClaimCore {
@@ -108,9 +110,10 @@ class ProgramCalls {
   // Runs the program in its binary form. kInvalidArgument, kFailedPrecondition and kUnimplemented
   // as isa::Decode, isa::CheckProgram, isa::CheckRanks and isa::Assemble; kFailedPrecondition also
   // when broken links cut off chips of a collective; kOutOfRange for a tensor beyond the chip's
-  // share of the claim's memory; kResourceExhausted for more work than kMaxWork; kUnavailable while
-  // one of the cores runs a program. `may_run` is asked before each instruction with data, else
-  // from time to time, and its failure ends the program.
+  // share of the claim's memory; kResourceExhausted for more work than kMaxWork, or more
+  // instructions on all ranks than kMaxRankInstructions; kUnavailable while one of the cores runs a
+  // program. `may_run` is asked before each instruction with data, else from time to time, and its
+  // failure ends the program.
   absl::StatusOr<wire::Reply> Run(std::string_view program, std::span<const ProgramRank> ranks,
                                   const InstanceLinks& links, const Options& options,
                                   ClaimMemory& memory, MayRunOn may_run);

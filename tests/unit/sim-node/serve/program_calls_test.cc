@@ -186,6 +186,15 @@ TEST_F(ProgramCallsTest, MoreWorkThanASimNodeWillDoIsRefusedButTimed) {
               HasSubstr("run without data"));
 }
 
+TEST_F(ProgramCallsTest, MoreInstructionsOnAllRanksThanTheHostKeepsAreRefused) {
+  std::string text = "sbuf t fp32 [1, 1]\n";
+  for (std::size_t i = 0; i <= kMaxRankInstructions / 128; ++i) text += "memset t value=0\n";
+  std::vector<ProgramRank> ranks;
+  for (int core = 0; core < 128; ++core) ranks.push_back(RankOn({.chip = kChip, .core = core}));
+  EXPECT_THAT(Complaint(Binary(text), absl::StatusCode::kResourceExhausted, ranks),
+              HasSubstr("131073 instructions on 128 ranks"));
+}
+
 TEST_F(ProgramCallsTest, TwoCoresRunAtOnceAndOneCoreOneProgram) {
   // Many products keep a core busy while the others ask.
   std::string text(kProduct);
