@@ -28,6 +28,15 @@ std::int64_t View::FreeCount() const {
   return count;
 }
 
+std::int64_t View::AdjacentCount() const {
+  std::int64_t adjacent = 1;
+  for (auto step = free.rbegin(); step != free.rend(); ++step) {
+    if (step->count != 1 && step->stride != adjacent) return adjacent;
+    adjacent *= step->count;
+  }
+  return adjacent;
+}
+
 const View* Instruction::Find(std::size_t row_operand) const {
   const unsigned bit = 1U << row_operand;
   if ((left_out & bit) != 0) return nullptr;

@@ -143,6 +143,9 @@ struct View {
   std::vector<Step> free = {};  // 1 to 4
 
   std::int64_t FreeCount() const;  // elements of a row
+  std::int64_t Count() const { return rows.count * FreeCount(); }
+  // Elements of a row that lie side by side, from the first.
+  std::int64_t AdjacentCount() const;
   friend bool operator==(const View&, const View&) = default;
 };
 

@@ -27,17 +27,10 @@ Groups GroupsOf(const Instruction& collective, int ranks) {
           .stride = numbers.size() < 2 ? 1 : numbers[1]};
 }
 
-std::int64_t CountOf(const View& view) { return view.rows.count * view.FreeCount(); }
-
 // Whether the elements of a view in HBM lie side by side, in the view's order.
 bool IsRun(const View& view) {
-  std::int64_t adjacent = 1;
-  const auto follows = [&](const Step& step) {
-    if (step.count != 1 && step.stride != adjacent) return false;
-    adjacent *= step.count;
-    return true;
-  };
-  return std::all_of(view.free.rbegin(), view.free.rend(), follows) && follows(view.rows);
+  const bool rows_follow = view.rows.count == 1 || view.rows.stride == view.FreeCount();
+  return view.AdjacentCount() == view.FreeCount() && rows_follow;
 }
 
 // Bytes from the program's first; without an address those of the buffer alone.
@@ -74,8 +67,8 @@ absl::Status CheckNumbers(const Instruction& collective) {
 
 // The elements of dst and src, in a group of so many ranks.
 absl::Status CheckCounts(const Instruction& collective, std::int64_t size) {
-  const std::int64_t dst = CountOf(collective.operands[0]);
-  const std::int64_t src = CountOf(collective.operands[1]);
+  const std::int64_t dst = collective.operands[0].Count();
+  const std::int64_t src = collective.operands[1].Count();
   const auto wrong = [&](std::string_view expected) {
     return InvalidArgument("dst has {} elements and src {} in groups of {} ranks; expected {}", dst,
                            src, size, expected);

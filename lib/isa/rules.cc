@@ -16,12 +16,11 @@ namespace tahoma::isa {
 namespace {
 
 absl::Status CheckDmaCopy(const Program&, const Instruction& instruction) {
-  const auto count = [](const View& view) { return view.rows.count * view.FreeCount(); };
   const View& dst = instruction.operands[0];
   const View& src = instruction.operands[1];
-  if (count(dst) == count(src)) return absl::OkStatus();
-  return InvalidArgument("dst has {} elements and src {}; expected as many", count(dst),
-                         count(src));
+  if (dst.Count() == src.Count()) return absl::OkStatus();
+  return InvalidArgument("dst has {} elements and src {}; expected as many", dst.Count(),
+                         src.Count());
 }
 
 // Descriptors of hardware have one address that is read from memory, those of GpSimd one a row.

@@ -240,12 +240,11 @@ absl::Status CheckGather(const Program& program, const Instruction& instruction)
 }
 
 absl::Status CheckDmaCompute(const Program&, const Instruction& instruction) {
-  const auto count = [](const View& view) { return view.rows.count * view.FreeCount(); };
-  const std::int64_t expected = count(instruction.operands[0]);
+  const std::int64_t expected = instruction.operands[0].Count();
   for (const View& view : instruction.operands) {
-    if (count(view) == expected) continue;
+    if (view.Count() == expected) continue;
     return InvalidArgument("dst has {} elements and a source {}; expected as many", expected,
-                           count(view));
+                           view.Count());
   }
   return absl::OkStatus();
 }

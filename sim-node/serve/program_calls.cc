@@ -63,12 +63,11 @@ std::uint64_t WorkOf(const isa::Program& program) {
   for (const isa::Instruction& instruction : program.instructions) {
     std::uint64_t one = 0;
     for (const isa::View& view : instruction.operands) {
-      one = std::max(one, static_cast<std::uint64_t>(view.rows.count * view.FreeCount()));
+      one = std::max(one, static_cast<std::uint64_t>(view.Count()));
     }
     if (instruction.opcode == isa::Opcode::kMatmul) {
       const isa::View& to = instruction.operands[0];
-      one = static_cast<std::uint64_t>(to.rows.count * to.FreeCount() *
-                                       instruction.operands[1].rows.count *
+      one = static_cast<std::uint64_t>(to.Count() * instruction.operands[1].rows.count *
                                        (instruction.double_row ? 2 : 1));
     } else {
       one *= kWorkOfElement;

@@ -17,17 +17,7 @@ using isa::View;
 
 constexpr int kPartitionsOfDmaEngine = isa::kPartitions / kDmaEngines;
 
-// How many elements lie side by side, beginning with a view's first.
-std::int64_t AdjacentElements(const View& view) {
-  std::int64_t adjacent = 1;
-  for (auto step = view.free.rbegin(); step != view.free.rend(); ++step) {
-    if (step->count != 1 && step->stride != adjacent) return adjacent;
-    adjacent *= step->count;
-  }
-  return adjacent;
-}
-
-bool IsContiguous(const View& view) { return AdjacentElements(view) == view.FreeCount(); }
+bool IsContiguous(const View& view) { return view.AdjacentCount() == view.FreeCount(); }
 
 bool IsShort(ElementType type) { return type == ElementType::kBf16 || type == ElementType::kFp16; }
 
@@ -263,14 +253,14 @@ DmaCopy CopyOf(const isa::Program& program, const isa::Instruction& instruction,
     return static_cast<std::int64_t>(Size(program.Of(view).type));
   };
   DmaCopy copy = {.element_bytes = std::max(size(to), size(from))};
-  std::int64_t run = AdjacentElements(to);
+  std::int64_t run = to.AdjacentCount();
   if (instruction.opcode == isa::Opcode::kDmaTranspose) {
     // Packets of the runs of src, here 256 bytes, would take 314 us in a kernel that AWS measured
     // at 245 us (nki-autotune, 2048 x 2048 x 2048).
     const bool hbm = program.Of(from).memory == Memory::kHbm;
     copy.share = hbm ? profile.dma_transpose_hbm.value : profile.dma_transpose_sbuf.value;
   } else {
-    run = std::min(run, AdjacentElements(from));
+    run = std::min(run, from.AdjacentCount());
   }
   copy.run_bytes = run * copy.element_bytes;
   return copy;
@@ -332,7 +322,7 @@ Cost CostOf(const isa::Program& program, const isa::Instruction& instruction,
 DmaWork DmaWorkOf(const isa::Program& program, const isa::Instruction& instruction,
                   const hw::CoreProfile& profile) {
   const View& to = instruction.operands[0];
-  const std::int64_t elements = to.rows.count * to.FreeCount();
+  const std::int64_t elements = to.Count();
   const View* on_chip = OnChip(program, instruction);
   DmaWork work;
   const std::span<const View> moved = MovedOf(instruction);

@@ -17,7 +17,7 @@ using isa::Engine;
 std::uint64_t FlopsOf(const isa::Instruction& matmul) {
   const isa::View& to = matmul.operands[0];
   const std::int64_t rows = matmul.operands[1].rows.count * (matmul.double_row ? 2 : 1);
-  return static_cast<std::uint64_t>(2 * to.rows.count * to.FreeCount() * rows);
+  return static_cast<std::uint64_t>(2 * to.Count() * rows);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ std::vector<isa::Step> Merged(std::span<const isa::Step> steps) {
 
 std::size_t Execution::ElementsOf(std::size_t operand) const {
   const isa::View& view = ViewOf(operand);
-  return static_cast<std::size_t>(view.rows.count * view.FreeCount());
+  return static_cast<std::size_t>(view.Count());
 }
 
 void Execution::Round(std::size_t operand, std::size_t first, std::span<const float> values,

@@ -87,8 +87,7 @@ class Collector {
            static_cast<std::uint64_t>(view.offset) * Size(buffer.type);
   }
   static std::uint64_t BytesOf(const isa::Program& program, const isa::View& view) {
-    return static_cast<std::uint64_t>(view.rows.count * view.FreeCount()) *
-           Size(program.Of(view).type);
+    return static_cast<std::uint64_t>(view.Count()) * Size(program.Of(view).type);
   }
 
   template <typename Each>

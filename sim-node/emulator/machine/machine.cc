@@ -184,25 +184,22 @@ class Machine {
     const bool gathers = instruction.opcode == isa::Opcode::kAllGather;
     const isa::View& whole = instruction.operands[gathers ? 0 : 1];
     const ElementType type = ready_.program.Of(whole).type;
-    const Request request = {
-        .operation = OperationOf(instruction.opcode),
-        .bytes = static_cast<std::uint64_t>(whole.rows.count * whole.FreeCount()) * Size(type),
-        .type = type};
+    const Request request = {.operation = OperationOf(instruction.opcode),
+                             .bytes = static_cast<std::uint64_t>(whole.Count()) * Size(type),
+                             .type = type};
     std::vector<Member> members;
-    std::vector<std::tuple<torus::ChipIndex, int, int>> places;
     std::set<std::size_t> stacks;  // of the last member
     for (const int rank : one.group) {
       const MachineRank& its = ranks_[static_cast<std::size_t>(rank)];
       if (members.empty() || members.back().chip != its.chip) {
         members.push_back({.chip = its.chip, .ranks = 0});
-        places.emplace_back(its.chip, 0, 0);
         stacks.clear();
       }
       stacks.insert(its.stack);
       members.back().banks = static_cast<int>(stacks.size());
-      places.back() = {its.chip, ++members.back().ranks, members.back().banks};
+      ++members.back().ranks;
     }
-    const std::tuple key(request.operation, request.bytes, request.type, std::move(places));
+    const std::tuple key(request.operation, request.bytes, request.type, members);
     const auto known = plans_.find(key);
     if (known != plans_.end()) return known->second.get();
     TAHOMA_ASSIGN_OR_RETURN(Plan plan, PlanCollective(request, members, fabric_.domain(0)));
@@ -225,8 +222,7 @@ class Machine {
   std::map<std::pair<std::uint32_t, int>, std::size_t> posted_;
   std::list<Collective> collectives_;  // in the order of the last posts
   // By request and members.
-  std::map<std::tuple<Operation, std::uint64_t, ElementType,
-                      std::vector<std::tuple<torus::ChipIndex, int, int>>>,
+  std::map<std::tuple<Operation, std::uint64_t, ElementType, std::vector<Member>>,
            std::unique_ptr<Plan>>
       plans_;
   absl::Status status_;

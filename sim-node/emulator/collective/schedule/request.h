@@ -44,7 +44,7 @@ struct Member {
   torus::ChipIndex chip;
   int ranks = 1;
   int banks = collective::kHbmBanksMax;  // of the chip's HBM, with the ranks' buffers
-  friend bool operator==(const Member&, const Member&) = default;
+  friend auto operator<=>(const Member&, const Member&) = default;
 };
 
 // Returns the number of ranks on all members.

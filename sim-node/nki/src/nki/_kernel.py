@@ -21,6 +21,10 @@ class Input:
     array: numpy.ndarray | None = None
     by_rank: bool = False  # the array's first dimension is the ranks
 
+    def numbers(self):
+        """The array for trn-run, which rounds float32 to types that numpy has not."""
+        return numpy.ascontiguousarray(self.array, self.dtype.native or numpy.float32)
+
 
 def tensor(array, dtype=None):
     """An argument of another type than numpy's: nki.tensor(a, nl.bfloat16). trn-run rounds float32 to it."""
@@ -76,17 +80,20 @@ class Recording:
                 function(*bound.args, **bound.kwargs)
         finally:
             _recorder.CURRENT.reset(token)
-        self.inputs |= {name: tensor(*constant) for name, constant in self.recorder.constants.items()}
+        self.inputs |= self._constants()
         self.one = not isinstance(returned, (tuple, list))
         self.returned = [self._result(value) for value in ([returned] if self.one else returned)]
 
+    def _constants(self):
+        return {name: tensor(*constant) for name, constant in self.recorder.constants.items()}
+
     def _run_so_far(self, program, output, places):
         inputs = {}
-        for name, value in (self.inputs | {name: tensor(*one) for name, one in self.recorder.constants.items()}).items():
+        for name, value in (self.inputs | self._constants()).items():
             if value.array is None or value.by_rank:
                 raise NotBuilt(f"a register that decides while {name} is {'by rank' if value.by_rank else 'without numbers'}: a "
                                "program has no jumps, so the register's number must be known while the kernel is recorded")
-            inputs[name] = [numpy.ascontiguousarray(value.array, value.dtype.native or numpy.float32)]
+            inputs[name] = [value.numbers()]
         _, arrays = _trn_run.run(program, self.name, inputs, {output}, [], places, None)
         return arrays[0][output]
 
@@ -173,7 +180,7 @@ class Kernel:
             if value.array is None:
                 raise Error(f"{name} is a shape without numbers; pass an array, or ask for the time alone: "
                             f"{self.__name__}.run(…, data=False)")
-            array = numpy.ascontiguousarray(value.array, value.dtype.native or numpy.float32)
+            array = value.numbers()
             if value.by_rank and len(array) != ranks:
                 raise Error(f"{name} is an nki.each of {len(array)} arrays; {self.__name__} runs on "
                             f"{'no ranks=' if ranks is None else f'{ranks} ranks'}")
