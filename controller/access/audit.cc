@@ -41,18 +41,23 @@ void AppendField(std::string& line, std::string_view key, std::string_view text,
   AppendText(line, text, most);
 }
 
-void AppendUser(std::string& line, const rest::Request& request) {
-  line += ",\"user\":{\"username\":";
-  AppendText(line, request.identity ? request.identity->name : "", kNameBytesWritten);
+void AppendUser(std::string& line, std::string_view key, const rest::Identity& user) {
+  line += ",\"";
+  line += key;
+  line += "\":{\"username\":";
+  AppendText(line, user.name, kNameBytesWritten);
   line += ",\"groups\":[";
-  if (request.identity) {
-    const auto& groups = request.identity->groups;
-    for (std::size_t i = 0; i < std::min(groups.size(), kGroupsWritten); ++i) {
-      if (i > 0) line += ',';
-      AppendText(line, groups[i], kNameBytesWritten);
-    }
+  for (std::size_t i = 0; i < std::min(user.groups.size(), kGroupsWritten); ++i) {
+    if (i > 0) line += ',';
+    AppendText(line, user.groups[i], kNameBytesWritten);
   }
   line += "]}";
+}
+
+void AppendUsers(std::string& line, const rest::Request& request) {
+  const rest::Identity user = request.identity ? *request.identity : rest::Identity{.name = ""};
+  AppendUser(line, "user", user.behind ? *user.behind : user);
+  if (user.behind) AppendUser(line, "impersonatedUser", user);
 }
 
 void AppendObject(std::string& line, const AuditEvent& event) {
@@ -88,7 +93,7 @@ std::string AuditLine(const AuditEvent& event) {
   line += R"(,"stage":"ResponseComplete")";
   AppendField(line, "requestURI", request.target, kTargetBytesMost);
   AppendField(line, "verb", event.attributes->verb);
-  AppendUser(line, request);
+  AppendUsers(line, request);
   line += ",\"sourceIPs\":[";
   AppendText(line, HostOf(request.peer), kNameBytesWritten);
   line += ']';

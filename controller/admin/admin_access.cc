@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/access/impersonation.h"
 #include "lib/rest/bearer.h"
 #include "lib/rest/listener.h"
 
@@ -27,6 +28,11 @@ AccessDecision Decide(const AccessTable& table, const rest::Identity& user,
 }  // namespace
 
 std::optional<rest::Response> AdminAccess::Admit(rest::Request& head) {
+  const auto other = ImpersonationOf(head.headers);
+  if (!other.ok() || *other) {
+    return rest::Response::Problem(
+        400, "nobody acts as another user on the admin API; leave out the headers Impersonate-*");
+  }
   const auto table = access_->table();
   const bool open = table->open();
   // An open table knows every caller, and hides the callers that the cluster knows.

@@ -39,6 +39,9 @@ struct ClientSubject {
 struct Identity {
   std::string name;
   std::vector<std::string> groups = {};
+  std::string uid = {};
+  // Whoever showed the credentials, where that caller acts as this user; else null.
+  std::shared_ptr<const Identity> behind = {};
 };
 
 struct Request {

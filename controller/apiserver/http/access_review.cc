@@ -102,8 +102,9 @@ json RulesOf(const AccessQuestion& question) {
 absl::StatusOr<json> StatusOfReview(const AccessQuestion& question) {
   const std::string& kind = question.review.kind;
   if (kind == "SelfSubjectReview") {
-    return json{
-        {"userInfo", {{"username", question.caller.name}, {"groups", question.caller.groups}}}};
+    json user = {{"username", question.caller.name}, {"groups", question.caller.groups}};
+    if (!question.caller.uid.empty()) user["uid"] = question.caller.uid;
+    return json{{"userInfo", std::move(user)}};
   }
   if (kind == "SelfSubjectRulesReview") return RulesOf(question);
   if (kind == "SelfSubjectAccessReview") return MayCall(question, question.caller);

@@ -108,18 +108,53 @@ std::optional<rest::Response> HttpFront::Admit(rest::Request& head) {
   if (head.identity == nullptr) {
     return rest::AskingForToken(AsAccepted(head, ResponseOf(UnauthorizedError())));
   }
-  if (table->open()) return std::nullopt;
+  auto other = ImpersonationOf(head.headers);
+  if (!other.ok()) return AsAccepted(head, ResponseOf(other.status()));
+  if (*other) {
+    if (auto refusal = RefuseActing(head, *head.identity, **other, *table)) return refusal;
+    (*other)->user.behind = head.identity;
+    head.identity = std::make_shared<const rest::Identity>(std::move((*other)->user));
+  } else if (table->open()) {
+    return std::nullopt;
+  }
   const Attributes wanted = AttributesOf(head);
   if (table->Authorize(*head.identity, wanted, view_).allowed) return std::nullopt;
-  return Denied(head, wanted);
+  return Denied(head, *head.identity, wanted);
 }
 
-rest::Response HttpFront::Denied(const rest::Request& head, const Attributes& wanted) {
+std::optional<rest::Response> HttpFront::RefuseActing(const rest::Request& head,
+                                                      const rest::Identity& caller,
+                                                      const Impersonation& other,
+                                                      const AccessTable& table) {
+  for (const Attributes& right : other.rights) {
+    if (!table.Authorize(caller, right, view_).allowed) return Denied(head, caller, right);
+  }
+  return std::nullopt;
+}
+
+rest::Response HttpFront::Denied(const rest::Request& head, const rest::Identity& user,
+                                 const Attributes& denied) {
   rest::Response refusal =
-      AsAccepted(head, ResponseOf(AccessDeniedError(wanted.group, wanted.resource, wanted.name,
-                                                    DenialOf(*head.identity, wanted))));
+      AsAccepted(head, ResponseOf(AccessDeniedError(denied.group, denied.resource, denied.name,
+                                                    DenialOf(user, denied))));
+  const Attributes wanted = AttributesOf(head);
   if (IsAudited(wanted)) auditor_.Record(head, wanted, {}, refusal, auditor_.Now());
   return refusal;
+}
+
+std::optional<rest::Response> HttpFront::RefuseNow(const rest::Request& request,
+                                                   const Attributes& wanted,
+                                                   const AccessTable& table,
+                                                   AccessDecision& decision) {
+  const rest::Identity& user = *request.identity;
+  if (user.behind != nullptr) {
+    const auto other = ImpersonationOf(request.headers);
+    TAHOMA_CHECK(other.ok() && *other);  // as at the gate
+    if (auto refusal = RefuseActing(request, *user.behind, **other, table)) return refusal;
+  }
+  decision = table.Authorize(user, wanted, view_);
+  if (!decision.allowed) return Denied(request, user, wanted);
+  return std::nullopt;
 }
 
 rest::Response HttpFront::Handle(const rest::Request& request) {
@@ -146,9 +181,8 @@ rest::Response HttpFront::Change(const rest::Request& request) {
   const WallTime received = auditor_.Now();
   const auto table = access_->table();
   const Attributes wanted = AttributesOf(request);
-  // The permission is checked again: it may have been withdrawn while the body was received.
-  const AccessDecision decision = table->Authorize(*request.identity, wanted, view_);
-  if (!decision.allowed) return Denied(request, wanted);
+  AccessDecision decision;
+  if (auto refusal = RefuseNow(request, wanted, *table, decision)) return *std::move(refusal);
   const ByteBudget::Hold room = bodies_.Acquire(DecodedBytes(request));
   if (room == nullptr) {
     return AsAccepted(

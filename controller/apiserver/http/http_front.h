@@ -6,6 +6,8 @@
 //
 // Without tokens or a client CA every client that can connect may do everything: then only loopback
 // addresses are accepted. Other addresses need a certificate and tokens (or client certificates).
+// A caller with the headers Impersonate-* acts as the user that they name, if both may
+// (access/impersonation.h); the audit names both.
 // When the identities change, open watches are authorized again within a second, and end when their
 // caller has lost the permission.
 //
@@ -32,6 +34,7 @@
 
 #include "controller/access/access_control.h"
 #include "controller/access/audit.h"
+#include "controller/access/impersonation.h"
 #include "controller/apiserver/http/api_server.h"
 #include "controller/apiserver/http/bounds.h"
 #include "controller/apiserver/http/request_access.h"
@@ -76,9 +79,17 @@ class HttpFront {
   std::string url() const { return http_.url(); }
 
  private:
-  // Notes the caller; returns the refusal of a caller who may not go on.
+  // Notes the caller, or the user as whom the caller acts; returns the refusal of a caller who may
+  // not go on.
   std::optional<rest::Response> Admit(rest::Request& head);
-  rest::Response Denied(const rest::Request& head, const Attributes& wanted);
+  std::optional<rest::Response> RefuseActing(const rest::Request& head,
+                                             const rest::Identity& caller,
+                                             const Impersonation& other, const AccessTable& table);
+  // Decides once more: a permission may have been withdrawn while the body was received.
+  std::optional<rest::Response> RefuseNow(const rest::Request& request, const Attributes& wanted,
+                                          const AccessTable& table, AccessDecision& decision);
+  rest::Response Denied(const rest::Request& head, const rest::Identity& user,
+                        const Attributes& denied);
   rest::Response Handle(const rest::Request& request);
   rest::Response Read(const rest::Request& request);
   rest::Response Change(const rest::Request& request);

@@ -63,13 +63,14 @@ class AccessOverHttpTest : public testing::ApiFixture {
     return *std::move(table);
   }
   testing::Answer As(const std::string& who, const std::string& method, const std::string& target,
-                     const json& body = nullptr) {
+                     const json& body = nullptr, const rest::Headers& headers = {}) {
     httplib::Client client(front_->url());
     client.set_bearer_token_auth(TokenOf(who));
     client.set_read_timeout(10);
     httplib::Request request;
     request.method = method;
     request.path = target;
+    for (const auto& [name, value] : headers) request.set_header(name, value);
     if (!body.is_null()) {
       request.body = body.dump();
       request.set_header("Content-Type",
@@ -165,6 +166,56 @@ TEST_F(AccessOverHttpTest, NoSpellingOfAPathGetsAround) {
     EXPECT_THAT(answer.status, ::testing::AnyOf(400, 403, 404)) << target << answer.text;
     EXPECT_THAT(answer.text, ::testing::Not(HasSubstr("c2VjcmV0"))) << target;
   }
+}
+
+// ---- Acting as another ------------------------------------------------------------------------
+
+TEST_F(AccessOverHttpTest, WhoMayActsAsTheOtherUserAndMayDoNoMoreThanThatUser) {
+  const rest::Headers jane = {{"Impersonate-User", "jane"}};
+  const auto denied = As("ops", "POST", kMaps, ConfigMapOf("c", "1"), jane);
+  EXPECT_EQ(denied.status, 403);
+  EXPECT_EQ(denied.message(), R"(configmaps is forbidden: User "jane" cannot create resource )"
+                              R"("configmaps" in API group "" in the namespace "default")");
+  EXPECT_EQ(As("ops", "GET", kMaps, nullptr, jane).status, 403);
+  EXPECT_EQ(As("ops", "POST", kMaps, ConfigMapOf("c", "1"), {{"Impersonate-User", "ed"}}).status,
+            201);
+  EXPECT_EQ(As("ops", "GET", "/api/v1/nodes", nullptr, {{"Impersonate-User", "team"}}).status, 403);
+  EXPECT_EQ(As("ops", "GET", "/api/v1/nodes", nullptr,
+               {{"Impersonate-User", "jane"}, {"Impersonate-Group", "system:masters"}})
+                .status,
+            200);
+  const auto whoami =
+      As("ops", "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", json::object(), jane);
+  EXPECT_EQ(whoami.body.at("status").at("userInfo"),
+            json({{"username", "jane"}, {"groups", {"system:authenticated"}}}));
+  const auto can_i =
+      As("ops", "POST", kReview,
+         {{"spec", {{"resourceAttributes", {{"verb", "delete"}, {"resource", "nodes"}}}}}}, jane);
+  EXPECT_EQ(can_i.body.at("status").at("allowed"), false);
+}
+
+TEST_F(AccessOverHttpTest, WhoMayNotActAsAnotherIsRefusedWhateverIsAsked) {
+  for (const char* who : {"ed", "vera", "team", "system:node:n1"}) {
+    const auto denied = As(who, "GET", kPods, nullptr, {{"Impersonate-User", "ops"}});
+    EXPECT_EQ(denied.status, 403) << who;
+    EXPECT_EQ(denied.message(),
+              fmt::format(R"(users "ops" is forbidden: User "{}" cannot impersonate resource )"
+                          R"("users" in API group "" at the cluster scope)",
+                          who));
+    EXPECT_EQ(As(who, "POST", kMaps, ConfigMapOf("c", "1"), {{"Impersonate-User", who}}).status,
+              403)
+        << "the own name too, as in Kubernetes";
+  }
+  EXPECT_EQ(As("ops", "GET", kPods, nullptr, {{"Impersonate-Group", "system:masters"}}).status,
+            400);
+}
+
+TEST_F(AccessOverHttpTest, TheAuditNamesBothWhoActsAndAsWhom) {
+  As("ops", "POST", kMaps, ConfigMapOf("c", "1"), {{"Impersonate-User", "ed"}});
+  ASSERT_THAT(audit(), SizeIs(1));
+  EXPECT_EQ(audit()[0].at("user").at("username"), "ops");
+  EXPECT_EQ(audit()[0].at("impersonatedUser"),
+            json({{"username", "ed"}, {"groups", {"system:authenticated"}}}));
 }
 
 // ---- "May I?" ----------------------------------------------------------------------------------
