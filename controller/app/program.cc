@@ -177,12 +177,15 @@ absl::Status WritePorts(const Options& options, const std::string& text) {
 absl::Status WriteFiles(const Options& options, const StandaloneApi& api,
                         const rest::Server& admin) {
   if (!options.write_kubeconfig.empty()) {
-    TAHOMA_RETURN_IF_ERROR(WriteAtomically(options.write_kubeconfig,
-                                           KubeconfigText({.url = api.url(),
-                                                           .ca_file = options.tls_cert_file,
-                                                           .token_file = options.token_file,
-                                                           .admin_url = admin.url()}),
-                                           0600));
+    KubeconfigParts parts{.url = api.url(),
+                          .ca_file = options.tls_cert_file,
+                          .token_file = options.token_file,
+                          .admin_url = admin.url()};
+    if (!options.token_file.empty()) {
+      TAHOMA_ASSIGN_OR_RETURN(parts.token,
+                              ReadTokenFile(options.token_file, [](const std::string&) {}));
+    }
+    TAHOMA_RETURN_IF_ERROR(WriteAtomically(options.write_kubeconfig, KubeconfigText(parts), 0600));
   }
   return WritePorts(options, fmt::format("listenAddress: {}\nadminAddress: {}\n", api.address(),
                                          admin.address()));

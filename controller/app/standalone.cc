@@ -170,6 +170,7 @@ std::string KubeconfigText(const KubeconfigParts& parts) {
   if (!parts.token_file.empty()) {
     user["tokenFile"] = std::filesystem::absolute(parts.token_file).string();
   }
+  if (!parts.token.empty()) user["token"] = parts.token;
   const json config = {
       {"apiVersion", "v1"},
       {"kind", "Config"},

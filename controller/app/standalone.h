@@ -82,11 +82,14 @@ class StandaloneApi {
   std::unique_ptr<apiserver::ControllerThreads> controller_threads_;
 };
 
-// A kubeconfig with one context, "tahoma". All fields but the URL may be empty.
+// A kubeconfig with one context, "tahoma". All fields but the URL may be empty. The token stands
+// beside its file because JavaScript's client reads no tokenFile; Go's clients prefer the file,
+// whose token may be replaced.
 struct KubeconfigParts {
   std::string url = {};
   std::string ca_file = {};
   std::string token_file = {};
+  std::string token = {};      // what token_file holds
   std::string admin_url = {};  // for kubectl tahoma, in kAdminExtension
 };
 std::string KubeconfigText(const KubeconfigParts& parts);

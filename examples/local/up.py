@@ -6,12 +6,14 @@
 
 Without --kubeconfig the controller also serves the Kubernetes API (standalone mode), on a free port
 of loopback, to whoever shows a token: DIR/admin.token, which DIR/kubeconfig names, may do everything;
-each node has one of its own that reaches what belongs to the node, and DIR/aws.env lets AWS's programs
-buy Capacity Blocks. It has a certificate, as kubectl
+each node has one of its own that reaches what belongs to the node. The API has a certificate, as kubectl
 sends tokens over TLS only. With --kubeconfig, the controller and the nodes use the API server that
 the file names; with --kubelets, pods are run by real kubelets, whose folders FOLDER/NODE are laid out as by
 tests/cluster/node.py; FOLDER/NODE/plugin.kubeconfig, where there is one, is for the node's dra-plugin. State, logs, sockets, tokens and configuration files go to DIR, which must be new or
-stopped and is made private (0700); DIR/kubeconfig is what kubectl needs. Prints that line at the end.
+stopped and is made private (0700); DIR/kubeconfig is what kubectl and clients of Kubernetes need. DIR/tahoma.env
+is for a shell, which `. DIR/tahoma.env` logs in: KUBECONFIG, PATH with kubectl, `kubectl tahoma` and the
+tools, ADMIN, NODES (the nodes' folders), and of the standalone API TOKEN, CA and what AWS's programs need to buy Capacity Blocks
+(DIR/aws.env has that part alone). The end of the output names the file.
 With --time-scale 1440, in a new DIR, a day of Capacity Blocks takes a minute.
 As root, pods run as users of their own, in a folder of /tmp that down.py removes; otherwise they run
 as you do.
@@ -24,6 +26,7 @@ import json
 import os
 import pathlib
 import secrets
+import shlex
 import shutil
 import subprocess
 import sys
@@ -115,15 +118,17 @@ def write_private(path, text):
 
 
 def token_file(path):
-    """A secret that pods, which reach loopback too, cannot read. Made once and kept."""
-    return path if path.exists() else write_private(path, secrets.token_hex(16) + "\n")
+    """A secret that pods, which reach loopback too, cannot read. Made once and kept, without an end of line:
+    clients put the whole file into a header. Earlier versions wrote one."""
+    kept = path.read_text() if path.exists() else secrets.token_hex(16)
+    return path if path.exists() and kept == kept.strip() else write_private(path, kept.strip())
 
 
 def log_token_file(directory, node):
     """The token that the node's log server takes: the controller derives it of its secret and the node's name."""
     secret = token_file(directory / "node-logs.secret").read_bytes().strip()
     token = hmac.new(secret, f"node-logs/{node['name']}".encode(), hashlib.sha256).hexdigest()
-    return write_private(short(directory, node["name"]) / "logs.token", token + "\n")
+    return write_private(short(directory, node["name"]) / "logs.token", token)
 
 
 def certificate(directory):
@@ -159,17 +164,32 @@ def access_key(directory):
     return file
 
 
-def write_aws_environment(directory):
-    """For the aws CLI, boto3 and other SDKs: . DIR/aws.env"""
+def exports(values):
+    return "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in values.items())
+
+
+def aws_environment(directory, admin):
+    """What the aws CLI, boto3 and other SDKs read."""
     key = json.loads((directory / "access-keys.yaml").read_text())["accessKeys"][0]
-    ports = dict(line.split(": ", 1) for line in (directory / "ports.yaml").read_text().splitlines())
-    write_private(directory / "aws.env", "".join(f"export {name}={value}\n" for name, value in {
+    return exports({
         "AWS_ACCESS_KEY_ID": key["accessKeyId"],
         "AWS_SECRET_ACCESS_KEY": key["secretAccessKey"],
         "AWS_DEFAULT_REGION": "us-east-2",
-        "AWS_ENDPOINT_URL_EC2": f"https://{ports['adminAddress']}",
+        "AWS_ENDPOINT_URL_EC2": admin,
         "AWS_CA_BUNDLE": directory / "tls.crt",
-    }.items()))
+    })
+
+
+def write_environment(args, directory, kubeconfig):
+    """DIR/tahoma.env, by which a shell is logged in, and DIR/aws.env, which is a part."""
+    ports = dict(line.split(": ", 1) for line in (directory / "ports.yaml").read_text().splitlines())
+    admin = f"{'http' if args.kubeconfig else 'https'}://{ports['adminAddress']}"
+    text = exports({"KUBECONFIG": kubeconfig, "ADMIN": admin, "NODES": directory / "n"})
+    text += f"export PATH={shlex.quote(f'{args.bin}:{kubectl_folder()}')}:\"$PATH\"\n"
+    if not args.kubeconfig:
+        text += exports({"TOKEN": (directory / "admin.token").read_text(), "CA": directory / "tls.crt"})
+        text += write_private(directory / "aws.env", aws_environment(directory, admin)).read_text()
+    write_private(directory / "tahoma.env", text)
 
 
 def node_kubeconfig(directory, node):
@@ -304,6 +324,7 @@ def start_controller(args, directory, topology):
             config["timeScale"] = args.time_scale
         if topology["nodes"]:
             config["identityFile"] = str(identity_file(directory, topology))
+    (directory / "ports.yaml").unlink(missing_ok=True)  # of an earlier start
     path = write_config(directory / "controller.yaml", config)
     return start(directory, "controller", [args.bin / "controller", "--config", path])
 
@@ -352,11 +373,10 @@ def main():
     children = {"controller": start_controller(args, directory, topology)}
     kubeconfig = args.kubeconfig or directory / "kubeconfig"
     wait_until(directory, "the controller's API",
-               lambda: kubeconfig.exists() and kubectl(kubeconfig, "get", "--raw", "/readyz").returncode == 0,
+               lambda: (directory / "ports.yaml").exists() and kubectl(kubeconfig, "get", "--raw", "/readyz").returncode == 0,
                children)
     say(args, "  controller is up")
-    if not args.kubeconfig:
-        write_aws_environment(directory)
+    write_environment(args, directory, kubeconfig)
     for node in topology["nodes"]:
         name = node["name"]
         place = short(directory, name)
@@ -371,10 +391,7 @@ def main():
     wait_until(directory, "the nodes' devices", lambda: all_published(kubeconfig, topology["nodes"]),
                children)
     say(args, f"  {len(topology['nodes'])} simulated nodes are ready")
-    path = f"{args.bin}:{kubectl_folder()}:$PATH"
-    say(args, f"\nLook around with:  export KUBECONFIG={kubeconfig} PATH={path}; kubectl get nodes")
-    if not args.kubeconfig:
-        say(args, f"EC2's API of Capacity Blocks, for aws and boto3:  . {directory}/aws.env")
+    say(args, f"\nLook around with:  . {shlex.quote(str(directory / 'tahoma.env'))}; kubectl get nodes")
     return 0
 
 

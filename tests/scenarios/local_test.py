@@ -80,8 +80,9 @@ class LocalTest(unittest.TestCase):
         """The folder and what is secret in it are private, and without a token nothing is answered."""
         self.assertEqual(directory.stat().st_mode & 0o777, 0o700)
         secret = [directory / "admin.token", directory / "tls.key", directory / "kubeconfig", directory / "identities.yaml",
+                  directory / "tahoma.env",
                   *directory.glob("n/*/token"), *directory.glob("n/*/kubeconfig")]
-        self.assertEqual(len(secret), 4 + 2 * 6)
+        self.assertEqual(len(secret), 5 + 2 * 6)
         for path in secret:
             self.assertEqual(path.stat().st_mode & 0o777, 0o600, path)
         server = json.loads((directory / "kubeconfig").read_text())["clusters"][0]["cluster"]["server"]

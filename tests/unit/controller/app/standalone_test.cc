@@ -113,9 +113,10 @@ TEST(KubeconfigTextTest, IsReadAsWrittenByAnyClient) {
   };
   const std::string token = write("token", "secret\n");
   const std::string ca = write("ca.pem", "not read here\n");
-  const std::string text =
-      KubeconfigText({.url = "https://127.0.0.1:1", .ca_file = ca, .token_file = token});
+  const std::string text = KubeconfigText(
+      {.url = "https://127.0.0.1:1", .ca_file = ca, .token_file = token, .token = "secret"});
   const json config = ParseJson(text);
+  EXPECT_EQ(config["users"][0]["user"], json({{"tokenFile", token}, {"token", "secret"}}));
   EXPECT_EQ(config["current-context"], "tahoma");
   const json cluster = config["clusters"][0]["cluster"];
   EXPECT_EQ(cluster["certificate-authority"], ca);
