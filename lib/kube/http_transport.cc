@@ -1,5 +1,7 @@
 #include "lib/kube/http_transport.h"
 
+#include <absl/strings/ascii.h>
+#include <absl/strings/escaping.h>
 #include <httplib.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -521,6 +523,12 @@ absl::StatusOr<httplib::Request> HttpTransport::Impl::Prepare(const Request& req
   out.path = request.target;
   for (const auto& [name, value] : request.headers) out.headers.emplace(name, value);
   if (!token.empty()) out.headers.emplace("Authorization", "Bearer " + token);
+  if (!access_.impersonate_user.empty()) {
+    out.headers.emplace("Impersonate-User", access_.impersonate_user);
+  }
+  for (const std::string& group : access_.impersonate_groups) {
+    out.headers.emplace("Impersonate-Group", group);
+  }
   out.headers.emplace("Accept-Encoding", "identity");
   if (!out.has_header("User-Agent")) out.headers.emplace("User-Agent", "tahoma");
   out.body = request.Text();
@@ -606,6 +614,23 @@ absl::StatusOr<Response> HttpTransport::Impl::Stream(const Request& request,
   return answer;
 }
 
+// The names become header lines: a line break in a name would make another header.
+absl::Status CheckImpersonation(const ServerAccess& access) {
+  const auto is_control = [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); };
+  std::vector<std::string> names = access.impersonate_groups;
+  if (access.impersonate_user.empty() && !names.empty()) {
+    return InvalidArgument("groups are impersonated only together with a user");
+  }
+  names.push_back(access.impersonate_user);
+  for (const std::string& name : names) {
+    if (std::ranges::any_of(name, is_control)) {
+      return InvalidArgument("the impersonated name \"{}\" has a control character",
+                             absl::CEscape(name));
+    }
+  }
+  return absl::OkStatus();
+}
+
 HttpTransport::HttpTransport(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpTransport::~HttpTransport() = default;
 
@@ -613,6 +638,7 @@ absl::StatusOr<std::unique_ptr<HttpTransport>> HttpTransport::Create(
     ServerAccess access, HttpLimits limits,
     const std::function<void(const std::string& line)>& warn) {
   TAHOMA_ASSIGN_OR_RETURN(Endpoint endpoint, ParseServer(access.server));
+  TAHOMA_RETURN_IF_ERROR(CheckImpersonation(access));
   std::string danger;
   const bool has_token = !access.token.empty() || !access.token_file.empty();
   if (has_token && !endpoint.tls && !IsLoopbackHost(endpoint.host)) {

@@ -26,6 +26,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lib/kube/transport.h"
 
@@ -40,6 +41,9 @@ struct ServerAccess {
   std::string client_key_pem = {};
   std::string token = {};
   std::string token_file = {};  // wins over `token`
+  // Act as this user, or as a member of these groups too, if the server lets the caller.
+  std::string impersonate_user = {};
+  std::vector<std::string> impersonate_groups = {};
   std::string default_namespace = "default";
 };
 
@@ -60,8 +64,8 @@ using PieceSink = std::function<bool(std::string_view piece)>;
 
 class HttpTransport final : public Transport {
  public:
-  // kInvalidArgument for an address, certificate or key that cannot be used. `warn` gets a line
-  // when the token would be sent without TLS to another machine.
+  // kInvalidArgument for an address, certificate, key or impersonated name that cannot be used.
+  // `warn` gets a line when the token would be sent without TLS to another machine.
   static absl::StatusOr<std::unique_ptr<HttpTransport>> Create(
       ServerAccess access, HttpLimits limits = {},
       const std::function<void(const std::string& line)>& warn = {});

@@ -498,6 +498,37 @@ TEST_P(BothWiresTest, ShutdownEndsAStreamThatIsJustBeginning) {
   }
 }
 
+TEST_F(HttpTransportTest, AnImpersonatedUserAndItsGroupsAreNamedInEveryRequest) {
+  rest::Headers seen;
+  Serve({}, [&](const rest::Request& request) {
+    seen = request.headers;
+    return rest::Response::Text(200, "");
+  });
+  const auto transport = Connect({.impersonate_user = "jane", .impersonate_groups = {"a", "b"}});
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(transport->Send(kRoot).ok());
+    std::multimap<std::string, std::string> names;
+    for (const auto& [name, value] : seen) {
+      if (name.starts_with("Impersonate-")) names.emplace(name, value);
+    }
+    EXPECT_EQ(names, (std::multimap<std::string, std::string>{{"Impersonate-User", "jane"},
+                                                              {"Impersonate-Group", "a"},
+                                                              {"Impersonate-Group", "b"}}));
+  }
+}
+
+TEST(HttpTransportCreateTest, AnImpersonatedNameThatMakesNoHeaderIsRefused) {
+  const auto said = [](ServerAccess access) {
+    access.server = "http://127.0.0.1:1";
+    return std::string(Message(HttpTransport::Create(std::move(access)).status()));
+  };
+  EXPECT_EQ(said({.impersonate_user = "jane\r\nX: y"}),
+            "the impersonated name \"jane\\r\\nX: y\" has a control character");
+  EXPECT_NE(said({.impersonate_user = "jane", .impersonate_groups = {"a\n"}}), "");
+  EXPECT_EQ(said({.impersonate_groups = {"admins"}}),
+            "groups are impersonated only together with a user");
+}
+
 TEST_F(HttpTransportTest, ATokenFileIsReadAgainWhenItChanges) {
   std::string seen;
   Serve({}, [&](const rest::Request& request) {
