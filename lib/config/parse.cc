@@ -1,5 +1,7 @@
 #include "lib/config/parse.h"
 
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -193,7 +195,13 @@ absl::Status SetWords(std::vector<std::string> words, const Spec& spec) {
   std::size_t used = 0;
   for (const Spec::Positional& positional : spec.positionals()) {
     if (used < words.size()) {
-      *positional.value = words[used++];
+      const std::string& word = words[used++];
+      if (!positional.choices.empty() &&
+          std::ranges::find(positional.choices, word) == positional.choices.end()) {
+        return InvalidArgument("{}: \"{}\" is not what belongs here; expected one of {}",
+                               positional.name, word, fmt::join(positional.choices, ", "));
+      }
+      *positional.value = word;
     } else if (positional.need == Spec::Need::kRequired) {
       return InvalidArgument("{} is missing ({})", positional.name, positional.description);
     }
@@ -220,28 +228,28 @@ absl::Status ParseFile(std::string_view text, std::string_view name, const Spec&
   return spec.Set(*file, {.source = source, .path = ""});
 }
 
-std::string Help(const Spec& spec) {
-  const Spec::About& about = spec.about();
-  std::string text = fmt::format("{} {}: {}\n\nUsage: {} [flags]", about.program, kVersion,
-                                 about.summary, about.program);
+std::string UsageWords(const Spec& spec) {
+  std::string text;
   for (const auto& word : spec.positionals()) {
     text += word.need == Spec::Need::kRequired ? " " + word.name : " [" + word.name + "]";
   }
   if (spec.rest() != nullptr) text += " [" + spec.rest()->name + "...]";
-  text += "\n\n";
+  return text;
+}
+
+std::string WordHelp(const Spec& spec) {
+  std::string text;
   for (const auto& word : spec.positionals()) {
     text += fmt::format("  {}\n        {}\n", word.name, word.description);
   }
   if (spec.rest() != nullptr) {
     text += fmt::format("  {}\n        {}\n", spec.rest()->name, spec.rest()->description);
   }
-  if (!about.kind.empty()) {
-    text += fmt::format(
-        "  --config FILE\n        YAML (apiVersion: {}, kind: {}); every flag below is a key of "
-        "it, "
-        "and wins over it\n",
-        kApiVersion, about.kind);
-  }
+  return text;
+}
+
+std::string FlagHelp(const Spec& spec) {
+  std::string text;
   for (const Flag& flag : AllFlags(spec)) {
     if (flag.field->gone) continue;
     const std::string& preset = flag.field->default_text;
@@ -249,7 +257,21 @@ std::string Help(const Spec& spec) {
                         MayRepeat(*flag.field) ? "; may be repeated" : "",
                         preset.empty() ? "" : "; default " + preset, flag.field->description);
   }
-  return text + "  --version\n  --help, -h\n";
+  return text;
+}
+
+std::string Help(const Spec& spec) {
+  const Spec::About& about = spec.about();
+  std::string text = fmt::format("{} {}: {}\n\nUsage: {} [flags]{}\n\n{}", about.program, kVersion,
+                                 about.summary, about.program, UsageWords(spec), WordHelp(spec));
+  if (!about.kind.empty()) {
+    text += fmt::format(
+        "  --config FILE\n        YAML (apiVersion: {}, kind: {}); every flag below is a key of "
+        "it, "
+        "and wins over it\n",
+        kApiVersion, about.kind);
+  }
+  return text + FlagHelp(spec) + "  --version\n  --help, -h\n";
 }
 
 absl::StatusOr<std::string> ParseArguments(const std::vector<std::string>& arguments,

@@ -42,4 +42,9 @@ absl::Status ParseFile(std::string_view text, std::string_view name, const Spec&
 // Returns the text that --help prints.
 std::string Help(const Spec& spec);
 
+// Returns parts of it: " NAME [ID]"; lines for each word; lines for each flag.
+std::string UsageWords(const Spec& spec);
+std::string WordHelp(const Spec& spec);
+std::string FlagHelp(const Spec& spec);
+
 }  // namespace tahoma::config

@@ -121,6 +121,7 @@ Fields& Fields::String(std::string key, std::string* value, std::string descript
   Field& field = Add(std::move(key), std::move(description));
   field.kind = choices.empty() ? "string" : fmt::format("{}", fmt::join(choices, " | "));
   field.default_text = *value;
+  field.choices = choices;
   field.set = [value, choices](const Value& given, const Where& where) {
     if (given.kind != Value::Kind::kScalar) return Wrong(given, where, "a string");
     TAHOMA_RETURN_IF_ERROR(CheckChoice(given, where, choices));
@@ -317,14 +318,16 @@ absl::Status Fields::Set(const Value& map, const Where& where) const {
   return absl::OkStatus();
 }
 
-Spec& Spec::Word(std::string name, std::string* value, std::string description, Need need) {
-  positionals_.push_back({std::move(name), std::move(description), need, value});
+Spec& Spec::Word(std::string name, std::string* value, std::string description, Need need,
+                 std::vector<std::string> choices) {
+  positionals_.push_back(
+      {std::move(name), std::move(description), need, value, std::move(choices)});
   return *this;
 }
 
 Spec& Spec::Words(std::string name, std::vector<std::string>* value, std::string description) {
   rest_ = std::make_shared<Positional>(
-      Positional{std::move(name), std::move(description), Need::kOptional, nullptr});
+      Positional{std::move(name), std::move(description), Need::kOptional, nullptr, {}});
   rest_words_ = value;
   return *this;
 }

@@ -78,6 +78,7 @@ struct Field {
   std::string kind;  // "integer 1 to 64"
   std::string description;
   std::string default_text;
+  std::vector<std::string> choices;  // the only texts that are right; empty: others are too
   FlagForm form = FlagForm::kText;
   std::function<absl::Status(const Value&, const Where&)> set;
   std::shared_ptr<Fields> section;  // the fields below, for a section
@@ -195,12 +196,15 @@ class Spec : public Fields {
     std::string description;
     Need need;
     std::string* value;
+    std::vector<std::string> choices;
   };
 
   explicit Spec(About about) : about_(std::move(about)) {}
 
-  // A word without dashes, in the order declared: "why NAME".
-  Spec& Word(std::string name, std::string* value, std::string description, Need need);
+  // A word without dashes, in the order declared: "why NAME". With `choices`, any other text is an
+  // error.
+  Spec& Word(std::string name, std::string* value, std::string description, Need need,
+             std::vector<std::string> choices = {});
   // All words that remain.
   Spec& Words(std::string name, std::vector<std::string>* value, std::string description);
   // A second spelling of a flag, "-n" or "--minbytes", for the key of a declared field.
