@@ -119,7 +119,9 @@ Fields& Fields::Bool(std::string key, bool* value, std::string description) {
 Fields& Fields::String(std::string key, std::string* value, std::string description,
                        std::vector<std::string> choices) {
   Field& field = Add(std::move(key), std::move(description));
-  field.kind = choices.empty() ? "string" : fmt::format("{}", fmt::join(choices, " | "));
+  std::vector<std::string> shown = choices;
+  std::erase(shown, "");
+  field.kind = choices.empty() ? "string" : fmt::format("{}", fmt::join(shown, " | "));
   field.default_text = *value;
   field.choices = choices;
   field.set = [value, choices](const Value& given, const Where& where) {

@@ -120,7 +120,7 @@ TEST_F(CommandsTest, HelpIsGivenHoweverItIsAskedFor) {
 TEST_F(CommandsTest, TheHelpOfACommandHasItsFlagsExamplesAndStatuses) {
   const std::string help = Text({"help", "list"});
   for (const char* part :
-       {"Lists things.", "  probe list -o json\n  probe list --all\n", "-o,--output",
+       {"Lists things.", "  probe list -o json\n  probe list --all\n", "-o,--output  (json | yaml)",
         "-n,--namespace", "  3  there is none\n", "  2  the command line"}) {
     EXPECT_THAT(help, HasSubstr(part));
   }
