@@ -10,6 +10,8 @@
 #include <set>
 #include <vector>
 
+#include "lib/base/json.h"
+
 namespace tahoma::controller {
 namespace {
 
@@ -158,26 +160,87 @@ std::string Draw(const ClusterState& cluster, const DomainsByName& domains,
   return text;
 }
 
-}  // namespace
+std::string StateOf(char cell) {
+  return cell == '!'                  ? "broken"
+         : cell == '~'                ? "linkDown"
+         : cell == '.'                ? "free"
+         : cell >= 'a' && cell <= 'z' ? "shared"
+                                      : "held";
+}
 
-std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes) {
+Json NodeJson(const NodeState& node, bool ultra) {
+  Letters letters;
+  Json shown = {{"name", node.node->name}, {"ready", node.node->schedulable()}};
+  if (ultra) shown["z"] = node.z;
+  Json& chips = shown["chips"] = Json::array();
+  const auto count =
+      static_cast<std::size_t>(std::bit_width(node.node->family->devices->chip_mask));
+  for (std::size_t chip = 0; chip < count; ++chip) {
+    const char cell = Cell(node, chip, letters);
+    if (cell == ' ') continue;
+    Json& row = chips.emplace_back(Json{{"chip", chip}, {"state", StateOf(cell)}});
+    if (node.busy_cores[chip] != 0) row["holder"] = HolderOf(node, chip);
+  }
+  return shown;
+}
+
+Json DomainsJson(const ClusterState& cluster, const DomainsByName& domains) {
+  Json list = Json::array();
+  for (const auto& [name, id] : domains) {
+    const DomainState& domain = cluster.domain(id);
+    Json shown = {{"name", name},
+                  {"kind", domain.ultra ? "UltraServer" : "Instance"},
+                  {"freeChips", std::popcount(domain.free)},
+                  {"nodes", Json::array()}};
+    for (const NodeId node : domain.nodes) {
+      if (!node.valid() || cluster.node(node).node == nullptr) continue;
+      shown["instanceType"] = cluster.node(node).node->family->instance_type;
+      shown["nodes"].push_back(NodeJson(cluster.node(node), domain.ultra));
+    }
+    if (!shown["nodes"].empty()) list.push_back(std::move(shown));
+  }
+  return {{"domains", std::move(list)}};
+}
+
+DomainsByName AllDomains(const ClusterState& cluster) {
   DomainsByName domains;
   for (std::size_t i = 0; i < cluster.domain_count(); ++i) {
     const DomainState& domain = cluster.domain(DomainId(i));
     if (!domain.name.empty()) domains[domain.name] = DomainId(i);
   }
-  return Draw(cluster, domains, notes);
+  return domains;
+}
+
+// Returns the domain of that name, or of the node of that name; empty when nothing has the name.
+DomainsByName DomainNamed(const ClusterState& cluster, const std::string& name) {
+  std::optional<DomainId> domain = cluster.FindDomain(name);
+  if (!domain) {
+    const auto node = cluster.FindNode(name);
+    if (!node || !cluster.node(*node).domain.valid()) return {};
+    domain = cluster.node(*node).domain;
+  }
+  return {{cluster.domain(*domain).name, *domain}};
+}
+
+}  // namespace
+
+std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes) {
+  return Draw(cluster, AllDomains(cluster), notes);
 }
 
 std::optional<std::string> DrawDomain(const ClusterState& cluster, const HolderNotes& notes,
                                       const std::string& name) {
-  std::optional<DomainId> domain = cluster.FindDomain(name);
-  if (!domain) {
-    const auto node = cluster.FindNode(name);
-    if (!node || !cluster.node(*node).domain.valid()) return std::nullopt;
-    domain = cluster.node(*node).domain;
-  }
-  return Draw(cluster, {{cluster.domain(*domain).name, *domain}}, notes);
+  const DomainsByName domain = DomainNamed(cluster, name);
+  if (domain.empty()) return std::nullopt;
+  return Draw(cluster, domain, notes);
+}
+
+Json TopologyJson(const ClusterState& cluster) { return DomainsJson(cluster, AllDomains(cluster)); }
+
+std::optional<Json> DomainJson(const ClusterState& cluster, const std::string& name) {
+  const DomainsByName domain = DomainNamed(cluster, name);
+  if (domain.empty()) return std::nullopt;
+  return DomainsJson(cluster, domain);
 }
 
 }  // namespace tahoma::controller

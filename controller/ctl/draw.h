@@ -24,6 +24,7 @@
 #include <string>
 
 #include "controller/model/cluster.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
@@ -36,5 +37,12 @@ std::string DrawTopology(const ClusterState& cluster, const HolderNotes& notes);
 // nullopt when nothing has the name.
 std::optional<std::string> DrawDomain(const ClusterState& cluster, const HolderNotes& notes,
                                       const std::string& name);
+
+// The same as values for programs: {"domains": [{"name": "us-0", "kind": "UltraServer",
+// "instanceType": …, "freeChips": 48, "nodes": [{"name", "z", "ready", "chips": [{"chip": 0,
+// "state": "held", "holder": "gang default/train"}]}]}]}. A state is free, linkDown, held, shared
+// (some cores are held) or broken.
+Json TopologyJson(const ClusterState& cluster);
+std::optional<Json> DomainJson(const ClusterState& cluster, const std::string& name);
 
 }  // namespace tahoma::controller

@@ -3,11 +3,9 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
-#include "controller/ctl/table.h"
 #include "controller/model/gang.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -18,19 +16,19 @@ namespace {
 
 using json = Json;
 
-// Returns an object; nullopt when there is no such object.
-absl::StatusOr<std::optional<json>> ReadOne(kube::Transport& transport,
-                                            const kube::Resource& resource,
-                                            const kube::ObjectKey& key) {
+// Returns an object; null when there is no such object.
+absl::StatusOr<std::shared_ptr<const json>> ReadOne(kube::Transport& transport,
+                                                    const kube::Resource& resource,
+                                                    const kube::ObjectKey& key) {
   kube::InterruptibleSleeper sleeper;
   absl::StatusOr<json> object =
       kube::Client(transport, sleeper, Rng(0), {.attempts = 1}).Get(resource, key);
-  if (absl::IsNotFound(object.status())) return std::optional<json>();
+  if (absl::IsNotFound(object.status())) return nullptr;
   if (!object.ok()) return Annotate(object.status(), resource.ObjectPath(key));
   if (!object->is_object()) {
     return Unavailable("{}: the answer is no object", resource.ObjectPath(key));
   }
-  return std::optional<json>(*std::move(object));
+  return std::make_shared<const json>(*std::move(object));
 }
 
 // Returns a line for each condition, or for the conditions of one type.
@@ -98,35 +96,40 @@ absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport) {
   return std::move(fleet).Finish();
 }
 
-absl::StatusOr<std::string> ReadGangs(kube::Transport& transport) {
-  std::vector<std::vector<std::string>> rows = {
-      {"NAMESPACE", "NAME", "MEMBERS", "SHAPE", "PHASE", "ALLREDUCE", "PLACEMENT"}};
-  TAHOMA_RETURN_IF_ERROR(ReadAll(transport, kGangs, [&](const json& gang) {
-    const auto text = [&](const char* part, const char* field) {
-      return std::string(kube::StringAt(gang, {part, field}));
-    };
-    rows.push_back({text("metadata", "namespace"), text("metadata", "name"),
-                    std::to_string(kube::IntAt(gang, {"spec", "members"})), text("spec", "shape"),
-                    text("status", "phase"), text("status", "predictedAllReduce"),
-                    text("status", "placement")});
-  }));
-  return TableText(rows);
+absl::StatusOr<Why> ReadWhy(kube::Transport& transport, const std::string& ns,
+                            const std::string& name) {
+  TAHOMA_ASSIGN_OR_RETURN(auto gang, ReadOne(transport, kGangs, {ns, name}));
+  if (gang) return Why{.gang = std::move(gang)};
+  TAHOMA_ASSIGN_OR_RETURN(auto pod, ReadOne(transport, kube::kPods, {ns, name}));
+  if (!pod) return NotFound("no gang and no pod {} in namespace {}", name, ns);
+  Why why{.pod = std::move(pod)};
+  if (const auto label = kube::LabelOf(*why.pod, "tahoma.dev/gang")) {
+    TAHOMA_ASSIGN_OR_RETURN(why.gang, ReadOne(transport, kGangs, {ns, std::string(*label)}));
+  }
+  return why;
 }
 
-absl::StatusOr<std::string> ReadWhy(kube::Transport& transport, const std::string& ns,
-                                    const std::string& name) {
-  TAHOMA_ASSIGN_OR_RETURN(const std::optional<json> gang, ReadOne(transport, kGangs, {ns, name}));
-  if (gang) return WhyGang(*gang);
-  TAHOMA_ASSIGN_OR_RETURN(const std::optional<json> pod,
-                          ReadOne(transport, kube::kPods, {ns, name}));
-  if (!pod) return NotFound("no gang and no pod {} in namespace {}", name, ns);
-  std::string text = WhyPod(*pod);
-  if (const auto label = kube::LabelOf(*pod, "tahoma.dev/gang")) {
-    TAHOMA_ASSIGN_OR_RETURN(const std::optional<json> its,
-                            ReadOne(transport, kGangs, {ns, std::string(*label)}));
-    if (its) text += WhyGang(*its);
+std::string WhyText(const Why& why) {
+  return (why.pod ? WhyPod(*why.pod) : "") + (why.gang ? WhyGang(*why.gang) : "");
+}
+
+Json WhyJson(const Why& why) {
+  const auto part = [](const json& object, const std::vector<const char*>& status) {
+    json shown = {{"namespace", kube::StringAt(object, {"metadata", "namespace"})},
+                  {"name", kube::StringAt(object, {"metadata", "name"})},
+                  {"conditions", kube::ListAt(object, {"status", "conditions"})}};
+    for (const char* field : status) shown[field] = kube::StringAt(object, {"status", field});
+    return shown;
+  };
+  json shown = json::object();
+  if (why.pod) {
+    shown["pod"] = part(*why.pod, {"phase"});
+    shown["pod"]["node"] = kube::StringAt(*why.pod, {"spec", "nodeName"});
   }
-  return text;
+  if (why.gang) {
+    shown["gang"] = part(*why.gang, {"phase", "reason", "placement", "predictedAllReduce"});
+  }
+  return shown;
 }
 
 }  // namespace tahoma::controller

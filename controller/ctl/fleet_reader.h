@@ -12,6 +12,7 @@
 #include <absl/status/statusor.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "controller/ctl/fleet_builder.h"
@@ -30,12 +31,21 @@ absl::Status ReadAll(kube::Transport& transport, const kube::Resource& resource,
 
 absl::StatusOr<Fleet> ReadFleet(kube::Transport& transport);
 
-// "NAMESPACE  NAME  MEMBERS  SHAPE  PHASE  ALLREDUCE  PLACEMENT" and a line per Gang.
-absl::StatusOr<std::string> ReadGangs(kube::Transport& transport);
+// The object that was asked for, and the Gang that a pod belongs to; null where there is none.
+struct Why {
+  std::shared_ptr<const Json> pod = {};
+  std::shared_ptr<const Json> gang = {};
+};
 
-// Why the Gang, or else the pod, of that name waits, or where it is. kNotFound when there is
-// neither.
-absl::StatusOr<std::string> ReadWhy(kube::Transport& transport, const std::string& ns,
-                                    const std::string& name);
+// Reads the Gang, or else the pod, of that name. kNotFound when there is neither.
+absl::StatusOr<Why> ReadWhy(kube::Transport& transport, const std::string& ns,
+                            const std::string& name);
+
+// Says why it waits, or where it is.
+std::string WhyText(const Why& why);
+
+// {"pod": {namespace, name, phase, node, conditions}, "gang": {namespace, name, phase, reason,
+// placement, predictedAllReduce, conditions}}, without the part that is not there.
+Json WhyJson(const Why& why);
 
 }  // namespace tahoma::controller

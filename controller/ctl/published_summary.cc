@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "controller/ctl/summary.h"
-#include "controller/model/fleet_summary_object.h"
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
@@ -22,7 +21,7 @@ std::string AgeText(std::chrono::seconds age) {
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadPublishedSummary(kube::Transport& transport, WallTime now) {
+absl::StatusOr<PublishedSummary> ReadPublishedSummary(kube::Transport& transport) {
   const kube::ObjectKey key{kSummaryNamespace, kSummaryName};
   kube::InterruptibleSleeper sleeper;
   kube::Client client(transport, sleeper, Rng(0), {.attempts = 1});
@@ -31,13 +30,17 @@ absl::StatusOr<std::string> ReadPublishedSummary(kube::Transport& transport, Wal
   };
   const absl::StatusOr<Json> object = client.Get(kube::kConfigMaps, key);
   if (!object.ok()) return place(object.status());
-  const absl::StatusOr<PublishedSummary> published = ParseFleetSummaryObject(*object);
+  absl::StatusOr<PublishedSummary> published = ParseFleetSummaryObject(*object);
   if (!published.ok()) return place(published.status());
-  std::string text = SummaryText(published->summary);
-  const auto age = std::chrono::duration_cast<std::chrono::seconds>(now - published->made);
+  return published;
+}
+
+std::string PublishedSummaryText(const PublishedSummary& published, WallTime now) {
+  std::string text = SummaryText(published.summary);
+  const auto age = std::chrono::duration_cast<std::chrono::seconds>(now - published.made);
   if (age <= kSummaryFresh) return text;
   return text + fmt::format("\nThis was so {} ago, at {}; no controller has renewed it since.\n",
-                            AgeText(age), FormatTime(published->made));
+                            AgeText(age), FormatTime(published.made));
 }
 
 }  // namespace tahoma::controller

@@ -7,6 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "controller/model/fleet_summary_object.h"
+#include "lib/base/json.h"
+#include "lib/kube/object.h"
+
 namespace tahoma::controller {
 namespace {
 
@@ -38,6 +42,11 @@ std::string SummaryText(const FleetSummary& summary) {
 
 std::string SummarizeTopology(const ClusterState& cluster) {
   return SummaryText(SummarizeFleet(cluster));
+}
+
+Json SummaryJson(const FleetSummary& summary) {
+  const Json object = FleetSummaryObject({.summary = summary});
+  return TryParseJson(kube::StringAt(object, {"data", "summary"}));
 }
 
 }  // namespace tahoma::controller

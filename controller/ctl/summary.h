@@ -16,10 +16,13 @@
 
 #include "controller/model/cluster.h"
 #include "controller/model/fleet_summary.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller {
 
 std::string SummaryText(const FleetSummary& summary);
 std::string SummarizeTopology(const ClusterState& cluster);
+// Returns the counts in the form of docs/formats/topology.md.
+Json SummaryJson(const FleetSummary& summary);
 
 }  // namespace tahoma::controller

@@ -66,7 +66,13 @@ void WriteIndented(const Json& value, const std::string& indent, std::string& te
 }  // namespace
 
 std::string TableText(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
+  std::vector<std::size_t> widths;
+  return TableText(rows, widths);
+}
+
+std::string TableText(const std::vector<std::vector<std::string>>& rows,
+                      std::vector<std::size_t>& widths) {
+  widths.resize(rows.front().size());
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }

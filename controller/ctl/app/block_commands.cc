@@ -4,11 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <utility>
 
 #include "controller/ctl/booking.h"
@@ -16,8 +12,8 @@
 #include "controller/ctl/calendar_reader.h"
 #include "controller/ctl/calendar_svg.h"
 #include "controller/ctl/fleet_reader.h"
+#include "controller/ctl/gang_list.h"
 #include "controller/ctl/offerings.h"
-#include "controller/ctl/table.h"
 #include "controller/ctl/usage_report.h"
 #include "controller/model/admin_address.h"
 #include "lib/base/clock.h"
@@ -30,18 +26,11 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr int kUnknown = 1;
+constexpr int kWrongLine = 2;
 constexpr int kRefused = 3;
 constexpr int kNotYet = 4;
 constexpr int kWidthUsual = 100;
-constexpr std::array<std::string_view, 4> kCommands = {"offerings", "book", "calendar", "usage"};
-
-void Warn(const std::string& line) { fmt::print(stderr, "kubectl-tahoma: {}\n", line); }
-
-int Fail(const absl::Status& status) {
-  Warn(std::string(Message(status)));
-  return kUnknown;
-}
+using Need = config::Spec::Need;
 
 // The address of the admin API: as given, from TAHOMA_ADMIN, or as the kubeconfig has it.
 absl::StatusOr<std::string> AdminOf(const BlockCommandOptions& options,
@@ -50,7 +39,7 @@ absl::StatusOr<std::string> AdminOf(const BlockCommandOptions& options,
   const char* environment = std::getenv("TAHOMA_ADMIN");
   if (environment != nullptr && *environment != '\0') return std::string(environment);
   TAHOMA_ASSIGN_OR_RETURN(std::string server,
-                          kube::KubeconfigExtension(target.kubeconfig, target.context,
+                          kube::KubeconfigExtension(KubeconfigPaths(target), target.context,
                                                     kAdminExtension, kAdminExtensionServer));
   if (!server.empty()) return server;
   return NotFound(
@@ -62,8 +51,7 @@ absl::StatusOr<std::string> AdminOf(const BlockCommandOptions& options,
 // cluster's authority.
 absl::StatusOr<kube::ServerAccess> AdminAccess(const BlockCommandOptions& options,
                                                const CommandTarget& target) {
-  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
-                          kube::LoadKubeconfig(target.kubeconfig, target.context));
+  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, AccessOf(target));
   TAHOMA_ASSIGN_OR_RETURN(access.server, AdminOf(options, target));
   const char* const environment = std::getenv("TAHOMA_ADMIN_CA_FILE");
   std::string file = options.admin_ca_file;
@@ -73,13 +61,6 @@ absl::StatusOr<kube::ServerAccess> AdminAccess(const BlockCommandOptions& option
   access.tls_server_name.clear();
   access.insecure_skip_tls_verify = false;
   return access;
-}
-
-// Returns a connection to the cluster's API server.
-absl::StatusOr<std::unique_ptr<kube::HttpTransport>> Connect(const CommandTarget& target) {
-  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
-                          kube::LoadKubeconfig(target.kubeconfig, target.context));
-  return kube::HttpTransport::Create(std::move(access), {}, Warn);
 }
 
 int RunOfferings(const BlockCommandOptions& options, const CommandTarget& target) {
@@ -102,9 +83,9 @@ int RunOfferings(const BlockCommandOptions& options, const CommandTarget& target
                                     .most = options.most,
                                     .ns = ns});
   if (!answer.ok()) return Fail(answer.status());
-  fmt::print("{}", options.output == "json"   ? answer->dump(2) + "\n"
-                   : options.output == "yaml" ? YamlText(*answer)
-                                              : OfferingsText(*answer));
+  const int printed = options.output.empty() ? PrintText(target, OfferingsText(*answer))
+                                             : PrintValue(*answer, options.output);
+  if (printed != 0) return printed;
   return HasOfferings(*answer) ? 0 : kRefused;
 }
 
@@ -114,11 +95,10 @@ BookingWait WaitOf(const std::string& word) {
                             : BookingWait::kBought;
 }
 
-int RunBook(const std::string& offering, const BlockCommandOptions& options,
-            const CommandTarget& target) {
-  auto access = kube::LoadKubeconfig(target.kubeconfig, target.context);
+int RunBook(const BlockCommandOptions& options, const CommandTarget& target) {
+  auto access = AccessOf(target);
   if (!access.ok()) return Fail(access.status());
-  const Booking booking{.offering_id = offering,
+  const Booking booking{.offering_id = options.offering,
                         .ns = target.ns.empty() ? access->default_namespace : target.ns,
                         .name = options.name,
                         .platform = options.platform,
@@ -130,17 +110,17 @@ int RunBook(const std::string& offering, const BlockCommandOptions& options,
   const absl::StatusOr<Json> made = MakeBlock(**transport, booking);
   if (!made.ok()) return Fail(made.status());
   kube::InterruptibleSleeper sleeper;
+  int printed = 0;  // a purchase whose progress cannot be shown is still waited for
   const auto outcome = WaitForBooking(**transport, sleeper, SystemClock(), booking,
                                       {.wait = WaitOf(options.wait),
                                        .timeout = options.timeout,
-                                       .tell = [](const std::string& line) {
-                                         fmt::print("{}\n", line);
-                                         std::fflush(stdout);
+                                       .tell = [&](const std::string& line) {
+                                         if (printed == 0) printed = PrintText(target, line + "\n");
                                        }});
   if (!outcome.ok()) return Fail(outcome.status());
   switch (*outcome) {
     case BookingOutcome::kDone:
-      return 0;
+      return printed;
     case BookingOutcome::kRefused:
     case BookingOutcome::kLost:
       return kRefused;
@@ -174,12 +154,14 @@ WallTime TestTime(const BlockCommandOptions& options, const CommandTarget& targe
 int RunCalendar(const BlockCommandOptions& options, const CommandTarget& target) {
   const auto transport = Connect(target);
   if (!transport.ok()) return Fail(transport.status());
-  auto read = ReadCalendarBlocks(**transport, target.ns);
+  const std::string ns = options.all_namespaces ? "" : target.ns;
+  auto read = ReadCalendarBlocks(**transport, ns);
   if (!read.ok()) return Fail(read.status());
+  if (read->blocks.empty()) {
+    if (const absl::Status there = CheckNamespace(**transport, ns); !there.ok()) return Fail(there);
+  }
   if (options.output == "json" || options.output == "yaml") {
-    const Json list = CalendarJson(read->blocks);
-    fmt::print("{}", options.output == "json" ? list.dump(2) + "\n" : YamlText(list));
-    return 0;
+    return PrintValue(CalendarJson(read->blocks), options.output);
   }
   const bool svg = options.output == "svg";
   const Calendar calendar = MakeCalendar(
@@ -191,9 +173,9 @@ int RunCalendar(const BlockCommandOptions& options, const CommandTarget& target)
              : options.by == "cell" ? CalendarBy::kCell
                                     : CalendarBy::kBlock,
        .rows_most = svg ? 1000U : 200U});
-  fmt::print("{}",
-             svg ? DrawCalendarSvg(calendar) : DrawCalendarText(calendar, WidthOf(options.width)));
-  return 0;
+  if (!svg) return PrintText(target, DrawCalendarText(calendar, WidthOf(options.width)));
+  const absl::Status printed = Print(DrawCalendarSvg(calendar));
+  return printed.ok() ? 0 : Fail(printed);
 }
 
 int RunUsage(const BlockCommandOptions& options, const CommandTarget& target) {
@@ -203,95 +185,133 @@ int RunUsage(const BlockCommandOptions& options, const CommandTarget& target) {
   const auto add = [&](const Json& object) {
     if (auto line = UsageLineOf(object)) lines.push_back(*std::move(line));
   };
-  const absl::Status read = ReadAll(**transport, kCapacityBlocks, add, {.ns = target.ns});
+  const std::string ns = options.all_namespaces ? "" : target.ns;
+  const absl::Status read = ReadAll(**transport, kCapacityBlocks, add, {.ns = ns});
   if (!read.ok()) return Fail(read);
-  fmt::print("{}", options.output == "csv"    ? UsageCsv(std::move(lines))
-                   : options.output == "json" ? UsageJson(std::move(lines)).dump(2) + "\n"
-                   : options.output == "yaml" ? YamlText(UsageJson(std::move(lines)))
-                                              : UsageTable(std::move(lines)));
-  return 0;
+  if (lines.empty()) {
+    if (const absl::Status there = CheckNamespace(**transport, ns); !there.ok()) return Fail(there);
+  }
+  if (options.output.empty()) return PrintText(target, UsageTable(std::move(lines)));
+  if (options.output != "csv") return PrintValue(UsageJson(std::move(lines)), options.output);
+  const absl::Status printed = Print(UsageCsv(std::move(lines)));
+  return printed.ok() ? 0 : Fail(printed);
+}
+
+void DeclareOutput(config::Spec& spec, BlockCommandOptions& options,
+                   std::vector<std::string> forms) {
+  spec.String("output", &options.output, "another form; empty: text", std::move(forms));
+  spec.Alias("-o", "output");
+}
+
+void DeclareAdmin(config::Spec& spec, BlockCommandOptions& options) {
+  spec.String("admin", &options.admin,
+              "URL of the controller's admin API; empty: TAHOMA_ADMIN, or as the kubeconfig says");
+  spec.String("adminCaFile", &options.admin_ca_file,
+              "certificates that the admin API is trusted by; empty: TAHOMA_ADMIN_CA_FILE, or "
+              "those of the kubeconfig");
+}
+
+void DeclareAllNamespaces(config::Spec& spec, BlockCommandOptions& options) {
+  spec.Bool("allNamespaces", &options.all_namespaces,
+            "of all namespaces, as when no --namespace is given");
+  spec.Alias("-A", "allNamespaces");
+}
+
+void DeclareOfferings(config::Spec& spec, BlockCommandOptions& options) {
+  spec.String("type", &options.type, "instance or UltraServer type, such as u-trn2x64");
+  spec.Int("count", &options.count, {.min = 1}, "how many of them");
+  spec.Int("hours", &options.hours, {.min = 1}, "the duration, whole days");
+  spec.Int("flexibleHours", &options.flexible_hours, {},
+           "the longest duration that will do as well; 0: only --hours");
+  spec.Int("segments", &options.segments, {.min = 1}, "so many pieces of time, with gaps, will do");
+  spec.String("from", &options.from, "the earliest start, such as 2026-12-01T00:00:00Z");
+  spec.String("to", &options.to, "the latest end");
+  spec.String("zone", &options.zone, "the availability zone");
+  spec.Bool("anyCell", &options.any_cell, "hosts of several cells will do");
+  spec.String("orderBy", &options.order, "the order", {"", "Price", "Start", "End"});
+  spec.Int("maxResults", &options.most, {.min = 1, .max = 1000}, "at most so many");
+  DeclareOutput(spec, options, {"", "json", "yaml"});
+  DeclareAdmin(spec, options);
+}
+
+void DeclareBook(config::Spec& spec, BlockCommandOptions& options) {
+  spec.Word("OFFERING", &options.offering,
+            "its id, cb-…, as `offerings` shows it; of several, all or none, with commas between",
+            Need::kRequired);
+  spec.String("name", &options.name, "the object's name; empty: by the offering");
+  spec.String("platform", &options.platform, "the operating system that is paid for");
+  spec.String("replacePolicy", &options.replace, "as of the CapacityBlock");
+  spec.String("bindingMode", &options.binding, "as of the CapacityBlock");
+  spec.Map("tag", &options.tags, "tags of the purchase, key=value");
+  spec.String("wait", &options.wait, "until it is bought, active, or none",
+              {"none", "bought", "active"});
+  spec.Duration("timeout", &options.timeout, {}, "wait at most so long");
+}
+
+void DeclareCalendar(config::Spec& spec, BlockCommandOptions& options) {
+  spec.String("by", &options.by, "a row for each block, host or cell", {"block", "host", "cell"});
+  spec.String("from", &options.from, "the first day, such as 2026-12-01T00:00:00Z");
+  spec.Int("days", &options.days, {.min = 0, .max = 366},
+           "days to show; 0: as many as are booked, up to 56");
+  spec.Int("width", &options.width, {.min = 0, .max = 1000},
+           "columns of the text; 0: the terminal's");
+  DeclareOutput(spec, options, {"", "json", "yaml", "svg"});
+  DeclareAllNamespaces(spec, options);
+  DeclareAdmin(spec, options);
+}
+
+void DeclareUsage(config::Spec& spec, BlockCommandOptions& options) {
+  DeclareOutput(spec, options, {"", "json", "yaml", "csv"});
+  DeclareAllNamespaces(spec, options);
 }
 
 }  // namespace
 
-void DeclareBlockOptions(config::Spec& spec, BlockCommandOptions& options) {
-  using config::IntRange;
-  spec.String("admin", &options.admin,
-              "for offerings: URL of the controller's admin API; empty: TAHOMA_ADMIN, or as the "
-              "kubeconfig says");
-  spec.String(
-      "adminCaFile", &options.admin_ca_file,
-      "certificates that the admin API is trusted by; empty: TAHOMA_ADMIN_CA_FILE, or those "
-      "of the kubeconfig");
-  spec.String(
-      "output", &options.output,
-      "for offerings, calendar and usage: json, yaml, for calendar also svg, for usage csv; "
-      "empty: text",
-      {"", "json", "yaml", "svg", "csv"});
-  spec.Alias("-o", "output");
-  spec.String("type", &options.type, "for offerings: instance or UltraServer type: u-trn2x64");
-  spec.Int("count", &options.count, {.min = 1}, "for offerings: how many of them");
-  spec.Int("hours", &options.hours, {.min = 1}, "for offerings: the duration, whole days");
-  spec.Int("flexibleHours", &options.flexible_hours, {},
-           "for offerings: the longest duration that will do as well; 0: only --hours");
-  spec.Int("segments", &options.segments, {.min = 1},
-           "for offerings: so many pieces of time, with gaps, will do");
-  spec.String("from", &options.from,
-              "for offerings: the earliest start; for calendar: its first day; "
-              "2026-12-01T00:00:00Z");
-  spec.String("to", &options.to, "for offerings: the latest end");
-  spec.String("zone", &options.zone, "for offerings: the availability zone");
-  spec.Bool("anyCell", &options.any_cell, "for offerings: hosts of several cells will do");
-  spec.String("orderBy", &options.order, "for offerings: Price, Start or End",
-              {"", "Price", "Start", "End"});
-  spec.Int("maxResults", &options.most, {.min = 1, .max = 1000}, "for offerings: at most so many");
-  spec.String("name", &options.name, "for book: the object's name; empty: by the offering");
-  spec.String("platform", &options.platform, "for book: the operating system that is paid for");
-  spec.String("replacePolicy", &options.replace, "for book: as of the CapacityBlock");
-  spec.String("bindingMode", &options.binding, "for book: as of the CapacityBlock");
-  spec.Map("tag", &options.tags, "for book: tags of the purchase, key=value");
-  spec.String("wait", &options.wait, "for book: until it is bought, active, or none",
-              {"none", "bought", "active"});
-  spec.Duration("timeout", &options.timeout, {}, "for book: wait at most so long");
-  spec.String("by", &options.by, "for calendar: a row for each block, host or cell",
-              {"block", "host", "cell"});
-  spec.Int("days", &options.days, {.min = 0, .max = 366},
-           "for calendar: days to show; 0: as many as are booked, up to 56");
-  spec.Int("width", &options.width, {.min = 0, .max = 1000},
-           "for calendar: columns of the text; 0: the terminal's");
+std::vector<config::Command> BlockCommands(BlockCommandOptions& options) {
+  const auto with = [&options](void (*declare)(config::Spec&, BlockCommandOptions&)) {
+    return [&options, declare](config::Spec& spec) { declare(spec, options); };
+  };
+  return {
+      {.name = "offerings",
+       .summary = "Searches for Capacity Blocks that can be bought.",
+       .declare = with(DeclareOfferings),
+       .examples = "kubectl tahoma offerings --type u-trn2x64 --hours 168\n"
+                   "kubectl tahoma offerings --type trn2.48xlarge --count 4 --hours 24 -o json",
+       .exits = {{kRefused, "there is nothing: it says why, and what is nearest"}}},
+      {.name = "book",
+       .summary = "Buys a Capacity Block, and waits until it is bought.",
+       .declare = with(DeclareBook),
+       .examples = "kubectl tahoma book cb-… --name pretrain\n"
+                   "kubectl tahoma book cb-… --wait active --timeout 2h",
+       .exits = {{kRefused, "the purchase was refused, or the block was lost"},
+                 {kNotYet, "the outcome was not known in time; the same command goes on waiting"}}},
+      {.name = "calendar",
+       .summary = "Shows who has which Capacity Block when.",
+       .declare = with(DeclareCalendar),
+       .examples = "kubectl tahoma calendar --by host --days 14\n"
+                   "kubectl tahoma calendar -o svg > calendar.svg"},
+      {.name = "usage",
+       .summary = "Shows the cost and use of Capacity Blocks, with sums by namespace.",
+       .declare = with(DeclareUsage),
+       .examples = "kubectl tahoma usage -n team\n"
+                   "kubectl tahoma usage -o csv > usage.csv"}};
 }
 
-bool IsBlockCommand(std::string_view command) {
-  return std::ranges::find(kCommands, command) != kCommands.end();
-}
-
-std::string MistakeIn(std::string_view command, const std::string& word,
-                      const BlockCommandOptions& options) {
-  if (command == "book") {
-    return word.empty()
-               ? "book needs the id of an offering, cb-…, as offerings shows it; of several all "
-                 "or none, with commas between them"
-               : "";
-  }
-  if (!word.empty()) return fmt::format("{} takes no name", command);
-  if (options.output == "svg" && command != "calendar") return "-o svg is for calendar";
-  if (options.output == "csv" && command != "usage") return "-o csv is for usage";
+int RunBlockCommand(std::string_view command, const BlockCommandOptions& options,
+                    const CommandTarget& target) {
+  if (command == "usage") return RunUsage(options, target);
+  if (command == "book") return RunBook(options, target);
   if (command == "offerings") {
-    if (options.type.empty()) return "offerings needs a --type, such as u-trn2x64";
-    return "";
+    if (!options.type.empty()) return RunOfferings(options, target);
+    Warn("offerings needs a --type, such as u-trn2x64");
+    return kWrongLine;
   }
   if (!options.from.empty() && !ParseTime(options.from).ok()) {
-    return fmt::format("--from {}: must be a time in UTC, such as 2026-12-01T00:00:00Z",
-                       options.from);
+    Warn(fmt::format("--from {}: must be a time in UTC, such as 2026-12-01T00:00:00Z",
+                     options.from));
+    return kWrongLine;
   }
-  return "";
-}
-
-int RunBlockCommand(std::string_view command, const std::string& word,
-                    const BlockCommandOptions& options, const CommandTarget& target) {
-  if (command == "offerings") return RunOfferings(options, target);
-  if (command == "usage") return RunUsage(options, target);
-  return command == "book" ? RunBook(word, options, target) : RunCalendar(options, target);
+  return RunCalendar(options, target);
 }
 
 }  // namespace tahoma::controller

@@ -9,8 +9,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "lib/config/spec.h"
+#include "controller/ctl/app/target.h"
+#include "lib/config/commands.h"
 
 namespace tahoma::controller {
 
@@ -18,6 +20,7 @@ struct BlockCommandOptions {
   std::string admin;
   std::string admin_ca_file;
   std::string output;
+  bool all_namespaces = false;  // calendar, usage: as without --namespace
   // offerings
   std::string type;
   std::int64_t count = 1;
@@ -31,6 +34,7 @@ struct BlockCommandOptions {
   std::string order;
   std::int64_t most = 6;
   // book
+  std::string offering;
   std::string name;
   std::string platform;
   std::string replace;
@@ -44,24 +48,13 @@ struct BlockCommandOptions {
   std::int64_t width = 0;
 };
 
-// The cluster and the namespace that a command is about.
-struct CommandTarget {
-  std::string kubeconfig;
-  std::string context;
-  std::string ns;  // empty: the context's, and for calendar and usage all
-};
+// The options must outlive the commands.
+std::vector<config::Command> BlockCommands(BlockCommandOptions& options);
 
-void DeclareBlockOptions(config::Spec& spec, BlockCommandOptions& options);
-
-bool IsBlockCommand(std::string_view command);
-
-// Returns the mistake in the words of the command line; empty when there is none.
-std::string MistakeIn(std::string_view command, const std::string& word,
-                      const BlockCommandOptions& options);
-
-// Prints the answer and returns the program's exit status: 0; 1 when the cluster cannot be asked; 3
-// when there is no offering, or nothing was bought or kept; 4 when it was not known in time.
-int RunBlockCommand(std::string_view command, const std::string& word,
-                    const BlockCommandOptions& options, const CommandTarget& target);
+// Runs the command of that name. Returns the program's exit status: 0; 1 when the cluster cannot be
+// asked or nothing be printed; 2 for a wrong value; 3 when there is no offering, or nothing was
+// bought or kept; 4 when the outcome was not known in time.
+int RunBlockCommand(std::string_view command, const BlockCommandOptions& options,
+                    const CommandTarget& target);
 
 }  // namespace tahoma::controller

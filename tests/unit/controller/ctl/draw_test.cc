@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "lib/base/json.h"
 #include "tests/support/fleet.h"
 
 namespace tahoma::controller {
@@ -55,6 +56,20 @@ TEST(DrawTest, AnInstanceIsOnePlaneWithALegend) {
   EXPECT_THAT(text, HasSubstr("A  gang default/a  pods a-0\n"));
   EXPECT_THAT(text, HasSubstr("B  pod default/b\n"));
   EXPECT_THAT(text, HasSubstr("Instance node-a  trn2.48xlarge"));
+
+  const Json value = TopologyJson(cluster);
+  ASSERT_EQ(value["domains"].size(), 1U);
+  const Json& domain = value["domains"][0];
+  EXPECT_EQ(domain["kind"], "Instance");
+  EXPECT_EQ(domain["freeChips"], 12);
+  const Json& chips = domain["nodes"][0]["chips"];
+  ASSERT_EQ(chips.size(), 16U);
+  EXPECT_EQ(chips[1], (Json{{"chip", 1}, {"state", "held"}, {"holder", "gang default/a"}}));
+  EXPECT_EQ(chips[2], (Json{{"chip", 2}, {"state", "free"}}));
+  EXPECT_EQ(chips[14], (Json{{"chip", 14}, {"state", "linkDown"}}));
+  EXPECT_EQ(chips[15], (Json{{"chip", 15}, {"state", "broken"}}));
+  EXPECT_EQ(DomainJson(cluster, "node-a"), value);
+  EXPECT_EQ(DomainJson(cluster, "node-b"), std::nullopt);
 }
 
 TEST(DrawTest, AnUltraServerIsFourPlanesSideBySide) {

@@ -21,7 +21,6 @@ using ::testing::HasSubstr;
 
 constexpr const char* kGang = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs/a";
 constexpr const char* kPod = "/api/v1/namespaces/default/pods/a-0";
-constexpr const char* kGangList = "/apis/tahoma.dev/v1alpha1/gangs?limit=500";
 constexpr const char* kPodList = "/api/v1/pods?limit=500";
 
 // Answers by target; 404 for others.
@@ -124,32 +123,19 @@ json Gang() {
                                              {"message", "no 4 instances are free"}}})}}}};
 }
 
-TEST(ReadGangsTest, ColumnsAreAlignedAndWhatIsNotSetIsEmpty) {
-  Pages pages;
-  json other = Gang();
-  other["metadata"]["name"] = "a-gang-with-a-long-name";
-  other["status"] = json::object();
-  pages.Put(kGangList, List({Gang(), other}));
-  EXPECT_EQ(
-      *ReadGangs(pages),
-      "NAMESPACE   NAME                      MEMBERS   SHAPE   PHASE     ALLREDUCE   PLACEMENT\n"
-      "default     a                         4         4x4x1   Waiting\n"
-      "default     a-gang-with-a-long-name   4         4x4x1\n");
+std::string Why(Pages& pages, const std::string& name) {
+  return WhyText(*ReadWhy(pages, "default", name));
 }
 
-TEST(ReadGangsTest, APlacedGangSaysHowFastItsChipsTalk) {
+TEST(ReadWhyTest, APlacedGangSaysHowFastItsChipsTalk) {
   Pages pages;
   json placed = Gang();
   placed["status"] = {{"phase", "Running"},
                       {"reason", "Bound"},
                       {"predictedAllReduce", "1.019ms"},
                       {"placement", "us-0 4x4+0,0,0"}};
-  pages.Put(kGangList, List({placed}));
-  EXPECT_EQ(*ReadGangs(pages),
-            "NAMESPACE   NAME   MEMBERS   SHAPE   PHASE     ALLREDUCE   PLACEMENT\n"
-            "default     a      4         4x4x1   Running   1.019ms     us-0 4x4+0,0,0\n");
   pages.Put(kGang, placed);
-  EXPECT_EQ(*ReadWhy(pages, "default", "a"),
+  EXPECT_EQ(Why(pages, "a"),
             "Gang a: Running, Bound\n"
             "  An all-reduce of 256 MiB in each chip is predicted to take 1.019ms\n");
 }
@@ -157,7 +143,7 @@ TEST(ReadGangsTest, APlacedGangSaysHowFastItsChipsTalk) {
 TEST(ReadWhyTest, AGangSaysItsReasonAndConditions) {
   Pages pages;
   pages.Put(kGang, Gang());
-  EXPECT_EQ(*ReadWhy(pages, "default", "a"),
+  EXPECT_EQ(Why(pages, "a"),
             "Gang a: Waiting, NoRoom\n  Placed False (NoRoom): no 4 instances are free\n");
 }
 
@@ -175,19 +161,23 @@ TEST(ReadWhyTest, APodSaysItsOwnReasonAndItsGangs) {
                    {"message", "waits for its gang"}}}}}}};
   pages.Put(kPod, pod);
   pages.Put(kGang, Gang());
-  EXPECT_EQ(*ReadWhy(pages, "default", "a-0"),
+  EXPECT_EQ(Why(pages, "a-0"),
             "Pod a-0: Pending\n  PodScheduled False (Unschedulable): waits for its gang\n"
             "Gang a: Waiting, NoRoom\n  Placed False (NoRoom): no 4 instances are free\n");
+  const json value = WhyJson(*ReadWhy(pages, "default", "a-0"));
+  EXPECT_EQ(value["pod"]["phase"], "Pending");
+  EXPECT_EQ(value["gang"]["reason"], "NoRoom");
+  EXPECT_EQ(value["gang"]["conditions"][0]["message"], "no 4 instances are free");
+  EXPECT_FALSE(WhyJson(*ReadWhy(pages, "default", "a")).contains("pod"));
   pages.answers.erase(kGang);
   pod["spec"]["nodeName"] = "node-a";
   pod["status"] = {{"phase", "Running"},
                    {"conditions", {{{"type", "PodScheduled"}, {"status", "True"}}}}};
   pages.Put(kPod, pod);
-  EXPECT_EQ(*ReadWhy(pages, "default", "a-0"),
-            "Pod a-0: Running on node node-a\n  PodScheduled True\n");
+  EXPECT_EQ(Why(pages, "a-0"), "Pod a-0: Running on node node-a\n  PodScheduled True\n");
   pod["status"] = {{"phase", "Running"}, {"conditions", nullptr}};
   pages.Put(kPod, pod);
-  EXPECT_EQ(*ReadWhy(pages, "default", "a-0"), "Pod a-0: Running on node node-a\n");
+  EXPECT_EQ(Why(pages, "a-0"), "Pod a-0: Running on node node-a\n");
 }
 
 TEST(ReadWhyTest, NamesAreNoPathsAndWhatIsMissingIsNamed) {

@@ -51,25 +51,27 @@ TEST(PublishedSummaryTest, OneRequestSaysWhatReadingTheFleetWouldSay) {
   OneObject api;
   const ClusterState cluster = TwoDomains();
   api.answer.body = FleetSummaryObject({.summary = SummarizeFleet(cluster), .made = kMade}).dump();
-  const auto text = ReadPublishedSummary(api, kMade + kSummaryFresh);
-  ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_EQ(*text, SummarizeTopology(cluster));
+  const auto read = ReadPublishedSummary(api);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(PublishedSummaryText(*read, kMade + kSummaryFresh), SummarizeTopology(cluster));
+  EXPECT_EQ(SummaryJson(read->summary)["all"]["chips"], 80);
   EXPECT_EQ(api.requests, 1);
   EXPECT_EQ(api.asked, "/api/v1/namespaces/kube-system/configmaps/tahoma-topology");
 }
 
 TEST(PublishedSummaryTest, AnOldOneSaysItsAge) {
-  OneObject api;
-  api.answer.body = FleetSummaryObject({.summary = {}, .made = kMade}).dump();
-  EXPECT_THAT(ReadPublishedSummary(api, kMade + seconds(31)).value(),
+  const auto text = [](std::chrono::seconds age) {
+    return PublishedSummaryText({.summary = {}, .made = kMade}, kMade + age);
+  };
+  EXPECT_THAT(text(seconds(31)),
               HasSubstr("\nThis was so 31 s ago, at 2027-01-15T08:00:00Z; no controller has"));
-  EXPECT_THAT(ReadPublishedSummary(api, kMade + seconds(3'599)).value(), HasSubstr(" 59 min ago"));
-  EXPECT_THAT(ReadPublishedSummary(api, kMade + seconds(86'400)).value(), HasSubstr(" 24 h ago"));
+  EXPECT_THAT(text(seconds(3'599)), HasSubstr(" 59 min ago"));
+  EXPECT_THAT(text(seconds(86'400)), HasSubstr(" 24 h ago"));
 }
 
 TEST(PublishedSummaryTest, ItsAbsenceARefusalAndDamageAreToldApart) {
   OneObject api;
-  const auto why = [&] { return std::string(Message(ReadPublishedSummary(api, kMade).status())); };
+  const auto why = [&] { return std::string(Message(ReadPublishedSummary(api).status())); };
   api.answer = {.status = 404, .headers = {}, .body = R"({"message":"not found"})"};
   EXPECT_EQ(why(), "/api/v1/namespaces/kube-system/configmaps/tahoma-topology: not found");
   api.answer = {.status = 403, .headers = {}, .body = R"({"message":"eve cannot get"})"};

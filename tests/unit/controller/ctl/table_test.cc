@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "lib/base/json.h"
 #include "lib/kube/yaml.h"
@@ -15,6 +17,15 @@ namespace {
 TEST(TableTest, ColumnsAreAlignedAndLinesEndWithoutSpaces) {
   EXPECT_EQ(TableText({{"NAME", "STATE"}, {"train", "active"}, {"x", ""}}),
             "NAME    STATE\ntrain   active\nx\n");
+}
+
+TEST(TableTest, RowsThatFollowKeepTheColumnsAndMayWidenThem) {
+  std::vector<std::size_t> widths;
+  EXPECT_EQ(TableText({{"NAME", "STATE"}, {"train", "active"}}, widths),
+            "NAME    STATE\ntrain   active\n");
+  EXPECT_EQ(TableText({{"x", "lost"}}, widths), "x       lost\n");
+  EXPECT_EQ(TableText({{"train-long", "lost"}}, widths), "train-long   lost\n");
+  EXPECT_EQ(TableText({{"x", "lost"}}, widths), "x            lost\n");
 }
 
 TEST(TableTest, YamlReadsAsItWasWritten) {
