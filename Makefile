@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup programs build demo up down test test-cluster test-node test-versions test-kind images sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
+.PHONY: help setup programs build demo up down test test-cluster test-node test-versions test-kind images install krew sim test-asan test-asan-part test-tsan fuzz tidy bench collectives format clean
 
 STATE ?= $(CURDIR)/build/up
 BENCH ?= .
@@ -61,6 +61,19 @@ test-versions: build  ## some scenarios on Kubernetes 1.34 and 1.35
 
 images: programs  ## make the images of images/Dockerfile in build/images, without Docker
 	@images/images.py build/images
+
+PREFIX ?= /usr/local
+BIN ?= $(CURDIR)/build/release/bin
+install:  ## put kubectl-tahoma and its completion in PREFIX=/usr/local, after `make programs`
+	@bin=$(DESTDIR)$(PREFIX)/bin share=$(DESTDIR)$(PREFIX)/share
+	install -d $$bin $$share/bash-completion/completions $$share/zsh/site-functions
+	install -m 755 $(BIN)/kubectl-tahoma $$bin/kubectl-tahoma
+	ln -sf kubectl-tahoma $$bin/kubectl_complete-tahoma
+	$(BIN)/kubectl-tahoma completion bash >$$share/bash-completion/completions/kubectl-tahoma
+	$(BIN)/kubectl-tahoma completion zsh >$$share/zsh/site-functions/_kubectl-tahoma
+
+krew: programs  ## make the archive and the manifest of `kubectl krew install` in build/krew
+	@packaging/krew/krew.py build/krew
 
 test-kind: build  ## install the chart on a cluster of kind and run the scenarios there
 	@.ci/setup kind
