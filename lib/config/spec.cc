@@ -63,7 +63,9 @@ absl::Status CheckChoice(const Value& value, const Where& where,
   if (choices.empty() || std::ranges::find(choices, value.scalar) != choices.end()) {
     return absl::OkStatus();
   }
-  return Wrong(value, where, fmt::format("one of {}", fmt::join(choices, ", ")));
+  std::vector<std::string> shown = choices;
+  std::erase(shown, "");
+  return Wrong(value, where, fmt::format("one of {}", fmt::join(shown, ", ")));
 }
 
 std::string IntKind(const IntRange& range) {

@@ -128,7 +128,7 @@ class BlocksTest(unittest.TestCase):
         self.assertRegex(self.sh("kubectl tahoma usage"),
                          r"NAMESPACE +NAME .*\n(?s:.*)default +pieces-1 +scheduled (?s:.*)default +\d+ blocks ")
         self.assertIn("default,pieces-1,scheduled,u-trn2x64,1,", self.sh("kubectl tahoma usage -o csv"))
-        self.assertIn("-o csv is for usage", self.sh("kubectl tahoma calendar -o csv", status=2))
+        self.assertIn("expected one of json, yaml, svg", self.sh("kubectl tahoma calendar -o csv", status=2))
 
     def refuses(self):
         self.assertRegex(self.sh("kubectl tahoma offerings --type u-trn2x64 --count 2 --hours 24", status=3),
