@@ -164,4 +164,9 @@ const Ec2Type* FindEc2Type(std::string_view name) {
   return found == kEc2Types.end() ? nullptr : found;
 }
 
+int EfaInterfaces(std::string_view name) {
+  const Ec2Type* type = FindEc2Type(name);
+  return type != nullptr && type->network.efa ? type->network.cards : 0;
+}
+
 }  // namespace tahoma::hw

@@ -65,4 +65,7 @@ std::span<const Ec2Type> Ec2Types();
 // nullptr when EC2 has no such type, or the catalogue does not have it.
 const Ec2Type* FindEc2Type(std::string_view name);
 
+// Returns the number of EFA interfaces of an instance: a network card with EFA has an interface.
+int EfaInterfaces(std::string_view name);
+
 }  // namespace tahoma::hw

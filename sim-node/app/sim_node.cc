@@ -13,6 +13,7 @@
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
+#include "lib/hw/ec2_type.h"
 #include "lib/kube/kubeconfig.h"
 #include "lib/kube/reflector.h"
 #include "lib/rest/bearer.h"
@@ -218,6 +219,7 @@ NodeFacts RunningNode::Facts() const {
           .instance_type = options_.instance_type,
           .vcpus = type->vcpus,
           .memory_bytes = type->memory_bytes,
+          .efa_interfaces = hw::EfaInterfaces(type->name),
           .ultra_server_id = options_.ultra_server.id,
           .ultra_server_node = options_.ultra_server.node_id,
           .election = election,

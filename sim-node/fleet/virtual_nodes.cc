@@ -7,6 +7,7 @@
 #include "lib/base/json.h"
 #include "lib/base/rng.h"
 #include "lib/base/status.h"
+#include "lib/hw/ec2_type.h"
 #include "lib/kube/lease.h"
 #include "lib/kube/object.h"
 #include "lib/kube/objects/taint.h"
@@ -27,6 +28,7 @@ NodeFacts FactsOf(const VirtualNode& node, WallTime ready_since) {
                      .instance_type = std::string(node.type->name),
                      .vcpus = node.type->vcpus,
                      .memory_bytes = node.type->memory_bytes,
+                     .efa_interfaces = hw::EfaInterfaces(node.type->name),
                      .network_layers = node.network_layers,
                      .ready_since = ready_since};
   if (node.ultra_server) {

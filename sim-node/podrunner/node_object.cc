@@ -10,6 +10,7 @@ namespace {
 using json = Json;
 
 constexpr std::string_view kVersion = "v1.36.0-tahoma";
+constexpr const char* kEfaResource = "vpc.amazonaws.com/efa";
 
 json Condition(const char* type, const char* status, const char* reason, const char* message,
                WallTime since, WallTime now) {
@@ -54,10 +55,11 @@ json LabelPatch(const NodeFacts& facts) {
 }
 
 json MakeNodeStatus(const NodeFacts& facts, WallTime now) {
-  const json resources = {{"cpu", std::to_string(facts.vcpus)},
-                          {"memory", fmt::format("{}Ki", facts.memory_bytes / 1024)},
-                          {"ephemeral-storage", "500Gi"},
-                          {"pods", std::to_string(kMaxPods)}};
+  json resources = {{"cpu", std::to_string(facts.vcpus)},
+                    {"memory", fmt::format("{}Ki", facts.memory_bytes / 1024)},
+                    {"ephemeral-storage", "500Gi"},
+                    {"pods", std::to_string(kMaxPods)}};
+  if (facts.efa_interfaces > 0) resources[kEfaResource] = std::to_string(facts.efa_interfaces);
   return {{"capacity", resources},
           {"allocatable", resources},
           {"conditions",

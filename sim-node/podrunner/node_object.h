@@ -27,6 +27,7 @@ struct NodeFacts {
   std::string instance_type{};
   int vcpus = 0;
   std::int64_t memory_bytes = 0;
+  int efa_interfaces = 0;         // as AWS's EFA device plugin counts them
   std::string ultra_server_id{};  // empty: in none
   int ultra_server_node = 0;
   // The result of the node's election; without an election the labels show a whole UltraServer as

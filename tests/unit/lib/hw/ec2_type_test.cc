@@ -34,6 +34,14 @@ TEST(Ec2TypeTest, NetworkCardsCarryTheEfaOfTheChips) {
   }
 }
 
+TEST(Ec2TypeTest, AnInstanceHasAnEfaInterfaceOnEachCardThatHasEfa) {
+  EXPECT_EQ(EfaInterfaces("trn2.48xlarge"), 16);
+  EXPECT_EQ(EfaInterfaces("trn2.3xlarge"), 1);
+  EXPECT_EQ(EfaInterfaces("trn1.32xlarge"), 8);
+  EXPECT_EQ(EfaInterfaces("inf2.48xlarge"), 0);
+  EXPECT_EQ(EfaInterfaces("p5.48xlarge"), 0) << "not in the catalogue";
+}
+
 TEST(Ec2TypeTest, RatesRiseUpToTheirMaximum) {
   for (const Ec2Type& type : Ec2Types()) {
     EXPECT_LE(type.ebs.baseline_mbps, type.ebs.maximum_mbps) << type.name;

@@ -268,6 +268,13 @@ TEST(NodeObjectTest, ALoneInstanceHasNoneOfThem) {
   }
 }
 
+TEST(NodeObjectTest, EfaInterfacesAreCountedAsAwsDevicePluginCountsThem) {
+  const json status = MakeNodeStatus({.name = "n", .efa_interfaces = 16}, {});
+  EXPECT_EQ(status["capacity"]["vpc.amazonaws.com/efa"], "16");
+  EXPECT_EQ(status["allocatable"]["vpc.amazonaws.com/efa"], "16");
+  EXPECT_FALSE(MakeNodeStatus({.name = "n"}, {})["capacity"].contains("vpc.amazonaws.com/efa"));
+}
+
 TEST(NodeObjectTest, TheNodeIsReadySinceItsRunnerStarted) {
   const WallTime start = *ParseTime("2026-11-21T10:00:00Z");
   const json node = MakeNode({.name = "n",
