@@ -36,6 +36,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 READY_TIMEOUT_SECONDS = 60
+AWS_IMAGES = ("jax-training-neuronx", "pytorch-inference-neuronx", "pytorch-inference-vllm-neuronx", "pytorch-training-neuronx")
 
 
 def say(args, text):
@@ -213,6 +214,8 @@ def pod_runner_config(args, directory, node, kubeconfig, pods):
     """What runs the node's pods where it has no kubelet."""
     programs = {name: str(args.bin / name) for name in ("neuron-ls", "neuron-monitor", "neuron-top", "nccom-test", "trn-mem", "trn-run")}
     shell = {name: f"/bin/{name}" for name in ("bash", "sh", "sleep", "true", "false")}
+    python = {name: "/usr/bin/python3" for name in ("python", "python3")}
+    aws = [f"public.ecr.aws/neuron/{name}" for name in AWS_IMAGES]  # of every tag
     cluster = bool(args.kubeconfig)
     return {
         "enabled": True,
@@ -225,6 +228,7 @@ def pod_runner_config(args, directory, node, kubeconfig, pods):
         "images": {
             "tahoma.dev/workload:v1": {"commands": {**programs, **shell}},
             "public.ecr.aws/ubuntu/ubuntu:22.04": {"commands": shell},
+            **{image: {"commands": {**programs, **shell, **python}} for image in aws},
         },
     }
 

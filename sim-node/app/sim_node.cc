@@ -305,14 +305,16 @@ absl::Status RunningNode::BeginPods() {
   TAHOMA_RETURN_IF_ERROR(Annotate(log_server_->Start(), "podRunner.logAddress"));
   spdlog::info("serving the logs of pods at {}", log_server_->url());
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<PodUsers> users, OpenPodUsers());
-  PodRunner::Options options{.node = Facts(),
-                             .images = options_.pod_runner.images,
-                             .cdi_dir = options_.pod_runner.cdi_dir,
-                             .state_dir = options_.state_dir,
-                             .users = users,
-                             .processes_most = options_.pod_runner.processes_most,
-                             .shutdown_grace = std::chrono::duration_cast<std::chrono::seconds>(
-                                 options_.pod_runner.shutdown_grace)};
+  PodRunner::Options options{
+      .node = Facts(),
+      .images = options_.pod_runner.images,
+      .cdi_dir = options_.pod_runner.cdi_dir,
+      .state_dir = options_.state_dir,
+      .tools_dir = std::filesystem::path(options_.pod_runner.pods_dir) / "tools",
+      .users = users,
+      .processes_most = options_.pod_runner.processes_most,
+      .shutdown_grace =
+          std::chrono::duration_cast<std::chrono::seconds>(options_.pod_runner.shutdown_grace)};
   runner_ = std::make_unique<PodRunner>(
       std::move(options),
       PodRunner::Ports{.api = *api_,

@@ -2,6 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <system_error>
+
+#include "lib/base/status.h"
+
 namespace tahoma::sim {
 namespace {
 
@@ -12,12 +18,80 @@ std::string Keys(const Map& map) {
   return keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", "));
 }
 
+// Returns "registry:5000/tools" of "registry:5000/tools:1@sha256:…".
+std::string WithoutTag(const std::string& image) {
+  const std::string name = image.substr(0, image.find('@'));
+  const std::size_t slash = name.rfind('/');
+  return name.substr(0, name.find(':', slash == std::string::npos ? 0 : slash));
+}
+
+bool IsOnMachinePath(const std::string& command) {
+  for (std::string_view rest = kMachinePath; !rest.empty();) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
+    std::error_code error;
+    if (std::filesystem::exists(std::filesystem::path(folder) / command, error)) return true;
+  }
+  return false;
+}
+
+std::filesystem::path ToolFolder(const ImageMap& images, ImageMap::const_iterator image,
+                                 const std::filesystem::path& folder) {
+  return folder / std::to_string(std::distance(images.begin(), image));
+}
+
+absl::Status MakeFolder(const std::filesystem::path& folder) {
+  constexpr auto kReadable = static_cast<std::filesystem::perms>(0755);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error) std::filesystem::permissions(folder, kReadable, error);
+  return error ? Unavailable("{}: {}", folder.string(), error.message()) : absl::OkStatus();
+}
+
+absl::Status AddTool(const std::string& program, const std::filesystem::path& tool) {
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::canonical(program, error);
+  if (error) return absl::OkStatus();  // found when the program is started
+  std::filesystem::create_hard_link(file, tool, error);
+  if (error) std::filesystem::copy_file(file, tool, error);
+  return error ? Unavailable("{}: {}", tool.string(), error.message()) : absl::OkStatus();
+}
+
 }  // namespace
+
+ImageMap::const_iterator FindImage(const ImageMap& images, const std::string& image) {
+  const auto found = images.find(image);
+  return found != images.end() ? found : images.find(WithoutTag(image));
+}
+
+absl::Status MakeToolFolders(const ImageMap& images, const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  if (error) return Unavailable("{}: {}", folder.string(), error.message());
+  TAHOMA_RETURN_IF_ERROR(MakeFolder(folder));
+  for (auto image = images.begin(); image != images.end(); ++image) {
+    const std::filesystem::path tools = ToolFolder(images, image, folder);
+    TAHOMA_RETURN_IF_ERROR(MakeFolder(tools));
+    for (const auto& [command, program] : image->second.commands) {
+      if (command.find('/') != std::string::npos || IsOnMachinePath(command)) continue;
+      TAHOMA_RETURN_IF_ERROR(AddTool(program, tools / command));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string PathOf(const ImageMap& images, const std::string& image,
+                   const std::filesystem::path& folder) {
+  const auto found = FindImage(images, image);
+  if (found == images.end()) return std::string(kMachinePath);
+  return fmt::format("{}:{}", std::filesystem::absolute(ToolFolder(images, found, folder)).string(),
+                     kMachinePath);
+}
 
 std::variant<Program, StartFailure> FindProgram(const ImageMap& images, const std::string& image,
                                                 const std::vector<std::string>& command,
                                                 const std::vector<std::string>& args) {
-  const auto found = images.find(image);
+  const auto found = FindImage(images, image);
   if (found == images.end()) {
     return StartFailure{
         "ErrImagePull",

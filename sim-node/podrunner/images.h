@@ -1,18 +1,26 @@
 // The local programs that stand for container images.
 //
 //   ImageMap images = {{"tahoma/tools:1", {.commands = {{"neuron-ls", "/usr/bin/neuron-ls"}}}}};
+//   // A name without tag, "tahoma/tools", stands for the image with any tag or digest.
 //   std::variant<Program, StartFailure> found =
 //       FindProgram(images, "tahoma/tools:1", /*command=*/{"neuron-ls"}, /*args=*/{"--wide"});
 //
 // Nothing stands in silently: an image or a command that the map does not name is a failed start
 // whose message names what is known.
 //
-// Scope: the configured map. Whether the file exists is found when it is started.
+// Scope: the configured map, and folders of its programs. Whether a file exists is found when the
+// program is started.
+//
+// Thread safety: pure functions; MakeToolFolders writes files and is called once at a start.
 
 #pragma once
 
+#include <absl/status/status.h>
+
+#include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -30,6 +38,23 @@ struct Program {
   std::string path{};
   std::vector<std::string> argv{};
 };
+
+// Where a machine's own programs are: what a container runtime sets as PATH.
+inline constexpr std::string_view kMachinePath =
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+// Returns the entry of the image; else that of the image without tag and digest; else the end.
+ImageMap::const_iterator FindImage(const ImageMap& images, const std::string& image);
+
+// Makes `folder` anew, with a folder of programs for each image: a shell finds the commands of the
+// image there, in the place of /opt/aws/neuron/bin. Commands that kMachinePath has are left out.
+// The programs are linked or copied, because a pod's user may not enter the folder that a program
+// is from. Errors: kUnavailable with the file.
+absl::Status MakeToolFolders(const ImageMap& images, const std::filesystem::path& folder);
+
+// Returns the PATH of the image's containers; `folder` as for MakeToolFolders.
+std::string PathOf(const ImageMap& images, const std::string& image,
+                   const std::filesystem::path& folder);
 
 // `command` and `args` as the container gives them, expanded. ErrImagePull for an unknown image,
 // CreateContainerError for a command that the image does not have.

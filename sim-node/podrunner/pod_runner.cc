@@ -73,6 +73,7 @@ absl::Status PodRunner::Start() {
   } else if (!absl::IsNotFound(text.status())) {
     return text.status();
   }
+  TAHOMA_RETURN_IF_ERROR(MakeToolFolders(options_.images, options_.tools_dir));
   TAHOMA_RETURN_IF_ERROR(Annotate(RegisterNode(), "node " + node_.name));
   spawner_ = std::make_unique<PosixSpawner>(ports_.clock, containers,
                                             [this](const Ended& ended) { OnEnded(ended); });
@@ -327,7 +328,7 @@ std::variant<Launch, StartFailure> PodRunner::MakeLaunch(const RunContainer& run
   Launch launch{.id = ContainerId(run.pod, run.container, run.attempt),
                 .program = std::get<Program>(std::move(program))};
   // A container runtime sets these when the image says nothing else.
-  launch.environment = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+  launch.environment = {{"PATH", PathOf(options_.images, container->image, options_.tools_dir)},
                         {"HOSTNAME", spec.name},
                         {"HOME", "/"}};
   for (const auto& [name, value] : *own) launch.environment[name] = value;

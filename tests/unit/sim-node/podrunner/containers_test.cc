@@ -453,6 +453,50 @@ TEST(ImagesTest, UnknownImagesAndCommandsAreFailuresThatNameTheKnownOnes) {
             (std::vector<std::string>{"/e", "a"}));
 }
 
+TEST(ImagesTest, ANameWithoutTagStandsForEveryTagAndDigest) {
+  const ImageMap images = {{"r:5000/tools", {.entrypoint = "/any"}},
+                           {"r:5000/tools:1", {.entrypoint = "/first"}},
+                           {"plain", {.entrypoint = "/plain"}}};
+  const auto entrypoint = [&](const std::string& image) {
+    const auto found = FindImage(images, image);
+    return found == images.end() ? "none" : found->second.entrypoint;
+  };
+  EXPECT_EQ(entrypoint("r:5000/tools:1"), "/first");
+  EXPECT_EQ(entrypoint("r:5000/tools:2"), "/any");
+  EXPECT_EQ(entrypoint("r:5000/tools:1@sha256:00"), "/any");
+  EXPECT_EQ(entrypoint("r:5000/tools"), "/any");
+  EXPECT_EQ(entrypoint("plain:9"), "/plain");
+  EXPECT_EQ(entrypoint("r:5000/other:1"), "none");
+}
+
+using ToolFolderTest = FolderTest;
+
+TEST_F(ToolFolderTest, AShellFindsTheCommandsThatTheMachineDoesNotHave) {
+  Write("hello-of-image", "#!/bin/sh\necho hello\n");
+  const std::string program = (folder_ / "hello-of-image").string();
+  std::filesystem::permissions(program, std::filesystem::perms(0755));
+  const ImageMap images = {{"bare:1", {.commands = {{"sh", "/bin/sh"}}}},
+                           {"tools:1",
+                            {.commands = {{"sh", "/bin/sh"},
+                                          {"hello", program},
+                                          {"missing", "/none/missing"},
+                                          {"/bin/hello", program}}}}};
+  for (int start = 0; start < 2; ++start) {  // the second start finds the folders of the first
+    ASSERT_EQ(MakeToolFolders(images, folder_ / "t"), absl::OkStatus());
+  }
+  const std::string path = PathOf(images, "tools:1", folder_ / "t");
+  EXPECT_TRUE(path.ends_with(fmt::format(":{}", kMachinePath))) << path;
+  const std::filesystem::path tools = path.substr(0, path.find(':'));
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(tools)) {
+    names.push_back(entry.path().filename());
+  }
+  EXPECT_EQ(names, std::vector<std::string>{"hello"});
+  EXPECT_EQ(std::filesystem::status(tools).permissions(), std::filesystem::perms(0755));
+  EXPECT_NE(PathOf(images, "bare:1", folder_ / "t"), path) << "an image has its own commands alone";
+  EXPECT_EQ(PathOf(images, "none:1", folder_ / "t"), kMachinePath);
+}
+
 using CdiTest = FolderTest;
 
 TEST_F(CdiTest, OnlyTheAskedDevicesAreApplied) {

@@ -236,7 +236,10 @@ class PodRunnerTest : public testing::Test {
   }
 
   std::unique_ptr<PodRunner> Make() {
-    const ImageMap images = {{"tools:1", {.commands = {{"sh", "/bin/sh"}, {"true", "/bin/true"}}}}};
+    const ImageMap images = {{"tools:1",
+                              {.commands = {{"sh", "/bin/sh"},
+                                            {"true", "/bin/true"},
+                                            {"hello-of-image", folder_ / "hello-of-image"}}}}};
     return std::make_unique<PodRunner>(
         PodRunner::Options{.node = {.name = "node-0",
                                     .instance_type = "trn2u.48xlarge",
@@ -244,6 +247,7 @@ class PodRunnerTest : public testing::Test {
                            .images = images,
                            .cdi_dir = folder_ / "cdi",
                            .state_dir = folder_ / "state",
+                           .tools_dir = folder_ / "tools",
                            .shutdown_grace = seconds(2),
                            .lease_period = lease_period_,
                            .write_retry = write_retry_},
@@ -330,6 +334,16 @@ TEST_F(PodRunnerTest, APodRunsToItsEnd) {
   const json status = server_.AwaitPhase("a", "Failed");
   EXPECT_EQ(status["containerStatuses"][0]["state"]["terminated"]["exitCode"], 3);
   EXPECT_EQ(Log("a"), "hi a\n");
+}
+
+TEST_F(PodRunnerTest, AShellFindsThePrograms) {
+  runner_->Stop();
+  std::ofstream(folder_ / "hello-of-image") << "#!/bin/sh\necho hello\n";
+  std::filesystem::permissions(folder_ / "hello-of-image", std::filesystem::perms(0755));
+  Begin();
+  runner_->OnPod(Pod("a", "hello-of-image && true"));
+  server_.AwaitPhase("a", "Succeeded");
+  EXPECT_EQ(Log("a"), "hello\n");
 }
 
 // The defect: a newer status waited as long as a status that could not be written. Here the first
