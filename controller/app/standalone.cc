@@ -109,7 +109,8 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
   api->controllers_ = std::make_unique<apiserver::Controllers>(
       [server = api->server_.get()] { return server->Kinds(); }, api->server_->objects(),
       *api->controllers_transport_,
-      apiserver::ControllerOptions{.protect_claims = true, .log = log});
+      apiserver::ControllerOptions{
+          .protect_claims = true, .scheduler_names = SchedulerNames(options), .log = log});
   api->controller_threads_ = std::make_unique<apiserver::ControllerThreads>(
       *api->controllers_, api->server_->objects(), clock, kControllerThreads);
   return api;

@@ -60,11 +60,24 @@ std::string WhyGang(const json& gang) {
       Conditions(gang));
 }
 
+// Returns why a pod without a node and without a condition may wait for ever.
+std::string WhoPlaces(const json& pod) {
+  const std::string_view scheduler = kube::StringAt(pod, {"spec", "schedulerName"});
+  if (scheduler.empty() || scheduler == "tahoma" || scheduler == "default-scheduler" ||
+      !Conditions(pod, "PodScheduled").empty()) {
+    return "";
+  }
+  return fmt::format(
+      "  spec.schedulerName is \"{}\": Tahoma places the pod only if schedulerNames of its "
+      "controller has that name; usual are tahoma and default-scheduler\n",
+      scheduler);
+}
+
 std::string WhyPod(const json& pod) {
   const std::string_view node = kube::StringAt(pod, {"spec", "nodeName"});
-  return fmt::format("Pod {}: {}{}{}\n{}", kube::StringAt(pod, {"metadata", "name"}),
+  return fmt::format("Pod {}: {}{}{}\n{}{}", kube::StringAt(pod, {"metadata", "name"}),
                      kube::StringAt(pod, {"status", "phase"}), node.empty() ? "" : " on node ",
-                     node, Conditions(pod, "PodScheduled"));
+                     node, Conditions(pod, "PodScheduled"), node.empty() ? WhoPlaces(pod) : "");
 }
 
 }  // namespace

@@ -105,6 +105,7 @@ struct Controllers::PodClaims {
   std::vector<std::string> entries = {};     // of spec.resourceClaims, whose claims are missing
   std::vector<kube::Request> requests = {};  // to make the claims
   Json statuses = Json::array();             // for the pod's status
+  std::vector<const Json*> missing = {};     // entries whose template does not exist
   Outcome outcome = Outcome::kDone;
 };
 
@@ -121,7 +122,10 @@ void Controllers::FindClaims(PodClaims& of) const {
     const ObjectPtr claim_template = objects_.Get(
         kTemplateResource, ObjectKey(space, TextAt(entry, {"resourceClaimTemplateName"})));
     // A later template wakes the pod.
-    if (claim_template == nullptr) continue;
+    if (claim_template == nullptr) {
+      of.missing.push_back(&entry);
+      continue;
+    }
     of.entries.push_back(name);
     Json claim = ClaimFor(pod, entry, *claim_template->body);
     if (options_.protect_claims) {
@@ -173,7 +177,8 @@ void Controllers::TellPods(std::vector<PodClaims>& pods) {
   }
 }
 
-std::vector<Outcome> Controllers::MakeClaims(const std::vector<std::string>& pod_keys) {
+std::vector<Outcome> Controllers::MakeClaims(const std::vector<std::string>& pod_keys,
+                                             WallTime now) {
   std::vector<Outcome> outcomes(pod_keys.size(), Outcome::kDone);
   std::vector<PodClaims> pods;
   std::vector<std::size_t> places;
@@ -185,6 +190,9 @@ std::vector<Outcome> Controllers::MakeClaims(const std::vector<std::string>& pod
   }
   CreateClaims(pods);
   TellPods(pods);
+  for (const PodClaims& of : pods) {
+    for (const Json* entry : of.missing) WarnOfTemplate(*of.pod->body, *entry, now);
+  }
   for (std::size_t i = 0; i < pods.size(); ++i) {
     const bool reserved = ReserveFor(*pods[i].pod->body) == Outcome::kDone;
     outcomes[places[i]] = reserved ? pods[i].outcome : Outcome::kRetry;

@@ -198,6 +198,7 @@ void Controllers::QueueForPod(const std::string& key, const Json* previous, cons
     }
     return;
   }
+  if (previous == nullptr && IsOfOtherScheduler(*pod)) queue_.Add({Task::kOtherPod, key}, now);
   const std::size_t claims = SizeAt(*pod, {"spec", "resourceClaims"});
   if (claims == 0) return;
   bool templates = false;
@@ -255,9 +256,10 @@ Outcome Controllers::TryDo(const Work& work, WallTime now) {
   }
 }
 
-std::vector<Outcome> Controllers::TryMakeClaims(const std::vector<std::string>& pod_keys) {
+std::vector<Outcome> Controllers::TryMakeClaims(const std::vector<std::string>& pod_keys,
+                                                WallTime now) {
   try {
-    return MakeClaims(pod_keys);
+    return MakeClaims(pod_keys, now);
   } catch (const std::exception& error) {
     if (pod_keys.size() == 1) {
       Tell(fmt::format("the claims of pod {}", pod_keys[0]), error);
@@ -266,7 +268,7 @@ std::vector<Outcome> Controllers::TryMakeClaims(const std::vector<std::string>& 
   }
   // Finds the pod at fault.
   std::vector<Outcome> outcomes;
-  for (const std::string& key : pod_keys) outcomes.push_back(TryMakeClaims({key}).front());
+  for (const std::string& key : pod_keys) outcomes.push_back(TryMakeClaims({key}, now).front());
   return outcomes;
 }
 
@@ -284,6 +286,8 @@ Outcome Controllers::Do(const Work& work, WallTime now) {
       return EmptyNamespace(work.key, now);
     case Task::kNode:
       return WatchNode(work.key, now);
+    case Task::kOtherPod:
+      return TellOtherPod(work.key, now);
     case Task::kLostPod:
       return RemoveLostPod(work.key, now);
     case Task::kTaints:
@@ -317,7 +321,7 @@ int Controllers::DoSome(WallTime now, int limit) {
       queue_.Done(*work, TryDo(*work, now), now);
     }
   }
-  const std::vector<Outcome> outcomes = TryMakeClaims(pods);
+  const std::vector<Outcome> outcomes = TryMakeClaims(pods, now);
   for (std::size_t i = 0; i < claims.size(); ++i) queue_.Done(claims[i], outcomes[i], now);
   return taken;
 }

@@ -51,6 +51,9 @@ struct ControllerOptions {
   // start: the allocation then need not write it. kube-controller-manager does not. A core must
   // then not take the finalizer for a commit that was begun (journal_beside_api).
   bool protect_claims = true;
+  // The schedulers whose pods this program places (spec.schedulerName). A pod of another scheduler
+  // gets an Event that says so. Empty: no pod does.
+  std::vector<std::string> scheduler_names = {};
   // Called for work that threw, which is our own mistake; the work is tried again.
   std::function<void(const std::string& line)> log = nullptr;
 };
@@ -91,19 +94,20 @@ class Controllers {
   // A mistake about one object must not stop the work for others: an exception is logged, and its
   // work waits to be tried again.
   Outcome TryDo(const Work& work, WallTime now);
-  std::vector<Outcome> TryMakeClaims(const std::vector<std::string>& pod_keys);
+  std::vector<Outcome> TryMakeClaims(const std::vector<std::string>& pod_keys, WallTime now);
   void TryObserveOne(const ResourceName& resource, const std::string& key, const Json* previous,
                      const Json* object, WallTime now);
   void Tell(const std::string& about, const std::exception& error) const;
 
   Outcome Do(const Work& work, WallTime now);
   // Makes the claims of all the pods together. Returns an outcome for each pod.
-  std::vector<Outcome> MakeClaims(const std::vector<std::string>& pod_keys);
+  std::vector<Outcome> MakeClaims(const std::vector<std::string>& pod_keys, WallTime now);
   Outcome KeepReservations(const std::string& claim_key);
   Outcome Collect(const ObjectId& id);
   Outcome Release(const ObjectId& id);
   Outcome EmptyNamespace(const std::string& name, WallTime now);
   Outcome WatchNode(const std::string& name, WallTime now);
+  Outcome TellOtherPod(const std::string& pod_key, WallTime now);
   Outcome RemoveLostPod(const std::string& pod_key, WallTime now);
   Outcome Expire(const ObjectId& id, WallTime now);
   Outcome EvictFromTainted(const std::string& claim_key, WallTime now);
@@ -116,6 +120,13 @@ class Controllers {
   Outcome Evict(const Json& pod, WallTime now);
   void QueueTainted(WallTime now);
 
+  // Returns whether the pod waits for a scheduler that this program is not.
+  bool IsOfOtherScheduler(const Json& pod) const;
+  // Tells the pod that the template of an entry of spec.resourceClaims does not exist, as
+  // kube-controller-manager does.
+  void WarnOfTemplate(const Json& pod, const Json& entry, WallTime now);
+  // Writes an Event of the pod, unless the same Event is there.
+  void Warn(const Json& pod, const char* reason, const std::string& message, WallTime now);
   struct PodClaims;
   void FindClaims(PodClaims& of) const;
   void CreateClaims(std::vector<PodClaims>& pods);

@@ -30,6 +30,7 @@ enum class Task : std::uint8_t {
   kNamespace,     // "ns": empty it and let it go
   kNode,          // "node": has it gone silent?
   kLostPod,       // "ns/pod": is its node still there?
+  kOtherPod,      // "ns/pod": does nobody here place the pod?
   kTaints,        // "ns/claim": must its pods leave a device that is tainted?
   kExpire         // "group/plural|key": an Event whose time since its last write is over
 };

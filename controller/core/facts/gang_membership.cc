@@ -41,15 +41,23 @@ void ResolveClasses(ClaimSpec& spec, const Facts& facts) {
   spec.configs = std::move(configs);
 }
 
+std::string NotMade(const PodFact& pod, const std::string& entry, const Facts& facts) {
+  std::string why =
+      fmt::format("pod {}: the claim for \"{}\" is not made yet", pod.key.name, entry);
+  for (const std::string& name : pod.templates) {
+    if (facts.claim_templates.Find(ClaimTemplateKey{pod.key.ns, name}) != nullptr) continue;
+    return why + fmt::format(": ResourceClaimTemplate {} does not exist", name);
+  }
+  return why;
+}
+
 // Adds the member's claims, or says why the pod waits.
 std::optional<Readiness> AddClaims(const PodFact& pod, const Facts& facts,
                                    const GangMembership::ClaimBusy& busy, MemberSpec& member) {
   for (const PodClaim& entry : pod.claims) {
     if (entry.none) continue;
     if (entry.claim.empty()) {
-      return Waits(
-          GangReason::kWaitingForClaims,
-          fmt::format("pod {}: the claim for \"{}\" is not made yet", pod.key.name, entry.entry));
+      return Waits(GangReason::kWaitingForClaims, NotMade(pod, entry.entry, facts));
     }
     const ClaimKey key{pod.key.ns, entry.claim};
     const std::shared_ptr<const ClaimFact> claim = facts.claims.Find(key);

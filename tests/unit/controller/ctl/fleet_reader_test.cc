@@ -180,6 +180,25 @@ TEST(ReadWhyTest, APodSaysItsOwnReasonAndItsGangs) {
   EXPECT_EQ(Why(pages, "a-0"), "Pod a-0: Running on node node-a\n");
 }
 
+TEST(ReadWhyTest, APodOfAnotherSchedulerSaysSoUntilThatSchedulerTookIt) {
+  Pages pages;
+  json pod = {{"metadata", {{"name", "a-0"}}},
+              {"spec", {{"schedulerName", "my-scheduler"}}},
+              {"status", {{"phase", "Pending"}}}};
+  pages.Put(kPod, pod);
+  EXPECT_EQ(
+      *ReadWhy(pages, "default", "a-0"),
+      "Pod a-0: Pending\n"
+      "  spec.schedulerName is \"my-scheduler\": Tahoma places the pod only if schedulerNames of "
+      "its controller has that name; usual are tahoma and default-scheduler\n");
+  pod["spec"]["schedulerName"] = "default-scheduler";
+  pages.Put(kPod, pod);
+  EXPECT_EQ(*ReadWhy(pages, "default", "a-0"), "Pod a-0: Pending\n");
+  pod["spec"] = {{"schedulerName", "my-scheduler"}, {"nodeName", "node-a"}};
+  pages.Put(kPod, pod);
+  EXPECT_EQ(*ReadWhy(pages, "default", "a-0"), "Pod a-0: Pending on node node-a\n");
+}
+
 TEST(ReadWhyTest, NamesAreNoPathsAndWhatIsMissingIsNamed) {
   Pages pages;
   EXPECT_EQ(Message(ReadWhy(pages, "default", "../x?y").status()),

@@ -226,6 +226,48 @@ TEST_F(NodeControllersTest, PodsOfADeletedNodeGoAfterAWhile) {
   EXPECT_FALSE(Exists(kPods + "/web"));
 }
 
+TEST_F(ControllersTest, APodOfASchedulerThatIsNotOursIsToldOnce) {
+  const ControllerOptions options{.scheduler_names = {"tahoma", "others"}};
+  MakePod("web");  // of default-scheduler
+  for (int start = 0; start < 2; ++start) {
+    Restart(options);
+    Step();
+  }
+  const Json events = Get("/api/v1/namespaces/default/events")["items"];
+  ASSERT_EQ(events.size(), 1U) << events;
+  EXPECT_EQ(events[0]["involvedObject"]["name"], "web");
+  EXPECT_EQ(events[0]["reason"], "FailedScheduling");
+  EXPECT_EQ(events[0]["message"],
+            "Tahoma does not place this pod: spec.schedulerName is \"default-scheduler\", and "
+            "Tahoma's are tahoma, others (schedulerNames of the controller)");
+}
+
+TEST_F(ControllersTest, APodWhoseTemplateDoesNotExistIsToldOnceInKubernetesWords) {
+  MakePod("web", kOneClaim);
+  for (int start = 0; start < 2; ++start) {
+    Restart();
+    Step();
+  }
+  const Json events = Get("/api/v1/namespaces/default/events")["items"];
+  ASSERT_EQ(events.size(), 1U) << events;
+  EXPECT_EQ(events[0]["reason"], "FailedResourceClaimCreation");
+  EXPECT_EQ(events[0]["message"],
+            "PodResourceClaim d: resource claim template \"t\": "
+            "resourceclaimtemplate.resource.k8s.io \"t\" not found");
+}
+
+TEST_F(ControllersTest, PodsOfOurSchedulersAndBoundPodsAreToldNothing) {
+  Call("POST", "/api/v1/nodes", {{"metadata", {{"name", "n"}}}});
+  MakePod("bound");
+  Bind("bound");
+  Restart({.scheduler_names = {"tahoma"}});
+  Step();
+  MakePod("ours");
+  Restart({.scheduler_names = {"default-scheduler"}});
+  Step();
+  EXPECT_TRUE(Get("/api/v1/namespaces/default/events")["items"].empty());
+}
+
 // Nothing but the threads makes the claims, and nothing but the pods' own events is waited for:
 // a loaded machine only makes it longer, and the runner ends a test that hangs.
 // kube-apiserver's --event-ttl.

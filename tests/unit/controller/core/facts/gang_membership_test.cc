@@ -336,6 +336,16 @@ TEST_F(GangMembershipTest, AClaimIsWaitedForUntilItExistsAndIsFree) {
   Add(pod);
   EXPECT_EQ(Why(AssessPod("p")),
             "WaitingForClaims: pod p: the claim for \"chips\" is not made yet");
+  pod.templates = {"nope"};
+  Add(pod);
+  EXPECT_EQ(Why(AssessPod("p")),
+            "WaitingForClaims: pod p: the claim for \"chips\" is not made yet: "
+            "ResourceClaimTemplate nope does not exist");
+  ClaimTemplateFact made;
+  made.key = {"default", "nope"};
+  facts_.claim_templates.Put(std::make_shared<const ClaimTemplateFact>(made));
+  EXPECT_EQ(Why(AssessPod("p")),
+            "WaitingForClaims: pod p: the claim for \"chips\" is not made yet");
   pod.claims[0].claim = "c";
   Add(pod);
   EXPECT_EQ(Why(AssessPod("p")), "WaitingForClaims: pod p: claim c does not exist");
