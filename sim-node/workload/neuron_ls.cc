@@ -12,6 +12,7 @@ namespace {
 using json = Json;
 using Row = std::vector<std::string>;
 
+constexpr std::string_view kFormatEquals = "--output-format=";
 constexpr int kGridSide = 4;  // devices of an instance stand in 4 rows and 4 columns
 
 // Draws a table as neuron-ls does: titles of two lines, centred; cells to the left.
@@ -187,8 +188,18 @@ absl::StatusOr<DeviceList> ParseDevices(std::string_view text) {
 
 absl::StatusOr<NeuronLsOptions> ParseNeuronLsArguments(const std::vector<std::string>& arguments) {
   NeuronLsOptions options;
-  for (const std::string& argument : arguments) {
-    if (argument == "--help" || argument == "-h") {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--output-format" || argument.starts_with(kFormatEquals)) {
+      const bool joined = argument.starts_with(kFormatEquals);
+      if (!joined && ++i == arguments.size())
+        return InvalidArgument("--output-format needs a word");
+      const std::string format = joined ? argument.substr(kFormatEquals.size()) : arguments[i];
+      if (format != "json") {
+        return InvalidArgument("--output-format is \"{}\"; expected json", format);
+      }
+      options.view = NeuronLsView::kJson;
+    } else if (argument == "--help" || argument == "-h") {
       options.help = true;
     } else if (argument == "--json-output" || argument == "-j") {
       options.view = NeuronLsView::kJson;
@@ -209,7 +220,8 @@ std::string NeuronLsHelp() {
          "  -w, --wide            short addresses and the processes' columns\n"
          "  -a, --show-all-procs  as --wide, with every process\n"
          "  -t, --topology        the grid of devices and links\n"
-         "  -j, --json-output     JSON\n"
+         "  -j, --json-output, --output-format json   JSON\n"
+         "  --version             the version\n"
          "  -h, --help            this text\n";
 }
 

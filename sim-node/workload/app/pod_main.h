@@ -1,6 +1,6 @@
 // The main function of a pod's program: options, then the claim, then the work.
 //
-// Scope: what the programs have alike. Options have a member `help`.
+// Scope: what the programs have alike: --version, and errors. Options have a member `help`.
 //
 // Thread safety: none; the environment belongs to the process.
 
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lib/base/status.h"
+#include "lib/base/version.h"
 #include "sim-node/workload/app/pod_environment.h"
 
 namespace tahoma::sim {
@@ -22,6 +23,10 @@ namespace tahoma::sim {
 // of `run`, which is printed.
 template <typename Parse, typename Help, typename Run>
 int PodMain(std::string_view program, int argc, char** argv, Parse parse, Help help, Run run) {
+  if (argc == 2 && std::string_view(argv[1]) == "--version") {
+    std::cout << program << " " << kVersion << "\n";
+    return 0;
+  }
   const auto work = [&]() -> absl::StatusOr<int> {
     TAHOMA_ASSIGN_OR_RETURN(const auto options,
                             parse(std::vector<std::string>(argv + 1, argv + argc)));

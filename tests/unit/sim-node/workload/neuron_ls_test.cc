@@ -77,6 +77,12 @@ TEST(NeuronLsTest, AnswersThatAreNoDevicesAreRefused) {
 TEST(NeuronLsTest, OptionsAreAwsOwn) {
   EXPECT_EQ(ParseNeuronLsArguments({})->view, NeuronLsView::kDefault);
   EXPECT_EQ(ParseNeuronLsArguments({"--json-output"})->view, NeuronLsView::kJson);
+  EXPECT_EQ(ParseNeuronLsArguments({"--output-format", "json"})->view, NeuronLsView::kJson);
+  EXPECT_EQ(ParseNeuronLsArguments({"--output-format=json"})->view, NeuronLsView::kJson);
+  EXPECT_EQ(Message(ParseNeuronLsArguments({"--output-format"}).status()),
+            "--output-format needs a word");
+  EXPECT_EQ(Message(ParseNeuronLsArguments({"--output-format=xml"}).status()),
+            "--output-format is \"xml\"; expected json");
   EXPECT_EQ(ParseNeuronLsArguments({"-t"})->view, NeuronLsView::kTopology);
   EXPECT_EQ(ParseNeuronLsArguments({"--wide"})->view, NeuronLsView::kWide);
   EXPECT_FALSE(ParseNeuronLsArguments({})->help);
