@@ -5,8 +5,8 @@
 //
 // They make claims from templates, reserve claims for pods bound by hand and drop reservations of
 // pods that are gone, collect garbage by owner references, empty deleted namespaces, mark silent
-// nodes, delete pods of deleted nodes and pods on devices tainted NoExecute, and drop old Events.
-// The store's events drive them; the cost of an event does not depend on the size of the cluster.
+// nodes, delete pods of deleted nodes and pods on devices tainted NoExecute, tell pods that wait in
+// vain, and drop old Events. The store's events drive them, whatever the size of the cluster.
 // Writes go through `api` like all others: they are validated, and a conflict is tried again.
 //
 // Scope: decisions. Threads are in controller_threads.h.
