@@ -1,8 +1,9 @@
 // The gangs of a namespace or of all, as kubectl lists a kind: a table, a list object, a watch.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const Json list, ListGangs(transport, ns));   // ns empty: all
-//   GangTable table(GangColumns::kUsual, ns.empty());
-//   fmt::print("{}{}", table.Head(list), table.Rows(list["items"]));
+//   std::vector<const Json*> gangs;
+//   for (const Json& gang : list["items"]) gangs.push_back(&gang);
+//   fmt::print("{}", GangTable(GangColumns::kUsual, ns.empty()).Text(gangs));
 //
 // Thread safety: one thread.
 

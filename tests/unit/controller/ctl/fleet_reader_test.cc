@@ -187,16 +187,16 @@ TEST(ReadWhyTest, APodOfAnotherSchedulerSaysSoUntilThatSchedulerTookIt) {
               {"status", {{"phase", "Pending"}}}};
   pages.Put(kPod, pod);
   EXPECT_EQ(
-      *ReadWhy(pages, "default", "a-0"),
+      Why(pages, "a-0"),
       "Pod a-0: Pending\n"
       "  spec.schedulerName is \"my-scheduler\": Tahoma places the pod only if schedulerNames of "
       "its controller has that name; usual are tahoma and default-scheduler\n");
   pod["spec"]["schedulerName"] = "default-scheduler";
   pages.Put(kPod, pod);
-  EXPECT_EQ(*ReadWhy(pages, "default", "a-0"), "Pod a-0: Pending\n");
+  EXPECT_EQ(Why(pages, "a-0"), "Pod a-0: Pending\n");
   pod["spec"] = {{"schedulerName", "my-scheduler"}, {"nodeName", "node-a"}};
   pages.Put(kPod, pod);
-  EXPECT_EQ(*ReadWhy(pages, "default", "a-0"), "Pod a-0: Pending on node node-a\n");
+  EXPECT_EQ(Why(pages, "a-0"), "Pod a-0: Pending on node node-a\n");
 }
 
 TEST(ReadWhyTest, NamesAreNoPathsAndWhatIsMissingIsNamed) {
