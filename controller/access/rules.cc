@@ -30,9 +30,16 @@ std::vector<Rule> ViewRules() {
   return {
       {Read(),
        {""},
-       {"configmaps", "events", "persistentvolumeclaims", "persistentvolumeclaims/status", "pods",
-        "pods/log", "pods/status", "serviceaccounts", "services", "namespaces",
-        "namespaces/status"}},
+       {"configmaps", "endpoints", "events", "persistentvolumeclaims",
+        "persistentvolumeclaims/status", "pods", "pods/log", "pods/status", "serviceaccounts",
+        "services", "namespaces", "namespaces/status"}},
+      {Read(),
+       {"apps"},
+       {"controllerrevisions", "daemonsets", "daemonsets/status", "deployments",
+        "deployments/scale", "deployments/status", "replicasets", "replicasets/scale",
+        "replicasets/status", "statefulsets", "statefulsets/scale", "statefulsets/status"}},
+      {Read(), {"batch"}, {"jobs", "jobs/status"}},
+      {Read(), {"policy"}, {"poddisruptionbudgets", "poddisruptionbudgets/status"}},
       {Read(), {"events.k8s.io"}, {"events"}},
       {Read(), {"coordination.k8s.io"}, {"leases"}},
       {Read(),
@@ -59,6 +66,12 @@ std::vector<Rule> EditRules() {
                    {"configmaps", "events", "persistentvolumeclaims", "pods", "secrets",
                     "serviceaccounts", "services"}});
   rules.push_back({{"create"}, {""}, {"pods/eviction"}});
+  rules.push_back({Write(),
+                   {"apps"},
+                   {"daemonsets", "deployments", "deployments/scale", "replicasets",
+                    "replicasets/scale", "statefulsets", "statefulsets/scale"}});
+  rules.push_back({Write(), {"batch"}, {"jobs"}});
+  rules.push_back({Write(), {"policy"}, {"poddisruptionbudgets"}});
   rules.push_back({Write(), {"events.k8s.io"}, {"events"}});
   rules.push_back({Write(), {"coordination.k8s.io"}, {"leases"}});
   rules.push_back({Write(), {"resource.k8s.io"}, {"resourceclaims", "resourceclaimtemplates"}});

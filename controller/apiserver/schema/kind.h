@@ -71,7 +71,7 @@ struct Subresource {
 struct ScalePaths {
   std::vector<std::string> spec_replicas;
   std::vector<std::string> status_replicas;
-  std::vector<std::string> selector;  // empty: none
+  std::vector<std::string> selector;  // a text or a label selector; empty: none
 };
 
 struct Kind {

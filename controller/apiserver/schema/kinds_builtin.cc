@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "controller/apiserver/schema/kind.h"
@@ -24,6 +26,9 @@ Column Text(std::string name, std::string description, std::int32_t priority = 0
           .type = "string",
           .description = std::move(description),
           .priority = priority};
+}
+Column Number(std::string name, std::string description) {
+  return {.name = std::move(name), .type = "integer", .description = std::move(description)};
 }
 Column AgeColumn() { return Text("Age", "Time since the object was created."); }
 
@@ -209,6 +214,73 @@ std::vector<Kind> VolumeKinds() {
   return {volume, claim, storage_class};
 }
 
+// The columns of whatever makes pods from a template: `own` between name and age, then those of the
+// template. A StatefulSet shows no selector.
+std::vector<Column> TemplateColumns(std::vector<Column> own, bool has_selector = true) {
+  std::vector<Column> columns = {NameColumn()};
+  std::ranges::move(own, std::back_inserter(columns));
+  columns.push_back(AgeColumn());
+  columns.push_back(Text("Containers", "The names of the containers.", 1));
+  columns.push_back(Text("Images", "The images of the containers.", 1));
+  if (has_selector) columns.push_back(Text("Selector", "The labels of the pods.", 1));
+  return columns;
+}
+
+Kind WorkloadKind(const std::string& group, std::string kind, std::string plural,
+                  std::vector<std::string> short_names) {
+  Kind made = Make(group, "v1", std::move(kind), std::move(plural));
+  made.short_names = std::move(short_names);
+  made.categories = {"all"};
+  made.has_status = true;
+  made.has_generation = true;
+  return made;
+}
+
+std::vector<Kind> AppsKinds() {
+  const ScalePaths scale = {{"spec", "replicas"}, {"status", "replicas"}, {"spec", "selector"}};
+  Kind deployment = WorkloadKind("apps", "Deployment", "deployments", {"deploy"});
+  deployment.scale = scale;
+  deployment.columns = TemplateColumns({Text("Ready", "Ready pods of all pods."),
+                                        Text("Up-to-date", "Pods of the present template."),
+                                        Text("Available", "Pods that are available.")});
+  Kind replica_set = WorkloadKind("apps", "ReplicaSet", "replicasets", {"rs"});
+  replica_set.scale = scale;
+  replica_set.columns =
+      TemplateColumns({Number("Desired", "Pods that are wanted."),
+                       Number("Current", "Pods that there are."), Number("Ready", "Ready pods.")});
+  Kind stateful_set = WorkloadKind("apps", "StatefulSet", "statefulsets", {"sts"});
+  stateful_set.scale = scale;
+  stateful_set.columns = TemplateColumns({Text("Ready", "Ready pods of all pods.")}, false);
+  Kind daemon_set = WorkloadKind("apps", "DaemonSet", "daemonsets", {"ds"});
+  daemon_set.columns =
+      TemplateColumns({Number("Desired", "Nodes that should have a pod."),
+                       Number("Current", "Nodes of these that have one."),
+                       Number("Ready", "Nodes of these whose pod is ready."),
+                       Number("Up-to-date", "Nodes with a pod of the present template."),
+                       Number("Available", "Nodes whose pod is available."),
+                       Text("Node Selector", "The labels of the nodes.")});
+  Kind revision = Make("apps", "v1", "ControllerRevision", "controllerrevisions");
+  revision.columns = {NameColumn(), Text("Controller", "Whose revision it is."),
+                      Number("Revision", "The number of the revision."), AgeColumn()};
+  return {deployment, replica_set, stateful_set, daemon_set, revision};
+}
+
+std::vector<Kind> BatchKinds() {
+  Kind job = WorkloadKind("batch", "Job", "jobs", {});
+  job.selectable = {{"status.successful", {"status", "succeeded"}}};
+  job.columns = TemplateColumns({Text("Status", "Where it is in its life."),
+                                 Text("Completions", "Pods that have succeeded of all."),
+                                 Text("Duration", "How long it has taken.")});
+  Kind budget = Make("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
+  budget.short_names = {"pdb"};
+  budget.has_status = true;
+  budget.has_generation = true;
+  budget.columns = {NameColumn(), Text("Min Available", "The least pods that must stay."),
+                    Text("Max Unavailable", "The most pods that may be missing."),
+                    Number("Allowed Disruptions", "Pods that may be evicted now."), AgeColumn()};
+  return {job, budget};
+}
+
 std::vector<Kind> CoreKinds() {
   Kind config_map = Make("", "v1", "ConfigMap", "configmaps");
   config_map.short_names = {"cm"};
@@ -227,8 +299,11 @@ std::vector<Kind> CoreKinds() {
   component.verbs = {"get", "list"};
   component.columns = {NameColumn(), Text("Status", "Healthy or Unhealthy."),
                        Text("Message", "How it is."), Text("Error", "What went wrong.")};
+  Kind endpoints = Make("", "v1", "Endpoints", "endpoints");
+  endpoints.short_names = {"ep"};
+  endpoints.columns = {NameColumn(), Text("Endpoints", "The addresses."), AgeColumn()};
   return {PodKind(), NodeKind(), NamespaceKind(), CoreEventKind(), config_map,
-          secret,    account,    ServiceKind(),   component};
+          secret,    account,    ServiceKind(),   component,       endpoints};
 }
 
 std::vector<Kind> ResourceKinds() {
@@ -308,7 +383,8 @@ const std::map<std::string, SchemaPtr, std::less<>>& BuiltInTypes() {
 
 std::vector<std::shared_ptr<const Kind>> MakeBuiltInKinds() {
   std::vector<std::shared_ptr<const Kind>> made;
-  for (const auto& group : {CoreKinds(), VolumeKinds(), ResourceKinds(), OtherKinds()}) {
+  for (const auto& group :
+       {CoreKinds(), VolumeKinds(), AppsKinds(), BatchKinds(), ResourceKinds(), OtherKinds()}) {
     for (Kind kind : group) {
       const auto type = BuiltInTypes().find(TypePackage(kind) + "." + kind.kind);
       TAHOMA_CHECK(type != BuiltInTypes().end());

@@ -8,6 +8,7 @@
 #include "controller/apiserver/request/typed_body.h"
 #include "controller/apiserver/schema/causes.h"
 #include "controller/apiserver/schema/fields.h"
+#include "controller/apiserver/schema/selector_text.h"
 #include "controller/apiserver/verbs/delete_verbs.h"
 #include "controller/apiserver/verbs/pod_log.h"
 #include "controller/apiserver/verbs/read_verbs.h"
@@ -65,6 +66,10 @@ json ScaleOf(const ScalePaths& paths, const json& object) {
                 {"status", {{"replicas", number(paths.status_replicas)}}}};
   const json* selector = At(object, paths.selector);
   if (selector != nullptr && selector->is_string()) scale["status"]["selector"] = *selector;
+  if (selector != nullptr && selector->is_object()) {
+    const std::string text = SelectorText(*selector).value_or("");
+    if (!text.empty()) scale["status"]["selector"] = text;
+  }
   return scale;
 }
 

@@ -5,9 +5,11 @@ package kinds
 import (
 	"runtime/debug"
 
+	apps "k8s.io/api/apps/v1"
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	autoscaling "k8s.io/api/autoscaling/v1"
+	batch "k8s.io/api/batch/v1"
 	coordination "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
 	events "k8s.io/api/events/v1"
@@ -40,6 +42,9 @@ func Objects() []runtime.Object {
 		&core.Pod{}, &core.Node{}, &core.Namespace{}, &core.Event{}, &core.ConfigMap{},
 		&core.Secret{}, &core.Service{}, &core.ServiceAccount{}, &core.ComponentStatus{},
 		&core.PersistentVolume{}, &core.PersistentVolumeClaim{}, &core.Binding{},
+		&core.Endpoints{},
+		&apps.Deployment{}, &apps.ReplicaSet{}, &apps.StatefulSet{}, &apps.DaemonSet{},
+		&apps.ControllerRevision{}, &batch.Job{},
 		&coordination.Lease{}, &events.Event{},
 		&resource.ResourceSlice{}, &resource.ResourceClaim{}, &resource.ResourceClaimTemplate{},
 		&resource.DeviceClass{}, &resourcebeta.DeviceClass{}, &scheduling.PriorityClass{},
@@ -47,7 +52,7 @@ func Objects() []runtime.Object {
 		&apiextensions.CustomResourceDefinition{},
 		&authorization.SelfSubjectAccessReview{}, &authorization.SubjectAccessReview{},
 		&authorization.LocalSubjectAccessReview{}, &authorization.SelfSubjectRulesReview{},
-		&authentication.SelfSubjectReview{}, &autoscaling.Scale{}, &policy.Eviction{},
+		&authentication.SelfSubjectReview{}, &autoscaling.Scale{}, &policy.Eviction{}, &policy.PodDisruptionBudget{},
 		&meta.Status{}, &meta.DeleteOptions{}, &meta.PartialObjectMetadata{},
 	}
 }
@@ -61,7 +66,7 @@ func Parts() []any {
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		core.AddToScheme, coordination.AddToScheme, events.AddToScheme, resource.AddToScheme,
+		core.AddToScheme, apps.AddToScheme, batch.AddToScheme, coordination.AddToScheme, events.AddToScheme, resource.AddToScheme,
 		resourcebeta.AddToScheme, scheduling.AddToScheme, storage.AddToScheme, apiextensions.AddToScheme,
 		authorization.AddToScheme, authentication.AddToScheme, autoscaling.AddToScheme, policy.AddToScheme, meta.AddMetaToScheme,
 	} {

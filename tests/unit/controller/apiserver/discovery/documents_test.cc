@@ -81,7 +81,7 @@ TEST(DiscoveryTest, GroupsAreFoundByName) {
   const auto kinds = Kinds();
   EXPECT_EQ(ApiGroup(*kinds, "tahoma.dev")->at("preferredVersion")["groupVersion"],
             "tahoma.dev/v1alpha1");
-  EXPECT_FALSE(ApiGroup(*kinds, "apps").has_value());
+  EXPECT_FALSE(ApiGroup(*kinds, "networking.k8s.io").has_value());
   EXPECT_FALSE(ApiResourceList(*kinds, "tahoma.dev", "v2").has_value());
   EXPECT_EQ(ApiGroupList(*kinds)["groups"].size(), 9U);
 }
@@ -169,7 +169,7 @@ TEST(OpenApiTest, TheIndexNamesEachDocumentByItsHashAndFollowsTheKinds) {
             "/openapi/v3/apis/tahoma.dev/v1alpha1?hash=" + document->hash);
   EXPECT_THAT(document->hash, ::testing::MatchesRegex("[0-9A-F]{64}"));
   EXPECT_EQ(before["paths"]["api/v1"], after["paths"]["api/v1"]) << "unchanged groups keep a hash";
-  EXPECT_EQ(cache.Document(*kinds, "apis/apps/v1"), nullptr);
+  EXPECT_EQ(cache.Document(*kinds, "apis/networking.k8s.io/v1"), nullptr);
   EXPECT_EQ(cache.Document(*kinds, "api/v1"), cache.Document(*kinds, "api/v1"));
 }
 
