@@ -22,11 +22,15 @@ const char* PullPolicy(std::string_view image) {
   return has_tag && image.substr(colon + 1) != "latest" ? "IfNotPresent" : "Always";
 }
 
-void DefaultContainer(Json& container) {
+void DefaultPullPolicy(Json& container) {
   if (!container.is_object()) return;
   if (!container.contains("imagePullPolicy") && container.contains("image")) {
     container["imagePullPolicy"] = PullPolicy(TextAt(container, {"image"}));
   }
+}
+
+// Templates are not asked: their pods are.
+void DefaultRequests(Json& container) {
   if (!ValueAt(container, {"resources", "limits"}).is_object()) return;
   const Json limits = ValueAt(container, {"resources", "limits"});
   for (const auto& [name, value] : limits.items()) {
@@ -40,8 +44,10 @@ void DefaultPod(Json& pod) {
   Json& spec = pod["spec"];
   for (const char* list : {"initContainers", "containers"}) {
     if (!spec.contains(list) || !spec[list].is_array()) continue;
-    for (Json& container : spec[list]) DefaultContainer(container);
+    for (Json& container : spec[list]) DefaultPullPolicy(container);
+    for (Json& container : spec[list]) DefaultRequests(container);
   }
+  if (!spec.contains("enableServiceLinks")) spec["enableServiceLinks"] = true;
   // The old name follows the new one, whichever was given.
   const std::string name = TextAt(spec, {"serviceAccountName"});
   const std::string old_name = TextAt(spec, {"serviceAccount"});
@@ -170,7 +176,8 @@ bool IsCore(const Kind& kind, std::string_view plural) {
 
 // A real server lets a write of status change labels and annotations of these kinds.
 bool StatusWritesMetadata(const Kind& kind) {
-  return IsCore(kind, "pods") || IsCore(kind, "nodes") || IsCore(kind, "namespaces");
+  return IsCore(kind, "pods") || IsCore(kind, "nodes") || IsCore(kind, "namespaces") ||
+         IsWorkload(kind) || (kind.built_in && kind.plural == "poddisruptionbudgets");
 }
 
 // Makes `to` equal to `from` in all fields but the named ones.
@@ -199,9 +206,24 @@ void CopyField(const Json& from, std::string_view field, Json& to) {
   }
 }
 
+void DefaultPodTemplate(Json& pod_template) {
+  if (!ValueAt(pod_template, {"spec"}).is_object()) return;
+  Json& spec = pod_template["spec"];
+  for (const char* list : {"initContainers", "containers"}) {
+    if (!spec.contains(list) || !spec[list].is_array()) continue;
+    for (Json& container : spec[list]) DefaultPullPolicy(container);
+  }
+  const std::string name = TextAt(spec, {"serviceAccountName"});
+  const std::string account = name.empty() ? TextAt(spec, {"serviceAccount"}) : name;
+  if (account.empty()) return;
+  spec["serviceAccountName"] = account;
+  spec["serviceAccount"] = account;
+}
+
 void ApplyKindDefaults(const Kind& kind, std::string_view now, Json& object) {
   if (!kind.built_in || !object.is_object()) return;
   if (IsCore(kind, "pods")) DefaultPod(object);
+  if (IsWorkload(kind)) DefaultWorkload(kind, object);
   if (IsCore(kind, "nodes")) DefaultNode(object);
   if (IsCore(kind, "secrets")) DefaultSecret(object);
   if (IsCore(kind, "namespaces")) DefaultNamespace(object);
@@ -222,6 +244,13 @@ void PrepareCreate(const Kind& kind, std::string_view now, Json& object) {
     AddLabelKeys(object);
     object["status"] = FirstPodStatus(object, now);
   }
+  if (IsWorkload(kind)) PrepareNewWorkload(kind, object);
+  if (kind.built_in && kind.plural == "poddisruptionbudgets") {
+    object["status"] = {{"currentHealthy", 0},
+                        {"desiredHealthy", 0},
+                        {"disruptionsAllowed", 0},
+                        {"expectedPods", 0}};
+  }
   if (kind.built_in && kind.plural == "resourceclaims") object["status"] = Json::object();
   if (IsCore(kind, "persistentvolumes") || IsCore(kind, "persistentvolumeclaims")) {
     object["status"] = {{"phase", "Pending"}};
@@ -240,9 +269,13 @@ void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
     if (!StatusWritesMetadata(kind) && new_object.contains("metadata")) {
       CopyAllBut({"resourceVersion", "uid"}, old_object.at("metadata"), new_object["metadata"]);
     }
+    if (kind.resource() == "deployments.apps" && new_object.contains("metadata")) {
+      CopyField(MetadataOf(old_object), "labels", new_object["metadata"]);
+    }
     return;
   }
   if (kind.has_status) CopyField(old_object, "status", new_object);
+  if (IsWorkload(kind)) PrepareWorkloadUpdate(kind, old_object, new_object);
   // Only the finalize subresource changes a namespace's spec.
   if (IsCore(kind, "namespaces")) CopyField(old_object, "spec", new_object);
   // The class has settled them when the pod was made.
@@ -261,6 +294,11 @@ void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
 }
 
 bool SpecChanged(const Kind& kind, const Json& old_object, const Json& new_object) {
+  // Annotations of a Deployment are copied to its ReplicaSets.
+  if (kind.resource() == "deployments.apps" && PartOf(MetadataOf(old_object), "annotations") !=
+                                                   PartOf(MetadataOf(new_object), "annotations")) {
+    return true;
+  }
   const auto counts = [&](const std::string& field) {
     return field != "metadata" && !(kind.has_status && field == "status");
   };

@@ -25,6 +25,17 @@ void CheckImmutable(std::string field, const Json& old_value, const Json& new_va
 void CheckMetadata(const Kind& kind, const Json& object, Causes& causes);
 void CheckMetadataUpdate(const Json& old_object, const Json& new_object, Causes& causes);
 
+// Whether objects of the kind make pods from a template.
+bool IsWorkload(const Kind& kind);
+// The defaults of pods that templates have, too.
+void DefaultPodTemplate(Json& pod_template);
+// The defaults of a workload that depend on other fields.
+void DefaultWorkload(const Kind& kind, Json& object);
+// What a server writes into a new workload, and into one that is updated: the first status, the
+// selector of a Job, the generation of a DaemonSet's template.
+void PrepareNewWorkload(const Kind& kind, Json& object);
+void PrepareWorkloadUpdate(const Kind& kind, const Json& before, Json& after);
+
 void CheckPod(const Json& pod, Causes& causes);
 void CheckPodUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
 // Checks which nodes a pod, a slice, a device or an allocation selects.

@@ -46,11 +46,14 @@ std::string WarningHeader(std::string_view text) {
 
 // Kinds whose PUT creates a missing object (their strategies' AllowCreateOnUpdate).
 bool CreatesOnUpdate(const Kind& kind) {
-  return kind.built_in && (kind.plural == "leases" || kind.plural == "events");
+  return kind.built_in &&
+         (kind.plural == "leases" || kind.plural == "events" || kind.plural == "endpoints");
 }
 
 // Kinds whose PUT must name the version to replace (AllowUnconditionalUpdate).
-bool NeedsVersion(const Kind& kind) { return !kind.built_in || kind.plural == "leases"; }
+bool NeedsVersion(const Kind& kind) {
+  return !kind.built_in || kind.plural == "leases" || kind.plural == "poddisruptionbudgets";
+}
 
 // Creates `body`, whose name is known.
 absl::StatusOr<ObjectPtr> CreateNamed(const ApiContext& context, WriteRequest& write, json body) {
