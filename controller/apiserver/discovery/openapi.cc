@@ -83,6 +83,9 @@ class Components {
       if (map) body["x-kubernetes-list-map-keys"] = schema.list_map_keys;
     }
     if (schema.type == Type::kObject && schema.atomic) body["x-kubernetes-map-type"] = "atomic";
+    if (schema.patch_strategy == Schema::PatchStrategy::kReplaceObject) {
+      body["x-kubernetes-patch-strategy"] = "replace";
+    }
     if (schema.patch_strategy == Schema::PatchStrategy::kMerge) {
       body["x-kubernetes-patch-strategy"] = schema.retain_keys ? "merge,retainKeys" : "merge";
       if (!schema.merge_key.empty()) body["x-kubernetes-patch-merge-key"] = schema.merge_key;

@@ -96,6 +96,25 @@ bool IsUnknownGroup(std::string_view path, const KindTable& kinds) {
          std::ranges::none_of(ReviewKinds(), is_of_it);
 }
 
+// Groups of Kubernetes itself have no dot or end so; who asks for one meant a whole cluster.
+bool IsGroupOfKubernetes(std::string_view path) {
+  if (!path.starts_with("/apis/")) return false;
+  path.remove_prefix(6);
+  const std::string_view group = path.substr(0, path.find('/'));
+  return !group.empty() &&
+         (group.find('.') == std::string_view::npos || group.ends_with(".k8s.io"));
+}
+
+absl::Status NotServedHere(std::string_view path) {
+  path.remove_prefix(6);
+  return GenericError(
+      404, "NotFound",
+      fmt::format("the server could not find the requested resource: {} is not served by Tahoma's "
+                  "standalone API server; examples/kind/up.sh starts a cluster with all kinds of "
+                  "Kubernetes",
+                  path.substr(0, path.find('/'))));
+}
+
 absl::StatusOr<rest::Response> ServeCollection(const ApiContext& context,
                                                const ApiRequest& request) {
   const std::string& method = request.http->method;
@@ -195,6 +214,9 @@ rest::Response ApiServer::Answer(const rest::Request& request, CommitsInFlight* 
   try {
     absl::StatusOr<rest::Response> response = Dispatch(request, flight, answers);
     if (IsNoSuchPath(response.status()) && IsUnknownGroup(request.path, *kinds_.Snapshot())) {
+      if (IsGroupOfKubernetes(request.path)) {
+        return AsAccepted(request, ResponseOf(NotServedHere(request.path)));
+      }
       return rest::Response::Text(404, "404 page not found\n");
     }
     if (!response.ok()) return AsAccepted(request, ResponseOf(response.status()));

@@ -124,35 +124,40 @@ void CompareAt(const Schema& schema, const Json& before, const Json& after, cons
 }
 
 // Shared items stand in the order of `config`; items only in `live` keep their place before the
-// next shared item.
+// next shared item, and stand before items only in `config`.
 Json MergeLists(const Schema& schema, const Json& live, const Json& config) {
   const auto live_items = ByEdge(schema, live);
   const auto config_items = ByEdge(schema, config);
+  std::vector<std::string> shared;  // for each item of config, the next one that live has, too
+  for (std::size_t i = config.size(); i-- > 0;) {
+    const std::string edge = ItemEdge(schema, config[i]);
+    shared.push_back(live_items.contains(edge) || shared.empty() ? edge : shared.back());
+    if (!live_items.contains(shared.back())) shared.back().clear();
+  }
+  std::ranges::reverse(shared);
   Json merged = Json::array();
   std::size_t next = 0;  // of live
-  const auto emit_live_only = [&](const std::string& until) {
-    for (; next < live.size(); ++next) {
-      const std::string edge = ItemEdge(schema, live[next]);
-      if (edge == until) {
-        ++next;
-        return;
-      }
-      if (!config_items.contains(edge)) merged.push_back(live[next]);
-    }
-  };
   std::set<std::string> done;
-  for (const Json& item : config) {
-    const std::string edge = ItemEdge(schema, item);
+  for (std::size_t i = 0; i < config.size(); ++i) {
+    const std::string edge = ItemEdge(schema, config[i]);
     if (!done.insert(edge).second) continue;
-    const auto existing = live_items.find(edge);
-    if (existing == live_items.end()) {
-      merged.push_back(item);
-      continue;
+    for (; next < live.size(); ++next) {
+      const std::string old_edge = ItemEdge(schema, live[next]);
+      if (!config_items.contains(old_edge)) {
+        merged.push_back(live[next]);
+      } else if (shared[i].empty() || old_edge == shared[i]) {
+        if (shared[i].empty() || old_edge == edge) ++next;
+        break;
+      }
     }
-    emit_live_only(edge);
-    merged.push_back(MergeFields(ItemOf(schema), *existing->second, item));
+    const auto existing = live_items.find(edge);
+    merged.push_back(existing == live_items.end()
+                         ? config[i]
+                         : MergeFields(ItemOf(schema), *existing->second, config[i]));
   }
-  emit_live_only("");
+  for (; next < live.size(); ++next) {
+    if (!config_items.contains(ItemEdge(schema, live[next]))) merged.push_back(live[next]);
+  }
   return merged;
 }
 

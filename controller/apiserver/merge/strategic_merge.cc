@@ -188,7 +188,9 @@ absl::Status Merger::Field(const Schema& schema, Json& object, const std::string
   Json& current = object[name];
   const Schema* field = schema.Field(name);
   if (field == nullptr) field = &kUnknown;
-  if (value.is_object() && current.is_object()) return Objects(*field, current, value, depth + 1);
+  const bool whole = field->patch_strategy == Schema::PatchStrategy::kReplaceObject;
+  if (value.is_object() && current.is_object() && !whole)
+    return Objects(*field, current, value, depth + 1);
   if (value.is_array() && current.is_array() &&
       field->patch_strategy == Schema::PatchStrategy::kMerge) {
     return Lists(*field, current, value, depth + 1);

@@ -33,6 +33,7 @@ class Selection {
  private:
   struct FieldRequirement {
     std::vector<std::string> path;
+    std::string absent;  // the value of an absent field
     bool equal = true;
     std::string value;
   };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "lib/base/json.h"
 
 namespace tahoma::controller::apiserver {
@@ -63,11 +65,14 @@ Cause TooMany(std::string field, std::size_t actual, std::size_t limit) {
 std::string InvalidMessage(std::string_view kind, std::string_view name,
                            const std::vector<Cause>& causes) {
   std::string text;
+  std::set<std::string> told;
   for (const Cause& cause : causes) {
-    text += text.empty() ? "" : ", ";
-    text += cause.field.empty() ? cause.message : fmt::format("{}: {}", cause.field, cause.message);
+    std::string one =
+        cause.field.empty() ? cause.message : fmt::format("{}: {}", cause.field, cause.message);
+    if (!told.insert(one).second) continue;
+    text += (text.empty() ? "" : ", ") + one;
   }
-  if (causes.size() != 1) text = fmt::format("[{}]", text);
+  if (told.size() != 1) text = fmt::format("[{}]", text);
   return fmt::format("{} \"{}\" is invalid: {}", kind, name, text);
 }
 

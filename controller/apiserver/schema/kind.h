@@ -58,6 +58,7 @@ struct Column {
 struct SelectableField {
   std::string label;
   std::vector<std::string> path;
+  std::string absent = {};  // the value of an absent field
 };
 
 // A path below an object other than status and scale: pods/binding, pods/log, namespaces/finalize.

@@ -261,13 +261,13 @@ std::vector<Kind> AppsKinds() {
                        Text("Node Selector", "The labels of the nodes.")});
   Kind revision = Make("apps", "v1", "ControllerRevision", "controllerrevisions");
   revision.columns = {NameColumn(), Text("Controller", "Whose revision it is."),
-                      Number("Revision", "The number of the revision."), AgeColumn()};
+                      Text("Revision", "The number of the revision."), AgeColumn()};
   return {deployment, replica_set, stateful_set, daemon_set, revision};
 }
 
 std::vector<Kind> BatchKinds() {
   Kind job = WorkloadKind("batch", "Job", "jobs", {});
-  job.selectable = {{"status.successful", {"status", "succeeded"}}};
+  job.selectable = {{"status.successful", {"status", "succeeded"}, "0"}};
   job.columns = TemplateColumns({Text("Status", "Where it is in its life."),
                                  Text("Completions", "Pods that have succeeded of all."),
                                  Text("Duration", "How long it has taken.")});

@@ -65,7 +65,8 @@ struct Schema {
   // How lists merge (x-kubernetes-list-type). kMap lists are keyed by list_map_keys.
   enum class ListType : std::uint8_t { kAtomic, kSet, kMap };
   // How a strategic merge patch changes a list; kMerge by merge_key, or by value when empty.
-  enum class PatchStrategy : std::uint8_t { kReplace, kMerge };
+  // kReplaceObject is for objects, which are merged otherwise.
+  enum class PatchStrategy : std::uint8_t { kReplace, kMerge, kReplaceObject };
 
   Type type = Type::kAny;
   // Full name of a shared type, "io.k8s.api.core.v1.PodSpec"; empty for an anonymous one. Named

@@ -187,6 +187,8 @@ absl::Status ApplyOption(std::string_view option, Schema& schema) {
   } else if (word == "merge") {
     schema.patch_strategy = Schema::PatchStrategy::kMerge;
     schema.merge_key = value;
+  } else if (word == "replace") {
+    schema.patch_strategy = Schema::PatchStrategy::kReplaceObject;
   } else if (word == "message") {
     schema.typed_by_message = true;
   } else if (word == "retain") {

@@ -11,10 +11,10 @@
 // A type is `string int32 int64 float bool quantity intstr time microtime bytes any`, `[]T`,
 // `map[string]T`, or a type of the tables (`ObjectMeta` of this package, `meta.ObjectMeta` of
 // another: the alias line `import meta io.k8s.…`). `!` after the name: required. Options:
-// `listmap=a,b` `set` `atomic` `merge=key` `merge` `retain` `enum=a|b` `default=JSON` (null:
-// written where absent) `min=` `max=` `minlen=` `maxlen=` `maxitems=` `message` (of `any`: the type
-// is that of the field in the protobuf message). Order of types does not matter; types may not be
-// recursive.
+// `listmap=a,b` `set` `atomic` `merge=key` `merge` `replace` (of an object) `retain`
+// `enum=a|b` `default=JSON` (null: written where absent) `min=` `max=` `minlen=` `maxlen=`
+// `maxitems=` `message` (of `any`: the type is that of the field in the protobuf message). Order of
+// types does not matter; types may not be recursive.
 //
 // Thread safety: pure function.
 

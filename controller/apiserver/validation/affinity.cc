@@ -6,6 +6,7 @@
 #include <set>
 
 #include "controller/apiserver/validation/parts.h"
+#include "controller/apiserver/validation/workloads.h"
 #include "lib/base/json.h"
 
 namespace tahoma::controller::apiserver {
@@ -110,19 +111,6 @@ void CheckNodeAffinity(const Json& affinity, const std::string& path, Causes& ca
   }
 }
 
-void CheckLabelSelector(const Json& selector, const std::string& path, Causes& causes) {
-  for (const auto& [key, value] : ValueAt(selector, {"matchLabels"}).items()) {
-    AddInvalid(path + ".matchLabels", key, CheckQualifiedName(key), causes);
-    const std::string text = TextOf(value);
-    AddInvalid(path + ".matchLabels", text, CheckLabelValue(text), causes);
-  }
-  const Json& expressions = ValueAt(selector, {"matchExpressions"});
-  for (std::size_t i = 0; i < expressions.size(); ++i) {
-    CheckRequirement(expressions[i], fmt::format("{}.matchExpressions[{}]", path, i), false,
-                     causes);
-  }
-}
-
 void CheckLabelKeys(const Json& term, const std::string& path, Causes& causes) {
   for (const char* name : {"matchLabelKeys", "mismatchLabelKeys"}) {
     const Json& keys = ValueAt(term, {name});
@@ -224,6 +212,19 @@ void AddLabelKeysTo(Json& term, const Json& labels) {
 }
 
 }  // namespace
+
+void CheckLabelSelector(const Json& selector, const std::string& path, Causes& causes) {
+  for (const auto& [key, value] : ValueAt(selector, {"matchLabels"}).items()) {
+    AddInvalid(path + ".matchLabels", key, CheckQualifiedName(key), causes);
+    const std::string text = TextOf(value);
+    AddInvalid(path + ".matchLabels", text, CheckLabelValue(text), causes);
+  }
+  const Json& expressions = ValueAt(selector, {"matchExpressions"});
+  for (std::size_t i = 0; i < expressions.size(); ++i) {
+    CheckRequirement(expressions[i], fmt::format("{}.matchExpressions[{}]", path, i), false,
+                     causes);
+  }
+}
 
 void CheckNodeSelector(const Json& selector, const std::string& path, Causes& causes) {
   const std::string terms_path = path + ".nodeSelectorTerms";

@@ -13,9 +13,11 @@ namespace {
 
 constexpr std::size_t kAnnotationsMax = 256 * 1024;  // bytes of all names and values
 
-// Namespaces are DNS labels; the kinds of other names are subdomains.
+// Namespaces and StatefulSets are DNS labels; the kinds of other names are subdomains.
 std::string CheckName(const Kind& kind, std::string_view name) {
-  if (kind.group.empty() && kind.plural == "namespaces") return CheckDnsLabel(name);
+  const bool is_label =
+      kind.built_in && (kind.resource() == "namespaces" || kind.resource() == "statefulsets.apps");
+  if (is_label) return CheckDnsLabel(name);
   return CheckDnsSubdomain(name);
 }
 

@@ -31,8 +31,8 @@ bool IsWorkload(const Kind& kind);
 void DefaultPodTemplate(Json& pod_template);
 // The defaults of a workload that depend on other fields.
 void DefaultWorkload(const Kind& kind, Json& object);
-// What a server writes into a new workload, and into one that is updated: the first status, the
-// selector of a Job, the generation of a DaemonSet's template.
+// Writes the server's own fields into a new workload, or into an updated workload: the first
+// status, the selector of a Job, the generation of a DaemonSet's template.
 void PrepareNewWorkload(const Kind& kind, Json& object);
 void PrepareWorkloadUpdate(const Kind& kind, const Json& before, Json& after);
 

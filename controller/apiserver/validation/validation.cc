@@ -11,7 +11,9 @@
 #include "controller/apiserver/schema/crd.h"
 #include "controller/apiserver/schema/priority_classes.h"
 #include "controller/apiserver/schema/rules.h"
+#include "controller/apiserver/validation/defaults.h"
 #include "controller/apiserver/validation/parts.h"
+#include "controller/apiserver/validation/workloads.h"
 #include "controller/reserve/block.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -146,7 +148,17 @@ struct Checks {
   std::function<void(const Json& old_object, const Json& new_object, Causes&)> update;
   std::function<void(const Json& old_object, const Json& new_object, Causes&)> status_update;
   std::function<void(const Json& object, Causes&)> create = {};
+  // Reports immutable fields beside all other causes, as far as the structure allows.
+  bool together = false;
 };
+
+// Leaves out causes that CheckPodTemplate and the check of the selector report themselves.
+Causes WithoutOwnCauses(Causes structure) {
+  std::erase_if(structure, [](const Cause& cause) {
+    return cause.field == "spec.selector" || cause.field.starts_with("spec.template.");
+  });
+  return structure;
+}
 
 void CheckNewCrd(const Json& crd, Causes& causes) {
   CheckApproval(nullptr, crd, causes);
@@ -206,6 +218,21 @@ const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
       {"resourceclaimtemplates.resource.k8s.io", {CheckTemplate, SameSpec, {}, CheckNewTemplate}},
       {"deviceclasses.resource.k8s.io", {CheckClass, {}, {}}},
       {"priorityclasses.scheduling.k8s.io", {CheckPriorityClass, CheckPriorityClassUpdate, {}}},
+      {"endpoints", {CheckEndpoints, {}, {}}},
+      {"deployments.apps", {CheckDeployment, CheckSameSelector, CheckDeploymentStatus, {}, true}},
+      {"replicasets.apps", {CheckReplicaSet, CheckSameSelector, CheckReplicaSetStatus, {}, true}},
+      {"statefulsets.apps",
+       {CheckStatefulSet, CheckStatefulSetUpdate, CheckStatefulSetStatus, CheckNewStatefulSet,
+        true}},
+      {"daemonsets.apps", {CheckDaemonSet, CheckSameSelector, CheckDaemonSetStatus, {}, true}},
+      {"controllerrevisions.apps",
+       {CheckControllerRevision,
+        CheckControllerRevisionUpdate,
+        {},
+        CheckNewControllerRevision,
+        true}},
+      {"jobs.batch", {CheckJob, CheckJobUpdate, CheckJobStatus, {}, true}},
+      {"poddisruptionbudgets.policy", {CheckBudget, {}, CheckBudgetStatus}},
       {"resourceslices.resource.k8s.io",
        {[](const Json& o, Causes& causes) { CheckSliceSpec(ValueAt(o, {"spec"}), causes); },
         [](const Json& before, const Json& after, Causes& causes) {
@@ -224,7 +251,7 @@ const Checks& ChecksOf(const Kind& kind) {
 // The replicas of a kind with a scale must be readable as such, whatever else the schema says
 // (apiextensions-apiserver, pkg/registry/customresource/validator.go).
 void CheckScalePath(const Kind& kind, const Json& object, Causes& causes) {
-  if (!kind.scale) return;
+  if (!kind.scale || kind.built_in) return;
   const Json* value = &object;
   std::string path;
   for (const std::string& part : kind.scale->spec_replicas) {
@@ -274,7 +301,8 @@ Causes Bounded(Causes causes) {
 std::vector<Cause> ValidateCreate(const Kind& kind, const Json& object) {
   Causes causes;
   CheckMetadata(kind, object, causes);
-  const Causes structure = ValidateSchema(*kind.schema, object);
+  Causes structure = ValidateSchema(*kind.schema, object);
+  if (ChecksOf(kind).together) structure = WithoutOwnCauses(std::move(structure));
   causes.insert(causes.end(), structure.begin(), structure.end());
   CheckScalePath(kind, object, causes);
   AskRules(kind, nullptr, object, causes);
@@ -304,8 +332,9 @@ std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, cons
   Causes causes;
   CheckMetadata(kind, new_object, causes);
   CheckMetadataUpdate(old_object, new_object, causes);
-  const Causes structure =
+  Causes structure =
       ValidateSchema(*kind.schema, new_object, "", PartsToCheck(kind, old_object, new_object));
+  if (ChecksOf(kind).together) structure = WithoutOwnCauses(std::move(structure));
   causes.insert(causes.end(), structure.begin(), structure.end());
   if (subresource != "status") CheckScalePath(kind, new_object, causes);
   AskRules(kind, &old_object, new_object, causes);
@@ -313,6 +342,12 @@ std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, cons
   const Checks& checks = ChecksOf(kind);
   if (subresource == "status") {
     if (checks.status_update) checks.status_update(old_object, new_object, causes);
+    return Bounded(std::move(causes));
+  }
+  if (checks.together) {
+    if (!SpecChanged(kind, old_object, new_object)) return Bounded(std::move(causes));
+    checks.object(new_object, causes);
+    checks.update(old_object, new_object, causes);
     return Bounded(std::move(causes));
   }
   // A field that may not change is reported alone, as its new content does not matter.

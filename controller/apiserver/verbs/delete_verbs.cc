@@ -108,12 +108,34 @@ void Mark(const Kind& kind, WallTime now, std::int64_t grace, json& object) {
   if (IsNamespace(kind)) object["status"]["phase"] = "Terminating";
 }
 
+// As in Kubernetes, a Job leaves its pods behind unless the request says otherwise.
+bool OrphansByDefault(const Kind& kind) { return kind.resource() == "jobs.batch"; }
+
+std::string_view PropagationOf(const Kind& kind, const json& metadata,
+                               const DeleteOptions& options) {
+  if (!options.propagation.empty() || !OrphansByDefault(kind)) return options.propagation;
+  const json finalizers = metadata.value("finalizers", json::array());
+  const bool chosen = std::any_of(finalizers.begin(), finalizers.end(), [](const json& one) {
+    return one == kOrphan || one == kForeground;
+  });
+  return chosen ? "" : "Orphan";
+}
+
+void WarnOfOrphans(const Kind& kind, const DeleteOptions& options, rest::Response& response) {
+  if (!OrphansByDefault(kind) || !options.propagation.empty()) return;
+  response.headers.emplace_back(
+      "Warning",
+      "299 - \"child pods are preserved by default when jobs are deleted; set "
+      "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
+      "this warning\"");
+}
+
 // Returns the edit that deletes `object` now: it may only be marked, or wait for finalizers.
 Edit DeletionOf(const Kind& kind, const json& object, const DeleteOptions& options, WallTime now) {
   json next = object;
   json& metadata = next["metadata"];
   const bool marked = metadata.contains("deletionTimestamp");
-  SetPropagation(options.propagation, metadata);
+  SetPropagation(PropagationOf(kind, metadata, options), metadata);
   const std::int64_t grace = IsPod(kind) ? std::max<std::int64_t>(PodGrace(object, options), 0) : 0;
   const std::int64_t before = metadata.value("deletionGracePeriodSeconds", std::int64_t{0});
   if (marked && grace >= before && before > 0) return Edit::None();
@@ -260,12 +282,16 @@ absl::StatusOr<rest::Response> DeleteOne(const ApiContext& context, const ApiReq
                           DeleteObject(context, kind, request.key(), options));
   if (deletion.gone && !ReturnsObject(kind)) {
     const std::string uid = TextAt(MetadataOf(*deletion.object->body), "uid");
-    return AsAccepted(*request.http,
-                      rest::Response::Json(200, DeletedStatus(kind, request.name, uid).dump()));
+    rest::Response gone = AsAccepted(
+        *request.http, rest::Response::Json(200, DeletedStatus(kind, request.name, uid).dump()));
+    WarnOfOrphans(kind, options, gone);
+    return gone;
   }
   TAHOMA_ASSIGN_OR_RETURN(std::string body,
                           form.One(kind, *deletion.object, context.clock.WallNow()));
-  return form.Answer(200, std::move(body));
+  rest::Response response = form.Answer(200, std::move(body));
+  WarnOfOrphans(kind, options, response);
+  return response;
 }
 
 absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRequest& request) {
@@ -288,7 +314,9 @@ absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRe
   TAHOMA_ASSIGN_OR_RETURN(Pieces body,
                           form.List(*request.kind, deleted, {context.objects.version(), "", {}},
                                     context.clock.WallNow()));
-  return form.Answer(request, 200, std::move(body));
+  rest::Response response = form.Answer(request, 200, std::move(body));
+  WarnOfOrphans(*request.kind, options, response);
+  return response;
 }
 
 }  // namespace tahoma::controller::apiserver

@@ -62,8 +62,11 @@ json ScaleOf(const ScalePaths& paths, const json& object) {
   json scale = {{"kind", "Scale"},
                 {"apiVersion", "autoscaling/v1"},
                 {"metadata", std::move(metadata)},
-                {"spec", {{"replicas", number(paths.spec_replicas)}}},
+                {"spec", json::object()},
                 {"status", {{"replicas", number(paths.status_replicas)}}}};
+  if (const auto wanted = number(paths.spec_replicas); wanted != 0) {
+    scale["spec"]["replicas"] = wanted;
+  }
   const json* selector = At(object, paths.selector);
   if (selector != nullptr && selector->is_string()) scale["status"]["selector"] = *selector;
   if (selector != nullptr && selector->is_object()) {

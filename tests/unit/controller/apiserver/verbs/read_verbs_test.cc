@@ -159,6 +159,9 @@ TEST_F(ReadVerbsTest, SelectorsChooseByLabelsAndFields) {
               ElementsAre("a", "c"));
   EXPECT_EQ(Call("GET", kMaps + "?labelSelector=%3D%3D").status, 400);
   EXPECT_EQ(Call("GET", kMaps + "?fieldSelector=data.key%3D1").message(),
+            "\"data.key\" is not a known field selector: only \"metadata.name\", "
+            "\"metadata.namespace\"");
+  EXPECT_EQ(Call("GET", kPods + "?fieldSelector=data.key%3D1").message(),
             "field label not supported: data.key");
   json pod = PodOf("p");
   pod["spec"]["nodeName"] = "n1";
@@ -209,6 +212,14 @@ TEST_F(ReadVerbsTest, PathsThatLeadNowhereAre404AndWrongMethods405) {
     const Answer answer = Call("GET", path);
     EXPECT_EQ(answer.status, 404) << path;
     EXPECT_EQ(answer.text, "404 page not found\n") << path;
+  }
+  // Groups of Kubernetes that are not served say where they are.
+  for (const char* path : {"/apis/networking.k8s.io/v1/namespaces/default/ingresses",
+                           "/apis/autoscaling/v2", "/apis/rbac.authorization.k8s.io"}) {
+    const Answer answer = Call("GET", path);
+    EXPECT_EQ(answer.status, 404) << path;
+    EXPECT_EQ(answer.reason(), "NotFound") << path;
+    EXPECT_THAT(answer.message(), HasSubstr("examples/kind/up.sh")) << path;
   }
   EXPECT_EQ(Call("GET", "/api/v1/namespaces/default/pods/a%2Fb").status, 400);
   EXPECT_EQ(Call("GET", "/api/v1/namespaces/../pods/x").status, 400);
