@@ -67,8 +67,9 @@ constexpr std::string_view kValueRule =
 
 std::optional<std::string> WrongDns1123Label(std::string_view value) {
   if (value.size() > kLabelBytesMax) return TooLongForDns(kLabelBytesMax);
-  if (!IsDns1123Label(value)) return std::string(kLabelRule);
-  return std::nullopt;
+  if (IsDns1123Label(value)) return std::nullopt;
+  // A valid subdomain that is no label has dots.
+  return IsDns1123Subdomain(value) ? "must not contain dots" : std::string(kLabelRule);
 }
 
 std::optional<std::string> WrongDns1035Label(std::string_view value) {

@@ -12,6 +12,7 @@ import conformance_lifecycle
 import conformance_objects
 import conformance_priority
 import conformance_rules
+import conformance_workloads
 from conformance_case import (APPLY, CLAIM, CONFIG, DRA, GANG, GANGS, JSON_PATCH, MERGE, NS, PARTIAL, POD,
                               SERVICE_ACCOUNT, STRATEGIC, TABLE, case, renamed)
 
@@ -160,4 +161,5 @@ CASES = [
     *conformance_priority.CASES,
     *conformance_api.CASES,
     *conformance_rules.CASES,
+    *conformance_workloads.CASES,
 ]

@@ -199,6 +199,56 @@ inline constexpr char kSwapStorageClass[] = R"({
   "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer", "allowVolumeExpansion": true,
   "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}]})";
 
+inline constexpr char kSwapDeployment[] = R"({
+  "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "base"},
+  "spec": {"replicas": 1, "minReadySeconds": 1, "paused": true,
+    "selector": {"matchLabels": {"a": "b"}, "matchExpressions": [
+      {"key": "a", "operator": "In", "values": ["b"]}]},
+    "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "10%"}},
+    "template": {"metadata": {"labels": {"a": "b"}},
+      "spec": {"containers": [{"name": "main", "image": "i"}]}}}})";
+
+inline constexpr char kSwapStatefulSet[] = R"({
+  "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "base"},
+  "spec": {"serviceName": "s", "ordinals": {"start": 1},
+    "selector": {"matchLabels": {"a": "b"}},
+    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}},
+    "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"},
+    "volumeClaimTemplates": [{"metadata": {"name": "v"}, "spec": {
+      "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}],
+    "template": {"metadata": {"labels": {"a": "b"}},
+      "spec": {"containers": [{"name": "main", "image": "i"}]}}}})";
+
+inline constexpr char kSwapDaemonSet[] = R"({
+  "apiVersion": "apps/v1", "kind": "DaemonSet",
+  "metadata": {"name": "base", "annotations": {"deprecated.daemonset.template.generation": "3"}},
+  "spec": {"selector": {"matchLabels": {"a": "b"}},
+    "updateStrategy": {"rollingUpdate": {"maxUnavailable": 1}},
+    "template": {"metadata": {"labels": {"a": "b"}},
+      "spec": {"containers": [{"name": "main", "image": "i"}]}}}})";
+
+inline constexpr char kSwapJob[] = R"({
+  "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "base"},
+  "spec": {"completionMode": "Indexed", "completions": 3, "parallelism": 2, "suspend": true,
+    "backoffLimitPerIndex": 1, "maxFailedIndexes": 1, "managedBy": "a.b/c",
+    "successPolicy": {"rules": [{"succeededIndexes": "0,2", "succeededCount": 1}]},
+    "podFailurePolicy": {"rules": [
+      {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1, 2]}},
+      {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]},
+    "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Never",
+      "containers": [{"name": "main", "image": "i"}]}}}})";
+
+inline constexpr char kSwapBudget[] = R"({
+  "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "base"},
+  "spec": {"minAvailable": "50%", "selector": {"matchLabels": {"a": "b"}},
+    "unhealthyPodEvictionPolicy": "AlwaysAllow"}})";
+
+inline constexpr char kSwapEndpoints[] = R"({
+  "apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "base"},
+  "subsets": [{"addresses": [{"ip": "10.0.0.1", "nodeName": "n"}], "ports": [{"port": 80}]}]})";
+
+inline const std::string kAppsSpace = "/apis/apps/v1/namespaces/default/";
+
 inline std::vector<TypedObject> TypedObjects() {
   return {{"Pods", kDefaultSpace + "pods", kSwapPod},
           {"Nodes", "/api/v1/nodes", kSwapNode},
@@ -212,6 +262,12 @@ inline std::vector<TypedObject> TypedObjects() {
           {"Volumes", "/api/v1/persistentvolumes", kSwapVolume},
           {"VolumeClaims", kDefaultSpace + "persistentvolumeclaims", kSwapVolumeClaim},
           {"StorageClasses", "/apis/storage.k8s.io/v1/storageclasses", kSwapStorageClass},
+          {"Deployments", kAppsSpace + "deployments", kSwapDeployment},
+          {"StatefulSets", kAppsSpace + "statefulsets", kSwapStatefulSet},
+          {"DaemonSets", kAppsSpace + "daemonsets", kSwapDaemonSet},
+          {"Jobs", "/apis/batch/v1/namespaces/default/jobs", kSwapJob},
+          {"Budgets", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", kSwapBudget},
+          {"Endpoints", kDefaultSpace + "endpoints", kSwapEndpoints},
           {"Namespaces", "/api/v1/namespaces", kSwapSpace},
           {"Crds", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", kSwapCrd},
           {"DeviceClasses", kResourceSpace + "deviceclasses", kSwapClass},
