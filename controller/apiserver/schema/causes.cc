@@ -65,7 +65,7 @@ Cause TooMany(std::string field, std::size_t actual, std::size_t limit) {
 std::string InvalidMessage(std::string_view kind, std::string_view name,
                            const std::vector<Cause>& causes) {
   std::string text;
-  std::set<std::string> told;
+  std::set<std::string> told;  // a cause that is there twice is told once
   for (const Cause& cause : causes) {
     std::string one =
         cause.field.empty() ? cause.message : fmt::format("{}: {}", cause.field, cause.message);

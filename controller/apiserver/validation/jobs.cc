@@ -506,28 +506,51 @@ void CheckFinished(const Json& after, Causes& causes) {
   }
 }
 
-void CheckIndexStatus(const Json& after, Causes& causes) {
+// Adds when the text names indexes that the job does not have, or names them in a wrong form.
+void CheckIndexes(const Json& text, std::string_view field, std::int64_t completions,
+                  Causes& causes) {
+  if (!text.is_string()) return;
+  const auto read = CountIndexes(text.get_ref<const std::string&>(), completions);
+  if (read.ok()) return;
+  causes.push_back(Invalid(fmt::format("status.{}", field), text,
+                           fmt::format("error parsing {}: {}", field, Message(read.status()))));
+}
+
+// Indexes that stay as they are may be beyond completions, which may have become fewer.
+void CheckIndexStatus(const Json& before, const Json& after, Causes& causes) {
   const Json& spec = ValueAt(after, {"spec"});
   const auto completions = NumberAt(spec, "completions");
-  const std::string done = TextAt(after, {"status", "completedIndexes"});
-  if (completions) {
-    if (const auto read = CountIndexes(done, *completions); !read.ok()) {
-      causes.push_back(
-          Invalid("status.completedIndexes", done,
-                  fmt::format("error parsing completedIndexes: {}", Message(read.status()))));
+  const Json& done = ValueAt(after, {"status", "completedIndexes"});
+  if (done != ValueAt(before, {"status", "completedIndexes"})) {
+    if (completions) CheckIndexes(done, "completedIndexes", *completions, causes);
+    if (done.is_string() && done != "" && !IsIndexed(spec)) {
+      causes.push_back(Invalid("status.completedIndexes", done,
+                               "cannot set non-empty completedIndexes when non-indexed completion "
+                               "mode"));
     }
   }
-  if (!done.empty() && !IsIndexed(spec)) {
-    causes.push_back(Invalid("status.completedIndexes", done,
-                             "cannot set non-empty completedIndexes when non-indexed completion "
-                             "mode"));
-  }
   const Json& failed = ValueAt(after, {"status", "failedIndexes"});
-  if (failed.is_string() && !NumberAt(spec, "backoffLimitPerIndex")) {
+  if (failed == ValueAt(before, {"status", "failedIndexes"})) return;
+  const bool by_index = NumberAt(spec, "backoffLimitPerIndex").has_value();
+  if (completions && by_index) CheckIndexes(failed, "failedIndexes", *completions, causes);
+  if (failed.is_string() && !by_index) {
     causes.push_back(
         Invalid("status.failedIndexes", failed,
                 "cannot set non-null failedIndexes when backoffLimitPerIndex is null"));
   }
+}
+
+// Only a suspended job, or a job that goes on, gets another start.
+void CheckStart(const Json& before, const Json& after, Causes& causes) {
+  const Json& old_start = ValueAt(before, {"status", "startTime"});
+  const Json& start = ValueAt(after, {"status", "startTime"});
+  const bool goes_on = HasTrue(before, "Suspended") && !HasTrue(after, "Suspended");
+  if (old_start.is_null() || old_start == start || goes_on ||
+      ValueAt(after, {"spec", "suspend"}) == true) {
+    return;
+  }
+  causes.push_back(
+      Invalid("status.startTime", start, "field is immutable for unsuspended job once set"));
 }
 
 }  // namespace
@@ -585,10 +608,11 @@ void CheckJobStatus(const Json& before, const Json& after, Causes& causes) {
   for (const char* field : {"active", "succeeded", "failed", "ready", "terminating"}) {
     CheckNotNegative(ValueAt(status, {field}), fmt::format("status.{}", field), causes);
   }
+  CheckStart(before, after, causes);
   CheckEndTimes(before, after, causes);
   CheckEndConditions(before, after, causes);
   CheckFinished(after, causes);
-  CheckIndexStatus(after, causes);
+  CheckIndexStatus(before, after, causes);
   const auto ready = NumberAt(status, "ready");
   if (ready.value_or(0) > kube::IntAt(status, {"active"})) {
     causes.push_back(Invalid("status.ready", *ready, "cannot set more ready pods than active"));
