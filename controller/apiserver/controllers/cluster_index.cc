@@ -1,5 +1,7 @@
 #include "controller/apiserver/controllers/cluster_index.h"
 
+#include <fmt/format.h>
+
 #include <initializer_list>
 #include <string_view>
 
@@ -15,8 +17,10 @@ struct ClusterIndex::Edges {
   std::set<std::string> claim_pods;
   std::set<std::string> templates;
   std::string node;
-  std::set<std::string> pools;  // in which a claim or a ResourceSlice has devices
-  bool evicts = false;          // a ResourceSlice with a device that is tainted NoExecute
+  std::set<std::string> labels;  // "plural|namespace|key=value"
+  std::string selector;          // "namespace|key=value"; empty without a selector
+  std::set<std::string> pools;   // in which a claim or a ResourceSlice has devices
+  bool evicts = false;           // a ResourceSlice with a device that is tainted NoExecute
 };
 
 bool HasEvictingDevice(const Json& slice) {
@@ -27,6 +31,40 @@ bool HasEvictingDevice(const Json& slice) {
   }
   return false;
 }
+
+namespace {
+
+bool HasIndexedLabels(const ResourceName& resource) {
+  return resource == kPodResource || resource == kReplicaSetResource;
+}
+
+std::string SpaceOf(std::string_view key) { return std::string(key.substr(0, key.find('/'))); }
+
+// Returns a label that a selector of a namespace requires: "ns|app=web"; "ns|" when the selector
+// requires no label. A Service's selector is a map of labels.
+std::string RequiredLabel(std::string_view name_space, const Json& selector) {
+  const Json& labels =
+      selector.contains("matchLabels") ? ValueAt(selector, {"matchLabels"}) : selector;
+  for (const auto& [key, value] : labels.items()) {
+    if (value.is_string()) {
+      return fmt::format("{}|{}={}", name_space, key, value.get_ref<const std::string&>());
+    }
+  }
+  return fmt::format("{}|", name_space);
+}
+
+// Returns the labels under which a selector may be noted that matches the object.
+std::set<std::string> LabelNames(std::string_view name_space, const Json& labels) {
+  std::set<std::string> names = {fmt::format("{}|", name_space)};
+  for (const auto& [key, value] : labels.items()) {
+    if (value.is_string()) {
+      names.insert(fmt::format("{}|{}={}", name_space, key, value.get_ref<const std::string&>()));
+    }
+  }
+  return names;
+}
+
+}  // namespace
 
 ClusterIndex::Edges ClusterIndex::EdgesOf(const ResourceName& resource, const std::string& key,
                                           const Json* object) {
@@ -48,6 +86,15 @@ ClusterIndex::Edges ClusterIndex::EdgesOf(const ResourceName& resource, const st
     edges.pools = {
         PoolKey(TextAt(*object, {"spec", "driver"}), TextAt(*object, {"spec", "pool", "name"}))};
     edges.evicts = HasEvictingDevice(*object);
+  }
+  if (HasIndexedLabels(resource)) {
+    for (const auto& name : LabelNames(SpaceOf(key), ValueAt(*object, {"metadata", "labels"}))) {
+      edges.labels.insert(fmt::format("{}|{}", resource.plural, name));
+    }
+  }
+  const Json& selector = ValueAt(*object, {"spec", "selector"});
+  if (IsWorkload(resource) && selector.is_object()) {
+    edges.selector = RequiredLabel(SpaceOf(key), selector);
   }
   if (resource == kPodResource) {
     edges.node = TextAt(*object, {"spec", "nodeName"});
@@ -72,6 +119,8 @@ bool SameEdges(const ResourceName& resource, const Json& before, const Json& aft
     return same({"status", "reservedFor"}) && same({"status", "allocation", "devices", "results"});
   }
   if (resource == kSliceResource) return same({"spec"});
+  if (HasIndexedLabels(resource) && !same({"metadata", "labels"})) return false;
+  if (IsWorkload(resource) && !same({"spec", "selector"})) return false;
   if (resource == kPodResource)
     return same({"spec", "nodeName"}) && same({"spec", "resourceClaims"});
   return resource != kLeaseResource;  // each version of a lease is a heartbeat
@@ -105,6 +154,10 @@ void ClusterIndex::Apply(const ResourceName& resource, const std::string& key, c
   for (const auto& uid : before.claim_pods) Unlink(claims_, uid, key);
   for (const auto& name : before.templates) Unlink(template_pods_, name, key);
   if (!before.node.empty()) Unlink(node_pods_, before.node, key);
+  for (const auto& name : before.labels) Unlink(labelled_, name, key);
+  if (!before.selector.empty()) Unlink(selectors_, before.selector, id);
+  for (const auto& name : after.labels) labelled_[name].insert(key);
+  if (!after.selector.empty()) selectors_[after.selector].insert(id);
   Links& of_pool = resource == kSliceResource ? pool_slices_ : pool_claims_;
   for (const auto& pool : before.pools) Unlink(of_pool, pool, key);
   for (const auto& pool : after.pools) of_pool[pool].insert(key);
@@ -134,6 +187,8 @@ void ClusterIndex::AdoptLinks(ClusterIndex& fresh) {
   claims_ = std::move(fresh.claims_);
   template_pods_ = std::move(fresh.template_pods_);
   node_pods_ = std::move(fresh.node_pods_);
+  labelled_ = std::move(fresh.labelled_);
+  selectors_ = std::move(fresh.selectors_);
   pool_slices_ = std::move(fresh.pool_slices_);
   pool_claims_ = std::move(fresh.pool_claims_);
   evicting_slices_ = std::move(fresh.evicting_slices_);
@@ -178,6 +233,26 @@ std::vector<std::string> ClusterIndex::ClaimsOnPool(const std::string& pool) con
 bool ClusterIndex::AnyPoolEvicts() const {
   const MutexLock lock(mutex_);
   return !evicting_slices_.empty();
+}
+
+std::vector<std::string> ClusterIndex::Candidates(const ResourceName& resource,
+                                                  std::string_view name_space,
+                                                  const Json& selector) const {
+  if (!selector.is_object()) return {};
+  const MutexLock lock(mutex_);
+  return Listed(labelled_,
+                fmt::format("{}|{}", resource.plural, RequiredLabel(name_space, selector)));
+}
+
+std::vector<ObjectId> ClusterIndex::SelectorsOf(std::string_view name_space,
+                                                const Json& labels) const {
+  std::vector<ObjectId> found;
+  const MutexLock lock(mutex_);
+  for (const auto& name : LabelNames(name_space, labels)) {
+    const auto at = selectors_.find(name);
+    if (at != selectors_.end()) found.insert(found.end(), at->second.begin(), at->second.end());
+  }
+  return found;
 }
 
 std::optional<WallTime> ClusterIndex::LastHeartbeat(const std::string& node) const {

@@ -50,6 +50,12 @@ class ClusterIndex {
   std::vector<std::string> ClaimsOnPool(const std::string& pool) const;
   // Returns whether a device of any pool is tainted NoExecute.
   bool AnyPoolEvicts() const;
+  // Returns the pods (keys), or the ReplicaSets, that `selector` may match: objects of the
+  // namespace that have one of its labels.
+  std::vector<std::string> Candidates(const ResourceName& resource, std::string_view name_space,
+                                      const Json& selector) const;
+  // Returns the objects whose spec.selector may match an object with the labels.
+  std::vector<ObjectId> SelectorsOf(std::string_view name_space, const Json& labels) const;
   // Returns when we last saw a node's lease renewed; nullopt: never.
   std::optional<WallTime> LastHeartbeat(const std::string& node) const;
 
@@ -69,6 +75,9 @@ class ClusterIndex {
   Links claims_ ABSL_GUARDED_BY(mutex_);
   Links template_pods_ ABSL_GUARDED_BY(mutex_);
   Links node_pods_ ABSL_GUARDED_BY(mutex_);
+  Links labelled_ ABSL_GUARDED_BY(mutex_);  // pods and ReplicaSets, by each of their labels
+  // Objects with a selector, by one label that the selector requires.
+  absl::flat_hash_map<std::string, std::set<ObjectId>> selectors_ ABSL_GUARDED_BY(mutex_);
   Links pool_slices_ ABSL_GUARDED_BY(mutex_);
   Links pool_claims_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> evicting_slices_

@@ -147,6 +147,7 @@ void Controllers::ObserveOne(const ResourceName& resource, const std::string& ke
                              const Json* previous, const Json* object, WallTime now) {
   index_.Apply(resource, key, previous, object, now);
   QueueForOwners({resource, key}, previous, object, now);
+  QueueForWorkloads({resource, key}, previous, object, now);
   if (resource == kPodResource) QueueForPod(key, previous, object, now);
   QueueForTaints(resource, key, previous, object, now);
   if (resource == kClaimResource && object != nullptr) {
@@ -290,6 +291,8 @@ Outcome Controllers::Do(const Work& work, WallTime now) {
       return TellOtherPod(work.key, now);
     case Task::kLostPod:
       return RemoveLostPod(work.key, now);
+    case Task::kWorkload:
+      return SyncWorkload(IdOf(work.key), now);
     case Task::kTaints:
       return EvictFromTainted(work.key, now);
     case Task::kExpire:

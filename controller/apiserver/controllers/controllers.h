@@ -6,8 +6,9 @@
 // They make claims from templates, reserve claims for pods bound by hand and drop reservations of
 // pods that are gone, collect garbage by owner references, empty deleted namespaces, mark silent
 // nodes, delete pods of deleted nodes and pods on devices tainted NoExecute, tell pods that wait in
-// vain, and drop old Events. The store's events drive them, whatever the size of the cluster.
-// Writes go through `api` like all others: they are validated, and a conflict is tried again.
+// vain, and drop old Events. They keep Jobs, Deployments and their like (workloads.h). The store's
+// events drive them, whatever the size of the cluster. Writes go through `api` like all others:
+// they are validated, and a conflict is tried again.
 //
 // Scope: decisions. Threads are in controller_threads.h.
 //
@@ -25,6 +26,7 @@
 
 #include "controller/apiserver/controllers/cluster_index.h"
 #include "controller/apiserver/controllers/work_queue.h"
+#include "controller/apiserver/controllers/workloads/workloads.h"
 #include "controller/apiserver/schema/kind.h"
 #include "controller/apiserver/storage/object_store.h"
 #include "lib/base/clock.h"
@@ -110,7 +112,24 @@ class Controllers {
   Outcome TellOtherPod(const std::string& pod_key, WallTime now);
   Outcome RemoveLostPod(const std::string& pod_key, WallTime now);
   Outcome Expire(const ObjectId& id, WallTime now);
+  Outcome SyncWorkload(const ObjectId& id, WallTime now);
   Outcome EvictFromTainted(const std::string& claim_key, WallTime now);
+
+  void QueueForWorkloads(const ObjectId& id, const Json* previous, const Json* object,
+                         WallTime now);
+  void QueueController(const ObjectId& id, const Json& object, WallTime now);
+  void QueueForTracked(const ObjectId& id, const Json* previous, const Json* object, WallTime now);
+  std::optional<ObjectId> ControllerId(const Json& object) const;
+  Decision Decide(const ObjectId& id, const Json& object, WallTime now) const;
+  // The dependents of a kind, and the objects without a controller that the selector may match.
+  Bodies ChildrenOf(const Json& owner, const ResourceName& resource) const;
+  Bodies PodsOf(const Bodies& sets) const;
+  Bodies SelectedPods(const Json& owner, const Json& selector) const;
+  std::optional<std::int64_t> WantedPods(const Bodies& pods) const;
+  Outcome Carry(const Json& object, const Decision& decision, WallTime now);
+  kube::Request EventOf(const Json& object, const Note& note, WallTime now) const;
+  Outcome DropEndpoints(const std::string& key);
+  Outcome ReleaseTracked(const ObjectId& id, const Json& pod);
 
   void QueueForTaints(const ResourceName& resource, const std::string& key, const Json* previous,
                       const Json* object, WallTime now);

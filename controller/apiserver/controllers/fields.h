@@ -25,6 +25,20 @@ inline const ResourceName kTemplateResource = {"resource.k8s.io", "resourceclaim
 inline const ResourceName kSliceResource = {"resource.k8s.io", "resourceslices"};
 inline const ResourceName kLeaseResource = {"coordination.k8s.io", "leases"};
 
+inline const ResourceName kReplicaSetResource = {"apps", "replicasets"};
+inline const ResourceName kDeploymentResource = {"apps", "deployments"};
+inline const ResourceName kStatefulSetResource = {"apps", "statefulsets"};
+inline const ResourceName kDaemonSetResource = {"apps", "daemonsets"};
+inline const ResourceName kRevisionResource = {"apps", "controllerrevisions"};
+inline const ResourceName kJobResource = {"batch", "jobs"};
+inline const ResourceName kServiceResource = {"", "services"};
+inline const ResourceName kEndpointsResource = {"", "endpoints"};
+inline const ResourceName kBudgetResource = {"policy", "poddisruptionbudgets"};
+inline const ResourceName kVolumeClaimResource = {"", "persistentvolumeclaims"};
+
+// Returns whether a function of workloads.h decides about objects of the resource.
+bool IsWorkload(const ResourceName& resource);
+
 // The finalizers of an owner that is being deleted. The owner waits until its dependents no longer
 // refer to it (orphan), or until they are deleted (foregroundDeletion).
 inline constexpr std::string_view kOrphanFinalizer = "orphan";

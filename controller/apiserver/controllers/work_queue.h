@@ -31,6 +31,7 @@ enum class Task : std::uint8_t {
   kNode,          // "node": has it gone silent?
   kLostPod,       // "ns/pod": is its node still there?
   kOtherPod,      // "ns/pod": does nobody here place the pod?
+  kWorkload,      // "group/plural|key": a Job, Deployment …, or a pod whose Job is gone
   kTaints,        // "ns/claim": must its pods leave a device that is tainted?
   kExpire         // "group/plural|key": an Event whose time since its last write is over
 };
