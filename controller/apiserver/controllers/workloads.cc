@@ -22,7 +22,7 @@ namespace {
 // A Service and a budget get a single look for the changes of many pods.
 constexpr std::chrono::milliseconds kPodsTogether{100};
 
-// Returns whether the object follows pods that it does not control.
+// Returns whether objects of the resource follow pods of other controllers.
 bool FollowsPods(const ResourceName& resource) {
   return resource == kServiceResource || resource == kBudgetResource;
 }
@@ -117,7 +117,7 @@ void Controllers::QueueForWorkloads(const ObjectId& id, const Json* previous, co
   }
 }
 
-// A pod that outlives its Job has nobody who would count it.
+// Nobody counts a pod after its Job is gone.
 void Controllers::QueueForTracked(const ObjectId& id, const Json* previous, const Json* object,
                                   WallTime now) {
   if (id.resource == kJobResource && object == nullptr && previous != nullptr) {
@@ -186,8 +186,8 @@ Bodies Controllers::SelectedPods(const Json& owner, const Json& selector) const 
   return pods;
 }
 
-// Returns how many pods the controllers of the pods want; nullopt when one of the pods has no
-// controller with a size.
+// Returns how many pods the controllers of the pods want; nullopt when a pod has no controller with
+// a size.
 std::optional<std::int64_t> Controllers::WantedPods(const Bodies& pods) const {
   std::set<ObjectId> counted;
   std::int64_t wanted = 0;
@@ -290,7 +290,7 @@ Outcome Controllers::Carry(const Json& object, const Decision& decision, WallTim
                     now));
         continue;
       }
-      // Noted at once: the next look must not make a second object before the first object's event
+      // Noted at once: the next look must not make a second object before the event of the first
       // is taken in.
       name = kube::NameOf(**made);
       index_.Apply({write.resource.group, write.resource.plural},
@@ -316,7 +316,7 @@ kube::Request Controllers::EventOf(const Json& object, const Note& note, WallTim
   const kube::ObjectKey key = kube::KeyOf(object);
   const std::string kind(kube::KindOf(object));
   const std::string time = FormatTime(now);
-  // A warning that comes again and again is one Event.
+  // A repeated warning is a single Event.
   const bool repeats = note.type == std::string_view("Warning");
   const std::string digest = Sha256Hex(
       fmt::format("{}{}{}{}", kube::UidOf(object), note.reason, note.message, repeats ? "" : time));

@@ -205,7 +205,7 @@ class DeploymentSync {
         {"labels", ValueAt(pod_template, {"metadata", "labels"})},
         {"ownerReferences", Json::array({OwnerReferenceTo(deployment_, "apps/v1", "Deployment")})}};
     std::int64_t size = replicas_;
-    if (!recreates_) size = std::clamp<std::int64_t>(replicas_ + surge_ - Total(), 0, replicas_);
+    if (!recreates_) size = std::clamp<std::int64_t>(replicas_ + surge_ - Held(), 0, replicas_);
     Json set = {{"apiVersion", "apps/v1"},
                 {"kind", "ReplicaSet"},
                 {"metadata", std::move(metadata)},
@@ -249,6 +249,13 @@ class DeploymentSync {
     std::int64_t total = 0;
     for (const auto& set : sets_) total += SizeOf(*set);
     return total;
+  }
+
+  // As Total, but a set that has not shrunk to its size yet counts with its pods.
+  std::int64_t Held() const {
+    std::int64_t held = 0;
+    for (const auto& set : sets_) held += std::max(SizeOf(*set), CountIn(*set, "replicas"));
+    return held;
   }
 
   // Returns whether the Deployment's size was changed since its sets were sized.
@@ -298,7 +305,7 @@ class DeploymentSync {
       Resize(*newest_, replicas_);
       return;
     }
-    const std::int64_t room = std::max<std::int64_t>(replicas_ + surge_ - Total(), 0);
+    const std::int64_t room = std::max<std::int64_t>(replicas_ + surge_ - Held(), 0);
     if (Resize(*newest_, std::min(SizeOf(*newest_) + room, replicas_))) return;
     ShrinkOld();
   }
