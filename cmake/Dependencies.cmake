@@ -7,6 +7,7 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 
 find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(absl REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
@@ -26,6 +27,7 @@ pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 set_property(TARGET PkgConfig::re2 PROPERTY INTERFACE_COMPILE_OPTIONS "")
 find_library(ROCKSDB_LIBRARY rocksdb REQUIRED)
 find_library(LIBYAML_LIBRARY yaml REQUIRED)
+find_library(WSLAY_LIBRARY wslay REQUIRED)
 # Linked statically into programs that live off many small objects: docs/design/0003-allocator.md.
 find_library(TCMALLOC_LIBRARY libtcmalloc_minimal.a REQUIRED)
 # For one row of the benchmarks, which is left out without oneDNN.

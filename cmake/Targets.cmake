@@ -7,7 +7,7 @@
 #   tahoma_bench(NAME plan_bench SRCS plan_bench.cc DEPS tahoma::plan)
 #   tahoma_script_test(NAME kubectl COMMAND script args… [LABELS scenario] [TIMEOUT 60])
 #
-# Third-party libraries by short names: rocksdb, httplib, yaml, libyaml, grpc, re2.
+# Third-party libraries by short names: rocksdb, httplib, yaml, libyaml, wslay, grpc, re2.
 option(TAHOMA_PCH "precompile third-party headers" ON)
 # A library's sources are compiled in batches, as one text each: headers are read and templates made once a batch. So names
 # in anonymous namespaces are unique in a library. Of the tests those with the word BATCHES are compiled so, too, and their
@@ -31,6 +31,8 @@ add_library(yaml INTERFACE)
 target_link_libraries(yaml INTERFACE yaml-cpp)
 add_library(libyaml INTERFACE)
 target_link_libraries(libyaml INTERFACE ${LIBYAML_LIBRARY})
+add_library(wslay INTERFACE)
+target_link_libraries(wslay INTERFACE ${WSLAY_LIBRARY})
 add_library(grpc INTERFACE)
 target_link_libraries(grpc INTERFACE PkgConfig::grpcxx protobuf::libprotobuf)
 add_library(re2 INTERFACE)

@@ -21,8 +21,12 @@ class FileDescriptor {
   ~FileDescriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.Release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    const int old = std::exchange(fd_, other.Release());
+    if (old >= 0 && old != fd_) ::close(old);
+    return *this;
+  }
 
   int get() const { return fd_; }
   // Hands the descriptor to the caller, who must close it.

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include "lib/rest/tls.h"
 
@@ -35,7 +36,6 @@ Connection::Connection(int fd, SSL_CTX* tls, std::string peer, std::unique_ptr<B
       peer_(std::move(peer)),
       share_(std::move(share)),
       limits_(limits),
-      wants_(POLLIN),
       since_(Now()),
       parser_(limits.request) {
   if (tls == nullptr) return;
@@ -54,7 +54,7 @@ Connection::~Connection() {
 void Connection::Enter(Phase phase) {
   phase_ = phase;
   since_ = progress_ = Now();
-  wants_ = phase == Phase::kAnswering ? POLLOUT : POLLIN;
+  wants_.now = phase == Phase::kAnswering ? POLLOUT : POLLIN;
 }
 
 MonotonicTime Connection::deadline() const {
@@ -240,7 +240,7 @@ Connection::Turn Connection::Leave() {
 bool Connection::SendRest() {
   while (phase_ == Phase::kAnswering) {
     if (SendSome() == Turn::kGone) return false;
-    if (phase_ == Phase::kAnswering && !Poll(wants_, deadline())) return false;
+    if (phase_ == Phase::kAnswering && !Poll(wants_.now, deadline())) return false;
   }
   return true;
 }
@@ -257,9 +257,44 @@ bool Connection::Send(std::string_view bytes) {
     }
     const MonotonicTime until =
         limits_.write_timeout + std::min(progress, begun + TimeFor(sent, limits_.least_rate));
-    broken_ = now != kWouldBlock || !Poll(wants_, until);
+    broken_ = now != kWouldBlock || !Poll(wants_.now, until);
   }
   return !broken_;
+}
+
+bool Connection::Read(std::string& out) {
+  if (!in_.empty()) {
+    out += std::exchange(in_, {});
+    return true;
+  }
+  std::array<char, kReadBytes> bytes;
+  const ssize_t got = TryRead(bytes.data(), bytes.size());
+  wants_.read = wants_.now;
+  if (got > 0) out.append(bytes.data(), static_cast<std::size_t>(got));
+  return got > 0 || got == kWouldBlock;
+}
+
+std::optional<std::size_t> Connection::Write(std::string_view bytes) {
+  if (bytes.empty()) return 0;
+  const ssize_t sent = TryWrite(bytes);
+  wants_.write = wants_.now;
+  if (sent == kWouldBlock) return 0;
+  if (sent <= 0) return std::nullopt;
+  return static_cast<std::size_t>(sent);
+}
+
+void Connection::Wait(short events, std::span<pollfd> others,
+                      std::chrono::milliseconds wait) const {
+  std::vector<pollfd> entries = {{.fd = -1, .events = 0, .revents = 0}};
+  if ((events & POLLIN) != 0) entries[0].events |= wants_.read;
+  if ((events & POLLOUT) != 0) entries[0].events |= wants_.write;
+  if (entries[0].events != 0) entries[0].fd = fd_;
+  // TLS may hold bytes that the socket no longer shows.
+  const bool hidden = !in_.empty() || (ssl_ && SSL_pending(ssl_.get()) > 0);
+  entries.insert(entries.end(), others.begin(), others.end());
+  const int timeout = hidden && (events & POLLIN) != 0 ? 0 : static_cast<int>(wait.count());
+  ::poll(entries.data(), entries.size(), timeout);
+  std::copy(entries.begin() + 1, entries.end(), others.begin());
 }
 
 bool Connection::Poll(short events, MonotonicTime deadline) const {
@@ -281,14 +316,14 @@ ssize_t Connection::TlsResult(int result) {
   const int error = SSL_get_error(ssl_.get(), result);
   ERR_clear_error();
   if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
-    wants_ = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
+    wants_.now = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
     return kWouldBlock;
   }
   return error == SSL_ERROR_ZERO_RETURN ? 0 : kBroken;
 }
 
 ssize_t Connection::TryRead(char* to, std::size_t size) {
-  wants_ = POLLIN;
+  wants_.now = POLLIN;
   if (ssl_) {
     const int got = SSL_read(ssl_.get(), to, static_cast<int>(size));
     return got > 0 ? got : TlsResult(got);
@@ -302,7 +337,7 @@ ssize_t Connection::TryRead(char* to, std::size_t size) {
 }
 
 ssize_t Connection::TryWrite(std::string_view bytes) {
-  wants_ = POLLOUT;
+  wants_.now = POLLOUT;
   if (ssl_) {
     const std::size_t size = std::min(bytes.size(), kWriteBytes);
     const int sent = SSL_write(ssl_.get(), bytes.data(), static_cast<int>(size));

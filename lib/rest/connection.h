@@ -11,6 +11,7 @@
 #pragma once
 
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -18,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +28,7 @@
 #include "lib/rest/budget.h"
 #include "lib/rest/message.h"
 #include "lib/rest/request_parser.h"
+#include "lib/rest/upgrade.h"
 
 namespace tahoma::rest {
 
@@ -36,7 +39,7 @@ inline MonotonicTime Now() { return SystemClock().MonotonicNow(); }
 // (Budget::Share::HoldAnswer).
 inline constexpr std::size_t kLargeAnswerBytes = 64 << 10;
 
-class Connection final {
+class Connection final : public Upgraded {
  public:
   struct Limits {
     RequestParser::Limits request = {};
@@ -56,7 +59,7 @@ class Connection final {
   // Takes over the non-blocking socket. `tls` may be null.
   Connection(int fd, SSL_CTX* tls, std::string peer, std::unique_ptr<Budget::Share> share,
              Limits limits);
-  ~Connection();
+  ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -80,6 +83,10 @@ class Connection final {
   bool Send(std::string_view bytes);
   // Sends the rest of an answer. False when the peer has gone or is too slow.
   bool SendRest();
+  // After an answer of 101; the first bytes are those that came behind the request.
+  bool Read(std::string& out) override;
+  std::optional<std::size_t> Write(std::string_view bytes) override;
+  void Wait(short events, std::span<pollfd> others, std::chrono::milliseconds wait) const override;
   // Waits for the first byte of a request.
   bool WaitReadable(std::chrono::milliseconds wait) const;
   // The peer closed or reset the connection, as far as the kernel knows.
@@ -89,7 +96,7 @@ class Connection final {
 
   int fd() const { return fd_; }
   Phase phase() const { return phase_; }
-  short wants() const { return wants_; }  // POLLIN or POLLOUT
+  short wants() const { return wants_.now; }  // POLLIN or POLLOUT
   // When the present phase has taken too long.
   MonotonicTime deadline() const;
   // The begin of the present phase, or of the request in the phase.
@@ -124,7 +131,7 @@ class Connection final {
   Turn SendSome();
   Turn Leave();
   bool Poll(short events, MonotonicTime deadline) const;
-  // Return the bytes moved now; 0: closed; kWouldBlock: wait for `wants_`; kBroken.
+  // Return the bytes moved now; 0: closed; kWouldBlock: wait for `wants_.now`; kBroken.
   ssize_t TryRead(char* to, std::size_t size);
   ssize_t TryWrite(std::string_view bytes);
   ssize_t TlsResult(int result);
@@ -140,7 +147,12 @@ class Connection final {
   std::optional<ClientSubject> client_;
 
   Phase phase_ = Phase::kReceiving;
-  short wants_ = 0;
+  struct Wants {
+    short now = POLLIN;
+    short read = POLLIN;  // after an upgrade: of the last Read, and of the last Write
+    short write = POLLOUT;
+  };
+  Wants wants_;
   bool broken_ = false;
   bool served_ = false;
   bool keep_ = true;

@@ -138,11 +138,15 @@ void Http::Finish(Connection& connection, Response answer, bool keep) {
                       head_only ? 0 : *length, keep);
     return;
   }
-  if (answer.source) {
+  if (answer.source || answer.upgrade) {
     const int limit = options_.max_threads - options_.reserved_threads;
     if (open_streams_.fetch_add(1) < limit) {
       Count(answer.status);
-      Stream(connection, std::move(answer), keep);
+      if (answer.upgrade) {
+        Upgrade(connection, std::move(answer));
+      } else {
+        Stream(connection, std::move(answer), keep);
+      }
       open_streams_.fetch_sub(1);
       return;
     }
@@ -183,6 +187,22 @@ void Http::Stream(Connection& connection, Response answer, bool keep) {
   } else {
     connection.Break();
   }
+  streams_.Decrement();
+}
+
+void Http::Upgrade(Connection& connection, Response answer) {
+  streams_.Increment();
+  try {
+    if (connection.Send(HeadOf(answer, Framing::kUntilClosed, true, false))) {
+      while (!ending_ && answer.upgrade(connection, options_.stream_wait)) {
+      }
+    }
+    if (answer.closed) answer.closed();
+    answer = Response();  // the step may hold objects of the caller
+  } catch (const std::exception& thrown) {
+    Log(connection.parser().request(), thrown.what());
+  }
+  connection.Break();
   streams_.Decrement();
 }
 

@@ -49,6 +49,7 @@ class Http {
   Response ProblemOf(int status, std::string_view detail) const;
   void Finish(Connection& connection, Response answer, bool keep);
   void Stream(Connection& connection, Response answer, bool keep);
+  void Upgrade(Connection& connection, Response answer);
   // False when the stream did not end in order.
   bool Feed(Connection& connection, const StreamSource& source, bool chunked);
   void Log(const Request& request, std::string_view what) const;

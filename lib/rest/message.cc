@@ -119,6 +119,8 @@ std::string_view ReasonPhrase(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 101:
+      return "Switching Protocols";
     case 201:
       return "Created";
     case 202:

@@ -77,6 +77,12 @@ struct Request {
 // whenever the socket has taken the earlier bytes; the source must not refer to the request.
 using StreamSource = std::function<bool(std::string& out, std::chrono::milliseconds wait)>;
 
+class Upgraded;  // lib/rest/upgrade.h
+
+// Moves bytes of a connection that has left HTTP, waiting at most `wait` for something to do.
+// Called again and again, from one thread; false ends the connection.
+using UpgradeStep = std::function<bool(Upgraded& connection, std::chrono::milliseconds wait)>;
+
 struct Response {
   int status = 200;
   Headers headers = {};
@@ -87,6 +93,7 @@ struct Response {
   std::shared_ptr<const tahoma::Json> parsed = {};
   std::string object_name = {};  // the made or changed object, for logs
   StreamSource source;           // when set, `body` is not used
+  UpgradeStep upgrade;           // when set, the status is 101, and another protocol follows
   std::function<void()> closed;  // called once, at the stream's end or when its reader has gone
 
   static Response Text(int status, std::string text);

@@ -126,7 +126,7 @@ LAYERS = {
     "controller/apiserver/request": ["controller/apiserver/storage", "controller/apiserver/protobuf",
                                      "controller/apiserver/printers", "controller/apiserver/merge",
                                      "controller/apiserver/schema", "lib/rest", "lib/kube"],
-    "controller/apiserver/verbs": ["controller/apiserver/request", "controller/apiserver/storage",
+    "controller/apiserver/verbs": ["lib/rest", "controller/apiserver/request", "controller/apiserver/storage",
                                    "controller/apiserver/protobuf", "controller/apiserver/merge",
                                    "controller/apiserver/validation", "controller/apiserver/schema", "lib/kube"],
     "controller/apiserver/http": ["controller/apiserver/verbs", "controller/apiserver/request", "controller/apiserver/storage",
@@ -152,6 +152,7 @@ CAGES = {
     r"^<google/protobuf/": ["controller/apiserver/protobuf"],
     r"^<CLI/": ["lib/config"],
     r"^<prometheus/": ["lib/rest"],
+    r"^<wslay/": ["lib/rest"],
 }
 ONLY_IN_SOURCES = r"^<nlohmann/json\.hpp>|^\"lib/base/json\.h\"|^<httplib\.h>|^<grpcpp/|^<yaml-cpp/|^<yaml\.h>|^<CLI/"
 
