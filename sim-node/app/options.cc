@@ -185,6 +185,9 @@ void DeclarePodRunner(config::Fields& fields, Options::Runner& runner) {
                       [](config::Fields& f, Image& image) {
                         f.String("entrypoint", &image.entrypoint,
                                  "program of a container without command");
+                        f.Strings("defaultCommand", &image.default_command,
+                                  "command of a container that gives neither command nor args, "
+                                  "of an image without entrypoint");
                         f.Map("commands", &image.commands, "program by command name");
                       });
 }

@@ -302,6 +302,8 @@ absl::Status RunningNode::BeginPods() {
   TAHOMA_RETURN_IF_ERROR(BeginLogs());
   auto logs = std::make_shared<LogFolder>(options_.pod_runner.pods_dir);
   InstallLogRoutes(*log_server_, *logs, clock_);
+  auto sessions = std::make_shared<PodSessions>(logs);
+  InstallSessionRoutes(*log_server_, sessions);
   TAHOMA_RETURN_IF_ERROR(Annotate(log_server_->Start(), "podRunner.logAddress"));
   spdlog::info("serving the logs of pods at {}", log_server_->url());
   TAHOMA_ASSIGN_OR_RETURN(const std::shared_ptr<PodUsers> users, OpenPodUsers());
@@ -322,6 +324,7 @@ absl::Status RunningNode::BeginPods() {
                        .plugins = [this](const auto& driver) { return registry_->Find(driver); },
                        .clock = clock_,
                        .logs = std::move(logs),
+                       .sessions = std::move(sessions),
                        .seed = SeedFromMachine(),
                        .log = Log});
   TAHOMA_RETURN_IF_ERROR(runner_->Start());

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "lib/base/ascii.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
@@ -88,6 +89,26 @@ std::string PathOf(const ImageMap& images, const std::string& image,
                      kMachinePath);
 }
 
+absl::StatusOr<Program> FindCommand(const ImageMap& images, const std::string& image,
+                                    const std::vector<std::string>& command,
+                                    const std::string& path) {
+  if (command.empty() || command[0].empty()) {
+    return InvalidArgument("you must specify at least one command for the container");
+  }
+  auto known = FindProgram(images, image, command, {});
+  if (auto* program = std::get_if<Program>(&known)) return std::move(*program);
+  if (command[0].find('/') != std::string::npos)
+    return Program{.path = command[0], .argv = command};
+  for (const std::string_view folder : tahoma::Split(path, ':')) {
+    const std::filesystem::path file = std::filesystem::path(folder) / command[0];
+    std::error_code error;
+    if (!folder.empty() && std::filesystem::is_regular_file(file, error)) {
+      return Program{.path = file.string(), .argv = command};
+    }
+  }
+  return NotFound("exec: \"{}\": executable file not found in $PATH", command[0]);
+}
+
 std::variant<Program, StartFailure> FindProgram(const ImageMap& images, const std::string& image,
                                                 const std::vector<std::string>& command,
                                                 const std::vector<std::string>& args) {
@@ -99,7 +120,10 @@ std::variant<Program, StartFailure> FindProgram(const ImageMap& images, const st
                     Keys(images))};
   }
   if (command.empty()) {
-    if (found->second.entrypoint.empty()) {
+    const bool has_entrypoint = !found->second.entrypoint.empty();
+    const std::vector<std::string>& words = args.empty() ? found->second.default_command : args;
+    if (!has_entrypoint && !words.empty()) return FindProgram(images, image, words, {});
+    if (!has_entrypoint) {
       return StartFailure{
           "CreateContainerError",
           fmt::format("no command is given and image \"{}\" has no entrypoint; its commands: {}",

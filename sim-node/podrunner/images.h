@@ -16,6 +16,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <filesystem>
 #include <map>
@@ -29,7 +30,9 @@
 namespace tahoma::sim {
 
 struct Image {
-  std::string entrypoint{};                       // runs when a container gives no command
+  std::string entrypoint{};  // runs when a container gives no command
+  // Without an entrypoint: runs when a container gives neither command nor args.
+  std::vector<std::string> default_command{};
   std::map<std::string, std::string> commands{};  // "bash" or "/bin/bash" -> local path
 };
 using ImageMap = std::map<std::string, Image>;
@@ -61,5 +64,11 @@ std::string PathOf(const ImageMap& images, const std::string& image,
 std::variant<Program, StartFailure> FindProgram(const ImageMap& images, const std::string& image,
                                                 const std::vector<std::string>& command,
                                                 const std::vector<std::string>& args);
+
+// Returns the program of a command that a session runs in a container of the image: a command of
+// the image, or what `path` (PATH) finds, as a container runtime looks. kNotFound for none.
+absl::StatusOr<Program> FindCommand(const ImageMap& images, const std::string& image,
+                                    const std::vector<std::string>& command,
+                                    const std::string& path);
 
 }  // namespace tahoma::sim

@@ -221,6 +221,12 @@ absl::StatusOr<std::filesystem::path> LogFolder::Find(const std::string& name_sp
   return LogFile(folder, attempts[attempts.size() - 2]);
 }
 
+std::string LogFolder::UidOf(const std::string& name_space, const std::string& pod) const {
+  const MutexLock lock(mutex_);
+  const auto found = uids_.find({name_space, pod});
+  return found == uids_.end() ? std::string() : found->second;
+}
+
 bool LogFolder::Grows(const std::filesystem::path& log) const {
   const MutexLock lock(mutex_);
   return growing_.contains(log);

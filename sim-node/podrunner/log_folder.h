@@ -51,6 +51,8 @@ class LogFolder {
   // kNotFound names the pod or the container without a log.
   absl::StatusOr<std::filesystem::path> Find(const std::string& name_space, const std::string& pod,
                                              const std::string& container, Which which) const;
+  // The uid of the pod of that name; empty when the pod is not on this node.
+  std::string UidOf(const std::string& name_space, const std::string& pod) const;
   bool Grows(const std::filesystem::path& log) const;
   // Returns when some log has ended, or after `wait`.
   void WaitForEnd(std::chrono::milliseconds wait) const;

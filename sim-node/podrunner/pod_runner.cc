@@ -77,6 +77,7 @@ absl::Status PodRunner::Start() {
   TAHOMA_RETURN_IF_ERROR(Annotate(RegisterNode(), "node " + node_.name));
   spawner_ = std::make_unique<PosixSpawner>(ports_.clock, containers,
                                             [this](const Ended& ended) { OnEnded(ended); });
+  if (ports_.sessions) ports_.sessions->Begin(*spawner_, options_.images);
   started_once_ = true;
   decider_ = std::thread([this] { DecideLoop(); });
   writer_ = std::thread([this] { WriteLoop(); });
@@ -115,6 +116,7 @@ void PodRunner::Stop() {
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
   writer_.join();
+  if (ports_.sessions) ports_.sessions->End();
   spawner_.reset();
 }
 
@@ -342,6 +344,14 @@ std::variant<Launch, StartFailure> PodRunner::MakeLaunch(const RunContainer& run
   if (!user.ok()) {
     return StartFailure{"CreateContainerConfigError", std::string(Message(user.status()))};
   }
+  const auto stdin_use = spec.stdin_uses.find(run.container);
+  if (stdin_use != spec.stdin_uses.end()) {
+    launch.has_in = stdin_use->second.open;
+    launch.one_in = stdin_use->second.once;
+    launch.has_tty = stdin_use->second.tty;
+  }
+  if (launch.has_tty) launch.environment.try_emplace("TERM", "xterm");
+  launch.image = container->image;
   launch.user = *user;
   launch.processes_most = options_.processes_most;
   return launch;

@@ -44,6 +44,7 @@
 #include "sim-node/podrunner/node_object.h"
 #include "sim-node/podrunner/node_pods.h"
 #include "sim-node/podrunner/plugin_client.h"
+#include "sim-node/podrunner/pod_sessions.h"
 #include "sim-node/podrunner/pod_users.h"
 #include "sim-node/podrunner/spawner.h"
 
@@ -72,7 +73,9 @@ class PodRunner {
     std::function<absl::StatusOr<std::shared_ptr<PluginClient>>(const std::string& driver)> plugins;
     const Clock& clock;
     std::shared_ptr<LogFolder> logs;  // of the same state folder
-    std::uint64_t seed = 0;           // of event names
+    // For exec, attach and port-forward; null: there are none.
+    std::shared_ptr<PodSessions> sessions = nullptr;
+    std::uint64_t seed = 0;  // of event names
     std::function<void(std::string_view line)> log;
     BeforeStep before_write = nullptr;  // of the checkpoint; for tests
   };

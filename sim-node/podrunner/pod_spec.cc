@@ -141,6 +141,12 @@ void ReadSpec(Field object, PodSpec& pod) {
   pod.active_deadline = Seconds(spec.At("activeDeadlineSeconds"));
   pod.init_containers = ParseContainers(spec, "initContainers");
   pod.containers = ParseContainers(spec, "containers");
+  ForEachContainer(spec, [&](const char*, Field container) {
+    pod.stdin_uses[std::string(container.At("name").Text())] = {
+        .open = container.At("stdin").Bool(),
+        .once = container.At("stdinOnce").Bool(),
+        .tty = container.At("tty").Bool()};
+  });
   CheckInitContainers(spec, pod);
   ReadClaims(object, pod);
   pod.ignored = IgnoredFields(spec);

@@ -28,6 +28,13 @@ using kube::EnvVar;
 using kube::PodClaim;
 using ContainerSpec = kube::Container;
 
+// How a container's stdin is kept: for sessions, and as a terminal.
+struct StdinUse {
+  bool open = false;  // stdin
+  bool once = false;  // stdinOnce
+  bool tty = false;
+};
+
 enum class RestartPolicy { kAlways, kOnFailure, kNever };
 
 struct PodSpec {
@@ -45,6 +52,7 @@ struct PodSpec {
   std::optional<std::chrono::seconds> active_deadline{};
   std::vector<ContainerSpec> init_containers{};
   std::vector<ContainerSpec> containers{};
+  std::map<std::string, StdinUse> stdin_uses{};  // by container
   std::vector<PodClaim> claims{};
   // The grace of the containers; set once the pod is being deleted.
   std::optional<std::chrono::seconds> deletion_grace{};

@@ -102,8 +102,7 @@ bool GiveUpOurRights(const Launch& launch) {
 
 // The descriptors and the parent of a child, known before fork.
 struct ChildEnds {
-  int out = -1;
-  int err = -1;
+  const Stdio* stdio = nullptr;
   int report = -1;   // takes errno when the program could not be started
   int program = -1;  // see OpenProgram
   pid_t parent = -1;
@@ -116,10 +115,7 @@ struct ChildEnds {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
-  const int null = open("/dev/null", O_RDONLY);
-  dup2(null, STDIN_FILENO);
-  dup2(ends.out, STDOUT_FILENO);
-  dup2(ends.err, STDERR_FILENO);
+  ends.stdio->Adopt();
   // All our descriptors are close-on-exec; this call also covers descriptors of libraries.
   syscall(SYS_close_range, 3U, ~0U, 1U << 2U);  // CLOSE_RANGE_CLOEXEC
   if (GiveUpOurRights(launch) && chdir(launch.working_dir.c_str()) == 0) {
@@ -244,6 +240,29 @@ void KillMarked(const std::string& id) {
 
 }  // namespace
 
+Process::Process(pid_t pid, StreamEnds ends)
+    : pid_(pid), pidfd_(PidFd(pid)), ends_(std::move(ends)) {}
+
+Process::~Process() {
+  if (exit_) return;
+  kill(-pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+// As with PosixSpawner::Reap, the group is killed while the leader is a zombie.
+std::optional<Exit> Process::Reap() {
+  siginfo_t ended = {};
+  if (exit_ || waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      ended.si_pid == 0) {
+    return exit_;
+  }
+  kill(-pid_, SIGKILL);
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  exit_ = ExitOf(status);
+  return exit_;
+}
+
 PosixSpawner::PosixSpawner(const Clock& clock, std::filesystem::path state_folder, EndedSink ended)
     : clock_(clock), state_folder_(std::move(state_folder)), ended_(std::move(ended)) {
   TAHOMA_CHECK(pipe2(wake_, O_CLOEXEC | O_NONBLOCK) == 0);
@@ -268,56 +287,113 @@ std::filesystem::path PosixSpawner::StateFile(const std::string& id) const {
   return state_folder_ / (id + std::string(kStateSuffix));
 }
 
-absl::Status PosixSpawner::Start(const Launch& launch) {
+absl::StatusOr<pid_t> PosixSpawner::Fork(const Launch& launch, const Stdio& stdio) {
   TAHOMA_RETURN_IF_ERROR(CheckText(launch));
   TAHOMA_CHECK(launch.user != uid_t{0});
-  Pipe out;
-  Pipe err;
   Pipe report;
-  if (report.write_end < 0 || out.write_end < 0 || err.write_end < 0) {
+  if (report.write_end < 0) {
     return Unavailable("no pipe for container {}: {}", launch.id, std::strerror(errno));
-  }
-  // The container's user opens /dev/stdout and /dev/stderr again.
-  for (const int end : {out.write_end, err.write_end}) {
-    if (launch.user && fchown(end, *launch.user, static_cast<gid_t>(-1)) != 0) {
-      return Unavailable("the output of container {}: {}", launch.id, std::strerror(errno));
-    }
   }
   const ChildImage image = MakeImage(launch);
   const FileDescriptor program(OpenProgram(launch.program.path));
-  const ChildEnds ends{.out = out.write_end,
-                       .err = err.write_end,
-                       .report = report.write_end,
-                       .program = program.get(),
-                       .parent = getpid()};
+  const ChildEnds ends{
+      .stdio = &stdio, .report = report.write_end, .program = program.get(), .parent = getpid()};
+  if (stopping_) return Unavailable("the pod runner is stopping");
+  const pid_t pid = fork();
+  if (pid == 0) BecomeContainer(launch, image, ends);
+  if (pid < 0) return Unavailable("fork: {}", std::strerror(errno));
+  report.CloseWrite();
+  int error = 0;
+  if (read(report.read_end, &error, sizeof error) == static_cast<ssize_t>(sizeof error)) {
+    waitpid(pid, nullptr, 0);
+    return FailedPrecondition("{} in {}{}: {}", launch.program.path, launch.working_dir.string(),
+                              launch.user ? fmt::format(" as user {}", *launch.user) : "",
+                              std::strerror(error));
+  }
+  return pid;
+}
+
+absl::Status PosixSpawner::Start(const Launch& launch) {
+  TAHOMA_ASSIGN_OR_RETURN(const std::unique_ptr<Stdio> stdio,
+                          Stdio::Make({.in = launch.has_in, .tty = launch.has_tty}, launch.user));
   auto child = std::make_shared<Child>();
   child->user = launch.user;
+  child->launch = std::make_shared<const Launch>(launch);
+  if (launch.one_in) child->audience.KeepForFirst();
   child->log = std::make_unique<ContainerLog>(launch.log_file, ContainerLog::Limits{});
   TAHOMA_RETURN_IF_ERROR(WriteState(StateFile(launch.id), launch.user));
   // Under the lock, the loop's thread forks nothing while this child is half made, and the
   // destructor finds every child.
   const MutexLock lock(mutex_);
-  if (stopping_) return Unavailable("the pod runner is stopping");
-  child->pid = fork();
-  if (child->pid == 0) BecomeContainer(launch, image, ends);
-  if (child->pid < 0) return Unavailable("fork: {}", std::strerror(errno));
-  report.CloseWrite();
-  int error = 0;
-  if (read(report.read_end, &error, sizeof error) == static_cast<ssize_t>(sizeof error)) {
-    waitpid(child->pid, nullptr, 0);
+  const absl::StatusOr<pid_t> pid = Fork(launch, *stdio);
+  if (!pid.ok()) {
     std::error_code ignored;
     std::filesystem::remove(StateFile(launch.id), ignored);
-    return FailedPrecondition("{} in {}{}: {}", launch.program.path, launch.working_dir.string(),
-                              launch.user ? fmt::format(" as user {}", *launch.user) : "",
-                              std::strerror(error));
+    return pid.status();
   }
+  child->pid = *pid;
   child->pidfd = PidFd(child->pid);
-  child->out = out.ReleaseRead();
-  child->err = err.ReleaseRead();
-  for (const int fd : {child->out, child->err}) fcntl(fd, F_SETFL, O_NONBLOCK);
+  StreamEnds ends = stdio->Take();
+  child->in = std::move(ends.in);
+  child->out = ends.out.Release();
+  child->err = ends.err.Release();
   children_[launch.id] = std::move(child);
   Wake();
   return absl::OkStatus();
+}
+
+std::string PosixSpawner::FindRunning(const std::string& pod_uid,
+                                      const std::string& container) const {
+  const std::string prefix =
+      container.empty() ? pod_uid + "_" : fmt::format("{}_{}_", pod_uid, container);
+  const MutexLock lock(mutex_);
+  for (const auto& [id, child] : children_) {
+    if (id.starts_with(prefix) && !child->exited) return id;
+  }
+  return "";
+}
+
+std::shared_ptr<const Launch> PosixSpawner::LaunchOf(const std::string& id) const {
+  const MutexLock lock(mutex_);
+  const auto found = children_.find(id);
+  return found == children_.end() || found->second->exited ? nullptr : found->second->launch;
+}
+
+absl::StatusOr<std::unique_ptr<Process>> PosixSpawner::Run(const std::string& id,
+                                                           const Program& program,
+                                                           StreamWish wish) {
+  const MutexLock lock(mutex_);
+  const auto found = children_.find(id);
+  if (found == children_.end() || found->second->exited) {
+    return NotFound("container {} does not run", id);
+  }
+  Launch launch = *found->second->launch;
+  launch.program = program;
+  if (wish.tty) launch.environment.try_emplace("TERM", "xterm");
+  TAHOMA_ASSIGN_OR_RETURN(const std::unique_ptr<Stdio> stdio, Stdio::Make(wish, launch.user));
+  TAHOMA_ASSIGN_OR_RETURN(const pid_t pid, Fork(launch, *stdio));
+  return std::make_unique<Process>(pid, stdio->Take());
+}
+
+absl::StatusOr<std::shared_ptr<Attachment>> PosixSpawner::Attach(const std::string& id) {
+  const MutexLock lock(mutex_);
+  const auto found = children_.find(id);
+  if (found == children_.end() || found->second->exited) {
+    return NotFound("container {} does not run", id);
+  }
+  Child& child = *found->second;
+  const int in = child.in.get();
+  auto session = std::make_shared<Attachment>(
+      FileDescriptor(in < 0 ? -1 : fcntl(in, F_DUPFD_CLOEXEC, 0)),
+      FileDescriptor(fcntl(wake_[1], F_DUPFD_CLOEXEC, 0)), child.launch->has_tty);
+  child.audience.Add(session);
+  return session;
+}
+
+void PosixSpawner::EndIn(const std::string& id) {
+  const MutexLock lock(mutex_);
+  const auto found = children_.find(id);
+  if (found != children_.end()) found->second->in = FileDescriptor(-1);
 }
 
 void PosixSpawner::Signal(const std::string& id, bool force) {
@@ -334,8 +410,9 @@ void PosixSpawner::Drain(int& fd, LogStream stream, Child& child, bool to_the_en
   for (int turns = to_the_end ? 1024 : 1; fd >= 0 && turns > 0; --turns) {
     const ssize_t got = read(fd, piece, sizeof piece);
     if (got > 0) {
-      child.log->Append(stream, std::string_view(piece, static_cast<std::size_t>(got)),
-                        clock_.WallNow());
+      const std::string_view bytes(piece, static_cast<std::size_t>(got));
+      child.log->Append(stream, bytes, clock_.WallNow());
+      child.audience.Append(stream, bytes);
       continue;
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -364,6 +441,7 @@ void PosixSpawner::Reap(Child& child) {
     if (*fd >= 0) close(std::exchange(*fd, -1));
   }
   child.log->Close(clock_.WallNow());
+  child.audience.End();
 }
 
 // True when the container has ended; the container is then forgotten. With the last container of a
@@ -390,7 +468,8 @@ void PosixSpawner::Loop() {
       children = children_;
     }
     for (const auto& [id, child] : children) {
-      for (const int fd : {child->pidfd, child->out, child->err}) {
+      const bool waits = child->audience.full();
+      for (const int fd : {child->pidfd, waits ? -1 : child->out, waits ? -1 : child->err}) {
         polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
       }
     }

@@ -1,7 +1,9 @@
 // Starts containers as local processes, watches the containers, and leaves no process behind.
 //
-// Every container leads its own session and process group, with stdin from /dev/null, stdout and
-// stderr in its ContainerLog, and no other descriptor. A container can gain no privilege beyond its
+// Every container leads its own session and process group, with stdin from /dev/null unless its
+// Launch says otherwise, stdout and stderr in its ContainerLog, and no other descriptor. Sessions
+// may see the output beside the log (Attach), and run programs of their own as the container's
+// (Run). A container can gain no privilege beyond its
 // first privileges (PR_SET_NO_NEW_PRIVS). A container with its own user (PodUsers) has no other
 // group, no capability, and limits on its use of the machine.
 //
@@ -32,10 +34,12 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
+#include "sim-node/podrunner/attachment.h"
 #include "sim-node/podrunner/container_log.h"
 #include "sim-node/podrunner/environment.h"
 #include "sim-node/podrunner/images.h"
 #include "sim-node/podrunner/pod_machine.h"
+#include "sim-node/podrunner/stdio.h"
 
 namespace tahoma::sim {
 
@@ -50,6 +54,32 @@ struct Launch {
   Environment environment{};
   std::filesystem::path working_dir{};
   std::filesystem::path log_file{};
+  std::string image{};   // for Run: whose programs the container has
+  bool has_in = false;   // stdin is open until a session ends it (EndIn), or the container
+  bool one_in = false;   // the first session that writes to stdin ends it with itself
+  bool has_tty = false;  // stdin, stdout and stderr are one terminal
+};
+
+// A program that a session runs in a container. Killed with its process group at the end of the
+// object, at the container's end, and when this program dies.
+class Process {
+ public:
+  Process(pid_t pid, StreamEnds ends);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // Nothing while the program runs; then the rest of its group is killed.
+  std::optional<Exit> Reap();
+  // Readable when the program has ended.
+  int pidfd() const { return pidfd_.get(); }
+  StreamEnds& ends() { return ends_; }
+
+ private:
+  const pid_t pid_;
+  const FileDescriptor pidfd_;
+  StreamEnds ends_;
+  std::optional<Exit> exit_;
 };
 
 struct Ended {
@@ -80,6 +110,20 @@ class PosixSpawner final : public Spawner {
   absl::Status Start(const Launch& launch) override;
   void Signal(const std::string& id, bool kill) override;
 
+  // Returns the id of the pod's running container of that name, "<pod uid>_<container>_<attempt>";
+  // any of the pod's without a name. Empty when none runs.
+  std::string FindRunning(const std::string& pod_uid, const std::string& container) const;
+  // Returns how the container was started; null when it does not run.
+  std::shared_ptr<const Launch> LaunchOf(const std::string& id) const;
+  // Runs a program with the user, environment and folder of a running container. Errors as Start;
+  // kNotFound when the container does not run. The calling thread must outlive the process.
+  absl::StatusOr<std::unique_ptr<Process>> Run(const std::string& id, const Program& program,
+                                               StreamWish wish);
+  // kNotFound when the container does not run.
+  absl::StatusOr<std::shared_ptr<Attachment>> Attach(const std::string& id);
+  // Closes the container's stdin, as soon as no session has it any more.
+  void EndIn(const std::string& id);
+
   // Kills every process of containers that a former run recorded in `state_folder`, forgets the
   // containers, and returns their ids. Call before Start.
   static std::vector<std::string> Sweep(const std::filesystem::path& state_folder);
@@ -88,14 +132,20 @@ class PosixSpawner final : public Spawner {
   struct Child {
     pid_t pid = -1;
     std::optional<uid_t> user;
+    std::shared_ptr<const Launch> launch;
     int pidfd = -1;
+    FileDescriptor in{-1};
     int out = -1;
     int err = -1;
+    Audience audience;
     bool exited = false;
     Exit exit{};
     std::unique_ptr<ContainerLog> log;
   };
 
+  // Forks and starts the program; then `stdio` has this side's ends.
+  absl::StatusOr<pid_t> Fork(const Launch& launch, const Stdio& stdio)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Loop();
   void Wake();
   // Moves the bytes of a pipe into the log; closes the pipe at its end.
@@ -108,7 +158,7 @@ class PosixSpawner final : public Spawner {
   const std::filesystem::path state_folder_;
   const EndedSink ended_;
   int wake_[2] = {-1, -1};
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Child>> children_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
