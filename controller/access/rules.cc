@@ -72,6 +72,7 @@ std::vector<Rule> EditRules() {
                     "replicasets/scale", "statefulsets", "statefulsets/scale"}});
   rules.push_back({Write(), {"batch"}, {"jobs"}});
   rules.push_back({Write(), {"policy"}, {"poddisruptionbudgets"}});
+  rules.push_back({{"create"}, {""}, {"pods/attach", "pods/exec", "pods/portforward"}});
   rules.push_back({Write(), {"events.k8s.io"}, {"events"}});
   rules.push_back({Write(), {"coordination.k8s.io"}, {"leases"}});
   rules.push_back({Write(), {"resource.k8s.io"}, {"resourceclaims", "resourceclaimtemplates"}});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "controller/apiserver/verbs/node_fetch.h"
+#include "controller/apiserver/verbs/node_tunnel.h"
 #include "controller/model/admin_address.h"
 #include "controller/run/test_clock.h"
 #include "lib/base/files.h"
@@ -92,6 +93,7 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
   apiserver::ApiServer::Options server_options;
   server_options.seed = SeedFromMachine();
   server_options.node_fetch = apiserver::HttpNodeFetch(options.node_token_file);
+  server_options.node_tunnel = apiserver::HttpNodeTunnel(options.node_token_file);
   server_options.log = log;
   server_options.objects.log_bytes_max = options.watch_history_bytes;
   TAHOMA_ASSIGN_OR_RETURN(

@@ -37,6 +37,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 READY_TIMEOUT_SECONDS = 60
 AWS_IMAGES = ("jax-training-neuronx", "pytorch-inference-neuronx", "pytorch-inference-vllm-neuronx", "pytorch-training-neuronx")
+# Images that people try a cluster with: a shell and the machine's own programs stand for them.
+USUAL_IMAGES = [place + name for name in ("alpine", "busybox", "debian", "ubuntu") for place in ("", "docker.io/library/")]
+USUAL_PROGRAMS = ("awk", "base64", "basename", "cat", "chmod", "cp", "cut", "date", "dd", "df", "dirname", "du", "echo", "env",
+                  "expr", "find", "grep", "gzip", "head", "hostname", "id", "kill", "ln", "ls", "mkdir", "mktemp", "mv", "nproc",
+                  "printenv", "printf", "ps", "pwd", "readlink", "rm", "sed", "seq", "sort", "stat", "stty", "tail", "tar",
+                  "tee", "test", "timeout", "touch", "tr", "tty", "uname", "uniq", "wc", "which", "whoami", "xargs", "yes")
 
 
 def say(args, text):
@@ -214,6 +220,7 @@ def pod_runner_config(args, directory, node, kubeconfig, pods):
     """What runs the node's pods where it has no kubelet."""
     programs = {name: str(args.bin / name) for name in ("neuron-ls", "neuron-monitor", "neuron-top", "nccom-test", "trn-mem", "trn-run")}
     shell = {name: f"/bin/{name}" for name in ("bash", "sh", "sleep", "true", "false")}
+    usual = {name: found for name in USUAL_PROGRAMS if (found := shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin"))}
     python = {name: "/usr/bin/python3" for name in ("python", "python3")}
     aws = [f"public.ecr.aws/neuron/{name}" for name in AWS_IMAGES]  # of every tag
     cluster = bool(args.kubeconfig)
@@ -229,6 +236,7 @@ def pod_runner_config(args, directory, node, kubeconfig, pods):
             "tahoma.dev/workload:v1": {"commands": {**programs, **shell}},
             "public.ecr.aws/ubuntu/ubuntu:22.04": {"commands": shell},
             **{image: {"commands": {**programs, **shell, **python}} for image in aws},
+            **{image: {"commands": {**shell, **usual}, "defaultCommand": ["sh"]} for image in USUAL_IMAGES},
         },
     }
 

@@ -149,8 +149,15 @@ ApiServer::ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, O
       ids_(options.seed),
       log_(std::move(options.log)),
       answers_(options.answer_bytes),
-      context_{*objects_, kinds_, clock,      ids_, std::move(options.node_fetch),
-               *probes_,  guard_, CheckChange} {}
+      context_{*objects_,
+               kinds_,
+               clock,
+               ids_,
+               std::move(options.node_fetch),
+               std::move(options.node_tunnel),
+               *probes_,
+               guard_,
+               CheckChange} {}
 
 absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const Clock& clock,
                                                            Options options) {

@@ -43,6 +43,8 @@ class ApiServer {
     std::uint64_t seed = 1;  // of uids and generated names
     // Reaches a node's pod runner for logs; without it logs are answered with 500.
     NodeFetch node_fetch = nullptr;
+    // The same for exec, attach and portforward.
+    NodeTunnel node_tunnel = nullptr;
     ObjectStore::Options objects = {};
     // The most memory of answers to callers outside this process that wait to be read.
     std::size_t answer_bytes = kAnswerBytesMost;

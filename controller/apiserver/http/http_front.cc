@@ -11,6 +11,7 @@
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
 #include "lib/rest/bearer.h"
+#include "lib/rest/websocket.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -159,21 +160,32 @@ std::optional<rest::Response> HttpFront::RefuseNow(const rest::Request& request,
 
 rest::Response HttpFront::Handle(const rest::Request& request) {
   const ProcessorBudget budget(options_.processor_limit, options_.processor_time);
-  return request.method == "GET" || request.method == "HEAD" ? Read(request) : Change(request);
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  // A client of a pod changes things, though a WebSocket begins with GET.
+  if (reads && !rest::AsksUpgrade(request, "websocket")) {
+    return Rechecked(request, server_.HandleFromOutside(request));
+  }
+  return Rechecked(request, Change(request));
 }
 
-rest::Response HttpFront::Read(const rest::Request& request) {
-  rest::Response response = server_.HandleFromOutside(request);
-  if (!response.source || HasLength(response)) return response;
-  response.source = [this, source = std::move(response.source), head = HeadOf(request),
-                     version = access_->version()](std::string& out,
-                                                   std::chrono::milliseconds wait) mutable {
-    if (const std::uint64_t now = access_->version(); now != version) {
-      version = now;
-      if (Admit(head)) return false;
-    }
-    return source(out, wait);
+// Ends a stream, or a connection that has left HTTP, when the caller has lost the permission.
+rest::Response HttpFront::Rechecked(const rest::Request& request, rest::Response response) {
+  if ((!response.source || HasLength(response)) && !response.upgrade) return response;
+  auto permitted = [this, head = HeadOf(request), version = access_->version()]() mutable {
+    const std::uint64_t now = access_->version();
+    return std::exchange(version, now) == now || !Admit(head);
   };
+  if (response.upgrade) {
+    response.upgrade = [step = std::move(response.upgrade), permitted](
+                           rest::Upgraded& peer, std::chrono::milliseconds wait) mutable {
+      return permitted() && step(peer, wait);
+    };
+  } else {
+    response.source = [source = std::move(response.source), permitted](
+                          std::string& out, std::chrono::milliseconds wait) mutable {
+      return permitted() && source(out, wait);
+    };
+  }
   return response;
 }
 

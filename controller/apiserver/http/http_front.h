@@ -91,7 +91,7 @@ class HttpFront {
   rest::Response Denied(const rest::Request& head, const rest::Identity& user,
                         const Attributes& denied);
   rest::Response Handle(const rest::Request& request);
-  rest::Response Read(const rest::Request& request);
+  rest::Response Rechecked(const rest::Request& request, rest::Response response);
   rest::Response Change(const rest::Request& request);
 
   ApiServer& server_;

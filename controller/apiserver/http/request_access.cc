@@ -7,6 +7,7 @@
 #include "controller/access/access_table.h"
 #include "controller/apiserver/request/status_error.h"
 #include "controller/apiserver/schema/fields.h"
+#include "controller/apiserver/verbs/pod_connect.h"
 #include "lib/base/ascii.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -24,7 +25,14 @@ bool IsSet(const std::map<std::string, std::string, std::less<>>& query, std::st
          !EqualsIgnoringCase(found->second, "false");
 }
 
+// Whoever runs a program in a pod does more than read the pod, though WebSockets begin with GET
+// (kube-apiserver 1.35 and later: AuthorizePodWebsocketUpgradeCreatePermission).
+bool ConnectsToPod(const ResourcePath& path) {
+  return path.group.empty() && path.resource == "pods" && IsPodConnect(path.subresource);
+}
+
 std::string VerbOf(const std::string& method, const ResourcePath& path, bool watch) {
+  if (method == "GET" && ConnectsToPod(path)) return "create";
   if (method == "POST") return "create";
   if (method == "PUT") return "update";
   if (method == "PATCH") return "patch";

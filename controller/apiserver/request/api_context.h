@@ -53,6 +53,11 @@ struct NodeEndpoint {
 using NodeFetch =
     std::function<rest::Response(const NodeEndpoint& node, const std::string& target)>;
 
+// Passes a client's request to leave HTTP on to a node's pod runner, as a request for `target`;
+// with the node's 101 comes an answer whose upgrade moves the bytes of both sides.
+using NodeTunnel = std::function<rest::Response(const NodeEndpoint& node, const std::string& target,
+                                                const rest::Request& client)>;
+
 // Says whether an object is kept for a reason outside the object: a sold Capacity Block cannot be
 // cancelled, whatever its status has been changed to. Thread safe.
 class DeletionGuard {
@@ -90,6 +95,7 @@ struct ApiContext {
   const Clock& clock;
   IdSource& ids;
   NodeFetch node_fetch;
+  NodeTunnel node_tunnel;
   const rest::Probes& probes;
   DeletionGuard& guard;
   AdmitChange admit = nullptr;  // null: no further check

@@ -53,10 +53,13 @@ Kind PodKind() {
   pod.categories = {"all"};
   pod.has_status = true;
   pod.has_generation = true;
-  pod.subresources = {{"binding", {"", "v1", "Binding"}, {"create"}},
+  pod.subresources = {{"attach", {"", "v1", "PodAttachOptions"}, {"create", "get"}},
+                      {"binding", {"", "v1", "Binding"}, {"create"}},
                       {"ephemeralcontainers", {"", "v1", "Pod"}, {"get", "patch", "update"}},
                       {"eviction", {"policy", "v1", "Eviction"}, {"create"}},
-                      {"log", {"", "v1", "Pod"}, {"get"}}};
+                      {"exec", {"", "v1", "PodExecOptions"}, {"create", "get"}},
+                      {"log", {"", "v1", "Pod"}, {"get"}},
+                      {"portforward", {"", "v1", "PodPortForwardOptions"}, {"create", "get"}}};
   pod.selectable = {{"spec.nodeName", {"spec", "nodeName"}},
                     {"spec.restartPolicy", {"spec", "restartPolicy"}},
                     {"spec.schedulerName", {"spec", "schedulerName"}},

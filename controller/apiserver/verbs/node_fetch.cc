@@ -39,29 +39,6 @@ constexpr std::chrono::seconds kAnswerWait{30};
 // first line.
 constexpr std::chrono::seconds kFollowWait{2};
 
-rest::Response Unreachable(std::string_view url, std::string_view why) {
-  return ResponseOf(GenericError(500, "InternalError", fmt::format("Get \"{}\": {}", url, why)));
-}
-
-// Returns the node's reason why there is no log, in a Status of ours. (k8s.io/apiserver
-// pkg/registry/generic/rest GenericHttpResponseChecker.)
-rest::Response Refused(std::string_view url, const kube::Response& answer) {
-  std::string text = IsUtf8(answer.body) ? answer.body : "";
-  while (text.ends_with('\n')) text.pop_back();
-  switch (answer.status) {
-    case 400:
-      return ResponseOf(BadRequestError(text));
-    case 404:
-      return ResponseOf(GenericError(404, "NotFound", text));
-    case 429:
-      return ResponseOf(GenericError(429, "TooManyRequests", text));
-    case 503:
-      return ResponseOf(GenericError(503, "ServiceUnavailable", text));
-    default:
-      return Unreachable(url, fmt::format("the node answered {}: {}", answer.status, text));
-  }
-}
-
 // A log between two threads: one receives it from the node, the other sends it.
 class LogPipe {
  public:
@@ -147,8 +124,9 @@ rest::Response Fetch(std::unique_ptr<kube::HttpTransport> transport, const std::
   if (!goes_on) {
     const auto answer = pipe->WaitForAnswer(status ? kAnswerWait : std::chrono::nanoseconds(0));
     pipe->Stop();
-    if (!answer) return Unreachable(url, "the node did not answer in time");
-    return answer->ok() ? Refused(url, **answer) : Unreachable(url, Message(answer->status()));
+    if (!answer) return UnreachableNode(url, "the node did not answer in time");
+    return answer->ok() ? RefusalOfNode(url, (*answer)->status, (*answer)->body)
+                        : UnreachableNode(url, Message(answer->status()));
   }
   rest::Response response = rest::Response::Stream(
       "text/plain",
@@ -164,22 +142,47 @@ std::string NodeLogToken(std::string_view secret, std::string_view node) {
   return Hex(HmacSha256(secret, fmt::format("node-logs/{}", node)));
 }
 
+absl::StatusOr<std::string> TokenToShow(const std::string& secret_file, const NodeEndpoint& node) {
+  if (secret_file.empty() || !IsLoopback(JoinHostPort(node.host, node.port))) return std::string();
+  TAHOMA_ASSIGN_OR_RETURN(const std::string secret,
+                          ReadTokenFile(secret_file, [](const std::string&) {}));
+  return NodeLogToken(secret, node.node);
+}
+
+rest::Response UnreachableNode(std::string_view url, std::string_view why) {
+  return ResponseOf(GenericError(500, "InternalError", fmt::format("Get \"{}\": {}", url, why)));
+}
+
+rest::Response RefusalOfNode(std::string_view url, int status, const std::string& body) {
+  std::string text = IsUtf8(body) ? body : "";
+  while (text.ends_with('\n')) text.pop_back();
+  switch (status) {
+    case 400:
+      return ResponseOf(BadRequestError(text));
+    case 404:
+      return ResponseOf(GenericError(404, "NotFound", text));
+    case 429:
+      return ResponseOf(GenericError(429, "TooManyRequests", text));
+    case 503:
+      return ResponseOf(GenericError(503, "ServiceUnavailable", text));
+    default:
+      return UnreachableNode(url, fmt::format("the node answered {}: {}", status, text));
+  }
+}
+
 NodeFetch HttpNodeFetch(std::string secret_file) {
   return
       [secret_file = std::move(secret_file)](const NodeEndpoint& node, const std::string& target) {
         const std::string address = JoinHostPort(node.host, node.port);
         const std::string url = "http://" + address + target;
         kube::ServerAccess access{.server = "http://" + address};
-        if (!secret_file.empty() && IsLoopback(address)) {
-          const absl::StatusOr<std::string> secret =
-              ReadTokenFile(secret_file, [](const std::string&) {});
-          if (!secret.ok()) return Unreachable(url, Message(secret.status()));
-          access.token = NodeLogToken(*secret, node.node);
-        }
+        auto token = TokenToShow(secret_file, node);
+        if (!token.ok()) return UnreachableNode(url, Message(token.status()));
+        access.token = *std::move(token);
         auto transport = kube::HttpTransport::Create(
             std::move(access),
             {.max_body_bytes = kRefusalBytesMax, .max_framing_bytes = kFramingBytesMax});
-        if (!transport.ok()) return Unreachable(url, Message(transport.status()));
+        if (!transport.ok()) return UnreachableNode(url, Message(transport.status()));
         return Fetch(*std::move(transport), url, target);
       };
 }

@@ -10,6 +10,8 @@
 
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <string>
 #include <string_view>
 
@@ -19,6 +21,16 @@ namespace tahoma::controller::apiserver {
 
 // Returns the token for the log server of `node`; no other node takes the token.
 std::string NodeLogToken(std::string_view secret, std::string_view node);
+
+// Returns the token to show to `node`: empty without a secret file, and where the node is not on
+// loopback.
+absl::StatusOr<std::string> TokenToShow(const std::string& secret_file, const NodeEndpoint& node);
+
+// Returns the 500 for a node that did not answer, or not as a pod runner.
+rest::Response UnreachableNode(std::string_view url, std::string_view why);
+// Returns the node's reason for its refusal, in a Status of ours. (k8s.io/apiserver
+// pkg/registry/generic/rest GenericHttpResponseChecker.)
+rest::Response RefusalOfNode(std::string_view url, int status, const std::string& body);
 
 // Passes a node's refusal on as a Status. A node that does not answer, or not as a pod runner, is
 // 500, as with a kubelet. `secret_file` names the secret that node tokens derive from. Only nodes

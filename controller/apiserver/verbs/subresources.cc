@@ -10,6 +10,7 @@
 #include "controller/apiserver/schema/fields.h"
 #include "controller/apiserver/schema/selector_text.h"
 #include "controller/apiserver/verbs/delete_verbs.h"
+#include "controller/apiserver/verbs/pod_connect.h"
 #include "controller/apiserver/verbs/pod_log.h"
 #include "controller/apiserver/verbs/read_verbs.h"
 #include "controller/apiserver/verbs/write_verbs.h"
@@ -361,6 +362,7 @@ absl::StatusOr<rest::Response> ServeSubresource(const ApiContext& context,
   if (pod && name == "binding") return Bind(context, request);
   if (pod && name == "eviction") return Evict(context, request);
   if (pod && name == "log") return PodLog(context, request);
+  if (pod && IsPodConnect(name)) return ConnectPod(context, request);
   if (kind.group.empty() && kind.plural == "namespaces" && name == "finalize") {
     return Finalize(context, request);
   }
