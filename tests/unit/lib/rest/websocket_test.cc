@@ -150,7 +150,7 @@ TEST_F(WebSocketTest, FramesThatBreakTheProtocolEndTheConversation) {
       Frame(0xc2, "x"),                                                 // a reserved bit
       Frame(0x80, "x"),                                                 // a continuation of nothing
       Frame(0x09, "x"),                                                 // a ping in fragments
-      "\x82\xff" + std::string(8, '\x7f') + std::string(kMask),         // 2^63 bytes
+      "\x82\xff" + std::string(8, '\x7f') + std::string(kMask) + "x",   // 2^63 bytes
       "\x89\xfe\x01\x00" + std::string(kMask) + std::string(256, 'x'),  // a long ping
   };
   for (const std::string& frame : bad) {

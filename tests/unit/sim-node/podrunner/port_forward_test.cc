@@ -70,11 +70,12 @@ class SpdyFramesTest : public testing::Test {
 };
 
 TEST_F(SpdyFramesTest, FramesAreReadInWhateverPieces) {
-  const std::string bytes = Open(1, {"streamType", "error", "port", "80"}) +
-                            Open(3, {"StreamType", "data"}) +
-                            std::string("\0\0\0\3\1\0\0\2hi", 10) +
-                            std::string("\x80\3\0\3\0\0\0\x08\0\0\0\3\0\0\0\5", 16) +
-                            std::string("\x80\3\0\6\0\0\0\4\0\0\0\7", 12);
+  // One after the other: the headers of both are one compressed text.
+  std::string bytes = Open(1, {"streamType", "error", "port", "80"});
+  bytes += Open(3, {"StreamType", "data"});
+  bytes += std::string("\0\0\0\3\1\0\0\2hi", 10) +
+           std::string("\x80\3\0\3\0\0\0\x08\0\0\0\3\0\0\0\5", 16) +
+           std::string("\x80\3\0\6\0\0\0\4\0\0\0\7", 12);
   for (const char byte : bytes) ASSERT_TRUE(frames_.Receive({&byte, 1}).ok());
   EXPECT_EQ(seen_,
             (std::vector<std::string>{"open 1 port=80 streamtype=error", "open 3 streamtype=data",
