@@ -33,6 +33,10 @@ constexpr std::string_view kCoreSelector =
 constexpr std::string_view kNeuronSelector =
     "device.driver == \"neuron.aws.com\" && "
     "device.attributes[\"neuron.aws.com\"].resourceType == \"neuron_device\"";
+// As AWS's chart aws-dranet has it.
+constexpr std::string_view kEfaSelector =
+    "device.driver == \"dra.net\" && "
+    "device.attributes[\"dra.net\"].pciDevice == \"Elastic Fabric Adapter (EFA)\"";
 
 struct CrdFile {
   std::string path;
@@ -131,6 +135,7 @@ void StandaloneApi::EndStreams() {
 
 absl::Status StandaloneApi::InstallDeviceClasses() {
   TAHOMA_RETURN_IF_ERROR(InstallDeviceClass("neuron.aws.com", std::string(kChipSelector)));
+  TAHOMA_RETURN_IF_ERROR(InstallDeviceClass("efa.networking.k8s.aws", std::string(kEfaSelector)));
   TAHOMA_RETURN_IF_ERROR(InstallDeviceClass("neuroncore.tahoma.dev", std::string(kCoreSelector)));
   TAHOMA_RETURN_IF_ERROR(InstallDeviceClass("neuron.tahoma.dev", std::string(kNeuronSelector),
                                             "aws.amazon.com/neuron"));

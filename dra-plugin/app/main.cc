@@ -49,6 +49,7 @@ absl::StatusOr<PluginOptions> OptionsOf(const Settings& settings) {
   TAHOMA_ASSIGN_OR_RETURN(options.pool, PoolOptionsOf(settings));
   options.damping.hold = settings.flap_hold;
   options.label_node = settings.label_node;
+  options.efa = settings.efa;
   // Linux's id, also in a container. Elsewhere unknown; then no claim is of an earlier boot.
   if (const auto boot_id = ReadFile("/proc/sys/kernel/random/boot_id"); boot_id.ok()) {
     options.boot_id = boot_id->substr(0, boot_id->find('\n'));

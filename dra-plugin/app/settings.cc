@@ -28,11 +28,15 @@ config::Spec DeclareSettings(Settings& settings) {
   spec.Bool("managedTaint", &settings.managed_taint,
             "give the devices the taint tahoma.dev/managed, which keeps kube-scheduler from them; "
             "false where kube-scheduler gives them away and Tahoma's controller does not");
+  spec.Bool("efa", &settings.efa,
+            "also be the driver of the node's EFA interfaces, dra.net, as AWS's chart aws-dranet "
+            "is; false where that driver runs");
   spec.Map(
       "faultEffects", &settings.fault_effects,
       "what the taint of a fault does, NoExecute or NoSchedule, by its reason: sram-uncorrectable, "
       "nc-uncorrectable, hbm-uncorrectable, dma, dead, unknown, node-lost (NoExecute unless it is "
-      "said here), link-down (no taint unless it is said here)");
+      "said here), link-down (no taint unless it is said here), efa-down (NoSchedule unless it is "
+      "said here)");
   spec.Duration("flapHold", &settings.flap_hold, {.min = {}, .max = std::chrono::minutes(5)},
                 "how long a chip or link that fails again within 10 minutes stays marked after its "
                 "repair; it doubles with each time, up to 5 minutes");

@@ -27,6 +27,7 @@ struct Settings {
   std::string cdi_dir = "/var/run/cdi";
   std::vector<std::string> publish = {"chips", "lnc1", "lnc2", "node"};
   bool managed_taint = true;
+  bool efa = true;
   std::map<std::string, std::string> fault_effects{};
   std::chrono::nanoseconds flap_hold = std::chrono::seconds(10);
   bool label_node = false;

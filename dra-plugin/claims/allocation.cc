@@ -9,6 +9,7 @@
 #include "lib/base/utf8.h"
 #include "lib/driver/block_config.h"
 #include "lib/driver/device_config.h"
+#include "lib/kube/name.h"
 #include "lib/kube/object.h"
 #include "lib/kube/objects/claim.h"
 #include "lib/wire/fields.h"
@@ -34,11 +35,13 @@ absl::Status CheckLength(std::string_view list, std::size_t length, std::size_t 
                          length, most);
 }
 
-absl::Status ReadResults(const kube::Allocation& allocation, DriverAllocation& out) {
+absl::StatusOr<std::vector<kube::DeviceResult>> ResultsOf(const kube::Allocation& allocation,
+                                                          std::string_view driver) {
   TAHOMA_RETURN_IF_ERROR(CheckLength("results", allocation.results.size(), kMaxResults));
+  std::vector<kube::DeviceResult> out;
   for (const kube::DeviceResult& result : allocation.results) {
     if (!IsName(result.driver)) return InvalidArgument("a result names no driver");
-    if (result.driver != kDriverName) continue;
+    if (result.driver != driver) continue;
     if (!IsName(result.request) || !IsName(result.pool) || !IsName(result.device)) {
       return InvalidArgument(
           "request \"{}\", pool \"{}\" and device \"{}\" of a result must have 1 to {} bytes each",
@@ -49,11 +52,21 @@ absl::Status ReadResults(const kube::Allocation& allocation, DriverAllocation& o
       return InvalidArgument("request \"{}\" has admin access, which this driver does not offer",
                              result.request);
     }
-    const auto device = hw::ParseDeviceName(result.device);
-    if (!device.ok()) return Annotate(device.status(), InRequest(result.request));
-    out.devices.push_back({.request = result.request, .pool = result.pool, .device = *device});
+    out.push_back(result);
   }
-  return absl::OkStatus();
+  if (out.empty()) return InvalidArgument("the allocation has no device of driver {}", driver);
+  return out;
+}
+
+// The allocation of the claim, which may have been replaced by another of its name.
+absl::StatusOr<kube::Allocation> AllocationOf(const json& object, const ClaimRef& claim) {
+  TAHOMA_ASSIGN_OR_RETURN(kube::ResourceClaim read, kube::ParseResourceClaim(object));
+  if (read.metadata.uid != claim.uid) {
+    return FailedPrecondition("the claim of that name has uid {}; expected {}, which was deleted",
+                              CutUtf8(read.metadata.uid, kMaxName), claim.uid);
+  }
+  if (!read.allocation) return FailedPrecondition("the claim is not allocated");
+  return *std::move(read.allocation);
 }
 
 std::string Quoted(const std::vector<std::string>& names) {
@@ -346,24 +359,42 @@ std::string_view BaseRequest(std::string_view request) {
   return request.substr(0, request.find('/'));
 }
 
+// Names become parts of a request's path: "" would ask for all claims, and ".." for something else.
+absl::Status CheckNames(const ClaimRef& claim) {
+  if (const auto wrong = kube::WrongDns1123Label(claim.name_space)) {
+    return InvalidArgument("its namespace is no name: {}", *wrong);
+  }
+  if (const auto wrong = kube::WrongDns1123Subdomain(claim.name)) {
+    return InvalidArgument("its name is none: {}", *wrong);
+  }
+  if (claim.uid.empty()) return InvalidArgument("the kubelet gave no uid for it");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<kube::DeviceResult>> ReadResults(std::string_view claim_json,
+                                                            const ClaimRef& claim,
+                                                            std::string_view driver) {
+  TAHOMA_ASSIGN_OR_RETURN(const json object, wire::ReadJson(claim_json, "the ResourceClaim"));
+  TAHOMA_ASSIGN_OR_RETURN(const kube::Allocation allocation, AllocationOf(object, claim));
+  return ResultsOf(allocation, driver);
+}
+
 absl::StatusOr<DriverAllocation> ReadAllocation(std::string_view claim_json,
                                                 const ClaimRef& claim) {
   TAHOMA_ASSIGN_OR_RETURN(const json object, wire::ReadJson(claim_json, "the ResourceClaim"));
-  TAHOMA_ASSIGN_OR_RETURN(const kube::ResourceClaim read, kube::ParseResourceClaim(object));
-  if (read.metadata.uid != claim.uid) {
-    return FailedPrecondition("the claim of that name has uid {}; expected {}, which was deleted",
-                              CutUtf8(read.metadata.uid, kMaxName), claim.uid);
-  }
-  if (!read.allocation) return FailedPrecondition("the claim is not allocated");
+  TAHOMA_ASSIGN_OR_RETURN(const kube::Allocation allocation, AllocationOf(object, claim));
+  TAHOMA_ASSIGN_OR_RETURN(const std::vector<kube::DeviceResult> results,
+                          ResultsOf(allocation, kDriverName));
   DriverAllocation out;
-  TAHOMA_RETURN_IF_ERROR(ReadResults(*read.allocation, out));
-  TAHOMA_RETURN_IF_ERROR(CheckLength("config", read.allocation->configs.size(), kMaxConfigs));
+  for (const kube::DeviceResult& result : results) {
+    const auto device = hw::ParseDeviceName(result.device);
+    if (!device.ok()) return Annotate(device.status(), InRequest(result.request));
+    out.devices.push_back({.request = result.request, .pool = result.pool, .device = *device});
+  }
+  TAHOMA_RETURN_IF_ERROR(CheckLength("config", allocation.configs.size(), kMaxConfigs));
   const std::vector<std::string> requests = RequestsOf(object);
   for (const auto source : {kube::ConfigSource::kClass, kube::ConfigSource::kClaim}) {
-    TAHOMA_RETURN_IF_ERROR(ReadConfigs(*read.allocation, source, requests, out));
-  }
-  if (out.devices.empty()) {
-    return InvalidArgument("the allocation has no device of driver {}", kDriverName);
+    TAHOMA_RETURN_IF_ERROR(ReadConfigs(allocation, source, requests, out));
   }
   return out;
 }

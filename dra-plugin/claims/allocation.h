@@ -58,6 +58,15 @@ struct DriverAllocation {
 // "request" of "request/subrequest".
 std::string_view BaseRequest(std::string_view request);
 
+// kInvalidArgument when the kubelet's words cannot be a claim's.
+absl::Status CheckNames(const ClaimRef& claim);
+
+// Returns the results of the allocation that are the driver's, at least one. Fails as
+// ReadAllocation.
+absl::StatusOr<std::vector<kube::DeviceResult>> ReadResults(std::string_view claim_json,
+                                                            const ClaimRef& claim,
+                                                            std::string_view driver);
+
 // kFailedPrecondition when the object has another uid or is not allocated; kInvalidArgument when it
 // holds nothing of this driver, or something this driver does not know or offer (admin access).
 absl::StatusOr<DriverAllocation> ReadAllocation(std::string_view claim_json, const ClaimRef& claim);

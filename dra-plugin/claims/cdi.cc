@@ -76,8 +76,9 @@ std::string_view ClaimUidOfCdiFile(std::string_view file_name) {
   return file_name;
 }
 
-std::string CdiDeviceId(std::string_view claim_uid, std::string_view device) {
-  return fmt::format("{}={}-{}", kKind, claim_uid, device);
+std::string CdiDeviceId(std::string_view driver, std::string_view claim_uid,
+                        std::string_view device) {
+  return fmt::format("{}/device={}-{}", driver, claim_uid, device);
 }
 
 std::string Ranges(const std::vector<int>& ascending) {
@@ -137,6 +138,31 @@ std::string CdiSpec(const PreparedClaim& claim) {
                        {"containerEdits", edits}});
   }
   const json spec = {{"cdiVersion", "0.5.0"}, {"kind", kKind}, {"devices", std::move(devices)}};
+  return spec.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string EfaCdiFileName(std::string_view claim_uid) {
+  return fmt::format("{}-device_{}{}", hw::kEfaDriver, claim_uid, kFileSuffix);
+}
+
+std::string EfaCdiSpec(std::string_view claim_uid, const std::vector<hw::EfaNic>& nics,
+                       std::string_view workload_socket) {
+  std::vector<std::string> names;
+  for (const hw::EfaNic& nic : nics) names.push_back(nic.rdma);
+  const std::string_view socket = PathOf(workload_socket);
+  json devices = json::array();
+  for (const hw::EfaNic& nic : nics) {
+    json edits = {{"env", {fmt::format("TAHOMA_EFA_DEVICES={}", fmt::join(names, ","))}}};
+    if (!socket.empty()) {
+      edits["mounts"] =
+          json::array({Bind(socket, fmt::format("/dev/infiniband/uverbs{}", nic.number))});
+    }
+    devices.push_back({{"name", fmt::format("{}-{}", claim_uid, nic.device)},
+                       {"containerEdits", std::move(edits)}});
+  }
+  const json spec = {{"cdiVersion", "0.5.0"},
+                     {"kind", fmt::format("{}/device", hw::kEfaDriver)},
+                     {"devices", std::move(devices)}};
   return spec.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

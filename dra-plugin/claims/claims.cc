@@ -9,7 +9,6 @@
 #include "lib/base/status.h"
 #include "lib/driver/device_name.h"
 #include "lib/hw/catalogue.h"
-#include "lib/kube/name.h"
 
 namespace tahoma::dra {
 namespace {
@@ -37,18 +36,6 @@ void SetUltraServer(const wire::UltraServer& from, PreparedClaim& claim) {
   if (!from.election || nodes < 2) return;
   claim.ultra_server_id = nodes == 4 ? from.election->server_id_4 : from.election->server_id_2;
   claim.ultra_server_node_id = nodes == 4 ? from.election->node_id_4 : from.election->node_id_2;
-}
-
-// Names become parts of a request's path: "" would ask for all claims, and ".." for something else.
-absl::Status CheckNames(const ClaimRef& claim) {
-  if (const auto wrong = kube::WrongDns1123Label(claim.name_space)) {
-    return InvalidArgument("its namespace is no name: {}", *wrong);
-  }
-  if (const auto wrong = kube::WrongDns1123Subdomain(claim.name)) {
-    return InvalidArgument("its name is none: {}", *wrong);
-  }
-  if (claim.uid.empty()) return InvalidArgument("the kubelet gave no uid for it");
-  return absl::OkStatus();
 }
 
 PreparedCount CountOf(const Checkpoint& checkpoint) {

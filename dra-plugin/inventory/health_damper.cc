@@ -2,8 +2,15 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 namespace tahoma::dra {
+namespace {
+
+// The place of a chip's NIC, beside the names of links.
+constexpr std::string_view kEfa = "efa";
+
+}  // namespace
 
 void HealthDamper::See(const Place& place, const std::string& reason, MonotonicTime now) {
   Fault& fault = faults_[place];
@@ -29,6 +36,7 @@ wire::Inventory HealthDamper::Damp(wire::Inventory inventory, MonotonicTime now)
   for (const wire::Chip& chip : inventory.chips) {
     if (!chip.healthy) see({chip.index, ""}, chip.reason);
     for (const std::string& link : chip.links_down) see({chip.index, link}, "");
+    if (chip.efa_down) see({chip.index, std::string(kEfa)}, "");
   }
   wake_.reset();
   std::map<int, wire::Chip*> chips;
@@ -49,6 +57,8 @@ wire::Inventory HealthDamper::Damp(wire::Inventory inventory, MonotonicTime now)
     if (place.second.empty()) {
       chip->second->healthy = false;
       chip->second->reason = fault.reason;
+    } else if (place.second == kEfa) {
+      chip->second->efa_down = true;
     } else {
       chip->second->links_down.push_back(place.second);
     }

@@ -5,11 +5,11 @@
 //   inventory = damper.Damp(std::move(inventory), now);
 //   if (const auto wake = damper.wake()) …        // then the same inventory shows a repair
 //
-// The first fault of a chip or link is hidden as soon as it is repaired. A fault that returns
+// The first fault of a chip, link or NIC is hidden as soon as it is repaired. A fault that returns
 // within `memory` is shown for `hold` after its repair, the next for twice as long, up to
 // `longest`. Each change costs writes of ResourceSlices, evicts pods and starts pods again.
 //
-// Scope: chips' health and links' state in an inventory. Without randomness or clock.
+// Scope: the state of chips, links and NICs in an inventory. Without randomness or clock.
 //
 // Thread safety: belongs to one thread.
 
@@ -49,7 +49,7 @@ class HealthDamper {
     MonotonicTime ended = {};  // unless there
     int times = 0;             // its occurrences, each within `memory` of the previous end
   };
-  // A chip and its link; "" for the chip itself.
+  // A chip and its link, or "efa" for its NIC; "" for the chip itself.
   using Place = std::pair<int, std::string>;
 
   void See(const Place& place, const std::string& reason, MonotonicTime now);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "dra-plugin/inventory/device_groups.h"
@@ -152,22 +153,6 @@ void AddAwsTopology(const Source& source, int chip, Device& device) {
   }
 }
 
-void AddDeviceGroups(const Source& source, int chip, Device& device) {
-  if (!source.type.device_groups) return;
-  const auto address = [&](int i) {
-    return source.type.chips[static_cast<std::size_t>(i)].efa_bdf;
-  };
-  Add(device, "resource.aws.com/devicegroup1_id", std::string(address(chip)));
-  for (const int size : {4, 8, 16}) {
-    std::vector<std::string_view> members;
-    const int first = chip / size * size;
-    for (int i = first; i < first + size && i < source.type.chip_count(); ++i) {
-      members.push_back(address(i));
-    }
-    Add(device, fmt::format("resource.aws.com/devicegroup{}_id", size), DeviceGroupId(members));
-  }
-}
-
 std::string ChipCounter(int chip) { return fmt::format("chip-{}", chip); }
 
 Device ChipDevice(const Source& source, const wire::Chip& chip) {
@@ -177,7 +162,7 @@ Device ChipDevice(const Source& source, const wire::Chip& chip) {
   AddPluginVersion(source, device);
   AddPlace(source, device);
   AddAwsTopology(source, chip.index, device);
-  AddDeviceGroups(source, chip.index, device);
+  std::ranges::copy(DeviceGroups(source.type, chip.index), std::back_inserter(device.attributes));
   AddCoordinates(source, chip.index, device);
   AddUltraServer(source, chip.index == 0, device);
   std::string links;
@@ -293,7 +278,7 @@ std::string_view UnhealthyReason(const Device& device) {
 absl::StatusOr<FaultEffects> ParseFaultEffects(const std::map<std::string, std::string>& words) {
   static constexpr std::array kReasons = {
       "sram-uncorrectable", "nc-uncorrectable", "hbm-uncorrectable", "dma", "dead", "unknown",
-      "node-lost",          "link-down"};
+      "node-lost",          "link-down",        "efa-down"};
   FaultEffects effects;
   for (const auto& [reason, word] : words) {
     if (std::ranges::find(kReasons, reason) == kReasons.end()) {

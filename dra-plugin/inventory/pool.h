@@ -69,9 +69,9 @@ struct Publish {
 absl::StatusOr<Publish> ParsePublish(const std::vector<std::string>& words);
 
 // Maps the reason of an unhealthy device to the effect of its taint. A reason is sim-node's name of
-// a chip's fault, or "node-lost", or "link-down" for a working chip with a broken link. An unnamed
-// reason has NoExecute; "link-down" has no taint, because a pod that needs no such link may run
-// there.
+// a chip's fault, or "node-lost", or "link-down" for a working chip with a broken link, or
+// "efa-down" for a NIC. An unnamed reason has NoExecute; "link-down" has no taint, because a pod
+// that needs no such link may run there; a NIC's taint has NoSchedule.
 using FaultEffects = std::map<std::string, TaintEffect>;
 
 // Parses the configuration's map of reasons to "NoSchedule" or "NoExecute". kInvalidArgument for

@@ -50,6 +50,7 @@ Kinds Shown(const Kinds& all, CounterSupport support) {
 
 DevicePool ShownPool(const DevicePool& pool, CounterSupport support) {
   if (support == CounterSupport::kApart) return pool;
+  if (pool.counter_sets.empty()) return pool;  // no devices overlap
   const bool counters = support == CounterSupport::kTogether;
   Kinds kinds = Shown(KindsOf(pool), support);
   DevicePool shown = {.counter_sets = {}, .together = counters, .groups = {}};

@@ -74,7 +74,7 @@ class DriverAnswers {
         out.add_request_names(device.request);
         out.set_pool_name(device.pool);
         out.set_device_name(device.device);
-        out.add_cdi_device_ids(CdiDeviceId(claim.uid(), device.device));
+        out.add_cdi_device_ids(CdiDeviceId(options_.driver, claim.uid(), device.device));
       }
     }
     return grpc::Status::OK;

@@ -95,11 +95,11 @@ absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Start(PluginOptions options,
   TAHOMA_ASSIGN_OR_RETURN(const wire::Address node, wire::ParseAddress(options.node_socket));
   options.node_socket = node.ToString();
   std::unique_ptr<Plugin> plugin(new Plugin(std::move(options), transport, clock, metrics));
-  TAHOMA_RETURN_IF_ERROR(plugin->Open());
+  TAHOMA_RETURN_IF_ERROR(plugin->Open(transport));
   return plugin;
 }
 
-absl::Status Plugin::Open() {
+absl::Status Plugin::Open(kube::Transport& transport) {
   TAHOMA_ASSIGN_OR_RETURN(state_files_, PosixFiles::Open(data_dir_));
   TAHOMA_ASSIGN_OR_RETURN(cdi_files_, PosixFiles::Open(options_.cdi_dir));
   claims_ = std::make_unique<Claims>(Claims::Options{.node_name = options_.node_name,
@@ -125,8 +125,27 @@ absl::Status Plugin::Open() {
   TAHOMA_ASSIGN_OR_RETURN(
       server_, KubeletServer::Start(std::move(kubelet), *driver_, call_lock_, board_, clock_));
   spdlog::info("serving the kubelet on {}", server_->registration_socket());
+  if (options_.efa) TAHOMA_RETURN_IF_ERROR(Annotate(StartEfa(transport), "the driver of the NICs"));
   follow_thread_ = std::thread([this] { FollowLoop(); });
   publish_thread_ = std::thread([this] { PublishLoop(); });
+  return absl::OkStatus();
+}
+
+absl::Status Plugin::StartEfa(kube::Transport& transport) {
+  EfaDriverOptions options = {.node_name = options_.node_name,
+                              .node_socket = options_.node_socket,
+                              .plugin_dir = options_.plugin_dir,
+                              .registry_dir = options_.registry_dir,
+                              .cdi_dir = options_.cdi_dir,
+                              .pod_uid = options_.pod_uid,
+                              .repeat_for = options_.repeat_for};
+  // The driver of the chips registers with the same kubelet, which then publishes both anew.
+  options.on_registration = [this](bool registered, const std::string& error) {
+    if (registered) return;
+    spdlog::error("the kubelet refused the driver of the NICs: {}", error);
+    if (options_.on_refused) options_.on_refused(error);
+  };
+  TAHOMA_ASSIGN_OR_RETURN(efa_, EfaDriver::Start(std::move(options), transport, clock_));
   return absl::OkStatus();
 }
 
@@ -139,6 +158,7 @@ void Plugin::Stop() {
   changed_.NotifyAll();
   // The server stops first: calls of the kubelet use everything below.
   if (server_ != nullptr) server_->Stop();
+  if (efa_ != nullptr) efa_->Stop();
   node_.Close();
   if (follow_thread_.joinable()) follow_thread_.join();
   if (publish_thread_.joinable()) publish_thread_.join();
@@ -247,7 +267,8 @@ absl::Status Plugin::MakePool(wire::Inventory inventory, bool lost) {
   options.publish = publish_;
   options.node_lost = lost;
   const MonotonicTime now = clock_.MonotonicNow();
-  TAHOMA_ASSIGN_OR_RETURN(DevicePool pool, BuildPool(damper_.Damp(inventory, now), options));
+  const wire::Inventory shown = damper_.Damp(inventory, now);
+  TAHOMA_ASSIGN_OR_RETURN(DevicePool pool, BuildPool(shown, options));
   repair_shows_.reset();
   if (const auto wake = damper_.wake()) {
     repair_shows_ = CondVar::In(*wake - now);
@@ -256,7 +277,8 @@ absl::Status Plugin::MakePool(wire::Inventory inventory, bool lost) {
   inventory_ = std::move(inventory);
   lost_ = lost;
   board_.Set(HealthOf(pool, options_.node_name));
-  if (pool_ == pool) return absl::OkStatus();
+  const bool nics_changed = efa_ != nullptr && efa_->Show(shown, options);
+  if (pool_ == pool && !nics_changed) return absl::OkStatus();
   pool_ = std::move(pool);
   publish_now_ = true;
   changed_.NotifyAll();
@@ -268,7 +290,9 @@ absl::Status Plugin::PublishNode(const DevicePool& pool, const wire::Inventory& 
   TAHOMA_RETURN_IF_ERROR(Annotate(publisher_.Publish(pool), "ResourceSlices"));
   metrics_.SetDevices(publisher_.Shown(pool));
   TellUsers(pool);
-  return options_.label_node ? labeller_.Publish(inventory) : absl::OkStatus();
+  if (options_.label_node) TAHOMA_RETURN_IF_ERROR(labeller_.Publish(inventory));
+  if (efa_ == nullptr) return absl::OkStatus();
+  return Annotate(efa_->Publish(), "the NICs' ResourceSlice");
 }
 
 // Reports to users fail alone: a role that may not write reports must still publish devices.
@@ -276,11 +300,11 @@ void Plugin::TellUsers(const DevicePool& pool) {
   const absl::StatusOr<Checkpoint> claims = LoadClaims();
   const absl::Status told =
       claims.ok() ? reporter_.Report(*claims, pool, clock_.WallNow()) : claims.status();
-  LogOnce("reporting devices' health", told, last_report_problem_);
+  LogOnce("reporting devices' health", told, last_problems_.report);
   if (const std::shared_ptr<const Json> node = publisher_.HandOverNode()) {
     const Completeness found = CompletenessOf(pool, *publisher_.server());
     LogOnce("reporting what is not shown", completeness_.Report(*node, found, clock_.WallNow()),
-            last_condition_problem_);
+            last_problems_.condition);
   }
 }
 

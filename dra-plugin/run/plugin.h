@@ -15,6 +15,8 @@
 // server are unprepared: claims of an earlier boot at once, other claims when missing for the
 // second time, because a kubelet must end their pods first.
 //
+// With `efa` the plugin is the driver of the node's NICs, too (efa_driver.h).
+//
 // Thread safety: Start and Stop belong to one thread.
 
 #pragma once
@@ -35,6 +37,7 @@
 #include "dra-plugin/inventory/health_damper.h"
 #include "dra-plugin/inventory/pool.h"
 #include "dra-plugin/kubelet/kubelet_server.h"
+#include "dra-plugin/run/efa_driver.h"
 #include "dra-plugin/run/node_client.h"
 #include "dra-plugin/run/plugin_metrics.h"
 #include "dra-plugin/slices/claim_source.h"
@@ -59,6 +62,7 @@ struct PluginOptions {
   std::string boot_id = {};  // the id of the machine's boot; empty: unknown
   PoolOptions pool = {};
   DampingOptions damping = {};
+  bool efa = false;         // also be the driver of the NICs, dra.net
   bool label_node = false;  // as AWS's device plugin and EC2's cloud controller do
   std::chrono::milliseconds node_lost_after = std::chrono::seconds(10);
   std::chrono::milliseconds retry_after_max = std::chrono::seconds(2);
@@ -93,7 +97,8 @@ class Plugin {
 
   Plugin(PluginOptions options, kube::Transport& transport, const Clock& clock,
          PluginMetrics& metrics);
-  absl::Status Open();
+  absl::Status Open(kube::Transport& transport);
+  absl::Status StartEfa(kube::Transport& transport);
 
   void FollowLoop();
   absl::Status Session();
@@ -136,9 +141,13 @@ class Plugin {
   std::unique_ptr<Claims> claims_;
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<KubeletServer> server_;
+  std::unique_ptr<EfaDriver> efa_;  // null: the NICs are another program's
 
-  std::string last_report_problem_;     // the publishing thread's
-  std::string last_condition_problem_;  // the same
+  // The problem that was logged last, by kind; the publishing thread's.
+  struct LastProblems {
+    std::string report = {};
+    std::string condition = {};
+  } last_problems_;
   std::set<std::string> stale_;  // the publishing thread's: uids of stale claims not yet dropped
   bool session_good_ = false;    // the following thread's: the last session gave an inventory
 

@@ -61,7 +61,7 @@ TaintKey KeyOf(const json& device, const json& taint) {
 }  // namespace
 
 std::string SliceGenerateName(const SliceOwner& owner, std::size_t index) {
-  return fmt::format("{:02x}-{}-{}-", index, kDriver, owner.node_name);
+  return fmt::format("{:02x}-{}-{}-", index, owner.driver, owner.node_name);
 }
 
 std::string SliceName(const SliceOwner& owner, std::size_t index) {
@@ -71,7 +71,7 @@ std::string SliceName(const SliceOwner& owner, std::size_t index) {
 json SliceObject(const SliceOwner& owner, const PoolMark& mark, const SliceContent& content,
                  std::size_t index) {
   kube::ResourceSlice slice;
-  slice.driver = kDriver;
+  slice.driver = owner.driver;
   slice.pool = owner.node_name;
   slice.node = owner.node_name;
   slice.generation = mark.generation;

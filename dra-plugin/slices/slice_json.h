@@ -20,6 +20,7 @@ inline constexpr char kTaintsField[] = "spec.devices[].taints";
 struct SliceOwner {
   std::string node_name = {};  // also the pool's name
   std::string node_uid = {};
+  std::string driver = std::string(kDriver);
 };
 
 struct PoolMark {

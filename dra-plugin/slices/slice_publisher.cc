@@ -82,6 +82,10 @@ bool HasLastGeneration(const std::vector<json>& slices) {
 
 }  // namespace
 
+SliceOwner SlicePublisher::OwnerOf(const std::string& node_uid) const {
+  return {.node_name = node_name_, .node_uid = node_uid, .driver = options_.driver};
+}
+
 absl::StatusOr<std::string> SlicePublisher::ReadNode() {
   absl::StatusOr<json> node = api_.Get(kube::kNodes, {"", node_name_});
   if (!node.ok()) return Annotate(node.status(), fmt::format("reading node {}", node_name_));
@@ -93,16 +97,17 @@ absl::StatusOr<std::string> SlicePublisher::ReadNode() {
 
 absl::StatusOr<std::vector<json>> SlicePublisher::List() {
   std::vector<json> out;
-  const absl::Status read = api_.ForEach(
-      kube::kResourceSlices,
-      {.field_selector = fmt::format("spec.nodeName={},spec.driver={}", node_name_, kDriver)},
-      [&](const json& item) {
-        if (kube::StringAt(item, {"spec", "driver"}) == kDriver &&
-            kube::StringAt(item, {"spec", "nodeName"}) == node_name_) {
-          out.push_back(item);
-        }
-        return absl::OkStatus();
-      });
+  const absl::Status read =
+      api_.ForEach(kube::kResourceSlices,
+                   {.field_selector = fmt::format("spec.nodeName={},spec.driver={}", node_name_,
+                                                  options_.driver)},
+                   [&](const json& item) {
+                     if (kube::StringAt(item, {"spec", "driver"}) == options_.driver &&
+                         kube::StringAt(item, {"spec", "nodeName"}) == node_name_) {
+                       out.push_back(item);
+                     }
+                     return absl::OkStatus();
+                   });
   if (!read.ok()) return Annotate(read, "listing this node's ResourceSlices");
   return out;
 }
@@ -113,8 +118,7 @@ absl::StatusOr<std::vector<json>> SlicePublisher::ReadByName(std::size_t wanted)
   std::vector<json> out;
   std::size_t count = wanted;
   for (std::size_t i = 0; i < count; ++i) {
-    absl::StatusOr<json> slice =
-        api_.Get(kube::kResourceSlices, {"", SliceName({.node_name = node_name_}, i)});
+    absl::StatusOr<json> slice = api_.Get(kube::kResourceSlices, {"", SliceName(OwnerOf(""), i)});
     if (absl::IsNotFound(slice.status())) {
       // the missing slice may be the slice that names the number
       count = std::max(count, kSlicesOfAnyPool);
@@ -225,7 +229,7 @@ DevicePool SlicePublisher::Shown(const DevicePool& pool) const {
 
 absl::Status SlicePublisher::PublishOnce(const std::string& node_uid, const DevicePool& pool,
                                          Known known) {
-  const SliceOwner owner = {.node_name = node_name_, .node_uid = node_uid};
+  const SliceOwner owner = OwnerOf(node_uid);
   if (!server_) TAHOMA_RETURN_IF_ERROR(LookAtCounters(owner));
   const std::vector<SliceContent> contents = CutIntoSlices(Shown(pool));
   slices_ = contents.size();
@@ -287,7 +291,7 @@ absl::Status SlicePublisher::Publish(const DevicePool& pool) {
 absl::Status SlicePublisher::PublishFor(const std::string& node_uid, const DevicePool& pool,
                                         Known known) {
   looked_ = false;
-  absl::Status status = LookForMore({.node_name = node_name_, .node_uid = node_uid});
+  absl::Status status = LookForMore(OwnerOf(node_uid));
   if (!status.ok()) return status;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const bool had_taints = !DropsTaints();

@@ -47,6 +47,7 @@
 namespace tahoma::dra {
 
 struct SlicePublisherOptions {
+  std::string driver = std::string(kDriver);
   bool fixed_names = false;  // SliceName; slices of this node with other names are not looked at
   bool log_writes = true;    // logs a line per written or deleted slice
   // The server's support, as another publisher found it; the counters are then not looked at again.
@@ -88,6 +89,7 @@ class SlicePublisher {
   // Calls LookAtCounters when the server is known to lack something; also looks for taints.
   absl::Status LookForMore(const SliceOwner& owner);
   bool DropsTaints() const;
+  SliceOwner OwnerOf(const std::string& node_uid) const;
   absl::Status PublishOnce(const std::string& node_uid, const DevicePool& pool, Known known);
   absl::StatusOr<std::string> ReadNode();  // the Node's uid
   absl::StatusOr<std::vector<Json>> List();

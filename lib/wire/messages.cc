@@ -51,6 +51,7 @@ constexpr auto kChipFields = [](auto& list, auto& chip) {
   list.Strings("linksDown", chip.links_down, 6, 2);
   list.Int("lnc", chip.lnc, 0, 2, kOptional);
   list.String("bdf", chip.bdf, 0, kMaxTextBytes, kOptional);
+  list.Bool("efaDown", chip.efa_down, kOptional);
   list.Check([&](Fields& fields) {
     for (const std::string& link : chip.links_down) {
       if (link.size() == 2 && link[0] >= 'x' && link[0] <= 'z' &&

@@ -76,6 +76,7 @@ struct Chip {
   std::vector<std::string> links_down = {};  // any of x+ x- y+ y- z+ z-
   int lnc = 0;                               // LNC of the chip's claims; 0 without a claim
   std::string bdf = {};                      // PCI address, "0000:cc:00.0"
+  bool efa_down = false;                     // its NIC
 
   bool operator==(const Chip&) const = default;
 };

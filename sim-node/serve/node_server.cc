@@ -52,6 +52,7 @@ wire::Chip ChipOf(const Instance& node, int index) {
   }
   chip.lnc = node.lnc(index);
   chip.bdf = node.type().chips[static_cast<std::size_t>(index)].bdf;
+  chip.efa_down = !state.efa_up;
   return chip;
 }
 

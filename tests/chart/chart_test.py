@@ -223,6 +223,7 @@ class Rendered(unittest.TestCase):
         kinds = self.kinds()
         self.assertNotIn("DaemonSet", {kind for kind, _ in kinds})
         self.assertNotIn(("DeviceClass", "neuron.aws.com"), kinds)  # AWS's chart brings it
+        self.assertNotIn(("DeviceClass", "efa.networking.k8s.aws"), kinds)
         self.assertIn(("DeviceClass", "neuroncore.tahoma.dev"), kinds)
         self.assertIn(("ValidatingAdmissionPolicy", "allocations.tahoma.dev"), kinds)
         self.assertNotIn(("ValidatingAdmissionPolicy", "slices-by-node.tahoma.dev"), kinds)
@@ -244,8 +245,14 @@ class Rendered(unittest.TestCase):
     def test_an_emulated_cluster_has_the_class_and_no_taint_rule(self):
         kinds = self.kinds(EMULATED, api_versions=[TAINT_RULE])
         self.assertIn(("DeviceClass", "neuron.aws.com"), kinds)
+        self.assertIn(("DeviceClass", "efa.networking.k8s.aws"), kinds)
         self.assertIn(("ValidatingAdmissionPolicy", "slices-by-node.tahoma.dev"), kinds)
         self.assertNotIn(("DeviceTaintRule", "managed.tahoma.dev"), kinds)
+
+    def test_the_driver_of_nics_can_be_aws_s(self):
+        without = merged(EMULATED, dotted("draPlugin.efa", False))
+        self.assertNotIn(("DeviceClass", "efa.networking.k8s.aws"), self.kinds(without))
+        self.assertIs(self.config("dra-plugin", without)["efa"], False)
 
     def test_the_newest_taint_rule_that_is_served_is_used(self):
         versions = ["resource.k8s.io/v1alpha3", "resource.k8s.io/v1beta2", "resource.k8s.io/v1"]

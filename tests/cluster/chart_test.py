@@ -270,7 +270,7 @@ class ChartTest(ClusterCase):
         changed = {"metadata": {"labels": {"topology.k8s.aws/ultraserver-id": "us-1"}}}
         attempts = [  # who, what, what he is told
             (mine, ("create", "-f", "-"), slice_of(NODES[1], "stolen"), f"own node only, which is {NODES[0]}"),
-            (mine, ("create", "-f", "-"), foreign, "slices of neuron.aws.com only"),
+            (mine, ("create", "-f", "-"), foreign, "slices of neuron.aws.com and dra.net only"),
             (self.account("tahoma-dra-plugin"), ("create", "-f", "-"), slice_of(NODES[0], "unbound"), "token names no node"),
             (mine, ("delete", "resourceslice", f"{NODES[1]}-neuron.aws.com-1"), None, f"own node only, which is {NODES[0]}"),
             (mine, ("patch", "node", NODES[1], "--type=merge", "-p", json.dumps(changed)), None, "own node only"),

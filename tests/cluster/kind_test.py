@@ -437,7 +437,7 @@ class HostileCallers(KindCase):
         self.check_refused(bound, own, "delete", "resourceslice", other)
         self.check_refused(bound, own, "label", "node", "trn2u-0", "stolen=yes")
         self.check_refused(bound, "labels only", "patch", "node", "trn2-0", "--patch", '{"spec": {"unschedulable": true}}')
-        self.check_refused(bound, "slices of neuron.aws.com only", "create", "-f", "-", given=self.slice_of("trn2-0", "gpu.example.com"))
+        self.check_refused(bound, "slices of neuron.aws.com and dra.net only", "create", "-f", "-", given=self.slice_of("trn2-0", "gpu.example.com"))
         self.check_refused(bound, "cannot", "get", "secrets", "--namespace", NAMESPACE)
         self.check_refused(bound, "cannot", "delete", "pods", "--all")
         nowhere = self.token("tahoma-dra-plugin", NAMESPACE)

@@ -84,9 +84,8 @@ class Ground:
         if subprocess.call([str(c) for c in command]) != 0:
             sys.exit(f"the {self.kind} test environment did not start")
         pods = self.directory / "s" if self.kind == "node" else (self.directory / "t/pods-folder").read_text().strip()
-        registry = "k/nodes/trn2-0/root/plugins_registry" if self.kind == "node" else "t/n/trn2-0/reg"
         return {**os.environ, "KUBECONFIG": str(kubeconfig), "GROUND": self.kind, "NODES": str(self.directory / "t/n"),
-                "REGISTRY": str(self.directory / registry), "PODS": str(pods), "PATH": f"{self.bin}:{os.environ['PATH']}"}
+                "PODS": str(pods), "PATH": f"{self.bin}:{os.environ['PATH']}"}
 
     def start_kubelets(self):
         """One for each node of up.py, with an image that has our programs."""

@@ -84,7 +84,7 @@ LAYERS = {
     "dra-plugin/claims": ["lib/kube/objects", "lib/kube", "lib/wire", "lib/driver", "lib/hw"],
     "dra-plugin/slices": ["dra-plugin/claims", "dra-plugin/inventory", "lib/kube/objects", "lib/kube", "lib/wire", "lib/driver"],
     "dra-plugin/kubelet": ["dra-plugin/claims", "dra-plugin/inventory", "lib/wire"],
-    "dra-plugin/run": ["dra-plugin/kubelet", "dra-plugin/slices", "dra-plugin/claims", "dra-plugin/inventory", "lib/rest",
+    "dra-plugin/run": ["lib/driver", "dra-plugin/kubelet", "dra-plugin/slices", "dra-plugin/claims", "dra-plugin/inventory", "lib/rest",
                        "lib/kube", "lib/wire"],
     "controller/model": ["lib/kube/objects", "lib/kube", "lib/driver", "lib/hw", "lib/torus"],
     "controller/plan": ["controller/allocate", "controller/model", "lib/kube/cel", "lib/kube/objects", "lib/collective", "lib/driver",

@@ -74,8 +74,8 @@ TEST(PluginSettingsTest, HelpExplainsEveryOption) {
   const std::string help = config::Help(DeclareSettings(settings));
   for (const char* option :
        {"--node-name", "--kubeconfig", "--node-socket", "--plugin-dir", "--registry-dir",
-        "--cdi-dir", "--publish", "--fault-effects", "--flap-hold", "--label-node", "--pod-uid",
-        "--metrics-address", "--node-lost-after", "--resync-period",
+        "--cdi-dir", "--publish", "--efa", "--fault-effects", "--flap-hold", "--label-node",
+        "--pod-uid", "--metrics-address", "--node-lost-after", "--resync-period",
         // The possible reasons of faults.
         "sram-uncorrectable, nc-uncorrectable, hbm-uncorrectable, dma, dead, unknown, node-lost"}) {
     EXPECT_THAT(help, HasSubstr(option));

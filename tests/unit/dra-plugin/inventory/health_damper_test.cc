@@ -53,6 +53,20 @@ struct World {
   MonotonicTime now{hours(5)};
 };
 
+TEST(HealthDamperTest, ANicThatGoesDownAgainStaysDownForAWhile) {
+  World world({.hold = seconds(10)});
+  for (int i = 0; i < 2; ++i) {
+    world.chip(3).efa_down = true;
+    EXPECT_TRUE(world.Shown(3).efa_down);
+    world.chip(3).efa_down = false;
+    EXPECT_EQ(world.Shown(3).efa_down, i == 1);
+    EXPECT_TRUE(world.Shown(3).healthy);
+    EXPECT_THAT(world.Shown(3).links_down, IsEmpty());
+  }
+  world.Pass(seconds(10));
+  EXPECT_FALSE(world.Shown(3).efa_down);
+}
+
 TEST(HealthDamperTest, TheFirstFaultGoesWithItsRepair) {
   World world;
   EXPECT_EQ(world.HoldAfterFault(3), seconds(0));

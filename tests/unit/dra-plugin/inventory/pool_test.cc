@@ -491,7 +491,8 @@ TEST(PoolTest, WhatAFaultDoesIsConfigured) {
 TEST(PoolTest, FaultEffectsOfOtherWordsAreRefused) {
   EXPECT_EQ(Message(ParseFaultEffects({{"hbm", "NoSchedule"}}).status()),
             "faultEffects: the reason \"hbm\" is unknown; expected one of sram-uncorrectable, "
-            "nc-uncorrectable, hbm-uncorrectable, dma, dead, unknown, node-lost, link-down");
+            "nc-uncorrectable, hbm-uncorrectable, dma, dead, unknown, node-lost, link-down, "
+            "efa-down");
   EXPECT_EQ(Message(ParseFaultEffects({{"dma", "Evict"}}).status()),
             "faultEffects: dma is \"Evict\"; expected NoSchedule or NoExecute");
 }

@@ -49,6 +49,14 @@ class NodeProgram {
     changed_.notify_all();
     server_.reset();
   }
+  void TakeEfaDown(int chip) {
+    {
+      const std::lock_guard lock(mutex_);
+      node_.inventory.chips.at(static_cast<std::size_t>(chip)).efa_down = true;
+      ++node_.inventory.generation;
+    }
+    changed_.notify_all();
+  }
   void Break(int chip, std::string reason) {
     {
       const std::lock_guard lock(mutex_);
@@ -181,7 +189,7 @@ class SharedApi final : public kube::Transport {
 };
 
 std::string Unhealthy(const Json& device) {
-  for (const Json& taint : device.at("taints")) {
+  for (const Json& taint : kube::ListAt(device, {"taints"})) {
     if (taint["key"] == "tahoma.dev/unhealthy") return taint["value"].get<std::string>();
   }
   return "";
@@ -208,6 +216,7 @@ class PluginTest : public testing::ApiFixture {
             .pod_uid = "",
             .boot_id = boot_id_,
             .damping = damping_,
+            .efa = efa_,
             .node_lost_after = milliseconds(1),
             .retry_after_max = milliseconds(20),
             .resync_period = resync_period_,
@@ -219,15 +228,16 @@ class PluginTest : public testing::ApiFixture {
     ASSERT_TRUE(started.ok()) << started.status();
     plugin_ = *std::move(started);
   }
-  std::unique_ptr<dra_v1::DRAPlugin::Stub> Kubelet() {
-    const std::string path = folder_ / "plugins/neuron.aws.com/dra.sock";
+  std::unique_ptr<dra_v1::DRAPlugin::Stub> Kubelet(const std::string& driver = "neuron.aws.com") {
+    const std::string path = folder_ / "plugins" / driver / "dra.sock";
     return dra_v1::DRAPlugin::NewStub(
         grpc::CreateChannel("unix:" + path, grpc::InsecureChannelCredentials()));
   }
   void AddClaim(const std::string& name, const std::vector<std::string>& devices) {
     api_.AddClaim(name, ClaimObject(name, "uid-" + name, devices).dump());
   }
-  dra_v1::NodePrepareResourceResponse Prepare(const std::string& name) {
+  dra_v1::NodePrepareResourceResponse Prepare(const std::string& name,
+                                              const std::string& driver = "neuron.aws.com") {
     dra_v1::NodePrepareResourcesRequest request;
     dra_v1::Claim& claim = *request.add_claims();
     claim.set_namespace_("default");
@@ -235,7 +245,7 @@ class PluginTest : public testing::ApiFixture {
     claim.set_uid("uid-" + name);
     grpc::ClientContext context;
     dra_v1::NodePrepareResourcesResponse response;
-    EXPECT_TRUE(Kubelet()->NodePrepareResources(&context, request, &response).ok());
+    EXPECT_TRUE(Kubelet(driver)->NodePrepareResources(&context, request, &response).ok());
     return response.claims().at("uid-" + name);
   }
   std::string Unprepare(const std::string& name) {
@@ -289,6 +299,7 @@ class PluginTest : public testing::ApiFixture {
   std::filesystem::path folder_;
   std::string boot_id_ = "boot";
   DampingOptions damping_;
+  bool efa_ = false;
   milliseconds resync_period_ = std::chrono::minutes(5);
   milliseconds repeat_for_ = std::chrono::seconds(15);
   std::unique_ptr<NodeProgram> node_;
@@ -318,6 +329,33 @@ TEST_F(PluginTest, PublishesPreparesAndUnprepares) {
   EXPECT_EQ(Unprepare("a"), "");
   EXPECT_EQ(Prepare("b").error(), "");
   EXPECT_EQ(Unprepare("unknown"), "");
+}
+
+TEST_F(PluginTest, NicsArePublishedAndPreparedByASecondDriver) {
+  efa_ = true;
+  Start();
+  ASSERT_TRUE(api_.WaitFor([](const auto& devices) { return devices.size() == 209 + 16; }));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "registry/dra.net-reg.sock"));
+  Json claim = ClaimObject("a", "uid-a", {"neuron-device-0"});
+  claim["status"]["allocation"]["devices"]["results"].push_back({{"request", "e"},
+                                                                 {"driver", "dra.net"},
+                                                                 {"pool", "node-a"},
+                                                                 {"device", "pci-0000-c9-00-0"}});
+  api_.AddClaim("a", claim.dump());
+  EXPECT_EQ(Prepare("a").devices_size(), 1);
+  const auto prepared = Prepare("a", "dra.net");
+  EXPECT_EQ(prepared.error(), "");
+  ASSERT_EQ(prepared.devices_size(), 1);
+  EXPECT_EQ(prepared.devices(0).cdi_device_ids(0), "dra.net/device=uid-a-pci-0000-c9-00-0");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "cdi/dra.net-device_uid-a.json"));
+  node_->TakeEfaDown(1);
+  EXPECT_TRUE(api_.WaitFor([](const auto& devices) {
+    return Unhealthy(devices.at("pci-0000-b4-00-0")) == "efa-down" &&
+           Unhealthy(devices.at("pci-0000-c9-00-0")).empty() &&
+           Unhealthy(devices.at("neuron-device-1")).empty();
+  }));
+  plugin_->Stop();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "registry/dra.net-reg.sock"));
 }
 
 TEST_F(PluginTest, ABrokenChipIsPublishedAndItsRepairToo) {
