@@ -24,7 +24,12 @@ void Apply(const json& edits, CdiEdits& out) {
         out.env.emplace_back(text.substr(0, equals), text.substr(equals + 1));
       } else if (key == "mounts" && entry.is_object() && entry.contains("hostPath") &&
                  entry["hostPath"].is_string()) {
-        out.host_paths.push_back(entry["hostPath"].get<std::string>());
+        const std::string source = entry["hostPath"].get<std::string>();
+        const auto target = entry.find("containerPath");
+        out.mounts.push_back({.source = source,
+                              .target = target != entry.end() && target->is_string()
+                                            ? target->get<std::string>()
+                                            : source});
       } else if (std::find(out.not_applied.begin(), out.not_applied.end(), key) ==
                  out.not_applied.end()) {
         out.not_applied.push_back(key);

@@ -1,7 +1,7 @@
 // The edits that prepared devices make to a container, from the CDI specs of a plugin.
 //
-// A container here is a local process: the process gets the variables; a mount is only a path that
-// must exist (the process sees the host's own path); device nodes and hooks do not apply.
+// A container here is a local process: the process gets the variables, and mounts where it has a
+// root of its own (container_root.h); device nodes and hooks do not apply.
 //
 // Scope: CDI specs up to 0.8 in JSON (container-device-interface SPEC.md).
 //
@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim-node/podrunner/container_root.h"
+
 namespace tahoma::sim {
 
 inline constexpr std::size_t kMaxCdiSpecBytes = 1 << 20;
@@ -23,7 +25,7 @@ inline constexpr std::size_t kMaxCdiSpecs = 4096;
 
 struct CdiEdits {
   std::vector<std::pair<std::string, std::string>> env{};  // name, value; the last value wins
-  std::vector<std::string> host_paths{};                   // of mounts, must exist
+  std::vector<BoundFile> mounts{};                         // their sources must exist
   std::vector<std::string> not_applied{};                  // "deviceNodes", "hooks", …
 };
 

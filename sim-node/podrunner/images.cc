@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <iterator>
+#include <string_view>
 #include <system_error>
 
 #include "lib/base/ascii.h"
@@ -11,6 +13,9 @@
 
 namespace tahoma::sim {
 namespace {
+
+constexpr std::string_view kProfiles = "/etc/profile.d";
+constexpr const char* kProfile = "profile.sh";
 
 template <typename Map>
 std::string Keys(const Map& map) {
@@ -49,6 +54,18 @@ absl::Status MakeFolder(const std::filesystem::path& folder) {
   return error ? Unavailable("{}: {}", folder.string(), error.message()) : absl::OkStatus();
 }
 
+// Login shells set a PATH of their own in /etc/profile, which then reads the files of kProfiles.
+absl::Status WriteProfile(const std::filesystem::path& folder) {
+  constexpr auto kReadable = static_cast<std::filesystem::perms>(0644);
+  const std::filesystem::path file = folder / kProfile;
+  std::ofstream out(file, std::ios::trunc);
+  out << "PATH=" << kNeuronPath << ":$PATH\n";
+  out.close();
+  std::error_code error;
+  std::filesystem::permissions(file, kReadable, error);
+  return out && !error ? absl::OkStatus() : Unavailable("{} cannot be written", file.string());
+}
+
 absl::Status AddTool(const std::string& program, const std::filesystem::path& tool) {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::canonical(program, error);
@@ -70,6 +87,7 @@ absl::Status MakeToolFolders(const ImageMap& images, const std::filesystem::path
   std::filesystem::remove_all(folder, error);
   if (error) return Unavailable("{}: {}", folder.string(), error.message());
   TAHOMA_RETURN_IF_ERROR(MakeFolder(folder));
+  TAHOMA_RETURN_IF_ERROR(WriteProfile(folder));
   for (auto image = images.begin(); image != images.end(); ++image) {
     const std::filesystem::path tools = ToolFolder(images, image, folder);
     TAHOMA_RETURN_IF_ERROR(MakeFolder(tools));
@@ -81,11 +99,27 @@ absl::Status MakeToolFolders(const ImageMap& images, const std::filesystem::path
   return absl::OkStatus();
 }
 
+std::vector<BoundFile> ToolFiles(const ImageMap& images, const std::string& image,
+                                 const std::filesystem::path& folder) {
+  const auto found = FindImage(images, image);
+  if (found == images.end()) return {};
+  const std::filesystem::path tools = std::filesystem::absolute(folder);
+  std::vector<BoundFile> files = {
+      {.source = ToolFolder(images, found, tools), .target = std::string(kNeuronPath)}};
+  std::error_code error;
+  if (std::filesystem::is_directory(kProfiles, error)) {
+    files.push_back({.source = tools / kProfile,
+                     .target = fmt::format("{}/aws-neuron-{}", kProfiles, kProfile)});
+  }
+  return files;
+}
+
 std::string PathOf(const ImageMap& images, const std::string& image,
                    const std::filesystem::path& folder) {
   const auto found = FindImage(images, image);
   if (found == images.end()) return std::string(kMachinePath);
-  return fmt::format("{}:{}", std::filesystem::absolute(ToolFolder(images, found, folder)).string(),
+  return fmt::format("{}:{}:{}", kNeuronPath,
+                     std::filesystem::absolute(ToolFolder(images, found, folder)).string(),
                      kMachinePath);
 }
 

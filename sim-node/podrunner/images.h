@@ -25,6 +25,7 @@
 #include <variant>
 #include <vector>
 
+#include "sim-node/podrunner/container_root.h"
 #include "sim-node/podrunner/pod_machine.h"
 
 namespace tahoma::sim {
@@ -49,13 +50,22 @@ inline constexpr std::string_view kMachinePath =
 // Returns the entry of the image; else that of the image without tag and digest; else the end.
 ImageMap::const_iterator FindImage(const ImageMap& images, const std::string& image);
 
+// Where images of AWS's have the Neuron tools.
+inline constexpr std::string_view kNeuronPath = "/opt/aws/neuron/bin";
+
 // Makes `folder` anew, with a folder of programs for each image: a shell finds the commands of the
-// image there, in the place of /opt/aws/neuron/bin. Commands that kMachinePath has are left out.
+// image there. Commands that kMachinePath has are left out.
 // The programs are linked or copied, because a pod's user may not enter the folder that a program
 // is from. Errors: kUnavailable with the file.
 absl::Status MakeToolFolders(const ImageMap& images, const std::filesystem::path& folder);
 
-// Returns the PATH of the image's containers; `folder` as for MakeToolFolders.
+// Returns the folder of the image's programs, for kNeuronPath, and what puts kNeuronPath into the
+// PATH of login shells; `folder` as for MakeToolFolders.
+std::vector<BoundFile> ToolFiles(const ImageMap& images, const std::string& image,
+                                 const std::filesystem::path& folder);
+
+// Returns the PATH of the image's containers: kNeuronPath, the folder of the image's programs for a
+// container without a root of its own, and kMachinePath.
 std::string PathOf(const ImageMap& images, const std::string& image,
                    const std::filesystem::path& folder);
 

@@ -321,11 +321,11 @@ std::variant<Launch, StartFailure> PodRunner::MakeLaunch(const RunContainer& run
   if (!edits.ok()) {
     return StartFailure{"CreateContainerError", std::string(Message(edits.status()))};
   }
-  for (const std::string& path : edits->host_paths) {
+  for (const BoundFile& mount : edits->mounts) {
     std::error_code error;
-    if (std::filesystem::exists(path, error)) continue;
+    if (std::filesystem::exists(mount.source, error)) continue;
     return StartFailure{"CreateContainerError",
-                        fmt::format("the devices' mount {} does not exist", path)};
+                        fmt::format("the devices' mount {} does not exist", mount.source)};
   }
   Launch launch{.id = ContainerId(run.pod, run.container, run.attempt),
                 .program = std::get<Program>(std::move(program))};
@@ -354,6 +354,9 @@ std::variant<Launch, StartFailure> PodRunner::MakeLaunch(const RunContainer& run
   launch.image = container->image;
   launch.user = *user;
   launch.processes_most = options_.processes_most;
+  std::vector<BoundFile> files = ToolFiles(options_.images, container->image, options_.tools_dir);
+  files.insert(files.end(), edits->mounts.begin(), edits->mounts.end());
+  launch.root = ContainerRoot::Plan(files);
   return launch;
 }
 

@@ -118,7 +118,7 @@ struct ChildEnds {
   ends.stdio->Adopt();
   // All our descriptors are close-on-exec; this call also covers descriptors of libraries.
   syscall(SYS_close_range, 3U, ~0U, 1U << 2U);  // CLOSE_RANGE_CLOEXEC
-  if (GiveUpOurRights(launch) && chdir(launch.working_dir.c_str()) == 0) {
+  if (launch.root.Enter() && GiveUpOurRights(launch) && chdir(launch.working_dir.c_str()) == 0) {
     // Comes after the change of user, because the change takes the signal away (prctl(2)).
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != ends.parent) _exit(127);

@@ -36,6 +36,7 @@
 #include "lib/base/mutex.h"
 #include "sim-node/podrunner/attachment.h"
 #include "sim-node/podrunner/container_log.h"
+#include "sim-node/podrunner/container_root.h"
 #include "sim-node/podrunner/environment.h"
 #include "sim-node/podrunner/images.h"
 #include "sim-node/podrunner/pod_machine.h"
@@ -54,6 +55,7 @@ struct Launch {
   Environment environment{};
   std::filesystem::path working_dir{};
   std::filesystem::path log_file{};
+  ContainerRoot root{};
   std::string image{};   // for Run: whose programs the container has
   bool has_in = false;   // stdin is open until a session ends it (EndIn), or the container
   bool one_in = false;   // the first session that writes to stdin ends it with itself

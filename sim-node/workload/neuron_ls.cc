@@ -1,9 +1,11 @@
 #include "sim-node/workload/neuron_ls.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/hw/catalogue.h"
 
 namespace tahoma::sim {
@@ -85,12 +87,34 @@ std::string DefaultTable(const DeviceList& list) {
                rows);
 }
 
-// No process of an emulated chip is known, so the process columns are empty as on an idle device.
+// Cuts a command as neuron-ls does: "neuron-app01 infer --input-data-direc...".
+std::string CutCommand(const std::string& command) {
+  constexpr std::size_t kCommandBytes = 40;
+  constexpr std::string_view kCut = "...";
+  if (command.size() <= kCommandBytes) return command;
+  return std::string(CutUtf8(command, kCommandBytes - kCut.size())) + std::string(kCut);
+}
+
+// A claim's processes may use each of its devices. A device has a row for each process, and no
+// emulated process has a runtime.
 std::string WideTable(const DeviceList& list) {
   std::vector<Row> rows;
   for (const ListedDevice& device : list.devices) {
-    rows.push_back({std::to_string(device.index), std::to_string(device.core_ids.size()),
-                    Memory(device), Connected(device), ShortBdf(device), "", "", ""});
+    Row row = {std::to_string(device.index),
+               std::to_string(device.core_ids.size()),
+               Memory(device),
+               Connected(device),
+               ShortBdf(device),
+               "",
+               "",
+               ""};
+    if (list.processes.empty()) rows.push_back(row);
+    for (const ListedProcess& process : list.processes) {
+      row[5] = std::to_string(process.pid);
+      row[6] = CutCommand(process.command);
+      row[7] = "NA";
+      rows.push_back(std::exchange(row, Row(row.size())));
+    }
   }
   return Table({"NEURON", "NEURON", "NEURON", "CONNECTED", "PCI", "PID", "COMMAND", "RUNTIME"},
                {"DEVICE", "CORES", "MEMORY", "DEVICES", "BDF", "", "", "VERSION"}, rows);
@@ -144,6 +168,11 @@ std::string TopologyTable(const DeviceList& list) {
 }
 
 std::string Json(const DeviceList& list) {
+  json processes = json::array();
+  for (const ListedProcess& process : list.processes) {
+    processes.push_back(
+        {{"pid", process.pid}, {"command", process.command}, {"neuron_runtime_version", "NA"}});
+  }
   json devices = json::array();
   for (const ListedDevice& device : list.devices) {
     devices.push_back({{"neuron_device", device.index},
@@ -155,9 +184,10 @@ std::string Json(const DeviceList& list) {
                        {"logical_neuroncore_config", list.lnc},
                        {"memory_size", device.memory_bytes},
                        {"neuroncore_ids", device.core_ids},
-                       {"neuron_processes", json::array()}});
+                       {"neuron_processes", processes}});
   }
-  return devices.dump(4) + "\n";
+  // a command may hold any bytes
+  return devices.dump(4, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 ListedDevice ParseDevice(const json& object) {
@@ -205,9 +235,11 @@ absl::StatusOr<NeuronLsOptions> ParseNeuronLsArguments(const std::vector<std::st
       options.view = NeuronLsView::kJson;
     } else if (argument == "--topology" || argument == "-t") {
       options.view = NeuronLsView::kTopology;
-    } else if (argument == "--wide" || argument == "-w" || argument == "--show-all-procs" ||
-               argument == "-a") {
+    } else if (argument == "--wide" || argument == "-w") {
       options.view = NeuronLsView::kWide;
+    } else if (argument == "--show-all-procs" || argument == "-a") {
+      options.view = NeuronLsView::kWide;
+      options.all_processes = true;
     } else {
       return InvalidArgument("option \"{}\" is unknown; try --help", argument);
     }
@@ -217,8 +249,8 @@ absl::StatusOr<NeuronLsOptions> ParseNeuronLsArguments(const std::vector<std::st
 
 std::string NeuronLsHelp() {
   return "neuron-ls: lists the Neuron devices of this pod\n"
-         "  -w, --wide            short addresses and the processes' columns\n"
-         "  -a, --show-all-procs  as --wide, with every process\n"
+         "  -w, --wide            short addresses, and the processes that use the devices\n"
+         "  -a, --show-all-procs  as --wide, with neuron-ls itself\n"
          "  -t, --topology        the grid of devices and links\n"
          "  -j, --json-output, --output-format json   JSON\n"
          "  --version             the version\n"

@@ -30,17 +30,25 @@ struct ListedDevice {
   std::string reason{};  // of the chip's fault; empty: none
 };
 
+// A process of the pod that uses the devices.
+struct ListedProcess {
+  int pid = 0;
+  std::string command{};  // with its arguments
+};
+
 struct DeviceList {
   std::string instance_type{};
   std::string node_name{};
   int lnc = 2;
   std::vector<ListedDevice> devices{};
+  std::vector<ListedProcess> processes{};  // sim-node does not know them
 };
 
 enum class NeuronLsView { kDefault, kWide, kTopology, kJson };
 
 struct NeuronLsOptions {
   NeuronLsView view = NeuronLsView::kDefault;
+  bool all_processes = false;  // neuron-ls itself, too
   bool help = false;
 };
 

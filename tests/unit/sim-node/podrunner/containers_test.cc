@@ -1,20 +1,26 @@
 // Containers as real processes of /bin/sh, their logs, and what they are started with.
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "lib/base/status.h"
 #include "sim-node/podrunner/cdi.h"
 #include "sim-node/podrunner/container_log.h"
+#include "sim-node/podrunner/container_root.h"
 #include "sim-node/podrunner/environment.h"
 #include "sim-node/podrunner/images.h"
 #include "sim-node/podrunner/spawner.h"
@@ -486,7 +492,11 @@ TEST_F(ToolFolderTest, AShellFindsTheCommandsThatTheMachineDoesNotHave) {
   }
   const std::string path = PathOf(images, "tools:1", folder_ / "t");
   EXPECT_TRUE(path.ends_with(fmt::format(":{}", kMachinePath))) << path;
-  const std::filesystem::path tools = path.substr(0, path.find(':'));
+  const std::vector<BoundFile> files = ToolFiles(images, "tools:1", folder_ / "t");
+  ASSERT_FALSE(files.empty());
+  EXPECT_EQ(files[0].target, "/opt/aws/neuron/bin");
+  const std::filesystem::path tools = files[0].source;
+  EXPECT_TRUE(path.starts_with(fmt::format("/opt/aws/neuron/bin:{}:", tools.string()))) << path;
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(tools)) {
     names.push_back(entry.path().filename());
@@ -495,6 +505,77 @@ TEST_F(ToolFolderTest, AShellFindsTheCommandsThatTheMachineDoesNotHave) {
   EXPECT_EQ(std::filesystem::status(tools).permissions(), std::filesystem::perms(0755));
   EXPECT_NE(PathOf(images, "bare:1", folder_ / "t"), path) << "an image has its own commands alone";
   EXPECT_EQ(PathOf(images, "none:1", folder_ / "t"), kMachinePath);
+}
+
+using ContainerRootTest = FolderTest;
+
+// Returns what `look` returns in a process that has entered the root; nothing where no process may
+// make mounts.
+std::optional<int> LookInside(const ContainerRoot& root, const std::function<int()>& look) {
+  constexpr int kNoMounts = 77;
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0) _exit(kNoMounts);
+    if (!root.Enter()) _exit(100 + errno);
+    _exit(look());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WEXITSTATUS(status) == kNoMounts) return std::nullopt;
+  return WEXITSTATUS(status);
+}
+
+TEST_F(ContainerRootTest, FilesAreAtTheirPlacesForTheContainerAlone) {
+  std::filesystem::create_directory(folder_ / "bin");
+  Write("bin/tool", "");
+  Write("chip", "");
+  const ContainerRoot root =
+      ContainerRoot::Plan({{.source = folder_ / "bin", .target = "/opt/tahoma-test/a/bin"},
+                           {.source = folder_ / "chip", .target = "/dev/tahoma-test0"},
+                           {.source = folder_ / "chip", .target = "/dev/tahoma-test/1"},
+                           {.source = folder_ / "none", .target = "/opt/tahoma-test/none"}});
+  const auto seen = LookInside(root, [&] {
+    for (const char* there : {"/opt/tahoma-test/a/bin/tool", "/dev/tahoma-test0",
+                              "/dev/tahoma-test/1", "/dev/null", "/dev/urandom", "/dev/fd/1"}) {
+      if (access(there, R_OK) != 0) return 1;
+    }
+    if (access("/dev/null", W_OK) != 0) return 2;
+    return access("/opt/tahoma-test/none", F_OK) == 0 ? 3 : 0;
+  });
+  if (!seen) GTEST_SKIP() << "nobody may make mounts here";
+  EXPECT_EQ(*seen, 0);
+  EXPECT_FALSE(std::filesystem::exists("/opt/tahoma-test"));
+  EXPECT_FALSE(std::filesystem::exists("/dev/tahoma-test0"));
+}
+
+TEST_F(ContainerRootTest, ACoveredFolderKeepsItsEntriesAndTheMachinesFolderIsNotChanged) {
+  std::filesystem::create_directories(folder_ / "m/sub");
+  Write("m/file", "kept");
+  Write("m/sub/inner", "");
+  std::filesystem::create_symlink("file", folder_ / "m/link");
+  Write("new", "");
+  const ContainerRoot root = ContainerRoot::Plan({{folder_ / "new", folder_ / "m/new"},
+                                                  {folder_ / "new", folder_ / "m/sub/new"},
+                                                  {folder_ / "new", folder_ / "m/file"}});
+  const auto seen = LookInside(root, [&] {
+    const auto there = [&](const char* name) {
+      return access((folder_ / "m" / name).c_str(), R_OK) == 0;
+    };
+    if (!there("sub/inner") || !there("sub/new") || !there("new") || !there("link")) return 1;
+    return std::filesystem::file_size(folder_ / "m/file") == 0 ? 0 : 2;
+  });
+  if (!seen) GTEST_SKIP() << "nobody may make mounts here";
+  EXPECT_EQ(*seen, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "m/new"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "m/sub/new"));
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "m/file"), 4U);
+}
+
+TEST_F(ContainerRootTest, WithoutFilesNothingIsDone) {
+  EXPECT_TRUE(ContainerRoot::Plan({}).empty());
+  EXPECT_TRUE(ContainerRoot::Plan({{.source = "/tmp", .target = "/tmp"}}).empty());
+  EXPECT_TRUE(ContainerRoot::Plan({{.source = "/tmp", .target = "relative"}}).empty());
+  EXPECT_TRUE(ContainerRoot().Enter());
 }
 
 using CdiTest = FolderTest;
@@ -511,7 +592,7 @@ TEST_F(CdiTest, OnlyTheAskedDevicesAreApplied) {
   ASSERT_EQ(edits.env.size(), 2U);
   EXPECT_EQ(edits.env[0], (std::pair<std::string, std::string>("ALL", "1")));
   EXPECT_EQ(edits.env[1], (std::pair<std::string, std::string>("ONE", "a=b")));
-  EXPECT_EQ(edits.host_paths, (std::vector<std::string>{"/tmp"}));
+  EXPECT_EQ(edits.mounts, (std::vector<BoundFile>{{.source = "/tmp", .target = "/x"}}));
   EXPECT_EQ(ReadCdi(folder_, {"v.com/device=two"})->not_applied,
             (std::vector<std::string>{"deviceNodes"}));
   EXPECT_TRUE(ReadCdi(folder_, {})->env.empty());

@@ -68,6 +68,23 @@ TEST(NeuronLsTest, WideHasProcessColumns) {
   EXPECT_NE(out.find("| cc:00.0 |"), std::string::npos) << out;
 }
 
+TEST(NeuronLsTest, EachProcessHasARowOfEachDevice) {
+  DeviceList list = *ParseDevices(kReply);
+  list.processes = {{.pid = 71, .command = "nccom-test -r 2 allr"},
+                    {.pid = 1234, .command = "python3 train.py --data /shared/a-very-long-path/x"}};
+  const std::string out = PrintDevices(list, NeuronLsView::kWide);
+  for (const char* row :
+       {"| 0      | 4      | 96 GB  | 12, 3, 4, 1 | cc:00.0 | 71   | nccom-test -r 2 allr ",
+        "|        |        |        |             |         | 1234 | python3 train.py --data /sh",
+        "| 1      | 3      | 96 GB  | 13, 0, 5, 2 | b5:00.0 | 71   | nccom-test -r 2 allr ",
+        "| python3 train.py --data /shared/a-ver... | NA      |\n"}) {
+    EXPECT_NE(out.find(row), std::string::npos) << row << "\n" << out;
+  }
+  list.processes = {{.pid = 71, .command = "a \xff b"}};
+  const json all = ParseJson(PrintDevices(list, NeuronLsView::kJson));
+  EXPECT_EQ(all[1]["neuron_processes"][0]["pid"], 71);
+}
+
 TEST(NeuronLsTest, AnswersThatAreNoDevicesAreRefused) {
   for (const char* bad : {"", "[]", "{}", R"({"nodeName":1})", "nonsense"}) {
     EXPECT_EQ(ParseDevices(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
@@ -85,6 +102,8 @@ TEST(NeuronLsTest, OptionsAreAwsOwn) {
             "--output-format is \"xml\"; expected json");
   EXPECT_EQ(ParseNeuronLsArguments({"-t"})->view, NeuronLsView::kTopology);
   EXPECT_EQ(ParseNeuronLsArguments({"--wide"})->view, NeuronLsView::kWide);
+  EXPECT_FALSE(ParseNeuronLsArguments({"--wide"})->all_processes);
+  EXPECT_TRUE(ParseNeuronLsArguments({"-a"})->all_processes);
   EXPECT_FALSE(ParseNeuronLsArguments({})->help);
   EXPECT_TRUE(ParseNeuronLsArguments({"--help"})->help);
   const absl::Status refused = ParseNeuronLsArguments({"--jason"}).status();
