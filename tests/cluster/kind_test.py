@@ -506,7 +506,7 @@ class Uninstalled(KindCase):
         self.assertIn("CustomResourceDefinition/gangs.tahoma.dev", self.everything())
         for node in GROUND.topology["nodes"]:
             shown = GROUND.cluster.in_node(node["name"], "sh", "-c", "ls /var/run/cdi /var/lib/kubelet/plugins_registry")
-            self.assertNotRegex(shown, r"neuron.*\.(json|sock)")
+            self.assertNotRegex(shown, r"(neuron|dra).*\.(json|sock)")
 
 
 def load_tests(loader, *_):

@@ -82,9 +82,11 @@ struct PodFact {
   std::shared_ptr<const kube::PodAffinity> affinity;        // to other pods; nullptr without any
   std::shared_ptr<const kube::PodPreferences> preferences;  // nullptr without any
   std::vector<PodClaim> claims;
-  // The claim templates that may belong to a workload (ultraserver_workload.h); none for a pod that
-  // tells its gang by a label, annotations or a PodGroup.
+  // The templates of the pod's claims.
   std::vector<std::string> templates;
+  // The pod has a label, annotations or a PodGroup for its gang, so no workload of a template is
+  // the pod's gang (ultraserver_workload.h).
+  bool tells_gang = false;
   std::vector<kube::PodVolume> volumes;
   // nullptr: asks for no extended resource.
   std::shared_ptr<const std::vector<kube::ExtendedAsk>> extended_asks;

@@ -217,6 +217,7 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   }
   fact->extended_claim = std::move(pod.extended_claim);
   ReadBinding(metadata.At("annotations"), *fact);
+  fact->tells_gang = true;
   if (auto wish = ReadGangWish(object)) {
     fact->spec_error = wish->fault;
     if (wish->fault.empty()) {
@@ -225,8 +226,9 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
     }
   } else if (fact->gang.empty()) {
     ReadGangOfOne(object, *fact);
-    fact->templates = ReadTemplates(object);
+    fact->tells_gang = false;
   }
+  fact->templates = ReadTemplates(object);
   ReadAffinity(object, *fact);
   fact->unschedulable_message = std::move(pod.unschedulable_message);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("pod"));

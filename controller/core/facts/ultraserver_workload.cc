@@ -183,7 +183,7 @@ std::vector<std::string> ReadTemplates(const Json& pod) {
 
 std::shared_ptr<const PodFact> JoinWorkload(std::shared_ptr<const PodFact> pod,
                                             const Facts& facts) {
-  if (pod->templates.empty()) return pod;
+  if (pod->templates.empty() || pod->tells_gang) return pod;
   std::shared_ptr<const GangWish> wish;
   for (const std::string& name : pod->templates) {
     const auto found = facts.claim_templates.Find(ClaimTemplateKey{pod->key.ns, name});

@@ -188,7 +188,7 @@ TEST(CoreWorkloadsTest, APodThatGetsALabelDependsOnItsTemplateNoMore) {
   world.Settle();
   world.api.ChangePod("p-0", [](PodFact& pod) {
     pod.gang = "train";  // by its label, and of the workload as before
-    pod.templates.clear();
+    pod.tells_gang = true;
   });
   world.Settle();
   EXPECT_THAT(world.api.conditions().at("p-0"), HasSubstr("1 of 2 pods exist"));

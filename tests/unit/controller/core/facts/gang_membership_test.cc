@@ -330,6 +330,18 @@ TEST_F(GangMembershipTest, GatesAndBadSpecsAreSaid) {
   EXPECT_EQ(Why(AssessPod("p")), "Invalid: it asks for something by name");
 }
 
+TEST_F(GangMembershipTest, AGangNamesTheTemplateThatDoesNotExist) {
+  AddGang(1);
+  PodFact pod = Pod("train-0");
+  pod.claims = {{.entry = "chips", .claim = ""}};
+  pod.templates = {"nope"};
+  pod.tells_gang = true;
+  Add(pod);
+  EXPECT_EQ(Why(Assess()),
+            "WaitingForClaims: pod train-0: the claim for \"chips\" is not made yet: "
+            "ResourceClaimTemplate nope does not exist");
+}
+
 TEST_F(GangMembershipTest, AClaimIsWaitedForUntilItExistsAndIsFree) {
   PodFact pod = Pod("p", "");
   pod.claims = {{.entry = "chips", .claim = ""}, {.entry = "none", .claim = "", .none = true}};
