@@ -4,7 +4,6 @@
 
 #include "controller/reserve/block_time.h"
 #include "lib/base/status.h"
-#include "lib/config/log.h"
 #include "lib/kube/name.h"
 #include "lib/rest/site_check.h"
 
@@ -84,7 +83,7 @@ config::Spec DeclareOptions(Options& options) {
   spec.Strings("schedulerNames", &options.scheduler_names,
                "pods with one of these in spec.schedulerName are placed; none: tahoma, and "
                "default-scheduler when standalone");
-  config::DeclareLogFormat(spec, &options.log_format);
+  config::DeclareLog(spec, &options.log);
   return spec;
 }
 

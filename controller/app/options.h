@@ -13,6 +13,7 @@
 
 #include "controller/access/callers.h"
 #include "controller/app/block_options.h"
+#include "lib/config/log.h"
 #include "lib/config/spec.h"
 
 namespace tahoma::controller {
@@ -42,7 +43,7 @@ struct Options {
   BlockOptions blocks;
   std::int64_t time_scale = 1;               // of Capacity Blocks; standalone
   std::vector<std::string> scheduler_names;  // empty: SchedulerNames() chooses
-  std::string log_format = "text";
+  config::LogOptions log;
 };
 
 config::Spec DeclareOptions(Options& options);

@@ -15,8 +15,8 @@
 #include "controller/admin/admin_api.h"
 #include "controller/admin/clock_route.h"
 #include "controller/admin/request_body.h"
-#include "controller/admin/usage_report.h"
 #include "controller/app/ending.h"
+#include "controller/app/metrics.h"
 #include "controller/app/offering_key.h"
 #include "controller/app/standalone.h"
 #include "controller/backup/backup_command.h"
@@ -41,6 +41,7 @@
 #include "lib/kube/kubeconfig.h"
 #include "lib/rest/metrics.h"
 #include "lib/rest/probes.h"
+#include "lib/rest/process_metrics.h"
 #include "lib/rest/server.h"
 
 namespace tahoma::controller {
@@ -121,54 +122,6 @@ struct StopAtEnd {
   ~StopAtEnd() { server.Stop(); }
 };
 
-void AddStoreMetrics(rest::Metrics& metrics, const Store& store) {
-  metrics.AddGaugeCallback("tahoma_store_writable", "1 while commits succeed, 0 after one failed.",
-                           [&store] { return store.health().ok() ? 1.0 : 0.0; });
-  metrics.AddCounterCallback("tahoma_store_failures_total",
-                             "How often the store has stopped after a failure.",
-                             [&store] { return static_cast<double>(store.failures()); });
-}
-
-using ReadSnapshot = std::function<std::shared_ptr<const Snapshot>()>;
-
-void AddClockMetrics(rest::Metrics& metrics, const GuardedClock& clock,
-                     const ReadSnapshot& snapshot) {
-  const auto seconds = [](std::chrono::nanoseconds time) {
-    return std::chrono::duration<double>(time).count();
-  };
-  metrics.AddGaugeCallback("tahoma_clock_leap_seconds",
-                           "How far the machine's clock has leapt ahead, until it is believed.",
-                           [&clock, seconds] { return seconds(clock.leap()); });
-  metrics.AddGaugeCallback(
-      "tahoma_capacity_blocks_ahead_seconds",
-      "How far Capacity Blocks live ahead of a clock that was set back.",
-      [&clock, snapshot, seconds] { return seconds(BlocksAhead(*snapshot(), clock.WallNow())); });
-}
-
-void AddMetrics(rest::Metrics& metrics, const GuardedClock& clock, const ReadSnapshot& snapshot) {
-  const auto of = [&](auto read) {
-    return [snapshot, read] { return static_cast<double>(read(*snapshot())); };
-  };
-  metrics.AddCounterCallback("tahoma_gangs_prepared_total", "Gangs whose commit was begun.",
-                             of([](const Snapshot& s) { return s.counters.gangs_prepared; }));
-  metrics.AddCounterCallback("tahoma_gangs_bound_total", "Gangs that were bound as a whole.",
-                             of([](const Snapshot& s) { return s.counters.gangs_bound; }));
-  metrics.AddCounterCallback("tahoma_gangs_undone_total", "Gangs whose commit was taken back.",
-                             of([](const Snapshot& s) { return s.counters.gangs_undone; }));
-  metrics.AddCounterCallback("tahoma_pods_bound_total", "Pods that were bound.",
-                             of([](const Snapshot& s) { return s.counters.pods_bound; }));
-  metrics.AddGaugeCallback("tahoma_gangs_in_flight", "Gangs between decision and last bind.",
-                           of([](const Snapshot& s) { return s.runs_in_flight; }));
-  metrics.AddGaugeCallback("tahoma_gangs_waiting", "Gangs and single pods that wait.",
-                           of([](const Snapshot& s) { return s.gangs_waiting; }));
-  metrics.AddCounterCallback("tahoma_journal_records_total", "Records written to the journal.",
-                             of([](const Snapshot& s) { return s.counters.journal_records; }));
-  metrics.AddCounterCallback("tahoma_api_writes_total", "Requests to the Kubernetes API.",
-                             of([](const Snapshot& s) { return s.counters.api_writes; }));
-  AddUsageMetrics(metrics, snapshot, clock);
-  AddClockMetrics(metrics, clock, snapshot);
-}
-
 absl::Status WritePorts(const Options& options, const std::string& text) {
   if (options.port_file.empty()) return absl::OkStatus();
   return WriteAtomically(options.port_file, text, 0600);
@@ -237,8 +190,9 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   front.access = callers.access();
   front.audit = callers.audit();
   front.log = Warn;
-  TAHOMA_ASSIGN_OR_RETURN(const auto api,
-                          StandaloneApi::Open(options, std::move(front), clock, metrics, Log));
+  TAHOMA_ASSIGN_OR_RETURN(
+      const auto api,
+      StandaloneApi::Open(options, std::move(front), clock, metrics, Warn, TellEvictions(metrics)));
   const BlockTime& block_time = api->block_time();
   if (block_time.test()) Warn(TestClockLine(block_time, clock.WallNow()));
   const BlockClock block_clock(clock, block_time);
@@ -247,10 +201,12 @@ absl::Status RunStandalone(const Options& options, Callers& callers, rest::Metri
   TAHOMA_ASSIGN_OR_RETURN(loop_options.core.blocks.offering_key, OfferingKeyOf(api->store()));
   loop_options.core.block_time = block_time;
   loop_options.scheduler_names = SchedulerNames(options);
-  loop_options.log = Log;
+  loop_options.log = Warn;
+  TellDecisions(metrics, loop_options);
   CoreLoop loop(api->transport(), api->journal(), clock, std::move(loop_options));
   AddMetrics(metrics, clock, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, api->store());
+  AddLeaderMetric(metrics).Set(1);
   AdminApi admin = AdminOf(loop, api->transport(), clock, block_time);
   const auto ec2 = MakeEc2(loop, api->transport(), callers, clock, block_clock);
   admin.routes().Add(BackupRoute(api->store()));
@@ -288,7 +244,7 @@ absl::StatusOr<kube::ServerAccess> AccessOf(const Options& options) {
 
 absl::StatusOr<std::unique_ptr<Store>> OpenClusterStore(const Options& options,
                                                         const Clock& clock) {
-  TAHOMA_ASSIGN_OR_RETURN(auto store, Store::Open({.dir = options.data_dir, .log = Log}));
+  TAHOMA_ASSIGN_OR_RETURN(auto store, Store::Open({.dir = options.data_dir, .log = Warn}));
   // A test's store is no cluster's.
   TAHOMA_RETURN_IF_ERROR(
       BlockTimeOf(*store, options.data_dir, options.time_scale, clock.WallNow()).status());
@@ -298,7 +254,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenClusterStore(const Options& options,
 absl::StatusOr<CoreLoopOptions> ClusterLoopOptions(const Options& options) {
   CoreLoopOptions loop{.publisher = {.threads = kClusterPublishers},
                        .scheduler_names = SchedulerNames(options),
-                       .log = Log};
+                       .log = Warn};
   TAHOMA_ASSIGN_OR_RETURN(loop.core.blocks, BookOptionsOf(options.blocks));
   return loop;
 }
@@ -351,9 +307,11 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   loop_options.own_namespace = ns;
   loop_options.publisher.may_send = [&leadership] { return leadership->leading(); };
   loop_options.term = [&leadership] { return leadership->term(); };
+  TellDecisions(metrics, loop_options);
   ClusterLoop loop(std::move(access), journal, clock, std::move(loop_options));
   AddMetrics(metrics, clock, [&loop] { return loop.snapshot(); });
   AddStoreMetrics(metrics, *store);
+  rest::Gauge& leads = AddLeaderMetric(metrics);
   AdminApi admin = AdminOf(loop, *objects_transport, clock, BlockTime());
   const auto ec2 = MakeEc2(loop, *objects_transport, callers, clock, clock);
   std::optional<ClusterAccess> cluster;
@@ -384,7 +342,9 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
   if (!StandBy(*leadership, label)) return absl::OkStatus();
   TAHOMA_RETURN_IF_ERROR(loop.Start());
   server.SetReady("");
+  leads.Set(1);
   const absl::Status status = Lead(loop, *store, *leadership, label, clock);
+  leads.Set(0);
   EndWithin(kEndingMost);
   label.Tend(false);
   // The server waits for its callers: an order that is in vain would outlast its patience.
@@ -396,8 +356,9 @@ absl::Status RunCluster(const Options& options, Callers& callers, rest::Metrics&
 }  // namespace
 
 absl::Status RunProgram(const Options& options) {
-  config::StartLog("controller", options.log_format);
+  config::StartLog("controller", options.log);
   rest::Metrics metrics;
+  rest::AddProcessMetrics(metrics, "controller");
   TAHOMA_ASSIGN_OR_RETURN(const auto callers, Callers::Open(CallerFilesOf(options), metrics, Log));
   if (callers->open() && !options.admin_asks_cluster && !IsLoopback(options.admin_address)) {
     return PermissionDenied(

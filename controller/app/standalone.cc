@@ -73,7 +73,7 @@ absl::StatusOr<std::vector<CrdFile>> ReadCrds(const std::string& folder) {
 
 absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
     const Options& options, apiserver::HttpFrontOptions front, const Clock& clock,
-    rest::Metrics& metrics, const LogLine& log) {
+    rest::Metrics& metrics, const LogLine& log, const Evicted& evicted) {
   front.address = options.listen_address;
   front.tls = {.cert_file = options.tls_cert_file,
                .key_file = options.tls_key_file,
@@ -115,8 +115,10 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
   api->controllers_ = std::make_unique<apiserver::Controllers>(
       [server = api->server_.get()] { return server->Kinds(); }, api->server_->objects(),
       *api->controllers_transport_,
-      apiserver::ControllerOptions{
-          .protect_claims = true, .scheduler_names = SchedulerNames(options), .log = log});
+      apiserver::ControllerOptions{.protect_claims = true,
+                                   .scheduler_names = SchedulerNames(options),
+                                   .log = log,
+                                   .evicted = evicted});
   api->controller_threads_ = std::make_unique<apiserver::ControllerThreads>(
       *api->controllers_, api->server_->objects(), clock, kControllerThreads);
   return api;

@@ -30,17 +30,17 @@ namespace tahoma::controller {
 class StandaloneApi {
  public:
   using LogLine = std::function<void(const std::string& line)>;
+  using Evicted = std::function<void(const apiserver::Eviction& eviction)>;
 
   // Opens the folder, binds the address, then installs the missing CRDs of crdDir and
   // DeviceClasses. `callers` holds the callers' rights, the audit and the server's log; `options`
   // hold address, certificates and allowed hosts. Fails with a message that names the folder,
   // address or file at fault. Errors that can be found before any write are found before. `log`
-  // gets a line about each mistake of our own that a request or a controller met.
-  static absl::StatusOr<std::unique_ptr<StandaloneApi>> Open(const Options& options,
-                                                             apiserver::HttpFrontOptions callers,
-                                                             const Clock& clock,
-                                                             rest::Metrics& metrics,
-                                                             const LogLine& log = {});
+  // gets a line about each mistake of our own that a request or a controller met, `evicted` gets
+  // each pod that a controller evicts.
+  static absl::StatusOr<std::unique_ptr<StandaloneApi>> Open(
+      const Options& options, apiserver::HttpFrontOptions callers, const Clock& clock,
+      rest::Metrics& metrics, const LogLine& log = {}, const Evicted& evicted = {});
   ~StandaloneApi();
 
   apiserver::ApiServer& server() { return *server_; }

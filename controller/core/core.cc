@@ -480,11 +480,11 @@ void Core::DrainRunNews() {
         ++counters_.gangs_bound;
         successors_.OnBound(news.gang);
         counters_.pods_bound += news.decision->pods.size();
-        decisions_.Add(DecisionKind::kBound, *news.decision, "all pods are bound", now_.wall);
+        AddDecision(DecisionKind::kBound, *news.decision, "all pods are bound");
         break;
       case RunNews::Kind::kUndoing:
         ++counters_.gangs_undone;
-        decisions_.Add(DecisionKind::kUndone, *news.decision, news.reason, now_.wall);
+        AddDecision(DecisionKind::kUndone, *news.decision, news.reason, ReasonOf(news.cause));
         Remember(news);
         break;
       case RunNews::Kind::kUndone:
@@ -493,6 +493,26 @@ void Core::DrainRunNews() {
         break;
     }
   }
+}
+
+void Core::AddDecision(DecisionKind kind, const GangDecision& decision, std::string message,
+                       GangReason reason) {
+  LoggedDecision logged = LoggedOf(kind, decision, now_.wall);
+  logged.message = std::move(message);
+  logged.reason = reason;
+  if (kind != DecisionKind::kUndone) logged.waited = WaitedOf(decision);
+  decisions_.Add(std::move(logged));
+}
+
+// Returns how long ago the last of the pods was created; nullopt when each has gone since.
+std::optional<std::chrono::nanoseconds> Core::WaitedOf(const GangDecision& decision) const {
+  std::optional<WallTime> last;
+  for (const DecidedPod& pod : decision.pods) {
+    const auto fact = facts_.pods.Find(PodKey{decision.key.ns, pod.name});
+    if (fact != nullptr && fact->uid == pod.uid) last = std::max(last, {fact->created});
+  }
+  if (!last) return std::nullopt;
+  return std::max<std::chrono::nanoseconds>(now_.wall - *last, std::chrono::nanoseconds(0));
 }
 
 // Notes how a run ends. Later the pods are gone, and with them the names of their owners.
@@ -716,10 +736,13 @@ void Core::ReplaceLost(const GangRef& ref) {
     return runs_.End(run.id(), EndCause::kMemberLost, lost->why + "; " + next.impossible);
   }
   for (const MemberReplaced& member : next.members) {
+    const std::string& node =
+        member.node.empty() ? run.decision().pods[member.pod].node : member.node;
     decisions_.Add({.when = now_.wall,
                     .gang = ref,
                     .kind = DecisionKind::kPlaced,
-                    .message = fmt::format("pod {} takes the place of a lost one", member.name)});
+                    .message = fmt::format("pod {} takes the place of a lost one", member.name),
+                    .members = fmt::format("{} on {}", member.name, node)});
     status_.TellReplaced(run, member, now_.wall);
     runs_.Replace(member);
   }
@@ -758,7 +781,8 @@ void Core::Grow(const GangRef& ref, const Planned& planned) {
   decisions_.Add({.when = now_.wall,
                   .gang = ref,
                   .kind = DecisionKind::kPlaced,
-                  .message = fmt::format("pod {} joins with rank {}", added->name, added->rank)});
+                  .message = fmt::format("pod {} joins with rank {}", added->name, added->rank),
+                  .members = fmt::format("{} on {}", added->name, added->node)});
   status_.TellAdded(ref, *added, now_.wall);
   runs_.Add(*added);
 }
@@ -792,12 +816,15 @@ void Core::PlanSome() {
       successors_.GiveBack(ref, cluster_);
       runs_.Begin(decision);
       status_.TellPlaced(*decision, now_.wall);
-      decisions_.Add(DecisionKind::kPlaced, *decision, "", now_.wall);
+      AddDecision(DecisionKind::kPlaced, *decision);
     } else if (planned.news) {
       const std::string& why = queue_.Find(ref)->message;
       if (!grows) status_.TellBlocked(ref, why, now_.wall);
-      decisions_.Add(
-          {.when = now_.wall, .gang = ref, .kind = DecisionKind::kBlocked, .message = why});
+      decisions_.Add({.when = now_.wall,
+                      .gang = ref,
+                      .kind = DecisionKind::kBlocked,
+                      .message = why,
+                      .reason = queue_.Find(ref)->reason});
     }
     Show(ref);
   }

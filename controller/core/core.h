@@ -185,6 +185,9 @@ class Core {
   void WaitForOtherRuns(Readiness& ready) const;
   void MakeGang(const GangRef& ref, Readiness& ready);
   void Show(const GangRef& ref);
+  void AddDecision(DecisionKind kind, const GangDecision& decision, std::string message = "",
+                   GangReason reason = GangReason::kNone);
+  std::optional<std::chrono::nanoseconds> WaitedOf(const GangDecision& decision) const;
   WorkloadGang GangForWorkload(const WorkloadKey& key) const;
   void PlanSome();
   std::optional<MonotonicTime> NextWake() const;

@@ -1,5 +1,8 @@
 #include "controller/core/decision_log.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -7,6 +10,9 @@
 
 namespace tahoma::controller {
 namespace {
+
+// Room for ", and 1000000 more".
+constexpr std::size_t kMoreBytes = 24;
 
 std::string Cut(std::string text) {
   text.resize(CutUtf8(text, DecisionLog::kTextMost).size());
@@ -27,6 +33,36 @@ std::string WhereOf(const GangDecision& decision) {
     before = &pod.node;
   }
   return where;
+}
+
+// Returns the first pods with their nodes, and how many more there are.
+std::string MembersOf(const GangDecision& decision) {
+  std::string members;
+  for (std::size_t i = 0; i < decision.pods.size(); ++i) {
+    const DecidedPod& pod = decision.pods[i];
+    const std::string member = fmt::format("{}{} on {}", i == 0 ? "" : ", ", pod.name, pod.node);
+    if (members.size() + member.size() + kMoreBytes > DecisionLog::kTextMost) {
+      return members + fmt::format(", and {} more", decision.pods.size() - i);
+    }
+    members += member;
+  }
+  return members;
+}
+
+// Returns the beginning of the line after the gang: "placed on node-1".
+std::string VerbOf(const LoggedDecision& decision) {
+  const std::string on = decision.where.empty() ? "" : " on " + decision.where;
+  switch (decision.kind) {
+    case DecisionKind::kPlaced:
+      return "placed" + on;
+    case DecisionKind::kBlocked:
+      return "waits";
+    case DecisionKind::kBound:
+      return "bound" + on;
+    case DecisionKind::kUndone:
+      break;
+  }
+  return "taken back";
 }
 
 }  // namespace
@@ -55,6 +91,7 @@ void DecisionLog::Add(LoggedDecision decision) {
   decision.id = end_;
   decision.where = Cut(std::move(decision.where));
   decision.message = Cut(std::move(decision.message));
+  decision.members = Cut(std::move(decision.members));
   auto entry = std::make_shared<const LoggedDecision>(std::move(decision));
   if (entries_.size() < kEntriesMost) {
     entries_.PushBack(std::move(entry));
@@ -64,14 +101,29 @@ void DecisionLog::Add(LoggedDecision decision) {
   ++end_;
 }
 
-void DecisionLog::Add(DecisionKind kind, const GangDecision& decision, std::string message,
-                      WallTime when) {
-  Add({.when = when,
-       .gang = {decision.key, decision.single},
-       .kind = kind,
-       .pods = decision.pods.size(),
-       .where = WhereOf(decision),
-       .message = std::move(message)});
+LoggedDecision LoggedOf(DecisionKind kind, const GangDecision& decision, WallTime when) {
+  return {.when = when,
+          .gang = {decision.key, decision.single},
+          .kind = kind,
+          .pods = decision.pods.size(),
+          .where = WhereOf(decision),
+          .members = decision.single ? "" : MembersOf(decision)};
+}
+
+std::string DecisionLine(const LoggedDecision& decision) {
+  std::string line = fmt::format("{}: {}", Describe(decision.gang), VerbOf(decision));
+  if (decision.reason != GangReason::kNone) {
+    line += fmt::format(" ({})", ToString(decision.reason));
+  }
+  if (!decision.message.empty()) line += ": " + decision.message;
+  if (!decision.members.empty()) line += "; pods: " + decision.members;
+  if (decision.waited) {
+    line += fmt::format("; {:.3f} s after its last pod was created",
+                        std::chrono::duration<double>(*decision.waited).count());
+  }
+  std::ranges::replace_if(
+      line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
+  return line;
 }
 
 }  // namespace tahoma::controller

@@ -4,6 +4,9 @@
 // Ids grow by one. The first id of a process is about the microsecond of the process's first
 // decision: ids also grow over restarts and from leader to leader, as far as their clocks agree.
 //
+//   log.Add(LoggedOf(DecisionKind::kPlaced, decision, now));
+//   fmt::print("{}", DecisionLine(log.at(log.end() - 1)));  // gang a/train: placed on us-0 4x4x2 …
+//
 // Scope: the memory of one process, bounded. The journal has the facts that must survive, and the
 // Kubernetes API the events and conditions of each gang.
 //
@@ -11,13 +14,16 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "controller/core/facts/gang_membership.h"
+#include "controller/core/facts/gang_status.h"
 #include "controller/core/journal/gang_decision.h"
 #include "controller/model/persistent.h"
 #include "lib/base/clock.h"
@@ -38,10 +44,21 @@ struct LoggedDecision {
   WallTime when = {};
   GangRef gang = {};
   DecisionKind kind = DecisionKind::kPlaced;
-  std::size_t pods = 0;      // that have a place
-  std::string where = {};    // its slices, or else its nodes
-  std::string message = {};  // why
+  std::size_t pods = 0;                   // that have a place
+  std::string where = {};                 // its slices, or else its nodes
+  std::string message = {};               // why
+  GangReason reason = GangReason::kNone;  // kBlocked, kUndone: why, in a word
+  std::string members = {};  // "train-0 on node-1, train-1 on node-2", and how many more
+  // kPlaced, kBound: since its last pod was created.
+  std::optional<std::chrono::nanoseconds> waited = {};
 };
+
+// Returns the entry of a decision about a gang with a place.
+LoggedDecision LoggedOf(DecisionKind kind, const GangDecision& decision, WallTime when);
+
+// Returns the entry as a line for people, in at most 8 KiB: "gang default/train: waits (NotFound):
+// …". No text from outside breaks the line.
+std::string DecisionLine(const LoggedDecision& decision);
 
 class DecisionLog {
  public:
@@ -50,8 +67,6 @@ class DecisionLog {
   static constexpr std::size_t kTextMost = 2048;
 
   void Add(LoggedDecision decision);
-  // … of a placement.
-  void Add(DecisionKind kind, const GangDecision& decision, std::string message, WallTime when);
 
   // The ids that are kept are those from first() on and before end(); none before the first Add.
   std::uint64_t first() const { return end_ - entries_.size(); }

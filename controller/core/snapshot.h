@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "controller/core/blocks/usage_meter.h"
@@ -24,6 +25,7 @@
 #include "controller/reserve/offering.h"
 #include "controller/reserve/quota.h"
 #include "controller/reserve/time_profile.h"
+#include "lib/base/clock.h"
 
 namespace tahoma::controller {
 
@@ -35,8 +37,9 @@ struct GangView {
   std::string message;  // the reason as a sentence; for a gang that waits, everything that is known
   std::shared_ptr<const GangDecision> decision;  // nullptr while it waits
   int bound_pods = 0;
-  std::string predicted_all_reduce;  // as in GangStatus
-  bool neuron_workload = false;      // carries out a NeuronUltraServerWorkload
+  std::string predicted_all_reduce;     // as in GangStatus
+  std::optional<WallTime> waits_since;  // waits for a place alone: the object's creation
+  bool neuron_workload = false;         // carries out a NeuronUltraServerWorkload
 };
 
 struct Counters {

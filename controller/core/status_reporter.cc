@@ -59,26 +59,6 @@ std::string Describe(const StatusReporter::Members& members, std::size_t all) {
   return text;
 }
 
-GangReason ReasonOf(EndCause cause) {
-  switch (cause) {
-    case EndCause::kFailed:
-      return GangReason::kUndone;
-    case EndCause::kReclaimed:
-      return GangReason::kReclaimed;
-    case EndCause::kPreempted:
-      return GangReason::kPreempted;
-    case EndCause::kRuntimeOver:
-      return GangReason::kMaxRuntimeOver;
-    case EndCause::kMemberLost:
-    case EndCause::kGangFailed:
-      return GangReason::kMemberLost;
-    case EndCause::kNotStarted:
-      return GangReason::kNotStarted;
-  }
-  TAHOMA_CHECK(false);
-  return GangReason::kNone;
-}
-
 EventReason EventOf(EndCause cause) {
   switch (cause) {
     case EndCause::kFailed:
@@ -242,6 +222,7 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
       view->predicted_all_reduce = PredictedAllReduce(*view->decision);
     }
   }
+  if (run == nullptr && waiting->spec != nullptr) view->waits_since = waiting->spec->created;
   if (const auto workload = ref.single ? nullptr : from_.facts.workloads.Find(ref.key)) {
     view->neuron_workload = TroubleOf(*workload, from_.facts).empty();
   }

@@ -111,7 +111,9 @@ void CoreLoop::Run() {
     if (!health().ok()) return;
     const Now now{clock_.WallNow(), clock_.MonotonicNow()};
     const std::size_t wanted = commands.size();
+    const std::shared_ptr<const Snapshot> before = core_.snapshot();
     StepOutput out = core_.Step(commands, now);
+    const std::chrono::nanoseconds took = clock_.MonotonicNow() - now.monotonic;
     wake = out.wake;
     if (const absl::Status written = WriteJournal(out.journal); !written.ok()) {
       options_.log(fmt::format("the journal cannot be written: {}", Message(written)));
@@ -126,7 +128,19 @@ void CoreLoop::Run() {
     }
     Give(std::move(out.answers));
     publisher_->Publish(std::move(out.writes));
+    Report(*before, took);
   }
+}
+
+// Tells people of a step, after the writes that others wait for.
+void CoreLoop::Report(const Snapshot& before, std::chrono::nanoseconds took) {
+  const std::shared_ptr<const Snapshot> after = core_.snapshot();
+  const DecisionLog& log = after->decisions;
+  for (std::uint64_t id = std::max(before.decisions.end(), log.first()); id < log.end(); ++id) {
+    if (options_.decided) options_.decided(log.at(id));
+  }
+  const std::uint64_t gangs = after->counters.plans - before.counters.plans;
+  if (gangs > 0 && options_.planned) options_.planned(gangs, took);
 }
 
 absl::StatusOr<std::shared_ptr<const Block>> CoreLoop::Order(

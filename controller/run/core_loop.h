@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "controller/core/core.h"
+#include "controller/core/decision_log.h"
 #include "controller/core/journal/journal.h"
 #include "controller/core/snapshot.h"
 #include "controller/ingest/ingest.h"
@@ -61,6 +62,10 @@ struct CoreLoopOptions {
   // back by itself. Otherwise health() fails at once, and another controller can lead.
   bool wait_for_journal = false;
   std::function<void(const std::string& line)> log;
+  // Both on the core's thread, and quick. The first is called with each decision, when the decision
+  // is durable; the second with the time of a step that has asked the planner about gangs.
+  std::function<void(const LoggedDecision& decision)> decided = nullptr;
+  std::function<void(std::uint64_t gangs, std::chrono::nanoseconds took)> planned = nullptr;
 };
 
 class CoreLoop {
@@ -103,6 +108,7 @@ class CoreLoop {
   void SetJournalWaits(bool waits);
   absl::Status WriteJournal(const JournalBatch& batch);
   void Give(std::vector<OrderAnswer> answers);
+  void Report(const Snapshot& before, std::chrono::nanoseconds took);
 
   kube::Transport& transport_;
   Journal& journal_;

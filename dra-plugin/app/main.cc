@@ -28,6 +28,7 @@
 #include "lib/kube/kubeconfig.h"
 #include "lib/rest/metrics.h"
 #include "lib/rest/probes.h"
+#include "lib/rest/process_metrics.h"
 #include "lib/rest/server.h"
 
 namespace tahoma::dra {
@@ -124,6 +125,7 @@ absl::Status Run(const Settings& settings, const ReadSettings& read, const sigse
     kill(getpid(), SIGTERM);
   };
   rest::Metrics metrics;
+  rest::AddProcessMetrics(metrics, "dra-plugin");
   const auto probes = std::make_shared<rest::Probes>();
   PluginMetrics counters(metrics, *probes);
   TAHOMA_ASSIGN_OR_RETURN(const std::unique_ptr<rest::Server> server,
@@ -154,7 +156,7 @@ int Main(int argc, char** argv) {
   };
   // Sockets and files of this program are for the kubelet and the runtime: for this user only.
   umask(0077);
-  config::StartLog("dra-plugin", settings.log_format);
+  config::StartLog("dra-plugin", settings.log);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "lib/base/status.h"
-#include "lib/config/log.h"
 #include "lib/kube/name.h"
 #include "lib/wire/socket.h"
 
@@ -53,7 +52,7 @@ config::Spec DeclareSettings(Settings& settings) {
                 {.min = std::chrono::seconds(1), .max = std::chrono::hours(24)},
                 "how often the published ResourceSlices are checked, and at every second time the "
                 "prepared claims");
-  config::DeclareLogFormat(spec, &settings.log_format);
+  config::DeclareLog(spec, &settings.log);
   return spec;
 }
 

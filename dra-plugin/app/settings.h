@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "dra-plugin/inventory/pool.h"
+#include "lib/config/log.h"
 #include "lib/config/spec.h"
 
 namespace tahoma::dra {
@@ -35,7 +36,7 @@ struct Settings {
   std::string metrics_address{};
   std::chrono::nanoseconds node_lost_after = std::chrono::seconds(10);
   std::chrono::nanoseconds resync_period = std::chrono::minutes(5);
-  std::string log_format = "text";
+  config::LogOptions log;
 };
 
 // `settings` must outlive what is returned.

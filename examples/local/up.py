@@ -317,6 +317,7 @@ def start_controller(args, directory, topology):
         "kind": "ControllerConfig",
         "dataDir": str(directory / "data"),
         "adminAddress": "127.0.0.1:0",
+        "auditFile": str(directory / "audit.log"),
         "portFile": str(directory / "ports.yaml"),
         "crdDir": str(ROOT / "charts/tahoma/crds"),
     }

@@ -52,11 +52,15 @@ class JsonFormatter final : public spdlog::formatter {
 
 }  // namespace
 
-void DeclareLogFormat(Fields& fields, std::string* format) {
-  fields.String("logFormat", format,
+void DeclareLog(Fields& fields, LogOptions* options) {
+  fields.String("logFormat", &options->format,
                 "how messages are written to stderr: lines of text, or a JSON object for each with "
                 "time, level, program and message",
                 {"text", "json"});
+  fields.String("logLevel", &options->level,
+                "which messages are written: error; warn: those, too, that somebody may have to "
+                "act on; info: decisions, too; debug: how long they took, too",
+                {"error", "warn", "info", "debug"});
 }
 
 std::unique_ptr<spdlog::formatter> MakeLogFormatter(const std::string& program,
@@ -66,9 +70,10 @@ std::unique_ptr<spdlog::formatter> MakeLogFormatter(const std::string& program,
                                                      spdlog::pattern_time_type::utc);
 }
 
-void StartLog(const std::string& program, std::string_view format) {
+void StartLog(const std::string& program, const LogOptions& options) {
   auto logger = spdlog::stderr_logger_mt(program);
-  logger->set_formatter(MakeLogFormatter(program, format));
+  logger->set_formatter(MakeLogFormatter(program, options.format));
+  logger->set_level(spdlog::level::from_str(options.level));
   spdlog::set_default_logger(std::move(logger));
 }
 

@@ -1,8 +1,8 @@
 // A program's log: one line on stderr for each message.
 //
-//   std::string format = "text";
-//   DeclareLogFormat(spec, &format);  // key logFormat, flag --log-format
-//   StartLog("dra-plugin", format);
+//   LogOptions options;
+//   DeclareLog(spec, &options);  // keys logFormat and logLevel, flags --log-format and --log-level
+//   StartLog("dra-plugin", options);
 //
 // A line of text is "2026-11-26T08:00:00.123Z info ending"; one of JSON
 // {"time":"2026-11-26T08:00:00.123Z","level":"info","program":"dra-plugin","message":"ending"}.
@@ -27,11 +27,16 @@ class formatter;
 
 namespace tahoma::config {
 
-// Declares the key logFormat: "text" or "json".
-void DeclareLogFormat(Fields& fields, std::string* format);
+struct LogOptions {
+  std::string format = "text";  // or "json"
+  std::string level = "info";   // or "error", "warn", "debug": lesser messages are not written
+};
 
-// Messages go to stderr in this form from now on.
-void StartLog(const std::string& program, std::string_view format);
+// Declares the keys logFormat and logLevel, which take the words above only.
+void DeclareLog(Fields& fields, LogOptions* options);
+
+// Messages go to stderr in this form, from this level on, from now on.
+void StartLog(const std::string& program, const LogOptions& options);
 
 // Returns the formatter that writes messages as lines of the form.
 std::unique_ptr<spdlog::formatter> MakeLogFormatter(const std::string& program,

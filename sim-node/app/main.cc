@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   // State, logs, keys and the plugin's socket are for this user alone. A file for pods gets its
   // mode when made.
   umask(0077);
-  config::StartLog("sim-node", options.log_format);
+  config::StartLog("sim-node", options.log);
   if (const absl::Status checked = sim::CheckOptions(options); !checked.ok()) return Fail(checked);
 
   // Blocked before any thread begins: all threads inherit the mask, and only sigwait sees the

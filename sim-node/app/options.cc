@@ -6,7 +6,6 @@
 
 #include "lib/base/loopback.h"
 #include "lib/base/status.h"
-#include "lib/config/log.h"
 #include "lib/hw/catalogue.h"
 #include "lib/rest/site_check.h"
 #include "lib/wire/socket.h"
@@ -308,7 +307,7 @@ config::Spec DeclareOptions(Options& options) {
            "Nodes, Leases and ResourceSlices; 0: none. What they are: fleetNodes");
   spec.Section("fleetNodes", "the virtual nodes of a fleet",
                [&](config::Fields& f) { DeclareFleetNodes(f, options.fleet_nodes); });
-  config::DeclareLogFormat(spec, &options.log_format);
+  config::DeclareLog(spec, &options.log);
   return spec;
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/config/log.h"
 #include "lib/config/spec.h"
 #include "lib/wire/tls.h"
 #include "sim-node/fleet/fleet.h"
@@ -106,7 +107,7 @@ struct Options {
   std::string state_dir = "/var/lib/tahoma/sim-node";
   std::string port_file{};
   Runner pod_runner{};
-  std::string log_format = "text";
+  config::LogOptions log;
 };
 
 config::Spec DeclareOptions(Options& options);

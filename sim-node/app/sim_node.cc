@@ -17,6 +17,7 @@
 #include "lib/kube/kubeconfig.h"
 #include "lib/kube/reflector.h"
 #include "lib/rest/bearer.h"
+#include "lib/rest/process_metrics.h"
 #include "lib/wire/server.h"
 #include "sim-node/app/running_fleet.h"
 #include "sim-node/podrunner/plugin_registry.h"
@@ -154,6 +155,7 @@ absl::Status RunningNode::BeginNode() {
       "Kept on the host of what claims wrote into their chips' memory.",
       [this] { return static_cast<double>(communicators_->memory().resident_bytes()); });
   communicators_->cores().Show(metrics_);
+  rest::AddProcessMetrics(metrics_, "sim-node");
   return BeginSockets();
 }
 

@@ -16,6 +16,7 @@
 
 #pragma once
 
+#include <array>
 #include <exception>
 #include <functional>
 #include <map>
@@ -48,6 +49,14 @@ inline constexpr std::chrono::seconds kLostPodDelay{40};
 // usual setting).
 inline constexpr std::chrono::hours kEventLife{1};
 
+// A pod that is deleted although nobody has asked for that.
+struct Eviction {
+  std::string pod;  // "default/p"
+  std::string node;
+  const char* cause = "";  // one of kEvictionCauses
+};
+inline constexpr std::array<const char*, 2> kEvictionCauses{"DeviceTaint", "NodeGone"};
+
 struct ControllerOptions {
   // Gives claims from templates the finalizer resource.kubernetes.io/delete-protection from the
   // start: the allocation then need not write it. kube-controller-manager does not. A core must
@@ -58,6 +67,8 @@ struct ControllerOptions {
   std::vector<std::string> scheduler_names = {};
   // Called for work that threw, which is our own mistake; the work is tried again.
   std::function<void(const std::string& line)> log = nullptr;
+  // Called for each pod that was evicted, on any of the controllers' threads.
+  std::function<void(const Eviction& eviction)> evicted = nullptr;
 };
 
 // The key of work about an object of any kind: "resource.k8s.io/resourceclaims|default/a".
@@ -137,6 +148,7 @@ class Controllers {
                                        WallTime now);
   Json TaintsOf(const Json& result) const;
   Outcome Evict(const Json& pod, WallTime now);
+  void TellEvicted(const Json& pod, const char* cause) const;
   void QueueTainted(WallTime now);
 
   // Returns whether the pod waits for a scheduler that this program is not.

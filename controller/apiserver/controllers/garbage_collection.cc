@@ -201,7 +201,11 @@ Outcome Controllers::RemoveLostPod(const std::string& pod_key, WallTime) {
   if (node.empty() || objects_.Get(kNodeResource, ObjectKey("", node)) != nullptr) {
     return Outcome::kDone;
   }
-  return Delete({kPodResource, pod_key}, *pod->body, "Background", 0);
+  const Outcome deleted = Delete({kPodResource, pod_key}, *pod->body, "Background", 0);
+  if (deleted == Outcome::kDone && !IsFinished(*pod->body)) {
+    TellEvicted(*pod->body, kEvictionCauses[1]);
+  }
+  return deleted;
 }
 
 }  // namespace tahoma::controller::apiserver

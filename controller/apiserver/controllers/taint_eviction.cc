@@ -155,6 +155,14 @@ Outcome Controllers::EvictFromTainted(const std::string& claim_key, WallTime now
   return failed ? Outcome::kRetry : Outcome::kDone;
 }
 
+void Controllers::TellEvicted(const Json& pod, const char* cause) const {
+  if (!options_.evicted) return;
+  options_.evicted(
+      {.pod = ObjectKey(TextAt(pod, {"metadata", "namespace"}), TextAt(pod, {"metadata", "name"})),
+       .node = TextAt(pod, {"spec", "nodeName"}),
+       .cause = cause});
+}
+
 // Condition, then deletion, then the event: with the names and texts of Kubernetes.
 Outcome Controllers::Evict(const Json& pod, WallTime now) {
   const std::string space = TextAt(pod, {"metadata", "namespace"});
@@ -174,6 +182,7 @@ Outcome Controllers::Evict(const Json& pod, WallTime now) {
       Delete({kPodResource, key}, pod, "Background") == Outcome::kRetry) {
     return Outcome::kRetry;
   }
+  TellEvicted(pod, kEvictionCauses[0]);
   const Json event = {
       {"metadata", {{"generateName", name + "-"}, {"namespace", space}}},
       {"involvedObject",

@@ -1,5 +1,6 @@
 #include "controller/core/facts/gang_status.h"
 
+#include "controller/core/journal/record.h"
 #include "controller/plan/decision.h"
 #include "lib/base/check.h"
 
@@ -93,6 +94,26 @@ std::string_view ToString(GangReason reason) {
   }
   TAHOMA_CHECK(false);
   return "";
+}
+
+GangReason ReasonOf(EndCause cause) {
+  switch (cause) {
+    case EndCause::kFailed:
+      return GangReason::kUndone;
+    case EndCause::kReclaimed:
+      return GangReason::kReclaimed;
+    case EndCause::kPreempted:
+      return GangReason::kPreempted;
+    case EndCause::kRuntimeOver:
+      return GangReason::kMaxRuntimeOver;
+    case EndCause::kMemberLost:
+    case EndCause::kGangFailed:
+      return GangReason::kMemberLost;
+    case EndCause::kNotStarted:
+      return GangReason::kNotStarted;
+  }
+  TAHOMA_CHECK(false);
+  return GangReason::kNone;
 }
 
 std::string_view ToString(EventReason reason) {

@@ -24,6 +24,8 @@
 
 namespace tahoma::controller {
 
+enum class EndCause : std::uint8_t;  // controller/core/journal/record.h
+
 enum class GangPhase : std::uint8_t { kPending, kPlaced, kRunning, kDegraded, kFinished, kFailed };
 
 // The reason for a gang's phase, or for a condition.
@@ -65,6 +67,8 @@ enum class GangReason : std::uint8_t {
   kAllPodsBound,
   kAllMembersReady,
 };
+// Returns the reason for which a gang has no place any more.
+GangReason ReasonOf(EndCause cause);
 
 // Reasons of events (docs/design/0001-seams.md).
 enum class EventReason : std::uint8_t {

@@ -31,7 +31,7 @@ TEST_F(DecisionRoutesTest, TheOldestIsFirstAndIdsGoOn) {
   placed.key = {"a", "x"};
   placed.pods.push_back({.name = "x-0", .uid = "u", .node = "n0"});
   placed.slices = {{.domain = "us-0", .shape = "4x4x1", .origin = "0,0,0", .nodes = {"n0"}}};
-  snapshot_.decisions.Add(DecisionKind::kPlaced, placed, "", clock_.WallNow());
+  snapshot_.decisions.Add(LoggedOf(DecisionKind::kPlaced, placed, clock_.WallNow()));
   const Json body = Get("/v1/decisions").body;
   ASSERT_THAT(body["decisions"], SizeIs(2));
   const Json& blocked = body["decisions"][0];
