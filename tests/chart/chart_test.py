@@ -62,6 +62,7 @@ VALUE_SETS = {
     "no certificates, and EFA": merged(EMULATED, {"simNode": {"peerTls": {"mode": "insecure"}, "efa": {"enabled": True}}}),
     "monitoring": merged(EMULATED, {"monitoring": {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}, "dashboard": {"enabled": True},
+        "rules": {"enabled": True, "labels": {"release": "prometheus"}},
         "readers": [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}]}}),
     "kube-scheduler gives the devices away": merged(EMULATED, {
         "draPlugin": {"managedTaint": False, "publish": ["chips", "lnc2"]}, "admission": {"allocations": False},
@@ -97,6 +98,20 @@ def of_each(check):
             with self.subTest(values=name):
                 check(self, objects)
     return test
+
+
+def metrics_in(text):
+    """The names of metrics in a text, histograms by their own names."""
+    return [name.removesuffix("_bucket") for name in re.findall(r"\b(?:tahoma|process)_[a-z_]+[a-z]\b", text)]
+
+
+def metrics_of_the_sources():
+    """The names that the programs' sources give to metrics."""
+    source = "".join(path.read_text(encoding="utf-8") for folder in ("controller", "dra-plugin", "sim-node", "lib/rest")
+                     for path in (chart.ROOT / folder).rglob("*.cc"))
+    names = set(re.findall(r'"(tahoma_[a-z_{}]+|process_[a-z_]+_(?:total|bytes|fds|seconds))"', source))
+    # dra-plugin puts one word of two into some names.
+    return {name.replace("{}", word) for name in names for word in ("prepare", "unprepare")}
 
 
 class EveryValueSet(unittest.TestCase):
@@ -398,16 +413,30 @@ class Rendered(unittest.TestCase):
         own = self.one("ValidatingAdmissionPolicy", "controller.tahoma.dev", dotted("controller.schedulerNames", ["a", "b"]))
         self.assertIn("in ['a','b']", own["spec"]["validations"][0]["expression"])
 
-    def test_the_dashboard_asks_for_metrics_that_exist(self):
+    def test_dashboard_and_rules_ask_for_metrics_that_exist(self):
         dashboard = self.one("ConfigMap", "tahoma-dashboard", VALUE_SETS["monitoring"])["data"]["tahoma.json"]
-        asked = set(re.findall(r"tahoma_[a-z_]+", json.dumps([panel["targets"] for panel in json.loads(dashboard)["panels"]])))
-        source = "".join(path.read_text(encoding="utf-8") for folder in ("controller", "dra-plugin", "lib/rest")
-                         for path in (chart.ROOT / folder).rglob("*.cc"))
-        self.assertGreater(len(asked), 10)
-        for metric in asked:
-            # dra-plugin puts one word of two into some names.
-            name = re.sub("^tahoma_dra_(un)?prepare_", "tahoma_dra_{}_", metric.removesuffix("_bucket"))
-            self.assertIn(f'"{name}"', source)
+        rules = self.rules()
+        asked = set(metrics_in(json.dumps([panel["targets"] for panel in json.loads(dashboard)["panels"]])))
+        self.assertGreater(len(asked), 20)
+        asked |= {metric for rule in rules for metric in metrics_in(rule["expr"])}
+        self.assertEqual(asked - metrics_of_the_sources(), set())
+
+    def rules(self):
+        [group] = self.one("PrometheusRule", "tahoma", VALUE_SETS["monitoring"])["spec"]["groups"]
+        return group["rules"]
+
+    def test_each_alert_says_what_to_do_in_a_section_of_its_own(self):
+        page = (chart.ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+        sections = re.findall(r"^### (Tahoma\w+)$", page, re.MULTILINE)
+        rules = self.rules()
+        self.assertEqual([rule["alert"] for rule in rules], sections)
+        for rule in rules:
+            self.assertEqual(rule["annotations"]["runbook"], f"docs/metrics.md#{rule['alert'].lower()}")
+            self.assertIn(rule["labels"]["severity"], ("critical", "warning", "info"))
+
+    def test_each_metric_is_documented_and_each_documented_one_is_there(self):
+        page = (chart.ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+        self.assertEqual(set(metrics_in(page)), metrics_of_the_sources())
 
 
 

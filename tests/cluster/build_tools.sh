@@ -52,7 +52,7 @@ name_tools-kueue() { mv kueue kueue-controller; }
 
 if_defined() { ! declare -F "$1" >/dev/null || "$1"; }
 
-declare -A titles=([tools]=kubernetes [tools-helm]=helm [tools-kind]=kind [tools-coredns]=coredns [tools-lws]=lws [tools-jobset]=jobset [tools-mpi]=mpi-operator [tools-kueue]=kueue [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
+declare -A titles=([tools]=kubernetes [tools-helm]=helm [tools-kind]=kind [tools-coredns]=coredns [tools-lws]=lws [tools-monitoring]=monitoring [tools-jobset]=jobset [tools-mpi]=mpi-operator [tools-kueue]=kueue [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
 . ../../support/need_go.sh "builds ${titles[$module]}"
 # The tools that the module names, and programs of its own, each a folder in it.
 programs() {

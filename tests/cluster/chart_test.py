@@ -232,12 +232,21 @@ class ChartTest(ClusterCase):
         found = subprocess.run(["go", "mod", "download", "-json", OPERATOR], cwd=ROOT / "tests/cluster/tools-monitoring",
                                stdout=subprocess.PIPE, check=True).stdout
         folder = pathlib.Path(json.loads(found)["Dir"]) / "example/prometheus-operator-crd"
-        files = [f"--filename={folder}/monitoring.coreos.com_{plural}.yaml" for plural in ("servicemonitors", "podmonitors")]
+        files = [f"--filename={folder}/monitoring.coreos.com_{plural}.yaml" for plural in ("servicemonitors", "podmonitors", "prometheusrules")]
         self.kubectl("apply", "--server-side", *files)
         self.kubectl("wait", "--for=condition=Established", *files, "--timeout=60s")
         for tls in ({}, {"controller": {"admin": {"tlsSecret": "t"}}}):
-            self.check_admitted({**VALUES, **tls, "monitoring": {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}}})
+            self.check_admitted({**VALUES, **tls, "monitoring": {
+                "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}, "rules": {"enabled": True}}})
         self.kubectl("delete", *files)
+
+    def test_1c_rules_and_dashboard_are_read_by_prometheus_own_parser(self):
+        tools = subprocess.run([ROOT / "tests/cluster/build_tools.sh", "tools-monitoring"], stdout=subprocess.PIPE, text=True, check=True)
+        folder = ROOT / "charts/tahoma"
+        checked = subprocess.run([tools.stdout.strip() + "/check-queries", folder / "rules/tahoma.yaml", folder / "dashboards/tahoma.json"],
+                                 capture_output=True, text=True, check=False)
+        self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+        self.assertIn("tahoma_leader", checked.stdout.split())
 
     def test_2_the_release_is_installed_and_awss_devices_are_tainted_where_the_server_can(self):
         notes = self.helm("install")

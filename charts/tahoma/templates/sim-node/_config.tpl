@@ -31,7 +31,8 @@ nodeAffinity:
   "workloadSocket" (printf "%s/workload/workload.sock" $s.hostDir)
   "adminAddress" (printf "127.0.0.1:%v" $s.adminPort)
   "stateDir" "/var/lib/tahoma/sim-node"
-  "logFormat" $s.logFormat -}}
+  "logFormat" $s.logFormat
+  "logLevel" $s.logLevel -}}
 {{- range $key := list "instanceType" "networkLayers" "capacityBlockId" -}}
 {{- if hasKey $node $key }}{{ $_ := set $config $key (get $node $key) }}{{ end -}}
 {{- end -}}
