@@ -230,6 +230,7 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
     GangStatus status = StatusOf(ref, standing);
     status.observed_generation = gang->generation;
     status.predicted_all_reduce = view->predicted_all_reduce;
+    AddTimes(*gang, standing, now.wall, status);
     outbox_.SetGang(*gang, std::move(status), now);
   }
   const bool waits = run == nullptr && !waiting->finished;
@@ -317,6 +318,31 @@ GangStatus StatusReporter::StatusOf(const GangRef& ref, const Standing& standing
   }
   AddRun(standing, status);
   return status;
+}
+
+// Adds when the gang has run, and of a gang that has ended for good where: the run and its records
+// are over, so the status that was shown last says both.
+void StatusReporter::AddTimes(const GangFact& gang, const Standing& standing, WallTime now,
+                              GangStatus& status) const {
+  const bool ended = status.phase == GangPhase::kFinished || status.phase == GangPhase::kFailed;
+  const GangRun* run = standing.run;
+  if (run != nullptr && (ended || run->phase() == RunPhase::kBound)) {
+    status.start_time = run->bound_at();
+  }
+  if (!ended) return;
+  GangPast past;
+  if (gang.past != nullptr) past = *gang.past;
+  if (const auto shown = outbox_.GangStatusOf(gang)) {
+    past = {shown->placement, shown->slices, shown->start_time, shown->completion_time};
+  }
+  if (run != nullptr) {
+    status.placement = PlacementOf(run->decision());
+  } else {
+    status.placement = std::move(past.placement);
+    status.slices = std::move(past.slices);
+    status.start_time = past.start_time;
+  }
+  status.completion_time = past.completion_time.value_or(now);
 }
 
 // Adds what a run shows.

@@ -89,6 +89,8 @@ class StatusReporter {
   std::string SizeOf(const GangRun& run, const Members& members) const;
   GangStatus StatusOf(const GangRef& ref, const Standing& standing) const;
   bool EndedBound(const GangRef& ref) const;
+  void AddTimes(const GangFact& gang, const Standing& standing, WallTime now,
+                GangStatus& status) const;
   std::string PredictedAllReduce(const GangDecision& decision) const;
   void ShowPods(const GangRef& ref, const std::string& message, const Now& now);
   void TellPod(const PodKey& pod, EventNote note);

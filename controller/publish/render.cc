@@ -126,6 +126,9 @@ kube::Request RenderBind(const PodWrite& write) {
   return kube::BindRequest({decision.key.ns, pod.name}, pod.uid, pod.node, std::move(annotations));
 }
 
+// Null removes what an earlier write has set.
+json TimeOrNull(std::optional<WallTime> time) { return time ? json(FormatTime(*time)) : json(); }
+
 // Renders a write of each kind but an event.
 struct Renderer {
   AllocateBy by;
@@ -307,6 +310,8 @@ kube::Request Renderer::operator()(const GangStatusWrite& write) const {
                  {"troubledMembers", std::move(troubled)},
                  {"observedGeneration", status.observed_generation},
                  {"slices", std::move(slices)},
+                 {"startTime", TimeOrNull(status.start_time)},
+                 {"completionTime", TimeOrNull(status.completion_time)},
                  {"conditions", std::move(conditions)}}}};
   return MergePatch(kGangs, {write.key.ns, write.key.name}, std::move(body), "status");
 }

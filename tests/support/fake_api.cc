@@ -475,7 +475,14 @@ void FakeApi::CarryOut(const GangStatusWrite& write, ApiResult&) {
   statuses_[write.key.name] = *write.status;
   const auto gang = gangs_.find(write.key.name);
   if (gang == gangs_.end()) return;
-  for (const GangCondition& condition : write.status->conditions) {
+  // As read_facts.h reads the written status.
+  const GangStatus& status = *write.status;
+  gang->second.past = nullptr;
+  if (status.start_time) {
+    gang->second.past = std::make_shared<const GangPast>(
+        GangPast{status.placement, status.slices, status.start_time, status.completion_time});
+  }
+  for (const GangCondition& condition : status.conditions) {
     if (condition.type != ConditionType::kFailed || !gang->second.failed.empty()) continue;
     gang->second.failed = condition.message;
     events_.push_back(GangSeen{std::make_shared<const GangFact>(gang->second)});

@@ -29,6 +29,7 @@
 #include "controller/core/facts/gang_wish.h"
 #include "controller/core/facts/pod_group.h"
 #include "controller/core/facts/ultraserver_workload.h"
+#include "controller/core/journal/gang_decision.h"
 #include "controller/model/claim.h"
 #include "controller/model/gang.h"
 #include "controller/model/gang_rules.h"
@@ -144,6 +145,16 @@ struct VolumeClaimFact {
   std::string owner;
 };
 
+// Where and when a gang has run, as its status says.
+struct GangPast {
+  std::string placement = {};
+  std::vector<DecidedSlice> slices = {};
+  std::optional<WallTime> start_time = {};
+  std::optional<WallTime> completion_time = {};
+
+  friend bool operator==(const GangPast&, const GangPast&) = default;
+};
+
 struct GangFact {
   GangKey key;
   std::string uid;
@@ -166,8 +177,9 @@ struct GangFact {
   std::chrono::seconds start_within = kStartWithin;
   std::string failed;  // the message of its condition Failed=True: never placed again; else empty
   WallTime created;
-  std::string spec_error;   // why the spec cannot be used; empty when it can
-  std::uint64_t shown = 0;  // the digest of its status
+  std::string spec_error;                     // why the spec cannot be used; empty when it can
+  std::uint64_t shown = 0;                    // the digest of its status
+  std::shared_ptr<const GangPast> past = {};  // nullptr: it has not run
 
   // Returns whether the gang goes on without lost members, and takes pods that come later.
   bool changes_size() const { return min_members && spec_error.empty() && !deleting; }

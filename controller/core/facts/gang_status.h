@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -132,6 +133,8 @@ struct GangStatus {
   std::vector<MemberTrouble> troubled_members;  // at most kTroubledMost, by rank
   std::int64_t observed_generation = 0;
   std::vector<DecidedSlice> slices;
+  std::optional<WallTime> start_time;       // when the last pod was bound
+  std::optional<WallTime> completion_time;  // when the gang was seen to have ended for good
   std::vector<GangCondition> conditions;
 
   friend bool operator==(const GangStatus&, const GangStatus&) = default;

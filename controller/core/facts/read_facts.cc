@@ -128,6 +128,28 @@ std::optional<WallTime> RefusedAt(const json& object) {
   return std::nullopt;
 }
 
+std::optional<WallTime> TimeOr(Field field) {
+  const auto time = ParseTime(field.Text());
+  return time.ok() ? std::optional<WallTime>(*time) : std::nullopt;
+}
+
+// Returns nullptr for a status without a time of the start.
+std::shared_ptr<const GangPast> ReadPast(Field status) {
+  const std::optional<WallTime> start = TimeOr(status.At("startTime"));
+  if (!start) return nullptr;
+  GangPast past{.placement = std::string(status.At("placement").Text()),
+                .start_time = start,
+                .completion_time = TimeOr(status.At("completionTime"))};
+  for (const Field slice : status.At("slices").Items()) {
+    DecidedSlice& read = past.slices.emplace_back();
+    read.domain = slice.At("domain").Text();
+    read.shape = slice.At("shape").Text();
+    read.origin = slice.At("origin").Text();
+    for (const Field node : slice.At("nodes").Items()) read.nodes.emplace_back(node.Text());
+  }
+  return std::make_shared<const GangPast>(std::move(past));
+}
+
 // Returns the message of the condition Failed=True; "" without that condition.
 std::string FailedMessage(Field status) {
   for (const Field condition : status.At("conditions").Items()) {
@@ -301,6 +323,7 @@ absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const json& object) {
   gang->start_within = ParseRuntime(request.start_within).value_or(kStartWithin);
   gang->spec_error = Describe(FaultsOf(request));
   gang->failed = FailedMessage(reading.root().At("status"));
+  gang->past = ReadPast(reading.root().At("status"));
   gang->shown = StatusDigest(object);
   TAHOMA_RETURN_IF_ERROR(reading.StatusOf("gang"));
   return gang;

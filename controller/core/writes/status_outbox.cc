@@ -56,9 +56,9 @@ void StatusOutbox::ForgetGang(const GangKey& gang) {
   gangs_.erase(gang);
 }
 
-std::shared_ptr<const GangStatus> StatusOutbox::GangStatusOf(const GangKey& gang) const {
-  const auto found = gangs_.find(gang);
-  return found == gangs_.end() ? nullptr : found->second.wanted;
+std::shared_ptr<const GangStatus> StatusOutbox::GangStatusOf(const GangFact& gang) const {
+  const auto found = gangs_.find(gang.key);
+  return found == gangs_.end() || found->second.uid != gang.uid ? nullptr : found->second.wanted;
 }
 
 void StatusOutbox::SetPod(const PodFact& pod, const std::string& message, const Now& now) {

@@ -50,8 +50,8 @@ class StatusOutbox {
   // Takes the Gang as a watch saw it: what somebody else has written into its status is put right.
   void SeeGang(const GangFact& gang, const Now& now);
   void ForgetGang(const GangKey& gang);
-  // Returns the status that was set last; nullptr when none was.
-  std::shared_ptr<const GangStatus> GangStatusOf(const GangKey& gang) const;
+  // Returns the status that was set last for this very object; nullptr when none was.
+  std::shared_ptr<const GangStatus> GangStatusOf(const GangFact& gang) const;
 
   // Sets the reason why the pod waits; "" when it waits no more.
   void SetPod(const PodFact& pod, const std::string& message, const Now& now);

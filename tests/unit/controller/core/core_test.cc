@@ -98,12 +98,20 @@ TEST(CoreTest, AFinishedGangLeavesTheJournalEmptyAndAllChipsFree) {
   world.Settle();
   EXPECT_EQ(world.journal.size(), 0U);
   EXPECT_EQ(world.core().snapshot()->cluster->holding_count(), 0U);
+  const GangStatus ended = world.api.statuses().at("train");
+  EXPECT_FALSE(ended.placement.empty());
+  ASSERT_TRUE(ended.start_time && ended.completion_time);
+  EXPECT_LE(*ended.start_time, *ended.completion_time);
   // The defect: the conditions said that 0 of 2 pods exist.
   for (const bool restarted : {false, true}) {
     if (restarted) world.Start();
     world.Settle();
     const GangStatus& status = world.api.statuses().at("train");
     EXPECT_EQ(status.phase, GangPhase::kFinished);
+    EXPECT_EQ(status.placement, ended.placement);
+    EXPECT_EQ(status.slices, ended.slices);
+    EXPECT_EQ(status.start_time, ended.start_time);
+    EXPECT_EQ(status.completion_time, ended.completion_time);
     ASSERT_EQ(status.conditions.size(), 4U);
     for (const GangCondition& condition : status.conditions) {
       const bool holds = condition.type != ConditionType::kReady;

@@ -152,6 +152,7 @@ TEST_F(StatusReporterTest, AGangIsPlacedThenRunsThenHasFinished) {
             "Bound=False Committing; Ready=False Committing");
   EXPECT_EQ(status_->placement, "node-0, node-1");
   EXPECT_EQ(status_->bound_members, 0);
+  EXPECT_EQ(status_->start_time, std::nullopt);
   Advance(5);
   for (const RunNews& news : runs_.DrainNews()) reporter_.TellRun(news, now_.wall);
   EXPECT_EQ(Show(),
@@ -168,7 +169,36 @@ TEST_F(StatusReporterTest, AGangIsPlacedThenRunsThenHasFinished) {
   EXPECT_EQ(Show().substr(0, 13), "Running Bound") << "one of two has ended well";
   api_.FinishPod("train-1", true);
   Hear();
+  const WallTime ended = now_.wall;
   EXPECT_EQ(Show().substr(0, 18), "Finished PodsEnded");
+  EXPECT_EQ(status_->completion_time, ended);
+  Show();
+  EXPECT_EQ(status_->completion_time, ended) << "the first time counts";
+  EXPECT_EQ(status_->placement, "node-0, node-1");
+}
+
+TEST_F(StatusReporterTest, AGangThatHasEndedBeforeARestartKeepsWhereAndWhenItRan) {
+  const WallTime start = now_.wall - std::chrono::hours(2);
+  const WallTime end = now_.wall - std::chrono::hours(1);
+  auto gang = std::make_shared<GangFact>(*facts_.gangs.Find(kTrain.key));
+  gang->past = std::make_shared<const GangPast>(
+      GangPast{.placement = "node-7", .start_time = start, .completion_time = end});
+  facts_.gangs.Put(gang);
+  Readiness ended;
+  ended.finished = ended.succeeded = true;
+  queue_.Put(kTrain, ended);
+  Show();
+  EXPECT_EQ(status_->placement, "node-7");
+  EXPECT_EQ(status_->start_time, start);
+  EXPECT_EQ(status_->completion_time, end);
+  // A gang that is to run again has no past any more.
+  Readiness waits;
+  waits.reason = GangReason::kWaitingForPods;
+  queue_.Put(kTrain, waits);
+  Show();
+  EXPECT_EQ(status_->placement, "");
+  EXPECT_EQ(status_->start_time, std::nullopt);
+  EXPECT_EQ(status_->completion_time, std::nullopt);
 }
 
 TEST_F(StatusReporterTest, AGangOfWhichAPodFailedDoesNotRun) {

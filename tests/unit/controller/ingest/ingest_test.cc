@@ -218,6 +218,24 @@ TEST(ParseGangTest, MaxRuntimeIsASumOfParts) {
             "numbers of at most nine digits, each with h, m or s, such as 90m or 1h30m");
 }
 
+TEST(ParseGangTest, ThePastIsThatOfAGangThatHasStarted) {
+  json gang = ParseJson(R"({"metadata": {"name": "g", "namespace": "ns"}, "spec": {"members": 1},
+    "status": {"placement": "us-0 1x1x1+0,0,0", "completionTime": "2026-11-26T09:00:00Z",
+      "slices": [{"domain": "us-0", "shape": "1x1x1", "origin": "0,0,0", "nodes": ["n"]}]}})");
+  EXPECT_EQ((*ParseGang(gang))->past, nullptr);
+  for (const char* text : {"", "yesterday"}) {
+    gang["status"]["startTime"] = text;
+    EXPECT_EQ((*ParseGang(gang))->past, nullptr) << text;
+  }
+  gang["status"]["startTime"] = "2026-11-26T08:00:00Z";
+  EXPECT_EQ(
+      *(*ParseGang(gang))->past,
+      (GangPast{.placement = "us-0 1x1x1+0,0,0",
+                .slices = {{.domain = "us-0", .shape = "1x1x1", .origin = "0,0,0", .nodes = {"n"}}},
+                .start_time = *ParseTime("2026-11-26T08:00:00Z"),
+                .completion_time = *ParseTime("2026-11-26T09:00:00Z")}));
+}
+
 kube::ResourceSlice Slice(const std::string& name, std::int64_t generation, std::int64_t count,
                           std::vector<std::string> devices) {
   kube::ResourceSlice slice;

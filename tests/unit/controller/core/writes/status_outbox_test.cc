@@ -167,9 +167,9 @@ TEST_F(StatusOutboxTest, AConditionKeepsItsTimeWhileItsStatusStays) {
   const WallTime first = now_.wall;
   Pass(seconds(10));
   outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForClaims), now_);
-  EXPECT_EQ(outbox_.GangStatusOf(gang_.key)->conditions[0].since, first);
+  EXPECT_EQ(outbox_.GangStatusOf(gang_)->conditions[0].since, first);
   outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
-  EXPECT_EQ(outbox_.GangStatusOf(gang_.key)->conditions[0].since, now_.wall);
+  EXPECT_EQ(outbox_.GangStatusOf(gang_)->conditions[0].since, now_.wall);
 }
 
 TEST_F(StatusOutboxTest, NewsThatComesWhileAWriteIsUnderWayFollowsItsAnswer) {
@@ -199,7 +199,7 @@ TEST_F(StatusOutboxTest, AWriteThatFailedIsTriedAgainAndALateAnswerChangesNothin
 TEST_F(StatusOutboxTest, AGangThatIsGoneIsForgottenAndOneOfTheSameNameBeginsAnew) {
   outbox_.SetGang(gang_, Status(GangPhase::kPending, GangReason::kWaitingForPods), now_);
   outbox_.ForgetGang(gang_.key);
-  EXPECT_EQ(outbox_.GangStatusOf(gang_.key), nullptr);
+  EXPECT_EQ(outbox_.GangStatusOf(gang_), nullptr);
   EXPECT_EQ(outbox_.wake(now_), std::nullopt);
   outbox_.ForgetGang(gang_.key);  // twice is once
   outbox_.SetGang(gang_, Status(GangPhase::kPlaced), now_);
