@@ -26,13 +26,13 @@ def ask(method, url, body=None, headers=None):
 
 
 class StandaloneController:
-    def __init__(self, folder, *flags, token="", listen="127.0.0.1:0", environment=None):
+    def __init__(self, folder, *flags, token="", listen="127.0.0.1:0", environment=None, stderr=None):
         port_file = pathlib.Path(folder, "ports")
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.process = subprocess.Popen([
             os.path.join(os.environ["TAHOMA_BIN"], "controller"), "--standalone", "--data-dir", f"{folder}/data",
             "--listen-address", listen, "--admin-address", "127.0.0.1:0", "--crd-dir", "charts/tahoma/crds",
-            "--port-file", str(port_file), *flags], env=environment)
+            "--port-file", str(port_file), *flags], env=environment, stderr=stderr)
         waiting = threading.Event()
         while not port_file.exists():
             if self.process.poll() is not None:
