@@ -1,4 +1,4 @@
-"""The commands that README and the pages of docs/tasks print for `make up`, as a shell finds them.
+"""The commands that README, the pages of docs/tasks and some others print for `make up`, as a shell finds them.
 
     for page in PAGES:
         for command in commands_of((ROOT / page).read_text()): …
@@ -23,8 +23,8 @@ BEGINS = re.compile(rf"(?:[A-Za-z_]+=\S* +)*(?:(?:{'|'.join(PROGRAMS)}) |example
 ELSEWHERE = {"docs/tasks/emulated-nodes.md", "docs/tasks/real-kubelet.md", "docs/tasks/virtual-fleets.md"}
 # The last ones sell the hardware.
 SELLING = ("docs/tasks/capacity-blocks.md", "docs/tasks/ec2.md")
-PAGES = ["README.md", *(page for page in sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/tasks").glob("*.md"))
-                        if page not in {*ELSEWHERE, *SELLING}), *SELLING]
+TASKS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/tasks").glob("*.md"))
+PAGES = ["README.md", "docs/coming-from-device-plugin.md", *(page for page in TASKS if page not in {*ELSEWHERE, *SELLING}), *SELLING]
 
 # The commands that are not for the shell that `. build/up/tahoma.env` logs in, and why.
 NOT_HERE = (
