@@ -1,5 +1,5 @@
-// Buys an offering by a CapacityBlock, or several, all or none, by a CapacityBlockSeries, and tells
-// what becomes of it.
+// Buys one offering by creating a CapacityBlock, or several offerings (all or none) by creating a
+// CapacityBlockSeries, and tells the outcome of the purchase.
 //
 //   TAHOMA_ASSIGN_OR_RETURN(const Json object, MakeBlock(transport, booking));
 //   const BookingView view = LookAtBooking(object, BookingWait::kActive);

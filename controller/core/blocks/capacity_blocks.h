@@ -11,11 +11,12 @@
 // that was ordered by another API gets its object from here, and the order is answered when object
 // and status are written: whoever leads next knows the block even without this journal.
 //
-// Of a block's records the later one wins (BlockVersion): what the journal says is written over
-// what an older API shows, and a leader whose journal is older than the API, or lost, takes over
-// what others have published. Nothing is sold before that. A write carries the resourceVersion that
-// it was made for, so that one that a former leader has sent changes nothing; where it arrives
-// before anything else was written, it counts only as far as nothing else was sold.
+// Of a block's records the later one wins (BlockVersion): the journal's record is written over an
+// older one in the API, and a leader whose journal is older than the API, or lost, takes the
+// published records over. Nothing is sold before the leader has done so. A write carries the
+// resourceVersion for which the write was made, so a former leader's late write changes nothing. If
+// the object has not been written since, the late write is accepted, and its purchase is refused
+// when the capacity has been sold meanwhile.
 //
 // Scope: the passage between objects, book and journal. What is decided: reserve/book.h.
 //

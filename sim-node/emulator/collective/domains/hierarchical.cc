@@ -26,7 +26,8 @@ constexpr std::uint64_t kChunkBytesMin = std::uint64_t{1} << 15U;
 // Chunks of what goes over other chips' NICs: enough that handing over and on hides behind them.
 constexpr std::uint64_t kRelayChunks = 8;
 
-// More are planned only if one message stands for those of all: N domains have N^2 of them.
+// The most domains whose messages are listed one by one: N domains exchange N^2 messages. Above the
+// limit one message stands for the messages of all domains.
 constexpr std::size_t kListedDomainsMost = 512;
 // The most messages between domains that are listed in all chunks together: more take longer than
 // a second to time.

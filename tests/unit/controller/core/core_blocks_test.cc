@@ -140,7 +140,7 @@ TEST_F(CoreBlocksTest, AGangOfABlockThatIsActiveIsLeftAlone) {
   EXPECT_THAT(Lead(*block, block->reclaim(), block->start() + 1h), IsEmpty());
 }
 
-TEST_F(CoreBlocksTest, AnAnnotationThatTheOneBeforeCameNotToMoveIsMoved) {
+TEST_F(CoreBlocksTest, ANewLeaderMovesTheReclaimAnnotationThatItsPredecessorDidNot) {
   const auto block = before_.At(before_.block()->start());
   const auto writes = Lead(*block, block->reclaim() - 24h, block->start() + 1h);
   ASSERT_THAT(writes, SizeIs(1));
