@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "controller/ec2/caller_identity.h"
 #include "controller/ec2/filter.h"
 #include "controller/ec2/fixed_blocks.h"
 #include "controller/ec2/page.h"
@@ -276,6 +277,7 @@ constexpr std::array kActions = {
     Action{"DescribeInstanceTypes", {}, &DescribeTypes},
     Action{"DescribeRegions", {}, &DescribeRegions},
     Action{"DescribeTags", {}, &DescribeTags},
+    Action{"GetCallerIdentity", {}, &GetCallerIdentity, "create", true},
     Action{"GetCapacityReservationUsage", {}, &GetReservationUsage},
     Action{"ModifyCapacityReservation", {}, &ModifyReservation},
     Action{"PurchaseCapacityBlock", "capacityblocks", &PurchaseBlock},
@@ -300,7 +302,9 @@ const Action* FindAction(std::string_view name) {
 
 std::vector<std::string_view> ActionNames() {
   std::vector<std::string_view> names;
-  for (const Action& action : kActions) names.push_back(action.name);
+  for (const Action& action : kActions) {
+    if (!action.of_sts) names.push_back(action.name);
+  }
   return names;
 }
 

@@ -1,4 +1,5 @@
-// The served actions of EC2: each reads its parameters, asks the service, and answers.
+// The served actions of EC2, and one of STS: each reads its parameters, asks the service, and
+// answers.
 //
 // Scope: from parameters to XML through an Ec2Service; no HTTP.
 //
@@ -41,6 +42,7 @@ struct Action {
   std::string_view buys = {};
   absl::StatusOr<std::string> (*run)(const Call& call);
   std::string_view verb = "create";  // of the audit
+  bool of_sts = false;               // of AWS's Security Token Service, not of EC2
 };
 
 // OK when the parameters are good and the caller may call the action.
@@ -48,6 +50,7 @@ absl::Status MayGoOn(const Call& call);
 
 // Null when no action has the name.
 const Action* FindAction(std::string_view name);
+// EC2's alone.
 std::vector<std::string_view> ActionNames();
 
 }  // namespace tahoma::controller::ec2

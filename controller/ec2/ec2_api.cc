@@ -12,6 +12,7 @@
 #include "controller/access/attributes.h"
 #include "controller/ec2/actions.h"
 #include "controller/ec2/answers.h"
+#include "controller/ec2/caller_identity.h"
 #include "controller/ec2/error.h"
 #include "controller/ec2/parameters.h"
 #include "controller/ec2/signature.h"
@@ -23,6 +24,7 @@ namespace tahoma::controller::ec2 {
 namespace {
 
 constexpr std::string_view kService = "ec2";
+constexpr std::string_view kStsService = "sts";
 constexpr std::string_view kPath = "/";
 constexpr char kBlockGroup[] = "tahoma.dev";
 constexpr char kBlockVersion[] = "v1alpha1";
@@ -44,16 +46,27 @@ rest::Response XmlResponse(int status, std::string body, const std::string& requ
   return response;
 }
 
-rest::Response RefusalResponse(const absl::Status& status, const std::string& request_id) {
+// Returns the service for which a request says that it is signed; EC2 where it says none.
+std::string_view ServiceOf(const rest::Request& head) {
+  const bool sts = head.header("Authorization").find("/sts/aws4_request") != std::string_view::npos;
+  return sts ? kStsService : kService;
+}
+
+rest::Response RefusalResponse(const rest::Request& head, const absl::Status& status,
+                               const std::string& request_id) {
   const Refusal refusal = RefusalOf(status);
-  return XmlResponse(refusal.http_status, ErrorAnswer(refusal, request_id), request_id);
+  std::string body = ServiceOf(head) == kStsService ? StsErrorAnswer(refusal, request_id)
+                                                    : ErrorAnswer(refusal, request_id);
+  return XmlResponse(refusal.http_status, std::move(body), request_id);
 }
 
 // SDKs understand nothing but EC2's errors, and send no bearer token.
-std::optional<rest::Response> RefusalOfOther(std::optional<rest::Response> refused,
+std::optional<rest::Response> RefusalOfOther(const rest::Request& head,
+                                             std::optional<rest::Response> refused,
                                              const std::string& request_id) {
   if (!refused || (refused->status != 401 && refused->status != 403)) return refused;
   rest::Response response = RefusalResponse(
+      head,
       Refuse(refused->status == 401 ? kAuthFailure : kUnauthorizedOperation,
              "this server verifies no signatures and wants the bearer token of an administrator; "
              "callers with access keys need its option accessKeyFile"),
@@ -107,8 +120,9 @@ absl::StatusOr<const Action*> ActionOf(Reader& reader) {
                   name->substr(0, Parameters::kNameBytesMost), fmt::join(ActionNames(), ", "));
   }
   const std::string version = reader.Required("Version");
-  if (version != kApiVersion && !version.empty()) {
-    return Refuse(kNoSuchVersion, "Version must be {}", kApiVersion);
+  const std::string_view legal = action->of_sts ? kStsVersion : kApiVersion;
+  if (version != legal && !version.empty()) {
+    return Refuse(kNoSuchVersion, "Version must be {}", legal);
   }
   return action;
 }
@@ -164,7 +178,7 @@ struct Ec2Api::Identified {
 };
 
 absl::StatusOr<Ec2Api::Identified> Ec2Api::Identify(const rest::Request& head) const {
-  TAHOMA_ASSIGN_OR_RETURN(std::optional<Signature> signature, ReadSignature(head, kService));
+  TAHOMA_ASSIGN_OR_RETURN(std::optional<Signature> signature, ReadSignature(head, ServiceOf(head)));
   if (!options_.keys) {
     const std::string name = head.identity != nullptr ? head.identity->name
                              : signature              ? signature->access_key_id
@@ -202,13 +216,13 @@ rest::Gate Ec2Api::GateBefore(rest::Gate other) {
   return [this, other = std::move(other)](rest::Request& head) -> std::optional<rest::Response> {
     if (head.path != kPath) return other(head);
     if (!options_.keys) {
-      std::optional<rest::Response> refused = RefusalOfOther(other(head), NextRequestId());
+      std::optional<rest::Response> refused = RefusalOfOther(head, other(head), NextRequestId());
       if (!refused) return std::nullopt;
       return WithDate(*std::move(refused));
     }
     const absl::StatusOr<Identified> identified = Identify(head);
     if (identified.ok()) return std::nullopt;
-    return WithDate(RefusalResponse(identified.status(), NextRequestId()));
+    return WithDate(RefusalResponse(head, identified.status(), NextRequestId()));
   };
 }
 
@@ -229,6 +243,11 @@ absl::StatusOr<std::string> Ec2Api::RunAction(const rest::Request& request,
   TAHOMA_ASSIGN_OR_RETURN(const Parameters form, FormOf(request));
   Reader reader(form);
   TAHOMA_ASSIGN_OR_RETURN(const Action* const action, ActionOf(reader));
+  const std::string_view service = action->of_sts ? kStsService : kService;
+  if (identified.signature && identified.signature->service != service) {
+    return Refuse(kSignatureDoesNotMatch, "{} is signed for the service {}; legal is {}",
+                  action->name, identified.signature->service, service);
+  }
   const bool dry_run = reader.Flag("DryRun").value_or(false);
   if (!action->buys.empty() && !dry_run) {
     outcome.purchase = action;
@@ -283,8 +302,9 @@ rest::Response Ec2Api::Answer(const rest::Request& request) {
   const WallTime received = clock_.WallNow();
   const std::string request_id = NextRequestId();
   Outcome outcome = Run(request, request_id);
-  rest::Response answer = outcome.body.ok() ? XmlResponse(200, *std::move(outcome.body), request_id)
-                                            : RefusalResponse(outcome.body.status(), request_id);
+  rest::Response answer = outcome.body.ok()
+                              ? XmlResponse(200, *std::move(outcome.body), request_id)
+                              : RefusalResponse(request, outcome.body.status(), request_id);
   if (IsOurFault(outcome.body.status()) && options_.log) {
     options_.log(fmt::format("EC2 request {}: {}", request_id, Message(outcome.body.status())));
   }

@@ -183,6 +183,7 @@ def aws_environment(directory, admin):
         "AWS_SECRET_ACCESS_KEY": key["secretAccessKey"],
         "AWS_DEFAULT_REGION": "us-east-2",
         "AWS_ENDPOINT_URL_EC2": admin,
+        "AWS_ENDPOINT_URL_STS": admin,
         "AWS_CA_BUNDLE": directory / "tls.crt",
     })
 

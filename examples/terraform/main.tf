@@ -7,12 +7,9 @@ terraform {
   }
 }
 
-# Address, region, access key and certificate come from build/up/aws.env. The three checks ask
-# services that only AWS has: STS, IAM and the metadata of an instance.
+# Addresses, region, access key and certificate come from build/up/aws.env.
 provider "aws" {
-  skip_credentials_validation = true
-  skip_requesting_account_id  = true
-  skip_metadata_api_check     = true
+  skip_metadata_api_check = true # only an instance of AWS has metadata
 }
 
 # The data source takes exactly one offering. From tomorrow on a search finds one for each zone;

@@ -345,6 +345,16 @@ class Refusals(Ec2Case):
 
 
 class Signatures(Ec2Case):
+    def test_sts_tells_the_callers_of_the_file_who_they_are(self):
+        def sts(key):
+            return boto3.client("sts", endpoint_url=SIGNED.url, region_name=REGION, aws_access_key_id=key[0],
+                                aws_secret_access_key=key[1])
+        told = sts(ANA).get_caller_identity()
+        self.assertEqual((told["Account"], told["UserId"], told["Arn"]),
+                         ("111122223333", "ana", "arn:aws:iam::111122223333:user/ana"))
+        self.assert_refused("SignatureDoesNotMatch", 403, sts((BOB[0], "wrong")).get_caller_identity)
+        self.assert_refused("InvalidAction", 400, sts(ANA).get_session_token)
+
     def test_the_callers_of_the_file(self):
         ana = SIGNED.client().purchase_capacity_block(**PURCHASE)
         self.assertEqual(ana["CapacityReservation"]["OwnerId"], "111122223333")

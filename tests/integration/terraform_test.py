@@ -49,12 +49,7 @@ resource "aws_ec2_capacity_block_reservation" "day" {
 
 # What modules for EKS ask first.
 PLACES = """
-provider "aws" {
-  skip_credentials_validation = true
-  skip_requesting_account_id  = true
-  skip_metadata_api_check     = true
-}
-
+data "aws_caller_identity" "me" {}
 data "aws_availability_zones" "all" { state = "available" }
 data "aws_regions" "all" {}
 data "aws_ec2_instance_type" "trainium" { instance_type = "trn2.48xlarge" }
@@ -72,6 +67,7 @@ resource "aws_ec2_tag" "owner" {
   value       = "ana"
 }
 
+output "account" { value = data.aws_caller_identity.me.account_id }
 output "zones" { value = data.aws_availability_zones.all.names }
 output "chips" { value = one(data.aws_ec2_instance_type.trainium.neuron_devices).count }
 output "offered" { value = data.aws_ec2_instance_type_offerings.all.locations }
@@ -108,7 +104,8 @@ class Module:
         self.folder = pathlib.Path(folder)
         self.folder.mkdir()
         (self.folder / "main.tf").write_text(text)
-        self.env = {**os.environ, "AWS_ENDPOINT_URL_EC2": server.url, "AWS_DEFAULT_REGION": "us-east-2", "TF_IN_AUTOMATION": "1",
+        self.env = {**os.environ, "AWS_ENDPOINT_URL_EC2": server.url, "AWS_ENDPOINT_URL_STS": server.url,
+                    "AWS_DEFAULT_REGION": "us-east-2", "TF_IN_AUTOMATION": "1",
                     "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE000000001", "AWS_SECRET_ACCESS_KEY": "any", "CHECKPOINT_DISABLE": "1"}
         plugins = os.environ.get("TF_PLUGINS")
         begun = self.run("init", *([f"-plugin-dir={plugins}"] if plugins else []))
@@ -158,6 +155,7 @@ class TerraformTest(unittest.TestCase):
         said = self.succeed(places.run("apply", "-auto-approve"))
         self.assertIn("us-east-2a", said)
         self.assertIn("chips = 16", said)
+        self.assertIn('account = "000000000000"', said)
         self.succeed(places.run("plan", "-detailed-exitcode"), CLEAN)
         self.assertIn("<key>owner</key>", SERVER.reservations())
         self.succeed(places.run("destroy", "-auto-approve"))

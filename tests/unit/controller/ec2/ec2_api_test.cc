@@ -23,6 +23,7 @@
 namespace tahoma::controller::ec2 {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -242,6 +243,35 @@ TEST_F(Ec2ApiTest, ARequestThatAWebPageCanMakeABrowserSendBuysNothing) {
   EXPECT_EQ(service_.purchases(), 1);
 }
 
+TEST_F(Ec2ApiTest, TheCallerIsToldWhoHeIs) {
+  const rest::Response answer =
+      api_.Answer(RequestOf("POST", "Action=GetCallerIdentity&Version=2011-06-15"));
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_THAT(answer.body, HasSubstr("<Arn>arn:aws:iam::123456789012:user/anonymous</Arn>"
+                                     "<UserId>anonymous</UserId><Account>123456789012</Account>"));
+  EXPECT_EQ(CodeOf(Ask("GetCallerIdentity")), "NoSuchVersion") << "EC2's version";
+  EXPECT_THAT(ActionNames(), Not(Contains("GetCallerIdentity"))) << "EC2 has no such action";
+}
+
+TEST_F(Ec2ApiTest, ASignatureForAnotherServiceIsNotGoodForTheAction) {
+  const auto ask = [&](const std::string& service, const std::string& form) {
+    rest::Request request = RequestOf("POST", form);
+    request.headers.emplace_back("Host", "localhost");
+    request.headers.emplace_back("X-Amz-Date", "20261121T100000Z");
+    request.headers.emplace_back(
+        "Authorization",
+        fmt::format("AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE000000001/20261121/us-east-2/{}/"
+                    "aws4_request, SignedHeaders=host;x-amz-date, Signature={:064}",
+                    service, 0));
+    return CodeOf(api_.Answer(request));
+  };
+  const std::string identity = "Action=GetCallerIdentity&Version=2011-06-15";
+  EXPECT_EQ(ask("sts", identity), "");
+  EXPECT_EQ(ask("ec2", identity), "SignatureDoesNotMatch");
+  EXPECT_EQ(ask("sts", "Action=DescribeRegions&Version=2016-11-15"), "SignatureDoesNotMatch");
+  EXPECT_EQ(ask("s3", identity), "IncompleteSignature");
+}
+
 TEST_F(Ec2ApiTest, NoPageCanSign) {
   rest::Request request = RequestOf("GET", kBuyOne);
   request.headers.emplace_back("Host", "localhost");
@@ -366,6 +396,24 @@ TEST_F(SignedEc2ApiTest, ASignatureStandsForTheCallAndIsToldToTheSeller) {
   EXPECT_EQ(service_.last_purchase().signature, signature);
   EXPECT_EQ(service_.last_purchase().client_token, "3f0c8a1e");
   EXPECT_EQ(signed_->Answer(sign(RequestOf("GET", kBuyOne)).first).status, 200);
+}
+
+rest::Request SignedForSts(rest::Request head) {
+  for (auto& [name, value] : head.headers) {
+    if (name == "Authorization") value.replace(value.find("/ec2/"), 5, "/sts/");
+  }
+  return head;
+}
+
+TEST_F(SignedEc2ApiTest, AClientOfStsIsRefusedInItsWords) {
+  EXPECT_EQ(Admit(SignedForSts(HeadOf("AKIAEXAMPLE000000001"))), "");
+  const auto refused = signed_->GateBefore([](const rest::Request&) { return std::nullopt; });
+  rest::Request unknown = SignedForSts(HeadOf("AKIAEXAMPLE000000009"));
+  const std::optional<rest::Response> answer = refused(unknown);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 401);
+  EXPECT_THAT(answer->body, HasSubstr("<ErrorResponse xmlns="));
+  EXPECT_THAT(answer->body, HasSubstr("<Type>Sender</Type><Code>AuthFailure</Code>"));
 }
 
 TEST_F(SignedEc2ApiTest, AKeyThatIsTakenBackIsKnownNoMore) {
