@@ -32,7 +32,7 @@ TEST(KindTableTest, FindsBuiltInKindsByResourceAndByKind) {
   EXPECT_EQ(kinds->FindKind("v1", "Pod"), pods);
   EXPECT_EQ(kinds->FindKind("resource.k8s.io/v1", "ResourceClaim"),
             kinds->FindStorage("resource.k8s.io", "resourceclaims"));
-  EXPECT_EQ(kinds->Find("", "v1", "endpoints"), nullptr);
+  EXPECT_EQ(kinds->Find("", "v1", "replicationcontrollers"), nullptr);
   EXPECT_EQ(kinds->Find("apps", "v1", "pods"), nullptr);
 }
 
