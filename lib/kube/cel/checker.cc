@@ -102,12 +102,12 @@ absl::StatusOr<CelStatic> Checker::Field(const CelExpr& e, const CelShape& of) {
   if (of.type == CelType::kMap) {
     return e.op == CelOp::kHas ? absl::StatusOr<CelStatic>(CelStatic()) : Use(e, *of.element);
   }
-  const auto found = of.fields.find(e.name);
-  if (found == of.fields.end()) {
+  const CelShape::Field* found = FindCelField(of, e.name);
+  if (found == nullptr) {
     return CelErrorAt(source_, e.at, fmt::format("undefined field '{}'", e.name));
   }
   if (e.op == CelOp::kHas) return CelStatic();
-  return Use(e, *found->second.shape);
+  return Use(e, *found->shape);
 }
 
 absl::StatusOr<CelStatic> Checker::Select(const CelExpr& e, CelStatic base) {

@@ -128,10 +128,10 @@ std::optional<CelValue> FieldOf(const CelValue::ObjectPart& object, const std::s
     const Json* value = FindMember(*object.value, name);
     return value == nullptr ? std::nullopt : std::optional(ToCelValue(*value, *shape.element));
   }
-  const auto field = shape.fields.find(name);
-  if (field == shape.fields.end()) return std::nullopt;
-  const Json* value = FindMember(*object.value, field->second.name);
-  return value == nullptr ? std::nullopt : std::optional(ToCelValue(*value, *field->second.shape));
+  const CelShape::Field* field = FindCelField(shape, name);
+  if (field == nullptr) return std::nullopt;
+  const Json* value = FindMember(*object.value, field->name);
+  return value == nullptr ? std::nullopt : std::optional(ToCelValue(*value, *field->shape));
 }
 
 CelValue Some(CelValue value) {

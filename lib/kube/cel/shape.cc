@@ -135,6 +135,14 @@ bool SameInCel(const Json& a, const Json& b, const CelShape& shape, std::uint64_
                                      : SameObjects(a, b, shape, steps);
 }
 
+const CelShape::Field* FindCelField(const CelShape& shape, std::string_view name) {
+  auto found = shape.fields.find(name);
+  if (found == shape.fields.end() && internal::IsCelWord(name)) {
+    found = shape.fields.find("__" + std::string(name) + "__");
+  }
+  return found == shape.fields.end() ? nullptr : &found->second;
+}
+
 std::string CelFieldName(std::string_view field) {
   const auto fits = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-' ||

@@ -48,6 +48,10 @@ CelValue WholeValue(const Json& value, const CelShape& shape);
 // Fields of objects that the schema does not declare are not compared.
 bool SameInCel(const Json& a, const Json& b, const CelShape& shape, std::uint64_t& steps);
 
+// Returns the field of a kObject by its name in CEL; a word of CEL's own ("namespace") may stand
+// without its underscores after a dot, as in Kubernetes. nullptr: there is none.
+const CelShape::Field* FindCelField(const CelShape& shape, std::string_view name);
+
 // Returns the name that a field has in CEL, where words and some characters mean something else:
 // "kebab-case" is "kebab__dash__case". Empty when it cannot be written there.
 // Source: k8s.io/apiserver pkg/cel/escaping.go.

@@ -26,7 +26,7 @@ CelShapePtr ListOf(CelShapePtr element, ListType type = ListType::kAtomic) {
                .keys = {type == ListType::kMap ? "k" : ""}});
 }
 
-// The shape of: a, b, n, r, flag, any, at, kebab-case, m, list, set, keyed, o.
+// The shape of: a, b, n, r, flag, any, at, kebab-case, namespace, m, list, set, keyed, o.
 CelShapePtr Shape() {
   const CelShapePtr text = Make({.type = CelType::kString});
   const CelShapePtr number = Make({.type = CelType::kInt});
@@ -42,6 +42,7 @@ CelShapePtr Shape() {
            {"any", Make({.type = CelType::kDyn})},
            {"at", Make({.type = CelType::kString, .unsupported = "date-time"})},
            {"kebab-case", number},
+           {"namespace", text},
            {"m", Make({.type = CelType::kMap, .element = number})},
            {"list", ListOf(number)},
            {"set", ListOf(text, ListType::kSet)},
@@ -66,7 +67,7 @@ std::string Answer(const std::string& expression, const Json& self, const Json* 
 
 const Json& Self() {
   static const auto* const self = new Json(ParseJson(R"({
-    "a": "x", "n": 4, "r": 5, "flag": true, "any": "10%", "kebab-case": 7,
+    "a": "x", "n": 4, "r": 5, "flag": true, "any": "10%", "kebab-case": 7, "namespace": "s",
     "m": {"one": 1, "two": 2}, "list": [3, 1, 2], "set": ["p", "q"],
     "keyed": [{"k": "a", "v": 1}, {"k": "b", "v": 2}], "o": {"k": "z"}, "unknown": 1})"));
   return *self;
@@ -80,6 +81,7 @@ TEST(ObjectExpressionTest, FieldsHaveTheTypesOfTheSchema) {
         "has(self.a) && !has(self.b) && has(self.o.k)",
         "!has(self.o.v)",
         "self.kebab__dash__case == 7",
+        "self.namespace == 's' && self.__namespace__ == 's' && has(self.namespace)",
         "self.m.one + self.m['two'] == 3",
         "'one' in self.m && !('three' in self.m)",
         "self.m.all(k, self.m[k] > 0)",
@@ -160,7 +162,7 @@ TEST(ObjectExpressionTest, OldSelfIsTheValueOfBefore) {
 // k8s.io/apiserver pkg/cel/common/values.go.
 TEST(ObjectExpressionTest, TheOrderOfSetsAndKeyedListsDoesNotCount) {
   Json old = ParseJson(R"({
-    "a": "x", "n": 4.0, "r": 5.0, "flag": true, "any": "10%", "kebab-case": 7,
+    "a": "x", "n": 4.0, "r": 5.0, "flag": true, "any": "10%", "kebab-case": 7, "namespace": "s",
     "m": {"two": 2, "one": 1}, "list": [3, 1, 2], "set": ["q", "p"],
     "keyed": [{"k": "b", "v": 2}, {"k": "a", "v": 1}], "o": {"k": "z"}})");
   EXPECT_EQ(Answer("self == oldSelf && !(self != oldSelf)", Self(), &old), "true");
