@@ -13,6 +13,7 @@ import conformance_objects
 import conformance_priority
 import conformance_rules
 import conformance_workloads
+import conformance_webhooks
 from conformance_case import (APPLY, CLAIM, CONFIG, DRA, GANG, GANGS, JSON_PATCH, MERGE, NS, PARTIAL, POD,
                               SERVICE_ACCOUNT, STRATEGIC, TABLE, case, renamed)
 
@@ -162,4 +163,5 @@ CASES = [
     *conformance_api.CASES,
     *conformance_rules.CASES,
     *conformance_workloads.CASES,
+    *conformance_webhooks.CASES,
 ]

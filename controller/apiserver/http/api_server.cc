@@ -147,6 +147,7 @@ absl::StatusOr<rest::Response> ServeObject(const ApiContext& context, const ApiR
 ApiServer::ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, Options options)
     : objects_(std::move(objects)),
       ids_(options.seed),
+      webhooks_(*objects_, ids_, std::move(options.webhook_call)),
       log_(std::move(options.log)),
       answers_(options.answer_bytes),
       context_{*objects_,
@@ -157,6 +158,7 @@ ApiServer::ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, O
                std::move(options.node_tunnel),
                *probes_,
                guard_,
+               webhooks_,
                CheckChange} {}
 
 absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const Clock& clock,
@@ -164,6 +166,7 @@ absl::StatusOr<std::unique_ptr<ApiServer>> ApiServer::Open(Store& store, const C
   TAHOMA_ASSIGN_OR_RETURN(auto objects, ObjectStore::Open(store, options.objects));
   std::unique_ptr<ApiServer> server(new ApiServer(std::move(objects), clock, std::move(options)));
   TAHOMA_RETURN_IF_ERROR(server->LoadKinds());
+  server->webhooks_.Refresh();
   TAHOMA_RETURN_IF_ERROR(server->CreateFirstObjects());
   return server;
 }
@@ -187,7 +190,7 @@ absl::Status ApiServer::CreateFirst(std::string_view path, const json& object) {
   request.method = "POST";
   request.target = request.path = path;
   request.body = object.dump();
-  const rest::Response response = Handle(request);
+  const rest::Response response = Answer(request, {.own = true});
   if (response.status == 201 || response.status == 409) return absl::OkStatus();
   return Unavailable("cannot create {} {}: {}", path, TextAt(MetadataOf(object), "name"),
                      response.body);
@@ -209,17 +212,16 @@ absl::Status ApiServer::CreateFirstObjects() {
 }
 
 rest::Response ApiServer::Handle(const rest::Request& request, CommitsInFlight* flight) {
-  return Answer(request, flight, nullptr);
+  return Answer(request, {.flight = flight});
 }
 
 rest::Response ApiServer::HandleFromOutside(const rest::Request& request) {
-  return Answer(request, nullptr, &answers_);
+  return Answer(request, {.answers = &answers_});
 }
 
-rest::Response ApiServer::Answer(const rest::Request& request, CommitsInFlight* flight,
-                                 ByteBudget* answers) {
+rest::Response ApiServer::Answer(const rest::Request& request, const Terms& terms) {
   try {
-    absl::StatusOr<rest::Response> response = Dispatch(request, flight, answers);
+    absl::StatusOr<rest::Response> response = Dispatch(request, terms);
     if (IsNoSuchPath(response.status()) && IsUnknownGroup(request.path, *kinds_.Snapshot())) {
       if (IsGroupOfKubernetes(request.path)) {
         return AsAccepted(request, ResponseOf(NotServedHere(request.path)));
@@ -280,14 +282,22 @@ absl::StatusOr<std::shared_ptr<WatchStream>> ApiServer::OpenWatch(const rest::Re
 }
 
 absl::StatusOr<rest::Response> ApiServer::Dispatch(const rest::Request& request,
-                                                   CommitsInFlight* flight, ByteBudget* answers) {
+                                                   const Terms& terms) {
   std::shared_ptr<const KindTable> kinds = kinds_.Snapshot();
-  if (!ResourcePath::Is(request.path)) return ServeRoot(request, *kinds, answers != nullptr);
+  if (!ResourcePath::Is(request.path)) return ServeRoot(request, *kinds, terms.answers != nullptr);
   TAHOMA_ASSIGN_OR_RETURN(ApiRequest parsed, ApiRequest::Parse(request, std::move(kinds)));
-  parsed.flight = flight;
-  parsed.answers = answers;
+  parsed.flight = terms.flight;
+  parsed.answers = terms.answers;
+  parsed.own = terms.own;
   if (!parsed.subresource.empty()) return ServeSubresource(context_, parsed);
-  return parsed.name.empty() ? ServeCollection(context_, parsed) : ServeObject(context_, parsed);
+  if (parsed.kind->group != "admissionregistration.k8s.io" || request.method == "GET") {
+    return parsed.name.empty() ? ServeCollection(context_, parsed) : ServeObject(context_, parsed);
+  }
+  parsed.flight = nullptr;  // the webhooks are read when the change is visible
+  auto response =
+      parsed.name.empty() ? ServeCollection(context_, parsed) : ServeObject(context_, parsed);
+  webhooks_.Refresh();
+  return response;
 }
 
 absl::StatusOr<rest::Response> ApiServer::ServeRoot(const rest::Request& request,
@@ -378,7 +388,7 @@ absl::Status ApiServer::InstallCrd(std::string_view text) {
   }
   request.target = request.path;
   request.body = crd.dump();
-  const rest::Response response = Handle(request);
+  const rest::Response response = Answer(request, {.own = true});
   if (response.status < 300) return absl::OkStatus();
   return InvalidArgument("the CustomResourceDefinition {}: {}", name, response.body);
 }

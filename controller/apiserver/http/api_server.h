@@ -29,6 +29,7 @@
 #include "controller/apiserver/schema/kind.h"
 #include "controller/apiserver/storage/object_store.h"
 #include "controller/apiserver/verbs/watch_stream.h"
+#include "controller/apiserver/webhooks/webhooks.h"
 #include "controller/store/store.h"
 #include "lib/base/byte_budget.h"
 #include "lib/base/clock.h"
@@ -45,6 +46,8 @@ class ApiServer {
     NodeFetch node_fetch = nullptr;
     // The same for exec, attach and portforward.
     NodeTunnel node_tunnel = nullptr;
+    // Asks admission webhooks; without it requests that need one fail.
+    WebhookCall webhook_call = nullptr;
     ObjectStore::Options objects = {};
     // The most memory of answers to callers outside this process that wait to be read.
     std::size_t answer_bytes = kAnswerBytesMost;
@@ -60,9 +63,9 @@ class ApiServer {
 
   // Handles any request, and never fails. Errors are answers; an exception becomes a 500 and a log
   // line; an exceeded ProcessorBudget of the caller becomes 413, with nothing changed. A response
-  // with a source reads from this server and must end before the server. With a flight, a create, a
-  // patch or a binding is answered before the disk has it: the answer holds if the flight lands
-  // well; otherwise ResponseOf the flight's failure is the answer.
+  // with a source reads from this server and must end before the server. With a flight, a create,
+  // an update, a patch or a binding is answered before the disk has it: the answer holds if the
+  // flight lands well; otherwise ResponseOf the flight's failure is the answer.
   rest::Response Handle(const rest::Request& request, CommitsInFlight* flight = nullptr);
   // Handles a request of a caller that may read slowly, or not at all. Large answers are sources
   // with a Content-Length that share stored text; 429 when answers that wait for such callers take
@@ -95,9 +98,14 @@ class ApiServer {
   absl::Status LoadKinds();
   absl::Status CreateFirst(std::string_view path, const Json& object);
   absl::Status CreateFirstObjects();
-  rest::Response Answer(const rest::Request& request, CommitsInFlight* flight, ByteBudget* answers);
-  absl::StatusOr<rest::Response> Dispatch(const rest::Request& request, CommitsInFlight* flight,
-                                          ByteBudget* answers);
+  // How a request is served: of whom, and for whom.
+  struct Terms {
+    CommitsInFlight* flight = nullptr;
+    ByteBudget* answers = nullptr;
+    bool own = false;  // see ApiRequest
+  };
+  rest::Response Answer(const rest::Request& request, const Terms& terms);
+  absl::StatusOr<rest::Response> Dispatch(const rest::Request& request, const Terms& terms);
   void LogFailure(const rest::Request& request, std::string_view what) const;
   // Returns the 500 for an exception while `request` was served.
   rest::Response Failed(const rest::Request& request, std::string_view what) const;
@@ -113,6 +121,7 @@ class ApiServer {
   IdSource ids_;
   const std::shared_ptr<rest::Probes> probes_ = std::make_shared<rest::Probes>();
   DeletionGuard guard_;
+  Webhooks webhooks_;
   OpenApiCache open_api_;
   const std::function<void(const std::string& line)> log_;
   ByteBudget answers_;

@@ -333,6 +333,10 @@ Cells StorageClassCells(const Json& made, WallTime now) {
           Age(made, now)};
 }
 
+Cells WebhookCells(const Json& configuration, WallTime now) {
+  return {Name(configuration), SizeAt(configuration, {"webhooks"}), Age(configuration, now)};
+}
+
 using Printer = std::function<Cells(const Json&, WallTime)>;
 
 // Every kind that has more than name and age.
@@ -399,6 +403,8 @@ const std::map<std::string, Printer, std::less<>>& Printers() {
       {"persistentvolumes", VolumeCells},
       {"persistentvolumeclaims", VolumeClaimCells},
       {"storageclasses.storage.k8s.io", StorageClassCells},
+      {"mutatingwebhookconfigurations.admissionregistration.k8s.io", WebhookCells},
+      {"validatingwebhookconfigurations.admissionregistration.k8s.io", WebhookCells},
       {"customresourcedefinitions.apiextensions.k8s.io", [](const Json& o, WallTime) {
          return Cells{Name(o), TextOr(o, {"metadata", "creationTimestamp"}, "<unknown>")};
        }}};

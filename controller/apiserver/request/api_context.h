@@ -89,6 +89,8 @@ struct ApiRequest;
 using AdmitChange =
     std::function<absl::Status(const ApiRequest& request, const Json& before, const Json& after)>;
 
+class Webhooks;
+
 struct ApiContext {
   ObjectStore& objects;
   KindRegistry& kinds;
@@ -98,6 +100,7 @@ struct ApiContext {
   NodeTunnel node_tunnel;
   const rest::Probes& probes;
   DeletionGuard& guard;
+  const Webhooks& webhooks;
   AdmitChange admit = nullptr;  // null: no further check
 };
 

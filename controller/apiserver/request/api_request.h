@@ -56,7 +56,8 @@ struct ApiRequest {
   std::string subresource;                                // "status", "scale", "binding", …
   bool watch_path = false;                                // /api/v1/watch/…: a watch, also of one
   std::map<std::string, std::string, std::less<>> query;  // the first value of each key
-  CommitsInFlight* flight = nullptr;                      // who answers waits for it; null: waits
+  bool own = false;  // made by this server for itself at its start: no webhook is asked
+  CommitsInFlight* flight = nullptr;  // who answers waits for it; null: waits
   ByteBudget* answers = nullptr;  // of answers that wait for readers; null: for one in this process
 
   // `http` must outlive the result. 404 for what is not a resource's path.

@@ -180,6 +180,11 @@ absl::Status TooCostlyError(std::chrono::nanoseconds limit) {
                              seconds));
 }
 
+absl::Status WebhookDeniedError(int code, std::string_view reason, std::string_view message,
+                                const json& details) {
+  return Failure(code, reason, message, details.is_object() ? details : json());
+}
+
 absl::Status GenericError(int code, std::string_view reason, std::string_view message) {
   return Failure(code, reason, message);
 }

@@ -68,6 +68,9 @@ absl::Status TooLargeError(std::size_t limit_bytes);
 // controller-runtime send again only what has Retry-After, 409, 429 or 5xx, and the same request
 // would cost the same again.
 absl::Status TooCostlyError(std::chrono::nanoseconds limit);
+// The refusal of an admission webhook, with the details that the webhook gave; null: none.
+absl::Status WebhookDeniedError(int code, std::string_view reason, std::string_view message,
+                                const Json& details);
 absl::Status GenericError(int code, std::string_view reason, std::string_view message);
 
 // The Status object and its code.

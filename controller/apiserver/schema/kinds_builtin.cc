@@ -357,6 +357,22 @@ std::vector<Kind> OtherKinds() {
   return {lease, crd, EventsEventKind(), priority};
 }
 
+// The configurations of admission webhooks (controller/apiserver/webhooks).
+std::vector<Kind> WebhookKinds() {
+  std::vector<Kind> kinds;
+  for (const char* name : {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}) {
+    Kind& kind = kinds.emplace_back(Make("admissionregistration.k8s.io", "v1", name, ""));
+    kind.plural = kind.singular + "s";
+    kind.categories = {"api-extensions"};
+    kind.namespaced = false;
+    kind.has_generation = true;
+    kind.columns = {NameColumn(),
+                    {.name = "Webhooks", .type = "integer", .description = "How many webhooks."},
+                    AgeColumn()};
+  }
+  return kinds;
+}
+
 Kind Review(std::string group, std::string kind, bool namespaced) {
   Kind review = Make(std::move(group), "v1", std::move(kind), "");
   review.plural = review.singular + "s";
@@ -387,7 +403,8 @@ const std::map<std::string, SchemaPtr, std::less<>>& BuiltInTypes() {
 std::vector<std::shared_ptr<const Kind>> MakeBuiltInKinds() {
   std::vector<std::shared_ptr<const Kind>> made;
   for (const auto& group :
-       {CoreKinds(), VolumeKinds(), AppsKinds(), BatchKinds(), ResourceKinds(), OtherKinds()}) {
+       {CoreKinds(), VolumeKinds(), AppsKinds(), BatchKinds(), ResourceKinds(), OtherKinds(),
+        WebhookKinds()}) {
     for (Kind kind : group) {
       const auto type = BuiltInTypes().find(TypePackage(kind) + "." + kind.kind);
       TAHOMA_CHECK(type != BuiltInTypes().end());

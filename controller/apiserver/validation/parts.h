@@ -40,6 +40,8 @@ void CheckPod(const Json& pod, Causes& causes);
 void CheckPodUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
 // Checks which nodes a pod, a slice, a device or an allocation selects.
 void CheckNodeSelector(const Json& selector, const std::string& path, Causes& causes);
+// Checks which objects a selector of labels selects.
+void CheckLabelSelector(const Json& selector, const std::string& path, Causes& causes);
 // `path` is "spec.affinity".
 void CheckAffinity(const Json& affinity, const std::string& path, Causes& causes);
 // `path` is "spec.topologySpreadConstraints".
@@ -57,6 +59,8 @@ void CheckVolume(const Json& volume, Causes& causes);
 void CheckVolumeClaim(const Json& claim, Causes& causes);
 void CheckVolumeClaimUpdate(const Json& before, const Json& after, Causes& causes);
 void CheckStorageClassUpdate(const Json& before, const Json& after, Causes& causes);
+// Checks the webhooks of a configuration of either kind.
+void CheckWebhooks(const Json& configuration, Causes& causes);
 
 // `path` is "spec" of a claim and "spec.spec" of a template.
 void CheckClaimSpec(const Json& spec, const std::string& path, Causes& causes);

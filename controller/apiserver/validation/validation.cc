@@ -233,6 +233,8 @@ const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
         true}},
       {"jobs.batch", {CheckJob, CheckJobUpdate, CheckJobStatus, {}, true}},
       {"poddisruptionbudgets.policy", {CheckBudget, {}, CheckBudgetStatus}},
+      {"mutatingwebhookconfigurations.admissionregistration.k8s.io", {CheckWebhooks, {}, {}}},
+      {"validatingwebhookconfigurations.admissionregistration.k8s.io", {CheckWebhooks, {}, {}}},
       {"resourceslices.resource.k8s.io",
        {[](const Json& o, Causes& causes) { CheckSliceSpec(ValueAt(o, {"spec"}), causes); },
         [](const Json& before, const Json& after, Causes& causes) {

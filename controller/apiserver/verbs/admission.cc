@@ -15,6 +15,7 @@
 #include "controller/apiserver/validation/defaults.h"
 #include "controller/apiserver/validation/validation.h"
 #include "controller/apiserver/verbs/priority.h"
+#include "controller/apiserver/verbs/webhook_steps.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
@@ -144,12 +145,36 @@ void Complete(const WriteRequest& write, json& object, const Parts& parts = {}) 
   }
 }
 
+// Asks the mutating webhooks; ServeScale asks about a Scale.
+absl::StatusOr<json> Mutated(const ApiContext& context, WriteRequest& write, json object,
+                             const json& old_object) {
+  if (!context.webhooks.any() || write.request.subresource == "scale") return object;
+  const auto normalize = [&](json& changed) -> absl::Status {
+    TAHOMA_RETURN_IF_ERROR(CheckTypes(write, changed, {}));
+    Prune(*write.kind().schema, changed);
+    Complete(write, changed);
+    return absl::OkStatus();
+  };
+  return AskMutating(context, write, std::move(object), old_object, normalize);
+}
+
 absl::Status CheckCrd(const WriteRequest& write, const json& object) {
   if (!write.kind().IsCrd()) return absl::OkStatus();
   const auto kinds = KindsOfCrd(object);
   if (kinds.ok()) return absl::OkStatus();
   return InvalidError(write.kind().group, write.kind().kind, TextAt(MetadataOf(object), "name"),
                       {Invalid("spec", json(nullptr), Message(kinds.status()))});
+}
+
+// The fields that the server gives to a new object.
+void SetIdentity(const ApiContext& context, const WriteRequest& write, json& metadata) {
+  metadata["uid"] = context.ids.Uid();
+  metadata["creationTimestamp"] = write.now;
+  if (write.kind().has_generation) {
+    metadata["generation"] = 1;
+  } else {
+    metadata.erase("generation");
+  }
 }
 
 absl::Status CheckPreconditions(const WriteRequest& write, const json& old_metadata,
@@ -266,15 +291,10 @@ absl::StatusOr<json> AdmitCreate(const ApiContext& context, WriteRequest& write,
        {"resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}) {
     metadata.erase(field);
   }
-  metadata["uid"] = context.ids.Uid();
-  metadata["creationTimestamp"] = write.now;
-  if (kind.has_generation) {
-    metadata["generation"] = 1;
-  } else {
-    metadata.erase("generation");
-  }
   TAHOMA_RETURN_IF_ERROR(AdmitPriority(context, kind, object));
   Complete(write, object);
+  TAHOMA_ASSIGN_OR_RETURN(object, Mutated(context, write, std::move(object), nullptr));
+  SetIdentity(context, write, object["metadata"]);
   PrepareCreate(kind, write.now, object);
   const std::vector<Cause> causes = ValidateCreate(kind, object);
   if (!causes.empty()) {
@@ -312,8 +332,10 @@ absl::StatusOr<json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
     return InvalidError(kind.group, kind.kind, TextAt(old_metadata, "name"), causes);
   }
   TAHOMA_RETURN_IF_ERROR(CheckPreconditions(write, old_metadata, metadata));
-  KeepServerFields(old_metadata, metadata);
+  KeepServerFields(old_metadata, metadata);  // as webhooks see the object
   Complete(write, object, PartsToCheck(kind, old_object, object));
+  TAHOMA_ASSIGN_OR_RETURN(object, Mutated(context, write, std::move(object), old_object));
+  KeepServerFields(old_metadata, object["metadata"]);
   const std::string_view subresource =
       write.request.subresource == "status" ? std::string_view("status") : std::string_view();
   PrepareUpdate(kind, old_object, object, subresource);

@@ -14,6 +14,8 @@
 #include "controller/apiserver/schema/fields.h"
 #include "controller/apiserver/validation/validation.h"
 #include "controller/apiserver/verbs/admission.h"
+#include "controller/apiserver/verbs/webhook_steps.h"
+#include "controller/apiserver/verbs/write_verbs.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
@@ -211,6 +213,31 @@ std::string WhyKept(const ApiContext& context, const Kind& kind, const json& obj
   return WhyNotDeletable(kind, object);
 }
 
+// Deletes an object after the webhooks were asked, as it was when they were asked.
+absl::StatusOr<Deletion> DeleteAsked(const ApiContext& context, const ApiRequest& request,
+                                     const std::string& key, const DeleteOptions& options,
+                                     std::vector<std::string>& warnings) {
+  const Kind& kind = *request.kind;
+  if (!AsksWebhooks(context, request, {"DELETE"})) {
+    return DeleteObject(context, kind, key, options);
+  }
+  constexpr int kAttempts = 5;
+  for (int attempt = 1;; ++attempt) {
+    const ObjectPtr current = context.objects.Get(request.resource(), key);
+    if (current == nullptr) return NotFoundError(kind, key.substr(key.find('/') + 1));
+    const json& metadata = MetadataOf(*current->body);
+    TAHOMA_RETURN_IF_ERROR(CheckPreconditions(kind, metadata, options));
+    TAHOMA_RETURN_IF_ERROR(
+        AskAboutDeletion(context, request, options.dry_run, *current->body, warnings));
+    DeleteOptions as_asked = options;
+    as_asked.precondition_uid = TextAt(metadata, "uid");
+    as_asked.precondition_version = TextAt(metadata, "resourceVersion");
+    auto deletion = DeleteObject(context, kind, key, as_asked);
+    const bool stale = absl::IsAborted(deletion.status()) && options.precondition_version.empty();
+    if (!stale || attempt == kAttempts) return deletion;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<DeleteOptions> DeleteOptions::Of(const ApiRequest& request) {
@@ -278,18 +305,20 @@ absl::StatusOr<rest::Response> DeleteOne(const ApiContext& context, const ApiReq
   TAHOMA_ASSIGN_OR_RETURN(const DeleteOptions options, DeleteOptions::Of(request));
   TAHOMA_ASSIGN_OR_RETURN(const Representation form, Representation::Negotiate(request));
   const Kind& kind = *request.kind;
+  std::vector<std::string> warnings;
   TAHOMA_ASSIGN_OR_RETURN(const Deletion deletion,
-                          DeleteObject(context, kind, request.key(), options));
+                          DeleteAsked(context, request, request.key(), options, warnings));
+  rest::Response response;
   if (deletion.gone && !ReturnsObject(kind)) {
     const std::string uid = TextAt(MetadataOf(*deletion.object->body), "uid");
-    rest::Response gone = AsAccepted(
-        *request.http, rest::Response::Json(200, DeletedStatus(kind, request.name, uid).dump()));
-    WarnOfOrphans(kind, options, gone);
-    return gone;
+    response = AsAccepted(*request.http,
+                          rest::Response::Json(200, DeletedStatus(kind, request.name, uid).dump()));
+  } else {
+    TAHOMA_ASSIGN_OR_RETURN(std::string body,
+                            form.One(kind, *deletion.object, context.clock.WallNow()));
+    response = form.Answer(200, std::move(body));
   }
-  TAHOMA_ASSIGN_OR_RETURN(std::string body,
-                          form.One(kind, *deletion.object, context.clock.WallNow()));
-  rest::Response response = form.Answer(200, std::move(body));
+  AddWarnings(warnings, response);
   WarnOfOrphans(kind, options, response);
   return response;
 }
@@ -305,8 +334,9 @@ absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRe
   std::erase_if(list.objects,
                 [&](const ObjectPtr& object) { return !selection.Matches(*object->body); });
   std::vector<ObjectPtr> deleted;
+  std::vector<std::string> warnings;
   for (const ObjectPtr& object : list.objects) {
-    auto deletion = DeleteObject(context, *request.kind, object->key, options);
+    auto deletion = DeleteAsked(context, request, object->key, options, warnings);
     if (absl::IsNotFound(deletion.status())) continue;  // somebody else was faster
     TAHOMA_RETURN_IF_ERROR(deletion.status());
     deleted.push_back(deletion->object);
@@ -315,6 +345,7 @@ absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRe
                           form.List(*request.kind, deleted, {context.objects.version(), "", {}},
                                     context.clock.WallNow()));
   rest::Response response = form.Answer(request, 200, std::move(body));
+  AddWarnings(warnings, response);
   WarnOfOrphans(*request.kind, options, response);
   return response;
 }

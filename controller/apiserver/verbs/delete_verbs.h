@@ -37,7 +37,7 @@ struct DeleteOptions {
 absl::StatusOr<rest::Response> DeleteOne(const ApiContext& context, const ApiRequest& request);
 absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRequest& request);
 
-// The deletion itself: the object as it is now (marked), or its last state (gone).
+// A deletion without webhooks: the object as it is now (marked), or its last state (gone).
 struct Deletion {
   ObjectPtr object;
   bool gone = false;

@@ -13,6 +13,7 @@
 #include "controller/apiserver/verbs/pod_connect.h"
 #include "controller/apiserver/verbs/pod_log.h"
 #include "controller/apiserver/verbs/read_verbs.h"
+#include "controller/apiserver/verbs/webhook_steps.h"
 #include "controller/apiserver/verbs/write_verbs.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -84,15 +85,31 @@ absl::StatusOr<json> WantedScale(const ApiRequest& request, const json& current)
   return *body.object;
 }
 
+// Asks the webhooks about an object that is not of the request's kind: a Scale, a Binding, an
+// Eviction. Returns the object as they leave it.
+absl::StatusOr<json> Asked(const ApiContext& context, WriteRequest& write,
+                           const GroupVersionKind& kind, std::string_view type, json object,
+                           const json& old_object) {
+  if (!context.webhooks.any()) return object;
+  const auto normalize = [&](json& changed) { return CheckTyped(type, changed); };
+  TAHOMA_ASSIGN_OR_RETURN(
+      object, AskMutating(context, write, std::move(object), old_object, normalize, &kind));
+  TAHOMA_RETURN_IF_ERROR(AskValidating(context, write, object, old_object, &kind));
+  return object;
+}
+
 absl::StatusOr<Edit> ScaleEdit(const ApiContext& context, WriteRequest& write,
                                const ObjectPtr& current, ObjectPtr& outcome) {
   const ApiRequest& request = write.request;
   const Kind& kind = *request.kind;
   if (current == nullptr) return NotFoundError(kind, request.name);
   const json scale = ScaleOf(*kind.scale, *current->body);
-  TAHOMA_ASSIGN_OR_RETURN(const json wanted, WantedScale(request, scale));
-  TAHOMA_RETURN_IF_ERROR(CheckTyped("io.k8s.api.autoscaling.v1.Scale", wanted));
+  constexpr std::string_view kType = "io.k8s.api.autoscaling.v1.Scale";
+  TAHOMA_ASSIGN_OR_RETURN(json wanted, WantedScale(request, scale));
+  TAHOMA_RETURN_IF_ERROR(CheckTyped(kType, wanted));
   TAHOMA_RETURN_IF_ERROR(CheckNameOfUrl(request, MetadataOf(wanted)));
+  TAHOMA_ASSIGN_OR_RETURN(wanted, Asked(context, write, {"autoscaling", "v1", "Scale"}, kType,
+                                        std::move(wanted), scale));
   const json* replicas = kube::ValueAt(wanted, {"spec", "replicas"});
   const json zero = 0;
   if (replicas == nullptr || replicas->is_null()) replicas = &zero;
@@ -146,7 +163,7 @@ absl::StatusOr<rest::Response> ServeScale(const ApiContext& context, const ApiRe
     ObjectPtr outcome;
     TAHOMA_ASSIGN_OR_RETURN(
         object,
-        context.objects.Change(request.resource(), request.key(), [&](const ObjectPtr& current) {
+        ChangeAdmitted(context, request, request.key(), {"UPDATE"}, [&](const ObjectPtr& current) {
           return ScaleEdit(context, write, current, outcome);
         }));
     if (outcome) object = outcome;
@@ -269,9 +286,10 @@ absl::StatusOr<Edit> BindEdit(const ApiRequest& request, const json& binding, bo
 // Rules and texts: kubernetes/kubernetes pkg/registry/core/pod/storage/storage.go.
 absl::StatusOr<rest::Response> Bind(const ApiContext& context, const ApiRequest& request) {
   if (request.http->method != "POST") return MethodNotAllowedError();
-  TAHOMA_ASSIGN_OR_RETURN(const bool dry_run, request.dry_run());
+  TAHOMA_ASSIGN_OR_RETURN(WriteRequest write, WriteRequest::Of(context, request));
+  const bool dry_run = write.dry_run;
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(*request.http));
-  const json& binding = *body.object;
+  json& binding = *body.object;
   TAHOMA_RETURN_IF_ERROR(CheckTyped("io.k8s.api.core.v1.Binding", binding));
   const std::string name = TextAt(MetadataOf(binding), "name");
   if (!name.empty() && name != request.name) {
@@ -285,6 +303,10 @@ absl::StatusOr<rest::Response> Bind(const ApiContext& context, const ApiRequest&
   }
   if (target == binding.end() || TextAt(*target, "name").empty()) {
     return InvalidError("", "Binding", request.name, {Required("target.name")});
+  }
+  if (context.webhooks.any()) {
+    TAHOMA_ASSIGN_OR_RETURN(binding, Asked(context, write, {"", "v1", "Binding"},
+                                           "io.k8s.api.core.v1.Binding", binding, nullptr));
   }
   const std::string now = FormatTime(context.clock.WallNow());
   TAHOMA_RETURN_IF_ERROR(context.objects
@@ -303,7 +325,11 @@ absl::StatusOr<rest::Response> Evict(const ApiContext& context, const ApiRequest
   DeleteOptions options;
   TAHOMA_ASSIGN_OR_RETURN(options.dry_run, request.dry_run());
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(*request.http));
-  TAHOMA_RETURN_IF_ERROR(CheckTyped("io.k8s.api.policy.v1.Eviction", *body.object));
+  constexpr std::string_view kType = "io.k8s.api.policy.v1.Eviction";
+  TAHOMA_RETURN_IF_ERROR(CheckTyped(kType, *body.object));
+  TAHOMA_ASSIGN_OR_RETURN(WriteRequest write, WriteRequest::Of(context, request));
+  TAHOMA_RETURN_IF_ERROR(
+      Asked(context, write, {"policy", "v1", "Eviction"}, kType, *body.object, nullptr).status());
   if (const json* wanted = kube::ValueAt(*body.object, {"deleteOptions"}); wanted != nullptr) {
     const json* grace = kube::ValueAt(*wanted, {"gracePeriodSeconds"});
     if (grace != nullptr && grace->is_number_integer()) {
@@ -329,8 +355,9 @@ absl::StatusOr<rest::Response> Finalize(const ApiContext& context, const ApiRequ
   ObjectPtr outcome;
   TAHOMA_ASSIGN_OR_RETURN(
       const ObjectPtr stored,
-      context.objects.Change(
-          request.resource(), request.key(), [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
+      ChangeAdmitted(
+          context, request, request.key(), {"UPDATE"},
+          [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
             if (current == nullptr) return NotFoundError(*request.kind, request.name);
             const std::string version = TextAt(MetadataOf(*body.object), "resourceVersion");
             if (!version.empty() &&

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "controller/apiserver/merge/apply.h"
@@ -13,6 +14,7 @@
 #include "controller/apiserver/schema/causes.h"
 #include "controller/apiserver/schema/fields.h"
 #include "controller/apiserver/schema/schema.h"
+#include "controller/apiserver/verbs/webhook_steps.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/json_writer.h"
@@ -63,15 +65,17 @@ absl::StatusOr<ObjectPtr> CreateNamed(const ApiContext& context, WriteRequest& w
   TAHOMA_ASSIGN_OR_RETURN(json admitted, AdmitCreate(context, write, std::move(body)));
   ObjectPtr outcome;
   const std::string key = ObjectKey(write.request.name_space, name);
+  const bool asks = AsksWebhooks(context, write.request, {"CREATE"});
   TAHOMA_ASSIGN_OR_RETURN(const ObjectPtr stored,
-                          context.objects.Change(
-                              write.request.resource(), key,
-                              [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
-                                if (current != nullptr) return AlreadyExistsError(kind, name);
-                                return EditOf(context, write, nullptr, std::move(admitted),
-                                              outcome);
-                              },
-                              write.request.flight));
+                          ChangeAdmitted(context, write.request, key, {"CREATE"},
+                                         [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
+                                           if (current != nullptr)
+                                             return AlreadyExistsError(kind, name);
+                                           // Where webhooks are asked there may be another attempt.
+                                           return EditOf(context, write, nullptr,
+                                                         asks ? admitted : std::move(admitted),
+                                                         outcome);
+                                         }));
   return outcome ? outcome : stored;
 }
 
@@ -219,22 +223,26 @@ absl::StatusOr<rest::Response> ServerSideApply(const ApiContext& context, WriteR
   TAHOMA_ASSIGN_OR_RETURN(const json applied, AppliedBody(write));
   bool created = false;
   ObjectPtr outcome;
-  TAHOMA_ASSIGN_OR_RETURN(
-      const ObjectPtr stored,
-      context.objects.Change(request.resource(), request.key(), [&](const ObjectPtr& current) {
-        created = current == nullptr;
-        return ApplyEdit(context, write, applied, current, outcome);
-      }));
+  TAHOMA_ASSIGN_OR_RETURN(const ObjectPtr stored,
+                          ChangeAdmitted(context, request, request.key(), {"CREATE", "UPDATE"},
+                                         [&](const ObjectPtr& current) {
+                                           created = current == nullptr;
+                                           return ApplyEdit(context, write, applied, current,
+                                                            outcome);
+                                         }));
   return Answer(context, write, created ? 201 : 200, outcome ? *outcome : *stored);
 }
 
 }  // namespace
 
-absl::StatusOr<Edit> EditOf(const ApiContext& context, const WriteRequest& write,
+absl::StatusOr<Edit> EditOf(const ApiContext& context, WriteRequest& write,
                             const ObjectPtr& current, json admitted, ObjectPtr& dry_run_outcome) {
-  if (context.admit) {
-    static const json none;
-    TAHOMA_RETURN_IF_ERROR(context.admit(write.request, current ? *current->body : none, admitted));
+  static const json none;
+  const json& before = current ? *current->body : none;
+  if (context.admit) TAHOMA_RETURN_IF_ERROR(context.admit(write.request, before, admitted));
+  // ServeScale asks about a Scale.
+  if (context.webhooks.any() && write.request.subresource != "scale") {
+    TAHOMA_RETURN_IF_ERROR(AskValidating(context, write, admitted, before));
   }
   if (write.dry_run) {
     dry_run_outcome = Unstored(
@@ -251,11 +259,6 @@ absl::StatusOr<Edit> EditOf(const ApiContext& context, const WriteRequest& write
   }
   if (current != nullptr && DeletedByUpdate(kind, admitted))
     return Edit::Delete(std::move(admitted));
-  if (kind.group == "apiextensions.k8s.io") {
-    // Inside the change: the kinds follow the order of the CRD's versions. CheckCrd has accepted
-    // the CRD; the status shows a clash of names with another CRD, as a real server's does.
-    context.kinds.ApplyCrd(admitted).IgnoreError();
-  }
   return Edit::Put(std::move(admitted));
 }
 
@@ -274,10 +277,16 @@ absl::StatusOr<rest::Response> Answer(const ApiContext& context, const WriteRequ
   if (as_stored) response.parsed = object.body;
   response.object_name = TextAt(MetadataOf(*object.body), "name");
   response.headers.emplace_back("Cache-Control", "no-cache, private");
-  for (const std::string& warning : write.warnings) {
+  AddWarnings(write.warnings, response);
+  return response;
+}
+
+void AddWarnings(const std::vector<std::string>& warnings, rest::Response& response) {
+  std::set<std::string_view> told;
+  for (const std::string& warning : warnings) {
+    if (!told.insert(warning).second) continue;  // of an attempt before
     response.headers.emplace_back("Warning", WarningHeader(warning));
   }
-  return response;
 }
 
 absl::StatusOr<json> ApplyPatchTo(const ApiRequest& request, const json& document) {
@@ -321,19 +330,20 @@ absl::StatusOr<rest::Response> Update(const ApiContext& context, const ApiReques
   ObjectPtr outcome;
   TAHOMA_ASSIGN_OR_RETURN(
       const ObjectPtr stored,
-      context.objects.Change(
-          request.resource(), request.key(), [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
-            if (current == nullptr) {
-              if (!CreatesOnUpdate(kind)) return NotFoundError(kind, request.name);
-              created = true;
-              TAHOMA_RETURN_IF_ERROR(CheckNamespace(context, request, request.name));
-              TAHOMA_ASSIGN_OR_RETURN(json fresh, AdmitCreate(context, write, *body.object));
-              return EditOf(context, write, nullptr, std::move(fresh), outcome);
-            }
-            TAHOMA_ASSIGN_OR_RETURN(json next,
-                                    AdmitUpdate(context, write, *current->body, *body.object));
-            return EditOf(context, write, current, std::move(next), outcome);
-          }));
+      ChangeAdmitted(context, request, request.key(), {"CREATE", "UPDATE"},
+                     [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
+                       if (current == nullptr) {
+                         if (!CreatesOnUpdate(kind)) return NotFoundError(kind, request.name);
+                         created = true;
+                         TAHOMA_RETURN_IF_ERROR(CheckNamespace(context, request, request.name));
+                         TAHOMA_ASSIGN_OR_RETURN(json fresh,
+                                                 AdmitCreate(context, write, *body.object));
+                         return EditOf(context, write, nullptr, std::move(fresh), outcome);
+                       }
+                       TAHOMA_ASSIGN_OR_RETURN(
+                           json next, AdmitUpdate(context, write, *current->body, *body.object));
+                       return EditOf(context, write, current, std::move(next), outcome);
+                     }));
   return Answer(context, write, created ? 201 : 200, outcome ? *outcome : *stored);
 }
 
@@ -348,31 +358,30 @@ absl::StatusOr<rest::Response> Patch(const ApiContext& context, const ApiRequest
   ObjectPtr outcome;
   TAHOMA_ASSIGN_OR_RETURN(
       const ObjectPtr stored,
-      context.objects.Change(
-          request.resource(), request.key(),
-          [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
-            if (current == nullptr) return NotFoundError(*request.kind, request.name);
-            // The live object gets the name of the requested version, and its owners in the
-            // client's form.
-            const json* live = current->body.get();
-            json shown;
-            if (TextAt(*live, "apiVersion") != request.kind->api_version() ||
-                NamesOwners(*request.http)) {
-              shown = *live;
-              shown["apiVersion"] = request.kind->api_version();
-              ExpandFields(shown);
-              live = &shown;
-            }
-            TAHOMA_ASSIGN_OR_RETURN(json patched, Patched(request, *live));
-            CompactFields(shown);
-            if (!patched.is_object()) return BadRequestError("the patch leaves no object");
-            TAHOMA_RETURN_IF_ERROR(
-                CheckBody(write, patched, duplicates, PartsToCheck(write.kind(), *live, patched)));
-            TAHOMA_ASSIGN_OR_RETURN(json next,
-                                    AdmitUpdate(context, write, *live, std::move(patched)));
-            return EditOf(context, write, current, std::move(next), outcome);
-          },
-          request.flight));
+      ChangeAdmitted(context, request, request.key(), {"UPDATE"},
+                     [&](const ObjectPtr& current) -> absl::StatusOr<Edit> {
+                       if (current == nullptr) return NotFoundError(*request.kind, request.name);
+                       // The live object gets the name of the requested version, and its owners
+                       // in the client's form.
+                       const json* live = current->body.get();
+                       json shown;
+                       if (TextAt(*live, "apiVersion") != request.kind->api_version() ||
+                           NamesOwners(*request.http)) {
+                         shown = *live;
+                         shown["apiVersion"] = request.kind->api_version();
+                         ExpandFields(shown);
+                         live = &shown;
+                       }
+                       TAHOMA_ASSIGN_OR_RETURN(json patched, Patched(request, *live));
+                       CompactFields(shown);
+                       if (!patched.is_object())
+                         return BadRequestError("the patch leaves no object");
+                       TAHOMA_RETURN_IF_ERROR(CheckBody(
+                           write, patched, duplicates, PartsToCheck(write.kind(), *live, patched)));
+                       TAHOMA_ASSIGN_OR_RETURN(
+                           json next, AdmitUpdate(context, write, *live, std::move(patched)));
+                       return EditOf(context, write, current, std::move(next), outcome);
+                     }));
   return Answer(context, write, 200, outcome ? *outcome : *stored);
 }
 

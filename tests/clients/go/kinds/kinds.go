@@ -5,6 +5,7 @@ package kinds
 import (
 	"runtime/debug"
 
+	admissionregistration "k8s.io/api/admissionregistration/v1"
 	apps "k8s.io/api/apps/v1"
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
@@ -49,6 +50,7 @@ func Objects() []runtime.Object {
 		&resource.ResourceSlice{}, &resource.ResourceClaim{}, &resource.ResourceClaimTemplate{},
 		&resource.DeviceClass{}, &resourcebeta.DeviceClass{}, &scheduling.PriorityClass{},
 		&storage.StorageClass{},
+		&admissionregistration.MutatingWebhookConfiguration{}, &admissionregistration.ValidatingWebhookConfiguration{},
 		&apiextensions.CustomResourceDefinition{},
 		&authorization.SelfSubjectAccessReview{}, &authorization.SubjectAccessReview{},
 		&authorization.LocalSubjectAccessReview{}, &authorization.SelfSubjectRulesReview{},
@@ -68,6 +70,7 @@ func Scheme() *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		core.AddToScheme, apps.AddToScheme, batch.AddToScheme, coordination.AddToScheme, events.AddToScheme, resource.AddToScheme,
 		resourcebeta.AddToScheme, scheduling.AddToScheme, storage.AddToScheme, apiextensions.AddToScheme,
+		admissionregistration.AddToScheme,
 		authorization.AddToScheme, authentication.AddToScheme, autoscaling.AddToScheme, policy.AddToScheme, meta.AddMetaToScheme,
 	} {
 		utilruntime.Must(add(scheme))

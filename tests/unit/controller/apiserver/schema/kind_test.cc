@@ -57,6 +57,8 @@ TEST(KindTableTest, EveryBuiltInKindHasASchemaOfAnObject) {
                                           "persistentvolumes",
                                           "persistentvolumeclaims",
                                           "storageclasses",
+                                          "mutatingwebhookconfigurations",
+                                          "validatingwebhookconfigurations",
                                           "leases",
                                           "priorityclasses",
                                           "resourceslices",
