@@ -13,7 +13,6 @@
 #include "controller/access/callers.h"
 #include "controller/admin/admin_access.h"
 #include "controller/admin/admin_api.h"
-#include "controller/admin/clock_route.h"
 #include "controller/admin/request_body.h"
 #include "controller/app/ending.h"
 #include "controller/app/metrics.h"

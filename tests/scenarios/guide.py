@@ -33,8 +33,6 @@ NOT_HERE = (
     (None, r"(nccom-test|trn-run) ", "the command of a pod with a claim"),
     ("docs/tasks/collectives.md", r"echo '\{\"replica_groups\"", "writes a file for the command of a pod"),
     ("docs/tasks/kernels.md", r"pip install |python3 -m venv |v/bin/python |examples/kernels/matmul_nki\.py", "installs packages of Python"),
-    ("docs/tasks/first-job.md", r"kubectl |examples/", "needs Jobs, which a cluster has"),
-    ("docs/tasks/jobs.md", r"kubectl apply -f |kubectl get (gangs|nusw)|kubectl tahoma why ", "needs Jobs, which a cluster has"),
 )
 
 
