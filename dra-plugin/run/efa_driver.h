@@ -1,10 +1,6 @@
 // The plugin's second driver, dra.net: publishes the node's NICs and serves the kubelet for claims
 // on NICs, in the place of AWS's driver for EFA (chart aws-dranet).
 //
-//   absl::StatusOr<std::unique_ptr<EfaDriver>> efa = EfaDriver::Start(options, transport, clock);
-//   if ((*efa)->Show(inventory, pool_options)) …        // at every change, for the kubelet
-//   absl::Status published = (*efa)->Publish();         // for the API server
-//
 // Thread safety: Start and Stop belong to one thread, Publish to one thread, Show to any.
 
 #pragma once

@@ -1,9 +1,6 @@
 // The files of a container beyond the machine's own: programs at the places where images have
 // programs, and stand-ins for the device nodes of claims.
 //
-//   const ContainerRoot root = ContainerRoot::Plan({{"/pods/tools/0", "/opt/aws/neuron/bin"}});
-//   if (!root.Enter()) Give(errno);      // in the child after fork, as root
-//
 // The container gets mounts of its own (mount_namespaces(7)), with each file or folder bound at its
 // place. Where the machine's folder lacks the place, such as /opt, an empty folder with the same
 // entries covers the folder. /dev is covered with the entries that container runtimes make.

@@ -1,7 +1,5 @@
 // The sockets that listen on this machine, from the kernel's tables.
 //
-//   const auto listeners = Listeners(tcp_text, /*v6=*/false);     // of /proc/net/tcp
-//
 // Scope: the text of /proc/net/tcp and tcp6 (proc_net(5)).
 //
 // Thread safety: pure functions; ListenerOf reads the tables.

@@ -6,10 +6,6 @@
 //
 // by WebSocket, once they are installed.
 //
-//   auto sessions = std::make_shared<PodSessions>(logs);
-//   InstallSessionRoutes(server, sessions);
-//   sessions->Begin(spawner, images);   // … and sessions->End()
-//
 // A session takes a thread of the server. When the client goes, the program of an
 // exec is killed; an attached container runs on.
 //

@@ -1,9 +1,5 @@
 // The webhooks' steps of a write (webhooks/webhooks.h), and changes that webhooks are asked about.
 //
-//   if (AsksWebhooks(context, request, {"CREATE"})) …
-//   TAHOMA_ASSIGN_OR_RETURN(object, AskMutating(context, write, object, nullptr, normalize));
-//   TAHOMA_RETURN_IF_ERROR(AskValidating(context, write, object, nullptr));
-//
 // The operation follows from the objects: without an object DELETE, without an old object CREATE.
 // Requests that this server makes for itself at its start are not asked about.
 //

@@ -1,7 +1,5 @@
 // Where a webhook's service is, by the objects that the API server stores.
 //
-//   auto address = AddressOf(objects, target);   // "10.0.0.7:9443"
-//
 // Nothing routes to services here: the first ready address of the service's Endpoints, or of its
 // EndpointSlices, is taken.
 //

@@ -1,10 +1,5 @@
 // AdmissionReview: the question to a webhook, and its answer.
 //
-//   const Json question = ReviewOf(webhook, subject, version, uid, object, old_object);
-//   TAHOMA_ASSIGN_OR_RETURN(const ReviewVerdict verdict,
-//                           ReadVerdict(text, webhook, mutating, uid));
-//   if (!verdict.allowed) return verdict.refusal;
-//
 // Source: k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go and
 // webhook/errors/statuserror.go.
 //

@@ -1,10 +1,5 @@
 // An admission webhook: whether it is asked about a request, and how it is reached.
 //
-//   for (Webhook& webhook : WebhooksOf(*configuration)) webhooks.push_back(std::move(webhook));
-//   …
-//   const Subject subject = {.operation = "CREATE", .resource = {"", "v1", "pods"}, …};
-//   if (const auto version = webhook.Matches(subject, {"v1"})) …       // rules alone
-//
 // Configurations were checked when they were stored (validation/webhooks.cc). A match condition
 // that does not compile here is an error whenever it is asked.
 //

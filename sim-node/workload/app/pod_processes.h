@@ -1,7 +1,5 @@
 // Finds the processes of this pod that use the devices of the claim.
 //
-//   devices.processes = ProcessesOf(pod.token, /*with_self=*/false);
-//
 // A process uses the devices when it has the claim's token in its environment and a socket open:
 // sim-node is reached by a socket, and a shell has none. A pod sees the processes of its own user
 // alone.

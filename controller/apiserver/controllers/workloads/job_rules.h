@@ -1,10 +1,6 @@
 // The parts of a Job that are rules of their own: sets of completion indexes, the pod failure
 // policy, the success policy.
 //
-//   IndexSet done = ParseIndexes("0-3,7", 10);
-//   FormatIndexes(done);                                       // "0-3,7"
-//   if (JudgeFailure(job, pod).verdict == Verdict::kFailJob) …
-//
 // Thread safety: pure functions.
 
 #pragma once

@@ -1,9 +1,6 @@
 // Helps the decisions about all kinds of workload: pods made from templates, the states of pods,
 // adoption, conditions.
 //
-//   Json pod = PodOf(job, kJobs, "Job", PartOf(spec, "template"));
-//   if (IsActive(pod)) ++active;
-//
 // Thread safety: pure functions.
 
 #pragma once

@@ -1,10 +1,5 @@
 // The history of the templates of StatefulSets and DaemonSets: their ControllerRevisions.
 //
-//   History history(set, "StatefulSet", revisions, decision);
-//   history.newest();                       // "web-6d5f8b7c9": the revision of the set's template
-//   history.TemplateOf("web-7c4b9d8f6");    // as it was then; null when the revision is gone
-//   history.Forget({"web-7c4b9d8f6"}, decision);
-//
 // Thread safety: pure.
 
 #pragma once
