@@ -85,7 +85,7 @@ kubectl wait --for=condition=Placed gang/short --timeout=30s >/dev/null
 run "kubectl tahoma why short"
 claim "the gang whose maxRuntime is over before has a place" shown '^  Placed True'
 run "examples/gangs/make_gang.py endless 4x4x2 2 --command 'sleep 600' | kubectl apply -f -"
-kubectl wait --for=condition=Placed=False gang/endless --timeout=30s >/dev/null
+kubectl wait --for=jsonpath='{.status.reason}'=WaitsForCapacity gang/endless --timeout=30s >/dev/null
 run "kubectl tahoma why endless"
 claim "the endless gang has none" shown '^  Placed False \(WaitsForCapacity\)'
 kubectl delete gang/short gang/endless pod/short-0 pod/short-1 pod/endless-0 pod/endless-1 --wait=false >/dev/null

@@ -402,9 +402,8 @@ const std::map<std::string, SchemaPtr, std::less<>>& BuiltInTypes() {
 
 std::vector<std::shared_ptr<const Kind>> MakeBuiltInKinds() {
   std::vector<std::shared_ptr<const Kind>> made;
-  for (const auto& group :
-       {CoreKinds(), VolumeKinds(), AppsKinds(), BatchKinds(), ResourceKinds(), OtherKinds(),
-        WebhookKinds()}) {
+  for (const auto& group : {CoreKinds(), VolumeKinds(), AppsKinds(), BatchKinds(), ResourceKinds(),
+                            OtherKinds(), WebhookKinds()}) {
     for (Kind kind : group) {
       const auto type = BuiltInTypes().find(TypePackage(kind) + "." + kind.kind);
       TAHOMA_CHECK(type != BuiltInTypes().end());

@@ -607,8 +607,10 @@ void GangRuns::FollowMembers(Entry& entry) {
     EndSurplus(run, *gang);
   } else if (const std::optional<LostMember> lost = run.FindLost()) {
     if (policy == FailurePolicy::kReplace) return AwaitNext(entry, *lost, within);
-    return run.End(policy == FailurePolicy::kFail ? EndCause::kGangFailed : EndCause::kMemberLost,
-                   lost->why);
+    const bool for_good = policy == FailurePolicy::kFail;
+    // Its pods may have ended and its claims been released already: the next record can be the last.
+    run.KeepBack(for_good && !gang->deleting && gang->failed.empty());
+    return run.End(for_good ? EndCause::kGangFailed : EndCause::kMemberLost, lost->why);
   }
   entry.lost_since.reset();
   if (!entry.started && run.starts_at()) LimitUnstarted(entry, gang.get());

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "controller/ctl/domain_reader.h"
@@ -38,9 +40,22 @@ absl::StatusOr<std::string> NamespaceOf(const CommandTarget& target) {
   return access.default_namespace;
 }
 
+// A driver that publishes its devices anew writes one slice after the other, and meanwhile none of
+// its generations is complete: a domain that is not there is looked for again.
+absl::StatusOr<Fleet> FindDomain(kube::Transport& transport, const std::string& name) {
+  constexpr int kLooks = 4;
+  constexpr std::chrono::milliseconds kPause(250);
+  absl::StatusOr<Fleet> fleet = ReadDomain(transport, name);
+  for (int look = 1; look < kLooks && fleet.ok() && !DomainJson(fleet->cluster, name); ++look) {
+    std::this_thread::sleep_for(kPause);
+    fleet = ReadDomain(transport, name);
+  }
+  return fleet;
+}
+
 int PrintDomain(kube::Transport& transport, const FleetCommandOptions& options,
                 const CommandTarget& target) {
-  const absl::StatusOr<Fleet> fleet = ReadDomain(transport, options.name);
+  const absl::StatusOr<Fleet> fleet = FindDomain(transport, options.name);
   if (!fleet.ok()) return Fail(fleet.status());
   if (!options.output.empty()) {
     if (const auto value = DomainJson(fleet->cluster, options.name)) {

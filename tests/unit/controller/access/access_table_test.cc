@@ -71,7 +71,7 @@ TEST_F(AccessTableTest, ViewEditAndAdminMayDoWhatTheRolesOfKubernetesMay) {
       {"create", "", "pods", "eviction", false, true, true},
       {"create", "", "pods", "binding", false, false, true},
       {"patch", "", "pods", "status", false, false, true},
-      {"create", "", "pods", "exec", false, false, true},
+      {"create", "", "pods", "exec", false, true, true},
       {"update", "", "secrets", "", false, true, true},
       {"create", "", "namespaces", "", false, false, true},
       {"delete", "", "namespaces", "", false, false, true},

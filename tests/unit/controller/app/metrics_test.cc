@@ -33,7 +33,8 @@ class ControllerMetricsTest : public ::testing::Test {
     view->phase = phase;
     view->reason = reason;
     view->waits_since = since;
-    snapshot.gangs.Put(view->ref, std::move(view));
+    const GangRef ref = view->ref;
+    snapshot.gangs.Put(ref, std::move(view));
   }
   void Show(Snapshot snapshot) {
     snapshot_ = std::make_shared<const Snapshot>(std::move(snapshot));

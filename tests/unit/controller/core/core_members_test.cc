@@ -221,6 +221,23 @@ TEST(CoreMembersTest, WithThePolicyFailTheGangEndsForGood) {
   EXPECT_THAT(world.api.faults, IsEmpty());
 }
 
+// A job that ends at once: the news of its pods and of its claims come together.
+TEST(CoreMembersTest, WithThePolicyFailAGangWhoseClaimsAreGoneAtOnceHasFailed) {
+  World world;
+  AddGangOfTwo(world.api);
+  world.api.ChangeGang("train", [](GangFact& gang) { gang.failure_policy = FailurePolicy::kFail; });
+  world.Settle();
+  for (const char* pod : {"train-0", "train-1"}) world.api.FinishPod(pod, false);
+  std::vector<std::string> claims;
+  for (const auto& [name, claim] : world.api.claims()) claims.push_back(name);
+  for (const std::string& claim : claims) world.api.RemoveClaim(claim);
+  world.Settle();
+  EXPECT_EQ(Status(world).phase, GangPhase::kFailed);
+  EXPECT_EQ(Status(world).reason, GangReason::kMemberLost);
+  EXPECT_EQ(ConditionOf(Status(world), ConditionType::kFailed).status, ConditionStatus::kTrue);
+  EXPECT_EQ(world.journal.size(), 0U);
+}
+
 // The records of the run are dropped only when the Gang itself has the condition Failed.
 TEST(CoreMembersTest, AGangThatFailsForGoodDoesSoWheneverTheProgramDies) {
   for (int at = 1; at < 60; ++at) {

@@ -133,7 +133,7 @@ class TypeSwapTest : public testing::ApiFixture, public ::testing::WithParamInte
       const Answer put = Call("PUT", Target(), whole);
       if (put.status != 200) {  // an immutable field was changed: make a new object
         Patch(Target(), "merge-patch+json", {{"metadata", {{"finalizers", nullptr}}}});
-        Call("DELETE", Target() + "?gracePeriodSeconds=0");
+        Call("DELETE", Target() + "?gracePeriodSeconds=0&propagationPolicy=Background");
         ASSERT_EQ(Call("POST", GetParam().collection, Object()).status, 201)
             << Call("GET", Target()).text;
       }
@@ -174,7 +174,8 @@ TEST_P(TypeSwapTest, CreatesAndPutsBlameTheClient) {
         Expect(Call("GET", target), "get", path, value);
         Expect(Call("PUT", target + "/status", made.body), "put status", path, value);
         Patch(target, "merge-patch+json", {{"metadata", {{"finalizers", nullptr}}}});
-        Expect(Call("DELETE", target + "?gracePeriodSeconds=0"), "delete", path, value);
+        Expect(Call("DELETE", target + "?gracePeriodSeconds=0&propagationPolicy=Background"),
+               "delete", path, value);
       }
       Json put = Current();
       At(put, path) = value;
