@@ -144,9 +144,11 @@ void CheckClient(const Json& client, const std::string& path, Causes& causes) {
   }
   if (!url.is_null()) return CheckUrl(url.get<std::string>(), path + ".url", causes);
   constexpr std::int64_t kPortMax = 65535;
-  for (const char* field : {"name", "namespace"}) {
+  // kube-apiserver names the other field (it takes namespace and name in the wrong order), and
+  // clients see its words.
+  for (const auto& [field, named] : {std::pair("namespace", "name"), {"name", "namespace"}}) {
     if (TextAt(service, {field}).empty()) {
-      causes.push_back(Required(fmt::format("{}.service.{}", path, field)));
+      causes.push_back(Required(fmt::format("{}.service.{}", path, named)));
     }
   }
   const std::int64_t port = kube::IntAt(service, {"port"});
