@@ -381,12 +381,16 @@ void CheckPodNames(const Json& job, Causes& causes) {
               fmt::format("will not able to create pod with invalid DNS label: {}", longest)));
 }
 
+// Objects are compared here before the validation of the new one.
+void Drop(Json& from, const char* field) {
+  if (from.is_object()) from.erase(field);
+}
+
 // Returns the template without the fields that may change while the job is suspended.
 Json FixedTemplate(const Json& job) {
   Json fixed = ValueAt(job, {"spec", "template"});
   if (!ValueAt(fixed, {"spec"}).is_object()) return fixed;
-  fixed["metadata"].erase("labels");
-  fixed["metadata"].erase("annotations");
+  for (const char* field : {"labels", "annotations"}) Drop(fixed["metadata"], field);
   Json& spec = fixed["spec"];
   for (const char* field : {"nodeSelector", "tolerations", "schedulingGates"}) spec.erase(field);
   if (ValueAt(spec, {"affinity"}).is_object()) {
@@ -395,7 +399,7 @@ Json FixedTemplate(const Json& job) {
   }
   for (const char* list : {"containers", "initContainers"}) {
     if (!ValueAt(spec, {list}).is_array()) continue;
-    for (Json& container : spec[list]) container.erase("resources");
+    for (Json& container : spec[list]) Drop(container, "resources");
   }
   return fixed;
 }

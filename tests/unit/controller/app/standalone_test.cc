@@ -61,7 +61,7 @@ TEST_F(StandaloneTest, AStartInstallsTheCrdsAndTheDeviceClasses) {
   ASSERT_EQ(Open(), absl::OkStatus());
   EXPECT_THAT(Get(kChipClass)["spec"]["selectors"][0]["cel"]["expression"].get<std::string>(),
               HasSubstr("neuron_device"));
-  EXPECT_EQ(Get("/apis/resource.k8s.io/v1/deviceclasses")["items"].size(), 4U);
+  EXPECT_EQ(Get("/apis/resource.k8s.io/v1/deviceclasses")["items"].size(), 5U);
   EXPECT_EQ(Get("/apis/resource.k8s.io/v1/deviceclasses/neuron.tahoma.dev")["spec"]
                                                                            ["extendedResourceName"],
             "aws.amazon.com/neuron");
