@@ -291,8 +291,16 @@ absl::Status Plugin::PublishNode(const DevicePool& pool, const wire::Inventory& 
   metrics_.SetDevices(publisher_.Shown(pool));
   TellUsers(pool);
   if (options_.label_node) TAHOMA_RETURN_IF_ERROR(labeller_.Publish(inventory));
-  if (efa_ == nullptr) return absl::OkStatus();
-  return Annotate(efa_->Publish(), "the NICs' ResourceSlice");
+  return efa_ == nullptr ? absl::OkStatus() : PublishNics();
+}
+
+// A cluster whose policy knows the driver of the chips alone, as of a chart before this driver,
+// refuses the slice: the chips are published all the same.
+absl::Status Plugin::PublishNics() {
+  const absl::Status published = efa_->Publish();
+  const bool refused = absl::IsPermissionDenied(published);
+  LogOnce("publishing NICs", refused ? published : absl::OkStatus(), last_problems_.nics);
+  return refused ? absl::OkStatus() : Annotate(published, "the NICs' ResourceSlice");
 }
 
 // Reports to users fail alone: a role that may not write reports must still publish devices.

@@ -112,6 +112,7 @@ class Plugin {
 
   void PublishLoop();
   absl::Status PublishNode(const DevicePool& pool, const wire::Inventory& inventory);
+  absl::Status PublishNics();
   // Reports the devices missing in the ResourceSlices, and unhealthy devices. Logs failures.
   void TellUsers(const DevicePool& pool);
   absl::StatusOr<Checkpoint> LoadClaims();
@@ -147,6 +148,7 @@ class Plugin {
   struct LastProblems {
     std::string report = {};
     std::string condition = {};
+    std::string nics = {};
   } last_problems_;
   std::set<std::string> stale_;  // the publishing thread's: uids of stale claims not yet dropped
   bool session_good_ = false;    // the following thread's: the last session gave an inventory

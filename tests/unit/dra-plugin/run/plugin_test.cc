@@ -126,6 +126,10 @@ class SharedApi final : public kube::Transport {
       changed_.notify_all();
       return kube::Response{.status = statuses_refused_, .headers = {}, .body = "{}"};
     }
+    if (nics_refused_ && request.method == "POST" &&
+        request.body.find("dra.net") != std::string::npos) {
+      return kube::Response{.status = 403, .headers = {}, .body = "{}"};
+    }
     const auto claim = claims_.find(request.target);
     absl::StatusOr<kube::Response> response =
         claim == claims_.end()
@@ -159,6 +163,8 @@ class SharedApi final : public kube::Transport {
     const std::lock_guard lock(mutex_);
     statuses_refused_ = status;
   }
+  // As a policy that knows the driver of the chips alone.
+  void RefuseNics() { nics_refused_ = true; }
   int refusals() const { return refusals_; }
   void Forget(const std::string& name) {
     const std::lock_guard lock(mutex_);
@@ -186,6 +192,7 @@ class SharedApi final : public kube::Transport {
   std::map<std::string, std::string> claims_;  // by request target
   int statuses_refused_ = 0;
   std::atomic<int> refusals_ = 0;
+  bool nics_refused_ = false;
 };
 
 std::string Unhealthy(const Json& device) {
@@ -356,6 +363,18 @@ TEST_F(PluginTest, NicsArePublishedAndPreparedByASecondDriver) {
   }));
   plugin_->Stop();
   EXPECT_FALSE(std::filesystem::exists(folder_ / "registry/dra.net-reg.sock"));
+}
+
+// As under a chart before the driver of the NICs.
+TEST_F(PluginTest, WhereAPolicyRefusesNicsTheChipsArePublishedAndTheProgramIsReady) {
+  efa_ = true;
+  api_.RefuseNics();
+  Start();
+  ASSERT_TRUE(api_.WaitFor([](const auto& devices) { return devices.size() == 209; }));
+  node_->Break(3, "dma-error");
+  EXPECT_TRUE(api_.WaitFor(
+      [](const auto& devices) { return Unhealthy(devices.at("neuron-device-3")) == "dma-error"; }));
+  EXPECT_EQ(NotReady(), "kubelet: no kubelet has registered the plugin\n");
 }
 
 TEST_F(PluginTest, ABrokenChipIsPublishedAndItsRepairToo) {
