@@ -608,7 +608,7 @@ void GangRuns::FollowMembers(Entry& entry) {
   } else if (const std::optional<LostMember> lost = run.FindLost()) {
     if (policy == FailurePolicy::kReplace) return AwaitNext(entry, *lost, within);
     const bool for_good = policy == FailurePolicy::kFail;
-    // Its pods may have ended and its claims been released already: the next record can be the last.
+    // Where the pods have ended and the claims are released, the next record can be the last.
     run.KeepBack(for_good && !gang->deleting && gang->failed.empty());
     return run.End(for_good ? EndCause::kGangFailed : EndCause::kMemberLost, lost->why);
   }
