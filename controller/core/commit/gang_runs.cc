@@ -562,6 +562,11 @@ void GangRuns::AdvanceOne(RunId id, MonotonicTime now) {
     if (!held_back) held_back_.erase(id);
   }
   FollowMembers(entry);
+  // The Gang remembers for ever what the records of its run say until the run is over. A run that
+  // ends now can be over with the next record.
+  const auto gang = FactOf(entry);
+  entry.run.KeepBack(entry.run.end_cause() == EndCause::kGangFailed && gang != nullptr &&
+                     !gang->deleting && gang->failed.empty());
   while (std::optional<Record> record = entry.run.Next(now)) {
     if (auto* bound = std::get_if<GangBound>(&*record)) bound->at = now_;
     AddNews(entry, *record);
@@ -591,9 +596,6 @@ void GangRuns::FollowMembers(Entry& entry) {
   if (entry.gang.single) return;
   GangRun& run = entry.run;
   const auto gang = FactOf(entry);
-  // The Gang remembers for ever what the records of its run say until the run is over.
-  run.KeepBack(run.end_cause() == EndCause::kGangFailed && gang != nullptr && !gang->deleting &&
-               gang->failed.empty());
   if (run.phase() != RunPhase::kBound || run.ending()) return LimitStart(entry, std::nullopt);
   const auto within = gang == nullptr ? kStartWithin : gang->start_within;
   const auto policy = gang == nullptr ? FailurePolicy::kRestartAll : gang->failure_policy;
@@ -607,10 +609,8 @@ void GangRuns::FollowMembers(Entry& entry) {
     EndSurplus(run, *gang);
   } else if (const std::optional<LostMember> lost = run.FindLost()) {
     if (policy == FailurePolicy::kReplace) return AwaitNext(entry, *lost, within);
-    const bool for_good = policy == FailurePolicy::kFail;
-    // Where the pods have ended and the claims are released, the next record can be the last.
-    run.KeepBack(for_good && !gang->deleting && gang->failed.empty());
-    return run.End(for_good ? EndCause::kGangFailed : EndCause::kMemberLost, lost->why);
+    return run.End(policy == FailurePolicy::kFail ? EndCause::kGangFailed : EndCause::kMemberLost,
+                   lost->why);
   }
   entry.lost_since.reset();
   if (!entry.started && run.starts_at()) LimitUnstarted(entry, gang.get());
