@@ -139,6 +139,9 @@ class Controllers {
   std::optional<std::int64_t> WantedPods(const Bodies& pods) const;
   Outcome Carry(const Json& object, const Decision& decision, WallTime now);
   kube::Request EventOf(const Json& object, const Note& note, WallTime now) const;
+  // An Event of that name about a stored object.
+  static kube::Request EventRequest(const Json& about, const Note& note, const std::string& name,
+                                    const char* component, WallTime now);
   Outcome DropEndpoints(const std::string& key);
   Outcome ReleaseTracked(const ObjectId& id, const Json& pod);
 

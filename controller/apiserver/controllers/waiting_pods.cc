@@ -43,26 +43,12 @@ void Controllers::WarnOfTemplate(const Json& pod, const Json& entry, WallTime no
 
 void Controllers::Warn(const Json& pod, const char* reason, const std::string& message,
                        WallTime now) {
-  const std::string space = TextAt(pod, {"metadata", "namespace"});
-  const std::string uid(kube::UidOf(pod));
   // A pod is told by the same Event again, not by one more.
-  const std::string name = fmt::format("waits-{}", Sha256Hex(uid + message).substr(0, 16));
-  const Json event = {{"metadata", {{"name", name}, {"namespace", space}}},
-                      {"involvedObject",
-                       {{"apiVersion", "v1"},
-                        {"kind", "Pod"},
-                        {"namespace", space},
-                        {"name", TextAt(pod, {"metadata", "name"})},
-                        {"uid", uid}}},
-                      {"type", "Warning"},
-                      {"reason", reason},
-                      {"message", message},
-                      {"source", {{"component", "tahoma"}}},
-                      {"firstTimestamp", FormatTime(now)},
-                      {"lastTimestamp", FormatTime(now)},
-                      {"count", 1}};
+  const std::string name =
+      fmt::format("waits-{}", Sha256Hex(std::string(kube::UidOf(pod)) + message).substr(0, 16));
+  const Note note{.type = "Warning", .reason = reason, .message = message};
   // The pod waits all the same when the Event is lost.
-  (void)Send(kube::CreateRequest(kube::kEvents, space, event));
+  (void)Send(EventRequest(pod, note, name, "tahoma", now));
 }
 
 }  // namespace tahoma::controller::apiserver

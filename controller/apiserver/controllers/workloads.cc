@@ -313,30 +313,34 @@ Outcome Controllers::Carry(const Json& object, const Decision& decision, WallTim
 }
 
 kube::Request Controllers::EventOf(const Json& object, const Note& note, WallTime now) const {
-  const kube::ObjectKey key = kube::KeyOf(object);
-  const std::string kind(kube::KindOf(object));
-  const std::string time = FormatTime(now);
   // A repeated warning is a single Event.
   const bool repeats = note.type == std::string_view("Warning");
-  const std::string digest = Sha256Hex(
-      fmt::format("{}{}{}{}", kube::UidOf(object), note.reason, note.message, repeats ? "" : time));
-  return kube::CreateRequest(
-      kube::kEvents, key.ns,
-      {{"metadata",
-        {{"name", fmt::format("{}.{}", key.name, digest.substr(0, 16))}, {"namespace", key.ns}}},
-       {"involvedObject",
-        {{"apiVersion", kube::ApiVersionOf(object)},
-         {"kind", kind},
-         {"namespace", key.ns},
-         {"name", key.name},
-         {"uid", kube::UidOf(object)}}},
-       {"type", note.type},
-       {"reason", note.reason},
-       {"message", note.message},
-       {"source", {{"component", ComponentOf(kind)}}},
-       {"firstTimestamp", time},
-       {"lastTimestamp", time},
-       {"count", 1}});
+  const std::string digest = Sha256Hex(fmt::format("{}{}{}{}", kube::UidOf(object), note.reason,
+                                                   note.message, repeats ? "" : FormatTime(now)));
+  const std::string name = fmt::format("{}.{}", kube::NameOf(object), digest.substr(0, 16));
+  return EventRequest(object, note, name, ComponentOf(std::string(kube::KindOf(object))), now);
+}
+
+kube::Request Controllers::EventRequest(const Json& about, const Note& note,
+                                        const std::string& name, const char* component,
+                                        WallTime now) {
+  const kube::ObjectKey key = kube::KeyOf(about);
+  const std::string time = FormatTime(now);
+  return kube::CreateRequest(kube::kEvents, key.ns,
+                             {{"metadata", {{"name", name}, {"namespace", key.ns}}},
+                              {"involvedObject",
+                               {{"apiVersion", kube::ApiVersionOf(about)},
+                                {"kind", kube::KindOf(about)},
+                                {"namespace", key.ns},
+                                {"name", key.name},
+                                {"uid", kube::UidOf(about)}}},
+                              {"type", note.type},
+                              {"reason", note.reason},
+                              {"message", note.message},
+                              {"source", {{"component", component}}},
+                              {"firstTimestamp", time},
+                              {"lastTimestamp", time},
+                              {"count", 1}});
 }
 
 }  // namespace tahoma::controller::apiserver

@@ -8,6 +8,8 @@
 
 #include "controller/apiserver/schema/fields.h"
 #include "lib/base/json.h"
+#include "lib/base/status.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -41,6 +43,19 @@ std::optional<std::string> SelectorText(const Json& selector) {
     terms.emplace(TextAt(expression, {"key"}), *std::move(term));
   }
   return absl::StrJoin(terms, ",", [](std::string* out, const auto& term) { *out += term.second; });
+}
+
+absl::StatusOr<kube::LabelSelector> LabelSelectorOf(const Json& selector) {
+  kube::LabelSelector made;
+  for (const auto& [key, value] : MembersOf(PartOf(selector, "matchLabels"))) {
+    if (!value.is_string()) return InvalidArgument("the label {} is no text", key);
+    TAHOMA_RETURN_IF_ERROR(made.Require(key, "In", {value.get<std::string>()}));
+  }
+  for (const Json& one : kube::ListAt(selector, {"matchExpressions"})) {
+    TAHOMA_RETURN_IF_ERROR(made.Require(TextAt(one, {"key"}), TextAt(one, {"operator"}),
+                                        kube::StringsAt(one, {"values"})));
+  }
+  return made;
 }
 
 }  // namespace tahoma::controller::apiserver

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "controller/apiserver/schema/fields.h"
+#include "controller/apiserver/schema/selector_text.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/object.h"
@@ -32,25 +33,9 @@ bool IsNamespace(const GroupVersionResource& resource) {
   return resource.group.empty() && resource.resource == "namespaces";
 }
 
-std::vector<std::string> TextsOf(const Json& list) {
-  std::vector<std::string> texts;
-  for (const Json& one : list) {
-    if (one.is_string()) texts.push_back(one.get<std::string>());
-  }
-  return texts;
-}
-
 // Validation has let through only selectors that can be read.
 kube::LabelSelector SelectorOf(const Json& selector) {
-  kube::LabelSelector made;
-  for (const auto& [key, value] : ValueAt(selector, {"matchLabels"}).items()) {
-    made.Require(key, "In", {value.is_string() ? value.get<std::string>() : ""}).IgnoreError();
-  }
-  for (const Json& one : ValueAt(selector, {"matchExpressions"})) {
-    made.Require(TextAt(one, "key"), TextAt(one, "operator"), TextsOf(ValueAt(one, {"values"})))
-        .IgnoreError();
-  }
-  return made;
+  return LabelSelectorOf(selector).value_or(kube::LabelSelector());
 }
 
 WebhookTarget TargetOf(const Json& client) {
@@ -79,10 +64,10 @@ Webhook WebhookOf(const std::string& configuration, const Json& made) {
   Webhook webhook{.configuration = configuration, .name = TextAt(made, "name")};
   webhook.target = TargetOf(ValueAt(made, {"clientConfig"}));
   for (const Json& rule : ValueAt(made, {"rules"})) {
-    webhook.rules.push_back({.operations = TextsOf(ValueAt(rule, {"operations"})),
-                             .groups = TextsOf(ValueAt(rule, {"apiGroups"})),
-                             .versions = TextsOf(ValueAt(rule, {"apiVersions"})),
-                             .resources = TextsOf(ValueAt(rule, {"resources"})),
+    webhook.rules.push_back({.operations = kube::StringsAt(rule, {"operations"}),
+                             .groups = kube::StringsAt(rule, {"apiGroups"}),
+                             .versions = kube::StringsAt(rule, {"apiVersions"}),
+                             .resources = kube::StringsAt(rule, {"resources"}),
                              .scope = TextAt(rule, "scope")});
   }
   webhook.namespaces = SelectorOf(ValueAt(made, {"namespaceSelector"}));

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "controller/apiserver/schema/fields.h"
+#include "controller/apiserver/schema/selector_text.h"
 #include "lib/base/json.h"
 #include "lib/kube/object.h"
-#include "lib/kube/selector.h"
 
 namespace tahoma::controller::apiserver {
 
@@ -123,21 +123,9 @@ void SetCondition(Json& status, std::string_view type, bool value, std::string_v
 
 bool Selects(const Json& selector, const Json& object) {
   if (!selector.is_object()) return false;
-  kube::LabelSelector matcher;
-  for (const auto& [key, value] : ValueAt(selector, {"matchLabels"}).items()) {
-    if (!value.is_string() || !matcher.Require(key, "In", {value.get<std::string>()}).ok()) {
-      return false;
-    }
-  }
-  for (const Json& one : kube::ListAt(selector, {"matchExpressions"})) {
-    if (!matcher
-             .Require(kube::StringAt(one, {"key"}), kube::StringAt(one, {"operator"}),
-                      kube::StringsAt(one, {"values"}))
-             .ok()) {
-      return false;
-    }
-  }
-  return matcher.Matches([&](std::string_view key) { return kube::LabelOf(object, key); });
+  const auto matcher = LabelSelectorOf(selector);
+  return matcher.ok() &&
+         matcher->Matches([&](std::string_view key) { return kube::LabelOf(object, key); });
 }
 
 Json OwnerReferenceTo(const Json& owner, const char* api_version, const char* kind) {
