@@ -25,6 +25,7 @@
 #include "sim-node/podrunner/pod_users.h"
 #include "sim-node/podrunner/serving_certificate.h"
 #include "sim-node/serve/admin.h"
+#include "sim-node/serve/driver_files.h"
 #include "sim-node/serve/link_counters.h"
 #include "sim-node/serve/node_communicators.h"
 #include "sim-node/serve/node_server.h"
@@ -100,6 +101,8 @@ class RunningNode final : public SimNode {
  private:
   absl::Status BeginNode();
   absl::Status BeginSockets();
+  void BeginDriverFolder();
+  std::string DriverFolderPath() const;
   rest::ServerOptions BoundedServer(const std::string& address, rest::TlsOptions tls) const;
   absl::Status BeginAdmin();
   absl::Status BeginPods();
@@ -116,6 +119,7 @@ class RunningNode final : public SimNode {
   rest::Metrics metrics_;
   std::unique_ptr<LinkCounters> links_;
   std::unique_ptr<NodeCommunicators> communicators_;
+  std::unique_ptr<DriverFolder> driver_folder_;
   std::unique_ptr<wire::Server> node_socket_;
   std::unique_ptr<wire::Server> workload_socket_;
   rest::Metrics log_metrics_;
@@ -155,8 +159,22 @@ absl::Status RunningNode::BeginNode() {
       "Kept on the host of what claims wrote into their chips' memory.",
       [this] { return static_cast<double>(communicators_->memory().resident_bytes()); });
   communicators_->cores().Show(metrics_);
+  if (options_.pod_runner.enabled) BeginDriverFolder();
   rest::AddProcessMetrics(metrics_, "sim-node");
   return BeginSockets();
+}
+
+std::string RunningNode::DriverFolderPath() const {
+  return std::filesystem::path(options_.pod_runner.pods_dir) / "sysfs";
+}
+
+void RunningNode::BeginDriverFolder() {
+  driver_folder_ =
+      std::make_unique<DriverFolder>(DriverFolderPath(), *live_, communicators_->cores(), Warn);
+  live_->Listen([this] { driver_folder_->ShowAll(); });
+  communicators_->cores().Listen(
+      [this](torus::ChipIndex chip) { driver_folder_->ShowChip(chip.value()); });
+  driver_folder_->ShowAll();
 }
 
 absl::Status RunningNode::BeginSockets() {
@@ -315,6 +333,7 @@ absl::Status RunningNode::BeginPods() {
       .cdi_dir = options_.pod_runner.cdi_dir,
       .state_dir = options_.state_dir,
       .tools_dir = std::filesystem::path(options_.pod_runner.pods_dir) / "tools",
+      .driver_files = DriverFolderPath(),
       .users = users,
       .processes_most = options_.pod_runner.processes_most,
       .shutdown_grace =

@@ -356,6 +356,10 @@ std::variant<Launch, StartFailure> PodRunner::MakeLaunch(const RunContainer& run
   launch.processes_most = options_.processes_most;
   std::vector<BoundFile> files = ToolFiles(options_.images, container->image, options_.tools_dir);
   files.insert(files.end(), edits->mounts.begin(), edits->mounts.end());
+  if (!edits->mounts.empty()) {  // the driver's view goes with device nodes
+    files.push_back({options_.driver_files / "devices", "/sys/devices/virtual/neuron_device"});
+    files.push_back({options_.driver_files / "class", "/sys/class/neuron_device"});
+  }
   launch.root = ContainerRoot::Plan(files);
   return launch;
 }

@@ -57,7 +57,8 @@ class PodRunner {
     ImageMap images{};
     std::filesystem::path cdi_dir{};
     std::filesystem::path state_dir{};
-    std::filesystem::path tools_dir{};  // of MakeToolFolders, which the pods' users can enter
+    std::filesystem::path tools_dir{};     // of MakeToolFolders, which the pods' users can enter
+    std::filesystem::path driver_files{};  // of DriverFolder (sim-node/serve/driver_files.h)
     // Null: pods run as this program's user, with all rights of this program.
     std::shared_ptr<PodUsers> users = nullptr;
     int processes_most = 4096;  // processes and threads of a pod with its own user

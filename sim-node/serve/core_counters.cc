@@ -43,7 +43,7 @@ void CoreCounters::Begin(const PhysicalCore& first, int cores) {
 
 void CoreCounters::End(const PhysicalCore& first, int cores, const absl::StatusOr<CoreRun>& run) {
   const MonotonicTime now = clock_.MonotonicNow();
-  const MutexLock lock(mutex_);
+  MutexLock lock(mutex_);
   for (int i = 0; i < cores; ++i) {
     auto& [counts, since] = cores_.at({.chip = first.chip, .core = first.core + i});
     TAHOMA_CHECK(since.has_value());
@@ -58,6 +58,8 @@ void CoreCounters::End(const PhysicalCore& first, int cores, const absl::StatusO
     counts.hbm_bytes += run->work.at(index).hbm_bytes;
     counts.flops += run->work.at(index).flops;
   }
+  lock.Unlock();
+  if (listener_) listener_(first.chip);
 }
 
 CoreCounts CoreCounters::UntilNow(const Counted& counted) const {

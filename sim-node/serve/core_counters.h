@@ -27,6 +27,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
@@ -64,6 +65,12 @@ class CoreCounters {
   // `clock` must outlive the object.
   explicit CoreCounters(const Clock& clock) : clock_(clock) {}
 
+  // Sets the listener, called after each end with the chip, on the ending thread. Must be called
+  // before programs run.
+  void Listen(std::function<void(torus::ChipIndex chip)> listener) {
+    listener_ = std::move(listener);
+  }
+
   // A program takes so many cores from `first` on, and leaves them. A core has one program at a
   // time.
   void Begin(const PhysicalCore& first, int cores);
@@ -88,6 +95,7 @@ class CoreCounters {
   rest::Metrics::ReadAll OfAll(Values values) const;
 
   const Clock& clock_;
+  std::function<void(torus::ChipIndex chip)> listener_;
   mutable Mutex mutex_;
   std::map<PhysicalCore, Counted> cores_ ABSL_GUARDED_BY(mutex_);
 };

@@ -53,7 +53,7 @@ class NodeCommunicators {
 
   Communicators& communicators() { return communicators_; }
   const MemoryCalls& memory() const { return memory_; }
-  const CoreCounters& cores() const { return programs_.counters(); }
+  CoreCounters& cores() { return programs_.counters(); }
   // nullptr when the node has no peers.
   NodeElection* election() { return election_.get(); }
 

@@ -122,7 +122,7 @@ class ProgramCalls {
   std::string CountersOf(const HeldClaim& claim, int cores_of_chip,
                          const ClaimMemory& memory) const;
 
-  const CoreCounters& counters() const { return counters_; }
+  CoreCounters& counters() { return counters_; }
 
  private:
   class Seats;
