@@ -14,11 +14,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::string_view kHead =
+constexpr std::string_view kFileHead =
     "apiVersion: tahoma.dev/v1alpha1\nkind: IdentityFile\nidentities:\n";
 
 absl::StatusOr<std::vector<IdentityEntry>> Parse(const std::string& entries) {
-  return ParseIdentityFile(std::string(kHead) + entries, "who.yaml");
+  return ParseIdentityFile(std::string(kFileHead) + entries, "who.yaml");
 }
 
 TEST(IdentityFileTest, SaysWhoMayCallAndWhatEachMayDo) {

@@ -67,12 +67,12 @@ TEST(PageTest, ATokenThatWasChangedIsRefused) {
   EXPECT_FALSE(KeyOfToken("next", Sha256("a")).ok());
 }
 
-struct Read {
+struct PageRead {
   PageRequest page;
   absl::Status status;
 };
 
-Read ReadOf(const std::string& form) {
+PageRead ReadOf(const std::string& form) {
   const auto parameters = Parameters::Parse(form);
   Reader reader(*parameters);
   PageRequest page = ReadPage(reader, Sha256("a"), 20, 100);

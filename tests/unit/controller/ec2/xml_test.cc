@@ -8,7 +8,7 @@
 namespace tahoma::controller::ec2 {
 namespace {
 
-constexpr char kHead[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+constexpr char kXmlHead[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
 TEST(XmlTest, ElementsStandInElements) {
   XmlWriter xml;
@@ -23,7 +23,7 @@ TEST(XmlTest, ElementsStandInElements) {
   });
   EXPECT_EQ(
       std::move(xml).Finish(),
-      std::string(kHead) +
+      std::string(kXmlHead) +
           "<a xmlns=\"http://x/\"><t>1 &lt; 2</t><n>-7</n><f>true</f><set><item><v>1</v></item>"
           "<item><v>2</v></item></set><names><item>b</item></names><empty></empty></a>");
 }

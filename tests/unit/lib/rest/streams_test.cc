@@ -72,7 +72,7 @@ class Feed {
 
 constexpr std::string_view kWatch =
     "GET /watch HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n";
-constexpr std::string_view kPlain = "GET /plain HTTP/1.1\r\nHost: localhost\r\n\r\n";
+constexpr std::string_view kAskPlain = "GET /plain HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 class StreamsTest : public ::testing::Test {
  protected:
@@ -99,7 +99,7 @@ TEST_F(StreamsTest, LinesArriveAsTheyAreMade) {
   EXPECT_EQ(client.ReadUntil("\n\r\n"), "4\r\ntwo\n\r\n");
   feed_.Add("end");
   EXPECT_EQ(client.ReadUntil("0\r\n\r\n"), "4\r\nend\n\r\n0\r\n\r\n");
-  EXPECT_NE(client.Ask(kPlain).find("plain"), std::string::npos);
+  EXPECT_NE(client.Ask(kAskPlain).find("plain"), std::string::npos);
 }
 
 TEST_F(StreamsTest, AReaderThatLeavesIsNoticed) {
@@ -125,7 +125,7 @@ TEST_F(StreamsTest, StreamsNeverTakeTheLastThreads) {
   const std::string refused = RawClient(server_->port()).Ask(kWatch);
   EXPECT_TRUE(refused.starts_with("HTTP/1.1 429 ")) << refused;
   EXPECT_NE(refused.find("Retry-After: 1"), std::string::npos);
-  EXPECT_NE(RawClient(server_->port()).Ask(kPlain).find("plain"), std::string::npos);
+  EXPECT_NE(RawClient(server_->port()).Ask(kAskPlain).find("plain"), std::string::npos);
   readers.clear();
   feed_.WaitForOpen(0);
   RawClient again(server_->port());
@@ -168,7 +168,7 @@ TEST_F(StreamsTest, AThousandStreamsAndSlowReadersLeaveRoomForRequests) {
   // Far more than the kernel's buffers of a connection.
   for (int i = 0; i < 16; ++i) feed_.Add(std::string(1 << 20, 'x'));
   for (int i = 0; i < 20; ++i) {
-    EXPECT_NE(RawClient(server_->port()).Ask(kPlain).find("plain"), std::string::npos);
+    EXPECT_NE(RawClient(server_->port()).Ask(kAskPlain).find("plain"), std::string::npos);
   }
   feed_.Add("end");
   reading.join();

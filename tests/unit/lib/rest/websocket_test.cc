@@ -59,7 +59,7 @@ class ScriptedPeer : public Upgraded {
   bool gone = false;
 };
 
-class WebSocketTest : public testing::Test {
+class WebSocketTest : public ::testing::Test {
  protected:
   bool Run() {
     bool goes_on = true;
@@ -160,9 +160,9 @@ TEST_F(WebSocketTest, FramesThatBreakTheProtocolEndTheConversation) {
     peer.pieces = {frame};
     socket.Advance(peer, true, now_);
     socket.Advance(peer, true, now_);
-    EXPECT_FALSE(got) << testing::PrintToString(frame);
+    EXPECT_FALSE(got) << ::testing::PrintToString(frame);
     EXPECT_FALSE(socket.Advance(peer, true, now_ + std::chrono::seconds(3)))
-        << testing::PrintToString(frame);
+        << ::testing::PrintToString(frame);
   }
 }
 

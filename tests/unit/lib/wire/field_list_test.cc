@@ -26,7 +26,7 @@ struct Inner {
   int number = 5;
   bool operator==(const Inner&) const = default;
 };
-struct Message {
+struct Sample {
   std::uint64_t id = 0;
   milliseconds timeout{7};
   bool on = false;
@@ -42,7 +42,7 @@ struct Message {
   std::vector<Inner> list = {};
   Inner one = {};
   std::optional<Inner> other = {};
-  bool operator==(const Message&) const = default;
+  bool operator==(const Sample&) const = default;
 };
 
 constexpr auto kInner = [](auto& list, auto& inner) {
@@ -69,19 +69,19 @@ constexpr auto kMessage = [](auto& list, auto& message) {
   });
 };
 
-absl::StatusOr<Message> Read(const std::string& text) {
-  return ReadMessage<Message>(text, "m", kMessage);
+absl::StatusOr<Sample> Read(const std::string& text) {
+  return ReadMessage<Sample>(text, "m", kMessage);
 }
 
 std::string WhyNot(const std::string& text) {
-  return std::string(tahoma::Message(Read(text).status()));
+  return std::string(Message(Read(text).status()));
 }
 
 const std::string kLeast =
     R"("id":1,"on":true,"name":"a","colour":"green","serial":"00000000000000ff","pair":[2,3])";
 
 TEST(FieldListTest, WhatIsWrittenIsReadBack) {
-  const Message all = {.id = INT64_MAX,
+  const Sample all = {.id = INT64_MAX,
                        .timeout = milliseconds(100),
                        .on = true,
                        .maybe = false,
@@ -96,7 +96,7 @@ TEST(FieldListTest, WhatIsWrittenIsReadBack) {
                        .list = {{1}, {2}},
                        .one = {.number = 3},
                        .other = Inner{.number = 4}};
-  for (const Message& message : {all, Message{.id = 1}}) {
+  for (const Sample& message : {all, Sample{.id = 1}}) {
     const auto back = Read(WriteMessage(message, kMessage));
     ASSERT_TRUE(back.ok()) << back.status();
     EXPECT_EQ(*back, message);
@@ -106,7 +106,7 @@ TEST(FieldListTest, WhatIsWrittenIsReadBack) {
 TEST(FieldListTest, OptionalFieldsKeepWhatTheMessageHas) {
   const auto least = Read("{" + kLeast + "}");
   ASSERT_TRUE(least.ok()) << least.status();
-  EXPECT_EQ(*least, (Message{.id = 1,
+  EXPECT_EQ(*least, (Sample{.id = 1,
                              .on = true,
                              .name = "a",
                              .colour = Colour::kGreen,

@@ -97,7 +97,7 @@ RC_GTEST_PROP(MessagesPropertyTest, GrantsComeBackAsTheyWere, ()) {
   RC_ASSERT(CheckDisjoint(made, made).ok() == !holds_any);
 }
 
-struct Message {
+struct AnyMessage {
   std::string name;
   json whole;
   std::function<absl::Status(const std::string&)> decode;
@@ -113,7 +113,7 @@ ClaimGrant FixedGrant() {
           .ultra_server_mode = 2};
 }
 
-std::vector<Message> Messages() {
+std::vector<AnyMessage> Messages() {
   const Inventory inventory = {
       .generation = 7,
       .node_name = "node-a",
@@ -158,7 +158,7 @@ TEST(MessagesPropertyTest, AFieldOfAnotherTypeIsRefusedByItsName) {
                                     json(std::string(300, 'x')),
                                     json::array({json::object()}),
                                     json::object({{"a", 1}})};
-  for (const Message& message : Messages()) {
+  for (const AnyMessage& message : Messages()) {
     ASSERT_TRUE(message.decode(message.whole.dump()).ok()) << message.name;
     const json flat = message.whole.flatten();
     for (const auto& [path, value] : flat.items()) {
@@ -182,7 +182,7 @@ TEST(MessagesPropertyTest, AFieldOfAnotherTypeIsRefusedByItsName) {
 }
 
 TEST(MessagesPropertyTest, AMissingFieldIsLetPassOrNamedAndNullIsMissing) {
-  for (const Message& message : Messages()) {
+  for (const AnyMessage& message : Messages()) {
     for (const auto& [key, value] : message.whole.items()) {
       json without = message.whole;
       without.erase(key);
@@ -204,7 +204,7 @@ TEST(MessagesPropertyTest, WholeNumbersEndAtTheirBounds) {
       {"/chips/0/index", {-1, 16}},
       {"/generation", {-1}},
   };
-  const Message inventory = Messages().front();
+  const AnyMessage inventory = Messages().front();
   for (const auto& [path, values] : wrong) {
     for (const int value : values) {
       json damaged = inventory.whole;
@@ -215,7 +215,7 @@ TEST(MessagesPropertyTest, WholeNumbersEndAtTheirBounds) {
 }
 
 TEST(MessagesPropertyTest, EveryTextCutShortIsNoJson) {
-  for (const Message& message : Messages()) {
+  for (const AnyMessage& message : Messages()) {
     const std::string whole = message.whole.dump();
     for (std::size_t size = 0; size < whole.size(); ++size) {
       EXPECT_EQ(message.decode(whole.substr(0, size)).code(), absl::StatusCode::kInvalidArgument);

@@ -16,7 +16,7 @@ namespace tahoma::wire {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kSoon(5000);
+constexpr milliseconds kSocketWait(5000);
 
 // A folder of its own, gone at the end.
 class SocketTest : public testing::Test {
@@ -41,8 +41,8 @@ struct Pair {
 Pair Connect(std::string_view address) {
   Pair pair;
   pair.listener = *Listener::Open(address);
-  pair.near = *Connection::Dial(pair.listener->address().ToString(), kSoon);
-  pair.far = *pair.listener->Accept(kSoon);
+  pair.near = *Connection::Dial(pair.listener->address().ToString(), kSocketWait);
+  pair.far = *pair.listener->Accept(kSocketWait);
   return pair;
 }
 
@@ -95,14 +95,14 @@ TEST_F(SocketTest, FramesGoBothWaysOverUnixAndTcp) {
     Frame large = {.header = R"({"id":1})", .payload = std::string(3'000'000, '\0')};
     for (std::size_t i = 0; i < large.payload.size(); ++i) large.payload[i] = char(i % 251);
     std::thread sender([&] {
-      EXPECT_TRUE(pair.near->Send(small, kSoon).ok());
-      EXPECT_TRUE(pair.near->Send(large, kSoon).ok());
+      EXPECT_TRUE(pair.near->Send(small, kSocketWait).ok());
+      EXPECT_TRUE(pair.near->Send(large, kSocketWait).ok());
     });
-    EXPECT_EQ(*pair.far->Receive(kSoon), small);
-    EXPECT_EQ(*pair.far->Receive(kSoon), large);
+    EXPECT_EQ(*pair.far->Receive(kSocketWait), small);
+    EXPECT_EQ(*pair.far->Receive(kSocketWait), large);
     sender.join();
     ASSERT_TRUE(pair.far->Send(small).ok());
-    EXPECT_EQ(*pair.near->Receive(kSoon), small);
+    EXPECT_EQ(*pair.near->Receive(kSocketWait), small);
   }
 }
 
@@ -151,13 +151,13 @@ TEST_F(SocketTest, ATcpPortInUseIsAPreciseError) {
 }
 
 TEST_F(SocketTest, NobodyListeningIsUnavailable) {
-  EXPECT_TRUE(absl::IsUnavailable(Connection::Dial(UnixAddress(), kSoon).status()));
+  EXPECT_TRUE(absl::IsUnavailable(Connection::Dial(UnixAddress(), kSocketWait).status()));
 }
 
 TEST_F(SocketTest, CloseWakesAccept) {
   const auto listener = *Listener::Open(UnixAddress());
   std::thread closer([&] { listener->Close(); });
-  EXPECT_TRUE(absl::IsUnavailable(listener->Accept(kSoon).status()));
+  EXPECT_TRUE(absl::IsUnavailable(listener->Accept(kSocketWait).status()));
   closer.join();
 }
 
@@ -169,16 +169,16 @@ TEST_F(SocketTest, AcceptGivesUpInTime) {
 TEST_F(SocketTest, ShutdownWakesReceive) {
   const Pair pair = Connect(UnixAddress());
   std::thread stopper([&] { pair.near->Shutdown(); });
-  EXPECT_TRUE(absl::IsUnavailable(pair.near->Receive(kSoon).status()));
+  EXPECT_TRUE(absl::IsUnavailable(pair.near->Receive(kSocketWait).status()));
   stopper.join();
-  EXPECT_TRUE(absl::IsUnavailable(pair.far->Receive(kSoon).status()));
+  EXPECT_TRUE(absl::IsUnavailable(pair.far->Receive(kSocketWait).status()));
 }
 
 TEST(ConnectionTest, WaitingInVainLeavesItUsable) {
   const RawPair pair;
   EXPECT_TRUE(absl::IsDeadlineExceeded(pair.connection->Receive(milliseconds(1)).status()));
   pair.Write(*EncodeFrame({.header = "{}", .payload = "late"}));
-  EXPECT_EQ(pair.connection->Receive(kSoon)->payload, "late");
+  EXPECT_EQ(pair.connection->Receive(kSocketWait)->payload, "late");
 }
 
 TEST(ConnectionTest, HalfAFrameInTimeEndsIt) {
@@ -192,7 +192,7 @@ TEST(ConnectionTest, HalfAFrameInTimeEndsIt) {
 TEST(ConnectionTest, AnotherProtocolEndsTheConnection) {
   const RawPair pair;
   pair.Write("GET / HTTP/1.1\r\n\r\n");
-  EXPECT_TRUE(absl::IsInvalidArgument(pair.connection->Receive(kSoon).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(pair.connection->Receive(kSocketWait).status()));
   EXPECT_FALSE(pair.connection->usable());
 }
 
@@ -220,7 +220,7 @@ TEST(ConnectionTest, RandomBytesNeverCrashIt) {
     pair.Write(bytes.substr(0, rng.Below(bytes.size() + 1)));
     shutdown(pair.raw, SHUT_WR);
     int frames = 0;
-    while (pair.connection->Receive(kSoon).ok()) ++frames;
+    while (pair.connection->Receive(kSocketWait).ok()) ++frames;
     EXPECT_LE(frames, 2);
     EXPECT_FALSE(pair.connection->usable());
   }

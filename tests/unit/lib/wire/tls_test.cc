@@ -22,7 +22,7 @@ namespace tahoma::wire {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kSoon(10'000);
+constexpr milliseconds kTlsWait(10'000);
 
 int DialRaw(const Address& address) {
   sockaddr_in to = {};
@@ -100,11 +100,11 @@ class TlsTest : public ::testing::Test {
   Ends Shake(const Tls& client, const Tls& server) {
     const auto listener = *Listener::Open("127.0.0.1:0");
     Ends ends;
-    ends.client = *Connection::Dial(listener->address().ToString(), kSoon);
-    ends.server = *listener->Accept(kSoon);
+    ends.client = *Connection::Dial(listener->address().ToString(), kTlsWait);
+    ends.server = *listener->Accept(kTlsWait);
     std::jthread other(
-        [&] { ends.server_status = ends.server->StartTls(server, TlsRole::kServer, kSoon); });
-    ends.client_status = ends.client->StartTls(client, TlsRole::kClient, kSoon);
+        [&] { ends.server_status = ends.server->StartTls(server, TlsRole::kServer, kTlsWait); });
+    ends.client_status = ends.client->StartTls(client, TlsRole::kClient, kTlsWait);
     other.join();
     return ends;
   }
@@ -129,11 +129,11 @@ TEST_F(TlsTest, FramesGoBothWaysAtOnceAndEachEndProvesOnlyItsOwnName) {
   const auto talk = [&](Connection& end) {
     std::jthread sender([&] {
       for (int i = 0; i < 4; ++i) {
-        EXPECT_TRUE(end.Send({.header = "{}", .payload = big}, kSoon).ok());
+        EXPECT_TRUE(end.Send({.header = "{}", .payload = big}, kTlsWait).ok());
       }
     });
     for (int i = 0; i < 4; ++i) {
-      const auto frame = end.Receive(kSoon);
+      const auto frame = end.Receive(kTlsWait);
       ASSERT_TRUE(frame.ok()) << frame.status();
       EXPECT_EQ(frame->payload.size(), big.size());
     }
@@ -142,7 +142,7 @@ TEST_F(TlsTest, FramesGoBothWaysAtOnceAndEachEndProvesOnlyItsOwnName) {
   talk(*ends.client);
   other.join();
   ends.client->Shutdown();
-  EXPECT_EQ(ends.server->Receive(kSoon).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ends.server->Receive(kTlsWait).status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(TlsTest, ACertificateOfAnotherAuthorityIsRefusedByBothEnds) {
@@ -154,19 +154,19 @@ TEST_F(TlsTest, ACertificateOfAnotherAuthorityIsRefusedByBothEnds) {
   files.ca_file = File("trusted.ca", authority_.Pem());
   const Ends accepted = Shake(*Tls::Open(files), Of("n2", authority_));
   EXPECT_TRUE(absl::IsUnauthenticated(accepted.server_status)) << accepted.server_status;
-  EXPECT_FALSE(accepted.client->Receive(kSoon).ok()) << "a client hears of it when it reads";
+  EXPECT_FALSE(accepted.client->Receive(kTlsWait).ok()) << "a client hears of it when it reads";
 }
 
 TEST_F(TlsTest, WhoSpeaksNoTlsOrNothingAtAllIsRefused) {
   const Tls tls = Of("n1", authority_);
   const auto listener = *Listener::Open("127.0.0.1:0");
-  const auto plain = *Connection::Dial(listener->address().ToString(), kSoon);
+  const auto plain = *Connection::Dial(listener->address().ToString(), kTlsWait);
   ASSERT_TRUE(plain->Send({.header = R"({"id":0,"method":"peerHello","params":{}})"}).ok());
-  const auto accepted = *listener->Accept(kSoon);
-  EXPECT_TRUE(absl::IsUnauthenticated(accepted->StartTls(tls, TlsRole::kServer, kSoon)));
-  EXPECT_FALSE(plain->Receive(kSoon).ok());
-  const auto silent = *Connection::Dial(listener->address().ToString(), kSoon);
-  const auto waiting = *listener->Accept(kSoon);
+  const auto accepted = *listener->Accept(kTlsWait);
+  EXPECT_TRUE(absl::IsUnauthenticated(accepted->StartTls(tls, TlsRole::kServer, kTlsWait)));
+  EXPECT_FALSE(plain->Receive(kTlsWait).ok());
+  const auto silent = *Connection::Dial(listener->address().ToString(), kTlsWait);
+  const auto waiting = *listener->Accept(kTlsWait);
   EXPECT_TRUE(absl::IsDeadlineExceeded(waiting->StartTls(tls, TlsRole::kServer, milliseconds(20))));
 }
 
@@ -180,21 +180,21 @@ TEST_F(TlsTest, BytesRecordedFromAConnectionOpenNoOtherConnection) {
   socklen_t size = sizeof at;
   void* raw_at = &at;
   ASSERT_EQ(getsockname(between, static_cast<sockaddr*>(raw_at), &size), 0);
-  const auto near = *Connection::Dial("127.0.0.1:" + std::to_string(ntohs(at.sin_port)), kSoon);
+  const auto near = *Connection::Dial("127.0.0.1:" + std::to_string(ntohs(at.sin_port)), kTlsWait);
   Tap tap(between, listener->address());
-  const auto far = *listener->Accept(kSoon);
-  std::jthread other([&] { EXPECT_TRUE(far->StartTls(server, TlsRole::kServer, kSoon).ok()); });
-  ASSERT_TRUE(near->StartTls(client, TlsRole::kClient, kSoon).ok());
-  ASSERT_TRUE(near->Send({.header = "{}"}, kSoon).ok());
+  const auto far = *listener->Accept(kTlsWait);
+  std::jthread other([&] { EXPECT_TRUE(far->StartTls(server, TlsRole::kServer, kTlsWait).ok()); });
+  ASSERT_TRUE(near->StartTls(client, TlsRole::kClient, kTlsWait).ok());
+  ASSERT_TRUE(near->Send({.header = "{}"}, kTlsWait).ok());
   other.join();
-  ASSERT_TRUE(far->Receive(kSoon).ok());
+  ASSERT_TRUE(far->Receive(kTlsWait).ok());
   const std::string recorded = tap.End();
   ASSERT_GT(recorded.size(), 500U);
 
   const int replay = DialRaw(listener->address());
   ASSERT_EQ(write(replay, recorded.data(), recorded.size()), std::ssize(recorded));
-  const auto again = *listener->Accept(kSoon);
-  EXPECT_TRUE(absl::IsUnauthenticated(again->StartTls(server, TlsRole::kServer, kSoon)));
+  const auto again = *listener->Accept(kTlsWait);
+  EXPECT_TRUE(absl::IsUnauthenticated(again->StartTls(server, TlsRole::kServer, kTlsWait)));
   close(replay);
   close(between);
 }

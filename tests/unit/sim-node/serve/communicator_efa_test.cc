@@ -56,9 +56,9 @@ std::vector<Member> ChipsOf(const NodePlace& place) {
   return members;
 }
 
-class Node {
+class EfaNode {
  public:
-  Node(const NodePlace& place, const std::string& folder, milliseconds join_timeout)
+  EfaNode(const NodePlace& place, const std::string& folder, milliseconds join_timeout)
       : communicators_({.node_id = place.node_id,
                         .links = {place.torus(), hw::kTrainium2.links},
                         .place = place,
@@ -112,7 +112,7 @@ class CommunicatorEfaTest : public ::testing::Test {
     std::string pattern = (std::filesystem::temp_directory_path() / "tahoma-efa-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
     for (const NodePlace& place : Places()) {
-      nodes_.push_back(std::make_unique<Node>(place, folder_, milliseconds(20'000)));
+      nodes_.push_back(std::make_unique<EfaNode>(place, folder_, milliseconds(20'000)));
     }
   }
   ~CommunicatorEfaTest() override {
@@ -126,7 +126,7 @@ class CommunicatorEfaTest : public ::testing::Test {
       NodePlace place = Places()[node];
       const auto idea = ideas.find(static_cast<int>(node));
       if (idea != ideas.end()) place.efa = idea->second;
-      nodes_.push_back(std::make_unique<Node>(place, folder_, milliseconds(20'000)));
+      nodes_.push_back(std::make_unique<EfaNode>(place, folder_, milliseconds(20'000)));
     }
     for (const auto& node : nodes_) node->WaitForPeers();
   }
@@ -164,7 +164,7 @@ class CommunicatorEfaTest : public ::testing::Test {
   }
 
   std::string folder_;
-  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::unique_ptr<EfaNode>> nodes_;
 };
 
 RunSpec Checked(Operation operation, std::uint64_t bytes) {
@@ -377,7 +377,7 @@ TEST_F(CommunicatorEfaTest, ChipsReachTheMemoryOfTheirUltraServerAndNoOther) {
 
 TEST_F(CommunicatorEfaTest, AMissingRankIsNamedAfterTheTimeLimit) {
   nodes_[4] = nullptr;
-  nodes_[4] = std::make_unique<Node>(PlaceOfRank(4), folder_, milliseconds(100));
+  nodes_[4] = std::make_unique<EfaNode>(PlaceOfRank(4), folder_, milliseconds(100));
   const auto joined = at(4).Join(
       {.comm_id = "job", .rank = 1, .world_size = 2, .members = ChipsOf(PlaceOfRank(4))});
   EXPECT_EQ(Message(joined.status()),
@@ -388,7 +388,7 @@ TEST_F(CommunicatorEfaTest, AMissingRankIsNamedAfterTheTimeLimit) {
 // refusal.
 TEST_F(CommunicatorEfaTest, ARefusalReachesNodesThatConnectLater) {
   nodes_.clear();
-  Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
+  EfaNode node(PlaceOfRank(4), folder_, milliseconds(20'000));
   const int other = kFirstEfaNode;  // not running
   const Joiner three{
       .number = 1, .world_size = 3, .members = ChipsOf(PlaceOfRank(0)), .place = PlaceOfRank(0)};
@@ -416,7 +416,7 @@ TEST_F(CommunicatorEfaTest, ARefusalReachesNodesThatConnectLater) {
 // comes, so the refusal must count for this node, too.
 TEST_F(CommunicatorEfaTest, AWaitingRankIsRefusedWhenAnotherNodeRefuses) {
   nodes_.clear();
-  Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
+  EfaNode node(PlaceOfRank(4), folder_, milliseconds(20'000));
   std::optional<absl::StatusOr<Communicators::Joined>> joined;
   std::jthread waiter([&] {
     joined = (*node).Join(
@@ -440,7 +440,7 @@ TEST_F(CommunicatorEfaTest, AWaitingRankIsRefusedWhenAnotherNodeRefuses) {
 // the same place.
 TEST_F(CommunicatorEfaTest, APeerJoinsFromItsOwnPlaceAndNoOther) {
   nodes_.clear();
-  Node node(PlaceOfRank(4), folder_, milliseconds(20'000));
+  EfaNode node(PlaceOfRank(4), folder_, milliseconds(20'000));
   const auto join = [&](int peer, const NodePlace& place, int chips_of, std::uint64_t number) {
     const Joiner joiner{.number = number,
                         .world_size = 3,

@@ -14,7 +14,15 @@
 #include "sim-node/emulator/collective/plan/plan.h"
 #include "sim-node/emulator/link/torus_links.h"
 
-namespace tahoma::sim::testing {
+namespace tahoma::sim {
+
+inline constexpr Operation kExchanges[] = {Operation::kAllToAll, Operation::kSendReceive,
+                                           Operation::kPermute};
+inline constexpr std::uint64_t kKiB = 1024;
+inline constexpr std::uint64_t kMiB = 1024 * kKiB;
+inline constexpr std::uint64_t kGiB = 1024 * kMiB;
+
+namespace testing {
 
 // Timing of docs/reference/collectives.md#times-of-an-all-reduce: 1.5 us a step, nothing for
 // further hops.
@@ -72,4 +80,5 @@ inline void SlowCablesOf(TorusLinks& links, int chip, std::uint16_t permille) {
   }
 }
 
-}  // namespace tahoma::sim::testing
+}  // namespace testing
+}  // namespace tahoma::sim

@@ -23,12 +23,7 @@ using torus::ChipIndex;
 using torus::ChipMask;
 using torus::Direction;
 
-constexpr std::uint64_t kMiB = 1 << 20, kGiB = kMiB << 10;
 constexpr ChipMask kHalf = 0xffff'ffff;
-constexpr Operation kExchanges[] = {Operation::kAllToAll, Operation::kSendReceive,
-                                    Operation::kPermute};
-
-TorusLinks UltraServer() { return testing::UltraServer(LinkTiming{}); }
 
 struct Cable {
   int chip;
@@ -36,7 +31,7 @@ struct Cable {
 };
 
 TorusLinks Without(const std::vector<Cable>& cables) {
-  TorusLinks links = UltraServer();
+  TorusLinks links = testing::UltraServer(LinkTiming{});
   for (const Cable& cable : cables) {
     const LinkId link = TorusLinks::IdOf(ChipIndex(cable.chip), cable.axis, Direction::kPlus);
     EXPECT_TRUE(links.SetCablePermille(link, 0).ok());
@@ -122,7 +117,7 @@ TEST(ExchangeTest, ABrokenCableMakesNothingFasterAtAnySize) {
   for (const Operation operation : kExchanges) {
     for (std::uint64_t bytes = 256; bytes <= kGiB; bytes *= 16) {
       EXPECT_GE(TimeOf(PlanOf(operation, 0xffff, bytes, links)),
-                TimeOf(PlanOf(operation, 0xffff, bytes, UltraServer())))
+                TimeOf(PlanOf(operation, 0xffff, bytes, testing::UltraServer(LinkTiming{}))))
           << Name(operation) << " of " << bytes;
     }
   }
@@ -138,7 +133,7 @@ TEST(ExchangeTest, TheSamePlanComesOutEveryTime) {
 }
 
 TEST(ExchangeTest, WhoIsCutOffIsNamed) {
-  TorusLinks links = UltraServer();
+  TorusLinks links = testing::UltraServer(LinkTiming{});
   for (const Axis axis : torus::kAxes) {
     for (const Direction direction : torus::kDirections) {
       ASSERT_TRUE(links.SetCablePermille(TorusLinks::IdOf(ChipIndex(5), axis, direction), 0).ok());

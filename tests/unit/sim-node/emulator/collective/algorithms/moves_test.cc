@@ -24,7 +24,6 @@ using testing::UltraServer;
 using torus::ChipIndex;
 using torus::ChipMask;
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr double kGB = 1e9;
 
 using Bytes = std::vector<std::byte>;

@@ -27,7 +27,6 @@ using testing::MicrosecondsOf;
 using testing::Shuffled;
 using testing::WrongElements;
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr Operation kPhased[] = {Operation::kAllReduce, Operation::kAllGather,
                                  Operation::kReduceScatter, Operation::kBroadcast};
 

@@ -33,10 +33,6 @@ using testing::UltraServer;
 using testing::UltraServers;
 using testing::WrongElements;
 
-constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kMiB = 1024 * kKiB;
-constexpr std::uint64_t kGiB = 1024 * kMiB;
-
 struct Cell {
   const char* name;
   bool ultra;
@@ -404,9 +400,6 @@ TEST(HierarchicalTest, ADomainWithoutAnyNicIsNamed) {
   EXPECT_EQ(Message(exchange.status()), "the EFA NICs of all 16 chips of domain 1 are down");
   EXPECT_EQ(exchange.status().code(), absl::StatusCode::kFailedPrecondition);
 }
-
-constexpr Operation kExchanges[] = {Operation::kAllToAll, Operation::kSendReceive,
-                                    Operation::kPermute};
 
 void TakeNicDown(Fabric& fabric, int domain, int chip, std::initializer_list<NicDirection> down) {
   for (const NicDirection direction : down) {

@@ -10,25 +10,19 @@
 #include "lib/base/status.h"
 #include "sim-node/emulator/collective/domains/bound_over_domains.h"
 #include "sim-node/emulator/collective/domains/hierarchical.h"
-#include "tests/unit/sim-node/emulator/collective/support.h"
+#include "tests/unit/sim-node/emulator/collective/domains/support.h"
 
 namespace tahoma::sim {
 namespace {
 
+using testing::Everywhere;
 using testing::Instance;
+using testing::Joined;
 using testing::MicrosecondsOf;
 using testing::UltraServer;
 
-constexpr std::uint64_t kMiB = 1 << 20;
-constexpr std::uint64_t kGiB = 1024 * kMiB;
 constexpr double kNic = 25e3;  // bytes in a microsecond
 constexpr double kLinks = 4 * 128e3 + 2 * 64e3;
-
-Fabric Joined(const TorusLinks& domain, int domains, const EfaTiming& efa = {},
-              const LayerSizes& layers = {.domains_under_layer3 = 1'000'000}) {
-  return {std::vector<TorusLinks>(static_cast<std::size_t>(domains), domain),
-          hw::kTrainium2.links.efa, efa, RegularPlaces(domains, layers)};
-}
 
 // All chips of the domains, in this order.
 std::vector<Member> MembersIn(const Fabric& fabric, const std::vector<int>& domains) {
@@ -39,11 +33,6 @@ std::vector<Member> MembersIn(const Fabric& fabric, const std::vector<int>& doma
     }
   }
   return members;
-}
-std::vector<Member> Everywhere(const Fabric& fabric) {
-  std::vector<int> domains;
-  for (int domain = 0; domain < fabric.domain_count(); ++domain) domains.push_back(domain);
-  return MembersIn(fabric, domains);
 }
 
 struct Large {

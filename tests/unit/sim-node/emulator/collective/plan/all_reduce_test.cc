@@ -25,8 +25,6 @@ using testing::UltraServer;
 using torus::Axis;
 using torus::ChipMask;
 
-constexpr std::uint64_t kMiB = 1 << 20, kGiB = kMiB << 10;
-
 double TimeOverBound(ChipMask mask, std::uint64_t bytes, const TorusLinks& links) {
   return testing::TimeOverBound(Operation::kAllReduce, mask, bytes, links);
 }

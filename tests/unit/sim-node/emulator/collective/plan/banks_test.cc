@@ -18,7 +18,6 @@ using testing::MicrosecondsOf;
 using testing::UltraServer;
 using torus::ChipIndex;
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr double kBankRate = 716e9;
 
 std::vector<Member> InBanks(std::vector<Member> members, int banks) {

@@ -18,7 +18,6 @@ using testing::UltraServer;
 using torus::ChipIndex;
 using torus::ChipMask;
 
-constexpr std::uint64_t kMiB = 1 << 20, kGiB = kMiB << 10;
 constexpr Operation kBounded[] = {Operation::kAllReduce, Operation::kAllGather,
                                   Operation::kReduceScatter, Operation::kAllToAll,
                                   Operation::kBroadcast};

@@ -15,7 +15,6 @@ using testing::MicrosecondsOf;
 using testing::UltraServer;
 using torus::ChipIndex;
 
-constexpr std::uint64_t kMiB = 1 << 20, kGiB = kMiB << 10;
 constexpr LinkTiming kNoStartup = {.step = {}, .hop = {}};
 
 int Touches(const ChipUse& use) { return use.reads + use.writes; }

@@ -19,7 +19,6 @@ using testing::UltraServer;
 using torus::ChipIndex;
 using torus::ChipMask;
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr Operation kAll[] = {Operation::kAllReduce,     Operation::kAllGather,
                               Operation::kReduceScatter, Operation::kAllToAll,
                               Operation::kBroadcast,     Operation::kSendReceive};

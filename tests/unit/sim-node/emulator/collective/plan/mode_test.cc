@@ -17,8 +17,6 @@ using testing::MicrosecondsOf;
 using testing::UltraServer;
 using torus::ChipMask;
 
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
-
 // Returns the fastest algorithm for both phases, as Neuron chooses. PlanCollective may take one for
 // each phase between the sizes where they cross.
 Algorithm NeuronsChoice(std::uint64_t bytes, const PlanOptions& options = {}) {

@@ -17,8 +17,6 @@ using testing::UltraServer;
 using torus::ChipIndex;
 using torus::ChipMask;
 
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
-
 double Time(Algorithm algorithm, std::uint64_t bytes, ChipMask mask, const TorusLinks& links) {
   const auto plan =
       PlanWith(algorithm, {.bytes = bytes, .type = ElementType::kFp32}, MembersOf(mask), links);

@@ -30,7 +30,6 @@ using torus::ChipMask;
 using torus::Coord;
 using torus::Direction;
 
-constexpr std::uint64_t kMiB = 1 << 20, kGiB = kMiB << 10;
 constexpr Operation kReducing[] = {Operation::kAllReduce, Operation::kAllGather,
                                    Operation::kReduceScatter};
 constexpr ChipMask kPlane = 0xffff;

@@ -15,7 +15,6 @@ using testing::Instance;
 using testing::UltraServer;
 using torus::ChipMask;
 
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
 constexpr double kStep = 1.5;  // us
 
 using StepsOf = std::function<std::vector<Step>(Phase, const ChipSet&, const Layout&)>;

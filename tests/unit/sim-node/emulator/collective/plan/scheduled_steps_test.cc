@@ -20,8 +20,6 @@ using testing::Instance;
 using testing::UltraServer;
 using torus::ChipIndex;
 
-constexpr std::uint64_t kMiB = 1 << 20;
-
 Fabric Domains(int count, const EfaTiming& efa = {}, const LayerSizes& layers = {}) {
   return {std::vector<TorusLinks>(static_cast<std::size_t>(count), Instance({})),
           hw::kTrainium2.links.efa, efa, RegularPlaces(count, layers)};

@@ -21,7 +21,7 @@ Request Of(Operation operation, std::uint64_t bytes) {
   return {.operation = operation, .bytes = bytes, .type = ElementType::kUint8};
 }
 
-std::string MessageOf(const absl::Status& status) { return std::string(Message(status)); }
+std::string MessageOf(const absl::Status& status) { return std::string(tahoma::Message(status)); }
 
 TEST(BlocksTest, WithoutDisplacementsBlocksFollowOneAnother) {
   const std::vector<VariableCounts> counts = {{.send_counts = {2, 3}}, {.send_counts = {4, 0}}};
