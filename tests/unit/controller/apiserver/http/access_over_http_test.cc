@@ -14,6 +14,7 @@
 #include "controller/apiserver/protobuf/protobuf.h"
 #include "lib/base/status.h"
 #include "tests/support/api_fixture.h"
+#include "tests/unit/controller/apiserver/paths.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -24,8 +25,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr const char* kMaps = "/api/v1/namespaces/default/configmaps";
-constexpr const char* kPods = "/api/v1/namespaces/default/pods";
 constexpr const char* kReview = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 std::string TokenOf(const std::string& name) { return "the-token-of-" + name; }
@@ -226,7 +225,7 @@ TEST_F(AccessOverHttpTest, CanIAnswersWhatTheRequestWouldMeet) {
     const char* group;
     const char* resource;
     const char* method;
-    const char* target;
+    std::string target;
   };
   const std::vector<Case> cases = {
       {"list", "", "pods", "GET", kPods},

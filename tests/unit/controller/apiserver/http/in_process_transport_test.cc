@@ -13,6 +13,7 @@
 #include "lib/base/json.h"
 #include "tests/support/fault_file_system.h"
 #include "tests/support/temp_dir.h"
+#include "tests/unit/controller/apiserver/paths.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -22,7 +23,6 @@ using ::testing::ElementsAre;
 using testing::FaultFileSystem;
 using ::testing::HasSubstr;
 
-const std::string kMaps = "/api/v1/namespaces/default/configmaps";
 constexpr char kJson[] = "application/json";
 constexpr char kMergePatch[] = "application/merge-patch+json";
 

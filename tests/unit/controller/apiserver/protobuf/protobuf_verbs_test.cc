@@ -4,6 +4,7 @@
 
 #include "controller/apiserver/protobuf/protobuf.h"
 #include "tests/support/api_fixture.h"
+#include "tests/unit/controller/apiserver/paths.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -11,10 +12,6 @@ namespace {
 using json = Json;
 using testing::Answer;
 using ::testing::HasSubstr;
-
-const std::string kMaps = "/api/v1/namespaces/default/configmaps";
-const std::string kLeases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
-const std::string kGangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
 
 class ProtobufVerbsTest : public testing::ApiFixture {
  protected:

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/api_fixture.h"
+#include "tests/unit/controller/apiserver/paths.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -12,12 +13,6 @@ using json = Json;
 using testing::Answer;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-const std::string kPods = "/api/v1/namespaces/default/pods";
-const std::string kMaps = "/api/v1/namespaces/default/configmaps";
-const std::string kGangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
-const std::string kClaims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
-const std::string kLeases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
 class ConformanceTest : public testing::ApiFixture {
  protected:

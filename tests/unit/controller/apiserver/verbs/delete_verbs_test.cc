@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/support/api_fixture.h"
+#include "tests/unit/controller/apiserver/paths.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -16,10 +17,6 @@ using json = Json;
 using testing::Answer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-const std::string kPods = "/api/v1/namespaces/default/pods";
-const std::string kMaps = "/api/v1/namespaces/default/configmaps";
-const std::string kGangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
 
 class DeleteVerbsTest : public testing::ApiFixture {
  protected:

@@ -12,14 +12,13 @@
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "tests/support/temp_dir.h"
+#include "tests/unit/controller/apiserver/paths.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-const std::string kPods = "/api/v1/namespaces/default/pods";
 
 class FailureTest : public ::testing::Test {
  protected:

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/support/api_fixture.h"
+#include "tests/unit/controller/apiserver/paths.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -13,8 +14,7 @@ using testing::Answer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::string kPods = "/api/v1/namespaces/default/pods";
-const std::string kClasses = "/apis/scheduling.k8s.io/v1/priorityclasses";
+const std::string kPriorityClasses = "/apis/scheduling.k8s.io/v1/priorityclasses";
 
 class PriorityTest : public testing::ApiFixture {
  protected:
@@ -31,60 +31,62 @@ class PriorityTest : public testing::ApiFixture {
 };
 
 TEST_F(PriorityTest, TheSystemsClassesAreThereFromTheStartAndStay) {
-  const Answer list = Call("GET", kClasses);
+  const Answer list = Call("GET", kPriorityClasses);
   ASSERT_EQ(list.status, 200);
   EXPECT_THAT(list.names(), ElementsAre("system-cluster-critical", "system-node-critical"));
   EXPECT_EQ(list.body["items"][0]["value"], 2'000'000'000);
   EXPECT_EQ(list.body["items"][1]["value"], 2'000'001'000);
-  const Answer kept = Call("DELETE", kClasses + "/system-node-critical");
+  const Answer kept = Call("DELETE", kPriorityClasses + "/system-node-critical");
   EXPECT_EQ(kept.status, 403);
   EXPECT_EQ(kept.message(),
             "priorityclasses.scheduling.k8s.io \"system-node-critical\" is forbidden: this is a "
             "system priority class and cannot be deleted");
   Restart();
-  EXPECT_EQ(Call("GET", kClasses).names().size(), 2U);
+  EXPECT_EQ(Call("GET", kPriorityClasses).names().size(), 2U);
 }
 
 TEST_F(PriorityTest, AClassIsMadeShownAndChangedInWhatMayChange) {
-  const Answer made = Call("POST", kClasses, ClassOf("high", 1000));
+  const Answer made = Call("POST", kPriorityClasses, ClassOf("high", 1000));
   ASSERT_EQ(made.status, 201) << made.text;
   EXPECT_EQ(made.body["preemptionPolicy"], "PreemptLowerPriority");
   const Answer table =
-      Call("GET", kClasses + "/high", "",
+      Call("GET", kPriorityClasses + "/high", "",
            {{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}});
   ASSERT_EQ(table.status, 200);
   EXPECT_EQ(table.body["columnDefinitions"][1]["name"], "Value");
   EXPECT_EQ(table.body["rows"][0]["cells"],
             (Json{"high", 1000, false, "0s", "PreemptLowerPriority"}));
-  const Answer described = Patch(kClasses + "/high", "merge-patch+json", {{"description", "d"}});
+  const Answer described =
+      Patch(kPriorityClasses + "/high", "merge-patch+json", {{"description", "d"}});
   EXPECT_EQ(described.status, 200);
   EXPECT_EQ(described.body["metadata"]["generation"], 1);
-  const Answer moved = Patch(kClasses + "/high", "merge-patch+json", {{"value", 5}});
+  const Answer moved = Patch(kPriorityClasses + "/high", "merge-patch+json", {{"value", 5}});
   EXPECT_EQ(moved.status, 422);
   EXPECT_THAT(moved.message(), HasSubstr("value: Forbidden: may not be changed in an update."));
-  EXPECT_THAT(
-      Patch(kClasses + "/high", "merge-patch+json", {{"preemptionPolicy", "Never"}}).message(),
-      HasSubstr("preemptionPolicy: Invalid value: \"Never\": field is immutable"));
-  EXPECT_EQ(Call("DELETE", kClasses + "/high").status, 200);
+  EXPECT_THAT(Patch(kPriorityClasses + "/high", "merge-patch+json", {{"preemptionPolicy", "Never"}})
+                  .message(),
+              HasSubstr("preemptionPolicy: Invalid value: \"Never\": field is immutable"));
+  EXPECT_EQ(Call("DELETE", kPriorityClasses + "/high").status, 200);
 }
 
 TEST_F(PriorityTest, ValuesAndNamesOfTheSystemAreNotForOthers) {
-  EXPECT_THAT(Call("POST", kClasses, ClassOf("huge", 1'000'000'001)).message(),
+  EXPECT_THAT(Call("POST", kPriorityClasses, ClassOf("huge", 1'000'000'001)).message(),
               HasSubstr("value: Forbidden: maximum allowed value of a user defined priority is "
                         "1000000000"));
-  EXPECT_THAT(Call("POST", kClasses, ClassOf("system-mine", 1)).message(),
+  EXPECT_THAT(Call("POST", kPriorityClasses, ClassOf("system-mine", 1)).message(),
               HasSubstr("metadata.name: Forbidden: priority class names with 'system-' prefix are "
                         "reserved for system use only. error: system-mine is not a known system "
                         "priority class"));
-  EXPECT_THAT(
-      Patch(kClasses + "/system-node-critical", "merge-patch+json", {{"globalDefault", true}})
-          .message(),
-      HasSubstr("globalDefault of system-node-critical PriorityClass must be false"));
+  EXPECT_THAT(Patch(kPriorityClasses + "/system-node-critical", "merge-patch+json",
+                    {{"globalDefault", true}})
+                  .message(),
+              HasSubstr("globalDefault of system-node-critical PriorityClass must be false"));
 }
 
 TEST_F(PriorityTest, APodHasThePriorityAndPolicyOfItsClass) {
-  ASSERT_EQ(Call("POST", kClasses, ClassOf("high", 1000, {{"preemptionPolicy", "Never"}})).status,
-            201);
+  ASSERT_EQ(
+      Call("POST", kPriorityClasses, ClassOf("high", 1000, {{"preemptionPolicy", "Never"}})).status,
+      201);
   const Answer pod = MakePod("a", {{"priorityClassName", "high"}});
   ASSERT_EQ(pod.status, 201) << pod.text;
   EXPECT_EQ(pod.body["spec"]["priority"], 1000);
@@ -105,7 +107,7 @@ TEST_F(PriorityTest, APodOfAClassThatIsNotThereIsForbidden) {
 }
 
 TEST_F(PriorityTest, APodsPriorityMustBeThatOfItsClass) {
-  ASSERT_EQ(Call("POST", kClasses, ClassOf("high", 1000)).status, 201);
+  ASSERT_EQ(Call("POST", kPriorityClasses, ClassOf("high", 1000)).status, 201);
   const Answer refused = MakePod("a", {{"priorityClassName", "high"}, {"priority", 7}});
   EXPECT_EQ(refused.status, 403);
   EXPECT_EQ(
@@ -120,8 +122,10 @@ TEST_F(PriorityTest, APodsPriorityMustBeThatOfItsClass) {
 }
 
 TEST_F(PriorityTest, OneClassAtMostIsTheDefault) {
-  ASSERT_EQ(Call("POST", kClasses, ClassOf("low", -5, {{"globalDefault", true}})).status, 201);
-  const Answer second = Call("POST", kClasses, ClassOf("other", 1, {{"globalDefault", true}}));
+  ASSERT_EQ(Call("POST", kPriorityClasses, ClassOf("low", -5, {{"globalDefault", true}})).status,
+            201);
+  const Answer second =
+      Call("POST", kPriorityClasses, ClassOf("other", 1, {{"globalDefault", true}}));
   EXPECT_EQ(second.status, 403);
   EXPECT_EQ(
       second.message(),
@@ -130,11 +134,12 @@ TEST_F(PriorityTest, OneClassAtMostIsTheDefault) {
   const Answer pod = MakePod("a", Json::object());
   EXPECT_EQ(pod.body["spec"]["priority"], -5);
   EXPECT_EQ(pod.body["spec"]["priorityClassName"], "low");
-  EXPECT_EQ(Patch(kClasses + "/low", "merge-patch+json", {{"description", "d"}}).status, 200);
+  EXPECT_EQ(Patch(kPriorityClasses + "/low", "merge-patch+json", {{"description", "d"}}).status,
+            200);
 }
 
 TEST_F(PriorityTest, AnUpdateThatLeavesThePriorityOutKeepsIt) {
-  ASSERT_EQ(Call("POST", kClasses, ClassOf("high", 1000)).status, 201);
+  ASSERT_EQ(Call("POST", kPriorityClasses, ClassOf("high", 1000)).status, 201);
   Json pod = MakePod("a", {{"priorityClassName", "high"}}).body;
   pod["spec"].erase("priority");
   pod["spec"].erase("preemptionPolicy");

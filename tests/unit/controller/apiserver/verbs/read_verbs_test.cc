@@ -9,6 +9,7 @@
 #include "controller/apiserver/http/in_process_transport.h"
 #include "lib/kube/json_writer.h"
 #include "tests/support/api_fixture.h"
+#include "tests/unit/controller/apiserver/paths.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -18,9 +19,6 @@ using testing::Answer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::string kMaps = "/api/v1/namespaces/default/configmaps";
-const std::string kPods = "/api/v1/namespaces/default/pods";
-const std::string kGangs = "/apis/tahoma.dev/v1alpha1/namespaces/default/gangs";
 constexpr const char* kTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 class ReadVerbsTest : public testing::ApiFixture {

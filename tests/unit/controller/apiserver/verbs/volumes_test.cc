@@ -12,9 +12,9 @@ namespace {
 using testing::Answer;
 using ::testing::HasSubstr;
 
-const std::string kClaims = "/api/v1/namespaces/default/persistentvolumeclaims";
+const std::string kVolumeClaims = "/api/v1/namespaces/default/persistentvolumeclaims";
 const std::string kVolumes = "/api/v1/persistentvolumes";
-const std::string kClasses = "/apis/storage.k8s.io/v1/storageclasses";
+const std::string kStorageClasses = "/apis/storage.k8s.io/v1/storageclasses";
 const std::string kMerge = "merge-patch+json";
 
 class VolumesTest : public testing::ApiFixture {
@@ -45,54 +45,55 @@ class VolumesTest : public testing::ApiFixture {
 TEST_F(VolumesTest, AClaimIsPendingUntilSomebodyBindsIt) {
   Json claim = ClaimOf("data");
   claim["status"] = {{"phase", "Bound"}};
-  const Answer made = Call("POST", kClaims, claim);
+  const Answer made = Call("POST", kVolumeClaims, claim);
   ASSERT_EQ(made.status, 201) << made.text;
   EXPECT_EQ(made.body["status"], (Json{{"phase", "Pending"}}));
   EXPECT_EQ(made.body["spec"]["volumeMode"], "Filesystem");
-  EXPECT_EQ(CellsOf(kClaims + "/data"),
+  EXPECT_EQ(CellsOf(kVolumeClaims + "/data"),
             (Json{"data", "Pending", "", "", "", "ssd", "<unset>", "0s", "Filesystem"}));
-  ASSERT_EQ(Patch(kClaims + "/data", kMerge, {{"spec", {{"volumeName", "pv"}}}}).status, 200);
+  ASSERT_EQ(Patch(kVolumeClaims + "/data", kMerge, {{"spec", {{"volumeName", "pv"}}}}).status, 200);
   const Json bound = {{"status",
                        {{"phase", "Bound"},
                         {"accessModes", {"ReadWriteOnce"}},
                         {"capacity", {{"storage", "9Gi"}}}}}};
-  ASSERT_EQ(Patch(kClaims + "/data/status", kMerge, bound).status, 200);
-  EXPECT_EQ(CellsOf(kClaims + "/data"),
+  ASSERT_EQ(Patch(kVolumeClaims + "/data/status", kMerge, bound).status, 200);
+  EXPECT_EQ(CellsOf(kVolumeClaims + "/data"),
             (Json{"data", "Bound", "pv", "9Gi", "RWO", "ssd", "<unset>", "0s", "Filesystem"}));
 }
 
 TEST_F(VolumesTest, AClaimsVolumeIsNamedOnceAndItsSizeMayGrowWhenBound) {
-  ASSERT_EQ(Call("POST", kClaims, ClaimOf("data")).status, 201);
+  ASSERT_EQ(Call("POST", kVolumeClaims, ClaimOf("data")).status, 201);
   const Json larger = {{"spec", {{"resources", {{"requests", {{"storage", "16Gi"}}}}}}}};
-  EXPECT_THAT(Patch(kClaims + "/data", kMerge, larger).message(),
+  EXPECT_THAT(Patch(kVolumeClaims + "/data", kMerge, larger).message(),
               HasSubstr("spec: Forbidden: spec is immutable after creation except "
                         "resources.requests and volumeAttributesClassName for bound claims"));
-  EXPECT_EQ(Patch(kClaims + "/data", kMerge, {{"spec", {{"volumeName", "pv"}}}}).status, 200);
-  EXPECT_EQ(Patch(kClaims + "/data", kMerge, {{"spec", {{"volumeName", "other"}}}}).status, 422);
-  Patch(kClaims + "/data/status", kMerge, {{"status", {{"phase", "Bound"}}}});
-  EXPECT_EQ(Patch(kClaims + "/data", kMerge, larger).status, 200);
+  EXPECT_EQ(Patch(kVolumeClaims + "/data", kMerge, {{"spec", {{"volumeName", "pv"}}}}).status, 200);
+  EXPECT_EQ(Patch(kVolumeClaims + "/data", kMerge, {{"spec", {{"volumeName", "other"}}}}).status,
+            422);
+  Patch(kVolumeClaims + "/data/status", kMerge, {{"status", {{"phase", "Bound"}}}});
+  EXPECT_EQ(Patch(kVolumeClaims + "/data", kMerge, larger).status, 200);
   const Json annotated = {
       {"metadata", {{"annotations", {{"volume.kubernetes.io/selected-node", "n"}}}}}};
-  EXPECT_EQ(Patch(kClaims + "/data", kMerge, annotated).status, 200);
+  EXPECT_EQ(Patch(kVolumeClaims + "/data", kMerge, annotated).status, 200);
 }
 
 TEST_F(VolumesTest, AClaimSaysHowItIsUsedAndHowLargeItIs) {
   Json claim = ClaimOf("data");
   claim["spec"].erase("accessModes");
   claim["spec"]["resources"] = Json::object();
-  const Answer none = Call("POST", kClaims, claim);
+  const Answer none = Call("POST", kVolumeClaims, claim);
   EXPECT_EQ(none.status, 422);
   EXPECT_EQ(none.message(),
             "PersistentVolumeClaim \"data\" is invalid: [spec.accessModes: Required value: at "
             "least 1 access mode is required, spec.resources[storage]: Required value]");
   claim = ClaimOf("data");
   claim["spec"]["accessModes"] = {"Once"};
-  EXPECT_THAT(Call("POST", kClaims, claim).message(),
+  EXPECT_THAT(Call("POST", kVolumeClaims, claim).message(),
               HasSubstr("spec.accessModes: Unsupported value: \"Once\": supported values: "
                         "\"ReadOnlyMany\", \"ReadWriteMany\", \"ReadWriteOnce\", "
                         "\"ReadWriteOncePod\""));
   claim["spec"]["accessModes"] = {"ReadWriteOnce", "ReadWriteOncePod"};
-  EXPECT_THAT(Call("POST", kClaims, claim).message(),
+  EXPECT_THAT(Call("POST", kVolumeClaims, claim).message(),
               HasSubstr("may not use ReadWriteOncePod with other access modes"));
 }
 
@@ -123,16 +124,17 @@ TEST_F(VolumesTest, AClassIsImmediateUnlessItSaysOtherwiseAndStaysSo) {
        {{"name", "ssd"},
         {"annotations", {{"storageclass.kubernetes.io/is-default-class", "true"}}}}},
       {"provisioner", "ebs.csi.aws.com"}};
-  const Answer made = Call("POST", kClasses, given);
+  const Answer made = Call("POST", kStorageClasses, given);
   ASSERT_EQ(made.status, 201) << made.text;
-  EXPECT_EQ(CellsOf(kClasses + "/ssd"),
+  EXPECT_EQ(CellsOf(kStorageClasses + "/ssd"),
             (Json{"ssd (default)", "ebs.csi.aws.com", "Delete", "Immediate", false, "0s"}));
   EXPECT_THAT(
-      Patch(kClasses + "/ssd", kMerge, {{"volumeBindingMode", "WaitForFirstConsumer"}}).message(),
+      Patch(kStorageClasses + "/ssd", kMerge, {{"volumeBindingMode", "WaitForFirstConsumer"}})
+          .message(),
       HasSubstr("volumeBindingMode: Invalid value: \"WaitForFirstConsumer\": field is immutable"));
-  EXPECT_THAT(Patch(kClasses + "/ssd", kMerge, {{"provisioner", "other"}}).message(),
+  EXPECT_THAT(Patch(kStorageClasses + "/ssd", kMerge, {{"provisioner", "other"}}).message(),
               HasSubstr("provisioner: Forbidden: updates to provisioner are forbidden."));
-  EXPECT_EQ(Call("POST", kClasses, {{"metadata", {{"name", "none"}}}}).status, 422);
+  EXPECT_EQ(Call("POST", kStorageClasses, {{"metadata", {{"name", "none"}}}}).status, 422);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "lib/base/rng.h"
 #include "lib/kube/json_writer.h"
 #include "tests/support/api_fixture.h"
+#include "tests/unit/controller/apiserver/paths.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -17,8 +18,6 @@ namespace {
 using json = Json;
 using testing::Answer;
 using ::testing::ElementsAre;
-
-const std::string kMaps = "/api/v1/namespaces/default/configmaps";
 
 class WatchTest : public testing::ApiFixture {
  protected:
