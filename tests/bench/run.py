@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 import cluster
 from measure import BENCH, BIN, ROOT, cpu_percent, output, processor_seconds, rss_mib
@@ -241,6 +242,58 @@ def idle_rss(program):
         return rss_mib(ground.pid(f"n0.{program}"))
 
 
+def make_up_to_first_gang_s():
+    """From the first moment of `make up`, its programs built, until a gang of a whole UltraServer is placed; median of three."""
+    kubectl = os.environ.get("KUBECTL") or output(ROOT / ".ci/kubectl")
+    gang = output(ROOT / "examples/gangs/make_gang.py", "first", "4x4x4", "4", "--command", "sleep 600")
+    times = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory(prefix="tb") as scratch:
+            directory = pathlib.Path(scratch) / "t"
+            begin = time.monotonic()
+            subprocess.run([sys.executable, ROOT / "examples/local/up.py", directory, "--bin", BIN, "--quiet"], check=True)
+            try:
+                ask = [kubectl, "--kubeconfig", directory / "kubeconfig"]
+                subprocess.run([*ask, "apply", "-f", "-"], input=gang, check=True, text=True, stdout=subprocess.DEVNULL)
+                output(*ask, "wait", "gang/first", "--for=jsonpath={.status.phase}=Running", "--timeout=60s")
+                times.append(time.monotonic() - begin)
+            finally:
+                subprocess.call([sys.executable, ROOT / "examples/local/down.py", str(directory)])
+    return sorted(times)[1]
+
+
+def post(url, manifest):
+    request = urllib.request.Request(url, json.dumps(manifest).encode(), {"Content-Type": "application/json"})
+    urllib.request.urlopen(request).close()
+
+
+def deployments_made_cpu_ms(ground, first, last):
+    """Processor time of the controller for each Deployment of five pods that fit no node, made one after the other."""
+    begin = processor_seconds(ground.child.pid)
+    for number in range(first, last):
+        labels = {"app": f"d{number}"}
+        post(f"{ground.server}/apis/apps/v1/namespaces/default/deployments", {
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": f"d{number}"},
+            "spec": {"replicas": 5, "selector": {"matchLabels": labels}, "template": {
+                "metadata": {"labels": labels},
+                "spec": {"nodeSelector": {"no": "such"}, "containers": [{"name": "main", "image": "busybox"}]}}}})
+    while json.loads(output("curl", "-sf", f"{ground.server}/api/v1/pods?limit=1"))["metadata"].get(
+            "remainingItemCount", 0) + 1 < last * 5:
+        time.sleep(0.2)
+    return 1000 * (processor_seconds(ground.child.pid) - begin) / (last - first)
+
+
+def deployment_growth_ratio():
+    """What a Deployment takes beside 2,500 others, over what one takes beside less than 250; the median of three."""
+    ratios = []
+    for _ in range(3):
+        with Controller() as ground:
+            few = deployments_made_cpu_ms(ground, 0, 250)
+            deployments_made_cpu_ms(ground, 250, 2500)
+            ratios.append(deployments_made_cpu_ms(ground, 2500, 2750) / few)
+    return sorted(ratios)[1]
+
+
 class VirtualFleet:
     """`sim-node --fleet` beside a controller, once all its nodes are published."""
 
@@ -297,6 +350,8 @@ ROWS = [
     # name, unit, target, better, how
     ("standalone_pods_bound_per_s", "pods/s", 2000, "higher", lambda _: standalone_load("pods", 8000)),
     ("standalone_gangs_bound_per_s", "gangs/s", 400, "higher", lambda _: standalone_load("gangs", 1200)),
+    ("make_up_to_first_gang_s", "s", 5, "lower", lambda _: make_up_to_first_gang_s()),
+    ("deployment_2500_others_cpu_ratio", "ratio", 1.5, "lower", lambda _: deployment_growth_ratio()),
     ("hostile_slow_connections_gangs_per_s_ratio", "ratio", 0.5, "higher", lambda _: hostile_ratio()),
     ("hostile_peak_rss_mib", "MiB", 512, "lower", lambda _: hostile_peak_rss_mib()),
     ("place_one_ultraserver_ns", "ns", None, "lower", google_benchmark("plan_bench", None)),
