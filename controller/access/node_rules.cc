@@ -213,7 +213,8 @@ std::optional<std::string_view> WrongForNode(std::string_view node, const Attrib
     return Unless(view.ClaimIsOn(wanted.name_space, wanted.name, node),
                   "no pod on this node uses the claim");
   }
-  if (wanted.resource == "secrets" || wanted.resource == "configmaps") {
+  if (wanted.resource == "secrets" || wanted.resource == "configmaps" ||
+      wanted.resource == "persistentvolumeclaims" || wanted.resource == "persistentvolumes") {
     return Unless(view.IsUsedOn(wanted.resource, wanted.name_space, wanted.name, node),
                   "no pod on this node uses it");
   }

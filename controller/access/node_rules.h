@@ -7,9 +7,9 @@
 //   if (const auto wrong = WrongChangeForNode("node-3", attributes, before, after)) …
 //
 // A node's own objects are the Node, its lease, its ResourceSlices, the pods bound to the node, and
-// the claims, ConfigMaps and Secrets of these pods. The rules follow Kubernetes' node authorizer,
-// which sees the requests, and its admission plugin NodeRestriction, which sees the object before
-// and after the change. docs/security.md#what-a-nodes-token-may-do has the table.
+// the claims, ConfigMaps, Secrets and volumes of these pods. The rules follow Kubernetes' node
+// authorizer, which sees the requests, and its admission plugin NodeRestriction, which sees the
+// object before and after the change. docs/security.md#what-a-nodes-token-may-do has the table.
 //
 // Scope: pure functions; NodeView shows the stored objects.
 //
@@ -39,7 +39,8 @@ class NodeView {
   // claim. Also true when there is no such claim: its absence is no secret.
   virtual bool ClaimIsOn(std::string_view name_space, std::string_view name,
                          std::string_view node) const = 0;
-  // Returns whether a pod on the node names this ConfigMap or Secret (`resource`).
+  // Returns whether a pod on the node names this ConfigMap, Secret or PersistentVolumeClaim
+  // (`resource`), or the claim of this PersistentVolume.
   virtual bool IsUsedOn(std::string_view resource, std::string_view name_space,
                         std::string_view name, std::string_view node) const = 0;
 };

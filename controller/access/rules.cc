@@ -112,7 +112,7 @@ std::vector<Rule> NodeRules() {
       {{"patch", "update"}, {""}, {"nodes/status"}},
       {{"get", "list", "watch", "delete"}, {""}, {"pods"}},
       {{"patch", "update"}, {""}, {"pods/status"}},
-      {{"get"}, {""}, {"configmaps", "secrets"}},
+      {{"get"}, {""}, {"configmaps", "persistentvolumeclaims", "persistentvolumes", "secrets"}},
       {{"create", "patch"}, {""}, {"events"}},
       {{"create", "get", "patch", "update"}, {"coordination.k8s.io"}, {"leases"}},
       {{"get"}, {"resource.k8s.io"}, {"resourceclaims"}},

@@ -1,5 +1,7 @@
 #include "controller/app/standalone.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -21,7 +23,6 @@ namespace {
 
 using json = Json;
 
-constexpr std::string_view kDeviceClasses = "/apis/resource.k8s.io/v1/deviceclasses";
 constexpr int kControllerThreads = 8;  // waiting for the disk's shared syncs
 // The classes of charts/tahoma/files/deviceclasses.yaml. docs/design/0001-seams.md: AWS's class
 // selects chips and whole nodes, ours partitions.
@@ -70,6 +71,26 @@ absl::StatusOr<std::vector<CrdFile>> ReadCrds(const std::string& folder) {
   return files;
 }
 
+// Makes the folder of the volumes that are made for claims, and returns its absolute path. Other
+// users of the machine cannot enter the folder: a volume is everybody's who has it mounted.
+absl::StatusOr<std::string> MakeVolumeFolder(const std::string& data_dir) {
+  std::error_code error;
+  const auto folder = std::filesystem::absolute(data_dir).lexically_normal() / "volumes";
+  std::filesystem::create_directories(folder, error);
+  if (!error) {
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+  }
+  if (error) return Unavailable("dataDir: folder {}: {}", folder.string(), error.message());
+  return folder.string();
+}
+
+absl::Status RemoveFolder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder, error);
+  if (!error) return absl::OkStatus();
+  return Unavailable("folder {} cannot be removed: {}", folder, error.message());
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
@@ -112,6 +133,8 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
     TAHOMA_RETURN_IF_ERROR(Annotate(api->server_->InstallCrd(crd.text), crd.path));
   }
   TAHOMA_RETURN_IF_ERROR(api->InstallDeviceClasses());
+  TAHOMA_ASSIGN_OR_RETURN(api->volume_folder_, MakeVolumeFolder(options.data_dir));
+  TAHOMA_RETURN_IF_ERROR(api->InstallStorageClass());
   api->controllers_transport_ =
       std::make_unique<apiserver::InProcessTransport>(*api->server_, clock, "tahoma-controllers");
   api->controllers_ = std::make_unique<apiserver::Controllers>(
@@ -119,6 +142,8 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
       *api->controllers_transport_,
       apiserver::ControllerOptions{.protect_claims = true,
                                    .scheduler_names = SchedulerNames(options),
+                                   .volume_folder = api->volume_folder_,
+                                   .remove_folder = RemoveFolder,
                                    .log = log,
                                    .evicted = evicted});
   api->controller_threads_ = std::make_unique<apiserver::ControllerThreads>(
@@ -149,7 +174,6 @@ absl::Status StandaloneApi::InstallDeviceClasses() {
       "aws.amazon.com/neuroncore");
 }
 
-// Creates the class unless it exists; a changed class stays as it is.
 absl::Status StandaloneApi::InstallDeviceClass(const std::string& name,
                                                const std::string& expression,
                                                const std::string& resource) {
@@ -158,19 +182,38 @@ absl::Status StandaloneApi::InstallDeviceClass(const std::string& name,
       {"kind", "DeviceClass"},
       {"metadata", {{"name", name}}},
       {"spec", {{"selectors", json::array({json{{"cel", {{"expression", expression}}}}})}}}};
+  if (!resource.empty()) object["spec"]["extendedResourceName"] = resource;
+  return Install({"resource.k8s.io", "deviceclasses"}, object);
+}
+
+// The class of claims that name none, as in the clusters that people try things in.
+absl::Status StandaloneApi::InstallStorageClass() {
+  return Install({"storage.k8s.io", "storageclasses"},
+                 {{"apiVersion", "storage.k8s.io/v1"},
+                  {"kind", "StorageClass"},
+                  {"metadata",
+                   {{"name", "standard"},
+                    {"annotations", {{"storageclass.kubernetes.io/is-default-class", "true"}}}}},
+                  {"provisioner", apiserver::kHostPathProvisioner},
+                  {"reclaimPolicy", "Delete"},
+                  {"volumeBindingMode", "Immediate"}});
+}
+
+absl::Status StandaloneApi::Install(const apiserver::ResourceName& resource, const json& object) {
+  const std::string name = object["metadata"]["name"];
   // Webhooks that cannot be asked shall not keep the controller from starting again.
-  if (server_->objects().Get({"resource.k8s.io", "deviceclasses"},
-                             apiserver::ObjectKey("", name)) != nullptr) {
+  if (server_->objects().Get(resource, apiserver::ObjectKey("", name)) != nullptr) {
     return absl::OkStatus();
   }
-  if (!resource.empty()) object["spec"]["extendedResourceName"] = resource;
-  TAHOMA_ASSIGN_OR_RETURN(const kube::Response answer,
-                          transport_->Send({.method = "POST",
-                                            .target = std::string(kDeviceClasses),
-                                            .headers = {{"Content-Type", "application/json"}},
-                                            .body = object.dump()}));
+  TAHOMA_ASSIGN_OR_RETURN(
+      const kube::Response answer,
+      transport_->Send({.method = "POST",
+                        .target = fmt::format("/apis/{}/v1/{}", resource.group, resource.plural),
+                        .headers = {{"Content-Type", "application/json"}},
+                        .body = object.dump()}));
   if (answer.status == 201 || answer.status == 409) return absl::OkStatus();
-  return Internal("DeviceClass {} cannot be created: {} {}", name, answer.status, answer.body);
+  return Internal("{} {} cannot be created: {} {}", object["kind"].get<std::string>(), name,
+                  answer.status, answer.body);
 }
 
 std::string KubeconfigText(const KubeconfigParts& parts) {

@@ -32,12 +32,12 @@ class StandaloneApi {
   using LogLine = std::function<void(const std::string& line)>;
   using Evicted = std::function<void(const apiserver::Eviction& eviction)>;
 
-  // Opens the folder, binds the address, then installs the missing CRDs of crdDir and
-  // DeviceClasses. `callers` holds the callers' rights, the audit and the server's log; `options`
-  // hold address, certificates and allowed hosts. Fails with a message that names the folder,
-  // address or file at fault. Errors that can be found before any write are found before. `log`
-  // gets a line about each mistake of our own that a request or a controller met, `evicted` gets
-  // each pod that a controller evicts.
+  // Opens the folder, binds the address, then installs the missing CRDs of crdDir, DeviceClasses
+  // and StorageClass. `callers` holds the callers' rights, the audit and the server's log;
+  // `options` hold address, certificates and allowed hosts. Fails with a message that names the
+  // folder, address or file at fault. Errors that can be found before any write are found before.
+  // `log` gets a line about each mistake of our own that a request or a controller met, `evicted`
+  // gets each pod that a controller evicts.
   static absl::StatusOr<std::unique_ptr<StandaloneApi>> Open(
       const Options& options, apiserver::HttpFrontOptions callers, const Clock& clock,
       rest::Metrics& metrics, const LogLine& log = {}, const Evicted& evicted = {});
@@ -70,7 +70,11 @@ class StandaloneApi {
   // `resource` is the name of the extended resource that the class stands for; may be empty.
   absl::Status InstallDeviceClass(const std::string& name, const std::string& expression,
                                   const std::string& resource = "");
+  absl::Status InstallStorageClass();
+  // Creates the object unless it exists; a changed object stays as it is.
+  absl::Status Install(const apiserver::ResourceName& resource, const Json& object);
 
+  std::string volume_folder_;
   std::unique_ptr<Store> store_;
   BlockTime block_time_;
   std::unique_ptr<RocksJournal> journal_;

@@ -260,7 +260,7 @@ def other_lines(world):
             Attempt("PATCH", f"{LEASES}/{world.other}", {"spec": {"holderIdentity": world.mine}}),
             Attempt("POST", LEASES.replace("kube-node-lease", "default"), lease(world.mine))]),
         Line("events: make them", True, True, [Attempt("POST", "/api/v1/namespaces/default/events", event)]),
-        Line("gangs, Capacity Blocks, namespaces, roles, volumes, CSINodes", False, False, [
+        Line("gangs, Capacity Blocks, namespaces, roles, lists of volumes, CSINodes", False, False, [
             get(path) for path in ("/apis/tahoma.dev/v1alpha1/gangs", "/apis/tahoma.dev/v1alpha1/capacityblocks", "/api/v1/namespaces",
                                    "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/api/v1/persistentvolumeclaims",
                                    f"/apis/storage.k8s.io/v1/csinodes/{world.mine}")]),

@@ -16,6 +16,8 @@
 
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <array>
 #include <exception>
 #include <functional>
@@ -65,6 +67,10 @@ struct ControllerOptions {
   // The schedulers whose pods this program places (spec.schedulerName). A pod of another scheduler
   // gets an Event that says so. Empty: no pod does.
   std::vector<std::string> scheduler_names = {};
+  // The folder of the volumes that are made for claims, and who removes such a volume's folder.
+  // Empty: no volume is made.
+  std::string volume_folder = {};
+  std::function<absl::Status(const std::string& folder)> remove_folder = nullptr;
   // Called for work that threw, which is our own mistake; the work is tried again.
   std::function<void(const std::string& line)> log = nullptr;
   // Called for each pod that was evicted, on any of the controllers' threads.
@@ -131,6 +137,10 @@ class Controllers {
   void QueueController(const ObjectId& id, const Json& object, WallTime now);
   void QueueForTracked(const ObjectId& id, const Json* previous, const Json* object, WallTime now);
   std::optional<ObjectId> ControllerId(const Json& object) const;
+  void QueueForVolumes(const ObjectId& id, const Json* previous, const Json* object, WallTime now);
+  void QueueUnboundClaims(WallTime now);
+  ClaimSurroundings SurroundingsOf(const Json& claim) const;
+  Decision DecideVolume(const ObjectId& id, const Json& object) const;
   Decision Decide(const ObjectId& id, const Json& object, WallTime now) const;
   // The dependents of a kind, and the objects without a controller that the selector may match.
   Bodies ChildrenOf(const Json& owner, const ResourceName& resource) const;

@@ -34,7 +34,9 @@ inline const ResourceName kJobResource = {"batch", "jobs"};
 inline const ResourceName kServiceResource = {"", "services"};
 inline const ResourceName kEndpointsResource = {"", "endpoints"};
 inline const ResourceName kBudgetResource = {"policy", "poddisruptionbudgets"};
+inline const ResourceName kVolumeResource = {"", "persistentvolumes"};
 inline const ResourceName kVolumeClaimResource = {"", "persistentvolumeclaims"};
+inline const ResourceName kStorageClassResource = {"storage.k8s.io", "storageclasses"};
 
 // Returns whether a function of workloads.h decides about objects of the resource.
 bool IsWorkload(const ResourceName& resource);

@@ -52,6 +52,7 @@ const char* ComponentOf(const std::string& kind) {
   if (kind == "Deployment") return "deployment-controller";
   if (kind == "StatefulSet") return "statefulset-controller";
   if (kind == "DaemonSet") return "daemonset-controller";
+  if (kind.starts_with("PersistentVolume")) return "persistentvolume-controller";
   return "controllermanager";
 }
 
@@ -103,6 +104,7 @@ void Controllers::QueueForWorkloads(const ObjectId& id, const Json* previous, co
     }
   }
   QueueForTracked(id, previous, object, now);
+  QueueForVolumes(id, previous, object, now);
   if (id.resource == kEndpointsResource && object == nullptr) {
     queue_.Add({Task::kWorkload, WorkKey({kServiceResource, id.key})}, now);
   }
@@ -220,6 +222,9 @@ Decision Controllers::Decide(const ObjectId& id, const Json& object, WallTime no
     const Bodies pods = SelectedPods(object, selector);
     return SyncBudget(object, pods, WantedPods(pods), now);
   }
+  if (resource == kVolumeClaimResource || resource == kVolumeResource) {
+    return DecideVolume(id, object);
+  }
   if (resource == kDeploymentResource) {
     const Bodies sets = ChildrenOf(object, kReplicaSetResource);
     return SyncDeployment(object, sets, PodsOf(sets), now);
@@ -268,6 +273,16 @@ Outcome Controllers::SyncWorkload(const ObjectId& id, WallTime now) {
 }
 
 Outcome Controllers::Carry(const Json& object, const Decision& decision, WallTime now) {
+  if (!decision.remove_folder.empty() && options_.remove_folder) {
+    if (const absl::Status removed = options_.remove_folder(decision.remove_folder);
+        !removed.ok()) {
+      const Note note{.type = "Warning",
+                      .reason = "VolumeFailedDelete",
+                      .message = std::string(Message(removed))};
+      (void)api_.Send(EventOf(object, note, now));
+      return Outcome::kRetry;
+    }
+  }
   std::vector<kube::Request> requests;
   for (const Write& write : decision.writes) requests.push_back(RequestFor(write));
   const auto answers = api_.SendAll(requests);
@@ -314,7 +329,7 @@ Outcome Controllers::Carry(const Json& object, const Decision& decision, WallTim
 
 kube::Request Controllers::EventOf(const Json& object, const Note& note, WallTime now) const {
   // A repeated warning is a single Event.
-  const bool repeats = note.type == std::string_view("Warning");
+  const bool repeats = note.once || note.type == std::string_view("Warning");
   const std::string digest = Sha256Hex(fmt::format("{}{}{}{}", kube::UidOf(object), note.reason,
                                                    note.message, repeats ? "" : FormatTime(now)));
   const std::string name = fmt::format("{}.{}", kube::NameOf(object), digest.substr(0, 16));
@@ -326,8 +341,9 @@ kube::Request Controllers::EventRequest(const Json& about, const Note& note,
                                         WallTime now) {
   const kube::ObjectKey key = kube::KeyOf(about);
   const std::string time = FormatTime(now);
-  return kube::CreateRequest(kube::kEvents, key.ns,
-                             {{"metadata", {{"name", name}, {"namespace", key.ns}}},
+  const std::string space = key.ns.empty() ? "default" : key.ns;  // of objects without a namespace
+  return kube::CreateRequest(kube::kEvents, space,
+                             {{"metadata", {{"name", name}, {"namespace", space}}},
                               {"involvedObject",
                                {{"apiVersion", kube::ApiVersionOf(about)},
                                 {"kind", kube::KindOf(about)},

@@ -82,6 +82,17 @@ bool Names(const json& value, bool secret, std::string_view name) {
                      [&](const auto& member) { return Names(member.second, secret, name); });
 }
 
+// Returns whether a volume of the pod is of the PersistentVolumeClaim.
+bool HasVolumeOf(const json& pod, std::string_view claim) {
+  const json& volumes = ValueAt(pod, {"spec", "volumes"});
+  return std::any_of(volumes.begin(), volumes.end(), [&](const json& volume) {
+    if (volume.contains("ephemeral")) {
+      return fmt::format("{}-{}", TextAt(MetadataOf(pod), "name"), TextAt(volume, "name")) == claim;
+    }
+    return TextAt(volume, {"persistentVolumeClaim", "claimName"}) == claim;
+  });
+}
+
 }  // namespace
 
 Attributes AttributesOf(const rest::Request& head) {
@@ -157,10 +168,19 @@ bool StoredNodeView::ClaimIsOn(std::string_view name_space, std::string_view nam
 
 bool StoredNodeView::IsUsedOn(std::string_view resource, std::string_view name_space,
                               std::string_view name, std::string_view node) const {
+  if (resource == "persistentvolumes") {
+    const ObjectPtr volume = objects_.Get({"", "persistentvolumes"}, ObjectKey("", name));
+    if (volume == nullptr) return false;
+    const json& claim = ValueAt(*volume->body, {"spec", "claimRef"});
+    return claim.is_object() && IsUsedOn("persistentvolumeclaims", TextAt(claim, "namespace"),
+                                         TextAt(claim, "name"), node);
+  }
   const ObjectList pods = objects_.List({"", "pods"}, std::string(name_space) + "/");
   return std::any_of(pods.objects.begin(), pods.objects.end(), [&](const ObjectPtr& pod) {
     const json& spec = ValueAt(*pod->body, {"spec"});
-    return TextAt(spec, "nodeName") == node && Names(spec, resource == "secrets", name);
+    if (TextAt(spec, "nodeName") != node) return false;
+    return resource == "persistentvolumeclaims" ? HasVolumeOf(*pod->body, name)
+                                                : Names(spec, resource == "secrets", name);
   });
 }
 

@@ -90,6 +90,14 @@ absl::Status ApplyConflictError(std::string_view message, const std::vector<Caus
   return Failure(409, "Conflict", message, std::move(details));
 }
 
+absl::Status TooManyRequestsError(std::string_view message, const std::vector<Cause>& causes,
+                                  int again_in) {
+  json details = json::object();
+  AddCauses(details, causes);
+  if (again_in > 0) details["retryAfterSeconds"] = again_in;
+  return Failure(429, "TooManyRequests", message, std::move(details));
+}
+
 absl::Status ForbiddenError(const Kind& kind, std::string_view name, std::string_view why,
                             const std::vector<Cause>& causes) {
   json details = Details(name, kind.group, kind.plural);

@@ -71,6 +71,10 @@ absl::Status TooCostlyError(std::chrono::nanoseconds limit);
 // The refusal of an admission webhook, with the details that the webhook gave; null: none.
 absl::Status WebhookDeniedError(int code, std::string_view reason, std::string_view message,
                                 const Json& details);
+// 429 of an eviction that a budget refuses. `again_in`: seconds after which to ask again; 0 says
+// nothing about that.
+absl::Status TooManyRequestsError(std::string_view message, const std::vector<Cause>& causes,
+                                  int again_in);
 absl::Status GenericError(int code, std::string_view reason, std::string_view message);
 
 // The Status object and its code.

@@ -15,6 +15,7 @@
 #include "controller/apiserver/validation/defaults.h"
 #include "controller/apiserver/validation/validation.h"
 #include "controller/apiserver/verbs/priority.h"
+#include "controller/apiserver/verbs/volume_admission.h"
 #include "controller/apiserver/verbs/webhook_steps.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -292,6 +293,7 @@ absl::StatusOr<json> AdmitCreate(const ApiContext& context, WriteRequest& write,
     metadata.erase(field);
   }
   TAHOMA_RETURN_IF_ERROR(AdmitPriority(context, kind, object));
+  AdmitVolumes(context, kind, object);
   Complete(write, object);
   TAHOMA_ASSIGN_OR_RETURN(object, Mutated(context, write, std::move(object), nullptr));
   SetIdentity(context, write, object["metadata"]);

@@ -44,30 +44,6 @@ bool ReturnsObject(const Kind& kind) {
   return IsPod(kind) || kind.group == "resource.k8s.io" || kind.plural == "serviceaccounts";
 }
 
-absl::Status CheckPreconditions(const Kind& kind, const json& metadata,
-                                const DeleteOptions& options) {
-  // A real server names the kind here, not the resource (pkg/registry/rest/delete.go).
-  Kind named;
-  named.group = kind.group;
-  named.plural = kind.kind;
-  const auto mismatch = [&](std::string_view what, const std::string& wanted, const std::string& is,
-                            std::string_view why) {
-    return ConflictError(named, TextAt(metadata, "name"),
-                         fmt::format("the {0} in the precondition ({1}) does not match the {0} in "
-                                     "record ({2}). The object might have been {3}",
-                                     what, wanted, is, why));
-  };
-  const std::string uid = TextAt(metadata, "uid");
-  const std::string version = TextAt(metadata, "resourceVersion");
-  if (!options.precondition_uid.empty() && options.precondition_uid != uid) {
-    return mismatch("UID", options.precondition_uid, uid, "deleted and then recreated");
-  }
-  if (!options.precondition_version.empty() && options.precondition_version != version) {
-    return mismatch("ResourceVersion", options.precondition_version, version, "modified");
-  }
-  return absl::OkStatus();
-}
-
 // Seconds that a pod may still live: what was asked for, or its own wish; 0 where nothing runs.
 std::int64_t PodGrace(const json& pod, const DeleteOptions& options) {
   const std::string phase = TextAt(PartOf(pod, "status"), "phase");
@@ -239,6 +215,30 @@ absl::StatusOr<Deletion> DeleteAsked(const ApiContext& context, const ApiRequest
 }
 
 }  // namespace
+
+absl::Status CheckPreconditions(const Kind& kind, const json& metadata,
+                                const DeleteOptions& options) {
+  // A real server names the kind here, not the resource (pkg/registry/rest/delete.go).
+  Kind named;
+  named.group = kind.group;
+  named.plural = kind.kind;
+  const auto mismatch = [&](std::string_view what, const std::string& wanted, const std::string& is,
+                            std::string_view why) {
+    return ConflictError(named, TextAt(metadata, "name"),
+                         fmt::format("the {0} in the precondition ({1}) does not match the {0} in "
+                                     "record ({2}). The object might have been {3}",
+                                     what, wanted, is, why));
+  };
+  const std::string uid = TextAt(metadata, "uid");
+  const std::string version = TextAt(metadata, "resourceVersion");
+  if (!options.precondition_uid.empty() && options.precondition_uid != uid) {
+    return mismatch("UID", options.precondition_uid, uid, "deleted and then recreated");
+  }
+  if (!options.precondition_version.empty() && options.precondition_version != version) {
+    return mismatch("ResourceVersion", options.precondition_version, version, "modified");
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<DeleteOptions> DeleteOptions::Of(const ApiRequest& request) {
   DeleteOptions options;

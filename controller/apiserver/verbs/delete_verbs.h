@@ -20,6 +20,7 @@
 
 #include "controller/apiserver/request/api_context.h"
 #include "controller/apiserver/request/api_request.h"
+#include "lib/base/json_fwd.h"
 
 namespace tahoma::controller::apiserver {
 
@@ -36,6 +37,10 @@ struct DeleteOptions {
 
 absl::StatusOr<rest::Response> DeleteOne(const ApiContext& context, const ApiRequest& request);
 absl::StatusOr<rest::Response> DeleteMany(const ApiContext& context, const ApiRequest& request);
+
+// 409 when the object is another one than the options say.
+absl::Status CheckPreconditions(const Kind& kind, const Json& metadata,
+                                const DeleteOptions& options);
 
 // A deletion without webhooks: the object as it is now (marked), or its last state (gone).
 struct Deletion {

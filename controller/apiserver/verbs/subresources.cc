@@ -10,6 +10,7 @@
 #include "controller/apiserver/schema/fields.h"
 #include "controller/apiserver/schema/selector_text.h"
 #include "controller/apiserver/verbs/delete_verbs.h"
+#include "controller/apiserver/verbs/eviction.h"
 #include "controller/apiserver/verbs/pod_connect.h"
 #include "controller/apiserver/verbs/pod_log.h"
 #include "controller/apiserver/verbs/read_verbs.h"
@@ -327,10 +328,15 @@ absl::StatusOr<rest::Response> Evict(const ApiContext& context, const ApiRequest
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(*request.http));
   constexpr std::string_view kType = "io.k8s.api.policy.v1.Eviction";
   TAHOMA_RETURN_IF_ERROR(CheckTyped(kType, *body.object));
+  if (TextAt(MetadataOf(*body.object), "name") != request.name) {
+    return BadRequestError("name in URL does not match name in Eviction object");
+  }
   TAHOMA_ASSIGN_OR_RETURN(WriteRequest write, WriteRequest::Of(context, request));
   TAHOMA_RETURN_IF_ERROR(
       Asked(context, write, {"policy", "v1", "Eviction"}, kType, *body.object, nullptr).status());
   if (const json* wanted = kube::ValueAt(*body.object, {"deleteOptions"}); wanted != nullptr) {
+    options.dry_run = options.dry_run || SizeAt(*wanted, {"dryRun"}) > 0;
+    options.propagation = TextAt(*wanted, "propagationPolicy");
     const json* grace = kube::ValueAt(*wanted, {"gracePeriodSeconds"});
     if (grace != nullptr && grace->is_number_integer()) {
       options.grace_seconds = grace->get<std::int64_t>();
@@ -340,7 +346,7 @@ absl::StatusOr<rest::Response> Evict(const ApiContext& context, const ApiRequest
       options.precondition_version = TextAt(*conditions, "resourceVersion");
     }
   }
-  TAHOMA_RETURN_IF_ERROR(DeleteObject(context, *request.kind, request.key(), options).status());
+  TAHOMA_RETURN_IF_ERROR(EvictPod(context, *request.kind, request.key(), options));
   return CreatedStatus(*request.http);
 }
 

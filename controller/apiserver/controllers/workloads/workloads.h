@@ -9,8 +9,8 @@
 // `again` asks for one at a later time.
 //
 // Scope: Job, ReplicaSet, Deployment, StatefulSet, DaemonSet, PodDisruptionBudget, and the
-// Endpoints of a Service, as kube-controller-manager decides. Objects have passed the API
-// server's validation and have its defaults.
+// Endpoints of a Service, volumes and their claims, as kube-controller-manager decides. Objects
+// have passed the API server's validation and have its defaults.
 //
 // Thread safety: pure functions.
 
@@ -59,12 +59,15 @@ struct Note {
   const char* type = "Normal";
   std::string reason;
   std::string message;
+  bool once = false;  // an equal Note about the object is the same Event, as for each Warning
 };
 
 struct Decision {
   std::vector<Write> writes = {};
   std::vector<Note> notes = {};  // written once all writes have succeeded
   std::optional<WallTime> again = {};
+  // A folder to remove, with all that is in the folder, before the writes.
+  std::string remove_folder = {};
 };
 
 using Bodies = std::vector<std::shared_ptr<const Json>>;
@@ -88,5 +91,18 @@ Decision SyncBudget(const Json& budget, const Bodies& pods, std::optional<std::i
                     WallTime now);
 // `endpoints` is the object of the Service's name; null when there is none.
 Decision SyncEndpoints(const Json& service, const Json* endpoints, const Bodies& pods);
+
+// The provisioner of StorageClasses whose volumes are folders of the host, made and removed here.
+inline constexpr char kHostPathProvisioner[] = "tahoma.dev/host-path";
+
+struct ClaimSurroundings {
+  Bodies volumes = {};  // all; those that the claim cannot get may be missing
+  std::shared_ptr<const Json> storage_class = {};  // the claim's; null without one
+  bool in_use = false;                             // by a pod that has a node and has not ended
+  std::string folder = {};  // of the folders that are volumes; empty: none is made
+};
+Decision SyncVolumeClaim(const Json& claim, const ClaimSurroundings& around);
+// `claim` is the one that spec.claimRef names; null when there is none. `folder` as above.
+Decision SyncVolume(const Json& volume, const Json* claim, const std::string& folder);
 
 }  // namespace tahoma::controller::apiserver

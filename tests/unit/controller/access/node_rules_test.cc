@@ -82,6 +82,9 @@ TEST_F(NodeRulesTest, ANodeRunsItsOwnPodsAndReadsWhatTheyUse) {
                    .name = "n1-pod"}));
   EXPECT_TRUE(May({.verb = "delete", .resource = "pods", .name_space = "a", .name = "n1-pod"}));
   EXPECT_TRUE(May({.verb = "get", .resource = "secrets", .name_space = "a", .name = "n1-key"}));
+  EXPECT_TRUE(May(
+      {.verb = "get", .resource = "persistentvolumeclaims", .name_space = "a", .name = "n1-data"}));
+  EXPECT_TRUE(May({.verb = "get", .resource = "persistentvolumes", .name = "n1-volume"}));
   EXPECT_TRUE(May({.verb = "create", .resource = "events", .name_space = "a"}));
   EXPECT_TRUE(May({.verb = "get",
                    .group = "resource.k8s.io",
@@ -112,6 +115,10 @@ TEST_F(NodeRulesTest, ANeighboursObjectsAreOutOfReach) {
   EXPECT_FALSE(May({.verb = "create", .resource = "pods", .name_space = "a"}));
   EXPECT_FALSE(May({.verb = "get", .resource = "secrets", .name_space = "a", .name = "n2-key"}));
   EXPECT_FALSE(May({.verb = "list", .resource = "secrets", .name_space = "a"}));
+  EXPECT_FALSE(May(
+      {.verb = "get", .resource = "persistentvolumeclaims", .name_space = "a", .name = "n2-data"}));
+  EXPECT_FALSE(May({.verb = "get", .resource = "persistentvolumes", .name = "n2-volume"}));
+  EXPECT_FALSE(May({.verb = "list", .resource = "persistentvolumes"}));
   EXPECT_FALSE(May({.verb = "delete",
                     .group = "resource.k8s.io",
                     .resource = "resourceslices",
