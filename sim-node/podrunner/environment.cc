@@ -1,5 +1,6 @@
 #include "sim-node/podrunner/environment.h"
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
@@ -17,24 +18,12 @@ absl::StatusOr<std::string> Subscript(std::string_view path,
   return found == values.end() ? std::string() : found->second;
 }
 
-absl::StatusOr<std::string> FieldValue(const PodSpec& pod, const PodMachine::Addresses& addresses,
-                                       const std::string& path) {
-  const std::map<std::string_view, std::string_view> fields = {
-      {"metadata.name", pod.name},
-      {"metadata.namespace", pod.name_space},
-      {"metadata.uid", pod.uid},
-      {"spec.nodeName", pod.node_name},
-      {"spec.serviceAccountName", pod.service_account},
-      {"status.hostIP", addresses.host_ip},
-      {"status.hostIPs", addresses.host_ip},
-      {"status.podIP", addresses.pod_ip},
-      {"status.podIPs", addresses.pod_ip},
-  };
-  const auto found = fields.find(path);
-  if (found != fields.end()) return std::string(found->second);
-  if (path.starts_with("metadata.labels[")) return Subscript(path, pod.labels);
-  if (path.starts_with("metadata.annotations[")) return Subscript(path, pod.annotations);
-  return InvalidArgument("field path {} is not known", path);
+std::string LinesOf(const std::map<std::string, std::string>& values) {
+  std::string lines;
+  for (const auto& [key, value] : values) {
+    lines += fmt::format("{}{}={}", lines.empty() ? "" : "\n", key, Json(value).dump());
+  }
+  return lines;
 }
 
 // True when the variable has a value; false when an optional source is absent.
@@ -64,7 +53,7 @@ absl::Status AddVariable(const PodSpec& pod, const EnvVar& var,
       value = Expand(var.value, environment);
       break;
     case EnvVar::Source::kField: {
-      TAHOMA_ASSIGN_OR_RETURN(value, FieldValue(pod, addresses, var.value));
+      TAHOMA_ASSIGN_OR_RETURN(value, FieldText(pod, addresses, var.value));
       break;
     }
     case EnvVar::Source::kConfigMapKey:
@@ -81,6 +70,28 @@ absl::Status AddVariable(const PodSpec& pod, const EnvVar& var,
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> FieldText(const PodSpec& pod, const PodMachine::Addresses& addresses,
+                                      const std::string& path) {
+  const std::map<std::string_view, std::string_view> fields = {
+      {"metadata.name", pod.name},
+      {"metadata.namespace", pod.name_space},
+      {"metadata.uid", pod.uid},
+      {"spec.nodeName", pod.node_name},
+      {"spec.serviceAccountName", pod.service_account},
+      {"status.hostIP", addresses.host_ip},
+      {"status.hostIPs", addresses.host_ip},
+      {"status.podIP", addresses.pod_ip},
+      {"status.podIPs", addresses.pod_ip},
+  };
+  const auto found = fields.find(path);
+  if (found != fields.end()) return std::string(found->second);
+  if (path == "metadata.labels") return LinesOf(pod.labels);
+  if (path == "metadata.annotations") return LinesOf(pod.annotations);
+  if (path.starts_with("metadata.labels[")) return Subscript(path, pod.labels);
+  if (path.starts_with("metadata.annotations[")) return Subscript(path, pod.annotations);
+  return InvalidArgument("field path {} is not known", path);
+}
 
 std::string Expand(std::string_view text, const Environment& environment) {
   std::string out;

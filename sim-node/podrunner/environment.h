@@ -28,6 +28,11 @@ enum class KeyedObject { kConfigMap, kSecret };
 using ObjectReader = std::function<absl::StatusOr<std::map<std::string, std::string>>(
     KeyedObject kind, const std::string& name)>;
 
+// Returns what a field path of the pod stands for, as downwardAPI has it: metadata.labels and
+// metadata.annotations are lines key="value". kInvalidArgument for an unknown path.
+absl::StatusOr<std::string> FieldText(const PodSpec& pod, const PodMachine::Addresses& addresses,
+                                      const std::string& path);
+
 // kNotFound or kInvalidArgument names the variable and what it asked for.
 absl::StatusOr<Environment> BuildEnvironment(const PodSpec& pod, const ContainerSpec& container,
                                              const PodMachine::Addresses& addresses,

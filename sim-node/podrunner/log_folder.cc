@@ -10,6 +10,7 @@
 
 #include "lib/base/status.h"
 #include "sim-node/podrunner/container_log.h"
+#include "sim-node/podrunner/pod_volumes.h"
 
 namespace tahoma::sim {
 namespace {
@@ -54,6 +55,13 @@ absl::Status GiveTo(const std::filesystem::path& folder, uid_t user) {
   if (error) return Unavailable("{}: {}", folder.string(), error.message());
   if (given && lchown(folder.c_str(), user, user) == 0) return absl::OkStatus();
   return Unavailable("{} cannot become user {}'s: {}", folder.string(), user, std::strerror(errno));
+}
+
+// Removes the pod's emptyDirs in memory.
+void RemoveMemory(const std::string& pod_uid) {
+  std::error_code error;
+  const fs::path folder = MemoryFolder(pod_uid);
+  if (!folder.empty() && !pod_uid.empty()) fs::remove_all(folder, error);
 }
 
 absl::StatusOr<std::optional<std::int64_t>> Number(const rest::Request& request, const char* key) {
@@ -180,6 +188,7 @@ void LogFolder::RemovePod(const PodRef& pod) {
   }
   std::error_code error;
   std::filesystem::remove_all(state_ / "pods" / pod.uid, error);
+  RemoveMemory(pod.uid);
 }
 
 void LogFolder::RemoveOthers(const std::function<bool(const std::string& uid)>& known) {
@@ -188,7 +197,10 @@ void LogFolder::RemoveOthers(const std::function<bool(const std::string& uid)>& 
   for (const auto& entry : std::filesystem::directory_iterator(state_ / "pods", error)) {
     if (!known(entry.path().filename())) others.push_back(entry.path());
   }
-  for (const std::filesystem::path& folder : others) std::filesystem::remove_all(folder, error);
+  for (const std::filesystem::path& folder : others) {
+    std::filesystem::remove_all(folder, error);
+    RemoveMemory(folder.filename());
+  }
 }
 
 absl::StatusOr<std::filesystem::path> LogFolder::Find(const std::string& name_space,

@@ -61,6 +61,10 @@ class LogFolder {
   std::filesystem::path WorkFolder(const PodRef& pod, const std::string& container) const {
     return ContainerFolder(pod, container) / "work";
   }
+  // The volumes of the pod that end with it; no container's name has an underscore.
+  std::filesystem::path VolumeFolder(const PodRef& pod) const {
+    return state_ / "pods" / pod.uid / "_volumes";
+  }
   std::filesystem::path TemporaryFolder(const PodRef& pod, const std::string& container) const {
     return ContainerFolder(pod, container) / "tmp";
   }

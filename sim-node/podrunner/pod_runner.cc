@@ -7,6 +7,7 @@
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/object.h"
 #include "sim-node/podrunner/cdi.h"
 
 namespace tahoma::sim {
@@ -361,7 +362,109 @@ std::variant<Launch, StartFailure> PodRunner::MakeLaunch(const RunContainer& run
     files.push_back({options_.driver_files / "class", "/sys/class/neuron_device"});
   }
   launch.root = ContainerRoot::Plan(files);
-  return launch;
+  auto volumes = VolumesOf(run, spec, launch.environment, *user);
+  absl::Status mounted = volumes.status();
+  if (mounted.ok() && !volumes->empty()) {
+    std::vector<std::string> kept = {launch.program.path, options_.tools_dir,
+                                     logs_.ContainerFolder(run.pod, run.container)};
+    for (const auto& [name, value] : edits->env) {
+      if (value.starts_with('/')) kept.push_back(value);
+    }
+    std::error_code error;  // the folder's own start says it again
+    std::filesystem::create_directories(logs_.ContainerFolder(run.pod, run.container), error);
+    mounted = launch.root.AddVolumes(*std::move(volumes), *user, kept);
+  }
+  if (mounted.ok()) return launch;
+  return StartFailure{"CreateContainerConfigError", std::string(Message(mounted))};
+}
+
+void PodRunner::Warn(const PodRef& pod, const char* reason, std::string message) {
+  RecordEvent event{.warning = true, .reason = reason, .message = std::move(message)};
+  Post([pod, event = std::move(event)](NodePods&, WallTime) {
+    return NodeActions{WriteEvent{.pod = pod, .event = event}};
+  });
+}
+
+absl::StatusOr<std::vector<VolumeBind>> PodRunner::VolumesOf(const RunContainer& run,
+                                                             const PodSpec& spec,
+                                                             const Environment& environment,
+                                                             std::optional<uid_t> user) {
+  const auto mounts = spec.mounts.find(run.container);
+  if (mounts == spec.mounts.end() || mounts->second.empty()) return std::vector<VolumeBind>();
+  if (const absl::Status can_mount = ContainerRoot::CanMount(); !can_mount.ok()) {
+    Warn(run.pod, "VolumesNotMounted",
+         fmt::format("the containers run without their volumes: {}", Message(can_mount)));
+    return std::vector<VolumeBind>();
+  }
+  const PodVolumes volumes(
+      logs_.VolumeFolder(run.pod), MemoryFolder(run.pod.uid), user,
+      {.read = [&](KeyedObject kind,
+                   const std::string& name) { return ReadKeyed(spec.name_space, kind, name); },
+       .find_claim =
+           [&](const std::string& claim) {
+             auto found = FindVolume(spec.name_space, claim);
+             if (found.ok() && found->path.empty()) {
+               Warn(run.pod, "VolumesNotMounted",
+                    fmt::format("the volume of claim {} is no folder of the host: the containers "
+                                "run without it",
+                                claim));
+             }
+             return found;
+           },
+       .field =
+           [&](const std::string& path) {
+             return FieldText(spec, {.host_ip = node_.address, .pod_ip = node_.address}, path);
+           },
+       .token = [&](const FileSource& token) { return RequestToken(spec, token); }});
+  return volumes.For(spec, run.container, environment);
+}
+
+// In the kubelet's words where it has any.
+absl::StatusOr<HostVolume> PodRunner::FindVolume(const std::string& name_space,
+                                                 const std::string& claim) {
+  const auto object = ports_.api.Get(kube::kVolumeClaims, {name_space, claim});
+  if (absl::IsNotFound(object.status())) {
+    return NotFound("persistentvolumeclaim \"{}\" not found", claim);
+  }
+  if (!object.ok()) return Annotate(object.status(), "persistentvolumeclaim " + claim);
+  const std::string name(kube::StringAt(*object, {"spec", "volumeName"}));
+  if (name.empty() || kube::StringAt(*object, {"status", "phase"}) != "Bound") {
+    return FailedPrecondition("persistentvolumeclaim \"{}\" is not bound", claim);
+  }
+  const auto volume = ports_.api.Get(kube::kVolumes, {"", name});
+  if (!volume.ok()) return Annotate(volume.status(), "persistentvolume " + name);
+  if (kube::StringAt(*volume, {"spec", "claimRef", "uid"}) != kube::UidOf(*object)) {
+    return FailedPrecondition("persistentvolume \"{}\" is bound to another claim", name);
+  }
+  if (const auto local = kube::StringAt(*volume, {"spec", "local", "path"}); !local.empty()) {
+    return HostVolume{.path = std::string(local), .path_type = "Directory"};
+  }
+  return HostVolume{
+      .path = std::string(kube::StringAt(*volume, {"spec", "hostPath", "path"})),
+      .path_type = std::string(kube::StringAt(*volume, {"spec", "hostPath", "type"}))};
+}
+
+absl::StatusOr<std::string> PodRunner::RequestToken(const PodSpec& spec, const FileSource& token) {
+  const std::string account = spec.service_account.empty() ? "default" : spec.service_account;
+  json wanted = {{"expirationSeconds", token.life.count()},
+                 {"boundObjectRef",
+                  {{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", spec.name}, {"uid", spec.uid}}}};
+  if (!token.audience.empty()) wanted["audiences"] = json::array({token.audience});
+  const auto made =
+      ports_.api.Call({.method = "POST",
+                       .target = fmt::format("/api/v1/namespaces/{}/serviceaccounts/{}/token",
+                                             spec.name_space, account),
+                       .headers = {{"Content-Type", "application/json"}},
+                       .body = json{{"apiVersion", "authentication.k8s.io/v1"},
+                                    {"kind", "TokenRequest"},
+                                    {"spec", std::move(wanted)}}
+                                   .dump()},
+                      kube::Client::Repeat::kMay);
+  if (!made.ok()) {
+    return Annotate(made.status(),
+                    fmt::format("the API server gives no token of service account {}", account));
+  }
+  return std::string(kube::StringAt(*made, {"status", "token"}));
 }
 
 // Returns the pod's own user, if pods have users here. The user that the pod asks for is taken only
@@ -374,16 +477,10 @@ absl::StatusOr<std::optional<uid_t>> PodRunner::UserOf(const PodRef& pod, const 
   }
   TAHOMA_ASSIGN_OR_RETURN(const uid_t user, options_.users->Assign(pod.uid, spec.run_as_user));
   if (spec.run_as_user && *spec.run_as_user != user) {
-    RecordEvent event{
-        .warning = true,
-        .reason = "FieldsIgnored",
-        .message =
-            fmt::format("the pod runs as user {} and not as {}: users of this node's pods are "
-                        "{} to {}",
-                        user, *spec.run_as_user, options_.users->first(), options_.users->last())};
-    Post([pod, event = std::move(event)](NodePods&, WallTime) {
-      return NodeActions{WriteEvent{.pod = pod, .event = event}};
-    });
+    Warn(pod, "FieldsIgnored",
+         fmt::format("the pod runs as user {} and not as {}: users of this node's pods are {} to "
+                     "{}",
+                     user, *spec.run_as_user, options_.users->first(), options_.users->last()));
   }
   return std::optional<uid_t>(user);
 }

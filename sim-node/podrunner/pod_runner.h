@@ -46,6 +46,7 @@
 #include "sim-node/podrunner/plugin_client.h"
 #include "sim-node/podrunner/pod_sessions.h"
 #include "sim-node/podrunner/pod_users.h"
+#include "sim-node/podrunner/pod_volumes.h"
 #include "sim-node/podrunner/spawner.h"
 
 namespace tahoma::sim {
@@ -126,6 +127,12 @@ class PodRunner {
   void RunOne(const RunContainer& run, const PodSpec& spec);
   std::variant<Launch, StartFailure> MakeLaunch(const RunContainer& run, const PodSpec& spec);
   absl::StatusOr<std::optional<uid_t>> UserOf(const PodRef& pod, const PodSpec& spec);
+  absl::StatusOr<std::vector<VolumeBind>> VolumesOf(const RunContainer& run, const PodSpec& spec,
+                                                    const Environment& environment,
+                                                    std::optional<uid_t> user);
+  absl::StatusOr<HostVolume> FindVolume(const std::string& name_space, const std::string& claim);
+  absl::StatusOr<std::string> RequestToken(const PodSpec& spec, const FileSource& token);
+  void Warn(const PodRef& pod, const char* reason, std::string message);
   void Forget(const PodRef& pod);
   absl::StatusOr<std::map<std::string, std::string>> ReadKeyed(const std::string& name_space,
                                                                KeyedObject kind,

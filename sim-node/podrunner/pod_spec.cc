@@ -65,8 +65,9 @@ void ForEachContainer(Field spec, const F& each) {
   }
 }
 
-// A process on this machine has no volumes, probes or hooks; the list goes into an event.
-std::vector<std::string> IgnoredFields(Field spec) {
+// A process on this machine has no probes or hooks, and volumes of some kinds only; the list goes
+// into an event.
+std::vector<std::string> IgnoredFields(Field spec, const std::vector<VolumeSpec>& volumes) {
   std::vector<std::string> ignored;
   ForEachContainer(spec, [&](const char* key, Field container) {
     const std::string where = fmt::format("{}[{}]", key, container.At("name").Text());
@@ -78,10 +79,9 @@ std::vector<std::string> IgnoredFields(Field spec) {
       ignored.push_back(where + ".securityContext.runAsUser");
     }
   });
-  for (const Field volume : spec.At("volumes").Items()) {
-    // Every real API server adds this one to every pod (the ServiceAccount admission plugin).
-    const std::string_view name = volume.At("name").Text();
-    if (!name.starts_with("kube-api-access-")) ignored.push_back(fmt::format("volumes[{}]", name));
+  for (const VolumeSpec& volume : volumes) {
+    if (volume.kind != VolumeSpec::Kind::kUnsupported) continue;
+    ignored.push_back(fmt::format("volumes[{}].{}", volume.name, volume.what));
   }
   return ignored;
 }
@@ -146,10 +146,12 @@ void ReadSpec(Field object, PodSpec& pod) {
         .open = container.At("stdin").Bool(),
         .once = container.At("stdinOnce").Bool(),
         .tty = container.At("tty").Bool()};
+    pod.mounts[std::string(container.At("name").Text())] = ParseMounts(container);
   });
+  pod.volumes = ParseVolumes(spec, pod.name);
   CheckInitContainers(spec, pod);
   ReadClaims(object, pod);
-  pod.ignored = IgnoredFields(spec);
+  pod.ignored = IgnoredFields(spec, pod.volumes);
 }
 
 }  // namespace

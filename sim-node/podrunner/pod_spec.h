@@ -19,6 +19,7 @@
 #include "lib/base/json_fwd.h"
 #include "lib/kube/objects/container.h"
 #include "lib/kube/objects/pod.h"
+#include "sim-node/podrunner/volume_spec.h"
 
 namespace tahoma::sim {
 
@@ -53,6 +54,8 @@ struct PodSpec {
   std::vector<ContainerSpec> init_containers{};
   std::vector<ContainerSpec> containers{};
   std::map<std::string, StdinUse> stdin_uses{};  // by container
+  std::vector<VolumeSpec> volumes{};
+  std::map<std::string, std::vector<MountSpec>> mounts{};  // by container
   std::vector<PodClaim> claims{};
   // The grace of the containers; set once the pod is being deleted.
   std::optional<std::chrono::seconds> deletion_grace{};

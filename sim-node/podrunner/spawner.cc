@@ -103,10 +103,26 @@ bool GiveUpOurRights(const Launch& launch) {
 // The descriptors and the parent of a child, known before fork.
 struct ChildEnds {
   const Stdio* stdio = nullptr;
-  int report = -1;   // takes errno when the program could not be started
+  int report = -1;   // takes a Failure when the program could not be started
   int program = -1;  // see OpenProgram
   pid_t parent = -1;
 };
+
+constexpr int kRootMade = -2;
+constexpr int kRootItself = -1;
+
+// Why a child became no container.
+struct Failure {
+  int error = 0;
+  int place = kRootMade;  // of ContainerRoot::Place
+};
+
+bool EnterRoot(const Launch& launch, int& failed) {
+  failed = kRootItself;
+  if (!launch.root.Enter(&failed)) return false;
+  failed = kRootMade;
+  return true;
+}
 
 // Runs in the child.
 [[noreturn]] void BecomeContainer(const Launch& launch, const ChildImage& image, ChildEnds ends) {
@@ -118,17 +134,20 @@ struct ChildEnds {
   ends.stdio->Adopt();
   // All our descriptors are close-on-exec; this call also covers descriptors of libraries.
   syscall(SYS_close_range, 3U, ~0U, 1U << 2U);  // CLOSE_RANGE_CLOEXEC
-  if (launch.root.Enter() && GiveUpOurRights(launch) && chdir(launch.working_dir.c_str()) == 0) {
+  int failed = kRootMade;
+  if (EnterRoot(launch, failed) && GiveUpOurRights(launch) &&
+      chdir(launch.working_dir.c_str()) == 0) {
     // Comes after the change of user, because the change takes the signal away (prctl(2)).
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != ends.parent) _exit(127);
     execve(launch.program.path.c_str(), image.argv.data(), image.envp.data());
-    if (errno == EACCES && ends.program >= 0) {
+    // A volume may hide the program.
+    if ((errno == EACCES || errno == ENOENT) && ends.program >= 0) {
       syscall(SYS_execveat, ends.program, "", image.argv.data(), image.envp.data(), AT_EMPTY_PATH);
     }
   }
-  const int error = errno;
-  [[maybe_unused]] const ssize_t wrote = write(ends.report, &error, sizeof error);
+  const Failure failure{.error = errno, .place = failed};
+  [[maybe_unused]] const ssize_t wrote = write(ends.report, &failure, sizeof failure);
   _exit(127);
 }
 
@@ -303,9 +322,14 @@ absl::StatusOr<pid_t> PosixSpawner::Fork(const Launch& launch, const Stdio& stdi
   if (pid == 0) BecomeContainer(launch, image, ends);
   if (pid < 0) return Unavailable("fork: {}", std::strerror(errno));
   report.CloseWrite();
-  int error = 0;
-  if (read(report.read_end, &error, sizeof error) == static_cast<ssize_t>(sizeof error)) {
+  Failure failure;
+  if (read(report.read_end, &failure, sizeof failure) == static_cast<ssize_t>(sizeof failure)) {
     waitpid(pid, nullptr, 0);
+    const int error = failure.error;
+    if (failure.place != kRootMade) {
+      return FailedPrecondition("{} cannot be mounted: {}", launch.root.Place(failure.place),
+                                std::strerror(error));
+    }
     return FailedPrecondition("{} in {}{}: {}", launch.program.path, launch.working_dir.string(),
                               launch.user ? fmt::format(" as user {}", *launch.user) : "",
                               std::strerror(error));

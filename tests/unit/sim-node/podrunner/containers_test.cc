@@ -1,5 +1,6 @@
 // Containers as real processes of /bin/sh, their logs, and what they are started with.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -17,12 +18,15 @@
 #include <optional>
 #include <thread>
 
+#include "lib/base/files.h"
 #include "lib/base/status.h"
 #include "sim-node/podrunner/cdi.h"
 #include "sim-node/podrunner/container_log.h"
 #include "sim-node/podrunner/container_root.h"
 #include "sim-node/podrunner/environment.h"
 #include "sim-node/podrunner/images.h"
+#include "sim-node/podrunner/pod_users.h"
+#include "sim-node/podrunner/pod_volumes.h"
 #include "sim-node/podrunner/spawner.h"
 
 namespace tahoma::sim {
@@ -576,6 +580,171 @@ TEST_F(ContainerRootTest, WithoutFilesNothingIsDone) {
   EXPECT_TRUE(ContainerRoot::Plan({{.source = "/tmp", .target = "/tmp"}}).empty());
   EXPECT_TRUE(ContainerRoot::Plan({{.source = "/tmp", .target = "relative"}}).empty());
   EXPECT_TRUE(ContainerRoot().Enter());
+}
+
+TEST_F(ContainerRootTest, VolumesAreMountedAlsoWhereTheMachinesRootLacksThePlace) {
+  std::filesystem::create_directories(folder_ / "v/sub");
+  Write("v/sub/file", "");
+  ContainerRoot root = ContainerRoot::Plan({});
+  ASSERT_TRUE(root.AddVolumes({{.source = folder_ / "v", .target = "/tahoma-test-volume"},
+                               {.source = folder_ / "v",
+                                .sub_path = "sub",
+                                .target = "/tahoma-test-volume/below/",
+                                .read_only = true}},
+                              {}, {})
+                  .ok());
+  const auto seen = LookInside(root, [] {
+    if (access("/tahoma-test-volume/below/file", R_OK) != 0) return 1;
+    if (mkdir("/tahoma-test-volume/made", 0700) != 0) return 2;
+    if (mkdir("/tahoma-test-volume/below/made", 0700) == 0 || errno != EROFS) return 3;
+    if (access("/proc/self/status", R_OK) != 0 || access("/bin/sh", X_OK) != 0) return 4;
+    return access("/dev/null", W_OK) == 0 ? 0 : 5;
+  });
+  if (!seen) GTEST_SKIP() << "nobody may make mounts here";
+  EXPECT_EQ(*seen, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "v/made"));
+  EXPECT_FALSE(std::filesystem::exists("/tahoma-test-volume"));
+}
+
+TEST_F(ContainerRootTest, AVolumeOverAFolderKeepsWhatTheContainerNeedsBelow) {
+  std::filesystem::create_directories(folder_ / "v");
+  std::filesystem::create_directories(folder_ / "machine/own");
+  Write("machine/own/file", "");
+  ContainerRoot root = ContainerRoot::Plan({});
+  ASSERT_TRUE(root.AddVolumes({{.source = folder_ / "v", .target = folder_ / "machine"}}, {},
+                              {folder_ / "machine/own", folder_ / "machine/none"})
+                  .ok());
+  const auto seen = LookInside(
+      root, [&] { return access((folder_ / "machine/own/file").c_str(), R_OK) == 0 ? 0 : 1; });
+  if (!seen) GTEST_SKIP() << "nobody may make mounts here";
+  EXPECT_EQ(*seen, 0);
+}
+
+TEST_F(ContainerRootTest, NoVolumeLeavesItsFolderOrCoversWhatAContainerIs) {
+  std::filesystem::create_directories(folder_ / "v");
+  std::filesystem::create_symlink("/etc", folder_ / "v/out");
+  std::filesystem::create_symlink("../..", folder_ / "v/up");
+  std::filesystem::create_directories(folder_ / "e");
+  const auto says = [&](const std::string& sub_path, const std::string& target) {
+    ContainerRoot root;
+    return std::string(Message(root.AddVolumes(
+        {{.source = folder_ / "v", .sub_path = sub_path, .target = target}}, {}, {})));
+  };
+  for (const char* path : {"..", "a/../..", "/etc"}) {
+    EXPECT_NE(says(path, "/x").find("leaves its volume"), std::string::npos) << path;
+  }
+  for (const char* path : {"out", "out/new", "up", "up/new"})
+    EXPECT_NE(says(path, "/x"), "") << path;
+  EXPECT_EQ(says("new/deep", "/x"), "");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "v/new/deep"));
+  for (const char* place : {"/", "//", "/a/..", "/proc", "/proc/1", "/sys/fs", "relative"}) {
+    EXPECT_NE(says("", place), "") << place;
+  }
+  ContainerRoot root;
+  EXPECT_FALSE(root.AddVolumes({{.source = folder_ / "v", .target = "/x"},
+                                {.source = folder_ / "e", .target = "/x/out/tahoma-test"}},
+                               {}, {})
+                   .ok());
+  EXPECT_FALSE(std::filesystem::exists("/etc/tahoma-test"));
+}
+
+TEST_F(ContainerRootTest, FilesOfAClaimAreThoseOfWhoeverMountsIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "takes root";
+  constexpr uid_t kFirst = 2'099'000'001;
+  std::filesystem::create_directory(folder_ / "v");
+  int number = 0;
+  for (const uid_t user : {kFirst, kFirst + 1}) {
+    ContainerRoot root;
+    ASSERT_TRUE(
+        root.AddVolumes({{.source = folder_ / "v", .target = "/tahoma-v", .owned = true}}, user, {})
+            .ok());
+    const auto seen = LookInside(root, [&] {
+      umask(0077);
+      if (!BecomeUser(user)) return 1;
+      if (user == kFirst) return open("/tahoma-v/file", O_CREAT | O_WRONLY, 0600) >= 0 ? 0 : 2;
+      return access("/tahoma-v/file", R_OK | W_OK) == 0 ? 0 : 3;
+    });
+    if (!seen) GTEST_SKIP() << "nobody may make mounts here";
+    EXPECT_EQ(*seen, 0) << "user " << number++;
+  }
+}
+
+class PodVolumesTest : public FolderTest {
+ protected:
+  absl::StatusOr<std::vector<VolumeBind>> For(const VolumeSpec& volume) {
+    const PodVolumes volumes(
+        folder_ / "own", folder_ / "memory", std::nullopt,
+        {.read = [&](KeyedObject, const std::string& name)
+             -> absl::StatusOr<std::map<std::string, std::string>> {
+           if (name != "c") return NotFound("{} not found", name);
+           return entries_;
+         },
+         .find_claim = [&](const std::string&) -> absl::StatusOr<HostVolume> {
+           return HostVolume{.path = folder_ / "claim", .path_type = "DirectoryOrCreate"};
+         },
+         .field = [](const std::string& path) -> absl::StatusOr<std::string> { return path; },
+         .token = [](const FileSource&) -> absl::StatusOr<std::string> { return "t"; }});
+    PodSpec pod;
+    pod.volumes = {volume};
+    pod.mounts["main"] = {
+        {.volume = volume.name, .path = "/m", .sub_path = "$(A)", .expands = true}};
+    return volumes.For(pod, "main", {{"A", "a"}});
+  }
+  std::string SaysOf(const std::vector<FileSource>& sources) {
+    const auto binds =
+        For({.name = "v", .kind = VolumeSpec::Kind::kFiles, .mode = 0644, .sources = sources});
+    return std::string(Message(binds.status()));
+  }
+  std::map<std::string, std::string> entries_ = {{"k", "text"}};
+};
+
+TEST_F(PodVolumesTest, FilesHaveTheirPathsAndModes) {
+  const auto binds = For({.name = "v",
+                          .kind = VolumeSpec::Kind::kFiles,
+                          .sources = {{.object = "c", .files = {{"k", "deep/k", 0400}}},
+                                      {.object = "c"},
+                                      {.object = "none", .optional = true},
+                                      {.kind = FileSource::Kind::kFields, .files = {{"f", "f"}}},
+                                      {.kind = FileSource::Kind::kToken, .files = {{"", "tok"}}}}});
+  ASSERT_TRUE(binds.ok()) << binds.status();
+  EXPECT_EQ(binds->at(0).sub_path, "a");
+  EXPECT_TRUE(binds->at(0).read_only);
+  const std::filesystem::path made = binds->at(0).source;
+  EXPECT_EQ(*ReadFile(made / "deep/k"), "text");
+  EXPECT_EQ(std::filesystem::status(made / "deep/k").permissions(), std::filesystem::perms(0400));
+  EXPECT_EQ(*ReadFile(made / "f"), "f");
+  EXPECT_EQ(*ReadFile(made / "tok"), "t");
+}
+
+TEST_F(PodVolumesTest, NoKeyOrPathLeavesTheVolumeAndNothingIsHalfMade) {
+  for (const char* path : {"", "/etc/x", "../x", "a/../../x", "..x", "a/", "."}) {
+    EXPECT_NE(SaysOf({{.object = "c", .files = {{"k", path}}}}), "") << path;
+  }
+  EXPECT_EQ(SaysOf({{.object = "c", .files = {{"none", "p"}}}}),
+            "volume v: references non-existent config key: none");
+  EXPECT_EQ(SaysOf({{.object = "none"}}), "volume v: none not found");
+  entries_ = {{"a/b", ""}};
+  EXPECT_EQ(SaysOf({{.object = "c"}}), "volume v: key \"a/b\" is no file");
+  entries_ = {{"huge", std::string(20UL << 20U, 'x')}};
+  EXPECT_NE(SaysOf({{.object = "c", .files = {{"huge", "1"}, {"huge", "2"}}}}), "");
+  entries_ = {{"k", "v"}};
+  EXPECT_EQ(SaysOf({{.object = "c"}}), "") << "the next attempt starts anew";
+}
+
+TEST_F(PodVolumesTest, AMissingFolderOfAVolumeIsMadeAndAHostPathOfAWrongTypeRefused) {
+  const auto claim = For({.name = "c", .kind = VolumeSpec::Kind::kClaim, .what = "data"});
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  EXPECT_TRUE(std::filesystem::is_directory(folder_ / "claim"));
+  EXPECT_TRUE(claim->at(0).owned);
+  Write("file", "");
+  for (const char* type : {"Directory", "DirectoryOrCreate"}) {
+    EXPECT_FALSE(For({.name = "h",
+                      .kind = VolumeSpec::Kind::kHostPath,
+                      .what = folder_ / "file",
+                      .path_type = type})
+                     .ok());
+  }
+  EXPECT_FALSE(For({.name = "h", .kind = VolumeSpec::Kind::kHostPath, .what = "relative"}).ok());
 }
 
 using CdiTest = FolderTest;

@@ -110,10 +110,45 @@ TEST(PodSpecTest, WhatALocalProcessCannotHonourIsListed) {
   json object = SmallPod();
   object["spec"]["containers"][0]["livenessProbe"] = json::object();
   object["spec"]["initContainers"] = ParseJson(R"([{"name": "i", "lifecycle": {}}])");
-  object["spec"]["volumes"] = ParseJson(R"([{"name": "data"}, {"name": "kube-api-access-abc"}])");
+  object["spec"]["volumes"] =
+      ParseJson(R"([{"name": "data", "nfs": {"server": "s"}}, {"name": "tmp"},
+      {"name": "kube-api-access-abc", "projected": {"sources": []}}])");
   EXPECT_THAT(ParsePod(object)->ignored,
               ElementsAre("initContainers[i].lifecycle", "containers[main].livenessProbe",
-                          "volumes[data]"));
+                          "volumes[data].nfs"));
+}
+
+TEST(PodSpecTest, VolumesAndTheirMountsAreRead) {
+  json object = SmallPod();
+  object["spec"]["volumes"] = ParseJson(R"([
+    {"name": "a", "emptyDir": {"medium": "Memory"}},
+    {"name": "b", "hostPath": {"path": "/x", "type": "File"}},
+    {"name": "c", "persistentVolumeClaim": {"claimName": "data", "readOnly": true}},
+    {"name": "d", "ephemeral": {"volumeClaimTemplate": {}}},
+    {"name": "e", "secret": {"secretName": "s", "defaultMode": 256,
+      "items": [{"key": "k", "path": "p", "mode": 292}]}},
+    {"name": "f", "projected": {"sources": [
+      {"serviceAccountToken": {"path": "token", "audience": "x"}},
+      {"downwardAPI": {"items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+      {"clusterTrustBundle": {}}]}}])");
+  object["spec"]["containers"][0]["volumeMounts"] = ParseJson(R"([
+    {"name": "a", "mountPath": "/a", "subPath": "s", "readOnly": true},
+    {"name": "b", "mountPath": "/b", "subPathExpr": "$(N)/x"}])");
+  const PodSpec pod = *ParsePod(object);
+  ASSERT_EQ(pod.volumes.size(), 6U);
+  EXPECT_TRUE(pod.volumes[0].in_memory);
+  EXPECT_EQ(pod.volumes[1].path_type, "File");
+  EXPECT_TRUE(pod.volumes[2].read_only);
+  EXPECT_EQ(pod.volumes[3].what, "p-d");
+  EXPECT_EQ(pod.volumes[4].mode, 0400);
+  EXPECT_EQ(pod.volumes[4].sources[0].files[0].mode, 0444);
+  EXPECT_EQ(pod.volumes[5].sources[0].audience, "x");
+  EXPECT_EQ(pod.volumes[5].sources[1].files[0].key, "metadata.name");
+  EXPECT_EQ(pod.volumes[5].sources[2].object, "clusterTrustBundle");
+  const std::vector<MountSpec>& mounts = pod.mounts.at("main");
+  EXPECT_EQ(mounts[0].sub_path, "s");
+  EXPECT_TRUE(mounts[0].read_only);
+  EXPECT_TRUE(mounts[1].expands);
 }
 
 TEST(PodSpecTest, APodThatCannotRunIsRefusedWithThePath) {
